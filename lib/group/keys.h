@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/process.h"
+#include "base/text.h"
 #include "group/agreement.h"
 
 #define KEYS_MAX 512 /* bytes of a key with its NUL */

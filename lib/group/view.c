@@ -210,6 +210,27 @@ static bool take_number(const char **at, char stop, uint64_t *number)
 	return parse_decimal(digits, number);
 }
 
+/* "<step key>_<task>" */
+static bool feed_ack(struct view *view, struct reading *r, const char *name)
+{
+	const char *at = name;
+	r->round = 1;
+	if (!strncmp(name, "RUN_TO_CHECKPOINT_", 18))
+		at += 18;
+	else if (!strncmp(name, "LAST_RUN_TO_CHECKPOINT/", 23))
+		at += 23;
+	else
+		return false;
+	if (at - name == 23 && !take_number(&at, '_', &r->round))
+		return false;
+	if (!take_number(&at, '\0', &r->task) || r->task >= view->agreement.tasks)
+		return false;
+	enter_round(view, r->round);
+	if (r->round == view->agreement.round)
+		view->members[r->task].acked = true;
+	return true;
+}
+
 static bool feed_entry(struct view *view, struct reading *r, const char *name)
 {
 	struct agreement_view *a = &view->agreement;
@@ -270,16 +291,8 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		enter_round(view, r->round);
 		return r->round < a->round || read_decision(view, r);
 	}
-	if (!strncmp(name, "RECEIVED_SIGNAL_", 16)) {
-		char decision[64];
-		keys_decision(a->round, decision);
-		size_t length = strlen(decision);
-		at = name + 16 + length + 1;
-		if (a->round && !strncmp(name + 16, decision, length) && name[16 + length] == '_' &&
-			take_number(&at, '\0', &r->task) && r->task < a->tasks)
-			view->members[r->task].acked = true;
-		return true;
-	}
+	if (!strncmp(name, "RECEIVED_SIGNAL_", 16))
+		return feed_ack(view, r, name + 16);
 	return true; /* keys of a newer version */
 }
 
