@@ -11,7 +11,10 @@
 
 static const char *own(struct write *write, char *string)
 {
-	if (!string || write->owned_count == sizeof(write->owned) / sizeof(write->owned[0])) {
+	char **grown = realloc(write->owned, (write->owned_count + 1) * sizeof(*grown));
+	if (grown)
+		write->owned = grown;
+	if (!grown || !string) {
 		write->failed = true;
 		free(string);
 		return "";
@@ -112,7 +115,7 @@ static void build_claim(
 	struct write *write, const struct view *view, const struct write_details *details)
 {
 	struct json_object *claim = json_object_new_object();
-	char host[65] = "", by[96];
+	char host[65] = "", by[128];
 	gethostname(host, sizeof(host) - 1);
 	if (!details->outside)
 		json_put_unsigned(claim, "task", write->task);
@@ -124,9 +127,11 @@ static void build_claim(
 	if (details->deadline != CLOCK_NEVER)
 		json_put_signed(
 			claim, "deadline_utc", clock_utc() + details->deadline - clock_now());
-	snprintf(by, sizeof(by), "claimed by %s%.0llu on %s",
-		details->outside ? "someone" : "task ",
-		details->outside ? 0ull : (unsigned long long)write->task, host);
+	if (details->outside)
+		snprintf(by, sizeof(by), "claimed from outside, on %s", host);
+	else
+		snprintf(by, sizeof(by), "claimed by task %llu on %s",
+			(unsigned long long)write->task, host);
 	put_new(write, own_key(write, view, "TERMINATED_WORKER"), claim);
 	put_new(write, own_key(write, view, "SEAL"), seal_value("claim", by));
 	put_new(write, own_next_round(write, view), round_value(false));
@@ -179,18 +184,9 @@ static void build_decision(
 	keys_decision(write->round, name);
 	put_new(write, own_key(write, view, name), json);
 	/* A report that arrived unseen makes this decision void: look again. */
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		if (!is_missing(&view->agreement, i))
-			continue;
-		char *key = malloc(KEYS_MAX);
-		if (!key) {
-			write->failed = true;
-			return;
-		}
-		keys_of(&view->attempt, key, "STEP/%llu/%llu", (unsigned long long)write->round,
-			(unsigned long long)i);
-		require(write, key, 0);
-	}
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		if (is_missing(&view->agreement, i))
+			require(write, own_round_key(write, view, "STEP", write->round, i), 0);
 }
 
 static void build_ack(struct write *write, const struct view *view)
@@ -284,15 +280,9 @@ void write_build_demand(struct write *write, const struct view *view)
 
 void write_release(struct write *write)
 {
-	bool decision = write->what == WRITE_DECISION;
-	/* The keys of missing reports are too many for `owned`. */
-	for (size_t i = 1; decision && i < write->compare_count; i++) {
-		const char *key = write->compares[i].key;
-		if (strstr(key, "/STEP/"))
-			free((char *)(uintptr_t)key);
-	}
 	for (size_t i = 0; i < write->owned_count; i++)
 		free(write->owned[i]);
+	free(write->owned);
 	free(write->compares);
 	*write = (struct write){0};
 }

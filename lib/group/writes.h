@@ -17,7 +17,7 @@ struct write {
 	size_t compare_count;
 	struct store_op ops[4];
 	size_t op_count;
-	char *owned[4 * 2 + 8];
+	char **owned; /* every key and value above */
 	size_t owned_count;
 	bool failed; /* out of memory while it was built */
 };
