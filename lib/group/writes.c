@@ -9,25 +9,11 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-static const char *own(struct write *write, char *string)
-{
-	char **grown = realloc(write->owned, (write->owned_count + 1) * sizeof(*grown));
-	if (grown)
-		write->owned = grown;
-	if (!grown || !string) {
-		write->failed = true;
-		free(string);
-		return "";
-	}
-	write->owned[write->owned_count++] = string;
-	return string;
-}
-
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {
 	char key[KEYS_MAX];
 	keys_of(&view->attempt, key, "%s", rest);
-	return own(write, strdup(key));
+	return transaction_own(&write->transaction, key);
 }
 
 static const char *own_task_key(
@@ -45,34 +31,6 @@ static const char *own_round_key(struct write *write, const struct view *view, c
 	snprintf(rest, sizeof(rest), "%s/%llu/%llu", kind, (unsigned long long)round,
 		(unsigned long long)task);
 	return own_key(write, view, rest);
-}
-
-/* The key must not exist yet (revision 0), or still be at this revision. */
-static void require(struct write *write, const char *key, store_revision revision)
-{
-	struct store_compare *grown =
-		realloc(write->compares, (write->compare_count + 1) * sizeof(*grown));
-	if (!grown) {
-		write->failed = true;
-		return;
-	}
-	write->compares = grown;
-	write->compares[write->compare_count++] = (struct store_compare){key, revision};
-}
-
-/* Takes the JSON object over. */
-static void put(struct write *write, const char *key, struct json_object *value)
-{
-	const char *line = own(write, strdup(json_line(value)));
-	json_object_put(value);
-	write->ops[write->op_count++] = (struct store_op){
-		.kind = STORE_PUT, .key = key, .value = line, .length = strlen(line)};
-}
-
-static void put_new(struct write *write, const char *key, struct json_object *value)
-{
-	require(write, key, 0);
-	put(write, key, value);
 }
 
 static struct json_object *stamped(void)
@@ -132,11 +90,13 @@ static void build_claim(
 	else
 		snprintf(by, sizeof(by), "claimed by task %llu on %s",
 			(unsigned long long)write->task, host);
-	put_new(write, own_key(write, view, "TERMINATED_WORKER"), claim);
-	put_new(write, own_key(write, view, "SEAL"), seal_value("claim", by));
-	put_new(write, own_next_round(write, view), round_value(false));
+	transaction_put_new(&write->transaction, own_key(write, view, "TERMINATED_WORKER"), claim);
+	transaction_put_new(
+		&write->transaction, own_key(write, view, "SEAL"), seal_value("claim", by));
+	transaction_put_new(&write->transaction, own_next_round(write, view), round_value(false));
 	if (details->deadline != CLOCK_NEVER)
-		put(write, own_key(write, view, "DEADLINE"), deadline_value(details->deadline));
+		transaction_put(&write->transaction, own_key(write, view, "DEADLINE"),
+			deadline_value(details->deadline));
 }
 
 static void build_report(struct write *write, const struct view *view,
@@ -149,7 +109,8 @@ static void build_report(struct write *write, const struct view *view,
 		json_put_unsigned(json, "next", plan->next);
 		json_put_signed(json, "step_ms", details->step_time);
 	}
-	put_new(write, own_round_key(write, view, "STEP", write->round, write->task), json);
+	transaction_put_new(&write->transaction,
+		own_round_key(write, view, "STEP", write->round, write->task), json);
 }
 
 static bool counts(const void *context, uint64_t task)
@@ -178,15 +139,16 @@ static void build_decision(
 		json_put_unsigned(json, "step", decision->step);
 	json_put_text(json, "members", text_string(&members));
 	json_put_text(json, "missing", text_string(&missing));
-	write->failed |= members.failed || missing.failed;
+	write->transaction.failed |= members.failed || missing.failed;
 	text_release(&members);
 	text_release(&missing);
 	keys_decision(write->round, name);
-	put_new(write, own_key(write, view, name), json);
+	transaction_put_new(&write->transaction, own_key(write, view, name), json);
 	/* A report that arrived unseen makes this decision void: look again. */
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		if (is_missing(&view->agreement, i))
-			require(write, own_round_key(write, view, "STEP", write->round, i), 0);
+			transaction_require(&write->transaction,
+				own_round_key(write, view, "STEP", write->round, i), 0);
 }
 
 static void build_ack(struct write *write, const struct view *view)
@@ -195,7 +157,7 @@ static void build_ack(struct write *write, const struct view *view)
 	keys_decision(write->round, name);
 	snprintf(rest, sizeof(rest), "RECEIVED_SIGNAL_%s_%llu", name,
 		(unsigned long long)write->task);
-	put(write, own_key(write, view, rest), stamped());
+	transaction_put(&write->transaction, own_key(write, view, rest), stamped());
 }
 
 static void build_saved(struct write *write, const struct view *view,
@@ -204,7 +166,8 @@ static void build_saved(struct write *write, const struct view *view,
 	struct json_object *json = stamped();
 	json_put_unsigned(json, "step", plan->saved_step);
 	json_put_signed(json, "ms", details->save_time);
-	put(write, own_round_key(write, view, "SAVED", write->round, write->task), json);
+	transaction_put(&write->transaction,
+		own_round_key(write, view, "SAVED", write->round, write->task), json);
 }
 
 static void build_error(
@@ -217,9 +180,10 @@ static void build_error(
 	json_put_unsigned(json, "code", (uint64_t)details->code);
 	json_put_text(json, "host", host);
 	json_put_text(json, "line", details->line ? details->line : "");
-	put_new(write, own_key(write, view, "ERROR"), json);
+	transaction_put_new(&write->transaction, own_key(write, view, "ERROR"), json);
 	snprintf(text, sizeof(text), "task %llu failed", (unsigned long long)write->task);
-	put_new(write, own_key(write, view, "SEAL"), seal_value("error", text));
+	transaction_put_new(
+		&write->transaction, own_key(write, view, "SEAL"), seal_value("error", text));
 }
 
 static void build_left(struct write *write, const struct view *view,
@@ -228,7 +192,7 @@ static void build_left(struct write *write, const struct view *view,
 	struct json_object *json = stamped();
 	json_put_text(json, "reason", keys_reason_word(plan->reason));
 	json_put_unsigned(json, "code", (uint64_t)details->code);
-	put(write, own_task_key(write, view, "LEFT", write->task), json);
+	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
 }
 
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
@@ -239,13 +203,13 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 	case WRITE_CLAIM: build_claim(write, view, details); return;
 	case WRITE_DEADLINE: {
 		const char *key = own_key(write, view, "DEADLINE");
-		require(write, key, view->deadline_revision);
-		put(write, key, deadline_value(details->deadline));
+		transaction_require(&write->transaction, key, view->deadline_revision);
+		transaction_put(&write->transaction, key, deadline_value(details->deadline));
 		return;
 	}
 	case WRITE_ROUND:
-		put_new(write, own_task_key(write, view, "ROUND", write->round),
-			round_value(plan->final));
+		transaction_put_new(&write->transaction,
+			own_task_key(write, view, "ROUND", write->round), round_value(plan->final));
 		return;
 	case WRITE_REPORT: build_report(write, view, plan, details); break;
 	case WRITE_DECISION: build_decision(write, view, plan); break;
@@ -256,7 +220,7 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 	case WRITE_KINDS: return;
 	}
 	/* What was declared dead can no longer take part. */
-	require(write, own_task_key(write, view, "DEAD", task), 0);
+	transaction_require(&write->transaction, own_task_key(write, view, "DEAD", task), 0);
 }
 
 void write_build_death(struct write *write, const struct view *view, uint64_t task, const char *why)
@@ -264,45 +228,32 @@ void write_build_death(struct write *write, const struct view *view, uint64_t ta
 	char text[96];
 	struct json_object *json = seal_value(why, "");
 	*write = (struct write){.what = WRITE_KINDS, .task = task};
-	put_new(write, own_task_key(write, view, "DEAD", task), json);
+	transaction_put_new(&write->transaction, own_task_key(write, view, "DEAD", task), json);
 	if (*view->seal)
 		return;
 	snprintf(text, sizeof(text), "task %llu %s", (unsigned long long)task, why);
-	put_new(write, own_key(write, view, "SEAL"), seal_value("death", text));
+	transaction_put_new(
+		&write->transaction, own_key(write, view, "SEAL"), seal_value("death", text));
 }
 
 void write_build_demand(struct write *write, const struct view *view)
 {
 	*write = (struct write){.what = WRITE_ROUND, .round = view->agreement.round + 1};
-	put_new(write, own_next_round(write, view), round_value(false));
-	require(write, own_key(write, view, "SEAL"), 0);
+	transaction_put_new(&write->transaction, own_next_round(write, view), round_value(false));
+	transaction_require(&write->transaction, own_key(write, view, "SEAL"), 0);
 }
 
 void write_release(struct write *write)
 {
-	for (size_t i = 0; i < write->owned_count; i++)
-		free(write->owned[i]);
-	free(write->owned);
-	free(write->compares);
-	*write = (struct write){0};
+	transaction_release(&write->transaction);
 }
 
 enum agreement_outcome write_carry_out(
 	const struct write *write, struct store *store, struct error *err)
 {
-	if (write->failed) {
-		error_set(err, STATUS_TEMPORARY, "out of memory");
-		return OUTCOME_UNKNOWN;
+	switch (transaction_run(&write->transaction, store, err)) {
+	case STATUS_OK: return OUTCOME_DONE;
+	case STATUS_NO: return OUTCOME_REFUSED;
+	default: return OUTCOME_UNKNOWN;
 	}
-	struct store_answer answer = {0};
-	struct store_request request = {.compares = write->compares,
-		.compare_count = write->compare_count,
-		.then = write->ops,
-		.then_count = write->op_count};
-	enum status status = store_txn(store, &request, &answer, err);
-	bool held = answer.held;
-	store_answer_release(&answer);
-	if (status != STATUS_OK)
-		return OUTCOME_UNKNOWN;
-	return held ? OUTCOME_DONE : OUTCOME_REFUSED;
 }

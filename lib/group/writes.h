@@ -7,19 +7,14 @@
 #ifndef GROUP_WRITES_H
 #define GROUP_WRITES_H
 
+#include "group/transaction.h"
 #include "group/view.h"
 #include "notice/notice.h"
 
 struct write {
 	enum agreement_write what;
 	uint64_t task, round;
-	struct store_compare *compares;
-	size_t compare_count;
-	struct store_op ops[4];
-	size_t op_count;
-	char **owned; /* every key and value above */
-	size_t owned_count;
-	bool failed; /* out of memory while it was built */
+	struct transaction transaction;
 };
 
 /* What only the agent knows of its task. */
