@@ -207,10 +207,16 @@ static enum status find_machines(const struct identity_environment *environment,
 	const struct identity_request *request, const struct launcher *launcher,
 	struct identity *identity, struct error *err)
 {
-	enum status status = STATUS_NO;
 	uint64_t local_tasks;
-	if (!launcher)
-		return STATUS_OK;
+	bool its_numbers = launcher && identity->task_source == launcher->name;
+	/* A person may know better: containers, several slurmds on one machine. */
+	enum status status = environment_number(
+		environment, "PREEMPT_MACHINES", 1, IDENTITY_TASKS_MAX, &identity->machines, err);
+	if (status == STATUS_OK)
+		identity->several_machines = identity->machines > 1;
+	if (status != STATUS_NO || !launcher)
+		return status == STATUS_NO ? STATUS_OK : status;
+
 	if (launcher->machines)
 		status = environment_number(
 			environment, launcher->machines, 1, UINT32_MAX, &identity->machines, err);
@@ -220,7 +226,6 @@ static enum status find_machines(const struct identity_environment *environment,
 	if (status > STATUS_NO)
 		return status;
 	identity->several_machines = identity->machines > 1;
-	bool its_numbers = identity->is_task && identity->task_source == launcher->name;
 	if (its_numbers && launcher->local_tasks) {
 		status = environment_number(
 			environment, launcher->local_tasks, 1, UINT32_MAX, &local_tasks, err);
@@ -234,11 +239,11 @@ static enum status find_machines(const struct identity_environment *environment,
 	if (its_numbers && request->local > 1 && identity->machines &&
 		identity->ranks > identity->machines)
 		warn(identity,
-			"%s starts %llu agents on %llu machines, each with %llu tasks: %llu tasks "
-			"in all; for one agent per machine use --ntasks-per-node=1 or the like",
+			"%s: %llu agents on %llu machine%s, each with %llu tasks, are %llu tasks in "
+			"all; for one agent per machine use srun --ntasks-per-node=1 or the like",
 			launcher->name, (unsigned long long)identity->ranks,
-			(unsigned long long)identity->machines, (unsigned long long)request->local,
-			(unsigned long long)identity->tasks);
+			(unsigned long long)identity->machines, identity->machines == 1 ? "" : "s",
+			(unsigned long long)request->local, (unsigned long long)identity->tasks);
 	return STATUS_OK;
 }
 
@@ -438,6 +443,7 @@ enum status identity_check_store(const struct identity *identity, const char *wh
 			(unsigned long long)identity->machines);
 	return error_set(err, STATUS_USAGE,
 		"the store %s is on a filesystem of this machine only, but the %llu tasks are on "
-		"%s: put it on a shared one with --store or PREEMPT_STORE",
+		"%s: put it on a shared one with --store or PREEMPT_STORE (if they are one machine, "
+		"set PREEMPT_MACHINES=1)",
 		where, (unsigned long long)identity->tasks, machines);
 }

@@ -10,6 +10,8 @@
  * Order for the run: option; PREEMPT_RUN; the scheduler's job; torchrun's id; else --run is asked
  * for, except that the program which starts a run of one task may make up a name.
  *
+ * PREEMPT_MACHINES corrects what the launcher says about machines (several pods or slurmds on one).
+ *
  * Fails with STATUS_USAGE and one sentence that names the cure.
  */
 #ifndef GROUP_IDENTITY_H

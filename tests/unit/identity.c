@@ -547,6 +547,27 @@ static const struct row rows[] = {
 	{.title = "claim makes no name up", NEED(RUN), .refusal = {"--run NAME", "PREEMPT_RUN"}},
 	{.title = "claim by hand", NEED(RUN), RUN("r"), .run = "r", .no_task = true},
 
+	/* machines */
+	{.title = "several slurmds on one machine, said by hand",
+		.environment = SLURM_JOB("9", "2")
+			SLURM_STEP("0", "1", "2", "1", "2") "PREEMPT_MACHINES=1",
+		.run = "slurm-9",
+		.task = 1,
+		.tasks = 2},
+	{.title = "several machines without a launcher, said by hand",
+		.environment = "PREEMPT_MACHINES=2",
+		TASK(1),
+		TASKS(2),
+		RUN("r"),
+		.run = "r",
+		.task = 1,
+		.tasks = 2,
+		.several = true},
+	{.title = "rubbish in PREEMPT_MACHINES",
+		.environment = "PREEMPT_MACHINES=two",
+		RUN("r"),
+		.refusal = {"$PREEMPT_MACHINES", "two"}},
+
 	/* many tasks per agent */
 	{.title = "one agent per machine in a step",
 		.environment = SLURM_JOB("9", "2") SLURM_STEP("0", "1", "2", "1", "2"),
@@ -564,7 +585,7 @@ static const struct row rows[] = {
 		.task = 4,
 		.tasks = 8,
 		.count = 4,
-		.warning = "8 tasks in all"},
+		.warning = "2 agents on 1 machine, each with 4"},
 	{.title = "8 agents by option, each with 8",
 		TASK(3),
 		TASKS(8),
