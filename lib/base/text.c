@@ -79,8 +79,13 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 
 void text_add_json_string(struct text *text, const char *string)
 {
-	const unsigned char *s = (const unsigned char *)string;
-	size_t left = strlen(string);
+	text_add_json_bytes(text, string, strlen(string));
+}
+
+void text_add_json_bytes(struct text *text, const void *bytes, size_t length)
+{
+	const unsigned char *s = bytes;
+	size_t left = length;
 	text_add(text, "\"");
 	while (left) {
 		size_t n = utf8_length(s, left);
