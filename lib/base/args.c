@@ -2,9 +2,11 @@
 #include "base/args.h"
 
 #include <argtable2.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/message.h"
 #include "base/parse.h"
@@ -247,8 +249,23 @@ out:
 	return code;
 }
 
+/*
+ * A standard descriptor that is closed would go to the next file opened, and messages into a
+ * database. Read-only, so that writing an answer there is still an error.
+ */
+static void occupy_standard_descriptors(void)
+{
+	int descriptor;
+	do
+		descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
 int args_main(const struct args_program *program, int argc, char **argv)
 {
+	occupy_standard_descriptors();
 	message_program(program->name);
 	const struct args_command *command = program->commands;
 	if (!command->name)

@@ -86,6 +86,10 @@ static void become(const struct process_command *command, pid_t parent, int repo
 		action.sa_flags = 0;
 		(void)sigaction(signal, &action, NULL);
 	}
+	if (command->standard_input > 0)
+		dup2(command->standard_input, STDIN_FILENO);
+	if (command->standard_output > 0)
+		dup2(command->standard_output, STDOUT_FILENO);
 	if (command->standard_error > 0)
 		dup2(command->standard_error, STDERR_FILENO);
 	sigset_t none;

@@ -42,7 +42,8 @@ struct process_command {
 	bool own_group;		  /* leads a process group of its own */
 	bool die_with_parent; /* KILL when the thread that started it ends; re-checked after fork */
 	sigset_t ignored;     /* ignored before exec; the others stay as they were at our start */
-	int standard_error;   /* becomes its descriptor 2; 0: ours */
+	/* Become its descriptors 0, 1 and 2; 0: ours. */
+	int standard_input, standard_output, standard_error;
 };
 
 /*
