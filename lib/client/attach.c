@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -239,28 +241,54 @@ static int owner_take(struct board *board, pid_t owner)
 	}
 }
 
-/* Opens step and reads where a former owner was. */
+/* Above the numbers that programs use: where one closes everything (to become a daemon, say), the
+ * next file it opens must not take the place of step and be written over. */
+static int descriptor_raise(int fd)
+{
+	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 400);
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
+bool preempt_board_open(struct board *board, int how)
+{
+	char path[PATH_MAX];
+	struct stat about;
+	struct statfs system;
+	if (!preempt_board_path(board, "step", path))
+		return false;
+	board->dir = descriptor_raise(open(board->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	board->step = descriptor_raise(open(path, O_RDWR | O_CLOEXEC | how, 0600));
+	if (board->dir < 0 || board->step < 0 || fstat(board->dir, &about) != 0 ||
+		fstatfs(board->dir, &system) != 0) {
+		int why = errno;
+		if (board->dir >= 0)
+			close(board->dir);
+		if (board->step >= 0)
+			close(board->step);
+		errno = why;
+		return false;
+	}
+	board->dev = about.st_dev;
+	board->ino = about.st_ino;
+	board->dated = system.f_type == TMPFS_MAGIC;
+	board->unheld = BOARD_UNKNOWN;
+	return true;
+}
+
+/* Opens the board and reads where a former owner was. */
 static int step_open(struct board *board)
 {
-	char path[PATH_MAX], line[STEP_FILE];
+	char line[STEP_FILE];
 	const char *text = line;
-	struct stat about;
 	ssize_t length = -1;
-	int fd = -1;
-	if (preempt_board_path(board, "step", path))
-		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	/* Not among the standard three, where a program may close or reopen it. */
-	if (fd >= 0 && fd < 3) {
-		int low = fd;
-		fd = fcntl(low, F_DUPFD_CLOEXEC, 3);
-		close(low);
-	}
-	if (fd >= 0 && fstat(fd, &about) == 0)
-		length = pread(fd, line, sizeof line - 1, 0);
+	if (preempt_board_open(board, O_CREAT))
+		length = pread(board->step, line, sizeof line - 1, 0);
 	if (length < 0) {
-		preempt_board_say(board->name, "cannot use %s: %s", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
+		preempt_board_say(board->name, "cannot use step on the board %s: %s", board->path,
+			strerror(errno));
 		return BOARD_LEAVE + 2;
 	}
 	line[length] = '\0';
@@ -269,15 +297,11 @@ static int step_open(struct board *board)
 	if (length > 0 && (!preempt_board_number(&text, true, BOARD_STEP_MAX, &last) ||
 				  (*text != ' ' && *text != '\n'))) {
 		preempt_board_say(board->name,
-			"%s has no step number in it: damaged; start the command under its agent "
-			"again",
-			path);
-		close(fd);
+			"%s/step has no step number in it: damaged; start the command under its "
+			"agent again",
+			board->path);
 		return BOARD_LEAVE + 2;
 	}
-	board->step = fd;
-	board->dev = about.st_dev;
-	board->ino = about.st_ino;
 	if (board->last < last)
 		board->last = last;
 	return 1;
@@ -304,9 +328,11 @@ int preempt_board_attach(struct board *board, pid_t owner)
 void preempt_board_release(struct board *board)
 {
 	struct stat about;
-	/* Where the program closed it, the number may be someone else's by now. */
-	if (*board->path && fstat(board->step, &about) == 0 && about.st_dev == board->dev &&
-		about.st_ino == board->ino)
+	/* Where the program closed them, the numbers may be someone else's by now. */
+	if (*board->path && fstat(board->dir, &about) == 0 && about.st_dev == board->dev &&
+		about.st_ino == board->ino) {
+		close(board->dir);
 		close(board->step);
+	}
 	*board->path = '\0';
 }

@@ -13,7 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS (10 * 1000 * 1000)
+#define POLL_NS	   (10 * 1000 * 1000)
+#define SETTLED_NS (50 * 1000 * 1000) /* several ticks of any kernel */
 
 enum hold_word { HOLD_NONE, HOLD_WAIT, HOLD_SAVE, HOLD_EXIT, HOLD_LEAVE };
 
@@ -211,17 +212,43 @@ int preempt_board_barrier(const struct board *board, uint64_t step)
 	}
 }
 
-/* The descriptor may have been closed by the program, and its number may be another file by now. */
-static bool step_is_ours(const struct board *board, const struct stat *about)
-{
-	return about->st_dev == board->dev && about->st_ino == board->ino;
-}
-
 static int vanished(const struct board *board, const char *what)
 {
 	preempt_board_say(board->name, "cannot write %s on the board %s: %s; leaving with 43", what,
 		board->path, strerror(errno));
 	return BOARD_LEAVE + 43;
+}
+
+/* Is hold there, and is the board? Looking up a name that is absent is the dearest part of a step
+ * on tmpfs, which forgets such names; so the directory's time is asked instead. It is the time of
+ * the last tick, so an absence is believed only where the directory had last changed well before
+ * the look: then any later change must show. On other filesystems times may be coarser or cached:
+ * there we look. */
+static int hold_there(struct board *board, bool *held)
+{
+	struct stat about;
+	struct timespec now;
+	if (fstat(board->dir, &about) != 0 || about.st_ino != board->ino ||
+		about.st_dev != board->dev) {
+		if (!preempt_board_open(board, 0) || fstat(board->dir, &about) != 0)
+			return vanished(board, "step");
+	}
+	if (about.st_nlink == 0) {
+		errno = ENOENT;
+		return vanished(board, "step");
+	}
+	*held = false;
+	if (about.st_mtim.tv_sec == board->unheld.tv_sec &&
+		about.st_mtim.tv_nsec == board->unheld.tv_nsec)
+		return BOARD_RUN;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	bool dated = board->dated && fstat(board->dir, &about) == 0;
+	*held = access(board->hold, F_OK) == 0;
+	int64_t age = (now.tv_sec - about.st_mtim.tv_sec) * INT64_C(1000000000) + now.tv_nsec -
+		      about.st_mtim.tv_nsec;
+	board->unheld = dated && !*held && age > SETTLED_NS ? about.st_mtim : BOARD_UNKNOWN;
+	return BOARD_RUN;
 }
 
 int preempt_board_step(struct board *board, uint64_t finished, uint64_t next, bool *held)
@@ -242,29 +269,15 @@ int preempt_board_step(struct board *board, uint64_t finished, uint64_t next, bo
 		return BOARD_LEAVE + 2;
 	}
 
-	struct stat about;
-	if (fstat(board->step, &about) != 0 || !step_is_ours(board, &about)) {
-		char path[PATH_MAX];
-		int fd = preempt_board_path(board, "step", path) ? open(path, O_RDWR | O_CLOEXEC)
-								 : -1;
-		if (fd < 0 || fstat(fd, &about) != 0) {
-			if (fd >= 0)
-				close(fd);
-			return vanished(board, "step");
-		}
-		board->step = fd;
-		board->dev = about.st_dev;
-		board->ino = about.st_ino;
-	}
 	char line[64];
 	int length = snprintf(line, sizeof line, "%020llu %020llu\n", (unsigned long long)finished,
 		(unsigned long long)next);
-	errno = ENOENT;
-	if (about.st_nlink == 0 || pwrite(board->step, line, (size_t)length, 0) != length)
+	if (pwrite(board->step, line, (size_t)length, 0) != length &&
+		(errno != EBADF || !preempt_board_open(board, 0) ||
+			pwrite(board->step, line, (size_t)length, 0) != length))
 		return vanished(board, "step");
 	board->last = finished;
-	*held = access(board->hold, F_OK) == 0;
-	return BOARD_RUN;
+	return hold_there(board, held);
 }
 
 int preempt_board_saved(const struct board *board, uint64_t step, bool *held)

@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #define BOARD_RUN   0
 #define BOARD_SAVE  10
@@ -37,6 +38,8 @@
 
 /* The one warning of a process without a board. */
 #define BOARD_NONE "PREEMPT_DIR is not set: no agent, so nothing will ask this task to save"
+
+#define BOARD_UNKNOWN ((struct timespec){.tv_nsec = -1})
 
 /* What has been answered, as "step + 1", so that 0 is "nothing yet". */
 struct board_answers {
@@ -54,10 +57,12 @@ struct board {
 	const char *name;    /* who speaks: "preempt", or the program's name */
 	char path[PATH_MAX]; /* absolute; "" while not attached */
 	char hold[PATH_MAX]; /* path of hold */
-	int step;	     /* open while attached; dev and ino tell whether it is still ours */
-	dev_t dev;
+	int dir, step;	     /* open while attached; reopened where the program closed them */
+	dev_t dev;	     /* what dir is, to tell */
 	ino_t ino;
-	uint64_t last; /* finished steps as last written, by this owner or a former one */
+	bool dated; /* the directory's time tells for sure whether a file was made in it */
+	struct timespec unheld; /* that time, when there was no hold */
+	uint64_t last;		/* finished steps as last written, by this owner or a former one */
 	struct board_answers answers;
 	struct board_process agent;
 };
@@ -67,6 +72,8 @@ struct board {
  * attached; 0: no PREEMPT_DIR (nothing said); else BOARD_LEAVE + code. */
 int preempt_board_attach(struct board *board, pid_t owner);
 void preempt_board_release(struct board *board);
+/* Opens directory and step (O_CREAT or 0), for the first time or again. False: with errno. */
+bool preempt_board_open(struct board *board, int how);
 
 /* board.c. One caller at a time for step and answer; saved and barrier change nothing of the
  * struct. step: writes step, then looks whether hold is there. If so, answer waits as long as hold
