@@ -6,6 +6,7 @@
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
 
 VERSION  := 0.1.0
+# make V=1 shows the commands.
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 CC       ?= cc
@@ -25,6 +26,9 @@ OUT    := build/plain
 BIN    := bin
 CHECKS :=
 endif
+
+Q   := $(if $(V),,@)
+say := @$(if $(V),:,echo " ")
 
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPREEMPT_VERSION='"$(VERSION)"' -Ilib $(WARNINGS) $(CFLAGS) $(CHECKS) -MMD -MP
 LIBS       := -largtable2 -ljson-c -lsqlite3 -lxxhash -lpthread
@@ -47,34 +51,42 @@ deps:
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(say) CC $@
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # The public client is position independent and exports only what preempt.h declares.
 $(OUT)/lib/client/%.o: lib/client/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c -o $@ $<
+	$(say) CC $@
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c -o $@ $<
 
 $(core): $(core_source:%.c=$(OUT)/%.o)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(say) AR $@
+	$(Q)$(AR) rcs $@ $^
 
 client_objects := $(patsubst %.c,$(OUT)/%.o,$(wildcard lib/client/*.c))
 $(OUT)/libpreempt.a: $(client_objects)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(say) AR $@
+	$(Q)$(AR) rcs $@ $^
 $(OUT)/libpreempt.so.0: $(client_objects)
-	$(CC) $(CHECKS) -shared -Wl,-soname,libpreempt.so.0 -o $@ $^
+	$(say) LD $@
+	$(Q)$(CC) $(CHECKS) -shared -Wl,-soname,libpreempt.so.0 -o $@ $^
 	@ln -sf libpreempt.so.0 $(OUT)/libpreempt.so
 
 $(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a
 	@mkdir -p $(@D)
-	$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS)
+	$(say) LD $@
+	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS)
 $(OUT)/unit/%: $(OUT)/tests/unit/%.o $(core) $(OUT)/libpreempt.a
 	@mkdir -p $(@D)
-	$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS)
+	$(say) LD $@
+	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS)
 $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 	@mkdir -p $(@D)
-	$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) -lm
+	$(say) LD $@
+	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) -lm
 
 demo: all
 	@$(MAKE) --no-print-directory $(OUT)/examples/train

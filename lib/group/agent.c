@@ -32,7 +32,7 @@ struct agent {
 	struct guard guard;
 	struct pump *pump;
 	struct watch watch; /* the sources of notices */
-	int signals; /* signalfd: CHLD, and what is passed on */
+	int signals;	    /* signalfd: CHLD, and what is passed on */
 	struct command *commands;
 	size_t command_count;
 	struct seat *seats;
@@ -412,8 +412,7 @@ static void wait_for_events(struct agent *agent, int64_t wake, bool boards)
 		return;
 	}
 	polled[0] = (struct pollfd){.fd = agent->signals, .events = POLLIN};
-	polled[1] =
-		(struct pollfd){.fd = worker_descriptor(agent->group.worker), .events = POLLIN};
+	polled[1] = (struct pollfd){.fd = worker_descriptor(agent->group.worker), .events = POLLIN};
 	struct pollfd *sources = polled + 2 + seats;
 	size_t source_count = watch_poll(&agent->watch, sources);
 	if (watch_due(&agent->watch) < wake)
