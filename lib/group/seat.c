@@ -152,8 +152,7 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 	bool again = false;
 	agreement_next(a, now, plan);
 
-	bool differs = plan->hold.order != a->told.order || plan->hold.step != a->told.step ||
-		       plan->hold.code != a->told.code;
+	bool differs = !board_same_hold(&plan->hold, &a->told);
 	if (differs && !a->ended) {
 		if (board_tell(&seat->board, &plan->hold, &err) != STATUS_OK)
 			lost_board(seat, &err);
