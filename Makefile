@@ -75,6 +75,8 @@ $(OUT)/unit/%: $(OUT)/tests/unit/%.o $(core) $(OUT)/libpreempt.a
 $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 	@mkdir -p $(@D)
 	$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) -lm
+# The example of the demo has parts of its own.
+$(OUT)/examples/train: $(patsubst %.c,$(OUT)/%.o,$(wildcard examples/training/*.c))
 
 demo: all
 	@$(MAKE) --no-print-directory $(OUT)/examples/train
