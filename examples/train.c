@@ -29,7 +29,7 @@
 
 extern char **environ;
 
-#define NOBODY UINT64_MAX
+#define NONE UINT64_MAX
 
 static struct {
 	const char *dir, *done_model, *address;
@@ -41,12 +41,13 @@ static struct {
 } option = {
 	.address = "127.0.0.1",
 	.steps = 400,
-	.slow_task = {NOBODY},
-	.crash_at = {0, NOBODY},
+	.slow_task = {NONE},
+	.crash_at = {0, NONE},
 	.start_seconds = 60,
 };
 
-static char attempt[256]; // this start of the job, different from any other
+static char attempt[256];     // this start of the job, different from any other
+static uint64_t saved = NONE; // the step of the newest checkpoint
 
 // ------------------------------------------------------------------------------------- the command
 
@@ -265,6 +266,7 @@ static void resume(void)
 	uint64_t step = number("ckpt-rotate latest --step", answer, '\0', 0, UINT64_MAX);
 	ckpt_rotate(answer, "latest", NULL, NULL);
 	read_model(path_of(path, "%s/model.bin", answer), step);
+	saved = step;
 	printf("resumed at step %" PRIu64 " from %s\n", step, answer);
 	if (step > option.steps)
 		fail("step %" PRIu64 " is after the last, --steps %" PRIu64, step, option.steps);
@@ -298,6 +300,7 @@ static void start(void)
 		resume();
 	}
 	share_model();
+	broadcast(&saved, sizeof saved);
 }
 
 static void train(float *gradient)
@@ -343,7 +346,6 @@ int main(int count, char **arguments)
 	start();
 
 	float *gradient = allocate(gradient_size, sizeof *gradient);
-	uint64_t saved = state.step ? state.step : NOBODY; // the step of the newest checkpoint
 	for (;;) {
 		bool end = state.step == option.steps;
 		bool due = option.save_every && state.step && state.step != saved &&
