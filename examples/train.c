@@ -73,7 +73,7 @@ static const struct row {
 	{"--slow-task", "I:MS", PAIR, &option.slow_task, 0, 3600000,
 		"task I takes longer per step"},
 	{"--save-seconds", "X", SECONDS, &option.save_seconds, 0, 0, "a save takes longer"},
-	{"--crash-at", "STEP:I", PAIR, &option.crash_at, 0, MOST_TASKS,
+	{"--crash-at", "STEP:I", PAIR, &option.crash_at, 0, MOST_TASKS - 1,
 		"task I fails at this step"},
 	{"--address", "HOST", TEXT, &option.address, 0, 0,
 		"this machine as the others reach it (127.0.0.1)"},
@@ -108,16 +108,21 @@ static _Noreturn void help(void)
 	exit(0);
 }
 
-// The number that the text is, up to the character that must follow it.
-static uint64_t number(const char *name, const char *text, char end, uint64_t least, uint64_t most)
+// Reads the decimal number that is all of the text, up to the given end.
+static bool parse(const char *text, char end, uint64_t *value)
 {
 	char *rest;
 	errno = 0;
-	uint64_t value = strtoull(text, &rest, 10);
-	if (*text < '0' || *text > '9' || *rest != end)
-		refuse("%s: %s is not a number", name, text);
-	if (errno || value < least || value > most)
-		refuse("%s: %s is not within %" PRIu64 " to %" PRIu64, name, text, least, most);
+	*value = strtoull(text, &rest, 10);
+	return *text >= '0' && *text <= '9' && *rest == end && !errno;
+}
+
+static uint64_t number(const char *name, const char *text, char end, uint64_t least, uint64_t most)
+{
+	uint64_t value;
+	if (!parse(text, end, &value) || value < least || value > most)
+		refuse("%s: %s is not a number from %" PRIu64 " to %" PRIu64, name, text, least,
+			most);
 	return value;
 }
 
@@ -209,14 +214,14 @@ static void find_place(void)
 
 // --------------------------------------------------------------------------------- checkpoints
 
-// Runs ckpt-rotate VERB DIR/ckpt [ARGUMENT...] and returns its answer, the first line it prints.
-static char *ckpt_rotate(
-	char answer[PATH_SIZE], const char *verb, const char *more, const char * or)
+// Runs ckpt-rotate VERB DIR/ckpt [MORE] [--or OTHERWISE] and takes the line it prints.
+static void ckpt_rotate(
+	char answer[PATH_SIZE], const char *verb, const char *more, const char *otherwise)
 {
 	char directory[PATH_SIZE];
 	path_of(directory, "%s/ckpt", option.dir);
 	const char *argument[] = {
-		"ckpt-rotate", verb, directory, more, or ? "--or" : NULL, or, NULL};
+		"ckpt-rotate", verb, directory, more, otherwise ? "--or" : NULL, otherwise, NULL};
 	posix_spawn_file_actions_t actions;
 	int channel[2], status = 0, error;
 	pid_t child;
@@ -242,7 +247,6 @@ static char *ckpt_rotate(
 		fail("ckpt-rotate %s died of signal %d", verb, WTERMSIG(status));
 	if (WEXITSTATUS(status))
 		fail("ckpt-rotate %s failed with exit code %d", verb, WEXITSTATUS(status));
-	return answer;
 }
 
 static void save(void)
@@ -263,7 +267,9 @@ static void resume(void)
 	ckpt_rotate(answer, "latest", "--step", "none");
 	if (!strcmp(answer, "none"))
 		return;
-	uint64_t step = number("ckpt-rotate latest --step", answer, '\0', 0, UINT64_MAX);
+	uint64_t step;
+	if (!parse(answer, '\0', &step))
+		fail("ckpt-rotate says that the latest step is \"%s\"", answer);
 	ckpt_rotate(answer, "latest", NULL, NULL);
 	read_model(path_of(path, "%s/model.bin", answer), step);
 	saved = step;
@@ -346,6 +352,7 @@ int main(int count, char **arguments)
 	start();
 
 	float *gradient = allocate(gradient_size, sizeof *gradient);
+	int code = 0;
 	for (;;) {
 		bool end = state.step == option.steps;
 		bool due = option.save_every && state.step && state.step != saved &&
@@ -353,26 +360,24 @@ int main(int count, char **arguments)
 		if (option.crash_at[1] == task && option.crash_at[0] == state.step)
 			fail("crashed at step %" PRIu64 ", as --crash-at says", state.step);
 
-		// Asked to stop, all tasks are at the same step here, and hold the same weights:
+		// When asked to save, all tasks are at this same step and hold the same weights:
 		// task 0 saves for all. Then preempt_saved says whether to leave, and when.
 		bool asked = !option.no_board && !end && preempt_step(state.step) != 0;
 		if (asked || due) {
 			if (task == 0 && state.step != saved)
 				save();
 			saved = state.step;
-			int code = option.no_board ? 0 : preempt_saved(state.step);
-			if (code)
-				return code;
+			code = option.no_board ? 0 : preempt_saved(state.step);
 		}
-		if (end)
+		if (code || end)
 			break;
 		train(gradient);
 	}
-	if (task == 0)
+	if (task == 0 && !code)
 		report();
 	free(gradient);
 	free_model();
 	if (fflush(stdout) || ferror(stdout))
 		fail("cannot write to standard output: %s", strerror(errno));
-	return 0;
+	return code;
 }
