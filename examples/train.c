@@ -362,7 +362,7 @@ int main(int count, char **arguments)
 
 		// When asked to save, all tasks are at this same step and hold the same weights:
 		// task 0 saves for all. Then preempt_saved says whether to leave, and when.
-		bool asked = !option.no_board && !end && preempt_step(state.step) != 0;
+		bool asked = !option.no_board && !end && preempt_step(state.step) == PREEMPT_SAVE;
 		if (asked || due) {
 			if (task == 0 && state.step != saved)
 				save();

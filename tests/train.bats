@@ -85,9 +85,18 @@ until_true() {
 	done
 }
 
+# step_of TASK: sets step, and next to its next boundary; a task that has not called yet has none.
+step_of() {
+	step=-1 next=0
+	[ -s "board.$1/step" ] || return 0
+	read -r step next <"board.$1/step" || :
+	step=$((10#$step))
+	next=$((10#${next:-$((step + 1))}))
+}
+
 reached() { # STEP: task 0 is at this boundary or after it
-	local step
-	[ -s board.0/step ] && read -r step <board.0/step && ((10#$step >= $1))
+	step_of 0
+	((step >= $1))
 }
 
 hold() { # TASK WORD NUMBER
@@ -97,13 +106,12 @@ hold() { # TASK WORD NUMBER
 
 # What agents do: hold all, take the largest boundary, let all save there, let all leave together.
 stop_all() {
-	local i step agreed=0
+	local i step next agreed=0
 	for i in "${!pids[@]}"; do hold "$i" wait $$; done
 	sleep 0.001
 	for i in "${!pids[@]}"; do
-		step=0
-		[ ! -s "board.$i/step" ] || read -r step <"board.$i/step"
-		((10#$step < agreed)) || agreed=$((10#$step + 1))
+		step_of "$i"
+		((next <= agreed)) || agreed=$next
 	done
 	for i in "${!pids[@]}"; do hold "$i" exit "$agreed"; done
 	for i in "${!pids[@]}"; do until_true 20 test -s "board.$i/saved"; done
@@ -209,10 +217,11 @@ stop_all() {
 	launch 3 --step-ms 2 --done-model held
 	until_true 20 reached 20
 	kill -STOP "${pids[1]}"
-	read -r step <board.0/step
+	step_of 0
+	before=$step
 	sleep 0.3
-	read -r later <board.0/step
-	((10#$later <= 10#$step + 1))
+	step_of 0
+	((step <= before + 2))
 	kill -CONT "${pids[1]}"
 	finish 0 0 0
 	cmp straight held
