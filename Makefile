@@ -87,6 +87,8 @@ $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) -lm
+# The example of the demo has parts of its own.
+$(OUT)/examples/train: $(patsubst %.c,$(OUT)/%.o,$(wildcard examples/training/*.c))
 
 demo: all
 	@$(MAKE) --no-print-directory $(OUT)/examples/train
