@@ -56,11 +56,26 @@ static enum status code_status(int code, int number)
 	}
 }
 
+/* What went wrong below SQLite; 0 where it did not keep it. A commit tells only its files. */
+static int errno_of(sqlite3 *database)
+{
+	int number = database ? sqlite3_system_errno(database) : 0;
+	sqlite3_file *journal = NULL;
+	if (database && number == 0)
+		(void)sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
+	if (database && number == 0 &&
+		sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &journal) ==
+			SQLITE_OK &&
+		journal && journal->pMethods)
+		(void)journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &number);
+	return number;
+}
+
 enum status session_failed(
 	const struct session *session, const char *action, int code, struct error *err)
 {
 	const char *where = session->store->base.where;
-	int number = session->database ? sqlite3_system_errno(session->database) : 0;
+	int number = errno_of(session->database);
 	enum status status = code_status(code, number);
 	switch (code & 0xff) {
 	case SQLITE_FULL:
