@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
-	PATH=${PREEMPT_BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	unset PREEMPT_GRACE
 	started=()
 }
