@@ -275,6 +275,8 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	echo two >flag
 	eventually lines out 3
 	[ "$(wc -l <err)" = 3 ]
+	kill -INT "$watch" # so that it ends the command
+	code_of "$watch"
 }
 
 @test "a file that cannot be looked for is could not ask, not none" {
@@ -337,7 +339,7 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 }
 
 @test "--exec: INT is passed on to the command, the watch ends after it" {
-	start --source file:flag --exec 'trap "echo interrupted; exit 3" INT; echo ready; sleep 1000 & wait'
+	start --source file:flag --exec 'trap "echo interrupted; kill \$!; exit 3" INT; echo ready; sleep 1000 & wait'
 	touch flag
 	eventually grep -q ready out
 	kill -INT "$watch"
