@@ -38,5 +38,5 @@ while :; do
 	break
 done
 kill $claimer $agent 2>/dev/null
-preempt-store leave --code $code
-exit $code
+preempt-store leave --code "$code"
+exit "$code"
