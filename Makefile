@@ -37,8 +37,8 @@ programs    := $(patsubst src/%.c,%,$(wildcard src/*.c))
 core_source := $(filter-out lib/client/%,$(wildcard lib/*/*.c))
 core        := $(OUT)/libcore.a
 unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
-# Programs that tests and examples need, each one file: tests/sim, tests/bench, tests/rig, examples.
-extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*.c tests/bench/*.c tests/rig/*.c examples/*.c))
+# Programs that tests and examples need, each one file: tests/sim, tests/bench, tests/rig, tests/clients, examples.
+extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*.c tests/bench/*.c tests/rig/*.c tests/clients/*.c examples/*.c))
 client      := $(OUT)/libpreempt.a $(OUT)/libpreempt.so.0
 
 .PHONY: all everything deps demo check bench install clean format
@@ -102,7 +102,7 @@ bench: everything
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
-	  $(DESTDIR)$(PREFIX)/share/preempt $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7
+	  $(DESTDIR)$(PREFIX)/share/preempt $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 755 $(addprefix $(BIN)/,$(programs)) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 lib/client/preempt.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(OUT)/libpreempt.a $(DESTDIR)$(PREFIX)/lib
@@ -111,6 +111,7 @@ install: all
 	install -m 644 lib/client/preempt.sh lib/client/preempt.py $(DESTDIR)$(PREFIX)/share/preempt
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/client/preempt.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/preempt.pc
 	$(if $(wildcard man/*.1),install -m 644 $(wildcard man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1)
+	$(if $(wildcard man/*.3),install -m 644 $(wildcard man/*.3) $(DESTDIR)$(PREFIX)/share/man/man3)
 	$(if $(wildcard man/*.7),install -m 644 $(wildcard man/*.7) $(DESTDIR)$(PREFIX)/share/man/man7)
 
 format:
