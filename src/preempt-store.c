@@ -144,7 +144,7 @@ static int run_get(const struct args_rest *rest)
 	struct error err = {0};
 	struct store *store = NULL;
 	struct store_entry entry = {0};
-	enum status status = open_store(&store, 0, &err);
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
 	if (status == STATUS_OK)
 		status = store_get(store, rest->words[0], &entry, &err);
 	if (status == STATUS_OK)
@@ -259,7 +259,7 @@ static int run_list(const struct args_rest *rest)
 	struct store_answer answer = {0};
 	struct store_range range = {.prefix = rest->count ? rest->words[0] : ""};
 	char last[STORE_KEY_MAX + 1];
-	enum status status = open_store(&store, 0, &err);
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
 	if (status == STATUS_NO)
 		message_info("%s", err.text);
 	for (bool more = true; status == STATUS_OK && more;) {
@@ -371,7 +371,7 @@ static int run_runs(const struct args_rest *rest)
 	struct store *store = NULL;
 	struct run_summary run = {0};
 	(void)rest;
-	enum status status = open_store(&store, 0, &err);
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
 	if (status != STATUS_OK) {
 		if (status == STATUS_NO)
 			message_info("%s", err.text);
