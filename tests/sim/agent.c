@@ -264,6 +264,12 @@ static void settle(struct world *w, int task, struct agreement_plan *plan)
 	world_violate(w, "restless", "task %d does not settle", task);
 }
 
+static int64_t own_deadline(const struct task *t)
+{
+	int64_t deadline = t->agreement.own_deadline;
+	return deadline == CLOCK_NEVER ? CLOCK_NEVER : deadline * MS;
+}
+
 static void start_writes(struct world *w, int task, const struct agreement_plan *plan)
 {
 	int agent = schedule_agent_of(w->schedule, task);
@@ -290,8 +296,8 @@ static void start_writes(struct world *w, int task, const struct agreement_plan 
 		op.step = what == WRITE_SAVED ? plan->saved_step : plan->step;
 		op.next = plan->next;
 		op.value = 0;
-		if (what == WRITE_DEADLINE)
-			op.value = t->agreement.own_deadline * MS;
+		if (what == WRITE_DEADLINE || what == WRITE_CLAIM)
+			op.value = own_deadline(t);
 		else if (what == WRITE_REPORT)
 			op.value = t->agreement.measure.longest_step;
 		else if (what == WRITE_SAVED)

@@ -27,15 +27,18 @@ static bool ended_by_itself(const struct world *w, int task)
 	return t->training.state == GONE && t->training.code == 0 && !t->stopping;
 }
 
-/* The truth about a decision to exit: whether all that must have saved exactly there. */
+/*
+ * The truth about a decision to exit: whether all that must have saved exactly there, but for those
+ * that had ended well by themselves. Whoever died before the decision is missed too.
+ */
 static bool is_complete(const struct world *w, uint64_t number)
 {
 	const struct round_keys *round = &w->keys.round[number];
 	if (!round->decided || round->decision.kind != KIND_EXIT)
 		return false;
 	for (int i = 0; i < w->schedule->tasks; i++)
-		if (has(round->members, i) && must_save(w->schedule, i) &&
-			!training_has_saved(w, i, round->decision.step) && !ended_by_itself(w, i))
+		if (must_save(w->schedule, i) && !training_has_saved(w, i, round->decision.step) &&
+			!ended_by_itself(w, i))
 			return false;
 	return true;
 }
@@ -129,6 +132,16 @@ void check_written(struct world *w, const struct operation *op)
 
 /* ---- Exit codes ---- */
 
+/* As this task knows it. */
+static int64_t deadline_of(struct world *w, int task)
+{
+	int64_t deadline = agent_of(w, task)->known_deadline;
+	int64_t own = w->task[task].agreement.own_deadline;
+	if (own != CLOCK_NEVER && own * MS < deadline)
+		deadline = own * MS;
+	return deadline;
+}
+
 /* What the task could see of the checkpoint when it last looked. */
 static bool seen_complete(const struct world *w, int task)
 {
@@ -138,8 +151,7 @@ static bool seen_complete(const struct world *w, int task)
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
 		bool saved = peer->saved && peer->saved_step == view->decision.step;
-		if (peer->member && must_save(w->schedule, i) && !saved &&
-			peer->left != REASON_COMPLETED)
+		if (must_save(w->schedule, i) && !saved && peer->left != REASON_COMPLETED)
 			return false;
 	}
 	return true;
@@ -182,7 +194,7 @@ static void check_code(struct world *w, int task)
 	case STATUS_PREEMPTED:
 		if (!k->claimed && !t->noticed)
 			wrong = "but nobody was preempted";
-		else if (seen_complete(w, task) && !t->agreement.solo)
+		else if (seen_complete(w, task) && w->now < deadline_of(w, task))
 			wrong = "though it saw a complete checkpoint";
 		break;
 	case STATUS_BROKEN:
@@ -194,7 +206,7 @@ static void check_code(struct world *w, int task)
 			wrong = "but nobody asked to stop";
 		break;
 	default:
-		if (t->training.code != t->code || t->stopping)
+		if (t->training.code != t->code || (t->stopping && !t->board.lost))
 			wrong = "which is not the code of its command";
 		else if (t->agreement.view->claimed)
 			wrong = "after a claim";
@@ -204,15 +216,6 @@ static void check_code(struct world *w, int task)
 }
 
 /* ---- I8: nobody exits while another is saving ---- */
-
-static int64_t deadline_of(struct world *w, int task)
-{
-	int64_t deadline = agent_of(w, task)->known_deadline;
-	int64_t own = w->task[task].agreement.own_deadline;
-	if (own != CLOCK_NEVER && own * MS < deadline)
-		deadline = own * MS;
-	return deadline;
-}
 
 /*
  * Exempt: two seconds before the deadline as this task knows it; after the save timeout; a task
@@ -235,8 +238,8 @@ static bool may_exit_early(struct world *w, int task, const struct round_keys *r
 
 /*
  * Another is saving: it is inside a save of an agreed step, or it is a living member of the final
- * decision and has not saved there yet. Only decisions which the leaving task could see when it
- * last looked count.
+ * decision and has not saved there (or too late, which counts for nothing) yet. Only decisions
+ * which the leaving task could see when it last looked count.
  */
 static bool is_saving(struct world *w, int other, int64_t seen)
 {
@@ -252,7 +255,7 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 	const struct round_keys *round = &k->round[k->rounds];
 	return k->claimed && k->rounds && round->decided && round->decided_at < seen &&
 	       round->decision.kind == KIND_EXIT && has(round->members, other) &&
-	       !training_has_saved(w, other, round->decision.step);
+	       !training_has_saved(w, other, round->decision.step) && !has(round->saved, other);
 }
 
 void check_exit(struct world *w, int task)
@@ -312,7 +315,8 @@ static void check_deadline(struct world *w)
 /*
  * I3: no task starts a step after the agreed final one. Of those whose save there stands in the
  * store: without exception but for programs that disobey `leave`. Of the others: unless they were
- * faulted, which can only be made good by a further round, or by leaving with 43.
+ * faulted or the decision came too late for them, which can only be made good by a further round,
+ * or by leaving with 43.
  */
 static void check_final_step(struct world *w)
 {
@@ -324,7 +328,8 @@ static void check_final_step(struct world *w)
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct training *p = &w->task[i].training;
 		bool saved = has(round->saved, i) && round->saved_step[i] == step;
-		bool excused = w->task[i].faulted || w->store_faults || w->slow_store;
+		bool excused = w->task[i].faulted || w->task[i].agreement.solo || w->store_faults ||
+			       w->slow_store || w->schedule->clock_error[i] < -500;
 		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
 			w->schedule->trainee[i].ignores_leave)
 			continue;
@@ -344,7 +349,8 @@ static int64_t time_to_save(const struct world *w, const struct round_keys *roun
 		const struct trainee *t = &s->trainee[i];
 		uint64_t from = round->reported[i] && !round->none[i] ? round->step[i] : t->start;
 		uint64_t steps = round->decision.step > from ? round->decision.step - from : 0;
-		int64_t run = (int64_t)(steps + t->stride) * (t->step_us + t->uneven_us);
+		int64_t chunk = (int64_t)t->stride * t->step_us + t->uneven_us;
+		int64_t run = (int64_t)(steps / t->stride + 1) * chunk;
 		if (!round->reported[i] || round->none[i])
 			run += t->startup * MS;
 		if (run > longest_run)
@@ -410,16 +416,16 @@ static void check_liveness(struct world *w)
 	int64_t needed = time_to_save(w, round) + delays;
 	int64_t limit = round->decided_at + s->save_timeout * MS;
 	if (k->has_deadline) {
-		limit = k->deadline - LEAVE_EARLY - 200 * MS;
+		limit = k->deadline - 700 * MS;
 		/* The decision may come late only where nothing else was possible. */
 		if (k->claimed_at + delays + needed + needed / 2 > limit)
 			return;
 	}
-	if (round->decided_at + needed > limit) {
-		if (k->has_deadline && round->decision.kind == KIND_EXIT && s->synchronous)
-			world_violate(w, "liveness", "the final decision comes too late");
+	bool late = round->decided_at + time_to_save(w, round) > limit;
+	if (late && k->has_deadline && s->synchronous)
+		world_violate(w, "liveness", "the final decision comes too late");
+	if (round->decided_at + needed > limit)
 		return;
-	}
 	w->statistics->comfortable++;
 	if (round != &k->round[k->rounds])
 		world_violate(w, "liveness", "more than one final round");

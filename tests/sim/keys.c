@@ -35,7 +35,8 @@ bool keys_open_round(struct world *w, uint64_t round, bool final)
 	return true;
 }
 
-bool keys_claim(struct world *w, int task, enum agreement_then then, uint64_t round)
+bool keys_claim(
+	struct world *w, int task, enum agreement_then then, uint64_t round, int64_t deadline)
 {
 	struct keys *k = &w->keys;
 	if (k->claimed || k->seal != SEAL_NONE || round != k->rounds + 1)
@@ -46,6 +47,8 @@ bool keys_claim(struct world *w, int task, enum agreement_then then, uint64_t ro
 	k->then = then;
 	k->seal = SEAL_CLAIM;
 	keys_open_round(w, round, false);
+	if (deadline != CLOCK_NEVER)
+		keys_move_deadline(w, deadline);
 	world_trigger(w, AT_CLAIM, task);
 	return true;
 }
@@ -53,7 +56,7 @@ bool keys_claim(struct world *w, int task, enum agreement_then then, uint64_t ro
 bool keys_move_deadline(struct world *w, int64_t deadline)
 {
 	struct keys *k = &w->keys;
-	if (k->has_deadline && k->deadline <= deadline)
+	if (deadline == CLOCK_NEVER || (k->has_deadline && k->deadline <= deadline))
 		return false;
 	k->has_deadline = true;
 	k->deadline = deadline;
@@ -90,7 +93,8 @@ static enum agreement_outcome commit_claim(struct world *w, const struct operati
 	struct keys *k = &w->keys;
 	if (k->claimed && k->claimer == op->task)
 		return OUTCOME_DONE;
-	return keys_claim(w, op->task, THEN_EXIT, op->round) ? OUTCOME_DONE : OUTCOME_REFUSED;
+	return keys_claim(w, op->task, THEN_EXIT, op->round, op->value) ? OUTCOME_DONE
+									: OUTCOME_REFUSED;
 }
 
 static enum agreement_outcome commit_round(struct world *w, const struct operation *op)

@@ -196,7 +196,8 @@ struct world;
 /* One atomic transaction. Returns whether it changed anything. */
 bool keys_commit(struct world *w, struct operation *op);
 void keys_snapshot(const struct world *w, struct snapshot *view);
-bool keys_claim(struct world *w, int task, enum agreement_then then, uint64_t round);
+bool keys_claim(
+	struct world *w, int task, enum agreement_then then, uint64_t round, int64_t deadline);
 bool keys_open_round(struct world *w, uint64_t round, bool final);
 void keys_declare_dead(struct world *w, int task);
 bool keys_move_deadline(struct world *w, int64_t deadline);

@@ -133,9 +133,9 @@ static void claim_outside(struct world *w, const struct act *act)
 {
 	if (w->keys.closed)
 		return;
-	keys_claim(w, NOBODY, act->then, w->keys.rounds + 1);
-	if (w->keys.claimed && act->amount >= 0)
-		keys_move_deadline(w, w->now + act->amount * MS);
+	int64_t deadline = act->amount < 0 ? CLOCK_NEVER : w->now + act->amount * MS;
+	if (!keys_claim(w, NOBODY, act->then, w->keys.rounds + 1, deadline) && w->keys.claimed)
+		keys_move_deadline(w, deadline);
 	agent_store_changed(w);
 }
 
