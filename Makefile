@@ -37,13 +37,15 @@ programs    := $(patsubst src/%.c,%,$(wildcard src/*.c))
 core_source := $(filter-out lib/client/%,$(wildcard lib/*/*.c))
 core        := $(OUT)/libcore.a
 unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
-# Programs that tests and examples need, each one file: tests/sim, tests/bench, tests/rig, tests/clients, examples.
-extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*.c tests/bench/*.c tests/rig/*.c tests/clients/*.c examples/*.c))
+# Programs that tests and examples need, each one file: tests/bench, tests/rig, tests/clients,
+# examples. The files of tests/sim are one program.
+sim         := $(OUT)/tests/sim/agreement_sim
+extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/bench/*.c tests/rig/*.c tests/clients/*.c examples/*.c))
 client      := $(OUT)/libpreempt.a $(OUT)/libpreempt.so.0
 
 .PHONY: all everything deps demo check bench install clean format
 all: deps $(addprefix $(BIN)/,$(programs)) $(client)
-everything: all $(unit_tests) $(extra)
+everything: all $(unit_tests) $(extra) $(sim)
 
 # What a build needs is installed if we may, else the exact command is said.
 deps:
@@ -89,6 +91,9 @@ $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) -lm
 # The example of the demo has parts of its own.
 $(OUT)/examples/train: $(patsubst %.c,$(OUT)/%.o,$(wildcard examples/training/*.c))
+$(sim): $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/sim/*.c)) $(core)
+	$(say) LD $@
+	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^
 
 demo: all
 	@$(MAKE) --no-print-directory $(OUT)/examples/train
