@@ -111,7 +111,7 @@ static void say_saves(struct agent *agent)
 	for (size_t i = 0; i < agent->seat_count; i++) {
 		struct seat *seat = &agent->seats[i];
 		const struct agreement *a = &seat->agreement;
-		if (!a->saved_written || seat->said_saved == a->saving)
+		if (!agreement_saved_reported(a) || seat->said_saved == a->saving)
 			continue;
 		seat->said_saved = a->saving;
 		message_info("task %llu: saved step %llu in %.2f s", (unsigned long long)seat->task,

@@ -228,6 +228,12 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 /* What is to be done at now. */
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
+/* The save of the round that the board was last told of is reported and acknowledged. */
+static inline bool agreement_saved_reported(const struct agreement *a)
+{
+	return a->saving && a->done[WRITE_SAVED] == a->saving;
+}
+
 /* ---- The decision's value (agreement_step.c) ---- */
 
 /*
