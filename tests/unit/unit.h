@@ -15,6 +15,7 @@ static inline void unit_check(int good, const char *what, const char *file, int 
 {
 	unit_count++;
 	printf("%sok %d - %s\n", good ? "" : "not ", unit_count, what);
+	fflush(stdout); /* the next one may crash */
 	if (!good) {
 		unit_failed++;
 		printf("# %s:%d\n", file, line);
