@@ -100,6 +100,33 @@ out:
 	return status;
 }
 
+enum status file_read_descriptor(
+	int descriptor, const char *name, size_t limit, struct text *text, struct error *err)
+{
+	char buffer[4096];
+	size_t total = 0;
+	enum status status = STATUS_OK;
+	for (;;) {
+		ssize_t n = read(descriptor, buffer, sizeof(buffer));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			status = failed(err, "read", name, errno);
+		if (n <= 0)
+			break;
+		total += (size_t)n;
+		if (total > limit) {
+			status = error_set(
+				err, STATUS_DAMAGED, "%s is larger than %zu bytes", name, limit);
+			break;
+		}
+		text_add_bytes(text, buffer, (size_t)n);
+	}
+	if (status == STATUS_OK && text->failed)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	return status;
+}
+
 enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err)
 {
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -110,28 +137,8 @@ enum status file_read_whole(const char *path, size_t limit, struct text *text, s
 			return error_set(err, STATUS_NO, "%s does not exist", path);
 		return error_status_of_errno(number);
 	}
-	char buffer[4096];
-	size_t total = 0;
-	enum status status = STATUS_OK;
-	for (;;) {
-		ssize_t n = read(descriptor, buffer, sizeof(buffer));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			status = failed(err, "read", path, errno);
-		if (n <= 0)
-			break;
-		total += (size_t)n;
-		if (total > limit) {
-			status = error_set(
-				err, STATUS_DAMAGED, "%s is larger than %zu bytes", path, limit);
-			break;
-		}
-		text_add_bytes(text, buffer, (size_t)n);
-	}
+	enum status status = file_read_descriptor(descriptor, path, limit, text, err);
 	close(descriptor);
-	if (status == STATUS_OK && text->failed)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	return status;
 }
 

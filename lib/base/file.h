@@ -23,6 +23,10 @@ enum status file_write_whole(const char *path, const void *bytes, size_t length,
 /* Append what path holds to text; more than limit bytes is STATUS_DAMAGED. */
 enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err);
 
+/* The same from a descriptor, which stays open; name is for errors. */
+enum status file_read_descriptor(
+	int descriptor, const char *name, size_t limit, struct text *text, struct error *err);
+
 /* All bytes or an errno (EINTR retried, short writes continued). 0 on success, else -1. */
 int file_write_all(int descriptor, const void *bytes, size_t length);
 

@@ -77,10 +77,27 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 	return 0;
 }
 
+bool text_is_utf8(const char *bytes, size_t length)
+{
+	while (length) {
+		size_t n = utf8_length((const unsigned char *)bytes, length);
+		if (n == 0)
+			return false;
+		bytes += n;
+		length -= n;
+	}
+	return true;
+}
+
 void text_add_json_string(struct text *text, const char *string)
 {
-	const unsigned char *s = (const unsigned char *)string;
-	size_t left = strlen(string);
+	text_add_json_bytes(text, string, strlen(string));
+}
+
+void text_add_json_bytes(struct text *text, const void *bytes, size_t length)
+{
+	const unsigned char *s = bytes;
+	size_t left = length;
 	text_add(text, "\"");
 	while (left) {
 		size_t n = utf8_length(s, left);

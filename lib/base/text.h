@@ -26,9 +26,13 @@ void text_add_bytes(struct text *text, const void *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* As a double-quoted JSON string; bytes that are not UTF-8 become U+FFFD. */
 void text_add_json_string(struct text *text, const char *string);
+void text_add_json_bytes(struct text *text, const void *bytes, size_t length);
 /* As one word of a POSIX shell, in single quotes where needed. */
 void text_add_shell_word(struct text *text, const char *string);
 void text_release(struct text *text);
+
+/* Whether all length bytes are well-formed UTF-8. */
+bool text_is_utf8(const char *bytes, size_t length);
 
 /* data, never NULL. */
 const char *text_string(const struct text *text);

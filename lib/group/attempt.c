@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/parse.h"
 #include "group/transaction.h"
 
 /* ---- Pure ---- */
@@ -46,32 +47,29 @@ enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t t
 	return scene->tasks == tasks ? ATTEMPT_JOIN : ATTEMPT_REFUSE_TASKS;
 }
 
-/* "JOB.RESTART[.STEP]" into its parts; false where it has no such form. */
-static bool split_launch(const char *launch, char job[160], unsigned *restart, unsigned *step)
+/* The restart count in "SCHEDULER:JOB:RESTART[+...]", and the length of what stands before it. */
+static bool find_restart(const char *launch, size_t *length, uint64_t *restart)
 {
-	const char *dot = strchr(launch, '.');
-	if (!dot || dot - launch >= 160)
+	char head[160], *colon;
+	snprintf(head, sizeof(head), "%.*s", (int)strcspn(launch, "+"), launch);
+	colon = strrchr(head, ':');
+	if (!colon || colon == strchr(head, ':') || !parse_decimal(colon + 1, restart))
 		return false;
-	memcpy(job, launch, (size_t)(dot - launch));
-	job[dot - launch] = '\0';
-	*step = 0;
-	return sscanf(dot, ".%9u.%9u", restart, step) >= 1;
+	*length = (size_t)(colon - head);
+	return true;
 }
 
 enum launch_order attempt_compare_launch(const char *ours, const char *theirs)
 {
-	char job[160], other_job[160];
-	unsigned restart, step, other_restart, other_step;
+	size_t length, other_length;
+	uint64_t restart, other_restart;
 	if (!*ours || !*theirs || !strcmp(ours, theirs))
 		return LAUNCH_SAME;
-	if (!split_launch(ours, job, &restart, &step) ||
-		!split_launch(theirs, other_job, &other_restart, &other_step) ||
-		strcmp(job, other_job))
-		return LAUNCH_OTHER;
-	if (restart != other_restart)
-		return restart > other_restart ? LAUNCH_NEWER : LAUNCH_OLDER;
-	/* Two steps of one start of the job: neither is to be preferred while one lives. */
-	return LAUNCH_OTHER;
+	if (!find_restart(ours, &length, &restart) ||
+		!find_restart(theirs, &other_length, &other_restart) || length != other_length ||
+		strncmp(ours, theirs, length) || restart == other_restart)
+		return LAUNCH_OTHER; /* two steps of one job, say: neither is to be preferred */
+	return restart > other_restart ? LAUNCH_NEWER : LAUNCH_OLDER;
 }
 
 /* ---- What there is ---- */

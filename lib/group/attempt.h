@@ -51,8 +51,8 @@ enum attempt_verdict {
 enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t tasks);
 
 /*
- * How launch id a stands to b. Ids are "SCHEDULER-JOB.RESTART[.STEP]"; those of one job are
- * ordered by restart count, and step. An empty id is the same as any.
+ * How our launch id (identity.h) stands to another's. Those of one job,
+ * "SCHEDULER:JOB:RESTART+...", are ordered by the restart count. An empty id is the same as any.
  */
 enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
 

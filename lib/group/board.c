@@ -43,6 +43,17 @@ static int make_file(int directory, const char *name, const char *content)
 	return result;
 }
 
+static enum status watch_saved(struct board *board, struct error *err)
+{
+	char *saved = NULL;
+	board->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (board->watch < 0 || asprintf(&saved, "%s/saved", board->path) < 0)
+		return failed(err, "watch", board->path);
+	int watch = inotify_add_watch(board->watch, saved, IN_MODIFY);
+	free(saved);
+	return watch < 0 ? failed(err, "watch", board->path) : STATUS_OK;
+}
+
 static enum status furnish(struct board *board, struct error *err)
 {
 	char agent[32];
@@ -53,13 +64,7 @@ static enum status furnish(struct board *board, struct error *err)
 		make_file(board->directory, "saved", "") < 0 ||
 		mkfifoat(board->directory, "pause", 0600) < 0)
 		return failed(err, "furnish", board->path);
-	board->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	char *saved = NULL;
-	if (board->watch < 0 || asprintf(&saved, "%s/saved", board->path) < 0)
-		return failed(err, "watch", board->path);
-	int watch = inotify_add_watch(board->watch, saved, IN_MODIFY);
-	free(saved);
-	return watch < 0 ? failed(err, "watch", board->path) : STATUS_OK;
+	return watch_saved(board, err);
 }
 
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
@@ -102,10 +107,10 @@ enum status board_open(struct board *board, const char *path, pid_t agent, struc
 	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
 	board->path = strdup(path);
 	board->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (board->path && board->directory >= 0)
-		return STATUS_OK;
-	enum status status = failed(err, "open", path);
-	board_release(board, false);
+	enum status status = board->path && board->directory >= 0 ? watch_saved(board, err)
+								  : failed(err, "open", path);
+	if (status != STATUS_OK)
+		board_release(board, false);
 	return status;
 }
 
@@ -221,6 +226,11 @@ enum status board_told(
 	if (agent)
 		*agent = pid;
 	return STATUS_OK;
+}
+
+bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b)
+{
+	return a->order == b->order && a->step == b->step && a->code == b->code;
 }
 
 enum status board_read_step(const struct board *board, struct board_step *step, struct error *err)

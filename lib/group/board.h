@@ -28,7 +28,7 @@ enum status board_create(struct board *board, const char *parent, pid_t agent, s
 /* The board of a rank below a directory that board_create made: "0", "1", ... */
 enum status board_create_rank(
 	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err);
-/* One that exists: for the small programs. No watch. */
+/* One that exists: for the small programs. */
 enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err);
 /* Close; with removal, the directory goes too. */
 void board_release(struct board *board, bool remove);
@@ -39,6 +39,9 @@ enum status board_tell(
 /* What hold says now; *agent (may be NULL) is the pid in it, 0 for none. */
 enum status board_told(
 	const struct board *board, struct agreement_hold *hold, pid_t *agent, struct error *err);
+
+/* Whether two orders are the same. */
+bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);
 
 struct board_step {
 	bool started; /* the training process has called preempt_step */

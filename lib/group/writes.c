@@ -228,6 +228,8 @@ void write_build_death(struct write *write, const struct view *view, uint64_t ta
 	char text[96];
 	struct json_object *json = seal_value(why, "");
 	*write = (struct write){.what = WRITE_KINDS, .task = task};
+	/* One whose goodbye we have not seen yet is not dead. */
+	transaction_require(&write->transaction, own_task_key(write, view, "LEFT", task), 0);
 	transaction_put_new(&write->transaction, own_task_key(write, view, "DEAD", task), json);
 	if (*view->seal)
 		return;

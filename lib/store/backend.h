@@ -3,16 +3,19 @@
  * What a backend is: one const struct of functions. store.c checks arguments and limits, then
  * calls these; nobody else touches them. A backend's struct begins with struct store.
  * The contract of each function is the one of its namesake in store.h; limits are checked before,
- * and answers arrive zeroed.
+ * and answers arrive zeroed. A function that fails leaves nothing in an answer but `known`.
  */
 #ifndef STORE_BACKEND_H
 #define STORE_BACKEND_H
 
 #include "store/store.h"
+#include "store/url.h"
 
 struct store_backend {
 	const char *scheme; /* "sqlite" */
-	enum status (*open)(struct store **store, const char *location, unsigned flags,
+	/* Refuses parameters of the url that it does not know. Fills all of struct store but
+	 * backend, flags and patience. */
+	enum status (*open)(struct store **store, const struct store_url *url, unsigned flags,
 		int64_t deadline, struct error *err);
 	void (*close)(struct store *store);
 	enum status (*txn)(struct store *store, const struct store_request *request,
@@ -28,9 +31,9 @@ struct store_backend {
 	enum status (*beat_read)(struct store *store, const char *group, uint64_t task,
 		struct store_beat *beat, struct error *err);
 	enum status (*beats_remove)(struct store *store, const char *group, struct error *err);
-	/* Delete for good all keys under prefix, tombstones too. */
-	enum status (*purge)(
-		struct store *store, const char *prefix, int64_t deadline, struct error *err);
+	enum status (*purge)(struct store *store, const char *prefix,
+		const struct store_compare *compares, size_t compare_count, int64_t deadline,
+		struct error *err);
 };
 
 struct store {

@@ -8,9 +8,9 @@
  *
  * How it fails: STATUS_TEMPORARY could not be asked (busy past the deadline, no space, I/O error);
  * STATUS_DAMAGED refused because it is damaged, of a newer format, or its lock file is not the one
- * it was made with; STATUS_PERMISSION; STATUS_USAGE for a key or value over the limits. After
- * STATUS_TEMPORARY from store_txn the outcome is UNKNOWN unless answer->known says otherwise: read
- * again before deciding. "Could not ask" is never "no".
+ * it was made with; STATUS_PERMISSION; STATUS_USAGE for a key or value over the limits, or a
+ * filesystem on which the store could not be safe. After a failed store_txn the outcome is UNKNOWN
+ * unless answer->known is set: read again before deciding. "Could not ask" is never "no".
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -62,7 +62,8 @@ struct store_entry {
 };
 
 struct store_answer {
-	bool held;		 /* store_txn: the compares held */
+	bool known; /* store_txn, the only field also set when it fails: nothing was changed then */
+	bool held;  /* store_txn: the compares held */
 	store_revision revision; /* of the store after the transaction, or when it was read */
 	struct store_entry
 		*entries; /* store_txn: one per STORE_GET of the branch that ran, in order */
@@ -77,8 +78,12 @@ enum store_open_flags {
 };
 
 /*
- * url: "sqlite:PATH" or just PATH, with "?lock=auto|fcntl|link", "&shared-group" and the like.
- * deadline (base/clock.h) also bounds the first contact.
+ * url: "sqlite:PATH" or just PATH, then, after a '?' and joined by '&' (store/url.h):
+ *   lock=auto|fcntl|link	how machines exclude each other (default: as the store was made, or
+ * auto) shared-group		the group may read and write it, and is trusted assume=local|shared
+ * what the filesystem is, where we cannot tell or tell wrongly A missing directory is never made:
+ * it may be a filesystem that is not mounted. deadline (base/clock.h) also bounds the first
+ * contact.
  */
 enum status store_open(
 	struct store **store, const char *url, unsigned flags, int64_t deadline, struct error *err);
@@ -129,15 +134,23 @@ enum status store_beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err);
 enum status store_beat(struct store *store, const char *group, uint64_t task,
 	const struct store_beat *beat, struct error *err);
-/* STATUS_NO: no beat was ever written there. */
+/* STATUS_NO: no beat was ever written there. store_beat: STATUS_NO: not prepared, or removed. */
 enum status store_beat_read(struct store *store, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err);
+/* group may also be "RUN": all its attempts. Missing is fine. */
 enum status store_beats_remove(struct store *store, const char *group, struct error *err);
 
 /* Where the store is, for messages: "/shared/run.db". */
 const char *store_where(const struct store *store);
 /* Whether its filesystem is seen by this machine only, as far as can be told. */
 bool store_is_local(const struct store *store);
+
+/*
+ * Delete for good all keys under prefix, and what is remembered of deleted ones, if the compares
+ * hold; STATUS_NO where they do not. Nobody waiting is told.
+ */
+enum status store_purge(struct store *store, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, struct error *err);
 
 /* Thin helpers over store_txn. */
 
@@ -150,6 +163,7 @@ enum status store_put_if_absent(struct store *store, const char *key, const char
 	struct store_entry *existing, struct error *err);
 enum status store_put(struct store *store, const char *key, const char *value,
 	store_revision *revision, struct error *err);
+/* A key that is absent is fine. */
 enum status store_delete(struct store *store, const char *key, struct error *err);
 
 #endif
