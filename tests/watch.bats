@@ -379,6 +379,8 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	run -75 --separate-stderr bash -c 'preempt-watch --follow --source file:flag --timeout 20s >/dev/full'
 	run -75 --separate-stderr bash -c 'preempt-watch --source file:flag --timeout 20s >&-'
 	[[ $stderr == *"cannot write the notice to stdout"* ]]
+	# With descriptor 0 closed, too, the next pipe would become its stdout.
+	run -75 bash -c 'preempt-watch --source signal:USR1 --source file:flag --timeout 20s <&- >&-'
 	run -0 bash -c 'preempt-watch --source file:flag --source "command:exit 1" --timeout 20s <&- 2>&-'
 }
 
