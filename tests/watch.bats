@@ -252,6 +252,8 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	[[ $stderr == *"longer than 300 ms and was killed"* ]]
 	eventually gone "$(cat child)"
 	eventually gone "$(cat shell)"
+	run -1 preempt-watch --once --source 'command:sleep 1000 & echo $! >child; exit 1'
+	eventually gone "$(cat child)"
 }
 
 @test "--once --timeout: 124 when the answer takes longer" {
@@ -259,9 +261,10 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 }
 
 @test "one that cannot be asked, or hangs, never stops the others; it is said once, and its return too" {
-	start --follow --period 20ms --look-timeout 100ms --source 'command:test -e hang && sleep 1000; test -e good && exit 1; exit 3' \
+	start --follow --period 20ms --look-timeout 100ms --source 'command:echo x >>asked; test -e hang && sleep 1000; test -e good && exit 1; exit 3' \
 		--source file:flag --source signal:TERM
 	eventually grep -q 'three times in a row: it ended with 3; asking goes on' err
+	eventually lines asked 8
 	echo one >flag
 	eventually lines out 1
 	touch good
@@ -378,6 +381,8 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	run -75 --separate-stderr bash -c 'preempt-watch --follow --source file:flag --timeout 20s >/dev/full'
 	run -75 --separate-stderr bash -c 'preempt-watch --source file:flag --timeout 20s >&-'
 	[[ $stderr == *"cannot write the notice to stdout"* ]]
+	# With descriptor 0 closed, too, the next pipe would become its stdout.
+	run -75 bash -c 'preempt-watch --source signal:USR1 --source file:flag --timeout 20s <&- >&-'
 	run -0 bash -c 'preempt-watch --source file:flag --source "command:exit 1" --timeout 20s <&- 2>&-'
 }
 

@@ -62,11 +62,11 @@ bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 
 /* Whether some task would come too late if it had to run up to step. */
 static bool out_of_reach(const struct agreement_view *view, const struct grace_measure *measure,
-	uint64_t step, int64_t now)
+	int64_t deadline, uint64_t step, int64_t now)
 {
-	if (view->deadline == CLOCK_NEVER)
+	if (deadline == CLOCK_NEVER)
 		return false;
-	int64_t left = view->deadline - now - measure->longest_save - measure->longest_save / 2;
+	int64_t left = deadline - now - measure->longest_save - measure->longest_save / 2;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
 		if (!names_step(view, i) || step <= peer->next || peer->step_time <= 0)
@@ -79,18 +79,17 @@ static bool out_of_reach(const struct agreement_view *view, const struct grace_m
 }
 
 void agreement_decide(const struct agreement_view *view, const struct grace_measure *measure,
-	bool exit_decided, int64_t now, struct agreement_decision *decision)
+	int64_t deadline, int64_t now, struct agreement_decision *decision)
 {
 	*decision = (struct agreement_decision){
 		.kind = KIND_NONE, .then = view->claimed ? view->claim_then : THEN_CONTINUE};
 	if (!agreement_choose_step(view, &decision->step))
 		return;
-	bool run_on = !view->claimed ||
-		      (!view->round_final && !exit_decided && decision->then == THEN_EXIT &&
-			      grace_allows_training(now, view->deadline, measure));
+	bool run_on = !view->claimed || (!view->round_final && decision->then == THEN_EXIT &&
+						grace_allows_training(now, deadline, measure));
 	if (run_on)
 		decision->kind = KIND_SAVE;
-	else if (out_of_reach(view, measure, decision->step, now))
+	else if (out_of_reach(view, measure, deadline, decision->step, now))
 		decision->kind = KIND_EACH;
 	else
 		decision->kind = KIND_EXIT;

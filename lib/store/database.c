@@ -153,6 +153,12 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 			"cannot look at store %s: %s%s", path, strerror(number), lock_cure(number));
 	}
 	enum status status = access_check(path, &st, store->shared_group, err);
+	/* It is made whole: it never is empty. SQLite would take it for new, and drop its journal. */
+	if (status == STATUS_OK && st.st_size == 0)
+		return error_set(err, STATUS_DAMAGED,
+			"store %s is empty, so it is damaged: not used; restore it, or move it away "
+			"together with its .lock, -journal and .beats",
+			path);
 	if (status != STATUS_OK || lstat(store->journal, &st) < 0)
 		return status;
 	return access_check(store->journal, &st, store->shared_group, err);

@@ -95,9 +95,10 @@ int main(void)
 		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_NODE), -1);
 		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_UNKNOWN), -1);
 	}
-	TEST("fcntl by name is taken where nothing is known, and refused where it is known unsafe")
+	TEST("fcntl by name is no better")
 	{
-		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_UNKNOWN), LOCK_FCNTL);
+		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_SHARED), LOCK_FCNTL);
+		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_UNKNOWN), -1);
 		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_NODE), -1);
 	}
 	TEST("link says that it is not built yet")
@@ -113,7 +114,7 @@ int main(void)
 	{
 		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_SHARED), STATUS_OK);
 		CHECK_EQ(followed(LOCK_FCNTL, LOCK_FCNTL, FILESYSTEM_LOCAL), STATUS_OK);
-		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_UNKNOWN), STATUS_OK);
+		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_UNKNOWN), STATUS_USAGE);
 		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_NODE), STATUS_USAGE);
 		CHECK_EQ(followed(LOCK_FCNTL, LOCK_LINK, FILESYSTEM_SHARED), STATUS_USAGE);
 	}
