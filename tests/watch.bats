@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
-	PATH=${PREEMPT_BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	unset PREEMPT_GRACE
 	started=()
 }
@@ -278,6 +278,8 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	echo two >flag
 	eventually lines out 3
 	[ "$(wc -l <err)" = 3 ]
+	kill -INT "$watch" # so that it ends the command
+	code_of "$watch"
 }
 
 @test "a file that cannot be looked for is could not ask, not none" {
@@ -340,7 +342,7 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 }
 
 @test "--exec: INT is passed on to the command, the watch ends after it" {
-	start --source file:flag --exec 'trap "echo interrupted; exit 3" INT; echo ready; sleep 1000 & wait'
+	start --source file:flag --exec 'trap "echo interrupted; kill \$!; exit 3" INT; echo ready; sleep 1000 & wait'
 	touch flag
 	eventually grep -q ready out
 	kill -INT "$watch"
