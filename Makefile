@@ -84,7 +84,7 @@ $(OUT)/libpreempt.so.0: $(call objects,lib/client/*.c) lib/client/
 define link
 @mkdir -p $(@D)
 $(say) LD $@
-$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS)
+$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -Wl,--as-needed $(LIBS)
 endef
 
 $(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a
