@@ -182,7 +182,7 @@ static int run(const struct args_rest *rest)
 }
 
 static const struct args_command commands[] = {
-	{NULL, "[OPTION...] -- COMMAND [ARG...]", NULL, options, group_option_table, 0, 0, true,
+	{NULL, "[OPTION...] -- COMMAND [ARG...]", NULL, options, group_identity_table, 0, 0, true,
 		true, run},
 	{0},
 };
