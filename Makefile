@@ -37,8 +37,8 @@ programs    := $(patsubst src/%.c,%,$(wildcard src/*.c))
 core_source := $(filter-out lib/client/%,$(wildcard lib/*/*.c))
 core        := $(OUT)/libcore.a
 unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
-# Programs that tests and examples need, each one file: tests/sim, tests/bench, tests/rig, examples.
-extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*.c tests/bench/*.c tests/rig/*.c examples/*.c))
+# Programs that tests and examples need, each one file: tests/trainers, tests/sim, tests/rig, ...
+extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/trainers/*.c tests/sim/*.c tests/bench/*.c tests/rig/*.c examples/*.c))
 client      := $(OUT)/libpreempt.a $(OUT)/libpreempt.so.0
 
 .PHONY: all everything deps demo check bench install clean format

@@ -118,6 +118,18 @@ static void say_saves(struct agent *agent)
 	}
 }
 
+/* What we wrote is so, whether the last reading shows it yet or not. */
+static void note_own_write(struct agent *agent, const struct result *result)
+{
+	struct agreement_view *view = &agent->group.view.agreement;
+	struct agreement_peer *peer = &view->peers[result->task];
+	if (result->outcome != OUTCOME_DONE || result->what != WRITE_SAVED ||
+		result->round != view->round)
+		return;
+	peer->saved = true;
+	peer->saved_step = result->saved_step;
+}
+
 /* ---- Starting ---- */
 
 static void do_nothing(int number)
@@ -358,6 +370,7 @@ static void take_result(struct agent *agent, struct result *result)
 		if (result->what == WRITE_KINDS)
 			break; /* a death */
 		group->shared[result->what] = false;
+		note_own_write(agent, result);
 		for (size_t i = 0; i < agent->seat_count; i++)
 			if (agent->seats[i].task == result->task)
 				agreement_wrote(&agent->seats[i].agreement, result->what,
