@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/args.h"
+
+#include <argtable2.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "base/parse.h"
+
+static bool show_help, show_version, quiet;
+static int verbose;
+
+static const struct args_option everywhere[] = {
+	{'q', "quiet", NULL, "say only errors and warnings", ARGS_FLAG, &quiet, NULL, 0, 0, NULL},
+	{'v', "verbose", NULL, "say why, too", ARGS_COUNT, &verbose, NULL, 0, 0, NULL},
+	{0, "help", NULL, "show this and exit", ARGS_FLAG, &show_help, NULL, 0, 0, NULL},
+	{0, "version", NULL, "show the version and exit", ARGS_FLAG, &show_version, NULL, 0, 0,
+		NULL},
+	{0},
+};
+
+/* All options of a command, in the order of --help, with argtable2's view of them. */
+struct table {
+	const struct args_option *options[96];
+	void *entries[96 + 2]; /* one for each, then words, then the end */
+	char letters[96][2];
+	size_t count;
+	struct arg_str *words;
+	struct arg_end *end;
+};
+
+static void table_add(struct table *table, const struct args_option *options)
+{
+	for (; options && options->name; options++)
+		table->options[table->count++] = options;
+}
+
+static bool table_init(struct table *table, const struct args_command *command)
+{
+	table_add(table, command->options);
+	table_add(table, command->common);
+	table_add(table, everywhere);
+	for (size_t i = 0; i < table->count; i++) {
+		const struct args_option *option = table->options[i];
+		table->letters[i][0] = option->letter;
+		const char *letter = option->letter ? table->letters[i] : NULL;
+		bool flag = option->kind == ARGS_FLAG || option->kind == ARGS_COUNT;
+		table->entries[i] =
+			flag ? (void *)arg_litn(letter, option->name, 0, 64, option->help)
+			     : (void *)arg_strn(
+				       letter, option->name, option->value, 0, 64, option->help);
+	}
+	int most = command->max_words > 4096 ? 4096 : (int)command->max_words;
+	table->words = arg_strn(NULL, NULL, "WORD", 0, most + 1, NULL);
+	table->end = arg_end(8);
+	table->entries[table->count] = table->words;
+	table->entries[table->count + 1] = table->end;
+	return arg_nullcheck(table->entries) == 0;
+}
+
+static void table_release(struct table *table)
+{
+	arg_freetable(table->entries, table->count + 2);
+}
+
+static void print_options(const char *title, const struct args_option *options)
+{
+	if (!options || !options->name)
+		return;
+	printf("%s:\n", title);
+	for (; options->name; options++) {
+		char left[64];
+		char letter[5] = "    ";
+		if (options->letter)
+			snprintf(letter, sizeof(letter), "-%c, ", options->letter);
+		snprintf(left, sizeof(left), "%s--%s%s%s", letter, options->name,
+			options->value ? " " : "", options->value ? options->value : "");
+		printf("  %-26s %s", left, options->help);
+		if (options->environment)
+			printf(" [$%s]", options->environment);
+		printf("\n");
+	}
+}
+
+static void print_help(const struct args_program *program, const struct args_command *command)
+{
+	bool several = program->commands[0].name != NULL;
+	if (several && !command) {
+		printf("usage: %s COMMAND ...\n%s\n\ncommands:\n", program->name, program->summary);
+		for (command = program->commands; command->name; command++)
+			printf("  %-8s %s\n", command->name, command->summary);
+		printf("\n%s COMMAND --help shows the options of one.\n", program->name);
+	} else {
+		printf("usage: %s%s%s %s\n%s\n", program->name, several ? " " : "",
+			several ? command->name : "", command->synopsis,
+			command->summary ? command->summary : program->summary);
+		print_options("options", command->options);
+		print_options("common", command->common);
+		print_options("always", everywhere);
+	}
+	if (program->epilogue)
+		printf("\n%s", program->epilogue);
+}
+
+static enum status set_target(
+	const struct args_option *option, const char *text, const char *what, struct error *err)
+{
+	enum status status = STATUS_OK;
+	switch (option->kind) {
+	case ARGS_FLAG: *(bool *)option->target = strcmp(text, "0") != 0; break;
+	case ARGS_COUNT: ++*(int *)option->target; break;
+	case ARGS_NAME:
+		status = parse_name(text, what, err);
+		if (status != STATUS_OK)
+			return status;
+		/* fall through */
+	case ARGS_TEXT: *(const char **)option->target = text; break;
+	case ARGS_LIST: {
+		struct args_list *list = option->target;
+		if (list->count == sizeof(list->items) / sizeof(list->items[0]))
+			return error_set(err, STATUS_USAGE, "%s: given too often", what);
+		list->items[list->count++] = text;
+		break;
+	}
+	case ARGS_UNSIGNED:
+		status = parse_unsigned(text, option->min, option->max, option->target, what, err);
+		break;
+	case ARGS_DURATION: status = parse_duration(text, option->target, what, err); break;
+	}
+	if (status == STATUS_OK && option->given)
+		*option->given = true;
+	return status;
+}
+
+static enum status set_targets(struct table *table, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < table->count && status == STATUS_OK; i++) {
+		const struct args_option *option = table->options[i];
+		bool flag = option->kind == ARGS_FLAG || option->kind == ARGS_COUNT;
+		int count = flag ? ((struct arg_lit *)table->entries[i])->count
+				 : ((struct arg_str *)table->entries[i])->count;
+		char what[80];
+		snprintf(what, sizeof(what), "--%s", option->name);
+		const char *variable = option->environment ? getenv(option->environment) : NULL;
+		if (count == 0 && variable && *variable) {
+			snprintf(what, sizeof(what), "$%s", option->environment);
+			status = set_target(option, variable, what, err);
+		}
+		for (int k = 0; k < count && status == STATUS_OK; k++)
+			status = set_target(option,
+				flag ? "1" : ((struct arg_str *)table->entries[i])->sval[k], what,
+				err);
+	}
+	return status;
+}
+
+static int refuse(
+	const struct args_program *program, const struct args_command *command, const char *why)
+{
+	bool several = command && command->name;
+	message_error("%s; see %s%s%s --help", why, program->name, several ? " " : "",
+		several ? command->name : "");
+	return STATUS_USAGE;
+}
+
+/* argtable2's own sentence about the first thing wrong, without its program name and newline. */
+static int refuse_syntax(
+	const struct args_program *program, const struct args_command *command, struct table *table)
+{
+	char *sentence = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&sentence, &size);
+	if (stream) {
+		struct arg_hdr *parent = (struct arg_hdr *)table->end->parent[0];
+		parent->errorfn(parent, stream, table->end->error[0], table->end->argval[0], "");
+		fclose(stream);
+	}
+	if (sentence)
+		sentence[strcspn(sentence, "\n")] = '\0';
+	int code = refuse(
+		program, command, sentence ? sentence + strspn(sentence, ": ") : "wrong options");
+	free(sentence);
+	return code;
+}
+
+static int run_command(const struct args_program *program, const struct args_command *command,
+	int argc, char **argv)
+{
+	struct table table = {0};
+	struct args_rest rest = {0};
+	struct error err = {0};
+	int code;
+
+	/* argtable2 permutes its arguments: what follows "--" is not shown to it. */
+	int own = 1;
+	while (own < argc && strcmp(argv[own], "--"))
+		own++;
+	if (own < argc && command->takes_command)
+		rest.command = argv + own + 1;
+	int seen = command->takes_command ? own : argc;
+
+	if (!table_init(&table, command)) {
+		table_release(&table);
+		message_error("out of memory");
+		return STATUS_TEMPORARY;
+	}
+	int errors = arg_parse(seen, argv, table.entries);
+	for (size_t i = 0; i < table.count; i++) {
+		const struct args_option *option = table.options[i];
+		if (option->target == &show_help || option->target == &show_version)
+			*(bool *)option->target = ((struct arg_lit *)table.entries[i])->count > 0;
+	}
+	if (show_help) {
+		print_help(program, command);
+		code = message_close(STATUS_OK);
+		goto out;
+	}
+	if (show_version) {
+		printf("%s %s\n", program->name, PREEMPT_VERSION);
+		code = message_close(STATUS_OK);
+		goto out;
+	}
+	if (errors) {
+		code = refuse_syntax(program, command, &table);
+		goto out;
+	}
+	if (set_targets(&table, &err) != STATUS_OK) {
+		code = refuse(program, command, err.text);
+		goto out;
+	}
+	message_level(quiet ? MESSAGE_QUIET : verbose ? MESSAGE_VERBOSE : MESSAGE_NORMAL);
+	rest.words = (char **)table.words->sval;
+	rest.count = (size_t)table.words->count;
+	if (rest.count < command->min_words)
+		code = refuse(program, command, "something is missing on the command line");
+	else if (rest.count > command->max_words)
+		code = refuse(program, command, "too many words on the command line");
+	else if (command->command_required && (!rest.command || !rest.command[0]))
+		code = refuse(program, command, "a command is missing: write -- COMMAND [ARG...]");
+	else
+		code = message_close(command->run(&rest));
+out:
+	table_release(&table);
+	return code;
+}
+
+/*
+ * A standard descriptor that is closed would go to the next file opened, and messages into a
+ * database. Read-only, so that writing an answer there is still an error.
+ */
+static void occupy_standard_descriptors(void)
+{
+	int descriptor;
+	do
+		descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
+int args_main(const struct args_program *program, int argc, char **argv)
+{
+	occupy_standard_descriptors();
+	message_program(program->name);
+	const struct args_command *command = program->commands;
+	if (!command->name)
+		return run_command(program, command, argc, argv);
+	const char *first = argc > 1 ? argv[1] : "";
+	if (!strcmp(first, "--help")) {
+		print_help(program, NULL);
+		return message_close(STATUS_OK);
+	}
+	if (!strcmp(first, "--version")) {
+		printf("%s %s\n", program->name, PREEMPT_VERSION);
+		return message_close(STATUS_OK);
+	}
+	for (; command->name; command++)
+		if (!strcmp(first, command->name))
+			return run_command(program, command, argc - 1, argv + 1);
+	char why[96];
+	snprintf(why, sizeof(why),
+		*first ? "there is no command \"%.40s\"" : "a command is missing", first);
+	return refuse(program, NULL, why);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one place where the kernel is asked for the time. Instants and durations are int64_t
+ * milliseconds. Deadlines are instants of the monotonic clock; CLOCK_NEVER is later than all.
+ */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+
+#define CLOCK_NEVER INT64_MAX
+
+/* Monotonic, since some start; jumps of the wall clock do not touch it. */
+int64_t clock_now(void);
+
+/* Milliseconds since 1970 UTC: for people and for other machines, never for waiting. */
+int64_t clock_utc(void);
+
+/* now + duration, CLOCK_NEVER where that overflows or duration is negative (no limit). */
+int64_t clock_after(int64_t duration);
+
+/* The timeout for poll(2): 0 when passed, -1 for CLOCK_NEVER, rounded so as not to spin. */
+int clock_poll_timeout(int64_t deadline);
+
+/* Sleep at most until deadline; signals end it early. */
+void clock_sleep_until(int64_t deadline);
+
+/* A random duration from 1 to ceiling (at least 1), for retries with full jitter. */
+int64_t clock_jitter(int64_t ceiling);
+
+/* "2026-01-31T12:00:00.123Z" of an instant of clock_utc. */
+void clock_format_utc(int64_t utc, char text[32]);
+
+#endif

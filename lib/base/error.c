@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum status error_set(struct error *err, enum status status, const char *format, ...)
+{
+	if (!err)
+		return status;
+	char raw[sizeof(err->text)];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(raw, sizeof(raw), format, arguments);
+	va_end(arguments);
+	err->status = status;
+	text_escape(err->text, sizeof(err->text), raw, strlen(raw));
+	return status;
+}
+
+enum status error_prefix(struct error *err, const char *format, ...)
+{
+	char prefix[256];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(prefix, sizeof(prefix), format, arguments);
+	va_end(arguments);
+	struct error old = *err;
+	return error_set(err, old.status, "%s: %s", prefix, old.text);
+}
+
+enum status error_status_of_errno(int number)
+{
+	switch (number) {
+	case EACCES:
+	case EPERM:
+	case EROFS: return STATUS_PERMISSION;
+	default: return STATUS_TEMPORARY;
+	}
+}

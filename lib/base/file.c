@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status failed(struct error *err, const char *action, const char *path, int number)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
+		strerror(number));
+}
+
+int file_write_all(int descriptor, const void *bytes, size_t length)
+{
+	const char *at = bytes;
+	while (length) {
+		ssize_t n = write(descriptor, at, length);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0) {
+			errno = ENOSPC;
+			return -1;
+		}
+		at += n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
+char *file_directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return strdup(".");
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+enum status file_sync_directory(const char *path, struct error *err)
+{
+	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor < 0)
+		return failed(err, "open directory", path, errno);
+	/* Some filesystems cannot sync a directory (EINVAL) and need not. */
+	int result = fsync(descriptor);
+	int number = errno;
+	close(descriptor);
+	return result == 0 || number == EINVAL ? STATUS_OK
+					       : failed(err, "sync directory", path, number);
+}
+
+enum status file_write_whole(const char *path, const void *bytes, size_t length, mode_t mode,
+	bool durable, struct error *err)
+{
+	enum status status = STATUS_TEMPORARY;
+	char *directory = file_directory_of(path);
+	char *temporary = NULL;
+	int descriptor = -1;
+	if (!directory || asprintf(&temporary, "%s.XXXXXX", path) < 0) {
+		temporary = NULL;
+		error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	descriptor = mkostemp(temporary, O_CLOEXEC);
+	if (descriptor < 0) {
+		status = failed(err, "create", temporary, errno);
+		goto out;
+	}
+	if (fchmod(descriptor, mode) < 0 || file_write_all(descriptor, bytes, length) < 0 ||
+		(durable && fsync(descriptor) < 0)) {
+		status = failed(err, "write", path, errno);
+		goto remove;
+	}
+	if (close(descriptor) < 0) {
+		descriptor = -1;
+		status = failed(err, "write", path, errno);
+		goto remove;
+	}
+	descriptor = -1;
+	if (rename(temporary, path) < 0) {
+		status = failed(err, "rename to", path, errno);
+		goto remove;
+	}
+	status = durable ? file_sync_directory(directory, err) : STATUS_OK;
+	goto out;
+remove:
+	unlink(temporary);
+out:
+	if (descriptor >= 0)
+		close(descriptor);
+	free(temporary);
+	free(directory);
+	return status;
+}
+
+enum status file_read_descriptor(
+	int descriptor, const char *name, size_t limit, struct text *text, struct error *err)
+{
+	char buffer[4096];
+	size_t total = 0;
+	enum status status = STATUS_OK;
+	for (;;) {
+		ssize_t n = read(descriptor, buffer, sizeof(buffer));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			status = failed(err, "read", name, errno);
+		if (n <= 0)
+			break;
+		total += (size_t)n;
+		if (total > limit) {
+			status = error_set(
+				err, STATUS_DAMAGED, "%s is larger than %zu bytes", name, limit);
+			break;
+		}
+		text_add_bytes(text, buffer, (size_t)n);
+	}
+	if (status == STATUS_OK && text->failed)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	return status;
+}
+
+enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (descriptor < 0) {
+		int number = errno;
+		failed(err, "open", path, number);
+		if (number == ENOENT)
+			return error_set(err, STATUS_NO, "%s does not exist", path);
+		return error_status_of_errno(number);
+	}
+	enum status status = file_read_descriptor(descriptor, path, limit, text, err);
+	close(descriptor);
+	return status;
+}
+
+enum status file_make_directories(const char *path, mode_t mode, struct error *err)
+{
+	char *copy = strdup(path);
+	if (!copy)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (char *slash = copy + 1;; slash++) {
+		slash = strchrnul(slash, '/');
+		char kept = *slash;
+		*slash = '\0';
+		if (mkdir(copy, mode) < 0 && errno != EEXIST) {
+			int number = errno;
+			/* A parent we may not write but that exists (read-only, automounted) is
+			 * fine. */
+			struct stat st;
+			if (stat(copy, &st) < 0 || !S_ISDIR(st.st_mode)) {
+				enum status status = failed(err, "make directory", copy, number);
+				free(copy);
+				return status;
+			}
+		}
+		*slash = kept;
+		if (!kept)
+			break;
+	}
+	free(copy);
+	return STATUS_OK;
+}
+
+static int remove_at(int parent, const char *name)
+{
+	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -1;
+	int descriptor = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (descriptor < 0)
+		return errno == ENOENT ? 0 : -1;
+	DIR *directory = fdopendir(descriptor);
+	if (!directory) {
+		close(descriptor);
+		return -1;
+	}
+	int result = 0;
+	for (struct dirent *entry; result == 0 && (entry = readdir(directory));)
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			result = remove_at(descriptor, entry->d_name);
+	int number = errno;
+	closedir(directory);
+	errno = number;
+	if (result == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		result = -1;
+	return result;
+}
+
+enum status file_remove_tree(const char *path, struct error *err)
+{
+	return remove_at(AT_FDCWD, path) == 0 ? STATUS_OK : failed(err, "remove", path, errno);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files that appear whole or not at all, and small files read whole. Errors carry the path and the
+ * reason; their status follows error_status_of_errno, except that a missing file is STATUS_NO.
+ */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/*
+ * Replace path by these bytes: temporary file beside it, rename. With durable, the file and its
+ * directory are synced before success is answered. Nothing is left behind when it fails.
+ */
+enum status file_write_whole(const char *path, const void *bytes, size_t length, mode_t mode,
+	bool durable, struct error *err);
+
+/* Append what path holds to text; more than limit bytes is STATUS_DAMAGED. */
+enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err);
+
+/* The same from a descriptor, which stays open; name is for errors. */
+enum status file_read_descriptor(
+	int descriptor, const char *name, size_t limit, struct text *text, struct error *err);
+
+/* All bytes or an errno (EINTR retried, short writes continued). 0 on success, else -1. */
+int file_write_all(int descriptor, const void *bytes, size_t length);
+
+/* Make path and its missing parents, each with mode. An existing directory is fine. */
+enum status file_make_directories(const char *path, mode_t mode, struct error *err);
+
+/* fsync of the directory itself, so that a rename or a new name in it is durable. */
+enum status file_sync_directory(const char *path, struct error *err);
+
+/* "DIRECTORY" of "DIRECTORY/NAME", "." or "/" where there is none; malloc'd, NULL without memory.
+ */
+char *file_directory_of(const char *path);
+
+/* Remove a directory and everything below it; symbolic links are not followed. Missing is fine. */
+enum status file_remove_tree(const char *path, struct error *err);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+
+#include <json-c/json_tokener.h>
+#include <stdio.h>
+#include <string.h>
+
+struct json_object *json_parse(const char *text, size_t length)
+{
+	return json_parse_limited(text, length, (size_t)1 << 20);
+}
+
+struct json_object *json_parse_limited(const char *text, size_t length, size_t limit)
+{
+	if (length > limit || length > (size_t)1 << 30)
+		return NULL;
+	struct json_tokener *tokener = json_tokener_new_ex(32);
+	if (!tokener)
+		return NULL;
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+	struct json_object *object = json_tokener_parse_ex(tokener, text, (int)length);
+	/* A bare number is complete only at its end: tell the parser that this is it. */
+	if (json_tokener_get_error(tokener) == json_tokener_continue)
+		object = json_tokener_parse_ex(tokener, "", 1);
+	if (json_tokener_get_error(tokener) != json_tokener_success) {
+		json_object_put(object);
+		object = NULL;
+	}
+	json_tokener_free(tokener);
+	return object;
+}
+
+static const struct json_object *member_of(
+	const struct json_object *object, const char *member, enum json_type type)
+{
+	struct json_object *value;
+	if (!json_object_is_type(object, json_type_object) ||
+		!json_object_object_get_ex(object, member, &value) ||
+		!json_object_is_type(value, type))
+		return NULL;
+	return value;
+}
+
+bool json_get_unsigned(const struct json_object *object, const char *member, uint64_t *value)
+{
+	const struct json_object *found = member_of(object, member, json_type_int);
+	if (!found || json_object_get_int64(found) < 0)
+		return false;
+	*value = json_object_get_uint64(found);
+	return true;
+}
+
+bool json_get_signed(const struct json_object *object, const char *member, int64_t *value)
+{
+	const struct json_object *found = member_of(object, member, json_type_int);
+	if (!found)
+		return false;
+	*value = json_object_get_int64(found);
+	return true;
+}
+
+bool json_get_bool(const struct json_object *object, const char *member, bool *value)
+{
+	const struct json_object *found = member_of(object, member, json_type_boolean);
+	if (!found)
+		return false;
+	*value = json_object_get_boolean(found);
+	return true;
+}
+
+bool json_get_text(const struct json_object *object, const char *member, const char **value)
+{
+	const struct json_object *found = member_of(object, member, json_type_string);
+	if (!found)
+		return false;
+	*value = json_object_get_string((struct json_object *)found);
+	return true;
+}
+
+bool json_copy_text(const struct json_object *object, const char *member, char *to, size_t size)
+{
+	const char *value;
+	if (!json_get_text(object, member, &value))
+		return false;
+	snprintf(to, size, "%s", value);
+	return true;
+}
+
+void json_put_text(struct json_object *object, const char *member, const char *value)
+{
+	json_object_object_add(object, member, json_object_new_string(value));
+}
+
+void json_put_unsigned(struct json_object *object, const char *member, uint64_t value)
+{
+	json_object_object_add(object, member, json_object_new_uint64(value));
+}
+
+void json_put_signed(struct json_object *object, const char *member, int64_t value)
+{
+	json_object_object_add(object, member, json_object_new_int64(value));
+}
+
+void json_put_bool(struct json_object *object, const char *member, bool value)
+{
+	json_object_object_add(object, member, json_object_new_boolean(value));
+}
+
+const char *json_line(struct json_object *object)
+{
+	return json_object_to_json_string_ext(
+		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON, by json-c, but strictly: its getters coerce ("12abc" is 12 there). A getter here answers
+ * only where the member is present and of that very type. Documents are at most 1 MiB and 32 deep.
+ */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include <json-c/json_object.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One whole document; NULL where it is not one. Release with json_object_put. */
+struct json_object *json_parse(const char *text, size_t length);
+/* The same with a limit of one's own, at most 1 GiB, for lists of many thousands of files. */
+struct json_object *json_parse_limited(const char *text, size_t length, size_t limit);
+
+bool json_get_unsigned(const struct json_object *object, const char *member, uint64_t *value);
+bool json_get_signed(const struct json_object *object, const char *member, int64_t *value);
+bool json_get_bool(const struct json_object *object, const char *member, bool *value);
+/* The text stays owned by the object. */
+bool json_get_text(const struct json_object *object, const char *member, const char **value);
+/* Copied, cut to size. */
+bool json_copy_text(const struct json_object *object, const char *member, char *to, size_t size);
+
+void json_put_text(struct json_object *object, const char *member, const char *value);
+void json_put_unsigned(struct json_object *object, const char *member, uint64_t value);
+void json_put_signed(struct json_object *object, const char *member, int64_t value);
+void json_put_bool(struct json_object *object, const char *member, bool value);
+
+/* On one line; owned by the object. */
+const char *json_line(struct json_object *object);
+
+#endif

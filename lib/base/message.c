@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/message.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+static const char *program = "preempt";
+static enum message_level threshold = MESSAGE_NORMAL;
+
+void message_program(const char *name)
+{
+	program = name;
+}
+
+const char *message_program_name(void)
+{
+	return program;
+}
+
+void message_level(enum message_level level)
+{
+	threshold = level;
+}
+
+static void say(const char *format, va_list arguments)
+{
+	char raw[1024];
+	char line[1400];
+	vsnprintf(raw, sizeof(raw), format, arguments);
+	int used = snprintf(line, sizeof(line), "%s: ", program);
+	text_escape(line + used, sizeof(line) - (size_t)used - 1, raw, strlen(raw));
+	strcat(line, "\n");
+	int kept = errno;
+	(void)file_write_all(STDERR_FILENO, line, strlen(line));
+	errno = kept;
+}
+
+#define SAY_FROM(level)                                                                            \
+	do {                                                                                       \
+		va_list arguments;                                                                 \
+		if (threshold < (level))                                                           \
+			return;                                                                    \
+		va_start(arguments, format);                                                       \
+		say(format, arguments);                                                            \
+		va_end(arguments);                                                                 \
+	} while (0)
+
+void message_error(const char *format, ...)
+{
+	SAY_FROM(MESSAGE_QUIET);
+}
+
+void message_info(const char *format, ...)
+{
+	SAY_FROM(MESSAGE_NORMAL);
+}
+
+void message_detail(const char *format, ...)
+{
+	SAY_FROM(MESSAGE_VERBOSE);
+}
+
+int message_fail(const struct error *err)
+{
+	message_error("%s", err->text);
+	return err->status;
+}
+
+int message_close(int code)
+{
+	int failed = ferror(stdout);
+	if (fclose(stdout) == EOF && errno != EBADF)
+		failed = 1;
+	if (failed && errno != EPIPE)
+		message_error("cannot write the answer to stdout: %s", strerror(errno));
+	return failed && code == 0 ? STATUS_TEMPORARY : code;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program tells people, on stderr: "PROGRAM: TEXT", one line, one write, control characters
+ * escaped. Only src/ and the agent call this; libraries fill a struct error instead.
+ */
+#ifndef BASE_MESSAGE_H
+#define BASE_MESSAGE_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+enum message_level { MESSAGE_QUIET = -1, MESSAGE_NORMAL = 0, MESSAGE_VERBOSE = 1 };
+
+void message_program(const char *name); /* name must stay valid */
+const char *message_program_name(void);
+void message_level(enum message_level level);
+
+/* Errors and warnings: always. */
+void message_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What happened: not with -q. */
+void message_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Why it happened: only with -v. */
+void message_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Say err and return its status: the last line of most failing programs. */
+int message_fail(const struct error *err);
+
+/* Flush and close stdout; a failed write turns code into STATUS_TEMPORARY with a message. */
+int message_close(int code);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/parse.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reads digits at *text and moves it past them; false on none or overflow. */
+static bool digits(const char **text, uint64_t *value)
+{
+	const char *s = *text;
+	uint64_t sum = 0;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		uint64_t digit = (uint64_t)(*s - '0');
+		if (sum > (UINT64_MAX - digit) / 10)
+			return false;
+		sum = sum * 10 + digit;
+	}
+	if (s == *text)
+		return false;
+	*text = s;
+	*value = sum;
+	return true;
+}
+
+enum status parse_unsigned(const char *text, uint64_t min, uint64_t max, uint64_t *value,
+	const char *what, struct error *err)
+{
+	const char *end = text;
+	uint64_t number;
+	if (!digits(&end, &number) || *end != '\0')
+		return error_set(err, STATUS_USAGE, "%s: \"%s\" is not a whole number", what, text);
+	if (number < min || number > max)
+		return error_set(err, STATUS_USAGE, "%s: %s is not between %llu and %llu", what,
+			text, (unsigned long long)min, (unsigned long long)max);
+	*value = number;
+	return STATUS_OK;
+}
+
+enum status parse_duration(
+	const char *text, int64_t *milliseconds, const char *what, struct error *err)
+{
+	static const struct {
+		const char *name;
+		uint64_t milliseconds;
+	} units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+	const uint64_t longest = 100 * 366 * 86400000ull;
+	const char *s = text;
+	uint64_t total = 0;
+	size_t next = 0; /* the largest unit that may still come */
+
+	do {
+		uint64_t number;
+		if (!digits(&s, &number))
+			goto rubbish;
+		size_t length = strspn(s, "dhms");
+		size_t unit = 3;
+		if (length == 0 && (*s != '\0' || total || next))
+			goto rubbish;
+		if (length) {
+			for (unit = next; unit < sizeof(units) / sizeof(units[0]); unit++)
+				if (strlen(units[unit].name) == length &&
+					!strncmp(s, units[unit].name, length))
+					break;
+			if (unit == sizeof(units) / sizeof(units[0]))
+				goto rubbish;
+		}
+		s += length;
+		next = unit + 1;
+		if (number > longest / units[unit].milliseconds)
+			return error_set(err, STATUS_USAGE, "%s: \"%s\" is longer than 100 years",
+				what, text);
+		total += number * units[unit].milliseconds;
+	} while (*s);
+	if (total > longest)
+		return error_set(
+			err, STATUS_USAGE, "%s: \"%s\" is longer than 100 years", what, text);
+	*milliseconds = (int64_t)total;
+	return STATUS_OK;
+
+rubbish:
+	return error_set(err, STATUS_USAGE,
+		"%s: \"%s\" is not a duration; write 90, 90s, 2m, 1h30m or 250ms", what, text);
+}
+
+enum status parse_name(const char *text, const char *what, struct error *err)
+{
+	const char *allowed =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@+-";
+	size_t length = strlen(text);
+	if (length == 0 || length > 128 || *text == '.' || *text == '-' ||
+		text[strspn(text, allowed)] != '\0')
+		return error_set(err, STATUS_USAGE,
+			"%s: \"%s\" is not a name; use 1 to 128 letters, digits and . _ : @ + -, "
+			"not starting with . or -",
+			what, text);
+	return STATUS_OK;
+}
+
+enum status parse_signal(const char *text, int *number, const char *what, struct error *err)
+{
+	uint64_t value;
+	const char *name = strncmp(text, "SIG", 3) ? text : text + 3;
+	if (parse_decimal(text, &value) && value > 0 && value < (uint64_t)SIGRTMIN) {
+		*number = (int)value;
+		return STATUS_OK;
+	}
+	for (int signal = 1; signal < SIGRTMIN; signal++) {
+		const char *known = sigabbrev_np(signal);
+		if (known && !strcmp(known, name)) {
+			*number = signal;
+			return STATUS_OK;
+		}
+	}
+	return error_set(
+		err, STATUS_USAGE, "%s: \"%s\" is not a signal; write TERM, USR1, ...", what, text);
+}
+
+bool parse_decimal(const char *text, uint64_t *value)
+{
+	const char *end = text;
+	uint64_t number;
+	if (!digits(&end, &number) || *end || end - text > 18 || (*text == '0' && text[1]))
+		return false;
+	*value = number;
+	return true;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The only way in for numbers, durations and names from outside: the whole string, an explicit
+ * range, no sign, no blanks, no other base, no trailing rubbish. Each returns STATUS_OK, or
+ * STATUS_USAGE with an error that names what (an option, a variable) and the text refused.
+ */
+#ifndef BASE_PARSE_H
+#define BASE_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Decimal digits, leading zeros allowed; min <= value <= max. */
+enum status parse_unsigned(const char *text, uint64_t min, uint64_t max, uint64_t *value,
+	const char *what, struct error *err);
+
+/*
+ * A duration into milliseconds: "90", "90s" (seconds), "250ms", "2m", "1h30m", "1d". Units must
+ * fall in size and appear once each; a fraction is written with the next unit. At most 100 years.
+ */
+enum status parse_duration(
+	const char *text, int64_t *milliseconds, const char *what, struct error *err);
+
+/*
+ * A name of a run, queue or the like: 1 to 128 bytes out of A-Z a-z 0-9 . _ : @ + - and not
+ * starting with '.' or '-'. It is used in keys and file names.
+ */
+enum status parse_name(const char *text, const char *what, struct error *err);
+
+/* A signal by name (TERM or SIGTERM) or number. */
+enum status parse_signal(const char *text, int *number, const char *what, struct error *err);
+
+/* Whether text is a canonical decimal (no leading zeros) of at most 18 digits; its value. */
+bool parse_decimal(const char *text, uint64_t *value);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+/* The state letter and start time of a process; false if there is none. */
+static bool read_stat(pid_t pid, char *state, uint64_t *start)
+{
+	char path[64];
+	struct text text = {0};
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	bool found = file_read_whole(path, 4096, &text, NULL) == STATUS_OK;
+	/* The name in field 2 may hold blanks and parentheses: count from its last one. */
+	char *rest = found ? strrchr(text_string(&text), ')') : NULL;
+	unsigned long long ticks = 0;
+	found = rest && sscanf(rest + 1,
+				" %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+				"%*d %*d %*d %llu",
+				state, &ticks) == 2;
+	*start = ticks;
+	text_release(&text);
+	return found;
+}
+
+enum status process_identify(pid_t pid, struct process_identity *identity, struct error *err)
+{
+	struct process_identity who = {.pid = pid ? pid : getpid()};
+	struct text boot = {0};
+	struct stat st;
+	char state;
+	if (!read_stat(who.pid, &state, &who.start))
+		return error_set(err, STATUS_NO, "there is no process %d", (int)pid);
+	if (gethostname(who.host, sizeof(who.host) - 1) < 0)
+		strcpy(who.host, "unknown");
+	if (file_read_whole("/proc/sys/kernel/random/boot_id", 128, &boot, NULL) == STATUS_OK)
+		snprintf(who.boot, sizeof(who.boot), "%.36s", text_string(&boot));
+	who.boot[strcspn(who.boot, "\n")] = '\0';
+	text_release(&boot);
+	if (stat("/proc/self/ns/pid", &st) == 0)
+		who.pid_namespace = st.st_ino;
+	*identity = who;
+	return STATUS_OK;
+}
+
+enum process_state process_look(const struct process_identity *identity)
+{
+	struct process_identity self;
+	char state = 'X';
+	uint64_t start;
+	if (process_identify(0, &self, NULL) != STATUS_OK || strcmp(self.boot, identity->boot) ||
+		self.pid_namespace != identity->pid_namespace)
+		return PROCESS_ELSEWHERE;
+	if (!read_stat(identity->pid, &state, &start) || start != identity->start)
+		return PROCESS_GONE;
+	return state == 'Z' || state == 'X' ? PROCESS_GONE : PROCESS_ALIVE;
+}
+
+static void become(const struct process_command *command, pid_t parent, int report)
+{
+	if (command->own_group)
+		setpgid(0, 0);
+	if (command->die_with_parent) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(128 + SIGKILL);
+	}
+	/* Handlers must not run here once signals are unblocked; what was ignored stays ignored. */
+	for (int signal = 1; signal < SIGRTMIN; signal++) {
+		struct sigaction action;
+		if (sigaction(signal, NULL, &action) < 0)
+			continue;
+		if (sigismember(&command->ignored, signal) == 1)
+			action.sa_handler = SIG_IGN;
+		else if (action.sa_handler != SIG_IGN)
+			action.sa_handler = SIG_DFL;
+		action.sa_flags = 0;
+		(void)sigaction(signal, &action, NULL);
+	}
+	if (command->standard_input > 0)
+		dup2(command->standard_input, STDIN_FILENO);
+	if (command->standard_output > 0)
+		dup2(command->standard_output, STDOUT_FILENO);
+	if (command->standard_error > 0)
+		dup2(command->standard_error, STDERR_FILENO);
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (command->environment)
+		execvpe(command->argv[0], command->argv, command->environment);
+	else
+		execvp(command->argv[0], command->argv);
+	int number = errno;
+	(void)file_write_all(report, &number, sizeof(number));
+	_exit(STATUS_NOT_FOUND);
+}
+
+enum status process_start(const struct process_command *command, pid_t *pid, struct error *err)
+{
+	int report[2];
+	sigset_t all, old;
+	pid_t parent = getpid();
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return error_set(err, STATUS_TEMPORARY, "cannot make a pipe: %s", strerror(errno));
+	/* No handler of ours may run in the child before its dispositions are reset. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid_t child = fork();
+	if (child == 0)
+		become(command, parent, report[1]);
+	int fork_error = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	close(report[1]);
+	if (child < 0) {
+		close(report[0]);
+		return error_set(err, STATUS_TEMPORARY, "cannot start %s: %s", command->argv[0],
+			strerror(fork_error));
+	}
+	int number = 0;
+	ssize_t n;
+	do
+		n = read(report[0], &number, sizeof(number));
+	while (n < 0 && errno == EINTR);
+	close(report[0]);
+	if (n == sizeof(number)) {
+		waitpid(child, NULL, 0);
+		return error_set(err, number == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN,
+			"cannot run %s: %s", command->argv[0], strerror(number));
+	}
+	*pid = child;
+	return STATUS_OK;
+}
+
+int process_exit_code(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}

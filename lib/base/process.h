@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes: who one is, beyond its number, and how a command is started so that it cannot outlive
+ * us.
+ */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/*
+ * One incarnation of a process, on one boot of one machine. Two processes are the same only if all
+ * fields are equal: containers share host name and boot id, and numbers are used again.
+ */
+struct process_identity {
+	char host[65];
+	char boot[37];		/* /proc/sys/kernel/random/boot_id */
+	uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
+	pid_t pid;
+	uint64_t start; /* clock ticks after boot, /proc/PID/stat field 22 */
+};
+
+/* Who process pid (of our own namespace; 0: we) is. STATUS_NO: there is no such process. */
+enum status process_identify(pid_t pid, struct process_identity *identity, struct error *err);
+
+enum process_state {
+	PROCESS_ALIVE,
+	PROCESS_GONE,
+	PROCESS_ELSEWHERE, /* another machine, boot or namespace: cannot be told from here */
+};
+enum process_state process_look(const struct process_identity *identity);
+
+/* How a command is started. Zeroed is a plain fork and exec. */
+struct process_command {
+	char *const *argv;
+	char *const *environment; /* NULL: ours */
+	bool own_group;		  /* leads a process group of its own */
+	bool die_with_parent; /* KILL when the thread that started it ends; re-checked after fork */
+	sigset_t ignored;     /* ignored before exec; the others stay as they were at our start */
+	/* Become its descriptors 0, 1 and 2; 0: ours. */
+	int standard_input, standard_output, standard_error;
+};
+
+/*
+ * Start a command. STATUS_NOT_FOUND (127) and STATUS_CANNOT_RUN (126) as a shell would say. The
+ * child starts with no signal blocked.
+ */
+enum status process_start(const struct process_command *command, pid_t *pid, struct error *err);
+
+/* The exit code a shell gives for a wait status: the code, or 128 + signal. */
+int process_exit_code(int wait_status);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A string that grows, up to a stated ceiling. A zeroed struct text is empty and has the ceiling
+ * TEXT_LIMIT. The bytes in data always end with a NUL that length does not count; data is NULL
+ * until something is added. Reaching the ceiling, or memory running out, sets failed and drops the
+ * addition: check once at the end.
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TEXT_LIMIT ((size_t)16 << 20)
+
+struct text {
+	char *data;
+	size_t length;
+	size_t capacity;
+	size_t limit; /* bytes; 0: TEXT_LIMIT */
+	bool failed;
+};
+
+void text_add(struct text *text, const char *string);
+void text_add_bytes(struct text *text, const void *bytes, size_t length);
+void text_addf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* As a double-quoted JSON string; bytes that are not UTF-8 become U+FFFD. */
+void text_add_json_string(struct text *text, const char *string);
+void text_add_json_bytes(struct text *text, const void *bytes, size_t length);
+/* As one word of a POSIX shell, in single quotes where needed. */
+void text_add_shell_word(struct text *text, const char *string);
+void text_release(struct text *text);
+
+/* Whether all length bytes are well-formed UTF-8. */
+bool text_is_utf8(const char *bytes, size_t length);
+
+/* data, never NULL. */
+const char *text_string(const struct text *text);
+
+/*
+ * Copy for people's eyes: control characters (also DEL and the C1 controls in UTF-8) become \n, \t
+ * or \xHH. At most size bytes with the NUL; what does not fit is cut.
+ */
+void text_escape(char *to, size_t size, const char *from, size_t length);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * First use of a board: which one it is, whether its agent can be seen, whose it is, which signals
+ * are ignored from now on.
+ */
+#include "client/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A step number of the file `step` has 20 digits. */
+#define STEP_FILE 64
+
+static const struct {
+	const char *name;
+	int number;
+} signals[] = {
+	{"HUP", SIGHUP},
+	{"INT", SIGINT},
+	{"QUIT", SIGQUIT},
+	{"USR1", SIGUSR1},
+	{"USR2", SIGUSR2},
+	{"ALRM", SIGALRM},
+	{"TERM", SIGTERM},
+	{"CONT", SIGCONT},
+	{"TSTP", SIGTSTP},
+	{"URG", SIGURG},
+	{"XCPU", SIGXCPU},
+	{"XFSZ", SIGXFSZ},
+	{"PWR", SIGPWR},
+};
+
+static void signal_ignore(const char *name, const char *word, size_t length)
+{
+	if (length > 3 && strncmp(word, "SIG", 3) == 0) {
+		word += 3;
+		length -= 3;
+	}
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+		if (strlen(signals[i].name) != length || strncmp(signals[i].name, word, length))
+			continue;
+		struct sigaction now;
+		if (sigaction(signals[i].number, NULL, &now) == 0 && now.sa_handler == SIG_DFL) {
+			now = (struct sigaction){.sa_handler = SIG_IGN};
+			sigaction(signals[i].number, &now, NULL);
+		}
+		return;
+	}
+	preempt_board_say(
+		name, "PREEMPT_SIGNALS: no signal %.*s that could be ignored", (int)length, word);
+}
+
+static void signals_ignore(const char *name)
+{
+	const char *list = getenv("PREEMPT_SIGNALS");
+	if (!list)
+		list = "TERM";
+	while (*list) {
+		size_t length = strcspn(list, ",");
+		if (length)
+			signal_ignore(name, list, length);
+		list += length + (list[length] == ',');
+	}
+}
+
+/* board->path from the environment. 1, 0 for no board, else BOARD_LEAVE + code. */
+static int board_find(struct board *board)
+{
+	const char *dir = getenv("PREEMPT_DIR"), *ranks = getenv("PREEMPT_RANKS");
+	if (!dir || !*dir)
+		return 0;
+
+	char rank[24] = "";
+	if (ranks) {
+		const char *text = ranks, *local = getenv("LOCAL_RANK");
+		uint64_t count, mine;
+		if (!preempt_board_number(&text, false, INT_MAX, &count) || *text || count == 0) {
+			preempt_board_say(board->name,
+				"PREEMPT_RANKS=%s is not a number of ranks; leave it as the agent set it",
+				ranks);
+			return BOARD_LEAVE + 2;
+		}
+		text = local;
+		if (!local || !preempt_board_number(&text, false, INT_MAX, &mine) || *text ||
+			mine >= count) {
+			preempt_board_say(board->name,
+				"LOCAL_RANK is %s, but the agent serves ranks 0 to %llu; start the "
+				"ranks with a launcher that sets LOCAL_RANK (torchrun), or set it",
+				local ? *local ? local : "empty" : "not set",
+				(unsigned long long)(count - 1));
+			return BOARD_LEAVE + 2;
+		}
+		snprintf(rank, sizeof rank, "/%llu", (unsigned long long)mine);
+	}
+
+	char here[PATH_MAX] = "";
+	if (*dir != '/' && !getcwd(here, sizeof here))
+		*here = '\0';
+	/* Room for the longest file name on a board. */
+	int length = snprintf(board->path, PATH_MAX, "%s%s%s%s", here, *here ? "/" : "", dir, rank);
+	if (length < 0 || length >= PATH_MAX - 32) {
+		preempt_board_say(board->name, "PREEMPT_DIR is too long");
+		*board->path = '\0';
+		return BOARD_LEAVE + 2;
+	}
+	struct stat about;
+	if (stat(board->path, &about) != 0 || !S_ISDIR(about.st_mode)) {
+		preempt_board_say(board->name,
+			"the board %s is not visible here: in a container? share the directory "
+			"and use --board",
+			board->path);
+		return BOARD_LEAVE + 2;
+	}
+	return 1;
+}
+
+static bool namespace_shared(pid_t pid)
+{
+	char path[40];
+	struct stat ours, theirs;
+	snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
+	if (stat("/proc/self/ns/pid", &ours) != 0 || stat(path, &theirs) != 0)
+		return true; /* it is gone, or we may not ask: the next check tells */
+	return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+static int agent_check(struct board *board)
+{
+	char path[PATH_MAX], line[STEP_FILE];
+	const char *text = line;
+	uint64_t pid;
+	if (!preempt_board_path(board, "agent", path) ||
+		preempt_board_read(path, line, sizeof line) < 0)
+		return 1;
+	if (!preempt_board_number(&text, false, INT_MAX, &pid) || pid == 0 ||
+		(*text != '\n' && *text != ' ')) {
+		preempt_board_say(board->name,
+			"%s does not name the agent's process: not a board, or damaged; start the "
+			"command under its agent again",
+			path);
+		return BOARD_LEAVE + 2;
+	}
+	if (!namespace_shared((pid_t)pid)) {
+		preempt_board_say(board->name,
+			"the agent (process %d) is in another PID namespace, so its death could not "
+			"be seen; run the agent inside the container, or share the PID namespace",
+			(int)pid);
+		return BOARD_LEAVE + 2;
+	}
+	board->agent = (struct board_process){.pid = (pid_t)pid};
+	if (!preempt_board_alive(board->agent)) {
+		preempt_board_say(board->name,
+			"the agent of the board %s (process %d) is gone, or not visible from this "
+			"container; leaving with 43",
+			board->path, (int)pid);
+		return BOARD_LEAVE + 43;
+	}
+	board->agent.started = preempt_board_started((pid_t)pid);
+	return 1;
+}
+
+/* Who is written there; pid 0 if nobody. It is created first and filled a moment later. */
+static struct board_process owner_read(const char *path)
+{
+	for (int turn = 0; turn < 100; turn++) {
+		char line[STEP_FILE];
+		const char *text = line;
+		uint64_t pid, started = 0;
+		if (preempt_board_read(path, line, sizeof line) > 0 && strchr(line, '\n') &&
+			preempt_board_number(&text, false, INT_MAX, &pid)) {
+			if (*text++ != ' ' ||
+				!preempt_board_number(&text, true, UINT64_MAX, &started))
+				started = 0;
+			return (struct board_process){.pid = (pid_t)pid, .started = started};
+		}
+		nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
+	}
+	return (struct board_process){0};
+}
+
+static bool owner_write(const char *path, int how, struct board_process who)
+{
+	char line[STEP_FILE];
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | how, 0600);
+	if (fd < 0)
+		return false;
+	int length = who.started ? snprintf(line, sizeof line, "%d %llu\n", (int)who.pid,
+					   (unsigned long long)who.started)
+				 : snprintf(line, sizeof line, "%d\n", (int)who.pid);
+	bool done = write(fd, line, (size_t)length) == length;
+	int why = errno;
+	close(fd);
+	errno = why;
+	return done;
+}
+
+static int owner_take(struct board *board, pid_t owner)
+{
+	struct board_process we = {.pid = owner, .started = preempt_board_started(owner)};
+	char first[PATH_MAX], path[PATH_MAX], name[24] = "owner";
+	if (!preempt_board_path(board, name, first))
+		return BOARD_LEAVE + 2;
+
+	for (int turn = 1;; turn++) {
+		if (!preempt_board_path(board, name, path))
+			return BOARD_LEAVE + 2;
+		if (owner_write(path, O_EXCL, we)) {
+			if (turn > 1)
+				owner_write(first, O_TRUNC, we);
+			return 1;
+		}
+		if (errno != EEXIST) {
+			preempt_board_say(board->name,
+				"cannot write on the board %s: %s; it must belong to the user who "
+				"trains",
+				board->path, strerror(errno));
+			return BOARD_LEAVE + 2;
+		}
+		struct board_process they = owner_read(path);
+		bool dated = we.started && they.started;
+		if (they.pid == we.pid && (!dated || they.started == we.started))
+			return 1;
+		if (they.pid && they.pid != we.pid && preempt_board_alive(they)) {
+			preempt_board_say(board->name,
+				"the board %s belongs to process %d, this is process %d; let one "
+				"process per task call it, and give each task its own board "
+				"(preempt-run -n L or --ranks L)",
+				board->path, (int)they.pid, (int)we.pid);
+			return BOARD_LEAVE + 2;
+		}
+		snprintf(name, sizeof name, "owner.%d", turn);
+	}
+}
+
+/* Above the numbers that programs use: where one closes everything (to become a daemon, say), the
+ * next file it opens must not take the place of step and be written over. */
+static int descriptor_raise(int fd)
+{
+	int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 400);
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
+bool preempt_board_open(struct board *board, int how)
+{
+	char path[PATH_MAX];
+	struct stat about;
+	struct statfs system;
+	if (!preempt_board_path(board, "step", path))
+		return false;
+	board->dir = descriptor_raise(open(board->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	board->step = descriptor_raise(open(path, O_RDWR | O_CLOEXEC | how, 0600));
+	if (board->dir < 0 || board->step < 0 || fstat(board->dir, &about) != 0 ||
+		fstatfs(board->dir, &system) != 0) {
+		int why = errno;
+		if (board->dir >= 0)
+			close(board->dir);
+		if (board->step >= 0)
+			close(board->step);
+		errno = why;
+		return false;
+	}
+	board->dev = about.st_dev;
+	board->ino = about.st_ino;
+	board->dated = system.f_type == TMPFS_MAGIC;
+	board->unheld = BOARD_UNKNOWN;
+	return true;
+}
+
+/* Opens the board and reads where a former owner was. */
+static int step_open(struct board *board)
+{
+	char line[STEP_FILE];
+	const char *text = line;
+	ssize_t length = -1;
+	if (preempt_board_open(board, O_CREAT))
+		length = pread(board->step, line, sizeof line - 1, 0);
+	if (length < 0) {
+		preempt_board_say(board->name, "cannot use step on the board %s: %s", board->path,
+			strerror(errno));
+		return BOARD_LEAVE + 2;
+	}
+	line[length] = '\0';
+
+	uint64_t last = 0;
+	if (length > 0 && (!preempt_board_number(&text, true, BOARD_STEP_MAX, &last) ||
+				  (*text != ' ' && *text != '\n'))) {
+		preempt_board_say(board->name,
+			"%s/step has no step number in it: damaged; start the command under its "
+			"agent again",
+			board->path);
+		return BOARD_LEAVE + 2;
+	}
+	if (board->last < last)
+		board->last = last;
+	return 1;
+}
+
+int preempt_board_attach(struct board *board, pid_t owner)
+{
+	int answer = board_find(board);
+	if (answer == 1 && !preempt_board_path(board, "hold", board->hold))
+		answer = BOARD_LEAVE + 2;
+	if (answer == 1)
+		answer = agent_check(board);
+	if (answer == 1)
+		answer = owner_take(board, owner);
+	if (answer == 1)
+		answer = step_open(board);
+	if (answer == 1)
+		signals_ignore(board->name);
+	else
+		*board->path = '\0';
+	return answer;
+}
+
+void preempt_board_release(struct board *board)
+{
+	struct stat about;
+	/* Where the program closed them, the numbers may be someone else's by now. */
+	if (*board->path && fstat(board->dir, &about) == 0 && about.st_dev == board->dev &&
+		about.st_ino == board->ino) {
+		close(board->dir);
+		close(board->step);
+	}
+	*board->path = '\0';
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rules of a board: what is written, and what hold asks for at a boundary (board.h, DESIGN.md,
+ * section 3). Deciding is a function of hold and the numbers; the waiting is around it.
+ */
+#include "client/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLL_NS	   (10 * 1000 * 1000)
+#define SETTLED_NS (50 * 1000 * 1000) /* several ticks of any kernel */
+
+enum hold_word { HOLD_NONE, HOLD_WAIT, HOLD_SAVE, HOLD_EXIT, HOLD_LEAVE };
+
+struct hold {
+	enum hold_word word;
+	uint64_t number; /* of save, exit: the step; of leave: the code */
+	pid_t watch;	 /* 0: nobody */
+	bool garbled;	 /* then it is a wait without anybody to watch */
+	char line[96];
+};
+
+/* What a wait remembers from look to look. */
+struct patience {
+	bool told; /* that `line` is garbled */
+	bool gone; /* the process that `line` names */
+	char line[96];
+};
+
+static bool hold_parse(struct hold *hold)
+{
+	static const struct {
+		const char *word;
+		enum hold_word is;
+	} words[] = {
+		{"wait ", HOLD_WAIT},
+		{"save ", HOLD_SAVE},
+		{"exit ", HOLD_EXIT},
+		{"leave ", HOLD_LEAVE},
+	};
+	const char *text = NULL;
+	uint64_t pid = 0;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		size_t length = strlen(words[i].word);
+		if (strncmp(hold->line, words[i].word, length) == 0) {
+			hold->word = words[i].is;
+			text = hold->line + length;
+		}
+	}
+	if (!text)
+		return false;
+	if (hold->word == HOLD_LEAVE) {
+		if (!preempt_board_number(&text, false, 255, &hold->number) || !hold->number)
+			return false;
+	} else if (hold->word != HOLD_WAIT) {
+		if (!preempt_board_number(&text, false, BOARD_STEP_MAX, &hold->number))
+			return false;
+		if (*text == ' ')
+			text++;
+		else
+			return strcmp(text, "\n") == 0;
+	}
+	if (hold->word != HOLD_LEAVE) {
+		if (!preempt_board_number(&text, false, INT_MAX, &pid) || pid == 0)
+			return false;
+		hold->watch = (pid_t)pid;
+	}
+	return strcmp(text, "\n") == 0;
+}
+
+/* 0, or BOARD_LEAVE + 43 when the board is gone. */
+static int hold_look(const struct board *board, struct hold *hold)
+{
+	*hold = (struct hold){.word = HOLD_NONE};
+	ssize_t length = preempt_board_read(board->hold, hold->line, sizeof hold->line);
+	if (length < 0 && errno == ENOENT) {
+		if (access(board->path, F_OK) == 0)
+			return 0;
+		preempt_board_say(board->name,
+			"the board %s has vanished, the agent is gone; leaving with 43",
+			board->path);
+		return BOARD_LEAVE + 43;
+	}
+	if (length < 0)
+		snprintf(hold->line, sizeof hold->line, "(%s)", strerror(errno));
+	if (length < 0 || strlen(hold->line) != (size_t)length || !hold_parse(hold)) {
+		hold->word = HOLD_WAIT;
+		hold->watch = 0;
+		hold->garbled = true;
+	}
+	return 0;
+}
+
+/* One turn of waiting for hold to change. False: the process it names is gone. That is believed
+ * only when hold reads the same afterwards: an agent may write its last word and end. */
+static bool patience_turn(
+	struct patience *patience, const struct board *board, const struct hold *hold)
+{
+	bool same = strcmp(patience->line, hold->line) == 0;
+	if (!same) {
+		*patience = (struct patience){0};
+		memcpy(patience->line, hold->line, sizeof patience->line);
+	}
+	if (hold->garbled && !patience->told) {
+		preempt_board_say(board->name,
+			"cannot understand %s: %.60s; waiting here until the agent changes it",
+			board->hold, hold->line);
+		patience->told = true;
+	}
+	struct board_process watched = {.pid = hold->watch};
+	if (watched.pid == board->agent.pid)
+		watched.started = board->agent.started;
+	if (watched.pid && !preempt_board_alive(watched)) {
+		if (!patience->gone)
+			return patience->gone = true;
+		preempt_board_say(board->name,
+			"the agent (process %d) is gone while this task waits; leaving with 43",
+			(int)watched.pid);
+		return false;
+	}
+	patience->gone = false;
+	nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+	return true;
+}
+
+enum verdict { RUN, SAVE, OVERSHOOT, LEAVE, STAY };
+
+/* What hold asks for where n steps are finished; answers are what save and exit were answered so
+ * far. After the final save no step may start, but asking again at the same boundary is right. */
+static enum verdict decide(const struct hold *hold, struct board_answers *answers, uint64_t n)
+{
+	uint64_t s = hold->number;
+	switch (hold->word) {
+	case HOLD_NONE: return RUN;
+	case HOLD_WAIT: return STAY;
+	case HOLD_LEAVE: return LEAVE;
+	case HOLD_SAVE:
+		if (s + 1 <= answers->any)
+			return RUN;
+		break;
+	case HOLD_EXIT:
+		if (s + 1 <= answers->final)
+			return n + 1 <= answers->at ? RUN : STAY;
+		break;
+	}
+	if (n < s)
+		return RUN;
+	if (answers->any < s + 1)
+		answers->any = s + 1;
+	if (hold->word == HOLD_EXIT) {
+		answers->final = s + 1;
+		answers->at = n + 1;
+	}
+	return n == s ? SAVE : OVERSHOOT;
+}
+
+int preempt_board_answer(struct board *board, uint64_t finished)
+{
+	struct patience patience = {0};
+	for (;;) {
+		struct hold hold;
+		int gone = hold_look(board, &hold);
+		if (gone)
+			return gone;
+		switch (decide(&hold, &board->answers, finished)) {
+		case RUN: return BOARD_RUN;
+		case LEAVE: return BOARD_LEAVE + (int)hold.number;
+		case OVERSHOOT:
+			preempt_board_say(board->name,
+				"OVERSHOOT: asked to save at step %llu, but this task is at %llu; "
+				"saving here, which does not count as the agreed save",
+				(unsigned long long)hold.number, (unsigned long long)finished);
+			return BOARD_SAVE;
+		case SAVE: return BOARD_SAVE;
+		case STAY: break;
+		}
+		if (!patience_turn(&patience, board, &hold))
+			return BOARD_LEAVE + 43;
+	}
+}
+
+int preempt_board_barrier(const struct board *board, uint64_t step)
+{
+	struct patience patience = {0};
+	bool parked = false;
+	uint64_t final = 0;
+	for (;;) {
+		struct hold hold;
+		int gone = hold_look(board, &hold);
+		if (gone)
+			return gone;
+		if (hold.word == HOLD_LEAVE)
+			return BOARD_LEAVE + (int)hold.number;
+		if (hold.word == HOLD_EXIT &&
+			(parked ? hold.number == final : step >= hold.number)) {
+			final = hold.number;
+			parked = true;
+		} else if (hold.word != HOLD_WAIT || !parked) {
+			/* Lifted, or another round: the next boundary sees it. */
+			if (hold.garbled)
+				patience_turn(&patience, board, &hold);
+			return BOARD_RUN;
+		}
+		if (!patience_turn(&patience, board, &hold))
+			return BOARD_LEAVE + 43;
+	}
+}
+
+static int vanished(const struct board *board, const char *what)
+{
+	preempt_board_say(board->name, "cannot write %s on the board %s: %s; leaving with 43", what,
+		board->path, strerror(errno));
+	return BOARD_LEAVE + 43;
+}
+
+/* Is hold there, and is the board? Looking up a name that is absent is the dearest part of a step
+ * on tmpfs, which forgets such names; so the directory's time is asked instead. It is the time of
+ * the last tick, so an absence is believed only where the directory had last changed well before
+ * the look: then any later change must show. On other filesystems times may be coarser or cached:
+ * there we look. */
+static int hold_there(struct board *board, bool *held)
+{
+	struct stat about;
+	struct timespec now;
+	if (fstat(board->dir, &about) != 0 || about.st_ino != board->ino ||
+		about.st_dev != board->dev) {
+		if (!preempt_board_open(board, 0) || fstat(board->dir, &about) != 0)
+			return vanished(board, "step");
+	}
+	if (about.st_nlink == 0) {
+		errno = ENOENT;
+		return vanished(board, "step");
+	}
+	*held = false;
+	if (about.st_mtim.tv_sec == board->unheld.tv_sec &&
+		about.st_mtim.tv_nsec == board->unheld.tv_nsec)
+		return BOARD_RUN;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	bool dated = board->dated && fstat(board->dir, &about) == 0;
+	*held = access(board->hold, F_OK) == 0;
+	int64_t age = (now.tv_sec - about.st_mtim.tv_sec) * INT64_C(1000000000) + now.tv_nsec -
+		      about.st_mtim.tv_nsec;
+	board->unheld = dated && !*held && age > SETTLED_NS ? about.st_mtim : BOARD_UNKNOWN;
+	return BOARD_RUN;
+}
+
+int preempt_board_step(struct board *board, uint64_t finished, uint64_t next, bool *held)
+{
+	if (finished > BOARD_STEP_MAX || next > BOARD_STEP_MAX + 1 || next <= finished) {
+		preempt_board_say(board->name,
+			"step %llu, next %llu: steps go from 0 to %llu, and the next boundary is a "
+			"later one",
+			(unsigned long long)finished, (unsigned long long)next,
+			(unsigned long long)BOARD_STEP_MAX);
+		return BOARD_LEAVE + 2;
+	}
+	if (finished < board->last) {
+		preempt_board_say(board->name,
+			"step %llu after step %llu: the number of finished steps never falls; start "
+			"the command under its agent again to go back to a checkpoint",
+			(unsigned long long)finished, (unsigned long long)board->last);
+		return BOARD_LEAVE + 2;
+	}
+
+	char line[64];
+	int length = snprintf(line, sizeof line, "%020llu %020llu\n", (unsigned long long)finished,
+		(unsigned long long)next);
+	if (pwrite(board->step, line, (size_t)length, 0) != length &&
+		(errno != EBADF || !preempt_board_open(board, 0) ||
+			pwrite(board->step, line, (size_t)length, 0) != length))
+		return vanished(board, "step");
+	board->last = finished;
+	return hold_there(board, held);
+}
+
+int preempt_board_saved(const struct board *board, uint64_t step, bool *held)
+{
+	if (step > BOARD_STEP_MAX) {
+		preempt_board_say(board->name, "saved %llu: steps go from 0 to %llu",
+			(unsigned long long)step, (unsigned long long)BOARD_STEP_MAX);
+		return BOARD_LEAVE + 2;
+	}
+	char path[PATH_MAX], line[32];
+	int length = snprintf(line, sizeof line, "%020llu\n", (unsigned long long)step);
+	int fd = preempt_board_path(board, "saved", path)
+			 ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)
+			 : -1;
+	if (fd < 0)
+		return vanished(board, "saved");
+	bool done = pwrite(fd, line, (size_t)length, 0) == length;
+	close(fd);
+	if (!done)
+		return vanished(board, "saved");
+	*held = access(board->hold, F_OK) == 0;
+	return BOARD_RUN;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Messages, small files, numbers and processes, for the client library alone: it uses no other one.
+ */
+#include "client/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void preempt_board_say(const char *name, const char *format, ...)
+{
+	char text[2 * PATH_MAX];
+	int used = snprintf(text, sizeof text, "%s: ", name);
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text + used, sizeof text - (size_t)used - 1, format, arguments);
+	va_end(arguments);
+
+	size_t length = strlen(text);
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			text[i] = '?';
+	text[length++] = '\n';
+	if (write(STDERR_FILENO, text, length) < 0)
+		return; /* nobody listens */
+}
+
+bool preempt_board_path(const struct board *board, const char *file, char out[PATH_MAX])
+{
+	int length = snprintf(out, PATH_MAX, "%s/%s", board->path, file);
+	return length > 0 && length < PATH_MAX;
+}
+
+ssize_t preempt_board_read(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -1;
+	ssize_t length = read(fd, text, size - 1);
+	int why = errno;
+	close(fd);
+	errno = why;
+	if (length >= 0)
+		text[length] = '\0';
+	return length;
+}
+
+bool preempt_board_number(const char **text, bool padded, uint64_t max, uint64_t *value)
+{
+	const char *at = *text;
+	uint64_t sum = 0;
+	for (; *at >= '0' && *at <= '9'; at++) {
+		uint64_t digit = (uint64_t)(*at - '0');
+		if (sum > (max - digit) / 10)
+			return false;
+		sum = sum * 10 + digit;
+	}
+	if (at == *text || (!padded && **text == '0' && at != *text + 1))
+		return false;
+	*text = at;
+	*value = sum;
+	return true;
+}
+
+/* State and start time. The name in parentheses may contain anything, so count from its end. */
+static bool process_read(pid_t pid, char *state, uint64_t *started)
+{
+	char path[32], text[1024];
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (preempt_board_read(path, text, sizeof text) <= 0)
+		return false;
+	const char *at = strrchr(text, ')');
+	if (!at || at[1] != ' ')
+		return false;
+	at += 2;
+	*state = *at;
+	for (int field = 3; field < 22; field++) {
+		at = strchr(at, ' ');
+		if (!at)
+			return false;
+		at++;
+	}
+	return preempt_board_number(&at, true, UINT64_MAX, started);
+}
+
+uint64_t preempt_board_started(pid_t pid)
+{
+	char state;
+	uint64_t started;
+	return process_read(pid, &state, &started) ? started : 0;
+}
+
+bool preempt_board_alive(struct board_process process)
+{
+	char state;
+	uint64_t started;
+	if (!process_read(process.pid, &state, &started))
+		return kill(process.pid, 0) == 0 || errno == EPERM;
+	if (state == 'Z' || state == 'X')
+		return false;
+	return process.started == 0 || process.started == started;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libpreempt: one board per process, threads kept apart, leaving (preempt.h).
+ */
+#include "client/preempt.h"
+
+#include "client/board.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct board board = {.name = "preempt"};
+static pid_t attached_by; /* this process, or the one it was forked from; 0: not attached */
+static bool boardless;	  /* no PREEMPT_DIR, and said so */
+static bool watched;	  /* forks are */
+
+/* `using` guards what is above and is held for moments; `asking` lets one thread through
+ * preempt_step at a time, for as long as that takes. A saver never needs the second. */
+static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+
+/* The child has one thread, which holds neither. */
+static void forked(void)
+{
+	using = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	asking = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+/* 1: the board is there; 0: there is none; else BOARD_LEAVE + code. */
+static int ready(void)
+{
+	pid_t self = getpid();
+	int answer = 1;
+	pthread_mutex_lock(&using);
+	if (boardless) {
+		answer = 0;
+	} else if (attached_by != self) {
+		/* A forked child is another process: it owns the board only if its parent is gone.
+		 */
+		preempt_board_release(&board);
+		if (!watched)
+			watched = pthread_atfork(NULL, NULL, forked) == 0;
+		answer = preempt_board_attach(&board, self);
+		attached_by = answer == 1 ? self : 0;
+		if (answer == 0) {
+			boardless = true;
+			preempt_board_say(board.name, BOARD_NONE);
+		}
+	}
+	pthread_mutex_unlock(&using);
+	return answer;
+}
+
+static int leave(int answer)
+{
+	fflush(NULL);
+	exit(answer - BOARD_LEAVE);
+}
+
+int preempt_step_next(uint64_t finished, uint64_t next)
+{
+	bool held = false;
+	int answer = ready();
+	if (answer == 0)
+		return 0;
+	if (answer == 1) {
+		pthread_mutex_lock(&asking);
+		answer = preempt_board_step(&board, finished, next, &held);
+		if (held)
+			answer = preempt_board_answer(&board, finished);
+		pthread_mutex_unlock(&asking);
+	}
+	return answer >= BOARD_LEAVE ? leave(answer) : answer;
+}
+
+int preempt_step(uint64_t finished)
+{
+	return preempt_step_next(finished, finished + 1);
+}
+
+int preempt_saved(uint64_t step)
+{
+	bool held = false;
+	int answer = ready();
+	if (answer == 0)
+		return 0;
+	if (answer == 1)
+		answer = preempt_board_saved(&board, step, &held);
+	if (held)
+		answer = preempt_board_barrier(&board, step);
+	if (answer == BOARD_LEAVE + 2)
+		return leave(answer);
+	return answer >= BOARD_LEAVE ? answer - BOARD_LEAVE : answer;
+}

@@ -1,0 +1,591 @@
+# SPDX-License-Identifier: MIT
+"""Stop together, at one step, with a complete checkpoint. What training code calls.
+
+A training process that runs under an agent (preempt-run, say) finds its board in $PREEMPT_DIR and asks
+it at every step boundary whether it should save. The whole use of this file, which needs nothing but
+the standard library, is:
+
+    import preempt
+
+    for s in range(start, total):           # s steps are finished
+        if preempt.step(s):
+            save(s)                         # complete and durable when it returns
+            if preempt.saved(s):
+                sys.exit(preempt.EXIT)
+        train(s)
+
+Report periodic saves with preempt.saved too: that is how the tools know how long a save takes.
+A step number says how many steps are finished: 0 to 999999999999999999, and it never falls.
+
+Threads: step is called by one thread; saved may be called later and from another one (an asynchronous
+  saver). A forked or spawned child is another process: it is refused for as long as the process lives
+  that called first. Data loader processes: DataLoader(..., worker_init_fn=preempt.worker_init).
+Signals: the first call, in the main thread, ignores the notice signals ($PREEMPT_SIGNALS, default TERM)
+  where nothing else was set up for them: schedulers signal whole process trees, and a trainer that dies
+  of the notice cannot save. A handler of yours is never replaced.
+Fails: by leaving the process (SystemExit; from another thread, where that would end only the thread,
+  os._exit after a flush) after one line on stderr, with
+    2   wrong use: two writers on one board, a falling or impossible step number, a board or an agent
+        that cannot be seen from here (a container, say); the line names the cure
+    43  the agent or the board is gone: there is nobody left to report a save to
+  and, asked to by the agent, with the agent's code while step waits.
+Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
+
+The rules are those of lib/client/board.h; the same tests run through all clients.
+"""
+
+import fcntl
+import operator
+import os
+import re
+import signal
+import sys
+import threading
+import time
+
+__all__ = ["EXIT", "SAVE", "saved", "step", "worker_init"]
+
+SAVE = 10  #: what step returns when it asks for a save
+EXIT = 42  #: the code to leave with: what saved returned last, if it returned one
+
+_LAST = 10**18 - 1  # step numbers have at most 18 digits
+_POLL = 0.010
+_SETTLED = 50_000_000  # ns: several ticks of any kernel
+_SIGNALS = "HUP INT QUIT USR1 USR2 ALRM TERM CONT TSTP URG XCPU XFSZ PWR".split()
+
+_board = None
+_boardless = False
+_lock = threading.Lock()
+_getpid, _fstat, _pwrite = os.getpid, os.fstat, os.pwrite
+
+
+def step(n, next=None):
+    """n steps are finished and the next one has not begun. 0: run the next step; SAVE (true): save this
+    state, call saved, act on its answer. next: the step at which it will be asked again, if not n + 1.
+
+    Waits while the group agrees on a step, which is rare and short. Calling it again with the same
+    number is right, and is answered with SAVE only once.
+    """
+    board = _board
+    if board is None or board.process != _getpid():
+        board = _attach()
+        if board is None:
+            return 0
+    if type(n) is not int:
+        n = _number(n)
+    following = n + 1 if next is None else _number(next)
+    if not board.last <= n < following or n > _LAST:
+        _refuse_step(board, n, following)
+    line = b"%020d %020d\n" % (n, following)
+    try:
+        _pwrite(board.step, line, 0)
+        about = _fstat(board.dir)
+    except OSError:
+        about = _rewrite(board, line)
+    board.last = n
+    if about.st_mtime_ns == board.unheld and about[1] == board.ino and about[3]:
+        return 0
+    if not _held(board):
+        return 0
+    return _answer(board, n)
+
+
+def saved(n):
+    """The checkpoint of step n is complete and durable. 0: run on; else the code to leave with, which is
+    then also in preempt.EXIT. After the final save it first waits until every other task has saved."""
+    global EXIT
+    board = _attach()
+    if board is None:
+        return 0
+    n = _number(n)
+    if not 0 <= n <= _LAST:
+        _say("saved %d: steps go from 0 to %d" % (n, _LAST))
+        _leave(2)
+    try:
+        fd = os.open(board.path + "/saved", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(fd, b"%020d\n" % n, 0)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        code = _vanished(board, "saved", error)
+    else:
+        code = _barrier(board, n) if os.path.lexists(board.hold) else 0
+    if code:
+        EXIT = code
+    return code
+
+
+def worker_init(*_):
+    """For data loader processes (worker_init_fn): ignores the notice signals there, so that a notice to
+    the whole process tree does not take the data away before the save. Handlers made in Python stay."""
+    _ignore_signals((signal.SIG_DFL, None))
+
+
+# Leaving and saying
+
+
+def _say(text):
+    try:
+        line = "preempt: " + "".join(c if c.isprintable() else "?" for c in text) + "\n"
+        os.write(2, line.encode(errors="replace"))
+    except OSError:
+        pass  # nobody listens
+
+
+def _leave(code):
+    if threading.current_thread() is threading.main_thread():
+        raise SystemExit(code)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass
+    os._exit(code)
+
+
+def _vanished(board, what, error):
+    _say(
+        "cannot write %s on the board %s: %s; leaving with 43"
+        % (what, board.path, error.strerror or error)
+    )
+    return 43
+
+
+# Numbers, files and processes
+
+
+def _number(n):
+    try:
+        return operator.index(n)
+    except TypeError:
+        _say("%.60r is not a step number: it is an int from 0 to %d" % (n, _LAST))
+        _leave(2)
+
+
+def _decimal(text, most):
+    """A number without sign and leading zeros, or None."""
+    if not re.fullmatch("0|[1-9][0-9]{0,17}", text) or int(text) > most:
+        return None
+    return int(text)
+
+
+def _refuse_step(board, n, following):
+    if 0 <= n <= _LAST and n < following:
+        _say(
+            "step %d after step %d: the number of finished steps never falls; start the command under "
+            "its agent again to go back to a checkpoint" % (n, board.last)
+        )
+    else:
+        _say(
+            "step %d, next %d: steps go from 0 to %d, and the next boundary is a later one"
+            % (n, following, _LAST)
+        )
+    _leave(2)
+
+
+def _read(path):
+    with open(path, "rb", buffering=0) as file:
+        return file.read(1024).decode("ascii", "replace")
+
+
+def _stat(pid):
+    """State and start time as /proc shows them, or None."""
+    try:
+        fields = _read("/proc/%d/stat" % pid).rpartition(")")[2].split()
+        return fields[0], int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _alive(pid, started=0):
+    now = _stat(pid)
+    if now:
+        return now[0] not in "ZX" and started in (0, now[1])
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+# First use
+
+
+class _Board:
+    """What this process remembers of its board."""
+
+    def __init__(self, path):
+        self.process = os.getpid()
+        self.path = path
+        self.hold = path + "/hold"
+        self.agent = self.agent_started = 0
+        self.dir = self.step = -1  # descriptors
+        self.ino = self.dev = -1  # what dir is
+        self.dated = False  # the directory's time tells for sure whether a file was made in it
+        self.unheld = None  # that time, when there was no hold
+        self.last = 0
+        self.answered = -1  # greatest step that was asked to be saved
+        self.final = -1  # the same, of `exit` only
+        self.at = -1  # the boundary where `final` was answered: beyond it after an overshoot
+
+    def open(self, how=0):
+        self.dir = _raise(os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        self.step = _raise(os.open(self.path + "/step", os.O_RDWR | os.O_CLOEXEC | how, 0o600))
+        about = os.fstat(self.dir)
+        self.ino, self.dev = about.st_ino, about.st_dev
+        self.dated = _on_tmpfs(about.st_dev)
+        self.unheld = None
+
+
+def _raise(fd):
+    """Above the numbers that programs use: where one closes everything (to become a daemon, say), the
+    next file it opens must not take the place of step and be written over."""
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 400)
+    except OSError:
+        return fd
+    os.close(fd)
+    return high
+
+
+def _on_tmpfs(dev):
+    number = "%d:%d" % (os.major(dev), os.minor(dev))
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            for line in mounts:
+                if line.split()[2] == number:
+                    return " - tmpfs " in line
+    except (OSError, IndexError):
+        pass
+    return False
+
+
+def _attach():
+    """The board, attached to this process; None without one."""
+    global _board, _boardless
+    if _board is not None and _board.process == os.getpid():
+        return _board
+    if _boardless:
+        return None
+    with _lock:
+        if _board is not None and _board.process == os.getpid():
+            return _board
+        if not os.environ.get("PREEMPT_DIR"):
+            _boardless = True
+            _say("PREEMPT_DIR is not set: no agent, so nothing will ask this task to save")
+            return None
+        board = _Board(_find())
+        if _board is not None:  # forked: another process, but it knows what it knew
+            board.last, board.answered = _board.last, _board.answered
+            board.final, board.at = _board.final, _board.at
+        _check_agent(board)
+        _take(board)
+        _open(board)
+        if threading.current_thread() is threading.main_thread():
+            _ignore_signals((signal.SIG_DFL,))
+        else:
+            _say("first call not in the main thread: the notice signals are not ignored")
+        _board = board
+        return board
+
+
+def _forked():
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def _find():
+    path = os.path.abspath(os.environ["PREEMPT_DIR"])
+    ranks = os.environ.get("PREEMPT_RANKS")
+    if ranks is not None:
+        count = _decimal(ranks, 2**31 - 1)
+        if not count:
+            _say("PREEMPT_RANKS=%s is not a number of ranks; leave it as the agent set it" % ranks)
+            _leave(2)
+        local = os.environ.get("LOCAL_RANK")
+        if local is None or _decimal(local, count - 1) is None:
+            _say(
+                "LOCAL_RANK is %s, but the agent serves ranks 0 to %d; start the ranks with a launcher "
+                "that sets LOCAL_RANK (torchrun), or set it"
+                % ("not set" if local is None else local or "empty", count - 1)
+            )
+            _leave(2)
+        path += "/" + local
+    if not os.path.isdir(path):
+        _say(
+            "the board %s is not visible here: in a container? share the directory and use --board"
+            % path
+        )
+        _leave(2)
+    return path
+
+
+def _check_agent(board):
+    try:
+        text = _read(board.path + "/agent")
+    except OSError:
+        return
+    found = re.match("([1-9][0-9]{0,9})[ \n]", text)
+    if not found:
+        _say(
+            "%s/agent does not name the agent's process: not a board, or damaged; start the command "
+            "under its agent again" % board.path
+        )
+        _leave(2)
+    pid = int(found.group(1))
+    try:
+        ours, theirs = os.stat("/proc/self/ns/pid"), os.stat("/proc/%d/ns/pid" % pid)
+        shared = os.path.samestat(ours, theirs)
+    except OSError:
+        shared = True  # it is gone, or we may not ask: the next check tells
+    if not shared:
+        _say(
+            "the agent (process %d) is in another PID namespace, so its death could not be seen; run "
+            "the agent inside the container, or share the PID namespace" % pid
+        )
+        _leave(2)
+    if not _alive(pid):
+        _say(
+            "the agent of the board %s (process %d) is gone, or not visible from this container; "
+            "leaving with 43" % (board.path, pid)
+        )
+        _leave(43)
+    board.agent, board.agent_started = pid, (_stat(pid) or ("", 0))[1]
+
+
+def _owner(path):
+    """Who is written there, (0, 0) if nobody. It is created first and filled a moment later."""
+    for _ in range(100):
+        try:
+            found = re.match("([0-9]{1,10})(?: ([0-9]{1,20}))?\n", _read(path))
+        except OSError:
+            found = None
+        if found:
+            return int(found.group(1)), int(found.group(2) or 0)
+        time.sleep(_POLL)
+    return 0, 0
+
+
+def _take(board):
+    """Makes this process the board's writer; board.h says how a second one is kept out."""
+    pid, started = os.getpid(), (_stat(os.getpid()) or ("", 0))[1]
+    line = b"%d %d\n" % (pid, started) if started else b"%d\n" % pid
+    first = path = board.path + "/owner"
+    turn = 0
+    try:
+        while True:
+            turn += 1
+            try:
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            except FileExistsError:
+                theirs, since = _owner(path)
+                if theirs == pid and (not since or not started or since == started):
+                    return
+                if theirs and theirs != pid and _alive(theirs, since):
+                    break
+                path = "%s.%d" % (first, turn)
+                continue
+            os.write(fd, line)
+            os.close(fd)
+            if turn > 1:
+                fd = os.open(first, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+                os.write(fd, line)
+                os.close(fd)
+            return
+    except OSError as error:
+        _say(
+            "cannot write on the board %s: %s; it must belong to the user who trains"
+            % (board.path, error.strerror)
+        )
+        _leave(2)
+    _say(
+        "the board %s belongs to process %d, this is process %d; let one process per task call it, and "
+        "give each task its own board (preempt-run -n L or --ranks L)" % (board.path, theirs, pid)
+    )
+    _leave(2)
+
+
+def _open(board):
+    """Opens step and reads where a former owner was."""
+    try:
+        board.open(os.O_CREAT)
+        text = os.pread(board.step, 64, 0)
+    except OSError as error:
+        _say("cannot use %s/step: %s" % (board.path, error.strerror))
+        _leave(2)
+    found = re.match(b"([0-9]{1,20})[ \n]", text)
+    if text and (not found or int(found.group(1)) > _LAST):
+        _say(
+            "%s/step has no step number in it: damaged; start the command under its agent again"
+            % board.path
+        )
+        _leave(2)
+    if found:
+        board.last = max(board.last, int(found.group(1)))
+
+
+def _ignore_signals(where):
+    for name in os.environ.get("PREEMPT_SIGNALS", "TERM").split(","):
+        bare = name[3:] if name.startswith("SIG") else name
+        if bare in _SIGNALS:
+            number = getattr(signal, "SIG" + bare)
+            if signal.getsignal(number) in where:
+                signal.signal(number, signal.SIG_IGN)
+        elif name:
+            _say("PREEMPT_SIGNALS: no signal %s that could be ignored" % name)
+
+
+# Hold
+
+
+def _rewrite(board, line):
+    """The program closed the descriptors, or the board is gone."""
+    try:
+        board.open()
+        os.pwrite(board.step, line, 0)
+        return os.fstat(board.dir)
+    except OSError as error:
+        _leave(_vanished(board, "step", error))
+
+
+def _held(board):
+    """Is hold there, and is the board? Looking up a name that is absent is the dearest part of a step on
+    tmpfs, which forgets such names; so step asks for the directory's time instead. That is the time of
+    the last tick: an absence is believed only where the directory had last changed well before the look,
+    as any later change must show then. On other filesystems times may be coarser or cached: always here.
+    """
+    try:
+        about = os.fstat(board.dir)
+        if about.st_ino != board.ino or about.st_dev != board.dev:
+            board.open()
+            about = os.fstat(board.dir)
+        if not about.st_nlink:
+            raise FileNotFoundError(2, "it was removed")
+        now = time.time_ns()
+        about = os.fstat(board.dir)
+    except OSError as error:
+        _leave(_vanished(board, "step", error))
+    if os.access(board.hold, os.F_OK):
+        return True
+    settled = board.dated and now - about.st_mtime_ns > _SETTLED
+    board.unheld = about.st_mtime_ns if settled else None
+    return False
+
+
+def _look(board):
+    """Hold as (text, word, number, process to watch); what cannot be understood is a wait."""
+    try:
+        text = _read(board.hold)
+    except FileNotFoundError:
+        if not os.path.isdir(board.path):
+            _say("the board %s has vanished, the agent is gone; leaving with 43" % board.path)
+            return "", "leave", 43, 0
+        return "", "none", 0, 0
+    except OSError as error:
+        return "(%s)" % error.strerror, "garbled", 0, 0
+    found = re.fullmatch("(wait|save|exit|leave) ([0-9]+)(?: ([0-9]+))?\n", text)
+    if found:
+        word, first, second = found.groups()
+        if word == "wait" or word == "leave":
+            number = _decimal(first, 255 if word == "leave" else 2**31 - 1)
+            if number and second is None:
+                return text, word, number, number if word == "wait" else 0
+        else:
+            number = _decimal(first, _LAST)
+            watch = _decimal(second, 2**31 - 1) if second is not None else 0
+            if number is not None and watch is not None and (watch or second is None):
+                return text, word, number, watch
+    return text, "garbled", 0, 0
+
+
+class _Patience:
+    """Waiting for hold to change, from look to look."""
+
+    def __init__(self):
+        self.text = None
+        self.told = self.gone = False
+
+    def turn(self, board, text, word, watch):
+        """False: the process that hold names is gone. That is believed only when hold reads the same
+        afterwards: an agent may write its last word and end."""
+        if text != self.text:
+            self.text, self.told, self.gone = text, False, False
+        if word == "garbled" and not self.told:
+            self.told = True
+            _say(
+                "cannot understand %s: %.60s; waiting here until the agent changes it"
+                % (board.hold, text.rstrip("\n"))
+            )
+        if watch and not _alive(watch, board.agent_started if watch == board.agent else 0):
+            if self.gone:
+                _say("the agent (process %d) is gone while this task waits; leaving with 43" % watch)
+                return False
+            self.gone = True
+            return True
+        self.gone = False
+        time.sleep(_POLL)
+        return True
+
+
+def _decide(board, word, s, n):
+    """What hold asks for where n steps are finished. After the final save no step may start, but asking
+    again at the same boundary is right."""
+    if word in ("none", "leave"):
+        return word
+    if word not in ("save", "exit"):
+        return "stay"
+    if word == "save" and s <= board.answered:
+        return "run"
+    if word == "exit" and s <= board.final:
+        return "run" if n <= board.at else "stay"
+    if n < s:
+        return "run"
+    board.answered = max(board.answered, s)
+    if word == "exit":
+        board.final, board.at = s, n
+    return "save" if n == s else "overshoot"
+
+
+def _answer(board, n):
+    patience = _Patience()
+    while True:
+        text, word, number, watch = _look(board)
+        verdict = _decide(board, word, number, n)
+        if verdict == "leave":
+            _leave(number)
+        if verdict == "overshoot":
+            _say(
+                "OVERSHOOT: asked to save at step %d, but this task is at %d; saving here, which does "
+                "not count as the agreed save" % (number, n)
+            )
+            return SAVE
+        if verdict == "save":
+            return SAVE
+        if verdict != "stay":
+            return 0
+        if not patience.turn(board, text, word, watch):
+            _leave(43)
+
+
+def _barrier(board, n):
+    """The exit barrier: 0, or the code to leave with."""
+    patience = _Patience()
+    final = None
+    while True:
+        text, word, number, watch = _look(board)
+        if word == "leave":
+            return number
+        if word == "exit" and (n >= number if final is None else number == final):
+            final = number
+        elif final is None or word not in ("wait", "garbled"):
+            if word == "garbled":
+                patience.turn(board, text, word, watch)
+            return 0  # lifted, or another round: the next boundary sees it
+        if not patience.turn(board, text, word, watch):
+            return 43

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent around the training: it starts the tasks of this machine, waits for notices, talks to
+ * the boards and to the store, and carries out what the agreement of each task wants
+ * (agreement.h). One thread for signals, children and boards; one for the store (worker.h); one
+ * that passes stderr on (pump.h).
+ */
+#ifndef GROUP_AGENT_H
+#define GROUP_AGENT_H
+
+#include "group/agreement.h"
+#include "group/identity.h"
+
+struct agent_options {
+	const struct identity *identity; /* tasks task .. task + count - 1 of tasks */
+	const char *store;		 /* URL */
+	uint64_t attempt;		 /* 0: whichever is right */
+	char *const *command;
+	bool ranks;		    /* the command starts its own ranks (--ranks), once for all */
+	const char *const *sources; /* notice sources */
+	size_t source_count;
+	int64_t grace;		  /* ms after a notice; negative: not known */
+	const char *board_parent; /* NULL: a good place */
+	const char *shield;	  /* "TERM,USR1": ignored before exec; NULL: none */
+	bool forward;		  /* pass notice signals on to the command */
+	/*
+	 * Programs that cannot be changed but save on a signal: told on every task when anybody was
+	 * noticed. Nothing is aligned.
+	 */
+	int notice_signal;	    /* 0: none */
+	const char *notice_command; /* run by sh; NULL: none */
+	bool signal_ranks;	    /* the signal goes to the whole process group */
+	/*
+	 * The newest complete checkpoint: STATUS_OK, STATUS_NO: there is none; NULL: nobody looks.
+	 * Looked up once per attempt for PREEMPT_RESUME, and at the end: a newer one means 42.
+	 */
+	enum status (*find_checkpoint)(char path[4096], uint64_t *step, struct error *err);
+	const char *done_if;  /* run by sh: exit 0 means that a command which ended has finished */
+	int exit_code;	      /* instead of 42 */
+	int64_t join_timeout; /* ms */
+	int64_t kill_after;   /* ms between TERM and KILL */
+	struct agreement_config agreement; /* task is filled in by the agent */
+};
+
+/* Run until all tasks of this machine are through; the exit code. Says what happens on stderr. */
+int agent_run(const struct agent_options *options);
+
+#endif

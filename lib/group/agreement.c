@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* What happened, and the order in which agreement_next asks what is to be done. */
+#include "group/agreement_inside.h"
+
+#define SETTLE	1    /* ms between writing hold = wait and reading step */
+#define STOPPED 1000 /* ms by which we come late only if we ourselves were stopped */
+
+void agreement_init(struct agreement *a, const struct agreement_config *config,
+	const struct agreement_view *view, int64_t started)
+{
+	*a = (struct agreement){
+		.config = *config,
+		.view = view,
+		.started = started,
+		.own_deadline = CLOCK_NEVER,
+		.answered_at = started,
+		.told_at = started,
+		.due = CLOCK_NEVER,
+	};
+}
+
+/* ---- The store ---- */
+
+static uint64_t count_reports(const struct agreement_view *view)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		count += view->peers[i].reported;
+	return count;
+}
+
+static void enter_round(struct agreement *a, int64_t now)
+{
+	a->round = a->view->round;
+	a->round_seen = now;
+	a->read = false;
+	a->skipped = false;
+	a->decided_at = 0;
+	a->reports = 0;
+	a->reports_at = now;
+	a->silence = 0;
+}
+
+/* Only time in which the store answered is silence of the others. */
+static void count_silence(struct agreement *a, int64_t now)
+{
+	uint64_t reports = count_reports(a->view);
+	if (reports == a->reports) {
+		a->silence += earlier(now - a->answered_at, 2 * LOOK_OFTEN);
+		return;
+	}
+	a->reports = reports;
+	a->reports_at = now;
+	a->silence = 0;
+}
+
+void agreement_saw(struct agreement *a, int64_t now)
+{
+	const struct agreement_view *view = a->view;
+	if (view->round != a->round)
+		enter_round(a, now);
+	count_silence(a, now);
+	if (view->decided && !a->decided_at)
+		a->decided_at = now;
+	a->answered_at = now;
+	a->look_first = false;
+}
+
+void agreement_writing(struct agreement *a, enum agreement_write what)
+{
+	a->pending[what] = true;
+}
+
+void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
+	enum agreement_outcome outcome, int64_t now)
+{
+	a->pending[what] = false;
+	if (outcome == OUTCOME_DONE)
+		a->done[what] = round;
+	/* What we changed we want to see, and what we could not change all the more. */
+	if (outcome != OUTCOME_DONE || what != WRITE_ACK)
+		a->look_first = true;
+	if (outcome != OUTCOME_UNKNOWN)
+		a->answered_at = now;
+}
+
+/* ---- The board and the command ---- */
+
+void agreement_told(struct agreement *a, const struct agreement_hold *hold, int64_t now)
+{
+	a->told = *hold;
+	a->told_at = now;
+	if (hold->order == ORDER_RUN)
+		a->read = false; /* it may be anywhere from now on */
+	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
+		return;
+	a->saving = a->solo ? 0 : a->round;
+	a->saving_step = hold->step;
+}
+
+void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t next, int64_t now)
+{
+	a->called |= started;
+	a->read_step = step;
+	a->read_next = next;
+	a->read_at = now;
+	/* Only what is read while `wait` has stood for a moment binds the training process. */
+	if (a->told.order == ORDER_WAIT && now >= a->told_at + SETTLE)
+		a->read = true;
+}
+
+void agreement_board_lost(struct agreement *a)
+{
+	a->lost = true;
+}
+
+void agreement_saved(struct agreement *a, uint64_t step)
+{
+	if (!a->has_saved || step > a->saved_step)
+		a->saved_step = step;
+	a->has_saved = true;
+}
+
+void agreement_measured(struct agreement *a, int64_t longest_save, int64_t longest_step)
+{
+	a->measure.longest_save = later(a->measure.longest_save, longest_save);
+	a->measure.longest_step = longest_step;
+}
+
+void agreement_ended(struct agreement *a, int code, int64_t now)
+{
+	a->ended = true;
+	a->ended_at = now;
+	a->end_code = code;
+}
+
+void agreement_noticed(struct agreement *a, int64_t deadline)
+{
+	a->noticed = true;
+	if (deadline >= a->own_deadline)
+		return;
+	a->own_deadline = deadline;
+	a->done[WRITE_DEADLINE] = 0;
+}
+
+struct grace_measure agreement_measure(const struct agreement *a)
+{
+	const struct agreement_view *view = a->view;
+	struct grace_measure measure = a->measure;
+	uint64_t least = UINT64_MAX, most = 0;
+	measure.longest_save = later(measure.longest_save, view->longest_save);
+	for (uint64_t i = 0; i < view->tasks; i++) {
+		const struct agreement_peer *peer = &view->peers[i];
+		if (!peer->reported || peer->none)
+			continue;
+		if (peer->step < least)
+			least = peer->step;
+		if (peer->step > most)
+			most = peer->step;
+		measure.longest_step = later(measure.longest_step, peer->step_time);
+	}
+	if (most > least)
+		measure.skew = most - least;
+	return measure;
+}
+
+/* ---- What is to be done ---- */
+
+/* When to be asked again; whoever asks much later than that was stopped meanwhile. */
+static void note_due(struct agreement *a, const struct agreement_plan *plan)
+{
+	a->due = earlier(plan->wake, earlier(plan->look, plan->read_board));
+}
+
+void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	*plan = (struct agreement_plan){.hold = a->told,
+		.read_board = CLOCK_NEVER,
+		.look = CLOCK_NEVER,
+		.wake = CLOCK_NEVER};
+	if (a->due != CLOCK_NEVER && now > a->due + STOPPED)
+		a->stopped_until = now;
+	if (!a->verdict)
+		agreement_judge(a, now, plan);
+	if (!a->verdict) {
+		agreement_announce(a, plan);
+		(void)agreement_report_saved(a, plan);
+		if (a->ended)
+			look_by(a, plan);
+		else if (a->lost)
+			plan->end_command = true;
+		else
+			agreement_hold(a, now, plan);
+	}
+	if (a->verdict)
+		agreement_leave(a, now, plan);
+	if (a->look_first)
+		plan->look = a->answered_at;
+	note_due(a, plan);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agreement on the step at which all tasks save: one struct agreement per task, a pure state
+ * machine. It is told what happened (agreement_noticed, agreement_saw, ...) and asked what is to be
+ * done now (agreement_next). It reads no clock, does no I/O, and allocates nothing.
+ *
+ * It is level-triggered: agreement_next derives everything wanted from what is known, so that lost
+ * answers, repeated events and restarts of the store need no cases of their own. A write that is
+ * wanted stays wanted until the view shows it or it was answered.
+ *
+ * The rules are those of DESIGN.md, section 4. In short: whoever is noticed claims; everybody holds
+ * at the next boundary and reports it; the decision is the largest report; all save there; after
+ * the final save everybody stays until all have saved, then leaves.
+ */
+#ifndef GROUP_AGREEMENT_H
+#define GROUP_AGREEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "group/grace.h"
+
+/* ---- What the store shows (shared by all tasks of one agent) ---- */
+
+enum agreement_then { THEN_EXIT, THEN_CONTINUE, THEN_STOP };
+
+enum agreement_kind {
+	KIND_SAVE, /* at S save, report, run on */
+	KIND_EXIT, /* at S save, report, stay; then leave */
+	KIND_EACH, /* no common S can be reached in time: each at its own next boundary, then leave
+		    */
+	KIND_NONE, /* no task has started to train: there is nothing to save */
+};
+
+enum agreement_reason {
+	REASON_NONE,	  /* has not left */
+	REASON_COMPLETED, /* its command ended with 0 */
+	REASON_SAVED,	  /* preempted, after the agreed save */
+	REASON_PREEMPTED, /* preempted, without it */
+	REASON_FAILED,	  /* its command failed and no preemption was under way */
+	REASON_PEER,	  /* another task failed, died or came back as a new incarnation */
+};
+
+struct agreement_peer {
+	enum agreement_reason left;
+	bool dead;
+	/* In the newest round: */
+	bool reported;
+	bool none;	   /* reported that it has not called preempt_step yet */
+	uint64_t step;	   /* finished steps when it reported */
+	uint64_t next;	   /* first boundary at which it can surely stop */
+	int64_t step_time; /* its longest recent step, ms; 0 unknown */
+	bool member;	   /* of the decision */
+	bool saved;
+	uint64_t saved_step;
+};
+
+struct agreement_decision {
+	enum agreement_kind kind;
+	enum agreement_then then;
+	uint64_t step; /* of KIND_SAVE and KIND_EXIT */
+};
+
+struct agreement_view {
+	uint64_t tasks;
+	struct agreement_peer *peers; /* [tasks], owned by whoever fills the view */
+	bool claimed;		      /* TERMINATED_WORKER is there */
+	enum agreement_then claim_then;
+	bool broken; /* sealed by an error, a death or a restart, not by a claim */
+	bool closed;
+	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where none is known */
+	int64_t longest_save; /* ms, that the store remembers of this run; 0 none */
+	/* The newest round; number 0: none was opened. */
+	uint64_t round;
+	bool round_final; /* opened because the time has come, or after a decision to exit */
+	bool decided;
+	bool unreadable; /* there is a decision, but not one that we can read: the next round heals
+			  */
+	struct agreement_decision decision;
+};
+
+/* Whether task counts in a decision made now: neither ended nor dead. */
+bool agreement_counts(const struct agreement_view *view, uint64_t task);
+
+/* ---- One task ---- */
+
+struct agreement_config {
+	uint64_t task;
+	int64_t report_timeout; /* ms of answered silence; 10,000 */
+	int64_t report_jitter;	/* ms, 0 to 1,000, drawn by the caller */
+	int64_t save_timeout;	/* ms; 300,000 */
+	int64_t startup;	/* ms; 600,000 */
+	int64_t leave_patience; /* ms to try to say goodbye to a store that does not answer; 10,000
+				 */
+	bool savers_chief;	/* only task 0 must save */
+	bool complete_chief;	/* task 0's save makes the checkpoint complete */
+	bool per_task;		/* checkpoints are per task: KIND_EACH counts as saved */
+	bool store_loss_ends;	/* --on-store-loss end */
+};
+
+enum agreement_order { ORDER_RUN, ORDER_WAIT, ORDER_SAVE, ORDER_EXIT, ORDER_LEAVE };
+
+/* What the board's hold says. */
+struct agreement_hold {
+	enum agreement_order order;
+	uint64_t step; /* ORDER_SAVE, ORDER_EXIT */
+	int code;      /* ORDER_LEAVE */
+};
+
+enum agreement_write {
+	WRITE_CLAIM, /* TERMINATED_WORKER, the seal and the next ROUND, if none of them is there */
+	WRITE_DEADLINE, /* DEADLINE to the minimum */
+	WRITE_ROUND,	/* ROUND/<round>, if absent; final says which kind */
+	WRITE_REPORT,	/* STEP/<round>/<task> */
+	WRITE_DECISION, /* if absent, and if those without a report still have none */
+	WRITE_ACK,	/* RECEIVED_SIGNAL_<key>_<task> */
+	WRITE_SAVED,	/* SAVED/<round>/<task> */
+	WRITE_ERROR,	/* ERROR and the seal, if not sealed */
+	WRITE_LEFT,	/* LEFT/<task>; whoever finds all gone closes the attempt */
+	WRITE_KINDS,
+};
+
+enum agreement_outcome {
+	OUTCOME_DONE,	 /* written (or found written by us) */
+	OUTCOME_REFUSED, /* a compare failed: look again before deciding */
+	OUTCOME_UNKNOWN, /* could not ask, or the answer was lost: look again */
+};
+
+/* What is to be done now. Nothing here is done twice by doing it twice. */
+struct agreement_plan {
+	struct agreement_hold hold; /* what the board's hold must say */
+	int64_t read_board;	    /* read step at or after this instant; CLOCK_NEVER: no need */
+	/*
+	 * Writes to start now, none of which is under way: the round each belongs to (1 for those
+	 * that belong to none); 0: not wanted.
+	 */
+	uint64_t write[WRITE_KINDS];
+	bool final; /* of ROUND */
+	struct agreement_decision
+		decision;	      /* of DECISION; members are those who count in the view */
+	bool report_none;	      /* of REPORT; else step, next and step_time */
+	uint64_t step, next;	      /* of REPORT */
+	uint64_t saved_step;	      /* of SAVED */
+	enum agreement_reason reason; /* of LEFT */
+	bool end_command;	      /* TERM, then KILL after the caller's patience */
+	bool finished;		      /* the agent is done with this task; leave with code */
+	int code;
+	int64_t look; /* a fresh view of the store is wanted by then */
+	int64_t wake; /* ask again by then even if nothing happens */
+};
+
+struct agreement {
+	struct agreement_config config;
+	const struct agreement_view *view;
+
+	/* Facts about this task. */
+	int64_t started; /* when the command was started */
+	bool noticed;	 /* this task has a notice of its own */
+	int64_t own_deadline;
+	bool ended; /* the command has ended */
+	int64_t ended_at;
+	int end_code; /* as a shell says it */
+	bool called;  /* it has called preempt_step at least once */
+	bool lost;    /* its board vanished */
+	bool has_saved;
+	uint64_t saved_step; /* newest save that the board shows */
+	struct grace_measure measure;
+
+	/* What the board was last told, and since when. */
+	struct agreement_hold told;
+	int64_t told_at;
+	uint64_t saving; /* the round whose S the board was last told; 0: none */
+	uint64_t saving_step;
+
+	/* What the board said; `read`: while `wait` stood, in the newest round, and stands still.
+	 */
+	bool read;
+	uint64_t read_step, read_next;
+	int64_t read_at;
+
+	/* The newest round. */
+	uint64_t round;
+	int64_t round_seen;
+	uint64_t reports;   /* how many there are, */
+	int64_t reports_at; /* since when, */
+	int64_t silence;    /* and for how long the store has answered without a further one, ms */
+	int64_t decided_at; /* when the decision was seen; 0: not yet */
+	bool skipped;	    /* it is to save at a step that we cannot reach */
+
+	/* Verdicts: once reached, they stay. */
+	bool solo;	   /* no decision came in time: this task saves by itself */
+	int64_t parked_at; /* when the final save was seen; 0: not yet */
+	bool verdict;
+	enum agreement_reason reason;
+	int code;
+
+	/* The store: writes under way and done, and whether a fresh view has to come first. */
+	bool pending[WRITE_KINDS];
+	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
+	bool look_first;
+	int64_t answered_at; /* when the store last answered */
+
+	int64_t due;	       /* when we wanted to be asked again */
+	int64_t stopped_until; /* we came much later than that: the time before is nobody's fault */
+};
+
+/* config and view must stay valid; started is when the command was (or is) started. */
+void agreement_init(struct agreement *a, const struct agreement_config *config,
+	const struct agreement_view *view, int64_t started);
+
+/* A notice of this task's own; deadline CLOCK_NEVER where it is not known. */
+void agreement_noticed(struct agreement *a, int64_t deadline);
+/* The view was read anew (the reading began after the last write was answered). */
+void agreement_saw(struct agreement *a, int64_t now);
+/* hold now says what the plan asked for. */
+void agreement_told(struct agreement *a, const struct agreement_hold *hold, int64_t now);
+/* What `step` said; started false: empty, it has not called yet. */
+void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t next, int64_t now);
+void agreement_board_lost(struct agreement *a);
+void agreement_saved(struct agreement *a, uint64_t step);
+void agreement_measured(struct agreement *a, int64_t longest_save, int64_t longest_step);
+void agreement_ended(struct agreement *a, int code, int64_t now);
+void agreement_writing(struct agreement *a, enum agreement_write what);
+void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
+	enum agreement_outcome outcome, int64_t now);
+
+/* What is to be done at now. */
+void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan);
+
+/* The save of the round that the board was last told of is reported and acknowledged. */
+static inline bool agreement_saved_reported(const struct agreement *a)
+{
+	return a->saving && a->done[WRITE_SAVED] == a->saving;
+}
+
+/* ---- The decision's value (agreement_step.c) ---- */
+
+/*
+ * The smallest step, not below any report, that is a boundary of every task that reported, given
+ * that boundaries go on as next, next + stride, ... (stride = next - step). Where there is none
+ * within a reasonable distance: the largest report. false: nobody reported a step.
+ */
+bool agreement_choose_step(const struct agreement_view *view, uint64_t *step);
+
+/* The whole decision for the newest round as the view shows it. */
+void agreement_decide(const struct agreement_view *view, const struct grace_measure *measure,
+	int64_t deadline, int64_t now, struct agreement_decision *decision);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* The value of a decision, as pure functions of the view. */
+#include "base/clock.h"
+#include "group/agreement.h"
+
+/* How many boundaries of the task with the longest stride are tried for one that all share. */
+#define CANDIDATES 256
+
+bool agreement_counts(const struct agreement_view *view, uint64_t task)
+{
+	return view->peers[task].left == REASON_NONE && !view->peers[task].dead;
+}
+
+/* Whether the report of this task names a boundary. */
+static bool names_step(const struct agreement_view *view, uint64_t task)
+{
+	const struct agreement_peer *peer = &view->peers[task];
+	return agreement_counts(view, task) && peer->reported && !peer->none;
+}
+
+static uint64_t stride_of(const struct agreement_peer *peer)
+{
+	return peer->next > peer->step ? peer->next - peer->step : 1;
+}
+
+static bool is_boundary_of_all(const struct agreement_view *view, uint64_t step)
+{
+	for (uint64_t i = 0; i < view->tasks; i++)
+		if (names_step(view, i) &&
+			(step - view->peers[i].next) % stride_of(&view->peers[i]) != 0)
+			return false;
+	return true;
+}
+
+bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
+{
+	uint64_t largest = 0, stride = 0, anchor = 0;
+	bool any = false;
+	for (uint64_t i = 0; i < view->tasks; i++) {
+		if (!names_step(view, i))
+			continue;
+		const struct agreement_peer *peer = &view->peers[i];
+		any = true;
+		if (peer->next > largest)
+			largest = peer->next;
+		if (stride_of(peer) > stride) {
+			stride = stride_of(peer);
+			anchor = peer->next;
+		}
+	}
+	if (!any)
+		return false;
+	uint64_t candidate = anchor + (largest - anchor + stride - 1) / stride * stride;
+	for (int i = 0; i < CANDIDATES; i++, candidate += stride)
+		if (is_boundary_of_all(view, candidate)) {
+			*step = candidate;
+			return true;
+		}
+	*step = largest;
+	return true;
+}
+
+/* Whether some task would come too late if it had to run up to step. */
+static bool out_of_reach(const struct agreement_view *view, const struct grace_measure *measure,
+	int64_t deadline, uint64_t step, int64_t now)
+{
+	if (deadline == CLOCK_NEVER)
+		return false;
+	int64_t left = deadline - now - measure->longest_save - measure->longest_save / 2;
+	for (uint64_t i = 0; i < view->tasks; i++) {
+		const struct agreement_peer *peer = &view->peers[i];
+		if (!names_step(view, i) || step <= peer->next || peer->step_time <= 0)
+			continue;
+		uint64_t steps = step - peer->step;
+		if (left <= 0 || steps > (uint64_t)(left / peer->step_time))
+			return true;
+	}
+	return false;
+}
+
+void agreement_decide(const struct agreement_view *view, const struct grace_measure *measure,
+	int64_t deadline, int64_t now, struct agreement_decision *decision)
+{
+	*decision = (struct agreement_decision){
+		.kind = KIND_NONE, .then = view->claimed ? view->claim_then : THEN_CONTINUE};
+	if (!agreement_choose_step(view, &decision->step))
+		return;
+	bool run_on = !view->claimed || (!view->round_final && decision->then == THEN_EXIT &&
+						grace_allows_training(now, deadline, measure));
+	if (run_on)
+		decision->kind = KIND_SAVE;
+	else if (out_of_reach(view, measure, deadline, decision->step, now))
+		decision->kind = KIND_EACH;
+	else
+		decision->kind = KIND_EXIT;
+}

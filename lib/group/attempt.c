@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/attempt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/parse.h"
+#include "group/transaction.h"
+
+/* ---- Pure ---- */
+
+enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t tasks)
+{
+	if (!scene->exists || scene->closed)
+		return ATTEMPT_OPEN;
+	if (scene->slot == SLOT_OURS)
+		return ATTEMPT_JOINED;
+	if (scene->launch == LAUNCH_OLDER)
+		return ATTEMPT_REFUSE_LINGERING;
+	if (scene->all_through)
+		return ATTEMPT_OPEN;
+	if (scene->slot == SLOT_ALIVE)
+		return ATTEMPT_REFUSE_ALIVE;
+	if (scene->launch == LAUNCH_NEWER || scene->launch == LAUNCH_OTHER) {
+		/* The scheduler started the job anew; what of the old launch still lives is at
+		 * odds. */
+		if (scene->others == SLOT_ALIVE)
+			return scene->launch == LAUNCH_NEWER && scene->sealed
+				       ? ATTEMPT_WAIT
+				       : ATTEMPT_REFUSE_ALIVE;
+		if (scene->launch == LAUNCH_NEWER)
+			return ATTEMPT_BURY;
+		return scene->others == SLOT_UNKNOWN || scene->slot == SLOT_UNKNOWN ? ATTEMPT_WAIT
+										    : ATTEMPT_BURY;
+	}
+	switch (scene->slot) {
+	case SLOT_LEFT:
+	case SLOT_UNKNOWN: return ATTEMPT_WAIT;
+	case SLOT_DEAD: return ATTEMPT_BURY;
+	default: break;
+	}
+	if (scene->sealed)
+		return scene->claimed ? ATTEMPT_TOO_LATE : ATTEMPT_WAIT;
+	return scene->tasks == tasks ? ATTEMPT_JOIN : ATTEMPT_REFUSE_TASKS;
+}
+
+/* The restart count in "SCHEDULER:JOB:RESTART[+...]", and the length of what stands before it. */
+static bool find_restart(const char *launch, size_t *length, uint64_t *restart)
+{
+	char head[160], *colon;
+	snprintf(head, sizeof(head), "%.*s", (int)strcspn(launch, "+"), launch);
+	colon = strrchr(head, ':');
+	if (!colon || colon == strchr(head, ':') || !parse_decimal(colon + 1, restart))
+		return false;
+	*length = (size_t)(colon - head);
+	return true;
+}
+
+enum launch_order attempt_compare_launch(const char *ours, const char *theirs)
+{
+	size_t length, other_length;
+	uint64_t restart, other_restart;
+	if (!*ours || !*theirs || !strcmp(ours, theirs))
+		return LAUNCH_SAME;
+	if (!find_restart(ours, &length, &restart) ||
+		!find_restart(theirs, &other_length, &other_restart) || length != other_length ||
+		strncmp(ours, theirs, length) || restart == other_restart)
+		return LAUNCH_OTHER; /* two steps of one job, say: neither is to be preferred */
+	return restart > other_restart ? LAUNCH_NEWER : LAUNCH_OLDER;
+}
+
+/* ---- What there is ---- */
+
+static enum status read_last(struct store *store, const char *run, uint64_t *number,
+	store_revision *revision, struct error *err)
+{
+	char key[KEYS_MAX];
+	struct store_entry entry = {0};
+	snprintf(key, sizeof(key), "run/%s/LAST", run);
+	*number = 0;
+	*revision = 0;
+	enum status status = store_get(store, key, &entry, err);
+	if (status == STATUS_NO)
+		return STATUS_OK;
+	if (status != STATUS_OK)
+		return status;
+	struct json_object *json = json_parse(entry.value, entry.length);
+	if (!json_get_unsigned(json, "attempt", number) || *number == 0)
+		status = error_set(err, STATUS_DAMAGED, "store %s: key %s cannot be read",
+			store_where(store), key);
+	*revision = entry.revision;
+	json_object_put(json);
+	store_entry_release(&entry);
+	return status;
+}
+
+/* tasks and launch id of an attempt; STATUS_NO: it was not opened. */
+static enum status read_open(struct store *store, const char *run, uint64_t number, uint64_t *tasks,
+	char launch[160], struct error *err)
+{
+	struct attempt attempt;
+	char key[KEYS_MAX];
+	struct store_entry entry = {0};
+	attempt_name(&attempt, run, number, 0);
+	keys_of(&attempt, key, "OPEN");
+	enum status status = store_get(store, key, &entry, err);
+	if (status == STATUS_NO)
+		return error_set(err, STATUS_NO, "run %s has no attempt %llu", run,
+			(unsigned long long)number);
+	if (status != STATUS_OK)
+		return status;
+	struct json_object *json = json_parse(entry.value, entry.length);
+	if (!json_get_unsigned(json, "tasks", tasks) || *tasks == 0 || *tasks > 65536 ||
+		!json_copy_text(json, "launch", launch, 160))
+		status = error_set(err, STATUS_DAMAGED, "store %s: key %s cannot be read",
+			store_where(store), key);
+	json_object_put(json);
+	store_entry_release(&entry);
+	return status;
+}
+
+enum status attempt_find(struct store *store, const char *run, uint64_t number,
+	struct attempt *attempt, struct error *err)
+{
+	store_revision revision;
+	uint64_t tasks = 0;
+	char launch[160];
+	enum status status = STATUS_OK;
+	if (number == 0)
+		status = read_last(store, run, &number, &revision, err);
+	if (status != STATUS_OK)
+		return status;
+	if (number == 0)
+		return error_set(err, STATUS_NO, "run %s has no attempt yet", run);
+	status = read_open(store, run, number, &tasks, launch, err);
+	if (status == STATUS_OK)
+		attempt_name(attempt, run, number, tasks);
+	return status;
+}
+
+static bool same_process(const struct process_identity *a, const struct process_identity *b)
+{
+	return a->pid == b->pid && a->start == b->start && a->pid_namespace == b->pid_namespace &&
+	       !strcmp(a->boot, b->boot);
+}
+
+static enum slot look_at_slot(
+	const struct view *view, uint64_t task, const struct process_identity *us)
+{
+	const struct view_member *member = &view->members[task];
+	const struct agreement_peer *peer = &view->agreement.peers[task];
+	if (!member->joined)
+		return SLOT_FREE;
+	if (peer->left != REASON_NONE)
+		return SLOT_LEFT;
+	if (peer->dead)
+		return SLOT_DEAD;
+	if (same_process(&member->agent, us))
+		return SLOT_OURS;
+	switch (process_look(&member->agent)) {
+	case PROCESS_ALIVE: return SLOT_ALIVE;
+	case PROCESS_GONE: return SLOT_DEAD;
+	case PROCESS_ELSEWHERE: break;
+	}
+	/* The same host after a reboot: whatever ran there is gone. */
+	bool rebooted =
+		!strcmp(member->agent.host, us->host) && strcmp(member->agent.boot, us->boot);
+	return rebooted ? SLOT_DEAD : SLOT_UNKNOWN;
+}
+
+static void describe(const struct view *view, const struct attempt_entry *entry, const char *launch,
+	struct attempt_scene *scene)
+{
+	static const int weight[] = {[SLOT_OURS] = 0,
+		[SLOT_FREE] = 1,
+		[SLOT_LEFT] = 2,
+		[SLOT_DEAD] = 3,
+		[SLOT_UNKNOWN] = 4,
+		[SLOT_ALIVE] = 5};
+	*scene = (struct attempt_scene){.exists = true,
+		.closed = view->agreement.closed,
+		.sealed = *view->seal != '\0',
+		.claimed = view->agreement.claimed,
+		.all_through = view_all_through(view),
+		.tasks = view->attempt.tasks,
+		.launch = attempt_compare_launch(entry->launch, launch),
+		.slot = SLOT_OURS,
+		.others = SLOT_OURS};
+	bool any = false;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		bool ours = i >= entry->first && i < entry->first + entry->count;
+		enum slot slot = look_at_slot(view, i, &entry->agent);
+		enum slot *worst = ours ? &scene->slot : &scene->others;
+		if (slot == SLOT_FREE && !ours)
+			continue;
+		any |= ours;
+		if (weight[slot] > weight[*worst])
+			*worst = slot;
+	}
+	if (!any)
+		scene->slot = SLOT_FREE;
+}
+
+/* ---- What is done ---- */
+
+static struct json_object *identity_value(const struct process_identity *agent)
+{
+	struct json_object *json = json_object_new_object();
+	json_put_text(json, "host", agent->host);
+	json_put_text(json, "boot", agent->boot);
+	json_put_unsigned(json, "pidns", agent->pid_namespace);
+	json_put_signed(json, "pid", agent->pid);
+	json_put_unsigned(json, "start", agent->start);
+	json_put_signed(json, "utc", clock_utc());
+	return json;
+}
+
+static enum status run_and_release(struct transaction *t, struct store *store, struct error *err)
+{
+	enum status status = transaction_run(t, store, err);
+	transaction_release(t);
+	return status;
+}
+
+static void take_slots(
+	struct transaction *t, const struct attempt *attempt, const struct attempt_entry *entry)
+{
+	char key[KEYS_MAX];
+	for (uint64_t i = entry->first; i < entry->first + entry->count; i++) {
+		keys_of(attempt, key, "TASK/%llu", (unsigned long long)i);
+		const char *owned = transaction_own(t, key);
+		transaction_require(t, owned, 0);
+		transaction_put(t, owned, identity_value(&entry->agent));
+	}
+}
+
+static enum status open_next(struct store *store, const struct attempt_entry *entry, uint64_t last,
+	store_revision last_revision, struct attempt *attempt, struct error *err)
+{
+	struct transaction t = {0};
+	char key[KEYS_MAX], group[192];
+	attempt_name(attempt, entry->run, last + 1, entry->tasks);
+	/* The beats' files exist before the attempt does: a client may cache "no such file". */
+	snprintf(
+		group, sizeof(group), "%s/%06llu", entry->run, (unsigned long long)attempt->number);
+	enum status status = store_beats_prepare(store, group, entry->tasks, err);
+	if (status != STATUS_OK)
+		return status;
+
+	struct json_object *number = json_object_new_object();
+	json_put_unsigned(number, "attempt", attempt->number);
+	snprintf(key, sizeof(key), "run/%s/LAST", entry->run);
+	transaction_require(&t, transaction_own(&t, key), last_revision);
+	transaction_put(&t, transaction_own(&t, key), number);
+
+	struct json_object *open = json_object_new_object();
+	json_put_unsigned(open, "tasks", entry->tasks);
+	json_put_text(open, "launch", entry->launch);
+	json_put_signed(open, "utc", clock_utc());
+	keys_of(attempt, key, "OPEN");
+	transaction_require(&t, transaction_own(&t, key), 0);
+	transaction_put(&t, transaction_own(&t, key), open);
+	take_slots(&t, attempt, entry);
+	return run_and_release(&t, store, err);
+}
+
+static enum status join_this(struct store *store, const struct attempt_entry *entry,
+	const struct attempt *attempt, struct error *err)
+{
+	struct transaction t = {0};
+	char key[KEYS_MAX];
+	keys_of(attempt, key, "SEAL");
+	transaction_require(&t, transaction_own(&t, key), 0);
+	keys_of(attempt, key, "CLOSED");
+	transaction_require(&t, transaction_own(&t, key), 0);
+	take_slots(&t, attempt, entry);
+	return run_and_release(&t, store, err);
+}
+
+static enum status seal(struct store *store, const struct attempt *attempt, const char *by,
+	const char *text, struct error *err)
+{
+	struct transaction t = {0};
+	char key[KEYS_MAX];
+	struct json_object *json = json_object_new_object();
+	json_put_text(json, "by", by);
+	json_put_text(json, "text", text);
+	json_put_signed(json, "utc", clock_utc());
+	keys_of(attempt, key, "SEAL");
+	transaction_require(&t, transaction_own(&t, key), 0);
+	transaction_put(&t, transaction_own(&t, key), json);
+	enum status status = run_and_release(&t, store, err);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* Our predecessors are dead: say so, and close what is left of their attempt. */
+static enum status bury(struct store *store, const struct attempt_entry *entry, struct view *view,
+	struct error *err)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		struct write write;
+		enum slot slot = look_at_slot(view, i, &entry->agent);
+		bool ours = i >= entry->first && i < entry->first + entry->count;
+		bool dead = slot == SLOT_DEAD || (ours && slot != SLOT_FREE);
+		if (!dead || view->agreement.peers[i].dead ||
+			view->agreement.peers[i].left != REASON_NONE)
+			continue;
+		write_build_death(&write, view, i, ours ? "was restarted" : "is gone");
+		enum agreement_outcome outcome = write_carry_out(&write, store, err);
+		write_release(&write);
+		if (outcome == OUTCOME_UNKNOWN)
+			return STATUS_TEMPORARY;
+		enum status status = view_refresh(view, store, err);
+		if (status != STATUS_OK)
+			return status;
+	}
+	enum status status =
+		seal(store, &view->attempt, "restart", "a new launch has taken over", err);
+	if (status == STATUS_OK)
+		status = attempt_close(store, view, false, err);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+static enum status refuse(const struct attempt_entry *entry, enum attempt_verdict verdict,
+	const struct view *view, const char *launch, struct error *err)
+{
+	uint64_t number = view->attempt.number;
+	if (verdict == ATTEMPT_REFUSE_LINGERING)
+		return error_set(err, STATUS_USAGE,
+			"run %s: attempt %llu belongs to launch %s, and this is %s, which is older; "
+			"end this process",
+			entry->run, (unsigned long long)number, launch, entry->launch);
+	if (verdict == ATTEMPT_REFUSE_TASKS)
+		return error_set(err, STATUS_USAGE,
+			"run %s: attempt %llu is open with %llu tasks, and this says %llu; two jobs "
+			"need two names (--run)",
+			entry->run, (unsigned long long)number,
+			(unsigned long long)view->attempt.tasks, (unsigned long long)entry->tasks);
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		if (look_at_slot(view, i, &entry->agent) == SLOT_ALIVE)
+			return error_set(err, STATUS_USAGE,
+				"run %s: task %llu of attempt %llu%s%s is running (pid %d on %s); two "
+				"jobs%s%s need two names (--run)",
+				entry->run, (unsigned long long)i, (unsigned long long)number,
+				*launch ? ", launch " : "", launch, (int)view->members[i].agent.pid,
+				view->members[i].agent.host,
+				*entry->launch ? ", and this is launch " : "", entry->launch);
+	return error_set(err, STATUS_USAGE, "run %s is running", entry->run);
+}
+
+/* Wait for a change under the attempt. */
+static enum status wait_change(
+	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
+{
+	store_revision revision = 0;
+	enum status status = store_wait(
+		store, view->attempt.prefix, view->revision, deadline, cancel, &revision, err);
+	if (status != STATUS_OK)
+		return status;
+	return view_refresh(view, store, err);
+}
+
+enum status attempt_join(struct store *store, const struct attempt_entry *entry,
+	struct attempt *attempt, struct error *err)
+{
+	enum status status;
+	struct view view = {0};
+	for (;;) {
+		uint64_t last;
+		store_revision last_revision;
+		char launch[160] = "";
+		struct attempt_scene scene = {0};
+		uint64_t tasks = entry->tasks;
+
+		status = read_last(store, entry->run, &last, &last_revision, err);
+		if (status == STATUS_OK && entry->number && entry->number != last &&
+			entry->number != last + 1)
+			status = error_set(err, STATUS_USAGE,
+				"run %s: attempt %llu was asked for, the newest is %llu",
+				entry->run, (unsigned long long)entry->number,
+				(unsigned long long)last);
+		if (status == STATUS_OK && last)
+			status = read_open(store, entry->run, last, &tasks, launch, err);
+		if (status != STATUS_OK)
+			goto out;
+		struct attempt newest;
+		attempt_name(&newest, entry->run, last, tasks);
+		status = view_init(&view, &newest, err);
+		if (status == STATUS_OK && last)
+			status = view_refresh(&view, store, err);
+		if (status != STATUS_OK)
+			goto out;
+		if (last)
+			describe(&view, entry, launch, &scene);
+
+		enum attempt_verdict verdict = attempt_judge(&scene, entry->tasks);
+		switch (verdict) {
+		case ATTEMPT_JOINED:
+			*attempt = newest;
+			status = STATUS_OK;
+			goto out;
+		case ATTEMPT_JOIN:
+			status = join_this(store, entry, &newest, err);
+			if (status == STATUS_OK) {
+				*attempt = newest;
+				goto out;
+			}
+			break;
+		case ATTEMPT_BURY:
+			status = bury(store, entry, &view, err);
+			if (status != STATUS_OK)
+				goto out;
+			status = open_next(store, entry, last, last_revision, attempt, err);
+			if (status == STATUS_OK)
+				goto out;
+			break;
+		case ATTEMPT_OPEN:
+			if (scene.exists && !scene.closed)
+				(void)attempt_close(store, &view, false, NULL);
+			status = open_next(store, entry, last, last_revision, attempt, err);
+			if (status == STATUS_OK)
+				goto out;
+			break;
+		case ATTEMPT_WAIT:
+			status = wait_change(store, &view, entry->deadline, entry->cancel, err);
+			if (status == STATUS_TIMEOUT)
+				error_set(err, STATUS_TIMEOUT,
+					"run %s: attempt %llu has not closed; if nothing of it runs any "
+					"more: preempt-store close --run %s",
+					entry->run, (unsigned long long)last, entry->run);
+			if (status == STATUS_OK)
+				status = STATUS_NO; /* judge again */
+			else
+				goto out;
+			break;
+		case ATTEMPT_TOO_LATE:
+			status = error_set(err, STATUS_SAVED,
+				"run %s: attempt %llu was preempted before this task joined",
+				entry->run, (unsigned long long)last);
+			goto out;
+		case ATTEMPT_REFUSE_ALIVE:
+		case ATTEMPT_REFUSE_LINGERING:
+		case ATTEMPT_REFUSE_TASKS:
+			status = refuse(entry, verdict, &view, launch, err);
+			goto out;
+		}
+		view_release(&view);
+		if (status != STATUS_NO)
+			return status; /* the store could not be asked */
+		if (clock_now() >= entry->deadline)
+			return error_set(
+				err, STATUS_TIMEOUT, "run %s: could not join in time", entry->run);
+	}
+out:
+	view_release(&view);
+	return status;
+}
+
+enum status attempt_gather(
+	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
+{
+	enum status status = view_refresh(view, store, err);
+	for (;;) {
+		if (status != STATUS_OK && status != STATUS_TIMEOUT)
+			return status;
+		if (view->agreement.claimed)
+			return error_set(err, STATUS_SAVED,
+				"run %s was preempted before all had joined", view->attempt.run);
+		if (*view->seal)
+			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
+				*view->seal_text ? view->seal_text : view->seal);
+		uint64_t joined = view_joined(view);
+		if (joined == view->attempt.tasks)
+			return STATUS_OK;
+		if (status == STATUS_TIMEOUT) {
+			struct text absent = {0};
+			char why[256];
+			view_name_absent(view, &absent);
+			snprintf(why, sizeof(why), "%llu of %llu tasks have joined; missing: %s",
+				(unsigned long long)joined, (unsigned long long)view->attempt.tasks,
+				text_string(&absent));
+			text_release(&absent);
+			(void)seal(store, &view->attempt, "timeout", why, NULL);
+			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
+				view->attempt.run, why);
+		}
+		status = wait_change(store, view, deadline, cancel, err);
+	}
+}
+
+enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
+	enum agreement_reason reason, int code, struct error *err)
+{
+	struct write write;
+	struct agreement_plan plan = {.reason = reason};
+	plan.write[WRITE_LEFT] = 1;
+	write_build(&write, view, WRITE_LEFT, task, &plan, &(struct write_details){.code = code});
+	enum agreement_outcome outcome = write_carry_out(&write, store, err);
+	write_release(&write);
+	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
+}
+
+/* completed, preempted or failed, by what the tasks said when they left. */
+static const char *state_of(const struct view *view)
+{
+	bool completed = true;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		completed &= view->agreement.peers[i].left == REASON_COMPLETED;
+	if (completed)
+		return "completed";
+	return view->agreement.claimed ? "preempted" : "failed";
+}
+
+enum status attempt_close(struct store *store, struct view *view, bool forced, struct error *err)
+{
+	struct transaction t = {0};
+	char key[KEYS_MAX];
+	enum status status = view_refresh(view, store, err);
+	if (status != STATUS_OK || view->agreement.closed)
+		return status;
+	if (!forced && !view_all_through(view))
+		return error_set(
+			err, STATUS_NO, "run %s: not everybody has left", view->attempt.run);
+	struct json_object *json = json_object_new_object();
+	json_put_text(json, "state", state_of(view));
+	if (view->agreement.decided && view->agreement.decision.kind != KIND_NONE)
+		json_put_unsigned(json, "step", view->agreement.decision.step);
+	json_put_signed(json, "utc", clock_utc());
+	keys_of(&view->attempt, key, "CLOSED");
+	transaction_require(&t, transaction_own(&t, key), 0);
+	transaction_put(&t, transaction_own(&t, key), json);
+	status = run_and_release(&t, store, err);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+static enum status read_measure(struct store *store, const char *run, int64_t *longest_save,
+	store_revision *revision, struct error *err)
+{
+	char key[KEYS_MAX];
+	struct store_entry entry = {0};
+	snprintf(key, sizeof(key), "run/%s/MEASURE", run);
+	*longest_save = 0;
+	*revision = 0;
+	enum status status = store_get(store, key, &entry, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	struct json_object *json = json_parse(entry.value, entry.length);
+	if (!json_get_signed(json, "save_ms", longest_save) || *longest_save < 0)
+		*longest_save = 0; /* unreadable: as if nothing were known */
+	*revision = entry.revision;
+	json_object_put(json);
+	store_entry_release(&entry);
+	return STATUS_OK;
+}
+
+enum status attempt_recall(
+	struct store *store, const char *run, int64_t *longest_save, struct error *err)
+{
+	store_revision revision;
+	return read_measure(store, run, longest_save, &revision, err);
+}
+
+enum status attempt_remember(
+	struct store *store, const char *run, int64_t longest_save, struct error *err)
+{
+	char key[KEYS_MAX];
+	for (;;) {
+		struct transaction t = {0};
+		int64_t known;
+		store_revision revision;
+		enum status status = read_measure(store, run, &known, &revision, err);
+		if (status != STATUS_OK || known >= longest_save)
+			return status;
+		struct json_object *json = json_object_new_object();
+		json_put_signed(json, "save_ms", longest_save);
+		json_put_signed(json, "utc", clock_utc());
+		snprintf(key, sizeof(key), "run/%s/MEASURE", run);
+		transaction_require(&t, transaction_own(&t, key), revision);
+		transaction_put(&t, transaction_own(&t, key), json);
+		status = run_and_release(&t, store, err);
+		if (status != STATUS_NO)
+			return status;
+	}
+}

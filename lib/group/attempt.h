@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attempts: which incarnation of the run a process belongs to. An attempt is opened by whoever
+ * comes first, joined by the others, sealed by the first claim, error or death, and closed by the
+ * last to leave. Nothing of an old attempt is seen by a new one.
+ *
+ * All calls here block on the store; they are made by a program, or by the agent's store thread.
+ */
+#ifndef GROUP_ATTEMPT_H
+#define GROUP_ATTEMPT_H
+
+#include "group/view.h"
+#include "group/writes.h"
+
+/* What a process brings along when it wants to join. */
+struct attempt_entry {
+	const char *run;
+	uint64_t number; /* this very attempt; 0: whichever is right */
+	uint64_t tasks;
+	uint64_t first, count; /* tasks first .. first + count - 1 */
+	const char *launch;    /* launch id; "": not known */
+	struct process_identity agent;
+	int64_t deadline; /* for waiting until a predecessor's attempt closes */
+	int cancel;	  /* a descriptor: readable means give up (STATUS_NO); -1 */
+};
+
+/* What there is, as far as the decision needs it. */
+enum slot { SLOT_FREE, SLOT_OURS, SLOT_LEFT, SLOT_DEAD, SLOT_ALIVE, SLOT_UNKNOWN };
+enum launch_order { LAUNCH_SAME, LAUNCH_NEWER, LAUNCH_OLDER, LAUNCH_OTHER };
+struct attempt_scene {
+	bool exists, closed, sealed, claimed;
+	bool all_through;	  /* everybody who joined has left or is dead */
+	uint64_t tasks;		  /* of the newest attempt */
+	enum launch_order launch; /* ours, compared with its */
+	enum slot slot;	  /* the worst of ours: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE */
+	enum slot others; /* the worst of all others who joined */
+};
+
+enum attempt_verdict {
+	ATTEMPT_OPEN,	  /* open the next one */
+	ATTEMPT_JOIN,	  /* join this one */
+	ATTEMPT_JOINED,	  /* we are in it already */
+	ATTEMPT_WAIT,	  /* until it closes */
+	ATTEMPT_BURY,	  /* our predecessor is dead: seal this one, then open the next */
+	ATTEMPT_TOO_LATE, /* this launch is over: leave, unstarted, with 42 */
+	ATTEMPT_REFUSE_ALIVE,
+	ATTEMPT_REFUSE_LINGERING,
+	ATTEMPT_REFUSE_TASKS,
+};
+/* Pure. */
+enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t tasks);
+
+/*
+ * How our launch id (identity.h) stands to another's. Those of one job,
+ * "SCHEDULER:JOB:RESTART+...", are ordered by the restart count. An empty id is the same as any.
+ */
+enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
+
+/*
+ * Join, or open and join. STATUS_OK: *attempt is ours, the slots are taken. STATUS_SAVED (42): this
+ * launch is over before it began, leave unstarted. STATUS_USAGE: refused, err says the cure.
+ * STATUS_TIMEOUT: the predecessor's attempt did not close in time. STATUS_NO: cancelled.
+ */
+enum status attempt_join(struct store *store, const struct attempt_entry *entry,
+	struct attempt *attempt, struct error *err);
+
+/* The newest attempt of a run, or the given one; STATUS_NO: there is none. */
+enum status attempt_find(struct store *store, const char *run, uint64_t number,
+	struct attempt *attempt, struct error *err);
+
+/*
+ * Wait until all tasks have joined. STATUS_OK; STATUS_TIMEOUT with the missing named (and the
+ * attempt sealed); STATUS_SAVED: a claim came first; STATUS_BROKEN: something else sealed it;
+ * STATUS_NO: cancelled. The view is kept up to date.
+ */
+enum status attempt_gather(
+	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err);
+
+/* Say goodbye for a task that never started or is composed by hand. */
+enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
+	enum agreement_reason reason, int code, struct error *err);
+
+/*
+ * Close it if everybody is through. state NULL: completed, preempted or failed by what the tasks
+ * said. forced: even if not (preempt-store close). STATUS_NO: not everybody is through.
+ */
+enum status attempt_close(struct store *store, struct view *view, bool forced, struct error *err);
+
+/* The longest save that is remembered of this run, ms; 0: none. And remember a longer one. */
+enum status attempt_recall(
+	struct store *store, const char *run, int64_t *longest_save, struct error *err);
+enum status attempt_remember(
+	struct store *store, const char *run, int64_t longest_save, struct error *err);
+
+#endif

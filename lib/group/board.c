@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/parse.h"
+
+static enum status failed(struct error *err, const char *action, const char *path)
+{
+	int number = errno;
+	return error_set(err, error_status_of_errno(number), "cannot %s board %s: %s", action, path,
+		strerror(number));
+}
+
+static const char *default_parent(void)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	if (runtime && *runtime == '/' && stat(runtime, &st) == 0 && S_ISDIR(st.st_mode) &&
+		st.st_uid == geteuid() && access(runtime, W_OK | X_OK) == 0)
+		return runtime;
+	if (access("/dev/shm", W_OK | X_OK) == 0)
+		return "/dev/shm";
+	const char *temporary = getenv("TMPDIR");
+	return temporary && *temporary ? temporary : "/tmp";
+}
+
+static int make_file(int directory, const char *name, const char *content)
+{
+	int descriptor = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+		return -1;
+	int result = file_write_all(descriptor, content, strlen(content));
+	close(descriptor);
+	return result;
+}
+
+static enum status watch_saved(struct board *board, struct error *err)
+{
+	char *saved = NULL;
+	board->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (board->watch < 0 || asprintf(&saved, "%s/saved", board->path) < 0)
+		return failed(err, "watch", board->path);
+	int watch = inotify_add_watch(board->watch, saved, IN_MODIFY);
+	free(saved);
+	return watch < 0 ? failed(err, "watch", board->path) : STATUS_OK;
+}
+
+static enum status furnish(struct board *board, struct error *err)
+{
+	char agent[32];
+	snprintf(agent, sizeof(agent), "%d\n", (int)board->agent);
+	board->directory = open(board->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (board->directory < 0 || make_file(board->directory, "agent", agent) < 0 ||
+		make_file(board->directory, "step", "") < 0 ||
+		make_file(board->directory, "saved", "") < 0 ||
+		mkfifoat(board->directory, "pause", 0600) < 0)
+		return failed(err, "furnish", board->path);
+	return watch_saved(board, err);
+}
+
+enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
+{
+	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	if (asprintf(&board->path, "%s/preempt-board-XXXXXX", parent ? parent : default_parent()) <
+		0) {
+		board->path = NULL;
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	if (!mkdtemp(board->path)) {
+		enum status status = failed(err, "make", board->path);
+		free(board->path);
+		board->path = NULL;
+		return status;
+	}
+	enum status status = furnish(board, err);
+	if (status != STATUS_OK)
+		board_release(board, true);
+	return status;
+}
+
+enum status board_create_rank(
+	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err)
+{
+	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	if (asprintf(&board->path, "%s/%llu", directory, (unsigned long long)rank) < 0) {
+		board->path = NULL;
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	enum status status = mkdir(board->path, 0700) < 0 ? failed(err, "make", board->path)
+							  : furnish(board, err);
+	if (status != STATUS_OK)
+		board_release(board, false);
+	return status;
+}
+
+enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err)
+{
+	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	board->path = strdup(path);
+	board->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	enum status status = board->path && board->directory >= 0 ? watch_saved(board, err)
+								  : failed(err, "open", path);
+	if (status != STATUS_OK)
+		board_release(board, false);
+	return status;
+}
+
+void board_release(struct board *board, bool remove)
+{
+	if (board->directory >= 0)
+		close(board->directory);
+	if (board->watch >= 0)
+		close(board->watch);
+	if (remove && board->path)
+		(void)file_remove_tree(board->path, NULL);
+	free(board->path);
+	*board = (struct board){.directory = -1, .watch = -1};
+}
+
+enum status board_tell(
+	const struct board *board, const struct agreement_hold *hold, struct error *err)
+{
+	char line[64] = "";
+	unsigned long long step = hold->step;
+	int pid = (int)board->agent;
+	switch (hold->order) {
+	case ORDER_RUN:
+		if (unlinkat(board->directory, "hold", 0) < 0 && errno != ENOENT)
+			return failed(err, "write to", board->path);
+		return STATUS_OK;
+	case ORDER_WAIT: snprintf(line, sizeof(line), "wait %d\n", pid); break;
+	case ORDER_SAVE: snprintf(line, sizeof(line), "save %llu %d\n", step, pid); break;
+	case ORDER_EXIT: snprintf(line, sizeof(line), "exit %llu %d\n", step, pid); break;
+	case ORDER_LEAVE: snprintf(line, sizeof(line), "leave %d\n", hold->code); break;
+	}
+	unlinkat(board->directory, "hold.new", 0);
+	if (make_file(board->directory, "hold.new", line) < 0 ||
+		renameat(board->directory, "hold.new", board->directory, "hold") < 0)
+		return failed(err, "write to", board->path);
+	return STATUS_OK;
+}
+
+/* The content of a small file; length -1 and errno on failure. */
+static ssize_t read_small(
+	const struct board *board, const char *name, char buffer[128], int64_t *written)
+{
+	int descriptor = openat(board->directory, name, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0)
+		return -1;
+	ssize_t n = pread(descriptor, buffer, 127, 0);
+	struct stat st;
+	if (written && fstat(descriptor, &st) == 0)
+		*written = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+	int number = errno;
+	close(descriptor);
+	errno = number;
+	if (n >= 0)
+		buffer[n] = '\0';
+	return n;
+}
+
+/*
+ * A record that is overwritten in place can be caught half-way; two equal readings in a row are
+ * whole.
+ */
+static ssize_t read_record(
+	const struct board *board, const char *name, char buffer[128], int64_t *written)
+{
+	char again[128];
+	ssize_t length = read_small(board, name, buffer, written);
+	for (int tries = 0; tries < 1000 && length >= 0; tries++) {
+		ssize_t second = read_small(board, name, again, written);
+		if (second == length && !memcmp(buffer, again, (size_t)length))
+			return length;
+		length = second;
+		memcpy(buffer, again, sizeof(again));
+	}
+	return length;
+}
+
+/* Digits with leading zeros, ended by a blank or newline; moves *at behind it. */
+static bool take_padded(char **at, uint64_t *value)
+{
+	size_t length = strspn(*at, "0123456789");
+	if (length == 0 || ((*at)[length] != ' ' && (*at)[length] != '\n'))
+		return false;
+	(*at)[length] = '\0';
+	bool right = parse_unsigned(*at, 0, UINT64_MAX / 2, value, "step", NULL) == STATUS_OK;
+	*at += length + 1;
+	return right;
+}
+
+enum status board_told(
+	const struct board *board, struct agreement_hold *hold, pid_t *agent, struct error *err)
+{
+	char line[128];
+	unsigned long long step = 0;
+	int pid = 0, code = 0;
+	ssize_t n = read_small(board, "hold", line, NULL);
+	if (n < 0 && errno != ENOENT)
+		return failed(err, "read", board->path);
+	struct agreement_hold found = {.order = ORDER_RUN};
+	if (n >= 0 && sscanf(line, "wait %d", &pid) == 1)
+		found.order = ORDER_WAIT;
+	else if (n >= 0 && sscanf(line, "save %llu %d", &step, &pid) >= 1)
+		found.order = ORDER_SAVE;
+	else if (n >= 0 && sscanf(line, "exit %llu %d", &step, &pid) >= 1)
+		found.order = ORDER_EXIT;
+	else if (n >= 0 && sscanf(line, "leave %d", &code) == 1)
+		found.order = ORDER_LEAVE;
+	else if (n >= 0)
+		return error_set(
+			err, STATUS_DAMAGED, "board %s: hold says \"%s\"", board->path, line);
+	found.step = step;
+	found.code = code;
+	*hold = found;
+	if (agent)
+		*agent = pid;
+	return STATUS_OK;
+}
+
+bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b)
+{
+	return a->order == b->order && a->step == b->step && a->code == b->code;
+}
+
+enum status board_read_step(const struct board *board, struct board_step *step, struct error *err)
+{
+	char line[128];
+	struct board_step found = {0};
+	ssize_t n = read_record(board, "step", line, &found.written);
+	if (n < 0)
+		return failed(err, "read", board->path);
+	if (n > 0) {
+		char *at = line;
+		if (!take_padded(&at, &found.step))
+			return error_set(err, STATUS_DAMAGED, "board %s: step says \"%s\"",
+				board->path, line);
+		found.started = true;
+		if (!*at || !take_padded(&at, &found.next) || found.next <= found.step)
+			found.next = found.step + 1;
+	}
+	*step = found;
+	return STATUS_OK;
+}
+
+enum status board_read_saved(
+	const struct board *board, uint64_t *step, int64_t *written, struct error *err)
+{
+	char line[128];
+	ssize_t n = read_record(board, "saved", line, written);
+	if (n < 0)
+		return failed(err, "read", board->path);
+	char *at = line;
+	if (n == 0)
+		return STATUS_NO;
+	if (!take_padded(&at, step))
+		return error_set(
+			err, STATUS_DAMAGED, "board %s: saved says \"%s\"", board->path, line);
+	return STATUS_OK;
+}
+
+void board_drain(const struct board *board)
+{
+	char events[4096];
+	while (read(board->watch, events, sizeof(events)) > 0)
+		;
+}
+
+bool board_vanished(const struct board *board)
+{
+	struct stat st;
+	return fstat(board->directory, &st) < 0 || st.st_nlink == 0;
+}

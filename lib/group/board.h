@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's side of a board (DESIGN.md, section 3): a directory of this machine through which
+ * agent and training process talk. Made anew for each start of the command, never reused.
+ */
+#ifndef GROUP_BOARD_H
+#define GROUP_BOARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "group/agreement.h"
+
+struct board {
+	char *path;
+	int directory; /* descriptor */
+	int watch;     /* inotify: becomes readable when `saved` was written */
+	pid_t agent;   /* whose death frees the training process */
+};
+
+/*
+ * Make one below parent (NULL: $XDG_RUNTIME_DIR if it exists, is ours and writable, else /dev/shm,
+ * else $TMPDIR, else /tmp): mode 0700, with agent, step, saved and the fifo pause in it.
+ */
+enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err);
+/* The board of a rank below a directory that board_create made: "0", "1", ... */
+enum status board_create_rank(
+	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err);
+/* One that exists: for the small programs. */
+enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err);
+/* Close; with removal, the directory goes too. */
+void board_release(struct board *board, bool remove);
+
+/* Replace hold by what the order says (ORDER_RUN: remove it). STATUS_NO: the board vanished. */
+enum status board_tell(
+	const struct board *board, const struct agreement_hold *hold, struct error *err);
+/* What hold says now; *agent (may be NULL) is the pid in it, 0 for none. */
+enum status board_told(
+	const struct board *board, struct agreement_hold *hold, pid_t *agent, struct error *err);
+
+/* Whether two orders are the same. */
+bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);
+
+struct board_step {
+	bool started; /* the training process has called preempt_step */
+	uint64_t step, next;
+	int64_t written; /* mtime, ms UTC */
+};
+enum status board_read_step(const struct board *board, struct board_step *step, struct error *err);
+/* STATUS_NO: nothing was saved yet, or the board vanished (then *vanished). */
+enum status board_read_saved(
+	const struct board *board, uint64_t *step, int64_t *written, struct error *err);
+/* Take the events off watch. */
+void board_drain(const struct board *board);
+bool board_vanished(const struct board *board);
+
+#endif

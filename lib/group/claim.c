@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/claim.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "group/writes.h"
+
+/* Whether the claim in the view is the one that we are making. */
+static bool is_ours(const struct view *view, const struct claim *claim)
+{
+	char host[65] = "";
+	gethostname(host, sizeof(host) - 1);
+	if (!view->agreement.claimed || view->claim.outside != claim->outside)
+		return false;
+	if (!claim->outside)
+		return view->claim.task == claim->task;
+	return !strcmp(view->claim.host, host) && view->claim.utc == claim->notice.received_utc &&
+	       !strcmp(view->claim.source, claim->notice.source);
+}
+
+static enum agreement_outcome put(struct store *store, const struct view *view,
+	const struct claim *claim, enum agreement_write what, struct error *err)
+{
+	struct write write;
+	struct agreement_plan plan = {0};
+	plan.write[what] = 1;
+	if (what == WRITE_CLAIM && claim->then == THEN_CONTINUE)
+		write_build_demand(&write, view);
+	else
+		write_build(&write, view, what, claim->task, &plan,
+			&(struct write_details){.notice = &claim->notice,
+				.then = claim->then,
+				.outside = claim->outside,
+				.deadline = claim->notice.deadline});
+	enum agreement_outcome outcome = write_carry_out(&write, store, err);
+	write_release(&write);
+	return outcome;
+}
+
+/* Why a claim cannot be made (any more); STATUS_OK: it can. */
+static enum status refuse(const struct view *view, const struct claim *claim, struct error *err)
+{
+	const char *run = view->attempt.run;
+	unsigned long long number = view->attempt.number;
+	if (view->agreement.closed)
+		return error_set(err, STATUS_NO, "run %s: attempt %llu is over (%s)", run, number,
+			view->closed);
+	if (view->agreement.claimed && view->claim.outside)
+		return error_set(err, STATUS_NO,
+			"run %s: attempt %llu is claimed from outside, on %s", run, number,
+			view->claim.host);
+	if (view->agreement.claimed)
+		return error_set(err, STATUS_NO,
+			"run %s: attempt %llu is claimed by task %llu on %s", run, number,
+			(unsigned long long)view->claim.task, view->claim.host);
+	if (*view->seal)
+		return error_set(err, STATUS_NO, "run %s: attempt %llu is ending: %s", run, number,
+			*view->seal_text ? view->seal_text : view->seal);
+	if (claim->then == THEN_CONTINUE && view->agreement.round && !view->agreement.decided)
+		return error_set(err, STATUS_NO, "run %s: a checkpoint is under way already", run);
+	if (claim->then == THEN_CONTINUE && view_joined(view) < view->attempt.tasks)
+		return error_set(err, STATUS_NO, "run %s: not all tasks have joined yet", run);
+	return STATUS_OK;
+}
+
+static bool brings_deadline_forward(const struct view *view, const struct claim *claim)
+{
+	return view->agreement.claimed && claim->notice.deadline != CLOCK_NEVER &&
+	       claim->notice.deadline < view->agreement.deadline - 500;
+}
+
+enum status claim_make(struct store *store, struct view *view, const struct claim *claim,
+	int64_t deadline, struct error *err)
+{
+	uint64_t demanded = 0; /* the round that we may have opened */
+	for (;;) {
+		enum status status = view_refresh(view, store, err);
+		if (status == STATUS_OK && brings_deadline_forward(view, claim)) {
+			enum agreement_outcome outcome =
+				put(store, view, claim, WRITE_DEADLINE, err);
+			status = outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY
+							    : view_refresh(view, store, err);
+			if (status == STATUS_OK && outcome == OUTCOME_REFUSED)
+				continue;
+		}
+		if (status == STATUS_OK) {
+			if (is_ours(view, claim) || (demanded && view->agreement.round >= demanded))
+				return STATUS_OK;
+			status = refuse(view, claim, err);
+			if (status != STATUS_OK)
+				return status;
+			switch (put(store, view, claim, WRITE_CLAIM, err)) {
+			case OUTCOME_DONE: return view_refresh(view, store, err);
+			case OUTCOME_REFUSED: break;
+			case OUTCOME_UNKNOWN:
+				if (claim->then == THEN_CONTINUE)
+					demanded = view->agreement.round + 1;
+				status = STATUS_TEMPORARY;
+				break;
+			}
+		}
+		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
+			return status;
+		if (clock_now() >= deadline)
+			return status == STATUS_OK ? error_set(err, STATUS_TIMEOUT,
+							     "run %s: could not claim in time",
+							     view->attempt.run)
+						   : status;
+		if (status != STATUS_OK)
+			clock_sleep_until(clock_after(clock_jitter(100)));
+	}
+}
+
+enum status claim_wait_gone(
+	struct store *store, struct view *view, int64_t deadline, struct error *err)
+{
+	for (;;) {
+		store_revision revision;
+		enum status status = view_refresh(view, store, err);
+		if (status != STATUS_OK)
+			return status;
+		if (!view->agreement.claimed)
+			return error_set(
+				err, STATUS_NO, "run %s: nobody has claimed", view->attempt.run);
+		uint64_t task = view->claim.task;
+		if (view->claim.outside || task >= view->attempt.tasks ||
+			!view->members[task].joined || !agreement_counts(&view->agreement, task) ||
+			process_look(&view->members[task].agent) == PROCESS_GONE)
+			return STATUS_OK;
+		int64_t look = clock_after(1000);
+		status = store_wait(store, view->attempt.prefix, view->revision,
+			look < deadline ? look : deadline, -1, &revision, err);
+		if (status == STATUS_TIMEOUT && clock_now() >= deadline)
+			return error_set(err, STATUS_TIMEOUT, "run %s: task %llu has not gone",
+				view->attempt.run, (unsigned long long)task);
+		if (status != STATUS_OK && status != STATUS_TIMEOUT)
+			return status;
+	}
+}

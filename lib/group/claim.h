@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * To announce a notice to the whole job, from one of its tasks or from outside, without an agent.
+ */
+#ifndef GROUP_CLAIM_H
+#define GROUP_CLAIM_H
+
+#include "group/view.h"
+#include "notice/notice.h"
+
+struct claim {
+	bool outside;
+	uint64_t task;
+	enum agreement_then then; /* THEN_CONTINUE: a checkpoint on demand, which claims nothing */
+	struct notice notice;
+};
+
+/*
+ * STATUS_OK: it is ours (also when it has been since an earlier call); what the view shows includes
+ * it. STATUS_NO: somebody else holds it (the view says who), the attempt is ending or over, or a
+ * round is under way already. A deadline earlier than the known one is announced in any case.
+ * An unknown outcome is cleared up by reading again, until deadline.
+ */
+enum status claim_make(struct store *store, struct view *view, const struct claim *claim,
+	int64_t deadline, struct error *err);
+
+/*
+ * Wait until the claimer is gone: it has left, is dead, its agent's process on this machine is
+ * gone, or it never joined; made from outside, there is nobody to wait for. STATUS_NO: nobody has
+ * claimed.
+ */
+enum status claim_wait_gone(
+	struct store *store, struct view *view, int64_t deadline, struct error *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The environment that a command under an agent sees. Private to lib/group. */
+#ifndef GROUP_ENVIRONMENT_H
+#define GROUP_ENVIRONMENT_H
+
+#include <signal.h>
+
+#include "group/identity.h"
+#include "group/keys.h"
+
+struct command_environment {
+	const struct identity *identity;
+	const struct attempt *attempt;
+	const char *store;
+	const char *board; /* PREEMPT_DIR */
+	uint64_t task;
+	uint64_t local;		    /* which of the commands of this machine */
+	bool ranks;		    /* the command starts identity->count ranks itself */
+	bool spread;		    /* -n: RANK, WORLD_SIZE and the like are ours to say */
+	const char *resume;	    /* PREEMPT_RESUME; NULL: not looked for */
+	const char *const *sources; /* their signals become PREEMPT_SIGNALS */
+	size_t source_count;
+};
+
+/* Ours with what the command needs; NULL without memory. Free with environment_free. */
+char **environment_build(const struct command_environment *what);
+void environment_free(char **environment);
+
+/* Adds the signals of "TERM,USR1" (NULL: none) to the set. */
+enum status environment_shield(const char *names, sigset_t *set, struct error *err);
+
+#endif

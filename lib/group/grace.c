@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/grace.h"
+
+#include "base/clock.h"
+
+#define FIXED_MARGIN	  2000 /* ms */
+#define SHORTEST_PATIENCE 250  /* ms */
+#define MOST_SKEW	  1000000
+
+int64_t grace_save_time(const struct grace_measure *measure)
+{
+	return measure->longest_save + measure->longest_save / 2 + 2 * measure->longest_step;
+}
+
+int64_t grace_needed(const struct grace_measure *measure)
+{
+	int64_t skew = measure->skew > MOST_SKEW ? MOST_SKEW : (int64_t)measure->skew;
+	return grace_save_time(measure) + skew * measure->longest_step + FIXED_MARGIN;
+}
+
+int64_t grace_final_time(int64_t deadline, const struct grace_measure *measure)
+{
+	return deadline == CLOCK_NEVER ? CLOCK_NEVER : deadline - grace_needed(measure);
+}
+
+bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_measure *measure)
+{
+	if (deadline == CLOCK_NEVER)
+		return false;
+	int64_t save_now = measure->longest_save + 2 * measure->longest_step + 500;
+	return grace_final_time(deadline, measure) > now + save_now;
+}
+
+int64_t grace_report_patience(int64_t opened, int64_t deadline, int64_t report_timeout,
+	const struct grace_measure *measure)
+{
+	if (deadline == CLOCK_NEVER)
+		return report_timeout;
+	int64_t room = (deadline - grace_save_time(measure) - opened) / 3;
+	if (room < SHORTEST_PATIENCE)
+		room = SHORTEST_PATIENCE;
+	return room < report_timeout ? room : report_timeout;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Deadline arithmetic: when the last save has to begin. Pure functions; all times are milliseconds.
+ */
+#ifndef GROUP_GRACE_H
+#define GROUP_GRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What was measured, in this attempt and in earlier ones. 0 where nothing is known yet. */
+struct grace_measure {
+	int64_t longest_save;
+	int64_t longest_step;
+	uint64_t skew; /* largest less smallest step among the tasks */
+};
+
+/* The time from an order to save at the next boundary to the last byte on disk, ms. */
+int64_t grace_save_time(const struct grace_measure *measure);
+
+/*
+ * The time that a final round takes, from its opening to the last byte on disk: 1.5 x the longest
+ * save + 2 x the longest step + skew x the longest step + 2 s.
+ */
+int64_t grace_needed(const struct grace_measure *measure);
+
+/* The instant at which the final round has to be opened; CLOCK_NEVER without a deadline. */
+int64_t grace_final_time(int64_t deadline, const struct grace_measure *measure);
+
+/*
+ * Whether the first decision may be to save and run on: there is a deadline, and after a save now
+ * there is still time to train before the final round.
+ */
+bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_measure *measure);
+
+/*
+ * How long to wait for a further report before deciding without it: report_timeout, but never so
+ * long that waiting three times would eat the time that the save itself needs.
+ */
+int64_t grace_report_patience(int64_t opened, int64_t deadline, int64_t report_timeout,
+	const struct grace_measure *measure);
+
+#endif

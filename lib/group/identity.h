@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who am I: run, task, tasks and launch of this process, from options and the environment that its
+ * launcher gave it. Pure: the environment is a lookup function, and what only the kernel can tell
+ * is handed in.
+ *
+ * Order for task and tasks: option; PREEMPT_TASK(S); the innermost launcher (launchers.c); else 0
+ * of 1. Innermost first, because the variables of an outer launcher reach everything started below
+ * it: a worker of torchrun under srun has both, and Slurm's count the torchruns.
+ * Order for the run: option; PREEMPT_RUN; the scheduler's job; torchrun's id; else --run is asked
+ * for, except that the program which starts a run of one task may make up a name.
+ *
+ * PREEMPT_MACHINES corrects what the launcher says about machines (several pods or slurmds on one).
+ *
+ * Fails with STATUS_USAGE and one sentence that names the cure.
+ */
+#ifndef GROUP_IDENTITY_H
+#define GROUP_IDENTITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define IDENTITY_TASKS_MAX 65536
+
+enum identity_need {
+	IDENTITY_START, /* a task, and a run of one task may get a name nobody else has (run, join)
+			 */
+	IDENTITY_TASK,	/* a task of a run that has a name (ack, heartbeat, leave) */
+	IDENTITY_RUN,	/* the run; a task only if we are one (claim, status, watch) */
+};
+
+struct identity_request {
+	enum identity_need need;
+	const char *run; /* of --run; NULL: not given */
+	bool task_given, tasks_given;
+	uint64_t task, tasks; /* of --task, --tasks */
+	uint64_t local;	      /* of -n or --ranks: tasks that this agent serves; 0: not given */
+};
+
+struct identity_environment {
+	const char *(*lookup)(void *context, const char *name); /* as getenv */
+	void *context;
+	const char *slurm_step; /* "9.batch", "9.0": what the slurmstepd above us says; or NULL */
+	const char *nonce;	/* part of a name, of this process alone; or NULL */
+};
+
+struct identity {
+	char run[129];	   /* by parse_name */
+	bool run_is_ours;  /* made up, of no use to a later start: say so, clean up after success */
+	bool is_task;	   /* false only with IDENTITY_RUN */
+	uint64_t task;	   /* the first of ours */
+	uint64_t count;	   /* how many are ours, one after the other */
+	uint64_t tasks;	   /* of the run */
+	uint64_t rank;	   /* what the launcher, the option or the variable said, before the */
+	uint64_t ranks;	   /* spread: with -n L they count agents */
+	char launch[129];  /* the same for all tasks that were started together; empty: unknown */
+	char job[129];	   /* "slurm-9", also when the run has another name; empty: none */
+	uint64_t machine;  /* which of the launch's machines this is */
+	uint64_t machines; /* 0: not known */
+	bool several_machines;	 /* the launch is (Kubernetes: most probably is) on more than one */
+	const char *run_source;	 /* for -v: "--run", "Slurm", ...; static text */
+	const char *task_source; /* likewise; NULL where is_task is false */
+	char warning[512];	 /* what the user should know although we go on; empty: nothing */
+};
+
+enum status identity_find(const struct identity_environment *environment,
+	const struct identity_request *request, struct identity *identity, struct error *err);
+
+/*
+ * Many tasks per agent: with `preempt-run -n L` and `--ranks L` every number that names a task,
+ * whoever gave it, counts agents: task = rank x L + 0..L-1, tasks = ranks x L.
+ */
+struct identity_span {
+	uint64_t first, count, tasks;
+};
+enum status identity_spread(uint64_t rank, uint64_t ranks, uint64_t local,
+	struct identity_span *span, struct error *err);
+
+/* ${XDG_STATE_HOME:-~/.local/state}/preempt/RUN.db; its directory may not exist yet. */
+enum status identity_default_store(const char *run, const struct identity_environment *environment,
+	char *path, size_t size, struct error *err);
+
+/* Refuses a launch over several machines whose store (where) is seen by this machine only. */
+enum status identity_check_store(const struct identity *identity, const char *where,
+	bool local_filesystem, struct error *err);
+
+#endif

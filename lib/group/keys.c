@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/keys.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+void attempt_name(struct attempt *attempt, const char *run, uint64_t number, uint64_t tasks)
+{
+	*attempt = (struct attempt){.number = number, .tasks = tasks};
+	snprintf(attempt->run, sizeof(attempt->run), "%s", run);
+	snprintf(attempt->prefix, sizeof(attempt->prefix), "run/%s/%06llu/", attempt->run,
+		(unsigned long long)number);
+}
+
+void keys_of(const struct attempt *attempt, char key[KEYS_MAX], const char *format, ...)
+{
+	va_list arguments;
+	int length = snprintf(key, KEYS_MAX, "%s", attempt->prefix);
+	va_start(arguments, format);
+	vsnprintf(key + length, KEYS_MAX - (size_t)length, format, arguments);
+	va_end(arguments);
+}
+
+void keys_decision(uint64_t round, char name[64])
+{
+	if (round == 1)
+		snprintf(name, 64, "RUN_TO_CHECKPOINT");
+	else
+		snprintf(name, 64, "LAST_RUN_TO_CHECKPOINT/%llu", (unsigned long long)round);
+}
+
+static const char *const then_words[] = {"exit", "continue", "stop"};
+static const char *const kind_words[] = {"save", "exit", "each", "none"};
+static const char *const reason_words[] = {"", "completed", "saved", "preempted", "failed", "peer"};
+
+#define WORDS(table) (sizeof(table) / sizeof((table)[0]))
+
+static bool find_word(const char *const *words, size_t count, const char *word, size_t *index)
+{
+	for (*index = 0; *index < count; ++*index)
+		if (!strcmp(words[*index], word))
+			return true;
+	return false;
+}
+
+const char *keys_then_word(enum agreement_then then)
+{
+	return then_words[then];
+}
+
+bool keys_then_parse(const char *word, enum agreement_then *then)
+{
+	size_t index;
+	if (!find_word(then_words, WORDS(then_words), word, &index))
+		return false;
+	*then = (enum agreement_then)index;
+	return true;
+}
+
+const char *keys_kind_word(enum agreement_kind kind)
+{
+	return kind_words[kind];
+}
+
+bool keys_kind_parse(const char *word, enum agreement_kind *kind)
+{
+	size_t index;
+	if (!find_word(kind_words, WORDS(kind_words), word, &index))
+		return false;
+	*kind = (enum agreement_kind)index;
+	return true;
+}
+
+const char *keys_reason_word(enum agreement_reason reason)
+{
+	return reason_words[reason];
+}
+
+bool keys_reason_parse(const char *word, enum agreement_reason *reason)
+{
+	size_t index;
+	if (!*word || !find_word(reason_words, WORDS(reason_words), word, &index))
+		return false;
+	*reason = (enum agreement_reason)index;
+	return true;
+}
+
+void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t task),
+	const void *context, struct text *text)
+{
+	bool any = false;
+	for (uint64_t first = 0; first < tasks; first++) {
+		if (!chosen(context, first))
+			continue;
+		uint64_t last = first;
+		while (last + 1 < tasks && chosen(context, last + 1))
+			last++;
+		text_addf(text, "%s%llu", any ? "," : "", (unsigned long long)first);
+		if (last > first)
+			text_addf(text, "-%llu", (unsigned long long)last);
+		any = true;
+		first = last;
+	}
+}
+
+bool keys_read_set(const char *text, uint64_t tasks, bool *set)
+{
+	while (*text) {
+		char *end;
+		if (*text < '0' || *text > '9')
+			return false;
+		uint64_t first = strtoull(text, &end, 10);
+		uint64_t last = first;
+		if (*end == '-') {
+			if (end[1] < '0' || end[1] > '9')
+				return false;
+			last = strtoull(end + 1, &end, 10);
+		}
+		if (first > last || last >= tasks || (*end && *end != ','))
+			return false;
+		for (uint64_t i = first; i <= last; i++)
+			set[i] = true;
+		text = *end ? end + 1 : end;
+		if (*end == ',' && !*text)
+			return false;
+	}
+	return true;
+}

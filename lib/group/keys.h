@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keys of the protocol and the values in them. Everything of an attempt lies under
+ * run/RUN/ATTEMPT/, so that nothing left over by an earlier attempt can touch a later one.
+ *
+ *   run/RUN/LAST                                number of the newest attempt
+ *   run/RUN/MEASURE                             what is remembered of this run across attempts
+ *   .../OPEN                                    launch id and number of tasks
+ *   .../TASK/i                                  who task i's agent is (it has joined)
+ *   .../SEAL                                    what ended the joining: claim, error, death, ...
+ *   .../TERMINATED_WORKER                       the claim
+ *   .../DEADLINE                                only ever moves earlier
+ *   .../ROUND/r                                 round r was opened
+ *   .../STEP/r/i                                report of task i
+ *   .../RUN_TO_CHECKPOINT                       decision of round 1
+ *   .../LAST_RUN_TO_CHECKPOINT/r                decision of round r > 1
+ *   .../RECEIVED_SIGNAL_<step key>_i            acknowledgement of task i
+ *   .../SAVED/r/i                               task i has saved
+ *   .../RESUME                                  the checkpoint that all tasks resume from
+ *   .../ERROR                                   the first failure
+ *   .../DEAD/i, .../LEFT/i, .../CLOSED
+ *
+ * Values are JSON objects on one line. A value that cannot be read is treated as the comment at its
+ * reader says, and never crashes anybody (SY-11).
+ */
+#ifndef GROUP_KEYS_H
+#define GROUP_KEYS_H
+
+#include <stdint.h>
+
+#include "base/process.h"
+#include "base/text.h"
+#include "group/agreement.h"
+
+#define KEYS_MAX 512 /* bytes of a key with its NUL */
+
+/* The attempt that a key or a program belongs to. */
+struct attempt {
+	char run[129];
+	uint64_t number; /* 1, 2, ... */
+	uint64_t tasks;
+	char prefix[192]; /* "run/RUN/000001/" */
+};
+void attempt_name(struct attempt *attempt, const char *run, uint64_t number, uint64_t tasks);
+
+/* "run/RUN/000001/" + the formatted rest. */
+void keys_of(const struct attempt *attempt, char key[KEYS_MAX], const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* "RUN_TO_CHECKPOINT" or "LAST_RUN_TO_CHECKPOINT/r", without the prefix. */
+void keys_decision(uint64_t round, char name[64]);
+
+/* Words that stand in values. The readers answer false for words they do not know. */
+const char *keys_then_word(enum agreement_then then);
+bool keys_then_parse(const char *word, enum agreement_then *then);
+const char *keys_kind_word(enum agreement_kind kind);
+bool keys_kind_parse(const char *word, enum agreement_kind *kind);
+const char *keys_reason_word(enum agreement_reason reason);
+bool keys_reason_parse(const char *word, enum agreement_reason *reason);
+
+/* A set of tasks as text: "0-3,7"; "" for none. chosen(context, i) says whether i is in it. */
+void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t task),
+	const void *context, struct text *text);
+/* Marks the tasks of the text in set[tasks]; false on rubbish. */
+bool keys_read_set(const char *text, uint64_t tasks, bool *set);
+
+#endif

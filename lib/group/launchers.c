@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/launchers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/parse.h"
+
+/* Slurm's special step ids (pending, extern, batch, interactive) lie above the real ones. */
+#define SLURM_STEP_MAX	       0xfffffff0ull
+#define SLURM_STEP_EXTERN      0xfffffffcull
+#define SLURM_STEP_INTERACTIVE 0xfffffffaull
+
+const char *environment_value(const struct identity_environment *environment, const char *name)
+{
+	const char *value = environment->lookup(environment->context, name);
+	return value && *value ? value : NULL;
+}
+
+enum status environment_number(const struct identity_environment *environment, const char *name,
+	uint64_t min, uint64_t max, uint64_t *value, struct error *err)
+{
+	const char *text = environment_value(environment, name);
+	char what[64];
+	if (!text)
+		return STATUS_NO;
+	snprintf(what, sizeof(what), "$%s", name);
+	return parse_unsigned(text, min, max, value, what, err);
+}
+
+/* An id as part of a name: as it is where that is short and plain, else its hash. */
+static void put_id(char *to, size_t size, const char *id)
+{
+	size_t length = strlen(id);
+	char prefixed[64];
+	snprintf(prefixed, sizeof(prefixed), "_%s", id);
+	if (length <= 60 && parse_name(prefixed, "", NULL) == STATUS_OK)
+		snprintf(to, size, "%s", id);
+	else
+		snprintf(to, size, "%016llx", (unsigned long long)XXH64(id, length, 0));
+}
+
+/* torchrun */
+
+/*
+ * TORCHELASTIC_RESTART_COUNT counts failures seen by this machine's torchrun; the others restart
+ * their workers without counting. So with several machines it differs between tasks that belong
+ * together, and the port chosen at each rendezvous, alike for all, stands in for it.
+ */
+static enum status torchrun_launch(
+	const struct identity_environment *environment, char *to, size_t size, struct error *err)
+{
+	uint64_t groups = 1, number = 0;
+	char id[64];
+	enum status status = environment_number(
+		environment, "GROUP_WORLD_SIZE", 1, IDENTITY_TASKS_MAX, &groups, err);
+	if (status > STATUS_NO)
+		return status;
+	if (groups > 1)
+		status = environment_number(environment, "MASTER_PORT", 1, 65535, &number, err);
+	else
+		status = environment_number(
+			environment, "TORCHELASTIC_RESTART_COUNT", 0, UINT32_MAX, &number, err);
+	if (status > STATUS_NO)
+		return status;
+	put_id(id, sizeof(id), environment_value(environment, "TORCHELASTIC_RUN_ID"));
+	snprintf(to, size, "torchrun:%s:%s%llu", id, groups > 1 ? "port" : "",
+		(unsigned long long)number);
+	return STATUS_OK;
+}
+
+const struct launcher launcher_torchrun = {
+	.name = "torchrun",
+	.marker = "TORCHELASTIC_RUN_ID",
+	.task = "RANK",
+	.tasks = "WORLD_SIZE",
+	.machine = "GROUP_RANK",
+	.machines = "GROUP_WORLD_SIZE",
+	.local_tasks = "LOCAL_WORLD_SIZE",
+	.cure = "start the program with torchrun itself, or give --task and --tasks",
+	.launch = torchrun_launch,
+};
+
+/* MPI */
+
+static enum status pmix_launch(
+	const struct identity_environment *environment, char *to, size_t size, struct error *err)
+{
+	const char *name = environment_value(environment, "PMIX_NAMESPACE");
+	char id[64];
+	(void)err;
+	*to = '\0';
+	if (name) {
+		put_id(id, sizeof(id), name);
+		snprintf(to, size, "pmix:%s", id);
+	}
+	return STATUS_OK;
+}
+
+/* srun speaks PMI too; then the step says more, and a variable of another step says nothing. */
+static bool pmi_present(const struct identity_environment *environment)
+{
+	const char *job = environment_value(environment, "PMI_JOBID");
+	if (!job || !environment_value(environment, "SLURM_JOB_ID"))
+		return true;
+	size_t digits = strspn(job, "0123456789");
+	return !(digits && job[digits] == '.' &&
+		 strspn(job + digits + 1, "0123456789") == strlen(job + digits + 1));
+}
+
+static bool pmix_present(const struct identity_environment *environment)
+{
+	const char *name = environment_value(environment, "PMIX_NAMESPACE");
+	return !name || strncmp(name, "slurm.", 6) != 0;
+}
+
+static const struct launcher launcher_openmpi = {
+	.name = "Open MPI",
+	.marker = "OMPI_COMM_WORLD_RANK",
+	.task = "OMPI_COMM_WORLD_RANK",
+	.tasks = "OMPI_COMM_WORLD_SIZE",
+	.local_tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
+	.cure = "start the program with mpirun itself, or give --task and --tasks",
+	.launch = pmix_launch,
+};
+
+static const struct launcher launcher_pmi = {
+	.name = "PMI",
+	.marker = "PMI_RANK",
+	.present = pmi_present,
+	.task = "PMI_RANK",
+	.tasks = "PMI_SIZE",
+	.local_tasks = "MPI_LOCALNRANKS",
+	.cure = "start the program with mpiexec itself, or give --task and --tasks",
+};
+
+static const struct launcher launcher_pmix = {
+	.name = "PMIx",
+	.marker = "PMIX_RANK",
+	.present = pmix_present,
+	.task = "PMIX_RANK",
+	.cure = "give --tasks N or set PREEMPT_TASKS: the number of processes",
+	.launch = pmix_launch,
+};
+
+/* Batch systems' own launchers */
+
+static enum status flux_launch(
+	const struct identity_environment *environment, char *to, size_t size, struct error *err)
+{
+	const char *job = environment_value(environment, "FLUX_JOB_ID");
+	char id[64];
+	(void)err;
+	*to = '\0';
+	if (job) {
+		put_id(id, sizeof(id), job);
+		snprintf(to, size, "flux:%s", id);
+	}
+	return STATUS_OK;
+}
+
+static const struct launcher launcher_flux = {
+	.name = "Flux",
+	.marker = "FLUX_TASK_RANK",
+	.task = "FLUX_TASK_RANK",
+	.tasks = "FLUX_JOB_SIZE",
+	.machines = "FLUX_JOB_NNODES",
+	.cure = "start the program with flux run, or give --task and --tasks",
+	.launch = flux_launch,
+};
+
+static const struct launcher launcher_jsm = {
+	.name = "LSF jsrun",
+	.marker = "JSM_NAMESPACE_RANK",
+	.task = "JSM_NAMESPACE_RANK",
+	.tasks = "JSM_NAMESPACE_SIZE",
+	.local_tasks = "JSM_NAMESPACE_LOCAL_SIZE",
+	.cure = "start the program with jsrun, or give --task and --tasks",
+};
+
+/* Slurm */
+
+/* What kind of shell of a Slurm job this is; NULL: none, so SLURM_STEP_ID is a real step. */
+static const char *slurm_shell_kind(const struct identity_environment *environment)
+{
+	static const struct {
+		const char *step, *kind;
+	} named[] = {
+		{"batch", "the batch shell"},
+		{"interactive", "the interactive shell"},
+		{"extern", "a login shell"},
+	};
+	const char *above = environment->slurm_step ? strchr(environment->slurm_step, '.') : NULL;
+	for (size_t i = 0; above && i < sizeof(named) / sizeof(named[0]); i++)
+		if (!strcmp(above + 1, named[i].step))
+			return named[i].kind;
+
+	/*
+	 * Measured with Slurm 22.05: the batch shell has SLURM_PROCID=0 and no SLURM_STEP_ID; the
+	 * shell of salloc on the login node has neither; the interactive step has 4294967290. A
+	 * job that was submitted from inside a step keeps that step's SLURM_STEP_* in its batch
+	 * shell: slurm_step above tells, and step sizes that do not fit into the job.
+	 */
+	uint64_t step, step_nodes, job_nodes;
+	if (environment_number(environment, "SLURM_STEP_ID", 0, UINT64_MAX, &step, NULL) ==
+		STATUS_NO)
+		return environment_value(environment, "SLURM_PROCID") ? "the batch shell"
+								      : "the salloc shell";
+	if (environment_number(environment, "SLURM_STEP_ID", SLURM_STEP_MAX, UINT32_MAX, &step,
+		    NULL) == STATUS_OK)
+		return step == SLURM_STEP_INTERACTIVE ? "the interactive shell"
+		       : step == SLURM_STEP_EXTERN    ? "a login shell"
+						      : "the batch shell";
+	if (environment_number(environment, "SLURM_STEP_NUM_NODES", 1, UINT32_MAX, &step_nodes,
+		    NULL) == STATUS_OK &&
+		environment_number(environment, "SLURM_JOB_NUM_NODES", 1, UINT32_MAX, &job_nodes,
+			NULL) == STATUS_OK &&
+		step_nodes > job_nodes)
+		return "the batch shell";
+	return NULL;
+}
+
+static bool slurm_present(const struct identity_environment *environment)
+{
+	return environment_value(environment, "SLURM_JOB_ID") && !slurm_shell_kind(environment);
+}
+
+static enum status slurm_launch(
+	const struct identity_environment *environment, char *to, size_t size, struct error *err)
+{
+	uint64_t step;
+	enum status status =
+		environment_number(environment, "SLURM_STEP_ID", 0, SLURM_STEP_MAX - 1, &step, err);
+	if (status == STATUS_OK)
+		snprintf(to, size, "step:%llu", (unsigned long long)step);
+	return status;
+}
+
+const struct launcher launcher_slurm = {
+	.name = "Slurm step",
+	.marker = "SLURM_STEP_ID",
+	.present = slurm_present,
+	.task = "SLURM_PROCID",
+	.tasks = "SLURM_STEP_NUM_TASKS",
+	.machine = "SLURM_NODEID",
+	.machines = "SLURM_STEP_NUM_NODES",
+	.cure = "start the program with srun, or give --task and --tasks",
+	.launch = slurm_launch,
+};
+
+enum status slurm_shell_find(const struct identity_environment *environment,
+	struct slurm_shell *shell, struct error *err)
+{
+	struct slurm_shell found = {.machines = 1};
+	enum status status =
+		environment_number(environment, "SLURM_JOB_ID", 1, UINT32_MAX, &found.job, err);
+	if (status != STATUS_OK)
+		return status;
+	found.kind = slurm_shell_kind(environment);
+	if (!found.kind)
+		return STATUS_NO;
+	status = environment_number(
+		environment, "SLURM_JOB_NUM_NODES", 1, UINT32_MAX, &found.machines, err);
+	if (status > STATUS_NO)
+		return status;
+	found.tasks = found.machines; /* srun's default is one on each machine */
+	status = environment_number(environment, "SLURM_NTASKS", 1, UINT32_MAX, &found.tasks, err);
+	if (status > STATUS_NO)
+		return status;
+	*shell = found;
+	return STATUS_OK;
+}
+
+static const struct launcher launcher_kubernetes = {
+	.name = "Kubernetes index",
+	.marker = "JOB_COMPLETION_INDEX",
+	.task = "JOB_COMPLETION_INDEX",
+	.spread_out = true,
+	.cure = "set PREEMPT_TASKS to the Job's completions, or give --tasks N",
+};
+
+/*
+ * Those that start programs inside a job or a step come before the scheduler's own. Where jsrun or
+ * flux also set the variables of Open MPI or PMI, the numbers are the same.
+ */
+const struct launcher *const launchers[] = {&launcher_torchrun, &launcher_flux, &launcher_jsm,
+	&launcher_openmpi, &launcher_pmi, &launcher_pmix, &launcher_slurm, &launcher_kubernetes,
+	NULL};
+
+/* Jobs */
+
+struct scheduler {
+	const char *name, *prefix;
+	const char *job, *index; /* variables; index NULL: is part of the job's */
+	const char *array_job;	 /* stands for job where there is an index; may be NULL */
+	const char *no_index;	 /* value of index that means none; may be NULL */
+	const char *also;	 /* must be set too, because job is a common word; may be NULL */
+};
+
+static const struct scheduler schedulers[] = {
+	{"Flux", "flux", "FLUX_JOB_ID", NULL, NULL, NULL, NULL},
+	{"Slurm", "slurm", "SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_JOB_ID", NULL, NULL},
+	{"PBS", "pbs", "PBS_JOBID", NULL, NULL, NULL, NULL},
+	{"LSF", "lsf", "LSB_JOBID", "LSB_JOBINDEX", NULL, "0", NULL},
+	{"Grid Engine", "sge", "JOB_ID", "SGE_TASK_ID", NULL, "undefined", "SGE_ROOT"},
+};
+
+/* An indexed pod's host name is its Job's name and its index. */
+static bool kubernetes_job(const struct identity_environment *environment, char *job, size_t size)
+{
+	const char *index = environment_value(environment, "JOB_COMPLETION_INDEX");
+	const char *host = environment_value(environment, "HOSTNAME");
+	if (!index || !host)
+		return false;
+	size_t tail = strlen(index) + 1, length = strlen(host);
+	if (length <= tail || host[length - tail] != '-' ||
+		strcmp(host + length - tail + 1, index) != 0)
+		return false;
+	snprintf(job, size, "k8s-%.*s", (int)(length - tail), host);
+	return parse_name(job, "", NULL) == STATUS_OK;
+}
+
+enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
+	const char **scheduler, struct error *err)
+{
+	for (size_t i = 0; i < sizeof(schedulers) / sizeof(schedulers[0]); i++) {
+		const struct scheduler *s = &schedulers[i];
+		const char *id = environment_value(environment, s->job);
+		if (!id || (s->also && !environment_value(environment, s->also)))
+			continue;
+		const char *index = s->index ? environment_value(environment, s->index) : NULL;
+		if (index && s->no_index && !strcmp(index, s->no_index))
+			index = NULL;
+		const char *array =
+			index && s->array_job ? environment_value(environment, s->array_job) : NULL;
+		int length = snprintf(job, size, "%s-%s%s%s", s->prefix, array ? array : id,
+			index ? "_" : "", index ? index : "");
+		/* "123[4].server" and the like */
+		for (char *c = job; *c; c++)
+			if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789._:@+-",
+				    *c))
+				*c = '_';
+		if (length < 0 || (size_t)length >= size)
+			return error_set(err, STATUS_USAGE,
+				"$%s: \"%.40s...\" is too long for a job's id", s->job, id);
+		*scheduler = s->name;
+		return STATUS_OK;
+	}
+	if (kubernetes_job(environment, job, size)) {
+		*scheduler = "Kubernetes";
+		return STATUS_OK;
+	}
+	return STATUS_NO;
+}

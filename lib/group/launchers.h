@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known about launchers (they start the tasks of a program and number them) and schedulers
+ * (they give a job an id): tables, so that one more is one more struct. Private to identity.c.
+ */
+#ifndef GROUP_LAUNCHERS_H
+#define GROUP_LAUNCHERS_H
+
+#include "group/identity.h"
+
+/* The value of a variable, NULL where it is unset or empty. */
+const char *environment_value(const struct identity_environment *environment, const char *name);
+
+/* As parse_unsigned, naming the variable. STATUS_NO: unset. */
+enum status environment_number(const struct identity_environment *environment, const char *name,
+	uint64_t min, uint64_t max, uint64_t *value, struct error *err);
+
+struct launcher {
+	const char *name;
+	const char *marker; /* its presence shows this launcher */
+	/* Where the marker alone does not: whether it is really this launcher. May be NULL. */
+	bool (*present)(const struct identity_environment *environment);
+	const char *task, *tasks;	/* tasks NULL: the launcher does not say how many */
+	const char *machine, *machines; /* which machine, of how many; NULL: does not say */
+	const char *local_tasks;	/* tasks on this machine; NULL: does not say */
+	bool spread_out;  /* more than one task most probably means several machines */
+	const char *cure; /* for a half-set pair and for a missing size */
+	/* Writes what tells one launch from the next, alike in all its tasks. May be NULL. */
+	enum status (*launch)(const struct identity_environment *environment, char *to, size_t size,
+		struct error *err);
+};
+
+/* Innermost first; NULL-terminated. */
+extern const struct launcher *const launchers[];
+extern const struct launcher launcher_torchrun;
+extern const struct launcher launcher_slurm;
+
+/* "slurm-9_3" and the scheduler's name, innermost first. STATUS_NO: there is none. */
+enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
+	const char **scheduler, struct error *err);
+
+/* Inside a Slurm job but not in a task of it. */
+struct slurm_shell {
+	const char *kind; /* "the batch shell" */
+	uint64_t job;
+	uint64_t machines;
+	uint64_t tasks; /* what srun would start there */
+};
+/* STATUS_NO: not so. */
+enum status slurm_shell_find(const struct identity_environment *environment,
+	struct slurm_shell *shell, struct error *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options that every program shares, and who this very process is by them and by its
+ * environment: the one place of this room that asks the kernel.
+ */
+#ifndef GROUP_OPTIONS_H
+#define GROUP_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/args.h"
+#include "base/error.h"
+#include "group/identity.h"
+
+struct group_options {
+	const char *store, *run; /* NULL: not given */
+	uint64_t attempt;	 /* from 1 */
+	bool attempt_given;
+	uint64_t task, tasks;
+	bool task_given, tasks_given;
+	int64_t timeout; /* milliseconds */
+	bool timeout_given;
+	bool json;
+};
+
+extern struct group_options group_options;
+extern const struct args_option group_option_table[]; /* for args_command.common */
+
+/* Who this process is. local: of -n or --ranks, 0 where not given. */
+enum status group_identify(
+	enum identity_need need, uint64_t local, struct identity *identity, struct error *err);
+
+/*
+ * The store's URL: --store, else the default of identity_default_store. create makes the default's
+ * directory (0700), as whoever may be the first of a run needs it.
+ */
+enum status group_store_url(
+	const char *run, bool create, char *url, size_t size, struct error *err);
+
+#endif

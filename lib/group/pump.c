@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+struct stream {
+	int from, into;	      /* the pipe's ends; -1: closed */
+	char line[PUMP_LINE]; /* the line being written */
+	size_t length;
+	char last[PUMP_LINE]; /* the last whole one that is not empty */
+};
+
+struct pump {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t drained;
+	struct stream *streams;
+	struct pollfd *polled; /* streams, then stop */
+	size_t count;
+	int stop[2];
+};
+
+static void remember(struct stream *stream, const char *bytes, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (bytes[i] != '\n') {
+			if (stream->length < PUMP_LINE - 1)
+				stream->line[stream->length++] = bytes[i];
+			continue;
+		}
+		stream->line[stream->length] = '\0';
+		if (stream->length)
+			memcpy(stream->last, stream->line, stream->length + 1);
+		stream->length = 0;
+	}
+}
+
+static void pass_on(struct pump *pump, size_t index)
+{
+	char bytes[8192];
+	struct stream *stream = &pump->streams[index];
+	ssize_t n = read(stream->from, bytes, sizeof(bytes));
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n > 0)
+		(void)file_write_all(STDERR_FILENO, bytes, (size_t)n);
+	pthread_mutex_lock(&pump->lock);
+	if (n > 0) {
+		remember(stream, bytes, (size_t)n);
+	} else {
+		remember(stream, "\n", 1);
+		close(stream->from);
+		stream->from = -1;
+		pthread_cond_broadcast(&pump->drained);
+	}
+	pthread_mutex_unlock(&pump->lock);
+}
+
+static void *work(void *context)
+{
+	struct pump *pump = context;
+	for (;;) {
+		for (size_t i = 0; i < pump->count; i++)
+			pump->polled[i] =
+				(struct pollfd){.fd = pump->streams[i].from, .events = POLLIN};
+		pump->polled[pump->count] = (struct pollfd){.fd = pump->stop[0], .events = POLLIN};
+		if (poll(pump->polled, pump->count + 1, -1) < 0)
+			continue;
+		for (size_t i = 0; i < pump->count; i++)
+			if (pump->polled[i].revents)
+				pass_on(pump, i);
+		if (pump->polled[pump->count].revents)
+			return NULL;
+	}
+}
+
+enum status pump_start(struct pump **out, size_t count, struct error *err)
+{
+	struct pump *pump = calloc(1, sizeof(*pump));
+	sigset_t all, old;
+	if (!pump || !(pump->streams = calloc(count, sizeof(*pump->streams))) ||
+		!(pump->polled = calloc(count + 1, sizeof(*pump->polled))) ||
+		pipe2(pump->stop, O_CLOEXEC) < 0)
+		goto failed;
+	pump->count = count;
+	for (size_t i = 0; i < count; i++) {
+		int ends[2];
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			goto failed;
+		fcntl(ends[0], F_SETFL, O_NONBLOCK);
+		pump->streams[i].from = ends[0];
+		pump->streams[i].into = ends[1];
+	}
+	pthread_mutex_init(&pump->lock, NULL);
+	pthread_cond_init(&pump->drained, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int number = pthread_create(&pump->thread, NULL, work, pump);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (number == 0) {
+		*out = pump;
+		return STATUS_OK;
+	}
+failed:
+	if (pump) {
+		free(pump->streams);
+		free(pump->polled);
+	}
+	free(pump);
+	return error_set(err, STATUS_TEMPORARY, "cannot pass stderr on: %s", strerror(errno));
+}
+
+int pump_input(const struct pump *pump, size_t index)
+{
+	return pump->streams[index].into;
+}
+
+void pump_started(struct pump *pump, size_t index)
+{
+	close(pump->streams[index].into);
+	pump->streams[index].into = -1;
+}
+
+void pump_last_line(struct pump *pump, size_t index, int64_t patience, char line[PUMP_LINE])
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += patience % 1000 * 1000000;
+	until.tv_sec += patience / 1000 + until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&pump->lock);
+	while (pump->streams[index].from >= 0 &&
+		pthread_cond_timedwait(&pump->drained, &pump->lock, &until) == 0)
+		;
+	memcpy(line, pump->streams[index].last, PUMP_LINE);
+	pthread_mutex_unlock(&pump->lock);
+}
+
+void pump_stop(struct pump *pump)
+{
+	if (!pump)
+		return;
+	(void)file_write_all(pump->stop[1], "", 1);
+	pthread_join(pump->thread, NULL);
+	for (size_t i = 0; i < pump->count; i++) {
+		if (pump->streams[i].from >= 0)
+			close(pump->streams[i].from);
+		if (pump->streams[i].into >= 0)
+			close(pump->streams[i].into);
+	}
+	close(pump->stop[0]);
+	close(pump->stop[1]);
+	pthread_mutex_destroy(&pump->lock);
+	pthread_cond_destroy(&pump->drained);
+	free(pump->streams);
+	free(pump->polled);
+	free(pump);
+}

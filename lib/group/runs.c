@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/runs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/parse.h"
+
+#define PREFIX	"run/"
+#define ATTEMPT "%06" PRIu64
+#define KEY	512
+/* Behind all keys of a directory: no key of ours has this byte. */
+#define BEHIND "\xff"
+
+/* The part of key behind prefix up to the next '/', if it is followed by one and fits. */
+static bool part_after(const char *key, const char *prefix, char *part, size_t size)
+{
+	const char *from = key + strlen(prefix);
+	size_t length = strcspn(from, "/");
+	if (from[length] != '/' || length >= size)
+		return false;
+	memcpy(part, from, length);
+	part[length] = '\0';
+	return true;
+}
+
+/*
+ * The first directory under prefix behind after, by one short list: what lies in it is not read.
+ * Keys that lie directly under prefix are passed over.
+ */
+static enum status next_directory(struct store *store, const char *prefix, const char *after,
+	char *name, size_t size, struct error *err)
+{
+	char from[KEY + 2] = "";
+	if (after)
+		snprintf(from, sizeof(from), "%s%s/" BEHIND, prefix, after);
+	for (;;) {
+		struct store_range range = {
+			.prefix = prefix, .after = *from ? from : NULL, .limit = 1};
+		struct store_answer answer = {0};
+		enum status status = store_list(store, &range, &answer, err);
+		if (status != STATUS_OK)
+			return status;
+		bool any = answer.count > 0;
+		bool found = any && part_after(answer.entries[0].key, prefix, name, size);
+		if (any)
+			snprintf(from, sizeof(from), "%s", answer.entries[0].key);
+		store_answer_release(&answer);
+		if (!any)
+			return STATUS_NO;
+		if (found)
+			return STATUS_OK;
+	}
+}
+
+/* What the keys of the newest attempt tell. */
+static enum status read_attempt(
+	struct store *store, const char *prefix, struct run_summary *run, struct error *err)
+{
+	struct store_range range = {.prefix = prefix};
+	struct store_answer answer = {0};
+	enum status status = store_list(store, &range, &answer, err);
+	if (status != STATUS_OK)
+		return status;
+	strcpy(run->reason, "open");
+	for (size_t i = 0; i < answer.count; i++) {
+		const struct store_entry *entry = &answer.entries[i];
+		struct json_object *value = json_parse(entry->value, entry->length);
+		int64_t utc;
+		if (json_get_signed(value, "utc", &utc) && utc > run->changed)
+			run->changed = utc;
+		if (!strcmp(entry->key + strlen(prefix), "CLOSED")) {
+			run->closed = true;
+			run->closed_revision = entry->revision;
+			/* How long ago it was closed is what counts then. */
+			if (!json_get_signed(value, "utc", &run->changed))
+				run->changed = 0;
+			if (!json_copy_text(value, "reason", run->reason, sizeof(run->reason)))
+				strcpy(run->reason, "closed");
+			json_object_put(value);
+			break;
+		}
+		json_object_put(value);
+	}
+	store_answer_release(&answer);
+	return STATUS_OK;
+}
+
+enum status runs_next(
+	struct store *store, const char *after, struct run_summary *run, struct error *err)
+{
+	struct run_summary found = {0};
+	char prefix[KEY], attempt[32] = "";
+	uint64_t number;
+	enum status status;
+	/* What is not a name was not made by us. */
+	do {
+		status = next_directory(store, PREFIX, after, found.name, sizeof(found.name), err);
+		if (status != STATUS_OK)
+			return status;
+		after = found.name;
+	} while (parse_name(found.name, "run", NULL) != STATUS_OK);
+	snprintf(prefix, sizeof(prefix), PREFIX "%s/", found.name);
+	/* In key order the newest is the last, but for numbers of more than six digits. */
+	while ((status = next_directory(store, prefix, *attempt ? attempt : NULL, attempt,
+			sizeof(attempt), err)) == STATUS_OK) {
+		if (parse_unsigned(attempt, 1, UINT64_MAX, &number, "attempt", NULL) != STATUS_OK)
+			continue;
+		found.attempts++;
+		if (number > found.last)
+			found.last = number;
+	}
+	if (status != STATUS_NO)
+		return status;
+	snprintf(prefix, sizeof(prefix), PREFIX "%s/" ATTEMPT "/", found.name, found.last);
+	status = read_attempt(store, prefix, &found, err);
+	if (status == STATUS_OK)
+		*run = found;
+	return status;
+}
+
+enum status runs_forget(struct store *store, const struct run_summary *run, struct error *err)
+{
+	char prefix[KEY], closed[KEY], next[KEY];
+	snprintf(prefix, sizeof(prefix), PREFIX "%s/", run->name);
+	snprintf(closed, sizeof(closed), PREFIX "%s/" ATTEMPT "/CLOSED", run->name, run->last);
+	snprintf(next, sizeof(next), PREFIX "%s/" ATTEMPT "/OPEN", run->name, run->last + 1);
+	/*
+	 * The beats attempt by attempt, and before the keys: another attempt may be preparing its
+	 * own at this moment.
+	 */
+	for (uint64_t attempt = 1; attempt <= run->last; attempt++) {
+		char group[192];
+		snprintf(group, sizeof(group), "%s/" ATTEMPT, run->name, attempt);
+		enum status status = store_beats_remove(store, group, err);
+		if (status != STATUS_OK)
+			return status;
+	}
+	struct store_compare compares[] = {{closed, run->closed_revision}, {next, 0}};
+	return store_purge(store, prefix, compares, 2, err);
+}

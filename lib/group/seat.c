@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/seat.h"
+
+#include <signal.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "group/unaware.h"
+
+enum status seat_init(
+	struct seat *seat, struct group *group, uint64_t task, struct command *command, int64_t now)
+{
+	seat->task = task;
+	seat->command = command;
+	seat->config = group->options->agreement;
+	seat->config.task = task;
+	seat->config.report_jitter = clock_jitter(1000);
+	agreement_init(&seat->agreement, &seat->config, &group->view.agreement, now);
+	agreement_saw(&seat->agreement, now);
+	seat->sampled_at = now;
+	return STATUS_OK;
+}
+
+void seat_release(struct seat *seat)
+{
+	board_release(&seat->board, true);
+}
+
+static int64_t longest_recent(const struct seat *seat, int64_t now)
+{
+	int64_t longest = seat->agreement.called ? now - seat->sampled_at : 0;
+	for (size_t i = 0; i < RECENT_STEPS; i++)
+		if (seat->recent[i] > longest)
+			longest = seat->recent[i];
+	return longest;
+}
+
+static void lost_board(struct seat *seat, const struct error *err)
+{
+	if (!seat->said_lost)
+		message_error("task %llu: %s", (unsigned long long)seat->task, err->text);
+	seat->said_lost = true;
+	agreement_board_lost(&seat->agreement);
+}
+
+void seat_sample(struct seat *seat, int64_t now)
+{
+	struct board_step step;
+	struct error err;
+	if (seat->agreement.ended)
+		return;
+	if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
+		lost_board(seat, &err);
+		return;
+	}
+	if (!step.started)
+		return;
+	if (!seat->agreement.called) {
+		seat->sampled_step = step.step;
+		seat->sampled_at = now;
+	} else if (step.step > seat->sampled_step) {
+		int64_t steps = (int64_t)(step.step - seat->sampled_step);
+		seat->recent[seat->recent_next++ % RECENT_STEPS] =
+			(now - seat->sampled_at + steps - 1) / steps;
+		seat->sampled_step = step.step;
+		seat->sampled_at = now;
+	}
+	/* While it is held, standing still is no measure of its speed. */
+	bool held = seat->agreement.told.order != ORDER_RUN;
+	if (held)
+		seat->sampled_at = now;
+	agreement_read(&seat->agreement, true, step.step, step.next, now);
+	agreement_measured(&seat->agreement, seat->save_time, longest_recent(seat, now));
+}
+
+void seat_look_at_saved(struct seat *seat, int64_t now)
+{
+	uint64_t saved;
+	int64_t saved_at = 0;
+	struct board_step step;
+	struct agreement *a = &seat->agreement;
+	board_drain(&seat->board);
+	if (board_read_saved(&seat->board, &saved, &saved_at, NULL) != STATUS_OK ||
+		(a->has_saved && saved <= a->saved_step))
+		return;
+	/* From the boundary to `saved`: the save, by the times of the two files. */
+	if (board_read_step(&seat->board, &step, NULL) == STATUS_OK && step.step == saved &&
+		saved_at >= step.written && saved_at - step.written < 86400000)
+		seat->save_time = saved_at - step.written;
+	if (a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT) {
+		int64_t since_told = now - a->told_at;
+		if (since_told < seat->save_time || seat->save_time == 0)
+			seat->save_time = since_told;
+	}
+	agreement_measured(a, seat->save_time, longest_recent(seat, now));
+	agreement_saved(a, saved);
+}
+
+/* TERM, then KILL; a client that ignores TERM is also told on its board. */
+static void end_command(struct seat *seat, const struct group *group, int64_t now, int64_t *wake)
+{
+	struct command *command = seat->command;
+	if (!command->running)
+		return;
+	if (now < command->end_not_before) {
+		*wake = command->end_not_before < *wake ? command->end_not_before : *wake;
+		return;
+	}
+	if (!command->ending) {
+		struct agreement_hold leave = {.order = ORDER_LEAVE, .code = seat->agreement.code};
+		if (leave.code == 0)
+			leave.code = STATUS_PREEMPTED;
+		command->ending = true;
+		command->kill_at = now + group->options->kill_after;
+		(void)board_tell(&seat->board, &leave, NULL);
+		kill(-command->pid, SIGTERM);
+		kill(-command->pid, SIGCONT);
+	}
+	if (now >= command->kill_at)
+		kill(-command->pid, SIGKILL);
+	int64_t again = now >= command->kill_at ? now + 1000 : command->kill_at;
+	*wake = again < *wake ? again : *wake;
+}
+
+static void start_write(struct seat *seat, struct group *group, enum agreement_write what,
+	const struct agreement_plan *plan, int64_t now)
+{
+	struct write write;
+	struct agreement *a = &seat->agreement;
+	bool same = what == WRITE_CLAIM || what == WRITE_DEADLINE || what == WRITE_ROUND ||
+		    what == WRITE_DECISION;
+	if (same && group->shared[what])
+		return; /* the view will show what the other seat has done */
+	group->shared[what] = same;
+	struct write_details details = {.notice = &group->notice,
+		.then = THEN_EXIT,
+		.deadline = group->own_deadline,
+		.step_time = longest_recent(seat, now),
+		.save_time = seat->save_time,
+		.code = what == WRITE_ERROR ? a->end_code : a->code,
+		.line = seat->command->line};
+	write_build(&write, &group->view, what, seat->task, plan, &details);
+	agreement_writing(a, what);
+	worker_write(group->worker, &write);
+}
+
+/* One pass; true if something was done after which the agreement has to be asked again. */
+static bool advance_once(struct seat *seat, struct group *group, int64_t now,
+	struct agreement_plan *plan, int64_t *wake)
+{
+	struct agreement *a = &seat->agreement;
+	struct error err;
+	bool again = false;
+	agreement_next(a, now, plan);
+
+	bool differs = !board_same_hold(&plan->hold, &a->told);
+	if (differs && !a->ended) {
+		if (board_tell(&seat->board, &plan->hold, &err) != STATUS_OK)
+			lost_board(seat, &err);
+		agreement_told(a, &plan->hold, now);
+		again = true;
+	}
+	if (plan->read_board <= now && !a->ended && !a->lost) {
+		struct board_step step = {0};
+		if (board_read_step(&seat->board, &step, &err) != STATUS_OK)
+			lost_board(seat, &err);
+		else
+			agreement_read(a, step.started, step.step, step.next, now);
+		again = true;
+	}
+	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
+		if (plan->write[what])
+			start_write(seat, group, what, plan, now);
+	if (plan->end_command)
+		end_command(seat, group, now, wake);
+	return again;
+}
+
+/* A task that was only told of a notice leaves when nobody else can be saving any more. */
+static bool may_finish(const struct seat *seat, const struct group *group, int64_t now,
+	int64_t *wake, int64_t *look)
+{
+	int64_t limit = seat->command->end_not_before;
+	if (!limit || now >= limit || unaware_others_through(&group->view, seat->task))
+		return true;
+	*wake = limit < *wake ? limit : *wake;
+	*look = now + 1000 < *look ? now + 1000 : *look;
+	return false;
+}
+
+void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look)
+{
+	struct agreement_plan plan;
+	if (seat->finished)
+		return;
+	/* Each pass answers one question; a handful settles everything that is known now. */
+	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
+		;
+	if (plan.finished && may_finish(seat, group, now, wake, look)) {
+		const struct agent_options *options = group->options;
+		bool judged = unaware_is(options) || options->find_checkpoint || options->done_if;
+		seat->finished = true;
+		seat->code = judged ? unaware_code(options, &group->view, plan.code,
+					      seat->agreement.end_code)
+				    : plan.code;
+		return;
+	}
+	if (plan.wake < *wake)
+		*wake = plan.wake;
+	if (plan.read_board < *wake)
+		*wake = plan.read_board;
+	if (plan.look < *look)
+		*look = plan.look;
+}

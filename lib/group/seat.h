@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One task in the agent: its command, its board, its agreement. The agent's loop feeds it with what
+ * happens and lets it carry out what the agreement wants. Private to lib/group.
+ */
+#ifndef GROUP_SEAT_H
+#define GROUP_SEAT_H
+
+#include "base/guard.h"
+#include "group/agent.h"
+#include "group/board.h"
+#include "group/pump.h"
+#include "group/view.h"
+#include "group/worker.h"
+
+/* A command that was started; with --ranks several seats share one. */
+struct command {
+	pid_t pid; /* also its process group; 0: not started, or swept up */
+	bool running;
+	bool ending;		/* it was asked to end */
+	int64_t kill_at;	/* KILL then */
+	int64_t end_not_before; /* a program that saves on a signal has until then */
+	int code;		/* when not running, as a shell says it */
+	char line[PUMP_LINE];
+};
+
+#define RECENT_STEPS 8
+
+struct seat {
+	uint64_t task;
+	struct agreement agreement;
+	struct agreement_config config;
+	struct board board;
+	struct command *command;
+	bool finished;
+	int code;
+	/* How long steps and saves take. */
+	uint64_t sampled_step;
+	int64_t sampled_at; /* when it was first seen at that step */
+	int64_t recent[RECENT_STEPS];
+	size_t recent_next;
+	int64_t save_time; /* of the last save, ms */
+	uint64_t said_saved;
+	bool said_lost;
+};
+
+/* What the seats share. */
+struct group {
+	const struct agent_options *options;
+	struct worker *worker;
+	struct view view;
+	struct notice notice; /* our own, when noticed */
+	bool noticed;
+	int64_t own_deadline;
+	bool shared[WRITE_KINDS]; /* one that is the same from whichever seat is under way */
+};
+
+enum status seat_init(struct seat *seat, struct group *group, uint64_t task,
+	struct command *command, int64_t now);
+void seat_release(struct seat *seat);
+
+/* saved was written, or may have been. */
+void seat_look_at_saved(struct seat *seat, int64_t now);
+/* About once a second: how far is it? */
+void seat_sample(struct seat *seat, int64_t now);
+
+/*
+ * Carry out what is wanted now. *wake becomes the earlier of itself and when this wants to be
+ * called again; *look likewise for a fresh view of the store.
+ */
+void seat_advance(
+	struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/stage.h"
+
+#include "base/clock.h"
+#include "group/writes.h"
+
+/* The facts that an earlier program left on the board. */
+static enum status take_up(struct stage *stage, int64_t now, struct error *err)
+{
+	struct agreement *a = &stage->agreement;
+	const struct agreement_view *view = &stage->view.agreement;
+	struct agreement_hold hold;
+	struct board_step step;
+	uint64_t saved;
+	enum status status = board_told(&stage->board, &hold, NULL, err);
+	if (status == STATUS_OK)
+		status = board_read_step(&stage->board, &step, err);
+	if (status != STATUS_OK)
+		return status;
+	agreement_saw(a, now);
+	bool of_this_round = view->decided && hold.step == view->decision.step &&
+			     (hold.order == ORDER_SAVE || hold.order == ORDER_EXIT);
+	if (of_this_round || hold.order == ORDER_WAIT || hold.order == ORDER_LEAVE)
+		agreement_told(a, &hold, now);
+	if (step.started)
+		agreement_read(a, true, step.step, step.next, now);
+	if (board_read_saved(&stage->board, &saved, NULL, NULL) == STATUS_OK)
+		agreement_saved(a, saved);
+	return STATUS_OK;
+}
+
+enum status stage_open(struct stage *stage, struct store *store, const struct attempt *attempt,
+	const struct agreement_config *config, const char *board, pid_t agent, struct error *err)
+{
+	int64_t now = clock_now();
+	*stage = (struct stage){.store = store, .config = *config};
+	stage->board = (struct board){.directory = -1, .watch = -1};
+	enum status status = view_init(&stage->view, attempt, err);
+	if (status == STATUS_OK)
+		status = view_refresh(&stage->view, store, err);
+	if (status == STATUS_OK)
+		status = board_open(&stage->board, board, agent, err);
+	if (status == STATUS_OK) {
+		agreement_init(&stage->agreement, &stage->config, &stage->view.agreement, now);
+		status = take_up(stage, now, err);
+	}
+	if (status != STATUS_OK)
+		stage_release(stage);
+	return status;
+}
+
+void stage_release(struct stage *stage)
+{
+	board_release(&stage->board, false);
+	view_release(&stage->view);
+}
+
+static bool reached(const struct stage *stage, enum stage_goal goal)
+{
+	const struct agreement *a = &stage->agreement;
+	bool told = a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT;
+	switch (goal) {
+	case STAGE_AGREED: return (told && a->done[WRITE_ACK] == a->round) || a->verdict;
+	case STAGE_SAVED: return agreement_saved_reported(a) || a->verdict;
+	case STAGE_ALL:
+		return a->told.order == ORDER_LEAVE ||
+		       (a->told.order == ORDER_RUN && agreement_saved_reported(a));
+	}
+	return true;
+}
+
+static enum status carry_out(
+	struct stage *stage, const struct agreement_plan *plan, bool *wrote, struct error *err)
+{
+	struct agreement *a = &stage->agreement;
+	struct write_details details = {.notice = &stage->notice,
+		.deadline = CLOCK_NEVER,
+		.save_time = stage->save_time,
+		.code = a->code};
+	for (enum agreement_write what = 0; what < WRITE_KINDS; what++) {
+		struct write write;
+		if (!plan->write[what])
+			continue;
+		agreement_writing(a, what);
+		write_build(&write, &stage->view, what, stage->config.task, plan, &details);
+		enum agreement_outcome outcome = write_carry_out(&write, stage->store, err);
+		agreement_wrote(a, what, write.round, outcome, clock_now());
+		write_release(&write);
+		*wrote = true;
+		if (outcome == OUTCOME_UNKNOWN)
+			return STATUS_TEMPORARY;
+	}
+	return STATUS_OK;
+}
+
+/* One pass over what is wanted. *again: something was done, ask again at once. */
+static enum status advance(
+	struct stage *stage, struct agreement_plan *plan, bool *again, struct error *err)
+{
+	struct agreement *a = &stage->agreement;
+	int64_t now = clock_now();
+	enum status status = STATUS_OK;
+	bool wrote = false;
+	*again = false;
+	agreement_next(a, now, plan);
+	if (!board_same_hold(&plan->hold, &a->told)) {
+		status = board_tell(&stage->board, &plan->hold, err);
+		agreement_told(a, &plan->hold, now);
+		*again = true;
+	}
+	if (status == STATUS_OK && plan->read_board <= now) {
+		struct board_step step;
+		status = board_read_step(&stage->board, &step, err);
+		if (status == STATUS_OK)
+			agreement_read(a, step.started, step.step, step.next, now);
+		*again = true;
+	}
+	if (status == STATUS_OK)
+		status = carry_out(stage, plan, &wrote, err);
+	if (status == STATUS_OK && wrote) {
+		status = view_refresh(&stage->view, stage->store, err);
+		if (status == STATUS_OK)
+			agreement_saw(a, clock_now());
+		*again = true;
+	}
+	return status;
+}
+
+static enum status wait_for_change(
+	struct stage *stage, const struct agreement_plan *plan, int64_t deadline, struct error *err)
+{
+	store_revision revision;
+	uint64_t saved;
+	int64_t now = clock_now();
+	int64_t until = now + 15000;
+	const int64_t ends[] = {plan->wake, plan->look, plan->read_board, deadline};
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (ends[i] < until)
+			until = ends[i];
+	enum status status = store_wait(stage->store, stage->view.attempt.prefix,
+		stage->view.revision, until, stage->board.watch, &revision, err);
+	if (status == STATUS_NO) {
+		board_drain(&stage->board);
+	} else if (status == STATUS_OK || status == STATUS_TIMEOUT) {
+		status = view_refresh(&stage->view, stage->store, err);
+		if (status == STATUS_OK)
+			agreement_saw(&stage->agreement, clock_now());
+	}
+	if (board_read_saved(&stage->board, &saved, NULL, NULL) == STATUS_OK) {
+		if (!stage->save_time && saved == stage->agreement.told.step)
+			stage->save_time = clock_now() - stage->agreement.told_at;
+		agreement_saved(&stage->agreement, saved);
+	}
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadline,
+	void (*progress)(const struct stage *stage), struct error *err)
+{
+	const struct agreement_view *view = &stage->view.agreement;
+	for (;;) {
+		struct agreement_plan plan;
+		bool again = false;
+		enum status status = advance(stage, &plan, &again, err);
+		if (progress)
+			progress(stage);
+		if (status == STATUS_OK && reached(stage, goal))
+			return STATUS_OK;
+		if (view->broken && !view->claimed)
+			return error_set(err, STATUS_BROKEN, "run %s attempt %llu is broken: %s",
+				stage->view.attempt.run,
+				(unsigned long long)stage->view.attempt.number,
+				stage->view.seal_text);
+		if (view->round == 0)
+			return error_set(err, STATUS_NO,
+				"run %s: nothing is claimed, and no checkpoint "
+				"is asked for",
+				stage->view.attempt.run);
+		if (clock_now() >= deadline)
+			return status != STATUS_OK ? status
+						   : error_set(err, STATUS_TIMEOUT,
+							     "run %s: no agreement in time",
+							     stage->view.attempt.run);
+		if (status == STATUS_OK && !again)
+			status = wait_for_change(stage, &plan, deadline, err);
+		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
+			return status;
+		if (status != STATUS_OK)
+			clock_sleep_until(clock_after(clock_jitter(200)));
+	}
+}
+
+void stage_count_saves(const struct view *view, uint64_t *saved, uint64_t *members)
+{
+	*saved = *members = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		if (!view->agreement.peers[i].member)
+			continue;
+		++*members;
+		*saved += view->agreement.peers[i].saved;
+	}
+}
+
+/* ---- Without a board ---- */
+
+/*
+ * The training process itself is asking, at its boundary: a board that stands at `at`. It can stop
+ * there, so that is the first boundary it reports.
+ */
+static enum status report_and_wait(struct store *store, struct view *view,
+	const struct agreement_config *config, uint64_t at, uint64_t next, int64_t deadline,
+	struct error *err)
+{
+	struct agreement a;
+	struct agreement_hold wait = {.order = ORDER_WAIT};
+	int64_t now = clock_now();
+	agreement_init(&a, config, &view->agreement, now);
+	agreement_saw(&a, now);
+	agreement_told(&a, &wait, now - 1);
+	agreement_read(&a, true, at ? at - 1 : 0, at ? at : next, now);
+	while (!view->agreement.decided) {
+		struct agreement_plan plan;
+		store_revision revision;
+		bool wrote = false;
+		now = clock_now();
+		if (now >= deadline)
+			return error_set(err, STATUS_TIMEOUT, "run %s: no agreement in time",
+				view->attempt.run);
+		agreement_next(&a, now, &plan);
+		const enum agreement_write mine[] = {WRITE_REPORT, WRITE_DECISION};
+		for (size_t i = 0; i < 2; i++) {
+			struct write write;
+			if (!plan.write[mine[i]])
+				continue;
+			agreement_writing(&a, mine[i]);
+			write_build(&write, view, mine[i], config->task, &plan,
+				&(struct write_details){0});
+			enum agreement_outcome outcome = write_carry_out(&write, store, err);
+			agreement_wrote(&a, mine[i], write.round, outcome, clock_now());
+			write_release(&write);
+			if (outcome == OUTCOME_UNKNOWN)
+				return STATUS_TEMPORARY;
+			wrote = true;
+		}
+		int64_t until = plan.look < plan.wake ? plan.look : plan.wake;
+		enum status status =
+			wrote ? STATUS_OK
+			      : store_wait(store, view->attempt.prefix, view->revision,
+					until < deadline ? until : deadline, -1, &revision, err);
+		if (status == STATUS_OK || status == STATUS_TIMEOUT)
+			status = view_refresh(view, store, err);
+		if (status != STATUS_OK)
+			return status;
+		agreement_saw(&a, clock_now());
+	}
+	return STATUS_OK;
+}
+
+enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
+	uint64_t next, const struct agreement_config *config, int64_t deadline,
+	enum agreement_kind *kind, struct error *err)
+{
+	enum status status = view_refresh(view, store, err);
+	if (status != STATUS_OK)
+		return status;
+	if (view->agreement.round == 0)
+		return STATUS_OK;
+	if (!view->agreement.decided) {
+		status = report_and_wait(store, view, config, at, next, deadline, err);
+		if (status != STATUS_OK)
+			return status;
+	}
+	const struct agreement_decision *decision = &view->agreement.decision;
+	*kind = decision->kind;
+	if (decision->kind == KIND_NONE || view->agreement.peers[task].saved)
+		return STATUS_OK;
+	bool here = decision->kind == KIND_EACH || at >= decision->step;
+	return here ? STATUS_SAVE : STATUS_OK;
+}

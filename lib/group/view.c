@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/parse.h"
+
+enum status view_init(struct view *view, const struct attempt *attempt, struct error *err)
+{
+	*view = (struct view){.attempt = *attempt};
+	view->agreement = (struct agreement_view){.tasks = attempt->tasks, .deadline = CLOCK_NEVER};
+	view->agreement.peers = calloc(attempt->tasks, sizeof(*view->agreement.peers));
+	view->members = calloc(attempt->tasks, sizeof(*view->members));
+	if (!view->agreement.peers || !view->members) {
+		view_release(view);
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	return STATUS_OK;
+}
+
+void view_release(struct view *view)
+{
+	free(view->agreement.peers);
+	free(view->members);
+	*view = (struct view){0};
+}
+
+/* A newer round makes what was known of the older one history. */
+static void enter_round(struct view *view, uint64_t round)
+{
+	struct agreement_view *a = &view->agreement;
+	if (round <= a->round)
+		return;
+	a->round = round;
+	a->round_final = a->decided = a->unreadable = false;
+	a->decision = (struct agreement_decision){0};
+	for (uint64_t i = 0; i < a->tasks; i++) {
+		struct agreement_peer *peer = &a->peers[i];
+		*peer = (struct agreement_peer){.left = peer->left, .dead = peer->dead};
+		view->members[i].acked = false;
+		view->members[i].save_time = 0;
+	}
+}
+
+struct reading {
+	const struct store_entry *entry;
+	struct json_object *json; /* NULL: the value is not JSON */
+	int64_t now, utc;
+	uint64_t round;
+	uint64_t task;
+};
+
+static bool read_step(struct view *view, const struct reading *r)
+{
+	struct agreement_peer *peer = &view->agreement.peers[r->task];
+	uint64_t step_time = 0;
+	bool none = false;
+	(void)json_get_unsigned(r->json, "step_ms", &step_time);
+	(void)json_get_bool(r->json, "none", &none);
+	if (!none && (!json_get_unsigned(r->json, "step", &peer->step) ||
+			     !json_get_unsigned(r->json, "next", &peer->next) ||
+			     peer->next <= peer->step))
+		return false; /* as if it had not reported */
+	peer->none = none;
+	peer->step_time = (int64_t)step_time;
+	peer->reported = true;
+	return true;
+}
+
+static bool read_saved(struct view *view, const struct reading *r)
+{
+	struct agreement_peer *peer = &view->agreement.peers[r->task];
+	uint64_t milliseconds = 0;
+	if (!json_get_unsigned(r->json, "step", &peer->saved_step))
+		return false;
+	(void)json_get_unsigned(r->json, "ms", &milliseconds);
+	view->members[r->task].save_time = (int64_t)milliseconds;
+	peer->saved = true;
+	return true;
+}
+
+/* A decision that cannot be read is passed over: the next round heals it. */
+static bool read_decision(struct view *view, const struct reading *r)
+{
+	struct agreement_view *a = &view->agreement;
+	struct agreement_decision decision = {0};
+	const char *kind, *then, *members;
+	bool *set = calloc(a->tasks, sizeof(*set));
+	bool right = set && json_get_text(r->json, "kind", &kind) &&
+		     keys_kind_parse(kind, &decision.kind) &&
+		     json_get_text(r->json, "then", &then) &&
+		     keys_then_parse(then, &decision.then) &&
+		     json_get_text(r->json, "members", &members) &&
+		     keys_read_set(members, a->tasks, set) &&
+		     (decision.kind == KIND_NONE || decision.kind == KIND_EACH ||
+			     json_get_unsigned(r->json, "step", &decision.step));
+	a->unreadable = !right;
+	a->decided = right;
+	if (right) {
+		a->decision = decision;
+		for (uint64_t i = 0; i < a->tasks; i++)
+			a->peers[i].member = set[i];
+	}
+	free(set);
+	return right;
+}
+
+static bool read_claim(struct view *view, const struct reading *r)
+{
+	struct view_claim *claim = &view->claim;
+	const char *then;
+	/* Whatever it says, somebody has claimed: what cannot be read is an ordinary preemption. */
+	view->agreement.claimed = true;
+	view->agreement.claim_then = THEN_EXIT;
+	if (!r->json)
+		return false;
+	claim->outside = !json_get_unsigned(r->json, "task", &claim->task);
+	json_copy_text(r->json, "host", claim->host, sizeof(claim->host));
+	json_copy_text(r->json, "source", claim->source, sizeof(claim->source));
+	json_copy_text(r->json, "reason", claim->reason, sizeof(claim->reason));
+	(void)json_get_signed(r->json, "utc", &claim->utc);
+	(void)json_get_signed(r->json, "deadline_utc", &claim->deadline_utc);
+	return json_get_text(r->json, "then", &then) &&
+	       keys_then_parse(then, &view->agreement.claim_then) &&
+	       view->agreement.claim_then != THEN_CONTINUE;
+}
+
+static bool read_deadline(struct view *view, const struct reading *r)
+{
+	int64_t utc, left;
+	if (r->entry->revision == view->deadline_revision)
+		return true;
+	if (!json_get_signed(r->json, "utc", &utc) || !json_get_signed(r->json, "left", &left) ||
+		left < 0 || left > (int64_t)366 * 86400000)
+		return false; /* as if there were none */
+	/* Two clocks say when it is; the sooner one is the safer. */
+	int64_t by_wall = utc - r->utc;
+	int64_t deadline = r->now + (by_wall < left ? (by_wall > 0 ? by_wall : 0) : left);
+	view->deadline_revision = r->entry->revision;
+	if (deadline < view->agreement.deadline)
+		view->agreement.deadline = deadline;
+	return true;
+}
+
+static bool read_task(struct view *view, const struct reading *r)
+{
+	struct view_member *member = &view->members[r->task];
+	uint64_t pid = 0;
+	member->joined = true;
+	json_copy_text(r->json, "host", member->agent.host, sizeof(member->agent.host));
+	json_copy_text(r->json, "boot", member->agent.boot, sizeof(member->agent.boot));
+	(void)json_get_unsigned(r->json, "pidns", &member->agent.pid_namespace);
+	(void)json_get_unsigned(r->json, "start", &member->agent.start);
+	bool right = json_get_unsigned(r->json, "pid", &pid) && pid <= INT32_MAX;
+	member->agent.pid = (pid_t)pid;
+	return right;
+}
+
+static bool read_left(struct view *view, const struct reading *r)
+{
+	const char *word;
+	uint64_t code = 0;
+	/* Whatever it says, it has left; without a reason that we know, without its save. */
+	view->agreement.peers[r->task].left = REASON_PREEMPTED;
+	(void)json_get_unsigned(r->json, "code", &code);
+	view->members[r->task].left_code = (int)code;
+	return json_get_text(r->json, "reason", &word) &&
+	       keys_reason_parse(word, &view->agreement.peers[r->task].left);
+}
+
+static bool read_error(struct view *view, const struct reading *r)
+{
+	uint64_t code = 1;
+	view->error.present = true;
+	view->error.code = json_get_unsigned(r->json, "code", &code) ? (int)code : 1;
+	json_copy_text(r->json, "host", view->error.host, sizeof(view->error.host));
+	json_copy_text(r->json, "line", view->error.line, sizeof(view->error.line));
+	return json_get_unsigned(r->json, "task", &view->error.task);
+}
+
+static bool read_seal(struct view *view, const struct reading *r)
+{
+	strcpy(view->seal, "unknown");
+	bool right = json_copy_text(r->json, "by", view->seal, sizeof(view->seal));
+	json_copy_text(r->json, "text", view->seal_text, sizeof(view->seal_text));
+	view->agreement.broken = strcmp(view->seal, "claim") != 0;
+	return right;
+}
+
+static bool read_resume(struct view *view, const struct reading *r)
+{
+	view->resume_known = json_copy_text(r->json, "path", view->resume, sizeof(view->resume)) &&
+			     json_get_unsigned(r->json, "step", &view->resume_step);
+	return view->resume_known;
+}
+
+static bool read_closed(struct view *view, const struct reading *r)
+{
+	strcpy(view->closed, "unknown");
+	view->agreement.closed = true;
+	return json_copy_text(r->json, "state", view->closed, sizeof(view->closed));
+}
+
+/* "NUMBER" and then stop; the number and what follows stop. */
+static bool take_number(const char **at, char stop, uint64_t *number)
+{
+	char digits[24];
+	size_t length = strspn(*at, "0123456789");
+	if (length == 0 || length >= sizeof(digits) || (*at)[length] != stop)
+		return false;
+	memcpy(digits, *at, length);
+	digits[length] = '\0';
+	*at += length + (stop != '\0');
+	return parse_decimal(digits, number);
+}
+
+/* "<step key>_<task>" */
+static bool feed_ack(struct view *view, struct reading *r, const char *name)
+{
+	const char *at = name;
+	r->round = 1;
+	if (!strncmp(name, "RUN_TO_CHECKPOINT_", 18))
+		at += 18;
+	else if (!strncmp(name, "LAST_RUN_TO_CHECKPOINT/", 23))
+		at += 23;
+	else
+		return false;
+	if (at - name == 23 && !take_number(&at, '_', &r->round))
+		return false;
+	if (!take_number(&at, '\0', &r->task) || r->task >= view->agreement.tasks)
+		return false;
+	enter_round(view, r->round);
+	if (r->round == view->agreement.round)
+		view->members[r->task].acked = true;
+	return true;
+}
+
+static bool feed_entry(struct view *view, struct reading *r, const char *name)
+{
+	struct agreement_view *a = &view->agreement;
+	static const struct {
+		const char *name;
+		bool (*read)(struct view *view, const struct reading *r);
+	} single[] =
+		{
+			{"SEAL", read_seal},
+			{"TERMINATED_WORKER", read_claim},
+			{"DEADLINE", read_deadline},
+			{"ERROR", read_error},
+			{"CLOSED", read_closed},
+			{"RESUME", read_resume},
+		},
+	  of_task[] = {{"TASK/", read_task}, {"LEFT/", read_left}},
+	  of_round[] = {{"STEP/", read_step}, {"SAVED/", read_saved}};
+	const char *at;
+
+	for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
+		if (!strcmp(name, single[i].name))
+			return single[i].read(view, r);
+	for (size_t i = 0; i < sizeof(of_task) / sizeof(of_task[0]); i++) {
+		at = name + strlen(of_task[i].name);
+		if (!strncmp(name, of_task[i].name, strlen(of_task[i].name)))
+			return take_number(&at, '\0', &r->task) && r->task < a->tasks &&
+			       of_task[i].read(view, r);
+	}
+	for (size_t i = 0; i < sizeof(of_round) / sizeof(of_round[0]); i++) {
+		at = name + strlen(of_round[i].name);
+		if (strncmp(name, of_round[i].name, strlen(of_round[i].name)))
+			continue;
+		if (!take_number(&at, '/', &r->round) || !take_number(&at, '\0', &r->task) ||
+			r->task >= a->tasks)
+			return false;
+		enter_round(view, r->round);
+		return r->round < a->round || of_round[i].read(view, r);
+	}
+	if (!strncmp(name, "DEAD/", 5)) {
+		at = name + 5;
+		if (!take_number(&at, '\0', &r->task) || r->task >= a->tasks)
+			return false;
+		a->peers[r->task].dead = true;
+		return true;
+	}
+	if (!strncmp(name, "ROUND/", 6)) {
+		at = name + 6;
+		if (!take_number(&at, '\0', &r->round))
+			return false;
+		enter_round(view, r->round);
+		return r->round < a->round || json_get_bool(r->json, "final", &a->round_final);
+	}
+	bool first = !strcmp(name, "RUN_TO_CHECKPOINT");
+	if (first || !strncmp(name, "LAST_RUN_TO_CHECKPOINT/", 23)) {
+		at = name + 23;
+		r->round = 1;
+		if (!first && !take_number(&at, '\0', &r->round))
+			return false;
+		enter_round(view, r->round);
+		return r->round < a->round || read_decision(view, r);
+	}
+	if (!strncmp(name, "RECEIVED_SIGNAL_", 16))
+		return feed_ack(view, r, name + 16);
+	return true; /* keys of a newer version */
+}
+
+void view_feed(struct view *view, const struct store_answer *answer, int64_t now, int64_t utc)
+{
+	size_t length = strlen(view->attempt.prefix);
+	for (size_t i = 0; i < answer->count; i++) {
+		const struct store_entry *entry = &answer->entries[i];
+		if (strncmp(entry->key, view->attempt.prefix, length) || !entry->value)
+			continue;
+		struct reading r = {.entry = entry, .now = now, .utc = utc};
+		r.json = json_parse(entry->value, entry->length);
+		if (!feed_entry(view, &r, entry->key + length))
+			view->damaged++;
+		json_object_put(r.json);
+	}
+	if (answer->revision > view->revision)
+		view->revision = answer->revision;
+}
+
+enum status view_refresh(struct view *view, struct store *store, struct error *err)
+{
+	struct store_answer answer = {0};
+	struct store_range range = {.prefix = view->attempt.prefix, .since = view->revision};
+	enum status status = store_list(store, &range, &answer, err);
+	if (status == STATUS_OK)
+		view_feed(view, &answer, clock_now(), clock_utc());
+	store_answer_release(&answer);
+	return status;
+}
+
+uint64_t view_joined(const struct view *view)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		count += view->members[i].joined;
+	return count;
+}
+
+bool view_all_through(const struct view *view)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		bool may_join = !view->members[i].joined && !*view->seal;
+		if (agreement_counts(&view->agreement, i) && (view->members[i].joined || may_join))
+			return false;
+	}
+	return true;
+}
+
+static bool is_absent(const void *context, uint64_t task)
+{
+	const struct view *view = context;
+	return !view->members[task].joined;
+}
+
+void view_name_absent(const struct view *view, struct text *text)
+{
+	keys_write_set(view->attempt.tasks, is_absent, view, text);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the store shows of an attempt, decoded: the part that the agreement decides on, and the part
+ * for people. It is fed with entries in any order, whole or only what changed.
+ */
+#ifndef GROUP_VIEW_H
+#define GROUP_VIEW_H
+
+#include "group/keys.h"
+#include "store/store.h"
+
+struct view_claim {
+	bool outside; /* made from outside the job: task is not set */
+	uint64_t task;
+	char host[65];
+	char source[64];
+	char reason[256];
+	int64_t utc;	      /* ms: when the notice was received */
+	int64_t deadline_utc; /* 0: not known */
+};
+
+struct view_error {
+	bool present;
+	uint64_t task;
+	int code; /* as a shell says it */
+	char host[65];
+	char line[512]; /* the last line it wrote to stderr; may be empty */
+};
+
+struct view_member {
+	bool joined;
+	bool acked;	   /* in the newest round */
+	int64_t save_time; /* ms, of the save in the newest round */
+	int left_code;
+	struct process_identity agent;
+};
+
+struct view {
+	struct attempt attempt;
+	store_revision revision; /* the store's, when it was last fed */
+	struct agreement_view agreement;
+	struct view_member *members; /* [tasks] */
+	struct view_claim claim;
+	struct view_error error;
+	char seal[32]; /* "", claim, error, death, restart, timeout, close */
+	char seal_text[256];
+	char closed[32];   /* "", completed, preempted, failed, superseded */
+	bool resume_known; /* RESUME is there */
+	char resume[4096]; /* the checkpoint to resume from; empty: none */
+	uint64_t resume_step;
+	uint64_t damaged; /* values that could not be read */
+	store_revision deadline_revision;
+};
+
+enum status view_init(struct view *view, const struct attempt *attempt, struct error *err);
+void view_release(struct view *view);
+
+/* Take in entries of this attempt (others are ignored); now and utc are those of the reading. */
+void view_feed(struct view *view, const struct store_answer *answer, int64_t now, int64_t utc);
+
+/* Read what changed since the last time and take it in. */
+enum status view_refresh(struct view *view, struct store *store, struct error *err);
+
+/* How many have joined; how many are through (left or dead, or can no longer join). */
+uint64_t view_joined(const struct view *view);
+bool view_all_through(const struct view *view);
+
+/* The tasks that have not joined, as "2, 5-7". */
+void view_name_absent(const struct view *view, struct text *text);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "group/unaware.h"
+
+enum request_kind { REQUEST_JOIN, REQUEST_WRITE, REQUEST_CLOSE };
+
+struct request {
+	enum request_kind kind;
+	struct attempt_entry entry; /* strings are copied into text */
+	char run[129], launch[160];
+	const struct agent_options *options;
+	struct view *view;
+	struct write write;
+	struct attempt attempt;
+	int64_t longest_save;
+	struct request *next;
+};
+
+struct worker {
+	pthread_t thread;
+	char *url;
+	struct store *store; /* of the thread alone */
+	int wake;	     /* eventfd: there is something new for the thread */
+	int ready;	     /* eventfd: there are results */
+	int cancel;	     /* eventfd: give up joining */
+
+	pthread_mutex_t lock; /* over everything below */
+	struct request *first, **last;
+	struct result *results, **results_end;
+	bool following, stopping, ended;
+	struct attempt attempt;
+	store_revision revision;
+	int64_t look_by;
+};
+
+static void ring(int descriptor)
+{
+	uint64_t one = 1;
+	while (write(descriptor, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static void hush(int descriptor)
+{
+	uint64_t count;
+	while (read(descriptor, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+}
+
+void result_free(struct result *result)
+{
+	if (!result)
+		return;
+	store_answer_release(&result->answer);
+	free(result);
+}
+
+static void post(struct worker *worker, struct result *result)
+{
+	pthread_mutex_lock(&worker->lock);
+	*worker->results_end = result;
+	worker->results_end = &result->next;
+	pthread_mutex_unlock(&worker->lock);
+	ring(worker->ready);
+}
+
+static struct result *new_result(enum result_kind kind)
+{
+	struct result *result = calloc(1, sizeof(*result));
+	if (!result)
+		abort(); /* a few hundred bytes: nothing sensible can follow */
+	result->kind = kind;
+	return result;
+}
+
+/* The store, opened anew after a failure to open it. */
+static enum status open_store(struct worker *worker, struct error *err)
+{
+	if (worker->store)
+		return STATUS_OK;
+	return store_open(&worker->store, worker->url, STORE_CREATE, clock_after(30000), err);
+}
+
+static void carry_out_join(struct worker *worker, struct request *request)
+{
+	struct result *result = new_result(RESULT_JOINED);
+	struct attempt attempt;
+	request->entry.run = request->run;
+	request->entry.launch = request->launch;
+	request->entry.cancel = worker->cancel;
+	result->status = open_store(worker, &result->error);
+	if (result->status == STATUS_OK)
+		result->status =
+			attempt_join(worker->store, &request->entry, &attempt, &result->error);
+	if (result->status == STATUS_OK)
+		result->status = view_init(request->view, &attempt, &result->error);
+	if (result->status == STATUS_OK)
+		result->status = attempt_recall(
+			worker->store, request->run, &result->longest_save, &result->error);
+	if (result->status == STATUS_OK)
+		result->status = attempt_gather(worker->store, request->view,
+			clock_after(request->options->join_timeout), worker->cancel,
+			&result->error);
+	if (result->status == STATUS_OK && request->options->find_checkpoint)
+		result->status = unaware_resolve(worker->store, request->view,
+			request->options->find_checkpoint, &result->error);
+	post(worker, result);
+}
+
+static void carry_out_write(struct worker *worker, struct request *request)
+{
+	struct result *result = new_result(RESULT_WROTE);
+	result->what = request->write.what;
+	result->task = request->write.task;
+	result->round = request->write.round;
+	result->outcome = OUTCOME_UNKNOWN;
+	result->status = open_store(worker, &result->error);
+	if (result->status == STATUS_OK)
+		result->outcome = write_carry_out(&request->write, worker->store, &result->error);
+	result->now = clock_now();
+	post(worker, result);
+}
+
+static void carry_out_close(struct worker *worker, struct request *request)
+{
+	struct result *result = new_result(RESULT_CLOSED);
+	struct view view = {0};
+	result->status = open_store(worker, &result->error);
+	if (result->status == STATUS_OK && request->longest_save > 0)
+		(void)attempt_remember(
+			worker->store, request->attempt.run, request->longest_save, NULL);
+	if (result->status == STATUS_OK)
+		result->status = view_init(&view, &request->attempt, &result->error);
+	if (result->status == STATUS_OK)
+		result->status = attempt_close(worker->store, &view, false, &result->error);
+	view_release(&view);
+	post(worker, result);
+}
+
+static void carry_out(struct worker *worker, struct request *request)
+{
+	switch (request->kind) {
+	case REQUEST_JOIN: carry_out_join(worker, request); break;
+	case REQUEST_WRITE: carry_out_write(worker, request); break;
+	case REQUEST_CLOSE: carry_out_close(worker, request); break;
+	}
+	write_release(&request->write);
+	free(request);
+}
+
+/* Read what changed and report it. */
+static bool look(struct worker *worker, const char *prefix, store_revision revision)
+{
+	struct result *result = new_result(RESULT_SAW);
+	struct store_range range = {.prefix = prefix, .since = revision};
+	result->status = open_store(worker, &result->error);
+	if (result->status == STATUS_OK)
+		result->status = store_list(worker->store, &range, &result->answer, &result->error);
+	result->now = clock_now();
+	result->utc = clock_utc();
+	bool right = result->status == STATUS_OK;
+	pthread_mutex_lock(&worker->lock);
+	if (right && result->answer.revision > worker->revision)
+		worker->revision = result->answer.revision;
+	worker->look_by = CLOCK_NEVER;
+	pthread_mutex_unlock(&worker->lock);
+	post(worker, result);
+	return right;
+}
+
+/* Sleep until there is a request, or for at most this long. */
+static void pause_for(struct worker *worker, int64_t milliseconds)
+{
+	struct pollfd wake = {.fd = worker->wake, .events = POLLIN};
+	poll(&wake, 1, (int)milliseconds);
+}
+
+static void follow(struct worker *worker, int *failures)
+{
+	char prefix[sizeof(worker->attempt.prefix)];
+	pthread_mutex_lock(&worker->lock);
+	memcpy(prefix, worker->attempt.prefix, sizeof(prefix));
+	store_revision revision = worker->revision, seen;
+	int64_t by = worker->look_by;
+	pthread_mutex_unlock(&worker->lock);
+
+	enum status status = STATUS_OK;
+	if (*failures == 0 && by > clock_now())
+		status = store_wait(worker->store, prefix, revision, by, worker->wake, &seen, NULL);
+	if (status == STATUS_NO)
+		return; /* a request */
+	if (look(worker, prefix, revision)) {
+		*failures = 0;
+		return;
+	}
+	++*failures;
+	pause_for(worker, 100 + clock_jitter(*failures > 10 ? 1000 : 100 * *failures));
+}
+
+static void *work(void *context)
+{
+	struct worker *worker = context;
+	int failures = 0;
+	for (;;) {
+		hush(worker->wake);
+		pthread_mutex_lock(&worker->lock);
+		struct request *request = worker->first;
+		if (request) {
+			worker->first = request->next;
+			if (!worker->first)
+				worker->last = &worker->first;
+		}
+		bool following = worker->following;
+		bool stop = worker->stopping && !request;
+		pthread_mutex_unlock(&worker->lock);
+		if (stop)
+			break;
+		if (request)
+			carry_out(worker, request);
+		else if (following)
+			follow(worker, &failures);
+		else
+			pause_for(worker, -1);
+	}
+	store_close(worker->store);
+	pthread_mutex_lock(&worker->lock);
+	worker->ended = true;
+	pthread_mutex_unlock(&worker->lock);
+	return NULL;
+}
+
+enum status worker_start(struct worker **out, const char *url, struct error *err)
+{
+	struct worker *worker = calloc(1, sizeof(*worker));
+	if (!worker)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	worker->url = strdup(url);
+	worker->last = &worker->first;
+	worker->results_end = &worker->results;
+	worker->look_by = CLOCK_NEVER;
+	worker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	worker->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	worker->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_init(&worker->lock, NULL);
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int number = worker->url ? pthread_create(&worker->thread, NULL, work, worker) : ENOMEM;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (number) {
+		free(worker->url);
+		free(worker);
+		return error_set(
+			err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
+	}
+	*out = worker;
+	return STATUS_OK;
+}
+
+int worker_descriptor(const struct worker *worker)
+{
+	return worker->ready;
+}
+
+struct result *worker_take(struct worker *worker)
+{
+	pthread_mutex_lock(&worker->lock);
+	struct result *result = worker->results;
+	if (result) {
+		worker->results = result->next;
+		if (!worker->results)
+			worker->results_end = &worker->results;
+	} else {
+		hush(worker->ready);
+	}
+	pthread_mutex_unlock(&worker->lock);
+	return result;
+}
+
+static void submit(struct worker *worker, struct request *request)
+{
+	pthread_mutex_lock(&worker->lock);
+	*worker->last = request;
+	worker->last = &request->next;
+	pthread_mutex_unlock(&worker->lock);
+	ring(worker->wake);
+}
+
+static struct request *new_request(enum request_kind kind)
+{
+	struct request *request = calloc(1, sizeof(*request));
+	if (!request)
+		abort();
+	request->kind = kind;
+	return request;
+}
+
+void worker_join(struct worker *worker, const struct attempt_entry *entry,
+	const struct agent_options *options, struct view *view)
+{
+	struct request *request = new_request(REQUEST_JOIN);
+	request->entry = *entry;
+	strncpy(request->run, entry->run, sizeof(request->run) - 1);
+	strncpy(request->launch, entry->launch, sizeof(request->launch) - 1);
+	request->options = options;
+	request->view = view;
+	submit(worker, request);
+}
+
+void worker_cancel(struct worker *worker)
+{
+	ring(worker->cancel);
+}
+
+void worker_write(struct worker *worker, struct write *write)
+{
+	struct request *request = new_request(REQUEST_WRITE);
+	request->write = *write;
+	*write = (struct write){0};
+	submit(worker, request);
+}
+
+void worker_follow(struct worker *worker, const struct attempt *attempt, store_revision revision)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->following = true;
+	worker->attempt = *attempt;
+	worker->revision = revision;
+	pthread_mutex_unlock(&worker->lock);
+	ring(worker->wake);
+}
+
+void worker_look(struct worker *worker, int64_t by)
+{
+	pthread_mutex_lock(&worker->lock);
+	bool sooner = by < worker->look_by;
+	if (sooner)
+		worker->look_by = by;
+	pthread_mutex_unlock(&worker->lock);
+	if (sooner)
+		ring(worker->wake);
+}
+
+void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save)
+{
+	struct request *request = new_request(REQUEST_CLOSE);
+	request->attempt = *attempt;
+	request->longest_save = longest_save;
+	submit(worker, request);
+}
+
+void worker_stop(struct worker *worker, int64_t patience)
+{
+	struct timespec until;
+	pthread_mutex_lock(&worker->lock);
+	worker->stopping = true;
+	pthread_mutex_unlock(&worker->lock);
+	ring(worker->wake);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += patience / 1000;
+	if (pthread_timedjoin_np(worker->thread, NULL, &until) != 0)
+		return;
+	for (struct result *result; (result = worker_take(worker));)
+		result_free(result);
+	close(worker->wake);
+	close(worker->ready);
+	close(worker->cancel);
+	pthread_mutex_destroy(&worker->lock);
+	free(worker->url);
+	free(worker);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's store thread: the only place of the agent that talks to the store, so that a slow
+ * store never delays a signal or a child. Requests are carried out one at a time, in order; their
+ * results come back in the same order. When there is nothing to do it waits for changes of the
+ * attempt and reports them.
+ */
+#ifndef GROUP_WORKER_H
+#define GROUP_WORKER_H
+
+#include "group/agent.h"
+#include "group/attempt.h"
+
+struct worker;
+
+enum result_kind {
+	RESULT_JOINED, /* attempt_join and attempt_gather are over: status, view */
+	RESULT_WROTE,  /* a write: outcome */
+	RESULT_SAW,    /* what changed: answer, read at now and utc */
+	RESULT_CLOSED, /* the goodbye is over: status */
+};
+
+struct result {
+	enum result_kind kind;
+	enum status status; /* RESULT_SAW: STATUS_OK, or why the store could not be asked */
+	struct error error;
+	enum agreement_outcome outcome;
+	enum agreement_write what;
+	uint64_t task, round;
+	struct store_answer answer;
+	int64_t now, utc;
+	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
+	struct result *next;
+};
+void result_free(struct result *result);
+
+/*
+ * Start the thread on a store of its own (opened by it, made if it is not there). All signals are
+ * blocked in it.
+ */
+enum status worker_start(struct worker **worker, const char *url, struct error *err);
+
+/* Readable when there are results. */
+int worker_descriptor(const struct worker *worker);
+/* The next result, or NULL. The caller frees it. */
+struct result *worker_take(struct worker *worker);
+
+/*
+ * Join, gather, and find the checkpoint to resume from; fills *view (which must stay valid and is
+ * not touched by others until RESULT_JOINED comes). worker_cancel gives up a join that is under
+ * way.
+ */
+void worker_join(struct worker *worker, const struct attempt_entry *entry,
+	const struct agent_options *options, struct view *view);
+void worker_cancel(struct worker *worker);
+/* Carry out a write, which is taken over. */
+void worker_write(struct worker *worker, struct write *write);
+/* Report changes after revision from now on. */
+void worker_follow(struct worker *worker, const struct attempt *attempt, store_revision revision);
+/* A fresh look is wanted by this instant at the latest; earlier ones replace later ones. */
+void worker_look(struct worker *worker, int64_t by);
+/* Remember the longest save, close the attempt if everybody is through. */
+void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save);
+
+/*
+ * End the thread; one that hangs in the filesystem for longer than patience (ms) is left alone, and
+ * the process must then end by _exit.
+ */
+void worker_stop(struct worker *worker, int64_t patience);
+
+#endif

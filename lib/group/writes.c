@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/writes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+
+static const char *own_key(struct write *write, const struct view *view, const char *rest)
+{
+	char key[KEYS_MAX];
+	keys_of(&view->attempt, key, "%s", rest);
+	return transaction_own(&write->transaction, key);
+}
+
+static const char *own_task_key(
+	struct write *write, const struct view *view, const char *kind, uint64_t task)
+{
+	char rest[64];
+	snprintf(rest, sizeof(rest), "%s/%llu", kind, (unsigned long long)task);
+	return own_key(write, view, rest);
+}
+
+static const char *own_round_key(struct write *write, const struct view *view, const char *kind,
+	uint64_t round, uint64_t task)
+{
+	char rest[96];
+	snprintf(rest, sizeof(rest), "%s/%llu/%llu", kind, (unsigned long long)round,
+		(unsigned long long)task);
+	return own_key(write, view, rest);
+}
+
+static struct json_object *stamped(void)
+{
+	struct json_object *json = json_object_new_object();
+	json_put_signed(json, "utc", clock_utc());
+	return json;
+}
+
+static struct json_object *seal_value(const char *by, const char *text)
+{
+	struct json_object *json = stamped();
+	json_put_text(json, "by", by);
+	json_put_text(json, "text", text);
+	return json;
+}
+
+static struct json_object *round_value(bool final)
+{
+	struct json_object *json = stamped();
+	json_put_bool(json, "final", final);
+	return json;
+}
+
+static struct json_object *deadline_value(int64_t deadline)
+{
+	struct json_object *json = json_object_new_object();
+	int64_t left = deadline - clock_now();
+	json_put_signed(json, "utc", clock_utc() + left);
+	json_put_signed(json, "left", left > 0 ? left : 0);
+	return json;
+}
+
+static const char *own_next_round(struct write *write, const struct view *view)
+{
+	return own_task_key(write, view, "ROUND", view->agreement.round + 1);
+}
+
+static void build_claim(
+	struct write *write, const struct view *view, const struct write_details *details)
+{
+	struct json_object *claim = json_object_new_object();
+	char host[65] = "", by[128];
+	gethostname(host, sizeof(host) - 1);
+	if (!details->outside)
+		json_put_unsigned(claim, "task", write->task);
+	json_put_text(claim, "then", keys_then_word(details->then));
+	json_put_text(claim, "host", host);
+	json_put_text(claim, "source", details->notice->source);
+	json_put_text(claim, "reason", details->notice->reason);
+	json_put_signed(claim, "utc", details->notice->received_utc);
+	if (details->deadline != CLOCK_NEVER)
+		json_put_signed(
+			claim, "deadline_utc", clock_utc() + details->deadline - clock_now());
+	if (details->outside)
+		snprintf(by, sizeof(by), "claimed from outside, on %s", host);
+	else
+		snprintf(by, sizeof(by), "claimed by task %llu on %s",
+			(unsigned long long)write->task, host);
+	transaction_put_new(&write->transaction, own_key(write, view, "TERMINATED_WORKER"), claim);
+	transaction_put_new(
+		&write->transaction, own_key(write, view, "SEAL"), seal_value("claim", by));
+	transaction_put_new(&write->transaction, own_next_round(write, view), round_value(false));
+	if (details->deadline != CLOCK_NEVER)
+		transaction_put(&write->transaction, own_key(write, view, "DEADLINE"),
+			deadline_value(details->deadline));
+}
+
+static void build_report(struct write *write, const struct view *view,
+	const struct agreement_plan *plan, const struct write_details *details)
+{
+	struct json_object *json = json_object_new_object();
+	json_put_bool(json, "none", plan->report_none);
+	if (!plan->report_none) {
+		json_put_unsigned(json, "step", plan->step);
+		json_put_unsigned(json, "next", plan->next);
+		json_put_signed(json, "step_ms", details->step_time);
+	}
+	transaction_put_new(&write->transaction,
+		own_round_key(write, view, "STEP", write->round, write->task), json);
+}
+
+static bool counts(const void *context, uint64_t task)
+{
+	return agreement_counts(context, task);
+}
+
+static bool is_missing(const void *context, uint64_t task)
+{
+	const struct agreement_view *view = context;
+	return agreement_counts(view, task) && !view->peers[task].reported;
+}
+
+static void build_decision(
+	struct write *write, const struct view *view, const struct agreement_plan *plan)
+{
+	const struct agreement_decision *decision = &plan->decision;
+	struct json_object *json = stamped();
+	struct text members = {0}, missing = {0};
+	char name[64];
+	keys_write_set(view->attempt.tasks, counts, &view->agreement, &members);
+	keys_write_set(view->attempt.tasks, is_missing, &view->agreement, &missing);
+	json_put_text(json, "kind", keys_kind_word(decision->kind));
+	json_put_text(json, "then", keys_then_word(decision->then));
+	if (decision->kind == KIND_SAVE || decision->kind == KIND_EXIT)
+		json_put_unsigned(json, "step", decision->step);
+	json_put_text(json, "members", text_string(&members));
+	json_put_text(json, "missing", text_string(&missing));
+	write->transaction.failed |= members.failed || missing.failed;
+	text_release(&members);
+	text_release(&missing);
+	keys_decision(write->round, name);
+	transaction_put_new(&write->transaction, own_key(write, view, name), json);
+	/* A report that arrived unseen makes this decision void: look again. */
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		if (is_missing(&view->agreement, i))
+			transaction_require(&write->transaction,
+				own_round_key(write, view, "STEP", write->round, i), 0);
+}
+
+static void build_ack(struct write *write, const struct view *view)
+{
+	char name[64], rest[128];
+	keys_decision(write->round, name);
+	snprintf(rest, sizeof(rest), "RECEIVED_SIGNAL_%s_%llu", name,
+		(unsigned long long)write->task);
+	transaction_put(&write->transaction, own_key(write, view, rest), stamped());
+}
+
+static void build_saved(struct write *write, const struct view *view,
+	const struct agreement_plan *plan, const struct write_details *details)
+{
+	struct json_object *json = stamped();
+	json_put_unsigned(json, "step", plan->saved_step);
+	json_put_signed(json, "ms", details->save_time);
+	transaction_put(&write->transaction,
+		own_round_key(write, view, "SAVED", write->round, write->task), json);
+}
+
+static void build_error(
+	struct write *write, const struct view *view, const struct write_details *details)
+{
+	struct json_object *json = stamped();
+	char host[65] = "", text[96];
+	gethostname(host, sizeof(host) - 1);
+	json_put_unsigned(json, "task", write->task);
+	json_put_unsigned(json, "code", (uint64_t)details->code);
+	json_put_text(json, "host", host);
+	json_put_text(json, "line", details->line ? details->line : "");
+	transaction_put_new(&write->transaction, own_key(write, view, "ERROR"), json);
+	snprintf(text, sizeof(text), "task %llu failed", (unsigned long long)write->task);
+	transaction_put_new(
+		&write->transaction, own_key(write, view, "SEAL"), seal_value("error", text));
+}
+
+static void build_left(struct write *write, const struct view *view,
+	const struct agreement_plan *plan, const struct write_details *details)
+{
+	struct json_object *json = stamped();
+	json_put_text(json, "reason", keys_reason_word(plan->reason));
+	json_put_unsigned(json, "code", (uint64_t)details->code);
+	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
+}
+
+void write_build(struct write *write, const struct view *view, enum agreement_write what,
+	uint64_t task, const struct agreement_plan *plan, const struct write_details *details)
+{
+	*write = (struct write){.what = what, .task = task, .round = plan->write[what]};
+	switch (what) {
+	case WRITE_CLAIM: build_claim(write, view, details); return;
+	case WRITE_DEADLINE: {
+		const char *key = own_key(write, view, "DEADLINE");
+		transaction_require(&write->transaction, key, view->deadline_revision);
+		transaction_put(&write->transaction, key, deadline_value(details->deadline));
+		return;
+	}
+	case WRITE_ROUND:
+		transaction_put_new(&write->transaction,
+			own_task_key(write, view, "ROUND", write->round), round_value(plan->final));
+		return;
+	case WRITE_REPORT: build_report(write, view, plan, details); break;
+	case WRITE_DECISION: build_decision(write, view, plan); break;
+	case WRITE_ACK: build_ack(write, view); break;
+	case WRITE_SAVED: build_saved(write, view, plan, details); break;
+	case WRITE_ERROR: build_error(write, view, details); return;
+	case WRITE_LEFT: build_left(write, view, plan, details); return;
+	case WRITE_KINDS: return;
+	}
+	/* What was declared dead can no longer take part. */
+	transaction_require(&write->transaction, own_task_key(write, view, "DEAD", task), 0);
+}
+
+void write_build_death(struct write *write, const struct view *view, uint64_t task, const char *why)
+{
+	char text[96];
+	struct json_object *json = seal_value(why, "");
+	*write = (struct write){.what = WRITE_KINDS, .task = task};
+	/* One whose goodbye we have not seen yet is not dead. */
+	transaction_require(&write->transaction, own_task_key(write, view, "LEFT", task), 0);
+	transaction_put_new(&write->transaction, own_task_key(write, view, "DEAD", task), json);
+	if (*view->seal)
+		return;
+	snprintf(text, sizeof(text), "task %llu %s", (unsigned long long)task, why);
+	transaction_put_new(
+		&write->transaction, own_key(write, view, "SEAL"), seal_value("death", text));
+}
+
+void write_build_demand(struct write *write, const struct view *view)
+{
+	*write = (struct write){.what = WRITE_ROUND, .round = view->agreement.round + 1};
+	transaction_put_new(&write->transaction, own_next_round(write, view), round_value(false));
+	transaction_require(&write->transaction, own_key(write, view, "SEAL"), 0);
+}
+
+void write_release(struct write *write)
+{
+	transaction_release(&write->transaction);
+}
+
+enum agreement_outcome write_carry_out(
+	const struct write *write, struct store *store, struct error *err)
+{
+	switch (transaction_run(&write->transaction, store, err)) {
+	case STATUS_OK: return OUTCOME_DONE;
+	case STATUS_NO: return OUTCOME_REFUSED;
+	default: return OUTCOME_UNKNOWN;
+	}
+}

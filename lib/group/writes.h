@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the agreement wants written, as transactions on the store. Each is built whole (keys,
+ * values, compares) where the plan is known, and carried out elsewhere, later, once or again:
+ * all are put-if-absent or guarded by a revision, so that a repetition changes nothing.
+ */
+#ifndef GROUP_WRITES_H
+#define GROUP_WRITES_H
+
+#include "group/transaction.h"
+#include "group/view.h"
+#include "notice/notice.h"
+
+struct write {
+	enum agreement_write what;
+	uint64_t task, round;
+	struct transaction transaction;
+};
+
+/* What only the agent knows of its task. */
+struct write_details {
+	const struct notice *notice; /* of WRITE_CLAIM, WRITE_DEADLINE */
+	enum agreement_then then;    /* of WRITE_CLAIM */
+	bool outside;		     /* WRITE_CLAIM: not made by a task */
+	int64_t deadline;	     /* of WRITE_CLAIM, WRITE_DEADLINE; CLOCK_NEVER */
+	int64_t step_time;	     /* of WRITE_REPORT, ms */
+	int64_t save_time;	     /* of WRITE_SAVED, ms */
+	int code;		     /* of WRITE_ERROR, WRITE_LEFT */
+	const char *line;	     /* of WRITE_ERROR */
+};
+
+/* Build what plan->write[what] asks for, as task. Release it with write_release. */
+void write_build(struct write *write, const struct view *view, enum agreement_write what,
+	uint64_t task, const struct agreement_plan *plan, const struct write_details *details);
+
+/* DEAD/task, and the seal if there is none. why: "gone", "restarted", ... */
+void write_build_death(
+	struct write *write, const struct view *view, uint64_t task, const char *why);
+
+/* An on-demand checkpoint: the next round, without a claim. */
+void write_build_demand(struct write *write, const struct view *view);
+
+void write_release(struct write *write);
+
+/* Carry it out. err says why for OUTCOME_UNKNOWN. */
+enum agreement_outcome write_carry_out(
+	const struct write *write, struct store *store, struct error *err);
+
+#endif

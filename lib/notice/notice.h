@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A notice: "this machine goes away". Where it came from, why, when it was received and how much
+ * time is left, if that is known. One line of text or JSON each way, so that preempt-watch can pipe
+ * it into preempt-claim.
+ *
+ * Source and reason never hold control characters: whoever fills them uses notice_set, which
+ * escapes them, so that they can be printed and put into a variable as they are.
+ */
+#ifndef NOTICE_NOTICE_H
+#define NOTICE_NOTICE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+struct notice {
+	char source[64];      /* "signal:TERM", "file:/run/drain", "command:...", "group" */
+	char reason[256];     /* for people; may be empty */
+	int64_t received_utc; /* ms: when the signal was caught, not when somebody asked */
+	int64_t received;     /* the same instant on our monotonic clock */
+	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where it is not known */
+};
+
+/* An instant on both clocks. */
+struct notice_time {
+	int64_t now, utc;
+};
+struct notice_time notice_time(void);
+
+/* Fill a notice received at that time, grace ms before the end (negative: not known). */
+void notice_set(struct notice *notice, const char *source, const char *reason,
+	struct notice_time received, int64_t grace);
+
+/*
+ * One line, no newline: "2026-01-31T12:00:00.123Z signal:TERM left=30s reason text", or
+ * "left=unknown". What is left counts from the time of receipt, so the line says the same whenever
+ * it is written. A blank in the source is written \x20 and a backslash \x5c, so that columns hold.
+ */
+void notice_write_text(const struct notice *notice, struct text *line);
+/* {"utc":"2026-...Z","source":"signal:TERM","reason":"...","left_ms":30000}, or null. */
+void notice_write_json(const struct notice *notice, struct text *line);
+
+/*
+ * Either form, with or without a newline; STATUS_USAGE with a reason where it is neither. The time
+ * since receipt is taken from the wall clock and never below 0: a line from a machine whose clock
+ * is ahead counts as received now.
+ */
+enum status notice_read(const char *line, struct notice *notice, struct error *err);
+
+#endif

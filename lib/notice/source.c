@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "notice/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct source_kind *const kinds[] = {&source_signal, &source_file, &source_command};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static enum status refuse_kind(const char *specification, struct error *err)
+{
+	struct text known = {0};
+	for (size_t i = 0; i < KINDS; i++)
+		text_addf(&known, "%s%s", i ? ", " : "", kinds[i]->example);
+	error_set(err, STATUS_USAGE, "there is no source \"%.200s\"; known are %s", specification,
+		text_string(&known));
+	text_release(&known);
+	return STATUS_USAGE;
+}
+
+enum status source_open(struct source **source, const char *specification,
+	const struct source_options *options, struct error *err)
+{
+	size_t length = strcspn(specification, ":");
+	const struct source_kind *kind = NULL;
+	for (size_t i = 0; i < KINDS; i++)
+		if (strlen(kinds[i]->name) == length &&
+			!strncmp(kinds[i]->name, specification, length))
+			kind = kinds[i];
+	if (!kind)
+		return refuse_kind(specification, err);
+	if (specification[length] == '\0' || specification[length + 1] == '\0')
+		return error_set(err, STATUS_USAGE, "source \"%s\" is not complete; write %s",
+			specification, kind->example);
+	char *name = strdup(specification);
+	if (!name)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct source *opened;
+	enum status status = kind->open(&opened, specification + length + 1, options, err);
+	if (status != STATUS_OK) {
+		free(name);
+		return status;
+	}
+	opened->kind = kind;
+	opened->name = name;
+	*source = opened;
+	return STATUS_OK;
+}
+
+void source_close(struct source *source)
+{
+	if (!source)
+		return;
+	free(source->name);
+	source->kind->close(source);
+}
+
+int source_descriptor(const struct source *source)
+{
+	return source->kind->descriptor(source);
+}
+
+int64_t source_due(const struct source *source)
+{
+	return source->kind->due(source);
+}
+
+enum source_answer source_check(
+	struct source *source, int64_t now, struct notice *notice, struct error *err)
+{
+	return source->kind->check(source, now, notice, err);
+}
+
+const char *source_name(const struct source *source)
+{
+	return source->name;
+}
+
+pid_t source_child(const struct source *source)
+{
+	return source->kind->child ? source->kind->child(source) : 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A source of notices, by its specification "KIND:REST". One file and one const struct each
+ * (source_signal.c, source_file.c, source_command.c), and one list of them in source.c.
+ *
+ * A caller opens its sources, then waits with poll(2) on each source_descriptor for reading and
+ * until the earliest source_due, and calls source_check (watch.h does this for several). No call
+ * blocks. "Could not ask" is not "none": it is SOURCE_CANNOT_ASK with an error, and asking goes on.
+ *
+ * A notice is given once for each event: again only after the file was gone or replaced, after the
+ * command said no in between or gave another reason.
+ */
+#ifndef NOTICE_SOURCE_H
+#define NOTICE_SOURCE_H
+
+#include <sys/types.h>
+
+#include "notice/notice.h"
+
+enum source_answer {
+	SOURCE_NONE,	   /* asked; there is none, or none that was not given already */
+	SOURCE_NOTICE,	   /* the notice is filled */
+	SOURCE_CANNOT_ASK, /* the error is filled */
+	SOURCE_PENDING,	   /* no look ended in this call: nothing to say yet */
+};
+
+/*
+ * signal:TERM,USR1  any of these signals, each stamped with the time by a handler: reading it late
+ *                   does not move its deadline. System calls are restarted where the kernel can;
+ *                   poll(2) and its like end with EINTR. Unblocked in the calling thread.
+ *                   INT is refused: it is never a notice. A signal has one source at a time
+ * file:PATH         PATH exists; its first line is the reason. Its directory may be missing yet
+ * command:TEXT      run by sh every period; exit 0: a notice, its first line of output is the
+ *                   reason; 1: none; anything else, or running longer than the timeout: could not
+ *                   ask. Its process group is killed when it ends
+ * grace: how long after a notice the machine goes away (ms); negative: not known.
+ */
+struct source_options {
+	int64_t grace;
+	int64_t period;	 /* ms between two looks, for those that have to look; 0: 1 s */
+	int64_t timeout; /* ms that one look may take; 0: 10 s */
+};
+
+/* What a kind of source is. */
+struct source;
+struct source_kind {
+	const char *name;    /* what stands before the colon */
+	const char *example; /* for messages */
+	/* rest is what follows the colon; it is gone after the call */
+	enum status (*open)(struct source **source, const char *rest,
+		const struct source_options *options, struct error *err);
+	void (*close)(struct source *source); /* frees it */
+	int (*descriptor)(const struct source *source);
+	int64_t (*due)(const struct source *source);
+	enum source_answer (*check)(
+		struct source *source, int64_t now, struct notice *notice, struct error *err);
+	pid_t (*child)(const struct source *source); /* NULL: never has one */
+};
+/* Each has this as its first member. One that is not opened by a specification fills it itself. */
+struct source {
+	const struct source_kind *kind;
+	char *name; /* malloc'd */
+};
+
+enum status source_open(struct source **source, const char *specification,
+	const struct source_options *options, struct error *err);
+/* NULL is legal. */
+void source_close(struct source *source);
+
+/* To be polled for reading; -1: none. May change after each source_check. */
+int source_descriptor(const struct source *source);
+/* The instant at which source_check wants to be called in any case; CLOCK_NEVER: none. */
+int64_t source_due(const struct source *source);
+/* To be called when the descriptor is readable or the source is due; harmless at other times. */
+enum source_answer source_check(
+	struct source *source, int64_t now, struct notice *notice, struct error *err);
+/*
+ * The child process it has now; 0: none. A program that reaps every child must leave this one to
+ * source_check: look with waitid(2) and WNOWAIT first.
+ */
+pid_t source_child(const struct source *source);
+/* The specification it was opened with. */
+const char *source_name(const struct source *source);
+
+extern const struct source_kind source_signal, source_file, source_command;
+
+#endif

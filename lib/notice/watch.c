@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "notice/watch.h"
+
+#include "base/clock.h"
+
+/* So many failures in a row, and a source counts as not to be asked. */
+static const unsigned patience = 3;
+
+enum status watch_add(struct watch *watch, struct source *source, struct error *err)
+{
+	if (watch->count == WATCH_SOURCES) {
+		source_close(source);
+		return error_set(
+			err, STATUS_USAGE, "more than %d sources of notices", WATCH_SOURCES);
+	}
+	watch->sources[watch->count].source = source;
+	watch->sources[watch->count].answer = SOURCE_PENDING;
+	watch->count++;
+	return STATUS_OK;
+}
+
+void watch_release(struct watch *watch)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		source_close(watch->sources[i].source);
+	*watch = (struct watch){0};
+}
+
+size_t watch_poll(const struct watch *watch, struct pollfd *polls)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		polls[i] = (struct pollfd){
+			.fd = source_descriptor(watch->sources[i].source), .events = POLLIN};
+	return watch->count;
+}
+
+int64_t watch_due(const struct watch *watch)
+{
+	int64_t due = CLOCK_NEVER;
+	for (size_t i = 0; i < watch->count; i++) {
+		int64_t its = source_due(watch->sources[i].source);
+		due = its < due ? its : due;
+	}
+	return due;
+}
+
+void watch_begin(struct watch *watch, const struct pollfd *polls)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		watch->sources[i].ready = polls[i].revents != 0;
+	watch->next = 0;
+}
+
+enum watch_event watch_next(
+	struct watch *watch, size_t *which, struct notice *notice, struct error *err)
+{
+	while (watch->next < watch->count) {
+		size_t i = watch->next++;
+		struct source *source = watch->sources[i].source;
+		int64_t now = clock_now();
+		if (!watch->sources[i].ready && source_due(source) > now)
+			continue;
+		enum source_answer answer = source_check(source, now, notice, err);
+		if (answer == SOURCE_PENDING)
+			continue;
+		*which = i;
+		watch->sources[i].answer = answer;
+		bool lost = watch->sources[i].failures == patience;
+		if (answer == SOURCE_CANNOT_ASK) {
+			if (lost)
+				continue; /* said already */
+			return ++watch->sources[i].failures == patience ? WATCH_LOST : WATCH_DOUBT;
+		}
+		watch->sources[i].failures = 0;
+		if (answer == SOURCE_NOTICE)
+			return WATCH_NOTICE;
+		if (lost)
+			return WATCH_BACK;
+	}
+	return WATCH_END;
+}
+
+bool watch_owns(const struct watch *watch, pid_t pid)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (pid > 0 && source_child(watch->sources[i].source) == pid)
+			return true;
+	return false;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/access.h"
+
+#include <unistd.h>
+
+static bool is_our_group(gid_t group)
+{
+	gid_t groups[256];
+	if (group == getegid())
+		return true;
+	int count = getgroups(256, groups);
+	for (int i = 0; i < count; i++)
+		if (groups[i] == group)
+			return true;
+	return false;
+}
+
+enum status access_check(
+	const char *path, const struct stat *st, bool shared_group, struct error *err)
+{
+	bool directory = S_ISDIR(st->st_mode);
+	if (!directory && !S_ISREG(st->st_mode))
+		return error_set(err, STATUS_DAMAGED,
+			"%s is neither a directory nor a regular file: not used", path);
+	if (st->st_uid != geteuid() && st->st_uid != 0 &&
+		!(shared_group && is_our_group(st->st_gid)))
+		return error_set(err, STATUS_PERMISSION,
+			"%s belongs to user %u and we are user %u: not used; run as its owner%s",
+			path, (unsigned)st->st_uid, (unsigned)geteuid(),
+			shared_group ? " or as a member of its group" : "");
+	if (st->st_mode & S_IWOTH)
+		return error_set(err, STATUS_PERMISSION,
+			directory
+				? "everybody can write the directory %s: not used for a store; make "
+				  "one of your own in it (mkdir -m 700)"
+				: "everybody can write %s: not used; run: chmod o-w",
+			path);
+	if ((st->st_mode & S_IWGRP) && !shared_group)
+		return error_set(err, STATUS_PERMISSION,
+			"group %u can write %s: not used; run: chmod g-w, or add ?shared-group to the "
+			"store's URL if the group is trusted",
+			(unsigned)st->st_gid, path);
+	return STATUS_OK;
+}

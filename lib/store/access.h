@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a file or directory of the store can be trusted: it belongs to us or root, and nobody
+ * else can write it. Whoever can write a directory can put a journal or a lock file of his own
+ * beside the database: so a directory that others can write is refused even where it is sticky,
+ * like /tmp.
+ */
+#ifndef STORE_ACCESS_H
+#define STORE_ACCESS_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+
+/*
+ * shared_group: one of our groups may write it, and its members may own it. STATUS_PERMISSION, or
+ * STATUS_DAMAGED where it is neither a directory nor a regular file.
+ */
+enum status access_check(
+	const char *path, const struct stat *st, bool shared_group, struct error *err);
+
+#endif

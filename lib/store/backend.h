@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a backend is: one const struct of functions. store.c checks arguments and limits, then
+ * calls these; nobody else touches them. A backend's struct begins with struct store.
+ * The contract of each function is the one of its namesake in store.h; limits are checked before,
+ * and answers arrive zeroed. A function that fails leaves nothing in an answer but `known`.
+ */
+#ifndef STORE_BACKEND_H
+#define STORE_BACKEND_H
+
+#include "store/store.h"
+#include "store/url.h"
+
+struct store_backend {
+	const char *scheme; /* "sqlite" */
+	/* Refuses parameters of the url that it does not know. Fills all of struct store but
+	 * backend, flags and patience. */
+	enum status (*open)(struct store **store, const struct store_url *url, unsigned flags,
+		int64_t deadline, struct error *err);
+	void (*close)(struct store *store);
+	enum status (*txn)(struct store *store, const struct store_request *request,
+		int64_t deadline, struct store_answer *answer, struct error *err);
+	enum status (*list)(struct store *store, const struct store_range *range, int64_t deadline,
+		struct store_answer *answer, struct error *err);
+	enum status (*wait)(struct store *store, const char *prefix, store_revision since,
+		int64_t deadline, int wake, store_revision *revision, struct error *err);
+	enum status (*beats_prepare)(
+		struct store *store, const char *group, uint64_t tasks, struct error *err);
+	enum status (*beat)(struct store *store, const char *group, uint64_t task,
+		const struct store_beat *beat, struct error *err);
+	enum status (*beat_read)(struct store *store, const char *group, uint64_t task,
+		struct store_beat *beat, struct error *err);
+	enum status (*beats_remove)(struct store *store, const char *group, struct error *err);
+	enum status (*purge)(struct store *store, const char *prefix,
+		const struct store_compare *compares, size_t compare_count, int64_t deadline,
+		struct error *err);
+};
+
+struct store {
+	const struct store_backend *backend;
+	char *where;
+	unsigned flags;
+	bool local;
+	int64_t patience; /* milliseconds */
+};
+
+extern const struct store_backend store_sqlite;
+
+#endif

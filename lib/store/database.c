@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "store/access.h"
+#include "store/sqlite.h"
+
+#define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
+#define FORMAT	    1	       /* SQLite's user_version */
+
+#define TEXT_OF(number)	 #number
+#define VALUE_OF(number) TEXT_OF(number)
+
+/*
+ * A deleted key keeps its row, without value, so that those who wait see that it went. PERSIST: the
+ * commit is durable without syncing the directory. FULL: it is durable at all. One connection lives
+ * for one transaction, so these cost a microsecond each time.
+ */
+static const char on_open[] = "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL;"
+			      "PRAGMA temp_store=MEMORY;";
+static const char on_make[] =
+	"PRAGMA journal_mode=MEMORY; PRAGMA synchronous=FULL; BEGIN;"
+	"PRAGMA application_id=" VALUE_OF(APPLICATION) "; PRAGMA user_version=" VALUE_OF(
+		FORMAT) ";"
+			"CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL);"
+			"CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB, revision INTEGER NOT NULL)"
+			" WITHOUT ROWID;"
+			"CREATE INDEX keys_revision ON keys(revision);";
+
+static enum status code_status(int code, int number)
+{
+	switch (code & 0xff) {
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+	case SQLITE_FORMAT:
+	case SQLITE_TOOBIG:
+	case SQLITE_MISMATCH:
+	case SQLITE_ERROR: return STATUS_DAMAGED;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+	case SQLITE_AUTH: return STATUS_PERMISSION;
+	case SQLITE_CANTOPEN: return error_status_of_errno(number);
+	case SQLITE_IOERR:
+		if (code == SQLITE_IOERR_CORRUPTFS)
+			return STATUS_DAMAGED;
+		return error_status_of_errno(number);
+	default: return STATUS_TEMPORARY;
+	}
+}
+
+/* What went wrong below SQLite; 0 where it did not keep it. A commit tells only its files. */
+static int errno_of(sqlite3 *database)
+{
+	int number = database ? sqlite3_system_errno(database) : 0;
+	sqlite3_file *journal = NULL;
+	if (database && number == 0)
+		(void)sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
+	if (database && number == 0 &&
+		sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &journal) ==
+			SQLITE_OK &&
+		journal && journal->pMethods)
+		(void)journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &number);
+	return number;
+}
+
+enum status session_failed(
+	const struct session *session, const char *action, int code, struct error *err)
+{
+	const char *where = session->store->base.where;
+	int number = errno_of(session->database);
+	enum status status = code_status(code, number);
+	switch (code & 0xff) {
+	case SQLITE_FULL:
+		return error_set(err, status, "cannot %s store %s: %s%s", action, where,
+			strerror(ENOSPC), lock_cure(ENOSPC));
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return error_set(err, status,
+			"cannot %s store %s: another program has it open (sqlite3?), or its locks fail; "
+			"close that program and try again",
+			action, where);
+	case SQLITE_NOMEM: return error_set(err, status, "out of memory");
+	case SQLITE_READONLY:
+		if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY)
+			return error_set(err, status,
+				"cannot %s store %s: a writer was killed, and what it left can only be "
+				"put right by a program that may write here",
+				action, where);
+		break;
+	default: break;
+	}
+	if (status == STATUS_DAMAGED)
+		return error_set(err, status,
+			"store %s is damaged or not a store (%s): not used; restore it, or move it away "
+			"together with its .lock, -journal and .beats",
+			where,
+			session->database ? sqlite3_errmsg(session->database)
+					  : sqlite3_errstr(code));
+	return error_set(err, status, "cannot %s store %s: %s (SQLite %d)%s", action, where,
+		number ? strerror(number) : sqlite3_errstr(code), code, lock_cure(number));
+}
+
+sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(session->database, sql, -1, &statement, NULL);
+	if (code != SQLITE_OK)
+		session_failed(session, "read", code, err);
+	return statement;
+}
+
+static enum status execute(
+	struct session *session, const char *sql, const char *action, struct error *err)
+{
+	int code = sqlite3_exec(session->database, sql, NULL, NULL, NULL);
+	return code == SQLITE_OK ? STATUS_OK : session_failed(session, action, code, err);
+}
+
+/*
+ * Another machine may have changed the file since we read it last; what is cached of it is dropped
+ * here, under the lock and before SQLite opens it.
+ */
+static void drop_pages(const char *path)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (descriptor < 0)
+		return;
+	posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+	close(descriptor);
+}
+
+/* Owner and mode of database and journal. */
+static enum status check_files(struct sqlite_store *store, struct error *err)
+{
+	struct stat st;
+	const char *path = store->base.where;
+	if (lstat(path, &st) < 0) {
+		int number = errno;
+		if (number == ENOENT)
+			return error_set(err, STATUS_DAMAGED,
+				"store %s was deleted and its lock file %s is still there: not used; to "
+				"begin anew, delete that too, with the store's -journal and .beats",
+				path, store->lock.path);
+		return error_set(err, error_status_of_errno(number),
+			"cannot look at store %s: %s%s", path, strerror(number), lock_cure(number));
+	}
+	enum status status = access_check(path, &st, store->shared_group, err);
+	/* It is made whole: it never is empty. SQLite would take it for new, and drop its journal. */
+	if (status == STATUS_OK && st.st_size == 0)
+		return error_set(err, STATUS_DAMAGED,
+			"store %s is empty, so it is damaged: not used; restore it, or move it away "
+			"together with its .lock, -journal and .beats",
+			path);
+	if (status != STATUS_OK || lstat(store->journal, &st) < 0)
+		return status;
+	return access_check(store->journal, &st, store->shared_group, err);
+}
+
+/* The first hundred bytes of the database, as SQLite's own file handle sees them. */
+static bool read_header(struct session *session, unsigned char header[100])
+{
+	sqlite3_file *file = NULL;
+	return sqlite3_file_control(session->database, "main", SQLITE_FCNTL_FILE_POINTER, &file) ==
+		       SQLITE_OK &&
+	       file && file->pMethods && file->pMethods->xRead(file, header, 100, 0) == SQLITE_OK;
+}
+
+static uint32_t big_endian(const unsigned char *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+	       bytes[3];
+}
+
+static enum status check_format(struct session *session, struct error *err)
+{
+	unsigned char header[100];
+	const char *where = session->store->base.where;
+	if (!read_header(session, header))
+		return session_failed(session, "read", SQLITE_NOTADB, err);
+	if (memcmp(header, "SQLite format 3", 16) != 0 || big_endian(header + 68) != APPLICATION)
+		return error_set(err, STATUS_DAMAGED,
+			"%s is not a store of preempt-tools: not used; choose another --store",
+			where);
+	if (big_endian(header + 60) > FORMAT)
+		return error_set(err, STATUS_DAMAGED,
+			"store %s has format %u and we know %d: not used; install a newer preempt-tools",
+			where, big_endian(header + 60), FORMAT);
+	return STATUS_OK;
+}
+
+/* Read meta, the first access of the transaction: it also rolls back what a killed writer left. */
+static enum status read_meta(struct session *session, struct error *err)
+{
+	struct error trouble = {0};
+	sqlite3_stmt *statement =
+		session_prepare(session, "SELECT nonce, revision FROM meta", &trouble);
+	int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
+	enum status status = STATUS_OK;
+	if (!statement)
+		status = trouble.status;
+	else if (code != SQLITE_ROW)
+		status = session_failed(
+			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, &trouble);
+	/* Not ours, or newer, explains any other trouble, except not being able to ask. */
+	if (status == STATUS_OK || status == STATUS_DAMAGED) {
+		enum status format = check_format(session, err);
+		if (format != STATUS_OK) {
+			sqlite3_finalize(statement);
+			return format;
+		}
+	}
+	const char *nonce =
+		status == STATUS_OK ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+	if (status != STATUS_OK) {
+		if (err)
+			*err = trouble;
+	} else if (!nonce || strcmp(nonce, session->store->lock.nonce) != 0) {
+		status = error_set(err, STATUS_DAMAGED,
+			"store %s was not made together with its lock file %s: one of them was replaced; "
+			"not used; put back the two that belong together",
+			session->store->base.where, session->store->lock.path);
+	} else {
+		session->revision = sqlite3_column_int64(statement, 1);
+	}
+	sqlite3_finalize(statement);
+	return status;
+}
+
+static enum status begin(struct session *session, struct error *err)
+{
+	enum status status =
+		execute(session, session->write ? "BEGIN IMMEDIATE" : "BEGIN", "change", err);
+	return status == STATUS_OK ? read_meta(session, err) : status;
+}
+
+/* Open the database and begin; the lock is held. */
+static enum status open_and_begin(struct session *session, struct error *err)
+{
+	struct sqlite_store *store = session->store;
+	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
+	flags |= store->lock.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+	int code = sqlite3_open_v2(store->base.where, &session->database, flags, NULL);
+	if (code != SQLITE_OK)
+		return session_failed(session, "open", code, err);
+	int64_t left = session->deadline - clock_now();
+	sqlite3_busy_timeout(session->database, left < 1 ? 1 : left > 60000 ? 60000 : (int)left);
+	enum status status = execute(session, on_open, "open", err);
+	return status == STATUS_OK ? begin(session, err) : status;
+}
+
+static void close_database(struct session *session)
+{
+	/* No statement is left open: this cannot fail. */
+	sqlite3_close(session->database);
+	session->database = NULL;
+}
+
+enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
+	int64_t deadline, struct error *err)
+{
+	*session = (struct session){.store = store, .write = write, .deadline = deadline};
+	enum status status = sharedlock_acquire(&store->lock, deadline, err);
+	if (status != STATUS_OK) {
+		if (err)
+			error_prefix(err, "store %s", store->base.where);
+		return status;
+	}
+	status = check_files(store, err);
+	if (status == STATUS_OK && !store->base.local) {
+		drop_pages(store->base.where);
+		drop_pages(store->journal);
+	}
+	if (status == STATUS_OK)
+		status = open_and_begin(session, err);
+	if (status != STATUS_OK) {
+		close_database(session);
+		sharedlock_release(&store->lock);
+	}
+	return status;
+}
+
+enum status session_upgrade(struct session *session, struct error *err)
+{
+	enum status status = execute(session, "COMMIT", "read", err);
+	session->write = true;
+	return status == STATUS_OK ? begin(session, err) : status;
+}
+
+/*
+ * A commit failed. Under the same lock, let SQLite put right what is there, and look: if the
+ * revision is the old one, it is certain that nothing was changed.
+ */
+static bool was_rolled_back(struct session *session)
+{
+	struct session again = {
+		.store = session->store, .write = true, .deadline = session->deadline};
+	bool old = open_and_begin(&again, NULL) == STATUS_OK && again.revision == session->revision;
+	close_database(&again);
+	return old;
+}
+
+enum status session_end(struct session *session, enum status status, bool *known, struct error *err)
+{
+	unsigned char header[100];
+	struct sqlite_store *store = session->store;
+	bool unknown = false;
+	if (status == STATUS_OK || status == STATUS_NO) {
+		enum status commit = execute(session, "COMMIT", "change", err);
+		if (commit != STATUS_OK) {
+			status = commit;
+			unknown = session->write;
+		} else if (read_header(session, header)) {
+			watch_saw(store, big_endian(header + 24),
+				session->revision + session->changed);
+		}
+	}
+	close_database(session);
+	if (unknown)
+		unknown = !was_rolled_back(session);
+	*known = !unknown;
+	sharedlock_release(&store->lock);
+	return status;
+}
+
+/* A whole, synced database under a temporary name. */
+static enum status make_temporary(
+	struct sqlite_store *store, const char *temporary, struct error *err)
+{
+	struct session session = {.store = store};
+	/* Left by one who was killed here; nobody else is here, we hold the lock. */
+	unlink(temporary);
+	int descriptor = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (descriptor < 0 || (store->shared_group && fchmod(descriptor, 0660) < 0)) {
+		int number = errno;
+		if (descriptor >= 0)
+			close(descriptor);
+		return error_set(err, error_status_of_errno(number), "cannot make store %s: %s%s",
+			store->base.where, strerror(number), lock_cure(number));
+	}
+	close(descriptor);
+	int code = sqlite3_open_v2(temporary, &session.database,
+		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+	enum status status = code == SQLITE_OK ? execute(&session, on_make, "make", err)
+					       : session_failed(&session, "make", code, err);
+	if (status == STATUS_OK) {
+		char insert[128];
+		snprintf(insert, sizeof(insert), "INSERT INTO meta VALUES(%d, '%s', 0); COMMIT",
+			FORMAT, store->lock.nonce);
+		status = execute(&session, insert, "make", err);
+	}
+	close_database(&session);
+	return status;
+}
+
+static enum status make_whole(struct sqlite_store *store, struct error *err)
+{
+	char *temporary = NULL;
+	if (asprintf(&temporary, "%s.new", store->base.where) < 0)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = make_temporary(store, temporary, err);
+	/* We hold the lock and there was no database: nothing can be overwritten. */
+	if (status == STATUS_OK && rename(temporary, store->base.where) < 0) {
+		int number = errno;
+		status = error_set(err, error_status_of_errno(number), "cannot make store %s: %s%s",
+			store->base.where, strerror(number), lock_cure(number));
+	}
+	if (status == STATUS_OK)
+		status = file_sync_directory(store->directory, err);
+	else
+		unlink(temporary);
+	free(temporary);
+	return status;
+}
+
+enum status database_make(
+	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
+{
+	struct stat st;
+	if (store->lock.made || (!create && lstat(store->base.where, &st) == 0))
+		return STATUS_OK;
+	if (!create)
+		return error_set(err, STATUS_NO, "store %s does not exist", store->base.where);
+	enum status status = sharedlock_acquire(&store->lock, deadline, err);
+	if (status != STATUS_OK) {
+		if (err)
+			error_prefix(err, "store %s", store->base.where);
+		return status;
+	}
+	status = sharedlock_read_made(&store->lock, err);
+	if (status == STATUS_OK && !store->lock.made) {
+		if (lstat(store->base.where, &st) < 0)
+			status = make_whole(store, err);
+		if (status == STATUS_OK)
+			status = sharedlock_write_made(&store->lock, err);
+	}
+	sharedlock_release(&store->lock);
+	return status;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/filesystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+enum {
+	MAGIC_NFS = 0x6969,
+	MAGIC_LUSTRE = 0x0bd00bd0,
+	MAGIC_GPFS = 0x47504653,
+	MAGIC_BEEGFS = 0x19830326,
+	MAGIC_CEPH = 0x00c36400,
+	MAGIC_GFS2 = 0x01161970,
+	MAGIC_FUSE = 0x65735546,
+	MAGIC_AFS = 0x5346414f,
+	MAGIC_9P = 0x01021997,
+};
+#define MAGIC_CIFS 0xff534d42u
+#define MAGIC_SMB2 0xfe534d42u
+
+/* Filesystems of one machine. What is not here and not below is not known. */
+static const struct {
+	uint64_t magic;
+	const char *name;
+} locals[] = {
+	{0xef53, "ext4"},
+	{0x58465342, "xfs"},
+	{0x9123683e, "btrfs"},
+	{0x01021994, "tmpfs"},
+	{0x858458f6, "ramfs"},
+	{0x794c7630, "overlay"},
+	{0x2fc12fc1, "zfs"},
+	{0xf2f52010, "f2fs"},
+	{0xca451a4e, "bcachefs"},
+	{0x3153464a, "jfs"},
+	{0x52654973, "reiserfs"},
+	{0x3434, "nilfs2"},
+	{0x4d44, "vfat"},
+	{0x2011bab0, "exfat"},
+	{0x7366746e, "ntfs3"},
+};
+
+/* Filesystems in user space that are known, by their type in mountinfo. */
+static const struct {
+	const char *type;
+	enum filesystem_reach reach;
+} in_user_space[] = {
+	{"fuse.glusterfs", FILESYSTEM_SHARED},
+	{"fuse.mfs", FILESYSTEM_SHARED},
+	{"fuse.moosefs", FILESYSTEM_SHARED},
+	{"fuse.ceph", FILESYSTEM_SHARED},
+	{"fuse.ceph-fuse", FILESYSTEM_SHARED},
+	{"fuse.fuse-overlayfs", FILESYSTEM_LOCAL},
+	{"fuseblk", FILESYSTEM_LOCAL},
+	{"fuse.sshfs", FILESYSTEM_NODE},
+	{"fuse.bindfs", FILESYSTEM_NODE},
+};
+
+/* Whether the comma-separated options hold exactly this one, "name" or "name=value". */
+static bool has(const struct filesystem *filesystem, const char *option)
+{
+	size_t length = strlen(option);
+	for (const char *at = filesystem->options; *at; at += strcspn(at, ","), at += *at == ',')
+		if (strcspn(at, ",") == length && !strncmp(at, option, length))
+			return true;
+	return false;
+}
+
+static struct filesystem_verdict judge_in_user_space(const struct filesystem *filesystem)
+{
+	size_t count = sizeof(in_user_space) / sizeof(in_user_space[0]);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(in_user_space[i].type, filesystem->type))
+			continue;
+		struct filesystem_verdict verdict = {
+			.reach = in_user_space[i].reach, .name = in_user_space[i].type};
+		if (verdict.reach == FILESYSTEM_NODE)
+			verdict.why = "its locks are kept by each mount for itself";
+		return verdict;
+	}
+	return (struct filesystem_verdict){
+		.reach = FILESYSTEM_UNKNOWN,
+		.name = "an unknown FUSE filesystem",
+		.why = "it is not known whether its locks reach other machines",
+	};
+}
+
+static struct filesystem_verdict judge_nfs(const struct filesystem *filesystem)
+{
+	struct filesystem_verdict verdict = {.reach = FILESYSTEM_SHARED, .name = "NFS"};
+	if (has(filesystem, "nolock") || has(filesystem, "local_lock=posix") ||
+		has(filesystem, "local_lock=all")) {
+		verdict.reach = FILESYSTEM_NODE;
+		verdict.why =
+			"it is mounted with nolock or local_lock here, so that its locks stay "
+			"on this machine; mount it without";
+	} else if (has(filesystem, "nocto")) {
+		verdict.warning =
+			"it is mounted with nocto: changes are seen late; mount it without";
+	} else if (has(filesystem, "soft")) {
+		verdict.warning = "it is mounted soft: writes can fail half-way; mount it hard";
+	}
+	return verdict;
+}
+
+struct filesystem_verdict filesystem_judge(const struct filesystem *filesystem)
+{
+	struct filesystem_verdict verdict = {.reach = FILESYSTEM_SHARED};
+	for (size_t i = 0; i < sizeof(locals) / sizeof(locals[0]); i++)
+		if (locals[i].magic == filesystem->magic)
+			return (struct filesystem_verdict){
+				.reach = FILESYSTEM_LOCAL, .name = locals[i].name};
+
+	switch (filesystem->magic) {
+	case MAGIC_FUSE: return judge_in_user_space(filesystem);
+	case MAGIC_NFS: return judge_nfs(filesystem);
+	case MAGIC_GPFS: verdict.name = "GPFS"; break;
+	case MAGIC_CEPH: verdict.name = "CephFS"; break;
+	case MAGIC_GFS2:
+		verdict.name = "GFS2";
+		if (has(filesystem, "localflocks") || has(filesystem, "localcaching"))
+			verdict.why = "it is mounted with localflocks here; mount it without";
+		break;
+	case MAGIC_LUSTRE:
+		verdict.name = "Lustre";
+		/* noflock, the default of old clients, fails with ENOSYS when the lock is asked. */
+		if (has(filesystem, "localflock"))
+			verdict.why =
+				"it is mounted with localflock here, so that its locks stay on "
+				"this machine; mount it with flock";
+		break;
+	case MAGIC_BEEGFS:
+		verdict.name = "BeeGFS";
+		if (!has(filesystem, "tuneUseGlobalFileLocks"))
+			verdict.why =
+				"its locks stay on this machine unless tuneUseGlobalFileLocks "
+				"is set in beegfs-client.conf";
+		break;
+	case MAGIC_CIFS:
+	case MAGIC_SMB2:
+		verdict.name = "CIFS";
+		if (has(filesystem, "nobrl"))
+			verdict.why =
+				"it is mounted with nobrl here, so that its locks stay on this "
+				"machine; mount it without";
+		break;
+	case MAGIC_AFS:
+		verdict.name = "AFS";
+		verdict.why = "its byte-range locks stay on each machine";
+		break;
+	case MAGIC_9P:
+		verdict.reach = FILESYSTEM_UNKNOWN;
+		verdict.name = "9p";
+		verdict.why = "it is not known whether its locks reach other machines";
+		return verdict;
+	default:
+		verdict.reach = FILESYSTEM_UNKNOWN;
+		verdict.name = "an unknown filesystem";
+		verdict.why = "it is not known whether its locks reach other machines";
+		return verdict;
+	}
+	if (verdict.why)
+		verdict.reach = FILESYSTEM_NODE;
+	return verdict;
+}
+
+static void add_option(struct filesystem *filesystem, const char *options)
+{
+	size_t used = strlen(filesystem->options);
+	snprintf(filesystem->options + used, sizeof(filesystem->options) - used, "%s%s",
+		used ? "," : "", options);
+}
+
+/* The number of the mount that a descriptor is on; -1 where the kernel does not say. */
+static long mount_of(int descriptor)
+{
+	char path[64];
+	struct text text = {0};
+	long mount = -1;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", descriptor);
+	if (file_read_whole(path, 4096, &text, NULL) == STATUS_OK) {
+		const char *at = strstr(text_string(&text), "mnt_id:");
+		if (at)
+			mount = strtol(at + strlen("mnt_id:"), NULL, 10);
+	}
+	text_release(&text);
+	return mount;
+}
+
+/* ID PARENT DEV ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
+static void read_mountinfo(long mount, struct filesystem *filesystem)
+{
+	struct text text = {.limit = (size_t)8 << 20};
+	if (file_read_whole("/proc/self/mountinfo", text.limit - 1, &text, NULL) != STATUS_OK) {
+		text_release(&text);
+		return;
+	}
+	char *lines = text.data;
+	for (char *line; (line = strsep(&lines, "\n"));) {
+		char options[1024], super[1024];
+		if (!*line || strtol(line, NULL, 10) != mount)
+			continue;
+		const char *second = strstr(line, " - ");
+		if (!second || sscanf(line, "%*s %*s %*s %*s %*s %1023s", options) != 1 ||
+			sscanf(second, " - %63s %*s %1023s", filesystem->type, super) != 2)
+			continue;
+		add_option(filesystem, options);
+		add_option(filesystem, super);
+		break;
+	}
+	text_release(&text);
+}
+
+/* Whether the BeeGFS client was told to ask the server for locks. */
+static bool beegfs_asks_server(void)
+{
+	glob_t found = {0};
+	bool asks = false;
+	if (glob("/proc/fs/beegfs/*/config", 0, NULL, &found) == 0) {
+		asks = found.gl_pathc > 0;
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			struct text text = {0};
+			(void)file_read_whole(found.gl_pathv[i], 1 << 16, &text, NULL);
+			asks = asks && strstr(text_string(&text), "tuneUseGlobalFileLocks = 1");
+			text_release(&text);
+		}
+	}
+	globfree(&found);
+	return asks;
+}
+
+enum status filesystem_look(const char *directory, struct filesystem *filesystem, struct error *err)
+{
+	struct filesystem seen = {0};
+	struct statfs st;
+	int descriptor = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor < 0 || fstatfs(descriptor, &st) < 0) {
+		int number = errno;
+		if (descriptor >= 0)
+			close(descriptor);
+		return error_set(err, error_status_of_errno(number), "cannot look at %s: %s",
+			directory, strerror(number));
+	}
+	seen.magic = (uint32_t)st.f_type;
+	/* Only where its options decide is the list of mounts read: it can be long. */
+	if (filesystem_judge(&seen).reach != FILESYSTEM_LOCAL) {
+		read_mountinfo(mount_of(descriptor), &seen);
+		if (seen.magic == MAGIC_BEEGFS && beegfs_asks_server())
+			add_option(&seen, "tuneUseGlobalFileLocks");
+	}
+	close(descriptor);
+	*filesystem = seen;
+	return STATUS_OK;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which filesystem this is, and whether other machines see it and its byte-range locks. Looking
+ * asks the kernel; judging is a pure function of what was seen, with a table of cases in
+ * tests/unit/filesystem.c.
+ */
+#ifndef STORE_FILESYSTEM_H
+#define STORE_FILESYSTEM_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct filesystem {
+	uint64_t magic;	    /* statfs f_type */
+	char type[64];	    /* as in /proc/self/mountinfo: "nfs4", "fuse.sshfs"; empty: not read */
+	char options[2048]; /* of the mount and of the superblock, joined by commas */
+};
+
+enum filesystem_reach {
+	FILESYSTEM_LOCAL,  /* this machine only */
+	FILESYSTEM_SHARED, /* other machines see it, and byte-range locks reach them */
+	FILESYSTEM_NODE, /* other machines may see it, and byte-range locks stay on each of them */
+	FILESYSTEM_UNKNOWN, /* cannot be told */
+};
+
+struct filesystem_verdict {
+	enum filesystem_reach reach;
+	const char *name;    /* for people: "NFS" */
+	const char *why;     /* why they do not reach, or that it is not known; else NULL */
+	const char *warning; /* something about its options that should be changed; NULL: nothing */
+};
+
+/* directory must exist. */
+enum status filesystem_look(
+	const char *directory, struct filesystem *filesystem, struct error *err);
+
+struct filesystem_verdict filesystem_judge(const struct filesystem *filesystem);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define MAGIC	   "preempt page 1"
+#define SIZE	   4096
+#define KEEP_HOURS (7 * 24)
+
+struct machine_page {
+	char magic[16];
+	uint64_t size; /* of this struct: programs of another word size have other mutexes */
+	pthread_mutex_t queue;
+	_Atomic int32_t holder;
+	_Atomic int64_t held_since;
+	_Atomic int64_t polled;
+	_Atomic uint32_t counter;
+	uint32_t bell; /* only ever written through the descriptor, because inotify sees that */
+};
+
+/* The directory, if it is or can be made one that only we can write. */
+static bool find_directory(char *path, size_t size)
+{
+	struct stat st;
+	snprintf(path, size, "/dev/shm/preempt-%u", (unsigned)geteuid());
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return false;
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       (st.st_mode & 077) == 0;
+}
+
+/* Pages of stores not used for a week. Whoever makes a page pays for it. */
+static void sweep(const char *directory)
+{
+	DIR *entries = opendir(directory);
+	if (!entries)
+		return;
+	time_t oldest = (time_t)(clock_utc() / 1000) - KEEP_HOURS * 3600;
+	struct stat st;
+	for (struct dirent *entry; (entry = readdir(entries));)
+		if (strstr(entry->d_name, "-page") &&
+			fstatat(dirfd(entries), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode) && st.st_mtime < oldest)
+			unlinkat(dirfd(entries), entry->d_name, 0);
+	closedir(entries);
+}
+
+static struct machine_page *map(int descriptor)
+{
+	void *page = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+	return page == MAP_FAILED ? NULL : page;
+}
+
+/* Make the page whole beside its name, then give it the name, if nobody else has. */
+static void make_page(const char *directory, const char *path)
+{
+	char temporary[160];
+	pthread_mutexattr_t attributes;
+	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	int descriptor = mkostemp(temporary, O_CLOEXEC);
+	if (descriptor < 0)
+		return;
+	/* Allocated now: a full /dev/shm must be an error here, not a SIGBUS later. */
+	struct machine_page *page =
+		posix_fallocate(descriptor, 0, SIZE) == 0 ? map(descriptor) : NULL;
+	if (page) {
+		pthread_mutexattr_init(&attributes);
+		pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+		pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+		pthread_mutex_init(&page->queue, &attributes);
+		pthread_mutexattr_destroy(&attributes);
+		page->size = sizeof(*page);
+		memcpy(page->magic, MAGIC, sizeof(MAGIC));
+		munmap(page, SIZE);
+		(void)!link(temporary, path);
+		sweep(directory);
+	}
+	unlink(temporary);
+	close(descriptor);
+}
+
+bool machine_open(struct machine *machine, dev_t device, ino_t inode)
+{
+	char directory[64];
+	struct stat st;
+	*machine = (struct machine){.descriptor = -1};
+	if (!find_directory(directory, sizeof(directory)))
+		return false;
+	snprintf(machine->path, sizeof(machine->path), "%s/%llx-%llx-page", directory,
+		(unsigned long long)device, (unsigned long long)inode);
+	machine->descriptor = open(machine->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (machine->descriptor < 0 && errno == ENOENT) {
+		make_page(directory, machine->path);
+		machine->descriptor = open(machine->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	}
+	if (machine->descriptor < 0)
+		return false;
+	if (fstat(machine->descriptor, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		st.st_size == SIZE)
+		machine->page = map(machine->descriptor);
+	if (machine->page && memcmp(machine->page->magic, MAGIC, sizeof(MAGIC)) == 0 &&
+		machine->page->size == sizeof(*machine->page)) {
+		if (st.st_mtime < clock_utc() / 1000 - 24 * 3600)
+			(void)futimens(machine->descriptor, NULL);
+		return true;
+	}
+	machine_close(machine);
+	return false;
+}
+
+void machine_close(struct machine *machine)
+{
+	if (machine->page) {
+		machine_poller_leave(machine);
+		munmap(machine->page, SIZE);
+	}
+	if (machine->descriptor >= 0)
+		close(machine->descriptor);
+	*machine = (struct machine){.descriptor = -1};
+}
+
+int machine_enter(struct machine *machine, int64_t deadline, pid_t *holder, int64_t *since)
+{
+	*holder = 0;
+	if (!machine->page)
+		return 0;
+	pthread_mutex_t *queue = &machine->page->queue;
+	struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
+	int result = deadline == CLOCK_NEVER
+			     ? pthread_mutex_lock(queue)
+			     : pthread_mutex_clocklock(queue, CLOCK_MONOTONIC, &until);
+	/* Its holder was killed. It guards nothing but the order, so there is nothing to repair. */
+	if (result == EOWNERDEAD)
+		result = pthread_mutex_consistent(queue);
+	if (result == 0) {
+		machine->page->holder = getpid();
+		machine->page->held_since = clock_now();
+	} else if (result == ETIMEDOUT) {
+		*holder = machine->page->holder;
+		*since = machine->page->held_since;
+	} else {
+		/* A page that somebody scribbled on: do without. */
+		machine_close(machine);
+		result = 0;
+	}
+	return result;
+}
+
+void machine_leave(struct machine *machine)
+{
+	if (!machine->page)
+		return;
+	machine->page->holder = 0;
+	(void)pthread_mutex_unlock(&machine->page->queue);
+}
+
+static struct flock poller_lock(short type)
+{
+	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+}
+
+bool machine_poller_try(struct machine *machine)
+{
+	struct flock lock = poller_lock(F_WRLCK);
+	if (machine->page && !machine->polling)
+		machine->polling = fcntl(machine->descriptor, F_OFD_SETLK, &lock) == 0;
+	return machine->polling;
+}
+
+static void ring(struct machine *machine)
+{
+	uint32_t any = machine->page->counter;
+	(void)!pwrite(machine->descriptor, &any, sizeof(any), offsetof(struct machine_page, bell));
+}
+
+void machine_poller_leave(struct machine *machine)
+{
+	struct flock lock = poller_lock(F_UNLCK);
+	if (!machine->page || !machine->polling)
+		return;
+	machine->polling = false;
+	(void)fcntl(machine->descriptor, F_OFD_SETLK, &lock);
+	ring(machine);
+}
+
+uint32_t machine_counter(const struct machine *machine)
+{
+	return machine->page ? machine->page->counter : 0;
+}
+
+int64_t machine_polled(const struct machine *machine)
+{
+	return machine->page ? machine->page->polled : INT64_MIN;
+}
+
+void machine_tell(struct machine *machine, uint32_t counter, bool polled)
+{
+	if (!machine->page)
+		return;
+	if (polled)
+		machine->page->polled = clock_now();
+	if (atomic_exchange(&machine->page->counter, counter) != counter)
+		ring(machine);
+}

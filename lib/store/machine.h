@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the processes of this user on this machine share about one store: a queue, so that only one
+ * of them asks for the shared lock at a time; the election of the one that polls for changes; and a
+ * doorbell by which it wakes the others. One page of memory, the file
+ * /dev/shm/preempt-UID/DEVICE-INODE-page (directory 0700 and ours, else it is not used).
+ *
+ * Nothing here is needed for being right, only for being fast: where the page cannot be had,
+ * machine_open answers false, and every call on such a machine does nothing and succeeds. The page
+ * may be deleted at any time.
+ *
+ * The queue is a robust mutex: waiting has a deadline and needs no signal, the kernel frees it when
+ * its holder dies however it dies, and it works between containers that share /dev/shm. A thread
+ * leaves it where it entered.
+ */
+#ifndef STORE_MACHINE_H
+#define STORE_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct machine_page;
+
+struct machine {
+	struct machine_page *page; /* NULL: unusable */
+	int descriptor;
+	char path[128];
+	bool polling; /* we are the one that polls */
+};
+
+bool machine_open(struct machine *machine, dev_t device, ino_t inode);
+void machine_close(struct machine *machine);
+
+/* 0; or ETIMEDOUT, and then who is in the way, for messages: a process and since when, or 0. */
+int machine_enter(struct machine *machine, int64_t deadline, pid_t *holder, int64_t *since);
+void machine_leave(struct machine *machine);
+
+/* Become the poller, if nobody is. */
+bool machine_poller_try(struct machine *machine);
+/* Stop being it; the others are woken, so that one of them takes over. */
+void machine_poller_leave(struct machine *machine);
+
+/* The change counter last told, and when somebody last looked at the shared one (clock_now). */
+uint32_t machine_counter(const struct machine *machine);
+int64_t machine_polled(const struct machine *machine);
+/* Tell a change counter just seen. Wakes the others (a write to machine->path) if it is news. */
+void machine_tell(struct machine *machine, uint32_t counter, bool polled);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of the SQLite backend, shared by its files:
+ *   sqlite.c	  the calls of the backend
+ *   database.c	  one locked transaction on the file, its creation, its errors
+ *   watch.c	  waiting for a change
+ *   beats.c	  the small files of the beats
+ * Every transaction is: outer lock, drop cached pages, open, one transaction, close, release.
+ */
+#ifndef STORE_SQLITE_H
+#define STORE_SQLITE_H
+
+#include <sqlite3.h>
+
+#include "store/backend.h"
+#include "store/sharedlock.h"
+
+struct watch {
+	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
+	int descriptor;	  /* its watch; -1: none */
+	bool seen;	  /* the next two are what a locked transaction of ours saw last */
+	uint32_t counter; /* bytes 24 to 27 of the database */
+	store_revision revision;
+	int64_t looked; /* when that was */
+};
+
+struct sqlite_store {
+	struct store base; /* where: the path of the database */
+	char *journal;
+	char *directory;
+	char *beats;
+	bool shared_group;
+	struct sharedlock lock;
+	struct watch watch;
+};
+
+/* One locked transaction. */
+struct session {
+	struct sqlite_store *store;
+	sqlite3 *database;
+	int64_t deadline;
+	bool write;
+	store_revision revision; /* of the store, when it began */
+	bool changed;		 /* it will be one more when this is committed */
+};
+
+/*
+ * Lock, open and begin; write: a transaction that may write. After STATUS_OK session_end is called
+ * exactly once; after an error there is nothing to release.
+ */
+enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
+	int64_t deadline, struct error *err);
+/* End this transaction and begin one that may write, under the same lock. */
+enum status session_upgrade(struct session *session, struct error *err);
+/*
+ * Commit where status is STATUS_OK (else roll back), close, unlock. Returns status, or that of the
+ * commit; then *known says whether it is certain that nothing was changed.
+ */
+enum status session_end(
+	struct session *session, enum status status, bool *known, struct error *err);
+
+/* Fill err with what SQLite's result code means here; returns its status. */
+enum status session_failed(
+	const struct session *session, const char *action, int code, struct error *err);
+sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err);
+
+/* Make the database under the lock if it is missing and was never made. */
+enum status database_make(
+	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
+
+/* watch.c */
+enum status watch_wait(struct store *store, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err);
+void watch_init(struct watch *watch);
+void watch_close(struct sqlite_store *store);
+/* Under the lock, at the end of a transaction: what it saw. */
+void watch_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
+
+/* sqlite.c, for watch.c: whether a key under prefix changed after since; one locked read. */
+enum status sqlite_changed(struct sqlite_store *store, const char *prefix, store_revision since,
+	int64_t deadline, bool *changed, store_revision *revision, struct error *err);
+
+/* beats.c */
+enum status beats_prepare(
+	struct store *store, const char *group, uint64_t tasks, struct error *err);
+enum status beats_write(struct store *store, const char *group, uint64_t task,
+	const struct store_beat *beat, struct error *err);
+enum status beats_read(struct store *store, const char *group, uint64_t task,
+	struct store_beat *beat, struct error *err);
+enum status beats_remove(struct store *store, const char *group, struct error *err);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/backend.h"
+
+#define PATIENCE   30000 /* milliseconds */
+#define LIST_LIMIT 1000000
+#define TASKS_MAX  1000000
+
+/* All backends there are or will be; one that is NULL is known and not built. */
+static const struct {
+	const char *scheme;
+	const struct store_backend *backend;
+} registry[] = {
+	{"sqlite", &store_sqlite},
+	{"etcd", NULL},
+};
+
+static enum status find_backend(
+	const char *scheme, const struct store_backend **backend, struct error *err)
+{
+	for (size_t i = 0; i < sizeof(registry) / sizeof(registry[0]); i++) {
+		if (strcmp(registry[i].scheme, scheme))
+			continue;
+		if (!registry[i].backend)
+			return error_set(err, STATUS_USAGE,
+				"%s: this build has no %s support; use sqlite:PATH", scheme,
+				scheme);
+		*backend = registry[i].backend;
+		return STATUS_OK;
+	}
+	return error_set(err, STATUS_USAGE,
+		"there is no kind of store named \"%s\"; write sqlite:PATH, or ./PATH for a file of "
+		"such a name",
+		scheme);
+}
+
+/* Backends may rely on having an error to fill. */
+#define WITH_ERROR(err)                                                                            \
+	struct error unasked;                                                                      \
+	if (!(err))                                                                                \
+	(err) = &unasked
+
+enum status store_open(
+	struct store **store, const char *url, unsigned flags, int64_t deadline, struct error *err)
+{
+	WITH_ERROR(err);
+	struct store_url parsed;
+	const struct store_backend *backend;
+	struct store *opened = NULL;
+	enum status status = url_parse(url, &parsed, err);
+	if (status != STATUS_OK)
+		return status;
+	status = find_backend(parsed.scheme, &backend, err);
+	if (status == STATUS_OK)
+		status = backend->open(&opened, &parsed, flags, deadline, err);
+	url_release(&parsed);
+	if (status != STATUS_OK)
+		return status;
+	opened->backend = backend;
+	opened->flags = flags;
+	opened->patience = PATIENCE;
+	*store = opened;
+	return STATUS_OK;
+}
+
+void store_close(struct store *store)
+{
+	if (store)
+		store->backend->close(store);
+}
+
+void store_set_patience(struct store *store, int64_t milliseconds)
+{
+	store->patience = milliseconds;
+}
+
+const char *store_where(const struct store *store)
+{
+	return store->where;
+}
+
+bool store_is_local(const struct store *store)
+{
+	return store->local;
+}
+
+void store_entry_release(struct store_entry *entry)
+{
+	free(entry->key);
+	free(entry->value);
+	*entry = (struct store_entry){0};
+}
+
+void store_answer_release(struct store_answer *answer)
+{
+	for (size_t i = 0; i < answer->count; i++)
+		store_entry_release(&answer->entries[i]);
+	free(answer->entries);
+	*answer = (struct store_answer){0};
+}
+
+static enum status check_key(const char *key, struct error *err)
+{
+	size_t length = strlen(key);
+	if (length == 0)
+		return error_set(err, STATUS_USAGE, "a key cannot be empty");
+	if (length > STORE_KEY_MAX)
+		return error_set(err, STATUS_USAGE,
+			"key \"%.32s...\" has %zu bytes; at most %d are allowed", key, length,
+			STORE_KEY_MAX);
+	return STATUS_OK;
+}
+
+static enum status check_prefix(const char *prefix, struct error *err)
+{
+	return *prefix ? check_key(prefix, err) : STATUS_OK;
+}
+
+static enum status refuse_writing(const struct store *store, struct error *err)
+{
+	return error_set(err, STATUS_USAGE, "store %s was opened for reading only", store->where);
+}
+
+static enum status check_ops(
+	const struct store *store, const struct store_op *ops, size_t count, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+		const struct store_op *op = &ops[i];
+		status = check_key(op->key, err);
+		if (status != STATUS_OK || op->kind == STORE_GET)
+			continue;
+		if (store->flags & STORE_READ_ONLY)
+			return refuse_writing(store, err);
+		if (op->kind == STORE_PUT && op->length > STORE_VALUE_MAX)
+			return error_set(err, STATUS_USAGE,
+				"the value of key \"%.64s\" has %zu bytes; at most %d are allowed",
+				op->key, op->length, STORE_VALUE_MAX);
+		/* etcd refuses this, so nothing may come to rely on it. */
+		for (size_t k = 0; k < i; k++)
+			if (ops[k].kind != STORE_GET && !strcmp(ops[k].key, op->key))
+				return error_set(err, STATUS_USAGE,
+					"key \"%.64s\" is changed twice in one transaction",
+					op->key);
+	}
+	return status;
+}
+
+enum status store_txn(struct store *store, const struct store_request *request,
+	struct store_answer *answer, struct error *err)
+{
+	WITH_ERROR(err);
+	struct store_answer got = {.known = true};
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < request->compare_count && status == STATUS_OK; i++)
+		status = check_key(request->compares[i].key, err);
+	if (status == STATUS_OK)
+		status = check_ops(store, request->then, request->then_count, err);
+	if (status == STATUS_OK)
+		status = check_ops(store, request->otherwise, request->otherwise_count, err);
+	if (status == STATUS_OK)
+		status = store->backend->txn(
+			store, request, clock_after(store->patience), &got, err);
+	if (status != STATUS_OK) {
+		bool known = got.known;
+		store_answer_release(&got);
+		answer->known = known;
+		return status;
+	}
+	*answer = got;
+	return STATUS_OK;
+}
+
+enum status store_list(struct store *store, const struct store_range *range,
+	struct store_answer *answer, struct error *err)
+{
+	WITH_ERROR(err);
+	struct store_answer got = {0};
+	struct store_range checked = *range;
+	if (!checked.prefix)
+		checked.prefix = "";
+	if (checked.limit == 0 || checked.limit > LIST_LIMIT)
+		checked.limit = LIST_LIMIT;
+	enum status status = check_prefix(checked.prefix, err);
+	if (status == STATUS_OK && checked.after)
+		status = check_prefix(checked.after, err);
+	if (status == STATUS_OK)
+		status = store->backend->list(
+			store, &checked, clock_after(store->patience), &got, err);
+	if (status != STATUS_OK) {
+		store_answer_release(&got);
+		return status;
+	}
+	*answer = got;
+	return STATUS_OK;
+}
+
+enum status store_wait(struct store *store, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err)
+{
+	WITH_ERROR(err);
+	enum status status = check_prefix(prefix, err);
+	if (status != STATUS_OK)
+		return status;
+	return store->backend->wait(store, prefix, since, deadline, wake, revision, err);
+}
+
+enum status store_beats_prepare(
+	struct store *store, const char *group, uint64_t tasks, struct error *err)
+{
+	WITH_ERROR(err);
+	if (tasks > TASKS_MAX)
+		return error_set(err, STATUS_USAGE, "%llu tasks: at most %d are allowed",
+			(unsigned long long)tasks, TASKS_MAX);
+	if (store->flags & STORE_READ_ONLY)
+		return refuse_writing(store, err);
+	return store->backend->beats_prepare(store, group, tasks, err);
+}
+
+enum status store_beat(struct store *store, const char *group, uint64_t task,
+	const struct store_beat *beat, struct error *err)
+{
+	WITH_ERROR(err);
+	if (store->flags & STORE_READ_ONLY)
+		return refuse_writing(store, err);
+	return store->backend->beat(store, group, task, beat, err);
+}
+
+enum status store_beat_read(struct store *store, const char *group, uint64_t task,
+	struct store_beat *beat, struct error *err)
+{
+	WITH_ERROR(err);
+	return store->backend->beat_read(store, group, task, beat, err);
+}
+
+enum status store_beats_remove(struct store *store, const char *group, struct error *err)
+{
+	WITH_ERROR(err);
+	if (store->flags & STORE_READ_ONLY)
+		return refuse_writing(store, err);
+	return store->backend->beats_remove(store, group, err);
+}
+
+enum status store_purge(struct store *store, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, struct error *err)
+{
+	WITH_ERROR(err);
+	enum status status = check_key(prefix, err);
+	for (size_t i = 0; i < compare_count && status == STATUS_OK; i++)
+		status = check_key(compares[i].key, err);
+	if (status == STATUS_OK && (store->flags & STORE_READ_ONLY))
+		status = refuse_writing(store, err);
+	if (status != STATUS_OK)
+		return status;
+	return store->backend->purge(
+		store, prefix, compares, compare_count, clock_after(store->patience), err);
+}
+
+/* One operation each, without compares unless said. */
+
+enum status store_get(
+	struct store *store, const char *key, struct store_entry *entry, struct error *err)
+{
+	struct store_op get = {.kind = STORE_GET, .key = key};
+	struct store_request request = {.then = &get, .then_count = 1};
+	struct store_answer answer = {0};
+	enum status status = store_txn(store, &request, &answer, err);
+	if (status != STATUS_OK)
+		return status;
+	if (!answer.entries[0].value) {
+		status = error_set(err, STATUS_NO, "there is no key \"%s\"", key);
+	} else {
+		*entry = answer.entries[0];
+		answer.entries[0] = (struct store_entry){0};
+	}
+	store_answer_release(&answer);
+	return status;
+}
+
+enum status store_put_if_absent(struct store *store, const char *key, const char *value,
+	struct store_entry *existing, struct error *err)
+{
+	struct store_compare absent = {.key = key};
+	struct store_op put = {
+		.kind = STORE_PUT, .key = key, .value = value, .length = strlen(value)};
+	struct store_op get = {.kind = STORE_GET, .key = key};
+	struct store_request request = {&absent, 1, &put, 1, &get, 1};
+	struct store_answer answer = {0};
+	enum status status = store_txn(store, &request, &answer, err);
+	if (status != STATUS_OK)
+		return status;
+	if (!answer.held) {
+		status = error_set(err, STATUS_NO, "key \"%s\" is there already", key);
+		if (existing) {
+			*existing = answer.entries[0];
+			answer.entries[0] = (struct store_entry){0};
+		}
+	}
+	store_answer_release(&answer);
+	return status;
+}
+
+enum status store_put(struct store *store, const char *key, const char *value,
+	store_revision *revision, struct error *err)
+{
+	struct store_op put = {
+		.kind = STORE_PUT, .key = key, .value = value, .length = strlen(value)};
+	struct store_request request = {.then = &put, .then_count = 1};
+	struct store_answer answer = {0};
+	enum status status = store_txn(store, &request, &answer, err);
+	if (status == STATUS_OK && revision)
+		*revision = answer.revision;
+	store_answer_release(&answer);
+	return status;
+}
+
+enum status store_delete(struct store *store, const char *key, struct error *err)
+{
+	struct store_op delete = {.kind = STORE_DELETE, .key = key};
+	struct store_request request = {.then = &delete, .then_count = 1};
+	struct store_answer answer = {0};
+	enum status status = store_txn(store, &request, &answer, err);
+	store_answer_release(&answer);
+	return status;
+}

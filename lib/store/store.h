@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The key store: an ordered map from keys to small values with one global revision, modelled on
+ * etcd v3. Everything above is built from the calls here.
+ *
+ * How it is called: store_open, then any of the calls from one thread at a time (a struct store is
+ * not shared between threads), then store_close. Answers own their memory: store_answer_release.
+ *
+ * How it fails: STATUS_TEMPORARY could not be asked (busy past the deadline, no space, I/O error);
+ * STATUS_DAMAGED refused because it is damaged, of a newer format, or its lock file is not the one
+ * it was made with; STATUS_PERMISSION; STATUS_USAGE for a key or value over the limits, or a
+ * filesystem on which the store could not be safe. After a failed store_txn the outcome is UNKNOWN
+ * unless answer->known is set: read again before deciding. "Could not ask" is never "no".
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+#define STORE_KEY_MAX	512	    /* bytes; at least 1, no NUL */
+#define STORE_VALUE_MAX (64 * 1024) /* bytes */
+
+struct store;
+
+/* A revision counts the transactions that changed something; the first is 1. 0 means absent. */
+typedef int64_t store_revision;
+
+struct store_compare {
+	const char *key;
+	store_revision revision; /* holds when the key's last change is this revision; 0: absent */
+};
+
+enum store_op_kind { STORE_PUT, STORE_DELETE, STORE_GET };
+
+struct store_op {
+	enum store_op_kind kind;
+	const char *key;
+	const void *value; /* STORE_PUT only */
+	size_t length;
+};
+
+/* If all compares hold, the `then` operations run, else the `otherwise` ones; all or nothing. */
+struct store_request {
+	const struct store_compare *compares;
+	size_t compare_count;
+	const struct store_op *then;
+	size_t then_count;
+	const struct store_op *otherwise;
+	size_t otherwise_count;
+};
+
+struct store_entry {
+	char *key;
+	char *value; /* with a NUL after its length bytes; NULL: absent */
+	size_t length;
+	store_revision revision; /* of its last change; 0: absent */
+};
+
+struct store_answer {
+	bool known; /* store_txn, the only field also set when it fails: nothing was changed then */
+	bool held;  /* store_txn: the compares held */
+	store_revision revision; /* of the store after the transaction, or when it was read */
+	struct store_entry
+		*entries; /* store_txn: one per STORE_GET of the branch that ran, in order */
+	size_t count;
+	bool more; /* store_list: the limit cut it; go on after the last key */
+};
+void store_answer_release(struct store_answer *answer);
+
+enum store_open_flags {
+	STORE_CREATE = 1,    /* make it if it is not there; else a missing store is STATUS_NO */
+	STORE_READ_ONLY = 2, /* never writes: puts are STATUS_USAGE */
+};
+
+/*
+ * url: "sqlite:PATH" or just PATH, then, after a '?' and joined by '&' (store/url.h):
+ *   lock=auto|fcntl|link	how machines exclude each other (default: as the store was made, or
+ * auto) shared-group		the group may read and write it, and is trusted assume=local|shared
+ * what the filesystem is, where we cannot tell or tell wrongly A missing directory is never made:
+ * it may be a filesystem that is not mounted. deadline (base/clock.h) also bounds the first
+ * contact.
+ */
+enum status store_open(
+	struct store **store, const char *url, unsigned flags, int64_t deadline, struct error *err);
+void store_close(struct store *store);
+
+/* Every later call may take at most this long (milliseconds; default 30,000); then TEMPORARY. */
+void store_set_patience(struct store *store, int64_t milliseconds);
+
+/* One atomic transaction, durable when STATUS_OK is answered. Read-only ones write nothing. */
+enum status store_txn(struct store *store, const struct store_request *request,
+	struct store_answer *answer, struct error *err);
+
+/*
+ * The entries whose key begins with prefix (the bare prefix itself is not in it unless it is a key
+ * that equals it and prefix does not end with '/'), in key order, greater than after (NULL: all),
+ * changed later than since (0: all), at most limit (0: 1,000,000).
+ */
+struct store_range {
+	const char *prefix;
+	const char *after;
+	store_revision since;
+	size_t limit;
+};
+enum status store_list(struct store *store, const struct store_range *range,
+	struct store_answer *answer, struct error *err);
+
+/*
+ * Wait until some key under prefix was put or deleted after revision since. STATUS_OK: *revision
+ * is the store's, to be given to the next wait. STATUS_TIMEOUT: deadline passed. STATUS_NO: the
+ * descriptor wake (-1: none) became readable. Costs no lock and reads no page while nothing
+ * changes (but for a safety read now and then).
+ */
+enum status store_wait(struct store *store, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err);
+
+/*
+ * Beats: one small record per name, rewritten in place, not durable, never locked. A name is
+ * "RUN/ATTEMPT/TASK". Reading gives what is there now (possibly stale on shared filesystems);
+ * judge it by change only.
+ */
+struct store_beat {
+	uint64_t token; /* of the incarnation, never 0 */
+	uint64_t sequence;
+	uint64_t step;
+};
+/* Make the beat files of tasks 0..tasks-1 (before the attempt's key is committed). */
+enum status store_beats_prepare(
+	struct store *store, const char *group, uint64_t tasks, struct error *err);
+enum status store_beat(struct store *store, const char *group, uint64_t task,
+	const struct store_beat *beat, struct error *err);
+/* STATUS_NO: no beat was ever written there. store_beat: STATUS_NO: not prepared, or removed. */
+enum status store_beat_read(struct store *store, const char *group, uint64_t task,
+	struct store_beat *beat, struct error *err);
+/* group may also be "RUN": all its attempts. Missing is fine. */
+enum status store_beats_remove(struct store *store, const char *group, struct error *err);
+
+/* Where the store is, for messages: "/shared/run.db". */
+const char *store_where(const struct store *store);
+/* Whether its filesystem is seen by this machine only, as far as can be told. */
+bool store_is_local(const struct store *store);
+
+/*
+ * Delete for good all keys under prefix, and what is remembered of deleted ones, if the compares
+ * hold; STATUS_NO where they do not. Nobody waiting is told.
+ */
+enum status store_purge(struct store *store, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, struct error *err);
+
+/* Thin helpers over store_txn. */
+
+/* STATUS_OK and the entry (release it with store_entry_release), or STATUS_NO: absent. */
+enum status store_get(
+	struct store *store, const char *key, struct store_entry *entry, struct error *err);
+void store_entry_release(struct store_entry *entry);
+/* STATUS_NO: it is there already; then *existing (may be NULL) is what is there. */
+enum status store_put_if_absent(struct store *store, const char *key, const char *value,
+	struct store_entry *existing, struct error *err);
+enum status store_put(struct store *store, const char *key, const char *value,
+	store_revision *revision, struct error *err);
+/* A key that is absent is fine. */
+enum status store_delete(struct store *store, const char *key, struct error *err);
+
+#endif

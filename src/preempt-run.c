@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt-run: run this machine's tasks with an agent around them. See preempt-run(1).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/args.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/parse.h"
+#include "ckpt/ckpt.h"
+#include "group/agent.h"
+#include "group/options.h"
+#include "store/store.h"
+
+static uint64_t copies, ranks, exit_code = STATUS_SAVED;
+static bool copies_given, ranks_given, forward, per_task;
+static struct args_list notices;
+static int64_t grace = -1, join_timeout = 300000, kill_after = 5000;
+static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
+static const char *savers = "all", *complete = "all", *store_loss = "save";
+static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if;
+
+static const struct args_option options[] = {
+	{'n', "copies", "L", "start L copies of the command, one task each", ARGS_UNSIGNED, &copies,
+		NULL, 1, 65536, &copies_given},
+	{0, "ranks", "L", "the command starts its L ranks itself (torchrun)", ARGS_UNSIGNED, &ranks,
+		NULL, 1, 65536, &ranks_given},
+	{0, "notice", "SOURCE", "signal:TERM,USR1 file:PATH command:TEXT; may be repeated",
+		ARGS_LIST, &notices, NULL, 0, 0, NULL},
+	{0, "grace", "D", "time between a notice and the end", ARGS_DURATION, &grace,
+		"PREEMPT_GRACE", 0, 0, NULL},
+	{0, "join-timeout", "D", "wait so long for all tasks (5m)", ARGS_DURATION, &join_timeout,
+		NULL, 0, 0, NULL},
+	{0, "report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
+		&report_timeout, NULL, 0, 0, NULL},
+	{0, "save-timeout", "D", "longest save where no deadline is known (5m)", ARGS_DURATION,
+		&save_timeout, NULL, 0, 0, NULL},
+	{0, "startup", "D", "42, not 43, if preempted so soon after the start (10m)", ARGS_DURATION,
+		&startup, NULL, 0, 0, NULL},
+	{0, "kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION, &kill_after, NULL,
+		0, 0, NULL},
+	{0, "savers", "WHO", "all (default) or chief: whose saves a checkpoint needs", ARGS_TEXT,
+		&savers, NULL, 0, 0, NULL},
+	{0, "complete", "WHO", "all (default) or chief: task 0's save is enough", ARGS_TEXT,
+		&complete, NULL, 0, 0, NULL},
+	{0, "per-task", NULL, "each task's checkpoint stands for itself", ARGS_FLAG, &per_task,
+		NULL, 0, 0, NULL},
+	{0, "on-store-loss", "WHAT", "save (default) or end", ARGS_TEXT, &store_loss, NULL, 0, 0,
+		NULL},
+	{0, "exit-code", "N", "leave with N instead of 42", ARGS_UNSIGNED, &exit_code, NULL, 1, 255,
+		NULL},
+	{0, "forward", NULL, "pass notice signals on to the command", ARGS_FLAG, &forward, NULL, 0,
+		0, NULL},
+	{0, "shield", "SIGNALS", "ignore these in the command: TERM,USR1", ARGS_TEXT, &shield, NULL,
+		0, 0, NULL},
+	{0, "on-notice", "HOW", "signal:USR1 or command:TEXT for programs that cannot be changed",
+		ARGS_TEXT, &on_notice, NULL, 0, 0, NULL},
+	{0, "signal-to", "WHOM", "child (default) or ranks: the whole process group", ARGS_TEXT,
+		&signal_to, NULL, 0, 0, NULL},
+	{0, "checkpoints", "DIR", "a newer complete checkpoint there means 42; sets PREEMPT_RESUME",
+		ARGS_TEXT, &checkpoints, NULL, 0, 0, NULL},
+	{0, "done-if", "COMMAND", "exit 0 of it means that an ended command has finished",
+		ARGS_TEXT, &done_if, NULL, 0, 0, NULL},
+	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
+		NULL},
+	{0},
+};
+
+static bool is_word(const char *text, const char *first, const char *second, const char *option,
+	bool *is_second)
+{
+	*is_second = !strcmp(text, second);
+	if (*is_second || !strcmp(text, first))
+		return true;
+	message_error("%s: \"%s\" is neither %s nor %s; see preempt-run --help", option, text,
+		first, second);
+	return false;
+}
+
+/* --on-notice into the agent's terms. */
+static enum status parse_on_notice(struct agent_options *agent, struct error *err)
+{
+	if (!on_notice)
+		return STATUS_OK;
+	if (!strncmp(on_notice, "signal:", 7))
+		return parse_signal(on_notice + 7, &agent->notice_signal, "--on-notice", err);
+	if (strncmp(on_notice, "command:", 8) || !on_notice[8])
+		return error_set(err, STATUS_USAGE,
+			"--on-notice: \"%s\" is neither signal:NAME nor command:TEXT", on_notice);
+	agent->notice_command = on_notice + 8;
+	message_info("--on-notice tells every task, but aligns nothing: the tasks may save at "
+		     "different steps");
+	return STATUS_OK;
+}
+
+/* For --checkpoints. */
+static enum status find_checkpoint(char path[4096], uint64_t *step, struct error *err)
+{
+	struct checkpoint found;
+	enum status status = checkpoint_latest(checkpoints, false, &found, NULL, err);
+	if (status != STATUS_OK)
+		return status;
+	snprintf(path, 4096, "%s/%s", checkpoints, found.name);
+	*step = found.step;
+	return STATUS_OK;
+}
+
+/* A launch over several machines needs a store that all of them see. */
+static enum status check_store(const struct identity *identity, const char *url, struct error *err)
+{
+	struct store *store;
+	enum status status = store_open(&store, url, STORE_CREATE, clock_after(30000), err);
+	if (status != STATUS_OK)
+		return status;
+	status = identity_check_store(identity, store_where(store), store_is_local(store), err);
+	store_close(store);
+	return status;
+}
+
+static int run(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	char url[4096];
+	struct agent_options agent = {.command = rest->command,
+		.ranks = ranks_given,
+		.grace = grace,
+		.board_parent = board,
+		.shield = shield,
+		.forward = forward,
+		.done_if = done_if,
+		.exit_code = (int)exit_code,
+		.join_timeout = join_timeout,
+		.kill_after = kill_after,
+		.agreement = {.report_timeout = report_timeout,
+			.save_timeout = save_timeout,
+			.startup = startup,
+			.leave_patience = 10000,
+			.per_task = per_task}};
+	if (!is_word(savers, "all", "chief", "--savers", &agent.agreement.savers_chief) ||
+		!is_word(complete, "all", "chief", "--complete", &agent.agreement.complete_chief) ||
+		!is_word(store_loss, "save", "end", "--on-store-loss",
+			&agent.agreement.store_loss_ends) ||
+		!is_word(signal_to, "child", "ranks", "--signal-to", &agent.signal_ranks))
+		return STATUS_USAGE;
+	if (copies_given && ranks_given) {
+		message_error("-n and --ranks exclude each other: who starts the tasks? see "
+			      "preempt-run --help");
+		return STATUS_USAGE;
+	}
+	if (parse_on_notice(&agent, &err) != STATUS_OK)
+		return message_fail(&err);
+	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
+	if (group_identify(IDENTITY_START,
+		    ranks_given	   ? ranks
+		    : copies_given ? copies
+				   : 0,
+		    &identity, &err) != STATUS_OK ||
+		group_store_url(identity.run, true, url, sizeof(url), &err) != STATUS_OK)
+		return message_fail(&err);
+	if (*identity.warning)
+		message_error("warning: %s", identity.warning);
+	message_detail("run %s (%s), task %llu of %llu (%s), store %s", identity.run,
+		identity.run_source, (unsigned long long)identity.task,
+		(unsigned long long)identity.tasks, identity.task_source, url);
+	if (check_store(&identity, url, &err) != STATUS_OK)
+		return message_fail(&err);
+
+	static const char *const default_sources[] = {"signal:TERM"};
+	static const char *const slurm_sources[] = {"signal:TERM,USR1"};
+	agent.identity = &identity;
+	agent.store = url;
+	agent.attempt = group_options.attempt_given ? group_options.attempt : 0;
+	agent.sources = notices.count		 ? notices.items
+			: getenv("SLURM_JOB_ID") ? slurm_sources
+						 : default_sources;
+	agent.source_count = notices.count ? notices.count : 1;
+	return agent_run(&agent);
+}
+
+static const struct args_command commands[] = {
+	{NULL, "[OPTION...] -- COMMAND [ARG...]", NULL, options, group_option_table, 0, 0, true,
+		true, run},
+	{0},
+};
+
+int main(int argc, char **argv)
+{
+	return args_main(
+		&(struct args_program){"preempt-run",
+			"Run a training command so that it stops together with all others, saved.",
+			commands,
+			"exit codes: 0 finished, 42 saved: run me again, 43 preempted unsaved: run me "
+			"again,\n44 another task broke: run me again, 93 do not run me again; see "
+			"preempt(7)\n"},
+		argc, argv);
+}

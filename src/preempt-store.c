@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt-store COMMAND: the keys themselves, for scripts and people. A command is a function here
+ * and a row in the table at the end.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/args.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/message.h"
+#include "group/membership.h"
+#include "group/options.h"
+#include "group/runs.h"
+#include "store/store.h"
+#include "store/url.h"
+
+static const char *store_option, *run_option;
+static int64_t timeout;
+static bool timeout_given, json;
+static bool if_absent, if_revision_given, with_values, since_given, older_than_given, dry_run;
+static uint64_t if_revision, since_revision;
+static int64_t older_than;
+static uint64_t pid, code;
+static bool pid_given, no_board;
+static const char *board_parent;
+
+static const struct args_option common[] = {
+	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, &store_option,
+		"PREEMPT_STORE", 0, 0, NULL},
+	{0, "run", "NAME", "without --store: the default store of this run", ARGS_NAME, &run_option,
+		"PREEMPT_RUN", 0, 0, NULL},
+	{0, "timeout", "D", "how long to wait (default 30s; wait: for ever)", ARGS_DURATION,
+		&timeout, NULL, 0, 0, &timeout_given},
+	{0, "json", NULL, "answer in JSON, one object per line", ARGS_FLAG, &json, NULL, 0, 0,
+		NULL},
+	{0},
+};
+static const struct args_option put_options[] = {
+	{0, "if-absent", NULL, "only if the key is absent; else print what is there, exit 1",
+		ARGS_FLAG, &if_absent, NULL, 0, 0, NULL},
+	{0, "if-revision", "R", "only if the key's last change was R (0: absent); else as above",
+		ARGS_UNSIGNED, &if_revision, NULL, 0, INT64_MAX, &if_revision_given},
+	{0},
+};
+static const struct args_option list_options[] = {
+	{0, "values", NULL, "print the values, too, after a tab", ARGS_FLAG, &with_values, NULL, 0,
+		0, NULL},
+	{0},
+};
+static const struct args_option wait_options[] = {
+	{0, "since", "R", "wait until it is changed after revision R, not until it is there",
+		ARGS_UNSIGNED, &since_revision, NULL, 0, INT64_MAX, &since_given},
+	{0},
+};
+static const struct args_option join_options[] = {
+	{0, "pid", "PID", "the process that stands for this task (default: our parent)",
+		ARGS_UNSIGNED, &pid, NULL, 1, INT32_MAX, &pid_given},
+	{0, "board", "DIR", "make the board below DIR", ARGS_TEXT, &board_parent, NULL, 0, 0, NULL},
+	{0, "no-board", NULL, "make none", ARGS_FLAG, &no_board, NULL, 0, 0, NULL},
+	{0},
+};
+static const struct args_option leave_options[] = {
+	{0, "code", "N", "the exit code of the training process (default 0)", ARGS_UNSIGNED, &code,
+		NULL, 0, 255, NULL},
+	{0},
+};
+static const struct args_option gc_options[] = {
+	{0, "older-than", "D", "remove runs that were closed longer ago than this", ARGS_DURATION,
+		&older_than, NULL, 0, 0, &older_than_given},
+	{0, "dry-run", NULL, "only print which", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
+	{0},
+};
+
+static enum status open_store(struct store **store, unsigned flags, struct error *err)
+{
+	struct text url = {0};
+	enum status status = STATUS_OK;
+	int64_t patience = timeout_given ? timeout : 30000;
+	if (store_option)
+		text_add(&url, store_option);
+	else if (run_option)
+		status = store_default_url(run_option, &url, err);
+	else
+		status = error_set(err, STATUS_USAGE,
+			"no store is named: give --store or --run, or set PREEMPT_STORE or PREEMPT_RUN");
+	if (status == STATUS_OK)
+		status = store_open(store, text_string(&url), flags, clock_after(patience), err);
+	if (status == STATUS_OK)
+		store_set_patience(*store, patience);
+	text_release(&url);
+	return status;
+}
+
+/* People get control characters escaped, programs the bytes. */
+static void print_value(const char *value, size_t length)
+{
+	if (!isatty(STDOUT_FILENO)) {
+		fwrite(value, 1, length, stdout);
+		putchar('\n');
+		return;
+	}
+	char *escaped = malloc(4 * length + 1);
+	if (escaped) {
+		text_escape(escaped, 4 * length + 1, value, length);
+		puts(escaped);
+	}
+	free(escaped);
+}
+
+static void print_json(const struct store_entry *entry)
+{
+	struct text line = {0};
+	text_add(&line, "{\"key\":");
+	text_add_json_string(&line, entry->key);
+	text_add(&line, ",\"value\":");
+	text_add_json_bytes(&line, entry->value, entry->length);
+	text_addf(&line, ",\"revision\":%" PRId64 "}", entry->revision);
+	puts(text_string(&line));
+	text_release(&line);
+}
+
+static void print_entry(const struct store_entry *entry)
+{
+	if (json)
+		print_json(entry);
+	else
+		print_value(entry->value, entry->length);
+}
+
+/* The end of every command: an error is said, except that a plain "no" needs no words. */
+static int answer_with(struct store *store, enum status status, const struct error *err)
+{
+	store_close(store);
+	return status == STATUS_OK || status == STATUS_NO ? (int)status : message_fail(err);
+}
+
+static int run_get(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	struct store_entry entry = {0};
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
+	if (status == STATUS_OK)
+		status = store_get(store, rest->words[0], &entry, &err);
+	if (status == STATUS_OK)
+		print_entry(&entry);
+	else if (status == STATUS_NO)
+		message_info("%s", err.text);
+	store_entry_release(&entry);
+	return answer_with(store, status, &err);
+}
+
+/* The value: the word, or with "-" what stdin holds. */
+static enum status read_value(const char *word, struct text *value, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (!strcmp(word, "-"))
+		status = file_read_descriptor(
+			STDIN_FILENO, "the value on stdin", STORE_VALUE_MAX, value, err);
+	else
+		text_add(value, word);
+	/* Too long is a mistake of the caller, not damage. */
+	return status == STATUS_DAMAGED
+		       ? error_set(err, STATUS_USAGE, "the value on stdin has more than %d bytes",
+				 STORE_VALUE_MAX)
+		       : status;
+}
+
+static enum status put(struct store *store, const char *key, const struct text *value,
+	struct store_answer *answer, struct error *err)
+{
+	struct store_compare compare = {.key = key, .revision = (store_revision)if_revision};
+	struct store_op put = {STORE_PUT, key, text_string(value), value->length};
+	struct store_op get = {.kind = STORE_GET, .key = key};
+	struct store_request request = {
+		.compares = &compare,
+		.compare_count = if_absent || if_revision_given,
+		.then = &put,
+		.then_count = 1,
+		.otherwise = &get,
+		.otherwise_count = 1,
+	};
+	enum status status = store_txn(store, &request, answer, err);
+	return status == STATUS_OK && !answer->held ? STATUS_NO : status;
+}
+
+static int run_put(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	struct store_answer answer = {0};
+	struct text value = {0};
+	if (if_absent && if_revision_given && if_revision != 0) {
+		message_error("--if-absent and --if-revision exclude each other");
+		return STATUS_USAGE;
+	}
+	enum status status = read_value(rest->words[1], &value, &err);
+	if (status == STATUS_OK)
+		status = open_store(&store, STORE_CREATE, &err);
+	if (status == STATUS_OK)
+		status = put(store, rest->words[0], &value, &answer, &err);
+	if (status == STATUS_OK && json)
+		printf("{\"revision\":%" PRId64 "}\n", answer.revision);
+	if (status == STATUS_NO && answer.count && answer.entries[0].value)
+		print_entry(&answer.entries[0]);
+	store_answer_release(&answer);
+	text_release(&value);
+	return answer_with(store, status, &err);
+}
+
+static int run_rm(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	struct store_answer answer = {0};
+	struct store_op ops[] = {{.kind = STORE_GET, .key = rest->words[0]},
+		{.kind = STORE_DELETE, .key = rest->words[0]}};
+	struct store_request request = {.then = ops, .then_count = 2};
+	enum status status = open_store(&store, 0, &err);
+	if (status == STATUS_OK)
+		status = store_txn(store, &request, &answer, &err);
+	if (status == STATUS_OK && !answer.entries[0].value)
+		status = error_set(&err, STATUS_NO, "there is no key \"%s\"", rest->words[0]);
+	if (status == STATUS_NO)
+		message_info("%s", err.text);
+	store_answer_release(&answer);
+	return answer_with(store, status, &err);
+}
+
+static void print_listed(const struct store_entry *entry)
+{
+	char key[4 * STORE_KEY_MAX + 1];
+	if (json) {
+		print_json(entry);
+		return;
+	}
+	text_escape(key, sizeof(key), entry->key, strlen(entry->key));
+	fputs(key, stdout);
+	if (with_values) {
+		char *value = malloc(4 * entry->length + 1);
+		if (value) {
+			text_escape(value, 4 * entry->length + 1, entry->value, entry->length);
+			printf("\t%s", value);
+		}
+		free(value);
+	}
+	putchar('\n');
+}
+
+static int run_list(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	struct store_answer answer = {0};
+	struct store_range range = {.prefix = rest->count ? rest->words[0] : ""};
+	char last[STORE_KEY_MAX + 1];
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
+	if (status == STATUS_NO)
+		message_info("%s", err.text);
+	for (bool more = true; status == STATUS_OK && more;) {
+		status = store_list(store, &range, &answer, &err);
+		if (status != STATUS_OK)
+			break;
+		for (size_t i = 0; i < answer.count; i++)
+			print_listed(&answer.entries[i]);
+		more = answer.more && answer.count;
+		if (more) {
+			snprintf(last, sizeof(last), "%s", answer.entries[answer.count - 1].key);
+			range.after = last;
+		}
+		store_answer_release(&answer);
+	}
+	return answer_with(store, status, &err);
+}
+
+/*
+ * The key's state, and at which revision it was seen. STATUS_OK: it is what is waited for.
+ * STATUS_TIMEOUT: not yet. STATUS_NO: it was there at the start and is deleted.
+ */
+static enum status look(struct store *store, const char *key, bool *was_there,
+	struct store_entry *entry, store_revision *seen, struct error *err)
+{
+	struct store_op get = {.kind = STORE_GET, .key = key};
+	struct store_request request = {.then = &get, .then_count = 1};
+	struct store_answer answer = {0};
+	enum status status = store_txn(store, &request, &answer, err);
+	if (status != STATUS_OK)
+		return status;
+	*seen = answer.revision;
+	bool there = answer.entries[0].value;
+	if (there &&
+		(!since_given || answer.entries[0].revision > (store_revision)since_revision)) {
+		*entry = answer.entries[0];
+		answer.entries[0] = (struct store_entry){0};
+	} else {
+		status = !there && *was_there ? STATUS_NO : STATUS_TIMEOUT;
+		*was_there |= there;
+	}
+	store_answer_release(&answer);
+	return status;
+}
+
+static int run_wait(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	struct store_entry entry = {0};
+	store_revision seen = 0;
+	bool was_there = false;
+	int64_t deadline = timeout_given ? clock_after(timeout) : CLOCK_NEVER;
+	const char *key = rest->words[0];
+	/* A prefix ending in '/' would not include the key itself. */
+	char prefix[STORE_KEY_MAX + 2];
+	size_t length = strnlen(key, STORE_KEY_MAX + 1);
+	while (length && key[length - 1] == '/')
+		length--;
+	memcpy(prefix, key, length);
+	prefix[length] = '\0';
+
+	/* It may be waited for before anybody has put anything. */
+	enum status status = open_store(&store, STORE_CREATE, &err);
+	if (status == STATUS_OK)
+		store_set_patience(store, 30000);
+	while (status == STATUS_OK) {
+		status = look(store, key, &was_there, &entry, &seen, &err);
+		if (status != STATUS_TIMEOUT)
+			break;
+		status = store_wait(store, prefix, seen, deadline, -1, &seen, &err);
+	}
+	if (status == STATUS_OK)
+		print_entry(&entry);
+	else if (status == STATUS_NO)
+		message_info("key \"%s\" was deleted", key);
+	else if (status == STATUS_TIMEOUT)
+		error_set(&err, status, "key \"%s\" did not %s in time", key,
+			since_given ? "change" : "appear");
+	store_entry_release(&entry);
+	return answer_with(store, status, &err);
+}
+
+static void print_run(const struct run_summary *run)
+{
+	char changed[32] = "-";
+	if (run->changed)
+		clock_format_utc(run->changed, changed);
+	if (!json) {
+		char reason[4 * sizeof(run->reason)];
+		text_escape(reason, sizeof(reason), run->reason, strlen(run->reason));
+		printf("%-24s %8" PRIu64 "  %-12s %s\n", run->name, run->attempts, reason, changed);
+		return;
+	}
+	struct text line = {0};
+	text_add(&line, "{\"run\":");
+	text_add_json_string(&line, run->name);
+	text_addf(&line, ",\"attempts\":%" PRIu64 ",\"state\":", run->attempts);
+	text_add_json_string(&line, run->reason);
+	text_addf(&line, ",\"closed\":%s,\"utc\":%" PRId64 "}", run->closed ? "true" : "false",
+		run->changed);
+	puts(text_string(&line));
+	text_release(&line);
+}
+
+static int run_runs(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	struct run_summary run = {0};
+	(void)rest;
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
+	if (status != STATUS_OK) {
+		if (status == STATUS_NO)
+			message_info("%s", err.text);
+		return answer_with(store, status, &err);
+	}
+	if (!json)
+		printf("%-24s %8s  %-12s %s\n", "RUN", "ATTEMPTS", "STATE", "LAST CHANGE");
+	while ((status = runs_next(store, *run.name ? run.name : NULL, &run, &err)) == STATUS_OK)
+		print_run(&run);
+	return answer_with(store, status == STATUS_NO ? STATUS_OK : status, &err);
+}
+
+static int run_gc(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	struct run_summary run = {0};
+	(void)rest;
+	if (!older_than_given) {
+		message_error("gc: --older-than is missing; see preempt-store gc --help");
+		return STATUS_USAGE;
+	}
+	enum status status = open_store(&store, 0, &err);
+	if (status != STATUS_OK) {
+		if (status == STATUS_NO)
+			message_info("%s", err.text);
+		return answer_with(store, status, &err);
+	}
+	while ((status = runs_next(store, *run.name ? run.name : NULL, &run, &err)) == STATUS_OK) {
+		if (!run.closed || run.changed <= 0 || clock_utc() - run.changed < older_than)
+			continue;
+		if (!dry_run)
+			status = runs_forget(store, &run, &err);
+		if (status != STATUS_OK && status != STATUS_NO)
+			break;
+		if (status == STATUS_OK && json)
+			print_run(&run);
+		else if (status == STATUS_OK)
+			puts(run.name);
+	}
+	return answer_with(store, status == STATUS_NO ? STATUS_OK : status, &err);
+}
+
+static int run_join(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	struct text exports = {0};
+	char url[4096];
+	(void)rest;
+	enum status status = group_identify(IDENTITY_START, 0, &identity, &err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity.run, true, url, sizeof(url), &err);
+	struct membership_request request = {.identity = &identity,
+		.store = url,
+		.attempt = group_options.attempt_given ? group_options.attempt : 0,
+		.agent = pid_given ? (pid_t)pid : getppid(),
+		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
+		.board_parent = board_parent,
+		.board = !no_board};
+	if (status == STATUS_OK && *identity.warning)
+		message_error("warning: %s", identity.warning);
+	if (status == STATUS_OK)
+		status = membership_join(&request, &exports, &err);
+	if (status == STATUS_OK)
+		fputs(text_string(&exports), stdout);
+	text_release(&exports);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+/* The attempt that --run and --attempt name, and its store. */
+static enum status open_attempt(enum identity_need need, struct identity *identity,
+	struct store **store, struct view *view, struct error *err)
+{
+	struct attempt attempt;
+	char url[4096];
+	enum status status = group_identify(need, 0, identity, err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity->run, false, url, sizeof(url), err);
+	if (status == STATUS_OK)
+		status = store_open(store, url, 0, clock_after(30000), err);
+	if (status == STATUS_OK)
+		status = attempt_find(*store, identity->run,
+			group_options.attempt_given ? group_options.attempt : 0, &attempt, err);
+	if (status == STATUS_OK)
+		status = view_init(view, &attempt, err);
+	return status;
+}
+
+static int run_leave(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	struct view view = {0};
+	struct store *store = NULL;
+	(void)rest;
+	enum status status = open_attempt(IDENTITY_TASK, &identity, &store, &view, &err);
+	if (status == STATUS_OK && identity.task >= view.attempt.tasks)
+		status = error_set(&err, STATUS_USAGE,
+			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
+			identity.run, view.attempt.tasks);
+	if (status == STATUS_OK)
+		status = membership_leave(
+			store, &view, identity.task, (int)code, getenv("PREEMPT_DIR"), &err);
+	view_release(&view);
+	store_close(store);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+static int run_close(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	struct view view = {0};
+	struct store *store = NULL;
+	(void)rest;
+	enum status status = open_attempt(IDENTITY_RUN, &identity, &store, &view, &err);
+	if (status == STATUS_OK)
+		status = attempt_close(store, &view, true, &err);
+	view_release(&view);
+	store_close(store);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+static const struct args_command commands[] = {
+	{"get", "KEY", "print the value of a key; exit 1 if it is absent", NULL, common, 1, 1,
+		false, false, run_get},
+	{"put", "KEY VALUE|- [--if-absent|--if-revision R]",
+		"set a key; - reads the value from stdin", put_options, common, 2, 2, false, false,
+		run_put},
+	{"list", "[PREFIX] [--values]", "print the keys that begin with PREFIX, in order",
+		list_options, common, 0, 1, false, false, run_list},
+	{"wait", "KEY [--since R]", "wait until a key is there, and print its value", wait_options,
+		common, 1, 1, false, false, run_wait},
+	{"rm", "KEY", "delete a key; exit 1 if it is absent", NULL, common, 1, 1, false, false,
+		run_rm},
+	{"runs", "", "print the runs in the store and their state", NULL, common, 0, 0, false,
+		false, run_runs},
+	{"join", "[OPTION...]", "join a run by hand, wait for the others, print export lines",
+		join_options, group_option_table, 0, 0, false, false, run_join},
+	{"leave", "[--code N]", "say that this task is through; the last one closes the attempt",
+		leave_options, group_option_table, 0, 0, false, false, run_leave},
+	{"close", "", "close an attempt of which nothing runs any more", NULL, group_option_table,
+		0, 0, false, false, run_close},
+	{"gc", "--older-than D [--dry-run]", "remove runs that are over, and print their names",
+		gc_options, common, 0, 0, false, false, run_gc},
+	{0},
+};
+
+static const struct args_program program = {
+	.name = "preempt-store",
+	.summary = "Read and change the keys through which the tasks of a job agree.",
+	.commands = commands,
+};
+
+int main(int argc, char **argv)
+{
+	return args_main(&program, argc, argv);
+}
