@@ -37,7 +37,7 @@ client      := $(OUT)/libpreempt.a $(OUT)/libpreempt.so.0
 unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
 # Programs that tests and examples need.
 extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c tests/bench/*.c \
-                 tests/rig/*.c tests/clients/*.c examples/*.c))
+                 tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
 .PHONY: all everything deps demo check bench install clean format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
