@@ -1,0 +1,2 @@
+#include <preempt.h>
+int main(void) { return preempt_step(0) + preempt_saved(0); }
