@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
-	PATH=${PREEMPT_BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	unset PREEMPT_GRACE
 	started=()
 }
@@ -278,6 +278,8 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	echo two >flag
 	eventually lines out 3
 	[ "$(wc -l <err)" = 3 ]
+	kill -INT "$watch" # so that it ends the command
+	code_of "$watch"
 }
 
 @test "a file that cannot be looked for is could not ask, not none" {
@@ -340,7 +342,7 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 }
 
 @test "--exec: INT is passed on to the command, the watch ends after it" {
-	start --source file:flag --exec 'trap "echo interrupted; exit 3" INT; echo ready; sleep 1000 & wait'
+	start --source file:flag --exec 'trap "echo interrupted; kill \$!; exit 3" INT; echo ready; sleep 1000 & wait'
 	touch flag
 	eventually grep -q ready out
 	kill -INT "$watch"
@@ -379,6 +381,8 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	run -75 --separate-stderr bash -c 'preempt-watch --follow --source file:flag --timeout 20s >/dev/full'
 	run -75 --separate-stderr bash -c 'preempt-watch --source file:flag --timeout 20s >&-'
 	[[ $stderr == *"cannot write the notice to stdout"* ]]
+	# With descriptor 0 closed, too, the next pipe would become its stdout.
+	run -75 bash -c 'preempt-watch --source signal:USR1 --source file:flag --timeout 20s <&- >&-'
 	run -0 bash -c 'preempt-watch --source file:flag --source "command:exit 1" --timeout 20s <&- 2>&-'
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/message.h"
 #include "base/parse.h"
 #include "base/process.h"
@@ -26,6 +27,7 @@
 #define SAFETY_LOOK  15000 /* ms after which the store is read even if it seems unchanged */
 #define GOODBYE	     10000 /* ms to close the attempt */
 #define STDERR_WAIT  500   /* ms for the last line of a command that has ended */
+#define ROOT_FAILURE 200   /* ms in which a death elsewhere explains a failure here */
 
 struct agent {
 	struct group group;
@@ -44,6 +46,7 @@ struct agent {
 	uint64_t said_round, said_decision;
 	bool said_claim, said_broken;
 	bool goodbye_done;
+	bool failure_told;
 	int passed_on; /* a signal like INT that was passed on; 0 */
 };
 
@@ -119,6 +122,18 @@ static void say_saves(struct agent *agent)
 	}
 }
 
+/* What we wrote is so, whether the last reading shows it yet or not. */
+static void note_own_write(struct agent *agent, const struct result *result)
+{
+	struct agreement_view *view = &agent->group.view.agreement;
+	struct agreement_peer *peer = &view->peers[result->task];
+	if (result->outcome != OUTCOME_DONE || result->what != WRITE_SAVED ||
+		result->round != view->round)
+		return;
+	peer->saved = true;
+	peer->saved_step = result->saved_step;
+}
+
 /* ---- Starting ---- */
 
 static void do_nothing(int number)
@@ -142,6 +157,24 @@ static enum status open_signals(struct agent *agent, struct error *err)
 		return error_set(
 			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
 	return STATUS_OK;
+}
+
+void agent_hold_signals(const char *const *sources, size_t count)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < count; i++) {
+		if (strncmp(sources[i], "signal:", 7))
+			continue;
+		char *names = strdup(sources[i] + 7), *rest = names;
+		for (char *name; names && (name = strsep(&rest, ","));) {
+			int number;
+			if (parse_signal(name, &number, "signal", NULL) == STATUS_OK)
+				sigaddset(&set, number);
+		}
+		free(names);
+	}
+	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
 static enum status open_sources(struct agent *agent, struct error *err)
@@ -170,12 +203,18 @@ static enum status make_boards(struct agent *agent, struct error *err)
 			return status;
 		agent->boards = strdup(above.path);
 		board_release(&above, false);
+		if (!agent->boards)
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		guard_add_directory(&agent->guard, agent->boards);
 	}
-	for (size_t i = 0; i < agent->seat_count && status == STATUS_OK; i++)
+	for (size_t i = 0; i < agent->seat_count && status == STATUS_OK; i++) {
 		status = options->ranks ? board_create_rank(&agent->seats[i].board, agent->boards,
 						  i, self, err)
 					: board_create(&agent->seats[i].board,
 						  options->board_parent, self, err);
+		if (status == STATUS_OK)
+			guard_add_directory(&agent->guard, agent->seats[i].board.path);
+	}
 	return status;
 }
 
@@ -187,6 +226,7 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 	struct command_environment what = {.identity = options->identity,
 		.attempt = &agent->group.view.attempt,
 		.store = options->store,
+		.mark = agent->guard.mark,
 		.board = options->ranks ? agent->boards : seat->board.path,
 		.task = seat->task,
 		.local = index,
@@ -274,44 +314,105 @@ static bool was_notice_signal(const struct agent *agent, int wait_status)
 	return false;
 }
 
-static void command_ended(struct agent *agent, size_t index, int wait_status, int64_t now)
+/* The agreements of its tasks learn that a command has ended. */
+static void tell_end(struct agent *agent, size_t index, int64_t now)
 {
 	struct command *command = &agent->commands[index];
-	command->running = false;
-	command->code = process_exit_code(wait_status);
-	/* Whatever it has left behind goes with it. */
-	kill(-command->pid, SIGKILL);
-	guard_remove(&agent->guard, command->pid);
+	int64_t patience = command->ended_at + STDERR_WAIT - now;
+	command->told = true;
 	if (agent->pump)
-		pump_last_line(agent->pump, index, STDERR_WAIT, command->line);
+		pump_last_line(agent->pump, index, patience > 0 ? patience : 0, command->line);
+	/* Killed by the signal of a notice: the notice reaches us too, in a moment. */
+	if (was_notice_signal(agent, command->wait_status) && !command->ending &&
+		!agent->group.noticed) {
+		struct notice notice = {.received = now,
+			.received_utc = clock_utc(),
+			.deadline = agent->options->grace >= 0 ? now + agent->options->grace
+							       : CLOCK_NEVER};
+		snprintf(notice.source, sizeof(notice.source), "signal:%s",
+			sigabbrev_np(WTERMSIG(command->wait_status)));
+		snprintf(notice.reason, sizeof(notice.reason), "the command died of it");
+		take_notice(agent, &notice);
+	}
 	for (size_t i = 0; i < agent->seat_count; i++) {
 		struct seat *seat = &agent->seats[i];
 		if (seat->command != command)
 			continue;
 		seat_look_at_saved(seat, now);
-		/* Killed by the signal of a notice: the notice reaches us too, in a moment. */
-		if (was_notice_signal(agent, wait_status) && !command->ending &&
-			!agent->group.noticed) {
-			struct notice notice = {.received = now,
-				.received_utc = clock_utc(),
-				.deadline = agent->options->grace >= 0 ? now + agent->options->grace
-								       : CLOCK_NEVER};
-			snprintf(notice.source, sizeof(notice.source), "signal:%s",
-				sigabbrev_np(WTERMSIG(wait_status)));
-			snprintf(notice.reason, sizeof(notice.reason), "the command died of it");
-			take_notice(agent, &notice);
-		}
 		agreement_ended(&seat->agreement, command->code, now);
 	}
 }
 
+/*
+ * When one task dies, its peers fail within milliseconds because of it. So that the error names the
+ * one that died first: who was killed is told at once, who failed by itself waits a moment for
+ * somebody else's death to become known, and only one failure is told until it stands in the store.
+ * The instant until which this one waits.
+ */
+static int64_t wait_with_failure(const struct agent *agent, const struct command *command)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	bool failed = command->code != 0 && !command->ending;
+	if (!failed || view->tasks == 1 || view->claimed || view->broken || agent->group.noticed)
+		return 0;
+	if (agent->failure_told)
+		return command->ended_at + 10 * ROOT_FAILURE;
+	return WIFSIGNALED(command->wait_status) ? 0 : command->ended_at + ROOT_FAILURE;
+}
+
+static void tell_ends(struct agent *agent, int64_t now, int64_t *wake)
+{
+	for (;;) {
+		size_t first = agent->command_count;
+		int64_t first_until = CLOCK_NEVER;
+		for (size_t i = 0; i < agent->command_count; i++) {
+			struct command *command = &agent->commands[i];
+			if (!command->pid || command->running || command->told)
+				continue;
+			int64_t until = wait_with_failure(agent, command);
+			if (until < first_until) {
+				first = i;
+				first_until = until;
+			}
+		}
+		if (first_until > now) {
+			if (first_until < *wake)
+				*wake = first_until;
+			return;
+		}
+		agent->failure_told |= agent->commands[first].code != 0;
+		tell_end(agent, first, now);
+	}
+}
+
+static void command_ended(struct agent *agent, size_t index, int wait_status, int64_t now)
+{
+	struct command *command = &agent->commands[index];
+	command->running = false;
+	command->wait_status = wait_status;
+	command->code = process_exit_code(wait_status);
+	command->ended_at = now;
+	/* Whatever it has left behind goes with it. */
+	kill(-command->pid, SIGKILL);
+	guard_remove(&agent->guard, command->pid);
+}
+
+/* Our commands, and what lost its parent below us: we are its parent now (or process 1). */
 static void reap(struct agent *agent, int64_t now)
 {
-	for (size_t i = 0; i < agent->command_count; i++) {
+	for (;;) {
+		siginfo_t info = {0};
 		int wait_status;
-		struct command *command = &agent->commands[i];
-		if (command->running &&
-			waitpid(command->pid, &wait_status, WNOHANG) == command->pid)
+		size_t i = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid ||
+			watch_owns(&agent->watch, info.si_pid))
+			return;
+		if (waitpid(info.si_pid, &wait_status, WNOHANG) != info.si_pid)
+			return;
+		while (i < agent->command_count &&
+			!(agent->commands[i].running && agent->commands[i].pid == info.si_pid))
+			i++;
+		if (i < agent->command_count)
 			command_ended(agent, i, wait_status, now);
 	}
 }
@@ -360,6 +461,7 @@ static void take_result(struct agent *agent, struct result *result)
 		if (result->what == WRITE_KINDS)
 			break; /* a death */
 		group->shared[result->what] = false;
+		note_own_write(agent, result);
 		for (size_t i = 0; i < agent->seat_count; i++)
 			if (agent->seats[i].task == result->task)
 				agreement_wrote(&agent->seats[i].agreement, result->what,
@@ -468,6 +570,7 @@ static void run_tasks(struct agent *agent)
 		for (size_t i = 0; i < agent->command_count && tell; i++)
 			unaware_tell(&agent->commands[i], agent->options,
 				agent->group.view.agreement.deadline, now);
+		tell_ends(agent, now, &wake);
 		for (size_t i = 0; i < agent->seat_count; i++)
 			seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
 		say_saves(agent);
@@ -640,9 +743,6 @@ static void end_commands(struct agent *agent)
 		kill(-agent->commands[i].pid, SIGKILL);
 		waitpid(agent->commands[i].pid, NULL, 0);
 	}
-	/* What escaped its process group has become our child. */
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
 }
 
 static void release(struct agent *agent)
@@ -651,7 +751,7 @@ static void release(struct agent *agent)
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_release(&agent->seats[i]);
 	if (agent->boards)
-		rmdir(agent->boards);
+		(void)file_remove_tree(agent->boards, NULL);
 	watch_release(&agent->watch);
 	pump_stop(agent->pump);
 	if (agent->group.worker)

@@ -3,7 +3,7 @@
 #include "group/agreement_inside.h"
 
 #define SETTLE	1    /* ms between writing hold = wait and reading step */
-#define STOPPED 1000 /* ms by which we come late only if we ourselves were stopped */
+#define STOPPED 1000 /* whoever comes so many ms late was stopped meanwhile */
 
 void agreement_init(struct agreement *a, const struct agreement_config *config,
 	const struct agreement_view *view, int64_t started)
@@ -147,7 +147,7 @@ struct grace_measure agreement_measure(const struct agreement *a)
 {
 	const struct agreement_view *view = a->view;
 	struct grace_measure measure = a->measure;
-	uint64_t least = UINT64_MAX, most = 0;
+	uint64_t least = UINT64_MAX, most = 0, stride = UINT64_MAX;
 	measure.longest_save = later(measure.longest_save, view->longest_save);
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
@@ -157,20 +157,16 @@ struct grace_measure agreement_measure(const struct agreement *a)
 			least = peer->step;
 		if (peer->step > most)
 			most = peer->step;
+		if (agreement_stride(peer) < stride)
+			stride = agreement_stride(peer);
 		measure.longest_step = later(measure.longest_step, peer->step_time);
 	}
 	if (most > least)
-		measure.skew = most - least;
+		measure.skew = (most - least) / stride;
 	return measure;
 }
 
 /* ---- What is to be done ---- */
-
-/* When to be asked again; whoever asks much later than that was stopped meanwhile. */
-static void note_due(struct agreement *a, const struct agreement_plan *plan)
-{
-	a->due = earlier(plan->wake, earlier(plan->look, plan->read_board));
-}
 
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
@@ -196,5 +192,5 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 		agreement_leave(a, now, plan);
 	if (a->look_first)
 		plan->look = a->answered_at;
-	note_due(a, plan);
+	a->due = plan->wake;
 }

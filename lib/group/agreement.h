@@ -50,7 +50,7 @@ struct agreement_peer {
 	bool none;	   /* reported that it has not called preempt_step yet */
 	uint64_t step;	   /* finished steps when it reported */
 	uint64_t next;	   /* first boundary at which it can surely stop */
-	int64_t step_time; /* its longest recent step, ms; 0 unknown */
+	int64_t step_time; /* its longest recent way from one boundary to the next, ms; 0 unknown */
 	bool member;	   /* of the decision */
 	bool saved;
 	uint64_t saved_step;
@@ -235,6 +235,9 @@ static inline bool agreement_saved_reported(const struct agreement *a)
 }
 
 /* ---- The decision's value (agreement_step.c) ---- */
+
+/* How many steps lie between two boundaries of a task that reported. */
+uint64_t agreement_stride(const struct agreement_peer *peer);
 
 /*
  * The smallest step, not below any report, that is a boundary of every task that reported, given

@@ -224,15 +224,22 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 
 /* ---- Alone ---- */
 
-/* The last instant at which a save has to begin, agreed or not. */
+/*
+ * The last instant at which a save has to begin, agreed or not. Where there never was time enough
+ * for the usual reserve, an agreement is given half of the time that a save leaves.
+ */
 static int64_t last_call(const struct agreement *a)
 {
 	int64_t deadline = deadline_of(a);
+	bool holds = a->told.order == ORDER_WAIT;
 	if (deadline == CLOCK_NEVER)
-		return a->told.order == ORDER_WAIT ? a->told_at + a->config.save_timeout
-						   : CLOCK_NEVER;
+		return holds ? a->told_at + a->config.save_timeout : CLOCK_NEVER;
 	struct grace_measure measure = agreement_measure(a);
-	return deadline - grace_save_time(&measure);
+	if (!holds)
+		return deadline - grace_save_time(&measure);
+	int64_t spare = deadline - a->told_at - measure.longest_save - 2 * measure.longest_step;
+	int64_t agree = later(spare / 2, AGREE_FIRST);
+	return later(deadline - grace_save_time(&measure), a->told_at + agree);
 }
 
 /*
@@ -246,8 +253,6 @@ static bool go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 	if (!preempted(a) || a->told.order == ORDER_EXIT)
 		return false; /* an agreed save needs no store */
 	int64_t last = last_call(a);
-	if (a->told.order == ORDER_WAIT && last < a->told_at + AGREE_FIRST)
-		last = a->told_at + AGREE_FIRST;
 	if (now < last) {
 		wake_at(plan, last);
 		return false;

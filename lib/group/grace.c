@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-#define FIXED_MARGIN	  2000 /* ms */
+#define FIXED_MARGIN	  3000 /* ms: half to gather the reports, half to spread the decision */
 #define SHORTEST_PATIENCE 250  /* ms */
 #define MOST_SKEW	  1000000
 
@@ -36,7 +36,7 @@ int64_t grace_report_patience(int64_t opened, int64_t deadline, int64_t report_t
 {
 	if (deadline == CLOCK_NEVER)
 		return report_timeout;
-	int64_t room = (deadline - grace_save_time(measure) - opened) / 3;
+	int64_t room = (deadline - grace_save_time(measure) - opened) / 2;
 	if (room < SHORTEST_PATIENCE)
 		room = SHORTEST_PATIENCE;
 	return room < report_timeout ? room : report_timeout;

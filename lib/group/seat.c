@@ -28,7 +28,7 @@ void seat_release(struct seat *seat)
 
 static int64_t longest_recent(const struct seat *seat, int64_t now)
 {
-	int64_t longest = seat->agreement.called ? now - seat->sampled_at : 0;
+	int64_t longest = seat->sampled ? now - seat->sampled_at : 0;
 	for (size_t i = 0; i < RECENT_STEPS; i++)
 		if (seat->recent[i] > longest)
 			longest = seat->recent[i];
@@ -43,6 +43,22 @@ static void lost_board(struct seat *seat, const struct error *err)
 	agreement_board_lost(&seat->agreement);
 }
 
+/* How long its steps take, by how far it has come since it was looked at last. */
+static void measure_steps(struct seat *seat, const struct board_step *step, int64_t now)
+{
+	/* While it is held, standing still is no measure of its speed. */
+	bool held = seat->agreement.told.order != ORDER_RUN;
+	if (seat->sampled && step->step > seat->sampled_step) {
+		int64_t steps = (int64_t)(step->step - seat->sampled_step);
+		seat->recent[seat->recent_next++ % RECENT_STEPS] =
+			(now - seat->sampled_at + steps - 1) / steps;
+	}
+	if (held || !seat->sampled || step->step > seat->sampled_step)
+		seat->sampled_at = now;
+	seat->sampled_step = step->step;
+	seat->sampled = true;
+}
+
 void seat_sample(struct seat *seat, int64_t now)
 {
 	struct board_step step;
@@ -55,20 +71,7 @@ void seat_sample(struct seat *seat, int64_t now)
 	}
 	if (!step.started)
 		return;
-	if (!seat->agreement.called) {
-		seat->sampled_step = step.step;
-		seat->sampled_at = now;
-	} else if (step.step > seat->sampled_step) {
-		int64_t steps = (int64_t)(step.step - seat->sampled_step);
-		seat->recent[seat->recent_next++ % RECENT_STEPS] =
-			(now - seat->sampled_at + steps - 1) / steps;
-		seat->sampled_step = step.step;
-		seat->sampled_at = now;
-	}
-	/* While it is held, standing still is no measure of its speed. */
-	bool held = seat->agreement.told.order != ORDER_RUN;
-	if (held)
-		seat->sampled_at = now;
+	measure_steps(seat, &step, now);
 	agreement_read(&seat->agreement, true, step.step, step.next, now);
 	agreement_measured(&seat->agreement, seat->save_time, longest_recent(seat, now));
 }
@@ -162,10 +165,13 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 	}
 	if (plan->read_board <= now && !a->ended && !a->lost) {
 		struct board_step step = {0};
-		if (board_read_step(&seat->board, &step, &err) != STATUS_OK)
+		if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
 			lost_board(seat, &err);
-		else
+		} else {
+			if (step.started)
+				measure_steps(seat, &step, now);
 			agreement_read(a, step.started, step.step, step.next, now);
+		}
 		again = true;
 	}
 	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)

@@ -125,6 +125,7 @@ static void carry_out_write(struct worker *worker, struct request *request)
 	result->what = request->write.what;
 	result->task = request->write.task;
 	result->round = request->write.round;
+	result->saved_step = request->write.saved_step;
 	result->outcome = OUTCOME_UNKNOWN;
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK)
@@ -368,9 +369,9 @@ void worker_stop(struct worker *worker, int64_t patience)
 	worker->stopping = true;
 	pthread_mutex_unlock(&worker->lock);
 	ring(worker->wake);
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += patience / 1000;
-	if (pthread_timedjoin_np(worker->thread, NULL, &until) != 0)
+	if (pthread_clockjoin_np(worker->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
 		return;
 	for (struct result *result; (result = worker_take(worker));)
 		result_free(result);

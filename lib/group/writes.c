@@ -198,7 +198,10 @@ static void build_left(struct write *write, const struct view *view,
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
 	uint64_t task, const struct agreement_plan *plan, const struct write_details *details)
 {
-	*write = (struct write){.what = what, .task = task, .round = plan->write[what]};
+	*write = (struct write){.what = what,
+		.task = task,
+		.round = plan->write[what],
+		.saved_step = plan->saved_step};
 	switch (what) {
 	case WRITE_CLAIM: build_claim(write, view, details); return;
 	case WRITE_DEADLINE: {

@@ -169,7 +169,7 @@ static bool may_say_saved(const struct world *w, int task)
 		if (round->decision.kind == KIND_NONE)
 			return true;
 		if (round->decision.kind == KIND_EACH && w->schedule->per_task &&
-			t->training.saves > 0)
+			t->training.saves + t->training.asked_saves > 0)
 			return true;
 	}
 	return false;
@@ -198,7 +198,8 @@ static void check_code(struct world *w, int task)
 			wrong = "though it saw a complete checkpoint";
 		break;
 	case STATUS_BROKEN:
-		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task))
+		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task) &&
+			!t->board.lost)
 			wrong = "but nothing was broken";
 		break;
 	case STATUS_DECIDED:
@@ -315,8 +316,8 @@ static void check_deadline(struct world *w)
 /*
  * I3: no task starts a step after the agreed final one. Of those whose save there stands in the
  * store: without exception but for programs that disobey `leave`. Of the others: unless they were
- * faulted or the decision came too late for them, which can only be made good by a further round,
- * or by leaving with 43.
+ * faulted, or did not report before the decision was made, or got it too late, which can only be
+ * made good by a further round, or by leaving with 43.
  */
 static void check_final_step(struct world *w)
 {
@@ -329,7 +330,7 @@ static void check_final_step(struct world *w)
 		const struct training *p = &w->task[i].training;
 		bool saved = has(round->saved, i) && round->saved_step[i] == step;
 		bool excused = w->task[i].faulted || w->task[i].agreement.solo || w->store_faults ||
-			       w->slow_store || w->schedule->clock_error[i] < -500;
+			       !round->reported[i];
 		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
 			w->schedule->trainee[i].ignores_leave)
 			continue;
@@ -345,13 +346,18 @@ static int64_t time_to_save(const struct world *w, const struct round_keys *roun
 {
 	const struct schedule *s = w->schedule;
 	int64_t longest = 0, longest_run = 0, longest_save = 0;
+	uint64_t least = round->decision.step;
+	for (int i = 0; i < s->tasks; i++)
+		if (round->reported[i] && !round->none[i] && round->step[i] < least)
+			least = round->step[i];
 	for (int i = 0; i < s->tasks; i++) {
 		const struct trainee *t = &s->trainee[i];
-		uint64_t from = round->reported[i] && !round->none[i] ? round->step[i] : t->start;
+		bool none = round->reported[i] && round->none[i];
+		uint64_t from = none ? t->start : round->reported[i] ? round->step[i] : least;
 		uint64_t steps = round->decision.step > from ? round->decision.step - from : 0;
 		int64_t chunk = (int64_t)t->stride * t->step_us + t->uneven_us;
 		int64_t run = (int64_t)(steps / t->stride + 1) * chunk;
-		if (!round->reported[i] || round->none[i])
+		if (none)
 			run += t->startup * MS;
 		if (run > longest_run)
 			longest_run = run;
@@ -361,6 +367,18 @@ static int64_t time_to_save(const struct world *w, const struct round_keys *roun
 			longest = run + t->save * MS;
 	}
 	return s->synchronous ? longest_run + longest_save : longest;
+}
+
+static int64_t longest_save_and_step(const struct schedule *s)
+{
+	int64_t longest = 0;
+	for (int i = 0; i < s->tasks; i++) {
+		const struct trainee *t = &s->trainee[i];
+		int64_t took = t->save * MS + (int64_t)t->stride * t->step_us + t->uneven_us;
+		if (took > longest)
+			longest = took;
+	}
+	return longest;
 }
 
 static const struct round_keys *first_final(const struct world *w)
@@ -379,6 +397,8 @@ static bool is_undisturbed(const struct world *w)
 		return false;
 	if (w->keys.deadline_changed_at > w->keys.claimed_at + 100 * MS)
 		return false;
+	if (s->latency * (6 + 2 * s->per_agent) > 2000)
+		return false; /* the reserve of the final round is made for a quick store */
 	for (int i = 0; i < s->tasks; i++)
 		if (w->task[i].faulted || s->trainee[i].failing || s->trainee[i].ignores_leave ||
 			s->trainee[i].startup == CLOCK_NEVER || s->clock_error[i] < -200 ||
@@ -405,13 +425,17 @@ static void check_liveness(struct world *w)
 		return;
 	int64_t delays = store_delays(s) + 3000 * MS;
 	if (!round) {
-		bool due = !k->has_deadline || k->deadline > k->claimed_at + delays;
+		bool due = !k->has_deadline ||
+			   k->deadline > k->claimed_at + delays + 3 * longest_save_and_step(s);
 		for (int i = 0; i < s->tasks; i++)
 			if (due && w->task[i].code != STATUS_OK)
 				world_violate(w, "liveness", "no final decision");
 		return;
 	}
 	if (round->decision.kind == KIND_NONE)
+		return;
+	/* How long a save takes was not known, so the first one may have eaten the time. */
+	if (k->has_deadline && s->remembered_save == 0 && round != &k->round[1])
 		return;
 	int64_t needed = time_to_save(w, round) + delays;
 	int64_t limit = round->decided_at + s->save_timeout * MS;
@@ -421,9 +445,11 @@ static void check_liveness(struct world *w)
 		if (k->claimed_at + delays + needed + needed / 2 > limit)
 			return;
 	}
-	bool late = round->decided_at + time_to_save(w, round) > limit;
+	bool late = round->decided_at + longest_save_and_step(s) > limit;
 	if (late && k->has_deadline && s->synchronous)
 		world_violate(w, "liveness", "the final decision comes too late");
+	if (round->decision.kind == KIND_EACH)
+		needed *= 2; /* it is chosen with reserves */
 	if (round->decided_at + needed > limit)
 		return;
 	w->statistics->comfortable++;

@@ -239,6 +239,8 @@ static void draw_store(struct schedule *s, struct random *r)
 		s->latency = random_in(r, 20, 400);
 	else if (random_chance(r, 15))
 		s->latency = random_in(r, 400, 3000);
+	if (s->give_up < 3 * s->latency)
+		s->give_up = 3 * s->latency;
 	if (random_chance(r, 120)) {
 		s->lost_before = (int)random_in(r, 0, 150);
 		s->lost_after = (int)random_in(r, 0, 150);

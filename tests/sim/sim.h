@@ -19,14 +19,15 @@
 #include "base/error.h"
 #include "group/agreement.h"
 
-#define MOST_TASKS  64
-#define MOST_ROUNDS 24
-#define MOST_ACTS   16
-#define QUEUE	    (MOST_TASKS * 8)
-#define SAVE_LOG    64
-#define MS	    1000 /* microseconds */
-#define NOBODY	    (-1)
-#define NEVER_STEP  UINT64_MAX
+#define MOST_TASKS   64
+#define MOST_ROUNDS  24
+#define MOST_ACTS    16
+#define QUEUE	     (MOST_TASKS * 8)
+#define SAVE_LOG     32
+#define RECENT_STEPS 8
+#define MS	     1000 /* microseconds */
+#define NOBODY	     (-1)
+#define NEVER_STEP   UINT64_MAX
 
 /* ---- Random numbers ---- */
 
@@ -240,12 +241,15 @@ struct training {
 	uint64_t saving_round;
 	int64_t saving_since;
 	int64_t paused_until;
-	int64_t longest_step, longest_save, step_began; /* us */
+	int64_t longest_save, step_began; /* us */
+	int64_t recent[RECENT_STEPS];	  /* us */
+	uint64_t steps;
 	bool term_sent;
 	int code;
 	/* For the checks. */
 	uint64_t saves;
 	uint64_t saved_step[SAVE_LOG]; /* the newest of them */
+	uint64_t asked_saves, asked_step[SAVE_LOG];
 	bool went_on;
 	uint64_t farthest; /* largest boundary from which it went on to train */
 };
@@ -374,6 +378,7 @@ static inline struct agent *agent_of(struct world *w, int task)
 }
 
 /* training.c */
+int64_t training_longest_step(const struct world *w, int task);
 bool training_has_saved(const struct world *w, int task, uint64_t step);
 void training_start(struct world *w, int task);
 void training_event(struct world *w, int task);

@@ -58,6 +58,7 @@ __attribute__((format(printf, 5, 6), unused)) static bool unit_check(bool held, 
 	else
 		printf(" %s", condition);
 	printf("\n");
+	fflush(stdout); /* the next one may crash */
 	va_end(arguments);
 	unit_failures += !held;
 	return held;
