@@ -16,10 +16,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "scratch.h"
 #include "unit.h"
 
-static char scratch[64] = "/tmp/unit-sqlite-XXXXXX";
 static struct error err;
 
 static const char *path_of(const char *name)
@@ -391,13 +390,12 @@ static void polls(void)
 
 int main(void)
 {
-	if (!mkdtemp(scratch))
-		return 99;
+	scratch_make();
 	locks();
 	kills();
 	errors();
 	threads();
 	polls();
-	(void)file_remove_tree(scratch, NULL);
+	scratch_remove();
 	return unit_end();
 }
