@@ -353,6 +353,28 @@ need_root() {
 	[ "$sum" = "$(sha256sum "$db" "$db-journal")" ]
 }
 
+@test "a shared filesystem: lock, drop pages, open, commit synced, close, unlock, in this order" {
+	export PREEMPT_STORE="$db?assume=shared"
+	preempt-store put k v
+	strace -y -e trace=fcntl,fadvise64,fdatasync,openat,close,pwrite64 \
+		-o "$BATS_TEST_TMPDIR/trace" preempt-store put k w
+	# One word per call on the store's files, repetitions left out; the locks of SQLite, too.
+	run awk -v db="$db" '
+		function say(word) { if (word != last) printf "%s ", word; last = word }
+		/F_OFD_SETLK.*F_WRLCK/ { say("lock") }
+		/F_OFD_SETLK.*F_UNLCK/ { say("unlock") }
+		/^fadvise64/ && index($0, "<" db ">") { say("drop") }
+		/^fadvise64/ && index($0, "<" db "-journal>") { say("drop-journal") }
+		/^openat/ && index($0, "<" db ">") && /O_RDWR/ { say("open") }
+		/^pwrite64/ && index($0, "<" db ">") { say("write") }
+		/^fdatasync/ && index($0, "<" db ">") { say("sync") }
+		/^fdatasync/ && index($0, "<" db "-journal>") { say("sync-journal") }
+		/^close/ && index($0, "<" db ">") { say("close") }
+	' "$BATS_TEST_TMPDIR/trace"
+	local expected='lock drop close drop-journal open sync-journal write sync sync-journal close unlock '
+	[ "$output" = "$expected" ]
+}
+
 @test "gc removes the beats of the attempts, too" {
 	preempt-store put run/old/000001/CLOSED '{"utc":1,"reason":"completed"}'
 	(umask 077 && mkdir -p "$db.beats/old/000001" "$db.beats/new/000001")
