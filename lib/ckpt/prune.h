@@ -2,10 +2,10 @@
 /*
  * Removing what need not be kept.
  *
- * First all that goes is renamed away, then the directory is synced, then it is deleted: at no time
- * is something half deleted under its own name. What a killed pruner renamed away, the next one
- * deletes. Any number of pruners and committers may be at work at once. Nothing is touched that does
- * not bear one of our names and, where it was published, carry our manifest.
+ * First each checkpoint that goes is renamed away, then the directory is synced, then they are
+ * deleted: at no time is one half deleted under its own name. What a killed pruner renamed away,
+ * the next one deletes. Any number of pruners and committers may be at work at once. Nothing is
+ * touched that does not bear one of our names and, where it was published, carry our manifest.
  */
 #ifndef CKPT_PRUNE_H
 #define CKPT_PRUNE_H
