@@ -444,11 +444,15 @@ break_reads() {
 	cd ..
 }
 
-# stop_commit CALL N: start a commit of step 20 that stops itself at its Nth CALL, and wait for that.
-stop_commit() {
-	rm -f trace
-	strace -f -o trace -e trace="$1" -e inject="$1:signal=STOP:when=$2" \
-		ckpt-rotate commit ck 20 >answer 2>error 3>&- &
+# stop_at CALL COMMAND...: start a command that stops itself at its first ($nth) CALL, and wait for
+# that. With $only set, only calls that touch this path count.
+stop_at() {
+	local call=$1 path=()
+	shift
+	if [ "${only-}" ]; then path=(-P "$only"); fi
+	: >trace
+	strace -f -o trace "${path[@]}" -e trace="$call" -e inject="$call:signal=STOP:when=${nth-1}" \
+		"$@" >answer 2>error 3>&- &
 	tracer=$!
 	until_true 10 grep -q 'stopped by SIGSTOP' trace
 	stopped=$(pgrep -P $tracer)
@@ -468,7 +472,7 @@ go_on() { # and take the exit code; each of its threads may stop it once
 		mkdir "$d/sub"
 		echo 12345 >"$d/model"
 		echo 12345 >"$d/sub/state"
-		stop_commit sync_file_range 1
+		stop_at sync_file_range ckpt-rotate commit ck 20
 		(cd "$d" && eval "$change")
 		go_on
 		[ $code = 1 ]
@@ -482,7 +486,7 @@ go_on() { # and take the exit code; each of its threads may stop it once
 @test "the directory vanishes in the middle of a commit" {
 	d=$(ckpt-rotate begin ck 20)
 	echo 12345 >"$d/model"
-	stop_commit sync_file_range 1
+	stop_at sync_file_range ckpt-rotate commit ck 20
 	mv ck away
 	go_on
 	[ $code = 75 ]
@@ -596,7 +600,7 @@ no_debris() {
 @test "kill -9 at every call of prune" {
 	for step in 10 20 30 40; do save $step; done
 	rm ck/step-00000040/model
-	setsid bash -c 'd=$(ckpt-rotate begin ck 50); echo x >"$d/x"'
+	setsid bash -c 'd=$(ckpt-rotate begin ck 50); for f in a b c d e f; do echo x >"$d/$f"; done'
 	mv ck template
 	rerun() {
 		ckpt-rotate prune -q --keep-last 1 ck &&
@@ -829,16 +833,70 @@ no_debris() {
 
 @test "a pruner that slept while its decision grew old removes nothing that matters" {
 	for step in 10 20 30; do save $step; done
-	# Stopped before its first rename; then all it wanted to keep goes.
-	strace -f -o trace -e trace=rename -e inject=rename:signal=STOP:when=1 \
-		ckpt-rotate prune --keep-last 1 ck >answer 2>&1 3>&- &
-	tracer=$!
-	until_true 10 grep -q 'stopped by SIGSTOP' trace
+	stop_at rename ckpt-rotate prune --keep-last 1 ck
 	save 40
-	kill -CONT "$(pgrep -P $tracer)"
-	wait $tracer
+	go_on
+	[ $code = 0 ]
 	[ "$(steps)" = "30 40 " ]
 	[ "$(ckpt-rotate latest ck --step --verify)" = 40 ]
+}
+
+@test "a pruner whose newest checkpoint goes while it looks removes nothing" {
+	for step in 10 20 30; do save $step; done
+	# It looks a second time before it begins.
+	only=$PWD/ck/step-00000030/.ckpt-manifest.json nth=3 # two reads for each look
+	stop_at read ckpt-rotate prune --keep-last 1 ck
+	rm ck/step-00000030/model
+	go_on
+	[ $code = 75 ]
+	[ "$(ls ck)" = "$(printf '%s\n' latest step-00000010 step-00000020 step-00000030)" ]
+}
+
+@test "a pruner sees that a task begins again where a dead one left something" {
+	save 10
+	save 20
+	setsid bash -c 'd=$(ckpt-rotate begin ck 30 --attempt 1 --sharded --task 0 --tasks 2)
+		for f in a b c; do echo old >"$d/$f"; done'
+	stop_at rename ckpt-rotate prune --keep-last 1 ck
+	d=$(shard begin 30 0 2)
+	echo new >"$d/a"
+	go_on
+	[ $code = 0 ]
+	[ "$(ls "$d")" = a ]
+	[ "$(cat "$d/a")" = new ]
+	[ "$(steps)" = "20 " ]
+}
+
+@test "a pruner in the middle of what a dead writer left does not touch a new writer's files" {
+	save 10
+	setsid bash -c 'd=$(ckpt-rotate begin ck 20); for f in a b c d e f; do echo x >"$d/$f"; done'
+	stop_at unlinkat ckpt-rotate prune --keep-last 1 ck
+	d=$(ckpt-rotate begin ck 20)
+	for f in a b c d e f model; do echo new >"$d/$f"; done
+	go_on
+	[ "$(cat "$d"/[a-f] "$d/model" | sort | uniq -c | tr -s ' ')" = " 7 new" ]
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	no_debris 20
+}
+
+@test "what is replaced or removed while it is judged is judged anew" {
+	save 10
+	save 20
+	rm ck/step-00000020/model
+	only=$PWD/ck/step-00000020
+	stop_at newfstatat ckpt-rotate latest ck --step
+	save 20
+	go_on
+	[ "$(cat answer)" = 20 ]
+	[ ! -s error ]
+	# Damaged, and then gone: nothing to warn of.
+	rm ck/step-00000010/model
+	only=$PWD/ck/step-00000010
+	stop_at newfstatat ckpt-rotate list ck
+	ckpt-rotate prune -q --keep-last 1 ck
+	go_on
+	[ $code = 0 ]
+	[ "$(grep -c 'damaged\|foreign' answer)" = 0 ]
 }
 
 @test "wrong usage: one line, code 2, nothing made" {
