@@ -3,8 +3,9 @@
 #include "base/error.h"
 #include "group/agreement_inside.h"
 
-#define SETTLE	     1	/* ms between writing hold = wait and reading step */
-#define STAGGER	     10 /* ms by which one reporter lets another publish first */
+#define SETTLE	     1	 /* ms between writing hold = wait and reading step */
+#define CALLS_YET    100 /* ms between looks at whether a task has called at last */
+#define STAGGER	     10	 /* ms by which one reporter lets another publish first */
 #define STAGGER_MOST 500
 #define AGREE_FIRST  500 /* ms that an agreement is given even where there is no time for it */
 #define CLOCKS_APART 500 /* ms; smaller differences of deadlines come from converting them */
@@ -114,6 +115,16 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 
 /* ---- Following ---- */
 
+/* As hold_and_read; of one that has not called yet nothing is known until it does. */
+static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan)
+{
+	if (!hold_and_read(a, plan))
+		return false;
+	if (!a->called)
+		plan->read_board = a->read_at + CALLS_YET;
+	return a->called;
+}
+
 /*
  * Whether the decision is one that this task can carry out, which it knows once `wait` stands and
  * the board was read: a report may be older than a hold that was lifted meanwhile.
@@ -122,11 +133,11 @@ static bool can_follow(const struct agreement *a)
 {
 	const struct agreement_decision *decision = &a->view->decision;
 	uint64_t stride = a->read_next > a->read_step ? a->read_next - a->read_step : 1;
-	if (decision->kind == KIND_EACH || !a->called)
+	if (decision->kind == KIND_EACH)
 		return true;
 	if (decision->kind == KIND_NONE)
-		return false;
-	return decision->step >= a->read_next && (decision->step - a->read_next) % stride == 0;
+		return !a->called;
+	return decision->step >= a->stops_at && (decision->step - a->stops_at) % stride == 0;
 }
 
 /*
@@ -164,7 +175,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	if (!is_told(a, ORDER_SAVE) && !hold_and_read(a, plan))
+	if (!is_told(a, ORDER_SAVE) && !hold_and_know(a, plan))
 		return;
 	if (!is_told(a, ORDER_SAVE) && !can_follow(a)) {
 		a->skipped = true;
@@ -183,7 +194,7 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 		acknowledge(a, plan);
 		return;
 	}
-	if (!hold_and_read(a, plan))
+	if (!hold_and_know(a, plan))
 		return;
 	if (!can_follow(a)) {
 		open_round(a, plan, true);

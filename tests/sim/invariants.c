@@ -60,7 +60,6 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	bool each = view->decided && view->decision.kind == KIND_EACH;
 	t->board.ordered_alone = t->agreement.solo || each;
 	t->board.order_round = view->round;
-	t->board.ordered_blindly = !t->agreement.called;
 	if (t->agreement.solo)
 		w->statistics->solo++;
 	if (!t->first_order_at && view->claimed)
@@ -73,17 +72,12 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 			task, hold->step);
 }
 
-/*
- * A process that is past the step when it is told saves too late, for nothing. Exempt: one that
- * had not called yet, of which nothing could be known.
- */
+/* A process that is past the step when it is told saves too late, for nothing. */
 void check_overshoot(struct world *w, int task)
 {
 	const struct board *board = &w->task[task].board;
-	w->statistics->overshoots++;
-	if (!board->ordered_blindly)
-		world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
-			board->hold.step, board->step);
+	world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
+		board->hold.step, board->step);
 }
 
 static void check_decision(struct world *w, const struct operation *op)
@@ -106,7 +100,8 @@ static void check_saved(struct world *w, const struct operation *op)
 		world_violate(w, "I5", "SAVED of task %d at %" PRIu64 " was never saved", op->task,
 			op->step);
 	bool agreed = round->decided && round->decision.kind != KIND_EACH;
-	if (agreed && op->step != round->decision.step && !w->task[op->task].board.ordered_blindly)
+	/* A later periodic save may hide the agreed one from the agent: that never counts. */
+	if (agreed && !training_has_saved(w, op->task, round->decision.step))
 		world_violate(w, "I2", "task %d saved %" PRIu64 " in a round that decided %" PRIu64,
 			op->task, op->step, round->decision.step);
 }

@@ -220,8 +220,7 @@ enum training_state {
 
 struct board {
 	struct agreement_hold hold;
-	bool ordered_alone;   /* the hold is not of an agreed step */
-	bool ordered_blindly; /* before it had called */
+	bool ordered_alone; /* the hold is not of an agreed step */
 	uint64_t order_round;
 	bool started;
 	uint64_t step, next;
@@ -302,7 +301,7 @@ struct statistics {
 	uint64_t kinds[4];
 	uint64_t deeds[DEEDS];
 	uint64_t codes[8]; /* 0, 42, 43, 44, 93, own, killed, unfinished */
-	uint64_t lost_answers, late_commits, overshoots, solo, complete, comfortable;
+	uint64_t lost_answers, late_commits, solo, complete, comfortable;
 };
 
 struct event {
