@@ -16,6 +16,7 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 		.answered_at = started,
 		.told_at = started,
 		.due = CLOCK_NEVER,
+		.deadline = CLOCK_NEVER,
 	};
 }
 
@@ -90,8 +91,11 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 {
 	a->told = *hold;
 	a->told_at = now;
-	if (hold->order == ORDER_RUN)
+	if (hold->order == ORDER_RUN) {
 		a->read = false; /* it may be anywhere from now on */
+		if (!a->has_saved || a->saved_step < a->saving_step)
+			a->saving = 0; /* it was given up; what is saved later is not it */
+	}
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
 	a->saving = a->solo ? 0 : a->round;
@@ -171,6 +175,13 @@ struct grace_measure agreement_measure(const struct agreement *a)
 
 /* ---- What is to be done ---- */
 
+static void note_deadline(struct agreement *a, int64_t now)
+{
+	if (deadline_of(a) < a->deadline - CLOCKS_APART)
+		a->deadline_at = now;
+	a->deadline = deadline_of(a);
+}
+
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	*plan = (struct agreement_plan){.hold = a->told,
@@ -179,10 +190,11 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 		.wake = CLOCK_NEVER};
 	if (a->due != CLOCK_NEVER && now > a->due + STOPPED)
 		a->stopped_until = now;
+	note_deadline(a, now);
+	(void)agreement_announce(a, plan);
 	if (!a->verdict)
 		agreement_judge(a, now, plan);
 	if (!a->verdict) {
-		agreement_announce(a, plan);
 		(void)agreement_report_saved(a, plan);
 		if (a->ended)
 			look_by(a, plan);

@@ -189,6 +189,9 @@ struct agreement {
 	int64_t decided_at; /* when the decision was seen; 0: not yet */
 	bool skipped;	    /* it is to save at a step that we cannot reach */
 
+	int64_t deadline;    /* as it was last time, */
+	int64_t deadline_at; /* and since when it has been that early */
+
 	/* Verdicts: once reached, they stay. */
 	bool solo;	   /* no decision came in time: this task saves by itself */
 	int64_t parked_at; /* when the final save was seen; 0: not yet */

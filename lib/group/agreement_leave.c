@@ -238,7 +238,8 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return;
 	}
 	/* Our own save, or the last one of the others, may have become known only now. */
-	bool unwritten = agreement_report_saved(a, plan) && !is_hopeless(a, now);
+	bool unwritten = agreement_report_saved(a, plan) || agreement_announce(a, plan);
+	unwritten = unwritten && !is_hopeless(a, now);
 	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))
 		reach_preempted(a);
 	plan->reason = a->reason;

@@ -8,7 +8,6 @@
 #define STAGGER	     10	 /* ms by which one reporter lets another publish first */
 #define STAGGER_MOST 500
 #define AGREE_FIRST  500 /* ms that an agreement is given even where there is no time for it */
-#define CLOCKS_APART 500 /* ms; smaller differences of deadlines come from converting them */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
 {
@@ -35,20 +34,27 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 
 /* ---- Announcing ---- */
 
-void agreement_announce(const struct agreement *a, struct agreement_plan *plan)
+/*
+ * What this task was told, the others have to know, even if it has no time left itself. False:
+ * they do.
+ */
+bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	if (!a->noticed || view->closed || self(a)->dead)
-		return;
+	if (!a->noticed || view->closed || view->broken || self(a)->dead)
+		return false;
 	bool earliest =
 		view->deadline == CLOCK_NEVER ||
 		(a->own_deadline != CLOCK_NEVER && a->own_deadline < view->deadline - CLOCKS_APART);
-	if (view->claimed && a->own_deadline != CLOCK_NEVER && earliest)
-		want(a, plan, WRITE_DEADLINE, 1);
-	if (!view->claimed && !view->broken) {
+	if (!view->claimed) {
 		want(a, plan, WRITE_CLAIM, 1);
 		look_by(a, plan);
+		return true;
 	}
+	if (a->own_deadline == CLOCK_NEVER || !earliest || a->done[WRITE_DEADLINE])
+		return false;
+	want(a, plan, WRITE_DEADLINE, 1);
+	return true;
 }
 
 /* ---- Reporting and deciding ---- */
@@ -248,9 +254,10 @@ static int64_t last_call(const struct agreement *a)
 	struct grace_measure measure = agreement_measure(a);
 	if (!holds)
 		return deadline - grace_save_time(&measure);
-	int64_t spare = deadline - a->told_at - measure.longest_save - 2 * measure.longest_step;
+	int64_t known = later(a->told_at, a->deadline_at);
+	int64_t spare = deadline - known - measure.longest_save - 2 * measure.longest_step;
 	int64_t agree = later(spare / 2, AGREE_FIRST);
-	return later(deadline - grace_save_time(&measure), a->told_at + agree);
+	return later(deadline - grace_save_time(&measure), known + agree);
 }
 
 /*

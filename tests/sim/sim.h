@@ -23,7 +23,7 @@
 #define MOST_ROUNDS  24
 #define MOST_ACTS    16
 #define QUEUE	     (MOST_TASKS * 8)
-#define SAVE_LOG     32
+#define SAVE_LOG     128
 #define RECENT_STEPS 8
 #define MS	     1000 /* microseconds */
 #define NOBODY	     (-1)
