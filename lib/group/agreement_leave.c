@@ -115,7 +115,7 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 	bool newest = a->saving == a->view->round;
 	if (!a->parked_at)
 		a->parked_at = now;
-	int64_t limit = stay_until(a, a->parked_at);
+	int64_t limit = stay_until(a, later(a->parked_at, a->decided_at));
 	bool through = newest && save_is_written(a) && others_have_saved(a);
 	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
 	if (through || void_here || now >= limit)
