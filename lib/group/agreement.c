@@ -70,13 +70,17 @@ void agreement_saw(struct agreement *a, int64_t now)
 void agreement_writing(struct agreement *a, enum agreement_write what)
 {
 	a->pending[what] = true;
+	if (what == WRITE_DEADLINE)
+		a->deadline_written = a->own_deadline;
 }
 
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
 	enum agreement_outcome outcome, int64_t now)
 {
+	/* A still earlier deadline may have come while the last one was being written. */
+	bool overtaken = what == WRITE_DEADLINE && a->deadline_written != a->own_deadline;
 	a->pending[what] = false;
-	if (outcome == OUTCOME_DONE)
+	if (outcome == OUTCOME_DONE && !overtaken)
 		a->done[what] = round;
 	/* What we changed we want to see, and what we could not change all the more. */
 	if (outcome != OUTCOME_DONE || what != WRITE_ACK)

@@ -202,6 +202,7 @@ struct agreement {
 	/* The store: writes under way and done, and whether a fresh view has to come first. */
 	bool pending[WRITE_KINDS];
 	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
+	int64_t deadline_written;   /* own_deadline as it was when its writing began */
 	bool look_first;
 	int64_t answered_at; /* when the store last answered */
 

@@ -3,11 +3,12 @@
 #include "base/error.h"
 #include "group/agreement_inside.h"
 
-#define SETTLE	     1	 /* ms between writing hold = wait and reading step */
-#define CALLS_YET    100 /* ms between looks at whether a task has called at last */
-#define STAGGER	     10	 /* ms by which one reporter lets another publish first */
-#define STAGGER_MOST 500
-#define AGREE_FIRST  500 /* ms that an agreement is given even where there is no time for it */
+#define SETTLE	      1	   /* ms between writing hold = wait and reading step */
+#define CALLS_YET     100  /* ms between looks at whether a task has called at last */
+#define STAGGER	      10   /* ms by which one reporter lets another publish first */
+#define MEASURE_AGAIN 1000 /* ms between looks at how long steps and saves take */
+#define STAGGER_MOST  500
+#define AGREE_FIRST   500 /* ms that an agreement is given even where there is no time for it */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
 {
@@ -293,7 +294,7 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 		return false;
 	struct grace_measure measure = agreement_measure(a);
 	int64_t final = grace_final_time(deadline_of(a), &measure);
-	wake_at(plan, final);
+	wake_at(plan, earlier(final, now + MEASURE_AGAIN));
 	return now >= final;
 }
 

@@ -31,7 +31,7 @@ static bool ended_by_itself(const struct world *w, int task)
  * The truth about a decision to exit: whether all that must have saved exactly there, but for those
  * that had ended well by themselves. Whoever died before the decision is missed too.
  */
-static bool is_complete(const struct world *w, uint64_t number)
+bool checkpoint_is_complete(const struct world *w, uint64_t number)
 {
 	const struct round_keys *round = &w->keys.round[number];
 	if (!round->decided || round->decision.kind != KIND_EXIT)
@@ -157,7 +157,7 @@ static bool may_say_saved(const struct world *w, int task)
 	const struct task *t = &w->task[task];
 	for (uint64_t r = 1; r <= w->keys.rounds; r++) {
 		const struct round_keys *round = &w->keys.round[r];
-		if (is_complete(w, r))
+		if (checkpoint_is_complete(w, r))
 			return true;
 		if (!round->decided)
 			continue;
@@ -351,6 +351,8 @@ static int64_t time_to_save(const struct world *w, const struct round_keys *roun
 		uint64_t from = none ? t->start : round->reported[i] ? round->step[i] : least;
 		uint64_t steps = round->decision.step > from ? round->decision.step - from : 0;
 		int64_t chunk = (int64_t)t->stride * t->step_us + t->uneven_us;
+		if (t->periodic)
+			chunk += t->save * MS;
 		int64_t run = (int64_t)(steps / t->stride + 1) * chunk;
 		if (none)
 			run += t->startup * MS;
@@ -556,7 +558,7 @@ void count_end(struct world *w)
 	for (uint64_t r = 1; r <= k->rounds; r++) {
 		if (k->round[r].decided)
 			stats->kinds[k->round[r].decision.kind]++;
-		complete |= is_complete(w, r);
+		complete |= checkpoint_is_complete(w, r);
 	}
 	stats->complete += complete;
 	for (int i = 0; i < s->tasks; i++)

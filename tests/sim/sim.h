@@ -400,6 +400,7 @@ void check_overshoot(struct world *w, int task);
 void check_written(struct world *w, const struct operation *op);
 void check_exit(struct world *w, int task);
 void check_end(struct world *w);
+bool checkpoint_is_complete(const struct world *w, uint64_t round);
 void count_end(struct world *w);
 
 /* scenarios.c */
