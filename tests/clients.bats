@@ -633,11 +633,11 @@ board_none() {
 }
 
 board_relative() {
-	cd "$room"
+	cd "$room" || return
 	start PREEMPT_DIR=board
 	ask "step 5" 0
 	at_step 5
-	cd "$REPO"
+	cd "$REPO" || return
 }
 @test "PREEMPT_DIR may be relative" {
 	each board_relative
@@ -746,7 +746,7 @@ owner_after_no_step() {
 
 racers() {
 	local i pids=() n=8
-	echo "$(bash -c 'echo $$')" >"$board/owner"
+	bash -c 'echo $$' >"$board/owner"
 	for ((i = 0; i < n; i++)); do
 		start
 		pids+=("$training")

@@ -8,7 +8,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-	PATH=$BATS_TEST_DIRNAME/../bin:$PATH
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	local pattern=${PREEMPT_TEST_STORE:-sqlite:$BATS_TEST_TMPDIR/%s.db}
 	export PREEMPT_STORE=${pattern/\%s/bats-$$-$BATS_TEST_NUMBER}
 	unset PREEMPT_RUN

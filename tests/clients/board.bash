@@ -16,6 +16,7 @@ CLIENTS=${CLIENTS:-bash dash c python program c@disk python@disk}
 each() {
 	local case=$1
 	shift
+	# shellcheck disable=SC2048 # words
 	for client in ${*:-$CLIENTS}; do
 		echo "client: $client"
 		board_make
@@ -97,7 +98,7 @@ ask() { # COMMAND ANSWER
 
 # No answer comes.
 still() {
-	local line= code=0
+	local line='' code=0
 	read -r -t "$GLANCE" line <&8 || code=$?
 	[ "$code" -gt 128 ] || {
 		echo "expected to wait, got '$line' ($code); stderr: $(cat "$room/err")"
@@ -107,9 +108,9 @@ still() {
 
 # The process leaves with $1 and says nothing more.
 ends() {
-	local line= code=0
+	local line='' code=0
 	read -r -t "$PATIENCE" line <&8 || code=$?
-	[ "$code" = 1 ] && [ -z "$line" ] || {
+	[[ $code = 1 && -z $line ]] || {
 		echo "expected an end, got '$line' ($code)"
 		return 1
 	}
