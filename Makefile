@@ -4,18 +4,15 @@
 # Nothing is listed here: a program is a file src/NAME.c, the core library is lib/*/*.c (without
 # lib/client, which is the public libpreempt and needs no other library).
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
+# WERROR=1 makes warnings errors, V=1 shows the commands.
 
 VERSION  := 0.1.0
-# make V=1 shows the commands.
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 CC       ?= cc
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wwrite-strings -Wmissing-prototypes -Wstrict-prototypes \
             -Wconversion -Wpointer-arith -Wundef -Wformat=2
-ifdef WERROR
-WARNINGS += -Werror
-endif
 
 ifdef SANITIZE
 OUT    := build/asan
@@ -30,68 +27,77 @@ endif
 Q   := $(if $(V),,@)
 say := @$(if $(V),:,echo " ")
 
-ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPREEMPT_VERSION='"$(VERSION)"' -Ilib $(WARNINGS) $(CFLAGS) $(CHECKS) -MMD -MP
-LIBS       := -largtable2 -ljson-c -lsqlite3 -lxxhash -lpthread
+ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPREEMPT_VERSION=\"$(VERSION)\" -Ilib $(WARNINGS) $(CFLAGS) $(CHECKS)
+LIBS       := -largtable2 -ljson-c -lsqlite3 -lxxhash -lpthread -lm
 
+objects      = $(patsubst %.c,$(OUT)/%.o,$(wildcard $(1)))
 programs    := $(patsubst src/%.c,%,$(wildcard src/*.c))
-core_source := $(filter-out lib/client/%,$(wildcard lib/*/*.c))
 core        := $(OUT)/libcore.a
-unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
-# Programs that tests and examples need, each one file: tests/trainers, tests/sim, tests/rig, ...
-extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/trainers/*.c tests/sim/*.c tests/bench/*.c tests/rig/*.c examples/*.c))
 client      := $(OUT)/libpreempt.a $(OUT)/libpreempt.so.0
+unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
+# Programs that tests and examples need.
+extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c tests/bench/*.c \
+                 tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
-.PHONY: all everything deps demo check bench install clean format
-all: deps $(addprefix $(BIN)/,$(programs)) $(client)
+.PHONY: all everything deps demo check bench install clean format changed
+all: $(addprefix $(BIN)/,$(programs)) $(client)
 everything: all $(unit_tests) $(extra)
 
 # What a build needs is installed if we may, else the exact command is said.
 deps:
 	@tests/rig/packages build
 
-$(OUT)/%.o: %.c
+# Other flags make every object anew; warnings are errors or not in the same objects.
+flags := $(strip $(CC) $(ALL_CFLAGS))
+ifneq ($(file <$(OUT)/flags),$(flags))
+$(OUT)/flags: changed
+endif
+$(OUT)/flags:
 	@mkdir -p $(@D)
-	$(say) CC $@
-	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	@printf '%s\n' '$(flags)' >$@
+
+define compile
+@mkdir -p $(@D)
+$(say) CC $@
+$(Q)$(CC) $(ALL_CFLAGS) $(if $(WERROR),-Werror) -MMD -MP
+endef
+
+$(OUT)/%.o: %.c $(OUT)/flags | deps
+	$(compile) -c -o $@ $<
 
 # The public client is position independent and exports only what preempt.h declares.
-$(OUT)/lib/client/%.o: lib/client/%.c
-	@mkdir -p $(@D)
-	$(say) CC $@
-	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -c -o $@ $<
+$(OUT)/lib/client/%.o: lib/client/%.c $(OUT)/flags | deps
+	$(compile) -fPIC -fvisibility=hidden -c -o $@ $<
 
-$(core): $(core_source:%.c=$(OUT)/%.o)
+# A library is made again when a file has come to or gone from its directories.
+%.a:
 	@rm -f $@
 	$(say) AR $@
-	$(Q)$(AR) rcs $@ $^
-
-client_objects := $(patsubst %.c,$(OUT)/%.o,$(wildcard lib/client/*.c))
-$(OUT)/libpreempt.a: $(client_objects)
-	@rm -f $@
-	$(say) AR $@
-	$(Q)$(AR) rcs $@ $^
-$(OUT)/libpreempt.so.0: $(client_objects)
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+$(core): $(filter-out $(OUT)/lib/client/%,$(call objects,lib/*/*.c)) $(wildcard lib/*/)
+$(OUT)/libpreempt.a: $(call objects,lib/client/*.c) lib/client/
+$(OUT)/libpreempt.so.0: $(call objects,lib/client/*.c) lib/client/
 	$(say) LD $@
-	$(Q)$(CC) $(CHECKS) -shared -Wl,-soname,libpreempt.so.0 -o $@ $^
-	@ln -sf libpreempt.so.0 $(OUT)/libpreempt.so
+	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^)
+	@ln -sf $(@F) $(@:.0=)
+
+define link
+@mkdir -p $(@D)
+$(say) LD $@
+$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -Wl,--as-needed $(LIBS)
+endef
 
 $(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS)
+	$(link)
 $(OUT)/unit/%: $(OUT)/tests/unit/%.o $(core) $(OUT)/libpreempt.a
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS)
+	$(link)
 $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $^ -Wl,--as-needed $(LIBS) -lm
-# The example of the demo has parts of its own.
-$(OUT)/examples/train: $(patsubst %.c,$(OUT)/%.o,$(wildcard examples/training/*.c))
+	$(link)
+# Two of them are more than one file.
+$(OUT)/tests/sim/agreement_sim: $(call objects,tests/sim/*.c)
+$(OUT)/examples/train: $(call objects,examples/training/*.c)
 
-demo: all
-	@$(MAKE) --no-print-directory $(OUT)/examples/train
+demo: all $(OUT)/examples/train
 	@examples/demo.sh
 
 check:
@@ -100,24 +106,32 @@ check:
 bench: everything
 	@tests/bench/bench.sh
 
+install: into = $(DESTDIR)$(PREFIX)
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
-	  $(DESTDIR)$(PREFIX)/share/preempt $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 755 $(addprefix $(BIN)/,$(programs)) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 lib/client/preempt.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 $(OUT)/libpreempt.a $(DESTDIR)$(PREFIX)/lib
-	install -m 755 $(OUT)/libpreempt.so.0 $(DESTDIR)$(PREFIX)/lib
-	ln -sf libpreempt.so.0 $(DESTDIR)$(PREFIX)/lib/libpreempt.so
-	install -m 644 lib/client/preempt.sh lib/client/preempt.py $(DESTDIR)$(PREFIX)/share/preempt
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/client/preempt.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/preempt.pc
-	$(if $(wildcard man/*.1),install -m 644 $(wildcard man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1)
-	$(if $(wildcard man/*.7),install -m 644 $(wildcard man/*.7) $(DESTDIR)$(PREFIX)/share/man/man7)
+	install -D -m 755 -t "$(into)/bin" $(addprefix $(BIN)/,$(programs))
+	install -D -m 644 -t "$(into)/include" lib/client/preempt.h
+	install -D -m 644 -t "$(into)/lib" $(client)
+	ln -sf libpreempt.so.0 "$(into)/lib/libpreempt.so"
+	install -d "$(into)/lib/pkgconfig"
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/client/preempt.pc.in \
+	  >"$(into)/lib/pkgconfig/preempt.pc"
+	install -D -m 644 -t "$(into)/share/preempt" lib/client/preempt.sh lib/client/preempt.py
+	$(if $(wildcard man/*.1),install -D -m 644 -t "$(into)/share/man/man1" $(wildcard man/*.1))
+	$(if $(wildcard man/*.7),install -D -m 644 -t "$(into)/share/man/man7" $(wildcard man/*.7))
+	install -D -m 644 completions/preempt.zsh "$(into)/share/zsh/site-functions/_preempt"
+	for program in $(programs); do \
+	  install -D -m 644 completions/preempt.bash \
+	    "$(into)/share/bash-completion/completions/$$program" && \
+	  install -D -m 644 completions/preempt.fish \
+	    "$(into)/share/fish/vendor_completions.d/$$program.fish" || exit; \
+	done
+	$(if $(DESTDIR),,-ldconfig 2>/dev/null)
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:
-	rm -rf build $(filter-out bin/.gitkeep,$(wildcard bin/*))
+	rm -rf build bin/* lib/client/__pycache__
 
 .SECONDARY:
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)

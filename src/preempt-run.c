@@ -2,12 +2,15 @@
 /*
  * preempt-run: run this machine's tasks with an agent around them. See preempt-run(1).
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/parse.h"
+#include "ckpt/ckpt.h"
 #include "group/agent.h"
 #include "group/options.h"
 #include "store/store.h"
@@ -53,6 +56,14 @@ static const struct args_option options[] = {
 		0, NULL},
 	{0, "shield", "SIGNALS", "ignore these in the command: TERM,USR1", ARGS_TEXT, &shield, NULL,
 		0, 0, NULL},
+	{0, "on-notice", "HOW", "signal:USR1 or command:TEXT for programs that cannot be changed",
+		ARGS_TEXT, &on_notice, NULL, 0, 0, NULL},
+	{0, "signal-to", "WHOM", "child (default) or ranks: the whole process group", ARGS_TEXT,
+		&signal_to, NULL, 0, 0, NULL},
+	{0, "checkpoints", "DIR", "a newer complete checkpoint there means 42; sets PREEMPT_RESUME",
+		ARGS_TEXT, &checkpoints, NULL, 0, 0, NULL},
+	{0, "done-if", "COMMAND", "exit 0 of it means that an ended command has finished",
+		ARGS_TEXT, &done_if, NULL, 0, 0, NULL},
 	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
 		NULL},
 	{0},
@@ -67,6 +78,34 @@ static bool is_word(const char *text, const char *first, const char *second, con
 	message_error("%s: \"%s\" is neither %s nor %s; see preempt-run --help", option, text,
 		first, second);
 	return false;
+}
+
+/* --on-notice into the agent's terms. */
+static enum status parse_on_notice(struct agent_options *agent, struct error *err)
+{
+	if (!on_notice)
+		return STATUS_OK;
+	if (!strncmp(on_notice, "signal:", 7))
+		return parse_signal(on_notice + 7, &agent->notice_signal, "--on-notice", err);
+	if (strncmp(on_notice, "command:", 8) || !on_notice[8])
+		return error_set(err, STATUS_USAGE,
+			"--on-notice: \"%s\" is neither signal:NAME nor command:TEXT", on_notice);
+	agent->notice_command = on_notice + 8;
+	message_info("--on-notice tells every task, but aligns nothing: the tasks may save at "
+		     "different steps");
+	return STATUS_OK;
+}
+
+/* For --checkpoints. */
+static enum status find_checkpoint(char path[4096], uint64_t *step, struct error *err)
+{
+	struct checkpoint found;
+	enum status status = checkpoint_latest(checkpoints, false, &found, NULL, err);
+	if (status != STATUS_OK)
+		return status;
+	snprintf(path, 4096, "%s/%s", checkpoints, found.name);
+	*step = found.step;
+	return STATUS_OK;
 }
 
 /* A launch over several machines needs a store that all of them see. */
@@ -92,8 +131,6 @@ static int run(const struct args_rest *rest)
 		.board_parent = board,
 		.shield = shield,
 		.forward = forward,
-		.on_notice = on_notice,
-		.checkpoints = checkpoints,
 		.done_if = done_if,
 		.exit_code = (int)exit_code,
 		.join_timeout = join_timeout,
@@ -121,6 +158,9 @@ static int run(const struct args_rest *rest)
 			      "preempt-run --help");
 		return STATUS_USAGE;
 	}
+	if (parse_on_notice(&agent, &err) != STATUS_OK)
+		return message_fail(&err);
+	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
 	if (group_identify(IDENTITY_START,
 		    ranks_given	   ? ranks
 		    : copies_given ? copies
@@ -143,7 +183,7 @@ static int run(const struct args_rest *rest)
 }
 
 static const struct args_command commands[] = {
-	{NULL, "[OPTION...] -- COMMAND [ARG...]", NULL, options, group_option_table, 0, 0, true,
+	{NULL, "[OPTION...] -- COMMAND [ARG...]", NULL, options, group_identity_table, 0, 0, true,
 		true, run},
 	{0},
 };

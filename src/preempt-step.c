@@ -32,7 +32,10 @@ static const char usage[] =
 	"           anything else: leave with that code (42 saved, 43 the agent is gone)\n"
 	"\n"
 	"    for ((s = start; s < total; s++)); do\n"
-	"        preempt-step $s || { [ $? = 10 ] || exit $?; save $s; preempt-step --saved $s || exit; }\n"
+	"        preempt-step $s || case $? in\n"
+	"        10) save $s; preempt-step --saved $s || exit ;;\n"
+	"        *) exit ;;\n"
+	"        esac\n"
 	"        train $s\n"
 	"    done\n";
 

@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/message.h"
+#include "group/membership.h"
+#include "group/options.h"
 #include "group/runs.h"
 #include "store/store.h"
 #include "store/url.h"
@@ -23,6 +25,9 @@ static bool timeout_given, json;
 static bool if_absent, if_revision_given, with_values, since_given, older_than_given, dry_run;
 static uint64_t if_revision, since_revision;
 static int64_t older_than;
+static uint64_t pid, code;
+static bool pid_given, no_board;
+static const char *board_parent;
 
 static const struct args_option common[] = {
 	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, &store_option,
@@ -50,6 +55,18 @@ static const struct args_option list_options[] = {
 static const struct args_option wait_options[] = {
 	{0, "since", "R", "wait until it is changed after revision R, not until it is there",
 		ARGS_UNSIGNED, &since_revision, NULL, 0, INT64_MAX, &since_given},
+	{0},
+};
+static const struct args_option join_options[] = {
+	{0, "pid", "PID", "the process that stands for this task (default: our parent)",
+		ARGS_UNSIGNED, &pid, NULL, 1, INT32_MAX, &pid_given},
+	{0, "board", "DIR", "make the board below DIR", ARGS_TEXT, &board_parent, NULL, 0, 0, NULL},
+	{0, "no-board", NULL, "make none", ARGS_FLAG, &no_board, NULL, 0, 0, NULL},
+	{0},
+};
+static const struct args_option leave_options[] = {
+	{0, "code", "N", "the exit code of the training process (default 0)", ARGS_UNSIGNED, &code,
+		NULL, 0, 255, NULL},
 	{0},
 };
 static const struct args_option gc_options[] = {
@@ -127,7 +144,7 @@ static int run_get(const struct args_rest *rest)
 	struct error err = {0};
 	struct store *store = NULL;
 	struct store_entry entry = {0};
-	enum status status = open_store(&store, 0, &err);
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
 	if (status == STATUS_OK)
 		status = store_get(store, rest->words[0], &entry, &err);
 	if (status == STATUS_OK)
@@ -242,7 +259,7 @@ static int run_list(const struct args_rest *rest)
 	struct store_answer answer = {0};
 	struct store_range range = {.prefix = rest->count ? rest->words[0] : ""};
 	char last[STORE_KEY_MAX + 1];
-	enum status status = open_store(&store, 0, &err);
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
 	if (status == STATUS_NO)
 		message_info("%s", err.text);
 	for (bool more = true; status == STATUS_OK && more;) {
@@ -354,7 +371,7 @@ static int run_runs(const struct args_rest *rest)
 	struct store *store = NULL;
 	struct run_summary run = {0};
 	(void)rest;
-	enum status status = open_store(&store, 0, &err);
+	enum status status = open_store(&store, STORE_READ_ONLY, &err);
 	if (status != STATUS_OK) {
 		if (status == STATUS_NO)
 			message_info("%s", err.text);
@@ -398,6 +415,87 @@ static int run_gc(const struct args_rest *rest)
 	return answer_with(store, status == STATUS_NO ? STATUS_OK : status, &err);
 }
 
+static int run_join(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	struct text exports = {0};
+	char url[4096];
+	(void)rest;
+	enum status status = group_identify(IDENTITY_START, 0, &identity, &err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity.run, true, url, sizeof(url), &err);
+	struct membership_request request = {.identity = &identity,
+		.store = url,
+		.attempt = group_options.attempt_given ? group_options.attempt : 0,
+		.agent = pid_given ? (pid_t)pid : getppid(),
+		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
+		.board_parent = board_parent,
+		.board = !no_board};
+	if (status == STATUS_OK && *identity.warning)
+		message_error("warning: %s", identity.warning);
+	if (status == STATUS_OK)
+		status = membership_join(&request, &exports, &err);
+	if (status == STATUS_OK)
+		fputs(text_string(&exports), stdout);
+	text_release(&exports);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+/* The attempt that --run and --attempt name, and its store. */
+static enum status open_attempt(enum identity_need need, struct identity *identity,
+	struct store **store, struct view *view, struct error *err)
+{
+	struct attempt attempt;
+	char url[4096];
+	enum status status = group_identify(need, 0, identity, err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity->run, false, url, sizeof(url), err);
+	if (status == STATUS_OK)
+		status = store_open(store, url, 0, clock_after(30000), err);
+	if (status == STATUS_OK)
+		status = attempt_find(*store, identity->run,
+			group_options.attempt_given ? group_options.attempt : 0, &attempt, err);
+	if (status == STATUS_OK)
+		status = view_init(view, &attempt, err);
+	return status;
+}
+
+static int run_leave(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	struct view view = {0};
+	struct store *store = NULL;
+	(void)rest;
+	enum status status = open_attempt(IDENTITY_TASK, &identity, &store, &view, &err);
+	if (status == STATUS_OK && identity.task >= view.attempt.tasks)
+		status = error_set(&err, STATUS_USAGE,
+			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
+			identity.run, view.attempt.tasks);
+	if (status == STATUS_OK)
+		status = membership_leave(
+			store, &view, identity.task, (int)code, getenv("PREEMPT_DIR"), &err);
+	view_release(&view);
+	store_close(store);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+static int run_close(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	struct view view = {0};
+	struct store *store = NULL;
+	(void)rest;
+	enum status status = open_attempt(IDENTITY_RUN, &identity, &store, &view, &err);
+	if (status == STATUS_OK)
+		status = attempt_close(store, &view, true, &err);
+	view_release(&view);
+	store_close(store);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
 static const struct args_command commands[] = {
 	{"get", "KEY", "print the value of a key; exit 1 if it is absent", NULL, common, 1, 1,
 		false, false, run_get},
@@ -412,6 +510,12 @@ static const struct args_command commands[] = {
 		run_rm},
 	{"runs", "", "print the runs in the store and their state", NULL, common, 0, 0, false,
 		false, run_runs},
+	{"join", "[OPTION...]", "join a run by hand, wait for the others, print export lines",
+		join_options, group_option_table, 0, 0, false, false, run_join},
+	{"leave", "[--code N]", "say that this task is through; the last one closes the attempt",
+		leave_options, group_identity_table, 0, 0, false, false, run_leave},
+	{"close", "", "close an attempt of which nothing runs any more", NULL, group_identity_table,
+		0, 0, false, false, run_close},
 	{"gc", "--older-than D [--dry-run]", "remove runs that are over, and print their names",
 		gc_options, common, 0, 0, false, false, run_gc},
 	{0},

@@ -80,7 +80,7 @@ static void catch_endings(void)
 	sigprocmask(SIG_BLOCK, &block, NULL);
 	/* A reader that went away is seen as EPIPE, so that commands are ended first. */
 	if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-		has_reader = !command && sigaction(SIGPIPE, &action, NULL) == 0 &&
+		has_reader = sigaction(SIGPIPE, &action, NULL) == 0 && !command &&
 			     fstat(STDOUT_FILENO, &st) == 0 &&
 			     (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
@@ -264,8 +264,11 @@ static int watch_on(struct watch *watch, int64_t deadline)
 			if (answer)
 				message_info("the command of --exec ended with %d", answer);
 		}
-		if (clock_now() >= deadline)
-			return code;
+		if (clock_now() < deadline)
+			continue;
+		if (code == STATUS_TIMEOUT)
+			message_info("no notice came within --timeout");
+		return code;
 	}
 }
 

@@ -17,7 +17,8 @@ setup() {
 
 teardown() { agents_teardown; }
 
-dead() { ! kill -0 "$1" 2>/dev/null || [[ $(cat "/proc/$1/stat" 2>/dev/null) = *") Z "* ]]; }
+# TERM is kept or caught.
+listens() { grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/proc/$1/status"; }
 
 @test "exit codes: the command's own, 127, 126, 128+n, and --exit-code" {
 	unset PREEMPT_RUN
@@ -61,7 +62,7 @@ dead() { ! kill -0 "$1" 2>/dev/null || [[ $(cat "/proc/$1/stat" 2>/dev/null) = *
 		[ -z "$output" ]
 		[ "$(wc -l <<<"$stderr")" -le 2 ]
 		[[ $stderr == preempt-run:* ]]
-		[ -z "$(ls store boards)" ]
+		[ -z "$(ls -A store; ls -A boards)" ]
 	}
 	refused
 	refused --
@@ -180,8 +181,7 @@ dead() { ! kill -0 "$1" 2>/dev/null || [[ $(cat "/proc/$1/stat" 2>/dev/null) = *
 	# Ten times, at any moment of the start after the first few milliseconds.
 	for ((k = 1; k <= 10; k++)); do
 		one_agent 1 --steps 100000 --step-ms 5
-		until_true 5 grep -qs "^SigBlk:.*4[0-9a-f][0-9a-f][0-9a-f]\$" "/proc/${pids[0]}/status" ||
-			grep -q "^SigCgt:.*4[0-9a-f][0-9a-f][0-9a-f]\$" "/proc/${pids[0]}/status"
+		until_true 5 listens "${pids[0]}"
 		kill -TERM "${pids[0]}"
 		ended 0 42
 	done
@@ -212,6 +212,7 @@ dead() { ! kill -0 "$1" 2>/dev/null || [[ $(cat "/proc/$1/stat" 2>/dev/null) = *
 	for child in 1 2; do
 		one_agent 2 --steps 10000 --step-ms 5 --child $child
 		until_true 10 all_begun 2 3
+		until_true 5 test -s job/child.0 -a -s job/child.1
 		[ "$(ours | wc -l)" = 6 ] # agent, guard, 2 commands, 2 children
 		kill -KILL "${pids[0]}"
 		ended 0 137

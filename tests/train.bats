@@ -7,11 +7,11 @@ bats_require_minimum_version 1.5.0
 
 setup_file() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
-	TRAIN=${TRAIN:-$ROOT/build/plain/examples/train}
+	TRAIN=${OUT:-$ROOT/build/plain}/examples/train
 	[ -x "$TRAIN" ] || make -s -C "$ROOT" build/plain/examples/train >&2
 	STAND_IN=$ROOT/tests/train
-	PATH=$ROOT/bin:$PATH
-	[ -x "$ROOT/bin/ckpt-rotate" ] || PATH=$STAND_IN:$PATH
+	PATH=${BIN:-$ROOT/bin}:$PATH
+	command -v ckpt-rotate >/dev/null || PATH=$STAND_IN:$PATH
 	export TRAIN STAND_IN PATH
 	unset "${!PREEMPT_@}" "${!SLURM_@}"
 }

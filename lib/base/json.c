@@ -7,7 +7,12 @@
 
 struct json_object *json_parse(const char *text, size_t length)
 {
-	if (length > (size_t)1 << 20)
+	return json_parse_limited(text, length, (size_t)1 << 20);
+}
+
+struct json_object *json_parse_limited(const char *text, size_t length, size_t limit)
+{
+	if (length > limit || length > (size_t)1 << 30)
 		return NULL;
 	struct json_tokener *tokener = json_tokener_new_ex(32);
 	if (!tokener)

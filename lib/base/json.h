@@ -13,6 +13,8 @@
 
 /* One whole document; NULL where it is not one. Release with json_object_put. */
 struct json_object *json_parse(const char *text, size_t length);
+/* The same with a limit of one's own, at most 1 GiB, for lists of many thousands of files. */
+struct json_object *json_parse_limited(const char *text, size_t length, size_t limit);
 
 bool json_get_unsigned(const struct json_object *object, const char *member, uint64_t *value);
 bool json_get_signed(const struct json_object *object, const char *member, int64_t *value);

@@ -77,6 +77,18 @@ static size_t utf8_length(const unsigned char *s, size_t left)
 	return 0;
 }
 
+bool text_is_utf8(const char *bytes, size_t length)
+{
+	while (length) {
+		size_t n = utf8_length((const unsigned char *)bytes, length);
+		if (n == 0)
+			return false;
+		bytes += n;
+		length -= n;
+	}
+	return true;
+}
+
 void text_add_json_string(struct text *text, const char *string)
 {
 	text_add_json_bytes(text, string, strlen(string));

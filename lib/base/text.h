@@ -31,6 +31,9 @@ void text_add_json_bytes(struct text *text, const void *bytes, size_t length);
 void text_add_shell_word(struct text *text, const char *string);
 void text_release(struct text *text);
 
+/* Whether all length bytes are well-formed UTF-8. */
+bool text_is_utf8(const char *bytes, size_t length);
+
 /* data, never NULL. */
 const char *text_string(const struct text *text);
 

@@ -57,9 +57,9 @@ _preempt_step() {
 	[ "$_preempt_state" = board ] || _preempt_attach || return 0
 	_preempt_number "${1-}" || _preempt_refuse "'${1-}'"
 	_preempt_next=$(($1 + 1))
-	if [ $# -gt 1 ]; then
+	if [ "$#" -gt 1 ]; then
 		_preempt_number "$2" || _preempt_refuse "'$2'"
-		if [ $# -gt 2 ] || [ "$2" -le "$1" ]; then
+		if [ "$#" -gt 2 ] || [ "$2" -le "$1" ]; then
 			_preempt_say "step $1, next $2: it is preempt_step N [NEXT], and NEXT is later than N"
 			exit 2
 		fi
@@ -97,7 +97,7 @@ fi
 
 preempt_saved() {
 	[ "$_preempt_state" = board ] || _preempt_attach || return 0
-	if [ $# -ne 1 ] || ! _preempt_number "$1"; then _preempt_refuse "'$*'"; fi
+	if [ "$#" -ne 1 ] || ! _preempt_number "$1"; then _preempt_refuse "'$*'"; fi
 	printf '%020d\n' "$1" 1<>"$_preempt_board/saved" || _preempt_vanished || return
 	[ ! -e "$_preempt_board/hold" ] || _preempt_barrier "$1"
 }
@@ -105,7 +105,7 @@ preempt_saved() {
 # _preempt_a is the next boundary of preempt_step "$@".
 _preempt_next() {
 	_preempt_number "$2" || _preempt_refuse "'$2'"
-	if [ $# -ne 2 ] || [ "$2" -le "$1" ]; then
+	if [ "$#" -ne 2 ] || [ "$2" -le "$1" ]; then
 		_preempt_say "step $1, next $2: it is preempt_step N [NEXT], and NEXT is later than N"
 		exit 2
 	fi

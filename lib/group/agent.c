@@ -19,6 +19,7 @@
 #include "base/process.h"
 #include "group/environment.h"
 #include "group/seat.h"
+#include "group/unaware.h"
 #include "notice/watch.h"
 
 #define SAMPLE_EVERY 1000  /* ms between looks at how far the tasks are */
@@ -113,7 +114,7 @@ static void say_saves(struct agent *agent)
 	for (size_t i = 0; i < agent->seat_count; i++) {
 		struct seat *seat = &agent->seats[i];
 		const struct agreement *a = &seat->agreement;
-		if (!a->saved_written || seat->said_saved == a->saving)
+		if (!agreement_saved_reported(a) || seat->said_saved == a->saving)
 			continue;
 		seat->said_saved = a->saving;
 		message_info("task %llu: saved step %llu in %.2f s", (unsigned long long)seat->task,
@@ -231,6 +232,7 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 		.local = index,
 		.ranks = options->ranks,
 		.spread = agent->command_count > 1 || options->identity->count > 1,
+		.resume = options->find_checkpoint ? agent->group.view.resume : NULL,
 		.sources = options->sources,
 		.source_count = options->source_count};
 	struct process_command start = {.argv = options->command,
@@ -564,6 +566,10 @@ static void run_tasks(struct agent *agent)
 			look_for_deaths(agent);
 			agent->deaths_at = now + DEATHS_EVERY;
 		}
+		bool tell = unaware_is(agent->options) && agent->group.view.agreement.claimed;
+		for (size_t i = 0; i < agent->command_count && tell; i++)
+			unaware_tell(&agent->commands[i], agent->options,
+				agent->group.view.agreement.deadline, now);
 		tell_ends(agent, now, &wake);
 		for (size_t i = 0; i < agent->seat_count; i++)
 			seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
@@ -610,7 +616,7 @@ static enum status join(struct agent *agent, struct error *err)
 	enum status status = process_identify(0, &entry.agent, err);
 	if (status != STATUS_OK)
 		return status;
-	worker_join(group->worker, &entry, options->join_timeout, &group->view);
+	worker_join(group->worker, &entry, options, &group->view);
 	for (;;) {
 		wait_for_events(agent, CLOCK_NEVER, false);
 		if (group->noticed || agent->passed_on)
@@ -626,46 +632,55 @@ static enum status join(struct agent *agent, struct error *err)
 	}
 }
 
-/* Leave an attempt whose command was never started. */
-static void leave_unstarted(struct agent *agent, enum agreement_reason reason, int code)
+static void write_unstarted(struct agent *agent, enum agreement_write what, uint64_t task,
+	enum agreement_reason reason, const struct write_details *details)
 {
-	struct group *group = &agent->group;
 	struct agreement_plan plan = {.reason = reason};
 	struct write write;
+	plan.write[what] = 1;
+	write_build(&write, &agent->group.view, what, task, &plan, details);
+	worker_write(agent->group.worker, &write);
+}
+
+/* Leave an attempt whose commands were never started; the others are told why, if it is an error.
+ */
+static void leave_unstarted(
+	struct agent *agent, enum agreement_reason reason, int code, const char *why)
+{
+	struct group *group = &agent->group;
+	const struct identity *identity = agent->options->identity;
+	struct write_details details = {.notice = &group->notice,
+		.deadline = group->own_deadline,
+		.code = code,
+		.line = why};
 	if (group->view.attempt.number == 0)
 		return; /* not even joined */
-	if (group->noticed && !group->view.agreement.claimed && !*group->view.seal) {
-		plan.write[WRITE_CLAIM] = 1;
-		write_build(&write, &group->view, WRITE_CLAIM, agent->options->identity->task,
-			&plan,
-			&(struct write_details){
-				.notice = &group->notice, .deadline = group->own_deadline});
-		worker_write(group->worker, &write);
-	}
-	plan.write[WRITE_LEFT] = 1;
-	for (uint64_t i = 0; i < agent->options->identity->count; i++) {
-		write_build(&write, &group->view, WRITE_LEFT, agent->options->identity->task + i,
-			&plan, &(struct write_details){.code = code});
-		worker_write(group->worker, &write);
-	}
+	if (!*group->view.seal && group->noticed)
+		write_unstarted(agent, WRITE_CLAIM, identity->task, reason, &details);
+	else if (!*group->view.seal && reason == REASON_FAILED)
+		write_unstarted(agent, WRITE_ERROR, identity->task, reason, &details);
+	for (uint64_t i = 0; i < identity->count; i++)
+		write_unstarted(agent, WRITE_LEFT, identity->task + i, reason, &details);
 	say_goodbye(agent);
 }
 
 static int not_joined(struct agent *agent, enum status status, const struct error *err)
 {
 	int code = status;
-	enum agreement_reason reason = REASON_PEER;
+	enum agreement_reason reason = status == STATUS_BROKEN ? REASON_PEER : REASON_FAILED;
+	const char *why = err->text;
 	if (agent->group.noticed || status == STATUS_SAVED) {
 		code = agent->options->exit_code;
 		reason = REASON_PREEMPTED;
 		message_info("preempted before the start: nothing to save, run me again");
 	} else if (agent->passed_on) {
 		code = 128 + agent->passed_on;
+		why = "interrupted before the start";
 	} else {
 		message_error("%s", err->text);
 	}
 	agent->said_broken = true; /* just now */
-	leave_unstarted(agent, reason, code);
+	leave_unstarted(agent, reason, code, why);
 	return code;
 }
 
@@ -785,7 +800,7 @@ int agent_run(const struct agent_options *options)
 	status = start(&agent, &err);
 	if (status != STATUS_OK) {
 		code = message_fail(&err);
-		leave_unstarted(&agent, REASON_FAILED, code);
+		leave_unstarted(&agent, REASON_FAILED, code, err.text);
 		goto out;
 	}
 	worker_follow(agent.group.worker, &agent.group.view.attempt, agent.group.view.revision);

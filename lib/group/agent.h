@@ -23,13 +23,22 @@ struct agent_options {
 	const char *board_parent; /* NULL: a good place */
 	const char *shield;	  /* "TERM,USR1": ignored before exec; NULL: none */
 	bool forward;		  /* pass notice signals on to the command */
-	const char *on_notice;	  /* "signal:USR1" or "command:TEXT"; NULL: none */
-	bool signal_ranks;	  /* --signal-to ranks: all processes of the group */
-	const char *checkpoints;  /* directory to look for newer checkpoints in; NULL: none */
-	const char *done_if;	  /* command that tells finished from stopped; NULL: none */
-	int exit_code;		  /* instead of 42 */
-	int64_t join_timeout;	  /* ms */
-	int64_t kill_after;	  /* ms between TERM and KILL */
+	/*
+	 * Programs that cannot be changed but save on a signal: told on every task when anybody was
+	 * noticed. Nothing is aligned.
+	 */
+	int notice_signal;	    /* 0: none */
+	const char *notice_command; /* run by sh; NULL: none */
+	bool signal_ranks;	    /* the signal goes to the whole process group */
+	/*
+	 * The newest complete checkpoint: STATUS_OK, STATUS_NO: there is none; NULL: nobody looks.
+	 * Looked up once per attempt for PREEMPT_RESUME, and at the end: a newer one means 42.
+	 */
+	enum status (*find_checkpoint)(char path[4096], uint64_t *step, struct error *err);
+	const char *done_if;  /* run by sh: exit 0 means that a command which ended has finished */
+	int exit_code;	      /* instead of 42 */
+	int64_t join_timeout; /* ms */
+	int64_t kill_after;   /* ms between TERM and KILL */
 	struct agreement_config agreement; /* task is filled in by the agent */
 };
 

@@ -50,7 +50,7 @@ struct agreement_peer {
 	bool none;	   /* reported that it has not called preempt_step yet */
 	uint64_t step;	   /* finished steps when it reported */
 	uint64_t next;	   /* first boundary at which it can surely stop */
-	int64_t step_time; /* its longest recent step, ms; 0 unknown */
+	int64_t step_time; /* its longest recent way from one boundary to the next, ms; 0 unknown */
 	bool member;	   /* of the decision */
 	bool saved;
 	uint64_t saved_step;
@@ -154,7 +154,7 @@ struct agreement {
 	struct agreement_config config;
 	const struct agreement_view *view;
 
-	/* Facts. */
+	/* Facts about this task. */
 	int64_t started; /* when the command was started */
 	bool noticed;	 /* this task has a notice of its own */
 	int64_t own_deadline;
@@ -166,41 +166,43 @@ struct agreement {
 	bool has_saved;
 	uint64_t saved_step; /* newest save that the board shows */
 	struct grace_measure measure;
-	int64_t answered_at; /* when the store last answered */
 
 	/* What the board was last told, and since when. */
 	struct agreement_hold told;
 	int64_t told_at;
+	uint64_t saving; /* the round whose S the board was last told; 0: none */
+	uint64_t saving_step;
 
-	/* Memory of the newest round. */
-	uint64_t round;
-	int64_t round_seen; /* when it was first seen */
-	bool read;	    /* the board was read after `wait` stood there, in this round */
+	/* What the board said; `read`: while `wait` stood, in the newest round, and stands still.
+	 */
+	bool read;
 	uint64_t read_step, read_next;
 	int64_t read_at;
-	bool skipped;	       /* a decision to save that we cannot reach: the next round will do */
-	int64_t decision_seen; /* 0: not yet */
-	uint64_t reports_seen;
-	int64_t silence; /* ms of answered time without a new report */
-	uint64_t saving; /* round whose S the board was told; its save goes there */
-	uint64_t saving_step;
-	bool saved_written; /* SAVED of `saving` is acknowledged */
-	bool acknowledged;
+
+	/* The newest round. */
+	uint64_t round;
+	int64_t round_seen;
+	uint64_t reports;   /* how many there are, */
+	int64_t reports_at; /* since when, */
+	int64_t silence;    /* and for how long the store has answered without a further one, ms */
+	int64_t decided_at; /* when the decision was seen; 0: not yet */
+	bool skipped;	    /* it is to save at a step that we cannot reach */
 
 	/* Verdicts: once reached, they stay. */
-	bool exit_decided; /* a decision to exit was seen in this attempt */
-	bool solo;	   /* the store is lost: this task saves by itself */
-	int64_t parked_at; /* when the final save was done; 0: not yet */
-	bool ending;	   /* the command is being ended by us */
+	bool solo;	   /* no decision came in time: this task saves by itself */
+	int64_t parked_at; /* when the final save was seen; 0: not yet */
 	bool verdict;
 	enum agreement_reason reason;
 	int code;
 
-	/* Writes under way, done, and held back until a fresh view. */
+	/* The store: writes under way and done, and whether a fresh view has to come first. */
 	bool pending[WRITE_KINDS];
 	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
 	bool look_first;
-	int64_t wants_since; /* since when something has been wanted of a store that is silent */
+	int64_t answered_at; /* when the store last answered */
+
+	int64_t due;	       /* when we wanted to be asked again */
+	int64_t stopped_until; /* we came much later than that: the time before is nobody's fault */
 };
 
 /* config and view must stay valid; started is when the command was (or is) started. */
@@ -226,7 +228,16 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 /* What is to be done at now. */
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
+/* The save of the round that the board was last told of is reported and acknowledged. */
+static inline bool agreement_saved_reported(const struct agreement *a)
+{
+	return a->saving && a->done[WRITE_SAVED] == a->saving;
+}
+
 /* ---- The decision's value (agreement_step.c) ---- */
+
+/* How many steps lie between two boundaries of a task that reported. */
+uint64_t agreement_stride(const struct agreement_peer *peer);
 
 /*
  * The smallest step, not below any report, that is a boundary of every task that reported, given
@@ -237,6 +248,6 @@ bool agreement_choose_step(const struct agreement_view *view, uint64_t *step);
 
 /* The whole decision for the newest round as the view shows it. */
 void agreement_decide(const struct agreement_view *view, const struct grace_measure *measure,
-	bool exit_decided, int64_t now, struct agreement_decision *decision);
+	int64_t deadline, int64_t now, struct agreement_decision *decision);
 
 #endif

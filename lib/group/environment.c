@@ -79,6 +79,8 @@ char **environment_build(const struct command_environment *what)
 	set_number(&list, "PREEMPT_TASK", what->task);
 	set(&list, "PREEMPT_LAUNCH", what->identity->launch);
 	set_signals(&list, what);
+	if (what->resume)
+		set(&list, "PREEMPT_RESUME", what->resume);
 	if (what->ranks) {
 		set_number(&list, "PREEMPT_RANKS", what->identity->count);
 	} else if (what->spread) {

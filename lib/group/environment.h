@@ -18,6 +18,7 @@ struct command_environment {
 	uint64_t local;		    /* which of the commands of this machine */
 	bool ranks;		    /* the command starts identity->count ranks itself */
 	bool spread;		    /* -n: RANK, WORLD_SIZE and the like are ours to say */
+	const char *resume;	    /* PREEMPT_RESUME; NULL: not looked for */
 	const char *const *sources; /* their signals become PREEMPT_SIGNALS */
 	size_t source_count;
 };

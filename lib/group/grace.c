@@ -3,14 +3,19 @@
 
 #include "base/clock.h"
 
-#define FIXED_MARGIN	  2000
-#define SHORTEST_PATIENCE 250
+#define FIXED_MARGIN	  3000 /* ms: half to gather the reports, half to spread the decision */
+#define SHORTEST_PATIENCE 250  /* ms */
+#define MOST_SKEW	  1000000
+
+int64_t grace_save_time(const struct grace_measure *measure)
+{
+	return measure->longest_save + measure->longest_save / 2 + 2 * measure->longest_step;
+}
 
 int64_t grace_needed(const struct grace_measure *measure)
 {
-	int64_t skew = measure->skew > 1000000 ? 1000000 : (int64_t)measure->skew;
-	return measure->longest_save + measure->longest_save / 2 + 2 * measure->longest_step +
-	       skew * measure->longest_step + FIXED_MARGIN;
+	int64_t skew = measure->skew > MOST_SKEW ? MOST_SKEW : (int64_t)measure->skew;
+	return grace_save_time(measure) + skew * measure->longest_step + FIXED_MARGIN;
 }
 
 int64_t grace_final_time(int64_t deadline, const struct grace_measure *measure)
@@ -31,7 +36,7 @@ int64_t grace_report_patience(int64_t opened, int64_t deadline, int64_t report_t
 {
 	if (deadline == CLOCK_NEVER)
 		return report_timeout;
-	int64_t room = (grace_final_time(deadline, measure) - opened) / 2;
+	int64_t room = (deadline - grace_save_time(measure) - opened) / 2;
 	if (room < SHORTEST_PATIENCE)
 		room = SHORTEST_PATIENCE;
 	return room < report_timeout ? room : report_timeout;

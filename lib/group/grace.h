@@ -11,13 +11,16 @@
 /* What was measured, in this attempt and in earlier ones. 0 where nothing is known yet. */
 struct grace_measure {
 	int64_t longest_save;
-	int64_t longest_step;
-	uint64_t skew; /* largest less smallest step among the tasks */
+	int64_t longest_step; /* from one boundary to the next */
+	uint64_t skew;	      /* of the tasks, in such steps: the largest less the smallest */
 };
+
+/* The time from an order to save at the next boundary to the last byte on disk, ms. */
+int64_t grace_save_time(const struct grace_measure *measure);
 
 /*
  * The time that a final round takes, from its opening to the last byte on disk: 1.5 x the longest
- * save + 2 x the longest step + skew x the longest step + 2 s.
+ * save + 2 x the longest step + skew x the longest step + 3 s.
  */
 int64_t grace_needed(const struct grace_measure *measure);
 

@@ -16,6 +16,7 @@
  *   .../LAST_RUN_TO_CHECKPOINT/r                decision of round r > 1
  *   .../RECEIVED_SIGNAL_<step key>_i            acknowledgement of task i
  *   .../SAVED/r/i                               task i has saved
+ *   .../RESUME                                  the checkpoint that all tasks resume from
  *   .../ERROR                                   the first failure
  *   .../DEAD/i, .../LEFT/i, .../CLOSED
  *

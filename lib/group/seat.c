@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "group/unaware.h"
 
 enum status seat_init(
 	struct seat *seat, struct group *group, uint64_t task, struct command *command, int64_t now)
@@ -181,6 +182,18 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 	return again;
 }
 
+/* A task that was only told of a notice leaves when nobody else can be saving any more. */
+static bool may_finish(const struct seat *seat, const struct group *group, int64_t now,
+	int64_t *wake, int64_t *look)
+{
+	int64_t limit = seat->command->end_not_before;
+	if (!limit || now >= limit || unaware_others_through(&group->view, seat->task))
+		return true;
+	*wake = limit < *wake ? limit : *wake;
+	*look = now + 1000 < *look ? now + 1000 : *look;
+	return false;
+}
+
 void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look)
 {
 	struct agreement_plan plan;
@@ -189,9 +202,13 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 	/* Each pass answers one question; a handful settles everything that is known now. */
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
 		;
-	if (plan.finished) {
+	if (plan.finished && may_finish(seat, group, now, wake, look)) {
+		const struct agent_options *options = group->options;
+		bool judged = unaware_is(options) || options->find_checkpoint || options->done_if;
 		seat->finished = true;
-		seat->code = plan.code;
+		seat->code = judged ? unaware_code(options, &group->view, plan.code,
+					      seat->agreement.end_code)
+				    : plan.code;
 		return;
 	}
 	if (plan.wake < *wake)

@@ -60,11 +60,11 @@ static bool reached(const struct stage *stage, enum stage_goal goal)
 	const struct agreement *a = &stage->agreement;
 	bool told = a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT;
 	switch (goal) {
-	case STAGE_AGREED: return (told && a->acknowledged) || a->verdict;
-	case STAGE_SAVED: return (a->saving && a->saved_written) || a->verdict;
+	case STAGE_AGREED: return (told && a->done[WRITE_ACK] == a->round) || a->verdict;
+	case STAGE_SAVED: return agreement_saved_reported(a) || a->verdict;
 	case STAGE_ALL:
 		return a->told.order == ORDER_LEAVE ||
-		       (a->told.order == ORDER_RUN && a->saving && a->saved_written);
+		       (a->told.order == ORDER_RUN && agreement_saved_reported(a));
 	}
 	return true;
 }

@@ -197,6 +197,13 @@ static bool read_seal(struct view *view, const struct reading *r)
 	return right;
 }
 
+static bool read_resume(struct view *view, const struct reading *r)
+{
+	view->resume_known = json_copy_text(r->json, "path", view->resume, sizeof(view->resume)) &&
+			     json_get_unsigned(r->json, "step", &view->resume_step);
+	return view->resume_known;
+}
+
 static bool read_closed(struct view *view, const struct reading *r)
 {
 	strcpy(view->closed, "unknown");
@@ -251,6 +258,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 			{"DEADLINE", read_deadline},
 			{"ERROR", read_error},
 			{"CLOSED", read_closed},
+			{"RESUME", read_resume},
 		},
 	  of_task[] = {{"TASK/", read_task}, {"LEFT/", read_left}},
 	  of_round[] = {{"STEP/", read_step}, {"SAVED/", read_saved}};

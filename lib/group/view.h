@@ -45,7 +45,10 @@ struct view {
 	struct view_error error;
 	char seal[32]; /* "", claim, error, death, restart, timeout, close */
 	char seal_text[256];
-	char closed[32];  /* "", completed, preempted, failed, superseded */
+	char closed[32];   /* "", completed, preempted, failed, superseded */
+	bool resume_known; /* RESUME is there */
+	char resume[4096]; /* the checkpoint to resume from; empty: none */
+	uint64_t resume_step;
 	uint64_t damaged; /* values that could not be read */
 	store_revision deadline_revision;
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "group/unaware.h"
 
 enum request_kind { REQUEST_JOIN, REQUEST_WRITE, REQUEST_CLOSE };
 
@@ -19,7 +20,7 @@ struct request {
 	enum request_kind kind;
 	struct attempt_entry entry; /* strings are copied into text */
 	char run[129], launch[160];
-	int64_t gather_timeout;
+	const struct agent_options *options;
 	struct view *view;
 	struct write write;
 	struct attempt attempt;
@@ -110,7 +111,11 @@ static void carry_out_join(struct worker *worker, struct request *request)
 			worker->store, request->run, &result->longest_save, &result->error);
 	if (result->status == STATUS_OK)
 		result->status = attempt_gather(worker->store, request->view,
-			clock_after(request->gather_timeout), worker->cancel, &result->error);
+			clock_after(request->options->join_timeout), worker->cancel,
+			&result->error);
+	if (result->status == STATUS_OK && request->options->find_checkpoint)
+		result->status = unaware_resolve(worker->store, request->view,
+			request->options->find_checkpoint, &result->error);
 	post(worker, result);
 }
 
@@ -303,14 +308,14 @@ static struct request *new_request(enum request_kind kind)
 	return request;
 }
 
-void worker_join(struct worker *worker, const struct attempt_entry *entry, int64_t gather_timeout,
-	struct view *view)
+void worker_join(struct worker *worker, const struct attempt_entry *entry,
+	const struct agent_options *options, struct view *view)
 {
 	struct request *request = new_request(REQUEST_JOIN);
 	request->entry = *entry;
 	strncpy(request->run, entry->run, sizeof(request->run) - 1);
 	strncpy(request->launch, entry->launch, sizeof(request->launch) - 1);
-	request->gather_timeout = gather_timeout;
+	request->options = options;
 	request->view = view;
 	submit(worker, request);
 }

@@ -8,6 +8,7 @@
 #ifndef GROUP_WORKER_H
 #define GROUP_WORKER_H
 
+#include "group/agent.h"
 #include "group/attempt.h"
 
 struct worker;
@@ -46,11 +47,12 @@ int worker_descriptor(const struct worker *worker);
 struct result *worker_take(struct worker *worker);
 
 /*
- * Join and gather; fills *view (which must stay valid and is not touched by others until
- * RESULT_JOINED comes). gather_timeout: ms. worker_cancel gives up a join that is under way.
+ * Join, gather, and find the checkpoint to resume from; fills *view (which must stay valid and is
+ * not touched by others until RESULT_JOINED comes). worker_cancel gives up a join that is under
+ * way.
  */
-void worker_join(struct worker *worker, const struct attempt_entry *entry, int64_t gather_timeout,
-	struct view *view);
+void worker_join(struct worker *worker, const struct attempt_entry *entry,
+	const struct agent_options *options, struct view *view);
 void worker_cancel(struct worker *worker);
 /* Carry out a write, which is taken over. */
 void worker_write(struct worker *worker, struct write *write);

@@ -17,7 +17,7 @@
 #include "notice/source.h"
 
 /* How long a file without a whole first line may still be in the making. */
-static const int64_t settling = 100;
+static const int64_t settling = 500;
 
 /* Which file it is: an inode's number alone is used again at once. */
 struct which {
@@ -163,9 +163,13 @@ static enum source_answer file_check(
 	self->there = true;
 	if (self->given)
 		return SOURCE_NONE;
-	/* "echo reason >PATH" makes it empty first: wait for its line, but not for long. */
-	if (S_ISREG(st.stx_mode) && !read_reason(self->path, reason) && !self->closed &&
-		now < self->seen.now + settling) {
+	/*
+	 * "echo reason >PATH" makes it empty first: wait for its line, but not for long, and not
+	 * where it was written long ago.
+	 */
+	bool fresh = now < self->seen.now + settling &&
+		     self->seen.utc - (int64_t)st.stx_mtime.tv_sec * 1000 < settling + 1000;
+	if (S_ISREG(st.stx_mode) && !read_reason(self->path, reason) && !self->closed && fresh) {
 		self->next = self->seen.now + settling;
 		return SOURCE_PENDING;
 	}

@@ -21,11 +21,12 @@
 
 /*
  * A deleted key keeps its row, without value, so that those who wait see that it went. PERSIST: the
- * commit is durable without syncing the directory. FULL: it is durable at all. One connection lives
- * for one transaction, so these cost a microsecond each time.
+ * commit is durable without syncing the directory. FULL: it is durable at all. EXCLUSIVE: SQLite
+ * keeps the locks it has until it is closed, instead of asking anew for schema, read and write; the
+ * connection lives for one transaction.
  */
-static const char on_open[] = "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL;"
-			      "PRAGMA temp_store=MEMORY;";
+static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
+			      "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;";
 static const char on_make[] =
 	"PRAGMA journal_mode=MEMORY; PRAGMA synchronous=FULL; BEGIN;"
 	"PRAGMA application_id=" VALUE_OF(APPLICATION) "; PRAGMA user_version=" VALUE_OF(
@@ -56,11 +57,26 @@ static enum status code_status(int code, int number)
 	}
 }
 
+/* What went wrong below SQLite; 0 where it did not keep it. A commit tells only its files. */
+static int errno_of(sqlite3 *database)
+{
+	int number = database ? sqlite3_system_errno(database) : 0;
+	sqlite3_file *journal = NULL;
+	if (database && number == 0)
+		(void)sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
+	if (database && number == 0 &&
+		sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &journal) ==
+			SQLITE_OK &&
+		journal && journal->pMethods)
+		(void)journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &number);
+	return number;
+}
+
 enum status session_failed(
 	const struct session *session, const char *action, int code, struct error *err)
 {
 	const char *where = session->store->base.where;
-	int number = session->database ? sqlite3_system_errno(session->database) : 0;
+	int number = errno_of(session->database);
 	enum status status = code_status(code, number);
 	switch (code & 0xff) {
 	case SQLITE_FULL:
@@ -138,6 +154,13 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 			"cannot look at store %s: %s%s", path, strerror(number), lock_cure(number));
 	}
 	enum status status = access_check(path, &st, store->shared_group, err);
+	/* It is made whole: it never is empty. SQLite would take it for new, and drop its journal.
+	 */
+	if (status == STATUS_OK && st.st_size == 0)
+		return error_set(err, STATUS_DAMAGED,
+			"store %s is empty, so it is damaged: not used; restore it, or move it away "
+			"together with its .lock, -journal and .beats",
+			path);
 	if (status != STATUS_OK || lstat(store->journal, &st) < 0)
 		return status;
 	return access_check(store->journal, &st, store->shared_group, err);

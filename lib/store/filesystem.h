@@ -27,7 +27,7 @@ enum filesystem_reach {
 struct filesystem_verdict {
 	enum filesystem_reach reach;
 	const char *name;    /* for people: "NFS" */
-	const char *why;     /* why its locks do not reach, and the cure; NULL where they do */
+	const char *why;     /* why they do not reach, or that it is not known; else NULL */
 	const char *warning; /* something about its options that should be changed; NULL: nothing */
 };
 

@@ -102,32 +102,32 @@ const char *lock_mode_name(enum lock_mode mode)
 	return modes[mode].name;
 }
 
-static enum status refuse_not_built(enum lock_mode mode, struct error *err)
+/* Where it is not known that locks reach everybody, they are not relied on. */
+static enum status check_reach(
+	enum lock_mode mode, const struct filesystem_verdict *verdict, struct error *err)
 {
-	return error_set(err, STATUS_USAGE, "lock=%s is not built yet", modes[mode].name);
-}
-
-static enum status refuse_filesystem(const struct filesystem_verdict *verdict, struct error *err)
-{
+	if (!modes[mode].try)
+		return error_set(err, STATUS_USAGE, "lock=%s is not built yet", modes[mode].name);
+	if (mode != LOCK_FCNTL || verdict->reach == FILESYSTEM_LOCAL ||
+		verdict->reach == FILESYSTEM_SHARED)
+		return STATUS_OK;
 	return error_set(err, STATUS_USAGE,
 		"it is on %s, and %s: two machines could both win; put it on NFSv4, Lustre with flock or "
-		"CephFS, or add ?assume=local to the store's URL if one machine alone uses it",
-		verdict->name, verdict->why);
+		"CephFS, or add to the store's URL ?assume=local if one machine alone uses it%s",
+		verdict->name, verdict->why,
+		verdict->reach == FILESYSTEM_UNKNOWN
+			? ", ?assume=shared if you know that its locks reach all"
+			: "");
 }
 
 enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdict *verdict,
 	enum lock_mode *mode, struct error *err)
 {
 	enum lock_mode chosen = asked == LOCK_AUTO ? LOCK_FCNTL : asked;
-	if (!modes[chosen].try)
-		return refuse_not_built(chosen, err);
-	/* Where nothing is known, only somebody who names the mode can know better. */
-	if (chosen == LOCK_FCNTL &&
-		(verdict->reach == FILESYSTEM_NODE ||
-			(verdict->reach == FILESYSTEM_UNKNOWN && asked == LOCK_AUTO)))
-		return refuse_filesystem(verdict, err);
-	*mode = chosen;
-	return STATUS_OK;
+	enum status status = check_reach(chosen, verdict, err);
+	if (status == STATUS_OK)
+		*mode = chosen;
+	return status;
 }
 
 enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
@@ -137,11 +137,7 @@ enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
 		return error_set(err, STATUS_USAGE,
 			"it was made with lock=%s, and all must use the same: leave lock=%s out",
 			modes[recorded].name, modes[asked].name);
-	if (!modes[recorded].try)
-		return refuse_not_built(recorded, err);
-	if (recorded == LOCK_FCNTL && verdict->reach == FILESYSTEM_NODE)
-		return refuse_filesystem(verdict, err);
-	return STATUS_OK;
+	return check_reach(recorded, verdict, err);
 }
 
 /* Text of a new lock file. */
@@ -218,7 +214,8 @@ out:
 
 static enum status read_text(struct sharedlock *lock, char *text, size_t size, struct error *err)
 {
-	posix_fadvise(lock->descriptor, 0, 0, POSIX_FADV_DONTNEED);
+	if (!lock->local)
+		posix_fadvise(lock->descriptor, 0, 0, POSIX_FADV_DONTNEED);
 	ssize_t n = pread(lock->descriptor, text, size - 1, 0);
 	if (n < 0)
 		return failed(err, "read", lock, errno);
@@ -299,6 +296,7 @@ enum status sharedlock_open(struct sharedlock *lock, const struct sharedlock_ter
 	enum status status;
 	bool seen_database = false;
 	*lock = (struct sharedlock){.descriptor = -1, .machine = {.descriptor = -1}};
+	lock->local = terms->verdict.reach == FILESYSTEM_LOCAL;
 	lock->guard = guard_get(terms->database);
 	if (!lock->guard || asprintf(&lock->path, "%s.lock", terms->database) < 0) {
 		lock->path = NULL;

@@ -101,6 +101,17 @@ static void sqlite_close(struct store *base)
 	free(store);
 }
 
+/*
+ * What the user vouches for. That locks reach other machines is not believed where this mount's own
+ * options say that they do not.
+ */
+static enum filesystem_reach assumed(const char *assume, enum filesystem_reach seen)
+{
+	if (!strcmp(assume, "local"))
+		return FILESYSTEM_LOCAL;
+	return seen == FILESYSTEM_NODE ? FILESYSTEM_NODE : FILESYSTEM_SHARED;
+}
+
 static enum status sqlite_open(struct store **opened, const struct store_url *url, unsigned flags,
 	int64_t deadline, struct error *err)
 {
@@ -131,14 +142,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 			.verdict = filesystem_judge(&filesystem),
 		};
 		if (parameters.assume)
-			terms.verdict = (struct filesystem_verdict){
-				.reach = !strcmp(parameters.assume, "local") ? FILESYSTEM_LOCAL
-					 : terms.verdict.reach == FILESYSTEM_LOCAL
-						 ? FILESYSTEM_SHARED
-						 : terms.verdict.reach,
-				.name = terms.verdict.name,
-				.why = terms.verdict.why,
-			};
+			terms.verdict.reach = assumed(parameters.assume, terms.verdict.reach);
 		store->base.local = terms.verdict.reach == FILESYSTEM_LOCAL;
 		status = sharedlock_open(&store->lock, &terms, deadline, err);
 		if (status != STATUS_OK && err)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checkpoints below a directory DIR: begun, committed, found, judged, pruned.
+ *
+ * A checkpoint is a directory DIR/step-NNNNNNNN (ckpt/names.h) with a manifest (ckpt/manifest.h).
+ * It is complete when the manifest is valid and of that step and all its files are there with
+ * their sizes; it is verified when their checksums are right, too. It appears by one rename, after
+ * all of it was synced, and goes by one rename, before any of it is deleted. There is no lock and
+ * no other state: any number of writers, readers and pruners, on any machines, may be killed at any
+ * time, and whoever comes next finishes or cleans up.
+ *
+ * Answers: STATUS_OK; STATUS_NO is definite, and err says why (contrary to base/error.h's rule it
+ * is filled then, too); STATUS_TEMPORARY and STATUS_PERMISSION: could not be asked or done, nothing
+ * may be concluded; STATUS_DAMAGED: of a newer format, or damaged; STATUS_USAGE.
+ * "Could not be asked" never becomes "there is none".
+ */
+#ifndef CKPT_CKPT_H
+#define CKPT_CKPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ckpt/names.h"
+
+/* Which checkpoint is written, and by whom. Numbers up to CKPT_NUMBER_MAX, task < tasks. */
+struct checkpoint_target {
+	const char *directory;
+	uint64_t step;
+	uint64_t attempt;
+	bool sharded;	/* each of tasks writes and commits a shard of its own */
+	uint64_t task;	/* of sharded */
+	uint64_t tasks; /* at least 1 */
+};
+
+/*
+ * Make the directory to write into, empty, and give its path (append to path): DIR/.tmp-..., or
+ * the task's own directory in it. DIR itself is made if only it is missing. What an earlier begin
+ * of the same step and attempt (and task) left is removed. STATUS_NO: the step, or this task's
+ * shard, is committed already, a living process of this machine writes it, or DIR has something
+ * else under the name.
+ */
+enum status checkpoint_begin(
+	const struct checkpoint_target *target, struct text *path, struct error *err);
+
+struct checkpoint_commit {
+	bool complete;	    /* published, by us or by somebody else */
+	uint64_t missing;   /* else: so many shards of tasks are not committed yet */
+	struct text absent; /* their tasks, "1, 3"; released by the caller */
+	char warning[256];  /* something for people that does not touch the answer; or empty */
+};
+
+/*
+ * Sync everything, record sizes and checksums, publish. STATUS_OK: it is durable; a shard whose
+ * peers are missing, too. Committing again what is published with the same content, or, when
+ * nothing is there to compare, from the same attempt: STATUS_OK.
+ * STATUS_NO: nothing was begun; it is empty; it holds a symbolic link or a device; it changed
+ * meanwhile; the step is published already with other content, which stays.
+ */
+enum status checkpoint_commit(const struct checkpoint_target *target,
+	struct checkpoint_commit *answer, struct error *err);
+
+enum checkpoint_state {
+	CHECKPOINT_COMPLETE,
+	CHECKPOINT_DAMAGED,    /* it was published, and something is missing or wrong */
+	CHECKPOINT_FOREIGN,    /* bears a name of ours, but carries nothing of ours */
+	CHECKPOINT_UNKNOWN,    /* could not be asked; status says how */
+	CHECKPOINT_INCOMPLETE, /* being written, or left by a writer that is gone */
+};
+const char *checkpoint_state_name(enum checkpoint_state state);
+
+enum checkpoint_writer { WRITER_UNKNOWN, WRITER_ALIVE, WRITER_GONE, WRITER_ELSEWHERE };
+
+struct checkpoint {
+	enum checkpoint_state state;
+	enum status status;	   /* of CHECKPOINT_UNKNOWN */
+	char name[CKPT_NAME_SIZE]; /* below DIR */
+	uint64_t step;
+	uint64_t attempt;
+	uint64_t tasks; /* 0: not known */
+	bool sharded;
+	uint64_t files;
+	uint64_t bytes;
+	int64_t utc;		       /* when committed, milliseconds since 1970; 0: not known */
+	enum checkpoint_writer writer; /* of CHECKPOINT_INCOMPLETE */
+	bool vacant;	/* of CHECKPOINT_INCOMPLETE: nothing of a writer's is in it */
+	char why[256];	/* why it is in this state; empty when complete */
+	uint64_t inode; /* which directory it was */
+};
+
+/*
+ * The newest complete checkpoint: the one of the highest step. Damaged ones before it are passed
+ * over; of each a line is added to skipped (may be NULL). contents: checksums, too.
+ * STATUS_NO: there is definitely none. That takes a DIR that was read from end to end, or whose
+ * absence was read in its parent, and no filesystem of /etc/fstab missing on the way to it.
+ */
+enum status checkpoint_latest(const char *directory, bool contents, struct checkpoint *found,
+	struct text *skipped, struct error *err);
+
+/*
+ * One step, with its contents or only sizes. STATUS_NO: there is no such directory. Every other
+ * finding is in found->state.
+ */
+enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
+	struct checkpoint *found, struct error *err);
+
+/* All, by rising step, published before incomplete. A zeroed one is empty. */
+struct checkpoint_list {
+	struct checkpoint *items;
+	size_t count;
+	size_t removed; /* directories on their way to deletion */
+};
+enum status checkpoint_list(const char *directory, struct checkpoint_list *list, struct error *err);
+void checkpoint_list_release(struct checkpoint_list *list);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ckpt/staging.h"
+#include "ckpt/tree.h"
+
+/* How often something may be replaced under our eyes before we give up. */
+#define TRIES 8
+
+static void conclude(struct checkpoint *found, enum checkpoint_state state, enum status status,
+	const struct error *err)
+{
+	found->state = state;
+	found->status = status;
+	snprintf(found->why, sizeof(found->why), "%.*s", (int)sizeof(found->why) - 1,
+		state == CHECKPOINT_COMPLETE ? "" : err->text);
+}
+
+/* descriptor: the directory at path. */
+static void judge(const char *path, int descriptor, bool contents, struct checkpoint *found,
+	struct manifest *manifest)
+{
+	struct error err = {0};
+	struct stat st;
+	enum status status = STATUS_OK;
+	char *file = place_path(path, CKPT_MANIFEST);
+	if (fstatat(descriptor, CKPT_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == ENOENT) {
+			error_set(&err, STATUS_NO, "it has no manifest, so it is not ours");
+			conclude(found, CHECKPOINT_FOREIGN, STATUS_NO, &err);
+			goto out;
+		}
+		status = error_set(&err, error_status_of_errno(errno),
+			"cannot look at the manifest: %s", strerror(errno));
+	} else if (!S_ISREG(st.st_mode)) {
+		status = error_set(&err, STATUS_NO, "the manifest is not a file");
+	} else {
+		status = file ? manifest_load(file, manifest, &err)
+			      : error_set(&err, STATUS_TEMPORARY, "out of memory");
+	}
+	if (status == STATUS_OK && manifest->step != found->step)
+		status = error_set(
+			&err, STATUS_NO, "its manifest is of step %" PRIu64, manifest->step);
+	if (status == STATUS_OK) {
+		found->attempt = manifest->attempt;
+		found->tasks = manifest->tasks;
+		found->sharded = manifest->sharded;
+		found->files = manifest->count;
+		found->bytes = manifest_bytes(manifest);
+		found->utc = manifest->utc;
+		status = tree_compare(descriptor, manifest, contents, &err);
+	}
+	conclude(found,
+		status == STATUS_OK   ? CHECKPOINT_COMPLETE
+		: status == STATUS_NO ? CHECKPOINT_DAMAGED
+				      : CHECKPOINT_UNKNOWN,
+		status, &err);
+out:
+	free(file);
+}
+
+enum status look_at_step(const char *directory, uint64_t step, bool contents,
+	struct checkpoint *found, struct manifest *manifest, struct error *err)
+{
+	struct checkpoint look = {.step = step};
+	struct stat held = {0}, named;
+	enum status status = STATUS_OK;
+	ckpt_name_step(look.name, step);
+	char *path = place_path(directory, look.name);
+	if (!path)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (int tries = 0;; tries++) {
+		struct error why = {0};
+		struct manifest own = {0};
+		int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (descriptor < 0 && errno == ENOENT) {
+			status = error_set(err, STATUS_NO, "there is no %s", path);
+			break;
+		}
+		if (descriptor < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+			error_set(&why, STATUS_NO, "it is not a directory");
+			conclude(&look, CHECKPOINT_FOREIGN, STATUS_NO, &why);
+			break;
+		}
+		if (descriptor < 0 || fstat(descriptor, &held) < 0) {
+			error_set(&why, error_status_of_errno(errno), "cannot open %s: %s", path,
+				strerror(errno));
+			conclude(&look, CHECKPOINT_UNKNOWN, why.status, &why);
+			if (descriptor >= 0)
+				close(descriptor);
+			break;
+		}
+		look.inode = held.st_ino;
+		judge(path, descriptor, contents, &look, &own);
+		close(descriptor);
+		bool complete = look.state == CHECKPOINT_COMPLETE;
+		if (complete && manifest)
+			*manifest = own;
+		else
+			manifest_release(&own);
+		/* A fault found in what is no longer there is none: a pruner or a committer was at
+		 * work. */
+		if (complete || tries == TRIES ||
+			(lstat(path, &named) == 0 && named.st_ino == held.st_ino &&
+				named.st_dev == held.st_dev))
+			break;
+	}
+	free(path);
+	if (status == STATUS_OK)
+		*found = look;
+	return status;
+}
+
+enum status look_at_staging(const char *directory, const struct place_entry *entry,
+	struct checkpoint *found, struct error *err)
+{
+	struct checkpoint look = {.state = CHECKPOINT_INCOMPLETE,
+		.step = entry->read.step,
+		.attempt = entry->read.attempt};
+	struct staging staging = {0};
+	struct text absent = {0};
+	static const char *const writers[] = {
+		[WRITER_UNKNOWN] = "no record of who writes it",
+		[WRITER_ALIVE] = "its writer runs",
+		[WRITER_GONE] = "its writer is gone",
+		[WRITER_ELSEWHERE] = "its writer is elsewhere and cannot be asked from here",
+	};
+	snprintf(look.name, sizeof(look.name), "%s", entry->name);
+	char *path = place_path(directory, entry->name);
+	enum status status = path ? staging_look(path, &staging, err)
+				  : error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_NO)
+		goto out;
+	if (status != STATUS_OK) {
+		struct error why = {0};
+		if (err)
+			why = *err;
+		conclude(&look, CHECKPOINT_UNKNOWN, status, &why);
+		status = STATUS_OK;
+		goto out;
+	}
+	look.inode = staging.inode;
+	look.sharded = staging.sharded;
+	look.tasks = staging.tasks;
+	look.writer = staging.writer;
+	look.vacant = !staging.others && !staging.sharded && !staging.one_writer;
+	if (staging.sharded && staging.tasks) {
+		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
+		snprintf(look.why, sizeof(look.why),
+			"missing %" PRIu64 " of %" PRIu64 " tasks: %s; %s", missing, staging.tasks,
+			text_string(&absent), writers[staging.writer]);
+	} else {
+		snprintf(look.why, sizeof(look.why), "not committed; %s", writers[staging.writer]);
+	}
+out:
+	text_release(&absent);
+	staging_release(&staging);
+	free(path);
+	if (status == STATUS_OK)
+		*found = look;
+	return status;
+}
+
+enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
+	struct checkpoint *found, struct error *err)
+{
+	int descriptor;
+	enum status status = place_open(directory, &descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	close(descriptor);
+	return look_at_step(directory, step, contents, found, NULL, err);
+}
+
+const char *checkpoint_state_name(enum checkpoint_state state)
+{
+	static const char *const names[] = {
+		[CHECKPOINT_COMPLETE] = "complete",
+		[CHECKPOINT_DAMAGED] = "damaged",
+		[CHECKPOINT_FOREIGN] = "foreign",
+		[CHECKPOINT_UNKNOWN] = "unknown",
+		[CHECKPOINT_INCOMPLETE] = "incomplete",
+	};
+	return names[state];
+}

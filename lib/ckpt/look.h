@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Judge what bears a name of ours: complete, damaged and why, incomplete and who is missing.
+ */
+#ifndef CKPT_LOOK_H
+#define CKPT_LOOK_H
+
+#include "base/error.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/manifest.h"
+#include "ckpt/place.h"
+
+/*
+ * STATUS_NO: it is not there (any more). STATUS_OK: found says what it is, which may be "could not
+ * be asked". manifest, where not NULL and found is complete, is given to the caller.
+ */
+enum status look_at_step(const char *directory, uint64_t step, bool contents,
+	struct checkpoint *found, struct manifest *manifest, struct error *err);
+enum status look_at_staging(const char *directory, const struct place_entry *entry,
+	struct checkpoint *found, struct error *err);
+
+#endif

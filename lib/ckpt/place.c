@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static enum status failed(struct error *err, const char *action, const char *path, int number)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
+		strerror(number));
+}
+
+char *place_path(const char *directory, const char *name)
+{
+	char *path;
+	return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
+}
+
+/* DIR cannot be opened because some part of the way is missing: which? */
+static enum status judge_absence(const char *directory, struct error *err)
+{
+	struct stat st;
+	if (lstat(directory, &st) == 0)
+		return error_set(err, STATUS_TEMPORARY,
+			"%s is a symbolic link to what is not there; is a disk away?", directory);
+	if (errno != ENOENT)
+		return failed(err, "look for", directory, errno);
+	size_t length = strlen(directory);
+	char *copy = strdup(directory);
+	if (!copy)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	while (length > 1 && copy[length - 1] == '/')
+		copy[--length] = '\0';
+	char *parent = file_directory_of(copy);
+	enum status status;
+	int descriptor = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (!parent)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	else if (descriptor < 0 && errno == ENOENT)
+		status = error_set(err, STATUS_TEMPORARY,
+			"neither %s nor %s is there; is a disk away?", directory, parent);
+	else if (descriptor < 0)
+		status = failed(err, "read", parent, errno);
+	else if (fstatat(descriptor, strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy, &st,
+			 AT_SYMLINK_NOFOLLOW) == 0)
+		status = error_set(err, STATUS_TEMPORARY, "%s came and went", directory);
+	else
+		status = error_set(err, STATUS_NO, "there is no directory %s", directory);
+	if (descriptor >= 0)
+		close(descriptor);
+	free(parent);
+	free(copy);
+	return status;
+}
+
+enum status place_open(const char *directory, int *descriptor, struct error *err)
+{
+	/* An empty name is an unset variable of a script, not a run that has not begun. */
+	if (!*directory)
+		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
+	int opened = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (opened < 0) {
+		int number = errno;
+		if (number == ENOENT)
+			return judge_absence(directory, err);
+		if (number == ENOTDIR)
+			return error_set(err, STATUS_USAGE, "%s is not a directory", directory);
+		return failed(err, "open directory", directory, number);
+	}
+	*descriptor = opened;
+	return STATUS_OK;
+}
+
+/* The real path of the deepest part of directory that exists; malloc'd. */
+static char *real_path(const char *directory)
+{
+	char *at = strdup(directory);
+	while (at) {
+		char *real = realpath(at, NULL);
+		if (real || errno != ENOENT) {
+			free(at);
+			return real;
+		}
+		char *parent = file_directory_of(at);
+		free(at);
+		at = parent;
+	}
+	return NULL;
+}
+
+static bool is_at_or_below(const char *path, const char *top)
+{
+	size_t length = strlen(top);
+	while (length > 1 && top[length - 1] == '/')
+		length--;
+	return length == 1 ||
+	       (strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0'));
+}
+
+/* Long enough for any line that a kernel or a person writes; longer ones are cut and so not ours.
+ */
+#define MOUNT_LINE 8192
+
+static bool is_mounted(const char *point)
+{
+	char line[MOUNT_LINE];
+	struct mntent entry;
+	bool found = false;
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	if (!mounts)
+		return true; /* no /proc: nothing is known, and nothing was asked */
+	while (!found && getmntent_r(mounts, &entry, line, sizeof(line)))
+		found = strcmp(entry.mnt_dir, point) == 0;
+	endmntent(mounts);
+	return found;
+}
+
+/* An empty mount point looks like an empty directory. What the administrator wrote down tells. */
+static enum status confirm_mounts(const char *directory, struct error *err)
+{
+	char line[MOUNT_LINE];
+	struct mntent entry;
+	enum status status = STATUS_OK;
+	char *path = real_path(directory);
+	FILE *table = path ? setmntent("/etc/fstab", "re") : NULL;
+	while (table && status == STATUS_OK && getmntent_r(table, &entry, line, sizeof(line))) {
+		/* Touch nothing that is mounted: its server may hang. */
+		if (entry.mnt_dir[0] != '/' || is_mounted(entry.mnt_dir))
+			continue;
+		char *point = realpath(entry.mnt_dir, NULL);
+		if (point && strcmp(point, "/") != 0 && is_at_or_below(path, point) &&
+			!is_mounted(point))
+			status = error_set(err, STATUS_TEMPORARY,
+				"nothing is in %s, but the filesystem that /etc/fstab puts on %s "
+				"is not mounted",
+				directory, point);
+		free(point);
+	}
+	if (table)
+		endmntent(table);
+	free(path);
+	return status;
+}
+
+enum status place_confirm(const char *directory, int descriptor, struct error *err)
+{
+	struct stat held, named;
+	if (descriptor >= 0) {
+		if (fstat(descriptor, &held) < 0 || stat(directory, &named) < 0)
+			return error_set(err, STATUS_TEMPORARY, "%s vanished while it was read: %s",
+				directory, strerror(errno));
+		if (held.st_dev != named.st_dev || held.st_ino != named.st_ino)
+			return error_set(err, STATUS_TEMPORARY, "%s was replaced while it was read",
+				directory);
+	}
+	return confirm_mounts(directory, err);
+}
+
+static int by_kind_and_step(const void *a, const void *b)
+{
+	const struct ckpt_name *x = &((const struct place_entry *)a)->read;
+	const struct ckpt_name *y = &((const struct place_entry *)b)->read;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	return x->attempt < y->attempt ? -1 : x->attempt > y->attempt;
+}
+
+enum status place_list(
+	const char *directory, int descriptor, struct place_entries *entries, struct error *err)
+{
+	struct place_entries read = {0};
+	size_t capacity = 0;
+	enum status status = STATUS_OK;
+	int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+	if (!stream) {
+		status = failed(err, "read directory", directory, errno);
+		if (copy >= 0)
+			close(copy);
+		return status;
+	}
+	for (;;) {
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry) {
+			if (errno)
+				status = failed(err, "read directory", directory, errno);
+			break;
+		}
+		struct place_entry item = {.read = ckpt_name_read(entry->d_name)};
+		if (item.read.kind == CKPT_NAME_FOREIGN)
+			continue;
+		if (read.count == capacity) {
+			capacity = capacity ? capacity * 2 : 64;
+			struct place_entry *items =
+				reallocarray(read.items, capacity, sizeof(*items));
+			if (!items) {
+				status = error_set(err, STATUS_TEMPORARY, "out of memory");
+				break;
+			}
+			read.items = items;
+		}
+		snprintf(item.name, sizeof(item.name), "%.*s", (int)sizeof(item.name) - 1,
+			entry->d_name);
+		read.items[read.count++] = item;
+	}
+	closedir(stream);
+	if (status != STATUS_OK) {
+		free(read.items);
+		return status;
+	}
+	if (read.count)
+		qsort(read.items, read.count, sizeof(*read.items), by_kind_and_step);
+	*entries = read;
+	return STATUS_OK;
+}
+
+enum status place_remove_begin(
+	const char *directory, const char *name, uint64_t inode, char **removed, struct error *err)
+{
+	struct stat st;
+	char gone[CKPT_NAME_SIZE];
+	uint64_t unique;
+	enum status status = STATUS_OK;
+	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
+		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
+	ckpt_name_removed(gone, name, unique);
+	char *from = place_path(directory, name);
+	char *to = place_path(directory, gone);
+	if (!from || !to)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	else if (lstat(from, &st) < 0)
+		status = errno == ENOENT ? STATUS_NO : failed(err, "look at", from, errno);
+	else if (!S_ISDIR(st.st_mode) || st.st_ino != inode)
+		status = STATUS_NO;
+	else if (rename(from, to) < 0)
+		status = errno == ENOENT ? STATUS_NO : failed(err, "rename", from, errno);
+	else if (lstat(to, &st) == 0 && st.st_ino != inode) {
+		/* Somebody put another one there in that moment: it stays what it was. */
+		(void)renameat2(AT_FDCWD, to, AT_FDCWD, from, RENAME_NOREPLACE);
+		status = STATUS_NO;
+	}
+	if (status == STATUS_NO)
+		error_set(err, STATUS_NO, "%s is gone already", name);
+	free(from);
+	if (status == STATUS_OK)
+		*removed = to;
+	else
+		free(to);
+	return status;
+}
+
+enum status place_remove_finish(
+	const char *directory, const char *name, size_t *deleted, struct error *err)
+{
+	struct place_entries entries = {0};
+	struct error one;
+	int descriptor;
+	enum status first = STATUS_OK;
+	enum status status = place_open(directory, &descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	status = place_list(directory, descriptor, &entries, err);
+	for (size_t i = 0; i < entries.count && status == STATUS_OK; i++) {
+		const struct place_entry *entry = &entries.items[i];
+		if (entry->read.kind != CKPT_NAME_REMOVED ||
+			(name && strcmp(ckpt_name_of_removed(entry->name), name) != 0))
+			continue;
+		enum status removed = file_remove_tree_at(descriptor, entry->name, &one);
+		if (deleted)
+			*deleted += removed == STATUS_OK;
+		if (removed != STATUS_OK && first == STATUS_OK)
+			first = error_set(err, removed, "%s: %s", directory, one.text);
+	}
+	close(descriptor);
+	free(entries.items);
+	return status == STATUS_OK ? first : status;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The directory DIR that holds checkpoints: opened, read, and when "there is nothing" may be
+ * believed. A disk that is away must never look like a run that has not begun.
+ */
+#ifndef CKPT_PLACE_H
+#define CKPT_PLACE_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "ckpt/names.h"
+
+/* Open DIR for reading. STATUS_NO: it definitely does not exist, its parent was read. */
+enum status place_open(const char *directory, int *descriptor, struct error *err);
+
+/*
+ * STATUS_OK: what was read from descriptor is what DIR holds, and every filesystem that should be
+ * mounted on the way there is. STATUS_TEMPORARY: do not believe it. descriptor -1: DIR is missing.
+ */
+enum status place_confirm(const char *directory, int descriptor, struct error *err);
+
+struct place_entry {
+	struct ckpt_name read;
+	char name[CKPT_NAME_SIZE];
+};
+struct place_entries {
+	struct place_entry *items; /* ours only; by kind, then rising step, then attempt */
+	size_t count;
+};
+enum status place_list(
+	const char *directory, int descriptor, struct place_entries *entries, struct error *err);
+
+/* "DIR/NAME", malloc'd; NULL without memory. */
+char *place_path(const char *directory, const char *name);
+
+/*
+ * Take NAME out of the way by renaming it to a name from which only deletion follows. inode: only
+ * if it is that directory. STATUS_NO: it is not there, or another one.
+ */
+enum status place_remove_begin(
+	const char *directory, const char *name, uint64_t inode, char **removed, struct error *err);
+
+/*
+ * Delete what was taken out of the way and not deleted yet, by whomever: of NAME, or (NULL) all.
+ * deleted: how many; may be NULL. The first failure is answered, after the others are done.
+ */
+enum status place_remove_finish(
+	const char *directory, const char *name, size_t *deleted, struct error *err);
+
+#endif

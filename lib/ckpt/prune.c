@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/prune.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "ckpt/look.h"
+#include "ckpt/place.h"
+#include "ckpt/staging.h"
+
+void prune_report_release(struct prune_report *report)
+{
+	free(report->items);
+	*report = (struct prune_report){0};
+}
+
+/* Keep the first failure. */
+static void note(
+	enum status *first, struct error *kept, enum status status, const struct error *err)
+{
+	if (*first != STATUS_OK || status == STATUS_OK || status == STATUS_NO)
+		return;
+	*first = status;
+	if (kept)
+		*kept = *err;
+}
+
+/* Fill the report's items with what there is and what becomes of it. */
+static enum status decide(const struct checkpoint_list *list, const struct keep_policy *policy,
+	struct prune_report *report, struct error *err)
+{
+	uint64_t newest_attempt = 0;
+	size_t published = 0;
+	struct keep_verdict *verdicts = calloc(list->count + 1, sizeof(*verdicts));
+	report->items = calloc(list->count + 1, sizeof(*report->items));
+	if (!verdicts || !report->items) {
+		free(verdicts);
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		const struct checkpoint *item = &list->items[i];
+		if (ckpt_name_read(item->name).kind == CKPT_NAME_STEP)
+			published = i + 1;
+		if (item->state == CHECKPOINT_COMPLETE && item->attempt > newest_attempt)
+			newest_attempt = item->attempt;
+	}
+	keep_decide(policy, list->items, published, verdicts);
+	for (size_t i = published; i < list->count; i++)
+		keep_decide_incomplete(&list->items[i], newest_attempt, &verdicts[i]);
+	for (size_t i = 0; i < list->count; i++)
+		report->items[i] = (struct prune_item){list->items[i], verdicts[i], STATUS_OK};
+	report->count = list->count;
+	free(verdicts);
+	return STATUS_OK;
+}
+
+/* The decision rests on the newest complete one: is it still there, and whole? */
+static enum status confirm_newest(
+	const char *directory, const struct prune_report *report, struct error *err)
+{
+	const struct checkpoint *newest = NULL;
+	struct checkpoint now;
+	bool removes = false;
+	for (size_t i = 0; i < report->count; i++) {
+		if (report->items[i].checkpoint.state == CHECKPOINT_COMPLETE)
+			newest = &report->items[i].checkpoint;
+		removes |= !report->items[i].verdict.keep;
+	}
+	if (!removes || !newest)
+		return STATUS_OK;
+	enum status status = look_at_step(directory, newest->step, false, &now, NULL, err);
+	if (status == STATUS_NO || (status == STATUS_OK && now.state != CHECKPOINT_COMPLETE))
+		return error_set(err, STATUS_TEMPORARY,
+			"%s/%s went while we looked; nothing was removed, try again", directory,
+			newest->name);
+	return status;
+}
+
+/* Delete what is in an open directory: only the records of its writers, or only the others. */
+static enum status remove_inside(int directory, bool records, struct error *err)
+{
+	enum status status = STATUS_OK;
+	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+	if (!stream) {
+		int number = errno;
+		if (copy >= 0)
+			close(copy);
+		return error_set(
+			err, error_status_of_errno(number), "cannot read: %s", strerror(number));
+	}
+	for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));) {
+		const char *name = entry->d_name;
+		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+			ckpt_name_is_transient(name) == records)
+			status = file_remove_tree_at(directory, name, err);
+	}
+	closedir(stream);
+	return status;
+}
+
+/*
+ * A directory that was being written is emptied where it is, by its descriptor, and goes last. A
+ * begin that finds a writer gone makes a directory anew, so nothing of a new writer is in this one;
+ * and what is not empty is not removed. The records go after the rest: till then it can be told
+ * that its writers are gone. STATUS_NO: it went already, or it has come to life.
+ */
+static enum status remove_incomplete(
+	const char *directory, const struct checkpoint *checkpoint, struct error *err)
+{
+	struct staging look = {0};
+	int descriptor = -1;
+	char *path = place_path(directory, checkpoint->name);
+	enum status status = path ? staging_look(path, &look, err)
+				  : error_set(err, STATUS_TEMPORARY, "out of memory");
+	bool same = status == STATUS_OK && look.inode == checkpoint->inode;
+	bool vacant = same && !look.others && !look.sharded && !look.one_writer;
+	if (status == STATUS_OK && (!same || look.writer != checkpoint->writer))
+		status = STATUS_NO;
+	if (status == STATUS_OK && !vacant) {
+		struct stat st;
+		descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (descriptor < 0 || fstat(descriptor, &st) < 0 || st.st_ino != checkpoint->inode)
+			status = STATUS_NO;
+		if (status == STATUS_OK)
+			status = remove_inside(descriptor, false, err);
+		if (status == STATUS_OK)
+			status = remove_inside(descriptor, true, err);
+		if (status != STATUS_OK && status != STATUS_NO)
+			error_prefix(err, "%s", path);
+	}
+	if (status == STATUS_OK && rmdir(path) < 0)
+		status = errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST
+				 ? STATUS_NO
+				 : error_set(err, error_status_of_errno(errno),
+					   "cannot remove %s: %s", path, strerror(errno));
+	if (descriptor >= 0)
+		close(descriptor);
+	staging_release(&look);
+	free(path);
+	return status;
+}
+
+static enum status remove_all(const char *directory, struct prune_report *report, struct error *err)
+{
+	struct error one;
+	enum status first = STATUS_OK;
+	char **removed = calloc(report->count + 1, sizeof(*removed));
+	if (!removed)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	bool any = false;
+	for (size_t i = 0; i < report->count; i++) {
+		struct prune_item *item = &report->items[i];
+		if (item->verdict.keep)
+			continue;
+		const struct checkpoint *checkpoint = &item->checkpoint;
+		item->status = checkpoint->state == CHECKPOINT_INCOMPLETE
+				       ? remove_incomplete(directory, checkpoint, &one)
+				       : place_remove_begin(directory, checkpoint->name,
+						 checkpoint->inode, &removed[i], &one);
+		note(&first, err, item->status, &one);
+		any |= removed[i] != NULL;
+	}
+	/* Otherwise a crash of the machine could show the old name with half the files. */
+	if (any) {
+		enum status synced = file_sync_directory(directory, &one);
+		note(&first, err, synced, &one);
+		any = synced == STATUS_OK;
+	}
+	for (size_t i = 0; i < report->count; i++) {
+		if (any && removed[i]) {
+			report->items[i].status = file_remove_tree(removed[i], &one);
+			note(&first, err, report->items[i].status, &one);
+		}
+		free(removed[i]);
+	}
+	free(removed);
+	return first;
+}
+
+enum status checkpoint_prune(const char *directory, const struct keep_policy *policy, bool dry_run,
+	struct prune_report *report, struct error *err)
+{
+	struct checkpoint_list list = {0};
+	struct error one;
+	enum status status = checkpoint_list(directory, &list, err);
+	if (status != STATUS_OK)
+		return status;
+	*report = (struct prune_report){0};
+	status = decide(&list, policy, report, err);
+	if (dry_run)
+		report->leftovers = list.removed;
+	checkpoint_list_release(&list);
+	if (status != STATUS_OK || dry_run)
+		return status;
+	status = confirm_newest(directory, report, err);
+	if (status != STATUS_OK)
+		return status;
+	status = remove_all(directory, report, err);
+	note(&status, err, place_remove_finish(directory, NULL, &report->leftovers, &one), &one);
+	return status;
+}

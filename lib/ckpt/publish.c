@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/publish.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "ckpt/names.h"
+#include "ckpt/place.h"
+
+/* How often others may move the link while we do. */
+#define TRIES 100
+
+static int rename_no_replace(const char *from, const char *to)
+{
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* NFS and others do not know the flag. There rename itself keeps the promise: it replaces
+	 * only an empty directory, and a checkpoint has its manifest. */
+	return rename(from, to);
+}
+
+enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
+	uint64_t step, uint64_t damaged, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	char *removed = NULL;
+	struct stat st;
+	enum status status = STATUS_OK;
+	ckpt_name_step(name, step);
+	char *from = place_path(directory, staging);
+	char *to = place_path(directory, name);
+	if (!from || !to) {
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	if (damaged) {
+		status = place_remove_begin(directory, name, damaged, &removed, err);
+		if (status != STATUS_OK)
+			goto out;
+	}
+	if (lstat(from, &st) < 0 ? errno == ENOENT : st.st_ino != inode) {
+		status = STATUS_NO;
+		goto out;
+	}
+	if (rename_no_replace(from, to) < 0) {
+		bool lost = errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY;
+		status = lost ? STATUS_NO
+			      : error_set(err, error_status_of_errno(errno),
+					"cannot rename %s to %s: %s", from, to, strerror(errno));
+	}
+out:
+	free(removed);
+	free(from);
+	free(to);
+	return status;
+}
+
+static void sweep(const char *path)
+{
+	DIR *stream = opendir(path);
+	for (struct dirent *entry; stream && (entry = readdir(stream));)
+		if (ckpt_name_is_transient(entry->d_name))
+			(void)unlinkat(dirfd(stream), entry->d_name, 0);
+	if (stream)
+		closedir(stream);
+}
+
+/* The name of the highest step that carries a manifest; false: none, or not readable. */
+static bool highest_step(const char *directory, int descriptor, char name[CKPT_NAME_SIZE])
+{
+	struct place_entries entries = {0};
+	bool found = false;
+	if (place_list(directory, descriptor, &entries, NULL) != STATUS_OK)
+		return false;
+	for (size_t i = entries.count; i-- > 0 && !found;) {
+		char manifest[CKPT_NAME_SIZE + sizeof(CKPT_MANIFEST) + 1];
+		snprintf(manifest, sizeof(manifest), "%s/%s", entries.items[i].name, CKPT_MANIFEST);
+		found = entries.items[i].read.kind == CKPT_NAME_STEP &&
+			faccessat(descriptor, manifest, F_OK, 0) == 0;
+		if (found)
+			snprintf(name, CKPT_NAME_SIZE, "%s", entries.items[i].name);
+	}
+	free(entries.items);
+	return found;
+}
+
+/* What the link says. 1: it is one of ours; 0: there is none; -1: something else is there. */
+static int read_link(int descriptor, char target[CKPT_NAME_SIZE])
+{
+	ssize_t n = readlinkat(descriptor, CKPT_LATEST, target, CKPT_NAME_SIZE - 1);
+	if (n < 0)
+		return errno == ENOENT ? 0 : -1;
+	target[n] = '\0';
+	return ckpt_name_read(target).kind == CKPT_NAME_STEP ? 1 : -1;
+}
+
+/*
+ * Whoever changed the link looks again whether it is right: so the last one to change it leaves it
+ * right, whoever else publishes at the same time.
+ */
+static void point_latest(const char *directory, int descriptor, char *warning, size_t size)
+{
+	char want[CKPT_NAME_SIZE] = "", have[CKPT_NAME_SIZE];
+	int number = 0;
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (!highest_step(directory, descriptor, want))
+			break;
+		int kind = read_link(descriptor, have);
+		if (kind < 0) {
+			snprintf(warning, size, "%s/%s is not a link of ours and stays as it is",
+				directory, CKPT_LATEST);
+			break;
+		}
+		if (kind == 1 && strcmp(want, have) == 0)
+			break;
+		(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
+		if (symlinkat(want, descriptor, CKPT_LATEST_ONGOING) < 0 && errno != EEXIST)
+			number = errno;
+		else if (renameat(descriptor, CKPT_LATEST_ONGOING, descriptor, CKPT_LATEST) < 0 &&
+			 errno != ENOENT)
+			number = errno;
+		if (number) {
+			snprintf(warning, size, "cannot set the link %s/%s: %s", directory,
+				CKPT_LATEST, strerror(number));
+			break;
+		}
+	}
+	/* Left by one who was killed; another's that is on its way is made again. */
+	(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
+}
+
+enum status publish_settle(
+	const char *directory, uint64_t step, char *warning, size_t size, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	int descriptor;
+	struct error ignored;
+	ckpt_name_step(name, step);
+	char *path = place_path(directory, name);
+	char *parent = place_path(directory, "..");
+	enum status status = STATUS_OK;
+	if (!path || !parent) {
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	sweep(path);
+	/* A damaged one that was in its place. */
+	(void)place_remove_finish(directory, name, NULL, NULL);
+	status = place_open(directory, &descriptor, err);
+	if (status != STATUS_OK)
+		goto out;
+	point_latest(directory, descriptor, warning, size);
+	close(descriptor);
+	status = file_sync_directory(directory, err);
+	/* DIR may have been made by a begin that was killed before it could sync this. Where the
+	 * parent is not ours to read, somebody else made DIR. */
+	if (status == STATUS_OK && file_sync_directory(parent, &ignored) != STATUS_OK &&
+		ignored.status != STATUS_PERMISSION)
+		status = error_set(err, ignored.status, "%s", ignored.text);
+out:
+	free(path);
+	free(parent);
+	return status;
+}

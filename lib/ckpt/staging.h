@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A checkpoint that is being written: DIR/.tmp-..., its writers' records and its shards'.
+ */
+#ifndef CKPT_STAGING_H
+#define CKPT_STAGING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "ckpt/ckpt.h"
+
+/* What its top shows, without its files. */
+struct staging {
+	uint64_t inode;
+	bool sharded;		       /* the record of a task, or a shard, is there */
+	bool one_writer;	       /* the record of a one writer is there */
+	bool others;		       /* something that is not reserved is there */
+	uint64_t tasks;		       /* as recorded; 0: not known */
+	enum checkpoint_writer writer; /* WRITER_GONE: all recorded ones are */
+	uint64_t *shards;	       /* tasks whose shards are committed, rising */
+	size_t shard_count;
+};
+void staging_release(struct staging *staging);
+
+/* STATUS_NO: there is no such directory. */
+enum status staging_look(const char *path, struct staging *staging, struct error *err);
+
+/* Of tasks 0..tasks-1: how many have no committed shard; their numbers are added to absent. */
+uint64_t staging_absent(const struct staging *staging, uint64_t tasks, struct text *absent);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who writes a checkpoint, so that nobody removes the directory under a living one.
+ *
+ * "ckpt-rotate begin" itself is gone at once, so it records the process that started it and its
+ * process group: a script and all its subshells share one group, preempt-run gives its command a
+ * group of its own, and a program that calls begin itself is the parent. The writer is gone when
+ * both are, or when the machine (host name and /etc/machine-id) has started anew since. What
+ * happens on another machine, or in another PID namespace, cannot be told.
+ */
+#ifndef CKPT_WRITER_H
+#define CKPT_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/process.h"
+
+struct writer {
+	struct process_identity parent; /* pid 0: not known (another namespace, or init) */
+	struct process_identity group;	/* the leader; start 0: it was gone already */
+	char machine[64];		/* /etc/machine-id; empty: has none */
+	bool sharded;
+	uint64_t tasks;
+};
+
+/* The one that started us. */
+void writer_identify(struct writer *writer);
+
+bool writer_is_same(const struct writer *a, const struct writer *b);
+enum process_state writer_look(const struct writer *writer);
+
+/* Whole, and durable: after a crash of the machine it shows that the writer is gone. */
+enum status writer_save(const char *path, const struct writer *writer, struct error *err);
+/* STATUS_NO: there is none that can be read. */
+enum status writer_load(const char *path, struct writer *writer, struct error *err);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the agreement, and by nobody else:
+ * agreement.c (what happened), agreement_round.c (hold, report, decide, follow),
+ * agreement_leave.c (park, judge, leave).
+ */
+#ifndef GROUP_AGREEMENT_INSIDE_H
+#define GROUP_AGREEMENT_INSIDE_H
+
+#include "base/clock.h"
+#include "group/agreement.h"
+
+#define LOOK_OFTEN 1000 /* ms between views while something is awaited */
+
+static inline int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline int64_t deadline_of(const struct agreement *a)
+{
+	return earlier(a->view->deadline, a->own_deadline);
+}
+
+static inline const struct agreement_peer *self(const struct agreement *a)
+{
+	return &a->view->peers[a->config.task];
+}
+
+/* Whether this attempt ends: somebody was noticed, and it was not only a checkpoint on demand. */
+static inline bool preempted(const struct agreement *a)
+{
+	return a->noticed || a->view->claimed;
+}
+
+static inline bool is_final(const struct agreement_view *view)
+{
+	return view->decided && view->decision.kind != KIND_SAVE;
+}
+
+static inline void wake_at(struct agreement_plan *plan, int64_t instant)
+{
+	plan->wake = earlier(plan->wake, instant);
+}
+
+/* Something is awaited from the others. */
+static inline void look_by(const struct agreement *a, struct agreement_plan *plan)
+{
+	plan->look = earlier(plan->look, a->answered_at + LOOK_OFTEN);
+}
+
+/* Wanted until it is done; after an unclear or refusing answer only with a fresh view. */
+static inline void want(const struct agreement *a, struct agreement_plan *plan,
+	enum agreement_write what, uint64_t round)
+{
+	if (a->done[what] == round || a->pending[what])
+		return;
+	if (a->look_first)
+		plan->look = a->answered_at;
+	else
+		plan->write[what] = round;
+}
+
+/* What was measured here and what the reports of the newest round say. */
+struct grace_measure agreement_measure(const struct agreement *a);
+
+/* agreement_round.c */
+void agreement_announce(const struct agreement *a, struct agreement_plan *plan);
+void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan);
+
+/* agreement_leave.c */
+bool agreement_final_save_done(const struct agreement *a);
+bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
+void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);
+void agreement_judge(struct agreement *a, int64_t now, struct agreement_plan *plan);
+void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan);
+
+#endif

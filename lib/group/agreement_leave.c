@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* Park, judge, leave: how the attempt ends for one task. */
+#include "base/error.h"
+#include "group/agreement_inside.h"
+
+#define LEAVE_EARLY    2000  /* ms before the deadline at which a parked task leaves */
+#define LEAVE_BARELY   500   /* but one that was barely in time looks once more */
+#define LEAVE_STUBBORN 10000 /* ms that a command may take to obey `leave` */
+
+/* ---- What is known about the saves ---- */
+
+/* This task's final save is done: at S, or wherever it was told to save by itself. */
+bool agreement_final_save_done(const struct agreement *a)
+{
+	return a->told.order == ORDER_EXIT && a->has_saved && a->saved_step >= a->told.step;
+}
+
+static bool save_is_written(const struct agreement *a)
+{
+	return a->saving && a->done[WRITE_SAVED] == a->saving;
+}
+
+/* A save that was asked for is done: say so in the round it belongs to. False: nothing to say. */
+bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan)
+{
+	if (!a->saving || !a->has_saved || a->saved_step < a->saving_step || self(a)->dead ||
+		save_is_written(a))
+		return false;
+	plan->saved_step = a->saved_step;
+	want(a, plan, WRITE_SAVED, a->saving);
+	return true;
+}
+
+/* Every other member of the decision has saved, ended, or is dead. */
+static bool others_have_saved(const struct agreement *a)
+{
+	const struct agreement_view *view = a->view;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		if (i != a->config.task && view->peers[i].member && agreement_counts(view, i) &&
+			!view->peers[i].saved)
+			return false;
+	return true;
+}
+
+static bool saved_at(const struct agreement *a, uint64_t task, uint64_t step)
+{
+	const struct agreement_peer *peer = &a->view->peers[task];
+	if (task == a->config.task && a->saving == a->view->round && save_is_written(a))
+		return a->saved_step == step; /* the view may be older than that */
+	return peer->saved && peer->saved_step == step;
+}
+
+/*
+ * The checkpoint of the newest decision is complete (DESIGN.md, 4.5): whoever must save has saved
+ * exactly there, or had ended well before.
+ */
+static bool checkpoint_complete(const struct agreement *a)
+{
+	const struct agreement_view *view = a->view;
+	bool chief = a->config.savers_chief || a->config.complete_chief;
+	if (!view->decided)
+		return false;
+	if (view->decision.kind == KIND_EACH)
+		return a->config.per_task && save_is_written(a);
+	if (view->decision.kind != KIND_EXIT)
+		return false;
+	for (uint64_t i = 0; i < (chief ? 1 : view->tasks); i++)
+		if (!saved_at(a, i, view->decision.step) && view->peers[i].left != REASON_COMPLETED)
+			return false;
+	return true;
+}
+
+/* ---- Verdicts ---- */
+
+void agreement_reach(struct agreement *a, enum agreement_reason reason, int code)
+{
+	bool stop = a->view->claimed && a->view->claim_then == THEN_STOP;
+	a->verdict = true;
+	a->reason = reason;
+	a->code = stop && reason != REASON_COMPLETED ? STATUS_DECIDED : code;
+}
+
+static void reach_preempted(struct agreement *a)
+{
+	bool complete = checkpoint_complete(a);
+	agreement_reach(a, complete ? REASON_SAVED : REASON_PREEMPTED,
+		complete ? STATUS_SAVED : STATUS_PREEMPTED);
+}
+
+/* How long a task that has saved stays for the others, from `since` on. */
+static int64_t stay_until(const struct agreement *a, int64_t since)
+{
+	int64_t deadline = deadline_of(a);
+	if (deadline == CLOCK_NEVER)
+		return since + a->config.save_timeout;
+	int64_t look_once_more = earlier(since + LOOK_OFTEN, deadline - LEAVE_BARELY);
+	return later(deadline - LEAVE_EARLY, look_once_more);
+}
+
+/* At this instant a task that has not saved is given up. */
+static int64_t give_up_at(const struct agreement *a)
+{
+	if (!preempted(a))
+		return CLOCK_NEVER;
+	if (deadline_of(a) != CLOCK_NEVER)
+		return deadline_of(a);
+	if (a->told.order != ORDER_EXIT)
+		return CLOCK_NEVER; /* it will have to go alone first */
+	return later(a->told_at, a->decided_at) + a->config.save_timeout;
+}
+
+/* Parked after the final save: until all are through, or a newer round makes it void. */
+static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	bool newest = a->saving == a->view->round;
+	if (!a->parked_at)
+		a->parked_at = now;
+	int64_t limit = stay_until(a, a->parked_at);
+	bool through = newest && save_is_written(a) && others_have_saved(a);
+	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
+	if (through || void_here || now >= limit)
+		reach_preempted(a);
+	else
+		wake_at(plan, limit);
+	look_by(a, plan);
+}
+
+/* The store did not answer for as long as we are ready to wait with nothing else to do. */
+static bool is_hopeless(const struct agreement *a, int64_t now)
+{
+	int64_t since = later(later(a->answered_at, a->ended_at), a->stopped_until);
+	return now - since >= a->config.leave_patience;
+}
+
+static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	if (agreement_final_save_done(a)) {
+		judge_parked(a, now, plan);
+	} else if (a->end_code == 0 && !a->lost) {
+		agreement_reach(a, REASON_COMPLETED, STATUS_OK);
+	} else if (preempted(a)) {
+		reach_preempted(a);
+	} else if (a->done[WRITE_ERROR] || (is_hopeless(a, now) && !a->view->broken)) {
+		/* A command that we ended for its lost board may have obeyed with 0. */
+		agreement_reach(a, REASON_FAILED, a->end_code ? a->end_code : STATUS_BROKEN);
+	} else if (a->view->broken) {
+		agreement_reach(a, REASON_PEER, STATUS_BROKEN);
+	} else {
+		want(a, plan, WRITE_ERROR, 1);
+		wake_at(plan, now + LOOK_OFTEN);
+	}
+}
+
+/* A save of an agreed step that is under way is finished before the group falls apart. */
+static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	int64_t limit = a->decided_at + a->config.save_timeout;
+	if (a->told.order != ORDER_SAVE || now >= limit)
+		return false;
+	if (a->read_at < a->answered_at) {
+		plan->read_board = now; /* newer than the news that it fell apart */
+		return true;
+	}
+	wake_at(plan, limit);
+	return a->read_step == a->told.step && !(a->has_saved && a->saved_step >= a->told.step);
+}
+
+static void judge_running(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	if (a->lost)
+		return; /* its command is ended; then we shall see */
+	if (self(a)->dead) {
+		if (preempted(a))
+			reach_preempted(a);
+		else
+			agreement_reach(a, REASON_PEER, STATUS_BROKEN);
+	} else if (view->broken && !view->claimed) {
+		if (!is_in_save(a, now, plan))
+			agreement_reach(a, REASON_PEER, STATUS_BROKEN);
+	} else if (agreement_final_save_done(a)) {
+		judge_parked(a, now, plan);
+	} else if (now >= give_up_at(a)) {
+		reach_preempted(a);
+	} else {
+		wake_at(plan, give_up_at(a));
+	}
+}
+
+void agreement_judge(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	if (a->ended)
+		judge_ended(a, now, plan);
+	else
+		judge_running(a, now, plan);
+}
+
+/* ---- Leaving ---- */
+
+/* Whether somebody else may be saving: our exit, on which a launcher may kill, has to wait. */
+static bool others_are_saving(const struct agreement *a, int64_t now)
+{
+	const struct agreement_view *view = a->view;
+	int64_t since = later(a->parked_at ? a->parked_at : a->ended_at, a->decided_at);
+	bool over =
+		now >= stay_until(a, since) || (view->decided && view->decision.kind == KIND_NONE);
+	bool under_way = view->claimed || view->decided;
+	if (!view->round || !under_way || over)
+		return false;
+	for (uint64_t i = 0; i < view->tasks; i++) {
+		bool to_come = view->claimed && !is_final(view);
+		bool is_at_it = view->peers[i].member && !view->peers[i].saved;
+		if (i != a->config.task && agreement_counts(view, i) && (to_come || is_at_it))
+			return true;
+	}
+	return false;
+}
+
+/* A parked task is told to leave; one that still runs is ended. */
+static void end_command(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	bool told = a->told.order == ORDER_LEAVE;
+	if (!told && !agreement_final_save_done(a)) {
+		plan->end_command = true;
+		return;
+	}
+	plan->hold = (struct agreement_hold){.order = ORDER_LEAVE, .code = a->code};
+	if (!told)
+		return;
+	wake_at(plan, a->told_at + LEAVE_STUBBORN);
+	plan->end_command = now >= a->told_at + LEAVE_STUBBORN;
+}
+
+void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	if (!a->ended) {
+		end_command(a, now, plan);
+		return;
+	}
+	/* Our own save, or the last one of the others, may have become known only now. */
+	bool unwritten = agreement_report_saved(a, plan) && !is_hopeless(a, now);
+	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))
+		reach_preempted(a);
+	plan->reason = a->reason;
+	if (!unwritten)
+		want(a, plan, WRITE_LEFT, 1);
+	look_by(a, plan);
+	wake_at(plan, now + LOOK_OFTEN);
+	bool gone = a->done[WRITE_LEFT] || self(a)->left != REASON_NONE;
+	/* Whether others are saving is judged by a view from after our goodbye. */
+	bool free = gone && !a->look_first && !others_are_saving(a, now);
+	if (!free && !(is_hopeless(a, now) && !others_are_saving(a, now)))
+		return;
+	plan->finished = true;
+	plan->code = a->code;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* A round, seen by one task whose command runs: hold, report, decide, follow. */
+#include "base/error.h"
+#include "group/agreement_inside.h"
+
+#define SETTLE	     1	/* ms between writing hold = wait and reading step */
+#define STAGGER	     10 /* ms by which one reporter lets another publish first */
+#define STAGGER_MOST 500
+#define AGREE_FIRST  500 /* ms that an agreement is given even where there is no time for it */
+#define CLOCKS_APART 500 /* ms; smaller differences of deadlines come from converting them */
+
+static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
+{
+	plan->hold = (struct agreement_hold){.order = what, .step = step};
+}
+
+/* Hold at the next boundary, and learn which one that is. False until the board was read. */
+static bool hold_and_read(const struct agreement *a, struct agreement_plan *plan)
+{
+	order(plan, ORDER_WAIT, 0);
+	if (a->told.order == ORDER_WAIT && a->read)
+		return true;
+	if (a->told.order == ORDER_WAIT)
+		plan->read_board = a->told_at + SETTLE;
+	return false;
+}
+
+static void open_round(const struct agreement *a, struct agreement_plan *plan, bool final)
+{
+	plan->final = final;
+	want(a, plan, WRITE_ROUND, a->view->round + 1);
+	look_by(a, plan);
+}
+
+/* ---- Announcing ---- */
+
+void agreement_announce(const struct agreement *a, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	if (!a->noticed || view->closed || self(a)->dead)
+		return;
+	bool earliest =
+		view->deadline == CLOCK_NEVER ||
+		(a->own_deadline != CLOCK_NEVER && a->own_deadline < view->deadline - CLOCKS_APART);
+	if (view->claimed && a->own_deadline != CLOCK_NEVER && earliest)
+		want(a, plan, WRITE_DEADLINE, 1);
+	if (!view->claimed && !view->broken) {
+		want(a, plan, WRITE_CLAIM, 1);
+		look_by(a, plan);
+	}
+}
+
+/* ---- Reporting and deciding ---- */
+
+/* How many reporters come before this task: each lets those publish first. */
+static int64_t publish_delay(const struct agreement *a)
+{
+	int64_t before = 0;
+	for (uint64_t i = 0; i < a->config.task; i++)
+		before += agreement_counts(a->view, i) && a->view->peers[i].reported;
+	return earlier(before * STAGGER, STAGGER_MOST);
+}
+
+static bool all_reported(const struct agreement_view *view)
+{
+	for (uint64_t i = 0; i < view->tasks; i++)
+		if (agreement_counts(view, i) && !view->peers[i].reported)
+			return false;
+	return true;
+}
+
+/* Whether it is for this task to publish now. */
+static bool may_decide(const struct agreement *a, const struct grace_measure *measure, int64_t now,
+	struct agreement_plan *plan)
+{
+	if (all_reported(a->view)) {
+		int64_t ready = a->reports_at + publish_delay(a);
+		wake_at(plan, ready);
+		return now >= ready;
+	}
+	int64_t patience = grace_report_patience(
+		a->round_seen, deadline_of(a), a->config.report_timeout, measure);
+	if (patience == a->config.report_timeout)
+		patience += a->config.report_jitter;
+	if (a->silence < patience)
+		plan->look = earlier(plan->look, a->answered_at + patience - a->silence);
+	return a->silence >= patience;
+}
+
+static void report_and_decide(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	look_by(a, plan);
+	if (!preempted(a) && now - a->answered_at >= a->config.report_timeout) {
+		order(plan, ORDER_RUN,
+			0); /* nobody has to leave, so nobody stands still for long */
+		return;
+	}
+	if (!hold_and_read(a, plan))
+		return;
+	if (!self(a)->reported) {
+		plan->report_none = !a->called;
+		plan->step = a->read_step;
+		plan->next = a->read_next;
+		want(a, plan, WRITE_REPORT, view->round);
+		return;
+	}
+	struct grace_measure measure = agreement_measure(a);
+	if (!may_decide(a, &measure, now, plan))
+		return;
+	agreement_decide(view, &measure, deadline_of(a), now, &plan->decision);
+	want(a, plan, WRITE_DECISION, view->round);
+}
+
+/* ---- Following ---- */
+
+/*
+ * Whether the decision is one that this task can carry out, which it knows once `wait` stands and
+ * the board was read: a report may be older than a hold that was lifted meanwhile.
+ */
+static bool can_follow(const struct agreement *a)
+{
+	const struct agreement_decision *decision = &a->view->decision;
+	uint64_t stride = a->read_next > a->read_step ? a->read_next - a->read_step : 1;
+	if (decision->kind == KIND_EACH || !a->called)
+		return true;
+	if (decision->kind == KIND_NONE)
+		return false;
+	return decision->step >= a->read_next && (decision->step - a->read_next) % stride == 0;
+}
+
+/*
+ * Where a task saves for itself: where it stands, unless it has saved there before and may already
+ * be on its way to the next boundary.
+ */
+static uint64_t own_step(const struct agreement *a)
+{
+	bool saved_here = a->has_saved && a->saved_step >= a->read_step;
+	return saved_here && !a->parked_at ? a->read_next : a->read_step;
+}
+
+static bool is_told(const struct agreement *a, enum agreement_order what)
+{
+	return a->told.order == what && a->saving == a->round;
+}
+
+static void acknowledge(const struct agreement *a, struct agreement_plan *plan)
+{
+	if (is_told(a, plan->hold.order))
+		want(a, plan, WRITE_ACK, a->round);
+}
+
+/* The save of this round is done, cannot be done, or takes too long: train on. */
+static bool is_through(const struct agreement *a, int64_t now)
+{
+	bool done = a->saving == a->round && a->has_saved && a->saved_step >= a->saving_step;
+	return done || a->skipped || now >= a->decided_at + a->config.save_timeout;
+}
+
+static void follow_save(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	if (is_through(a, now)) {
+		order(plan, ORDER_RUN, 0);
+		return;
+	}
+	wake_at(plan, a->decided_at + a->config.save_timeout);
+	if (!is_told(a, ORDER_SAVE) && !hold_and_read(a, plan))
+		return;
+	if (!is_told(a, ORDER_SAVE) && !can_follow(a)) {
+		a->skipped = true;
+		order(plan, ORDER_RUN, 0);
+		return;
+	}
+	order(plan, ORDER_SAVE, a->view->decision.step);
+	acknowledge(a, plan);
+}
+
+static void follow_exit(struct agreement *a, struct agreement_plan *plan)
+{
+	const struct agreement_decision *decision = &a->view->decision;
+	look_by(a, plan);
+	if (is_told(a, ORDER_EXIT)) {
+		acknowledge(a, plan);
+		return;
+	}
+	if (!hold_and_read(a, plan))
+		return;
+	if (!can_follow(a)) {
+		open_round(a, plan, true);
+		return;
+	}
+	order(plan, ORDER_EXIT, decision->kind == KIND_EACH ? own_step(a) : decision->step);
+}
+
+/* Nobody has started to train: there is nothing to save. */
+static void follow_none(struct agreement *a, struct agreement_plan *plan)
+{
+	bool young = a->decided_at - a->started <= a->config.startup;
+	if (!a->view->claimed)
+		order(plan, ORDER_RUN, 0);
+	else if (!hold_and_read(a, plan))
+		return;
+	else if (can_follow(a))
+		agreement_reach(a, REASON_PREEMPTED, young ? STATUS_SAVED : STATUS_PREEMPTED);
+	else
+		open_round(a, plan, true);
+}
+
+static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	if (view->unreadable) {
+		(void)hold_and_read(a, plan);
+		open_round(a, plan, view->round_final);
+		return;
+	}
+	switch (view->decision.kind) {
+	case KIND_SAVE: follow_save(a, now, plan); break;
+	case KIND_EXIT:
+	case KIND_EACH: follow_exit(a, plan); break;
+	case KIND_NONE: follow_none(a, plan); break;
+	}
+}
+
+/* ---- Alone ---- */
+
+/*
+ * The last instant at which a save has to begin, agreed or not. Where there never was time enough
+ * for the usual reserve, an agreement is given half of the time that a save leaves.
+ */
+static int64_t last_call(const struct agreement *a)
+{
+	int64_t deadline = deadline_of(a);
+	bool holds = a->told.order == ORDER_WAIT;
+	if (deadline == CLOCK_NEVER)
+		return holds ? a->told_at + a->config.save_timeout : CLOCK_NEVER;
+	struct grace_measure measure = agreement_measure(a);
+	if (!holds)
+		return deadline - grace_save_time(&measure);
+	int64_t spare = deadline - a->told_at - measure.longest_save - 2 * measure.longest_step;
+	int64_t agree = later(spare / 2, AGREE_FIRST);
+	return later(deadline - grace_save_time(&measure), a->told_at + agree);
+}
+
+/*
+ * There is no decision, and no more time to wait for one: save at the next boundary, or end. Such
+ * a save never counts as an agreed one.
+ */
+static bool go_alone(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	if (a->solo)
+		return true;
+	if (!preempted(a) || a->told.order == ORDER_EXIT)
+		return false; /* an agreed save needs no store */
+	int64_t last = last_call(a);
+	if (now < last) {
+		wake_at(plan, last);
+		return false;
+	}
+	if (!hold_and_read(a, plan))
+		return false;
+	a->solo = true;
+	if (a->config.store_loss_ends || !a->called)
+		agreement_reach(a, REASON_PREEMPTED, STATUS_PREEMPTED);
+	return true;
+}
+
+/* ---- What the board's hold has to say ---- */
+
+/* The final round is due: the grace period allows no more training. */
+static bool final_time_has_come(const struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	if (!view->claimed || !view->decided || view->decision.kind != KIND_SAVE)
+		return false;
+	struct grace_measure measure = agreement_measure(a);
+	int64_t final = grace_final_time(deadline_of(a), &measure);
+	wake_at(plan, final);
+	return now >= final;
+}
+
+void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	if (go_alone(a, now, plan)) {
+		order(plan, ORDER_EXIT, a->told.order == ORDER_EXIT ? a->told.step : own_step(a));
+	} else if (a->noticed && !view->claimed && !view->broken) {
+		(void)hold_and_read(a, plan); /* whatever the group is at, this task will claim */
+	} else if (final_time_has_come(a, now, plan)) {
+		(void)hold_and_read(a, plan);
+		open_round(a, plan, true);
+	} else if (view->decided || view->unreadable) {
+		follow(a, now, plan);
+	} else if (view->round) {
+		report_and_decide(a, now, plan);
+	} else {
+		order(plan, ORDER_RUN, 0);
+	}
+}

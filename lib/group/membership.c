@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/membership.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "group/board.h"
+
+static void export(struct text *exports, const char *name, const char *value)
+{
+	text_addf(exports, "export %s=", name);
+	text_add_shell_word(exports, value);
+	text_add(exports, "\n");
+}
+
+static void export_number(struct text *exports, const char *name, uint64_t value)
+{
+	text_addf(exports, "export %s=%llu\n", name, (unsigned long long)value);
+}
+
+static enum status join_and_gather(struct store *store, const struct membership_request *request,
+	struct attempt *attempt, struct error *err)
+{
+	const struct identity *identity = request->identity;
+	struct view view = {0};
+	struct attempt_entry entry = {.run = identity->run,
+		.number = request->attempt,
+		.tasks = identity->tasks,
+		.first = identity->task,
+		.count = identity->count,
+		.launch = identity->launch,
+		.deadline = clock_after(request->timeout),
+		.cancel = -1};
+	enum status status = process_identify(request->agent, &entry.agent, err);
+	if (status == STATUS_OK)
+		status = attempt_join(store, &entry, attempt, err);
+	if (status != STATUS_OK)
+		return status;
+	status = view_init(&view, attempt, err);
+	if (status == STATUS_OK)
+		status = attempt_gather(store, &view, entry.deadline, -1, err);
+	if (status != STATUS_OK && view.attempt.number) {
+		enum agreement_reason reason =
+			status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
+		for (uint64_t i = 0; i < entry.count; i++)
+			(void)attempt_leave(store, &view, entry.first + i, reason, status, NULL);
+		(void)attempt_close(store, &view, false, NULL);
+	}
+	view_release(&view);
+	return status;
+}
+
+enum status membership_join(
+	const struct membership_request *request, struct text *exports, struct error *err)
+{
+	struct store *store;
+	struct attempt attempt;
+	struct board board = {.directory = -1, .watch = -1};
+	const struct identity *identity = request->identity;
+	enum status status =
+		store_open(&store, request->store, STORE_CREATE, clock_after(30000), err);
+	if (status != STATUS_OK)
+		return status;
+	status = identity_check_store(identity, store_where(store), store_is_local(store), err);
+	if (status == STATUS_OK)
+		status = join_and_gather(store, request, &attempt, err);
+	if (status == STATUS_OK && request->board)
+		status = board_create(&board, request->board_parent, request->agent, err);
+	store_close(store);
+	if (status != STATUS_OK)
+		return status;
+	export(exports, "PREEMPT_STORE", request->store);
+	export(exports, "PREEMPT_RUN", identity->run);
+	export_number(exports, "PREEMPT_ATTEMPT", attempt.number);
+	export_number(exports, "PREEMPT_TASK", identity->task);
+	export_number(exports, "PREEMPT_TASKS", identity->tasks);
+	export(exports, "PREEMPT_LAUNCH", identity->launch);
+	export_number(exports, "PREEMPT_AGENT", (uint64_t)request->agent);
+	if (request->board)
+		export(exports, "PREEMPT_DIR", board.path);
+	board_release(&board, false);
+	return STATUS_OK;
+}
+
+static enum agreement_reason reason_of(int code)
+{
+	switch (code) {
+	case STATUS_OK: return REASON_COMPLETED;
+	case STATUS_SAVED: return REASON_SAVED;
+	case STATUS_PREEMPTED: return REASON_PREEMPTED;
+	case STATUS_BROKEN: return REASON_PEER;
+	default: return REASON_FAILED;
+	}
+}
+
+/* Tell the others that this task has failed, unless the attempt is ending for another reason. */
+static enum status announce_failure(
+	struct store *store, struct view *view, uint64_t task, int code, struct error *err)
+{
+	struct write write;
+	struct agreement_plan plan = {0};
+	plan.write[WRITE_ERROR] = 1;
+	write_build(&write, view, WRITE_ERROR, task, &plan, &(struct write_details){.code = code});
+	enum agreement_outcome outcome = write_carry_out(&write, store, err);
+	write_release(&write);
+	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
+}
+
+enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
+	const char *board, struct error *err)
+{
+	enum agreement_reason reason = reason_of(code);
+	enum status status = view_refresh(view, store, err);
+	if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.claimed)
+		reason = REASON_PREEMPTED;
+	if (status == STATUS_OK && reason == REASON_FAILED)
+		status = announce_failure(store, view, task, code, err);
+	if (status == STATUS_OK)
+		status = attempt_leave(store, view, task, reason, code, err);
+	if (status == STATUS_OK)
+		status = attempt_close(store, view, false, err);
+	if (board && strstr(board, "/preempt-board-"))
+		(void)file_remove_tree(board, NULL);
+	return status == STATUS_NO ? STATUS_OK : status;
+}

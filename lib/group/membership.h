@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Joining and leaving a run by hand, for scripts that compose the small programs: what an agent
+ * does at its start and end.
+ */
+#ifndef GROUP_MEMBERSHIP_H
+#define GROUP_MEMBERSHIP_H
+
+#include "group/attempt.h"
+#include "group/identity.h"
+
+struct membership_request {
+	const struct identity *identity;
+	const char *store;	  /* URL */
+	uint64_t attempt;	  /* 0: whichever is right */
+	pid_t agent;		  /* the process that stands for the task: the script */
+	int64_t timeout;	  /* ms for everybody to join */
+	const char *board_parent; /* NULL: a good place */
+	bool board;		  /* make a board */
+};
+
+/*
+ * Join, wait for the others, make a board. exports gets lines "export NAME=value" for eval and for
+ * Slurm's TaskProlog. Statuses of attempt_join and attempt_gather.
+ */
+enum status membership_join(
+	const struct membership_request *request, struct text *exports, struct error *err);
+
+/*
+ * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;
+ * any other is a failure, which the other tasks are told. The last one closes the attempt. board
+ * (NULL: none) is removed.
+ */
+enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
+	const char *board, struct error *err);
+
+#endif

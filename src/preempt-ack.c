@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* preempt-ack: the agent side of one board, one stage at a time. See preempt-ack(1). */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/args.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/message.h"
+#include "group/attempt.h"
+#include "group/options.h"
+#include "group/stage.h"
+
+static bool saved, everybody, at_given, next_given, agent_given;
+static uint64_t at, next, agent_pid;
+static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
+static const char *board;
+
+static const struct args_option options[] = {
+	{0, "saved", NULL, "wait for the save on the board and report it", ARGS_FLAG, &saved, NULL,
+		0, 0, NULL},
+	{0, "wait", NULL, "then wait for everybody, and let the training process leave", ARGS_FLAG,
+		&everybody, NULL, 0, 0, NULL},
+	{0, "at", "N", "without a board: N steps are finished; exit 10: save now, 0: run on",
+		ARGS_UNSIGNED, &at, NULL, 0, INT64_MAX, &at_given},
+	{0, "next", "M", "with --at: the next boundary, if it is not N+1", ARGS_UNSIGNED, &next,
+		NULL, 1, INT64_MAX, &next_given},
+	{0, "board", "DIR", "the board", ARGS_TEXT, &board, "PREEMPT_DIR", 0, 0, NULL},
+	{0, "agent", "PID", "who stands behind the board (default: the board's maker)",
+		ARGS_UNSIGNED, &agent_pid, NULL, 1, INT32_MAX, &agent_given},
+	{0, "report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
+		&report_timeout, NULL, 0, 0, NULL},
+	{0, "save-timeout", "D", "longest save where no deadline is known (5m)", ARGS_DURATION,
+		&save_timeout, NULL, 0, 0, NULL},
+	{0},
+};
+
+/* "3 of 4 saved", rewritten in place, while somebody watches. */
+static void show_progress(const struct stage *stage)
+{
+	static uint64_t shown_saved = UINT64_MAX;
+	uint64_t done, members;
+	stage_count_saves(&stage->view, &done, &members);
+	if (!isatty(STDERR_FILENO) || done == shown_saved || members == 0)
+		return;
+	shown_saved = done;
+	fprintf(stderr, "\r%llu of %llu saved%s", (unsigned long long)done,
+		(unsigned long long)members, done == members ? "\n" : "");
+	fflush(stderr);
+}
+
+static void print_decision(const struct agreement_decision *decision, uint64_t step)
+{
+	if (group_options.json) {
+		struct json_object *json = json_object_new_object();
+		json_put_text(json, "kind", decision->kind == KIND_SAVE ? "save" : "exit");
+		json_put_unsigned(json, "step", step);
+		printf("%s\n", json_line(json));
+		json_object_put(json);
+	} else {
+		printf("%llu %s\n", (unsigned long long)step,
+			decision->kind == KIND_SAVE ? "save" : "exit");
+	}
+}
+
+static enum status with_board(struct store *store, const struct attempt *attempt,
+	const struct agreement_config *config, int64_t deadline, struct error *err)
+{
+	struct stage stage;
+	enum stage_goal goal = everybody ? STAGE_ALL : saved ? STAGE_SAVED : STAGE_AGREED;
+	const char *maker = getenv("PREEMPT_AGENT");
+	pid_t agent = agent_given ? (pid_t)agent_pid : maker ? (pid_t)atoi(maker) : getppid();
+	enum status status = stage_open(&stage, store, attempt, config, board, agent, err);
+	if (status != STATUS_OK)
+		return status;
+	status = stage_run(&stage, goal, deadline, show_progress, err);
+	const struct agreement *a = &stage.agreement;
+	if (status == STATUS_OK && goal == STAGE_AGREED && a->told.order != ORDER_WAIT)
+		print_decision(&stage.view.agreement.decision, a->told.step);
+	if (status == STATUS_OK && goal == STAGE_ALL && a->told.order == ORDER_LEAVE) {
+		bool complete = a->code == STATUS_SAVED;
+		message_info("%s", complete ? "everybody has saved: the checkpoint is complete"
+					    : "not everybody has saved: no complete checkpoint");
+		status = complete || a->code == STATUS_DECIDED ? STATUS_OK : STATUS_NO;
+	}
+	stage_release(&stage);
+	return status;
+}
+
+static enum status without_board(struct store *store, const struct attempt *attempt,
+	const struct agreement_config *config, int64_t deadline, struct error *err)
+{
+	struct view view = {0};
+	enum agreement_kind kind = KIND_NONE;
+	enum status status = view_init(&view, attempt, err);
+	if (status != STATUS_OK)
+		return status;
+	if (saved) {
+		struct write write;
+		struct agreement_plan plan = {.saved_step = at};
+		status = view_refresh(&view, store, err);
+		plan.write[WRITE_SAVED] = view.agreement.round;
+		if (status == STATUS_OK && view.agreement.round == 0)
+			status = error_set(err, STATUS_NO, "no checkpoint was asked for");
+		if (status == STATUS_OK) {
+			write_build(&write, &view, WRITE_SAVED, config->task, &plan,
+				&(struct write_details){0});
+			enum agreement_outcome outcome = write_carry_out(&write, store, err);
+			write_release(&write);
+			status = outcome == OUTCOME_DONE ? STATUS_OK
+				 : outcome == OUTCOME_REFUSED
+					 ? error_set(err, STATUS_NO, "this task was declared dead")
+					 : STATUS_TEMPORARY;
+		}
+	} else {
+		status = stage_ask_at(store, &view, config->task, at, next_given ? next : at + 1,
+			config, deadline, &kind, err);
+		if (status == STATUS_SAVE)
+			print_decision(&view.agreement.decision, at);
+	}
+	view_release(&view);
+	return status;
+}
+
+static int run(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct identity identity;
+	struct attempt attempt;
+	struct store *store = NULL;
+	char url[4096];
+	int64_t deadline =
+		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
+	(void)rest;
+	if (!at_given && !board) {
+		message_error("no board: set PREEMPT_DIR (preempt-store join does), or use --at N");
+		return STATUS_USAGE;
+	}
+	if (next_given && (!at_given || next <= at)) {
+		message_error("--next needs --at N, and must be greater; see preempt-ack --help");
+		return STATUS_USAGE;
+	}
+	enum status status = group_identify(IDENTITY_TASK, 0, &identity, &err);
+	struct agreement_config config = {.task = identity.task,
+		.report_timeout = report_timeout,
+		.report_jitter = clock_jitter(1000),
+		.save_timeout = save_timeout,
+		.startup = startup,
+		.leave_patience = 10000};
+	if (status == STATUS_OK)
+		status = group_store_url(identity.run, false, url, sizeof(url), &err);
+	if (status == STATUS_OK)
+		status = store_open(&store, url, 0, clock_after(30000), &err);
+	if (status == STATUS_OK)
+		status = attempt_find(store, identity.run,
+			group_options.attempt_given ? group_options.attempt : 0, &attempt, &err);
+	if (status == STATUS_OK && identity.task >= attempt.tasks)
+		status = error_set(&err, STATUS_USAGE, "task %llu, but run %s has %llu tasks",
+			(unsigned long long)identity.task, identity.run,
+			(unsigned long long)attempt.tasks);
+	if (status == STATUS_OK)
+		status = at_given ? without_board(store, &attempt, &config, deadline, &err)
+				  : with_board(store, &attempt, &config, deadline, &err);
+	store_close(store);
+	if (status == STATUS_NO && *err.text)
+		message_info("%s", err.text);
+	else if (status != STATUS_OK && status != STATUS_NO && status != STATUS_SAVE)
+		message_fail(&err);
+	return status;
+}
+
+static const struct args_command commands[] = {
+	{NULL, "[OPTION...]", NULL, options, group_option_table, 0, 0, false, false, run},
+	{0},
+};
+
+int main(int argc, char **argv)
+{
+	return args_main(
+		&(struct args_program){"preempt-ack",
+			"Agree with the other tasks where to save, and say that it is done.",
+			commands,
+			"Prints \"STEP save\" or \"STEP exit\". exit codes: 0 yes, 1 nothing to agree on "
+			"or not\ncomplete, 10 (--at) save now, 44 the group is broken, 75 could not ask, "
+			"124 timeout\n"},
+		argc, argv);
+}

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The invariants of DESIGN.md, section 4, as predicates on the world, which knows what the agents
+ * cannot. Each says what it exempts and why. "Faulted" is a task to which, to whose agent, or to
+ * whose way to the store something was done.
+ */
+#include <inttypes.h>
+
+#include "sim.h"
+
+#define LEAVE_EARLY (2000 * MS)
+#define TOLERANCE   (50 * MS)
+
+static bool has(uint64_t bits, int task)
+{
+	return bits >> task & 1;
+}
+
+static bool must_save(const struct schedule *s, int task)
+{
+	return !(s->savers_chief || s->complete_chief) || task == 0;
+}
+
+static bool ended_by_itself(const struct world *w, int task)
+{
+	const struct task *t = &w->task[task];
+	return t->training.state == GONE && t->training.code == 0 && !t->stopping;
+}
+
+/*
+ * The truth about a decision to exit: whether all that must have saved exactly there, but for those
+ * that had ended well by themselves. Whoever died before the decision is missed too.
+ */
+static bool is_complete(const struct world *w, uint64_t number)
+{
+	const struct round_keys *round = &w->keys.round[number];
+	if (!round->decided || round->decision.kind != KIND_EXIT)
+		return false;
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (must_save(w->schedule, i) && !training_has_saved(w, i, round->decision.step) &&
+			!ended_by_itself(w, i))
+			return false;
+	return true;
+}
+
+/* ---- I2: one step for all; I3 for the one that was told ---- */
+
+/*
+ * Every order to save that is given to a training process names the step of a decision, but for
+ * kind `each` and for a task that the store has lost: those are "alone", and never count.
+ */
+void check_told(struct world *w, int task, const struct agreement_hold *hold)
+{
+	struct task *t = &w->task[task];
+	const struct agreement_view *view = t->agreement.view;
+	if (hold->order == ORDER_LEAVE && !t->first_order_at)
+		t->first_order_at = w->now;
+	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
+		return;
+	bool each = view->decided && view->decision.kind == KIND_EACH;
+	t->board.ordered_alone = t->agreement.solo || each;
+	t->board.order_round = view->round;
+	t->board.ordered_blindly = !t->agreement.called;
+	if (t->agreement.solo)
+		w->statistics->solo++;
+	if (!t->first_order_at && view->claimed)
+		t->first_order_at = w->now;
+	if (t->board.ordered_alone)
+		return;
+	const struct round_keys *round = &w->keys.round[view->round];
+	if (!view->round || !round->decided || round->decision.step != hold->step)
+		world_violate(w, "I2", "task %d is ordered to step %" PRIu64 " which nobody agreed",
+			task, hold->step);
+}
+
+/*
+ * A process that is past the step when it is told saves too late, for nothing. Exempt: one that
+ * had not called yet, of which nothing could be known.
+ */
+void check_overshoot(struct world *w, int task)
+{
+	const struct board *board = &w->task[task].board;
+	w->statistics->overshoots++;
+	if (!board->ordered_blindly)
+		world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
+			board->hold.step, board->step);
+}
+
+static void check_decision(struct world *w, const struct operation *op)
+{
+	const struct round_keys *round = &w->keys.round[op->round];
+	if (op->decision.kind != KIND_SAVE && op->decision.kind != KIND_EXIT)
+		return;
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (has(op->members, i) && round->reported[i] && !round->none[i] &&
+			round->next[i] > op->decision.step)
+			world_violate(w, "I2",
+				"step %" PRIu64 " is decided, but task %d reported %" PRIu64,
+				op->decision.step, i, round->next[i]);
+}
+
+static void check_saved(struct world *w, const struct operation *op)
+{
+	const struct round_keys *round = &w->keys.round[op->round];
+	if (!training_has_saved(w, op->task, op->step))
+		world_violate(w, "I5", "SAVED of task %d at %" PRIu64 " was never saved", op->task,
+			op->step);
+	bool agreed = round->decided && round->decision.kind != KIND_EACH;
+	if (agreed && op->step != round->decision.step && !w->task[op->task].board.ordered_blindly)
+		world_violate(w, "I2", "task %d saved %" PRIu64 " in a round that decided %" PRIu64,
+			op->task, op->step, round->decision.step);
+}
+
+/* ---- I1, I2, I5, I6: what is written ---- */
+
+void check_written(struct world *w, const struct operation *op)
+{
+	if (op->kind != OP_WRITE)
+		return;
+	bool fenced = op->write == WRITE_REPORT || op->write == WRITE_DECISION ||
+		      op->write == WRITE_ACK || op->write == WRITE_SAVED;
+	if (fenced && has(w->keys.dead, op->task) && w->keys.dead_at[op->task] < w->now)
+		world_violate(w, "I6", "task %d wrote after it was declared dead", op->task);
+	if (op->write == WRITE_CLAIM && w->keys.claimer != op->task)
+		world_violate(w, "I1", "task %d was told that it holds the claim of %d", op->task,
+			w->keys.claimer);
+	if (op->write == WRITE_DECISION)
+		check_decision(w, op);
+	if (op->write == WRITE_SAVED)
+		check_saved(w, op);
+}
+
+/* ---- Exit codes ---- */
+
+/* As this task knows it. */
+static int64_t deadline_of(struct world *w, int task)
+{
+	int64_t deadline = agent_of(w, task)->known_deadline;
+	int64_t own = w->task[task].agreement.own_deadline;
+	if (own != CLOCK_NEVER && own * MS < deadline)
+		deadline = own * MS;
+	return deadline;
+}
+
+/* What the task could see of the checkpoint when it last looked. */
+static bool seen_complete(const struct world *w, int task)
+{
+	const struct agreement_view *view = w->task[task].agreement.view;
+	if (!view->decided || view->decision.kind != KIND_EXIT)
+		return false;
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		const struct agreement_peer *peer = &view->peers[i];
+		bool saved = peer->saved && peer->saved_step == view->decision.step;
+		if (must_save(w->schedule, i) && !saved && peer->left != REASON_COMPLETED)
+			return false;
+	}
+	return true;
+}
+
+static bool may_say_saved(const struct world *w, int task)
+{
+	const struct task *t = &w->task[task];
+	for (uint64_t r = 1; r <= w->keys.rounds; r++) {
+		const struct round_keys *round = &w->keys.round[r];
+		if (is_complete(w, r))
+			return true;
+		if (!round->decided)
+			continue;
+		if (round->decision.kind == KIND_NONE)
+			return true;
+		if (round->decision.kind == KIND_EACH && w->schedule->per_task &&
+			t->training.saves + t->training.asked_saves > 0)
+			return true;
+	}
+	return false;
+}
+
+static void check_code(struct world *w, int task)
+{
+	const struct task *t = &w->task[task];
+	const struct keys *k = &w->keys;
+	const char *wrong = NULL;
+	switch (t->code) {
+	case STATUS_OK:
+		if (!ended_by_itself(w, task))
+			wrong = "but its command did not end well by itself";
+		break;
+	case STATUS_SAVED:
+		if (!may_say_saved(w, task))
+			wrong = "but no checkpoint is complete";
+		else if (k->then == THEN_STOP)
+			wrong = "but was asked to stop";
+		break;
+	case STATUS_PREEMPTED:
+		if (!k->claimed && !t->noticed)
+			wrong = "but nobody was preempted";
+		else if (seen_complete(w, task) && w->now < deadline_of(w, task))
+			wrong = "though it saw a complete checkpoint";
+		break;
+	case STATUS_BROKEN:
+		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task) &&
+			!t->board.lost)
+			wrong = "but nothing was broken";
+		break;
+	case STATUS_DECIDED:
+		if (!k->claimed || k->then != THEN_STOP)
+			wrong = "but nobody asked to stop";
+		break;
+	default:
+		if (t->training.code != t->code || (t->stopping && !t->board.lost))
+			wrong = "which is not the code of its command";
+		else if (t->agreement.view->claimed)
+			wrong = "after a claim";
+	}
+	if (wrong)
+		world_violate(w, "exit code", "task %d leaves with %d %s", task, t->code, wrong);
+}
+
+/* ---- I8: nobody exits while another is saving ---- */
+
+/*
+ * Exempt: two seconds before the deadline as this task knows it; after the save timeout; a task
+ * that has lost the store for longer than its patience; one that was declared dead, which nobody
+ * may wait for and which knows nothing any more.
+ */
+static bool may_exit_early(struct world *w, int task, const struct round_keys *round)
+{
+	int64_t deadline = deadline_of(w, task);
+	int64_t timeout = w->schedule->save_timeout * MS;
+	int64_t patience = w->schedule->leave_patience * MS;
+	if (deadline != CLOCK_NEVER && w->now >= deadline - LEAVE_EARLY - TOLERANCE)
+		return true;
+	if (w->now >= round->decided_at + timeout - TOLERANCE)
+		return true;
+	if (w->now - agent_of(w, task)->view_taken >= patience / 2)
+		return true;
+	return has(w->keys.dead, task);
+}
+
+/*
+ * Another is saving: it is inside a save of an agreed step, or it is a living member of the final
+ * decision and has not saved there (or too late, which counts for nothing) yet. Only decisions
+ * which the leaving task could see when it last looked count.
+ */
+static bool is_saving(struct world *w, int other, int64_t seen)
+{
+	const struct training *p = &w->task[other].training;
+	const struct keys *k = &w->keys;
+	bool alive = agent_of(w, other)->alive && p->state != GONE && !w->task[other].stopping &&
+		     !has(k->dead, other) && k->left[other] == REASON_NONE;
+	if (!alive)
+		return false;
+	if (p->state == SAVING && p->saving_for != ORDER_RUN && p->saving_agreed &&
+		k->round[p->saving_round].decided_at < seen)
+		return true;
+	const struct round_keys *round = &k->round[k->rounds];
+	return k->claimed && k->rounds && round->decided && round->decided_at < seen &&
+	       round->decision.kind == KIND_EXIT && has(round->members, other) &&
+	       !training_has_saved(w, other, round->decision.step) && !has(round->saved, other);
+}
+
+void check_exit(struct world *w, int task)
+{
+	int64_t seen = agent_of(w, task)->view_taken;
+	check_code(w, task);
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (i != task && is_saving(w, i, seen) &&
+			!may_exit_early(w, task, &w->keys.round[w->keys.rounds]))
+			world_violate(w, "I8", "task %d exits with %d while task %d is saving",
+				task, w->task[task].code, i);
+}
+
+/* ---- At the end ---- */
+
+static bool agent_lives(const struct world *w, int task)
+{
+	const struct agent *agent = &w->agent[schedule_agent_of(w->schedule, task)];
+	return agent->alive && !agent->exited;
+}
+
+/* Nobody hangs: once there is a reason to end, every agent ends before the horizon. */
+static void check_hang(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		const struct task *t = &w->task[i];
+		bool reason = w->keys.claimed || w->keys.seal != SEAL_NONE || t->noticed ||
+			      t->training.state == GONE;
+		if (agent_lives(w, i) && reason && !t->finished && w->now >= w->horizon)
+			world_violate(w, "hang", "task %d is still there", i);
+	}
+}
+
+/*
+ * Nobody hangs in front of a deadline: killing the command, saying goodbye to the store and being
+ * stopped oneself are all that may come after it.
+ */
+static void check_deadline(struct world *w)
+{
+	if (!w->keys.has_deadline || w->store_faults)
+		return;
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		const struct task *t = &w->task[i];
+		int64_t known = deadline_of(w, i);
+		if (known == CLOCK_NEVER || !t->finished || t->faulted)
+			continue;
+		int64_t margin = w->schedule->kill_after + w->schedule->leave_patience + 3000 +
+				 20 * w->schedule->latency * w->schedule->per_agent;
+		int64_t since =
+			known > w->keys.deadline_changed_at ? known : w->keys.deadline_changed_at;
+		if (t->finished_at > since + margin * MS)
+			world_violate(w, "hang", "task %d leaves %" PRId64 " ms after its deadline",
+				i, (t->finished_at - known) / MS);
+	}
+}
+
+/*
+ * I3: no task starts a step after the agreed final one. Of those whose save there stands in the
+ * store: without exception but for programs that disobey `leave`. Of the others: unless they were
+ * faulted, or did not report before the decision was made, or got it too late, which can only be
+ * made good by a further round, or by leaving with 43.
+ */
+static void check_final_step(struct world *w)
+{
+	const struct keys *k = &w->keys;
+	const struct round_keys *round = &k->round[k->rounds];
+	if (!k->rounds || !round->decided || round->decision.kind != KIND_EXIT)
+		return;
+	uint64_t step = round->decision.step;
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		const struct training *p = &w->task[i].training;
+		bool saved = has(round->saved, i) && round->saved_step[i] == step;
+		bool excused = w->task[i].faulted || w->task[i].agreement.solo || w->store_faults ||
+			       !round->reported[i];
+		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
+			w->schedule->trainee[i].ignores_leave)
+			continue;
+		if (saved || !excused)
+			world_violate(w, "I3",
+				"task %d goes on from %" PRIu64 ", the final step is %" PRIu64, i,
+				p->farthest, step);
+	}
+}
+
+/* How long it takes until the last member has saved at the step of the decision. */
+static int64_t time_to_save(const struct world *w, const struct round_keys *round)
+{
+	const struct schedule *s = w->schedule;
+	int64_t longest = 0, longest_run = 0, longest_save = 0;
+	uint64_t least = round->decision.step;
+	for (int i = 0; i < s->tasks; i++)
+		if (round->reported[i] && !round->none[i] && round->step[i] < least)
+			least = round->step[i];
+	for (int i = 0; i < s->tasks; i++) {
+		const struct trainee *t = &s->trainee[i];
+		bool none = round->reported[i] && round->none[i];
+		uint64_t from = none ? t->start : round->reported[i] ? round->step[i] : least;
+		uint64_t steps = round->decision.step > from ? round->decision.step - from : 0;
+		int64_t chunk = (int64_t)t->stride * t->step_us + t->uneven_us;
+		int64_t run = (int64_t)(steps / t->stride + 1) * chunk;
+		if (none)
+			run += t->startup * MS;
+		if (run > longest_run)
+			longest_run = run;
+		if (t->save * MS > longest_save)
+			longest_save = t->save * MS;
+		if (run + t->save * MS > longest)
+			longest = run + t->save * MS;
+	}
+	return s->synchronous ? longest_run + longest_save : longest;
+}
+
+static int64_t longest_save_and_step(const struct schedule *s)
+{
+	int64_t longest = 0;
+	for (int i = 0; i < s->tasks; i++) {
+		const struct trainee *t = &s->trainee[i];
+		int64_t took = t->save * MS + (int64_t)t->stride * t->step_us + t->uneven_us;
+		if (took > longest)
+			longest = took;
+	}
+	return longest;
+}
+
+static const struct round_keys *first_final(const struct world *w)
+{
+	for (uint64_t r = 1; r <= w->keys.rounds; r++)
+		if (w->keys.round[r].decided && w->keys.round[r].decision.kind != KIND_SAVE)
+			return &w->keys.round[r];
+	return NULL;
+}
+
+/* Nothing was done to anybody, the store is quick, and there was one notice or several at once. */
+static bool is_undisturbed(const struct world *w)
+{
+	const struct schedule *s = w->schedule;
+	if (!w->keys.claimed || w->store_faults || w->slow_store)
+		return false;
+	if (w->keys.deadline_changed_at > w->keys.claimed_at + 100 * MS)
+		return false;
+	if (s->latency * (6 + 2 * s->per_agent) > 2000)
+		return false; /* the reserve of the final round is made for a quick store */
+	for (int i = 0; i < s->tasks; i++)
+		if (w->task[i].faulted || s->trainee[i].failing || s->trainee[i].ignores_leave ||
+			s->trainee[i].startup == CLOCK_NEVER || s->clock_error[i] < -200 ||
+			s->clock_error[i] > 200)
+			return false;
+	return true;
+}
+
+static int64_t store_delays(const struct schedule *s)
+{
+	return (3 * s->notify + (int64_t)(20 + 4 * s->per_agent) * s->latency) * MS;
+}
+
+/*
+ * Liveness: undisturbed, and with time enough, there is one final round, one step, and everybody
+ * leaves with 42 (or has ended by itself).
+ */
+static void check_liveness(struct world *w)
+{
+	const struct schedule *s = w->schedule;
+	const struct keys *k = &w->keys;
+	const struct round_keys *round = first_final(w);
+	if (!is_undisturbed(w))
+		return;
+	int64_t delays = store_delays(s) + 3000 * MS;
+	if (!round) {
+		bool due = !k->has_deadline ||
+			   k->deadline > k->claimed_at + delays + 3 * longest_save_and_step(s);
+		for (int i = 0; i < s->tasks; i++)
+			if (due && w->task[i].code != STATUS_OK)
+				world_violate(w, "liveness", "no final decision");
+		return;
+	}
+	if (round->decision.kind == KIND_NONE)
+		return;
+	/* How long a save takes was not known, so the first one may have eaten the time. */
+	if (k->has_deadline && s->remembered_save == 0 && round != &k->round[1])
+		return;
+	int64_t needed = time_to_save(w, round) + delays;
+	int64_t limit = round->decided_at + s->save_timeout * MS;
+	if (k->has_deadline) {
+		limit = k->deadline - 700 * MS;
+		/* The decision may come late only where nothing else was possible. */
+		if (k->claimed_at + delays + needed + needed / 2 > limit)
+			return;
+	}
+	bool late = round->decided_at + longest_save_and_step(s) > limit;
+	if (late && k->has_deadline && s->synchronous)
+		world_violate(w, "liveness", "the final decision comes too late");
+	if (round->decision.kind == KIND_EACH)
+		needed *= 2; /* it is chosen with reserves */
+	if (round->decided_at + needed > limit)
+		return;
+	w->statistics->comfortable++;
+	if (round != &k->round[k->rounds])
+		world_violate(w, "liveness", "more than one final round");
+	for (int i = 0; i < s->tasks; i++) {
+		const struct task *t = &w->task[i];
+		if (!agent_of(w, i)->alive && s->launcher_kills)
+			continue; /* I8 has looked at what the launcher's kill may not hit */
+		if (t->code != STATUS_SAVED && t->code != STATUS_DECIDED && t->code != STATUS_OK)
+			world_violate(w, "liveness", "task %d leaves with %d", i, t->code);
+	}
+}
+
+/*
+ * I4: while the store answers, every live task has its order before the deadline minus its save
+ * time, whoever else dies, hangs, or is paused. Provided that the notice left time for it at all.
+ */
+static void check_order_in_time(struct world *w)
+{
+	const struct schedule *s = w->schedule;
+	const struct keys *k = &w->keys;
+	if (!k->claimed || !k->has_deadline || w->store_faults || w->slow_store)
+		return;
+	if (k->deadline_changed_at > k->claimed_at + 100 * MS)
+		return;
+	int64_t save = s->remembered_save, step = 0;
+	for (int i = 0; i < s->tasks; i++) {
+		const struct trainee *t = &s->trainee[i];
+		if (t->save > save)
+			save = t->save;
+		if ((int64_t)t->stride * (t->step_us + t->uneven_us) > step)
+			step = (int64_t)t->stride * (t->step_us + t->uneven_us);
+		if (s->clock_error[i] < -200 || s->clock_error[i] > 200)
+			return;
+	}
+	int64_t enough = save * MS * 3 / 2 + 2 * step + store_delays(s) + 6000 * MS;
+	if (k->deadline - k->claimed_at < enough)
+		return;
+	for (int i = 0; i < s->tasks; i++) {
+		const struct task *t = &w->task[i];
+		if (t->faulted || t->training.state == GONE || !agent_of(w, i)->alive)
+			continue;
+		int64_t latest = k->deadline - s->trainee[i].save * MS;
+		if (!t->first_order_at ? w->now > latest : t->first_order_at > latest)
+			world_violate(w, "I4", "task %d has no order in time", i);
+	}
+}
+
+void check_end(struct world *w)
+{
+	check_hang(w);
+	check_deadline(w);
+	check_final_step(w);
+	check_order_in_time(w);
+	check_liveness(w);
+}
+
+/* ---- Statistics, so that one sees that the schedules are not empty ---- */
+
+static void count_code(struct world *w, int task)
+{
+	const struct task *t = &w->task[task];
+	uint64_t *codes = w->statistics->codes;
+	if (!t->finished) {
+		codes[agent_of(w, task)->alive ? 7 : 6]++;
+		return;
+	}
+	switch (t->code) {
+	case STATUS_OK: codes[0]++; break;
+	case STATUS_SAVED: codes[1]++; break;
+	case STATUS_PREEMPTED: codes[2]++; break;
+	case STATUS_BROKEN: codes[3]++; break;
+	case STATUS_DECIDED: codes[4]++; break;
+	default: codes[5]++; break;
+	}
+}
+
+void count_end(struct world *w)
+{
+	struct statistics *stats = w->statistics;
+	const struct schedule *s = w->schedule;
+	const struct keys *k = &w->keys;
+	stats->schedules++;
+	w->violated ? stats->failed++ : stats->passed++;
+	stats->claimed += k->claimed;
+	stats->broken += k->seal == SEAL_ERROR || k->seal == SEAL_DEAD;
+	stats->untouched += !k->claimed && k->seal == SEAL_NONE && !k->rounds;
+	stats->on_demand += k->rounds && !k->claimed;
+	stats->synchronous += s->synchronous;
+	stats->tasks_64 += s->tasks == MOST_TASKS;
+	stats->several_per_agent += s->per_agent > 1;
+	stats->rounds[k->rounds < 7 ? k->rounds : 7]++;
+	bool complete = false;
+	for (uint64_t r = 1; r <= k->rounds; r++) {
+		if (k->round[r].decided)
+			stats->kinds[k->round[r].decision.kind]++;
+		complete |= is_complete(w, r);
+	}
+	stats->complete += complete;
+	for (int i = 0; i < s->tasks; i++)
+		count_code(w, i);
+}

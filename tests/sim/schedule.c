@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* Random schedules: everything is drawn from one seed. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim.h"
+
+/* ---- Random numbers: splitmix64 ---- */
+
+uint64_t random_next(struct random *r)
+{
+	uint64_t z = r->state += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+int64_t random_in(struct random *r, int64_t least, int64_t most)
+{
+	if (most <= least)
+		return least;
+	return least + (int64_t)(random_next(r) % (uint64_t)(most - least + 1));
+}
+
+bool random_chance(struct random *r, int permille)
+{
+	return permille > 0 && random_in(r, 0, 999) < permille;
+}
+
+/* ---- Who is where ---- */
+
+int schedule_agent_of(const struct schedule *s, int task)
+{
+	return task / s->per_agent;
+}
+
+int schedule_agents(const struct schedule *s)
+{
+	return (s->tasks + s->per_agent - 1) / s->per_agent;
+}
+
+/* ---- Drawing ---- */
+
+static void draw_tasks(struct schedule *s, struct random *r)
+{
+	s->tasks = (int)random_in(r, 1, 8);
+	if (random_chance(r, 30))
+		s->tasks = (int)random_in(r, 9, 32);
+	else if (random_chance(r, 5))
+		s->tasks = MOST_TASKS;
+	s->per_agent = 1;
+	if (random_chance(r, 350))
+		s->per_agent = (int)random_in(r, 1, s->tasks);
+	s->agents_per_machine = random_chance(r, 500) ? 1 : (int)random_in(r, 1, 4);
+	s->watches_peers = random_chance(r, 700);
+	s->launcher_kills = random_chance(r, 300);
+	s->synchronous = random_chance(r, 500);
+}
+
+static int64_t draw_step_us(struct random *r)
+{
+	switch (random_in(r, 0, 9)) {
+	case 0: return random_in(r, 1 * MS, 5 * MS);
+	case 1: return random_in(r, 1000 * MS, 6000 * MS);
+	case 2:
+	case 3: return random_in(r, 400 * MS, 1000 * MS);
+	default: return random_in(r, 20 * MS, 400 * MS);
+	}
+}
+
+static int64_t draw_save(struct random *r)
+{
+	switch (random_in(r, 0, 9)) {
+	case 0: return random_in(r, 3000, 12000);
+	case 1:
+	case 2:
+	case 3: return random_in(r, 500, 3000);
+	default: return random_in(r, 1, 500);
+	}
+}
+
+static void draw_training(struct schedule *s, struct random *r)
+{
+	static const uint64_t strides[] = {2, 3, 4, 5, 8};
+	bool own_strides = !s->synchronous && random_chance(r, 80);
+	bool own_speed = !s->synchronous && random_chance(r, 500);
+	bool skewed_start = random_chance(r, 300);
+	uint64_t stride = random_chance(r, 150) ? strides[random_in(r, 0, 4)] : 1;
+	uint64_t start = random_chance(r, 300) ? 1200 : 0;
+	int64_t step = draw_step_us(r), save = draw_save(r);
+	uint64_t total = NEVER_STEP;
+	if (random_chance(r, 250))
+		total = start + (uint64_t)random_in(r, 1, 1 + 4000 * MS / step);
+	int64_t look = random_chance(r, 300) ? random_in(r, 0, 20 * MS) : 50;
+	for (int i = 0; i < s->tasks; i++) {
+		struct trainee *t = &s->trainee[i];
+		t->start = start;
+		t->stride =
+			own_strides && random_chance(r, 500) ? strides[random_in(r, 0, 4)] : stride;
+		t->total = total;
+		if (total != NEVER_STEP && !s->synchronous && random_chance(r, 300))
+			t->total = start + (uint64_t)random_in(r, 1, (int64_t)(total - start) * 2);
+		t->step_us = own_speed ? step * random_in(r, 1, 12) / 3 : step;
+		t->uneven_us = random_chance(r, 300) ? step : step / 10;
+		t->look_us = look;
+		t->react = random_in(r, 0, 20);
+		t->save = save + random_in(r, 0, save / 2);
+		t->startup = random_in(r, 0, skewed_start ? 5000 : 100);
+		t->periodic = 0;
+		t->ignores_term = random_chance(r, 300);
+		t->ignores_leave = random_chance(r, 10);
+		if (random_chance(r, 5))
+			t->startup = CLOCK_NEVER;
+		if (random_chance(r, 15)) {
+			t->failing = (enum failing)random_in(r, FAIL_AT_STEP, FAIL_AFTER_SAVE);
+			t->fails_at = start + (uint64_t)random_in(r, 1, 1 + 5000 * MS / step);
+		}
+	}
+	if (random_chance(r, 150)) {
+		uint64_t periodic = (uint64_t)random_in(r, 1, 10);
+		for (int i = 0; i < s->tasks; i++)
+			s->trainee[i].periodic = periodic;
+	}
+}
+
+/* Fast steps make long runs expensive, so they get short ones. */
+static int64_t draw_grace(const struct schedule *s, struct random *r)
+{
+	bool fast = s->trainee[0].step_us < 10 * MS;
+	switch (random_in(r, 0, 9)) {
+	case 0:
+	case 1:
+	case 2: return -1;
+	case 3: return random_in(r, 0, 3000);
+	case 4:
+	case 5: return random_in(r, 2000, 15000);
+	case 6:
+	case 7: return random_in(r, 10000, fast ? 20000 : 40000);
+	default: return fast ? 20000 : random_in(r, 30000, 120000);
+	}
+}
+
+static int draw_who(const struct schedule *s, struct random *r)
+{
+	return (int)random_in(r, 0, s->tasks - 1);
+}
+
+static void add(struct schedule *s, struct act act)
+{
+	if (s->acts < MOST_ACTS)
+		s->act[s->acts++] = act;
+}
+
+static void draw_notices(struct schedule *s, struct random *r)
+{
+	static const enum agreement_then thens[] = {THEN_EXIT, THEN_EXIT, THEN_EXIT, THEN_STOP};
+	int64_t first = random_in(r, 0, 3000), grace = draw_grace(s, r);
+	if (random_chance(r, 150))
+		add(s, (struct act){.deed = ON_DEMAND,
+			       .who = NOBODY,
+			       .subject = NOBODY,
+			       .delay = random_in(r, 0, 3000)});
+	if (random_chance(r, 80))
+		return;
+	if (random_chance(r, 150))
+		add(s, (struct act){.deed = CLAIM_OUTSIDE,
+			       .who = NOBODY,
+			       .subject = NOBODY,
+			       .delay = first,
+			       .amount = grace,
+			       .then = thens[random_in(r, 0, 3)]});
+	else
+		add(s, (struct act){.deed = NOTICE,
+			       .who = draw_who(s, r),
+			       .subject = NOBODY,
+			       .delay = first,
+			       .amount = grace});
+	while (random_chance(r, 300)) {
+		bool same = random_chance(r, 500);
+		add(s, (struct act){.deed = NOTICE,
+			       .who = draw_who(s, r),
+			       .subject = NOBODY,
+			       .delay = first + random_in(r, 0, random_chance(r, 500) ? 20 : 8000),
+			       .amount = same ? grace : draw_grace(s, r)});
+	}
+	if (random_chance(r, 120))
+		add(s, (struct act){.trigger = (enum trigger)random_in(r, AT_CLAIM, AT_SAVED),
+			       .subject = NOBODY,
+			       .deed = MOVE_DEADLINE,
+			       .who = NOBODY,
+			       .delay = random_in(r, 0, random_chance(r, 500) ? 20 : 4000),
+			       .amount = random_in(r, 0, 20000)});
+}
+
+/* Lengths around the timeouts are where the bugs are. */
+static int64_t draw_length(const struct schedule *s, struct random *r)
+{
+	switch (random_in(r, 0, 5)) {
+	case 0: return s->report_timeout;
+	case 1: return s->report_timeout + random_in(r, -1500, 2500);
+	case 2: return random_in(r, 0, 500);
+	case 3: return s->save_timeout + random_in(r, -2000, 5000);
+	default: return random_in(r, 500, 3 * s->report_timeout);
+	}
+}
+
+static void draw_fault(struct schedule *s, struct random *r)
+{
+	static const enum deed deeds[] = {KILL_AGENT, KILL_AGENT, PAUSE_AGENT, PAUSE_AGENT,
+		PAUSE_AGENT, KILL_TRAINING, PAUSE_TRAINING, CUT_OFF, CUT_OFF, CUT_OFF, RESTART,
+		DECLARE_DEAD, LOSE_BOARD, RUBBISH};
+	int deed = (int)random_in(r, 0, (int)(sizeof deeds / sizeof *deeds) - 1);
+	struct act act = {.deed = deeds[deed], .subject = NOBODY, .who = draw_who(s, r)};
+	act.trigger = (enum trigger)random_in(r, AT_START, TRIGGERS - 1);
+	if (random_chance(r, 500))
+		act.subject = draw_who(s, r);
+	if (act.trigger != AT_START && random_chance(r, 400))
+		act.who = act.subject;
+	switch (random_in(r, 0, 3)) {
+	case 0: act.delay = 0; break;
+	case 1: act.delay = random_in(r, 0, 20); break;
+	case 2: act.delay = random_in(r, 0, 1500); break;
+	default: act.delay = random_in(r, 0, 12000); break;
+	}
+	act.amount = draw_length(s, r);
+	if (act.deed == RESTART)
+		act.amount = random_in(r, 0, 5000);
+	if (act.deed == CUT_OFF && random_chance(r, 300))
+		act.who = NOBODY - 1; /* everybody */
+	add(s, act);
+}
+
+static void draw_store(struct schedule *s, struct random *r)
+{
+	s->latency = random_in(r, 1, 20);
+	s->notify = random_chance(r, 500) ? random_in(r, 1, 10) : random_in(r, 100, 1500);
+	s->give_up = random_in(r, 500, 5000);
+	if (random_chance(r, 70))
+		s->latency = random_in(r, 20, 400);
+	else if (random_chance(r, 15))
+		s->latency = random_in(r, 400, 3000);
+	if (s->give_up < 3 * s->latency)
+		s->give_up = 3 * s->latency;
+	if (random_chance(r, 120)) {
+		s->lost_before = (int)random_in(r, 0, 150);
+		s->lost_after = (int)random_in(r, 0, 150);
+		s->late_commit = random_chance(r, 300) ? (int)random_in(r, 0, 50) : 0;
+	}
+}
+
+static void draw_clocks(struct schedule *s, struct random *r)
+{
+	bool jumps = random_chance(r, 60);
+	for (int i = 0; i < s->tasks; i++) {
+		s->clock_error[i] = random_in(r, -150, 150);
+		if (jumps && random_chance(r, 400))
+			s->clock_error[i] = random_in(r, -6000, 2000);
+	}
+}
+
+void schedule_draw(struct schedule *s, uint64_t seed)
+{
+	struct random r = {seed * 0x2545f4914f6cdd1du + 1};
+	memset(s, 0, sizeof *s);
+	s->seed = random_next(&r);
+	draw_tasks(s, &r);
+	s->report_timeout = random_chance(&r, 500) ? 10000 : random_in(&r, 1500, 10000);
+	s->save_timeout = random_in(&r, 15000, random_chance(&r, 100) ? 300000 : 60000);
+	s->startup = random_chance(&r, 800) ? 600000 : random_in(&r, 0, 3000);
+	s->leave_patience = 10000;
+	s->kill_after = random_in(&r, 500, 10000);
+	s->savers_chief = random_chance(&r, 100);
+	s->complete_chief = random_chance(&r, 50);
+	s->per_task = random_chance(&r, 200);
+	s->store_loss_ends = random_chance(&r, 100);
+	draw_training(s, &r);
+	s->remembered_save = random_chance(&r, 600) ? s->trainee[0].save : 0;
+	draw_store(s, &r);
+	draw_clocks(s, &r);
+	draw_notices(s, &r);
+	int faults = random_chance(&r, 350) ? 0 : (int)random_in(&r, 1, 3);
+	if (faults && random_chance(&r, 100))
+		faults += (int)random_in(&r, 1, 5);
+	for (int i = 0; i < faults; i++)
+		draw_fault(s, &r);
+}
+
+/* ---- Showing ---- */
+
+static const char *const trigger_names[TRIGGERS] = {
+	"start", "wait", "claim", "report", "decision", "order", "saving", "saved", "leave"};
+static const char *const deed_names[DEEDS] = {"nothing", "notice", "claim from outside",
+	"on demand", "move deadline", "kill agent", "pause agent", "kill training",
+	"pause training", "cut off", "restart", "declare dead", "lose board", "rubbish"};
+
+const char *deed_name(enum deed deed)
+{
+	return deed_names[deed];
+}
+
+static void print_act(const struct act *act, FILE *out)
+{
+	fprintf(out, "  %" PRId64 " ms after %s", act->delay, trigger_names[act->trigger]);
+	if (act->trigger != AT_START && act->subject >= 0)
+		fprintf(out, " of task %d", act->subject);
+	fprintf(out, ": %s", deed_names[act->deed]);
+	if (act->who >= 0)
+		fprintf(out, " of task %d", act->who);
+	else
+		fprintf(out, act->who == NOBODY ? " of whom it happened to" : " of everybody");
+	fprintf(out, ", %" PRId64 " ms%s\n", act->amount,
+		act->then == THEN_STOP ? ", then stop" : "");
+}
+
+static void print_trainee(const struct schedule *s, int i, FILE *out)
+{
+	static const char *const failing[] = {
+		"", " fails at its step", " fails in its save", " fails after its save"};
+	const struct trainee *t = &s->trainee[i];
+	fprintf(out,
+		"  task %d: first call %" PRId64 " ms, from %" PRIu64 " to %" PRId64 " by %" PRIu64
+		", step %.1f+%.1f ms, save %" PRId64 " ms, look %.1f ms, react %" PRId64
+		" ms, clock %+" PRId64 " ms%s",
+		i, t->startup == CLOCK_NEVER ? -1 : t->startup, t->start,
+		t->total == NEVER_STEP ? -1 : (int64_t)t->total, t->stride, (double)t->step_us / MS,
+		(double)t->uneven_us / MS, t->save, (double)t->look_us / MS, t->react,
+		s->clock_error[i], failing[t->failing]);
+	if (t->failing)
+		fprintf(out, " %" PRIu64, t->fails_at);
+	fprintf(out, "%s%s%s\n", t->periodic ? ", periodic saves" : "",
+		t->ignores_term ? ", ignores TERM" : "", t->ignores_leave ? ", ignores leave" : "");
+}
+
+void schedule_print(const struct schedule *s, FILE *out)
+{
+	fprintf(out, "%d task(s), %d per agent, %d agent(s) per machine, %s\n", s->tasks,
+		s->per_agent, s->agents_per_machine,
+		s->synchronous ? "synchronous" : "free-running");
+	fprintf(out,
+		"report timeout %" PRId64 ", save timeout %" PRId64 ", startup %" PRId64
+		", leave patience %" PRId64 ", kill after %" PRId64 ", remembered save %" PRId64
+		" ms%s%s%s%s%s%s\n",
+		s->report_timeout, s->save_timeout, s->startup, s->leave_patience, s->kill_after,
+		s->remembered_save, s->savers_chief ? ", savers chief" : "",
+		s->complete_chief ? ", complete chief" : "", s->per_task ? ", per task" : "",
+		s->store_loss_ends ? ", store loss ends" : "",
+		s->launcher_kills ? ", launcher kills" : "",
+		s->watches_peers ? ", watches peers" : "");
+	fprintf(out,
+		"store: latency %" PRId64 ", notify %" PRId64 ", gives up %" PRId64
+		" ms, lost before %d, after %d, late %d of 1000\n",
+		s->latency, s->notify, s->give_up, s->lost_before, s->lost_after, s->late_commit);
+	for (int i = 0; i < s->tasks; i++)
+		print_trainee(s, i, out);
+	for (int i = 0; i < s->acts; i++)
+		print_act(&s->act[i], out);
+}

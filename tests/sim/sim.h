@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A deterministic world in which lib/group/agreement.c is run: training processes, agents and one
+ * store, with everything that can go wrong between them. No clock, no I/O, no threads; a world is a
+ * function of its struct schedule, and a random schedule is a function of its seed.
+ *
+ * Times in a schedule are milliseconds; inside the world they are microseconds, so that what is
+ * shorter than the millisecond of the protocol interleaves too.
+ */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "group/agreement.h"
+
+#define MOST_TASKS   64
+#define MOST_ROUNDS  24
+#define MOST_ACTS    16
+#define QUEUE	     (MOST_TASKS * 8)
+#define SAVE_LOG     32
+#define RECENT_STEPS 8
+#define MS	     1000 /* microseconds */
+#define NOBODY	     (-1)
+#define NEVER_STEP   UINT64_MAX
+
+/* ---- Random numbers ---- */
+
+struct random {
+	uint64_t state;
+};
+
+uint64_t random_next(struct random *r);
+int64_t random_in(struct random *r, int64_t least, int64_t most); /* both included */
+bool random_chance(struct random *r, int permille);
+
+/* ---- What happens in a world: drawn beforehand, so that it can be shrunk ---- */
+
+enum trigger { /* the first time that this happens to the subject (or to anybody) */
+	AT_START,
+	AT_WAIT,     /* hold = wait was written */
+	AT_CLAIM,    /* committed */
+	AT_REPORT,   /* committed */
+	AT_DECISION, /* committed */
+	AT_ORDER,    /* hold = save or exit was written */
+	AT_SAVING,   /* a save that was asked for begins */
+	AT_SAVED,    /* it is done */
+	AT_LEAVE,    /* hold = leave was written */
+	TRIGGERS,
+};
+
+enum deed {
+	NOTHING,
+	NOTICE,		/* to task `who`; deadline in `amount` ms (negative: not known) */
+	CLAIM_OUTSIDE,	/* a person or a cron job claims */
+	ON_DEMAND,	/* somebody opens a round without a claim */
+	MOVE_DEADLINE,	/* from outside, to `amount` ms from now */
+	KILL_AGENT,	/* of task `who`; its training processes die with it */
+	PAUSE_AGENT,	/* for `amount` ms */
+	KILL_TRAINING,	/* it crashes */
+	PAUSE_TRAINING, /* for `amount` ms */
+	CUT_OFF,	/* the agent of `who`, or all if NOBODY, from the store for `amount` ms */
+	RESTART,	/* the agent is killed; its next incarnation comes `amount` ms later */
+	DECLARE_DEAD,	/* the heartbeat calls `who` dead after `amount` ms, if paused or dead */
+	LOSE_BOARD,	/* somebody removes the board of `who` */
+	RUBBISH,	/* an unreadable decision appears in the newest round */
+	DEEDS,
+};
+
+struct act {
+	enum trigger trigger;
+	int subject; /* whose trigger; NOBODY: anybody's */
+	int64_t delay;
+	enum deed deed;
+	int who; /* a task; NOBODY: the subject that pulled the trigger */
+	int64_t amount;
+	enum agreement_then then;
+};
+
+enum failing { FAIL_NEVER, FAIL_AT_STEP, FAIL_IN_SAVE, FAIL_AFTER_SAVE };
+
+struct trainee {
+	int64_t startup;   /* ms until the first call; CLOCK_NEVER: it never calls */
+	uint64_t start;	   /* first step */
+	uint64_t total;	   /* ends with 0 after so many */
+	uint64_t stride;   /* boundaries are so many steps apart */
+	int64_t step_us;   /* one step, us */
+	int64_t uneven_us; /* and up to so much more */
+	int64_t look_us;   /* at most between writing step and looking at hold */
+	int64_t react;	   /* ms, at most, until a sleeping one sees a new hold */
+	int64_t save;	   /* ms */
+	uint64_t periodic; /* saves by itself every so many boundaries; 0 never */
+	enum failing failing;
+	uint64_t fails_at;
+	bool ignores_term, ignores_leave;
+};
+
+struct schedule {
+	uint64_t seed; /* of everything that is not drawn beforehand: latencies, unevenness */
+	int tasks, per_agent, agents_per_machine;
+	bool synchronous;
+	struct trainee trainee[MOST_TASKS];
+	int acts;
+	struct act act[MOST_ACTS];
+	/* The store: latencies and notification in ms, at most; chances in thousandths. */
+	int64_t latency, notify, give_up;
+	int lost_before, lost_after, late_commit;
+	/* Errors of each agent in converting the deadline, ms. */
+	int64_t clock_error[MOST_TASKS];
+	int64_t remembered_save;
+	bool launcher_kills; /* all others, when the first agent exits */
+	bool watches_peers;  /* agents notice peers that died on their machine */
+	int64_t report_timeout, save_timeout, startup, leave_patience, kill_after;
+	bool savers_chief, complete_chief, per_task, store_loss_ends;
+};
+
+/* Everything from one seed. */
+void schedule_draw(struct schedule *s, uint64_t seed);
+const char *deed_name(enum deed deed);
+void schedule_print(const struct schedule *s, FILE *out);
+int schedule_agents(const struct schedule *s);
+int schedule_agent_of(const struct schedule *s, int task);
+
+/* ---- The store: the keys of one attempt ---- */
+
+enum seal { SEAL_NONE, SEAL_CLAIM, SEAL_ERROR, SEAL_DEAD };
+
+struct round_keys {
+	bool final;
+	int64_t opened;
+	bool reported[MOST_TASKS], none[MOST_TASKS];
+	uint64_t step[MOST_TASKS], next[MOST_TASKS];
+	int64_t step_time[MOST_TASKS];
+	bool decided, rubbish;
+	int64_t decided_at;
+	struct agreement_decision decision;
+	uint64_t members; /* a bit per task */
+	uint64_t acked;
+	uint64_t saved;
+	uint64_t saved_step[MOST_TASKS];
+};
+
+struct keys {
+	bool claimed;
+	int claimer; /* NOBODY: from outside */
+	int64_t claimed_at;
+	enum agreement_then then;
+	enum seal seal;
+	bool closed;
+	bool has_deadline;
+	int64_t deadline; /* us */
+	int64_t deadline_changed_at;
+	uint64_t rounds;
+	enum agreement_reason left[MOST_TASKS];
+	uint64_t dead; /* a bit per task */
+	int64_t dead_at[MOST_TASKS];
+	int64_t longest_save;
+	struct round_keys round[MOST_ROUNDS + 1]; /* from 1 on; filled when opened */
+};
+
+enum operation_kind { OP_WRITE, OP_LIST, OP_DEAD };
+
+struct operation {
+	enum operation_kind kind;
+	enum agreement_write write;
+	int task;
+	uint64_t round; /* as the plan says it; of CLAIM: the round to open */
+	bool final;
+	bool none;
+	uint64_t step, next;
+	int64_t value; /* us: deadline; ms: step or save time */
+	struct agreement_decision decision;
+	uint64_t members, missing;
+	enum agreement_reason reason;
+	enum agreement_outcome outcome; /* filled when committed */
+};
+
+/* What a list shows, and when. */
+struct snapshot {
+	int64_t taken;
+	bool claimed, broken, closed, has_deadline, final, decided, unreadable;
+	enum agreement_then then;
+	int64_t deadline;
+	int64_t longest_save;
+	uint64_t round;
+	struct agreement_decision decision;
+	struct agreement_peer peers[MOST_TASKS];
+};
+
+struct world;
+
+/* One atomic transaction. Returns whether it changed anything. */
+bool keys_commit(struct world *w, struct operation *op);
+void keys_snapshot(const struct world *w, struct snapshot *view);
+bool keys_claim(
+	struct world *w, int task, enum agreement_then then, uint64_t round, int64_t deadline);
+bool keys_open_round(struct world *w, uint64_t round, bool final);
+void keys_declare_dead(struct world *w, int task);
+bool keys_move_deadline(struct world *w, int64_t deadline);
+
+/* ---- The world ---- */
+
+enum training_state {
+	STARTING,
+	COMPUTING,
+	IN_COLLECTIVE, /* waits for the others in a synchronous step */
+	RELEASED,      /* from it */
+	LOOKING,       /* has written step, will look at hold */
+	PARKED,
+	SAVING,
+	SAVED_LOOKING, /* has reported saved, will look at hold */
+	STAYING,
+	GONE,
+};
+
+struct board {
+	struct agreement_hold hold;
+	bool ordered_alone;   /* the hold is not of an agreed step */
+	bool ordered_blindly; /* before it had called */
+	uint64_t order_round;
+	bool started;
+	uint64_t step, next;
+	bool has_saved;
+	uint64_t saved;
+	bool lost;
+};
+
+struct training {
+	enum training_state state;
+	uint32_t epoch; /* events of an earlier state are void */
+	uint64_t boundary;
+	bool has_answered;
+	uint64_t answered;
+	enum agreement_order saving_for; /* ORDER_RUN: a periodic save */
+	bool saving_agreed;
+	uint64_t saving_round;
+	int64_t saving_since;
+	int64_t paused_until;
+	int64_t longest_save, step_began; /* us */
+	int64_t recent[RECENT_STEPS];	  /* us */
+	uint64_t steps;
+	bool term_sent;
+	int code;
+	/* For the checks. */
+	uint64_t saves;
+	uint64_t saved_step[SAVE_LOG]; /* the newest of them */
+	uint64_t asked_saves, asked_step[SAVE_LOG];
+	bool went_on;
+	uint64_t farthest; /* largest boundary from which it went on to train */
+};
+
+struct task {
+	struct agreement agreement;
+	struct board board;
+	struct training training;
+	bool ended;    /* the agent has seen the command end */
+	bool finished; /* the agent is done with it */
+	int code;
+	int64_t finished_at;
+	bool noticed;
+	int64_t first_noticed;
+	bool stopping; /* TERM was sent, KILL follows */
+	bool faulted;  /* something was done to it, its agent, or its way to the store */
+	int64_t first_order_at;
+	uint64_t first_order_round;
+	int64_t snapshot_at_exit;
+	bool complete_at_exit;
+};
+
+struct agent {
+	struct agreement_view view;
+	struct agreement_peer peers[MOST_TASKS];
+	struct snapshot incoming;
+	int64_t view_taken;
+	int64_t known_deadline; /* us, as converted; CLOCK_NEVER */
+	int64_t seen_deadline;	/* us, as it stood in the key when converted */
+	bool alive, exited;
+	int64_t paused_until;
+	int64_t cut_off_until;
+	bool busy;
+	struct operation current;
+	bool want_list, list_queued;
+	int head, count;
+	int64_t not_before; /* the next operation, after one that failed */
+	int64_t wake_scheduled;
+	bool notify_pending;
+	uint64_t reported_dead; /* a bit per task of which DEAD was queued */
+	int64_t died_at;
+	struct operation queue[QUEUE]; /* a ring */
+};
+
+struct statistics {
+	uint64_t schedules, passed, failed, events;
+	uint64_t claimed, on_demand, broken, untouched;
+	uint64_t synchronous, tasks_64, several_per_agent, long_grace, short_grace, no_deadline;
+	uint64_t rounds[8]; /* schedules by number of rounds */
+	uint64_t kinds[4];
+	uint64_t deeds[DEEDS];
+	uint64_t codes[8]; /* 0, 42, 43, 44, 93, own, killed, unfinished */
+	uint64_t lost_answers, late_commits, overshoots, solo, complete, comfortable;
+};
+
+struct event {
+	int64_t time;
+	uint64_t order;
+	uint8_t kind;
+	int16_t who;
+	uint32_t epoch;
+};
+
+struct world {
+	const struct schedule *schedule;
+	struct random random;
+	int64_t now; /* us */
+	int64_t horizon, calm_horizon;
+	uint64_t order;
+	struct event *heap;
+	int events, capacity;
+	struct keys keys;
+	struct task task[MOST_TASKS];
+	struct agent agent[MOST_TASKS];
+	int in_collective; /* how many tasks wait in it */
+	bool pulled[MOST_ACTS];
+	int pulled_by[MOST_ACTS];
+	struct operation late[8]; /* committed after their answer was given up */
+	int lates;
+	FILE *trace;
+	/* The verdict. */
+	const char *violated; /* an invariant's name; NULL */
+	char detail[256];
+	struct statistics *statistics;
+	bool store_faults, slow_store;
+	bool exits_begun;
+	int64_t first_exit;
+};
+
+enum event_kind {
+	EVENT_ACT,	 /* who: the act */
+	EVENT_TRAINING,	 /* who: the task; it goes on from its state */
+	EVENT_HOLD,	 /* a sleeping training process sees that hold changed */
+	EVENT_ENDED,	 /* the agent sees that the command ended */
+	EVENT_KILL,	 /* the agent's patience with its command is over */
+	EVENT_AGENT,	 /* who: the agent; it wakes, for whatever reason */
+	EVENT_NOTIFY,	 /* it learns that the store has changed */
+	EVENT_COMMIT,	 /* its current operation takes effect */
+	EVENT_ANSWER,	 /* and is answered */
+	EVENT_LATE,	 /* who: one of w->late */
+	EVENT_WATCH,	 /* it looks for peers that died on its machine */
+	EVENT_RETURN,	 /* who: a task; its next incarnation comes */
+	EVENT_HEARTBEAT, /* who: a task; the heartbeat concludes */
+	EVENT_LAUNCHER,	 /* the launcher kills whoever is left */
+};
+
+/* Run one schedule to its end; whether all invariants held. */
+bool world_run(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace);
+void world_release(struct world *w);
+
+void world_at(struct world *w, int64_t time, enum event_kind kind, int who, uint32_t epoch);
+void world_trigger(struct world *w, enum trigger trigger, int task);
+void world_violate(struct world *w, const char *invariant, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void world_trace(struct world *w, int task, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+#define TRACE(w, task, ...)                                                                        \
+	do {                                                                                       \
+		if ((w)->trace)                                                                    \
+			world_trace(w, task, __VA_ARGS__);                                         \
+	} while (0)
+
+static inline struct agent *agent_of(struct world *w, int task)
+{
+	return &w->agent[schedule_agent_of(w->schedule, task)];
+}
+
+/* training.c */
+int64_t training_longest_step(const struct world *w, int task);
+bool training_has_saved(const struct world *w, int task, uint64_t step);
+void training_start(struct world *w, int task);
+void training_event(struct world *w, int task);
+void training_hold_changed(struct world *w, int task);
+void training_end(struct world *w, int task, int code);
+
+/* agent.c */
+void agent_start(struct world *w, int agent);
+void agent_run(struct world *w, int agent);
+void agent_commit(struct world *w, int agent);
+void agent_answer(struct world *w, int agent);
+void agent_watch(struct world *w, int agent);
+void agent_command_ended(struct world *w, int task);
+void agent_kill(struct world *w, int agent, const char *why);
+void agent_store_changed(struct world *w);
+
+/* invariants.c */
+void check_told(struct world *w, int task, const struct agreement_hold *hold);
+void check_overshoot(struct world *w, int task);
+void check_written(struct world *w, const struct operation *op);
+void check_exit(struct world *w, int task);
+void check_end(struct world *w);
+void count_end(struct world *w);
+
+/* scenarios.c */
+struct scenario {
+	const char *name;
+	const char *shows;
+	void (*build)(struct schedule *s);
+	/* What must have come out, beyond the invariants; NULL or what is wrong. */
+	const char *(*expect)(struct world *w);
+};
+extern const struct scenario scenarios[];
+
+/* shrink.c: w has just run s, which failed. */
+void shrink(struct world *w, struct schedule *s);
+
+#endif

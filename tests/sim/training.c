@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The training processes: the loop of DESIGN.md, section 3, with the client's rules.
+ *
+ *	for (n = start; n < total; n += stride) {
+ *		preempt_step(n, n + stride) || { save(n); preempt_saved(n); }
+ *		train
+ *	}
+ */
+#include <inttypes.h>
+
+#include "sim.h"
+
+static const struct trainee *trainee_of(const struct world *w, int task)
+{
+	return &w->schedule->trainee[task];
+}
+
+/* Change state; the event that ends it comes after a delay (CLOCK_NEVER: something else does). */
+static void enter(struct world *w, int task, enum training_state state, int64_t delay)
+{
+	struct training *p = &w->task[task].training;
+	p->state = state;
+	p->epoch++;
+	if (delay != CLOCK_NEVER)
+		world_at(w, w->now + delay, EVENT_TRAINING, task, p->epoch);
+}
+
+void training_start(struct world *w, int task)
+{
+	const struct trainee *t = trainee_of(w, task);
+	struct training *p = &w->task[task].training;
+	p->boundary = t->start;
+	enter(w, task, STARTING, t->startup == CLOCK_NEVER ? CLOCK_NEVER : t->startup * MS);
+}
+
+void training_end(struct world *w, int task, int code)
+{
+	struct training *p = &w->task[task].training;
+	if (p->state == GONE)
+		return;
+	TRACE(w, task, "command ends with %d", code);
+	if (p->state == IN_COLLECTIVE)
+		w->in_collective--;
+	enter(w, task, GONE, CLOCK_NEVER);
+	p->code = code;
+	world_at(w, w->now + random_in(&w->random, 0, 5 * MS), EVENT_ENDED, task, 0);
+}
+
+/* ---- A step ---- */
+
+static void finish_step(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	const struct trainee *t = trainee_of(w, task);
+	p->recent[p->steps++ % RECENT_STEPS] = w->now - p->step_began;
+	p->boundary += t->stride;
+	if (t->failing == FAIL_AT_STEP && p->boundary > t->fails_at) {
+		training_end(w, task, 1);
+		return;
+	}
+	if (p->boundary >= t->total) {
+		training_end(w, task, 0);
+		return;
+	}
+	if (t->periodic && (p->boundary / t->stride) % t->periodic == 0) {
+		p->saving_for = ORDER_RUN;
+		p->saving_since = w->now;
+		enter(w, task, SAVING, t->save * MS);
+		return;
+	}
+	enter(w, task, STARTING, random_in(&w->random, 0, MS));
+}
+
+static void begin_step(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	const struct trainee *t = trainee_of(w, task);
+	p->step_began = w->now;
+	p->went_on = true;
+	p->farthest = p->boundary;
+	int64_t took = (int64_t)t->stride * t->step_us + random_in(&w->random, 0, t->uneven_us);
+	enter(w, task, COMPUTING, took);
+}
+
+/* In synchronous training a step ends for all when the last has computed its share. */
+static void computed(struct world *w, int task)
+{
+	if (!w->schedule->synchronous) {
+		finish_step(w, task);
+		return;
+	}
+	enter(w, task, IN_COLLECTIVE, CLOCK_NEVER);
+	if (++w->in_collective < w->schedule->tasks)
+		return;
+	w->in_collective = 0;
+	for (int i = 0; i < w->schedule->tasks; i++)
+		enter(w, i, RELEASED, random_in(&w->random, 0, 3 * MS));
+}
+
+/* ---- preempt_step ---- */
+
+static void call_step(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	struct board *board = &w->task[task].board;
+	board->started = true;
+	board->step = p->boundary;
+	board->next = p->boundary + trainee_of(w, task)->stride;
+	enter(w, task, LOOKING, random_in(&w->random, 0, trainee_of(w, task)->look_us));
+}
+
+static void begin_save(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	const struct board *board = &w->task[task].board;
+	const struct trainee *t = trainee_of(w, task);
+	p->saving_for = board->hold.order;
+	/* Saving the same step once more harms nobody when it is cut short. */
+	p->saving_agreed = !board->ordered_alone && p->boundary == board->hold.step &&
+			   !training_has_saved(w, task, p->boundary);
+	p->saving_round = board->order_round;
+	p->saving_since = w->now;
+	p->has_answered = true;
+	p->answered = p->boundary;
+	TRACE(w, task, "saves at %" PRIu64, p->boundary);
+	if (p->boundary != board->hold.step && !board->ordered_alone)
+		check_overshoot(w, task);
+	world_trigger(w, AT_SAVING, task);
+	if (t->failing == FAIL_IN_SAVE) {
+		training_end(w, task, 1);
+		return;
+	}
+	enter(w, task, SAVING, t->save * MS);
+}
+
+/* preempt_step's answer. */
+static void look_at_hold(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	const struct agreement_hold *hold = &w->task[task].board.hold;
+	switch (hold->order) {
+	case ORDER_RUN: begin_step(w, task); return;
+	case ORDER_WAIT: enter(w, task, PARKED, CLOCK_NEVER); return;
+	case ORDER_LEAVE:
+		if (trainee_of(w, task)->ignores_leave)
+			begin_step(w, task);
+		else
+			training_end(w, task, hold->code);
+		return;
+	case ORDER_SAVE:
+	case ORDER_EXIT: break;
+	}
+	if (hold->step > p->boundary || (p->has_answered && hold->step <= p->answered))
+		begin_step(w, task);
+	else
+		begin_save(w, task);
+}
+
+/* ---- preempt_saved ---- */
+
+bool training_has_saved(const struct world *w, int task, uint64_t step)
+{
+	const struct training *p = &w->task[task].training;
+	for (uint64_t i = 0; i < p->saves && i < SAVE_LOG; i++)
+		if (p->saved_step[i] == step)
+			return true;
+	for (uint64_t i = 0; i < p->asked_saves && i < SAVE_LOG; i++)
+		if (p->asked_step[i] == step)
+			return true;
+	return false;
+}
+
+/* From one boundary to the next, of the last few, us. */
+int64_t training_longest_step(const struct world *w, int task)
+{
+	const struct training *p = &w->task[task].training;
+	int64_t longest = 0;
+	for (int i = 0; i < RECENT_STEPS; i++)
+		if (p->recent[i] > longest)
+			longest = p->recent[i];
+	return longest;
+}
+
+static void finish_save(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	struct board *board = &w->task[task].board;
+	int64_t took = w->now - p->saving_since;
+	if (took > p->longest_save)
+		p->longest_save = took;
+	if (!board->lost) {
+		board->has_saved = true;
+		board->saved = p->boundary;
+	}
+	if (p->saving_for == ORDER_RUN)
+		p->saved_step[p->saves++ % SAVE_LOG] = p->boundary;
+	else
+		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
+	TRACE(w, task, "has saved %" PRIu64, p->boundary);
+	enter(w, task, SAVED_LOOKING, random_in(&w->random, 0, MS));
+	if (p->saving_for != ORDER_RUN)
+		world_trigger(w, AT_SAVED, task);
+	world_at(w, w->now + random_in(&w->random, 0, 20 * MS), EVENT_AGENT,
+		schedule_agent_of(w->schedule, task), 0);
+	if (trainee_of(w, task)->failing == FAIL_AFTER_SAVE && p->saving_for != ORDER_RUN)
+		training_end(w, task, 1);
+}
+
+static void stay_or_go_on(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	const struct agreement_hold *hold = &w->task[task].board.hold;
+	bool asked = (hold->order == ORDER_SAVE || hold->order == ORDER_EXIT) &&
+		     hold->step <= p->boundary;
+	bool stay = asked && hold->order == ORDER_EXIT;
+	if (asked && (!p->has_answered || p->answered < hold->step)) {
+		/* A periodic save happened to be the one that is asked for. */
+		p->has_answered = true;
+		p->answered = p->boundary;
+		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
+	}
+	if (hold->order == ORDER_LEAVE)
+		stay = trainee_of(w, task)->ignores_leave;
+	else if (hold->order == ORDER_WAIT)
+		stay = p->saving_for == ORDER_EXIT;
+	if (stay && hold->order == ORDER_EXIT)
+		p->saving_for = ORDER_EXIT;
+	if (hold->order == ORDER_LEAVE && !stay)
+		training_end(w, task, hold->code);
+	else if (stay)
+		enter(w, task, STAYING, CLOCK_NEVER);
+	else if (p->saving_for == ORDER_RUN)
+		enter(w, task, STARTING, random_in(&w->random, 0, MS));
+	else
+		begin_step(w, task);
+}
+
+/* ---- Events ---- */
+
+void training_event(struct world *w, int task)
+{
+	switch (w->task[task].training.state) {
+	case STARTING: call_step(w, task); break;
+	case COMPUTING: computed(w, task); break;
+	case RELEASED: finish_step(w, task); break;
+	case LOOKING: look_at_hold(w, task); break;
+	case SAVING: finish_save(w, task); break;
+	case SAVED_LOOKING: stay_or_go_on(w, task); break;
+	case IN_COLLECTIVE:
+	case PARKED:
+	case STAYING:
+	case GONE: break;
+	}
+}
+
+/* A sleeping process looks again. */
+void training_hold_changed(struct world *w, int task)
+{
+	struct training *p = &w->task[task].training;
+	if (p->state == PARKED)
+		look_at_hold(w, task);
+	else if (p->state == STAYING)
+		stay_or_go_on(w, task);
+}

@@ -1,0 +1,212 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-store against any backend. PREEMPT_TEST_STORE is a store's URL with %s where a fresh name
+# goes ("etcd://127.0.0.1:2379/test/%s"); without it, SQLite in the test's own directory.
+# What only SQLite has is in store-sqlite.bats; the contract below the program in unit/store.c.
+
+# shellcheck disable=SC2154 # bats sets stderr and stderr_lines
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH=$BATS_TEST_DIRNAME/../bin:$PATH
+	local pattern=${PREEMPT_TEST_STORE:-sqlite:$BATS_TEST_TMPDIR/%s.db}
+	export PREEMPT_STORE=${pattern/\%s/bats-$$-$BATS_TEST_NUMBER}
+	unset PREEMPT_RUN
+	chmod 700 "$BATS_TEST_TMPDIR"
+}
+
+teardown() {
+	local pid
+	for pid in $(jobs -p); do
+		kill "$pid" 2>/dev/null || :
+	done
+}
+
+# run with stdout and stderr apart, expecting an exit code
+answers() {
+	local code=$1
+	shift
+	run -"$code" --separate-stderr "$@"
+}
+
+@test "put and get: the value comes back, and only it is on stdout" {
+	answers 0 preempt-store put greeting 'hello  world'
+	[ -z "$output$stderr" ]
+	answers 0 preempt-store get greeting
+	[ "$output" = 'hello  world' ]
+	[ -z "$stderr" ]
+}
+
+@test "get of an absent key exits 1 and prints nothing on stdout" {
+	answers 0 preempt-store put a 1
+	answers 1 preempt-store get b
+	[ -z "$output" ]
+	[ "$stderr" = 'preempt-store: there is no key "b"' ]
+	answers 1 preempt-store get -q b
+	[ -z "$stderr" ]
+}
+
+@test "put --if-absent: the first wins, the others print what is there and exit 1" {
+	answers 0 preempt-store put k first --if-absent
+	answers 1 preempt-store put k second --if-absent
+	[ "$output" = first ]
+	answers 0 preempt-store get k
+	[ "$output" = first ]
+}
+
+@test "put --if-revision: only over the revision that was seen" {
+	answers 0 preempt-store put k one --if-revision 0
+	answers 1 preempt-store put k two --if-revision 0
+	[ "$output" = one ]
+	answers 0 preempt-store put k two --if-revision 1 --json
+	[ "$output" = '{"revision":2}' ]
+	answers 1 preempt-store put k three --if-revision 1
+	[ "$output" = two ]
+	answers 1 preempt-store put gone x --if-revision 7
+	[ -z "$output" ]
+}
+
+@test "put -: the value is what stdin holds, byte for byte, and too much is refused" {
+	printf 'a\0b\nc\n\n' > "$BATS_TEST_TMPDIR/value"
+	preempt-store put k - < "$BATS_TEST_TMPDIR/value"
+	{ cat "$BATS_TEST_TMPDIR/value"; echo; } > "$BATS_TEST_TMPDIR/expected"
+	preempt-store get k | cmp - "$BATS_TEST_TMPDIR/expected"
+	answers 0 preempt-store get k --json
+	[ "$output" = '{"key":"k","value":"a\u0000b\nc\n\n","revision":1}' ]
+	head -c 65537 /dev/zero > "$BATS_TEST_TMPDIR/large"
+	run -2 --separate-stderr preempt-store put k - < "$BATS_TEST_TMPDIR/large"
+	[[ $stderr == *65536* ]]
+}
+
+@test "a value that looks like an option goes behind --" {
+	answers 0 preempt-store put -- k --json
+	answers 0 preempt-store get k
+	[ "$output" = --json ]
+}
+
+@test "list prints keys in order under a prefix, with control characters escaped" {
+	preempt-store put b 2
+	preempt-store put a/2 $'line\n\x1b[31m'
+	preempt-store put a/1 1
+	answers 0 preempt-store list
+	[ "$output" = $'a/1\na/2\nb' ]
+	answers 0 preempt-store list a/ --values
+	[ "$output" = $'a/1\t1\na/2\tline\\n\\x1b[31m' ]
+	answers 0 preempt-store list b --json
+	[ "$output" = '{"key":"b","value":"2","revision":1}' ]
+	answers 0 preempt-store list none
+	[ -z "$output" ]
+}
+
+@test "rm deletes; a second time it exits 1" {
+	preempt-store put k v
+	answers 0 preempt-store rm k
+	answers 1 preempt-store get k
+	answers 1 preempt-store rm k
+}
+
+@test "wait: a key that is there is printed at once" {
+	preempt-store put k v
+	answers 0 preempt-store wait k --timeout 10s
+	[ "$output" = v ]
+}
+
+@test "wait: ends when another process puts the key, though the store is not there yet" {
+	preempt-store wait k --timeout 20s > "$BATS_TEST_TMPDIR/out" &
+	local pid=$!
+	preempt-store put other x
+	preempt-store put kk x
+	kill -0 $pid
+	preempt-store put k now
+	wait $pid
+	[ "$(< "$BATS_TEST_TMPDIR/out")" = now ]
+}
+
+@test "wait --since: ends on a change, and with 1 on deletion" {
+	preempt-store put k one
+	answers 0 preempt-store wait k --since 0 --timeout 10s
+	[ "$output" = one ]
+	preempt-store wait k --since 1 --timeout 20s > "$BATS_TEST_TMPDIR/out" &
+	local pid=$!
+	preempt-store put k two
+	wait $pid
+	[ "$(< "$BATS_TEST_TMPDIR/out")" = two ]
+	preempt-store rm k
+	answers 124 preempt-store wait k --since 2 --timeout 100ms
+}
+
+@test "wait: the timeout is 124, with a message" {
+	answers 124 preempt-store wait k --timeout 100ms
+	[ -z "$output" ]
+	[ "$stderr" = 'preempt-store: key "k" did not appear in time' ]
+}
+
+@test "64 processes put one key if absent at once: exactly one exits 0" {
+	local i
+	for i in {1..64}; do
+		{ preempt-store put claim "$i" --if-absent > /dev/null && echo "$i"; } &
+	done > "$BATS_TEST_TMPDIR/winners"
+	wait
+	[ "$(wc -l < "$BATS_TEST_TMPDIR/winners")" = 1 ]
+	answers 0 preempt-store get claim
+	[ "$output" = "$(< "$BATS_TEST_TMPDIR/winners")" ]
+}
+
+# closed MILLISECONDS_AGO
+closed() {
+	printf '{"utc":%s,"reason":"completed"}' $(($(date +%s%3N) - $1))
+}
+
+@test "runs: prints each run with attempts, state and last change" {
+	preempt-store put run/alpha/000001/OPEN '{"utc":1000}'
+	preempt-store put run/alpha/000001/CLOSED '{"utc":2000,"reason":"preempted"}'
+	preempt-store put run/alpha/000002/OPEN '{"utc":3000}'
+	preempt-store put run/beta/000001/OPEN '{"utc":5000}'
+	preempt-store put run/beta/000001/CLOSED '{"utc":1769860800123,"reason":"completed"}'
+	preempt-store put queue/q/x y
+	answers 0 preempt-store runs
+	[ "${#lines[@]}" = 3 ]
+	[[ ${lines[1]} =~ ^alpha\ +2\ +open\ +1970-01-01T00:00:03.000Z$ ]]
+	[[ ${lines[2]} =~ ^beta\ +1\ +completed\ +2026-01-31T12:00:00.123Z$ ]]
+	answers 0 preempt-store runs --json
+	[ "${lines[1]}" = '{"run":"beta","attempts":1,"state":"completed","closed":true,"utc":1769860800123}' ]
+}
+
+@test "gc: removes runs closed long enough ago, and nothing else" {
+	preempt-store put run/old/000001/CLOSED "$(closed 10000000)"
+	preempt-store put run/old/000001/STEP x
+	preempt-store put run/recent/000001/CLOSED "$(closed 1000)"
+	preempt-store put run/again/000001/CLOSED "$(closed 10000000)"
+	preempt-store put run/again/000002/OPEN '{"utc":1}'
+	preempt-store put run/rubbish/000001/CLOSED 'no json'
+	preempt-store put run/older/000001/OPEN '{"utc":1}'
+	preempt-store put queue/q/x y
+	local before
+	before=$(preempt-store list)
+	answers 0 preempt-store gc --older-than 1h --dry-run
+	[ "$output" = old ]
+	[ "$(preempt-store list)" = "$before" ]
+	answers 0 preempt-store gc --older-than 1h
+	[ "$output" = old ]
+	[ "$(preempt-store list)" = "$(grep -v '^run/old/' <<< "$before")" ]
+}
+
+@test "bad command lines are refused with 2 and one message" {
+	local words
+	for words in '' nonsense 'get' 'get a b' 'put a' 'get --nonsense a' 'put a b --if-revision x' \
+		'put a b --if-revision -1' 'put a b --if-absent --if-revision 3' 'wait a --timeout 5x' \
+		'gc' 'gc --older-than soon' 'runs x' 'wait a --since 1.5'; do
+		# shellcheck disable=SC2086
+		answers 2 preempt-store $words
+		[ -z "$output" ]
+		[ "${#stderr_lines[@]}" = 1 ]
+		[[ $stderr == 'preempt-store: '* ]]
+	done
+}
+
+@test "keys and values over the limits are refused with 2" {
+	answers 2 preempt-store put "$(printf 'k%.0s' {1..513})" v
+	[[ $stderr == *'at most 512'* ]]
+	answers 2 preempt-store put '' v
+	answers 0 preempt-store put "$(printf 'k%.0s' {1..512})" v
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Which lock mode on which filesystem: the table of cases. No such filesystem is needed. */
+#include "store/filesystem.h"
+
+#include "store/sharedlock.h"
+#include "unit.h"
+
+#define LOCAL	FILESYSTEM_LOCAL
+#define SHARED	FILESYSTEM_SHARED
+#define NODE	FILESYSTEM_NODE
+#define UNKNOWN FILESYSTEM_UNKNOWN
+
+static const struct {
+	struct filesystem filesystem;
+	enum filesystem_reach reach;
+	bool warned;
+} cases[] = {
+	{{0xef53, "", ""}, LOCAL, false},
+	{{0x58465342, "", ""}, LOCAL, false},
+	{{0x9123683e, "", ""}, LOCAL, false},
+	{{0x01021994, "", ""}, LOCAL, false},
+	{{0x794c7630, "", ""}, LOCAL, false},
+	{{0x6969, "nfs4", "rw,relatime,vers=4.2,hard,local_lock=none"}, SHARED, false},
+	{{0x6969, "nfs", "rw,vers=3,hard,local_lock=none"}, SHARED, false},
+	{{0x6969, "nfs", "rw,vers=3,hard,local_lock=flock"}, SHARED, false},
+	{{0x6969, "nfs", "rw,vers=3,nolock,local_lock=all"}, NODE, false},
+	{{0x6969, "nfs", "rw,vers=3,nolock"}, NODE, false},
+	{{0x6969, "nfs", "rw,vers=3,local_lock=posix"}, NODE, false},
+	{{0x6969, "nfs", "rw,vers=3,local_lock=all"}, NODE, false},
+	{{0x6969, "nfs", "rw,vers=3,addr=nolock.example"}, SHARED, false},
+	{{0x6969, "nfs4", "rw,vers=4.2,soft"}, SHARED, true},
+	{{0x6969, "nfs4", "rw,vers=4.2,nocto"}, SHARED, true},
+	{{0x0bd00bd0, "lustre", "rw,flock,lazystatfs"}, SHARED, false},
+	{{0x0bd00bd0, "lustre", "rw,localflock"}, NODE, false},
+	{{0x47504653, "gpfs", "rw"}, SHARED, false},
+	{{0x00c36400, "ceph", "rw"}, SHARED, false},
+	{{0x19830326, "beegfs", "rw"}, NODE, false},
+	{{0x19830326, "beegfs", "rw,tuneUseGlobalFileLocks"}, SHARED, false},
+	{{0xff534d42, "cifs", "rw"}, SHARED, false},
+	{{0xfe534d42, "cifs", "rw,nobrl"}, NODE, false},
+	{{0x5346414f, "afs", "rw"}, NODE, false},
+	{{0x65735546, "fuse.glusterfs", "rw"}, SHARED, false},
+	{{0x65735546, "fuse.mfs", "rw"}, SHARED, false},
+	{{0x65735546, "fuse.sshfs", "rw"}, NODE, false},
+	{{0x65735546, "fuse.bindfs", "rw"}, NODE, false},
+	{{0x65735546, "fuse.fuse-overlayfs", "rw"}, LOCAL, false},
+	{{0x65735546, "fuse.whatever", "rw"}, UNKNOWN, false},
+	{{0x65735546, "", ""}, UNKNOWN, false},
+	{{0x01021997, "9p", "rw"}, UNKNOWN, false},
+	{{0x12345678, "new", "rw"}, UNKNOWN, false},
+};
+
+static struct filesystem_verdict of(enum filesystem_reach reach)
+{
+	return (struct filesystem_verdict){reach, "testfs", "it is so", NULL};
+}
+
+/* The mode chosen, or -1 where it is refused. */
+static int chosen(enum lock_mode asked, enum filesystem_reach reach)
+{
+	struct filesystem_verdict verdict = of(reach);
+	enum lock_mode mode;
+	struct error err;
+	enum status status = lock_mode_choose(asked, &verdict, &mode, &err);
+	return status == STATUS_OK ? (int)mode : status == STATUS_USAGE ? -1 : -2;
+}
+
+static int followed(enum lock_mode recorded, enum lock_mode asked, enum filesystem_reach reach)
+{
+	struct filesystem_verdict verdict = of(reach);
+	struct error err;
+	return lock_mode_follow(recorded, asked, &verdict, &err);
+}
+
+int main(void)
+{
+	TEST("each filesystem is judged by its number, type and options")
+	{
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			struct filesystem_verdict verdict = filesystem_judge(&cases[i].filesystem);
+			if (verdict.reach != cases[i].reach)
+				printf("# %s %s\n", cases[i].filesystem.type,
+					cases[i].filesystem.options);
+			CHECK_EQ(verdict.reach, cases[i].reach);
+			CHECK(verdict.name && *verdict.name);
+			CHECK_EQ(verdict.warning != NULL, cases[i].warned);
+			CHECK_EQ(verdict.why != NULL, verdict.reach == FILESYSTEM_NODE ||
+							      verdict.reach == FILESYSTEM_UNKNOWN);
+		}
+	}
+	TEST("auto picks fcntl where its locks reach everybody, and refuses elsewhere")
+	{
+		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_LOCAL), LOCK_FCNTL);
+		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_SHARED), LOCK_FCNTL);
+		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_NODE), -1);
+		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_UNKNOWN), -1);
+	}
+	TEST("fcntl by name is no better")
+	{
+		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_SHARED), LOCK_FCNTL);
+		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_UNKNOWN), -1);
+		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_NODE), -1);
+	}
+	TEST("link says that it is not built yet")
+	{
+		struct error err;
+		enum lock_mode mode;
+		struct filesystem_verdict verdict = of(FILESYSTEM_NODE);
+		CHECK_EQ(lock_mode_choose(LOCK_LINK, &verdict, &mode, &err), STATUS_USAGE);
+		CHECK_TEXT(err.text, "lock=link is not built yet");
+		CHECK_EQ(followed(LOCK_LINK, LOCK_AUTO, FILESYSTEM_LOCAL), STATUS_USAGE);
+	}
+	TEST("everybody follows the recorded mode, unless his own mount would break it")
+	{
+		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_SHARED), STATUS_OK);
+		CHECK_EQ(followed(LOCK_FCNTL, LOCK_FCNTL, FILESYSTEM_LOCAL), STATUS_OK);
+		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_UNKNOWN), STATUS_USAGE);
+		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_NODE), STATUS_USAGE);
+		CHECK_EQ(followed(LOCK_FCNTL, LOCK_LINK, FILESYSTEM_SHARED), STATUS_USAGE);
+	}
+	TEST("this machine's own directories are recognised")
+	{
+		struct filesystem filesystem;
+		struct error err;
+		CHECK_EQ(filesystem_look("/dev/shm", &filesystem, &err), STATUS_OK);
+		CHECK_EQ(filesystem_judge(&filesystem).reach, FILESYSTEM_LOCAL);
+		CHECK_EQ(filesystem_look("/no/such/place", &filesystem, &err), STATUS_TEMPORARY);
+	}
+	return unit_end();
+}

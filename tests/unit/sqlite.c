@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* What only the SQLite backend has: its locks, what is left after kill -9, its errors. */
+#include "store/sqlite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "unit.h"
+
+static char scratch[64] = "/tmp/unit-sqlite-XXXXXX";
+static struct error err;
+
+static const char *path_of(const char *name)
+{
+	static _Thread_local char path[128];
+	snprintf(path, sizeof(path), "%s/%s", scratch, name);
+	return path;
+}
+
+static struct store *open_store(const char *name)
+{
+	struct store *store = NULL;
+	if (store_open(&store, path_of(name), STORE_CREATE, clock_after(20000), &err) !=
+		STATUS_OK) {
+		printf("# cannot open %s: %s\n", name, err.text);
+		exit(99);
+	}
+	return store;
+}
+
+/* A child that holds the outer lock until it is killed. */
+static pid_t start_holder(const char *name)
+{
+	int ready[2];
+	char byte = 0;
+	if (pipe(ready) < 0)
+		exit(99);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct sqlite_store *store = (struct sqlite_store *)open_store(name);
+		if (sharedlock_acquire(&store->lock, clock_after(5000), &err) != STATUS_OK ||
+			write(ready[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	CHECK_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void kill_and_reap(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void locks(void)
+{
+	struct store *store = open_store("held.db");
+	store_set_patience(store, 300);
+
+	TEST("while another holds the lock: temporary within the patience, naming the holder")
+	{
+		pid_t holder = start_holder("held.db");
+		char who[64];
+		snprintf(who, sizeof(who), "process %d of this machine", (int)holder);
+		int64_t began = clock_now();
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
+		CHECK(clock_now() - began >= 299 && clock_now() - began < 3000);
+		CHECK(strstr(err.text, who));
+		kill_and_reap(holder);
+	}
+	TEST("a holder that is killed: the next proceeds at once")
+	{
+		for (int i = 0; i < 5; i++) {
+			kill_and_reap(start_holder("held.db"));
+			int64_t began = clock_now();
+			CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
+			CHECK(clock_now() - began < 250);
+		}
+	}
+	TEST("a holder that is killed wakes one who waits for it already")
+	{
+		pid_t holder = start_holder("held.db");
+		store_set_patience(store, 20000);
+		fflush(stdout);
+		pid_t killer = fork();
+		if (killer == 0) {
+			poll(NULL, 0, 100);
+			_exit(kill(holder, SIGKILL) != 0);
+		}
+		int64_t began = clock_now();
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
+		CHECK(clock_now() - began < 5000);
+		waitpid(killer, NULL, 0);
+		waitpid(holder, NULL, 0);
+	}
+	TEST("without the page of this machine the shared lock alone excludes, with a deadline")
+	{
+		struct sqlite_store *inside = (struct sqlite_store *)store;
+		machine_close(&inside->lock.machine);
+		store_set_patience(store, 300);
+		pid_t holder = start_holder("held.db");
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
+		CHECK(strstr(err.text, "held.db.lock"));
+		kill_and_reap(holder);
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
+	}
+	TEST("a child that inherits the descriptor of the lock does not keep it")
+	{
+		struct sqlite_store *inside = (struct sqlite_store *)store;
+		CHECK_EQ(sharedlock_acquire(&inside->lock, clock_after(5000), &err), STATUS_OK);
+		fflush(stdout);
+		pid_t child = fork();
+		if (child == 0)
+			for (;;)
+				pause();
+		sharedlock_release(&inside->lock);
+		struct store *other = open_store("held.db");
+		store_set_patience(other, 2000);
+		CHECK_EQ(store_put(other, "k", "v", NULL, &err), STATUS_OK);
+		store_close(other);
+		kill_and_reap(child);
+	}
+	TEST("the lock descriptor is closed on exec")
+	{
+		struct sqlite_store *inside = (struct sqlite_store *)store;
+		CHECK(fcntl(inside->lock.descriptor, F_GETFD) & FD_CLOEXEC);
+	}
+	store_close(store);
+}
+
+static bool is_sound(const char *name)
+{
+	sqlite3 *database = NULL;
+	sqlite3_stmt *statement = NULL;
+	bool sound = sqlite3_open(path_of(name), &database) == SQLITE_OK &&
+		     sqlite3_prepare_v2(database, "PRAGMA integrity_check", -1, &statement, NULL) ==
+			     SQLITE_OK &&
+		     sqlite3_step(statement) == SQLITE_ROW &&
+		     !strcmp((const char *)sqlite3_column_text(statement, 0), "ok");
+	sqlite3_finalize(statement);
+	sqlite3_close(database);
+	return sound;
+}
+
+static void kills(void)
+{
+	enum { KILLS = 60 };
+	_Atomic int64_t *acknowledged =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	TEST("a writer killed at random moments, 60 times: all it acknowledged is there")
+	{
+		int64_t slowest = 0;
+		for (int i = 0; i < KILLS; i++) {
+			fflush(stdout);
+			pid_t pid = fork();
+			if (pid == 0) {
+				struct store *store = open_store("killed.db");
+				for (;;) {
+					char key[32];
+					snprintf(key, sizeof(key), "row/%08lld",
+						(long long)*acknowledged + 1);
+					enum status status =
+						store_put_if_absent(store, key, "v", NULL, &err);
+					/* NO: committed by one killed before it said so. */
+					if (status != STATUS_OK && status != STATUS_NO)
+						_exit(1);
+					++*acknowledged;
+				}
+			}
+			struct timespec moment = {.tv_nsec = (long)clock_jitter(25000) * 1000};
+			nanosleep(&moment, NULL);
+			kill_and_reap(pid);
+			int64_t count = *acknowledged, began = clock_now();
+			struct store *store = open_store("killed.db");
+			struct store_range range = {.prefix = "row/"};
+			struct store_answer answer = {0};
+			CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
+			if (clock_now() - began > slowest)
+				slowest = clock_now() - began;
+			CHECK(answer.count == (size_t)count || answer.count == (size_t)count + 1);
+			for (size_t k = 0; k < answer.count; k++)
+				CHECK_EQ(strtoll(answer.entries[k].key + 4, NULL, 10), k + 1);
+			store_answer_release(&answer);
+			store_close(store);
+		}
+		CHECK(is_sound("killed.db"));
+		CHECK(*acknowledged > KILLS / 4);
+		CHECK(slowest < 2000);
+		printf("# %lld rows; slowest recovery %lld ms\n", (long long)*acknowledged,
+			(long long)slowest);
+	}
+	TEST("creators killed at random moments, 60 times: the next finishes the store")
+	{
+		for (int i = 0; i < KILLS; i++) {
+			char name[32];
+			snprintf(name, sizeof(name), "made%d.db", i);
+			fflush(stdout);
+			pid_t pid = fork();
+			if (pid == 0) {
+				struct store *store = open_store(name);
+				store_close(store);
+				_exit(0);
+			}
+			struct timespec moment = {.tv_nsec = (long)clock_jitter(6000) * 1000};
+			nanosleep(&moment, NULL);
+			kill_and_reap(pid);
+			struct store *store = open_store(name);
+			CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
+			CHECK(((struct sqlite_store *)store)->lock.made);
+			store_close(store);
+		}
+	}
+	munmap((void *)acknowledged, 4096);
+}
+
+static void errors(void)
+{
+	TEST("a write that fails: temporary, known that nothing was changed, and later it works")
+	{
+		struct store *store = open_store("full.db");
+		struct rlimit limit, old;
+		struct store_answer answer = {0};
+		char *large = calloc(1, 50000);
+		struct store_op ops[] = {{STORE_PUT, "a", "1", 1}, {STORE_PUT, "b", large, 50000}};
+		struct store_request request = {.then = ops, .then_count = 2};
+		CHECK_EQ(store_put(store, "first", "v", NULL, &err), STATUS_OK);
+		getrlimit(RLIMIT_FSIZE, &old);
+		limit = old;
+		limit.rlim_cur = 20000;
+		signal(SIGXFSZ, SIG_IGN);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_TEMPORARY);
+		setrlimit(RLIMIT_FSIZE, &old);
+		CHECK(answer.known);
+		CHECK(strstr(err.text, strerror(EFBIG)));
+		struct store_entry entry = {0};
+		CHECK_EQ(store_get(store, "a", &entry, &err), STATUS_NO);
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.revision, 2);
+		store_answer_release(&answer);
+		store_close(store);
+		free(large);
+		CHECK(is_sound("full.db"));
+	}
+	TEST("another program at work on the database: temporary within the patience")
+	{
+		struct store *store = open_store("foreign.db");
+		sqlite3 *database = NULL;
+		store_set_patience(store, 200);
+		int64_t began = clock_now();
+		fflush(stdout);
+		int ready[2];
+		char byte;
+		CHECK_EQ(pipe(ready), 0);
+		pid_t pid = fork();
+		if (pid == 0) {
+			(void)sqlite3_open(path_of("foreign.db"), &database);
+			(void)sqlite3_exec(database, "BEGIN EXCLUSIVE", NULL, NULL, NULL);
+			if (write(ready[1], "x", 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+		CHECK_EQ(read(ready[0], &byte, 1), 1);
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
+		CHECK(strstr(err.text, "another program has it open"));
+		CHECK(clock_now() - began < 5000);
+		kill_and_reap(pid);
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
+		store_close(store);
+	}
+}
+
+static void *put_some(void *name)
+{
+	struct store *store = open_store("threads.db");
+	for (int i = 0; i < 25; i++) {
+		char key[32];
+		struct error mine;
+		snprintf(key, sizeof(key), "%s/%d", (const char *)name, i);
+		if (store_put(store, key, "v", NULL, &mine) != STATUS_OK)
+			printf("# %s\n", mine.text);
+	}
+	store_close(store);
+	return NULL;
+}
+
+static void *wait_for_all(void *count)
+{
+	struct store *store = open_store("threads.db");
+	struct error mine;
+	store_revision seen = 0;
+	while (seen < 100 &&
+		store_wait(store, "", seen, clock_after(20000), -1, &seen, &mine) == STATUS_OK)
+		;
+	*(store_revision *)count = seen;
+	store_close(store);
+	return NULL;
+}
+
+static void threads(void)
+{
+	TEST("threads of one process, each with its store, write and wait side by side")
+	{
+		pthread_t writers[4], waiters[2];
+		store_revision seen[2] = {0};
+		char names[4][2] = {"a", "b", "c", "d"};
+		for (int i = 0; i < 2; i++)
+			pthread_create(&waiters[i], NULL, wait_for_all, &seen[i]);
+		for (int i = 0; i < 4; i++)
+			pthread_create(&writers[i], NULL, put_some, names[i]);
+		for (int i = 0; i < 4; i++)
+			pthread_join(writers[i], NULL);
+		for (int i = 0; i < 2; i++) {
+			pthread_join(waiters[i], NULL);
+			CHECK_EQ(seen[i], 100);
+		}
+		CHECK(is_sound("threads.db"));
+	}
+}
+
+/* Another machine writes: no page of ours is told, only the file changes. */
+static void write_from_elsewhere(const char *name)
+{
+	sqlite3 *database = NULL;
+	(void)sqlite3_open(path_of(name), &database);
+	if (sqlite3_exec(database,
+		    "BEGIN IMMEDIATE; UPDATE meta SET revision=revision+1;"
+		    "INSERT INTO keys SELECT CAST('far' AS BLOB), x'41', revision FROM meta; COMMIT",
+		    NULL, NULL, NULL) != SQLITE_OK)
+		printf("# %s\n", sqlite3_errmsg(database));
+	sqlite3_close(database);
+}
+
+static void polls(void)
+{
+	TEST("polled: a change from elsewhere wakes all, and one polls for the others")
+	{
+		struct store *store = NULL;
+		char url[160];
+		pid_t pids[4];
+		snprintf(url, sizeof(url), "%s?assume=shared", path_of("polled.db"));
+		CHECK_EQ(store_open(&store, url, STORE_CREATE, clock_after(5000), &err), STATUS_OK);
+		fflush(stdout);
+		for (int i = 0; i < 4; i++) {
+			pids[i] = fork();
+			if (pids[i] == 0) {
+				store_revision seen = 0;
+				_exit(store_open(&store, url, 0, clock_after(5000), &err) ||
+					store_wait(
+						store, "", 0, clock_after(20000), -1, &seen, &err));
+			}
+		}
+		/* Until one of them is the poller and has looked. */
+		struct machine *machine = &((struct sqlite_store *)store)->lock.machine;
+		int64_t began = clock_now();
+		while (machine_polled(machine) < began && clock_now() - began < 10000)
+			poll(NULL, 0, 5);
+		CHECK(!machine_poller_try(machine));
+		began = clock_now();
+		write_from_elsewhere("polled.db");
+		for (int i = 0; i < 4; i++) {
+			int status = -1;
+			waitpid(pids[i], &status, 0);
+			CHECK_EQ(status, 0);
+		}
+		printf("# all awake after %lld ms\n", (long long)(clock_now() - began));
+		CHECK(clock_now() - began < 2500);
+		CHECK(machine_poller_try(machine));
+		store_close(store);
+	}
+}
+
+int main(void)
+{
+	if (!mkdtemp(scratch))
+		return 99;
+	locks();
+	kills();
+	errors();
+	threads();
+	polls();
+	(void)file_remove_tree(scratch, NULL);
+	return unit_end();
+}

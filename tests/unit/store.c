@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract of store.h, for any backend. PREEMPT_TEST_STORE is the URL of a store with %s where
+ * a fresh name goes ("etcd://127.0.0.1:2379/test/%s"); without it, SQLite in a directory of its
+ * own.
+ */
+#include "store/store.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "unit.h"
+
+static char pattern[512], scratch[64];
+static struct error err;
+
+static void choose_pattern(void)
+{
+	const char *given = getenv("PREEMPT_TEST_STORE");
+	strcpy(scratch, "/tmp/unit-store-XXXXXX");
+	if (!mkdtemp(scratch))
+		exit(99);
+	if (given && *given)
+		snprintf(pattern, sizeof(pattern), "%s", given);
+	else
+		snprintf(pattern, sizeof(pattern), "sqlite:%s/%%s.db", scratch);
+}
+
+/* The URL of a store that nobody has used. */
+static const char *fresh_url(void)
+{
+	static char url[640];
+	static int number;
+	const char *hole = strstr(pattern, "%s");
+	snprintf(url, sizeof(url), "%.*sunit-%d-%d%s", (int)(hole - pattern), pattern,
+		(int)getpid(), ++number, hole + 2);
+	return url;
+}
+
+static struct store *open_url(const char *url, unsigned flags)
+{
+	struct store *store = NULL;
+	if (store_open(&store, url, flags, clock_after(20000), &err) != STATUS_OK) {
+		printf("# cannot open %s: %s\n", url, err.text);
+		exit(99);
+	}
+	return store;
+}
+
+static struct store *open_fresh(void)
+{
+	return open_url(fresh_url(), STORE_CREATE);
+}
+
+static bool has_value(struct store *store, const char *key, const char *value)
+{
+	struct store_entry entry = {0};
+	enum status status = store_get(store, key, &entry, &err);
+	bool same =
+		value ? status == STATUS_OK && !strcmp(entry.value, value) : status == STATUS_NO;
+	store_entry_release(&entry);
+	return same;
+}
+
+/* All keys of a range in one line: "a b c"; a trailing '+' when there is more. */
+static const char *keys_of(struct store *store, struct store_range range)
+{
+	static char line[1024];
+	struct store_answer answer = {0};
+	*line = '\0';
+	if (store_list(store, &range, &answer, &err) != STATUS_OK)
+		return err.text;
+	for (size_t i = 0; i < answer.count; i++) {
+		strcat(line, *line ? " " : "");
+		strcat(line, answer.entries[i].key);
+	}
+	if (answer.more)
+		strcat(line, " +");
+	store_answer_release(&answer);
+	return line;
+}
+
+static void put_and_get(void)
+{
+	struct store *store = open_fresh();
+	store_revision revision = 0;
+	struct store_entry entry = {0};
+
+	TEST("a key that was put is read back, with its revision")
+	{
+		CHECK(has_value(store, "a", NULL));
+		CHECK_EQ(store_put(store, "a", "one", &revision, &err), STATUS_OK);
+		CHECK_EQ(revision, 1);
+		CHECK_EQ(store_get(store, "a", &entry, &err), STATUS_OK);
+		CHECK_TEXT(entry.key, "a");
+		CHECK_TEXT(entry.value, "one");
+		CHECK_EQ(entry.revision, 1);
+		store_entry_release(&entry);
+	}
+	TEST("put if absent keeps the old value and answers it")
+	{
+		CHECK_EQ(store_put_if_absent(store, "a", "two", &entry, &err), STATUS_NO);
+		CHECK_TEXT(entry.value, "one");
+		store_entry_release(&entry);
+		CHECK_EQ(store_put_if_absent(store, "a", "two", NULL, &err), STATUS_NO);
+		CHECK(has_value(store, "a", "one"));
+		CHECK_EQ(store_put_if_absent(store, "b", "two", &entry, &err), STATUS_OK);
+		CHECK(has_value(store, "b", "two"));
+	}
+	TEST("a deleted key is absent, can be put if absent, and deleting twice is fine")
+	{
+		CHECK_EQ(store_delete(store, "b", &err), STATUS_OK);
+		CHECK_EQ(store_delete(store, "b", &err), STATUS_OK);
+		CHECK(has_value(store, "b", NULL));
+		CHECK_EQ(store_put_if_absent(store, "b", "three", NULL, &err), STATUS_OK);
+		CHECK(has_value(store, "b", "three"));
+	}
+	TEST("the revision counts the transactions that changed something")
+	{
+		/* put a, put b, delete b, put b: the second delete changed nothing */
+		CHECK_EQ(store_put(store, "c", "", &revision, &err), STATUS_OK);
+		CHECK_EQ(revision, 5);
+		CHECK_EQ(store_get(store, "a", &entry, &err), STATUS_OK);
+		CHECK_EQ(entry.revision, 1);
+		store_entry_release(&entry);
+	}
+	TEST("an empty value is not an absent one")
+	{
+		CHECK_EQ(store_get(store, "c", &entry, &err), STATUS_OK);
+		CHECK(entry.value && entry.length == 0);
+		store_entry_release(&entry);
+	}
+	TEST("a value may hold any bytes, up to the limit")
+	{
+		char *bytes = malloc(STORE_VALUE_MAX);
+		for (size_t i = 0; i < STORE_VALUE_MAX; i++)
+			bytes[i] = (char)(i * 7);
+		struct store_op put = {STORE_PUT, "bytes", bytes, STORE_VALUE_MAX};
+		struct store_request request = {.then = &put, .then_count = 1};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		store_answer_release(&answer);
+		CHECK_EQ(store_get(store, "bytes", &entry, &err), STATUS_OK);
+		CHECK_EQ(entry.length, STORE_VALUE_MAX);
+		CHECK(entry.value && !memcmp(entry.value, bytes, STORE_VALUE_MAX));
+		store_entry_release(&entry);
+		free(bytes);
+	}
+	store_close(store);
+}
+
+static void transactions(void)
+{
+	struct store *store = open_fresh();
+	store_revision first = 0;
+	(void)store_put(store, "x", "1", &first, &err);
+
+	TEST("all compares must hold, and only one branch runs")
+	{
+		struct store_compare compares[] = {{"x", first}, {"y", 0}};
+		struct store_op then[] = {{STORE_PUT, "y", "2", 1}, {STORE_GET, "x", NULL, 0},
+			{STORE_GET, "y", NULL, 0}};
+		struct store_op otherwise[] = {{STORE_PUT, "z", "3", 1}, {STORE_GET, "x", NULL, 0}};
+		struct store_request request = {compares, 2, then, 3, otherwise, 2};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK(answer.held && answer.known);
+		CHECK_EQ(answer.revision, 2);
+		CHECK_EQ(answer.count, 2);
+		CHECK_TEXT(answer.entries[0].value, "1");
+		CHECK_TEXT(answer.entries[1].value, "2");
+		CHECK_EQ(answer.entries[1].revision, 2);
+		store_answer_release(&answer);
+
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK(!answer.held);
+		CHECK_EQ(answer.count, 1);
+		CHECK_EQ(answer.revision, 3);
+		store_answer_release(&answer);
+		CHECK(has_value(store, "y", "2") && has_value(store, "z", "3"));
+	}
+	TEST("a compare with the revision of a key that was deleted does not hold; with 0 it does")
+	{
+		store_revision revision = 0;
+		struct store_answer answer = {0};
+		struct store_op get = {.kind = STORE_GET, .key = "gone"};
+		struct store_compare compare = {"gone", 0};
+		struct store_request request = {&compare, 1, &get, 1, NULL, 0};
+		CHECK_EQ(store_put(store, "gone", "v", &revision, &err), STATUS_OK);
+		CHECK_EQ(store_delete(store, "gone", &err), STATUS_OK);
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK(answer.held);
+		CHECK(answer.count == 1 && !answer.entries[0].value &&
+			answer.entries[0].revision == 0);
+		store_answer_release(&answer);
+		for (compare.revision = revision; compare.revision <= revision + 1;
+			compare.revision++) {
+			CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+			CHECK(!answer.held);
+			store_answer_release(&answer);
+		}
+	}
+	TEST("a transaction that changes nothing keeps the revision")
+	{
+		struct store_answer before = {0}, after = {0};
+		struct store_request nothing = {0};
+		struct store_op delete = {.kind = STORE_DELETE, .key = "never"};
+		struct store_request vain = {.then = &delete, .then_count = 1};
+		CHECK_EQ(store_txn(store, &nothing, &before, &err), STATUS_OK);
+		CHECK_EQ(store_txn(store, &vain, &after, &err), STATUS_OK);
+		CHECK_EQ(before.revision, after.revision);
+		store_answer_release(&before);
+		store_answer_release(&after);
+	}
+	store_close(store);
+}
+
+static void lists(void)
+{
+	struct store *store = open_fresh();
+	const char *keys[] = {"a/2", "b", "a/1", "a", "a/10", "aa", "a0", "\xc3\xa4", "a/\xff"};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		(void)store_put(store, keys[i], keys[i], NULL, &err);
+
+	TEST("a list is in the order of bytes, and a prefix with a slash leaves itself out")
+	{
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = ""}),
+			"a a/1 a/10 a/2 a/\xff a0 aa b \xc3\xa4");
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "a"}),
+			"a a/1 a/10 a/2 a/\xff a0 aa");
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "a/"}),
+			"a/1 a/10 a/2 a/\xff");
+		CHECK_EQ(store_put(store, "a/", "", NULL, &err), STATUS_OK);
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "a/"}),
+			"a/1 a/10 a/2 a/\xff");
+		CHECK_EQ(store_delete(store, "a/", &err), STATUS_OK);
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "a/\xff"}), "a/\xff");
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "none"}), "");
+	}
+	TEST("a list can be cut and gone on with")
+	{
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "a/", .limit = 2}),
+			"a/1 a/10 +");
+		CHECK_TEXT(
+			keys_of(store,
+				(struct store_range){.prefix = "a/", .after = "a/10", .limit = 2}),
+			"a/2 a/\xff");
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "a/", .after = "a/zz"}),
+			"a/\xff");
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "b", .after = "a"}), "b");
+	}
+	TEST("a list since a revision holds what changed later, and nothing deleted")
+	{
+		store_revision revision = 0;
+		CHECK_EQ(store_put(store, "a/2", "new", &revision, &err), STATUS_OK);
+		CHECK_EQ(store_put(store, "b", "new", NULL, &err), STATUS_OK);
+		CHECK_EQ(store_delete(store, "a/1", &err), STATUS_OK);
+		struct store_range range = {.prefix = "", .since = revision - 1};
+		CHECK_TEXT(keys_of(store, range), "a/2 b");
+		range.prefix = "a/";
+		CHECK_TEXT(keys_of(store, range), "a/2");
+		range.since = revision;
+		CHECK_TEXT(keys_of(store, range), "");
+	}
+	TEST("a purge removes what is under the prefix only, and only if the compares hold")
+	{
+		struct store_compare wrong = {"b", 1}, right = {"nothing", 0};
+		CHECK_EQ(store_purge(store, "a/", &wrong, 1, &err), STATUS_NO);
+		CHECK_TEXT(keys_of(store, (struct store_range){.prefix = "a/"}), "a/10 a/2 a/\xff");
+		CHECK_EQ(store_purge(store, "a/", &right, 1, &err), STATUS_OK);
+		CHECK_TEXT(
+			keys_of(store, (struct store_range){.prefix = ""}), "a a0 aa b \xc3\xa4");
+	}
+	store_close(store);
+}
+
+static void limits(void)
+{
+	struct store *store = open_fresh();
+	char long_key[STORE_KEY_MAX + 2];
+	memset(long_key, 'k', sizeof(long_key));
+
+	TEST("keys and values over the limits are refused and nothing is changed")
+	{
+		long_key[STORE_KEY_MAX + 1] = '\0';
+		CHECK_EQ(store_put(store, long_key, "v", NULL, &err), STATUS_USAGE);
+		CHECK_EQ(store_put(store, "", "v", NULL, &err), STATUS_USAGE);
+		long_key[STORE_KEY_MAX] = '\0';
+		CHECK_EQ(store_put(store, long_key, "v", NULL, &err), STATUS_OK);
+		CHECK(has_value(store, long_key, "v"));
+
+		char *large = calloc(1, STORE_VALUE_MAX + 2);
+		memset(large, 'v', STORE_VALUE_MAX + 1);
+		struct store_op ops[] = {{STORE_PUT, "small", "v", 1},
+			{STORE_PUT, "large", large, STORE_VALUE_MAX + 1}};
+		struct store_request request = {.then = ops, .then_count = 2};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_USAGE);
+		CHECK(answer.known);
+		CHECK(has_value(store, "small", NULL));
+		free(large);
+	}
+	TEST("a key changed twice in one transaction is refused, as etcd does")
+	{
+		struct store_op ops[] = {
+			{STORE_PUT, "twice", "1", 1}, {STORE_DELETE, "twice", NULL, 0}};
+		struct store_request request = {.then = ops, .then_count = 2};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_USAGE);
+	}
+	store_close(store);
+
+	TEST("a store opened for reading reads, and refuses to write")
+	{
+		char url[640];
+		snprintf(url, sizeof(url), "%s", fresh_url());
+		struct store *nothing = NULL;
+		CHECK_EQ(store_open(&nothing, url, STORE_READ_ONLY, clock_after(5000), &err),
+			STATUS_NO);
+		store = open_url(url, STORE_CREATE);
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
+		store_close(store);
+		store = open_url(url, STORE_READ_ONLY);
+		CHECK(has_value(store, "k", "v"));
+		CHECK_EQ(store_put(store, "k", "w", NULL, &err), STATUS_USAGE);
+		CHECK(has_value(store, "k", "v"));
+		store_close(store);
+	}
+	TEST("URLs that mean nothing are refused, and etcd says that it is not built")
+	{
+		struct store *none = NULL;
+		int64_t soon = clock_after(1000);
+		CHECK_EQ(store_open(&none, "", STORE_CREATE, soon, &err), STATUS_USAGE);
+		CHECK_EQ(store_open(&none, "sqlite:", STORE_CREATE, soon, &err), STATUS_USAGE);
+		CHECK_EQ(store_open(&none, "mysql:x", STORE_CREATE, soon, &err), STATUS_USAGE);
+		CHECK_EQ(store_open(&none, "/tmp/x?lock=maybe", STORE_CREATE, soon, &err),
+			STATUS_USAGE);
+		CHECK_EQ(store_open(&none, "/tmp/x?nonsense", STORE_CREATE, soon, &err),
+			STATUS_USAGE);
+		CHECK_EQ(store_open(&none, "etcd://h:1/", STORE_CREATE, soon, &err), STATUS_USAGE);
+		CHECK_TEXT(err.text, "etcd: this build has no etcd support; use sqlite:PATH");
+		CHECK(!none);
+	}
+}
+
+/* In a child: put or delete a key when a byte arrives on the pipe; its exit tells when it was done.
+ */
+static pid_t change_later(
+	const char *url, const char *key, bool delete, int go, _Atomic int64_t *done)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid)
+		return pid;
+	char byte;
+	struct store *store = open_url(url, STORE_CREATE);
+	if (read(go, &byte, 1) != 1)
+		_exit(1);
+	enum status status =
+		delete ? store_delete(store, key, &err) : store_put(store, key, "new", NULL, &err);
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	*done = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	_exit(status == STATUS_OK ? 0 : 1);
+}
+
+static void waits(void)
+{
+	char url[640];
+	snprintf(url, sizeof(url), "%s", fresh_url());
+	struct store *store = open_url(url, STORE_CREATE);
+	store_revision at = 0, seen = 0;
+	int go[2], wake[2];
+	_Atomic int64_t *done =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (pipe(go) < 0 || pipe(wake) < 0)
+		exit(99);
+	(void)store_put(store, "p/1", "old", &at, &err);
+
+	TEST("a wait answers at once what changed before it, deletions too")
+	{
+		CHECK_EQ(
+			store_wait(store, "p/", 0, clock_after(10000), -1, &seen, &err), STATUS_OK);
+		CHECK_EQ(seen, at);
+		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
+		CHECK_EQ(store_wait(store, "p/", seen, clock_after(10000), -1, &seen, &err),
+			STATUS_OK);
+		CHECK_EQ(seen, at + 1);
+	}
+	TEST("a wait times out, though other keys change")
+	{
+		(void)store_put(store, "q", "1", NULL, &err);
+		int64_t began = clock_now();
+		CHECK_EQ(store_wait(store, "p/", seen, clock_after(300), -1, &seen, &err),
+			STATUS_TIMEOUT);
+		CHECK(clock_now() - began >= 299 && clock_now() - began < 3000);
+		CHECK_EQ(store_wait(store, "p/", seen, clock_now() - 1, -1, &seen, &err),
+			STATUS_TIMEOUT);
+	}
+	for (int delete = 0; delete < 2; delete ++) {
+		TEST(delete ? "a deletion by another process wakes a wait"
+			    : "a put by another process wakes a wait")
+		{
+			int status = -1;
+			pid_t pid = change_later(url, "p/2", delete, go[0], done);
+			/* The wait goes on from what an earlier call learned. */
+			CHECK_EQ(store_wait(store, "p/", seen, clock_after(50), -1, &seen, &err),
+				STATUS_TIMEOUT);
+			CHECK_EQ(write(go[1], "x", 1), 1);
+			CHECK_EQ(store_wait(store, "p/", seen, clock_after(20000), -1, &seen, &err),
+				STATUS_OK);
+			struct timespec now;
+			clock_gettime(CLOCK_MONOTONIC, &now);
+			waitpid(pid, &status, 0);
+			CHECK_EQ(status, 0);
+			CHECK(has_value(store, "p/2", delete ? NULL : "new"));
+			printf("# woken %lld us after the change was acknowledged\n",
+				(long long)now.tv_sec * 1000000 + now.tv_nsec / 1000 - *done);
+		}
+	}
+	TEST("no change between two waits is missed")
+	{
+		for (int i = 0; i < 20; i++) {
+			store_revision put = 0;
+			struct store *other = open_url(url, 0);
+			CHECK_EQ(store_put(other, "p/3", "v", &put, &err), STATUS_OK);
+			store_close(other);
+			int64_t began = clock_now();
+			CHECK_EQ(store_wait(store, "p/", seen, clock_after(20000), -1, &seen, &err),
+				STATUS_OK);
+			CHECK_EQ(seen, put);
+			CHECK(clock_now() - began < 2000);
+		}
+	}
+	TEST("a wait ends when the wake descriptor becomes readable, before and while it waits")
+	{
+		char byte;
+		CHECK_EQ(write(wake[1], "x", 1), 1);
+		int64_t began = clock_now();
+		CHECK_EQ(store_wait(store, "p/", seen, clock_after(20000), wake[0], &seen, &err),
+			STATUS_NO);
+		CHECK_EQ(read(wake[0], &byte, 1), 1);
+		fflush(stdout);
+		pid_t pid = fork();
+		if (pid == 0) {
+			poll(NULL, 0, 100);
+			_exit(write(wake[1], "x", 1) != 1);
+		}
+		CHECK_EQ(store_wait(store, "p/", seen, clock_after(20000), wake[0], &seen, &err),
+			STATUS_NO);
+		waitpid(pid, NULL, 0);
+		CHECK(clock_now() - began < 5000);
+	}
+	store_close(store);
+	munmap((void *)done, 4096);
+}
+
+static void beats(void)
+{
+	struct store *store = open_fresh();
+	struct store_beat beat = {.token = 7, .sequence = 1, .step = UINT64_MAX}, seen = {0};
+
+	TEST("beats are prepared, written, read back, and removed")
+	{
+		CHECK_EQ(store_beats_prepare(store, "run/000001", 3, &err), STATUS_OK);
+		CHECK_EQ(store_beat_read(store, "run/000001", 2, &seen, &err), STATUS_NO);
+		CHECK_EQ(store_beat(store, "run/000001", 2, &beat, &err), STATUS_OK);
+		CHECK_EQ(store_beat_read(store, "run/000001", 2, &seen, &err), STATUS_OK);
+		CHECK(seen.token == 7 && seen.sequence == 1 && seen.step == UINT64_MAX);
+		CHECK_EQ(store_beats_prepare(store, "run/000001", 3, &err), STATUS_OK);
+		CHECK_EQ(store_beat_read(store, "run/000001", 2, &seen, &err), STATUS_OK);
+		CHECK_EQ(store_beat_read(store, "run/000001", 0, &seen, &err), STATUS_NO);
+		CHECK_EQ(store_beat(store, "run/000001", 3, &beat, &err), STATUS_NO);
+		CHECK_EQ(store_beats_remove(store, "run/000001", &err), STATUS_OK);
+		CHECK_EQ(store_beats_remove(store, "run/000001", &err), STATUS_OK);
+		CHECK_EQ(store_beat(store, "run/000001", 2, &beat, &err), STATUS_NO);
+	}
+	TEST("a group that leads out of the store is refused")
+	{
+		CHECK_EQ(store_beats_prepare(store, "../x", 1, &err), STATUS_USAGE);
+		CHECK_EQ(store_beats_prepare(store, "a//b", 1, &err), STATUS_USAGE);
+		CHECK_EQ(store_beats_prepare(store, "/a", 1, &err), STATUS_USAGE);
+		CHECK_EQ(store_beats_prepare(store, "", 1, &err), STATUS_USAGE);
+		CHECK_EQ(store_beats_remove(store, "..", &err), STATUS_USAGE);
+	}
+	TEST("a reader never sees half a beat")
+	{
+		CHECK_EQ(store_beats_prepare(store, "race/1", 1, &err), STATUS_OK);
+		fflush(stdout);
+		pid_t pid = fork();
+		if (pid == 0) {
+			for (uint64_t i = 1; i <= 20000; i++) {
+				struct store_beat mine = {i, i, i};
+				if (store_beat(store, "race/1", 0, &mine, &err) != STATUS_OK)
+					_exit(1);
+			}
+			_exit(0);
+		}
+		int status;
+		while (waitpid(pid, &status, WNOHANG) == 0) {
+			enum status got = store_beat_read(store, "race/1", 0, &seen, &err);
+			CHECK(got == STATUS_NO || (got == STATUS_OK && seen.token == seen.step));
+		}
+		CHECK_EQ(status, 0);
+	}
+	store_close(store);
+}
+
+/* Start count processes at one moment, each doing work(store, i); how many answered 0. */
+static int crowd(const char *url, int count, int (*work)(struct store *store, int i))
+{
+	int gate[2], zeros = 0;
+	pid_t pids[256];
+	if (pipe(gate) < 0)
+		exit(99);
+	fflush(stdout);
+	for (int i = 0; i < count; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			char byte;
+			close(gate[1]);
+			if (read(gate[0], &byte, 1) != 0)
+				_exit(99);
+			struct store *store = open_url(url, STORE_CREATE);
+			_exit(work(store, i));
+		}
+	}
+	close(gate[0]);
+	close(gate[1]);
+	for (int i = 0; i < count; i++) {
+		int status = -1;
+		waitpid(pids[i], &status, 0);
+		if (status == 0)
+			zeros++;
+		else if (status != 1 << 8)
+			printf("# process %d ended with %d\n", i, status);
+	}
+	return zeros;
+}
+
+static int claim(struct store *store, int i)
+{
+	char mine[16];
+	struct store_entry entry = {0};
+	snprintf(mine, sizeof(mine), "%d", i);
+	enum status status = store_put_if_absent(store, "claim", mine, &entry, &err);
+	if (status > STATUS_NO)
+		fprintf(stderr, "# %s\n", err.text);
+	store_entry_release(&entry);
+	store_close(store);
+	return (int)status;
+}
+
+/* 50 puts and one counter moved by compare and put. */
+static int write_fifty(struct store *store, int i)
+{
+	for (int n = 0; n < 50; n++) {
+		char key[32];
+		snprintf(key, sizeof(key), "row/%d/%02d", i, n);
+		if (store_put(store, key, "v", NULL, &err) != STATUS_OK) {
+			fprintf(stderr, "# %s\n", err.text);
+			return 2;
+		}
+	}
+	store_close(store);
+	return 0;
+}
+
+static void crowds(void)
+{
+	TEST("256 processes put one key if absent in a store that is not there yet: one wins")
+	{
+		char url[640];
+		snprintf(url, sizeof(url), "%s", fresh_url());
+		int64_t began = clock_now();
+		CHECK_EQ(crowd(url, 256, claim), 1);
+		printf("# 256 claims: %lld ms\n", (long long)(clock_now() - began));
+		struct store *store = open_url(url, 0);
+		store_revision revision = 0;
+		CHECK_EQ(store_put(store, "x", "", &revision, &err), STATUS_OK);
+		CHECK_EQ(revision, 2);
+		store_close(store);
+	}
+	TEST("8 processes write 50 keys each: all that were acknowledged are there")
+	{
+		char url[640];
+		snprintf(url, sizeof(url), "%s", fresh_url());
+		CHECK_EQ(crowd(url, 8, write_fifty), 8);
+		struct store *store = open_url(url, 0);
+		struct store_range range = {.prefix = "row/"};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.count, 400);
+		CHECK_EQ(answer.revision, 400);
+		store_answer_release(&answer);
+		store_close(store);
+	}
+}
+
+int main(void)
+{
+	choose_pattern();
+	put_and_get();
+	transactions();
+	lists();
+	limits();
+	waits();
+	beats();
+	crowds();
+	(void)file_remove_tree(scratch, NULL);
+	return unit_end();
+}
