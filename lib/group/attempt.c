@@ -469,6 +469,9 @@ enum status attempt_gather(
 		if (view->agreement.claimed)
 			return error_set(err, STATUS_SAVED,
 				"run %s was preempted before all had joined", view->attempt.run);
+		if (!strcmp(view->seal, "timeout"))
+			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
+				view->attempt.run, view->seal_text);
 		if (*view->seal)
 			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
 				*view->seal_text ? view->seal_text : view->seal);
