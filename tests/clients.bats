@@ -459,6 +459,19 @@ saved_async() {
 	each saved_async c python c@disk
 }
 
+thread_leaves() {
+	start
+	ask "step 5" 0
+	tell "thread 6"
+	expect "thread 0"
+	hold "leave 93"
+	tell "thread 7"
+	ends 93
+}
+@test "Python: leaving from another thread leaves the process" {
+	each thread_leaves python
+}
+
 # The agent dies, the board goes
 
 agent_gone_waiting() {
@@ -986,6 +999,25 @@ loop_script() {
 		[ "$output" = "save 10"$'\n'"still 0"$'\n'"child 2" ]
 		finish
 	done
+}
+
+@test "shell: bash in its POSIX mode" {
+	client=bash
+	board_make
+	hold "exit 1 $agent"
+	# shellcheck disable=SC2016
+	CLIENT=$REPO/lib/client bash --posix -euc '. "$CLIENT/preempt.sh"; preempt_step 0; preempt_step 1 || echo $?
+		preempt_saved 1 || exit' >"$room/out" 2>"$room/err" 3>&- &
+	training=$!
+	processes+=("$training")
+	eventually [ -s "$board/saved" ]
+	hold "leave 42"
+	code=0
+	wait "$training" || code=$?
+	[ "$code" = 42 ]
+	[ "$(cat "$room/out")" = 10 ]
+	[ ! -s "$room/err" ]
+	finish
 }
 
 looked_twice() {
