@@ -20,6 +20,7 @@ teardown() {
 	for pid in $(jobs -p); do
 		kill "$pid" 2>/dev/null || :
 	done
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
 }
 
 # run with stdout and stderr apart, expecting an exit code

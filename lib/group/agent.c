@@ -679,6 +679,7 @@ static int not_joined(struct agent *agent, enum status status, const struct erro
 	} else {
 		message_error("%s", err->text);
 	}
+	agent->said_broken = true; /* just now */
 	leave_unstarted(agent, reason, code, why);
 	return code;
 }

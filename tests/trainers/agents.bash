@@ -74,11 +74,14 @@ agents_teardown() {
 	return 0
 }
 
+# A shell ignores INT in what it starts in the background.
+interruptible=(env --default-signal=INT,QUIT)
+
 # agent I N [OPTION...] -- COMMAND...: task I of N under an agent; its output in out.I and err.I.
 agent() {
 	local i=$1 n=$2
 	shift 2
-	preempt-run --task "$i" --tasks "$n" "${quick[@]}" "$@" >"out.$i" 2>"err.$i" 3>&- &
+	"${interruptible[@]}" preempt-run --task "$i" --tasks "$n" "${quick[@]}" "$@" >"out.$i" 2>"err.$i" 3>&- &
 	pids[i]=$!
 }
 
@@ -94,7 +97,7 @@ count_agents() {
 one_agent() {
 	local l=$1
 	shift
-	preempt-run -n "$l" "${quick[@]}" "${options[@]}" -- "$COUNT" --dir job "$@" >out.0 2>err.0 3>&- &
+	"${interruptible[@]}" preempt-run -n "$l" "${quick[@]}" "${options[@]}" -- "$COUNT" --dir job "$@" >out.0 2>err.0 3>&- &
 	pids=($!)
 }
 
