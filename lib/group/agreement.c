@@ -16,6 +16,7 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 		.answered_at = started,
 		.told_at = started,
 		.due = CLOCK_NEVER,
+		.deadline = CLOCK_NEVER,
 	};
 }
 
@@ -69,13 +70,17 @@ void agreement_saw(struct agreement *a, int64_t now)
 void agreement_writing(struct agreement *a, enum agreement_write what)
 {
 	a->pending[what] = true;
+	if (what == WRITE_DEADLINE)
+		a->deadline_written = a->own_deadline;
 }
 
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
 	enum agreement_outcome outcome, int64_t now)
 {
+	/* A still earlier deadline may have come while the last one was being written. */
+	bool overtaken = what == WRITE_DEADLINE && a->deadline_written != a->own_deadline;
 	a->pending[what] = false;
-	if (outcome == OUTCOME_DONE)
+	if (outcome == OUTCOME_DONE && !overtaken)
 		a->done[what] = round;
 	/* What we changed we want to see, and what we could not change all the more. */
 	if (outcome != OUTCOME_DONE || what != WRITE_ACK)
@@ -90,8 +95,11 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 {
 	a->told = *hold;
 	a->told_at = now;
-	if (hold->order == ORDER_RUN)
+	if (hold->order == ORDER_RUN) {
 		a->read = false; /* it may be anywhere from now on */
+		if (!a->has_saved || a->saved_step < a->saving_step)
+			a->saving = 0; /* it was given up; what is saved later is not it */
+	}
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
 	a->saving = a->solo ? 0 : a->round;
@@ -100,9 +108,12 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 
 void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t next, int64_t now)
 {
+	/* Whoever calls for the first time while `wait` stands stops at once. */
+	bool stops_at_once = a->read && !a->called;
 	a->called |= started;
 	a->read_step = step;
 	a->read_next = next;
+	a->stops_at = stops_at_once ? step : next;
 	a->read_at = now;
 	/* Only what is read while `wait` has stood for a moment binds the training process. */
 	if (a->told.order == ORDER_WAIT && now >= a->told_at + SETTLE)
@@ -168,6 +179,13 @@ struct grace_measure agreement_measure(const struct agreement *a)
 
 /* ---- What is to be done ---- */
 
+static void note_deadline(struct agreement *a, int64_t now)
+{
+	if (deadline_of(a) < a->deadline - CLOCKS_APART)
+		a->deadline_at = now;
+	a->deadline = deadline_of(a);
+}
+
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	*plan = (struct agreement_plan){.hold = a->told,
@@ -176,10 +194,11 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 		.wake = CLOCK_NEVER};
 	if (a->due != CLOCK_NEVER && now > a->due + STOPPED)
 		a->stopped_until = now;
+	note_deadline(a, now);
+	(void)agreement_announce(a, plan);
 	if (!a->verdict)
 		agreement_judge(a, now, plan);
 	if (!a->verdict) {
-		agreement_announce(a, plan);
 		(void)agreement_report_saved(a, plan);
 		if (a->ended)
 			look_by(a, plan);

@@ -177,6 +177,7 @@ struct agreement {
 	 */
 	bool read;
 	uint64_t read_step, read_next;
+	uint64_t stops_at; /* the first boundary at which it surely stops */
 	int64_t read_at;
 
 	/* The newest round. */
@@ -188,6 +189,9 @@ struct agreement {
 	int64_t decided_at; /* when the decision was seen; 0: not yet */
 	bool skipped;	    /* it is to save at a step that we cannot reach */
 
+	int64_t deadline;    /* as it was last time, */
+	int64_t deadline_at; /* and since when it has been that early */
+
 	/* Verdicts: once reached, they stay. */
 	bool solo;	   /* no decision came in time: this task saves by itself */
 	int64_t parked_at; /* when the final save was seen; 0: not yet */
@@ -198,6 +202,7 @@ struct agreement {
 	/* The store: writes under way and done, and whether a fresh view has to come first. */
 	bool pending[WRITE_KINDS];
 	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
+	int64_t deadline_written;   /* own_deadline as it was when its writing began */
 	bool look_first;
 	int64_t answered_at; /* when the store last answered */
 

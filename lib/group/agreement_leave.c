@@ -115,7 +115,7 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 	bool newest = a->saving == a->view->round;
 	if (!a->parked_at)
 		a->parked_at = now;
-	int64_t limit = stay_until(a, a->parked_at);
+	int64_t limit = stay_until(a, later(a->parked_at, a->decided_at));
 	bool through = newest && save_is_written(a) && others_have_saved(a);
 	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
 	if (through || void_here || now >= limit)
@@ -238,7 +238,8 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return;
 	}
 	/* Our own save, or the last one of the others, may have become known only now. */
-	bool unwritten = agreement_report_saved(a, plan) && !is_hopeless(a, now);
+	bool unwritten = agreement_report_saved(a, plan) || agreement_announce(a, plan);
+	unwritten = unwritten && !is_hopeless(a, now);
 	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))
 		reach_preempted(a);
 	plan->reason = a->reason;

@@ -3,11 +3,12 @@
 #include "base/error.h"
 #include "group/agreement_inside.h"
 
-#define SETTLE	     1	/* ms between writing hold = wait and reading step */
-#define STAGGER	     10 /* ms by which one reporter lets another publish first */
-#define STAGGER_MOST 500
-#define AGREE_FIRST  500 /* ms that an agreement is given even where there is no time for it */
-#define CLOCKS_APART 500 /* ms; smaller differences of deadlines come from converting them */
+#define SETTLE	      1	   /* ms between writing hold = wait and reading step */
+#define CALLS_YET     100  /* ms between looks at whether a task has called at last */
+#define STAGGER	      10   /* ms by which one reporter lets another publish first */
+#define MEASURE_AGAIN 1000 /* ms between looks at how long steps and saves take */
+#define STAGGER_MOST  500
+#define AGREE_FIRST   500 /* ms that an agreement is given even where there is no time for it */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
 {
@@ -34,20 +35,27 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 
 /* ---- Announcing ---- */
 
-void agreement_announce(const struct agreement *a, struct agreement_plan *plan)
+/*
+ * What this task was told, the others have to know, even if it has no time left itself. False:
+ * they do.
+ */
+bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	if (!a->noticed || view->closed || self(a)->dead)
-		return;
+	if (!a->noticed || view->closed || view->broken || self(a)->dead)
+		return false;
 	bool earliest =
 		view->deadline == CLOCK_NEVER ||
 		(a->own_deadline != CLOCK_NEVER && a->own_deadline < view->deadline - CLOCKS_APART);
-	if (view->claimed && a->own_deadline != CLOCK_NEVER && earliest)
-		want(a, plan, WRITE_DEADLINE, 1);
-	if (!view->claimed && !view->broken) {
+	if (!view->claimed) {
 		want(a, plan, WRITE_CLAIM, 1);
 		look_by(a, plan);
+		return true;
 	}
+	if (a->own_deadline == CLOCK_NEVER || !earliest || a->done[WRITE_DEADLINE])
+		return false;
+	want(a, plan, WRITE_DEADLINE, 1);
+	return true;
 }
 
 /* ---- Reporting and deciding ---- */
@@ -114,6 +122,16 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 
 /* ---- Following ---- */
 
+/* As hold_and_read; of one that has not called yet nothing is known until it does. */
+static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan)
+{
+	if (!hold_and_read(a, plan))
+		return false;
+	if (!a->called)
+		plan->read_board = a->read_at + CALLS_YET;
+	return a->called;
+}
+
 /*
  * Whether the decision is one that this task can carry out, which it knows once `wait` stands and
  * the board was read: a report may be older than a hold that was lifted meanwhile.
@@ -122,11 +140,11 @@ static bool can_follow(const struct agreement *a)
 {
 	const struct agreement_decision *decision = &a->view->decision;
 	uint64_t stride = a->read_next > a->read_step ? a->read_next - a->read_step : 1;
-	if (decision->kind == KIND_EACH || !a->called)
+	if (decision->kind == KIND_EACH)
 		return true;
 	if (decision->kind == KIND_NONE)
-		return false;
-	return decision->step >= a->read_next && (decision->step - a->read_next) % stride == 0;
+		return !a->called;
+	return decision->step >= a->stops_at && (decision->step - a->stops_at) % stride == 0;
 }
 
 /*
@@ -164,7 +182,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	if (!is_told(a, ORDER_SAVE) && !hold_and_read(a, plan))
+	if (!is_told(a, ORDER_SAVE) && !hold_and_know(a, plan))
 		return;
 	if (!is_told(a, ORDER_SAVE) && !can_follow(a)) {
 		a->skipped = true;
@@ -183,7 +201,7 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 		acknowledge(a, plan);
 		return;
 	}
-	if (!hold_and_read(a, plan))
+	if (!hold_and_know(a, plan))
 		return;
 	if (!can_follow(a)) {
 		open_round(a, plan, true);
@@ -237,9 +255,10 @@ static int64_t last_call(const struct agreement *a)
 	struct grace_measure measure = agreement_measure(a);
 	if (!holds)
 		return deadline - grace_save_time(&measure);
-	int64_t spare = deadline - a->told_at - measure.longest_save - 2 * measure.longest_step;
+	int64_t known = later(a->told_at, a->deadline_at);
+	int64_t spare = deadline - known - measure.longest_save - 2 * measure.longest_step;
 	int64_t agree = later(spare / 2, AGREE_FIRST);
-	return later(deadline - grace_save_time(&measure), a->told_at + agree);
+	return later(deadline - grace_save_time(&measure), known + agree);
 }
 
 /*
@@ -275,7 +294,7 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 		return false;
 	struct grace_measure measure = agreement_measure(a);
 	int64_t final = grace_final_time(deadline_of(a), &measure);
-	wake_at(plan, final);
+	wake_at(plan, earlier(final, now + MEASURE_AGAIN));
 	return now >= final;
 }
 

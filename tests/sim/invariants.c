@@ -31,7 +31,7 @@ static bool ended_by_itself(const struct world *w, int task)
  * The truth about a decision to exit: whether all that must have saved exactly there, but for those
  * that had ended well by themselves. Whoever died before the decision is missed too.
  */
-static bool is_complete(const struct world *w, uint64_t number)
+bool checkpoint_is_complete(const struct world *w, uint64_t number)
 {
 	const struct round_keys *round = &w->keys.round[number];
 	if (!round->decided || round->decision.kind != KIND_EXIT)
@@ -60,7 +60,6 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	bool each = view->decided && view->decision.kind == KIND_EACH;
 	t->board.ordered_alone = t->agreement.solo || each;
 	t->board.order_round = view->round;
-	t->board.ordered_blindly = !t->agreement.called;
 	if (t->agreement.solo)
 		w->statistics->solo++;
 	if (!t->first_order_at && view->claimed)
@@ -73,17 +72,12 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 			task, hold->step);
 }
 
-/*
- * A process that is past the step when it is told saves too late, for nothing. Exempt: one that
- * had not called yet, of which nothing could be known.
- */
+/* A process that is past the step when it is told saves too late, for nothing. */
 void check_overshoot(struct world *w, int task)
 {
 	const struct board *board = &w->task[task].board;
-	w->statistics->overshoots++;
-	if (!board->ordered_blindly)
-		world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
-			board->hold.step, board->step);
+	world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
+		board->hold.step, board->step);
 }
 
 static void check_decision(struct world *w, const struct operation *op)
@@ -106,7 +100,8 @@ static void check_saved(struct world *w, const struct operation *op)
 		world_violate(w, "I5", "SAVED of task %d at %" PRIu64 " was never saved", op->task,
 			op->step);
 	bool agreed = round->decided && round->decision.kind != KIND_EACH;
-	if (agreed && op->step != round->decision.step && !w->task[op->task].board.ordered_blindly)
+	/* A later periodic save may hide the agreed one from the agent: that never counts. */
+	if (agreed && !training_has_saved(w, op->task, round->decision.step))
 		world_violate(w, "I2", "task %d saved %" PRIu64 " in a round that decided %" PRIu64,
 			op->task, op->step, round->decision.step);
 }
@@ -162,7 +157,7 @@ static bool may_say_saved(const struct world *w, int task)
 	const struct task *t = &w->task[task];
 	for (uint64_t r = 1; r <= w->keys.rounds; r++) {
 		const struct round_keys *round = &w->keys.round[r];
-		if (is_complete(w, r))
+		if (checkpoint_is_complete(w, r))
 			return true;
 		if (!round->decided)
 			continue;
@@ -209,8 +204,8 @@ static void check_code(struct world *w, int task)
 	default:
 		if (t->training.code != t->code || (t->stopping && !t->board.lost))
 			wrong = "which is not the code of its command";
-		else if (t->agreement.view->claimed)
-			wrong = "after a claim";
+		else if (t->agreement.view->claimed && !w->store_faults)
+			wrong = "after a claim"; /* unless it could not know */
 	}
 	if (wrong)
 		world_violate(w, "exit code", "task %d leaves with %d %s", task, t->code, wrong);
@@ -356,6 +351,8 @@ static int64_t time_to_save(const struct world *w, const struct round_keys *roun
 		uint64_t from = none ? t->start : round->reported[i] ? round->step[i] : least;
 		uint64_t steps = round->decision.step > from ? round->decision.step - from : 0;
 		int64_t chunk = (int64_t)t->stride * t->step_us + t->uneven_us;
+		if (t->periodic)
+			chunk += t->save * MS;
 		int64_t run = (int64_t)(steps / t->stride + 1) * chunk;
 		if (none)
 			run += t->startup * MS;
@@ -407,6 +404,15 @@ static bool is_undisturbed(const struct world *w)
 	return true;
 }
 
+/* Nobody can choose a step that suits a task which has not called yet and has its own stride. */
+static bool strides_agree(const struct schedule *s)
+{
+	for (int i = 1; i < s->tasks; i++)
+		if (s->trainee[i].stride != s->trainee[0].stride)
+			return false;
+	return true;
+}
+
 static int64_t store_delays(const struct schedule *s)
 {
 	return (3 * s->notify + (int64_t)(20 + 4 * s->per_agent) * s->latency) * MS;
@@ -438,6 +444,8 @@ static void check_liveness(struct world *w)
 	if (k->has_deadline && s->remembered_save == 0 && round != &k->round[1])
 		return;
 	int64_t needed = time_to_save(w, round) + delays;
+	if (round != &k->round[1])
+		needed += longest_save_and_step(s); /* the save before may still be under way */
 	int64_t limit = round->decided_at + s->save_timeout * MS;
 	if (k->has_deadline) {
 		limit = k->deadline - 700 * MS;
@@ -453,8 +461,11 @@ static void check_liveness(struct world *w)
 	if (round->decided_at + needed > limit)
 		return;
 	w->statistics->comfortable++;
-	if (round != &k->round[k->rounds])
-		world_violate(w, "liveness", "more than one final round");
+	if (round != &k->round[k->rounds]) {
+		if (strides_agree(s))
+			world_violate(w, "liveness", "more than one final round");
+		return;
+	}
 	for (int i = 0; i < s->tasks; i++) {
 		const struct task *t = &w->task[i];
 		if (!agent_of(w, i)->alive && s->launcher_kills)
@@ -547,7 +558,7 @@ void count_end(struct world *w)
 	for (uint64_t r = 1; r <= k->rounds; r++) {
 		if (k->round[r].decided)
 			stats->kinds[k->round[r].decision.kind]++;
-		complete |= is_complete(w, r);
+		complete |= checkpoint_is_complete(w, r);
 	}
 	stats->complete += complete;
 	for (int i = 0; i < s->tasks; i++)

@@ -274,6 +274,8 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 	s->per_task = random_chance(&r, 200);
 	s->store_loss_ends = random_chance(&r, 100);
 	draw_training(s, &r);
+	if (s->trainee[0].step_us < 10 * MS && s->save_timeout > 30000)
+		s->save_timeout = 30000;
 	s->remembered_save = random_chance(&r, 600) ? s->trainee[0].save : 0;
 	draw_store(s, &r);
 	draw_clocks(s, &r);

@@ -23,7 +23,7 @@
 #define MOST_ROUNDS  24
 #define MOST_ACTS    16
 #define QUEUE	     (MOST_TASKS * 8)
-#define SAVE_LOG     32
+#define SAVE_LOG     128
 #define RECENT_STEPS 8
 #define MS	     1000 /* microseconds */
 #define NOBODY	     (-1)
@@ -220,8 +220,7 @@ enum training_state {
 
 struct board {
 	struct agreement_hold hold;
-	bool ordered_alone;   /* the hold is not of an agreed step */
-	bool ordered_blindly; /* before it had called */
+	bool ordered_alone; /* the hold is not of an agreed step */
 	uint64_t order_round;
 	bool started;
 	uint64_t step, next;
@@ -302,7 +301,7 @@ struct statistics {
 	uint64_t kinds[4];
 	uint64_t deeds[DEEDS];
 	uint64_t codes[8]; /* 0, 42, 43, 44, 93, own, killed, unfinished */
-	uint64_t lost_answers, late_commits, overshoots, solo, complete, comfortable;
+	uint64_t lost_answers, late_commits, solo, complete, comfortable;
 };
 
 struct event {
@@ -401,6 +400,7 @@ void check_overshoot(struct world *w, int task);
 void check_written(struct world *w, const struct operation *op);
 void check_exit(struct world *w, int task);
 void check_end(struct world *w);
+bool checkpoint_is_complete(const struct world *w, uint64_t round);
 void count_end(struct world *w);
 
 /* scenarios.c */
