@@ -8,7 +8,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-	PATH=$BATS_TEST_DIRNAME/../bin:$PATH
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	local pattern=${PREEMPT_TEST_STORE:-sqlite:$BATS_TEST_TMPDIR/%s.db}
 	export PREEMPT_STORE=${pattern/\%s/bats-$$-$BATS_TEST_NUMBER}
 	unset PREEMPT_RUN
@@ -20,6 +20,7 @@ teardown() {
 	for pid in $(jobs -p); do
 		kill "$pid" 2>/dev/null || :
 	done
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
 }
 
 # run with stdout and stderr apart, expecting an exit code

@@ -42,6 +42,7 @@ static enum status judge_absence(const char *directory, struct error *err)
 	while (length > 1 && copy[length - 1] == '/')
 		copy[--length] = '\0';
 	char *parent = file_directory_of(copy);
+	const char *name = strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy;
 	enum status status;
 	int descriptor = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (!parent)
@@ -51,9 +52,10 @@ static enum status judge_absence(const char *directory, struct error *err)
 			"neither %s nor %s is there; is a disk away?", directory, parent);
 	else if (descriptor < 0)
 		status = failed(err, "read", parent, errno);
-	else if (fstatat(descriptor, strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy, &st,
-			 AT_SYMLINK_NOFOLLOW) == 0)
+	else if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		status = error_set(err, STATUS_TEMPORARY, "%s came and went", directory);
+	else if (errno != ENOENT)
+		status = failed(err, "look for", directory, errno);
 	else
 		status = error_set(err, STATUS_NO, "there is no directory %s", directory);
 	if (descriptor >= 0)
@@ -133,6 +135,8 @@ static enum status confirm_mounts(const char *directory, struct error *err)
 	enum status status = STATUS_OK;
 	char *path = real_path(directory);
 	FILE *table = path ? setmntent("/etc/fstab", "re") : NULL;
+	if (!table && errno != ENOENT && errno != EACCES)
+		status = failed(err, "read", path ? "/etc/fstab" : directory, errno);
 	while (table && status == STATUS_OK && getmntent_r(table, &entry, line, sizeof(line))) {
 		/* Touch nothing that is mounted: its server may hang. */
 		if (entry.mnt_dir[0] != '/' || is_mounted(entry.mnt_dir))
@@ -146,6 +150,8 @@ static enum status confirm_mounts(const char *directory, struct error *err)
 				directory, point);
 		free(point);
 	}
+	if (status == STATUS_OK && table && ferror(table))
+		status = error_set(err, STATUS_TEMPORARY, "cannot read /etc/fstab");
 	if (table)
 		endmntent(table);
 	free(path);
