@@ -25,7 +25,7 @@ stopped_together() {
 	kill -TERM "${pids[@]:0:3}"
 	all_ended 42 60
 	[ "$(count_keys TERMINATED_WORKER)" = 1 ]
-	[ "$(count_keys ROUND/)" = 1 ]
+	[ "$(count_keys ROUND/)" = 1 ] || { tell_all; false; }
 	[ "$(count_keys RUN_TO_CHECKPOINT)" = 1 ]
 	[ "$(count_keys LAST_RUN_TO_CHECKPOINT)" = 0 ]
 	[ "$(count_keys RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_)" = 64 ]

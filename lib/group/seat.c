@@ -75,7 +75,9 @@ void seat_sample(struct seat *seat, int64_t now)
 		return;
 	seat_look_at_saved(seat, now);
 	measure_steps(seat, &step, now);
-	agreement_read(&seat->agreement, true, step.step, step.next, now);
+	/* What was read for the report binds: it has come to that boundary since, not past it. */
+	if (seat->agreement.told.order != ORDER_WAIT || !seat->agreement.read)
+		agreement_read(&seat->agreement, true, step.step, step.next, now);
 	agreement_measured(&seat->agreement, seat->save_time, longest_recent(seat, now));
 }
 
