@@ -76,7 +76,9 @@ enum status membership_join(
 	export_number(exports, "PREEMPT_ATTEMPT", attempt.number);
 	export_number(exports, "PREEMPT_TASK", identity->task);
 	export_number(exports, "PREEMPT_TASKS", identity->tasks);
-	export(exports, "PREEMPT_LAUNCH", identity->launch);
+	if (*identity->launch) /* Slurm's TaskProlog would take the quotes of an empty one for its
+				  value */
+		export(exports, "PREEMPT_LAUNCH", identity->launch);
 	export_number(exports, "PREEMPT_AGENT", (uint64_t)request->agent);
 	if (request->board)
 		export(exports, "PREEMPT_DIR", board.path);
@@ -113,11 +115,16 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 {
 	enum agreement_reason reason = reason_of(code);
 	enum status status = view_refresh(view, store, err);
+	if (status == STATUS_OK && !view->members[task].joined)
+		return error_set(err, STATUS_NO, "run %s: task %llu has not joined attempt %llu",
+			view->attempt.run, (unsigned long long)task,
+			(unsigned long long)view->attempt.number);
+	bool left = status == STATUS_OK && view->agreement.peers[task].left != REASON_NONE;
 	if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.claimed)
 		reason = REASON_PREEMPTED;
-	if (status == STATUS_OK && reason == REASON_FAILED)
+	if (status == STATUS_OK && reason == REASON_FAILED && !left)
 		status = announce_failure(store, view, task, code, err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK && !left) /* what was said first stands */
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, view, false, err);
