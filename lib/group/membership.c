@@ -111,7 +111,7 @@ static enum status announce_failure(
 }
 
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
-	const char *board, struct error *err)
+	const char *board, int *leave, struct error *err)
 {
 	enum agreement_reason reason = reason_of(code);
 	enum status status = view_refresh(view, store, err);
@@ -120,14 +120,22 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 			view->attempt.run, (unsigned long long)task,
 			(unsigned long long)view->attempt.number);
 	bool left = status == STATUS_OK && view->agreement.peers[task].left != REASON_NONE;
-	if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.claimed)
+	if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.claimed) {
 		reason = REASON_PREEMPTED;
+		code = STATUS_PREEMPTED;
+	} else if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.broken &&
+		   !(view->error.present && view->error.task == task)) {
+		reason = REASON_PEER;
+		code = STATUS_BROKEN;
+	}
 	if (status == STATUS_OK && reason == REASON_FAILED && !left)
 		status = announce_failure(store, view, task, code, err);
 	if (status == STATUS_OK && !left) /* what was said first stands */
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, view, false, err);
+	if (leave && (status == STATUS_OK || status == STATUS_NO))
+		*leave = code;
 	if (board && strstr(board, "/preempt-board-"))
 		(void)file_remove_tree(board, NULL);
 	return status == STATUS_NO ? STATUS_OK : status;

@@ -134,6 +134,19 @@ static enum status advance(
 	return status;
 }
 
+/* From the boundary to the report, as long as the training process still stands there. */
+static void measure_save(struct stage *stage, uint64_t saved)
+{
+	struct board_step step;
+	uint64_t again;
+	int64_t written;
+	if (stage->save_time || board_read_step(&stage->board, &step, NULL) != STATUS_OK ||
+		board_read_saved(&stage->board, &again, &written, NULL) != STATUS_OK)
+		return;
+	if (again == saved && step.started && step.step == saved && written > step.written)
+		stage->save_time = written - step.written;
+}
+
 static enum status wait_for_change(
 	struct stage *stage, const struct agreement_plan *plan, int64_t deadline, struct error *err)
 {
@@ -155,8 +168,7 @@ static enum status wait_for_change(
 			agreement_saw(&stage->agreement, clock_now());
 	}
 	if (board_read_saved(&stage->board, &saved, NULL, NULL) == STATUS_OK) {
-		if (!stage->save_time && saved == stage->agreement.told.step)
-			stage->save_time = clock_now() - stage->agreement.told_at;
+		measure_save(stage, saved);
 		agreement_saved(&stage->agreement, saved);
 	}
 	return status == STATUS_NO ? STATUS_OK : status;
