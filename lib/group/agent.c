@@ -731,6 +731,10 @@ static void end_commands(struct agent *agent)
 
 static void release(struct agent *agent)
 {
+	/* The code is decided: a signal that comes now (srun -K) must not put another in its place. */
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
 	end_commands(agent);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_release(&agent->seats[i]);
