@@ -216,7 +216,7 @@ need_root() {
 	for case in delete replace; do
 		start_over
 		preempt-store put k v
-		preempt-store wait other 2> "$BATS_TEST_TMPDIR/err" &
+		preempt-store wait other --timeout 20s 2> "$BATS_TEST_TMPDIR/err" &
 		pid=$!
 		holder=$pid
 		# It waits once it has opened the lock file and inotify.
@@ -347,9 +347,12 @@ need_root() {
 @test "a claim that is lost writes nothing and syncs nothing" {
 	preempt-store put k v
 	sum=$(sha256sum "$db" "$db-journal")
-	strace -f -e trace=fsync,fdatasync,pwrite64 -o "$BATS_TEST_TMPDIR/trace" \
+	strace -y -e trace=fsync,fdatasync,pwrite64,fcntl -o "$BATS_TEST_TMPDIR/trace" \
 		preempt-store put k w --if-absent || [ $? = 1 ]
 	run ! grep -E 'sync|pwrite' "$BATS_TEST_TMPDIR/trace"
+	# Of the database it is a reader.
+	grep -q "run.db>.*F_RDLCK" "$BATS_TEST_TMPDIR/trace"
+	run ! grep "run.db>.*F_WRLCK" "$BATS_TEST_TMPDIR/trace"
 	[ "$sum" = "$(sha256sum "$db" "$db-journal")" ]
 }
 
