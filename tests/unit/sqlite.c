@@ -392,6 +392,46 @@ static void write_from_elsewhere(const char *name)
 
 static void polls(void)
 {
+	TEST("polled: when the poller stops waiting, another takes over at once")
+	{
+		struct store *first = NULL, *second = NULL;
+		char url[160];
+		store_revision seen = 0;
+		snprintf(url, sizeof(url), "%s?assume=shared", path_of("handed.db"));
+		CHECK_EQ(store_open(&first, url, STORE_CREATE, clock_after(5000), &err), STATUS_OK);
+		CHECK_EQ(
+			store_wait(first, "", 0, clock_after(20), -1, &seen, &err), STATUS_TIMEOUT);
+		fflush(stdout);
+		int64_t began = clock_now();
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(store_open(&second, url, 0, clock_after(5000), &err) ||
+				store_wait(second, "", 0, clock_after(20000), -1, &seen, &err));
+		CHECK_EQ(store_wait(first, "", 0, clock_after(200), -1, &seen, &err),
+			STATUS_TIMEOUT);
+		write_from_elsewhere("handed.db");
+		int status = -1;
+		waitpid(pid, &status, 0);
+		CHECK_EQ(status, 0);
+		CHECK(clock_now() - began < 2500);
+		store_close(first);
+	}
+	TEST("a change counter that went back is a change, too")
+	{
+		struct store *store = open_store("back.db");
+		store_revision seen = 0;
+		for (int i = 0; i < 3; i++)
+			CHECK_EQ(store_put(store, "k", "v", &seen, &err), STATUS_OK);
+		CHECK_EQ(store_wait(store, "", seen, clock_after(20), -1, &seen, &err),
+			STATUS_TIMEOUT);
+		write_from_elsewhere("back.db");
+		int descriptor = open(path_of("back.db"), O_WRONLY);
+		CHECK_EQ(pwrite(descriptor, "\0\0\0\1", 4, 24), 4);
+		close(descriptor);
+		CHECK_EQ(
+			store_wait(store, "", seen, clock_after(5000), -1, &seen, &err), STATUS_OK);
+		store_close(store);
+	}
 	TEST("polled: a change from elsewhere wakes all, and one polls for the others")
 	{
 		struct store *store = NULL;
