@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/args.h"
@@ -14,6 +13,7 @@
 #include "base/parse.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/prune.h"
+#include "ckpt/show.h"
 
 #define KEEP_MAX 1000000000 /* more is a mistake, not a wish */
 
@@ -38,11 +38,6 @@ static const struct args_option latest_options[] = {
 	{0, "or", "WORD", "where there is definitely none: print WORD, exit 0", ARGS_TEXT,
 		&otherwise, NULL, 0, 0, NULL},
 	{0, "verify", NULL, "compare the checksums, too", ARGS_FLAG, &contents, NULL, 0, 0, NULL},
-	{0, "json", NULL, "print a JSON object", ARGS_FLAG, &json, NULL, 0, 0, NULL},
-	{0},
-};
-static const struct args_option list_options[] = {
-	{0, "json", NULL, "print a JSON array", ARGS_FLAG, &json, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option verify_options[] = {
@@ -54,7 +49,10 @@ static const struct args_option prune_options[] = {
 		&keep_last, NULL, 1, KEEP_MAX, &keep_last_given},
 	{'n', "dry-run", NULL, "only say what would be done", ARGS_FLAG, &dry_run, NULL, 0, 0,
 		NULL},
-	{0, "json", NULL, "print a JSON array", ARGS_FLAG, &json, NULL, 0, 0, NULL},
+	{0},
+};
+static const struct args_option json_option[] = {
+	{0, "json", NULL, "print JSON, not text", ARGS_FLAG, &json, NULL, 0, 0, NULL},
 	{0},
 };
 
@@ -130,142 +128,62 @@ static int run_commit(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
-static void put_json(const char *directory, const struct checkpoint *found,
-	const struct keep_verdict *verdict, struct text *line)
+static void print(struct text *text)
 {
-	char utc[32];
-	text_addf(line, "{\"step\": %" PRIu64 ", \"attempt\": %" PRIu64 ", \"state\": \"%s\"",
-		found->step, found->attempt, checkpoint_state_name(found->state));
-	if (verdict) {
-		text_addf(line, ", \"keep\": %s, \"reason\": ", verdict->keep ? "true" : "false");
-		text_add_json_string(line, verdict->why);
-	}
-	if (found->tasks)
-		text_addf(line, ", \"tasks\": %" PRIu64, found->tasks);
-	if (found->utc) {
-		clock_format_utc(found->utc, utc);
-		text_addf(line, ", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"utc\": \"%s\"",
-			found->files, found->bytes, utc);
-	}
-	if (*found->why) {
-		text_add(line, ", \"why\": ");
-		text_add_json_string(line, found->why);
-	}
-	text_add(line, ", \"path\": ");
-	struct text path = {0};
-	text_addf(&path, "%s/%s", directory, found->name);
-	text_add_json_string(line, text_string(&path));
-	text_add(line, "}");
-	text_release(&path);
-}
-
-static void print_json(const char *directory, const struct checkpoint *found,
-	const struct keep_verdict *verdict, const char *before)
-{
-	struct text line = {0};
-	put_json(directory, found, verdict, &line);
-	printf("%s%s", before, text_string(&line));
-	text_release(&line);
+	fputs(text_string(text), stdout);
+	text_release(text);
 }
 
 static int run_latest(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct text skipped = {0};
+	struct text skipped = {0}, line = {0};
 	struct checkpoint found;
 	const char *directory = directory_of(rest);
 	enum status status = checkpoint_latest(directory, contents, &found, &skipped, &err);
-	for (char *line = skipped.data, *end; line && (end = strchr(line, '\n')); line = end + 1)
-		message_error("%.*s", (int)(end - line), line);
+	for (char *at = skipped.data, *end; at && (end = strchr(at, '\n')); at = end + 1)
+		message_error("%.*s", (int)(end - at), at);
 	text_release(&skipped);
-	if (status == STATUS_NO && otherwise) {
-		message_info("%s", err.text);
-		printf("%s\n", otherwise);
-		return STATUS_OK;
-	}
 	if (status == STATUS_NO) {
 		message_info("%s", err.text);
-		return STATUS_NO;
+		if (otherwise)
+			printf("%s\n", otherwise);
+		return otherwise ? STATUS_OK : STATUS_NO;
 	}
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	if (json) {
-		print_json(directory, &found, NULL, "");
-		printf("\n");
-	} else if (only_step) {
-		printf("%" PRIu64 "\n", found.step);
-	} else {
-		printf("%s/%s\n", directory, found.name);
-	}
+	if (json)
+		show_json(&line, directory, &found, NULL);
+	else if (only_step)
+		text_addf(&line, "%" PRIu64, found.step);
+	else
+		text_addf(&line, "%s/%s", directory, found.name);
+	text_add(&line, "\n");
+	print(&line);
 	return STATUS_OK;
 }
-
-static void format_size(uint64_t bytes, char text[24])
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	double size = (double)bytes;
-	size_t unit = 0;
-	for (; size >= 1023.95; unit++)
-		size /= 1024;
-	snprintf(text, 24, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
-}
-
-/* Since it was committed, in the two largest units. A clock that went backwards: 0s. */
-static void format_age(int64_t utc, char text[24])
-{
-	int64_t seconds = (clock_utc() - utc) / 1000;
-	if (seconds < 0)
-		seconds = 0;
-	if (seconds >= 86400)
-		snprintf(
-			text, 24, "%" PRId64 "d%02dh", seconds / 86400, (int)(seconds / 3600 % 24));
-	else if (seconds >= 3600)
-		snprintf(text, 24, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60 % 60));
-	else if (seconds >= 60)
-		snprintf(text, 24, "%dm%02ds", (int)(seconds / 60), (int)(seconds % 60));
-	else
-		snprintf(text, 24, "%ds", (int)seconds);
-}
-
-/* STEP ATTEMPT TASKS SIZE AGE, in columns; "-" for what is not known. */
-static void print_columns(const struct checkpoint *found)
-{
-	char count[24] = "-", size[24] = "-", age[24] = "-";
-	if (found->tasks)
-		snprintf(count, sizeof(count), "%" PRIu64, found->tasks);
-	if (found->utc) {
-		format_size(found->bytes, size);
-		format_age(found->utc, age);
-	}
-	printf("%10" PRIu64 " %7" PRIu64 " %5s %10s %7s  ", found->step, found->attempt, count,
-		size, age);
-}
-#define COLUMNS "      STEP ATTEMPT TASKS       SIZE     AGE  "
 
 static int run_list(const struct args_rest *rest)
 {
 	struct error err = {0};
+	struct text line = {0};
 	struct checkpoint_list list = {0};
 	const char *directory = directory_of(rest);
 	enum status status = checkpoint_list(directory, &list, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	if (json)
-		printf("[");
-	else if (list.count)
-		printf(COLUMNS "STATE\n");
+	show_begin(&line, json, list.count, "STATE");
 	for (size_t i = 0; i < list.count; i++) {
 		const struct checkpoint *item = &list.items[i];
-		if (json) {
-			print_json(directory, item, NULL, i ? ",\n " : "\n ");
-			continue;
-		}
-		print_columns(item);
-		printf("%s%s%s\n", checkpoint_state_name(item->state), *item->why ? ": " : "",
-			item->why);
+		if (json)
+			show_element(&line, i, directory, item, NULL);
+		else
+			show_line(&line, item, clock_utc(), checkpoint_state_name(item->state),
+				item->why);
+		print(&line);
 	}
-	if (json)
-		printf("\n]\n");
+	show_end(&line, json);
+	print(&line);
 	checkpoint_list_release(&list);
 	return STATUS_OK;
 }
@@ -275,26 +193,24 @@ static int verify_one(const char *directory, uint64_t step)
 {
 	struct error err = {0};
 	struct checkpoint found;
-	char size[24];
+	struct text size = {0};
 	enum status status = checkpoint_look(directory, step, true, &found, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	format_size(found.bytes, size);
-	switch (found.state) {
-	case CHECKPOINT_COMPLETE:
-		printf("%s verified: %" PRIu64 " files, %s\n", found.name, found.files, size);
+	if (found.state == CHECKPOINT_COMPLETE) {
+		show_size(&size, found.bytes);
+		printf("%s verified: %" PRIu64 " files, %s\n", found.name, found.files,
+			text_string(&size));
+		text_release(&size);
 		return STATUS_OK;
-	case CHECKPOINT_UNKNOWN:
-		message_error("%s/%s: %s", directory, found.name, found.why);
-		return found.status;
-	case CHECKPOINT_FOREIGN:
-		message_error("%s/%s: %s", directory, found.name, found.why);
-		return STATUS_NO;
-	default:
-		printf("%s damaged: %s\n", found.name, found.why);
-		message_error("%s/%s is damaged: %s", directory, found.name, found.why);
-		return STATUS_DAMAGED;
 	}
+	message_error("%s/%s is %s: %s", directory, found.name, checkpoint_state_name(found.state),
+		found.why);
+	if (found.state == CHECKPOINT_DAMAGED)
+		printf("%s damaged: %s\n", found.name, found.why);
+	return found.state == CHECKPOINT_DAMAGED   ? STATUS_DAMAGED
+	       : found.state == CHECKPOINT_UNKNOWN ? (int)found.status
+						   : STATUS_NO;
 }
 
 static int run_verify(const struct args_rest *rest)
@@ -321,7 +237,7 @@ static int run_verify(const struct args_rest *rest)
 			continue;
 		int one = verify_one(directory, item->step);
 		/* "Could not be asked" outweighs "damaged", and that "verified". */
-		if (code == STATUS_NO || one > code)
+		if (one != STATUS_NO && (code == STATUS_NO || one > code))
 			code = one;
 	}
 	if (code == STATUS_NO)
@@ -343,6 +259,7 @@ static const char *deed(const struct prune_item *item)
 static int run_prune(const struct args_rest *rest)
 {
 	struct error err = {0};
+	struct text line = {0};
 	struct prune_report report = {0};
 	const char *directory = directory_of(rest);
 	const struct keep_policy policy = {.last = keep_last};
@@ -351,23 +268,21 @@ static int run_prune(const struct args_rest *rest)
 		return STATUS_USAGE;
 	}
 	enum status status = checkpoint_prune(directory, &policy, dry_run, &report, &err);
-	bool table = !json && !message_is_quiet();
-	if (json)
-		printf("[");
-	else if (table && report.count)
-		printf(COLUMNS "WHAT     WHY\n");
-	for (size_t i = 0; i < report.count && (json || table); i++) {
+	bool wanted = json || !message_is_quiet();
+	if (wanted)
+		show_begin(&line, json, report.count, "WHAT");
+	for (size_t i = 0; i < report.count && wanted; i++) {
 		const struct prune_item *item = &report.items[i];
-		if (json) {
-			print_json(
-				directory, &item->checkpoint, &item->verdict, i ? ",\n " : "\n ");
-			continue;
-		}
-		print_columns(&item->checkpoint);
-		printf("%-8s %s\n", deed(item), item->verdict.why);
+		if (json)
+			show_element(&line, i, directory, &item->checkpoint, &item->verdict);
+		else
+			show_line(&line, &item->checkpoint, clock_utc(), deed(item),
+				item->verdict.why);
+		print(&line);
 	}
-	if (json)
-		printf("\n]\n");
+	if (wanted)
+		show_end(&line, json);
+	print(&line);
 	if (report.leftovers)
 		message_info("%s %zu left by an earlier prune",
 			dry_run ? "would delete" : "deleted", report.leftovers);
@@ -382,14 +297,15 @@ static const struct args_command commands[] = {
 	{"commit", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
 		"sync it, record checksums, publish it whole", write_options, NULL, 2, 2, false,
 		false, run_commit},
-	{"latest", "DIR [--step] [--or WORD] [--verify]", "print the newest complete checkpoint",
-		latest_options, NULL, 1, 1, false, false, run_latest},
-	{"list", "DIR [--json]", "show all of them", list_options, NULL, 1, 1, false, false,
+	{"latest", "DIR [--step | --json] [--or WORD] [--verify]",
+		"print the newest complete checkpoint", latest_options, json_option, 1, 1, false,
+		false, run_latest},
+	{"list", "DIR [--json]", "show all of them", NULL, json_option, 1, 1, false, false,
 		run_list},
 	{"verify", "DIR [STEP | --all]", "compare the checksums of one or all", verify_options,
 		NULL, 1, 2, false, false, run_verify},
-	{"prune", "DIR --keep-last N [--dry-run]", "remove what need not be kept", prune_options,
-		NULL, 1, 1, false, false, run_prune},
+	{"prune", "DIR --keep-last N [--dry-run] [--json]", "remove what need not be kept",
+		prune_options, json_option, 1, 1, false, false, run_prune},
 	{0},
 };
 
