@@ -15,8 +15,6 @@
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
 
-#define KEEP_MAX 1000000000 /* more is a mistake, not a wish */
-
 static uint64_t attempt, task, tasks, keep_last;
 static bool attempt_given, task_given, tasks_given, keep_last_given;
 static bool sharded, only_step, json, contents, every, dry_run;
@@ -25,18 +23,18 @@ static const char *otherwise;
 static const struct args_option write_options[] = {
 	{0, "attempt", "K", "the attempt that writes; 0 where nobody counts", ARGS_UNSIGNED,
 		&attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},
-	{0, "sharded", NULL, "each task has a shard; complete when all are committed", ARGS_FLAG,
-		&sharded, NULL, 0, 0, NULL},
-	{0, "task", "I", "this task, from 0 (with --sharded)", ARGS_UNSIGNED, &task, "PREEMPT_TASK",
-		0, CKPT_NUMBER_MAX, &task_given},
+	{0, "sharded", NULL, "each task has a shard of its own", ARGS_FLAG, &sharded, NULL, 0, 0,
+		NULL},
+	{0, "task", "I", "this task, from 0", ARGS_UNSIGNED, &task, "PREEMPT_TASK", 0,
+		CKPT_NUMBER_MAX, &task_given},
 	{0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks, "PREEMPT_TASKS", 1,
 		1000000, &tasks_given},
 	{0},
 };
 static const struct args_option latest_options[] = {
 	{0, "step", NULL, "print the step, not the path", ARGS_FLAG, &only_step, NULL, 0, 0, NULL},
-	{0, "or", "WORD", "where there is definitely none: print WORD, exit 0", ARGS_TEXT,
-		&otherwise, NULL, 0, 0, NULL},
+	{0, "or", "WORD", "if there is none: print WORD, exit 0", ARGS_TEXT, &otherwise, NULL, 0, 0,
+		NULL},
 	{0, "verify", NULL, "compare the checksums, too", ARGS_FLAG, &contents, NULL, 0, 0, NULL},
 	{0},
 };
@@ -46,9 +44,8 @@ static const struct args_option verify_options[] = {
 };
 static const struct args_option prune_options[] = {
 	{0, "keep-last", "N", "keep the N newest complete ones, at least 1", ARGS_UNSIGNED,
-		&keep_last, NULL, 1, KEEP_MAX, &keep_last_given},
-	{'n', "dry-run", NULL, "only say what would be done", ARGS_FLAG, &dry_run, NULL, 0, 0,
-		NULL},
+		&keep_last, NULL, 1, 1000000000, &keep_last_given},
+	{'n', "dry-run", NULL, "only say what would go", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option json_option[] = {
@@ -65,11 +62,6 @@ static const char *directory_of(const struct args_rest *rest)
 	return directory;
 }
 
-static enum status read_step(const char *word, uint64_t *step, struct error *err)
-{
-	return parse_unsigned(word, 0, CKPT_NUMBER_MAX, step, "STEP", err);
-}
-
 static enum status read_target(
 	const struct args_rest *rest, struct checkpoint_target *target, struct error *err)
 {
@@ -78,7 +70,8 @@ static enum status read_target(
 		.sharded = sharded,
 		.task = task,
 		.tasks = tasks_given ? tasks : 1};
-	enum status status = read_step(rest->words[1], &target->step, err);
+	enum status status =
+		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target->step, "STEP", err);
 	if (status != STATUS_OK || !sharded)
 		return status;
 	if (!task_given || !tasks_given)
@@ -208,9 +201,7 @@ static int verify_one(const char *directory, uint64_t step)
 		found.why);
 	if (found.state == CHECKPOINT_DAMAGED)
 		printf("%s damaged: %s\n", found.name, found.why);
-	return found.state == CHECKPOINT_DAMAGED   ? STATUS_DAMAGED
-	       : found.state == CHECKPOINT_UNKNOWN ? (int)found.status
-						   : STATUS_NO;
+	return checkpoint_status(&found);
 }
 
 static int run_verify(const struct args_rest *rest)
@@ -220,17 +211,17 @@ static int run_verify(const struct args_rest *rest)
 	const char *directory = directory_of(rest);
 	uint64_t step;
 	int code = STATUS_NO;
-	if (rest->count == 2 && every) {
-		message_error("give either STEP or --all");
-		return STATUS_USAGE;
-	}
-	if (rest->count == 2)
-		return read_step(rest->words[1], &step, &err) == STATUS_OK
-			       ? verify_one(directory, step)
-			       : message_fail(&err);
-	enum status status = checkpoint_list(directory, &list, &err);
+	enum status status;
+	if (rest->count == 2 && every)
+		status = error_set(&err, STATUS_USAGE, "give either STEP or --all");
+	else if (rest->count == 2)
+		status = parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+	else
+		status = checkpoint_list(directory, &list, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
+	if (rest->count == 2)
+		return verify_one(directory, step);
 	for (size_t i = list.count; i-- > 0 && (every || code == STATUS_NO);) {
 		const struct checkpoint *item = &list.items[i];
 		if (item->state == CHECKPOINT_INCOMPLETE || item->state == CHECKPOINT_FOREIGN)
@@ -246,16 +237,6 @@ static int run_verify(const struct args_rest *rest)
 	return code;
 }
 
-static const char *deed(const struct prune_item *item)
-{
-	if (item->verdict.keep)
-		return dry_run ? "keep" : "kept";
-	return dry_run			   ? "remove"
-	       : item->status == STATUS_OK ? "removed"
-	       : item->status == STATUS_NO ? "gone"
-					   : "FAILED";
-}
-
 static int run_prune(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -263,12 +244,11 @@ static int run_prune(const struct args_rest *rest)
 	struct prune_report report = {0};
 	const char *directory = directory_of(rest);
 	const struct keep_policy policy = {.last = keep_last};
-	if (!keep_last_given) {
-		message_error("no rule says what to keep; give --keep-last N");
-		return STATUS_USAGE;
-	}
-	enum status status = checkpoint_prune(directory, &policy, dry_run, &report, &err);
-	bool wanted = json || !message_is_quiet();
+	enum status status = keep_last_given
+				     ? checkpoint_prune(directory, &policy, dry_run, &report, &err)
+				     : error_set(&err, STATUS_USAGE,
+					       "no rule says what to keep; give --keep-last N");
+	bool wanted = status != STATUS_USAGE && (json || !message_is_quiet());
 	if (wanted)
 		show_begin(&line, json, report.count, "WHAT");
 	for (size_t i = 0; i < report.count && wanted; i++) {
@@ -276,7 +256,7 @@ static int run_prune(const struct args_rest *rest)
 		if (json)
 			show_element(&line, i, directory, &item->checkpoint, &item->verdict);
 		else
-			show_line(&line, &item->checkpoint, clock_utc(), deed(item),
+			show_line(&line, &item->checkpoint, clock_utc(), prune_deed(item, dry_run),
 				item->verdict.why);
 		print(&line);
 	}
@@ -292,16 +272,14 @@ static int run_prune(const struct args_rest *rest)
 
 static const struct args_command commands[] = {
 	{"begin", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
-		"make the directory to write into, empty, and print it", write_options, NULL, 2, 2,
-		false, false, run_begin},
+		"make the directory to write into", write_options, NULL, 2, 2, false, false,
+		run_begin},
 	{"commit", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
-		"sync it, record checksums, publish it whole", write_options, NULL, 2, 2, false,
-		false, run_commit},
-	{"latest", "DIR [--step | --json] [--or WORD] [--verify]",
-		"print the newest complete checkpoint", latest_options, json_option, 1, 1, false,
-		false, run_latest},
-	{"list", "DIR [--json]", "show all of them", NULL, json_option, 1, 1, false, false,
-		run_list},
+		"sync it, take checksums, publish it", write_options, NULL, 2, 2, false, false,
+		run_commit},
+	{"latest", "DIR [--step | --json] [--or WORD] [--verify]", "print the newest complete",
+		latest_options, json_option, 1, 1, false, false, run_latest},
+	{"list", "DIR [--json]", "show all", NULL, json_option, 1, 1, false, false, run_list},
 	{"verify", "DIR [STEP | --all]", "compare the checksums of one or all", verify_options,
 		NULL, 1, 2, false, false, run_verify},
 	{"prune", "DIR --keep-last N [--dry-run] [--json]", "remove what need not be kept",

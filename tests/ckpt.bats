@@ -850,6 +850,7 @@ no_debris() {
 	rm ck/step-00000030/model
 	go_on
 	[ $code = 75 ]
+	run -1 grep removed answer
 	[ "$(ls ck)" = "$(printf '%s\n' latest step-00000010 step-00000020 step-00000030)" ]
 }
 
