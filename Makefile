@@ -117,6 +117,7 @@ install: all
 	  >"$(into)/lib/pkgconfig/preempt.pc"
 	install -D -m 644 -t "$(into)/share/preempt" lib/client/preempt.sh lib/client/preempt.py
 	$(if $(wildcard man/*.1),install -D -m 644 -t "$(into)/share/man/man1" $(wildcard man/*.1))
+	$(if $(wildcard man/*.3),install -D -m 644 -t "$(into)/share/man/man3" $(wildcard man/*.3))
 	$(if $(wildcard man/*.7),install -D -m 644 -t "$(into)/share/man/man7" $(wildcard man/*.7))
 	install -D -m 644 completions/preempt.zsh "$(into)/share/zsh/site-functions/_preempt"
 	for program in $(programs); do \

@@ -271,6 +271,8 @@ static bool go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return true;
 	if (!preempted(a) || a->told.order == ORDER_EXIT)
 		return false; /* an agreed save needs no store */
+	if (awaits_first_call(a))
+		return false;
 	int64_t last = last_call(a);
 	if (now < last) {
 		wake_at(plan, last);
@@ -302,7 +304,9 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 {
 	const struct agreement_view *view = a->view;
 	if (go_alone(a, now, plan)) {
-		order(plan, ORDER_EXIT, a->told.order == ORDER_EXIT ? a->told.step : own_step(a));
+		if (!a->verdict)
+			order(plan, ORDER_EXIT,
+				a->told.order == ORDER_EXIT ? a->told.step : own_step(a));
 	} else if (a->noticed && !view->claimed && !view->broken) {
 		(void)hold_and_read(a, plan); /* whatever the group is at, this task will claim */
 	} else if (final_time_has_come(a, now, plan)) {

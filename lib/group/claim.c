@@ -113,29 +113,10 @@ enum status claim_make(struct store *store, struct view *view, const struct clai
 	}
 }
 
-enum status claim_wait_gone(
-	struct store *store, struct view *view, int64_t deadline, struct error *err)
+bool claim_is_gone(const struct view *view)
 {
-	for (;;) {
-		store_revision revision;
-		enum status status = view_refresh(view, store, err);
-		if (status != STATUS_OK)
-			return status;
-		if (!view->agreement.claimed)
-			return error_set(
-				err, STATUS_NO, "run %s: nobody has claimed", view->attempt.run);
-		uint64_t task = view->claim.task;
-		if (view->claim.outside || task >= view->attempt.tasks ||
-			!view->members[task].joined || !agreement_counts(&view->agreement, task) ||
-			process_look(&view->members[task].agent) == PROCESS_GONE)
-			return STATUS_OK;
-		int64_t look = clock_after(1000);
-		status = store_wait(store, view->attempt.prefix, view->revision,
-			look < deadline ? look : deadline, -1, &revision, err);
-		if (status == STATUS_TIMEOUT && clock_now() >= deadline)
-			return error_set(err, STATUS_TIMEOUT, "run %s: task %llu has not gone",
-				view->attempt.run, (unsigned long long)task);
-		if (status != STATUS_OK && status != STATUS_TIMEOUT)
-			return status;
-	}
+	uint64_t task = view->claim.task;
+	return view->claim.outside || task >= view->attempt.tasks || !view->members[task].joined ||
+	       !agreement_counts(&view->agreement, task) ||
+	       process_look(&view->members[task].agent) == PROCESS_GONE;
 }

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+
+#define SAVED_EVERY 20 /* ms between looks for a save that was asked for */
 #include "group/unaware.h"
 
 enum status seat_init(
@@ -71,8 +73,11 @@ void seat_sample(struct seat *seat, int64_t now)
 	}
 	if (!step.started)
 		return;
+	seat_look_at_saved(seat, now);
 	measure_steps(seat, &step, now);
-	agreement_read(&seat->agreement, true, step.step, step.next, now);
+	/* What was read for the report binds: it has come to that boundary since, not past it. */
+	if (seat->agreement.told.order != ORDER_WAIT || !seat->agreement.read)
+		agreement_read(&seat->agreement, true, step.step, step.next, now);
 	agreement_measured(&seat->agreement, seat->save_time, longest_recent(seat, now));
 }
 
@@ -194,11 +199,20 @@ static bool may_finish(const struct seat *seat, const struct group *group, int64
 	return false;
 }
 
+static bool awaits_save(const struct agreement *a)
+{
+	return !a->ended && (a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT) &&
+	       !(a->has_saved && a->saved_step >= a->told.step);
+}
+
 void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look)
 {
 	struct agreement_plan plan;
 	if (seat->finished)
 		return;
+	/* Few inotify instances belong to one user, and a save is rare: look for it. */
+	if (awaits_save(&seat->agreement))
+		seat_look_at_saved(seat, now);
 	/* Each pass answers one question; a handful settles everything that is known now. */
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
 		;
@@ -211,6 +225,8 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 				    : plan.code;
 		return;
 	}
+	if (awaits_save(&seat->agreement) && now + SAVED_EVERY < *wake)
+		*wake = now + SAVED_EVERY;
 	if (plan.wake < *wake)
 		*wake = plan.wake;
 	if (plan.read_board < *wake)

@@ -10,12 +10,11 @@ PATH=$here/bin:$PATH
 repeat=$out/tests/bench/repeat
 work=$(mktemp -d "${TMPDIR:-/tmp}/preempt-bench.XXXXXX")
 unset "${!PREEMPT_@}" "${!SLURM_@}"
-board=
 cleanup() {
 	local job
 	for job in $(jobs -p); do kill "$job" 2>/dev/null || :; done
 	wait 2>/dev/null || :
-	rm -rf "$work" "$board"
+	rm -rf "$work"
 }
 trap cleanup EXIT
 export PREEMPT_STORE=$work/store.db
@@ -30,47 +29,11 @@ title() { printf '\n%s\n' "$*"; }
 printf '%-56s %14s   %s\n' "what" "measured" "budget"
 
 title "preempt_step when nothing is wrong (microseconds)"
-board=$(mktemp -d /dev/shm/preempt-bench.XXXXXX)
-fresh_board() {
-	rm -rf "$board"
-	mkdir -m 700 "$board"
-	echo $$ >"$board/agent"
-	: >"$board/step"
-	: >"$board/saved"
-	mkfifo "$board/pause"
-}
-steps=100000
-cat >"$work/loop.sh" <<'LOOP'
-. "$1/lib/client/preempt.sh"
-t0=${EPOCHREALTIME/./}
-for ((s = 0; s < $2; s++)); do preempt_step $s || exit 9; done
-t1=${EPOCHREALTIME/./}
-for ((s = 0; s < $2; s++)); do :; done
-t2=${EPOCHREALTIME/./}
-awk -v a=$((t1 - t0 - t2 + t1)) -v n="$2" 'BEGIN { printf "%.2f\n", a / n }'
-LOOP
-cat >"$work/loop.py" <<'LOOP'
-import sys, time
-sys.path.insert(0, sys.argv[1] + "/lib/client")
-import preempt
-n = int(sys.argv[2])
-t = time.perf_counter()
-for s in range(n):
-    if preempt.step(s):
-        sys.exit(9)
-print("%.2f" % ((time.perf_counter() - t) / n * 1e6))
-LOOP
-fresh_board
-figure=$(PREEMPT_DIR=$board bash "$work/loop.sh" "$here" $steps)
-row "bash" "$figure" "25" "$(below "$figure" 25)"
-if has python3; then
-	fresh_board
-	figure=$(PREEMPT_DIR=$board PYTHONDONTWRITEBYTECODE=1 python3 "$work/loop.py" "$here" $steps)
-	row "Python" "$figure" "5" "$(below "$figure" 5)"
-fi
-fresh_board
-figure=$(PREEMPT_DIR=$board "$out/tests/bench/steps" $steps)
-row "C" "$figure" "2" "$(below "$figure" 2)"
+declare -A budgets=([bash]=25 [Python]=5 [C]=2)
+while read -r client figure _; do
+	budget=${budgets[$client]:-}
+	row "$client" "$figure" "$budget" "$(below "$figure" "${budget:-1e9}")"
+done < <("$here/tests/bench/step.sh")
 
 title "preempt-claim as a whole process, local disk (milliseconds, median)"
 count=40
@@ -116,9 +79,9 @@ row "total (milliseconds)" "$total" "1.5 x 256 x one transaction" \
 row "  in transactions of the bare program, each" "$(awk -v t="$total" -v b="$bare" 'BEGIN { printf "%.2f", t / 256 / b }')" "1.5"
 
 title "notice on one task to hold on all, 64 tasks on this machine"
-mkdir "$work/boards"
+mkdir "$work/boards" "$work/train"
 preempt-run -q --run notice -n 64 --board "$work/boards" --save-timeout 5s -- \
-	"$out/tests/bench/steps" --train 1000000 10 >/dev/null 2>&1 &
+	"$out/tests/trainers/count" --dir "$work/train" --steps 1000000 --step-ms 10 >/dev/null 2>&1 &
 agent=$!
 until [ "$(find "$work/boards" -name step -size +0 | wc -l)" = 64 ]; do sleep 0.05; done
 t0=${EPOCHREALTIME/./}

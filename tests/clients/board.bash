@@ -16,8 +16,9 @@ CLIENTS=${CLIENTS:-bash dash c python program c@disk python@disk}
 each() {
 	local case=$1
 	shift
-	# shellcheck disable=SC2048 # words
-	for client in ${*:-$CLIENTS}; do
+	# shellcheck disable=SC2086
+	[ $# -gt 0 ] || set -- $CLIENTS
+	for client; do
 		echo "client: $client"
 		board_make
 		"$case"
@@ -110,10 +111,10 @@ still() {
 ends() {
 	local line='' code=0
 	read -r -t "$PATIENCE" line <&8 || code=$?
-	[[ $code = 1 && -z $line ]] || {
+	if [ "$code" != 1 ] || [ -n "$line" ]; then
 		echo "expected an end, got '$line' ($code)"
 		return 1
-	}
+	fi
 	code=0
 	wait "$training" || code=$?
 	[ "$code" = "$1" ] || {

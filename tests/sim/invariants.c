@@ -45,6 +45,8 @@ bool checkpoint_is_complete(const struct world *w, uint64_t number)
 
 /* ---- I2: one step for all; I3 for the one that was told ---- */
 
+static void check_nobody_saves(struct world *w, int task, const char *leaves);
+
 /*
  * Every order to save that is given to a training process names the step of a decision, but for
  * kind `each` and for a task that the store has lost: those are "alone", and never count.
@@ -55,9 +57,11 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	const struct agreement_view *view = t->agreement.view;
 	if (hold->order == ORDER_LEAVE && !t->first_order_at)
 		t->first_order_at = w->now;
+	if (hold->order == ORDER_LEAVE && !t->stopping)
+		check_nobody_saves(w, task, "is told to leave");
+	bool each = view->decided && view->decision.kind == KIND_EACH;
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
-	bool each = view->decided && view->decision.kind == KIND_EACH;
 	t->board.ordered_alone = t->agreement.solo || each;
 	t->board.order_round = view->round;
 	if (t->agreement.solo)
@@ -254,15 +258,20 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 	       !training_has_saved(w, other, round->decision.step) && !has(round->saved, other);
 }
 
-void check_exit(struct world *w, int task)
+static void check_nobody_saves(struct world *w, int task, const char *leaves)
 {
 	int64_t seen = agent_of(w, task)->view_taken;
-	check_code(w, task);
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (i != task && is_saving(w, i, seen) &&
 			!may_exit_early(w, task, &w->keys.round[w->keys.rounds]))
-			world_violate(w, "I8", "task %d exits with %d while task %d is saving",
-				task, w->task[task].code, i);
+			world_violate(
+				w, "I8", "task %d %s while task %d is saving", task, leaves, i);
+}
+
+void check_exit(struct world *w, int task)
+{
+	check_code(w, task);
+	check_nobody_saves(w, task, "exits");
 }
 
 /* ---- At the end ---- */

@@ -201,7 +201,7 @@ static void outage(struct schedule *s, int64_t length, int64_t deadline)
 	notice(s, 0, 1000, deadline);
 	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
 		.subject = NOBODY,
-		.delay = 40,
+		.delay = 2,
 		.deed = CUT_OFF,
 		.who = NOBODY - 1,
 		.amount = length};
@@ -210,6 +210,16 @@ static void outage(struct schedule *s, int64_t length, int64_t deadline)
 static void long_outage(struct schedule *s)
 {
 	outage(s, 25000, -1);
+}
+
+/* Cut off when only one has reported: that time is nobody's silence. */
+static void outage_no_silence(struct schedule *s)
+{
+	plain(s, 4, false);
+	s->notify = 800;
+	notice(s, 0, 1000, -1);
+	fate(s, AT_REPORT, 0, 0, CUT_OFF, 15000);
+	s->act[s->acts - 1].who = NOBODY - 1;
 }
 
 static void endless_outage(struct schedule *s)
@@ -435,6 +445,8 @@ const struct scenario scenarios[] = {
 	{"killed-after-wait", "an agent, right after hold = wait", killed_after_wait,
 		survivors_agree},
 	{"long-outage", "longer than the report timeout", long_outage, all_42_in_one_round},
+	{"outage-no-silence", "time in which the store does not answer is nobody's silence",
+		outage_no_silence, all_42_in_one_round},
 	{"endless-outage", "longer than everything: each saves alone", endless_outage, all_43},
 	{"64-agents", "three notices at once: one step, 64 acks", many_agents, everybody_acked},
 	{"64-in-one-agent", "the same", many_in_one, everybody_acked},
