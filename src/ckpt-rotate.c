@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * ckpt-rotate: begin, commit, find, list, verify and prune checkpoints. ckpt/ckpt.h says what they
- * are, ckpt/keep.h which are kept; here are only the options, the answers and the exit codes.
- */
+/* Checkpoints: ckpt/ckpt.h says what they are, ckpt/keep.h which are kept; here are only options,
+ * answers and exit codes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
