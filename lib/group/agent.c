@@ -731,7 +731,8 @@ static void end_commands(struct agent *agent)
 
 static void release(struct agent *agent)
 {
-	/* The code is decided: a signal that comes now (srun -K) must not put another in its place. */
+	/* The code is decided: a signal that comes now (srun -K) must not put another in its place.
+	 */
 	sigset_t all;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);

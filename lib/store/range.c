@@ -82,7 +82,7 @@ static enum status add_entry(
 	*entry = (struct store_entry){0};
 	entry->key = strndup(
 		sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0));
-	if (!entry->key || !transaction_copy_value(entry, statement, 1, 2))
+	if (!entry->key || !session_copy_value(entry, statement, 1, 2))
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	return STATUS_OK;
 }
@@ -162,12 +162,12 @@ enum status range_purge(struct store *base, const char *prefix,
 		session_begin(&session, (struct sqlite_store *)base, true, deadline, err);
 	if (status != STATUS_OK)
 		return status;
-	status = transaction_compare(&session, compares, compare_count, &hold, err);
+	status = session_compare(&session, compares, compare_count, &hold, err);
 	if (status == STATUS_OK && hold) {
 		find_bounds(prefix, NULL, &bounds);
 		sqlite3_stmt *statement =
 			prepare_for_bounds(&session, "DELETE FROM keys", &bounds, 0, "", err);
-		status = statement ? transaction_finish(&session, statement, &changes, err)
+		status = statement ? session_finish(&session, statement, &changes, err)
 				   : err->status;
 	}
 	status = session_end(&session, status, &known, err);

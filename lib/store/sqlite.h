@@ -79,15 +79,15 @@ void watch_close(struct sqlite_store *store);
 void watch_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
 
 /* transaction.c */
-enum status transaction_run(struct store *store, const struct store_request *request,
-	int64_t deadline, struct store_answer *answer, struct error *err);
+enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *err);
 /* For range.c: whether all compares hold; run a statement that answers no rows, and finalize it;
  * copy two columns into an entry (false: no memory). */
-enum status transaction_compare(struct session *session, const struct store_compare *compares,
+enum status session_compare(struct session *session, const struct store_compare *compares,
 	size_t count, bool *hold, struct error *err);
-enum status transaction_finish(
+enum status session_finish(
 	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err);
-bool transaction_copy_value(
+bool session_copy_value(
 	struct store_entry *entry, sqlite3_stmt *statement, int value, int revision);
 
 /* range.c */

@@ -16,7 +16,7 @@ static sqlite3_stmt *prepare_for_key(
 }
 
 /* Run a statement that answers no rows. */
-enum status transaction_finish(
+enum status session_finish(
 	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err)
 {
 	int code = sqlite3_step(statement);
@@ -45,7 +45,7 @@ static enum status compare_one(struct session *session, const struct store_compa
 	return status;
 }
 
-enum status transaction_compare(struct session *session, const struct store_compare *compares,
+enum status session_compare(struct session *session, const struct store_compare *compares,
 	size_t count, bool *hold, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -56,8 +56,7 @@ enum status transaction_compare(struct session *session, const struct store_comp
 }
 
 /* Copy column value and its revision into an entry that has its key. */
-bool transaction_copy_value(
-	struct store_entry *entry, sqlite3_stmt *statement, int value, int revision)
+bool session_copy_value(struct store_entry *entry, sqlite3_stmt *statement, int value, int revision)
 {
 	size_t length = (size_t)sqlite3_column_bytes(statement, value);
 	entry->value = malloc(length + 1);
@@ -81,7 +80,7 @@ static enum status get_one(
 	int code = sqlite3_step(statement);
 	enum status status = STATUS_OK;
 	entry->key = strdup(key);
-	if (!entry->key || (code == SQLITE_ROW && !transaction_copy_value(entry, statement, 0, 1)))
+	if (!entry->key || (code == SQLITE_ROW && !session_copy_value(entry, statement, 0, 1)))
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	else if (code != SQLITE_ROW && code != SQLITE_DONE)
 		status = session_failed(session, "read", code, err);
@@ -104,7 +103,7 @@ static enum status put_one(struct session *session, const struct store_op *op, s
 		sqlite3_bind_zeroblob(statement, 2, 0);
 	sqlite3_bind_int64(statement, 3, session->revision + 1);
 	session->changed = true;
-	return transaction_finish(session, statement, &changes, err);
+	return session_finish(session, statement, &changes, err);
 }
 
 static enum status delete_one(struct session *session, const char *key, struct error *err)
@@ -116,7 +115,7 @@ static enum status delete_one(struct session *session, const char *key, struct e
 	if (!statement)
 		return err->status;
 	sqlite3_bind_int64(statement, 2, session->revision + 1);
-	enum status status = transaction_finish(session, statement, &changes, err);
+	enum status status = session_finish(session, statement, &changes, err);
 	session->changed |= status == STATUS_OK && changes > 0;
 	return status;
 }
@@ -128,7 +127,7 @@ static enum status write_revision(struct session *session, struct error *err)
 	if (!statement)
 		return err->status;
 	sqlite3_bind_int64(statement, 1, session->revision + 1);
-	return transaction_finish(session, statement, &changes, err);
+	return session_finish(session, statement, &changes, err);
 }
 
 static bool may_write(const struct store_op *ops, size_t count)
@@ -160,8 +159,8 @@ static enum status run_branch(struct session *session, const struct store_op *op
 	return status;
 }
 
-enum status transaction_run(struct store *base, const struct store_request *request,
-	int64_t deadline, struct store_answer *answer, struct error *err)
+enum status session_run(struct store *base, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *err)
 {
 	struct session session;
 	bool writes = may_write(request->then, request->then_count) ||
@@ -179,7 +178,7 @@ enum status transaction_run(struct store *base, const struct store_request *requ
 	const struct store_op *branch = NULL;
 	size_t count = 0;
 	for (;;) {
-		status = transaction_compare(
+		status = session_compare(
 			&session, request->compares, request->compare_count, &answer->held, err);
 		if (status != STATUS_OK)
 			break;
