@@ -14,7 +14,7 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
-	quick=(--report-timeout 1s --save-timeout 3s --join-timeout 10s)
+	quick=(--report-timeout 1s --save-timeout 2s --join-timeout 10s)
 }
 
 teardown() {
@@ -51,7 +51,7 @@ saved_alone() { # N
 	count_agents 3 --steps 100000 --step-ms 5 --slow 2:400
 	until_true 10 all_begun 3 3
 	kill -TERM "${pids[0]}"
-	until_true 10 has TERMINATED_WORKER
+	for i in 0 1 2; do until_true 10 grep -q "preemption claimed" err.$i; done
 	mv store away
 	for i in 0 1; do ended $i "42|43" 25; done
 	mv away store

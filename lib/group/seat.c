@@ -152,6 +152,33 @@ static void start_write(struct seat *seat, struct group *group, enum agreement_w
 	worker_write(group->worker, &write);
 }
 
+static void read_board(struct seat *seat, int64_t now)
+{
+	struct board_step step = {0};
+	struct error err;
+	if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
+		lost_board(seat, &err);
+		return;
+	}
+	if (step.started)
+		measure_steps(seat, &step, now);
+	agreement_read(&seat->agreement, step.started, step.step, step.next, now);
+}
+
+/*
+ * About to be told to save where it stands, not where all agreed: then what was read when it was
+ * told to wait is too old. True if it has moved since.
+ */
+static bool has_moved(const struct seat *seat, const struct agreement_plan *plan)
+{
+	const struct agreement *a = &seat->agreement;
+	bool agreed = a->view->decided && a->view->decision.kind != KIND_EACH;
+	struct board_step step;
+	return plan->hold.order == ORDER_EXIT && a->told.order == ORDER_WAIT && !agreed &&
+	       board_read_step(&seat->board, &step, NULL) == STATUS_OK && step.started &&
+	       step.step != a->read_step;
+}
+
 /* One pass; true if something was done after which the agreement has to be asked again. */
 static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 	struct agreement_plan *plan, int64_t *wake)
@@ -162,6 +189,10 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 	agreement_next(a, now, plan);
 
 	bool differs = !board_same_hold(&plan->hold, &a->told);
+	if (differs && !a->ended && has_moved(seat, plan)) {
+		read_board(seat, now);
+		return true;
+	}
 	if (differs && !a->ended) {
 		if (board_tell(&seat->board, &plan->hold, &err) != STATUS_OK)
 			lost_board(seat, &err);
@@ -169,14 +200,7 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 		again = true;
 	}
 	if (plan->read_board <= now && !a->ended && !a->lost) {
-		struct board_step step = {0};
-		if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
-			lost_board(seat, &err);
-		} else {
-			if (step.started)
-				measure_steps(seat, &step, now);
-			agreement_read(a, step.started, step.step, step.next, now);
-		}
+		read_board(seat, now);
 		again = true;
 	}
 	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
