@@ -138,7 +138,7 @@ static int run(const struct args_rest *rest)
 		.agreement = {.report_timeout = report_timeout,
 			.save_timeout = save_timeout,
 			.startup = startup,
-			.leave_patience = 10000,
+			.leave_patience = save_timeout < 10000 ? save_timeout : 10000,
 			.per_task = per_task}};
 	static const char *const default_sources[] = {"signal:TERM"};
 	static const char *const slurm_sources[] = {"signal:TERM,USR1"};

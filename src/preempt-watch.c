@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-watch: wait for a notice; print it as one line, or run a command for it. One event and
- * exit 0, or --follow. --once looks at each source once.
+ * preempt-watch: wait for a notice, of this machine or of the group; print it as one line, or run a
+ * command for it. One event and exit 0, or --follow. --once looks at each source once.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,17 +19,20 @@
 #include "base/message.h"
 #include "base/parse.h"
 #include "base/process.h"
+#include "group/options.h"
+#include "group/source_group.h"
 #include "notice/watch.h"
 
 static struct args_list sources;
-static int64_t grace = -1, period, look_timeout, timeout = -1;
+static int64_t grace = -1, period, look_timeout;
 static bool period_given, look_timeout_given;
-static bool follow, once, json;
+static bool follow, once, until_exit;
 static const char *command;
+static struct source *group; /* the one among the sources, or NULL */
 
 /* clang-format off */
 static const struct args_option options[] = {
-	{0, "source", "SPEC", "signal:TERM,USR1, file:PATH or command:TEXT; repeatable (signal:TERM)",
+	{0, "source", "SPEC", "signal:TERM,USR1, file:PATH, command:TEXT or group; repeatable",
 		ARGS_LIST, &sources, NULL, 0, 0, NULL},
 	{'f', "follow", NULL, "go on after the first notice", ARGS_FLAG, &follow, NULL, 0, 0, NULL},
 	{0, "once", NULL, "look at each source once: 0 a notice, 1 none, 75 could not ask", ARGS_FLAG,
@@ -42,9 +45,8 @@ static const struct args_option options[] = {
 		&period, NULL, 0, 0, &period_given},
 	{0, "look-timeout", "D", "time that a source's command may take (10s)", ARGS_DURATION,
 		&look_timeout, NULL, 0, 0, &look_timeout_given},
-	{0, "timeout", "D", "give up after D; exit 124 when no notice came", ARGS_DURATION, &timeout,
-		NULL, 0, 0, NULL},
-	{0, "json", NULL, "print notices as JSON, one a line", ARGS_FLAG, &json, NULL, 0, 0, NULL},
+	{0, "until-exit", NULL, "the group's claim: then wait until whoever claimed is gone", ARGS_FLAG,
+		&until_exit, NULL, 0, 0, NULL},
 	{0},
 };
 /* clang-format on */
@@ -117,7 +119,7 @@ static int print_notice(const struct notice *notice)
 {
 	struct text line = {0};
 	int code = STATUS_OK;
-	if (json)
+	if (group_options.json)
 		notice_write_json(notice, &line);
 	else
 		notice_write_text(notice, &line);
@@ -230,13 +232,43 @@ static void wait_for_sources(const struct watch *watch, int64_t deadline)
 		ended_by = SIGPIPE;
 }
 
-/* Until the first notice, or --follow. */
-static int watch_on(struct watch *watch, int64_t deadline)
+/* A store that refuses us will do so for ever; one that cannot be asked at the moment will not. */
+static bool is_refusal(const struct error *err)
+{
+	return err->status == STATUS_USAGE || err->status == STATUS_DAMAGED ||
+	       err->status == STATUS_PERMISSION;
+}
+
+static void say_doubt(enum watch_event event, const char *name, const struct error *err)
+{
+	if (event == WATCH_DOUBT)
+		message_detail("cannot ask %s: %s", name, err->text);
+	else if (event == WATCH_LOST)
+		message_error(
+			"cannot ask %s, three times in a row: %s; asking goes on", name, err->text);
+	else if (event == WATCH_BACK)
+		message_info("%s answers again", name);
+}
+
+static bool group_has_answered(const struct watch *watch)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (watch->sources[i].source == group)
+			return watch->sources[i].answer == SOURCE_NONE ||
+			       watch->sources[i].answer == SOURCE_NOTICE;
+	return false;
+}
+
+/*
+ * Until the first notice (and until the claimer is gone), or --follow. code: STATUS_TIMEOUT until a
+ * notice came.
+ */
+static int watch_on(struct watch *watch, int64_t deadline, int code)
 {
 	struct notice notice;
 	struct error err;
 	enum watch_event event;
-	int code = STATUS_TIMEOUT; /* until a notice came */
+	bool asked = false; /* the group has answered once */
 	size_t which;
 
 	for (;;) {
@@ -245,30 +277,32 @@ static int watch_on(struct watch *watch, int64_t deadline)
 			return code;
 		watch_begin(watch, polls);
 		while ((event = watch_next(watch, &which, &notice, &err)) != WATCH_END) {
-			const char *name = source_name(watch->sources[which].source);
-			if (event == WATCH_DOUBT)
-				message_detail("cannot ask %s: %s", name, err.text);
-			else if (event == WATCH_LOST)
-				message_error(
-					"cannot ask %s, three times in a row: %s; asking goes on",
-					name, err.text);
-			else if (event == WATCH_BACK)
-				message_info("%s answers again", name);
+			const struct source *source = watch->sources[which].source;
+			if (source == group && event == WATCH_DOUBT && !asked && is_refusal(&err))
+				return message_fail(&err);
+			say_doubt(event, source_name(source), &err);
 			if (event != WATCH_NOTICE)
 				continue;
 			int answer = handle(&notice);
 			if (code == STATUS_TIMEOUT || code == STATUS_OK)
 				code = answer;
-			if (!follow || ended_by || (answer && !command))
+			if (ended_by || (answer && !command) || (!follow && !until_exit))
 				return code;
 			if (answer)
 				message_info("the command of --exec ended with %d", answer);
 		}
+		asked |= group_has_answered(watch);
+		if (until_exit && source_group_gone(group))
+			return code;
+		if (group && code == STATUS_TIMEOUT && source_group_over(group, &err) != STATUS_OK)
+			return message_fail(&err);
 		if (clock_now() < deadline)
 			continue;
 		if (code == STATUS_TIMEOUT)
 			message_info("no notice came within --timeout");
-		return code;
+		else if (until_exit)
+			message_info("whoever claimed is not gone within --timeout");
+		return until_exit ? STATUS_TIMEOUT : code;
 	}
 }
 
@@ -280,7 +314,7 @@ static int look_once(struct watch *watch, int64_t deadline)
 	enum watch_event event;
 	bool done[WATCH_SOURCES] = {false}, found = false, doubt = false;
 	size_t which, left = watch->count;
-	int code = STATUS_OK;
+	int code = STATUS_OK, refused = STATUS_TEMPORARY;
 
 	watch_poll(watch, polls);
 	for (size_t i = 0; i < watch->count; i++)
@@ -290,10 +324,12 @@ static int look_once(struct watch *watch, int64_t deadline)
 		while ((event = watch_next(watch, &which, &notice, &err)) != WATCH_END) {
 			if (done[which])
 				continue;
-			if (event == WATCH_DOUBT)
-				message_error("cannot ask %s: %s",
-					source_name(watch->sources[which].source), err.text);
-			else if (event == WATCH_NOTICE && code == STATUS_OK)
+			if (event == WATCH_DOUBT) {
+				const struct source *source = watch->sources[which].source;
+				message_error("cannot ask %s: %s", source_name(source), err.text);
+				if (source == group && is_refusal(&err))
+					refused = (int)err.status;
+			} else if (event == WATCH_NOTICE && code == STATUS_OK)
 				code = handle(&notice);
 			doubt |= event == WATCH_DOUBT;
 			found |= event == WATCH_NOTICE;
@@ -309,34 +345,83 @@ static int look_once(struct watch *watch, int64_t deadline)
 			return found ? code : STATUS_TIMEOUT;
 		wait_for_sources(watch, deadline);
 	}
-	return found ? code : doubt ? STATUS_TEMPORARY : STATUS_NO;
+	return found ? code : doubt ? refused : STATUS_NO;
 }
 
-static enum status open_sources(struct watch *watch, struct error *err)
+static enum status add(
+	struct watch *watch, enum status status, struct source *source, struct error *err)
+{
+	return status == STATUS_OK ? watch_add(watch, source, err) : status;
+}
+
+/* round 0: the claim. */
+static enum status open_group(struct watch *watch, uint64_t round, struct error *err)
+{
+	struct identity identity;
+	struct source *source = NULL;
+	char url[4096];
+	struct group_source_options how = {.store = url,
+		.run = identity.run,
+		.attempt = group_options.attempt_given ? group_options.attempt : 0,
+		.round = round,
+		.until_exit = until_exit};
+	if (group)
+		return error_set(err, STATUS_USAGE, "--source group: given twice");
+	enum status status = group_identify(IDENTITY_RUN, 0, &identity, err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity.run, false, url, sizeof(url), err);
+	if (status == STATUS_OK)
+		status = source_group_open(&source, &how, err);
+	status = add(watch, status, source, err);
+	if (status == STATUS_OK)
+		group = source;
+	return status;
+}
+
+/* "group" or "group:ROUND": anything else is a source by its specification. */
+static enum status open_one(struct watch *watch, const char *specification, struct error *err)
 {
 	struct source_options how = {.grace = grace, .period = period, .timeout = look_timeout};
-	struct source *source;
-	if (sources.count == 0)
-		sources.items[sources.count++] = "signal:TERM";
-	for (size_t i = 0; i < sources.count; i++) {
-		enum status status = source_open(&source, sources.items[i], &how, err);
-		if (status == STATUS_OK)
-			status = watch_add(watch, source, err);
-		if (status != STATUS_OK)
-			return status;
+	struct source *source = NULL;
+	uint64_t round = 0;
+	bool claim = !strcmp(specification, "group");
+	enum status status = STATUS_OK;
+	if (!strncmp(specification, "group:", 6))
+		status = parse_unsigned(
+			specification + 6, 1, INT64_MAX, &round, "--source group:ROUND", err);
+	if (status == STATUS_OK && (claim || round))
+		return open_group(watch, round, err);
+	if (status == STATUS_OK)
+		status = source_open(&source, specification, &how, err);
+	return add(watch, status, source, err);
+}
+
+/* Without --source: our own notice, and the claim of the group where one is named. */
+static enum status open_sources(struct watch *watch, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (sources.count == 0) {
+		if (!until_exit)
+			sources.items[sources.count++] = "signal:TERM";
+		if (group_options.run || until_exit)
+			sources.items[sources.count++] = "group";
+		else if (group_options.store)
+			message_info("no run is named, so only signal:TERM is watched; give --run "
+				     "NAME or --source group");
 	}
-	/*
-	 * THE GROUP: with a store, its claim is one more source here: a struct source of a kind
-	 * "group" that lib/group makes (descriptor of the store's watch, due at its next poll),
-	 * given to watch_add. --until-exit (wait until the claimer is gone) belongs beside it.
-	 */
-	return STATUS_OK;
+	for (size_t i = 0; i < sources.count && status == STATUS_OK; i++)
+		status = open_one(watch, sources.items[i], err);
+	return status;
 }
 
 static enum status check_options(struct error *err)
 {
 	if (once && follow)
 		return error_set(err, STATUS_USAGE, "--once and --follow exclude each other");
+	if (until_exit && (follow || sources.count > 1 ||
+				  (sources.count && strcmp(sources.items[0], "group"))))
+		return error_set(err, STATUS_USAGE,
+			"--until-exit is about the group's claim: no other source, and no --follow");
 	if ((period_given && period < 10) || (look_timeout_given && look_timeout < 10))
 		return error_set(err, STATUS_USAGE, "%s: 10ms is the least",
 			period_given && period < 10 ? "--period" : "--look-timeout");
@@ -353,12 +438,15 @@ static int run(const struct args_rest *rest)
 	int code;
 	(void)rest;
 
-	int64_t deadline = clock_after(timeout);
+	int64_t deadline =
+		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
 	if (check_options(&err) != STATUS_OK || open_sources(&watch, &err) != STATUS_OK) {
 		code = message_fail(&err);
 	} else {
 		catch_endings();
-		code = once ? look_once(&watch, deadline) : watch_on(&watch, deadline);
+		code = once ? look_once(&watch, deadline) : STATUS_TIMEOUT;
+		if (!once || (until_exit && code == STATUS_OK))
+			code = watch_on(&watch, deadline, code);
 	}
 	/* A second TERM while we leave must not turn our answer into a death. */
 	sigfillset(&all);
@@ -370,6 +458,7 @@ static int run(const struct args_rest *rest)
 static const struct args_command commands[] = {
 	{.synopsis = "[--source SPEC]... [--follow | --once] [--exec COMMAND] [OPTION...]",
 		.options = options,
+		.common = group_option_table,
 		.run = run},
 	{0},
 };
@@ -377,10 +466,11 @@ static const struct args_command commands[] = {
 int main(int argc, char **argv)
 {
 	static const struct args_program program = {"preempt-watch",
-		"Wait for the notice that this machine goes away, and print it as one line.",
+		"Wait for the notice that this machine goes away, or for the group's, and print it.",
 		commands,
 		"examples:\n"
 		"  preempt-watch --source signal:TERM,USR1 --source file:/run/drain --json\n"
-		"  preempt-watch --follow | preempt-claim --from -\n"};
+		"  preempt-watch --follow --source signal:TERM | preempt-claim --from -\n"
+		"  preempt-watch --source group --run mymodel && preempt-ack\n"};
 	return args_main(&program, argc, argv);
 }

@@ -93,27 +93,23 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 @test "SY-10: an agent stopped before it reports, continued after the decision without it: it saves too, or is told" {
 	count_agents 3 --steps 10000 --step-ms 5
 	until_true 20 all_begun 3 10
-	kill -STOP "${pids[1]}"
+	stop_agent 1
 	kill -TERM "${pids[0]}"
 	until_true 10 has RUN_TO_CHECKPOINT
 	[ "$(field RUN_TO_CHECKPOINT missing)" = 1 ]
 	kill -CONT "${pids[1]}"
 	all_ended 42
 	# It had run on: the next round is the one in which all saved.
-	step=$(agreed)
-	[ -n "$step" ] || step=$(field RUN_TO_CHECKPOINT step)
-	for i in 0 1 2; do
-		[ -e "job/ckpt/$step/$i" ]
-		never_after $i "$step"
-	done
+	saved_at_agreed 0 1 2
 	nothing_left
 }
 
 @test "SY-10: an agent stopped after its report and continued after everybody else has saved" {
 	count_agents 3 --steps 10000 --step-ms 5
 	until_true 20 all_begun 3 10
-	(preempt-store wait run/job/000001/STEP/1/1 >/dev/null && kill -STOP "${pids[1]}") 3>&- &
 	kill -TERM "${pids[0]}"
+	until_true 5 has STEP/1/1
+	stop_agent 1
 	until_true 10 has SAVED/1/0
 	until_true 10 has SAVED/1/2
 	kill -CONT "${pids[1]}"
@@ -133,9 +129,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	put TASK/1 "$(printf '\033[31mred')"
 	kill -TERM "${pids[0]}"
 	all_ended 42
-	step=$(agreed)
-	[ -n "$step" ] || step=$(field RUN_TO_CHECKPOINT step)
-	for i in 0 1 2; do [ -e "job/ckpt/$step/$i" ]; done
+	saved_at_agreed 0 1 2
 	nothing_left
 }
 
@@ -154,11 +148,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	put RUN_TO_CHECKPOINT '{"kind":"exit","step":"soon"}'
 	kill -TERM "${pids[1]}"
 	all_ended 42
-	step=$(field LAST_RUN_TO_CHECKPOINT/2 step)
-	for i in 0 1 2; do
-		[ -e "job/ckpt/$step/$i" ]
-		never_after $i "$step"
-	done
+	saved_at_agreed 0 1 2
 	nothing_left
 }
 

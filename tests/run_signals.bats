@@ -213,7 +213,8 @@ listens() { grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/p
 		one_agent 2 --steps 10000 --step-ms 5 --child $child
 		until_true 10 all_begun 2 3
 		until_true 5 test -s job/child.0 -a -s job/child.1
-		[ "$(ours | wc -l)" = 6 ] # agent, guard, 2 commands, 2 children
+		# Agent, guard, 2 commands, 2 children.
+		[ "$(set -- $(ours); echo $#)" = 6 ]
 		kill -KILL "${pids[0]}"
 		ended 0 137
 		nothing_left
@@ -242,7 +243,7 @@ listens() { grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/p
 	options=(--save-timeout 3s)
 	count_agents 3 --steps 100000 --step-ms 2
 	until_true 10 all_begun 3 10
-	kill -STOP "${pids[1]}"
+	stop_agent 1
 	at=$(tail -n 1 job/log/1.1)
 	until_true 5 begun 1 $((${at#* } + 20))
 	kill -TERM "${pids[0]}"

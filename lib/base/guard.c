@@ -187,6 +187,7 @@ void guard_stop(struct guard *guard)
 	if (guard->pid <= 0)
 		return;
 	close(guard->pipe);
+	kill(guard->pid, SIGCONT); /* it may have been stopped with all of us */
 	waitpid(guard->pid, NULL, 0);
 	*guard = (struct guard){0};
 }

@@ -503,36 +503,19 @@ static void look_for_deaths(struct agent *agent)
 
 /* ---- The loop ---- */
 
-/*
- * Wait for signals, sources, the store thread and, with boards, the tasks, until wake; take in all
- * but the results of the store thread.
- */
-static void wait_for_events(struct agent *agent, int64_t wake, bool boards)
+/* Wait for signals, sources and the store thread until wake; take in all but the last's results. */
+static void wait_for_events(struct agent *agent, int64_t wake)
 {
-	size_t seats = boards ? agent->seat_count : 0;
-	struct pollfd *polled = calloc(2 + WATCH_SOURCES + seats, sizeof(*polled));
-	if (!polled) {
-		clock_sleep_until(clock_after(10));
-		return;
-	}
-	polled[0] = (struct pollfd){.fd = agent->signals, .events = POLLIN};
-	polled[1] = (struct pollfd){.fd = worker_descriptor(agent->group.worker), .events = POLLIN};
-	struct pollfd *sources = polled + 2 + seats;
+	struct pollfd polled[2 + WATCH_SOURCES] = {{.fd = agent->signals, .events = POLLIN},
+		{.fd = worker_descriptor(agent->group.worker), .events = POLLIN}};
+	struct pollfd *sources = polled + 2;
 	size_t source_count = watch_poll(&agent->watch, sources);
 	if (watch_due(&agent->watch) < wake)
 		wake = watch_due(&agent->watch);
-	for (size_t i = 0; i < seats; i++)
-		polled[2 + i] = (struct pollfd){
-			.fd = agent->seats[i].agreement.ended ? -1 : agent->seats[i].board.watch,
-			.events = POLLIN};
-	(void)poll(polled, 2 + seats + source_count, clock_poll_timeout(wake));
+	(void)poll(polled, 2 + source_count, clock_poll_timeout(wake));
 
 	int64_t now = clock_now();
-	for (size_t i = 0; i < seats; i++)
-		if (polled[2 + i].revents)
-			seat_look_at_saved(&agent->seats[i], now);
 	check_sources(agent, sources);
-	free(polled);
 	take_signals(agent, now);
 }
 
@@ -579,7 +562,7 @@ static void run_tasks(struct agent *agent)
 		worker_look(agent->group.worker, look);
 		if (agent->sample_at < wake)
 			wake = agent->sample_at;
-		wait_for_events(agent, wake, true);
+		wait_for_events(agent, wake);
 		take_results(agent);
 	}
 }
@@ -594,7 +577,7 @@ static void say_goodbye(struct agent *agent)
 			longest_save = agent->seats[i].save_time;
 	worker_close(agent->group.worker, &agent->group.view.attempt, longest_save);
 	while (!agent->goodbye_done && clock_now() < until) {
-		wait_for_events(agent, until, false);
+		wait_for_events(agent, until);
 		take_results(agent);
 	}
 }
@@ -618,7 +601,7 @@ static enum status join(struct agent *agent, struct error *err)
 		return status;
 	worker_join(group->worker, &entry, options, &group->view);
 	for (;;) {
-		wait_for_events(agent, CLOCK_NEVER, false);
+		wait_for_events(agent, CLOCK_NEVER);
 		if (group->noticed || agent->passed_on)
 			worker_cancel(group->worker);
 		struct result *result = worker_take(group->worker);
@@ -748,6 +731,11 @@ static void end_commands(struct agent *agent)
 
 static void release(struct agent *agent)
 {
+	/* The code is decided: a signal that comes now (srun -K) must not put another in its place.
+	 */
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
 	end_commands(agent);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_release(&agent->seats[i]);

@@ -44,6 +44,12 @@ static inline bool is_final(const struct agreement_view *view)
 	return view->decided && view->decision.kind != KIND_SAVE;
 }
 
+/* The decision is there, but of this task nothing is known until it calls. */
+static inline bool awaits_first_call(const struct agreement *a)
+{
+	return a->view->decided && !a->called;
+}
+
 static inline void wake_at(struct agreement_plan *plan, int64_t instant)
 {
 	plan->wake = earlier(plan->wake, instant);

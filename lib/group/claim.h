@@ -16,6 +16,7 @@ struct claim {
 };
 
 /*
+ * view: the attempt as it was read a moment ago; what is stale in it is found out.
  * STATUS_OK: it is ours (also when it has been since an earlier call); what the view shows includes
  * it. STATUS_NO: somebody else holds it (the view says who), the attempt is ending or over, or a
  * round is under way already. A deadline earlier than the known one is announced in any case.
@@ -25,11 +26,9 @@ enum status claim_make(struct store *store, struct view *view, const struct clai
 	int64_t deadline, struct error *err);
 
 /*
- * Wait until the claimer is gone: it has left, is dead, its agent's process on this machine is
- * gone, or it never joined; made from outside, there is nobody to wait for. STATUS_NO: nobody has
- * claimed.
+ * Whether the claimer of a view that is claimed is gone: it has left, is dead, its agent's process
+ * on this machine is gone, or it never joined; made from outside, there is nobody to wait for.
  */
-enum status claim_wait_gone(
-	struct store *store, struct view *view, int64_t deadline, struct error *err);
+bool claim_is_gone(const struct view *view);
 
 #endif

@@ -181,11 +181,24 @@ static bool look(struct worker *worker, const char *prefix, store_revision revis
 	return right;
 }
 
-/* Sleep until there is a request, or for at most this long. */
-static void pause_for(struct worker *worker, int64_t milliseconds)
+static void wait_until(struct worker *worker, int64_t deadline)
 {
 	struct pollfd wake = {.fd = worker->wake, .events = POLLIN};
-	poll(&wake, 1, (int)milliseconds);
+	poll(&wake, 1, clock_poll_timeout(deadline));
+}
+
+/* Sleep until there is something to carry out. That a look is wanted does not end it. */
+static void pause_for(struct worker *worker, int64_t milliseconds)
+{
+	int64_t end = clock_after(milliseconds);
+	bool called = false;
+	while (!called && clock_now() < end) {
+		wait_until(worker, end);
+		hush(worker->wake);
+		pthread_mutex_lock(&worker->lock);
+		called = worker->first || worker->stopping;
+		pthread_mutex_unlock(&worker->lock);
+	}
 }
 
 static void follow(struct worker *worker, int *failures)
@@ -233,7 +246,7 @@ static void *work(void *context)
 		else if (following)
 			follow(worker, &failures);
 		else
-			pause_for(worker, -1);
+			wait_until(worker, CLOCK_NEVER);
 	}
 	store_close(worker->store);
 	pthread_mutex_lock(&worker->lock);

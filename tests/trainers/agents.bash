@@ -50,10 +50,11 @@ tell_all() {
 }
 
 # ours: the processes with our mark in their environment, or forked by one that has.
-ours() {
-	env -u AGENTS_MARK grep -lsz "^AGENTS_MARK=$AGENTS_MARK\$" /proc/[0-9]*/environ |
-		sed 's|/proc/\([0-9]*\)/.*|\1|'
-}
+ours() (
+	mark=$AGENTS_MARK
+	unset AGENTS_MARK
+	grep -lsz "^AGENTS_MARK=$mark\$" /proc/[0-9]*/environ | sed 's|/proc/\([0-9]*\)/.*|\1|'
+)
 
 nobody() { [ -z "$(ours)" ]; }
 
@@ -151,9 +152,21 @@ started() { [ -s "job/log/$attempt.$1" ]; }
 
 # agreed: the step of the newest decision.
 agreed() {
-	local last
-	last=$(keys LAST_RUN_TO_CHECKPOINT/ | sort -t/ -k5 -n | tail -n 1)
-	field "${last:+LAST_RUN_TO_CHECKPOINT/}${last:+${last##*/}}" step 2>/dev/null || :
+	local round
+	round=$(newest_round)
+	if [ "$round" = 1 ]; then field RUN_TO_CHECKPOINT step; else field "LAST_RUN_TO_CHECKPOINT/$round" step; fi
+}
+
+# saved_at_agreed TASK...: these saved at the step of the newest decision and began none after it.
+saved_at_agreed() {
+	local i step round
+	step=$(agreed) round=$(newest_round)
+	[ -n "$step" ]
+	for i; do
+		[ "$(field "SAVED/$round/$i" step)" = "$step" ] || { echo "task $i: no save at $step"; return 1; }
+		[ -e "job/ckpt/$step/$i" ]
+		never_after "$i" "$step"
+	done
 }
 
 # saved_together N: one decision in this attempt, one claim; every task saved at its step, nobody
@@ -186,5 +199,22 @@ counted() {
 	done
 }
 
-# The pid of the command of agent I.
-command_of() { pgrep -P "${pids[$1]}" -f "${2:-count}" | head -n 1; }
+# The pid of the command of agent I, a process of this name.
+command_of() { pgrep -P "${pids[$1]}" "${2:-count}"; }
+
+# stop_agent I: STOP, but not while it holds the store's lock, for nobody could go on then.
+stop_agent() {
+	kill -STOP "${pids[$1]}"
+	until preempt-store get --timeout 200ms "run/$PREEMPT_RUN/LAST" >/dev/null 2>&1; do
+		kill -CONT "${pids[$1]}"
+		sleep 0.002
+		kill -STOP "${pids[$1]}"
+	done
+}
+
+# The newest round, and the step decided in it.
+newest_round() {
+	local last
+	last=$(keys LAST_RUN_TO_CHECKPOINT/ | sed 's|.*/||' | sort -n | tail -n 1)
+	echo "${last:-1}"
+}
