@@ -22,7 +22,8 @@ save() {
 }
 
 start=0 counter=0
-for s in $(ls ckpt); do
+for s in ckpt/*; do
+	s=${s#ckpt/}
 	if complete "$s" && ((s > start)); then start=$s; fi
 done
 ((start == 0)) || read -r counter <"ckpt/$start/$task"
