@@ -148,10 +148,10 @@ static enum status read_value(const char *word, struct text *value, struct error
 	else
 		text_add(value, word);
 	/* Too long is a mistake of the caller, not damage. */
-	return status == STATUS_DAMAGED ? error_set(err, STATUS_USAGE,
-						  "the value on stdin has more than %d bytes",
-						  STORE_VALUE_MAX)
-					: status;
+	return status == STATUS_DAMAGED
+		       ? error_set(err, STATUS_USAGE, "the value on stdin has more than %d bytes",
+				 STORE_VALUE_MAX)
+		       : status;
 }
 
 static enum status put(struct store *store, const char *key, const struct text *value,

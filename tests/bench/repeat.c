@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * repeat COUNT COMMAND [ARG...]: start COMMAND COUNT times, one after the other, and print the median
- * time of fork + exec + wait in milliseconds. "{}" in an argument becomes the number of the start.
- * repeat -COUNT ...: start all COUNT at once, print the time until the last has ended.
+ * repeat COUNT COMMAND [ARG...]: start COMMAND COUNT times, one after the other, and print the
+ * median time of fork + exec + wait in milliseconds. "{}" in an argument becomes the number of the
+ * start. repeat -COUNT ...: start all COUNT at once, print the time until the last has ended.
  */
 #include <fcntl.h>
 #include <spawn.h>
