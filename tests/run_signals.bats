@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-run as a process: signals, children and grandchildren, process 1, ranks, exit codes, bad usage.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
 
 bats_require_minimum_version 1.5.0
 
@@ -171,7 +172,7 @@ listens() { grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/p
 	setsid bash batch >out.0 2>err.0 3>&- &
 	pids=($!)
 	until_true 10 all_begun 2 10
-	kill -TERM -- "-$(pgrep -f "^bash batch" -P $$ || echo "${pids[0]}")"
+	kill -TERM -- "-${pids[0]}"
 	all_ended 42
 	saved_together 2
 	nothing_left
