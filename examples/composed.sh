@@ -3,40 +3,71 @@
 # composed.sh COMMAND [ARG...]: the small programs put together into what preempt-run does for one
 # task. Start one for each task, with PREEMPT_RUN, PREEMPT_TASK and PREEMPT_TASKS set (or by a
 # launcher that preempt-run knows). COMMAND has the loop with preempt_step in it.
+#
+# Every piece answers again what it has answered before, so one that was killed is started again; and
+# none outlives this script, not even if that is killed: the kernel ends it then (setpriv).
 set -u
 
 exports=$(preempt-store join --pid $$) || exit
 eval "$exports"
 
-# Our own notice becomes the group's claim; both ends of this pipe end with us.
-trap : TERM # waited for below; a shell that dies of the notice can do nothing about it
-preempt-watch --follow --source "file:$PREEMPT_DIR/notice" | preempt-claim --from - >/dev/null &
-claimer=$!
+# A notice of our own is a file: it is still there for a watch that is started again.
+trap 'echo TERM >"$PREEMPT_DIR/notice"' TERM
 
-"$@" &
+# Our own notice becomes the group's claim.
+announce() {
+	preempt-watch --source "file:$PREEMPT_DIR/notice" |
+		setpriv --pdeathsig KILL -- preempt-claim --from - >/dev/null &
+	claimer=$!
+}
+
+# For each round: wait until the group wants a checkpoint; hold the training and agree where it saves;
+# say that it has saved, wait for the others, let it run on or leave.
+round=1
+pieces=("preempt-watch --source group:1" "preempt-ack" "preempt-ack --saved --wait")
+piece=0
+agent() {
+	pieces[0]="preempt-watch --source group:$round"
+	# shellcheck disable=SC2086 # several words
+	setpriv --pdeathsig KILL -- ${pieces[piece]} >/dev/null &
+	agent=$!
+}
+
+# The training cannot go on: TERM, and 10 s later KILL, to all of it.
+end_training() {
+	kill -TERM -- "-$training"
+	timeout 10 tail --pid="$training" -f /dev/null
+	kill -KILL -- "-$training"
+} 2>/dev/null
+
+setpriv --pdeathsig KILL -- setsid -- "$@" &
 training=$!
-
-# Whoever has claimed: agree, save, wait for the others. Ends with the training, if that comes first.
-(
-	until preempt-ack 2>/dev/null; do
-		rc=$?
-		[ $rc = 1 ] || exit $rc
-		preempt-store wait "$(printf 'run/%s/%06d/ROUND/1' "$PREEMPT_RUN" "$PREEMPT_ATTEMPT")" >/dev/null
-	done
-	preempt-ack --saved --wait
-) &
-agent=$!
-
+leave_with=
+announce
+agent
 while :; do
-	wait $training
+	wait -n -p ended $training $claimer $agent
 	code=$?
-	# `wait` returns early, with 128 + 15, when a signal came: pass the notice on and wait again.
-	if [ $code = 143 ] && kill -0 $training 2>/dev/null; then
-		echo "TERM" >"$PREEMPT_DIR/notice"
-		continue
-	fi
-	break
+	case ${ended-} in
+	"$training") break ;;
+	"$claimer")
+		claimer=
+		# 1: it was killed or its watch was, or somebody else has claimed.
+		[ "$code" = 0 ] || preempt-watch --once --source group >/dev/null 2>&1 || announce
+		;;
+	"$agent")
+		case $piece:$code in
+		*:42 | *:43 | *:44 | *:93) leave_with=$code && end_training ;;
+		0:1) agent= && continue ;; # the attempt is over: nobody can ask for anything any more
+		*:1 | 2:0) piece=0 round=$((round + 1)) ;; # 1: this task had no part in it
+		*:0) piece=$((piece + 1)) ;;
+		*) sleep 0.2 ;; # killed, or the store could not be asked: once more
+		esac
+		agent
+		;;
+	esac # else a signal: the trap has run
 done
+# shellcheck disable=SC2086 # there may be none
 kill $claimer $agent 2>/dev/null
-preempt-store leave --code "$code"
-exit "$code"
+code=${leave_with:-$code}
+exit "$(preempt-store leave --code "$code" || echo "$code")"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * ckpt-rotate: begin, commit, find, list, verify and prune checkpoints. ckpt/ckpt.h says what they
- * are, ckpt/keep.h which are kept; here are only the options, the answers and the exit codes.
- */
+/* Checkpoints: ckpt/ckpt.h says what they are, ckpt/keep.h which are kept; here are only options,
+ * answers and exit codes. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/args.h"
@@ -14,8 +11,7 @@
 #include "base/parse.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/prune.h"
-
-#define KEEP_MAX 1000000000 /* more is a mistake, not a wish */
+#include "ckpt/show.h"
 
 static uint64_t attempt, task, tasks, keep_last;
 static bool attempt_given, task_given, tasks_given, keep_last_given;
@@ -25,24 +21,19 @@ static const char *otherwise;
 static const struct args_option write_options[] = {
 	{0, "attempt", "K", "the attempt that writes; 0 where nobody counts", ARGS_UNSIGNED,
 		&attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},
-	{0, "sharded", NULL, "each task has a shard; complete when all are committed", ARGS_FLAG,
-		&sharded, NULL, 0, 0, NULL},
-	{0, "task", "I", "this task, from 0 (with --sharded)", ARGS_UNSIGNED, &task, "PREEMPT_TASK",
-		0, CKPT_NUMBER_MAX, &task_given},
+	{0, "sharded", NULL, "each task has a shard of its own", ARGS_FLAG, &sharded, NULL, 0, 0,
+		NULL},
+	{0, "task", "I", "this task, from 0", ARGS_UNSIGNED, &task, "PREEMPT_TASK", 0,
+		CKPT_NUMBER_MAX, &task_given},
 	{0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks, "PREEMPT_TASKS", 1,
 		1000000, &tasks_given},
 	{0},
 };
 static const struct args_option latest_options[] = {
 	{0, "step", NULL, "print the step, not the path", ARGS_FLAG, &only_step, NULL, 0, 0, NULL},
-	{0, "or", "WORD", "where there is definitely none: print WORD, exit 0", ARGS_TEXT,
-		&otherwise, NULL, 0, 0, NULL},
+	{0, "or", "WORD", "if there is none: print WORD, exit 0", ARGS_TEXT, &otherwise, NULL, 0, 0,
+		NULL},
 	{0, "verify", NULL, "compare the checksums, too", ARGS_FLAG, &contents, NULL, 0, 0, NULL},
-	{0, "json", NULL, "print a JSON object", ARGS_FLAG, &json, NULL, 0, 0, NULL},
-	{0},
-};
-static const struct args_option list_options[] = {
-	{0, "json", NULL, "print a JSON array", ARGS_FLAG, &json, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option verify_options[] = {
@@ -51,10 +42,12 @@ static const struct args_option verify_options[] = {
 };
 static const struct args_option prune_options[] = {
 	{0, "keep-last", "N", "keep the N newest complete ones, at least 1", ARGS_UNSIGNED,
-		&keep_last, NULL, 1, KEEP_MAX, &keep_last_given},
-	{'n', "dry-run", NULL, "only say what would be done", ARGS_FLAG, &dry_run, NULL, 0, 0,
-		NULL},
-	{0, "json", NULL, "print a JSON array", ARGS_FLAG, &json, NULL, 0, 0, NULL},
+		&keep_last, NULL, 1, 1000000000, &keep_last_given},
+	{'n', "dry-run", NULL, "only say what would go", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
+	{0},
+};
+static const struct args_option json_option[] = {
+	{0, "json", NULL, "print JSON, not text", ARGS_FLAG, &json, NULL, 0, 0, NULL},
 	{0},
 };
 
@@ -67,11 +60,6 @@ static const char *directory_of(const struct args_rest *rest)
 	return directory;
 }
 
-static enum status read_step(const char *word, uint64_t *step, struct error *err)
-{
-	return parse_unsigned(word, 0, CKPT_NUMBER_MAX, step, "STEP", err);
-}
-
 static enum status read_target(
 	const struct args_rest *rest, struct checkpoint_target *target, struct error *err)
 {
@@ -80,7 +68,8 @@ static enum status read_target(
 		.sharded = sharded,
 		.task = task,
 		.tasks = tasks_given ? tasks : 1};
-	enum status status = read_step(rest->words[1], &target->step, err);
+	enum status status =
+		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target->step, "STEP", err);
 	if (status != STATUS_OK || !sharded)
 		return status;
 	if (!task_given || !tasks_given)
@@ -130,142 +119,62 @@ static int run_commit(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
-static void put_json(const char *directory, const struct checkpoint *found,
-	const struct keep_verdict *verdict, struct text *line)
+static void print(struct text *text)
 {
-	char utc[32];
-	text_addf(line, "{\"step\": %" PRIu64 ", \"attempt\": %" PRIu64 ", \"state\": \"%s\"",
-		found->step, found->attempt, checkpoint_state_name(found->state));
-	if (verdict) {
-		text_addf(line, ", \"keep\": %s, \"reason\": ", verdict->keep ? "true" : "false");
-		text_add_json_string(line, verdict->why);
-	}
-	if (found->tasks)
-		text_addf(line, ", \"tasks\": %" PRIu64, found->tasks);
-	if (found->utc) {
-		clock_format_utc(found->utc, utc);
-		text_addf(line, ", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"utc\": \"%s\"",
-			found->files, found->bytes, utc);
-	}
-	if (*found->why) {
-		text_add(line, ", \"why\": ");
-		text_add_json_string(line, found->why);
-	}
-	text_add(line, ", \"path\": ");
-	struct text path = {0};
-	text_addf(&path, "%s/%s", directory, found->name);
-	text_add_json_string(line, text_string(&path));
-	text_add(line, "}");
-	text_release(&path);
-}
-
-static void print_json(const char *directory, const struct checkpoint *found,
-	const struct keep_verdict *verdict, const char *before)
-{
-	struct text line = {0};
-	put_json(directory, found, verdict, &line);
-	printf("%s%s", before, text_string(&line));
-	text_release(&line);
+	fputs(text_string(text), stdout);
+	text_release(text);
 }
 
 static int run_latest(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct text skipped = {0};
+	struct text skipped = {0}, line = {0};
 	struct checkpoint found;
 	const char *directory = directory_of(rest);
 	enum status status = checkpoint_latest(directory, contents, &found, &skipped, &err);
-	for (char *line = skipped.data, *end; line && (end = strchr(line, '\n')); line = end + 1)
-		message_error("%.*s", (int)(end - line), line);
+	for (char *at = skipped.data, *end; at && (end = strchr(at, '\n')); at = end + 1)
+		message_error("%.*s", (int)(end - at), at);
 	text_release(&skipped);
-	if (status == STATUS_NO && otherwise) {
-		message_info("%s", err.text);
-		printf("%s\n", otherwise);
-		return STATUS_OK;
-	}
 	if (status == STATUS_NO) {
 		message_info("%s", err.text);
-		return STATUS_NO;
+		if (otherwise)
+			printf("%s\n", otherwise);
+		return otherwise ? STATUS_OK : STATUS_NO;
 	}
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	if (json) {
-		print_json(directory, &found, NULL, "");
-		printf("\n");
-	} else if (only_step) {
-		printf("%" PRIu64 "\n", found.step);
-	} else {
-		printf("%s/%s\n", directory, found.name);
-	}
+	if (json)
+		show_json(&line, directory, &found, NULL);
+	else if (only_step)
+		text_addf(&line, "%" PRIu64, found.step);
+	else
+		text_addf(&line, "%s/%s", directory, found.name);
+	text_add(&line, "\n");
+	print(&line);
 	return STATUS_OK;
 }
-
-static void format_size(uint64_t bytes, char text[24])
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	double size = (double)bytes;
-	size_t unit = 0;
-	for (; size >= 1023.95; unit++)
-		size /= 1024;
-	snprintf(text, 24, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
-}
-
-/* Since it was committed, in the two largest units. A clock that went backwards: 0s. */
-static void format_age(int64_t utc, char text[24])
-{
-	int64_t seconds = (clock_utc() - utc) / 1000;
-	if (seconds < 0)
-		seconds = 0;
-	if (seconds >= 86400)
-		snprintf(
-			text, 24, "%" PRId64 "d%02dh", seconds / 86400, (int)(seconds / 3600 % 24));
-	else if (seconds >= 3600)
-		snprintf(text, 24, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60 % 60));
-	else if (seconds >= 60)
-		snprintf(text, 24, "%dm%02ds", (int)(seconds / 60), (int)(seconds % 60));
-	else
-		snprintf(text, 24, "%ds", (int)seconds);
-}
-
-/* STEP ATTEMPT TASKS SIZE AGE, in columns; "-" for what is not known. */
-static void print_columns(const struct checkpoint *found)
-{
-	char count[24] = "-", size[24] = "-", age[24] = "-";
-	if (found->tasks)
-		snprintf(count, sizeof(count), "%" PRIu64, found->tasks);
-	if (found->utc) {
-		format_size(found->bytes, size);
-		format_age(found->utc, age);
-	}
-	printf("%10" PRIu64 " %7" PRIu64 " %5s %10s %7s  ", found->step, found->attempt, count,
-		size, age);
-}
-#define COLUMNS "      STEP ATTEMPT TASKS       SIZE     AGE  "
 
 static int run_list(const struct args_rest *rest)
 {
 	struct error err = {0};
+	struct text line = {0};
 	struct checkpoint_list list = {0};
 	const char *directory = directory_of(rest);
 	enum status status = checkpoint_list(directory, &list, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	if (json)
-		printf("[");
-	else if (list.count)
-		printf(COLUMNS "STATE\n");
+	show_begin(&line, json, list.count, "STATE");
 	for (size_t i = 0; i < list.count; i++) {
 		const struct checkpoint *item = &list.items[i];
-		if (json) {
-			print_json(directory, item, NULL, i ? ",\n " : "\n ");
-			continue;
-		}
-		print_columns(item);
-		printf("%s%s%s\n", checkpoint_state_name(item->state), *item->why ? ": " : "",
-			item->why);
+		if (json)
+			show_element(&line, i, directory, item, NULL);
+		else
+			show_line(&line, item, clock_utc(), checkpoint_state_name(item->state),
+				item->why);
+		print(&line);
 	}
-	if (json)
-		printf("\n]\n");
+	show_end(&line, json);
+	print(&line);
 	checkpoint_list_release(&list);
 	return STATUS_OK;
 }
@@ -275,26 +184,22 @@ static int verify_one(const char *directory, uint64_t step)
 {
 	struct error err = {0};
 	struct checkpoint found;
-	char size[24];
+	struct text size = {0};
 	enum status status = checkpoint_look(directory, step, true, &found, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	format_size(found.bytes, size);
-	switch (found.state) {
-	case CHECKPOINT_COMPLETE:
-		printf("%s verified: %" PRIu64 " files, %s\n", found.name, found.files, size);
+	if (found.state == CHECKPOINT_COMPLETE) {
+		show_size(&size, found.bytes);
+		printf("%s verified: %" PRIu64 " files, %s\n", found.name, found.files,
+			text_string(&size));
+		text_release(&size);
 		return STATUS_OK;
-	case CHECKPOINT_UNKNOWN:
-		message_error("%s/%s: %s", directory, found.name, found.why);
-		return found.status;
-	case CHECKPOINT_FOREIGN:
-		message_error("%s/%s: %s", directory, found.name, found.why);
-		return STATUS_NO;
-	default:
-		printf("%s damaged: %s\n", found.name, found.why);
-		message_error("%s/%s is damaged: %s", directory, found.name, found.why);
-		return STATUS_DAMAGED;
 	}
+	message_error("%s/%s is %s: %s", directory, found.name, checkpoint_state_name(found.state),
+		found.why);
+	if (found.state == CHECKPOINT_DAMAGED)
+		printf("%s damaged: %s\n", found.name, found.why);
+	return checkpoint_status(&found);
 }
 
 static int run_verify(const struct args_rest *rest)
@@ -304,24 +209,24 @@ static int run_verify(const struct args_rest *rest)
 	const char *directory = directory_of(rest);
 	uint64_t step;
 	int code = STATUS_NO;
-	if (rest->count == 2 && every) {
-		message_error("give either STEP or --all");
-		return STATUS_USAGE;
-	}
-	if (rest->count == 2)
-		return read_step(rest->words[1], &step, &err) == STATUS_OK
-			       ? verify_one(directory, step)
-			       : message_fail(&err);
-	enum status status = checkpoint_list(directory, &list, &err);
+	enum status status;
+	if (rest->count == 2 && every)
+		status = error_set(&err, STATUS_USAGE, "give either STEP or --all");
+	else if (rest->count == 2)
+		status = parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+	else
+		status = checkpoint_list(directory, &list, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
+	if (rest->count == 2)
+		return verify_one(directory, step);
 	for (size_t i = list.count; i-- > 0 && (every || code == STATUS_NO);) {
 		const struct checkpoint *item = &list.items[i];
 		if (item->state == CHECKPOINT_INCOMPLETE || item->state == CHECKPOINT_FOREIGN)
 			continue;
 		int one = verify_one(directory, item->step);
 		/* "Could not be asked" outweighs "damaged", and that "verified". */
-		if (code == STATUS_NO || one > code)
+		if (one != STATUS_NO && (code == STATUS_NO || one > code))
 			code = one;
 	}
 	if (code == STATUS_NO)
@@ -330,44 +235,32 @@ static int run_verify(const struct args_rest *rest)
 	return code;
 }
 
-static const char *deed(const struct prune_item *item)
-{
-	if (item->verdict.keep)
-		return dry_run ? "keep" : "kept";
-	return dry_run			   ? "remove"
-	       : item->status == STATUS_OK ? "removed"
-	       : item->status == STATUS_NO ? "gone"
-					   : "FAILED";
-}
-
 static int run_prune(const struct args_rest *rest)
 {
 	struct error err = {0};
+	struct text line = {0};
 	struct prune_report report = {0};
 	const char *directory = directory_of(rest);
 	const struct keep_policy policy = {.last = keep_last};
-	if (!keep_last_given) {
-		message_error("no rule says what to keep; give --keep-last N");
-		return STATUS_USAGE;
-	}
-	enum status status = checkpoint_prune(directory, &policy, dry_run, &report, &err);
-	bool table = !json && !message_is_quiet();
-	if (json)
-		printf("[");
-	else if (table && report.count)
-		printf(COLUMNS "WHAT     WHY\n");
-	for (size_t i = 0; i < report.count && (json || table); i++) {
+	enum status status = keep_last_given
+				     ? checkpoint_prune(directory, &policy, dry_run, &report, &err)
+				     : error_set(&err, STATUS_USAGE,
+					       "no rule says what to keep; give --keep-last N");
+	bool wanted = status != STATUS_USAGE && (json || !message_is_quiet());
+	if (wanted)
+		show_begin(&line, json, report.count, "WHAT");
+	for (size_t i = 0; i < report.count && wanted; i++) {
 		const struct prune_item *item = &report.items[i];
-		if (json) {
-			print_json(
-				directory, &item->checkpoint, &item->verdict, i ? ",\n " : "\n ");
-			continue;
-		}
-		print_columns(&item->checkpoint);
-		printf("%-8s %s\n", deed(item), item->verdict.why);
+		if (json)
+			show_element(&line, i, directory, &item->checkpoint, &item->verdict);
+		else
+			show_line(&line, &item->checkpoint, clock_utc(), prune_deed(item, dry_run),
+				item->verdict.why);
+		print(&line);
 	}
-	if (json)
-		printf("\n]\n");
+	if (wanted)
+		show_end(&line, json);
+	print(&line);
 	if (report.leftovers)
 		message_info("%s %zu left by an earlier prune",
 			dry_run ? "would delete" : "deleted", report.leftovers);
@@ -377,19 +270,18 @@ static int run_prune(const struct args_rest *rest)
 
 static const struct args_command commands[] = {
 	{"begin", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
-		"make the directory to write into, empty, and print it", write_options, NULL, 2, 2,
-		false, false, run_begin},
+		"make the directory to write into", write_options, NULL, 2, 2, false, false,
+		run_begin},
 	{"commit", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
-		"sync it, record checksums, publish it whole", write_options, NULL, 2, 2, false,
-		false, run_commit},
-	{"latest", "DIR [--step] [--or WORD] [--verify]", "print the newest complete checkpoint",
-		latest_options, NULL, 1, 1, false, false, run_latest},
-	{"list", "DIR [--json]", "show all of them", list_options, NULL, 1, 1, false, false,
-		run_list},
+		"sync it, take checksums, publish it", write_options, NULL, 2, 2, false, false,
+		run_commit},
+	{"latest", "DIR [--step | --json] [--or WORD] [--verify]", "print the newest complete",
+		latest_options, json_option, 1, 1, false, false, run_latest},
+	{"list", "DIR [--json]", "show all", NULL, json_option, 1, 1, false, false, run_list},
 	{"verify", "DIR [STEP | --all]", "compare the checksums of one or all", verify_options,
 		NULL, 1, 2, false, false, run_verify},
-	{"prune", "DIR --keep-last N [--dry-run]", "remove what need not be kept", prune_options,
-		NULL, 1, 1, false, false, run_prune},
+	{"prune", "DIR --keep-last N [--dry-run] [--json]", "remove what need not be kept",
+		prune_options, json_option, 1, 1, false, false, run_prune},
 	{0},
 };
 

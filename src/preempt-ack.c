@@ -29,8 +29,8 @@ static const struct args_option options[] = {
 	{0, "next", "M", "with --at: the next boundary, if it is not N+1", ARGS_UNSIGNED, &next,
 		NULL, 1, INT64_MAX, &next_given},
 	{0, "board", "DIR", "the board", ARGS_TEXT, &board, "PREEMPT_DIR", 0, 0, NULL},
-	{0, "agent", "PID", "who stands behind the board (default: the board's maker)",
-		ARGS_UNSIGNED, &agent_pid, NULL, 1, INT32_MAX, &agent_given},
+	{0, "agent", "PID", "who stands behind the board (default: our parent)", ARGS_UNSIGNED,
+		&agent_pid, "PREEMPT_AGENT", 1, INT32_MAX, &agent_given},
 	{0, "report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
 		&report_timeout, NULL, 0, 0, NULL},
 	{0, "save-timeout", "D", "longest save where no deadline is known (5m)", ARGS_DURATION,
@@ -39,16 +39,18 @@ static const struct args_option options[] = {
 };
 
 /* "3 of 4 saved", rewritten in place, while somebody watches. */
+static bool line_open;
 static void show_progress(const struct stage *stage)
 {
 	static uint64_t shown_saved = UINT64_MAX;
 	uint64_t done, members;
 	stage_count_saves(&stage->view, &done, &members);
-	if (!isatty(STDERR_FILENO) || done == shown_saved || members == 0)
+	if (!everybody || !isatty(STDERR_FILENO) || done == shown_saved || members == 0)
 		return;
 	shown_saved = done;
+	line_open = done < members;
 	fprintf(stderr, "\r%llu of %llu saved%s", (unsigned long long)done,
-		(unsigned long long)members, done == members ? "\n" : "");
+		(unsigned long long)members, line_open ? "" : "\n");
 	fflush(stderr);
 }
 
@@ -71,20 +73,23 @@ static enum status with_board(struct store *store, const struct attempt *attempt
 {
 	struct stage stage;
 	enum stage_goal goal = everybody ? STAGE_ALL : saved ? STAGE_SAVED : STAGE_AGREED;
-	const char *maker = getenv("PREEMPT_AGENT");
-	pid_t agent = agent_given ? (pid_t)agent_pid : maker ? (pid_t)atoi(maker) : getppid();
+	pid_t agent = agent_given ? (pid_t)agent_pid : getppid();
 	enum status status = stage_open(&stage, store, attempt, config, board, agent, err);
 	if (status != STATUS_OK)
 		return status;
 	status = stage_run(&stage, goal, deadline, show_progress, err);
-	const struct agreement *a = &stage.agreement;
-	if (status == STATUS_OK && goal == STAGE_AGREED && a->told.order != ORDER_WAIT)
-		print_decision(&stage.view.agreement.decision, a->told.step);
-	if (status == STATUS_OK && goal == STAGE_ALL && a->told.order == ORDER_LEAVE) {
-		bool complete = a->code == STATUS_SAVED;
+	if (line_open)
+		fputc('\n', stderr);
+	const struct agreement_decision *decision = &stage.view.agreement.decision;
+	const struct agreement_hold *told = &stage.agreement.told;
+	bool each = decision->kind == KIND_EACH && told->order == ORDER_EXIT;
+	if (status == STATUS_OK && goal == STAGE_AGREED)
+		print_decision(decision, each ? told->step : decision->step);
+	if (status == STATUS_OK && told->order == ORDER_LEAVE && goal == STAGE_ALL) {
+		bool complete = told->code == STATUS_SAVED || told->code == STATUS_DECIDED;
 		message_info("%s", complete ? "everybody has saved: the checkpoint is complete"
 					    : "not everybody has saved: no complete checkpoint");
-		status = complete || a->code == STATUS_DECIDED ? STATUS_OK : STATUS_NO;
+		status = complete ? STATUS_OK : STATUS_NO;
 	}
 	stage_release(&stage);
 	return status;
@@ -96,30 +101,20 @@ static enum status without_board(struct store *store, const struct attempt *atte
 	struct view view = {0};
 	enum agreement_kind kind = KIND_NONE;
 	enum status status = view_init(&view, attempt, err);
-	if (status != STATUS_OK)
-		return status;
-	if (saved) {
-		struct write write;
-		struct agreement_plan plan = {.saved_step = at};
-		status = view_refresh(&view, store, err);
-		plan.write[WRITE_SAVED] = view.agreement.round;
-		if (status == STATUS_OK && view.agreement.round == 0)
-			status = error_set(err, STATUS_NO, "no checkpoint was asked for");
-		if (status == STATUS_OK) {
-			write_build(&write, &view, WRITE_SAVED, config->task, &plan,
-				&(struct write_details){0});
-			enum agreement_outcome outcome = write_carry_out(&write, store, err);
-			write_release(&write);
-			status = outcome == OUTCOME_DONE ? STATUS_OK
-				 : outcome == OUTCOME_REFUSED
-					 ? error_set(err, STATUS_NO, "this task was declared dead")
-					 : STATUS_TEMPORARY;
-		}
-	} else {
+	if (status == STATUS_OK && saved)
+		status = stage_saved_at(
+			store, &view, config->task, at, config, everybody, deadline, err);
+	else if (status == STATUS_OK)
 		status = stage_ask_at(store, &view, config->task, at, next_given ? next : at + 1,
 			config, deadline, &kind, err);
-		if (status == STATUS_SAVE)
-			print_decision(&view.agreement.decision, at);
+	if (status == STATUS_SAVE) {
+		uint64_t step = view.agreement.decision.step;
+		if ((kind == KIND_SAVE || kind == KIND_EXIT) && at > step)
+			message_error(
+				"OVERSHOOT: the agreed step is %llu, but this task is at %llu; "
+				"saving here, which does not count as the agreed save",
+				(unsigned long long)step, (unsigned long long)at);
+		print_decision(&view.agreement.decision, at);
 	}
 	view_release(&view);
 	return status;
@@ -137,6 +132,10 @@ static int run(const struct args_rest *rest)
 	(void)rest;
 	if (!at_given && !board) {
 		message_error("no board: set PREEMPT_DIR (preempt-store join does), or use --at N");
+		return STATUS_USAGE;
+	}
+	if (everybody && at_given && !saved) {
+		message_error("--at N --wait needs --saved, too; see preempt-ack --help");
 		return STATUS_USAGE;
 	}
 	if (next_given && (!at_given || next <= at)) {
@@ -184,7 +183,7 @@ int main(int argc, char **argv)
 			"Agree with the other tasks where to save, and say that it is done.",
 			commands,
 			"Prints \"STEP save\" or \"STEP exit\". exit codes: 0 yes, 1 nothing to agree on "
-			"or not\ncomplete, 10 (--at) save now, 44 the group is broken, 75 could not ask, "
-			"124 timeout\n"},
+			"or not\ncomplete, 10 (--at) save now, 42, 43, 93 end the training process and "
+			"leave with that,\n44 the group is broken, 75 could not ask, 124 timeout\n"},
 		argc, argv);
 }

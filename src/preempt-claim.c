@@ -55,6 +55,8 @@ static enum status read_event(struct notice *notice, struct error *err)
 static void print_claim(const struct view *view)
 {
 	const struct view_claim *claim = &view->claim;
+	char host[4 * sizeof(claim->host)];
+	text_escape(host, sizeof(host), claim->host, strlen(claim->host));
 	if (group_options.json) {
 		struct json_object *json = json_object_new_object();
 		json_put_text(json, "run", view->attempt.run);
@@ -74,9 +76,9 @@ static void print_claim(const struct view *view)
 	} else if (!view->agreement.claimed) {
 		printf("round %llu\n", (unsigned long long)view->agreement.round);
 	} else if (claim->outside) {
-		printf("outside %s\n", claim->host);
+		printf("outside %s\n", host);
 	} else {
-		printf("task %llu %s\n", (unsigned long long)claim->task, claim->host);
+		printf("task %llu %s\n", (unsigned long long)claim->task, host);
 	}
 }
 
@@ -84,15 +86,11 @@ static int run(const struct args_rest *rest)
 {
 	struct error err;
 	struct identity identity;
-	struct attempt attempt;
 	struct view view = {0};
 	struct store *store = NULL;
 	char url[4096];
 	int64_t deadline = clock_after(group_options.timeout_given ? group_options.timeout : 30000);
-	struct claim claim = {.notice = {.source = "command",
-				      .received = clock_now(),
-				      .received_utc = clock_utc(),
-				      .deadline = grace >= 0 ? clock_after(grace) : CLOCK_NEVER}};
+	struct claim claim = {0};
 	(void)rest;
 	if (!keys_then_parse(then_word, &claim.then)) {
 		message_error(
@@ -100,7 +98,7 @@ static int run(const struct args_rest *rest)
 			then_word);
 		return STATUS_USAGE;
 	}
-	snprintf(claim.notice.reason, sizeof(claim.notice.reason), "%s", reason);
+	notice_set(&claim.notice, "command", reason, notice_time(), grace);
 	enum status status = group_identify(IDENTITY_RUN, 0, &identity, &err);
 	if (status == STATUS_OK && from) {
 		status = read_event(&claim.notice, &err);
@@ -111,12 +109,10 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = store_open(&store, url, 0, deadline, &err);
 	if (status == STATUS_OK)
-		status = attempt_find(store, identity.run,
-			group_options.attempt_given ? group_options.attempt : 0, &attempt, &err);
-	if (status == STATUS_OK)
-		status = view_init(&view, &attempt, &err);
+		status = attempt_view(store, identity.run,
+			group_options.attempt_given ? group_options.attempt : 0, &view, &err);
 	if (status == STATUS_OK) {
-		claim.outside = outside || !identity.is_task || identity.task >= attempt.tasks;
+		claim.outside = outside || !identity.is_task || identity.task >= view.attempt.tasks;
 		claim.task = identity.task;
 		status = claim_make(store, &view, &claim, deadline, &err);
 		if (status == STATUS_OK || (status == STATUS_NO && view.agreement.claimed))

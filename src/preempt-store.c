@@ -473,9 +473,12 @@ static int run_leave(const struct args_rest *rest)
 		status = error_set(&err, STATUS_USAGE,
 			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
 			identity.run, view.attempt.tasks);
+	int leave_with = 0;
 	if (status == STATUS_OK)
-		status = membership_leave(
-			store, &view, identity.task, (int)code, getenv("PREEMPT_DIR"), &err);
+		status = membership_leave(store, &view, identity.task, (int)code,
+			getenv("PREEMPT_DIR"), &leave_with, &err);
+	if (status == STATUS_OK)
+		printf("%d\n", leave_with);
 	view_release(&view);
 	store_close(store);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
@@ -512,7 +515,7 @@ static const struct args_command commands[] = {
 		false, run_runs},
 	{"join", "[OPTION...]", "join a run by hand, wait for the others, print export lines",
 		join_options, group_option_table, 0, 0, false, false, run_join},
-	{"leave", "[--code N]", "say that this task is through; the last one closes the attempt",
+	{"leave", "[--code N]", "say that this task is through, and print the code to leave with",
 		leave_options, group_identity_table, 0, 0, false, false, run_leave},
 	{"close", "", "close an attempt of which nothing runs any more", NULL, group_identity_table,
 		0, 0, false, false, run_close},

@@ -3,6 +3,7 @@
 # The main job under a real Slurm: examples/sbatch.sh runs a training on four nodes, a job of higher
 # priority preempts it, all tasks save one step in the grace time, the job is requeued and finishes,
 # and the model is the same to the bit as one that ran through. Needs root, slurm-wlm and munge.
+# asan: no (two minutes, mostly Slurm's; the programs' own tests have it)
 # shellcheck disable=SC2016,SC2030,SC2031
 
 bats_require_minimum_version 1.5.0
@@ -11,13 +12,13 @@ load rig/slurm
 rig=$BATS_TEST_DIRNAME/rig/slurm
 
 setup_file() {
-	local root
+	local root out
 	root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
-	[ -x "$root/bin/preempt-run" ] || skip "bin/preempt-run is not built"
-	[ -x "$root/build/plain/examples/train" ] || make -s -C "$root" build/plain/examples/train >&2
-	PATH=$root/bin:$root/build/plain/examples:$PATH
-	[ -x "$root/bin/ckpt-rotate" ] || PATH=$root/tests/train:$PATH
+	out=${OUT:-$root/build/plain}
+	PATH=${BIN:-$root/bin}:$out/examples:$PATH
 	export PATH
+	command -v preempt-run ckpt-rotate >/dev/null || skip "not built: make"
+	[ -x "$out/examples/train" ] || make -s -C "$root" build/plain/examples/train >&2
 	slurm_start --grace 20 --kill-wait 3
 	# All four nodes are this machine, so that a store in /tmp is seen by all.
 	export PREEMPT_MACHINES=1
@@ -53,15 +54,15 @@ teardown() {
 	slurm_cancel_all
 }
 
-# Small, and slow enough to be interrupted in the middle: 5 s or more.
-training=(--hidden 32 --batch 64 --steps 250 --step-ms 20 --save-every 50)
+# Small, and slow enough to be interrupted in the middle: 7 s or more.
+training=(--hidden 32 --batch 64 --steps 250 --step-ms 30 --save-every 50)
 
 # Another rig, for this test only.
 other_rig() {
 	local lines
 	run "$rig" usable "$@"
 	[ "$status" -eq 0 ] || skip "$output"
-	other=$(mktemp -d /tmp/slurm.XXXXXX)
+	other=$(slurm_new_dir)
 	lines=$("$rig" start "$other" --grace 20 --kill-wait 3 "$@") || return
 	eval "$lines"
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The Slurm rig by itself, and the facts about Slurm that the tools rely on. Nothing of ours runs
 # here. Needs root, slurm-wlm and munge.
+# asan: no (nothing of ours runs here)
 # shellcheck disable=SC2016,SC2030,SC2031
 
 bats_require_minimum_version 1.5.0
@@ -39,7 +40,7 @@ teardown() {
 # Another rig, for this test only.
 other_rig() {
 	local lines
-	other=$(mktemp -d /tmp/slurm.XXXXXX)
+	other=$(slurm_new_dir)
 	lines=$("$rig" start "$other" "$@") || return
 	eval "$lines"
 }
@@ -134,7 +135,7 @@ leftovers() {
 	end=$(date -d "$end" +%s)
 	first=$(when 0.task TERM)
 	last=$(cat "$record"/?.task | awk '$1 == "TERM" { print $2 }' | sort -n | tail -n 1)
-	echo "TERM $first $last"; echo "TERM to all four within $(later "$last" "-$first") s; state $state, ends in $((end - now)) s"
+	echo "TERM to all four within $(later "$last" "-$first") s; state $state, ends in $((end - now)) s"
 	# What tells preemption from scancel: still running, and a new end.
 	[ "$state" = RUNNING ]
 	awk -v end="$end" -v term="$first" 'BEGIN { d = end - term; exit !(d > 4.5 && d < 6.5) }'
@@ -247,7 +248,7 @@ shape() {
 }
 
 @test "a start that fails leaves nothing" {
-	other=$(mktemp -d /tmp/slurm.XXXXXX)
+	other=$(slurm_new_dir)
 	run -1 "$rig" start "$other" --set StateSaveLocation=/proc/nowhere
 	[[ $output == *"slurm rig: did not start"*"/proc/nowhere"* ]]
 	run -0 leftovers "$other"
@@ -255,7 +256,7 @@ shape() {
 }
 
 @test "a start killed half-way: stop removes what there is" {
-	other=$(mktemp -d /tmp/slurm.XXXXXX)
+	other=$(slurm_new_dir)
 	"$rig" start "$other" >/dev/null 2>&1 3>&- &
 	local starting=$!
 	wait_for 10 grep -qs '^n2 ' "$other/daemons"

@@ -6,7 +6,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	PATH=$BATS_TEST_DIRNAME/../bin:$PATH
 	chmod 700 "$BATS_TEST_TMPDIR"
 	dir=$BATS_TEST_TMPDIR/dir
 	mkdir -m 700 "$dir"
@@ -94,7 +94,7 @@ need_root() {
 
 @test "a store of another user is refused with 77" {
 	need_root "to be two users"
-	cp "$(command -v preempt-store)" "$BATS_TEST_TMPDIR"
+	cp "$BATS_TEST_DIRNAME/../bin/preempt-store" "$BATS_TEST_TMPDIR"
 	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "$dir"
 	local as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
 	local as_daemon="setpriv --reuid 1 --regid 1 --clear-groups"
@@ -216,7 +216,7 @@ need_root() {
 	for case in delete replace; do
 		start_over
 		preempt-store put k v
-		preempt-store wait other 2> "$BATS_TEST_TMPDIR/err" &
+		preempt-store wait other --timeout 20s 2> "$BATS_TEST_TMPDIR/err" &
 		pid=$!
 		holder=$pid
 		# It waits once it has opened the lock file and inotify.
@@ -347,9 +347,12 @@ need_root() {
 @test "a claim that is lost writes nothing and syncs nothing" {
 	preempt-store put k v
 	sum=$(sha256sum "$db" "$db-journal")
-	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -e trace=fsync,fdatasync,pwrite64 -o "$BATS_TEST_TMPDIR/trace" \
+	strace -y -e trace=fsync,fdatasync,pwrite64,fcntl -o "$BATS_TEST_TMPDIR/trace" \
 		preempt-store put k w --if-absent || [ $? = 1 ]
 	run ! grep -E 'sync|pwrite' "$BATS_TEST_TMPDIR/trace"
+	# Of the database it is a reader.
+	grep -q "run.db>.*F_RDLCK" "$BATS_TEST_TMPDIR/trace"
+	run ! grep "run.db>.*F_WRLCK" "$BATS_TEST_TMPDIR/trace"
 	[ "$sum" = "$(sha256sum "$db" "$db-journal")" ]
 }
 

@@ -106,6 +106,9 @@ enum status checkpoint_latest(const char *directory, bool contents, struct check
 enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct error *err);
 
+/* What a state answers: STATUS_OK complete, STATUS_DAMAGED, its status when unknown, else NO. */
+enum status checkpoint_status(const struct checkpoint *checkpoint);
+
 /* All, by rising step, published before incomplete. A zeroed one is empty. */
 struct checkpoint_list {
 	struct checkpoint *items;

@@ -192,3 +192,13 @@ const char *checkpoint_state_name(enum checkpoint_state state)
 	};
 	return names[state];
 }
+
+enum status checkpoint_status(const struct checkpoint *checkpoint)
+{
+	switch (checkpoint->state) {
+	case CHECKPOINT_COMPLETE: return STATUS_OK;
+	case CHECKPOINT_DAMAGED: return STATUS_DAMAGED;
+	case CHECKPOINT_UNKNOWN: return checkpoint->status;
+	default: return STATUS_NO;
+	}
+}

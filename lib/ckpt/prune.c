@@ -20,6 +20,17 @@ void prune_report_release(struct prune_report *report)
 	*report = (struct prune_report){0};
 }
 
+const char *prune_deed(const struct prune_item *item, bool dry_run)
+{
+	if (dry_run)
+		return item->verdict.keep ? "keep" : "remove";
+	if (item->verdict.keep)
+		return "kept";
+	return item->status == STATUS_OK   ? "removed"
+	       : item->status == STATUS_NO ? "gone"
+					   : "FAILED";
+}
+
 /* Keep the first failure. */
 static void note(
 	enum status *first, struct error *kept, enum status status, const struct error *err)
@@ -54,7 +65,8 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 	for (size_t i = published; i < list->count; i++)
 		keep_decide_incomplete(&list->items[i], newest_attempt, &verdicts[i]);
 	for (size_t i = 0; i < list->count; i++)
-		report->items[i] = (struct prune_item){list->items[i], verdicts[i], STATUS_OK};
+		report->items[i] = (struct prune_item){list->items[i], verdicts[i],
+			verdicts[i].keep ? STATUS_OK : STATUS_TEMPORARY};
 	report->count = list->count;
 	free(verdicts);
 	return STATUS_OK;

@@ -108,12 +108,9 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 
 void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t next, int64_t now)
 {
-	/* Whoever calls for the first time while `wait` stands stops at once. */
-	bool stops_at_once = a->read && !a->called;
 	a->called |= started;
 	a->read_step = step;
 	a->read_next = next;
-	a->stops_at = stops_at_once ? step : next;
 	a->read_at = now;
 	/* Only what is read while `wait` has stood for a moment binds the training process. */
 	if (a->told.order == ORDER_WAIT && now >= a->told_at + SETTLE)

@@ -177,7 +177,6 @@ struct agreement {
 	 */
 	bool read;
 	uint64_t read_step, read_next;
-	uint64_t stops_at; /* the first boundary at which it surely stops */
 	int64_t read_at;
 
 	/* The newest round. */

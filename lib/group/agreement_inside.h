@@ -44,10 +44,10 @@ static inline bool is_final(const struct agreement_view *view)
 	return view->decided && view->decision.kind != KIND_SAVE;
 }
 
-/* The decision to exit is there, but of this task nothing is known until it calls. */
+/* The decision is there, but of this task nothing is known until it calls. */
 static inline bool awaits_first_call(const struct agreement *a)
 {
-	return is_final(a->view) && !a->called;
+	return a->view->decided && !a->called;
 }
 
 static inline void wake_at(struct agreement_plan *plan, int64_t instant)

@@ -104,7 +104,7 @@ static int64_t give_up_at(const struct agreement *a)
 		return CLOCK_NEVER;
 	if (deadline_of(a) != CLOCK_NEVER)
 		return deadline_of(a);
-	if (a->told.order != ORDER_EXIT && !awaits_first_call(a))
+	if (a->told.order != ORDER_EXIT && !(is_final(a->view) && awaits_first_call(a)))
 		return CLOCK_NEVER; /* it will have to go alone first */
 	return later(a->told_at, a->decided_at) + a->config.save_timeout;
 }
@@ -249,7 +249,7 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	wake_at(plan, now + LOOK_OFTEN);
 	bool gone = a->done[WRITE_LEFT] || self(a)->left != REASON_NONE;
 	/* Whether others are saving is judged by a view from after our goodbye. */
-	bool free = gone && !a->look_first && !others_are_saving(a, now);
+	bool free = gone && !unwritten && !a->look_first && !others_are_saving(a, now);
 	if (!free && !(is_hopeless(a, now) && !others_are_saving(a, now)))
 		return;
 	plan->finished = true;

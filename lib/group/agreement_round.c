@@ -8,7 +8,6 @@
 #define STAGGER	      10   /* ms by which one reporter lets another publish first */
 #define MEASURE_AGAIN 1000 /* ms between looks at how long steps and saves take */
 #define STAGGER_MOST  500
-#define AGREE_FIRST   500 /* ms that an agreement is given even where there is no time for it */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
 {
@@ -42,7 +41,9 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	if (!a->noticed || view->closed || view->broken || self(a)->dead)
+	bool completed =
+		a->verdict && a->reason == REASON_COMPLETED; /* and needs its machine no more */
+	if (!a->noticed || completed || view->closed || view->broken || self(a)->dead)
 		return false;
 	bool earliest =
 		view->deadline == CLOCK_NEVER ||
@@ -144,7 +145,7 @@ static bool can_follow(const struct agreement *a)
 		return true;
 	if (decision->kind == KIND_NONE)
 		return !a->called;
-	return decision->step >= a->stops_at && (decision->step - a->stops_at) % stride == 0;
+	return decision->step >= a->read_next && (decision->step - a->read_next) % stride == 0;
 }
 
 /*
@@ -242,23 +243,18 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 
 /* ---- Alone ---- */
 
-/*
- * The last instant at which a save has to begin, agreed or not. Where there never was time enough
- * for the usual reserve, an agreement is given half of the time that a save leaves.
- */
-static int64_t last_call(const struct agreement *a)
+/* When there is no more time to wait for an agreement. */
+static int64_t last_call(const struct agreement *a, int64_t now)
 {
-	int64_t deadline = deadline_of(a);
-	bool holds = a->told.order == ORDER_WAIT;
-	if (deadline == CLOCK_NEVER)
-		return holds ? a->told_at + a->config.save_timeout : CLOCK_NEVER;
 	struct grace_measure measure = agreement_measure(a);
-	if (!holds)
-		return deadline - grace_save_time(&measure);
-	int64_t known = later(a->told_at, a->deadline_at);
-	int64_t spare = deadline - known - measure.longest_save - 2 * measure.longest_step;
-	int64_t agree = later(spare / 2, AGREE_FIRST);
-	return later(deadline - grace_save_time(&measure), known + agree);
+	bool holds = a->told.order == ORDER_WAIT;
+	/* With the store away nothing is gained by waiting to the last moment. */
+	if (measure.longest_save == 0 && now - a->answered_at > 2 * LOOK_OFTEN)
+		measure.longest_save = GRACE_UNKNOWN_SAVE;
+	if (deadline_of(a) != CLOCK_NEVER)
+		return grace_last_call(holds ? later(a->told_at, a->deadline_at) : a->deadline_at,
+			deadline_of(a), &measure);
+	return holds ? a->told_at + a->config.save_timeout : CLOCK_NEVER;
 }
 
 /*
@@ -273,7 +269,7 @@ static bool go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return false; /* an agreed save needs no store */
 	if (awaits_first_call(a))
 		return false;
-	int64_t last = last_call(a);
+	int64_t last = last_call(a, now);
 	if (now < last) {
 		wake_at(plan, last);
 		return false;
@@ -319,4 +315,6 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 	} else {
 		order(plan, ORDER_RUN, 0);
 	}
+	if (plan->hold.order == ORDER_WAIT)
+		look_by(a, plan); /* nobody stands still without news */
 }

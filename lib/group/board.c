@@ -107,8 +107,15 @@ enum status board_open(struct board *board, const char *path, pid_t agent, struc
 	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
 	board->path = strdup(path);
 	board->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	enum status status = board->path && board->directory >= 0 ? watch_saved(board, err)
-								  : failed(err, "open", path);
+	bool open_at_all = board->path && board->directory >= 0;
+	enum status status = STATUS_OK;
+	if (!open_at_all && errno != ENOENT && errno != ENOTDIR)
+		status = failed(err, "open", path);
+	else if (!open_at_all || faccessat(board->directory, "step", F_OK, 0) < 0 ||
+		 faccessat(board->directory, "saved", F_OK, 0) < 0)
+		status = error_set(err, STATUS_USAGE, "%s is not a board, or no longer one", path);
+	else
+		status = watch_saved(board, err);
 	if (status != STATUS_OK)
 		board_release(board, false);
 	return status;

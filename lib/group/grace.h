@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How long a save is taken to last, ms, where that is not known but has to be. */
+#define GRACE_UNKNOWN_SAVE 5000
+
 /* What was measured, in this attempt and in earlier ones. 0 where nothing is known yet. */
 struct grace_measure {
 	int64_t longest_save;
@@ -32,6 +35,13 @@ int64_t grace_final_time(int64_t deadline, const struct grace_measure *measure);
  * there is still time to train before the final round.
  */
 bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_measure *measure);
+
+/*
+ * The last instant at which a task that has known its deadline since `known` may still wait for an
+ * agreement: then it has to save at its next boundary. Where there never was time enough, an
+ * agreement is given half of what a save leaves, at least 500 ms.
+ */
+int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure);
 
 /*
  * How long to wait for a further report before deciding without it: report_timeout, but never so

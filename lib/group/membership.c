@@ -76,7 +76,9 @@ enum status membership_join(
 	export_number(exports, "PREEMPT_ATTEMPT", attempt.number);
 	export_number(exports, "PREEMPT_TASK", identity->task);
 	export_number(exports, "PREEMPT_TASKS", identity->tasks);
-	export(exports, "PREEMPT_LAUNCH", identity->launch);
+	if (*identity->launch) /* Slurm's TaskProlog would take the quotes of an empty one for its
+				  value */
+		export(exports, "PREEMPT_LAUNCH", identity->launch);
 	export_number(exports, "PREEMPT_AGENT", (uint64_t)request->agent);
 	if (request->board)
 		export(exports, "PREEMPT_DIR", board.path);
@@ -109,18 +111,31 @@ static enum status announce_failure(
 }
 
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
-	const char *board, struct error *err)
+	const char *board, int *leave, struct error *err)
 {
 	enum agreement_reason reason = reason_of(code);
 	enum status status = view_refresh(view, store, err);
-	if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.claimed)
+	if (status == STATUS_OK && !view->members[task].joined)
+		return error_set(err, STATUS_NO, "run %s: task %llu has not joined attempt %llu",
+			view->attempt.run, (unsigned long long)task,
+			(unsigned long long)view->attempt.number);
+	bool left = status == STATUS_OK && view->agreement.peers[task].left != REASON_NONE;
+	if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.claimed) {
 		reason = REASON_PREEMPTED;
-	if (status == STATUS_OK && reason == REASON_FAILED)
+		code = STATUS_PREEMPTED;
+	} else if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.broken &&
+		   !(view->error.present && view->error.task == task)) {
+		reason = REASON_PEER;
+		code = STATUS_BROKEN;
+	}
+	if (status == STATUS_OK && reason == REASON_FAILED && !left)
 		status = announce_failure(store, view, task, code, err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK && !left) /* what was said first stands */
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, view, false, err);
+	if (leave && (status == STATUS_OK || status == STATUS_NO))
+		*leave = code;
 	if (board && strstr(board, "/preempt-board-"))
 		(void)file_remove_tree(board, NULL);
 	return status == STATUS_NO ? STATUS_OK : status;

@@ -29,9 +29,10 @@ enum status membership_join(
 /*
  * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;
  * any other is a failure, which the other tasks are told. The last one closes the attempt. board
- * (NULL: none) is removed.
+ * (NULL: none) is removed. *leave (may be NULL): the code to leave with: a training that failed
+ * after a claim was preempted (43), one that failed because the group broke broke with it (44).
  */
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
-	const char *board, struct error *err);
+	const char *board, int *leave, struct error *err);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "group/stage.h"
 
+#include <errno.h>
+#include <signal.h>
+
 #include "base/clock.h"
 #include "group/writes.h"
 
@@ -58,13 +61,18 @@ void stage_release(struct stage *stage)
 static bool reached(const struct stage *stage, enum stage_goal goal)
 {
 	const struct agreement *a = &stage->agreement;
+	const struct agreement_view *view = &stage->view.agreement;
 	bool told = a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT;
+	/* Reported in the newest round, by us or by an earlier call. */
+	bool reported = view->decided && view->peers[a->config.task].saved;
 	switch (goal) {
-	case STAGE_AGREED: return (told && a->done[WRITE_ACK] == a->round) || a->verdict;
-	case STAGE_SAVED: return agreement_saved_reported(a) || a->verdict;
+	case STAGE_AGREED: return (told && a->done[WRITE_ACK] == a->round) || reported;
+	case STAGE_SAVED: return agreement_saved_reported(a) || reported;
 	case STAGE_ALL:
+		/* After a claim the final round is still to come, however long the grace period. */
 		return a->told.order == ORDER_LEAVE ||
-		       (a->told.order == ORDER_RUN && agreement_saved_reported(a));
+		       (a->told.order == ORDER_RUN && !view->claimed &&
+			       (agreement_saved_reported(a) || reported));
 	}
 	return true;
 }
@@ -126,6 +134,19 @@ static enum status advance(
 	return status;
 }
 
+/* From the boundary to the report, as long as the training process still stands there. */
+static void measure_save(struct stage *stage, uint64_t saved)
+{
+	struct board_step step;
+	uint64_t again;
+	int64_t written;
+	if (stage->save_time || board_read_step(&stage->board, &step, NULL) != STATUS_OK ||
+		board_read_saved(&stage->board, &again, &written, NULL) != STATUS_OK)
+		return;
+	if (again == saved && step.started && step.step == saved && written > step.written)
+		stage->save_time = written - step.written;
+}
+
 static enum status wait_for_change(
 	struct stage *stage, const struct agreement_plan *plan, int64_t deadline, struct error *err)
 {
@@ -147,35 +168,68 @@ static enum status wait_for_change(
 			agreement_saw(&stage->agreement, clock_now());
 	}
 	if (board_read_saved(&stage->board, &saved, NULL, NULL) == STATUS_OK) {
-		if (!stage->save_time && saved == stage->agreement.told.step)
-			stage->save_time = clock_now() - stage->agreement.told_at;
+		measure_save(stage, saved);
 		agreement_saved(&stage->agreement, saved);
 	}
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
+/* Nothing more will come of this goal; the error says why. */
+static enum status give_up(
+	const struct stage *stage, const struct agreement_plan *plan, struct error *err)
+{
+	const struct agreement *a = &stage->agreement;
+	const struct view *view = &stage->view;
+	const char *run = view->attempt.run;
+	if (a->told.order == ORDER_LEAVE)
+		return error_set(err, (enum status)a->told.code,
+			"run %s: the training process was told to leave with %d", run,
+			a->told.code);
+	if (plan->end_command && a->code == STATUS_BROKEN)
+		return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s", run,
+			(unsigned long long)view->attempt.number,
+			*view->seal_text ? view->seal_text : view->seal);
+	if (plan->end_command)
+		return error_set(err, (enum status)a->code,
+			"run %s: %s; end the training process and leave with %d", run,
+			view->agreement.decided && view->agreement.decision.kind == KIND_NONE
+				? "no task has begun to train, so there is nothing to save"
+				: "it did not save in time",
+			a->code);
+	if (view->agreement.round == 0)
+		return error_set(err, STATUS_NO,
+			"run %s: nothing is claimed, and no checkpoint is asked for", run);
+	if (a->told.order == ORDER_RUN && view->agreement.decided && !view->agreement.claimed)
+		return error_set(err, STATUS_NO,
+			"run %s: this task has no part in the checkpoint of step %llu", run,
+			(unsigned long long)view->agreement.decision.step);
+	if (board_vanished(&stage->board))
+		return error_set(err, STATUS_NO, "the board %s is gone", stage->board.path);
+	if (kill(stage->board.agent, 0) < 0 && errno == ESRCH)
+		return error_set(err, STATUS_PREEMPTED,
+			"process %d, which stands behind the board, is gone",
+			(int)stage->board.agent);
+	return STATUS_OK;
+}
+
 enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadline,
 	void (*progress)(const struct stage *stage), struct error *err)
 {
-	const struct agreement_view *view = &stage->view.agreement;
 	for (;;) {
-		struct agreement_plan plan;
+		struct agreement_plan plan = {0};
 		bool again = false;
-		enum status status = advance(stage, &plan, &again, err);
+		enum status status = STATUS_OK;
+		/* What was told to leave before us is to be told nothing else. */
+		if (stage->agreement.told.order != ORDER_LEAVE)
+			status = advance(stage, &plan, &again, err);
 		if (progress)
 			progress(stage);
 		if (status == STATUS_OK && reached(stage, goal))
 			return STATUS_OK;
-		if (view->broken && !view->claimed)
-			return error_set(err, STATUS_BROKEN, "run %s attempt %llu is broken: %s",
-				stage->view.attempt.run,
-				(unsigned long long)stage->view.attempt.number,
-				stage->view.seal_text);
-		if (view->round == 0)
-			return error_set(err, STATUS_NO,
-				"run %s: nothing is claimed, and no checkpoint "
-				"is asked for",
-				stage->view.attempt.run);
+		enum status end =
+			status == STATUS_OK && again ? STATUS_OK : give_up(stage, &plan, err);
+		if (end != STATUS_OK)
+			return end;
 		if (clock_now() >= deadline)
 			return status != STATUS_OK ? status
 						   : error_set(err, STATUS_TIMEOUT,
@@ -203,9 +257,19 @@ void stage_count_saves(const struct view *view, uint64_t *saved, uint64_t *membe
 
 /* ---- Without a board ---- */
 
+/* The group fell apart: nobody agrees on anything any more. */
+static enum status check_broken(const struct view *view, struct error *err)
+{
+	if (!view->agreement.broken || view->agreement.claimed)
+		return STATUS_OK;
+	return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s",
+		view->attempt.run, (unsigned long long)view->attempt.number,
+		*view->seal_text ? view->seal_text : view->seal);
+}
+
 /*
  * The training process itself is asking, at its boundary: a board that stands at `at`. It can stop
- * there, so that is the first boundary it reports.
+ * there, so that is the first boundary it reports, unless its stride would then be told wrongly.
  */
 static enum status report_and_wait(struct store *store, struct view *view,
 	const struct agreement_config *config, uint64_t at, uint64_t next, int64_t deadline,
@@ -217,18 +281,26 @@ static enum status report_and_wait(struct store *store, struct view *view,
 	agreement_init(&a, config, &view->agreement, now);
 	agreement_saw(&a, now);
 	agreement_told(&a, &wait, now - 1);
-	agreement_read(&a, true, at ? at - 1 : 0, at ? at : next, now);
+	uint64_t stride = next - at;
+	if (at >= stride)
+		agreement_read(&a, true, at - stride, at, now);
+	else
+		agreement_read(&a, true, at, next, now);
 	while (!view->agreement.decided) {
 		struct agreement_plan plan;
 		store_revision revision;
 		bool wrote = false;
+		enum status status = check_broken(view, err);
+		if (status != STATUS_OK)
+			return status;
 		now = clock_now();
 		if (now >= deadline)
 			return error_set(err, STATUS_TIMEOUT, "run %s: no agreement in time",
 				view->attempt.run);
 		agreement_next(&a, now, &plan);
-		const enum agreement_write mine[] = {WRITE_REPORT, WRITE_DECISION};
-		for (size_t i = 0; i < 2; i++) {
+		/* A decision that cannot be read is healed by another round. */
+		const enum agreement_write mine[] = {WRITE_ROUND, WRITE_REPORT, WRITE_DECISION};
+		for (size_t i = 0; i < 3; i++) {
 			struct write write;
 			if (!plan.write[mine[i]])
 				continue;
@@ -243,10 +315,9 @@ static enum status report_and_wait(struct store *store, struct view *view,
 			wrote = true;
 		}
 		int64_t until = plan.look < plan.wake ? plan.look : plan.wake;
-		enum status status =
-			wrote ? STATUS_OK
-			      : store_wait(store, view->attempt.prefix, view->revision,
-					until < deadline ? until : deadline, -1, &revision, err);
+		status = wrote ? STATUS_OK
+			       : store_wait(store, view->attempt.prefix, view->revision,
+					 until < deadline ? until : deadline, -1, &revision, err);
 		if (status == STATUS_OK || status == STATUS_TIMEOUT)
 			status = view_refresh(view, store, err);
 		if (status != STATUS_OK)
@@ -261,10 +332,10 @@ enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, 
 	enum agreement_kind *kind, struct error *err)
 {
 	enum status status = view_refresh(view, store, err);
-	if (status != STATUS_OK)
+	if (status == STATUS_OK)
+		status = check_broken(view, err);
+	if (status != STATUS_OK || view->agreement.round == 0)
 		return status;
-	if (view->agreement.round == 0)
-		return STATUS_OK;
 	if (!view->agreement.decided) {
 		status = report_and_wait(store, view, config, at, next, deadline, err);
 		if (status != STATUS_OK)
@@ -272,8 +343,84 @@ enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, 
 	}
 	const struct agreement_decision *decision = &view->agreement.decision;
 	*kind = decision->kind;
-	if (decision->kind == KIND_NONE || view->agreement.peers[task].saved)
+	if (view->agreement.peers[task].saved)
 		return STATUS_OK;
+	if (decision->kind == KIND_NONE) /* the others leave without a save; ours is all there is */
+		return view->agreement.claimed ? STATUS_SAVE : STATUS_OK;
 	bool here = decision->kind == KIND_EACH || at >= decision->step;
 	return here ? STATUS_SAVE : STATUS_OK;
+}
+
+/* Said by the training process itself: it has saved. */
+static enum status report_saved(
+	struct store *store, struct view *view, uint64_t task, uint64_t at, struct error *err)
+{
+	const struct agreement_view *a = &view->agreement;
+	struct write write;
+	struct agreement_plan plan = {.saved_step = at};
+	if (!a->decided)
+		return error_set(err, STATUS_NO, "run %s: no step is agreed on", view->attempt.run);
+	if (a->peers[task].saved && a->peers[task].saved_step == at)
+		return STATUS_OK;
+	bool common = a->decision.kind == KIND_SAVE || a->decision.kind == KIND_EXIT;
+	if (common && at < a->decision.step)
+		return error_set(err, STATUS_NO, "run %s: the agreed step is %llu, not %llu",
+			view->attempt.run, (unsigned long long)a->decision.step,
+			(unsigned long long)at);
+	plan.write[WRITE_SAVED] = a->round;
+	write_build(&write, view, WRITE_SAVED, task, &plan, &(struct write_details){0});
+	enum agreement_outcome outcome = write_carry_out(&write, store, err);
+	write_release(&write);
+	if (outcome == OUTCOME_REFUSED)
+		return error_set(err, STATUS_NO, "run %s: task %llu was declared dead",
+			view->attempt.run, (unsigned long long)task);
+	return outcome == OUTCOME_DONE ? view_refresh(view, store, err) : STATUS_TEMPORARY;
+}
+
+/* Whether everybody has saved, as far as is known: STATUS_TIMEOUT: somebody still may. */
+static enum status judge_saves(const struct view *view, struct error *err)
+{
+	const struct agreement_view *a = &view->agreement;
+	bool common = a->decision.kind == KIND_SAVE || a->decision.kind == KIND_EXIT;
+	bool complete = common, waiting = false;
+	for (uint64_t i = 0; i < a->tasks; i++) {
+		const struct agreement_peer *peer = &a->peers[i];
+		bool right = peer->saved && peer->saved_step == a->decision.step;
+		complete &= right || peer->left == REASON_COMPLETED;
+		waiting |= peer->member && !peer->saved && agreement_counts(a, i);
+	}
+	if (waiting)
+		return error_set(err, STATUS_TIMEOUT, "run %s: not everybody has saved in time",
+			view->attempt.run);
+	return complete ? STATUS_OK
+			: error_set(err, STATUS_NO,
+				  "run %s: not everybody has saved: no complete checkpoint",
+				  view->attempt.run);
+}
+
+enum status stage_saved_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
+	const struct agreement_config *config, bool everybody, int64_t deadline, struct error *err)
+{
+	int64_t limit = clock_after(config->save_timeout);
+	store_revision revision;
+	enum status status = view_refresh(view, store, err);
+	if (status == STATUS_OK)
+		status = report_saved(store, view, task, at, err);
+	if (status != STATUS_OK || !everybody)
+		return status;
+	while ((status = judge_saves(view, err)) == STATUS_TIMEOUT) {
+		int64_t end = view->agreement.deadline == CLOCK_NEVER
+				      ? limit
+				      : view->agreement.deadline - 2000;
+		end = end < deadline ? end : deadline;
+		if (clock_now() >= end)
+			return status;
+		status = store_wait(
+			store, view->attempt.prefix, view->revision, end, -1, &revision, err);
+		if (status == STATUS_OK || status == STATUS_TIMEOUT)
+			status = view_refresh(view, store, err);
+		if (status != STATUS_OK)
+			return status;
+	}
+	return status;
 }

@@ -33,9 +33,12 @@ enum stage_goal {
 };
 
 /*
- * Go on until goal. STATUS_OK; STATUS_NO: there is nothing to agree on (no claim, no round), or the
- * task was left out of it; STATUS_BROKEN; STATUS_TIMEOUT. progress (may be NULL) is called whenever
- * something has changed.
+ * Go on until goal. STATUS_OK, also when an earlier call has reached it. STATUS_NO: there is
+ * nothing to agree on (no claim, no round), the task was left out of it, or the board is gone.
+ * STATUS_TIMEOUT. The code of a verdict (STATUS_SAVED, STATUS_PREEMPTED, STATUS_BROKEN,
+ * STATUS_DECIDED): the training process was told to leave with it, or has to be ended: the error
+ * says which. A store that cannot be asked is asked again; without it the task saves alone in time.
+ * progress (may be NULL) is called whenever something has changed.
  */
 enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadline,
 	void (*progress)(const struct stage *stage), struct error *err);
@@ -46,10 +49,18 @@ void stage_count_saves(const struct view *view, uint64_t *saved, uint64_t *membe
 /*
  * For a training process without a board that stands at boundary `at` (finished steps) and cannot
  * be there again before `next`. STATUS_SAVE (10): save here, *kind says what then. STATUS_OK: run
- * on.
+ * on. STATUS_BROKEN: the group fell apart.
  */
 enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
 	uint64_t next, const struct agreement_config *config, int64_t deadline,
 	enum agreement_kind *kind, struct error *err);
+
+/*
+ * The same has saved at `at`; everybody: wait for the others. STATUS_OK: reported, and the
+ * checkpoint is complete if we waited; STATUS_NO: no step is agreed on, another one is, or somebody
+ * did not save; STATUS_TIMEOUT.
+ */
+enum status stage_saved_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
+	const struct agreement_config *config, bool everybody, int64_t deadline, struct error *err);
 
 #endif

@@ -136,13 +136,13 @@ static bool read_deadline(struct view *view, const struct reading *r)
 	int64_t utc, left;
 	if (r->entry->revision == view->deadline_revision)
 		return true;
+	view->deadline_revision = r->entry->revision; /* rubbish, too, is replaced by it */
 	if (!json_get_signed(r->json, "utc", &utc) || !json_get_signed(r->json, "left", &left) ||
 		left < 0 || left > (int64_t)366 * 86400000)
 		return false; /* as if there were none */
 	/* Two clocks say when it is; the sooner one is the safer. */
 	int64_t by_wall = utc - r->utc;
 	int64_t deadline = r->now + (by_wall < left ? (by_wall > 0 ? by_wall : 0) : left);
-	view->deadline_revision = r->entry->revision;
 	if (deadline < view->agreement.deadline)
 		view->agreement.deadline = deadline;
 	return true;

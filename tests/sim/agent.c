@@ -312,6 +312,7 @@ static void end_command(struct world *w, int task)
 	struct task *t = &w->task[task];
 	if (t->stopping || t->ended)
 		return;
+	check_ending(w, task);
 	t->stopping = true;
 	TRACE(w, task, "TERM");
 	if (!w->schedule->trainee[task].ignores_term)

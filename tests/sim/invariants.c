@@ -261,6 +261,8 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 static void check_nobody_saves(struct world *w, int task, const char *leaves)
 {
 	int64_t seen = agent_of(w, task)->view_taken;
+	if (w->keys.left_at[task] > seen)
+		seen = w->keys.left_at[task]; /* whoever says goodbye has to look around after it */
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (i != task && is_saving(w, i, seen) &&
 			!may_exit_early(w, task, &w->keys.round[w->keys.rounds]))
@@ -268,9 +270,39 @@ static void check_nobody_saves(struct world *w, int task, const char *leaves)
 				w, "I8", "task %d %s while task %d is saving", task, leaves, i);
 }
 
+/* A broken group ends its commands, but no save of an agreed step that is under way. */
+void check_ending(struct world *w, int task)
+{
+	const struct task *t = &w->task[task];
+	const struct training *p = &t->training;
+	bool saves = p->state == SAVING && p->saving_for == ORDER_SAVE && p->saving_agreed;
+	bool excused = w->keys.claimed || t->noticed || t->board.lost || has(w->keys.dead, task) ||
+		       w->now >= w->keys.round[p->saving_round].decided_at +
+					 w->schedule->save_timeout * MS - TOLERANCE;
+	if (saves && !excused && w->keys.rounds == p->saving_round)
+		world_violate(w, "I8", "the save of task %d is cut short by its own agent", task);
+}
+
+/*
+ * Nobody leaves without a goodbye, nor with a notice that was told to nobody, unless the store was
+ * lost: those who stay would wait, or run into the deadline that they do not know.
+ */
+static void check_goodbye(struct world *w, int task)
+{
+	const struct keys *k = &w->keys;
+	if (w->store_faults || w->slow_store)
+		return;
+	if (k->left[task] == REASON_NONE && !has(k->dead, task))
+		world_violate(w, "goodbye", "task %d leaves without", task);
+	if (w->task[task].noticed && w->task[task].code != STATUS_OK && !k->claimed &&
+		k->seal == SEAL_NONE && !k->closed)
+		world_violate(w, "I4", "task %d leaves with a notice that it told nobody", task);
+}
+
 void check_exit(struct world *w, int task)
 {
 	check_code(w, task);
+	check_goodbye(w, task);
 	check_nobody_saves(w, task, "exits");
 }
 
@@ -342,6 +374,26 @@ static void check_final_step(struct world *w)
 			world_violate(w, "I3",
 				"task %d goes on from %" PRIu64 ", the final step is %" PRIu64, i,
 				p->farthest, step);
+	}
+}
+
+/* Whoever was declared dead ends its command as soon as it sees that. */
+static void check_the_dead(struct world *w)
+{
+	const struct schedule *s = w->schedule;
+	if (w->store_faults || w->slow_store)
+		return;
+	for (int i = 0; i < s->tasks; i++) {
+		const struct agent *agent = agent_of(w, i);
+		if (!has(w->keys.dead, i) || !agent->alive)
+			continue;
+		int64_t since = w->keys.dead_at[i];
+		if (agent->paused_until > since)
+			since = agent->paused_until;
+		int64_t limit = since + (s->kill_after + 10000 + 3000 + 2 * s->notify) * MS;
+		bool gone = w->task[i].training.state == GONE;
+		if (gone ? w->task[i].training.ended_at > limit : w->now > limit)
+			world_violate(w, "dead", "task %d goes on though it was declared dead", i);
 	}
 }
 
@@ -524,6 +576,7 @@ void check_end(struct world *w)
 	check_hang(w);
 	check_deadline(w);
 	check_final_step(w);
+	check_the_dead(w);
 	check_order_in_time(w);
 	check_liveness(w);
 }

@@ -181,6 +181,8 @@ static enum agreement_outcome commit_left(struct world *w, const struct operatio
 {
 	if (w->keys.left[op->task] == REASON_NONE)
 		w->keys.left[op->task] = op->reason;
+	if (!w->keys.left_at[op->task])
+		w->keys.left_at[op->task] = w->now;
 	close_if_all_gone(w);
 	return OUTCOME_DONE;
 }

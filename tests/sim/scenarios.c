@@ -126,6 +126,13 @@ static const char *complete(struct world *w)
 		       : "the checkpoint is not complete";
 }
 
+static const char *finished_and_42(struct world *w)
+{
+	if (w->task[1].code != STATUS_OK || w->task[0].code != STATUS_SAVED)
+		return "one finished, two saved: that was expected";
+	return complete(w);
+}
+
 /* ---- What broke the first draft ---- */
 
 static void reporter_paused(struct schedule *s)
@@ -195,13 +202,13 @@ static void killed_after_wait(struct schedule *s)
 	fate(s, AT_WAIT, 1, 0, KILL_AGENT, 0);
 }
 
-static void outage(struct schedule *s, int64_t length, int64_t deadline)
+static void outage(struct schedule *s, int64_t delay, int64_t length, int64_t deadline)
 {
 	plain(s, 4, true);
 	notice(s, 0, 1000, deadline);
 	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
 		.subject = NOBODY,
-		.delay = 2,
+		.delay = delay,
 		.deed = CUT_OFF,
 		.who = NOBODY - 1,
 		.amount = length};
@@ -209,23 +216,96 @@ static void outage(struct schedule *s, int64_t length, int64_t deadline)
 
 static void long_outage(struct schedule *s)
 {
-	outage(s, 25000, -1);
+	outage(s, 2, 25000, -1);
 }
 
 /* Cut off when only one has reported: that time is nobody's silence. */
 static void outage_no_silence(struct schedule *s)
 {
 	plain(s, 4, false);
-	s->notify = 800;
+	s->notify = 3000;
 	notice(s, 0, 1000, -1);
-	fate(s, AT_REPORT, 0, 0, CUT_OFF, 15000);
+	fate(s, AT_REPORT, 0, 30, CUT_OFF, 15000);
 	s->act[s->acts - 1].who = NOBODY - 1;
 }
 
 static void endless_outage(struct schedule *s)
 {
-	outage(s, 200000, 30000);
+	outage(s, 40, 200000, 30000);
 	s->synchronous = false;
+}
+
+static const char *all_43_after_a_save(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].training.asked_saves != 2)
+			return "somebody has not saved alone";
+	return all_43(w);
+}
+
+/* Parked in the first round, stopped while the second was decided without it. */
+static void parked_paused(struct schedule *s)
+{
+	runner_paused(s);
+	fate(s, AT_SAVED, 1, 30, PAUSE_AGENT, 15000);
+}
+
+/* The deadline moves once more while the last one is being written. */
+static void deadline_overtaken(struct schedule *s)
+{
+	plain(s, 3, true);
+	s->latency = 20;
+	s->remembered_save = 500;
+	notice(s, 0, 1000, -1);
+	notice(s, 0, 1016, 40000);
+	for (int64_t i = 1; i < 8; i++)
+		notice(s, 0, 1016 + 4 * i, 9000 - 600 * i);
+}
+
+static const char *left_in_four_seconds(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > 1000 * MS + 1044 * MS + 4800 * MS)
+			return "somebody did not learn of the earliest deadline";
+	return all_42(w);
+}
+
+static void error_while_saving(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].save = 3000;
+	*NEW_ACT(s) =
+		(struct act){.subject = NOBODY, .delay = 1000, .deed = ON_DEMAND, .who = NOBODY};
+	fate(s, AT_SAVING, 3, 50, KILL_TRAINING, 0);
+}
+
+static const char *saves_are_finished(struct world *w)
+{
+	for (int i = 0; i < 3; i++)
+		if (w->task[i].training.asked_saves != 1 || w->task[i].code != STATUS_BROKEN)
+			return "somebody's save was not finished, or it did not leave with 44";
+	return w->task[3].code == 139 ? NULL : "the one that failed hides its code";
+}
+
+static void strides(struct schedule *s)
+{
+	plain(s, 3, false);
+	s->trainee[0].stride = 4;
+	s->trainee[1].stride = 6;
+	s->trainee[2].stride = 3;
+	notice(s, 0, 2000, -1);
+}
+
+static void stopped_after_its_end(struct schedule *s)
+{
+	plain(s, 3, false);
+	s->trainee[1].total = 10;
+	s->latency = 50;
+	notice(s, 0, 2000, -1);
+	/* Its command ends about 1055 ms after the start. */
+	*NEW_ACT(s) = (struct act){
+		.subject = NOBODY, .delay = 1110, .deed = PAUSE_AGENT, .who = 1, .amount = 15000};
 }
 
 /* ---- Many, and launchers ---- */
@@ -270,6 +350,19 @@ static const char *everybody_acked(struct world *w)
 
 /* ---- Upstream's ---- */
 
+static void ph4(struct schedule *s)
+{
+	plain(s, 4, true);
+	notice(s, 0, 1000, 7000);
+}
+
+static const char *two_checkpoints(struct world *w)
+{
+	if (w->keys.rounds != 2 || w->keys.round[1].decision.kind != KIND_SAVE)
+		return "it did not save and run on first";
+	return all_42(w);
+}
+
 static void ph10(struct schedule *s)
 {
 	plain(s, 4, false);
@@ -302,13 +395,6 @@ static void ph15(struct schedule *s)
 	plain(s, 3, false);
 	s->trainee[1].total = 4;
 	notice(s, 0, 2000, -1);
-}
-
-static const char *finished_and_42(struct world *w)
-{
-	if (w->task[1].code != STATUS_OK || w->task[0].code != STATUS_SAVED)
-		return "one finished, two saved: that was expected";
-	return complete(w);
 }
 
 static void ph20(struct schedule *s)
@@ -439,6 +525,16 @@ const struct scenario scenarios[] = {
 		runner_paused, all_42_in_two_rounds},
 	{"deadline-moved", "between two agents' reading of it", deadline_moved, all_42},
 	{"three-dead", "the claimer and the next two", three_dead, survivors_agree},
+	{"deadline-overtaken", "by an earlier one while it was written", deadline_overtaken,
+		left_in_four_seconds},
+	{"parked-paused", "while a further round was decided without it", parked_paused,
+		all_42_in_two_rounds},
+	{"strides", "tasks that look every 4, 6 and 3 steps: one step suits all", strides,
+		all_42_in_one_round},
+	{"error-while-saving", "saves under way are finished before the group ends",
+		error_while_saving, saves_are_finished},
+	{"stopped-after-its-end", "its own pause is not the store's silence", stopped_after_its_end,
+		finished_and_42},
 	{"fails-after-save", "the checkpoint stands", fails_after_save, all_42_in_one_round},
 	{"restarted-while-saving", "by its launcher: the others finish their saves",
 		restarted_while_saving, survivors_agree},
@@ -447,7 +543,8 @@ const struct scenario scenarios[] = {
 	{"long-outage", "longer than the report timeout", long_outage, all_42_in_one_round},
 	{"outage-no-silence", "time in which the store does not answer is nobody's silence",
 		outage_no_silence, all_42_in_one_round},
-	{"endless-outage", "longer than everything: each saves alone", endless_outage, all_43},
+	{"endless-outage", "longer than everything: each saves alone", endless_outage,
+		all_43_after_a_save},
 	{"64-agents", "three notices at once: one step, 64 acks", many_agents, everybody_acked},
 	{"64-in-one-agent", "the same", many_in_one, everybody_acked},
 	{"8-by-8", "the same", many_by_eight, everybody_acked},
@@ -455,6 +552,7 @@ const struct scenario scenarios[] = {
 		complete},
 	{"on-demand", "a checkpoint from outside, then training goes on", on_demand,
 		saved_and_finished},
+	{"PH-4", "grace 7 s: two checkpoints", ph4, two_checkpoints},
 	{"PH-10", "the claimer killed between claim and step", ph10, survivors_agree},
 	{"PH-11", "1 ms steps beside 300 ms steps", ph11, all_42_in_one_round},
 	{"PH-12", "a peer dead before it reports; the chief's save counts", ph12, survivors_42},

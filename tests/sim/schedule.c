@@ -155,12 +155,19 @@ static void draw_notices(struct schedule *s, struct random *r)
 {
 	static const enum agreement_then thens[] = {THEN_EXIT, THEN_EXIT, THEN_EXIT, THEN_STOP};
 	int64_t first = random_in(r, 0, 3000), grace = draw_grace(s, r);
-	if (random_chance(r, 150))
+	bool on_demand = random_chance(r, 150);
+	if (on_demand && random_chance(r, 300)) /* and then something breaks */
+		add(s, (struct act){.trigger = (enum trigger)random_in(r, AT_DECISION, AT_SAVED),
+			       .subject = NOBODY,
+			       .deed = KILL_TRAINING,
+			       .who = draw_who(s, r),
+			       .delay = random_in(r, 0, 300)});
+	if (on_demand)
 		add(s, (struct act){.deed = ON_DEMAND,
 			       .who = NOBODY,
 			       .subject = NOBODY,
 			       .delay = random_in(r, 0, 3000)});
-	if (random_chance(r, 80))
+	if (random_chance(r, on_demand ? 400 : 60))
 		return;
 	if (random_chance(r, 150))
 		add(s, (struct act){.deed = CLAIM_OUTSIDE,

@@ -157,6 +157,7 @@ struct keys {
 	int64_t deadline_changed_at;
 	uint64_t rounds;
 	enum agreement_reason left[MOST_TASKS];
+	int64_t left_at[MOST_TASKS];
 	uint64_t dead; /* a bit per task */
 	int64_t dead_at[MOST_TASKS];
 	int64_t longest_save;
@@ -243,8 +244,8 @@ struct training {
 	int64_t longest_save, step_began; /* us */
 	int64_t recent[RECENT_STEPS];	  /* us */
 	uint64_t steps;
-	bool term_sent;
 	int code;
+	int64_t ended_at;
 	/* For the checks. */
 	uint64_t saves;
 	uint64_t saved_step[SAVE_LOG]; /* the newest of them */
@@ -398,6 +399,7 @@ void agent_store_changed(struct world *w);
 void check_told(struct world *w, int task, const struct agreement_hold *hold);
 void check_overshoot(struct world *w, int task);
 void check_written(struct world *w, const struct operation *op);
+void check_ending(struct world *w, int task);
 void check_exit(struct world *w, int task);
 void check_end(struct world *w);
 bool checkpoint_is_complete(const struct world *w, uint64_t round);

@@ -44,6 +44,7 @@ void training_end(struct world *w, int task, int code)
 		w->in_collective--;
 	enter(w, task, GONE, CLOCK_NEVER);
 	p->code = code;
+	p->ended_at = w->now;
 	world_at(w, w->now + random_in(&w->random, 0, 5 * MS), EVENT_ENDED, task, 0);
 }
 

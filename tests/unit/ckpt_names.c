@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "unit.h"
 #include "ckpt/names.h"
+#include "unit.h"
 
 int main(void)
 {
@@ -29,8 +29,7 @@ int main(void)
 		ckpt_name_task(name, n);
 		CHECK(ckpt_name_is_task(name, &task) && task == n, "%s", name);
 		ckpt_name_shard(name, n);
-		CHECK(ckpt_name_is_shard(name, &task) && task == n &&
-				ckpt_name_is_transient(name),
+		CHECK(ckpt_name_is_shard(name, &task) && task == n && ckpt_name_is_transient(name),
 			"%s", name);
 		ckpt_name_writer(name, true, n);
 		CHECK(ckpt_name_is_writer(name, &sharded, &task) && sharded && task == n, "%s",

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/* What the store shows, decoded; rubbish in every key (SY-11); what is written is read back. */
+#include "group/view.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "group/attempt.h"
+#include "group/claim.h"
+#include "group/stage.h"
+#include "group/writes.h"
+#include "unit.h"
+
+static struct attempt attempt;
+static store_revision revision;
+
+static void fresh(struct view *view)
+{
+	revision = 0;
+	CHECK(view_init(view, &attempt, NULL) == STATUS_OK);
+}
+
+/* One key of the attempt, as the store would show it. */
+static void feed_bytes(struct view *view, const char *rest, const char *value, size_t length)
+{
+	char key[KEYS_MAX];
+	struct store_entry entry = {.length = length, .revision = ++revision};
+	keys_of(&attempt, key, "%s", rest);
+	entry.key = strdup(key);
+	entry.value = calloc(1, length + 1);
+	memcpy(entry.value, value, length);
+	struct store_answer answer = {.entries = &entry, .count = 1, .revision = revision};
+	view_feed(view, &answer, 1000000, 5000000);
+	free(entry.key);
+	free(entry.value);
+}
+
+static void feed(struct view *view, const char *rest, const char *value)
+{
+	feed_bytes(view, rest, value, strlen(value));
+}
+
+static void decoded(void)
+{
+	struct view view;
+	TEST("each key is read into its place")
+	{
+		fresh(&view);
+		feed(&view, "TASK/2",
+			"{\"host\":\"h\",\"boot\":\"b\",\"pidns\":7,\"pid\":12,\"start\":3}");
+		CHECK(view.members[2].joined && view.members[2].agent.pid == 12);
+		CHECK_EQ(view_joined(&view), 1);
+		feed(&view, "TERMINATED_WORKER",
+			"{\"task\":3,\"then\":\"stop\",\"host\":\"n\",\"source\":\"s\",\"reason\":\"r\"}");
+		feed(&view, "ROUND/1", "{\"final\":false}");
+		CHECK(view.agreement.claimed && view.claim.task == 3 && !view.claim.outside);
+		CHECK_EQ(view.agreement.claim_then, THEN_STOP);
+		feed(&view, "STEP/1/0", "{\"step\":4,\"next\":6,\"step_ms\":9}");
+		CHECK(view.agreement.peers[0].reported && view.agreement.peers[0].next == 6);
+		feed(&view, "RUN_TO_CHECKPOINT",
+			"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0-2\"}");
+		CHECK(view.agreement.decided && view.agreement.decision.step == 6);
+		CHECK(view.agreement.peers[2].member && !view.agreement.peers[3].member);
+		feed(&view, "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_1", "{}");
+		CHECK(view.members[1].acked && !view.members[0].acked);
+		feed(&view, "SAVED/1/1", "{\"step\":6,\"ms\":50}");
+		CHECK(view.agreement.peers[1].saved && view.agreement.peers[1].saved_step == 6);
+		feed(&view, "DEAD/0", "{}");
+		CHECK(view.agreement.peers[0].dead);
+		feed(&view, "LEFT/1", "{\"reason\":\"saved\",\"code\":42}");
+		CHECK_EQ(view.agreement.peers[1].left, REASON_SAVED);
+		CHECK_EQ(view.damaged, 0);
+		view_release(&view);
+	}
+	TEST("a newer round makes the older one history, in whatever order they come")
+	{
+		fresh(&view);
+		feed(&view, "STEP/2/0", "{\"step\":9,\"next\":10}");
+		feed(&view, "STEP/1/1", "{\"step\":4,\"next\":5}");
+		feed(&view, "RUN_TO_CHECKPOINT",
+			"{\"kind\":\"save\",\"then\":\"continue\",\"step\":5,\"members\":\"0-3\"}");
+		feed(&view, "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_1", "{}");
+		CHECK_EQ(view.agreement.round, 2);
+		CHECK(!view.agreement.decided && view.agreement.peers[0].reported);
+		CHECK(!view.agreement.peers[1].reported && !view.members[1].acked);
+		feed(&view, "RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/2_3", "{}");
+		CHECK(view.members[3].acked);
+		CHECK_EQ(view.damaged, 0);
+		view_release(&view);
+	}
+	TEST("the deadline only moves earlier")
+	{
+		fresh(&view);
+		feed(&view, "DEADLINE", "{\"utc\":5030000,\"left\":30000}");
+		CHECK_EQ(view.agreement.deadline, 1030000);
+		feed(&view, "DEADLINE", "{\"utc\":5090000,\"left\":90000}");
+		CHECK_EQ(view.agreement.deadline, 1030000);
+		feed(&view, "DEADLINE", "{\"utc\":5090000,\"left\":10000}"); /* clocks apart */
+		CHECK_EQ(view.agreement.deadline, 1010000);
+		feed(&view, "DEADLINE", "{\"utc\":1,\"left\":90000}"); /* long over by the wall */
+		CHECK_EQ(view.agreement.deadline, 1000000);
+		view_release(&view);
+	}
+	TEST("PH-22 keys of other attempts and runs are not seen")
+	{
+		struct store_entry entry = {.value = (char[]){"{}"}, .length = 2, .revision = 9};
+		struct store_answer answer = {.entries = &entry, .count = 1, .revision = 9};
+		const char *others[] = {"run/r/000001/TERMINATED_WORKER", "run/r/000003/SEAL",
+			"run/r2/000002/CLOSED", "TERMINATED_WORKER", "run/r/LAST", ""};
+		fresh(&view);
+		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+			char key[64];
+			strcpy(key, others[i]);
+			entry.key = key;
+			view_feed(&view, &answer, 0, 0);
+		}
+		CHECK(!view.agreement.claimed && !*view.seal && !view.agreement.closed);
+		CHECK_EQ(view.damaged, 0);
+		view_release(&view);
+	}
+}
+
+/* What has to hold whatever a key says. */
+static bool sound(const struct view *view)
+{
+	const struct agreement_view *a = &view->agreement;
+	bool right = a->tasks == 4 && view->attempt.tasks == 4 && (!a->decided || !a->unreadable) &&
+		     memchr(view->claim.host, 0, 65) &&
+		     memchr(view->claim.reason, 0, sizeof(view->claim.reason)) &&
+		     a->claim_then <= THEN_STOP && a->decision.kind <= KIND_NONE;
+	for (uint64_t i = 0; i < 4; i++)
+		right &= a->peers[i].left <= REASON_PEER;
+	return right;
+}
+
+static void rubbish(void)
+{
+	static const char *const keys[] = {"TASK/0", "SEAL", "TERMINATED_WORKER", "DEADLINE",
+		"ROUND/1", "STEP/1/0", "RUN_TO_CHECKPOINT", "LAST_RUN_TO_CHECKPOINT/2",
+		"RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0", "SAVED/1/0", "RESUME", "ERROR", "DEAD/0",
+		"LEFT/0", "CLOSED"};
+	static const char *const values[] = {"", " ", "{", "}", "{}", "[]", "null", "0", "-1",
+		"\"x\"", "rubbish",
+		"{\"then\":5,\"kind\":[],\"step\":\"7\",\"members\":7,\"task\":-4}",
+		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0-9\"}",
+		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"3-1\"}",
+		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0,\"}",
+		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":-6,\"members\":\"0-3\"}",
+		"{\"kind\":\"EXIT\",\"then\":\"exit\",\"step\":6,\"members\":\"0-3\"}",
+		"{\"step\":18446744073709551616,\"next\":99999999999999999999999}",
+		"{\"step\":5,\"next\":5}", "{\"step\":5,\"next\":4}", "{\"utc\":0,\"left\":-1}",
+		"{\"utc\":9223372036854775807,\"left\":9223372036854775807}",
+		"{\"pid\":99999999999,\"start\":-1,\"pidns\":{}}",
+		"{\"task\":99,\"then\":\"continue\"}", "{\"reason\":\"\",\"code\":-9}",
+		"{\"reason\":\"zzz\"}", "{\"by\":null,\"text\":{}}", "\xff\xfe\x00",
+		"{\"host\":\"\xc3\x28\"}"};
+	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+		struct view view;
+		bool right = view_init(&view, &attempt, NULL) == STATUS_OK;
+		for (size_t v = 0; v < sizeof(values) / sizeof(values[0]) && right; v++) {
+			feed(&view, keys[k], values[v]);
+			right &= sound(&view);
+		}
+		char long_value[4096];
+		memset(long_value, '[', sizeof(long_value));
+		feed_bytes(&view, keys[k], long_value, sizeof(long_value)); /* too deep */
+		feed_bytes(&view, keys[k], "{}\0{}", 5);
+		CHECK(right && sound(&view), "SY-11 rubbish in %s", keys[k]);
+		view_release(&view);
+	}
+	static const char *const names[] = {"TASK/", "TASK/4", "TASK/-1", "TASK/01", "TASK/0x",
+		"TASK/99999999999999999999999999", "STEP/1", "STEP/1/", "STEP/1/4", "STEP/x/0",
+		"STEP//0", "SAVED/1/0/0", "ROUND/", "ROUND/one", "LAST_RUN_TO_CHECKPOINT/",
+		"LEFT/4", "DEAD/9", "RECEIVED_SIGNAL_", "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_",
+		"RECEIVED_SIGNAL_X_1", "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_4",
+		"RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/_1"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct view view;
+		fresh(&view);
+		feed(&view, names[i],
+			"{\"step\":1,\"next\":2,\"reason\":\"saved\",\"final\":true}");
+		CHECK(sound(&view) && view.damaged == 1 && view.agreement.round == 0 &&
+				view_joined(&view) == 0,
+			"SY-11 a key that is none: %s", names[i]);
+		view_release(&view);
+	}
+	struct view view;
+	TEST("SY-11 a claim that cannot be read is an ordinary preemption")
+	{
+		fresh(&view);
+		feed(&view, "TERMINATED_WORKER", "rubbish");
+		CHECK(view.agreement.claimed && view.agreement.claim_then == THEN_EXIT);
+		CHECK_EQ(view.damaged, 1);
+		view_release(&view);
+	}
+	TEST("SY-11 a decision that cannot be read is none, and the next round is healthy")
+	{
+		fresh(&view);
+		feed(&view, "ROUND/1", "{\"final\":false}");
+		feed(&view, "RUN_TO_CHECKPOINT", "{\"kind\":\"exit\"}");
+		CHECK(!view.agreement.decided && view.agreement.unreadable);
+		feed(&view, "ROUND/2", "{\"final\":true}");
+		CHECK(!view.agreement.unreadable && view.agreement.round_final);
+		feed(&view, "LAST_RUN_TO_CHECKPOINT/2",
+			"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0-3\"}");
+		CHECK(view.agreement.decided && view.agreement.decision.step == 6);
+		view_release(&view);
+	}
+	TEST("SY-11 a deadline that cannot be read is none, and is replaced by its revision")
+	{
+		fresh(&view);
+		feed(&view, "DEADLINE", "rubbish");
+		CHECK(view.agreement.deadline == CLOCK_NEVER);
+		CHECK_EQ(view.deadline_revision, revision);
+		view_release(&view);
+	}
+	TEST("SY-11 keys of a newer version are passed over")
+	{
+		fresh(&view);
+		feed(&view, "WEATHER/1", "rubbish");
+		CHECK_EQ(view.damaged, 0);
+		view_release(&view);
+	}
+}
+
+/* ---- Sets of tasks ---- */
+
+static bool chosen(const void *context, uint64_t task)
+{
+	return ((const bool *)context)[task];
+}
+
+static void sets(void)
+{
+	for (unsigned bits = 0; bits < 64; bits++) {
+		bool set[6], again[6] = {false};
+		struct text text = {0};
+		for (unsigned i = 0; i < 6; i++)
+			set[i] = bits >> i & 1;
+		keys_write_set(6, chosen, set, &text);
+		if (!keys_read_set(text_string(&text), 6, again) || memcmp(set, again, 6) != 0)
+			CHECK(!"a set is read back", "set \"%s\"", text_string(&text));
+		text_release(&text);
+	}
+	CHECK(true, "all sets of 6 tasks are read back");
+	static const char *const wrong[] = {"6", "0-6", "-", "0-", "-1", ",", "0,", ",0", "2-1",
+		"0 1", "a", "0-1-2", "99999999999999999999", "0x1", "+1", "1,,2"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		bool set[6] = {false};
+		CHECK(!keys_read_set(wrong[i], 6, set), "no set: \"%s\"", wrong[i]);
+	}
+}
+
+/* ---- Through a store ---- */
+
+static char directory[] = "/tmp/preempt-unit-XXXXXX";
+
+static struct store *open_store(const char *name)
+{
+	char path[128];
+	struct store *store = NULL;
+	struct error err = {0};
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	if (!CHECK(store_open(&store, path, STORE_CREATE, clock_after(30000), &err) == STATUS_OK))
+		printf("# %s\n", err.text);
+	return store;
+}
+
+static void join_all(struct store *store, uint64_t tasks, struct attempt *joined)
+{
+	struct error err = {0};
+	for (uint64_t i = 0; i < tasks; i++) {
+		struct attempt_entry entry = {.run = "s",
+			.tasks = tasks,
+			.first = i,
+			.count = 1,
+			.launch = "",
+			.deadline = clock_after(30000),
+			.cancel = -1};
+		CHECK(process_identify(0, &entry.agent, &err) == STATUS_OK);
+		CHECK(attempt_join(store, &entry, joined, &err) == STATUS_OK);
+	}
+}
+
+static enum status claim_as(
+	struct store *store, const struct attempt *joined, uint64_t task, enum agreement_then then)
+{
+	struct view view = {0};
+	struct claim claim = {.task = task, .then = then};
+	struct error err = {0};
+	notice_set(&claim.notice, "unit", "test", notice_time(), -1);
+	enum status status = view_init(&view, joined, &err);
+	if (status == STATUS_OK)
+		status = claim_make(store, &view, &claim, clock_after(30000), &err);
+	view_release(&view);
+	return status;
+}
+
+static void write_number(const char *board, const char *name, const char *text)
+{
+	char path[256];
+	snprintf(path, sizeof(path), "%s/%s", board, name);
+	FILE *file = fopen(path, "r+");
+	if (CHECK(file != NULL)) {
+		fputs(text, file);
+		fclose(file);
+	}
+}
+
+/* Two tasks, each stage a program of its own, in one thread: whoever comes last decides. */
+static void staged(void)
+{
+	struct store *store = open_store("stages.db");
+	struct attempt joined;
+	struct board boards[2];
+	struct error err = {0};
+	const struct agreement_config config[2] = {
+		{.task = 0, .report_timeout = 60000, .save_timeout = 60000, .startup = 60000},
+		{.task = 1, .report_timeout = 60000, .save_timeout = 60000, .startup = 60000}};
+	static const char *const at[2] = {"00000000000000000007 00000000000000000008\n",
+		"00000000000000000003 00000000000000000004\n"};
+	join_all(store, 2, &joined);
+	for (int i = 0; i < 2; i++) {
+		CHECK(board_create(&boards[i], directory, getpid(), &err) == STATUS_OK);
+		write_number(boards[i].path, "step", at[i]);
+	}
+	for (int call = 0; call < 2; call++) {
+		struct stage stage;
+		CHECK(stage_open(&stage, store, &joined, &config[0], boards[0].path, getpid(),
+			      &err) == STATUS_OK);
+		CHECK(stage_run(&stage, STAGE_AGREED, clock_after(30000), NULL, &err) == STATUS_NO,
+			"nothing is claimed: no, call %d", call);
+		stage_release(&stage);
+	}
+	CHECK_EQ(claim_as(store, &joined, 1, THEN_EXIT), STATUS_OK);
+	/* The first to report waits; it is ended by its timeout and started again after the other.
+	 */
+	for (int call = 0; call < 3; call++) {
+		int i = call % 2;
+		struct stage stage;
+		CHECK(stage_open(&stage, store, &joined, &config[i], boards[i].path, getpid(),
+			      &err) == STATUS_OK);
+		enum status status = stage_run(
+			&stage, STAGE_AGREED, clock_after(call == 0 ? 300 : 30000), NULL, &err);
+		CHECK(status == (call == 0 ? STATUS_TIMEOUT : STATUS_OK), "call %d", call);
+		if (call > 0) {
+			CHECK_EQ(stage.view.agreement.decision.step, 8);
+			CHECK_EQ(stage.agreement.told.step, 8);
+			CHECK_EQ(stage.agreement.told.order, ORDER_EXIT);
+		}
+		stage_release(&stage);
+	}
+	for (int i = 0; i < 2; i++) {
+		write_number(boards[i].path, "step", "00000000000000000008 00000000000000000009\n");
+		write_number(boards[i].path, "saved", "00000000000000000008\n");
+	}
+	for (int call = 0; call < 4; call++) {
+		int i = call % 2;
+		struct stage stage;
+		CHECK(stage_open(&stage, store, &joined, &config[i], boards[i].path, getpid(),
+			      &err) == STATUS_OK);
+		enum status status = stage_run(
+			&stage, call < 2 ? STAGE_SAVED : STAGE_ALL, clock_after(30000), NULL, &err);
+		CHECK(status == STATUS_OK, "saved, and all: call %d (%s)", call,
+			status == STATUS_OK ? "" : err.text);
+		if (call >= 2)
+			CHECK(stage.agreement.told.order == ORDER_LEAVE &&
+					stage.agreement.told.code == STATUS_SAVED,
+				"task %d may leave with 42", i);
+		stage_release(&stage);
+	}
+	for (int i = 0; i < 2; i++)
+		board_release(&boards[i], true);
+	store_close(store);
+}
+
+int main(void)
+{
+	attempt_name(&attempt, "r", 2, 4);
+	decoded();
+	rubbish();
+	unit_begin(NULL);
+	sets();
+	if (!mkdtemp(directory))
+		return 1;
+	staged();
+	int code = unit_end();
+	char command[128];
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
+	return system(command) == 0 ? code : 1;
+}
