@@ -8,6 +8,7 @@
 # alone
 # asan: no (KILL leaves nothing to look at, and it takes minutes)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
 
 bats_require_minimum_version 1.5.0
 
@@ -47,8 +48,9 @@ held() { cat boards/*/hold 2>/dev/null | grep -q .; }
 
 complete_steps() {
 	local s
-	for s in $(ls job/ckpt); do
-		[ ! -e "job/ckpt/$s/0" ] || [ ! -e "job/ckpt/$s/1" ] || [ ! -e "job/ckpt/$s/2" ] || echo "$s"
+	for s in job/ckpt/*; do
+		s=${s##*/}
+		[ "$s" = "*" ] || [ ! -e "job/ckpt/$s/0" ] || [ ! -e "job/ckpt/$s/1" ] || [ ! -e "job/ckpt/$s/2" ] || echo "$s"
 	done
 }
 

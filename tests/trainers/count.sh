@@ -22,8 +22,9 @@ save() {
 }
 
 start=0 counter=0
-for s in $(ls ckpt); do
-	if complete "$s" && ((s > start)); then start=$s; fi
+for s in ckpt/*; do
+	s=${s#ckpt/}
+	if [[ $s != "*" ]] && complete "$s" && ((s > start)); then start=$s; fi
 done
 ((start == 0)) || read -r counter <"ckpt/$start/$task"
 echo "start $start" >>"$log"
