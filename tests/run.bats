@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-run: tasks that stop together at one step, each under an agent of its own.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
 
 bats_require_minimum_version 1.5.0
 
@@ -117,6 +118,28 @@ preempted_and_finished() {
 	touch job/go
 	ended 0 137
 	[ "$(field ERROR task) $(field ERROR code)" = "3 137" ]
+	nothing_left
+}
+
+@test "PH-2: a real synchronous training: one task is killed, its peers fail at once; the error names it" {
+	train=$OUT/examples/train
+	[ -x "$train" ] || make -s -C "$REPO" "${train#"$REPO/"}" >&2
+	quick+=(--kill-after 1s)
+	training=("$train" --dir job --hidden 16 --batch 30 --steps 100000 --step-ms 2)
+	for ((i = 0; i < 4; i++)); do agent $i 4 -- "${training[@]}"; done
+	until_true 20 grep -qs "^step 20 " out.0
+	kill -KILL "$(command_of 2 train)"
+	ended 2 137
+	for i in 0 1 3; do ended $i "44|1"; grep -q "task 2 failed on $HOSTNAME with 137" err.$i; done
+	[ "$(field ERROR task) $(field ERROR code)" = "2 137" ]
+
+	attempt=2
+	preempt-run -n 4 "${quick[@]}" -- "${training[@]}" >out.0 2>err.0 3>&- &
+	pids=($!)
+	until_true 20 grep -qs "^step 20 " out.0
+	kill -KILL "$(pgrep -P "${pids[0]}" train | sed -n 3p)"
+	ended 0 137
+	[ "$(field ERROR task) $(field ERROR code)" = "2 137" ]
 	nothing_left
 }
 

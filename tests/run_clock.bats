@@ -3,6 +3,7 @@
 # preempt-run while the wall clock jumps by an hour, either way.
 # asan: no (the clock is set forward by LD_PRELOAD)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
 
 bats_require_minimum_version 1.5.0
 

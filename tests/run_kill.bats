@@ -8,6 +8,7 @@
 # alone
 # asan: no (KILL leaves nothing to look at, and it takes minutes)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
 
 bats_require_minimum_version 1.5.0
 
@@ -37,7 +38,7 @@ at_stage() {
 	hold) until_true 10 held ;;
 	decision) until_true 10 has RUN_TO_CHECKPOINT ;;
 	ack) until_true 10 has RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_1 ;;
-	saving) until_true 10 grep -qs "^save " "job/log/$attempt.1" ;;
+	saving) until_true 10 grep -qs "^save " job/log/$attempt.1 ;;
 	save_done) until_true 10 has SAVED/1/1 ;;
 	left) until_true 10 has LEFT/1 ;;
 	esac
@@ -49,7 +50,7 @@ complete_steps() {
 	local s
 	for s in job/ckpt/*; do
 		s=${s##*/}
-		[ ! -e "job/ckpt/$s/0" ] || [ ! -e "job/ckpt/$s/1" ] || [ ! -e "job/ckpt/$s/2" ] || echo "$s"
+		[ "$s" = "*" ] || [ ! -e "job/ckpt/$s/0" ] || [ ! -e "job/ckpt/$s/1" ] || [ ! -e "job/ckpt/$s/2" ] || echo "$s"
 	done
 }
 
@@ -67,7 +68,7 @@ holds_true() {
 	if [ -n "$step" ] && [ "$(field RUN_TO_CHECKPOINT kind)" = exit ]; then
 		for i in 0 1 2; do
 			# One that died may have been further.
-			[ ! -e "job/log/$attempt.$i" ] || has DEAD/$i || never_after $i "$step"
+			[ ! -e job/log/$attempt.$i ] || has DEAD/$i || never_after $i "$step"
 		done
 	fi
 	# Nobody says that it is complete when it is not.
@@ -117,7 +118,7 @@ finish_up() {
 	rm -f job/end/*
 	count_agents 3 --steps $steps
 	all_ended 0
-	for i in 0 1 2; do grep -qx "start $base" "job/log/$attempt.$i"; done
+	for i in 0 1 2; do grep -qx "start $base" job/log/$attempt.$i; done
 	counted 3 $steps
 	attempt=$((attempt + 1))
 	nothing_left

@@ -3,6 +3,7 @@
 # preempt-run with 64 tasks on one machine: one claim, one step, 64 acknowledgements, all 42.
 # alone
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
 
 bats_require_minimum_version 1.5.0
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-run as a process: signals, children and grandchildren, process 1, ranks, exit codes, bad usage.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
 
 bats_require_minimum_version 1.5.0
 
@@ -161,17 +162,17 @@ listens() { grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/p
 }
 
 @test "signals: TERM to a real session's process group, shells and all" {
-	cat >./batch <<-'EOT'
+	cat >job-script <<-'EOT'
 		#!/bin/bash
 		trap : TERM
 		preempt-run -n 2 --report-timeout 1s --save-timeout 5s -- bash "$TRAINERS/count.sh" job 10000 0.005 &
 		while kill -0 $! 2>/dev/null; do code=0; wait $! || code=$?; done
 		exit $code
 	EOT
-	setsid bash batch >out.0 2>err.0 3>&- &
+	setsid bash job-script >out.0 2>err.0 3>&- &
 	pids=($!)
 	until_true 10 all_begun 2 10
-	kill -TERM -- "-$(pgrep -f "^bash batch" -P $$ || echo "${pids[0]}")"
+	kill -TERM -- "-${pids[0]}"
 	all_ended 42
 	saved_together 2
 	nothing_left
@@ -214,7 +215,8 @@ listens() { grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/p
 		until_true 10 all_begun 2 3
 		until_true 5 test -s job/child.0 -a -s job/child.1
 		# Agent, guard, 2 commands, 2 children.
-		[ "$(ours | wc -w)" = 6 ]
+		mapfile -t all < <(ours)
+		[ ${#all[@]} = 6 ]
 		kill -KILL "${pids[0]}"
 		ended 0 137
 		nothing_left
@@ -257,7 +259,7 @@ listens() { grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/p
 @test "a board that vanishes: that task ends with 43 or an error, and nobody hangs" {
 	count_agents 2 --steps 100000 --step-ms 2
 	until_true 10 all_begun 2 10
-	rm -r "$(find boards/* -maxdepth 0 | head -n 1)"
+	rm -r boards/"$(ls boards | head -n 1)"
 	for i in 0 1; do ended $i "43|44" 10; done
 	nothing_left
 }

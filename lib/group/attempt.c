@@ -434,6 +434,10 @@ enum status attempt_gather(
 		if (!strcmp(view->seal, "timeout"))
 			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
 				view->attempt.run, view->seal_text);
+		if (view->error.present)
+			return error_set(err, STATUS_BROKEN, "run %s: task %llu failed on %s%s%s",
+				view->attempt.run, (unsigned long long)view->error.task,
+				view->error.host, *view->error.line ? ": " : "", view->error.line);
 		if (*view->seal)
 			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
 				*view->seal_text ? view->seal_text : view->seal);

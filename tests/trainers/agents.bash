@@ -76,7 +76,7 @@ agents_teardown() {
 }
 
 # A shell ignores INT in what it starts in the background.
-interruptible=(env "--default-signal=INT,QUIT")
+interruptible=(env '--default-signal=INT,QUIT')
 
 # agent I N [OPTION...] -- COMMAND...: task I of N under an agent; its output in out.I and err.I.
 agent() {
@@ -183,7 +183,7 @@ saved_together() {
 		has "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_$i"
 		never_after "$i" "$step"
 	done
-	# shellcheck disable=SC2034 # for the caller
+	# shellcheck disable=SC2034 # for the test
 	saved_step=$step
 }
 

@@ -24,7 +24,7 @@ save() {
 start=0 counter=0
 for s in ckpt/*; do
 	s=${s#ckpt/}
-	if complete "$s" && ((s > start)); then start=$s; fi
+	if [[ $s != "*" ]] && complete "$s" && ((s > start)); then start=$s; fi
 done
 ((start == 0)) || read -r counter <"ckpt/$start/$task"
 echo "start $start" >>"$log"

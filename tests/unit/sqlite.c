@@ -383,6 +383,8 @@ static void write_from_elsewhere(const char *name)
 {
 	sqlite3 *database = NULL;
 	(void)sqlite3_open(path_of(name), &database);
+	/* Those who wait read now and then. */
+	sqlite3_busy_timeout(database, 10000);
 	if (sqlite3_exec(database,
 		    "BEGIN IMMEDIATE; UPDATE meta SET revision=revision+1;"
 		    "INSERT OR REPLACE INTO keys SELECT CAST('far' AS BLOB), x'41', revision FROM meta; COMMIT",
