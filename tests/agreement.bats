@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-bats_require_minimum_version 1.5.0
 # The agreement in its simulator: see tests/sim/sim.h. A failure prints its seed, and the commands
 # that replay it and shrink it.
+bats_require_minimum_version 1.5.0
 
 setup() {
 	sim="${BATS_TEST_DIRNAME}/../${PREEMPT_BUILD:-build/plain}/tests/sim/agreement_sim"

@@ -375,7 +375,7 @@ static void check_final_step(struct world *w)
 		const struct training *p = &w->task[i].training;
 		bool saved = has(round->saved, i) && round->saved_step[i] == step;
 		bool excused = w->task[i].faulted || w->task[i].agreement.solo || w->store_faults ||
-			       !round->reported[i];
+			       has(round->unheard, i);
 		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
 			w->schedule->trainee[i].ignores_leave)
 			continue;
@@ -527,7 +527,7 @@ static void check_liveness(struct world *w)
 	if (late && k->has_deadline && s->synchronous)
 		world_violate(w, "liveness", "the final decision comes too late");
 	if (round->decision.kind == KIND_EACH)
-		needed *= 2; /* it is chosen with reserves */
+		needed *= 3; /* it is chosen with reserves */
 	if (round->decided_at + needed > limit)
 		return;
 	w->statistics->comfortable++;
