@@ -215,12 +215,14 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
 	bool young = a->decided_at - a->started <= a->config.startup;
+	bool certain = all_reported(a->view); /* else somebody who is silent may have trained */
 	if (!a->view->claimed)
 		order(plan, ORDER_RUN, 0);
 	else if (!hold_and_read(a, plan))
 		return;
 	else if (can_follow(a))
-		agreement_reach(a, REASON_PREEMPTED, young ? STATUS_SAVED : STATUS_PREEMPTED);
+		agreement_reach(
+			a, REASON_PREEMPTED, young && certain ? STATUS_SAVED : STATUS_PREEMPTED);
 	else
 		open_round(a, plan, true);
 }
