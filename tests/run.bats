@@ -69,7 +69,7 @@ preempted_and_finished() {
 	until_true 10 begun 0 5
 	kill -TERM "${pids[0]}"
 	all_ended 42
-	[ "$(ls job/ckpt | wc -l)" = 1 ]
+	[ "$(find job/ckpt/* -maxdepth 0 | wc -l)" = 1 ]
 	nothing_left
 }
 

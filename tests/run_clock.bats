@@ -36,7 +36,7 @@ clock_is() {
 		until_true 10 all_begun 3 $((attempt * 5))
 		clock_is $((hours * 3600))
 		# As many steps as it likes: nobody thinks that anybody is dead or late.
-		at=$(tail -n 1 job/log/$attempt.0)
+		at=$(tail -n 1 "job/log/$attempt.0")
 		until_true 10 begun 0 $((${at#* } + 100))
 		[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "OPEN TASK" ]
 		kill -TERM "${pids[0]}"

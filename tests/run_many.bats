@@ -34,7 +34,7 @@ stopped_together() {
 	[ "$(field RUN_TO_CHECKPOINT members)" = 0-63 ]
 	saved_step=$(field RUN_TO_CHECKPOINT step)
 	[ "$(ls job/ckpt)" = "$saved_step" ]
-	[ "$(ls "job/ckpt/$saved_step" | wc -l)" = 64 ]
+	[ "$(find "job/ckpt/$saved_step"/* -maxdepth 0 | wc -l)" = 64 ]
 	[ "$(preempt-store list --values "run/job/000001/SAVED/" | grep -c "\"step\":$saved_step,")" = 64 ]
 	for ((i = 0; i < 64; i++)); do never_after $i "$saved_step"; done
 	nothing_left

@@ -26,7 +26,7 @@ teardown() {
 # Each saved one checkpoint of its own.
 saved_alone() { # N
 	for ((i = 0; i < $1; i++)); do
-		[ "$(grep -c '^saved ' job/log/$attempt.$i)" = 1 ]
+		[ "$(grep -c '^saved ' "job/log/$attempt.$i")" = 1 ]
 	done
 }
 
@@ -74,7 +74,7 @@ saved_alone() { # N
 	mv away store
 	step=$(field RUN_TO_CHECKPOINT step)
 	for i in 0 1; do
-		[ -e job/ckpt/$step/$i ]
+		[ -e "job/ckpt/$step/$i" ]
 		never_after $i "$step"
 	done
 	nothing_left
@@ -87,7 +87,7 @@ saved_alone() { # N
 		until_true 10 all_begun 3 $((attempt * 10))
 		if [ $stage = saving ]; then
 			kill -TERM "${pids[0]}"
-			until_true 10 grep -qs "^save " job/log/$attempt.1
+			until_true 10 grep -qs "^save " "job/log/$attempt.1"
 		fi
 		mv store away
 		[ $stage = saving ] || kill -TERM "${pids[0]}"

@@ -6,7 +6,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-	PATH=$BATS_TEST_DIRNAME/../bin:$PATH
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	chmod 700 "$BATS_TEST_TMPDIR"
 	dir=$BATS_TEST_TMPDIR/dir
 	mkdir -m 700 "$dir"
@@ -94,7 +94,7 @@ need_root() {
 
 @test "a store of another user is refused with 77" {
 	need_root "to be two users"
-	cp "$BATS_TEST_DIRNAME/../bin/preempt-store" "$BATS_TEST_TMPDIR"
+	cp "$(command -v preempt-store)" "$BATS_TEST_TMPDIR"
 	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "$dir"
 	local as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
 	local as_daemon="setpriv --reuid 1 --regid 1 --clear-groups"
