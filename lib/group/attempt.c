@@ -14,6 +14,9 @@
 
 enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t tasks)
 {
+	/* The others of this launch have left already; it is to be started again as a whole. */
+	if (scene->exists && scene->claimed && scene->same_launch && scene->slot == SLOT_FREE)
+		return ATTEMPT_TOO_LATE;
 	if (!scene->exists || scene->closed)
 		return ATTEMPT_OPEN;
 	if (scene->slot == SLOT_OURS)
@@ -187,6 +190,7 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		.all_through = view_all_through(view),
 		.tasks = view->attempt.tasks,
 		.launch = attempt_compare_launch(entry->launch, launch),
+		.same_launch = *launch && !strcmp(entry->launch, launch),
 		.slot = SLOT_OURS,
 		.others = SLOT_OURS};
 	bool any = false;
