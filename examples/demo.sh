@@ -28,20 +28,24 @@ run() {
 	printf '$ %s\n' "$*"
 	"$@"
 }
+# Of the training's own lines only the milestones.
+milestones() { grep --line-buffered -E '^step [0-9]*00 |^saved|^resumed|^done|^counter'; }
 attempt_of() { preempt-store list "run/$1/" | sed -n 's|^run/[^/]*/0*\([1-9][0-9]*\)/OPEN$|\1|p' | tail -1; }
 
 say "1. Four tasks, not interrupted: the reference"
 mkdir "$work/reference" "$work/run"
 run preempt-run -q --run reference -n 4 -- \
-	train --dir "$work/reference" --steps "$steps" --save-every 200 --done-model "$work/reference/model"
+	train --dir "$work/reference" --steps "$steps" --save-every 200 --done-model "$work/reference/model" | milestones
 
 say "2. The same, as four agents; the machine of one task is about to go away"
 pids=()
 for task in 0 1 2 3; do
 	preempt-run -q --run demo --task $task --tasks 4 -- \
-		train --dir "$work/run" --steps "$steps" --save-every 200 --done-model "$work/run/model" &
+		train --dir "$work/run" --steps "$steps" --save-every 200 --done-model "$work/run/model" \
+		> >(milestones) &
 	pids+=($!)
 done
+echo "\$ preempt-run -q --run demo --task 0..3 --tasks 4 -- train --dir $work/run ... &"
 # In the middle: the first periodic checkpoint is there.
 until [ "$(ckpt-rotate latest "$work/run/ckpt" --step --or 0 2>/dev/null || echo 0)" -ge 200 ]; do
 	kill -0 "${pids[0]}" 2>/dev/null || break
@@ -58,14 +62,19 @@ done
 
 attempt=$(printf '%06d' "$(attempt_of demo)")
 value() { preempt-store get "run/demo/$attempt/$1" 2>/dev/null || echo none; }
+# member NAME: that member of the JSON object on stdin, without quotes.
+member() { sed -n 's/.*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p'; }
 say "What happened in that attempt, as the store tells it"
-printf '%-9s %s\n' noticed "task $victim (SIGTERM)" claimed "$(value TERMINATED_WORKER)" agreed "$(value RUN_TO_CHECKPOINT)"
+printf '%-8s %s\n' noticed "task $victim" \
+	claimed "by task $(value TERMINATED_WORKER | member task): $(value TERMINATED_WORKER | member source)" \
+	agreed "to save at step $(value RUN_TO_CHECKPOINT | member step), tasks $(value RUN_TO_CHECKPOINT | member members)"
 for task in 0 1 2 3; do
-	printf '%-9s ack %s  saved %s  exit code %s\n' "task $task" \
-		"$(preempt-store get "run/demo/$attempt/RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_$task" >/dev/null 2>&1 && echo yes || echo no)" \
-		"$(value SAVED/1/$task)" "${codes[task]}"
+	acked=no
+	preempt-store get "run/demo/$attempt/RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_$task" >/dev/null 2>&1 && acked=yes
+	printf 'task %d   acknowledged: %s, saved step %s in %s ms, exit code %s\n' $task $acked \
+		"$(value SAVED/1/$task | member step)" "$(value SAVED/1/$task | member ms)" "${codes[task]}"
 done
-printf '%-9s %s\n' closed "$(value CLOSED)"
+printf '%-8s %s\n' closed "$(value CLOSED | member state)"
 for code in "${codes[@]}"; do
 	[ "$code" = 42 ] || { echo "demo: every task should have left with 42 (saved: run me again)" >&2; exit 1; }
 done
@@ -73,7 +82,7 @@ run ckpt-rotate list "$work/run/ckpt"
 
 say "3. 42 means: run me again"
 run preempt-run -q --run demo -n 4 -- \
-	train --dir "$work/run" --steps "$steps" --save-every 200 --done-model "$work/run/model"
+	train --dir "$work/run" --steps "$steps" --save-every 200 --done-model "$work/run/model" | milestones
 
 say "4. Is it the same model?"
 run cmp "$work/reference/model" "$work/run/model" || { echo "demo: the models differ" >&2; exit 1; }

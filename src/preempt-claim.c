@@ -86,7 +86,6 @@ static int run(const struct args_rest *rest)
 {
 	struct error err;
 	struct identity identity;
-	struct attempt attempt;
 	struct view view = {0};
 	struct store *store = NULL;
 	char url[4096];
@@ -110,12 +109,10 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = store_open(&store, url, 0, deadline, &err);
 	if (status == STATUS_OK)
-		status = attempt_find(store, identity.run,
-			group_options.attempt_given ? group_options.attempt : 0, &attempt, &err);
-	if (status == STATUS_OK)
-		status = view_init(&view, &attempt, &err);
+		status = attempt_view(store, identity.run,
+			group_options.attempt_given ? group_options.attempt : 0, &view, &err);
 	if (status == STATUS_OK) {
-		claim.outside = outside || !identity.is_task || identity.task >= attempt.tasks;
+		claim.outside = outside || !identity.is_task || identity.task >= view.attempt.tasks;
 		claim.task = identity.task;
 		status = claim_make(store, &view, &claim, deadline, &err);
 		if (status == STATUS_OK || (status == STATUS_NO && view.agreement.claimed))

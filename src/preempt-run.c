@@ -138,8 +138,15 @@ static int run(const struct args_rest *rest)
 		.agreement = {.report_timeout = report_timeout,
 			.save_timeout = save_timeout,
 			.startup = startup,
-			.leave_patience = 10000,
+			.leave_patience = save_timeout < 10000 ? save_timeout : 10000,
 			.per_task = per_task}};
+	static const char *const default_sources[] = {"signal:TERM"};
+	static const char *const slurm_sources[] = {"signal:TERM,USR1"};
+	agent.sources = notices.count		 ? notices.items
+			: getenv("SLURM_JOB_ID") ? slurm_sources
+						 : default_sources;
+	agent.source_count = notices.count ? notices.count : 1;
+	agent_hold_signals(agent.sources, agent.source_count);
 	if (!is_word(savers, "all", "chief", "--savers", &agent.agreement.savers_chief) ||
 		!is_word(complete, "all", "chief", "--complete", &agent.agreement.complete_chief) ||
 		!is_word(store_loss, "save", "end", "--on-store-loss",
@@ -169,20 +176,14 @@ static int run(const struct args_rest *rest)
 	if (check_store(&identity, url, &err) != STATUS_OK)
 		return message_fail(&err);
 
-	static const char *const default_sources[] = {"signal:TERM"};
-	static const char *const slurm_sources[] = {"signal:TERM,USR1"};
 	agent.identity = &identity;
 	agent.store = url;
 	agent.attempt = group_options.attempt_given ? group_options.attempt : 0;
-	agent.sources = notices.count		 ? notices.items
-			: getenv("SLURM_JOB_ID") ? slurm_sources
-						 : default_sources;
-	agent.source_count = notices.count ? notices.count : 1;
 	return agent_run(&agent);
 }
 
 static const struct args_command commands[] = {
-	{NULL, "[OPTION...] -- COMMAND [ARG...]", NULL, options, group_option_table, 0, 0, true,
+	{NULL, "[OPTION...] -- COMMAND [ARG...]", NULL, options, group_identity_table, 0, 0, true,
 		true, run},
 	{0},
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * preempt-step N [NEXT]: N steps are finished; run on (0), save now (10), or leave with any other
- * code. preempt-step --saved N: the checkpoint of N is complete; run on (0), or leave with any
- * other code.
+ * preempt-step N [NEXT]: N steps are finished; run on (0), save now (10), leave (any other code).
+ * preempt-step --saved N: the checkpoint of N is complete; run on (0), leave (any other code).
  *
  * The board's client as a program, for shells and languages without one. It speaks for its parent
  * process, which is the owner of the board, and keeps what was answered in the board's file

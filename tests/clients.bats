@@ -3,6 +3,7 @@
 # The board's clients (DESIGN.md, section 3): one list of cases through bash, dash, C, Python and
 # preempt-step; then what only some of them have. The test plays the agent.
 # BIN and OUT tell where the built programs are; CLIENTS="c python" runs fewer.
+# shellcheck disable=SC2154,SC2030,SC2031
 
 bats_require_minimum_version 1.5.0
 
@@ -120,15 +121,19 @@ numbers_refused() {
 	[[ $client != python* ]] || rubbish=${rubbish/+1 /}
 	for n in $rubbish; do
 		start
+		ask "step 0" 0
 		tell "step $n"
 		ends 2
 		said 1 "step"
+		at_step 0
 		start
 		tell "saved $n"
 		ends 2
 	done
-	[ ! -s "$board/step" ]
 	[ ! -s "$board/saved" ]
+	start
+	tell "step ${rubbish##* }"
+	ends 2
 	start
 	ask "step 999999999999999999" 0
 	[ "$(cat "$board/step")" = "00999999999999999999 01000000000000000000" ]
@@ -170,7 +175,7 @@ hold_seen_at_once() {
 		ask "step ${n}2" 10
 		lift
 	done
-	for ((n = 100; n < 200; n++)); do
+	for ((n = 100; n < 130; n++)); do
 		hold "save $n"
 		ask "step $n" 10
 		lift
@@ -419,6 +424,14 @@ saved_barrier_next_round() {
 	still
 	hold "leave 42"
 	expect "saved 42"
+	# Two rounds behind this task.
+	hold "exit 9"
+	ask "step 20" 10
+	tell "saved 20"
+	still
+	hold "exit 10"
+	expect "saved 0"
+	ask "step 20" 10
 }
 @test "exit barrier: wait keeps it, a later round ends it" {
 	each saved_barrier_next_round
@@ -444,6 +457,19 @@ saved_async() {
 }
 @test "an asynchronous saver: reports from another thread, and waits there" {
 	each saved_async c python c@disk
+}
+
+thread_leaves() {
+	start
+	ask "step 5" 0
+	tell "thread 6"
+	expect "thread 0"
+	hold "leave 93"
+	tell "thread 7"
+	ends 93
+}
+@test "Python: leaving from another thread leaves the process" {
+	each thread_leaves python
 }
 
 # The agent dies, the board goes
@@ -633,11 +659,11 @@ board_none() {
 }
 
 board_relative() {
-	cd "$room"
+	cd "$room" || return
 	start PREEMPT_DIR=board
 	ask "step 5" 0
 	at_step 5
-	cd "$REPO"
+	cd "$REPO" || return
 }
 @test "PREEMPT_DIR may be relative" {
 	each board_relative
@@ -746,7 +772,7 @@ owner_after_no_step() {
 
 racers() {
 	local i pids=() n=8
-	echo "$(bash -c 'echo $$')" >"$board/owner"
+	bash -c 'echo $$' >"$board/owner"
 	for ((i = 0; i < n; i++)); do
 		start
 		pids+=("$training")
@@ -973,6 +999,25 @@ loop_script() {
 		[ "$output" = "save 10"$'\n'"still 0"$'\n'"child 2" ]
 		finish
 	done
+}
+
+@test "shell: bash in its POSIX mode" {
+	client=bash
+	board_make
+	hold "exit 1 $agent"
+	# shellcheck disable=SC2016
+	CLIENT=$REPO/lib/client bash --posix -euc '. "$CLIENT/preempt.sh"; preempt_step 0; preempt_step 1 || echo $?
+		preempt_saved 1 || exit' >"$room/out" 2>"$room/err" 3>&- &
+	training=$!
+	processes+=("$training")
+	eventually [ -s "$board/saved" ]
+	hold "leave 42"
+	code=0
+	wait "$training" || code=$?
+	[ "$code" = 42 ]
+	[ "$(cat "$room/out")" = 10 ]
+	[ ! -s "$room/err" ]
+	finish
 }
 
 looked_twice() {

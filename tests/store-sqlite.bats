@@ -6,7 +6,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-	PATH=$BATS_TEST_DIRNAME/../bin:$PATH
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	chmod 700 "$BATS_TEST_TMPDIR"
 	dir=$BATS_TEST_TMPDIR/dir
 	mkdir -m 700 "$dir"
@@ -17,7 +17,9 @@ setup() {
 }
 
 teardown() {
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
 	[ -z "$mounted" ] || umount "$mounted"
+	[ -z "${remove:-}" ] || rm -rf "$remove"
 	[ -z "${holder:-}" ] || kill -9 "$holder" 2>/dev/null || :
 }
 
@@ -36,6 +38,12 @@ refused() {
 	[ -z "$output" ]
 	[ "${#stderr_lines[@]}" = 1 ]
 	[ "$(cd "$dir" && find . -type f | sort | xargs -r sha256sum)" = "$before" ]
+}
+
+# The store is to be made anew.
+start_over() {
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$dir"
+	rm -rf "$db"*
 }
 
 need_root() {
@@ -86,10 +94,11 @@ need_root() {
 
 @test "a store of another user is refused with 77" {
 	need_root "to be two users"
-	cp "$BATS_TEST_DIRNAME/../bin/preempt-store" "$BATS_TEST_TMPDIR"
+	cp "$(command -v preempt-store)" "$BATS_TEST_TMPDIR"
 	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "$dir"
 	local as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
 	local as_daemon="setpriv --reuid 1 --regid 1 --clear-groups"
+	[ -e /dev/shm/preempt-65534 ] || remove=/dev/shm/preempt-65534
 	chown 65534:65534 "$dir"
 	$as_nobody "$BATS_TEST_TMPDIR/preempt-store" put k v --store "$db"
 	refused 77 preempt-store get k
@@ -205,9 +214,9 @@ need_root() {
 @test "a lock file that is deleted or replaced while a process waits: 65" {
 	local case pid
 	for case in delete replace; do
-		rm -f "$db"*
+		start_over
 		preempt-store put k v
-		preempt-store wait other 2> "$BATS_TEST_TMPDIR/err" &
+		preempt-store wait other --timeout 20s 2> "$BATS_TEST_TMPDIR/err" &
 		pid=$!
 		holder=$pid
 		# It waits once it has opened the lock file and inotify.
@@ -233,7 +242,7 @@ need_root() {
 	rm "$db"
 	refused 65 preempt-store put k v
 	[[ $stderr == *'was deleted'* ]]
-	rm "$db"*
+	start_over
 	answers 0 preempt-store put k v
 }
 
@@ -317,7 +326,7 @@ need_root() {
 			for i in 1 2 3 4 5 6 7 8; do preempt-store put k$i v & done; wait
 			preempt-store list | wc -l'
 		[ "$output" = 8 ]
-		rm -f "$db"*
+		start_over
 	done
 }
 
@@ -338,14 +347,39 @@ need_root() {
 @test "a claim that is lost writes nothing and syncs nothing" {
 	preempt-store put k v
 	sum=$(sha256sum "$db" "$db-journal")
-	strace -f -e trace=fsync,fdatasync,pwrite64 -o "$BATS_TEST_TMPDIR/trace" \
+	strace -y -e trace=fsync,fdatasync,pwrite64,fcntl -o "$BATS_TEST_TMPDIR/trace" \
 		preempt-store put k w --if-absent || [ $? = 1 ]
 	run ! grep -E 'sync|pwrite' "$BATS_TEST_TMPDIR/trace"
+	# Of the database it is a reader.
+	grep -q "run.db>.*F_RDLCK" "$BATS_TEST_TMPDIR/trace"
+	run ! grep "run.db>.*F_WRLCK" "$BATS_TEST_TMPDIR/trace"
 	[ "$sum" = "$(sha256sum "$db" "$db-journal")" ]
 }
 
+@test "a shared filesystem: lock, drop pages, open, commit synced, close, unlock, in this order" {
+	export PREEMPT_STORE="$db?assume=shared"
+	preempt-store put k v
+	strace -y -e trace=fcntl,fadvise64,fdatasync,openat,close,pwrite64 \
+		-o "$BATS_TEST_TMPDIR/trace" preempt-store put k w
+	# One word per call on the store's files, repetitions left out; the locks of SQLite, too.
+	run awk -v db="$db" '
+		function say(word) { if (word != last) printf "%s ", word; last = word }
+		/F_OFD_SETLK.*F_WRLCK/ { say("lock") }
+		/F_OFD_SETLK.*F_UNLCK/ { say("unlock") }
+		/^fadvise64/ && index($0, "<" db ">") { say("drop") }
+		/^fadvise64/ && index($0, "<" db "-journal>") { say("drop-journal") }
+		/^openat/ && index($0, "<" db ">") && /O_RDWR/ { say("open") }
+		/^pwrite64/ && index($0, "<" db ">") { say("write") }
+		/^fdatasync/ && index($0, "<" db ">") { say("sync") }
+		/^fdatasync/ && index($0, "<" db "-journal>") { say("sync-journal") }
+		/^close/ && index($0, "<" db ">") { say("close") }
+	' "$BATS_TEST_TMPDIR/trace"
+	local expected='lock drop close drop-journal open sync-journal write sync sync-journal close unlock '
+	[ "$output" = "$expected" ]
+}
+
 @test "gc removes the beats of the attempts, too" {
-	preempt-store put run/old/000001/CLOSED '{"utc":1,"reason":"completed"}'
+	preempt-store put run/old/000001/CLOSED '{"utc":1,"state":"completed"}'
 	(umask 077 && mkdir -p "$db.beats/old/000001" "$db.beats/new/000001")
 	touch "$db.beats/old/000001/0" "$db.beats/new/000001/0"
 	answers 0 preempt-store gc --older-than 1h

@@ -8,7 +8,7 @@
 bats_require_minimum_version 1.5.0
 
 setup() {
-	PATH=$BATS_TEST_DIRNAME/../bin:$PATH
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	local pattern=${PREEMPT_TEST_STORE:-sqlite:$BATS_TEST_TMPDIR/%s.db}
 	export PREEMPT_STORE=${pattern/\%s/bats-$$-$BATS_TEST_NUMBER}
 	unset PREEMPT_RUN
@@ -20,6 +20,7 @@ teardown() {
 	for pid in $(jobs -p); do
 		kill "$pid" 2>/dev/null || :
 	done
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
 }
 
 # run with stdout and stderr apart, expecting an exit code
@@ -154,15 +155,15 @@ answers() {
 
 # closed MILLISECONDS_AGO
 closed() {
-	printf '{"utc":%s,"reason":"completed"}' $(($(date +%s%3N) - $1))
+	printf '{"utc":%s,"state":"completed"}' $(($(date +%s%3N) - $1))
 }
 
 @test "runs: prints each run with attempts, state and last change" {
 	preempt-store put run/alpha/000001/OPEN '{"utc":1000}'
-	preempt-store put run/alpha/000001/CLOSED '{"utc":2000,"reason":"preempted"}'
+	preempt-store put run/alpha/000001/CLOSED '{"utc":2000,"state":"preempted"}'
 	preempt-store put run/alpha/000002/OPEN '{"utc":3000}'
 	preempt-store put run/beta/000001/OPEN '{"utc":5000}'
-	preempt-store put run/beta/000001/CLOSED '{"utc":1769860800123,"reason":"completed"}'
+	preempt-store put run/beta/000001/CLOSED '{"utc":1769860800123,"state":"completed"}'
 	preempt-store put queue/q/x y
 	answers 0 preempt-store runs
 	[ "${#lines[@]}" = 3 ]

@@ -200,3 +200,8 @@ enum status file_remove_tree(const char *path, struct error *err)
 {
 	return remove_at(AT_FDCWD, path) == 0 ? STATUS_OK : failed(err, "remove", path, errno);
 }
+
+enum status file_remove_tree_at(int directory, const char *name, struct error *err)
+{
+	return remove_at(directory, name) == 0 ? STATUS_OK : failed(err, "remove", name, errno);
+}

@@ -42,5 +42,7 @@ char *file_directory_of(const char *path);
 
 /* Remove a directory and everything below it; symbolic links are not followed. Missing is fine. */
 enum status file_remove_tree(const char *path, struct error *err);
+/* The same of a name in an open directory, wherever that has been renamed to. */
+enum status file_remove_tree_at(int directory, const char *name, struct error *err);
 
 #endif

@@ -28,6 +28,11 @@ void message_level(enum message_level level)
 	threshold = level;
 }
 
+bool message_is_quiet(void)
+{
+	return threshold <= MESSAGE_QUIET;
+}
+
 static void say(const char *format, va_list arguments)
 {
 	char raw[1024];

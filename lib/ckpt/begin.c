@@ -36,10 +36,12 @@ static enum status make_directory(const char *path, bool *made, struct error *er
 static enum status make_place(const char *directory, struct error *err)
 {
 	bool made;
+	if (!*directory)
+		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
 	enum status status = make_directory(directory, &made, err);
 	if (status != STATUS_OK || !made)
 		return status;
-	char *parent = file_directory_of(directory);
+	char *parent = place_path(directory, "..");
 	status = parent ? file_sync_directory(parent, err)
 			: error_set(err, STATUS_TEMPORARY, "out of memory");
 	free(parent);
@@ -147,6 +149,27 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
+/*
+ * The directory of a writer that does not live may be in a pruner's hands: it goes out of the way,
+ * and a new one is made. (One that tasks share stays; there each start has an attempt of its own.)
+ */
+static enum status take_away_old(const struct checkpoint_target *target, const struct staging *look,
+	bool *again, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	char *removed = NULL;
+	bool vacant = !look->others && !look->one_writer && !look->sharded;
+	if (target->sharded || look->writer == WRITER_ALIVE || vacant)
+		return STATUS_OK;
+	ckpt_name_staging(name, target->step, target->attempt);
+	enum status status =
+		place_remove_begin(target->directory, name, look->inode, &removed, err);
+	*again = status == STATUS_OK || status == STATUS_NO;
+	free(removed);
+	return status == STATUS_OK ? STATUS_NO : status;
+}
+
+/* *again, with STATUS_NO: the directory is not the one it was, start over. */
 static enum status begin_once(const struct checkpoint_target *target, const char *staging,
 	const struct writer *self, bool *again, struct error *err)
 {
@@ -159,10 +182,12 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 		return status;
 	status = staging_look(staging, &look, err);
 	uint64_t inode = look.inode;
+	if (status == STATUS_NO)
+		*again = true;
 	if (status == STATUS_OK)
 		status = refuse_in_use(staging, target, &look, self, err);
-	else if (status == STATUS_NO)
-		*again = true;
+	if (status == STATUS_OK)
+		status = take_away_old(target, &look, again, err);
 	staging_release(&look);
 	if (status != STATUS_OK)
 		return status;
@@ -206,7 +231,10 @@ enum status checkpoint_begin(
 		status = begin_once(target, staging, &self, &again, err);
 	}
 	if (again)
-		status = error_set(err, STATUS_TEMPORARY, "%s was taken away again and again", staging);
+		status = error_set(
+			err, STATUS_TEMPORARY, "%s was taken away again and again", staging);
+	if (status == STATUS_OK)
+		status = place_remove_finish(target->directory, name, NULL, err);
 	if (status == STATUS_OK) {
 		text_add(path, staging);
 		if (target->sharded) {

@@ -5,12 +5,12 @@
  * A checkpoint is a directory DIR/step-NNNNNNNN (ckpt/names.h) with a manifest (ckpt/manifest.h).
  * It is complete when the manifest is valid and of that step and all its files are there with
  * their sizes; it is verified when their checksums are right, too. It appears by one rename, after
- * all of it was synced, and goes by one rename, before any of it is deleted. There is no lock and no
- * other state: any number of writers, readers and pruners, on any machines, may be killed at any
+ * all of it was synced, and goes by one rename, before any of it is deleted. There is no lock and
+ * no other state: any number of writers, readers and pruners, on any machines, may be killed at any
  * time, and whoever comes next finishes or cleans up.
  *
- * Answers: STATUS_OK; STATUS_NO is definite, and err says why (contrary to base/error.h's rule it is
- * filled then, too); STATUS_TEMPORARY and STATUS_PERMISSION: could not be asked or done, nothing
+ * Answers: STATUS_OK; STATUS_NO is definite, and err says why (contrary to base/error.h's rule it
+ * is filled then, too); STATUS_TEMPORARY and STATUS_PERMISSION: could not be asked or done, nothing
  * may be concluded; STATUS_DAMAGED: of a newer format, or damaged; STATUS_USAGE.
  * "Could not be asked" never becomes "there is none".
  */
@@ -37,10 +37,10 @@ struct checkpoint_target {
 
 /*
  * Make the directory to write into, empty, and give its path (append to path): DIR/.tmp-..., or
- * the task's own directory in it. DIR itself is made if only it is missing. What an earlier begin of
- * the same step and attempt (and task) left is removed.
- * STATUS_NO: the step, or this task's shard, is committed already, a living process of this
- * machine writes it, or DIR has something else under the name.
+ * the task's own directory in it. DIR itself is made if only it is missing. What an earlier begin
+ * of the same step and attempt (and task) left is removed. STATUS_NO: the step, or this task's
+ * shard, is committed already, a living process of this machine writes it, or DIR has something
+ * else under the name.
  */
 enum status checkpoint_begin(
 	const struct checkpoint_target *target, struct text *path, struct error *err);
@@ -83,11 +83,11 @@ struct checkpoint {
 	bool sharded;
 	uint64_t files;
 	uint64_t bytes;
-	int64_t utc; /* when committed, milliseconds since 1970; 0: not known */
+	int64_t utc;		       /* when committed, milliseconds since 1970; 0: not known */
 	enum checkpoint_writer writer; /* of CHECKPOINT_INCOMPLETE */
-	bool vacant;		       /* of CHECKPOINT_INCOMPLETE: nothing of a writer's is in it */
-	char why[256];		       /* why it is in this state; empty when complete */
-	uint64_t inode;		       /* which directory it was */
+	bool vacant;	/* of CHECKPOINT_INCOMPLETE: nothing of a writer's is in it */
+	char why[256];	/* why it is in this state; empty when complete */
+	uint64_t inode; /* which directory it was */
 };
 
 /*
@@ -106,14 +106,16 @@ enum status checkpoint_latest(const char *directory, bool contents, struct check
 enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct error *err);
 
+/* What a state answers: STATUS_OK complete, STATUS_DAMAGED, its status when unknown, else NO. */
+enum status checkpoint_status(const struct checkpoint *checkpoint);
+
 /* All, by rising step, published before incomplete. A zeroed one is empty. */
 struct checkpoint_list {
 	struct checkpoint *items;
 	size_t count;
 	size_t removed; /* directories on their way to deletion */
 };
-enum status checkpoint_list(
-	const char *directory, struct checkpoint_list *list, struct error *err);
+enum status checkpoint_list(const char *directory, struct checkpoint_list *list, struct error *err);
 void checkpoint_list_release(struct checkpoint_list *list);
 
 #endif

@@ -18,6 +18,7 @@
 #include "ckpt/publish.h"
 #include "ckpt/staging.h"
 #include "ckpt/tree.h"
+#include "ckpt/writer.h"
 
 /* How often others may publish or take away under our hands before we give up. */
 #define TRIES 32
@@ -27,7 +28,8 @@ struct pass {
 	const struct checkpoint_target *target;
 	char staging[CKPT_NAME_SIZE];
 	char *path;	  /* DIR/STAGING */
-	int root;	  /* the same, open */
+	int place;	  /* DIR, open */
+	int root;	  /* DIR/STAGING, open */
 	uint64_t inode;	  /* which directory that is */
 	uint64_t damaged; /* inode of a damaged checkpoint that has the final name; 0: none */
 	bool again;	  /* somebody else did something: look again */
@@ -70,8 +72,7 @@ static enum status open_staging(struct pass *pass, struct error *err)
  * The files below the staging directory or the own shard, synced, with checksums, and unchanged
  * since. STATUS_NO: not fit for a checkpoint.
  */
-static enum status record_files(
-	struct pass *pass, struct manifest *manifest, struct error *err)
+static enum status record_files(struct pass *pass, struct manifest *manifest, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
 	struct manifest after = {0};
@@ -137,8 +138,7 @@ static enum status commit_shard(struct pass *pass, struct error *err)
 	struct manifest manifest = {0}, before = {0};
 	ckpt_name_shard(name, pass->target->task);
 	char *record = place_path(pass->path, name);
-	enum status status =
-		record ? record_files(pass, &manifest, err) : out_of_memory(err);
+	enum status status = record ? record_files(pass, &manifest, err) : out_of_memory(err);
 	describe(&manifest, pass->target);
 	if (status != STATUS_OK)
 		goto out;
@@ -262,6 +262,7 @@ static enum status commit_sharded(struct pass *pass, struct error *err)
 static enum status check_staging(struct pass *pass, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
+	char name[CKPT_NAME_SIZE];
 	struct staging look = {0};
 	enum status status = staging_look(pass->path, &look, err);
 	if (status == STATUS_NO)
@@ -274,6 +275,15 @@ static enum status check_staging(struct pass *pass, struct error *err)
 		status = error_set(err, STATUS_USAGE,
 			"%s was begun for %" PRIu64 " tasks, not for %" PRIu64, pass->path,
 			look.tasks, target->tasks);
+	/* Who began it may be gone: while we commit, a pruner shall see us. */
+	if (status == STATUS_OK && look.writer != WRITER_ALIVE) {
+		struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
+		ckpt_name_writer(name, target->sharded, target->task);
+		char *record = place_path(pass->path, name);
+		writer_identify(&self);
+		status = record ? writer_save(record, &self, err) : out_of_memory(err);
+		free(record);
+	}
 	staging_release(&look);
 	return status;
 }
@@ -310,8 +320,8 @@ static enum status compare_published(struct pass *pass, const struct checkpoint 
 		goto out;
 	}
 	/* What was written for nothing goes; a shard's place goes when all are done. */
-	status = pass->root >= 0 && !target->sharded ? file_remove_tree(pass->path, err)
-						     : STATUS_OK;
+	status =
+		pass->root >= 0 && !target->sharded ? file_remove_tree(pass->path, err) : STATUS_OK;
 	if (status != STATUS_OK)
 		goto out;
 	pass->answer->complete = true;
@@ -347,13 +357,16 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 		return status;
 	}
 	status = open_staging(pass, err);
-	if (status == STATUS_NO && first)
+	if (status == STATUS_NO && first) {
 		pass->again = true; /* published between our two looks? */
-	else if (status == STATUS_NO)
-		error_set(err, STATUS_NO,
-			"there is no %s: \"ckpt-rotate begin\" comes first, with the same step and "
-			"attempt",
-			pass->path);
+	} else if (status == STATUS_NO) {
+		status = place_confirm(target->directory, pass->place, err);
+		if (status == STATUS_OK)
+			status = error_set(err, STATUS_NO,
+				"there is no %s: \"ckpt-rotate begin\" comes first, with the same "
+				"step and attempt",
+				pass->path);
+	}
 	if (status == STATUS_OK)
 		status = check_staging(pass, err);
 	if (status == STATUS_OK)
@@ -361,21 +374,20 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	return status;
 }
 
-enum status checkpoint_commit(const struct checkpoint_target *target,
-	struct checkpoint_commit *answer, struct error *err)
+enum status checkpoint_commit(
+	const struct checkpoint_target *target, struct checkpoint_commit *answer, struct error *err)
 {
-	struct pass pass = {.target = target, .root = -1, .again = true, .answer = answer};
-	int descriptor;
-	enum status status = place_open(target->directory, &descriptor, err);
+	struct pass pass = {
+		.target = target, .place = -1, .root = -1, .again = true, .answer = answer};
+	enum status status = place_open(target->directory, &pass.place, err);
 	if (status != STATUS_OK)
 		return status;
-	close(descriptor);
 	*answer = (struct checkpoint_commit){0};
 	ckpt_name_staging(pass.staging, target->step, target->attempt);
 	pass.path = place_path(target->directory, pass.staging);
 	if (!pass.path)
-		return out_of_memory(err);
-	for (int tries = 0; pass.again && tries < TRIES; tries++) {
+		status = out_of_memory(err);
+	for (int tries = 0; pass.path && pass.again && tries < TRIES; tries++) {
 		pass.again = false;
 		pass.damaged = 0;
 		status = commit_once(&pass, tries == 0, err);
@@ -383,9 +395,11 @@ enum status checkpoint_commit(const struct checkpoint_target *target,
 			close(pass.root);
 		pass.root = -1;
 	}
-	if (pass.again)
-		status = error_set(err, STATUS_TEMPORARY, "%s changed under the commit again and again",
-			pass.path);
+	if (pass.path && pass.again)
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s changed under the commit again and again", pass.path);
+	if (pass.place >= 0)
+		close(pass.place);
 	free(pass.path);
 	return status;
 }

@@ -42,18 +42,18 @@ void keep_decide(const struct keep_policy *policy, const struct checkpoint *item
 			else if (i == last)
 				decide(verdict, true, "the one committed last");
 			else
-				decide(verdict, false, "%" PRIu64 " complete ones are newer",
-					newer);
+				decide(verdict, false, "%" PRIu64 " complete newer", newer);
 			newer++;
 			break;
 		case CHECKPOINT_DAMAGED:
 			if (newer >= policy->last && newer > 0)
-				decide(verdict, false,
-					"damaged, and %" PRIu64 " complete ones are newer", newer);
+				decide(verdict, false, "damaged, and %" PRIu64 " complete newer",
+					newer);
+			else if (newer == 0)
+				decide(verdict, true, "damaged, and no complete one is newer");
 			else
 				decide(verdict, true,
-					"damaged, but only %" PRIu64 " complete ones are newer",
-					newer);
+					"damaged, but only %" PRIu64 " complete newer", newer);
 			break;
 		case CHECKPOINT_FOREIGN: decide(verdict, true, "not ours"); break;
 		default: decide(verdict, true, "could not be read"); break;
@@ -71,8 +71,8 @@ void keep_decide_incomplete(
 	else if (item->writer == WRITER_GONE)
 		decide(verdict, false, "not committed, and its writer is gone");
 	else if (item->attempt > 0 && item->attempt < newest_attempt)
-		decide(verdict, false,
-			"not committed, and attempt %" PRIu64 " has saved since", newest_attempt);
+		decide(verdict, false, "not committed, and attempt %" PRIu64 " has saved since",
+			newest_attempt);
 	else if (item->writer == WRITER_UNKNOWN && item->vacant)
 		decide(verdict, false, "nothing is in it");
 	else if (item->writer == WRITER_ELSEWHERE)

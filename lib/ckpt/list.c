@@ -55,9 +55,8 @@ enum status checkpoint_list(const char *directory, struct checkpoint_list *list,
 }
 
 /* The newest complete one of entries. STATUS_NO: none. *changed: one of them went meanwhile. */
-static enum status choose(const char *directory, const struct place_entries *entries,
-	bool contents, struct checkpoint *found, struct text *skipped, bool *changed,
-	struct error *err)
+static enum status choose(const char *directory, const struct place_entries *entries, bool contents,
+	struct checkpoint *found, struct text *skipped, bool *changed, struct error *err)
 {
 	for (size_t i = entries->count; i-- > 0;) {
 		const struct place_entry *entry = &entries->items[i];
@@ -75,8 +74,8 @@ static enum status choose(const char *directory, const struct place_entries *ent
 		switch (look.state) {
 		case CHECKPOINT_COMPLETE: *found = look; return STATUS_OK;
 		case CHECKPOINT_UNKNOWN:
-			return error_set(err, look.status, "%s/%s: %s", directory, look.name,
-				look.why);
+			return error_set(
+				err, look.status, "%s/%s: %s", directory, look.name, look.why);
 		default:
 			if (skipped)
 				text_addf(skipped, "%s/%s is %s and passed over: %s\n", directory,
@@ -109,8 +108,8 @@ enum status checkpoint_latest(const char *directory, bool contents, struct check
 		changed = false;
 		status = place_list(directory, descriptor, &entries, err);
 		if (status == STATUS_OK)
-			status = choose(directory, &entries, contents, found, &passed, &changed,
-				err);
+			status = choose(
+				directory, &entries, contents, found, &passed, &changed, err);
 		if (skipped && (!changed || tries + 1 == TRIES))
 			text_add(skipped, text_string(&passed));
 		text_release(&passed);
@@ -124,8 +123,8 @@ enum status checkpoint_latest(const char *directory, bool contents, struct check
 	if (status == STATUS_NO) {
 		status = place_confirm(directory, descriptor, err);
 		if (status == STATUS_OK)
-			status = error_set(err, STATUS_NO, "there is no complete checkpoint in %s",
-				directory);
+			status = error_set(
+				err, STATUS_NO, "there is no complete checkpoint in %s", directory);
 	}
 	close(descriptor);
 	return status;

@@ -21,7 +21,8 @@ static void conclude(struct checkpoint *found, enum checkpoint_state state, enum
 {
 	found->state = state;
 	found->status = status;
-	snprintf(found->why, sizeof(found->why), "%.*s", (int)sizeof(found->why) - 1, err->text);
+	snprintf(found->why, sizeof(found->why), "%.*s", (int)sizeof(found->why) - 1,
+		state == CHECKPOINT_COMPLETE ? "" : err->text);
 }
 
 /* descriptor: the directory at path. */
@@ -47,8 +48,8 @@ static void judge(const char *path, int descriptor, bool contents, struct checkp
 			      : error_set(&err, STATUS_TEMPORARY, "out of memory");
 	}
 	if (status == STATUS_OK && manifest->step != found->step)
-		status = error_set(&err, STATUS_NO, "its manifest is of step %" PRIu64,
-			manifest->step);
+		status = error_set(
+			&err, STATUS_NO, "its manifest is of step %" PRIu64, manifest->step);
 	if (status == STATUS_OK) {
 		found->attempt = manifest->attempt;
 		found->tasks = manifest->tasks;
@@ -190,4 +191,14 @@ const char *checkpoint_state_name(enum checkpoint_state state)
 		[CHECKPOINT_INCOMPLETE] = "incomplete",
 	};
 	return names[state];
+}
+
+enum status checkpoint_status(const struct checkpoint *checkpoint)
+{
+	switch (checkpoint->state) {
+	case CHECKPOINT_COMPLETE: return STATUS_OK;
+	case CHECKPOINT_DAMAGED: return STATUS_DAMAGED;
+	case CHECKPOINT_UNKNOWN: return checkpoint->status;
+	default: return STATUS_NO;
+	}
 }

@@ -47,8 +47,8 @@ bool manifest_add(struct manifest *manifest, const char *name, uint64_t bytes)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct manifest_file *)a)->name,
-		((const struct manifest_file *)b)->name);
+	return strcmp(
+		((const struct manifest_file *)a)->name, ((const struct manifest_file *)b)->name);
 }
 
 void manifest_sort(struct manifest *manifest)
@@ -248,8 +248,9 @@ enum status manifest_save(const char *path, const struct manifest *manifest, str
 	umask(mask);
 	manifest_write(manifest, &text);
 	enum status status =
-		text.failed ? error_set(err, STATUS_TEMPORARY, "out of memory for the manifest")
-			    : file_write_whole(path, text.data, text.length, 0666 & ~mask, true, err);
+		text.failed
+			? error_set(err, STATUS_TEMPORARY, "out of memory for the manifest")
+			: file_write_whole(path, text.data, text.length, 0666 & ~mask, true, err);
 	text_release(&text);
 	return status;
 }

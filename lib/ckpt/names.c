@@ -35,6 +35,11 @@ void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t uni
 	snprintf(name, CKPT_NAME_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", unique, kept);
 }
 
+const char *ckpt_name_of_removed(const char *name)
+{
+	return name + strlen(REMOVED_PREFIX) + REMOVED_DIGITS + 1;
+}
+
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
 {
 	snprintf(name, CKPT_NAME_SIZE, TASK_PREFIX "%" PRIu64, task);
@@ -133,8 +138,7 @@ static bool is_record(const char *name, size_t length, const char *prefix, uint6
 {
 	const char *rest = after(name, prefix);
 	size_t end = strlen(SUFFIX);
-	if (!rest || length < strlen(prefix) + end ||
-		memcmp(name + length - end, SUFFIX, end) != 0)
+	if (!rest || length < strlen(prefix) + end || memcmp(name + length - end, SUFFIX, end) != 0)
 		return false;
 	size_t digits = length - strlen(prefix) - end;
 	return value ? number(rest, digits, value) : digits == 0;
@@ -179,10 +183,10 @@ bool ckpt_name_is_transient(const char *name)
 	if (is_shard(name, whole, &task) || is_writer(name, whole, &sharded, &task))
 		return true;
 	size_t length = ongoing_length(name);
-	return length && (is_shard(name, length, &task) ||
-				 is_writer(name, length, &sharded, &task) ||
-				 (length == strlen(CKPT_MANIFEST) &&
-					 memcmp(name, CKPT_MANIFEST, length) == 0));
+	return length &&
+	       (is_shard(name, length, &task) || is_writer(name, length, &sharded, &task) ||
+		       (length == strlen(CKPT_MANIFEST) &&
+			       memcmp(name, CKPT_MANIFEST, length) == 0));
 }
 
 bool ckpt_name_is_reserved(const char *name)

@@ -53,6 +53,8 @@ void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step);
 void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt);
 /* kept must be a name of ckpt_name_step or ckpt_name_staging; unique a random number. */
 void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t unique);
+/* What it was called before; name must be a CKPT_NAME_REMOVED. */
+const char *ckpt_name_of_removed(const char *name);
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
 /* Whether name is exactly what ckpt_name_task makes; then its number. */

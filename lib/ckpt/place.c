@@ -42,6 +42,7 @@ static enum status judge_absence(const char *directory, struct error *err)
 	while (length > 1 && copy[length - 1] == '/')
 		copy[--length] = '\0';
 	char *parent = file_directory_of(copy);
+	const char *name = strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy;
 	enum status status;
 	int descriptor = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (!parent)
@@ -51,9 +52,10 @@ static enum status judge_absence(const char *directory, struct error *err)
 			"neither %s nor %s is there; is a disk away?", directory, parent);
 	else if (descriptor < 0)
 		status = failed(err, "read", parent, errno);
-	else if (fstatat(descriptor, strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy, &st,
-			 AT_SYMLINK_NOFOLLOW) == 0)
+	else if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		status = error_set(err, STATUS_TEMPORARY, "%s came and went", directory);
+	else if (errno != ENOENT)
+		status = failed(err, "look for", directory, errno);
 	else
 		status = error_set(err, STATUS_NO, "there is no directory %s", directory);
 	if (descriptor >= 0)
@@ -65,6 +67,9 @@ static enum status judge_absence(const char *directory, struct error *err)
 
 enum status place_open(const char *directory, int *descriptor, struct error *err)
 {
+	/* An empty name is an unset variable of a script, not a run that has not begun. */
+	if (!*directory)
+		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
 	int opened = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (opened < 0) {
 		int number = errno;
@@ -100,19 +105,24 @@ static bool is_at_or_below(const char *path, const char *top)
 	size_t length = strlen(top);
 	while (length > 1 && top[length - 1] == '/')
 		length--;
-	return length == 1 || (strncmp(path, top, length) == 0 &&
-				      (path[length] == '/' || path[length] == '\0'));
+	return length == 1 ||
+	       (strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0'));
 }
+
+/* Long enough for any line that a kernel or a person writes; longer ones are cut and so not ours.
+ */
+#define MOUNT_LINE 8192
 
 static bool is_mounted(const char *point)
 {
+	char line[MOUNT_LINE];
+	struct mntent entry;
 	bool found = false;
-	struct mntent *entry;
 	FILE *mounts = setmntent("/proc/self/mounts", "re");
 	if (!mounts)
 		return true; /* no /proc: nothing is known, and nothing was asked */
-	while (!found && (entry = getmntent(mounts)))
-		found = strcmp(entry->mnt_dir, point) == 0;
+	while (!found && getmntent_r(mounts, &entry, line, sizeof(line)))
+		found = strcmp(entry.mnt_dir, point) == 0;
 	endmntent(mounts);
 	return found;
 }
@@ -120,15 +130,18 @@ static bool is_mounted(const char *point)
 /* An empty mount point looks like an empty directory. What the administrator wrote down tells. */
 static enum status confirm_mounts(const char *directory, struct error *err)
 {
+	char line[MOUNT_LINE];
+	struct mntent entry;
 	enum status status = STATUS_OK;
 	char *path = real_path(directory);
 	FILE *table = path ? setmntent("/etc/fstab", "re") : NULL;
-	struct mntent *entry;
-	while (table && status == STATUS_OK && (entry = getmntent(table))) {
+	if (!table && errno != ENOENT && errno != EACCES)
+		status = failed(err, "read", path ? "/etc/fstab" : directory, errno);
+	while (table && status == STATUS_OK && getmntent_r(table, &entry, line, sizeof(line))) {
 		/* Touch nothing that is mounted: its server may hang. */
-		if (entry->mnt_dir[0] != '/' || is_mounted(entry->mnt_dir))
+		if (entry.mnt_dir[0] != '/' || is_mounted(entry.mnt_dir))
 			continue;
-		char *point = realpath(entry->mnt_dir, NULL);
+		char *point = realpath(entry.mnt_dir, NULL);
 		if (point && strcmp(point, "/") != 0 && is_at_or_below(path, point) &&
 			!is_mounted(point))
 			status = error_set(err, STATUS_TEMPORARY,
@@ -137,6 +150,8 @@ static enum status confirm_mounts(const char *directory, struct error *err)
 				directory, point);
 		free(point);
 	}
+	if (status == STATUS_OK && table && ferror(table))
+		status = error_set(err, STATUS_TEMPORARY, "cannot read /etc/fstab");
 	if (table)
 		endmntent(table);
 	free(path);
@@ -151,8 +166,8 @@ enum status place_confirm(const char *directory, int descriptor, struct error *e
 			return error_set(err, STATUS_TEMPORARY, "%s vanished while it was read: %s",
 				directory, strerror(errno));
 		if (held.st_dev != named.st_dev || held.st_ino != named.st_ino)
-			return error_set(err, STATUS_TEMPORARY,
-				"%s was replaced while it was read", directory);
+			return error_set(err, STATUS_TEMPORARY, "%s was replaced while it was read",
+				directory);
 	}
 	return confirm_mounts(directory, err);
 }
@@ -251,4 +266,31 @@ enum status place_remove_begin(
 	else
 		free(to);
 	return status;
+}
+
+enum status place_remove_finish(
+	const char *directory, const char *name, size_t *deleted, struct error *err)
+{
+	struct place_entries entries = {0};
+	struct error one;
+	int descriptor;
+	enum status first = STATUS_OK;
+	enum status status = place_open(directory, &descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	status = place_list(directory, descriptor, &entries, err);
+	for (size_t i = 0; i < entries.count && status == STATUS_OK; i++) {
+		const struct place_entry *entry = &entries.items[i];
+		if (entry->read.kind != CKPT_NAME_REMOVED ||
+			(name && strcmp(ckpt_name_of_removed(entry->name), name) != 0))
+			continue;
+		enum status removed = file_remove_tree_at(descriptor, entry->name, &one);
+		if (deleted)
+			*deleted += removed == STATUS_OK;
+		if (removed != STATUS_OK && first == STATUS_OK)
+			first = error_set(err, removed, "%s: %s", directory, one.text);
+	}
+	close(descriptor);
+	free(entries.items);
+	return status == STATUS_OK ? first : status;
 }

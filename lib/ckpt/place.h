@@ -41,4 +41,11 @@ char *place_path(const char *directory, const char *name);
 enum status place_remove_begin(
 	const char *directory, const char *name, uint64_t inode, char **removed, struct error *err);
 
+/*
+ * Delete what was taken out of the way and not deleted yet, by whomever: of NAME, or (NULL) all.
+ * deleted: how many; may be NULL. The first failure is answered, after the others are done.
+ */
+enum status place_remove_finish(
+	const char *directory, const char *name, size_t *deleted, struct error *err);
+
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/prune.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,9 +20,20 @@ void prune_report_release(struct prune_report *report)
 	*report = (struct prune_report){0};
 }
 
+const char *prune_deed(const struct prune_item *item, bool dry_run)
+{
+	if (dry_run)
+		return item->verdict.keep ? "keep" : "remove";
+	if (item->verdict.keep)
+		return "kept";
+	return item->status == STATUS_OK   ? "removed"
+	       : item->status == STATUS_NO ? "gone"
+					   : "FAILED";
+}
+
 /* Keep the first failure. */
-static void note(enum status *first, struct error *kept, enum status status,
-	const struct error *err)
+static void note(
+	enum status *first, struct error *kept, enum status status, const struct error *err)
 {
 	if (*first != STATUS_OK || status == STATUS_OK || status == STATUS_NO)
 		return;
@@ -51,7 +65,8 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 	for (size_t i = published; i < list->count; i++)
 		keep_decide_incomplete(&list->items[i], newest_attempt, &verdicts[i]);
 	for (size_t i = 0; i < list->count; i++)
-		report->items[i] = (struct prune_item){list->items[i], verdicts[i], STATUS_OK};
+		report->items[i] = (struct prune_item){list->items[i], verdicts[i],
+			verdicts[i].keep ? STATUS_OK : STATUS_TEMPORARY};
 	report->count = list->count;
 	free(verdicts);
 	return STATUS_OK;
@@ -79,31 +94,72 @@ static enum status confirm_newest(
 	return status;
 }
 
-/* STATUS_NO: it went already, or it has come to life. */
-static enum status take_away(const char *directory, const struct checkpoint *checkpoint,
-	char **removed, struct error *err)
+/* Delete what is in an open directory: only the records of its writers, or only the others. */
+static enum status remove_inside(int directory, bool records, struct error *err)
 {
-	enum status status =
-		place_remove_begin(directory, checkpoint->name, checkpoint->inode, removed, err);
-	if (status != STATUS_OK || checkpoint->state != CHECKPOINT_INCOMPLETE)
-		return status;
-	/* Did somebody begin to write there in that moment? */
-	struct staging look = {0};
-	if (staging_look(*removed, &look, NULL) == STATUS_OK && look.writer == WRITER_ALIVE) {
-		char *path = place_path(directory, checkpoint->name);
-		if (path)
-			(void)renameat2(AT_FDCWD, *removed, AT_FDCWD, path, RENAME_NOREPLACE);
-		free(path);
-		free(*removed);
-		*removed = NULL;
-		status = STATUS_NO;
+	enum status status = STATUS_OK;
+	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+	if (!stream) {
+		int number = errno;
+		if (copy >= 0)
+			close(copy);
+		return error_set(
+			err, error_status_of_errno(number), "cannot read: %s", strerror(number));
 	}
-	staging_release(&look);
+	for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));) {
+		const char *name = entry->d_name;
+		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+			ckpt_name_is_transient(name) == records)
+			status = file_remove_tree_at(directory, name, err);
+	}
+	closedir(stream);
 	return status;
 }
 
-static enum status remove_all(
-	const char *directory, struct prune_report *report, struct error *err)
+/*
+ * A directory that was being written is emptied where it is, by its descriptor, and goes last. A
+ * begin that finds a writer gone makes a directory anew, so nothing of a new writer is in this one;
+ * and what is not empty is not removed. The records go after the rest: till then it can be told
+ * that its writers are gone. STATUS_NO: it went already, or it has come to life.
+ */
+static enum status remove_incomplete(
+	const char *directory, const struct checkpoint *checkpoint, struct error *err)
+{
+	struct staging look = {0};
+	int descriptor = -1;
+	char *path = place_path(directory, checkpoint->name);
+	enum status status = path ? staging_look(path, &look, err)
+				  : error_set(err, STATUS_TEMPORARY, "out of memory");
+	bool same = status == STATUS_OK && look.inode == checkpoint->inode;
+	bool vacant = same && !look.others && !look.sharded && !look.one_writer;
+	if (status == STATUS_OK && (!same || look.writer != checkpoint->writer))
+		status = STATUS_NO;
+	if (status == STATUS_OK && !vacant) {
+		struct stat st;
+		descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (descriptor < 0 || fstat(descriptor, &st) < 0 || st.st_ino != checkpoint->inode)
+			status = STATUS_NO;
+		if (status == STATUS_OK)
+			status = remove_inside(descriptor, false, err);
+		if (status == STATUS_OK)
+			status = remove_inside(descriptor, true, err);
+		if (status != STATUS_OK && status != STATUS_NO)
+			error_prefix(err, "%s", path);
+	}
+	if (status == STATUS_OK && rmdir(path) < 0)
+		status = errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST
+				 ? STATUS_NO
+				 : error_set(err, error_status_of_errno(errno),
+					   "cannot remove %s: %s", path, strerror(errno));
+	if (descriptor >= 0)
+		close(descriptor);
+	staging_release(&look);
+	free(path);
+	return status;
+}
+
+static enum status remove_all(const char *directory, struct prune_report *report, struct error *err)
 {
 	struct error one;
 	enum status first = STATUS_OK;
@@ -115,7 +171,11 @@ static enum status remove_all(
 		struct prune_item *item = &report->items[i];
 		if (item->verdict.keep)
 			continue;
-		item->status = take_away(directory, &item->checkpoint, &removed[i], &one);
+		const struct checkpoint *checkpoint = &item->checkpoint;
+		item->status = checkpoint->state == CHECKPOINT_INCOMPLETE
+				       ? remove_incomplete(directory, checkpoint, &one)
+				       : place_remove_begin(directory, checkpoint->name,
+						 checkpoint->inode, &removed[i], &one);
 		note(&first, err, item->status, &one);
 		any |= removed[i] != NULL;
 	}
@@ -133,34 +193,6 @@ static enum status remove_all(
 		free(removed[i]);
 	}
 	free(removed);
-	return first;
-}
-
-/* What earlier pruners had taken away and did not live to delete. */
-static enum status finish_earlier(const char *directory, size_t *leftovers, struct error *err)
-{
-	struct place_entries entries = {0};
-	struct error one;
-	enum status first = STATUS_OK;
-	int descriptor;
-	enum status status = place_open(directory, &descriptor, err);
-	if (status != STATUS_OK)
-		return status;
-	status = place_list(directory, descriptor, &entries, err);
-	close(descriptor);
-	if (status != STATUS_OK)
-		return status;
-	for (size_t i = 0; i < entries.count; i++) {
-		if (entries.items[i].read.kind != CKPT_NAME_REMOVED)
-			continue;
-		char *path = place_path(directory, entries.items[i].name);
-		status = path ? file_remove_tree(path, &one)
-			      : error_set(&one, STATUS_TEMPORARY, "out of memory");
-		*leftovers += status == STATUS_OK;
-		note(&first, err, status, &one);
-		free(path);
-	}
-	free(entries.items);
 	return first;
 }
 
@@ -183,6 +215,6 @@ enum status checkpoint_prune(const char *directory, const struct keep_policy *po
 	if (status != STATUS_OK)
 		return status;
 	status = remove_all(directory, report, err);
-	note(&status, err, finish_earlier(directory, &report->leftovers, &one), &one);
+	note(&status, err, place_remove_finish(directory, NULL, &report->leftovers, &one), &one);
 	return status;
 }

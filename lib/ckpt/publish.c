@@ -57,8 +57,6 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 			      : error_set(err, error_status_of_errno(errno),
 					"cannot rename %s to %s: %s", from, to, strerror(errno));
 	}
-	if (status == STATUS_OK && removed)
-		status = file_remove_tree(removed, err);
 out:
 	free(removed);
 	free(from);
@@ -118,9 +116,8 @@ static void point_latest(const char *directory, int descriptor, char *warning, s
 			break;
 		int kind = read_link(descriptor, have);
 		if (kind < 0) {
-			snprintf(warning, size,
-				"%s/%s is not a link of ours and stays as it is", directory,
-				CKPT_LATEST);
+			snprintf(warning, size, "%s/%s is not a link of ours and stays as it is",
+				directory, CKPT_LATEST);
 			break;
 		}
 		if (kind == 1 && strcmp(want, have) == 0)
@@ -141,21 +138,23 @@ static void point_latest(const char *directory, int descriptor, char *warning, s
 	(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
 }
 
-enum status publish_settle(const char *directory, uint64_t step, char *warning, size_t size,
-	struct error *err)
+enum status publish_settle(
+	const char *directory, uint64_t step, char *warning, size_t size, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
 	int descriptor;
 	struct error ignored;
 	ckpt_name_step(name, step);
 	char *path = place_path(directory, name);
-	char *parent = file_directory_of(directory);
+	char *parent = place_path(directory, "..");
 	enum status status = STATUS_OK;
 	if (!path || !parent) {
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
 	}
 	sweep(path);
+	/* A damaged one that was in its place. */
+	(void)place_remove_finish(directory, name, NULL, NULL);
 	status = place_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		goto out;

@@ -23,7 +23,7 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
  * "latest" at the highest step, sync DIR and its entry in its parent. Idempotent.
  * warning: what people should know although the checkpoint stands.
  */
-enum status publish_settle(const char *directory, uint64_t step, char *warning, size_t size,
-	struct error *err);
+enum status publish_settle(
+	const char *directory, uint64_t step, char *warning, size_t size, struct error *err);
 
 #endif

@@ -53,8 +53,8 @@ static enum status look_at_writer(
 
 static bool add_shard(struct staging *staging, uint64_t task)
 {
-	uint64_t *shards = reallocarray(
-		staging->shards, staging->shard_count + 1, sizeof(*staging->shards));
+	uint64_t *shards =
+		reallocarray(staging->shards, staging->shard_count + 1, sizeof(*staging->shards));
 	if (!shards)
 		return false;
 	staging->shards = shards;

@@ -16,10 +16,10 @@
 /* What its top shows, without its files. */
 struct staging {
 	uint64_t inode;
-	bool sharded;	/* the record of a task, or a shard, is there */
-	bool one_writer; /* the record of a one writer is there */
-	bool others;	/* something that is not reserved is there */
-	uint64_t tasks; /* as recorded; 0: not known */
+	bool sharded;		       /* the record of a task, or a shard, is there */
+	bool one_writer;	       /* the record of a one writer is there */
+	bool others;		       /* something that is not reserved is there */
+	uint64_t tasks;		       /* as recorded; 0: not known */
 	enum checkpoint_writer writer; /* WRITER_GONE: all recorded ones are */
 	uint64_t *shards;	       /* tasks whose shards are committed, rising */
 	size_t shard_count;

@@ -56,7 +56,8 @@ static enum status find_entry(int directory, const char *name, struct text *path
 	}
 	enum status status = STATUS_OK;
 	if (S_ISDIR(st.st_mode)) {
-		int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int below =
+			openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		status = below < 0 ? failed(err, "open directory", text_string(path), errno)
 				   : find(below, path, depth + 1, sync, manifest, err);
 	} else if (!S_ISREG(st.st_mode)) {
@@ -106,8 +107,7 @@ static enum status find(int directory, struct text *path, int depth, bool sync,
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 			(path->length == 0 && ckpt_name_is_reserved(entry->d_name)))
 			continue;
-		status = find_entry(
-			directory, entry->d_name, path, depth, sync, manifest, err);
+		status = find_entry(directory, entry->d_name, path, depth, sync, manifest, err);
 	}
 	closedir(stream);
 	return status;
@@ -118,8 +118,8 @@ enum status tree_find(
 {
 	struct text path = {0};
 	text_add(&path, below);
-	int directory = openat(
-		root, *below ? below : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int directory =
+		openat(root, *below ? below : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	enum status status;
 	if (directory < 0 && errno == ENOENT)
 		status = error_set(err, STATUS_NO, "there is no directory %s", below);
@@ -229,9 +229,8 @@ static enum status cannot_open(const struct manifest_file *file, struct error *e
 	return failed(err, "read", file->name, errno);
 }
 
-static enum status do_file(
-	struct work *work, struct manifest_file *file, void *buffer, XXH3_state_t *state,
-	struct error *err)
+static enum status do_file(struct work *work, struct manifest_file *file, void *buffer,
+	XXH3_state_t *state, struct error *err)
 {
 	struct stat st;
 	if (!work->record && !work->contents) {
@@ -255,7 +254,8 @@ static enum status do_file(
 		char checksum[33];
 		status = hash(descriptor, file->name, buffer, state, &bytes, checksum, err);
 		if (status == STATUS_OK && strcmp(checksum, file->checksum) != 0)
-			status = error_set(err, STATUS_NO, "the checksum of %s differs", file->name);
+			status =
+				error_set(err, STATUS_NO, "the checksum of %s differs", file->name);
 	}
 	close(descriptor);
 	return status;

@@ -114,8 +114,8 @@ enum status writer_save(const char *path, const struct writer *writer, struct er
 	return status;
 }
 
-static bool get_process(const struct json_object *object, const char *member,
-	struct process_identity *identity)
+static bool get_process(
+	const struct json_object *object, const char *member, struct process_identity *identity)
 {
 	struct json_object *process;
 	int64_t pid;
@@ -147,8 +147,7 @@ enum status writer_load(const char *path, struct writer *writer, struct error *e
 			json_get_unsigned(object, "tasks", &read.tasks))
 			*writer = read;
 		else
-			status = error_set(
-				err, STATUS_NO, "%s does not say who writes", path);
+			status = error_set(err, STATUS_NO, "%s does not say who writes", path);
 	}
 	json_object_put(object);
 	text_release(&text);

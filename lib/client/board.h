@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
  * board.h: a task's board as its training process sees it. The rules, without a process around
- *them: preempt.c (the library) and preempt-step (the program) leave, lock and remember on top of
- *this. Not installed. preempt.sh and preempt.py follow the same rules, and the same tests.
+ * them: preempt.c (the library) and preempt-step (the program) leave, lock and remember on top.
+ * Not installed. preempt.sh and preempt.py follow the same rules, and pass the same tests.
  *
  * A board is a directory with small text files:
  *	agent	"PID\n" of the agent; written once, before the training process starts
- *	owner	"PID [STARTTIME]\n" of the one process that may write; made by the first call. A
- *process that takes over from one that is gone makes owner.1, owner.2, ... (O_EXCL, so that one of
- *several wins, and never removed) and then rewrites `owner`
+ *	owner	"PID [STARTTIME]\n" of the one process that may write; made by the first call. One
+ *		that takes over from one that is gone makes owner.1, owner.2, ... (O_EXCL, so that
+ *		one of several wins, and never removed) and then rewrites `owner`
  *	step	"%020d %020d\n": finished steps, next boundary; overwritten in place in one write
  *	saved	"%020d\n": the step whose checkpoint is complete; the same way
  *	hold	by the agent, whole or absent, one line (C is 1 to 255):
  *		wait PID | save S [PID] | exit S [PID] | leave C
+ *	pause	a fifo by the agent, to which nobody writes: bash sleeps on it without a fork
+ *	answered, traps.PID
+ *		what preempt-step and preempt.sh note for themselves
  *
  * A struct board is zero-initialised by its caller, who sets `name`, and is released with
  * preempt_board_release (legal on a zeroed one). Nothing is allocated.
  * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code; a "leave" that
- *the agent did not ask for has been explained on stderr in one line.
+ * the agent did not ask for has been explained on stderr in one line.
  */
 #ifndef CLIENT_BOARD_H
 #define CLIENT_BOARD_H

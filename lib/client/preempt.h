@@ -3,14 +3,14 @@
  * preempt.h: stop together, at one step, with a complete checkpoint. What training code calls.
  *
  * A training process that runs under an agent (preempt-run, say) finds its board in $PREEMPT_DIR
- *and asks it at every step boundary whether it should save. The whole use of this library is:
+ * and asks it at every step boundary whether it should save. The whole use of this library is:
  *
- *	#include <preempt.h>                        // cc train.c $(pkg-config --cflags --libs
- *preempt)
+ *	// cc train.c $(pkg-config --cflags --libs preempt)
+ *	#include <preempt.h>
  *
- *	for (uint64_t s = start; s < total; s++) {  // s steps are finished
+ *	for (uint64_t s = start; s < total; s++) { // s steps are finished
  *		if (preempt_step(s) == PREEMPT_SAVE) {
- *			save(s);                    // complete and durable when it returns
+ *			save(s); // complete and durable when it returns
  *			int code = preempt_saved(s);
  *			if (code != 0)
  *				exit(code);
@@ -19,20 +19,23 @@
  *	}
  *
  * Report periodic saves with preempt_saved too: that is how the tools know how long a save takes.
- * A step number says how many steps are finished: 0 to 999,999,999,999,999,999, and it never falls.
+ * A step number says how many steps are finished: 0 to 999,999,999,999,999,999; it never falls.
  *
- * Owns: two open files on the board and the process's place as the one writer of the board. Nothing
- *   is handed out, nothing needs to be freed. No thread is started. No other library is pulled in.
+ * Owns: two descriptors on the board, and the process's place as its one writer.
+ *   Nothing is handed out or needs to be freed; no thread is started; no other library is used.
  * Costs: three short system calls per step and no waiting, unless the agent asks for it.
- * Threads: preempt_step is called by one thread; preempt_saved may be called later and from another
- *   thread (an asynchronous saver). After fork, a child is another process: it is refused for as
- *long as the process lives that called first. Signals: the first call ignores the notice signals
- *($PREEMPT_SIGNALS, default TERM) where nothing else was set up for them: schedulers signal whole
- *process trees, and a trainer that dies of the notice cannot save. A handler of yours is never
- *replaced. Fails: by leaving the process: fflush(NULL) and exit(code), after one line on stderr,
- *with 2	wrong use: two writers on one board, a falling or impossible step number, a board or
- *		an agent that cannot be seen from here (a container, say); the line names the cure
- *	43	the agent or the board is gone: there is nobody left to report a save to
+ * Threads: preempt_step is called by one thread; preempt_saved may be called later and from
+ *   another thread (an asynchronous saver). After fork, a child is another process: it is refused
+ *   for as long as the process lives that called first.
+ * Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where nothing
+ *   else was set up for them: schedulers signal whole process trees, and a trainer that dies of
+ *   the notice cannot save. A handler of yours is never replaced.
+ * Fails: by leaving the process, exit(code), after one line on stderr, with
+ *	2	wrong use: two writers on one board, a falling or impossible step number, a board
+ *		or an agent that cannot be seen from here (a container, say); the line names the
+ *		cure
+ *	43	the agent or the board is gone: there is nobody left to report a save to.
+ *		preempt_saved returns this one
  *   and, asked to by the agent, with the agent's code while preempt_step waits.
  * Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
  */

@@ -42,6 +42,12 @@ struct agent_options {
 	struct agreement_config agreement; /* task is filled in by the agent */
 };
 
+/*
+ * Early in the program: keep notices that come by a signal until agent_run listens to them, so that
+ * one that comes while we start is not the end of us.
+ */
+void agent_hold_signals(const char *const *sources, size_t count);
+
 /* Run until all tasks of this machine are through; the exit code. Says what happens on stderr. */
 int agent_run(const struct agent_options *options);
 

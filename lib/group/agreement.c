@@ -3,7 +3,7 @@
 #include "group/agreement_inside.h"
 
 #define SETTLE	1    /* ms between writing hold = wait and reading step */
-#define STOPPED 1000 /* ms by which we come late only if we ourselves were stopped */
+#define STOPPED 1000 /* whoever comes so many ms late was stopped meanwhile */
 
 void agreement_init(struct agreement *a, const struct agreement_config *config,
 	const struct agreement_view *view, int64_t started)
@@ -16,6 +16,7 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 		.answered_at = started,
 		.told_at = started,
 		.due = CLOCK_NEVER,
+		.deadline = CLOCK_NEVER,
 	};
 }
 
@@ -69,13 +70,17 @@ void agreement_saw(struct agreement *a, int64_t now)
 void agreement_writing(struct agreement *a, enum agreement_write what)
 {
 	a->pending[what] = true;
+	if (what == WRITE_DEADLINE)
+		a->deadline_written = a->own_deadline;
 }
 
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
 	enum agreement_outcome outcome, int64_t now)
 {
+	/* A still earlier deadline may have come while the last one was being written. */
+	bool overtaken = what == WRITE_DEADLINE && a->deadline_written != a->own_deadline;
 	a->pending[what] = false;
-	if (outcome == OUTCOME_DONE)
+	if (outcome == OUTCOME_DONE && !overtaken)
 		a->done[what] = round;
 	/* What we changed we want to see, and what we could not change all the more. */
 	if (outcome != OUTCOME_DONE || what != WRITE_ACK)
@@ -90,8 +95,11 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 {
 	a->told = *hold;
 	a->told_at = now;
-	if (hold->order == ORDER_RUN)
+	if (hold->order == ORDER_RUN) {
 		a->read = false; /* it may be anywhere from now on */
+		if (!a->has_saved || a->saved_step < a->saving_step)
+			a->saving = 0; /* it was given up; what is saved later is not it */
+	}
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
 	a->saving = a->solo ? 0 : a->round;
@@ -147,7 +155,7 @@ struct grace_measure agreement_measure(const struct agreement *a)
 {
 	const struct agreement_view *view = a->view;
 	struct grace_measure measure = a->measure;
-	uint64_t least = UINT64_MAX, most = 0;
+	uint64_t least = UINT64_MAX, most = 0, stride = UINT64_MAX;
 	measure.longest_save = later(measure.longest_save, view->longest_save);
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
@@ -157,19 +165,22 @@ struct grace_measure agreement_measure(const struct agreement *a)
 			least = peer->step;
 		if (peer->step > most)
 			most = peer->step;
+		if (agreement_stride(peer) < stride)
+			stride = agreement_stride(peer);
 		measure.longest_step = later(measure.longest_step, peer->step_time);
 	}
 	if (most > least)
-		measure.skew = most - least;
+		measure.skew = (most - least) / stride;
 	return measure;
 }
 
 /* ---- What is to be done ---- */
 
-/* When to be asked again; whoever asks much later than that was stopped meanwhile. */
-static void note_due(struct agreement *a, const struct agreement_plan *plan)
+static void note_deadline(struct agreement *a, int64_t now)
 {
-	a->due = earlier(plan->wake, earlier(plan->look, plan->read_board));
+	if (deadline_of(a) < a->deadline - CLOCKS_APART)
+		a->deadline_at = now;
+	a->deadline = deadline_of(a);
 }
 
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)
@@ -180,10 +191,11 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 		.wake = CLOCK_NEVER};
 	if (a->due != CLOCK_NEVER && now > a->due + STOPPED)
 		a->stopped_until = now;
+	note_deadline(a, now);
+	(void)agreement_announce(a, plan);
 	if (!a->verdict)
 		agreement_judge(a, now, plan);
 	if (!a->verdict) {
-		agreement_announce(a, plan);
 		(void)agreement_report_saved(a, plan);
 		if (a->ended)
 			look_by(a, plan);
@@ -196,5 +208,5 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 		agreement_leave(a, now, plan);
 	if (a->look_first)
 		plan->look = a->answered_at;
-	note_due(a, plan);
+	a->due = plan->wake;
 }

@@ -50,7 +50,7 @@ struct agreement_peer {
 	bool none;	   /* reported that it has not called preempt_step yet */
 	uint64_t step;	   /* finished steps when it reported */
 	uint64_t next;	   /* first boundary at which it can surely stop */
-	int64_t step_time; /* its longest recent step, ms; 0 unknown */
+	int64_t step_time; /* its longest recent way from one boundary to the next, ms; 0 unknown */
 	bool member;	   /* of the decision */
 	bool saved;
 	uint64_t saved_step;
@@ -188,6 +188,9 @@ struct agreement {
 	int64_t decided_at; /* when the decision was seen; 0: not yet */
 	bool skipped;	    /* it is to save at a step that we cannot reach */
 
+	int64_t deadline;    /* as it was last time, */
+	int64_t deadline_at; /* and since when it has been that early */
+
 	/* Verdicts: once reached, they stay. */
 	bool solo;	   /* no decision came in time: this task saves by itself */
 	int64_t parked_at; /* when the final save was seen; 0: not yet */
@@ -198,6 +201,7 @@ struct agreement {
 	/* The store: writes under way and done, and whether a fresh view has to come first. */
 	bool pending[WRITE_KINDS];
 	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
+	int64_t deadline_written;   /* own_deadline as it was when its writing began */
 	bool look_first;
 	int64_t answered_at; /* when the store last answered */
 
@@ -235,6 +239,9 @@ static inline bool agreement_saved_reported(const struct agreement *a)
 }
 
 /* ---- The decision's value (agreement_step.c) ---- */
+
+/* How many steps lie between two boundaries of a task that reported. */
+uint64_t agreement_stride(const struct agreement_peer *peer);
 
 /*
  * The smallest step, not below any report, that is a boundary of every task that reported, given

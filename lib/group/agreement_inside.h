@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "group/agreement.h"
 
-#define LOOK_OFTEN 1000 /* ms between views while something is awaited */
+#define LOOK_OFTEN   1000 /* ms between views while something is awaited */
+#define CLOCKS_APART 500  /* ms; smaller differences of deadlines come from converting them */
 
 static inline int64_t earlier(int64_t a, int64_t b)
 {
@@ -43,6 +44,12 @@ static inline bool is_final(const struct agreement_view *view)
 	return view->decided && view->decision.kind != KIND_SAVE;
 }
 
+/* The decision is there, but of this task nothing is known until it calls. */
+static inline bool awaits_first_call(const struct agreement *a)
+{
+	return a->view->decided && !a->called;
+}
+
 static inline void wake_at(struct agreement_plan *plan, int64_t instant)
 {
 	plan->wake = earlier(plan->wake, instant);
@@ -70,7 +77,7 @@ static inline void want(const struct agreement *a, struct agreement_plan *plan,
 struct grace_measure agreement_measure(const struct agreement *a);
 
 /* agreement_round.c */
-void agreement_announce(const struct agreement *a, struct agreement_plan *plan);
+bool agreement_announce(const struct agreement *a, struct agreement_plan *plan);
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
 /* agreement_leave.c */

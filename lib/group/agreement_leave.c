@@ -104,7 +104,7 @@ static int64_t give_up_at(const struct agreement *a)
 		return CLOCK_NEVER;
 	if (deadline_of(a) != CLOCK_NEVER)
 		return deadline_of(a);
-	if (a->told.order != ORDER_EXIT)
+	if (a->told.order != ORDER_EXIT && !(is_final(a->view) && awaits_first_call(a)))
 		return CLOCK_NEVER; /* it will have to go alone first */
 	return later(a->told_at, a->decided_at) + a->config.save_timeout;
 }
@@ -115,7 +115,7 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 	bool newest = a->saving == a->view->round;
 	if (!a->parked_at)
 		a->parked_at = now;
-	int64_t limit = stay_until(a, a->parked_at);
+	int64_t limit = stay_until(a, later(a->parked_at, a->decided_at));
 	bool through = newest && save_is_written(a) && others_have_saved(a);
 	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
 	if (through || void_here || now >= limit)
@@ -202,14 +202,15 @@ static bool others_are_saving(const struct agreement *a, int64_t now)
 {
 	const struct agreement_view *view = a->view;
 	int64_t since = later(a->parked_at ? a->parked_at : a->ended_at, a->decided_at);
-	bool over =
-		now >= stay_until(a, since) || (view->decided && view->decision.kind == KIND_NONE);
+	bool over = now >= stay_until(a, since);
 	bool under_way = view->claimed || view->decided;
 	if (!view->round || !under_way || over)
 		return false;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		bool to_come = view->claimed && !is_final(view);
-		bool is_at_it = view->peers[i].member && !view->peers[i].saved;
+		bool has_none = is_final(view) && view->decision.kind == KIND_NONE &&
+				view->peers[i].reported;
+		bool is_at_it = view->peers[i].member && !view->peers[i].saved && !has_none;
 		if (i != a->config.task && agreement_counts(view, i) && (to_come || is_at_it))
 			return true;
 	}
@@ -238,7 +239,8 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return;
 	}
 	/* Our own save, or the last one of the others, may have become known only now. */
-	bool unwritten = agreement_report_saved(a, plan) && !is_hopeless(a, now);
+	bool unwritten = agreement_report_saved(a, plan) || agreement_announce(a, plan);
+	unwritten = unwritten && !is_hopeless(a, now);
 	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))
 		reach_preempted(a);
 	plan->reason = a->reason;
@@ -248,7 +250,7 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	wake_at(plan, now + LOOK_OFTEN);
 	bool gone = a->done[WRITE_LEFT] || self(a)->left != REASON_NONE;
 	/* Whether others are saving is judged by a view from after our goodbye. */
-	bool free = gone && !a->look_first && !others_are_saving(a, now);
+	bool free = gone && !unwritten && !a->look_first && !others_are_saving(a, now);
 	if (!free && !(is_hopeless(a, now) && !others_are_saving(a, now)))
 		return;
 	plan->finished = true;

@@ -3,11 +3,11 @@
 #include "base/error.h"
 #include "group/agreement_inside.h"
 
-#define SETTLE	     1	/* ms between writing hold = wait and reading step */
-#define STAGGER	     10 /* ms by which one reporter lets another publish first */
-#define STAGGER_MOST 500
-#define AGREE_FIRST  500 /* ms that an agreement is given even where there is no time for it */
-#define CLOCKS_APART 500 /* ms; smaller differences of deadlines come from converting them */
+#define SETTLE	      1	   /* ms between writing hold = wait and reading step */
+#define CALLS_YET     100  /* ms between looks at whether a task has called at last */
+#define STAGGER	      10   /* ms by which one reporter lets another publish first */
+#define MEASURE_AGAIN 1000 /* ms between looks at how long steps and saves take */
+#define STAGGER_MOST  500
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
 {
@@ -34,20 +34,29 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 
 /* ---- Announcing ---- */
 
-void agreement_announce(const struct agreement *a, struct agreement_plan *plan)
+/*
+ * What this task was told, the others have to know, even if it has no time left itself. False:
+ * they do.
+ */
+bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	if (!a->noticed || view->closed || self(a)->dead)
-		return;
+	bool completed =
+		a->verdict && a->reason == REASON_COMPLETED; /* and needs its machine no more */
+	if (!a->noticed || completed || view->closed || view->broken || self(a)->dead)
+		return false;
 	bool earliest =
 		view->deadline == CLOCK_NEVER ||
 		(a->own_deadline != CLOCK_NEVER && a->own_deadline < view->deadline - CLOCKS_APART);
-	if (view->claimed && a->own_deadline != CLOCK_NEVER && earliest)
-		want(a, plan, WRITE_DEADLINE, 1);
-	if (!view->claimed && !view->broken) {
+	if (!view->claimed) {
 		want(a, plan, WRITE_CLAIM, 1);
 		look_by(a, plan);
+		return true;
 	}
+	if (a->own_deadline == CLOCK_NEVER || !earliest || a->done[WRITE_DEADLINE])
+		return false;
+	want(a, plan, WRITE_DEADLINE, 1);
+	return true;
 }
 
 /* ---- Reporting and deciding ---- */
@@ -114,6 +123,16 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 
 /* ---- Following ---- */
 
+/* As hold_and_read; of one that has not called yet nothing is known until it does. */
+static bool hold_and_know(const struct agreement *a, struct agreement_plan *plan)
+{
+	if (!hold_and_read(a, plan))
+		return false;
+	if (!a->called)
+		plan->read_board = a->read_at + CALLS_YET;
+	return a->called;
+}
+
 /*
  * Whether the decision is one that this task can carry out, which it knows once `wait` stands and
  * the board was read: a report may be older than a hold that was lifted meanwhile.
@@ -122,10 +141,10 @@ static bool can_follow(const struct agreement *a)
 {
 	const struct agreement_decision *decision = &a->view->decision;
 	uint64_t stride = a->read_next > a->read_step ? a->read_next - a->read_step : 1;
-	if (decision->kind == KIND_EACH || !a->called)
+	if (decision->kind == KIND_EACH)
 		return true;
 	if (decision->kind == KIND_NONE)
-		return false;
+		return !a->called;
 	return decision->step >= a->read_next && (decision->step - a->read_next) % stride == 0;
 }
 
@@ -164,7 +183,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	if (!is_told(a, ORDER_SAVE) && !hold_and_read(a, plan))
+	if (!is_told(a, ORDER_SAVE) && !hold_and_know(a, plan))
 		return;
 	if (!is_told(a, ORDER_SAVE) && !can_follow(a)) {
 		a->skipped = true;
@@ -183,7 +202,7 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 		acknowledge(a, plan);
 		return;
 	}
-	if (!hold_and_read(a, plan))
+	if (!hold_and_know(a, plan))
 		return;
 	if (!can_follow(a)) {
 		open_round(a, plan, true);
@@ -196,12 +215,14 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
 	bool young = a->decided_at - a->started <= a->config.startup;
+	bool certain = all_reported(a->view); /* else somebody who is silent may have trained */
 	if (!a->view->claimed)
 		order(plan, ORDER_RUN, 0);
 	else if (!hold_and_read(a, plan))
 		return;
 	else if (can_follow(a))
-		agreement_reach(a, REASON_PREEMPTED, young ? STATUS_SAVED : STATUS_PREEMPTED);
+		agreement_reach(
+			a, REASON_PREEMPTED, young && certain ? STATUS_SAVED : STATUS_PREEMPTED);
 	else
 		open_round(a, plan, true);
 }
@@ -224,15 +245,18 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 
 /* ---- Alone ---- */
 
-/* The last instant at which a save has to begin, agreed or not. */
-static int64_t last_call(const struct agreement *a)
+/* When there is no more time to wait for an agreement. */
+static int64_t last_call(const struct agreement *a, int64_t now)
 {
-	int64_t deadline = deadline_of(a);
-	if (deadline == CLOCK_NEVER)
-		return a->told.order == ORDER_WAIT ? a->told_at + a->config.save_timeout
-						   : CLOCK_NEVER;
 	struct grace_measure measure = agreement_measure(a);
-	return deadline - grace_save_time(&measure);
+	bool holds = a->told.order == ORDER_WAIT;
+	/* With the store away nothing is gained by waiting to the last moment. */
+	if (measure.longest_save == 0 && now - a->answered_at > 2 * LOOK_OFTEN)
+		measure.longest_save = GRACE_UNKNOWN_SAVE;
+	if (deadline_of(a) != CLOCK_NEVER)
+		return grace_last_call(holds ? later(a->told_at, a->deadline_at) : a->deadline_at,
+			deadline_of(a), &measure);
+	return holds ? a->told_at + a->config.save_timeout : CLOCK_NEVER;
 }
 
 /*
@@ -245,9 +269,9 @@ static bool go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return true;
 	if (!preempted(a) || a->told.order == ORDER_EXIT)
 		return false; /* an agreed save needs no store */
-	int64_t last = last_call(a);
-	if (a->told.order == ORDER_WAIT && last < a->told_at + AGREE_FIRST)
-		last = a->told_at + AGREE_FIRST;
+	if (awaits_first_call(a))
+		return false;
+	int64_t last = last_call(a, now);
 	if (now < last) {
 		wake_at(plan, last);
 		return false;
@@ -270,7 +294,7 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 		return false;
 	struct grace_measure measure = agreement_measure(a);
 	int64_t final = grace_final_time(deadline_of(a), &measure);
-	wake_at(plan, final);
+	wake_at(plan, earlier(final, now + MEASURE_AGAIN));
 	return now >= final;
 }
 
@@ -278,7 +302,9 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 {
 	const struct agreement_view *view = a->view;
 	if (go_alone(a, now, plan)) {
-		order(plan, ORDER_EXIT, a->told.order == ORDER_EXIT ? a->told.step : own_step(a));
+		if (!a->verdict)
+			order(plan, ORDER_EXIT,
+				a->told.order == ORDER_EXIT ? a->told.step : own_step(a));
 	} else if (a->noticed && !view->claimed && !view->broken) {
 		(void)hold_and_read(a, plan); /* whatever the group is at, this task will claim */
 	} else if (final_time_has_come(a, now, plan)) {
@@ -291,4 +317,6 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 	} else {
 		order(plan, ORDER_RUN, 0);
 	}
+	if (plan->hold.order == ORDER_WAIT)
+		look_by(a, plan); /* nobody stands still without news */
 }

@@ -18,7 +18,7 @@ static bool names_step(const struct agreement_view *view, uint64_t task)
 	return agreement_counts(view, task) && peer->reported && !peer->none;
 }
 
-static uint64_t stride_of(const struct agreement_peer *peer)
+uint64_t agreement_stride(const struct agreement_peer *peer)
 {
 	return peer->next > peer->step ? peer->next - peer->step : 1;
 }
@@ -27,7 +27,7 @@ static bool is_boundary_of_all(const struct agreement_view *view, uint64_t step)
 {
 	for (uint64_t i = 0; i < view->tasks; i++)
 		if (names_step(view, i) &&
-			(step - view->peers[i].next) % stride_of(&view->peers[i]) != 0)
+			(step - view->peers[i].next) % agreement_stride(&view->peers[i]) != 0)
 			return false;
 	return true;
 }
@@ -43,8 +43,8 @@ bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 		any = true;
 		if (peer->next > largest)
 			largest = peer->next;
-		if (stride_of(peer) > stride) {
-			stride = stride_of(peer);
+		if (agreement_stride(peer) > stride) {
+			stride = agreement_stride(peer);
 			anchor = peer->next;
 		}
 	}
@@ -71,8 +71,9 @@ static bool out_of_reach(const struct agreement_view *view, const struct grace_m
 		const struct agreement_peer *peer = &view->peers[i];
 		if (!names_step(view, i) || step <= peer->next || peer->step_time <= 0)
 			continue;
-		uint64_t steps = step - peer->step;
-		if (left <= 0 || steps > (uint64_t)(left / peer->step_time))
+		uint64_t stride = agreement_stride(peer);
+		uint64_t strides = (step - peer->step + stride - 1) / stride;
+		if (left <= 0 || strides > (uint64_t)(left / peer->step_time))
 			return true;
 	}
 	return false;

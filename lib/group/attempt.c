@@ -7,75 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/parse.h"
 #include "group/transaction.h"
-
-/* ---- Pure ---- */
-
-enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t tasks)
-{
-	/* The others of this launch have left already; it is to be started again as a whole. */
-	if (scene->exists && scene->claimed && scene->same_launch && scene->slot == SLOT_FREE)
-		return ATTEMPT_TOO_LATE;
-	if (!scene->exists || scene->closed)
-		return ATTEMPT_OPEN;
-	if (scene->slot == SLOT_OURS)
-		return ATTEMPT_JOINED;
-	if (scene->launch == LAUNCH_OLDER)
-		return ATTEMPT_REFUSE_LINGERING;
-	if (scene->all_through)
-		return ATTEMPT_OPEN;
-	if (scene->slot == SLOT_ALIVE)
-		return ATTEMPT_REFUSE_ALIVE;
-	if (scene->launch == LAUNCH_NEWER || scene->launch == LAUNCH_OTHER) {
-		/* The scheduler started the job anew; what of the old launch still lives is at
-		 * odds. */
-		if (scene->others == SLOT_ALIVE)
-			return scene->launch == LAUNCH_NEWER && scene->sealed
-				       ? ATTEMPT_WAIT
-				       : ATTEMPT_REFUSE_ALIVE;
-		if (scene->launch == LAUNCH_NEWER)
-			return ATTEMPT_BURY;
-		return scene->others == SLOT_UNKNOWN || scene->slot == SLOT_UNKNOWN ? ATTEMPT_WAIT
-										    : ATTEMPT_BURY;
-	}
-	switch (scene->slot) {
-	case SLOT_LEFT:
-	case SLOT_UNKNOWN: return ATTEMPT_WAIT;
-	case SLOT_DEAD: return ATTEMPT_BURY;
-	default: break;
-	}
-	if (scene->sealed)
-		return scene->claimed ? ATTEMPT_TOO_LATE : ATTEMPT_WAIT;
-	return scene->tasks == tasks ? ATTEMPT_JOIN : ATTEMPT_REFUSE_TASKS;
-}
-
-/* The restart count in "SCHEDULER:JOB:RESTART[+...]", and the length of what stands before it. */
-static bool find_restart(const char *launch, size_t *length, uint64_t *restart)
-{
-	char head[160], *colon;
-	snprintf(head, sizeof(head), "%.*s", (int)strcspn(launch, "+"), launch);
-	colon = strrchr(head, ':');
-	if (!colon || colon == strchr(head, ':') || !parse_decimal(colon + 1, restart))
-		return false;
-	*length = (size_t)(colon - head);
-	return true;
-}
-
-enum launch_order attempt_compare_launch(const char *ours, const char *theirs)
-{
-	size_t length, other_length;
-	uint64_t restart, other_restart;
-	if (!*ours || !*theirs || !strcmp(ours, theirs))
-		return LAUNCH_SAME;
-	if (!find_restart(ours, &length, &restart) ||
-		!find_restart(theirs, &other_length, &other_restart) || length != other_length ||
-		strncmp(ours, theirs, length) || restart == other_restart)
-		return LAUNCH_OTHER; /* two steps of one job, say: neither is to be preferred */
-	return restart > other_restart ? LAUNCH_NEWER : LAUNCH_OLDER;
-}
-
-/* ---- What there is ---- */
 
 static enum status read_last(struct store *store, const char *run, uint64_t *number,
 	store_revision *revision, struct error *err)
@@ -100,36 +32,53 @@ static enum status read_last(struct store *store, const char *run, uint64_t *num
 	return status;
 }
 
-/* tasks and launch id of an attempt; STATUS_NO: it was not opened. */
-static enum status read_open(struct store *store, const char *run, uint64_t number, uint64_t *tasks,
-	char launch[160], struct error *err)
+/* tasks and launch id, out of the key OPEN of an attempt; STATUS_NO: it was not opened. */
+static enum status read_open(const struct store *store, const struct attempt *attempt,
+	const struct store_answer *answer, uint64_t *tasks, char launch[160], struct error *err)
+{
+	char key[KEYS_MAX];
+	const struct store_entry *open = NULL;
+	keys_of(attempt, key, "OPEN");
+	for (size_t i = 0; i < answer->count && !open; i++)
+		if (!strcmp(answer->entries[i].key, key))
+			open = &answer->entries[i];
+	if (!open)
+		return error_set(err, STATUS_NO, "run %s has no attempt %llu", attempt->run,
+			(unsigned long long)attempt->number);
+	struct json_object *json = json_parse(open->value, open->length);
+	bool right = json_get_unsigned(json, "tasks", tasks) && *tasks > 0 && *tasks <= 65536 &&
+		     json_copy_text(json, "launch", launch, 160);
+	json_object_put(json);
+	return right ? STATUS_OK
+		     : error_set(err, STATUS_DAMAGED, "store %s: key %s cannot be read",
+			       store_where(store), key);
+}
+
+/* All that the store shows of an attempt, in one reading. */
+static enum status read_attempt(struct store *store, const char *run, uint64_t number,
+	struct view *view, char launch[160], struct error *err)
 {
 	struct attempt attempt;
-	char key[KEYS_MAX];
-	struct store_entry entry = {0};
+	struct store_answer answer = {0};
+	uint64_t tasks = 0;
 	attempt_name(&attempt, run, number, 0);
-	keys_of(&attempt, key, "OPEN");
-	enum status status = store_get(store, key, &entry, err);
-	if (status == STATUS_NO)
-		return error_set(err, STATUS_NO, "run %s has no attempt %llu", run,
-			(unsigned long long)number);
-	if (status != STATUS_OK)
-		return status;
-	struct json_object *json = json_parse(entry.value, entry.length);
-	if (!json_get_unsigned(json, "tasks", tasks) || *tasks == 0 || *tasks > 65536 ||
-		!json_copy_text(json, "launch", launch, 160))
-		status = error_set(err, STATUS_DAMAGED, "store %s: key %s cannot be read",
-			store_where(store), key);
-	json_object_put(json);
-	store_entry_release(&entry);
+	enum status status =
+		store_list(store, &(struct store_range){.prefix = attempt.prefix}, &answer, err);
+	if (status == STATUS_OK)
+		status = read_open(store, &attempt, &answer, &tasks, launch, err);
+	attempt.tasks = tasks;
+	if (status == STATUS_OK)
+		status = view_init(view, &attempt, err);
+	if (status == STATUS_OK)
+		view_feed(view, &answer, clock_now(), clock_utc());
+	store_answer_release(&answer);
 	return status;
 }
 
-enum status attempt_find(struct store *store, const char *run, uint64_t number,
-	struct attempt *attempt, struct error *err)
+enum status attempt_view(
+	struct store *store, const char *run, uint64_t number, struct view *view, struct error *err)
 {
 	store_revision revision;
-	uint64_t tasks = 0;
 	char launch[160];
 	enum status status = STATUS_OK;
 	if (number == 0)
@@ -138,9 +87,17 @@ enum status attempt_find(struct store *store, const char *run, uint64_t number,
 		return status;
 	if (number == 0)
 		return error_set(err, STATUS_NO, "run %s has no attempt yet", run);
-	status = read_open(store, run, number, &tasks, launch, err);
+	return read_attempt(store, run, number, view, launch, err);
+}
+
+enum status attempt_find(struct store *store, const char *run, uint64_t number,
+	struct attempt *attempt, struct error *err)
+{
+	struct view view = {0};
+	enum status status = attempt_view(store, run, number, &view, err);
 	if (status == STATUS_OK)
-		attempt_name(attempt, run, number, tasks);
+		*attempt = view.attempt;
+	view_release(&view);
 	return status;
 }
 
@@ -367,6 +324,19 @@ static enum status wait_change(
 	return view_refresh(view, store, err);
 }
 
+/* Whether what would be done concerns the attempt that was asked for, if any was. */
+static enum status check_number(const struct attempt_entry *entry, enum attempt_verdict verdict,
+	uint64_t last, struct error *err)
+{
+	bool opens = verdict == ATTEMPT_OPEN || verdict == ATTEMPT_BURY;
+	uint64_t next = opens ? last + 1 : last;
+	if (entry->number == 0 || entry->number == next)
+		return STATUS_OK;
+	return error_set(err, STATUS_USAGE,
+		"run %s: attempt %llu was asked for, but it is time for %llu", entry->run,
+		(unsigned long long)entry->number, (unsigned long long)next);
+}
+
 enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 	struct attempt *attempt, struct error *err)
 {
@@ -377,39 +347,28 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 		store_revision last_revision;
 		char launch[160] = "";
 		struct attempt_scene scene = {0};
-		uint64_t tasks = entry->tasks;
 
 		status = read_last(store, entry->run, &last, &last_revision, err);
-		if (status == STATUS_OK && entry->number && entry->number != last &&
-			entry->number != last + 1)
-			status = error_set(err, STATUS_USAGE,
-				"run %s: attempt %llu was asked for, the newest is %llu",
-				entry->run, (unsigned long long)entry->number,
-				(unsigned long long)last);
 		if (status == STATUS_OK && last)
-			status = read_open(store, entry->run, last, &tasks, launch, err);
-		if (status != STATUS_OK)
-			goto out;
-		struct attempt newest;
-		attempt_name(&newest, entry->run, last, tasks);
-		status = view_init(&view, &newest, err);
-		if (status == STATUS_OK && last)
-			status = view_refresh(&view, store, err);
+			status = read_attempt(store, entry->run, last, &view, launch, err);
 		if (status != STATUS_OK)
 			goto out;
 		if (last)
 			describe(&view, entry, launch, &scene);
 
 		enum attempt_verdict verdict = attempt_judge(&scene, entry->tasks);
+		status = check_number(entry, verdict, last, err);
+		if (status != STATUS_OK)
+			goto out;
 		switch (verdict) {
 		case ATTEMPT_JOINED:
-			*attempt = newest;
+			*attempt = view.attempt;
 			status = STATUS_OK;
 			goto out;
 		case ATTEMPT_JOIN:
-			status = join_this(store, entry, &newest, err);
+			status = join_this(store, entry, &view.attempt, err);
 			if (status == STATUS_OK) {
-				*attempt = newest;
+				*attempt = view.attempt;
 				goto out;
 			}
 			break;
@@ -473,6 +432,13 @@ enum status attempt_gather(
 		if (view->agreement.claimed)
 			return error_set(err, STATUS_SAVED,
 				"run %s was preempted before all had joined", view->attempt.run);
+		if (!strcmp(view->seal, "timeout"))
+			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
+				view->attempt.run, view->seal_text);
+		if (view->error.present)
+			return error_set(err, STATUS_BROKEN, "run %s: task %llu failed on %s%s%s",
+				view->attempt.run, (unsigned long long)view->error.task,
+				view->error.host, *view->error.line ? ": " : "", view->error.line);
 		if (*view->seal)
 			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
 				*view->seal_text ? view->seal_text : view->seal);

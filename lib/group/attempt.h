@@ -69,6 +69,10 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 enum status attempt_find(struct store *store, const char *run, uint64_t number,
 	struct attempt *attempt, struct error *err);
 
+/* The same with all that the store shows of it; release it with view_release. */
+enum status attempt_view(struct store *store, const char *run, uint64_t number, struct view *view,
+	struct error *err);
+
 /*
  * Wait until all tasks have joined. STATUS_OK; STATUS_TIMEOUT with the missing named (and the
  * attempt sealed); STATUS_SAVED: a claim came first; STATUS_BROKEN: something else sealed it;

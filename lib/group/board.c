@@ -64,7 +64,7 @@ static enum status furnish(struct board *board, struct error *err)
 		make_file(board->directory, "saved", "") < 0 ||
 		mkfifoat(board->directory, "pause", 0600) < 0)
 		return failed(err, "furnish", board->path);
-	return watch_saved(board, err);
+	return STATUS_OK;
 }
 
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)

@@ -71,43 +71,63 @@ static bool brings_deadline_forward(const struct view *view, const struct claim 
 	       claim->notice.deadline < view->agreement.deadline - 500;
 }
 
+/* What the claim that we have just made will show, without reading it back. */
+static void show_ours(struct view *view, const struct claim *claim)
+{
+	if (claim->then != THEN_CONTINUE) {
+		view->agreement.claimed = true;
+		view->agreement.claim_then = claim->then;
+		view->claim.outside = claim->outside;
+		view->claim.task = claim->task;
+		view->claim.utc = claim->notice.received_utc;
+		gethostname(view->claim.host, sizeof(view->claim.host) - 1);
+		memcpy(view->claim.source, claim->notice.source, sizeof(view->claim.source));
+		memcpy(view->claim.reason, claim->notice.reason, sizeof(view->claim.reason));
+	}
+	view->agreement.round++;
+}
+
+/* One try on the view as it is. STATUS_TEMPORARY: read again, then try again. */
+static enum status try_once(struct store *store, struct view *view, const struct claim *claim,
+	uint64_t *demanded, struct error *err)
+{
+	if (brings_deadline_forward(view, claim)) {
+		if (put(store, view, claim, WRITE_DEADLINE, err) != OUTCOME_DONE)
+			return STATUS_TEMPORARY;
+		view->agreement.deadline = claim->notice.deadline;
+	}
+	if (is_ours(view, claim) || (*demanded && view->agreement.round >= *demanded))
+		return STATUS_OK;
+	enum status status = refuse(view, claim, err);
+	if (status != STATUS_OK)
+		return status;
+	switch (put(store, view, claim, WRITE_CLAIM, err)) {
+	case OUTCOME_DONE: show_ours(view, claim); return STATUS_OK;
+	case OUTCOME_UNKNOWN:
+		/* A round that is there when we look again may be ours. */
+		if (claim->then == THEN_CONTINUE)
+			*demanded = view->agreement.round + 1;
+		break;
+	case OUTCOME_REFUSED: break;
+	}
+	return STATUS_TEMPORARY;
+}
+
 enum status claim_make(struct store *store, struct view *view, const struct claim *claim,
 	int64_t deadline, struct error *err)
 {
 	uint64_t demanded = 0; /* the round that we may have opened */
 	for (;;) {
-		enum status status = view_refresh(view, store, err);
-		if (status == STATUS_OK && brings_deadline_forward(view, claim)) {
-			enum agreement_outcome outcome =
-				put(store, view, claim, WRITE_DEADLINE, err);
-			status = outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY
-							    : view_refresh(view, store, err);
-			if (status == STATUS_OK && outcome == OUTCOME_REFUSED)
-				continue;
-		}
-		if (status == STATUS_OK) {
-			if (is_ours(view, claim) || (demanded && view->agreement.round >= demanded))
-				return STATUS_OK;
-			status = refuse(view, claim, err);
-			if (status != STATUS_OK)
-				return status;
-			switch (put(store, view, claim, WRITE_CLAIM, err)) {
-			case OUTCOME_DONE: return view_refresh(view, store, err);
-			case OUTCOME_REFUSED: break;
-			case OUTCOME_UNKNOWN:
-				if (claim->then == THEN_CONTINUE)
-					demanded = view->agreement.round + 1;
-				status = STATUS_TEMPORARY;
-				break;
-			}
-		}
-		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
+		error_set(
+			err, STATUS_TIMEOUT, "run %s: could not claim in time", view->attempt.run);
+		enum status status = try_once(store, view, claim, &demanded, err);
+		if (status != STATUS_TEMPORARY)
 			return status;
 		if (clock_now() >= deadline)
-			return status == STATUS_OK ? error_set(err, STATUS_TIMEOUT,
-							     "run %s: could not claim in time",
-							     view->attempt.run)
-						   : status;
+			return err->status;
+		status = view_refresh(view, store, err);
+		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
+			return status;
 		if (status != STATUS_OK)
 			clock_sleep_until(clock_after(clock_jitter(100)));
 	}

@@ -16,6 +16,7 @@ struct claim {
 };
 
 /*
+ * view: the attempt as it was read a moment ago; what is stale in it is found out.
  * STATUS_OK: it is ours (also when it has been since an earlier call); what the view shows includes
  * it. STATUS_NO: somebody else holds it (the view says who), the attempt is ending or over, or a
  * round is under way already. A deadline earlier than the known one is announced in any case.

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/parse.h"
 
 struct list {
@@ -71,6 +72,7 @@ char **environment_build(const struct command_environment *what)
 		append(&list, strdup(*item));
 	set(&list, "PREEMPT_DIR", what->board);
 	set(&list, "PREEMPT_STORE", what->store);
+	set(&list, GUARD_MARK, what->mark);
 	set(&list, "PREEMPT_RUN", what->attempt->run);
 	set_number(&list, "PREEMPT_ATTEMPT", what->attempt->number);
 	set_number(&list, "PREEMPT_TASKS", what->attempt->tasks);

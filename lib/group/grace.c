@@ -3,8 +3,9 @@
 
 #include "base/clock.h"
 
-#define FIXED_MARGIN	  2000 /* ms */
+#define FIXED_MARGIN	  3000 /* ms: half to gather the reports, half to spread the decision */
 #define SHORTEST_PATIENCE 250  /* ms */
+#define AGREE_FIRST	  500  /* ms */
 #define MOST_SKEW	  1000000
 
 int64_t grace_save_time(const struct grace_measure *measure)
@@ -31,12 +32,20 @@ bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_mea
 	return grace_final_time(deadline, measure) > now + save_now;
 }
 
+int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure)
+{
+	int64_t last = deadline - grace_save_time(measure);
+	int64_t spare = deadline - known - measure->longest_save - 2 * measure->longest_step;
+	int64_t agree = known + (spare / 2 > AGREE_FIRST ? spare / 2 : AGREE_FIRST);
+	return last > agree ? last : agree;
+}
+
 int64_t grace_report_patience(int64_t opened, int64_t deadline, int64_t report_timeout,
 	const struct grace_measure *measure)
 {
 	if (deadline == CLOCK_NEVER)
 		return report_timeout;
-	int64_t room = (deadline - grace_save_time(measure) - opened) / 3;
+	int64_t room = (deadline - grace_save_time(measure) - opened) / 2;
 	if (room < SHORTEST_PATIENCE)
 		room = SHORTEST_PATIENCE;
 	return room < report_timeout ? room : report_timeout;

@@ -8,11 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How long a save is taken to last, ms, where that is not known but has to be. */
+#define GRACE_UNKNOWN_SAVE 5000
+
 /* What was measured, in this attempt and in earlier ones. 0 where nothing is known yet. */
 struct grace_measure {
 	int64_t longest_save;
-	int64_t longest_step;
-	uint64_t skew; /* largest less smallest step among the tasks */
+	int64_t longest_step; /* from one boundary to the next */
+	uint64_t skew;	      /* of the tasks, in such steps: the largest less the smallest */
 };
 
 /* The time from an order to save at the next boundary to the last byte on disk, ms. */
@@ -20,7 +23,7 @@ int64_t grace_save_time(const struct grace_measure *measure);
 
 /*
  * The time that a final round takes, from its opening to the last byte on disk: 1.5 x the longest
- * save + 2 x the longest step + skew x the longest step + 2 s.
+ * save + 2 x the longest step + skew x the longest step + 3 s.
  */
 int64_t grace_needed(const struct grace_measure *measure);
 
@@ -34,8 +37,15 @@ int64_t grace_final_time(int64_t deadline, const struct grace_measure *measure);
 bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_measure *measure);
 
 /*
+ * The last instant at which a task that has known its deadline since `known` may still wait for an
+ * agreement: then it has to save at its next boundary. Where there never was time enough, an
+ * agreement is given half of what a save leaves, at least 500 ms.
+ */
+int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure);
+
+/*
  * How long to wait for a further report before deciding without it: report_timeout, but never so
- * long that waiting three times would eat the time that the save itself needs.
+ * long that waiting twice would eat the time that the save itself needs.
  */
 int64_t grace_report_patience(int64_t opened, int64_t deadline, int64_t report_timeout,
 	const struct grace_measure *measure);

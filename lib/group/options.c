@@ -13,25 +13,36 @@
 
 struct group_options group_options;
 
+/* clang-format off */
+/* Who and where: what every program has. */
+#define IDENTITY_ROWS \
+	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, \
+		&group_options.store, "PREEMPT_STORE", 0, 0, NULL}, \
+	{0, "run", "NAME", "the job across restarts (default: the scheduler's job)", ARGS_NAME, \
+		&group_options.run, "PREEMPT_RUN", 0, 0, NULL}, \
+	{0, "attempt", "K", "which start of the run (default: the newest)", ARGS_UNSIGNED, \
+		&group_options.attempt, "PREEMPT_ATTEMPT", 1, 999999999, \
+		&group_options.attempt_given}, \
+	{0, "task", "I", "which task this is, from 0 (default: the launcher's)", ARGS_UNSIGNED, \
+		&group_options.task, "PREEMPT_TASK", 0, IDENTITY_TASKS_MAX - 1, \
+		&group_options.task_given}, \
+	{0, "tasks", "N", "how many tasks there are (default: the launcher's)", ARGS_UNSIGNED, \
+		&group_options.tasks, "PREEMPT_TASKS", 1, IDENTITY_TASKS_MAX, \
+		&group_options.tasks_given}
+
+const struct args_option group_identity_table[] = {
+	IDENTITY_ROWS,
+	{0},
+};
+
 const struct args_option group_option_table[] = {
-	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT,
-		&group_options.store, "PREEMPT_STORE", 0, 0, NULL},
-	{0, "run", "NAME", "the job across restarts (default: the scheduler's job)", ARGS_NAME,
-		&group_options.run, "PREEMPT_RUN", 0, 0, NULL},
-	{0, "attempt", "K", "which start of the run (default: the newest)", ARGS_UNSIGNED,
-		&group_options.attempt, "PREEMPT_ATTEMPT", 1, 999999999,
-		&group_options.attempt_given},
-	{0, "task", "I", "which task this is, from 0 (default: the launcher's)", ARGS_UNSIGNED,
-		&group_options.task, "PREEMPT_TASK", 0, IDENTITY_TASKS_MAX - 1,
-		&group_options.task_given},
-	{0, "tasks", "N", "how many tasks there are (default: the launcher's)", ARGS_UNSIGNED,
-		&group_options.tasks, "PREEMPT_TASKS", 1, IDENTITY_TASKS_MAX,
-		&group_options.tasks_given},
+	IDENTITY_ROWS,
 	{0, "timeout", "D", "give up after this long: 90, 90s, 2m, 250ms", ARGS_DURATION,
 		&group_options.timeout, NULL, 0, 0, &group_options.timeout_given},
 	{0, "json", NULL, "answer in JSON", ARGS_FLAG, &group_options.json, NULL, 0, 0, NULL},
 	{0},
 };
+/* clang-format on */
 
 static const char *lookup_own(void *context, const char *name)
 {

@@ -25,7 +25,9 @@ struct group_options {
 };
 
 extern struct group_options group_options;
-extern const struct args_option group_option_table[]; /* for args_command.common */
+/* For args_command.common: --store to --tasks; and those with --timeout and --json. */
+extern const struct args_option group_identity_table[];
+extern const struct args_option group_option_table[];
 
 /* Who this process is. local: of -n or --ranks, 0 where not given. */
 enum status group_identify(

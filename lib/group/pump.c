@@ -134,13 +134,13 @@ void pump_started(struct pump *pump, size_t index)
 void pump_last_line(struct pump *pump, size_t index, int64_t patience, char line[PUMP_LINE])
 {
 	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += patience % 1000 * 1000000;
 	until.tv_sec += patience / 1000 + until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&pump->lock);
 	while (pump->streams[index].from >= 0 &&
-		pthread_cond_timedwait(&pump->drained, &pump->lock, &until) == 0)
+		pthread_cond_clockwait(&pump->drained, &pump->lock, CLOCK_MONOTONIC, &until) == 0)
 		;
 	memcpy(line, pump->streams[index].last, PUMP_LINE);
 	pthread_mutex_unlock(&pump->lock);

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+
+#define SAVED_EVERY 20 /* ms between looks for a save that was asked for */
 #include "group/unaware.h"
 
 enum status seat_init(
@@ -28,7 +30,7 @@ void seat_release(struct seat *seat)
 
 static int64_t longest_recent(const struct seat *seat, int64_t now)
 {
-	int64_t longest = seat->agreement.called ? now - seat->sampled_at : 0;
+	int64_t longest = seat->sampled ? now - seat->sampled_at : 0;
 	for (size_t i = 0; i < RECENT_STEPS; i++)
 		if (seat->recent[i] > longest)
 			longest = seat->recent[i];
@@ -43,6 +45,22 @@ static void lost_board(struct seat *seat, const struct error *err)
 	agreement_board_lost(&seat->agreement);
 }
 
+/* How long its steps take, by how far it has come since it was looked at last. */
+static void measure_steps(struct seat *seat, const struct board_step *step, int64_t now)
+{
+	/* While it is held, standing still is no measure of its speed. */
+	bool held = seat->agreement.told.order != ORDER_RUN;
+	if (seat->sampled && step->step > seat->sampled_step) {
+		int64_t steps = (int64_t)(step->step - seat->sampled_step);
+		seat->recent[seat->recent_next++ % RECENT_STEPS] =
+			(now - seat->sampled_at + steps - 1) / steps;
+	}
+	if (held || !seat->sampled || step->step > seat->sampled_step)
+		seat->sampled_at = now;
+	seat->sampled_step = step->step;
+	seat->sampled = true;
+}
+
 void seat_sample(struct seat *seat, int64_t now)
 {
 	struct board_step step;
@@ -55,21 +73,11 @@ void seat_sample(struct seat *seat, int64_t now)
 	}
 	if (!step.started)
 		return;
-	if (!seat->agreement.called) {
-		seat->sampled_step = step.step;
-		seat->sampled_at = now;
-	} else if (step.step > seat->sampled_step) {
-		int64_t steps = (int64_t)(step.step - seat->sampled_step);
-		seat->recent[seat->recent_next++ % RECENT_STEPS] =
-			(now - seat->sampled_at + steps - 1) / steps;
-		seat->sampled_step = step.step;
-		seat->sampled_at = now;
-	}
-	/* While it is held, standing still is no measure of its speed. */
-	bool held = seat->agreement.told.order != ORDER_RUN;
-	if (held)
-		seat->sampled_at = now;
-	agreement_read(&seat->agreement, true, step.step, step.next, now);
+	seat_look_at_saved(seat, now);
+	measure_steps(seat, &step, now);
+	/* What was read for the report binds: it has come to that boundary since, not past it. */
+	if (seat->agreement.told.order != ORDER_WAIT || !seat->agreement.read)
+		agreement_read(&seat->agreement, true, step.step, step.next, now);
 	agreement_measured(&seat->agreement, seat->save_time, longest_recent(seat, now));
 }
 
@@ -144,6 +152,33 @@ static void start_write(struct seat *seat, struct group *group, enum agreement_w
 	worker_write(group->worker, &write);
 }
 
+static void read_board(struct seat *seat, int64_t now)
+{
+	struct board_step step = {0};
+	struct error err;
+	if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
+		lost_board(seat, &err);
+		return;
+	}
+	if (step.started)
+		measure_steps(seat, &step, now);
+	agreement_read(&seat->agreement, step.started, step.step, step.next, now);
+}
+
+/*
+ * About to be told to save where it stands, not where all agreed: then what was read when it was
+ * told to wait is too old. True if it has moved since.
+ */
+static bool has_moved(const struct seat *seat, const struct agreement_plan *plan)
+{
+	const struct agreement *a = &seat->agreement;
+	bool agreed = a->view->decided && a->view->decision.kind != KIND_EACH;
+	struct board_step step;
+	return plan->hold.order == ORDER_EXIT && a->told.order == ORDER_WAIT && !agreed &&
+	       board_read_step(&seat->board, &step, NULL) == STATUS_OK && step.started &&
+	       step.step != a->read_step;
+}
+
 /* One pass; true if something was done after which the agreement has to be asked again. */
 static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 	struct agreement_plan *plan, int64_t *wake)
@@ -154,6 +189,10 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 	agreement_next(a, now, plan);
 
 	bool differs = !board_same_hold(&plan->hold, &a->told);
+	if (differs && !a->ended && has_moved(seat, plan)) {
+		read_board(seat, now);
+		return true;
+	}
 	if (differs && !a->ended) {
 		if (board_tell(&seat->board, &plan->hold, &err) != STATUS_OK)
 			lost_board(seat, &err);
@@ -161,11 +200,7 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 		again = true;
 	}
 	if (plan->read_board <= now && !a->ended && !a->lost) {
-		struct board_step step = {0};
-		if (board_read_step(&seat->board, &step, &err) != STATUS_OK)
-			lost_board(seat, &err);
-		else
-			agreement_read(a, step.started, step.step, step.next, now);
+		read_board(seat, now);
 		again = true;
 	}
 	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
@@ -188,11 +223,20 @@ static bool may_finish(const struct seat *seat, const struct group *group, int64
 	return false;
 }
 
+static bool awaits_save(const struct agreement *a)
+{
+	return !a->ended && (a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT) &&
+	       !(a->has_saved && a->saved_step >= a->told.step);
+}
+
 void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look)
 {
 	struct agreement_plan plan;
 	if (seat->finished)
 		return;
+	/* Few inotify instances belong to one user, and a save is rare: look for it. */
+	if (awaits_save(&seat->agreement))
+		seat_look_at_saved(seat, now);
 	/* Each pass answers one question; a handful settles everything that is known now. */
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
 		;
@@ -205,6 +249,8 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 				    : plan.code;
 		return;
 	}
+	if (awaits_save(&seat->agreement) && now + SAVED_EVERY < *wake)
+		*wake = now + SAVED_EVERY;
 	if (plan.wake < *wake)
 		*wake = plan.wake;
 	if (plan.read_board < *wake)

@@ -20,7 +20,10 @@ struct command {
 	bool ending;		/* it was asked to end */
 	int64_t kill_at;	/* KILL then */
 	int64_t end_not_before; /* a program that saves on a signal has until then */
-	int code;		/* when not running, as a shell says it */
+	int64_t ended_at;
+	int wait_status; /* when not running */
+	bool told;	 /* the agreement knows that it has ended */
+	int code;	 /* when not running, as a shell says it */
 	char line[PUMP_LINE];
 };
 
@@ -35,6 +38,7 @@ struct seat {
 	bool finished;
 	int code;
 	/* How long steps and saves take. */
+	bool sampled;
 	uint64_t sampled_step;
 	int64_t sampled_at; /* when it was first seen at that step */
 	int64_t recent[RECENT_STEPS];

@@ -42,6 +42,7 @@ static void enter_round(struct view *view, uint64_t round)
 		*peer = (struct agreement_peer){.left = peer->left, .dead = peer->dead};
 		view->members[i].acked = false;
 		view->members[i].save_time = 0;
+		view->members[i].rubbish = 0;
 	}
 }
 
@@ -60,6 +61,7 @@ static bool read_step(struct view *view, const struct reading *r)
 	bool none = false;
 	(void)json_get_unsigned(r->json, "step_ms", &step_time);
 	(void)json_get_bool(r->json, "none", &none);
+	view->members[r->task].rubbish = r->entry->revision;
 	if (!none && (!json_get_unsigned(r->json, "step", &peer->step) ||
 			     !json_get_unsigned(r->json, "next", &peer->next) ||
 			     peer->next <= peer->step))
@@ -67,6 +69,7 @@ static bool read_step(struct view *view, const struct reading *r)
 	peer->none = none;
 	peer->step_time = (int64_t)step_time;
 	peer->reported = true;
+	view->members[r->task].rubbish = 0;
 	return true;
 }
 
@@ -148,15 +151,19 @@ static bool read_deadline(struct view *view, const struct reading *r)
 static bool read_task(struct view *view, const struct reading *r)
 {
 	struct view_member *member = &view->members[r->task];
-	uint64_t pid = 0;
+	struct process_identity agent = {0};
+	uint64_t pid;
 	member->joined = true;
-	json_copy_text(r->json, "host", member->agent.host, sizeof(member->agent.host));
-	json_copy_text(r->json, "boot", member->agent.boot, sizeof(member->agent.boot));
-	(void)json_get_unsigned(r->json, "pidns", &member->agent.pid_namespace);
-	(void)json_get_unsigned(r->json, "start", &member->agent.start);
-	bool right = json_get_unsigned(r->json, "pid", &pid) && pid <= INT32_MAX;
-	member->agent.pid = (pid_t)pid;
-	return right;
+	json_copy_text(r->json, "host", agent.host, sizeof(agent.host));
+	json_copy_text(r->json, "boot", agent.boot, sizeof(agent.boot));
+	/* Half an identity must not look like a process that is gone: keep what was known. */
+	if (!json_get_unsigned(r->json, "pidns", &agent.pid_namespace) ||
+		!json_get_unsigned(r->json, "start", &agent.start) ||
+		!json_get_unsigned(r->json, "pid", &pid) || pid == 0 || pid > INT32_MAX)
+		return false;
+	agent.pid = (pid_t)pid;
+	member->agent = agent;
+	return true;
 }
 
 static bool read_left(struct view *view, const struct reading *r)

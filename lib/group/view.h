@@ -29,8 +29,9 @@ struct view_error {
 
 struct view_member {
 	bool joined;
-	bool acked;	   /* in the newest round */
-	int64_t save_time; /* ms, of the save in the newest round */
+	bool acked;		/* in the newest round */
+	int64_t save_time;	/* ms, of the save in the newest round */
+	store_revision rubbish; /* of a report in the newest round that cannot be read; 0 */
 	int left_code;
 	struct process_identity agent;
 };

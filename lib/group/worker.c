@@ -125,6 +125,7 @@ static void carry_out_write(struct worker *worker, struct request *request)
 	result->what = request->write.what;
 	result->task = request->write.task;
 	result->round = request->write.round;
+	result->saved_step = request->write.saved_step;
 	result->outcome = OUTCOME_UNKNOWN;
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK)
@@ -180,11 +181,24 @@ static bool look(struct worker *worker, const char *prefix, store_revision revis
 	return right;
 }
 
-/* Sleep until there is a request, or for at most this long. */
-static void pause_for(struct worker *worker, int64_t milliseconds)
+static void wait_until(struct worker *worker, int64_t deadline)
 {
 	struct pollfd wake = {.fd = worker->wake, .events = POLLIN};
-	poll(&wake, 1, (int)milliseconds);
+	poll(&wake, 1, clock_poll_timeout(deadline));
+}
+
+/* Sleep until there is something to carry out. That a look is wanted does not end it. */
+static void pause_for(struct worker *worker, int64_t milliseconds)
+{
+	int64_t end = clock_after(milliseconds);
+	bool called = false;
+	while (!called && clock_now() < end) {
+		wait_until(worker, end);
+		hush(worker->wake);
+		pthread_mutex_lock(&worker->lock);
+		called = worker->first || worker->stopping;
+		pthread_mutex_unlock(&worker->lock);
+	}
 }
 
 static void follow(struct worker *worker, int *failures)
@@ -232,7 +246,7 @@ static void *work(void *context)
 		else if (following)
 			follow(worker, &failures);
 		else
-			pause_for(worker, -1);
+			wait_until(worker, CLOCK_NEVER);
 	}
 	store_close(worker->store);
 	pthread_mutex_lock(&worker->lock);
@@ -368,9 +382,9 @@ void worker_stop(struct worker *worker, int64_t patience)
 	worker->stopping = true;
 	pthread_mutex_unlock(&worker->lock);
 	ring(worker->wake);
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += patience / 1000;
-	if (pthread_timedjoin_np(worker->thread, NULL, &until) != 0)
+	if (pthread_clockjoin_np(worker->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
 		return;
 	for (struct result *result; (result = worker_take(worker));)
 		result_free(result);

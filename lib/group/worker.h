@@ -27,6 +27,7 @@ struct result {
 	enum agreement_outcome outcome;
 	enum agreement_write what;
 	uint64_t task, round;
+	uint64_t saved_step; /* RESULT_WROTE of WRITE_SAVED */
 	struct store_answer answer;
 	int64_t now, utc;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */

@@ -109,8 +109,10 @@ static void build_report(struct write *write, const struct view *view,
 		json_put_unsigned(json, "next", plan->next);
 		json_put_signed(json, "step_ms", details->step_time);
 	}
-	transaction_put_new(&write->transaction,
-		own_round_key(write, view, "STEP", write->round, write->task), json);
+	/* Rubbish in its place is written over. */
+	const char *key = own_round_key(write, view, "STEP", write->round, write->task);
+	transaction_require(&write->transaction, key, view->members[write->task].rubbish);
+	transaction_put(&write->transaction, key, json);
 }
 
 static bool counts(const void *context, uint64_t task)
@@ -148,7 +150,8 @@ static void build_decision(
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		if (is_missing(&view->agreement, i))
 			transaction_require(&write->transaction,
-				own_round_key(write, view, "STEP", write->round, i), 0);
+				own_round_key(write, view, "STEP", write->round, i),
+				view->members[i].rubbish);
 }
 
 static void build_ack(struct write *write, const struct view *view)
@@ -198,7 +201,10 @@ static void build_left(struct write *write, const struct view *view,
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
 	uint64_t task, const struct agreement_plan *plan, const struct write_details *details)
 {
-	*write = (struct write){.what = what, .task = task, .round = plan->write[what]};
+	*write = (struct write){.what = what,
+		.task = task,
+		.round = plan->write[what],
+		.saved_step = plan->saved_step};
 	switch (what) {
 	case WRITE_CLAIM: build_claim(write, view, details); return;
 	case WRITE_DEADLINE: {

@@ -14,6 +14,7 @@
 struct write {
 	enum agreement_write what;
 	uint64_t task, round;
+	uint64_t saved_step; /* of WRITE_SAVED */
 	struct transaction transaction;
 };
 

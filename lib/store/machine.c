@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,24 +11,24 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/queue.h"
 
-#define MAGIC	   "preempt page 1"
-#define SIZE	   4096
-#define KEEP_HOURS (7 * 24)
+#define MAGIC	"preempt page 1"
+#define SIZE	sizeof(struct machine_page)
+#define KEEP_MS 3600000
 
 struct machine_page {
 	char magic[16];
 	uint64_t size; /* of this struct: programs of another word size have other mutexes */
-	pthread_mutex_t queue;
 	_Atomic int32_t holder;
 	_Atomic int64_t held_since;
 	_Atomic int64_t polled;
 	_Atomic uint32_t counter;
 	uint32_t bell; /* only ever written through the descriptor, because inotify sees that */
+	struct queue queue;
 };
 
 /* The directory, if it is or can be made one that only we can write. */
@@ -43,33 +42,42 @@ static bool find_directory(char *path, size_t size)
 	       (st.st_mode & 077) == 0;
 }
 
-/* Pages of stores not used for a week. Whoever makes a page pays for it. */
-static void sweep(const char *directory)
-{
-	DIR *entries = opendir(directory);
-	if (!entries)
-		return;
-	time_t oldest = (time_t)(clock_utc() / 1000) - KEEP_HOURS * 3600;
-	struct stat st;
-	for (struct dirent *entry; (entry = readdir(entries));)
-		if (strstr(entry->d_name, "-page") &&
-			fstatat(dirfd(entries), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISREG(st.st_mode) && st.st_mtime < oldest)
-			unlinkat(dirfd(entries), entry->d_name, 0);
-	closedir(entries);
-}
-
 static struct machine_page *map(int descriptor)
 {
 	void *page = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
 	return page == MAP_FAILED ? NULL : page;
 }
 
+/*
+ * Remove pages that nobody used for an hour: an agent that waits reads its store every 15 s.
+ * Whoever makes a page pays for it.
+ */
+static void sweep(const char *directory)
+{
+	DIR *entries = opendir(directory);
+	if (!entries)
+		return;
+	for (struct dirent *entry; (entry = readdir(entries));) {
+		struct machine_page page;
+		size_t head = offsetof(struct machine_page, queue);
+		if (!strstr(entry->d_name, "-page"))
+			continue;
+		int descriptor =
+			openat(dirfd(entries), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (descriptor < 0)
+			continue;
+		if (pread(descriptor, &page, head, 0) == (ssize_t)head &&
+			clock_now() - page.held_since > KEEP_MS)
+			unlinkat(dirfd(entries), entry->d_name, 0);
+		close(descriptor);
+	}
+	closedir(entries);
+}
+
 /* Make the page whole beside its name, then give it the name, if nobody else has. */
 static void make_page(const char *directory, const char *path)
 {
 	char temporary[160];
-	pthread_mutexattr_t attributes;
 	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
 	int descriptor = mkostemp(temporary, O_CLOEXEC);
 	if (descriptor < 0)
@@ -78,12 +86,9 @@ static void make_page(const char *directory, const char *path)
 	struct machine_page *page =
 		posix_fallocate(descriptor, 0, SIZE) == 0 ? map(descriptor) : NULL;
 	if (page) {
-		pthread_mutexattr_init(&attributes);
-		pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-		pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-		pthread_mutex_init(&page->queue, &attributes);
-		pthread_mutexattr_destroy(&attributes);
+		queue_init(&page->queue);
 		page->size = sizeof(*page);
+		page->held_since = clock_now();
 		memcpy(page->magic, MAGIC, sizeof(MAGIC));
 		munmap(page, SIZE);
 		(void)!link(temporary, path);
@@ -113,11 +118,8 @@ bool machine_open(struct machine *machine, dev_t device, ino_t inode)
 		st.st_size == SIZE)
 		machine->page = map(machine->descriptor);
 	if (machine->page && memcmp(machine->page->magic, MAGIC, sizeof(MAGIC)) == 0 &&
-		machine->page->size == sizeof(*machine->page)) {
-		if (st.st_mtime < clock_utc() / 1000 - 24 * 3600)
-			(void)futimens(machine->descriptor, NULL);
+		machine->page->size == sizeof(*machine->page))
 		return true;
-	}
 	machine_close(machine);
 	return false;
 }
@@ -138,14 +140,7 @@ int machine_enter(struct machine *machine, int64_t deadline, pid_t *holder, int6
 	*holder = 0;
 	if (!machine->page)
 		return 0;
-	pthread_mutex_t *queue = &machine->page->queue;
-	struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
-	int result = deadline == CLOCK_NEVER
-			     ? pthread_mutex_lock(queue)
-			     : pthread_mutex_clocklock(queue, CLOCK_MONOTONIC, &until);
-	/* Its holder was killed. It guards nothing but the order, so there is nothing to repair. */
-	if (result == EOWNERDEAD)
-		result = pthread_mutex_consistent(queue);
+	int result = queue_enter(&machine->page->queue, &machine->ticket, deadline);
 	if (result == 0) {
 		machine->page->holder = getpid();
 		machine->page->held_since = clock_now();
@@ -165,7 +160,7 @@ void machine_leave(struct machine *machine)
 	if (!machine->page)
 		return;
 	machine->page->holder = 0;
-	(void)pthread_mutex_unlock(&machine->page->queue);
+	queue_leave(&machine->ticket);
 }
 
 static struct flock poller_lock(short type)

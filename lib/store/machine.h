@@ -2,16 +2,13 @@
 /*
  * What the processes of this user on this machine share about one store: a queue, so that only one
  * of them asks for the shared lock at a time; the election of the one that polls for changes; and a
- * doorbell by which it wakes the others. One page of memory, the file
- * /dev/shm/preempt-UID/DEVICE-INODE-page (directory 0700 and ours, else it is not used).
+ * doorbell by which it wakes the others. A little memory, the file
+ * /dev/shm/preempt-UID/DEVICE-INODE-page, named after the lock file (its directory 0700 and ours,
+ * else it is not used).
  *
- * Nothing here is needed for being right, only for being fast: where the page cannot be had,
- * machine_open answers false, and every call on such a machine does nothing and succeeds. The page
- * may be deleted at any time.
- *
- * The queue is a robust mutex: waiting has a deadline and needs no signal, the kernel frees it when
- * its holder dies however it dies, and it works between containers that share /dev/shm. A thread
- * leaves it where it entered.
+ * Nothing here is needed for being right, only for being fast: where the memory cannot be had,
+ * machine_open answers false, and every call on such a machine does nothing and succeeds. The file
+ * may be deleted at any time. A thread leaves the queue where it entered.
  */
 #ifndef STORE_MACHINE_H
 #define STORE_MACHINE_H
@@ -20,12 +17,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "store/queue.h"
+
 struct machine_page;
 
 struct machine {
 	struct machine_page *page; /* NULL: unusable */
 	int descriptor;
 	char path[128];
+	struct queue_ticket ticket;
 	bool polling; /* we are the one that polls */
 };
 

@@ -214,7 +214,8 @@ out:
 
 static enum status read_text(struct sharedlock *lock, char *text, size_t size, struct error *err)
 {
-	posix_fadvise(lock->descriptor, 0, 0, POSIX_FADV_DONTNEED);
+	if (!lock->local)
+		posix_fadvise(lock->descriptor, 0, 0, POSIX_FADV_DONTNEED);
 	ssize_t n = pread(lock->descriptor, text, size - 1, 0);
 	if (n < 0)
 		return failed(err, "read", lock, errno);
@@ -295,6 +296,7 @@ enum status sharedlock_open(struct sharedlock *lock, const struct sharedlock_ter
 	enum status status;
 	bool seen_database = false;
 	*lock = (struct sharedlock){.descriptor = -1, .machine = {.descriptor = -1}};
+	lock->local = terms->verdict.reach == FILESYSTEM_LOCAL;
 	lock->guard = guard_get(terms->database);
 	if (!lock->guard || asprintf(&lock->path, "%s.lock", terms->database) < 0) {
 		lock->path = NULL;

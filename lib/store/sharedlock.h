@@ -44,6 +44,7 @@ struct sharedlock {
 	int descriptor;
 	enum lock_mode mode;
 	char nonce[33];
+	bool local;	/* no other machine writes it */
 	bool made;	/* the database was finished once; see sharedlock_read_made */
 	bool read_only; /* the filesystem or the file cannot be written */
 	struct guard *guard;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of the SQLite backend, shared by its files:
- *   sqlite.c	  the calls of the backend
+ *   sqlite.c	  opening and closing, and the table of the calls
+ *   transaction.c  compares and operations
+ *   range.c	  all keys under a prefix
  *   database.c	  one locked transaction on the file, its creation, its errors
  *   watch.c	  waiting for a change
  *   beats.c	  the small files of the beats
@@ -76,8 +78,26 @@ void watch_close(struct sqlite_store *store);
 /* Under the lock, at the end of a transaction: what it saw. */
 void watch_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
 
-/* sqlite.c, for watch.c: whether a key under prefix changed after since; one locked read. */
-enum status sqlite_changed(struct sqlite_store *store, const char *prefix, store_revision since,
+/* transaction.c */
+enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *err);
+/* For range.c: whether all compares hold; run a statement that answers no rows, and finalize it;
+ * copy two columns into an entry (false: no memory). */
+enum status session_compare(struct session *session, const struct store_compare *compares,
+	size_t count, bool *hold, struct error *err);
+enum status session_finish(
+	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err);
+bool session_copy_value(
+	struct store_entry *entry, sqlite3_stmt *statement, int value, int revision);
+
+/* range.c */
+enum status range_list(struct store *store, const struct store_range *range, int64_t deadline,
+	struct store_answer *answer, struct error *err);
+enum status range_purge(struct store *store, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, int64_t deadline,
+	struct error *err);
+/* For watch.c: whether a key under prefix changed after since; one locked read. */
+enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
 	int64_t deadline, bool *changed, store_revision *revision, struct error *err);
 
 /* beats.c */

@@ -152,7 +152,7 @@ static enum status ask(struct sqlite_store *store, const char *prefix, store_rev
 		int64_t slice =
 			wake >= 0 ? earlier(clock_after(LOCK_PATIENCE), patience) : patience;
 		enum status status =
-			sqlite_changed(store, prefix, since, slice, changed, revision, err);
+			range_changed(store, prefix, since, slice, changed, revision, err);
 		int64_t now = clock_now();
 		if (status != STATUS_TEMPORARY || now < slice)
 			return status;

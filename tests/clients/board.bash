@@ -16,7 +16,9 @@ CLIENTS=${CLIENTS:-bash dash c python program c@disk python@disk}
 each() {
 	local case=$1
 	shift
-	for client in ${*:-$CLIENTS}; do
+	# shellcheck disable=SC2086
+	[ $# -gt 0 ] || set -- $CLIENTS
+	for client; do
 		echo "client: $client"
 		board_make
 		"$case"
@@ -97,7 +99,7 @@ ask() { # COMMAND ANSWER
 
 # No answer comes.
 still() {
-	local line= code=0
+	local line='' code=0
 	read -r -t "$GLANCE" line <&8 || code=$?
 	[ "$code" -gt 128 ] || {
 		echo "expected to wait, got '$line' ($code); stderr: $(cat "$room/err")"
@@ -107,12 +109,12 @@ still() {
 
 # The process leaves with $1 and says nothing more.
 ends() {
-	local line= code=0
+	local line='' code=0
 	read -r -t "$PATIENCE" line <&8 || code=$?
-	[ "$code" = 1 ] && [ -z "$line" ] || {
+	if [ "$code" != 1 ] || [ -n "$line" ]; then
 		echo "expected an end, got '$line' ($code)"
 		return 1
-	}
+	fi
 	code=0
 	wait "$training" || code=$?
 	[ "$code" = "$1" ] || {

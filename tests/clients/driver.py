@@ -56,6 +56,8 @@ def main():
             threading.Thread(
                 target=lambda: answer("async %d" % preempt.saved(*words)), daemon=True
             ).start()
+        elif command == "thread":
+            threading.Thread(target=lambda: answer("thread %d" % preempt.step(*words))).start()
         elif command == "worker":
             preempt.worker_init(0)
             answer("worker")

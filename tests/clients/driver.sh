@@ -7,6 +7,7 @@
 # Where an argument is to be empty, the word is EMPTY. PROGRAM=path: calls preempt-step instead of
 # sourcing preempt.sh. HANDLER=1: traps TERM, before.
 set -eu
+# shellcheck disable=SC3040
 [ -z "${BASH_VERSION-}" ] || set -o pipefail
 [ -z "${HANDLER-}" ] || trap 'echo trapped' TERM
 

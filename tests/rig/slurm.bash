@@ -11,6 +11,13 @@
 
 slurm_rig_script=$(realpath "$(dirname "${BASH_SOURCE[0]}")/slurm")
 
+# Not below bats' own directories, which are deep: sockets have short paths.
+slurm_new_dir() {
+	local parent=${TMPDIR:-/tmp}
+	[ ${#parent} -le 50 ] || parent=/tmp
+	mktemp -d "$parent/slurm.XXXXXX"
+}
+
 # slurm_start [OPTION]...: the options of tests/rig/slurm start.
 slurm_start() {
 	local lines why proctrack=linuxproc i
@@ -22,8 +29,7 @@ slurm_start() {
 	for i in "${!SLURM_@}" "${!PREEMPT_@}" "${!SBATCH_@}" "${!SRUN_@}"; do
 		[ "$i" = SLURM_RIG ] || unset "$i"
 	done
-	# Not below bats' own directory: paths of sockets are short.
-	SLURM_RIG=$(mktemp -d /tmp/slurm.XXXXXX)
+	SLURM_RIG=$(slurm_new_dir)
 	export SLURM_RIG
 	lines=$("$slurm_rig_script" start "$SLURM_RIG" "$@") || return
 	eval "$lines"

@@ -236,7 +236,7 @@ static void look_at_board(struct world *w, int task)
 	if (t->board.has_saved)
 		agreement_saved(&t->agreement, t->board.saved);
 	agreement_measured(
-		&t->agreement, t->training.longest_save / MS, t->training.longest_step / MS);
+		&t->agreement, t->training.longest_save / MS, training_longest_step(w, task) / MS);
 }
 
 static bool same_hold(const struct agreement_hold *a, const struct agreement_hold *b)
@@ -312,6 +312,7 @@ static void end_command(struct world *w, int task)
 	struct task *t = &w->task[task];
 	if (t->stopping || t->ended)
 		return;
+	check_ending(w, task);
 	t->stopping = true;
 	TRACE(w, task, "TERM");
 	if (!w->schedule->trainee[task].ignores_term)

@@ -70,9 +70,8 @@ static void print_statistics(const struct statistics *t)
 	for (int i = NOTICE; i < DEEDS; i++)
 		printf(" %s %" PRIu64 "%s", deed_name((enum deed)i), t->deeds[i],
 			i + 1 < DEEDS ? "," : "\n");
-	printf("answers lost %" PRIu64 ", commits late %" PRIu64 ", saves alone %" PRIu64
-	       ", overshoots %" PRIu64 "\n",
-		t->lost_answers, t->late_commits, t->solo, t->overshoots);
+	printf("answers lost %" PRIu64 ", commits late %" PRIu64 ", saves alone %" PRIu64 "\n",
+		t->lost_answers, t->late_commits, t->solo);
 	printf("complete checkpoints %" PRIu64 ", undisturbed with time enough %" PRIu64 "\n",
 		t->complete, t->comfortable);
 	printf("tasks: 0: %" PRIu64 ", 42: %" PRIu64 ", 43: %" PRIu64 ", 44: %" PRIu64

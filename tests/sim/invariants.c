@@ -31,7 +31,7 @@ static bool ended_by_itself(const struct world *w, int task)
  * The truth about a decision to exit: whether all that must have saved exactly there, but for those
  * that had ended well by themselves. Whoever died before the decision is missed too.
  */
-static bool is_complete(const struct world *w, uint64_t number)
+bool checkpoint_is_complete(const struct world *w, uint64_t number)
 {
 	const struct round_keys *round = &w->keys.round[number];
 	if (!round->decided || round->decision.kind != KIND_EXIT)
@@ -45,6 +45,8 @@ static bool is_complete(const struct world *w, uint64_t number)
 
 /* ---- I2: one step for all; I3 for the one that was told ---- */
 
+static void check_nobody_saves(struct world *w, int task, const char *leaves);
+
 /*
  * Every order to save that is given to a training process names the step of a decision, but for
  * kind `each` and for a task that the store has lost: those are "alone", and never count.
@@ -55,12 +57,13 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	const struct agreement_view *view = t->agreement.view;
 	if (hold->order == ORDER_LEAVE && !t->first_order_at)
 		t->first_order_at = w->now;
+	if (hold->order == ORDER_LEAVE && !t->stopping)
+		check_nobody_saves(w, task, "is told to leave");
+	bool each = view->decided && view->decision.kind == KIND_EACH;
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
-	bool each = view->decided && view->decision.kind == KIND_EACH;
 	t->board.ordered_alone = t->agreement.solo || each;
 	t->board.order_round = view->round;
-	t->board.ordered_blindly = !t->agreement.called;
 	if (t->agreement.solo)
 		w->statistics->solo++;
 	if (!t->first_order_at && view->claimed)
@@ -73,17 +76,12 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 			task, hold->step);
 }
 
-/*
- * A process that is past the step when it is told saves too late, for nothing. Exempt: one that
- * had not called yet, of which nothing could be known.
- */
+/* A process that is past the step when it is told saves too late, for nothing. */
 void check_overshoot(struct world *w, int task)
 {
 	const struct board *board = &w->task[task].board;
-	w->statistics->overshoots++;
-	if (!board->ordered_blindly)
-		world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
-			board->hold.step, board->step);
+	world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
+		board->hold.step, board->step);
 }
 
 static void check_decision(struct world *w, const struct operation *op)
@@ -106,7 +104,8 @@ static void check_saved(struct world *w, const struct operation *op)
 		world_violate(w, "I5", "SAVED of task %d at %" PRIu64 " was never saved", op->task,
 			op->step);
 	bool agreed = round->decided && round->decision.kind != KIND_EACH;
-	if (agreed && op->step != round->decision.step && !w->task[op->task].board.ordered_blindly)
+	/* A later periodic save may hide the agreed one from the agent: that never counts. */
+	if (agreed && !training_has_saved(w, op->task, round->decision.step))
 		world_violate(w, "I2", "task %d saved %" PRIu64 " in a round that decided %" PRIu64,
 			op->task, op->step, round->decision.step);
 }
@@ -157,19 +156,28 @@ static bool seen_complete(const struct world *w, int task)
 	return true;
 }
 
+static bool nobody_has_trained(const struct world *w, const struct round_keys *round)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (has(round->members, i) && !round->reported[i] &&
+			w->keys.left[i] == REASON_NONE && !has(w->keys.dead, i))
+			return false;
+	return true;
+}
+
 static bool may_say_saved(const struct world *w, int task)
 {
 	const struct task *t = &w->task[task];
 	for (uint64_t r = 1; r <= w->keys.rounds; r++) {
 		const struct round_keys *round = &w->keys.round[r];
-		if (is_complete(w, r))
+		if (checkpoint_is_complete(w, r))
 			return true;
 		if (!round->decided)
 			continue;
-		if (round->decision.kind == KIND_NONE)
+		if (round->decision.kind == KIND_NONE && nobody_has_trained(w, round))
 			return true;
 		if (round->decision.kind == KIND_EACH && w->schedule->per_task &&
-			t->training.saves > 0)
+			t->training.saves + t->training.asked_saves > 0)
 			return true;
 	}
 	return false;
@@ -198,7 +206,8 @@ static void check_code(struct world *w, int task)
 			wrong = "though it saw a complete checkpoint";
 		break;
 	case STATUS_BROKEN:
-		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task))
+		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task) &&
+			!t->board.lost)
 			wrong = "but nothing was broken";
 		break;
 	case STATUS_DECIDED:
@@ -208,8 +217,8 @@ static void check_code(struct world *w, int task)
 	default:
 		if (t->training.code != t->code || (t->stopping && !t->board.lost))
 			wrong = "which is not the code of its command";
-		else if (t->agreement.view->claimed)
-			wrong = "after a claim";
+		else if (t->agreement.view->claimed && !w->store_faults)
+			wrong = "after a claim"; /* unless it could not know */
 	}
 	if (wrong)
 		world_violate(w, "exit code", "task %d leaves with %d %s", task, t->code, wrong);
@@ -258,15 +267,52 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 	       !training_has_saved(w, other, round->decision.step) && !has(round->saved, other);
 }
 
-void check_exit(struct world *w, int task)
+static void check_nobody_saves(struct world *w, int task, const char *leaves)
 {
 	int64_t seen = agent_of(w, task)->view_taken;
-	check_code(w, task);
+	if (w->keys.left_at[task] > seen)
+		seen = w->keys.left_at[task]; /* whoever says goodbye has to look around after it */
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (i != task && is_saving(w, i, seen) &&
 			!may_exit_early(w, task, &w->keys.round[w->keys.rounds]))
-			world_violate(w, "I8", "task %d exits with %d while task %d is saving",
-				task, w->task[task].code, i);
+			world_violate(
+				w, "I8", "task %d %s while task %d is saving", task, leaves, i);
+}
+
+/* A broken group ends its commands, but no save of an agreed step that is under way. */
+void check_ending(struct world *w, int task)
+{
+	const struct task *t = &w->task[task];
+	const struct training *p = &t->training;
+	bool saves = p->state == SAVING && p->saving_for == ORDER_SAVE && p->saving_agreed;
+	bool excused = w->keys.claimed || t->noticed || t->board.lost || has(w->keys.dead, task) ||
+		       w->now >= w->keys.round[p->saving_round].decided_at +
+					 w->schedule->save_timeout * MS - TOLERANCE;
+	if (saves && !excused && w->keys.rounds == p->saving_round)
+		world_violate(w, "I8", "the save of task %d is cut short by its own agent", task);
+}
+
+/*
+ * Nobody leaves without a goodbye, nor with a notice that was told to nobody, unless the store was
+ * lost: those who stay would wait, or run into the deadline that they do not know.
+ */
+static void check_goodbye(struct world *w, int task)
+{
+	const struct keys *k = &w->keys;
+	if (w->store_faults || w->slow_store)
+		return;
+	if (k->left[task] == REASON_NONE && !has(k->dead, task))
+		world_violate(w, "goodbye", "task %d leaves without", task);
+	if (w->task[task].noticed && w->task[task].code != STATUS_OK && !k->claimed &&
+		k->seal == SEAL_NONE && !k->closed)
+		world_violate(w, "I4", "task %d leaves with a notice that it told nobody", task);
+}
+
+void check_exit(struct world *w, int task)
+{
+	check_code(w, task);
+	check_goodbye(w, task);
+	check_nobody_saves(w, task, "exits");
 }
 
 /* ---- At the end ---- */
@@ -315,8 +361,8 @@ static void check_deadline(struct world *w)
 /*
  * I3: no task starts a step after the agreed final one. Of those whose save there stands in the
  * store: without exception but for programs that disobey `leave`. Of the others: unless they were
- * faulted or the decision came too late for them, which can only be made good by a further round,
- * or by leaving with 43.
+ * faulted, or did not report before the decision was made, or got it too late, which can only be
+ * made good by a further round, or by leaving with 43.
  */
 static void check_final_step(struct world *w)
 {
@@ -329,7 +375,7 @@ static void check_final_step(struct world *w)
 		const struct training *p = &w->task[i].training;
 		bool saved = has(round->saved, i) && round->saved_step[i] == step;
 		bool excused = w->task[i].faulted || w->task[i].agreement.solo || w->store_faults ||
-			       w->slow_store || w->schedule->clock_error[i] < -500;
+			       has(round->unheard, i);
 		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
 			w->schedule->trainee[i].ignores_leave)
 			continue;
@@ -340,18 +386,45 @@ static void check_final_step(struct world *w)
 	}
 }
 
+/* Whoever was declared dead ends its command as soon as it sees that. */
+static void check_the_dead(struct world *w)
+{
+	const struct schedule *s = w->schedule;
+	if (w->store_faults || w->slow_store)
+		return;
+	for (int i = 0; i < s->tasks; i++) {
+		const struct agent *agent = agent_of(w, i);
+		if (!has(w->keys.dead, i) || !agent->alive)
+			continue;
+		int64_t since = w->keys.dead_at[i];
+		if (agent->paused_until > since)
+			since = agent->paused_until;
+		int64_t limit = since + (s->kill_after + 10000 + 3000 + 2 * s->notify) * MS;
+		bool gone = w->task[i].training.state == GONE;
+		if (gone ? w->task[i].training.ended_at > limit : w->now > limit)
+			world_violate(w, "dead", "task %d goes on though it was declared dead", i);
+	}
+}
+
 /* How long it takes until the last member has saved at the step of the decision. */
 static int64_t time_to_save(const struct world *w, const struct round_keys *round)
 {
 	const struct schedule *s = w->schedule;
 	int64_t longest = 0, longest_run = 0, longest_save = 0;
+	uint64_t least = round->decision.step;
+	for (int i = 0; i < s->tasks; i++)
+		if (round->reported[i] && !round->none[i] && round->step[i] < least)
+			least = round->step[i];
 	for (int i = 0; i < s->tasks; i++) {
 		const struct trainee *t = &s->trainee[i];
-		uint64_t from = round->reported[i] && !round->none[i] ? round->step[i] : t->start;
+		bool none = round->reported[i] && round->none[i];
+		uint64_t from = none ? t->start : round->reported[i] ? round->step[i] : least;
 		uint64_t steps = round->decision.step > from ? round->decision.step - from : 0;
 		int64_t chunk = (int64_t)t->stride * t->step_us + t->uneven_us;
+		if (t->periodic)
+			chunk += t->save * MS;
 		int64_t run = (int64_t)(steps / t->stride + 1) * chunk;
-		if (!round->reported[i] || round->none[i])
+		if (none)
 			run += t->startup * MS;
 		if (run > longest_run)
 			longest_run = run;
@@ -361,6 +434,18 @@ static int64_t time_to_save(const struct world *w, const struct round_keys *roun
 			longest = run + t->save * MS;
 	}
 	return s->synchronous ? longest_run + longest_save : longest;
+}
+
+static int64_t longest_save_and_step(const struct schedule *s)
+{
+	int64_t longest = 0;
+	for (int i = 0; i < s->tasks; i++) {
+		const struct trainee *t = &s->trainee[i];
+		int64_t took = t->save * MS + (int64_t)t->stride * t->step_us + t->uneven_us;
+		if (took > longest)
+			longest = took;
+	}
+	return longest;
 }
 
 static const struct round_keys *first_final(const struct world *w)
@@ -379,10 +464,21 @@ static bool is_undisturbed(const struct world *w)
 		return false;
 	if (w->keys.deadline_changed_at > w->keys.claimed_at + 100 * MS)
 		return false;
+	if (s->latency * (6 + 2 * s->per_agent) > 2000)
+		return false; /* the reserve of the final round is made for a quick store */
 	for (int i = 0; i < s->tasks; i++)
 		if (w->task[i].faulted || s->trainee[i].failing || s->trainee[i].ignores_leave ||
 			s->trainee[i].startup == CLOCK_NEVER || s->clock_error[i] < -200 ||
 			s->clock_error[i] > 200)
+			return false;
+	return true;
+}
+
+/* Nobody can choose a step that suits a task which has not called yet and has its own stride. */
+static bool strides_agree(const struct schedule *s)
+{
+	for (int i = 1; i < s->tasks; i++)
+		if (s->trainee[i].stride != s->trainee[0].stride)
 			return false;
 	return true;
 }
@@ -405,7 +501,8 @@ static void check_liveness(struct world *w)
 		return;
 	int64_t delays = store_delays(s) + 3000 * MS;
 	if (!round) {
-		bool due = !k->has_deadline || k->deadline > k->claimed_at + delays;
+		bool due = !k->has_deadline ||
+			   k->deadline > k->claimed_at + delays + 3 * longest_save_and_step(s);
 		for (int i = 0; i < s->tasks; i++)
 			if (due && w->task[i].code != STATUS_OK)
 				world_violate(w, "liveness", "no final decision");
@@ -413,7 +510,12 @@ static void check_liveness(struct world *w)
 	}
 	if (round->decision.kind == KIND_NONE)
 		return;
+	/* How long a save takes was not known, so the first one may have eaten the time. */
+	if (k->has_deadline && s->remembered_save == 0 && round != &k->round[1])
+		return;
 	int64_t needed = time_to_save(w, round) + delays;
+	if (round != &k->round[1])
+		needed += longest_save_and_step(s); /* the save before may still be under way */
 	int64_t limit = round->decided_at + s->save_timeout * MS;
 	if (k->has_deadline) {
 		limit = k->deadline - 700 * MS;
@@ -421,14 +523,19 @@ static void check_liveness(struct world *w)
 		if (k->claimed_at + delays + needed + needed / 2 > limit)
 			return;
 	}
-	bool late = round->decided_at + time_to_save(w, round) > limit;
+	bool late = round->decided_at + longest_save_and_step(s) > limit;
 	if (late && k->has_deadline && s->synchronous)
 		world_violate(w, "liveness", "the final decision comes too late");
+	if (round->decision.kind == KIND_EACH)
+		needed *= 3; /* it is chosen with reserves */
 	if (round->decided_at + needed > limit)
 		return;
 	w->statistics->comfortable++;
-	if (round != &k->round[k->rounds])
-		world_violate(w, "liveness", "more than one final round");
+	if (round != &k->round[k->rounds]) {
+		if (strides_agree(s))
+			world_violate(w, "liveness", "more than one final round");
+		return;
+	}
 	for (int i = 0; i < s->tasks; i++) {
 		const struct task *t = &w->task[i];
 		if (!agent_of(w, i)->alive && s->launcher_kills)
@@ -478,6 +585,7 @@ void check_end(struct world *w)
 	check_hang(w);
 	check_deadline(w);
 	check_final_step(w);
+	check_the_dead(w);
 	check_order_in_time(w);
 	check_liveness(w);
 }
@@ -521,7 +629,7 @@ void count_end(struct world *w)
 	for (uint64_t r = 1; r <= k->rounds; r++) {
 		if (k->round[r].decided)
 			stats->kinds[k->round[r].decision.kind]++;
-		complete |= is_complete(w, r);
+		complete |= checkpoint_is_complete(w, r);
 	}
 	stats->complete += complete;
 	for (int i = 0; i < s->tasks; i++)

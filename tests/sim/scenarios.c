@@ -1,4 +1,552 @@
 /* SPDX-License-Identifier: MIT */
+/* Named scenarios: what broke the first draft, and what upstream's tests show (PH, SY). */
+#include <string.h>
+
 #include "sim.h"
 
-const struct scenario scenarios[] = {{0}};
+#define NEW_ACT(s) (&(s)->act[(s)->acts++])
+
+/* ---- Building ---- */
+
+static void plain(struct schedule *s, int tasks, bool synchronous)
+{
+	s->seed = 1;
+	s->tasks = tasks;
+	s->per_agent = 1;
+	s->agents_per_machine = 1;
+	s->synchronous = synchronous;
+	s->latency = 5;
+	s->notify = 5;
+	s->give_up = 2000;
+	s->report_timeout = 10000;
+	s->save_timeout = 60000;
+	s->startup = 600000;
+	s->leave_patience = 10000;
+	s->kill_after = 5000;
+	for (int i = 0; i < tasks; i++)
+		s->trainee[i] = (struct trainee){.startup = 50 + i,
+			.total = NEVER_STEP,
+			.stride = 1,
+			.step_us = 100 * MS,
+			.uneven_us = 10 * MS,
+			.look_us = 50,
+			.react = 5,
+			.save = 500};
+}
+
+static void notice(struct schedule *s, int task, int64_t at, int64_t deadline)
+{
+	*NEW_ACT(s) = (struct act){
+		.subject = NOBODY, .delay = at, .deed = NOTICE, .who = task, .amount = deadline};
+}
+
+/* A deed of fate, `delay` ms after something happened to the same task. */
+static void fate(struct schedule *s, enum trigger trigger, int task, int64_t delay, enum deed deed,
+	int64_t amount)
+{
+	*NEW_ACT(s) = (struct act){.trigger = trigger,
+		.subject = task,
+		.delay = delay,
+		.deed = deed,
+		.who = task,
+		.amount = amount};
+}
+
+/* ---- What must come out ---- */
+
+static const struct round_keys *last_round(const struct world *w)
+{
+	return &w->keys.round[w->keys.rounds];
+}
+
+static const char *all_left_with(const struct world *w, int code)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (!w->task[i].finished || w->task[i].code != code)
+			return "not everybody left with the code that was expected";
+	return NULL;
+}
+
+static const char *all_42(struct world *w)
+{
+	if (w->keys.rounds == 0 || !checkpoint_is_complete(w, w->keys.rounds))
+		return "the checkpoint is not complete";
+	return all_left_with(w, STATUS_SAVED);
+}
+
+static const char *all_42_in_one_round(struct world *w)
+{
+	return w->keys.rounds != 1 ? "more than one round" : all_42(w);
+}
+
+static const char *all_42_in_two_rounds(struct world *w)
+{
+	return w->keys.rounds != 2 ? "not two rounds" : all_42(w);
+}
+
+static const char *all_43(struct world *w)
+{
+	return all_left_with(w, STATUS_PREEMPTED);
+}
+
+static const char *all_0(struct world *w)
+{
+	return w->keys.rounds ? "a round was opened" : all_left_with(w, STATUS_OK);
+}
+
+/* Whoever lives has saved at the step that was decided, and says 43, as somebody is missing. */
+static const char *survivors_agree(struct world *w)
+{
+	if (!w->keys.rounds || !last_round(w)->decided)
+		return "no decision";
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		if (!w->task[i].finished)
+			continue;
+		if (!training_has_saved(w, i, last_round(w)->decision.step))
+			return "a survivor has not saved at the agreed step";
+		if (w->task[i].code != STATUS_PREEMPTED)
+			return "a survivor did not leave with 43";
+	}
+	return NULL;
+}
+
+static const char *survivors_42(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished && w->task[i].code != STATUS_SAVED)
+			return "a survivor did not leave with 42";
+	return NULL;
+}
+
+/* As when the launcher kills all others: dead or not, everybody has saved. */
+static const char *complete(struct world *w)
+{
+	return w->keys.rounds && checkpoint_is_complete(w, w->keys.rounds)
+		       ? NULL
+		       : "the checkpoint is not complete";
+}
+
+static const char *finished_and_42(struct world *w)
+{
+	if (w->task[1].code != STATUS_OK || w->task[0].code != STATUS_SAVED)
+		return "one finished, two saved: that was expected";
+	return complete(w);
+}
+
+/* ---- What broke the first draft ---- */
+
+static void reporter_paused(struct schedule *s)
+{
+	plain(s, 4, false);
+	notice(s, 0, 1000, -1);
+	fate(s, AT_WAIT, 2, 0, PAUSE_AGENT, s->report_timeout);
+}
+
+static void runner_paused(struct schedule *s)
+{
+	plain(s, 4, false);
+	notice(s, 0, 1000, -1);
+	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
+		.subject = NOBODY,
+		.deed = PAUSE_AGENT,
+		.who = 2,
+		.amount = s->report_timeout + 1500};
+}
+
+static void deadline_moved(struct schedule *s)
+{
+	plain(s, 4, false);
+	s->notify = 400;
+	s->remembered_save = 500;
+	notice(s, 0, 1000, 120000);
+	*NEW_ACT(s) = (struct act){.trigger = AT_DECISION,
+		.subject = NOBODY,
+		.delay = 1,
+		.deed = MOVE_DEADLINE,
+		.who = NOBODY,
+		.amount = 12000};
+}
+
+static void three_dead(struct schedule *s)
+{
+	plain(s, 6, false);
+	notice(s, 0, 1000, 60000);
+	fate(s, AT_CLAIM, 0, 1, KILL_AGENT, 0);
+	fate(s, AT_WAIT, 1, 0, KILL_AGENT, 0);
+	fate(s, AT_REPORT, 2, 0, KILL_AGENT, 0);
+}
+
+static void fails_after_save(struct schedule *s)
+{
+	plain(s, 4, true);
+	s->trainee[1].failing = FAIL_AFTER_SAVE;
+	s->trainee[3].save = 4000;
+	notice(s, 0, 1000, -1);
+}
+
+static void restarted_while_saving(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].save = 3000;
+	notice(s, 0, 1000, -1);
+	fate(s, AT_SAVING, 1, 100, RESTART, 500);
+}
+
+static void killed_after_wait(struct schedule *s)
+{
+	plain(s, 4, false);
+	s->watches_peers = true;
+	s->agents_per_machine = 4;
+	notice(s, 0, 1000, -1);
+	fate(s, AT_WAIT, 1, 0, KILL_AGENT, 0);
+}
+
+static void outage(struct schedule *s, int64_t delay, int64_t length, int64_t deadline)
+{
+	plain(s, 4, true);
+	notice(s, 0, 1000, deadline);
+	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
+		.subject = NOBODY,
+		.delay = delay,
+		.deed = CUT_OFF,
+		.who = NOBODY - 1,
+		.amount = length};
+}
+
+static void long_outage(struct schedule *s)
+{
+	outage(s, 2, 25000, -1);
+}
+
+/* Cut off when only one has reported: that time is nobody's silence. */
+static void outage_no_silence(struct schedule *s)
+{
+	plain(s, 4, false);
+	s->notify = 3000;
+	notice(s, 0, 1000, -1);
+	fate(s, AT_REPORT, 0, 30, CUT_OFF, 15000);
+	s->act[s->acts - 1].who = NOBODY - 1;
+}
+
+static void endless_outage(struct schedule *s)
+{
+	outage(s, 40, 200000, 30000);
+	s->synchronous = false;
+}
+
+static const char *all_43_after_a_save(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].training.asked_saves != 2)
+			return "somebody has not saved alone";
+	return all_43(w);
+}
+
+/* Parked in the first round, stopped while the second was decided without it. */
+static void parked_paused(struct schedule *s)
+{
+	runner_paused(s);
+	fate(s, AT_SAVED, 1, 30, PAUSE_AGENT, 15000);
+}
+
+static void error_while_saving(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].save = 3000;
+	*NEW_ACT(s) =
+		(struct act){.subject = NOBODY, .delay = 1000, .deed = ON_DEMAND, .who = NOBODY};
+	fate(s, AT_SAVING, 3, 50, KILL_TRAINING, 0);
+}
+
+static const char *saves_are_finished(struct world *w)
+{
+	for (int i = 0; i < 3; i++)
+		if (w->task[i].training.asked_saves != 1 || w->task[i].code != STATUS_BROKEN)
+			return "somebody's save was not finished, or it did not leave with 44";
+	return w->task[3].code == 139 ? NULL : "the one that failed hides its code";
+}
+
+static void strides(struct schedule *s)
+{
+	plain(s, 3, false);
+	s->trainee[0].stride = 4;
+	s->trainee[1].stride = 6;
+	s->trainee[2].stride = 3;
+	notice(s, 0, 2000, -1);
+}
+
+static void stopped_after_its_end(struct schedule *s)
+{
+	plain(s, 3, false);
+	s->trainee[1].total = 10;
+	s->latency = 50;
+	notice(s, 0, 2000, -1);
+	/* Its command ends about 1055 ms after the start. */
+	*NEW_ACT(s) = (struct act){
+		.subject = NOBODY, .delay = 1110, .deed = PAUSE_AGENT, .who = 1, .amount = 15000};
+}
+
+/* ---- Many, and launchers ---- */
+
+static void many(struct schedule *s, int per_agent)
+{
+	plain(s, MOST_TASKS, true);
+	s->per_agent = per_agent;
+	notice(s, 5, 1000, -1);
+	notice(s, 17, 1000, -1);
+	notice(s, 60, 1001, -1);
+}
+
+static void many_agents(struct schedule *s)
+{
+	many(s, 1);
+}
+
+static void many_in_one(struct schedule *s)
+{
+	many(s, MOST_TASKS);
+}
+
+static void many_by_eight(struct schedule *s)
+{
+	many(s, 8);
+}
+
+static void launcher_kills(struct schedule *s)
+{
+	plain(s, 8, false);
+	s->launcher_kills = true;
+	for (int i = 0; i < 8; i++)
+		s->trainee[i].save = 200 + 700 * i;
+	notice(s, 0, 1000, -1);
+}
+
+static const char *everybody_acked(struct world *w)
+{
+	return ~last_round(w)->acked ? "somebody did not acknowledge" : all_42_in_one_round(w);
+}
+
+/* ---- Upstream's ---- */
+
+static void ph4(struct schedule *s)
+{
+	plain(s, 4, true);
+	notice(s, 0, 1000, 7000);
+}
+
+static const char *two_checkpoints(struct world *w)
+{
+	if (w->keys.rounds != 2 || w->keys.round[1].decision.kind != KIND_SAVE)
+		return "it did not save and run on first";
+	return all_42(w);
+}
+
+static void ph10(struct schedule *s)
+{
+	plain(s, 4, false);
+	notice(s, 1, 1000, 40000);
+	fate(s, AT_CLAIM, 1, 1, KILL_AGENT, 0);
+}
+
+static void ph11(struct schedule *s)
+{
+	plain(s, 3, false);
+	s->trainee[0].step_us = 1 * MS;
+	s->trainee[0].uneven_us = 0;
+	s->trainee[1].step_us = 300 * MS;
+	notice(s, 1, 150, -1);
+}
+
+static void ph12(struct schedule *s)
+{
+	plain(s, 4, false);
+	s->complete_chief = true;
+	notice(s, 0, 1000, -1);
+	*NEW_ACT(s) =
+		(struct act){.trigger = AT_CLAIM, .subject = NOBODY, .deed = KILL_AGENT, .who = 2};
+	s->watches_peers = true;
+	s->agents_per_machine = 4;
+}
+
+static void ph15(struct schedule *s)
+{
+	plain(s, 3, false);
+	s->trainee[1].total = 4;
+	notice(s, 0, 2000, -1);
+}
+
+static void ph20(struct schedule *s)
+{
+	plain(s, 4, true);
+	s->remembered_save = 500;
+	notice(s, 0, 1000, 90000);
+	notice(s, 1, 1030, 8000);
+}
+
+static const char *before_the_earlier_deadline(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > 1000 * MS + 1030 * MS + 8000 * MS)
+			return "somebody left after the earlier deadline";
+	return all_42(w);
+}
+
+static void ph21(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].startup = 5000;
+	notice(s, 0, 1000, -1);
+}
+
+static const char *nothing_to_save(struct world *w)
+{
+	if (!last_round(w)->decided || last_round(w)->decision.kind != KIND_NONE)
+		return "it was not decided that there is nothing to save";
+	return all_left_with(w, STATUS_SAVED);
+}
+
+static void ph21_restored(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].start = 1000;
+	notice(s, 0, 60, -1);
+}
+
+static void sy1(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].total = 40;
+}
+
+static void sy2(struct schedule *s)
+{
+	plain(s, 2, true);
+	notice(s, 0, 1042, -1);
+}
+
+static const char *exactly_one_save(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].training.asked_saves != 1)
+			return "not exactly one save";
+	return all_42_in_one_round(w);
+}
+
+static void sy6(struct schedule *s)
+{
+	plain(s, 2, false);
+	s->trainee[0].step_us = 1000 * MS;
+	s->trainee[1].step_us = 300 * MS;
+	notice(s, 0, 800, -1);
+}
+
+static void sy7(struct schedule *s)
+{
+	sy6(s);
+	s->act[0].who = 1;
+}
+
+static void sy8(struct schedule *s)
+{
+	plain(s, 2, true);
+	s->remembered_save = 500;
+	notice(s, 0, 1000, 90000);
+	notice(s, 0, 1030, 8000);
+}
+
+static void sy9(struct schedule *s)
+{
+	ph21(s);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].start = 1000;
+}
+
+static void sy10(struct schedule *s)
+{
+	plain(s, 4, true);
+	notice(s, 0, 1000, -1);
+	fate(s, AT_WAIT, 1, 0, PAUSE_AGENT, 6000);
+	fate(s, AT_WAIT, 2, 0, PAUSE_TRAINING, 9000);
+}
+
+static void sy11(struct schedule *s)
+{
+	plain(s, 4, true);
+	notice(s, 0, 1000, -1);
+	fate(s, AT_REPORT, 1, 0, RUBBISH, 0);
+}
+
+static void on_demand(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].total = 60;
+	*NEW_ACT(s) =
+		(struct act){.subject = NOBODY, .delay = 1000, .deed = ON_DEMAND, .who = NOBODY};
+}
+
+static const char *saved_and_finished(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (!training_has_saved(w, i, last_round(w)->decision.step))
+			return "somebody did not save";
+	return all_left_with(w, STATUS_OK);
+}
+
+const struct scenario scenarios[] = {
+	{"reporter-paused", "paused for exactly the report timeout while its peer publishes",
+		reporter_paused, all_42},
+	{"runner-paused", "its training ran past the step meanwhile: a further round",
+		runner_paused, all_42_in_two_rounds},
+	{"deadline-moved", "between two agents' reading of it", deadline_moved, all_42},
+	{"three-dead", "the claimer and the next two", three_dead, survivors_agree},
+	{"parked-paused", "while a further round was decided without it", parked_paused,
+		all_42_in_two_rounds},
+	{"strides", "tasks that look every 4, 6 and 3 steps: one step suits all", strides,
+		all_42_in_one_round},
+	{"error-while-saving", "saves under way are finished before the group ends",
+		error_while_saving, saves_are_finished},
+	{"stopped-after-its-end", "its own pause is not the store's silence", stopped_after_its_end,
+		finished_and_42},
+	{"fails-after-save", "the checkpoint stands", fails_after_save, all_42_in_one_round},
+	{"restarted-while-saving", "by its launcher: the others finish their saves",
+		restarted_while_saving, survivors_agree},
+	{"killed-after-wait", "an agent, right after hold = wait", killed_after_wait,
+		survivors_agree},
+	{"long-outage", "longer than the report timeout", long_outage, all_42_in_one_round},
+	{"outage-no-silence", "time in which the store does not answer is nobody's silence",
+		outage_no_silence, all_42_in_one_round},
+	{"endless-outage", "longer than everything: each saves alone", endless_outage,
+		all_43_after_a_save},
+	{"64-agents", "three notices at once: one step, 64 acks", many_agents, everybody_acked},
+	{"64-in-one-agent", "the same", many_in_one, everybody_acked},
+	{"8-by-8", "the same", many_by_eight, everybody_acked},
+	{"launcher-kills", "all others when the first exits: no save is hit", launcher_kills,
+		complete},
+	{"on-demand", "a checkpoint from outside, then training goes on", on_demand,
+		saved_and_finished},
+	{"PH-4", "grace 7 s: two checkpoints", ph4, two_checkpoints},
+	{"PH-10", "the claimer killed between claim and step", ph10, survivors_agree},
+	{"PH-11", "1 ms steps beside 300 ms steps", ph11, all_42_in_one_round},
+	{"PH-12", "a peer dead before it reports; the chief's save counts", ph12, survivors_42},
+	{"PH-15", "notice after one peer finished", ph15, finished_and_42},
+	{"PH-20", "tasks with different grace", ph20, before_the_earlier_deadline},
+	{"PH-21", "notice before the first step", ph21, nothing_to_save},
+	{"PH-21-restored", "notice right after a restore at 1000", ph21_restored,
+		all_42_in_one_round},
+	{"SY-1", "no notice: never", sy1, all_0},
+	{"SY-2", "notice between calls: exactly one save", sy2, exactly_one_save},
+	{"SY-6", "slow and fast, notice to the slow one", sy6, all_42_in_one_round},
+	{"SY-7", "slow and fast, notice to the fast one", sy7, all_42_in_one_round},
+	{"SY-8", "a second notice with an earlier deadline", sy8, before_the_earlier_deadline},
+	{"SY-9", "all restored at 1000, none has called yet", sy9, nothing_to_save},
+	{"SY-10", "a peer stopped during the agreement, continued afterwards", sy10,
+		all_42_in_one_round},
+	{"SY-11", "rubbish in a key: the next round heals", sy11, all_42_in_two_rounds},
+	{0},
+};

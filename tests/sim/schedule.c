@@ -155,12 +155,19 @@ static void draw_notices(struct schedule *s, struct random *r)
 {
 	static const enum agreement_then thens[] = {THEN_EXIT, THEN_EXIT, THEN_EXIT, THEN_STOP};
 	int64_t first = random_in(r, 0, 3000), grace = draw_grace(s, r);
-	if (random_chance(r, 150))
+	bool on_demand = random_chance(r, 150);
+	if (on_demand && random_chance(r, 300)) /* and then something breaks */
+		add(s, (struct act){.trigger = (enum trigger)random_in(r, AT_DECISION, AT_SAVED),
+			       .subject = NOBODY,
+			       .deed = KILL_TRAINING,
+			       .who = draw_who(s, r),
+			       .delay = random_in(r, 0, 300)});
+	if (on_demand)
 		add(s, (struct act){.deed = ON_DEMAND,
 			       .who = NOBODY,
 			       .subject = NOBODY,
 			       .delay = random_in(r, 0, 3000)});
-	if (random_chance(r, 80))
+	if (random_chance(r, on_demand ? 400 : 60))
 		return;
 	if (random_chance(r, 150))
 		add(s, (struct act){.deed = CLAIM_OUTSIDE,
@@ -239,6 +246,8 @@ static void draw_store(struct schedule *s, struct random *r)
 		s->latency = random_in(r, 20, 400);
 	else if (random_chance(r, 15))
 		s->latency = random_in(r, 400, 3000);
+	if (s->give_up < 3 * s->latency)
+		s->give_up = 3 * s->latency;
 	if (random_chance(r, 120)) {
 		s->lost_before = (int)random_in(r, 0, 150);
 		s->lost_after = (int)random_in(r, 0, 150);
@@ -272,6 +281,8 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 	s->per_task = random_chance(&r, 200);
 	s->store_loss_ends = random_chance(&r, 100);
 	draw_training(s, &r);
+	if (s->trainee[0].step_us < 10 * MS && s->save_timeout > 30000)
+		s->save_timeout = 30000;
 	s->remembered_save = random_chance(&r, 600) ? s->trainee[0].save : 0;
 	draw_store(s, &r);
 	draw_clocks(s, &r);

@@ -19,14 +19,15 @@
 #include "base/error.h"
 #include "group/agreement.h"
 
-#define MOST_TASKS  64
-#define MOST_ROUNDS 24
-#define MOST_ACTS   16
-#define QUEUE	    (MOST_TASKS * 8)
-#define SAVE_LOG    64
-#define MS	    1000 /* microseconds */
-#define NOBODY	    (-1)
-#define NEVER_STEP  UINT64_MAX
+#define MOST_TASKS   64
+#define MOST_ROUNDS  24
+#define MOST_ACTS    16
+#define QUEUE	     (MOST_TASKS * 8)
+#define SAVE_LOG     128
+#define RECENT_STEPS 8
+#define MS	     1000 /* microseconds */
+#define NOBODY	     (-1)
+#define NEVER_STEP   UINT64_MAX
 
 /* ---- Random numbers ---- */
 
@@ -139,6 +140,7 @@ struct round_keys {
 	int64_t decided_at;
 	struct agreement_decision decision;
 	uint64_t members; /* a bit per task */
+	uint64_t unheard; /* of these, without a report when it was decided */
 	uint64_t acked;
 	uint64_t saved;
 	uint64_t saved_step[MOST_TASKS];
@@ -156,6 +158,7 @@ struct keys {
 	int64_t deadline_changed_at;
 	uint64_t rounds;
 	enum agreement_reason left[MOST_TASKS];
+	int64_t left_at[MOST_TASKS];
 	uint64_t dead; /* a bit per task */
 	int64_t dead_at[MOST_TASKS];
 	int64_t longest_save;
@@ -219,8 +222,7 @@ enum training_state {
 
 struct board {
 	struct agreement_hold hold;
-	bool ordered_alone;   /* the hold is not of an agreed step */
-	bool ordered_blindly; /* before it had called */
+	bool ordered_alone; /* the hold is not of an agreed step */
 	uint64_t order_round;
 	bool started;
 	uint64_t step, next;
@@ -240,12 +242,15 @@ struct training {
 	uint64_t saving_round;
 	int64_t saving_since;
 	int64_t paused_until;
-	int64_t longest_step, longest_save, step_began; /* us */
-	bool term_sent;
+	int64_t longest_save, step_began; /* us */
+	int64_t recent[RECENT_STEPS];	  /* us */
+	uint64_t steps;
 	int code;
+	int64_t ended_at;
 	/* For the checks. */
 	uint64_t saves;
 	uint64_t saved_step[SAVE_LOG]; /* the newest of them */
+	uint64_t asked_saves, asked_step[SAVE_LOG];
 	bool went_on;
 	uint64_t farthest; /* largest boundary from which it went on to train */
 };
@@ -298,7 +303,7 @@ struct statistics {
 	uint64_t kinds[4];
 	uint64_t deeds[DEEDS];
 	uint64_t codes[8]; /* 0, 42, 43, 44, 93, own, killed, unfinished */
-	uint64_t lost_answers, late_commits, overshoots, solo, complete, comfortable;
+	uint64_t lost_answers, late_commits, solo, complete, comfortable;
 };
 
 struct event {
@@ -374,6 +379,7 @@ static inline struct agent *agent_of(struct world *w, int task)
 }
 
 /* training.c */
+int64_t training_longest_step(const struct world *w, int task);
 bool training_has_saved(const struct world *w, int task, uint64_t step);
 void training_start(struct world *w, int task);
 void training_event(struct world *w, int task);
@@ -394,8 +400,10 @@ void agent_store_changed(struct world *w);
 void check_told(struct world *w, int task, const struct agreement_hold *hold);
 void check_overshoot(struct world *w, int task);
 void check_written(struct world *w, const struct operation *op);
+void check_ending(struct world *w, int task);
 void check_exit(struct world *w, int task);
 void check_end(struct world *w);
+bool checkpoint_is_complete(const struct world *w, uint64_t round);
 void count_end(struct world *w);
 
 /* scenarios.c */

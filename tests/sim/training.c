@@ -44,6 +44,7 @@ void training_end(struct world *w, int task, int code)
 		w->in_collective--;
 	enter(w, task, GONE, CLOCK_NEVER);
 	p->code = code;
+	p->ended_at = w->now;
 	world_at(w, w->now + random_in(&w->random, 0, 5 * MS), EVENT_ENDED, task, 0);
 }
 
@@ -53,9 +54,7 @@ static void finish_step(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct trainee *t = trainee_of(w, task);
-	int64_t took = w->now - p->step_began;
-	if (took > p->longest_step)
-		p->longest_step = took;
+	p->recent[p->steps++ % RECENT_STEPS] = w->now - p->step_began;
 	p->boundary += t->stride;
 	if (t->failing == FAIL_AT_STEP && p->boundary > t->fails_at) {
 		training_end(w, task, 1);
@@ -167,7 +166,21 @@ bool training_has_saved(const struct world *w, int task, uint64_t step)
 	for (uint64_t i = 0; i < p->saves && i < SAVE_LOG; i++)
 		if (p->saved_step[i] == step)
 			return true;
+	for (uint64_t i = 0; i < p->asked_saves && i < SAVE_LOG; i++)
+		if (p->asked_step[i] == step)
+			return true;
 	return false;
+}
+
+/* From one boundary to the next, of the last few, us. */
+int64_t training_longest_step(const struct world *w, int task)
+{
+	const struct training *p = &w->task[task].training;
+	int64_t longest = 0;
+	for (int i = 0; i < RECENT_STEPS; i++)
+		if (p->recent[i] > longest)
+			longest = p->recent[i];
+	return longest;
 }
 
 static void finish_save(struct world *w, int task)
@@ -181,7 +194,10 @@ static void finish_save(struct world *w, int task)
 		board->has_saved = true;
 		board->saved = p->boundary;
 	}
-	p->saved_step[p->saves++ % SAVE_LOG] = p->boundary;
+	if (p->saving_for == ORDER_RUN)
+		p->saved_step[p->saves++ % SAVE_LOG] = p->boundary;
+	else
+		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
 	TRACE(w, task, "has saved %" PRIu64, p->boundary);
 	enter(w, task, SAVED_LOOKING, random_in(&w->random, 0, MS));
 	if (p->saving_for != ORDER_RUN)
@@ -199,9 +215,11 @@ static void stay_or_go_on(struct world *w, int task)
 	bool asked = (hold->order == ORDER_SAVE || hold->order == ORDER_EXIT) &&
 		     hold->step <= p->boundary;
 	bool stay = asked && hold->order == ORDER_EXIT;
-	if (asked) { /* a periodic save may be the one that is asked for */
+	if (asked && (!p->has_answered || p->answered < hold->step)) {
+		/* A periodic save happened to be the one that is asked for. */
 		p->has_answered = true;
 		p->answered = p->boundary;
+		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
 	}
 	if (hold->order == ORDER_LEAVE)
 		stay = trainee_of(w, task)->ignores_leave;

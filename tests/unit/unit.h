@@ -41,8 +41,8 @@ static inline int unit_end(void)
 #define TEST(name) if (unit_begin(name))
 
 /* format begins with a blank; nothing behind it: the condition itself says what is shown. */
-__attribute__((format(printf, 5, 6), unused)) static bool unit_check(bool held, const char *file,
-	int line, const char *condition, const char *format, ...)
+__attribute__((format(printf, 5, 6), unused)) static bool unit_check(
+	bool held, const char *file, int line, const char *condition, const char *format, ...)
 {
 	if (!held)
 		printf("# %s:%d: not true: %s\n", file, line, condition);
@@ -87,7 +87,7 @@ __attribute__((unused)) static bool unit_check_equal(
 	unit_check((condition), __FILE__, __LINE__, #condition, " " __VA_ARGS__)
 #define CHECK_TEXT(got, wanted) unit_check_text(got, wanted, #got, __FILE__, __LINE__)
 #define CHECK_EQ(got, wanted)                                                                      \
-	unit_check_equal((long long)(got), (long long)(wanted), #got " == " #wanted, __FILE__,     \
-		__LINE__)
+	unit_check_equal(                                                                          \
+		(long long)(got), (long long)(wanted), #got " == " #wanted, __FILE__, __LINE__)
 
 #endif

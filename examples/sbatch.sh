@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A training job on four nodes that saves when it is preempted, and runs again:
+#
+#   sbatch examples/sbatch.sh ./train.sh ARGUMENT...
+#
+#SBATCH --nodes=4 --ntasks-per-node=1
+#SBATCH --requeue --open-mode=append --signal=USR1@120
+
+# On a filesystem that all nodes see. One file for each run.
+export PREEMPT_STORE=${PREEMPT_STORE:-$SLURM_SUBMIT_DIR/preempt-$SLURM_JOB_ID.db}
+
+srun preempt-run -- "$@"
+code=$?
+
+# 42 to 44 mean: run me again. Slurm itself cannot know: a job that ends by itself while it is being
+# preempted is completed for Slurm, whatever its exit code. After scancel this shell is gone.
+case $code in
+42 | 43 | 44) scontrol requeue "$SLURM_JOB_ID" ;;
+esac
+exit "$code"

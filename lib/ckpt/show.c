@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/show.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+
+void show_size(struct text *text, uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double size = (double)bytes;
+	size_t unit = 0;
+	for (; size >= 1023.95; unit++)
+		size /= 1024;
+	text_addf(text, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+}
+
+void show_age(struct text *text, int64_t milliseconds)
+{
+	int64_t seconds = milliseconds < 0 ? 0 : milliseconds / 1000;
+	if (seconds >= 86400)
+		text_addf(text, "%" PRId64 "d%02dh", seconds / 86400, (int)(seconds / 3600 % 24));
+	else if (seconds >= 3600)
+		text_addf(text, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60 % 60));
+	else if (seconds >= 60)
+		text_addf(text, "%dm%02ds", (int)(seconds / 60), (int)(seconds % 60));
+	else
+		text_addf(text, "%ds", (int)seconds);
+}
+
+void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t now_utc,
+	const char *what, const char *why)
+{
+	struct text tasks = {0}, size = {0}, age = {0};
+	if (checkpoint->tasks)
+		text_addf(&tasks, "%" PRIu64, checkpoint->tasks);
+	if (checkpoint->utc) {
+		show_size(&size, checkpoint->bytes);
+		show_age(&age, now_utc - checkpoint->utc);
+	}
+	text_addf(text, "%10" PRIu64 " %7" PRIu64 " %5s %10s %7s  %s%s%s\n", checkpoint->step,
+		checkpoint->attempt, tasks.data ? tasks.data : "-", size.data ? size.data : "-",
+		age.data ? age.data : "-", what, *why ? ": " : "", why);
+	text_release(&tasks);
+	text_release(&size);
+	text_release(&age);
+}
+
+void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
+	const struct keep_verdict *verdict)
+{
+	char utc[32];
+	struct text path = {0};
+	text_addf(text, "{\"step\": %" PRIu64 ", \"attempt\": %" PRIu64 ", \"state\": \"%s\"",
+		checkpoint->step, checkpoint->attempt, checkpoint_state_name(checkpoint->state));
+	if (verdict) {
+		text_addf(text, ", \"keep\": %s, \"reason\": ", verdict->keep ? "true" : "false");
+		text_add_json_string(text, verdict->why);
+	}
+	if (checkpoint->tasks)
+		text_addf(text, ", \"tasks\": %" PRIu64, checkpoint->tasks);
+	if (checkpoint->utc) {
+		clock_format_utc(checkpoint->utc, utc);
+		text_addf(text, ", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"utc\": \"%s\"",
+			checkpoint->files, checkpoint->bytes, utc);
+	}
+	if (*checkpoint->why) {
+		text_add(text, ", \"why\": ");
+		text_add_json_string(text, checkpoint->why);
+	}
+	text_addf(&path, "%s/%s", directory, checkpoint->name);
+	text_add(text, ", \"path\": ");
+	text_add_json_string(text, text_string(&path));
+	text_add(text, "}");
+	text_release(&path);
+}
+
+void show_element(struct text *text, size_t index, const char *directory,
+	const struct checkpoint *checkpoint, const struct keep_verdict *verdict)
+{
+	text_add(text, index ? ",\n " : "\n ");
+	show_json(text, directory, checkpoint, verdict);
+}
+
+void show_begin(struct text *text, bool json, size_t count, const char *what)
+{
+	if (json)
+		text_add(text, "[");
+	else if (count)
+		text_addf(text, "%10s %7s %5s %10s %7s  %s\n", "STEP", "ATTEMPT", "TASKS", "SIZE",
+			"AGE", what);
+}
+
+void show_end(struct text *text, bool json)
+{
+	if (json)
+		text_add(text, "\n]\n");
+}

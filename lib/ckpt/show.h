@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checkpoints as text: a JSON object, the columns of a table, sizes and ages for people. Appends to
+ * a struct text; pure, the time is given.
+ */
+#ifndef CKPT_SHOW_H
+#define CKPT_SHOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/keep.h"
+
+/* {"step": ..., "path": "DIR/NAME"}, on one line; with "keep" and "reason" where verdict is given.
+ */
+void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
+	const struct keep_verdict *verdict);
+
+/* A line of a table: its columns, "-" for what is not known, then what it is and why. */
+void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t now_utc,
+	const char *what, const char *why);
+/* One more of a JSON array, whose index it has. */
+void show_element(struct text *text, size_t index, const char *directory,
+	const struct checkpoint *checkpoint, const struct keep_verdict *verdict);
+/* The head of either; what: the head of the table's last column. A table of nothing is nothing. */
+void show_begin(struct text *text, bool json, size_t count, const char *what);
+void show_end(struct text *text, bool json);
+
+/* "12 B", "3.4 GiB" */
+void show_size(struct text *text, uint64_t bytes);
+/* Between two times of clock_utc, in the two largest units: "2h05m". A negative one is "0s". */
+void show_age(struct text *text, int64_t milliseconds);
+
+#endif

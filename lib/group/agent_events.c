@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens: notices, signals, ends of commands, answers of the store, deaths. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/parse.h"
+#include "base/process.h"
+#include "group/agent_inside.h"
+
+#define STDERR_WAIT  500 /* ms for the last line of a command that has ended */
+#define ROOT_FAILURE 200 /* ms in which a death elsewhere explains a failure here */
+
+/* What we wrote is so, whether the last reading shows it yet or not. */
+static void note_own_write(struct agent *agent, const struct result *result)
+{
+	struct agreement_view *view = &agent->group.view.agreement;
+	struct agreement_peer *peer = &view->peers[result->task];
+	if (result->outcome != OUTCOME_DONE || result->what != WRITE_SAVED ||
+		result->round != view->round)
+		return;
+	peer->saved = true;
+	peer->saved_step = result->saved_step;
+}
+
+static void take_notice(struct agent *agent, const struct notice *notice)
+{
+	struct group *group = &agent->group;
+	if (!group->noticed) {
+		message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "",
+			notice->reason);
+		group->notice = *notice;
+		group->own_deadline = notice->deadline;
+	}
+	group->noticed = true;
+	if (notice->deadline < group->own_deadline)
+		group->own_deadline = notice->deadline;
+	/* One seat claims for the machine; the others hold as soon as it shows. */
+	for (size_t i = 0; i < agent->seat_count; i++)
+		agreement_noticed(&agent->seats[i].agreement, group->own_deadline);
+	if (!agent->options->forward || strncmp(notice->source, "signal:", 7))
+		return;
+	int number;
+	if (parse_signal(notice->source + 7, &number, "signal", NULL) == STATUS_OK)
+		for (size_t i = 0; i < agent->command_count; i++)
+			if (agent->commands[i].running)
+				kill(-agent->commands[i].pid, number);
+}
+
+void agent_check_sources(struct agent *agent, const struct pollfd *polled)
+{
+	struct notice notice;
+	struct error err;
+	size_t which;
+	enum watch_event event;
+	watch_begin(&agent->watch, polled);
+	while ((event = watch_next(&agent->watch, &which, &notice, &err)) != WATCH_END) {
+		switch (event) {
+		case WATCH_NOTICE: take_notice(agent, &notice); break;
+		case WATCH_LOST: message_error("%s", err.text); break;
+		case WATCH_BACK: message_info("%s", err.text); break;
+		case WATCH_DOUBT:
+		case WATCH_END: break;
+		}
+	}
+}
+
+static bool was_notice_signal(const struct agent *agent, int wait_status)
+{
+	if (!WIFSIGNALED(wait_status))
+		return false;
+	for (size_t i = 0; i < agent->options->source_count; i++) {
+		const char *source = agent->options->sources[i];
+		const char *name = sigabbrev_np(WTERMSIG(wait_status));
+		if (!strncmp(source, "signal:", 7) && name && strstr(source + 7, name))
+			return true;
+	}
+	return false;
+}
+
+/* The agreements of its tasks learn that a command has ended. */
+static void tell_end(struct agent *agent, size_t index, int64_t now)
+{
+	struct command *command = &agent->commands[index];
+	int64_t patience = command->ended_at + STDERR_WAIT - now;
+	command->told = true;
+	if (agent->pump)
+		pump_last_line(agent->pump, index, patience > 0 ? patience : 0, command->line);
+	/* Killed by the signal of a notice: the notice reaches us too, in a moment. */
+	if (was_notice_signal(agent, command->wait_status) && !command->ending &&
+		!agent->group.noticed) {
+		struct notice notice = {.received = now,
+			.received_utc = clock_utc(),
+			.deadline = agent->options->grace >= 0 ? now + agent->options->grace
+							       : CLOCK_NEVER};
+		snprintf(notice.source, sizeof(notice.source), "signal:%s",
+			sigabbrev_np(WTERMSIG(command->wait_status)));
+		snprintf(notice.reason, sizeof(notice.reason), "the command died of it");
+		take_notice(agent, &notice);
+	}
+	for (size_t i = 0; i < agent->seat_count; i++) {
+		struct seat *seat = &agent->seats[i];
+		if (seat->command != command)
+			continue;
+		seat_look_at_saved(seat, now);
+		agreement_ended(&seat->agreement, command->code, now);
+	}
+}
+
+/*
+ * When one task dies, its peers fail within milliseconds because of it. So that the error names the
+ * one that died first: who was killed is told at once, who failed by itself waits a moment for
+ * somebody else's death to become known, and only one failure is told until it stands in the store.
+ * The instant until which this one waits.
+ */
+static int64_t wait_with_failure(const struct agent *agent, const struct command *command)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	bool failed = command->code != 0 && !command->ending;
+	if (!failed || view->tasks == 1 || view->claimed || view->broken || agent->group.noticed)
+		return 0;
+	if (agent->failure_told)
+		return command->ended_at + 10 * ROOT_FAILURE;
+	return WIFSIGNALED(command->wait_status) ? 0 : command->ended_at + ROOT_FAILURE;
+}
+
+void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
+{
+	for (;;) {
+		size_t first = agent->command_count;
+		int64_t first_until = CLOCK_NEVER;
+		for (size_t i = 0; i < agent->command_count; i++) {
+			struct command *command = &agent->commands[i];
+			if (!command->pid || command->running || command->told)
+				continue;
+			int64_t until = wait_with_failure(agent, command);
+			if (until < first_until) {
+				first = i;
+				first_until = until;
+			}
+		}
+		if (first_until > now) {
+			if (first_until < *wake)
+				*wake = first_until;
+			return;
+		}
+		agent->failure_told |= agent->commands[first].code != 0;
+		tell_end(agent, first, now);
+	}
+}
+
+static void command_ended(struct agent *agent, size_t index, int wait_status, int64_t now)
+{
+	struct command *command = &agent->commands[index];
+	command->running = false;
+	command->wait_status = wait_status;
+	command->code = process_exit_code(wait_status);
+	command->ended_at = now;
+	/* Whatever it has left behind goes with it. */
+	kill(-command->pid, SIGKILL);
+	guard_remove(&agent->guard, command->pid);
+}
+
+/* Our commands, and what lost its parent below us: we are its parent now (or process 1). */
+static void reap(struct agent *agent, int64_t now)
+{
+	for (;;) {
+		siginfo_t info = {0};
+		int wait_status;
+		size_t i = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid ||
+			watch_owns(&agent->watch, info.si_pid))
+			return;
+		if (waitpid(info.si_pid, &wait_status, WNOHANG) != info.si_pid)
+			return;
+		while (i < agent->command_count &&
+			!(agent->commands[i].running && agent->commands[i].pid == info.si_pid))
+			i++;
+		if (i < agent->command_count)
+			command_ended(agent, i, wait_status, now);
+	}
+}
+
+void agent_take_signals(struct agent *agent, int64_t now)
+{
+	struct signalfd_siginfo info;
+	while (read(agent->signals, &info, sizeof(info)) == sizeof(info)) {
+		int number = (int)info.ssi_signo;
+		if (number == SIGCHLD)
+			continue;
+		agent->passed_on = number;
+		for (size_t i = 0; i < agent->command_count; i++)
+			if (agent->commands[i].running)
+				kill(-agent->commands[i].pid, number);
+	}
+	reap(agent, now);
+}
+
+static void store_answered(struct agent *agent, const struct result *result)
+{
+	bool right = result->status == STATUS_OK;
+	if (right && agent->store_away)
+		message_info("the store answers again");
+	if (!right && !agent->store_away)
+		message_error("%s; trying again", result->error.text);
+	agent->store_away = !right;
+}
+
+void agent_take_result(struct agent *agent, struct result *result)
+{
+	struct group *group = &agent->group;
+	switch (result->kind) {
+	case RESULT_SAW:
+		store_answered(agent, result);
+		if (result->status != STATUS_OK)
+			break;
+		view_feed(&group->view, &result->answer, result->now, result->utc);
+		for (size_t i = 0; i < agent->seat_count; i++)
+			agreement_saw(&agent->seats[i].agreement, result->now);
+		break;
+	case RESULT_WROTE:
+		if (result->outcome == OUTCOME_UNKNOWN)
+			store_answered(agent, result);
+		worker_look(group->worker, result->now);
+		if (result->what == WRITE_KINDS)
+			break; /* a death */
+		group->shared[result->what] = false;
+		note_own_write(agent, result);
+		for (size_t i = 0; i < agent->seat_count; i++)
+			if (agent->seats[i].task == result->task)
+				agreement_wrote(&agent->seats[i].agreement, result->what,
+					result->round, result->outcome, result->now);
+		break;
+	case RESULT_CLOSED: agent->goodbye_done = true; break;
+	case RESULT_JOINED: break;
+	}
+	agent_say_news(agent);
+}
+
+static bool is_awaited(const struct agent *agent, uint64_t task)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	const struct agreement_peer *peer = &view->peers[task];
+	if (!view->round || !agreement_counts(view, task))
+		return false;
+	return view->decided ? peer->member && !peer->saved : !peer->reported;
+}
+
+void agent_look_for_deaths(struct agent *agent)
+{
+	struct group *group = &agent->group;
+	uint64_t first = agent->options->identity->task;
+	for (uint64_t i = 0; i < group->view.attempt.tasks; i++) {
+		bool ours = i >= first && i < first + agent->seat_count;
+		if (ours || !is_awaited(agent, i) || !group->view.members[i].joined ||
+			process_look(&group->view.members[i].agent) != PROCESS_GONE)
+			continue;
+		struct write write;
+		write_build_death(&write, &group->view, i, "is gone");
+		worker_write(group->worker, &write);
+	}
+}

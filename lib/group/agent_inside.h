@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
+ * and starting), agent_events.c (what happens), agent_say.c (what people are told).
+ */
+#ifndef GROUP_AGENT_INSIDE_H
+#define GROUP_AGENT_INSIDE_H
+
+#include <poll.h>
+
+#include "group/agent.h"
+#include "group/seat.h"
+#include "group/unaware.h"
+#include "notice/watch.h"
+
+struct agent {
+	struct group group;
+	const struct agent_options *options;
+	struct guard guard;
+	struct pump *pump;
+	struct watch watch; /* the sources of notices */
+	int signals;	    /* signalfd: CHLD, and what is passed on */
+	struct command *commands;
+	size_t command_count;
+	struct seat *seats;
+	size_t seat_count;
+	char *boards; /* with --ranks: the directory above the boards */
+	int64_t sample_at, deaths_at;
+	bool store_away;
+	uint64_t said_round, said_decision;
+	bool said_claim, said_broken;
+	bool goodbye_done;
+	bool failure_told;
+	int passed_on; /* a signal like INT that was passed on; 0 */
+};
+
+/* agent.c */
+
+/* Wait for signals, sources and the store thread until wake; take in all but the latter's results.
+ */
+void agent_wait_for_events(struct agent *agent, int64_t wake);
+void agent_take_results(struct agent *agent);
+/* Close the attempt if we are the last, within a bounded time. */
+void agent_say_goodbye(struct agent *agent);
+
+/* agent_start.c */
+enum status agent_open_signals(struct agent *agent, struct error *err);
+enum status agent_open_sources(struct agent *agent, struct error *err);
+/* Wait until all have joined; a notice or INT ends that early. */
+enum status agent_join(struct agent *agent, struct error *err);
+/* The exit code of an agent that could not join; says why. */
+int agent_not_joined(struct agent *agent, enum status status, const struct error *err);
+/* Make the boards, start the commands. */
+enum status agent_start(struct agent *agent, struct error *err);
+/* Leave an attempt whose commands were never started; the others are told why, if it is an error.
+ */
+void agent_leave_unstarted(
+	struct agent *agent, enum agreement_reason reason, int code, const char *why);
+
+/* agent_events.c */
+void agent_check_sources(struct agent *agent, const struct pollfd *polled);
+void agent_take_signals(struct agent *agent, int64_t now);
+/* Tell the seats of commands that have ended, as soon as it is clear what they have died of. */
+void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);
+void agent_take_result(struct agent *agent, struct result *result);
+void agent_look_for_deaths(struct agent *agent);
+
+/* agent_say.c */
+void agent_say_news(struct agent *agent);
+void agent_say_saves(struct agent *agent);
+void agent_say_end(const struct agent *agent, int code);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* What people are told of a run, each thing once. */
+#include <stdio.h>
+
+#include "base/message.h"
+#include "group/agent_inside.h"
+
+static void say_claim(struct agent *agent)
+{
+	const struct view *view = &agent->group.view;
+	const struct view_claim *claim = &view->claim;
+	char by[96] = "from outside";
+	if (agent->said_claim || !view->agreement.claimed)
+		return;
+	agent->said_claim = true;
+	if (!claim->outside)
+		snprintf(by, sizeof(by), "by task %llu", (unsigned long long)claim->task);
+	message_info("run %s attempt %llu: preemption claimed %s on %s (%s%s%s)", view->attempt.run,
+		(unsigned long long)view->attempt.number, by, claim->host, claim->source,
+		*claim->reason ? ": " : "", claim->reason);
+}
+
+static void say_decision(struct agent *agent)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	uint64_t members = 0;
+	if (!view->decided || agent->said_decision == view->round)
+		return;
+	agent->said_decision = view->round;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		members += view->peers[i].member;
+	unsigned long long step = view->decision.step, count = members;
+	switch (view->decision.kind) {
+	case KIND_SAVE:
+		message_info("agreed: all %llu save at step %llu and run on", count, step);
+		break;
+	case KIND_EXIT:
+		message_info("agreed: all %llu save at step %llu, then leave", count, step);
+		break;
+	case KIND_EACH:
+		message_info("agreed: no common step can be reached in time; each of %llu saves at "
+			     "its own next boundary, then leaves",
+			count);
+		break;
+	case KIND_NONE: message_info("agreed: no task has begun, there is nothing to save"); break;
+	}
+}
+
+static void say_broken(struct agent *agent)
+{
+	const struct view *view = &agent->group.view;
+	if (agent->said_broken || !view->agreement.broken || view->agreement.claimed)
+		return;
+	agent->said_broken = true;
+	if (view->error.present)
+		message_error("task %llu failed on %s with %d%s%s",
+			(unsigned long long)view->error.task, view->error.host, view->error.code,
+			*view->error.line ? ": " : "", view->error.line);
+	else
+		message_error("run %s attempt %llu is broken: %s", view->attempt.run,
+			(unsigned long long)view->attempt.number,
+			*view->seal_text ? view->seal_text : view->seal);
+}
+
+void agent_say_news(struct agent *agent)
+{
+	say_claim(agent);
+	say_decision(agent);
+	say_broken(agent);
+}
+
+void agent_say_saves(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->seat_count; i++) {
+		struct seat *seat = &agent->seats[i];
+		const struct agreement *a = &seat->agreement;
+		if (!agreement_saved_reported(a) || seat->said_saved == a->saving)
+			continue;
+		seat->said_saved = a->saving;
+		message_info("task %llu: saved step %llu in %.2f s", (unsigned long long)seat->task,
+			(unsigned long long)a->saved_step, (double)seat->save_time / 1000);
+	}
+}
+
+void agent_say_end(const struct agent *agent, int code)
+{
+	if (code == agent->options->exit_code)
+		message_info("saved and complete: run me again (%d)", code);
+	else if (code == STATUS_PREEMPTED)
+		message_info(
+			"preempted without a new complete checkpoint: run me again (%d)", code);
+	else if (code == STATUS_BROKEN)
+		message_info("another task broke: run me again (%d)", code);
+	else if (code == STATUS_DECIDED)
+		message_info("asked to stop: do not run me again (%d)", code);
+}

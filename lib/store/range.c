@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* What concerns all keys under a prefix: list them, whether one changed, delete them for good. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/sqlite.h"
+
+/*
+ * The WHERE clause of a range: ?1 its lower bound, ?2 its upper one, ?3 since. A prefix that ends
+ * in
+ * '/' is a directory, and does not contain itself.
+ */
+struct bounds {
+	const char *lower;
+	size_t lower_length;
+	bool exclusive;
+	char upper[STORE_KEY_MAX];
+	size_t upper_length; /* 0: none */
+};
+
+static void find_bounds(const char *prefix, const char *after, struct bounds *bounds)
+{
+	size_t length = strlen(prefix);
+	bounds->lower = prefix;
+	bounds->lower_length = length;
+	bounds->exclusive = length && prefix[length - 1] == '/';
+	if (after && strcmp(after, prefix) >= 0) {
+		bounds->lower = after;
+		bounds->lower_length = strlen(after);
+		bounds->exclusive = true;
+	}
+	/* The first key behind all that begin with prefix. */
+	bounds->upper_length = length;
+	memcpy(bounds->upper, prefix, length);
+	while (bounds->upper_length &&
+		(unsigned char)bounds->upper[bounds->upper_length - 1] == 0xff)
+		bounds->upper_length--;
+	if (bounds->upper_length)
+		bounds->upper[bounds->upper_length - 1]++;
+}
+
+/* SELECT|DELETE ... FROM keys, restricted to the bounds; tail may follow. */
+static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *head,
+	const struct bounds *bounds, store_revision since, const char *tail, struct error *err)
+{
+	char sql[320];
+	snprintf(sql, sizeof(sql), "%s%s WHERE key %s ?1%s%s %s", head,
+		/* What changed lately is little, what lies under a prefix may be much. */
+		since ? " INDEXED BY keys_revision" : "",
+		bounds->exclusive ? ">" : ">=", bounds->upper_length ? " AND key < ?2" : "",
+		since ? " AND revision > ?3" : "", tail);
+	sqlite3_stmt *statement = session_prepare(session, sql, err);
+	if (!statement)
+		return NULL;
+	if (bounds->lower_length)
+		sqlite3_bind_blob(
+			statement, 1, bounds->lower, (int)bounds->lower_length, SQLITE_STATIC);
+	else
+		sqlite3_bind_zeroblob(statement, 1, 0);
+	if (bounds->upper_length)
+		sqlite3_bind_blob(
+			statement, 2, bounds->upper, (int)bounds->upper_length, SQLITE_STATIC);
+	if (since)
+		sqlite3_bind_int64(statement, 3, since);
+	return statement;
+}
+
+/* One more entry of a list. */
+static enum status add_entry(
+	struct store_answer *answer, size_t *capacity, sqlite3_stmt *statement, struct error *err)
+{
+	if (answer->count == *capacity) {
+		size_t more = *capacity ? *capacity * 2 : 16;
+		struct store_entry *entries = realloc(answer->entries, more * sizeof(*entries));
+		if (!entries)
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		answer->entries = entries;
+		*capacity = more;
+	}
+	struct store_entry *entry = &answer->entries[answer->count++];
+	*entry = (struct store_entry){0};
+	entry->key = strndup(
+		sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0));
+	if (!entry->key || !session_copy_value(entry, statement, 1, 2))
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	return STATUS_OK;
+}
+
+enum status range_list(struct store *base, const struct store_range *range, int64_t deadline,
+	struct store_answer *answer, struct error *err)
+{
+	struct session session;
+	struct bounds bounds;
+	size_t capacity = 0;
+	int code = SQLITE_ERROR;
+	enum status status =
+		session_begin(&session, (struct sqlite_store *)base, false, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	find_bounds(range->prefix, range->after, &bounds);
+	sqlite3_stmt *statement =
+		prepare_for_bounds(&session, "SELECT key, value, revision FROM keys", &bounds,
+			range->since, "AND value IS NOT NULL ORDER BY key LIMIT ?4", err);
+	if (!statement) {
+		status = err->status;
+	} else {
+		sqlite3_bind_int64(statement, 4, (int64_t)range->limit + 1);
+		while (status == STATUS_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+			if (answer->count == range->limit) {
+				answer->more = true;
+				code = SQLITE_DONE;
+				break;
+			}
+			status = add_entry(answer, &capacity, statement, err);
+		}
+		if (status == STATUS_OK && code != SQLITE_DONE)
+			status = session_failed(&session, "read", code, err);
+		sqlite3_finalize(statement);
+	}
+	answer->revision = session.revision;
+	return session_end(&session, status, &answer->known, err);
+}
+
+enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
+	int64_t deadline, bool *changed, store_revision *revision, struct error *err)
+{
+	struct session session;
+	struct bounds bounds;
+	bool known;
+	enum status status = session_begin(&session, store, false, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	*revision = session.revision;
+	*changed = false;
+	if (session.revision > since) {
+		find_bounds(prefix, NULL, &bounds);
+		/* since 0 asks for any key ever put; keep to the index all the same. */
+		sqlite3_stmt *statement = prepare_for_bounds(
+			&session, "SELECT 1 FROM keys", &bounds, since, "LIMIT 1", err);
+		int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
+		if (!statement)
+			status = err->status;
+		else if (code != SQLITE_ROW && code != SQLITE_DONE)
+			status = session_failed(&session, "read", code, err);
+		else
+			*changed = code == SQLITE_ROW;
+		sqlite3_finalize(statement);
+	}
+	return session_end(&session, status, &known, err);
+}
+
+enum status range_purge(struct store *base, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, int64_t deadline,
+	struct error *err)
+{
+	struct session session;
+	struct bounds bounds;
+	bool hold = false, known;
+	int changes;
+	enum status status =
+		session_begin(&session, (struct sqlite_store *)base, true, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	status = session_compare(&session, compares, compare_count, &hold, err);
+	if (status == STATUS_OK && hold) {
+		find_bounds(prefix, NULL, &bounds);
+		sqlite3_stmt *statement =
+			prepare_for_bounds(&session, "DELETE FROM keys", &bounds, 0, "", err);
+		status = statement ? session_finish(&session, statement, &changes, err)
+				   : err->status;
+	}
+	status = session_end(&session, status, &known, err);
+	return status == STATUS_OK && !hold ? STATUS_NO : status;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Compares and operations: store_txn on SQLite. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/sqlite.h"
+
+/* A statement for one key, bound as its first parameter. */
+static sqlite3_stmt *prepare_for_key(
+	struct session *session, const char *sql, const char *key, struct error *err)
+{
+	sqlite3_stmt *statement = session_prepare(session, sql, err);
+	if (statement)
+		sqlite3_bind_blob(statement, 1, key, (int)strlen(key), SQLITE_STATIC);
+	return statement;
+}
+
+/* Run a statement that answers no rows. */
+enum status session_finish(
+	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err)
+{
+	int code = sqlite3_step(statement);
+	enum status status =
+		code == SQLITE_DONE ? STATUS_OK : session_failed(session, "change", code, err);
+	*changes = sqlite3_changes(session->database);
+	sqlite3_finalize(statement);
+	return status;
+}
+
+static enum status compare_one(struct session *session, const struct store_compare *compare,
+	bool *holds, struct error *err)
+{
+	sqlite3_stmt *statement = prepare_for_key(session,
+		"SELECT revision FROM keys WHERE key=? AND value IS NOT NULL", compare->key, err);
+	if (!statement)
+		return err->status;
+	int code = sqlite3_step(statement);
+	store_revision revision = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+	enum status status = STATUS_OK;
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		status = session_failed(session, "read", code, err);
+	else
+		*holds = revision == compare->revision;
+	sqlite3_finalize(statement);
+	return status;
+}
+
+enum status session_compare(struct session *session, const struct store_compare *compares,
+	size_t count, bool *hold, struct error *err)
+{
+	enum status status = STATUS_OK;
+	*hold = true;
+	for (size_t i = 0; i < count && *hold && status == STATUS_OK; i++)
+		status = compare_one(session, &compares[i], hold, err);
+	return status;
+}
+
+/* Copy column value and its revision into an entry that has its key. */
+bool session_copy_value(struct store_entry *entry, sqlite3_stmt *statement, int value, int revision)
+{
+	size_t length = (size_t)sqlite3_column_bytes(statement, value);
+	entry->value = malloc(length + 1);
+	if (!entry->value)
+		return false;
+	if (length)
+		memcpy(entry->value, sqlite3_column_blob(statement, value), length);
+	entry->value[length] = '\0';
+	entry->length = length;
+	entry->revision = sqlite3_column_int64(statement, revision);
+	return true;
+}
+
+static enum status get_one(
+	struct session *session, const char *key, struct store_entry *entry, struct error *err)
+{
+	sqlite3_stmt *statement = prepare_for_key(session,
+		"SELECT value, revision FROM keys WHERE key=? AND value IS NOT NULL", key, err);
+	if (!statement)
+		return err->status;
+	int code = sqlite3_step(statement);
+	enum status status = STATUS_OK;
+	entry->key = strdup(key);
+	if (!entry->key || (code == SQLITE_ROW && !session_copy_value(entry, statement, 0, 1)))
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	else if (code != SQLITE_ROW && code != SQLITE_DONE)
+		status = session_failed(session, "read", code, err);
+	sqlite3_finalize(statement);
+	return status;
+}
+
+static enum status put_one(struct session *session, const struct store_op *op, struct error *err)
+{
+	int changes;
+	sqlite3_stmt *statement = prepare_for_key(session,
+		"INSERT INTO keys(key, value, revision) VALUES(?1, ?2, ?3) ON CONFLICT(key) "
+		"DO UPDATE SET value=excluded.value, revision=excluded.revision",
+		op->key, err);
+	if (!statement)
+		return err->status;
+	if (op->length)
+		sqlite3_bind_blob(statement, 2, op->value, (int)op->length, SQLITE_STATIC);
+	else
+		sqlite3_bind_zeroblob(statement, 2, 0);
+	sqlite3_bind_int64(statement, 3, session->revision + 1);
+	session->changed = true;
+	return session_finish(session, statement, &changes, err);
+}
+
+static enum status delete_one(struct session *session, const char *key, struct error *err)
+{
+	int changes;
+	sqlite3_stmt *statement = prepare_for_key(session,
+		"UPDATE keys SET value=NULL, revision=?2 WHERE key=?1 AND value IS NOT NULL", key,
+		err);
+	if (!statement)
+		return err->status;
+	sqlite3_bind_int64(statement, 2, session->revision + 1);
+	enum status status = session_finish(session, statement, &changes, err);
+	session->changed |= status == STATUS_OK && changes > 0;
+	return status;
+}
+
+static enum status write_revision(struct session *session, struct error *err)
+{
+	int changes;
+	sqlite3_stmt *statement = session_prepare(session, "UPDATE meta SET revision=?1", err);
+	if (!statement)
+		return err->status;
+	sqlite3_bind_int64(statement, 1, session->revision + 1);
+	return session_finish(session, statement, &changes, err);
+}
+
+static bool may_write(const struct store_op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind != STORE_GET)
+			return true;
+	return false;
+}
+
+static enum status run_branch(struct session *session, const struct store_op *ops, size_t count,
+	struct store_answer *answer, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (count && !(answer->entries = calloc(count, sizeof(*answer->entries))))
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+		switch (ops[i].kind) {
+		case STORE_PUT: status = put_one(session, &ops[i], err); break;
+		case STORE_DELETE: status = delete_one(session, ops[i].key, err); break;
+		case STORE_GET:
+			status = get_one(
+				session, ops[i].key, &answer->entries[answer->count++], err);
+			break;
+		}
+	}
+	if (status == STATUS_OK && session->changed)
+		status = write_revision(session, err);
+	return status;
+}
+
+enum status session_run(struct store *base, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *err)
+{
+	struct session session;
+	bool writes = may_write(request->then, request->then_count) ||
+		      may_write(request->otherwise, request->otherwise_count);
+	answer->known = true;
+	/*
+	 * With compares it begins as a reader: of many who claim, all but the winner stay one, and
+	 * take no more locks.
+	 */
+	bool write = writes && !request->compare_count;
+	enum status status =
+		session_begin(&session, (struct sqlite_store *)base, write, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	const struct store_op *branch = NULL;
+	size_t count = 0;
+	for (;;) {
+		status = session_compare(
+			&session, request->compares, request->compare_count, &answer->held, err);
+		if (status != STATUS_OK)
+			break;
+		branch = answer->held ? request->then : request->otherwise;
+		count = answer->held ? request->then_count : request->otherwise_count;
+		if (session.write || !may_write(branch, count))
+			break;
+		status = session_upgrade(&session, err);
+		if (status != STATUS_OK)
+			break;
+	}
+	if (status == STATUS_OK)
+		status = run_branch(&session, branch, count, answer, err);
+	answer->revision = session.revision + session.changed;
+	return session_end(&session, status, &answer->known, err);
+}

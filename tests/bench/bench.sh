@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The budgets of the design, measured here and now: each row is a ratio or a limit, with peers in the
+# same run. Nothing fails on a time; a row over its budget says so.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/../.." && pwd)
+out=$here/build/plain
+PATH=$here/bin:$PATH
+repeat=$out/tests/bench/repeat
+work=$(mktemp -d "${TMPDIR:-/tmp}/preempt-bench.XXXXXX")
+unset "${!PREEMPT_@}" "${!SLURM_@}"
+cleanup() {
+	local job
+	for job in $(jobs -p); do kill "$job" 2>/dev/null || :; done
+	wait 2>/dev/null || :
+	rm -rf "$work"
+}
+trap cleanup EXIT
+export PREEMPT_STORE=$work/store.db
+
+# row WHAT FIGURE BUDGET [verdict: 1 within, 0 over]
+row() { printf '%-56s %14s   %-28s %s\n' "$1" "$2" "$3" "$([ "${4:-1}" = 1 ] || echo OVER)"; }
+below() { awk -v a="$1" -v b="$2" 'BEGIN { print a <= b ? 1 : 0 }'; }
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
+has() { command -v "$1" >/dev/null; }
+title() { printf '\n%s\n' "$*"; }
+
+printf '%-56s %14s   %s\n' "what" "measured" "budget"
+
+title "preempt_step when nothing is wrong (microseconds)"
+declare -A budgets=([bash]=25 [Python]=5 [C]=2)
+while read -r client figure _; do
+	budget=${budgets[$client]:-}
+	row "$client" "$figure" "$budget" "$(below "$figure" "${budget:-1e9}")"
+done < <("$here/tests/bench/step.sh")
+
+title "preempt-claim as a whole process, local disk (milliseconds, median)"
+count=40
+for ((i = 0; i < count; i++)); do
+	preempt-store join --run "claim$i" --task 0 --tasks 1 --no-board --pid $$ >/dev/null
+done
+claim=$("$repeat" $count preempt-claim -q --run "claim{}")
+bare=$("$repeat" $count "$out/tests/bench/bare_put" "$work/bare.db" "key{}" x)
+row "preempt-claim" "$claim" ""
+row "bare C program, one synced SQLite transaction" "$bare" ""
+row "  ratio" "$(ratio "$claim" "$bare")" "2" "$(below "$claim" "$(awk -v b="$bare" 'BEGIN { print 2 * b }')")"
+put=$("$repeat" $count preempt-store put --if-absent "bench{}" x)
+row "preempt-store put --if-absent" "$put" ""
+if has sqlite3; then
+	sqlite3 "$work/shell.db" 'create table keys(key text primary key, value text)'
+	peer=$("$repeat" $count sqlite3 "$work/shell.db" "insert or ignore into keys values('key{}', 'x')")
+	row "sqlite3 shell" "$peer" "slower than preempt-claim" "$(below "$claim" "$peer")"
+fi
+peer=$("$repeat" $count flock "$work/lock" sh -c "[ -e $work/flock{} ] || echo x >$work/flock{}")
+row "flock + sh (not synced)" "$peer" ""
+if has redis-cli && has redis-server; then
+	redis-server --port 16399 --bind 127.0.0.1 --save '' --dir "$work" >/dev/null 2>&1 &
+	until redis-cli -p 16399 ping >/dev/null 2>&1; do sleep 0.05; done
+	peer=$("$repeat" $count redis-cli -p 16399 set "key{}" x nx)
+	row "redis-cli set nx (not synced)" "$peer" ""
+	kill $!
+fi
+if has etcd && has etcdctl; then
+	etcd --data-dir "$work/etcd" --listen-client-urls http://127.0.0.1:16379 \
+		--advertise-client-urls http://127.0.0.1:16379 --listen-peer-urls http://127.0.0.1:16380 >/dev/null 2>&1 &
+	until etcdctl --endpoints 127.0.0.1:16379 endpoint health >/dev/null 2>&1; do sleep 0.1; done
+	peer=$("$repeat" $count etcdctl --endpoints 127.0.0.1:16379 put "key{}" x)
+	row "etcdctl put" "$peer" "slower than preempt-claim" "$(below "$claim" "$peer")"
+	kill $!
+fi
+
+title "256 processes claiming at once"
+preempt-store join --run crowd --task 0 --tasks 1 --no-board --pid $$ >/dev/null
+total=$("$repeat" -256 sh -c "preempt-claim -q --run crowd >/dev/null 2>&1 && echo won >>$work/winners; :")
+row "winners" "$(wc -l <"$work/winners")" "1" "$([ "$(wc -l <"$work/winners")" = 1 ] && echo 1 || echo 0)"
+row "total (milliseconds)" "$total" "1.5 x 256 x one transaction" \
+	"$(below "$total" "$(awk -v b="$bare" 'BEGIN { print 1.5 * 256 * b }')")"
+row "  in transactions of the bare program, each" "$(awk -v t="$total" -v b="$bare" 'BEGIN { printf "%.2f", t / 256 / b }')" "1.5"
+
+title "notice on one task to hold on all, 64 tasks on this machine"
+mkdir "$work/boards" "$work/train"
+preempt-run -q --run notice -n 64 --board "$work/boards" --save-timeout 5s -- \
+	"$out/tests/trainers/count" --dir "$work/train" --steps 1000000 --step-ms 10 >/dev/null 2>&1 &
+agent=$!
+until [ "$(find "$work/boards" -name step -size +0 | wc -l)" = 64 ]; do sleep 0.05; done
+t0=${EPOCHREALTIME/./}
+kill -TERM $agent
+held=0
+while [ $held -lt 64 ]; do
+	held=0
+	for hold in "$work"/boards/*/hold; do [ -e "$hold" ] && held=$((held + 1)); done
+	kill -0 $agent 2>/dev/null || break
+done
+t1=${EPOCHREALTIME/./}
+wait $agent || :
+row "one agent with 64 tasks (milliseconds)" "$(ratio $((t1 - t0)) 1000)" "100" "$(below $((t1 - t0)) 100000)"
+
+title "an idle agent"
+preempt-run -q --run idle -- sleep 100 &
+agent=$!
+sleep 2 # past its start
+before=$(awk '{ print $14 + $15 }' /proc/$agent/stat)
+sleep 20
+after=$(awk '{ print $14 + $15 }' /proc/$agent/stat)
+percent=$(awk -v t=$((after - before)) -v hz="$(getconf CLK_TCK)" 'BEGIN { printf "%.3f", t / hz / 20 * 100 }')
+row "processor, percent of a core" "$percent" "0.1" "$(below "$percent" 0.1)"
+rss=$(awk '/VmRSS/ { printf "%.1f", $2 / 1024 }' /proc/$agent/status)
+row "memory, MiB" "$rss" "8" "$(below "$rss" 8)"
+kill -INT $agent
+wait $agent 2>/dev/null || :
+
+title "a program that speaks no HTTP"
+row "loads libcurl" "$(ldd "$here"/bin/* | grep -c libcurl || :)" "0" "$(ldd "$here"/bin/* | grep -q libcurl && echo 0 || echo 1)"

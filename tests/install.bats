@@ -1,0 +1,152 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# make, make install and make clean, in a copy of the source whose path has a blank; and what
+# installs the packages.
+# asan: no (it builds for itself)
+# shellcheck disable=SC2016 # text for another shell
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+	SOURCE="$BATS_FILE_TMPDIR/a source"
+	unset MAKEFLAGS CFLAGS LDFLAGS CC PREFIX DESTDIR
+	mkdir "$SOURCE"
+	tar -C "$ROOT" --exclude=./.git --exclude=./build --exclude='./bin/[!.]*' -cf - . | tar -C "$SOURCE" -xf -
+	export ROOT SOURCE
+	tree >"$BATS_FILE_TMPDIR/fresh"
+	make -C "$SOURCE" -j2 WERROR=1 >"$BATS_FILE_TMPDIR/output" 2>&1 || {
+		cat "$BATS_FILE_TMPDIR/output"
+		return 1
+	}
+}
+
+# Every path of the copied source.
+tree() {
+	(cd "$SOURCE" && find . | sort)
+}
+
+remake() {
+	make -C "$SOURCE" "$@"
+}
+
+programs() {
+	(cd "$SOURCE/src" && printf '%s\n' *.c | sed 's/\.c$//')
+}
+
+@test "make says one line for each file, and nothing at all when there is nothing to do" {
+	[ "$(grep -cvE '^  (CC|AR|LD) [^ ]+$|^make: (Entering|Leaving) ' "$BATS_FILE_TMPDIR/output")" = 0 ]
+	run -0 remake -s --no-print-directory
+	[ -z "$output" ]
+}
+
+@test "a changed header: what includes it is made again, and nothing else" {
+	touch "$SOURCE/lib/ckpt/prune.h"
+	run -0 remake
+	[[ $output = *"CC build/plain/lib/ckpt/prune.o"* ]]
+	[[ $output != *lib/base/* && $output != *lib/store/* ]]
+}
+
+@test "other flags: everything is made again, and once" {
+	local object=build/plain/lib/base/text.o
+	run -0 remake -n CFLAGS=-Og
+	[ "$(grep -c -- ' -c -o ' <<<"$output")" -gt "$(find "$SOURCE/lib" -name '*.c' | wc -l)" ]
+	run -0 remake CFLAGS=-Og $object
+	[[ $output = *"CC $object"* ]]
+	run -0 remake CFLAGS=-Og $object
+	[[ $output != *"CC $object"* ]]
+	run -0 remake $object
+	[[ $output = *"CC $object"* ]]
+}
+
+@test "a source file that comes and goes is in the library, and is not" {
+	printf 'int passing(void);\nint passing(void)\n{\n\treturn 0;\n}\n' >"$SOURCE/lib/base/passing.c"
+	remake
+	nm "$SOURCE/build/plain/libcore.a" | grep -q passing
+	rm "$SOURCE/lib/base/passing.c"
+	remake
+	run ! grep -q passing <(nm "$SOURCE/build/plain/libcore.a")
+}
+
+@test "make install: every file where it belongs, and no other" {
+	remake install DESTDIR="$BATS_TEST_TMPDIR/a root" PREFIX=/usr
+	cd "$BATS_TEST_TMPDIR/a root/usr"
+	{
+		programs | sed 's|^|bin/|'
+		printf '%s\n' include/preempt.h lib/libpreempt.a lib/libpreempt.so lib/libpreempt.so.0 \
+			lib/pkgconfig/preempt.pc share/preempt/preempt.sh share/preempt/preempt.py \
+			share/zsh/site-functions/_preempt
+		programs | sed 's|^|share/bash-completion/completions/|'
+		programs | sed 's|.*|share/fish/vendor_completions.d/&.fish|'
+		find "$SOURCE/man" -name '*.[0-9]' -printf '%f\n' | sed 's|.*\.\(.\)$|share/man/man\1/&|'
+	} | sort >../expected
+	find . ! -type d -printf '%P\n' | sort | diff ../expected -
+	[ "$(readlink lib/libpreempt.so)" = libpreempt.so.0 ]
+	# Nothing is for its owner only, and nothing but programs can be run.
+	[ -z "$(find . ! -type l ! -perm -o=r)" ]
+	[ "$(find . -type f -perm /111 -printf '%P\n' | sort)" = "$(programs | sed 's|^|bin/|' | sort)" ]
+	[ "$(find .. -mindepth 1 -maxdepth 1 -type d)" = ../usr ]
+}
+
+@test "the installed programs, libraries and clients work from there" {
+	cd "$BATS_TEST_TMPDIR"
+	to=$BATS_TEST_TMPDIR/opt
+	remake install PREFIX="$to"
+	version=$(sed -n 's/^VERSION *:= *//p' "$SOURCE/Makefile")
+	for program in $(programs); do
+		[ "$(env -i "$to/bin/$program" --version)" = "$program $version" ]
+	done
+
+	cat >use.c <<-'END'
+		#include <preempt.h>
+		int main(void) { return preempt_step(0) + preempt_saved(0); }
+	END
+	export PKG_CONFIG_PATH=$to/lib/pkgconfig
+	[ "$(pkg-config --modversion preempt)" = "$version" ]
+	read -ra flags <<<"$(pkg-config --cflags --libs preempt)"
+	cc -o use use.c "${flags[@]}"
+	LD_LIBRARY_PATH=$to/lib ./use
+	cc -o use use.c -I"$to/include" "$to/lib/libpreempt.a"
+	./use
+
+	sh -c '. "$0/share/preempt/preempt.sh" && preempt_step 0' "$to"
+	PYTHONPATH=$to/share/preempt python3 -c 'import preempt; preempt.step(0)'
+	[[ $(file -bL "$to/lib/libpreempt.so" 2>/dev/null || echo "shared object") = *"shared object"* ]]
+}
+
+@test "make clean leaves the tree as it was" {
+	cp -r "$SOURCE" "$BATS_TEST_TMPDIR/copy of it"
+	SOURCE="$BATS_TEST_TMPDIR/copy of it"
+	remake clean
+	diff "$BATS_FILE_TMPDIR/fresh" <(tree)
+}
+
+# Whatever is asked for, this machine has none of it; apt-get only says what it was asked for, and
+# the first time that it knows no such package.
+no_packages() {
+	mkdir -p stubs
+	printf '#!/bin/sh\n' >stubs/dpkg-query
+	printf '#!/bin/sh\necho "$@" >>asked\n[ "$1" = update ] || [ "$(wc -l <asked)" -gt 1 ]\n' >stubs/apt-get
+	printf '#!/bin/sh\necho %s\n' "$1" >stubs/id
+	printf '#!/bin/sh\nexit 1\n' >stubs/sudo
+	chmod 755 stubs/*
+	PATH=$PWD/stubs:$PATH
+}
+
+@test "missing packages: installed where we may, after an update of the list" {
+	cd "$BATS_TEST_TMPDIR"
+	no_packages 0
+	run -0 "$ROOT/tests/rig/packages" build
+	[[ $output = "installing gcc make pkg-config"* ]]
+	[ "$(wc -l <asked)" = 3 ]
+	[[ $(sed -n 2p asked) = update* ]]
+	[[ $(sed -n 3p asked) = install*" gcc make pkg-config"* ]]
+}
+
+@test "missing packages: where we may not, the command is said" {
+	cd "$BATS_TEST_TMPDIR"
+	no_packages 1000
+	run -1 "$ROOT/tests/rig/packages" build
+	[[ $output = "missing packages; run: sudo apt-get install gcc make pkg-config"* ]]
+	[ ! -e asked ]
+}

@@ -1,0 +1,412 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-run: tasks that stop together at one step, each under an agent of its own.
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	load trainers/agents
+	agents_setup_file
+}
+
+setup() {
+	load trainers/agents
+	agents_setup
+}
+
+teardown() { agents_teardown; }
+
+# PH-1 for any trainer: COMMAND is started with "job STEPS SECONDS".
+preempted_and_finished() {
+	local i victim=$((RANDOM % 4))
+	for ((i = 0; i < 4; i++)); do agent $i 4 -- "$@" job 200 0.005; done
+	until_true 20 all_begun 4 20
+	kill -TERM "${pids[victim]}"
+	all_ended 42
+	saved_together 4
+	[ "$(ls job/ckpt)" = "$saved_step" ]
+	grep -q "preemption claimed by task $victim on $HOSTNAME (signal:TERM: sent by process" err.*
+	for ((i = 0; i < 4; i++)); do
+		[ "$(field "LEFT/$i" reason)" = saved ]
+		grep -q "saved and complete: run me again (42)" "err.$i"
+	done
+	[ "$(field CLOSED state) $(field CLOSED step)" = "preempted $saved_step" ]
+
+	attempt=2
+	for ((i = 0; i < 4; i++)); do agent $i 4 -- "$@" job 200 0.001; done
+	all_ended 0
+	for ((i = 0; i < 4; i++)); do grep -qx "start $saved_step" "job/log/2.$i"; done
+	counted 4 200
+	[ "$(ls job/ckpt)" = "$saved_step" ]
+	[ "$(field CLOSED state)" = completed ]
+	nothing_left
+}
+
+@test "PH-1: TERM to one of 4 agents: all save once at one step and leave with 42; restarted, nothing is lost (C)" {
+	count_c() { "$COUNT" --dir "$1" --steps "$2"; }
+	cat >trainer <<-'EOT'
+		#!/bin/sh
+		exec "$COUNT" --dir "$1" --steps "$2" --step-ms "$(echo "$3" | sed 's/^0\.00//')"
+	EOT
+	chmod +x trainer
+	preempted_and_finished ./trainer
+}
+
+@test "PH-1: the same with a trainer in bash" {
+	preempted_and_finished bash "$TRAINERS/count.sh"
+}
+
+@test "PH-1: the same with a trainer in Python" {
+	preempted_and_finished python3 "$TRAINERS/count.py"
+}
+
+@test "PH-1: one task alone leaves with 42" {
+	unset PREEMPT_RUN
+	preempt-run -- "$COUNT" --dir job --steps 1000 --step-ms 5 2>err.0 &
+	pids=($!)
+	until_true 10 begun 0 5
+	kill -TERM "${pids[0]}"
+	all_ended 42
+	[ "$(find job/ckpt/* -maxdepth 0 | wc -l)" = 1 ]
+	nothing_left
+}
+
+@test "PH-2: one task fails with a message: every other one is ended, leaves with 44 and prints that message" {
+	count_agents 4 --steps 10000 --step-ms 5 --fail 2:30:7
+	ended 2 7
+	for i in 0 1 3; do
+		ended $i 44
+		grep -q "task 2 failed on $HOSTNAME with 7: count: task 2: the loss is not a number at step 30" err.$i
+		grep -q "another task broke: run me again (44)" err.$i
+	done
+	[ "$(field ERROR task) $(field ERROR code)" = "2 7" ]
+	[ "$(field CLOSED state)" = failed ]
+	[ -z "$(ls job/ckpt)" ]
+	nothing_left
+}
+
+@test "PH-2: the error of a task that was killed is told too, and the peers that fail of it are not blamed" {
+	# The peers notice at once, as in a synchronous training: who comes first to the store may be any.
+	cat >trainer <<-'EOT'
+		#!/bin/bash
+		cd job
+		if [ "$PREEMPT_TASK" = 3 ]; then
+			mkfifo gate.open 2>/dev/null
+			until [ -e go ]; do sleep 0.01; done
+			kill -KILL $$
+		fi
+		until [ -e go ]; do sleep 0.01; done
+		echo "peer of task $PREEMPT_TASK is gone" >&2
+		exit 1
+	EOT
+	chmod +x trainer
+	for ((i = 0; i < 4; i++)); do agent $i 4 -- ./trainer; done
+	until_true 10 test -p job/gate.open
+	touch job/go
+	ended 3 137
+	for i in 0 1 2; do
+		ended $i 44
+		grep -q "task 3 failed on $HOSTNAME with 137" err.$i
+	done
+	rm job/go job/gate.open
+	attempt=2
+	preempt-run -n 4 "${quick[@]}" -- ./trainer 2>err.0 &
+	pids=($!)
+	until_true 10 test -p job/gate.open
+	touch job/go
+	ended 0 137
+	[ "$(field ERROR task) $(field ERROR code)" = "3 137" ]
+	nothing_left
+}
+
+@test "PH-2: a real synchronous training: one task is killed, its peers fail at once; the error names it" {
+	train=$OUT/examples/train
+	[ -x "$train" ] || make -s -C "$REPO" "${train#"$REPO/"}" >&2
+	quick+=(--kill-after 1s)
+	training=("$train" --dir job --hidden 16 --batch 30 --steps 100000 --step-ms 2)
+	for ((i = 0; i < 4; i++)); do agent $i 4 -- "${training[@]}"; done
+	until_true 20 grep -qs "^step 20 " out.0
+	kill -KILL "$(command_of 2 train)"
+	ended 2 137
+	for i in 0 1 3; do ended $i "44|1"; grep -q "task 2 failed on $HOSTNAME with 137" err.$i; done
+	[ "$(field ERROR task) $(field ERROR code)" = "2 137" ]
+
+	attempt=2
+	preempt-run -n 4 "${quick[@]}" -- "${training[@]}" >out.0 2>err.0 3>&- &
+	pids=($!)
+	until_true 20 grep -qs "^step 20 " out.0
+	kill -KILL "$(pgrep -P "${pids[0]}" train | sed -n 3p)"
+	ended 0 137
+	[ "$(field ERROR task) $(field ERROR code)" = "2 137" ]
+	nothing_left
+}
+
+@test "PH-3: grace 0, every task noticed again and again: one checkpoint" {
+	count_agents 4 --steps 10000 --step-ms 5 --save-ms 300
+	until_true 20 all_begun 4 10
+	until nobody; do
+		for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || :; done
+		sleep 0.01
+	done
+	all_ended 42
+	saved_together 4
+	[ "$(ls job/ckpt)" = "$saved_step" ]
+	nothing_left
+}
+
+@test "PH-6: no task can save: all leave with 43, no checkpoint is offered" {
+	count_agents 3 --steps 10000 --step-ms 5 --save-fails all
+	until_true 20 all_begun 3 10
+	kill -TERM "${pids[0]}"
+	all_ended 43
+	[ -z "$(ls job/ckpt)" ]
+	[ "$(count_keys SAVED/)" = 0 ]
+	grep -q "preempted without a new complete checkpoint: run me again (43)" err.0
+	nothing_left
+}
+
+@test "PH-6: one task cannot save: the checkpoint is not complete, all leave with 43" {
+	count_agents 3 --steps 10000 --step-ms 5 --save-fails 1
+	until_true 20 all_begun 3 10
+	kill -TERM "${pids[0]}"
+	all_ended 43
+	[ "$(count_keys SAVED/)" = 2 ]
+	attempt=2
+	count_agents 3 --steps 30
+	all_ended 0
+	for i in 0 1 2; do grep -qx "start 0" job/log/2.$i; done
+	nothing_left
+}
+
+@test "PH-7: a notice after training has finished is no failure" {
+	count_agents 3 --steps 20 --step-ms 1 --end-ms 400
+	until_true 20 test -e job/end/0 -a -e job/end/1 -a -e job/end/2
+	kill -TERM "${pids[1]}"
+	all_ended 0
+	[ "$(field CLOSED state)" = completed ]
+	[ -z "$(ls job/ckpt)" ]
+	nothing_left
+}
+
+@test "PH-8, SY-1: without a notice nobody is asked to save, and nothing is left after the end" {
+	count_agents 4 --steps 300 --step-ms 1
+	all_ended 0
+	counted 4 300
+	[ -z "$(ls job/ckpt)" ]
+	[ "$(keys "" | sed 's|.*/000001/||; s|/.*||' | sort -u | xargs)" = "CLOSED LEFT OPEN TASK" ]
+	nothing_left
+}
+
+@test "PH-9: the message of a preemption can be read afterwards" {
+	count_agents 2 --steps 10000 --step-ms 5
+	until_true 20 all_begun 2 5
+	kill -TERM "${pids[1]}"
+	all_ended 42
+	nothing_left
+	[ "$(field TERMINATED_WORKER task) $(field TERMINATED_WORKER source)" = "1 signal:TERM" ]
+	[[ $(field TERMINATED_WORKER reason) = "sent by process $$ "* || $(field TERMINATED_WORKER reason) = "sent by process $BASHPID "* ]]
+	[ "$(field SEAL text)" = "claimed by task 1 on $HOSTNAME" ]
+}
+
+@test "PH-10: the claimer is killed between claim and step: the others agree without it and leave with 43" {
+	count_agents 4 --steps 10000 --step-ms 5
+	until_true 20 all_begun 4 10
+	# Stopped, the claimer has claimed and says no more; then it dies.
+	(preempt-store wait "run/job/000001/TERMINATED_WORKER" >/dev/null && kill -KILL "${pids[1]}") 3>&- &
+	kill -TERM "${pids[1]}"
+	ended 1 137
+	for i in 0 2 3; do ended $i "43|42" 10; done
+	saved_at_agreed 0 2 3
+	until_true 3 nobody
+}
+
+@test "PH-11: a peer that is many steps ahead: all save at its next step" {
+	count_agents 3 --steps 1000000 --step-ms 2 --slow 1:50
+	until_true 20 begun 1 5
+	kill -TERM "${pids[1]}"
+	all_ended 42 30
+	saved_together 3
+	nothing_left
+}
+
+@test "PH-11: one task with 1 ms steps beside one with 300 ms steps: the same step" {
+	options=(--save-timeout 60s)
+	count_agents 2 --steps 1000000 --step-ms 1 --slow 1:300
+	until_true 20 begun 1 1
+	kill -TERM "${pids[0]}"
+	# The slow one has to catch up some hundreds of steps.
+	until_true 10 has RUN_TO_CHECKPOINT
+	[ "$(field RUN_TO_CHECKPOINT step)" -gt 20 ]
+	kill -0 "${pids[0]}"
+	for i in 0 1; do
+		[ "$(field STEP/1/$i next)" -le "$(field RUN_TO_CHECKPOINT step)" ]
+	done
+	until_true 5 has SAVED/1/0
+	never_after 0 "$(field RUN_TO_CHECKPOINT step)"
+	# One wants it back sooner than the slow one can: that is what a synchronous training is for.
+}
+
+@test "PH-11: synchronous training, one task with 300 ms steps: the same step, within two steps" {
+	count_agents 3 --steps 1000000 --step-ms 1 --slow 1:300 --sync
+	until_true 20 begun 1 2
+	kill -TERM "${pids[0]}"
+	all_ended 42
+	saved_together 3
+	nothing_left
+}
+
+@test "PH-12: a peer is dead before it reports: decided without it, everybody leaves" {
+	count_agents 3 --steps 10000 --step-ms 5
+	until_true 20 all_begun 3 10
+	stop_agent 2
+	kill -TERM "${pids[0]}"
+	until_true 10 has STEP/1/1
+	! has STEP/1/2 || false
+	kill -KILL "${pids[2]}"
+	ended 2 137
+	ended 0 43
+	ended 1 43
+	saved_at_agreed 0 1
+	has DEAD/2
+	nothing_left
+}
+
+@test "PH-12: a peer dies after its report, before its ack" {
+	count_agents 3 --steps 10000 --step-ms 5
+	until_true 20 all_begun 3 10
+	stop_agent 1
+	kill -TERM "${pids[0]}"
+	until_true 10 has STEP/1/2
+	# It reports when it is continued; the others' decision comes at once after.
+	(preempt-store wait "run/job/000001/STEP/1/1" >/dev/null && kill -KILL "${pids[1]}") 3>&- &
+	kill -CONT "${pids[1]}"
+	ended 1 137
+	ended 0 "42|43"
+	ended 2 "42|43"
+	saved_at_agreed 0 2
+	nothing_left
+}
+
+@test "PH-15: a notice after one peer has finished: the others save, and the finished one voids nothing" {
+	count_agents 3 --steps 10000 --step-ms 5 --end-early 2:20
+	ended 2 0
+	kill -TERM "${pids[0]}"
+	ended 0 42
+	ended 1 42
+	[ "$(field RUN_TO_CHECKPOINT members)" = 0-1 ]
+	[ "$(field SAVED/1/0 step)" = "$(field SAVED/1/1 step)" ]
+	[ "$(field LEFT/2 reason)" = completed ]
+	nothing_left
+}
+
+@test "PH-17: the user's wrapper traps TERM already: its trap still runs with --forward" {
+	cat >wrapper <<-'EOT'
+		#!/bin/bash
+		trap 'echo trapped >>job/trapped' TERM
+		"$COUNT" --dir job --steps 10000 --step-ms 5 &
+		child=$!
+		code=143
+		# A trap interrupts wait, the command goes on.
+		while kill -0 $child 2>/dev/null; do code=0; wait $child || code=$?; done
+		exit $code
+	EOT
+	chmod +x wrapper
+	options=(--forward)
+	for i in 0 1; do agent $i 2 --forward -- ./wrapper; done
+	until_true 20 all_begun 2 10
+	kill -TERM "${pids[0]}"
+	all_ended 42
+	[ "$(cat job/trapped)" = trapped ]
+	saved_together 2
+	nothing_left
+}
+
+@test "PH-17: a trap for TERM in the training script itself stays" {
+	cat >trainer <<-'EOT'
+		trap 'echo trapped >>trapped' TERM
+		. "$TRAINERS/count.sh"
+	EOT
+	options=(--forward)
+	for i in 0 1; do agent $i 2 --forward -- bash trainer job 2000 0.01; done
+	until_true 20 all_begun 2 10
+	kill -TERM "${pids[1]}"
+	all_ended 42
+	[ "$(cat job/trapped)" = trapped ]
+	saved_together 2
+}
+
+@test "PH-19: the same TERM twice, and once more while saving: one claim, one checkpoint" {
+	count_agents 2 --steps 10000 --step-ms 5 --save-ms 500
+	until_true 20 all_begun 2 5
+	kill -TERM "${pids[0]}"
+	kill -TERM "${pids[0]}"
+	until_true 10 grep -qs '^save ' job/log/1.0
+	kill -TERM "${pids[0]}"
+	all_ended 42
+	saved_together 2
+	[ "$(ls job/ckpt)" = "$saved_step" ]
+	[ "$(grep -c 'preempt-run: notice:' err.0)" = 1 ]
+	nothing_left
+}
+
+@test "PH-21: a notice before the first step of any: nothing to save, 42" {
+	count_agents 3 --steps 10000 --step-ms 5 --start-ms 60000
+	until_true 20 started 0
+	until_true 20 started 2
+	kill -TERM "${pids[1]}"
+	all_ended 42
+	[ -z "$(ls job/ckpt)" ]
+	grep -q "no task has begun" err.0
+	nothing_left
+}
+
+@test "PH-21: a notice before the first step of one: it stops at its first boundary, if it can" {
+	count_agents 2 --steps 10000 --step-ms 5 --slow 1:5 --save-ms 1
+	until_true 20 all_begun 2 3
+	kill -TERM "${pids[1]}"
+	all_ended 42
+	saved_together 2
+	nothing_left
+}
+
+@test "PH-21, SY-9: restored at step 1000, none has called yet: they stop at 1000 or before the start" {
+	count_agents 3 --from 1000 --steps 20000 --step-ms 5 --start-ms 300
+	until_true 20 started 2
+	kill -TERM "${pids[2]}"
+	all_ended 42
+	for i in 0 1 2; do never_after $i 1001; done
+	nothing_left
+}
+
+@test "PH-21: right after a restore at step 1000: all save at one step just after it" {
+	count_agents 3 --from 1000 --steps 20000 --step-ms 20
+	until_true 20 all_begun 3 1000
+	kill -TERM "${pids[2]}"
+	all_ended 42
+	saved_together 3
+	((saved_step > 1000 && saved_step < 1100))
+	nothing_left
+}
+
+@test "PH-22: keys of an earlier attempt touch nothing" {
+	count_agents 2 --steps 1000 --step-ms 2
+	until_true 20 all_begun 2 5
+	kill -TERM "${pids[0]}"
+	all_ended 42
+	first=$(field RUN_TO_CHECKPOINT step)
+	attempt=2
+	count_agents 2 --steps 1000 --step-ms 2
+	until_true 20 all_begun 2 $((first + 50))
+	[ "$(count_keys "")" = 3 ]
+	kill -TERM "${pids[1]}"
+	all_ended 42
+	saved_together 2
+	((saved_step > first + 50))
+	attempt=3
+	count_agents 2 --steps 1000
+	all_ended 0
+	counted 2 1000
+	nothing_left
+}

@@ -1,0 +1,277 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-run: agreeing under bad conditions: slow, stopped and early tasks, rubbish in the store.
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	load trainers/agents
+	agents_setup_file
+}
+
+setup() {
+	load trainers/agents
+	agents_setup
+}
+
+teardown() { agents_teardown; }
+
+later_than() { (($(date +%s%3N) > $1)); }
+put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null; }
+
+@test "SY-2: a notice between two calls: exactly one call is answered with a save" {
+	count_agents 2 --steps 1000 --step-ms 200
+	until_true 10 all_begun 2 2
+	kill -TERM "${pids[0]}"
+	all_ended 42
+	saved_together 2
+	for i in 0 1; do
+		[ "$(grep -c '^save ' job/log/1.$i)" = 1 ]
+		# Asked at the agreed step once; what was begun is finished.
+		[ "$(grep -c "^ask $saved_step\$" job/log/1.$i)" = 1 ]
+	done
+	nothing_left
+}
+
+@test "SY-5: the end, with a notice and without, never hangs" {
+	for late in 0 1 5 20; do
+		count_agents 3 --steps 30 --step-ms 2 --end-ms $late
+		until_true 10 all_begun 3 20
+		kill -TERM "${pids[1]}" 2>/dev/null || :
+		for i in 0 1 2; do ended $i "0|42" 12; done
+		rm -r job/ckpt job/end job/log
+		attempt=$((attempt + 1))
+	done
+	nothing_left
+}
+
+@test "SY-6, SY-7: a slow task at step 0 or 1, fast ones ahead, a notice to either: the same step" {
+	for victim in 0 1; do
+		count_agents 2 --steps 1000 --step-ms 120 --slow 0:300
+		until_true 10 begun 1 3
+		kill -TERM "${pids[victim]}"
+		all_ended 42
+		saved_together 2
+		[ "$saved_step" -ge 4 ]
+		rm -r job/ckpt
+		attempt=$((attempt + 1))
+	done
+	nothing_left
+}
+
+@test "SY-9: all restored at step 1000, none has called yet, one never will before its notice" {
+	count_agents 3 --from 1000 --steps 20000 --start-ms 60000
+	until_true 20 started 0
+	until_true 20 started 1
+	until_true 20 started 2
+	kill -TERM "${pids[2]}"
+	all_ended 42
+	[ "$(field RUN_TO_CHECKPOINT kind)" = none ]
+	[ -z "$(ls job/ckpt)" ]
+	nothing_left
+}
+
+@test "SY-10: a training process stopped during the agreement and continued: all save at one step" {
+	count_agents 3 --steps 10000 --step-ms 5
+	until_true 20 all_begun 3 10
+	child=$(command_of 1)
+	kill -STOP "$child"
+	kill -TERM "${pids[0]}"
+	until_true 10 has RUN_TO_CHECKPOINT
+	# The others are parked at the step and wait for it.
+	until_true 10 has SAVED/1/0
+	until_true 10 has SAVED/1/2
+	! has SAVED/1/1 || false
+	kill -0 "${pids[0]}" && kill -0 "${pids[2]}"
+	kill -CONT "$child"
+	all_ended 42
+	saved_together 3
+	nothing_left
+}
+
+@test "SY-10: an agent stopped before it reports, continued after the decision without it: it saves too, or is told" {
+	count_agents 3 --steps 10000 --step-ms 5
+	until_true 20 all_begun 3 10
+	stop_agent 1
+	kill -TERM "${pids[0]}"
+	until_true 10 has RUN_TO_CHECKPOINT
+	[ "$(field RUN_TO_CHECKPOINT missing)" = 1 ]
+	kill -CONT "${pids[1]}"
+	all_ended 42
+	# It had run on: the next round is the one in which all saved.
+	saved_at_agreed 0 1 2
+	nothing_left
+}
+
+@test "SY-10: an agent stopped after its report and continued after everybody else has saved" {
+	count_agents 3 --steps 10000 --step-ms 5
+	until_true 20 all_begun 3 10
+	kill -TERM "${pids[0]}"
+	until_true 5 has STEP/1/1
+	stop_agent 1
+	until_true 10 has SAVED/1/0
+	until_true 10 has SAVED/1/2
+	kill -CONT "${pids[1]}"
+	all_ended 42
+	saved_together 3
+	nothing_left
+}
+
+@test "SY-11: rubbish in keys of the run: nobody crashes, all save at one step" {
+	count_agents 3 --steps 10000 --step-ms 5
+	until_true 20 all_begun 3 10
+	for name in DEADLINE ROUND/x ROUND/ STEP/1/7 STEP/1/ STEP/9999999999999999999999/1 SAVED/1/1x \
+		TASK/77 LEFT/-1 DEAD/4294967297 RECEIVED_SIGNAL_ RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_99 \
+		RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/x_1 LAST_RUN_TO_CHECKPOINT/ NEW/thing; do
+		put "$name" '{"step": -1, "utc": "yes'
+	done
+	put TASK/1 "$(printf '\033[31mred')"
+	kill -TERM "${pids[0]}"
+	all_ended 42
+	saved_at_agreed 0 1 2
+	nothing_left
+}
+
+@test "SY-11: a rubbish claim is an ordinary claim" {
+	count_agents 2 --steps 10000 --step-ms 5
+	until_true 20 all_begun 2 10
+	put TERMINATED_WORKER 'rubbish'
+	put ROUND/1 'more'
+	all_ended 42
+	nothing_left
+}
+
+@test "SY-11: a rubbish decision is passed over: the next round heals it" {
+	count_agents 3 --steps 10000 --step-ms 5
+	until_true 20 all_begun 3 10
+	put RUN_TO_CHECKPOINT '{"kind":"exit","step":"soon"}'
+	kill -TERM "${pids[1]}"
+	all_ended 42
+	saved_at_agreed 0 1 2
+	nothing_left
+}
+
+@test "SY-11: a rubbish report of a task counts as none; the others go on" {
+	count_agents 3 --steps 10000 --step-ms 5
+	until_true 20 all_begun 3 10
+	put STEP/1/2 '{"step":5,"next":5}'
+	kill -TERM "${pids[1]}"
+	for i in 0 1 2; do ended $i "42" 25; done
+	nothing_left
+}
+
+@test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
+	options=(--grace 5s)
+	count_agents 1 --steps 10000 --step-ms 5
+	until_true 20 all_begun 1 10
+	mv store away
+	at=$(date +%s%3N)
+	kill -TERM "${pids[0]}"
+	until_true 10 grep -q "trying again" err.0
+	until_true 10 later_than $((at + 300))
+	mv away store
+	all_ended 42
+	utc=$(field TERMINATED_WORKER utc)
+	((utc >= at - 1 && utc < at + 200))
+	((utc + 5000 - $(field TERMINATED_WORKER deadline_utc) < 50))
+	nothing_left
+}
+
+@test "CS-4: the store outlives all processes: a claim survives KILL of everybody, and the next start goes on" {
+	count_agents 3 --steps 400 --step-ms 5 --save-ms 60000
+	until_true 20 all_begun 3 10
+	kill -TERM "${pids[0]}"
+	until_true 10 grep -qs '^save ' job/log/1.1
+	kill -KILL "${pids[@]}"
+	for i in 0 1 2; do ended $i 137; done
+	until_true 2 nobody
+	[ "$(field TERMINATED_WORKER task)" = 0 ]
+	[ -n "$(field RUN_TO_CHECKPOINT step)" ]
+	[ -z "$(ls job/ckpt)" ]
+	attempt=2
+	count_agents 3 --steps 400
+	all_ended 0
+	counted 3 400
+	attempt=1
+	has CLOSED
+	nothing_left
+}
+
+@test "joining: the missing are named, and who came leaves with 124" {
+	quick=(--join-timeout 1s)
+	for i in 0 3; do agent $i 5 -- "$COUNT" --dir job; done
+	all_ended 124
+	for i in 0 3; do grep -q "2 of 5 tasks have joined; missing: 1-2,4 (--join-timeout)" err.$i; done
+	[ ! -e job/log ]
+	nothing_left
+}
+
+@test "joining: a notice before all have joined: that launch leaves with 42, unstarted; latecomers too" {
+	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 10; done
+	until_true 10 has TASK/0
+	until_true 10 has TASK/1
+	kill -TERM "${pids[1]}"
+	ended 0 42
+	ended 1 42
+	[ ! -e job/log ]
+	nothing_left
+}
+
+@test "joining: INT before all have joined ends that one with 130" {
+	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 10; done
+	until_true 10 has TASK/1
+	kill -INT "${pids[1]}"
+	ended 1 130
+	ended 0 44
+	grep -q "interrupted before the start" err.0
+	nothing_left
+}
+
+@test "two jobs under one name: the second is refused, and says whose it is" {
+	count_agents 2 --steps 10000 --step-ms 5
+	until_true 20 all_begun 2 2
+	run -2 preempt-run --task 0 --tasks 2 -- true
+	[[ $output == *"run job: task 0 of attempt 1 is running (pid ${pids[0]} on $HOSTNAME)"*"--run"* ]]
+	run -2 preempt-run --task 2 --tasks 4 -- true
+	[[ $output == *"--run"* ]]
+	kill -TERM "${pids[1]}"
+	all_ended 42
+	saved_together 2
+	nothing_left
+}
+
+@test "a task that was restarted while the others save: their checkpoint stands, it joins the next attempt" {
+	count_agents 3 --steps 600 --step-ms 5 --save-ms 700
+	until_true 20 all_begun 3 10
+	kill -TERM "${pids[0]}"
+	until_true 10 has SAVED/1/2 || until_true 10 grep -qs "^save " job/log/1.2
+	kill -KILL "${pids[2]}"
+	ended 2 137
+	agent 2 3 -- "$COUNT" --dir job --steps 600
+	ended 0 "42|43" 15
+	ended 1 "42|43" 15
+	# Its launcher starts the others again.
+	attempt=2
+	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 600; done
+	all_ended 0
+	counted 3 600
+	nothing_left
+}
+
+@test "a killed agent that is started again while its peers still train: they leave, all join the next attempt" {
+	count_agents 3 --steps 600 --step-ms 5 --sync
+	until_true 20 all_begun 3 10
+	kill -KILL "${pids[1]}"
+	ended 1 137
+	agent 1 3 -- "$COUNT" --dir job --steps 600 --sync
+	ended 0 44
+	ended 2 44
+	grep -q "task 1 was restarted" err.0
+	attempt=2
+	for i in 0 2; do agent $i 3 -- "$COUNT" --dir job --steps 600 --sync; done
+	all_ended 0
+	counted 3 600
+	nothing_left
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-run while the store is away: nobody invents an agreed step, nobody hangs, every task saves by
+# itself; when the store is back in time it goes on.
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2012,SC2086 # numbers
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	load trainers/agents
+	agents_setup_file
+}
+
+setup() {
+	load trainers/agents
+	agents_setup
+	quick=(--report-timeout 1s --save-timeout 2s --join-timeout 10s)
+}
+
+teardown() {
+	agents_teardown
+	! mountpoint -q store || umount -l store
+}
+
+# Each saved one checkpoint of its own.
+saved_alone() { # N
+	for ((i = 0; i < $1; i++)); do
+		[ "$(grep -c '^saved ' "job/log/$attempt.$i")" = 1 ]
+	done
+}
+
+@test "the store's directory is away when the notice comes: the noticed task saves by itself, 43" {
+	count_agents 2 --steps 100000 --step-ms 5
+	until_true 10 all_begun 2 10
+	mv store away
+	kill -TERM "${pids[0]}"
+	ended 0 43 20
+	saved_alone 1
+	grep -q "trying again" err.0
+	# The other one knows of nothing and runs on.
+	at=$(tail -n 1 job/log/1.1)
+	until_true 5 begun 1 $((${at#* } + 20))
+	mv away store
+	kill -TERM "${pids[1]}"
+	ended 1 "42|43" 20
+	grep -q "the store answers again" err.1
+	nothing_left
+}
+
+@test "the store goes away right after the claim: every task that saw it saves by itself, 43" {
+	count_agents 3 --steps 100000 --step-ms 5 --slow 2:400
+	until_true 10 all_begun 3 3
+	kill -TERM "${pids[0]}"
+	for i in 0 1 2; do until_true 10 grep -q "preemption claimed" err.$i; done
+	mv store away
+	for i in 0 1; do ended $i "42|43" 25; done
+	mv away store
+	ended 2 "42|43" 25
+	for i in 0 1 2; do
+		[ "$(grep -c '^saved ' job/log/1.$i)" -le 2 ]
+	done
+	nothing_left
+}
+
+@test "the store goes away after the decision: its save needs no store; who cannot say so leaves with 43" {
+	count_agents 2 --steps 100000 --step-ms 5 --save-ms 500
+	until_true 10 all_begun 2 10
+	kill -TERM "${pids[0]}"
+	until_true 10 grep -qs "^save " job/log/1.0
+	until_true 10 grep -qs "^save " job/log/1.1
+	mv store away
+	for i in 0 1; do ended $i 43 25; done
+	mv away store
+	step=$(field RUN_TO_CHECKPOINT step)
+	for i in 0 1; do
+		[ -e "job/ckpt/$step/$i" ]
+		never_after $i "$step"
+	done
+	nothing_left
+}
+
+@test "the store is back before the time is over: the agreement goes on as if nothing had been" {
+	quick=(--report-timeout 1s --save-timeout 20s)
+	for stage in notice saving; do
+		count_agents 3 --steps 100000 --step-ms 5 --save-ms 300
+		until_true 10 all_begun 3 $((attempt * 10))
+		if [ $stage = saving ]; then
+			kill -TERM "${pids[0]}"
+			until_true 10 grep -qs "^save " "job/log/$attempt.1"
+		fi
+		mv store away
+		[ $stage = saving ] || kill -TERM "${pids[0]}"
+		until_true 10 grep -q "trying again" err.0
+		mv away store
+		all_ended 42 25
+		saved_at_agreed 0 1 2
+		attempt=$((attempt + 1))
+	done
+	nothing_left
+}
+
+@test "--on-store-loss end: no save of its own, 43" {
+	options=(--on-store-loss end)
+	count_agents 1 --steps 100000 --step-ms 5
+	until_true 10 all_begun 1 10
+	mv store away
+	kill -TERM "${pids[0]}"
+	ended 0 43 25
+	[ -z "$(ls job/ckpt)" ]
+	mv away store
+	nothing_left
+}
+
+@test "with a deadline: the task saves by itself in time for it" {
+	options=(--grace 4s)
+	count_agents 1 --steps 100000 --step-ms 5 --save-ms 200
+	until_true 10 all_begun 1 10
+	mv store away
+	start=$SECONDS
+	kill -TERM "${pids[0]}"
+	until_true 5 grep -qs "^saved " job/log/1.0
+	((SECONDS - start <= 4))
+	ended 0 43 25
+	mv away store
+	nothing_left
+}
+
+@test "without the store a task that finishes says so and ends with 0, one that fails with its code" {
+	count_agents 1 --steps 200 --step-ms 5
+	until_true 10 all_begun 1 10
+	mv store away
+	ended 0 0 25
+	mv away store
+	attempt=2
+	count_agents 1 --steps 400 --step-ms 5 --fail 0:200:9
+	until_true 10 begun 0 10
+	mv store away
+	ended 0 9 25
+	mv away store
+	nothing_left
+}
+
+@test "a full filesystem under the store: every task saves by itself or is saved together, nobody hangs" {
+	mount -t tmpfs -o size=1m tmpfs store 2>/dev/null || skip "needs root, for a small tmpfs"
+	chmod 700 store
+	count_agents 2 --steps 100000 --step-ms 5
+	until_true 10 all_begun 2 10
+	head -c 4m /dev/zero >store/filler 2>/dev/null || :
+	kill -TERM "${pids[0]}"
+	ended 0 "42|43" 20
+	rm store/filler
+	kill -TERM "${pids[1]}" 2>/dev/null || :
+	ended 1 "42|43" 20
+	saved_alone 2
+	nothing_left
+}
+
+@test "a store that cannot be opened at all: 75 or 77, one message, the command is not started" {
+	run -75 --separate-stderr preempt-run --store "$PWD/no/such/dir/db" --task 0 --tasks 1 -- touch started
+	[[ $stderr == preempt-run:* ]]
+	chmod 777 store
+	run -77 --separate-stderr preempt-run --task 0 --tasks 1 -- touch started
+	[[ $stderr == preempt-run:* ]]
+	chmod 700 store
+	echo "not a database, whatever its name" >store/db
+	run -65 --separate-stderr preempt-run --task 0 --tasks 1 -- touch started
+	[[ $stderr == preempt-run:* ]]
+	[ ! -e started ]
+	[ "$(cat store/db)" = "not a database, whatever its name" ]
+}

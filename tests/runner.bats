@@ -1,0 +1,182 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# tests/run itself, in a small house: what it counts as failed, and what its last line says.
+# asan: no (nothing of ours is built)
+# shellcheck disable=SC2016 # text for another shell
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	house="$BATS_TEST_TMPDIR/a house"
+	mkdir -p "$house/tests/rig" "$house/tests/unit"
+	cp "$BATS_TEST_DIRNAME/run" "$house/tests"
+	printf '#!/bin/sh\n' >"$house/tests/rig/packages"
+	printf '#!/bin/sh\necho "ok 1 - tidy"; echo 1..1\n' >"$house/tests/lint"
+	chmod +x "$house"/tests/*
+	chmod +x "$house/tests/rig/packages"
+	printf 'everything:\n\t@true\n' >"$house/Makefile"
+}
+
+# A unit test, which is a shell script here: unit NAME SCRIPT
+unit() {
+	local build
+	touch "$house/tests/unit/$1.c"
+	for build in plain asan; do
+		mkdir -p "$house/build/$build/unit"
+		printf '#!/bin/bash\n%s\n' "$2" >"$house/build/$build/unit/$1"
+		chmod +x "$house/build/$build/unit/$1"
+	done
+}
+
+# A bats file of one test: bats_file NAME SCRIPT [COMMENT]
+bats_file() {
+	printf '# %s\n@test "%s" {\n%s\n}\n' "${3-}" "$1" "$2" >"$house/tests/$1.bats"
+}
+
+# The last line, and nothing else on it.
+ends_with() {
+	[ "${lines[-1]}" = "$1" ] || {
+		echo "$output"
+		return 1
+	}
+}
+
+# The process whose number is in the file child has ended, whether or not its parent has noticed.
+child_is_gone() {
+	! grep '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$(cat "$BATS_TEST_TMPDIR/child")/status" 2>/dev/null
+}
+
+run_tests() {
+	run "-$1" env -u BATS_TMPDIR -u BATS_RUN_TMPDIR "$house/tests/run" "${@:2}"
+}
+
+@test "what passes is summed over both builds" {
+	unit good 'echo "ok 1 - a"; echo "ok 2 - b"; echo 1..2'
+	bats_file fine true
+	run_tests 0
+	ends_with "7 passed, 0 failed, 0 skipped"
+	run_tests 0
+	ends_with "7 passed, 0 failed, 0 skipped"
+	run_tests 0 --quick
+	ends_with "4 passed, 0 failed, 0 skipped"
+	run_tests 0 "$house/tests/fine.bats"
+	ends_with "2 passed, 0 failed, 0 skipped"
+}
+
+@test "a failed test is shown with its output, those that pass are not" {
+	bats_file bad 'echo because; false'
+	bats_file fine 'echo silence'
+	run_tests 1 --quick
+	ends_with "2 passed, 1 failed, 0 skipped"
+	[[ $output = *"not ok 1 bad"*because* ]]
+	[[ $output != *silence* ]]
+	grep -q because "$house/build/check.log"
+}
+
+@test "a build that fails, and then nothing runs" {
+	printf 'everything:\n\t@echo bad source >&2; false\n' >"$house/Makefile"
+	run_tests 1
+	ends_with "0 passed, 1 failed, 0 skipped"
+	[[ $output = *"bad source"* ]]
+}
+
+@test "skipped tests are counted, and why is said" {
+	bats_file lazy 'skip "needs a moon"'
+	run_tests 0 --quick
+	ends_with "1 passed, 0 failed, 1 skipped"
+	[[ $output = *"needs a moon"* ]]
+}
+
+@test "nothing ran is not passed" {
+	bats_file lazy 'skip "needs a moon"'
+	run_tests 1 --quick "$house/tests/lazy.bats"
+	ends_with "0 passed, 0 failed, 1 skipped"
+}
+
+@test "a unit test that crashes, stops early, or has a plan it does not keep" {
+	unit crash 'echo "ok 1 - a"; kill -SEGV $$'
+	unit early 'echo 1..5; echo "ok 1 - a"'
+	unit more 'echo 1..1; echo "ok 1 - a"; echo "ok 2 - b"'
+	unit late 'echo "ok 1 - a"; echo 1..1; exit 3'
+	run_tests 1 --quick
+	ends_with "6 passed, 7 failed, 0 skipped"
+	[[ $output = *"exit code 139"* ]]
+	[[ $output = *"4 of 5 tests did not run"* ]]
+}
+
+@test "a bats file that cannot be read, or whose setup_file fails" {
+	bats_file broken 'if'
+	bats_file unset true
+	sed -i '1i setup_file() { false; }' "$house/tests/unset.bats"
+	run_tests 1 --quick
+	ends_with "1 passed, 2 failed, 0 skipped"
+}
+
+@test "a file that hangs is ended with all it started" {
+	bats_file hang 'setsid sleep 1234 & echo $! >"'"$BATS_TEST_TMPDIR/child"'"; sleep 1234' 'limit: 1'
+	run_tests 1 --quick
+	[[ $output = *"did not end within 1 s"* ]]
+	ends_with "1 passed, 1 failed, 0 skipped"
+	child_is_gone
+}
+
+@test "a process left behind is a failure, and is ended" {
+	bats_file messy 'setsid sleep 1234 >/dev/null 2>&1 3>&- & echo $! >"'"$BATS_TEST_TMPDIR/child"'"'
+	run_tests 1 --quick
+	ends_with "2 passed, 1 failed, 0 skipped"
+	[[ $output = *"left processes behind"*"sleep 1234"* ]]
+	child_is_gone
+}
+
+@test "a sanitizer's report of any process is a failure, even where nobody looks at its exit" {
+	cat >"$BATS_TEST_TMPDIR/leak.c" <<-'END'
+		#include <stdlib.h>
+		int main(void) { volatile char *p = malloc(1); free((void *)p); return *p; }
+	END
+	gcc -fsanitize=address,undefined -o "$BATS_TEST_TMPDIR/leak" "$BATS_TEST_TMPDIR/leak.c"
+	bats_file quiet '"'"$BATS_TEST_TMPDIR/leak"'" >/dev/null 2>&1 || true'
+	run_tests 1 --quick
+	ends_with "2 passed, 1 failed, 0 skipped"
+	[[ $output = *heap-use-after-free* ]]
+}
+
+@test "alone: never beside another; asan: no: only once" {
+	local note='[ "$(ls '"$BATS_TEST_TMPDIR"'/running | wc -l)" -lt 2 ]'
+	local stay='touch '"$BATS_TEST_TMPDIR"'/running/$$; sleep 0.3; '"$note"'; rm '"$BATS_TEST_TMPDIR"'/running/$$'
+	mkdir "$BATS_TEST_TMPDIR/running"
+	bats_file one "$stay" alone
+	bats_file two "$stay" alone
+	bats_file three "$stay" 'alone (it measures)'
+	bats_file four true 'asan: no (why not)'
+	run_tests 0
+	ends_with "8 passed, 0 failed, 0 skipped"
+	[[ $output = *"four.bats asan"*"left out (why not)"* ]]
+}
+
+@test "nothing of the caller's job reaches a test, and its home is not used" {
+	bats_file clean '[ -z "$(env | grep -E "^(PREEMPT_|SLURM_|RANK=|SANITIZE=)")" ]; [ "$HOME" != /root ]; [ ! -t 0 ]; [[ $BIN = /*/bin && $OUT = /*/build/plain ]]'
+	PREEMPT_RUN=mine SLURM_PROCID=3 RANK=1 SANITIZE=1 run_tests 0 --quick
+	ends_with "2 passed, 0 failed, 0 skipped"
+}
+
+@test "interrupted: it says so, ends what runs, and leaves nothing" {
+	bats_file hang 'echo $$ >"'"$BATS_TEST_TMPDIR/child"'"; sleep 1234'
+	env --default-signal=INT,TERM "$house/tests/run" --quick >"$BATS_TEST_TMPDIR/output" 2>&1 3>&- &
+	local runner=$! deadline=$((SECONDS + 30))
+	until [ -s "$BATS_TEST_TMPDIR/child" ]; do
+		((SECONDS < deadline))
+		sleep 0.05
+	done
+	kill -TERM "$runner"
+	local code=0
+	wait "$runner" || code=$?
+	[ "$code" = 1 ]
+	[ "$(tail -n 1 "$BATS_TEST_TMPDIR/output")" = "1 passed, 1 failed, 0 skipped" ]
+	child_is_gone
+}
+
+@test "wrong usage" {
+	run_tests 2 --fast
+	run_tests 2 tests/none.bats
+	[[ $output = *"there is no tests/none.bats"* ]]
+}

@@ -1,0 +1,202 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The main job under a real Slurm: examples/sbatch.sh runs a training on four nodes, a job of higher
+# priority preempts it, all tasks save one step in the grace time, the job is requeued and finishes,
+# and the model is the same to the bit as one that ran through. Needs root, slurm-wlm and munge.
+# asan: no (two minutes, mostly Slurm's; the programs' own tests have it)
+# shellcheck disable=SC2016,SC2030,SC2031
+
+bats_require_minimum_version 1.5.0
+load rig/slurm
+
+rig=$BATS_TEST_DIRNAME/rig/slurm
+
+setup_file() {
+	local root out
+	root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+	out=${OUT:-$root/build/plain}
+	PATH=${BIN:-$root/bin}:$out/examples:$PATH
+	export PATH
+	command -v preempt-run ckpt-rotate >/dev/null || skip "not built: make"
+	[ -x "$out/examples/train" ] || make -s -C "$root" build/plain/examples/train >&2
+	slurm_start --grace 20 --kill-wait 3
+	# All four nodes are this machine, so that a store in /tmp is seen by all.
+	export PREEMPT_MACHINES=1
+	# The training that nobody interrupts: by Slurm, too, but without the tools.
+	mkdir "$BATS_FILE_TMPDIR/reference"
+	srun -N4 -n4 train --dir "$BATS_FILE_TMPDIR/reference" "${training[@]}" --step-ms 0 --no-board \
+		--done-model "$BATS_FILE_TMPDIR/reference/model" >&2
+}
+
+teardown_file() {
+	slurm_stop
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	mkdir job
+	export PREEMPT_STORE=$BATS_TEST_TMPDIR/store.db
+	here=$SLURM_CONF
+	other=
+}
+
+teardown() {
+	if [ -z "${BATS_TEST_COMPLETED:-}" ]; then
+		head -n 1000 "$BATS_TEST_TMPDIR"/*.out >&2 || :
+		preempt-store list run/ >&2 || :
+	fi
+	slurm_dump_logs
+	if [ -n "$other" ]; then
+		[ -n "${BATS_TEST_COMPLETED:-}" ] || "$rig" logs "$other" >&2
+		"$rig" stop "$other"
+		export SLURM_CONF=$here
+	fi
+	slurm_cancel_all
+}
+
+# Small, and slow enough to be interrupted in the middle: 7 s or more.
+training=(--hidden 32 --batch 64 --steps 250 --step-ms 30 --save-every 50)
+
+# Another rig, for this test only.
+other_rig() {
+	local lines
+	run "$rig" usable "$@"
+	[ "$status" -eq 0 ] || skip "$output"
+	other=$(slurm_new_dir)
+	lines=$("$rig" start "$other" --grace 20 --kill-wait 3 "$@") || return
+	eval "$lines"
+}
+
+# submit [OPTION...] [-- OPTION OF TRAIN...]: the job; its id is in $job, what it says in job.out.
+submit() {
+	local options=()
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1") && shift; done
+	[ $# -eq 0 ] || shift
+	job=$(sbatch --parsable --output=job.out "${options[@]}" "$BATS_TEST_DIRNAME/../examples/sbatch.sh" \
+		train --dir job "${training[@]}" --done-model job/model "$@")
+}
+
+saved_once() { [ "$(ckpt-rotate latest job/ckpt --step --or 0 2>/dev/null)" -gt 0 ]; }
+key() { preempt-store get "run/slurm-$job/$(printf %06d "$1")/$2"; } # of attempt $1
+attempts() { preempt-store list "run/slurm-$job/" | grep -c '/OPEN$'; }
+restarts() { scontrol show job "$job" | sed -n 's/.* Restarts=\([0-9]*\).*/\1/p'; }
+agreed_step() { key 1 RUN_TO_CHECKPOINT | sed -n 's/.*"step": *\([0-9]*\).*/\1/p'; }
+
+# One attempt was interrupted: four saves at one step in the middle, and all left with 42.
+saved_together() {
+	local task step
+	wait_for 60 key 1 CLOSED
+	step=$(agreed_step)
+	echo "agreed: $(key 1 RUN_TO_CHECKPOINT)"
+	[ "$step" -gt 50 ] && [ "$step" -lt 250 ]
+	for task in 0 1 2 3; do
+		key 1 "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_$task"
+		[[ $(key 1 "SAVED/1/$task") == *"\"step\":$step,"* ]]
+		grep -q "task $task: Exited with exit code 42" job.out
+	done
+	grep -qx "saved step $step" job.out
+}
+
+# It was requeued once, went on from that step, finished, and the model is the same.
+finished_the_same() {
+	slurm_wait_state "$job" COMPLETED 90
+	saved_together
+	[ "$(restarts)" = 1 ]
+	[ "$(attempts)" = 2 ]
+	grep "^resumed at step $(agreed_step) " job.out
+	[ "$(grep -c '^resumed ' job.out)" = 1 ]
+	grep '^done step 250 ' job.out
+	cmp job/model "$BATS_FILE_TMPDIR/reference/model"
+}
+
+@test "preempted, saved at one step, requeued, finished: bit-identical (linuxproc: TERM to the whole tree)" {
+	submit --
+	wait_for 30 saved_once
+	slurm_preempt
+	finished_the_same
+}
+
+@test "the same with proctrack/pgid: TERM to the process group of preempt-run" {
+	other_rig --proctrack pgid
+	submit --
+	wait_for 30 saved_once
+	slurm_preempt
+	finished_the_same
+}
+
+@test "the same with proctrack/cgroup: TERM to preempt-run only" {
+	other_rig --proctrack cgroup
+	submit --
+	wait_for 30 saved_once
+	slurm_preempt
+	finished_the_same
+}
+
+@test "srun -K, which kills all when the first leaves, harms nobody's save" {
+	export SLURM_KILL_BAD_EXIT=1
+	submit -- --save-seconds 2
+	wait_for 30 saved_once
+	slurm_preempt
+	wait_for 30 number_of_restarts 1
+	saved_together
+	cat job.out
+	grep -q 'Terminating' job.out # by srun: -K was in force
+}
+
+@test "one task is slow: all wait for it, in the grace" {
+	submit -- --slow-task 2:100
+	wait_for 30 saved_once
+	slurm_preempt
+	wait_for 30 number_of_restarts 1
+	saved_together
+}
+number_of_restarts() { [ "$(restarts)" = "$1" ]; }
+
+@test "USR1 before the time limit is a notice, too" {
+	# Slurm looks only now and then, and sends it up to a minute early.
+	submit --time=2 --signal=USR1@120 -- --steps 5000
+	wait_for 90 number_of_restarts 1
+	cat job.out
+	grep -q 'notice: signal:USR1' job.out
+	[[ $(key 1 "SAVED/1/0") == *"\"step\":$(agreed_step),"* ]]
+}
+
+@test "scancel: saved in the time it leaves, and never requeued" {
+	submit --
+	wait_for 30 saved_once
+	scancel "$job"
+	slurm_wait_state "$job" CANCELLED 30
+	wait_for 30 key 1 CLOSED
+	cat job.out
+	grep -q "^saved step $(agreed_step)" job.out
+	wait_for 30 slurm_idle
+	[ "$(restarts)" = 0 ]
+	slurm_is "$job" CANCELLED
+}
+
+@test "scancel -s TERM of the steps: saved and run again, as the user asked" {
+	submit --
+	wait_for 30 saved_once
+	scancel --signal=TERM "$job"
+	wait_for 30 number_of_restarts 1
+	saved_together
+}
+
+@test "KILL of the process group (pgid) takes the command of preempt-run with it" {
+	other_rig --proctrack pgid
+	submit --
+	wait_for 30 saved_once
+	scancel --signal=KILL "$job"
+	wait_for 30 slurm_idle
+	run -1 pgrep -f -- "train --dir job ${training[*]}"
+	[ ! -e job/model ]
+}
+
+@test "a batch shell taken for a task is refused with 2, and told the cure" {
+	sbatch --parsable --wait --nodes=4 --output=job.out --wrap 'preempt-run -- touch job/started; echo "code $?"'
+	cat job.out
+	grep -q 'prefix srun' job.out
+	grep -qx 'code 2' job.out
+	[ ! -e job/started ]
+	[ ! -e "$PREEMPT_STORE" ]
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* The queue of processes: order, deadlines, and what happens when those in it are killed. */
+#include "store/queue.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "unit.h"
+
+enum { PEOPLE = 40 };
+
+static struct shared {
+	struct queue queue;
+	_Atomic int served;	   /* how many had their turn */
+	_Atomic int order[PEOPLE]; /* who, in order */
+	_Atomic int inside, most_inside;
+} * shared;
+
+/* A process that enters, notes its turn, and leaves, or stays for ever. */
+static pid_t enter(int who, int64_t patience, bool stays)
+{
+	uint64_t next = shared->queue.next;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct queue_ticket ticket = {0};
+		int result = queue_enter(&shared->queue, &ticket, clock_after(patience));
+		if (result != 0)
+			_exit(result == ETIMEDOUT ? 2 : 3);
+		if (++shared->inside > 1)
+			shared->most_inside = shared->inside;
+		shared->order[shared->served++] = who;
+		while (stays)
+			pause();
+		poll(NULL, 0, 2);
+		shared->inside--;
+		queue_leave(&ticket);
+		_exit(0);
+	}
+	/* Until it has drawn its ticket, so that the order is known. */
+	int64_t deadline = clock_after(10000);
+	while (shared->queue.next == next && clock_now() < deadline)
+		poll(NULL, 0, 1);
+	return pid;
+}
+
+static int end_of(pid_t pid)
+{
+	int status = -1;
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void start_again(void)
+{
+	memset(shared, 0, sizeof(*shared));
+	queue_init(&shared->queue);
+}
+
+int main(void)
+{
+	pid_t pids[PEOPLE];
+	shared = mmap(
+		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	TEST("those who wait are served in the order in which they came, one at a time")
+	{
+		struct queue_ticket ticket = {0};
+		start_again();
+		CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(1000)), 0);
+		for (int i = 0; i < PEOPLE; i++)
+			pids[i] = enter(i, 20000, false);
+		CHECK_EQ(shared->served, 0);
+		queue_leave(&ticket);
+		for (int i = 0; i < PEOPLE; i++)
+			CHECK_EQ(end_of(pids[i]), 0);
+		for (int i = 0; i < PEOPLE; i++)
+			CHECK_EQ(shared->order[i], i);
+		CHECK_EQ(shared->most_inside, 0);
+	}
+	TEST("who leaves and comes again goes behind those who wait")
+	{
+		struct queue_ticket ticket = {0};
+		start_again();
+		CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(1000)), 0);
+		for (int i = 0; i < 5; i++)
+			pids[i] = enter(i, 20000, false);
+		queue_leave(&ticket);
+		CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(20000)), 0);
+		CHECK_EQ(shared->served, 5);
+		queue_leave(&ticket);
+		for (int i = 0; i < 5; i++)
+			CHECK_EQ(end_of(pids[i]), 0);
+	}
+	TEST("one who gives up, and one who is killed while he waits, let nobody in early")
+	{
+		struct queue_ticket ticket = {0};
+		start_again();
+		CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(1000)), 0);
+		pids[0] = enter(0, 100, false);
+		pids[1] = enter(1, 20000, false);
+		pids[2] = enter(2, 20000, false);
+		CHECK_EQ(end_of(pids[0]), 2);
+		kill(pids[1], SIGKILL);
+		CHECK_EQ(end_of(pids[1]), 128 + SIGKILL);
+		/* Long enough for him to come in, if he wrongly could. */
+		poll(NULL, 0, 50);
+		CHECK_EQ(shared->served, 0);
+		queue_leave(&ticket);
+		CHECK_EQ(end_of(pids[2]), 0);
+	}
+	TEST("one who is killed in his turn: the next is served at once")
+	{
+		start_again();
+		pids[0] = enter(0, 20000, true);
+		pids[1] = enter(1, 20000, false);
+		int64_t deadline = clock_after(10000);
+		while (shared->served < 1 && clock_now() < deadline)
+			poll(NULL, 0, 1);
+		kill(pids[0], SIGKILL);
+		int64_t began = clock_now();
+		CHECK_EQ(end_of(pids[1]), 0);
+		CHECK(clock_now() - began < 5000);
+		CHECK_EQ(end_of(pids[0]), 128 + SIGKILL);
+		CHECK_EQ(shared->order[1], 1);
+	}
+	TEST("killed at any moment, 300 times, it goes on, and more often than it has places")
+	{
+		start_again();
+		for (int i = 0; i < 300; i++) {
+			fflush(stdout);
+			pid_t pid = fork();
+			if (pid == 0)
+				for (;;) {
+					struct queue_ticket mine = {0};
+					if (queue_enter(&shared->queue, &mine, CLOCK_NEVER) != 0)
+						_exit(1);
+					queue_leave(&mine);
+				}
+			struct timespec moment = {.tv_nsec = (long)clock_jitter(2000) * 1000};
+			nanosleep(&moment, NULL);
+			kill(pid, SIGKILL);
+			CHECK_EQ(end_of(pid), 128 + SIGKILL);
+			struct queue_ticket ticket = {0};
+			CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(2000)), 0);
+			queue_leave(&ticket);
+		}
+		CHECK(shared->queue.next > QUEUE_PLACES * 3);
+	}
+	return unit_end();
+}

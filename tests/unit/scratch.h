@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* A directory of our own for stores, removed with all that the machine remembers of them. */
+#ifndef UNIT_SCRATCH_H
+#define UNIT_SCRATCH_H
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static char scratch[64] = "/tmp/unit-XXXXXX";
+
+static inline void scratch_make(void)
+{
+	if (!mkdtemp(scratch))
+		exit(99);
+}
+
+static inline void scratch_remove(void)
+{
+	char pattern[80], page[128];
+	glob_t found = {0};
+	struct stat st;
+	snprintf(pattern, sizeof(pattern), "%s/*.lock", scratch);
+	if (glob(pattern, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			if (stat(found.gl_pathv[i], &st) < 0)
+				continue;
+			snprintf(page, sizeof(page), "/dev/shm/preempt-%u/%llx-%llx-page",
+				(unsigned)geteuid(), (unsigned long long)st.st_dev,
+				(unsigned long long)st.st_ino);
+			unlink(page);
+		}
+	globfree(&found);
+	(void)file_remove_tree(scratch, NULL);
+}
+
+#endif
