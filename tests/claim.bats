@@ -82,7 +82,7 @@ load composed/group
 	run -0 --separate-stderr preempt-claim --then continue
 	[ "$output" = "round 2" ]
 	run -0 --separate-stderr preempt-claim --then stop --outside
-	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field then)" = stop ]
+	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field "then")" = stop ]
 	run -1 --separate-stderr preempt-claim --then continue
 	[[ $stderr = *"is claimed from outside"* ]]
 }

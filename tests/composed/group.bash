@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # the tests use them
 # A run of composed tasks, for claim.bats, ack.bats and composed.bats.
 
 REPO=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
