@@ -101,8 +101,8 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 	const struct agreement_view *view = a->view;
 	look_by(a, plan);
 	if (!preempted(a) && now - a->answered_at >= a->config.report_timeout) {
-		order(plan, ORDER_RUN,
-			0); /* nobody has to leave, so nobody stands still for long */
+		/* Nobody has to leave, so nobody stands still for long. */
+		order(plan, ORDER_RUN, 0);
 		return;
 	}
 	if (!hold_and_read(a, plan))
