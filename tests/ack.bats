@@ -278,6 +278,17 @@ all_say() { # FILE TEXT
 	as 1 run -10 --separate-stderr preempt-ack --at "$step" --next $((step + 4))
 }
 
+@test "--at with strides: where both stand at the same boundary already, that is the step" {
+	join 2
+	as 0 preempt-claim
+	as 0 preempt-ack --at 20 --next 30 >at.0 3>&- &
+	first=$!
+	as 1 run -10 --separate-stderr preempt-ack --at 20 --next 24
+	[ "$output" = "20 exit" ]
+	code_of "$first"
+	[ "$code" = 10 ]
+}
+
 @test "--at waits no longer than --timeout; without the others it decides after --report-timeout" {
 	join 2
 	as 0 preempt-claim
