@@ -40,34 +40,42 @@ end_training() {
 	kill -KILL -- "-$training"
 } 2>/dev/null
 
+# The agent's piece has ended with $1: which comes next?
+advance() {
+	case $piece:$1 in
+	*:42 | *:43 | *:44 | *:93) leave_with=$1 && end_training && return ;;
+	0:1) agent= && return ;; # the attempt is over: nobody can ask for anything any more
+	*:1 | 2:0) piece=0 round=$((round + 1)) ;; # 1: this task had no part in it
+	*:0) piece=$((piece + 1)) ;;
+	*) sleep 0.2 ;; # killed, or the store could not be asked: once more
+	esac
+	agent
+}
+
+gone() {
+	[ -n "$1" ] && ! kill -0 "$1" 2>/dev/null
+}
+
 setpriv --pdeathsig KILL -- setsid -- "$@" &
 training=$!
 leave_with=
 announce
 agent
-while :; do
-	wait -n -p ended $training $claimer $agent
-	code=$?
-	case ${ended-} in
-	"$training") break ;;
-	"$claimer")
-		claimer=
-		# 1: it was killed or its watch was, or somebody else has claimed.
-		[ "$code" = 0 ] || preempt-watch --once --source group >/dev/null 2>&1 || announce
-		;;
-	"$agent")
-		case $piece:$code in
-		*:42 | *:43 | *:44 | *:93) leave_with=$code && end_training ;;
-		0:1) agent= && continue ;; # the attempt is over: nobody can ask for anything any more
-		*:1 | 2:0) piece=0 round=$((round + 1)) ;; # 1: this task had no part in it
-		*:0) piece=$((piece + 1)) ;;
-		*) sleep 0.2 ;; # killed, or the store could not be asked: once more
-		esac
-		agent
-		;;
-	esac # else a signal: the trap has run
+until gone "$training"; do
+	if gone "$agent"; then
+		wait "$agent"
+		advance $?
+	fi
+	# 1: it was killed or its watch was, or somebody else has claimed.
+	if gone "$claimer"; then
+		wait "$claimer" || preempt-watch --once --source group >/dev/null 2>&1 || announce
+		gone "$claimer" && claimer=
+	fi
+	# A sleep without a process; `wait -n` would miss what ends between two calls of it.
+	IFS= read -rt 0.05 _ <>"$PREEMPT_DIR/pause"
 done
+wait "$training"
+code=${leave_with:-$?}
 # shellcheck disable=SC2086 # there may be none
 kill $claimer $agent 2>/dev/null
-code=${leave_with:-$code}
 exit "$(preempt-store leave --code "$code" || echo "$code")"

@@ -15,12 +15,14 @@
 
 #include "base/args.h"
 #include "base/clock.h"
+#include "base/ending.h"
 #include "base/file.h"
 #include "base/message.h"
 #include "base/parse.h"
 #include "base/process.h"
 #include "group/options.h"
 #include "group/source_group.h"
+#include "notice/exec.h"
 #include "notice/watch.h"
 
 static struct args_list sources;
@@ -51,68 +53,15 @@ static const struct args_option options[] = {
 };
 /* clang-format on */
 
-/* Signals that end us. Blocked, except while we wait: no wake-up can be missed. */
-static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-static volatile sig_atomic_t ended_by;
-static sigset_t waiting_mask;
 /* Somebody reads our stdout, and we are to end when he goes away. */
 static bool has_reader;
 
-static void end(int number)
+static bool stdout_has_reader(void)
 {
-	ended_by = number;
-}
-
-/* Handlers, not SIG_IGN: what is ignored would be ignored by the commands we start, too. */
-static void catch_endings(void)
-{
-	struct sigaction old, action = {.sa_handler = end};
 	struct stat st;
-	sigset_t block;
-	sigemptyset(&block);
-	sigprocmask(SIG_SETMASK, NULL, &waiting_mask);
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		/* Ignored by whoever started us, or a source of notices: not ours. */
-		if (sigaction(endings[i], NULL, &old) < 0 || old.sa_handler != SIG_DFL)
-			continue;
-		sigaction(endings[i], &action, NULL);
-		sigaddset(&block, endings[i]);
-		sigdelset(&waiting_mask, endings[i]);
-	}
-	sigprocmask(SIG_BLOCK, &block, NULL);
-	/* A reader that went away is seen as EPIPE, so that commands are ended first. */
-	if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-		has_reader = sigaction(SIGPIPE, &action, NULL) == 0 && !command &&
-			     fstat(STDOUT_FILENO, &st) == 0 &&
-			     (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
-}
-
-/* End as this signal ends a program, so that a shell sees it; its exit code where it cannot. */
-static int die_of(int number)
-{
-	struct sigaction action = {.sa_handler = SIG_DFL};
-	sigset_t only;
-	sigemptyset(&only);
-	sigaddset(&only, number);
-	sigaction(number, &action, NULL);
-	raise(number);
-	sigprocmask(SIG_UNBLOCK, &only, NULL);
-	return 128 + number;
-}
-
-/* Wait until one is ready, deadline, or a signal. */
-static void wait_for(struct pollfd *polls, size_t count, int64_t deadline)
-{
-	int64_t left = deadline == CLOCK_NEVER ? 0 : deadline - clock_now();
-	struct timespec limit = {.tv_sec = left > 0 ? (time_t)(left / 1000) : 0,
-		.tv_nsec = left > 0 ? (long)(left % 1000) * 1000000 : 0};
-	for (size_t i = 0; i < count; i++)
-		polls[i].revents = 0;
-	if (ended_by)
-		return;
-	if (ppoll(polls, count, deadline == CLOCK_NEVER ? NULL : &limit, &waiting_mask) < 0)
-		for (size_t i = 0; i < count; i++)
-			polls[i].revents = 0;
+	struct sigaction pipe;
+	return !command && sigaction(SIGPIPE, NULL, &pipe) == 0 && pipe.sa_handler != SIG_IGN &&
+	       fstat(STDOUT_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
 static int print_notice(const struct notice *notice)
@@ -130,88 +79,18 @@ static int print_notice(const struct notice *notice)
 		code = STATUS_TEMPORARY;
 	} else if (file_write_all(STDOUT_FILENO, line.data, line.length) < 0) {
 		code = STATUS_TEMPORARY;
-		if (errno != EPIPE || ended_by != SIGPIPE)
+		if (errno != EPIPE || ending_signal() != SIGPIPE)
 			message_error("cannot write the notice to stdout: %s", strerror(errno));
 	}
 	text_release(&line);
 	return code;
 }
 
-/* The notice as standard input of a command: it fits into a pipe. */
-static int notice_pipe(const struct notice *notice)
-{
-	struct text line = {0};
-	int ends[2];
-	notice_write_json(notice, &line);
-	text_add(&line, "\n");
-	if (pipe2(ends, O_CLOEXEC) < 0) {
-		text_release(&line);
-		return -1;
-	}
-	(void)file_write_all(ends[1], line.data, line.length);
-	close(ends[1]);
-	text_release(&line);
-	return ends[0];
-}
-
-static bool describe_notice(const struct notice *notice)
-{
-	char utc[32], left[32] = "";
-	clock_format_utc(notice->received_utc, utc);
-	if (notice->deadline != CLOCK_NEVER) {
-		int64_t now = clock_now();
-		snprintf(left, sizeof(left), "%lld",
-			(long long)(notice->deadline > now ? notice->deadline - now : 0));
-	}
-	return setenv("PREEMPT_NOTICE_SOURCE", notice->source, 1) == 0 &&
-	       setenv("PREEMPT_NOTICE_REASON", notice->reason, 1) == 0 &&
-	       setenv("PREEMPT_NOTICE_UTC", utc, 1) == 0 &&
-	       setenv("PREEMPT_NOTICE_LEFT_MS", left, 1) == 0;
-}
-
-/* Wait for a child; signals that end us are passed on to its group, and end us after it. */
-static int wait_for_command(pid_t pid)
-{
-	int wait_status = 0, asked = 0;
-	struct pollfd ended = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-	while (waitpid(pid, &wait_status, WNOHANG) == 0) {
-		wait_for(&ended, 1, ended.fd < 0 ? clock_after(50) : CLOCK_NEVER);
-		if (ended_by) {
-			asked = ended_by;
-			ended_by = 0;
-			kill(-pid, asked);
-		}
-	}
-	if (ended.fd >= 0)
-		close(ended.fd);
-	if (asked)
-		ended_by = asked;
-	return process_exit_code(wait_status);
-}
-
-/* --exec: the text is its user's own; what the notice says goes only into variables and stdin. */
 static int run_command(const struct notice *notice)
 {
-	char shell[] = "/bin/sh", option[] = "-c";
-	char *text = strdup(command);
-	char *argv[] = {shell, option, text, NULL};
-	int input = notice_pipe(notice);
-	struct process_command child = {
-		.argv = argv, .own_group = true, .die_with_parent = true, .standard_input = input};
 	struct error err;
-	enum status status;
-	pid_t pid;
-
-	sigemptyset(&child.ignored);
-	if (!text || input < 0 || !describe_notice(notice))
-		status = error_set(&err, STATUS_TEMPORARY, "cannot run the command of --exec: %s",
-			strerror(errno));
-	else
-		status = process_start(&child, &pid, &err);
-	free(text);
-	if (input >= 0)
-		close(input);
-	return status == STATUS_OK ? wait_for_command(pid) : message_fail(&err);
+	int code;
+	return notice_exec(notice, command, &code, &err) == STATUS_OK ? code : message_fail(&err);
 }
 
 static int handle(const struct notice *notice)
@@ -227,9 +106,9 @@ static void wait_for_sources(const struct watch *watch, int64_t deadline)
 	size_t count = watch_poll(watch, polls);
 	int64_t due = watch_due(watch);
 	polls[count] = (struct pollfd){.fd = has_reader ? STDOUT_FILENO : -1};
-	wait_for(polls, count + 1, due < deadline ? due : deadline);
-	if (polls[count].revents & POLLERR && !ended_by)
-		ended_by = SIGPIPE;
+	ending_wait(polls, count + 1, due < deadline ? due : deadline);
+	if (polls[count].revents & POLLERR && !ending_signal())
+		ending_set(SIGPIPE);
 }
 
 /* A store that refuses us will do so for ever; one that cannot be asked at the moment will not. */
@@ -273,7 +152,7 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 
 	for (;;) {
 		wait_for_sources(watch, deadline);
-		if (ended_by)
+		if (ending_signal())
 			return code;
 		watch_begin(watch, polls);
 		while ((event = watch_next(watch, &which, &notice, &err)) != WATCH_END) {
@@ -286,7 +165,7 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 			int answer = handle(&notice);
 			if (code == STATUS_TIMEOUT || code == STATUS_OK)
 				code = answer;
-			if (ended_by || (answer && !command) || (!follow && !until_exit))
+			if (ending_signal() || (answer && !command) || (!follow && !until_exit))
 				return code;
 			if (answer)
 				message_info("the command of --exec ended with %d", answer);
@@ -339,7 +218,7 @@ static int look_once(struct watch *watch, int64_t deadline)
 			done[i] = watch->sources[i].answer != SOURCE_PENDING;
 			left += !done[i];
 		}
-		if (left == 0 || ended_by || code != STATUS_OK)
+		if (left == 0 || ending_signal() || code != STATUS_OK)
 			break;
 		if (clock_now() >= deadline)
 			return found ? code : STATUS_TIMEOUT;
@@ -443,7 +322,8 @@ static int run(const struct args_rest *rest)
 	if (check_options(&err) != STATUS_OK || open_sources(&watch, &err) != STATUS_OK) {
 		code = message_fail(&err);
 	} else {
-		catch_endings();
+		ending_catch();
+		has_reader = stdout_has_reader();
 		code = once ? look_once(&watch, deadline) : STATUS_TIMEOUT;
 		if (!once || (until_exit && code == STATUS_OK))
 			code = watch_on(&watch, deadline, code);
@@ -452,7 +332,7 @@ static int run(const struct args_rest *rest)
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	watch_release(&watch);
-	return ended_by ? die_of(ended_by) : code;
+	return ending_signal() ? ending_die(ending_signal()) : code;
 }
 
 static const struct args_command commands[] = {

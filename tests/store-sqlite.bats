@@ -379,7 +379,7 @@ need_root() {
 }
 
 @test "gc removes the beats of the attempts, too" {
-	preempt-store put run/old/000001/CLOSED '{"utc":1,"reason":"completed"}'
+	preempt-store put run/old/000001/CLOSED '{"utc":1,"state":"completed"}'
 	(umask 077 && mkdir -p "$db.beats/old/000001" "$db.beats/new/000001")
 	touch "$db.beats/old/000001/0" "$db.beats/new/000001/0"
 	answers 0 preempt-store gc --older-than 1h

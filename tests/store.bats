@@ -155,15 +155,15 @@ answers() {
 
 # closed MILLISECONDS_AGO
 closed() {
-	printf '{"utc":%s,"reason":"completed"}' $(($(date +%s%3N) - $1))
+	printf '{"utc":%s,"state":"completed"}' $(($(date +%s%3N) - $1))
 }
 
 @test "runs: prints each run with attempts, state and last change" {
 	preempt-store put run/alpha/000001/OPEN '{"utc":1000}'
-	preempt-store put run/alpha/000001/CLOSED '{"utc":2000,"reason":"preempted"}'
+	preempt-store put run/alpha/000001/CLOSED '{"utc":2000,"state":"preempted"}'
 	preempt-store put run/alpha/000002/OPEN '{"utc":3000}'
 	preempt-store put run/beta/000001/OPEN '{"utc":5000}'
-	preempt-store put run/beta/000001/CLOSED '{"utc":1769860800123,"reason":"completed"}'
+	preempt-store put run/beta/000001/CLOSED '{"utc":1769860800123,"state":"completed"}'
 	preempt-store put queue/q/x y
 	answers 0 preempt-store runs
 	[ "${#lines[@]}" = 3 ]

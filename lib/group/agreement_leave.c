@@ -202,14 +202,15 @@ static bool others_are_saving(const struct agreement *a, int64_t now)
 {
 	const struct agreement_view *view = a->view;
 	int64_t since = later(a->parked_at ? a->parked_at : a->ended_at, a->decided_at);
-	bool over =
-		now >= stay_until(a, since) || (view->decided && view->decision.kind == KIND_NONE);
+	bool over = now >= stay_until(a, since);
 	bool under_way = view->claimed || view->decided;
 	if (!view->round || !under_way || over)
 		return false;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		bool to_come = view->claimed && !is_final(view);
-		bool is_at_it = view->peers[i].member && !view->peers[i].saved;
+		bool has_none = is_final(view) && view->decision.kind == KIND_NONE &&
+				view->peers[i].reported;
+		bool is_at_it = view->peers[i].member && !view->peers[i].saved && !has_none;
 		if (i != a->config.task && agreement_counts(view, i) && (to_come || is_at_it))
 			return true;
 	}

@@ -101,8 +101,8 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 	const struct agreement_view *view = a->view;
 	look_by(a, plan);
 	if (!preempted(a) && now - a->answered_at >= a->config.report_timeout) {
-		order(plan, ORDER_RUN,
-			0); /* nobody has to leave, so nobody stands still for long */
+		/* Nobody has to leave, so nobody stands still for long. */
+		order(plan, ORDER_RUN, 0);
 		return;
 	}
 	if (!hold_and_read(a, plan))
@@ -215,12 +215,14 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
 	bool young = a->decided_at - a->started <= a->config.startup;
+	bool certain = all_reported(a->view); /* else somebody who is silent may have trained */
 	if (!a->view->claimed)
 		order(plan, ORDER_RUN, 0);
 	else if (!hold_and_read(a, plan))
 		return;
 	else if (can_follow(a))
-		agreement_reach(a, REASON_PREEMPTED, young ? STATUS_SAVED : STATUS_PREEMPTED);
+		agreement_reach(
+			a, REASON_PREEMPTED, young && certain ? STATUS_SAVED : STATUS_PREEMPTED);
 	else
 		open_round(a, plan, true);
 }

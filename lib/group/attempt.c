@@ -147,6 +147,7 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		.all_through = view_all_through(view),
 		.tasks = view->attempt.tasks,
 		.launch = attempt_compare_launch(entry->launch, launch),
+		.same_launch = *launch && !strcmp(entry->launch, launch),
 		.slot = SLOT_OURS,
 		.others = SLOT_OURS};
 	bool any = false;

@@ -32,6 +32,7 @@ struct attempt_scene {
 	bool all_through;	  /* everybody who joined has left or is dead */
 	uint64_t tasks;		  /* of the newest attempt */
 	enum launch_order launch; /* ours, compared with its */
+	bool same_launch;	  /* both are known, and equal */
 	enum slot slot;	  /* the worst of ours: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE */
 	enum slot others; /* the worst of all others who joined */
 };

@@ -8,6 +8,9 @@
 
 enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t tasks)
 {
+	/* The others of this launch have left already; it is to be started again as a whole. */
+	if (scene->exists && scene->claimed && scene->same_launch && scene->slot == SLOT_FREE)
+		return ATTEMPT_TOO_LATE;
 	if (!scene->exists || scene->closed)
 		return ATTEMPT_OPEN;
 	if (scene->slot == SLOT_OURS)

@@ -77,7 +77,7 @@ static enum status read_attempt(
 			/* How long ago it was closed is what counts then. */
 			if (!json_get_signed(value, "utc", &run->changed))
 				run->changed = 0;
-			if (!json_copy_text(value, "reason", run->reason, sizeof(run->reason)))
+			if (!json_copy_text(value, "state", run->reason, sizeof(run->reason)))
 				strcpy(run->reason, "closed");
 			json_object_put(value);
 			break;

@@ -219,6 +219,9 @@ enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadlin
 		struct agreement_plan plan = {0};
 		bool again = false;
 		enum status status = STATUS_OK;
+		/* By an earlier call: then the training process is not to be held once more. */
+		if (reached(stage, goal))
+			return STATUS_OK;
 		/* What was told to leave before us is to be told nothing else. */
 		if (stage->agreement.told.order != ORDER_LEAVE)
 			status = advance(stage, &plan, &again, err);

@@ -156,6 +156,15 @@ static bool seen_complete(const struct world *w, int task)
 	return true;
 }
 
+static bool nobody_has_trained(const struct world *w, const struct round_keys *round)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (has(round->members, i) && !round->reported[i] &&
+			w->keys.left[i] == REASON_NONE && !has(w->keys.dead, i))
+			return false;
+	return true;
+}
+
 static bool may_say_saved(const struct world *w, int task)
 {
 	const struct task *t = &w->task[task];
@@ -165,7 +174,7 @@ static bool may_say_saved(const struct world *w, int task)
 			return true;
 		if (!round->decided)
 			continue;
-		if (round->decision.kind == KIND_NONE)
+		if (round->decision.kind == KIND_NONE && nobody_has_trained(w, round))
 			return true;
 		if (round->decision.kind == KIND_EACH && w->schedule->per_task &&
 			t->training.saves + t->training.asked_saves > 0)
@@ -366,7 +375,7 @@ static void check_final_step(struct world *w)
 		const struct training *p = &w->task[i].training;
 		bool saved = has(round->saved, i) && round->saved_step[i] == step;
 		bool excused = w->task[i].faulted || w->task[i].agreement.solo || w->store_faults ||
-			       !round->reported[i];
+			       has(round->unheard, i);
 		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
 			w->schedule->trainee[i].ignores_leave)
 			continue;
@@ -518,7 +527,7 @@ static void check_liveness(struct world *w)
 	if (late && k->has_deadline && s->synchronous)
 		world_violate(w, "liveness", "the final decision comes too late");
 	if (round->decision.kind == KIND_EACH)
-		needed *= 2; /* it is chosen with reserves */
+		needed *= 3; /* it is chosen with reserves */
 	if (round->decided_at + needed > limit)
 		return;
 	w->statistics->comfortable++;

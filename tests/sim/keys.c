@@ -140,6 +140,7 @@ static enum agreement_outcome commit_decision(struct world *w, const struct oper
 	round->decided_at = w->now;
 	round->decision = op->decision;
 	round->members = op->members;
+	round->unheard = op->missing;
 	TRACE(w, op->task, "DECISION %" PRIu64 ": kind %d, step %" PRIu64 ", missing %" PRIx64,
 		op->round, op->decision.kind, op->decision.step, op->missing);
 	world_trigger(w, AT_DECISION, op->task);

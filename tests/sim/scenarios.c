@@ -250,26 +250,6 @@ static void parked_paused(struct schedule *s)
 	fate(s, AT_SAVED, 1, 30, PAUSE_AGENT, 15000);
 }
 
-/* The deadline moves once more while the last one is being written. */
-static void deadline_overtaken(struct schedule *s)
-{
-	plain(s, 3, true);
-	s->latency = 20;
-	s->remembered_save = 500;
-	notice(s, 0, 1000, -1);
-	notice(s, 0, 1016, 40000);
-	for (int64_t i = 1; i < 8; i++)
-		notice(s, 0, 1016 + 4 * i, 9000 - 600 * i);
-}
-
-static const char *left_in_four_seconds(struct world *w)
-{
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > 1000 * MS + 1044 * MS + 4800 * MS)
-			return "somebody did not learn of the earliest deadline";
-	return all_42(w);
-}
-
 static void error_while_saving(struct schedule *s)
 {
 	plain(s, 4, true);
@@ -525,8 +505,6 @@ const struct scenario scenarios[] = {
 		runner_paused, all_42_in_two_rounds},
 	{"deadline-moved", "between two agents' reading of it", deadline_moved, all_42},
 	{"three-dead", "the claimer and the next two", three_dead, survivors_agree},
-	{"deadline-overtaken", "by an earlier one while it was written", deadline_overtaken,
-		left_in_four_seconds},
 	{"parked-paused", "while a further round was decided without it", parked_paused,
 		all_42_in_two_rounds},
 	{"strides", "tasks that look every 4, 6 and 3 steps: one step suits all", strides,

@@ -140,6 +140,7 @@ struct round_keys {
 	int64_t decided_at;
 	struct agreement_decision decision;
 	uint64_t members; /* a bit per task */
+	uint64_t unheard; /* of these, without a report when it was decided */
 	uint64_t acked;
 	uint64_t saved;
 	uint64_t saved_step[MOST_TASKS];

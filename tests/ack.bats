@@ -1,0 +1,431 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-ack in all its forms; preempt-store join, leave and close.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
+
+bats_require_minimum_version 1.5.0
+load composed/group
+
+# acks [OPTION...]: all tasks call preempt-ack with these at once: answer.I and code.I.
+acks() {
+	local task pids=()
+	for ((task = 0; task < tasks; task++)); do
+		as "$task" preempt-ack "$@" >"answer.$task" 2>"err.$task" 3>&- &
+		pids[task]=$!
+	done
+	for ((task = 0; task < tasks; task++)); do
+		code_of "${pids[task]}"
+		echo "$code" >"code.$task"
+	done
+}
+
+all_say() { # FILE TEXT
+	local task
+	for ((task = 0; task < tasks; task++)); do
+		[ "$(cat "$1.$task")" = "$2" ] || { tail -n +1 "$1."* err.* >&2; return 1; }
+	done
+}
+
+@test "nothing is claimed: 1, and the board stays as it was" {
+	join 2
+	as 0 run -1 --separate-stderr preempt-ack
+	[ -z "$output" ]
+	as 0 run -1 --separate-stderr preempt-ack --saved --wait
+	as 0 run -0 --separate-stderr preempt-ack --at 5
+	[ ! -e "${boards[0]}/hold" ]
+}
+
+@test "the board form: hold, the largest next boundary, exit; saved, all saved, leave with 42" {
+	join 3
+	at 0 4
+	at 1 7
+	at 2 2
+	as 2 preempt-claim
+	acks
+	all_say code 0
+	all_say answer "8 exit"
+	[ "$(cat "${boards[0]}/hold")" = "exit 8 ${agents[0]}" ]
+	acks # again: the same answer
+	all_say answer "8 exit"
+	for task in 0 1 2; do
+		at "$task" 8
+		saves "$task" 8
+	done
+	acks --saved
+	all_say code 0
+	acks --saved --wait
+	all_say code 0
+	[ "$(cat "${boards[1]}/hold")" = "leave 42" ]
+	acks --saved --wait
+	all_say code 0
+	[ "$(cat "${boards[1]}/hold")" = "leave 42" ]
+	has_key SAVED/1/2
+	has_key RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0
+}
+
+@test "a checkpoint on demand: save and run on, as often as asked; --json" {
+	join 2
+	for step in 7 20; do
+		preempt-claim --then continue
+		at 0 $((step - 1))
+		at 1 $((step - 3))
+		acks --json
+		all_say code 0
+		all_say answer "{\"kind\":\"save\",\"step\":$step}"
+		for task in 0 1; do
+			at "$task" "$step"
+			saves "$task" "$step"
+		done
+		acks --saved --wait
+		all_say code 0
+		acks
+		all_say answer "$step save"
+	done
+	[ ! -e "${boards[0]}/hold" ]
+}
+
+@test "one has not called yet: it constrains nobody; nobody has: nothing to save, 42" {
+	join 2
+	at 0 4
+	as 0 preempt-claim
+	acks
+	all_say answer "5 exit"
+	as 0 preempt-store leave --code 42
+	as 1 preempt-store leave --code 42
+	join 2
+	as 0 preempt-claim
+	acks
+	all_say code 42
+	all_say answer ""
+	grep -q "no task has begun to train" err.0
+}
+
+@test "--wait without the others' saves ends with --timeout, 124; somebody without a save: 1 and leave 43" {
+	join 2
+	at 0 4
+	at 1 4
+	as 0 preempt-claim
+	acks
+	at 0 5
+	saves 0 5
+	as 0 run -124 --separate-stderr preempt-ack --saved --wait --timeout 1s
+	as 1 preempt-store leave --code 43
+	as 0 run -1 --separate-stderr preempt-ack --saved --wait
+	[[ $stderr = *"not everybody has saved"* ]]
+	[ "$(cat "${boards[0]}/hold")" = "leave 43" ]
+}
+
+@test "--wait shows progress on a terminal, and only there" {
+	join 2
+	at 0 4
+	at 1 4
+	as 0 preempt-claim
+	acks
+	at 0 5
+	saves 0 5
+	as 0 script -qefc "preempt-ack --saved --wait" terminal >/dev/null </dev/null 3>&- &
+	wait=$!
+	started+=("$wait")
+	eventually grep -q "1 of 2 saved" terminal
+	saves 1 5
+	at 1 5
+	as 1 preempt-ack --saved --wait 2>err
+	code_of "$wait"
+	[ "$code" = 0 ]
+	grep -q $'\r2 of 2 saved' terminal
+	run ! grep "of 2 saved" err
+}
+
+@test "a long grace period: --wait stays after the first save, and opens the final round in time" {
+	join 2
+	at 0 4
+	at 1 4
+	as 0 preempt-claim --grace 8s
+	acks
+	all_say answer "5 save"
+	for task in 0 1; do
+		at "$task" 5
+		saves "$task" 5
+		as "$task" preempt-ack --saved --wait 2>"err.$task" 3>&- &
+		started[task]=$!
+	done
+	eventually has_key ROUND/2
+	eventually grep -q exit "${boards[0]}/hold"
+	for task in 0 1; do
+		at "$task" 6
+		saves "$task" 6
+	done
+	for task in 0 1; do
+		code_of "${started[task]}"
+		[ "$code" = 0 ]
+	done
+	[ "$(cat "${boards[0]}/hold")" = "leave 42" ]
+}
+
+@test "PH-2 a broken group is 44 with its reason, in the board form and with --at" {
+	join 3
+	at 0 4
+	as 2 preempt-store leave --code 9
+	as 0 run -44 --separate-stderr preempt-ack
+	[[ $stderr = *"task 2 failed"* ]]
+	as 0 run -44 --separate-stderr preempt-ack --saved --wait
+	as 1 run -44 --separate-stderr preempt-ack --at 5
+}
+
+@test "wrong board, no board, a board that goes away, an agent that goes away" {
+	join 2
+	run -2 --separate-stderr preempt-ack --task 0 --tasks 2
+	[[ $stderr = *"PREEMPT_DIR"* ]]
+	as 0 run -2 --separate-stderr preempt-ack --board /nowhere
+	as 0 run -2 --separate-stderr preempt-ack --board "$PWD"
+	[[ $stderr = *"is not a board"* ]]
+	as 0 preempt-claim
+	at 0 4
+	at 1 4
+	as 0 preempt-ack --report-timeout 1h 2>err 3>&- &
+	ack=$!
+	started+=("$ack")
+	eventually has_key STEP/1/0
+	kill "${agents[0]}"
+	code_of "$ack"
+	[ "$code" = 43 ]
+	as 1 preempt-ack --report-timeout 1h --saved 2>err 3>&- &
+	ack=$!
+	started+=("$ack")
+	eventually test -e "${boards[1]}/hold"
+	rm -r "${boards[1]}"
+	code_of "$ack"
+	[ "$code" = 1 ]
+}
+
+@test "task >= tasks, rubbish numbers and senseless options are refused" {
+	join 2
+	as 0 run -2 --separate-stderr preempt-ack --task 2
+	as 0 run -2 --separate-stderr preempt-ack --task 2 --tasks 3
+	[[ $stderr = *"has 2 tasks"* ]]
+	as 0 run -2 --separate-stderr preempt-ack --at -1
+	as 0 run -2 --separate-stderr preempt-ack --at 5x
+	as 0 run -2 --separate-stderr preempt-ack --at 5 --next 5
+	as 0 run -2 --separate-stderr preempt-ack --next 5
+	as 0 run -2 --separate-stderr preempt-ack --at 5 --wait
+	as 0 run -2 --separate-stderr preempt-ack --report-timeout forever
+	as 0 run -1 --separate-stderr preempt-ack --attempt 9
+	as 0 run -75 --separate-stderr preempt-ack --store "$PWD/not/mounted/s.db"
+	PREEMPT_AGENT=0x7 run -2 --separate-stderr preempt-ack --board "${boards[0]}" --task 0 --tasks 2
+}
+
+@test "SY-11 a board with rubbish is damage (65), and rubbish in the store passes" {
+	join 1
+	preempt-store put run/r/000001/STEP/1/0 rubbish
+	preempt-store put run/r/000001/SAVED/1/0 rubbish
+	as 0 preempt-claim
+	at 0 4
+	as 0 run -75 --separate-stderr timeout --preserve-status 20 preempt-ack --timeout 500ms ||
+		[[ $status = 124 || $status = 0 ]]
+	echo rubbish >"${boards[0]}/hold"
+	as 0 run -65 --separate-stderr preempt-ack
+}
+
+@test "SY-2 --at: 0 before, 10 exactly at the agreed step, by a new process each time; then saved" {
+	join 2
+	as 0 preempt-claim
+	as 0 preempt-ack --at 4 >at.0 3>&- &
+	first=$!
+	as 1 run -10 --separate-stderr preempt-ack --at 6
+	[ "$output" = "6 exit" ]
+	code_of "$first"
+	[ "$code" = 0 ]
+	as 0 run -0 --separate-stderr preempt-ack --at 5
+	as 0 run -10 --separate-stderr preempt-ack --at 6
+	as 0 run -10 --separate-stderr preempt-ack --at 6 # a new process before the save
+	as 0 run -1 --separate-stderr preempt-ack --at 5 --saved
+	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved
+	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved
+	as 0 run -0 --separate-stderr preempt-ack --at 6
+	as 0 run -124 --separate-stderr preempt-ack --at 6 --saved --wait --timeout 500ms
+	as 1 run -0 --separate-stderr preempt-ack --at 6 --saved --wait
+	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved --wait
+}
+
+@test "--at: a task that is beyond the agreed step saves once, loudly, and it is not complete" {
+	join 2
+	as 0 preempt-claim
+	as 1 preempt-ack --at 3 --report-timeout 300ms >at.1 3>&- &
+	first=$!
+	code_of "$first"
+	[ "$code" = 10 ]
+	as 0 run -10 --separate-stderr preempt-ack --at 9
+	[[ $stderr = *OVERSHOOT* ]]
+	as 0 run -0 --separate-stderr preempt-ack --at 9 --saved
+	as 0 run -0 --separate-stderr preempt-ack --at 10
+	as 1 run -1 --separate-stderr preempt-ack --at 3 --saved --wait
+}
+
+@test "--at with strides: a step that is a boundary of both" {
+	join 2
+	as 0 preempt-claim
+	as 0 preempt-ack --at 20 --next 30 >at.0 3>&- &
+	first=$!
+	as 1 run preempt-ack --at 24 --next 28
+	second=$status
+	code_of "$first"
+	[ "$code" = 0 ]
+	[ "$second" = 0 ]
+	step=$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field step)
+	[ $((step % 10)) = 0 ]
+	[ $((step % 4)) = 0 ]
+	as 0 run -10 --separate-stderr preempt-ack --at "$step" --next $((step + 10))
+	as 1 run -10 --separate-stderr preempt-ack --at "$step" --next $((step + 4))
+}
+
+@test "--at with strides: where both stand at the same boundary already, that is the step" {
+	join 2
+	as 0 preempt-claim
+	as 0 preempt-ack --at 20 --next 30 >at.0 3>&- &
+	first=$!
+	as 1 run -10 --separate-stderr preempt-ack --at 20 --next 24
+	[ "$output" = "20 exit" ]
+	code_of "$first"
+	[ "$code" = 10 ]
+}
+
+@test "--at waits no longer than --timeout; without the others it decides after --report-timeout" {
+	join 2
+	as 0 preempt-claim
+	as 0 run -124 --separate-stderr preempt-ack --at 4 --timeout 500ms
+	as 0 run -10 --separate-stderr preempt-ack --at 4 --report-timeout 500ms
+}
+
+# ---- join, leave, close ----
+
+@test "join prints export lines that eval understands, whatever is in the names, and TaskProlog where they are plain" {
+	mkdir "a b'c\"d \$(touch bad)"
+	export PREEMPT_STORE="$PWD/a b'c\"d \$(touch bad)/s.db"
+	XDG_RUNTIME_DIR="$PWD/a b'c\"d \$(touch bad)" preempt-store join --task 0 --tasks 1 --pid $$ >lines
+	run ! grep -v '^export PREEMPT_[A-Z]*=' lines
+	store=$PREEMPT_STORE
+	unset PREEMPT_STORE
+	eval "$(cat lines)"
+	[ "$PREEMPT_STORE" = "$store" ]
+	[ -d "$PREEMPT_DIR" ]
+	[ ! -e bad ]
+	[ "$PREEMPT_ATTEMPT" = 1 ]
+	[ "$PREEMPT_AGENT" = $$ ]
+	run -0 --separate-stderr preempt-store leave
+	[ "$output" = 0 ]
+	[ ! -d "$PREEMPT_DIR" ]
+	unset "${!PREEMPT_@}"
+	export PREEMPT_STORE=$PWD/s.db PREEMPT_RUN=r
+	preempt-store join --task 0 --tasks 1 --pid $$ >lines
+	run ! grep "[\"']" lines # Slurm takes what follows = as it is
+}
+
+@test "joining again by the same process is the same place; another one is refused with the first one's number" {
+	join 1
+	as 0 run -0 --separate-stderr preempt-store join --pid "${agents[0]}"
+	[[ $output = *PREEMPT_ATTEMPT=1* ]]
+	as 0 run -2 --separate-stderr preempt-store join --pid $$
+	[[ $stderr = *"task 0 of attempt 1 is running (pid ${agents[0]}"* ]]
+}
+
+@test "two jobs under one name: another number of tasks, or another launch, is refused and the cure named" {
+	sleep 1000 3>&- &
+	agents[0]=$!
+	PREEMPT_LAUNCH=slurm:1:0 PREEMPT_TASKS=2 join_one 0 --timeout 60s >joined.0 2>err.0 3>&- &
+	started+=($!)
+	eventually has_key TASK/0
+	PREEMPT_TASKS=3 run -2 --separate-stderr join_one 1 --timeout 5s
+	[[ $stderr = *"--run"* ]]
+	PREEMPT_LAUNCH=slurm:2:0 PREEMPT_TASKS=2 run -2 --separate-stderr join_one 1 --timeout 5s
+	[[ $stderr = *"two jobs, launch slurm:1:0"* || $stderr = *"launch slurm:1:0"* ]]
+	[[ $stderr = *"--run"* ]]
+	run -1 has_key TASK/1
+}
+
+@test "a lingering script of an older start is refused and cannot claim" {
+	sleep 1000 3>&- &
+	agents[0]=$!
+	started+=("$!")
+	PREEMPT_LAUNCH=slurm:1:1 PREEMPT_TASKS=1 join_one 0 >joined.0
+	agents=("$$")
+	PREEMPT_LAUNCH=slurm:1:0 PREEMPT_TASKS=1 run -2 --separate-stderr join_one 0 --timeout 5s
+	[[ $stderr = *"older; end this process"* ]]
+	agents=()
+}
+
+@test "a dead predecessor is buried: the others are told, and the next attempt begins without waiting for it" {
+	join 2
+	kill -KILL "${agents[0]}"
+	wait "${agents[0]}" || :
+	sleep 1000 3>&- &
+	agents[0]=$!
+	PREEMPT_TASKS=2 join_one 0 --timeout 60s >joined.0 2>err.0 3>&- &
+	again=$!
+	started+=("$again")
+	eventually has_key DEAD/0
+	as 1 run -44 --separate-stderr preempt-ack --attempt 1
+	[[ $stderr = *"task 0 was restarted"* ]]
+	as 1 run -0 --separate-stderr preempt-store leave --attempt 1 --code 44
+	PREEMPT_TASKS=2 join_one 1 --timeout 60s >joined.1
+	code_of "$again"
+	[ "$code" = 0 ]
+	grep -q PREEMPT_ATTEMPT=2 joined.0
+	grep -q PREEMPT_ATTEMPT=2 joined.1
+}
+
+@test "joining gives up after --timeout and names the missing" {
+	PREEMPT_TASKS=5 run -124 --separate-stderr preempt-store join --task 2 --pid $$ --timeout 300ms
+	[[ $stderr = *"1 of 5 tasks have joined; missing: 0-1,3-4"* ]]
+	[ -z "$output" ]
+}
+
+@test "leave: what each code means, the code to leave with, and the last one closes" {
+	local row code reason state left
+	for row in "0 completed completed 0" "42 saved failed 42" "43 preempted failed 43" "44 peer failed 44" "9 failed failed 9"; do
+		read -r code reason state left <<<"$row"
+		rm -rf s.db*
+		join 2
+		as 0 run -0 --separate-stderr preempt-store leave --code "$code"
+		[ "$output" = "$left" ]
+		as 0 run -0 --separate-stderr preempt-store leave --code 7 # what was said first stands
+		[ "$(preempt-store get run/r/000001/LEFT/0 | field reason)" = "$reason" ]
+		run -1 has_key CLOSED
+		as 1 preempt-store leave --code 0 2>/dev/null
+		[ "$(preempt-store get run/r/000001/CLOSED | field state)" = "$state" ]
+	done
+}
+
+@test "leave after a claim: a training that failed was preempted, 43; without a claim its failure is an error for all" {
+	join 2
+	as 0 preempt-claim
+	as 1 run -0 --separate-stderr preempt-store leave --code 137
+	[ "$output" = 43 ]
+	run -1 has_key ERROR
+	as 0 preempt-store leave --code 42
+	rm -rf s.db*
+	join 2
+	as 1 run -0 --separate-stderr preempt-store leave --code 3
+	[ "$(preempt-store get run/r/000001/ERROR | field code)" = 3 ]
+	as 0 run -0 --separate-stderr preempt-store leave --code 137
+	[ "$output" = 44 ]
+}
+
+@test "leave by a task that never joined, that does not exist, of a run that does not: no, and nothing is written" {
+	PREEMPT_TASKS=2 run -124 --separate-stderr preempt-store join --task 0 --pid $$ --timeout 200ms
+	run -1 --separate-stderr preempt-store leave --task 1 --tasks 2
+	[[ $stderr = *"has not joined"* ]]
+	run -2 --separate-stderr preempt-store leave --task 5 --tasks 9
+	run -1 --separate-stderr preempt-store leave --run other --task 0 --tasks 1
+	run -2 --separate-stderr preempt-store leave --task 0 --tasks 2 --code 256
+	run -1 has_key LEFT/1
+}
+
+@test "close ends an attempt of which nothing runs any more, twice is fine, and the next one can begin" {
+	join 2
+	run -0 --separate-stderr preempt-store close
+	[ "$(preempt-store get run/r/000001/CLOSED | field state)" = failed ]
+	run -0 --separate-stderr preempt-store close
+	join 1
+	[ "$(preempt-store get run/r/LAST)" = '{"attempt":2}' ]
+	run -1 --separate-stderr preempt-store close --run other
+}

@@ -1,0 +1,317 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-claim, and preempt-watch waiting for the group's claim.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
+
+bats_require_minimum_version 1.5.0
+load composed/group
+
+@test "the first claims, 0; the same task again, 0; another, 1, and is told whose it is" {
+	join 2
+	as 1 run -0 --separate-stderr preempt-claim --reason "power cut"
+	[ "$output" = "task 1 $(hostname)" ]
+	as 1 run -0 --separate-stderr preempt-claim
+	[ "$output" = "task 1 $(hostname)" ]
+	as 0 run -1 --separate-stderr preempt-claim
+	[ "$output" = "task 1 $(hostname)" ]
+	[[ $stderr = *"attempt 1 is claimed by task 1 on"* ]]
+	as 0 run -1 --separate-stderr preempt-claim --json
+	[ "$(field task <<<"$output")" = 1 ]
+	[ "$(field reason <<<"$output")" = "power cut" ]
+}
+
+@test "from outside the job: no task is named, all leave; a second one from outside is told no" {
+	join 2
+	run -0 --separate-stderr preempt-claim --reason maintenance
+	[ "$output" = "outside $(hostname)" ]
+	run -1 --separate-stderr preempt-claim
+	[ "$output" = "outside $(hostname)" ]
+	run -0 --separate-stderr preempt-watch --source group --once
+	[[ $output = *"group left=unknown claimed from outside, on $(hostname): command maintenance" ]]
+}
+
+@test "no store, no run, no attempt, a run that is over: a definite no; a store that cannot be reached: 75" {
+	run -1 --separate-stderr preempt-claim
+	run -75 --separate-stderr preempt-claim --store "$PWD/not/mounted/s.db"
+	[[ $stderr = *"is the filesystem mounted?"* ]]
+	[ ! -e s.db ]
+	join 1
+	run -1 --separate-stderr preempt-claim --run other
+	[[ $stderr = *"has no attempt yet"* ]]
+	run -1 --separate-stderr preempt-claim --attempt 7
+	as 0 preempt-store leave
+	run -1 --separate-stderr preempt-claim
+	[[ $stderr = *"attempt 1 is over (completed)"* ]]
+}
+
+@test "wrong usage is refused: --then, a task that is none, rubbish in numbers; nothing is claimed" {
+	join 2
+	run -2 --separate-stderr preempt-claim --then leave
+	run -2 --separate-stderr preempt-claim --task 2 --tasks 2
+	run -2 --separate-stderr preempt-claim --task 0x1
+	run -2 --separate-stderr preempt-claim --grace -1s
+	run -2 --separate-stderr preempt-claim extra
+	run -1 --separate-stderr preempt-watch --source group --once
+}
+
+@test "a claim while not all have joined: 0; whoever joins then leaves unstarted with 42" {
+	export PREEMPT_LAUNCH=launch
+	sleep 1000 3>&- &
+	agents[0]=$!
+	PREEMPT_TASKS=2 join_one 0 --timeout 60s >joined.0 2>err.0 3>&- &
+	local first=$!
+	eventually has_key TASK/0
+	run -0 --separate-stderr preempt-claim --outside
+	code_of "$first"
+	[ "$code" = 42 ]
+	run -42 --separate-stderr env PREEMPT_TASK=1 PREEMPT_TASKS=2 preempt-store join --pid $$ --timeout 30s
+	[[ $stderr = *"was preempted before this task joined"* ]]
+}
+
+@test "--then stop is kept in the claim; --then continue claims nothing, and opens a round each time" {
+	join 2
+	run -0 --separate-stderr preempt-claim --then continue
+	[ "$output" = "round 1" ]
+	run -1 --separate-stderr preempt-claim --then continue
+	[[ $stderr = *"under way already"* ]]
+	run -1 --separate-stderr preempt-watch --source group --once
+	run -0 --separate-stderr preempt-watch --source group:1 --once
+	[[ $output = *"a checkpoint is asked for, round 1" ]]
+	run -1 --separate-stderr preempt-watch --source group:2 --once
+	agree_and_save 7
+	run -0 --separate-stderr preempt-claim --then continue
+	[ "$output" = "round 2" ]
+	run -0 --separate-stderr preempt-claim --then stop --outside
+	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field "then")" = stop ]
+	run -1 --separate-stderr preempt-claim --then continue
+	[[ $stderr = *"is claimed from outside"* ]]
+}
+
+@test "--from -: the first event of preempt-watch, text or JSON, with its time, source, reason and deadline (SY-12)" {
+	local form
+	for form in '' --json; do
+		rm -rf s.db*
+		join 1
+		echo "drained" >flag
+		# shellcheck disable=SC2086 # none or one word
+		preempt-watch --source file:flag --grace 1h $form >event
+		(
+			cat event
+			sleep 0.5
+			echo rubbish
+		) | as 0 preempt-claim --from - >answer
+		claim=$(preempt-store get run/r/000001/TERMINATED_WORKER)
+		[ "$(field source <<<"$claim")" = file:flag ]
+		[ "$(field reason <<<"$claim")" = drained ]
+		[ "$(field utc <<<"$claim")" -le "$(date +%s%3N)" ]
+		left=$(preempt-store get run/r/000001/DEADLINE | field left)
+		[ "$left" -gt 3500000 ]
+		[ "$left" -le 3600000 ]
+		as 0 preempt-store leave >/dev/null
+	done
+}
+
+@test "--from FILE; no event: 1; rubbish: 2; a missing file: not a no; nothing is claimed by any of them" {
+	join 1
+	run -1 --separate-stderr preempt-claim --from /dev/null
+	[[ $stderr = *"no notice came"* ]]
+	run -1 --separate-stderr preempt-claim --from - </dev/null
+	run -2 --separate-stderr preempt-claim --from - <<<'rubbish'
+	run -2 --separate-stderr preempt-claim --from - <<<''
+	run -2 --separate-stderr preempt-claim --from - <<<'{"utc":"yesterday","source":"x"}'
+	run -2 --separate-stderr preempt-claim --from - <<<'2026-02-31T00:00:00.000Z signal:TERM left=1s'
+	head -c 100000 /dev/zero >zeros
+	run -2 --separate-stderr preempt-claim --from zeros
+	run preempt-claim --from missing
+	[ "$status" -ge 64 ]
+	run -1 --separate-stderr preempt-watch --source group --once
+	printf '2026-01-31T00:00:00.000Z signal:TERM left=unknown' >line
+	run -0 --separate-stderr preempt-claim --from line
+}
+
+@test "SY-8 the deadline only ever moves earlier, whoever says it, also after the claim" {
+	join 2
+	as 0 preempt-claim --grace 10m
+	first=$(deadline)
+	as 1 run -1 --separate-stderr preempt-claim --grace 20m
+	[ "$(deadline)" = "$first" ]
+	as 1 run -1 --separate-stderr preempt-claim --grace 1m
+	second=$(deadline)
+	[ "$second" -lt $((first - 500000)) ]
+	run -1 --separate-stderr preempt-claim --outside
+	[ "$(deadline)" = "$second" ]
+	run -0 --separate-stderr preempt-watch --source group --once --json
+	[ "$(field left_ms <<<"$output")" -le 60500 ]
+}
+
+@test "SY-11 rubbish in DEADLINE, in the claim, in a task: a claim neither spins nor crashes" {
+	join 2
+	preempt-store put run/r/000001/DEADLINE rubbish
+	preempt-store put run/r/000001/TASK/1 '[]'
+	as 0 run -0 --separate-stderr timeout 30 preempt-claim --grace 1m
+	as 0 run -0 --separate-stderr timeout 30 preempt-claim --grace 30s
+	[ "$(preempt-store get run/r/000001/DEADLINE | field left)" -le 60000 ]
+	preempt-store put run/r/000001/TERMINATED_WORKER $'{"task":0,"host":"\\u001b[2J"}'
+	run -1 --separate-stderr preempt-claim --outside
+	[[ $output$stderr != *$'\e'* ]]
+	preempt-store put run/r/000001/TERMINATED_WORKER rubbish
+	run -0 --separate-stderr preempt-watch --source group --once
+	preempt-store put run/r/000001/OPEN rubbish
+	run -65 --separate-stderr preempt-claim
+	preempt-store put run/r/LAST rubbish
+	run -65 --separate-stderr preempt-claim
+	run -65 --separate-stderr preempt-watch --source group --timeout 30s
+}
+
+@test "a reason with control characters is escaped in the store and on the screen" {
+	join 1
+	as 0 preempt-claim --reason $'a\e[2Jb\nc'
+	run -0 --separate-stderr preempt-watch --source group --once
+	[[ $output = *'command a\x1b[2Jb\nc' ]]
+}
+
+@test "PH-22 a claim in attempt 1 is not seen in attempt 2, and one for attempt 1 is refused there" {
+	join 1
+	as 0 preempt-claim
+	as 0 preempt-store leave --code 42
+	join 1
+	[ "$(preempt-store get run/r/LAST)" = '{"attempt":2}' ]
+	run -1 --separate-stderr preempt-watch --source group --once
+	run -1 --separate-stderr preempt-watch --source group --once --attempt 2
+	run -1 --separate-stderr preempt-claim --attempt 1
+	run -1 --separate-stderr preempt-watch --source group --once
+}
+
+@test "PH-9 the message of a preemption can be read after all have gone" {
+	join 1
+	as 0 preempt-claim --reason "node drained"
+	as 0 preempt-store leave --code 42
+	run -0 --separate-stderr preempt-watch --source group --once
+	[[ $output = *"claimed by task 0 on $(hostname): command node drained" ]]
+	run -0 --separate-stderr preempt-watch --source group --timeout 20s
+}
+
+@test "PH-9 --until-exit returns when the claimer's process is gone, and not before" {
+	join 2
+	preempt-watch --until-exit >out 2>err 3>&- &
+	watch=$!
+	started+=("$watch")
+	as 1 preempt-claim
+	eventually test -s out
+	run -124 --separate-stderr preempt-watch --until-exit --timeout 500ms
+	kill -0 "$watch"
+	kill "${agents[1]}"
+	code_of "$watch"
+	[ "$code" = 0 ]
+	run -0 --separate-stderr preempt-watch --until-exit --once
+}
+
+@test "PH-9 --until-exit returns at once where the claimer has left, never joined, or is outside; 1 with --once where nobody has claimed" {
+	join 2
+	run -1 --separate-stderr preempt-watch --until-exit --once
+	as 0 preempt-claim
+	as 0 preempt-store leave --code 42
+	run -0 --separate-stderr preempt-watch --until-exit --timeout 30s
+	preempt-store rm run/r/000001/LEFT/0
+	preempt-store rm run/r/000001/TASK/0
+	run -0 --separate-stderr preempt-watch --until-exit --timeout 30s
+	preempt-store put run/r/000001/TERMINATED_WORKER '{"then":"exit","host":"elsewhere"}'
+	run -0 --separate-stderr preempt-watch --until-exit --timeout 30s
+	run -2 --separate-stderr preempt-watch --until-exit --source signal:TERM
+	run -2 --separate-stderr preempt-watch --until-exit --follow
+}
+
+@test "watch: a store and a run that do not exist yet are waited for; the claim is told within a second" {
+	preempt-watch --source group >out 2>err 3>&- &
+	watch=$!
+	started+=("$watch")
+	sleep 0.3
+	kill -0 "$watch"
+	join 1
+	local before=$SECONDS
+	as 0 preempt-claim
+	code_of "$watch"
+	[ "$code" = 0 ]
+	[ $((SECONDS - before)) -le 10 ]
+	[[ $(cat out) = *" group left=unknown claimed by task 0"* ]]
+}
+
+@test "watch: in a job the default is the claim and TERM; a bare signal source needs no store" {
+	join 1
+	start_watch
+	kill -TERM "$watch"
+	code_of "$watch"
+	[ "$code" = 0 ]
+	grep -q " signal:TERM " out
+	start_watch
+	as 0 preempt-claim
+	code_of "$watch"
+	[ "$code" = 0 ]
+	grep -q " group " out
+	PREEMPT_STORE=$PWD/not/mounted/s.db start_watch --source signal:TERM
+	kill -TERM "$watch"
+	code_of "$watch"
+	[ "$code" = 0 ]
+	[ ! -s err ]
+	unset PREEMPT_RUN
+	start_watch
+	kill -TERM "$watch"
+	code_of "$watch"
+	[ "$code" = 0 ]
+}
+
+@test "watch: could not ask is never no claim; a store that refuses us ends it with its own code" {
+	run -75 --separate-stderr preempt-watch --once --source group --store "$PWD/not/mounted/s.db"
+	run -124 --separate-stderr preempt-watch --source group --store "$PWD/not/mounted/s.db" --timeout 300ms
+	join 1
+	chmod 666 s.db
+	run -77 --separate-stderr preempt-watch --once --source group
+	run -77 --separate-stderr preempt-watch --source group --timeout 30s
+	chmod 600 s.db
+	echo "this is no database, and is long enough to be looked at as one" >broken.db
+	chmod 600 broken.db
+	run -65 --separate-stderr preempt-watch --source group --store "$PWD/broken.db" --timeout 30s
+	run -2 --separate-stderr preempt-watch --source group:0
+	run -2 --separate-stderr preempt-watch --source group:x
+	run -2 --separate-stderr preempt-watch --source group --source group
+}
+
+@test "watch: the attempt it was asked for broke: 44; is over: 1; the newest: another may come" {
+	join 2
+	as 1 preempt-store leave --code 9
+	run -44 --separate-stderr preempt-watch --source group --attempt 1 --timeout 30s
+	[[ $stderr = *"task 1 failed"* ]]
+	run -124 --separate-stderr preempt-watch --source group --timeout 500ms
+	as 0 preempt-store leave
+	join 1
+	as 0 preempt-store leave
+	run -1 --separate-stderr preempt-watch --source group --attempt 2 --timeout 30s
+	[[ $stderr = *"is over (completed)"* ]]
+	run -0 --separate-stderr preempt-store runs
+}
+
+@test "watch --follow tells the claim of each attempt once" {
+	join 1
+	preempt-watch --follow --source group >out 2>err 3>&- &
+	watch=$!
+	started+=("$watch")
+	as 0 preempt-claim --reason one
+	eventually test -s out
+	as 0 preempt-claim --reason again --grace 1m
+	as 0 preempt-store leave --code 42
+	join 1
+	as 0 preempt-claim --reason two
+	eventually grep -q two out
+	[ "$(wc -l <out)" = 2 ]
+}
+
+@test "256 preempt-claim at once: exactly one winner, no other answer than 0 and 1" {
+	preempt-store put run/r/LAST '{"attempt":1}'
+	preempt-store put run/r/000001/OPEN '{"tasks":256,"launch":""}'
+	seq 0 255 | xargs -P 256 -I{} bash -c \
+		'PREEMPT_TASK={} PREEMPT_TASKS=256 preempt-claim -q >/dev/null 2>>err; echo $?' >codes
+	[ "$(sort codes | uniq -c | tr -s " " | tr "\n" ";")" = " 1 0; 255 1;" ]
+	[ ! -s err ]
+	run -0 preempt-store list run/r/000001/ROUND/
+	[ "$output" = run/r/000001/ROUND/1 ]
+}

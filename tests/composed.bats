@@ -1,0 +1,260 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# examples/composed.sh: the small programs put together into an agent, alone and beside preempt-run.
+# limit: 600
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
+
+bats_require_minimum_version 1.5.0
+load composed/group
+
+# A training of 2,000 steps; saved.I has the steps that task I saved at.
+write_training() {
+	cat >train.sh <<-EOF2
+		. "$REPO/lib/client/preempt.sh"
+		for ((s = 0; s < \${TOTAL:-2000}; s++)); do
+			preempt_step \$s || { echo \$s >>"$PWD/saved.\$PREEMPT_TASK"; preempt_saved \$s || exit; }
+			echo \$s >"$PWD/at.\$PREEMPT_TASK"
+			sleep 0.01
+			[ ! -e "$PWD/fail.\$PREEMPT_TASK" ] || exit 9
+		done
+	EOF2
+}
+
+# composed I: task I in the background; agents[I] is its script.
+composed() {
+	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks "$REPO/examples/composed.sh" bash train.sh \
+		>"out.$1" 2>"err.$1" 3>&- &
+	agents[$1]=$!
+}
+
+run_beside() {
+	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks preempt-run -- bash train.sh >"out.$1" 2>"err.$1" 3>&- &
+	agents[$1]=$!
+}
+
+all_train() {
+	local task
+	for ((task = 0; task < tasks; task++)); do
+		[ "$(cat "at.$task")" -ge "${1:-3}" ] || return
+	done
+}
+
+# All end with this code, and saved.I are all the same.
+all_end_with() {
+	local task
+	for ((task = 0; task < tasks; task++)); do
+		code_of "${agents[task]}"
+		[ "$code" = "$1" ] || { echo "task $task: $code, not $1"; tail -n 20 err.* >&2; return 1; }
+		[ "$1" != 42 ] || cmp saved.0 "saved.$task"
+	done
+}
+
+# The processes below process $1 whose command line has $2 in it.
+below() {
+	local pid
+	for pid in $(pgrep -P "$1"); do
+		if tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q -e "$2"; then echo "$pid"; fi
+		below "$pid" "$2"
+	done
+}
+
+@test "PH-1 three composed tasks and a preempt-run: TERM to one, one step, one save each, all leave with 42" {
+	tasks=4
+	write_training
+	for task in 0 1 2; do composed "$task"; done
+	run_beside 3
+	eventually all_train
+	kill -TERM "${agents[1]}"
+	all_end_with 42
+	[ "$(wc -l <saved.0)" = 1 ]
+	[ "$(preempt-store get run/r/000001/CLOSED | field state)" = preempted ]
+	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field task)" = 1 ]
+	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field reason)" = TERM ]
+	eventually no_boards
+}
+
+no_boards() {
+	! compgen -G "preempt-board-*" >/dev/null
+}
+
+@test "TERM to the preempt-run, or to every task and the whole tree of one, twice (PH-3, PH-19)" {
+	tasks=2
+	write_training
+	composed 0
+	run_beside 1
+	eventually all_train
+	kill -TERM "${agents[1]}"
+	all_end_with 42
+	rm -rf s.db* saved.* at.*
+	composed 0
+	run_beside 1
+	eventually all_train
+	for _ in 1 2; do
+		# shellcheck disable=SC2046 # several numbers
+		kill -TERM "${agents[@]}" $(below "${agents[0]}" .) 2>/dev/null || :
+	done
+	all_end_with 42
+	[ "$(wc -l <saved.0)" = 1 ]
+}
+
+@test "checkpoints on demand, then a claim from outside: each at one step, the last one leaves" {
+	tasks=2
+	write_training
+	composed 0
+	run_beside 1
+	eventually all_train
+	preempt-claim --then continue
+	eventually test -s saved.0
+	eventually test -s saved.1
+	eventually preempt-claim --then continue
+	eventually has_key SAVED/2/0
+	eventually has_key SAVED/2/1
+	preempt-claim --outside
+	all_end_with 42
+	[ "$(wc -l <saved.0)" = 3 ]
+}
+
+@test "all finish: 0 for all, the attempt is completed, nothing is left behind (PH-8)" {
+	tasks=2
+	write_training
+	export TOTAL=20
+	composed 0
+	run_beside 1
+	all_end_with 0
+	[ "$(preempt-store get run/r/000001/CLOSED | field state)" = completed ]
+	eventually no_boards
+}
+
+@test "PH-2 one task fails: the others are ended with 44, its own code stays" {
+	tasks=3
+	write_training
+	composed 0
+	composed 1
+	run_beside 2
+	eventually all_train
+	touch fail.1
+	code_of "${agents[1]}"
+	[ "$code" = 9 ]
+	code_of "${agents[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 failed" err.0
+	code_of "${agents[2]}"
+	[ "$code" = 44 ]
+}
+
+# kill -9 the piece of task 0 that has this in its command line.
+piece_killed() {
+	local pids
+	eventually all_train
+	pids=$(below "${agents[0]}" "$1")
+	[ -n "$pids" ] || { echo "there is no $1"; return 1; }
+	# shellcheck disable=SC2086 # several numbers
+	kill -KILL $pids
+}
+
+@test "kill -9 of each waiting piece before the notice: it is started again, and all leave with 42" {
+	tasks=2
+	local what
+	for what in "preempt-watch --source group" "preempt-watch --source file" "preempt-claim --from -"; do
+		rm -rf s.db* saved.* at.*
+		write_training
+		composed 0
+		composed 1
+		piece_killed "$what"
+		kill -TERM "${agents[0]}"
+		all_end_with 42
+		[ "$(wc -l <saved.0)" = 1 ]
+	done
+}
+
+@test "kill -9 of preempt-ack while it agrees, and while it waits for the others: all leave with 42" {
+	tasks=2
+	write_training
+	composed 0
+	run_beside 1
+	eventually all_train
+	kill -STOP "${agents[1]}" # does not report
+	kill -TERM "${agents[0]}"
+	eventually has_key STEP/1/0
+	for _ in 1 2 3; do
+		eventually is_there preempt-ack
+		# shellcheck disable=SC2046 # several numbers
+		kill -KILL $(below "${agents[0]}" preempt-ack)
+	done
+	eventually is_there preempt-ack
+	kill -CONT "${agents[1]}"
+	eventually has_key RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0
+	for _ in 1 2 3; do
+		# shellcheck disable=SC2046 # several numbers
+		kill -KILL $(below "${agents[0]}" preempt-ack) 2>/dev/null || :
+	done
+	all_end_with 42
+	[ "$(wc -l <saved.0)" = 1 ]
+}
+
+is_there() {
+	[ -n "$(below "${agents[0]}" "$1")" ]
+}
+
+@test "kill -9 of the script itself, held or not: training and pieces are ended, the others decide without it" {
+	tasks=2
+	local held training
+	for held in no yes; do
+		rm -rf s.db* saved.* at.*
+		write_training
+		composed 0
+		run_beside 1
+		eventually all_train
+		if [ $held = yes ]; then
+			kill -STOP "${agents[1]}"
+			kill -TERM "${agents[0]}"
+			eventually has_key STEP/1/0
+			kill -CONT "${agents[1]}"
+		fi
+		mapfile -t pieces < <(below "${agents[0]}" .)
+		kill -KILL "${agents[0]}"
+		for training in "${pieces[@]}"; do
+			eventually gone "$training"
+		done
+		kill -TERM "${agents[1]}" 2>/dev/null || :
+		code_of "${agents[1]}"
+		[[ $code = 42 || $code = 43 ]]
+	done
+}
+
+@test "kill -9 of the training before and after the notice: 137 and an error for all, or 43" {
+	tasks=2
+	write_training
+	composed 0
+	run_beside 1
+	eventually all_train
+	# shellcheck disable=SC2046 # several numbers
+	kill -KILL $(below "${agents[0]}" "bash train.sh")
+	code_of "${agents[0]}"
+	[ "$code" = 137 ]
+	code_of "${agents[1]}"
+	[ "$code" = 44 ]
+	rm -rf s.db* saved.* at.*
+	composed 0
+	run_beside 1
+	eventually all_train
+	kill -STOP "${agents[1]}"
+	kill -TERM "${agents[0]}"
+	eventually has_key STEP/1/0
+	# shellcheck disable=SC2046 # several numbers
+	kill -KILL $(below "${agents[0]}" "bash train.sh")
+	kill -CONT "${agents[1]}"
+	code_of "${agents[0]}"
+	[ "$code" = 43 ]
+	code_of "${agents[1]}"
+	[ "$code" = 43 ]
+}
+
+@test "a wrong start is refused by join and starts no training" {
+	write_training
+	PREEMPT_TASK=3 PREEMPT_TASKS=2 run -2 --separate-stderr "$REPO/examples/composed.sh" bash train.sh
+	[ ! -e at.3 ]
+	PREEMPT_STORE=$PWD/no/s.db PREEMPT_TASK=0 PREEMPT_TASKS=1 run -75 --separate-stderr \
+		"$REPO/examples/composed.sh" bash train.sh
+	[ ! -e at.0 ]
+}

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # the tests use them
+# A run of composed tasks, for claim.bats, ack.bats and composed.bats.
+
+REPO=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	PATH=${BIN:-$REPO/bin}:$PATH
+	unset "${!PREEMPT_@}" "${!SLURM_@}"
+	export PREEMPT_STORE=$PWD/s.db PREEMPT_RUN=r XDG_RUNTIME_DIR=$PWD
+	started=() agents=() boards=() tasks=1
+}
+
+teardown() {
+	local pid
+	for pid in "${started[@]}" "${agents[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || :
+		wait "$pid" 2>/dev/null || :
+	done
+}
+
+# Wait until a command succeeds, 60 s at most.
+eventually() {
+	local end=$((SECONDS + 60))
+	until "$@" 2>/dev/null; do
+		if ((SECONDS >= end)); then
+			echo "never came true: $*" >&2
+			return 1
+		fi
+		sleep 0.02
+	done
+}
+
+gone() {
+	local state
+	state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null) || :
+	[ -z "$state" ] || [ "$state" = Z ]
+}
+
+# The exit code of our child, within 60 s.
+code_of() {
+	eventually gone "$1"
+	code=0
+	wait "$1" || code=$?
+}
+
+# field NAME: of the JSON object on stdin.
+field() {
+	python3 -c 'import json,sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+}
+
+has_key() {
+	preempt-store get -q "run/r/000001/$1" >/dev/null
+}
+
+deadline() {
+	preempt-store get run/r/000001/DEADLINE | field utc
+}
+
+# join_one I [OPTION...]: task I joins; agents[I] stands for it.
+join_one() {
+	local task=$1
+	shift
+	PREEMPT_TASK=$task preempt-store join --pid "${agents[task]:-$$}" "$@"
+}
+
+# join N: all tasks of a run of N join, each with a process that stands for it and a board.
+join() {
+	local task joins=()
+	tasks=$1
+	for ((task = 0; task < tasks; task++)); do
+		sleep 1000 3>&- &
+		agents[task]=$!
+	done
+	for ((task = 0; task < tasks; task++)); do
+		PREEMPT_TASKS=$tasks join_one "$task" >"joined.$task" &
+		joins+=($!)
+	done
+	wait "${joins[@]}" || return
+	for ((task = 0; task < tasks; task++)); do
+		boards[task]=$(sed -n 's/^export PREEMPT_DIR=//p' "joined.$task")
+	done
+}
+
+# as I COMMAND...: as task I of the run that was joined.
+as() {
+	local -x PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks
+	local -x PREEMPT_DIR=${boards[$1]-} PREEMPT_AGENT=${agents[$1]-}
+	shift
+	"$@"
+}
+
+# at I STEP [NEXT]: the training process of task I says that it has finished so many steps.
+at() {
+	printf '%020d %020d\n' "$2" "${3:-$(($2 + 1))}" 1<>"${boards[$1]}/step"
+}
+
+# saves I STEP: it has saved.
+saves() {
+	printf '%020d\n' "$2" 1<>"${boards[$1]}/saved"
+}
+
+# Start preempt-watch in the background: out, err, $watch.
+start_watch() {
+	preempt-watch "$@" >out 2>err 3>&- &
+	watch=$!
+	started+=("$watch")
+	eventually watch_is_ready
+}
+
+watch_is_ready() {
+	local mask
+	[ "$(cat "/proc/$watch/comm")" = preempt-watch ] || return
+	mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$watch/status")
+	((0x$mask & 1)) # HUP, when all others are caught
+}
+
+# agree_and_save STEP: all tasks stand one step before it, agree on it and save.
+agree_and_save() {
+	local task acks=()
+	for ((task = 0; task < tasks; task++)); do
+		at "$task" $(($1 - 1))
+		as "$task" preempt-ack >"agreed.$task" 3>&- &
+		acks+=($!)
+	done
+	wait "${acks[@]}" || return
+	for ((task = 0; task < tasks; task++)); do
+		at "$task" "$1"
+		saves "$task" "$1"
+		as "$task" preempt-ack --saved || return
+	done
+}
