@@ -88,8 +88,17 @@ all_say() { # FILE TEXT
 	join 2
 	at 0 4
 	as 0 preempt-claim
-	acks
-	all_say answer "5 exit"
+	as 1 preempt-ack >answer.1 2>err.1 3>&- &
+	late=$!
+	started+=("$late")
+	as 0 preempt-ack >answer.0 2>err.0
+	[ "$(cat answer.0)" = "5 exit" ]
+	# It is told at its first boundary, when it is clear that it can follow.
+	eventually has_key RUN_TO_CHECKPOINT
+	at 1 0
+	code_of "$late"
+	[ "$code" = 0 ]
+	[ "$(cat answer.1)" = "5 exit" ]
 	as 0 preempt-store leave --code 42
 	as 1 preempt-store leave --code 42
 	join 2

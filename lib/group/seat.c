@@ -45,15 +45,17 @@ static void lost_board(struct seat *seat, const struct error *err)
 	agreement_board_lost(&seat->agreement);
 }
 
-/* How long its steps take, by how far it has come since it was looked at last. */
+/* The time from one boundary to the next, by how far it has come since it was looked at last. */
 static void measure_steps(struct seat *seat, const struct board_step *step, int64_t now)
 {
 	/* While it is held, standing still is no measure of its speed. */
 	bool held = seat->agreement.told.order != ORDER_RUN;
 	if (seat->sampled && step->step > seat->sampled_step) {
-		int64_t steps = (int64_t)(step->step - seat->sampled_step);
+		uint64_t stride = step->next - step->step;
+		int64_t boundaries =
+			(int64_t)((step->step - seat->sampled_step + stride - 1) / stride);
 		seat->recent[seat->recent_next++ % RECENT_STEPS] =
-			(now - seat->sampled_at + steps - 1) / steps;
+			(now - seat->sampled_at + boundaries - 1) / boundaries;
 	}
 	if (held || !seat->sampled || step->step > seat->sampled_step)
 		seat->sampled_at = now;
