@@ -88,17 +88,12 @@ all_say() { # FILE TEXT
 	join 2
 	at 0 4
 	as 0 preempt-claim
-	as 1 preempt-ack >answer.1 2>err.1 3>&- &
-	late=$!
-	started+=("$late")
-	as 0 preempt-ack >answer.0 2>err.0
-	[ "$(cat answer.0)" = "5 exit" ]
-	# It is told at its first boundary, when it is clear that it can follow.
-	eventually has_key RUN_TO_CHECKPOINT
-	at 1 0
-	code_of "$late"
-	[ "$code" = 0 ]
-	[ "$(cat answer.1)" = "5 exit" ]
+	(
+		eventually has_key RUN_TO_CHECKPOINT
+		at 1 0 # its first call, held at once
+	) 3>&- &
+	acks
+	all_say answer "5 exit"
 	as 0 preempt-store leave --code 42
 	as 1 preempt-store leave --code 42
 	join 2
@@ -340,6 +335,7 @@ all_say() { # FILE TEXT
 @test "two jobs under one name: another number of tasks, or another launch, is refused and the cure named" {
 	sleep 1000 3>&- &
 	agents[0]=$!
+	started+=("$!")
 	PREEMPT_LAUNCH=slurm:1:0 PREEMPT_TASKS=2 join_one 0 --timeout 60s >joined.0 2>err.0 3>&- &
 	started+=($!)
 	eventually has_key TASK/0
@@ -368,6 +364,7 @@ all_say() { # FILE TEXT
 	wait "${agents[0]}" || :
 	sleep 1000 3>&- &
 	agents[0]=$!
+	started+=("$!")
 	PREEMPT_TASKS=2 join_one 0 --timeout 60s >joined.0 2>err.0 3>&- &
 	again=$!
 	started+=("$again")

@@ -58,6 +58,7 @@ load composed/group
 	export PREEMPT_LAUNCH=launch
 	sleep 1000 3>&- &
 	agents[0]=$!
+	started+=("$!")
 	PREEMPT_TASKS=2 join_one 0 --timeout 60s >joined.0 2>err.0 3>&- &
 	local first=$!
 	eventually has_key TASK/0

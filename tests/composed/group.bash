@@ -73,6 +73,7 @@ join() {
 	for ((task = 0; task < tasks; task++)); do
 		sleep 1000 3>&- &
 		agents[task]=$!
+		started+=("$!")
 	done
 	for ((task = 0; task < tasks; task++)); do
 		PREEMPT_TASKS=$tasks join_one "$task" >"joined.$task" &
