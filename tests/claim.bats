@@ -142,7 +142,8 @@ load composed/group
 	run -1 --separate-stderr preempt-claim --outside
 	[ "$(deadline)" = "$second" ]
 	run -0 --separate-stderr preempt-watch --source group --once --json
-	[ "$(field left_ms <<<"$output")" -le 60500 ]
+	# What was left when the claim was made, a while before the deadline became the second one.
+	[ "$(field left_ms <<<"$output")" -le 120000 ]
 }
 
 @test "SY-11 rubbish in DEADLINE, in the claim, in a task: a claim neither spins nor crashes" {
