@@ -210,6 +210,19 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	[[ $output =~ ^$utc\ .*\ left=unknown\ going\ away$ ]]
 }
 
+@test "PH-18: values with a newline, a carriage return, no newline or nothing, in other case: as they are" {
+	printf 'TERMINATE\r\n' >crlf
+	printf 'Terminate' >bare
+	: >empty
+	for value in crlf:'TERMINATE' bare:Terminate empty:; do
+		for spec in "file:${value%%:*}" "command:cat ${value%%:*}"; do
+			run -0 --separate-stderr preempt-watch --source "$spec" --timeout 20s
+			[ "${output#*left=unknown}" = "${value#*:}" ] ||
+				[ "${output#*left=unknown }" = "${value#*:}" ] || { echo "$spec: $output" >&2; return 1; }
+		done
+	done
+}
+
 @test "a command is asked again and again until it says yes" {
 	run -0 preempt-watch --period 20ms --timeout 20s \
 		--source 'command:echo x >>asked; test "$(wc -l <asked)" -ge 4'

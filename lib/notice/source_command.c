@@ -87,7 +87,7 @@ static void drain(const struct command_source *self, struct capture *capture)
 static const char *first_line(struct capture *capture)
 {
 	capture->text[capture->length] = '\0';
-	capture->text[strcspn(capture->text, "\n")] = '\0';
+	capture->text[strcspn(capture->text, "\r\n")] = '\0';
 	return capture->text;
 }
 

@@ -123,7 +123,7 @@ static bool read_reason(const char *path, char reason[256])
 		return true;
 	reason[n] = '\0';
 	bool whole = n == 255 || strchr(reason, '\n');
-	reason[strcspn(reason, "\n")] = '\0';
+	reason[strcspn(reason, "\r\n")] = '\0';
 	return whole;
 }
 
