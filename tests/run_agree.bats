@@ -229,6 +229,16 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
+@test "joining: HUP of one that was started with nohup changes nothing" {
+	(trap '' HUP && exec preempt-run --task 0 --tasks 2 -- true) 2>err.nohup 3>&- &
+	local pid=$!
+	until_true 10 has TASK/0
+	kill -HUP "$pid"
+	preempt-run --task 1 --tasks 2 -- true
+	wait "$pid"
+	nothing_left
+}
+
 @test "two jobs under one name: the second is refused, and says whose it is" {
 	count_agents 2 --steps 10000 --step-ms 5
 	until_true 20 all_begun 2 2

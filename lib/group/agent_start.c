@@ -39,12 +39,17 @@ static void do_nothing(int number)
 
 enum status agent_open_signals(struct agent *agent, struct error *err)
 {
+	static const int passed_on[] = {SIGINT, SIGHUP, SIGQUIT};
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
+	/* A signalfd reads a signal even if it is ignored, as nohup and a shell's & want it to be.
+	 */
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
+		struct sigaction action;
+		if (sigaction(passed_on[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, passed_on[i]);
+	}
 	/* A reader of our stderr that goes away must not end us; a handler is not inherited. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
