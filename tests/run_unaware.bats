@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run around programs that know no board, but save on a signal.
-# shellcheck disable=SC2030,SC2031,SC2154 # a test is a subshell of its own
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
 
@@ -86,6 +86,81 @@ code() {
 	ready
 	kill -TERM "$agent"
 	code 43
+}
+
+until_true() { # SECONDS COMMAND...
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || { echo "not in time: $*" >&2; return 1; }
+		sleep 0.02
+	done
+}
+gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
+
+@test "the agent goes on while --done-if runs: a notice that comes then is heard, and the answer counts" {
+	start --done-if 'echo $$ >asked; while [ ! -e answer ]; do sleep 0.02; done' -- \
+		sh -c 'touch ready.$PREEMPT_TASK; [ "$PREEMPT_TASK" = 0 ] || exec sleep 100'
+	ready
+	until_true 10 test -s asked
+	kill -TERM "$agent"
+	until_true 10 grep -q 'preemption claimed by' err
+	kill -0 "$(<asked)"
+	touch answer
+	code 43 # of task 1: task 0 has finished
+	grep -q 'preempted without' err
+}
+
+@test "a --done-if that hangs is ended after --save-timeout, and is no yes" {
+	start --save-timeout 1s --done-if 'echo $$ >asked.$$; exec sleep 100' -- true
+	code 43
+	[ "$(grep -c 'done-if: the command has not ended in time' err)" = 2 ]
+	for file in asked.*; do until_true 5 gone "$file"; done
+}
+
+@test "an --on-notice command that is still at it when the program has ended has until the limit" {
+	start --save-timeout 20s --checkpoints ck --on-notice \
+		'command:touch stop; mkdir first 2>/dev/null || { until ckpt-rotate latest ck; do sleep 0.05; done; exit; }; sleep 0.5; dir=$(ckpt-rotate begin ck 7) && echo 7 >"$dir/n" && ckpt-rotate commit ck 7' -- \
+		sh -c 'touch ready.$PREEMPT_TASK; until [ -e stop ]; do sleep 0.02; done; exit 0'
+	ready
+	kill -TERM "$agent"
+	code 42
+	[ "$(ckpt-rotate latest ck --step)" = 7 ]
+}
+
+@test "an --on-notice command that hangs is ended at the limit, with what it has started" {
+	start --save-timeout 1s --on-notice 'command:touch stop; sleep 100 & echo $! >child.$!; wait' -- \
+		sh -c 'touch ready.$PREEMPT_TASK; until [ -e stop ]; do sleep 0.02; done; exit 0'
+	ready
+	kill -TERM "$agent"
+	code 43
+	grep -q 'on-notice: the command has not ended in time' err
+	for file in child.*; do until_true 5 gone "$file"; done
+}
+
+@test "kill -9 of the agent takes --done-if and --on-notice with it" {
+	start --done-if 'echo $$ >asked.$$; exec sleep 100' -- sh -c 'touch ready.$PREEMPT_TASK'
+	until_true 10 ready
+	until_true 10 eval '[ $(cat asked.* 2>/dev/null | wc -l) = 2 ]'
+	kill -KILL "$agent"
+	code 137
+	for file in asked.*; do until_true 5 gone "$file"; done
+}
+
+@test "what a command leaves behind is killed before its number can go to somebody else" {
+	# Leak checks do not work under strace.
+	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
+	strace -o trace -e trace=kill,wait4,clone,clone3,vfork,fork \
+		preempt-run --done-if 'exit 0' -- sh -c 'sleep 100 & echo $$ >leader' 2>err
+	leader=$(<leader)
+	cat trace
+	# The number is the leader's until wait4 answers with it.
+	awk -v killed="kill(-$leader, SIGKILL)" -v reaped="= $leader" '
+		index($0, killed) && !done { before = 1 }
+		/^wait4/ && substr($0, length($0) - length(reaped) + 1) == reaped { done = 1; good = before; next }
+		index($0, killed) && done { good = 0 }
+		END { exit !(done && good) }' trace
 }
 
 @test "a way to tell that is none is refused" {

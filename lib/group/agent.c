@@ -67,8 +67,7 @@ static void run_tasks(struct agent *agent)
 		}
 		bool tell = unaware_is(agent->options) && agent->group.view.agreement.claimed;
 		for (size_t i = 0; i < agent->command_count && tell; i++)
-			unaware_tell(&agent->commands[i], agent->options,
-				agent->group.view.agreement.deadline, now);
+			unaware_tell(&agent->commands[i], &agent->group, now);
 		agent_tell_ends(agent, now, &wake);
 		for (size_t i = 0; i < agent->seat_count; i++)
 			seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
@@ -120,11 +119,14 @@ static int combined_code(const struct agent *agent)
 static void end_commands(struct agent *agent)
 {
 	for (size_t i = 0; i < agent->command_count; i++) {
+		hook_end(&agent->commands[i].on_notice);
 		if (!agent->commands[i].running)
 			continue;
 		kill(-agent->commands[i].pid, SIGKILL);
 		waitpid(agent->commands[i].pid, NULL, 0);
 	}
+	for (size_t i = 0; i < agent->seat_count; i++)
+		hook_end(&agent->seats[i].done_if);
 }
 
 static void release(struct agent *agent)
@@ -169,6 +171,7 @@ int agent_run(const struct agent_options *options)
 		code = message_fail(&err);
 		goto out;
 	}
+	agent.group.guard = &agent.guard;
 	for (size_t i = 0; i < agent.seat_count; i++)
 		agent.seats[i].board = (struct board){.directory = -1, .watch = -1};
 	if (guard_start(&agent.guard, &err) != STATUS_OK ||

@@ -155,35 +155,65 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 	}
 }
 
-static void command_ended(struct agent *agent, size_t index, int wait_status, int64_t now)
+/*
+ * A child has ended, and is not reaped yet: its number is still its own, so that KILL to its
+ * process group can hit nobody else. Whatever it has left behind goes with it.
+ */
+static void end_group(struct agent *agent, pid_t leader)
 {
-	struct command *command = &agent->commands[index];
+	kill(-leader, SIGKILL);
+	guard_remove(&agent->guard, leader);
+}
+
+static void command_ended(struct command *command, int wait_status, int64_t now)
+{
 	command->running = false;
 	command->wait_status = wait_status;
 	command->code = process_exit_code(wait_status);
 	command->ended_at = now;
-	/* Whatever it has left behind goes with it. */
-	kill(-command->pid, SIGKILL);
-	guard_remove(&agent->guard, command->pid);
 }
 
-/* Our commands, and what lost its parent below us: we are its parent now (or process 1). */
+/* The running command with this process, or NULL. */
+static struct command *find_command(struct agent *agent, pid_t pid)
+{
+	for (size_t i = 0; i < agent->command_count; i++)
+		if (agent->commands[i].running && agent->commands[i].pid == pid)
+			return &agent->commands[i];
+	return NULL;
+}
+
+static struct hook *find_hook(struct agent *agent, pid_t pid)
+{
+	for (size_t i = 0; i < agent->command_count; i++)
+		if (hook_is(&agent->commands[i].on_notice, pid))
+			return &agent->commands[i].on_notice;
+	for (size_t i = 0; i < agent->seat_count; i++)
+		if (hook_is(&agent->seats[i].done_if, pid))
+			return &agent->seats[i].done_if;
+	return NULL;
+}
+
+/*
+ * Our commands and hooks, and what lost its parent below us: we are its parent now (or process 1).
+ */
 static void reap(struct agent *agent, int64_t now)
 {
 	for (;;) {
 		siginfo_t info = {0};
 		int wait_status;
-		size_t i = 0;
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid ||
 			watch_owns(&agent->watch, info.si_pid))
 			return;
+		struct command *command = find_command(agent, info.si_pid);
+		struct hook *hook = command ? NULL : find_hook(agent, info.si_pid);
+		if (command || hook)
+			end_group(agent, info.si_pid);
 		if (waitpid(info.si_pid, &wait_status, WNOHANG) != info.si_pid)
 			return;
-		while (i < agent->command_count &&
-			!(agent->commands[i].running && agent->commands[i].pid == info.si_pid))
-			i++;
-		if (i < agent->command_count)
-			command_ended(agent, i, wait_status, now);
+		if (command)
+			command_ended(command, wait_status, now);
+		else if (hook)
+			hook_ended(hook, wait_status);
 	}
 }
 

@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "base/message.h"
 
-#define SAVED_EVERY 20 /* ms between looks for a save that was asked for */
 #include "group/unaware.h"
+
+#define SAVED_EVERY 20 /* ms between looks for a save that was asked for */
 
 enum status seat_init(
 	struct seat *seat, struct group *group, uint64_t task, struct command *command, int64_t now)
@@ -243,12 +244,7 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
 		;
 	if (plan.finished && may_finish(seat, group, now, wake, look)) {
-		const struct agent_options *options = group->options;
-		bool judged = unaware_is(options) || options->find_checkpoint || options->done_if;
-		seat->finished = true;
-		seat->code = judged ? unaware_code(options, &group->view, plan.code,
-					      seat->agreement.end_code)
-				    : plan.code;
+		seat->finished = unaware_judge(seat, group, plan.code, now, wake);
 		return;
 	}
 	if (awaits_save(&seat->agreement) && now + SAVED_EVERY < *wake)

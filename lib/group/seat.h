@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "group/agent.h"
 #include "group/board.h"
+#include "group/hook.h"
 #include "group/pump.h"
 #include "group/view.h"
 #include "group/worker.h"
@@ -20,6 +21,7 @@ struct command {
 	bool ending;		/* it was asked to end */
 	int64_t kill_at;	/* KILL then */
 	int64_t end_not_before; /* a program that saves on a signal has until then */
+	struct hook on_notice;	/* what --on-notice runs */
 	int64_t ended_at;
 	int wait_status; /* when not running */
 	bool told;	 /* the agreement knows that it has ended */
@@ -35,6 +37,7 @@ struct seat {
 	struct agreement_config config;
 	struct board board;
 	struct command *command;
+	struct hook done_if; /* what --done-if runs, once the rest is through */
 	bool finished;
 	int code;
 	/* How long steps and saves take. */
@@ -52,6 +55,7 @@ struct seat {
 struct group {
 	const struct agent_options *options;
 	struct worker *worker;
+	const struct guard *guard;
 	struct view view;
 	struct notice notice; /* our own, when noticed */
 	bool noticed;

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/message.h"
@@ -37,21 +36,10 @@ bool unaware_is(const struct agent_options *options)
 	return options->notice_signal || options->notice_command;
 }
 
-static void run_detached(const char *text)
+void unaware_tell(struct command *command, const struct group *group, int64_t now)
 {
-	char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)text, NULL};
-	struct process_command command = {.argv = argv, .own_group = true};
-	struct error err;
-	pid_t pid;
-	sigemptyset(&command.ignored);
-	/* Reaped with the orphans. */
-	if (process_start(&command, &pid, &err) != STATUS_OK)
-		message_error("--on-notice: %s", err.text);
-}
-
-void unaware_tell(
-	struct command *command, const struct agent_options *options, int64_t deadline, int64_t now)
-{
+	const struct agent_options *options = group->options;
+	int64_t deadline = group->view.agreement.deadline;
 	if (!command->running || command->end_not_before)
 		return;
 	command->end_not_before = deadline != CLOCK_NEVER ? deadline - options->kill_after
@@ -61,7 +49,8 @@ void unaware_tell(
 	if (options->notice_signal)
 		kill(options->signal_ranks ? -command->pid : command->pid, options->notice_signal);
 	if (options->notice_command)
-		run_detached(options->notice_command);
+		hook_start(&command->on_notice, "--on-notice", options->notice_command,
+			command->end_not_before, group->guard);
 }
 
 bool unaware_others_through(const struct view *view, uint64_t task)
@@ -72,40 +61,46 @@ bool unaware_others_through(const struct view *view, uint64_t task)
 	return true;
 }
 
-/* Whether the user's own test says that the training has finished. */
-static bool is_done(const char *text)
+static int judge(const struct seat *seat, const struct group *group, int agreed, bool done)
 {
-	char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)text, NULL};
-	struct process_command command = {.argv = argv};
-	struct error err;
-	int wait_status;
-	pid_t pid;
-	sigemptyset(&command.ignored);
-	if (process_start(&command, &pid, &err) != STATUS_OK) {
-		message_error("--done-if: %s", err.text);
-		return false;
-	}
-	return waitpid(pid, &wait_status, 0) == pid && process_exit_code(wait_status) == 0;
-}
-
-int unaware_code(
-	const struct agent_options *options, const struct view *view, int agreed, int command_code)
-{
+	const struct agent_options *options = group->options;
+	const struct view *view = &group->view;
 	char path[4096];
 	uint64_t step;
 	struct error err;
-	if (agreed != STATUS_OK && agreed != STATUS_SAVED && agreed != STATUS_PREEMPTED)
-		return agreed;
-	if (command_code == 0 && options->done_if && is_done(options->done_if))
-		return STATUS_OK;
-	if (command_code == 0 && !options->done_if && !view->agreement.claimed)
+	bool ended_well = seat->agreement.end_code == 0;
+	if (done || (ended_well && !options->done_if && !view->agreement.claimed))
 		return STATUS_OK;
 	if (!options->find_checkpoint)
-		return agreed == STATUS_OK && !view->agreement.claimed ? STATUS_OK
-								       : STATUS_PREEMPTED;
+		return agreed == STATUS_OK && !view->agreement.claimed && !seat->done_if.started
+			       ? STATUS_OK
+			       : STATUS_PREEMPTED;
 	enum status status = options->find_checkpoint(path, &step, &err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		message_error("%s", err.text);
 	bool newer = status == STATUS_OK && (!*view->resume || step > view->resume_step);
 	return newer ? STATUS_SAVED : STATUS_PREEMPTED;
+}
+
+bool unaware_judge(
+	struct seat *seat, const struct group *group, int agreed, int64_t now, int64_t *wake)
+{
+	const struct agent_options *options = group->options;
+	struct hook *on_notice = &seat->command->on_notice, *done_if = &seat->done_if;
+	seat->code = agreed;
+	/* It may be what saves. */
+	if (hook_runs(on_notice, now, wake))
+		return false;
+	if ((!unaware_is(options) && !options->find_checkpoint && !options->done_if) ||
+		(agreed != STATUS_OK && agreed != STATUS_SAVED && agreed != STATUS_PREEMPTED))
+		return true;
+	if (options->done_if && seat->agreement.end_code == 0) {
+		if (!done_if->started)
+			hook_start(done_if, "--done-if", options->done_if,
+				now + options->agreement.save_timeout, group->guard);
+		if (hook_runs(done_if, now, wake))
+			return false;
+	}
+	seat->code = judge(seat, group, agreed, done_if->started && done_if->code == 0);
+	return true;
 }

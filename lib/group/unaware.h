@@ -22,17 +22,17 @@ enum status unaware_resolve(struct store *store, struct view *view,
 bool unaware_is(const struct agent_options *options);
 
 /* Tell a running command, once; it has until the deadline, or for the save timeout. */
-void unaware_tell(struct command *command, const struct agent_options *options, int64_t deadline,
-	int64_t now);
+void unaware_tell(struct command *command, const struct group *group, int64_t now);
 
 /* Everybody else is through: nobody's save can be hit by our exit. */
 bool unaware_others_through(const struct view *view, uint64_t task);
 
 /*
- * The exit code of a task that was told (or preempted before), given the one of the agreement and
- * the one of the command: 0 finished, 42 a newer complete checkpoint is there, else 43.
+ * A task is through, and the agreement's code is `agreed`: sets seat->code. Where it was told, or
+ * is judged by its checkpoints: 0 finished, 42 a newer complete checkpoint is there, else 43. False
+ * as long as what --on-notice or --done-if has started runs within its time: ask again, by *wake.
  */
-int unaware_code(
-	const struct agent_options *options, const struct view *view, int agreed, int command_code);
+bool unaware_judge(
+	struct seat *seat, const struct group *group, int agreed, int64_t now, int64_t *wake);
 
 #endif
