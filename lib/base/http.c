@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/http.h"
+
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define ANSWER_MAX ((size_t)64 << 10)
+
+/* What we call of libcurl. */
+#define FUNCTIONS(use)                                                                             \
+	use(global_init) use(easy_init) use(easy_cleanup) use(easy_reset) use(easy_setopt)         \
+		use(easy_getinfo) use(easy_strerror) use(slist_append) use(slist_free_all)         \
+			use(getdate) use(multi_init) use(multi_cleanup) use(multi_add_handle)      \
+				use(multi_remove_handle) use(multi_setopt)                         \
+					use(multi_socket_action) use(multi_info_read)
+
+/* curl.h makes macros of some of these, for checks that a pointer cannot have. */
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+#undef curl_multi_setopt
+
+#define DECLARE(name) __typeof__(curl_##name) *name;
+static struct {
+	FUNCTIONS(DECLARE)
+} curl;
+
+static char load_failure[256]; /* empty: loaded */
+
+static void load(void)
+{
+	void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		strncpy(load_failure, dlerror(), sizeof(load_failure) - 1);
+		return;
+	}
+#define FIND(name)                                                                                 \
+	curl.name = (__typeof__(curl.name))dlsym(library, "curl_" #name);                          \
+	if (!curl.name)                                                                            \
+		strcpy(load_failure, "it has no curl_" #name);
+	FUNCTIONS(FIND)
+	if (!*load_failure && curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		strcpy(load_failure, "it does not start");
+}
+
+struct http {
+	CURLM *multi;
+	CURL *easy;
+	struct curl_slist *headers;
+	int epoll;
+	int64_t due;
+	bool busy, added;
+	bool too_long;
+	char failure[CURL_ERROR_SIZE];
+	struct http_answer answer;
+};
+
+static int socket_changed(
+	CURL *easy, curl_socket_t socket, int what, void *context, void *per_socket)
+{
+	struct http *http = context;
+	struct epoll_event event = {.data.fd = socket};
+	(void)easy;
+	(void)per_socket;
+	if (what == CURL_POLL_REMOVE) {
+		(void)epoll_ctl(http->epoll, EPOLL_CTL_DEL, socket, NULL);
+		return 0;
+	}
+	event.events = (what & CURL_POLL_IN ? (uint32_t)EPOLLIN : 0) |
+		       (what & CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0);
+	if (epoll_ctl(http->epoll, EPOLL_CTL_MOD, socket, &event) < 0 &&
+		epoll_ctl(http->epoll, EPOLL_CTL_ADD, socket, &event) < 0)
+		return -1;
+	return 0;
+}
+
+static int timer_changed(CURLM *multi, long timeout, void *context)
+{
+	struct http *http = context;
+	(void)multi;
+	http->due = timeout < 0 ? CLOCK_NEVER : clock_after(timeout);
+	return 0;
+}
+
+static size_t take_body(char *bytes, size_t size, size_t count, void *context)
+{
+	struct http *http = context;
+	size_t length = size * count;
+	if (http->answer.body.length + length > ANSWER_MAX) {
+		http->too_long = true;
+		return 0;
+	}
+	text_add_bytes(&http->answer.body, bytes, length);
+	return http->answer.body.failed ? 0 : length;
+}
+
+/* The value of a header line, where it is the one called name; NULL: it is another. */
+static const char *value_of(const char *line, const char *name)
+{
+	size_t length = strlen(name);
+	if (strncasecmp(line, name, length) != 0 || line[length] != ':')
+		return NULL;
+	return line + length + 1 + strspn(line + length + 1, " \t");
+}
+
+static size_t take_header(char *bytes, size_t size, size_t count, void *context)
+{
+	struct http *http = context;
+	char line[256];
+	const char *value;
+	size_t length = size * count < sizeof(line) ? size * count : sizeof(line) - 1;
+	memcpy(line, bytes, length);
+	line[length] = '\0';
+	line[strcspn(line, "\r\n")] = '\0';
+	if ((value = value_of(line, "ETag")) && strlen(value) < sizeof(http->answer.etag))
+		strcpy(http->answer.etag, value);
+	if ((value = value_of(line, "Date"))) {
+		time_t date = curl.getdate(value, NULL);
+		http->answer.date_utc = date > 0 ? (int64_t)date * 1000 : 0;
+	}
+	return size * count;
+}
+
+enum status http_open(struct http **opened, struct error *err)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, load);
+	if (*load_failure)
+		return error_set(err, STATUS_NOT_FOUND,
+			"cannot load libcurl (%s): install the package libcurl4", load_failure);
+	struct http *http = calloc(1, sizeof(*http));
+	if (!http)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	http->due = CLOCK_NEVER;
+	http->epoll = epoll_create1(EPOLL_CLOEXEC);
+	http->multi = curl.multi_init();
+	http->easy = curl.easy_init();
+	if (http->epoll < 0 || !http->multi || !http->easy) {
+		error_set(err, STATUS_TEMPORARY, "cannot speak HTTP: %s", strerror(errno));
+		http_close(http);
+		return STATUS_TEMPORARY;
+	}
+	curl.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
+	curl.multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+	curl.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, timer_changed);
+	curl.multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+	*opened = http;
+	return STATUS_OK;
+}
+
+/* Take the request out of libcurl's hands. */
+static void put_down(struct http *http)
+{
+	if (http->added)
+		curl.multi_remove_handle(http->multi, http->easy);
+	http->added = http->busy = false;
+	curl.slist_free_all(http->headers);
+	http->headers = NULL;
+}
+
+void http_close(struct http *http)
+{
+	if (!http)
+		return;
+	put_down(http);
+	curl.easy_cleanup(http->easy);
+	curl.multi_cleanup(http->multi);
+	if (http->epoll >= 0)
+		close(http->epoll);
+	text_release(&http->answer.body);
+	free(http);
+}
+
+enum status http_start(struct http *http, const struct http_request *request, struct error *err)
+{
+	put_down(http);
+	text_release(&http->answer.body);
+	http->answer = (struct http_answer){.body.limit = ANSWER_MAX + 1};
+	http->too_long = false;
+	*http->failure = '\0';
+	for (size_t i = 0; i < 4 && request->headers[i]; i++) {
+		struct curl_slist *longer = curl.slist_append(http->headers, request->headers[i]);
+		if (!longer)
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		http->headers = longer;
+	}
+	CURL *easy = http->easy;
+	curl.easy_reset(easy); /* but for its connections */
+	curl.easy_setopt(easy, CURLOPT_URL, request->url);
+	curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);
+	curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout);
+	curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
+	curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl.easy_setopt(easy, CURLOPT_PROXY, "");
+	curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+	curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl.easy_setopt(easy, CURLOPT_USERAGENT, "preempt-tools/" PREEMPT_VERSION);
+	curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, http->failure);
+	curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+	curl.easy_setopt(easy, CURLOPT_WRITEDATA, http);
+	curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+	curl.easy_setopt(easy, CURLOPT_HEADERDATA, http);
+	http->due = clock_now();
+	if (curl.multi_add_handle(http->multi, easy) != CURLM_OK)
+		return error_set(err, STATUS_TEMPORARY, "cannot ask %s", request->url);
+	http->added = http->busy = true;
+	return STATUS_OK;
+}
+
+int http_descriptor(const struct http *http)
+{
+	return http->epoll;
+}
+
+int64_t http_due(const struct http *http)
+{
+	return http->busy ? http->due : CLOCK_NEVER;
+}
+
+/* Let libcurl do what can be done without waiting. */
+static void drive(struct http *http, int64_t now)
+{
+	struct epoll_event events[16];
+	int running;
+	int count = epoll_wait(http->epoll, events, 16, 0);
+	for (int i = 0; i < count; i++) {
+		int mask = (events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+			   (events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+			   (events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+		curl.multi_socket_action(http->multi, events[i].data.fd, mask, &running);
+	}
+	if (now >= http->due) {
+		http->due = CLOCK_NEVER;
+		curl.multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	}
+}
+
+enum http_state http_step(struct http *http, int64_t now, struct error *err)
+{
+	int left;
+	if (!http->busy) {
+		drive(http, now); /* a connection that is kept may have been closed */
+		return HTTP_IDLE;
+	}
+	drive(http, now);
+	const CURLMsg *message = curl.multi_info_read(http->multi, &left);
+	if (!message || message->msg != CURLMSG_DONE)
+		return HTTP_PENDING;
+	CURLcode result = message->data.result;
+	long code = 0;
+	curl.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &code);
+	http->answer.code = (int)code;
+	put_down(http);
+	if (result == CURLE_OK)
+		return HTTP_DONE;
+	error_set(err, STATUS_TEMPORARY, "%s",
+		http->too_long	 ? "the answer has more than 64 KiB"
+		: *http->failure ? http->failure
+				 : curl.easy_strerror(result));
+	return HTTP_FAILED;
+}
+
+const struct http_answer *http_answer(const struct http *http)
+{
+	return &http->answer;
+}

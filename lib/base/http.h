@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * HTTP, one request at a time and without ever blocking: for metadata servers. libcurl does it, and
+ * is loaded by the first http_open only: it costs milliseconds at every start of a program.
+ *
+ *	http_start(http, &request, &err);
+ *	poll(2) http_descriptor for reading until http_due, then http_step, until it is not PENDING
+ *
+ * Proxies and redirects are off, an answer has at most 64 KiB, only http and https are spoken.
+ */
+#ifndef BASE_HTTP_H
+#define BASE_HTTP_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+struct http;
+
+struct http_request {
+	const char *method; /* "GET", "PUT"; without a body */
+	const char *url;
+	const char *headers[4]; /* "Name: value"; NULL ends them early */
+	int64_t timeout;	/* ms, for all of it */
+};
+
+/* Valid until the next http_start. */
+struct http_answer {
+	int code; /* 200, 404, ... */
+	struct text body;
+	char etag[128];	  /* empty: none */
+	int64_t date_utc; /* the server's clock, ms since 1970; 0: it did not say */
+};
+
+enum http_state {
+	HTTP_IDLE,    /* nothing was started, or its end was told already */
+	HTTP_PENDING, /* not ended yet */
+	HTTP_DONE,    /* there is an answer, of whatever code */
+	HTTP_FAILED,  /* there is none; the error is filled */
+};
+
+/* STATUS_NOT_FOUND: libcurl is not installed; STATUS_TEMPORARY. */
+enum status http_open(struct http **http, struct error *err);
+/* Ends what is under way. NULL is legal. */
+void http_close(struct http *http);
+
+enum status http_start(struct http *http, const struct http_request *request, struct error *err);
+/* The same descriptor for good; readable when http_step has something to do. */
+int http_descriptor(const struct http *http);
+/* When http_step wants to be called in any case; CLOCK_NEVER: not at all. */
+int64_t http_due(const struct http *http);
+/* HTTP_DONE and HTTP_FAILED are told once. */
+enum http_state http_step(struct http *http, int64_t now, struct error *err);
+const struct http_answer *http_answer(const struct http *http);
+
+#endif
