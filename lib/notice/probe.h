@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command that is asked a question, without waiting for it: a process in a group of its own, the
+ * start of its output through pipes, its end through a pidfd, all behind one epoll descriptor. The
+ * group is killed when the command has ended (before it is reaped, while its number is surely still
+ * ours) or has taken too long.
+ */
+#ifndef NOTICE_PROBE_H
+#define NOTICE_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* The start of what the command writes; the rest is read and dropped. */
+struct probe_capture {
+	int descriptor; /* -1: none */
+	char text[256];
+	size_t length;
+};
+
+struct probe {
+	int epoll; /* one for good: a caller may keep polling it */
+	int pidfd;
+	pid_t pid;	 /* 0: nothing is under way */
+	int64_t timeout; /* ms */
+	int64_t overdue; /* when it has taken too long */
+	struct probe_capture output, errors;
+	bool killed; /* it took too long, and that was said */
+};
+
+enum probe_state {
+	PROBE_IDLE,
+	PROBE_RUNNING,
+	PROBE_ENDED,  /* exit code, output and errors (each its first line) are there */
+	PROBE_FAILED, /* it took too long, or its end cannot be told; the error is filled */
+};
+
+/* A probe that was initialised must be released, also when that failed. */
+enum status probe_init(struct probe *probe, struct error *err);
+void probe_release(struct probe *probe);
+
+/* Nothing may be under way. timeout: ms. */
+enum status probe_start(
+	struct probe *probe, char *const *argv, int64_t timeout, int64_t now, struct error *err);
+/* PROBE_ENDED and PROBE_FAILED are told once. */
+enum probe_state probe_check(struct probe *probe, int64_t now, int *code, struct error *err);
+
+#endif
