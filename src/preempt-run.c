@@ -13,23 +13,27 @@
 #include "ckpt/ckpt.h"
 #include "group/agent.h"
 #include "group/options.h"
+#include "notice/platform.h"
 #include "store/store.h"
 
 static uint64_t copies, ranks, exit_code = STATUS_SAVED;
-static bool copies_given, ranks_given, forward, per_task;
+static bool copies_given, ranks_given, exit_code_given, forward, per_task;
 static struct args_list notices;
 static int64_t grace = -1, join_timeout = 300000, kill_after = 5000;
 static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
 static const char *savers = "all", *complete = "all", *store_loss = "save";
-static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if;
+static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if,
+					       *platform;
 
 static const struct args_option options[] = {
 	{'n', "copies", "L", "start L copies of the command, one task each", ARGS_UNSIGNED, &copies,
 		NULL, 1, 65536, &copies_given},
 	{0, "ranks", "L", "the command starts its L ranks itself (torchrun)", ARGS_UNSIGNED, &ranks,
 		NULL, 1, 65536, &ranks_given},
-	{0, "notice", "SOURCE", "signal:TERM,USR1 file:PATH command:TEXT; may be repeated",
+	{0, "notice", "SOURCE", "signal:TERM file:PATH command:TEXT deadline:+2h slurm gce ...",
 		ARGS_LIST, &notices, NULL, 0, 0, NULL},
+	{0, "platform", "NAMES", "auto, or slurm,aws and the like: sources, exit code, grace",
+		ARGS_TEXT, &platform, "PREEMPT_PLATFORM", 0, 0, NULL},
 	{0, "grace", "D", "time between a notice and the end", ARGS_DURATION, &grace,
 		"PREEMPT_GRACE", 0, 0, NULL},
 	{0, "join-timeout", "D", "wait so long for all tasks (5m)", ARGS_DURATION, &join_timeout,
@@ -51,7 +55,7 @@ static const struct args_option options[] = {
 	{0, "on-store-loss", "WHAT", "save (default) or end", ARGS_TEXT, &store_loss, NULL, 0, 0,
 		NULL},
 	{0, "exit-code", "N", "leave with N instead of 42", ARGS_UNSIGNED, &exit_code, NULL, 1, 255,
-		NULL},
+		&exit_code_given},
 	{0, "forward", NULL, "pass notice signals on to the command", ARGS_FLAG, &forward, NULL, 0,
 		0, NULL},
 	{0, "shield", "SIGNALS", "ignore these in the command: TERM,USR1", ARGS_TEXT, &shield, NULL,
@@ -120,6 +124,32 @@ static enum status check_store(const struct identity *identity, const char *url,
 	return status;
 }
 
+/* What --notice names, and what --platform names or, without both, what we are on. */
+static enum status choose_sources(struct agent_options *agent, struct error *err)
+{
+	static struct platform_choice choice;
+	struct platform_signs signs;
+	agent->sources = notices.items;
+	agent->source_count = notices.count;
+	if (notices.count && !platform)
+		return STATUS_OK;
+	platform_look(&signs);
+	if (platform_choose(platform ? platform : "auto", &signs, &choice, err) != STATUS_OK)
+		return err->status;
+	if (choice.warning)
+		message_error("warning: %s", choice.warning);
+	message_detail("platform %s", choice.names);
+	for (size_t i = 0; i < choice.count && notices.count < 64; i++)
+		notices.items[notices.count++] = choice.sources[i];
+	agent->source_count = notices.count;
+	agent->sources_found = !choice.certain;
+	if (choice.exit_code && !exit_code_given)
+		agent->exit_code = choice.exit_code;
+	if (agent->grace < 0)
+		agent->grace = choice.grace;
+	return STATUS_OK;
+}
+
 static int run(const struct args_rest *rest)
 {
 	struct error err;
@@ -140,12 +170,8 @@ static int run(const struct args_rest *rest)
 			.startup = startup,
 			.leave_patience = save_timeout < 10000 ? save_timeout : 10000,
 			.per_task = per_task}};
-	static const char *const default_sources[] = {"signal:TERM"};
-	static const char *const slurm_sources[] = {"signal:TERM,USR1"};
-	agent.sources = notices.count		 ? notices.items
-			: getenv("SLURM_JOB_ID") ? slurm_sources
-						 : default_sources;
-	agent.source_count = notices.count ? notices.count : 1;
+	if (choose_sources(&agent, &err) != STATUS_OK)
+		return message_fail(&err);
 	agent_hold_signals(agent.sources, agent.source_count);
 	if (!is_word(savers, "all", "chief", "--savers", &agent.agreement.savers_chief) ||
 		!is_word(complete, "all", "chief", "--complete", &agent.agreement.complete_chief) ||

@@ -23,19 +23,24 @@
 #include "group/options.h"
 #include "group/source_group.h"
 #include "notice/exec.h"
+#include "notice/platform.h"
 #include "notice/watch.h"
 
 static struct args_list sources;
 static int64_t grace = -1, period, look_timeout;
 static bool period_given, look_timeout_given;
-static bool follow, once, until_exit;
-static const char *command;
+static bool follow, once, until_exit, show_platform;
+static const char *command, *platform;
 static struct source *group; /* the one among the sources, or NULL */
 
 /* clang-format off */
 static const struct args_option options[] = {
-	{0, "source", "SPEC", "signal:TERM,USR1, file:PATH, command:TEXT or group; repeatable",
+	{0, "source", "SPEC", "signal:TERM, file:PATH, command:TEXT, deadline:+2h, slurm, gce, group ...",
 		ARGS_LIST, &sources, NULL, 0, 0, NULL},
+	{0, "platform", "NAMES", "auto, or slurm,aws and the like: their sources", ARGS_TEXT, &platform,
+		"PREEMPT_PLATFORM", 0, 0, NULL},
+	{0, "show-platform", NULL, "print what platform this is, and why", ARGS_FLAG, &show_platform,
+		NULL, 0, 0, NULL},
 	{'f', "follow", NULL, "go on after the first notice", ARGS_FLAG, &follow, NULL, 0, 0, NULL},
 	{0, "once", NULL, "look at each source once: 0 a notice, 1 none, 75 could not ask", ARGS_FLAG,
 		&once, NULL, 0, 0, NULL},
@@ -275,19 +280,40 @@ static enum status open_one(struct watch *watch, const char *specification, stru
 	return add(watch, status, source, err);
 }
 
+/* Those of a platform. Where it was only found, all but the first may fail. */
+static enum status open_platform(struct watch *watch, const char *names, struct error *err)
+{
+	struct platform_signs signs;
+	struct platform_choice choice;
+	platform_look(&signs);
+	enum status status = platform_choose(names, &signs, &choice, err);
+	if (status == STATUS_OK && grace < 0)
+		grace = choice.grace;
+	for (size_t i = 0; status == STATUS_OK && i < choice.count; i++) {
+		status = open_one(watch, choice.sources[i], err);
+		if (status != STATUS_OK && i > 0 && !choice.certain) {
+			message_error(
+				"warning: no notices from %s: %s", choice.sources[i], err->text);
+			status = STATUS_OK;
+		}
+	}
+	return status;
+}
+
 /* Without --source: our own notice, and the claim of the group where one is named. */
 static enum status open_sources(struct watch *watch, struct error *err)
 {
 	enum status status = STATUS_OK;
+	bool ours = sources.count == 0 && !until_exit;
 	if (sources.count == 0) {
-		if (!until_exit)
-			sources.items[sources.count++] = "signal:TERM";
 		if (group_options.run || until_exit)
 			sources.items[sources.count++] = "group";
 		else if (group_options.store)
-			message_info("no run is named, so only signal:TERM is watched; give --run "
-				     "NAME or --source group");
+			message_info("no run is named, so only this machine's notices are watched; "
+				     "give --run NAME or --source group");
 	}
+	if (ours || platform)
+		status = open_platform(watch, platform ? platform : "auto", err);
 	for (size_t i = 0; i < sources.count && status == STATUS_OK; i++)
 		status = open_one(watch, sources.items[i], err);
 	return status;
@@ -309,6 +335,17 @@ static enum status check_options(struct error *err)
 	return STATUS_OK;
 }
 
+static int print_platform(void)
+{
+	struct platform_signs signs;
+	struct text text = {0};
+	platform_look(&signs);
+	platform_show(&signs, &text);
+	fputs(text_string(&text), stdout);
+	text_release(&text);
+	return STATUS_OK;
+}
+
 static int run(const struct args_rest *rest)
 {
 	struct watch watch = {0};
@@ -317,6 +354,8 @@ static int run(const struct args_rest *rest)
 	int code;
 	(void)rest;
 
+	if (show_platform)
+		return print_platform();
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
 	if (check_options(&err) != STATUS_OK || open_sources(&watch, &err) != STATUS_OK) {

@@ -19,6 +19,7 @@ struct agent_options {
 	bool ranks;		    /* the command starts its own ranks (--ranks), once for all */
 	const char *const *sources; /* notice sources */
 	size_t source_count;
+	bool sources_found;	  /* those behind the first were not asked for: one may fail */
 	int64_t grace;		  /* ms after a notice; negative: not known */
 	const char *board_parent; /* NULL: a good place */
 	const char *shield;	  /* "TERM,USR1": ignored before exec; NULL: none */

@@ -63,8 +63,14 @@ void agent_check_sources(struct agent *agent, const struct pollfd *polled)
 	while ((event = watch_next(&agent->watch, &which, &notice, &err)) != WATCH_END) {
 		switch (event) {
 		case WATCH_NOTICE: take_notice(agent, &notice); break;
-		case WATCH_LOST: message_error("%s", err.text); break;
-		case WATCH_BACK: message_info("%s", err.text); break;
+		case WATCH_LOST:
+			message_error("cannot ask %s, three times in a row: %s; asking goes on",
+				source_name(agent->watch.sources[which].source), err.text);
+			break;
+		case WATCH_BACK:
+			message_info("%s answers again",
+				source_name(agent->watch.sources[which].source));
+			break;
 		case WATCH_DOUBT:
 		case WATCH_END: break;
 		}
@@ -76,9 +82,9 @@ static bool was_notice_signal(const struct agent *agent, int wait_status)
 	if (!WIFSIGNALED(wait_status))
 		return false;
 	for (size_t i = 0; i < agent->options->source_count; i++) {
-		const char *source = agent->options->sources[i];
+		const char *caught = source_signals(agent->options->sources[i]);
 		const char *name = sigabbrev_np(WTERMSIG(wait_status));
-		if (!strncmp(source, "signal:", 7) && name && strstr(source + 7, name))
+		if (caught && name && strstr(caught, name))
 			return true;
 	}
 	return false;

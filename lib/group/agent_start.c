@@ -19,9 +19,10 @@ void agent_hold_signals(const char *const *sources, size_t count)
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < count; i++) {
-		if (strncmp(sources[i], "signal:", 7))
+		const char *caught = source_signals(sources[i]);
+		if (!caught)
 			continue;
-		char *names = strdup(sources[i] + 7), *rest = names;
+		char *names = strdup(caught), *rest = names;
 		for (char *name; names && (name = strsep(&rest, ","));) {
 			int number;
 			if (parse_signal(name, &number, "signal", NULL) == STATUS_OK)
@@ -68,7 +69,11 @@ enum status agent_open_sources(struct agent *agent, struct error *err)
 	for (size_t i = 0; i < options->source_count && status == STATUS_OK; i++) {
 		struct source *source;
 		status = source_open(&source, options->sources[i], &how, err);
-		if (status == STATUS_OK)
+		if (status != STATUS_OK && options->sources_found && i > 0) {
+			message_error(
+				"warning: no notices from %s: %s", options->sources[i], err->text);
+			status = STATUS_OK;
+		} else if (status == STATUS_OK)
 			status = watch_add(&agent->watch, source, err);
 	}
 	return status;

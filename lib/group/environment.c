@@ -8,6 +8,7 @@
 
 #include "base/guard.h"
 #include "base/parse.h"
+#include "notice/source.h"
 
 struct list {
 	char **items; /* ended by NULL */
@@ -56,11 +57,11 @@ static void set_signals(struct list *list, const struct command_environment *wha
 {
 	char names[256] = "";
 	for (size_t i = 0; i < what->source_count; i++) {
-		if (strncmp(what->sources[i], "signal:", 7))
+		const char *caught = source_signals(what->sources[i]);
+		if (!caught)
 			continue;
 		size_t used = strlen(names);
-		snprintf(names + used, sizeof(names) - used, "%s%s", used ? "," : "",
-			what->sources[i] + 7);
+		snprintf(names + used, sizeof(names) - used, "%s%s", used ? "," : "", caught);
 	}
 	set(list, "PREEMPT_SIGNALS", names);
 }

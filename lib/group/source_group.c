@@ -263,8 +263,12 @@ static enum source_answer group_check(
 	return answer;
 }
 
-static const struct source_kind source_group = {
-	"group", "group", NULL, group_close, group_descriptor, group_due, group_check, NULL};
+static const struct source_kind source_group = {.name = "group",
+	.example = "group",
+	.close = group_close,
+	.descriptor = group_descriptor,
+	.due = group_due,
+	.check = group_check};
 
 enum status source_group_open(
 	struct source **source, const struct group_source_options *options, struct error *err)

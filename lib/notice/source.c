@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct source_kind *const kinds[] = {&source_signal, &source_file, &source_command};
+static const struct source_kind *const kinds[] = {&source_signal, &source_file, &source_command,
+	&source_deadline, &source_slurm, &source_gce, &source_aws, &source_azure, &source_alibaba};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 static enum status refuse_kind(const char *specification, struct error *err)
@@ -18,25 +19,41 @@ static enum status refuse_kind(const char *specification, struct error *err)
 	return STATUS_USAGE;
 }
 
+/* The kind whose name stands before the colon; NULL: there is none. */
+static const struct source_kind *find_kind(const char *specification, size_t length)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		if (strlen(kinds[i]->name) == length &&
+			!strncmp(kinds[i]->name, specification, length))
+			return kinds[i];
+	return NULL;
+}
+
+const char *source_signals(const char *specification)
+{
+	size_t length = strcspn(specification, ":");
+	const struct source_kind *kind = find_kind(specification, length);
+	if (!kind || !kind->signals)
+		return NULL;
+	return specification[length] ? specification + length + 1 : kind->signals;
+}
+
 enum status source_open(struct source **source, const char *specification,
 	const struct source_options *options, struct error *err)
 {
 	size_t length = strcspn(specification, ":");
-	const struct source_kind *kind = NULL;
-	for (size_t i = 0; i < KINDS; i++)
-		if (strlen(kinds[i]->name) == length &&
-			!strncmp(kinds[i]->name, specification, length))
-			kind = kinds[i];
+	const struct source_kind *kind = find_kind(specification, length);
 	if (!kind)
 		return refuse_kind(specification, err);
-	if (specification[length] == '\0' || specification[length + 1] == '\0')
+	bool bare = specification[length] == '\0';
+	if (bare ? !kind->bare : specification[length + 1] == '\0')
 		return error_set(err, STATUS_USAGE, "source \"%s\" is not complete; write %s",
 			specification, kind->example);
 	char *name = strdup(specification);
 	if (!name)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	struct source *opened;
-	enum status status = kind->open(&opened, specification + length + 1, options, err);
+	enum status status = kind->open(&opened, specification + length + !bare, options, err);
 	if (status != STATUS_OK) {
 		free(name);
 		return status;

@@ -13,6 +13,7 @@
 #ifndef NOTICE_SOURCE_H
 #define NOTICE_SOURCE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "notice/notice.h"
@@ -33,6 +34,11 @@ enum source_answer {
  * command:TEXT      run by sh every period; exit 0: a notice, its first line of output is the
  *                   reason; 1: none; anything else, or running longer than the timeout: could not
  *                   ask. Its process group is killed when it ends
+ * deadline:+2h|TIME the time is up then; the notice comes as long before as grace says, else 5 min
+ * slurm:TERM,USR1   the job's end, asked from Slurm, and these signals, for which Slurm is asked
+ *                   how much time is left; slurm alone is slurm:TERM,USR1
+ * gce aws azure alibaba  their metadata servers (cloud.h); options and another base URL behind a
+ *                   colon: aws:rebalance,http://127.0.0.1:8080. libcurl is loaded for them
  * grace: how long after a notice the machine goes away (ms); negative: not known.
  */
 struct source_options {
@@ -46,6 +52,9 @@ struct source;
 struct source_kind {
 	const char *name;    /* what stands before the colon */
 	const char *example; /* for messages */
+	bool bare;	     /* the name alone will do: rest is empty then */
+	/* The signals that it catches are rest, or these where that is empty; NULL: none. */
+	const char *signals;
 	/* rest is what follows the colon; it is gone after the call */
 	enum status (*open)(struct source **source, const char *rest,
 		const struct source_options *options, struct error *err);
@@ -79,9 +88,12 @@ enum source_answer source_check(
  * source_check: look with waitid(2) and WNOWAIT first.
  */
 pid_t source_child(const struct source *source);
+/* The signals that such a source catches, "TERM,USR1"; NULL: none. */
+const char *source_signals(const char *specification);
 /* The specification it was opened with. */
 const char *source_name(const struct source *source);
 
-extern const struct source_kind source_signal, source_file, source_command;
+extern const struct source_kind source_signal, source_file, source_command, source_deadline,
+	source_slurm, source_gce, source_aws, source_azure, source_alibaba;
 
 #endif

@@ -178,5 +178,10 @@ static enum source_answer file_check(
 	return SOURCE_NOTICE;
 }
 
-const struct source_kind source_file = {
-	"file", "file:PATH", file_open, file_close, file_descriptor, file_due, file_check, NULL};
+const struct source_kind source_file = {.name = "file",
+	.example = "file:PATH",
+	.open = file_open,
+	.close = file_close,
+	.descriptor = file_descriptor,
+	.due = file_due,
+	.check = file_check};

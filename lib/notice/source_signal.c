@@ -186,5 +186,11 @@ static enum source_answer signal_check(
 	return SOURCE_NOTICE;
 }
 
-const struct source_kind source_signal = {"signal", "signal:TERM,USR1", signal_open, signal_close,
-	signal_descriptor, signal_due, signal_check, NULL};
+const struct source_kind source_signal = {.name = "signal",
+	.example = "signal:TERM,USR1",
+	.signals = "",
+	.open = signal_open,
+	.close = signal_close,
+	.descriptor = signal_descriptor,
+	.due = signal_due,
+	.check = signal_check};

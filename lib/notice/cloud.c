@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "notice/cloud.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/json.h"
+
+#define LINK_LOCAL "http://169.254.169.254"
+
+static enum cloud_answer odd_code(const struct cloud_reply *reply, struct error *err)
+{
+	error_set(err, STATUS_TEMPORARY, "it answered with code %d", reply->code);
+	return CLOUD_CANNOT_ASK;
+}
+
+static enum cloud_answer odd_body(const struct cloud_reply *reply, struct error *err)
+{
+	error_set(err, STATUS_TEMPORARY, "it answered \"%.60s\", which is not known", reply->body);
+	return CLOUD_CANNOT_ASK;
+}
+
+/* Whether the body is this word, whatever its case and with blanks around it. */
+static bool says(const struct cloud_reply *reply, const char *word)
+{
+	const char *at = reply->body + strspn(reply->body, " \t\r\n");
+	size_t length = strlen(word);
+	return strncasecmp(at, word, length) == 0 &&
+	       at[length + strspn(at + length, " \t\r\n")] == '\0';
+}
+
+/* A date in one of these forms, UTC, and nothing behind it. */
+static bool read_date(const char *text, const char *form, int64_t *utc)
+{
+	struct tm broken = {0};
+	const char *end = strptime(text, form, &broken);
+	if (!end || end[strspn(end, " \r\n")] != '\0' || broken.tm_year < 100)
+		return false;
+	*utc = (int64_t)timegm(&broken) * 1000;
+	return true;
+}
+
+static int64_t left_until(int64_t end, const struct cloud_reply *reply)
+{
+	return end > reply->utc ? end - reply->utc : 0;
+}
+
+/* ---- Google Compute Engine ---- */
+
+static enum cloud_answer gce_preempted(
+	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+{
+	if (reply->code != 200)
+		return odd_code(reply, err);
+	if (says(reply, "FALSE"))
+		return CLOUD_NONE;
+	if (!says(reply, "TRUE"))
+		return odd_body(reply, err);
+	*finding = (struct cloud_finding){"the instance is preempted", -1};
+	return CLOUD_NOTICE;
+}
+
+static enum cloud_answer gce_maintenance(
+	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+{
+	if (reply->code != 200)
+		return odd_code(reply, err);
+	/* It moves to another host and goes on: no end. */
+	if (says(reply, "NONE") || says(reply, "MIGRATE_ON_HOST_MAINTENANCE"))
+		return CLOUD_NONE;
+	if (!says(reply, "TERMINATE_ON_HOST_MAINTENANCE"))
+		return odd_body(reply, err);
+	*finding = (struct cloud_finding){"the instance is terminated for maintenance", -1};
+	return CLOUD_NOTICE;
+}
+
+#define GCE_INSTANCE "/computeMetadata/v1/instance/"
+#define GCE_CHANGE   "?wait_for_change=true&timeout_sec=60&last_etag="
+
+const struct cloud cloud_gce = {
+	.name = "gce",
+	.base = "http://metadata.google.internal",
+	.environment = "PREEMPT_GCE_METADATA",
+	.hosts = {"GCE_METADATA_HOST", "GCE_METADATA_IP"},
+	.header = "Metadata-Flavor: Google",
+	.looks = {{.name = "preempted",
+			  .path = GCE_INSTANCE "preempted",
+			  .long_poll = GCE_CHANGE,
+			  .period = 1000,
+			  .lead = 30000,
+			  .read = gce_preempted},
+		{.name = "maintenance-event",
+			.path = GCE_INSTANCE "maintenance-event",
+			.long_poll = GCE_CHANGE,
+			.period = 1000,
+			.lead = 60000,
+			.lead_with_gpu = 3600000,
+			.read = gce_maintenance}},
+};
+
+/* ---- Amazon EC2 ---- */
+
+/* 404 is the usual "nothing"; 401: a token is wanted that is younger. */
+static bool aws_settled(
+	const struct cloud_reply *reply, enum cloud_answer *answer, struct error *err)
+{
+	*answer = reply->code == 404   ? CLOUD_NONE
+		  : reply->code == 401 ? CLOUD_REFUSED
+		  : reply->code == 200 ? CLOUD_NOTICE
+				       : odd_code(reply, err);
+	return *answer != CLOUD_NOTICE;
+}
+
+/* {"action":"terminate","time":"2017-09-18T08:22:00Z"} */
+static enum cloud_answer aws_spot(
+	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+{
+	enum cloud_answer answer;
+	const char *action, *time;
+	int64_t end;
+	if (aws_settled(reply, &answer, err))
+		return answer;
+	struct json_object *object = json_parse(reply->body, strlen(reply->body));
+	if (!object || !json_get_text(object, "action", &action) ||
+		!json_get_text(object, "time", &time) ||
+		!read_date(time, "%Y-%m-%dT%H:%M:%SZ", &end)) {
+		answer = odd_body(reply, err);
+	} else {
+		snprintf(finding->reason, sizeof(finding->reason), "spot: %.32s at %.32s", action,
+			time);
+		finding->left = left_until(end, reply);
+	}
+	json_object_put(object);
+	return answer;
+}
+
+/* {"noticeTime":"2020-10-27T08:22:00Z"}: it may go away soon, or not. */
+static enum cloud_answer aws_rebalance(
+	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+{
+	enum cloud_answer answer;
+	const char *time;
+	if (aws_settled(reply, &answer, err))
+		return answer;
+	struct json_object *object = json_parse(reply->body, strlen(reply->body));
+	if (!object || !json_get_text(object, "noticeTime", &time)) {
+		answer = odd_body(reply, err);
+	} else {
+		snprintf(finding->reason, sizeof(finding->reason), "rebalance recommended at %.32s",
+			time);
+		finding->left = -1;
+	}
+	json_object_put(object);
+	return answer;
+}
+
+static enum cloud_answer aws_autoscaling(
+	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+{
+	static const char *const others[] = {"InService", "Standby", "Detached",
+		"Warmed:Hibernated", "Warmed:Running", "Warmed:Stopped", "Warmed:Terminated"};
+	enum cloud_answer answer;
+	if (aws_settled(reply, &answer, err))
+		return answer;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (says(reply, others[i]))
+			return CLOUD_NONE;
+	if (!says(reply, "Terminated"))
+		return odd_body(reply, err);
+	*finding = (struct cloud_finding){"the autoscaling group terminates the instance", -1};
+	return CLOUD_NOTICE;
+}
+
+const struct cloud cloud_aws = {
+	.name = "aws",
+	.base = LINK_LOCAL,
+	.environment = "PREEMPT_AWS_METADATA",
+	.introduction = {.method = "PUT",
+		.path = "/latest/api/token",
+		.header = "X-aws-ec2-metadata-token-ttl-seconds: 21600",
+		.bear = "X-aws-ec2-metadata-token",
+		.life = 21000000},
+	.options = {"rebalance"},
+	.looks = {{.name = "spot",
+			  .path = "/latest/meta-data/spot/instance-action",
+			  .period = 5000,
+			  .lead = 120000,
+			  .read = aws_spot},
+		{.name = "autoscaling",
+			.path = "/latest/meta-data/autoscaling/target-lifecycle-state",
+			.period = 15000,
+			.lead = -1,
+			.read = aws_autoscaling},
+		{.name = "rebalance",
+			.path = "/latest/meta-data/events/recommendations/rebalance",
+			.option = "rebalance",
+			.period = 5000,
+			.lead = -1,
+			.read = aws_rebalance}},
+};
+
+/* ---- Microsoft Azure ---- */
+
+static bool azure_concerns_us(const struct json_object *event, const char *self)
+{
+	struct json_object *resources;
+	if (!json_object_object_get_ex(event, "Resources", &resources) ||
+		!json_object_is_type(resources, json_type_array))
+		return false;
+	for (size_t i = 0; i < json_object_array_length(resources); i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(resources, i));
+		if (name && strcasecmp(name, self) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether an event of this type is an end for those who gave these options. */
+static bool azure_ends(const char *type, unsigned options)
+{
+	if (!strcasecmp(type, "Preempt") || !strcasecmp(type, "Terminate"))
+		return true;
+	for (unsigned i = 0; i < CLOUD_OPTIONS; i++)
+		if (options & 1u << i && !strcasecmp(type, cloud_azure.options[i]))
+			return true;
+	return false;
+}
+
+/* One of the events. False: it is no end of ours. */
+static bool azure_event(const struct json_object *event, const struct cloud_reply *reply,
+	struct cloud_finding *finding)
+{
+	const char *type, *id = "", *before = "", *state = "";
+	int64_t end;
+	if (!json_get_text(event, "EventType", &type) || !azure_ends(type, reply->options) ||
+		!azure_concerns_us(event, reply->self))
+		return false;
+	(void)json_get_text(event, "EventId", &id);
+	(void)json_get_text(event, "NotBefore", &before);
+	(void)json_get_text(event, "EventStatus", &state);
+	snprintf(finding->reason, sizeof(finding->reason), "%.16s%s%.40s, event %.64s", type,
+		*before ? " not before " : "", before, id);
+	/* Empty once it has started. */
+	finding->left = read_date(before, "%a, %d %b %Y %H:%M:%S GMT", &end)
+				? left_until(end, reply)
+			: strcasecmp(state, "Started") == 0 ? 0
+							    : -1;
+	return true;
+}
+
+/* {"DocumentIncarnation":1,"Events":[{...}]}; of several ends the first one counts. */
+static enum cloud_answer azure_events(
+	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+{
+	struct json_object *events;
+	enum cloud_answer answer = CLOUD_NONE;
+	if (reply->code != 200)
+		return odd_code(reply, err);
+	struct json_object *object = json_parse(reply->body, strlen(reply->body));
+	if (!object || !json_object_object_get_ex(object, "Events", &events) ||
+		!json_object_is_type(events, json_type_array)) {
+		json_object_put(object);
+		return odd_body(reply, err);
+	}
+	for (size_t i = 0; i < json_object_array_length(events); i++) {
+		struct cloud_finding one;
+		if (!azure_event(json_object_array_get_idx(events, i), reply, &one))
+			continue;
+		if (answer == CLOUD_NONE ||
+			(one.left >= 0 && (finding->left < 0 || one.left < finding->left)))
+			*finding = one;
+		answer = CLOUD_NOTICE;
+	}
+	json_object_put(object);
+	return answer;
+}
+
+const struct cloud cloud_azure = {
+	.name = "azure",
+	.base = LINK_LOCAL,
+	.environment = "PREEMPT_AZURE_METADATA",
+	.header = "Metadata: true",
+	.introduction = {.method = "GET",
+		.path = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"},
+	.options = {"reboot", "redeploy", "freeze"},
+	/* The first call of all switches the service on, which may take two minutes. */
+	.looks = {{.name = "event",
+		.path = "/metadata/scheduledevents?api-version=2020-07-01",
+		.period = 1000,
+		.patience = 130000,
+		.lead = 30000,
+		.read = azure_events}},
+};
+
+/* ---- Alibaba Cloud ---- */
+
+static enum cloud_answer alibaba_spot(
+	const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err)
+{
+	int64_t end;
+	if (reply->code == 404 || (reply->code == 200 && says(reply, "")))
+		return CLOUD_NONE;
+	if (reply->code != 200)
+		return odd_code(reply, err);
+	const char *time = reply->body + strspn(reply->body, " \t\r\n");
+	if (!read_date(time, "%Y-%m-%dT%H:%M:%SZ", &end))
+		return odd_body(reply, err);
+	snprintf(finding->reason, sizeof(finding->reason), "spot: released at %.20s", time);
+	finding->left = left_until(end, reply);
+	return CLOUD_NOTICE;
+}
+
+const struct cloud cloud_alibaba = {
+	.name = "alibaba",
+	.base = "http://100.100.100.200",
+	.environment = "PREEMPT_ALIBABA_METADATA",
+	.looks = {{.name = "spot",
+		.path = "/latest/meta-data/instance/spot/termination-time",
+		.period = 5000,
+		.lead = 300000,
+		.read = alibaba_spot}},
+};

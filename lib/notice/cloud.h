@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The metadata servers of clouds, as data: what is asked, and what an answer means. Pure; the
+ * asking is done by source_metadata.c. Addresses, headers, forms and lead times are those of the
+ * clouds' own documentation.
+ */
+#ifndef NOTICE_CLOUD_H
+#define NOTICE_CLOUD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum cloud_answer {
+	CLOUD_NONE,
+	CLOUD_NOTICE,	  /* the finding is filled */
+	CLOUD_CANNOT_ASK, /* the error is filled: another code, or not one of the known forms */
+	CLOUD_REFUSED,	  /* the token is not accepted (any more) */
+};
+
+/* What came back. */
+struct cloud_reply {
+	int code;	  /* of HTTP */
+	const char *body; /* as text; a NUL inside ends it */
+	const char *self; /* what the cloud's introduction answered; NULL: it has none */
+	int64_t utc;	  /* now, by the server's clock where it told, ms since 1970 */
+	unsigned options; /* bits: cloud->options that were asked for */
+};
+
+struct cloud_finding {
+	char reason[256]; /* for people; the same for the same event */
+	int64_t left;	  /* ms until the end; -1: it does not say */
+};
+
+/* One thing that is asked again and again. */
+struct cloud_look {
+	const char *name;      /* "preempted"; its notices come from "gce:preempted" */
+	const char *path;      /* behind the base */
+	const char *long_poll; /* to be added to path, the last etag behind it; NULL: it has none */
+	const char *option;    /* only where this option was given; NULL: always */
+	int64_t period;	       /* ms between two looks */
+	int64_t patience;      /* ms that the first one may take; later ones 5 s */
+	int64_t lead;	       /* ms from the notice to the end, where the answer does not say */
+	int64_t lead_with_gpu; /* the same on a machine with a GPU; 0: no difference */
+	enum cloud_answer (*read)(
+		const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err);
+};
+
+/* What is asked once before all looks: for a token that they must bear, or for our own name. */
+struct cloud_introduction {
+	const char *method, *path;
+	const char *header; /* of the request; NULL: the cloud's */
+	const char *bear;   /* header under which looks bear the answer; NULL: not at all */
+	int64_t life;	    /* ms that the answer is good for; 0: for ever */
+};
+
+enum { CLOUD_LOOKS = 3, CLOUD_OPTIONS = 3 };
+
+struct cloud {
+	const char *name;
+	const char *base;	 /* "http://169.254.169.254" */
+	const char *environment; /* variable with another base */
+	const char *hosts[2];	 /* variables with another HOST[:PORT], as the cloud's
+				    own tools read them; NULL: none */
+	const char *header;	 /* of every request; NULL: none */
+	struct cloud_introduction introduction; /* method NULL: none */
+	const char *options[CLOUD_OPTIONS];	/* words that may stand in the specification */
+	struct cloud_look looks[CLOUD_LOOKS];	/* path NULL ends them */
+};
+
+extern const struct cloud cloud_gce, cloud_aws, cloud_azure, cloud_alibaba;
+
+#endif

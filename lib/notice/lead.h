@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* How long before an end that is known from the start its notice is given. Pure. */
+#ifndef NOTICE_LEAD_H
+#define NOTICE_LEAD_H
+
+#include <stdint.h>
+
+/*
+ * grace, where the user gave one (ms; negative: not); else 5 minutes, but at most a quarter of
+ * whole, all the time from the start to the end: a short job is not told at its start. The group
+ * uses what is left of it after its save, so longer than needed costs one more checkpoint.
+ */
+int64_t notice_lead(int64_t grace, int64_t whole);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Presets: where notices come from on a platform, and what its launcher expects. Several add up.
+ * Looking asks the environment and the firmware's tables (DMI), never the network; choosing is
+ * pure.
+ *
+ * A platform that was found, not named, adds sources and nothing else: it never changes an exit
+ * code, and never makes the group rely on a grace period.
+ */
+#ifndef NOTICE_PLATFORM_H
+#define NOTICE_PLATFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/* What tells platforms apart. */
+struct platform_signs {
+	bool slurm;				     /* SLURM_JOB_ID */
+	bool kubernetes;			     /* KUBERNETES_SERVICE_HOST */
+	char vendor[64], product[64], asset_tag[64]; /* DMI; empty: not there */
+};
+void platform_look(struct platform_signs *signs);
+
+struct platform {
+	const char *name;
+	const char *signals; /* that are notices: "TERM,USR1" */
+	const char *source;  /* besides; NULL: none. "slurm" catches the signals itself */
+	int exit_code;	     /* of "saved, run me again" */
+	int64_t grace;	     /* ms after a signal; -1: not known */
+	const char *warning; /* for who names it; NULL: none */
+	const char *sign;    /* how it is recognised, for people */
+	bool (*here)(const struct platform_signs *signs); /* NULL: only when named */
+};
+/* All of them, ended by one without a name. */
+extern const struct platform platforms[];
+
+/* A table of all, what was found here, and what auto makes of it: for --show-platform. */
+void platform_show(const struct platform_signs *signs, struct text *text);
+
+enum { PLATFORM_SOURCES = 8 };
+
+struct platform_choice {
+	char sources[PLATFORM_SOURCES][64]; /* specifications (source.h) */
+	size_t count;
+	bool certain;	     /* all were named: a source that cannot be opened is an error */
+	int exit_code;	     /* 0: as without */
+	int64_t grace;	     /* ms; -1: not known */
+	const char *warning; /* NULL: none */
+	char names[128];     /* "slurm,aws" */
+};
+/* names: "auto" or "slurm,aws"; STATUS_USAGE. */
+enum status platform_choose(const char *names, const struct platform_signs *signs,
+	struct platform_choice *choice, struct error *err);
+
+#endif

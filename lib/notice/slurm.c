@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "notice/slurm.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+bool slurm_read_job(const char *line, struct slurm_job *job)
+{
+	struct slurm_job read = {0};
+	char end[32];
+	int length = 0;
+	uint64_t seconds;
+	if (sscanf(line, "%31[A-Z_] %31s%n", read.state, end, &length) != 2 || line[length])
+		return false;
+	if (parse_decimal(end, &seconds) && seconds < (uint64_t)1 << 40)
+		read.end = (int64_t)seconds * 1000;
+	else if (strcmp(end, "NONE") && strcmp(end, "N/A") && strcmp(end, "Unknown"))
+		return false;
+	*job = read;
+	return true;
+}
+
+struct slurm_verdict slurm_judge(
+	const struct slurm_job *job, int signal, int64_t known_end, int64_t lead, int64_t utc)
+{
+	static const struct {
+		const char *state, *why;
+	} over[] = {
+		{"CANCELLED", "the job is cancelled"},
+		{"COMPLETING", "the job is ending"},
+		{"TIMEOUT", "the job has reached its time limit"},
+		{"DEADLINE", "the job has reached its deadline"},
+		{"NODE_FAIL", "a node of the job has failed"},
+		{"FAILED", "the job has failed"},
+		{"OUT_OF_MEMORY", "the job is out of memory"},
+	};
+	for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++)
+		if (!strcmp(job->state, over[i].state))
+			return (struct slurm_verdict){-1, over[i].why};
+	bool preempted = !strcmp(job->state, "PREEMPTED");
+	if (job->end == 0)
+		return (struct slurm_verdict){-1, preempted ? "the job is preempted" : ""};
+	int64_t left = job->end > utc ? job->end - utc : 0;
+	/* A second is how exactly an end is told. */
+	if (preempted || (known_end && job->end < known_end - 1000))
+		return (struct slurm_verdict){left, "the job is preempted"};
+	if (left == 0) /* KILL follows, but when is not told */
+		return (struct slurm_verdict){-1, "the job has reached its time limit"};
+	if (left <= lead || signal != SIGTERM)
+		return (struct slurm_verdict){left, "the job is near its time limit"};
+	return (struct slurm_verdict){-1, "the job's end was not moved"};
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gce, aws, azure, alibaba: asks a cloud's metadata server, by the data of cloud.h. Each look has a
+ * connection of its own, so that a slow one holds up no other; all of them, and the introduction
+ * that some clouds want first, are behind one epoll descriptor.
+ *
+ * "None" is answered when every look has said so since the last time: while one of them cannot be
+ * asked, nobody concludes that there is no notice.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/http.h"
+#include "notice/cloud.h"
+#include "notice/source.h"
+
+#define REQUEST_TIMEOUT 5000  /* ms */
+#define LONG_POLL	60000 /* ms that a server may think about it */
+#define NO_ETAG_PERIOD	5000  /* ms between two looks where a long poll is not offered */
+#define LONGEST_WAIT	30000 /* ms after a failure */
+
+struct look {
+	const struct cloud_look *kind;
+	struct http *http;
+	int64_t next; /* when to ask again */
+	bool busy;
+	bool asked; /* at least once with an answer */
+	bool none;  /* said so since "none" was answered last */
+	bool given; /* the notice of given_reason */
+	unsigned failures;
+	char etag[128];
+	char given_reason[256];
+};
+
+struct metadata_source {
+	struct source source;
+	const struct cloud *cloud;
+	int64_t grace;
+	unsigned options;
+	char *base;
+	int epoll;
+	bool more; /* check has to be called again at once */
+
+	struct http *introduction;
+	bool introducing;
+	unsigned introduction_failures;
+	char *introduced;	  /* what it answered; NULL: not yet */
+	int64_t introduced_until; /* good until */
+	int64_t introduce_next;
+
+	struct look looks[CLOUD_LOOKS];
+	size_t count;
+};
+
+static void metadata_close(struct source *source)
+{
+	struct metadata_source *self = (struct metadata_source *)source;
+	for (size_t i = 0; i < self->count; i++)
+		http_close(self->looks[i].http);
+	http_close(self->introduction);
+	if (self->epoll >= 0)
+		close(self->epoll);
+	free(self->introduced);
+	free(self->base);
+	free(self);
+}
+
+static enum status attend(struct metadata_source *self, struct http **http, struct error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	enum status status = http_open(http, err);
+	if (status == STATUS_OK &&
+		epoll_ctl(self->epoll, EPOLL_CTL_ADD, http_descriptor(*http), &event) < 0)
+		status = error_set(
+			err, STATUS_TEMPORARY, "source %s: no descriptor", self->cloud->name);
+	return status;
+}
+
+/* The base URL: as given, else from a variable, else the cloud's own. */
+static bool find_base(struct metadata_source *self, const char *given)
+{
+	const struct cloud *cloud = self->cloud;
+	const char *base = given;
+	if (!base || !*base)
+		base = getenv(cloud->environment);
+	for (size_t i = 0; (!base || !*base) && i < 2 && cloud->hosts[i]; i++) {
+		const char *host = getenv(cloud->hosts[i]);
+		if (host && *host)
+			return asprintf(&self->base, "http://%s", host) >= 0;
+	}
+	self->base = strdup(base && *base ? base : cloud->base);
+	for (size_t end = self->base ? strlen(self->base) : 0; end && self->base[end - 1] == '/';)
+		self->base[--end] = '\0';
+	return self->base != NULL;
+}
+
+static enum status refuse_word(const struct cloud *cloud, const char *word, struct error *err)
+{
+	struct text known = {0};
+	for (size_t i = 0; i < CLOUD_OPTIONS && cloud->options[i]; i++)
+		text_addf(&known, "%s, ", cloud->options[i]);
+	error_set(err, STATUS_USAGE, "source %s: \"%s\" is not understood; known are %shttp://HOST",
+		cloud->name, word, text_string(&known));
+	text_release(&known);
+	return STATUS_USAGE;
+}
+
+/* "rebalance,http://127.0.0.1:8080" */
+static enum status read_words(struct metadata_source *self, const char *rest, struct error *err)
+{
+	char *words = strdup(rest), *left = words, *word, *base = NULL;
+	enum status status = STATUS_OK;
+	if (!words)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	while (*rest && status == STATUS_OK && (word = strsep(&left, ","))) {
+		size_t option = 0;
+		if (!strncmp(word, "http://", 7) || !strncmp(word, "https://", 8)) {
+			base = word;
+			continue;
+		}
+		while (option < CLOUD_OPTIONS && self->cloud->options[option] &&
+			strcmp(self->cloud->options[option], word))
+			option++;
+		if (option == CLOUD_OPTIONS || !self->cloud->options[option])
+			status = refuse_word(self->cloud, word, err);
+		self->options |= 1u << option;
+	}
+	if (status == STATUS_OK && !find_base(self, base))
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	free(words);
+	return status;
+}
+
+static bool is_wanted(const struct metadata_source *self, const struct cloud_look *kind)
+{
+	if (!kind->option)
+		return true;
+	for (size_t i = 0; i < CLOUD_OPTIONS && self->cloud->options[i]; i++)
+		if (!strcmp(self->cloud->options[i], kind->option))
+			return self->options & 1u << i;
+	return false;
+}
+
+static enum status open_cloud(const struct cloud *cloud, struct source **source, const char *rest,
+	const struct source_options *options, struct error *err)
+{
+	struct metadata_source *self = calloc(1, sizeof(*self));
+	if (!self)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	self->cloud = cloud;
+	self->grace = options->grace;
+	self->epoll = epoll_create1(EPOLL_CLOEXEC);
+	enum status status = read_words(self, rest, err);
+	if (status == STATUS_OK && cloud->introduction.method)
+		status = attend(self, &self->introduction, err);
+	for (size_t i = 0; status == STATUS_OK && i < CLOUD_LOOKS && cloud->looks[i].path; i++) {
+		if (!is_wanted(self, &cloud->looks[i]))
+			continue;
+		struct look *look = &self->looks[self->count++];
+		look->kind = &cloud->looks[i];
+		status = attend(self, &look->http, err);
+	}
+	if (status == STATUS_OK)
+		*source = &self->source;
+	else
+		metadata_close(&self->source);
+	return status;
+}
+
+static int metadata_descriptor(const struct source *source)
+{
+	return ((const struct metadata_source *)source)->epoll;
+}
+
+static bool is_introduced(const struct metadata_source *self, int64_t now)
+{
+	return !self->introduction || (self->introduced && now < self->introduced_until);
+}
+
+static int64_t metadata_due(const struct source *source)
+{
+	const struct metadata_source *self = (const struct metadata_source *)source;
+	int64_t due = CLOCK_NEVER;
+	bool introduced = is_introduced(self, clock_now());
+	if (self->more)
+		return 0;
+	if (self->introducing)
+		due = http_due(self->introduction);
+	else if (!introduced)
+		due = self->introduce_next;
+	for (size_t i = 0; i < self->count; i++) {
+		const struct look *look = &self->looks[i];
+		int64_t its = look->busy   ? http_due(look->http)
+			      : introduced ? look->next
+					   : CLOCK_NEVER;
+		due = its < due ? its : due;
+	}
+	return due;
+}
+
+/* Ever longer after failures in a row, with half of it by chance. */
+static int64_t wait_after(unsigned failures, int64_t period)
+{
+	int64_t wait = period;
+	for (unsigned i = 1; i < failures && wait < LONGEST_WAIT; i++)
+		wait *= 2;
+	wait = wait < LONGEST_WAIT ? wait : LONGEST_WAIT;
+	return failures ? wait / 2 + clock_jitter(wait / 2 + 1) : wait;
+}
+
+/* The specification, with which callers begin, may have named the server already. */
+static enum source_answer cannot_ask(
+	const struct metadata_source *self, const char *path, struct error *err)
+{
+	error_prefix(err, "%s%s", strstr(self->source.name, "://") ? "" : self->base, path);
+	return SOURCE_CANNOT_ASK;
+}
+
+static enum status introduce(struct metadata_source *self, struct error *err)
+{
+	const struct cloud_introduction *how = &self->cloud->introduction;
+	struct text url = {0};
+	text_addf(&url, "%s%s", self->base, how->path);
+	struct http_request request = {.method = how->method,
+		.url = text_string(&url),
+		.headers = {how->header ? how->header : self->cloud->header},
+		.timeout = REQUEST_TIMEOUT};
+	enum status status = http_start(self->introduction, &request, err);
+	self->introducing = status == STATUS_OK;
+	text_release(&url);
+	return status;
+}
+
+static enum source_answer not_introduced(
+	struct metadata_source *self, int64_t now, struct error *err)
+{
+	self->introduce_next = now + wait_after(++self->introduction_failures, 1000);
+	return cannot_ask(self, self->cloud->introduction.path, err);
+}
+
+/* Get the introduction done. SOURCE_PENDING: it goes on, or has come to an end. */
+static enum source_answer check_introduction(
+	struct metadata_source *self, int64_t now, struct error *err)
+{
+	if (!self->introduction)
+		return SOURCE_PENDING;
+	if (!self->introducing && !is_introduced(self, now) && now >= self->introduce_next &&
+		introduce(self, err) != STATUS_OK)
+		return not_introduced(self, now, err);
+	enum http_state state = http_step(self->introduction, now, err);
+	if (state == HTTP_IDLE || state == HTTP_PENDING)
+		return SOURCE_PENDING;
+	self->introducing = false;
+	if (state == HTTP_FAILED)
+		return not_introduced(self, now, err);
+	const struct http_answer *answer = http_answer(self->introduction);
+	const char *body = text_string(&answer->body);
+	size_t length = strcspn(body, "\r\n");
+	/* A token becomes a header: nothing but one printable line will do. */
+	bool good = answer->code == 200 && length > 0 && length <= 512 &&
+		    strspn(body + length, "\r\n") == answer->body.length - length;
+	for (size_t i = 0; good && i < length; i++)
+		good = body[i] > ' ' && body[i] < 0x7f;
+	if (!good) {
+		error_set(err, STATUS_TEMPORARY, "it answered with code %d and \"%.60s\"",
+			answer->code, body);
+		return not_introduced(self, now, err);
+	}
+	free(self->introduced);
+	self->introduced = strndup(body, length);
+	self->introduced_until =
+		self->cloud->introduction.life ? now + self->cloud->introduction.life : CLOCK_NEVER;
+	self->introduction_failures = 0;
+	self->more = true; /* the looks may begin */
+	return SOURCE_PENDING;
+}
+
+static enum status start_look(struct metadata_source *self, struct look *look, struct error *err)
+{
+	const struct cloud *cloud = self->cloud;
+	const struct cloud_look *kind = look->kind;
+	struct text url = {0}, bear = {0};
+	bool waits = kind->long_poll && *look->etag;
+	text_addf(&url, "%s%s", self->base, kind->path);
+	if (waits)
+		text_addf(&url, "%s%s", kind->long_poll, look->etag);
+	struct http_request request = {.method = "GET", .url = text_string(&url)};
+	size_t headers = 0;
+	if (cloud->header)
+		request.headers[headers++] = cloud->header;
+	if (cloud->introduction.bear) {
+		text_addf(&bear, "%s: %s", cloud->introduction.bear, self->introduced);
+		request.headers[headers++] = text_string(&bear);
+	}
+	request.timeout = REQUEST_TIMEOUT + (waits ? LONG_POLL : 0);
+	if (!look->asked && kind->patience)
+		request.timeout = kind->patience;
+	enum status status = http_start(look->http, &request, err);
+	look->busy = status == STATUS_OK;
+	text_release(&url);
+	text_release(&bear);
+	return status;
+}
+
+static enum source_answer look_failed(
+	struct metadata_source *self, struct look *look, int64_t now, struct error *err)
+{
+	look->next = now + wait_after(++look->failures, look->kind->period);
+	look->etag[0] = '\0'; /* begin anew, with an answer at once */
+	look->none = false;
+	return cannot_ask(self, look->kind->path, err);
+}
+
+/* The etag is put into a URL: only what needs no escapes there. */
+static void keep_etag(struct look *look, const char *etag)
+{
+	bool plain = true;
+	for (const char *s = etag; *s; s++)
+		plain &= (*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'z') ||
+			 (*s >= 'A' && *s <= 'Z') || *s == '-' || *s == '_';
+	snprintf(look->etag, sizeof(look->etag), "%s", plain ? etag : "");
+}
+
+static bool has_gpu(void)
+{
+	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
+}
+
+static enum source_answer give(struct metadata_source *self, struct look *look,
+	const struct cloud_finding *finding, struct notice *notice)
+{
+	char name[64];
+	const struct cloud_look *kind = look->kind;
+	if (look->given && !strcmp(look->given_reason, finding->reason))
+		return SOURCE_PENDING;
+	look->given = true;
+	snprintf(look->given_reason, sizeof(look->given_reason), "%s", finding->reason);
+	int64_t left = finding->left >= 0		  ? finding->left
+		       : self->grace >= 0		  ? self->grace
+		       : kind->lead_with_gpu && has_gpu() ? kind->lead_with_gpu
+							  : kind->lead;
+	snprintf(name, sizeof(name), "%s:%s", self->cloud->name, kind->name);
+	notice_set(notice, name, finding->reason, notice_time(), left);
+	return SOURCE_NOTICE;
+}
+
+static enum source_answer judge(struct metadata_source *self, struct look *look, int64_t now,
+	struct notice *notice, struct error *err)
+{
+	const struct http_answer *answer = http_answer(look->http);
+	struct cloud_finding finding = {.left = -1};
+	struct cloud_reply reply = {.code = answer->code,
+		.body = text_string(&answer->body),
+		.self = self->introduced,
+		.utc = answer->date_utc ? answer->date_utc : clock_utc(),
+		.options = self->options};
+	enum cloud_answer said = look->kind->read(&reply, &finding, err);
+	if (said == CLOUD_REFUSED) {
+		/* Once is the way in which a token gets old. */
+		self->introduced_until = now;
+		self->more = true;
+		look->next = now;
+		if (++look->failures == 1)
+			return SOURCE_PENDING;
+		error_set(err, STATUS_TEMPORARY, "it answered with code %d to a new token",
+			answer->code);
+		look->failures--;
+	}
+	if (said == CLOUD_REFUSED || said == CLOUD_CANNOT_ASK)
+		return look_failed(self, look, now, err);
+	look->asked = true;
+	look->failures = 0;
+	look->none = true;
+	if (look->kind->long_poll)
+		keep_etag(look, answer->etag);
+	look->next = now + (*look->etag			   ? 0
+				   : look->kind->long_poll ? NO_ETAG_PERIOD
+							   : look->kind->period);
+	if (said == CLOUD_NOTICE)
+		return give(self, look, &finding, notice);
+	look->given = false;
+	return SOURCE_PENDING;
+}
+
+static enum source_answer check_look(struct metadata_source *self, struct look *look, int64_t now,
+	struct notice *notice, struct error *err)
+{
+	if (!look->busy && now >= look->next && is_introduced(self, now) &&
+		start_look(self, look, err) != STATUS_OK)
+		return look_failed(self, look, now, err);
+	enum http_state state = http_step(look->http, now, err);
+	if (state == HTTP_IDLE || state == HTTP_PENDING)
+		return SOURCE_PENDING;
+	look->busy = false;
+	if (state == HTTP_FAILED)
+		return look_failed(self, look, now, err);
+	return judge(self, look, now, notice, err);
+}
+
+static enum source_answer metadata_check(
+	struct source *source, int64_t now, struct notice *notice, struct error *err)
+{
+	struct metadata_source *self = (struct metadata_source *)source;
+	bool none = true;
+	self->more = false;
+	enum source_answer answer = check_introduction(self, now, err);
+	for (size_t i = 0; answer == SOURCE_PENDING && i < self->count; i++)
+		answer = check_look(self, &self->looks[i], now, notice, err);
+	if (answer != SOURCE_PENDING) {
+		self->more = true; /* others may have come to an end as well */
+		return answer;
+	}
+	for (size_t i = 0; i < self->count; i++)
+		none &= self->looks[i].none;
+	if (!none)
+		return SOURCE_PENDING;
+	for (size_t i = 0; i < self->count; i++)
+		self->looks[i].none = false;
+	return SOURCE_NONE;
+}
+
+#define CLOUD(NAME)                                                                                \
+	static enum status NAME##_open(struct source **source, const char *rest,                   \
+		const struct source_options *options, struct error *err)                           \
+	{                                                                                          \
+		return open_cloud(&cloud_##NAME, source, rest, options, err);                      \
+	}                                                                                          \
+	const struct source_kind source_##NAME = {.name = #NAME,                                   \
+		.example = #NAME,                                                                  \
+		.bare = true,                                                                      \
+		.open = NAME##_open,                                                               \
+		.close = metadata_close,                                                           \
+		.descriptor = metadata_descriptor,                                                 \
+		.due = metadata_due,                                                               \
+		.check = metadata_check};
+CLOUD(gce)
+CLOUD(aws)
+CLOUD(azure)
+CLOUD(alibaba)

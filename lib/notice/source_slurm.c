@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * slurm or slurm:TERM,USR1. Signals, as source_signal.c catches them, and the job's end. Slurm is
+ * asked with squeue, and rarely, because a controller serves thousands: once at the start where
+ * SLURM_JOB_END_TIME does not tell the end, once before the notice that it is near (the limit may
+ * have been changed), and once after a signal, which is held back until the answer is there, or
+ * PATIENCE has passed: what is left of the grace period decides what the group does first.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "notice/lead.h"
+#include "notice/probe.h"
+#include "notice/slurm.h"
+#include "notice/source.h"
+
+#define PATIENCE      3000   /* ms for an answer while a signal is held back */
+#define NO_HURRY      10000  /* ms for any other */
+#define SPREAD	      2000   /* ms at most over which the tasks of a job spread their questions */
+#define SPREAD_EACH   4	     /* ms for each task */
+#define AGAIN	      600000 /* ms until a failed question about the end is asked again */
+#define LOOK_EVERY    30000  /* ms, at the wall clock */
+#define SIGNAL_SOURCE "signal:"
+#define SIGNALS	      "TERM,USR1"
+
+struct slurm_source {
+	struct source source;
+	struct source *signals;
+	struct probe probe;
+	int epoll;
+	char job_id[32];
+	int64_t grace;
+	int64_t end_utc; /* 0: not known */
+	int64_t lead;	 /* of the notice that the end is near */
+	int64_t ask;	 /* when to ask about the end; CLOCK_NEVER: not */
+	int64_t spread;
+	bool confirmed; /* the end was asked for while it was near */
+	bool given;	/* the notice that it is near */
+	bool looked;
+
+	bool held; /* a signal's notice waits for the answer */
+	struct notice notice;
+	int64_t start, until; /* of its question; until: then it is given without */
+};
+
+static void slurm_close(struct source *source)
+{
+	struct slurm_source *self = (struct slurm_source *)source;
+	source_close(self->signals);
+	probe_release(&self->probe);
+	if (self->epoll >= 0)
+		close(self->epoll);
+	free(self);
+}
+
+static enum status attend(struct slurm_source *self, int descriptor, struct error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	if (epoll_ctl(self->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0)
+		return STATUS_OK;
+	return error_set(err, STATUS_TEMPORARY, "source slurm: no descriptor");
+}
+
+static enum status open_signals(struct slurm_source *self, const char *names,
+	const struct source_options *options, struct error *err)
+{
+	struct text specification = {0};
+	text_addf(&specification, SIGNAL_SOURCE "%s", *names ? names : SIGNALS);
+	enum status status = source_open(&self->signals, text_string(&specification), options, err);
+	text_release(&specification);
+	return status;
+}
+
+static void know_end(struct slurm_source *self, int64_t end_utc)
+{
+	int64_t whole = end_utc - clock_utc();
+	if (!self->end_utc)
+		self->lead = notice_lead(self->grace, whole > 0 ? whole : 0);
+	self->end_utc = end_utc;
+}
+
+static enum status slurm_open(struct source **source, const char *rest,
+	const struct source_options *options, struct error *err)
+{
+	const char *job = getenv("SLURM_JOB_ID"), *end = getenv("SLURM_JOB_END_TIME");
+	const char *tasks = getenv("SLURM_NTASKS");
+	uint64_t number, seconds;
+	if (!job || !parse_decimal(job, &number))
+		return error_set(err, STATUS_USAGE,
+			"source slurm: SLURM_JOB_ID is not set, so this is no job of Slurm");
+	struct slurm_source *self = calloc(1, sizeof(*self));
+	if (!self)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	snprintf(self->job_id, sizeof(self->job_id), "%s", job);
+	self->grace = options->grace;
+	self->lead = notice_lead(self->grace, INT64_MAX);
+	if (tasks && parse_decimal(tasks, &number) && number < SPREAD / SPREAD_EACH)
+		self->spread = (int64_t)number * SPREAD_EACH;
+	else
+		self->spread = tasks ? SPREAD : SPREAD_EACH;
+	self->ask = CLOCK_NEVER;
+	if (end && parse_decimal(end, &seconds) && seconds < (uint64_t)1 << 40)
+		know_end(self, (int64_t)seconds * 1000);
+	else
+		self->ask = clock_after(clock_jitter(10 * self->spread)); /* no hurry */
+	self->epoll = epoll_create1(EPOLL_CLOEXEC);
+	enum status status = probe_init(&self->probe, err);
+	if (status == STATUS_OK)
+		status = open_signals(self, rest, options, err);
+	if (status == STATUS_OK)
+		status = attend(self, self->probe.epoll, err);
+	if (status == STATUS_OK)
+		status = attend(self, source_descriptor(self->signals), err);
+	if (status == STATUS_OK)
+		*source = &self->source;
+	else
+		slurm_close(&self->source);
+	return status;
+}
+
+static int slurm_descriptor(const struct source *source)
+{
+	return ((const struct slurm_source *)source)->epoll;
+}
+
+static bool is_near(const struct slurm_source *self)
+{
+	return self->end_utc && self->end_utc - self->lead <= clock_utc();
+}
+
+/* When the notice of the end wants to be looked at; the wall clock may be set meanwhile. */
+static int64_t end_due(const struct slurm_source *self)
+{
+	if (!self->end_utc || self->given)
+		return CLOCK_NEVER;
+	if (is_near(self)) /* now, or when the question about it is to be asked */
+		return self->confirmed || self->ask == CLOCK_NEVER ? 0 : CLOCK_NEVER;
+	int64_t wait = self->end_utc - self->lead - clock_utc();
+	return clock_after(wait < LOOK_EVERY ? wait : LOOK_EVERY);
+}
+
+static int64_t slurm_due(const struct source *source)
+{
+	const struct slurm_source *self = (const struct slurm_source *)source;
+	int64_t due = self->looked ? CLOCK_NEVER : 0;
+	if (self->probe.pid > 0)
+		due = self->probe.overdue < due ? self->probe.overdue : due;
+	else if (self->held)
+		due = self->start < due ? self->start : due;
+	else
+		due = self->ask < due ? self->ask : due;
+	if (self->held)
+		return self->until < due ? self->until : due;
+	int64_t end = self->probe.pid > 0 ? CLOCK_NEVER : end_due(self);
+	return end < due ? end : due;
+}
+
+static enum status ask_slurm(
+	struct slurm_source *self, int64_t timeout, int64_t now, struct error *err)
+{
+	char env[] = "env", form[] = "SLURM_TIME_FORMAT=%s", squeue[] = "squeue", h[] = "-h",
+	     j[] = "-j", o[] = "-o", columns[] = "%T %e";
+	char *argv[] = {env, form, squeue, h, j, self->job_id, o, columns, NULL};
+	return probe_start(&self->probe, argv, timeout, now, err);
+}
+
+static enum source_answer give_held(struct slurm_source *self, struct notice *notice)
+{
+	self->held = false;
+	self->given = true; /* that the end is near is no news any more */
+	*notice = self->notice;
+	return SOURCE_NOTICE;
+}
+
+/* What Slurm said goes into the notice that waited for it. */
+static void complete_held(struct slurm_source *self, const struct slurm_job *job)
+{
+	struct notice_time now = notice_time();
+	struct notice_time received = {self->notice.received, self->notice.received_utc};
+	int number = SIGTERM;
+	char reason[256];
+	(void)parse_signal(self->notice.source + strlen(SIGNAL_SOURCE), &number, "signal", NULL);
+	struct slurm_verdict verdict = slurm_judge(job, number, self->end_utc, self->lead, now.utc);
+	int64_t left = verdict.left >= 0 ? verdict.left + (now.now - received.now) : self->grace;
+	snprintf(reason, sizeof(reason), "%.150s%s%s", self->notice.reason,
+		*verdict.why ? "; " : "", verdict.why);
+	char source[sizeof(self->notice.source)];
+	strcpy(source, self->notice.source);
+	notice_set(&self->notice, source, reason, received, left);
+}
+
+/* The end of a question. */
+static enum source_answer judge(
+	struct slurm_source *self, int code, int64_t now, struct notice *notice, struct error *err)
+{
+	struct slurm_job job;
+	bool known = code == 0 && slurm_read_job(self->probe.output.text, &job);
+	if (known && self->held)
+		complete_held(self, &job);
+	if (known && job.end)
+		know_end(self, job.end);
+	self->ask = CLOCK_NEVER;
+	if (self->held)
+		return give_held(self, notice);
+	if (known) {
+		self->confirmed = is_near(self); /* it may have been moved further away */
+		return SOURCE_NONE;
+	}
+	self->ask = now + AGAIN;
+	self->confirmed = true; /* what we know has to do */
+	error_set(err, STATUS_TEMPORARY, "squeue ended with %d%s%s", code,
+		*self->probe.errors.text ? ": " : "", self->probe.errors.text);
+	return SOURCE_CANNOT_ASK;
+}
+
+/* The end comes near: ask whether it still is, then say so. */
+static enum source_answer look_at_end(struct slurm_source *self, int64_t now, struct notice *notice)
+{
+	char utc[32], reason[128];
+	struct notice_time time = notice_time();
+	if (!is_near(self) || self->given)
+		return SOURCE_NONE;
+	if (!self->confirmed) {
+		if (self->ask == CLOCK_NEVER)
+			self->ask = now + clock_jitter(self->spread);
+		return SOURCE_PENDING;
+	}
+	self->given = true;
+	clock_format_utc(self->end_utc, utc);
+	snprintf(reason, sizeof(reason), "the job's time is up at %s", utc);
+	notice_set(notice, "slurm:end", reason, time,
+		self->end_utc > time.utc ? self->end_utc - time.utc : 0);
+	return SOURCE_NOTICE;
+}
+
+/* One notice waits; what is caught while it does is the same event. */
+static void catch_signal(struct slurm_source *self, int64_t now, struct error *err)
+{
+	struct notice notice;
+	if (source_check(self->signals, now, &notice, err) != SOURCE_NOTICE || self->held)
+		return;
+	self->held = true;
+	self->notice = notice;
+	self->start = now + clock_jitter(self->spread);
+	self->until = now + PATIENCE;
+}
+
+static enum source_answer slurm_check(
+	struct source *source, int64_t now, struct notice *notice, struct error *err)
+{
+	struct slurm_source *self = (struct slurm_source *)source;
+	int code = 0;
+	self->looked = true;
+	catch_signal(self, now, err);
+	switch (probe_check(&self->probe, now, &code, err)) {
+	case PROBE_ENDED: return judge(self, code, now, notice, err);
+	case PROBE_FAILED:
+		self->ask = now + AGAIN;
+		self->confirmed = true;
+		return self->held ? give_held(self, notice) : SOURCE_CANNOT_ASK;
+	case PROBE_RUNNING:
+		return self->held && now >= self->until ? give_held(self, notice) : SOURCE_PENDING;
+	case PROBE_IDLE: break;
+	}
+	if (self->held && now < self->start)
+		return SOURCE_PENDING;
+	if (!self->held && now < self->ask)
+		return look_at_end(self, now, notice);
+	if (ask_slurm(self, self->held ? PATIENCE : NO_HURRY, now, err) == STATUS_OK)
+		return SOURCE_PENDING;
+	self->ask = now + AGAIN;
+	self->confirmed = true;
+	return self->held ? give_held(self, notice) : SOURCE_CANNOT_ASK;
+}
+
+static pid_t slurm_child(const struct source *source)
+{
+	return ((const struct slurm_source *)source)->probe.pid;
+}
+
+const struct source_kind source_slurm = {.name = "slurm",
+	.example = "slurm:TERM,USR1",
+	.bare = true,
+	.signals = SIGNALS,
+	.open = slurm_open,
+	.close = slurm_close,
+	.descriptor = slurm_descriptor,
+	.due = slurm_due,
+	.check = slurm_check,
+	.child = slurm_child};

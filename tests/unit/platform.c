@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Which platform, from signs; and what Slurm's word on a job means. */
+#include "notice/platform.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "notice/lead.h"
+#include "notice/slurm.h"
+#include "notice/source.h"
+#include "unit.h"
+
+static const struct platform_signs nowhere = {0}, slurm = {.slurm = true},
+				   slurm_on_aws = {.slurm = true, .vendor = "Amazon EC2"},
+				   gce = {.product = "Google Compute Engine"},
+				   hyper_v = {.vendor = "Microsoft Corporation"},
+				   azure = {.vendor = "Microsoft Corporation",
+					   .asset_tag = "7783-7084-3265-9085-8269-3286-77"},
+				   pod_on_gce = {.kubernetes = true,
+					   .product = "Google Compute Engine"},
+				   alibaba = {.vendor = "Alibaba Cloud",
+					   .product = "Alibaba Cloud ECS"};
+
+static const struct {
+	const char *names;
+	const struct platform_signs *signs;
+	const char *chosen, *sources;
+	int exit_code;
+	int64_t grace;
+} choices[] = {
+	{"auto", &nowhere, "generic", "signal:TERM", 0, -1},
+	{"auto", &hyper_v, "generic", "signal:TERM", 0, -1},
+	{"auto", &slurm, "slurm", "slurm:TERM,USR1", 0, -1},
+	{"auto", &slurm_on_aws, "slurm,aws", "slurm:TERM,USR1 aws", 0, -1},
+	/* Found, not named: no exit code, no grace. */
+	{"auto", &gce, "gce", "signal:TERM gce", 0, -1},
+	{"auto", &pod_on_gce, "gce,k8s", "signal:TERM gce", 0, -1},
+	{"auto", &azure, "azure", "signal:TERM azure", 0, -1},
+	{"auto", &alibaba, "alibaba", "signal:TERM alibaba", 0, -1},
+	{"gce", &nowhere, "gce", "signal:TERM gce", 143, -1},
+	{"k8s", &nowhere, "k8s", "signal:TERM", 0, 30000},
+	{"generic", &slurm, "generic", "signal:TERM", 0, -1},
+	{"slurm,aws", &nowhere, "slurm,aws", "slurm:TERM,USR1 aws", 0, -1},
+	{"aws,slurm", &nowhere, "slurm,aws", "slurm:TERM,USR1 aws", 0, -1},
+	{"gce,aws,azure,alibaba", &nowhere, "gce,aws,azure,alibaba",
+		"signal:TERM gce aws azure alibaba", 143, -1},
+};
+
+static void choose(void)
+{
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		struct platform_choice choice;
+		char sources[256] = "";
+		struct error err;
+		enum status status =
+			platform_choose(choices[i].names, choices[i].signs, &choice, &err);
+		for (size_t j = 0; status == STATUS_OK && j < choice.count; j++) {
+			strcat(sources, j ? " " : "");
+			strcat(sources, choice.sources[j]);
+		}
+		CHECK(status == STATUS_OK && !strcmp(choice.names, choices[i].chosen) &&
+				!strcmp(sources, choices[i].sources) &&
+				choice.exit_code == choices[i].exit_code &&
+				choice.grace == choices[i].grace,
+			"%s: %s", choices[i].names, choices[i].sources);
+	}
+	static const char *const bad[] = {
+		"", "autos", "slurm,", ",slurm", "slurm,auto", "GCE", "slurm aws"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct platform_choice choice;
+		struct error err;
+		CHECK(platform_choose(bad[i], &slurm, &choice, &err) == STATUS_USAGE &&
+				strstr(err.text, "alibaba"),
+			"refused: \"%s\"", bad[i]);
+	}
+}
+
+#define HOUR 3600000
+#define NOW  (1767225600000)
+
+static const struct {
+	const char *what, *line;
+	int signal;
+	int64_t known, lead, left;
+} words[] = {
+	{"preempted: the end was moved to 20 s from now", "RUNNING 1767225620", SIGTERM, NOW + HOUR,
+		300000, 20000},
+	{"preempted, nothing known before, near", "RUNNING 1767225620", SIGTERM, 0, 300000, 20000},
+	{"preempted, with a long grace", "RUNNING 1767226800", SIGTERM, NOW + HOUR, 300000,
+		1200000},
+	{"TERM from a person: the end was not moved", "RUNNING 1767229200", SIGTERM, NOW + HOUR,
+		300000, -1},
+	{"TERM from a person, nothing known before", "RUNNING 1767229200", SIGTERM, 0, 300000, -1},
+	{"--signal=USR1@600", "RUNNING 1767226200", SIGUSR1, NOW + 600000, 300000, 600000},
+	{"the time limit", "RUNNING 1767225600", SIGTERM, NOW, 300000, -1},
+	{"cancelled", "COMPLETING 1767225600", SIGTERM, NOW + HOUR, 300000, -1},
+	{"cancelled, told early", "CANCELLED 1767225630", SIGTERM, NOW + HOUR, 300000, -1},
+	{"preempted, says its state", "PREEMPTED 1767225630", SIGTERM, 0, 1000, 30000},
+	{"no time limit", "RUNNING NONE", SIGTERM, 0, 300000, -1},
+	{"the end is in the past", "RUNNING 1767220000", SIGUSR1, 0, 300000, -1},
+};
+
+static void judge(void)
+{
+	struct slurm_job job;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		CHECK(slurm_read_job(words[i].line, &job) &&
+				slurm_judge(
+					&job, words[i].signal, words[i].known, words[i].lead, NOW)
+						.left == words[i].left,
+			"%s", words[i].what);
+	static const char *const rubbish[] = {"", "RUNNING", "RUNNING 12x",
+		"slurm_load_jobs error: x", "RUNNING 1767225620 more", "running 1767225620",
+		"RUNNING -5", "RUNNING 2026-01-01T00:00:00"};
+	for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++)
+		CHECK(!slurm_read_job(rubbish[i], &job), "no word of Slurm's: \"%s\"", rubbish[i]);
+}
+
+int main(void)
+{
+	choose();
+	judge();
+	TEST("a notice of a known end comes 5 minutes before, in a short job later")
+	{
+		CHECK_EQ(notice_lead(-1, 10 * HOUR), 300000);
+		CHECK_EQ(notice_lead(-1, 240000), 60000);
+		CHECK_EQ(notice_lead(-1, 0), 0);
+		CHECK_EQ(notice_lead(90000, 10 * HOUR), 90000);
+		CHECK_EQ(notice_lead(90000, 1000), 90000);
+	}
+	TEST("the signals of a source")
+	{
+		CHECK_TEXT(source_signals("signal:TERM,USR1"), "TERM,USR1");
+		CHECK_TEXT(source_signals("slurm"), "TERM,USR1");
+		CHECK_TEXT(source_signals("slurm:USR2"), "USR2");
+		CHECK(!source_signals("file:/x"));
+		CHECK(!source_signals("signals:TERM"));
+	}
+	return unit_end();
+}
