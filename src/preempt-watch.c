@@ -48,7 +48,7 @@ static const struct args_option options[] = {
 		NULL, 0, 0, NULL},
 	{0, "grace", "D", "how long after a notice the machine goes away", ARGS_DURATION, &grace,
 		"PREEMPT_GRACE", 0, 0, NULL},
-	{0, "period", "D", "time between two looks at a file or by a command (1s)", ARGS_DURATION,
+	{0, "period", "D", "time between two looks (1s; at a cloud 1s to 15s)", ARGS_DURATION,
 		&period, NULL, 0, 0, &period_given},
 	{0, "look-timeout", "D", "time that a source's command may take (10s)", ARGS_DURATION,
 		&look_timeout, NULL, 0, 0, &look_timeout_given},

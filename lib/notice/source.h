@@ -43,7 +43,7 @@ enum source_answer {
  */
 struct source_options {
 	int64_t grace;
-	int64_t period;	 /* ms between two looks, for those that have to look; 0: 1 s */
+	int64_t period;	 /* ms between two looks, for those that have to look; 0: 1 s, or as fits */
 	int64_t timeout; /* ms that one look may take; 0: 10 s */
 };
 

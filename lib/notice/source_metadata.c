@@ -39,7 +39,7 @@ struct look {
 struct metadata_source {
 	struct source source;
 	const struct cloud *cloud;
-	int64_t grace;
+	int64_t grace, period; /* period: 0: each look's own */
 	unsigned options;
 	char *base;
 	int epoll;
@@ -153,6 +153,7 @@ static enum status open_cloud(const struct cloud *cloud, struct source **source,
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	self->cloud = cloud;
 	self->grace = options->grace;
+	self->period = options->period;
 	self->epoll = epoll_create1(EPOLL_CLOEXEC);
 	enum status status = read_words(self, rest, err);
 	if (status == STATUS_OK && cloud->introduction.method)
@@ -306,10 +307,15 @@ static enum status start_look(struct metadata_source *self, struct look *look, s
 	return status;
 }
 
+static int64_t period_of(const struct metadata_source *self, const struct look *look)
+{
+	return self->period ? self->period : look->kind->period;
+}
+
 static enum source_answer look_failed(
 	struct metadata_source *self, struct look *look, int64_t now, struct error *err)
 {
-	look->next = now + wait_after(++look->failures, look->kind->period);
+	look->next = now + wait_after(++look->failures, period_of(self, look));
 	look->etag[0] = '\0'; /* begin anew, with an answer at once */
 	look->none = false;
 	return cannot_ask(self, look->kind->path, err);
@@ -379,7 +385,7 @@ static enum source_answer judge(struct metadata_source *self, struct look *look,
 		keep_etag(look, answer->etag);
 	look->next = now + (*look->etag			   ? 0
 				   : look->kind->long_poll ? NO_ETAG_PERIOD
-							   : look->kind->period);
+							   : period_of(self, look));
 	if (said == CLOUD_NOTICE)
 		return give(self, look, &finding, notice);
 	look->given = false;

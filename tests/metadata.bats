@@ -1,0 +1,262 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The metadata servers of clouds as sources of notices, against a simulator on loopback.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	unset PREEMPT_GRACE PREEMPT_PLATFORM GCE_METADATA_HOST GCE_METADATA_IP
+	mkdir cloud
+	"$BATS_TEST_DIRNAME/rig/metadata" cloud >url 2>server.err 3>&- &
+	server=$!
+	eventually [ -s url ]
+	url=$(<url)
+}
+
+teardown() {
+	local pid
+	for pid in $server ${watch:-}; do
+		kill -KILL "$pid" 2>/dev/null || :
+		wait "$pid" 2>/dev/null || :
+	done
+}
+
+# Wait until a command succeeds, 20 s at most.
+eventually() {
+	local end=$((SECONDS + 20))
+	until "$@" 2>/dev/null; do
+		if ((SECONDS >= end)); then
+			echo "never came true: $*" >&2
+			return 1
+		fi
+		sleep 0.02
+	done
+}
+
+# answer NAME TEXT: what the server says from now on.
+answer() {
+	printf '%s' "$2" >cloud/.new
+	mv cloud/.new "cloud/$1"
+}
+
+# once CODE SOURCE: one look.
+once() {
+	run "-$1" --separate-stderr timeout 60 preempt-watch --once --source "$2"
+}
+
+requests() {
+	grep -c "$1" cloud/log
+}
+
+@test "without an event every cloud says none" {
+	for cloud in gce aws azure alibaba; do
+		once 1 "$cloud:$url"
+		[ -z "$output" ]
+	done
+}
+
+@test "gce: preempted in 30 s; terminated for maintenance in 60 s; migrated is no end" {
+	answer gce.preempted TRUE
+	once 0 "gce:$url"
+	[[ $output = *" gce:preempted left=30s "* ]]
+	rm cloud/gce.preempted
+	answer gce.maintenance-event TERMINATE_ON_HOST_MAINTENANCE
+	once 0 "gce:$url"
+	[[ $output = *" gce:maintenance-event left="* ]]
+	answer gce.maintenance-event MIGRATE_ON_HOST_MAINTENANCE
+	once 1 "gce:$url"
+}
+
+@test "PH-18: a value in other case, with a newline at its end, and an empty one" {
+	answer gce.preempted $'tRuE\r\n'
+	once 0 "gce:$url"
+	answer gce.preempted ''
+	once 75 "gce:$url"
+	[[ $stderr = *"/instance/preempted: it answered \"\", which is not known"* ]]
+}
+
+@test "aws: the time of the end, whatever our own clock says" {
+	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
+	once 0 "aws:$url"
+	[[ $output =~ \ aws:spot\ left=(99|100)s\ spot:\ terminate\ at\  ]]
+	[ "$(requests 'PUT /latest/api/token')" = 1 ]
+}
+
+@test "aws: a recommendation to rebalance is no notice unless it is asked for" {
+	answer aws.rebalance '{"noticeTime":"{IN:0}"}'
+	once 1 "aws:$url"
+	once 0 "aws:rebalance,$url"
+	[[ $output = *" aws:rebalance left=unknown "* ]]
+}
+
+@test "aws: an autoscaling group that takes the machine away" {
+	answer aws.autoscaling Terminated
+	once 0 "aws:$url"
+	[[ $output = *" aws:autoscaling "* ]]
+}
+
+@test "aws: a token that is refused is fetched anew, without a word" {
+	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
+	watch=$!
+	eventually grep -q spot/instance-action cloud/log
+	answer aws.token second
+	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
+	wait "$watch"
+	[ ! -s err ]
+	[ "$(requests 'PUT /latest/api/token')" = 2 ]
+	[[ $(<out) = *"spot: stop at"* ]]
+}
+
+@test "azure: only events that concern this machine, and only ends" {
+	event='{"EventId":"A1","EventType":"TYPE","Resources":["NAME"],"NotBefore":"{RFC:30}"}'
+	say() {
+		local one=${event/TYPE/$1}
+		answer azure.event "{\"DocumentIncarnation\":2,\"Events\":[${one/NAME/$2}]}"
+	}
+	say Preempt VM1
+	once 0 "azure:$url"
+	[[ $output =~ \ azure:event\ left=(29|30)s\ Preempt\ not\ before\  ]]
+	say Preempt vm2
+	once 1 "azure:$url"
+	say Reboot vm1
+	once 1 "azure:$url"
+	once 0 "azure:reboot,freeze,$url"
+}
+
+@test "alibaba: the time of release" {
+	answer alibaba.spot '{IN:250}'
+	once 0 "alibaba:$url"
+	[[ $output =~ \ alibaba:spot\ left=(249|250)s\  ]]
+	answer alibaba.spot ''
+	once 1 "alibaba:$url"
+}
+
+@test "what is no answer is never none: codes, half an answer, rubbish, too much, elsewhere" {
+	for trouble in @500 @503 @404 @302 @cut @big 'rubbish' "@redirect $url/computeMetadata/v1/instance/preempted"; do
+		answer gce.preempted "$trouble"
+		once 75 "gce:$url"
+		[[ $stderr = *"cannot ask gce:$url: /computeMetadata/v1/instance/preempted: "* ]]
+	done
+	for trouble in @500 @cut @big rubbish '{"action":"terminate"}'; do
+		answer aws.spot "$trouble"
+		once 75 "aws:$url"
+		answer azure.event "$trouble"
+		once 75 "azure:$url"
+		answer alibaba.spot "$trouble"
+		once 75 "alibaba:$url"
+	done
+	rm cloud/aws.spot
+	answer aws.token @403
+	once 75 "aws:$url"
+	answer azure.name @404
+	once 75 "azure:$url"
+	once 75 gce:http://127.0.0.1:1
+}
+
+@test "a server that takes the question and says nothing is given 5 s" {
+	answer alibaba.spot @silent
+	SECONDS=0
+	once 75 "alibaba:$url"
+	((SECONDS >= 4))
+	[[ $stderr = *"timed out"* ]]
+}
+
+@test "an answer that comes late but comes is one" {
+	answer gce.preempted '@slow 2'
+	once 1 "gce:$url"
+}
+
+@test "PH-16: the server down, flapping, then a notice: said once, and given" {
+	answer gce.preempted @503
+	preempt-watch --period 100ms --source "gce:$url" >out 2>err 3>&- &
+	watch=$!
+	eventually grep -q 'three times in a row' err
+	answer gce.preempted @flap
+	eventually grep -q 'answers again' err
+	answer gce.preempted TRUE
+	wait "$watch"
+	[[ $(<out) = *" gce:preempted left=30s "* ]]
+	[ "$(grep -c 'three times in a row' err)" -le 2 ]
+}
+
+@test "a cloud that cannot be asked stops no other source" {
+	preempt-watch --source gce:http://127.0.0.1:1 --source "aws:$url" --source "file:$PWD/drain" \
+		>out 2>err 3>&- &
+	watch=$!
+	eventually grep -q 'three times in a row' err
+	echo maintenance >drain
+	wait "$watch"
+	[[ $(<out) = *"file:"*"maintenance"* ]]
+}
+
+@test "gce: a long poll is one request until something changes, and tells at once" {
+	preempt-watch --source "gce:$url" >out 2>err 3>&- &
+	watch=$!
+	eventually grep -q 'preempted?wait_for_change' cloud/log
+	sleep 3 # long enough for three looks, were it polling
+	[ "$(requests 'instance/preempted')" = 2 ]
+	answer gce.preempted TRUE
+	wait "$watch"
+	[[ $(<out) = *" gce:preempted "* ]]
+}
+
+@test "a notice is given once, another event again" {
+	answer aws.spot '{"action":"terminate","time":"2099-01-01T00:00:00Z"}'
+	preempt-watch --period 100ms --follow --source "aws:$url" >out 2>err 3>&- &
+	watch=$!
+	eventually grep -q 2099-01-01 out
+	before=$(requests spot/instance-action)
+	asked_again() { [ "$(requests spot/instance-action)" -gt "$before" ]; }
+	eventually asked_again
+	answer aws.spot '{"action":"terminate","time":"2098-01-01T00:00:00Z"}'
+	eventually grep -q 2098-01-01 out
+	[ "$(wc -l <out)" = 2 ]
+}
+
+@test "another address: by the specification, and by the variables of the cloud's own tools" {
+	answer gce.preempted TRUE
+	GCE_METADATA_HOST=${url#http://} once 0 gce
+	PREEMPT_GCE_METADATA=$url/ once 0 gce
+	answer alibaba.spot '{IN:60}'
+	PREEMPT_ALIBABA_METADATA=$url once 0 alibaba
+	http_proxy=http://127.0.0.1:1 once 0 "gce:$url"
+}
+
+@test "words that a cloud does not know are refused, and the known ones named" {
+	once 2 "aws:rebalanced,$url"
+	[[ $stderr = *'known are rebalance, http://HOST'* ]]
+	once 2 'gce:'
+	once 2 'gce:metadata.google.internal'
+}
+
+@test "a program that asks no cloud does not load libcurl" {
+	strace -f -o trace preempt-watch --once --source file:drain || :
+	run -1 grep -q libcurl trace
+	run -1 strace -f -o trace preempt-watch --once --source "gce:$url"
+	grep -q libcurl trace
+}
+
+@test "preempt-run: a notice of a cloud stops the command, saved" {
+	answer aws.spot @404
+	cat >train <<'END'
+. "$CLIENT/preempt.sh"
+set -eu
+for ((s = 0; s < 100000; s++)); do
+	preempt_step $s || { echo $s >saved; preempt_saved $s || exit; }
+	: >running
+	sleep 0.01
+done
+END
+	CLIENT=$BATS_TEST_DIRNAME/../lib/client preempt-run --store "$PWD/s.db" --run r --notice "aws:$url" \
+		-- bash train >out 2>err 3>&- &
+	watch=$!
+	eventually [ -e running ]
+	# Nearer than any save: at once.
+	answer aws.spot '{"action":"terminate","time":"{IN:4}"}'
+	code=0
+	wait "$watch" || code=$?
+	[ "$code" = 42 ]
+	[ -s saved ]
+}
