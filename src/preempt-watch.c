@@ -18,8 +18,8 @@
 #include "base/ending.h"
 #include "base/file.h"
 #include "base/message.h"
-#include "base/parse.h"
 #include "base/process.h"
+#include "group/listen.h"
 #include "group/options.h"
 #include "group/source_group.h"
 #include "notice/exec.h"
@@ -232,90 +232,28 @@ static int look_once(struct watch *watch, int64_t deadline)
 	return found ? code : doubt ? refused : STATUS_NO;
 }
 
-static enum status add(
-	struct watch *watch, enum status status, struct source *source, struct error *err)
-{
-	return status == STATUS_OK ? watch_add(watch, source, err) : status;
-}
-
-/* round 0: the claim. */
-static enum status open_group(struct watch *watch, uint64_t round, struct error *err)
-{
-	struct identity identity;
-	struct source *source = NULL;
-	char url[4096];
-	struct group_source_options how = {.store = url,
-		.run = identity.run,
-		.attempt = group_options.attempt_given ? group_options.attempt : 0,
-		.round = round,
-		.until_exit = until_exit};
-	if (group)
-		return error_set(err, STATUS_USAGE, "--source group: given twice");
-	enum status status = group_identify(IDENTITY_RUN, 0, &identity, err);
-	if (status == STATUS_OK)
-		status = group_store_url(identity.run, false, url, sizeof(url), err);
-	if (status == STATUS_OK)
-		status = source_group_open(&source, &how, err);
-	status = add(watch, status, source, err);
-	if (status == STATUS_OK)
-		group = source;
-	return status;
-}
-
-/* "group" or "group:ROUND": anything else is a source by its specification. */
-static enum status open_one(struct watch *watch, const char *specification, struct error *err)
-{
-	struct source_options how = {.grace = grace, .period = period, .timeout = look_timeout};
-	struct source *source = NULL;
-	uint64_t round = 0;
-	bool claim = !strcmp(specification, "group");
-	enum status status = STATUS_OK;
-	if (!strncmp(specification, "group:", 6))
-		status = parse_unsigned(
-			specification + 6, 1, INT64_MAX, &round, "--source group:ROUND", err);
-	if (status == STATUS_OK && (claim || round))
-		return open_group(watch, round, err);
-	if (status == STATUS_OK)
-		status = source_open(&source, specification, &how, err);
-	return add(watch, status, source, err);
-}
-
-/* Those of a platform. Where it was only found, all but the first may fail. */
-static enum status open_platform(struct watch *watch, const char *names, struct error *err)
-{
-	struct platform_signs signs;
-	struct platform_choice choice;
-	platform_look(&signs);
-	enum status status = platform_choose(names, &signs, &choice, err);
-	if (status == STATUS_OK && grace < 0)
-		grace = choice.grace;
-	for (size_t i = 0; status == STATUS_OK && i < choice.count; i++) {
-		status = open_one(watch, choice.sources[i], err);
-		if (status != STATUS_OK && i > 0 && !choice.certain) {
-			message_error(
-				"warning: no notices from %s: %s", choice.sources[i], err->text);
-			status = STATUS_OK;
-		}
-	}
-	return status;
-}
-
 /* Without --source: our own notice, and the claim of the group where one is named. */
 static enum status open_sources(struct watch *watch, struct error *err)
 {
-	enum status status = STATUS_OK;
-	bool ours = sources.count == 0 && !until_exit;
-	if (sources.count == 0) {
-		if (group_options.run || until_exit)
-			sources.items[sources.count++] = "group";
-		else if (group_options.store)
-			message_info("no run is named, so only this machine's notices are watched; "
-				     "give --run NAME or --source group");
-	}
-	if (ours || platform)
-		status = open_platform(watch, platform ? platform : "auto", err);
-	for (size_t i = 0; i < sources.count && status == STATUS_OK; i++)
-		status = open_one(watch, sources.items[i], err);
+	struct listen_request request = {.specifications = sources.items,
+		.platform = platform			  ? platform
+			    : sources.count || until_exit ? NULL
+							  : "auto",
+		.how = {.grace = grace, .period = period, .timeout = look_timeout},
+		.until_exit = until_exit};
+	struct text warnings = {0};
+	if (sources.count == 0 && (group_options.run || until_exit))
+		sources.items[sources.count++] = "group";
+	else if (sources.count == 0 && group_options.store)
+		message_info("no run is named, so only this machine's notices are watched; give "
+			     "--run NAME or --source group");
+	request.count = sources.count;
+	enum status status = listen_open(watch, &request, &group, &warnings, err);
+	char *rest = warnings.data;
+	for (char *line; (line = strsep(&rest, "\n"));)
+		if (*line)
+			message_error("warning: %s", line);
+	text_release(&warnings);
 	return status;
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The sources that a user names or a platform has, opened, the group among them. */
+#ifndef GROUP_LISTEN_H
+#define GROUP_LISTEN_H
+
+#include "base/text.h"
+#include "notice/watch.h"
+
+struct listen_request {
+	const char *const *specifications; /* source.h; also "group", "group:ROUND" */
+	size_t count;
+	const char *platform;	   /* platform.h; NULL: none besides */
+	struct source_options how; /* its grace, where not known, becomes the platform's */
+	bool until_exit;	   /* of the group: source_group.h */
+};
+
+/*
+ * Open all into watch. *group is the one of them that is the group, NULL where none is; it stays
+ * the watch's. warnings: a line for each source that was only found here and cannot be opened.
+ */
+enum status listen_open(struct watch *watch, struct listen_request *request, struct source **group,
+	struct text *warnings, struct error *err);
+
+#endif
