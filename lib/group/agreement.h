@@ -54,6 +54,7 @@ struct agreement_peer {
 	bool member;	   /* of the decision */
 	bool saved;
 	uint64_t saved_step;
+	bool stands; /* has saved exactly at the view's standing_step */
 };
 
 struct agreement_decision {
@@ -78,6 +79,11 @@ struct agreement_view {
 	bool unreadable; /* there is a decision, but not one that we can read: the next round heals
 			  */
 	struct agreement_decision decision;
+	/*
+	 * The newest earlier round that decided, after the claim, to save and run on; number 0:
+	 * none. Should no final save come about, its checkpoint is the one to resume from.
+	 */
+	uint64_t standing_round, standing_step;
 };
 
 /* Whether task counts in a decision made now: neither ended nor dead. */
@@ -193,6 +199,7 @@ struct agreement {
 
 	/* Verdicts: once reached, they stay. */
 	bool solo;	   /* no decision came in time: this task saves by itself */
+	bool content;	   /* with the first save after the notice: there is no time for another */
 	int64_t parked_at; /* when the final save was seen; 0: not yet */
 	bool verdict;
 	enum agreement_reason reason;

@@ -81,6 +81,15 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan);
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
 /* agreement_leave.c */
+/* What is to be expected of the save of the newest round. */
+enum agreement_prospect {
+	PROSPECT_COMPLETE, /* a checkpoint, and nobody is saving any more */
+	PROSPECT_OPEN,	   /* somebody is saving, and may be done in time */
+	PROSPECT_NONE,	   /* somebody who is needed cannot save there any more, or not in time */
+};
+/* While it is open, measure learns how long it has taken. */
+enum agreement_prospect agreement_prospect(
+	const struct agreement *a, int64_t now, struct grace_measure *measure);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);

@@ -3,8 +3,9 @@
 #include "base/error.h"
 #include "group/agreement_inside.h"
 
-#define LEAVE_EARLY    2000  /* ms before the deadline at which a parked task leaves */
-#define LEAVE_BARELY   500   /* but one that was barely in time looks once more */
+#define LEAVE_EARLY    2000 /* ms before the deadline at which a parked task leaves */
+#define LEAVE_BARELY   500  /* but one that was barely in time looks once more */
+#define MOST_STRIDES   1000000
 #define LEAVE_STUBBORN 10000 /* ms that a command may take to obey `leave` */
 
 /* ---- What is known about the saves ---- */
@@ -50,24 +51,88 @@ static bool saved_at(const struct agreement *a, uint64_t task, uint64_t step)
 	return peer->saved && peer->saved_step == step;
 }
 
+/* How many tasks, from the first on, have to save for a checkpoint. */
+static uint64_t savers(const struct agreement *a)
+{
+	return a->config.savers_chief || a->config.complete_chief ? 1 : a->view->tasks;
+}
+
 /*
  * The checkpoint of the newest decision is complete (DESIGN.md, 4.5): whoever must save has saved
- * exactly there, or had ended well before.
+ * exactly there, or had ended well before. That of a checkpoint on demand is nobody's last one.
  */
-static bool checkpoint_complete(const struct agreement *a)
+static bool newest_complete(const struct agreement *a)
 {
 	const struct agreement_view *view = a->view;
-	bool chief = a->config.savers_chief || a->config.complete_chief;
 	if (!view->decided)
 		return false;
 	if (view->decision.kind == KIND_EACH)
 		return a->config.per_task && save_is_written(a);
-	if (view->decision.kind != KIND_EXIT)
+	if (view->decision.kind == KIND_NONE || view->decision.then == THEN_CONTINUE)
 		return false;
-	for (uint64_t i = 0; i < (chief ? 1 : view->tasks); i++)
+	for (uint64_t i = 0; i < savers(a); i++)
 		if (!saved_at(a, i, view->decision.step) && view->peers[i].left != REASON_COMPLETED)
 			return false;
 	return true;
+}
+
+static bool standing_complete(const struct agreement *a)
+{
+	const struct agreement_view *view = a->view;
+	for (uint64_t i = 0; i < savers(a); i++)
+		if (!view->peers[i].stands && view->peers[i].left != REASON_COMPLETED)
+			return false;
+	return view->standing_round;
+}
+
+/* Since the notice a checkpoint was saved that is complete. */
+static bool checkpoint_complete(const struct agreement *a)
+{
+	return newest_complete(a) || standing_complete(a);
+}
+
+/* When a member that has not saved yet was or will be at the decided step, as far as is known. */
+static int64_t arrival(const struct agreement *a, const struct agreement_peer *peer,
+	const struct grace_measure *measure)
+{
+	int64_t step_time = later(peer->step_time, measure->longest_step);
+	uint64_t step = a->view->decision.step, stride = agreement_stride(peer), strides = 1;
+	if (step > peer->next)
+		strides += (step - peer->next + stride - 1) / stride;
+	if (strides > MOST_STRIDES)
+		strides = MOST_STRIDES;
+	return a->decided_at + (int64_t)strides * step_time;
+}
+
+enum agreement_prospect agreement_prospect(
+	const struct agreement *a, int64_t now, struct grace_measure *measure)
+{
+	const struct agreement_view *view = a->view;
+	struct grace_measure measured = *measure;
+	bool complete = newest_complete(a);
+	if (complete && others_have_saved(a))
+		return PROSPECT_COMPLETE;
+	for (uint64_t i = 0; i < view->tasks; i++) {
+		const struct agreement_peer *peer = &view->peers[i];
+		/* A later periodic save has hidden it from us. */
+		bool hidden =
+			i == a->config.task && a->has_saved && a->saved_step > view->decision.step;
+		bool awaited = peer->member && agreement_counts(view, i) && !peer->saved && !hidden;
+		int64_t begun = arrival(a, peer, measure);
+		if (awaited) /* it takes at least as long as it has taken */
+			measured.longest_save = later(measured.longest_save, now - begun);
+		if (awaited && begun + measure->longest_save > deadline_of(a))
+			return PROSPECT_NONE;
+		if (!awaited && i < savers(a) && !complete &&
+			!saved_at(a, i, view->decision.step) && peer->left != REASON_COMPLETED)
+			return PROSPECT_NONE;
+	}
+	/* What is not known to be under way is not waited for. */
+	if (a->skipped || now >= a->decided_at + a->config.save_timeout ||
+		now - a->answered_at > 2 * LOOK_OFTEN)
+		return PROSPECT_NONE;
+	*measure = measured;
+	return PROSPECT_OPEN;
 }
 
 /* ---- Verdicts ---- */
@@ -217,19 +282,23 @@ static bool others_are_saving(const struct agreement *a, int64_t now)
 	return false;
 }
 
-/* A parked task is told to leave; one that still runs is ended. */
+/* A parked task, or one that has nothing more to save, is told to leave; any other is ended. */
 static void end_command(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	bool told = a->told.order == ORDER_LEAVE;
-	if (!told && !agreement_final_save_done(a)) {
+	if (!told && !agreement_final_save_done(a) && !a->content) {
 		plan->end_command = true;
 		return;
 	}
 	plan->hold = (struct agreement_hold){.order = ORDER_LEAVE, .code = a->code};
 	if (!told)
 		return;
-	wake_at(plan, a->told_at + LEAVE_STUBBORN);
-	plan->end_command = now >= a->told_at + LEAVE_STUBBORN;
+	int64_t limit = a->told_at + LEAVE_STUBBORN;
+	if (a->content && deadline_of(a) != CLOCK_NEVER)
+		limit = earlier(
+			limit, later(deadline_of(a) - LEAVE_EARLY, a->told_at + LEAVE_BARELY));
+	wake_at(plan, limit);
+	plan->end_command = now >= limit;
 }
 
 void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan)

@@ -178,6 +178,10 @@ static bool is_through(const struct agreement *a, int64_t now)
 
 static void follow_save(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
+	/* Whether there is time for another depends on this one. */
+	struct grace_measure measure = agreement_measure(a);
+	if (a->view->claimed && agreement_prospect(a, now, &measure) == PROSPECT_OPEN)
+		look_by(a, plan);
 	if (is_through(a, now)) {
 		order(plan, ORDER_RUN, 0);
 		return;
@@ -294,8 +298,35 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 		return false;
 	struct grace_measure measure = agreement_measure(a);
 	int64_t final = grace_final_time(deadline_of(a), &measure);
-	wake_at(plan, earlier(final, now + MEASURE_AGAIN));
+	wake_at(plan, now < final ? earlier(final, now + MEASURE_AGAIN) : now + MEASURE_AGAIN);
 	return now >= final;
+}
+
+/*
+ * The final round is due. If the first save took so long that another cannot be done in time, it is
+ * not begun: whoever has that first one leaves with it, and while it is not complete yet it is
+ * waited for.
+ */
+static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	struct grace_measure measure = agreement_measure(a);
+	enum agreement_prospect prospect = agreement_prospect(a, now, &measure);
+	if (grace_fits(now, deadline_of(a), &measure))
+		prospect = PROSPECT_NONE;
+	switch (prospect) {
+	case PROSPECT_COMPLETE:
+		a->content = true;
+		agreement_reach(a, REASON_SAVED, STATUS_SAVED);
+		break;
+	case PROSPECT_OPEN:
+		follow(a, now, plan);
+		look_by(a, plan);
+		break;
+	case PROSPECT_NONE:
+		(void)hold_and_read(a, plan);
+		open_round(a, plan, true);
+		break;
+	}
 }
 
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan)
@@ -308,8 +339,7 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 	} else if (a->noticed && !view->claimed && !view->broken) {
 		(void)hold_and_read(a, plan); /* whatever the group is at, this task will claim */
 	} else if (final_time_has_come(a, now, plan)) {
-		(void)hold_and_read(a, plan);
-		open_round(a, plan, true);
+		come_to_an_end(a, now, plan);
 	} else if (view->decided || view->unreadable) {
 		follow(a, now, plan);
 	} else if (view->round) {

@@ -32,6 +32,12 @@ bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_mea
 	return grace_final_time(deadline, measure) > now + save_now;
 }
 
+bool grace_fits(int64_t now, int64_t deadline, const struct grace_measure *measure)
+{
+	return deadline == CLOCK_NEVER ||
+	       now + measure->longest_save + measure->longest_step <= deadline;
+}
+
 int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure)
 {
 	int64_t last = deadline - grace_save_time(measure);

@@ -36,6 +36,9 @@ int64_t grace_final_time(int64_t deadline, const struct grace_measure *measure);
  */
 bool grace_allows_training(int64_t now, int64_t deadline, const struct grace_measure *measure);
 
+/* Whether a save that is ordered now can be done by then, if nothing takes longer than before. */
+bool grace_fits(int64_t now, int64_t deadline, const struct grace_measure *measure);
+
 /*
  * The last instant at which a task that has known its deadline since `known` may still wait for an
  * agreement: then it has to save at its next boundary. Where there never was time enough, an

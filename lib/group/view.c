@@ -28,18 +28,35 @@ void view_release(struct view *view)
 	*view = (struct view){0};
 }
 
+/* A round that is over decided to save and run on: its checkpoint may have to do. */
+static void let_stand(
+	struct agreement_view *a, uint64_t round, const struct agreement_decision *decision)
+{
+	if (decision->kind != KIND_SAVE || decision->then == THEN_CONTINUE ||
+		round <= a->standing_round)
+		return;
+	a->standing_round = round;
+	a->standing_step = decision->step;
+	for (uint64_t i = 0; i < a->tasks; i++)
+		a->peers[i].stands = round == a->round && a->peers[i].saved &&
+				     a->peers[i].saved_step == decision->step;
+}
+
 /* A newer round makes what was known of the older one history. */
 static void enter_round(struct view *view, uint64_t round)
 {
 	struct agreement_view *a = &view->agreement;
 	if (round <= a->round)
 		return;
+	if (a->decided)
+		let_stand(a, a->round, &a->decision);
 	a->round = round;
 	a->round_final = a->decided = a->unreadable = false;
 	a->decision = (struct agreement_decision){0};
 	for (uint64_t i = 0; i < a->tasks; i++) {
 		struct agreement_peer *peer = &a->peers[i];
-		*peer = (struct agreement_peer){.left = peer->left, .dead = peer->dead};
+		*peer = (struct agreement_peer){
+			.left = peer->left, .dead = peer->dead, .stands = peer->stands};
 		view->members[i].acked = false;
 		view->members[i].save_time = 0;
 		view->members[i].rubbish = 0;
@@ -59,6 +76,8 @@ static bool read_step(struct view *view, const struct reading *r)
 	struct agreement_peer *peer = &view->agreement.peers[r->task];
 	uint64_t step_time = 0;
 	bool none = false;
+	if (r->round < view->agreement.round)
+		return true;
 	(void)json_get_unsigned(r->json, "step_ms", &step_time);
 	(void)json_get_bool(r->json, "none", &none);
 	view->members[r->task].rubbish = r->entry->revision;
@@ -77,8 +96,14 @@ static bool read_saved(struct view *view, const struct reading *r)
 {
 	struct agreement_peer *peer = &view->agreement.peers[r->task];
 	uint64_t milliseconds = 0;
-	if (!json_get_unsigned(r->json, "step", &peer->saved_step))
+	uint64_t step;
+	if (!json_get_unsigned(r->json, "step", &step))
 		return false;
+	if (r->round == view->agreement.standing_round && step == view->agreement.standing_step)
+		peer->stands = true;
+	if (r->round < view->agreement.round)
+		return true;
+	peer->saved_step = step;
 	(void)json_get_unsigned(r->json, "ms", &milliseconds);
 	view->members[r->task].save_time = (int64_t)milliseconds;
 	peer->saved = true;
@@ -100,15 +125,20 @@ static bool read_decision(struct view *view, const struct reading *r)
 		     keys_read_set(members, a->tasks, set) &&
 		     (decision.kind == KIND_NONE || decision.kind == KIND_EACH ||
 			     json_get_unsigned(r->json, "step", &decision.step));
-	a->unreadable = !right;
-	a->decided = right;
-	if (right) {
+	bool over = r->round < a->round;
+	if (over && right)
+		let_stand(a, r->round, &decision);
+	if (!over) {
+		a->unreadable = !right;
+		a->decided = right;
+	}
+	if (right && !over) {
 		a->decision = decision;
 		for (uint64_t i = 0; i < a->tasks; i++)
 			a->peers[i].member = set[i];
 	}
 	free(set);
-	return right;
+	return right || over;
 }
 
 static bool read_claim(struct view *view, const struct reading *r)
@@ -281,7 +311,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 			r->task >= a->tasks)
 			return false;
 		enter_round(view, r->round);
-		return r->round < a->round || of_round[i].read(view, r);
+		return of_round[i].read(view, r);
 	}
 	if (!strncmp(name, "DEAD/", 5)) {
 		at = name + 5;
@@ -304,7 +334,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		if (!first && !take_number(&at, '\0', &r->round))
 			return false;
 		enter_round(view, r->round);
-		return r->round < a->round || read_decision(view, r);
+		return read_decision(view, r);
 	}
 	if (!strncmp(name, "RECEIVED_SIGNAL_", 16))
 		return feed_ack(view, r, name + 16);

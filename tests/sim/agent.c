@@ -158,6 +158,8 @@ static void take_view(struct world *w, int agent)
 	view->decided = shown->decided;
 	view->unreadable = shown->unreadable;
 	view->decision = shown->decision;
+	view->standing_round = shown->standing_round;
+	view->standing_step = shown->standing_step;
 	memcpy(self->peers, shown->peers, (size_t)w->schedule->tasks * sizeof *self->peers);
 	self->view_taken = shown->taken;
 	for (int i = first_task(w, agent); i < end_task(w, agent); i++)

@@ -28,18 +28,22 @@ static bool ended_by_itself(const struct world *w, int task)
 }
 
 /*
- * The truth about a decision to exit: whether all that must have saved exactly there, but for those
- * that had ended well by themselves. Whoever died before the decision is missed too.
+ * The truth about a decision after the claim: whether all that must have saved exactly there, but
+ * for those that had ended well by themselves. Whoever died before the decision is missed too.
  */
 bool checkpoint_is_complete(const struct world *w, uint64_t number)
 {
 	const struct round_keys *round = &w->keys.round[number];
-	if (!round->decided || round->decision.kind != KIND_EXIT)
+	bool saves = round->decision.kind == KIND_EXIT || round->decision.kind == KIND_SAVE;
+	if (!round->decided || !saves || round->decision.then == THEN_CONTINUE)
 		return false;
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (must_save(w->schedule, i) && !training_has_saved(w, i, round->decision.step) &&
-			!ended_by_itself(w, i))
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		/* check_saved held it against the truth, which a process of many saves forgets. */
+		bool written = has(round->saved, i) && round->saved_step[i] == round->decision.step;
+		if (must_save(w->schedule, i) && !written && !ended_by_itself(w, i) &&
+			!training_has_saved(w, i, round->decision.step))
 			return false;
+	}
 	return true;
 }
 
@@ -145,6 +149,12 @@ static int64_t deadline_of(struct world *w, int task)
 static bool seen_complete(const struct world *w, int task)
 {
 	const struct agreement_view *view = w->task[task].agreement.view;
+	bool stands = view->standing_round;
+	for (int i = 0; i < w->schedule->tasks; i++)
+		stands &= !must_save(w->schedule, i) || view->peers[i].stands ||
+			  view->peers[i].left == REASON_COMPLETED;
+	if (stands)
+		return true;
 	if (!view->decided || view->decision.kind != KIND_EXIT)
 		return false;
 	for (int i = 0; i < w->schedule->tasks; i++) {

@@ -236,6 +236,24 @@ static void show_peer(
 	peer->saved_step = round->saved_step[i];
 }
 
+/* The newest round before the newest that decided, after the claim, to save and run on. */
+static void show_standing(const struct world *w, struct snapshot *view)
+{
+	const struct keys *k = &w->keys;
+	view->standing_round = 0;
+	for (uint64_t r = k->rounds; r-- > 1 && !view->standing_round;) {
+		const struct round_keys *round = &k->round[r];
+		if (!round->decided || round->rubbish || round->decision.kind != KIND_SAVE ||
+			round->decision.then == THEN_CONTINUE)
+			continue;
+		view->standing_round = r;
+		view->standing_step = round->decision.step;
+		for (int i = 0; i < w->schedule->tasks; i++)
+			view->peers[i].stands = (round->saved & bit(i)) &&
+						round->saved_step[i] == round->decision.step;
+	}
+}
+
 void keys_snapshot(const struct world *w, struct snapshot *view)
 {
 	const struct keys *k = &w->keys;
@@ -257,4 +275,5 @@ void keys_snapshot(const struct world *w, struct snapshot *view)
 	view->decision = round ? round->decision : (struct agreement_decision){0};
 	for (int i = 0; i < w->schedule->tasks; i++)
 		show_peer(w, round, i, &view->peers[i]);
+	show_standing(w, view);
 }

@@ -343,6 +343,47 @@ static const char *two_checkpoints(struct world *w)
 	return all_42(w);
 }
 
+/* Nothing is known of saves, and one takes most of the grace: there is no time for a second. */
+static void long_save(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].save = 5000;
+	notice(s, 0, 1000, 8000);
+}
+
+static const char *the_first_stands(struct world *w)
+{
+	if (w->keys.rounds != 1 || w->keys.round[1].decision.kind != KIND_SAVE)
+		return "it began another save that cannot be done in time";
+	return all_42(w);
+}
+
+/* The same, and one is slower still: the others wait for it. */
+static void longer_save(struct schedule *s)
+{
+	long_save(s);
+	s->trainee[2].save = 7000;
+}
+
+/* The second save comes to nothing: the first one is complete, and is the one to resume from. */
+static void final_save_fails(struct schedule *s)
+{
+	plain(s, 4, true);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].save = 2000;
+	notice(s, 0, 1000, 20000);
+	*NEW_ACT(s) =
+		(struct act){.subject = NOBODY, .delay = 15500, .deed = KILL_TRAINING, .who = 3};
+}
+
+static const char *the_standing_one_counts(struct world *w)
+{
+	if (w->keys.rounds != 2 || checkpoint_is_complete(w, 2) || !checkpoint_is_complete(w, 1))
+		return "it is not the first of two saves that is complete";
+	return all_left_with(w, STATUS_SAVED);
+}
+
 static void ph10(struct schedule *s)
 {
 	plain(s, 4, false);
@@ -531,6 +572,11 @@ const struct scenario scenarios[] = {
 	{"on-demand", "a checkpoint from outside, then training goes on", on_demand,
 		saved_and_finished},
 	{"PH-4", "grace 7 s: two checkpoints", ph4, two_checkpoints},
+	{"PH-13-long", "a save that takes most of the grace is not begun twice", long_save,
+		the_first_stands},
+	{"PH-13-longer", "nor while another is still at its first", longer_save, the_first_stands},
+	{"standing", "the final save fails, the one before it stands", final_save_fails,
+		the_standing_one_counts},
 	{"PH-10", "the claimer killed between claim and step", ph10, survivors_agree},
 	{"PH-11", "1 ms steps beside 300 ms steps", ph11, all_42_in_one_round},
 	{"PH-12", "a peer dead before it reports; the chief's save counts", ph12, survivors_42},

@@ -191,6 +191,7 @@ struct snapshot {
 	int64_t longest_save;
 	uint64_t round;
 	struct agreement_decision decision;
+	uint64_t standing_round, standing_step;
 	struct agreement_peer peers[MOST_TASKS];
 };
 

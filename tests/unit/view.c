@@ -89,6 +89,36 @@ static void decoded(void)
 		CHECK_EQ(view.damaged, 0);
 		view_release(&view);
 	}
+	TEST("the save after the claim stands when a newer round is open, in whatever order they come")
+	{
+		static const char save[] =
+			"{\"kind\":\"save\",\"then\":\"exit\",\"step\":5,\"members\":\"0-3\"}";
+		fresh(&view);
+		feed(&view, "RUN_TO_CHECKPOINT", save);
+		feed(&view, "SAVED/1/0", "{\"step\":5}");
+		feed(&view, "SAVED/1/1", "{\"step\":6}");
+		CHECK_EQ(view.agreement.standing_round, 0);
+		feed(&view, "ROUND/2", "{\"final\":true}");
+		CHECK_EQ(view.agreement.standing_round, 1);
+		CHECK_EQ(view.agreement.standing_step, 5);
+		CHECK(view.agreement.peers[0].stands && !view.agreement.peers[1].stands);
+		CHECK(!view.agreement.peers[0].saved);
+		feed(&view, "SAVED/1/2", "{\"step\":5}");
+		CHECK(view.agreement.peers[2].stands && !view.agreement.peers[2].saved);
+		feed(&view, "STEP/1/3", "{\"step\":4,\"next\":5}");
+		CHECK(!view.agreement.peers[3].reported);
+		CHECK_EQ(view.damaged, 0);
+		view_release(&view);
+
+		fresh(&view);
+		feed(&view, "LAST_RUN_TO_CHECKPOINT/2",
+			"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":9,\"members\":\"0-3\"}");
+		feed(&view, "RUN_TO_CHECKPOINT", save);
+		feed(&view, "SAVED/1/0", "{\"step\":5}");
+		CHECK(view.agreement.decided && view.agreement.decision.step == 9);
+		CHECK(view.agreement.standing_round == 1 && view.agreement.peers[0].stands);
+		view_release(&view);
+	}
 	TEST("the deadline only moves earlier")
 	{
 		fresh(&view);
