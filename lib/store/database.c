@@ -440,7 +440,8 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 {
 	char *temporary = NULL;
 	bool can_be_lost = sharedlock_can_be_lost(&store->lock);
-	if (asprintf(&temporary, can_be_lost ? "%s.lock.XXXXXX" : "%s.new", store->base.where) < 0)
+	if (asprintf(&temporary, can_be_lost ? "%s.lock.new-XXXXXX" : "%s.new", store->base.where) <
+		0)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = make_temporary(store, temporary, err);
 	if (status == STATUS_OK && !sharedlock_keep(&store->lock, true))

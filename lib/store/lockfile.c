@@ -96,7 +96,7 @@ static enum status make(
 		status = compose(mode, terms->takeover, text, sizeof(text), err);
 	if (status != STATUS_OK)
 		goto out;
-	if (!directory || asprintf(&temporary, "%s.XXXXXX", file->path) < 0) {
+	if (!directory || asprintf(&temporary, "%s.new-XXXXXX", file->path) < 0) {
 		temporary = NULL;
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
