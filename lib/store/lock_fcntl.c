@@ -30,4 +30,12 @@ static void release(struct sharedlock *lock)
 	(void)ask(lock, F_UNLCK);
 }
 
-const struct lock_kind lock_fcntl = {.try = try_once, .release = release};
+static enum status busy(const struct sharedlock *lock, struct error *err)
+{
+	return error_set(err, STATUS_TEMPORARY,
+		"it is busy: another machine, user or container holds %s; try again, or look for a "
+		"process there that is stopped",
+		lock->file.path);
+}
+
+const struct lock_kind lock_fcntl = {.try = try_once, .release = release, .busy = busy};

@@ -14,9 +14,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "store/access.h"
+#include "store/link_prove.h"
 
 #define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
-#define FORMAT	      1
+#define FORMAT	      2 /* the newest */
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
 #define RETRY_LONGEST 64 /* milliseconds */
@@ -50,16 +51,22 @@ enum status lockfile_failed(
 }
 
 /* Text of a new lock file. */
-static enum status compose(enum lock_mode mode, char *text, size_t size, struct error *err)
+static enum status compose(
+	enum lock_mode mode, int64_t takeover, char *text, size_t size, struct error *err)
 {
+	char line[40] = "";
 	unsigned char random[16];
 	char nonce[33];
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(nonce + 2 * i, 3, "%02x", random[i]);
-	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\n%s", FIRST_LINE, FORMAT,
-		lock_mode_name(mode), nonce, LAST_NEW);
+	/* Whoever knows no mode link must not follow it, whoever knows fcntl may. */
+	if (mode == LOCK_LINK)
+		snprintf(line, sizeof(line), "takeover %lld\n",
+			(long long)(takeover ? takeover : TAKEOVER_DEFAULT));
+	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\n%s%s", FIRST_LINE,
+		mode == LOCK_LINK ? 2 : 1, lock_mode_name(mode), nonce, line, LAST_NEW);
 	return STATUS_OK;
 }
 
@@ -83,11 +90,13 @@ static enum status make(
 	enum lock_mode mode;
 	int descriptor = -1;
 	enum status status = lock_mode_choose(terms->mode, &terms->verdict, &mode, err);
+	if (status == STATUS_OK && mode == LOCK_LINK)
+		status = link_prove(file->path, err);
 	if (status == STATUS_OK)
-		status = compose(mode, text, sizeof(text), err);
+		status = compose(mode, terms->takeover, text, sizeof(text), err);
 	if (status != STATUS_OK)
 		goto out;
-	if (!directory || asprintf(&temporary, "%s.XXXXXX", file->path) < 0) {
+	if (!directory || asprintf(&temporary, "%s.new-XXXXXX", file->path) < 0) {
 		temporary = NULL;
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
@@ -155,12 +164,39 @@ static enum status read_record(struct lockfile *file, struct error *err)
 		return error_set(err, STATUS_DAMAGED,
 			"%s has format %d and we know %d: not used; install a newer preempt-tools",
 			file->path, format, FORMAT);
-	if (sscanf(text + first, "\nformat %*d\nmode %15s\nnonce %32[0-9a-f]\nstate%n", mode,
+	if (sscanf(text + first, "\nformat %*d\nmode %15s\nnonce %32[0-9a-f]\n%n", mode,
 		    file->nonce, &length) != 2 ||
 		!length || strlen(file->nonce) != 32 || !lock_mode_parse(mode, &file->mode) ||
-		file->mode == LOCK_AUTO)
+		file->mode != (format == 1 ? LOCK_FCNTL : LOCK_LINK))
+		return not_ours(file, err);
+	const char *rest = text + first + length;
+	if (file->mode == LOCK_LINK) {
+		long long takeover = 0;
+		length = 0;
+		if (sscanf(rest, "takeover %9lld\n%n", &takeover, &length) != 1 || !length ||
+			takeover < TAKEOVER_LEAST || takeover > TAKEOVER_MOST)
+			return not_ours(file, err);
+		file->takeover = takeover;
+		rest += length;
+	}
+	if (strncmp(rest, "state", 5))
 		return not_ours(file, err);
 	file->made = strstr(text, "\n" LAST_MADE) != NULL;
+	return STATUS_OK;
+}
+
+static enum status check_link(
+	const struct lockfile *file, const struct lockfile_terms *terms, struct error *err)
+{
+	if (terms->takeover && terms->takeover != file->takeover)
+		return error_set(err, STATUS_USAGE,
+			"it was made with takeover=%lldms, and all must use the same: leave takeover out",
+			(long long)file->takeover);
+	/* Whoever can make no name cannot keep writers out, and nothing else keeps them out. */
+	if (file->read_only)
+		return error_set(err, STATUS_PERMISSION,
+			"it was made with lock=link, so that reading it, too, needs names in its "
+			"directory, and we cannot write here: use it through a mount that can be written");
 	return STATUS_OK;
 }
 
@@ -187,6 +223,8 @@ static enum status open_existing(
 		status = read_record(file, err);
 	if (status == STATUS_OK)
 		status = lock_mode_follow(file->mode, terms->mode, &terms->verdict, err);
+	if (status == STATUS_OK && file->mode == LOCK_LINK)
+		status = check_link(file, terms, err);
 	return status;
 }
 
@@ -203,6 +241,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	enum status status;
 	bool seen_database = false;
 	*file = (struct lockfile){.descriptor = -1};
+	file->shared_group = terms->shared_group;
 	file->local = terms->verdict.reach == FILESYSTEM_LOCAL;
 	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
 		file->path = NULL;
