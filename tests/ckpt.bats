@@ -904,8 +904,8 @@ no_debris() {
 @test "wrong usage: one line, code 2, nothing made" {
 	for words in "" "frobnicate" "begin" "begin ck" "begin ck x" "begin ck -1" "begin ck 1x" \
 		"begin ck 1000000000000000000" "begin ck 1 2" "begin ck 1 --attempt -1" \
-		"begin ck 1 --attempt x" "begin ck 1 --frob" "commit ck" "latest" "latest a b" \
-		"list" "list ck ck" "prune" "verify ck x" "verify ck 1 --all" \
+		"begin ck 1 --attempt x" "begin ck 1 --frob" "commit ck" "latest" "latest a --layout x" \
+		"list" "list ck --pattern x" "prune" "prune ck" "verify ck 1 --all" \
 		"begin ck 1 --tasks 0" "begin ck 1 --sharded --task 4 --tasks 4 --attempt 1"; do
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr ckpt-rotate $words

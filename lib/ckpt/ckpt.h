@@ -75,8 +75,8 @@ enum checkpoint_writer { WRITER_UNKNOWN, WRITER_ALIVE, WRITER_GONE, WRITER_ELSEW
 
 struct checkpoint {
 	enum checkpoint_state state;
-	enum status status;	   /* of CHECKPOINT_UNKNOWN */
-	char name[CKPT_NAME_SIZE]; /* below DIR */
+	enum status status; /* of CHECKPOINT_UNKNOWN */
+	char name[256];	    /* below DIR; of other layouts any name */
 	uint64_t step;
 	uint64_t attempt;
 	uint64_t tasks; /* 0: not known */
