@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/args.h"
 #include "base/clock.h"
@@ -13,20 +14,40 @@
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
 
-static uint64_t attempt, task, tasks, keep_last;
-static bool attempt_given, task_given, tasks_given, keep_last_given;
-static bool sharded, only_step, json, contents, every, dry_run;
-static const char *otherwise;
+static uint64_t attempt, task, tasks;
+static bool attempt_given, task_given, tasks_given, timeout_given, every_given, within_given;
+static bool sharded, chief_only, only_step, json, contents, quick, every, dry_run;
+static const char *otherwise, *when, *now_is, *reason, *mode, *max_bytes, *min_free;
+static struct args_list metrics, keep_steps, must;
+static struct keep_policy policy;
+static int64_t timeout;
 
-static const struct args_option write_options[] = {
-	{0, "attempt", "K", "the attempt that writes; 0 where nobody counts", ARGS_UNSIGNED,
-		&attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},
-	{0, "sharded", NULL, "each task has a shard of its own", ARGS_FLAG, &sharded, NULL, 0, 0,
-		NULL},
-	{0, "task", "I", "this task, from 0", ARGS_UNSIGNED, &task, "PREEMPT_TASK", 0,
-		CKPT_NUMBER_MAX, &task_given},
-	{0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks, "PREEMPT_TASKS", 1,
-		1000000, &tasks_given},
+#define WRITE_OPTIONS                                                                              \
+	{0, "attempt", "K", "the attempt that writes; 0 where nobody counts", ARGS_UNSIGNED,       \
+		&attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},                  \
+		{0, "sharded", NULL, "each task has a shard of its own", ARGS_FLAG, &sharded,      \
+			NULL, 0, 0, NULL},                                                         \
+		{0, "chief-only", NULL, "all tasks write the same; only task 0's is kept",         \
+			ARGS_FLAG, &chief_only, NULL, 0, 0, NULL},                                 \
+		{0, "task", "I", "this task, from 0", ARGS_UNSIGNED, &task, "PREEMPT_TASK", 0,     \
+			CKPT_NUMBER_MAX, &task_given},                                             \
+	{                                                                                          \
+		0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks,                \
+			"PREEMPT_TASKS", 1, 1000000, &tasks_given                                  \
+	}
+
+static const struct args_option begin_options[] = {
+	WRITE_OPTIONS,
+	{0},
+};
+static const struct args_option commit_options[] = {
+	WRITE_OPTIONS,
+	{0, "metric", "VALUE", "loss=0.25: what was measured; may be repeated", ARGS_LIST, &metrics,
+		NULL, 0, 0, NULL},
+	{0, "time", "INSTANT", "@SECONDS after 1970: when it was made, if not now", ARGS_TEXT,
+		&when, NULL, 0, 0, NULL},
+	{0, "timeout", "D", "wait so long for the other tasks", ARGS_DURATION, &timeout, NULL, 0, 0,
+		&timeout_given},
 	{0},
 };
 static const struct args_option latest_options[] = {
@@ -38,12 +59,44 @@ static const struct args_option latest_options[] = {
 };
 static const struct args_option verify_options[] = {
 	{0, "all", NULL, "all of them, not only the newest", ARGS_FLAG, &every, NULL, 0, 0, NULL},
+	{0, "quick", NULL, "only that all is there, with its size", ARGS_FLAG, &quick, NULL, 0, 0,
+		NULL},
+	{0},
+};
+static const struct args_option mark_options[] = {
+	{0, "reason", "TEXT", "why it is bad, for people", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option prune_options[] = {
-	{0, "keep-last", "N", "keep the N newest complete ones, at least 1", ARGS_UNSIGNED,
-		&keep_last, NULL, 1, 1000000000, &keep_last_given},
+	{0, "keep-last", "N", "keep the N newest complete ones", ARGS_UNSIGNED, &policy.last, NULL,
+		1, 1000000000, NULL},
+	{0, "keep-every-steps", "K", "keep each whose step is divisible by K", ARGS_UNSIGNED,
+		&policy.every_steps, NULL, 1, CKPT_NUMBER_MAX, NULL},
+	{0, "keep-every", "D", "keep one in each time of D, from the oldest on", ARGS_DURATION,
+		&policy.every, NULL, 0, 0, &every_given},
+	{0, "keep-within", "D", "keep what is not older than D", ARGS_DURATION, &policy.within,
+		NULL, 0, 0, &within_given},
+	{0, "keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED, &policy.best, NULL, 1,
+		1000000000, NULL},
+	{0, "metric", "NAME", "by which metric of commit --metric", ARGS_TEXT, &policy.metric, NULL,
+		0, 0, NULL},
+	{0, "mode", "WHICH", "min or max: which values are better", ARGS_TEXT, &mode, NULL, 0, 0,
+		NULL},
+	{0, "keep-unmeasured", NULL, "keep each without a value of --metric", ARGS_FLAG,
+		&policy.unmeasured, NULL, 0, 0, NULL},
+	{0, "keep-step", "STEPS", "keep these: 100,200; may be repeated", ARGS_LIST, &keep_steps,
+		NULL, 0, 0, NULL},
+	{0, "max-bytes", "SIZE", "remove the oldest while all together are larger (500G)",
+		ARGS_TEXT, &max_bytes, NULL, 0, 0, NULL},
+	{0, "min-free", "SIZE", "remove the oldest while less is free on the disk", ARGS_TEXT,
+		&min_free, NULL, 0, 0, NULL},
+	{0, "must", "RULES", "what keep-last,keep-best keep, no limit removes; or all", ARGS_LIST,
+		&must, NULL, 0, 0, NULL},
 	{'n', "dry-run", NULL, "only say what would go", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
+	{0, "now", "INSTANT", "@SECONDS after 1970: as if it were that late", ARGS_TEXT, &now_is,
+		NULL, 0, 0, NULL},
+	{0, "timeout", "D", "wait so long for another prune (1m)", ARGS_DURATION, &timeout, NULL, 0,
+		0, &timeout_given},
 	{0},
 };
 static const struct args_option json_option[] = {
@@ -66,20 +119,25 @@ static enum status read_target(
 	*target = (struct checkpoint_target){.directory = directory_of(rest),
 		.attempt = attempt,
 		.sharded = sharded,
+		.chief_only = chief_only,
 		.task = task,
 		.tasks = tasks_given ? tasks : 1};
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target->step, "STEP", err);
-	if (status != STATUS_OK || !sharded)
+	if (status != STATUS_OK || (!sharded && !chief_only))
 		return status;
+	if (sharded && chief_only)
+		return error_set(
+			err, STATUS_USAGE, "--sharded and --chief-only exclude each other");
 	if (!task_given || !tasks_given)
 		return error_set(err, STATUS_USAGE,
-			"--sharded needs --task and --tasks (PREEMPT_TASK, PREEMPT_TASKS)");
+			"%s needs --task and --tasks (PREEMPT_TASK, PREEMPT_TASKS)",
+			sharded ? "--sharded" : "--chief-only");
 	if (task >= tasks)
 		return error_set(err, STATUS_USAGE,
 			"task %" PRIu64 " of %" PRIu64 ": tasks count from 0", task, tasks);
 	/* Else shards written before and after a restart would make one checkpoint. */
-	if (!attempt_given)
+	if (sharded && !attempt_given)
 		return error_set(err, STATUS_USAGE,
 			"--sharded needs --attempt (PREEMPT_ATTEMPT), another one for each start");
 	return STATUS_OK;
@@ -99,14 +157,31 @@ static int run_begin(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
+static enum status read_metrics(struct metrics *read, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < metrics.count && status == STATUS_OK; i++)
+		status = metrics_read(metrics.items[i], read, err);
+	return status;
+}
+
 static int run_commit(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct checkpoint_target target;
 	struct checkpoint_commit answer = {0};
+	struct metrics read = {0};
+	int64_t deadline = clock_after(timeout);
 	enum status status = read_target(rest, &target, &err);
 	if (status == STATUS_OK)
+		status = read_metrics(&read, &err);
+	if (status == STATUS_OK && when)
+		status = parse_instant(when, &target.utc, "--time", &err);
+	target.metrics = &read;
+	if (status == STATUS_OK)
 		status = checkpoint_commit(&target, &answer, &err);
+	if (status == STATUS_OK && !answer.complete && timeout_given)
+		status = checkpoint_await(&target, deadline, &answer, &err);
 	if (*answer.warning)
 		message_error("%s", answer.warning);
 	if (status == STATUS_OK && answer.complete) {
@@ -144,7 +219,7 @@ static int run_latest(const struct args_rest *rest)
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	if (json)
-		show_json(&line, directory, &found, NULL);
+		show_json(&line, directory, &found, NULL, NULL);
 	else if (only_step)
 		text_addf(&line, "%" PRIu64, found.step);
 	else
@@ -157,7 +232,7 @@ static int run_latest(const struct args_rest *rest)
 static int run_list(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct text line = {0};
+	struct text line = {0}, state = {0}, measured = {0};
 	struct checkpoint_list list = {0};
 	const char *directory = directory_of(rest);
 	enum status status = checkpoint_list(directory, &list, &err);
@@ -166,17 +241,62 @@ static int run_list(const struct args_rest *rest)
 	show_begin(&line, json, list.count, "STATE");
 	for (size_t i = 0; i < list.count; i++) {
 		const struct checkpoint *item = &list.items[i];
+		show_state(&state, item);
+		show_metrics(&measured, &item->metrics);
 		if (json)
-			show_element(&line, i, directory, item, NULL);
+			show_element(&line, i, directory, item, NULL, NULL);
 		else
-			show_line(&line, item, clock_utc(), checkpoint_state_name(item->state),
-				item->why);
+			show_line(&line, item, clock_utc(), text_string(&state),
+				*item->why ? item->why : text_string(&measured));
 		print(&line);
+		text_release(&state);
+		text_release(&measured);
 	}
 	show_end(&line, json);
 	print(&line);
 	checkpoint_list_release(&list);
 	return STATUS_OK;
+}
+
+/* How far the comparing is, on a terminal. */
+static struct {
+	uint64_t bytes, total;
+	int64_t began;
+	bool shown;
+} progress;
+
+static void show_progress(uint64_t bytes)
+{
+	struct text done = {0}, total = {0}, rate = {0};
+	int64_t passed = clock_now() - progress.began;
+	progress.bytes += bytes;
+	if (passed < 300 && !progress.shown)
+		return;
+	show_size(&done, progress.bytes);
+	show_size(&total, progress.total);
+	show_size(&rate, passed > 0 ? progress.bytes / (uint64_t)passed * 1000 : 0);
+	fprintf(stderr, "\r\033[K%d%%, %s of %s, %s/s",
+		progress.total ? (int)(100 * ((double)progress.bytes / (double)progress.total)) : 0,
+		text_string(&done), text_string(&total), text_string(&rate));
+	progress.shown = true;
+	text_release(&done);
+	text_release(&total);
+	text_release(&rate);
+}
+
+static void end_progress(void)
+{
+	if (progress.shown)
+		fputs("\r\033[K", stderr);
+	progress.shown = false;
+}
+
+static void begin_progress(uint64_t total)
+{
+	progress.total = total;
+	progress.began = clock_now();
+	if (!quick && !message_is_quiet() && isatty(STDERR_FILENO))
+		checkpoint_watch(show_progress);
 }
 
 /* Say what one is. The code it gives. */
@@ -185,21 +305,39 @@ static int verify_one(const char *directory, uint64_t step)
 	struct error err = {0};
 	struct checkpoint found;
 	struct text size = {0};
-	enum status status = checkpoint_look(directory, step, true, &found, &err);
+	enum status status = checkpoint_look(directory, step, !quick, &found, &err);
+	end_progress();
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	if (found.state == CHECKPOINT_COMPLETE) {
+	/* That it is marked as bad does not say that it is damaged. */
+	if (found.state == CHECKPOINT_COMPLETE || found.state == CHECKPOINT_BAD) {
 		show_size(&size, found.bytes);
-		printf("%s verified: %" PRIu64 " files, %s\n", found.name, found.files,
-			text_string(&size));
+		if (!message_is_quiet())
+			printf("%s %s: %" PRIu64 " files, %s%s%s\n", found.name,
+				quick ? "all there" : "verified", found.files, text_string(&size),
+				found.state == CHECKPOINT_BAD ? "; marked as bad: " : "",
+				found.why);
 		text_release(&size);
 		return STATUS_OK;
 	}
 	message_error("%s/%s is %s: %s", directory, found.name, checkpoint_state_name(found.state),
 		found.why);
-	if (found.state == CHECKPOINT_DAMAGED)
+	if (found.state == CHECKPOINT_DAMAGED && !message_is_quiet())
 		printf("%s damaged: %s\n", found.name, found.why);
 	return checkpoint_status(&found);
+}
+
+static int verify_step(const char *directory, uint64_t step)
+{
+	struct checkpoint found;
+	if (checkpoint_look(directory, step, false, &found, NULL) == STATUS_OK)
+		begin_progress(found.bytes);
+	return verify_one(directory, step);
+}
+
+static bool can_be_verified(const struct checkpoint *item)
+{
+	return item->state != CHECKPOINT_INCOMPLETE && item->state != CHECKPOINT_FOREIGN;
 }
 
 static int run_verify(const struct args_rest *rest)
@@ -207,7 +345,7 @@ static int run_verify(const struct args_rest *rest)
 	struct error err = {0};
 	struct checkpoint_list list = {0};
 	const char *directory = directory_of(rest);
-	uint64_t step;
+	uint64_t step, total = 0;
 	int code = STATUS_NO;
 	enum status status;
 	if (rest->count == 2 && every)
@@ -219,12 +357,14 @@ static int run_verify(const struct args_rest *rest)
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	if (rest->count == 2)
-		return verify_one(directory, step);
+		return verify_step(directory, step);
+	for (size_t i = list.count; i-- > 0 && (every || total == 0);)
+		total += can_be_verified(&list.items[i]) ? list.items[i].bytes : 0;
+	begin_progress(total);
 	for (size_t i = list.count; i-- > 0 && (every || code == STATUS_NO);) {
-		const struct checkpoint *item = &list.items[i];
-		if (item->state == CHECKPOINT_INCOMPLETE || item->state == CHECKPOINT_FOREIGN)
+		if (!can_be_verified(&list.items[i]))
 			continue;
-		int one = verify_one(directory, item->step);
+		int one = verify_one(directory, list.items[i].step);
 		/* "Could not be asked" outweighs "damaged", and that "verified". */
 		if (one != STATUS_NO && (code == STATUS_NO || one > code))
 			code = one;
@@ -235,27 +375,100 @@ static int run_verify(const struct args_rest *rest)
 	return code;
 }
 
+typedef enum status (*change)(const char *directory, uint64_t step, struct error *err);
+
+static int run_change(const struct args_rest *rest, change apply)
+{
+	struct error err = {0};
+	uint64_t step;
+	enum status status =
+		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+	if (status == STATUS_OK)
+		status = apply(directory_of(rest), step, &err);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+static enum status mark_bad(const char *directory, uint64_t step, struct error *err)
+{
+	return checkpoint_mark_bad(directory, step, reason, err);
+}
+
+static int run_mark(const struct args_rest *rest)
+{
+	bool bad = strcmp(rest->words[2], "bad") == 0;
+	if (bad || (strcmp(rest->words[2], "good") == 0 && !reason))
+		return run_change(rest, bad ? mark_bad : checkpoint_mark_good);
+	message_error(
+		reason ? "--reason is for bad ones" : "%s is neither bad nor good", rest->words[2]);
+	return STATUS_USAGE;
+}
+
+static int run_pin(const struct args_rest *rest)
+{
+	return run_change(rest, checkpoint_pin);
+}
+
+static int run_unpin(const struct args_rest *rest)
+{
+	return run_change(rest, checkpoint_unpin);
+}
+
+/* What the options say, into one rule book. */
+static enum status read_wish(struct prune_wish *wish, struct error *err)
+{
+	static uint64_t steps[4096];
+	enum status status = STATUS_OK;
+	*wish = (struct prune_wish){
+		.now = clock_utc(), .wait = timeout_given ? timeout : 60000, .dry_run = dry_run};
+	policy.steps = steps;
+	for (size_t i = 0; i < keep_steps.count && status == STATUS_OK; i++)
+		status = keep_read_steps(keep_steps.items[i], steps,
+			sizeof(steps) / sizeof(steps[0]), &policy.step_count, err);
+	if (status == STATUS_OK && max_bytes)
+		status = parse_bytes(max_bytes, &policy.max_bytes, "--max-bytes", err);
+	if (status == STATUS_OK && min_free)
+		status = parse_bytes(min_free, &policy.min_free, "--min-free", err);
+	if (status == STATUS_OK && now_is)
+		status = parse_instant(now_is, &wish->now, "--now", err);
+	if (status == STATUS_OK &&
+		((every_given && !policy.every) || (within_given && !policy.within)))
+		status = error_set(err, STATUS_USAGE, "--keep-%s: 0 is no time",
+			within_given && !policy.within ? "within" : "every");
+	policy.highest = mode && strcmp(mode, "max") == 0;
+	if (status == STATUS_OK && mode && !policy.highest && strcmp(mode, "min") != 0)
+		status =
+			error_set(err, STATUS_USAGE, "--mode: \"%s\" is neither min nor max", mode);
+	if (status == STATUS_OK && policy.best && !mode)
+		status = error_set(err, STATUS_USAGE,
+			"--keep-best needs --mode min or max: which values are better?");
+	for (size_t i = 0; i < must.count && status == STATUS_OK; i++)
+		status = keep_read_must(&policy, must.items[i], err);
+	if (status == STATUS_OK)
+		status = keep_check(&policy, err);
+	wish->policy = policy;
+	return status;
+}
+
 static int run_prune(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct text line = {0};
 	struct prune_report report = {0};
+	struct prune_wish wish;
 	const char *directory = directory_of(rest);
-	const struct keep_policy policy = {.last = keep_last};
-	enum status status = keep_last_given
-				     ? checkpoint_prune(directory, &policy, dry_run, &report, &err)
-				     : error_set(&err, STATUS_USAGE,
-					       "no rule says what to keep; give --keep-last N");
+	enum status status = read_wish(&wish, &err);
+	if (status == STATUS_OK)
+		status = checkpoint_prune(directory, &wish, &report, &err);
 	bool wanted = status != STATUS_USAGE && (json || !message_is_quiet());
 	if (wanted)
 		show_begin(&line, json, report.count, "WHAT");
 	for (size_t i = 0; i < report.count && wanted; i++) {
 		const struct prune_item *item = &report.items[i];
+		const char *deed = prune_deed(item, dry_run);
 		if (json)
-			show_element(&line, i, directory, &item->checkpoint, &item->verdict);
+			show_element(&line, i, directory, &item->checkpoint, &item->verdict, deed);
 		else
-			show_line(&line, &item->checkpoint, clock_utc(), prune_deed(item, dry_run),
-				item->verdict.why);
+			show_line(&line, &item->checkpoint, wish.now, deed, item->verdict.why);
 		print(&line);
 	}
 	if (wanted)
@@ -264,24 +477,33 @@ static int run_prune(const struct args_rest *rest)
 	if (report.leftovers)
 		message_info("%s %zu left by an earlier prune",
 			dry_run ? "would delete" : "deleted", report.leftovers);
+	if (dry_run && report.count)
+		message_info("a dry run: nothing was removed");
 	prune_report_release(&report);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
 static const struct args_command commands[] = {
-	{"begin", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
-		"make the directory to write into", write_options, NULL, 2, 2, false, false,
+	{"begin", "DIR STEP [--attempt K] [--sharded | --chief-only] [--task I --tasks N]",
+		"make the directory to write into", begin_options, NULL, 2, 2, false, false,
 		run_begin},
-	{"commit", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
-		"sync it, take checksums, publish it", write_options, NULL, 2, 2, false, false,
+	{"commit",
+		"DIR STEP [--attempt K] [--sharded | --chief-only] [--task I --tasks N]\n"
+		"       [--timeout D] [--metric NAME=NUMBER]... [--time @SECONDS]",
+		"sync it, take checksums, publish it", commit_options, NULL, 2, 2, false, false,
 		run_commit},
 	{"latest", "DIR [--step | --json] [--or WORD] [--verify]", "print the newest complete",
 		latest_options, json_option, 1, 1, false, false, run_latest},
 	{"list", "DIR [--json]", "show all", NULL, json_option, 1, 1, false, false, run_list},
-	{"verify", "DIR [STEP | --all]", "compare the checksums of one or all", verify_options,
-		NULL, 1, 2, false, false, run_verify},
-	{"prune", "DIR --keep-last N [--dry-run] [--json]", "remove what need not be kept",
-		prune_options, json_option, 1, 1, false, false, run_prune},
+	{"verify", "DIR [STEP | --all] [--quick]", "compare the checksums of one or all",
+		verify_options, NULL, 1, 2, false, false, run_verify},
+	{"mark", "DIR STEP bad|good [--reason TEXT]", "a bad one is never offered again",
+		mark_options, NULL, 3, 3, false, false, run_mark},
+	{"pin", "DIR STEP", "prune never removes it", NULL, NULL, 2, 2, false, false, run_pin},
+	{"unpin", "DIR STEP", "take that back", NULL, NULL, 2, 2, false, false, run_unpin},
+	{"prune", "DIR --keep-... [--max-bytes SIZE] [--min-free SIZE] [--dry-run] [--json]",
+		"remove what need not be kept", prune_options, json_option, 1, 1, false, false,
+		run_prune},
 	{0},
 };
 
@@ -291,7 +513,7 @@ static const struct args_program program = {
 	commands,
 	"save:    d=$(ckpt-rotate begin ck $step) && cp model \"$d\" && ckpt-rotate commit ck $step\n"
 	"resume:  start=$(ckpt-rotate latest --step --or 0 ck) || exit\n"
-	"cron:    ckpt-rotate prune -q --keep-last 3 ck\n",
+	"cron:    ckpt-rotate prune -q --keep-last 3 --keep-every 6h ck\n",
 };
 
 int main(int argc, char **argv)
