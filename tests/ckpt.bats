@@ -695,13 +695,18 @@ no_debris() {
 @test "prune keeps the last N complete ones; damaged ones do not count" {
 	for step in 10 20 30 40 50; do save $step; done
 	rm ck/step-00000040/model ck/step-00000010/model
-	run -0 ckpt-rotate prune --keep-last 2 --dry-run ck
+	run -0 --separate-stderr ckpt-rotate prune --keep-last 2 --now @4000000000 --dry-run ck
 	[ "${#lines[@]}" = 6 ]
-	[[ ${lines[1]} == *"remove: "*"damaged"* && ${lines[2]} == *"remove: "*"2 complete newer"* ]]
-	[[ ${lines[3]} == *"keep: "*"one of the last 2"* && ${lines[4]} == *"keep: "*damaged* ]]
-	[[ ${lines[5]} == *"keep: "*"newest"* ]]
+	[[ ${lines[1]} == *"removed: "*"damaged"* && ${lines[2]} == *"removed: "*"2 complete newer"* ]]
+	[[ ${lines[3]} == *"kept: "*"one of the last 2"* && ${lines[4]} == *"kept: "*damaged* ]]
+	[[ ${lines[5]} == *"kept: "*"newest"* ]]
+	[[ $stderr == *"nothing was removed"* ]]
 	[ "$(ls ck | wc -l)" = 6 ]
-	run -0 ckpt-rotate prune --keep-last 2 ck
+	# The real run prints the same table.
+	said=$output
+	run -0 --separate-stderr ckpt-rotate prune --keep-last 2 --now @4000000000 ck
+	[ "$output" = "$said" ]
+	[ "$stderr" = "" ]
 	[ "$(ls ck | tr '\n' ' ')" = "latest step-00000030 step-00000040 step-00000050 " ]
 	run -0 --separate-stderr ckpt-rotate prune -q --keep-last 1 ck
 	[ "$output$stderr" = "" ]

@@ -40,7 +40,7 @@ enum status adopted_latest(const char *directory, const struct layout_choice *ch
 
 /* As checkpoint_prune. settled: milliseconds. STATUS_DAMAGED: the tracker is broken. */
 enum status adopted_prune(const char *directory, const struct layout_choice *choice,
-	const struct keep_policy *policy, int64_t settled, bool dry_run,
-	struct prune_report *report, struct error *err);
+	const struct prune_wish *wish, int64_t settled, struct prune_report *report,
+	struct error *err);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "ckpt/adopted.h"
 #include "ckpt/place.h"
+#include "ckpt/prune_turn.h"
 #include "ckpt/scan.h"
 #include "ckpt/show.h"
 
@@ -37,41 +38,35 @@ static void keep(struct prune_item *item, const char *why)
 		(int)sizeof(item->verdict.why) - 1, why);
 }
 
-/* Keep what the tracker names, and whatever is newer. */
-static void protect_tracked(struct pruning *pruning, const struct layout_tracker *tracker)
+/* Whether a tracker protects it; then why. */
+static bool is_tracked(const struct layout *layout, const struct layout_tracker *tracker,
+	const struct checkpoint *item, char why[LAYOUT_NAME_SIZE])
 {
-	const char *file = pruning->choice->layout->tracker;
-	char why[LAYOUT_NAME_SIZE];
-	for (size_t i = 0; i < pruning->report->count && tracker->named; i++) {
-		struct prune_item *item = &pruning->report->items[i];
-		if (item->verdict.keep)
-			continue;
-		bool named = item->checkpoint.step == tracker->step ||
-			     strcmp(item->checkpoint.name, tracker->name) == 0;
-		snprintf(why, sizeof(why), "%s%.64s names%s", named ? "" : "newer than what ", file,
-			named ? " it" : "");
-		if (named || item->checkpoint.step > tracker->step)
-			keep(item, why);
-	}
+	bool named = item->step == tracker->step || strcmp(item->name, tracker->name) == 0;
+	if (!tracker->named || (!named && item->step < tracker->step))
+		return false;
+	snprintf(why, LAYOUT_NAME_SIZE, "%s%.64s names%s", named ? "" : "newer than what ",
+		layout->tracker, named ? " it" : "");
+	return true;
 }
 
-/* Keep what the rules cannot know of. */
-static void protect(struct pruning *pruning)
+/* Whether something protects it that the rules do not know of; then why. */
+static bool is_protected(
+	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
 {
 	char name[LAYOUT_NAME_SIZE];
-	for (size_t i = 0; i < pruning->scan.count; i++) {
-		const struct scan_item *found = &pruning->scan.items[i];
-		struct prune_item *item = &pruning->report->items[i];
-		if (item->verdict.keep)
-			continue;
-		if (strcmp(item->checkpoint.name, pruning->best) == 0)
-			keep(item, "the newest one calls it the best");
-		for (size_t k = 0; k < found->count; k++)
-			if (!scan_name_removed(
-				    name, pruning->scan.parts[found->first + k].entry, 0))
-				keep(item, "its name is too long to be renamed away");
+	if (is_tracked(pruning->choice->layout, &pruning->scan.tracker, &found->checkpoint, why))
+		return true;
+	if (strcmp(found->checkpoint.name, pruning->best) == 0) {
+		snprintf(why, LAYOUT_NAME_SIZE, "the newest one calls it the best");
+		return true;
 	}
-	protect_tracked(pruning, &pruning->scan.tracker);
+	for (size_t k = 0; k < found->count; k++)
+		if (!scan_name_removed(name, pruning->scan.parts[found->first + k].entry, 0)) {
+			snprintf(why, LAYOUT_NAME_SIZE, "its name is too long to be renamed away");
+			return true;
+		}
+	return false;
 }
 
 static int64_t quiet(const struct scan_item *item)
@@ -84,8 +79,9 @@ static int64_t quiet(const struct scan_item *item)
  * and does not count: others go only where enough settled ones are newer.
  */
 static enum status decide(
-	struct pruning *pruning, const struct keep_policy *policy, struct error *err)
+	struct pruning *pruning, const struct prune_wish *wish, bool *met, struct error *err)
 {
+	struct keep_moment moment = {.now = wish->now};
 	size_t count = pruning->scan.count, judged = 0;
 	struct checkpoint *items = calloc(count + 1, sizeof(*items));
 	struct keep_verdict *verdicts = calloc(count + 1, sizeof(*verdicts));
@@ -96,6 +92,9 @@ static enum status decide(
 	enum status status = items && verdicts && places && report->items
 				     ? STATUS_OK
 				     : error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK && wish->policy.min_free)
+		status = prune_measure_free(
+			pruning->directory, pruning->descriptor, &moment.free, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct scan_item *found = &pruning->scan.items[i];
 		struct prune_item *item = &report->items[i];
@@ -113,17 +112,23 @@ static enum status decide(
 			keep(item, text_string(&why));
 			text_release(&why);
 		} else {
+			char why[LAYOUT_NAME_SIZE];
 			places[judged] = i;
-			items[judged++] = found->checkpoint;
+			items[judged] = found->checkpoint;
+			items[judged++].pinned = is_protected(pruning, found, why);
 		}
 	}
 	if (status == STATUS_OK) {
-		keep_decide(policy, items, judged, verdicts);
+		*met = keep_decide(&wish->policy, &moment, items, judged, verdicts);
 		report->count = count;
 	}
 	for (size_t k = 0; k < judged && status == STATUS_OK; k++) {
-		report->items[places[k]].verdict = verdicts[k];
-		report->items[places[k]].status = verdicts[k].keep ? STATUS_OK : STATUS_TEMPORARY;
+		struct prune_item *item = &report->items[places[k]];
+		char why[LAYOUT_NAME_SIZE];
+		item->verdict = verdicts[k];
+		item->status = verdicts[k].keep ? STATUS_OK : STATUS_TEMPORARY;
+		if (items[k].pinned && is_protected(pruning, &pruning->scan.items[places[k]], why))
+			keep(item, why);
 	}
 	free(items);
 	free(verdicts);
@@ -180,7 +185,13 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 		return error_set(err, STATUS_TEMPORARY,
 			"%s/%s changed while we looked; nothing was removed, try again",
 			pruning->directory, pruning->choice->layout->tracker);
-	protect_tracked(pruning, &now);
+	for (size_t i = 0; i < pruning->report->count; i++) {
+		struct prune_item *item = &pruning->report->items[i];
+		char why[LAYOUT_NAME_SIZE];
+		if (!item->verdict.keep &&
+			is_tracked(pruning->choice->layout, &now, &item->checkpoint, why))
+			keep(item, why);
+	}
 	for (size_t i = pruning->scan.count; i-- > 0;) {
 		struct scan_item look = pruning->scan.items[i];
 		if (look.checkpoint.state != CHECKPOINT_COMPLETE)
@@ -308,10 +319,10 @@ static enum status remove_all(struct pruning *pruning, struct error *err)
 	return first;
 }
 
-static enum status prune(
-	struct pruning *pruning, const struct keep_policy *policy, bool dry_run, struct error *err)
+static enum status prune(struct pruning *pruning, const struct prune_wish *wish, struct error *err)
 {
 	const struct layout_tracker *tracker = &pruning->scan.tracker;
+	bool met = true;
 	enum status status = scan_read(pruning->directory, pruning->descriptor, pruning->choice,
 		pruning->settled, &pruning->scan, err);
 	if (status == STATUS_OK && *tracker->broken)
@@ -322,24 +333,27 @@ static enum status prune(
 	if (status == STATUS_OK)
 		status = read_best(pruning, err);
 	if (status == STATUS_OK)
-		status = decide(pruning, policy, err);
+		status = decide(pruning, wish, &met, err);
 	if (status != STATUS_OK)
 		return status;
-	protect(pruning);
 	pruning->report->leftovers = pruning->scan.removed;
-	if (dry_run)
-		return STATUS_OK;
-	if (removes(pruning->report))
-		status = confirm(pruning, err);
-	return status == STATUS_OK ? remove_all(pruning, err) : status;
+	if (!wish->dry_run) {
+		if (removes(pruning->report))
+			status = confirm(pruning, err);
+		if (status == STATUS_OK)
+			status = remove_all(pruning, err);
+	}
+	if (status == STATUS_OK && !met)
+		status = prune_unmet(pruning->directory, &wish->policy, err);
+	return status;
 }
 
 enum status adopted_prune(const char *directory, const struct layout_choice *choice,
-	const struct keep_policy *policy, int64_t settled, bool dry_run,
-	struct prune_report *report, struct error *err)
+	const struct prune_wish *wish, int64_t settled, struct prune_report *report,
+	struct error *err)
 {
 	if (!choice->layout)
-		return checkpoint_prune(directory, policy, dry_run, report, err);
+		return checkpoint_prune(directory, wish, report, err);
 	*report = (struct prune_report){0};
 	struct pruning pruning = {
 		.directory = directory, .choice = choice, .settled = settled, .report = report};
@@ -347,8 +361,10 @@ enum status adopted_prune(const char *directory, const struct layout_choice *cho
 	if (status != STATUS_OK)
 		return status;
 	status = scan_refuse_inside(directory, pruning.descriptor, choice, err);
+	if (status == STATUS_OK && !wish->dry_run)
+		status = prune_lock(directory, pruning.descriptor, wish->wait, err);
 	if (status == STATUS_OK)
-		status = prune(&pruning, policy, dry_run, err);
+		status = prune(&pruning, wish, err);
 	close(pruning.descriptor);
 	scan_release(&pruning.scan);
 	return status;

@@ -180,7 +180,9 @@ static int by_kind_and_step(const void *a, const void *b)
 		return x->kind < y->kind ? -1 : 1;
 	if (x->step != y->step)
 		return x->step < y->step ? -1 : 1;
-	return x->attempt < y->attempt ? -1 : x->attempt > y->attempt;
+	if (x->attempt != y->attempt)
+		return x->attempt < y->attempt ? -1 : 1;
+	return x->task < y->task ? -1 : x->task > y->task;
 }
 
 enum status place_list(
