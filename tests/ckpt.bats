@@ -471,7 +471,7 @@ go_on() { # and take the exit code; each of its threads may stop it once
 		"mv sub/state state" "cp model copy; mv copy model"; do
 		d=$(ckpt-rotate begin ck 20)
 		mkdir "$d/sub"
-		echo 12345 >"$d/model"
+		head -c 300000 /dev/zero >"$d/model"
 		echo 12345 >"$d/sub/state"
 		stop_at sync_file_range ckpt-rotate commit ck 20
 		(cd "$d" && eval "$change")
@@ -486,7 +486,7 @@ go_on() { # and take the exit code; each of its threads may stop it once
 
 @test "the directory vanishes in the middle of a commit" {
 	d=$(ckpt-rotate begin ck 20)
-	echo 12345 >"$d/model"
+	head -c 300000 /dev/zero >"$d/model"
 	stop_at sync_file_range ckpt-rotate commit ck 20
 	mv ck away
 	go_on

@@ -13,12 +13,13 @@
 
 #include "base/clock.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/stream.h"
 #include "ckpt/tree.h"
 
 /* More than a machine's processors: most of the time they wait for a disk to sync. */
 #define THREADS_MAX 8
-/* Large enough to stream, small enough to stay in a processor's cache. */
-#define BUFFER_SIZE ((size_t)256 << 10)
+/* Bytes; to start the writing of less gains nothing. */
+#define EARLY ((uint64_t)256 << 10)
 
 /* Milliseconds between two calls of who watches. */
 #define WATCH_PERIOD 200
@@ -53,23 +54,28 @@ void checkpoint_watch(void (*progress)(uint64_t bytes))
 	watcher = progress;
 }
 
-static enum status hash(struct work *work, int descriptor, const char *name, void *buffer,
+struct hashing {
+	struct work *work;
+	XXH3_state_t *state;
+	uint64_t bytes;
+};
+
+static void take(void *context, const void *bytes, size_t length)
+{
+	struct hashing *hashing = context;
+	XXH3_128bits_update(hashing->state, bytes, length);
+	hashing->bytes += length;
+	atomic_fetch_add(&hashing->work->bytes, length);
+}
+
+static enum status hash(struct work *work, int descriptor, const struct manifest_file *file,
 	XXH3_state_t *state, uint64_t *bytes, char checksum[33], struct error *err)
 {
-	uint64_t total = 0;
+	struct hashing hashing = {work, state, 0};
 	XXH3_128bits_reset(state);
-	for (;;) {
-		ssize_t n = read(descriptor, buffer, BUFFER_SIZE);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return failed(err, "read", name, errno);
-		if (n == 0)
-			break;
-		XXH3_128bits_update(state, buffer, (size_t)n);
-		total += (uint64_t)n;
-		atomic_fetch_add(&work->bytes, (uint64_t)n);
-	}
+	int number = stream_file(descriptor, file->bytes, take, &hashing);
+	if (number)
+		return failed(err, "read", file->name, number);
 	XXH128_canonical_t canonical;
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
 	for (size_t i = 0; i < sizeof(canonical.digest); i++)
@@ -77,18 +83,18 @@ static enum status hash(struct work *work, int descriptor, const char *name, voi
 			checksum[2 * i + (size_t)half] =
 				"0123456789abcdef"[(canonical.digest[i] >> (half ? 0 : 4)) & 15];
 	checksum[32] = '\0';
-	*bytes = total;
+	*bytes = hashing.bytes;
 	return STATUS_OK;
 }
 
 static enum status record_file(struct work *work, int descriptor, struct manifest_file *file,
-	void *buffer, XXH3_state_t *state, struct error *err)
+	XXH3_state_t *state, struct error *err)
 {
 	uint64_t bytes;
-	/* Start the writing, and use the time it takes. */
-	(void)sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
-	enum status status =
-		hash(work, descriptor, file->name, buffer, state, &bytes, file->checksum, err);
+	/* Start the writing, and use the time it takes; of a small one it takes none. */
+	if (file->bytes > EARLY)
+		(void)sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+	enum status status = hash(work, descriptor, file, state, &bytes, file->checksum, err);
 	if (status != STATUS_OK)
 		return status;
 	if (bytes != file->bytes)
@@ -119,8 +125,8 @@ static enum status cannot_open(const struct manifest_file *file, struct error *e
 	return failed(err, "read", file->name, errno);
 }
 
-static enum status do_file(struct work *work, struct manifest_file *file, void *buffer,
-	XXH3_state_t *state, struct error *err)
+static enum status do_file(
+	struct work *work, struct manifest_file *file, XXH3_state_t *state, struct error *err)
 {
 	struct stat st;
 	if (!work->record && !work->contents) {
@@ -138,11 +144,11 @@ static enum status do_file(struct work *work, struct manifest_file *file, void *
 	else
 		status = compare_size(file, &st, err);
 	if (status == STATUS_OK && work->record)
-		status = record_file(work, descriptor, file, buffer, state, err);
+		status = record_file(work, descriptor, file, state, err);
 	else if (status == STATUS_OK) {
 		uint64_t bytes;
 		char checksum[33];
-		status = hash(work, descriptor, file->name, buffer, state, &bytes, checksum, err);
+		status = hash(work, descriptor, file, state, &bytes, checksum, err);
 		if (status == STATUS_OK && strcmp(checksum, file->checksum) != 0)
 			status =
 				error_set(err, STATUS_NO, "the checksum of %s differs", file->name);
@@ -157,18 +163,16 @@ static void *work_on(void *argument)
 	struct error err = {0};
 	enum status status = STATUS_OK;
 	bool reads = work->record || work->contents;
-	void *buffer = reads ? malloc(BUFFER_SIZE) : NULL;
 	XXH3_state_t *state = reads ? XXH3_createState() : NULL;
-	if (reads && (!buffer || !state))
+	if (reads && !state)
 		status = error_set(&err, STATUS_TEMPORARY, "out of memory");
 	while (status == STATUS_OK && !atomic_load(&work->stop)) {
 		size_t i = atomic_fetch_add(&work->next, 1);
 		if (i >= work->count)
 			break;
-		status = do_file(work, &work->files[i], buffer, state, &err);
+		status = do_file(work, &work->files[i], state, &err);
 	}
 	XXH3_freeState(state);
-	free(buffer);
 	pthread_mutex_lock(&work->mutex);
 	if (status != STATUS_OK) {
 		atomic_store(&work->stop, true);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "ckpt/delete.h"
 #include "ckpt/look.h"
 #include "ckpt/marks.h"
 #include "ckpt/place.h"
@@ -194,6 +195,32 @@ static enum status take_away(const char *directory, int descriptor, struct prune
 	return status;
 }
 
+/* Delete what was renamed to removed; each item learns how it went. */
+static enum status delete_removed(
+	int descriptor, struct prune_report *report, char *const *removed, struct error *err)
+{
+	const char **names = calloc(report->count + 1, sizeof(*names));
+	enum status *statuses = calloc(report->count + 1, sizeof(*statuses));
+	size_t count = 0;
+	enum status status = STATUS_TEMPORARY;
+	if (!names || !statuses) {
+		error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	for (size_t i = 0; i < report->count; i++)
+		if (removed[i])
+			names[count++] = strrchr(removed[i], '/') + 1;
+	status = delete_all(descriptor, names, count, statuses, err);
+	count = 0;
+	for (size_t i = 0; i < report->count; i++)
+		if (removed[i])
+			report->items[i].status = statuses[count++];
+out:
+	free(names);
+	free(statuses);
+	return status;
+}
+
 static enum status remove_all(
 	const char *directory, int descriptor, struct prune_report *report, struct error *err)
 {
@@ -220,13 +247,14 @@ static enum status remove_all(
 		note(&first, err, synced, &one);
 		any = synced == STATUS_OK;
 	}
-	for (size_t i = 0; i < report->count; i++) {
-		if (any && removed[i]) {
-			report->items[i].status = file_remove_tree(removed[i], &one);
-			note(&first, err, report->items[i].status, &one);
-		}
-		free(removed[i]);
+	if (any) {
+		enum status deleted = delete_removed(descriptor, report, removed, &one);
+		if (deleted != STATUS_OK)
+			error_prefix(&one, "%s", directory);
+		note(&first, err, deleted, &one);
 	}
+	for (size_t i = 0; i < report->count; i++)
+		free(removed[i]);
 	free(removed);
 	return first;
 }
