@@ -4,29 +4,66 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "ckpt/adopted.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
 
-static uint64_t attempt, task, tasks, keep_last;
-static bool attempt_given, task_given, tasks_given, keep_last_given;
-static bool sharded, only_step, json, contents, every, dry_run;
-static const char *otherwise;
+static uint64_t attempt, task, tasks;
+static bool attempt_given, task_given, tasks_given, timeout_given, every_given, within_given;
+static bool sharded, chief_only, only_step, json, contents, quick, every, dry_run;
+static const char *otherwise, *when, *now_is, *reason, *mode, *max_bytes, *min_free;
+static struct args_list metrics, keep_steps, must;
+static struct keep_policy policy;
+static int64_t timeout;
+static const char *layout, *pattern;
+static int64_t settled = ADOPTED_SETTLED;
 
-static const struct args_option write_options[] = {
-	{0, "attempt", "K", "the attempt that writes; 0 where nobody counts", ARGS_UNSIGNED,
-		&attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},
-	{0, "sharded", NULL, "each task has a shard of its own", ARGS_FLAG, &sharded, NULL, 0, 0,
-		NULL},
-	{0, "task", "I", "this task, from 0", ARGS_UNSIGNED, &task, "PREEMPT_TASK", 0,
-		CKPT_NUMBER_MAX, &task_given},
-	{0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks, "PREEMPT_TASKS", 1,
-		1000000, &tasks_given},
+/* So many DIRs at once. */
+#define DIRECTORIES 1024
+
+#define WRITE_OPTIONS                                                                              \
+	{0, "attempt", "K", "the attempt that writes; 0 where nobody counts", ARGS_UNSIGNED,       \
+		&attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},                  \
+		{0, "sharded", NULL, "each task has a shard of its own", ARGS_FLAG, &sharded,      \
+			NULL, 0, 0, NULL},                                                         \
+		{0, "chief-only", NULL, "all tasks write the same; only task 0's is kept",         \
+			ARGS_FLAG, &chief_only, NULL, 0, 0, NULL},                                 \
+		{0, "task", "I", "this task, from 0", ARGS_UNSIGNED, &task, "PREEMPT_TASK", 0,     \
+			CKPT_NUMBER_MAX, &task_given},                                             \
+	{                                                                                          \
+		0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks,                \
+			"PREEMPT_TASKS", 1, 1000000, &tasks_given                                  \
+	}
+
+/* Of all that read DIRs. */
+#define LAYOUT_OPTIONS                                                                             \
+	{0, "layout", "NAME",                                                                      \
+		"auto, native, hf, lightning, deepspeed, megatron, tensorflow or orbax",           \
+		ARGS_TEXT, &layout, NULL, 0, 0, NULL},                                             \
+	{                                                                                          \
+		0, "pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints",        \
+			ARGS_TEXT, &pattern, NULL, 0, 0, NULL                                      \
+	}
+
+static const struct args_option begin_options[] = {
+	WRITE_OPTIONS,
+	{0},
+};
+static const struct args_option commit_options[] = {
+	WRITE_OPTIONS,
+	{0, "metric", "VALUE", "loss=0.25: what was measured; may be repeated", ARGS_LIST, &metrics,
+		NULL, 0, 0, NULL},
+	{0, "time", "INSTANT", "@SECONDS after 1970: when it was made, if not now", ARGS_TEXT,
+		&when, NULL, 0, 0, NULL},
+	{0, "timeout", "D", "wait so long for the other tasks", ARGS_DURATION, &timeout, NULL, 0, 0,
+		&timeout_given},
 	{0},
 };
 static const struct args_option latest_options[] = {
@@ -34,16 +71,57 @@ static const struct args_option latest_options[] = {
 	{0, "or", "WORD", "if there is none: print WORD, exit 0", ARGS_TEXT, &otherwise, NULL, 0, 0,
 		NULL},
 	{0, "verify", NULL, "compare the checksums, too", ARGS_FLAG, &contents, NULL, 0, 0, NULL},
+	LAYOUT_OPTIONS,
+	{0},
+};
+static const struct args_option list_options[] = {
+	LAYOUT_OPTIONS,
 	{0},
 };
 static const struct args_option verify_options[] = {
 	{0, "all", NULL, "all of them, not only the newest", ARGS_FLAG, &every, NULL, 0, 0, NULL},
+	{0, "quick", NULL, "only that all is there, with its size", ARGS_FLAG, &quick, NULL, 0, 0,
+		NULL},
+	LAYOUT_OPTIONS,
+	{0},
+};
+static const struct args_option mark_options[] = {
+	{0, "reason", "TEXT", "why it is bad, for people", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option prune_options[] = {
-	{0, "keep-last", "N", "keep the N newest complete ones, at least 1", ARGS_UNSIGNED,
-		&keep_last, NULL, 1, 1000000000, &keep_last_given},
+	{0, "keep-last", "N", "keep the N newest complete ones", ARGS_UNSIGNED, &policy.last, NULL,
+		1, 1000000000, NULL},
+	{0, "keep-every-steps", "K", "keep each whose step is divisible by K", ARGS_UNSIGNED,
+		&policy.every_steps, NULL, 1, CKPT_NUMBER_MAX, NULL},
+	{0, "keep-every", "D", "keep one in each time of D, from the oldest on", ARGS_DURATION,
+		&policy.every, NULL, 0, 0, &every_given},
+	{0, "keep-within", "D", "keep what is not older than D", ARGS_DURATION, &policy.within,
+		NULL, 0, 0, &within_given},
+	{0, "keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED, &policy.best, NULL, 1,
+		1000000000, NULL},
+	{0, "metric", "NAME", "by which metric of commit --metric", ARGS_TEXT, &policy.metric, NULL,
+		0, 0, NULL},
+	{0, "mode", "WHICH", "min or max: which values are better", ARGS_TEXT, &mode, NULL, 0, 0,
+		NULL},
+	{0, "keep-unmeasured", NULL, "keep each without a value of --metric", ARGS_FLAG,
+		&policy.unmeasured, NULL, 0, 0, NULL},
+	{0, "keep-step", "STEPS", "keep these: 100,200; may be repeated", ARGS_LIST, &keep_steps,
+		NULL, 0, 0, NULL},
+	{0, "max-bytes", "SIZE", "remove the oldest while all together are larger (500G)",
+		ARGS_TEXT, &max_bytes, NULL, 0, 0, NULL},
+	{0, "min-free", "SIZE", "remove the oldest while less is free on the disk", ARGS_TEXT,
+		&min_free, NULL, 0, 0, NULL},
+	{0, "must", "RULES", "what keep-last,keep-best keep, no limit removes; or all", ARGS_LIST,
+		&must, NULL, 0, 0, NULL},
 	{'n', "dry-run", NULL, "only say what would go", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
+	{0, "now", "INSTANT", "@SECONDS after 1970: as if it were that late", ARGS_TEXT, &now_is,
+		NULL, 0, 0, NULL},
+	{0, "timeout", "D", "wait so long for another prune (1m)", ARGS_DURATION, &timeout, NULL, 0,
+		0, &timeout_given},
+	{0, "settled", "D", "not native: unchanged for so long, nobody writes it (15m)",
+		ARGS_DURATION, &settled, NULL, 0, 0, NULL},
+	LAYOUT_OPTIONS,
 	{0},
 };
 static const struct args_option json_option[] = {
@@ -51,10 +129,10 @@ static const struct args_option json_option[] = {
 	{0},
 };
 
-/* DIR, without slashes at its end: what we print is made of it. */
-static const char *directory_of(const struct args_rest *rest)
+/* A DIR, without slashes at its end: what we print is made of it. */
+static const char *directory_at(const struct args_rest *rest, size_t index)
 {
-	char *directory = rest->words[0];
+	char *directory = rest->words[index];
 	for (size_t n = strlen(directory); n > 1 && directory[n - 1] == '/'; n--)
 		directory[n - 1] = '\0';
 	return directory;
@@ -63,23 +141,28 @@ static const char *directory_of(const struct args_rest *rest)
 static enum status read_target(
 	const struct args_rest *rest, struct checkpoint_target *target, struct error *err)
 {
-	*target = (struct checkpoint_target){.directory = directory_of(rest),
+	*target = (struct checkpoint_target){.directory = directory_at(rest, 0),
 		.attempt = attempt,
 		.sharded = sharded,
+		.chief_only = chief_only,
 		.task = task,
 		.tasks = tasks_given ? tasks : 1};
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target->step, "STEP", err);
-	if (status != STATUS_OK || !sharded)
+	if (status != STATUS_OK || (!sharded && !chief_only))
 		return status;
+	if (sharded && chief_only)
+		return error_set(
+			err, STATUS_USAGE, "--sharded and --chief-only exclude each other");
 	if (!task_given || !tasks_given)
 		return error_set(err, STATUS_USAGE,
-			"--sharded needs --task and --tasks (PREEMPT_TASK, PREEMPT_TASKS)");
+			"%s needs --task and --tasks (PREEMPT_TASK, PREEMPT_TASKS)",
+			sharded ? "--sharded" : "--chief-only");
 	if (task >= tasks)
 		return error_set(err, STATUS_USAGE,
 			"task %" PRIu64 " of %" PRIu64 ": tasks count from 0", task, tasks);
 	/* Else shards written before and after a restart would make one checkpoint. */
-	if (!attempt_given)
+	if (sharded && !attempt_given)
 		return error_set(err, STATUS_USAGE,
 			"--sharded needs --attempt (PREEMPT_ATTEMPT), another one for each start");
 	return STATUS_OK;
@@ -99,14 +182,31 @@ static int run_begin(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
+static enum status read_metrics(struct metrics *read, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < metrics.count && status == STATUS_OK; i++)
+		status = metrics_read(metrics.items[i], read, err);
+	return status;
+}
+
 static int run_commit(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct checkpoint_target target;
 	struct checkpoint_commit answer = {0};
+	struct metrics read = {0};
+	int64_t deadline = clock_after(timeout);
 	enum status status = read_target(rest, &target, &err);
 	if (status == STATUS_OK)
+		status = read_metrics(&read, &err);
+	if (status == STATUS_OK && when)
+		status = parse_instant(when, &target.utc, "--time", &err);
+	target.metrics = &read;
+	if (status == STATUS_OK)
 		status = checkpoint_commit(&target, &answer, &err);
+	if (status == STATUS_OK && !answer.complete && timeout_given)
+		status = checkpoint_await(&target, deadline, &answer, &err);
 	if (*answer.warning)
 		message_error("%s", answer.warning);
 	if (status == STATUS_OK && answer.complete) {
@@ -125,163 +225,446 @@ static void print(struct text *text)
 	text_release(text);
 }
 
+/* What a list or search found noteworthy, one line each. */
+static void warn(struct text *lines)
+{
+	for (char *at = lines->data, *end; at && (end = strchr(at, '\n')); at = end + 1)
+		message_error("%.*s", (int)(end - at), at);
+	text_release(lines);
+}
+
+/* The worse of two codes: "could not be asked" outweighs "damaged", and that any other. */
+static int worse(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+/* The newest of one DIR. */
+static enum status find_latest(const char *directory, struct checkpoint *found, struct error *err)
+{
+	struct layout_choice choice;
+	struct text skipped = {0};
+	enum status status = adopted_choose(directory, layout, pattern, &choice, err);
+	if (status == STATUS_OK)
+		status = adopted_latest(directory, &choice, contents, found, &skipped, err);
+	if (status == STATUS_OK && contents && choice.layout)
+		message_info("%s: there are no checksums in the layout %s; names, sizes and "
+			     "structure were checked",
+			directory, layout_name(&choice));
+	warn(&skipped);
+	return status;
+}
+
 static int run_latest(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct text skipped = {0}, line = {0};
-	struct checkpoint found;
-	const char *directory = directory_of(rest);
-	enum status status = checkpoint_latest(directory, contents, &found, &skipped, &err);
-	for (char *at = skipped.data, *end; at && (end = strchr(at, '\n')); at = end + 1)
-		message_error("%.*s", (int)(end - at), at);
-	text_release(&skipped);
-	if (status == STATUS_NO) {
-		message_info("%s", err.text);
+	struct text line = {0}, none = {0};
+	struct checkpoint best = {0}, found;
+	const char *where = NULL;
+	for (size_t i = 0; i < rest->count; i++) {
+		const char *directory = directory_at(rest, i);
+		enum status status = find_latest(directory, &found, &err);
+		if (status == STATUS_NO) {
+			text_addf(&none, "%s%s", none.length ? "; " : "", err.text);
+		} else if (status != STATUS_OK) {
+			text_release(&none);
+			return message_fail(&err);
+		} else if (!where || found.step > best.step) {
+			best = found;
+			where = directory;
+		}
+	}
+	if (!where) {
+		message_info("%s", text_string(&none));
 		if (otherwise)
 			printf("%s\n", otherwise);
-		return otherwise ? STATUS_OK : STATUS_NO;
+	} else if (json) {
+		show_json(&line, where, &best, NULL, NULL);
+	} else if (only_step) {
+		text_addf(&line, "%" PRIu64, best.step);
+	} else {
+		text_addf(&line, "%s/%s", where, best.name);
 	}
-	if (status != STATUS_OK)
-		return message_fail(&err);
-	if (json)
-		show_json(&line, directory, &found, NULL);
-	else if (only_step)
-		text_addf(&line, "%" PRIu64, found.step);
-	else
-		text_addf(&line, "%s/%s", directory, found.name);
-	text_add(&line, "\n");
+	text_release(&none);
+	if (where)
+		text_add(&line, "\n");
 	print(&line);
-	return STATUS_OK;
+	return where || otherwise ? STATUS_OK : STATUS_NO;
+}
+
+/* Of a table of several DIRs. */
+static void show_heading(const struct args_rest *rest, size_t index)
+{
+	if (rest->count > 1 && !json)
+		printf("%s%s:\n", index ? "\n" : "", directory_at(rest, index));
+}
+
+/* A row. What the names do not show where they are ours is shown where they are not. */
+static void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
+	const char *what, const char *why)
+{
+	char name[sizeof(item->name) * 4];
+	struct text both = {0};
+	text_escape(name, sizeof(name), item->name, strlen(item->name));
+	text_addf(&both, native ? "%s" : "%s %s", what, name);
+	show_line(line, item, now, text_string(&both), why);
+	text_release(&both);
+}
+
+static void show_listed(struct text *line, size_t index, const char *directory, bool native,
+	const struct checkpoint *item)
+{
+	struct text state = {0}, measured = {0};
+	show_state(&state, item);
+	show_metrics(&measured, &item->metrics);
+	if (json)
+		show_element(line, index, directory, item, NULL, NULL);
+	else
+		show_row(line, native, clock_utc(), item, text_string(&state),
+			*item->why ? item->why : text_string(&measured));
+	text_release(&state);
+	text_release(&measured);
 }
 
 static int run_list(const struct args_rest *rest)
 {
-	struct error err = {0};
 	struct text line = {0};
-	struct checkpoint_list list = {0};
-	const char *directory = directory_of(rest);
-	enum status status = checkpoint_list(directory, &list, &err);
-	if (status != STATUS_OK)
-		return message_fail(&err);
-	show_begin(&line, json, list.count, "STATE");
-	for (size_t i = 0; i < list.count; i++) {
-		const struct checkpoint *item = &list.items[i];
-		if (json)
-			show_element(&line, i, directory, item, NULL);
-		else
-			show_line(&line, item, clock_utc(), checkpoint_state_name(item->state),
-				item->why);
-		print(&line);
+	size_t shown = 0;
+	int code = STATUS_OK;
+	if (json)
+		show_begin(&line, true, 0, "");
+	for (size_t d = 0; d < rest->count; d++) {
+		struct error err = {0};
+		struct text notes = {0};
+		struct layout_choice choice;
+		struct checkpoint_list list = {0};
+		const char *directory = directory_at(rest, d);
+		enum status status = adopted_choose(directory, layout, pattern, &choice, &err);
+		if (status == STATUS_OK)
+			status = adopted_list(directory, &choice, &list, &notes, &err);
+		warn(&notes);
+		if (status != STATUS_OK) {
+			code = worse(code, message_fail(&err));
+			continue;
+		}
+		show_heading(rest, d);
+		if (!json)
+			show_begin(&line, false, list.count, "STATE");
+		for (size_t i = 0; i < list.count; i++) {
+			show_listed(&line, shown++, directory, !choice.layout, &list.items[i]);
+			print(&line);
+		}
+		checkpoint_list_release(&list);
 	}
-	show_end(&line, json);
+	if (rest->count > 1 || code == STATUS_OK)
+		show_end(&line, json);
+	else
+		text_release(&line);
 	print(&line);
-	checkpoint_list_release(&list);
-	return STATUS_OK;
+	return code;
+}
+
+/* How far the comparing is, on a terminal. */
+static struct {
+	uint64_t bytes, total;
+	int64_t began;
+	bool shown;
+} progress;
+
+static void show_progress(uint64_t bytes)
+{
+	struct text done = {0}, total = {0}, rate = {0};
+	int64_t passed = clock_now() - progress.began;
+	progress.bytes += bytes;
+	if (passed < 300 && !progress.shown)
+		return;
+	show_size(&done, progress.bytes);
+	show_size(&total, progress.total);
+	show_size(&rate, passed > 0 ? progress.bytes / (uint64_t)passed * 1000 : 0);
+	fprintf(stderr, "\r\033[K%d%%, %s of %s, %s/s",
+		progress.total ? (int)(100 * ((double)progress.bytes / (double)progress.total)) : 0,
+		text_string(&done), text_string(&total), text_string(&rate));
+	progress.shown = true;
+	text_release(&done);
+	text_release(&total);
+	text_release(&rate);
+}
+
+static void end_progress(void)
+{
+	if (progress.shown)
+		fputs("\r\033[K", stderr);
+	progress.shown = false;
+}
+
+static void begin_progress(uint64_t total)
+{
+	progress.total = total;
+	progress.began = clock_now();
+	if (!quick && !message_is_quiet() && isatty(STDERR_FILENO))
+		checkpoint_watch(show_progress);
 }
 
 /* Say what one is. The code it gives. */
-static int verify_one(const char *directory, uint64_t step)
+static int verify_one(
+	const char *directory, const struct layout_choice *choice, const struct checkpoint *item)
 {
 	struct error err = {0};
-	struct checkpoint found;
+	struct checkpoint found = *item;
 	struct text size = {0};
-	enum status status = checkpoint_look(directory, step, true, &found, &err);
+	enum status status = STATUS_OK;
+	if (!choice->layout)
+		status = checkpoint_look(directory, item->step, !quick, &found, &err);
+	end_progress();
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	if (found.state == CHECKPOINT_COMPLETE) {
+	/* That it is marked as bad does not say that it is damaged. */
+	if (found.state == CHECKPOINT_COMPLETE || found.state == CHECKPOINT_BAD) {
 		show_size(&size, found.bytes);
-		printf("%s verified: %" PRIu64 " files, %s\n", found.name, found.files,
-			text_string(&size));
+		if (!message_is_quiet())
+			printf("%s %s: %" PRIu64 " files, %s%s%s%s\n", found.name,
+				choice->layout ? "complete"
+				: quick	       ? "all there"
+					       : "verified",
+				found.files, text_string(&size),
+				found.state == CHECKPOINT_BAD ? "; marked as bad: " : "", found.why,
+				choice->layout ? " (no checksums: names, sizes and structure)"
+					       : "");
 		text_release(&size);
 		return STATUS_OK;
 	}
 	message_error("%s/%s is %s: %s", directory, found.name, checkpoint_state_name(found.state),
 		found.why);
-	if (found.state == CHECKPOINT_DAMAGED)
+	if (found.state == CHECKPOINT_DAMAGED && !message_is_quiet())
 		printf("%s damaged: %s\n", found.name, found.why);
 	return checkpoint_status(&found);
+}
+
+static int verify_step(const char *directory, const struct layout_choice *choice, uint64_t step)
+{
+	struct checkpoint found = {.step = step};
+	if (checkpoint_look(directory, step, false, &found, NULL) == STATUS_OK)
+		begin_progress(found.bytes);
+	return verify_one(directory, choice, &found);
+}
+
+static bool can_be_verified(const struct checkpoint *item)
+{
+	return item->state != CHECKPOINT_INCOMPLETE && item->state != CHECKPOINT_FOREIGN;
+}
+
+/* All of one DIR, its newest, or (one) those of a step. */
+static int verify_directory(const char *directory, bool one, uint64_t step)
+{
+	struct error err = {0};
+	struct text notes = {0};
+	struct layout_choice choice;
+	struct checkpoint_list list = {0};
+	uint64_t total = 0;
+	int code = STATUS_NO;
+	bool any = false;
+	enum status status = adopted_choose(directory, layout, pattern, &choice, &err);
+	if (status == STATUS_OK && one && !choice.layout)
+		return verify_step(directory, &choice, step);
+	if (status == STATUS_OK)
+		status = adopted_list(directory, &choice, &list, &notes, &err);
+	warn(&notes);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	for (size_t i = list.count; i-- > 0 && (every || total == 0);)
+		total += can_be_verified(&list.items[i]) ? list.items[i].bytes : 0;
+	if (!choice.layout)
+		begin_progress(total);
+	for (size_t i = list.count; i-- > 0 && (one || every || code == STATUS_NO);) {
+		if (one ? list.items[i].step != step : !can_be_verified(&list.items[i]))
+			continue;
+		any = true;
+		int answer = verify_one(directory, &choice, &list.items[i]);
+		/* "Could not be asked" outweighs "damaged", and that "verified". */
+		if (answer != STATUS_NO && (code == STATUS_NO || answer > code))
+			code = answer;
+	}
+	if (!any && one)
+		message_error("there is no checkpoint of step %" PRIu64 " in %s", step, directory);
+	else if (!any)
+		message_info("there is no checkpoint in %s", directory);
+	checkpoint_list_release(&list);
+	return code;
 }
 
 static int run_verify(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct checkpoint_list list = {0};
-	const char *directory = directory_of(rest);
-	uint64_t step;
-	int code = STATUS_NO;
-	enum status status;
-	if (rest->count == 2 && every)
+	uint64_t step = 0;
+	int code = STATUS_OK;
+	/* Several DIRs, or one and a STEP: a DIR of digits only is written ./500. */
+	bool one =
+		rest->count == 2 && strspn(rest->words[1], "0123456789") == strlen(rest->words[1]);
+	enum status status = STATUS_OK;
+	if (one && every)
 		status = error_set(&err, STATUS_USAGE, "give either STEP or --all");
-	else if (rest->count == 2)
+	else if (one)
 		status = parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
-	else
-		status = checkpoint_list(directory, &list, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	if (rest->count == 2)
-		return verify_one(directory, step);
-	for (size_t i = list.count; i-- > 0 && (every || code == STATUS_NO);) {
-		const struct checkpoint *item = &list.items[i];
-		if (item->state == CHECKPOINT_INCOMPLETE || item->state == CHECKPOINT_FOREIGN)
-			continue;
-		int one = verify_one(directory, item->step);
-		/* "Could not be asked" outweighs "damaged", and that "verified". */
-		if (one != STATUS_NO && (code == STATUS_NO || one > code))
-			code = one;
-	}
-	if (code == STATUS_NO)
-		message_info("there is no checkpoint in %s", directory);
-	checkpoint_list_release(&list);
+	for (size_t i = 0; i < (one ? 1 : rest->count); i++)
+		code = worse(code, verify_directory(directory_at(rest, i), one, step));
 	return code;
+}
+
+typedef enum status (*change)(const char *directory, uint64_t step, struct error *err);
+
+static int run_change(const struct args_rest *rest, change apply)
+{
+	struct error err = {0};
+	uint64_t step;
+	enum status status =
+		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+	if (status == STATUS_OK)
+		status = apply(directory_at(rest, 0), step, &err);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+static enum status mark_bad(const char *directory, uint64_t step, struct error *err)
+{
+	return checkpoint_mark_bad(directory, step, reason, err);
+}
+
+static int run_mark(const struct args_rest *rest)
+{
+	bool bad = strcmp(rest->words[2], "bad") == 0;
+	if (bad || (strcmp(rest->words[2], "good") == 0 && !reason))
+		return run_change(rest, bad ? mark_bad : checkpoint_mark_good);
+	message_error(
+		reason ? "--reason is for bad ones" : "%s is neither bad nor good", rest->words[2]);
+	return STATUS_USAGE;
+}
+
+static int run_pin(const struct args_rest *rest)
+{
+	return run_change(rest, checkpoint_pin);
+}
+
+static int run_unpin(const struct args_rest *rest)
+{
+	return run_change(rest, checkpoint_unpin);
+}
+
+/* What the options say, into one rule book. */
+static enum status read_wish(struct prune_wish *wish, struct error *err)
+{
+	static uint64_t steps[4096];
+	enum status status = STATUS_OK;
+	*wish = (struct prune_wish){
+		.now = clock_utc(), .wait = timeout_given ? timeout : 60000, .dry_run = dry_run};
+	policy.steps = steps;
+	for (size_t i = 0; i < keep_steps.count && status == STATUS_OK; i++)
+		status = keep_read_steps(keep_steps.items[i], steps,
+			sizeof(steps) / sizeof(steps[0]), &policy.step_count, err);
+	if (status == STATUS_OK && max_bytes)
+		status = parse_bytes(max_bytes, &policy.max_bytes, "--max-bytes", err);
+	if (status == STATUS_OK && min_free)
+		status = parse_bytes(min_free, &policy.min_free, "--min-free", err);
+	if (status == STATUS_OK && now_is)
+		status = parse_instant(now_is, &wish->now, "--now", err);
+	if (status == STATUS_OK &&
+		((every_given && !policy.every) || (within_given && !policy.within)))
+		status = error_set(err, STATUS_USAGE, "--keep-%s: 0 is no time",
+			within_given && !policy.within ? "within" : "every");
+	policy.highest = mode && strcmp(mode, "max") == 0;
+	if (status == STATUS_OK && mode && !policy.highest && strcmp(mode, "min") != 0)
+		status =
+			error_set(err, STATUS_USAGE, "--mode: \"%s\" is neither min nor max", mode);
+	if (status == STATUS_OK && policy.best && !mode)
+		status = error_set(err, STATUS_USAGE,
+			"--keep-best needs --mode min or max: which values are better?");
+	for (size_t i = 0; i < must.count && status == STATUS_OK; i++)
+		status = keep_read_must(&policy, must.items[i], err);
+	if (status == STATUS_OK)
+		status = keep_check(&policy, err);
+	wish->policy = policy;
+	return status;
+}
+
+/* One DIR; *shown: rows of all so far. */
+static int prune_directory(
+	const char *directory, const struct prune_wish *wish, bool wanted, size_t *shown)
+{
+	struct error err = {0};
+	struct text line = {0};
+	struct prune_report report = {0};
+	struct layout_choice choice;
+	enum status status = adopted_choose(directory, layout, pattern, &choice, &err);
+	if (status == STATUS_OK)
+		status = adopted_prune(directory, &choice, wish, settled, &report, &err);
+	if (wanted && !json)
+		show_begin(&line, false, report.count, "WHAT");
+	for (size_t i = 0; i < report.count && wanted; i++) {
+		const struct prune_item *item = &report.items[i];
+		const char *deed = prune_deed(item, dry_run);
+		if (json)
+			show_element(&line, (*shown)++, directory, &item->checkpoint,
+				&item->verdict, deed);
+		else
+			show_row(&line, !choice.layout, wish->now, &item->checkpoint, deed,
+				item->verdict.why);
+		print(&line);
+	}
+	text_release(&line);
+	if (report.leftovers)
+		message_info("%s %zu left by an earlier prune",
+			dry_run ? "would delete" : "deleted", report.leftovers);
+	if (dry_run && report.count)
+		message_info("a dry run: nothing was removed");
+	prune_report_release(&report);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
 static int run_prune(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct text line = {0};
-	struct prune_report report = {0};
-	const char *directory = directory_of(rest);
-	const struct keep_policy policy = {.last = keep_last};
-	enum status status = keep_last_given
-				     ? checkpoint_prune(directory, &policy, dry_run, &report, &err)
-				     : error_set(&err, STATUS_USAGE,
-					       "no rule says what to keep; give --keep-last N");
-	bool wanted = status != STATUS_USAGE && (json || !message_is_quiet());
-	if (wanted)
-		show_begin(&line, json, report.count, "WHAT");
-	for (size_t i = 0; i < report.count && wanted; i++) {
-		const struct prune_item *item = &report.items[i];
-		if (json)
-			show_element(&line, i, directory, &item->checkpoint, &item->verdict);
-		else
-			show_line(&line, &item->checkpoint, clock_utc(), prune_deed(item, dry_run),
-				item->verdict.why);
-		print(&line);
-	}
-	if (wanted)
-		show_end(&line, json);
+	struct prune_wish wish;
+	size_t shown = 0;
+	int code = STATUS_OK;
+	if (read_wish(&wish, &err) != STATUS_OK)
+		return message_fail(&err);
+	bool wanted = json || !message_is_quiet();
+	if (json)
+		show_begin(&line, true, 0, "");
 	print(&line);
-	if (report.leftovers)
-		message_info("%s %zu left by an earlier prune",
-			dry_run ? "would delete" : "deleted", report.leftovers);
-	prune_report_release(&report);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+	for (size_t i = 0; i < rest->count; i++) {
+		if (wanted)
+			show_heading(rest, i);
+		code = worse(code, prune_directory(directory_at(rest, i), &wish, wanted, &shown));
+	}
+	show_end(&line, json);
+	print(&line);
+	return code;
 }
 
 static const struct args_command commands[] = {
-	{"begin", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
-		"make the directory to write into", write_options, NULL, 2, 2, false, false,
+	{"begin", "DIR STEP [--attempt K] [--sharded | --chief-only] [--task I --tasks N]",
+		"make the directory to write into", begin_options, NULL, 2, 2, false, false,
 		run_begin},
-	{"commit", "DIR STEP [--attempt K] [--sharded --task I --tasks N]",
-		"sync it, take checksums, publish it", write_options, NULL, 2, 2, false, false,
+	{"commit",
+		"DIR STEP [--attempt K] [--sharded | --chief-only] [--task I --tasks N]\n"
+		"       [--timeout D] [--metric NAME=NUMBER]... [--time @SECONDS]",
+		"sync it, take checksums, publish it", commit_options, NULL, 2, 2, false, false,
 		run_commit},
-	{"latest", "DIR [--step | --json] [--or WORD] [--verify]", "print the newest complete",
-		latest_options, json_option, 1, 1, false, false, run_latest},
-	{"list", "DIR [--json]", "show all", NULL, json_option, 1, 1, false, false, run_list},
-	{"verify", "DIR [STEP | --all]", "compare the checksums of one or all", verify_options,
-		NULL, 1, 2, false, false, run_verify},
-	{"prune", "DIR --keep-last N [--dry-run] [--json]", "remove what need not be kept",
-		prune_options, json_option, 1, 1, false, false, run_prune},
+	{"latest", "DIR... [--step | --json] [--or WORD] [--verify]", "print the newest complete",
+		latest_options, json_option, 1, DIRECTORIES, false, false, run_latest},
+	{"list", "DIR... [--json]", "show all", list_options, json_option, 1, DIRECTORIES, false,
+		false, run_list},
+	{"verify", "DIR... [STEP | --all] [--quick]", "compare the checksums of one or all",
+		verify_options, NULL, 1, DIRECTORIES, false, false, run_verify},
+	{"mark", "DIR STEP bad|good [--reason TEXT]", "a bad one is never offered again",
+		mark_options, NULL, 3, 3, false, false, run_mark},
+	{"pin", "DIR STEP", "prune never removes it", NULL, NULL, 2, 2, false, false, run_pin},
+	{"unpin", "DIR STEP", "take that back", NULL, NULL, 2, 2, false, false, run_unpin},
+	{"prune", "DIR... --keep-... [--max-bytes SIZE] [--min-free SIZE] [--dry-run] [--json]",
+		"remove what need not be kept", prune_options, json_option, 1, DIRECTORIES, false,
+		false, run_prune},
 	{0},
 };
 
@@ -291,7 +674,7 @@ static const struct args_program program = {
 	commands,
 	"save:    d=$(ckpt-rotate begin ck $step) && cp model \"$d\" && ckpt-rotate commit ck $step\n"
 	"resume:  start=$(ckpt-rotate latest --step --or 0 ck) || exit\n"
-	"cron:    ckpt-rotate prune -q --keep-last 3 ck\n",
+	"cron:    ckpt-rotate prune -q --keep-last 3 --keep-every 6h ck\n",
 };
 
 int main(int argc, char **argv)

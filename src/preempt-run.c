@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
-#include "ckpt/ckpt.h"
+#include "ckpt/adopted.h"
 #include "group/agent.h"
 #include "group/options.h"
 #include "notice/platform.h"
@@ -64,8 +64,9 @@ static const struct args_option options[] = {
 		ARGS_TEXT, &on_notice, NULL, 0, 0, NULL},
 	{0, "signal-to", "WHOM", "child (default) or ranks: the whole process group", ARGS_TEXT,
 		&signal_to, NULL, 0, 0, NULL},
-	{0, "checkpoints", "DIR", "a newer complete checkpoint there means 42; sets PREEMPT_RESUME",
-		ARGS_TEXT, &checkpoints, NULL, 0, 0, NULL},
+	{0, "checkpoints", "DIR[:LAYOUT]",
+		"a newer complete checkpoint there means 42; sets PREEMPT_RESUME", ARGS_TEXT,
+		&checkpoints, NULL, 0, 0, NULL},
 	{0, "done-if", "COMMAND", "exit 0 of it means that an ended command has finished",
 		ARGS_TEXT, &done_if, NULL, 0, 0, NULL},
 	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
@@ -104,10 +105,23 @@ static enum status parse_on_notice(struct agent_options *agent, struct error *er
 static enum status find_checkpoint(char path[4096], uint64_t *step, struct error *err)
 {
 	struct checkpoint found;
-	enum status status = checkpoint_latest(checkpoints, false, &found, NULL, err);
+	struct layout_choice choice;
+	const char *colon = strrchr(checkpoints, ':');
+	/* A colon may also be part of the name. */
+	bool named = colon && (strcmp(colon + 1, "auto") == 0 ||
+				      layout_named(colon + 1, &choice, err) == STATUS_OK);
+	int length = named ? (int)(colon - checkpoints) : (int)strlen(checkpoints);
+	char directory[4096];
+	if (snprintf(directory, sizeof(directory), "%.*s", length, checkpoints) >= 4096)
+		return error_set(err, STATUS_USAGE, "--checkpoints: the name is too long");
+	enum status status =
+		adopted_choose(directory, named ? colon + 1 : NULL, NULL, &choice, err);
+	if (status == STATUS_OK)
+		status = adopted_latest(directory, &choice, false, &found, NULL, err);
 	if (status != STATUS_OK)
 		return status;
-	snprintf(path, 4096, "%s/%s", checkpoints, found.name);
+	if (snprintf(path, 4096, "%s/%s", directory, found.name) >= 4096)
+		return error_set(err, STATUS_USAGE, "--checkpoints: the name is too long");
 	*step = found.step;
 	return STATUS_OK;
 }

@@ -471,7 +471,7 @@ go_on() { # and take the exit code; each of its threads may stop it once
 		"mv sub/state state" "cp model copy; mv copy model"; do
 		d=$(ckpt-rotate begin ck 20)
 		mkdir "$d/sub"
-		echo 12345 >"$d/model"
+		head -c 300000 /dev/zero >"$d/model"
 		echo 12345 >"$d/sub/state"
 		stop_at sync_file_range ckpt-rotate commit ck 20
 		(cd "$d" && eval "$change")
@@ -486,7 +486,7 @@ go_on() { # and take the exit code; each of its threads may stop it once
 
 @test "the directory vanishes in the middle of a commit" {
 	d=$(ckpt-rotate begin ck 20)
-	echo 12345 >"$d/model"
+	head -c 300000 /dev/zero >"$d/model"
 	stop_at sync_file_range ckpt-rotate commit ck 20
 	mv ck away
 	go_on
@@ -695,13 +695,18 @@ no_debris() {
 @test "prune keeps the last N complete ones; damaged ones do not count" {
 	for step in 10 20 30 40 50; do save $step; done
 	rm ck/step-00000040/model ck/step-00000010/model
-	run -0 ckpt-rotate prune --keep-last 2 --dry-run ck
+	run -0 --separate-stderr ckpt-rotate prune --keep-last 2 --now @4000000000 --dry-run ck
 	[ "${#lines[@]}" = 6 ]
-	[[ ${lines[1]} == *"remove: "*"damaged"* && ${lines[2]} == *"remove: "*"2 complete newer"* ]]
-	[[ ${lines[3]} == *"keep: "*"one of the last 2"* && ${lines[4]} == *"keep: "*damaged* ]]
-	[[ ${lines[5]} == *"keep: "*"newest"* ]]
+	[[ ${lines[1]} == *"removed: "*"damaged"* && ${lines[2]} == *"removed: "*"2 complete newer"* ]]
+	[[ ${lines[3]} == *"kept: "*"one of the last 2"* && ${lines[4]} == *"kept: "*damaged* ]]
+	[[ ${lines[5]} == *"kept: "*"newest"* ]]
+	[[ $stderr == *"nothing was removed"* ]]
 	[ "$(ls ck | wc -l)" = 6 ]
-	run -0 ckpt-rotate prune --keep-last 2 ck
+	# The real run prints the same table.
+	said=$output
+	run -0 --separate-stderr ckpt-rotate prune --keep-last 2 --now @4000000000 ck
+	[ "$output" = "$said" ]
+	[ "$stderr" = "" ]
 	[ "$(ls ck | tr '\n' ' ')" = "latest step-00000030 step-00000040 step-00000050 " ]
 	run -0 --separate-stderr ckpt-rotate prune -q --keep-last 1 ck
 	[ "$output$stderr" = "" ]
@@ -904,8 +909,8 @@ no_debris() {
 @test "wrong usage: one line, code 2, nothing made" {
 	for words in "" "frobnicate" "begin" "begin ck" "begin ck x" "begin ck -1" "begin ck 1x" \
 		"begin ck 1000000000000000000" "begin ck 1 2" "begin ck 1 --attempt -1" \
-		"begin ck 1 --attempt x" "begin ck 1 --frob" "commit ck" "latest" "latest a b" \
-		"list" "list ck ck" "prune" "verify ck x" "verify ck 1 --all" \
+		"begin ck 1 --attempt x" "begin ck 1 --frob" "commit ck" "latest" "latest a --layout x" \
+		"list" "list ck --pattern x" "prune" "prune ck" "verify ck 1 --all" \
 		"begin ck 1 --tasks 0" "begin ck 1 --sharded --task 4 --tasks 4 --attempt 1"; do
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr ckpt-rotate $words

@@ -83,6 +83,48 @@ rubbish:
 		"%s: \"%s\" is not a duration; write 90, 90s, 2m, 1h30m or 250ms", what, text);
 }
 
+enum status parse_bytes(const char *text, uint64_t *bytes, const char *what, struct error *err)
+{
+	static const char units[] = "KMGTPE";
+	const char *s = text;
+	uint64_t number, factor = 1;
+	if (!digits(&s, &number))
+		goto rubbish;
+	const char *unit = *s ? strchr(units, *s == 'k' ? 'K' : *s) : NULL;
+	if (*s && !unit)
+		goto rubbish;
+	if (unit) {
+		bool thousands = strcmp(s + 1, "B") == 0;
+		if (s[1] && !thousands && strcmp(s + 1, "iB") != 0)
+			goto rubbish;
+		for (const char *at = units; at <= unit; at++)
+			factor *= thousands ? 1000 : 1024;
+	}
+	if (number == 0 || number > UINT64_MAX / factor)
+		return error_set(
+			err, STATUS_USAGE, "%s: %s is not between 1 and 16 EiB", what, text);
+	*bytes = number * factor;
+	return STATUS_OK;
+
+rubbish:
+	return error_set(err, STATUS_USAGE,
+		"%s: \"%s\" is not a number of bytes; write 4096, 10G (1024) or 10GB (1000)", what,
+		text);
+}
+
+enum status parse_instant(const char *text, int64_t *utc, const char *what, struct error *err)
+{
+	uint64_t seconds;
+	if (*text != '@')
+		return error_set(err, STATUS_USAGE,
+			"%s: \"%s\" is not an instant; write @SECONDS, as date +@%%s prints it",
+			what, text);
+	enum status status = parse_unsigned(text + 1, 1, 253402300799, &seconds, what, err);
+	if (status == STATUS_OK)
+		*utc = (int64_t)seconds * 1000;
+	return status;
+}
+
 enum status parse_name(const char *text, const char *what, struct error *err)
 {
 	const char *allowed =

@@ -24,6 +24,16 @@ enum status parse_duration(
 	const char *text, int64_t *milliseconds, const char *what, struct error *err);
 
 /*
+ * A number of bytes: "4096", "10K" and "10KiB" (1024), "10KB" (1000), up to E; a fraction is
+ * written with a smaller unit. At least 1.
+ */
+enum status parse_bytes(const char *text, uint64_t *bytes, const char *what, struct error *err);
+
+/* An instant "@SECONDS" after 1970 UTC, as date(1) takes it, into milliseconds; 1 to 253402300799
+ * (the year 9999). */
+enum status parse_instant(const char *text, int64_t *utc, const char *what, struct error *err);
+
+/*
  * A name of a run, queue or the like: 1 to 128 bytes out of A-Z a-z 0-9 . _ : @ + - and not
  * starting with '.' or '-'. It is used in keys and file names.
  */

@@ -69,7 +69,7 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 	case CHECKPOINT_FOREIGN:
 		return error_set(err, STATUS_NO, "%s/%s is in the way: %s", target->directory,
 			found.name, found.why);
-	default: return STATUS_OK; /* damaged: to be replaced */
+	default: return STATUS_OK; /* bad or damaged: to be replaced */
 	}
 }
 
@@ -161,7 +161,7 @@ static enum status take_away_old(const struct checkpoint_target *target, const s
 	bool vacant = !look->others && !look->one_writer && !look->sharded;
 	if (target->sharded || look->writer == WRITER_ALIVE || vacant)
 		return STATUS_OK;
-	ckpt_name_staging(name, target->step, target->attempt);
+	staging_name(target, name);
 	enum status status =
 		place_remove_begin(target->directory, name, look->inode, &removed, err);
 	*again = status == STATUS_OK || status == STATUS_NO;
@@ -218,11 +218,12 @@ enum status checkpoint_begin(
 	bool again = true;
 	writer_identify(&self);
 	enum status status = make_place(target->directory, err);
-	if (status == STATUS_OK)
+	/* A task that writes for nothing may come when the chief is through. */
+	if (status == STATUS_OK && !staging_is_scratch(target))
 		status = refuse_existing(target, err);
 	if (status != STATUS_OK)
 		return status;
-	ckpt_name_staging(name, target->step, target->attempt);
+	staging_name(target, name);
 	staging = place_path(target->directory, name);
 	if (!staging)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");

@@ -23,6 +23,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ckpt/marks.h"
+#include "ckpt/metrics.h"
 #include "ckpt/names.h"
 
 /* Which checkpoint is written, and by whom. Numbers up to CKPT_NUMBER_MAX, task < tasks. */
@@ -30,9 +32,13 @@ struct checkpoint_target {
 	const char *directory;
 	uint64_t step;
 	uint64_t attempt;
-	bool sharded;	/* each of tasks writes and commits a shard of its own */
-	uint64_t task;	/* of sharded */
-	uint64_t tasks; /* at least 1 */
+	bool sharded;	 /* each of tasks writes and commits a shard of its own */
+	bool chief_only; /* all of tasks write the same, and only task 0 writes the checkpoint */
+	uint64_t task;	 /* of sharded and chief_only */
+	uint64_t tasks;	 /* at least 1 */
+	/* For commit only. */
+	int64_t utc;		       /* when it was made, ms since 1970; 0: now */
+	const struct metrics *metrics; /* of the whole, or of the shard; NULL: none */
 };
 
 /*
@@ -47,7 +53,7 @@ enum status checkpoint_begin(
 
 struct checkpoint_commit {
 	bool complete;	    /* published, by us or by somebody else */
-	uint64_t missing;   /* else: so many shards of tasks are not committed yet */
+	uint64_t missing;   /* else: so many of tasks have not committed yet */
 	struct text absent; /* their tasks, "1, 3"; released by the caller */
 	char warning[256];  /* something for people that does not touch the answer; or empty */
 };
@@ -62,8 +68,17 @@ struct checkpoint_commit {
 enum status checkpoint_commit(const struct checkpoint_target *target,
 	struct checkpoint_commit *answer, struct error *err);
 
+/*
+ * Wait until a step that was committed is complete; finish it where the last one to commit was
+ * killed before it could. STATUS_TIMEOUT: it is not by deadline (base/clock.h), err names who is
+ * missing; what is there stays, incomplete. STATUS_NO: what was committed is gone.
+ */
+enum status checkpoint_await(const struct checkpoint_target *target, int64_t deadline,
+	struct checkpoint_commit *answer, struct error *err);
+
 enum checkpoint_state {
 	CHECKPOINT_COMPLETE,
+	CHECKPOINT_BAD,	       /* complete, but marked as bad: never offered */
 	CHECKPOINT_DAMAGED,    /* it was published, and something is missing or wrong */
 	CHECKPOINT_FOREIGN,    /* bears a name of ours, but carries nothing of ours */
 	CHECKPOINT_UNKNOWN,    /* could not be asked; status says how */
@@ -75,8 +90,8 @@ enum checkpoint_writer { WRITER_UNKNOWN, WRITER_ALIVE, WRITER_GONE, WRITER_ELSEW
 
 struct checkpoint {
 	enum checkpoint_state state;
-	enum status status;	   /* of CHECKPOINT_UNKNOWN */
-	char name[CKPT_NAME_SIZE]; /* below DIR */
+	enum status status; /* of CHECKPOINT_UNKNOWN */
+	char name[256];	    /* below DIR; of other layouts any name */
 	uint64_t step;
 	uint64_t attempt;
 	uint64_t tasks; /* 0: not known */
@@ -85,14 +100,16 @@ struct checkpoint {
 	uint64_t bytes;
 	int64_t utc;		       /* when committed, milliseconds since 1970; 0: not known */
 	enum checkpoint_writer writer; /* of CHECKPOINT_INCOMPLETE */
-	bool vacant;	/* of CHECKPOINT_INCOMPLETE: nothing of a writer's is in it */
+	bool vacant; /* of CHECKPOINT_INCOMPLETE: nothing of a writer's is in it */
+	bool pinned; /* never pruned */
+	struct metrics metrics;
 	char why[256];	/* why it is in this state; empty when complete */
 	uint64_t inode; /* which directory it was */
 };
 
 /*
- * The newest complete checkpoint: the one of the highest step. Damaged ones before it are passed
- * over; of each a line is added to skipped (may be NULL). contents: checksums, too.
+ * The newest complete checkpoint: the one of the highest step. Bad and damaged ones before it are
+ * passed over; of each a line is added to skipped (may be NULL). contents: checksums, too.
  * STATUS_NO: there is definitely none. That takes a DIR that was read from end to end, or whose
  * absence was read in its parent, and no filesystem of /etc/fstab missing on the way to it.
  */
@@ -106,7 +123,14 @@ enum status checkpoint_latest(const char *directory, bool contents, struct check
 enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct error *err);
 
-/* What a state answers: STATUS_OK complete, STATUS_DAMAGED, its status when unknown, else NO. */
+/*
+ * While contents are compared, call progress about five times a second, in the calling thread, with
+ * the bytes read since the last call. NULL, as at the start: do not. For the whole process.
+ */
+void checkpoint_watch(void (*progress)(uint64_t bytes));
+
+/* What a state answers: STATUS_OK complete, STATUS_DAMAGED, its status when unknown, else NO (bad,
+ * foreign, incomplete). */
 enum status checkpoint_status(const struct checkpoint *checkpoint);
 
 /* All, by rising step, published before incomplete. A zeroed one is empty. */

@@ -14,6 +14,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/look.h"
 #include "ckpt/manifest.h"
+#include "ckpt/marks.h"
 #include "ckpt/place.h"
 #include "ckpt/publish.h"
 #include "ckpt/staging.h"
@@ -31,7 +32,7 @@ struct pass {
 	int place;	  /* DIR, open */
 	int root;	  /* DIR/STAGING, open */
 	uint64_t inode;	  /* which directory that is */
-	uint64_t damaged; /* inode of a damaged checkpoint that has the final name; 0: none */
+	uint64_t damaged; /* inode of a bad or damaged one that has the final name; 0: none */
 	bool again;	  /* somebody else did something: look again */
 	struct checkpoint_commit *answer;
 };
@@ -48,7 +49,10 @@ static void describe(struct manifest *manifest, const struct checkpoint_target *
 	manifest->tasks = target->tasks;
 	manifest->sharded = target->sharded;
 	manifest->shard = target->sharded ? target->task : MANIFEST_NO_SHARD;
-	manifest->utc = clock_utc();
+	manifest->utc = target->utc ? target->utc : clock_utc();
+	manifest->uid = geteuid();
+	if (target->metrics)
+		manifest->metrics = *target->metrics;
 	if (gethostname(manifest->host, sizeof(manifest->host) - 1) < 0)
 		strcpy(manifest->host, "unknown");
 }
@@ -102,7 +106,9 @@ static enum status publish(struct pass *pass, const struct manifest *manifest, s
 	char *path = place_path(pass->path, CKPT_MANIFEST);
 	if (!path)
 		return out_of_memory(err);
-	enum status status = manifest_save(path, manifest, err);
+	enum status status = marks_clear(pass->root, err);
+	if (status == STATUS_OK)
+		status = manifest_save(path, manifest, err);
 	free(path);
 	if (status != STATUS_OK) {
 		/* Was the directory published by another just now? */
@@ -196,8 +202,11 @@ static enum status merge_shard(
 	}
 	if (shard.utc > whole->utc)
 		whole->utc = shard.utc;
-	if (task == 0)
+	metrics_merge(&whole->metrics, &shard.metrics);
+	if (task == 0) {
 		memcpy(whole->host, shard.host, sizeof(whole->host));
+		whole->uid = shard.uid;
+	}
 	manifest_release(&shard);
 	return status;
 }
@@ -345,6 +354,15 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 			status = compare_published(pass, &found, &published, err);
 			manifest_release(&published);
 			return status;
+		case CHECKPOINT_BAD:
+			/* What we published ourselves, and somebody marked since? */
+			if (staging_is_settled(target, &found)) {
+				status = compare_published(pass, &found, &published, err);
+				manifest_release(&published);
+				return status;
+			}
+			manifest_release(&published);
+			/* fall through */
 		case CHECKPOINT_DAMAGED: pass->damaged = found.inode; break;
 		case CHECKPOINT_UNKNOWN:
 			return error_set(err, found.status, "%s/%s: %s", target->directory,
@@ -374,6 +392,38 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	return status;
 }
 
+/* A task that wrote for nothing: what it wrote disappears. */
+static enum status commit_scratch(struct pass *pass, struct error *err)
+{
+	const struct checkpoint_target *target = pass->target;
+	struct checkpoint found;
+	struct stat st;
+	char *removed = NULL;
+	enum status status = STATUS_OK;
+	if (lstat(pass->path, &st) == 0)
+		status = place_remove_begin(
+			target->directory, pass->staging, st.st_ino, &removed, err);
+	else if (errno != ENOENT)
+		status = error_set(err, error_status_of_errno(errno), "cannot look at %s: %s",
+			pass->path, strerror(errno));
+	if (status == STATUS_OK && removed)
+		status = file_remove_tree(removed, err);
+	free(removed);
+	/* And what one that was killed here had renamed already. */
+	if (status == STATUS_OK || status == STATUS_NO)
+		status = place_remove_finish(target->directory, pass->staging, NULL, err);
+	if (status == STATUS_OK)
+		status = look_at_step(target->directory, target->step, false, &found, NULL, err);
+	if (status != STATUS_OK && status != STATUS_NO)
+		return status;
+	pass->answer->complete = status == STATUS_OK && staging_is_settled(target, &found);
+	if (!pass->answer->complete) {
+		pass->answer->missing = 1;
+		text_add(&pass->answer->absent, "0");
+	}
+	return STATUS_OK;
+}
+
 enum status checkpoint_commit(
 	const struct checkpoint_target *target, struct checkpoint_commit *answer, struct error *err)
 {
@@ -383,10 +433,14 @@ enum status checkpoint_commit(
 	if (status != STATUS_OK)
 		return status;
 	*answer = (struct checkpoint_commit){0};
-	ckpt_name_staging(pass.staging, target->step, target->attempt);
+	staging_name(target, pass.staging);
 	pass.path = place_path(target->directory, pass.staging);
 	if (!pass.path)
 		status = out_of_memory(err);
+	else if (staging_is_scratch(target)) {
+		status = commit_scratch(&pass, err);
+		pass.again = false;
+	}
 	for (int tries = 0; pass.path && pass.again && tries < TRIES; tries++) {
 		pass.again = false;
 		pass.damaged = 0;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ckpt/marks.h"
 #include "ckpt/staging.h"
 #include "ckpt/tree.h"
 
@@ -57,10 +58,23 @@ static void judge(const char *path, int descriptor, bool contents, struct checkp
 		found->files = manifest->count;
 		found->bytes = manifest_bytes(manifest);
 		found->utc = manifest->utc;
+		found->metrics = manifest->metrics;
 		status = tree_compare(descriptor, manifest, contents, &err);
 	}
+	struct marks marks = {0};
+	if (status == STATUS_OK || status == STATUS_NO) {
+		struct error own = {0};
+		enum status marked = marks_look(descriptor, &marks, &own);
+		if (marked != STATUS_OK) {
+			status = marked;
+			err = own;
+		}
+		found->pinned = marks.pinned;
+	}
+	if (status == STATUS_OK && marks.bad)
+		error_set(&err, STATUS_NO, "%s", *marks.reason ? marks.reason : "marked");
 	conclude(found,
-		status == STATUS_OK   ? CHECKPOINT_COMPLETE
+		status == STATUS_OK   ? marks.bad ? CHECKPOINT_BAD : CHECKPOINT_COMPLETE
 		: status == STATUS_NO ? CHECKPOINT_DAMAGED
 				      : CHECKPOINT_UNKNOWN,
 		status, &err);
@@ -102,7 +116,7 @@ enum status look_at_step(const char *directory, uint64_t step, bool contents,
 		look.inode = held.st_ino;
 		judge(path, descriptor, contents, &look, &own);
 		close(descriptor);
-		bool complete = look.state == CHECKPOINT_COMPLETE;
+		bool complete = look.state == CHECKPOINT_COMPLETE || look.state == CHECKPOINT_BAD;
 		if (complete && manifest)
 			*manifest = own;
 		else
@@ -153,7 +167,10 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 	look.tasks = staging.tasks;
 	look.writer = staging.writer;
 	look.vacant = !staging.others && !staging.sharded && !staging.one_writer;
-	if (staging.sharded && staging.tasks) {
+	if (entry->read.kind == CKPT_NAME_SCRATCH)
+		snprintf(look.why, sizeof(look.why), "task %" PRIu64 " writes it for nothing; %s",
+			entry->read.task, writers[staging.writer]);
+	else if (staging.sharded && staging.tasks) {
 		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
 		snprintf(look.why, sizeof(look.why),
 			"missing %" PRIu64 " of %" PRIu64 " tasks: %s; %s", missing, staging.tasks,
@@ -185,6 +202,7 @@ const char *checkpoint_state_name(enum checkpoint_state state)
 {
 	static const char *const names[] = {
 		[CHECKPOINT_COMPLETE] = "complete",
+		[CHECKPOINT_BAD] = "bad",
 		[CHECKPOINT_DAMAGED] = "damaged",
 		[CHECKPOINT_FOREIGN] = "foreign",
 		[CHECKPOINT_UNKNOWN] = "unknown",

@@ -12,7 +12,7 @@
 
 /*
  * STATUS_NO: it is not there (any more). STATUS_OK: found says what it is, which may be "could not
- * be asked". manifest, where not NULL and found is complete, is given to the caller.
+ * be asked". manifest, where not NULL and found is complete or bad, is given to the caller.
  */
 enum status look_at_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *err);

@@ -109,6 +109,11 @@ void manifest_write(const struct manifest *manifest, struct text *text)
 	text_addf(text, ",\n \"utc\": \"%s\", \"utc_ms\": %" PRId64 ", \"host\": ", utc,
 		manifest->utc);
 	text_add_json_string(text, manifest->host);
+	text_addf(text, ", \"uid\": %" PRIu64, manifest->uid);
+	if (manifest->metrics.count) {
+		text_add(text, ",\n \"metrics\": ");
+		metrics_write(&manifest->metrics, text);
+	}
 	text_addf(text, ", \"bytes\": %" PRIu64 ",\n \"files\": [", manifest_bytes(manifest));
 	for (size_t i = 0; i < manifest->count; i++) {
 		const struct manifest_file *file = &manifest->files[i];
@@ -180,7 +185,7 @@ enum status manifest_read(
 	const char *text, size_t length, struct manifest *manifest, struct error *err)
 {
 	struct manifest read = {.shard = MANIFEST_NO_SHARD};
-	struct json_object *files;
+	struct json_object *files, *metrics = NULL;
 	uint64_t format, bytes;
 	enum status status = STATUS_NO;
 	struct json_object *object = json_parse_limited(text, length, MANIFEST_SIZE_LIMIT);
@@ -197,6 +202,11 @@ enum status manifest_read(
 	}
 	error_set(err, STATUS_NO, "the manifest is not complete");
 	if (json_get_unsigned(object, "shard", &read.shard) && read.shard > CKPT_NUMBER_MAX)
+		goto out;
+	/* Those of earlier versions have neither. */
+	(void)json_get_unsigned(object, "uid", &read.uid);
+	(void)json_object_object_get_ex(object, "metrics", &metrics);
+	if (!metrics_parse(metrics, &read.metrics))
 		goto out;
 	if (!json_get_unsigned(object, "step", &read.step) ||
 		!json_get_unsigned(object, "attempt", &read.attempt) ||

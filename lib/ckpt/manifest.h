@@ -4,7 +4,8 @@
  * whole; a directory without it is no checkpoint. A shard's record is the same with "shard".
  *
  *   {"format": 1, "step": 120, "attempt": 3, "tasks": 4, "sharded": true,
- *    "utc": "2026-01-31T12:00:00.123Z", "utc_ms": 1769860800123, "host": "node7", "bytes": 4096,
+ *    "utc": "2026-01-31T12:00:00.123Z", "utc_ms": 1769860800123, "host": "node7", "uid": 1000,
+ *    "metrics": {"loss": 0.25}, "bytes": 4096,
  *    "files": [
  *     {"name": "task-0/model", "bytes": 4096, "xxh3_128": "0123456789abcdef0123456789abcdef"}
  *   ]}
@@ -25,6 +26,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "ckpt/metrics.h"
 
 #define MANIFEST_FORMAT	    1
 #define MANIFEST_SIZE_LIMIT ((size_t)512 << 20)
@@ -47,6 +49,8 @@ struct manifest {
 	uint64_t shard; /* the task whose shard this records; MANIFEST_NO_SHARD: all there is */
 	int64_t utc;	/* when committed, milliseconds since 1970 */
 	char host[65];	/* where; of a merged one: task 0's */
+	uint64_t uid;	/* by whom; of a merged one: task 0's */
+	struct metrics metrics;
 	struct manifest_file *files;
 	size_t count;
 	size_t capacity;

@@ -10,6 +10,7 @@
 #define STEP_PREFIX    "step-"
 #define STAGING_PREFIX ".tmp-"
 #define ATTEMPT_INFIX  "-attempt-"
+#define SCRATCH_INFIX  "-workertemp_"
 #define REMOVED_PREFIX ".gone-"
 #define TASK_PREFIX    "task-"
 #define WRITER	       ".ckpt-writer"
@@ -28,6 +29,14 @@ void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attemp
 {
 	snprintf(name, CKPT_NAME_SIZE,
 		STAGING_PREFIX STEP_PREFIX "%08" PRIu64 ATTEMPT_INFIX "%" PRIu64, step, attempt);
+}
+
+void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, uint64_t task)
+{
+	snprintf(name, CKPT_NAME_SIZE,
+		STAGING_PREFIX STEP_PREFIX "%08" PRIu64 ATTEMPT_INFIX "%" PRIu64 SCRATCH_INFIX
+					   "%" PRIu64,
+		step, attempt, task);
 }
 
 void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t unique)
@@ -78,7 +87,7 @@ static bool number(const char *text, size_t length, uint64_t *value)
 
 static struct ckpt_name read_step(const char *name)
 {
-	struct ckpt_name read = {CKPT_NAME_FOREIGN, 0, 0};
+	struct ckpt_name read = {CKPT_NAME_FOREIGN, 0, 0, 0};
 	char again[CKPT_NAME_SIZE];
 	const char *digits = after(name, STEP_PREFIX);
 	if (!digits || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 18)
@@ -88,26 +97,33 @@ static struct ckpt_name read_step(const char *name)
 		step = step * 10 + (uint64_t)(*digits - '0');
 	ckpt_name_step(again, step);
 	if (strcmp(again, name) == 0)
-		read = (struct ckpt_name){CKPT_NAME_STEP, step, 0};
+		read = (struct ckpt_name){CKPT_NAME_STEP, step, 0, 0};
 	return read;
 }
 
 static struct ckpt_name read_staging(const char *name)
 {
-	struct ckpt_name read = {CKPT_NAME_FOREIGN, 0, 0};
+	struct ckpt_name read = {CKPT_NAME_FOREIGN, 0, 0, 0};
 	char step[CKPT_NAME_SIZE];
 	const char *inner = after(name, STAGING_PREFIX);
 	const char *infix = inner ? strstr(inner, ATTEMPT_INFIX) : NULL;
-	uint64_t attempt;
+	uint64_t attempt, task;
 	if (!infix || (size_t)(infix - inner) >= sizeof(step))
 		return read;
 	memcpy(step, inner, (size_t)(infix - inner));
 	step[infix - inner] = '\0';
 	const char *digits = infix + strlen(ATTEMPT_INFIX);
+	const char *scratch = strstr(digits, SCRATCH_INFIX);
+	size_t length = scratch ? (size_t)(scratch - digits) : strlen(digits);
 	read = read_step(step);
-	if (read.kind == CKPT_NAME_STEP && number(digits, strlen(digits), &attempt))
-		return (struct ckpt_name){CKPT_NAME_STAGING, read.step, attempt};
-	return (struct ckpt_name){CKPT_NAME_FOREIGN, 0, 0};
+	if (read.kind != CKPT_NAME_STEP || !number(digits, length, &attempt))
+		return (struct ckpt_name){CKPT_NAME_FOREIGN, 0, 0, 0};
+	if (!scratch)
+		return (struct ckpt_name){CKPT_NAME_STAGING, read.step, attempt, 0};
+	scratch += strlen(SCRATCH_INFIX);
+	if (number(scratch, strlen(scratch), &task))
+		return (struct ckpt_name){CKPT_NAME_SCRATCH, read.step, attempt, task};
+	return (struct ckpt_name){CKPT_NAME_FOREIGN, 0, 0, 0};
 }
 
 struct ckpt_name ckpt_name_read(const char *name)
@@ -118,11 +134,11 @@ struct ckpt_name ckpt_name_read(const char *name)
 	const char *unique = after(name, REMOVED_PREFIX);
 	if (!unique)
 		return read;
-	read = (struct ckpt_name){CKPT_NAME_FOREIGN, 0, 0};
+	read = (struct ckpt_name){CKPT_NAME_FOREIGN, 0, 0, 0};
 	if (strspn(unique, "0123456789abcdef") != REMOVED_DIGITS || unique[REMOVED_DIGITS] != '-')
 		return read;
 	const char *kept = unique + REMOVED_DIGITS + 1;
-	if (read_step(kept).kind == CKPT_NAME_STEP || read_staging(kept).kind == CKPT_NAME_STAGING)
+	if (read_step(kept).kind == CKPT_NAME_STEP || read_staging(kept).kind != CKPT_NAME_FOREIGN)
 		read.kind = CKPT_NAME_REMOVED;
 	return read;
 }
@@ -175,6 +191,11 @@ static size_t ongoing_length(const char *name)
 	return length - ONGOING_LETTERS;
 }
 
+static bool is_whole(const char *name, size_t length, const char *whole)
+{
+	return length == strlen(whole) && memcmp(name, whole, length) == 0;
+}
+
 bool ckpt_name_is_transient(const char *name)
 {
 	uint64_t task;
@@ -185,11 +206,12 @@ bool ckpt_name_is_transient(const char *name)
 	size_t length = ongoing_length(name);
 	return length &&
 	       (is_shard(name, length, &task) || is_writer(name, length, &sharded, &task) ||
-		       (length == strlen(CKPT_MANIFEST) &&
-			       memcmp(name, CKPT_MANIFEST, length) == 0));
+		       is_whole(name, length, CKPT_MANIFEST) || is_whole(name, length, CKPT_BAD) ||
+		       is_whole(name, length, CKPT_PIN));
 }
 
 bool ckpt_name_is_reserved(const char *name)
 {
-	return strcmp(name, CKPT_MANIFEST) == 0 || ckpt_name_is_transient(name);
+	return strcmp(name, CKPT_MANIFEST) == 0 || strcmp(name, CKPT_BAD) == 0 ||
+	       strcmp(name, CKPT_PIN) == 0 || ckpt_name_is_transient(name);
 }

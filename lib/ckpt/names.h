@@ -5,6 +5,7 @@
  *   step-00000120                         a checkpoint that was published whole
  *   .tmp-step-00000120-attempt-3          being written by attempt 3
  *     task-2                              the shard of task 2; also in the published one
+ *   .tmp-step-00000120-attempt-3-workertemp_2   what task 2 writes for nothing (--chief-only)
  *   .gone-0123456789abcdef-NAME           NAME on its way to deletion
  *   latest                                a symbolic link for people; never trusted
  *   .latest.tmp                           that link on its way
@@ -18,6 +19,7 @@
  *   .ckpt-manifest.json                   what the checkpoint holds (ckpt/manifest.h)
  *   .ckpt-writer.json, .ckpt-writer-2.json   who writes (ckpt/writer.h); gone once published
  *   .ckpt-shard-2.json                    what task 2 has committed; gone once published
+ *   .ckpt-bad.json, .ckpt-pin.json        marks of a published one (ckpt/marks.h)
  * and these with a dot and six characters behind: on their way to such a name.
  */
 #ifndef CKPT_NAMES_H
@@ -28,30 +30,35 @@
 #include <stdint.h>
 
 #define CKPT_NUMBER_MAX UINT64_C(999999999999999999) /* steps, attempts, tasks: 18 digits */
-#define CKPT_NAME_SIZE	96			     /* holds every name made here */
+#define CKPT_NAME_SIZE	128			     /* holds every name made here */
 
 #define CKPT_LATEST	    "latest"
 #define CKPT_LATEST_ONGOING ".latest.tmp"
 #define CKPT_MANIFEST	    ".ckpt-manifest.json"
+#define CKPT_BAD	    ".ckpt-bad.json"
+#define CKPT_PIN	    ".ckpt-pin.json"
 
 enum ckpt_name_kind {
 	CKPT_NAME_FOREIGN, /* not ours */
 	CKPT_NAME_STEP,
 	CKPT_NAME_STAGING,
+	CKPT_NAME_SCRATCH, /* of a task that writes for nothing */
 	CKPT_NAME_REMOVED, /* step and attempt are not told */
 };
 
 struct ckpt_name {
 	enum ckpt_name_kind kind;
 	uint64_t step;
-	uint64_t attempt; /* of CKPT_NAME_STAGING */
+	uint64_t attempt; /* of CKPT_NAME_STAGING and CKPT_NAME_SCRATCH */
+	uint64_t task;	  /* of CKPT_NAME_SCRATCH */
 };
 
 struct ckpt_name ckpt_name_read(const char *name);
 
 void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step);
 void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt);
-/* kept must be a name of ckpt_name_step or ckpt_name_staging; unique a random number. */
+void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, uint64_t task);
+/* kept must be a name of the three above; unique a random number. */
 void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t unique);
 /* What it was called before; name must be a CKPT_NAME_REMOVED. */
 const char *ckpt_name_of_removed(const char *name);
@@ -63,9 +70,9 @@ bool ckpt_name_is_task(const char *name, uint64_t *task);
 /* The record of who writes: the one writer's, or one task's. */
 void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task);
 void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task);
-/* A record of a writer or of a shard, finished or on its way: what publishing sweeps away. */
+/* A record of a writer or of a shard, or anything on its way: what publishing sweeps away. */
 bool ckpt_name_is_transient(const char *name);
-/* The manifest, or transient: no file of the user's. */
+/* The manifest, a mark, or transient: no file of the user's. */
 bool ckpt_name_is_reserved(const char *name);
 /* Exactly a shard's record or a writer's record. */
 bool ckpt_name_is_shard(const char *name, uint64_t *task);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/delete.h"
 
 static enum status failed(struct error *err, const char *action, const char *path, int number)
 {
@@ -180,7 +181,9 @@ static int by_kind_and_step(const void *a, const void *b)
 		return x->kind < y->kind ? -1 : 1;
 	if (x->step != y->step)
 		return x->step < y->step ? -1 : 1;
-	return x->attempt < y->attempt ? -1 : x->attempt > y->attempt;
+	if (x->attempt != y->attempt)
+		return x->attempt < y->attempt ? -1 : 1;
+	return x->task < y->task ? -1 : x->task > y->task;
 }
 
 enum status place_list(
@@ -272,25 +275,37 @@ enum status place_remove_finish(
 	const char *directory, const char *name, size_t *deleted, struct error *err)
 {
 	struct place_entries entries = {0};
-	struct error one;
+	const char **names = NULL;
+	enum status *statuses = NULL;
+	size_t count = 0;
 	int descriptor;
-	enum status first = STATUS_OK;
 	enum status status = place_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
 	status = place_list(directory, descriptor, &entries, err);
-	for (size_t i = 0; i < entries.count && status == STATUS_OK; i++) {
-		const struct place_entry *entry = &entries.items[i];
-		if (entry->read.kind != CKPT_NAME_REMOVED ||
-			(name && strcmp(ckpt_name_of_removed(entry->name), name) != 0))
-			continue;
-		enum status removed = file_remove_tree_at(descriptor, entry->name, &one);
-		if (deleted)
-			*deleted += removed == STATUS_OK;
-		if (removed != STATUS_OK && first == STATUS_OK)
-			first = error_set(err, removed, "%s: %s", directory, one.text);
+	if (status != STATUS_OK)
+		goto out;
+	names = calloc(entries.count + 1, sizeof(*names));
+	statuses = calloc(entries.count + 1, sizeof(*statuses));
+	if (!names || !statuses) {
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
 	}
+	for (size_t i = 0; i < entries.count; i++) {
+		const struct place_entry *entry = &entries.items[i];
+		if (entry->read.kind == CKPT_NAME_REMOVED &&
+			(!name || strcmp(ckpt_name_of_removed(entry->name), name) == 0))
+			names[count++] = entry->name;
+	}
+	status = delete_all(descriptor, names, count, statuses, err);
+	if (status != STATUS_OK)
+		error_prefix(err, "%s", directory);
+	for (size_t i = 0; i < count && deleted; i++)
+		*deleted += statuses[i] == STATUS_OK;
+out:
 	close(descriptor);
+	free(names);
+	free(statuses);
 	free(entries.items);
-	return status == STATUS_OK ? first : status;
+	return status;
 }

@@ -25,7 +25,7 @@ struct place_entry {
 	char name[CKPT_NAME_SIZE];
 };
 struct place_entries {
-	struct place_entry *items; /* ours only; by kind, then rising step, then attempt */
+	struct place_entry *items; /* ours only; by kind, then rising step, attempt, task */
 	size_t count;
 };
 enum status place_list(

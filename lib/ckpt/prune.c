@@ -4,14 +4,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "ckpt/delete.h"
 #include "ckpt/look.h"
+#include "ckpt/marks.h"
 #include "ckpt/place.h"
+#include "ckpt/prune_turn.h"
 #include "ckpt/staging.h"
 
 void prune_report_release(struct prune_report *report)
@@ -22,13 +29,11 @@ void prune_report_release(struct prune_report *report)
 
 const char *prune_deed(const struct prune_item *item, bool dry_run)
 {
-	if (dry_run)
-		return item->verdict.keep ? "keep" : "remove";
 	if (item->verdict.keep)
 		return "kept";
-	return item->status == STATUS_OK   ? "removed"
-	       : item->status == STATUS_NO ? "gone"
-					   : "FAILED";
+	return dry_run || item->status == STATUS_OK ? "removed"
+	       : item->status == STATUS_NO	    ? "gone"
+						    : "FAILED";
 }
 
 /* Keep the first failure. */
@@ -42,9 +47,9 @@ static void note(
 		*kept = *err;
 }
 
-/* Fill the report's items with what there is and what becomes of it. */
+/* Fill the report's items with what there is and what becomes of it. *met: the limits are. */
 static enum status decide(const struct checkpoint_list *list, const struct keep_policy *policy,
-	struct prune_report *report, struct error *err)
+	const struct keep_moment *moment, struct prune_report *report, bool *met, struct error *err)
 {
 	uint64_t newest_attempt = 0;
 	size_t published = 0;
@@ -58,10 +63,11 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 		const struct checkpoint *item = &list->items[i];
 		if (ckpt_name_read(item->name).kind == CKPT_NAME_STEP)
 			published = i + 1;
-		if (item->state == CHECKPOINT_COMPLETE && item->attempt > newest_attempt)
+		if ((item->state == CHECKPOINT_COMPLETE || item->state == CHECKPOINT_BAD) &&
+			item->attempt > newest_attempt)
 			newest_attempt = item->attempt;
 	}
-	keep_decide(policy, list->items, published, verdicts);
+	*met = keep_decide(policy, moment, list->items, published, verdicts);
 	for (size_t i = published; i < list->count; i++)
 		keep_decide_incomplete(&list->items[i], newest_attempt, &verdicts[i]);
 	for (size_t i = 0; i < list->count; i++)
@@ -159,7 +165,64 @@ static enum status remove_incomplete(
 	return status;
 }
 
-static enum status remove_all(const char *directory, struct prune_report *report, struct error *err)
+/*
+ * Rename one away, unless it is pinned. Whoever pins it after we looked finds it under its name, or
+ * not at all, or we find the pin under the new name and give it back. STATUS_NO: it stays.
+ */
+static enum status take_away(const char *directory, int descriptor, struct prune_item *item,
+	char **removed, struct error *err)
+{
+	bool pinned = false;
+	const char *name = item->checkpoint.name;
+	enum status status = marks_look_pinned(descriptor, name, &pinned, err);
+	if (status == STATUS_OK && !pinned) {
+		status = place_remove_begin(directory, name, item->checkpoint.inode, removed, err);
+		if (status != STATUS_OK)
+			return status;
+		const char *gone = strrchr(*removed, '/') + 1;
+		/* What cannot be told now is deleted by nobody. */
+		status = marks_look_pinned(descriptor, gone, &pinned, err);
+		if (status != STATUS_OK || pinned) {
+			(void)renameat2(descriptor, gone, descriptor, name, RENAME_NOREPLACE);
+			free(*removed);
+			*removed = NULL;
+		}
+	}
+	if (status == STATUS_OK && pinned) {
+		item->verdict = (struct keep_verdict){true, true, "pinned meanwhile"};
+		item->checkpoint.pinned = true;
+	}
+	return status;
+}
+
+/* Delete what was renamed to removed; each item learns how it went. */
+static enum status delete_removed(
+	int descriptor, struct prune_report *report, char *const *removed, struct error *err)
+{
+	const char **names = calloc(report->count + 1, sizeof(*names));
+	enum status *statuses = calloc(report->count + 1, sizeof(*statuses));
+	size_t count = 0;
+	enum status status = STATUS_TEMPORARY;
+	if (!names || !statuses) {
+		error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	for (size_t i = 0; i < report->count; i++)
+		if (removed[i])
+			names[count++] = strrchr(removed[i], '/') + 1;
+	status = delete_all(descriptor, names, count, statuses, err);
+	count = 0;
+	for (size_t i = 0; i < report->count; i++)
+		if (removed[i])
+			report->items[i].status = statuses[count++];
+out:
+	free(names);
+	free(statuses);
+	return status;
+}
+
+static enum status remove_all(
+	const char *directory, int descriptor, struct prune_report *report, struct error *err)
 {
 	struct error one;
 	enum status first = STATUS_OK;
@@ -174,8 +237,7 @@ static enum status remove_all(const char *directory, struct prune_report *report
 		const struct checkpoint *checkpoint = &item->checkpoint;
 		item->status = checkpoint->state == CHECKPOINT_INCOMPLETE
 				       ? remove_incomplete(directory, checkpoint, &one)
-				       : place_remove_begin(directory, checkpoint->name,
-						 checkpoint->inode, &removed[i], &one);
+				       : take_away(directory, descriptor, item, &removed[i], &one);
 		note(&first, err, item->status, &one);
 		any |= removed[i] != NULL;
 	}
@@ -185,36 +247,55 @@ static enum status remove_all(const char *directory, struct prune_report *report
 		note(&first, err, synced, &one);
 		any = synced == STATUS_OK;
 	}
-	for (size_t i = 0; i < report->count; i++) {
-		if (any && removed[i]) {
-			report->items[i].status = file_remove_tree(removed[i], &one);
-			note(&first, err, report->items[i].status, &one);
-		}
-		free(removed[i]);
+	if (any) {
+		enum status deleted = delete_removed(descriptor, report, removed, &one);
+		if (deleted != STATUS_OK)
+			error_prefix(&one, "%s", directory);
+		note(&first, err, deleted, &one);
 	}
+	for (size_t i = 0; i < report->count; i++)
+		free(removed[i]);
 	free(removed);
 	return first;
 }
 
-enum status checkpoint_prune(const char *directory, const struct keep_policy *policy, bool dry_run,
+enum status checkpoint_prune(const char *directory, const struct prune_wish *wish,
 	struct prune_report *report, struct error *err)
 {
 	struct checkpoint_list list = {0};
+	struct keep_moment moment = {.now = wish->now};
 	struct error one;
-	enum status status = checkpoint_list(directory, &list, err);
+	int descriptor;
+	bool met = true;
+	enum status status = place_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
+	if (!wish->dry_run)
+		status = prune_lock(directory, descriptor, wish->wait, err);
+	if (status == STATUS_OK && wish->policy.min_free)
+		status = prune_measure_free(directory, descriptor, &moment.free, err);
+	if (status == STATUS_OK)
+		status = checkpoint_list(directory, &list, err);
+	if (status != STATUS_OK)
+		goto out;
 	*report = (struct prune_report){0};
-	status = decide(&list, policy, report, err);
-	if (dry_run)
-		report->leftovers = list.removed;
-	checkpoint_list_release(&list);
-	if (status != STATUS_OK || dry_run)
-		return status;
-	status = confirm_newest(directory, report, err);
+	status = decide(&list, &wish->policy, &moment, report, &met, err);
 	if (status != STATUS_OK)
-		return status;
-	status = remove_all(directory, report, err);
-	note(&status, err, place_remove_finish(directory, NULL, &report->leftovers, &one), &one);
+		goto out;
+	if (wish->dry_run) {
+		report->leftovers = list.removed;
+	} else {
+		status = confirm_newest(directory, report, err);
+		if (status != STATUS_OK)
+			goto out;
+		status = remove_all(directory, descriptor, report, err);
+		note(&status, err, place_remove_finish(directory, NULL, &report->leftovers, &one),
+			&one);
+	}
+	if (status == STATUS_OK && !met)
+		status = prune_unmet(directory, &wish->policy, err);
+out:
+	checkpoint_list_release(&list);
+	close(descriptor);
 	return status;
 }

@@ -6,6 +6,7 @@
  * deleted: at no time is one half deleted under its own name. What a killed pruner renamed away,
  * the next one deletes. Any number of pruners and committers may be at work at once. Nothing is
  * touched that does not bear one of our names and, where it was published, carry our manifest.
+ * Pruners of one machine take turns all the same, so that those of cron do not pile up.
  */
 #ifndef CKPT_PRUNE_H
 #define CKPT_PRUNE_H
@@ -24,13 +25,21 @@ struct prune_report {
 	size_t leftovers; /* of earlier pruners, deleted now */
 };
 
+struct prune_wish {
+	struct keep_policy policy; /* that keep_check accepts */
+	int64_t now;		   /* milliseconds since 1970 */
+	int64_t wait;		   /* milliseconds: so long for another pruner to end */
+	bool dry_run;		   /* only decide */
+};
+
 /*
- * STATUS_OK: done. Others: the report stands as far as it got, when its count is not 0; err says
- * what failed first. dry_run: only decide.
+ * STATUS_OK: done. STATUS_NO: done, but a limit is not met although all went that may go, err says
+ * which. Others: the report stands as far as it got, when its count is not 0; err says what failed
+ * first.
  */
-enum status checkpoint_prune(const char *directory, const struct keep_policy *policy, bool dry_run,
+enum status checkpoint_prune(const char *directory, const struct prune_wish *wish,
 	struct prune_report *report, struct error *err);
-/* "kept", "removed", "gone" (without us), "FAILED"; of a dry run "keep", "remove". */
+/* "kept", "removed" (also of a dry run), "gone" (without us), "FAILED". */
 const char *prune_deed(const struct prune_item *item, bool dry_run);
 void prune_report_release(struct prune_report *report);
 

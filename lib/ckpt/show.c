@@ -47,14 +47,15 @@ void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t n
 }
 
 void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
-	const struct keep_verdict *verdict)
+	const struct keep_verdict *verdict, const char *deed)
 {
 	char utc[32];
 	struct text path = {0};
 	text_addf(text, "{\"step\": %" PRIu64 ", \"attempt\": %" PRIu64 ", \"state\": \"%s\"",
 		checkpoint->step, checkpoint->attempt, checkpoint_state_name(checkpoint->state));
 	if (verdict) {
-		text_addf(text, ", \"keep\": %s, \"reason\": ", verdict->keep ? "true" : "false");
+		text_addf(text, ", \"keep\": %s, \"done\": \"%s\", \"reason\": ",
+			verdict->keep ? "true" : "false", deed);
 		text_add_json_string(text, verdict->why);
 	}
 	if (checkpoint->tasks)
@@ -63,6 +64,12 @@ void show_json(struct text *text, const char *directory, const struct checkpoint
 		clock_format_utc(checkpoint->utc, utc);
 		text_addf(text, ", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"utc\": \"%s\"",
 			checkpoint->files, checkpoint->bytes, utc);
+	}
+	if (checkpoint->pinned)
+		text_add(text, ", \"pinned\": true");
+	if (checkpoint->metrics.count) {
+		text_add(text, ", \"metrics\": ");
+		metrics_write(&checkpoint->metrics, text);
 	}
 	if (*checkpoint->why) {
 		text_add(text, ", \"why\": ");
@@ -76,10 +83,28 @@ void show_json(struct text *text, const char *directory, const struct checkpoint
 }
 
 void show_element(struct text *text, size_t index, const char *directory,
-	const struct checkpoint *checkpoint, const struct keep_verdict *verdict)
+	const struct checkpoint *checkpoint, const struct keep_verdict *verdict, const char *deed)
 {
 	text_add(text, index ? ",\n " : "\n ");
-	show_json(text, directory, checkpoint, verdict);
+	show_json(text, directory, checkpoint, verdict, deed);
+}
+
+void show_state(struct text *text, const struct checkpoint *checkpoint)
+{
+	text_add(text, checkpoint_state_name(checkpoint->state));
+	text_add(text, checkpoint->pinned ? ", pinned" : "");
+}
+
+void show_metrics(struct text *text, const struct metrics *metrics)
+{
+	for (size_t i = 0; i < metrics->count; i++) {
+		double value;
+		text_addf(text, "%s%s=", i ? " " : "", metrics->items[i].name);
+		if (metrics_get(metrics, metrics->items[i].name, &value))
+			text_addf(text, "%.6g", value);
+		else
+			text_add(text, "-");
+	}
 }
 
 void show_begin(struct text *text, bool json, size_t count, const char *what)

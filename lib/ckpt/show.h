@@ -14,17 +14,21 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/keep.h"
 
-/* {"step": ..., "path": "DIR/NAME"}, on one line; with "keep" and "reason" where verdict is given.
- */
+/* {"step": ..., "path": "DIR/NAME"}, on one line; with "keep", "done" and "reason" where verdict is
+ * given; deed: what was done then. */
 void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
-	const struct keep_verdict *verdict);
+	const struct keep_verdict *verdict, const char *deed);
 
 /* A line of a table: its columns, "-" for what is not known, then what it is and why. */
 void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t now_utc,
 	const char *what, const char *why);
 /* One more of a JSON array, whose index it has. */
 void show_element(struct text *text, size_t index, const char *directory,
-	const struct checkpoint *checkpoint, const struct keep_verdict *verdict);
+	const struct checkpoint *checkpoint, const struct keep_verdict *verdict, const char *deed);
+/* "complete, pinned" */
+void show_state(struct text *text, const struct checkpoint *checkpoint);
+/* "loss=0.25 score=-" */
+void show_metrics(struct text *text, const struct metrics *metrics);
 /* The head of either; what: the head of the table's last column. A table of nothing is nothing. */
 void show_begin(struct text *text, bool json, size_t count, const char *what);
 void show_end(struct text *text, bool json);

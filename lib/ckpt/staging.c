@@ -22,6 +22,31 @@ void staging_release(struct staging *staging)
 	*staging = (struct staging){0};
 }
 
+bool staging_is_scratch(const struct checkpoint_target *target)
+{
+	return target->chief_only && target->task != 0;
+}
+
+void staging_name(const struct checkpoint_target *target, char name[CKPT_NAME_SIZE])
+{
+	if (staging_is_scratch(target))
+		ckpt_name_scratch(name, target->step, target->attempt, target->task);
+	else
+		ckpt_name_staging(name, target->step, target->attempt);
+}
+
+bool staging_is_settled(const struct checkpoint_target *target, const struct checkpoint *found)
+{
+	char name[CKPT_NAME_SIZE];
+	if (found->state != CHECKPOINT_BAD)
+		return found->state == CHECKPOINT_COMPLETE;
+	ckpt_name_staging(name, target->step, target->attempt);
+	char *path = place_path(target->directory, name);
+	bool settled = path && access(path, F_OK) < 0 && errno == ENOENT;
+	free(path);
+	return settled;
+}
+
 /* Any living one keeps it; else any that cannot be asked; else all are gone. */
 static enum checkpoint_writer weigh(enum checkpoint_writer known, enum process_state state)
 {

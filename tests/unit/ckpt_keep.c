@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The keep policy against an obvious reference, on random histories. */
+/*
+ * The keep policy against a slow and obvious reference: every rule alone, all pairs of rules and
+ * any mixture, with and without limits, on random histories with equal times, clocks that went
+ * backwards, and steps that begin anew.
+ */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ckpt/keep.h"
 #include "unit.h"
 
-#define ITEMS 12
+#define ITEMS	  12
+#define HISTORIES 1000
 
 static uint64_t seed;
 
@@ -17,62 +23,421 @@ static uint64_t draw(uint64_t below)
 	return (seed >> 33) % below;
 }
 
-static uint64_t complete_above(const struct checkpoint *items, size_t count, uint64_t step)
+/* ---- The reference. Each rule on its own, each item on its own, in as many words. ---- */
+
+static const struct checkpoint *items;
+static size_t count;
+
+static bool complete(size_t i)
 {
-	uint64_t above = 0;
-	for (size_t i = 0; i < count; i++)
-		above += items[i].state == CHECKPOINT_COMPLETE && items[i].step > step;
-	return above;
+	return items[i].state == CHECKPOINT_COMPLETE;
 }
 
-/* Whether item i was committed last of all the complete ones; of equal ones the highest step. */
-static bool is_committed_last(const struct checkpoint *items, size_t count, size_t i)
+static uint64_t newer_complete(size_t i)
+{
+	uint64_t newer = 0;
+	for (size_t k = 0; k < count; k++)
+		newer += complete(k) && items[k].step > items[i].step;
+	return newer;
+}
+
+static bool is_committed_last(size_t i)
 {
 	for (size_t k = 0; k < count; k++)
-		if (items[k].state == CHECKPOINT_COMPLETE &&
+		if (complete(k) &&
 			(items[k].utc > items[i].utc ||
 				(items[k].utc == items[i].utc && items[k].step > items[i].step)))
 			return false;
+	return complete(i);
+}
+
+/* Walk the whole history up to i, anew for each i. */
+static bool by_every(size_t i, int64_t every)
+{
+	int64_t kept = INT64_MIN;
+	bool any = false, keeps = false;
+	for (size_t k = 0; k <= i; k++) {
+		keeps = false;
+		if (!complete(k))
+			continue;
+		if (items[k].utc == 0) {
+			keeps = true; /* nobody knows when */
+			continue;
+		}
+		bool first = !any;
+		bool backwards = any && items[k].utc < kept;
+		bool far = any && items[k].utc >= kept && items[k].utc - kept >= every;
+		if (first || backwards || far) {
+			keeps = true;
+			kept = items[k].utc;
+			any = true;
+		}
+	}
+	return keeps;
+}
+
+static bool by_best(size_t i, const struct keep_policy *policy)
+{
+	double own, other;
+	uint64_t ahead = 0;
+	if (!metrics_get(&items[i].metrics, policy->metric, &own))
+		return false;
+	for (size_t k = 0; k < count; k++) {
+		if (k == i || !complete(k) ||
+			!metrics_get(&items[k].metrics, policy->metric, &other))
+			continue;
+		if (policy->highest ? other > own : other < own)
+			ahead++;
+		if (other == own && items[k].step > items[i].step)
+			ahead++;
+	}
+	return ahead < policy->best;
+}
+
+/* Whether one of the rules in mask keeps it; mask of enum keep_rule. */
+static bool by_rules(
+	size_t i, const struct keep_policy *policy, const struct keep_moment *moment, unsigned mask)
+{
+	double value;
+	for (size_t k = 0; k < policy->step_count; k++)
+		if ((mask & KEEP_STEP) && policy->steps[k] == items[i].step)
+			return true;
+	if (!complete(i))
+		return false;
+	if ((mask & KEEP_LAST) && policy->last && newer_complete(i) < policy->last)
+		return true;
+	if ((mask & KEEP_EVERY_STEPS) && policy->every_steps &&
+		items[i].step % policy->every_steps == 0)
+		return true;
+	if ((mask & KEEP_EVERY) && policy->every && by_every(i, policy->every))
+		return true;
+	if ((mask & KEEP_WITHIN) && policy->within &&
+		(items[i].utc == 0 || moment->now - items[i].utc <= policy->within))
+		return true;
+	if ((mask & KEEP_BEST) && policy->best && by_best(i, policy))
+		return true;
+	return (mask & KEEP_UNMEASURED) && policy->unmeasured &&
+	       !metrics_get(&items[i].metrics, policy->metric, &value);
+}
+
+static bool always(size_t i)
+{
+	if (items[i].state == CHECKPOINT_FOREIGN || items[i].state == CHECKPOINT_UNKNOWN)
+		return true;
+	if (items[i].pinned)
+		return true;
+	return complete(i) && (newer_complete(i) == 0 || is_committed_last(i));
+}
+
+static bool reference_keeps(
+	size_t i, const struct keep_policy *policy, const struct keep_moment *moment)
+{
+	if (always(i) || by_rules(i, policy, moment, ~0u))
+		return true;
+	if (complete(i))
+		return keep_rules(policy) == 0; /* only limits were given */
+	uint64_t wanted = policy->last > 1 ? policy->last : 1;
+	return newer_complete(i) < wanted;
+}
+
+static bool reference_must(
+	size_t i, const struct keep_policy *policy, const struct keep_moment *moment)
+{
+	return always(i) || by_rules(i, policy, moment, policy->must) ||
+	       (!complete(i) && newer_complete(i) == 0 && !by_rules(i, policy, moment, ~0u));
+}
+
+static bool limits_hold(
+	const bool *keeps, const struct keep_policy *policy, const struct keep_moment *moment)
+{
+	uint64_t kept = 0, left = moment->free;
+	for (size_t i = 0; i < count; i++)
+		*(keeps[i] ? &kept : &left) += items[i].bytes;
+	return (!policy->max_bytes || kept <= policy->max_bytes) &&
+	       (!policy->min_free || left >= policy->min_free);
+}
+
+static bool reference(
+	const struct keep_policy *policy, const struct keep_moment *moment, bool *keeps)
+{
+	for (size_t i = 0; i < count; i++)
+		keeps[i] = reference_keeps(i, policy, moment);
+	for (size_t i = 0; i < count && !limits_hold(keeps, policy, moment); i++)
+		if (keeps[i] && items[i].bytes > 0 && !reference_must(i, policy, moment))
+			keeps[i] = false;
+	return limits_hold(keeps, policy, moment);
+}
+
+/* ---- Random histories and rules ---- */
+
+static const uint64_t named[] = {3, 10, 20, 21, 22, 40};
+
+static size_t make_history(struct checkpoint made[ITEMS])
+{
+	static const enum checkpoint_state states[] = {CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE,
+		CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE, CHECKPOINT_BAD, CHECKPOINT_DAMAGED,
+		CHECKPOINT_FOREIGN, CHECKPOINT_UNKNOWN};
+	size_t made_count = draw(ITEMS + 1);
+	uint64_t step = 0;
+	int64_t utc = 1000;
+	unsigned shape = (unsigned)draw(4);
+	memset(made, 0, ITEMS * sizeof(*made));
+	for (size_t i = 0; i < made_count; i++) {
+		struct checkpoint *item = &made[i];
+		item->step = step;
+		step += 1 + draw(10);
+		item->state = shape == 0 ? CHECKPOINT_COMPLETE : states[draw(8)];
+		/* Mostly onwards; standing still; backwards; a run that began anew at a low step.
+		 */
+		if (shape == 1)
+			utc = (int64_t)draw(2000);
+		else if (shape == 2 && i == made_count / 2)
+			utc -= 1500;
+		else
+			utc += (int64_t)(draw(3) * draw(200));
+		item->utc = draw(15) == 0 ? 0 : utc;
+		item->bytes = draw(8) * 10;
+		item->pinned = draw(12) == 0 && item->state != CHECKPOINT_FOREIGN;
+		if (draw(4)) {
+			strcpy(item->metrics.items[0].name, draw(6) ? "loss" : "score");
+			item->metrics.items[0].value = draw(8) ? (double)draw(6) - 3 : NAN;
+			item->metrics.count = 1;
+		}
+	}
+	return made_count;
+}
+
+static uint64_t number(void)
+{
+	const uint64_t numbers[] = {1, 2, 3, draw(ITEMS) + 1, UINT64_MAX};
+	return numbers[draw(5)];
+}
+
+static struct keep_policy make_policy(unsigned rules)
+{
+	struct keep_policy policy = {.metric = "loss", .highest = draw(2)};
+	const int64_t times[] = {1, 100, 500, (int64_t)draw(1000) + 1, INT64_MAX};
+	if (rules & KEEP_LAST)
+		policy.last = number();
+	if (rules & KEEP_EVERY_STEPS)
+		policy.every_steps = number();
+	if (rules & KEEP_EVERY)
+		policy.every = times[draw(5)];
+	if (rules & KEEP_WITHIN)
+		policy.within = times[draw(5)];
+	if (rules & KEEP_BEST)
+		policy.best = number();
+	policy.unmeasured = (rules & KEEP_UNMEASURED) != 0;
+	policy.steps = named;
+	if (rules & KEEP_STEP)
+		policy.step_count = 1 + draw(6);
+	return policy;
+}
+
+/* Whether function and reference agree on history; else says how. */
+static bool agrees(uint64_t history, unsigned rules, bool limits)
+{
+	struct checkpoint made[ITEMS], left[ITEMS];
+	struct keep_verdict verdicts[ITEMS], again[ITEMS];
+	bool keeps[ITEMS] = {false};
+	seed = history * 1000003 + rules;
+	(void)draw(1);
+	count = make_history(made);
+	items = made;
+	struct keep_policy policy = make_policy(rules);
+	struct keep_moment moment = {(int64_t)draw(4000), draw(200)};
+	if (limits) {
+		policy.max_bytes = draw(3) ? draw(400) + 1 : 0;
+		policy.min_free = draw(3) && policy.max_bytes ? 0 : draw(400) + 1;
+		policy.must = (unsigned)draw(128) & rules;
+	}
+	bool met = keep_decide(&policy, &moment, made, count, verdicts);
+	if (met != reference(&policy, &moment, keeps)) {
+		printf("# history %" PRIu64 ", rules %u: limits met: %d\n", history, rules, met);
+		return false;
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (verdicts[i].keep != keeps[i] || !*verdicts[i].why) {
+			printf("# history %" PRIu64 ", rules %u, step %" PRIu64 ": %s %s\n",
+				history, rules, made[i].step, verdicts[i].keep ? "kept" : "removed",
+				verdicts[i].why);
+			return false;
+		}
+		if (keeps[i])
+			left[kept++] = made[i];
+	}
+	if (limits)
+		return true;
+	/* What was kept is kept when it is looked at again. */
+	keep_decide(&policy, &moment, left, kept, again);
+	for (size_t i = 0; i < kept; i++)
+		if (!again[i].keep) {
+			printf("# history %" PRIu64 ", rules %u: step %" PRIu64 " goes later: %s\n",
+				history, rules, left[i].step, again[i].why);
+			return false;
+		}
 	return true;
 }
 
-static bool reference(const struct checkpoint *items, size_t count, size_t i, uint64_t last)
+static void check_rules(unsigned rules, bool limits, const char *what)
 {
-	uint64_t above = complete_above(items, count, items[i].step);
-	switch (items[i].state) {
-	case CHECKPOINT_COMPLETE: return above < last || is_committed_last(items, count, i);
-	case CHECKPOINT_DAMAGED: return above < last;
-	default: return true;
+	uint64_t history = 0;
+	while (history < HISTORIES && agrees(history, rules, limits))
+		history++;
+	CHECK(history == HISTORIES, "%s (rules %u): as the reference says, %d histories", what,
+		rules, HISTORIES);
+}
+
+static void check_histories(void)
+{
+	uint64_t history = 0;
+	for (unsigned a = 0; a < 7; a++)
+		check_rules(1u << a, false, "one rule");
+	for (unsigned a = 0; a < 7; a++)
+		for (unsigned b = a + 1; b < 7; b++)
+			check_rules(1u << a | 1u << b, false, "two rules");
+	check_rules(127, false, "all rules");
+	check_rules(0, true, "limits alone");
+	for (unsigned a = 0; a < 7; a++)
+		check_rules(1u << a, true, "one rule and limits");
+	while (history < 50 * HISTORIES &&
+		agrees(history, (unsigned)(history * 31 % 128), history % 2))
+		history++;
+	CHECK(history == 50 * HISTORIES, "any rules: as the reference says");
+}
+
+/* ---- By hand ---- */
+
+/* Which steps stay of those with these times, "0 3 6". */
+static const char *kept_of(
+	const struct keep_policy *policy, int64_t now, size_t n, const struct checkpoint *of)
+{
+	static char text[256];
+	struct keep_verdict verdicts[16];
+	const struct keep_moment moment = {now, 0};
+	(void)keep_decide(policy, &moment, of, n, verdicts);
+	text[0] = '\0';
+	for (size_t i = 0; i < n; i++)
+		if (verdicts[i].keep)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%" PRIu64,
+				*text ? " " : "", of[i].step);
+	return text;
+}
+
+static void check_by_hand(void)
+{
+	struct checkpoint hourly[10] = {0};
+	for (size_t i = 0; i < 10; i++)
+		hourly[i] = (struct checkpoint){.step = i,
+			.state = CHECKPOINT_COMPLETE,
+			.utc = 1700000000000 + (int64_t)i * 3600000,
+			.bytes = 10};
+	TEST("OB-2 the last 2 and one in 3 hours, of hourly saves 0 to 9")
+	{
+		CHECK_TEXT(kept_of(&(struct keep_policy){.last = 2, .every = 3 * 3600000}, 0, 10,
+				   hourly),
+			"0 3 6 8 9");
+	}
+	TEST("huge numbers keep all, and never fewer than one")
+	{
+		CHECK_TEXT(kept_of(&(struct keep_policy){.last = UINT64_MAX}, 0, 10, hourly),
+			"0 1 2 3 4 5 6 7 8 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.last = 1}, 0, 10, hourly), "9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.within = 1}, INT64_MAX, 10, hourly), "9");
+		CHECK_TEXT(
+			kept_of(&(struct keep_policy){.within = INT64_MAX}, INT64_MAX, 10, hourly),
+			"0 1 2 3 4 5 6 7 8 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.every_steps = UINT64_MAX}, 0, 10, hourly),
+			"0 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.max_bytes = 1}, 0, 10, hourly), "9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.max_bytes = 35}, 0, 10, hourly), "7 8 9");
+	}
+	TEST("within: a clock that is behind removes nothing")
+	{
+		CHECK_TEXT(kept_of(&(struct keep_policy){.within = 3600000}, 1, 10, hourly),
+			"0 1 2 3 4 5 6 7 8 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.within = 3600000},
+				   1700000000000 + 9 * 3600000, 10, hourly),
+			"8 9");
+	}
+	TEST("every: the clock goes back in the middle")
+	{
+		for (size_t i = 5; i < 10; i++)
+			hourly[i].utc -= 20 * 3600000;
+		CHECK_TEXT(kept_of(&(struct keep_policy){.every = 3 * 3600000}, 0, 10, hourly),
+			"0 3 4 5 8 9");
+	}
+	TEST("all of the same time")
+	{
+		for (size_t i = 0; i < 10; i++)
+			hourly[i].utc = 1700000000000;
+		CHECK_TEXT(kept_of(&(struct keep_policy){.every = 1}, 0, 10, hourly), "0 9");
+	}
+	TEST("a new low-numbered checkpoint after a reset stays, whatever the rules")
+	{
+		hourly[2].utc += 1;
+		CHECK_TEXT(kept_of(&(struct keep_policy){.last = 1}, 0, 10, hourly), "2 9");
+		CHECK_TEXT(kept_of(&(struct keep_policy){.max_bytes = 1}, 0, 10, hourly), "2 9");
+	}
+	TEST("what must be kept is kept over the limit, and that is said")
+	{
+		struct keep_verdict verdicts[10];
+		const struct keep_moment moment = {0, 0};
+		struct keep_policy policy = {.last = 5, .max_bytes = 30, .must = KEEP_LAST};
+		hourly[2].utc -= 1;
+		CHECK(!keep_decide(&policy, &moment, hourly, 10, verdicts));
+		CHECK_TEXT(kept_of(&policy, 0, 10, hourly), "5 6 7 8 9");
+		policy.must = 0;
+		CHECK(keep_decide(&policy, &moment, hourly, 10, verdicts));
+		CHECK_TEXT(kept_of(&policy, 0, 10, hourly), "7 8 9");
+	}
+	TEST("the reasons name every rule that keeps it")
+	{
+		struct keep_verdict verdicts[10];
+		const struct keep_moment moment = {0, 0};
+		const struct keep_policy policy = {.last = 2, .every_steps = 4};
+		keep_decide(&policy, &moment, hourly, 10, verdicts);
+		CHECK_TEXT(verdicts[9].why, "the newest complete one");
+		CHECK_TEXT(verdicts[8].why, "one of the last 2, every 4 steps");
+		CHECK_TEXT(verdicts[7].why, "2 complete newer");
 	}
 }
 
-static bool agrees(uint64_t number)
+static void check_words(void)
 {
-	struct checkpoint items[ITEMS] = {0};
-	struct keep_verdict verdicts[ITEMS];
-	static const enum checkpoint_state states[] = {CHECKPOINT_COMPLETE, CHECKPOINT_COMPLETE,
-		CHECKPOINT_COMPLETE, CHECKPOINT_DAMAGED, CHECKPOINT_FOREIGN, CHECKPOINT_UNKNOWN};
-	seed = number;
-	(void)draw(1);
-	size_t count = draw(ITEMS + 1);
-	uint64_t step = 0, complete = 0, kept = 0;
-	for (size_t i = 0; i < count; i++) {
-		step += 1 + draw(20);
-		items[i].step = step;
-		items[i].state = states[draw(6)];
-		items[i].utc = (int64_t)draw(10);
-		complete += items[i].state == CHECKPOINT_COMPLETE;
+	struct keep_policy policy = {0};
+	uint64_t steps[3];
+	size_t n = 0;
+	TEST("no rule is refused, and rules that say nothing")
+	{
+		CHECK_EQ(keep_check(&policy, NULL), STATUS_USAGE);
+		CHECK_EQ(keep_check(&(struct keep_policy){.best = 1}, NULL), STATUS_USAGE);
+		CHECK_EQ(keep_check(&(struct keep_policy){.unmeasured = true}, NULL), STATUS_USAGE);
+		CHECK_EQ(keep_check(&(struct keep_policy){.last = 1, .must = KEEP_BEST}, NULL),
+			STATUS_USAGE);
+		CHECK_EQ(keep_check(&(struct keep_policy){.max_bytes = 1}, NULL), STATUS_OK);
 	}
-	const uint64_t lasts[] = {1, 2, 3, draw(ITEMS) + 1, UINT64_MAX};
-	struct keep_policy policy = {.last = lasts[draw(5)]};
-	keep_decide(&policy, items, count, verdicts);
-	for (size_t i = 0; i < count; i++) {
-		kept += verdicts[i].keep && items[i].state == CHECKPOINT_COMPLETE;
-		if (verdicts[i].keep != reference(items, count, i, policy.last) ||
-			!*verdicts[i].why)
-			return false;
+	TEST("lists of rules and of steps")
+	{
+		policy.last = 1;
+		CHECK_EQ(keep_read_must(&policy, "keep-best,keep-last", NULL), STATUS_OK);
+		CHECK_EQ(policy.must, KEEP_BEST | KEEP_LAST);
+		policy.must = 0;
+		CHECK_EQ(keep_read_must(&policy, "all", NULL), STATUS_OK);
+		CHECK_EQ(policy.must, KEEP_LAST);
+		static const char *const wrong[] = {"", ",", "last", "keep-last,,keep-best", "pin"};
+		for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+			CHECK_EQ(keep_read_must(&policy, wrong[i], NULL), STATUS_USAGE);
+		CHECK_EQ(keep_read_steps("7,0", steps, 3, &n, NULL), STATUS_OK);
+		CHECK(n == 2 && steps[0] == 7 && steps[1] == 0);
+		CHECK_EQ(keep_read_steps("1,2", steps, 3, &n, NULL), STATUS_USAGE);
+		static const char *const no_steps[] = {"", ",", "1,,2", "-1", "1x", "0x1"};
+		for (size_t i = 0; i < sizeof(no_steps) / sizeof(no_steps[0]); i++) {
+			n = 0;
+			CHECK_EQ(keep_read_steps(no_steps[i], steps, 3, &n, NULL), STATUS_USAGE);
+		}
 	}
-	return kept >= (complete < policy.last ? complete : policy.last);
 }
 
 static const struct keep_verdict *incomplete(
@@ -89,18 +454,19 @@ static const struct keep_verdict *incomplete(
 
 int main(void)
 {
-	uint64_t number = 1;
-	while (number <= 20000 && agrees(number))
-		number++;
-	CHECK(number > 20000, "the policy agrees with the reference (history %" PRIu64 ")", number);
-
-	CHECK(incomplete(WRITER_ALIVE, 1, 9, false)->keep, "a living writer keeps its directory");
-	CHECK(!incomplete(WRITER_GONE, 3, 0, false)->keep, "a writer that is gone does not");
-	CHECK(incomplete(WRITER_ELSEWHERE, 3, 3, false)->keep, "one that cannot be asked does");
-	CHECK(!incomplete(WRITER_ELSEWHERE, 3, 4, false)->keep,
-		"but not when a later attempt has saved");
-	CHECK(incomplete(WRITER_ELSEWHERE, 0, 4, false)->keep, "attempt 0 counts for nothing");
-	CHECK(incomplete(WRITER_UNKNOWN, 0, 4, false)->keep, "nobody's, but something is in it");
-	CHECK(!incomplete(WRITER_UNKNOWN, 0, 4, true)->keep, "nobody's and empty");
+	check_histories();
+	check_by_hand();
+	check_words();
+	TEST("what is being written, or was")
+	{
+		CHECK(incomplete(WRITER_ALIVE, 1, 9, false)->keep, "a living writer keeps it");
+		CHECK(!incomplete(WRITER_GONE, 3, 0, false)->keep, "one that is gone does not");
+		CHECK(incomplete(WRITER_ELSEWHERE, 3, 3, false)->keep, "one who cannot be asked");
+		CHECK(!incomplete(WRITER_ELSEWHERE, 3, 4, false)->keep,
+			"but not when a later attempt has saved");
+		CHECK(incomplete(WRITER_ELSEWHERE, 0, 4, false)->keep, "attempt 0: for nothing");
+		CHECK(incomplete(WRITER_UNKNOWN, 0, 4, false)->keep, "nobody's, but not empty");
+		CHECK(!incomplete(WRITER_UNKNOWN, 0, 4, true)->keep, "nobody's and empty");
+	}
 	return unit_end();
 }

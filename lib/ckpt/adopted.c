@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/adopted.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ckpt/place.h"
+#include "ckpt/scan.h"
+
+/* How often things may go while we look before we give up. */
+#define TRIES 100
+
+enum status adopted_choose(const char *directory, const char *layout, const char *pattern,
+	struct layout_choice *choice, struct error *err)
+{
+	if (pattern && layout)
+		return error_set(err, STATUS_USAGE, "give either --layout or --pattern");
+	if (pattern)
+		return layout_of_pattern(pattern, choice, err);
+	if (layout && strcmp(layout, "auto") != 0)
+		return layout_named(layout, choice, err);
+	return layout_detect(directory, choice, err);
+}
+
+static enum status look(const char *directory, const struct layout_choice *choice, int *descriptor,
+	struct scan *scan, struct error *err)
+{
+	enum status status = place_open(directory, descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	status = scan_refuse_inside(directory, *descriptor, choice, err);
+	if (status == STATUS_OK)
+		status = scan_read(directory, *descriptor, choice, ADOPTED_SETTLED, scan, err);
+	if (status == STATUS_OK && scan->count == 0)
+		status = place_confirm(directory, *descriptor, err);
+	if (status != STATUS_OK) {
+		close(*descriptor);
+		scan_release(scan);
+	}
+	return status;
+}
+
+/* What people should know of the tracker. */
+static void note_tracker(const char *directory, const struct layout_choice *choice,
+	const struct scan *scan, struct text *notes)
+{
+	const struct layout_tracker *tracker = &scan->tracker;
+	if (!notes || !tracker->found)
+		return;
+	if (*tracker->broken)
+		text_addf(notes, "%s/%s says nothing of use: %s\n", directory,
+			choice->layout->tracker, tracker->broken);
+	bool there = !tracker->named || !*tracker->name;
+	for (size_t i = 0; i < scan->count && !there; i++)
+		there = strcmp(scan->items[i].checkpoint.name, tracker->name) == 0;
+	if (!there)
+		text_addf(notes, "%s/%s names %s, which is not there\n", directory,
+			choice->layout->tracker, tracker->name);
+}
+
+enum status adopted_list(const char *directory, const struct layout_choice *choice,
+	struct checkpoint_list *list, struct text *notes, struct error *err)
+{
+	struct scan scan = {0};
+	int descriptor;
+	if (!choice->layout)
+		return checkpoint_list(directory, list, err);
+	enum status status = look(directory, choice, &descriptor, &scan, err);
+	if (status != STATUS_OK)
+		return status;
+	struct checkpoint *items = calloc(scan.count + 1, sizeof(*items));
+	for (size_t i = 0; items && i < scan.count; i++)
+		items[i] = scan.items[i].checkpoint;
+	if (items) {
+		*list = (struct checkpoint_list){items, scan.count, scan.removed};
+		note_tracker(directory, choice, &scan, notes);
+	} else {
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	close(descriptor);
+	scan_release(&scan);
+	return status;
+}
+
+static enum status choose(const char *directory, const struct layout *layout,
+	const struct scan *scan, struct checkpoint *found, struct text *skipped, struct error *err)
+{
+	for (size_t i = scan->count; i-- > 0;) {
+		const struct checkpoint *item = &scan->items[i].checkpoint;
+		if (item->state == CHECKPOINT_COMPLETE) {
+			*found = *item;
+			return STATUS_OK;
+		}
+		if (item->state == CHECKPOINT_UNKNOWN)
+			return error_set(
+				err, item->status, "%s/%s: %s", directory, item->name, item->why);
+		if (skipped)
+			text_addf(skipped, "%s/%s is %s and passed over: %s\n", directory,
+				item->name, checkpoint_state_name(item->state), item->why);
+	}
+	if (layout->tracker_is_checkpoint && *scan->tracker.broken)
+		return error_set(err, STATUS_DAMAGED, "%s/%s is all there is, and is not complete",
+			directory, layout->tracker);
+	return error_set(err, STATUS_NO, "there is no complete checkpoint in %s", directory);
+}
+
+enum status adopted_latest(const char *directory, const struct layout_choice *choice, bool contents,
+	struct checkpoint *found, struct text *skipped, struct error *err)
+{
+	struct scan scan = {0};
+	int descriptor;
+	if (!choice->layout)
+		return checkpoint_latest(directory, contents, found, skipped, err);
+	enum status status = look(directory, choice, &descriptor, &scan, err);
+	if (status == STATUS_NO) {
+		enum status confirmed = place_confirm(directory, -1, err);
+		return confirmed == STATUS_OK
+			       ? error_set(err, STATUS_NO, "there is no directory %s", directory)
+			       : confirmed;
+	}
+	/* What went while it was looked at may have been replaced by what was not listed. */
+	for (int tries = 1; status == STATUS_OK && scan.vanished && tries < TRIES; tries++) {
+		close(descriptor);
+		scan_release(&scan);
+		status = look(directory, choice, &descriptor, &scan, err);
+	}
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? error_set(err, STATUS_TEMPORARY,
+						     "%s vanished while it was read", directory)
+					   : status;
+	note_tracker(directory, choice, &scan, skipped);
+	status = choose(directory, choice->layout, &scan, found, skipped, err);
+	if (status == STATUS_NO && scan.vanished)
+		status = error_set(err, STATUS_TEMPORARY,
+			"the checkpoints in %s changed all the time", directory);
+	if (status == STATUS_NO) {
+		struct error why;
+		enum status confirmed = place_confirm(directory, descriptor, &why);
+		if (confirmed != STATUS_OK)
+			status = error_set(err, confirmed, "%s", why.text);
+	}
+	close(descriptor);
+	scan_release(&scan);
+	return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checkpoints that a training framework wrote, in its own layout (ckpt/layout.h): found, judged,
+ * pruned. The framework knows nothing of us, so:
+ *
+ *   complete is what the framework's own rule calls complete, and what its tracker does not say to
+ *   be unfinished; there are no checksums, only names, sizes and the structure of files;
+ *   who writes is not known: what changed within a time (settled) counts as being written, and is
+ *   CHECKPOINT_INCOMPLETE when it is not complete; incomplete and quiet is CHECKPOINT_DAMAGED;
+ *   a tracker is read, never written; what it names and whatever is newer is never touched;
+ *   a name that the layout does not read exactly, a symbolic link, a directory that holds no
+ *   file of the framework or a link or device: CHECKPOINT_FOREIGN, never touched.
+ *
+ * Answers as in ckpt/ckpt.h. With a choice that is native all of this is ckpt/ckpt.h itself.
+ */
+#ifndef CKPT_ADOPTED_H
+#define CKPT_ADOPTED_H
+
+#include "ckpt/ckpt.h"
+#include "ckpt/layout.h"
+#include "ckpt/prune.h"
+
+/* Unchanged for so long: nobody writes any more. Milliseconds. */
+#define ADOPTED_SETTLED (15 * 60 * 1000)
+
+/* What --layout and --pattern say (NULL: not given) of one DIR. */
+enum status adopted_choose(const char *directory, const char *layout, const char *pattern,
+	struct layout_choice *choice, struct error *err);
+
+/*
+ * All, by rising step; several may have the same. notes (may be NULL): a line on each thing that
+ * people should know, such as a broken tracker.
+ */
+enum status adopted_list(const char *directory, const struct layout_choice *choice,
+	struct checkpoint_list *list, struct text *notes, struct error *err);
+
+/* As checkpoint_latest. contents has a meaning only for native ones. */
+enum status adopted_latest(const char *directory, const struct layout_choice *choice, bool contents,
+	struct checkpoint *found, struct text *skipped, struct error *err);
+
+/* As checkpoint_prune. settled: milliseconds. STATUS_DAMAGED: the tracker is broken. */
+enum status adopted_prune(const char *directory, const struct layout_choice *choice,
+	const struct prune_wish *wish, int64_t settled, struct prune_report *report,
+	struct error *err);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/* Removing what need not be kept of a framework's checkpoints. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "ckpt/adopted.h"
+#include "ckpt/place.h"
+#include "ckpt/prune_turn.h"
+#include "ckpt/scan.h"
+#include "ckpt/show.h"
+
+/* One prune of one DIR. */
+struct pruning {
+	const char *directory;
+	int descriptor; /* DIR, open */
+	const struct layout_choice *choice;
+	int64_t settled;
+	struct scan scan;
+	char best[LAYOUT_NAME_SIZE]; /* what the newest complete one depends on; empty: nothing */
+	struct prune_report *report;
+};
+
+static void keep(struct prune_item *item, const char *why)
+{
+	item->verdict.keep = true;
+	item->status = STATUS_OK;
+	snprintf(item->verdict.why, sizeof(item->verdict.why), "%.*s",
+		(int)sizeof(item->verdict.why) - 1, why);
+}
+
+/* Whether a tracker protects it; then why. */
+static bool is_tracked(const struct layout *layout, const struct layout_tracker *tracker,
+	const struct checkpoint *item, char why[LAYOUT_NAME_SIZE])
+{
+	bool named = item->step == tracker->step || strcmp(item->name, tracker->name) == 0;
+	if (!tracker->named || (!named && item->step < tracker->step))
+		return false;
+	snprintf(why, LAYOUT_NAME_SIZE, "%s%.64s names%s", named ? "" : "newer than what ",
+		layout->tracker, named ? " it" : "");
+	return true;
+}
+
+/* Whether something protects it that the rules do not know of; then why. */
+static bool is_protected(
+	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
+{
+	char name[LAYOUT_NAME_SIZE];
+	if (is_tracked(pruning->choice->layout, &pruning->scan.tracker, &found->checkpoint, why))
+		return true;
+	if (strcmp(found->checkpoint.name, pruning->best) == 0) {
+		snprintf(why, LAYOUT_NAME_SIZE, "the newest one calls it the best");
+		return true;
+	}
+	for (size_t k = 0; k < found->count; k++)
+		if (!scan_name_removed(name, pruning->scan.parts[found->first + k].entry, 0)) {
+			snprintf(why, LAYOUT_NAME_SIZE, "its name is too long to be renamed away");
+			return true;
+		}
+	return false;
+}
+
+static int64_t quiet(const struct scan_item *item)
+{
+	return clock_utc() - item->changed;
+}
+
+/*
+ * Let the rules decide on all that nobody writes. What looks complete, but changed just now, stays
+ * and does not count: others go only where enough settled ones are newer.
+ */
+static enum status decide(
+	struct pruning *pruning, const struct prune_wish *wish, bool *met, struct error *err)
+{
+	struct keep_moment moment = {.now = wish->now};
+	size_t count = pruning->scan.count, judged = 0;
+	struct checkpoint *items = calloc(count + 1, sizeof(*items));
+	struct keep_verdict *verdicts = calloc(count + 1, sizeof(*verdicts));
+	size_t *places = calloc(count + 1, sizeof(*places));
+	struct prune_report *report = pruning->report;
+	const struct layout *layout = pruning->choice->layout;
+	report->items = calloc(count + 1, sizeof(*report->items));
+	enum status status = items && verdicts && places && report->items
+				     ? STATUS_OK
+				     : error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK && wish->policy.min_free)
+		status = prune_measure_free(
+			pruning->directory, pruning->descriptor, &moment.free, err);
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+		const struct scan_item *found = &pruning->scan.items[i];
+		struct prune_item *item = &report->items[i];
+		item->checkpoint = found->checkpoint;
+		if (layout->tracker && strcmp(item->checkpoint.name, layout->tracker) == 0) {
+			keep(item, "the trainer's own");
+		} else if (found->checkpoint.state == CHECKPOINT_INCOMPLETE) {
+			keep(item, found->checkpoint.why);
+		} else if (found->checkpoint.state == CHECKPOINT_COMPLETE &&
+			   quiet(found) < pruning->settled) {
+			struct text why = {0};
+			text_add(&why, "perhaps still being written: changed ");
+			show_age(&why, quiet(found));
+			text_add(&why, " ago");
+			keep(item, text_string(&why));
+			text_release(&why);
+		} else {
+			char why[LAYOUT_NAME_SIZE];
+			places[judged] = i;
+			items[judged] = found->checkpoint;
+			items[judged++].pinned = is_protected(pruning, found, why);
+		}
+	}
+	if (status == STATUS_OK) {
+		*met = keep_decide(&wish->policy, &moment, items, judged, verdicts);
+		report->count = count;
+	}
+	for (size_t k = 0; k < judged && status == STATUS_OK; k++) {
+		struct prune_item *item = &report->items[places[k]];
+		char why[LAYOUT_NAME_SIZE];
+		item->verdict = verdicts[k];
+		item->status = verdicts[k].keep ? STATUS_OK : STATUS_TEMPORARY;
+		if (items[k].pinned && is_protected(pruning, &pruning->scan.items[places[k]], why))
+			keep(item, why);
+	}
+	free(items);
+	free(verdicts);
+	free(places);
+	return status;
+}
+
+/* What the newest complete one will come back to. */
+static enum status read_best(struct pruning *pruning, struct error *err)
+{
+	const struct layout *layout = pruning->choice->layout;
+	struct error why;
+	for (size_t i = pruning->scan.count; i-- > 0 && layout->depends;) {
+		const struct checkpoint *newest = &pruning->scan.items[i].checkpoint;
+		if (newest->state != CHECKPOINT_COMPLETE)
+			continue;
+		struct layout_item item = {.name = newest->name,
+			.step = newest->step,
+			.root = openat(pruning->descriptor, newest->name,
+				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+		enum status status =
+			item.root < 0 ? error_set(&why, STATUS_TEMPORARY, "%s", strerror(errno))
+				      : layout->depends(&item, pruning->best, &why);
+		if (item.root >= 0)
+			close(item.root);
+		if (status != STATUS_OK)
+			return error_set(err, status == STATUS_NO ? STATUS_TEMPORARY : status,
+				"%s/%s: %s", pruning->directory, newest->name, why.text);
+		break;
+	}
+	return STATUS_OK;
+}
+
+static bool removes(const struct prune_report *report)
+{
+	for (size_t i = 0; i < report->count; i++)
+		if (!report->items[i].verdict.keep)
+			return true;
+	return false;
+}
+
+/*
+ * The decision rests on the newest complete one and on the tracker: is the one still there, and
+ * where does the other point now?
+ */
+static enum status confirm(struct pruning *pruning, struct error *err)
+{
+	struct layout_tracker now;
+	enum status status =
+		scan_track(pruning->directory, pruning->descriptor, pruning->choice, &now, err);
+	if (status != STATUS_OK)
+		return status;
+	if (*now.broken || now.found < pruning->scan.tracker.found)
+		return error_set(err, STATUS_TEMPORARY,
+			"%s/%s changed while we looked; nothing was removed, try again",
+			pruning->directory, pruning->choice->layout->tracker);
+	for (size_t i = 0; i < pruning->report->count; i++) {
+		struct prune_item *item = &pruning->report->items[i];
+		char why[LAYOUT_NAME_SIZE];
+		if (!item->verdict.keep &&
+			is_tracked(pruning->choice->layout, &now, &item->checkpoint, why))
+			keep(item, why);
+	}
+	for (size_t i = pruning->scan.count; i-- > 0;) {
+		struct scan_item look = pruning->scan.items[i];
+		if (look.checkpoint.state != CHECKPOINT_COMPLETE)
+			continue;
+		struct error why;
+		status = scan_judge(pruning->directory, pruning->descriptor, pruning->choice,
+			&pruning->scan, pruning->settled, &look, &why);
+		if (status == STATUS_NO ||
+			(status == STATUS_OK && look.checkpoint.state != CHECKPOINT_COMPLETE))
+			status = error_set(err, STATUS_TEMPORARY,
+				"%s/%s went while we looked; nothing was removed, try again",
+				pruning->directory, look.checkpoint.name);
+		break;
+	}
+	return status;
+}
+
+/* Rename DIR/entry to a name from which only deletion follows. STATUS_NO: it is gone already. */
+static enum status rename_away(
+	const struct pruning *pruning, const char *entry, uint64_t inode, struct error *err)
+{
+	char gone[LAYOUT_NAME_SIZE];
+	uint64_t unique;
+	struct stat st;
+	int directory = pruning->descriptor;
+	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
+		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
+	if (!scan_name_removed(gone, entry, unique))
+		return error_set(err, STATUS_USAGE, "the name of %s is too long", entry);
+	if (fstatat(directory, entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		(inode && st.st_ino != inode))
+		return STATUS_NO;
+	if (renameat(directory, entry, directory, gone) < 0)
+		return errno == ENOENT ? STATUS_NO
+				       : error_set(err, error_status_of_errno(errno),
+						 "cannot rename %s/%s: %s", pruning->directory,
+						 entry, strerror(errno));
+	uint64_t was = st.st_ino;
+	if (fstatat(directory, gone, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino != was) {
+		/* Somebody put another one there in that moment: it stays what it was. */
+		(void)renameat2(directory, gone, directory, entry, RENAME_NOREPLACE);
+		return STATUS_NO;
+	}
+	return STATUS_OK;
+}
+
+/* The first of several files is the one without which the others are nothing. */
+static enum status take_away(struct pruning *pruning, size_t index, struct error *err)
+{
+	const struct scan_item *item = &pruning->scan.items[index];
+	enum status status = STATUS_NO;
+	struct scan_item now = *item;
+	enum status looked = scan_judge(pruning->directory, pruning->descriptor, pruning->choice,
+		&pruning->scan, pruning->settled, &now, err);
+	/* It was written to since we decided, or replaced: another decision will be right. */
+	if (looked != STATUS_OK || now.changed != item->changed ||
+		now.checkpoint.inode != item->checkpoint.inode)
+		return looked == STATUS_OK ? STATUS_NO : looked;
+	for (int others = 0; others < 2; others++)
+		for (size_t i = 0; i < item->count; i++) {
+			const char *entry = pruning->scan.parts[item->first + i].entry;
+			size_t length = strlen(entry);
+			bool other = item->count > 1 &&
+				     (length < 6 || strcmp(entry + length - 6, ".index") != 0);
+			if (other != (others == 1))
+				continue;
+			enum status one = rename_away(
+				pruning, entry, item->count == 1 ? item->checkpoint.inode : 0, err);
+			if (one == STATUS_OK && status == STATUS_NO)
+				status = STATUS_OK;
+			else if (one != STATUS_OK && one != STATUS_NO)
+				return one;
+		}
+	return status;
+}
+
+/* Delete all that was renamed away, by whomever. */
+static enum status delete_removed(struct pruning *pruning, size_t *deleted, struct error *err)
+{
+	struct error one;
+	enum status first = STATUS_OK;
+	int copy = openat(pruning->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+	if (!stream) {
+		first = error_set(err, error_status_of_errno(errno), "cannot read directory %s: %s",
+			pruning->directory, strerror(errno));
+		if (copy >= 0)
+			close(copy);
+		return first;
+	}
+	for (struct dirent *entry; (entry = readdir(stream));) {
+		if (!scan_is_removed(pruning->choice, entry->d_name))
+			continue;
+		enum status status = file_remove_tree_at(pruning->descriptor, entry->d_name, &one);
+		*deleted += status == STATUS_OK;
+		if (status != STATUS_OK && first == STATUS_OK)
+			first = error_set(err, status, "%s: %s", pruning->directory, one.text);
+	}
+	closedir(stream);
+	return first;
+}
+
+static enum status remove_all(struct pruning *pruning, struct error *err)
+{
+	struct error one;
+	enum status first = STATUS_OK;
+	size_t deleted = 0, renamed = 0;
+	struct prune_report *report = pruning->report;
+	for (size_t i = 0; i < report->count; i++) {
+		struct prune_item *item = &report->items[i];
+		if (item->verdict.keep)
+			continue;
+		item->status = take_away(pruning, i, &one);
+		renamed += item->status == STATUS_OK ? pruning->scan.items[i].count : 0;
+		if (item->status != STATUS_OK && item->status != STATUS_NO && first == STATUS_OK)
+			first = error_set(err, item->status, "%s", one.text);
+	}
+	/* Otherwise a crash of the machine could show the old name with half the files. */
+	enum status status = file_sync_directory(pruning->directory, &one);
+	if (status == STATUS_OK)
+		status = delete_removed(pruning, &deleted, &one);
+	report->leftovers = deleted > renamed ? deleted - renamed : 0;
+	if (status != STATUS_OK && first == STATUS_OK)
+		first = error_set(err, status, "%s", one.text);
+	return first;
+}
+
+static enum status prune(struct pruning *pruning, const struct prune_wish *wish, struct error *err)
+{
+	const struct layout_tracker *tracker = &pruning->scan.tracker;
+	bool met = true;
+	enum status status = scan_read(pruning->directory, pruning->descriptor, pruning->choice,
+		pruning->settled, &pruning->scan, err);
+	if (status == STATUS_OK && *tracker->broken)
+		status = error_set(err, STATUS_DAMAGED,
+			"%s/%s says nothing of use: %s. Nothing was removed; where nobody trains, "
+			"correct it or take it away",
+			pruning->directory, pruning->choice->layout->tracker, tracker->broken);
+	if (status == STATUS_OK)
+		status = read_best(pruning, err);
+	if (status == STATUS_OK)
+		status = decide(pruning, wish, &met, err);
+	if (status != STATUS_OK)
+		return status;
+	pruning->report->leftovers = pruning->scan.removed;
+	if (!wish->dry_run) {
+		if (removes(pruning->report))
+			status = confirm(pruning, err);
+		if (status == STATUS_OK)
+			status = remove_all(pruning, err);
+	}
+	if (status == STATUS_OK && !met)
+		status = prune_unmet(pruning->directory, &wish->policy, err);
+	return status;
+}
+
+enum status adopted_prune(const char *directory, const struct layout_choice *choice,
+	const struct prune_wish *wish, int64_t settled, struct prune_report *report,
+	struct error *err)
+{
+	if (!choice->layout)
+		return checkpoint_prune(directory, wish, report, err);
+	*report = (struct prune_report){0};
+	struct pruning pruning = {
+		.directory = directory, .choice = choice, .settled = settled, .report = report};
+	enum status status = place_open(directory, &pruning.descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	status = scan_refuse_inside(directory, pruning.descriptor, choice, err);
+	if (status == STATUS_OK && !wish->dry_run)
+		status = prune_lock(directory, pruning.descriptor, wish->wait, err);
+	if (status == STATUS_OK)
+		status = prune(&pruning, wish, err);
+	close(pruning.descriptor);
+	scan_release(&pruning.scan);
+	return status;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hugging Face's Trainer: checkpoint-500/, whatever saved the model in it. trainer_state.json is
+ * written after model, optimizer and scheduler, and says its step; a sharded model has an index
+ * that names its files. Under DeepSpeed there is a global_step500/ inside, with its own "latest".
+ * The Trainer has no tracker: it resumes from the highest number, and breaks when the checkpoint
+ * that trainer_state.json calls the best is gone.
+ */
+#include <json-c/linkhash.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "ckpt/layout.h"
+#include "ckpt/structure.h"
+
+static bool read_name(
+	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+{
+	(void)choice;
+	return layout_prefixed(entry, "checkpoint-", name);
+}
+
+static const char *const marks[] = {"trainer_state.json", "training_args.bin", "config.json",
+	"adapter_config.json", "optimizer.pt", "scheduler.pt", "model.safetensors",
+	"model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
+	"adapter_model.safetensors", "adapter_model.bin", NULL};
+
+/* Everything that "weight_map" names is there. */
+static enum status check_index(const struct layout_item *item, const char *index, struct error *why)
+{
+	enum status status;
+	struct json_object *map;
+	struct json_object *object = structure_read_json(item->root, index, &status, why);
+	if (status != STATUS_OK)
+		return status;
+	if (!json_object_object_get_ex(object, "weight_map", &map) ||
+		!json_object_is_type(map, json_type_object)) {
+		json_object_put(object);
+		return error_set(why, STATUS_NO, "%s names no files", index);
+	}
+	json_object_object_foreach(map, tensor, file)
+	{
+		const char *name = json_object_is_type(file, json_type_string)
+					   ? json_object_get_string(file)
+					   : "";
+		(void)tensor;
+		if (!structure_find(item->files, name)) {
+			status = error_set(
+				why, STATUS_NO, "%s is missing, which %s names", name, index);
+			break;
+		}
+	}
+	json_object_put(object);
+	return status;
+}
+
+/* The model, in whatever form; *deepspeed: the name of DeepSpeed's directory with '/'. */
+static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME_SIZE])
+{
+	bool found = false;
+	*deepspeed = '\0';
+	for (size_t i = 0; i < item->files->count; i++) {
+		const char *name = item->files->files[i].name, *slash = strchr(name, '/');
+		char top[LAYOUT_NAME_SIZE];
+		struct layout_name step;
+		snprintf(top, sizeof(top), "%.*s", slash ? (int)(slash - name) : 0, name);
+		if (slash && layout_prefixed(top, "global_step", &step)) {
+			snprintf(deepspeed, LAYOUT_NAME_SIZE, "%.254s/", top);
+			found = true;
+		} else if (slash) {
+			found |= strncmp(top, "pytorch_model_fsdp", 18) == 0;
+		} else {
+			found |= structure_ends(name, ".safetensors") ||
+				 structure_ends(name, ".h5") || structure_ends(name, ".msgpack") ||
+				 (structure_ends(name, ".bin") &&
+					 strcmp(name, "training_args.bin") != 0);
+		}
+	}
+	return found;
+}
+
+static enum status judge(const struct layout_item *item, struct error *why)
+{
+	static const char state[] = "trainer_state.json";
+	char deepspeed[LAYOUT_NAME_SIZE];
+	uint64_t step = 0;
+	enum status status;
+	struct json_object *object = structure_read_json(item->root, state, &status, why);
+	if (status == STATUS_OK &&
+		(!json_get_unsigned(object, "global_step", &step) || step != item->step))
+		status = error_set(why, STATUS_NO, "%s is not of this step", state);
+	json_object_put(object);
+	if (status != STATUS_OK)
+		return status;
+	for (size_t i = 0; i < item->files->count && status == STATUS_OK; i++)
+		if (structure_ends(item->files->files[i].name, ".index.json") &&
+			!strchr(item->files->files[i].name, '/'))
+			status = check_index(item, item->files->files[i].name, why);
+	if (status == STATUS_OK && !has_model(item, deepspeed))
+		status = error_set(why, STATUS_NO, "it holds no model");
+	else if (status == STATUS_OK && *deepspeed)
+		status = structure_find(item->files, "latest")
+				 ? layout_deepspeed_judge(item, deepspeed, why)
+				 : error_set(why, STATUS_NO,
+					   "latest is missing, which DeepSpeed writes last");
+	if (status == STATUS_OK)
+		status = structure_check_all(item->root, item->files, "", why);
+	if (status == STATUS_OK)
+		status = structure_check_shards(item->root, item->files, why);
+	return status;
+}
+
+static enum status depends(
+	const struct layout_item *item, char name[LAYOUT_NAME_SIZE], struct error *err)
+{
+	const char *best;
+	enum status status;
+	struct json_object *object =
+		structure_read_json(item->root, "trainer_state.json", &status, err);
+	*name = '\0';
+	if (status == STATUS_OK && json_get_text(object, "best_model_checkpoint", &best))
+		snprintf(name, LAYOUT_NAME_SIZE, "%.255s", structure_base(best));
+	json_object_put(object);
+	return status;
+}
+
+const struct layout layout_hf = {
+	.name = "hf",
+	.title = "Hugging Face",
+	.shape = LAYOUT_DIRECTORY,
+	.read = read_name,
+	.marks = marks,
+	.judge = judge,
+	.depends = depends,
+};

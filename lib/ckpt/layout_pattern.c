@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What no framework prescribes: --pattern 'model-{step}.pt', a file or a directory each. */
+#include <string.h>
+
+#include "ckpt/layout.h"
+#include "ckpt/structure.h"
+
+#define STEP "{step}"
+
+/* Whether all of text is what all of pattern says. '*' takes as little as it can. */
+static bool matches(const char *pattern, const char *text, uint64_t *step)
+{
+	for (; *pattern; pattern++) {
+		if (*pattern == '*') {
+			for (;; text++) {
+				if (matches(pattern + 1, text, step))
+					return true;
+				if (*text == '\0' || (unsigned char)*text < ' ' || *text == 127)
+					return false;
+			}
+		}
+		if (strncmp(pattern, STEP, strlen(STEP)) == 0) {
+			size_t digits = layout_number(text, step);
+			if (digits == 0)
+				return false;
+			text += digits;
+			pattern += strlen(STEP) - 1;
+			continue;
+		}
+		if (*pattern != *text)
+			return false;
+		text++;
+	}
+	return *text == '\0';
+}
+
+static bool read_name(
+	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+{
+	*name = (struct layout_name){.length = strlen(entry)};
+	/* As a shell's globs do. */
+	if (*entry == '.' && *choice->pattern != '.')
+		return false;
+	return matches(choice->pattern, entry, &name->step);
+}
+
+static enum status judge(const struct layout_item *item, struct error *why)
+{
+	enum status status = STATUS_OK;
+	if (manifest_bytes(item->files) == 0)
+		status = error_set(why, STATUS_NO, "it is empty");
+	if (status == STATUS_OK)
+		status = structure_check_all(item->root, item->files, "", why);
+	if (status == STATUS_OK)
+		status = structure_check_shards(item->root, item->files, why);
+	return status;
+}
+
+const struct layout layout_pattern = {
+	.name = "pattern",
+	.title = "the pattern",
+	.shape = LAYOUT_EITHER,
+	.read = read_name,
+	.judge = judge,
+};
+
+enum status layout_of_pattern(const char *pattern, struct layout_choice *choice, struct error *err)
+{
+	const char *step = strstr(pattern, STEP);
+	if (!step || strstr(step + 1, STEP))
+		return error_set(err, STATUS_USAGE,
+			"--pattern \"%s\": it must hold {step} once, as in 'model-{step}.pt'",
+			pattern);
+	if (strchr(pattern, '/'))
+		return error_set(err, STATUS_USAGE,
+			"--pattern \"%s\": it is a name in DIR, without a slash", pattern);
+	/* A run of digits before or behind would be divided by chance. */
+	const char *after = step + strlen(STEP);
+	if ((step > pattern && ((step[-1] >= '0' && step[-1] <= '9') || step[-1] == '*')) ||
+		(*after >= '0' && *after <= '9') || *after == '*')
+		return error_set(err, STATUS_USAGE,
+			"--pattern \"%s\": what stands beside {step} must tell where the number "
+			"begins and ends",
+			pattern);
+	*choice = (struct layout_choice){&layout_pattern, pattern};
+	return STATUS_OK;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What was said of a checkpoint after it was published: that it is bad, that it is pinned. Each is
+ * a small file inside it, which appears whole and durable or not at all, so that it goes where the
+ * checkpoint goes; what the checkpoint itself holds is never touched. Two marks never undo each
+ * other.
+ *
+ * A mark is there when its file is, whatever is in it: half a word that a checkpoint is bad is
+ * enough.
+ */
+#ifndef CKPT_MARKS_H
+#define CKPT_MARKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define MARK_REASON_SIZE 200
+
+struct marks {
+	bool pinned;
+	bool bad;
+	char reason[MARK_REASON_SIZE]; /* why it is bad; empty: nobody said */
+};
+
+/* Of the checkpoint that is open as directory. Fails where it could not be asked. */
+enum status marks_look(int directory, struct marks *marks, struct error *err);
+/* Only whether DIRECTORY/NAME is pinned. */
+enum status marks_look_pinned(int directory, const char *name, bool *pinned, struct error *err);
+
+/*
+ * Set or take back a mark of a published checkpoint, complete or damaged; to do it again changes
+ * nothing but the reason. STATUS_OK: it is durable. STATUS_NO: there is no such checkpoint.
+ * reason: cut to fit; NULL: none.
+ */
+enum status checkpoint_mark_bad(
+	const char *directory, uint64_t step, const char *reason, struct error *err);
+enum status checkpoint_mark_good(const char *directory, uint64_t step, struct error *err);
+enum status checkpoint_pin(const char *directory, uint64_t step, struct error *err);
+enum status checkpoint_unpin(const char *directory, uint64_t step, struct error *err);
+
+/* Neither comes along when a save was made from a copy of another. */
+enum status marks_clear(int directory, struct error *err);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ckpt/show.h"
+#include "ckpt/structure.h"
+#include "ckpt/tree.h"
+
+#define REMOVED	       ".gone-"
+#define REMOVED_DIGITS 16
+/* How often something may be replaced under our eyes before we give up. */
+#define TRIES 8
+
+void scan_release(struct scan *scan)
+{
+	for (size_t i = 0; i < scan->part_count; i++)
+		free(scan->parts[i].entry);
+	free(scan->parts);
+	free(scan->items);
+	*scan = (struct scan){0};
+}
+
+bool scan_name_removed(char name[LAYOUT_NAME_SIZE], const char *entry, uint64_t unique)
+{
+	return snprintf(name, LAYOUT_NAME_SIZE, REMOVED "%016" PRIx64 "-%s", unique, entry) <
+	       LAYOUT_NAME_SIZE;
+}
+
+bool scan_is_removed(const struct layout_choice *choice, const char *name)
+{
+	struct layout_name read;
+	size_t prefix = strlen(REMOVED);
+	return strncmp(name, REMOVED, prefix) == 0 &&
+	       strspn(name + prefix, "0123456789abcdef") == REMOVED_DIGITS &&
+	       name[prefix + REMOVED_DIGITS] == '-' &&
+	       choice->layout->read(choice, name + prefix + REMOVED_DIGITS + 1, &read);
+}
+
+static int by_step(const void *a, const void *b)
+{
+	const struct scan_part *x = a, *y = b;
+	if (x->read.step != y->read.step)
+		return x->read.step < y->read.step ? -1 : 1;
+	if (x->read.version != y->read.version)
+		return x->read.version < y->read.version ? -1 : 1;
+	size_t shorter = x->read.length < y->read.length ? x->read.length : y->read.length;
+	int order = memcmp(x->entry, y->entry, shorter);
+	if (order == 0 && x->read.length != y->read.length)
+		order = x->read.length < y->read.length ? -1 : 1;
+	return order ? order : strcmp(x->entry, y->entry);
+}
+
+static bool is_same(const struct scan_part *a, const struct scan_part *b)
+{
+	return a->read.length == b->read.length && memcmp(a->entry, b->entry, a->read.length) == 0;
+}
+
+static bool add_part(
+	struct scan *scan, size_t *capacity, const char *entry, const struct layout_name *read)
+{
+	if (scan->part_count == *capacity) {
+		size_t more = *capacity ? *capacity * 2 : 64;
+		struct scan_part *parts = reallocarray(scan->parts, more, sizeof(*parts));
+		if (!parts)
+			return false;
+		scan->parts = parts;
+		*capacity = more;
+	}
+	char *copy = strdup(entry);
+	if (!copy)
+		return false;
+	scan->parts[scan->part_count++] = (struct scan_part){copy, *read};
+	return true;
+}
+
+static enum status read_entries(const char *directory, int descriptor,
+	const struct layout_choice *choice, struct scan *scan, size_t *capacity, struct error *err)
+{
+	enum status status = STATUS_OK;
+	int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+	if (!stream) {
+		status = error_set(err, error_status_of_errno(errno),
+			"cannot read directory %s: %s", directory, strerror(errno));
+		if (copy >= 0)
+			close(copy);
+		return status;
+	}
+	while (status == STATUS_OK) {
+		struct layout_name read;
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry) {
+			if (errno)
+				status = error_set(err, error_status_of_errno(errno),
+					"cannot read directory %s: %s", directory, strerror(errno));
+			break;
+		}
+		if (scan_is_removed(choice, entry->d_name))
+			scan->removed++;
+		else if (choice->layout->read(choice, entry->d_name, &read) &&
+			 !add_part(scan, capacity, entry->d_name, &read))
+			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	closedir(stream);
+	return status;
+}
+
+static void conclude(struct scan_item *item, enum checkpoint_state state, const struct error *why)
+{
+	item->checkpoint.state = state;
+	item->checkpoint.status = why ? why->status : STATUS_OK;
+	snprintf(
+		item->checkpoint.why, sizeof(item->checkpoint.why), "%.255s", why ? why->text : "");
+}
+
+static int64_t milliseconds(const struct timespec *time)
+{
+	return (int64_t)time->tv_sec * 1000 + time->tv_nsec / 1000000;
+}
+
+static void note_change(struct scan_item *item, const struct timespec *time)
+{
+	int64_t changed = milliseconds(time);
+	if (changed > item->changed)
+		item->changed = changed;
+}
+
+/* A file that was renamed into its place shows only in its directory's time. */
+static enum status note_directories(
+	struct scan_item *item, int root, const struct manifest *files, struct error *err)
+{
+	char last[PATH_MAX] = "", directory[PATH_MAX];
+	struct stat st;
+	for (size_t i = 0; i < files->count; i++) {
+		const char *name = files->files[i].name;
+		note_change(item, &files->files[i].modified);
+		size_t length = (size_t)(structure_base(name) - name);
+		if (length >= sizeof(directory))
+			continue;
+		memcpy(directory, length ? name : ".", length ? length : 1);
+		directory[length ? length : 1] = '\0';
+		if (strcmp(directory, last) == 0)
+			continue;
+		memcpy(last, directory, sizeof(last));
+		if (fstatat(root, directory, &st, 0) < 0)
+			return error_set(err,
+				errno == ENOENT ? STATUS_NO : error_status_of_errno(errno),
+				"cannot look at %s: %s", directory, strerror(errno));
+		note_change(item, &st.st_mtim);
+	}
+	return STATUS_OK;
+}
+
+static bool is_marked(const struct layout *layout, const struct manifest *files)
+{
+	for (const char *const *mark = layout->marks; mark && *mark; mark++)
+		if (structure_find(files, *mark))
+			return true;
+	return !layout->marks;
+}
+
+/* The files of an item that is a directory. root stays open. STATUS_NO: it is gone. */
+static enum status read_directory(int descriptor, struct scan_item *item, int *root,
+	struct manifest *files, struct error *err)
+{
+	struct stat st;
+	const char *name = item->checkpoint.name;
+	*root = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*root < 0 && errno == ENOENT)
+		return error_set(err, STATUS_NO, "%s is gone", name);
+	if (*root < 0 || fstat(*root, &st) < 0)
+		return error_set(err, error_status_of_errno(errno), "cannot open %s: %s", name,
+			strerror(errno));
+	item->checkpoint.inode = st.st_ino;
+	note_change(item, &st.st_mtim);
+	return tree_find(*root, "", false, files, err);
+}
+
+/* The files of an item that is files. STATUS_NO: they are no files, or gone. */
+static enum status read_files(int descriptor, const struct scan *scan, struct scan_item *item,
+	struct manifest *files, struct error *err)
+{
+	for (size_t i = 0; i < item->count; i++) {
+		struct stat st;
+		const char *entry = scan->parts[item->first + i].entry;
+		if (fstatat(descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno == ENOENT)
+				continue;
+			return error_set(err, error_status_of_errno(errno), "cannot look at %s: %s",
+				entry, strerror(errno));
+		}
+		if (!S_ISREG(st.st_mode))
+			return error_set(err, STATUS_NO, "%s is not a file", entry);
+		if (!manifest_add(files, entry, (uint64_t)st.st_size))
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		files->files[files->count - 1].modified = st.st_mtim;
+		files->files[files->count - 1].inode = st.st_ino;
+		if (files->count == 1)
+			item->checkpoint.inode = st.st_ino;
+		note_change(item, &st.st_mtim);
+	}
+	manifest_sort(files);
+	return STATUS_OK;
+}
+
+/* What the layout's rule and the tracker say of one that carries its marks. */
+static enum status judge_files(const struct layout_choice *choice, const struct scan *scan,
+	const struct layout_item *look, struct error *why)
+{
+	enum status status = choice->layout->judge(look, why);
+	const struct layout_tracker *tracker = &scan->tracker;
+	if (status == STATUS_OK && choice->layout->tracker_commits && tracker->named &&
+		look->step > tracker->step)
+		status = error_set(why, STATUS_NO, "newer than %s, which %s names still",
+			tracker->name, choice->layout->tracker);
+	return status;
+}
+
+static void judge_once(int descriptor, const struct layout_choice *choice, const struct scan *scan,
+	int64_t settled, struct scan_item *item, bool *gone)
+{
+	const struct layout *layout = choice->layout;
+	struct manifest files = {0};
+	struct error why = {0};
+	struct stat st;
+	int root = -1;
+	const char *entry = scan->parts[item->first].entry;
+	enum status status = STATUS_OK;
+	*gone = false;
+	item->changed = 0;
+	item->checkpoint.inode = 0;
+	if (fstatat(descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		/* (The others of several files may still be there, on their way, too.) */
+		*gone = errno == ENOENT;
+		error_set(&why, error_status_of_errno(errno), "cannot look at %s: %s", entry,
+			strerror(errno));
+		conclude(item, CHECKPOINT_UNKNOWN, &why);
+		return;
+	}
+	bool directory = S_ISDIR(st.st_mode);
+	if (S_ISLNK(st.st_mode))
+		status = error_set(&why, STATUS_NO, "it is a symbolic link");
+	else if (directory && !(layout->shape & LAYOUT_DIRECTORY))
+		status = error_set(&why, STATUS_NO, "it is a directory");
+	else if (!directory && !(layout->shape & LAYOUT_FILE))
+		status = error_set(&why, STATUS_NO, "it is not a directory");
+	else if (directory)
+		status = read_directory(descriptor, item, &root, &files, &why);
+	else
+		status = read_files(descriptor, scan, item, &files, &why);
+	if (status == STATUS_OK && directory && !is_marked(layout, &files))
+		status = error_set(&why, STATUS_NO, "it holds nothing of %s", layout->title);
+	*gone = status == STATUS_NO && directory && root < 0;
+	if (status == STATUS_OK && !directory && files.count == 0)
+		*gone = true;
+	if (status != STATUS_OK) {
+		conclude(item, status == STATUS_NO ? CHECKPOINT_FOREIGN : CHECKPOINT_UNKNOWN, &why);
+		goto out;
+	}
+	struct layout_item look = {.name = item->checkpoint.name,
+		.step = item->checkpoint.step,
+		.root = directory ? root : descriptor,
+		.directory = directory,
+		.files = &files};
+	status =
+		note_directories(item, look.root, directory ? &files : &(struct manifest){0}, &why);
+	if (status == STATUS_OK)
+		status = judge_files(choice, scan, &look, &why);
+	item->checkpoint.files = files.count;
+	item->checkpoint.bytes = manifest_bytes(&files);
+	item->checkpoint.utc = item->changed ? item->changed : 1;
+	int64_t quiet = clock_utc() - item->changed;
+	if (status == STATUS_OK) {
+		conclude(item, CHECKPOINT_COMPLETE, NULL);
+	} else if (status != STATUS_NO) {
+		conclude(item, CHECKPOINT_UNKNOWN, &why);
+	} else if (quiet < settled) {
+		struct text age = {0};
+		show_age(&age, quiet);
+		struct error both;
+		error_set(&both, STATUS_NO, "%s; changed %s ago", why.text, text_string(&age));
+		conclude(item, CHECKPOINT_INCOMPLETE, &both);
+		text_release(&age);
+	} else {
+		conclude(item, CHECKPOINT_DAMAGED, &why);
+	}
+out:
+	if (root >= 0)
+		close(root);
+	manifest_release(&files);
+}
+
+enum status scan_judge(const char *directory, int descriptor, const struct layout_choice *choice,
+	const struct scan *scan, int64_t settled, struct scan_item *item, struct error *err)
+{
+	bool gone = false;
+	/* A fault found in what is being replaced or removed is none: look again. */
+	for (int tries = 0; tries < TRIES; tries++) {
+		struct stat st;
+		judge_once(descriptor, choice, scan, settled, item, &gone);
+		if (gone)
+			return error_set(
+				err, STATUS_NO, "%s/%s is gone", directory, item->checkpoint.name);
+		if (item->checkpoint.state == CHECKPOINT_COMPLETE || !item->checkpoint.inode ||
+			(fstatat(descriptor, scan->parts[item->first].entry, &st,
+				 AT_SYMLINK_NOFOLLOW) == 0 &&
+				st.st_ino == item->checkpoint.inode))
+			break;
+	}
+	return STATUS_OK;
+}
+
+enum status scan_track(const char *directory, int descriptor, const struct layout_choice *choice,
+	struct layout_tracker *tracker, struct error *err)
+{
+	struct error why;
+	*tracker = (struct layout_tracker){0};
+	if (!choice->layout->track)
+		return STATUS_OK;
+	enum status status = choice->layout->track(choice, descriptor, tracker, &why);
+	return status == STATUS_OK ? STATUS_OK
+				   : error_set(err, status, "%s: %s", directory, why.text);
+}
+
+enum status scan_read(const char *directory, int descriptor, const struct layout_choice *choice,
+	int64_t settled, struct scan *scan, struct error *err)
+{
+	size_t capacity = 0;
+	/* Before the list: what is newer than an old tracker is only kept more carefully. */
+	enum status status = scan_track(directory, descriptor, choice, &scan->tracker, err);
+	if (status == STATUS_OK)
+		status = read_entries(directory, descriptor, choice, scan, &capacity, err);
+	/* A file that only the framework itself replaces: found, never removed. */
+	const struct layout *layout = choice->layout;
+	struct layout_name last = {.step = scan->tracker.step,
+		.length = layout->tracker ? strlen(layout->tracker) : 0};
+	if (status == STATUS_OK && layout->tracker_is_checkpoint && scan->tracker.named &&
+		!*scan->tracker.name && !add_part(scan, &capacity, layout->tracker, &last))
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (scan->part_count)
+		qsort(scan->parts, scan->part_count, sizeof(*scan->parts), by_step);
+	scan->items = calloc(scan->part_count + 1, sizeof(*scan->items));
+	if (status == STATUS_OK && !scan->items)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0, next; i < scan->part_count && status == STATUS_OK; i = next) {
+		const struct scan_part *part = &scan->parts[i];
+		struct scan_item *item = &scan->items[scan->count];
+		for (next = i + 1; next < scan->part_count && is_same(part, &scan->parts[next]);)
+			next++;
+		item->first = i;
+		item->count = next - i;
+		item->checkpoint.step = part->read.step;
+		snprintf(item->checkpoint.name, sizeof(item->checkpoint.name), "%.*s",
+			(int)part->read.length, part->entry);
+		status = scan_judge(directory, descriptor, choice, scan, settled, item, err);
+		if (status == STATUS_OK)
+			scan->count++;
+		else if (status == STATUS_NO) {
+			scan->vanished = true;
+			status = STATUS_OK;
+		}
+	}
+	return status;
+}
+
+enum status scan_refuse_inside(const char *directory, int descriptor,
+	const struct layout_choice *choice, struct error *err)
+{
+	if (choice->layout != &layout_deepspeed ||
+		faccessat(descriptor, "trainer_state.json", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return STATUS_OK;
+	return error_set(err, STATUS_USAGE,
+		"%s is itself a checkpoint of Hugging Face's (it holds trainer_state.json): name "
+		"the directory above it",
+		directory);
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Checkpoints as training frameworks leave them: frameworks.py LAYOUT DIR STEP...
+
+The directories and names are those that the frameworks document; with PyTorch installed (and
+FRAMEWORKS_TORCH set) torch.save writes the files, else the same archives are made by hand.
+"""
+import io
+import json
+import os
+import pickle
+import struct
+import sys
+import zipfile
+
+torch = None
+if os.environ.get("FRAMEWORKS_TORCH"):
+    import torch
+
+
+def put(path, content):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def text(path, content):
+    put(path, content.encode())
+
+
+def save(path, content):
+    """torch.save: an archive without compression, the pickle first."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    if torch:
+        torch.save(dict(content, weights=torch.zeros(300)), path)
+        return
+    archive = io.BytesIO()
+    name = os.path.splitext(os.path.basename(path))[0]
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as file:
+        file.writestr(name + "/data.pkl", pickle.dumps(content, protocol=2))
+        file.writestr(name + "/data/0", bytes(1200))
+        file.writestr(name + "/version", "3\n")
+    put(path, archive.getvalue())
+
+
+def safetensors(path, size=400):
+    header = {"__metadata__": {"format": "pt"}}
+    header["weight"] = {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}
+    head = json.dumps(header).encode()
+    put(path, struct.pack("<Q", len(head)) + head + bytes(size))
+
+
+def hf(top, step, kind="plain", best=None):
+    d = f"{top}/checkpoint-{step}"
+    text(d + "/config.json", "{}")
+    if kind == "sharded":
+        files = [f"model-{i:05d}-of-00003.safetensors" for i in (1, 2, 3)]
+        for file in files:
+            safetensors(f"{d}/{file}")
+        weights = {f"layer.{i}.weight": files[i % 3] for i in range(9)}
+        text(d + "/model.safetensors.index.json",
+             json.dumps({"metadata": {"total_size": 1200}, "weight_map": weights}))
+    elif kind == "deepspeed":
+        deepspeed(d, step, data=2)
+        text(d + "/zero_to_fp32.py", "")
+    elif kind == "bin":
+        save(d + "/pytorch_model.bin", {})
+    elif kind == "adapter":
+        text(d + "/adapter_config.json", "{}")
+        safetensors(d + "/adapter_model.safetensors")
+    else:
+        safetensors(d + "/model.safetensors")
+    save(d + "/optimizer.pt", {})
+    save(d + "/scheduler.pt", {})
+    save(d + "/rng_state.pth", {})
+    save(d + "/training_args.bin", {})
+    state = {"epoch": 1.5, "global_step": step, "log_history": [{"loss": 1.0, "step": step}]}
+    state["best_model_checkpoint"] = f"/elsewhere/out/checkpoint-{best}" if best else None
+    text(d + "/trainer_state.json", json.dumps(state, indent=2))
+
+
+def lightning(top, step, epoch=1):
+    save(f"{top}/epoch={epoch}-step={step}.ckpt", {"epoch": epoch, "global_step": step})
+
+
+def last(top, step):
+    save(f"{top}/last.ckpt", {"epoch": 1, "global_step": step, "state_dict": {}})
+
+
+def deepspeed(top, step, data=2, model=1, stage=2):
+    d = f"{top}/global_step{step}"
+    for m in range(model):
+        if stage < 3:
+            save(f"{d}/mp_rank_{m:02d}_model_states.pt", {})
+        for r in range(data):
+            save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_optim_states.pt", {})
+            if stage == 3:
+                save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_model_states.pt", {})
+    text(top + "/latest", f"global_step{step}")
+
+
+def megatron(top, step, tensor=2, pipeline=2):
+    d = f"{top}/iter_{step:07d}"
+    for t in range(tensor):
+        for p in range(pipeline):
+            rank = f"mp_rank_{t:02d}" + (f"_{p:03d}" if pipeline > 1 else "")
+            save(f"{d}/{rank}/model_optim_rng.pt", {"iteration": step})
+            save(f"{d}/{rank}/distrib_optim.pt", {})
+    text(top + "/latest_checkpointed_iteration.txt", str(step))
+
+
+def megatron_dist(top, step):
+    d = f"{top}/iter_{step:07d}"
+    names = [f"__{rank}_{part}.distcp" for rank in range(2) for part in range(2)]
+    for name in names:
+        put(f"{d}/{name}", b"x" * 100)
+    put(d + "/.metadata", pickle.dumps({"storage_data": names}, protocol=4))
+    save(d + "/common.pt", {})
+    text(d + "/metadata.json", '{"sharded_backend": "torch_dist", "sharded_backend_version": 1}')
+    text(top + "/latest_checkpointed_iteration.txt", str(step))
+
+
+def tensorflow(top, step, shards=2):
+    for i in range(shards):
+        put(f"{top}/ckpt-{step}.data-{i:05d}-of-{shards:05d}", b"x" * 100)
+    put(f"{top}/ckpt-{step}.index", bytes(60) + struct.pack("<Q", 0xDB4775248B80FB57))
+    text(top + "/checkpoint",
+         f'model_checkpoint_path: "ckpt-{step}"\nall_model_checkpoint_paths: "ckpt-1"\n'
+         f'all_model_checkpoint_paths: "ckpt-{step}"\nlast_preserved_timestamp: 1.5\n')
+
+
+def orbax(top, step):
+    d = f"{top}/{step}"
+    text(d + "/_CHECKPOINT_METADATA", json.dumps(
+        {"item_handlers": {}, "init_timestamp_nsecs": 1, "commit_timestamp_nsecs": 2}))
+    text(d + "/default/_METADATA", "{}")
+    put(d + "/default/manifest.ocdbt", b"x" * 50)
+    put(d + "/default/d/0123456789abcdef", b"x" * 500)
+
+
+def fsdp(top, step):
+    """A file of PyTorch alone: model-STEP.pt."""
+    save(f"{top}/model-{step}.pt", {"step": step})
+
+
+name, top = sys.argv[1:3]
+made, _, options = name.partition(":")
+arguments = dict(pair.split("=") for pair in options.split(",") if pair)
+for key, value in arguments.items():
+    arguments[key] = int(value) if value.isdigit() else value
+for step in sys.argv[3:]:
+    globals()[made](top, int(step), **arguments)
