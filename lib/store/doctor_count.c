@@ -55,22 +55,21 @@ void doctor_count_wins(char *const *wins, size_t sides, struct doctor_check *che
 void doctor_count_claims(
 	char *const *promised, size_t sides, const char *seen, struct doctor_load *load)
 {
-	size_t known = strlen(seen);
-	for (size_t i = 0;; i++) {
+	size_t known = strlen(seen), length = 0;
+	for (size_t k = 0; k < sides; k++)
+		length = strlen(promised[k]) > length ? strlen(promised[k]) : length;
+	for (size_t i = 0; i < length; i++) {
 		size_t asked = 0, winners = 0, winner = 0, unknown = 0;
 		for (size_t k = 0; k < sides; k++) {
-			if (strlen(promised[k]) <= i)
-				continue;
-			asked++;
-			unknown += promised[k][i] == '?';
-			if (promised[k][i] == '1') {
+			char promise = i < strlen(promised[k]) ? promised[k][i] : '-';
+			asked += promise != '-';
+			unknown += promise == '?';
+			if (promise == '1') {
 				winners++;
 				winner = k;
 			}
 		}
-		if (!asked)
-			break;
-		if (unknown)
+		if (!asked || unknown)
 			continue;
 		load->claims++;
 		load->contested += asked > 1;

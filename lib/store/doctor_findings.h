@@ -72,8 +72,9 @@ struct doctor_load {
 	int64_t longest;	 /* milliseconds, of a contended one */
 	uint64_t acknowledged, present;
 	uint64_t claims, contested; /* claims for which anybody asked, and several did */
-	uint64_t several, none;	    /* claims with more winners, and without the one it says */
-	char why[768];		    /* DOCTOR_FAILED, or what is wrong with the database */
+	uint64_t several,
+		none;  /* claims with several winners, and with another than the store says */
+	char why[768]; /* DOCTOR_FAILED, or what is wrong with the database */
 };
 
 struct doctor_findings {

@@ -2,6 +2,7 @@
 /* What the store itself does in the scratch directory: fast, complete, one winner, noticed when. */
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 #include "base/json.h"
 #include "store/doctor_worker.h"
 
-#define CLAIMS_MAX     20000
+#define CLAIMS_MAX     400
+#define CLAIM_EVERY    10    /* milliseconds */
 #define PATIENCE       10000 /* milliseconds for one transaction */
 #define PROBE_PATIENCE 1000
 
@@ -73,24 +75,25 @@ enum status doctor_alone(struct doctor_worker *worker, const struct json_object 
 }
 
 /*
- * One transaction: a row of our own, and the claim if nobody has it. '1' and '0': acknowledged, and
- * the claim is ours or not; '?': the answer was lost; 0: certainly nothing happened.
+ * One transaction: a row of our own, and the claim (CLAIMS_MAX: none) if nobody has it. '1' and
+ * '0': acknowledged, and the claim is ours or not; '?': the answer was lost; 0: certainly nothing
+ * happened.
  */
-static char contend_once(
-	struct doctor_worker *worker, const char *tag, uint64_t round, struct error *err)
+static char contend_once(struct doctor_worker *worker, const char *tag, uint64_t slot,
+	uint64_t number, struct error *err)
 {
 	char claim[80], row[80], self[2] = {(char)('0' + worker->index)};
-	snprintf(claim, sizeof(claim), "claim/%s/%06" PRIu64, tag, round);
-	snprintf(row, sizeof(row), "row/%s/%" PRIu64 "/%06" PRIu64, tag, worker->index, round);
+	snprintf(claim, sizeof(claim), "claim/%s/%06" PRIu64, tag, slot);
+	snprintf(row, sizeof(row), "row/%s/%" PRIu64 "/%06" PRIu64, tag, worker->index, number);
 	struct store_compare absent = {.key = claim};
 	struct store_op both[] = {
 		{STORE_PUT, row, "x", 1},
 		{STORE_PUT, claim, self, 1},
 	};
 	struct store_request request = {.compares = &absent,
-		.compare_count = 1,
+		.compare_count = slot < CLAIMS_MAX,
 		.then = both,
-		.then_count = 2,
+		.then_count = slot < CLAIMS_MAX ? 2 : 1,
 		.otherwise = both,
 		.otherwise_count = 1};
 	struct store_answer answer = {0};
@@ -105,7 +108,7 @@ enum status doctor_contend(struct doctor_worker *worker, const struct json_objec
 	struct json_object *answer, struct error *err)
 {
 	const char *tag;
-	uint64_t limit, done = 0, rows = 0;
+	uint64_t limit, rows = 0;
 	int64_t longest = 0;
 	struct error trouble = {0};
 	if (!worker->store || !json_get_unsigned(request, "ms", &limit) ||
@@ -114,21 +117,34 @@ enum status doctor_contend(struct doctor_worker *worker, const struct json_objec
 	char *wins = calloc(1, CLAIMS_MAX + 1);
 	if (!wins)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	memset(wins, '-', CLAIMS_MAX);
 	doctor_gather(worker);
-	int64_t began = clock_now(), end = began + (int64_t)limit;
-	for (int64_t now = began; now < end && done < CLAIMS_MAX; done++) {
-		wins[done] = contend_once(worker, tag, done, &trouble);
+	int64_t began = clock_now(), fast = 0;
+	/*
+	 * At first as fast as it goes; then each leaves the others a chance after each transaction,
+	 * so that the holder changes often. A claim is that of the moment, so that all want the
+	 * same.
+	 */
+	for (int64_t now = began, end = began + (int64_t)limit; now < end; now = clock_now()) {
+		uint64_t slot = (uint64_t)(now - began) / CLAIM_EVERY;
+		bool wanted = slot < CLAIMS_MAX && wins[slot] == '-';
+		char result = contend_once(worker, tag, wanted ? slot : CLAIMS_MAX, rows, &trouble);
 		int64_t took = clock_now() - now;
 		longest = took > longest ? took : longest;
-		now += took;
-		if (wins[done] != '0' && wins[done] != '1')
+		if (wanted)
+			wins[slot] = result ? result : '-';
+		if (result != '0' && result != '1')
 			break;
 		rows++;
+		if (clock_now() - began < (int64_t)limit / 2)
+			fast = (int64_t)rows;
+		else
+			poll(NULL, 0, (int)clock_jitter(2 * (took < 25 ? took : 25)));
 	}
 	json_put_unsigned(answer, "rows", rows);
+	json_put_signed(answer, "fast", fast);
 	json_put_text(answer, "wins", wins);
 	json_put_signed(answer, "longest", longest);
-	json_put_signed(answer, "ms", clock_now() - began);
 	json_put_text(answer, "error", trouble.text);
 	free(wins);
 	return STATUS_OK;

@@ -72,7 +72,7 @@ static bool contend(struct examination *examination, struct doctor_load *load,
 	struct json_object *answers[DOCTOR_SIDES_MAX])
 {
 	struct json_object *request = request_for("contend");
-	int64_t limit = examination->request->quick ? QUICK_CONTEND : CONTEND_FOR, longest = 0;
+	int64_t limit = examination->request->quick ? QUICK_CONTEND : CONTEND_FOR, fast = 0;
 	const char *why;
 	json_put_text(request, "tag", "t");
 	json_put_signed(request, "ms", limit);
@@ -82,18 +82,17 @@ static bool contend(struct examination *examination, struct doctor_load *load,
 		load_failed(load, why);
 	for (size_t k = 0; k < examination->findings.count; k++) {
 		uint64_t rows = 0;
-		int64_t took = 0;
+		int64_t early = 0;
 		(void)json_get_unsigned(answers[k], "rows", &rows);
-		(void)json_get_signed(answers[k], "ms", &took);
+		(void)json_get_signed(answers[k], "fast", &early);
 		load->acknowledged += rows;
-		longest = took > longest ? took : longest;
+		fast += early;
 		answer_most(answers[k], "longest", &load->longest);
 		if (json_get_text(answers[k], "error", &why) && *why &&
 			load->answer == DOCTOR_SKIPPED)
 			load_failed(load, why);
 	}
-	if (longest > 0)
-		load->contended = (double)load->acknowledged * 1000 / (double)longest;
+	load->contended = (double)fast * 2000 / (double)limit;
 	return true;
 }
 

@@ -16,6 +16,9 @@
 #define CHANGE_EVERY 10	  /* milliseconds between two changes that are looked for */
 #define LOOK_EVERY   2000 /* microseconds */
 
+/* GlusterFS allows 100 links of one file. */
+#define LINKS_OF_ONE 40
+
 enum method { HELD, REOPENED, DROPPED, METHODS };
 
 /* ---- One winner ---- */
@@ -57,7 +60,8 @@ static int attempt(struct doctor_worker *worker, const char *kind, uint64_t roun
 	if (!strcmp(kind, "create")) {
 		number = make_file(common, mark);
 	} else if (!strcmp(kind, "link")) {
-		doctor_path(worker, mine, sizeof(mine), "link-of.%s", mark);
+		doctor_path(worker, mine, sizeof(mine), "link-of.%llu.%s",
+			(unsigned long long)round / LINKS_OF_ONE, mark);
 		if (link(mine, common) < 0)
 			number = is_ours(common, mark) ? 0 : errno;
 	} else {
@@ -76,13 +80,17 @@ static int prepare(
 {
 	char path[PATH_MAX];
 	int number = 0;
-	if (!strcmp(kind, "link")) {
-		doctor_path(worker, path, sizeof(path), "link-of.%s", mark);
-		return make_file(path, mark);
-	}
-	for (uint64_t i = 0;
-		i < rounds && worker->index == 0 && number == 0 && !strcmp(kind, "rename"); i++) {
-		doctor_path(worker, path, sizeof(path), "rename.%llu", (unsigned long long)i);
+	bool links = !strcmp(kind, "link");
+	bool renames = !strcmp(kind, "rename") && worker->index == 0;
+	for (uint64_t i = 0; i < rounds && number == 0; i++) {
+		if (links && i % LINKS_OF_ONE == 0)
+			doctor_path(worker, path, sizeof(path), "link-of.%llu.%s",
+				(unsigned long long)i / LINKS_OF_ONE, mark);
+		else if (renames)
+			doctor_path(
+				worker, path, sizeof(path), "rename.%llu", (unsigned long long)i);
+		else
+			continue;
 		number = make_file(path, mark);
 	}
 	return number;

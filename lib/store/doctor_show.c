@@ -49,15 +49,16 @@ static void add_bytes(struct text *text, int64_t bytes)
 	text_addf(text, "%.1f %s", value, units[unit]);
 }
 
-static void show_side(const struct doctor_side *side, struct text *text)
+static void show_side(const struct doctor_side *side, bool new_host, struct text *text)
 {
 	struct text space = {0};
 	row(text, "directory", "%s on %s", side->path, side->host);
 	row(text, "filesystem", "%s%s%s%s%s", side->verdict.name ? side->verdict.name : "unknown",
 		*side->filesystem.type ? ", " : "", side->filesystem.type,
 		*side->filesystem.options ? ", " : "", side->filesystem.options);
-	row(text, "versions", "%s, SQLite %s, preempt-tools %s", side->kernel, side->sqlite,
-		side->version);
+	if (new_host)
+		row(text, "versions", "%s, SQLite %s, preempt-tools %s", side->kernel, side->sqlite,
+			side->version);
 	if (side->free_bytes >= 0) {
 		add_bytes(&space, side->free_bytes);
 		text_add(&space, " free");
@@ -81,12 +82,14 @@ static void show_sides(const struct doctor_findings *findings, struct text *text
 	const struct doctor_side *first = findings->sides;
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct doctor_side *side = &findings->sides[i];
-		bool again = false;
-		for (size_t k = 0; k < i; k++)
-			again |= side->device == findings->sides[k].device &&
-				 !strcmp(side->boot, findings->sides[k].boot);
+		bool again = false, new_host = true;
+		for (size_t k = 0; k < i; k++) {
+			bool same = !strcmp(side->boot, findings->sides[k].boot);
+			new_host &= !same;
+			again |= same && side->device == findings->sides[k].device;
+		}
 		if (!again)
-			show_side(side, text);
+			show_side(side, new_host, text);
 		if (i && strcmp(first->boot, side->boot))
 			row(text, "clock", "%s is %" PRId64 " ms %s (to within %" PRId64 " ms)",
 				side->host,

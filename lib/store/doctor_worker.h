@@ -16,7 +16,7 @@
  *   stale   {ms}				answers "held", "reopened", "dropped" (doctor_stale)
  *   open    {name, parameters}  close {}	the store that the next four use
  *   alone   {ms}				answers "done", "ms"
- *   contend {tag, ms}				answers "rows", "wins", "longest", "ms", "error"
+ *   contend {tag, ms}				answers "rows", "fast", "wins", "longest", "error"
  *   count   {tag, rows: []}			answers "present", "claims"
  *   notice  {ping, rounds, ms}			answers "done", "mean", "longest": there and back
  *   probe   {url}				whether the store that is there answers
