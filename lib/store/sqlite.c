@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/parse.h"
 #include "store/access.h"
 
 /* The parameters of the URL. */
@@ -16,6 +17,7 @@ struct parameters {
 	enum lock_mode mode;
 	bool shared_group;
 	const char *assume; /* "local", "shared" or NULL */
+	int64_t takeover;   /* milliseconds, 0: not given */
 };
 
 static enum status read_parameters(
@@ -32,11 +34,21 @@ static enum status read_parameters(
 		else if (!strcmp(name, "assume")) {
 			known = value && (!strcmp(value, "local") || !strcmp(value, "shared"));
 			parameters->assume = value;
+		} else if (!strcmp(name, "takeover") && value) {
+			known = true;
+			if (parse_duration(value, &parameters->takeover, "takeover", err) !=
+				STATUS_OK)
+				return error_prefix(err, "store %s", url->path);
+			if (parameters->takeover < TAKEOVER_LEAST ||
+				parameters->takeover > TAKEOVER_MOST)
+				return error_set(err, STATUS_USAGE,
+					"store %s: takeover=%s is out of range: 2s to 1h",
+					url->path, value);
 		}
 		if (!known)
 			return error_set(err, STATUS_USAGE,
 				"store %s: \"%s%s%s\" is not understood; known are lock=auto|fcntl|link, "
-				"shared-group, assume=local|shared",
+				"takeover=D, shared-group, assume=local|shared",
 				url->path, name, value ? "=" : "", value ? value : "");
 	}
 	return STATUS_OK;
@@ -121,7 +133,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (!store)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	watch_init(&store->watch);
-	store->lock.descriptor = store->lock.machine.descriptor = -1;
+	sharedlock_init(&store->lock);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
 
 	enum status status = read_parameters(url, &parameters, err);
@@ -133,12 +145,13 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (status == STATUS_OK)
 		status = filesystem_look(store->directory, &filesystem, err);
 	if (status == STATUS_OK) {
-		struct sharedlock_terms terms = {
+		struct lockfile_terms terms = {
 			.database = store->base.where,
 			.mode = parameters.mode,
 			.create = create,
 			.read_only = flags & STORE_READ_ONLY,
 			.shared_group = parameters.shared_group,
+			.takeover = parameters.takeover,
 			.verdict = filesystem_judge(&filesystem),
 		};
 		if (parameters.assume)

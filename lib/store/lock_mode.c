@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/lock_mode.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const char *const names[] = {
+	[LOCK_AUTO] = "auto",
+	[LOCK_FCNTL] = "fcntl",
+	[LOCK_LINK] = "link",
+};
+#define MODES (sizeof(names) / sizeof(names[0]))
+
+bool lock_mode_parse(const char *name, enum lock_mode *mode)
+{
+	for (size_t i = 0; i < MODES; i++)
+		if (!strcmp(names[i], name)) {
+			*mode = (enum lock_mode)i;
+			return true;
+		}
+	return false;
+}
+
+const char *lock_mode_name(enum lock_mode mode)
+{
+	return names[mode];
+}
+
+static bool reaches(const struct filesystem_verdict *verdict)
+{
+	return verdict->reach == FILESYSTEM_LOCAL || verdict->reach == FILESYSTEM_SHARED;
+}
+
+/* What may be said of a filesystem that cannot be told. */
+static const char *vouch(const struct filesystem_verdict *verdict)
+{
+	return verdict->reach == FILESYSTEM_UNKNOWN
+		       ? ", ?assume=shared if you know that its locks reach all"
+		       : "";
+}
+
+enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdict *verdict,
+	enum lock_mode *mode, struct error *err)
+{
+	if (asked == LOCK_FCNTL && !reaches(verdict))
+		return error_set(err, STATUS_USAGE,
+			"it is on %s, and %s: with lock=fcntl two machines could both win; leave "
+			"lock=fcntl out, or add to the store's URL ?assume=local if one machine alone "
+			"uses it%s",
+			verdict->name, verdict->why, vouch(verdict));
+	if (asked == LOCK_AUTO)
+		asked = reaches(verdict) ? LOCK_FCNTL : LOCK_LINK;
+	*mode = asked;
+	return STATUS_OK;
+}
+
+enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
+	const struct filesystem_verdict *verdict, struct error *err)
+{
+	if (asked != LOCK_AUTO && asked != recorded)
+		return error_set(err, STATUS_USAGE,
+			"it was made with lock=%s, and all must use the same: leave lock=%s out",
+			names[recorded], names[asked]);
+	if (recorded == LOCK_FCNTL && !reaches(verdict))
+		return error_set(err, STATUS_USAGE,
+			"it was made with lock=fcntl; here it is on %s, and %s: two machines could both "
+			"win; use it through a mount whose locks reach all, make another with lock=link, "
+			"or add to the store's URL ?assume=local if one machine alone uses it%s",
+			verdict->name, verdict->why, vouch(verdict));
+	return STATUS_OK;
+}
