@@ -28,6 +28,9 @@ static enum status read_parameters(struct examination *examination, struct error
 		if (!strcmp(name, "lock") && value &&
 			lock_mode_parse(value, &examination->wanted.asked))
 			continue;
+		/* Whether it is in range the store says. */
+		if (!strcmp(name, "takeover") && value)
+			continue;
 		if (!strcmp(name, "assume") && value &&
 			(!strcmp(value, "local") || !strcmp(value, "shared")))
 			examination->wanted.assume = value;
@@ -36,7 +39,7 @@ static enum status read_parameters(struct examination *examination, struct error
 		else
 			return error_set(err, STATUS_USAGE,
 				"store %s: \"%s\" is not understood; known are lock=auto|fcntl|link, "
-				"shared-group, assume=local|shared",
+				"takeover=D, shared-group, assume=local|shared",
 				url->path, name);
 	}
 	return STATUS_OK;
@@ -214,7 +217,7 @@ static bool could_use(struct examination *examination, enum lock_mode wanted)
 static bool mode_is_refuted(const struct doctor_findings *findings)
 {
 	if (findings->mode == LOCK_LINK)
-		return findings->link.answer != DOCTOR_YES || findings->rename.answer != DOCTOR_YES;
+		return findings->link.answer != DOCTOR_YES || findings->take.answer != DOCTOR_YES;
 	return findings->ofd.answer != DOCTOR_YES;
 }
 
@@ -241,7 +244,7 @@ static bool measure(struct examination *examination)
 		return false;
 	enum lock_mode other = findings->mode == LOCK_LINK ? LOCK_FCNTL : LOCK_LINK;
 	bool other_holds = other == LOCK_LINK ? findings->link.answer == DOCTOR_YES &&
-							findings->rename.answer == DOCTOR_YES
+							findings->take.answer == DOCTOR_YES
 					      : findings->ofd.answer == DOCTOR_YES;
 	if (findings->load.answer != DOCTOR_YES && other_holds && could_use(examination, other))
 		return measure_load(examination, other, &findings->other, false);

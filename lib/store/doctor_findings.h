@@ -52,7 +52,7 @@ struct doctor_side {
 struct doctor_check {
 	enum doctor_answer answer;
 	uint64_t rounds;
-	uint64_t several, none; /* rounds with more than one winner, and without any */
+	uint64_t several, none; /* rounds with more than one winner, and without any (no harm) */
 	char why[160];
 };
 
@@ -95,7 +95,10 @@ struct doctor_findings {
 	char store_why[768];
 	bool vouched; /* ?assume=shared */
 
-	struct doctor_check ofd, posix, link, create, rename;
+	struct doctor_check ofd, posix;
+	/* One winner: of link(2), O_EXCL, rename(2) of one file, and of a directory over another.
+	 */
+	struct doctor_check link, create, rename, take;
 	struct doctor_stale stale;
 	struct doctor_load load;
 	struct doctor_load other; /* in another mode, where the first is no good */

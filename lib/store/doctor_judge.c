@@ -97,7 +97,7 @@ static bool is_local(const struct doctor_findings *findings)
 /* Whether what mode link stands on held, as far as it was asked. */
 static bool names_hold(const struct doctor_findings *findings)
 {
-	return findings->link.answer == DOCTOR_YES && findings->rename.answer == DOCTOR_YES;
+	return findings->link.answer == DOCTOR_YES && findings->take.answer == DOCTOR_YES;
 }
 
 static bool load_held(const struct doctor_findings *findings, enum lock_mode mode)
@@ -118,18 +118,21 @@ static enum status say(struct doctor_verdict *verdict, enum status status, const
 	return status;
 }
 
+static bool breaks(const struct doctor_check *check)
+{
+	return check->answer == DOCTOR_NO || check->answer == DOCTOR_FAILED;
+}
+
 /* What to do where mode fcntl is no good. */
 static void advise_link(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	char *first = verdict->change[0], *second = verdict->change[1];
 	size_t size = sizeof(verdict->change[0]);
 	if (!verdict->link_is_safe) {
-		snprintf(first, size, ELSEWHERE "%s%s",
-			names_hold(findings) || findings->link.answer == DOCTOR_SKIPPED
-				? ""
-				: "; link(2) and rename(2) do not hold here either, so lock=link "
-				  "would not help",
-			"");
+		snprintf(first, size, ELSEWHERE "%s",
+			breaks(&findings->link) || breaks(&findings->take)
+				? "; names do not do here what lock=link needs, either"
+				: "");
 	} else if (findings->exists) {
 		snprintf(first, size,
 			"stop everything that uses the store, then: preempt-store doctor --fix --store %s",
@@ -151,7 +154,6 @@ static void advise_link(const struct doctor_findings *findings, struct doctor_ve
 static bool judge_harm(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	const struct doctor_load *load = &findings->load;
-	const char *mode = lock_mode_name(findings->mode);
 	if (load->answer == DOCTOR_NO) {
 		if (load->present < load->acknowledged)
 			say(verdict, STATUS_NO,
@@ -174,13 +176,11 @@ static bool judge_harm(const struct doctor_findings *findings, struct doctor_ver
 						       : "two processes");
 	} else if (findings->mode == LOCK_FCNTL && findings->ofd.answer == DOCTOR_FAILED) {
 		say(verdict, STATUS_NO, "lock=fcntl cannot work here: %s", findings->ofd.why);
-	} else if (findings->mode == LOCK_LINK &&
-		   (findings->link.answer == DOCTOR_NO || findings->rename.answer == DOCTOR_NO)) {
-		say(verdict, STATUS_NO,
-			"%s has more than one winner or none here, so lock=link does not exclude",
-			findings->link.answer == DOCTOR_NO ? "link(2)" : "rename(2)");
-	} else if (findings->mode == LOCK_LINK && findings->link.answer == DOCTOR_FAILED) {
+	} else if (findings->mode == LOCK_LINK && breaks(&findings->link)) {
 		say(verdict, STATUS_NO, "lock=link cannot work here: %s", findings->link.why);
+	} else if (findings->mode == LOCK_LINK && breaks(&findings->take)) {
+		say(verdict, STATUS_NO, "lock=link does not exclude here: renaming directories: %s",
+			findings->take.why);
 	} else if (findings->mode_status != STATUS_OK && !reaches(findings, FILESYSTEM_UNKNOWN)) {
 		say(verdict, STATUS_NO, "a store is refused here: %s", findings->mode_why);
 	} else {
@@ -195,7 +195,6 @@ static bool judge_harm(const struct doctor_findings *findings, struct doctor_ver
 									     : ELSEWHERE);
 	else
 		advise_link(findings, verdict);
-	(void)mode;
 	return true;
 }
 
@@ -251,8 +250,8 @@ static void limit_scope(const struct doctor_findings *findings, struct doctor_ve
 		return;
 	if (findings->clients < 2 && findings->mode == LOCK_LINK)
 		snprintf(scope, size,
-			"shown on one machine only; not shown: that link(2) and rename(2) have one "
-			"winner among several (--nodes 2 or --other PATH does)");
+			"shown on one machine only; not shown: that rename(2) has one winner "
+			"among several (--nodes 2 or --other PATH does)");
 	else if (findings->clients < 2)
 		snprintf(scope, size,
 			"shown on one machine only; that its locks reach the others is %s "

@@ -244,7 +244,9 @@ static bool measure_race(
 	bool quick = examination->request->quick;
 	int64_t limit = quick ? QUICK_RACE : RACE_FOR;
 	json_put_text(request, "kind", kind);
-	json_put_unsigned(request, "rounds", quick ? QUICK_ROUNDS : RACE_ROUNDS);
+	/* Directories cost more. */
+	uint64_t rounds = quick ? QUICK_ROUNDS : RACE_ROUNDS;
+	json_put_unsigned(request, "rounds", strcmp(kind, "take") ? rounds : rounds / 2);
 	json_put_signed(request, "ms", limit);
 	if (!ask_all(examination, request, limit + 1000, answers))
 		return false;
@@ -270,7 +272,8 @@ bool measure_names(struct examination *examination)
 	examination->tell("racing for names");
 	return measure_race(examination, "link", &findings->link) &&
 	       measure_race(examination, "create", &findings->create) &&
-	       measure_race(examination, "rename", &findings->rename);
+	       measure_race(examination, "rename", &findings->rename) &&
+	       measure_race(examination, "take", &findings->take);
 }
 
 /* ---- Staleness ---- */

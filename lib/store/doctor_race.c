@@ -51,27 +51,38 @@ static bool is_ours(const char *path, const char *mark)
 	return n > 0 && !strcmp(content, mark);
 }
 
-/* One attempt: 0 won, EEXIST lost, or what went wrong. */
+/*
+ * One attempt: 0 won, EEXIST lost, or what went wrong. An answer that was lost on the way is asked
+ * for again by network filesystems, and then is "it exists" or "it is gone": so whoever lost looks
+ * whether it is his.
+ */
 static int attempt(struct doctor_worker *worker, const char *kind, uint64_t round, const char *mark)
 {
 	char mine[PATH_MAX], common[PATH_MAX];
-	int number = 0;
-	doctor_path(worker, common, sizeof(common), "%s.%llu", kind, (unsigned long long)round);
+	unsigned long long number = round;
+	int result = 0;
+	doctor_path(worker, common, sizeof(common), "%s.%llu", kind, number);
+	doctor_path(worker, mine, sizeof(mine), "%s.%llu.%s", kind, number, mark);
 	if (!strcmp(kind, "create")) {
-		number = make_file(common, mark);
+		result = make_file(common, mark);
 	} else if (!strcmp(kind, "link")) {
-		doctor_path(worker, mine, sizeof(mine), "link-of.%llu.%s",
-			(unsigned long long)round / LINKS_OF_ONE, mark);
+		doctor_path(
+			worker, mine, sizeof(mine), "link-of.%llu.%s", number / LINKS_OF_ONE, mark);
 		if (link(mine, common) < 0)
-			number = is_ours(common, mark) ? 0 : errno;
-	} else {
-		doctor_path(worker, mine, sizeof(mine), "rename.%llu.%s", (unsigned long long)round,
-			mark);
+			result = is_ours(common, mark) ? 0 : errno;
+	} else if (!strcmp(kind, "rename")) {
 		if (rename(common, mine) < 0)
-			number = errno;
+			result = access(mine, F_OK) == 0 ? 0 : errno;
+	} else {
+		/* As the lock of mode link is taken: one's own directory over the common one. */
+		if (rename(mine, common) < 0) {
+			result = errno == ENOTEMPTY ? EEXIST : errno;
+			doctor_path(worker, mine, sizeof(mine), "take.%llu/%s", number, mark);
+			result = access(mine, F_OK) == 0 ? 0 : result;
+		}
 	}
 	/* What losing looks like on some network filesystems. */
-	return number == ENOENT || number == ESTALE || number == EBADF ? EEXIST : number;
+	return result == ENOENT || result == ESTALE || result == EBADF ? EEXIST : result;
 }
 
 /* What must be there before it begins. */
@@ -80,17 +91,24 @@ static int prepare(
 {
 	char path[PATH_MAX];
 	int number = 0;
-	bool links = !strcmp(kind, "link");
+	bool links = !strcmp(kind, "link"), takes = !strcmp(kind, "take");
 	bool renames = !strcmp(kind, "rename") && worker->index == 0;
 	for (uint64_t i = 0; i < rounds && number == 0; i++) {
-		if (links && i % LINKS_OF_ONE == 0)
+		unsigned long long round = i;
+		if (links && i % LINKS_OF_ONE == 0) {
 			doctor_path(worker, path, sizeof(path), "link-of.%llu.%s",
-				(unsigned long long)i / LINKS_OF_ONE, mark);
-		else if (renames)
+				round / LINKS_OF_ONE, mark);
+		} else if (renames) {
+			doctor_path(worker, path, sizeof(path), "rename.%llu", round);
+		} else if (takes) {
+			doctor_path(worker, path, sizeof(path), "take.%llu.%s", round, mark);
+			if (mkdir(path, 0700) < 0)
+				return errno;
 			doctor_path(
-				worker, path, sizeof(path), "rename.%llu", (unsigned long long)i);
-		else
+				worker, path, sizeof(path), "take.%llu.%s/%s", round, mark, mark);
+		} else {
 			continue;
+		}
 		number = make_file(path, mark);
 	}
 	return number;

@@ -107,7 +107,10 @@ static void show_check(const char *name, const char *what, const char *holds, co
 	switch (check->answer) {
 	case DOCTOR_SKIPPED: return;
 	case DOCTOR_YES:
-		if (check->rounds > 1)
+		if (check->none)
+			row(text, name, "%s %s (%" PRIu64 " rounds, %" PRIu64 " without any)", what,
+				holds, check->rounds, check->none);
+		else if (check->rounds > 1)
 			row(text, name, "%s %s (%" PRIu64 " rounds)", what, holds, check->rounds);
 		else
 			row(text, name, "%s %s", what, holds);
@@ -177,6 +180,7 @@ void doctor_show_text(const struct doctor_findings *findings, const struct docto
 	show_check("names", "link", "has one winner", "FAILS", &findings->link, text);
 	show_check("", "O_EXCL", "has one winner", "FAILS", &findings->create, text);
 	show_check("", "rename", "has one winner", "FAILS", &findings->rename, text);
+	show_check("", "rename of directories", "has one winner", "FAILS", &findings->take, text);
 	show_stale(&findings->stale, text);
 	show_load(&findings->load, text);
 	show_load(&findings->other, text);
@@ -334,6 +338,7 @@ void doctor_show_json(const struct doctor_findings *findings, const struct docto
 	put_check(checks, "link", &findings->link);
 	put_check(checks, "create", &findings->create);
 	put_check(checks, "rename", &findings->rename);
+	put_check(checks, "take", &findings->take);
 	if (stale->measured) {
 		struct json_object *seen = put_object(object, "stale_ms");
 		put_known(seen, "open", stale->held >= stale->looked ? -1 : stale->held);

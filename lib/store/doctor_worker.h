@@ -12,7 +12,8 @@
  *   hold    {kind: ofd|posix, name}		lock, and keep; answers "got"
  *   drop    {}
  *   try     {kind, name}			lock and unlock; answers "got"
- *   race    {kind: link|create|rename, rounds, ms}	answers "wins", see doctor_count_wins
+ *   race    {kind: link|create|rename|take, rounds, ms}	answers "wins", see
+ * doctor_count_wins
  *   stale   {ms}				answers "held", "reopened", "dropped" (doctor_stale)
  *   open    {name, parameters}  close {}	the store that the next four use
  *   alone   {ms}				answers "done", "ms"
