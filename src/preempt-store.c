@@ -558,6 +558,8 @@ static int run_doctor(const struct args_rest *rest)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
 	else if (quick && (nodes || fix))
 		status = error_set(&err, STATUS_USAGE, "--quick excludes --nodes and --fix");
+	else if (fix && request.directory)
+		status = error_set(&err, STATUS_USAGE, "--fix needs a store: give --store");
 	else if (!request.directory)
 		status = store_url(&url, &err);
 	if (!request.directory)

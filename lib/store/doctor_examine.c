@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "store/doctor_fix.h"
 #include "store/doctor_inside.h"
 #include "store/doctor_place.h"
 
@@ -57,8 +58,20 @@ static enum status find_directory(struct examination *examination, struct error 
 				"store %s is no file: there is nothing to examine", request->url);
 		if (status == STATUS_OK)
 			status = read_parameters(examination, err);
-		if (status == STATUS_OK)
-			examination->directory = file_directory_of(examination->url.path);
+		/* A store behind a symbolic link lies where that leads. */
+		if (status == STATUS_OK &&
+			!(examination->database = realpath(examination->url.path, NULL)))
+			examination->database = strdup(examination->url.path);
+		if (status == STATUS_OK && examination->database &&
+			!strchr(examination->database, '/')) {
+			char *path = NULL;
+			if (asprintf(&path, "./%s", examination->database) < 0)
+				path = NULL;
+			free(examination->database);
+			examination->database = path;
+		}
+		if (status == STATUS_OK && examination->database)
+			examination->directory = file_directory_of(examination->database);
 	} else {
 		examination->directory = strdup(request->directory);
 	}
@@ -159,19 +172,24 @@ static bool gather_sides(struct examination *examination)
 
 /* ---- The mode ---- */
 
-/* The mode recorded in the lock file; LOCK_AUTO: there is none. */
+/* The mode recorded in the lock file; false: there is none that can be understood. */
 static bool recorded_mode(struct examination *examination, enum lock_mode *mode)
 {
-	char path[PATH_MAX], name[16];
-	struct text text = {0};
-	*mode = LOCK_AUTO;
-	snprintf(path, sizeof(path), "%s.lock", examination->url.path);
-	enum status status = file_read_whole(path, 4096, &text, NULL);
-	const char *line = strstr(text_string(&text), "\nmode ");
-	if (status == STATUS_OK && line && sscanf(line, "\nmode %15s", name) == 1)
-		(void)lock_mode_parse(name, mode);
-	text_release(&text);
-	return *mode != LOCK_AUTO;
+	struct doctor_findings *findings = &examination->findings;
+	struct lockfile file = {.descriptor = -1};
+	struct error err = {0};
+	char *path = NULL;
+	if (asprintf(&path, "%s.lock", examination->database) < 0)
+		return false;
+	enum status status = lockfile_look(&file, path, examination->wanted.shared_group, &err);
+	*mode = file.mode;
+	if (status != STATUS_OK && status != STATUS_NO) {
+		findings->store_status = status;
+		snprintf(findings->store_why, sizeof(findings->store_why), "%s", err.text);
+	}
+	lockfile_close(&file);
+	free(path);
+	return status == STATUS_OK;
 }
 
 /* Which mode a store there has or would get, and whether all sides may use it. */
@@ -180,6 +198,7 @@ static void settle_mode(struct examination *examination)
 	struct doctor_findings *findings = &examination->findings;
 	enum lock_mode asked = examination->wanted.asked, recorded = LOCK_AUTO;
 	struct error err = {0};
+	findings->mode_status = findings->store_status = STATUS_OK;
 	if (findings->store)
 		findings->exists = recorded_mode(examination, &recorded);
 	findings->mode = findings->exists ? recorded : asked;
@@ -249,6 +268,68 @@ static bool measure(struct examination *examination)
 	if (findings->load.answer != DOCTOR_YES && other_holds && could_use(examination, other))
 		return measure_load(examination, other, &findings->other, false);
 	return true;
+}
+
+/* ---- --fix ---- */
+
+/* The mode to record: the one that was seen to be safe. LOCK_AUTO: none was, or none is needed. */
+static enum lock_mode mode_to_record(const struct doctor_findings *findings)
+{
+	struct doctor_verdict verdict;
+	doctor_judge(findings, &verdict);
+	if (verdict.status == STATUS_OK || findings->store_status != STATUS_OK ||
+		findings->trouble != STATUS_OK)
+		return LOCK_AUTO;
+	if (findings->mode == LOCK_FCNTL && verdict.link_is_safe)
+		return LOCK_LINK;
+	return findings->mode == LOCK_LINK && verdict.fcntl_is_safe ? LOCK_FCNTL : LOCK_AUTO;
+}
+
+/* The store has another mode now. */
+static void measure_again(struct examination *examination)
+{
+	struct doctor_findings *findings = &examination->findings;
+	settle_mode(examination);
+	if (findings->mode_status == STATUS_OK && !measure_store(examination))
+		return;
+	if (findings->other.mode == findings->mode && findings->other.answer == DOCTOR_YES)
+		findings->load = findings->other;
+	else if (findings->load.mode != findings->mode || findings->load.answer != DOCTOR_YES)
+		(void)measure_load(examination, findings->mode, &findings->load, false);
+	findings->other = (struct doctor_load){0};
+}
+
+static void fix(struct examination *examination)
+{
+	struct doctor_findings *findings = &examination->findings;
+	struct error err = {0};
+	enum lock_mode recorded, mode = mode_to_record(findings);
+	bool damaged = findings->store_status == STATUS_DAMAGED;
+	if (!findings->exists) {
+		snprintf(
+			findings->fixed, sizeof(findings->fixed), "nothing: there is no store yet");
+		return;
+	}
+	if (mode == LOCK_AUTO && !damaged) {
+		snprintf(findings->fixed, sizeof(findings->fixed), "nothing");
+		return;
+	}
+	enum status status = measure_openers(examination, &err);
+	examination->tell("watching the store for 10 seconds, to see that nobody uses it");
+	if (status == STATUS_OK)
+		status = doctor_fix(examination->database, examination->wanted.shared_group, mode,
+			&recorded, &err);
+	if (status == STATUS_NO) /* damaged, and not by an interrupted --fix */
+		return;
+	if (status != STATUS_OK) {
+		findings->fix_status = status;
+		snprintf(findings->fix_why, sizeof(findings->fix_why), "%s", err.text);
+		return;
+	}
+	snprintf(findings->fixed, sizeof(findings->fixed), "%s lock=%s%s",
+		damaged ? "finished what was interrupted: recorded" : "recorded",
+		lock_mode_name(recorded), damaged ? "" : "; nobody used the store");
+	measure_again(examination);
 }
 
 static void end_all(struct examination *examination)
@@ -394,7 +475,8 @@ enum status doctor_examine(const struct doctor_request *request, struct doctor_r
 				conclude(examination, report);
 			goto out;
 		}
-		(void)measure(examination);
+		if (measure(examination) && request->fix)
+			fix(examination);
 	}
 	/* What was typed is wrong: no report. */
 	if (status == STATUS_OK && findings->trouble == STATUS_USAGE)
@@ -407,6 +489,7 @@ out:
 	end_all(examination);
 	url_release(&examination->url);
 	free(examination->directory);
+	free(examination->database);
 	free(examination);
 	return status;
 }

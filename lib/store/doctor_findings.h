@@ -107,6 +107,8 @@ struct doctor_findings {
 
 	enum status trouble; /* not OK: could not go on, and why */
 	char trouble_why[768];
+	enum status fix_status; /* not OK: --fix changed nothing, or did not end, and why */
+	char fix_why[768];
 	char fixed[256]; /* what --fix did; empty: nothing */
 };
 

@@ -17,6 +17,7 @@ struct examination {
 	void (*tell)(const char *what);
 	struct store_url url; /* zeroed where only a directory was named */
 	char *directory;
+	char *database; /* the real path of the store; NULL: only a directory was named */
 	struct lock_mode_request {
 		enum lock_mode asked;
 		const char *assume; /* NULL: nothing */
@@ -70,6 +71,8 @@ bool measure_stale(struct examination *examination);
 /* Transactions in this mode, and with notice how long changes take to be noticed. */
 bool measure_load(struct examination *examination, enum lock_mode mode, struct doctor_load *load,
 	bool notice);
+/* STATUS_OK: no machine sees a process that has the store open. */
+enum status measure_openers(struct examination *examination, struct error *err);
 /* Whether the store that is there answers. */
 bool measure_store(struct examination *examination);
 

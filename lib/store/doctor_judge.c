@@ -271,7 +271,9 @@ void doctor_judge(const struct doctor_findings *findings, struct doctor_verdict 
 		findings->ofd.answer == DOCTOR_YES && load_held(findings, LOCK_FCNTL) &&
 		(findings->clients > 1 || !reaches(findings, FILESYSTEM_UNKNOWN)) &&
 		!reaches(findings, FILESYSTEM_NODE);
-	if (!judge_harm(findings, verdict))
+	if (findings->fix_status != STATUS_OK)
+		say(verdict, findings->fix_status, "not fixed: %s", findings->fix_why);
+	else if (!judge_harm(findings, verdict))
 		judge_rest(findings, verdict);
 	verdict->word = verdict->status == STATUS_OK   ? "safe"
 			: verdict->status == STATUS_NO ? "unsafe"

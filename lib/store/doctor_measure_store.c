@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is measured through the store itself: what was acknowledged against what is there. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -230,6 +231,29 @@ bool measure_load(struct examination *examination, enum lock_mode mode, struct d
 	if (load->answer == DOCTOR_SKIPPED)
 		load->answer = DOCTOR_YES;
 	return true;
+}
+
+enum status measure_openers(struct examination *examination, struct error *err)
+{
+	struct doctor_findings *findings = &examination->findings;
+	struct json_object *answers[DOCTOR_SIDES_MAX], *request = request_for("opener");
+	enum status status = STATUS_OK;
+	json_put_text(request, "name", strrchr(examination->database, '/') + 1);
+	if (!ask_all(examination, request, 5000, answers))
+		return error_set(err, findings->trouble, "%s", findings->trouble_why);
+	for (size_t k = 0; k < findings->count && status == STATUS_OK; k++) {
+		uint64_t pid;
+		const char *program = "?";
+		if (!json_get_unsigned(answers[k], "pid", &pid))
+			continue;
+		(void)json_get_text(answers[k], "program", &program);
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s is in use: process %" PRIu64 " (%s) on %s has it open; stop everything "
+			"that uses it, on all machines",
+			examination->database, pid, program, examination->sides[k].host);
+	}
+	answers_release(examination, answers);
+	return status;
 }
 
 bool measure_store(struct examination *examination)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "store/doctor_fix.h"
 #include "store/doctor_place.h"
 
 #define APPEARS_IN  3000 /* milliseconds: a cached "no such file" of a network filesystem */
@@ -222,6 +223,7 @@ static const struct {
 	{"notice", doctor_notice, false},
 	{"probe", doctor_probe, true},
 	{"check", doctor_check_database, false},
+	{"opener", doctor_find_opener, true},
 };
 
 struct json_object *doctor_worker_do(

@@ -22,6 +22,7 @@
  *   notice  {ping, rounds, ms}			answers "done", "mean", "longest": there and back
  *   probe   {url}				whether the store that is there answers
  *   check   {name}				answers "found": of SQLite's integrity_check
+ *   opener  {name}				answers "pid", "program" of who has it open here
  * Races, stale, contend and notice begin when all have come (a file each), or after a second.
  */
 #ifndef STORE_DOCTOR_WORKER_H
