@@ -11,11 +11,13 @@
 
 #include "base/args.h"
 #include "base/clock.h"
+#include "base/ending.h"
 #include "base/file.h"
 #include "base/message.h"
 #include "group/membership.h"
 #include "group/options.h"
 #include "group/runs.h"
+#include "store/doctor.h"
 #include "store/store.h"
 #include "store/url.h"
 
@@ -28,6 +30,9 @@ static int64_t older_than;
 static uint64_t pid, code;
 static bool pid_given, no_board;
 static const char *board_parent;
+static const char *other, *session;
+static uint64_t nodes;
+static bool quick, fix;
 
 static const struct args_option common[] = {
 	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, &store_option,
@@ -76,18 +81,36 @@ static const struct args_option gc_options[] = {
 	{0},
 };
 
+static const struct args_option doctor_options[] = {
+	{0, "other", "PATH", "the same directory through another mount: try it between the two",
+		ARGS_TEXT, &other, NULL, 0, 0, NULL},
+	{0, "nodes", "N", "this same command runs on N machines: try it between all of them",
+		ARGS_UNSIGNED, &nodes, NULL, 2, 64, NULL},
+	{0, "session", "NAME", "with --nodes: what the N have in common (default: the Slurm step)",
+		ARGS_NAME, &session, NULL, 0, 0, NULL},
+	{0, "quick", NULL, "at most 3 seconds, for a prolog", ARGS_FLAG, &quick, NULL, 0, 0, NULL},
+	{0, "fix", NULL, "record the safe mode in a store that nobody uses", ARGS_FLAG, &fix, NULL,
+		0, 0, NULL},
+	{0},
+};
+
+static enum status store_url(struct text *url, struct error *err)
+{
+	if (store_option)
+		text_add(url, store_option);
+	else if (run_option)
+		return store_default_url(run_option, url, err);
+	else
+		return error_set(err, STATUS_USAGE,
+			"no store is named: give --store or --run, or set PREEMPT_STORE or PREEMPT_RUN");
+	return STATUS_OK;
+}
+
 static enum status open_store(struct store **store, unsigned flags, struct error *err)
 {
 	struct text url = {0};
-	enum status status = STATUS_OK;
 	int64_t patience = timeout_given ? timeout : 30000;
-	if (store_option)
-		text_add(&url, store_option);
-	else if (run_option)
-		status = store_default_url(run_option, &url, err);
-	else
-		status = error_set(err, STATUS_USAGE,
-			"no store is named: give --store or --run, or set PREEMPT_STORE or PREEMPT_RUN");
+	enum status status = store_url(&url, err);
 	if (status == STATUS_OK)
 		status = store_open(store, text_string(&url), flags, clock_after(patience), err);
 	if (status == STATUS_OK)
@@ -499,6 +522,61 @@ static int run_close(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
+static void print_progress(const char *what)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
+}
+
+/* What tells this launch from others: of tasks that a launcher started together. */
+static const char *find_session(struct identity *identity)
+{
+	if (session)
+		return session;
+	if (group_identify(IDENTITY_RUN, 0, identity, NULL) != STATUS_OK || !identity->is_task)
+		return "";
+	return identity->launch;
+}
+
+static int run_doctor(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct identity identity = {0};
+	struct doctor_report report = {0};
+	struct text url = {0};
+	struct doctor_request request = {.directory = rest->count ? rest->words[0] : NULL,
+		.other = other,
+		.nodes = nodes,
+		.quick = quick,
+		.fix = fix,
+		.timeout = timeout_given ? timeout
+			   : quick	 ? 2400
+					 : 60000,
+		.progress = message_is_quiet() ? NULL : print_progress};
+	enum status status = STATUS_OK;
+	if (other && nodes)
+		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
+	else if (quick && (nodes || fix))
+		status = error_set(&err, STATUS_USAGE, "--quick excludes --nodes and --fix");
+	else if (fix && request.directory)
+		status = error_set(&err, STATUS_USAGE, "--fix needs a store: give --store");
+	else if (!request.directory)
+		status = store_url(&url, &err);
+	if (!request.directory)
+		request.url = text_string(&url);
+	if (status == STATUS_OK && nodes)
+		request.session = find_session(&identity);
+	if (status == STATUS_OK)
+		status = doctor_run(&request, &report, &err);
+	print_progress("");
+	if (status == STATUS_OK)
+		fputs(text_string(json ? &report.json : &report.text), stdout);
+	int code_to_return = status == STATUS_OK ? (int)report.status : message_fail(&err);
+	doctor_report_release(&report);
+	text_release(&url);
+	return ending_signal() ? ending_die(ending_signal()) : code_to_return;
+}
+
 static const struct args_command commands[] = {
 	{"get", "KEY", "print the value of a key; exit 1 if it is absent", NULL, common, 1, 1,
 		false, false, run_get},
@@ -521,6 +599,8 @@ static const struct args_command commands[] = {
 		0, 0, false, false, run_close},
 	{"gc", "--older-than D [--dry-run]", "remove runs that are over, and print their names",
 		gc_options, common, 0, 0, false, false, run_gc},
+	{"doctor", "[DIRECTORY] [OPTION...]", "try whether a place is right for a store",
+		doctor_options, common, 0, 1, false, false, run_doctor},
 	{0},
 };
 

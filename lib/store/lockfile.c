@@ -337,3 +337,42 @@ enum status lockfile_write_made(struct lockfile *file, struct error *err)
 	file->made = true;
 	return STATUS_OK;
 }
+
+enum status lockfile_look(
+	struct lockfile *file, const char *path, bool shared_group, struct error *err)
+{
+	struct stat st;
+	*file = (struct lockfile){.descriptor = -1, .shared_group = shared_group};
+	file->path = strdup(path);
+	if (!file->path)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = STATUS_OK;
+	file->descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+	if (file->descriptor < 0 && (errno == EROFS || errno == EACCES)) {
+		file->read_only = true;
+		file->descriptor =
+			open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+	}
+	if (file->descriptor < 0 && errno == ENOENT)
+		status = error_set(err, STATUS_NO, "there is no %s", path);
+	else if (file->descriptor < 0 || fstat(file->descriptor, &st) < 0)
+		status = lockfile_failed(err, "open", file, errno);
+	else
+		status = access_check(path, &st, shared_group, err);
+	if (status == STATUS_OK)
+		status = read_record(file, err);
+	if (status != STATUS_OK)
+		lockfile_close(file);
+	return status;
+}
+
+enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
+	bool shared_group, struct error *err)
+{
+	char text[256];
+	enum status status = compose(mode, takeover, text, sizeof(text), err);
+	if (status != STATUS_OK)
+		return status;
+	memcpy(text + strlen(text) - strlen(LAST_NEW), LAST_MADE, strlen(LAST_MADE));
+	return file_write_whole(path, text, strlen(text), shared_group ? 0660 : 0600, true, err);
+}

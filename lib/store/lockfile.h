@@ -53,6 +53,16 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 void lockfile_close(struct lockfile *file);
 
 /*
+ * For who examines or repairs a store: the record of the lock file path, whatever its mode is.
+ * STATUS_NO: there is none.
+ */
+enum status lockfile_look(
+	struct lockfile *file, const char *path, bool shared_group, struct error *err);
+/* A whole and synced one, with a nonce of its own, of a finished store. An old one is replaced. */
+enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
+	bool shared_group, struct error *err);
+
+/*
  * Two inodes under one path are two locks: STATUS_DAMAGED where the file under the path is no
  * longer the one that was opened.
  */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recording another lock mode in a store that nobody uses.
+ *
+ * The lock file stands for the mode, and its nonce is in the database, too. So the change is three
+ * steps: write the new lock file beside the old one (DATABASE.lock-fix), with a new nonce; put that
+ * nonce into the database; rename the new one over the old one. Killed before the second step the
+ * store is as it was; after the third it is the new one; in between, lock file and database do not
+ * belong together, which everybody refuses (65), and the next doctor_fix finishes it.
+ *
+ * Whoever has the store open without our having seen it holds the old nonce, and is refused with 65
+ * at his next transaction: so nobody goes on in the old mode.
+ */
+#ifndef STORE_DOCTOR_FIX_H
+#define STORE_DOCTOR_FIX_H
+
+#include <json-c/json_object.h>
+
+#include "base/error.h"
+#include "store/doctor_worker.h"
+#include "store/lockfile.h"
+
+#define DOCTOR_FIX_WATCH 10000 /* milliseconds for which nothing of the store may change */
+
+/*
+ * mode: the new one; LOCK_AUTO: only finish what was interrupted. Takes the locks of both modes and
+ * watches the store for DOCTOR_FIX_WATCH. STATUS_OK: done, *recorded is the mode. STATUS_NO: there
+ * was nothing to finish. STATUS_TEMPORARY: in use, or it failed; the error says so, and whether the
+ * store is as before.
+ */
+enum status doctor_fix(const char *database, bool shared_group, enum lock_mode mode,
+	enum lock_mode *recorded, struct error *err);
+
+/* For a worker: "pid" and "program" of a process of this machine that has "name" open; else none.
+ */
+enum status doctor_find_opener(struct doctor_worker *worker, const struct json_object *request,
+	struct json_object *answer, struct error *err);
+
+#endif
