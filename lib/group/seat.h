@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "group/agent.h"
 #include "group/board.h"
+#include "group/pulse.h"
 #include "group/pump.h"
 #include "group/view.h"
 #include "group/worker.h"
@@ -46,12 +47,16 @@ struct seat {
 	int64_t save_time; /* of the last save, ms */
 	uint64_t said_saved;
 	bool said_lost;
+	struct progress progress;
+	bool hung; /* said so */
 };
 
 /* What the seats share. */
 struct group {
 	const struct agent_options *options;
 	struct worker *worker;
+	struct pulse *pulse; /* NULL: no heartbeat */
+	struct progress_rules progress;
 	struct view view;
 	struct notice notice; /* our own, when noticed */
 	bool noticed;
