@@ -76,7 +76,7 @@ int64_t progress_limit(const struct progress *p, const struct progress_rules *ru
 /* It has moved after so long. */
 static void learn(const struct progress *p, struct progress_rules *rules)
 {
-	bool training = !*p->section;
+	bool training = !strcmp(p->section, PROGRESS_TRAINING);
 	if (!rules->learn || (training && p->changes < LEARN_AFTER))
 		return;
 	struct progress_section *section = progress_section(rules, p->section, true);
@@ -87,7 +87,9 @@ static void learn(const struct progress *p, struct progress_rules *rules)
 bool progress_look(
 	struct progress *p, struct progress_rules *rules, const struct progress_look *look)
 {
-	const char *section = *look->section ? look->section : look->started ? "" : PROGRESS_SETUP;
+	const char *section = *look->section  ? look->section
+			      : look->started ? PROGRESS_TRAINING
+					      : PROGRESS_SETUP;
 	bool same = p->any && p->started == look->started && p->step == look->step &&
 		    p->written == look->written && !strcmp(p->section, section);
 	int64_t passed = p->any ? look->now - p->looked_at : 0;

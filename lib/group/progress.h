@@ -19,10 +19,11 @@
 #define PROGRESS_NAME	  32 /* bytes of a section's name, with its NUL */
 #define PROGRESS_SECTIONS 16
 #define PROGRESS_SETUP	  "setup"
+#define PROGRESS_TRAINING "step"
 
 /* How long a section was seen to stand still at most, and may stand still. */
 struct progress_section {
-	char name[PROGRESS_NAME]; /* "" is the training itself */
+	char name[PROGRESS_NAME]; /* "step" is the training itself */
 	int64_t limit;		  /* ms; 0: none of its own */
 	int64_t longest;	  /* ms without a change, over its whole stay; 0: not known */
 };

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "group/progress.h"
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {
@@ -265,7 +266,7 @@ static void describe_deaths(
 		text_addf(text, ", last step %llu", (unsigned long long)first->step);
 	else
 		text_add(text, ", before its first step");
-	if (first->section && *first->section)
+	if (first->section && strcmp(first->section, PROGRESS_TRAINING) != 0)
 		text_addf(text, ", in section %s", first->section);
 	if (count == 1)
 		return;
@@ -286,7 +287,7 @@ static struct json_object *death_value(const struct view *view, const struct dea
 	json_put_signed(json, "since_utc", death->since_utc);
 	if (death->has_step)
 		json_put_unsigned(json, "step", death->step);
-	if (death->section && *death->section)
+	if (death->section)
 		json_put_text(json, "section", death->section);
 	return json;
 }

@@ -46,7 +46,7 @@ struct death {
 	int64_t since_utc; /* ms: the last sign of life or progress */
 	bool has_step;
 	uint64_t step;	     /* the last one known */
-	const char *section; /* DEATH_HUNG: where; "" or NULL: in the training itself */
+	const char *section; /* DEATH_HUNG: where; NULL: not said */
 };
 
 /*
