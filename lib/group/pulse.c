@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "group/pulse_inside.h"
+#include "group/stream.h"
 
 uint64_t pulse_token(const struct process_identity *who)
 {
@@ -73,9 +74,29 @@ static bool beat(struct pulse *pulse, bool farewell)
 	return right;
 }
 
+/* So that no preempt-heartbeat beats for them as well. */
+static void claim_streams(struct pulse *pulse)
+{
+	pulse->streams = pulse->options.follow ? NULL : calloc(pulse->options.count, sizeof(int));
+	for (uint64_t i = 0; pulse->streams && i < pulse->options.count; i++) {
+		pulse->streams[i] = -1;
+		(void)stream_claim(store_where(pulse->store), &pulse->attempt,
+			pulse->options.first + i, &pulse->streams[i], NULL);
+	}
+}
+
+static void release_streams(struct pulse *pulse)
+{
+	for (uint64_t i = 0; pulse->streams && i < pulse->options.count; i++)
+		if (pulse->streams[i] >= 0)
+			close(pulse->streams[i]);
+	free(pulse->streams);
+}
+
 static enum status prepare(struct pulse *pulse)
 {
 	struct error err;
+	claim_streams(pulse);
 	pulse_group(&pulse->attempt, pulse->group);
 	pulse->peers = calloc(pulse->attempt.tasks, sizeof(*pulse->peers));
 	pulse->out = calloc(pulse->attempt.tasks, sizeof(*pulse->out));
@@ -98,22 +119,27 @@ static void tell_verdict(struct pulse *pulse)
 {
 	const struct view *view = &pulse->view;
 	const struct agreement_view *a = &view->agreement;
-	bool dead = false;
-	for (uint64_t i = 0; i < a->tasks; i++)
+	bool dead = false, over = true;
+	if (pulse->told || pulse->view.revision == 0)
+		return;
+	for (uint64_t i = 0; i < a->tasks; i++) {
 		dead |= is_ours(pulse, i) && a->peers[i].dead;
-	if (pulse->told || !(dead || (a->broken && !a->claimed)))
+		over &= !is_ours(pulse, i) || a->peers[i].left != REASON_NONE;
+	}
+	bool broken = a->broken && !a->claimed && !over;
+	if (!dead && !broken && !over && !a->closed)
 		return;
 	pulse->told = true;
 	pthread_mutex_lock(&pulse->lock);
-	if (view->error.present)
+	if (broken && view->error.present)
 		snprintf(pulse->why, sizeof(pulse->why),
 			"task %llu failed on %.60s with %d%s%.120s",
 			(unsigned long long)view->error.task, view->error.host, view->error.code,
 			*view->error.line ? ": " : "", view->error.line);
-	else if (a->broken && !a->claimed)
+	else if (broken)
 		snprintf(pulse->why, sizeof(pulse->why), "%s",
 			*view->seal_text ? view->seal_text : view->seal);
-	else
+	else if (dead)
 		snprintf(pulse->why, sizeof(pulse->why), "this task was declared dead");
 	pthread_mutex_unlock(&pulse->lock);
 	ring(pulse->broken);
@@ -180,6 +206,7 @@ static void *work(void *context)
 	}
 	if (pulse->count)
 		(void)beat(pulse, true);
+	release_streams(pulse);
 	store_close(pulse->store);
 	return NULL;
 }
@@ -248,11 +275,12 @@ int pulse_descriptor(const struct pulse *pulse)
 	return pulse->broken;
 }
 
-void pulse_why(struct pulse *pulse, char text[256])
+bool pulse_why(struct pulse *pulse, char text[256])
 {
 	pthread_mutex_lock(&pulse->lock);
 	memcpy(text, pulse->why, sizeof(pulse->why));
 	pthread_mutex_unlock(&pulse->lock);
+	return *text != '\0';
 }
 
 void pulse_stop(struct pulse *pulse, int64_t patience)

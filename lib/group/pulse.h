@@ -7,8 +7,9 @@
  * Who watches whom: every pulse reads the lowest task that lives (the monitor), and that one reads
  * all. When the monitor is silent, the next one reads on from there, so it takes over by itself. A
  * death is committed (DEAD/i and, where nothing else sealed the attempt, SEAL), which is how the
- * others and their agreements learn of it; here nothing else is told. While all is well it takes no
- * lock and reads no page of the database: one small file written and one read per period.
+ * others and their agreements learn of it; here nothing else is told (but for follow). While all is
+ * well it takes no lock and reads no page of the database: one small file written and one read per
+ * period.
  */
 #ifndef GROUP_PULSE_H
 #define GROUP_PULSE_H
@@ -42,10 +43,13 @@ void pulse_tell_step(struct pulse *pulse, uint64_t index, uint64_t step);
 /* Whether the store took our last beat in time: less than two periods and a timeout ago. */
 bool pulse_is_answered(const struct pulse *pulse);
 
-/* With follow: readable once the group is broken, or one of our tasks was declared dead. */
+/*
+ * With follow: readable once the group is broken, one of our tasks was declared dead, or the
+ * attempt is over for all of them.
+ */
 int pulse_descriptor(const struct pulse *pulse);
-/* Then: why, one line. */
-void pulse_why(struct pulse *pulse, char text[256]);
+/* Then: why it is broken, one line. False: it is only over. */
+bool pulse_why(struct pulse *pulse, char text[256]);
 
 /*
  * Beat once more, to say that we stop on purpose, and end the thread; one that hangs in the

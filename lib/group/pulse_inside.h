@@ -21,8 +21,9 @@ struct pulse {
 	struct pulse_options options;
 	uint64_t token;
 	pthread_t thread;
-	int wake;   /* eventfd: something new for the thread */
-	int broken; /* eventfd: the verdict is there */
+	int *streams; /* [count]: that nobody else beats for them on this machine; or -1 */
+	int wake;     /* eventfd: something new for the thread */
+	int broken;   /* eventfd: the verdict is there */
 
 	_Atomic uint64_t *steps;     /* [count] */
 	_Atomic int64_t answered_at; /* 0: not yet */

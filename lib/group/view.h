@@ -33,6 +33,7 @@ struct view_member {
 	int64_t save_time;	/* ms, of the save in the newest round */
 	store_revision rubbish; /* of a report in the newest round that cannot be read; 0 */
 	int left_code;
+	char death[16]; /* of what it is dead: silent, gone, restarted, hung */
 	struct process_identity agent;
 };
 

@@ -265,7 +265,7 @@ static void describe_deaths(
 	if (first->has_step)
 		text_addf(text, ", last step %llu", (unsigned long long)first->step);
 	else
-		text_add(text, ", before its first step");
+		text_add(text, ", no step known");
 	if (first->section && strcmp(first->section, PROGRESS_TRAINING) != 0)
 		text_addf(text, ", in section %s", first->section);
 	if (count == 1)
