@@ -21,6 +21,10 @@ static bool copies_given, ranks_given, exit_code_given, forward, per_task;
 static struct args_list notices;
 static int64_t grace = -1, join_timeout = 300000, kill_after = 5000;
 static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
+static struct heartbeat_rules beats = {.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT};
+static struct progress_rules progress;
+static struct args_list sections;
+static bool no_heartbeat;
 static const char *savers = "all", *complete = "all", *store_loss = "save";
 static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if,
 					       *platform;
@@ -69,6 +73,18 @@ static const struct args_option options[] = {
 		&checkpoints, NULL, 0, 0, NULL},
 	{0, "done-if", "COMMAND", "exit 0 of it means that an ended command has finished",
 		ARGS_TEXT, &done_if, NULL, 0, 0, NULL},
+	{0, "period", "D", "beat and look for the others every D (5s)", ARGS_DURATION,
+		&beats.period, NULL, 0, 0, NULL},
+	{0, "limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED,
+		&beats.limit, NULL, 1, 1000, NULL},
+	{0, "no-heartbeat", NULL, "neither beat nor watch the others", ARGS_FLAG, &no_heartbeat,
+		NULL, 0, 0, NULL},
+	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION,
+		&progress.limit, NULL, 0, 0, NULL},
+	{0, "section", "NAME=D", "the same in this section of the training; may be repeated",
+		ARGS_LIST, &sections, NULL, 0, 0, NULL},
+	{0, "learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts",
+		ARGS_FLAG, &progress.learn, NULL, 0, 0, NULL},
 	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
 		NULL},
 	{0},
@@ -99,6 +115,21 @@ static enum status parse_on_notice(struct agent_options *agent, struct error *er
 	message_info("--on-notice tells every task, but aligns nothing: the tasks may save at "
 		     "different steps");
 	return STATUS_OK;
+}
+
+/* --period, --limit, --section into the agent's terms. */
+static enum status set_heartbeat(struct agent_options *agent, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (!no_heartbeat && beats.period < 100)
+		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
+	for (size_t i = 0; i < sections.count && status == STATUS_OK; i++)
+		status = progress_add_section(&progress, sections.items[i], err);
+	beats.timeout = heartbeat_timeout(beats.period);
+	if (!no_heartbeat)
+		agent->beats = beats;
+	agent->progress = progress;
+	return status;
 }
 
 /* For --checkpoints. */
@@ -198,7 +229,7 @@ static int run(const struct args_rest *rest)
 			      "preempt-run --help");
 		return STATUS_USAGE;
 	}
-	if (parse_on_notice(&agent, &err) != STATUS_OK)
+	if (parse_on_notice(&agent, &err) != STATUS_OK || set_heartbeat(&agent, &err) != STATUS_OK)
 		return message_fail(&err);
 	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
 	if (group_identify(IDENTITY_START,

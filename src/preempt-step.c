@@ -2,6 +2,7 @@
  *
  * preempt-step N [NEXT]: N steps are finished; run on (0), save now (10), leave (any other code).
  * preempt-step --saved N: the checkpoint of N is complete; run on (0), leave (any other code).
+ * preempt-step --section NAME: what the training is at from now on.
  *
  * The board's client as a program, for shells and languages without one. It speaks for its parent
  * process, which is the owner of the board, and keeps what was answered in the board's file
@@ -18,12 +19,15 @@
 static const char usage[] =
 	"usage: preempt-step N [NEXT]\n"
 	"       preempt-step --saved N\n"
+	"       preempt-step --section NAME\n"
 	"\n"
 	"N steps are finished: say so to this task's agent (the board in PREEMPT_DIR), and ask what to\n"
 	"do next. NEXT: the step at which it will be asked again, if that is not N+1.\n"
 	"\n"
 	"      --saved N   the checkpoint of step N is complete and durable; after the final one, wait\n"
 	"                  until every task has saved\n"
+	"      --section NAME   what the training is at from now on: save, eval, any name; step is\n"
+	"                  the training itself\n"
 	"      --help      show this and exit\n"
 	"      --version   show the version and exit\n"
 	"\n"
@@ -40,6 +44,7 @@ static const char usage[] =
 
 struct request {
 	bool saved;
+	const char *section;
 	uint64_t n, next;
 };
 
@@ -70,6 +75,10 @@ static bool arguments(int argc, char **argv, struct request *request, int *code)
 		} else if (options && strncmp(word, "--saved=", 8) == 0 && count < 2) {
 			request->saved = true;
 			words[count++] = word + 8;
+		} else if (options && strcmp(word, "--section") == 0 && i + 1 < argc) {
+			request->section = argv[++i];
+		} else if (options && strncmp(word, "--section=", 10) == 0) {
+			request->section = word + 10;
 		} else if (options && *word == '-' && (word[1] < '0' || word[1] > '9')) {
 			preempt_board_say("preempt-step", "unknown option %s; try --help", word);
 			return false;
@@ -80,8 +89,11 @@ static bool arguments(int argc, char **argv, struct request *request, int *code)
 			words[count++] = word;
 		}
 	}
-	if (count == 0 || (request->saved && count > 1)) {
-		preempt_board_say("preempt-step", "which step? N [NEXT], or --saved N; try --help");
+	if (request->section && count == 0 && !request->saved)
+		return true;
+	if (count == 0 || request->section || (request->saved && count > 1)) {
+		preempt_board_say("preempt-step",
+			"which step? N [NEXT], --saved N, or --section NAME; try --help");
 		return false;
 	}
 	uint64_t *values[] = {&request->n, &request->next};
@@ -164,7 +176,9 @@ int main(int argc, char **argv)
 	answer = preempt_board_attach(&board, getppid());
 	if (answer == 0)
 		preempt_board_say(board.name, BOARD_NONE);
-	if (answer == 1)
+	if (answer == 1 && request.section)
+		answer = preempt_board_section(&board, request.section);
+	else if (answer == 1)
 		answer = request.saved ? saved(&board, request.n) : step(&board, &request);
 	preempt_board_release(&board);
 	return answer >= BOARD_LEAVE ? answer - BOARD_LEAVE : answer;

@@ -142,6 +142,51 @@ numbers_refused() {
 	each numbers_refused
 }
 
+# The file section
+
+section_written() {
+	start
+	ask "section setup" 0
+	[ "$(cat "$board/section")" = "$(printf '%-31s' setup)" ]
+	[ "$(stat -c %s "$board/section")" = 32 ]
+	inode=$(stat -c %i "$board/section")
+	ask "step 3" 0
+	ask "section a.very+long_name:of-31@characte" 0
+	[ "$(cat "$board/section")" = a.very+long_name:of-31@characte ]
+	ask "section x" 0
+	[ "$(cat "$board/section")" = "$(printf '%-31s' x)" ]
+	[ "$(stat -c '%s %i' "$board/section")" = "32 $inode" ]
+	ask "step 4" 0
+}
+@test "section: 32 bytes, in place" {
+	each section_written
+}
+
+section_refused() {
+	for name in EMPTY .x -x a/b 'a*' a.very+long_name:of-32@character; do
+		start
+		tell "section $name"
+		ends 2
+		said 1 "section"
+	done
+	[ ! -e "$board/section" ]
+}
+@test "section: only names" {
+	each section_refused
+}
+
+section_vanished() {
+	start
+	ask "step 1" 0
+	rm -rf "$board"
+	tell "section save"
+	ends 43
+	said 1 "vanished\|cannot write"
+}
+@test "section: the board vanishes: 43" {
+	each section_vanished bash dash c python c@disk
+}
+
 # Hold
 
 hold_save() {
@@ -1080,7 +1125,7 @@ clobbered() {
 	*) [ "$(grep -cvE 'linux-vdso|linux-gate|libc\.so|ld-linux|ld64|ld-musl' <<<"$output")" = 0 ] ;;
 	esac
 	[ "$(nm -D --defined-only "$OUT/libpreempt.so.0" | awk '$2 == "T" { print $3 }' | sort | xargs)" = \
-		"preempt_saved preempt_step preempt_step_next" ]
+		"preempt_saved preempt_section preempt_step preempt_step_next" ]
 	# In the static library every other symbol keeps out of a program's way.
 	run -0 nm -g --defined-only "$OUT/libpreempt.a"
 	[ "$(grep -E ' [TDBR] ' <<<"$output" | grep -cv ' preempt_')" = 0 ]

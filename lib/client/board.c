@@ -280,6 +280,44 @@ int preempt_board_step(struct board *board, uint64_t finished, uint64_t next, bo
 	return hold_there(board, held);
 }
 
+/* Letters, digits and _.:@+- are what names of these tools are made of. */
+static bool is_name(const char *name)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_:@+.-";
+	size_t length = strlen(name);
+	return length > 0 && length <= BOARD_SECTION_MAX && strspn(name, letters) == length &&
+	       *name != '.' && *name != '-';
+}
+
+/* Replace a small file on the board in place, in one write. */
+static bool overwrite(const struct board *board, const char *file, const char *line, int length)
+{
+	char path[PATH_MAX];
+	int fd = preempt_board_path(board, file, path)
+			 ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)
+			 : -1;
+	if (fd < 0)
+		return false;
+	bool done = pwrite(fd, line, (size_t)length, 0) == length;
+	close(fd);
+	return done;
+}
+
+int preempt_board_section(const struct board *board, const char *name)
+{
+	char line[BOARD_SECTION_MAX + 2];
+	if (!name || !is_name(name)) {
+		preempt_board_say(board->name,
+			"section '%.60s': a name has 1 to %d letters, digits or _.:@+-, and begins "
+			"with none of . and -",
+			name ? name : "", BOARD_SECTION_MAX);
+		return BOARD_LEAVE + 2;
+	}
+	int length = snprintf(line, sizeof line, "%-*s\n", BOARD_SECTION_MAX, name);
+	return overwrite(board, "section", line, length) ? BOARD_RUN : vanished(board, "section");
+}
+
 int preempt_board_saved(const struct board *board, uint64_t step, bool *held)
 {
 	if (step > BOARD_STEP_MAX) {
@@ -287,16 +325,9 @@ int preempt_board_saved(const struct board *board, uint64_t step, bool *held)
 			(unsigned long long)step, (unsigned long long)BOARD_STEP_MAX);
 		return BOARD_LEAVE + 2;
 	}
-	char path[PATH_MAX], line[32];
+	char line[32];
 	int length = snprintf(line, sizeof line, "%020llu\n", (unsigned long long)step);
-	int fd = preempt_board_path(board, "saved", path)
-			 ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)
-			 : -1;
-	if (fd < 0)
-		return vanished(board, "saved");
-	bool done = pwrite(fd, line, (size_t)length, 0) == length;
-	close(fd);
-	if (!done)
+	if (!overwrite(board, "saved", line, length))
 		return vanished(board, "saved");
 	*held = access(board->hold, F_OK) == 0;
 	return BOARD_RUN;

@@ -11,6 +11,7 @@
  *		one of several wins, and never removed) and then rewrites `owner`
  *	step	"%020d %020d\n": finished steps, next boundary; overwritten in place in one write
  *	saved	"%020d\n": the step whose checkpoint is complete; the same way
+ *	section	"%-31s\n": what the training is at, a name; the same way
  *	hold	by the agent, whole or absent, one line (C is 1 to 255):
  *		wait PID | save S [PID] | exit S [PID] | leave C
  *	pause	a fifo by the agent, to which nobody writes: bash sleeps on it without a fork
@@ -38,6 +39,9 @@
 
 /* Step numbers have at most 18 digits. */
 #define BOARD_STEP_MAX UINT64_C(999999999999999999)
+
+/* Names of sections have at most so many characters. */
+#define BOARD_SECTION_MAX 31
 
 /* The one warning of a process without a board. */
 #define BOARD_NONE "PREEMPT_DIR is not set: no agent, so nothing will ask this task to save"
@@ -79,11 +83,13 @@ void preempt_board_release(struct board *board);
 bool preempt_board_open(struct board *board, int how);
 
 /* board.c. One caller at a time for step and answer; saved and barrier change nothing of the
- * struct. step: writes step, then looks whether hold is there. If so, answer waits as long as hold
- * says. saved, barrier: the same for a finished save; barrier is the exit barrier. */
+ * struct, nor does section, which writes it. step: writes step, then looks whether hold is there.
+ * If so, answer waits as long as hold says. saved, barrier: the same for a finished save; barrier
+ * is the exit barrier. */
 int preempt_board_step(struct board *board, uint64_t finished, uint64_t next, bool *held);
 int preempt_board_answer(struct board *board, uint64_t finished);
 int preempt_board_saved(const struct board *board, uint64_t step, bool *held);
+int preempt_board_section(const struct board *board, const char *name);
 int preempt_board_barrier(const struct board *board, uint64_t step);
 
 /* look.c: what the board's parts have in common. */

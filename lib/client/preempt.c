@@ -79,6 +79,14 @@ int preempt_step(uint64_t finished)
 	return preempt_step_next(finished, finished + 1);
 }
 
+int preempt_section(const char *name)
+{
+	int answer = ready();
+	if (answer == 1)
+		answer = preempt_board_section(&board, name);
+	return answer >= BOARD_LEAVE ? leave(answer) : answer;
+}
+
 int preempt_saved(uint64_t step)
 {
 	bool held = false;

@@ -74,6 +74,12 @@ PREEMPT_API int preempt_step_next(uint64_t finished, uint64_t next);
  * After the final save it first waits until every other task has saved as well. */
 PREEMPT_API int preempt_saved(uint64_t step);
 
+/* What this task is at from now on: "eval", "save", any name of 1 to 31 letters, digits or _.:@+-.
+ * A section may have a limit of its own for the time without progress (preempt-run --section);
+ * being named again counts as progress. "step" is the training itself, where preempt_step says how
+ * far it is; "setup" is what comes before its first call. Returns 0. */
+PREEMPT_API int preempt_section(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -43,7 +43,7 @@ import sys
 import threading
 import time
 
-__all__ = ["EXIT", "SAVE", "saved", "step", "worker_init"]
+__all__ = ["EXIT", "SAVE", "saved", "section", "step", "worker_init"]
 
 SAVE = 10  #: what step returns when it asks for a save
 EXIT = 42  #: the code to leave with: what saved returned last, if it returned one
@@ -101,19 +101,28 @@ def saved(n):
     if not 0 <= n <= _LAST:
         _say("saved %d: steps go from 0 to %d" % (n, _LAST))
         _leave(2)
-    try:
-        fd = os.open(board.path + "/saved", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.pwrite(fd, b"%020d\n" % n, 0)
-        finally:
-            os.close(fd)
-    except OSError as error:
-        code = _vanished(board, "saved", error)
-    else:
-        code = _barrier(board, n) if os.path.lexists(board.hold) else 0
+    code = _overwrite(board, "saved", b"%020d\n" % n)
+    if not code and os.path.lexists(board.hold):
+        code = _barrier(board, n)
     if code:
         EXIT = code
     return code
+
+
+def section(name):
+    """What this task is at from now on: "eval", any name of 1 to 31 letters, digits or _.:@+-. It may have a
+    limit of its own for the time without progress; named again, that counts as progress. "step" is the
+    training itself."""
+    board = _attach()
+    if board is None:
+        return 0
+    if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9_:@+][A-Za-z0-9_:@+.-]{0,30}", name):
+        _say("section '%.60s': a name has 1 to 31 letters, digits or _.:@+-, but . and - not first" % (name,))
+        _leave(2)
+    code = _overwrite(board, "section", b"%-31s\n" % name.encode())
+    if code:
+        _leave(code)
+    return 0
 
 
 def worker_init(*_):
@@ -442,6 +451,19 @@ def _ignore_signals(where):
 
 
 # Hold
+
+
+def _overwrite(board, name, line):
+    """A small file on the board, in place, in one write. 0, or the code to leave with."""
+    try:
+        fd = os.open(board.path + "/" + name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(fd, line, 0)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        return _vanished(board, name, error)
+    return 0
 
 
 def _rewrite(board, line):

@@ -19,6 +19,9 @@
 # preempt_saved N: the checkpoint of N is complete and durable. 0: run on; else the code to leave with.
 #	After the final save it first waits until every other task has saved. Report periodic saves too:
 #	that is how the tools know how long a save takes.
+# preempt_section NAME: what this script is at from now on (eval, save, ...), which may have a limit of its
+#	own for the time without progress; named again, that counts as progress. "step" is the training
+#	itself. NAME: 1 to 31 letters, digits or _.:@+-
 # N says how many steps are finished: 0 to 999999999999999999, no leading zeros, and it never falls.
 #
 # Shells: POSIX sh; under bash builtins only, nothing is forked. Call the functions in the shell itself: a
@@ -100,6 +103,20 @@ preempt_saved() {
 	if [ "$#" -ne 1 ] || ! _preempt_number "$1"; then _preempt_refuse "'$*'"; fi
 	printf '%020d\n' "$1" 1<>"$_preempt_board/saved" || _preempt_vanished || return
 	[ ! -e "$_preempt_board/hold" ] || _preempt_barrier "$1"
+}
+
+preempt_section() {
+	[ "$_preempt_state" = board ] || _preempt_attach || return 0
+	case ${1-} in
+	'' | [.-]* | *[!ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:@+.-]*) _preempt_a=bad ;;
+	????????????????????????????????*) _preempt_a=bad ;;
+	*) _preempt_a= ;;
+	esac
+	if [ -n "$_preempt_a" ] || [ "$#" -ne 1 ]; then
+		_preempt_say "section '${1-}': a name has 1 to 31 letters, digits or _.:@+-, and begins with none of . and -"
+		exit 2
+	fi
+	printf '%-31s\n' "$1" 1<>"$_preempt_board/section" || _preempt_vanished || exit
 }
 
 # _preempt_a is the next boundary of preempt_step "$@".

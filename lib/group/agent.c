@@ -59,6 +59,7 @@ static void run_tasks(struct agent *agent)
 		if (now >= agent->sample_at) {
 			for (size_t i = 0; i < agent->seat_count; i++)
 				seat_sample(&agent->seats[i], now);
+			agent_look_for_hangs(agent, now);
 			agent->sample_at = now + SAMPLE_EVERY;
 		}
 		if (agent->group.view.agreement.round && now >= agent->deaths_at) {
@@ -90,7 +91,8 @@ void agent_say_goodbye(struct agent *agent)
 	for (size_t i = 0; i < agent->seat_count; i++)
 		if (agent->seats[i].save_time > longest_save)
 			longest_save = agent->seats[i].save_time;
-	worker_close(agent->group.worker, &agent->group.view.attempt, longest_save);
+	worker_close(agent->group.worker, &agent->group.view.attempt, longest_save,
+		&agent->group.progress);
 	while (!agent->goodbye_done && clock_now() < until) {
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
@@ -143,6 +145,7 @@ static void release(struct agent *agent)
 		(void)file_remove_tree(agent->boards, NULL);
 	watch_release(&agent->watch);
 	pump_stop(agent->pump);
+	pulse_stop(agent->group.pulse, 1000);
 	if (agent->group.worker)
 		worker_stop(agent->group.worker, 1000);
 	guard_stop(&agent->guard);
@@ -177,7 +180,8 @@ int agent_run(const struct agent_options *options)
 	if (guard_start(&agent.guard, &err) != STATUS_OK ||
 		agent_open_signals(&agent, &err) != STATUS_OK ||
 		agent_open_sources(&agent, &err) != STATUS_OK ||
-		worker_start(&agent.group.worker, options->store, &err) != STATUS_OK) {
+		worker_start(&agent.group.worker, options->store, &err) != STATUS_OK ||
+		agent_open_pulse(&agent, &err) != STATUS_OK) {
 		code = message_fail(&err);
 		goto out;
 	}
@@ -192,6 +196,7 @@ int agent_run(const struct agent_options *options)
 		agent_leave_unstarted(&agent, REASON_FAILED, code, err.text);
 		goto out;
 	}
+	pulse_watch(agent.group.pulse);
 	worker_follow(agent.group.worker, &agent.group.view.attempt, agent.group.view.revision);
 	run_tasks(&agent);
 	code = combined_code(&agent);

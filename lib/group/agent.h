@@ -3,13 +3,15 @@
  * The agent around the training: it starts the tasks of this machine, waits for notices, talks to
  * the boards and to the store, and carries out what the agreement of each task wants
  * (agreement.h). One thread for signals, children and boards; one for the store (worker.h); one
- * that passes stderr on (pump.h).
+ * that beats (pulse.h); one that passes stderr on (pump.h).
  */
 #ifndef GROUP_AGENT_H
 #define GROUP_AGENT_H
 
 #include "group/agreement.h"
+#include "group/heartbeat.h"
 #include "group/identity.h"
+#include "group/progress.h"
 
 struct agent_options {
 	const struct identity *identity; /* tasks task .. task + count - 1 of tasks */
@@ -40,6 +42,10 @@ struct agent_options {
 	int exit_code;	      /* instead of 42 */
 	int64_t join_timeout; /* ms */
 	int64_t kill_after;   /* ms between TERM and KILL */
+	/* Beat, and watch the others: period 0: neither. */
+	struct heartbeat_rules beats;
+	/* When the training of a task hangs. What is learned is kept in a copy. */
+	struct progress_rules progress;
 	struct agreement_config agreement; /* task is filled in by the agent */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
- * and starting), agent_events.c (what happens), agent_say.c (what people are told).
+ * and starting), agent_events.c (what happens), agent_heart.c (beats and progress), agent_say.c
+ * (what people are told).
  */
 #ifndef GROUP_AGENT_INSIDE_H
 #define GROUP_AGENT_INSIDE_H
@@ -27,7 +28,7 @@ struct agent {
 	char *boards; /* with --ranks: the directory above the boards */
 	int64_t sample_at, deaths_at;
 	bool store_away;
-	uint64_t said_round, said_decision;
+	uint64_t said_round, said_decision, said_dead;
 	bool said_claim, said_broken;
 	bool goodbye_done;
 	bool failure_told;
@@ -64,6 +65,11 @@ void agent_take_signals(struct agent *agent, int64_t now);
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);
 void agent_take_result(struct agent *agent, struct result *result);
 void agent_look_for_deaths(struct agent *agent);
+
+/* agent_heart.c */
+enum status agent_open_pulse(struct agent *agent, struct error *err);
+/* About once a second, after the boards were sampled: tell how far we are; does it hang? */
+void agent_look_for_hangs(struct agent *agent, int64_t now);
 
 /* agent_say.c */
 void agent_say_news(struct agent *agent);

@@ -62,9 +62,32 @@ static void say_broken(struct agent *agent)
 			*view->seal_text ? view->seal_text : view->seal);
 }
 
+static bool is_dead(const void *context, uint64_t task)
+{
+	const struct agreement_view *view = context;
+	return view->peers[task].dead;
+}
+
+/* With a preemption under way the others go on without them; else the seal says it. */
+static void say_deaths(struct agent *agent)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	struct text names = {0};
+	uint64_t dead = 0;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		dead += view->peers[i].dead;
+	if (dead == agent->said_dead || !view->claimed)
+		return;
+	agent->said_dead = dead;
+	keys_write_set(view->tasks, is_dead, view, &names);
+	message_error("declared dead: task %s; the others go on without", text_string(&names));
+	text_release(&names);
+}
+
 void agent_say_news(struct agent *agent)
 {
 	say_claim(agent);
+	say_deaths(agent);
 	say_decision(agent);
 	say_broken(agent);
 }

@@ -178,7 +178,7 @@ enum status agent_join(struct agent *agent, struct error *err)
 	enum status status = process_identify(0, &entry.agent, err);
 	if (status != STATUS_OK)
 		return status;
-	worker_join(group->worker, &entry, options, &group->view);
+	worker_join(group->worker, &entry, options, &group->view, group->pulse, &group->progress);
 	for (;;) {
 		agent_wait_for_events(agent, CLOCK_NEVER);
 		if (group->noticed || agent->passed_on)

@@ -62,6 +62,7 @@ static enum status furnish(struct board *board, struct error *err)
 	if (board->directory < 0 || make_file(board->directory, "agent", agent) < 0 ||
 		make_file(board->directory, "step", "") < 0 ||
 		make_file(board->directory, "saved", "") < 0 ||
+		make_file(board->directory, "section", "") < 0 ||
 		mkfifoat(board->directory, "pause", 0600) < 0)
 		return failed(err, "furnish", board->path);
 	return STATUS_OK;
@@ -273,6 +274,28 @@ enum status board_read_saved(
 	if (!take_padded(&at, step))
 		return error_set(
 			err, STATUS_DAMAGED, "board %s: saved says \"%s\"", board->path, line);
+	return STATUS_OK;
+}
+
+/* "NAME" and blanks up to the newline. Anything else is as if it said nothing. */
+enum status board_read_section(const struct board *board, struct board_section *section)
+{
+	char line[128];
+	struct stat st;
+	struct board_section found = {0};
+	ssize_t n = read_record(board, "section", line, NULL);
+	if (n < 0)
+		return STATUS_NO;
+	if (fstatat(board->directory, "section", &st, 0) == 0)
+		found.written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	size_t length = strcspn(line, " \n");
+	if (length > 0 && length < sizeof(found.name) &&
+		line[length + strspn(line + length, " ")] == '\n') {
+		memcpy(found.name, line, length);
+		if (parse_name(found.name, "section", NULL) != STATUS_OK)
+			*found.name = '\0';
+	}
+	*section = found;
 	return STATUS_OK;
 }
 

@@ -22,7 +22,8 @@ struct board {
 
 /*
  * Make one below parent (NULL: $XDG_RUNTIME_DIR if it exists, is ours and writable, else /dev/shm,
- * else $TMPDIR, else /tmp): mode 0700, with agent, step, saved and the fifo pause in it.
+ * else $TMPDIR, else /tmp): mode 0700, with agent, step, saved, section and the fifo
+ * pause in it.
  */
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err);
 /* The board of a rank below a directory that board_create made: "0", "1", ... */
@@ -52,6 +53,12 @@ enum status board_read_step(const struct board *board, struct board_step *step, 
 /* STATUS_NO: nothing was saved yet, or the board vanished (then *vanished). */
 enum status board_read_saved(
 	const struct board *board, uint64_t *step, int64_t *written, struct error *err);
+/* What the training process says it is at (preempt_section); "" where it says nothing. */
+struct board_section {
+	char name[32];
+	int64_t written; /* ns UTC: changes whenever it is said anew */
+};
+enum status board_read_section(const struct board *board, struct board_section *section);
 /* Take the events off watch. */
 void board_drain(const struct board *board);
 bool board_vanished(const struct board *board);

@@ -107,6 +107,17 @@ void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t
 	}
 }
 
+static bool is_marked(const void *context, uint64_t task)
+{
+	const bool *marks = context;
+	return marks[task];
+}
+
+void keys_write_marks(uint64_t tasks, const bool *marks, struct text *text)
+{
+	keys_write_set(tasks, is_marked, marks, text);
+}
+
 bool keys_read_set(const char *text, uint64_t tasks, bool *set)
 {
 	while (*text) {

@@ -4,10 +4,11 @@
  * run/RUN/ATTEMPT/, so that nothing left over by an earlier attempt can touch a later one.
  *
  *   run/RUN/LAST                                number of the newest attempt
- *   run/RUN/MEASURE                             what is remembered of this run across attempts
+ *   run/RUN/MEASURE, run/RUN/PACE               what is remembered of this run across attempts
  *   .../OPEN                                    launch id and number of tasks
  *   .../TASK/i                                  who task i's agent is (it has joined)
- *   .../SEAL                                    what ended the joining: claim, error, death, ...
+ *   .../SEAL                                    what ended the joining: claim, error, death, hung,
+ *                                               restart, ...
  *   .../TERMINATED_WORKER                       the claim
  *   .../DEADLINE                                only ever moves earlier
  *   .../ROUND/r                                 round r was opened
@@ -61,6 +62,8 @@ bool keys_reason_parse(const char *word, enum agreement_reason *reason);
 /* A set of tasks as text: "0-3,7"; "" for none. chosen(context, i) says whether i is in it. */
 void keys_write_set(uint64_t tasks, bool (*chosen)(const void *context, uint64_t task),
 	const void *context, struct text *text);
+/* The same of those whose mark is set. */
+void keys_write_marks(uint64_t tasks, const bool *marks, struct text *text);
 /* Marks the tasks of the text in set[tasks]; false on rubbish. */
 bool keys_read_set(const char *text, uint64_t tasks, bool *set);
 

@@ -10,6 +10,7 @@
 #include "group/agent.h"
 #include "group/board.h"
 #include "group/hook.h"
+#include "group/pulse.h"
 #include "group/pump.h"
 #include "group/view.h"
 #include "group/worker.h"
@@ -49,6 +50,8 @@ struct seat {
 	int64_t save_time; /* of the last save, ms */
 	uint64_t said_saved;
 	bool said_lost;
+	struct progress progress;
+	bool hung; /* said so */
 };
 
 /* What the seats share. */
@@ -56,6 +59,8 @@ struct group {
 	const struct agent_options *options;
 	struct worker *worker;
 	const struct guard *guard;
+	struct pulse *pulse; /* NULL: no heartbeat */
+	struct progress_rules progress;
 	struct view view;
 	struct notice notice; /* our own, when noticed */
 	bool noticed;

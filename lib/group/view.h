@@ -33,6 +33,7 @@ struct view_member {
 	int64_t save_time;	/* ms, of the save in the newest round */
 	store_revision rubbish; /* of a report in the newest round that cannot be read; 0 */
 	int left_code;
+	char death[16]; /* of what it is dead: silent, gone, restarted, hung */
 	struct process_identity agent;
 };
 
@@ -43,7 +44,7 @@ struct view {
 	struct view_member *members; /* [tasks] */
 	struct view_claim claim;
 	struct view_error error;
-	char seal[32]; /* "", claim, error, death, restart, timeout, close */
+	char seal[32]; /* "", claim, error, death, hung, restart, timeout, close */
 	char seal_text[256];
 	char closed[32];   /* "", completed, preempted, failed, superseded */
 	bool resume_known; /* RESUME is there */

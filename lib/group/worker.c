@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "group/pace.h"
 #include "group/unaware.h"
 
 enum request_kind { REQUEST_JOIN, REQUEST_WRITE, REQUEST_CLOSE };
@@ -25,6 +26,9 @@ struct request {
 	struct write write;
 	struct attempt attempt;
 	int64_t longest_save;
+	struct pulse *pulse;		 /* of REQUEST_JOIN */
+	struct progress_rules *progress; /* of REQUEST_JOIN */
+	struct progress_rules learned;	 /* of REQUEST_CLOSE */
 	struct request *next;
 };
 
@@ -104,11 +108,16 @@ static void carry_out_join(struct worker *worker, struct request *request)
 	if (result->status == STATUS_OK)
 		result->status =
 			attempt_join(worker->store, &request->entry, &attempt, &result->error);
-	if (result->status == STATUS_OK)
+	if (result->status == STATUS_OK) {
+		pulse_begin(request->pulse, &attempt);
 		result->status = view_init(request->view, &attempt, &result->error);
+	}
 	if (result->status == STATUS_OK)
 		result->status = attempt_recall(
 			worker->store, request->run, &result->longest_save, &result->error);
+	if (result->status == STATUS_OK)
+		result->status =
+			pace_recall(worker->store, request->run, request->progress, &result->error);
 	if (result->status == STATUS_OK)
 		result->status = attempt_gather(worker->store, request->view,
 			clock_after(request->options->join_timeout), worker->cancel,
@@ -142,6 +151,8 @@ static void carry_out_close(struct worker *worker, struct request *request)
 	if (result->status == STATUS_OK && request->longest_save > 0)
 		(void)attempt_remember(
 			worker->store, request->attempt.run, request->longest_save, NULL);
+	if (result->status == STATUS_OK)
+		(void)pace_remember(worker->store, request->attempt.run, &request->learned, NULL);
 	if (result->status == STATUS_OK)
 		result->status = view_init(&view, &request->attempt, &result->error);
 	if (result->status == STATUS_OK)
@@ -322,7 +333,8 @@ static struct request *new_request(enum request_kind kind)
 }
 
 void worker_join(struct worker *worker, const struct attempt_entry *entry,
-	const struct agent_options *options, struct view *view)
+	const struct agent_options *options, struct view *view, struct pulse *pulse,
+	struct progress_rules *progress)
 {
 	struct request *request = new_request(REQUEST_JOIN);
 	request->entry = *entry;
@@ -330,6 +342,8 @@ void worker_join(struct worker *worker, const struct attempt_entry *entry,
 	strncpy(request->launch, entry->launch, sizeof(request->launch) - 1);
 	request->options = options;
 	request->view = view;
+	request->pulse = pulse;
+	request->progress = progress;
 	submit(worker, request);
 }
 
@@ -367,11 +381,13 @@ void worker_look(struct worker *worker, int64_t by)
 		ring(worker->wake);
 }
 
-void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save)
+void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save,
+	const struct progress_rules *learned)
 {
 	struct request *request = new_request(REQUEST_CLOSE);
 	request->attempt = *attempt;
 	request->longest_save = longest_save;
+	request->learned = *learned;
 	submit(worker, request);
 }
 

@@ -10,6 +10,7 @@
 
 #include "group/agent.h"
 #include "group/attempt.h"
+#include "group/pulse.h"
 
 struct worker;
 
@@ -48,11 +49,13 @@ struct result *worker_take(struct worker *worker);
 
 /*
  * Join, gather, and find the checkpoint to resume from; fills *view (which must stay valid and is
- * not touched by others until RESULT_JOINED comes). worker_cancel gives up a join that is under
- * way.
+ * not touched by others until RESULT_JOINED comes; nor *progress, which is told what was learned
+ * earlier). pulse (may be NULL) begins to beat once it has joined. worker_cancel gives up a join
+ * that is under way.
  */
 void worker_join(struct worker *worker, const struct attempt_entry *entry,
-	const struct agent_options *options, struct view *view);
+	const struct agent_options *options, struct view *view, struct pulse *pulse,
+	struct progress_rules *progress);
 void worker_cancel(struct worker *worker);
 /* Carry out a write, which is taken over. */
 void worker_write(struct worker *worker, struct write *write);
@@ -60,8 +63,9 @@ void worker_write(struct worker *worker, struct write *write);
 void worker_follow(struct worker *worker, const struct attempt *attempt, store_revision revision);
 /* A fresh look is wanted by this instant at the latest; earlier ones replace later ones. */
 void worker_look(struct worker *worker, int64_t by);
-/* Remember the longest save, close the attempt if everybody is through. */
-void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save);
+/* Remember the longest save and what was learned, close the attempt if everybody is through. */
+void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save,
+	const struct progress_rules *learned);
 
 /*
  * End the thread; one that hangs in the filesystem for longer than patience (ms) is left alone, and

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "group/progress.h"
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {
@@ -206,27 +207,29 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 		.round = plan->write[what],
 		.saved_step = plan->saved_step};
 	switch (what) {
-	case WRITE_CLAIM: build_claim(write, view, details); return;
+	case WRITE_CLAIM: build_claim(write, view, details); break;
 	case WRITE_DEADLINE: {
 		const char *key = own_key(write, view, "DEADLINE");
 		transaction_require(&write->transaction, key, view->deadline_revision);
 		transaction_put(&write->transaction, key, deadline_value(details->deadline));
-		return;
+		break;
 	}
 	case WRITE_ROUND:
 		transaction_put_new(&write->transaction,
 			own_task_key(write, view, "ROUND", write->round), round_value(plan->final));
-		return;
+		break;
 	case WRITE_REPORT: build_report(write, view, plan, details); break;
 	case WRITE_DECISION: build_decision(write, view, plan); break;
 	case WRITE_ACK: build_ack(write, view); break;
 	case WRITE_SAVED: build_saved(write, view, plan, details); break;
-	case WRITE_ERROR: build_error(write, view, details); return;
+	case WRITE_ERROR: build_error(write, view, details); break;
 	case WRITE_LEFT: build_left(write, view, plan, details); return;
 	case WRITE_KINDS: return;
 	}
 	/* What was declared dead can no longer take part. */
-	transaction_require(&write->transaction, own_task_key(write, view, "DEAD", task), 0);
+	if (!details->outside)
+		transaction_require(
+			&write->transaction, own_task_key(write, view, "DEAD", task), 0);
 }
 
 void write_build_death(struct write *write, const struct view *view, uint64_t task, const char *why)
@@ -242,6 +245,76 @@ void write_build_death(struct write *write, const struct view *view, uint64_t ta
 	snprintf(text, sizeof(text), "task %llu %s", (unsigned long long)task, why);
 	transaction_put_new(
 		&write->transaction, own_key(write, view, "SEAL"), seal_value("death", text));
+}
+
+static const char *const cause_words[] = {"silent", "gone", "restarted", "hung"};
+
+/* "task 3 on node7 is dead: no heartbeat since 2026-01-31T12:00:00.000Z, last step 120" */
+static void describe_deaths(
+	const struct view *view, const struct death *deaths, size_t count, struct text *text)
+{
+	static const char *const what[] = {"dead: no heartbeat since ", "gone; last seen ",
+		"restarted; before that last seen ", "hung: no progress since "};
+	const struct death *first = &deaths[0];
+	const char *host = view->members[first->task].agent.host;
+	bool was = first->cause == DEATH_RESTARTED;
+	char since[32];
+	clock_format_utc(first->since_utc, since);
+	text_addf(text, "task %llu%s%s %s %s%s", (unsigned long long)first->task,
+		*host ? " on " : "", host, was ? "was" : "is", what[first->cause], since);
+	if (first->has_step)
+		text_addf(text, ", last step %llu", (unsigned long long)first->step);
+	else
+		text_add(text, ", no step known");
+	if (first->section && strcmp(first->section, PROGRESS_TRAINING) != 0)
+		text_addf(text, ", in section %s", first->section);
+	if (count == 1)
+		return;
+	text_add(text, "; and so are ");
+	bool *set = calloc(view->attempt.tasks, sizeof(*set));
+	for (size_t i = 1; set && i < count; i++)
+		set[deaths[i].task] = true;
+	if (set)
+		keys_write_marks(view->attempt.tasks, set, text);
+	free(set);
+}
+
+static struct json_object *death_value(const struct view *view, const struct death *death)
+{
+	struct json_object *json = stamped();
+	json_put_text(json, "by", cause_words[death->cause]);
+	json_put_text(json, "host", view->members[death->task].agent.host);
+	json_put_signed(json, "since_utc", death->since_utc);
+	if (death->has_step)
+		json_put_unsigned(json, "step", death->step);
+	if (death->section)
+		json_put_text(json, "section", death->section);
+	return json;
+}
+
+void write_build_deaths(struct write *write, const struct view *view, uint64_t by,
+	const struct death *deaths, size_t count)
+{
+	struct text text = {0};
+	*write = (struct write){.what = WRITE_KINDS, .task = deaths[0].task};
+	struct transaction *t = &write->transaction;
+	bool own = false;
+	for (size_t i = 0; i < count; i++) {
+		/* One whose goodbye we have not seen yet is not dead. */
+		transaction_require(t, own_task_key(write, view, "LEFT", deaths[i].task), 0);
+		transaction_put_new(t, own_task_key(write, view, "DEAD", deaths[i].task),
+			death_value(view, &deaths[i]));
+		own |= deaths[i].task == by;
+	}
+	if (!own)
+		transaction_require(t, own_task_key(write, view, "DEAD", by), 0);
+	if (*view->seal)
+		return;
+	describe_deaths(view, deaths, count, &text);
+	t->failed |= text.failed;
+	transaction_put_new(t, own_key(write, view, "SEAL"),
+		seal_value(deaths[0].cause == DEATH_HUNG ? "hung" : "death", text_string(&text)));
+	text_release(&text);
 }
 
 void write_build_demand(struct write *write, const struct view *view)

@@ -34,9 +34,28 @@ struct write_details {
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
 	uint64_t task, const struct agreement_plan *plan, const struct write_details *details);
 
-/* DEAD/task, and the seal if there is none. why: "gone", "restarted", ... */
+/* DEAD/task, and the seal if there is none. why: "is gone", "was restarted". */
 void write_build_death(
 	struct write *write, const struct view *view, uint64_t task, const char *why);
+
+/* What is told of a task that cannot go on. */
+enum death_cause { DEATH_SILENT, DEATH_GONE, DEATH_RESTARTED, DEATH_HUNG };
+struct death {
+	uint64_t task;
+	enum death_cause cause;
+	int64_t since_utc; /* ms: the last sign of life or progress */
+	bool has_step;
+	uint64_t step;	     /* the last one known */
+	const char *section; /* DEATH_HUNG: where; NULL: not said */
+};
+
+/*
+ * The same for one or more, all or none, as concluded by task `by`, which must not be dead itself
+ * (the one that hangs is declared by its own agent). The seal is "death", or "hung" where that is
+ * the cause of the first; its text is the one line that people are shown.
+ */
+void write_build_deaths(struct write *write, const struct view *view, uint64_t by,
+	const struct death *deaths, size_t count);
 
 /* An on-demand checkpoint: the next round, without a claim. */
 void write_build_demand(struct write *write, const struct view *view);

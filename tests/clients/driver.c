@@ -79,6 +79,9 @@ int main(void)
 			printf("step %d\n", preempt_step(n));
 		else if (strcmp(command, "saved") == 0)
 			printf("saved %d\n", preempt_saved(n));
+		else if (strcmp(command, "section") == 0)
+			printf("section %d\n",
+				preempt_section(strcmp(first, "EMPTY") ? first : ""));
 		else if (strcmp(command, "child") == 0)
 			printf("child %d\n", child(n));
 		else if (strcmp(command, "async") == 0)

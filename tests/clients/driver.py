@@ -43,6 +43,9 @@ def answer(line):
 def main():
     for line in sys.stdin:
         command, *words = line.split()
+        if command == "section":
+            answer("section %d" % preempt.section("" if words[0] == "EMPTY" else words[0]))
+            continue
         words = [value(word) for word in words]
         if command == "step":
             answer("step %d" % preempt.step(*words))

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent's heartbeat: its tasks beat, and one whose training hangs is declared by its own agent.
+ */
+#include "base/clock.h"
+#include "base/message.h"
+#include "group/agent_inside.h"
+
+enum status agent_open_pulse(struct agent *agent, struct error *err)
+{
+	const struct agent_options *options = agent->options;
+	struct process_identity self;
+	struct pulse_options how = {.store = options->store,
+		.rules = options->beats,
+		.first = options->identity->task,
+		.count = options->identity->count,
+		.who = &self};
+	agent->group.progress = options->progress;
+	/* Alone there is nobody to tell or to watch. */
+	if (options->beats.period == 0 || options->identity->tasks == options->identity->count)
+		return STATUS_OK;
+	enum status status = process_identify(0, &self, err);
+	if (status == STATUS_OK)
+		status = pulse_start(&agent->group.pulse, &how, err);
+	return status;
+}
+
+/* Only time in which it could advance and the store answers is held against it. */
+static bool time_counts(const struct agent *agent, const struct seat *seat)
+{
+	const struct pulse *pulse = agent->group.pulse;
+	bool answered = pulse ? pulse_is_answered(pulse) : !agent->store_away;
+	return answered && seat->command->running && !seat->command->ending &&
+	       seat->agreement.told.order == ORDER_RUN && !seat->finished;
+}
+
+static void declare_hung(struct agent *agent, struct seat *seat)
+{
+	struct group *group = &agent->group;
+	const struct progress *p = &seat->progress;
+	struct death death = {.task = seat->task,
+		.cause = DEATH_HUNG,
+		.since_utc = clock_utc() - p->standing,
+		.has_step = p->started,
+		.step = p->step,
+		.section = p->section};
+	struct write write;
+	if (!seat->hung)
+		message_error("task %llu hangs: no progress for %lld s, the limit is %lld s",
+			(unsigned long long)seat->task, (long long)p->standing / 1000,
+			(long long)progress_limit(p, &group->progress) / 1000);
+	seat->hung = true;
+	write_build_deaths(&write, &group->view, seat->task, &death, 1);
+	worker_write(group->worker, &write);
+}
+
+static void look_at_progress(struct agent *agent, struct seat *seat, int64_t now)
+{
+	struct progress_rules *rules = &agent->group.progress;
+	struct board_section section = {0};
+	if (!progress_is_wanted(rules) || board_read_section(&seat->board, &section) != STATUS_OK)
+		return;
+	struct progress_look look = {.now = now,
+		.counts = time_counts(agent, seat),
+		.started = seat->sampled,
+		.step = seat->sampled_step,
+		.section = section.name,
+		.written = section.written};
+	bool dead = agent->group.view.agreement.peers[seat->task].dead;
+	if (progress_look(&seat->progress, rules, &look) && !dead && look.counts)
+		declare_hung(agent, seat);
+}
+
+void agent_look_for_hangs(struct agent *agent, int64_t now)
+{
+	for (size_t i = 0; i < agent->seat_count; i++) {
+		struct seat *seat = &agent->seats[i];
+		if (seat->sampled)
+			pulse_tell_step(agent->group.pulse, i, seat->sampled_step);
+		if (!seat->agreement.ended)
+			look_at_progress(agent, seat, now);
+	}
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/heartbeat.h"
+
+/* A sequence is the period in ms (24 bits), then a count (40 bits). */
+#define COUNT_BITS 40
+#define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
+#define PERIOD_MAX INT64_C(0xffffff)
+
+const char *heartbeat_word(enum heartbeat_state state)
+{
+	static const char *const words[] = {
+		"unknown", "alive", "late", "hung", "dead", "restarted", "left"};
+	return words[state];
+}
+
+int64_t heartbeat_timeout(int64_t period)
+{
+	return period - 10000 > 2000 ? period - 10000 : 2000;
+}
+
+static uint64_t record(uint64_t count, int64_t period)
+{
+	return (uint64_t)(period < PERIOD_MAX ? period : PERIOD_MAX) << COUNT_BITS | count;
+}
+
+uint64_t heartbeat_sequence(uint64_t count, int64_t period)
+{
+	return record(count % COUNT_MASK, period);
+}
+
+uint64_t heartbeat_farewell(int64_t period)
+{
+	return record(COUNT_MASK, period);
+}
+
+bool heartbeat_is_farewell(uint64_t sequence)
+{
+	return heartbeat_count(sequence) == COUNT_MASK;
+}
+
+uint64_t heartbeat_count(uint64_t sequence)
+{
+	return sequence & COUNT_MASK;
+}
+
+int64_t heartbeat_period(uint64_t sequence)
+{
+	return (int64_t)(sequence >> COUNT_BITS);
+}
+
+static enum heartbeat_state take_change(
+	struct heartbeat_peer *peer, const struct store_beat *beat, int64_t now)
+{
+	peer->proved = peer->state != HEARTBEAT_UNKNOWN;
+	peer->beat = *beat;
+	peer->silent = 0;
+	peer->observed_at = peer->changed_at = now;
+	return heartbeat_is_farewell(beat->sequence) ? HEARTBEAT_LEFT : HEARTBEAT_ALIVE;
+}
+
+static enum heartbeat_state take_silence(struct heartbeat_peer *peer,
+	const struct heartbeat_rules *rules, const struct heartbeat_exchange *exchange)
+{
+	int64_t theirs = heartbeat_period(peer->beat.sequence);
+	int64_t period = theirs > rules->period ? theirs : rules->period;
+	if (exchange->paused) {
+		/* Whoever was stopped together with us has a whole period to show itself. */
+		peer->observed_at = exchange->began;
+	} else if (exchange->beaten && exchange->began - peer->observed_at >= period) {
+		peer->silent++;
+		peer->observed_at = exchange->began;
+	}
+	if (peer->silent >= rules->limit)
+		return HEARTBEAT_DEAD;
+	return peer->silent ? HEARTBEAT_LATE : HEARTBEAT_ALIVE;
+}
+
+static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct heartbeat_rules *rules,
+	const struct heartbeat_exchange *exchange, const struct heartbeat_look *look)
+{
+	bool known = peer->state != HEARTBEAT_UNKNOWN;
+	bool readable = look->seen == SEEN_BEAT && look->took <= rules->timeout;
+	if (readable && known && look->beat.token != peer->beat.token)
+		return HEARTBEAT_RESTARTED;
+	if (readable && (!known || look->beat.sequence != peer->beat.sequence))
+		return take_change(peer, &look->beat, exchange->began);
+	if (peer->state == HEARTBEAT_LEFT)
+		return HEARTBEAT_LEFT;
+	if (look->gone)
+		return HEARTBEAT_DEAD;
+	return readable ? take_silence(peer, rules, exchange) : peer->state;
+}
+
+enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,
+	const struct heartbeat_rules *rules, const struct heartbeat_exchange *exchange,
+	const struct heartbeat_look *look)
+{
+	return peer->state = judge(peer, rules, exchange, look);
+}

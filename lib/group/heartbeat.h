@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who is alive, judged by observations: pure functions of what was read and of one's own monotonic
+ * clock. Never by the wall clock, and never by silence alone (DESIGN.md, section 5).
+ *
+ * One observation of silence is: our own beat was written, then the peer's was read unchanged, at
+ * least a period (ours, or the peer's if that is longer) after the last observation. Death needs
+ * `limit` of them in a row. So whatever stops the observer as well (a filesystem that stalls, a
+ * suspended machine, a pause) can never make a peer look dead, and an answer that took longer than
+ * `timeout` says nothing.
+ */
+#ifndef GROUP_HEARTBEAT_H
+#define GROUP_HEARTBEAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+enum heartbeat_state {
+	HEARTBEAT_UNKNOWN, /* has never beaten: nothing is expected of it */
+	HEARTBEAT_ALIVE,
+	HEARTBEAT_LATE, /* observed silent, but not often enough */
+	HEARTBEAT_HUNG, /* beats, but its training does not advance (progress.h) */
+	HEARTBEAT_DEAD,
+	HEARTBEAT_RESTARTED, /* beats as another incarnation */
+	HEARTBEAT_LEFT,	     /* has said that it stops */
+};
+const char *heartbeat_word(enum heartbeat_state state);
+
+struct heartbeat_rules {
+	int64_t period;	 /* ms between two beats; at least 1 */
+	int64_t timeout; /* ms that a beat or a reading may take */
+	uint64_t limit;	 /* observations of silence in a row that mean death; at least 1 */
+};
+#define HEARTBEAT_PERIOD 5000
+#define HEARTBEAT_LIMIT	 3
+
+/* max(period - 10 s, 2 s), as in DTensor's service. */
+int64_t heartbeat_timeout(int64_t period);
+
+/* ---- The record of a beat (struct store_beat) ---- */
+
+#define HEARTBEAT_NO_STEP UINT64_MAX
+
+/* The record says how often it comes, so that a peer with a longer period is not taken for dead. */
+uint64_t heartbeat_sequence(uint64_t count, int64_t period);
+/* The last beat of somebody who stops on purpose. */
+uint64_t heartbeat_farewell(int64_t period);
+bool heartbeat_is_farewell(uint64_t sequence);
+uint64_t heartbeat_count(uint64_t sequence);
+int64_t heartbeat_period(uint64_t sequence);
+
+/* ---- Judging a peer ---- */
+
+/* One round of beating and reading, as its observer did it. */
+struct heartbeat_exchange {
+	int64_t began; /* before our own beat was written; those that follow are a period later */
+	bool beaten;   /* our own beats were written, each within the timeout */
+	bool paused;   /* it came more than a period late: we were stopped meanwhile */
+};
+
+enum heartbeat_seen { SEEN_BEAT, SEEN_NOTHING, SEEN_ERROR };
+
+struct heartbeat_look {
+	enum heartbeat_seen seen; /* SEEN_NOTHING: no beat was ever written there */
+	struct store_beat beat;
+	int64_t took; /* ms */
+	bool gone;    /* its process ran on this machine, and does not exist any more */
+};
+
+/* Zeroed: nothing is known. */
+struct heartbeat_peer {
+	enum heartbeat_state state;
+	bool proved; /* seen to change at least once */
+	struct store_beat beat;
+	uint64_t silent;     /* observations of silence in a row */
+	int64_t observed_at; /* when the last observation began */
+	int64_t changed_at;  /* the last one that saw a change */
+};
+
+/* Take in one reading. The answer is also in peer->state. */
+enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,
+	const struct heartbeat_rules *rules, const struct heartbeat_exchange *exchange,
+	const struct heartbeat_look *look);
+
+/* Whether the group cannot go on with it. */
+static inline bool heartbeat_is_lost(enum heartbeat_state state)
+{
+	return state == HEARTBEAT_DEAD || state == HEARTBEAT_RESTARTED;
+}
+
+#endif

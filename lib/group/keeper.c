@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/guard.h"
+#include "base/message.h"
+#include "group/board.h"
+#include "group/pace.h"
+#include "group/pulse.h"
+#include "group/stream.h"
+#include "group/writes.h"
+
+#define LOOK_EVERY   1000  /* ms between looks at the board */
+#define SILENCE_SAID 3000  /* ms after which we say that the store does not answer */
+#define HOOK_LIMIT   30000 /* ms for --on-failure */
+
+struct keeper {
+	const struct keeper_options *options;
+	struct progress_rules rules;
+	struct progress progress;
+	struct board board;
+	struct pulse *pulse;
+	struct guard guard;
+	int signals, stream, process; /* descriptors; process: a pidfd */
+	sigset_t before;	      /* the signal mask at our start */
+	pid_t pid;		      /* what is guarded; 0: nothing */
+	bool ended;
+	int code; /* of the command */
+	bool stopped;
+	int64_t silent_since; /* when the store did not take our beats any more; 0: it does */
+	bool said_silent;
+};
+
+/* ---- The guarded process ---- */
+
+static void signal_process(const struct keeper *k, int number)
+{
+	if (!k->pid || k->ended)
+		return;
+	if (k->options->command)
+		kill(-k->pid, number);
+	else
+		(void)pidfd_send_signal(k->process, number, NULL, 0);
+}
+
+static bool is_ready(int descriptor)
+{
+	struct pollfd poller = {.fd = descriptor, .events = POLLIN};
+	return descriptor >= 0 && poll(&poller, 1, 0) > 0;
+}
+
+/* It has ended: what it left behind in its group goes with it. */
+static void reap(struct keeper *k)
+{
+	int wait_status;
+	if (!k->pid || k->ended || !is_ready(k->process))
+		return;
+	k->ended = true;
+	if (!k->options->command)
+		return;
+	kill(-k->pid, SIGKILL);
+	if (waitpid(k->pid, &wait_status, 0) == k->pid)
+		k->code = process_exit_code(wait_status);
+	guard_remove(&k->guard, k->pid);
+}
+
+static enum status start(struct keeper *k, struct error *err)
+{
+	const struct keeper_options *options = k->options;
+	enum status status = STATUS_OK;
+	if (options->command) {
+		struct process_command command = {
+			.argv = options->command, .own_group = true, .die_with_parent = true};
+		sigemptyset(&command.ignored);
+		status = process_start(&command, &k->pid, err);
+		if (status == STATUS_OK)
+			guard_add(&k->guard, k->pid);
+	} else {
+		k->pid = options->pid;
+	}
+	if (status != STATUS_OK || !k->pid)
+		return status;
+	k->process = pidfd_open(k->pid, 0);
+	if (k->process < 0)
+		return error_set(err, errno == ESRCH ? STATUS_NO : STATUS_TEMPORARY,
+			"cannot watch process %d: %s", (int)k->pid, strerror(errno));
+	return STATUS_OK;
+}
+
+/* Until it has ended, or deadline. */
+static void wait_for_end(struct keeper *k, int64_t deadline)
+{
+	struct pollfd poller = {.fd = k->process, .events = POLLIN};
+	while (!k->ended && clock_now() < deadline) {
+		(void)poll(&poller, 1, clock_poll_timeout(deadline));
+		reap(k);
+	}
+}
+
+/* The user's own last look at it, before it is ended. */
+static void run_hook(const struct keeper *k, const char *why)
+{
+	char *const argv[] = {
+		(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)k->options->on_failure, NULL};
+	struct process_command command = {.argv = argv, .own_group = true, .die_with_parent = true};
+	struct error err;
+	char number[24];
+	pid_t pid;
+	if (!k->options->on_failure)
+		return;
+	snprintf(number, sizeof(number), "%d", (int)k->pid);
+	setenv("PREEMPT_FAILURE", why, 1);
+	setenv("PREEMPT_GUARDED", number, 1);
+	sigemptyset(&command.ignored);
+	if (process_start(&command, &pid, &err) != STATUS_OK) {
+		message_error("--on-failure: %s", err.text);
+		return;
+	}
+	int descriptor = pidfd_open(pid, 0);
+	struct pollfd poller = {.fd = descriptor, .events = POLLIN};
+	if (descriptor >= 0 && poll(&poller, 1, HOOK_LIMIT) == 0)
+		message_error("--on-failure: not done after %d s, ended", HOOK_LIMIT / 1000);
+	kill(-pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
+static void end_process(struct keeper *k)
+{
+	signal_process(k, SIGTERM);
+	signal_process(k, SIGCONT);
+	if (k->pid)
+		wait_for_end(k, clock_after(k->options->kill_after));
+	signal_process(k, SIGKILL);
+	if (k->pid)
+		wait_for_end(k, clock_after(10000));
+}
+
+/* ---- Progress ---- */
+
+/* Our own task hangs: the others learn it, and so do we, as from any other. */
+static void declare_hung(const struct keeper *k)
+{
+	const struct keeper_options *options = k->options;
+	struct store *store;
+	struct view view = {0};
+	struct write write;
+	struct error err;
+	struct death death = {.task = options->task,
+		.cause = DEATH_HUNG,
+		.since_utc = clock_utc() - k->progress.standing,
+		.has_step = k->progress.started,
+		.step = k->progress.step,
+		.section = k->progress.section};
+	enum status status = store_open(&store, options->store, 0, clock_after(5000), &err);
+	if (status != STATUS_OK)
+		return;
+	store_set_patience(store, 5000);
+	status = view_init(&view, &options->attempt, &err);
+	if (status == STATUS_OK)
+		status = view_refresh(&view, store, &err);
+	if (status == STATUS_OK && !view.agreement.peers[options->task].dead) {
+		write_build_deaths(&write, &view, options->task, &death, 1);
+		(void)write_carry_out(&write, store, &err);
+		write_release(&write);
+	}
+	view_release(&view);
+	store_close(store);
+}
+
+static void look_at_board(struct keeper *k)
+{
+	struct board_step step;
+	struct board_section section = {0};
+	struct agreement_hold hold;
+	if (!k->options->board || board_read_step(&k->board, &step, NULL) != STATUS_OK ||
+		board_read_section(&k->board, &section) != STATUS_OK ||
+		board_told(&k->board, &hold, NULL, NULL) != STATUS_OK)
+		return;
+	if (step.started)
+		pulse_tell_step(k->pulse, 0, step.step);
+	struct progress_look look = {.now = clock_now(),
+		.counts = hold.order == ORDER_RUN && pulse_is_answered(k->pulse),
+		.started = step.started,
+		.step = step.step,
+		.section = section.name,
+		.written = section.written};
+	if (progress_look(&k->progress, &k->rules, &look) && look.counts)
+		declare_hung(k);
+}
+
+/* ---- The loop ---- */
+
+static void say_whether_answered(struct keeper *k, int64_t now)
+{
+	if (pulse_is_answered(k->pulse)) {
+		if (k->said_silent)
+			message_info("the store takes our beats again");
+		k->said_silent = false;
+		k->silent_since = 0;
+		return;
+	}
+	if (!k->silent_since)
+		k->silent_since = now;
+	if (k->said_silent || now - k->silent_since < SILENCE_SAID)
+		return;
+	message_error("the store %s does not take our beats; trying again", k->options->where);
+	k->said_silent = true;
+}
+
+static void take_signals(struct keeper *k)
+{
+	struct signalfd_siginfo info;
+	while (read(k->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		if (k->options->command)
+			signal_process(k, (int)info.ssi_signo);
+		else
+			k->stopped = true;
+	}
+}
+
+/* --stop: from somebody else. A command runs on. */
+static void take_stop(struct keeper *k)
+{
+	if (k->stream < 0 || !stream_is_stopped(k->stream))
+		return;
+	k->stopped = true;
+	pulse_stop(k->pulse, 1000);
+	close(k->stream);
+	k->pulse = NULL;
+	k->stream = -1;
+	if (k->options->command)
+		message_info("told to stop: the command runs on without a heartbeat");
+}
+
+/* True: the group is broken; why. */
+static bool watch_over(struct keeper *k, char why[256])
+{
+	int64_t look_at = clock_now();
+	bool over = false; /* the attempt is, for us */
+	for (;;) {
+		int verdict = k->pulse && !over ? pulse_descriptor(k->pulse) : -1;
+		struct pollfd polled[] = {{.fd = k->signals, .events = POLLIN},
+			{.fd = k->process, .events = POLLIN}, {.fd = k->stream, .events = POLLIN},
+			{.fd = verdict, .events = POLLIN}};
+		(void)poll(polled, 4, clock_poll_timeout(look_at));
+		take_signals(k);
+		reap(k);
+		if (k->ended)
+			return false;
+		take_stop(k);
+		if (k->pulse && polled[3].revents) {
+			if (pulse_why(k->pulse, why))
+				return true;
+			over = true;
+		}
+		if (!k->options->command && (k->stopped || (over && !k->pid)))
+			return false;
+		if (k->pulse && clock_now() >= look_at) {
+			say_whether_answered(k, clock_now());
+			look_at_board(k);
+			look_at = clock_now() + LOOK_EVERY;
+		} else if (!k->pulse) {
+			look_at = CLOCK_NEVER;
+		}
+	}
+}
+
+static enum status open_signals(struct keeper *k, struct error *err)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct sigaction action;
+		bool user = numbers[i] == SIGUSR1 || numbers[i] == SIGUSR2;
+		if (user && !k->options->command)
+			continue;
+		/* A signalfd reads what is ignored, too: nohup must stay nohup. */
+		if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, numbers[i]);
+	}
+	sigprocmask(SIG_BLOCK, &set, &k->before);
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return k->signals >= 0 ? STATUS_OK
+			       : error_set(err, STATUS_TEMPORARY, "cannot receive signals: %s",
+					 strerror(errno));
+}
+
+/* Somebody beats for this task already: then the command needs none of us. */
+static int run_without(const struct keeper *k, const struct error *why)
+{
+	message_info("%s: this one is ignored", why->text);
+	if (!k->options->command)
+		return STATUS_OK;
+	sigprocmask(SIG_SETMASK, &k->before, NULL);
+	execvp(k->options->command[0], k->options->command);
+	int number = errno;
+	message_error("cannot run %s: %s", k->options->command[0], strerror(number));
+	return number == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
+}
+
+static enum status begin(struct keeper *k, struct error *err)
+{
+	const struct keeper_options *options = k->options;
+	struct process_identity who;
+	enum status status = STATUS_OK;
+	prctl(PR_SET_CHILD_SUBREAPER, options->command ? 1 : 0);
+	if (options->command)
+		status = guard_start(&k->guard, err);
+	if (status == STATUS_OK)
+		status = start(k, err);
+	if (status == STATUS_OK)
+		status = process_identify(k->pid, &who, err);
+	if (status == STATUS_OK && options->board)
+		status = board_open(&k->board, options->board, getpid(), err);
+	struct pulse_options how = {.store = options->store,
+		.rules = options->rules,
+		.first = options->task,
+		.count = 1,
+		.who = &who,
+		.follow = true};
+	if (status == STATUS_OK)
+		status = pulse_start(&k->pulse, &how, err);
+	if (status != STATUS_OK)
+		return status;
+	pulse_begin(k->pulse, &options->attempt);
+	pulse_watch(k->pulse);
+	return STATUS_OK;
+}
+
+static void remember(const struct keeper *k)
+{
+	struct store *store;
+	if (!k->rules.learn ||
+		store_open(&store, k->options->store, 0, clock_after(5000), NULL) != STATUS_OK)
+		return;
+	(void)pace_remember(store, k->options->attempt.run, &k->rules, NULL);
+	store_close(store);
+}
+
+int keeper_run(const struct keeper_options *options)
+{
+	struct keeper k = {.options = options,
+		.rules = options->progress,
+		.board = {.directory = -1, .watch = -1},
+		.signals = -1,
+		.stream = -1,
+		.process = -1};
+	struct error err = {0};
+	char why[256] = "";
+	int code = STATUS_OK;
+	enum status status = open_signals(&k, &err);
+	if (status == STATUS_OK)
+		status = stream_claim(
+			options->where, &options->attempt, options->task, &k.stream, &err);
+	if (status == STATUS_NO)
+		return run_without(&k, &err);
+	if (status == STATUS_OK)
+		status = begin(&k, &err);
+	if (status != STATUS_OK) {
+		code = message_fail(&err);
+	} else if (watch_over(&k, why)) {
+		message_error("run %s attempt %llu is broken: %s", options->attempt.run,
+			(unsigned long long)options->attempt.number, why);
+		run_hook(&k, why);
+		end_process(&k);
+		code = STATUS_BROKEN;
+	} else if (options->command) {
+		code = k.code;
+	}
+	remember(&k);
+	pulse_stop(k.pulse, 1000);
+	if (k.stream >= 0)
+		close(k.stream);
+	board_release(&k.board, false);
+	if (options->command && k.guard.pid)
+		guard_stop(&k.guard);
+	return code;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+#define LONGEST_TICK 2500 /* ms between looks; more of it was a pause of ours */
+#define LEARN_AFTER  3	  /* changes of the step before a maximum says anything */
+
+struct progress_section *progress_section(
+	struct progress_rules *rules, const char *name, bool create)
+{
+	for (size_t i = 0; i < rules->count; i++)
+		if (!strcmp(rules->sections[i].name, name))
+			return &rules->sections[i];
+	if (!create || rules->count == PROGRESS_SECTIONS)
+		return NULL;
+	struct progress_section *section = &rules->sections[rules->count++];
+	*section = (struct progress_section){0};
+	snprintf(section->name, sizeof(section->name), "%s", name);
+	return section;
+}
+
+static const struct progress_section *find(const struct progress_rules *rules, const char *name)
+{
+	for (size_t i = 0; i < rules->count; i++)
+		if (!strcmp(rules->sections[i].name, name))
+			return &rules->sections[i];
+	return NULL;
+}
+
+enum status progress_add_section(struct progress_rules *rules, const char *text, struct error *err)
+{
+	char name[PROGRESS_NAME];
+	int64_t limit;
+	const char *equals = strchr(text, '=');
+	if (!equals || equals == text || (size_t)(equals - text) >= sizeof(name))
+		return error_set(err, STATUS_USAGE,
+			"--section: \"%s\" is not NAME=D, with a name of at most %d characters",
+			text, PROGRESS_NAME - 1);
+	snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
+	enum status status = parse_name(name, "--section", err);
+	if (status == STATUS_OK)
+		status = parse_duration(equals + 1, &limit, "--section", err);
+	if (status != STATUS_OK)
+		return status;
+	struct progress_section *section = progress_section(rules, name, true);
+	if (!section)
+		return error_set(err, STATUS_USAGE, "--section: more than %d", PROGRESS_SECTIONS);
+	section->limit = limit;
+	return STATUS_OK;
+}
+
+bool progress_is_wanted(const struct progress_rules *rules)
+{
+	return rules->limit > 0 || rules->learn || rules->count > 0;
+}
+
+int64_t progress_limit(const struct progress *p, const struct progress_rules *rules)
+{
+	const struct progress_section *section = find(rules, p->section);
+	bool setup = !strcmp(p->section, PROGRESS_SETUP);
+	if (section && section->limit)
+		return section->limit;
+	if (!rules->learn)
+		return setup ? 0 : rules->limit;
+	if (!section || !section->longest)
+		return 0; /* nothing is known of it yet */
+	int64_t least = rules->limit ? rules->limit : PROGRESS_LEAST;
+	int64_t learned = PROGRESS_FACTOR * section->longest;
+	return learned > least ? learned : least;
+}
+
+/* It has moved after so long. */
+static void learn(const struct progress *p, struct progress_rules *rules)
+{
+	bool training = !strcmp(p->section, PROGRESS_TRAINING);
+	if (!rules->learn || (training && p->changes < LEARN_AFTER))
+		return;
+	struct progress_section *section = progress_section(rules, p->section, true);
+	if (section && p->standing > section->longest)
+		section->longest = p->standing;
+}
+
+bool progress_look(
+	struct progress *p, struct progress_rules *rules, const struct progress_look *look)
+{
+	const char *section = *look->section  ? look->section
+			      : look->started ? PROGRESS_TRAINING
+					      : PROGRESS_SETUP;
+	bool same = p->any && p->started == look->started && p->step == look->step &&
+		    p->written == look->written && !strcmp(p->section, section);
+	int64_t passed = p->any ? look->now - p->looked_at : 0;
+	if (passed > LONGEST_TICK)
+		passed = LONGEST_TICK;
+	if (look->counts)
+		p->standing += passed;
+	p->looked_at = look->now;
+	if (!same) {
+		if (p->any && look->counts)
+			learn(p, rules);
+		p->changes++;
+		p->standing = 0;
+		p->any = true;
+		p->started = look->started;
+		p->step = look->step;
+		p->written = look->written;
+		snprintf(p->section, sizeof(p->section), "%s", section);
+	}
+	int64_t limit = progress_limit(p, rules);
+	return limit > 0 && p->standing >= limit;
+}

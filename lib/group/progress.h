@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether the training of one task advances: a pure judge of what its agent reads on the board.
+ * Only time counts in which it was looked at, was not held by the agent, and the store answered: so
+ * a pause of the machine, an agreement, or a filesystem that stalls under a save is no hang.
+ *
+ * The training process says in which section of its work it is (preempt_section NAME); before its
+ * first step it is in `setup` unless it says otherwise. Each section may have a limit of its own.
+ */
+#ifndef GROUP_PROGRESS_H
+#define GROUP_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define PROGRESS_NAME	  32 /* bytes of a section's name, with its NUL */
+#define PROGRESS_SECTIONS 16
+#define PROGRESS_SETUP	  "setup"
+#define PROGRESS_TRAINING "step"
+
+/* How long a section was seen to stand still at most, and may stand still. */
+struct progress_section {
+	char name[PROGRESS_NAME]; /* "step" is the training itself */
+	int64_t limit;		  /* ms; 0: none of its own */
+	int64_t longest;	  /* ms without a change, over its whole stay; 0: not known */
+};
+
+struct progress_rules {
+	int64_t limit; /* ms without a change of the step; 0: none. With learn: at least so long */
+	bool learn;    /* five times the longest seen, in this attempt or an earlier one */
+	struct progress_section sections[PROGRESS_SECTIONS];
+	size_t count;
+};
+#define PROGRESS_LEAST	60000 /* ms: the least learned limit where none is given */
+#define PROGRESS_FACTOR 5
+
+/* "NAME=D". STATUS_USAGE: it is not that, or there are too many. */
+enum status progress_add_section(struct progress_rules *rules, const char *text, struct error *err);
+
+/* What is known of a section; added if it is not there and create. NULL: none, or no room. */
+struct progress_section *progress_section(
+	struct progress_rules *rules, const char *name, bool create);
+
+/* What was read. */
+struct progress_look {
+	int64_t now;
+	bool counts; /* it runs, nothing holds it, and the store answers */
+	bool started;
+	uint64_t step;
+	const char *section; /* what the board says; "": nothing */
+	int64_t written;     /* changes whenever the section is said anew */
+};
+
+struct progress {
+	bool any; /* something was read before */
+	bool started;
+	uint64_t step, changes;
+	char section[PROGRESS_NAME];
+	int64_t written;
+	int64_t looked_at;
+	int64_t standing; /* ms that count since the last change */
+};
+
+/* Take in what was read, note in rules what is learned. True: it hangs. */
+bool progress_look(
+	struct progress *p, struct progress_rules *rules, const struct progress_look *look);
+
+/* The limit that holds now, ms; 0: none. */
+int64_t progress_limit(const struct progress *p, const struct progress_rules *rules);
+
+/* Whether anything is limited or learned at all. */
+bool progress_is_wanted(const struct progress_rules *rules);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt-heartbeat: beat, watch the others, end the guarded process when the group is broken. See
+ * preempt-heartbeat(1).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/args.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/message.h"
+#include "group/attempt.h"
+#include "group/keeper.h"
+#include "group/options.h"
+#include "group/pace.h"
+#include "group/pulse.h"
+#include "group/stream.h"
+#include "group/vitals.h"
+
+static struct heartbeat_rules rules = {.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT};
+static struct progress_rules progress;
+static struct args_list sections;
+static uint64_t guarded;
+static bool guarded_given, list, once, stop;
+static const char *on_failure, *board;
+static int64_t kill_after = 5000;
+
+static const struct args_option options[] = {
+	{0, "pid", "PID", "guard this process instead of a COMMAND", ARGS_UNSIGNED, &guarded, NULL,
+		1, INT32_MAX, &guarded_given},
+	{0, "period", "D", "beat and look for the others every D (5s)", ARGS_DURATION,
+		&rules.period, NULL, 0, 0, NULL},
+	{0, "limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED,
+		&rules.limit, NULL, 1, 1000, NULL},
+	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION,
+		&progress.limit, NULL, 0, 0, NULL},
+	{0, "section", "NAME=D", "the same in this section of the training; may be repeated",
+		ARGS_LIST, &sections, NULL, 0, 0, NULL},
+	{0, "learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts",
+		ARGS_FLAG, &progress.learn, NULL, 0, 0, NULL},
+	{0, "on-failure", "COMMAND", "run before the guarded process is ended", ARGS_TEXT,
+		&on_failure, NULL, 0, 0, NULL},
+	{0, "kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION, &kill_after, NULL,
+		0, 0, NULL},
+	{0, "board", "DIR", "where the step is read", ARGS_TEXT, &board, "PREEMPT_DIR", 0, 0, NULL},
+	{0, "list", NULL, "show the state of every task", ARGS_FLAG, &list, NULL, 0, 0, NULL},
+	{0, "once", NULL, "beat once for --pid or our parent, and look whether all is well",
+		ARGS_FLAG, &once, NULL, 0, 0, NULL},
+	{0, "stop", NULL, "stop the heartbeat of this task on this machine", ARGS_FLAG, &stop, NULL,
+		0, 0, NULL},
+	{0},
+};
+
+struct scene {
+	struct identity identity;
+	char url[4096];
+	struct store *store;
+	struct view view;
+};
+
+static enum status open_scene(enum identity_need need, struct scene *scene, struct error *err)
+{
+	enum status status = group_identify(need, 0, &scene->identity, err);
+	if (status == STATUS_OK)
+		status = group_store_url(
+			scene->identity.run, false, scene->url, sizeof(scene->url), err);
+	if (status == STATUS_OK)
+		status = store_open(&scene->store, scene->url, 0, clock_after(30000), err);
+	if (status == STATUS_OK)
+		status = attempt_view(scene->store, scene->identity.run,
+			group_options.attempt_given ? group_options.attempt : 0, &scene->view, err);
+	if (status == STATUS_OK && need == IDENTITY_TASK &&
+		scene->identity.task >= scene->view.attempt.tasks)
+		status = error_set(err, STATUS_USAGE, "task %llu, but run %s has %llu tasks",
+			(unsigned long long)scene->identity.task, scene->identity.run,
+			(unsigned long long)scene->view.attempt.tasks);
+	return status;
+}
+
+static void close_scene(struct scene *scene)
+{
+	view_release(&scene->view);
+	store_close(scene->store);
+}
+
+/* ---- --list ---- */
+
+static void print_json(const struct view *view, const struct vital *vitals)
+{
+	struct json_object *json = json_object_new_object();
+	struct json_object *tasks = json_object_new_array();
+	json_put_text(json, "run", view->attempt.run);
+	json_put_unsigned(json, "attempt", view->attempt.number);
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		struct json_object *task = json_object_new_object();
+		const struct process_identity *agent = &view->members[i].agent;
+		json_put_unsigned(task, "task", i);
+		json_put_text(task, "state", heartbeat_word(vitals[i].state));
+		if (vitals[i].has_step)
+			json_put_unsigned(task, "step", vitals[i].step);
+		if (vitals[i].period)
+			json_put_signed(task, "period_ms", vitals[i].period);
+		if (view->members[i].joined) {
+			json_put_text(task, "host", agent->host);
+			json_put_signed(task, "pid", agent->pid);
+		}
+		json_object_array_add(tasks, task);
+	}
+	json_object_object_add(json, "tasks", tasks);
+	printf("%s\n", json_line(json));
+	json_object_put(json);
+}
+
+static void print_table(const struct view *view, const struct vital *vitals)
+{
+	printf("%-6s %-10s %12s  %s\n", "TASK", "STATE", "STEP", "HOST");
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		char step[24] = "-", host[4 * 65] = "-";
+		const char *name = view->members[i].agent.host;
+		if (vitals[i].has_step)
+			snprintf(step, sizeof(step), "%llu", (unsigned long long)vitals[i].step);
+		if (*name)
+			text_escape(host, sizeof(host), name, strlen(name));
+		printf("%-6llu %-10s %12s  %s\n", (unsigned long long)i,
+			heartbeat_word(vitals[i].state), step, host);
+	}
+}
+
+static enum status show_list(struct scene *scene, struct error *err)
+{
+	const struct view *view = &scene->view;
+	int64_t deadline =
+		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
+	struct vital *vitals = calloc(view->attempt.tasks, sizeof(*vitals));
+	if (!vitals)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = vitals_read(scene->store, &scene->view, vitals, deadline, err);
+	if (status == STATUS_OK && group_options.json)
+		print_json(view, vitals);
+	else if (status == STATUS_OK)
+		print_table(view, vitals);
+	for (uint64_t i = 0; i < view->attempt.tasks && status == STATUS_OK; i++)
+		if (vitals[i].state != HEARTBEAT_ALIVE && vitals[i].state != HEARTBEAT_LEFT &&
+			vitals[i].state != HEARTBEAT_UNKNOWN)
+			status = STATUS_NO;
+	free(vitals);
+	return status;
+}
+
+/* ---- --once, --stop, and the whole ---- */
+
+static enum status beat_once(struct scene *scene, struct error *err)
+{
+	struct process_identity who;
+	struct store_beat beat = {0};
+	char group[192];
+	int stream = -1;
+	const struct attempt *attempt = &scene->view.attempt;
+	const struct agreement_view *a = &scene->view.agreement;
+	uint64_t task = scene->identity.task;
+	enum status status = stream_claim(store_where(scene->store), attempt, task, &stream, err);
+	if (status == STATUS_OK)
+		status = process_identify(guarded_given ? (pid_t)guarded : getppid(), &who, err);
+	pulse_group(attempt, group);
+	if (status == STATUS_OK) {
+		(void)store_beat_read(scene->store, group, task, &beat, NULL);
+		beat.token = pulse_token(&who);
+		beat.sequence =
+			heartbeat_sequence(heartbeat_count(beat.sequence) + 1, rules.period);
+		if (beat.step == 0)
+			beat.step = HEARTBEAT_NO_STEP;
+		status = store_beat(scene->store, group, task, &beat, err);
+	} else if (status == STATUS_NO && stream < 0) {
+		status = STATUS_OK; /* somebody does it already */
+	}
+	if (stream >= 0)
+		close(stream);
+	if (status == STATUS_OK &&
+		((a->broken && !a->claimed && !a->closed) || a->peers[task].dead))
+		return error_set(err, STATUS_BROKEN, "run %s attempt %llu is broken: %s",
+			attempt->run, (unsigned long long)attempt->number,
+			*scene->view.seal_text ? scene->view.seal_text : scene->view.seal);
+	return status;
+}
+
+static int guard(struct scene *scene, char *const *command)
+{
+	struct error err;
+	struct keeper_options keeper = {.store = scene->url,
+		.attempt = scene->view.attempt,
+		.task = scene->identity.task,
+		.rules = rules,
+		.progress = progress,
+		.board = board && *board ? board : NULL,
+		.command = command,
+		.pid = (pid_t)guarded,
+		.on_failure = on_failure,
+		.kill_after = kill_after};
+	char *where = strdup(store_where(scene->store));
+	enum status status = pace_recall(scene->store, keeper.attempt.run, &keeper.progress, &err);
+	keeper.where = where;
+	close_scene(scene); /* the keeper has its own */
+	scene->store = NULL;
+	int code = status == STATUS_OK && where ? keeper_run(&keeper) : message_fail(&err);
+	free(where);
+	return code;
+}
+
+static enum status check_options(bool command, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (list + once + stop > 1 || ((list || once || stop) && command) ||
+		(command && guarded_given))
+		return error_set(err, STATUS_USAGE,
+			"only one of COMMAND, --pid, --list, --once, --stop; see preempt-heartbeat "
+			"--help");
+	if (rules.period < 100)
+		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
+	for (size_t i = 0; i < sections.count && status == STATUS_OK; i++)
+		status = progress_add_section(&progress, sections.items[i], err);
+	if (status == STATUS_OK && progress_is_wanted(&progress) && !(board && *board))
+		return error_set(err, STATUS_USAGE,
+			"no board to see progress on: set PREEMPT_DIR (preempt-store join does), or "
+			"--board");
+	rules.timeout = group_options.timeout_given ? group_options.timeout
+						    : heartbeat_timeout(rules.period);
+	return status;
+}
+
+static int run(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct scene scene = {0};
+	enum status status = check_options(rest->command != NULL, &err);
+	if (status == STATUS_OK)
+		status = open_scene(list ? IDENTITY_RUN : IDENTITY_TASK, &scene, &err);
+	if (status == STATUS_OK && list)
+		status = show_list(&scene, &err);
+	else if (status == STATUS_OK && once)
+		status = beat_once(&scene, &err);
+	else if (status == STATUS_OK && stop)
+		status = stream_stop(store_where(scene.store), &scene.view.attempt,
+			scene.identity.task,
+			clock_after(group_options.timeout_given ? group_options.timeout : 10000),
+			&err);
+	else if (status == STATUS_OK) {
+		message_detail(
+			"run %s attempt %llu, task %llu: period %g s, timeout %g s, limit %llu",
+			scene.identity.run, (unsigned long long)scene.view.attempt.number,
+			(unsigned long long)scene.identity.task, (double)rules.period / 1000,
+			(double)rules.timeout / 1000, (unsigned long long)rules.limit);
+		return guard(&scene, rest->command);
+	}
+	close_scene(&scene);
+	if (status == STATUS_NO && *err.text)
+		message_info("%s", err.text);
+	else if (status != STATUS_OK && status != STATUS_NO)
+		message_fail(&err);
+	return status;
+}
+
+static const struct args_command commands[] = {
+	{NULL, "[OPTION...] [-- COMMAND [ARG...]]", NULL, options, group_option_table, 0, 0, true,
+		false, run},
+	{0},
+};
+
+int main(int argc, char **argv)
+{
+	return args_main(
+		&(struct args_program){"preempt-heartbeat",
+			"Beat, watch the other tasks, end the guarded process when one is lost.",
+			commands,
+			"exit codes: that of COMMAND; 0 stopped, or the process of --pid has ended; 1 "
+			"(--list)\nsomebody is lost or late; 44 the group is broken: run me again; see "
+			"preempt(7)\n"},
+		argc, argv);
+}
