@@ -13,6 +13,7 @@
 #include "ckpt/ckpt.h"
 #include "group/agent.h"
 #include "group/options.h"
+#include "group/restart.h"
 #include "store/store.h"
 
 static uint64_t copies, ranks, exit_code = STATUS_SAVED;
@@ -21,6 +22,8 @@ static struct args_list notices;
 static int64_t grace = -1, join_timeout = 300000, kill_after = 5000;
 static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
 static const char *savers = "all", *complete = "all", *store_loss = "save";
+static struct budget_limits limits = BUDGET_DEFAULTS;
+static bool restarts;
 static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if;
 
 static const struct args_option options[] = {
@@ -64,6 +67,16 @@ static const struct args_option options[] = {
 		ARGS_TEXT, &checkpoints, NULL, 0, 0, NULL},
 	{0, "done-if", "COMMAND", "exit 0 of it means that an ended command has finished",
 		ARGS_TEXT, &done_if, NULL, 0, 0, NULL},
+	{0, "restarts", "[N]", "run it again after a failure, within the limits (at most N times)",
+		ARGS_OPTIONAL, &limits.restarts, NULL, 0, 1000000, &restarts},
+	{0, "max-crashes", "N", "with --restarts: forgive N crashes of the command (3)",
+		ARGS_UNSIGNED, &limits.crashes, NULL, 0, 1000000, NULL},
+	{0, "max-hangs", "N", "with --restarts: forgive N hangs (3)", ARGS_UNSIGNED, &limits.hangs,
+		NULL, 0, 1000000, NULL},
+	{0, "max-no-progress", "N",
+		"with --restarts: forgive N attempts in a row, none saving a "
+		"newer step (3)",
+		ARGS_UNSIGNED, &limits.no_progress, NULL, 0, 1000000, NULL},
 	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
 		NULL},
 	{0},
@@ -179,7 +192,7 @@ static int run(const struct args_rest *rest)
 	agent.identity = &identity;
 	agent.store = url;
 	agent.attempt = group_options.attempt_given ? group_options.attempt : 0;
-	return agent_run(&agent);
+	return restart_run(&agent, restarts ? &limits : NULL);
 }
 
 static const struct args_command commands[] = {
