@@ -14,6 +14,7 @@
 #include "group/agent.h"
 #include "group/options.h"
 #include "notice/platform.h"
+#include "group/restart.h"
 #include "store/store.h"
 
 static uint64_t copies, ranks, exit_code = STATUS_SAVED;
@@ -26,6 +27,8 @@ static struct progress_rules progress;
 static struct args_list sections;
 static bool no_heartbeat;
 static const char *savers = "all", *complete = "all", *store_loss = "save";
+static struct budget_limits limits = BUDGET_DEFAULTS;
+static bool restarts;
 static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if,
 					       *platform;
 
@@ -85,6 +88,16 @@ static const struct args_option options[] = {
 		ARGS_LIST, &sections, NULL, 0, 0, NULL},
 	{0, "learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts",
 		ARGS_FLAG, &progress.learn, NULL, 0, 0, NULL},
+	{0, "restarts", "[N]", "run it again after a failure, within the limits (at most N times)",
+		ARGS_OPTIONAL, &limits.restarts, NULL, 0, 1000000, &restarts},
+	{0, "max-crashes", "N", "with --restarts: forgive N crashes of the command (3)",
+		ARGS_UNSIGNED, &limits.crashes, NULL, 0, 1000000, NULL},
+	{0, "max-hangs", "N", "with --restarts: forgive N hangs (3)", ARGS_UNSIGNED, &limits.hangs,
+		NULL, 0, 1000000, NULL},
+	{0, "max-no-progress", "N",
+		"with --restarts: forgive N attempts in a row, none saving a "
+		"newer step (3)",
+		ARGS_UNSIGNED, &limits.no_progress, NULL, 0, 1000000, NULL},
 	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
 		NULL},
 	{0},
@@ -250,7 +263,7 @@ static int run(const struct args_rest *rest)
 	agent.identity = &identity;
 	agent.store = url;
 	agent.attempt = group_options.attempt_given ? group_options.attempt : 0;
-	return agent_run(&agent);
+	return restart_run(&agent, restarts ? &limits : NULL);
 }
 
 static const struct args_command commands[] = {

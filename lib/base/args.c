@@ -53,6 +53,8 @@ static bool table_init(struct table *table, const struct args_command *command)
 			flag ? (void *)arg_litn(letter, option->name, 0, 64, option->help)
 			     : (void *)arg_strn(
 				       letter, option->name, option->value, 0, 64, option->help);
+		if (option->kind == ARGS_OPTIONAL)
+			((struct arg_str *)table->entries[i])->hdr.flag |= ARG_HASOPTVALUE;
 	}
 	int most = command->max_words > 4096 ? 4096 : (int)command->max_words;
 	table->words = arg_strn(NULL, NULL, "WORD", 0, most + 1, NULL);
@@ -126,6 +128,10 @@ static enum status set_target(
 		list->items[list->count++] = text;
 		break;
 	}
+	case ARGS_OPTIONAL:
+		if (!*text)
+			break;
+		/* fall through */
 	case ARGS_UNSIGNED:
 		status = parse_unsigned(text, option->min, option->max, option->target, what, err);
 		break;
@@ -188,6 +194,30 @@ static int refuse_syntax(
 	return code;
 }
 
+/* argtable2 takes an optional number only behind "=": a number that follows is meant, too. */
+static bool join_numbers(const struct table *table, int *argc, char **argv, char *joined[])
+{
+	int count = 0;
+	for (int i = 0; i < *argc; i++) {
+		const char *next = i + 1 < *argc ? argv[i + 1] : "";
+		bool number = *next && strspn(next, "0123456789") == strlen(next);
+		joined[count++] = argv[i];
+		for (size_t k = 0; k < table->count && number && !strncmp(argv[i], "--", 2); k++) {
+			if (table->options[k]->kind != ARGS_OPTIONAL ||
+				strcmp(argv[i] + 2, table->options[k]->name) != 0)
+				continue;
+			/* As long as the program lives. */
+			if (asprintf(&joined[count - 1], "%s=%s", argv[i], next) < 0)
+				return false;
+			i++;
+			break;
+		}
+	}
+	joined[count] = NULL;
+	*argc = count;
+	return true;
+}
+
 static int run_command(const struct args_program *program, const struct args_command *command,
 	int argc, char **argv)
 {
@@ -204,12 +234,14 @@ static int run_command(const struct args_program *program, const struct args_com
 		rest.command = argv + own + 1;
 	int seen = command->takes_command ? own : argc;
 
-	if (!table_init(&table, command)) {
+	char **joined = calloc((size_t)seen + 1, sizeof(*joined));
+	if (!table_init(&table, command) || !joined || !join_numbers(&table, &seen, argv, joined)) {
 		table_release(&table);
+		free(joined);
 		message_error("out of memory");
 		return STATUS_TEMPORARY;
 	}
-	int errors = arg_parse(seen, argv, table.entries);
+	int errors = arg_parse(seen, joined, table.entries);
 	for (size_t i = 0; i < table.count; i++) {
 		const struct args_option *option = table.options[i];
 		if (option->target == &show_help || option->target == &show_version)
@@ -246,6 +278,7 @@ static int run_command(const struct args_program *program, const struct args_com
 		code = message_close(command->run(&rest));
 out:
 	table_release(&table);
+	free(joined);
 	return code;
 }
 

@@ -21,6 +21,7 @@ enum args_kind {
 	ARGS_NAME,     /* const char *, by parse_name */
 	ARGS_LIST,     /* struct args_list: may be given several times */
 	ARGS_UNSIGNED, /* uint64_t, min to max */
+	ARGS_OPTIONAL, /* the same, and the number may be left out: then only given is set */
 	ARGS_DURATION, /* int64_t, milliseconds */
 };
 
@@ -37,7 +38,7 @@ struct args_option {
 	enum args_kind kind;
 	void *target;		 /* keeps its value, the default, when the option is not given */
 	const char *environment; /* a variable that gives the default; NULL: none. Empty is unset */
-	uint64_t min, max;	 /* of ARGS_UNSIGNED */
+	uint64_t min, max;	 /* of ARGS_UNSIGNED, ARGS_OPTIONAL */
 	bool *given;		 /* set when the option or its variable was given; may be NULL */
 };
 

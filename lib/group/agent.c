@@ -157,7 +157,7 @@ static void release(struct agent *agent)
 		close(agent->signals);
 }
 
-int agent_run(const struct agent_options *options)
+int agent_run(const struct agent_options *options, struct agent_end *end)
 {
 	struct agent agent = {.options = options,
 		.group = {.options = options, .own_deadline = CLOCK_NEVER},
@@ -166,6 +166,7 @@ int agent_run(const struct agent_options *options)
 		.command_count = options->ranks ? 1 : options->identity->count};
 	struct error err = {0};
 	int code;
+	bool started = false;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	agent.seats = calloc(agent.seat_count, sizeof(*agent.seats));
 	agent.commands = calloc(agent.command_count, sizeof(*agent.commands));
@@ -197,12 +198,19 @@ int agent_run(const struct agent_options *options)
 		goto out;
 	}
 	pulse_watch(agent.group.pulse);
+	started = true;
 	worker_follow(agent.group.worker, &agent.group.view.attempt, agent.group.view.revision);
 	run_tasks(&agent);
 	code = combined_code(&agent);
 	agent_say_goodbye(&agent);
-	agent_say_end(&agent, code);
+	if (!options->restarts || code != STATUS_BROKEN)
+		agent_say_end(&agent, code);
 out:
+	if (end)
+		*end = (struct agent_end){.attempt = agent.group.view.attempt,
+			.started = started,
+			.noticed = agent.group.noticed,
+			.passed_on = agent.passed_on};
 	release(&agent);
 	return code;
 }

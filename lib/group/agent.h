@@ -12,6 +12,7 @@
 #include "group/heartbeat.h"
 #include "group/identity.h"
 #include "group/progress.h"
+#include "group/keys.h"
 
 struct agent_options {
 	const struct identity *identity; /* tasks task .. task + count - 1 of tasks */
@@ -40,6 +41,7 @@ struct agent_options {
 	enum status (*find_checkpoint)(char path[4096], uint64_t *step, struct error *err);
 	const char *done_if;  /* run by sh: exit 0 means that a command which ended has finished */
 	int exit_code;	      /* instead of 42 */
+	bool restarts;	      /* the caller runs it again after a failure (restart.h) */
 	int64_t join_timeout; /* ms */
 	int64_t kill_after;   /* ms between TERM and KILL */
 	/* Beat, and watch the others: period 0: neither. */
@@ -55,7 +57,19 @@ struct agent_options {
  */
 void agent_hold_signals(const char *const *sources, size_t count);
 
-/* Run until all tasks of this machine are through; the exit code. Says what happens on stderr. */
-int agent_run(const struct agent_options *options);
+/* What its caller has to know to run it again; a notice or a signal came until the very end. */
+struct agent_end {
+	struct attempt attempt; /* number 0: none was joined */
+	bool started;		/* the commands were */
+	bool noticed;
+	int passed_on; /* a signal like INT that was passed on; 0 */
+};
+
+/*
+ * Run until all tasks of this machine are through; the exit code. Says what happens on stderr. All
+ * signals are blocked when it returns: one that comes later waits for the next start. end may be
+ * NULL.
+ */
+int agent_run(const struct agent_options *options, struct agent_end *end);
 
 #endif

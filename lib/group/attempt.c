@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "group/outcome.h"
 #include "group/transaction.h"
 
 static enum status read_last(struct store *store, const char *run, uint64_t *number,
@@ -473,15 +474,10 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
 }
 
-/* completed, preempted or failed, by what the tasks said when they left. */
-static const char *state_of(const struct view *view)
+/* For those who only want to know roughly. */
+static const char *state_of(enum outcome_cause cause, bool claimed)
 {
-	bool completed = true;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		completed &= view->agreement.peers[i].left == REASON_COMPLETED;
-	if (completed)
-		return "completed";
-	return view->agreement.claimed ? "preempted" : "failed";
+	return cause == CAUSE_COMPLETED ? "completed" : claimed ? "preempted" : "failed";
 }
 
 enum status attempt_close(struct store *store, struct view *view, bool forced, struct error *err)
@@ -495,9 +491,14 @@ enum status attempt_close(struct store *store, struct view *view, bool forced, s
 		return error_set(
 			err, STATUS_NO, "run %s: not everybody has left", view->attempt.run);
 	struct json_object *json = json_object_new_object();
-	json_put_text(json, "state", state_of(view));
+	struct outcome outcome;
+	outcome_of_view(view, &outcome);
+	if (outcome.cause == CAUSE_OPEN)
+		outcome.cause = CAUSE_LOST; /* closed by hand, or nobody said why */
+	json_put_text(json, "state", state_of(outcome.cause, view->agreement.claimed));
 	if (view->agreement.decided && view->agreement.decision.kind != KIND_NONE)
 		json_put_unsigned(json, "step", view->agreement.decision.step);
+	outcome_write(&outcome, json);
 	json_put_signed(json, "utc", clock_utc());
 	keys_of(&view->attempt, key, "CLOSED");
 	transaction_require(&t, transaction_own(&t, key), 0);

@@ -19,7 +19,9 @@
  *   .../SAVED/r/i                               task i has saved
  *   .../RESUME                                  the checkpoint that all tasks resume from
  *   .../ERROR                                   the first failure
- *   .../DEAD/i, .../LEFT/i, .../CLOSED
+ *   .../DEAD/i, .../LEFT/i, .../CLOSED          the last with how it ended (outcome.h)
+ *   .../NEXT                                    whether its agents run again in a next one
+ *   .../REFUSED                                 decided later not to run again
  *
  * Values are JSON objects on one line. A value that cannot be read is treated as the comment at its
  * reader says, and never crashes anybody (SY-11).

@@ -149,7 +149,14 @@ static void start_write(struct seat *seat, struct group *group, enum agreement_w
 		.step_time = longest_recent(seat, now),
 		.save_time = seat->save_time,
 		.code = what == WRITE_ERROR ? a->end_code : a->code,
-		.line = seat->command->line};
+		.line = seat->command->line,
+		.saved = a->has_saved,
+		.saved_step = a->saved_step};
+	struct board_step step;
+	if (what == WRITE_LEFT && board_read_step(&seat->board, &step, NULL) == STATUS_OK) {
+		details.called = step.started;
+		details.step = step.step;
+	}
 	write_build(&write, &group->view, what, seat->task, plan, &details);
 	agreement_writing(a, what);
 	worker_write(group->worker, &write);

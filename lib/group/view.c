@@ -199,11 +199,14 @@ static bool read_task(struct view *view, const struct reading *r)
 static bool read_left(struct view *view, const struct reading *r)
 {
 	const char *word;
-	uint64_t code = 0;
+	uint64_t code = 0, step;
 	/* Whatever it says, it has left; without a reason that we know, without its save. */
 	view->agreement.peers[r->task].left = REASON_PREEMPTED;
 	(void)json_get_unsigned(r->json, "code", &code);
-	view->members[r->task].left_code = (int)code;
+	struct view_member *member = &view->members[r->task];
+	member->left_code = (int)code;
+	member->left_called = json_get_unsigned(r->json, "step", &step);
+	member->left_saved = json_get_unsigned(r->json, "saved", &member->left_saved_step);
 	return json_get_text(r->json, "reason", &word) &&
 	       keys_reason_parse(word, &view->agreement.peers[r->task].left);
 }
@@ -232,6 +235,11 @@ static bool read_resume(struct view *view, const struct reading *r)
 	view->resume_known = json_copy_text(r->json, "path", view->resume, sizeof(view->resume)) &&
 			     json_get_unsigned(r->json, "step", &view->resume_step);
 	return view->resume_known;
+}
+
+static bool read_open(struct view *view, const struct reading *r)
+{
+	return json_get_signed(r->json, "utc", &view->opened_utc);
 }
 
 static bool read_closed(struct view *view, const struct reading *r)
@@ -289,6 +297,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 			{"ERROR", read_error},
 			{"CLOSED", read_closed},
 			{"RESUME", read_resume},
+			{"OPEN", read_open},
 		},
 	  of_task[] = {{"TASK/", read_task}, {"LEFT/", read_left}},
 	  of_round[] = {{"STEP/", read_step}, {"SAVED/", read_saved}};
@@ -353,6 +362,10 @@ void view_feed(struct view *view, const struct store_answer *answer, int64_t now
 		r.json = json_parse(entry->value, entry->length);
 		if (!feed_entry(view, &r, entry->key + length))
 			view->damaged++;
+		int64_t written;
+		if (json_get_signed(r.json, "utc", &written) && written > view->newest_utc &&
+			strcmp(entry->key + length, "DEADLINE") != 0)
+			view->newest_utc = written;
 		json_object_put(r.json);
 	}
 	if (answer->revision > view->revision)

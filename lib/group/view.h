@@ -34,6 +34,9 @@ struct view_member {
 	store_revision rubbish; /* of a report in the newest round that cannot be read; 0 */
 	int left_code;
 	char death[16]; /* of what it is dead: silent, gone, restarted, hung */
+	bool left_called; /* it had called preempt_step, */
+	bool left_saved;  /* and had saved, when it left: */
+	uint64_t left_saved_step;
 	struct process_identity agent;
 };
 
@@ -52,6 +55,7 @@ struct view {
 	uint64_t resume_step;
 	uint64_t damaged; /* values that could not be read */
 	store_revision deadline_revision;
+	int64_t opened_utc, newest_utc; /* ms: of OPEN, and of the newest value that says one */
 };
 
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err);

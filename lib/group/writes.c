@@ -196,6 +196,10 @@ static void build_left(struct write *write, const struct view *view,
 	struct json_object *json = stamped();
 	json_put_text(json, "reason", keys_reason_word(plan->reason));
 	json_put_unsigned(json, "code", (uint64_t)details->code);
+	if (details->called)
+		json_put_unsigned(json, "step", details->step);
+	if (details->saved)
+		json_put_unsigned(json, "saved", details->saved_step);
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
 }
 

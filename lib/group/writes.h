@@ -28,6 +28,9 @@ struct write_details {
 	int64_t save_time;	     /* of WRITE_SAVED, ms */
 	int code;		     /* of WRITE_ERROR, WRITE_LEFT */
 	const char *line;	     /* of WRITE_ERROR */
+	/* Of WRITE_LEFT: how far it has come. */
+	bool called, saved; /* whether it has called preempt_step, and saved */
+	uint64_t step, saved_step;
 };
 
 /* Build what plan->write[what] asks for, as task. Release it with write_release. */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a run may run again after an attempt has ended, and when: a pure function of how its
+ * attempts ended and of what is allowed.
+ *
+ * Causes are counted apart. Being preempted is no failure and never counts. Crashes and hangs count
+ * over the whole run, since its start or since it was last decided not to run it again (whoever
+ * starts it after that begins anew). Lost peers have no limit of their own. An attempt that ended
+ * by a failure, or preempted without its checkpoint, and saved no newer step than all before it, is
+ * one without progress; those are counted in a row, and only where saves show in the store.
+ */
+#ifndef GROUP_BUDGET_H
+#define GROUP_BUDGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "group/outcome.h"
+
+#define BUDGET_UNLIMITED UINT64_MAX
+
+struct budget_limits {
+	/* So many are forgiven; one more is one too many. */
+	uint64_t restarts; /* after failures of any kind; BUDGET_UNLIMITED */
+	uint64_t crashes;
+	uint64_t hangs;
+	uint64_t no_progress;
+	/*
+	 * The pause before the n-th restart in a row is random between 1 ms and pause x 2^(n-1), at
+	 * most longest_pause; ms. Progress, or an attempt that lasted as long as BUDGET_STEADY,
+	 * begins anew.
+	 */
+	int64_t pause, longest_pause;
+};
+#define BUDGET_DEFAULTS                                                                            \
+	{                                                                                          \
+		.restarts = BUDGET_UNLIMITED, .crashes = 3, .hangs = 3, .no_progress = 3,          \
+		.pause = 1000, .longest_pause = 300000                                             \
+	}
+#define BUDGET_STEADY 600000 /* ms */
+
+struct budget_decision {
+	bool again;
+	bool decided;  /* against it: for good (93); else there is nothing to run again (0) */
+	int64_t pause; /* ms, with again; 0 after a preemption */
+	char why[768]; /* "attempt 3 crashed, 2 of 3: task 1 failed on n2 with 1: ..." */
+};
+
+/*
+ * past[count - 1] is the attempt that has just ended; older ones before it, as far as known. draw
+ * is a random number. An attempt that is CAUSE_OPEN here is one of which nothing runs any more:
+ * lost.
+ */
+void budget_decide(const struct outcome *past, size_t count, const struct budget_limits *limits,
+	uint64_t draw, struct budget_decision *decision);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "group/attempt.h"
+#include "group/transaction.h"
+
+#define BATCH 50 /* attempts read in one transaction */
+
+enum status history_newest(
+	struct store *store, const char *run, uint64_t *number, struct error *err)
+{
+	struct attempt attempt;
+	enum status status = attempt_find(store, run, 0, &attempt, err);
+	if (status == STATUS_NO)
+		*number = 0;
+	else if (status == STATUS_OK)
+		*number = attempt.number;
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* NEXT or REFUSED: whether it says no, and why. */
+static void read_refusal(const struct store_entry *entry, struct outcome *outcome)
+{
+	bool again = false;
+	if (!entry->value)
+		return;
+	struct json_object *json = json_parse(entry->value, entry->length);
+	(void)json_get_bool(json, "again", &again);
+	if (json && !again) {
+		outcome->refused = true;
+		json_copy_text(json, "why", outcome->why, sizeof(outcome->why));
+	}
+	json_object_put(json);
+}
+
+/* One that nobody has closed, or an older version: all that the store shows of it tells. */
+static enum status read_whole(struct store *store, const char *run, uint64_t number,
+	struct outcome *outcome, struct error *err)
+{
+	struct view view = {0};
+	enum status status = attempt_view(store, run, number, &view, err);
+	if (status == STATUS_OK)
+		outcome_of_view(&view, outcome);
+	else if (status == STATUS_NO)
+		*outcome = (struct outcome){.cause = CAUSE_LOST, .lasted = -1};
+	view_release(&view);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+static enum status take_one(struct store *store, const char *run, uint64_t number,
+	const struct store_entry entries[3], struct outcome *outcome, struct error *err)
+{
+	const struct store_entry *closed = &entries[0];
+	enum status status = STATUS_OK;
+	struct json_object *json = closed->value ? json_parse(closed->value, closed->length) : NULL;
+	if (!outcome_read(json, outcome))
+		status = read_whole(store, run, number, outcome, err);
+	json_object_put(json);
+	outcome->attempt = number;
+	read_refusal(&entries[1], outcome);
+	read_refusal(&entries[2], outcome);
+	return status;
+}
+
+/* CLOSED, NEXT and REFUSED of count attempts from first on, in one transaction. */
+static enum status read_batch(struct store *store, const char *run, uint64_t first, size_t count,
+	struct outcome *past, struct error *err)
+{
+	static const char *const names[] = {"CLOSED", "NEXT", "REFUSED"};
+	char(*keys)[KEYS_MAX] = calloc(3 * count, sizeof(*keys));
+	struct store_op *ops = calloc(3 * count, sizeof(*ops));
+	struct store_answer answer = {0};
+	enum status status = STATUS_OK;
+	if (!keys || !ops) {
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	for (size_t i = 0; i < 3 * count; i++) {
+		struct attempt attempt;
+		attempt_name(&attempt, run, first + i / 3, 0);
+		keys_of(&attempt, keys[i], "%s", names[i % 3]);
+		ops[i] = (struct store_op){.kind = STORE_GET, .key = keys[i]};
+	}
+	struct store_request request = {.then = ops, .then_count = 3 * count};
+	status = store_txn(store, &request, &answer, err);
+	for (size_t i = 0; i < count && status == STATUS_OK; i++)
+		status = take_one(store, run, first + i, &answer.entries[3 * i], &past[i], err);
+out:
+	store_answer_release(&answer);
+	free(ops);
+	free(keys);
+	return status;
+}
+
+enum status history_read(struct store *store, const char *run, uint64_t number,
+	struct history *history, struct error *err)
+{
+	struct history found = {0};
+	enum status status = STATUS_OK;
+	if (number == 0)
+		status = history_newest(store, run, &number, err);
+	if (status != STATUS_OK)
+		return status;
+	if (number == 0)
+		return error_set(err, STATUS_NO, "run %s has no attempt yet", run);
+	found.count = number < HISTORY_MAX ? (size_t)number : HISTORY_MAX;
+	found.past = calloc(found.count, sizeof(*found.past));
+	if (!found.past)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	uint64_t first = number - found.count + 1;
+	for (size_t i = 0; i < found.count && status == STATUS_OK; i += BATCH) {
+		size_t count = found.count - i < BATCH ? found.count - i : BATCH;
+		status = read_batch(store, run, first + i, count, &found.past[i], err);
+	}
+	if (status == STATUS_OK)
+		*history = found;
+	else
+		history_release(&found);
+	return status;
+}
+
+void history_release(struct history *history)
+{
+	free(history->past);
+	*history = (struct history){0};
+}
+
+/* What stands in NEXT. STATUS_NO: nothing, or nothing that can be read. */
+static enum status read_next(struct store *store, const char *key, struct budget_decision *decision,
+	store_revision *revision, struct error *err)
+{
+	struct store_entry entry = {0};
+	struct budget_decision found = {0};
+	*revision = 0;
+	enum status status = store_get(store, key, &entry, err);
+	if (status != STATUS_OK)
+		return status;
+	struct json_object *json = json_parse(entry.value, entry.length);
+	bool right = json_get_bool(json, "again", &found.again) &&
+		     json_copy_text(json, "why", found.why, sizeof(found.why));
+	if (!json_get_signed(json, "pause_ms", &found.pause) || found.pause < 0)
+		found.pause = 0;
+	found.decided = !found.again;
+	*revision = entry.revision;
+	json_object_put(json);
+	store_entry_release(&entry);
+	if (right)
+		*decision = found;
+	return right ? STATUS_OK : STATUS_NO;
+}
+
+static enum status put_next(struct store *store, const char *key, store_revision revision,
+	const struct budget_decision *decision, struct error *err)
+{
+	struct transaction t = {0};
+	struct json_object *json = json_object_new_object();
+	json_put_bool(json, "again", decision->again);
+	json_put_signed(json, "pause_ms", decision->pause);
+	json_put_text(json, "why", decision->why);
+	json_put_signed(json, "utc", clock_utc());
+	const char *owned = transaction_own(&t, key);
+	transaction_require(&t, owned, revision); /* rubbish is written over */
+	transaction_put(&t, owned, json);
+	enum status status = transaction_run(&t, store, err);
+	transaction_release(&t);
+	return status;
+}
+
+enum status history_decide_next(struct store *store, const struct attempt *attempt,
+	const struct budget_limits *limits, bool has_resume, uint64_t resume,
+	struct budget_decision *decision, struct error *err)
+{
+	char key[KEYS_MAX];
+	struct history history = {0};
+	struct budget_decision ours;
+	keys_of(attempt, key, "NEXT");
+	for (;;) {
+		store_revision revision;
+		enum status status = read_next(store, key, decision, &revision, err);
+		if (status != STATUS_NO)
+			return status;
+		status = history_read(store, attempt->run, attempt->number, &history, err);
+		if (status != STATUS_OK)
+			return status;
+		struct outcome *last = &history.past[history.count - 1];
+		if (has_resume && (!last->has_saved || resume > last->saved)) {
+			last->measured = last->has_saved = true;
+			last->saved = resume;
+		}
+		budget_decide(history.past, history.count, limits,
+			(uint64_t)clock_jitter(INT64_MAX / 2), &ours);
+		history_release(&history);
+		if (!ours.again && !ours.decided) { /* it has finished: nothing to follow */
+			*decision = ours;
+			return STATUS_OK;
+		}
+		status = put_next(store, key, revision, &ours, err);
+		if (status == STATUS_OK)
+			*decision = ours;
+		if (status != STATUS_NO) /* else another was first: follow it */
+			return status;
+	}
+}
+
+enum status history_refuse(
+	struct store *store, const struct attempt *attempt, const char *why, struct error *err)
+{
+	char key[KEYS_MAX];
+	struct transaction t = {0};
+	struct json_object *json = json_object_new_object();
+	json_put_text(json, "why", why);
+	json_put_signed(json, "utc", clock_utc());
+	keys_of(attempt, key, "REFUSED");
+	transaction_put(&t, transaction_own(&t, key), json);
+	enum status status = transaction_run(&t, store, err);
+	transaction_release(&t);
+	return status;
+}

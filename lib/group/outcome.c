@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/outcome.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const words[CAUSE_KINDS] = {[CAUSE_OPEN] = "open",
+	[CAUSE_COMPLETED] = "completed",
+	[CAUSE_STOPPED] = "stopped",
+	[CAUSE_PREEMPTED] = "preempted",
+	[CAUSE_UNSAVED] = "unsaved",
+	[CAUSE_CRASHED] = "crashed",
+	[CAUSE_HUNG] = "hung",
+	[CAUSE_LOST] = "lost",
+	[CAUSE_UNJOINED] = "unjoined"};
+
+const char *outcome_word(enum outcome_cause cause)
+{
+	return words[cause];
+}
+
+/* Preempted: a checkpoint, or nothing that could have been in one. */
+static bool has_its_checkpoint(const struct view *view)
+{
+	bool any = false, only_unstarted = true;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		const struct agreement_peer *peer = &view->agreement.peers[i];
+		if (peer->left == REASON_SAVED)
+			return true; /* it has seen that the checkpoint is complete */
+		if (!view->members[i].joined)
+			continue;
+		any = true;
+		only_unstarted &= peer->left == REASON_PREEMPTED &&
+				  view->members[i].left_code == STATUS_SAVED;
+	}
+	return any && only_unstarted;
+}
+
+static bool all_completed(const struct view *view)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		if (view->agreement.peers[i].left != REASON_COMPLETED)
+			return false;
+	return true;
+}
+
+static enum outcome_cause cause_of(const struct view *view)
+{
+	if (all_completed(view))
+		return CAUSE_COMPLETED;
+	if (view->agreement.claimed && view->agreement.claim_then == THEN_STOP)
+		return CAUSE_STOPPED;
+	if (view->agreement.claimed)
+		return has_its_checkpoint(view) ? CAUSE_PREEMPTED : CAUSE_UNSAVED;
+	if (!strcmp(view->seal, "hung"))
+		return CAUSE_HUNG;
+	if (view->error.present)
+		return CAUSE_CRASHED;
+	if (!strcmp(view->seal, "timeout"))
+		return CAUSE_UNJOINED;
+	return *view->seal || view->agreement.closed ? CAUSE_LOST : CAUSE_OPEN;
+}
+
+static void say(const struct view *view, struct outcome *outcome)
+{
+	const struct view_error *error = &view->error;
+	if (outcome->cause == CAUSE_CRASHED)
+		snprintf(outcome->text, sizeof(outcome->text),
+			"task %llu failed on %s with %d%s%.300s", (unsigned long long)error->task,
+			error->host, error->code, *error->line ? ": " : "", error->line);
+	else if (outcome->cause == CAUSE_HUNG || outcome->cause == CAUSE_LOST ||
+		 outcome->cause == CAUSE_UNJOINED)
+		snprintf(outcome->text, sizeof(outcome->text), "%s", view->seal_text);
+}
+
+void outcome_of_view(const struct view *view, struct outcome *outcome)
+{
+	*outcome = (struct outcome){.attempt = view->attempt.number,
+		.cause = cause_of(view),
+		.lasted = -1,
+		.measured = view->resume_known,
+		.has_resume = view->resume_known,
+		.resume = view->resume_step};
+	if (outcome->cause == CAUSE_CRASHED)
+		outcome->code = view->error.code;
+	say(view, outcome);
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		const struct view_member *member = &view->members[i];
+		const struct agreement_peer *peer = &view->agreement.peers[i];
+		uint64_t step = 0;
+		bool saved = peer->saved || member->left_saved;
+		if (peer->saved)
+			step = peer->saved_step;
+		if (member->left_saved && member->left_saved_step > step)
+			step = member->left_saved_step;
+		outcome->measured |= member->left_called || saved;
+		outcome->has_saved |= saved;
+		if (saved && step > outcome->saved)
+			outcome->saved = step;
+	}
+	if (view->opened_utc && view->newest_utc >= view->opened_utc)
+		outcome->lasted = view->newest_utc - view->opened_utc;
+}
+
+void outcome_write(const struct outcome *outcome, struct json_object *closed)
+{
+	json_put_text(closed, "cause", words[outcome->cause]);
+	if (outcome->cause == CAUSE_CRASHED)
+		json_put_unsigned(closed, "code", (uint64_t)outcome->code);
+	if (*outcome->text)
+		json_put_text(closed, "text", outcome->text);
+	if (outcome->lasted >= 0)
+		json_put_signed(closed, "lasted_ms", outcome->lasted);
+	json_put_bool(closed, "measured", outcome->measured);
+	if (outcome->has_saved)
+		json_put_unsigned(closed, "saved", outcome->saved);
+	if (outcome->has_resume)
+		json_put_unsigned(closed, "resume", outcome->resume);
+}
+
+bool outcome_read(const struct json_object *closed, struct outcome *outcome)
+{
+	struct outcome found = {.lasted = -1};
+	const char *word;
+	uint64_t code = 0;
+	if (!json_get_text(closed, "cause", &word))
+		return false;
+	while (found.cause < CAUSE_KINDS && strcmp(words[found.cause], word))
+		found.cause++;
+	if (found.cause == CAUSE_KINDS)
+		return false;
+	(void)json_get_unsigned(closed, "code", &code);
+	found.code = (int)code;
+	json_copy_text(closed, "text", found.text, sizeof(found.text));
+	if (!json_get_signed(closed, "lasted_ms", &found.lasted) || found.lasted < 0)
+		found.lasted = -1;
+	(void)json_get_bool(closed, "measured", &found.measured);
+	found.has_saved = json_get_unsigned(closed, "saved", &found.saved);
+	found.has_resume = json_get_unsigned(closed, "resume", &found.resume);
+	*outcome = found;
+	return true;
+}

@@ -1,0 +1,263 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-run --restarts: run again after a failure, all agents alike, within budgets by cause.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	unset "${!PREEMPT_@}" "${!SLURM_@}"
+	mkdir -m 700 job
+	export PREEMPT_STORE=$PWD/job/s.db PREEMPT_RUN=job CLIENT=$BATS_TEST_DIRNAME/../lib/client
+	# Saves every 5 steps; fails at the steps in fail.TASK, one line used up each time, or always.
+	cat >trainer <<-'TRAINER'
+		#!/bin/bash
+		. "$CLIENT/preempt.sh"
+		t=$PREEMPT_TASK
+		start=$(cat "ck.$t" 2>/dev/null || echo 0)
+		echo "$PREEMPT_ATTEMPT $start" >>"starts.$t"
+		for ((s = start; s < ${STEPS:-20}; s++)); do
+			preempt_step $s || { echo $s >"ck.$t"; preempt_saved $s || exit; }
+			if ((s && s % 5 == 0 && s != start)); then
+				echo $s >"ck.$t"
+				preempt_saved $s || exit
+			fi
+			if [ "$(head -n 1 "fail.$t" 2>/dev/null)" = $s ]; then
+				sed -i 1d "fail.$t"
+				echo "broken at $s" >&2
+				exit 7
+			fi
+			[ "${ALWAYS-}" != "$t:$s" ] || { echo "always at $s" >&2; exit 7; }
+			sleep "${STEP:-0.01}"
+		done
+		echo done >"done.$t.$PREEMPT_ATTEMPT"
+	TRAINER
+	chmod +x trainer
+	agents=()
+}
+
+teardown() {
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || tail -n 100 err* starts.* >&2 || :
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || preempt-store list --values run/ >&2 || :
+	local pid
+	for pid in "${agents[@]}"; do kill -KILL "$pid" 2>/dev/null || :; done
+}
+
+# agent I OPTION...: one of two, as on two machines; what it says is in err.I.
+agent() {
+	local i=$1
+	shift
+	preempt-run --task "$i" --tasks 2 --kill-after 1s "$@" 2>>"err.$i" 3>&- &
+	agents[i]=$!
+}
+
+code() { # of agent I: CODE
+	local code=0
+	wait "${agents[$1]}" || code=$?
+	[ "$code" = "$2" ] || { echo "agent $1: code $code" >&2; return 1; }
+}
+
+until_true() { # SECONDS COMMAND...
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || { echo "not in time: $*" >&2; return 1; }
+		sleep 0.02
+	done
+}
+
+key() { preempt-store get "run/job/$(printf %06d "$1")/$2" 2>/dev/null; }
+closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
+
+@test "a command that fails twice is run again twice, and finishes" {
+	printf '7\n12\n' >fail.1
+	run -0 --separate-stderr preempt-run -n 2 --restarts -- ./trainer
+	[ "$(cat starts.1)" = $'1 0\n2 5\n3 10' ]
+	[ "$(wc -l <starts.0)" = 3 ]
+	closed_by 1 crashed && closed_by 2 crashed && closed_by 3 completed
+	[[ $(key 1 CLOSED) == *'"code":7,'*'broken at 7'*'"saved":'* ]]
+	[[ $stderr == *'attempt 2 crashed, 2 of 3: task 1 failed on '*' with 7: broken at 12; running again in '* ]]
+}
+
+@test "one that fails at the same step each time: 93 after three restarts; who starts it then begins anew" {
+	ALWAYS=0:3 run -93 --separate-stderr preempt-run -n 2 --restarts -- ./trainer
+	[ "$(cut -d' ' -f1 starts.0)" = $'1\n2\n3\n4' ]
+	[[ $stderr == *'not run again (93): 4 crashes, 3 allowed (--max-crashes): task 0 failed'*'always at 3' ]]
+	ALWAYS=0:3 run -93 preempt-run -n 2 --restarts --max-crashes 0 -- ./trainer
+	[ "$(wc -l <starts.0)" = 5 ]
+	run -0 preempt-run -n 2 --restarts -- ./trainer
+}
+
+@test "crashes count across processes, also without --restarts" {
+	for i in 1 2 3; do ALWAYS=0:3 run -7 preempt-run -- ./trainer; done
+	ALWAYS=0:3 run -93 preempt-run --restarts -- ./trainer
+	[ "$(wc -l <starts.0)" = 4 ]
+}
+
+@test "no newer step is saved: 93, long before the crashes are used up; with progress it goes on" {
+	ALWAYS=0:7 run -93 --separate-stderr preempt-run --restarts --max-crashes 100 --max-no-progress 1 -- ./trainer
+	# The first saved step 5, the second and third no more.
+	[ "$(cat starts.0)" = $'1 0\n2 5\n3 5' ]
+	[[ $stderr == *'no progress in 2 attempts, 1 allowed (--max-no-progress): the newest saved step is still 5'* ]]
+	printf '11\n16\n' >fail.0
+	run -0 preempt-run --restarts --max-crashes 100 --max-no-progress 0 -- ./trainer
+	[ "$(tail -n 3 starts.0 | cut -d' ' -f2)" = $'5\n10\n15' ]
+}
+
+@test "with --checkpoints progress shows by itself" {
+	cat >saver <<-'SAVER'
+		#!/bin/bash
+		n=$(cat "$PREEMPT_RESUME/n" 2>/dev/null || echo 0)
+		echo "$n" >>starts.0
+		[ "$n" = 3 ] || { dir=$(ckpt-rotate begin ck $((n + 1))) && echo $((n + 1)) >"$dir/n" && ckpt-rotate commit ck $((n + 1)); }
+		exit 5
+	SAVER
+	chmod +x saver
+	run -93 --separate-stderr preempt-run --restarts --max-crashes 100 --max-no-progress 0 --checkpoints ck -- ./saver
+	[ "$(cat starts.0)" = $'0\n1\n2\n3' ]
+	[[ $stderr == *'the newest saved step is still 3'* ]]
+}
+
+@test "--restarts N: so many in all; a number that is none is refused" {
+	for form in "--restarts 1" "--restarts=1"; do
+		rm -f starts.0
+		# shellcheck disable=SC2086 # two words
+		ALWAYS=0:3 run -93 --separate-stderr preempt-run $form -- ./trainer
+		[ "$(wc -l <starts.0)" = 2 ]
+		[[ $stderr == *'2 failures, 1 restarts allowed (--restarts)'* ]]
+	done
+	run -2 preempt-run --restarts=x -- true
+	run -2 preempt-run --restarts -1 -- true
+	run -0 preempt-run --restarts -- true
+}
+
+@test "two agents: both run again, in the same attempts, and both give up for the same reason" {
+	export ALWAYS=1:3
+	agent 0 --restarts -- ./trainer
+	agent 1 --restarts -- ./trainer
+	code 0 93
+	code 1 93
+	[ "$(cut -d' ' -f1 starts.0)" = $'1\n2\n3\n4' ]
+	[ "$(cut -d' ' -f1 starts.1)" = $'1\n2\n3\n4' ]
+	[ "$(grep 'not run again' err.0)" = "$(grep 'not run again' err.1)" ]
+}
+
+@test "agents that would decide differently follow the first" {
+	export ALWAYS=1:3
+	agent 0 --restarts --max-crashes 1 -- ./trainer
+	agent 1 --restarts --max-crashes 0 -- ./trainer
+	code 0 93
+	code 1 93
+	[ "$(wc -l <starts.0)" = "$(wc -l <starts.1)" ]
+	[ "$(grep 'not run again' err.0)" = "$(grep 'not run again' err.1)" ]
+}
+
+@test "an agent that has finished stays for the others, and runs again with them" {
+	echo 17 >fail.1
+	STEPS=3 agent 0 --restarts -- ./trainer
+	agent 1 --restarts -- ./trainer
+	code 0 0
+	code 1 0
+	[ -e done.0.1 ] && [ -e done.0.2 ] && [ -e done.1.2 ]
+	grep -q 'finished; the other tasks have not' err.0
+	# Without it, it goes at once.
+	STEP=0.2 agent 1 -- ./trainer
+	STEPS=3 agent 0 -- ./trainer
+	code 0 0
+	code 1 0
+	[ "$(grep -c 'finished;' err.0)" = 2 ] # of the first time
+}
+
+@test "TERM while it waits for the others after it has finished: 0" {
+	STEPS=3 agent 0 --restarts -- ./trainer
+	STEP=0.2 STEPS=1000 agent 1 --restarts -- ./trainer
+	until_true 10 grep -q 'finished; the other' err.0
+	kill -TERM "${agents[0]}"
+	code 0 0
+	kill -TERM "${agents[1]}"
+	code 1 42
+}
+
+@test "preempted: saved, 42, and not run again here" {
+	STEPS=10000 agent 0 --restarts -- ./trainer
+	STEPS=10000 agent 1 --restarts -- ./trainer
+	until_true 10 test -s ck.0
+	kill -TERM "${agents[0]}"
+	code 0 42
+	code 1 42
+	[ "$(wc -l <starts.0)" = 1 ]
+	closed_by 1 preempted
+}
+
+# Six crashes in a row make a pause of up to 32 s, most likely of seconds.
+pausing() {
+	for i in 1 2 3 4 5 6; do ALWAYS=0:0 run -7 preempt-run --task 0 --tasks 1 -- ./trainer; done
+	for i in 1 2 3 4 5; do
+		# A shell lets what it runs in the background ignore INT.
+		ALWAYS=0:0 env --default-signal=INT preempt-run --task 0 --tasks 1 --restarts --max-crashes 100 --max-no-progress 100 -- ./trainer 2>err 3>&- &
+		agents[0]=$!
+		until_true 10 grep -q 'running again in' err
+		[[ $(sed -n 's/.*running again in //p' err) == [0-1].* ]] || return 0
+		kill -KILL "${agents[0]}"
+		wait "${agents[0]}" || :
+	done
+	return 1
+}
+
+@test "TERM between two attempts: 42, at once; INT: 130" {
+	pausing
+	kill -TERM "${agents[0]}"
+	code 0 42
+	grep -q 'preempted between two attempts' err
+	pausing
+	kill -INT "${agents[0]}"
+	code 0 130
+}
+
+@test "asked to stop for good: 93, not run again" {
+	STEPS=10000 agent 0 --restarts -- ./trainer
+	STEPS=10000 agent 1 --restarts -- ./trainer
+	until_true 10 test -s ck.0
+	preempt-claim --then stop --outside
+	code 0 93
+	code 1 93
+	closed_by 1 stopped
+	[ "$(wc -l <starts.0)" = 1 ]
+}
+
+@test "a peer that is killed and not brought back: 44, for whoever started us" {
+	agent 0 --restarts --join-timeout 2s -- ./trainer
+	STEP=100 agent 1 --restarts -- ./trainer
+	echo 7 >fail.0
+	until_true 10 test -s starts.1
+	kill -KILL "${agents[1]}"
+	code 0 44
+	grep -q 'not all have come back' err.0
+	closed_by 1 crashed && closed_by 2 unjoined
+}
+
+@test "a peer that is killed and brought back: the others run again with it" {
+	agent 0 --restarts -- ./trainer
+	STEP=100 agent 1 --restarts -- ./trainer
+	echo 7 >fail.0
+	until_true 10 test -s starts.1
+	kill -KILL "${agents[1]}"
+	until_true 20 grep -q 'running again' err.0
+	agent 1 --restarts -- ./trainer
+	code 0 0
+	code 1 0
+	[ "$(tail -n 1 starts.0 | cut -d' ' -f1)" = 2 ]
+}
+
+@test "the store cannot be asked between two attempts: 44, not a decision" {
+	echo 7 >fail.0
+	cat >breaks <<-'BREAKS'
+		#!/bin/bash
+		./trainer || { chmod 600 job/s.db; echo rubbish >job/s.db; exit 7; }
+	BREAKS
+	chmod +x breaks
+	run -44 --separate-stderr timeout 60 preempt-run --restarts --save-timeout 1s -- ./breaks
+	[[ $stderr == *'whoever started this has to run it again'* ]]
+}
