@@ -13,11 +13,11 @@
 #include "ckpt/adopted.h"
 #include "group/agent.h"
 #include "group/options.h"
-#include "notice/platform.h"
 #include "group/restart.h"
+#include "notice/platform.h"
 #include "store/store.h"
 
-static uint64_t copies, ranks, exit_code = STATUS_SAVED;
+static uint64_t copies, ranks, exit_code = STATUS_SAVED, max_bad_restarts;
 static bool copies_given, ranks_given, exit_code_given, forward, per_task;
 static struct args_list notices;
 static int64_t grace = -1, join_timeout = 300000, kill_after = 5000;
@@ -74,6 +74,8 @@ static const struct args_option options[] = {
 	{0, "checkpoints", "DIR[:LAYOUT]",
 		"a newer complete checkpoint there means 42; sets PREEMPT_RESUME", ARGS_TEXT,
 		&checkpoints, NULL, 0, 0, NULL},
+	{0, "max-bad-restarts", "N", "mark a checkpoint as bad after N failed restarts from it",
+		ARGS_UNSIGNED, &max_bad_restarts, NULL, 1, 1000000, NULL},
 	{0, "done-if", "COMMAND", "exit 0 of it means that an ended command has finished",
 		ARGS_TEXT, &done_if, NULL, 0, 0, NULL},
 	{0, "period", "D", "beat and look for the others every D (5s)", ARGS_DURATION,
@@ -170,6 +172,27 @@ static enum status find_checkpoint(char path[4096], uint64_t *step, struct error
 	return STATUS_OK;
 }
 
+/* For --max-bad-restarts. The last complete one is never given up: all progress hangs on it. */
+static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct error *err)
+{
+	char reason[80];
+	struct checkpoint_list list = {0};
+	size_t others = 0;
+	enum status status = checkpoint_list(checkpoints, &list, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_TEMPORARY : status;
+	for (size_t i = 0; i < list.count; i++)
+		others += list.items[i].state == CHECKPOINT_COMPLETE && list.items[i].step != step;
+	checkpoint_list_release(&list);
+	if (others == 0)
+		return error_set(err, STATUS_NO, "there is no other complete one");
+	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
+		(unsigned long long)failures);
+	/* Marked, or pruned, by somebody else meanwhile: then it is not found either. */
+	status = checkpoint_mark_bad(checkpoints, step, reason, err);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
 /* A launch over several machines needs a store that all of them see. */
 static enum status check_store(const struct identity *identity, const char *url, struct error *err)
 {
@@ -244,7 +267,13 @@ static int run(const struct args_rest *rest)
 	}
 	if (parse_on_notice(&agent, &err) != STATUS_OK || set_heartbeat(&agent, &err) != STATUS_OK)
 		return message_fail(&err);
+	if (max_bad_restarts && !checkpoints) {
+		message_error("--max-bad-restarts needs --checkpoints DIR");
+		return STATUS_USAGE;
+	}
 	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
+	agent.max_bad_restarts = max_bad_restarts;
+	agent.give_up_checkpoint = give_up_checkpoint;
 	if (group_identify(IDENTITY_START,
 		    ranks_given	   ? ranks
 		    : copies_given ? copies
