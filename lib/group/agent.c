@@ -89,8 +89,8 @@ void agent_say_goodbye(struct agent *agent)
 	int64_t longest_save = 0;
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
 	for (size_t i = 0; i < agent->seat_count; i++)
-		if (agent->seats[i].save_time > longest_save)
-			longest_save = agent->seats[i].save_time;
+		if (agent->seats[i].agreement.measure.longest_save > longest_save)
+			longest_save = agent->seats[i].agreement.measure.longest_save;
 	worker_close(agent->group.worker, &agent->group.view.attempt, longest_save,
 		&agent->group.progress);
 	while (!agent->goodbye_done && clock_now() < until) {

@@ -11,8 +11,8 @@
 #include "group/agreement.h"
 #include "group/heartbeat.h"
 #include "group/identity.h"
-#include "group/progress.h"
 #include "group/keys.h"
+#include "group/progress.h"
 
 struct agent_options {
 	const struct identity *identity; /* tasks task .. task + count - 1 of tasks */

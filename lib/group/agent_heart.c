@@ -61,8 +61,8 @@ static void look_at_progress(struct agent *agent, struct seat *seat, int64_t now
 		return;
 	struct progress_look look = {.now = now,
 		.counts = time_counts(agent, seat),
-		.started = seat->sampled,
-		.step = seat->sampled_step,
+		.started = seat->tempo.seen,
+		.step = seat->tempo.step,
 		.section = section.name,
 		.written = section.written};
 	bool dead = agent->group.view.agreement.peers[seat->task].dead;
@@ -74,8 +74,8 @@ void agent_look_for_hangs(struct agent *agent, int64_t now)
 {
 	for (size_t i = 0; i < agent->seat_count; i++) {
 		struct seat *seat = &agent->seats[i];
-		if (seat->sampled)
-			pulse_tell_step(agent->group.pulse, i, seat->sampled_step);
+		if (seat->tempo.seen)
+			pulse_tell_step(agent->group.pulse, i, seat->tempo.step);
 		if (!seat->agreement.ended)
 			look_at_progress(agent, seat, now);
 	}

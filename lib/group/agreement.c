@@ -129,10 +129,12 @@ void agreement_saved(struct agreement *a, uint64_t step)
 	a->has_saved = true;
 }
 
-void agreement_measured(struct agreement *a, int64_t longest_save, int64_t longest_step)
+void agreement_measured(struct agreement *a, const struct grace_measure *measure)
 {
-	a->measure.longest_save = later(a->measure.longest_save, longest_save);
-	a->measure.longest_step = longest_step;
+	int64_t longest = later(a->measure.longest_save, measure->longest_save);
+	a->measure = *measure;
+	a->measure.longest_save = longest;
+	a->measure.skew = 0;
 }
 
 void agreement_ended(struct agreement *a, int code, int64_t now)

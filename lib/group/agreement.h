@@ -230,7 +230,8 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t next, int64_t now);
 void agreement_board_lost(struct agreement *a);
 void agreement_saved(struct agreement *a, uint64_t step);
-void agreement_measured(struct agreement *a, int64_t longest_save, int64_t longest_step);
+/* What was measured here so far; its skew is not looked at. */
+void agreement_measured(struct agreement *a, const struct grace_measure *measure);
 void agreement_ended(struct agreement *a, int code, int64_t now);
 void agreement_writing(struct agreement *a, enum agreement_write what);
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,

@@ -3,7 +3,8 @@
 
 #include "base/clock.h"
 
-#define FIXED_MARGIN	  3000 /* ms: half to gather the reports, half to spread the decision */
+#define AGREE_TIME	  2500 /* ms, over a store that is polled */
+#define SPARE		  1000 /* ms */
 #define SHORTEST_PATIENCE 250  /* ms */
 #define AGREE_FIRST	  500  /* ms */
 #define MOST_SKEW	  1000000
@@ -13,10 +14,28 @@ int64_t grace_save_time(const struct grace_measure *measure)
 	return measure->longest_save + measure->longest_save / 2 + 2 * measure->longest_step;
 }
 
+/*
+ * By how much a save may take longer than the longest one: half as long again, or, where it is
+ * known how much they differ, twice the difference between the longest and the usual one; at least
+ * a sixth.
+ */
+static int64_t save_margin(const struct grace_measure *measure)
+{
+	int64_t half = measure->longest_save / 2, sixth = measure->longest_save / 6;
+	int64_t twice = 2 * (measure->longest_save - measure->usual_save);
+	if (measure->usual_save <= 0 || twice > half)
+		return half;
+	return twice > sixth ? twice : sixth;
+}
+
 int64_t grace_needed(const struct grace_measure *measure)
 {
 	int64_t skew = measure->skew > MOST_SKEW ? MOST_SKEW : (int64_t)measure->skew;
-	return grace_save_time(measure) + skew * measure->longest_step + FIXED_MARGIN;
+	int64_t longest = measure->longest_step;
+	int64_t usual = measure->usual_step ? measure->usual_step : longest;
+	int64_t arrive = longest > AGREE_TIME ? longest : AGREE_TIME;
+	return measure->longest_save + save_margin(measure) + arrive + usual + skew * longest +
+	       SPARE;
 }
 
 int64_t grace_final_time(int64_t deadline, const struct grace_measure *measure)

@@ -14,7 +14,9 @@
 /* What was measured, in this attempt and in earlier ones. 0 where nothing is known yet. */
 struct grace_measure {
 	int64_t longest_save;
+	int64_t usual_save;   /* of at least three saves; 0: not known */
 	int64_t longest_step; /* from one boundary to the next */
+	int64_t usual_step;   /* the same, on average; 0: as the longest */
 	uint64_t skew;	      /* of the tasks, in such steps: the largest less the smallest */
 };
 
@@ -22,8 +24,10 @@ struct grace_measure {
 int64_t grace_save_time(const struct grace_measure *measure);
 
 /*
- * The time that a final round takes, from its opening to the last byte on disk: 1.5 x the longest
- * save + 2 x the longest step + skew x the longest step + 3 s.
+ * The time that a final round takes, from its opening to the last byte on disk: the longest save
+ * and half of it (less where saves differ little), the longest step or 2.5 s to agree, whichever is
+ * longer, a usual step, skew x the longest step, and 1 s. tests/unit/final_call.c shows how often
+ * that is enough, and what it costs.
  */
 int64_t grace_needed(const struct grace_measure *measure);
 

@@ -20,22 +20,13 @@ enum status seat_init(
 	seat->config.report_jitter = clock_jitter(1000);
 	agreement_init(&seat->agreement, &seat->config, &group->view.agreement, now);
 	agreement_saw(&seat->agreement, now);
-	seat->sampled_at = now;
+	seat->tempo.since = now;
 	return STATUS_OK;
 }
 
 void seat_release(struct seat *seat)
 {
 	board_release(&seat->board, true);
-}
-
-static int64_t longest_recent(const struct seat *seat, int64_t now)
-{
-	int64_t longest = seat->sampled ? now - seat->sampled_at : 0;
-	for (size_t i = 0; i < RECENT_STEPS; i++)
-		if (seat->recent[i] > longest)
-			longest = seat->recent[i];
-	return longest;
 }
 
 static void lost_board(struct seat *seat, const struct error *err)
@@ -46,22 +37,22 @@ static void lost_board(struct seat *seat, const struct error *err)
 	agreement_board_lost(&seat->agreement);
 }
 
-/* The time from one boundary to the next, by how far it has come since it was looked at last. */
-static void measure_steps(struct seat *seat, const struct board_step *step, int64_t now)
+static void tell_measure(struct seat *seat, int64_t now)
 {
-	/* While it is held, standing still is no measure of its speed. */
-	bool held = seat->agreement.told.order != ORDER_RUN;
-	if (seat->sampled && step->step > seat->sampled_step) {
-		uint64_t stride = step->next - step->step;
-		int64_t boundaries =
-			(int64_t)((step->step - seat->sampled_step + stride - 1) / stride);
-		seat->recent[seat->recent_next++ % RECENT_STEPS] =
-			(now - seat->sampled_at + boundaries - 1) / boundaries;
-	}
-	if (held || !seat->sampled || step->step > seat->sampled_step)
-		seat->sampled_at = now;
-	seat->sampled_step = step->step;
-	seat->sampled = true;
+	const uint64_t enough = 3; /* saves, to say what is usual */
+	struct grace_measure measure = {.longest_save = seat->save_time,
+		.longest_step = tempo_longest(&seat->tempo, now),
+		.usual_step = tempo_usual(&seat->tempo)};
+	if (seat->saves >= enough)
+		measure.usual_save = seat->saves_time / (int64_t)seat->saves;
+	agreement_measured(&seat->agreement, &measure);
+}
+
+static void count_save(struct seat *seat, uint64_t step, int64_t now)
+{
+	tempo_saved(&seat->tempo, step, seat->save_time, now);
+	seat->saves++;
+	seat->saves_time += seat->save_time;
 }
 
 void seat_sample(struct seat *seat, int64_t now)
@@ -77,11 +68,11 @@ void seat_sample(struct seat *seat, int64_t now)
 	if (!step.started)
 		return;
 	seat_look_at_saved(seat, now);
-	measure_steps(seat, &step, now);
+	tempo_saw(&seat->tempo, step.step, step.next, seat->agreement.told.order != ORDER_RUN, now);
 	/* What was read for the report binds: it has come to that boundary since, not past it. */
 	if (seat->agreement.told.order != ORDER_WAIT || !seat->agreement.read)
 		agreement_read(&seat->agreement, true, step.step, step.next, now);
-	agreement_measured(&seat->agreement, seat->save_time, longest_recent(seat, now));
+	tell_measure(seat, now);
 }
 
 void seat_look_at_saved(struct seat *seat, int64_t now)
@@ -103,7 +94,8 @@ void seat_look_at_saved(struct seat *seat, int64_t now)
 		if (since_told < seat->save_time || seat->save_time == 0)
 			seat->save_time = since_told;
 	}
-	agreement_measured(a, seat->save_time, longest_recent(seat, now));
+	count_save(seat, saved, now);
+	tell_measure(seat, now);
 	agreement_saved(a, saved);
 }
 
@@ -146,7 +138,7 @@ static void start_write(struct seat *seat, struct group *group, enum agreement_w
 	struct write_details details = {.notice = &group->notice,
 		.then = THEN_EXIT,
 		.deadline = group->own_deadline,
-		.step_time = longest_recent(seat, now),
+		.step_time = tempo_longest(&seat->tempo, now),
 		.save_time = seat->save_time,
 		.code = what == WRITE_ERROR ? a->end_code : a->code,
 		.line = seat->command->line,
@@ -171,7 +163,8 @@ static void read_board(struct seat *seat, int64_t now)
 		return;
 	}
 	if (step.started)
-		measure_steps(seat, &step, now);
+		tempo_saw(&seat->tempo, step.step, step.next,
+			seat->agreement.told.order != ORDER_RUN, now);
 	agreement_read(&seat->agreement, step.started, step.step, step.next, now);
 }
 

@@ -12,6 +12,7 @@
 #include "group/hook.h"
 #include "group/pulse.h"
 #include "group/pump.h"
+#include "group/tempo.h"
 #include "group/view.h"
 #include "group/worker.h"
 
@@ -30,8 +31,6 @@ struct command {
 	char line[PUMP_LINE];
 };
 
-#define RECENT_STEPS 8
-
 struct seat {
 	uint64_t task;
 	struct agreement agreement;
@@ -42,12 +41,10 @@ struct seat {
 	bool finished;
 	int code;
 	/* How long steps and saves take. */
-	bool sampled;
-	uint64_t sampled_step;
-	int64_t sampled_at; /* when it was first seen at that step */
-	int64_t recent[RECENT_STEPS];
-	size_t recent_next;
-	int64_t save_time; /* of the last save, ms */
+	struct tempo tempo;
+	int64_t save_time;  /* of the last save, ms */
+	uint64_t saves;	    /* so many, */
+	int64_t saves_time; /* ms in all */
 	uint64_t said_saved;
 	bool said_lost;
 	struct progress progress;

@@ -237,8 +237,9 @@ static void look_at_board(struct world *w, int task)
 	}
 	if (t->board.has_saved)
 		agreement_saved(&t->agreement, t->board.saved);
-	agreement_measured(
-		&t->agreement, t->training.longest_save / MS, training_longest_step(w, task) / MS);
+	agreement_measured(&t->agreement,
+		&(struct grace_measure){.longest_save = t->training.longest_save / MS,
+			.longest_step = training_longest_step(w, task) / MS});
 }
 
 static bool same_hold(const struct agreement_hold *a, const struct agreement_hold *b)
