@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-heartbeat: beats of tasks that have joined by hand, and what happens when one is lost.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2016 # other shells expand it
 
 bats_require_minimum_version 1.5.0
 
@@ -52,7 +53,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	run -0 preempt-heartbeat --list
 	[ "$(grep -c alive <<<"$output")" = 3 ]
 	[ "$(state_of 2)" = alive ]
-	! preempt-store list run/r/000001/ | grep -E 'SEAL|DEAD'
+	run ! grep -E 'SEAL|DEAD' <(preempt-store list run/r/000001/)
 	for i in 0 1 2; do [ ! -s "err.$i" ]; done
 }
 
@@ -186,7 +187,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	more_beats 2 8
 	[ -z "$(dead)" ]
 	[ "$(state_of 0)" = left ]
-	! gone "${agents[0]}"
+	run ! gone "${agents[0]}"
 	# A long period is not waited for.
 	beat 0 --pid "${agents[0]}" --period 1h
 	eventually eval '(($(beats_of 0) < 1000000))' # no farewell any more
@@ -201,7 +202,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	mkfifo go
 	eventually beats_of 0
 	as 0 run -0 preempt-heartbeat --stop
-	! gone "${hearts[0]}"
+	run ! gone "${hearts[0]}"
 	[ "$(state_of 0)" = left ]
 	echo >go
 	code_of "${hearts[0]}"
@@ -247,14 +248,14 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	eventually has_key DEAD/1
 	# Under a claim that breaks nothing.
 	more_beats 0 3
-	! gone "${hearts[0]}"
+	run ! gone "${hearts[0]}"
 	as 0 run -10 preempt-ack --at 5 --report-timeout 1s
 	as 1 run -43 preempt-ack --at 9 --timeout 2s
 	[[ $output = *"task 1 was declared dead"* ]]
 	as 1 run preempt-ack --at 9 --saved --timeout 2s
 	[ "$status" = 1 ]
-	! has_key STEP/1/1
-	! has_key SAVED/1/1
+	run ! has_key STEP/1/1
+	run ! has_key SAVED/1/1
 	[ "$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field members)" = 0 ]
 }
 
