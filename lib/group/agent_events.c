@@ -136,6 +136,18 @@ static int64_t wait_with_failure(const struct agent *agent, const struct command
 	return WIFSIGNALED(command->wait_status) ? 0 : command->ended_at + ROOT_FAILURE;
 }
 
+/*
+ * A peer whose agent was killed on this machine is why ours has failed: say so, before our own
+ * failure is told.
+ */
+static void look_for_root(struct agent *agent, struct command *command)
+{
+	if (command->root_sought)
+		return;
+	command->root_sought = true;
+	agent_declare_gone(agent);
+}
+
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 {
 	for (;;) {
@@ -146,6 +158,8 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 			if (!command->pid || command->running || command->told)
 				continue;
 			int64_t until = wait_with_failure(agent, command);
+			if (until)
+				look_for_root(agent, command);
 			if (until < first_until) {
 				first = i;
 				first_until = until;

@@ -80,3 +80,20 @@ void agent_look_for_hangs(struct agent *agent, int64_t now)
 			look_at_progress(agent, seat, now);
 	}
 }
+
+void agent_declare_gone(struct agent *agent)
+{
+	struct group *group = &agent->group;
+	const struct view *view = &group->view;
+	uint64_t first = agent->options->identity->task;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		bool ours = i >= first && i < first + agent->seat_count;
+		if (ours || !view->members[i].joined || !agreement_counts(&view->agreement, i) ||
+			process_look(&view->members[i].agent) != PROCESS_GONE)
+			continue;
+		struct death death = {.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
+		struct write write;
+		write_build_deaths(&write, view, first, &death, 1);
+		worker_write(group->worker, &write);
+	}
+}

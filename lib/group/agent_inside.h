@@ -70,6 +70,8 @@ void agent_look_for_deaths(struct agent *agent);
 enum status agent_open_pulse(struct agent *agent, struct error *err);
 /* About once a second, after the boards were sampled: tell how far we are; does it hang? */
 void agent_look_for_hangs(struct agent *agent, int64_t now);
+/* Declare the peers whose processes ran on this machine and exist no more. */
+void agent_declare_gone(struct agent *agent);
 
 /* agent_say.c */
 void agent_say_news(struct agent *agent);

@@ -5,6 +5,7 @@
 #define COUNT_BITS 40
 #define COUNT_MASK ((UINT64_C(1) << COUNT_BITS) - 1)
 #define PERIOD_MAX INT64_C(0xffffff)
+#define RECENT	   3 /* periods */
 
 const char *heartbeat_word(enum heartbeat_state state)
 {
@@ -48,10 +49,18 @@ int64_t heartbeat_period(uint64_t sequence)
 	return (int64_t)(sequence >> COUNT_BITS);
 }
 
-static enum heartbeat_state take_change(
-	struct heartbeat_peer *peer, const struct store_beat *beat, int64_t now)
+static int64_t period_of(const struct heartbeat_peer *peer, const struct heartbeat_rules *rules)
 {
-	peer->proved = peer->state != HEARTBEAT_UNKNOWN;
+	int64_t theirs = heartbeat_period(peer->beat.sequence);
+	return theirs > rules->period ? theirs : rules->period;
+}
+
+static enum heartbeat_state take_change(struct heartbeat_peer *peer,
+	const struct heartbeat_rules *rules, const struct store_beat *beat, int64_t now)
+{
+	/* A change since a look of long ago says that it lived then, not that it does. */
+	peer->proved = peer->state != HEARTBEAT_UNKNOWN &&
+		       now - peer->observed_at <= RECENT * period_of(peer, rules);
 	peer->beat = *beat;
 	peer->silent = 0;
 	peer->observed_at = peer->changed_at = now;
@@ -61,8 +70,7 @@ static enum heartbeat_state take_change(
 static enum heartbeat_state take_silence(struct heartbeat_peer *peer,
 	const struct heartbeat_rules *rules, const struct heartbeat_exchange *exchange)
 {
-	int64_t theirs = heartbeat_period(peer->beat.sequence);
-	int64_t period = theirs > rules->period ? theirs : rules->period;
+	int64_t period = period_of(peer, rules);
 	if (exchange->paused) {
 		/* Whoever was stopped together with us has a whole period to show itself. */
 		peer->observed_at = exchange->began;
@@ -83,7 +91,7 @@ static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct hear
 	if (readable && known && look->beat.token != peer->beat.token)
 		return HEARTBEAT_RESTARTED;
 	if (readable && (!known || look->beat.sequence != peer->beat.sequence))
-		return take_change(peer, &look->beat, exchange->began);
+		return take_change(peer, rules, &look->beat, exchange->began);
 	if (peer->state == HEARTBEAT_LEFT)
 		return HEARTBEAT_LEFT;
 	if (look->gone)

@@ -72,7 +72,7 @@ struct heartbeat_look {
 /* Zeroed: nothing is known. */
 struct heartbeat_peer {
 	enum heartbeat_state state;
-	bool proved; /* seen to change at least once */
+	bool proved; /* seen to change from one look to the next */
 	struct store_beat beat;
 	uint64_t silent;     /* observations of silence in a row */
 	int64_t observed_at; /* when the last observation began */

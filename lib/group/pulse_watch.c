@@ -9,7 +9,7 @@
 #define DEATHS_MAX   256 /* in one transaction; the rest follows a period later */
 #define UNPROVED_MAX 8	 /* tasks that one who takes over looks at in one exchange */
 #define WAIT_MOST    2	 /* exchanges that a conclusion waits for those who are late, too */
-#define DEPUTY	     2	 /* observations after which anybody declares what the monitor should */
+#define DEPUTY	     5 /* further observations after which anybody declares what the monitor should */
 
 static bool is_ours(const struct pulse *pulse, uint64_t task)
 {

@@ -270,6 +270,16 @@ static enum status check_broken(const struct view *view, struct error *err)
 		*view->seal_text ? view->seal_text : view->seal);
 }
 
+/* Given up by the others: whatever it saves now belongs to no checkpoint. */
+static enum status check_dead(const struct view *view, uint64_t task, struct error *err)
+{
+	if (!view->agreement.peers[task].dead)
+		return STATUS_OK;
+	return error_set(err, view->agreement.claimed ? STATUS_PREEMPTED : STATUS_BROKEN,
+		"run %s: task %llu was declared dead (%s); end the training process",
+		view->attempt.run, (unsigned long long)task, view->members[task].death);
+}
+
 /*
  * The training process itself is asking, at its boundary: a board that stands at `at`. It can stop
  * there, so that is the first boundary it reports, unless its stride would then be told wrongly.
@@ -294,6 +304,8 @@ static enum status report_and_wait(struct store *store, struct view *view,
 		store_revision revision;
 		bool wrote = false;
 		enum status status = check_broken(view, err);
+		if (status == STATUS_OK)
+			status = check_dead(view, config->task, err);
 		if (status != STATUS_OK)
 			return status;
 		now = clock_now();
@@ -337,6 +349,8 @@ enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, 
 	enum status status = view_refresh(view, store, err);
 	if (status == STATUS_OK)
 		status = check_broken(view, err);
+	if (status == STATUS_OK)
+		status = check_dead(view, task, err);
 	if (status != STATUS_OK || view->agreement.round == 0)
 		return status;
 	if (!view->agreement.decided) {

@@ -49,7 +49,7 @@ void stage_count_saves(const struct view *view, uint64_t *saved, uint64_t *membe
 /*
  * For a training process without a board that stands at boundary `at` (finished steps) and cannot
  * be there again before `next`. STATUS_SAVE (10): save here, *kind says what then. STATUS_OK: run
- * on. STATUS_BROKEN: the group fell apart.
+ * on. STATUS_BROKEN: the group fell apart. STATUS_PREEMPTED: the others have given this task up.
  */
 enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
 	uint64_t next, const struct agreement_config *config, int64_t deadline,

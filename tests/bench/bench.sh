@@ -108,6 +108,35 @@ row "64 agents" "$figure" "100" "$(below "$figure" 100)"
 figure=$(hold_after_notice "$work/polled.db?assume=shared" 4 1)
 row "4 agents, a store taken for a shared filesystem" "$figure" "1500" "$(below "$figure" 1500)"
 
+# cpu_of PID...: microseconds that all their threads have had.
+cpu_of() {
+	local pid
+	for pid; do cat "/proc/$pid"/task/*/schedstat; done | awk '{ s += $1 } END { printf "%.0f", s / 1000 }'
+}
+
+title "256 agents that beat every second, under load, for 60 s"
+agents=() loads=()
+for ((i = 0; i < 256; i++)); do
+	preempt-run -q --run hearts --period 1s --join-timeout 2m --task $i --tasks 256 -- sleep 1000 >/dev/null 2>&1 &
+	agents+=($!)
+done
+until [ "$(preempt-store list run/hearts/000001/TASK/ | wc -l)" = 256 ]; do sleep 0.2; done
+sleep 3
+for i in 1 2 3 4; do
+	(while :; do :; done) &
+	loads+=($!)
+done
+before=$(cpu_of "${agents[@]}")
+sleep 60
+after=$(cpu_of "${agents[@]}")
+kill "${loads[@]}"
+percent=$(awk -v u=$((after - before)) 'BEGIN { printf "%.2f", u / 60 / 1e4 }')
+row "processor of all, percent of a core" "$percent" "5" "$(below "$percent" 5)"
+count=$(preempt-store list run/hearts/000001/DEAD/ | wc -l)
+row "called dead" "$count" "0" "$(below "$count" 0)"
+kill -INT "${agents[@]}"
+wait "${agents[@]}" "${loads[@]}" || :
+
 title "an idle agent"
 preempt-run -q --run idle -- sleep 100 &
 agent=$!

@@ -112,6 +112,23 @@ static void test_numbers(void)
 		CHECK(heartbeat_is_farewell(heartbeat_farewell(5000)));
 		CHECK(heartbeat_period(heartbeat_sequence(1, 365 * INT64_C(86400000))) > 16000000);
 	}
+	TEST("a change proves life only from one look to the next")
+	{
+		struct heartbeat_peer peer = {0};
+		struct heartbeat_look look = {.beat = {.token = 1}};
+		struct heartbeat_exchange exchange = {.beaten = true};
+		static const struct {
+			int64_t after;
+			bool proved;
+		} looks[] = {{PERIOD, false}, {PERIOD, true}, {60 * PERIOD, false}, {PERIOD, true},
+			{2 * PERIOD, true}};
+		for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+			exchange.began += looks[i].after;
+			look.beat.sequence = heartbeat_sequence(i + 1, PERIOD);
+			(void)heartbeat_observe(&peer, &rules, &exchange, &look);
+			CHECK_EQ(peer.proved, looks[i].proved);
+		}
+	}
 	TEST("a peer with a longer period has that one")
 	{
 		struct heartbeat_peer peer = {0};

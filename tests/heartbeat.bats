@@ -1,0 +1,355 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-heartbeat: beats of tasks that have joined by hand, and what happens when one is lost.
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2016 # other shells expand it
+
+bats_require_minimum_version 1.5.0
+
+load composed/group
+
+# beat I [OPTION...]: task I's heartbeat, in the background; its words in err.I.
+beat() {
+	local task=$1
+	shift
+	PREEMPT_TASK=$task PREEMPT_TASKS=$tasks PREEMPT_DIR=${boards[task]-} preempt-heartbeat --period 400ms "$@" >"out.$task" 2>"err.$task" 3>&- &
+	hearts[task]=$!
+	started+=("$!")
+}
+
+hearts=()
+# All N tasks have joined; each beats for the process that stands for it. Options follow.
+group_of() {
+	local i n=$1
+	shift
+	join "$n"
+	for ((i = 0; i < n; i++)); do beat "$i" --pid "${agents[i]}" "$@"; done
+	for ((i = 0; i < n; i++)); do eventually beats_of "$i"; done
+}
+
+# beats_of I: how often task I has beaten; 1 while it has not.
+beats_of() {
+	local token sequence
+	read -r token sequence _ <"s.db.beats/r/000001/$1" && [ -n "$token" ] && echo $((0x${sequence: -10}))
+}
+
+# Wait until task I has beaten so many times more.
+more_beats() {
+	local have now
+	have=$(beats_of "$1")
+	eventually eval "now=\$(beats_of $1) && ((now >= $((have + $2))))"
+}
+
+dead() { preempt-store list run/r/000001/DEAD/ | sed 's|.*/||' | sort -n | xargs; }
+
+state_of() { preempt-heartbeat --list --json | python3 -c 'import json,sys
+print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
+
+@test "HB-1: all alive for many periods: nothing happens, and --list says so" {
+	group_of 3
+	more_beats 0 10
+	for i in 1 2; do more_beats "$i" 1; done
+	[ -z "$(dead)" ]
+	run -0 preempt-heartbeat --list
+	[ "$(grep -c alive <<<"$output")" = 3 ]
+	[ "$(state_of 2)" = alive ]
+	run ! grep -E 'SEAL|DEAD' <(preempt-store list run/r/000001/)
+	for i in 0 1 2; do [ ! -s "err.$i" ]; done
+}
+
+@test "HB-2: a heartbeat and its process KILLed: the others leave within the declared bound, and say who" {
+	group_of 3
+	kill -KILL "${hearts[1]}" "${agents[1]}"
+	from=$SECONDS
+	for i in 0 2; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	# limit + 3 periods are 2.4 s; the rest is for a loaded machine
+	((SECONDS - from <= 12))
+	grep -q "task 1 on $(hostname) is gone; last seen 2.*Z" err.0 err.2
+	[ "$(dead)" = 1 ]
+	[ "$(preempt-store get run/r/000001/SEAL | field by)" = death ]
+	gone "${agents[0]}" && gone "${agents[2]}"
+}
+
+@test "HB-2: only the heartbeat is KILLed, its process runs on: silent, so dead all the same" {
+	group_of 2
+	kill -KILL "${hearts[0]}"
+	code_of "${hearts[1]}"
+	[ "$code" = 44 ]
+	grep -q "task 0 on .* is dead: no heartbeat since" err.1
+	[ "$(preempt-store get run/r/000001/DEAD/0 | field by)" = silent ]
+}
+
+@test "HB-3: a peer that is stopped for less than the limit and returns: nothing" {
+	tasks=2
+	join 2
+	for i in 0 1; do beat "$i" --pid "${agents[i]}" --limit 20; done
+	for i in 0 1; do eventually beats_of "$i"; done
+	for round in 1 2 3; do
+		kill -STOP "${hearts[1]}"
+		more_beats 0 4
+		kill -CONT "${hearts[1]}"
+		more_beats 1 2
+	done
+	more_beats 0 4
+	[ -z "$(dead)" ]
+	[ ! -s err.0 ]
+}
+
+@test "HB-3, CS-1: stopped for longer: declared dead and named; when it returns it is told, and leaves" {
+	group_of 3
+	kill -STOP "${hearts[2]}"
+	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	[ "$(dead)" = 2 ]
+	kill -CONT "${hearts[2]}"
+	code_of "${hearts[2]}"
+	[ "$code" = 44 ]
+	grep -q "task 2 on .* is dead" err.0 err.1 err.2
+	[ "$(dead)" = 2 ]
+}
+
+@test "HB-4, CS-2: a peer that beats as another incarnation ends the group, at once" {
+	tasks=3
+	join 3
+	for i in 0 1; do beat "$i" --pid "${agents[i]}" --limit 1000; done
+	beat 2 --limit 1000 --pid "${agents[2]}"
+	for i in 0 1 2; do eventually beats_of "$i"; done
+	more_beats 0 2
+	kill -KILL "${hearts[2]}"
+	code_of "${hearts[2]}"
+	sleep 1000 3>&- &
+	started+=("$!")
+	beat 2 --limit 1000 --pid "$!"
+	for i in 0 1 2; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 2 on .* was restarted" err.0
+	[ "$(preempt-store get run/r/000001/DEAD/2 | field by)" = restarted ]
+}
+
+@test "CS-2: the same incarnation, guarded again: fine" {
+	group_of 2 --limit 1000
+	for how in KILL TERM; do
+		kill -$how "${hearts[1]}"
+		code_of "${hearts[1]}"
+		beat 1 --limit 1000 --pid "${agents[1]}"
+		more_beats 1 3
+		more_beats 0 3
+	done
+	[ -z "$(dead)" ]
+	[ ! -s err.0 ]
+}
+
+@test "HB-6: started twice it is one stream of beats; with a command the second one only runs it" {
+	group_of 2
+	export PREEMPT_TASK=0 PREEMPT_TASKS=2
+	run -0 --separate-stderr preempt-heartbeat --pid "${agents[0]}"
+	[[ $stderr = *"task 0 beats already"* ]]
+	run -7 --separate-stderr preempt-heartbeat -- sh -c 'echo ran; exit 7'
+	[ "$output" = ran ]
+	run -0 preempt-heartbeat --once
+	token=$(cut -d' ' -f1 s.db.beats/r/000001/0)
+	more_beats 1 4
+	[ "$(cut -d' ' -f1 s.db.beats/r/000001/0)" = "$token" ]
+	[ -z "$(dead)" ]
+}
+
+@test "HB-6: under preempt-run another heartbeat for the same task is ignored" {
+	preempt-run --run pair --task 1 --tasks 2 -- true 2>/dev/null 3>&- &
+	started+=("$!")
+	run -0 --separate-stderr preempt-run --run pair --task 0 --tasks 2 -- sh -c '
+		until grep -q "[0-9a-f]" "$PREEMPT_STORE.beats/pair/000001/0"; do sleep 0.05; done
+		exec preempt-heartbeat -- echo ran'
+	[ "$output" = ran ]
+	[[ $stderr = *"task 0 beats already"* ]]
+}
+
+@test "HB-7: period 5 gives timeout 2, 30 gives 20" {
+	join 1
+	for pair in "5 2" "30 20" "12s 2" "1m 50" "100ms 2"; do
+		as 0 run -0 preempt-heartbeat -v --period "${pair% *}" -- true
+		[[ $output = *"timeout ${pair#* } s,"* ]]
+	done
+	as 0 run -0 preempt-heartbeat -v --period 30 --timeout 7s -- true
+	[[ $output = *"timeout 7 s,"* ]]
+	run -2 preempt-heartbeat --period 50ms -- true
+}
+
+@test "HB-8: stopped during the wait: 0 at once, and the others think nothing of it" {
+	tasks=3
+	join 3
+	for i in 0 1 2; do beat "$i" --pid "${agents[i]}"; done
+	for i in 0 1 2; do eventually beats_of "$i"; done
+	kill -TERM "${hearts[1]}"
+	code_of "${hearts[1]}"
+	[ "$code" = 0 ]
+	as 0 run -0 preempt-heartbeat --stop
+	code_of "${hearts[0]}"
+	[ "$code" = 0 ]
+	as 0 run -1 preempt-heartbeat --stop
+	more_beats 2 8
+	[ -z "$(dead)" ]
+	[ "$(state_of 0)" = left ]
+	run ! gone "${agents[0]}"
+	# A long period is not waited for.
+	beat 0 --pid "${agents[0]}" --period 1h
+	eventually eval '(($(beats_of 0) < 1000000))' # no farewell any more
+	as 0 run -0 preempt-heartbeat --stop
+	code_of "${hearts[0]}"
+	[ "$code" = 0 ]
+}
+
+@test "HB-8: --stop: a guarded command runs on" {
+	join 1
+	beat 0 -- sh -c 'read -r _ <go; exit 5'
+	mkfifo go
+	eventually beats_of 0
+	as 0 run -0 preempt-heartbeat --stop
+	run ! gone "${hearts[0]}"
+	[ "$(state_of 0)" = left ]
+	echo >go
+	code_of "${hearts[0]}"
+	[ "$code" = 5 ]
+}
+
+@test "HB-10: failure ends the guarded process, after the hook, and leaves with 44" {
+	tasks=2
+	join 2
+	beat 0 --kill-after 500ms --on-failure 'kill -0 $PREEMPT_GUARDED && echo "$PREEMPT_FAILURE" >hook' -- \
+		sh -c 'trap "echo term >>ended" TERM; (trap "" TERM; exec sleep 100) & echo $! >child; while :; do sleep 0.1; done'
+	beat 1 --pid "${agents[1]}"
+	for i in 0 1; do eventually beats_of "$i"; done
+	eventually test -s child
+	kill -KILL "${hearts[1]}" "${agents[1]}"
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 .* is gone" hook
+	grep -qx term ended
+	eventually gone "$(cat child)"
+}
+
+@test "HB-10: a hook that hangs or cannot run does not keep it; a command's own end is its exit code" {
+	join 2
+	beat 0 --on-failure 'exit 9' -- sleep 1000
+	beat 1 -- sh -c 'sleep 0.5; exit 6'
+	code_of "${hearts[1]}"
+	[ "$code" = 6 ]
+	# Its end is no failure here: that is for preempt-store leave to say.
+	as 1 preempt-store leave --code 6 >/dev/null
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 failed on .* with 6" err.0
+}
+
+@test "PH-12: what was declared dead can no longer report, acknowledge or save" {
+	join 2
+	beat 0 --pid "${agents[0]}"
+	beat 1 --pid "${agents[1]}"
+	for i in 0 1; do eventually beats_of "$i"; done
+	as 0 preempt-claim >/dev/null
+	kill -STOP "${hearts[1]}"
+	eventually has_key DEAD/1
+	# Under a claim that breaks nothing.
+	more_beats 0 3
+	run ! gone "${hearts[0]}"
+	as 0 run -10 preempt-ack --at 5 --report-timeout 1s
+	as 1 run -43 preempt-ack --at 9 --timeout 2s
+	[[ $output = *"task 1 was declared dead"* ]]
+	as 1 run preempt-ack --at 9 --saved --timeout 2s
+	[ "$status" = 1 ]
+	run ! has_key STEP/1/1
+	run ! has_key SAVED/1/1
+	[ "$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field members)" = 0 ]
+}
+
+@test "the monitor dies: the next one takes over, and sees the next death" {
+	group_of 4 --limit 3
+	kill -TERM "${hearts[0]}" # leaves on purpose
+	code_of "${hearts[0]}"
+	more_beats 1 3
+	kill -STOP "${hearts[3]}"
+	for i in 1 2; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	[ "$(dead)" = 3 ]
+}
+
+@test "the monitor and the task after it are stopped together: both are named" {
+	group_of 4
+	kill -STOP "${hearts[0]}" "${hearts[1]}"
+	for i in 2 3; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 0 on .* is dead" err.3
+	eventually test "$(dead)" = "0 1"
+}
+
+@test "a longer period of one task is respected by the others" {
+	tasks=2
+	join 2
+	beat 0 --pid "${agents[0]}"
+	beat 1 --pid "${agents[1]}" --period 3s
+	for i in 0 1; do eventually beats_of "$i"; done
+	more_beats 1 2
+	[ -z "$(dead)" ]
+}
+
+@test "--progress-timeout: a task that does not advance hangs, is declared so, and all leave" {
+	join 2
+	beat 0 --kill-after 500ms --progress-timeout 2s --section eval=1h -- bash -c '
+		. "$0"; preempt_step 1; preempt_section eval; sleep 4; preempt_section step; preempt_step 2; sleep 1000' \
+		"$REPO/lib/client/preempt.sh"
+	beat 1 --pid "${agents[1]}"
+	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 0 on .* is hung: no progress since .*, last step 2" err.1
+	[ "$(preempt-store get run/r/000001/SEAL | field by)" = hung ]
+	[ "$(state_of 0)" = hung ]
+}
+
+@test "--learn: the limit comes from what was seen, and is remembered across attempts" {
+	join 1
+	beat 0 --kill-after 500ms --learn --progress-timeout 1s -- bash -c '
+		. "$0"; for s in 1 2 3 4 5 6; do preempt_step $s; sleep 0.6; done' "$REPO/lib/client/preempt.sh"
+	code_of "${hearts[0]}"
+	[ "$code" = 0 ]
+	longest=$(preempt-store get run/r/PACE | python3 -c 'import json,sys; print(json.load(sys.stdin)["longest_ms"]["step"])')
+	((longest >= 600 && longest < 10000))
+	as 0 preempt-store leave --code 0 >/dev/null
+	# The next attempt knows it from the start: five times that is the limit.
+	as 0 preempt-store join --pid "${agents[0]}" >joined.0
+	eval "$(cat joined.0)"
+	[ "$PREEMPT_ATTEMPT" = 2 ]
+	from=$SECONDS
+	run -44 preempt-heartbeat --period 400ms --kill-after 500ms --learn --progress-timeout 1s -- bash -c '
+		. "$0"; preempt_step 1; sleep 1000' "$REPO/lib/client/preempt.sh"
+	((SECONDS - from >= longest / 250))
+	[[ $output = *"is hung"* ]]
+}
+
+@test "it ends by itself when the attempt is over, or its task has left" {
+	join 2
+	for i in 0 1; do beat "$i"; done
+	for i in 0 1; do eventually beats_of "$i"; done
+	for i in 0 1; do
+		as "$i" preempt-store leave --code 0 >/dev/null
+		code_of "${hearts[i]}"
+		[ "$code" = 0 ]
+	done
+}
+
+@test "a heartbeat that is KILLed takes its command along" {
+	join 1
+	beat 0 -- sh -c 'echo $$ >pid; sleep 1000 & wait'
+	eventually test -s pid
+	kill -KILL "${hearts[0]}"
+	eventually gone "$(cat pid)"
+}
+
+@test "wrong use is refused with the cure" {
+	run -2 preempt-heartbeat --list --stop
+	run -2 preempt-heartbeat --pid 1 -- true
+	run -2 preempt-heartbeat --section eval
+	run -2 preempt-heartbeat --progress-timeout 5s -- true
+	[[ $output = *"--board"* ]]
+	run -1 preempt-heartbeat --task 0 --tasks 1 -- true
+	preempt-store put a b
+	run -1 preempt-heartbeat --task 0 --tasks 1 -- true
+	[[ $output = *"no attempt"* ]]
+	join 1
+	run -2 preempt-heartbeat --task 5 --tasks 9 -- true
+	as 0 run -127 preempt-heartbeat -- no-such-command
+	as 0 run -1 preempt-heartbeat --pid 2147483646
+}

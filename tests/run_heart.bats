@@ -1,0 +1,273 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-run's heartbeats: a task that is killed, stopped, hangs or is restarted ends the group, named,
+# in bounded time, with 44, and the next attempt goes on as if nothing had been; a clock that jumps and
+# a store that stalls do nothing.
+# limit: 400
+# asan: no (the clock and the store's stalls come by LD_PRELOAD; trainers are timed)
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+# shellcheck disable=SC2016 # other shells expand it
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	load trainers/agents
+	agents_setup_file
+	export TRAIN=$OUT/examples/train
+	[ -x "$TRAIN" ] || make -s -C "$REPO" "${TRAIN#"$REPO/"}" >&2
+	"${CC:-cc}" -shared -fPIC -O -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/clock.so" -x c "$TRAINERS/clock.c.txt"
+	"${CC:-cc}" -shared -fPIC -O -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/stall.so" -x c "$TRAINERS/stall.c.txt"
+	# What an undisturbed training ends with.
+	cd "$BATS_FILE_TMPDIR" || return
+	mkdir -p reference store boards
+	XDG_RUNTIME_DIR=$PWD/boards preempt-run -q --store store/db --run reference -n 4 -- \
+		"$TRAIN" --dir reference "${training[@]}" --done-model reference.model >&2
+}
+
+training=(--hidden 16 --batch 40 --steps 300 --save-every 20)
+
+setup() {
+	load trainers/agents
+	agents_setup
+	quick=(--period 500ms --kill-after 1s --join-timeout 30s --report-timeout 1s --save-timeout 8s)
+}
+
+teardown() { agents_teardown; }
+
+# train_agent I [OPTION...]: task I of 4 of the demo's training; agent options in $options.
+train_agent() {
+	local i=$1
+	shift
+	agent "$i" 4 "${options[@]}" -- "$TRAIN" --dir job "${training[@]}" --done-model model "$@"
+}
+
+train_agents() {
+	local i
+	for i in 0 1 2 3; do train_agent "$i" "$@"; done
+}
+
+saved_step() { ckpt-rotate latest job/ckpt --step --or 0 2>/dev/null || echo 0; }
+has_saved() { (($(saved_step) >= $1)); }
+
+# All four leave with 44, within the bound: (limit + 3) periods, the ending of the commands, and what a
+# loaded machine takes.
+all_broken() {
+	local i from=$SECONDS
+	for i in "$@"; do ended "$i" 44 20; done
+	((SECONDS - from <= 15))
+}
+
+# The next attempt starts where a checkpoint was, and ends with the same bits.
+goes_on() {
+	local at
+	at=$(saved_step)
+	attempt=$((attempt + 1))
+	train_agents
+	all_ended 0 60
+	grep -q "^resumed at step $at" out.0
+	cmp model "$BATS_FILE_TMPDIR/reference.model"
+	nothing_left
+}
+
+# Slow enough that something can happen in the middle.
+slowly=(--step-ms 20)
+
+@test "HB-2: of 4 training tasks an agent is KILLed: all others leave with 44, name it, and go on later" {
+	train_agents "${slowly[@]}"
+	until_true 30 has_saved 20
+	kill -KILL "${pids[2]}"
+	all_broken 0 1 3
+	wait "${pids[2]}" || :
+	grep -q "task 2 on $(hostname) is gone; last seen 20" err.0
+	until_true 5 nobody
+	rm -rf boards/*
+	goes_on
+}
+
+@test "HB-3: of 4 training tasks an agent is stopped: all leave with 44, it too when it runs again" {
+	train_agents "${slowly[@]}"
+	until_true 30 has_saved 80 # its step has travelled with its beats
+	stop_agent 1
+	all_broken 0 2 3
+	grep "task 1 on $(hostname) is dead: no heartbeat since 20.*, last step [0-9]" err.0 || { cat err.*; false; }
+	kill -CONT "${pids[1]}"
+	ended 1 44
+	grep -q "task 1 on .* is dead" err.1
+	[ "$(field SEAL by)" = death ]
+	goes_on
+}
+
+@test "of 4 training tasks one is stopped, its agent lives: the group hangs, all leave with 44" {
+	options=(--progress-timeout 3s)
+	train_agents "${slowly[@]}"
+	until_true 30 has_saved 20
+	kill -STOP "$(command_of 1 train)"
+	all_broken 0 1 2 3
+	grep -q "task [0-3] on $(hostname) is hung: no progress since 20.*, last step [0-9]" err.0
+	[ "$(field SEAL by)" = hung ]
+	goes_on
+}
+
+@test "of 4 training tasks one computes but never advances: all leave with 44" {
+	options=(--progress-timeout 3s --section setup=20s)
+	train_agents "${slowly[@]}"
+	until_true 30 has_saved 20
+	stop_all_and_wait
+	attempt=2
+	train_agents "${slowly[@]}" --slow-task 3:600000
+	until_true 20 started_training
+	all_broken 0 1 2 3
+	grep -q "is hung: no progress since" err.3
+	goes_on
+}
+stop_all_and_wait() {
+	kill -TERM "${pids[0]}"
+	all_ended 42
+}
+started_training() { [ "$(cat boards/*/step 2>/dev/null | wc -l)" = 4 ]; }
+
+@test "HB-4, CS-2: of 4 training tasks one is restarted by hand: the others leave with 44, then all go on" {
+	train_agents "${slowly[@]}"
+	until_true 30 has_saved 20
+	at=$(saved_step)
+	kill -KILL "${pids[3]}"
+	wait "${pids[3]}" || :
+	train_agent 3
+	all_broken 0 1 2
+	until_true 10 grep -q "task 3 .*\(restarted\|gone\)" err.0
+	attempt=2
+	for i in 0 1 2; do train_agent $i; done
+	all_ended 0 60
+	cmp model "$BATS_FILE_TMPDIR/reference.model"
+	until_true 5 nobody
+}
+
+@test "PH-2: one fails while heartbeats run: its error is everybody's, not a death" {
+	count_agents 3 --steps 100000 --step-ms 5 --fail 1:40:7
+	ended 1 7
+	ended 0 44
+	ended 2 44
+	grep -q "loss is not a number" err.0
+	[ "$(count_keys DEAD)" = 0 ]
+	nothing_left
+}
+
+@test "PH-10: the claimer is stopped right after its claim: declared dead, the others agree and save" {
+	# Without the heartbeat they would wait for a minute.
+	quick=(--period 500ms --kill-after 1s --report-timeout 60s --save-timeout 60s)
+	count_agents 3 --steps 100000 --step-ms 10 --start-ms 0
+	until_true 10 all_begun 3 5
+	preempt-claim --task 1 --tasks 3 >/dev/null &
+	claimer=$!
+	kill -STOP "${pids[1]}"
+	wait $claimer || :
+	until_true 10 has TERMINATED_WORKER
+	for i in 0 2; do ended $i "42|43" 20; done
+	step=$(field RUN_TO_CHECKPOINT step)
+	[ "$(field SAVED/1/0 step)" = "$step" ]
+	[ "$(field SAVED/1/2 step)" = "$step" ]
+	has DEAD/1
+	kill -CONT "${pids[1]}"
+	ended 1 "42|43|44" 20
+	run ! has SAVED/1/1
+}
+
+@test "PH-12, SY-10: a task is stopped before it reports: declared dead; continued, it reports and saves nothing" {
+	quick=(--period 500ms --kill-after 1s --report-timeout 60s --save-timeout 60s)
+	count_agents 3 --steps 100000 --step-ms 10
+	until_true 10 all_begun 3 5
+	stop_agent 2
+	kill -TERM "${pids[0]}"
+	for i in 0 1; do ended $i "43" 20; done
+	[ "$(field RUN_TO_CHECKPOINT members)" = 0-1 ]
+	[ "$(field SAVED/1/0 step)" = "$(field SAVED/1/1 step)" ]
+	grep -q "declared dead: task 2; the others go on without" err.1
+	kill -CONT "${pids[2]}"
+	ended 2 43 20
+	run ! has STEP/1/2
+	run ! has SAVED/1/2
+	run ! has RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_2
+	nothing_left
+}
+
+@test "SY-10: stopped during the agreement for less than the limit: it takes part as if nothing had been" {
+	quick=(--period 500ms --limit 40 --report-timeout 60s --save-timeout 60s)
+	count_agents 3 --steps 100000 --step-ms 10
+	until_true 10 all_begun 3 5
+	stop_agent 2
+	kill -TERM "${pids[0]}"
+	until_true 10 has STEP/1/1
+	kill -CONT "${pids[2]}"
+	all_ended 42
+	saved_together 3
+	nothing_left
+}
+
+# set_clock SECONDS: the wall clock of all is so much ahead.
+set_clock() {
+	local i bytes=''
+	for ((i = 0; i < 8; i++)); do bytes+=$(printf '\\x%02x' $((($1 >> (8 * i)) & 255))); done
+	printf '%b' "$bytes" | dd of=clock conv=notrunc status=none
+}
+
+# beats_of I: how often task I has beaten.
+beats_of() {
+	local token sequence
+	read -r token sequence _ <"store/db.beats/job/00000$attempt/$1" && [ -n "$token" ] && echo $((0x${sequence: -10}))
+}
+beats_past() { (($(beats_of "$1") >= $2)); }
+
+@test "CS-3: the wall clock jumps by an hour, both ways, under heartbeats: nobody is called dead" {
+	head -c 8 /dev/zero >clock
+	export CLOCK_OFFSET=$PWD/clock
+	interruptible=(env "LD_PRELOAD=$BATS_FILE_TMPDIR/clock.so")
+	quick=(--period 200ms --kill-after 1s)
+	options=(--progress-timeout 5s)
+	count_agents 3 --steps 100000 --step-ms 10
+	until_true 10 all_begun 3 5
+	for hours in 1 0 -1 0; do
+		set_clock $((hours * 3600))
+		until_true 20 beats_past 0 $(($(beats_of 0) + 7))
+	done
+	[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "OPEN TASK" ]
+	kill -TERM "${pids[0]}"
+	all_ended 42
+}
+
+@test "a store that stalls for six times as long as the limit: nobody is called dead, or hung" {
+	# 200 ms and limit 5 are one second.
+	export STALL=$PWD/stalled STALL_PATH=/store/
+	interruptible=(env "LD_PRELOAD=$BATS_FILE_TMPDIR/stall.so")
+	quick=(--period 200ms --limit 5 --kill-after 1s)
+	options=(--progress-timeout 3s)
+	count_agents 3 --steps 100000 --step-ms 10
+	until_true 10 all_begun 3 5
+	: >stalled
+	before=$(beats_of 1)
+	# It stalls: only time passes.
+	read -r -t 6 <>"$(echo boards/*/pause | cut -d' ' -f1)" || :
+	(($(beats_of 1) <= before + 1))
+	rm stalled
+	until_true 20 beats_past 0 $(($(beats_of 0) + 10))
+	[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "OPEN TASK" ]
+	kill -TERM "${pids[0]}"
+	all_ended 42
+}
+
+@test "--no-heartbeat: nobody beats, nobody is missed" {
+	quick=(--no-heartbeat --kill-after 1s)
+	count_agents 2 --steps 60 --step-ms 5
+	all_ended 0
+	run ! grep -q '[0-9a-f]' store/db.beats/job/000001/*
+}
+
+@test "sections: a long evaluation with a limit of its own is no hang; the same without is" {
+	options=(--progress-timeout 2s --section eval=1m)
+	for section in eval step; do
+		agent 0 1 "${options[@]}" -- bash -c '
+			. "$CLIENTS/preempt.sh"
+			preempt_step 1; preempt_section '$section'; sleep 5; preempt_section step; preempt_step 2'
+		if [ $section = eval ]; then ended 0 0; else ended 0 44; fi
+	done
+	grep -q "task 0 .*is hung: no progress since .*, last step 1" err.0
+}
