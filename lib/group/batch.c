@@ -64,7 +64,7 @@ void batch_close(struct batch *batch)
 static void take_notice(struct batch *batch, const struct notice *notice)
 {
 	struct slurm_job job;
-	if (batch->question->noticed)
+	if (batch->notices++)
 		return;
 	message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "", notice->reason);
 	batch->question->noticed = true;
@@ -190,8 +190,8 @@ enum status batch_run(struct batch *batch, char *const *command, struct error *e
 
 bool batch_wait(struct batch *batch, int64_t deadline)
 {
-	bool noticed = batch->question->noticed;
-	while (clock_now() < deadline && !batch->ended_by && batch->question->noticed == noticed)
+	unsigned notices = batch->notices;
+	while (clock_now() < deadline && !batch->ended_by && batch->notices == notices)
 		wait_once(batch, deadline);
 	return clock_now() >= deadline;
 }

@@ -15,13 +15,14 @@ struct batch {
 	struct verdict_question *question;
 	const char *slurm_job; /* asked for the deadline when a notice comes; NULL: not in Slurm */
 	struct watch watch;
-	int signals; /* signalfd: CHLD, and what ends us by hand */
-	pid_t pid;   /* the launcher; 0: not running */
-	struct notice notice;
-	bool told;	    /* the tasks know, or cannot be told */
-	int64_t tell_at;    /* try (again) then */
-	int64_t forward_at; /* then the launcher is sent a signal instead */
-	int ended_by;	    /* INT, HUP or QUIT came; 0 */
+	int signals;	      /* signalfd: CHLD, and what ends us by hand */
+	pid_t pid;	      /* the launcher; 0: not running */
+	struct notice notice; /* the first, */
+	unsigned notices;     /* of so many */
+	bool told;	      /* the tasks know, or cannot be told */
+	int64_t tell_at;      /* try (again) then */
+	int64_t forward_at;   /* then the launcher is sent a signal instead */
+	int ended_by;	      /* INT, HUP or QUIT came; 0 */
 };
 
 /* Zero the rest, and release it with batch_close. Blocks the signals of its sources. */
