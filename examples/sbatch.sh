@@ -10,12 +10,7 @@
 # On a filesystem that all nodes see. One file for each run.
 export PREEMPT_STORE=${PREEMPT_STORE:-$SLURM_SUBMIT_DIR/preempt-$SLURM_JOB_ID.db}
 
-srun preempt-run -- "$@"
-code=$?
-
-# 42 to 44 mean: run me again. Slurm itself cannot know: a job that ends by itself while it is being
-# preempted is completed for Slurm, whatever its exit code. After scancel this shell is gone.
-case $code in
-42 | 43 | 44) scontrol requeue "$SLURM_JOB_ID" ;;
-esac
-exit "$code"
+# Slurm itself cannot know whether the job is to run again: one that ends by itself while it is being
+# preempted is completed for Slurm, whatever its exit code. exec: signals for the batch shell
+# (--signal=B:USR1@120) reach preempt-requeue, too.
+exec preempt-requeue -- srun preempt-run -- "$@"

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "group/attempt.h"
+
+static bool means_again(int code)
+{
+	return code == STATUS_SAVED || code == STATUS_PREEMPTED || code == STATUS_BROKEN;
+}
+
+static int code_of(const struct outcome *outcome)
+{
+	if (outcome->cause == CAUSE_PREEMPTED)
+		return STATUS_SAVED;
+	return outcome->cause == CAUSE_UNSAVED ? STATUS_PREEMPTED : STATUS_BROKEN;
+}
+
+void verdict_guess(const struct verdict_question *question, struct verdict *verdict)
+{
+	struct budget_decision *decision = &verdict->decision;
+	bool again = means_again(question->code) || question->noticed;
+	unsigned long long restarts = question->restarts;
+	*verdict = (struct verdict){.code = question->code < 0 ? 0 : question->code};
+	/* Preempted, it may have been restarted often; but here nobody counts. */
+	decision->again = again && restarts < question->limits->no_progress;
+	if (decision->again) {
+		verdict->code = means_again(question->code) ? question->code : STATUS_SAVED;
+		snprintf(decision->why, sizeof(decision->why),
+			question->noticed ? "noticed before any task had joined"
+					  : "the exit code was %d, restart %llu",
+			question->code, restarts);
+	} else if (again) {
+		snprintf(decision->why, sizeof(decision->why),
+			"it ended with %d, but without a record of its attempts it is run again "
+			"%llu times at most (--max-no-progress)",
+			question->code, (unsigned long long)question->limits->no_progress);
+	} else if (question->code > 0) {
+		snprintf(decision->why, sizeof(decision->why),
+			"the command ended with %d before any task had joined", question->code);
+	}
+}
+
+/* Whether this attempt was opened by this start of the job. */
+static enum status is_of_launch(struct store *store, const struct attempt *attempt,
+	const char *ours, bool *is, struct error *err)
+{
+	char key[KEYS_MAX], theirs[160] = "";
+	struct store_entry entry = {0};
+	keys_of(attempt, key, "OPEN");
+	enum status status = store_get(store, key, &entry, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	struct json_object *json = json_parse(entry.value, entry.length);
+	(void)json_copy_text(json, "launch", theirs, sizeof(theirs));
+	json_object_put(json);
+	store_entry_release(&entry);
+	/* A step adds its own to the job's. */
+	size_t length = strcspn(ours, "+");
+	*is = !*ours || !*theirs ||
+	      (length == strcspn(theirs, "+") && !strncmp(ours, theirs, length));
+	return STATUS_OK;
+}
+
+/* The agents may know more than the store: --done-if, --checkpoints. */
+static void take_hint(int code, struct outcome *last)
+{
+	if (last->cause != CAUSE_COMPLETED || !means_again(code))
+		return;
+	last->cause = code == STATUS_SAVED	 ? CAUSE_PREEMPTED
+		      : code == STATUS_PREEMPTED ? CAUSE_UNSAVED
+						 : CAUSE_LOST;
+}
+
+static enum status judge(struct store *store, const struct verdict_question *question,
+	struct verdict *verdict, struct error *err)
+{
+	struct view view = {0};
+	struct history history = {0};
+	const struct attempt *attempt = &view.attempt;
+	bool is_ours = false;
+	enum status status = attempt_view(store, question->run, 0, &view, err);
+	if (status == STATUS_OK)
+		status = is_of_launch(store, attempt, question->launch, &is_ours, err);
+	is_ours = is_ours && attempt->number > question->before;
+	if (status == STATUS_NO || (status == STATUS_OK && !is_ours)) {
+		verdict_guess(question, verdict);
+		status = STATUS_OK;
+		goto out;
+	}
+	if (status == STATUS_OK)
+		status = history_read(store, question->run, attempt->number, &history, err);
+	if (status != STATUS_OK)
+		goto out;
+	struct outcome *last = &history.past[history.count - 1];
+	struct budget_decision *decision = &verdict->decision;
+	take_hint(question->code, last);
+	budget_decide(history.past, history.count, question->limits,
+		(uint64_t)clock_jitter(INT64_MAX / 2), decision);
+	if (question->code == STATUS_DECIDED && !decision->decided) {
+		decision->again = false;
+		decision->decided = true;
+		snprintf(decision->why, sizeof(decision->why), "the exit code was %d",
+			STATUS_DECIDED);
+	}
+	verdict->known = true;
+	verdict->outcome = *last;
+	verdict->attempt = *attempt;
+	verdict->by_signal = view.agreement.claimed && !view.claim.outside &&
+			     !strcmp(view.claim.source, "signal:TERM");
+	verdict->code = decision->decided    ? STATUS_DECIDED
+			: decision->again    ? code_of(last)
+			: question->code < 0 ? 0
+					     : question->code;
+out:
+	view_release(&view);
+	history_release(&history);
+	return status;
+}
+
+enum status verdict_find(
+	const struct verdict_question *question, struct verdict *verdict, struct error *err)
+{
+	struct store *store = NULL;
+	struct verdict found = {0};
+	enum status status = store_open(&store, question->store, 0, question->deadline, err);
+	if (status == STATUS_OK) {
+		status = judge(store, question, &found, err);
+	} else if (status == STATUS_NO) {
+		verdict_guess(question, &found);
+		status = STATUS_OK;
+	}
+	store_close(store);
+	if (status == STATUS_OK)
+		*verdict = found;
+	return status;
+}
+
+enum status verdict_keep(
+	const struct verdict_question *question, const struct verdict *verdict, struct error *err)
+{
+	struct store *store;
+	enum status status = store_open(&store, question->store, 0, question->deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	status = history_refuse(store, &verdict->attempt, verdict->decision.why, err);
+	store_close(store);
+	return status;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * After a whole job has ended: whether it is to run again, by what the store shows of its last
+ * attempt, by the budgets, and only as a hint by the exit code of its launcher (srun answers the
+ * largest, and leaves out tasks that were ended by TERM).
+ */
+#ifndef GROUP_VERDICT_H
+#define GROUP_VERDICT_H
+
+#include "group/budget.h"
+#include "group/history.h"
+
+struct verdict_question {
+	const char *run;
+	const char *store;  /* URL */
+	const char *launch; /* of this start of the job (identity.h); "": not known */
+	uint64_t before;    /* the newest attempt when the job began; 0: none, or not known */
+	int code;	    /* of the launcher; negative: not known (still to run) */
+	bool noticed;	    /* the batch shell itself got a notice */
+	uint64_t restarts;  /* how often the scheduler has run the job again, if it says so */
+	const struct budget_limits *limits;
+	int64_t deadline; /* for the store */
+};
+
+struct verdict {
+	struct budget_decision decision;
+	bool known;		/* the store shows an attempt of this start of the job: */
+	struct outcome outcome; /* how it ended, */
+	struct attempt attempt; /* and which it is */
+	bool by_signal;		/* its notice was a TERM, as schedulers send */
+	/*
+	 * The exit code: 42 to 44 again, 93 decided against; else that of the launcher, which is
+	 * left as it is.
+	 */
+	int code;
+};
+
+/* Fails where the store could not be asked: then nothing is known, which is not "no". */
+enum status verdict_find(
+	const struct verdict_question *question, struct verdict *verdict, struct error *err);
+
+/* The same without a store: by the exit code and the scheduler's own count alone. Pure. */
+void verdict_guess(const struct verdict_question *question, struct verdict *verdict);
+
+/* Keep a decision against running again, for whoever asks later. */
+enum status verdict_keep(
+	const struct verdict_question *question, const struct verdict *verdict, struct error *err);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt-requeue: run the job of a batch script, and have the scheduler run it again when that is
+ * right. See preempt-requeue(1).
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/args.h"
+#include "base/capture.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "group/batch.h"
+#include "group/options.h"
+#include "group/platform.h"
+
+#define STORE_LIMIT 60000 /* ms to read the causes */
+#define TAKEN_LIMIT 10000 /* ms in which Slurm ends a script that it has requeued */
+
+static struct budget_limits limits = BUDGET_DEFAULTS;
+static struct args_list notices;
+static const char *platform_name, *requeue_command;
+static uint64_t given_code, exit_code;
+static bool code_given, exit_code_given, dry_run;
+static int64_t grace = -1, stay = 300000, ask_limit = 120000;
+
+static const struct args_option options[] = {
+	{0, "code", "RC", "the job has ended with RC already; no COMMAND", ARGS_UNSIGNED,
+		&given_code, NULL, 0, 255, &code_given},
+	{0, "dry-run", NULL, "start nothing, change nothing; print what would be decided and done",
+		ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
+	{0, "platform", "NAME", "slurm, sge, condor, lsf, k8s or none; sets the exit code, too",
+		ARGS_TEXT, &platform_name, NULL, 0, 0, NULL},
+	{0, "requeue-command", "COMMAND", "ask for it by this shell command, not by scontrol",
+		ARGS_TEXT, &requeue_command, NULL, 0, 0, NULL},
+	{0, "exit-code", "N", "leave with N, not 42 to 44, when it is to run again", ARGS_UNSIGNED,
+		&exit_code, NULL, 1, 255, &exit_code_given},
+	{0, "max-crashes", "N", "forgive N crashes (3)", ARGS_UNSIGNED, &limits.crashes, NULL, 0,
+		1000000, NULL},
+	{0, "max-hangs", "N", "forgive N hangs (3)", ARGS_UNSIGNED, &limits.hangs, NULL, 0, 1000000,
+		NULL},
+	{0, "max-no-progress", "N", "forgive N attempts in a row that saved no newer step (3)",
+		ARGS_UNSIGNED, &limits.no_progress, NULL, 0, 1000000, NULL},
+	{0, "notice", "SOURCE", "signal:TERM,USR1 file:PATH command:TEXT; may be repeated",
+		ARGS_LIST, &notices, NULL, 0, 0, NULL},
+	{0, "grace", "D", "time between a notice and the end", ARGS_DURATION, &grace,
+		"PREEMPT_GRACE", 0, 0, NULL},
+	{0, "timeout", "D", "try so long to ask the scheduler (2m)", ARGS_DURATION, &ask_limit,
+		NULL, 0, 0, NULL},
+	{0, "stay", "D", "if Slurm preempts, but cannot be asked: wait so long for it (5m)",
+		ARGS_DURATION, &stay, NULL, 0, 0, NULL},
+	{0},
+};
+static const struct args_option common[] = {
+	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT,
+		&group_options.store, "PREEMPT_STORE", 0, 0, NULL},
+	{0, "run", "NAME", "the job across restarts (default: the scheduler's job)", ARGS_NAME,
+		&group_options.run, "PREEMPT_RUN", 0, 0, NULL},
+	{0},
+};
+
+/* Ask by the user's own command. */
+static void ask_by_command(const char *job)
+{
+	char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)requeue_command, NULL};
+	struct text output = {0};
+	struct error err;
+	int code = 0;
+	if (job)
+		setenv("PREEMPT_JOB", job, 1);
+	enum status status = capture_run(argv, clock_after(ask_limit), &output, &code, &err);
+	if (status != STATUS_OK)
+		message_error("--requeue-command: %s", err.text);
+	else if (code != 0)
+		message_error("--requeue-command failed with %d: %.*s", code,
+			(int)strcspn(text_string(&output), "\n"), text_string(&output));
+	else
+		message_info("asked to run again by --requeue-command");
+	text_release(&output);
+}
+
+/*
+ * Slurm could not be asked. When it takes the machines away it requeues the job by itself, if the
+ * script still lives when the grace time is over; a script that ends before is completed.
+ */
+static void stay_for_slurm(struct batch *batch, const struct verdict *verdict)
+{
+	if (!verdict->by_signal || stay == 0)
+		return;
+	message_info(
+		"staying for at most %lld s: Slurm requeues a preempted job whose script lives "
+		"to the end of the grace time",
+		(long long)(stay / 1000));
+	int64_t until = clock_after(stay);
+	while (clock_now() < until && !batch->ended_by)
+		batch_wait(batch, until);
+}
+
+static void ask_slurm(struct batch *batch, const char *job, const struct verdict *verdict)
+{
+	struct error err;
+	switch (slurm_requeue(job, clock_after(ask_limit), &err)) {
+	case SLURM_REQUEUED:
+		message_info("job %s is requeued", job);
+		batch_wait(batch, clock_after(TAKEN_LIMIT));
+		break;
+	case SLURM_ENDING: message_info("job %s is not requeued: %s", job, err.text); break;
+	case SLURM_REFUSED:
+		message_error("job %s is not requeued: %s; was it submitted with --requeue?", job,
+			err.text);
+		break;
+	case SLURM_UNREACHABLE:
+		message_error("job %s is not requeued: %s; from outside: scontrol requeue %s", job,
+			err.text, job);
+		stay_for_slurm(batch, verdict);
+		break;
+	}
+}
+
+/* The code that makes the scheduler run it again: only where the user has named one. */
+static int code_for(const struct platform *platform, int code)
+{
+	if (exit_code_given)
+		return (int)exit_code;
+	return platform_name && platform->again ? platform->again : code;
+}
+
+static int print_plan(const struct verdict_question *question, const struct platform *platform,
+	const char *job, const struct verdict *verdict)
+{
+	const struct budget_decision *decision = &verdict->decision;
+	int code = decision->again ? code_for(platform, verdict->code) : verdict->code;
+	printf("run %s, store %s\n", question->run, question->store);
+	printf("platform %s%s%s\n", platform->name, job ? ", job " : "", job ? job : "");
+	if (verdict->known)
+		printf("attempt %llu: %s%s%s\n", (unsigned long long)verdict->outcome.attempt,
+			outcome_word(verdict->outcome.cause), *verdict->outcome.text ? ": " : "",
+			verdict->outcome.text);
+	printf("%s%s%s\n",
+		decision->again	    ? "run again"
+		: decision->decided ? "do not run again"
+				    : "nothing to run again",
+		*decision->why ? ": " : "", decision->why);
+	if (decision->again && requeue_command)
+		printf("would run: %s\n", requeue_command);
+	else if (decision->again && platform->scontrol && job)
+		printf("would run: scontrol requeue %s\n", job);
+	if (decision->again && platform->note)
+		printf("note: %s\n", platform->note);
+	printf("exit code %d\n", code);
+	return code;
+}
+
+static int act(struct batch *batch, const struct verdict_question *question,
+	const struct platform *platform, const char *job, const struct verdict *verdict)
+{
+	const struct budget_decision *decision = &verdict->decision;
+	struct error err;
+	if (decision->decided) {
+		message_error("not run again (%d): %s", STATUS_DECIDED, decision->why);
+		if (verdict->known && verdict_keep(question, verdict, &err) != STATUS_OK)
+			message_error("%s", err.text);
+		return STATUS_DECIDED;
+	}
+	if (!decision->again) {
+		if (*decision->why && verdict->code)
+			message_info("not run again: %s", decision->why);
+		return verdict->code;
+	}
+	message_info("run again: %s", decision->why);
+	if (decision->pause)
+		batch_wait(batch, clock_after(decision->pause));
+	if (batch->ended_by)
+		return 128 + batch->ended_by;
+	if (requeue_command)
+		ask_by_command(job);
+	else if (platform->scontrol && job)
+		ask_slurm(batch, job, verdict);
+	return code_for(platform, verdict->code);
+}
+
+/* Which attempt is the newest before we start. What cannot be asked now is told by the launch id.
+ */
+static uint64_t newest_attempt(const struct verdict_question *question)
+{
+	struct store *store;
+	uint64_t number = 0;
+	if (store_open(&store, question->store, 0, clock_after(10000), NULL) != STATUS_OK)
+		return 0;
+	if (history_newest(store, question->run, &number, NULL) != STATUS_OK)
+		number = 0;
+	store_close(store);
+	return number;
+}
+
+static int judge_and_act(struct batch *batch, struct verdict_question *question,
+	const struct platform *platform, const char *job)
+{
+	struct verdict verdict;
+	struct error err;
+	question->deadline = clock_after(STORE_LIMIT);
+	if (verdict_find(question, &verdict, &err) != STATUS_OK) {
+		message_error(
+			"%s; whether to run again is judged by the exit code alone", err.text);
+		verdict_guess(question, &verdict);
+	} else if (!verdict.known && !dry_run) {
+		message_info("%s has no attempt of this start of run %s: do the job and this use "
+			     "the same --run and --store?",
+			question->store, question->run);
+	}
+	return dry_run ? print_plan(question, platform, job, &verdict)
+		       : act(batch, question, platform, job, &verdict);
+}
+
+static int run(const struct args_rest *rest)
+{
+	static const char *const default_sources[] = {"signal:TERM"};
+	static const char *const slurm_sources[] = {"signal:TERM,USR1"};
+	struct error err;
+	struct identity identity;
+	char url[4096], job[64] = "", names[128];
+	const struct platform *platform =
+		platform_name ? platform_find(platform_name) : platform_here();
+	struct verdict_question question = {.code = -1, .limits = &limits};
+	struct batch batch = {.question = &question, .signals = -1};
+	if (!platform) {
+		platform_names(names, sizeof(names));
+		message_error("--platform: \"%s\" is none of %s", platform_name, names);
+		return STATUS_USAGE;
+	}
+	if (!dry_run && code_given == (rest->command && rest->command[0])) {
+		message_error(
+			"write -- COMMAND [ARG...], or --code RC; see preempt-requeue --help");
+		return STATUS_USAGE;
+	}
+	if (group_identify(IDENTITY_RUN, 0, &identity, &err) != STATUS_OK ||
+		group_store_url(identity.run, false, url, sizeof(url), &err) != STATUS_OK ||
+		slurm_job_name(job, &err) > STATUS_NO)
+		return message_fail(&err);
+	message_detail("platform %s, run %s (%s), store %s", platform->name, identity.run,
+		identity.run_source, url);
+	question.run = identity.run;
+	question.store = url;
+	question.launch = identity.launch;
+	const char *count = platform->restarts ? getenv(platform->restarts) : NULL;
+	question.restarts = count ? strtoull(count, NULL, 10) : 0;
+	if (code_given)
+		question.code = (int)given_code;
+	const char *job_name = *job && platform->scontrol ? job : NULL;
+	if (dry_run)
+		return judge_and_act(&batch, &question, platform, job_name);
+
+	batch.slurm_job = job_name;
+	bool slurm = getenv("SLURM_JOB_ID") != NULL;
+	int code = STATUS_OK;
+	if (batch_open(&batch,
+		    notices.count ? notices.items
+		    : slurm	  ? slurm_sources
+				  : default_sources,
+		    notices.count ? notices.count : 1, grace, &err) != STATUS_OK)
+		code = message_fail(&err);
+	if (code == STATUS_OK && !code_given) {
+		/* The job is to find the same run and store. */
+		if (group_options.run)
+			setenv("PREEMPT_RUN", group_options.run, 1);
+		if (group_options.store)
+			setenv("PREEMPT_STORE", group_options.store, 1);
+		question.before = newest_attempt(&question);
+		if (batch_run(&batch, rest->command, &err) != STATUS_OK)
+			code = message_fail(&err);
+	}
+	if (code == STATUS_OK && batch.ended_by && !question.noticed)
+		code = question.code; /* ended by hand */
+	else if (code == STATUS_OK)
+		code = judge_and_act(&batch, &question, platform, job_name);
+	batch_close(&batch);
+	return code;
+}
+
+static const struct args_command commands[] = {
+	{NULL, "[OPTION...] -- COMMAND [ARG...]", NULL, options, common, 0, 0, true, false, run},
+	{0},
+};
+
+int main(int argc, char **argv)
+{
+	return args_main(
+		&(struct args_program){"preempt-requeue",
+			"Run a batch job, and have the scheduler run it again when that is right.",
+			commands,
+			"in a batch script:  exec preempt-requeue -- srun preempt-run -- ./train.sh\n"
+			"exit codes: 42 to 44 to be run again, 93 decided against, else that of "
+			"COMMAND\n"},
+		argc, argv);
+}

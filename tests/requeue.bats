@@ -1,0 +1,395 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-requeue, with a scontrol that answers what a test wants. A real Slurm: slurm_requeue.bats.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	unset "${!PREEMPT_@}" "${!SLURM_@}" JOB_ID SGE_ROOT LSB_JOBID KUBERNETES_SERVICE_HOST
+	mkdir -m 700 job
+	export PREEMPT_STORE=$PWD/job/s.db CLIENT=$BATS_TEST_DIRNAME/../lib/client
+	mkdir fake
+	cat >fake/scontrol <<-'FAKE'
+		#!/bin/bash
+		echo "$*" >>calls
+		case $1 in
+		show)
+			[ ! -s away ] || { sed -i 1d away; echo "scontrol: Unable to contact slurm controller (connect failure)" >&2; exit 1; }
+			[ ! -e hangs ] || { echo $$ >hung; exec sleep 1000; }
+			[ ! -e unknown ] || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; }
+			echo "JobId=9 JobName=x=JobState=CANCELLED y UserId=u(1) JobState=$(cat state 2>/dev/null || echo RUNNING) Reason=None EndTime=$(date -d '+1 hour' +%FT%T) Command=x"
+			;;
+		requeue)
+			[ ! -e refuses ] || { echo "Requested operation is presently disabled for job 9" >&2; exit 1; }
+			echo PENDING >state
+			kill -TERM "$PPID" # Slurm ends the script
+			;;
+		esac
+	FAKE
+	# Counts, and saves when it is told to; fails at step $FAIL.
+	cat >trainer <<-'TRAINER'
+		#!/bin/bash
+		. "$CLIENT/preempt.sh"
+		start=$(cat ck 2>/dev/null || echo 0)
+		for ((s = start; s < ${STEPS:-100000}; s++)); do
+			preempt_step $s || { echo $s >ck; preempt_saved $s || exit; }
+			[ "${FAIL-}" != $s ] || { echo "broken at $s" >&2; exit 7; }
+			touch started
+			sleep 0.01
+		done
+	TRAINER
+	chmod +x fake/scontrol trainer
+	PATH=$PWD/fake:$PATH
+	slurm
+	job=
+}
+
+teardown() {
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || cat err calls >&2 || :
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || preempt-store list --values run/ >&2 || :
+	[ -z "$job" ] || kill -KILL "$job" 2>/dev/null || :
+}
+
+# This is a batch shell of Slurm, restart COUNT.
+slurm() {
+	export SLURM_JOB_ID=9
+	unset SLURM_RESTART_COUNT
+	[ -z "${1-}" ] || export SLURM_RESTART_COUNT=$1
+}
+no_slurm() {
+	unset "${!SLURM_@}"
+	export PREEMPT_RUN=job
+}
+
+start() { # ARGUMENT...: preempt-requeue in the background
+	rm -f started
+	preempt-requeue "$@" 2>err 3>&- &
+	job=$!
+}
+
+code() {
+	local code=0
+	wait "$job" || code=$?
+	job=
+	[ "$code" = "$1" ] || { echo "code $code, not $1" >&2; return 1; }
+}
+
+until_true() { # SECONDS COMMAND...
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || { echo "not in time: $*" >&2; return 1; }
+		sleep 0.02
+	done
+}
+
+agent() { pgrep -P "$job" -x preempt-run; }
+# The tasks get a TERM, as Slurm sends it.
+preempted() {
+	until_true 10 test -e started
+	kill -TERM "$(agent)"
+}
+calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
+
+@test "finished: 0, and nobody is asked" {
+	STEPS=3 run -0 preempt-requeue -- preempt-run -- ./trainer
+	calls ""
+}
+
+@test "preempted: scontrol is asked for the state, then to requeue; 42" {
+	start -- preempt-run -- ./trainer
+	preempted
+	code 42
+	calls $'show job -o 9\nrequeue 9'
+	grep -q 'run again: attempt 1 was preempted' err
+	grep -q 'job 9 is requeued' err
+}
+
+@test "a task of an array is requeued alone" {
+	export SLURM_ARRAY_JOB_ID=9 SLURM_ARRAY_TASK_ID=3
+	start -- preempt-run -- ./trainer
+	preempted
+	code 42
+	calls $'show job -o 9_3\nrequeue 9_3'
+}
+
+@test "cancelled, completing, over or unknown: never requeued, and said" {
+	for state in CANCELLED COMPLETING TIMEOUT COMPLETED FAILED PREEMPTED NODE_FAIL DEADLINE ODD; do
+		rm -f calls
+		echo $state >state
+		start -- preempt-run -- ./trainer
+		preempted
+		code 42
+		calls 'show job -o 9'
+		grep -q "job 9 is not requeued: it is $state" err
+	done
+	rm calls
+	touch unknown
+	start -- preempt-run -- ./trainer
+	preempted
+	code 42
+	calls 'show job -o 9'
+	grep -q "not requeued: scontrol show: slurm_load_jobs error: Invalid job id specified" err
+}
+
+@test "requeued already: not once more" {
+	echo PENDING >state
+	start -- preempt-run -- ./trainer
+	until_true 10 test -e started
+	kill -TERM "$(agent)"
+	until_true 10 grep -q 'job 9 is requeued' err
+	kill -TERM "$job"
+	code 42
+	calls 'show job -o 9'
+}
+
+@test "refused: its words, and what to do" {
+	touch refuses
+	start -- preempt-run -- ./trainer
+	preempted
+	code 42
+	calls $'show job -o 9\nrequeue 9'
+	grep -q 'job 9 is not requeued: scontrol requeue: Requested operation is presently disabled for job 9; was it submitted with --requeue?' err
+}
+
+@test "the controller cannot be reached for a moment: once more" {
+	printf '\n\n' >away
+	start -- preempt-run -- ./trainer
+	preempted
+	code 42
+	calls $'show job -o 9\nshow job -o 9\nshow job -o 9\nrequeue 9'
+}
+
+@test "scontrol hangs: given up in time, and stays for Slurm, which requeues a job that lives" {
+	touch hangs
+	start --timeout 1s --stay 1s -- preempt-run -- ./trainer
+	preempted
+	code 42
+	calls 'show job -o 9'
+	grep -q 'job 9 is not requeued: scontrol show has not answered in time; from outside: scontrol requeue 9' err
+	grep -q 'staying for at most 1 s' err
+	run -1 kill -0 "$(<hung)"
+}
+
+@test "scontrol is missing: the same, at once; and no staying for a claim that is not Slurm's" {
+	rm fake/scontrol
+	# A PATH with all but scontrol; a real one may be there.
+	mkdir tools
+	ln -sf "$(dirname "$(type -P preempt-run)")"/* /usr/bin/* tools/
+	rm -f tools/scontrol
+	PATH=$PWD/tools start --stay 1s -- preempt-run -- ./trainer
+	preempted
+	code 42
+	grep -q 'job 9 is not requeued: cannot run scontrol: No such file or directory' err
+	grep -q 'staying for at most 1 s' err
+	PATH=$PWD/tools start --stay 100s -- preempt-run -- ./trainer
+	until_true 10 test -e started
+	preempt-claim --outside --run slurm-9
+	code 42
+	run -1 grep -q 'staying' err
+}
+
+@test "crashes: requeued three times, over restarts of the job; then 93, for good" {
+	export FAIL=3
+	for count in "" 1 2; do
+		slurm "$count"
+		rm -f state calls
+		start -- preempt-run -- ./trainer
+		code 44
+		calls $'show job -o 9\nrequeue 9'
+	done
+	slurm 3
+	rm -f state calls
+	start -- preempt-run -- ./trainer
+	code 93
+	calls ""
+	grep -q 'not run again (93): 4 crashes, 3 allowed (--max-crashes): task 0 failed on .*: broken at 3' err
+	preempt-store get run/slurm-9/000004/REFUSED
+	# Asked once more it says the same; started once more it begins anew.
+	run -93 preempt-requeue --code 7
+	slurm 4
+	start -- preempt-run -- ./trainer
+	code 44
+	grep -q '1 of 3' err
+}
+
+@test "what preempt-run --restarts has decided is not decided anew" {
+	export FAIL=3
+	start --max-crashes 100 -- preempt-run --restarts --max-crashes 1 -- ./trainer
+	code 93
+	calls ""
+	grep -q 'preempt-requeue: not run again (93): 2 crashes, 1 allowed' err
+}
+
+@test "a launcher that hides the codes of its tasks changes nothing" {
+	export FAIL=3
+	start -- sh -c 'preempt-run -- ./trainer; exit 0'
+	code 44
+	calls $'show job -o 9\nrequeue 9'
+}
+
+@test "what only the agent knows: stopped, not finished (--done-if)" {
+	start -- preempt-run --done-if false -- true
+	code 43
+	calls $'show job -o 9\nrequeue 9'
+}
+
+@test "the job ended before any task had joined: its code, not requeued" {
+	start -- sh -c 'exit 5'
+	code 5
+	calls ""
+	grep -q 'the command ended with 5 before any task had joined' err
+	run -127 preempt-requeue -- ./nothing
+	calls ""
+}
+
+@test "42 without a record: run again, but not endlessly" {
+	start -- sh -c 'exit 42'
+	code 42
+	calls $'show job -o 9\nrequeue 9'
+	grep -q 'do the job and this use the same --run and --store?' err
+	rm calls
+	slurm 3
+	start -- sh -c 'exit 42'
+	code 42
+	calls ""
+	grep -q 'without a record of its attempts' err
+}
+
+@test "the store cannot be read: by the exit code alone" {
+	start -- sh -c 'preempt-run -- ./trainer; code=$?; echo rubbish >job/s.db; exit $code'
+	until_true 10 test -e started
+	kill -TERM "$(pgrep -P "$(pgrep -P "$job")" -x preempt-run)"
+	code 42
+	calls $'show job -o 9\nrequeue 9'
+	grep -q 'is judged by the exit code alone' err
+}
+
+@test "--code: for scripts that ran the job themselves, and only of this start of the job" {
+	export FAIL=3
+	run -7 preempt-run -- ./trainer
+	run -44 preempt-requeue --code 7
+	calls $'show job -o 9\nrequeue 9'
+	rm calls
+	slurm 1
+	run -9 --separate-stderr preempt-requeue --code 9
+	calls ""
+	[[ $stderr == *'has no attempt of this start of run slurm-9'* ]]
+	run -2 preempt-requeue
+	run -2 preempt-requeue --code 1 -- true
+}
+
+@test "USR1 for the batch shell only: claimed for all, with the end that Slurm plans" {
+	start -- preempt-run -- ./trainer
+	until_true 10 test -e started
+	kill -USR1 "$job"
+	until_true 10 grep -q 'claimed from outside' err
+	[[ $(preempt-store get run/slurm-9/000001/TERMINATED_WORKER) == *'"source":"signal:USR1"'*'"deadline_utc":'* ]]
+	# An hour is left: saved, and trained on.
+	until_true 10 grep -q 'save at step .* and run on' err
+	grep -q 'show job -o 9' calls
+	kill -TERM "$(agent)"
+	kill -KILL "$(agent)"
+	code 43
+}
+
+@test "TERM for the batch shell only, nothing known of the end: all save, and it is requeued" {
+	rm fake/scontrol
+	start --platform none -- preempt-run -- ./trainer
+	until_true 10 test -e started
+	kill -TERM "$job"
+	code 42
+	[ "$(cat ck)" -gt 0 ]
+}
+
+@test "a notice before the tasks are there: they are told when they come" {
+	start --platform none -- sh -c 'touch started; until [ -e go ]; do sleep 0.05; done; exec preempt-run -- ./trainer'
+	until_true 10 test -e started
+	kill -USR1 "$job"
+	until_true 10 grep -q 'notice: signal:USR1' err
+	touch go
+	code 42
+	preempt-store get run/slurm-9/000001/TERMINATED_WORKER
+}
+
+@test "tasks that cannot be told: the command gets USR1 under Slurm, the same signal elsewhere" {
+	start -- bash -c 'trap "echo USR1 >got; exit 3" USR1; trap "echo TERM >got; exit 3" TERM; touch started; while :; do sleep 0.05; done'
+	until_true 10 test -e started
+	kill -TERM "$job"
+	code 42 # noticed before any task had joined
+	[ "$(cat got)" = USR1 ]
+	no_slurm
+	start -- bash -c 'trap "echo USR1 >got; exit 3" USR1; trap "echo TERM >got; exit 3" TERM; touch started; while :; do sleep 0.05; done'
+	until_true 10 test -e started
+	kill -TERM "$job"
+	code 42
+	[ "$(cat got)" = TERM ]
+}
+
+@test "INT is passed on, and ends it; kill -9 takes the command with it" {
+	no_slurm
+	env --default-signal=INT preempt-requeue -- bash -c 'trap "exit 130" INT; touch started; while :; do sleep 0.05; done' 2>err 3>&- &
+	job=$!
+	until_true 10 test -e started
+	kill -INT "$job"
+	code 130
+	start -- bash -c 'echo $$ >pid; touch started; while :; do sleep 0.05; done'
+	until_true 10 test -e started
+	kill -KILL "$job"
+	code 137
+	gone() { ! kill -0 "$(<pid)" 2>/dev/null; }
+	until_true 5 gone
+}
+
+@test "exit codes of other schedulers: only where they are named" {
+	no_slurm
+	ended_with() { # CODE OPTION...
+		local wanted=$1
+		shift
+		PREEMPT_RUN=job$((++runs)) FAIL=3 run "-$wanted" preempt-requeue "$@" -- preempt-run -- ./trainer
+	}
+	JOB_ID=5 SGE_ROOT=/x ended_with 44
+	JOB_ID=5 SGE_ROOT=/x ended_with 99 --platform sge
+	ended_with 85 --platform condor
+	ended_with 42 --platform lsf
+	ended_with 42 --platform k8s
+	ended_with 44 --platform none
+	ended_with 7 --exit-code 7
+	FAIL=3 run -93 preempt-requeue --platform sge --max-crashes 0 -- preempt-run -- ./trainer
+	STEPS=2 run -0 preempt-requeue --platform sge -- preempt-run -- ./trainer
+	run -2 preempt-requeue --platform cray -- true
+	calls ""
+}
+
+@test "--requeue-command is asked instead of scontrol; its failure is said" {
+	export FAIL=3
+	start --requeue-command 'echo "again $PREEMPT_JOB" >asked' -- preempt-run -- ./trainer
+	code 44
+	[ "$(cat asked)" = "again 9" ]
+	calls ""
+	start --requeue-command 'echo no way; exit 4' -- preempt-run -- ./trainer
+	code 44
+	grep -q -- '--requeue-command failed with 4: no way' err
+}
+
+@test "--dry-run says what would be, and changes nothing" {
+	export FAIL=3
+	run -7 preempt-run -- ./trainer
+	before=$(preempt-store list --values run/)
+	run -44 --separate-stderr preempt-requeue --dry-run -- touch ran
+	[[ $output == *"attempt 1: crashed: task 0 failed on "*"run again: attempt 1 crashed, 1 of 3"*"would run: scontrol requeue 9"*"exit code 44" ]]
+	run -93 preempt-requeue --dry-run --max-crashes 0
+	run -99 preempt-requeue --dry-run --platform sge
+	[ "$(preempt-store list --values run/)" = "$before" ]
+	[ ! -e ran ]
+	calls ""
+}
+
+@test "--run and --store reach the command" {
+	unset PREEMPT_STORE
+	STEPS=3 run -0 preempt-requeue --run other --store "$PWD/job/o.db" -- preempt-run -- ./trainer
+	preempt-store get --store job/o.db run/other/000001/CLOSED
+}
