@@ -15,7 +15,7 @@
 #include "group/options.h"
 #include "store/store.h"
 
-static uint64_t copies, ranks, exit_code = STATUS_SAVED;
+static uint64_t copies, ranks, exit_code = STATUS_SAVED, max_bad_restarts;
 static bool copies_given, ranks_given, forward, per_task;
 static struct args_list notices;
 static int64_t grace = -1, join_timeout = 300000, kill_after = 5000;
@@ -63,6 +63,8 @@ static const struct args_option options[] = {
 	{0, "checkpoints", "DIR[:LAYOUT]",
 		"a newer complete checkpoint there means 42; sets PREEMPT_RESUME", ARGS_TEXT,
 		&checkpoints, NULL, 0, 0, NULL},
+	{0, "max-bad-restarts", "N", "mark a checkpoint as bad after N failed restarts from it",
+		ARGS_UNSIGNED, &max_bad_restarts, NULL, 1, 1000000, NULL},
 	{0, "done-if", "COMMAND", "exit 0 of it means that an ended command has finished",
 		ARGS_TEXT, &done_if, NULL, 0, 0, NULL},
 	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
@@ -102,16 +104,8 @@ static enum status find_checkpoint(char path[4096], uint64_t *step, struct error
 {
 	struct checkpoint found;
 	struct layout_choice choice;
-	const char *colon = strrchr(checkpoints, ':');
-	/* A colon may also be part of the name. */
-	bool named = colon && (strcmp(colon + 1, "auto") == 0 ||
-				      layout_named(colon + 1, &choice, err) == STATUS_OK);
-	int length = named ? (int)(colon - checkpoints) : (int)strlen(checkpoints);
 	char directory[4096];
-	if (snprintf(directory, sizeof(directory), "%.*s", length, checkpoints) >= 4096)
-		return error_set(err, STATUS_USAGE, "--checkpoints: the name is too long");
-	enum status status =
-		adopted_choose(directory, named ? colon + 1 : NULL, NULL, &choice, err);
+	enum status status = adopted_read_place(checkpoints, directory, &choice, err);
 	if (status == STATUS_OK)
 		status = adopted_latest(directory, &choice, false, &found, NULL, err);
 	if (status != STATUS_OK)
@@ -120,6 +114,35 @@ static enum status find_checkpoint(char path[4096], uint64_t *step, struct error
 		return error_set(err, STATUS_USAGE, "--checkpoints: the name is too long");
 	*step = found.step;
 	return STATUS_OK;
+}
+
+/* For --max-bad-restarts. The last complete one is never given up: all progress hangs on it. */
+static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct error *err)
+{
+	char reason[80];
+	struct checkpoint_list list = {0};
+	struct layout_choice choice;
+	char directory[4096];
+	size_t others = 0;
+	enum status status = adopted_read_place(checkpoints, directory, &choice, err);
+	if (status == STATUS_OK && choice.layout)
+		return error_set(err, STATUS_NO,
+			"in the layout %s nothing can be marked; move it away yourself",
+			layout_name(&choice));
+	if (status == STATUS_OK)
+		status = checkpoint_list(directory, &list, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_TEMPORARY : status;
+	for (size_t i = 0; i < list.count; i++)
+		others += list.items[i].state == CHECKPOINT_COMPLETE && list.items[i].step != step;
+	checkpoint_list_release(&list);
+	if (others == 0)
+		return error_set(err, STATUS_NO, "there is no other complete one");
+	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
+		(unsigned long long)failures);
+	/* Marked, or pruned, by somebody else meanwhile: then it is not found either. */
+	status = checkpoint_mark_bad(directory, step, reason, err);
+	return status == STATUS_NO ? STATUS_OK : status;
 }
 
 /* A launch over several machines needs a store that all of them see. */
@@ -174,7 +197,13 @@ static int run(const struct args_rest *rest)
 	}
 	if (parse_on_notice(&agent, &err) != STATUS_OK)
 		return message_fail(&err);
+	if (max_bad_restarts && !checkpoints) {
+		message_error("--max-bad-restarts needs --checkpoints DIR");
+		return STATUS_USAGE;
+	}
 	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
+	agent.max_bad_restarts = max_bad_restarts;
+	agent.give_up_checkpoint = give_up_checkpoint;
 	if (group_identify(IDENTITY_START,
 		    ranks_given	   ? ranks
 		    : copies_given ? copies

@@ -35,6 +35,12 @@ struct agent_options {
 	 * Looked up once per attempt for PREEMPT_RESUME, and at the end: a newer one means 42.
 	 */
 	enum status (*find_checkpoint)(char path[4096], uint64_t *step, struct error *err);
+	/*
+	 * After so many failed restarts from one, give it up: STATUS_OK, it is no longer found;
+	 * STATUS_NO: it stays, err says why. 0: never.
+	 */
+	uint64_t max_bad_restarts;
+	enum status (*give_up_checkpoint)(uint64_t step, uint64_t failures, struct error *err);
 	const char *done_if;  /* run by sh: exit 0 means that a command which ended has finished */
 	int exit_code;	      /* instead of 42 */
 	int64_t join_timeout; /* ms */

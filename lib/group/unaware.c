@@ -8,17 +8,18 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "group/bad_restarts.h"
 #include "group/transaction.h"
 
 enum status unaware_resolve(struct store *store, struct view *view,
-	enum status (*find)(char path[4096], uint64_t *step, struct error *err), struct error *err)
+	const struct agent_options *options, struct error *err)
 {
 	char path[4096] = "", key[KEYS_MAX];
 	uint64_t step = 0;
 	struct transaction t = {0};
 	if (view->resume_known)
 		return STATUS_OK;
-	enum status status = find(path, &step, err);
+	enum status status = bad_restarts_find(store, &view->attempt, options, path, &step, err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
 	struct json_object *json = json_object_new_object();

@@ -16,7 +16,7 @@
  * all tasks of the attempt resume from the same. Fails where it could not be looked for.
  */
 enum status unaware_resolve(struct store *store, struct view *view,
-	enum status (*find)(char path[4096], uint64_t *step, struct error *err), struct error *err);
+	const struct agent_options *options, struct error *err);
 
 /* Whether the options name a way to tell the command. */
 bool unaware_is(const struct agent_options *options);

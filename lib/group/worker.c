@@ -114,8 +114,8 @@ static void carry_out_join(struct worker *worker, struct request *request)
 			clock_after(request->options->join_timeout), worker->cancel,
 			&result->error);
 	if (result->status == STATUS_OK && request->options->find_checkpoint)
-		result->status = unaware_resolve(worker->store, request->view,
-			request->options->find_checkpoint, &result->error);
+		result->status = unaware_resolve(
+			worker->store, request->view, request->options, &result->error);
 	post(worker, result);
 }
 
