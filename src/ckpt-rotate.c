@@ -47,7 +47,7 @@ static int64_t settled = ADOPTED_SETTLED;
 /* Of all that read DIRs. */
 #define LAYOUT_OPTIONS                                                                             \
 	{0, "layout", "NAME",                                                                      \
-		"auto, native, hf, lightning, deepspeed, megatron, tensorflow or orbax",           \
+		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow or orbax", \
 		ARGS_TEXT, &layout, NULL, 0, 0, NULL},                                             \
 	{                                                                                          \
 		0, "pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints",        \

@@ -388,6 +388,26 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 changing="openat mkdir mkdirat write pwrite64 fchmod ioctl copy_file_range ftruncate sync_file_range
 	fsync close rename renameat renameat2 linkat symlinkat unlinkat rmdir flock clone3"
 
+@test "examples/two-tiers.sh: a job goes on on another node" {
+	cat >train.sh <<-'END'
+		start=0
+		if [ "$RESUME" ]; then start=$(cat "$RESUME/model"); fi
+		echo "from $start" >>log
+		for ((s = start + 1; s <= start + 3; s++)); do
+			d=$(ckpt-rotate begin "$NEAR" $s) && echo $s >"$d/model" && ckpt-rotate commit "$NEAR" $s || exit
+			sleep 0.3
+		done
+		exit 42
+	END
+	for node in 1 2 3; do
+		NEAR=$PWD/node$node/ck FAR=$PWD/far EVERY=0.1 run -42 \
+			"$BATS_TEST_DIRNAME/../examples/two-tiers.sh" bash train.sh
+	done
+	[ "$(tr '\n' ' ' <log)" = "from 0 from 3 from 6 " ]
+	[ "$(ckpt-rotate latest far --step --verify)" = 9 ]
+	[ "$(ls node3/ck | tr '\n' ' ')" = "latest step-00000009 " ]
+}
+
 # sweep LEAST COMMAND...: kill COMMAND at each of these calls, each time from ./template; then "check"
 # and "rerun" must hold.
 sweep() {
