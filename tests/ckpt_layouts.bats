@@ -478,6 +478,27 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	[ "$(steps complete)" = "200 300 " ]
 }
 
+@test "a tracker that is set back while prune decides: what it names now stays" {
+	make deepspeed 100 200 300 400
+	: >trace
+	# It has read the tracker, and reads the directory.
+	strace -f -o trace -P "$PWD/ck" -e trace=getdents64 \
+		-e inject=getdents64:signal=STOP:when=1 \
+		ckpt-rotate prune --layout deepspeed -q --keep-last 1 ck 3>&- &
+	tracer=$!
+	end=$((SECONDS + 20))
+	until grep -q 'stopped by SIGSTOP' trace; do
+		((SECONDS < end))
+		sleep 0.02
+	done
+	stopped=$(pgrep -P $tracer)
+	echo global_step200 >ck/latest
+	while kill -CONT "$stopped" 2>/dev/null; do sleep 0.02; done
+	stopped=
+	wait $tracer
+	[ "$(ls ck | tr '\n' ' ')" = "global_step200 global_step300 global_step400 latest " ]
+}
+
 @test "preempt-run --checkpoints DIR:LAYOUT resumes from a framework's checkpoint" {
 	make hf 100 200
 	echo x >ck/checkpoint-200/trainer_state.json

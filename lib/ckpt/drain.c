@@ -123,7 +123,7 @@ static enum status judge(const char *directory, const char *destination, bool ne
 		struct prune_item *item = &report->items[i];
 		item->checkpoint = list->items[i];
 		if (item->checkpoint.state != CHECKPOINT_COMPLETE) {
-			decide(item, true, "not complete");
+			decide(item, true, checkpoint_state_name(item->checkpoint.state));
 			continue;
 		}
 		if (i == newest && !newest_too) {
