@@ -383,6 +383,29 @@ breaks() {
 	[ "$(ls -q ck | wc -l)" = 9 ]
 }
 
+@test "a newline in a name: not a checkpoint, not printed, not touched" {
+	nl=$'\n'
+	make lightning 100 200
+	for name in "epoch=1${nl}x-step=300.ckpt" "step=300${nl}.ckpt" "${nl}step=300.ckpt" \
+		"epoch=1-step=300.ckpt${nl}" $'tab\t-step=300.ckpt' $'esc\e[1m-step=300.ckpt'; do
+		cp ck/epoch=1-step=200.ckpt "ck/$name"
+	done
+	age
+	[ "$(ckpt-rotate latest ck)" = "ck/epoch=1-step=200.ckpt" ]
+	[ "$(steps complete)" = "100 200 " ]
+	[ "$(steps complete --pattern '*-step={step}.ckpt')" = "100 200 " ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(ls -q ck | wc -l)" = 7 ]
+	# In a name that is printed for other reasons it is escaped.
+	rm ck/*
+	make hf 100
+	mkdir "ck/checkpoint-200"
+	echo x >"ck/checkpoint-200/config.json${nl}rubbish"
+	mkfifo "ck/checkpoint-200/new${nl}line"
+	run -0 ckpt-rotate list ck
+	[ "${#lines[@]}" = 3 ]
+}
+
 @test "two layouts in one directory: auto refuses and names both" {
 	make hf 100 200
 	make megatron 100 200

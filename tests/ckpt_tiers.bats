@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate copy and drain: from a disk of one machine to another filesystem, whatever happens.
-# limit: 600
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2016
 bats_require_minimum_version 1.5.0
 
@@ -28,25 +27,7 @@ until_true() {
 	done
 }
 
-# save STEP [ATTEMPT]: in the near tier.
-save() {
-	local d
-	d=$(ckpt-rotate begin near "$1" --attempt "${2:-1}") &&
-		echo "model of $1" >"$d/model" && mkdir -p "$d/sub" &&
-		head -c 20000 /dev/urandom >"$d/sub/state" &&
-		[ "$(ckpt-rotate commit near "$1" --attempt "${2:-1}")" = complete ]
-}
-
-same() {
-	diff -r "near/step-000000$1" "far/step-000000$1" &&
-		[ "$(ckpt-rotate verify far "$1" | cut -d: -f1)" = "step-000000$1 verified" ]
-}
-
-nothing_left() {
-	[ "$(find far near -name '.tmp*' -o -name '.gone*' -o -name '.latest*' \
-		-o -name '.ckpt-writer*' -o -name '.ckpt-copy*' -o -name '.ckpt-part*' \
-		-o -name '*.json.*')" = "" ]
-}
+load layouts/near_far.bash
 
 small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$(id -u)" = 0 ] || skip "needs root"
@@ -381,93 +362,4 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ $code = 2 ]
 	grep -q 'given back' error
 	ckpt-rotate verify near 10
-}
-
-# The calls that can change a filesystem, and when descriptors and locks go: killed at any other call,
-# what is left is what is left by a kill at the next of these. (The loader calls openat, too.)
-changing="openat mkdir mkdirat write pwrite64 fchmod ioctl copy_file_range ftruncate sync_file_range
-	fsync close rename renameat renameat2 linkat symlinkat unlinkat rmdir flock clone3"
-
-@test "examples/two-tiers.sh: a job goes on on another node" {
-	cat >train.sh <<-'END'
-		start=0
-		if [ "$RESUME" ]; then start=$(cat "$RESUME/model"); fi
-		echo "from $start" >>log
-		for ((s = start + 1; s <= start + 3; s++)); do
-			d=$(ckpt-rotate begin "$NEAR" $s) && echo $s >"$d/model" && ckpt-rotate commit "$NEAR" $s || exit
-			sleep 0.3
-		done
-		exit 42
-	END
-	for node in 1 2 3; do
-		NEAR=$PWD/node$node/ck FAR=$PWD/far EVERY=0.1 run -42 \
-			"$BATS_TEST_DIRNAME/../examples/two-tiers.sh" bash train.sh
-	done
-	[ "$(tr '\n' ' ' <log)" = "from 0 from 3 from 6 " ]
-	[ "$(ckpt-rotate latest far --step --verify)" = 9 ]
-	[ "$(ls node3/ck | tr '\n' ' ')" = "latest step-00000009 " ]
-}
-
-# sweep LEAST COMMAND...: kill COMMAND at each of these calls, each time from ./template; then "check"
-# and "rerun" must hold.
-sweep() {
-	local call n points=0 least=$1
-	shift
-	for call in $changing; do
-		for ((n = 1; n < 300; n++)); do
-			rm -rf near far
-			cp -a template/* .
-			run strace -f -o trace -e trace="$call" -e inject="$call:signal=KILL:when=$n" "$@"
-			if [ "$status" != 137 ]; then break; fi
-			points=$((points + 1))
-			check || { echo "# wrong after $call $n" >&3; return 1; }
-			rerun || { echo "# rerun failed after $call $n" >&3; return 1; }
-		done
-	done
-	echo "# killed at $points calls" >&3
-	[ $points -gt "$least" ]
-}
-
-@test "kill -9 at every system call of copy" {
-	save 10
-	save 20
-	mkdir template
-	ckpt-rotate copy -q near far 10
-	mv near far template/
-	check() {
-		now=$(ckpt-rotate latest far --step --verify) && [ "$now" -ge 10 ] &&
-			[ "$(ckpt-rotate latest near far --step)" = 20 ]
-	}
-	rerun() { ckpt-rotate copy -q near far && same 20 && nothing_left; }
-	sweep 90 ckpt-rotate copy -q near far
-}
-
-@test "kill -9 at every system call of a copy that goes on where another was killed" {
-	save 20
-	mkdir template far
-	strace -f -o trace -e trace=renameat2 -e inject=renameat2:signal=KILL:when=2 \
-		ckpt-rotate copy -q near far || :
-	[ "$(find far -name model)" != "" ]
-	cp -a near/. template/near
-	mv far template/
-	check() { [ "$(ckpt-rotate latest near far --step --verify)" = 20 ]; }
-	rerun() { ckpt-rotate copy -q near far && same 20 && nothing_left; }
-	sweep 90 ckpt-rotate copy -q near far
-}
-
-@test "kill -9 at every system call of drain" {
-	save 10
-	save 20
-	ckpt-rotate copy -q near far --all
-	mkdir template
-	mv near far template/
-	check() {
-		[ "$(ckpt-rotate latest near far --step --verify)" = 20 ] &&
-			{ ckpt-rotate verify -q near 10 || ckpt-rotate verify -q far 10; }
-	}
-	rerun() {
-		ckpt-rotate drain -q near far && [ ! -e near/step-00000010 ] && nothing_left &&
-			ckpt-rotate verify -q far --all
-	}
-	sweep 30 ckpt-rotate drain -q near far
 }
