@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # make, make demo, make check, make bench, make install [PREFIX=/usr/local] [DESTDIR=], make clean
 #
-# Nothing is listed here: a program is a file src/NAME.c, the core library is lib/*/*.c (without
-# lib/client, which is the public libpreempt and needs no other library).
+# Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
+# the core library is lib/*/*.c (without lib/client, which is the public libpreempt and needs no
+# other library).
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
 # WERROR=1 makes warnings errors, V=1 shows the commands.
 
@@ -91,6 +92,7 @@ endef
 
 $(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a
 	$(link)
+$(foreach program,$(programs),$(eval $(BIN)/$(program): $(call objects,src/$(program)/*.c)))
 $(OUT)/unit/%: $(OUT)/tests/unit/%.o $(core) $(OUT)/libpreempt.a
 	$(link)
 $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a

@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "ckpt-rotate/rows.h"
+#include "ckpt-rotate/tiers.h"
 #include "ckpt/adopted.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/prune.h"
@@ -45,7 +47,7 @@ static int64_t settled = ADOPTED_SETTLED;
 /* Of all that read DIRs. */
 #define LAYOUT_OPTIONS                                                                             \
 	{0, "layout", "NAME",                                                                      \
-		"auto, native, hf, lightning, deepspeed, megatron, tensorflow or orbax",           \
+		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow or orbax", \
 		ARGS_TEXT, &layout, NULL, 0, 0, NULL},                                             \
 	{                                                                                          \
 		0, "pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints",        \
@@ -129,15 +131,6 @@ static const struct args_option json_option[] = {
 	{0},
 };
 
-/* A DIR, without slashes at its end: what we print is made of it. */
-static const char *directory_at(const struct args_rest *rest, size_t index)
-{
-	char *directory = rest->words[index];
-	for (size_t n = strlen(directory); n > 1 && directory[n - 1] == '/'; n--)
-		directory[n - 1] = '\0';
-	return directory;
-}
-
 static enum status read_target(
 	const struct args_rest *rest, struct checkpoint_target *target, struct error *err)
 {
@@ -219,26 +212,6 @@ static int run_commit(const struct args_rest *rest)
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
 
-static void print(struct text *text)
-{
-	fputs(text_string(text), stdout);
-	text_release(text);
-}
-
-/* What a list or search found noteworthy, one line each. */
-static void warn(struct text *lines)
-{
-	for (char *at = lines->data, *end; at && (end = strchr(at, '\n')); at = end + 1)
-		message_error("%.*s", (int)(end - at), at);
-	text_release(lines);
-}
-
-/* The worse of two codes: "could not be asked" outweighs "damaged", and that any other. */
-static int worse(int a, int b)
-{
-	return a > b ? a : b;
-}
-
 /* The newest of one DIR. */
 static enum status find_latest(const char *directory, struct checkpoint *found, struct error *err)
 {
@@ -292,25 +265,6 @@ static int run_latest(const struct args_rest *rest)
 	return where || otherwise ? STATUS_OK : STATUS_NO;
 }
 
-/* Of a table of several DIRs. */
-static void show_heading(const struct args_rest *rest, size_t index)
-{
-	if (rest->count > 1 && !json)
-		printf("%s%s:\n", index ? "\n" : "", directory_at(rest, index));
-}
-
-/* A row. What the names do not show where they are ours is shown where they are not. */
-static void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
-	const char *what, const char *why)
-{
-	char name[sizeof(item->name) * 4];
-	struct text both = {0};
-	text_escape(name, sizeof(name), item->name, strlen(item->name));
-	text_addf(&both, native ? "%s" : "%s %s", what, name);
-	show_line(line, item, now, text_string(&both), why);
-	text_release(&both);
-}
-
 static void show_listed(struct text *line, size_t index, const char *directory, bool native,
 	const struct checkpoint *item)
 {
@@ -347,7 +301,8 @@ static int run_list(const struct args_rest *rest)
 			code = worse(code, message_fail(&err));
 			continue;
 		}
-		show_heading(rest, d);
+		if (!json)
+			show_heading(rest, d);
 		if (!json)
 			show_begin(&line, false, list.count, "STATE");
 		for (size_t i = 0; i < list.count; i++) {
@@ -364,45 +319,10 @@ static int run_list(const struct args_rest *rest)
 	return code;
 }
 
-/* How far the comparing is, on a terminal. */
-static struct {
-	uint64_t bytes, total;
-	int64_t began;
-	bool shown;
-} progress;
-
-static void show_progress(uint64_t bytes)
+static void watch_progress(uint64_t total)
 {
-	struct text done = {0}, total = {0}, rate = {0};
-	int64_t passed = clock_now() - progress.began;
-	progress.bytes += bytes;
-	if (passed < 300 && !progress.shown)
-		return;
-	show_size(&done, progress.bytes);
-	show_size(&total, progress.total);
-	show_size(&rate, passed > 0 ? progress.bytes / (uint64_t)passed * 1000 : 0);
-	fprintf(stderr, "\r\033[K%d%%, %s of %s, %s/s",
-		progress.total ? (int)(100 * ((double)progress.bytes / (double)progress.total)) : 0,
-		text_string(&done), text_string(&total), text_string(&rate));
-	progress.shown = true;
-	text_release(&done);
-	text_release(&total);
-	text_release(&rate);
-}
-
-static void end_progress(void)
-{
-	if (progress.shown)
-		fputs("\r\033[K", stderr);
-	progress.shown = false;
-}
-
-static void begin_progress(uint64_t total)
-{
-	progress.total = total;
-	progress.began = clock_now();
-	if (!quick && !message_is_quiet() && isatty(STDERR_FILENO))
-		checkpoint_watch(show_progress);
+	if (progress_begin(total) && !quick)
+		checkpoint_watch(progress_add);
 }
 
 /* Say what one is. The code it gives. */
@@ -415,7 +335,7 @@ static int verify_one(
 	enum status status = STATUS_OK;
 	if (!choice->layout)
 		status = checkpoint_look(directory, item->step, !quick, &found, &err);
-	end_progress();
+	progress_end();
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	/* That it is marked as bad does not say that it is damaged. */
@@ -444,7 +364,7 @@ static int verify_step(const char *directory, const struct layout_choice *choice
 {
 	struct checkpoint found = {.step = step};
 	if (checkpoint_look(directory, step, false, &found, NULL) == STATUS_OK)
-		begin_progress(found.bytes);
+		watch_progress(found.bytes);
 	return verify_one(directory, choice, &found);
 }
 
@@ -474,7 +394,7 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 	for (size_t i = list.count; i-- > 0 && (every || total == 0);)
 		total += can_be_verified(&list.items[i]) ? list.items[i].bytes : 0;
 	if (!choice.layout)
-		begin_progress(total);
+		watch_progress(total);
 	for (size_t i = list.count; i-- > 0 && (one || every || code == STATUS_NO);) {
 		if (one ? list.items[i].step != step : !can_be_verified(&list.items[i]))
 			continue;
@@ -634,7 +554,7 @@ static int run_prune(const struct args_rest *rest)
 		show_begin(&line, true, 0, "");
 	print(&line);
 	for (size_t i = 0; i < rest->count; i++) {
-		if (wanted)
+		if (wanted && !json)
 			show_heading(rest, i);
 		code = worse(code, prune_directory(directory_at(rest, i), &wish, wanted, &shown));
 	}
@@ -662,6 +582,11 @@ static const struct args_command commands[] = {
 		mark_options, NULL, 3, 3, false, false, run_mark},
 	{"pin", "DIR STEP", "prune never removes it", NULL, NULL, 2, 2, false, false, run_pin},
 	{"unpin", "DIR STEP", "take that back", NULL, NULL, 2, 2, false, false, run_unpin},
+	{"copy", "DIR DEST [STEP... | --last N | --all] [--bwlimit SIZE]",
+		"bring complete ones to another directory, verified", copy_options, NULL, 2,
+		DIRECTORIES, false, false, run_copy},
+	{"drain", "DIR DEST [--all] [--dry-run] [--json]", "remove what has a verified copy",
+		drain_options, NULL, 2, 2, false, false, run_drain},
 	{"prune", "DIR... --keep-... [--max-bytes SIZE] [--min-free SIZE] [--dry-run] [--json]",
 		"remove what need not be kept", prune_options, json_option, 1, DIRECTORIES, false,
 		false, run_prune},

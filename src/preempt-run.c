@@ -71,8 +71,8 @@ static const struct args_option options[] = {
 		ARGS_TEXT, &on_notice, NULL, 0, 0, NULL},
 	{0, "signal-to", "WHOM", "child (default) or ranks: the whole process group", ARGS_TEXT,
 		&signal_to, NULL, 0, 0, NULL},
-	{0, "checkpoints", "DIR[:LAYOUT]",
-		"a newer complete checkpoint there means 42; sets PREEMPT_RESUME", ARGS_TEXT,
+	{0, "checkpoints", "DIR",
+		"a newer complete one there (DIR:LAYOUT) means 42; sets PREEMPT_RESUME", ARGS_TEXT,
 		&checkpoints, NULL, 0, 0, NULL},
 	{0, "max-bad-restarts", "N", "mark a checkpoint as bad after N failed restarts from it",
 		ARGS_UNSIGNED, &max_bad_restarts, NULL, 1, 1000000, NULL},
@@ -152,16 +152,8 @@ static enum status find_checkpoint(char path[4096], uint64_t *step, struct error
 {
 	struct checkpoint found;
 	struct layout_choice choice;
-	const char *colon = strrchr(checkpoints, ':');
-	/* A colon may also be part of the name. */
-	bool named = colon && (strcmp(colon + 1, "auto") == 0 ||
-				      layout_named(colon + 1, &choice, err) == STATUS_OK);
-	int length = named ? (int)(colon - checkpoints) : (int)strlen(checkpoints);
 	char directory[4096];
-	if (snprintf(directory, sizeof(directory), "%.*s", length, checkpoints) >= 4096)
-		return error_set(err, STATUS_USAGE, "--checkpoints: the name is too long");
-	enum status status =
-		adopted_choose(directory, named ? colon + 1 : NULL, NULL, &choice, err);
+	enum status status = adopted_read_place(checkpoints, directory, &choice, err);
 	if (status == STATUS_OK)
 		status = adopted_latest(directory, &choice, false, &found, NULL, err);
 	if (status != STATUS_OK)
@@ -177,8 +169,16 @@ static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct e
 {
 	char reason[80];
 	struct checkpoint_list list = {0};
+	struct layout_choice choice;
+	char directory[4096];
 	size_t others = 0;
-	enum status status = checkpoint_list(checkpoints, &list, err);
+	enum status status = adopted_read_place(checkpoints, directory, &choice, err);
+	if (status == STATUS_OK && choice.layout)
+		return error_set(err, STATUS_NO,
+			"in the layout %s nothing can be marked; move it away yourself",
+			layout_name(&choice));
+	if (status == STATUS_OK)
+		status = checkpoint_list(directory, &list, err);
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_TEMPORARY : status;
 	for (size_t i = 0; i < list.count; i++)
@@ -189,7 +189,7 @@ static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct e
 	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
 		(unsigned long long)failures);
 	/* Marked, or pruned, by somebody else meanwhile: then it is not found either. */
-	status = checkpoint_mark_bad(checkpoints, step, reason, err);
+	status = checkpoint_mark_bad(directory, step, reason, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 

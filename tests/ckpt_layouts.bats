@@ -383,6 +383,29 @@ breaks() {
 	[ "$(ls -q ck | wc -l)" = 9 ]
 }
 
+@test "a newline in a name: not a checkpoint, not printed, not touched" {
+	nl=$'\n'
+	make lightning 100 200
+	for name in "epoch=1${nl}x-step=300.ckpt" "step=300${nl}.ckpt" "${nl}step=300.ckpt" \
+		"epoch=1-step=300.ckpt${nl}" $'tab\t-step=300.ckpt' $'esc\e[1m-step=300.ckpt'; do
+		cp ck/epoch=1-step=200.ckpt "ck/$name"
+	done
+	age
+	[ "$(ckpt-rotate latest ck)" = "ck/epoch=1-step=200.ckpt" ]
+	[ "$(steps complete)" = "100 200 " ]
+	[ "$(steps complete --pattern '*-step={step}.ckpt')" = "100 200 " ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(ls -q ck | wc -l)" = 7 ]
+	# In a name that is printed for other reasons it is escaped.
+	rm ck/*
+	make hf 100
+	mkdir "ck/checkpoint-200"
+	echo x >"ck/checkpoint-200/config.json${nl}rubbish"
+	mkfifo "ck/checkpoint-200/new${nl}line"
+	run -0 ckpt-rotate list ck
+	[ "${#lines[@]}" = 3 ]
+}
+
 @test "two layouts in one directory: auto refuses and names both" {
 	make hf 100 200
 	make megatron 100 200
@@ -476,6 +499,27 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	stopped=
 	wait $tracer
 	[ "$(steps complete)" = "200 300 " ]
+}
+
+@test "a tracker that is set back while prune decides: what it names now stays" {
+	make deepspeed 100 200 300 400
+	: >trace
+	# It has read the tracker, and reads the directory.
+	strace -f -o trace -P "$PWD/ck" -e trace=getdents64 \
+		-e inject=getdents64:signal=STOP:when=1 \
+		ckpt-rotate prune --layout deepspeed -q --keep-last 1 ck 3>&- &
+	tracer=$!
+	end=$((SECONDS + 20))
+	until grep -q 'stopped by SIGSTOP' trace; do
+		((SECONDS < end))
+		sleep 0.02
+	done
+	stopped=$(pgrep -P $tracer)
+	echo global_step200 >ck/latest
+	while kill -CONT "$stopped" 2>/dev/null; do sleep 0.02; done
+	stopped=
+	wait $tracer
+	[ "$(ls ck | tr '\n' ' ')" = "global_step200 global_step300 global_step400 latest " ]
 }
 
 @test "preempt-run --checkpoints DIR:LAYOUT resumes from a framework's checkpoint" {

@@ -2,6 +2,7 @@
 #include "ckpt/adopted.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,18 @@ enum status adopted_choose(const char *directory, const char *layout, const char
 	if (layout && strcmp(layout, "auto") != 0)
 		return layout_named(layout, choice, err);
 	return layout_detect(directory, choice, err);
+}
+
+enum status adopted_read_place(
+	const char *text, char directory[4096], struct layout_choice *choice, struct error *err)
+{
+	const char *colon = strrchr(text, ':');
+	bool named = colon && (strcmp(colon + 1, "auto") == 0 ||
+				      layout_named(colon + 1, choice, NULL) == STATUS_OK);
+	int length = named ? (int)(colon - text) : (int)strlen(text);
+	if (snprintf(directory, 4096, "%.*s", length, text) >= 4096)
+		return error_set(err, STATUS_USAGE, "the name %.100s... is too long", text);
+	return adopted_choose(directory, named ? colon + 1 : NULL, NULL, choice, err);
 }
 
 static enum status look(const char *directory, const struct layout_choice *choice, int *descriptor,

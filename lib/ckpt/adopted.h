@@ -28,6 +28,13 @@ enum status adopted_choose(const char *directory, const char *layout, const char
 	struct layout_choice *choice, struct error *err);
 
 /*
+ * "DIR" or "DIR:LAYOUT", where a colon may also be part of DIR: only a known layout behind the last
+ * one is a layout. Then as above.
+ */
+enum status adopted_read_place(
+	const char *text, char directory[4096], struct layout_choice *choice, struct error *err);
+
+/*
  * All, by rising step; several may have the same. notes (may be NULL): a line on each thing that
  * people should know, such as a broken tracker.
  */

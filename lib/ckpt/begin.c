@@ -19,35 +19,6 @@
 /* How often a pruner may take away what we have just made. */
 #define TRIES 16
 
-/* Only the last part: a missing parent is a disk that is away, not something to be made. */
-static enum status make_directory(const char *path, bool *made, struct error *err)
-{
-	*made = mkdir(path, 0777) == 0;
-	if (*made || errno == EEXIST)
-		return STATUS_OK;
-	int number = errno;
-	struct stat st;
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return STATUS_OK;
-	return error_set(err, error_status_of_errno(number), "cannot make directory %s: %s", path,
-		strerror(number));
-}
-
-static enum status make_place(const char *directory, struct error *err)
-{
-	bool made;
-	if (!*directory)
-		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
-	enum status status = make_directory(directory, &made, err);
-	if (status != STATUS_OK || !made)
-		return status;
-	char *parent = place_path(directory, "..");
-	status = parent ? file_sync_directory(parent, err)
-			: error_set(err, STATUS_TEMPORARY, "out of memory");
-	free(parent);
-	return status;
-}
-
 static enum status refuse_existing(const struct checkpoint_target *target, struct error *err)
 {
 	struct checkpoint found;
@@ -177,7 +148,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	struct staging look = {0};
 	struct stat st;
 	bool made;
-	enum status status = make_directory(staging, &made, err);
+	enum status status = place_make_directory(staging, &made, err);
 	if (status != STATUS_OK)
 		return status;
 	status = staging_look(staging, &look, err);
@@ -201,7 +172,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	if (status == STATUS_OK)
 		status = empty(staging, target, err);
 	if (status == STATUS_OK && target->sharded)
-		status = make_directory(shard, &made, err);
+		status = place_make_directory(shard, &made, err);
 	if (lstat(staging, &st) < 0 ? errno == ENOENT : st.st_ino != inode)
 		*again = true;
 	free(record);
@@ -217,7 +188,7 @@ enum status checkpoint_begin(
 	char *staging = NULL;
 	bool again = true;
 	writer_identify(&self);
-	enum status status = make_place(target->directory, err);
+	enum status status = place_make(target->directory, err);
 	/* A task that writes for nothing may come when the chief is through. */
 	if (status == STATUS_OK && !staging_is_scratch(target))
 		status = refuse_existing(target, err);

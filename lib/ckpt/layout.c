@@ -39,6 +39,14 @@ enum status layout_named(const char *name, struct layout_choice *choice, struct 
 		name);
 }
 
+bool layout_reads(const struct layout_choice *choice, const char *entry, struct layout_name *name)
+{
+	for (const char *at = entry; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 127)
+			return false;
+	return choice->layout->read(choice, entry, name);
+}
+
 size_t layout_number(const char *text, uint64_t *number)
 {
 	size_t length = strspn(text, "0123456789");
@@ -117,7 +125,7 @@ static enum status detect_entry(
 		struct layout_choice choice = {layouts[i], NULL};
 		struct layout_name name;
 		bool shown;
-		if (*detection->example[i] || !layouts[i]->read(&choice, entry, &name) ||
+		if (*detection->example[i] || !layout_reads(&choice, entry, &name) ||
 			(layouts[i]->sign && !strstr(entry, layouts[i]->sign)))
 			continue;
 		enum status status = is_shown(directory, entry, layouts[i], &shown, err);

@@ -60,7 +60,7 @@ struct layout {
 	const char *title; /* for people */
 	enum layout_shape shape;
 
-	/* Whether a name in DIR is (a part of) a checkpoint. Pure. */
+	/* For layout_reads. Pure. */
 	bool (*read)(
 		const struct layout_choice *choice, const char *entry, struct layout_name *name);
 
@@ -105,6 +105,10 @@ enum status layout_of_pattern(const char *pattern, struct layout_choice *choice,
  * (err names both).
  */
 enum status layout_detect(const char *directory, struct layout_choice *choice, struct error *err);
+
+/* Whether a name in DIR is (a part of) a checkpoint. None with a control character is: paths are
+ * printed, one a line, and read by scripts. */
+bool layout_reads(const struct layout_choice *choice, const char *entry, struct layout_name *name);
 
 /* What people call it: "hf"; "native". */
 const char *layout_name(const struct layout_choice *choice);

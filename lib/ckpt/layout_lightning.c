@@ -35,8 +35,8 @@ static bool read_name(
 		if (part + length > stop)
 			length = (size_t)(stop - part);
 		if (strncmp(part, key, strlen(key)) == 0) {
-			if (found || layout_number(part + strlen(key), &name->step) !=
-					     length - strlen(key))
+			size_t digits = layout_number(part + strlen(key), &name->step);
+			if (found || digits == 0 || digits != length - strlen(key))
 				return false;
 			found = true;
 		} else if (*part == 'v' && part + length == stop && length > 1 &&

@@ -15,7 +15,7 @@ static bool matches(const char *pattern, const char *text, uint64_t *step)
 			for (;; text++) {
 				if (matches(pattern + 1, text, step))
 					return true;
-				if (*text == '\0' || (unsigned char)*text < ' ' || *text == 127)
+				if (*text == '\0')
 					return false;
 			}
 		}

@@ -201,12 +201,14 @@ bool ckpt_name_is_transient(const char *name)
 	uint64_t task;
 	bool sharded;
 	size_t whole = strlen(name);
-	if (is_shard(name, whole, &task) || is_writer(name, whole, &sharded, &task))
+	if (is_shard(name, whole, &task) || is_writer(name, whole, &sharded, &task) ||
+		is_whole(name, whole, CKPT_COPY))
 		return true;
 	size_t length = ongoing_length(name);
 	return length &&
 	       (is_shard(name, length, &task) || is_writer(name, length, &sharded, &task) ||
-		       is_whole(name, length, CKPT_MANIFEST) || is_whole(name, length, CKPT_BAD) ||
+		       is_whole(name, length, CKPT_MANIFEST) || is_whole(name, length, CKPT_COPY) ||
+		       is_whole(name, length, CKPT_PART) || is_whole(name, length, CKPT_BAD) ||
 		       is_whole(name, length, CKPT_PIN));
 }
 

@@ -19,6 +19,8 @@
  *   .ckpt-manifest.json                   what the checkpoint holds (ckpt/manifest.h)
  *   .ckpt-writer.json, .ckpt-writer-2.json   who writes (ckpt/writer.h); gone once published
  *   .ckpt-shard-2.json                    what task 2 has committed; gone once published
+ *   .ckpt-copy.json                       the manifest of what is copied here (ckpt/copy.h); gone
+ *                                         once published; .ckpt-part.XXXXXX: a file on its way
  *   .ckpt-bad.json, .ckpt-pin.json        marks of a published one (ckpt/marks.h)
  * and these with a dot and six characters behind: on their way to such a name.
  */
@@ -35,6 +37,8 @@
 #define CKPT_LATEST	    "latest"
 #define CKPT_LATEST_ONGOING ".latest.tmp"
 #define CKPT_MANIFEST	    ".ckpt-manifest.json"
+#define CKPT_COPY	    ".ckpt-copy.json"
+#define CKPT_PART	    ".ckpt-part"
 #define CKPT_BAD	    ".ckpt-bad.json"
 #define CKPT_PIN	    ".ckpt-pin.json"
 

@@ -309,3 +309,31 @@ out:
 	free(entries.items);
 	return status;
 }
+
+enum status place_make_directory(const char *path, bool *made, struct error *err)
+{
+	*made = mkdir(path, 0777) == 0;
+	if (*made || errno == EEXIST)
+		return STATUS_OK;
+	int number = errno;
+	struct stat st;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return STATUS_OK;
+	return error_set(err, error_status_of_errno(number), "cannot make directory %s: %s", path,
+		strerror(number));
+}
+
+enum status place_make(const char *directory, struct error *err)
+{
+	bool made;
+	if (!*directory)
+		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
+	enum status status = place_make_directory(directory, &made, err);
+	if (status != STATUS_OK || !made)
+		return status;
+	char *parent = place_path(directory, "..");
+	status = parent ? file_sync_directory(parent, err)
+			: error_set(err, STATUS_TEMPORARY, "out of memory");
+	free(parent);
+	return status;
+}

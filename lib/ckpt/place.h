@@ -6,6 +6,7 @@
 #ifndef CKPT_PLACE_H
 #define CKPT_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -19,6 +20,11 @@ enum status place_open(const char *directory, int *descriptor, struct error *err
  * mounted on the way there is. STATUS_TEMPORARY: do not believe it. descriptor -1: DIR is missing.
  */
 enum status place_confirm(const char *directory, int descriptor, struct error *err);
+
+/* Make DIR, durably, if only it is missing: a missing parent is a disk that is away. */
+enum status place_make(const char *directory, struct error *err);
+/* Make a directory that may be there already. made: it was not. */
+enum status place_make_directory(const char *path, bool *made, struct error *err);
 
 struct place_entry {
 	struct ckpt_name read;

@@ -44,7 +44,7 @@ bool scan_is_removed(const struct layout_choice *choice, const char *name)
 	return strncmp(name, REMOVED, prefix) == 0 &&
 	       strspn(name + prefix, "0123456789abcdef") == REMOVED_DIGITS &&
 	       name[prefix + REMOVED_DIGITS] == '-' &&
-	       choice->layout->read(choice, name + prefix + REMOVED_DIGITS + 1, &read);
+	       layout_reads(choice, name + prefix + REMOVED_DIGITS + 1, &read);
 }
 
 static int by_step(const void *a, const void *b)
@@ -109,7 +109,7 @@ static enum status read_entries(const char *directory, int descriptor,
 		}
 		if (scan_is_removed(choice, entry->d_name))
 			scan->removed++;
-		else if (choice->layout->read(choice, entry->d_name, &read) &&
+		else if (layout_reads(choice, entry->d_name, &read) &&
 			 !add_part(scan, capacity, entry->d_name, &read))
 			status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	}

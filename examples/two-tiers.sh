@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A training on one node that saves to the node's own disk, which is soon done, while what it saved
+# is copied to the shared filesystem, where the next node finds it:
+#
+#   sbatch examples/two-tiers.sh ./train.sh ARGUMENT...
+#
+# The training commits its checkpoints in $NEAR and starts from $RESUME, which may be empty.
+#SBATCH --nodes=1 --requeue --open-mode=append
+set -u
+
+export NEAR=${NEAR:-${TMPDIR:-/tmp}/preempt-$SLURM_JOB_ID/ck} FAR=${FAR:-$SLURM_SUBMIT_DIR/ck}
+
+# A new node has nothing: that is certain only when the directory above is there.
+mkdir -p "${NEAR%/*}" || exit
+RESUME=$(ckpt-rotate latest "$NEAR" "$FAR" --or none) || exit
+[ "$RESUME" != none ] || RESUME=
+export RESUME
+
+# Copy the newest, then make room: what has a verified copy goes, but for the newest.
+bring() {
+	ckpt-rotate copy -q "$NEAR" "$FAR" --bwlimit "${BWLIMIT:-1G}" &&
+		ckpt-rotate drain -q "$NEAR" "$FAR"
+}
+while sleep "${EVERY:-300}"; do [ ! -d "$NEAR" ] || bring; done &
+copier=$!
+
+"$@"
+code=$?
+
+# The last one counts. 75: a copy is still at work, or a disk is away for a moment.
+kill "$copier"
+if [ -d "$NEAR" ]; then
+	for _ in {1..60}; do
+		bring
+		[ $? = 75 ] || break
+		sleep 1
+	done
+fi
+exit "$code"

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "ckpt/look.h"
+#include "ckpt/place.h"
+#include "ckpt/publish.h"
+#include "ckpt/transfer.h"
+#include "ckpt/tree.h"
+#include "ckpt/writer.h"
+
+/* How often others may publish or take away under our hands before we give up. */
+#define TRIES 8
+/* How often a file is copied that does not come out as it should. */
+#define ROUNDS 2
+
+/* One copy of one checkpoint. */
+struct copying {
+	const char *directory;
+	const char *destination;
+	const struct manifest *manifest; /* of the original */
+	struct transfer_pace pace;
+	struct copy_answer *answer;
+	char staging[CKPT_NAME_SIZE];
+	char *path;	  /* DEST/STAGING */
+	int from;	  /* the original, open */
+	int root;	  /* DEST/STAGING, open and locked */
+	uint64_t inode;	  /* which directory that is */
+	uint64_t damaged; /* inode of a damaged checkpoint that has the final name; 0: none */
+	bool again;	  /* somebody else did something: look again */
+};
+
+static enum status out_of_memory(struct error *err)
+{
+	return error_set(err, STATUS_TEMPORARY, "out of memory");
+}
+
+static enum status failed(struct error *err, const char *action, const char *path, int number)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
+		strerror(number));
+}
+
+enum status copy_check_places(const char *directory, const char *destination, struct error *err)
+{
+	struct stat a, b;
+	if (stat(directory, &a) == 0 && stat(destination, &b) == 0 && a.st_dev == b.st_dev &&
+		a.st_ino == b.st_ino)
+		return error_set(err, STATUS_USAGE, "%s and %s are the same directory", directory,
+			destination);
+	return STATUS_OK;
+}
+
+/* The destination has the step: is it the same? Else what is to be done about it. */
+static enum status look_at_destination(struct copying *copying, bool *there, struct error *err)
+{
+	struct checkpoint found;
+	struct manifest published = {0};
+	const struct manifest *manifest = copying->manifest;
+	*there = false;
+	copying->damaged = 0;
+	enum status status =
+		look_at_step(copying->destination, manifest->step, false, &found, &published, err);
+	if (status == STATUS_NO)
+		return STATUS_OK;
+	if (status != STATUS_OK)
+		return status;
+	switch (found.state) {
+	case CHECKPOINT_COMPLETE:
+	case CHECKPOINT_BAD:
+		*there = manifest_same_files(&published, manifest);
+		manifest_release(&published);
+		if (*there)
+			return STATUS_OK;
+		return error_set(err, STATUS_NO,
+			"%s/%s is there already with other content, saved by attempt %" PRIu64
+			"; it stays as it is",
+			copying->destination, found.name, found.attempt);
+	case CHECKPOINT_DAMAGED: copying->damaged = found.inode; return STATUS_OK;
+	case CHECKPOINT_UNKNOWN:
+		return error_set(err, found.status, "%s/%s: %s", copying->destination, found.name,
+			found.why);
+	default:
+		return error_set(err, STATUS_NO, "%s/%s is in the way: %s", copying->destination,
+			found.name, found.why);
+	}
+}
+
+/* Open the staging directory, if it is there, and lock it. -1 in root: it is not. */
+static enum status open_staging(struct copying *copying, struct error *err)
+{
+	struct stat st;
+	copying->root = open(copying->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (copying->root < 0)
+		return errno == ENOENT ? STATUS_OK : failed(err, "open", copying->path, errno);
+	/* (Where there are no such locks, two copies get in each other's way, and do no harm.) */
+	if (flock(copying->root, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return error_set(
+			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
+	if (fstat(copying->root, &st) < 0)
+		return failed(err, "look at", copying->path, errno);
+	copying->inode = st.st_ino;
+	return STATUS_OK;
+}
+
+static void close_staging(struct copying *copying)
+{
+	if (copying->root >= 0)
+		close(copying->root);
+	copying->root = -1;
+}
+
+/* Whether the open directory is what an earlier copy of the same checkpoint left. */
+static enum status is_left_over(struct copying *copying, bool *is, struct error *err)
+{
+	struct manifest record = {0};
+	struct writer writer;
+	char name[CKPT_NAME_SIZE];
+	char *path = place_path(copying->path, CKPT_COPY);
+	enum status status = path ? manifest_load(path, &record, err) : out_of_memory(err);
+	free(path);
+	*is = status == STATUS_OK && record.attempt == copying->manifest->attempt &&
+	      manifest_same_files(&record, copying->manifest);
+	manifest_release(&record);
+	if (status != STATUS_NO && status != STATUS_OK)
+		return status;
+	/* (No copy is at work: we have the lock.) */
+	if (status == STATUS_OK)
+		return STATUS_OK;
+	/* A save of the same step and attempt: does it live? */
+	ckpt_name_writer(name, false, 0);
+	path = place_path(copying->path, name);
+	status = path ? writer_load(path, &writer, err) : out_of_memory(err);
+	free(path);
+	if (status == STATUS_OK && writer_look(&writer) != PROCESS_GONE)
+		return error_set(err, STATUS_NO,
+			"%s is being written on %s, by another process (started by %d)",
+			copying->path, writer.group.host, (int)writer.parent.pid);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* Bring the files that an earlier copy finished. What cannot be moved is copied again. */
+static void take_over(struct copying *copying, int old)
+{
+	for (size_t i = 0; i < copying->manifest->count; i++) {
+		const struct manifest_file *file = &copying->manifest->files[i];
+		struct stat st;
+		if (fstatat(old, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->bytes &&
+			transfer_move(old, copying->root, file->name) == 0)
+			copying->answer->found++;
+	}
+}
+
+static enum status save_records(struct copying *copying, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	struct writer self = {.tasks = 1};
+	writer_identify(&self);
+	ckpt_name_writer(name, false, 0);
+	char *writer = place_path(copying->path, name);
+	char *record = place_path(copying->path, CKPT_COPY);
+	/* First that it is a copy: then the lock tells whether somebody is at work. */
+	enum status status = writer && record ? manifest_save(record, copying->manifest, err)
+					      : out_of_memory(err);
+	if (status == STATUS_OK)
+		status = writer_save(writer, &self, err);
+	/* Before it had a writer, a pruner may have taken it away. */
+	copying->again = status != STATUS_OK && access(copying->path, F_OK) < 0 && errno == ENOENT;
+	free(writer);
+	free(record);
+	return status;
+}
+
+/*
+ * A new directory to write into, with what an earlier copy finished. A pruner may be deleting in
+ * the old one, by its descriptor: only what is moved out of it is safe.
+ */
+static enum status begin(struct copying *copying, struct error *err)
+{
+	char *removed = NULL;
+	bool made = false, usable = false;
+	int old = -1;
+	enum status status = open_staging(copying, err);
+	if (status == STATUS_OK && copying->root >= 0) {
+		status = is_left_over(copying, &usable, err);
+		if (status == STATUS_OK) {
+			status = place_remove_begin(copying->destination, copying->staging,
+				copying->inode, &removed, err);
+			copying->again = status == STATUS_NO;
+		}
+		old = copying->root;
+		copying->root = -1;
+	}
+	if (status == STATUS_OK)
+		status = place_make_directory(copying->path, &made, err);
+	if (status == STATUS_OK)
+		status = open_staging(copying, err);
+	/* Somebody else made it, or took it away. */
+	if (status == STATUS_OK && (!made || copying->root < 0)) {
+		copying->again = true;
+		status = STATUS_NO;
+	}
+	if (status == STATUS_OK)
+		status = save_records(copying, err);
+	if (status == STATUS_OK && usable)
+		take_over(copying, old);
+	if (old >= 0)
+		close(old);
+	if (status == STATUS_OK)
+		status = place_remove_finish(copying->destination, copying->staging, NULL, err);
+	free(removed);
+	return status;
+}
+
+/* Copy what is not there yet. */
+static enum status bring(struct copying *copying, struct error *err)
+{
+	char part[CKPT_NAME_SIZE];
+	uint64_t unique;
+	struct stat st;
+	enum status status = STATUS_OK;
+	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
+		return failed(err, "get", "random numbers", errno);
+	snprintf(part, sizeof(part), CKPT_PART ".%06" PRIx64, unique & 0xffffff);
+	for (size_t i = 0; i < copying->manifest->count && status == STATUS_OK; i++) {
+		const struct manifest_file *file = &copying->manifest->files[i];
+		if (fstatat(copying->root, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+			if (copying->pace.progress)
+				copying->pace.progress(file->bytes);
+			continue;
+		}
+		status = transfer_file(copying->from, copying->root, file->name, file->bytes, part,
+			&copying->pace, err);
+		if (status != STATUS_OK)
+			error_prefix(err, "%s, step %" PRIu64, copying->directory,
+				copying->manifest->step);
+	}
+	return status;
+}
+
+/* Take away what did not come out as it should. How many. */
+static size_t reject(struct copying *copying, const struct manifest *there)
+{
+	const struct manifest *wanted = copying->manifest;
+	size_t rejected = 0;
+	for (size_t i = 0, k = 0; i < there->count; i++) {
+		const struct manifest_file *file = &there->files[i];
+		while (k < wanted->count && strcmp(wanted->files[k].name, file->name) < 0)
+			k++;
+		if (k < wanted->count && strcmp(wanted->files[k].name, file->name) == 0 &&
+			wanted->files[k].bytes == file->bytes &&
+			strcmp(wanted->files[k].checksum, file->checksum) == 0)
+			continue;
+		rejected += unlinkat(copying->root, file->name, 0) == 0;
+	}
+	return rejected;
+}
+
+/*
+ * All of it here, read back, as the manifest says, and synced. STATUS_DAMAGED: the original is not
+ * what the manifest says.
+ */
+static enum status bring_and_verify(struct copying *copying, struct error *err)
+{
+	enum status status = STATUS_OK;
+	bool same = false;
+	for (int round = 0; round < ROUNDS && !same && status == STATUS_OK; round++) {
+		struct manifest there = {0};
+		status = bring(copying, err);
+		if (status == STATUS_OK)
+			status = tree_find(copying->root, "", true, &there, err);
+		if (status == STATUS_OK)
+			status = tree_record(copying->root, &there, err);
+		same = status == STATUS_OK && manifest_same_files(&there, copying->manifest);
+		if (status == STATUS_OK && !same)
+			(void)reject(copying, &there);
+		manifest_release(&there);
+	}
+	if (status == STATUS_NO && access(copying->path, F_OK) < 0)
+		copying->again = true;
+	if (status != STATUS_OK || same)
+		return status;
+	struct error why;
+	status = tree_compare(copying->from, copying->manifest, true, &why);
+	if (status == STATUS_NO)
+		return error_set(err, STATUS_DAMAGED,
+			"%s: step %" PRIu64 " is damaged, and was not copied: %s",
+			copying->directory, copying->manifest->step, why.text);
+	return error_set(err, STATUS_TEMPORARY,
+		"%s: what was written there is read back different; is the disk all right?",
+		copying->path);
+}
+
+static enum status publish(struct copying *copying, struct error *err)
+{
+	char *path = place_path(copying->path, CKPT_MANIFEST);
+	enum status status =
+		path ? manifest_save(path, copying->manifest, err) : out_of_memory(err);
+	free(path);
+	if (status != STATUS_OK) {
+		copying->again = access(copying->path, F_OK) < 0 && errno == ENOENT;
+		return status;
+	}
+	status = publish_rename(copying->destination, copying->staging, copying->inode,
+		copying->manifest->step, copying->damaged, err);
+	copying->again = status == STATUS_NO;
+	if (status != STATUS_OK)
+		return status;
+	copying->answer->copied = true;
+	return STATUS_OK;
+}
+
+static enum status copy_once(struct copying *copying, struct error *err)
+{
+	bool there;
+	enum status status = look_at_destination(copying, &there, err);
+	if (status == STATUS_OK && !there) {
+		status = begin(copying, err);
+		if (status == STATUS_OK)
+			status = bring_and_verify(copying, err);
+		if (status == STATUS_OK)
+			status = publish(copying, err);
+	} else if (status == STATUS_OK) {
+		/* What a copy was about to bring that somebody else has brought. */
+		bool usable = false;
+		status = open_staging(copying, err);
+		if (status == STATUS_OK && copying->root >= 0 &&
+			is_left_over(copying, &usable, err) == STATUS_OK && usable)
+			status = file_remove_tree(copying->path, err);
+	}
+	if (status == STATUS_OK)
+		status = publish_settle(copying->destination, copying->manifest->step,
+			copying->answer->warning, sizeof(copying->answer->warning), err);
+	close_staging(copying);
+	return status;
+}
+
+enum status checkpoint_copy(const char *directory, const char *destination, uint64_t step,
+	const struct copy_options *options, struct copy_answer *answer, struct error *err)
+{
+	struct checkpoint found;
+	struct manifest manifest = {0};
+	struct copying copying = {.directory = directory,
+		.destination = destination,
+		.manifest = &manifest,
+		.pace = {.bytes_per_second = options->bytes_per_second,
+			.progress = options->progress},
+		.answer = answer,
+		.from = -1,
+		.root = -1,
+		.again = true};
+	char *original = NULL;
+	*answer = (struct copy_answer){0};
+	enum status status = copy_check_places(directory, destination, err);
+	if (status == STATUS_OK)
+		status = look_at_step(directory, step, false, &found, &manifest, err);
+	if (status == STATUS_OK && found.state != CHECKPOINT_COMPLETE)
+		status =
+			error_set(err, found.state == CHECKPOINT_UNKNOWN ? found.status : STATUS_NO,
+				"%s/%s is %s and not copied: %s", directory, found.name,
+				checkpoint_state_name(found.state), found.why);
+	if (status == STATUS_OK)
+		status = place_make(destination, err);
+	if (status != STATUS_OK)
+		goto out;
+	ckpt_name_staging(copying.staging, step, manifest.attempt);
+	copying.path = place_path(destination, copying.staging);
+	original = place_path(directory, found.name);
+	if (!copying.path || !original) {
+		status = out_of_memory(err);
+		goto out;
+	}
+	copying.from = open(original, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (copying.from < 0) {
+		status = failed(err, "open", original, errno);
+		goto out;
+	}
+	answer->files = manifest.count;
+	answer->bytes = manifest_bytes(&manifest);
+	for (int tries = 0; copying.again && tries < TRIES; tries++) {
+		copying.again = false;
+		status = copy_once(&copying, err);
+	}
+	if (copying.again)
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s changed under the copy again and again", copying.path);
+out:
+	if (copying.from >= 0)
+		close(copying.from);
+	free(original);
+	free(copying.path);
+	manifest_release(&manifest);
+	return status;
+}

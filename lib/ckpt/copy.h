@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From one directory of checkpoints to another, say from a disk of this machine to the shared
+ * filesystem, and off the first when it is safe on the second. Only our own layout: what has a
+ * manifest can be verified.
+ *
+ * A copy is made in DEST as a save is: in a temporary directory, with a record of who writes; its
+ * files are read back, compared with the manifest's checksums, and synced; then it appears by one
+ * rename, with the manifest it had. Whoever is killed leaves files that the next copy uses. Marks
+ * (bad, pinned) and empty directories do not come along.
+ *
+ * Answers as in ckpt/ckpt.h.
+ */
+#ifndef CKPT_COPY_H
+#define CKPT_COPY_H
+
+#include "ckpt/ckpt.h"
+#include "ckpt/prune.h"
+
+struct copy_options {
+	uint64_t bytes_per_second;	  /* 0: as fast as it goes */
+	void (*progress)(uint64_t bytes); /* bytes copied since the last call; NULL: do not */
+};
+
+struct copy_answer {
+	bool copied;	   /* else it was there already */
+	uint64_t files;	   /* of the checkpoint */
+	uint64_t bytes;	   /* of the checkpoint */
+	uint64_t found;	   /* files that an earlier copy had brought */
+	char warning[256]; /* something for people that does not touch the answer; or empty */
+};
+
+/*
+ * STATUS_NO: there is no such complete checkpoint, or DEST has the step with other content.
+ * STATUS_DAMAGED: the checksum of a file in DIR is not what the manifest says; nothing appears.
+ */
+enum status checkpoint_copy(const char *directory, const char *destination, uint64_t step,
+	const struct copy_options *options, struct copy_answer *answer, struct error *err);
+
+/*
+ * Remove from DIR every complete checkpoint whose copy in DEST was read and is the same, except the
+ * newest complete one of DIR, unless newest_too. By renaming away: if the copy is not found when it
+ * is renamed (DEST is DIR by another way), it is given back. Damaged and incomplete ones stay.
+ */
+enum status checkpoint_drain(const char *directory, const char *destination, bool newest_too,
+	const struct prune_wish *wish, struct prune_report *report, struct error *err);
+
+/* STATUS_USAGE: both are the same directory. */
+enum status copy_check_places(const char *directory, const char *destination, struct error *err);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Off the first tier when it is safe on the second. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "ckpt/copy.h"
+#include "ckpt/look.h"
+#include "ckpt/marks.h"
+#include "ckpt/place.h"
+#include "ckpt/prune_turn.h"
+#include "ckpt/publish.h"
+
+static void decide(struct prune_item *item, bool keep, const char *why)
+{
+	item->verdict = (struct keep_verdict){.keep = keep};
+	item->status = keep ? STATUS_OK : STATUS_TEMPORARY;
+	snprintf(item->verdict.why, sizeof(item->verdict.why), "%.*s",
+		(int)sizeof(item->verdict.why) - 1, why);
+}
+
+/*
+ * Whether both names lead to one directory, whatever the mounts say: the manifest is one file, last
+ * changed at one moment. Through a cache a renamed one may still be seen for a while.
+ */
+static bool is_one(const char *directory, const char *destination, const struct checkpoint *here,
+	const struct checkpoint *there)
+{
+	struct stat a, b;
+	char path[2][PATH_MAX];
+	snprintf(path[0], PATH_MAX, "%s/%s/" CKPT_MANIFEST, directory, here->name);
+	snprintf(path[1], PATH_MAX, "%s/%s/" CKPT_MANIFEST, destination, there->name);
+	return here->inode == there->inode && stat(path[0], &a) == 0 && stat(path[1], &b) == 0 &&
+	       a.st_ino == b.st_ino && a.st_ctim.tv_sec == b.st_ctim.tv_sec &&
+	       a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
+}
+
+/* Whether DEST has the same, its contents read. STATUS_NO: it has not, err says why. */
+static enum status compare(const char *directory, const char *destination,
+	const struct checkpoint *item, struct error *err)
+{
+	struct checkpoint here, there;
+	struct manifest ours = {0}, theirs = {0};
+	enum status status = look_at_step(directory, item->step, false, &here, &ours, err);
+	if (status == STATUS_OK && here.state != CHECKPOINT_COMPLETE)
+		status = error_set(err, STATUS_NO, "no longer complete");
+	if (status == STATUS_OK) {
+		status = look_at_step(destination, item->step, true, &there, &theirs, err);
+		if (status == STATUS_NO)
+			error_set(err, STATUS_NO, "not in %s", destination);
+	}
+	if (status == STATUS_OK && there.state == CHECKPOINT_UNKNOWN)
+		status = error_set(
+			err, there.status, "%s/%s: %s", destination, there.name, there.why);
+	if (status == STATUS_OK && there.state != CHECKPOINT_COMPLETE)
+		status = error_set(err, STATUS_NO, "%s in %s: %s",
+			checkpoint_state_name(there.state), destination, there.why);
+	if (status == STATUS_OK && is_one(directory, destination, &here, &there))
+		status = error_set(err, STATUS_NO, "is the same directory in %s", destination);
+	if (status == STATUS_OK && !manifest_same_files(&ours, &theirs))
+		status = error_set(err, STATUS_NO, "other content in %s", destination);
+	manifest_release(&ours);
+	manifest_release(&theirs);
+	return status;
+}
+
+/*
+ * Rename away, and look once more at the copy: if it went with the original, it was the original.
+ */
+static enum status take_away(const char *directory, const char *destination, int descriptor,
+	struct prune_item *item, char **removed, struct error *err)
+{
+	struct checkpoint there;
+	bool pinned = false;
+	const char *name = item->checkpoint.name;
+	enum status status = marks_look_pinned(descriptor, name, &pinned, err);
+	if (status == STATUS_OK && pinned) {
+		decide(item, true, "pinned meanwhile");
+		return STATUS_OK;
+	}
+	if (status == STATUS_OK)
+		status = place_remove_begin(directory, name, item->checkpoint.inode, removed, err);
+	if (status != STATUS_OK)
+		return status;
+	status = look_at_step(destination, item->checkpoint.step, false, &there, NULL, err);
+	if (status == STATUS_OK && there.state == CHECKPOINT_COMPLETE)
+		return STATUS_OK;
+	const char *gone = strrchr(*removed, '/') + 1;
+	if (renameat2(descriptor, gone, descriptor, name, RENAME_NOREPLACE) < 0 &&
+		(errno == EINVAL || errno == ENOSYS))
+		(void)renameat(descriptor, gone, descriptor, name);
+	free(*removed);
+	*removed = NULL;
+	if (status != STATUS_OK && status != STATUS_NO)
+		return status;
+	decide(item, true, "the copy went with it: the same directory?");
+	return error_set(err, STATUS_USAGE,
+		"%s: the copy of %s went when the original was renamed; is it the same directory "
+		"as %s? It was given back",
+		destination, name, directory);
+}
+
+static enum status judge(const char *directory, const char *destination, bool newest_too,
+	const struct checkpoint_list *list, struct prune_report *report, struct error *err)
+{
+	enum status first = STATUS_OK;
+	size_t newest = list->count;
+	struct error why;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].state == CHECKPOINT_COMPLETE)
+			newest = i;
+	report->items = calloc(list->count + 1, sizeof(*report->items));
+	if (!report->items)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	report->count = list->count;
+	for (size_t i = 0; i < list->count; i++) {
+		struct prune_item *item = &report->items[i];
+		item->checkpoint = list->items[i];
+		if (item->checkpoint.state != CHECKPOINT_COMPLETE) {
+			decide(item, true, checkpoint_state_name(item->checkpoint.state));
+			continue;
+		}
+		if (i == newest && !newest_too) {
+			decide(item, true, "the newest complete one");
+			continue;
+		}
+		if (item->checkpoint.pinned) {
+			decide(item, true, "pinned");
+			continue;
+		}
+		enum status status = compare(directory, destination, &item->checkpoint, &why);
+		decide(item, status != STATUS_OK,
+			status == STATUS_OK ? "its copy is verified" : why.text);
+		if (status != STATUS_OK && status != STATUS_NO && first == STATUS_OK)
+			first = error_set(err, status, "%s", why.text);
+	}
+	return first;
+}
+
+static enum status remove_all(const char *directory, const char *destination, int descriptor,
+	struct prune_report *report, struct error *err)
+{
+	enum status first = STATUS_OK;
+	struct error one;
+	for (size_t i = 0; i < report->count && first != STATUS_USAGE; i++) {
+		struct prune_item *item = &report->items[i];
+		char *removed = NULL;
+		if (item->verdict.keep)
+			continue;
+		enum status status =
+			take_away(directory, destination, descriptor, item, &removed, &one);
+		if (!item->verdict.keep)
+			item->status = status;
+		if (status != STATUS_OK && status != STATUS_NO && first == STATUS_OK)
+			first = error_set(err, status, "%s", one.text);
+		free(removed);
+	}
+	/* Otherwise a crash of the machine could show the old name with half the files. */
+	enum status status = file_sync_directory(directory, &one);
+	if (status == STATUS_OK)
+		status = place_remove_finish(directory, NULL, NULL, &one);
+	if (status != STATUS_OK && first == STATUS_OK)
+		first = error_set(err, status, "%s", one.text);
+	return first;
+}
+
+/* The link for people, where what it points at went. Another one's is not touched. */
+static void repair_latest(const char *directory, int descriptor, const struct prune_report *report)
+{
+	char target[CKPT_NAME_SIZE], warning[256];
+	struct stat st;
+	ssize_t length = readlinkat(descriptor, CKPT_LATEST, target, sizeof(target) - 1);
+	if (length < 0)
+		return;
+	target[length] = '\0';
+	if (ckpt_name_read(target).kind != CKPT_NAME_STEP ||
+		fstatat(descriptor, target, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return;
+	(void)unlinkat(descriptor, CKPT_LATEST, 0);
+	for (size_t i = report->count; i-- > 0;) {
+		const struct prune_item *item = &report->items[i];
+		if (item->verdict.keep && item->checkpoint.state == CHECKPOINT_COMPLETE) {
+			(void)publish_settle(
+				directory, item->checkpoint.step, warning, sizeof(warning), NULL);
+			break;
+		}
+	}
+}
+
+enum status checkpoint_drain(const char *directory, const char *destination, bool newest_too,
+	const struct prune_wish *wish, struct prune_report *report, struct error *err)
+{
+	struct checkpoint_list list = {0};
+	struct error one;
+	int descriptor;
+	*report = (struct prune_report){0};
+	enum status status = copy_check_places(directory, destination, err);
+	if (status == STATUS_OK)
+		status = place_open(directory, &descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	if (!wish->dry_run)
+		status = prune_lock(directory, descriptor, wish->wait, err);
+	if (status == STATUS_OK)
+		status = checkpoint_list(directory, &list, err);
+	if (status == STATUS_OK)
+		status = judge(directory, destination, newest_too, &list, report, err);
+	report->leftovers = wish->dry_run ? list.removed : 0;
+	checkpoint_list_release(&list);
+	if (!wish->dry_run && report->count) {
+		/* What could not be asked stays; the others go. */
+		enum status removed = remove_all(directory, destination, descriptor, report, &one);
+		if (removed != STATUS_OK && status == STATUS_OK)
+			status = error_set(err, removed, "%s", one.text);
+		repair_latest(directory, descriptor, report);
+	}
+	close(descriptor);
+	return status;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands of ckpt-rotate have in common: their DIRs, tables, warnings, progress. */
+#ifndef CKPT_ROTATE_ROWS_H
+#define CKPT_ROTATE_ROWS_H
+
+#include "base/args.h"
+#include "ckpt/show.h"
+
+/* A DIR, without slashes at its end: what we print is made of it. */
+const char *directory_at(const struct args_rest *rest, size_t index);
+
+/* Print and release. */
+void print(struct text *text);
+/* What a list or search found noteworthy, one line each, as warnings; released. */
+void warn(struct text *lines);
+
+/* The head of a table of several DIRs. */
+void show_heading(const struct args_rest *rest, size_t index);
+/* A row. What the names do not show where they are ours is shown where they are not. */
+void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
+	const char *what, const char *why);
+
+/* The worse of two codes: "could not be asked" outweighs "damaged", and that any other. */
+int worse(int a, int b);
+
+/* How far reading or copying is, on a terminal, unless -q was given. */
+bool progress_begin(uint64_t total);
+void progress_add(uint64_t bytes);
+void progress_end(void);
+
+#endif

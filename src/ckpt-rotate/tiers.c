@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "tiers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/parse.h"
+#include "ckpt/adopted.h"
+#include "ckpt/copy.h"
+#include "rows.h"
+
+static uint64_t last = 1;
+static bool last_given, all, dry_run, json;
+static const char *limit;
+
+const struct args_option copy_options[] = {
+	{0, "last", "N", "the N newest complete ones (1)", ARGS_UNSIGNED, &last, NULL, 1,
+		1000000000, &last_given},
+	{0, "all", NULL, "all complete ones", ARGS_FLAG, &all, NULL, 0, 0, NULL},
+	{0, "bwlimit", "SIZE", "at most so many bytes a second (200M)", ARGS_TEXT, &limit, NULL, 0,
+		0, NULL},
+	{0},
+};
+const struct args_option drain_options[] = {
+	{0, "all", NULL, "the newest, too", ARGS_FLAG, &all, NULL, 0, 0, NULL},
+	{'n', "dry-run", NULL, "only say what would go", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
+	{0, "json", NULL, "print JSON, not text", ARGS_FLAG, &json, NULL, 0, 0, NULL},
+	{0},
+};
+
+/* Both are of our own layout: without a manifest nothing can be verified. */
+static enum status check_layouts(const char *directory, const char *destination, struct error *err)
+{
+	const char *const names[] = {directory, destination};
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < 2 && status == STATUS_OK; i++) {
+		struct layout_choice choice;
+		struct error why;
+		status = layout_detect(names[i], &choice, &why);
+		/* Our own among others are still ours. */
+		if (status == STATUS_USAGE && strstr(why.text, "native"))
+			status = STATUS_OK;
+		else if (status != STATUS_OK)
+			error_set(err, status, "%s", why.text);
+		else if (choice.layout)
+			status = error_set(err, STATUS_USAGE,
+				"%s holds checkpoints of the layout %s: only those that "
+				"\"ckpt-rotate commit\" made can be copied and verified",
+				names[i], layout_name(&choice));
+	}
+	return status;
+}
+
+static enum status copy_one(
+	const char *directory, const char *destination, uint64_t step, struct error *err)
+{
+	struct copy_options options = {.progress = NULL};
+	struct copy_answer answer = {0};
+	struct checkpoint found;
+	struct text size = {0};
+	enum status status = STATUS_OK;
+	if (limit)
+		status = parse_bytes(limit, &options.bytes_per_second, "--bwlimit", err);
+	if (status == STATUS_OK)
+		status = checkpoint_look(directory, step, false, &found, err);
+	if (status == STATUS_OK && progress_begin(found.bytes))
+		options.progress = progress_add;
+	if (status == STATUS_OK)
+		status = checkpoint_copy(directory, destination, step, &options, &answer, err);
+	progress_end();
+	if (*answer.warning)
+		message_error("%s", answer.warning);
+	if (status != STATUS_OK)
+		return status;
+	show_size(&size, answer.bytes);
+	if (!message_is_quiet() && answer.copied)
+		printf("%s copied and verified: %" PRIu64 " files, %s\n", found.name, answer.files,
+			text_string(&size));
+	else if (!message_is_quiet())
+		printf("%s is there already\n", found.name);
+	if (answer.found)
+		message_detail(
+			"%" PRIu64 " files had been brought by an earlier copy", answer.found);
+	text_release(&size);
+	return STATUS_OK;
+}
+
+/* The newest first: if there is no time for all, that one counts. */
+static int copy_newest(const char *directory, const char *destination)
+{
+	struct error err = {0};
+	struct checkpoint_list list = {0};
+	uint64_t copied = 0;
+	int code = STATUS_OK;
+	enum status status = checkpoint_list(directory, &list, &err);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	for (size_t i = list.count; i-- > 0 && (all || copied < last);) {
+		const struct checkpoint *item = &list.items[i];
+		if (item->state == CHECKPOINT_UNKNOWN) {
+			message_error("%s/%s: %s", directory, item->name, item->why);
+			code = worse(code, (int)item->status);
+			break;
+		}
+		if (item->state != CHECKPOINT_COMPLETE)
+			continue;
+		copied++;
+		if (copy_one(directory, destination, item->step, &err) != STATUS_OK)
+			code = worse(code, message_fail(&err));
+	}
+	if (copied == 0 && code == STATUS_OK) {
+		message_info("there is no complete checkpoint in %s", directory);
+		code = STATUS_NO;
+	}
+	checkpoint_list_release(&list);
+	return code;
+}
+
+int run_copy(const struct args_rest *rest)
+{
+	struct error err = {0};
+	int code = STATUS_OK;
+	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
+	enum status status = STATUS_OK;
+	if ((rest->count > 2) + all + last_given > 1)
+		status =
+			error_set(&err, STATUS_USAGE, "give only one of STEP..., --last and --all");
+	if (status == STATUS_OK)
+		status = copy_check_places(directory, destination, &err);
+	if (status == STATUS_OK)
+		status = check_layouts(directory, destination, &err);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	if (rest->count == 2)
+		return copy_newest(directory, destination);
+	for (size_t i = 2; i < rest->count; i++) {
+		uint64_t step;
+		status = parse_unsigned(rest->words[i], 0, CKPT_NUMBER_MAX, &step, "STEP", &err);
+		if (status == STATUS_OK)
+			status = copy_one(directory, destination, step, &err);
+		if (status != STATUS_OK)
+			code = worse(code, message_fail(&err));
+	}
+	return code;
+}
+
+int run_drain(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct text line = {0};
+	struct prune_report report = {0};
+	struct prune_wish wish = {.now = clock_utc(), .wait = 60000, .dry_run = dry_run};
+	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
+	enum status status = check_layouts(directory, destination, &err);
+	if (status == STATUS_OK && progress_begin(0))
+		checkpoint_watch(progress_add);
+	if (status == STATUS_OK)
+		status = checkpoint_drain(directory, destination, all, &wish, &report, &err);
+	progress_end();
+	bool wanted = json || (!message_is_quiet() && report.count);
+	if (wanted)
+		show_begin(&line, json, report.count, "WHAT");
+	for (size_t i = 0; i < report.count && wanted; i++) {
+		const struct prune_item *item = &report.items[i];
+		const char *deed = prune_deed(item, dry_run);
+		if (json)
+			show_element(&line, i, directory, &item->checkpoint, &item->verdict, deed);
+		else
+			show_row(&line, true, wish.now, &item->checkpoint, deed, item->verdict.why);
+	}
+	if (wanted)
+		show_end(&line, json);
+	print(&line);
+	prune_report_release(&report);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}

@@ -1,0 +1,365 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# ckpt-rotate copy and drain: from a disk of one machine to another filesystem, whatever happens.
+# shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2016
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	cd "$BATS_TEST_TMPDIR" || return
+	unset PREEMPT_ATTEMPT PREEMPT_TASK PREEMPT_TASKS
+	# Leak checks do not work under strace.
+	export ASAN_OPTIONS=detect_leaks=0
+}
+
+teardown() {
+	local pid
+	for pid in $(jobs -p) ${stopped-}; do kill -KILL "$pid" 2>/dev/null || :; done
+	if mountpoint -q "$BATS_TEST_TMPDIR/disk"; then umount -l "$BATS_TEST_TMPDIR/disk"; fi
+}
+
+until_true() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || return 1
+		sleep 0.02
+	done
+}
+
+load layouts/near_far.bash
+
+small_disk() { # a filesystem of $1 bytes on ./disk
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	mkdir -p disk
+	mount -t tmpfs -o "size=$1" ckpt-test disk || skip "cannot mount a tmpfs"
+}
+
+@test "copy brings the newest complete checkpoint, once, and latest chooses over both" {
+	save 10
+	save 20
+	save 30
+	rm near/step-00000030/model
+	run -0 ckpt-rotate copy near far
+	[[ $output == "step-00000020 copied and verified: 2 files, "* ]]
+	same 20
+	nothing_left
+	[ "$(ls -A far | tr '\n' ' ')" = "latest step-00000020 " ]
+	[ "$(readlink far/latest)" = step-00000020 ]
+	before=$(stat -c '%i %z' far/step-00000020/model)
+	run -0 ckpt-rotate copy near/ far/
+	[ "$output" = "step-00000020 is there already" ]
+	[ "$(stat -c '%i %z' far/step-00000020/model)" = "$before" ]
+	# The manifest is the one that was committed: attempt, time, host.
+	cmp {near,far}/step-00000020/.ckpt-manifest.json
+	[ "$(ckpt-rotate latest near far 2>/dev/null)" = near/step-00000020 ]
+	[ "$(ckpt-rotate latest far near 2>/dev/null)" = far/step-00000020 ]
+	rm -r near/*
+	[ "$(ckpt-rotate latest near far)" = far/step-00000020 ]
+	run -0 ckpt-rotate copy -q far third
+	[ "$output" = "" ]
+}
+
+@test "copy of steps, of the last N, of all" {
+	for step in 10 20 30 40; do save $step; done
+	ckpt-rotate copy near far 20 10
+	[ "$(ls far | tr '\n' ' ')" = "latest step-00000010 step-00000020 " ]
+	ckpt-rotate copy near far --last 2
+	[ "$(ls far | wc -l)" = 5 ]
+	rm -r far
+	run -0 ckpt-rotate copy near far --all
+	[ "${lines[0]%% *}" = step-00000040 ]
+	for step in 10 20 30 40; do same $step; done
+	run -1 --separate-stderr ckpt-rotate copy near far 50
+	for words in "near far 10 --all" "near far --all --last 2" "near far x" "near" \
+		"near far --bwlimit 0" "near far --last 0" "near near" "near near/."; do
+		# shellcheck disable=SC2086
+		run -2 --separate-stderr ckpt-rotate copy $words
+		[ "${#stderr_lines[@]}" = 1 ]
+	done
+	mkdir empty
+	run -1 --separate-stderr ckpt-rotate copy empty far
+	run -1 --separate-stderr ckpt-rotate copy missing far
+	run -75 --separate-stderr ckpt-rotate copy near missing/far
+	[ ! -e missing ]
+}
+
+@test "copy of a sharded one, of odd names, rights and hard links, of a sparse file" {
+	for task in 0 1 2; do
+		d=$(ckpt-rotate begin near 20 --sharded --task $task --tasks 3 --attempt 4)
+		echo "shard $task" >"$d/new"$'\n'"line"
+		echo x >"$d/"$'not\xffutf8'
+		ln "$d/"$'not\xffutf8' "$d/-linked"
+		echo '#!/bin/sh' >"$d/run" && chmod 750 "$d/run"
+		chmod 400 "$d/-linked"
+		truncate -s 4G "$d/sparse"
+		printf x | dd of="$d/sparse" bs=1 seek=1G conv=notrunc status=none
+		ckpt-rotate commit near 20 --sharded --task $task --tasks 3 --attempt 4
+	done
+	ckpt-rotate copy near far
+	diff <(cd near && find . -type f -printf '%P %s %m\n' | sort) \
+		<(cd far && find . -type f -printf '%P %s %m\n' | sort)
+	[ "$(du -sm far | cut -f1)" -lt 100 ]
+	[ "$(ckpt-rotate list --json far | grep -o '"tasks": 3')" != "" ]
+	nothing_left
+}
+
+@test "copy reads and writes where the kernel does not copy" {
+	save 20
+	truncate -s 9M near/holes
+	for fault in ioctl:error=EOPNOTSUPP copy_file_range:error=EXDEV \
+		copy_file_range:retval=0 lseek:error=EINVAL renameat2:error=EINVAL \
+		flock:error=EOPNOTSUPP sync_file_range:error=ESPIPE; do
+		rm -rf far
+		strace -f -o trace -e trace=ioctl,copy_file_range,lseek,renameat2,flock,sync_file_range \
+			-e inject="$fault" -e inject=ioctl:error=EOPNOTSUPP ckpt-rotate copy -q near far
+		grep -q INJECTED trace
+		same 20
+		nothing_left
+	done
+}
+
+@test "a damaged original is not copied; a damaged copy is replaced; another content stays" {
+	save 10
+	save 20
+	printf M | dd of=near/step-00000020/model conv=notrunc status=none
+	run -65 --separate-stderr ckpt-rotate copy near far
+	[[ $stderr == *"step 20 is damaged, and was not copied: the checksum of model differs"* ]]
+	run -1 ckpt-rotate latest far
+	ckpt-rotate copy near far 10
+	rm far/step-00000010/model
+	ckpt-rotate copy near far 10
+	same 10
+	# The same step of another attempt.
+	rm -r near/step-00000010
+	save 10 2
+	before=$(stat -c %i far/step-00000010/model)
+	run -1 --separate-stderr ckpt-rotate copy near far 10
+	[[ $stderr == *"other content"* ]]
+	[ "$(stat -c %i far/step-00000010/model)" = "$before" ]
+	# Something in the way.
+	rm -r far && mkdir -p far/step-00000010
+	run -1 --separate-stderr ckpt-rotate copy near far 10
+	[[ $stderr == *"in the way"* ]]
+}
+
+@test "what does not come out as it went in is copied again, then refused" {
+	save 20
+	# The first file goes wrong once: its content is replaced after it was written.
+	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=1 \
+		ckpt-rotate copy -q near far 3>&- &
+	tracer=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace
+	stopped=$(pgrep -P $tracer)
+	part=$(find far -name '.ckpt-part*')
+	printf XXX | dd of="$part" conv=notrunc status=none
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	wait $tracer
+	stopped=
+	same 20
+	nothing_left
+}
+
+@test "a framework's checkpoints are not copied: there is nothing to verify them by" {
+	mkdir -p hf
+	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" hf hf 100
+	save 10
+	run -2 --separate-stderr ckpt-rotate copy hf far
+	[[ $stderr == *"layout hf"* ]]
+	[ ! -e far ]
+	run -2 --separate-stderr ckpt-rotate copy near hf
+	run -2 --separate-stderr ckpt-rotate drain near hf
+	[ -d near/step-00000010 ]
+}
+
+@test "a full disk: 75, and with room again the rest is copied" {
+	save 10
+	d=$(ckpt-rotate begin near 20)
+	for n in 1 2 3 4; do head -c 100K /dev/urandom >"$d/part$n"; done
+	ckpt-rotate commit near 20
+	small_disk 512k
+	ln -s disk/far far
+	mkdir disk/far
+	ckpt-rotate copy -q near far 10
+	head -c 250K /dev/zero >disk/filler
+	run -75 --separate-stderr ckpt-rotate copy near far
+	[[ $stderr == *"No space left"* ]]
+	[ "$(ckpt-rotate latest far --step --verify)" = 10 ]
+	[ "$(find far/.tmp* -name '.ckpt-part*')" = "" ]
+	inode=$(stat -c %i far/.tmp*/part1)
+	rm disk/filler
+	run -0 --separate-stderr ckpt-rotate copy -v near far
+	[[ $stderr == *"files had been brought by an earlier copy"* ]]
+	same 20
+	[ "$(stat -c %i far/step-00000020/part1)" = "$inode" ]
+	mount -o remount,ro disk
+	save 30
+	run -77 --separate-stderr ckpt-rotate copy near far
+	mount -o remount,rw disk
+}
+
+@test "another filesystem: copied and drained" {
+	save 10
+	save 20
+	small_disk 4m
+	ckpt-rotate copy -q near disk/far --all
+	ln -s disk/far far
+	same 10
+	same 20
+	ckpt-rotate drain -q near far
+	[ "$(ls near | tr '\n' ' ')" = "latest step-00000020 " ]
+	rm far
+}
+
+@test "bwlimit" {
+	d=$(ckpt-rotate begin near 20)
+	head -c 1M /dev/urandom >"$d/model"
+	ckpt-rotate commit near 20
+	# One MiB at 512 KiB a second takes two seconds; reflinks take nothing.
+	start=$EPOCHREALTIME
+	strace -f -o trace -e trace=ioctl -e inject=ioctl:error=EOPNOTSUPP \
+		ckpt-rotate copy -q near far --bwlimit 512K
+	passed=$((${EPOCHREALTIME/./} - ${start/./}))
+	[ $passed -gt 1800000 ]
+	same 20
+}
+
+@test "progress is for a terminal only" {
+	d=$(ckpt-rotate begin near 20)
+	head -c 1M /dev/urandom >"$d/model"
+	ckpt-rotate commit near 20
+	run -0 --separate-stderr ckpt-rotate copy near far --bwlimit 1M
+	[ "$stderr" = "" ]
+	rm -r far
+	script -qec "ckpt-rotate copy near far --bwlimit 1M" /dev/null >typed
+	grep -aq '%, .* of 1.0 MiB, .*/s' typed
+	grep -aq 'step-00000020 copied and verified' typed
+}
+
+@test "a second copy of the same at the same time waits its turn; a prune lets it live" {
+	save 10
+	save 20
+	ckpt-rotate copy -q near far 10
+	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=2 \
+		ckpt-rotate copy -q near far 3>&- &
+	tracer=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace
+	stopped=$(pgrep -P $tracer)
+	run -75 --separate-stderr ckpt-rotate copy near far
+	[[ $stderr == *"another copy"*"is at work"* ]]
+	run -0 ckpt-rotate prune --keep-last 1 far
+	[[ $output == *"kept: being written"* ]]
+	[ "$(ckpt-rotate latest far --step)" = 10 ]
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	wait $tracer
+	stopped=
+	same 20
+	nothing_left
+}
+
+@test "a save of the same step and attempt that is under way is not disturbed" {
+	save 20
+	d=$(ckpt-rotate begin far 20 --attempt 1)
+	echo half >"$d/model"
+	run -1 --separate-stderr ckpt-rotate copy near far
+	[[ $stderr == *"being written"* ]]
+	[ "$(cat "$d/model")" = half ]
+	# Nor is one on another machine; what a dead one left goes.
+	sed -i 's/"host":"[^"]*"/"host":"othernode"/; s/"boot":"[^"]*"/"boot":"00000000-0"/' \
+		"$d/.ckpt-writer.json"
+	run -1 --separate-stderr ckpt-rotate copy near far
+	[[ $stderr == *"on othernode"* ]]
+	rm -r far
+	setsid bash -c 'd=$(ckpt-rotate begin far 20 --attempt 1); echo half >"$d/model"; echo >"$d/old"'
+	ckpt-rotate copy -q near far
+	same 20
+	nothing_left
+}
+
+@test "the original goes in the middle of a copy: no, and nothing is published" {
+	save 20
+	strace -f -o trace -e trace=sync_file_range -e inject=sync_file_range:signal=STOP:when=1 \
+		ckpt-rotate copy -q near far 2>error 3>&- &
+	tracer=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace
+	stopped=$(pgrep -P $tracer)
+	rm -r near/step-00000020/sub
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	code=0
+	wait $tracer || code=$?
+	stopped=
+	[ $code = 1 ]
+	grep -q 'sub/state is missing' error
+	run -1 ckpt-rotate latest far
+}
+
+@test "drain removes what has a verified copy, and nothing else" {
+	for step in 10 20 30 40 50; do save $step; done
+	ckpt-rotate copy -q near far --all
+	printf M | dd of=far/step-00000020/model conv=notrunc status=none
+	rm -r far/step-00000030
+	ckpt-rotate pin near 40
+	run -0 ckpt-rotate drain --dry-run near far
+	[ "$(ls near | wc -l)" = 6 ]
+	run -0 ckpt-rotate drain near far
+	[[ ${lines[1]} == *"removed: its copy is verified" ]]
+	[[ ${lines[2]} == *"kept: damaged in far: the checksum of model differs" ]]
+	[[ ${lines[3]} == *"kept: not in far"* || ${lines[3]} == *"kept: there is no far/step-00000030" ]]
+	[[ ${lines[4]} == *"kept: pinned" ]]
+	[[ ${lines[5]} == *"kept: the newest complete one" ]]
+	[ "$(ls near | tr '\n' ' ')" = "latest step-00000020 step-00000030 step-00000040 step-00000050 " ]
+	ckpt-rotate drain -q --all near far
+	[ "$(ls near | tr '\n' ' ')" = "latest step-00000020 step-00000030 step-00000040 " ]
+	[ "$(readlink near/latest)" = step-00000040 ]
+	[ "$(ckpt-rotate latest near far)" = far/step-00000050 ]
+	# All of it: no link is left that points nowhere.
+	ckpt-rotate unpin near 40
+	rm -r near/step-000000[23]0
+	ckpt-rotate drain -q --all near far
+	[ "$(ls -A near)" = "" ]
+	# One that cannot be asked: nothing goes.
+	save 60
+	run -75 --separate-stderr ckpt-rotate drain --all near missing/far
+	[ -d near/step-00000060 ]
+}
+
+@test "drain of a directory into itself, by whatever way, loses nothing" {
+	save 10
+	save 20
+	ln -s near link
+	for far in near ./near link; do
+		run -2 --separate-stderr ckpt-rotate drain --all near $far
+		[[ $stderr == *"same directory"* ]]
+	done
+	if [ "$(id -u)" = 0 ] && mkdir disk && mount --bind near disk; then
+		run -2 --separate-stderr ckpt-rotate drain --all near disk
+		umount disk
+	fi
+	# A view of it that has numbers and devices of its own.
+	if command -v bindfs >/dev/null && [ "$(id -u)" = 0 ] && bindfs near disk 2>/dev/null; then
+		run --separate-stderr ckpt-rotate drain --all near disk
+		umount disk
+	fi
+	[ "$(ls near | tr '\n' ' ')" = "latest step-00000010 step-00000020 " ]
+	ckpt-rotate verify --all near
+}
+
+@test "a copy that vanishes when the original is renamed was the original: it is given back" {
+	save 10
+	save 20
+	cp -a near far
+	# What a view through a cache does: it is there when it is read, and goes with the original.
+	strace -f -o trace -e trace=rename -e inject=rename:signal=STOP:when=1 \
+		ckpt-rotate drain -q near far 2>error 3>&- &
+	tracer=$!
+	until_true 20 grep -qs 'stopped by SIGSTOP' trace
+	stopped=$(pgrep -P $tracer)
+	mv far/step-00000010 away
+	until_true 20 eval '! kill -CONT "$stopped" 2>/dev/null'
+	code=0
+	wait $tracer || code=$?
+	stopped=
+	[ $code = 2 ]
+	grep -q 'given back' error
+	ckpt-rotate verify near 10
+}
