@@ -15,6 +15,7 @@
 
 /* All in milliseconds. */
 #define SWEEP_FOR     200
+#define FIX_WATCH     10000 /* longer than anybody writes nothing who beats */
 #define SILENCE	      30000 /* of the one who leads, before a node gives up */
 #define REPORT_WITHIN 3000
 #define MEASURE_FOR   60000 /* once the nodes have met */
@@ -318,7 +319,7 @@ static void fix(struct examination *examination)
 	examination->tell("watching the store for 10 seconds, to see that nobody uses it");
 	if (status == STATUS_OK)
 		status = doctor_fix(examination->database, examination->wanted.shared_group, mode,
-			&recorded, &err);
+			FIX_WATCH, &recorded, &err);
 	if (status == STATUS_NO) /* damaged, and not by an interrupted --fix */
 		return;
 	if (status != STATUS_OK) {

@@ -158,9 +158,9 @@ static uint64_t fingerprint(const struct fix *fix)
 	return hash;
 }
 
-static enum status watch(const struct fix *fix, struct error *err)
+static enum status watch(const struct fix *fix, int64_t patience, struct error *err)
 {
-	int64_t deadline = clock_after(DOCTOR_FIX_WATCH);
+	int64_t deadline = clock_after(patience);
 	uint64_t before = fingerprint(fix);
 	while (clock_now() < deadline) {
 		if (doctor_stop)
@@ -332,11 +332,11 @@ static enum status record(struct fix *fix, sqlite3 *database, enum lock_mode mod
 	return status;
 }
 
-static enum status locked(
-	struct fix *fix, enum lock_mode mode, enum lock_mode *recorded, struct error *err)
+static enum status locked(struct fix *fix, enum lock_mode mode, int64_t patience,
+	enum lock_mode *recorded, struct error *err)
 {
 	sqlite3 *database = NULL;
-	enum status status = watch(fix, err);
+	enum status status = watch(fix, patience, err);
 	if (status == STATUS_OK)
 		status = open_database(fix, &database, err);
 	if (status == STATUS_OK)
@@ -346,7 +346,7 @@ static enum status locked(
 }
 
 enum status doctor_fix(const char *database, bool shared_group, enum lock_mode mode,
-	enum lock_mode *recorded, struct error *err)
+	int64_t patience, enum lock_mode *recorded, struct error *err)
 {
 	struct fix fix = {.database = database,
 		.shared_group = shared_group,
@@ -369,7 +369,7 @@ enum status doctor_fix(const char *database, bool shared_group, enum lock_mode m
 	if (status == STATUS_OK)
 		status = lock(&fix, LOCK_LINK, err);
 	if (status == STATUS_OK)
-		status = locked(&fix, mode, recorded, err);
+		status = locked(&fix, mode, patience, recorded, err);
 out:
 	unlock_all(&fix);
 	lockfile_close(&fix.old);
