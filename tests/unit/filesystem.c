@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which lock mode on which filesystem: the table of cases. No such filesystem is needed. */
 #include "store/filesystem.h"
-#include "store/cache.h"
 
+#include "store/cache.h"
 #include "store/sharedlock.h"
 #include "unit.h"
 
