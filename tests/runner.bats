@@ -153,6 +153,16 @@ run_tests() {
 	[[ $output = *"four.bats asan"*"left out (why not)"* ]]
 }
 
+@test "a file that mounts has a mount namespace of its own, another has not" {
+	unshare --mount true 2>/dev/null || skip "needs root that may make one"
+	local here
+	here=$(readlink /proc/self/ns/mnt)
+	bats_file inside '[ "$(readlink /proc/self/ns/mnt)" != "'"$here"'" ]' 'mounts: private'
+	bats_file outside '[ "$(readlink /proc/self/ns/mnt)" = "'"$here"'" ]'
+	run_tests 0 --quick
+	ends_with "3 passed, 0 failed, 0 skipped"
+}
+
 @test "nothing of the caller's job reaches a test, and its home is not used" {
 	bats_file clean '[ -z "$(env | grep -E "^(PREEMPT_|SLURM_|RANK=|SANITIZE=)")" ]; [ "$HOME" != /root ]; [ ! -t 0 ]; [[ $BIN = /*/bin && $OUT = /*/build/plain ]]'
 	PREEMPT_RUN=mine SLURM_PROCID=3 RANK=1 SANITIZE=1 run_tests 0 --quick

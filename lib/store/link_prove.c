@@ -52,7 +52,7 @@ static const char *wrong(char path[PATHS][PATH_MAX])
 enum status link_prove(const char *lock, struct error *err)
 {
 	char root[PATH_MAX], path[PATHS][PATH_MAX];
-	snprintf(root, sizeof(root), "%s.XXXXXX", lock);
+	snprintf(root, sizeof(root), "%s.new-XXXXXX", lock);
 	if (strlen(root) > PATH_MAX - 32 || !mkdtemp(root)) {
 		int number = strlen(root) > PATH_MAX - 32 ? ENAMETOOLONG : errno;
 		return error_set(err, error_status_of_errno(number), "cannot make %s: %s%s", root,

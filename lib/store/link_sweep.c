@@ -3,7 +3,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,8 +19,10 @@ static int64_t milliseconds(const struct timespec *t)
 	return (int64_t)t->tv_sec * 1000 + t->tv_nsec / 1000000;
 }
 
-/* Remove it if nobody in it may live any more. */
-static void sweep_one(int directory, const char *name, bool old)
+/* Whether nobody whose name is in it lives any more. One that is empty may be about to get its
+ * name.
+ */
+static bool is_abandoned(int directory, const char *name)
 {
 	bool found = false, all = true;
 	int descriptor = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -26,29 +30,43 @@ static void sweep_one(int directory, const char *name, bool old)
 	if (!entries) {
 		if (descriptor >= 0)
 			close(descriptor);
-		return;
+		return false;
 	}
 	for (struct dirent *entry; (entry = readdir(entries));) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		found = true;
-		if (!old && link_name_look(entry->d_name) != HOLDER_GONE)
-			all = false;
-		else
-			(void)unlinkat(descriptor, entry->d_name, 0);
+		all = all && link_name_look(entry->d_name) == HOLDER_GONE;
 	}
-	/* One that is empty may be about to get its name. */
-	if (old || (found && all))
-		(void)unlinkat(directory, name, AT_REMOVEDIR);
 	closedir(entries);
+	return found && all;
 }
 
-/* Whether it is "BASE." and as many characters as we put there. */
-static bool is_ours(const char *name, const char *base, const char *set, size_t count)
+/*
+ * Moved aside first: were its name unlinked in place, its owner could move the empty directory to
+ * HELD and believe that he holds the lock.
+ */
+static void remove_aside(int directory, const char *base, const char *name)
 {
-	size_t length = strlen(base);
-	return !strncmp(name, base, length) && name[length] == '.' &&
-	       strlen(name + length + 1) == count && strspn(name + length + 1, set) == count;
+	char fresh[LINK_NAME_MAX], aside[NAME_MAX + 1];
+	if (!link_name_make(fresh) ||
+		snprintf(aside, sizeof(aside), "%s.%.*s", base, LINK_NONCE, fresh) > NAME_MAX)
+		return;
+	if (renameat(directory, name, directory, aside) == 0)
+		(void)file_remove_tree_at(directory, aside, NULL);
+}
+
+/* Whether it is "BASE.", prefix, and as many characters of the set: nothing else is touched. */
+static bool is_ours(
+	const char *name, const char *base, const char *prefix, const char *set, size_t count)
+{
+	const char *parts[] = {base, ".", prefix};
+	for (size_t i = 0; i < 3; i++) {
+		if (strncmp(name, parts[i], strlen(parts[i])) != 0)
+			return false;
+		name += strlen(parts[i]);
+	}
+	return strlen(name) == count && strspn(name, set) == count;
 }
 
 void link_sweep(const char *lock, const char *own, int64_t limit)
@@ -67,16 +85,19 @@ void link_sweep(const char *lock, const char *own, int64_t limit)
 	int64_t now = fstat(directory, &st) == 0 ? milliseconds(&st.st_mtim) : 0;
 	for (struct dirent *entry; (entry = readdir(entries));) {
 		const char *name = entry->d_name;
-		bool whole = is_ours(name, base, "0123456789abcdef", LINK_NONCE);
-		if ((!whole && !is_ours(name, base, letters, 6)) ||
+		bool whole = is_ours(name, base, "", "0123456789abcdef", LINK_NONCE);
+		if ((!whole && !is_ours(name, base, "new-", letters, 6)) ||
 			fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		bool old = now - milliseconds(&st.st_mtim) > limit;
-		if (whole && S_ISDIR(st.st_mode) &&
-			strncmp(name + strlen(base) + 1, own, LINK_NONCE) != 0)
-			sweep_one(directory, name, old);
-		else if (!whole && old)
+		if (whole) {
+			if (S_ISDIR(st.st_mode) &&
+				strncmp(name + strlen(base) + 1, own, LINK_NONCE) != 0 &&
+				(old || is_abandoned(directory, name)))
+				remove_aside(directory, base, name);
+		} else if (old) {
 			(void)file_remove_tree_at(directory, name, NULL);
+		}
 	}
 	closedir(entries);
 }

@@ -8,9 +8,9 @@
 /*
  * Remove the directories LOCK.NONCE that hold the name of a process of this machine that is gone,
  * or, whoever they are of, that are older than limit (milliseconds, by the clock of the
- * filesystem), and files that the making of LOCK left, when so old. own: a name whose directory
- * stays ("": none). It is harmless to remove the directory of one who lives: he makes another.
- * Nothing is said.
+ * filesystem), and what the making of a store left as LOCK.new-XXXXXX, when so old. own: a name
+ * whose directory stays ("": none). It is harmless to remove what is of one who lives: he begins
+ * anew. Nothing is said.
  */
 void link_sweep(const char *lock, const char *own, int64_t limit);
 

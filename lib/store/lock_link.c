@@ -55,11 +55,12 @@ static void enlist(struct link_state *link)
 static void delist(struct link_state *link)
 {
 	pthread_mutex_lock(&live_mutex);
-	for (struct link_state **at = &live; link->live; at = &(*at)->next_live)
+	for (struct link_state **at = &live; link->live && *at; at = &(*at)->next_live)
 		if (*at == link) {
 			*at = link->next_live;
-			link->live = false;
+			break;
 		}
+	link->live = false;
 	link->name[0] = link->next[0] = '\0';
 	pthread_mutex_unlock(&live_mutex);
 }
