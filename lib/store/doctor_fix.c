@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "store/cache.h"
 #include "store/doctor_peer.h"
 #include "store/sharedlock.h"
 
@@ -107,22 +109,19 @@ static void mix(uint64_t *hash, const void *bytes, size_t length)
 		*hash = (*hash ^ *at) * 1099511628211u;
 }
 
-/* Contents that are changed in place, and sizes; times only of files, where they are not cached. */
+/* What a commit or a beat changes; not times, which dropping caches changes on some filesystems. */
 static void mix_file(uint64_t *hash, const char *path)
 {
 	char head[4096];
 	struct stat st;
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int descriptor = cache_open(CACHE_CLIENT, path);
 	if (descriptor < 0)
 		return;
-	posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
 	ssize_t n = pread(descriptor, head, sizeof(head), 0);
 	if (n > 0)
 		mix(hash, head, (size_t)n);
-	if (fstat(descriptor, &st) == 0) {
+	if (fstat(descriptor, &st) == 0)
 		mix(hash, &st.st_size, sizeof(st.st_size));
-		mix(hash, &st.st_mtim, sizeof(st.st_mtim));
-	}
 	close(descriptor);
 }
 
@@ -231,13 +230,8 @@ static enum status open_database(const struct fix *fix, sqlite3 **database, stru
 	char journal[PATH_MAX];
 	const char *paths[] = {fix->database, journal};
 	snprintf(journal, sizeof(journal), "%s-journal", fix->database);
-	for (int i = 0; i < 2; i++) {
-		int descriptor = open(paths[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (descriptor < 0)
-			continue;
-		posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-		close(descriptor);
-	}
+	for (int i = 0; i < 2; i++)
+		cache_drop_path(CACHE_CLIENT, paths[i]);
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
 	if (sqlite3_open_v2(fix->database, database, flags, NULL) != SQLITE_OK ||
 		sqlite3_exec(*database,
@@ -332,6 +326,18 @@ static enum status record(struct fix *fix, sqlite3 *database, enum lock_mode mod
 	return status;
 }
 
+/* What one that was killed while it wrote the new lock file left; we hold the locks. */
+static void sweep(const struct fix *fix)
+{
+	char pattern[PATH_MAX];
+	glob_t found = {0};
+	snprintf(pattern, sizeof(pattern), "%s.??????", fix->fresh);
+	if (glob(pattern, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			(void)unlink(found.gl_pathv[i]);
+	globfree(&found);
+}
+
 static enum status locked(struct fix *fix, enum lock_mode mode, int64_t patience,
 	enum lock_mode *recorded, struct error *err)
 {
@@ -342,6 +348,7 @@ static enum status locked(struct fix *fix, enum lock_mode mode, int64_t patience
 	if (status == STATUS_OK)
 		status = record(fix, database, mode, recorded, err);
 	sqlite3_close(database);
+	sweep(fix);
 	return status;
 }
 
