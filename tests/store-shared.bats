@@ -66,18 +66,17 @@ everybody_answered() {
 }
 
 @test "GlusterFS: the same with 1,600 transactions, while others look without the lock" {
-	local i
-	for i in 1 2; do
-		two gluster
-		everybody_answered -k 200 --look "$a" "$b"
-	done
+	two gluster
+	everybody_answered -k 200 --look "$a" "$b"
 }
 
-@test "bindfs: 8 processes on two mounts, 400 and 1,600 transactions, five times, lock=auto" {
+@test "bindfs: 8 processes on two mounts, 400 transactions five times, 1,600 twice, lock=auto" {
 	local i
 	for i in 1 2 3 4 5; do
 		two bindfs
 		everybody_answered -k 50 "$a" "$b"
+	done
+	for i in 1 2; do
 		two bindfs
 		everybody_answered -k 200 --look "$a" "$b"
 	done
@@ -85,10 +84,15 @@ everybody_answered() {
 }
 
 @test "bindfs: the same test sees rows lost where byte-range locks are taken for shared" {
-	two bindfs "assume=shared&lock=fcntl"
-	run -1 --separate-stderr contend -k 200 "$a" "$b"
-	echo "$output" >&2
-	[ "$(figure lost)" -gt 0 ]
+	local i
+	# It may be found damaged at once, and be refused from then on: then there is little to lose.
+	for ((i = 0; i < 10; i++)); do
+		two bindfs "assume=shared&lock=fcntl"
+		run -1 --separate-stderr contend -k 200 "$a" "$b"
+		echo "$output" >&2
+		[ "$(figure lost)" = 0 ] || return 0
+	done
+	false
 }
 
 @test "plain SQLite loses rows on both: the test sees that" {
@@ -105,8 +109,8 @@ everybody_answered() {
 	local kind
 	for kind in gluster bindfs; do
 		two $kind
-		all_there -k 100 --kill 12 "$a" "$b"
-		[ "$(figure unknown)" -le 12 ]
+		all_there -k 50 --kill 8 "$a" "$b"
+		[ "$(figure unknown)" -le 8 ]
 		[ "$(figure refused)" = 0 ]
 	done
 }
@@ -115,6 +119,6 @@ everybody_answered() {
 	local kind
 	for kind in gluster bindfs; do
 		two $kind
-		everybody_answered -k 50 --stop 4 --for 1500 "$a" "$b"
+		everybody_answered -k 50 --stop 2 --for 1500 "$a" "$b"
 	done
 }
