@@ -22,6 +22,7 @@ setup() {
 
 teardown() {
 	[ -z "$job" ] || kill -9 "$job" 2>/dev/null || :
+	[ -z "${bound:-}" ] || umount --lazy "$bound" || :
 	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || ! [[ ${a:-} == */gluster/* ]] || mounts_dump_logs
 }
@@ -29,8 +30,17 @@ teardown() {
 # pair KIND: $a and $b are one directory of this test's own, through its two mounts.
 pair() {
 	local name=t$BATS_TEST_NUMBER
-	mkdir -p -m 700 "$MOUNTS/$1/a/$name"
+	[ -d "$MOUNTS/$1/a/$name" ] || mkdir -m 700 "$MOUNTS/$1/a/$name"
 	a=$MOUNTS/$1/a/$name b=$MOUNTS/$1/b/$name
+}
+
+# bind DIRECTORY OPTION...: a bindfs of this test's own, $job, on $bound.
+bind() {
+	bound=$BATS_TEST_TMPDIR/bound
+	mkdir -m 700 "$bound"
+	setpriv --pdeathsig KILL bindfs -f "${@:2}" "$1" "$bound" 3>&- &
+	job=$!
+	until_there mountpoint -q "$bound"
 }
 
 answers() {
@@ -230,18 +240,29 @@ said() { cat "$BATS_TEST_TMPDIR/$1" "$BATS_TEST_TMPDIR/$1.err"; }
 }
 
 @test "a filesystem that hangs does not hang the doctor: 75 in time" {
-	mkdir "$BATS_TEST_TMPDIR/hung"
-	setpriv --pdeathsig KILL bindfs -f "$dir" "$BATS_TEST_TMPDIR/hung" 3>&- &
-	job=$!
-	until_there mountpoint -q "$BATS_TEST_TMPDIR/hung"
+	bind "$dir"
 	kill -STOP "$job"
 	local began=$SECONDS
-	answers 75 preempt-store doctor "$BATS_TEST_TMPDIR/hung" --quick
+	answers 75 preempt-store doctor "$bound" --quick
 	local took=$((SECONDS - began))
-	kill -KILL "$job"
-	umount --lazy "$BATS_TEST_TMPDIR/hung"
 	[ "$took" -le 4 ]
 	[[ $stderr$output == *'did not answer in time'* ]]
+}
+
+@test "the example of a prolog drains a node only where a store is unsafe" {
+	local prolog=$BATS_TEST_DIRNAME/../examples/prolog.sh
+	bind "$dir" -o subtype=bindfs # so that it is known whose locks these are
+	prolog_of() {
+		env -i "PREEMPT_PROLOG_PROGRAM=$(command -v preempt-store)" "PREEMPT_PROLOG_STORE=$1" "$prolog"
+	}
+	answers 0 prolog_of "$dir/any.db"
+	answers 0 prolog_of "$dir/none/any.db"
+	answers 0 prolog_of "$bound/any.db"
+	answers 1 prolog_of "$bound/any.db?lock=fcntl"
+	[[ $output == *'verdict         unsafe'*'use ?lock=link'* ]]
+	# One that was made where its locks do reach.
+	preempt-store put --store "$dir/run.db?lock=fcntl" k v
+	answers 1 prolog_of "$bound/run.db"
 }
 
 # ---- Several machines ----
