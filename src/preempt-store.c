@@ -88,7 +88,8 @@ static const struct args_option doctor_options[] = {
 		ARGS_UNSIGNED, &nodes, NULL, 2, 64, NULL},
 	{0, "session", "NAME", "with --nodes: what the N have in common (default: the Slurm step)",
 		ARGS_NAME, &session, NULL, 0, 0, NULL},
-	{0, "quick", NULL, "at most 3 seconds, for a prolog", ARGS_FLAG, &quick, NULL, 0, 0, NULL},
+	{0, "quick", NULL, "at most 3 seconds (once all have come), for a prolog", ARGS_FLAG,
+		&quick, NULL, 0, 0, NULL},
 	{0, "fix", NULL, "record the safe mode in a store that nobody uses", ARGS_FLAG, &fix, NULL,
 		0, 0, NULL},
 	{0},
@@ -549,15 +550,15 @@ static int run_doctor(const struct args_rest *rest)
 		.nodes = nodes,
 		.quick = quick,
 		.fix = fix,
-		.timeout = timeout_given ? timeout
-			   : quick	 ? 2400
-					 : 60000,
+		.timeout = timeout_given     ? timeout
+			   : quick && !nodes ? 2400
+					     : 60000,
 		.progress = message_is_quiet() ? NULL : print_progress};
 	enum status status = STATUS_OK;
 	if (other && nodes)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
-	else if (quick && (nodes || fix))
-		status = error_set(&err, STATUS_USAGE, "--quick excludes --nodes and --fix");
+	else if (quick && fix)
+		status = error_set(&err, STATUS_USAGE, "--quick and --fix exclude each other");
 	else if (fix && request.directory)
 		status = error_set(&err, STATUS_USAGE, "--fix needs a store: give --store");
 	else if (!request.directory)

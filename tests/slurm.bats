@@ -200,3 +200,19 @@ number_of_restarts() { [ "$(restarts)" = "$1" ]; }
 	[ ! -e job/started ]
 	[ ! -e "$PREEMPT_STORE" ]
 }
+
+@test "preempt-store doctor --nodes 2 under srun: the nodes of one step meet, those of two do not mix" {
+	local step
+	mkdir -m 700 place
+	for step in one two; do
+		srun -N2 -n2 preempt-store doctor "$PWD/place" --nodes 2 --quick --timeout 30s --json >$step 3>&- &
+	done
+	wait
+	for step in one two; do
+		cat $step
+		[ "$(wc -l <$step)" = 1 ]
+		grep -q '^{"verdict":"safe","exit":0,.*"form":"nodes"' $step
+		[ "$(grep -o '"host":' $step | wc -l)" = 2 ]
+	done
+	[ -z "$(ls -A place)" ]
+}

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "store/access.h"
+#include "store/cache.h"
 #include "store/sqlite.h"
 
 #define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
@@ -123,19 +124,6 @@ static enum status execute(
 {
 	int code = sqlite3_exec(session->database, sql, NULL, NULL, NULL);
 	return code == SQLITE_OK ? STATUS_OK : session_failed(session, action, code, err);
-}
-
-/*
- * Another machine may have changed the file since we read it last; what is cached of it is dropped
- * here, under the lock and before SQLite opens it.
- */
-static void drop_pages(const char *path)
-{
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (descriptor < 0)
-		return;
-	posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-	close(descriptor);
 }
 
 /* Owner and mode of database and journal. */
@@ -310,9 +298,9 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		return status;
 	}
 	status = check_files(store, err);
-	if (status == STATUS_OK && !store->base.local) {
-		drop_pages(store->base.where);
-		drop_pages(store->journal);
+	if (status == STATUS_OK) {
+		cache_drop_path(store->lock.file.cache, store->base.where);
+		cache_drop_path(store->lock.file.cache, store->journal);
 	}
 	if (status == STATUS_OK)
 		status = open_and_begin(session, err);

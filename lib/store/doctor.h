@@ -38,8 +38,8 @@ struct doctor_request {
 
 struct doctor_report {
 	enum status status; /* OK safe, NO unsafe, else could not tell */
-	struct text text;   /* for people, with the verdict last */
-	struct text json;
+	struct text text;   /* for people, with the verdict last; nodes: all but one only that */
+	struct text json;   /* nodes: of one of them only */
 };
 void doctor_report_release(struct doctor_report *report);
 

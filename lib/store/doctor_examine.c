@@ -15,6 +15,7 @@
 
 /* All in milliseconds. */
 #define SWEEP_FOR     200
+#define FIX_WATCH     10000 /* longer than anybody writes nothing who beats */
 #define SILENCE	      30000 /* of the one who leads, before a node gives up */
 #define REPORT_WITHIN 3000
 #define MEASURE_FOR   60000 /* once the nodes have met */
@@ -318,7 +319,7 @@ static void fix(struct examination *examination)
 	examination->tell("watching the store for 10 seconds, to see that nobody uses it");
 	if (status == STATUS_OK)
 		status = doctor_fix(examination->database, examination->wanted.shared_group, mode,
-			&recorded, &err);
+			FIX_WATCH, &recorded, &err);
 	if (status == STATUS_NO) /* damaged, and not by an interrupted --fix */
 		return;
 	if (status != STATUS_OK) {
@@ -352,14 +353,21 @@ static void conclude(struct examination *examination, struct doctor_report *repo
 	doctor_show_json(&examination->findings, &verdict, &report->json);
 }
 
-/* All nodes say the same. */
+/*
+ * All nodes come to the same verdict. Only this one prints how: srun mixes what its tasks print,
+ * and a program that reads it wants one object.
+ */
 static void publish(struct examination *examination, const struct doctor_report *report)
 {
 	struct json_object *message = json_object_new_object();
+	struct doctor_verdict verdict;
+	struct text text = {0};
+	doctor_judge(&examination->findings, &verdict);
+	doctor_show_verdict(&verdict, &text);
 	json_put_text(message, "do", "report");
 	json_put_signed(message, "verdict", report->status);
-	json_put_text(message, "text", text_string(&report->text));
-	json_put_text(message, "json", text_string(&report->json));
+	json_put_text(message, "text", text_string(&text));
+	text_release(&text);
 	int64_t deadline = clock_after(REPORT_WITHIN);
 	for (uint64_t k = 1; k < examination->meeting.count; k++)
 		(void)doctor_peer_send(&examination->peers[k], message, NULL);
@@ -436,12 +444,9 @@ static bool follow(struct examination *examination, struct doctor_report *report
 				report->status = (enum status)verdict;
 			if (json_get_text(request, "text", &text))
 				text_add(&report->text, text);
-			if (json_get_text(request, "json", &text))
-				text_add(&report->json, text);
 			/* Its files are closed before the directory goes. */
 			doctor_peer_end(&examination->peers[0]);
 			json_object_object_del(request, "text");
-			json_object_object_del(request, "json");
 			json_put_bool(request, "told", true);
 			(void)doctor_peer_send(&leader, request, NULL);
 		}

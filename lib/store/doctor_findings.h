@@ -146,6 +146,8 @@ void doctor_count_claims(
 /* A table for people, with the verdict; and one JSON object on a line. */
 void doctor_show_text(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
 	struct text *text);
+/* The verdict alone, the last lines of that table. */
+void doctor_show_verdict(const struct doctor_verdict *verdict, struct text *text);
 void doctor_show_json(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
 	struct text *text);
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "store/cache.h"
 #include "store/doctor_peer.h"
 #include "store/sharedlock.h"
 
@@ -107,22 +109,19 @@ static void mix(uint64_t *hash, const void *bytes, size_t length)
 		*hash = (*hash ^ *at) * 1099511628211u;
 }
 
-/* Contents that are changed in place, and sizes; times only of files, where they are not cached. */
+/* What a commit or a beat changes; not times, which dropping caches changes on some filesystems. */
 static void mix_file(uint64_t *hash, const char *path)
 {
 	char head[4096];
 	struct stat st;
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int descriptor = cache_open(CACHE_CLIENT, path);
 	if (descriptor < 0)
 		return;
-	posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
 	ssize_t n = pread(descriptor, head, sizeof(head), 0);
 	if (n > 0)
 		mix(hash, head, (size_t)n);
-	if (fstat(descriptor, &st) == 0) {
+	if (fstat(descriptor, &st) == 0)
 		mix(hash, &st.st_size, sizeof(st.st_size));
-		mix(hash, &st.st_mtim, sizeof(st.st_mtim));
-	}
 	close(descriptor);
 }
 
@@ -158,9 +157,9 @@ static uint64_t fingerprint(const struct fix *fix)
 	return hash;
 }
 
-static enum status watch(const struct fix *fix, struct error *err)
+static enum status watch(const struct fix *fix, int64_t patience, struct error *err)
 {
-	int64_t deadline = clock_after(DOCTOR_FIX_WATCH);
+	int64_t deadline = clock_after(patience);
 	uint64_t before = fingerprint(fix);
 	while (clock_now() < deadline) {
 		if (doctor_stop)
@@ -231,13 +230,8 @@ static enum status open_database(const struct fix *fix, sqlite3 **database, stru
 	char journal[PATH_MAX];
 	const char *paths[] = {fix->database, journal};
 	snprintf(journal, sizeof(journal), "%s-journal", fix->database);
-	for (int i = 0; i < 2; i++) {
-		int descriptor = open(paths[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (descriptor < 0)
-			continue;
-		posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-		close(descriptor);
-	}
+	for (int i = 0; i < 2; i++)
+		cache_drop_path(CACHE_CLIENT, paths[i]);
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
 	if (sqlite3_open_v2(fix->database, database, flags, NULL) != SQLITE_OK ||
 		sqlite3_exec(*database,
@@ -332,21 +326,34 @@ static enum status record(struct fix *fix, sqlite3 *database, enum lock_mode mod
 	return status;
 }
 
-static enum status locked(
-	struct fix *fix, enum lock_mode mode, enum lock_mode *recorded, struct error *err)
+/* What one that was killed while it wrote the new lock file left; we hold the locks. */
+static void sweep(const struct fix *fix)
+{
+	char pattern[PATH_MAX];
+	glob_t found = {0};
+	snprintf(pattern, sizeof(pattern), "%s.??????", fix->fresh);
+	if (glob(pattern, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			(void)unlink(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+static enum status locked(struct fix *fix, enum lock_mode mode, int64_t patience,
+	enum lock_mode *recorded, struct error *err)
 {
 	sqlite3 *database = NULL;
-	enum status status = watch(fix, err);
+	enum status status = watch(fix, patience, err);
 	if (status == STATUS_OK)
 		status = open_database(fix, &database, err);
 	if (status == STATUS_OK)
 		status = record(fix, database, mode, recorded, err);
 	sqlite3_close(database);
+	sweep(fix);
 	return status;
 }
 
 enum status doctor_fix(const char *database, bool shared_group, enum lock_mode mode,
-	enum lock_mode *recorded, struct error *err)
+	int64_t patience, enum lock_mode *recorded, struct error *err)
 {
 	struct fix fix = {.database = database,
 		.shared_group = shared_group,
@@ -369,7 +376,7 @@ enum status doctor_fix(const char *database, bool shared_group, enum lock_mode m
 	if (status == STATUS_OK)
 		status = lock(&fix, LOCK_LINK, err);
 	if (status == STATUS_OK)
-		status = locked(&fix, mode, recorded, err);
+		status = locked(&fix, mode, patience, recorded, err);
 out:
 	unlock_all(&fix);
 	lockfile_close(&fix.old);

@@ -135,7 +135,7 @@ static void advise_link(const struct doctor_findings *findings, struct doctor_ve
 				: "");
 	} else if (findings->exists) {
 		snprintf(first, size,
-			"stop everything that uses the store, then: preempt-store doctor --fix --store %s",
+			"stop everything that uses the store, then: preempt-store doctor --fix --store '%s'",
 			findings->store);
 	} else {
 		snprintf(first, size,
@@ -210,7 +210,7 @@ static void judge_rest(const struct doctor_findings *findings, struct doctor_ver
 		if (findings->store_status == STATUS_DAMAGED && findings->exists)
 			snprintf(verdict->change[0], sizeof(verdict->change[0]),
 				"if a doctor --fix was interrupted, run it again: preempt-store doctor "
-				"--fix --store %s",
+				"--fix --store '%s'",
 				findings->store);
 	} else if (load->answer == DOCTOR_FAILED) {
 		say(verdict, STATUS_TEMPORARY, "the store does not work there: %s", load->why);

@@ -10,9 +10,9 @@
 #include "store/doctor_place.h"
 
 /* All in milliseconds, but for rounds. */
-#define RACE_ROUNDS  150
-#define RACE_FOR     700
-#define STALE_FOR    2000
+#define RACE_ROUNDS  80
+#define RACE_FOR     500
+#define STALE_FOR    1500
 #define FREED_WITHIN 2000
 /* --quick */
 #define QUICK_ROUNDS 10

@@ -9,10 +9,10 @@
 #include "store/doctor_inside.h"
 
 /* All in milliseconds, but for rounds. */
-#define ALONE_FOR     500
-#define CONTEND_FOR   1500
-#define NOTICE_ROUNDS 10
-#define NOTICE_FOR    2500
+#define ALONE_FOR     300
+#define CONTEND_FOR   1200
+#define NOTICE_ROUNDS 4
+#define NOTICE_FOR    2000
 /* --quick */
 #define QUICK_ALONE   80
 #define QUICK_CONTEND 120

@@ -465,8 +465,8 @@ enum status doctor_meet(struct doctor_meeting *meeting, const char *directory, c
 		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
 	snprintf(meeting->nonce, sizeof(meeting->nonce), "%016llx", (unsigned long long)random);
 	hash_session(session ? session : "", nodes, meeting->session);
-	if (snprintf(meeting->path, sizeof(meeting->path), "%s/" DOCTOR_SCRATCH_PREFIX "meet-%u",
-		    directory, (unsigned)geteuid()) >= (int)sizeof(meeting->path) - 128)
+	if (snprintf(meeting->path, sizeof(meeting->path), "%s/" DOCTOR_MEET "%u", directory,
+		    (unsigned)geteuid()) >= (int)sizeof(meeting->path) - 128)
 		return error_set(err, STATUS_USAGE, "%s: the path is too long", directory);
 	enum status status = say_hello(meeting, err);
 	while (status == STATUS_OK && search.state != MET) {
@@ -500,7 +500,10 @@ void doctor_meet_leave(struct doctor_meeting *meeting)
 			dated &&
 			fstatat(dirfd(entries), entry->d_name, &theirs, AT_SYMLINK_NOFOLLOW) == 0 &&
 			ours.st_mtime - theirs.st_ctime > OLD_SECONDS;
-		if (!strcmp(nonce, meeting->nonce) || old)
+		struct doctor_member *member = find(meeting, nonce);
+		bool gone = member && member->identity.pid &&
+			    process_look(&member->identity) == PROCESS_GONE;
+		if (!strcmp(nonce, meeting->nonce) || gone || old)
 			unlinkat(dirfd(entries), entry->d_name, 0);
 	}
 	if (entries)

@@ -11,6 +11,7 @@
 #include "store/doctor_findings.h"
 
 #define DOCTOR_SCRATCH_PREFIX ".preempt-doctor-"
+#define DOCTOR_MEET	      DOCTOR_SCRATCH_PREFIX "meet-" /* with our uid: where nodes meet */
 #define DOCTOR_OWNER	      "owner" /* the file in it that says whose it is */
 
 /* What is seen of directory, as JSON: a side tells it to the one that leads. */

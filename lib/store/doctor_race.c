@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "store/cache.h"
 #include "store/doctor_worker.h"
 
 #define CHANGE_EVERY 10	  /* milliseconds between two changes that are looked for */
@@ -150,6 +151,7 @@ enum status doctor_race(struct doctor_worker *worker, const struct json_object *
 struct reader {
 	char path[PATH_MAX];
 	int descriptor; /* of HELD */
+	enum cache cache;
 	unsigned long long last;
 	int64_t changed, longest;
 };
@@ -170,12 +172,12 @@ static bool read_number(const struct reader *reader, enum method method, unsigne
 {
 	char digits[24] = "";
 	int descriptor = reader->descriptor;
-	if (method != HELD)
+	if (method == REOPENED)
 		descriptor = open(reader->path, O_RDONLY | O_CLOEXEC);
+	else if (method == DROPPED)
+		descriptor = cache_open(reader->cache, reader->path);
 	if (descriptor < 0)
 		return false;
-	if (method == DROPPED)
-		posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
 	ssize_t n = pread(descriptor, digits, 20, 0);
 	if (method != HELD)
 		close(descriptor);
@@ -202,15 +204,20 @@ enum status doctor_stale(struct doctor_worker *worker, const struct json_object 
 	static const char *const names[] = {"held", "reopened", "dropped"};
 	struct reader readers[METHODS];
 	char mine[METHODS][PATH_MAX];
+	struct filesystem filesystem;
 	uint64_t limit;
 	if (!json_get_unsigned(request, "ms", &limit))
 		return error_set(err, STATUS_DAMAGED, "stale: not understood");
+	if (filesystem_look(worker->directory, &filesystem, err) != STATUS_OK)
+		return STATUS_TEMPORARY;
+	struct filesystem_verdict verdict = filesystem_judge(&filesystem);
+	enum cache cache = cache_kind(&verdict);
 	unsigned long long next = (worker->index + 1) % worker->count;
 	for (int i = 0; i < METHODS; i++) {
 		doctor_path(worker, mine[i], sizeof(mine[i]), "%s.%llu", names[i],
 			(unsigned long long)worker->index);
 		write_number(mine[i], 1);
-		readers[i] = (struct reader){.descriptor = -1};
+		readers[i] = (struct reader){.descriptor = -1, .cache = cache};
 		doctor_path(worker, readers[i].path, sizeof(readers[i].path), "%s.%llu", names[i],
 			next);
 	}

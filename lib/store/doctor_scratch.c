@@ -164,6 +164,10 @@ void doctor_scratch_sweep(const char *directory, int64_t patience)
 			fstatat(parent, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 			continue;
+		/* Where nodes meet: it goes with the last of them, unless that one was killed. */
+		if (!strncmp(entry->d_name, DOCTOR_MEET, strlen(DOCTOR_MEET)) &&
+			unlinkat(parent, entry->d_name, AT_REMOVEDIR) == 0)
+			continue;
 		bool gone = owner_is_gone(parent, entry->d_name);
 		if (!gone) {
 			if (now == -1)

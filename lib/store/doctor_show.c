@@ -168,6 +168,16 @@ static void show_load(const struct doctor_load *load, struct text *text)
 	text_release(&speed);
 }
 
+void doctor_show_verdict(const struct doctor_verdict *verdict, struct text *text)
+{
+	row(text, "verdict", "%s: %s", verdict->word, verdict->reason);
+	if (*verdict->scope)
+		row(text, "", "%s", verdict->scope);
+	for (int i = 0; i < 2; i++)
+		if (*verdict->change[i])
+			row(text, i == 0 ? "change" : "", "%s", verdict->change[i]);
+}
+
 void doctor_show_text(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
 	struct text *text)
 {
@@ -194,12 +204,7 @@ void doctor_show_text(const struct doctor_findings *findings, const struct docto
 		row(text, "warning", "%s", verdict->warnings[i]);
 	if (*findings->fixed)
 		row(text, "fixed", "%s", findings->fixed);
-	row(text, "verdict", "%s: %s", verdict->word, verdict->reason);
-	if (*verdict->scope)
-		row(text, "", "%s", verdict->scope);
-	for (int i = 0; i < 2; i++)
-		if (*verdict->change[i])
-			row(text, i == 0 ? "change" : "", "%s", verdict->change[i]);
+	doctor_show_verdict(verdict, text);
 }
 
 /* ---- For programs ---- */

@@ -82,14 +82,16 @@ static struct filesystem_verdict judge_in_user_space(const struct filesystem *fi
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(in_user_space[i].type, filesystem->type))
 			continue;
-		struct filesystem_verdict verdict = {
-			.reach = in_user_space[i].reach, .name = in_user_space[i].type};
+		struct filesystem_verdict verdict = {.reach = in_user_space[i].reach,
+			.client = true,
+			.name = in_user_space[i].type};
 		if (verdict.reach == FILESYSTEM_NODE)
 			verdict.why = "its locks are kept by each mount for itself";
 		return verdict;
 	}
 	return (struct filesystem_verdict){
 		.reach = FILESYSTEM_UNKNOWN,
+		.client = true,
 		.name = "an unknown FUSE filesystem",
 		.why = "it is not known whether its locks reach other machines",
 	};

@@ -7,6 +7,7 @@
 #ifndef STORE_FILESYSTEM_H
 #define STORE_FILESYSTEM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -26,6 +27,7 @@ enum filesystem_reach {
 
 struct filesystem_verdict {
 	enum filesystem_reach reach;
+	bool client;	     /* a process of this machine serves it, which may cache, too */
 	const char *name;    /* for people: "NFS" */
 	const char *why;     /* why they do not reach, or that it is not known; else NULL */
 	const char *warning; /* something about its options that should be changed; NULL: nothing */

@@ -132,8 +132,7 @@ out:
 
 static enum status read_text(struct lockfile *file, char *text, size_t size, struct error *err)
 {
-	if (!file->local)
-		posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_DONTNEED);
+	cache_drop(file->cache, file->descriptor);
 	ssize_t n = pread(file->descriptor, text, size - 1, 0);
 	if (n < 0)
 		return lockfile_failed(err, "read", file, errno);
@@ -242,7 +241,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	bool seen_database = false;
 	*file = (struct lockfile){.descriptor = -1};
 	file->shared_group = terms->shared_group;
-	file->local = terms->verdict.reach == FILESYSTEM_LOCAL;
+	file->cache = cache_kind(&terms->verdict);
 	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
 		file->path = NULL;
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "store/cache.h"
 #include "store/filesystem.h"
 #include "store/lock_mode.h"
 
@@ -42,9 +43,9 @@ struct lockfile {
 	char nonce[33];
 	int64_t takeover; /* milliseconds of silence after which a holder is dead; mode link only */
 	bool shared_group;
-	bool local;	/* no other machine writes it */
-	bool made;	/* the database was finished once; see lockfile_read_made */
-	bool read_only; /* the filesystem or the file cannot be written */
+	enum cache cache; /* what to let go of before files of the store are read */
+	bool made;	  /* the database was finished once; see lockfile_read_made */
+	bool read_only;	  /* the filesystem or the file cannot be written */
 };
 
 /* STATUS_NO: there is neither lock file nor database, and create was not asked for. */

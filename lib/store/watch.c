@@ -94,9 +94,7 @@ static enum hint look_at_file(struct sqlite_store *store)
 	/* Not while SQLite is at work in this process: the close below would drop its locks. */
 	if (!guard_try(store->lock.guard))
 		return HINT_BUSY;
-	int descriptor = open(store->base.where, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (descriptor >= 0 && !store->base.local)
-		posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+	int descriptor = cache_open(store->lock.file.cache, store->base.where);
 	bool read = descriptor >= 0 && pread(descriptor, bytes, sizeof(bytes), 24) == sizeof(bytes);
 	if (descriptor >= 0)
 		close(descriptor);

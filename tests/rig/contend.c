@@ -16,6 +16,8 @@
  *   --kill N    in the middle, N times: kill -9 a random process; another goes on in its place
  *   --stop N    in the middle, N times: stop a random process, for --for MS (2000), then continue
  * it
+ *   --look      through every mount another process looks at the files without any lock, over and
+ *               over, so that what its caches keep is never of the right moment
  *   --plain     instead of the store, SQLite itself with a busy timeout: STORE is a path
  *
  * Prints one line of figures, and what is wrong to stderr. Exit code 1: something acknowledged is
@@ -32,6 +34,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,7 +59,7 @@ struct outcome {
 
 static int processes = 8, transactions = 50, kills, stops;
 static int64_t patience = 30000, stop_for = 2000;
-static int plain;
+static int plain, look;
 static char **stores;
 static int store_count;
 static struct outcome *outcomes; /* shared: [process][transaction] */
@@ -79,6 +82,16 @@ static void problem(const char *format, ...)
 	vfprintf(stderr, format, arguments);
 	fprintf(stderr, "\n");
 	va_end(arguments);
+}
+
+/* The file of a store's URL; good until the next call. */
+static const char *path_of(const char *where)
+{
+	static char path[4000];
+	if (strncmp(where, "sqlite:", 7) == 0)
+		where += 7;
+	snprintf(path, sizeof(path), "%.*s", (int)strcspn(where, "?"), where);
+	return path;
 }
 
 static double milliseconds_now(void)
@@ -197,6 +210,26 @@ static void contend(int process)
 	}
 	store_close(store);
 	sqlite3_close(database);
+	exit(0);
+}
+
+/* Close to nothing may come of this but caches that are filled. */
+static void look_on(const char *where)
+{
+	static const char *const suffixes[] = {"", "-journal", ".lock"};
+	char path[4096], bytes[4096];
+	pid_t parent = getppid();
+	while (getppid() == parent) {
+		for (int i = 0; i < 3; i++) {
+			snprintf(path, sizeof(path), "%s%s", path_of(where), suffixes[i]);
+			/* GlusterFS's client forgets the name, and reads the file with the next. */
+			(void)setxattr(path, "inode-invalidate", "1", 1, 0);
+			int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+			if (descriptor >= 0 && read(descriptor, bytes, sizeof(bytes)) >= 0)
+				close(descriptor);
+		}
+		clock_sleep_until(clock_after(5));
+	}
 	exit(0);
 }
 
@@ -349,10 +382,7 @@ static int take_integrity(void *integrity, int columns, char **values, char **na
 /* What SQLite itself says, past what this mount has cached. Nobody writes now. */
 static void count_sqlite(struct count *count, const char *where)
 {
-	char path[4096];
-	if (strncmp(where, "sqlite:", 7) == 0)
-		where += 7;
-	snprintf(path, sizeof(path), "%.*s", (int)strcspn(where, "?"), where);
+	const char *path = path_of(where);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
 		problem("%s: %s", path, strerror(errno));
@@ -464,7 +494,7 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"kill", required_argument, NULL, 'K'},
 		{"stop", required_argument, NULL, 'S'}, {"for", required_argument, NULL, 'F'},
-		{"plain", no_argument, &plain, 1}, {0}};
+		{"plain", no_argument, &plain, 1}, {"look", no_argument, &look, 1}, {0}};
 	for (int option; (option = getopt_long(argc, argv, "p:k:t:", options, NULL)) != -1;)
 		switch (option) {
 		case 'p': processes = (int)number(optarg, "-p"); break;
@@ -480,7 +510,7 @@ int main(int argc, char **argv)
 	store_count = argc - optind;
 	if (store_count < 1 || processes < 1 || transactions < 1) {
 		fprintf(stderr, "usage: contend [-p N] [-k N] [-t MS] [--kill N] [--stop N] [--for "
-				"MS] [--plain] STORE...\n");
+				"MS] [--look] [--plain] STORE...\n");
 		return 2;
 	}
 	size_t size = (size_t)processes * (size_t)transactions * sizeof(*outcomes);
@@ -491,6 +521,10 @@ int main(int argc, char **argv)
 		perror("contend");
 		return 2;
 	}
+	pid_t *lookers = calloc((size_t)store_count, sizeof(*lookers));
+	for (int s = 0; look && lookers && s < store_count; s++)
+		if ((lookers[s] = fork()) == 0)
+			look_on(stores[s]);
 	srandom((unsigned)(clock_utc() ^ getpid()));
 	for (int p = 0; p < processes; p++)
 		start(p, go[0]);
@@ -498,7 +532,14 @@ int main(int argc, char **argv)
 	if (write(go[1], "", 1) != 1)
 		return 2;
 	supervise();
-	int code = report(milliseconds_now() - began);
+	double took = milliseconds_now() - began;
+	for (int s = 0; lookers && s < store_count; s++)
+		if (lookers[s] > 0) {
+			kill(lookers[s], SIGKILL);
+			waitpid(lookers[s], NULL, 0);
+		}
+	int code = report(took);
+	free(lookers);
 	free(pids);
 	munmap(outcomes, size);
 	return code;

@@ -2,6 +2,7 @@
 /* Which lock mode on which filesystem: the table of cases. No such filesystem is needed. */
 #include "store/filesystem.h"
 
+#include "store/cache.h"
 #include "store/sharedlock.h"
 #include "unit.h"
 
@@ -52,7 +53,7 @@ static const struct {
 
 static struct filesystem_verdict of(enum filesystem_reach reach)
 {
-	return (struct filesystem_verdict){reach, "testfs", "it is so", NULL};
+	return (struct filesystem_verdict){.reach = reach, .name = "testfs", .why = "it is so"};
 }
 
 /* The mode chosen, or -1 where it is refused. */
@@ -83,6 +84,10 @@ int main(void)
 					cases[i].filesystem.options);
 			CHECK_EQ(verdict.reach, cases[i].reach);
 			CHECK(verdict.name && *verdict.name);
+			CHECK_EQ(cache_kind(&verdict), cases[i].reach == LOCAL ? CACHE_OURS
+						       : cases[i].filesystem.magic == 0x65735546
+							       ? CACHE_CLIENT
+							       : CACHE_KERNEL);
 			CHECK_EQ(verdict.warning != NULL, cases[i].warned);
 			CHECK_EQ(verdict.why != NULL, verdict.reach == FILESYSTEM_NODE ||
 							      verdict.reach == FILESYSTEM_UNKNOWN);

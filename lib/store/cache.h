@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What this machine keeps of a file that other machines write, and letting go of it: to be done
+ * under the lock, before the file is read. Without it a shared filesystem answers with what was
+ * there some time ago, and what is committed on top of that is lost or loses others.
+ *
+ * The kernel's pages go with posix_fadvise. A filesystem in user space has a client process with
+ * caches of its own that no advice reaches: GlusterFS keeps whole files of up to 64 KiB for a
+ * second (quick-read), from any look at them without the lock, such as opening the store or
+ * watching it. What goes through to the servers and changes the file empties them, and allocating a
+ * byte that is allocated already is such a call, but changes nothing. It needs a descriptor that
+ * can write: where we may only read, what is read there may be a second old.
+ */
+#ifndef STORE_CACHE_H
+#define STORE_CACHE_H
+
+#include "store/filesystem.h"
+
+enum cache {
+	CACHE_OURS,   /* nobody else writes: nothing to let go of */
+	CACHE_KERNEL, /* in the kernel */
+	CACHE_CLIENT, /* in the filesystem's client process, too */
+};
+
+/* Pure. */
+enum cache cache_kind(const struct filesystem_verdict *verdict);
+
+/* Errors do not matter: the client lets go when it is asked, whatever the server says. */
+void cache_drop(enum cache cache, int descriptor);
+/* Open it to read what there is now; close-on-exec. -1 and errno. */
+int cache_open(enum cache cache, const char *path);
+/* Only let go; a missing file is fine. Not while this process holds POSIX locks on it. */
+void cache_drop_path(enum cache cache, const char *path);
+
+#endif

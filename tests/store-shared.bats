@@ -1,0 +1,124 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The store on filesystems with two mounts, which are two machines for it: what was acknowledged is
+# there, and one claimer wins. Needs root and FUSE.
+# asan: no (it is the filesystems that are tested; sanitizers only make fewer come together)
+# mounts: private
+# limit: 600
+# shellcheck disable=SC2030,SC2031
+
+bats_require_minimum_version 1.5.0
+load rig/mounts
+
+setup_file() { mounts_start gluster bindfs; }
+teardown_file() { mounts_stop; }
+
+setup() {
+	BIN=${BIN:-$BATS_TEST_DIRNAME/../bin} OUT=${OUT:-$BATS_TEST_DIRNAME/../build/plain}
+	PATH=$BIN:$OUT/tests/rig:$PATH
+	unset "${!PREEMPT_@}"
+}
+teardown() { mounts_dump_logs; }
+
+# two KIND [PARAMETERS]: a new directory, and in $a and $b a store in it through each mount.
+two() {
+	local new
+	new=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
+	a=$new/s.db${2:+?$2} b=$MOUNTS/$1/b/${new##*/}/s.db${2:+?$2}
+}
+
+# figure NAME: of the line that contend prints.
+figure() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<<"$output"; }
+
+# all_there ARGUMENT...: contend finds nothing wrong, and everybody was answered.
+all_there() {
+	run -0 --separate-stderr contend "$@"
+	echo "$output" >&2
+	[ "$(figure lost) $(figure split) $(figure integrity)" = "0 0 ok" ]
+}
+everybody_answered() {
+	all_there "$@"
+	[ "$(figure acknowledged)" = "$(figure transactions)" ]
+	[ "$(figure present)" = "$(figure transactions)" ]
+}
+
+@test "GlusterFS: what was looked at without the lock is not believed under it" {
+	local i
+	for i in 1 2 3; do
+		two gluster
+		preempt-store put --store "$b" first x
+		stat "$a" >/dev/null
+		preempt-store put --store "$b" second y
+		# Its client could answer with the file as it was at that look.
+		[ "$(preempt-store get --store "$a" second)" = y ]
+		preempt-store put --store "$a" third z
+		[ "$(preempt-store get --store "$b" third)" = z ]
+		[ "$(preempt-store list --store "$b" "" | wc -l)" = 3 ]
+	done
+}
+
+@test "GlusterFS: 8 processes on two mounts, 400 transactions, five times: all there, one winner each" {
+	local i
+	for i in 1 2 3 4 5; do
+		two gluster
+		everybody_answered -k 50 "$a" "$b"
+	done
+}
+
+@test "GlusterFS: the same with 1,600 transactions, while others look without the lock" {
+	two gluster
+	everybody_answered -k 200 --look "$a" "$b"
+}
+
+@test "bindfs: 8 processes on two mounts, 400 transactions five times, 1,600 twice, lock=auto" {
+	local i
+	for i in 1 2 3 4 5; do
+		two bindfs
+		everybody_answered -k 50 "$a" "$b"
+	done
+	for i in 1 2; do
+		two bindfs
+		everybody_answered -k 200 --look "$a" "$b"
+	done
+	grep -q '^mode link$' "${a%\?*}.lock"
+}
+
+@test "bindfs: the same test sees rows lost where byte-range locks are taken for shared" {
+	local i
+	# It may be found damaged at once, and be refused from then on: then there is little to lose.
+	for ((i = 0; i < 10; i++)); do
+		two bindfs "assume=shared&lock=fcntl"
+		run -1 --separate-stderr contend -k 200 "$a" "$b"
+		echo "$output" >&2
+		[ "$(figure lost)" = 0 ] || return 0
+	done
+	false
+}
+
+@test "plain SQLite loses rows on both: the test sees that" {
+	local kind
+	for kind in gluster bindfs; do
+		two $kind
+		run -1 --separate-stderr contend --plain -k 100 "$a" "$b"
+		echo "$output" >&2
+		[ "$(figure lost)" -gt 0 ]
+	done
+}
+
+@test "kill -9 of contenders in the middle, on both: nothing acknowledged is lost, nothing half there" {
+	local kind
+	for kind in gluster bindfs; do
+		two $kind
+		all_there -k 50 --kill 8 "$a" "$b"
+		[ "$(figure unknown)" -le 8 ]
+		[ "$(figure refused)" = 0 ]
+	done
+}
+
+@test "contenders stopped for seconds, then continued, on both: nothing acknowledged is lost" {
+	local kind
+	for kind in gluster bindfs; do
+		two $kind
+		everybody_answered -k 50 --stop 2 --for 1500 "$a" "$b"
+	done
+}
