@@ -180,7 +180,7 @@ static void begin_put(struct sqlite_store *store, struct session *session)
 	CHECK_EQ(session_begin(session, store, true, clock_after(5000), &err), STATUS_OK);
 	session->changed = true;
 	(void)sqlite3_exec(session->database,
-		"INSERT INTO keys SELECT x'6c6f7374', x'76', revision+1 FROM meta;"
+		"INSERT OR REPLACE INTO keys SELECT x'6c6f7374', x'76', revision+1 FROM meta;"
 		"UPDATE meta SET revision=revision+1",
 		NULL, NULL, NULL);
 }
