@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is done to a store in the sweep: each kind of transaction as a caller makes it, from opening
+ * the store on, with its answer as text.
+ */
+#ifndef FAULTS_ACTS_H
+#define FAULTS_ACTS_H
+
+#include "scene.h"
+
+/* What a caller got; lies in memory shared with the process that judges it. */
+struct outcome {
+	bool finished;
+	enum status status;
+	bool known; /* it is certain that nothing was changed; for a single store_txn */
+	char answer[512];
+	struct error err;
+	int64_t milliseconds;
+	int descriptors; /* more than before, when the store is closed */
+};
+
+enum effect {
+	EFFECT_NONE,  /* it only reads */
+	EFFECT_WHOLE, /* all or nothing */
+	EFFECT_PARTS, /* several transactions or files: any part, and doing it again ends it */
+};
+
+struct act {
+	const char *name;
+	enum state state;
+	enum effect effect;
+	unsigned flags; /* of store_open */
+	bool made;	/* it works on beat files that are there */
+	/* NULL: opening is all. Answers in outcome. */
+	enum status (*run)(struct store *store, struct outcome *outcome);
+};
+
+extern const struct act acts[];
+extern const size_t act_count;
+
+#endif
