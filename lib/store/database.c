@@ -149,7 +149,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 			return error_set(err, STATUS_DAMAGED,
 				"store %s was deleted and its lock file %s is still there: not used; to "
 				"begin anew, delete that too, with the store's -journal and .beats",
-				path, store->lock.path);
+				path, store->lock.file.path);
 		return error_set(err, error_status_of_errno(number),
 			"cannot look at store %s: %s%s", path, strerror(number), lock_cure(number));
 	}
@@ -224,11 +224,11 @@ static enum status read_meta(struct session *session, struct error *err)
 	if (status != STATUS_OK) {
 		if (err)
 			*err = trouble;
-	} else if (!nonce || strcmp(nonce, session->store->lock.nonce) != 0) {
+	} else if (!nonce || strcmp(nonce, session->store->lock.file.nonce) != 0) {
 		status = error_set(err, STATUS_DAMAGED,
 			"store %s was not made together with its lock file %s: one of them was replaced; "
 			"not used; put back the two that belong together",
-			session->store->base.where, session->store->lock.path);
+			session->store->base.where, session->store->lock.file.path);
 	} else {
 		session->revision = sqlite3_column_int64(statement, 1);
 	}
@@ -248,7 +248,7 @@ static enum status open_and_begin(struct session *session, struct error *err)
 {
 	struct sqlite_store *store = session->store;
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
-	flags |= store->lock.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	int code = sqlite3_open_v2(store->base.where, &session->database, flags, NULL);
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
@@ -355,7 +355,7 @@ static enum status make_temporary(
 	if (status == STATUS_OK) {
 		char insert[128];
 		snprintf(insert, sizeof(insert), "INSERT INTO meta VALUES(%d, '%s', 0); COMMIT",
-			FORMAT, store->lock.nonce);
+			FORMAT, store->lock.file.nonce);
 		status = execute(&session, insert, "make", err);
 	}
 	close_database(&session);
@@ -386,7 +386,7 @@ enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
 {
 	struct stat st;
-	if (store->lock.made || (!create && lstat(store->base.where, &st) == 0))
+	if (store->lock.file.made || (!create && lstat(store->base.where, &st) == 0))
 		return STATUS_OK;
 	if (!create)
 		return error_set(err, STATUS_NO, "store %s does not exist", store->base.where);
@@ -396,12 +396,12 @@ enum status database_make(
 			error_prefix(err, "store %s", store->base.where);
 		return status;
 	}
-	status = sharedlock_read_made(&store->lock, err);
-	if (status == STATUS_OK && !store->lock.made) {
+	status = lockfile_read_made(&store->lock.file, err);
+	if (status == STATUS_OK && !store->lock.file.made) {
 		if (lstat(store->base.where, &st) < 0)
 			status = make_whole(store, err);
 		if (status == STATUS_OK)
-			status = sharedlock_write_made(&store->lock, err);
+			status = lockfile_write_made(&store->lock.file, err);
 	}
 	sharedlock_release(&store->lock);
 	return status;

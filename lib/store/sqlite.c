@@ -121,7 +121,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (!store)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	watch_init(&store->watch);
-	store->lock.descriptor = store->lock.machine.descriptor = -1;
+	sharedlock_init(&store->lock);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
 
 	enum status status = read_parameters(url, &parameters, err);
@@ -133,7 +133,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (status == STATUS_OK)
 		status = filesystem_look(store->directory, &filesystem, err);
 	if (status == STATUS_OK) {
-		struct sharedlock_terms terms = {
+		struct lockfile_terms terms = {
 			.database = store->base.where,
 			.mode = parameters.mode,
 			.create = create,

@@ -140,7 +140,7 @@ static void locks(void)
 	TEST("the lock descriptor is closed on exec")
 	{
 		struct sqlite_store *inside = (struct sqlite_store *)store;
-		CHECK(fcntl(inside->lock.descriptor, F_GETFD) & FD_CLOEXEC);
+		CHECK(fcntl(inside->lock.file.descriptor, F_GETFD) & FD_CLOEXEC);
 	}
 	store_close(store);
 }
@@ -224,7 +224,7 @@ static void kills(void)
 			kill_and_reap(pid);
 			struct store *store = open_store(name);
 			CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
-			CHECK(((struct sqlite_store *)store)->lock.made);
+			CHECK(((struct sqlite_store *)store)->lock.file.made);
 			store_close(store);
 		}
 	}

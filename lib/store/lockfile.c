@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/lockfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "store/access.h"
+
+#define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
+#define FORMAT	      1
+#define LAST_NEW      "state new \n"
+#define LAST_MADE     "state made\n"
+#define RETRY_LONGEST 64 /* milliseconds */
+
+const char *lock_cure(int number)
+{
+	switch (number) {
+	case ENOSPC:
+	case EDQUOT: return "; free space or choose another place with --store or PREEMPT_STORE";
+	case ENOLCK: return "; the server grants no locks: start its lock service (not: nolock)";
+	case ENOSYS:
+	case EOPNOTSUPP:
+		return "; this filesystem has no byte-range locks here (Lustre: mount it with flock)";
+	case EROFS: return "; it is mounted read-only: choose another place with --store";
+	case EACCES:
+	case EPERM: return "; look at its owner and mode, and at those of its directory";
+	case ESTALE: return "; it was replaced on the server: try again";
+	case EIO:
+	case ETIMEDOUT: return "; the disk, the server or the network failed: try again";
+	case ENOENT:
+	case ENOTDIR: return "; is the filesystem mounted?";
+	default: return "";
+	}
+}
+
+enum status lockfile_failed(
+	struct error *err, const char *action, const struct lockfile *file, int number)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s lock file %s: %s%s", action,
+		file->path, strerror(number), lock_cure(number));
+}
+
+/* Text of a new lock file. */
+static enum status compose(enum lock_mode mode, char *text, size_t size, struct error *err)
+{
+	unsigned char random[16];
+	char nonce[33];
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(nonce + 2 * i, 3, "%02x", random[i]);
+	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\n%s", FIRST_LINE, FORMAT,
+		lock_mode_name(mode), nonce, LAST_NEW);
+	return STATUS_OK;
+}
+
+/* A name for a finished file, never over another; some filesystems have no hard links. */
+static int name_whole(const char *from, const char *to)
+{
+	if (link(from, to) == 0)
+		return unlink(from);
+	if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK)
+		return -1;
+	return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}
+
+/* STATUS_OK also if another made it meanwhile. */
+static enum status make(
+	struct lockfile *file, const struct lockfile_terms *terms, struct error *err)
+{
+	char text[256];
+	char *temporary = NULL;
+	char *directory = file_directory_of(file->path);
+	enum lock_mode mode;
+	int descriptor = -1;
+	enum status status = lock_mode_choose(terms->mode, &terms->verdict, &mode, err);
+	if (status == STATUS_OK)
+		status = compose(mode, text, sizeof(text), err);
+	if (status != STATUS_OK)
+		goto out;
+	if (!directory || asprintf(&temporary, "%s.XXXXXX", file->path) < 0) {
+		temporary = NULL;
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	descriptor = mkostemp(temporary, O_CLOEXEC);
+	if (descriptor < 0) {
+		status = lockfile_failed(err, "make", file, errno);
+		goto out;
+	}
+	if ((terms->shared_group && fchmod(descriptor, 0660) < 0) ||
+		file_write_all(descriptor, text, strlen(text)) < 0 ||
+		name_whole(temporary, file->path) < 0) {
+		int number = errno;
+		unlink(temporary);
+		/* The others: what a race looks like on some network filesystems. */
+		status = number == EEXIST || number == ENOENT || number == ESTALE || number == EBADF
+				 ? STATUS_OK
+				 : lockfile_failed(err, "make", file, number);
+		goto out;
+	}
+	/* Only who made it pays for making it durable, and before the database is made. */
+	if (fsync(descriptor) < 0)
+		status = lockfile_failed(err, "sync", file, errno);
+	else
+		status = file_sync_directory(directory, err);
+out:
+	if (descriptor >= 0)
+		close(descriptor);
+	free(temporary);
+	free(directory);
+	return status;
+}
+
+static enum status read_text(struct lockfile *file, char *text, size_t size, struct error *err)
+{
+	if (!file->local)
+		posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_DONTNEED);
+	ssize_t n = pread(file->descriptor, text, size - 1, 0);
+	if (n < 0)
+		return lockfile_failed(err, "read", file, errno);
+	text[n] = '\0';
+	return STATUS_OK;
+}
+
+static enum status not_ours(const struct lockfile *file, struct error *err)
+{
+	return error_set(err, STATUS_DAMAGED,
+		"%s is not the lock file of a store: not used; if it is not yours to keep, delete it",
+		file->path);
+}
+
+/* Understand the opened file. */
+static enum status read_record(struct lockfile *file, struct error *err)
+{
+	char text[512], mode[16];
+	int format = 0, length = 0;
+	enum status status = read_text(file, text, sizeof(text), err);
+	if (status != STATUS_OK)
+		return status;
+	size_t first = strlen(FIRST_LINE);
+	if (strncmp(text, FIRST_LINE "\n", first + 1) ||
+		sscanf(text + first, "\nformat %9d\n", &format) != 1)
+		return not_ours(file, err);
+	if (format > FORMAT)
+		return error_set(err, STATUS_DAMAGED,
+			"%s has format %d and we know %d: not used; install a newer preempt-tools",
+			file->path, format, FORMAT);
+	if (sscanf(text + first, "\nformat %*d\nmode %15s\nnonce %32[0-9a-f]\nstate%n", mode,
+		    file->nonce, &length) != 2 ||
+		!length || strlen(file->nonce) != 32 || !lock_mode_parse(mode, &file->mode) ||
+		file->mode == LOCK_AUTO)
+		return not_ours(file, err);
+	file->made = strstr(text, "\n" LAST_MADE) != NULL;
+	return STATUS_OK;
+}
+
+/* Open what is there. STATUS_NO: nothing is. */
+static enum status open_existing(
+	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
+{
+	struct stat st;
+	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+	file->read_only = false;
+	file->descriptor = open(file->path, O_RDWR | flags);
+	if (file->descriptor < 0 && terms->read_only &&
+		(errno == EROFS || errno == EACCES || errno == EPERM)) {
+		file->read_only = true;
+		file->descriptor = open(file->path, O_RDONLY | flags);
+	}
+	*number = 0;
+	if (file->descriptor < 0 || fstat(file->descriptor, &st) < 0) {
+		*number = errno;
+		return errno == ENOENT ? STATUS_NO : lockfile_failed(err, "open", file, errno);
+	}
+	enum status status = access_check(file->path, &st, terms->shared_group, err);
+	if (status == STATUS_OK)
+		status = read_record(file, err);
+	if (status == STATUS_OK)
+		status = lock_mode_follow(file->mode, terms->mode, &terms->verdict, err);
+	return status;
+}
+
+static void close_descriptor(struct lockfile *file)
+{
+	if (file->descriptor >= 0)
+		close(file->descriptor);
+	file->descriptor = -1;
+}
+
+enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *terms,
+	int64_t deadline, struct error *err)
+{
+	enum status status;
+	bool seen_database = false;
+	*file = (struct lockfile){.descriptor = -1};
+	file->local = terms->verdict.reach == FILESYSTEM_LOCAL;
+	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
+		file->path = NULL;
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
+		int number;
+		status = open_existing(file, terms, &number, err);
+		if (status == STATUS_OK)
+			return STATUS_OK;
+		close_descriptor(file);
+		if (status == STATUS_NO) {
+			/*
+			 * The lock file is there before the database: a database without one has
+			 * lost it, unless both were made since we looked. So look again.
+			 */
+			if (access(terms->database, F_OK) == 0) {
+				if (seen_database) {
+					status = error_set(err, STATUS_DAMAGED,
+						"its lock file %s is missing: deleted by somebody; put "
+						"it back, or when nobody uses the store any more, "
+						"move the store away",
+						file->path);
+					break;
+				}
+				seen_database = true;
+				continue;
+			}
+			if (!terms->create) {
+				error_set(err, STATUS_NO, "it does not exist");
+				break;
+			}
+			status = make(file, terms, err);
+			if (status != STATUS_OK)
+				break;
+		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
+			break;
+		}
+		if (clock_now() >= deadline) {
+			status = lockfile_failed(err, "open", file, number);
+			break;
+		}
+		if (longest > 1)
+			poll(NULL, 0, (int)clock_jitter(longest));
+	}
+out:
+	lockfile_close(file);
+	return status;
+}
+
+void lockfile_close(struct lockfile *file)
+{
+	close_descriptor(file);
+	free(file->path);
+	*file = (struct lockfile){.descriptor = -1};
+}
+
+enum status lockfile_verify(struct lockfile *file, struct error *err)
+{
+	struct stat held, there;
+	if (fstat(file->descriptor, &held) < 0)
+		return lockfile_failed(err, "look at", file, errno);
+	errno = 0;
+	if (stat(file->path, &there) < 0 && errno != ENOENT)
+		return lockfile_failed(err, "look at", file, errno);
+	else if (errno == ENOENT || held.st_dev != there.st_dev || held.st_ino != there.st_ino)
+		return error_set(err, STATUS_DAMAGED,
+			"its lock file %s was deleted or replaced while it was in use: not used; stop "
+			"everything that uses the store, then start again",
+			file->path);
+	return STATUS_OK;
+}
+
+enum status lockfile_read_made(struct lockfile *file, struct error *err)
+{
+	return read_record(file, err);
+}
+
+enum status lockfile_write_made(struct lockfile *file, struct error *err)
+{
+	char text[512];
+	enum status status = read_text(file, text, sizeof(text), err);
+	if (status != STATUS_OK)
+		return status;
+	size_t length = strlen(text), last = strlen(LAST_MADE);
+	if (length < last || strcmp(text + length - last, LAST_NEW))
+		return STATUS_OK;
+	/* Same length, in place. Should we die first, the next who opens the store writes it. */
+	if (pwrite(file->descriptor, LAST_MADE, last, (off_t)(length - last)) != (ssize_t)last ||
+		fdatasync(file->descriptor) < 0)
+		return lockfile_failed(err, "write", file, errno);
+	file->made = true;
+	return STATUS_OK;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lock file DATABASE.lock: it records the mode in which machines exclude each other, and a
+ * nonce that is in the database too, so that a database with a lock file that is not its own is
+ * refused. It is made whole, before the database, and but for its last line never written again.
+ *
+ * A struct lockfile owns path and descriptor (close-on-exec): lockfile_close, also after an error;
+ * one with descriptor -1 and all else zero is closed.
+ */
+#ifndef STORE_LOCKFILE_H
+#define STORE_LOCKFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "store/filesystem.h"
+#include "store/lock_mode.h"
+
+/* What the opener wants and where it is. */
+struct lockfile_terms {
+	const char *database;
+	enum lock_mode mode; /* asked for */
+	bool create;	     /* make the lock file if there is neither it nor the database */
+	bool read_only;	     /* a lock that only keeps writers out will do, where we cannot write */
+	bool shared_group;
+	struct filesystem_verdict verdict;
+};
+
+struct lockfile {
+	char *path; /* DATABASE.lock */
+	int descriptor;
+	enum lock_mode mode; /* as recorded */
+	char nonce[33];
+	bool local;	/* no other machine writes it */
+	bool made;	/* the database was finished once; see lockfile_read_made */
+	bool read_only; /* the filesystem or the file cannot be written */
+};
+
+/* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
+enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *terms,
+	int64_t deadline, struct error *err);
+void lockfile_close(struct lockfile *file);
+
+/*
+ * Two inodes under one path are two locks: STATUS_DAMAGED where the file under the path is no
+ * longer the one that was opened.
+ */
+enum status lockfile_verify(struct lockfile *file, struct error *err);
+
+/*
+ * Under the lock: read again, and write, that the database was finished. A lock file that says so
+ * without a database means that the database was deleted.
+ */
+enum status lockfile_read_made(struct lockfile *file, struct error *err);
+enum status lockfile_write_made(struct lockfile *file, struct error *err);
+
+/* "cannot ACTION lock file PATH: REASON; CURE"; returns the status of the errno. */
+enum status lockfile_failed(
+	struct error *err, const char *action, const struct lockfile *file, int number);
+
+/*
+ * What to do about an errno that a store can run into: "free space or choose another place", ""
+ * where there is nothing to say.
+ */
+const char *lock_cure(int number);
+
+#endif
