@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "store/access.h"
 #include "store/sqlite.h"
+#include "store/syscalls.h"
 
 #define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 #define FORMAT	    1	       /* SQLite's user_version */
@@ -35,79 +36,6 @@ static const char on_make[] =
 			"CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB, revision INTEGER NOT NULL)"
 			" WITHOUT ROWID;"
 			"CREATE INDEX keys_revision ON keys(revision);";
-
-static enum status code_status(int code, int number)
-{
-	switch (code & 0xff) {
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-	case SQLITE_FORMAT:
-	case SQLITE_TOOBIG:
-	case SQLITE_MISMATCH:
-	case SQLITE_ERROR: return STATUS_DAMAGED;
-	case SQLITE_READONLY:
-	case SQLITE_PERM:
-	case SQLITE_AUTH: return STATUS_PERMISSION;
-	case SQLITE_CANTOPEN: return error_status_of_errno(number);
-	case SQLITE_IOERR:
-		if (code == SQLITE_IOERR_CORRUPTFS)
-			return STATUS_DAMAGED;
-		return error_status_of_errno(number);
-	default: return STATUS_TEMPORARY;
-	}
-}
-
-/* What went wrong below SQLite; 0 where it did not keep it. A commit tells only its files. */
-static int errno_of(sqlite3 *database)
-{
-	int number = database ? sqlite3_system_errno(database) : 0;
-	sqlite3_file *journal = NULL;
-	if (database && number == 0)
-		(void)sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
-	if (database && number == 0 &&
-		sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &journal) ==
-			SQLITE_OK &&
-		journal && journal->pMethods)
-		(void)journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &number);
-	return number;
-}
-
-enum status session_failed(
-	const struct session *session, const char *action, int code, struct error *err)
-{
-	const char *where = session->store->base.where;
-	int number = errno_of(session->database);
-	enum status status = code_status(code, number);
-	switch (code & 0xff) {
-	case SQLITE_FULL:
-		return error_set(err, status, "cannot %s store %s: %s%s", action, where,
-			strerror(ENOSPC), lock_cure(ENOSPC));
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return error_set(err, status,
-			"cannot %s store %s: another program has it open (sqlite3?), or its locks fail; "
-			"close that program and try again",
-			action, where);
-	case SQLITE_NOMEM: return error_set(err, status, "out of memory");
-	case SQLITE_READONLY:
-		if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY)
-			return error_set(err, status,
-				"cannot %s store %s: a writer was killed, and what it left can only be "
-				"put right by a program that may write here",
-				action, where);
-		break;
-	default: break;
-	}
-	if (status == STATUS_DAMAGED)
-		return error_set(err, status,
-			"store %s is damaged or not a store (%s): not used; restore it, or move it away "
-			"together with its .lock, -journal and .beats",
-			where,
-			session->database ? sqlite3_errmsg(session->database)
-					  : sqlite3_errstr(code));
-	return error_set(err, status, "cannot %s store %s: %s (SQLite %d)%s", action, where,
-		number ? strerror(number) : sqlite3_errstr(code), code, lock_cure(number));
-}
 
 sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err)
 {
@@ -166,13 +94,16 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 	return access_check(store->journal, &st, store->shared_group, err);
 }
 
-/* The first hundred bytes of the database, as SQLite's own file handle sees them. */
-static bool read_header(struct session *session, unsigned char header[100])
+/* The first hundred bytes of the database, as SQLite's own file handle sees them; SQLite's code. */
+static int read_header(struct session *session, unsigned char header[100])
 {
 	sqlite3_file *file = NULL;
-	return sqlite3_file_control(session->database, "main", SQLITE_FCNTL_FILE_POINTER, &file) ==
-		       SQLITE_OK &&
-	       file && file->pMethods && file->pMethods->xRead(file, header, 100, 0) == SQLITE_OK;
+	int code = sqlite3_file_control(
+		session->database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+	if (code != SQLITE_OK || !file || !file->pMethods)
+		return SQLITE_NOTADB;
+	code = file->pMethods->xRead(file, header, 100, 0);
+	return code == SQLITE_IOERR_SHORT_READ ? SQLITE_NOTADB : code;
 }
 
 static uint32_t big_endian(const unsigned char *bytes)
@@ -185,8 +116,9 @@ static enum status check_format(struct session *session, struct error *err)
 {
 	unsigned char header[100];
 	const char *where = session->store->base.where;
-	if (!read_header(session, header))
-		return session_failed(session, "read", SQLITE_NOTADB, err);
+	int code = read_header(session, header);
+	if (code != SQLITE_OK)
+		return session_failed(session, "read", code, err);
 	if (memcmp(header, "SQLite format 3", 16) != 0 || big_endian(header + 68) != APPLICATION)
 		return error_set(err, STATUS_DAMAGED,
 			"%s is not a store of preempt-tools: not used; choose another --store",
@@ -248,6 +180,7 @@ static enum status open_and_begin(struct session *session, struct error *err)
 {
 	struct sqlite_store *store = session->store;
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
+	syscalls_forget();
 	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	int code = sqlite3_open_v2(store->base.where, &session->database, flags, NULL);
 	if (code != SQLITE_OK)
@@ -319,7 +252,7 @@ enum status session_end(struct session *session, enum status status, bool *known
 		if (commit != STATUS_OK) {
 			status = commit;
 			unknown = session->write;
-		} else if (read_header(session, header)) {
+		} else if (read_header(session, header) == SQLITE_OK) {
 			watch_saw(store, big_endian(header + 24),
 				session->revision + session->changed);
 		}
@@ -348,6 +281,7 @@ static enum status make_temporary(
 			store->base.where, strerror(number), lock_cure(number));
 	}
 	close(descriptor);
+	syscalls_forget();
 	int code = sqlite3_open_v2(temporary, &session.database,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
 	enum status status = code == SQLITE_OK ? execute(&session, on_make, "make", err)

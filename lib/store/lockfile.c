@@ -19,7 +19,8 @@
 #define FORMAT	      1
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
-#define RETRY_LONGEST 64 /* milliseconds */
+#define RETRY_LONGEST 64  /* milliseconds */
+#define RACES_END     500 /* of those who make it: so long may it look stale, milliseconds */
 
 const char *lock_cure(int number)
 {
@@ -164,6 +165,21 @@ static enum status read_record(struct lockfile *file, struct error *err)
 	return STATUS_OK;
 }
 
+static enum status remember_directory(struct lockfile *file, struct error *err)
+{
+	struct stat st;
+	char *directory = file_directory_of(file->path);
+	if (!directory)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	int number = stat(directory, &st) < 0 ? errno : 0;
+	free(directory);
+	if (number)
+		return lockfile_failed(err, "look at the directory of", file, number);
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
+	return STATUS_OK;
+}
+
 /* Open what is there. STATUS_NO: nothing is. */
 static enum status open_existing(
 	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
@@ -186,6 +202,8 @@ static enum status open_existing(
 	if (status == STATUS_OK)
 		status = read_record(file, err);
 	if (status == STATUS_OK)
+		status = remember_directory(file, err);
+	if (status == STATUS_OK)
 		status = lock_mode_follow(file->mode, terms->mode, &terms->verdict, err);
 	return status;
 }
@@ -202,6 +220,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 {
 	enum status status;
 	bool seen_database = false;
+	int64_t races_until = clock_after(RACES_END);
 	*file = (struct lockfile){.descriptor = -1};
 	file->local = terms->verdict.reach == FILESYSTEM_LOCAL;
 	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
@@ -242,7 +261,8 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
 			break;
 		}
-		if (clock_now() >= deadline) {
+		/* What a race looks like does not last. */
+		if (clock_now() >= deadline || (number && clock_now() >= races_until)) {
 			status = lockfile_failed(err, "open", file, number);
 			break;
 		}
@@ -261,20 +281,71 @@ void lockfile_close(struct lockfile *file)
 	*file = (struct lockfile){.descriptor = -1};
 }
 
+/* Under its path it is no longer: it alone, or the directory, or the filesystem? */
+static enum status is_gone(const struct lockfile *file, struct error *err)
+{
+	struct stat there = {0};
+	char *directory = file_directory_of(file->path);
+	if (!directory)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	int number = stat(directory, &there) < 0 ? errno : 0;
+	enum status status = STATUS_DAMAGED;
+	if (number && number != ENOENT)
+		status = lockfile_failed(err, "look at the directory of", file, number);
+	else if (number || there.st_dev != file->device)
+		status = error_set(err, STATUS_TEMPORARY,
+			"its directory %s %s while it was in use: it was moved away, or its filesystem is "
+			"no longer mounted; put it back, then try again",
+			directory, number ? "disappeared" : "came to lie on another filesystem");
+	else if (there.st_ino != file->inode)
+		status = error_set(err, STATUS_TEMPORARY,
+			"its directory %s was moved away or replaced by another while it was in use; put "
+			"it back, or start again what uses the store",
+			directory);
+	else
+		error_set(err, status,
+			"its lock file %s was deleted or replaced while it was in use: not used; stop "
+			"everything that uses the store, then start again",
+			file->path);
+	free(directory);
+	return status;
+}
+
+void lockfile_drop(struct lockfile *file)
+{
+	close_descriptor(file);
+}
+
+enum status lockfile_again(struct lockfile *file, struct error *err)
+{
+	char nonce[sizeof(file->nonce)];
+	if (file->descriptor >= 0)
+		return STATUS_OK;
+	memcpy(nonce, file->nonce, sizeof(nonce));
+	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+	file->descriptor = open(file->path, (file->read_only ? O_RDONLY : O_RDWR) | flags);
+	if (file->descriptor < 0)
+		return errno == ENOENT ? is_gone(file, err)
+				       : lockfile_failed(err, "open", file, errno);
+	enum status status = read_record(file, err);
+	if (status == STATUS_OK && strcmp(nonce, file->nonce) != 0)
+		status = is_gone(file, err);
+	if (status != STATUS_OK)
+		close_descriptor(file);
+	memcpy(file->nonce, nonce, sizeof(nonce));
+	return status;
+}
+
 enum status lockfile_verify(struct lockfile *file, struct error *err)
 {
 	struct stat held, there;
 	if (fstat(file->descriptor, &held) < 0)
 		return lockfile_failed(err, "look at", file, errno);
-	errno = 0;
-	if (stat(file->path, &there) < 0 && errno != ENOENT)
-		return lockfile_failed(err, "look at", file, errno);
-	else if (errno == ENOENT || held.st_dev != there.st_dev || held.st_ino != there.st_ino)
-		return error_set(err, STATUS_DAMAGED,
-			"its lock file %s was deleted or replaced while it was in use: not used; stop "
-			"everything that uses the store, then start again",
-			file->path);
-	return STATUS_OK;
+	if (stat(file->path, &there) < 0)
+		return errno == ENOENT ? is_gone(file, err)
+				       : lockfile_failed(err, "look at", file, errno);
+	return held.st_dev == there.st_dev && held.st_ino == there.st_ino ? STATUS_OK
+									  : is_gone(file, err);
 }
 
 enum status lockfile_read_made(struct lockfile *file, struct error *err)

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "store/filesystem.h"
@@ -35,6 +36,8 @@ struct lockfile {
 	bool local;	/* no other machine writes it */
 	bool made;	/* the database was finished once; see lockfile_read_made */
 	bool read_only; /* the filesystem or the file cannot be written */
+	dev_t device;	/* of its directory, with its inode: whether that is still the one */
+	ino_t inode;
 };
 
 /* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
@@ -42,9 +45,14 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	int64_t deadline, struct error *err);
 void lockfile_close(struct lockfile *file);
 
+/* Close the descriptor, and with it give back any lock of the kernel; and open it again. */
+void lockfile_drop(struct lockfile *file);
+enum status lockfile_again(struct lockfile *file, struct error *err);
+
 /*
  * Two inodes under one path are two locks: STATUS_DAMAGED where the file under the path is no
- * longer the one that was opened.
+ * longer the one that was opened. STATUS_TEMPORARY where its whole directory is not: it was moved
+ * away, or its filesystem is no longer mounted.
  */
 enum status lockfile_verify(struct lockfile *file, struct error *err);
 

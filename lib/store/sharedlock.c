@@ -85,7 +85,9 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 					"it is busy: too many processes of this machine are waiting "
 					"for it; try again");
 	}
-	enum status status = ask_machines(lock, deadline, err);
+	enum status status = lockfile_again(&lock->file, err);
+	if (status == STATUS_OK)
+		status = ask_machines(lock, deadline, err);
 	if (status == STATUS_OK) {
 		status = lockfile_verify(&lock->file, err);
 		if (status == STATUS_OK)

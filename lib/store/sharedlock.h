@@ -11,6 +11,7 @@
 #ifndef STORE_SHAREDLOCK_H
 #define STORE_SHAREDLOCK_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -44,5 +45,11 @@ struct lock_kind {
 	void (*release)(struct sharedlock *lock);
 };
 extern const struct lock_kind lock_fcntl;
+
+/*
+ * Ask for a byte-range lock, command F_SETLK or F_OFD_SETLK: 0, EAGAIN: another has it, or what
+ * went wrong. EACCES, which may mean either, is told apart.
+ */
+int lock_fcntl_ask(int descriptor, int command, struct flock *lock);
 
 #endif

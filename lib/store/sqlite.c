@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "store/access.h"
+#include "store/syscalls.h"
 
 /* The parameters of the URL. */
 struct parameters {
@@ -120,6 +121,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	struct sqlite_store *store = calloc(1, sizeof(*store));
 	if (!store)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	syscalls_install();
 	watch_init(&store->watch);
 	sharedlock_init(&store->lock);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);

@@ -4,7 +4,8 @@
  *   sqlite.c	  opening and closing, and the table of the calls
  *   transaction.c  compares and operations
  *   range.c	  all keys under a prefix
- *   database.c	  one locked transaction on the file, its creation, its errors
+ *   database.c	  one locked transaction on the file, its creation
+ *   cause.c	  what an error of SQLite means here
  *   watch.c	  waiting for a change
  *   beats.c	  the small files of the beats
  * Every transaction is: outer lock, drop cached pages, open, one transaction, close, release.

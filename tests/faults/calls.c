@@ -51,15 +51,19 @@ __attribute__((constructor)) static void load(void)
 		plan = loaded;
 }
 
-/* The path behind the prefix that it is below, or NULL. */
+/* The path within the directory, or of the page what is behind the last slash; else NULL. */
 static const char *below(const char *path)
 {
-	for (int i = 0; plan && i < 2; i++) {
-		size_t length = strlen(plan->under[i]);
-		if (length && !strncmp(path, plan->under[i], length) &&
-			(path[length] == '/' || !path[length]))
-			return path[length] ? path + length + 1 : path + length;
+	size_t length = plan ? strlen(plan->directory) : 0;
+	if (length && !strncmp(path, plan->directory, length)) {
+		if (path[length] == '/')
+			return path + length + 1;
+		if (!path[length])
+			return ".";
 	}
+	length = plan ? strlen(plan->page) : 0;
+	if (length && !strncmp(path, plan->page, length))
+		return strrchr(path, '/') + 1;
 	return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Faults at the calls of libc: calls.c stands before libc, counts the calls that concern files
- * below some directories, and at the N-th does what the plan says. It is linked into sweep and
+ * of a store, and at the N-th does what the plan says. It is linked into sweep and
  * powerloss, which fork and arm the child; and it is calls.so, to be preloaded into a program with
  * FAULTS=FILE in its environment, where FILE holds a plan that begins armed.
  *
@@ -41,7 +41,8 @@ struct call {
 
 struct plan {
 	bool armed; /* begin counting at once: for calls.so */
-	char under[2][256];
+	char directory[256]; /* what concerns files in it is counted, */
+	char page[128];	     /* and what concerns files whose names begin so; may be empty */
 	enum call_act act;
 	unsigned at; /* 1: the first; 0: none */
 	int number;  /* errno, or signal */

@@ -184,7 +184,7 @@ static void make_hot(struct scene *scene)
 	struct plan *plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned last = 0;
-	snprintf(plan->under[0], sizeof(plan->under[0]), "%s", scene->directory);
+	snprintf(plan->directory, sizeof(plan->directory), "%s", scene->directory);
 	change_in_child(scene, plan, 0);
 	for (unsigned i = 0; i < plan->count; i++)
 		if (!strcmp(plan->log[i].name, "pwrite") &&
