@@ -81,7 +81,8 @@ enum status session_failed(
 	case SQLITE_LOCKED: return busy(where, action, status, err);
 	case SQLITE_NOMEM: return error_set(err, status, "out of memory");
 	case SQLITE_READONLY:
-		if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY)
+		if ((code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) &&
+			(!number || session->store->lock.file.read_only))
 			return error_set(err, status,
 				"cannot %s store %s: a writer was killed, and what it left can only be "
 				"put right by a program that may write here",

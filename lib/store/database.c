@@ -89,8 +89,15 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 			"store %s is empty, so it is damaged: not used; restore it, or move it away "
 			"together with its .lock, -journal and .beats",
 			path);
-	if (status != STATUS_OK || lstat(store->journal, &st) < 0)
+	if (status != STATUS_OK)
 		return status;
+	if (lstat(store->journal, &st) < 0) {
+		int number = errno;
+		return number == ENOENT ? STATUS_OK
+					: error_set(err, error_status_of_errno(number),
+						  "cannot look at %s: %s%s", store->journal,
+						  strerror(number), lock_cure(number));
+	}
 	return access_check(store->journal, &st, store->shared_group, err);
 }
 
@@ -334,6 +341,8 @@ enum status database_make(
 	if (status == STATUS_OK && !store->lock.file.made) {
 		if (lstat(store->base.where, &st) < 0)
 			status = make_whole(store, err);
+		if (status == STATUS_OK)
+			lockfile_tidy(&store->lock.file);
 		if (status == STATUS_OK)
 			status = lockfile_write_made(&store->lock.file, err);
 	}

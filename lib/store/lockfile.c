@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/lockfile.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 
 #define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
 #define FORMAT	      1
+#define TEMPORARY     ".XXXXXX"
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
 #define RETRY_LONGEST 64  /* milliseconds */
@@ -74,9 +76,9 @@ static int name_whole(const char *from, const char *to)
 	return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 }
 
-/* STATUS_OK also if another made it meanwhile. */
-static enum status make(
-	struct lockfile *file, const struct lockfile_terms *terms, struct error *err)
+/* STATUS_OK also if another made it meanwhile; *number is the errno that looked like that. */
+static enum status make(struct lockfile *file, const struct lockfile_terms *terms, int *number,
+	struct error *err)
 {
 	char text[256];
 	char *temporary = NULL;
@@ -88,7 +90,7 @@ static enum status make(
 		status = compose(mode, text, sizeof(text), err);
 	if (status != STATUS_OK)
 		goto out;
-	if (!directory || asprintf(&temporary, "%s.XXXXXX", file->path) < 0) {
+	if (!directory || asprintf(&temporary, "%s" TEMPORARY, file->path) < 0) {
 		temporary = NULL;
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
@@ -101,12 +103,13 @@ static enum status make(
 	if ((terms->shared_group && fchmod(descriptor, 0660) < 0) ||
 		file_write_all(descriptor, text, strlen(text)) < 0 ||
 		name_whole(temporary, file->path) < 0) {
-		int number = errno;
+		*number = errno;
 		unlink(temporary);
 		/* The others: what a race looks like on some network filesystems. */
-		status = number == EEXIST || number == ENOENT || number == ESTALE || number == EBADF
+		status = *number == EEXIST || *number == ENOENT || *number == ESTALE ||
+					 *number == EBADF
 				 ? STATUS_OK
-				 : lockfile_failed(err, "make", file, number);
+				 : lockfile_failed(err, "make", file, *number);
 		goto out;
 	}
 	/* Only who made it pays for making it durable, and before the database is made. */
@@ -255,7 +258,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 				error_set(err, STATUS_NO, "it does not exist");
 				break;
 			}
-			status = make(file, terms, err);
+			status = make(file, terms, &number, err);
 			if (status != STATUS_OK)
 				break;
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
@@ -346,6 +349,21 @@ enum status lockfile_verify(struct lockfile *file, struct error *err)
 				       : lockfile_failed(err, "look at", file, errno);
 	return held.st_dev == there.st_dev && held.st_ino == there.st_ino ? STATUS_OK
 									  : is_gone(file, err);
+}
+
+void lockfile_tidy(const struct lockfile *file)
+{
+	char *directory = file_directory_of(file->path);
+	DIR *entries = directory ? opendir(directory) : NULL;
+	const char *name = strrchr(file->path, '/');
+	size_t length = name ? strlen(++name) : 0;
+	for (struct dirent *entry; length && entries && (entry = readdir(entries));)
+		if (!strncmp(entry->d_name, name, length) && entry->d_name[length] == '.' &&
+			strlen(entry->d_name) == length + strlen(TEMPORARY))
+			(void)unlinkat(dirfd(entries), entry->d_name, 0);
+	if (entries)
+		closedir(entries);
+	free(directory);
 }
 
 enum status lockfile_read_made(struct lockfile *file, struct error *err)

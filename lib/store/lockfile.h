@@ -63,6 +63,12 @@ enum status lockfile_verify(struct lockfile *file, struct error *err);
 enum status lockfile_read_made(struct lockfile *file, struct error *err);
 enum status lockfile_write_made(struct lockfile *file, struct error *err);
 
+/*
+ * Under the lock, before it is said that the database was finished: remove what those left who
+ * were killed while they made the lock file. One who is still at it finds that it is there.
+ */
+void lockfile_tidy(const struct lockfile *file);
+
 /* "cannot ACTION lock file PATH: REASON; CURE"; returns the status of the errno. */
 enum status lockfile_failed(
 	struct error *err, const char *action, const struct lockfile *file, int number);

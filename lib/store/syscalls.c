@@ -60,12 +60,12 @@ int syscalls_lock_failed(void)
 
 /*
  * A call has failed. SQLite opens for reading what it cannot open for writing, and is then surprised
- * that it cannot write: that is not the cause. It is told of another errno where it would draw the
- * wrong conclusion: try again (EINTR), or that the filesystem is damaged.
+ * that it is not there or that it cannot write: that is not the cause. It is told of another errno
+ * where it would draw the wrong conclusion: try again (EINTR), or that the filesystem is damaged.
  */
 static void failed(void)
 {
-	if (errno != EBADF || !seen.failed)
+	if (!seen.failed || (errno != EBADF && errno != ENOENT))
 		seen.failed = errno;
 	if (errno == EINTR || errno == EIO || errno == ENXIO || errno == ERANGE)
 		errno = ECANCELED;
@@ -79,13 +79,19 @@ static int open_file(const char *path, int flags, int mode)
 	return descriptor;
 }
 
-/* That a file is not there is no failure where it is only asked for. */
+/*
+ * That a file is not there is no failure where it is only asked for. SQLite takes any error for
+ * that; but a journal of which it is not known whether it is there must not be passed over: what
+ * a killed writer left would be read. So it is there, and opening it says what is wrong.
+ */
 static int look_at_path(const char *path, struct stat *st)
 {
 	int result = RETRIED(next.stat(path, st));
-	if (result < 0 && errno != ENOENT)
-		failed();
-	return result;
+	if (result == 0 || errno == ENOENT)
+		return result;
+	failed();
+	*st = (struct stat){.st_mode = S_IFREG | 0600, .st_size = 1};
+	return 0;
 }
 
 static int look_at(int descriptor, struct stat *st)
@@ -129,9 +135,9 @@ static int control(int descriptor, int command, ...)
 	if (command != F_SETLK)
 		return next.control(descriptor, command, argument);
 	int number = lock_fcntl_ask(descriptor, command, argument);
-	seen.lock_failed = number;
 	if (number == 0)
 		return 0;
+	seen.lock_failed = number;
 	if (number != EAGAIN)
 		seen.failed = number;
 	/* All others that SQLite takes for "busy"; a server that did not answer may yet do so. */

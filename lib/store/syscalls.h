@@ -4,9 +4,10 @@
  * that the server refuses it says "busy", and waits for it; of a file that cannot be opened for
  * writing it says "read-only". So its calls pass through here, and what went wrong is kept.
  *
- * Three things are done differently, too: an errno of a lock that no waiting will mend fails at
- * once; EACCES, by which a lock may say both "another has it" and "you may not", is told apart; and
- * a call that is interrupted again and again fails at last, where SQLite would try for ever.
+ * Four things are done differently, too: an errno of a lock that no waiting will mend fails at
+ * once; EACCES, by which a lock may say both "another has it" and "you may not", is told apart; a
+ * call that is interrupted again and again fails at last, where SQLite would try for ever; and a
+ * journal that cannot be looked at is not taken for none.
  *
  * fsync does not pass through here: SQLite cannot be told to. It keeps its errno itself.
  */
@@ -22,7 +23,7 @@ void syscalls_forget(void);
 /* The errno of the call that failed last; 0: none did. */
 int syscalls_failed(void);
 
-/* The errno of the lock that was asked for last; EAGAIN: another has it; 0: it was given. */
+/* The errno of the lock that was refused last; EAGAIN: another has it; 0: all were given. */
 int syscalls_lock_failed(void);
 
 #endif

@@ -189,6 +189,18 @@ static void record_names(enum change_kind kind, const char *from, const char *to
 
 /* ---- Opening and closing ---- */
 
+/* Where the answer was lost, so is the descriptor. */
+static int answer_open(enum verdict verdict, int descriptor)
+{
+	int result = (int)finish(verdict, descriptor);
+	if (result < 0 && descriptor >= 0) {
+		int kept = errno;
+		next(close)(descriptor);
+		errno = kept;
+	}
+	return result;
+}
+
 static int open_any(const char *name, int directory, const char *given, int flags, mode_t mode)
 {
 	const char *path = path_at(directory, given);
@@ -202,13 +214,7 @@ static int open_any(const char *name, int directory, const char *given, int flag
 	int descriptor = next(openat)(directory, given, flags, mode);
 	if (descriptor >= 0 && made)
 		record_descriptor(CHANGE_CREATE, descriptor, 0, NULL, 0, below(path));
-	int result = (int)finish(verdict, descriptor);
-	if (result < 0 && descriptor >= 0) {
-		int kept = errno;
-		next(close)(descriptor);
-		errno = kept;
-	}
-	return result;
+	return answer_open(verdict, descriptor);
 }
 
 #define OPEN(name, directory)                                                                      \
@@ -246,7 +252,7 @@ int mkostemp(char *path, int flags)
 	int descriptor = next(mkostemp)(path, flags);
 	if (descriptor >= 0)
 		record_descriptor(CHANGE_CREATE, descriptor, 0, NULL, 0, below(path));
-	return (int)finish(verdict, descriptor);
+	return answer_open(verdict, descriptor);
 }
 
 int close(int descriptor)

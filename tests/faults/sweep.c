@@ -326,14 +326,17 @@ static void judge_again(const struct act *act)
 {
 	struct text lines = {0}, without = {0};
 	struct error err = {0};
-	plan->act = ACT_COUNT;
 	unsigned kept = plan->at;
+	enum call_act what = plan->act;
+	plan->act = ACT_COUNT;
+	plan->at = 0;
 	struct outcome first = *outcome;
 	struct child child = start(act);
 	bool ended = await(&child) && end(&child) == 0;
 	struct outcome second = *outcome;
 	*outcome = first;
 	plan->at = kept;
+	plan->act = what;
 	if (!ended || second.status == STATUS_TEMPORARY || second.status == STATUS_DAMAGED ||
 		second.status == STATUS_PERMISSION)
 		complain(act, "then again: %d %s", second.status, second.err.text);
