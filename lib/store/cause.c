@@ -29,6 +29,8 @@ static int errno_of(sqlite3 *database, int code)
 		number = errno_of_file(database, SQLITE_FCNTL_JOURNAL_POINTER);
 	if (!number)
 		number = syscalls_failed();
+	if (!number && (code & 0xff) == SQLITE_IOERR)
+		number = syscalls_lock_failed();
 	if (!number && database)
 		number = sqlite3_system_errno(database);
 	return number;
@@ -70,11 +72,12 @@ static enum status busy(
 }
 
 enum status session_failed(
-	const struct session *session, const char *action, int code, struct error *err)
+	struct session *session, const char *action, int code, struct error *err)
 {
 	const char *where = session->store->base.where;
 	int number = errno_of(session->database, code);
 	enum status status = code_status(code, number);
+	session->busy = (code & 0xff) == SQLITE_BUSY;
 	switch (code & 0xff) {
 	case SQLITE_FULL: number = number ? number : ENOSPC; break;
 	case SQLITE_BUSY:

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 
 #define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 #define FORMAT	    1	       /* SQLite's user_version */
+
+#define RETRY_LONGEST 32 /* milliseconds */
 
 #define TEXT_OF(number)	 #number
 #define VALUE_OF(number) TEXT_OF(number)
@@ -182,8 +185,8 @@ static enum status begin(struct session *session, struct error *err)
 	return status == STATUS_OK ? read_meta(session, err) : status;
 }
 
-/* Open the database and begin; the lock is held. */
-static enum status open_and_begin(struct session *session, struct error *err)
+/* Open the database and begin, once; the lock is held. */
+static enum status try_to_begin(struct session *session, struct error *err)
 {
 	struct sqlite_store *store = session->store;
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
@@ -192,10 +195,12 @@ static enum status open_and_begin(struct session *session, struct error *err)
 	int code = sqlite3_open_v2(store->base.where, &session->database, flags, NULL);
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
+	enum status status = execute(session, on_open, "open", err);
+	if (status == STATUS_OK)
+		status = begin(session, err);
 	int64_t left = session->deadline - clock_now();
 	sqlite3_busy_timeout(session->database, left < 1 ? 1 : left > 60000 ? 60000 : (int)left);
-	enum status status = execute(session, on_open, "open", err);
-	return status == STATUS_OK ? begin(session, err) : status;
+	return status;
 }
 
 static void close_database(struct session *session)
@@ -203,6 +208,23 @@ static void close_database(struct session *session)
 	/* No statement is left open: this cannot fail. */
 	sqlite3_close(session->database);
 	session->database = NULL;
+}
+
+/*
+ * The same, again and again while a program that does not know our lock has it open. Anew each time:
+ * who was refused the lock for rolling back what a killed writer left keeps a part of it in mode
+ * EXCLUSIVE, and SQLite then takes that part for the lock of a living writer, and reads what was
+ * never committed.
+ */
+static enum status open_and_begin(struct session *session, struct error *err)
+{
+	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
+		enum status status = try_to_begin(session, err);
+		if (status == STATUS_OK || !session->busy || clock_now() >= session->deadline)
+			return status;
+		close_database(session);
+		poll(NULL, 0, (int)clock_jitter(longest));
+	}
 }
 
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,

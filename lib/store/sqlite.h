@@ -45,6 +45,7 @@ struct session {
 	bool write;
 	store_revision revision; /* of the store, when it began */
 	bool changed;		 /* it will be one more when this is committed */
+	bool busy;		 /* what failed last failed because another program has it open */
 };
 
 /*
@@ -64,7 +65,7 @@ enum status session_end(
 
 /* Fill err with what SQLite's result code means here; returns its status. */
 enum status session_failed(
-	const struct session *session, const char *action, int code, struct error *err);
+	struct session *session, const char *action, int code, struct error *err);
 sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err);
 
 /* Make the database under the lock if it is missing and was never made. */

@@ -31,6 +31,7 @@ struct act {
 	enum effect effect;
 	unsigned flags; /* of store_open */
 	bool made;	/* it works on beat files that are there */
+	bool waits;	/* has a deadline of its own, which may pass before an error is told */
 	/* NULL: opening is all. Answers in outcome. */
 	enum status (*run)(struct store *store, struct outcome *outcome);
 };

@@ -267,7 +267,10 @@ int close(int descriptor)
 
 DIR *opendir(const char *path)
 {
-	return ask("opendir", path, READS) == FAIL ? NULL : next(opendir)(path);
+	enum verdict verdict = ask("opendir", path, READS);
+	DIR *result = verdict == FAIL ? NULL : next(opendir)(path);
+	(void)finish(verdict, 0);
+	return result;
 }
 
 /* ---- Bytes ---- */
@@ -381,9 +384,11 @@ int fdatasync(int descriptor)
 void *mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset)
 {
 	enum verdict verdict = descriptor < 0 ? GO : ask_of("mmap", descriptor, READS);
-	return verdict == FAIL
-		       ? MAP_FAILED
-		       : next(mmap)(address, length, protection, flags, descriptor, offset);
+	if (verdict == FAIL)
+		return MAP_FAILED;
+	void *result = next(mmap)(address, length, protection, flags, descriptor, offset);
+	(void)finish(verdict, 0);
+	return result;
 }
 
 /* ---- Names ---- */
@@ -467,7 +472,10 @@ int access(const char *path, int mode)
 
 char *realpath(const char *path, char *resolved)
 {
-	return ask("realpath", path, READS) == FAIL ? NULL : next(realpath)(path, resolved);
+	enum verdict verdict = ask("realpath", path, READS);
+	char *result = verdict == FAIL ? NULL : next(realpath)(path, resolved);
+	(void)finish(verdict, 0);
+	return result;
 }
 
 int chmod(const char *path, mode_t mode)
