@@ -18,7 +18,8 @@
 #define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 #define FORMAT	    1	       /* SQLite's user_version */
 
-#define RETRY_LONGEST 32 /* milliseconds */
+#define RETRY_LONGEST 32  /* milliseconds */
+#define SMALLEST_PAGE 512 /* bytes, of SQLite */
 
 #define TEXT_OF(number)	 #number
 #define VALUE_OF(number) TEXT_OF(number)
@@ -69,7 +70,16 @@ static void drop_pages(const char *path)
 	close(descriptor);
 }
 
-/* Owner and mode of database and journal. */
+static enum status check_file(
+	struct sqlite_store *store, const char *path, const struct stat *st, struct error *err)
+{
+	if (!S_ISREG(st->st_mode))
+		return error_set(err, STATUS_DAMAGED,
+			"%s is not a regular file: not used; move it away", path);
+	return access_check(path, st, store->shared_group, err);
+}
+
+/* Kind, owner and mode of database and journal. */
 static enum status check_files(struct sqlite_store *store, struct error *err)
 {
 	struct stat st;
@@ -84,14 +94,13 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 		return error_set(err, error_status_of_errno(number),
 			"cannot look at store %s: %s%s", path, strerror(number), lock_cure(number));
 	}
-	enum status status = access_check(path, &st, store->shared_group, err);
-	/* It is made whole: it never is empty. SQLite would take it for new, and drop its journal.
-	 */
-	if (status == STATUS_OK && st.st_size == 0)
+	enum status status = check_file(store, path, &st, err);
+	/* It is made whole. SQLite would take it for new, and drop its journal. */
+	if (status == STATUS_OK && st.st_size < SMALLEST_PAGE)
 		return error_set(err, STATUS_DAMAGED,
-			"store %s is empty, so it is damaged: not used; restore it, or move it away "
+			"store %s is damaged (it has %lld bytes): not used; restore it, or move it away "
 			"together with its .lock, -journal and .beats",
-			path);
+			path, (long long)st.st_size);
 	if (status != STATUS_OK)
 		return status;
 	if (lstat(store->journal, &st) < 0) {
@@ -101,7 +110,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 						  "cannot look at %s: %s%s", store->journal,
 						  strerror(number), lock_cure(number));
 	}
-	return access_check(store->journal, &st, store->shared_group, err);
+	return check_file(store, store->journal, &st, err);
 }
 
 /* The first hundred bytes of the database, as SQLite's own file handle sees them; SQLite's code. */

@@ -199,7 +199,16 @@ static enum status open_existing(
 	*number = 0;
 	if (file->descriptor < 0 || fstat(file->descriptor, &st) < 0) {
 		*number = errno;
-		return errno == ENOENT ? STATUS_NO : lockfile_failed(err, "open", file, errno);
+		if (errno == ENOENT)
+			return STATUS_NO;
+		if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
+			return error_set(err, STATUS_DAMAGED,
+				"its lock file %s is %s: not used; put the file itself there",
+				file->path,
+				errno == ELOOP	  ? "a symbolic link"
+				: errno == EISDIR ? "a directory"
+						  : "not a regular file");
+		return lockfile_failed(err, "open", file, errno);
 	}
 	enum status status = access_check(file->path, &st, terms->shared_group, err);
 	if (status == STATUS_OK)
