@@ -174,6 +174,36 @@ fill() {
 	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
 }
 
+# Killed in the middle of a commit: pages are written, and the journal would undo them.
+kill_writer() {
+	run -137 "$OUT/tests/faults/inject" "$dir" fdatasync:"$1" 1 before KILL -- \
+		preempt-store put run/r/3 half --store "$dir/$1"
+	[ "$(head -c 8 "$dir/$1-journal" | od -An -tx1 | tr -d ' ')" = d9d505f920a163d7 ]
+}
+
+# asan: the preloaded library would come before the sanitizers'.
+@test "the journal of a killed writer, of this store: it is rolled back; of another: 65, and nothing is" {
+	[[ $OUT != *asan* ]] || skip "preloads"
+	fill
+	preempt-store put run/r/3 before
+	kill_writer run.db
+	cp "$db-journal" "$dir/own"
+	cp "$db" "$dir/half"
+	[ "$(preempt-store get run/r/3)" = before ]
+	PREEMPT_STORE=$dir/other.db fill
+	preempt-store put run/r/3 other --store "$dir/other.db"
+	kill_writer other.db
+	cat "$dir/other.db-journal" >"$db-journal"
+	refused 65 preempt-store get k
+	[[ $stderr == *"$db-journal is the journal of another database"* ]]
+	refused 65 preempt-store put k v
+	cat "$dir/half" >"$db"
+	cat "$dir/own" >"$db-journal"
+	run -0 preempt-store get run/r/3
+	[ "$output" = before ]
+	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
+}
+
 @test "a journal that cannot be read: 77 for who is not root, by its name; nothing is taken for done" {
 	need_root "to become another user"
 	cp "$(command -v preempt-store)" "$BATS_TEST_TMPDIR"

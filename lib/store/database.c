@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "store/access.h"
+#include "store/journal.h"
 #include "store/sqlite.h"
 #include "store/syscalls.h"
 
@@ -251,6 +252,8 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		drop_pages(store->base.where);
 		drop_pages(store->journal);
 	}
+	if (status == STATUS_OK)
+		status = journal_check(store->journal, store->lock.file.nonce, err);
 	if (status == STATUS_OK)
 		status = open_and_begin(session, err);
 	if (status != STATUS_OK) {

@@ -75,6 +75,9 @@ static enum verdict ask(const char *name, const char *path, enum trait traits)
 	struct call call = {.writes = traits & WRITES, .locks = traits & LOCKS};
 	snprintf(call.name, sizeof(call.name), "%s", name);
 	snprintf(call.file, sizeof(call.file), "%s", file);
+	if ((*plan->only.name && strcmp(plan->only.name, call.name) != 0) ||
+		(*plan->only.file && strcmp(plan->only.file, call.file) != 0))
+		return GO;
 	unsigned number = ++plan->count;
 	if (number <= CALLS_LOGGED)
 		plan->log[number - 1] = call;

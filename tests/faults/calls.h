@@ -43,6 +43,7 @@ struct plan {
 	bool armed; /* begin counting at once: for calls.so */
 	char directory[256]; /* what concerns files in it is counted, */
 	char page[128];	     /* and what concerns files whose names begin so; may be empty */
+	struct call only; /* its name and file, where not empty: nothing else is counted */
 	enum call_act act;
 	unsigned at; /* 1: the first; 0: none */
 	int number;  /* errno, or signal */
