@@ -101,7 +101,7 @@ static enum status make(struct lockfile *file, const struct lockfile_terms *term
 		goto out;
 	}
 	if ((terms->shared_group && fchmod(descriptor, 0660) < 0) ||
-		file_write_all(descriptor, text, strlen(text)) < 0 ||
+		file_write_all(descriptor, text, strlen(text)) < 0 || fsync(descriptor) < 0 ||
 		name_whole(temporary, file->path) < 0) {
 		*number = errno;
 		unlink(temporary);
@@ -112,11 +112,11 @@ static enum status make(struct lockfile *file, const struct lockfile_terms *term
 				 : lockfile_failed(err, "make", file, *number);
 		goto out;
 	}
-	/* Only who made it pays for making it durable, and before the database is made. */
-	if (fsync(descriptor) < 0)
-		status = lockfile_failed(err, "sync", file, errno);
-	else
-		status = file_sync_directory(directory, err);
+	/*
+	 * Only who made it pays for making it durable: what is in it before its name, or a loss of
+	 * power could leave an empty one that is refused for ever, and its name before the database.
+	 */
+	status = file_sync_directory(directory, err);
 out:
 	if (descriptor >= 0)
 		close(descriptor);

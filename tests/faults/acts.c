@@ -146,6 +146,23 @@ static enum status purge(struct store *store, struct outcome *outcome)
 	return store_purge(store, "run/r/", &compare, 1, &outcome->err);
 }
 
+void act_play(const struct act *act, const char *url, int64_t patience, struct store **store,
+	struct outcome *outcome)
+{
+	int64_t began = clock_now();
+	enum status status =
+		store_open(store, url, act->flags, clock_after(patience), &outcome->err);
+	if (status == STATUS_OK)
+		store_set_patience(*store, patience);
+	if (status == STATUS_OK && act->run)
+		status = act->run(*store, outcome);
+	else
+		outcome->known = false;
+	outcome->status = status;
+	outcome->milliseconds = clock_now() - began;
+	outcome->finished = true;
+}
+
 const struct act acts[] = {
 	{"make", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, NULL},
 	{"make-and-put", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, put},

@@ -36,6 +36,13 @@ struct act {
 	enum status (*run)(struct store *store, struct outcome *outcome);
 };
 
+/*
+ * As a caller would, each call with this patience (milliseconds). The store stays open, because its
+ * owner may live on; NULL where it could not be opened.
+ */
+void act_play(const struct act *act, const char *url, int64_t patience, struct store **store,
+	struct outcome *outcome);
+
 extern const struct act acts[];
 extern const size_t act_count;
 

@@ -105,24 +105,6 @@ static bool may_take_long(int number)
 	return number == EINTR || number == ETIMEDOUT || number == EAGAIN;
 }
 
-/* As a caller would; the store stays open, because its owner may live on. */
-static void play(const struct act *act, struct store **store)
-{
-	struct error *err = &outcome->err;
-	int64_t began = clock_now();
-	bool waits = plan->act == ACT_FAIL_ALWAYS && may_take_long(plan->number);
-	int64_t patience = waits ? 100 : PATIENCE;
-	enum status status = store_open(store, scene.url, act->flags, clock_after(patience), err);
-	if (status == STATUS_OK)
-		store_set_patience(*store, patience);
-	if (status == STATUS_OK && act->run)
-		status = act->run(*store, outcome);
-	else
-		outcome->known = false;
-	outcome->status = status;
-	outcome->milliseconds = clock_now() - began;
-}
-
 struct child {
 	pid_t pid;
 	int from, to; /* pipes: "it is done", "close the store" */
@@ -144,8 +126,8 @@ static struct child start(const struct act *act)
 		close(close_it[1]);
 		int before = count_descriptors();
 		calls_arm(plan);
-		play(act, &store);
-		outcome->finished = true;
+		bool waits = plan->act == ACT_FAIL_ALWAYS && may_take_long(plan->number);
+		act_play(act, scene.url, waits ? 100 : PATIENCE, &store, outcome);
 		calls_arm(NULL);
 		if (write(done[1], "x", 1) != 1 || read(close_it[0], &byte, 1) != 1)
 			_exit(1);
