@@ -183,9 +183,9 @@ need_root() {
 	refused 65 preempt-store get k
 	[[ $stderr == *'has format 2 and we know 1'*'newer preempt-tools'* ]]
 	preempt-store put k v --store "$dir/other.db"
-	sed -i 's/^format 1$/format 2/; s/^mode .*/mode quantum/' "$dir/other.db.lock"
+	sed -i 's/^format 1$/format 3/; s/^mode .*/mode quantum/' "$dir/other.db.lock"
 	refused 65 preempt-store get k --store "$dir/other.db"
-	[[ $stderr == *'has format 2 and we know 1'* ]]
+	[[ $stderr == *'has format 3 and we know 2'* ]]
 }
 
 @test "a rubbish lock file is refused with 65" {
@@ -290,29 +290,56 @@ need_root() {
 	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
 }
 
-@test "lock=link says that it is not built; a mode other than the recorded one is refused" {
-	refused 2 preempt-store put k v --store "$db?lock=link"
-	[[ $stderr == *'lock=link is not built yet'* ]]
-	answers 0 preempt-store put k v --store "$db?lock=fcntl"
+@test "a mode or takeover time other than the recorded one is refused" {
+	answers 0 preempt-store put k v --store "$db?lock=fcntl&takeover=5s"
 	grep -qx 'mode fcntl' "$db.lock"
 	answers 0 preempt-store get k --store "$db?lock=auto"
 	refused 2 preempt-store get k --store "$db?lock=link"
 	[[ $stderr == *'made with lock=fcntl'* ]]
+	start_over
+	answers 0 preempt-store put k v --store "$db?lock=link"
+	grep -qx 'mode link' "$db.lock"
+	grep -qx 'takeover 60000' "$db.lock"
+	answers 0 preempt-store get k
+	answers 0 preempt-store get k --store "$db?lock=link&takeover=1m"
+	refused 2 preempt-store get k --store "$db?lock=fcntl"
+	[[ $stderr == *'made with lock=link'* ]]
+	refused 2 preempt-store get k --store "$db?takeover=61s"
+	[[ $stderr == *'made with takeover=60000ms'* ]]
+	for wrong in 1999ms 61m x ''; do
+		refused 2 preempt-store get k --store "$db?takeover=$wrong"
+	done
 }
 
-@test "a filesystem whose locks stay on one mount is refused, unless one machine is vouched for" {
+@test "a lock file of mode link that is not whole is refused with 65" {
+	preempt-store put k v --store "$db?lock=link"
+	cp "$db.lock" "$dir/kept"
+	for edit in '/^takeover/d' 's/^takeover .*/takeover 5/' 's/^takeover .*/takeover x/' 's/^format 2/format 1/' \
+		's/^mode .*/mode fcntl/'; do
+		sed "$edit" "$dir/kept" > "$db.lock"
+		refused 65 preempt-store get k
+	done
+	cp "$dir/kept" "$db.lock"
+	answers 0 preempt-store get k
+}
+
+@test "a filesystem whose locks stay on one mount: lock=link by itself, never fcntl" {
 	need_root "to mount bindfs"
 	command -v bindfs > /dev/null && [ -e /dev/fuse ] || skip "needs bindfs and FUSE"
 	mkdir -m 700 "$BATS_TEST_TMPDIR/under"
 	bindfs "$BATS_TEST_TMPDIR/under" "$dir" || skip "cannot mount bindfs"
 	mounted=$dir
-	refused 2 preempt-store put k v
-	[[ $stderr == *'FUSE'*'two machines could both win'* ]]
 	refused 2 preempt-store put k v --store "$db?lock=fcntl"
-	answers 0 preempt-store put k v --store "$db?assume=local"
-	# Made in a safe way below, it is still refused through the unsafe mount.
-	answers 2 preempt-store get k
+	[[ $stderr == *'FUSE'*'two machines could both win'* ]]
+	answers 0 preempt-store put k v
+	grep -qx 'mode link' "$db.lock"
+	# The mode is followed where locks would do, too.
 	answers 0 preempt-store get k --store "$BATS_TEST_TMPDIR/under/run.db"
+	answers 0 preempt-store put k v --store "$dir/other.db?assume=local"
+	grep -qx 'mode fcntl' "$dir/other.db.lock"
+	# Made in a safe way below, it is still refused through the unsafe mount.
+	answers 2 preempt-store get k --store "$dir/other.db"
+	answers 0 preempt-store get k --store "$BATS_TEST_TMPDIR/under/other.db"
 }
 
 @test "what the queue of this machine needs may be missing or wrong: it goes without" {

@@ -19,6 +19,11 @@ int64_t clock_now(void)
 	return read_clock(CLOCK_MONOTONIC);
 }
 
+int64_t clock_boot(void)
+{
+	return read_clock(CLOCK_BOOTTIME);
+}
+
 int64_t clock_utc(void)
 {
 	return read_clock(CLOCK_REALTIME);

@@ -13,6 +13,9 @@
 /* Monotonic, since some start; jumps of the wall clock do not touch it. */
 int64_t clock_now(void);
 
+/* Monotonic, and goes on while the machine is suspended: for leases that others measure. */
+int64_t clock_boot(void);
+
 /* Milliseconds since 1970 UTC: for people and for other machines, never for waiting. */
 int64_t clock_utc(void);
 

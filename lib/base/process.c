@@ -13,20 +13,21 @@
 
 #include "base/file.h"
 
-/* The state letter and start time of a process; false if there is none. */
-static bool read_stat(pid_t pid, char *state, uint64_t *start)
+/* What /proc says of a process (0: ourselves); false if it does not. */
+static bool read_stat(pid_t pid, char *state, uint64_t *start, long *threads)
 {
-	char path[64];
+	char path[64] = "/proc/self/stat";
 	struct text text = {0};
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	bool found = file_read_whole(path, 4096, &text, NULL) == STATUS_OK;
 	/* The name in field 2 may hold blanks and parentheses: count from its last one. */
 	char *rest = found ? strrchr(text_string(&text), ')') : NULL;
 	unsigned long long ticks = 0;
 	found = rest && sscanf(rest + 1,
 				" %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
-				"%*d %*d %*d %llu",
-				state, &ticks) == 2;
+				"%*d %ld %*d %llu",
+				state, threads, &ticks) == 3;
 	*start = ticks;
 	text_release(&text);
 	return found;
@@ -38,7 +39,8 @@ enum status process_identify(pid_t pid, struct process_identity *identity, struc
 	struct text boot = {0};
 	struct stat st;
 	char state;
-	if (!read_stat(who.pid, &state, &who.start))
+	long threads;
+	if (!read_stat(pid, &state, &who.start, &threads))
 		return error_set(err, STATUS_NO, "there is no process %d", (int)pid);
 	if (gethostname(who.host, sizeof(who.host) - 1) < 0)
 		strcpy(who.host, "unknown");
@@ -48,21 +50,40 @@ enum status process_identify(pid_t pid, struct process_identity *identity, struc
 	text_release(&boot);
 	if (stat("/proc/self/ns/pid", &st) == 0)
 		who.pid_namespace = st.st_ino;
+	if (stat("/proc/self/ns/time", &st) == 0)
+		who.time_namespace = st.st_ino;
 	*identity = who;
 	return STATUS_OK;
+}
+
+/* Whether /proc shows the processes of our own namespace: a container may have that of another. */
+static bool proc_is_ours(void)
+{
+	char target[32];
+	ssize_t n = readlink("/proc/self", target, sizeof(target) - 1);
+	return n > 0 && (target[n] = '\0', atoi(target) == (int)getpid());
 }
 
 enum process_state process_look(const struct process_identity *identity)
 {
 	struct process_identity self;
-	char state = 'X';
+	char state;
 	uint64_t start;
+	long threads;
 	if (process_identify(0, &self, NULL) != STATUS_OK || strcmp(self.boot, identity->boot) ||
 		self.pid_namespace != identity->pid_namespace)
 		return PROCESS_ELSEWHERE;
-	if (!read_stat(identity->pid, &state, &start) || start != identity->start)
+	/* The kernel's own answer; /proc may hide the processes of other users (hidepid). */
+	if (identity->pid <= 0 || (kill(identity->pid, 0) < 0 && errno == ESRCH))
 		return PROCESS_GONE;
-	return state == 'Z' || state == 'X' ? PROCESS_GONE : PROCESS_ALIVE;
+	if (!proc_is_ours() || !read_stat(identity->pid, &state, &start, &threads))
+		return PROCESS_ALIVE;
+	/* Start times are told relative to the time namespace. */
+	if (start != identity->start &&
+		(!identity->time_namespace || identity->time_namespace == self.time_namespace))
+		return PROCESS_GONE;
+	/* A main thread that ended is a zombie while other threads of its process live on. */
+	return (state == 'Z' && threads <= 1) || state == 'X' ? PROCESS_GONE : PROCESS_ALIVE;
 }
 
 static void become(const struct process_command *command, pid_t parent, int report)

@@ -22,7 +22,8 @@ struct process_identity {
 	char boot[37];		/* /proc/sys/kernel/random/boot_id */
 	uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
 	pid_t pid;
-	uint64_t start; /* clock ticks after boot, /proc/PID/stat field 22 */
+	uint64_t start;		 /* clock ticks after boot, /proc/PID/stat field 22 */
+	uint64_t time_namespace; /* inode of /proc/self/ns/time, to which start belongs; 0: ours */
 };
 
 /* Who process pid (of our own namespace; 0: we) is. STATUS_NO: there is no such process. */

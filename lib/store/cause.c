@@ -71,8 +71,7 @@ static enum status busy(
 		action, where);
 }
 
-enum status session_failed(
-	struct session *session, const char *action, int code, struct error *err)
+enum status session_failed(struct session *session, const char *action, int code, struct error *err)
 {
 	const char *where = session->store->base.where;
 	int number = errno_of(session->database, code);

@@ -118,8 +118,8 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 static int read_header(struct session *session, unsigned char header[100])
 {
 	sqlite3_file *file = NULL;
-	int code = sqlite3_file_control(
-		session->database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+	int code =
+		sqlite3_file_control(session->database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
 	if (code != SQLITE_OK || !file || !file->pMethods)
 		return SQLITE_NOTADB;
 	code = file->pMethods->xRead(file, header, 100, 0);
@@ -195,6 +195,22 @@ static enum status begin(struct session *session, struct error *err)
 	return status == STATUS_OK ? read_meta(session, err) : status;
 }
 
+static bool keep_lock(void *lock)
+{
+	return sharedlock_keep(lock, false);
+}
+
+/* How long SQLite may wait for another program that has the database open. */
+static int busy_timeout(const struct session *session)
+{
+	const struct sharedlock *lock = &session->store->lock;
+	int64_t left = session->deadline - clock_now(), most = 60000;
+	/* While it waits it cannot renew the lock. */
+	if (sharedlock_can_be_lost(lock) && lock->file.takeover / 4 < most)
+		most = lock->file.takeover / 4;
+	return (int)(left < 1 ? 1 : left > most ? most : left);
+}
+
 /* Open the database and begin, once; the lock is held. */
 static enum status try_to_begin(struct session *session, struct error *err)
 {
@@ -202,14 +218,20 @@ static enum status try_to_begin(struct session *session, struct error *err)
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
 	syscalls_forget();
 	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-	int code = sqlite3_open_v2(store->base.where, &session->database, flags, NULL);
+	bool fenced = sharedlock_can_be_lost(&store->lock);
+	if (fenced && !fence_register())
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	int code = sqlite3_open_v2(
+		store->base.where, &session->database, flags, fenced ? FENCE_VFS : NULL);
+	session->fence = (struct fence){.keep = keep_lock, .context = &store->lock};
+	if (code == SQLITE_OK && fenced && !fence_set(session->database, &session->fence))
+		code = SQLITE_INTERNAL;
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
 	enum status status = execute(session, on_open, "open", err);
 	if (status == STATUS_OK)
 		status = begin(session, err);
-	int64_t left = session->deadline - clock_now();
-	sqlite3_busy_timeout(session->database, left < 1 ? 1 : left > 60000 ? 60000 : (int)left);
+	sqlite3_busy_timeout(session->database, busy_timeout(session));
 	return status;
 }
 
@@ -221,20 +243,33 @@ static void close_database(struct session *session)
 }
 
 /*
- * The same, again and again while a program that does not know our lock has it open. Anew each time:
- * who was refused the lock for rolling back what a killed writer left keeps a part of it in mode
- * EXCLUSIVE, and SQLite then takes that part for the lock of a living writer, and reads what was
- * never committed.
+ * The same, again and again while a program that does not know our lock has it open. Anew each
+ * time: who was refused the lock for rolling back what a killed writer left keeps a part of it in
+ * mode EXCLUSIVE, and SQLite then takes that part for the lock of a living writer, and reads what
+ * was never committed.
  */
 static enum status open_and_begin(struct session *session, struct error *err)
 {
 	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
 		enum status status = try_to_begin(session, err);
-		if (status == STATUS_OK || !session->busy || clock_now() >= session->deadline)
+		if (status == STATUS_OK || !session->busy || clock_now() >= session->deadline ||
+			!sharedlock_keep(&session->store->lock, false))
 			return status;
 		close_database(session);
 		poll(NULL, 0, (int)clock_jitter(longest));
 	}
+}
+
+/* The lock was lost, which explains whatever else failed. */
+static enum status lost(struct sqlite_store *store, bool unknown, struct error *err)
+{
+	enum status status = sharedlock_lost(&store->lock,
+		unknown ? "whether this change was made is not known: look before you try again"
+			: "nothing was changed: try again",
+		err);
+	if (err)
+		error_prefix(err, "store %s", store->base.where);
+	return status;
 }
 
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
@@ -258,6 +293,8 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		status = open_and_begin(session, err);
 	if (status != STATUS_OK) {
 		close_database(session);
+		if (sharedlock_is_lost(&store->lock))
+			status = lost(store, false, err);
 		sharedlock_release(&store->lock);
 	}
 	return status;
@@ -287,39 +324,65 @@ enum status session_end(struct session *session, enum status status, bool *known
 {
 	unsigned char header[100];
 	struct sqlite_store *store = session->store;
+	struct sharedlock *lock = &store->lock;
 	bool unknown = false;
-	if (status == STATUS_OK || status == STATUS_NO) {
+	/* As late as can be; and what was read counts only if nobody could write meanwhile. */
+	if ((status == STATUS_OK || status == STATUS_NO) &&
+		sharedlock_keep(lock, session->changed)) {
 		enum status commit = execute(session, "COMMIT", "change", err);
 		if (commit != STATUS_OK) {
 			status = commit;
 			unknown = session->write;
+		} else if (!sharedlock_keep(lock, false)) {
+			unknown = session->changed;
 		} else if (read_header(session, header) == SQLITE_OK) {
 			watch_saw(store, big_endian(header + 24),
 				session->revision + session->changed);
 		}
 	}
 	close_database(session);
-	if (unknown)
+	if (sharedlock_is_lost(lock)) {
+		/* What did not begin to change the database is undone by whoever has it now. */
+		unknown = unknown && session->fence.touched;
+		status = lost(store, unknown, err);
+	} else if (unknown) {
 		unknown = !was_rolled_back(session);
+	}
 	*known = !unknown;
-	sharedlock_release(&store->lock);
+	sharedlock_release(lock);
 	return status;
 }
 
-/* A whole, synced database under a temporary name. */
-static enum status make_temporary(
-	struct sqlite_store *store, const char *temporary, struct error *err)
+/* A file of a name that is nobody's; *temporary becomes the name. */
+static int open_temporary(const struct sqlite_store *store, char *temporary)
 {
-	struct session session = {.store = store};
+	/*
+	 * One that can lose its lock needs a name of its own: another may be here, too. Should it
+	 * be killed, that is swept away with what else it left beside the lock (link_sweep.h).
+	 */
+	if (sharedlock_can_be_lost(&store->lock))
+		return mkostemp(temporary, O_CLOEXEC);
 	/* Left by one who was killed here; nobody else is here, we hold the lock. */
 	unlink(temporary);
-	int descriptor = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static enum status make_failed(const struct sqlite_store *store, int number, struct error *err)
+{
+	return error_set(err, error_status_of_errno(number), "cannot make store %s: %s%s",
+		store->base.where, strerror(number), lock_cure(number));
+}
+
+/* A whole, synced database under a temporary name. */
+static enum status make_temporary(struct sqlite_store *store, char *temporary, struct error *err)
+{
+	struct session session = {.store = store};
+	int descriptor = open_temporary(store, temporary);
 	if (descriptor < 0 || (store->shared_group && fchmod(descriptor, 0660) < 0)) {
 		int number = errno;
 		if (descriptor >= 0)
 			close(descriptor);
-		return error_set(err, error_status_of_errno(number), "cannot make store %s: %s%s",
-			store->base.where, strerror(number), lock_cure(number));
+		return make_failed(store, number, err);
 	}
 	close(descriptor);
 	syscalls_forget();
@@ -337,18 +400,30 @@ static enum status make_temporary(
 	return status;
 }
 
+/* There was no database when we looked, and we hold the lock. */
+static int give_name(const struct sqlite_store *store, const char *temporary)
+{
+	if (!sharedlock_can_be_lost(&store->lock))
+		return rename(temporary, store->base.where);
+	/* Never over the database of one who has taken our lock over. */
+	int result = link(temporary, store->base.where);
+	if (result == 0)
+		unlink(temporary);
+	return result;
+}
+
 static enum status make_whole(struct sqlite_store *store, struct error *err)
 {
 	char *temporary = NULL;
-	if (asprintf(&temporary, "%s.new", store->base.where) < 0)
+	bool can_be_lost = sharedlock_can_be_lost(&store->lock);
+	if (asprintf(&temporary, can_be_lost ? "%s.lock.new-XXXXXX" : "%s.new", store->base.where) <
+		0)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = make_temporary(store, temporary, err);
-	/* We hold the lock and there was no database: nothing can be overwritten. */
-	if (status == STATUS_OK && rename(temporary, store->base.where) < 0) {
-		int number = errno;
-		status = error_set(err, error_status_of_errno(number), "cannot make store %s: %s%s",
-			store->base.where, strerror(number), lock_cure(number));
-	}
+	if (status == STATUS_OK && !sharedlock_keep(&store->lock, true))
+		status = lost(store, false, err);
+	if (status == STATUS_OK && give_name(store, temporary) < 0)
+		status = make_failed(store, errno, err);
 	if (status == STATUS_OK)
 		status = file_sync_directory(store->directory, err);
 	else
@@ -357,15 +432,33 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 	return status;
 }
 
+/* That it cannot be looked at does not say that it is missing: it could be made anew over it. */
+static enum status is_there(const struct sqlite_store *store, bool *there, struct error *err)
+{
+	struct stat st;
+	*there = lstat(store->base.where, &st) == 0;
+	int number = errno;
+	if (*there || number == ENOENT)
+		return STATUS_OK;
+	return error_set(err, error_status_of_errno(number), "cannot look at store %s: %s%s",
+		store->base.where, strerror(number), lock_cure(number));
+}
+
 enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
 {
-	struct stat st;
-	if (store->lock.file.made || (!create && lstat(store->base.where, &st) == 0))
+	bool there;
+	enum status status = STATUS_OK;
+	if (store->lock.file.made)
 		return STATUS_OK;
-	if (!create)
-		return error_set(err, STATUS_NO, "store %s does not exist", store->base.where);
-	enum status status = sharedlock_acquire(&store->lock, deadline, err);
+	if (!create) {
+		status = is_there(store, &there, err);
+		return status != STATUS_OK || there
+			       ? status
+			       : error_set(err, STATUS_NO, "store %s does not exist",
+					 store->base.where);
+	}
+	status = sharedlock_acquire(&store->lock, deadline, err);
 	if (status != STATUS_OK) {
 		if (err)
 			error_prefix(err, "store %s", store->base.where);
@@ -373,7 +466,8 @@ enum status database_make(
 	}
 	status = lockfile_read_made(&store->lock.file, err);
 	if (status == STATUS_OK && !store->lock.file.made) {
-		if (lstat(store->base.where, &st) < 0)
+		status = is_there(store, &there, err);
+		if (status == STATUS_OK && !there)
 			status = make_whole(store, err);
 		if (status == STATUS_OK)
 			lockfile_tidy(&store->lock.file);

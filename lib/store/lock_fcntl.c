@@ -24,7 +24,7 @@ int lock_fcntl_ask(int descriptor, int command, struct flock *lock)
 	struct flock holder = *lock;
 	command = command == F_OFD_SETLK ? F_OFD_GETLK : F_GETLK;
 	return fcntl(descriptor, command, &holder) == 0 && holder.l_type != F_UNLCK ? EAGAIN
-										   : EACCES;
+										    : EACCES;
 }
 
 static int ask(struct sharedlock *lock, short type)
@@ -46,4 +46,12 @@ static void release(struct sharedlock *lock)
 		lockfile_drop(&lock->file);
 }
 
-const struct lock_kind lock_fcntl = {.try = try_once, .release = release};
+static enum status busy(const struct sharedlock *lock, struct error *err)
+{
+	return error_set(err, STATUS_TEMPORARY,
+		"it is busy: another machine, user or container holds %s; try again, or look for a "
+		"process there that is stopped",
+		lock->file.path);
+}
+
+const struct lock_kind lock_fcntl = {.try = try_once, .release = release, .busy = busy};

@@ -26,32 +26,32 @@ const char *lock_mode_name(enum lock_mode mode)
 	return names[mode];
 }
 
-/* Where it is not known that locks reach everybody, they are not relied on. */
-static enum status check_reach(
-	enum lock_mode mode, const struct filesystem_verdict *verdict, struct error *err)
+static bool reaches(const struct filesystem_verdict *verdict)
 {
-	if (mode == LOCK_LINK)
-		return error_set(err, STATUS_USAGE, "lock=%s is not built yet", names[mode]);
-	if (mode != LOCK_FCNTL || verdict->reach == FILESYSTEM_LOCAL ||
-		verdict->reach == FILESYSTEM_SHARED)
-		return STATUS_OK;
-	return error_set(err, STATUS_USAGE,
-		"it is on %s, and %s: two machines could both win; put it on NFSv4, Lustre with flock or "
-		"CephFS, or add to the store's URL ?assume=local if one machine alone uses it%s",
-		verdict->name, verdict->why,
-		verdict->reach == FILESYSTEM_UNKNOWN
-			? ", ?assume=shared if you know that its locks reach all"
-			: "");
+	return verdict->reach == FILESYSTEM_LOCAL || verdict->reach == FILESYSTEM_SHARED;
+}
+
+/* What may be said of a filesystem that cannot be told. */
+static const char *vouch(const struct filesystem_verdict *verdict)
+{
+	return verdict->reach == FILESYSTEM_UNKNOWN
+		       ? ", ?assume=shared if you know that its locks reach all"
+		       : "";
 }
 
 enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdict *verdict,
 	enum lock_mode *mode, struct error *err)
 {
-	enum lock_mode chosen = asked == LOCK_AUTO ? LOCK_FCNTL : asked;
-	enum status status = check_reach(chosen, verdict, err);
-	if (status == STATUS_OK)
-		*mode = chosen;
-	return status;
+	if (asked == LOCK_FCNTL && !reaches(verdict))
+		return error_set(err, STATUS_USAGE,
+			"it is on %s, and %s: with lock=fcntl two machines could both win; leave "
+			"lock=fcntl out, or add to the store's URL ?assume=local if one machine alone "
+			"uses it%s",
+			verdict->name, verdict->why, vouch(verdict));
+	if (asked == LOCK_AUTO)
+		asked = reaches(verdict) ? LOCK_FCNTL : LOCK_LINK;
+	*mode = asked;
+	return STATUS_OK;
 }
 
 enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
@@ -61,5 +61,11 @@ enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
 		return error_set(err, STATUS_USAGE,
 			"it was made with lock=%s, and all must use the same: leave lock=%s out",
 			names[recorded], names[asked]);
-	return check_reach(recorded, verdict, err);
+	if (recorded == LOCK_FCNTL && !reaches(verdict))
+		return error_set(err, STATUS_USAGE,
+			"it was made with lock=fcntl; here it is on %s, and %s: two machines could both "
+			"win; use it through a mount whose locks reach all, make another with lock=link, "
+			"or add to the store's URL ?assume=local if one machine alone uses it%s",
+			verdict->name, verdict->why, vouch(verdict));
+	return STATUS_OK;
 }

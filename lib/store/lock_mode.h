@@ -15,7 +15,7 @@
 enum lock_mode {
 	LOCK_AUTO,  /* only ever asked for: as recorded, else what the filesystem allows */
 	LOCK_FCNTL, /* an open-file-description lock on the lock file */
-	LOCK_LINK,  /* a hard link, for filesystems whose locks stay on one machine */
+	LOCK_LINK,  /* a name in the directory, where locks may stay on one machine: lock_link.h */
 };
 
 bool lock_mode_parse(const char *name, enum lock_mode *mode);

@@ -15,10 +15,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "store/access.h"
+#include "store/link_prove.h"
 
 #define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
-#define FORMAT	      1
-#define TEMPORARY     ".XXXXXX"
+#define FORMAT	      2 /* the newest */
+#define TEMPORARY     ".new-XXXXXX"
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
 #define RETRY_LONGEST 64  /* milliseconds */
@@ -53,16 +54,22 @@ enum status lockfile_failed(
 }
 
 /* Text of a new lock file. */
-static enum status compose(enum lock_mode mode, char *text, size_t size, struct error *err)
+static enum status compose(
+	enum lock_mode mode, int64_t takeover, char *text, size_t size, struct error *err)
 {
+	char line[40] = "";
 	unsigned char random[16];
 	char nonce[33];
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(nonce + 2 * i, 3, "%02x", random[i]);
-	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\n%s", FIRST_LINE, FORMAT,
-		lock_mode_name(mode), nonce, LAST_NEW);
+	/* Whoever knows no mode link must not follow it, whoever knows fcntl may. */
+	if (mode == LOCK_LINK)
+		snprintf(line, sizeof(line), "takeover %lld\n",
+			(long long)(takeover ? takeover : TAKEOVER_DEFAULT));
+	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\n%s%s", FIRST_LINE,
+		mode == LOCK_LINK ? 2 : 1, lock_mode_name(mode), nonce, line, LAST_NEW);
 	return STATUS_OK;
 }
 
@@ -77,8 +84,8 @@ static int name_whole(const char *from, const char *to)
 }
 
 /* STATUS_OK also if another made it meanwhile; *number is the errno that looked like that. */
-static enum status make(struct lockfile *file, const struct lockfile_terms *terms, int *number,
-	struct error *err)
+static enum status make(
+	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
 {
 	char text[256];
 	char *temporary = NULL;
@@ -86,8 +93,10 @@ static enum status make(struct lockfile *file, const struct lockfile_terms *term
 	enum lock_mode mode;
 	int descriptor = -1;
 	enum status status = lock_mode_choose(terms->mode, &terms->verdict, &mode, err);
+	if (status == STATUS_OK && mode == LOCK_LINK)
+		status = link_prove(file->path, err);
 	if (status == STATUS_OK)
-		status = compose(mode, text, sizeof(text), err);
+		status = compose(mode, terms->takeover, text, sizeof(text), err);
 	if (status != STATUS_OK)
 		goto out;
 	if (!directory || asprintf(&temporary, "%s" TEMPORARY, file->path) < 0) {
@@ -114,7 +123,8 @@ static enum status make(struct lockfile *file, const struct lockfile_terms *term
 	}
 	/*
 	 * Only who made it pays for making it durable: what is in it before its name, or a loss of
-	 * power could leave an empty one that is refused for ever, and its name before the database.
+	 * power could leave an empty one that is refused for ever, and its name before the
+	 * database.
 	 */
 	status = file_sync_directory(directory, err);
 out:
@@ -159,10 +169,22 @@ static enum status read_record(struct lockfile *file, struct error *err)
 		return error_set(err, STATUS_DAMAGED,
 			"%s has format %d and we know %d: not used; install a newer preempt-tools",
 			file->path, format, FORMAT);
-	if (sscanf(text + first, "\nformat %*d\nmode %15s\nnonce %32[0-9a-f]\nstate%n", mode,
+	if (sscanf(text + first, "\nformat %*d\nmode %15s\nnonce %32[0-9a-f]\n%n", mode,
 		    file->nonce, &length) != 2 ||
 		!length || strlen(file->nonce) != 32 || !lock_mode_parse(mode, &file->mode) ||
-		file->mode == LOCK_AUTO)
+		file->mode != (format == 1 ? LOCK_FCNTL : LOCK_LINK))
+		return not_ours(file, err);
+	const char *rest = text + first + length;
+	if (file->mode == LOCK_LINK) {
+		long long takeover = 0;
+		length = 0;
+		if (sscanf(rest, "takeover %9lld\n%n", &takeover, &length) != 1 || !length ||
+			takeover < TAKEOVER_LEAST || takeover > TAKEOVER_MOST)
+			return not_ours(file, err);
+		file->takeover = takeover;
+		rest += length;
+	}
+	if (strncmp(rest, "state", 5))
 		return not_ours(file, err);
 	file->made = strstr(text, "\n" LAST_MADE) != NULL;
 	return STATUS_OK;
@@ -180,6 +202,21 @@ static enum status remember_directory(struct lockfile *file, struct error *err)
 		return lockfile_failed(err, "look at the directory of", file, number);
 	file->device = st.st_dev;
 	file->inode = st.st_ino;
+	return STATUS_OK;
+}
+
+static enum status check_link(
+	const struct lockfile *file, const struct lockfile_terms *terms, struct error *err)
+{
+	if (terms->takeover && terms->takeover != file->takeover)
+		return error_set(err, STATUS_USAGE,
+			"it was made with takeover=%lldms, and all must use the same: leave takeover out",
+			(long long)file->takeover);
+	/* Whoever can make no name cannot keep writers out, and nothing else keeps them out. */
+	if (file->read_only)
+		return error_set(err, STATUS_PERMISSION,
+			"it was made with lock=link, so that reading it, too, needs names in its "
+			"directory, and we cannot write here: use it through a mount that can be written");
 	return STATUS_OK;
 }
 
@@ -217,6 +254,8 @@ static enum status open_existing(
 		status = remember_directory(file, err);
 	if (status == STATUS_OK)
 		status = lock_mode_follow(file->mode, terms->mode, &terms->verdict, err);
+	if (status == STATUS_OK && file->mode == LOCK_LINK)
+		status = check_link(file, terms, err);
 	return status;
 }
 
@@ -234,6 +273,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	bool seen_database = false;
 	int64_t races_until = clock_after(RACES_END);
 	*file = (struct lockfile){.descriptor = -1};
+	file->shared_group = terms->shared_group;
 	file->local = terms->verdict.reach == FILESYSTEM_LOCAL;
 	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
 		file->path = NULL;
@@ -251,7 +291,14 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 			 * The lock file is there before the database: a database without one has
 			 * lost it, unless both were made since we looked. So look again.
 			 */
-			if (access(terms->database, F_OK) == 0) {
+			bool there = access(terms->database, F_OK) == 0;
+			if (!there && errno != ENOENT) {
+				status = error_set(err, error_status_of_errno(errno),
+					"cannot look at it: %s%s", strerror(errno),
+					lock_cure(errno));
+				break;
+			}
+			if (there) {
 				if (seen_database) {
 					status = error_set(err, STATUS_DAMAGED,
 						"its lock file %s is missing: deleted by somebody; put "
@@ -366,9 +413,10 @@ void lockfile_tidy(const struct lockfile *file)
 	DIR *entries = directory ? opendir(directory) : NULL;
 	const char *name = strrchr(file->path, '/');
 	size_t length = name ? strlen(++name) : 0;
+	size_t fixed = strlen(TEMPORARY) - strlen("XXXXXX");
 	for (struct dirent *entry; length && entries && (entry = readdir(entries));)
-		if (!strncmp(entry->d_name, name, length) && entry->d_name[length] == '.' &&
-			strlen(entry->d_name) == length + strlen(TEMPORARY))
+		if (!strncmp(entry->d_name, name, length) &&
+			!strncmp(entry->d_name + length, TEMPORARY, fixed))
 			(void)unlinkat(dirfd(entries), entry->d_name, 0);
 	if (entries)
 		closedir(entries);

@@ -3,6 +3,8 @@
  * The lock file DATABASE.lock: it records the mode in which machines exclude each other, and a
  * nonce that is in the database too, so that a database with a lock file that is not its own is
  * refused. It is made whole, before the database, and but for its last line never written again.
+ * Format 1 is mode fcntl; format 2 is mode link, and says after how long a holder is taken for
+ * dead.
  *
  * A struct lockfile owns path and descriptor (close-on-exec): lockfile_close, also after an error;
  * one with descriptor -1 and all else zero is closed.
@@ -18,6 +20,11 @@
 #include "store/filesystem.h"
 #include "store/lock_mode.h"
 
+/* Milliseconds. */
+#define TAKEOVER_DEFAULT 60000
+#define TAKEOVER_LEAST	 2000
+#define TAKEOVER_MOST	 3600000
+
 /* What the opener wants and where it is. */
 struct lockfile_terms {
 	const char *database;
@@ -25,6 +32,7 @@ struct lockfile_terms {
 	bool create;	     /* make the lock file if there is neither it nor the database */
 	bool read_only;	     /* a lock that only keeps writers out will do, where we cannot write */
 	bool shared_group;
+	int64_t takeover; /* asked for, milliseconds; 0: as recorded, else the default */
 	struct filesystem_verdict verdict;
 };
 
@@ -33,6 +41,8 @@ struct lockfile {
 	int descriptor;
 	enum lock_mode mode; /* as recorded */
 	char nonce[33];
+	int64_t takeover; /* milliseconds of silence after which a holder is dead; mode link only */
+	bool shared_group;
 	bool local;	/* no other machine writes it */
 	bool made;	/* the database was finished once; see lockfile_read_made */
 	bool read_only; /* the filesystem or the file cannot be written */

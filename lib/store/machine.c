@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "store/queue.h"
 
-#define MAGIC	"preempt page 1"
+#define MAGIC	"preempt page 2"
 #define SIZE	sizeof(struct machine_page)
 #define KEEP_MS 3600000
 
@@ -27,6 +27,7 @@ struct machine_page {
 	_Atomic int64_t held_since;
 	_Atomic int64_t polled;
 	_Atomic uint32_t counter;
+	struct silence silence;
 	uint32_t bell; /* only ever written through the descriptor, because inotify sees that */
 	struct queue queue;
 };
@@ -161,6 +162,11 @@ void machine_leave(struct machine *machine)
 		return;
 	machine->page->holder = 0;
 	queue_leave(&machine->ticket);
+}
+
+struct silence *machine_silence(struct machine *machine)
+{
+	return machine->page ? &machine->page->silence : NULL;
 }
 
 static struct flock poller_lock(short type)

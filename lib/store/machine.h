@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "store/queue.h"
+#include "store/silence.h"
 
 struct machine_page;
 
@@ -35,6 +36,12 @@ void machine_close(struct machine *machine);
 /* 0; or ETIMEDOUT, and then who is in the way, for messages: a process and since when, or 0. */
 int machine_enter(struct machine *machine, int64_t deadline, pid_t *holder, int64_t *since);
 void machine_leave(struct machine *machine);
+
+/*
+ * What the one whose turn it is has seen of a holder elsewhere: it adds up over many short-lived
+ * processes. NULL where there is no page.
+ */
+struct silence *machine_silence(struct machine *machine);
 
 /* Become the poller, if nobody is. */
 bool machine_poller_try(struct machine *machine);

@@ -9,9 +9,9 @@
 
 #define RETRY_LONGEST 64 /* milliseconds */
 
-/* The modes that are built. */
 static const struct lock_kind *const kinds[] = {
 	[LOCK_FCNTL] = &lock_fcntl,
+	[LOCK_LINK] = &lock_link,
 };
 
 static const struct lock_kind *kind_of(const struct sharedlock *lock)
@@ -42,6 +42,8 @@ enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms
 
 void sharedlock_close(struct sharedlock *lock)
 {
+	if (lock->file.descriptor >= 0 && kind_of(lock)->close)
+		kind_of(lock)->close(lock);
 	machine_close(&lock->machine);
 	lockfile_close(&lock->file);
 	guard_put(lock->guard);
@@ -51,20 +53,21 @@ void sharedlock_close(struct sharedlock *lock)
 /* Ask the other machines. Full jitter: those who were refused together do not come together. */
 static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struct error *err)
 {
+	const struct lock_kind *kind = kind_of(lock);
 	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
-		int number = kind_of(lock)->try(lock);
+		int number = kind->try(lock);
 		if (number == 0)
 			return STATUS_OK;
-		if (number != EAGAIN)
-			return lockfile_failed(err, "lock", &lock->file, number);
 		int64_t now = clock_now();
-		if (now >= deadline)
-			return error_set(err, STATUS_TEMPORARY,
-				"it is busy: another machine, user or container holds %s; try again, or "
-				"look for a process there that is stopped",
-				lock->file.path);
-		int64_t wait = clock_jitter(longest);
-		poll(NULL, 0, (int)(wait < deadline - now ? wait : deadline - now));
+		if (number == EAGAIN && now < deadline) {
+			int64_t wait = clock_jitter(longest);
+			poll(NULL, 0, (int)(wait < deadline - now ? wait : deadline - now));
+			continue;
+		}
+		if (kind->give_up)
+			kind->give_up(lock);
+		return number == EAGAIN ? kind->busy(lock, err)
+					: lockfile_failed(err, "lock", &lock->file, number);
 	}
 }
 
@@ -104,4 +107,28 @@ void sharedlock_release(struct sharedlock *lock)
 	kind_of(lock)->release(lock);
 	machine_leave(&lock->machine);
 	guard_leave(lock->guard);
+}
+
+bool sharedlock_can_be_lost(const struct sharedlock *lock)
+{
+	return kind_of(lock)->keep;
+}
+
+bool sharedlock_keep(struct sharedlock *lock, bool ask)
+{
+	return !kind_of(lock)->keep || kind_of(lock)->keep(lock, ask);
+}
+
+bool sharedlock_is_lost(const struct sharedlock *lock)
+{
+	return lock->link.lost;
+}
+
+enum status sharedlock_lost(
+	const struct sharedlock *lock, const char *consequence, struct error *err)
+{
+	return error_set(err, STATUS_TEMPORARY,
+		"its lock %s.held was taken over by others: we were stopped, or did not reach the "
+		"filesystem, for %lld s; %s",
+		lock->file.path, (long long)(lock->file.takeover / 1000), consequence);
 }

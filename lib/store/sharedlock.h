@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "store/guard.h"
+#include "store/lock_link.h"
 #include "store/lock_mode.h"
 #include "store/lockfile.h"
 #include "store/machine.h"
@@ -25,6 +26,7 @@ struct sharedlock {
 	struct lockfile file;
 	struct guard *guard;
 	struct machine machine;
+	struct link_state link; /* mode link only */
 };
 
 /* A lock that is closed: closing it again is legal. */
@@ -38,13 +40,35 @@ void sharedlock_close(struct sharedlock *lock);
 enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err);
 void sharedlock_release(struct sharedlock *lock);
 
+/*
+ * Whether the lock that was acquired is still ours, to be asked before every write and, since what
+ * was read counts only while it was, at the end; false: touch nothing any more, and release it.
+ * Costs a look at the clock. ask: ask the filesystem in any case.
+ */
+bool sharedlock_keep(struct sharedlock *lock, bool ask);
+/* Whether that was answered with false, since it was acquired. */
+bool sharedlock_is_lost(const struct sharedlock *lock);
+/* Whether writes are to be guarded by sharedlock_keep: other modes lose no lock that they hold. */
+bool sharedlock_can_be_lost(const struct sharedlock *lock);
+/* "its lock was taken over ...; CONSEQUENCE"; STATUS_TEMPORARY. */
+enum status sharedlock_lost(
+	const struct sharedlock *lock, const char *consequence, struct error *err);
+
 /* How the machines are asked: one for each mode. */
 struct lock_kind {
 	/* Once: 0: we hold it; EAGAIN: another does; else what went wrong. */
 	int (*try)(struct sharedlock *lock);
+	/* It is not tried any more; NULL: nothing to do. */
+	void (*give_up)(struct sharedlock *lock);
 	void (*release)(struct sharedlock *lock);
+	/* As sharedlock_keep; NULL: it cannot be lost. */
+	bool (*keep)(struct sharedlock *lock, bool ask);
+	/* Who is in the way; STATUS_TEMPORARY. */
+	enum status (*busy)(const struct sharedlock *lock, struct error *err);
+	/* The store is closed; NULL: nothing to do. */
+	void (*close)(const struct sharedlock *lock);
 };
-extern const struct lock_kind lock_fcntl;
+extern const struct lock_kind lock_fcntl, lock_link;
 
 /*
  * Ask for a byte-range lock, command F_SETLK or F_OFD_SETLK: 0, EAGAIN: another has it, or what

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/parse.h"
 #include "store/access.h"
 #include "store/syscalls.h"
 
@@ -17,6 +18,7 @@ struct parameters {
 	enum lock_mode mode;
 	bool shared_group;
 	const char *assume; /* "local", "shared" or NULL */
+	int64_t takeover;   /* milliseconds, 0: not given */
 };
 
 static enum status read_parameters(
@@ -33,11 +35,21 @@ static enum status read_parameters(
 		else if (!strcmp(name, "assume")) {
 			known = value && (!strcmp(value, "local") || !strcmp(value, "shared"));
 			parameters->assume = value;
+		} else if (!strcmp(name, "takeover") && value) {
+			known = true;
+			if (parse_duration(value, &parameters->takeover, "takeover", err) !=
+				STATUS_OK)
+				return error_prefix(err, "store %s", url->path);
+			if (parameters->takeover < TAKEOVER_LEAST ||
+				parameters->takeover > TAKEOVER_MOST)
+				return error_set(err, STATUS_USAGE,
+					"store %s: takeover=%s is out of range: 2s to 1h",
+					url->path, value);
 		}
 		if (!known)
 			return error_set(err, STATUS_USAGE,
 				"store %s: \"%s%s%s\" is not understood; known are lock=auto|fcntl|link, "
-				"shared-group, assume=local|shared",
+				"takeover=D, shared-group, assume=local|shared",
 				url->path, name, value ? "=" : "", value ? value : "");
 	}
 	return STATUS_OK;
@@ -162,6 +174,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 			.create = create,
 			.read_only = flags & STORE_READ_ONLY,
 			.shared_group = parameters.shared_group,
+			.takeover = parameters.takeover,
 			.verdict = filesystem_judge(&filesystem),
 		};
 		if (parameters.assume)

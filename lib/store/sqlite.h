@@ -16,6 +16,7 @@
 #include <sqlite3.h>
 
 #include "store/backend.h"
+#include "store/fence.h"
 #include "store/sharedlock.h"
 
 struct watch {
@@ -41,6 +42,7 @@ struct sqlite_store {
 struct session {
 	struct sqlite_store *store;
 	sqlite3 *database;
+	struct fence fence;
 	int64_t deadline;
 	bool write;
 	store_revision revision; /* of the store, when it began */
@@ -50,7 +52,8 @@ struct session {
 
 /*
  * Lock, open and begin; write: a transaction that may write. After STATUS_OK session_end is called
- * exactly once; after an error there is nothing to release.
+ * exactly once, and the session stays where it is until then; after an error there is nothing to
+ * release.
  */
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
 	int64_t deadline, struct error *err);

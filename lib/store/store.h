@@ -77,14 +77,21 @@ enum store_open_flags {
 	STORE_READ_ONLY = 2, /* never writes: puts are STATUS_USAGE */
 };
 
+/* clang-format off */
 /*
  * url: "sqlite:PATH" or just PATH, then, after a '?' and joined by '&' (store/url.h):
- *   lock=auto|fcntl|link	how machines exclude each other (default: as the store was made, or
- * auto) shared-group		the group may read and write it, and is trusted assume=local|shared
- * what the filesystem is, where we cannot tell or tell wrongly A missing directory is never made:
- * it may be a filesystem that is not mounted. deadline (base/clock.h) also bounds the first
- * contact.
+ *   lock=auto|fcntl|link  how machines exclude each other: chosen by who makes the store, recorded,
+ *                         and followed by all (default: as recorded, else auto)
+ *   takeover=D            lock=link: after how long a holder elsewhere that does nothing is taken for
+ *                         dead, 2s to 1h (default: as recorded, else 60s)
+ *   shared-group          the group may read and write it, and is trusted
+ *   assume=local|shared   what the filesystem is, where we cannot tell or tell wrongly
+ * A missing directory is never made: it may be a filesystem that is not mounted. deadline
+ * (base/clock.h) also bounds the first contact.
+ *
+ * STATUS_USAGE: a store that could not be safe there, or another mode than the recorded one.
  */
+/* clang-format on */
 enum status store_open(
 	struct store **store, const char *url, unsigned flags, int64_t deadline, struct error *err);
 void store_close(struct store *store);

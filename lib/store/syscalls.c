@@ -59,9 +59,10 @@ int syscalls_lock_failed(void)
 	})
 
 /*
- * A call has failed. SQLite opens for reading what it cannot open for writing, and is then surprised
- * that it is not there or that it cannot write: that is not the cause. It is told of another errno
- * where it would draw the wrong conclusion: try again (EINTR), or that the filesystem is damaged.
+ * A call has failed. SQLite opens for reading what it cannot open for writing, and is then
+ * surprised that it is not there or that it cannot write: that is not the cause. It is told of
+ * another errno where it would draw the wrong conclusion: try again (EINTR), or that the filesystem
+ * is damaged.
  */
 static void failed(void)
 {
@@ -155,7 +156,7 @@ static void replace(sqlite3_vfs *vfs, const char *name, void *ours, void *theirs
 	(void)vfs->xSetSystemCall(vfs, name, *(sqlite3_syscall_ptr *)ours);
 }
 
-#define REPLACE(name, function, member) \
+#define REPLACE(name, function, member)                                                            \
 	replace(vfs, name, &(__typeof__(&function)){function}, &next.member)
 
 static void install(void)

@@ -68,8 +68,7 @@ static enum status claim(struct store *store, struct outcome *outcome)
 	return transact(store, &request, outcome);
 }
 
-static enum status delete(struct store *store, struct outcome *outcome)
-{
+static enum status delete (struct store *store, struct outcome *outcome) {
 	struct store_op op = {.kind = STORE_DELETE, .key = "large"};
 	struct store_request request = {.then = &op, .then_count = 1};
 	return transact(store, &request, outcome);
@@ -95,12 +94,11 @@ static enum status list(struct store *store, struct outcome *outcome)
 	return status;
 }
 
-static enum status wait_for(
-	struct store *store, store_revision since, struct outcome *outcome)
+static enum status wait_for(struct store *store, store_revision since, struct outcome *outcome)
 {
 	store_revision seen = 0;
-	enum status status = store_wait(
-		store, "run/", since, clock_after(20), -1, &seen, &outcome->err);
+	enum status status =
+		store_wait(store, "run/", since, clock_after(20), -1, &seen, &outcome->err);
 	if (status == STATUS_OK)
 		snprintf(outcome->answer, sizeof(outcome->answer), "%" PRId64, seen);
 	return status;

@@ -44,8 +44,8 @@ __attribute__((constructor)) static void load(void)
 	int descriptor = next(open)(path, O_RDWR | O_CLOEXEC);
 	if (descriptor < 0)
 		return;
-	struct plan *loaded = mmap(
-		NULL, sizeof(*loaded), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+	struct plan *loaded =
+		mmap(NULL, sizeof(*loaded), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
 	next(close)(descriptor);
 	if (loaded != MAP_FAILED && loaded->armed)
 		plan = loaded;
@@ -172,8 +172,7 @@ static void record_descriptor(enum change_kind kind, int descriptor, int64_t off
 {
 	struct stat st;
 	int kept = errno;
-	if (plan && plan->record && below(path_of(descriptor)) &&
-		next(fstat)(descriptor, &st) == 0)
+	if (plan && plan->record && below(path_of(descriptor)) && next(fstat)(descriptor, &st) == 0)
 		record(kind, st.st_ino, (uint64_t)offset, bytes, (uint64_t)length, name, NULL);
 	errno = kept;
 }
@@ -359,8 +358,7 @@ int ftruncate64(int descriptor, off64_t size)
 int posix_fallocate(int descriptor, off_t offset, off_t length)
 {
 	enum verdict verdict = ask_of("fallocate", descriptor, WRITES);
-	return verdict == FAIL ? plan->number
-			       : next(posix_fallocate)(descriptor, offset, length);
+	return verdict == FAIL ? plan->number : next(posix_fallocate)(descriptor, offset, length);
 }
 
 static int sync_any(const char *name, int (*real)(int), int descriptor)
@@ -508,7 +506,7 @@ static int control(int descriptor, int command, void *argument)
 	const struct flock *lock = argument;
 	enum verdict verdict =
 		locks ? ask_of(command == F_GETLK || command == F_OFD_GETLK ? "getlock"
-			       : lock->l_type == F_UNLCK		    ? "unlock"
+				: lock->l_type == F_UNLCK		    ? "unlock"
 									    : "lock",
 				descriptor, LOCKS)
 		      : GO;

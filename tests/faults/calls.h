@@ -40,10 +40,10 @@ struct call {
 };
 
 struct plan {
-	bool armed; /* begin counting at once: for calls.so */
+	bool armed;	     /* begin counting at once: for calls.so */
 	char directory[256]; /* what concerns files in it is counted, */
 	char page[128];	     /* and what concerns files whose names begin so; may be empty */
-	struct call only; /* its name and file, where not empty: nothing else is counted */
+	struct call only;    /* its name and file, where not empty: nothing else is counted */
 	enum call_act act;
 	unsigned at; /* 1: the first; 0: none */
 	int number;  /* errno, or signal */
@@ -62,12 +62,12 @@ struct plan {
 
 enum change_kind {
 	CHANGE_WRITE,
-	CHANGE_SIZE,	/* offset: the new size */
-	CHANGE_SYNC,	/* of a file or directory */
-	CHANGE_CREATE,	/* inode gets the first name */
-	CHANGE_NAME,	/* inode gets the first name, by link */
-	CHANGE_RENAME,	/* first to second name */
-	CHANGE_UNNAME,	/* the first name goes */
+	CHANGE_SIZE,   /* offset: the new size */
+	CHANGE_SYNC,   /* of a file or directory */
+	CHANGE_CREATE, /* inode gets the first name */
+	CHANGE_NAME,   /* inode gets the first name, by link */
+	CHANGE_RENAME, /* first to second name */
+	CHANGE_UNNAME, /* the first name goes */
 };
 
 struct change {

@@ -2,10 +2,11 @@
 /*
  * inject DIRECTORY [CALL[:FILE]] AT ACT [ERRNO|SIGNAL] -- COMMAND [ARG...]
  *
- * Run a command with a fault at its AT-th call on files of DIRECTORY; at the AT-th of those that are
- * CALL ("pwrite"), on FILE ("run.db-journal") where these are given. ACT: count (and print how many
- * to stdout instead of the command's), fail, always (from then on), late (it is done, then fails),
- * half, before and after (a signal). Exits like the command, and with 99 if the fault never came.
+ * Run a command with a fault at its AT-th call on files of DIRECTORY; at the AT-th of those that
+ * are CALL ("pwrite"), on FILE ("run.db-journal") where these are given. ACT: count (and print how
+ * many to stdout instead of the command's), fail, always (from then on), late (it is done, then
+ * fails), half, before and after (a signal). Exits like the command, and with 99 if the fault never
+ * came.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -88,8 +89,8 @@ int main(int argc, char **argv)
 	int descriptor = mkostemp(path, O_CLOEXEC);
 	if (own + 1 >= argc || descriptor < 0 || ftruncate(descriptor, sizeof(struct plan)) < 0)
 		usage();
-	struct plan *plan = mmap(
-		NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+	struct plan *plan =
+		mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
 	if (plan == MAP_FAILED)
 		return 99;
 	parse(own - 1, argv + 1, plan);

@@ -155,8 +155,8 @@ static void write_disk(const struct disk *disk)
 				file = &disk->files[k];
 		snprintf(path, sizeof(path), "%s/%s", scene.directory, disk->names[i].name);
 		int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-		if (descriptor < 0 ||
-			(file && pwrite(descriptor, file->bytes, file->size, 0) != (ssize_t)file->size))
+		if (descriptor < 0 || (file && pwrite(descriptor, file->bytes, file->size, 0) !=
+						       (ssize_t)file->size))
 			give_up("cannot write the disk");
 		close(descriptor);
 	}
@@ -261,8 +261,8 @@ static void play(const struct act *act)
 	waitpid(pid, NULL, 0);
 }
 
-static void look(struct text *lines, struct text *without_revisions, enum status *status,
-	struct error *err)
+static void look(
+	struct text *lines, struct text *without_revisions, enum status *status, struct error *err)
 {
 	text_release(lines);
 	text_release(without_revisions);
@@ -379,8 +379,8 @@ int main(int argc, char **argv)
 	chance += !chance;
 	printf("# --seed %llu\n", (unsigned long long)chance);
 	plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		-1, 0);
+	outcome = mmap(
+		NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	scene_make(&scene, parameters);
 	snprintf(plan->directory, sizeof(plan->directory), "%s", scene.directory);
 	struct stat st;

@@ -93,8 +93,8 @@ void scene_restore(struct scene *scene, enum state state)
 	if (state == STATE_NOTHING && *scene->page)
 		unlink(scene->page);
 	for (size_t i = 0; i < image->count; i++) {
-		int descriptor = open(path_in(scene, image->files[i].name),
-			O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		int descriptor = open(
+			path_in(scene, image->files[i].name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		if (descriptor < 0 || ftruncate(descriptor, (off_t)image->files[i].length) < 0 ||
 			pwrite(descriptor, image->files[i].bytes, image->files[i].length, 0) !=
 				(ssize_t)image->files[i].length)
@@ -181,8 +181,8 @@ static void change_in_child(const struct scene *scene, struct plan *plan, unsign
 /* The last write of the commit is the one that makes the journal void: killed just before it. */
 static void make_hot(struct scene *scene)
 {
-	struct plan *plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct plan *plan = mmap(
+		NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned last = 0;
 	snprintf(plan->directory, sizeof(plan->directory), "%s", scene->directory);
 	change_in_child(scene, plan, 0);
@@ -263,7 +263,8 @@ enum status scene_look(const struct scene *scene, int64_t patience, struct text 
 
 const char *scene_stranger(const struct scene *scene)
 {
-	static const char *const ours[] = {".", "..", "s.db", "s.db-journal", "s.db.lock", "s.db.beats"};
+	static const char *const ours[] = {
+		".", "..", "s.db", "s.db-journal", "s.db.lock", "s.db.beats"};
 	static char name[256];
 	DIR *entries = opendir(scene->directory);
 	*name = '\0';

@@ -27,9 +27,9 @@
 #include "base/clock.h"
 #include "calls.h"
 
-#define PATIENCE 1500  /* of the transaction, milliseconds */
-#define HANGS	 6000  /* and when it is called one that hangs */
-#define AT_ONCE	 1000  /* what need not wait ends in; a loaded machine is given LOADED more */
+#define PATIENCE 1500 /* of the transaction, milliseconds */
+#define HANGS	 6000 /* and when it is called one that hangs */
+#define AT_ONCE	 1000 /* what need not wait ends in; a loaded machine is given LOADED more */
 #define LOADED	 400
 
 static struct scene scene;
@@ -483,9 +483,9 @@ static void sweep(const struct act *act, sweep_one *one)
 		one(act, &calls[at - 1], at);
 	free(calls);
 	static unsigned number;
-	printf("%sok %u - %s: %lu faults at %u calls (%.1f s)\n", wrong == wrong_before ? "" : "not ",
-		++number, act->name, injected - injected_before, normal.calls,
-		(double)(clock_now() - began) / 1000);
+	printf("%sok %u - %s: %lu faults at %u calls (%.1f s)\n",
+		wrong == wrong_before ? "" : "not ", ++number, act->name,
+		injected - injected_before, normal.calls, (double)(clock_now() - began) / 1000);
 	fflush(stdout);
 }
 
@@ -526,8 +526,8 @@ int main(int argc, char **argv)
 	printf("# --seed %llu\n", (unsigned long long)chance);
 	signal(SIGPIPE, SIG_IGN);
 	plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		-1, 0);
+	outcome = mmap(
+		NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	scene_make(&scene, parameters);
 	snprintf(plan->directory, sizeof(plan->directory), "%s", scene.directory);
 	unsigned count = 0;

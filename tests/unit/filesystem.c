@@ -88,35 +88,37 @@ int main(void)
 							      verdict.reach == FILESYSTEM_UNKNOWN);
 		}
 	}
-	TEST("auto picks fcntl where its locks reach everybody, and refuses elsewhere")
+	TEST("auto picks fcntl where its locks reach everybody, else link: it is no matter of guessing")
 	{
 		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_LOCAL), LOCK_FCNTL);
 		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_SHARED), LOCK_FCNTL);
-		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_NODE), -1);
-		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_UNKNOWN), -1);
+		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_NODE), LOCK_LINK);
+		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_UNKNOWN), LOCK_LINK);
 	}
-	TEST("fcntl by name is no better")
+	TEST("fcntl by name is refused where its locks may not reach everybody")
 	{
+		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_LOCAL), LOCK_FCNTL);
 		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_SHARED), LOCK_FCNTL);
 		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_UNKNOWN), -1);
 		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_NODE), -1);
 	}
-	TEST("link says that it is not built yet")
+	TEST("link by name may be had anywhere")
 	{
-		struct error err;
-		enum lock_mode mode;
-		struct filesystem_verdict verdict = of(FILESYSTEM_NODE);
-		CHECK_EQ(lock_mode_choose(LOCK_LINK, &verdict, &mode, &err), STATUS_USAGE);
-		CHECK_TEXT(err.text, "lock=link is not built yet");
-		CHECK_EQ(followed(LOCK_LINK, LOCK_AUTO, FILESYSTEM_LOCAL), STATUS_USAGE);
+		for (enum filesystem_reach reach = LOCAL; reach <= UNKNOWN; reach++)
+			CHECK_EQ(chosen(LOCK_LINK, reach), LOCK_LINK);
 	}
 	TEST("everybody follows the recorded mode, unless his own mount would break it")
 	{
-		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_SHARED), STATUS_OK);
-		CHECK_EQ(followed(LOCK_FCNTL, LOCK_FCNTL, FILESYSTEM_LOCAL), STATUS_OK);
-		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_UNKNOWN), STATUS_USAGE);
-		CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, FILESYSTEM_NODE), STATUS_USAGE);
-		CHECK_EQ(followed(LOCK_FCNTL, LOCK_LINK, FILESYSTEM_SHARED), STATUS_USAGE);
+		for (enum filesystem_reach reach = LOCAL; reach <= UNKNOWN; reach++) {
+			bool reaches = reach == LOCAL || reach == SHARED;
+			enum status fcntl = reaches ? STATUS_OK : STATUS_USAGE;
+			CHECK_EQ(followed(LOCK_FCNTL, LOCK_AUTO, reach), fcntl);
+			CHECK_EQ(followed(LOCK_FCNTL, LOCK_FCNTL, reach), fcntl);
+			CHECK_EQ(followed(LOCK_FCNTL, LOCK_LINK, reach), STATUS_USAGE);
+			CHECK_EQ(followed(LOCK_LINK, LOCK_AUTO, reach), STATUS_OK);
+			CHECK_EQ(followed(LOCK_LINK, LOCK_LINK, reach), STATUS_OK);
+			CHECK_EQ(followed(LOCK_LINK, LOCK_FCNTL, reach), STATUS_USAGE);
+		}
 	}
 	TEST("this machine's own directories are recognised")
 	{

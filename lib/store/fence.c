@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/fence.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define SET_FENCE 0x50726d74 /* an xFileControl of our own */
+
+struct guarded {
+	sqlite3_file base;
+	struct fence *fence;
+	bool main;	     /* the database itself */
+	sqlite3_file real[]; /* of the VFS below */
+};
+
+static sqlite3_vfs *below;
+
+static struct guarded *of(sqlite3_file *file)
+{
+	return (struct guarded *)file;
+}
+
+static sqlite3_file *real_of(sqlite3_file *file)
+{
+	return of(file)->real;
+}
+
+/* Whether the file may be changed. */
+static bool may_write(sqlite3_file *file)
+{
+	struct guarded *guarded = of(file);
+	if (!guarded->fence)
+		return true;
+	if (!guarded->fence->keep(guarded->fence->context))
+		return false;
+	guarded->fence->touched |= guarded->main;
+	return true;
+}
+
+static int guarded_close(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xClose(real_of(file));
+}
+
+static int guarded_read(sqlite3_file *file, void *to, int count, sqlite3_int64 at)
+{
+	return real_of(file)->pMethods->xRead(real_of(file), to, count, at);
+}
+
+static int guarded_write(sqlite3_file *file, const void *from, int count, sqlite3_int64 at)
+{
+	if (!may_write(file))
+		return SQLITE_IOERR_WRITE;
+	return real_of(file)->pMethods->xWrite(real_of(file), from, count, at);
+}
+
+static int guarded_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+	if (!may_write(file))
+		return SQLITE_IOERR_TRUNCATE;
+	return real_of(file)->pMethods->xTruncate(real_of(file), size);
+}
+
+static int guarded_sync(sqlite3_file *file, int flags)
+{
+	if (!may_write(file))
+		return SQLITE_IOERR_FSYNC;
+	return real_of(file)->pMethods->xSync(real_of(file), flags);
+}
+
+static int guarded_size(sqlite3_file *file, sqlite3_int64 *size)
+{
+	return real_of(file)->pMethods->xFileSize(real_of(file), size);
+}
+
+static int guarded_lock(sqlite3_file *file, int level)
+{
+	return real_of(file)->pMethods->xLock(real_of(file), level);
+}
+
+static int guarded_unlock(sqlite3_file *file, int level)
+{
+	return real_of(file)->pMethods->xUnlock(real_of(file), level);
+}
+
+static int guarded_check(sqlite3_file *file, int *reserved)
+{
+	return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
+}
+
+static int guarded_control(sqlite3_file *file, int operation, void *argument)
+{
+	if (operation == SET_FENCE) {
+		of(file)->fence = argument;
+		return SQLITE_OK;
+	}
+	/* It may make the file larger. */
+	if (operation == SQLITE_FCNTL_SIZE_HINT && !may_write(file))
+		return SQLITE_IOERR_WRITE;
+	return real_of(file)->pMethods->xFileControl(real_of(file), operation, argument);
+}
+
+static int guarded_sector(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xSectorSize(real_of(file));
+}
+
+static int guarded_device(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
+}
+
+/* Version 1: no shared memory and no mapping, by which files could be changed past us. */
+static const sqlite3_io_methods methods = {
+	.iVersion = 1,
+	.xClose = guarded_close,
+	.xRead = guarded_read,
+	.xWrite = guarded_write,
+	.xTruncate = guarded_truncate,
+	.xSync = guarded_sync,
+	.xFileSize = guarded_size,
+	.xLock = guarded_lock,
+	.xUnlock = guarded_unlock,
+	.xCheckReservedLock = guarded_check,
+	.xFileControl = guarded_control,
+	.xSectorSize = guarded_sector,
+	.xDeviceCharacteristics = guarded_device,
+};
+
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *given)
+{
+	struct guarded *guarded = of(file);
+	(void)vfs;
+	guarded->base.pMethods = NULL;
+	guarded->fence = NULL;
+	guarded->main = flags & SQLITE_OPEN_MAIN_DB;
+	/* A journal is guarded as its database. */
+	if (flags & SQLITE_OPEN_MAIN_JOURNAL)
+		guarded->fence = of(sqlite3_database_file_object(name))->fence;
+	int code = below->xOpen(below, name, guarded->real, flags, given);
+	if (guarded->real->pMethods)
+		guarded->base.pMethods = &methods;
+	return code;
+}
+
+/* A journal that is kept (PERSIST) is never deleted. */
+static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync)
+{
+	(void)vfs;
+	(void)name;
+	(void)sync;
+	return SQLITE_IOERR_DELETE;
+}
+
+static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result)
+{
+	(void)vfs;
+	return below->xAccess(below, name, flags, result);
+}
+
+static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int size, char *path)
+{
+	(void)vfs;
+	return below->xFullPathname(below, name, size, path);
+}
+
+static int vfs_random(sqlite3_vfs *vfs, int count, char *to)
+{
+	(void)vfs;
+	return below->xRandomness(below, count, to);
+}
+
+static int vfs_sleep(sqlite3_vfs *vfs, int microseconds)
+{
+	(void)vfs;
+	return below->xSleep(below, microseconds);
+}
+
+static int vfs_time(sqlite3_vfs *vfs, double *now)
+{
+	(void)vfs;
+	return below->xCurrentTime(below, now);
+}
+
+static int vfs_error(sqlite3_vfs *vfs, int count, char *text)
+{
+	(void)vfs;
+	return below->xGetLastError(below, count, text);
+}
+
+static sqlite3_vfs fence_vfs = {
+	.iVersion = 1,
+	.zName = FENCE_VFS,
+	.xOpen = vfs_open,
+	.xDelete = vfs_delete,
+	.xAccess = vfs_access,
+	.xFullPathname = vfs_full_path,
+	.xRandomness = vfs_random,
+	.xSleep = vfs_sleep,
+	.xCurrentTime = vfs_time,
+	.xGetLastError = vfs_error,
+};
+
+static void register_once(void)
+{
+	sqlite3_vfs *found = sqlite3_vfs_find(NULL);
+	if (!found)
+		return;
+	fence_vfs.szOsFile = (int)sizeof(struct guarded) + found->szOsFile;
+	fence_vfs.mxPathname = found->mxPathname;
+	below = found;
+	if (sqlite3_vfs_register(&fence_vfs, 0) != SQLITE_OK)
+		below = NULL;
+}
+
+bool fence_register(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, register_once);
+	return below;
+}
+
+bool fence_set(sqlite3 *database, struct fence *fence)
+{
+	return sqlite3_file_control(database, "main", SET_FENCE, fence) == SQLITE_OK;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thin layer between SQLite and its own way to files (a VFS), for locks that can be lost: before
+ * every write, sync and truncation of the database and its journal it asks whether the lock is
+ * still ours, and once it is not, nothing reaches the files any more, not even a rollback: another
+ * may have put right what we left, and be at work.
+ */
+#ifndef STORE_FENCE_H
+#define STORE_FENCE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+/* NULL on success, else the name of the VFS is not known to SQLite. */
+#define FENCE_VFS "preempt-fence"
+
+/* Once or more: make FENCE_VFS known. False without memory. */
+bool fence_register(void);
+
+struct fence {
+	bool (*keep)(void *context); /* whether it is still ours */
+	void *context;
+	bool touched; /* something may have reached the database itself */
+};
+/*
+ * Guard a database just opened with FENCE_VFS, before anything is read from it. fence stays where
+ * it is until the database is closed. False if the database is not one of ours.
+ */
+bool fence_set(sqlite3 *database, struct fence *fence);
+
+#endif

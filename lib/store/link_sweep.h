@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What those who were killed while they waited for a lock of mode link left beside it. */
+#ifndef STORE_LINK_SWEEP_H
+#define STORE_LINK_SWEEP_H
+
+#include <stdint.h>
+
+/*
+ * Remove the directories LOCK.NONCE that hold the name of a process of this machine that is gone,
+ * or, whoever they are of, that are older than limit (milliseconds, by the clock of the
+ * filesystem), and what the making of a store left as LOCK.new-XXXXXX, when so old. own: a name
+ * whose directory stays ("": none). It is harmless to remove what is of one who lives: he begins
+ * anew. Nothing is said.
+ */
+void link_sweep(const char *lock, const char *own, int64_t limit);
+
+#endif

@@ -1,0 +1,288 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Stores made with lock=link: processes that are killed and stopped, two mounts, containers, disks
+# that are full. "Elsewhere" is another PID namespace with a /dev/shm of its own, and a bindfs mount
+# whose locks and pages are its own: what another machine is to this one.
+# The steps of the lock are in unit/link_search.c, what it does to files in unit/lock_link.c.
+
+# shellcheck disable=SC2154 # bats sets stderr and stderr_lines
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	hold_store=${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/rig/hold_store
+	chmod 700 "$BATS_TEST_TMPDIR"
+	dir=$BATS_TEST_TMPDIR/dir
+	mkdir -m 700 "$dir" "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
+	db=$dir/run.db
+	export PREEMPT_STORE="$db?lock=link"
+	mounted=() started=()
+}
+
+teardown() {
+	local pid mount
+	for pid in "${started[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || :
+	done
+	for pid in "${started[@]}"; do
+		wait "$pid" 2>/dev/null || :
+	done
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
+	for mount in "${mounted[@]}"; do
+		umount "$mount" || umount -l "$mount" || :
+	done
+}
+
+answers() {
+	local code=$1
+	shift
+	run -"$code" --separate-stderr "$@"
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root $1"
+}
+
+# The directory through two mounts, a and b, that know nothing of each other.
+mount_twice() {
+	need_root "to mount bindfs"
+	command -v bindfs > /dev/null || skip "needs bindfs"
+	[ -e /dev/fuse ] || skip "needs FUSE"
+	local mount
+	for mount in a b; do
+		bindfs "$dir" "$BATS_TEST_TMPDIR/$mount" || skip "cannot mount bindfs"
+		mounted+=("$BATS_TEST_TMPDIR/$mount")
+	done
+	a=$BATS_TEST_TMPDIR/a/run.db
+	b=$BATS_TEST_TMPDIR/b/run.db
+}
+
+# elsewhere COMMAND...: as if on another machine. Not as its first process, which cannot stop itself.
+elsewhere() {
+	# shellcheck disable=SC2016
+	unshare --pid --fork --kill-child --mount --mount-proc \
+		sh -c 'mount -t tmpfs none /dev/shm || exit; "$@"; exit $?' - "$@"
+}
+
+need_elsewhere() {
+	need_root "to be in another PID namespace"
+	elsewhere true 2>/dev/null || skip "cannot unshare a PID namespace"
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+	local until=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.02
+	done
+}
+
+# The only process whose arguments end so is stopped. Its number is in $stopped.
+is_stopped() {
+	stopped=$(ps -e -o pid=,stat=,args= | awk -v end="$1" \
+		'$2 ~ /^T/ && /hold_store/ && substr($0, length($0) - length(end) + 1) == end { print $1 }')
+	[ -n "$stopped" ]
+}
+
+# Begin to put KEY elsewhere through mount a, and stop on the way; then others work through b until
+# the lock was taken over and ten keys are acknowledged; then continue. Leaves $code and $said.
+stop_and_overtake() {
+	local point=$1 i began
+	elsewhere "$hold_store" "$a" "lost-$point" "$point" > "$BATS_TEST_TMPDIR/out" 2> "$BATS_TEST_TMPDIR/err" &
+	started+=($!)
+	local holder=$!
+	wait_for 20 is_stopped " lost-$point $point"
+	began=$SECONDS
+	preempt-store put "first-$point" v --store "$b" --timeout 60s
+	echo "# $point: taken over after $((SECONDS - began)) s" >&3
+	for i in 1 2 3 4 5 6 7 8 9; do
+		preempt-store put "row-$point/$i" v --store "$b"
+	done
+	kill -CONT "$stopped"
+	code=0
+	wait "$holder" || code=$?
+	said=$(cat "$BATS_TEST_TMPDIR/out")
+	[ "$(preempt-store list "row-$point/" --store "$b" | wc -l)" = 9 ]
+	preempt-store get "first-$point" --store "$b"
+	answers 1 preempt-store get "lost-$point" --store "$b"
+	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
+}
+
+@test "the whole contract of a store holds with lock=link" {
+	unset PREEMPT_STORE
+	PREEMPT_TEST_STORE="sqlite:$dir/%s.db?lock=link" run bats --tap "$BATS_TEST_DIRNAME/store.bats"
+	grep -v '^ok' <<< "$output" || :
+	[ "$status" = 0 ]
+	[ "$(grep -c '^ok' <<< "$output")" -gt 10 ]
+	# Nothing is left but the stores.
+	[ -z "$(find "$dir" -mindepth 1 -maxdepth 1 ! -name '*.db' ! -name '*.db-journal' ! -name '*.db.lock')" ]
+}
+
+@test "two bindfs mounts, lock=auto: 8 processes, 200 keys and one claim, all that was acknowledged is there" {
+	mount_twice
+	export a b
+	PREEMPT_STORE=$a preempt-store put first v
+	grep -qx 'mode link' "$db.lock"
+	local i
+	for i in 1 2 3 4 5 6 7 8; do
+		(
+			store=$a
+			[ $((i % 2)) = 0 ] || store=$b
+			for k in $(seq 25); do
+				! preempt-store put "row/$i/$k" v --store "$store" || echo "$i/$k"
+				[ "$k" != 10 ] || ! preempt-store put claim "$i" --if-absent --store "$store" > /dev/null || echo "$i won"
+			done
+		) > "$BATS_TEST_TMPDIR/said.$i" &
+		started+=($!)
+	done
+	for i in "${started[@]}"; do
+		wait "$i"
+	done
+	started=()
+	[ "$(cat "$BATS_TEST_TMPDIR"/said.* | grep -c /)" = 200 ]
+	[ "$(cat "$BATS_TEST_TMPDIR"/said.* | grep -c won)" = 1 ]
+	[ "$(preempt-store list row/ --store "$a" | wc -l)" = 200 ]
+	[ "$(preempt-store list row/ --store "$b" | wc -l)" = 200 ]
+	grep -qx "$(preempt-store get claim --store "$b") won" "$BATS_TEST_TMPDIR"/said.*
+	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
+@test "a holder elsewhere that is stopped before its commit, and overtaken: refused, nothing is lost" {
+	need_elsewhere
+	mount_twice
+	preempt-store put k v --store "$a?takeover=2s"
+	stop_and_overtake begin
+	[ $code = 75 ]
+	[ "$said" = known ]
+	grep -q 'was taken over by others.*nothing was changed' "$BATS_TEST_TMPDIR/err"
+}
+
+@test "a holder elsewhere that is stopped in the middle of its commit, and overtaken: nothing is lost" {
+	need_elsewhere
+	mount_twice
+	preempt-store put k v --store "$a?takeover=2s"
+	stop_and_overtake journal
+	[ $code = 75 ]
+	[ "$said" = known ]
+	stop_and_overtake database
+	[ $code = 75 ]
+	[ "$said" = unknown ]
+	grep -q 'is not known' "$BATS_TEST_TMPDIR/err"
+}
+
+@test "a holder elsewhere that is killed: after the takeover time, not before" {
+	need_elsewhere
+	mount_twice
+	preempt-store put k v --store "$a?takeover=2s"
+	elsewhere "$hold_store" "$a" killed begin &
+	started+=($!)
+	wait_for 20 is_stopped " killed begin"
+	kill -KILL "$stopped"
+	answers 75 preempt-store put k w --store "$b" --timeout 1s
+	[[ $stderr == *"on $(hostname) holds"*'after 2 s it is taken over'* ]]
+	answers 0 preempt-store put k w --store "$b" --timeout 30s
+	answers 1 preempt-store get killed --store "$b"
+}
+
+@test "a container of this host that is killed frees the lock for those in it at once" {
+	need_elsewhere
+	preempt-store put k v
+	# shellcheck disable=SC2016
+	answers 0 elsewhere sh -c '
+		"$1" "$2" killed begin & until grep -q "^State:.T" /proc/$!/status; do :; done
+		kill -KILL $!; wait $!
+		began=$(date +%s%N)
+		preempt-store put k w --timeout 20s && echo $((($(date +%s%N) - began) / 1000000))' - "$hold_store" "$db"
+	echo "# $output ms" >&3
+	[ "$output" -lt 5000 ]
+}
+
+@test "who waits names the holder, also one on this machine that is stopped" {
+	preempt-store put k v
+	"$hold_store" "$db" held begin &
+	started+=($!)
+	wait_for 20 is_stopped " held begin"
+	answers 75 preempt-store put k w --timeout 300ms
+	[[ $stderr == *"process $stopped of this machine has held it"* ]]
+	kill -CONT "$stopped"
+	wait "${started[0]}"
+	answers 0 preempt-store get held
+}
+
+@test "no space for a name: 75, says so, leaves nothing, and goes on when there is" {
+	need_root "to mount a small tmpfs"
+	mount -t tmpfs -o mode=700,nr_inodes=12 none "$dir" || skip "needs to mount a tmpfs"
+	mounted+=("$dir")
+	preempt-store put k v
+	local i=0
+	while : > "$dir/filler$i"; do i=$((i + 1)); done 2>/dev/null
+	local before
+	before=$(ls "$dir")
+	answers 75 preempt-store put k w
+	[[ $stderr == *'No space left on device'*'free space'* ]]
+	[ "$(ls "$dir")" = "$before" ]
+	# One is enough for the directory, not for the name in it.
+	rm "$dir/filler0"
+	answers 75 preempt-store put k w
+	[ ! -e "$db.lock.held" ]
+	rm "$dir"/filler*
+	answers 0 preempt-store put k w
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
+@test "on a read-only mount it is refused with 77, even for reading, and says why" {
+	need_root "to mount a tmpfs"
+	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
+	mounted+=("$dir")
+	preempt-store put k v
+	mount -o remount,ro "$dir"
+	answers 77 preempt-store get k
+	[[ $stderr == *'lock=link'*'through a mount that can be written'* ]]
+	answers 77 preempt-store put k w
+	[[ $stderr == *'ead-only'* ]]
+}
+
+@test "a file in the place of the held directory, and names that are not ours: 75, then taken over" {
+	preempt-store put k v --store "$db?lock=link&takeover=2s"
+	touch "$db.lock.held"
+	answers 75 preempt-store get k --store "$db" --timeout 300ms
+	[[ $stderr == *"$db.lock"*'Not a directory'* ]]
+	rm "$db.lock.held"
+	mkdir "$db.lock.held"
+	touch "$db.lock.held/.nfs0000001"
+	answers 75 preempt-store get k --store "$db" --timeout 300ms
+	answers 0 preempt-store get k --store "$db" --timeout 30s
+}
+
+@test "a filesystem whose directories move over others is refused for a new store, and so is one without links" {
+	# What such a filesystem would answer, put between by a library that is loaded first.
+	cat > "$BATS_TEST_TMPDIR/shim.c" <<- 'END'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <errno.h>
+		#include <stdlib.h>
+		int link(const char *a, const char *b)
+		{
+			int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "link");
+			if (getenv("NO_LINKS")) { errno = EPERM; return -1; }
+			return real(a, b);
+		}
+		int rename(const char *a, const char *b)
+		{
+			int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
+			int result = real(a, b);
+			return getenv("MOVES_OVER") && result < 0 && (errno == ENOTEMPTY || errno == EEXIST) ? 0 : result;
+		}
+	END
+	gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/shim.so" "$BATS_TEST_TMPDIR/shim.c" -ldl
+	[ -z "${ASAN_OPTIONS:-}" ] || export ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
+	answers 2 env NO_LINKS=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
+	[[ $stderr == *'does not make hard links'*'choose another place'* ]]
+	answers 2 env MOVES_OVER=1 LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
+	[[ $stderr == *'move a directory over another'* ]]
+	[ -z "$(ls "$dir")" ]
+	answers 0 env LD_PRELOAD="$BATS_TEST_TMPDIR/shim.so" preempt-store put k v
+}

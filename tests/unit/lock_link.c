@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+/* Mode link with real processes and files: who is dead, what a lost lock stops, what is left. */
+#include "store/lock_link.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "scratch.h"
+#include "store/sqlite.h"
+#include "unit.h"
+
+#define TAKEOVER 2000
+
+/* Who is on no machine that we know. */
+#define STRANGER "0123456789abcdef-0123456789abcdef0123456789abcdef-f0000000-f0000001-7-99-faraway"
+#define OTHER	 "1123456789abcdef-0123456789abcdef0123456789abcdef-f0000000-f0000001-7-99-faraway"
+
+static struct error err;
+
+static const char *path_of(const char *name, const char *end)
+{
+	static _Thread_local char paths[4][512];
+	static _Thread_local unsigned next;
+	char *path = paths[next++ % 4];
+	snprintf(path, sizeof(paths[0]), "%s/%s%s", scratch, name, end);
+	return path;
+}
+
+static struct sqlite_store *open_store(const char *name)
+{
+	struct store *store = NULL;
+	const char *url = path_of(name, "?lock=link&takeover=2s");
+	if (store_open(&store, url, STORE_CREATE, clock_after(20000), &err) != STATUS_OK) {
+		printf("# cannot open %s: %s\n", name, err.text);
+		exit(99);
+	}
+	store_set_patience(store, 20000);
+	return (struct sqlite_store *)store;
+}
+
+static enum status put(struct sqlite_store *store, const char *key)
+{
+	return store_put(&store->base, key, "v", NULL, &err);
+}
+
+/* The names in a directory: how many, and the last one. */
+static int names_in(const char *directory, char name[256])
+{
+	int count = 0;
+	DIR *entries = opendir(directory);
+	*name = '\0';
+	for (struct dirent *entry; entries && (entry = readdir(entries));)
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
+			snprintf(name, 256, "%s", entry->d_name);
+			count++;
+		}
+	if (entries)
+		closedir(entries);
+	return count;
+}
+
+static void touch(const char *directory, const char *name)
+{
+	char path[1024];
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	(void)mkdir(directory, 0700);
+	int descriptor = open(path, O_WRONLY | O_CREAT, 0600);
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
+static void remove_name(const char *directory, const char *name)
+{
+	char path[1024];
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	(void)unlink(path);
+}
+
+/* Others have taken the lock over, because time has passed. */
+static void take_over(struct sqlite_store *store)
+{
+	char held[512], name[256];
+	snprintf(held, sizeof(held), "%s.held", store->lock.file.path);
+	CHECK_EQ(names_in(held, name), 1);
+	remove_name(held, name);
+	touch(held, STRANGER);
+	store->lock.link.since -= TAKEOVER;
+}
+
+/* And are through. That the lock of theirs is still there is checked, too. */
+static void give_back(struct sqlite_store *store)
+{
+	char held[512], name[256];
+	snprintf(held, sizeof(held), "%s.held", store->lock.file.path);
+	CHECK_EQ(names_in(held, name), 1);
+	CHECK_TEXT(name, STRANGER);
+	remove_name(held, STRANGER);
+}
+
+static void names(void)
+{
+	char name[LINK_NAME_MAX], again[LINK_NAME_MAX];
+	TEST("a name says who made it, and never comes again")
+	{
+		struct process_identity who, us;
+		CHECK(link_name_make(name) && link_name_make(again));
+		CHECK(strcmp(name, again) != 0 && strncmp(name, again, LINK_NONCE) != 0);
+		CHECK(link_name_parse(name, &who));
+		CHECK_EQ(process_identify(0, &us, &err), STATUS_OK);
+		CHECK_EQ(who.pid, us.pid);
+		CHECK_EQ(who.start, us.start);
+		CHECK_EQ(who.pid_namespace, us.pid_namespace);
+		CHECK_TEXT(who.boot, us.boot);
+		CHECK_EQ(link_name_look(name), HOLDER_OURSELVES);
+	}
+	TEST("who is alive, gone, on another machine, or no name at all")
+	{
+		int pipes[2];
+		CHECK_EQ(pipe(pipes), 0);
+		fflush(stdout);
+		pid_t pid = fork();
+		if (pid == 0) {
+			bool made = link_name_make(name) &&
+				    write(pipes[1], name, sizeof(name)) == sizeof(name);
+			for (;;)
+				pause();
+			_exit(made);
+		}
+		CHECK_EQ(read(pipes[0], name, sizeof(name)), sizeof(name));
+		CHECK_EQ(link_name_look(name), HOLDER_HERE);
+		kill(pid, SIGSTOP);
+		CHECK_EQ(link_name_look(name), HOLDER_HERE);
+		kill(pid, SIGKILL);
+		/* Dead, and not yet waited for. */
+		for (int i = 0; i < 500 && link_name_look(name) != HOLDER_GONE; i++)
+			poll(NULL, 0, 10);
+		CHECK_EQ(link_name_look(name), HOLDER_GONE);
+		waitpid(pid, NULL, 0);
+		CHECK_EQ(link_name_look(name), HOLDER_GONE);
+		CHECK_EQ(link_name_look(STRANGER), HOLDER_ELSEWHERE);
+		CHECK_EQ(link_name_look(".nfs000000000000001"), HOLDER_ELSEWHERE);
+		CHECK_EQ(link_name_look(""), HOLDER_ELSEWHERE);
+		close(pipes[0]);
+		close(pipes[1]);
+	}
+}
+
+/* In the place of libc's: at the first sync of the file that ends so, the lock is lost. */
+static struct sqlite_store *victim;
+static const char *at_sync;
+int fdatasync(int descriptor)
+{
+	char link[64], path[512];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	int result = (int)syscall(SYS_fdatasync, descriptor);
+	path[n < 0 ? 0 : n] = '\0';
+	size_t length = strlen(path), end = at_sync ? strlen(at_sync) : 0;
+	if (end && length > end && !strcmp(path + length - end, at_sync)) {
+		at_sync = NULL;
+		take_over(victim);
+	}
+	return result;
+}
+
+/* A transaction that puts a key, begun and not ended. */
+static void begin_put(struct sqlite_store *store, struct session *session)
+{
+	CHECK_EQ(session_begin(session, store, true, clock_after(5000), &err), STATUS_OK);
+	session->changed = true;
+	(void)sqlite3_exec(session->database,
+		"INSERT INTO keys SELECT x'6c6f7374', x'76', revision+1 FROM meta;"
+		"UPDATE meta SET revision=revision+1",
+		NULL, NULL, NULL);
+}
+
+static void same_bytes(const struct text *before, const char *path)
+{
+	struct text now = {0};
+	CHECK_EQ(file_read_whole(path, 1 << 20, &now, &err), STATUS_OK);
+	CHECK(now.length == before->length && !memcmp(now.data, before->data, now.length));
+	text_release(&now);
+}
+
+static void is_unharmed(struct sqlite_store *store, store_revision revision)
+{
+	struct store_entry entry = {0};
+	store_revision now = 0;
+	CHECK_EQ(store_get(&store->base, "lost", &entry, &err), STATUS_NO);
+	CHECK_EQ(store_put(&store->base, "k", "v", &now, &err), STATUS_OK);
+	CHECK_EQ(now, revision + 1);
+}
+
+static void fences(void)
+{
+	struct sqlite_store *store = open_store("fenced.db");
+	struct session session;
+	store_revision revision = 0;
+	bool known;
+	victim = store;
+
+	TEST("taken over before the commit: refused, known, and no byte is touched")
+	{
+		struct text database = {0}, journal = {0};
+		(void)store_put(&store->base, "k", "v", &revision, &err);
+		begin_put(store, &session);
+		take_over(store);
+		/* Even where the clock says that nobody can have: it asks. */
+		store->lock.link.since += TAKEOVER;
+		(void)file_read_whole(store->base.where, 1 << 20, &database, &err);
+		(void)file_read_whole(store->journal, 1 << 20, &journal, &err);
+		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
+		CHECK(known);
+		CHECK(strstr(err.text, "was taken over by others") &&
+			strstr(err.text, "nothing was changed"));
+		same_bytes(&database, store->base.where);
+		same_bytes(&journal, store->journal);
+		text_release(&database);
+		text_release(&journal);
+		give_back(store);
+		is_unharmed(store, revision++);
+	}
+	TEST("taken over before the first write: the same")
+	{
+		CHECK_EQ(session_begin(&session, store, true, clock_after(5000), &err), STATUS_OK);
+		take_over(store);
+		CHECK(sqlite3_exec(session.database, "UPDATE meta SET revision=99", NULL, NULL,
+			      NULL) != SQLITE_OK);
+		CHECK_EQ(session_end(&session, STATUS_TEMPORARY, &known, &err), STATUS_TEMPORARY);
+		CHECK(known && strstr(err.text, "was taken over by others"));
+		give_back(store);
+		is_unharmed(store, revision++);
+	}
+	TEST("taken over while the journal is synced: the database is not touched, which is known")
+	{
+		begin_put(store, &session);
+		at_sync = "-journal";
+		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
+		CHECK(!at_sync && known);
+		give_back(store);
+		is_unharmed(store, revision++);
+	}
+	TEST("taken over while the database is synced: unknown, and the next one undoes it")
+	{
+		begin_put(store, &session);
+		at_sync = ".db";
+		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
+		CHECK(!at_sync && !known);
+		CHECK(strstr(err.text, "not known"));
+		give_back(store);
+		is_unharmed(store, revision++);
+	}
+	TEST("what was read while the lock was lost is not answered")
+	{
+		CHECK_EQ(session_begin(&session, store, false, clock_after(5000), &err), STATUS_OK);
+		take_over(store);
+		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
+		CHECK(known && strstr(err.text, "was taken over by others"));
+		give_back(store);
+	}
+	TEST("a holder that is slow renews its name, and commits")
+	{
+		char before[LINK_NAME_MAX];
+		CHECK_EQ(session_begin(&session, store, true, clock_after(5000), &err), STATUS_OK);
+		strcpy(before, store->lock.link.name);
+		store->lock.link.since -= TAKEOVER / 4;
+		int64_t now = clock_boot();
+		CHECK_EQ(sqlite3_exec(session.database, "UPDATE meta SET revision=revision+1", NULL,
+				 NULL, NULL),
+			SQLITE_OK);
+		CHECK(strcmp(before, store->lock.link.name) != 0);
+		CHECK(store->lock.link.since >= now);
+		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_OK);
+		is_unharmed(store, ++revision);
+	}
+	store_close(&store->base);
+}
+
+/* A process that holds the lock, until it is killed, and has no page of this machine. */
+static pid_t start_holder(const char *name)
+{
+	int ready[2];
+	char byte;
+	if (pipe(ready) < 0)
+		exit(99);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct sqlite_store *store = open_store(name);
+		machine_close(&store->lock.machine);
+		if (sharedlock_acquire(&store->lock, clock_after(5000), &err) != STATUS_OK ||
+			write(ready[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	CHECK_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void kill_and_reap(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void holders(void)
+{
+	struct sqlite_store *store = open_store("held.db");
+	const char *held = path_of("held.db", ".lock.held");
+	char name[256];
+
+	TEST("a holder of this machine that is killed: the next proceeds in under a second")
+	{
+		/* A machine that is busy may be late: the best of five. */
+		int64_t best = INT64_MAX;
+		for (int i = 0; i < 5; i++) {
+			kill_and_reap(start_holder("held.db"));
+			int64_t began = clock_now();
+			CHECK_EQ(put(store, "k"), STATUS_OK);
+			if (clock_now() - began < best)
+				best = clock_now() - began;
+		}
+		printf("# %lld ms\n", (long long)best);
+		CHECK(best < 1000);
+	}
+	TEST("a holder of this machine that is stopped is named, and never broken")
+	{
+		pid_t holder = start_holder("held.db");
+		char who[64];
+		kill(holder, SIGSTOP);
+		snprintf(who, sizeof(who), "process %d of this machine", (int)holder);
+		store_set_patience(&store->base, TAKEOVER + 1000);
+		CHECK_EQ(put(store, "k"), STATUS_TEMPORARY);
+		CHECK(strstr(err.text, who));
+		CHECK_EQ(names_in(held, name), 1);
+		kill_and_reap(holder);
+		CHECK_EQ(put(store, "k"), STATUS_OK);
+	}
+	TEST("a holder elsewhere is broken after the takeover time, by many short attempts, too")
+	{
+		store_set_patience(&store->base, 300);
+		touch(held, STRANGER);
+		int64_t began = clock_now(), renewed = 0;
+		enum status status;
+		do {
+			status = put(store, "k");
+			if (status != STATUS_OK && !renewed && clock_now() - began > 1000) {
+				CHECK(strstr(err.text, "process 7 on faraway"));
+				remove_name(held, STRANGER);
+				touch(held, OTHER);
+				renewed = clock_now();
+			}
+		} while (status == STATUS_TEMPORARY && clock_now() - began < 60000);
+		CHECK_EQ(status, STATUS_OK);
+		CHECK(renewed && clock_now() - renewed >= TAKEOVER);
+		printf("# after %lld ms\n", (long long)(clock_now() - renewed));
+		CHECK(clock_now() - renewed < TAKEOVER + 10000);
+	}
+	TEST("a name of our own that no opener uses is left over: removed at once")
+	{
+		char ours[LINK_NAME_MAX];
+		CHECK(link_name_make(ours));
+		touch(held, ours);
+		CHECK_EQ(put(store, "k"), STATUS_OK);
+	}
+	TEST("two openers of one process exclude each other")
+	{
+		struct sqlite_store *other = open_store("held.db");
+		/* As if through two mounts: no guard, no queue. */
+		CHECK_EQ(lock_link.try(&store->lock), 0);
+		CHECK_EQ(lock_link.try(&other->lock), EAGAIN);
+		lock_link.release(&store->lock);
+		CHECK_EQ(lock_link.try(&other->lock), 0);
+		lock_link.release(&other->lock);
+		store_close(&other->base);
+	}
+	TEST("what killed processes left is swept, what others may use is not")
+	{
+		static const char nonce[] = ".lock.00112233445566";
+		char dead[LINK_NAME_MAX];
+		pid_t holder = start_holder("held.db");
+		CHECK_EQ(names_in(held, name), 1);
+		snprintf(dead, sizeof(dead), "%.*s", LINK_NAME_MAX - 1, name);
+		kill_and_reap(holder);
+		char one[512], two[512], three[512];
+		snprintf(one, sizeof(one), "%s77", path_of("held.db", nonce));
+		snprintf(two, sizeof(two), "%s78", path_of("held.db", nonce));
+		snprintf(three, sizeof(three), "%s79", path_of("held.db", nonce));
+		touch(one, dead);
+		touch(two, STRANGER);
+		touch(scratch, "held.db.lock.backup");
+		touch(three, STRANGER);
+		struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+		CHECK_EQ(utimensat(AT_FDCWD, three, old, 0), 0);
+		store_set_patience(&store->base, 20000);
+		CHECK_EQ(put(store, "k"), STATUS_OK);
+		CHECK(access(one, F_OK) < 0);
+		CHECK(access(two, F_OK) == 0);
+		CHECK(access(three, F_OK) < 0);
+		CHECK(access(path_of("held.db", ".lock.backup"), F_OK) == 0);
+		(void)file_remove_tree(two, NULL);
+	}
+	store_close(&store->base);
+	TEST("nothing is left when the store is closed")
+	{
+		CHECK(access(held, F_OK) < 0);
+	}
+}
+
+enum { WORKERS = 4, KILLS = 60 };
+
+static pid_t start_worker(int number, _Atomic int64_t *acknowledged)
+{
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	struct sqlite_store *store = open_store("contended.db");
+	/* No queue: all of them ask for the name. */
+	machine_close(&store->lock.machine);
+	for (;;) {
+		char key[64];
+		snprintf(key, sizeof(key), "row/%d/%08lld", number, (long long)*acknowledged + 1);
+		enum status status = store_put_if_absent(&store->base, key, "v", NULL, &err);
+		/* NO: committed by one killed before it said so. */
+		if (status != STATUS_OK && status != STATUS_NO)
+			_exit(1);
+		++*acknowledged;
+	}
+}
+
+static void kills(void)
+{
+	_Atomic int64_t *acknowledged =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	TEST("four that contend by names alone, killed at random: all they acknowledged is there")
+	{
+		pid_t pids[WORKERS];
+		int codes = 0;
+		for (int i = 0; i < WORKERS; i++)
+			pids[i] = start_worker(i, &acknowledged[i]);
+		for (int k = 0; k < KILLS; k++) {
+			int i = k % WORKERS, status;
+			struct timespec moment = {.tv_nsec = (long)clock_jitter(25000) * 1000};
+			nanosleep(&moment, NULL);
+			kill(pids[i], SIGKILL);
+			waitpid(pids[i], &status, 0);
+			codes += WIFEXITED(status);
+			pids[i] = start_worker(i, &acknowledged[i]);
+		}
+		for (int i = 0; i < WORKERS; i++)
+			kill_and_reap(pids[i]);
+		CHECK_EQ(codes, 0);
+		struct sqlite_store *store = open_store("contended.db");
+		int64_t all = 0;
+		for (int i = 0; i < WORKERS; i++) {
+			char prefix[32];
+			snprintf(prefix, sizeof(prefix), "row/%d/", i);
+			struct store_range range = {.prefix = prefix};
+			struct store_answer answer = {0};
+			CHECK_EQ(store_list(&store->base, &range, &answer, &err), STATUS_OK);
+			CHECK((int64_t)answer.count == acknowledged[i] ||
+				(int64_t)answer.count == acknowledged[i] + 1);
+			all += acknowledged[i];
+			store_answer_release(&answer);
+		}
+		CHECK(all > 0);
+		printf("# %lld rows\n", (long long)all);
+		/* One that breaks a lock sweeps. */
+		kill_and_reap(start_holder("contended.db"));
+		CHECK_EQ(put(store, "k"), STATUS_OK);
+		store_close(&store->base);
+		/* But for directories that got no name yet: those are swept when they are old. */
+		DIR *entries = opendir(scratch);
+		for (struct dirent *entry; (entry = readdir(entries));) {
+			char left[512], name[256];
+			snprintf(left, sizeof(left), "%s/%.200s", scratch, entry->d_name);
+			if (!strncmp(entry->d_name, "contended.db.lock.", 18))
+				CHECK_EQ(names_in(left, name), 0);
+		}
+		closedir(entries);
+	}
+	TEST("creators killed at random moments: the next finishes the store")
+	{
+		for (int i = 0; i < 40; i++) {
+			char name[32];
+			snprintf(name, sizeof(name), "made%d.db", i);
+			fflush(stdout);
+			pid_t pid = fork();
+			if (pid == 0) {
+				store_close(&open_store(name)->base);
+				_exit(0);
+			}
+			struct timespec moment = {.tv_nsec = (long)clock_jitter(8000) * 1000};
+			nanosleep(&moment, NULL);
+			kill_and_reap(pid);
+			struct sqlite_store *store = open_store(name);
+			CHECK_EQ(put(store, "k"), STATUS_OK);
+			store_close(&store->base);
+		}
+	}
+	munmap((void *)acknowledged, 4096);
+}
+
+int main(void)
+{
+	scratch_make();
+	names();
+	fences();
+	holders();
+	kills();
+	scratch_remove();
+	return unit_end();
+}
