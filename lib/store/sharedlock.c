@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -127,6 +128,11 @@ bool sharedlock_is_lost(const struct sharedlock *lock)
 enum status sharedlock_lost(
 	const struct sharedlock *lock, const char *consequence, struct error *err)
 {
+	int why = lock->link.why;
+	if (why)
+		return error_set(err, error_status_of_errno(why),
+			"whether its lock %s.held is still ours cannot be told: %s%s; %s",
+			lock->file.path, strerror(why), lock_cure(why), consequence);
 	return error_set(err, STATUS_TEMPORARY,
 		"its lock %s.held was taken over by others: we were stopped, or did not reach the "
 		"filesystem, for %lld s; %s",

@@ -50,7 +50,8 @@ bool sharedlock_keep(struct sharedlock *lock, bool ask);
 bool sharedlock_is_lost(const struct sharedlock *lock);
 /* Whether writes are to be guarded by sharedlock_keep: other modes lose no lock that they hold. */
 bool sharedlock_can_be_lost(const struct sharedlock *lock);
-/* "its lock was taken over ...; CONSEQUENCE"; STATUS_TEMPORARY. */
+/* "its lock was taken over ...; CONSEQUENCE", or that this cannot be told; mostly STATUS_TEMPORARY.
+ */
 enum status sharedlock_lost(
 	const struct sharedlock *lock, const char *consequence, struct error *err);
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdarg.h>
-#include <stdbool.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -83,12 +83,14 @@ static int open_file(const char *path, int flags, int mode)
 /*
  * That a file is not there is no failure where it is only asked for. SQLite takes any error for
  * that; but a journal of which it is not known whether it is there must not be passed over: what
- * a killed writer left would be read. So it is there, and opening it says what is wrong.
+ * a killed writer left would be read. So it is there, and opening it says what is wrong. A
+ * write-ahead log, for which SQLite looks too, is never there: it would make one.
  */
 static int look_at_path(const char *path, struct stat *st)
 {
+	size_t length = strlen(path);
 	int result = RETRIED(next.stat(path, st));
-	if (result == 0 || errno == ENOENT)
+	if (result == 0 || errno == ENOENT || (length > 4 && !strcmp(path + length - 4, "-wal")))
 		return result;
 	failed();
 	*st = (struct stat){.st_mode = S_IFREG | 0600, .st_size = 1};

@@ -264,7 +264,7 @@ enum status scene_look(const struct scene *scene, int64_t patience, struct text 
 const char *scene_stranger(const struct scene *scene)
 {
 	static const char *const ours[] = {
-		".", "..", "s.db", "s.db-journal", "s.db.lock", "s.db.beats"};
+		".", "..", "s.db", "s.db-journal", "s.db.lock", "s.db.beats", "s.db.lock.held"};
 	static char name[256];
 	DIR *entries = opendir(scene->directory);
 	*name = '\0';
