@@ -2,7 +2,10 @@
 #include "store/fence.h"
 
 #include <pthread.h>
-#include <string.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
 
 #define SET_FENCE 0x50726d74 /* an xFileControl of our own */
 
@@ -127,17 +130,51 @@ static const sqlite3_io_methods methods = {
 	.xDeviceCharacteristics = guarded_device,
 };
 
+static bool is_begun(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && st.st_size > 0;
+}
+
+/*
+ * SQLite syncs the directory in each transaction that opens its journal so that it may be made.
+ * Once is enough, before anything is written to it: so a journal that is not empty has a name that
+ * stays, and is opened as one that is there. (The names of a lock beside it would have to be synced
+ * each time, too.)
+ */
+static int open_journal(const char *name, sqlite3_file *file, int flags, int *given)
+{
+	if (!(flags & SQLITE_OPEN_CREATE))
+		return below->xOpen(below, name, file, flags, given);
+	if (is_begun(name))
+		return below->xOpen(below, name, file, flags & ~SQLITE_OPEN_CREATE, given);
+	int code = below->xOpen(below, name, file, flags, given);
+	char *directory = file_directory_of(name);
+	if (code == SQLITE_OK &&
+		(!directory || file_sync_directory(directory, NULL) != STATUS_OK)) {
+		(void)file->pMethods->xClose(file);
+		file->pMethods = NULL;
+		code = SQLITE_IOERR_DIR_FSYNC;
+	}
+	free(directory);
+	return code;
+}
+
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *given)
 {
 	struct guarded *guarded = of(file);
+	int code;
 	(void)vfs;
 	guarded->base.pMethods = NULL;
 	guarded->fence = NULL;
 	guarded->main = flags & SQLITE_OPEN_MAIN_DB;
-	/* A journal is guarded as its database. */
-	if (flags & SQLITE_OPEN_MAIN_JOURNAL)
+	if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
+		/* It is guarded as its database. */
 		guarded->fence = of(sqlite3_database_file_object(name))->fence;
-	int code = below->xOpen(below, name, guarded->real, flags, given);
+		code = open_journal(name, guarded->real, flags, given);
+	} else {
+		code = below->xOpen(below, name, guarded->real, flags, given);
+	}
 	if (guarded->real->pMethods)
 		guarded->base.pMethods = &methods;
 	return code;

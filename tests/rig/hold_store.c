@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold_store URL KEY begin|journal|database: puts KEY, and stops itself (SIGSTOP) on the way: before
- * the commit, after its journal was synced, or after the database was. Once it is continued it goes
- * on, prints "known" or "unknown" where that failed, and exits with the status.
+ * hold_store URL KEY begin|journal|database: puts KEY, and stops itself (SIGSTOP) on the way:
+ * before the commit, after its journal was synced, or after the database was. Once it is continued
+ * it goes on, prints "known" or "unknown" where that failed, and exits with the status.
  */
 #include <signal.h>
 #include <stdio.h>

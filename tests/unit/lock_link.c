@@ -155,9 +155,10 @@ static void names(void)
 	}
 }
 
-/* In the place of libc's: at the first sync of the file that ends so, the lock is lost. */
+/* In the place of libc's: at the sync number `which` of the file that ends so, the lock is lost. */
 static struct sqlite_store *victim;
 static const char *at_sync;
+static int which = 1, syncs;
 int fdatasync(int descriptor)
 {
 	char link[64], path[512];
@@ -166,7 +167,7 @@ int fdatasync(int descriptor)
 	int result = (int)syscall(SYS_fdatasync, descriptor);
 	path[n < 0 ? 0 : n] = '\0';
 	size_t length = strlen(path), end = at_sync ? strlen(at_sync) : 0;
-	if (end && length > end && !strcmp(path + length - end, at_sync)) {
+	if (end && length > end && !strcmp(path + length - end, at_sync) && ++syncs == which) {
 		at_sync = NULL;
 		take_over(victim);
 	}
@@ -244,6 +245,7 @@ static void fences(void)
 	TEST("taken over while the journal is synced: the database is not touched, which is known")
 	{
 		begin_put(store, &session);
+		syncs = 0;
 		at_sync = "-journal";
 		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
 		CHECK(!at_sync && known);
@@ -253,12 +255,35 @@ static void fences(void)
 	TEST("taken over while the database is synced: unknown, and the next one undoes it")
 	{
 		begin_put(store, &session);
+		syncs = 0;
 		at_sync = ".db";
 		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
 		CHECK(!at_sync && !known);
 		CHECK(strstr(err.text, "not known"));
 		give_back(store);
 		is_unharmed(store, revision++);
+	}
+	TEST("taken over after all was written, and before it is said: unknown")
+	{
+		begin_put(store, &session);
+		syncs = 0;
+		which = -1;
+		at_sync = "-journal";
+		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_OK);
+		/* The last one. */
+		which = syncs;
+		at_sync = NULL;
+		CHECK_EQ(store_delete(&store->base, "lost", &err), STATUS_OK);
+		begin_put(store, &session);
+		syncs = 0;
+		at_sync = "-journal";
+		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
+		CHECK(!at_sync && !known);
+		give_back(store);
+		which = 1;
+		syncs = 0;
+		CHECK_EQ(store_delete(&store->base, "lost", &err), STATUS_OK);
+		revision += 4;
 	}
 	TEST("what was read while the lock was lost is not answered")
 	{
