@@ -42,6 +42,12 @@ const char *lock_cure(int number)
 	case ETIMEDOUT: return "; the disk, the server or the network failed: try again";
 	case ENOENT:
 	case ENOTDIR: return "; is the filesystem mounted?";
+	case ENOTCONN:
+	case EHOSTDOWN: return "; the server of this filesystem is gone: mount it again";
+	case EFBIG: return "; a file may not become so large (ulimit -f): raise the limit";
+	case EMFILE:
+	case ENFILE: return "; close some, or raise the limit (ulimit -n)";
+	case EINTR: return "; try again";
 	default: return "";
 	}
 }
