@@ -269,6 +269,14 @@ static void look(
 	*status = scene_look(&scene, 5000, lines, without_revisions, err);
 }
 
+/* Mode link: a lock outlives no machine, and what is tried out in a directory of its own no one. */
+static bool is_of_a_lock(const struct change *change)
+{
+	const char *name = change->name[0];
+	return strchr(name, '/') ||
+	       (!strncmp(name, "s.db.lock.", 10) && strncmp(name + 10, "new-", 4));
+}
+
 static void read_changes(void)
 {
 	change_count = 0;
@@ -277,7 +285,8 @@ static void read_changes(void)
 		if (change_count == CHANGES)
 			give_up("too many changes");
 		bytes_of[change_count] = plan->changes + at + sizeof(*change);
-		changes[change_count++] = change;
+		changes[change_count] = change;
+		change_count += !is_of_a_lock(change);
 		at += (sizeof(*change) + change->length + 15) & ~(size_t)15;
 	}
 }
