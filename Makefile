@@ -42,9 +42,12 @@ unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c
 extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c tests/bench/*.c \
                  tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
+# The injected faults: programs, and what is preloaded into ours.
+faults      := $(addprefix $(OUT)/tests/faults/,sweep powerloss inject calls.so)
+
 .PHONY: all everything deps demo check bench install clean format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
-everything: all $(unit_tests) $(extra)
+everything: all $(unit_tests) $(extra) $(faults)
 
 # What a build needs is installed if we may, else the exact command is said.
 deps:
@@ -100,6 +103,14 @@ $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 # Two of them are more than one file.
 $(OUT)/tests/sim/agreement_sim: $(call objects,tests/sim/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
+
+fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o scene.o)
+$(OUT)/tests/faults/calls.o: ALL_CFLAGS += -fPIC
+$(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core)
+	$(link)
+$(OUT)/tests/faults/%.so: $(OUT)/tests/faults/%.o
+	$(say) LD $@
+	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -shared -o $@ $<
 
 demo: all $(OUT)/examples/train
 	@examples/demo.sh

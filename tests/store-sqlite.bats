@@ -125,12 +125,12 @@ need_root() {
 	preempt-store put k v
 	mv "$db.lock" "$dir/elsewhere"
 	ln -s elsewhere "$db.lock"
-	refused 75 preempt-store get k
+	refused 65 preempt-store get k
 	rm "$db.lock"
 	mkdir "$dir/sub.db"
 	refused 65 preempt-store put k v --store "$dir/sub.db"
 	ln -s "$dir/nowhere" "$dir/dangling.db"
-	answers 65 preempt-store put k v --store "$dir/dangling.db"
+	refused 65 preempt-store put k v --store "$dir/dangling.db"
 	[ ! -e "$dir/nowhere" ]
 }
 

@@ -3,6 +3,7 @@
 
 #include <argtable2.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,9 +297,26 @@ static void occupy_standard_descriptors(void)
 		close(descriptor);
 }
 
+static void do_nothing(int number)
+{
+	(void)number;
+}
+
+/*
+ * A file that would become larger than it may (ulimit -f) is an error of the write, not our death
+ * with a core. Not ignored: a command that we run would inherit that.
+ */
+static void survive_file_size(void)
+{
+	struct sigaction action = {.sa_handler = do_nothing, .sa_flags = SA_RESTART}, old;
+	if (sigaction(SIGXFSZ, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+		(void)sigaction(SIGXFSZ, &action, NULL);
+}
+
 int args_main(const struct args_program *program, int argc, char **argv)
 {
 	occupy_standard_descriptors();
+	survive_file_size();
 	message_program(program->name);
 	const struct args_command *command = program->commands;
 	if (!command->name)

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* How often a write may be interrupted: a filesystem that says so for ever must not hang us. */
+#define INTERRUPTIONS 1000
+
 static enum status failed(struct error *err, const char *action, const char *path, int number)
 {
 	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
@@ -19,9 +22,10 @@ static enum status failed(struct error *err, const char *action, const char *pat
 int file_write_all(int descriptor, const void *bytes, size_t length)
 {
 	const char *at = bytes;
+	int interrupted = 0;
 	while (length) {
 		ssize_t n = write(descriptor, at, length);
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && errno == EINTR && ++interrupted < INTERRUPTIONS)
 			continue;
 		if (n < 0)
 			return -1;

@@ -69,6 +69,8 @@ struct agreement_view {
 	bool claimed;		      /* TERMINATED_WORKER is there */
 	enum agreement_then claim_then;
 	bool broken; /* sealed by an error, a death or a restart, not by a claim */
+	bool error;  /* a task has put its error: this one */
+	uint64_t error_task;
 	bool closed;
 	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where none is known */
 	int64_t longest_save; /* ms, that the store remembers of this run; 0 none */

@@ -197,6 +197,12 @@ static bool is_hopeless(const struct agreement *a, int64_t now)
 	return now - since >= a->config.leave_patience;
 }
 
+/* It was written although the answer was lost: what broke is not another task. */
+static bool is_our_error(const struct agreement *a)
+{
+	return a->view->error && a->view->error_task == a->config.task;
+}
+
 static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	if (agreement_final_save_done(a)) {
@@ -205,7 +211,8 @@ static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan 
 		agreement_reach(a, REASON_COMPLETED, STATUS_OK);
 	} else if (preempted(a)) {
 		reach_preempted(a);
-	} else if (a->done[WRITE_ERROR] || (is_hopeless(a, now) && !a->view->broken)) {
+	} else if (a->done[WRITE_ERROR] || is_our_error(a) ||
+		   (is_hopeless(a, now) && !a->view->broken)) {
 		/* A command that we ended for its lost board may have obeyed with 0. */
 		agreement_reach(a, REASON_FAILED, a->end_code ? a->end_code : STATUS_BROKEN);
 	} else if (a->view->broken) {

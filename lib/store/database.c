@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,15 @@
 #include "base/file.h"
 #include "store/access.h"
 #include "store/cache.h"
+#include "store/journal.h"
 #include "store/sqlite.h"
+#include "store/syscalls.h"
 
 #define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 #define FORMAT	    1	       /* SQLite's user_version */
+
+#define RETRY_LONGEST 32  /* milliseconds */
+#define SMALLEST_PAGE 512 /* bytes, of SQLite */
 
 #define TEXT_OF(number)	 #number
 #define VALUE_OF(number) TEXT_OF(number)
@@ -37,79 +43,6 @@ static const char on_make[] =
 			" WITHOUT ROWID;"
 			"CREATE INDEX keys_revision ON keys(revision);";
 
-static enum status code_status(int code, int number)
-{
-	switch (code & 0xff) {
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-	case SQLITE_FORMAT:
-	case SQLITE_TOOBIG:
-	case SQLITE_MISMATCH:
-	case SQLITE_ERROR: return STATUS_DAMAGED;
-	case SQLITE_READONLY:
-	case SQLITE_PERM:
-	case SQLITE_AUTH: return STATUS_PERMISSION;
-	case SQLITE_CANTOPEN: return error_status_of_errno(number);
-	case SQLITE_IOERR:
-		if (code == SQLITE_IOERR_CORRUPTFS)
-			return STATUS_DAMAGED;
-		return error_status_of_errno(number);
-	default: return STATUS_TEMPORARY;
-	}
-}
-
-/* What went wrong below SQLite; 0 where it did not keep it. A commit tells only its files. */
-static int errno_of(sqlite3 *database)
-{
-	int number = database ? sqlite3_system_errno(database) : 0;
-	sqlite3_file *journal = NULL;
-	if (database && number == 0)
-		(void)sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
-	if (database && number == 0 &&
-		sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &journal) ==
-			SQLITE_OK &&
-		journal && journal->pMethods)
-		(void)journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &number);
-	return number;
-}
-
-enum status session_failed(
-	const struct session *session, const char *action, int code, struct error *err)
-{
-	const char *where = session->store->base.where;
-	int number = errno_of(session->database);
-	enum status status = code_status(code, number);
-	switch (code & 0xff) {
-	case SQLITE_FULL:
-		return error_set(err, status, "cannot %s store %s: %s%s", action, where,
-			strerror(ENOSPC), lock_cure(ENOSPC));
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return error_set(err, status,
-			"cannot %s store %s: another program has it open (sqlite3?), or its locks fail; "
-			"close that program and try again",
-			action, where);
-	case SQLITE_NOMEM: return error_set(err, status, "out of memory");
-	case SQLITE_READONLY:
-		if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY)
-			return error_set(err, status,
-				"cannot %s store %s: a writer was killed, and what it left can only be "
-				"put right by a program that may write here",
-				action, where);
-		break;
-	default: break;
-	}
-	if (status == STATUS_DAMAGED)
-		return error_set(err, status,
-			"store %s is damaged or not a store (%s): not used; restore it, or move it away "
-			"together with its .lock, -journal and .beats",
-			where,
-			session->database ? sqlite3_errmsg(session->database)
-					  : sqlite3_errstr(code));
-	return error_set(err, status, "cannot %s store %s: %s (SQLite %d)%s", action, where,
-		number ? strerror(number) : sqlite3_errstr(code), code, lock_cure(number));
-}
-
 sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
@@ -126,7 +59,16 @@ static enum status execute(
 	return code == SQLITE_OK ? STATUS_OK : session_failed(session, action, code, err);
 }
 
-/* Owner and mode of database and journal. */
+static enum status check_file(
+	struct sqlite_store *store, const char *path, const struct stat *st, struct error *err)
+{
+	if (!S_ISREG(st->st_mode))
+		return error_set(err, STATUS_DAMAGED,
+			"%s is not a regular file: not used; move it away", path);
+	return access_check(path, st, store->shared_group, err);
+}
+
+/* Kind, owner and mode of database and journal. */
 static enum status check_files(struct sqlite_store *store, struct error *err)
 {
 	struct stat st;
@@ -141,26 +83,35 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 		return error_set(err, error_status_of_errno(number),
 			"cannot look at store %s: %s%s", path, strerror(number), lock_cure(number));
 	}
-	enum status status = access_check(path, &st, store->shared_group, err);
-	/* It is made whole: it never is empty. SQLite would take it for new, and drop its journal.
-	 */
-	if (status == STATUS_OK && st.st_size == 0)
+	enum status status = check_file(store, path, &st, err);
+	/* It is made whole. SQLite would take it for new, and drop its journal. */
+	if (status == STATUS_OK && st.st_size < SMALLEST_PAGE)
 		return error_set(err, STATUS_DAMAGED,
-			"store %s is empty, so it is damaged: not used; restore it, or move it away "
+			"store %s is damaged (it has %lld bytes): not used; restore it, or move it away "
 			"together with its .lock, -journal and .beats",
-			path);
-	if (status != STATUS_OK || lstat(store->journal, &st) < 0)
+			path, (long long)st.st_size);
+	if (status != STATUS_OK)
 		return status;
-	return access_check(store->journal, &st, store->shared_group, err);
+	if (lstat(store->journal, &st) < 0) {
+		int number = errno;
+		return number == ENOENT ? STATUS_OK
+					: error_set(err, error_status_of_errno(number),
+						  "cannot look at %s: %s%s", store->journal,
+						  strerror(number), lock_cure(number));
+	}
+	return check_file(store, store->journal, &st, err);
 }
 
-/* The first hundred bytes of the database, as SQLite's own file handle sees them. */
-static bool read_header(struct session *session, unsigned char header[100])
+/* The first hundred bytes of the database, as SQLite's own file handle sees them; SQLite's code. */
+static int read_header(struct session *session, unsigned char header[100])
 {
 	sqlite3_file *file = NULL;
-	return sqlite3_file_control(session->database, "main", SQLITE_FCNTL_FILE_POINTER, &file) ==
-		       SQLITE_OK &&
-	       file && file->pMethods && file->pMethods->xRead(file, header, 100, 0) == SQLITE_OK;
+	int code =
+		sqlite3_file_control(session->database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+	if (code != SQLITE_OK || !file || !file->pMethods)
+		return SQLITE_NOTADB;
+	code = file->pMethods->xRead(file, header, 100, 0);
+	return code == SQLITE_IOERR_SHORT_READ ? SQLITE_NOTADB : code;
 }
 
 static uint32_t big_endian(const unsigned char *bytes)
@@ -173,8 +124,9 @@ static enum status check_format(struct session *session, struct error *err)
 {
 	unsigned char header[100];
 	const char *where = session->store->base.where;
-	if (!read_header(session, header))
-		return session_failed(session, "read", SQLITE_NOTADB, err);
+	int code = read_header(session, header);
+	if (code != SQLITE_OK)
+		return session_failed(session, "read", code, err);
 	if (memcmp(header, "SQLite format 3", 16) != 0 || big_endian(header + 68) != APPLICATION)
 		return error_set(err, STATUS_DAMAGED,
 			"%s is not a store of preempt-tools: not used; choose another --store",
@@ -247,11 +199,12 @@ static int busy_timeout(const struct session *session)
 	return (int)(left < 1 ? 1 : left > most ? most : left);
 }
 
-/* Open the database and begin; the lock is held. */
-static enum status open_and_begin(struct session *session, struct error *err)
+/* Open the database and begin, once; the lock is held. */
+static enum status try_to_begin(struct session *session, struct error *err)
 {
 	struct sqlite_store *store = session->store;
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
+	syscalls_forget();
 	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	bool fenced = sharedlock_can_be_lost(&store->lock);
 	if (!fence_register())
@@ -262,9 +215,11 @@ static enum status open_and_begin(struct session *session, struct error *err)
 		code = SQLITE_INTERNAL;
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
-	sqlite3_busy_timeout(session->database, busy_timeout(session));
 	enum status status = execute(session, on_open, "open", err);
-	return status == STATUS_OK ? begin(session, err) : status;
+	if (status == STATUS_OK)
+		status = begin(session, err);
+	sqlite3_busy_timeout(session->database, busy_timeout(session));
+	return status;
 }
 
 static void close_database(struct session *session)
@@ -272,6 +227,24 @@ static void close_database(struct session *session)
 	/* No statement is left open: this cannot fail. */
 	sqlite3_close(session->database);
 	session->database = NULL;
+}
+
+/*
+ * The same, again and again while a program that does not know our lock has it open. Anew each
+ * time: who was refused the lock for rolling back what a killed writer left keeps a part of it in
+ * mode EXCLUSIVE, and SQLite then takes that part for the lock of a living writer, and reads what
+ * was never committed.
+ */
+static enum status open_and_begin(struct session *session, struct error *err)
+{
+	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
+		enum status status = try_to_begin(session, err);
+		if (status == STATUS_OK || !session->busy || clock_now() >= session->deadline ||
+			!sharedlock_keep(&session->store->lock, false))
+			return status;
+		close_database(session);
+		poll(NULL, 0, (int)clock_jitter(longest));
+	}
 }
 
 /* The lock was lost, which explains whatever else failed. */
@@ -301,6 +274,8 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		cache_drop_path(store->lock.file.cache, store->base.where);
 		cache_drop_path(store->lock.file.cache, store->journal);
 	}
+	if (status == STATUS_OK)
+		status = journal_check(store->journal, store->lock.file.nonce, err);
 	if (status == STATUS_OK)
 		status = open_and_begin(session, err);
 	if (status != STATUS_OK) {
@@ -347,7 +322,7 @@ enum status session_end(struct session *session, enum status status, bool *known
 			unknown = session->write;
 		} else if (!sharedlock_keep(lock, false)) {
 			unknown = session->changed;
-		} else if (read_header(session, header)) {
+		} else if (read_header(session, header) == SQLITE_OK) {
 			watch_saw(store, big_endian(header + 24),
 				session->revision + session->changed);
 		}
@@ -397,6 +372,7 @@ static enum status make_temporary(struct sqlite_store *store, char *temporary, s
 		return make_failed(store, number, err);
 	}
 	close(descriptor);
+	syscalls_forget();
 	int code = sqlite3_open_v2(temporary, &session.database,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
 	enum status status = code == SQLITE_OK ? execute(&session, on_make, "make", err)
@@ -443,15 +419,33 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 	return status;
 }
 
+/* That it cannot be looked at does not say that it is missing: it could be made anew over it. */
+static enum status is_there(const struct sqlite_store *store, bool *there, struct error *err)
+{
+	struct stat st;
+	*there = lstat(store->base.where, &st) == 0;
+	int number = errno;
+	if (*there || number == ENOENT)
+		return STATUS_OK;
+	return error_set(err, error_status_of_errno(number), "cannot look at store %s: %s%s",
+		store->base.where, strerror(number), lock_cure(number));
+}
+
 enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
 {
-	struct stat st;
-	if (store->lock.file.made || (!create && lstat(store->base.where, &st) == 0))
+	bool there;
+	enum status status = STATUS_OK;
+	if (store->lock.file.made)
 		return STATUS_OK;
-	if (!create)
-		return error_set(err, STATUS_NO, "store %s does not exist", store->base.where);
-	enum status status = sharedlock_acquire(&store->lock, deadline, err);
+	if (!create) {
+		status = is_there(store, &there, err);
+		return status != STATUS_OK || there
+			       ? status
+			       : error_set(err, STATUS_NO, "store %s does not exist",
+					 store->base.where);
+	}
+	status = sharedlock_acquire(&store->lock, deadline, err);
 	if (status != STATUS_OK) {
 		if (err)
 			error_prefix(err, "store %s", store->base.where);
@@ -459,8 +453,11 @@ enum status database_make(
 	}
 	status = lockfile_read_made(&store->lock.file, err);
 	if (status == STATUS_OK && !store->lock.file.made) {
-		if (lstat(store->base.where, &st) < 0)
+		status = is_there(store, &there, err);
+		if (status == STATUS_OK && !there)
 			status = make_whole(store, err);
+		if (status == STATUS_OK)
+			lockfile_tidy(&store->lock.file);
 		if (status == STATUS_OK)
 			status = lockfile_write_made(&store->lock.file, err);
 	}

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "store/lockfile.h"
 
 enum {
 	MAGIC_NFS = 0x6969,
@@ -250,8 +251,9 @@ enum status filesystem_look(const char *directory, struct filesystem *filesystem
 		int number = errno;
 		if (descriptor >= 0)
 			close(descriptor);
-		return error_set(err, error_status_of_errno(number), "cannot look at %s: %s",
-			directory, strerror(number));
+		return error_set(err, error_status_of_errno(number),
+			"cannot look at the filesystem of %s: %s%s", directory, strerror(number),
+			lock_cure(number));
 	}
 	seen.magic = (uint32_t)st.f_type;
 	/* Only where its options decide is the list of mounts read: it can be long. */

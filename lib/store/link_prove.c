@@ -49,6 +49,13 @@ static const char *wrong(char path[PATHS][PATH_MAX])
 	return NULL;
 }
 
+/* Whether an errno says that this filesystem will never do it; others say that it failed now. */
+static bool is_refusal(int number)
+{
+	return number == ENOSYS || number == EOPNOTSUPP || number == EPERM || number == EINVAL ||
+	       number == EXDEV || number == EMLINK;
+}
+
 enum status link_prove(const char *lock, struct error *err)
 {
 	char root[PATH_MAX], path[PATHS][PATH_MAX];
@@ -62,11 +69,12 @@ enum status link_prove(const char *lock, struct error *err)
 		snprintf(path[i], PATH_MAX, "%.*s%s", PATH_MAX - 32, root, names[i]);
 	const char *what = wrong(path);
 	int number = errno;
-	(void)file_remove_tree(root, NULL);
+	/* Once more; what stays is swept away when it is old (link_sweep.h). */
+	if (file_remove_tree(root, NULL) != STATUS_OK)
+		(void)file_remove_tree(root, NULL);
 	if (!what)
 		return STATUS_OK;
-	if (number == ENOSPC || number == EDQUOT || number == EIO || number == ESTALE ||
-		number == ETIMEDOUT || number == EROFS)
+	if (number && !is_refusal(number))
 		return error_set(err, error_status_of_errno(number), "cannot try names in %s: %s%s",
 			root, strerror(number), lock_cure(number));
 	return error_set(err, STATUS_USAGE,

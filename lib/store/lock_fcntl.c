@@ -11,13 +11,27 @@
  */
 #define LOCKED_BYTE 4096
 
+/* How often asking may be interrupted in a row. */
+#define INTERRUPTIONS 100
+
+int lock_fcntl_ask(int descriptor, int command, struct flock *lock)
+{
+	int number = EINTR;
+	for (int i = 0; i < INTERRUPTIONS && number == EINTR; i++)
+		number = fcntl(descriptor, command, lock) == 0 ? 0 : errno;
+	if (number != EACCES || lock->l_type == F_UNLCK)
+		return number;
+	struct flock holder = *lock;
+	command = command == F_OFD_SETLK ? F_OFD_GETLK : F_GETLK;
+	return fcntl(descriptor, command, &holder) == 0 && holder.l_type != F_UNLCK ? EAGAIN
+										    : EACCES;
+}
+
 static int ask(struct sharedlock *lock, short type)
 {
 	struct flock flock = {
 		.l_type = type, .l_whence = SEEK_SET, .l_start = LOCKED_BYTE, .l_len = 1};
-	if (fcntl(lock->file.descriptor, F_OFD_SETLK, &flock) == 0)
-		return 0;
-	return errno == EACCES || errno == EINTR ? EAGAIN : errno;
+	return lock_fcntl_ask(lock->file.descriptor, F_OFD_SETLK, &flock);
 }
 
 static int try_once(struct sharedlock *lock)
@@ -27,7 +41,9 @@ static int try_once(struct sharedlock *lock)
 
 static void release(struct sharedlock *lock)
 {
-	(void)ask(lock, F_UNLCK);
+	/* We may live on, and the others would wait for us. */
+	if (ask(lock, F_UNLCK) != 0)
+		lockfile_drop(&lock->file);
 }
 
 static enum status busy(const struct sharedlock *lock, struct error *err)

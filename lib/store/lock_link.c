@@ -147,6 +147,9 @@ static enum link_answer check(struct run *run, const char *name)
 	char path[PATH_MAX];
 	held_path(path, run->lock, name);
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* Once more: if it is not known, a commit is given up. */
+	if (descriptor < 0 && errno != ENOENT)
+		descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (descriptor >= 0)
 		close(descriptor);
 	return answer_of(run, descriptor < 0 ? -1 : 0);
@@ -368,6 +371,7 @@ static bool keep(struct sharedlock *lock, bool ask)
 	else
 		(void)link_begin_renewal(&step);
 	link->lost = finish(&run, &step) != LINK_HELD;
+	link->why = run.number;
 	if (!link->lost && !fresh)
 		settle(link, &run);
 	return !link->lost;

@@ -27,6 +27,7 @@ struct link_state {
 	bool live;		      /* in that list: the names are in use */
 	bool made;		      /* our directory, not yet HELD, is there */
 	bool lost;
+	int why; /* where it is lost because nobody could be asked: errno; 0: it was taken over */
 	bool sweep; /* a holder was killed: he may have left more */
 	bool swept;
 	char name[LINK_NAME_MAX]; /* ours */

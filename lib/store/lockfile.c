@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/lockfile.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,9 +19,11 @@
 
 #define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
 #define FORMAT	      2 /* the newest */
+#define TEMPORARY     ".new-XXXXXX"
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
-#define RETRY_LONGEST 64 /* milliseconds */
+#define RETRY_LONGEST 64  /* milliseconds */
+#define RACES_END     500 /* of those who make it: so long may it look stale, milliseconds */
 
 const char *lock_cure(int number)
 {
@@ -39,6 +42,12 @@ const char *lock_cure(int number)
 	case ETIMEDOUT: return "; the disk, the server or the network failed: try again";
 	case ENOENT:
 	case ENOTDIR: return "; is the filesystem mounted?";
+	case ENOTCONN:
+	case EHOSTDOWN: return "; the server of this filesystem is gone: mount it again";
+	case EFBIG: return "; a file may not become so large (ulimit -f): raise the limit";
+	case EMFILE:
+	case ENFILE: return "; close some, or raise the limit (ulimit -n)";
+	case EINTR: return "; try again";
 	default: return "";
 	}
 }
@@ -80,9 +89,9 @@ static int name_whole(const char *from, const char *to)
 	return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 }
 
-/* STATUS_OK also if another made it meanwhile. */
+/* STATUS_OK also if another made it meanwhile; *number is the errno that looked like that. */
 static enum status make(
-	struct lockfile *file, const struct lockfile_terms *terms, struct error *err)
+	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
 {
 	char text[256];
 	char *temporary = NULL;
@@ -96,7 +105,7 @@ static enum status make(
 		status = compose(mode, terms->takeover, text, sizeof(text), err);
 	if (status != STATUS_OK)
 		goto out;
-	if (!directory || asprintf(&temporary, "%s.new-XXXXXX", file->path) < 0) {
+	if (!directory || asprintf(&temporary, "%s" TEMPORARY, file->path) < 0) {
 		temporary = NULL;
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
@@ -107,21 +116,23 @@ static enum status make(
 		goto out;
 	}
 	if ((terms->shared_group && fchmod(descriptor, 0660) < 0) ||
-		file_write_all(descriptor, text, strlen(text)) < 0 ||
+		file_write_all(descriptor, text, strlen(text)) < 0 || fsync(descriptor) < 0 ||
 		name_whole(temporary, file->path) < 0) {
-		int number = errno;
+		*number = errno;
 		unlink(temporary);
 		/* The others: what a race looks like on some network filesystems. */
-		status = number == EEXIST || number == ENOENT || number == ESTALE || number == EBADF
+		status = *number == EEXIST || *number == ENOENT || *number == ESTALE ||
+					 *number == EBADF
 				 ? STATUS_OK
-				 : lockfile_failed(err, "make", file, number);
+				 : lockfile_failed(err, "make", file, *number);
 		goto out;
 	}
-	/* Only who made it pays for making it durable, and before the database is made. */
-	if (fsync(descriptor) < 0)
-		status = lockfile_failed(err, "sync", file, errno);
-	else
-		status = file_sync_directory(directory, err);
+	/*
+	 * Only who made it pays for making it durable: what is in it before its name, or a loss of
+	 * power could leave an empty one that is refused for ever, and its name before the
+	 * database.
+	 */
+	status = file_sync_directory(directory, err);
 out:
 	if (descriptor >= 0)
 		close(descriptor);
@@ -184,6 +195,21 @@ static enum status read_record(struct lockfile *file, struct error *err)
 	return STATUS_OK;
 }
 
+static enum status remember_directory(struct lockfile *file, struct error *err)
+{
+	struct stat st;
+	char *directory = file_directory_of(file->path);
+	if (!directory)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	int number = stat(directory, &st) < 0 ? errno : 0;
+	free(directory);
+	if (number)
+		return lockfile_failed(err, "look at the directory of", file, number);
+	file->device = st.st_dev;
+	file->inode = st.st_ino;
+	return STATUS_OK;
+}
+
 static enum status check_link(
 	const struct lockfile *file, const struct lockfile_terms *terms, struct error *err)
 {
@@ -215,11 +241,22 @@ static enum status open_existing(
 	*number = 0;
 	if (file->descriptor < 0 || fstat(file->descriptor, &st) < 0) {
 		*number = errno;
-		return errno == ENOENT ? STATUS_NO : lockfile_failed(err, "open", file, errno);
+		if (errno == ENOENT)
+			return STATUS_NO;
+		if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
+			return error_set(err, STATUS_DAMAGED,
+				"its lock file %s is %s: not used; put the file itself there",
+				file->path,
+				errno == ELOOP	  ? "a symbolic link"
+				: errno == EISDIR ? "a directory"
+						  : "not a regular file");
+		return lockfile_failed(err, "open", file, errno);
 	}
 	enum status status = access_check(file->path, &st, terms->shared_group, err);
 	if (status == STATUS_OK)
 		status = read_record(file, err);
+	if (status == STATUS_OK)
+		status = remember_directory(file, err);
 	if (status == STATUS_OK)
 		status = lock_mode_follow(file->mode, terms->mode, &terms->verdict, err);
 	if (status == STATUS_OK && file->mode == LOCK_LINK)
@@ -239,6 +276,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 {
 	enum status status;
 	bool seen_database = false;
+	int64_t races_until = clock_after(RACES_END);
 	*file = (struct lockfile){.descriptor = -1};
 	file->shared_group = terms->shared_group;
 	file->cache = cache_kind(&terms->verdict);
@@ -258,7 +296,14 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 			 * The lock file is there before the database: a database without one has
 			 * lost it, unless both were made since we looked. So look again.
 			 */
-			if (access(terms->database, F_OK) == 0) {
+			bool there = access(terms->database, F_OK) == 0;
+			if (!there && errno != ENOENT) {
+				status = error_set(err, error_status_of_errno(errno),
+					"cannot look at it: %s%s", strerror(errno),
+					lock_cure(errno));
+				break;
+			}
+			if (there) {
 				if (seen_database) {
 					status = error_set(err, STATUS_DAMAGED,
 						"its lock file %s is missing: deleted by somebody; put "
@@ -274,13 +319,14 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 				error_set(err, STATUS_NO, "it does not exist");
 				break;
 			}
-			status = make(file, terms, err);
+			status = make(file, terms, &number, err);
 			if (status != STATUS_OK)
 				break;
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
 			break;
 		}
-		if (clock_now() >= deadline) {
+		/* What a race looks like does not last. */
+		if (clock_now() >= deadline || (number && clock_now() >= races_until)) {
 			status = lockfile_failed(err, "open", file, number);
 			break;
 		}
@@ -299,20 +345,87 @@ void lockfile_close(struct lockfile *file)
 	*file = (struct lockfile){.descriptor = -1};
 }
 
+/* Under its path it is no longer: it alone, or the directory, or the filesystem? */
+static enum status is_gone(const struct lockfile *file, struct error *err)
+{
+	struct stat there = {0};
+	char *directory = file_directory_of(file->path);
+	if (!directory)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	int number = stat(directory, &there) < 0 ? errno : 0;
+	enum status status = STATUS_DAMAGED;
+	if (number && number != ENOENT)
+		status = lockfile_failed(err, "look at the directory of", file, number);
+	else if (number || there.st_dev != file->device)
+		status = error_set(err, STATUS_TEMPORARY,
+			"its directory %s %s while it was in use: it was moved away, or its filesystem is "
+			"no longer mounted; put it back, then try again",
+			directory, number ? "disappeared" : "came to lie on another filesystem");
+	else if (there.st_ino != file->inode)
+		status = error_set(err, STATUS_TEMPORARY,
+			"its directory %s was moved away or replaced by another while it was in use; put "
+			"it back, or start again what uses the store",
+			directory);
+	else
+		error_set(err, status,
+			"its lock file %s was deleted or replaced while it was in use: not used; stop "
+			"everything that uses the store, then start again",
+			file->path);
+	free(directory);
+	return status;
+}
+
+void lockfile_drop(struct lockfile *file)
+{
+	close_descriptor(file);
+}
+
+enum status lockfile_again(struct lockfile *file, struct error *err)
+{
+	char nonce[sizeof(file->nonce)];
+	if (file->descriptor >= 0)
+		return STATUS_OK;
+	memcpy(nonce, file->nonce, sizeof(nonce));
+	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+	file->descriptor = open(file->path, (file->read_only ? O_RDONLY : O_RDWR) | flags);
+	if (file->descriptor < 0)
+		return errno == ENOENT ? is_gone(file, err)
+				       : lockfile_failed(err, "open", file, errno);
+	enum status status = read_record(file, err);
+	if (status == STATUS_OK && strcmp(nonce, file->nonce) != 0)
+		status = is_gone(file, err);
+	if (status != STATUS_OK)
+		close_descriptor(file);
+	memcpy(file->nonce, nonce, sizeof(nonce));
+	return status;
+}
+
 enum status lockfile_verify(struct lockfile *file, struct error *err)
 {
 	struct stat held, there;
 	if (fstat(file->descriptor, &held) < 0)
 		return lockfile_failed(err, "look at", file, errno);
-	errno = 0;
-	if (stat(file->path, &there) < 0 && errno != ENOENT)
-		return lockfile_failed(err, "look at", file, errno);
-	else if (errno == ENOENT || held.st_dev != there.st_dev || held.st_ino != there.st_ino)
-		return error_set(err, STATUS_DAMAGED,
-			"its lock file %s was deleted or replaced while it was in use: not used; stop "
-			"everything that uses the store, then start again",
-			file->path);
-	return STATUS_OK;
+	if (stat(file->path, &there) < 0)
+		return errno == ENOENT ? is_gone(file, err)
+				       : lockfile_failed(err, "look at", file, errno);
+	return held.st_dev == there.st_dev && held.st_ino == there.st_ino ? STATUS_OK
+									  : is_gone(file, err);
+}
+
+void lockfile_tidy(const struct lockfile *file)
+{
+	char *directory = file_directory_of(file->path);
+	DIR *entries = directory ? opendir(directory) : NULL;
+	const char *name = strrchr(file->path, '/');
+	size_t length = name ? strlen(++name) : 0;
+	size_t fixed = strlen(TEMPORARY) - strlen("XXXXXX");
+	for (struct dirent *entry; length && entries && (entry = readdir(entries));)
+		if (!strncmp(entry->d_name, name, length) &&
+			!strncmp(entry->d_name + length, TEMPORARY, fixed))
+			(void)unlinkat(dirfd(entries), entry->d_name, 0);
+	if (entries)
+		closedir(entries);
+	free(directory);
 }
 
 enum status lockfile_read_made(struct lockfile *file, struct error *err)

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "store/cache.h"
@@ -46,12 +47,18 @@ struct lockfile {
 	enum cache cache; /* what to let go of before files of the store are read */
 	bool made;	  /* the database was finished once; see lockfile_read_made */
 	bool read_only;	  /* the filesystem or the file cannot be written */
+	dev_t device;	  /* of its directory, with its inode: whether that is still the one */
+	ino_t inode;
 };
 
 /* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
 enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *terms,
 	int64_t deadline, struct error *err);
 void lockfile_close(struct lockfile *file);
+
+/* Close the descriptor, and with it give back any lock of the kernel; and open it again. */
+void lockfile_drop(struct lockfile *file);
+enum status lockfile_again(struct lockfile *file, struct error *err);
 
 /*
  * For who examines or repairs a store: the record of the lock file path, whatever its mode is.
@@ -65,7 +72,8 @@ enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeov
 
 /*
  * Two inodes under one path are two locks: STATUS_DAMAGED where the file under the path is no
- * longer the one that was opened.
+ * longer the one that was opened. STATUS_TEMPORARY where its whole directory is not: it was moved
+ * away, or its filesystem is no longer mounted.
  */
 enum status lockfile_verify(struct lockfile *file, struct error *err);
 
@@ -75,6 +83,12 @@ enum status lockfile_verify(struct lockfile *file, struct error *err);
  */
 enum status lockfile_read_made(struct lockfile *file, struct error *err);
 enum status lockfile_write_made(struct lockfile *file, struct error *err);
+
+/*
+ * Under the lock, before it is said that the database was finished: remove what those left who
+ * were killed while they made the lock file. One who is still at it finds that it is there.
+ */
+void lockfile_tidy(const struct lockfile *file);
 
 /* "cannot ACTION lock file PATH: REASON; CURE"; returns the status of the errno. */
 enum status lockfile_failed(

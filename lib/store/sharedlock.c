@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -88,7 +89,9 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 					"it is busy: too many processes of this machine are waiting "
 					"for it; try again");
 	}
-	enum status status = ask_machines(lock, deadline, err);
+	enum status status = lockfile_again(&lock->file, err);
+	if (status == STATUS_OK)
+		status = ask_machines(lock, deadline, err);
 	if (status == STATUS_OK) {
 		status = lockfile_verify(&lock->file, err);
 		if (status == STATUS_OK)
@@ -125,6 +128,11 @@ bool sharedlock_is_lost(const struct sharedlock *lock)
 enum status sharedlock_lost(
 	const struct sharedlock *lock, const char *consequence, struct error *err)
 {
+	int why = lock->link.why;
+	if (why)
+		return error_set(err, error_status_of_errno(why),
+			"whether its lock %s.held is still ours cannot be told: %s%s; %s",
+			lock->file.path, strerror(why), lock_cure(why), consequence);
 	return error_set(err, STATUS_TEMPORARY,
 		"its lock %s.held was taken over by others: we were stopped, or did not reach the "
 		"filesystem, for %lld s; %s",

@@ -11,6 +11,7 @@
 #ifndef STORE_SHAREDLOCK_H
 #define STORE_SHAREDLOCK_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,7 +50,8 @@ bool sharedlock_keep(struct sharedlock *lock, bool ask);
 bool sharedlock_is_lost(const struct sharedlock *lock);
 /* Whether writes are to be guarded by sharedlock_keep: other modes lose no lock that they hold. */
 bool sharedlock_can_be_lost(const struct sharedlock *lock);
-/* "its lock was taken over ...; CONSEQUENCE"; STATUS_TEMPORARY. */
+/* "its lock was taken over ...; CONSEQUENCE", or that this cannot be told; mostly STATUS_TEMPORARY.
+ */
 enum status sharedlock_lost(
 	const struct sharedlock *lock, const char *consequence, struct error *err);
 
@@ -68,5 +70,11 @@ struct lock_kind {
 	void (*close)(const struct sharedlock *lock);
 };
 extern const struct lock_kind lock_fcntl, lock_link;
+
+/*
+ * Ask for a byte-range lock, command F_SETLK or F_OFD_SETLK: 0, EAGAIN: another has it, or what
+ * went wrong. EACCES, which may mean either, is told apart.
+ */
+int lock_fcntl_ask(int descriptor, int command, struct flock *lock);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "store/access.h"
+#include "store/syscalls.h"
 
 /* The parameters of the URL. */
 struct parameters {
@@ -101,6 +102,25 @@ static enum status check_directory(struct sqlite_store *store, struct error *err
 	return access_check(store->directory, &st, store->shared_group, err);
 }
 
+/*
+ * What is there in the place of the database, before a lock file is made for it. After find_path it
+ * can be a symbolic link only if that leads nowhere.
+ */
+static enum status check_place(struct sqlite_store *store, struct error *err)
+{
+	struct stat st;
+	if (lstat(store->base.where, &st) < 0 || S_ISREG(st.st_mode))
+		return STATUS_OK;
+	if (S_ISLNK(st.st_mode))
+		return error_set(err, STATUS_DAMAGED,
+			"store %s is a symbolic link that leads nowhere: not used; is the filesystem "
+			"mounted to which it leads? Else name the file itself",
+			store->base.where);
+	return error_set(err, STATUS_DAMAGED,
+		"store %s is not a regular file: not used; choose another --store",
+		store->base.where);
+}
+
 static void sqlite_close(struct store *base)
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
@@ -132,6 +152,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	struct sqlite_store *store = calloc(1, sizeof(*store));
 	if (!store)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	syscalls_install();
 	watch_init(&store->watch);
 	sharedlock_init(&store->lock);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
@@ -142,6 +163,8 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 		status = find_path(store, url->path, err);
 	if (status == STATUS_OK)
 		status = check_directory(store, err);
+	if (status == STATUS_OK)
+		status = check_place(store, err);
 	if (status == STATUS_OK)
 		status = filesystem_look(store->directory, &filesystem, err);
 	if (status == STATUS_OK) {

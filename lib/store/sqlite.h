@@ -4,10 +4,12 @@
  *   sqlite.c	  opening and closing, and the table of the calls
  *   transaction.c  compares and operations
  *   range.c	  all keys under a prefix
- *   database.c	  one locked transaction on the file, its creation, its errors
+ *   database.c	  one locked transaction on the file, its creation
+ *   cause.c	  what an error of SQLite means here
  *   watch.c	  waiting for a change
  *   beats.c	  the small files of the beats
- * Every transaction is: outer lock, let go of what is cached, open, one transaction, close, release.
+ * Every transaction is: outer lock, let go of what is cached, open, one transaction, close,
+ * release.
  */
 #ifndef STORE_SQLITE_H
 #define STORE_SQLITE_H
@@ -46,6 +48,7 @@ struct session {
 	bool write;
 	store_revision revision; /* of the store, when it began */
 	bool changed;		 /* it will be one more when this is committed */
+	bool busy;		 /* what failed last failed because another program has it open */
 };
 
 /*
@@ -66,7 +69,7 @@ enum status session_end(
 
 /* Fill err with what SQLite's result code means here; returns its status. */
 enum status session_failed(
-	const struct session *session, const char *action, int code, struct error *err);
+	struct session *session, const char *action, int code, struct error *err);
 sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err);
 
 /* Make the database under the lock if it is missing and was never made. */

@@ -1,0 +1,289 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Faults at the calls below the store: errors, kills, stops, loss of power, full disks. The programs
+# of tests/faults do the many; here they are run on a sample, under a seed that is printed. For all:
+#   build/plain/tests/faults/sweep errors|kills|stops [--url '?lock=link']
+#   build/plain/tests/faults/powerloss --tries 100
+# asan: no (preloaded libraries)
+# limit: 600
+
+# shellcheck disable=SC2154,SC2016 # bats sets stderr and stderr_lines; inner shells expand
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	faults=${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/faults
+	chmod 700 "$BATS_TEST_TMPDIR"
+	dir=$BATS_TEST_TMPDIR/dir
+	mkdir -m 700 "$dir"
+	export PREEMPT_STORE=$dir/run.db
+	unset PREEMPT_RUN XDG_STATE_HOME
+	mounted=
+}
+
+teardown() {
+	local pid
+	for pid in ${pids:-}; do
+		kill -9 "$pid" 2>/dev/null || :
+	done
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
+	[ -z "$mounted" ] || umount -l "$mounted"
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root $1"
+}
+
+# swept PROGRAM [ARG...]: it passed, and did as much as it should.
+swept() {
+	local program=$1
+	shift
+	run "$faults/$program" "$@"
+	echo "$output" | grep '^#\|^not ok' | head -n 60
+	[ "$status" = 0 ]
+	echo "# $program $*: ${lines[-1]#\# }" >&3
+}
+
+@test "an error at any call of any transaction: the right code, its true cause, nothing by halves" {
+	swept sweep errors --one-in 25
+}
+
+@test "the same on a shared filesystem, and with lock=link" {
+	swept sweep errors --one-in 80 --url '?assume=shared'
+	swept sweep errors --one-in 60 --url '?lock=link'
+}
+
+@test "kill -9 and Ctrl-C at any call: what was acknowledged is there, the next one proceeds at once" {
+	swept sweep kills --one-in 12
+	swept sweep kills --one-in 25 --url '?lock=link'
+}
+
+@test "stopped at any change: the others are told who it is (75); when it goes on nothing is lost" {
+	swept sweep stops --one-in 15
+	swept sweep stops --one-in 40 --url '?lock=link'
+}
+
+@test "power is lost at any change, what was not synced in any way: what was acknowledged is there" {
+	swept powerloss --tries 4 make-and-put put purge roll-back-and-put
+	swept powerloss --tries 3 --url '?lock=link' make-and-put put
+}
+
+# ---- Whole programs ----
+
+# errors_in NORMAL COMMAND...: errors at about 8 (or $points) of its calls. It ends as it should (NORMAL), or with
+# 75 or 77 and the cause, never with another answer; and then, run again, with NORMAL or AGAIN.
+errors_in() {
+	local normal=$1 calls at number code step
+	shift
+	before
+	calls=$("$faults/inject" "$dir" 0 count -- "$@" 2>/dev/null) || [ $? = "$normal" ]
+	[ "$calls" -gt 5 ]
+	step=$((calls / ${points:-8} + 1))
+	for ((at = 1 + RANDOM % step; at <= calls; at += step)); do
+		for number in EIO EROFS; do
+			code=0
+			before
+			timeout 30 "$faults/inject" "$dir" "$at" always $number -- "$@" \
+				>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || code=$?
+			# 99: this time it made fewer calls.
+			case $code in
+			"$normal" | 99) ;;
+			75 | 77) grep -q 'Input/output error\|Read-only' "$BATS_TEST_TMPDIR/err" ;;
+			*) echo "call $at of $calls, $number: $code $(cat "$BATS_TEST_TMPDIR/err")" && false ;;
+			esac
+			code=0
+			timeout 30 "$@" >/dev/null 2>"$BATS_TEST_TMPDIR/err" || code=$?
+			[[ $code = "$normal" || $code = "${again:-$normal}" ]] ||
+				{ echo "then: $code $(cat "$BATS_TEST_TMPDIR/err")" && false; }
+		done
+	done
+}
+
+# Before each: so that it has the same to do.
+before() { :; }
+
+@test "errors under preempt-store put, get, list, rm, wait, gc" {
+	errors_in 0 preempt-store put k v
+	errors_in 0 preempt-store get k
+	errors_in 1 preempt-store get none
+	errors_in 0 preempt-store list --values
+	errors_in 0 preempt-store wait k --timeout 5s
+	errors_in 1 preempt-store put k w --if-absent
+	before() { preempt-store put k v; }
+	again=1 errors_in 0 preempt-store rm k
+	before() { preempt-store put run/old/000001/CLOSED '{"utc":1,"state":"completed"}'; }
+	errors_in 0 preempt-store gc --older-than 1h
+}
+
+@test "errors under preempt-claim, preempt-store join and leave" {
+	sleep 300 &
+	pids=$!
+	local n=0
+	before() {
+		n=$((n + 1))
+		export PREEMPT_RUN=r$n
+	}
+	errors_in 0 preempt-store join --task 0 --tasks 1 --pid $pids --no-board
+	before() {
+		n=$((n + 1))
+		export PREEMPT_RUN=r$n
+		preempt-store join --task 0 --tasks 1 --pid $pids --no-board >/dev/null
+	}
+	# It tries again until its timeout. 1: it is claimed already.
+	again=1 points=4 errors_in 0 preempt-claim --reason test --timeout 1s
+	errors_in 0 preempt-store leave --task 0 --tasks 1
+}
+
+@test "errors under preempt-run from its start to its goodbye: the command's own code or 75, 77" {
+	local n=0 calls at code
+	preempt-store put k v
+	calls=$("$faults/inject" "$dir" 0 count -- preempt-run --run first -- true)
+	for at in 5 50 $((calls / 4)) $((calls / 2)) $((calls * 3 / 4)) $((calls - 30)); do
+		n=$((n + 1))
+		code=0
+		timeout 60 "$faults/inject" "$dir" "$at" fail EIO -- \
+			preempt-run --run "r$n" -- sh -c 'exit 7' 2>"$BATS_TEST_TMPDIR/err" || code=$?
+		[[ $code = 7 || $code = 75 ]] || { echo "call $at: $code $(cat "$BATS_TEST_TMPDIR/err")" && false; }
+		[ $code = 7 ] || grep -q 'Input/output error' "$BATS_TEST_TMPDIR/err"
+		code=0
+		timeout 60 "$faults/inject" "$dir" "$at" before KILL -- \
+			preempt-run --run "k$n" -- true || code=$?
+		[[ $code = 137 || $code = 99 ]]
+		run -0 timeout 60 preempt-run --run "k$n" -- true
+	done
+}
+
+@test "Ctrl-C in the middle of a commit: 130, and nothing is left" {
+	preempt-store put k v
+	for at in 1 2 3; do
+		run -130 "$faults/inject" "$dir" pwrite $at before INT -- preempt-store put k w
+		run -0 preempt-store get k
+		[ "$output" = v ]
+	done
+	[ "$(ls "$dir")" = $'run.db\nrun.db-journal\nrun.db.lock' ]
+}
+
+@test "a limit on file sizes: 75 and says so, no core, nothing changed; commands do not inherit ours" {
+	preempt-store put k v
+	head -c 60000 /dev/zero | tr '\0' x >"$BATS_TEST_TMPDIR/value"
+	run -75 --separate-stderr bash -c \
+		'ulimit -c unlimited -S; ulimit -f 30; preempt-store put large - <"$0"' "$BATS_TEST_TMPDIR/value"
+	[[ $stderr == *'File too large'*'ulimit -f'* ]]
+	run -1 preempt-store get large
+	run -75 --separate-stderr bash -c 'ulimit -f 1; preempt-store put k v --store "$0"' "$dir/new.db"
+	[[ $stderr == *'File too large'* ]]
+	run -0 preempt-store put k v --store "$dir/new.db"
+	# The command dies of it as it would without us.
+	run -153 preempt-run --run limited -- bash -c 'ulimit -f 1; head -c 99999 /dev/zero >"$0"' "$dir/large"
+	[ -z "$(find "$dir" "$BATS_TEST_TMPDIR" . -maxdepth 1 -name 'core*')" ]
+}
+
+@test "nobody reads the answer: what was put is there" {
+	run bash -c 'set -o pipefail; preempt-store put k v --json | true'
+	[[ $status = 0 || $status = 141 || $status = 75 ]]
+	run -0 preempt-store get k
+	[ "$output" = v ]
+	run -0 bash -c 'preempt-store list | head -n 1'
+}
+
+# Four writers, each of which writes down the numbers of the keys that were acknowledged.
+start_writers() {
+	local writer
+	pids=
+	for writer in a b c d; do
+		(
+			for ((i = 1; i <= 100000; i++)); do
+				until preempt-store put "$writer/$i" "$i" 2>>"$BATS_TEST_TMPDIR/errors"; do
+					echo $? >>"$BATS_TEST_TMPDIR/codes"
+					sleep 0.05
+				done
+				echo "$i" >>"$BATS_TEST_TMPDIR/acknowledged.$writer"
+			done
+		) &
+		pids+=" $!"
+	done
+}
+
+# All that the writers were told is there. "Done" when the writer is stopped may be one more.
+check_writers() {
+	local writer last i
+	for writer in a b c d; do
+		last=$(tail -n 1 "$BATS_TEST_TMPDIR/acknowledged.$writer")
+		[ "$last" -gt 2 ]
+		preempt-store list "$writer/" | sort >"$BATS_TEST_TMPDIR/there"
+		for ((i = 1; i <= last; i++)); do echo "$writer/$i"; done | sort >"$BATS_TEST_TMPDIR/told"
+		[ -z "$(comm -23 "$BATS_TEST_TMPDIR/told" "$BATS_TEST_TMPDIR/there")" ]
+	done
+	[ "$(sqlite3 "$PREEMPT_STORE" 'PRAGMA integrity_check')" = ok ]
+}
+
+# wait_for SECONDS COMMAND...
+wait_for() {
+	local until=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < until)) || return 1
+		sleep 0.05
+	done
+}
+
+acknowledged() {
+	cat "$BATS_TEST_TMPDIR"/acknowledged.* 2>/dev/null | wc -l
+}
+written() {
+	[ "$(acknowledged)" -gt "$1" ]
+}
+told() {
+	grep -qx "$1" "$BATS_TEST_TMPDIR/codes" 2>/dev/null
+}
+
+end_writers() {
+	local pid
+	for pid in $pids; do
+		kill "$pid" 2>/dev/null || :
+		wait "$pid" 2>/dev/null || :
+	done
+	pids=
+	wait_for 20 idle
+}
+idle() {
+	run -0 preempt-store get none/or/none --timeout 5s || [ "$status" = 1 ]
+}
+
+@test "the disk becomes full under four writers, and is freed: 75, and all that was acknowledged is there" {
+	need_root "to mount a small tmpfs"
+	mount -t tmpfs -o mode=700,size=1m none "$dir" || skip "needs to mount a tmpfs"
+	mounted=$dir
+	preempt-store put k v
+	start_writers
+	wait_for 30 written 40
+	head -c 2M /dev/zero >"$dir/filler" 2>/dev/null || :
+	wait_for 60 told 75
+	rm "$dir/filler"
+	before=$(acknowledged)
+	wait_for 60 written $((before + 20))
+	end_writers
+	check_writers
+	grep -q 'No space left on device' "$BATS_TEST_TMPDIR/errors"
+	run ! grep -vx 75 "$BATS_TEST_TMPDIR/codes"
+}
+
+@test "remounted read-only under four writers, and back: 77, and all that was acknowledged is there" {
+	need_root "to remount a tmpfs"
+	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
+	mounted=$dir
+	preempt-store put k v
+	start_writers
+	wait_for 30 written 40
+	# Busy while a file is open for writing.
+	wait_for 30 mount -o remount,ro "$dir" 2>/dev/null || skip "cannot be remounted under writers"
+	wait_for 60 told 77
+	run -0 preempt-store get k
+	mount -o remount,rw "$dir"
+	before=$(acknowledged)
+	wait_for 60 written $((before + 20))
+	end_writers
+	check_writers
+	grep -q 'Read-only file system' "$BATS_TEST_TMPDIR/errors"
+	run ! grep -vx '7[57]' "$BATS_TEST_TMPDIR/codes"
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "scene.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "calls.h"
+
+#define FILES 8
+
+/* The files of a state; a directory (of the beats) is made by the library. */
+static struct image {
+	struct {
+		char name[256];
+		char *bytes;
+		size_t length;
+	} files[FILES];
+	size_t count;
+} images[STATES];
+
+static _Noreturn void give_up(const char *what, const struct error *err)
+{
+	printf("Bail out! %s: %s\n", what, err ? err->text : "");
+	exit(99);
+}
+
+static char *path_in(const struct scene *scene, const char *name)
+{
+	static char path[400];
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	return path;
+}
+
+static void capture(const struct scene *scene, struct image *image)
+{
+	DIR *entries = opendir(scene->directory);
+	for (struct dirent *entry; entries && (entry = readdir(entries));) {
+		struct text bytes = {0};
+		if (entry->d_type != DT_REG)
+			continue;
+		if (image->count == FILES)
+			give_up("too many files", NULL);
+		if (file_read_whole(path_in(scene, entry->d_name), 1 << 24, &bytes, NULL) !=
+			STATUS_OK)
+			give_up("cannot read what was made", NULL);
+		snprintf(image->files[image->count].name, sizeof(image->files[0].name), "%s",
+			entry->d_name);
+		image->files[image->count].length = bytes.length;
+		image->files[image->count++].bytes = bytes.data;
+	}
+	closedir(entries);
+}
+
+static bool is_in(const struct image *image, const char *name)
+{
+	for (size_t i = 0; i < image->count; i++)
+		if (!strcmp(image->files[i].name, name))
+			return true;
+	return false;
+}
+
+/* Remember where the page is, so that it can be removed when its lock file is. */
+static void find_page(struct scene *scene)
+{
+	struct stat st;
+	if (stat(path_in(scene, "s.db.lock"), &st) == 0)
+		snprintf(scene->page, sizeof(scene->page), "/dev/shm/preempt-%u/%llx-%llx-page",
+			(unsigned)geteuid(), (unsigned long long)st.st_dev,
+			(unsigned long long)st.st_ino);
+}
+
+void scene_restore(struct scene *scene, enum state state)
+{
+	const struct image *image = &images[state];
+	DIR *entries = opendir(scene->directory);
+	find_page(scene);
+	for (struct dirent *entry; entries && (entry = readdir(entries));)
+		if (entry->d_name[0] != '.' && !is_in(image, entry->d_name))
+			(void)file_remove_tree(path_in(scene, entry->d_name), NULL);
+	closedir(entries);
+	if (state == STATE_NOTHING && *scene->page)
+		unlink(scene->page);
+	for (size_t i = 0; i < image->count; i++) {
+		int descriptor = open(
+			path_in(scene, image->files[i].name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (descriptor < 0 || ftruncate(descriptor, (off_t)image->files[i].length) < 0 ||
+			pwrite(descriptor, image->files[i].bytes, image->files[i].length, 0) !=
+				(ssize_t)image->files[i].length)
+			give_up("cannot restore", NULL);
+		close(descriptor);
+	}
+	find_page(scene);
+}
+
+static enum status put(struct store *store, const char *key, size_t length, struct error *err)
+{
+	static char value[STORE_VALUE_MAX];
+	struct store_op op = {STORE_PUT, key, value, length};
+	struct store_request request = {.then = &op, .then_count = 1};
+	struct store_answer answer = {0};
+	memset(value, 'x', sizeof(value));
+	return store_txn(store, &request, &answer, err);
+}
+
+static void fill(struct store *store)
+{
+	struct error err = {0};
+	char key[32];
+	enum status status = STATUS_OK;
+	for (int i = 0; i < 40 && status == STATUS_OK; i++) {
+		snprintf(key, sizeof(key), "run/r/%03d", i);
+		status = put(store, key, 300, &err);
+	}
+	if (status == STATUS_OK)
+		status = put(store, "large", 30000, &err);
+	if (status == STATUS_OK)
+		status = put(store, "gone", 30000, &err);
+	if (status == STATUS_OK)
+		status = store_delete(store, "gone", &err);
+	if (status != STATUS_OK)
+		give_up("cannot fill", &err);
+}
+
+enum status scene_change(struct store *store, bool *known, struct error *err)
+{
+	char large[20000];
+	memset(large, 'y', sizeof(large));
+	struct store_op ops[] = {{STORE_PUT, "run/r/020", "new", 3},
+		{STORE_PUT, "large", large, sizeof(large)}, {STORE_PUT, "run/s", "1", 1},
+		{.kind = STORE_DELETE, .key = "run/r/000"}};
+	struct store_request request = {.then = ops, .then_count = 4};
+	struct store_answer answer = {0};
+	enum status status = store_txn(store, &request, &answer, err);
+	*known = answer.known;
+	store_answer_release(&answer);
+	return status;
+}
+
+static struct store *open_scene(const struct scene *scene)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	if (store_open(&store, scene->url, STORE_CREATE, clock_after(5000), &err) != STATUS_OK)
+		give_up("cannot open", &err);
+	return store;
+}
+
+/* A writer that is killed before its at-th call; 0: not. */
+static void change_in_child(const struct scene *scene, struct plan *plan, unsigned at)
+{
+	plan->act = at ? ACT_BEFORE : ACT_COUNT;
+	plan->at = at;
+	plan->number = SIGKILL;
+	plan->count = plan->hits = 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		bool known;
+		struct error err;
+		struct store *store = open_scene(scene);
+		calls_arm(plan);
+		_exit(scene_change(store, &known, &err) != STATUS_OK);
+	}
+	int status = -1;
+	waitpid(pid, &status, 0);
+	if (at ? !WIFSIGNALED(status) : status != 0)
+		give_up("the writer to be killed was not", NULL);
+}
+
+/* The last write of the commit is the one that makes the journal void: killed just before it. */
+static void make_hot(struct scene *scene)
+{
+	struct plan *plan = mmap(
+		NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned last = 0;
+	snprintf(plan->directory, sizeof(plan->directory), "%s", scene->directory);
+	change_in_child(scene, plan, 0);
+	for (unsigned i = 0; i < plan->count; i++)
+		if (!strcmp(plan->log[i].name, "pwrite") &&
+			!strcmp(plan->log[i].file, "s.db-journal"))
+			last = i + 1;
+	scene_restore(scene, STATE_FULL);
+	change_in_child(scene, plan, last);
+	munmap(plan, sizeof(*plan));
+}
+
+void scene_make(struct scene *scene, const char *parameters)
+{
+	const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	snprintf(scene->directory, sizeof(scene->directory), "%s/faults-XXXXXX", parent);
+	if (!mkdtemp(scene->directory))
+		give_up("no directory", NULL);
+	snprintf(scene->database, sizeof(scene->database), "%s/s.db", scene->directory);
+	snprintf(scene->url, sizeof(scene->url), "%s%s", scene->database, parameters);
+	struct store *store = open_scene(scene);
+	fill(store);
+	store_close(store);
+	capture(scene, &images[STATE_FULL]);
+	make_hot(scene);
+	capture(scene, &images[STATE_HOT]);
+}
+
+void scene_remove(struct scene *scene)
+{
+	scene_restore(scene, STATE_NOTHING);
+	(void)file_remove_tree(scene->directory, NULL);
+	for (int state = 0; state < STATES; state++)
+		for (size_t i = 0; i < images[state].count; i++)
+			free(images[state].files[i].bytes);
+}
+
+static void add_beats(struct store *store, struct text *lines)
+{
+	for (uint64_t task = 0; task < 3; task++) {
+		struct store_beat beat = {0};
+		struct error err;
+		enum status status = store_beat_read(store, "r/1", task, &beat, &err);
+		text_addf(lines, "beat %" PRIu64 " %d %" PRIu64 "\n", task, (int)status,
+			beat.sequence);
+	}
+}
+
+enum status scene_look(const struct scene *scene, int64_t patience, struct text *lines,
+	struct text *without_revisions, struct error *err)
+{
+	struct store *store = NULL;
+	struct store_answer answer = {0};
+	struct store_range all = {.prefix = ""};
+	/* Not read-only: like a program that goes on working. */
+	enum status status = store_open(&store, scene->url, 0, clock_after(patience), err);
+	if (status != STATUS_OK)
+		return status;
+	store_set_patience(store, patience);
+	status = store_list(store, &all, &answer, err);
+	if (status == STATUS_OK) {
+		for (size_t i = 0; i < answer.count; i++) {
+			const struct store_entry *entry = &answer.entries[i];
+			char line[700];
+			snprintf(line, sizeof(line), "%s %zu %016llx", entry->key, entry->length,
+				(unsigned long long)XXH64(entry->value, entry->length, 0));
+			text_addf(lines, "%s %" PRId64 "\n", line, entry->revision);
+			text_addf(without_revisions, "%s\n", line);
+		}
+		text_addf(lines, "revision %" PRId64 "\n", answer.revision);
+		add_beats(store, lines);
+		add_beats(store, without_revisions);
+	}
+	store_answer_release(&answer);
+	store_close(store);
+	return status;
+}
+
+const char *scene_stranger(const struct scene *scene)
+{
+	static const char *const ours[] = {
+		".", "..", "s.db", "s.db-journal", "s.db.lock", "s.db.beats", "s.db.lock.held"};
+	static char name[256];
+	DIR *entries = opendir(scene->directory);
+	*name = '\0';
+	for (struct dirent *entry; entries && (entry = readdir(entries));) {
+		bool known = false;
+		for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+			known |= !strcmp(entry->d_name, ours[i]);
+		if (!known)
+			snprintf(name, sizeof(name), "%s", entry->d_name);
+	}
+	closedir(entries);
+	return *name ? name : NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A store in a directory of its own that is put into a known state again and again, and looked at
+ * as a whole. The files keep their inodes, so that the queue of this machine lives on, too: what a
+ * fault leaves in it is met by the next.
+ */
+#ifndef FAULTS_SCENE_H
+#define FAULTS_SCENE_H
+
+#include "base/text.h"
+#include "store/store.h"
+
+enum state {
+	STATE_NOTHING, /* no store */
+	STATE_FULL,    /* keys of all sizes, deleted ones, beats */
+	STATE_HOT,     /* the same after a writer was killed in the middle of its commit */
+	STATES,
+};
+
+struct scene {
+	char directory[64];
+	char database[80];
+	char url[160];
+	char page[128]; /* of the machine; empty: not known yet */
+	bool unclean;	/* what scene_restore found wrong */
+};
+
+/* parameters: "", or "?lock=link" and the like. Exits where that fails: nothing can be tested. */
+void scene_make(struct scene *scene, const char *parameters);
+void scene_restore(struct scene *scene, enum state state);
+void scene_remove(struct scene *scene);
+
+/* Put and delete what STATE_FULL has; for making STATE_HOT: what the killed writer was at. */
+enum status scene_change(struct store *store, bool *known, struct error *err);
+
+/*
+ * All keys, values and revisions, and the beats, in lines; without revisions too, for comparing
+ * what was done twice. STATUS_NO: there is no store. Takes at most patience milliseconds.
+ */
+enum status scene_look(const struct scene *scene, int64_t patience, struct text *lines,
+	struct text *without_revisions, struct error *err);
+
+/* The name of a file that does not belong to a store at rest, or NULL. */
+const char *scene_stranger(const struct scene *scene);
+
+#endif

@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sweep errors|kills|stops [--one-in N] [--seed S] [--url PARAMETERS] [ACT...]
+ *
+ * Every fault at every call of every kind of transaction. First the calls are counted; then, for
+ * each of them and each fault that it can have, the store is put back into its state, the
+ * transaction is made in a child with that fault, and judged: what it answers, whether the store
+ * holds exactly what was acknowledged, what is left behind, and whether the next one goes on.
+ *
+ * One in N faults (default: every one) is taken, by chance under the seed, which is printed.
+ * PARAMETERS are added to the store's URL, "?lock=link". Prints one line of TAP for each act.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "acts.h"
+#include "base/clock.h"
+#include "calls.h"
+
+#define PATIENCE 1500 /* of the transaction, milliseconds */
+#define HANGS	 6000 /* and when it is called one that hangs */
+#define AT_ONCE	 1000 /* what need not wait ends in; a loaded machine is given LOADED more */
+#define LOADED	 400
+
+static struct scene scene;
+static struct plan *plan;
+static struct outcome *outcome;
+static unsigned long injected, wrong, one_in = 1;
+static uint64_t chance = 1;
+static int64_t slowest; /* of the first look after a kill */
+
+/* ---- Which faults a call can have ---- */
+
+static const struct {
+	const char *call;
+	int numbers[12];
+} errors[] = {
+	{"open", {EIO, ESTALE, EACCES, EINTR, ETIMEDOUT, EMFILE, ENOSPC, EDQUOT, EROFS}},
+	{"mkostemp", {EIO, ESTALE, EACCES, EINTR, ETIMEDOUT, ENOSPC, EDQUOT, EROFS}},
+	{"opendir", {EIO, ESTALE, EACCES}},
+	{"close", {EIO, EDQUOT, ENOSPC, EINTR}},
+	{"read", {EIO, ESTALE, EINTR, ETIMEDOUT, EACCES}},
+	{"pread", {EIO, ESTALE, EINTR, ETIMEDOUT, EACCES}},
+	{"write", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EINTR, ETIMEDOUT, EFBIG}},
+	{"pwrite", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EINTR, ETIMEDOUT, EFBIG}},
+	{"ftruncate", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EINTR, ETIMEDOUT}},
+	{"fallocate", {EIO, ENOSPC, EDQUOT, EINTR, EOPNOTSUPP}},
+	{"fsync", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EINTR, ETIMEDOUT}},
+	{"fdatasync", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EINTR, ETIMEDOUT}},
+	{"mmap", {ENOMEM, ENODEV}},
+	{"lock", {EIO, ENOLCK, ESTALE, EACCES, EINTR, ENOSYS, EOPNOTSUPP, ETIMEDOUT, EAGAIN}},
+	{"unlock", {EIO, ENOLCK, ESTALE, EACCES, EINTR, ENOSYS, ETIMEDOUT}},
+	{"getlock", {EIO, ENOLCK, ESTALE, EACCES, EINTR, ENOSYS, ETIMEDOUT}},
+	{"link", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EACCES, EINTR, ETIMEDOUT, EPERM}},
+	{"rename", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EACCES, EINTR, ETIMEDOUT}},
+	{"unlink", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EACCES, EINTR, ETIMEDOUT}},
+	{"mkdir", {EIO, ENOSPC, EDQUOT, EROFS, ESTALE, EACCES, EINTR, ETIMEDOUT}},
+	{"rmdir", {EIO, EROFS, ESTALE, EACCES}},
+	/* stat, lstat, fstat, statfs, access, realpath, chmod and the rest */
+	{NULL, {EIO, ESTALE, EACCES, EINTR, ETIMEDOUT}},
+};
+
+static const int *errors_of(const char *call)
+{
+	size_t i = 0;
+	while (errors[i].call && strcmp(errors[i].call, call))
+		i++;
+	return errors[i].numbers;
+}
+
+/* By a generator of our own, so that a seed means the same everywhere. */
+static bool is_taken(void)
+{
+	chance ^= chance << 13;
+	chance ^= chance >> 7;
+	chance ^= chance << 17;
+	return chance % one_in == 0;
+}
+
+/* ---- One transaction with a fault ---- */
+
+static int count_descriptors(void)
+{
+	int count = 0;
+	DIR *entries = opendir("/proc/self/fd");
+	while (entries && readdir(entries))
+		count++;
+	closedir(entries);
+	return count;
+}
+
+/* Errors after which asking again may help at once, so that the patience may be used up. */
+static bool may_take_long(int number)
+{
+	return number == EINTR || number == ETIMEDOUT || number == EAGAIN;
+}
+
+struct child {
+	pid_t pid;
+	int from, to; /* pipes: "it is done", "close the store" */
+};
+
+static struct child start(const struct act *act)
+{
+	struct child child;
+	int done[2], close_it[2];
+	char byte;
+	memset(outcome, 0, sizeof(*outcome));
+	plan->count = plan->hits = 0;
+	if (pipe2(done, O_CLOEXEC) < 0 || pipe2(close_it, O_CLOEXEC) < 0)
+		exit(99);
+	child.pid = fork();
+	if (child.pid == 0) {
+		struct store *store = NULL;
+		close(done[0]);
+		close(close_it[1]);
+		int before = count_descriptors();
+		calls_arm(plan);
+		bool waits = plan->act == ACT_FAIL_ALWAYS && may_take_long(plan->number);
+		act_play(act, scene.url, waits ? 100 : PATIENCE, &store, outcome);
+		calls_arm(NULL);
+		if (write(done[1], "x", 1) != 1 || read(close_it[0], &byte, 1) != 1)
+			_exit(1);
+		calls_arm(plan);
+		store_close(store);
+		calls_arm(NULL);
+		outcome->descriptors = count_descriptors() - before;
+		_exit(0);
+	}
+	close(done[1]);
+	close(close_it[0]);
+	child.from = done[0];
+	child.to = close_it[1];
+	return child;
+}
+
+/* Until it has answered or died; false: it hangs, and is ended. */
+static bool await(const struct child *child)
+{
+	struct pollfd poller = {.fd = child->from, .events = POLLIN};
+	int result;
+	do
+		result = poll(&poller, 1, HANGS);
+	while (result < 0 && errno == EINTR);
+	if (result == 0)
+		kill(child->pid, SIGKILL);
+	return result > 0;
+}
+
+/* Its wait status. */
+static int end(const struct child *child)
+{
+	int status = 0;
+	(void)!write(child->to, "x", 1);
+	close(child->to);
+	close(child->from);
+	waitpid(child->pid, &status, 0);
+	return status;
+}
+
+/* ---- What is expected, and what came ---- */
+
+static struct {
+	struct text before, after, after_again; /* the last without revisions */
+	enum status status;
+	char answer[sizeof(((struct outcome *)0)->answer)];
+	unsigned calls;
+} normal;
+
+static const char *act_name(enum call_act act)
+{
+	static const char *const names[] = {"counting", "fails with", "fails from then on with",
+		"is cut short", "is cut short, then fails with", "is done, but answers",
+		"is killed before with", "is killed after with"};
+	return names[act];
+}
+
+__attribute__((format(printf, 2, 3))) static void complain(
+	const struct act *act, const char *format, ...)
+{
+	va_list arguments;
+	printf("# %s, call %u, %s of \"%s\" %s %s: ", act->name, plan->at, plan->hit.name,
+		plan->hit.file, act_name(plan->act),
+		plan->act >= ACT_BEFORE ? sigabbrev_np(plan->number)
+					: strerrorname_np(plan->number));
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	printf("\n#    answered %d%s after %lld ms: %s\n", outcome->status,
+		outcome->known ? ", nothing changed" : "", (long long)outcome->milliseconds,
+		outcome->status ? outcome->err.text : outcome->answer);
+	wrong++;
+}
+
+static void prepare(const struct act *act)
+{
+	struct error err;
+	struct store *store = NULL;
+	scene_restore(&scene, act->state);
+	if (!act->made)
+		return;
+	struct store_beat beat = {.token = 1, .sequence = 4, .step = 1};
+	if (store_open(&store, scene.url, 0, clock_after(5000), &err) != STATUS_OK ||
+		store_beats_prepare(store, "r/1", 3, &err) != STATUS_OK ||
+		store_beat(store, "r/1", 0, &beat, &err) != STATUS_OK) {
+		printf("Bail out! %s\n", err.text);
+		exit(99);
+	}
+	store_close(store);
+}
+
+static void look(struct text *lines, struct text *without_revisions)
+{
+	struct error err;
+	text_release(lines);
+	text_release(without_revisions);
+	enum status status = scene_look(&scene, 5000, lines, without_revisions, &err);
+	if (status != STATUS_OK && status != STATUS_NO)
+		text_addf(lines, "%d %s", (int)status, err.text);
+}
+
+/* How it is without a fault, and how many calls it makes. */
+static bool learn(const struct act *act)
+{
+	struct text ignored = {0};
+	prepare(act);
+	/* What only the first of all does (the page of the machine) is done. */
+	look(&normal.before, &ignored);
+	plan->act = ACT_COUNT;
+	plan->at = 0;
+	snprintf(plan->page, sizeof(plan->page), "%s", scene.page);
+	struct child child = start(act);
+	bool ended = await(&child) && end(&child) == 0;
+	normal.calls = plan->count;
+	normal.status = outcome->status;
+	memcpy(normal.answer, outcome->answer, sizeof(normal.answer));
+	look(&normal.after, &ignored);
+	/* And once more, because that is what callers do who did not get an answer. */
+	child = start(act);
+	ended = ended && await(&child) && end(&child) == 0;
+	look(&ignored, &normal.after_again);
+	text_release(&ignored);
+	return ended && outcome->descriptors == 0 &&
+	       (normal.status == STATUS_OK || normal.status == STATUS_NO ||
+		       normal.status == STATUS_TIMEOUT);
+}
+
+static enum status status_of(int number)
+{
+	return number == EACCES || number == EPERM || number == EROFS ? STATUS_PERMISSION
+								      : STATUS_TEMPORARY;
+}
+
+static void judge_answer(const struct act *act)
+{
+	if (outcome->milliseconds > AT_ONCE + LOADED)
+		complain(act, "took long");
+	if (outcome->status == normal.status) {
+		if (strcmp(outcome->answer, normal.answer) != 0)
+			complain(act, "another answer: \"%s\"", normal.answer);
+		return;
+	}
+	if (outcome->status == STATUS_TIMEOUT && act->waits)
+		return;
+	/* Mode link: whether names are made as it needs them is tried first; EPERM: they are not.
+	 */
+	if (outcome->status == STATUS_USAGE && plan->number == EPERM &&
+		strstr(outcome->err.text, "hard links"))
+		return;
+	/* Mode link has no readers that cannot write: that is said, and not why they cannot. */
+	if (outcome->status == STATUS_PERMISSION &&
+		strstr(outcome->err.text, "we cannot write here"))
+		return;
+	if (outcome->status != status_of(plan->number))
+		complain(act, "should be %d or %d", (int)normal.status,
+			(int)status_of(plan->number));
+	if (!strstr(outcome->err.text, strerror(plan->number)) &&
+		!(plan->number == EAGAIN && strstr(outcome->err.text, "another")))
+		complain(act, "does not say what it was");
+}
+
+/* What cannot be removed, however often it is tried, stays (in mode link: until it is old). */
+static bool cannot_remove(void)
+{
+	return plan->act == ACT_FAIL_ALWAYS &&
+	       (!strcmp(plan->hit.name, "unlink") || !strcmp(plan->hit.name, "rmdir") ||
+		       strstr(plan->hit.file, ".lock.new-"));
+}
+
+static void judge_state(const struct act *act, int64_t patience)
+{
+	struct text lines = {0}, without = {0};
+	struct error err = {0};
+	bool done = outcome->finished && outcome->status == STATUS_OK;
+	int64_t began = clock_now();
+	enum status status = scene_look(&scene, patience, &lines, &without, &err);
+	int64_t took = clock_now() - began;
+	slowest = took > slowest ? took : slowest;
+	if (status != STATUS_OK && (status != STATUS_NO || act->state != STATE_NOTHING)) {
+		complain(act, "then the store does not open: %s", err.text);
+	} else if (act->effect != EFFECT_PARTS || done) {
+		bool before = !strcmp(text_string(&lines), text_string(&normal.before));
+		bool after = !strcmp(text_string(&lines), text_string(&normal.after));
+		if (!before && !after)
+			complain(act, "neither done nor undone:\n%s\n#    after:\n%s",
+				text_string(&lines), text_string(&normal.after));
+		else if (done && !after)
+			complain(act, "acknowledged, and not there");
+		else if (act->effect == EFFECT_WHOLE && outcome->known && !done && !before)
+			complain(act, "\"nothing was changed\", and it is there");
+	}
+	text_release(&lines);
+	text_release(&without);
+}
+
+/* Doing it again leads to where it would have come. */
+static void judge_again(const struct act *act)
+{
+	struct text lines = {0}, without = {0};
+	struct error err = {0};
+	unsigned kept = plan->at;
+	enum call_act what = plan->act;
+	plan->act = ACT_COUNT;
+	plan->at = 0;
+	struct outcome first = *outcome;
+	struct child child = start(act);
+	bool ended = await(&child) && end(&child) == 0;
+	struct outcome second = *outcome;
+	*outcome = first;
+	plan->at = kept;
+	plan->act = what;
+	if (!ended || second.status == STATUS_TEMPORARY || second.status == STATUS_DAMAGED ||
+		second.status == STATUS_PERMISSION)
+		complain(act, "then again: %d %s", second.status, second.err.text);
+	if (scene_look(&scene, 2000, &lines, &without, &err) != STATUS_OK)
+		complain(act, "after doing it again the store does not open: %s", err.text);
+	else if (strcmp(text_string(&without), text_string(&normal.after_again)) != 0)
+		complain(act, "doing it again leads elsewhere:\n%s\n#   not:\n%s",
+			text_string(&without), text_string(&normal.after_again));
+	const char *stranger = scene_stranger(&scene);
+	/* Mode link: what a killed one leaves beside its lock goes when it is old (link_sweep.h).
+	 */
+	bool will_go = plan->act >= ACT_BEFORE && stranger && strstr(scene.url, "lock=link") &&
+		       !strncmp(stranger, "s.db.lock.", 10);
+	if (stranger && !cannot_remove() && !will_go)
+		complain(act, "%s is left behind", stranger);
+	text_release(&lines);
+	text_release(&without);
+}
+
+static void inject(const struct act *act, unsigned at, enum call_act what, int number)
+{
+	if (!is_taken())
+		return;
+	prepare(act);
+	plan->act = what;
+	plan->at = at;
+	plan->number = number;
+	struct child child = start(act);
+	injected++;
+	if (!await(&child))
+		complain(act, "hangs");
+	int died_of = 0;
+	if (what < ACT_BEFORE) {
+		judge_answer(act);
+		/*
+		 * Its process lives on, with the store open. In mode link a name that it cannot
+		 * remove holds the others up until it does something again, or ends.
+		 */
+		bool holds = cannot_remove() && strstr(plan->hit.file, ".held/");
+		int status = holds ? end(&child) : 0;
+		judge_state(act, AT_ONCE + LOADED);
+		if (!holds)
+			status = end(&child);
+		if (status != 0)
+			complain(act, "closing failed");
+		else if (outcome->descriptors)
+			complain(act, "%d descriptors are left open", outcome->descriptors);
+		if (scene_stranger(&scene) && outcome->status == STATUS_OK && !cannot_remove())
+			complain(act, "%s is left behind", scene_stranger(&scene));
+	} else {
+		died_of = end(&child);
+		if (plan->hits && (!WIFSIGNALED(died_of) || WTERMSIG(died_of) != number))
+			complain(act, "is not killed by it");
+		judge_state(act, AT_ONCE + LOADED);
+	}
+	judge_again(act);
+}
+
+static void sweep_errors(const struct act *act, const struct call *call, unsigned at)
+{
+	for (const int *number = errors_of(call->name); *number; number++) {
+		/* What only a write can have. */
+		bool about_writing = *number == ENOSPC || *number == EDQUOT || *number == EROFS;
+		if (about_writing && !call->writes)
+			continue;
+		inject(act, at, ACT_FAIL, *number);
+		inject(act, at, ACT_FAIL_ALWAYS, *number);
+	}
+	if (call->writes && strcmp(call->name, "open") != 0) {
+		inject(act, at, ACT_LATE, EIO);
+		inject(act, at, ACT_LATE, ETIMEDOUT);
+	}
+	if (!strcmp(call->name, "pwrite") || !strcmp(call->name, "write")) {
+		inject(act, at, ACT_HALF, ENOSPC);
+		inject(act, at, ACT_HALF_FAIL, ENOSPC);
+		inject(act, at, ACT_HALF_FAIL, EDQUOT);
+	}
+}
+
+static void sweep_kills(const struct act *act, const struct call *call, unsigned at)
+{
+	(void)call;
+	inject(act, at, ACT_BEFORE, SIGKILL);
+	inject(act, at, ACT_AFTER, SIGKILL);
+	inject(act, at, ACT_BEFORE, SIGINT);
+}
+
+/* ---- Stopped for longer than every timeout ---- */
+
+static void stop_at(const struct act *act, unsigned at)
+{
+	struct error err = {0};
+	struct store *store = NULL;
+	int status;
+	char who[64];
+	if (!is_taken())
+		return;
+	prepare(act);
+	plan->act = ACT_BEFORE;
+	plan->at = at;
+	plan->number = SIGSTOP;
+	struct child child = start(act);
+	injected++;
+	snprintf(who, sizeof(who), "process %d of this machine", (int)child.pid);
+	if (waitpid(child.pid, &status, WUNTRACED) != child.pid || !WIFSTOPPED(status)) {
+		complain(act, "is not stopped");
+		kill(child.pid, SIGKILL);
+		end(&child);
+		return;
+	}
+	bool others = false;
+	enum status answer = store_open(&store, scene.url, STORE_CREATE, clock_after(100), &err);
+	if (answer == STATUS_OK) {
+		store_set_patience(store, 100);
+		answer = store_put(store, "other", "1", NULL, &err);
+		others = answer == STATUS_OK;
+	}
+	if (answer != STATUS_OK && (answer != STATUS_TEMPORARY || !strstr(err.text, who)))
+		complain(act, "the others were told %d %s", (int)answer, err.text);
+	store_close(store);
+	kill(child.pid, SIGCONT);
+	if (!await(&child) || end(&child) != 0 || outcome->status != normal.status)
+		complain(act, "does not go on");
+	struct text lines = {0}, without = {0};
+	if (scene_look(&scene, 2000, &lines, &without, &err) != STATUS_OK)
+		complain(act, "then the store does not open: %s", err.text);
+	bool there = strstr(text_string(&lines), "\nother ") != NULL ||
+		     !strncmp(text_string(&lines), "other ", 6);
+	if (others != there)
+		complain(act, "what another was acknowledged is%s there", there ? "" : " not");
+	/* Without the other one's, it is what it always is. */
+	if (!others && strcmp(text_string(&lines), text_string(&normal.after)) != 0)
+		complain(act, "it is not there:\n%s", text_string(&lines));
+	text_release(&lines);
+	text_release(&without);
+}
+
+static void sweep_stops(const struct act *act, const struct call *call, unsigned at)
+{
+	if (call->writes || call->locks)
+		stop_at(act, at);
+}
+
+/* ---- All of them ---- */
+
+typedef void sweep_one(const struct act *act, const struct call *call, unsigned at);
+
+static void sweep(const struct act *act, sweep_one *one)
+{
+	unsigned long injected_before = injected, wrong_before = wrong;
+	int64_t began = clock_now();
+	bool normal_is_right = learn(act);
+	if (!normal_is_right) {
+		printf("# without a fault: %d %s, %d descriptors left\n", outcome->status,
+			outcome->err.text, outcome->descriptors);
+		wrong++;
+	}
+	/* The plan's log is written over in each run. */
+	size_t size = normal.calls * sizeof(struct call);
+	struct call *calls = malloc(size + 1);
+	if (!calls)
+		exit(99);
+	/* learn counted the second time, too: where the store was there. */
+	prepare(act);
+	plan->act = ACT_COUNT;
+	struct child child = start(act);
+	(void)(await(&child) && end(&child) == 0);
+	memcpy(calls, plan->log, size);
+	for (unsigned at = 1; normal_is_right && at <= normal.calls; at++)
+		one(act, &calls[at - 1], at);
+	free(calls);
+	static unsigned number;
+	printf("%sok %u - %s: %lu faults at %u calls (%.1f s)\n",
+		wrong == wrong_before ? "" : "not ", ++number, act->name,
+		injected - injected_before, normal.calls, (double)(clock_now() - began) / 1000);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	const char *parameters = "";
+	bool wanted[64] = {0}, some = false;
+	sweep_one *one = NULL;
+	chance = (uint64_t)clock_utc();
+	for (int i = 1; i < argc; i++) {
+		bool known = true;
+		if (!strcmp(argv[i], "errors"))
+			one = sweep_errors;
+		else if (!strcmp(argv[i], "kills"))
+			one = sweep_kills;
+		else if (!strcmp(argv[i], "stops"))
+			one = sweep_stops;
+		else if (!strcmp(argv[i], "--one-in") && i + 1 < argc)
+			one_in = strtoul(argv[++i], NULL, 10);
+		else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
+			chance = strtoull(argv[++i], NULL, 10);
+		else if (!strcmp(argv[i], "--url") && i + 1 < argc)
+			parameters = argv[++i];
+		else {
+			known = false;
+			for (size_t k = 0; k < act_count; k++)
+				if (!strcmp(argv[i], acts[k].name))
+					known = wanted[k] = some = true;
+		}
+		if (!known) {
+			fprintf(stderr, "sweep: what is \"%s\"?\n", argv[i]);
+			return 2;
+		}
+	}
+	if (!one || !one_in)
+		return 2;
+	chance += !chance;
+	printf("# --seed %llu\n", (unsigned long long)chance);
+	signal(SIGPIPE, SIG_IGN);
+	plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	outcome = mmap(
+		NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	scene_make(&scene, parameters);
+	snprintf(plan->directory, sizeof(plan->directory), "%s", scene.directory);
+	unsigned count = 0;
+	for (size_t i = 0; i < act_count; i++)
+		if (!some || wanted[i]) {
+			sweep(&acts[i], one);
+			count++;
+		}
+	printf("1..%u\n# %lu faults, %lu wrong; the slowest look after one took %lld ms\n", count,
+		injected, wrong, (long long)slowest);
+	scene_remove(&scene);
+	return wrong != 0;
+}
