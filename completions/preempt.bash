@@ -13,8 +13,8 @@ _preempt_values() {
 	COMMAND) compgen -c -- "$cur" ;;
 	SIGNALS) compgen -W "$(compgen -A signal | sed -n 's/^SIG//p')" -- "$cur" ;;
 	*)
-		# "all (default) or chief: what it means"
-		if [[ $help = *'(default)'* ]]; then
+		# "all (default) or chief: what it means", "min or max: what it means"
+		if [[ $help = *'(default)'* || $help =~ ^[a-z]+' or '[a-z]+: ]]; then
 			compgen -W "$(sed 's/:.*//; s/([^)]*)//g; s/ or / /g; s/,//g' <<<"$help")" -- "$cur"
 			return
 		fi

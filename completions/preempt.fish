@@ -15,8 +15,8 @@ function __preempt_values -a kind help cur
         case SIGNALS
             string replace SIG '' -- (kill -l | string split -n ' ')
         case '*'
-            # "all (default) or chief: what it means"
-            if string match -q '*(default)*' -- $help
+            # "all (default) or chief: what it means", "min or max: what it means"
+            if string match -q '*(default)*' -- $help; or string match -qr '^[a-z]+ or [a-z]+:' -- $help
                 string replace -r ':.*' '' -- $help | string replace -ra '\([^)]*\)|,| or ' ' ' | string split -n ' '
                 return
             end

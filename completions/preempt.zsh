@@ -44,8 +44,8 @@ for line in $help; do
 		COMMAND) _command_names -e ;;
 		SIGNALS) compadd -- ${signals[2, -3]} ;;
 		*)
-			if [[ $match[6] = *'(default)'* ]]; then
-				# "all (default) or chief: what it means"
+			if [[ $match[6] = *'(default)'* || $match[6] = [a-z]##' or '[a-z]##:* ]]; then
+				# "all (default) or chief: what it means", "min or max: what it means"
 				line=${${match[6]%%:*}//(\([^\)]#\)|,| or )/ }
 				compadd -- ${=line}
 				return

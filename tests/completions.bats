@@ -99,6 +99,7 @@ options() {
 	offers "preempt-run --savers _" all chief
 	offers "preempt-run --savers c" chief
 	offers "preempt-claim --then _" exit stop continue
+	offers "ckpt-rotate prune --mode _" min max
 	offers "preempt-run --board ro" room
 	offers "preempt-claim --from rop" rope
 	offers "preempt-watch --source s" signal:

@@ -16,8 +16,9 @@
 #include "ckpt/stream.h"
 #include "ckpt/tree.h"
 
-/* More than a machine's processors: most of the time they wait for a disk to sync. */
-#define THREADS_MAX 8
+/* More than a machine's processors: most of the time they wait for a disk, to sync above all. */
+#define SYNCING_MAX 16
+#define READING_MAX 8
 /* Bytes; to start the writing of less gains nothing. */
 #define EARLY ((uint64_t)256 << 10)
 
@@ -210,12 +211,12 @@ static void watch(struct work *work)
 
 static enum status run(struct work *work, struct error *err)
 {
-	pthread_t threads[THREADS_MAX];
+	pthread_t threads[SYNCING_MAX];
 	size_t started = 0;
 	bool reads = work->record || work->contents;
 	bool watched = watcher && work->contents;
 	/* This thread works, too, unless somebody watches; where no other can be started, alone. */
-	size_t most = !reads ? 0 : watched ? THREADS_MAX : THREADS_MAX - 1;
+	size_t most = !reads ? 0 : work->record ? SYNCING_MAX - 1 : READING_MAX - !watched;
 	size_t wanted = watched ? work->count : work->count ? work->count - 1 : 0;
 	pthread_mutex_init(&work->mutex, NULL);
 	pthread_cond_init(&work->ended, NULL);

@@ -122,6 +122,76 @@ row "memory, MiB" "$rss" "8" "$(below "$rss" 8)"
 kill -INT $agent
 wait $agent 2>/dev/null || :
 
+# The same every time: median of the numbers of five rounds, each after its peer in the same round.
+median() { sort -g | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
+seconds() { local from=${EPOCHREALTIME/./}; "$@" >/dev/null; ratio $((${EPOCHREALTIME/./} - from)) 1000000; echo; }
+bare=$out/tests/bench/bare_files
+bytes_at_once=$((512 << 20))
+
+# out_of_memory DIR: the next read of its files comes from the disk.
+out_of_memory() {
+	local file
+	sync "$1"/*
+	for file in "$1"/*; do dd if="$file" iflag=nocache count=0 status=none; done
+}
+
+title "ckpt-rotate verify, from the disk (seconds, median of five rounds)"
+d=$(ckpt-rotate begin "$work/verify" 1)
+for i in 1 2; do head -c $((bytes_at_once / 2)) /dev/urandom >"$d/$i"; done
+ckpt-rotate commit "$work/verify" 1 >/dev/null
+d=$work/verify/step-00000001
+for i in 1 2 3 4 5; do
+	out_of_memory "$d"
+	"$bare" read "$d" >>"$work/read"
+	"$bare" hash "$d" >>"$work/hash"
+	out_of_memory "$d"
+	seconds ckpt-rotate verify "$work/verify" >>"$work/verified"
+done
+disk=$(median <"$work/read") hash=$(median <"$work/hash") verified=$(median <"$work/verified")
+slower=$(printf '%s\n' "$disk" "$hash" | sort -g | tail -n 1)
+row "512 MiB in two files: only reading" "$disk" ""
+row "  only the checksum" "$hash" ""
+row "  verify" "$verified" ""
+row "  speed, in those of the slower of the two" "$(ratio "$slower" "$verified")" "at least 0.8" \
+	"$(below 0.8 "$(ratio "$slower" "$verified")")"
+rm -r "$work/verify"
+
+title "ckpt-rotate with many (seconds)"
+d=$(ckpt-rotate begin "$work/one" 10000)
+echo x >"$d/model"
+ckpt-rotate commit "$work/one" 10000 >/dev/null
+mkdir "$work/ten"
+manifest=$(<"$work/one/step-00010000/.ckpt-manifest.json")
+for ((step = 1; step <= 10000; step++)); do
+	printf -v d '%s/step-%08d' "$work/ten" $step
+	mkdir "$d"
+	echo x >"$d/model"
+	echo "${manifest/'"step": 10000'/"\"step\": $step"}" >"$d/.ckpt-manifest.json"
+done
+cp -r "$work/ten" "$work/peer"
+sync
+figure=$(seconds ckpt-rotate list "$work/ten")
+row "list of 10,000" "$figure" "0.5" "$(below "$figure" 0.5)"
+peer=$(seconds rm -r "$work/peer")
+figure=$(seconds ckpt-rotate prune -q --keep-last 1 "$work/ten")
+row "rm -r of 10,000" "$peer" ""
+row "prune of 10,000" "$figure" "2" "$(below "$figure" 2)"
+rm -r "$work/one" "$work/ten"
+for i in 1 2 3 4 5; do
+	d=$(ckpt-rotate begin "$work/many" $i)
+	mkdir "$work/peer"
+	for ((k = 0; k < 10000; k++)); do printf '%100d' $k >"$d/$k"; done
+	for ((k = 0; k < 10000; k++)); do printf '%100d' $k >"$work/peer/$k"; done
+	"$bare" sync "$work/peer" >>"$work/synced"
+	seconds ckpt-rotate commit "$work/many" $i >>"$work/committed"
+	rm -r "$work/peer"
+done
+peer=$(median <"$work/synced") figure=$(median <"$work/committed")
+row "10,000 files: only their fsyncs" "$peer" ""
+row "  commit" "$figure" ""
+row "  ratio" "$(ratio "$figure" "$peer")" "1.3" "$(below "$(ratio "$figure" "$peer")" 1.3)"
+rm -r "$work/many"
+
 title "a program that speaks no HTTP"
 row "loads libcurl" "$(ldd "$here"/bin/* | grep -c libcurl || :)" "0" "$(ldd "$here"/bin/* | grep -q libcurl && echo 0 || echo 1)"
 

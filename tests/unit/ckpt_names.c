@@ -26,6 +26,15 @@ int main(void)
 			"%s is being written", name);
 		ckpt_name_removed(gone, name, UINT64_MAX);
 		CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED, "%s is on its way", gone);
+		ckpt_name_scratch(name, n, numbers[5 - i], n);
+		read = ckpt_name_read(name);
+		CHECK(read.kind == CKPT_NAME_SCRATCH && read.step == n &&
+				read.attempt == numbers[5 - i] && read.task == n,
+			"%s is written for nothing", name);
+		ckpt_name_removed(gone, name, UINT64_MAX);
+		CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED &&
+				strcmp(ckpt_name_of_removed(gone), name) == 0,
+			"%s is on its way", gone);
 		ckpt_name_task(name, n);
 		CHECK(ckpt_name_is_task(name, &task) && task == n, "%s", name);
 		ckpt_name_shard(name, n);
@@ -45,6 +54,9 @@ int main(void)
 		".tmp-step-00000120-attempt-03", ".tmp-step-00000120-attempt--1",
 		".tmp-step-00000120-attempt-1-attempt-1", ".gone-step-00000120",
 		".gone-0123456789abcde-step-00000120", ".gone-0123456789ABCDEF-step-00000120",
+		".tmp-step-00000120-attempt-1-workertemp_", ".tmp-step-00000120-workertemp_1",
+		".tmp-step-00000120-attempt-1-workertemp_01",
+		".tmp-step-00000120-attempt-1-workertemp_1-workertemp_1",
 		".gone-0123456789abcdef-model", ".gone-0123456789abcdef-", "checkpoint-500"};
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		CHECK(ckpt_name_read(foreign[i]).kind == CKPT_NAME_FOREIGN, "\"%s\" is not ours",
@@ -52,10 +64,13 @@ int main(void)
 
 	static const char *const reserved[] = {".ckpt-manifest.json", ".ckpt-manifest.json.aB3xyz",
 		".ckpt-writer.json", ".ckpt-writer.json.aB3xyz", ".ckpt-writer-7.json",
-		".ckpt-shard-12.json.aB3xyz"};
+		".ckpt-shard-12.json.aB3xyz", ".ckpt-bad.json", ".ckpt-pin.json",
+		".ckpt-pin.json.aB3xyz"};
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
 		CHECK(ckpt_name_is_reserved(reserved[i]), "%s is reserved", reserved[i]);
 	CHECK(!ckpt_name_is_transient(CKPT_MANIFEST), "the manifest is never swept away");
+	CHECK(!ckpt_name_is_transient(CKPT_BAD) && !ckpt_name_is_transient(CKPT_PIN),
+		"nor are marks");
 	static const char *const free_names[] = {".ckpt-manifest.json.old", ".ckpt-manifest",
 		".ckpt-shard-.json", ".ckpt-shard-x.json", ".ckpt-writer-.json", ".ckpt-notes",
 		"manifest.json", ".ckpt-shard-1.json.tmp", "model"};
