@@ -70,7 +70,7 @@ breaks() {
 	done
 }
 
-@test "Hugging Face: half-written ones" {
+@test "Hugging Face: half-written ones (CK-8)" {
 	breaks hf "rm checkpoint-300/trainer_state.json"
 	breaks hf "head -c 40 checkpoint-200/trainer_state.json >checkpoint-300/trainer_state.json"
 	breaks hf "cp checkpoint-200/trainer_state.json checkpoint-300/"
@@ -143,7 +143,7 @@ breaks() {
 	[ "$(steps complete)" = "100 200 " ]
 }
 
-@test "Lightning: half-written ones" {
+@test "Lightning: half-written ones (CK-8)" {
 	breaks lightning "truncate -s -1 epoch=1-step=300.ckpt"
 	breaks lightning "truncate -s 700 epoch=1-step=300.ckpt"
 	breaks lightning ": >epoch=1-step=300.ckpt"
@@ -170,7 +170,7 @@ breaks() {
 	[ "$(cat ck/latest)" = global_step200 ]
 }
 
-@test "DeepSpeed: half-written ones" {
+@test "DeepSpeed: half-written ones (CK-8)" {
 	breaks deepspeed "rm global_step300/zero_pp_rank_0_*"
 	breaks deepspeed "rm global_step300/mp_rank_00*"
 	breaks deepspeed "truncate -s -3 global_step300/zero_pp_rank_1_*"
@@ -196,7 +196,7 @@ breaks() {
 	[ "$(ckpt-rotate latest ck 2>/dev/null)" = ck/iter_0000300 ]
 }
 
-@test "Megatron: half-written ones" {
+@test "Megatron: half-written ones (CK-8)" {
 	breaks megatron "rm -r iter_0000300/mp_rank_01_001"
 	breaks megatron "rm iter_0000300/mp_rank_00_001/model_optim_rng.pt"
 	breaks megatron "rm iter_0000300/mp_rank_00_001/distrib_optim.pt"
@@ -222,7 +222,7 @@ breaks() {
 	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 10 ]
 }
 
-@test "TensorFlow: half-written ones" {
+@test "TensorFlow: half-written ones (CK-8)" {
 	breaks tensorflow "rm ckpt-300.index"
 	breaks tensorflow "truncate -s -1 ckpt-300.index"
 	breaks tensorflow ": >ckpt-300.index"
@@ -241,7 +241,7 @@ breaks() {
 	[ "$(ls ck | tr '\n' ' ')" = "300 400 400.orbax-checkpoint-tmp-17 7 " ]
 }
 
-@test "Orbax: half-written ones" {
+@test "Orbax: half-written ones (CK-8)" {
 	breaks orbax "rm 300/default/manifest.ocdbt"
 	breaks orbax "head -c 20 200/_CHECKPOINT_METADATA >300/_CHECKPOINT_METADATA"
 	breaks orbax "sed -i 's/nsecs\": 2/nsecs\": null/' 300/_CHECKPOINT_METADATA"
@@ -307,6 +307,15 @@ breaks() {
 	age
 	ckpt-rotate prune -q --keep-last 1 ck
 	[ "$(ls ck)" = checkpoint-400 ]
+	# Where a tracker says that a young one is finished, it counts, but is not touched either.
+	rm -r ck && mkdir ck
+	make deepspeed 100 200 300 400
+	touch ck/global_step[34]00/*
+	run -0 ckpt-rotate prune --keep-last 1 ck
+	[[ $output == *"removed global_step200"*"kept global_step300: perhaps still being written"* ]]
+	[ "$(steps complete)" = "300 400 " ]
+	rm -r ck && mkdir ck
+	make hf 400
 	# The newest that is not complete is never removed.
 	make hf 500
 	rm ck/checkpoint-500/model.safetensors
@@ -315,7 +324,7 @@ breaks() {
 	[ -d ck/checkpoint-500 ]
 }
 
-@test "trackers: empty, rubbish, of nothing, a directory, a link, out of the directory" {
+@test "CK-7 trackers: empty, rubbish, of nothing, a directory, a link, out of the directory" {
 	rubbish() { # FILE CONTENT
 		printf '%b' "$2" >"ck/$1"
 		run -65 --separate-stderr ckpt-rotate prune --keep-last 1 ck
@@ -359,7 +368,7 @@ breaks() {
 	done
 }
 
-@test "symbolic links are not followed, neither out of DIR nor inside" {
+@test "CK-9 symbolic links are not followed, neither out of DIR nor inside" {
 	make hf 100 200 300
 	mkdir away
 	mv ck/checkpoint-100 away/

@@ -50,6 +50,11 @@ static bool is_tracked(const struct layout *layout, const struct layout_tracker 
 	return true;
 }
 
+static int64_t quiet(const struct scan_item *item)
+{
+	return clock_utc() - item->changed;
+}
+
 /* Whether something protects it that the rules do not know of; then why. */
 static bool is_protected(
 	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
@@ -61,6 +66,14 @@ static bool is_protected(
 		snprintf(why, LAYOUT_NAME_SIZE, "the newest one calls it the best");
 		return true;
 	}
+	if (quiet(found) < pruning->settled) {
+		struct text age = {0};
+		show_age(&age, quiet(found));
+		snprintf(why, LAYOUT_NAME_SIZE, "perhaps still being written: changed %s ago",
+			text_string(&age));
+		text_release(&age);
+		return true;
+	}
 	for (size_t k = 0; k < found->count; k++)
 		if (!scan_name_removed(name, pruning->scan.parts[found->first + k].entry, 0)) {
 			snprintf(why, LAYOUT_NAME_SIZE, "its name is too long to be renamed away");
@@ -69,14 +82,18 @@ static bool is_protected(
 	return false;
 }
 
-static int64_t quiet(const struct scan_item *item)
+/* Whether the framework itself says that it is finished. */
+static bool is_finished(const struct pruning *pruning, const struct scan_item *found)
 {
-	return clock_utc() - item->changed;
+	const struct layout_tracker *tracker = &pruning->scan.tracker;
+	return pruning->choice->layout->tracker_commits && tracker->named &&
+	       found->checkpoint.step <= tracker->step;
 }
 
 /*
  * Let the rules decide on all that nobody writes. What looks complete, but changed just now, stays
- * and does not count: others go only where enough settled ones are newer.
+ * and does not count, unless a tracker says that it is finished: others go only where enough
+ * settled ones are newer.
  */
 static enum status decide(
 	struct pruning *pruning, const struct prune_wish *wish, bool *met, struct error *err)
@@ -104,13 +121,10 @@ static enum status decide(
 		} else if (found->checkpoint.state == CHECKPOINT_INCOMPLETE) {
 			keep(item, found->checkpoint.why);
 		} else if (found->checkpoint.state == CHECKPOINT_COMPLETE &&
-			   quiet(found) < pruning->settled) {
-			struct text why = {0};
-			text_add(&why, "perhaps still being written: changed ");
-			show_age(&why, quiet(found));
-			text_add(&why, " ago");
-			keep(item, text_string(&why));
-			text_release(&why);
+			   quiet(found) < pruning->settled && !is_finished(pruning, found)) {
+			char why[LAYOUT_NAME_SIZE];
+			(void)is_protected(pruning, found, why);
+			keep(item, why);
 		} else {
 			char why[LAYOUT_NAME_SIZE];
 			places[judged] = i;
