@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thin layer between SQLite and its own way to files (a VFS), through which every store is opened.
- * It leaves out two of the six syncs of a transaction on a connection of its own: that of the
- * directory where the journal is there already, and a second one of a file that was not written
+ * A thin layer between SQLite and its own way to files (a VFS), through which every store is
+ * opened. It leaves out two of the six syncs of a transaction on a connection of its own: that of
+ * the directory where the journal is there already, and a second one of a file that was not written
  * since the first.
  * For locks that can be lost it is a fence: before every write, sync and truncation of the database
  * and its journal it asks whether the lock is still ours, and once it is not, nothing reaches the
