@@ -340,7 +340,11 @@ said() { cat "$BATS_TEST_TMPDIR/$1" "$BATS_TEST_TMPDIR/$1.err"; }
 		node other preempt-store doctor "$b" --nodes 2 --timeout 20s
 		other=$job
 		# In the middle of the measurements: so many questions were asked.
-		until_there has "$a/.preempt-doctor-??????/q.1.$((5 * side))"
+		until_there has "$a/.preempt-doctor-??????/q.1.$((5 * side))" || {
+			cat "$BATS_TEST_TMPDIR/v$side"
+			said other
+			false
+		}
 		# As a machine that loses power: all of it at once.
 		end_tree "$victim"
 		wait "$other"
