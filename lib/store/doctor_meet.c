@@ -30,6 +30,7 @@
 #define LIVES_FOR   5000 /* since the last change */
 #define CALL_FOR    5000
 #define OLD_SECONDS 600
+#define REMEMBERED  3000 /* for how long a mount may say that a directory is there which is not */
 
 enum state { SEARCHING, CALLING, ACCEPTED, MET };
 
@@ -103,6 +104,18 @@ static enum status write_message(const char *path, struct json_object *object, s
 	return file_write_whole(path, line, strlen(line), 0600, false, err);
 }
 
+/* Whoever reads it before it is whole reads it again. 0 or an errno. */
+static int make_file(const char *path, const char *content)
+{
+	int descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (descriptor < 0)
+		return errno;
+	int number = file_write_all(descriptor, content, strlen(content)) < 0 ? errno : 0;
+	if (close(descriptor) < 0 && number == 0)
+		number = errno;
+	return number;
+}
+
 static enum status say_hello(struct doctor_meeting *meeting, struct error *err)
 {
 	char path[PATH_MAX];
@@ -115,14 +128,24 @@ static enum status say_hello(struct doctor_meeting *meeting, struct error *err)
 	json_put_signed(object, "pid", self.pid);
 	json_put_unsigned(object, "start", self.start);
 	numbered_path(meeting, path, "hello", meeting->nonce, ++meeting->sequence);
-	/* Whoever left last took the directory along. */
-	for (int i = 0; i < 100 && status == STATUS_OK; i++) {
+	/*
+	 * Whoever left last took the directory along, and that it was there may be remembered by
+	 * our mount for a while.
+	 */
+	for (int64_t deadline = clock_after(REMEMBERED); status == STATUS_OK;) {
+		const char *line = json_line(object);
 		status = make_directory(meeting, err);
-		if (status == STATUS_OK)
-			status = write_message(path, object, err);
-		if (status == STATUS_OK || access(meeting->path, F_OK) == 0)
+		if (status != STATUS_OK && status != STATUS_NO)
+			break;
+		int number = status == STATUS_NO ? ENOENT : make_file(path, line);
+		if (number == 0)
 			break;
 		status = STATUS_OK;
+		if ((number != ENOENT && number != ESTALE) || clock_now() >= deadline)
+			status = error_set(err, error_status_of_errno(number),
+				"cannot make %s: %s%s", path, strerror(number), lock_cure(number));
+		else
+			clock_sleep_until(clock_after(SCAN_EVERY));
 	}
 	json_object_put(object);
 	return status;

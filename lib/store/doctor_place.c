@@ -41,14 +41,14 @@ static void put_space(int descriptor, struct json_object *object)
 static void put_quota(int descriptor, struct json_object *object)
 {
 	const struct {
-		int type;
+		unsigned type;
 		unsigned id;
 	} whose[] = {{USRQUOTA, geteuid()}, {GRPQUOTA, getegid()}};
 	int64_t bytes = -1, inodes = -1;
 	int number = 0;
 	for (int i = 0; i < 2; i++) {
 		struct dqblk quota = {0};
-		if (syscall(SYS_quotactl_fd, descriptor, QCMD(Q_GETQUOTA, whose[i].type),
+		if (syscall(SYS_quotactl_fd, descriptor, QCMD((unsigned)Q_GETQUOTA, whose[i].type),
 			    whose[i].id, &quota) < 0) {
 			number = errno;
 			continue;
