@@ -354,3 +354,22 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	as 0 run -127 preempt-heartbeat -- no-such-command
 	as 0 run -1 preempt-heartbeat --pid 2147483646
 }
+
+@test "examples/heartbeat.sh: one is killed, the others leave with 44, the next attempt ends well" {
+	export PREEMPT_TASKS=3 HEARTBEAT_OPTIONS="--period 400ms --kill-after 500ms"
+	local i
+	for i in 0 1 2; do
+		PREEMPT_TASK=$i "$REPO/examples/heartbeat.sh" sleep 1000 >"out.$i" 2>"err.$i" 3>&- &
+		agents[i]=$!
+	done
+	for i in 0 1 2; do eventually beats_of "$i"; done
+	heart=$(pgrep -P "${agents[1]}")
+	kill -KILL "${agents[1]}" "$heart"
+	for i in 0 2; do code_of "${agents[i]}" && [ "$code" = 44 ]; done
+	for i in 0 1 2; do
+		PREEMPT_TASK=$i "$REPO/examples/heartbeat.sh" true >"out.$i" 2>"err.$i" 3>&- &
+		agents[i]=$!
+	done
+	for i in 0 1 2; do code_of "${agents[i]}" && [ "$code" = 0 ]; done
+	[ "$(preempt-store get run/r/000002/CLOSED | field state)" = completed ]
+}
