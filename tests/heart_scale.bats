@@ -39,7 +39,7 @@ some_dead() { [ -n "$(dead)" ]; }
 		(while :; do :; done) 3>&- &
 		load[i]=$!
 	done
-	until_true 100 beaten 12
+	until_true 100 beaten 9
 	[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "OPEN TASK" ]
 	# The monitor and some of those who would follow it are among them.
 	stopped=(0 1 2 7 30 31 32 77 100 101 128 177 200 201 254 255)

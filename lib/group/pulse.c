@@ -187,6 +187,7 @@ static void *work(void *context)
 {
 	struct pulse *pulse = context;
 	int64_t last = 0;
+	(void)pthread_setname_np(pthread_self(), "pulse");
 	while (!atomic_load(&pulse->stopping) && !atomic_load(&pulse->begun)) {
 		wait_until(pulse, CLOCK_NEVER);
 		hush(pulse->wake);

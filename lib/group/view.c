@@ -329,8 +329,9 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		if (!take_number(&at, '\0', &r->task) || r->task >= a->tasks)
 			return false;
 		a->peers[r->task].dead = true;
-		return json_copy_text(r->json, "by", view->members[r->task].death,
+		(void)json_copy_text(r->json, "by", view->members[r->task].death,
 			sizeof(view->members[r->task].death));
+		return true;
 	}
 	if (!strncmp(name, "ROUND/", 6)) {
 		at = name + 6;

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# heartbeat.sh COMMAND [ARG...]: a training that asks nobody when to save, but must not hang when one of
+# its tasks is lost. Start one for each task, with PREEMPT_RUN, PREEMPT_TASK and PREEMPT_TASKS set (or by
+# a launcher that preempt-run knows). Leaves with 44, run me again, when another task has died.
+set -u
+
+exports=$(preempt-store join --pid $$ --no-board) || exit
+eval "$exports"
+
+# shellcheck disable=SC2086 # several words
+preempt-heartbeat ${HEARTBEAT_OPTIONS-} -- "$@"
+code=$?
+# The others learn of a failure; when all have left, the attempt is closed.
+exit "$(preempt-store leave --code "$code" || echo "$code")"
