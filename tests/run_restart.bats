@@ -235,7 +235,8 @@ pausing() {
 	kill -KILL "${agents[1]}"
 	code 0 44
 	grep -q 'not all have come back' err.0
-	closed_by 1 crashed && closed_by 2 unjoined
+	closed_by 1 crashed || closed_by 1 lost # whichever is seen first
+	closed_by 2 unjoined
 }
 
 @test "a peer that is killed and brought back: the others run again with it" {
@@ -260,4 +261,40 @@ pausing() {
 	chmod +x breaks
 	run -44 --separate-stderr timeout 60 preempt-run --restarts --save-timeout 1s -- ./breaks
 	[[ $stderr == *'whoever started this has to run it again'* ]]
+}
+
+@test "a task that hangs: ended, run again with the others; hangs have their own budget" {
+	preempt-run --help | grep -q -- --progress-timeout || skip "this build finds no hangs"
+	cat >hangs <<-'HANGS'
+		#!/bin/bash
+		[ "$PREEMPT_TASK:$PREEMPT_ATTEMPT" != 1:1 ] && [ "${ALWAYS-}" != "$PREEMPT_TASK" ] || export STEP=1000
+		exec ./trainer
+	HANGS
+	chmod +x hangs
+	agent 0 --restarts --period 250ms --progress-timeout 1s --max-crashes 0 -- ./hangs
+	agent 1 --restarts --period 250ms --progress-timeout 1s --max-crashes 0 -- ./hangs
+	code 0 0
+	code 1 0
+	closed_by 1 hung && closed_by 2 completed
+	grep -q 'attempt 1 hung, 1 of 3: .*; running again in' err.0
+	rm -f ck.*
+	export ALWAYS=1
+	agent 0 --restarts --period 250ms --progress-timeout 1s --max-hangs 0 -- ./hangs
+	agent 1 --restarts --period 250ms --progress-timeout 1s --max-hangs 0 -- ./hangs
+	code 0 93
+	code 1 93
+	grep -q 'not run again (93): 1 hangs, 0 allowed (--max-hangs)' err.1
+}
+
+@test "an agent that is killed while it trains: the other runs again when it is brought back" {
+	preempt-run --help | grep -q -- --period || skip "this build has no heartbeats"
+	STEP=0.1 STEPS=60 agent 0 --restarts --period 250ms -- ./trainer
+	STEP=0.1 STEPS=60 agent 1 --restarts --period 250ms -- ./trainer
+	until_true 10 test -s ck.0
+	kill -KILL "${agents[1]}"
+	until_true 20 grep -q 'running again' err.0
+	closed_by 1 lost
+	agent 1 --restarts --period 250ms -- ./trainer
+	code 0 0
+	code 1 0
 }

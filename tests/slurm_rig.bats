@@ -125,7 +125,7 @@ leftovers() {
 }
 
 @test "a preempted job: TERM to all tasks now, KILL after the grace, run again" {
-	submit -- "echo \"run \${SLURM_RESTART_COUNT-first}\"; [ -n \"\$SLURM_RESTART_COUNT\" ] || srun -n4 $recorder $record"
+	submit -- "echo \"run \${SLURM_RESTART_COUNT-first}\"; [ -n \"\$SLURM_RESTART_COUNT\" ] || srun -n4 '$recorder' '$record'"
 	wait_for 30 all_recorded session START
 	slurm_preempt 1
 	wait_for 30 all_recorded task TERM
@@ -187,7 +187,7 @@ shape() {
 	run "$rig" usable --proctrack "$kind"
 	[ "$status" -eq 0 ] || skip "$output"
 	other_rig --grace 30 --kill-wait 2 --proctrack "$kind"
-	submit -- "srun -n4 $recorder $record"
+	submit -- "srun -n4 '$recorder' '$record'"
 	for role in task child group session; do wait_for 30 all_recorded $role START; done
 	slurm_preempt
 	for role; do wait_for 30 all_recorded "$role" TERM; done
@@ -233,7 +233,7 @@ shape() {
 
 @test "after stop nothing is left, also of jobs that do not want to end; again is no error" {
 	other_rig --proctrack pgid
-	submit -- "trap '' TERM; srun -n4 $recorder $record; sleep 100"
+	submit -- "trap '' TERM; srun -n4 '$recorder' '$record'; sleep 100"
 	srun -N1 sleep 100 & # waits in the queue
 	local waiting=$!
 	wait_for 30 all_recorded session START

@@ -195,7 +195,10 @@ static int refuse_syntax(
 	return code;
 }
 
-/* argtable2 takes an optional number only behind "=": a number that follows is meant, too. */
+/*
+ * argtable2 takes an optional number only behind "=": a number that follows is meant, too. joined
+ * has room for as many words as argv.
+ */
 static bool join_numbers(const struct table *table, int *argc, char **argv, char *joined[])
 {
 	int count = 0;
@@ -207,9 +210,11 @@ static bool join_numbers(const struct table *table, int *argc, char **argv, char
 			if (table->options[k]->kind != ARGS_OPTIONAL ||
 				strcmp(argv[i] + 2, table->options[k]->name) != 0)
 				continue;
-			/* As long as the program lives. */
-			if (asprintf(&joined[count - 1], "%s=%s", argv[i], next) < 0)
+			if (asprintf(&joined[count - 1], "%s=%s", argv[i], next) < 0) {
+				joined[count - 1] = argv[i];
+				*argc = count;
 				return false;
+			}
 			i++;
 			break;
 		}
@@ -217,6 +222,19 @@ static bool join_numbers(const struct table *table, int *argc, char **argv, char
 	joined[count] = NULL;
 	*argc = count;
 	return true;
+}
+
+/* Those words of joined that are not argv's own. */
+static void free_joined(char **joined, int count, int argc, char **argv)
+{
+	for (int i = 0; joined && i < count; i++) {
+		bool own = true;
+		for (int k = 0; k < argc; k++)
+			own &= joined[i] != argv[k];
+		if (own)
+			free(joined[i]);
+	}
+	free(joined);
 }
 
 static int run_command(const struct args_program *program, const struct args_command *command,
@@ -238,7 +256,7 @@ static int run_command(const struct args_program *program, const struct args_com
 	char **joined = calloc((size_t)seen + 1, sizeof(*joined));
 	if (!table_init(&table, command) || !joined || !join_numbers(&table, &seen, argv, joined)) {
 		table_release(&table);
-		free(joined);
+		free_joined(joined, seen, argc, argv);
 		message_error("out of memory");
 		return STATUS_TEMPORARY;
 	}
@@ -279,7 +297,7 @@ static int run_command(const struct args_program *program, const struct args_com
 		code = message_close(command->run(&rest));
 out:
 	table_release(&table);
-	free(joined);
+	free_joined(joined, seen, argc, argv);
 	return code;
 }
 

@@ -75,9 +75,11 @@ static struct tally count_all(const struct outcome *past, size_t count)
 			tally.best = step;
 			tally.any_saved = true;
 		}
-		/* Whoever started it after that knew what he did. */
-		if (past[i].refused && i + 1 < count)
-			tally = (struct tally){.any_saved = tally.any_saved, .best = tally.best};
+		/* Whoever started it after that knew what he did; perhaps it trains something else.
+		 */
+		bool over = past[i].refused || past[i].cause == CAUSE_COMPLETED;
+		if (over && i + 1 < count)
+			tally = (struct tally){0};
 	}
 	return tally;
 }
@@ -143,7 +145,7 @@ static void decide_failure(const struct outcome *last, const struct tally *tally
 			(unsigned long long)tally->crashes, (unsigned long long)limits->crashes,
 			colon, last->text);
 	else if (last->cause == CAUSE_HUNG && tally->hangs > limits->hangs)
-		refuse(decision, "hung %llu times, %llu allowed (--max-hangs)%s%s",
+		refuse(decision, "%llu hangs, %llu allowed (--max-hangs)%s%s",
 			(unsigned long long)tally->hangs, (unsigned long long)limits->hangs, colon,
 			last->text);
 	else if (tally->restarts > limits->restarts)

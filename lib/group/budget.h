@@ -4,10 +4,11 @@
  * attempts ended and of what is allowed.
  *
  * Causes are counted apart. Being preempted is no failure and never counts. Crashes and hangs count
- * over the whole run, since its start or since it was last decided not to run it again (whoever
- * starts it after that begins anew). Lost peers have no limit of their own. An attempt that ended
- * by a failure, or preempted without its checkpoint, and saved no newer step than all before it, is
- * one without progress; those are counted in a row, and only where saves show in the store.
+ * over the whole run, since its start, or since it had finished or it was decided not to run it
+ * again: whoever starts it after that begins anew. Lost peers have no limit of their own. An
+ * attempt that ended by a failure, or preempted without its checkpoint, and saved no newer step
+ * than all before it, is one without progress; those are counted in a row, and only where saves
+ * show in the store.
  */
 #ifndef GROUP_BUDGET_H
 #define GROUP_BUDGET_H

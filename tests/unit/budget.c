@@ -81,7 +81,7 @@ static void decided(void)
 		{"hangs are counted apart from crashes",
 			"crashed:1 crashed:2 crashed:3 hung:4 hung:5 hung:6", AGAIN,
 			"attempt 6 hung, 3 of 3"},
-		{"the fourth hang", "hung:1 hung:2 hung:3 hung:4", DECIDED, "hung 4 times"},
+		{"the fourth hang", "hung:1 hung:2 hung:3 hung:4", DECIDED, "4 hangs"},
 		{"lost peers have no limit of their own",
 			"lost:1 lost:2 lost:3 lost:4 lost:5 lost:6 lost:7", AGAIN, "lost a task"},
 		{"but have to get further", "preempted:9 lost:9 lost:9 lost:9 lost:9", DECIDED,
@@ -111,9 +111,15 @@ static void decided(void)
 		{"decided before: decided", "crashed!", DECIDED, "decided before"},
 		{"started after a decision: anew", "crashed crashed crashed crashed! crashed",
 			AGAIN, "1 of 3"},
-		{"but the newest saved step stays known",
+		{"also with the newest saved step",
 			"preempted:9 crashed:9 crashed:9 crashed:9 crashed:9! lost:8 lost:8 lost:8 lost:8",
-			DECIDED, "still 9"},
+			AGAIN, ""},
+		{"but not for ever",
+			"preempted:9 crashed:9 crashed:9 crashed! lost:8 lost:8 lost:8 lost:8 lost:8",
+			DECIDED, "still 8"},
+		{"started after it had finished: anew",
+			"crashed:9 crashed:19 crashed:29 completed:99 crashed:9 crashed:19", AGAIN,
+			"2 of 3"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct outcome past[16];
