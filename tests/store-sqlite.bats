@@ -216,7 +216,7 @@ need_root() {
 	for case in delete replace; do
 		start_over
 		preempt-store put k v
-		preempt-store wait other --timeout 20s 2> "$BATS_TEST_TMPDIR/err" &
+		preempt-store wait other --timeout 100s 2> "$BATS_TEST_TMPDIR/err" &
 		pid=$!
 		holder=$pid
 		# It waits once it has opened the lock file and inotify.

@@ -27,6 +27,13 @@ static bool touch(const char *path)
 	return descriptor >= 0;
 }
 
+/* It did what it should have refused: there is no reason to tell. */
+static const char *done_instead(const char *what)
+{
+	errno = 0;
+	return what;
+}
+
 /* NULL: it does. Else what it does not do; errno 0: it did something else instead. */
 static const char *wrong(char path[PATHS][PATH_MAX])
 {
@@ -35,17 +42,14 @@ static const char *wrong(char path[PATHS][PATH_MAX])
 		return "make names";
 	if (link(path[FILE_A], path[FILE_B]) < 0)
 		return "make hard links";
-	errno = 0;
 	if (link(path[FILE_A], path[FILE_B]) == 0)
-		return "refuse a link over a file";
-	errno = 0;
+		return done_instead("refuse a link over a file");
 	if (rename(path[FIRST], path[SECOND]) == 0)
-		return "refuse to move a directory over another that is not empty";
+		return done_instead("refuse to move a directory over another that is not empty");
 	if (rename(path[FIRST], path[THIRD]) < 0 || access(path[THIRD_NAME], F_OK) < 0)
 		return "move a directory";
-	errno = 0;
 	if (rmdir(path[THIRD]) == 0)
-		return "refuse to remove a directory that is not empty";
+		return done_instead("refuse to remove a directory that is not empty");
 	return NULL;
 }
 
