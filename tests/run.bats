@@ -156,6 +156,19 @@ preempted_and_finished() {
 	nothing_left
 }
 
+@test "PH-4, PH-3: grace 9 s, every task noticed: exactly two checkpoints, and it is said what the grace was used for" {
+	options=(--grace 9s)
+	count_agents 4 --steps 100000 --step-ms 5 --save-ms 300
+	until_true 20 all_begun 4 10
+	kill -TERM "${pids[@]}"
+	all_ended 42
+	[ "$(count_keys SAVED/)" = 8 ]
+	[ "$(find job/ckpt -mindepth 1 -maxdepth 1 | wc -l)" = 2 ]
+	[ "$(field RUN_TO_CHECKPOINT kind) $(field LAST_RUN_TO_CHECKPOINT/2 kind)" = "save exit" ]
+	grep -qE '[89]\.[0-9] s of grace: [0-9.]+ s of training, [0-9.]+ s to agree and save, [0-9.]+ s left' err.0
+	nothing_left
+}
+
 @test "PH-6: no task can save: all leave with 43, no checkpoint is offered" {
 	count_agents 3 --steps 10000 --step-ms 5 --save-fails all
 	until_true 20 all_begun 3 10

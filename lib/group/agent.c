@@ -72,6 +72,8 @@ static void run_tasks(struct agent *agent)
 		agent_tell_ends(agent, now, &wake);
 		for (size_t i = 0; i < agent->seat_count; i++)
 			seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
+		for (size_t i = 0; i < agent->seat_count; i++)
+			seat_spend(&agent->seats[i], &agent->group, now);
 		agent_say_saves(agent);
 		if (all_finished(agent))
 			break;

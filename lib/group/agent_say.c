@@ -105,8 +105,18 @@ void agent_say_saves(struct agent *agent)
 	}
 }
 
+/* The tasks of one machine stop together: the first stands for all. */
+static void say_spent(const struct agent *agent)
+{
+	struct text text = {0};
+	if (agent->group.view.agreement.claimed && spent_say(&agent->seats[0].spent, &text))
+		message_info("%s", text_string(&text));
+	text_release(&text);
+}
+
 void agent_say_end(const struct agent *agent, int code)
 {
+	say_spent(agent);
 	if (code == agent->options->exit_code)
 		message_info("saved and complete: run me again (%d)", code);
 	else if (code == STATUS_PREEMPTED)

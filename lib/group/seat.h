@@ -12,6 +12,7 @@
 #include "group/hook.h"
 #include "group/pulse.h"
 #include "group/pump.h"
+#include "group/spent.h"
 #include "group/tempo.h"
 #include "group/view.h"
 #include "group/worker.h"
@@ -43,6 +44,7 @@ struct seat {
 	int code;
 	/* How long steps and saves take. */
 	struct tempo tempo;
+	struct spent spent; /* of the grace period */
 	int64_t save_time;  /* of the last save, ms */
 	uint64_t saves;	    /* so many, */
 	int64_t saves_time; /* ms in all */
@@ -81,5 +83,7 @@ void seat_sample(struct seat *seat, int64_t now);
  */
 void seat_advance(
 	struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look);
+/* What the grace period, if there is one, is spent on now. */
+void seat_spend(struct seat *seat, const struct group *group, int64_t now);
 
 #endif
