@@ -57,6 +57,14 @@ requests() {
 	done
 }
 
+@test "--grace: the shorter one of what the user and what the cloud says" {
+	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
+	run -0 --separate-stderr preempt-watch --once --grace 20s --source "aws:$url"
+	[[ $output = *" aws:spot left=20s "* ]]
+	run -0 --separate-stderr preempt-watch --once --grace 10m --source "aws:$url"
+	[[ $output =~ \ aws:spot\ left=(99|100)s\  ]]
+}
+
 @test "gce: preempted in 30 s; terminated for maintenance in 60 s; migrated is no end" {
 	answer gce.preempted TRUE
 	once 0 "gce:$url"

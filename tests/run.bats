@@ -156,6 +156,15 @@ preempted_and_finished() {
 	nothing_left
 }
 
+@test "--grace 0, also beside a notice that says more: one checkpoint, at once" {
+	options=(--grace 0 --notice deadline:+1s --notice signal:TERM)
+	count_agents 2 --steps 100000 --step-ms 5 --save-ms 100
+	all_ended 42
+	saved_together 2
+	[ "$(ls job/ckpt)" = "$saved_step" ]
+	nothing_left
+}
+
 @test "PH-4, PH-3: grace 9 s, every task noticed: exactly two checkpoints, and it is said what the grace was used for" {
 	options=(--grace 9s)
 	count_agents 4 --steps 100000 --step-ms 5 --save-ms 300

@@ -36,6 +36,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	mkdir job
 	export PREEMPT_STORE=$BATS_TEST_TMPDIR/store.db
+	export PREEMPT_GRACE=0 # saved at once, so that these small trainings are not finished in the grace
 	here=$SLURM_CONF
 	other=
 }
@@ -114,6 +115,22 @@ finished_the_same() {
 	wait_for 30 saved_once
 	slurm_preempt
 	finished_the_same
+}
+
+@test "PH-4: the grace time is asked from Slurm and trained in: two checkpoints, requeued" {
+	unset PREEMPT_GRACE
+	submit -- --steps 5000
+	wait_for 30 saved_once
+	slurm_preempt
+	wait_for 60 number_of_restarts 1
+	cat job.out
+	grep -E 'the job is preempted' job.out
+	[[ $(key 1 RUN_TO_CHECKPOINT) == *'"kind":"save"'* ]]
+	[[ $(key 1 LAST_RUN_TO_CHECKPOINT/2) == *'"kind":"exit"'* ]]
+	[ "$(preempt-store list "run/slurm-$job/000001/SAVED/" | wc -l)" = 8 ]
+	# Of the 20 s most were used, and none of them too many.
+	grep -E ' (1[5-9]|20)\.[0-9] s of grace: ([5-9]|1[0-9])\.[0-9] s of training, .* s left' job.out
+	[ "$(grep -c 'exit code 42' job.out)" -ge 4 ]
 }
 
 @test "the same with proctrack/pgid: TERM to the process group of preempt-run" {

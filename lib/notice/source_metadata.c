@@ -345,10 +345,10 @@ static enum source_answer give(struct metadata_source *self, struct look *look,
 		return SOURCE_PENDING;
 	look->given = true;
 	snprintf(look->given_reason, sizeof(look->given_reason), "%s", finding->reason);
-	int64_t left = finding->left >= 0		  ? finding->left
-		       : self->grace >= 0		  ? self->grace
-		       : kind->lead_with_gpu && has_gpu() ? kind->lead_with_gpu
-							  : kind->lead;
+	int64_t lead = kind->lead_with_gpu && has_gpu() ? kind->lead_with_gpu : kind->lead;
+	int64_t left = finding->left >= 0 ? finding->left : lead;
+	if (self->grace >= 0 && (left < 0 || self->grace < left))
+		left = self->grace;
 	snprintf(name, sizeof(name), "%s:%s", self->cloud->name, kind->name);
 	notice_set(notice, name, finding->reason, notice_time(), left);
 	return SOURCE_NOTICE;

@@ -188,6 +188,8 @@ static void complete_held(struct slurm_source *self, const struct slurm_job *job
 	(void)parse_signal(self->notice.source + strlen(SIGNAL_SOURCE), &number, "signal", NULL);
 	struct slurm_verdict verdict = slurm_judge(job, number, self->end_utc, self->lead, now.utc);
 	int64_t left = verdict.left >= 0 ? verdict.left + (now.now - received.now) : self->grace;
+	if (self->grace >= 0 && self->grace < left)
+		left = self->grace;
 	snprintf(reason, sizeof(reason), "%.150s%s%s", self->notice.reason,
 		*verdict.why ? "; " : "", verdict.why);
 	char source[sizeof(self->notice.source)];
