@@ -39,8 +39,8 @@ enum source_answer {
  *                   how much time is left; slurm alone is slurm:TERM,USR1
  * gce aws azure alibaba  their metadata servers (cloud.h); options and another base URL behind a
  *                   colon: aws:rebalance,http://127.0.0.1:8080. libcurl is loaded for them
- * grace: how long after a notice the machine goes away (ms); negative: not known. A source that knows
- * better is believed where that is sooner.
+ * grace: how long after a notice the machine goes away (ms); negative: not known. A source that
+ * knows better is believed where that is sooner.
  */
 struct source_options {
 	int64_t grace;
