@@ -254,10 +254,9 @@ static enum status open_and_begin(struct session *session, struct error *err)
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
 	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	bool fenced = sharedlock_can_be_lost(&store->lock);
-	if (fenced && !fence_register())
+	if (!fence_register())
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	int code = sqlite3_open_v2(
-		store->base.where, &session->database, flags, fenced ? FENCE_VFS : NULL);
+	int code = sqlite3_open_v2(store->base.where, &session->database, flags, FENCE_VFS);
 	session->fence = (struct fence){.keep = keep_lock, .context = &store->lock};
 	if (code == SQLITE_OK && fenced && !fence_set(session->database, &session->fence))
 		code = SQLITE_INTERNAL;

@@ -13,6 +13,7 @@ struct guarded {
 	sqlite3_file base;
 	struct fence *fence;
 	bool main;	     /* the database itself */
+	bool synced;	     /* by us, and not written since */
 	sqlite3_file real[]; /* of the VFS below */
 };
 
@@ -54,6 +55,7 @@ static int guarded_write(sqlite3_file *file, const void *from, int count, sqlite
 {
 	if (!may_write(file))
 		return SQLITE_IOERR_WRITE;
+	of(file)->synced = false;
 	return real_of(file)->pMethods->xWrite(real_of(file), from, count, at);
 }
 
@@ -61,6 +63,7 @@ static int guarded_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
 	if (!may_write(file))
 		return SQLITE_IOERR_TRUNCATE;
+	of(file)->synced = false;
 	return real_of(file)->pMethods->xTruncate(real_of(file), size);
 }
 
@@ -68,7 +71,13 @@ static int guarded_sync(sqlite3_file *file, int flags)
 {
 	if (!may_write(file))
 		return SQLITE_IOERR_FSYNC;
-	return real_of(file)->pMethods->xSync(real_of(file), flags);
+	/* At its close SQLite syncs a journal once more that it has synced: that flushes the disk.
+	 */
+	if (of(file)->synced)
+		return SQLITE_OK;
+	int code = real_of(file)->pMethods->xSync(real_of(file), flags);
+	of(file)->synced = code == SQLITE_OK;
+	return code;
 }
 
 static int guarded_size(sqlite3_file *file, sqlite3_int64 *size)
@@ -168,6 +177,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	guarded->base.pMethods = NULL;
 	guarded->fence = NULL;
 	guarded->main = flags & SQLITE_OPEN_MAIN_DB;
+	/* Who was killed may have written it and not synced it. */
+	guarded->synced = false;
 	if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
 		/* It is guarded as its database. */
 		guarded->fence = of(sqlite3_database_file_object(name))->fence;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thin layer between SQLite and its own way to files (a VFS), for locks that can be lost: before
- * every write, sync and truncation of the database and its journal it asks whether the lock is
- * still ours, and once it is not, nothing reaches the files any more, not even a rollback: another
- * may have put right what we left, and be at work.
+ * A thin layer between SQLite and its own way to files (a VFS), through which every store is
+ * opened. It leaves out two of the six syncs of a transaction on a connection of its own: that of
+ * the directory where the journal is there already, and a second one of a file that was not written
+ * since the first.
+ * For locks that can be lost it is a fence: before every write, sync and truncation of the database
+ * and its journal it asks whether the lock is still ours, and once it is not, nothing reaches the
+ * files any more, not even a rollback: another may have put right what we left, and be at work.
  */
 #ifndef STORE_FENCE_H
 #define STORE_FENCE_H

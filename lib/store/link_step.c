@@ -53,11 +53,16 @@ static enum link_action after(struct link_step *step, enum link_answer answer)
 		/* "No such file" is also what a request that is repeated gets after a success. */
 		step->cause = answer;
 		return LINK_CHECK;
-	case LINK_CHECK: return answer == LINK_YES ? LINK_HELD : not_there(step, answer);
+	case LINK_CHECK:
+		if (answer != LINK_YES)
+			return not_there(step, answer);
+		/* It is there, perhaps since an earlier request: others may have watched it long.
+		 */
+		return step->cause == LINK_YES ? LINK_HELD : LINK_RENEW;
 	case LINK_LOOK:
 		switch (answer) {
-		/* Since when is not known: others may have watched the name for long. */
-		case LINK_OURSELVES: return LINK_RENEW;
+		case LINK_OURSELVES:
+			return LINK_RENEW; /* for the same reason */
 		/* Given back meanwhile; or a filesystem that replaces no directory. */
 		case LINK_NOBODY: return LINK_CLEAR;
 		case LINK_DEAD: return LINK_BREAK;

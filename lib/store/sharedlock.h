@@ -62,7 +62,7 @@ struct lock_kind {
 	void (*release)(struct sharedlock *lock);
 	/* As sharedlock_keep; NULL: it cannot be lost. */
 	bool (*keep)(struct sharedlock *lock, bool ask);
-	/* Who is in the way; STATUS_TEMPORARY. */
+	/* Who is in the way, said after EAGAIN; STATUS_TEMPORARY. */
 	enum status (*busy)(const struct sharedlock *lock, struct error *err);
 	/* The store is closed; NULL: nothing to do. */
 	void (*close)(const struct sharedlock *lock);

@@ -7,7 +7,8 @@
  *   database.c	  one locked transaction on the file, its creation, its errors
  *   watch.c	  waiting for a change
  *   beats.c	  the small files of the beats
- * Every transaction is: outer lock, let go of what is cached, open, one transaction, close, release.
+ * Every transaction is: outer lock, let go of what is cached, open, one transaction, close,
+ * release.
  */
 #ifndef STORE_SQLITE_H
 #define STORE_SQLITE_H

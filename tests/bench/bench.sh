@@ -14,7 +14,9 @@ cleanup() {
 	local job
 	for job in $(jobs -p); do kill "$job" 2>/dev/null || :; done
 	wait 2>/dev/null || :
-	rm -rf "$work"
+	"$here/tests/rig/mounts" stop "$work/mounts"
+	"$here/tests/rig/forget-stores" "$work"
+	rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
 export PREEMPT_STORE=$work/store.db
@@ -78,13 +80,58 @@ row "total (milliseconds)" "$total" "1.5 x 256 x one transaction" \
 	"$(below "$total" "$(awk -v b="$bare" 'BEGIN { print 1.5 * 256 * b }')")"
 row "  in transactions of the bare program, each" "$(awk -v t="$total" -v b="$bare" 'BEGIN { printf "%.2f", t / 256 / b }')" "1.5"
 
+title "one uncontended transaction within a process, local disk (milliseconds, median, in turns)"
+declare -A took
+mkdir -m 700 "$work/recipe"
+while read -r name microseconds; do
+	took[$name]=$(ratio "$microseconds" 1000)
+done < <("$out/tests/bench/recipe" "$work/recipe" 200)
+row "bare SQLite, opened for it" "${took[bare]}" ""
+for mode in fcntl link; do
+	figure=$(ratio "${took[$mode]}" "${took[bare]}")
+	budget=1.15
+	[ $mode = fcntl ] || budget=''
+	row "  a store with lock=$mode, ratio" "$figure" "$budget" "$(below "$figure" "${budget:-1e9}")"
+done
+
+title "contenders at one store, local disk, one put each (seconds, median of three, in turns)"
+# figure_of NAME LINE: of the line that contend prints.
+figure_of() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<<"$2"; }
+median() { sort -g | sed -n 2p; }
+for count in 8 64 256; do
+	unanswered=0
+	rm -f "$work/ours" "$work/plain" "$work/spread"
+	for ((i = 0; i < 3; i++)); do
+		line=$("$out/tests/rig/contend" -p $count -k 1 "$work/contend$count-$i.db")
+		figure_of seconds "$line" >>"$work/ours"
+		ratio "$(figure_of max_ms "$line")" "$(figure_of median_ms "$line")" >>"$work/spread"
+		echo >>"$work/spread"
+		unanswered=$((unanswered + count - $(figure_of acknowledged "$line")))
+		line=$("$out/tests/rig/contend" --plain -p $count -k 1 "$work/plain$count-$i.db" || :)
+		figure_of seconds "$line" >>"$work/plain"
+	done
+	ours=$(median <"$work/ours") plain=$(median <"$work/plain")
+	figure=$(ratio "$plain" "$ours")
+	row "$count processes" "$ours" ""
+	row "  plain SQLite with a busy timeout" "$plain" ""
+	if [ $count = 256 ]; then
+		row "  ratio" "$figure" "3 or more" "$(below 3 "$figure")"
+	else
+		row "  ratio" "$figure" ""
+	fi
+	row "  not acknowledged" "$unanswered" "0" "$(below "$unanswered" 0)"
+	figure=$(median <"$work/spread")
+	row "  longest wait / median" "$figure" "3" "$(below "$figure" 3)"
+done
+
 # hold_after_notice STORE AGENTS COPIES: milliseconds from a TERM to one agent to hold on all boards.
+# {} in STORE is a for one half of the agents, b for the other.
 hold_after_notice() {
-	local run=notice$RANDOM boards agents=() i held t0 t1
+	local run=notice$RANDOM boards agents=() i held t0 t1 side=(a b)
 	boards=$(mktemp -d "$work/boards.XXXXXX")
 	mkdir "$boards/train"
 	for ((i = 0; i < $2; i++)); do
-		preempt-run -q --store "$1" --run $run --task $i --tasks "$2" -n "$3" --board "$boards" --save-timeout 5s -- \
+		preempt-run -q --store "${1//\{\}/${side[i % 2]}}" --run $run --task $i --tasks "$2" -n "$3" --board "$boards" --save-timeout 5s -- \
 			"$out/tests/trainers/count" --dir "$boards/train" --steps 1000000 --step-ms 10 >/dev/null 2>&1 &
 		agents+=($!)
 	done
@@ -107,6 +154,20 @@ figure=$(hold_after_notice "$PREEMPT_STORE" 64 1)
 row "64 agents" "$figure" "100" "$(below "$figure" 100)"
 figure=$(hold_after_notice "$work/polled.db?assume=shared" 4 1)
 row "4 agents, a store taken for a shared filesystem" "$figure" "1500" "$(below "$figure" 1500)"
+for kind in gluster bindfs; do
+	if ! why=$("$here/tests/rig/mounts" usable $kind 2>&1); then
+		row "4 agents on two $kind mounts" "-" "$why"
+		continue
+	fi
+	"$here/tests/rig/mounts" start "$work/mounts" --owner $$ $kind
+	worst=0
+	for ((i = 0; i < 5; i++)); do
+		figure=$(hold_after_notice "$work/mounts/$kind/{}/store.db" 4 1)
+		[ "$(below "$figure" "$worst")" = 1 ] || worst=$figure
+	done
+	row "4 agents on two $kind mounts, the longest of five" "$worst" "1500" "$(below "$worst" 1500)"
+	"$here/tests/rig/mounts" stop "$work/mounts"
+done
 
 title "an idle agent"
 preempt-run -q --run idle -- sleep 100 &

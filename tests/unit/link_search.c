@@ -42,8 +42,10 @@ struct pending {
 
 struct process {
 	unsigned char phase, action, cause;
-	unsigned char name, next;  /* NONE: no such */
-	unsigned char made, fresh; /* fresh: nobody can have waited for the takeover time */
+	unsigned char name, next; /* NONE: no such */
+	unsigned char made;
+	unsigned char trust; /* by its own clock it may write: it asked a short time ago */
+	unsigned char fresh; /* nobody can have watched its name for the takeover time */
 	unsigned char acquisitions, writes, used;
 	unsigned short dead; /* the names that it found dead */
 };
@@ -187,7 +189,7 @@ static void left(struct process *process)
 {
 	process->name = process->next = NONE;
 	process->phase = IDLE;
-	process->fresh = process->made = false;
+	process->trust = process->fresh = process->made = false;
 	process->dead = 0;
 	if (!process->acquisitions)
 		process->used = NAMES;
@@ -216,7 +218,10 @@ static void conclude(const struct state *state, unsigned number, enum link_answe
 /* A request that changes something, with all that a network can make of it. */
 static void request(const struct state *state, unsigned number, struct pending what)
 {
-	struct state now = *state;
+	struct state asked = *state;
+	if (what.request != UNLINK)
+		asked.process[number].trust = true;
+	struct state now = asked;
 	enum link_answer answer = serve(&now, what);
 	conclude(&now, number, answer);
 	if (!state->faults)
@@ -225,9 +230,9 @@ static void request(const struct state *state, unsigned number, struct pending w
 	conclude(&now, number, LINK_UNCERTAIN);
 	/* Repeated because the answer was lost. */
 	struct state twice = now;
-	answer = serve(&twice, what);
-	conclude(&twice, number, answer);
-	struct state before = *state;
+	enum link_answer second = serve(&twice, what);
+	conclude(&twice, number, second);
+	struct state before = asked;
 	before.faults--;
 	conclude(&before, number, LINK_UNCERTAIN);
 	for (int i = 0; i < PENDING; i++) {
@@ -235,7 +240,7 @@ static void request(const struct state *state, unsigned number, struct pending w
 			continue;
 		/* It comes later, with or without having come before. */
 		now.pending[i] = before.pending[i] = what;
-		conclude(&now, number, answer == LINK_MISSING ? LINK_YES : answer);
+		conclude(&now, number, answer);
 		conclude(&before, number, LINK_UNCERTAIN);
 		break;
 	}
@@ -343,14 +348,17 @@ static void hold(const struct state *state, unsigned number)
 		push(&now);
 		return;
 	}
-	if (process->fresh || weakness == NO_RENEWAL) {
+	if (process->trust || weakness == NO_RENEWAL) {
 		if (now.held != bit(process->name))
 			harm = "one wrote without the lock";
 		process->writes--;
 		push(&now);
 	}
+	/* Where nothing can fail, to ask before the write gives no more than not to ask. */
+	if (process->trust && !state->faults)
+		return;
 	now = *state;
-	if (process->fresh)
+	if (process->trust)
 		(void)link_begin_check(&step);
 	else
 		(void)link_begin_renewal(&step);
@@ -402,9 +410,9 @@ static void befall(const struct state *state)
 		struct process *process = &now.process[i];
 		if (process->phase == DEAD || process->phase == IDLE)
 			continue;
-		if (process->fresh) {
+		if (process->trust || process->fresh) {
 			/* It is stopped, or slow, for longer than the takeover time. */
-			process->fresh = false;
+			process->trust = process->fresh = false;
 			push(&now);
 		}
 		if (state->kills) {

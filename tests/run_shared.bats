@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The whole job on filesystems with two mounts: two tasks on each, store and checkpoints in the
+# shared directory, preempted, resumed, bit-identical. Needs root and FUSE.
+# asan: no (the same programs run with sanitizers in run*.bats; here it is the filesystems)
+# mounts: private
+
+bats_require_minimum_version 1.5.0
+load rig/mounts
+
+setup_file() { mounts_start gluster bindfs; }
+teardown_file() { mounts_stop; }
+
+setup() {
+	BIN=${BIN:-$BATS_TEST_DIRNAME/../bin} OUT=${OUT:-$BATS_TEST_DIRNAME/../build/plain}
+	PATH=$BIN:$OUT/examples:$PATH
+	unset "${!PREEMPT_@}" "${!SLURM_@}"
+	agents=()
+	training=(--hidden 16 --batch 32 --steps 500 --step-ms 5 --save-every 60)
+}
+teardown() {
+	local pid
+	for pid in "${agents[@]}"; do kill -KILL "$pid" 2>/dev/null || :; done
+	mounts_dump_logs
+}
+
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || { echo "not in time: $*"; return 1; }
+		sleep 0.02
+	done
+}
+
+# two KIND: a new directory, and in $a and $b its path through each mount.
+two() {
+	a=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
+	b=$MOUNTS/$1/b/${a##*/}
+}
+
+# start_round N: four agents, each with the mount of its machine.
+start_round() {
+	local task here
+	boards=$BATS_TEST_TMPDIR/boards.$1
+	mkdir "$boards"
+	agents=()
+	for task in 0 1 2 3; do
+		here=$a
+		[ $task -lt 2 ] || here=$b
+		preempt-run -q --store "$here/store.db" --board "$boards" --run demo --task $task --tasks 4 -- \
+			train --dir "$here/job" "${training[@]}" --done-model "$here/model.$task" \
+			>"$BATS_TEST_TMPDIR/task.$1.$task" 2>&1 3>&- &
+		agents+=($!)
+	done
+}
+# How many boards have the file, not empty.
+boards_with() { find "$boards" -name "$1" -size +0 | wc -l; }
+all_step() { [ "$(boards_with step)" = 4 ]; }
+all_hold_or_ended() { [ "$(boards_with hold)" = 4 ] || ! kill -0 "${agents[0]}" 2>/dev/null; }
+
+# ended_with CODE: all four.
+ended_with() {
+	local pid code wrong=0
+	for pid in "${agents[@]}"; do
+		code=0
+		wait "$pid" || code=$?
+		[ $code = "$1" ] || { echo "an agent ended with $code, not $1"; wrong=1; }
+	done
+	agents=()
+	[ $wrong = 0 ] || { tail -n 20 "$BATS_TEST_TMPDIR"/task.*; return 1; }
+}
+
+preempted_three_times() {
+	local round step before=0 from
+	two "$1"
+	mkdir "$a/job" "$BATS_TEST_TMPDIR/reference"
+	preempt-run -q --store "$BATS_TEST_TMPDIR/reference.db" --run reference -n 4 -- train \
+		--dir "$BATS_TEST_TMPDIR/reference" "${training[@]}" --step-ms 0 --done-model "$BATS_TEST_TMPDIR/model"
+	for round in 1 2 3; do
+		start_round $round
+		wait_for 60 all_step
+		from=${EPOCHREALTIME/./}
+		kill -TERM "${agents[round]}"
+		wait_for 60 all_hold_or_ended
+		echo "round $round: all hold $(((${EPOCHREALTIME/./} - from) / 1000)) ms after the notice of task $round"
+		ended_with 42
+		step=$(ckpt-rotate latest "$a/job/ckpt" --step)
+		[ "$step" = "$(ckpt-rotate latest "$b/job/ckpt" --step)" ]
+		[ "$step" -gt "$before" ]
+		before=$step
+	done
+	start_round 4
+	ended_with 0
+	cmp "$BATS_TEST_TMPDIR/model" "$b/model.0"
+}
+
+@test "two tasks on each of two GlusterFS mounts, preempted three times and resumed: the same model" {
+	preempted_three_times gluster
+}
+
+@test "two tasks on each of two bindfs mounts, preempted three times and resumed: the same model" {
+	preempted_three_times bindfs
+}
+
+@test "a checkpoint committed through one mount is the newest complete one through the other, at once" {
+	local kind step here there begun
+	for kind in gluster bindfs; do
+		two $kind
+		for ((step = 1; step <= 15; step++)); do
+			here=$a/ckpt there=$b/ckpt
+			((step % 3)) || here=$b/ckpt there=$a/ckpt
+			begun=$(ckpt-rotate begin "$here" $step)
+			head -c $((RANDOM * 4)) /dev/urandom >"$begun/model"
+			echo $step >"$begun/number"
+			# Half-written, it is not offered, and what is seen now is not remembered.
+			[ "$(ckpt-rotate latest "$there" --step --or 0 2>/dev/null)" = $((step - 1)) ]
+			ckpt-rotate commit -q "$here" $step
+			[ "$(ckpt-rotate latest "$there" --step)" = $step ]
+			[ "$(cat "$(ckpt-rotate latest "$there")/number")" = $step ]
+			ckpt-rotate verify -q "$there" $step
+			((step % 5)) || ckpt-rotate prune -q "$there" --keep-last 2
+		done
+		[ "$(ckpt-rotate list "$a/ckpt" | wc -l)" = 3 ]
+		[ "$(ckpt-rotate list "$b/ckpt" | wc -l)" = 3 ]
+	done
+}
+
+@test "two mounts share no memory of this machine: each has a page of its own" {
+	two gluster
+	preempt-store put --store "$a/store.db" key value
+	preempt-store put --store "$b/store.db" other value
+	local side page pages
+	pages=/dev/shm/preempt-$(id -u)
+	for side in "$a" "$b"; do
+		page=$(stat -c '%d %i' "$side/store.db.lock")
+		# shellcheck disable=SC2086 # two numbers
+		[ -f "$pages/$(printf '%x-%x-page' $page)" ]
+	done
+	[ "$(stat -c %d "$a/store.db.lock")" != "$(stat -c %d "$b/store.db.lock")" ]
+}
