@@ -28,7 +28,7 @@ teardown() { doctor_teardown; }
 	[ "$(value load lock) $(value load answer) $(value load several)" = "fcntl yes 0" ]
 	[ "$(value load acknowledged)" -gt 20 ]
 	[ "$(value load acknowledged)" = "$(value load present)" ]
-	[ "$(value load contested)" -gt 0 ]
+	[ "$(value load claims)" -gt 0 ]
 	[ "$(value noticed_ms)" -lt 2500 ]
 	[[ $(value scope) == *'mounts of one machine'* ]]
 	empty "$a"
