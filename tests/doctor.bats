@@ -171,6 +171,11 @@ teardown() { doctor_teardown; }
 		output=$(cat "$BATS_TEST_TMPDIR/$session.1" "$BATS_TEST_TMPDIR/$session.2")
 		[ "$(value verdict) $(value form) $(value clients)" = "safe nodes 1" ]
 	done
+	# One of each: neither takes the other for its second.
+	node red preempt-store doctor "$dir" --nodes 2 --session red --timeout 2s
+	answers 75 preempt-store doctor "$dir" --nodes 2 --session blue --timeout 2s
+	wait "$job"
+	[ "$(cat "$BATS_TEST_TMPDIR/red.code")" = 75 ]
 	empty "$dir"
 }
 

@@ -165,10 +165,12 @@ static bool gather_sides(struct examination *examination)
 		findings->count = examination->meeting.leads ? request->nodes : 0;
 		return start_worker(examination, 0, examination->directory);
 	}
+	const char *second = request->other ? request->other : examination->directory;
+	if (!make_scratch(examination) || !start_worker(examination, 0, examination->directory) ||
+		!start_worker(examination, 1, second))
+		return false;
 	findings->count = 2;
-	return make_scratch(examination) && start_worker(examination, 0, examination->directory) &&
-	       start_worker(
-		       examination, 1, request->other ? request->other : examination->directory);
+	return true;
 }
 
 /* ---- The mode ---- */
