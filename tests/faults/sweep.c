@@ -447,6 +447,7 @@ static void stop_at(const struct act *act, unsigned at)
 	struct pollfd poller = {.fd = child.from, .events = POLLIN};
 	while (waitpid(child.pid, &status, WUNTRACED | WNOHANG) != child.pid)
 		if (poll(&poller, 1, 2) > 0 && (poller.revents & POLLIN)) {
+			plan->at = 0; /* nor while it closes the store */
 			end(&child);
 			return;
 		}
