@@ -38,7 +38,7 @@ need_root() {
 swept() {
 	local program=$1
 	shift
-	run "$faults/$program" "$@"
+	run timeout 200 "$faults/$program" "$@"
 	echo "$output" | grep '^#\|^not ok' | head -n 60
 	[ "$status" = 0 ]
 	echo "# $program $*: ${lines[-1]#\# }" >&3

@@ -93,7 +93,10 @@ int main(int argc, char **argv)
 		mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
 	if (plan == MAP_FAILED)
 		return 99;
+	unlink(path); /* nothing is left, however we end */
 	parse(own - 1, argv + 1, plan);
+	char shared[64];
+	snprintf(shared, sizeof(shared), "/proc/%d/fd/%d", (int)getpid(), descriptor);
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	self[length < 0 ? 0 : length] = '\0';
 	*strrchr(self, '/') = '\0';
@@ -101,7 +104,7 @@ int main(int argc, char **argv)
 	pid_t pid = fork();
 	if (pid == 0) {
 		setenv("LD_PRELOAD", preload, 1);
-		setenv("FAULTS", path, 1);
+		setenv("FAULTS", shared, 1);
 		if (plan->act == ACT_COUNT && !freopen("/dev/null", "w", stdout))
 			_exit(99);
 		execvp(argv[own + 1], argv + own + 1);
@@ -109,7 +112,6 @@ int main(int argc, char **argv)
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	unlink(path);
 	if (plan->act == ACT_COUNT)
 		printf("%u\n", plan->count);
 	else if (!plan->hits)
