@@ -244,8 +244,9 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	beat 0 --pid "${agents[0]}"
 	beat 1 --pid "${agents[1]}"
 	for i in 0 1; do eventually beats_of "$i"; done
-	as 0 preempt-claim >/dev/null
+	# Stopped first: with news of the claim it might be stopped in the middle of a transaction.
 	kill -STOP "${hearts[1]}"
+	as 0 preempt-claim >/dev/null
 	eventually has_key DEAD/1
 	# Under a claim that breaks nothing.
 	more_beats 0 3

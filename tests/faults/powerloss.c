@@ -67,7 +67,7 @@ static uint64_t random_below(uint64_t limit)
 
 static _Noreturn void give_up(const char *what)
 {
-	printf("Bail out! %s\n", what);
+	printf("Bail out! %s (the last call that failed: %s)\n", what, strerror(errno));
 	exit(99);
 }
 
