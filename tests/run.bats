@@ -178,6 +178,18 @@ preempted_and_finished() {
 	nothing_left
 }
 
+@test "PH-5: a notice with probability 1/7 each second, by each task's own detector: all leave in under 15 s" {
+	options=(--notice 'command:[ "$(shuf -i 1-7 -n 1)" = 1 ]')
+	count_agents 4 --steps 1000000 --step-ms 5 --save-ms 100
+	until_true 60 field TERMINATED_WORKER task
+	claimed=$(date +%s)
+	all_ended 42
+	(($(date +%s) - claimed < 15))
+	saved_together 4
+	[ "$(ls job/ckpt)" = "$saved_step" ]
+	nothing_left
+}
+
 @test "PH-6: no task can save: all leave with 43, no checkpoint is offered" {
 	count_agents 3 --steps 10000 --step-ms 5 --save-fails all
 	until_true 20 all_begun 3 10

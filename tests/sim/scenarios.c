@@ -384,6 +384,22 @@ static const char *the_standing_one_counts(struct world *w)
 	return all_left_with(w, STATUS_SAVED);
 }
 
+/* The machine goes away in an hour: that is known at once, and left for later. */
+static void sy3(struct schedule *s)
+{
+	plain(s, 4, true);
+	notice(s, 2, 1000, 3600000);
+	for (int i = 0; i < 4; i++)
+		s->trainee[i].total = 3000;
+}
+
+static const char *saved_once_and_finished(struct world *w)
+{
+	if (w->keys.rounds != 1 || w->keys.round[1].decision.kind != KIND_SAVE)
+		return "it did not save and run on";
+	return all_left_with(w, STATUS_OK);
+}
+
 static void ph10(struct schedule *s)
 {
 	plain(s, 4, false);
@@ -587,6 +603,8 @@ const struct scenario scenarios[] = {
 		all_42_in_one_round},
 	{"SY-1", "no notice: never", sy1, all_0},
 	{"SY-2", "notice between calls: exactly one save", sy2, exactly_one_save},
+	{"SY-3", "the end is an hour away: saved, trained on, and finished before", sy3,
+		saved_once_and_finished},
 	{"SY-6", "slow and fast, notice to the slow one", sy6, all_42_in_one_round},
 	{"SY-7", "slow and fast, notice to the fast one", sy7, all_42_in_one_round},
 	{"SY-8", "a second notice with an earlier deadline", sy8, before_the_earlier_deadline},
