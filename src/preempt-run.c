@@ -30,7 +30,7 @@ static const char *savers = "all", *complete = "all", *store_loss = "save";
 static struct budget_limits limits = BUDGET_DEFAULTS;
 static bool restarts;
 static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if,
-					       *platform;
+					       *platform, *rehearse;
 
 static const struct args_option options[] = {
 	{'n', "copies", "L", "start L copies of the command, one task each", ARGS_UNSIGNED, &copies,
@@ -100,10 +100,32 @@ static const struct args_option options[] = {
 		"with --restarts: forgive N attempts in a row, none saving a "
 		"newer step (3)",
 		ARGS_UNSIGNED, &limits.no_progress, NULL, 0, 1000000, NULL},
+	{0, "rehearse", "SIG@D", "give yourself the notice SIG after D, and say how it went",
+		ARGS_TEXT, &rehearse, NULL, 0, 0, NULL},
 	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
 		NULL},
 	{0},
 };
+
+/* --rehearse: "TERM@30s", "TERM@30s,tree". */
+static enum status parse_rehearsal(struct agent_rehearsal *rehearsal, struct error *err)
+{
+	char copy[64];
+	if (!rehearse)
+		return STATUS_OK;
+	snprintf(copy, sizeof(copy), "%s", rehearse);
+	char *after = strchr(copy, '@'), *how = after ? strchr(after, ',') : NULL;
+	rehearsal->tree = how && !strcmp(how, ",tree");
+	if (strlen(rehearse) >= sizeof(copy) || !after || (how && !rehearsal->tree))
+		return error_set(err, STATUS_USAGE,
+			"--rehearse: \"%s\" is not like TERM@30s or TERM@30s,tree", rehearse);
+	*after++ = '\0';
+	if (how)
+		*how = '\0';
+	enum status status = parse_signal(copy, &rehearsal->signal, "--rehearse", err);
+	return status == STATUS_OK ? parse_duration(after, &rehearsal->after, "--rehearse", err)
+				   : status;
+}
 
 static bool is_word(const char *text, const char *first, const char *second, const char *option,
 	bool *is_second)
@@ -265,7 +287,9 @@ static int run(const struct args_rest *rest)
 			      "preempt-run --help");
 		return STATUS_USAGE;
 	}
-	if (parse_on_notice(&agent, &err) != STATUS_OK || set_heartbeat(&agent, &err) != STATUS_OK)
+	if (parse_rehearsal(&agent.rehearsal, &err) != STATUS_OK ||
+		parse_on_notice(&agent, &err) != STATUS_OK ||
+		set_heartbeat(&agent, &err) != STATUS_OK)
 		return message_fail(&err);
 	if (max_bad_restarts && !checkpoints) {
 		message_error("--max-bad-restarts needs --checkpoints DIR");

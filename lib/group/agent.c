@@ -69,6 +69,7 @@ static void run_tasks(struct agent *agent)
 		bool tell = unaware_is(agent->options) && agent->group.view.agreement.claimed;
 		for (size_t i = 0; i < agent->command_count && tell; i++)
 			unaware_tell(&agent->commands[i], &agent->group, now);
+		agent_rehearse(agent, now, &wake);
 		agent_tell_ends(agent, now, &wake);
 		for (size_t i = 0; i < agent->seat_count; i++)
 			seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);

@@ -14,6 +14,13 @@
 #include "group/keys.h"
 #include "group/progress.h"
 
+/* A notice that the agent gives itself (--rehearse). */
+struct agent_rehearsal {
+	int signal;    /* 0: none */
+	int64_t after; /* ms after the commands were started */
+	bool tree;     /* every process below gets it, too, as from some launchers */
+};
+
 struct agent_options {
 	const struct identity *identity; /* tasks task .. task + count - 1 of tasks */
 	const char *store;		 /* URL */
@@ -45,8 +52,9 @@ struct agent_options {
 	 */
 	uint64_t max_bad_restarts;
 	enum status (*give_up_checkpoint)(uint64_t step, uint64_t failures, struct error *err);
-	const char *done_if;  /* run by sh: exit 0 means that a command which ended has finished */
-	int exit_code;	      /* instead of 42 */
+	const char *done_if; /* run by sh: exit 0 means that a command which ended has finished */
+	int exit_code;	     /* instead of 42 */
+	struct agent_rehearsal rehearsal;
 	bool restarts;	      /* the caller runs it again after a failure (restart.h) */
 	int64_t join_timeout; /* ms */
 	int64_t kill_after;   /* ms between TERM and KILL */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
- * and starting), agent_events.c (what happens), agent_heart.c (beats and progress), agent_say.c
- * (what people are told).
+ * and starting), agent_events.c (what happens), agent_heart.c (beats and progress),
+ * agent_rehearse.c (a notice to oneself), agent_say.c (what people are told).
  */
 #ifndef GROUP_AGENT_INSIDE_H
 #define GROUP_AGENT_INSIDE_H
@@ -27,6 +27,7 @@ struct agent {
 	size_t seat_count;
 	char *boards; /* with --ranks: the directory above the boards */
 	int64_t sample_at, deaths_at;
+	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
 	bool store_away;
 	uint64_t said_round, said_decision, said_dead;
 	bool said_claim, said_broken;
@@ -72,6 +73,10 @@ enum status agent_open_pulse(struct agent *agent, struct error *err);
 void agent_look_for_hangs(struct agent *agent, int64_t now);
 /* Declare the peers whose processes ran on this machine and exist no more. */
 void agent_declare_gone(struct agent *agent);
+
+/* agent_rehearse.c */
+void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake);
+void agent_say_rehearsal(const struct agent *agent, int code);
 
 /* agent_say.c */
 void agent_say_news(struct agent *agent);

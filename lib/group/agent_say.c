@@ -117,6 +117,7 @@ static void say_spent(const struct agent *agent)
 void agent_say_end(const struct agent *agent, int code)
 {
 	say_spent(agent);
+	agent_say_rehearsal(agent, code);
 	if (code == agent->options->exit_code)
 		message_info("saved and complete: run me again (%d)", code);
 	else if (code == STATUS_PREEMPTED)

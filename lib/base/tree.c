@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/parse.h"
+
+/* The value of "Name:\tVALUE" in /proc/PID/status; NULL: there is none. */
+static const char *line_of(const struct text *status, const char *name)
+{
+	const char *at = strstr(text_string(status), name);
+	return at ? at + strlen(name) : NULL;
+}
+
+static bool in_mask(const struct text *status, const char *name, int signal)
+{
+	const char *mask = line_of(status, name);
+	return mask && strtoull(mask, NULL, 16) >> (signal - 1) & 1;
+}
+
+/* False: it is gone. */
+static bool read_process(pid_t pid, int signal, struct tree_process *process)
+{
+	char path[64];
+	struct text status = {0};
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	bool read = file_read_whole(path, 65536, &status, NULL) == STATUS_OK;
+	const char *name = line_of(&status, "Name:\t"), *parent = line_of(&status, "\nPPid:\t");
+	read = read && name && parent;
+	if (read) {
+		*process = (struct tree_process){.pid = pid, .parent = (pid_t)atoi(parent)};
+		snprintf(process->name, sizeof(process->name), "%.*s", (int)strcspn(name, "\n"),
+			name);
+		process->disposition = in_mask(&status, "\nSigIgn:\t", signal) ? TREE_IGNORES
+				       : in_mask(&status, "\nSigCgt:\t", signal) ||
+						       in_mask(&status, "\nSigBlk:\t", signal)
+					       ? TREE_CATCHES
+					       : TREE_DIES;
+	}
+	text_release(&status);
+	return read;
+}
+
+static enum status read_all(
+	int signal, struct tree_process **processes, size_t *count, struct error *err)
+{
+	struct tree_process *all = NULL;
+	size_t used = 0, room = 0;
+	DIR *directory = opendir("/proc");
+	if (!directory)
+		return error_set(err, STATUS_TEMPORARY, "cannot read /proc: %s", strerror(errno));
+	for (struct dirent *entry; (entry = readdir(directory));) {
+		uint64_t pid;
+		if (!parse_decimal(entry->d_name, &pid))
+			continue;
+		if (used == room) {
+			struct tree_process *more =
+				realloc(all, (room = room ? 2 * room : 256) * sizeof(*all));
+			if (!more) {
+				free(all);
+				closedir(directory);
+				return error_set(err, STATUS_TEMPORARY, "out of memory");
+			}
+			all = more;
+		}
+		used += read_process((pid_t)pid, signal, &all[used]);
+	}
+	closedir(directory);
+	*processes = all;
+	*count = used;
+	return STATUS_OK;
+}
+
+enum status tree_look(
+	pid_t root, int signal, struct tree_process **processes, size_t *count, struct error *err)
+{
+	struct tree_process *all = NULL, *found;
+	size_t total = 0, kept = 0;
+	enum status status = read_all(signal, &all, &total, err);
+	if (status != STATUS_OK)
+		return status;
+	found = calloc(total + 1, sizeof(*found));
+	if (!found) {
+		free(all);
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	/* Level by level: the children of root, then those of each that was found. */
+	for (size_t next = 0; next <= kept; next++) {
+		pid_t parent = next == 0 ? root : found[next - 1].pid;
+		for (size_t i = 0; i < total; i++)
+			if (all[i].parent == parent && kept < total)
+				found[kept++] = all[i];
+	}
+	free(all);
+	*processes = found;
+	*count = kept;
+	return STATUS_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* The processes below one, as /proc shows them now, and what each would do with a signal. */
+#ifndef BASE_TREE_H
+#define BASE_TREE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+enum tree_disposition {
+	TREE_DIES,    /* it has no handler: what the system does by default */
+	TREE_CATCHES, /* it has a handler, or keeps it blocked */
+	TREE_IGNORES,
+};
+
+struct tree_process {
+	pid_t pid, parent;
+	char name[32];
+	enum tree_disposition disposition;
+};
+
+/*
+ * All descendants of root (not itself), each behind its parent; what comes or goes meanwhile may or
+ * may not be there. *processes is to be freed.
+ */
+enum status tree_look(
+	pid_t root, int signal, struct tree_process **processes, size_t *count, struct error *err);
+
+#endif

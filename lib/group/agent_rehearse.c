@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A rehearsal: the agent gets its signal as from a launcher, after a while, so that the wiring can
+ * be seen to work before the machine really goes away.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/tree.h"
+#include "group/agent_inside.h"
+
+static bool is_watched(const struct agent *agent, int signal)
+{
+	const char *name = sigabbrev_np(signal);
+	for (size_t i = 0; i < agent->options->source_count; i++) {
+		const char *caught = source_signals(agent->options->sources[i]);
+		if (caught && name && strstr(caught, name))
+			return true;
+	}
+	return false;
+}
+
+/* To every process below us, where the launcher does that; else only what it would do there. */
+static void reach_tree(const struct agent_rehearsal *rehearsal)
+{
+	static const char *const would[] = {[TREE_DIES] = "would die of",
+		[TREE_CATCHES] = "would handle",
+		[TREE_IGNORES] = "would ignore"};
+	static const char *const does[] = {[TREE_DIES] = "gets and dies of",
+		[TREE_CATCHES] = "gets and handles",
+		[TREE_IGNORES] = "gets and ignores"};
+	struct tree_process *processes = NULL;
+	size_t count = 0;
+	struct error err;
+	if (tree_look(getpid(), rehearsal->signal, &processes, &count, &err) != STATUS_OK)
+		message_error("rehearsal: %s", err.text);
+	for (size_t i = 0; i < count; i++) {
+		const struct tree_process *process = &processes[i];
+		if (!rehearsal->tree || kill(process->pid, rehearsal->signal) == 0)
+			message_info("rehearsal: process %d (%s) %s %s", (int)process->pid,
+				process->name,
+				(rehearsal->tree ? does : would)[process->disposition],
+				sigabbrev_np(rehearsal->signal));
+	}
+	free(processes);
+}
+
+void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake)
+{
+	const struct agent_rehearsal *rehearsal = &agent->options->rehearsal;
+	if (!rehearsal->signal || agent->rehearsed_at)
+		return;
+	if (!agent->rehearse_at)
+		agent->rehearse_at = now + rehearsal->after;
+	if (now < agent->rehearse_at) {
+		*wake = agent->rehearse_at < *wake ? agent->rehearse_at : *wake;
+		return;
+	}
+	agent->rehearsed_at = now;
+	message_info("rehearsal: %s to preempt-run, process %d%s", sigabbrev_np(rehearsal->signal),
+		(int)getpid(), rehearsal->tree ? ", and to all below it" : "");
+	if (!is_watched(agent, rehearsal->signal)) {
+		message_error("rehearsal: no source of notices watches %s: see --notice",
+			sigabbrev_np(rehearsal->signal));
+		return;
+	}
+	reach_tree(rehearsal);
+	kill(getpid(), rehearsal->signal);
+}
+
+/* Why it went wrong; NULL: it did not. */
+static const char *what_failed(const struct agent *agent, int code)
+{
+	if (!agent->rehearsed_at)
+		return "the run was over before it began";
+	if (!agent->group.noticed)
+		return "the signal was no notice";
+	for (size_t i = 0; i < agent->seat_count; i++)
+		if (!agent->seats[i].agreement.called)
+			return "a task has never called preempt_step: does its program get PREEMPT_DIR?";
+	if (code == STATUS_PREEMPTED)
+		return "no complete checkpoint was saved";
+	return code == agent->options->exit_code ? NULL : "it ended otherwise";
+}
+
+void agent_say_rehearsal(const struct agent *agent, int code)
+{
+	if (!agent->options->rehearsal.signal)
+		return;
+	const char *failed = what_failed(agent, code);
+	double seconds = (double)(clock_now() - agent->rehearsed_at) / 1000;
+	if (failed)
+		message_error("rehearsal: FAILED: %s (%d)", failed, code);
+	else
+		message_info("rehearsal: passed: saved step %llu, and left %.1f s after the signal",
+			(unsigned long long)agent->seats[0].agreement.saved_step, seconds);
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-run --rehearse: a notice to oneself, and a word on how it went.
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	load trainers/agents
+	agents_setup_file
+}
+
+setup() {
+	load trainers/agents
+	agents_setup
+}
+
+teardown() { agents_teardown; }
+
+@test "--rehearse TERM@1s: saved, and it is said what each process would do with the signal" {
+	cat >train <<-'EOT'
+		#!/bin/sh
+		sleep 1000 & # a child that knows nothing of signals
+		exec "$COUNT" --dir job --steps 100000 --step-ms 5
+	EOT
+	chmod +x train
+	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@1s -- ./train
+	[[ $stderr == *"rehearsal: TERM to preempt-run, process "* ]]
+	[[ $stderr == *" (sleep) would die of TERM"* ]]
+	[[ $stderr == *" (count) would ignore TERM"* || $stderr == *" (count) would handle TERM"* ]]
+	step=$(ls job/ckpt)
+	[[ $stderr =~ "rehearsal: passed: saved step $step, and left "[0-9.]+" s after the signal" ]]
+	nothing_left
+}
+
+@test "--rehearse with tree: every process gets the signal" {
+	cat >train <<-'EOT'
+		#!/bin/sh
+		sleep 1000 &
+		exec "$COUNT" --dir job --steps 100000 --step-ms 5
+	EOT
+	chmod +x train
+	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@1s,tree -- ./train
+	[[ $stderr == *" (sleep) gets and dies of TERM"* ]]
+	[[ $stderr == *"rehearsal: passed: "* ]]
+}
+
+@test "--rehearse fails where the program never asks, saves nothing, is over before, or nobody watches the signal" {
+	run --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@300ms -- sleep 1000
+	[ "$status" != 0 ]
+	[[ $stderr == *"rehearsal: FAILED: a task has never called preempt_step"* ]]
+	run -43 --separate-stderr preempt-run "${quick[@]}" --run r2 --rehearse TERM@1s -- \
+		"$COUNT" --dir job --steps 100000 --step-ms 5 --save-fails all
+	[[ $stderr == *"rehearsal: FAILED: no complete checkpoint was saved (43)"* ]]
+	run -0 --separate-stderr preempt-run "${quick[@]}" --run r3 --rehearse TERM@1h -- true
+	[[ $stderr == *"rehearsal: FAILED: the run was over before it began"* ]]
+	run -0 --separate-stderr preempt-run "${quick[@]}" --run r4 --rehearse USR2@100ms -- sleep 1
+	[[ $stderr == *"rehearsal: no source of notices watches USR2"* ]]
+	[[ $stderr == *"rehearsal: FAILED: the signal was no notice"* ]]
+}
+
+@test "--rehearse: what it does not understand is refused" {
+	for word in TERM TERM@ @30s TERM@soon NOSUCH@1s TERM@1s,all TERM@1s,tree,x; do
+		run -2 --separate-stderr preempt-run "${quick[@]}" --rehearse "$word" -- true
+		[[ $stderr == *--rehearse* ]]
+	done
+}
