@@ -221,7 +221,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 
 @test "joining: INT before all have joined ends that one with 130" {
 	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 10; done
-	until_true 10 has TASK/1
+	for i in 0 1; do until_true 10 has TASK/$i; done
 	kill -INT "${pids[1]}"
 	ended 1 130
 	ended 0 44
