@@ -22,43 +22,18 @@
 
 /* ---- What to look at ---- */
 
-static enum status read_parameters(struct examination *examination, struct error *err)
-{
-	const struct store_url *url = &examination->url;
-	for (size_t i = 0; i < url->count; i++) {
-		const char *name = url->parameters[i].name, *value = url->parameters[i].value;
-		if (!strcmp(name, "lock") && value &&
-			lock_mode_parse(value, &examination->wanted.asked))
-			continue;
-		/* Whether it is in range the store says. */
-		if (!strcmp(name, "takeover") && value)
-			continue;
-		if (!strcmp(name, "assume") && value &&
-			(!strcmp(value, "local") || !strcmp(value, "shared")))
-			examination->wanted.assume = value;
-		else if (!strcmp(name, "shared-group") && !value)
-			examination->wanted.shared_group = true;
-		else
-			return error_set(err, STATUS_USAGE,
-				"store %s: \"%s\" is not understood; known are lock=auto|fcntl|link, "
-				"takeover=D, shared-group, assume=local|shared",
-				url->path, name);
-	}
-	return STATUS_OK;
-}
-
 static enum status find_directory(struct examination *examination, struct error *err)
 {
 	const struct doctor_request *request = examination->request;
 	enum status status = STATUS_OK;
-	examination->wanted.asked = LOCK_AUTO;
+	examination->wanted.mode = LOCK_AUTO;
 	if (request->url) {
 		status = url_parse(request->url, &examination->url, err);
 		if (status == STATUS_OK && strcmp(examination->url.scheme, "sqlite"))
 			status = error_set(err, STATUS_USAGE,
 				"store %s is no file: there is nothing to examine", request->url);
 		if (status == STATUS_OK)
-			status = read_parameters(examination, err);
+			status = parameters_read(&examination->url, &examination->wanted, err);
 		/* A store behind a symbolic link lies where that leads. */
 		if (status == STATUS_OK &&
 			!(examination->database = realpath(examination->url.path, NULL)))
@@ -197,7 +172,7 @@ static bool recorded_mode(struct examination *examination, enum lock_mode *mode)
 static void settle_mode(struct examination *examination)
 {
 	struct doctor_findings *findings = &examination->findings;
-	enum lock_mode asked = examination->wanted.asked, recorded = LOCK_AUTO;
+	enum lock_mode asked = examination->wanted.mode, recorded = LOCK_AUTO;
 	struct error err = {0};
 	findings->mode_status = findings->store_status = STATUS_OK;
 	if (findings->store)
@@ -318,8 +293,8 @@ static void fix(struct examination *examination)
 	enum status status = measure_openers(examination, &err);
 	examination->tell("watching the store for 10 seconds, to see that nobody uses it");
 	if (status == STATUS_OK)
-		status = doctor_fix(examination->database, examination->wanted.shared_group, mode,
-			FIX_WATCH, &recorded, &err);
+		status = doctor_fix(examination->database, &examination->wanted, mode, FIX_WATCH,
+			&recorded, &err);
 	if (status == STATUS_NO) /* damaged, and not by an interrupted --fix */
 		return;
 	if (status != STATUS_OK) {
