@@ -381,9 +381,15 @@ static enum status busy(const struct sharedlock *lock, struct error *err)
 {
 	struct process_identity who;
 	const struct link_state *link = &lock->link;
-	if (!link_name_parse(link->holder, &who))
+	if (!*link->holder)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: others come and go all the time; try again");
+	if (!link_name_parse(link->holder, &who))
+		return error_set(err, STATUS_TEMPORARY,
+			"it is busy: in %s.held is \"%s\", which we do not know, unchanged for %lld s; "
+			"after %lld s it is removed: try again",
+			lock->file.path, link->holder, (long long)(link->silent / 1000),
+			(long long)(lock->file.takeover / 1000));
 	if (process_look(&who) == PROCESS_ALIVE)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: process %d of this machine holds %s.held; try again, or see whether "
@@ -396,11 +402,27 @@ static enum status busy(const struct sharedlock *lock, struct error *err)
 		(long long)(lock->file.takeover / 1000));
 }
 
+static enum status failed(const struct sharedlock *lock, int number, struct error *err)
+{
+	struct stat st;
+	char path[PATH_MAX];
+	held_path(path, lock, "");
+	if (number == ENOTDIR && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return error_set(err, STATUS_DAMAGED,
+			"%s is not a directory, and not made by us: not used; delete it", path);
+	if (number == EISDIR)
+		return error_set(err, STATUS_DAMAGED,
+			"in %s is \"%s\", a directory not made by us: not used; delete it", path,
+			lock->link.holder);
+	return lockfile_failed(err, "lock", &lock->file, number);
+}
+
 const struct lock_kind lock_link = {
 	.try = try_once,
 	.give_up = give_up,
 	.release = release,
 	.keep = keep,
 	.busy = busy,
+	.failed = failed,
 	.close = clear_held,
 };

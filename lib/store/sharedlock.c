@@ -82,8 +82,10 @@ static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struc
 		}
 		if (kind->give_up)
 			kind->give_up(lock);
-		return number == EAGAIN ? kind->busy(lock, err)
-					: lockfile_failed(err, "lock", &lock->file, number);
+		if (number == EAGAIN)
+			return kind->busy(lock, err);
+		return kind->failed ? kind->failed(lock, number, err)
+				    : lockfile_failed(err, "lock", &lock->file, number);
 	}
 }
 
