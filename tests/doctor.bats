@@ -114,6 +114,25 @@ teardown() { doctor_teardown; }
 	answers 2 preempt-store doctor "$dir" --fix
 	answers 2 preempt-store doctor --store "$dir/run.db?lock=none"
 	answers 2 preempt-store doctor --store "etcd://host/x"
+	answers 2 preempt-store doctor "$dir" --session x
+	answers 2 preempt-store doctor --store "$dir/run.db" "$dir"
+	[[ $stderr == *'--store and a DIRECTORY exclude each other'* ]]
+	answers 2 preempt-store doctor ''
+	answers 2 preempt-store doctor "$dir" --other ''
+	answers 2 preempt-store doctor --store "$dir"
+	[[ $stderr == *"$dir is a directory"* ]]
+	answers 2 preempt-store doctor --store "$dir/run.db?lock=link&lock=fcntl"
+	answers 2 preempt-store doctor --store "$dir/run.db?takeover=1s"
+	PREEMPT_STORE=$dir/run.db answers 0 preempt-store doctor "$dir" --quick
+}
+
+@test "what was not looked at is not told: no (null), null in JSON; time that is up is no signal" {
+	answers 75 preempt-store doctor --store "$dir/no/run.db"
+	[[ $output != *null* && $output == *"$dir/no/run.db"* ]]
+	answers 0 preempt-store doctor --quick --json "$dir"
+	[ "$(jq -c '[.noticed_ms, .noticed_longest_ms, .stale_ms]' <<< "$output")" = '[null,null,null]' ]
+	answers 75 preempt-store doctor "$dir" --timeout 0
+	[[ $stderr$output == *'in time'* && $stderr$output != *signal* ]]
 }
 
 # ---- In a prolog ----

@@ -53,6 +53,16 @@ static enum status find_directory(struct examination *examination, struct error 
 	}
 	if (status == STATUS_OK && !examination->directory)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK &&
+		(!*examination->directory || (request->other && !*request->other)))
+		status = error_set(err, STATUS_USAGE, "the path of a directory is empty");
+	struct stat st;
+	if (status == STATUS_OK && examination->database && stat(examination->database, &st) == 0 &&
+		S_ISDIR(st.st_mode))
+		status = error_set(err, STATUS_USAGE,
+			"store %s is a directory: name the file of the store in it, or give the "
+			"directory without --store",
+			examination->database);
 	if (status == STATUS_OK && strchr(examination->directory, '?'))
 		status = error_set(err, STATUS_USAGE,
 			"%s: the path of a store cannot contain \"?\"", examination->directory);
@@ -62,7 +72,7 @@ static enum status find_directory(struct examination *examination, struct error 
 	findings->quick = request->quick;
 	findings->form = request->nodes ? DOCTOR_NODES : request->other ? DOCTOR_TWO : DOCTOR_ONE;
 	findings->sides = examination->sides;
-	findings->noticed = -1;
+	findings->noticed = findings->noticed_longest = -1;
 	return status;
 }
 
@@ -430,7 +440,7 @@ static bool follow(struct examination *examination, struct doctor_report *report
 	if (status == STATUS_OK)
 		return true;
 	if (doctor_stop)
-		say_gone(&leader, "it was stopped by a signal");
+		say_gone(&leader, doctor_stop_why());
 	else
 		/* Whoever led is gone, or so slow that it shall start anew. */
 		memcpy(examination->scratch, examination->meeting.scratch,

@@ -88,7 +88,8 @@ struct doctor_findings {
 	/* The mode a store there has or would get. */
 	bool exists;
 	enum lock_mode mode;
-	const char *mode_from;	 /* "recorded in the store", "asked for", "the default there" */
+	const char *mode_from;	 /* "recorded in the store", "asked for", "the default there"; NULL:
+				    nothing could be looked at */
 	enum status mode_status; /* not OK: the store refuses, and why */
 	char mode_why[768];
 	enum status store_status; /* of opening the one that exists; mode_status comes first */

@@ -164,7 +164,7 @@ static enum status watch(const struct fix *fix, int64_t patience, struct error *
 	uint64_t before = fingerprint(fix);
 	while (clock_now() < deadline) {
 		if (doctor_stop)
-			return error_set(err, STATUS_TEMPORARY, "it was stopped by a signal");
+			return error_set(err, STATUS_TEMPORARY, "%s", doctor_stop_why());
 		clock_sleep_until(clock_after(LOOK_EVERY));
 		if (fingerprint(fix) != before)
 			return error_set(err, STATUS_TEMPORARY,
