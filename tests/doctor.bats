@@ -52,6 +52,21 @@ teardown() { doctor_teardown; }
 	[[ $output == *'could not tell'*'is not the lock file of a store'* ]]
 }
 
+@test "a store whose holder is stopped: its place is safe, and that it did not answer is told" {
+	local hold_store=${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/rig/hold_store holder i
+	preempt-store put --store "$dir/run.db" k v
+	"$hold_store" "$dir/run.db" held begin &
+	holder=$!
+	for ((i = 0; i < 500; i++)); do
+		[[ $(ps -o stat= -p "$holder") == T* ]] && break
+		sleep 0.02
+	done
+	run -0 --separate-stderr preempt-store doctor --store "$dir/run.db" --quick
+	kill -KILL "$holder"
+	wait "$holder" || :
+	[[ $output == *'the store itself did not answer'*"process $holder"* ]]
+}
+
 # ---- Places where nothing can be tried ----
 
 @test "a directory that is missing: 75, is it mounted?" {

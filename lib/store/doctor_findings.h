@@ -94,7 +94,8 @@ struct doctor_findings {
 	char mode_why[768];
 	enum status store_status; /* of opening the one that exists; mode_status comes first */
 	char store_why[768];
-	bool vouched; /* ?assume=shared */
+	char store_busy[768]; /* it did not answer just now, and why; empty: it did */
+	bool vouched;	      /* ?assume=shared */
 
 	struct doctor_check ofd, posix;
 	/* One winner: of link(2), O_EXCL, rename(2) of one file, and of a directory over another.
