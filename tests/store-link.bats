@@ -233,6 +233,24 @@ stop_and_overtake() {
 	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
 }
 
+@test "too few descriptors: 75 at once, says so, also before it has a name" {
+	preempt-store put k v
+	local n began code said refused=0
+	for ((n = 5; n < 40; n++)); do
+		began=$SECONDS
+		code=0
+		said=$(ulimit -n $n && preempt-store put k w --timeout 20s 2>&1) || code=$?
+		[ $((SECONDS - began)) -lt 15 ]
+		[ $code = 0 ] && break
+		[ $code = 127 ] && continue # too few for the program itself
+		[[ $code = 75 && $said == *'Too many open files'* ]]
+		refused=$((refused + 1))
+	done
+	[ $code = 0 ]
+	[ $refused -ge 2 ]
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
 @test "on a read-only mount it is refused with 77, even for reading, and says why" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"

@@ -97,14 +97,22 @@ static enum link_answer answer_of(struct run *run, int result)
 	return LINK_UNCERTAIN;
 }
 
+/* A new name for one request; EAGAIN would be taken for "another has it". */
+static bool make_name(struct run *run, char name[LINK_NAME_MAX])
+{
+	errno = 0;
+	bool made = link_name_make(name);
+	if (!made)
+		run->number = errno && errno != EAGAIN ? errno : EIO;
+	return made;
+}
+
 static enum link_answer make(struct run *run)
 {
 	struct sharedlock *lock = run->lock;
 	char path[PATH_MAX], name[LINK_NAME_MAX];
-	if (!link_name_make(name)) {
-		run->number = EAGAIN;
+	if (!make_name(run, name))
 		return LINK_UNCERTAIN;
-	}
 	set_name(lock->link.name, name);
 	enlist(&lock->link);
 	own_path(path, lock, "");
@@ -269,7 +277,7 @@ static enum link_answer renew(struct run *run)
 {
 	struct link_state *link = &run->lock->link;
 	char name[LINK_NAME_MAX], from[PATH_MAX], to[PATH_MAX];
-	if (!link_name_make(name))
+	if (!make_name(run, name))
 		return LINK_UNCERTAIN;
 	set_name(link->next, name);
 	held_path(from, run->lock, link->name);
