@@ -47,6 +47,10 @@ teardown() { doctor_teardown; }
 	ln -s dir/run.db "$BATS_TEST_TMPDIR/link.db"
 	answers 0 preempt-store doctor --store "$BATS_TEST_TMPDIR/link.db" --quick --json
 	[ "$(value exists)" = true ]
+	mv "$dir/run.db.lock" "$dir/kept"
+	answers 65 preempt-store doctor --store "$dir/run.db" --quick
+	[[ $output == *'could not tell'*'run.db.lock is missing'* ]]
+	mv "$dir/kept" "$dir/run.db.lock"
 	echo rubbish >"$dir/run.db.lock"
 	answers 65 preempt-store doctor --store "$dir/run.db" --quick
 	[[ $output == *'could not tell'*'is not the lock file of a store'* ]]

@@ -233,7 +233,8 @@ static bool measure(struct examination *examination)
 	if (!measure_look(examination) || !measure_begin(examination))
 		return false;
 	settle_mode(examination);
-	if (findings->exists && findings->mode_status == STATUS_OK && !measure_store(examination))
+	/* Also where there is no lock file: a database without one is refused. */
+	if (findings->store && findings->mode_status == STATUS_OK && !measure_store(examination))
 		return false;
 	if (!measure_locks(examination) || !measure_names(examination) ||
 		(!quick && !measure_stale(examination)))
