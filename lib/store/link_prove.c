@@ -35,17 +35,14 @@ static const char *wrong(char path[PATHS][PATH_MAX])
 		return "make names";
 	if (link(path[FILE_A], path[FILE_B]) < 0)
 		return "make hard links";
-	errno = 0;
 	if (link(path[FILE_A], path[FILE_B]) == 0)
-		return "refuse a link over a file";
-	errno = 0;
+		return errno = 0, "refuse a link over a file";
 	if (rename(path[FIRST], path[SECOND]) == 0)
-		return "refuse to move a directory over another that is not empty";
+		return errno = 0, "refuse to move a directory over another that is not empty";
 	if (rename(path[FIRST], path[THIRD]) < 0 || access(path[THIRD_NAME], F_OK) < 0)
 		return "move a directory";
-	errno = 0;
 	if (rmdir(path[THIRD]) == 0)
-		return "refuse to remove a directory that is not empty";
+		return errno = 0, "refuse to remove a directory that is not empty";
 	return NULL;
 }
 
