@@ -539,6 +539,13 @@ static const char *find_session(struct identity *identity)
 	return identity->launch;
 }
 
+/* Named on the command line: a DIRECTORY goes before what the environment says. */
+static bool store_is_typed(void)
+{
+	const char *default_store = getenv("PREEMPT_STORE");
+	return store_option && (!default_store || strcmp(default_store, store_option));
+}
+
 static int run_doctor(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -557,6 +564,11 @@ static int run_doctor(const struct args_rest *rest)
 	enum status status = STATUS_OK;
 	if (other && nodes)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
+	else if (session && !nodes)
+		status = error_set(&err, STATUS_USAGE, "--session is for --nodes");
+	else if (request.directory && store_is_typed())
+		status = error_set(&err, STATUS_USAGE,
+			"--store and a DIRECTORY exclude each other: leave one out");
 	else if (quick && fix)
 		status = error_set(&err, STATUS_USAGE, "--quick and --fix exclude each other");
 	else if (fix && request.directory)

@@ -47,9 +47,28 @@ teardown() { doctor_teardown; }
 	ln -s dir/run.db "$BATS_TEST_TMPDIR/link.db"
 	answers 0 preempt-store doctor --store "$BATS_TEST_TMPDIR/link.db" --quick --json
 	[ "$(value exists)" = true ]
+	mv "$dir/run.db.lock" "$dir/kept"
+	answers 65 preempt-store doctor --store "$dir/run.db" --quick
+	[[ $output == *'could not tell'*'run.db.lock is missing'* ]]
+	mv "$dir/kept" "$dir/run.db.lock"
 	echo rubbish >"$dir/run.db.lock"
 	answers 65 preempt-store doctor --store "$dir/run.db" --quick
 	[[ $output == *'could not tell'*'is not the lock file of a store'* ]]
+}
+
+@test "a store whose holder is stopped: its place is safe, and that it did not answer is told" {
+	local hold_store=${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/rig/hold_store holder i
+	preempt-store put --store "$dir/run.db" k v
+	"$hold_store" "$dir/run.db" held begin &
+	holder=$!
+	for ((i = 0; i < 500; i++)); do
+		[[ $(ps -o stat= -p "$holder") == T* ]] && break
+		sleep 0.02
+	done
+	run -0 --separate-stderr preempt-store doctor --store "$dir/run.db" --quick
+	kill -KILL "$holder"
+	wait "$holder" || :
+	[[ $output == *'the store itself did not answer'*"process $holder"* ]]
 }
 
 # ---- Places where nothing can be tried ----
@@ -114,6 +133,25 @@ teardown() { doctor_teardown; }
 	answers 2 preempt-store doctor "$dir" --fix
 	answers 2 preempt-store doctor --store "$dir/run.db?lock=none"
 	answers 2 preempt-store doctor --store "etcd://host/x"
+	answers 2 preempt-store doctor "$dir" --session x
+	answers 2 preempt-store doctor --store "$dir/run.db" "$dir"
+	[[ $stderr == *'--store and a DIRECTORY exclude each other'* ]]
+	answers 2 preempt-store doctor ''
+	answers 2 preempt-store doctor "$dir" --other ''
+	answers 2 preempt-store doctor --store "$dir"
+	[[ $stderr == *"$dir is a directory"* ]]
+	answers 2 preempt-store doctor --store "$dir/run.db?lock=link&lock=fcntl"
+	answers 2 preempt-store doctor --store "$dir/run.db?takeover=1s"
+	PREEMPT_STORE=$dir/run.db answers 0 preempt-store doctor "$dir" --quick
+}
+
+@test "what was not looked at is not told: no (null), null in JSON; time that is up is no signal" {
+	answers 75 preempt-store doctor --store "$dir/no/run.db"
+	[[ $output != *null* && $output == *"$dir/no/run.db"* ]]
+	answers 0 preempt-store doctor --quick --json "$dir"
+	[ "$(jq -c '[.noticed_ms, .noticed_longest_ms, .stale_ms]' <<< "$output")" = '[null,null,null]' ]
+	answers 75 preempt-store doctor "$dir" --timeout 0
+	[[ $stderr$output == *'in time'* && $stderr$output != *signal* ]]
 }
 
 # ---- In a prolog ----

@@ -233,6 +233,24 @@ stop_and_overtake() {
 	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
 }
 
+@test "too few descriptors: 75 at once, says so, also before it has a name" {
+	preempt-store put k v
+	local n began code said refused=0
+	for ((n = 5; n < 40; n++)); do
+		began=$SECONDS
+		code=0
+		said=$(ulimit -n $n && preempt-store put k w --timeout 20s 2>&1) || code=$?
+		[ $((SECONDS - began)) -lt 15 ]
+		[ $code = 0 ] && break
+		[ $code = 127 ] && continue # too few for the program itself
+		[[ $code = 75 && $said == *'Too many open files'* ]]
+		refused=$((refused + 1))
+	done
+	[ $code = 0 ]
+	[ $refused -ge 2 ]
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
 @test "on a read-only mount it is refused with 77, even for reading, and says why" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
@@ -245,15 +263,31 @@ stop_and_overtake() {
 	[[ $stderr == *'ead-only'* ]]
 }
 
-@test "a file in the place of the held directory, and names that are not ours: 75, then taken over" {
+@test "what is not ours in the place of the held directory: 65, named, left as it is" {
 	preempt-store put k v --store "$db?lock=link&takeover=2s"
 	touch "$db.lock.held"
-	answers 75 preempt-store get k --store "$db" --timeout 300ms
-	[[ $stderr == *"$db.lock"*'Not a directory'* ]]
+	answers 65 preempt-store get k --store "$db" --timeout 5s
+	[[ $stderr == *"$db.lock.held is not a directory"*'delete it'* ]]
 	rm "$db.lock.held"
+	mkdir "$BATS_TEST_TMPDIR/else"
+	ln -s "$BATS_TEST_TMPDIR/else" "$db.lock.held"
+	answers 65 preempt-store put k w --store "$db" --timeout 5s
+	[ -L "$db.lock.held" ]
+	rm "$db.lock.held"
+	mkdir -p "$db.lock.held/below"
+	answers 65 preempt-store put k w --store "$db" --timeout 30s
+	[[ $stderr == *"$db.lock.held"*'"below"'*'delete it'* ]]
+	rmdir "$db.lock.held/below"
+	answers 0 preempt-store put k w --store "$db"
+	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
+}
+
+@test "names that are not ours in the held directory: 75, named, then taken over" {
+	preempt-store put k v --store "$db?lock=link&takeover=2s"
 	mkdir "$db.lock.held"
 	touch "$db.lock.held/.nfs0000001"
 	answers 75 preempt-store get k --store "$db" --timeout 300ms
+	[[ $stderr == *'".nfs0000001", which we do not know'*'after 2 s it is removed'* ]]
 	answers 0 preempt-store get k --store "$db" --timeout 30s
 }
 

@@ -55,7 +55,10 @@ static enum status make_directory(
 {
 	struct stat st;
 	if (mkdir(path, store->shared_group ? 0770 : 0700) == 0) {
-		if (store->shared_group && chmod(path, 0770) < 0)
+		/* With the setgid bit that it got: what is made in it shall be of the group, too.
+		 */
+		if (store->shared_group &&
+			(lstat(path, &st) < 0 || chmod(path, 0770 | (st.st_mode & S_ISGID)) < 0))
 			return failed(err, "make", path, errno);
 	} else if (errno != EEXIST) {
 		return failed(err, "make", path, errno);

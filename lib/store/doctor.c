@@ -49,8 +49,7 @@ static void tell_progress(const char *what)
 
 static void stop(int number)
 {
-	(void)number;
-	doctor_stop = 1;
+	doctor_stop = number;
 }
 
 static void examine(const struct doctor_request *request, pid_t parent, int to)
@@ -65,6 +64,7 @@ static void examine(const struct doctor_request *request, pid_t parent, int to)
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGALRM, &action, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* TERM, not KILL: it shall clean up. */
@@ -194,7 +194,7 @@ enum status doctor_run(
 	watch_until(&watch, request, deadline, true, report, err);
 	bool late = !watch.ended && !ending_signal();
 	if (!watch.ended) {
-		kill(watch.child, SIGTERM);
+		kill(watch.child, late ? SIGALRM : SIGTERM);
 		watch_until(&watch, request, clock_after(clean), false, report, err);
 	}
 	/* Its workers are in its process group; one that hangs in the filesystem is left to it. */
@@ -208,7 +208,7 @@ enum status doctor_run(
 		return error_set(err, STATUS_TEMPORARY, "it was stopped by a signal");
 	if (!watch.reported)
 		return error_set(err, STATUS_TEMPORARY,
-			late ? "%s: the filesystem did not answer in time: is its server there?"
+			late ? "%s: the filesystem did not answer in time: is its server there? Else give it more --timeout"
 			     : "%s: the process that examined it was killed",
 			place);
 	return report->status != STATUS_OK && !report->text.length ? err->status : STATUS_OK;

@@ -22,43 +22,18 @@
 
 /* ---- What to look at ---- */
 
-static enum status read_parameters(struct examination *examination, struct error *err)
-{
-	const struct store_url *url = &examination->url;
-	for (size_t i = 0; i < url->count; i++) {
-		const char *name = url->parameters[i].name, *value = url->parameters[i].value;
-		if (!strcmp(name, "lock") && value &&
-			lock_mode_parse(value, &examination->wanted.asked))
-			continue;
-		/* Whether it is in range the store says. */
-		if (!strcmp(name, "takeover") && value)
-			continue;
-		if (!strcmp(name, "assume") && value &&
-			(!strcmp(value, "local") || !strcmp(value, "shared")))
-			examination->wanted.assume = value;
-		else if (!strcmp(name, "shared-group") && !value)
-			examination->wanted.shared_group = true;
-		else
-			return error_set(err, STATUS_USAGE,
-				"store %s: \"%s\" is not understood; known are lock=auto|fcntl|link, "
-				"takeover=D, shared-group, assume=local|shared",
-				url->path, name);
-	}
-	return STATUS_OK;
-}
-
 static enum status find_directory(struct examination *examination, struct error *err)
 {
 	const struct doctor_request *request = examination->request;
 	enum status status = STATUS_OK;
-	examination->wanted.asked = LOCK_AUTO;
+	examination->wanted.mode = LOCK_AUTO;
 	if (request->url) {
 		status = url_parse(request->url, &examination->url, err);
 		if (status == STATUS_OK && strcmp(examination->url.scheme, "sqlite"))
 			status = error_set(err, STATUS_USAGE,
 				"store %s is no file: there is nothing to examine", request->url);
 		if (status == STATUS_OK)
-			status = read_parameters(examination, err);
+			status = parameters_read(&examination->url, &examination->wanted, err);
 		/* A store behind a symbolic link lies where that leads. */
 		if (status == STATUS_OK &&
 			!(examination->database = realpath(examination->url.path, NULL)))
@@ -78,6 +53,16 @@ static enum status find_directory(struct examination *examination, struct error 
 	}
 	if (status == STATUS_OK && !examination->directory)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK &&
+		(!*examination->directory || (request->other && !*request->other)))
+		status = error_set(err, STATUS_USAGE, "the path of a directory is empty");
+	struct stat st;
+	if (status == STATUS_OK && examination->database && stat(examination->database, &st) == 0 &&
+		S_ISDIR(st.st_mode))
+		status = error_set(err, STATUS_USAGE,
+			"store %s is a directory: name the file of the store in it, or give the "
+			"directory without --store",
+			examination->database);
 	if (status == STATUS_OK && strchr(examination->directory, '?'))
 		status = error_set(err, STATUS_USAGE,
 			"%s: the path of a store cannot contain \"?\"", examination->directory);
@@ -87,7 +72,7 @@ static enum status find_directory(struct examination *examination, struct error 
 	findings->quick = request->quick;
 	findings->form = request->nodes ? DOCTOR_NODES : request->other ? DOCTOR_TWO : DOCTOR_ONE;
 	findings->sides = examination->sides;
-	findings->noticed = -1;
+	findings->noticed = findings->noticed_longest = -1;
 	return status;
 }
 
@@ -199,7 +184,7 @@ static bool recorded_mode(struct examination *examination, enum lock_mode *mode)
 static void settle_mode(struct examination *examination)
 {
 	struct doctor_findings *findings = &examination->findings;
-	enum lock_mode asked = examination->wanted.asked, recorded = LOCK_AUTO;
+	enum lock_mode asked = examination->wanted.mode, recorded = LOCK_AUTO;
 	struct error err = {0};
 	findings->mode_status = findings->store_status = STATUS_OK;
 	if (findings->store)
@@ -250,7 +235,8 @@ static bool measure(struct examination *examination)
 	if (!measure_look(examination) || !measure_begin(examination))
 		return false;
 	settle_mode(examination);
-	if (findings->exists && findings->mode_status == STATUS_OK && !measure_store(examination))
+	/* Also where there is no lock file: a database without one is refused. */
+	if (findings->store && findings->mode_status == STATUS_OK && !measure_store(examination))
 		return false;
 	if (!measure_locks(examination) || !measure_names(examination) ||
 		(!quick && !measure_stale(examination)))
@@ -320,8 +306,8 @@ static void fix(struct examination *examination)
 	enum status status = measure_openers(examination, &err);
 	examination->tell("watching the store for 10 seconds, to see that nobody uses it");
 	if (status == STATUS_OK)
-		status = doctor_fix(examination->database, examination->wanted.shared_group, mode,
-			FIX_WATCH, &recorded, &err);
+		status = doctor_fix(examination->database, &examination->wanted, mode, FIX_WATCH,
+			&recorded, &err);
 	if (status == STATUS_NO) /* damaged, and not by an interrupted --fix */
 		return;
 	if (status != STATUS_OK) {
@@ -457,7 +443,7 @@ static bool follow(struct examination *examination, struct doctor_report *report
 	if (status == STATUS_OK)
 		return true;
 	if (doctor_stop)
-		say_gone(&leader, "it was stopped by a signal");
+		say_gone(&leader, doctor_stop_why());
 	else
 		/* Whoever led is gone, or so slow that it shall start anew. */
 		memcpy(examination->scratch, examination->meeting.scratch,

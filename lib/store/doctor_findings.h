@@ -88,12 +88,14 @@ struct doctor_findings {
 	/* The mode a store there has or would get. */
 	bool exists;
 	enum lock_mode mode;
-	const char *mode_from;	 /* "recorded in the store", "asked for", "the default there" */
+	const char *mode_from;	 /* "recorded in the store", "asked for", "the default there"; NULL:
+				    nothing could be looked at */
 	enum status mode_status; /* not OK: the store refuses, and why */
 	char mode_why[768];
 	enum status store_status; /* of opening the one that exists; mode_status comes first */
 	char store_why[768];
-	bool vouched; /* ?assume=shared */
+	char store_busy[768]; /* it did not answer just now, and why; empty: it did */
+	bool vouched;	      /* ?assume=shared */
 
 	struct doctor_check ofd, posix;
 	/* One winner: of link(2), O_EXCL, rename(2) of one file, and of a directory over another.

@@ -28,6 +28,7 @@ struct fix {
 	const char *database;
 	char *lock, *fresh; /* DATABASE.lock, DATABASE.lock-fix */
 	bool shared_group;
+	int64_t takeover; /* as in struct parameters */
 	struct lockfile old;
 	struct lockfile intent; /* what an interrupted one left */
 	bool has_intent;
@@ -163,7 +164,7 @@ static enum status watch(const struct fix *fix, int64_t patience, struct error *
 	uint64_t before = fingerprint(fix);
 	while (clock_now() < deadline) {
 		if (doctor_stop)
-			return error_set(err, STATUS_TEMPORARY, "it was stopped by a signal");
+			return error_set(err, STATUS_TEMPORARY, "%s", doctor_stop_why());
 		clock_sleep_until(clock_after(LOOK_EVERY));
 		if (fingerprint(fix) != before)
 			return error_set(err, STATUS_TEMPORARY,
@@ -309,7 +310,7 @@ static enum status record(struct fix *fix, sqlite3 *database, enum lock_mode mod
 		(void)unlink(fix->fresh);
 		return error_set(err, STATUS_NO, "nothing is to be finished");
 	}
-	status = lockfile_write(fix->fresh, mode, 0, fix->shared_group, err);
+	status = lockfile_write(fix->fresh, mode, fix->takeover, fix->shared_group, err);
 	if (status == STATUS_OK)
 		status = lockfile_look(&fresh, fix->fresh, fix->shared_group, err);
 	if (status == STATUS_OK && !keep_all(fix))
@@ -352,11 +353,13 @@ static enum status locked(struct fix *fix, enum lock_mode mode, int64_t patience
 	return status;
 }
 
-enum status doctor_fix(const char *database, bool shared_group, enum lock_mode mode,
-	int64_t patience, enum lock_mode *recorded, struct error *err)
+enum status doctor_fix(const char *database, const struct parameters *parameters,
+	enum lock_mode mode, int64_t patience, enum lock_mode *recorded, struct error *err)
 {
+	bool shared_group = parameters->shared_group;
 	struct fix fix = {.database = database,
 		.shared_group = shared_group,
+		.takeover = parameters->takeover,
 		.old = {.descriptor = -1},
 		.intent = {.descriptor = -1}};
 	enum status status = STATUS_OK;

@@ -19,15 +19,17 @@
 #include "base/error.h"
 #include "store/doctor_worker.h"
 #include "store/lockfile.h"
+#include "store/parameters.h"
 
 /*
- * mode: the new one; LOCK_AUTO: only finish what was interrupted. Takes the locks of both modes and
- * watches the store for patience (milliseconds), in which nothing may change. STATUS_OK: done,
- * *recorded is the mode. STATUS_NO: there was nothing to finish. STATUS_TEMPORARY: in use, or it
- * failed; the error says so, and whether the store is as before.
+ * parameters: of the store's URL, with the takeover time to record. mode: the new one; LOCK_AUTO:
+ * only finish what was interrupted. Takes the locks of both modes and watches the store for
+ * patience (milliseconds), in which nothing may change. STATUS_OK: done, *recorded is the mode.
+ * STATUS_NO: there was nothing to finish. STATUS_TEMPORARY: in use, or it failed; the error says
+ * so, and whether the store is as before.
  */
-enum status doctor_fix(const char *database, bool shared_group, enum lock_mode mode,
-	int64_t patience, enum lock_mode *recorded, struct error *err);
+enum status doctor_fix(const char *database, const struct parameters *parameters,
+	enum lock_mode mode, int64_t patience, enum lock_mode *recorded, struct error *err);
 
 /* For a worker: "pid" and "program" of a process of this machine that has "name" open; else none.
  */

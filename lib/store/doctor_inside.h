@@ -10,6 +10,7 @@
 #include "store/doctor.h"
 #include "store/doctor_meet.h"
 #include "store/doctor_peer.h"
+#include "store/parameters.h"
 #include "store/url.h"
 
 struct examination {
@@ -17,13 +18,9 @@ struct examination {
 	void (*tell)(const char *what);
 	struct store_url url; /* zeroed where only a directory was named */
 	char *directory;
-	char *database; /* the real path of the store; NULL: only a directory was named */
-	struct lock_mode_request {
-		enum lock_mode asked;
-		const char *assume; /* NULL: nothing */
-		bool shared_group;
-	} wanted;
-	int64_t deadline; /* of the measurements */
+	char *database;		  /* the real path of the store; NULL: only a directory was named */
+	struct parameters wanted; /* of the url */
+	int64_t deadline;	  /* of the measurements */
 
 	struct doctor_meeting meeting;
 	char scratch[64]; /* name; empty: none */

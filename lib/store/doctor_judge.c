@@ -72,6 +72,14 @@ static void warn_of_all(const struct doctor_findings *findings, struct doctor_ve
 	if (findings->link.answer == DOCTOR_FAILED && findings->mode == LOCK_FCNTL &&
 		findings->trouble == STATUS_OK)
 		warn(verdict, "hard links cannot be made here: %s", findings->link.why);
+	if (*findings->store_busy)
+		warn(verdict, "the store itself did not answer, so only its place was tried: %s",
+			findings->store_busy);
+	if (findings->load.answer == DOCTOR_YES && findings->load.claims > 0 &&
+		findings->load.contested == 0)
+		warn(verdict,
+			"it is so slow that two never wanted the same claim: little was shown; try "
+			"without --quick, or again");
 	if (findings->posix.answer == DOCTOR_NO && findings->ofd.answer == DOCTOR_YES)
 		warn(verdict,
 			"plain POSIX locks do not exclude here: other programs that use SQLite "
@@ -97,7 +105,8 @@ static bool is_local(const struct doctor_findings *findings)
 /* Whether what mode link stands on held, as far as it was asked. */
 static bool names_hold(const struct doctor_findings *findings)
 {
-	return findings->link.answer == DOCTOR_YES && findings->take.answer == DOCTOR_YES;
+	return findings->link.answer == DOCTOR_YES && findings->take.answer == DOCTOR_YES &&
+	       findings->rename.answer != DOCTOR_NO;
 }
 
 static bool load_held(const struct doctor_findings *findings, enum lock_mode mode)
@@ -181,6 +190,10 @@ static bool judge_harm(const struct doctor_findings *findings, struct doctor_ver
 	} else if (findings->mode == LOCK_LINK && breaks(&findings->take)) {
 		say(verdict, STATUS_NO, "lock=link does not exclude here: renaming directories: %s",
 			findings->take.why);
+	} else if (findings->mode == LOCK_LINK && findings->rename.answer == DOCTOR_NO) {
+		/* By that a slow holder finds out whether his lock was taken away. */
+		say(verdict, STATUS_NO, "lock=link does not exclude here: renaming files: %s",
+			findings->rename.why);
 	} else if (findings->mode_status != STATUS_OK && !reaches(findings, FILESYSTEM_UNKNOWN)) {
 		say(verdict, STATUS_NO, "a store is refused here: %s", findings->mode_why);
 	} else {

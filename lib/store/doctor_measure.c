@@ -51,10 +51,7 @@ static bool look_at_all(struct examination *examination, size_t *looked)
 		side->clock_error = took / 2 + 1;
 		side->clock_ahead = utc - peer->asked_utc - took / 2;
 		side->verdict = filesystem_judge(&side->filesystem);
-		if (assume && !strcmp(assume, "local"))
-			side->verdict.reach = FILESYSTEM_LOCAL;
-		else if (assume && side->verdict.reach != FILESYSTEM_NODE)
-			side->verdict.reach = FILESYSTEM_SHARED;
+		side->verdict.reach = parameters_reach(&examination->wanted, side->verdict.reach);
 		/* A store that was named is to be used as it is; else it is only a hint. */
 		if (!side->trusted && findings->store)
 			return examination_trouble(examination, STATUS_PERMISSION, side->why_not);

@@ -265,8 +265,10 @@ bool measure_store(struct examination *examination)
 	if (!ask_one(examination, 0, request, 3000, &answer))
 		return false;
 	enum status status = answer_status(answer, &why);
-	/* Busy is no illness. */
-	if (status != STATUS_OK && status != STATUS_TEMPORARY && status != STATUS_NO) {
+	/* Busy is no illness of the place. */
+	if (status == STATUS_TEMPORARY)
+		snprintf(findings->store_busy, sizeof(findings->store_busy), "%s", why);
+	else if (status != STATUS_OK && status != STATUS_NO) {
 		findings->store_status = status;
 		snprintf(findings->store_why, sizeof(findings->store_why), "%s", why);
 	}

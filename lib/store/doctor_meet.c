@@ -497,7 +497,7 @@ enum status doctor_meet(struct doctor_meeting *meeting, const char *directory, c
 		if (status != STATUS_OK || search.state == MET)
 			break;
 		if (doctor_stop)
-			status = error_set(err, STATUS_TEMPORARY, "it was stopped by a signal");
+			status = error_set(err, STATUS_TEMPORARY, "%s", doctor_stop_why());
 		else if (clock_now() >= deadline)
 			status = missing(&search, err);
 		else

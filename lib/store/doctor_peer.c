@@ -24,9 +24,17 @@
 
 volatile sig_atomic_t doctor_stop;
 
+const char *doctor_stop_why(void)
+{
+	return doctor_stop == SIGALRM
+		       ? "the filesystem did not answer in time: is its server there? "
+			 "Else give it more --timeout"
+		       : "it was stopped by a signal";
+}
+
 static enum status stopped(struct error *err)
 {
-	return error_set(err, STATUS_TEMPORARY, "it was stopped by a signal");
+	return error_set(err, STATUS_TEMPORARY, "%s", doctor_stop_why());
 }
 
 static enum status gone(const struct doctor_peer *peer, struct error *err)

@@ -38,8 +38,10 @@ struct doctor_peer {
 	int64_t asked_utc;
 };
 
-/* Set by a signal: all waiting ends, STATUS_TEMPORARY. */
+/* Set to the number of a signal: all waiting ends, STATUS_TEMPORARY. SIGALRM: the time is up. */
 extern volatile sig_atomic_t doctor_stop;
+/* What that means, for messages. */
+const char *doctor_stop_why(void);
 
 /*
  * A child that does what it is asked in directory; it is killed when we die, and ignores the

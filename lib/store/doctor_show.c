@@ -181,9 +181,11 @@ void doctor_show_verdict(const struct doctor_verdict *verdict, struct text *text
 void doctor_show_text(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
 	struct text *text)
 {
-	if (findings->store)
+	if (findings->store && findings->mode_from)
 		row(text, "store", "%s, lock=%s (%s)", findings->store,
 			lock_mode_name(findings->mode), findings->mode_from);
+	else if (findings->store)
+		row(text, "store", "%s", findings->store);
 	show_sides(findings, text);
 	show_check("locks", "of open files", "exclude", "DO NOT EXCLUDE", &findings->ofd, text);
 	show_check("", "POSIX", "exclude", "DO NOT EXCLUDE", &findings->posix, text);

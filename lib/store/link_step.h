@@ -17,10 +17,11 @@
  *
  * Whoever is stopped before any of these and goes on an hour later, or whose request a network
  * repeats, can only remove a name that is his own or dead: never another's lock. That is why it is
- * no plain file: there is no "unlink it if it is still mine", so that an unlink that comes late
- * would remove the lock of somebody else, with or without a lock for breaking (the search shows
- * both). A lock for breaking is not needed: of two that remove the same dead name one comes late
- * and does nothing.
+ * no plain file or hard link: there is no "unlink it if it is still mine", so that an unlink that
+ * comes late would remove the lock of somebody else (the search finds that). A lock for breaking
+ * would not cure it: its holder, too, can be stopped between his last look and the unlink, and who
+ * gives his own lock back late does not ask for it. Here it is not needed: of two that remove the
+ * same dead name one comes late and does nothing.
  */
 #ifndef STORE_LINK_STEP_H
 #define STORE_LINK_STEP_H

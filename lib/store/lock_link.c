@@ -97,14 +97,22 @@ static enum link_answer answer_of(struct run *run, int result)
 	return LINK_UNCERTAIN;
 }
 
+/* A new name for one request; EAGAIN would be taken for "another has it". */
+static bool make_name(struct run *run, char name[LINK_NAME_MAX])
+{
+	errno = 0;
+	bool made = link_name_make(name);
+	if (!made)
+		run->number = errno && errno != EAGAIN ? errno : EIO;
+	return made;
+}
+
 static enum link_answer make(struct run *run)
 {
 	struct sharedlock *lock = run->lock;
 	char path[PATH_MAX], name[LINK_NAME_MAX];
-	if (!link_name_make(name)) {
-		run->number = EAGAIN;
+	if (!make_name(run, name))
 		return LINK_UNCERTAIN;
-	}
 	set_name(lock->link.name, name);
 	enlist(&lock->link);
 	own_path(path, lock, "");
@@ -269,7 +277,7 @@ static enum link_answer renew(struct run *run)
 {
 	struct link_state *link = &run->lock->link;
 	char name[LINK_NAME_MAX], from[PATH_MAX], to[PATH_MAX];
-	if (!link_name_make(name))
+	if (!make_name(run, name))
 		return LINK_UNCERTAIN;
 	set_name(link->next, name);
 	held_path(from, run->lock, link->name);
@@ -381,9 +389,15 @@ static enum status busy(const struct sharedlock *lock, struct error *err)
 {
 	struct process_identity who;
 	const struct link_state *link = &lock->link;
-	if (!link_name_parse(link->holder, &who))
+	if (!*link->holder)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: others come and go all the time; try again");
+	if (!link_name_parse(link->holder, &who))
+		return error_set(err, STATUS_TEMPORARY,
+			"it is busy: in %s.held is \"%s\", which we do not know, unchanged for %lld s; "
+			"after %lld s it is removed: try again",
+			lock->file.path, link->holder, (long long)(link->silent / 1000),
+			(long long)(lock->file.takeover / 1000));
 	if (process_look(&who) == PROCESS_ALIVE)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: process %d of this machine holds %s.held; try again, or see whether "
@@ -396,11 +410,27 @@ static enum status busy(const struct sharedlock *lock, struct error *err)
 		(long long)(lock->file.takeover / 1000));
 }
 
+static enum status failed(const struct sharedlock *lock, int number, struct error *err)
+{
+	struct stat st;
+	char path[PATH_MAX];
+	held_path(path, lock, "");
+	if (number == ENOTDIR && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return error_set(err, STATUS_DAMAGED,
+			"%s is not a directory, and not made by us: not used; delete it", path);
+	if (number == EISDIR)
+		return error_set(err, STATUS_DAMAGED,
+			"in %s is \"%s\", a directory not made by us: not used; delete it", path,
+			lock->link.holder);
+	return lockfile_failed(err, "lock", &lock->file, number);
+}
+
 const struct lock_kind lock_link = {
 	.try = try_once,
 	.give_up = give_up,
 	.release = release,
 	.keep = keep,
 	.busy = busy,
+	.failed = failed,
 	.close = clear_held,
 };

@@ -66,7 +66,8 @@ enum status lockfile_again(struct lockfile *file, struct error *err);
  */
 enum status lockfile_look(
 	struct lockfile *file, const char *path, bool shared_group, struct error *err);
-/* A whole and synced one, with a nonce of its own, of a finished store. An old one is replaced. */
+/* A whole and synced one, with a nonce of its own, of a finished store. An old one is replaced.
+ * takeover: mode link only; 0: the default. */
 enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
 	bool shared_group, struct error *err);
 

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "store/queue.h"
 
-#define MAGIC	"preempt page 2"
+#define MAGIC	"preempt page 3" /* and in the name: machine.h */
 #define SIZE	sizeof(struct machine_page)
 #define KEEP_MS 3600000
 
@@ -28,6 +28,7 @@ struct machine_page {
 	_Atomic int64_t polled;
 	_Atomic uint32_t counter;
 	struct silence silence;
+	struct turn turn;
 	uint32_t bell; /* only ever written through the descriptor, because inotify sees that */
 	struct queue queue;
 };
@@ -106,7 +107,7 @@ bool machine_open(struct machine *machine, dev_t device, ino_t inode)
 	*machine = (struct machine){.descriptor = -1};
 	if (!find_directory(directory, sizeof(directory)))
 		return false;
-	snprintf(machine->path, sizeof(machine->path), "%s/%llx-%llx-page", directory,
+	snprintf(machine->path, sizeof(machine->path), "%s/%llx-%llx-page3", directory,
 		(unsigned long long)device, (unsigned long long)inode);
 	machine->descriptor = open(machine->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (machine->descriptor < 0 && errno == ENOENT) {
@@ -167,6 +168,11 @@ void machine_leave(struct machine *machine)
 struct silence *machine_silence(struct machine *machine)
 {
 	return machine->page ? &machine->page->silence : NULL;
+}
+
+struct turn *machine_turn(struct machine *machine)
+{
+	return machine->page ? &machine->page->turn : NULL;
 }
 
 static struct flock poller_lock(short type)

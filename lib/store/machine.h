@@ -3,8 +3,9 @@
  * What the processes of this user on this machine share about one store: a queue, so that only one
  * of them asks for the shared lock at a time; the election of the one that polls for changes; and a
  * doorbell by which it wakes the others. A little memory, the file
- * /dev/shm/preempt-UID/DEVICE-INODE-page, named after the lock file (its directory 0700 and ours,
- * else it is not used).
+ * /dev/shm/preempt-UID/DEVICE-INODE-page3, named after the lock file and the version of what is in
+ * it, so that a store whose tools were replaced has its queue at once (its directory is 0700 and
+ * ours, else it is not used).
  *
  * Nothing here is needed for being right, only for being fast: where the memory cannot be had,
  * machine_open answers false, and every call on such a machine does nothing and succeeds. The file
@@ -19,6 +20,7 @@
 
 #include "store/queue.h"
 #include "store/silence.h"
+#include "store/turn.h"
 
 struct machine_page;
 
@@ -42,6 +44,8 @@ void machine_leave(struct machine *machine);
  * processes. NULL where there is no page.
  */
 struct silence *machine_silence(struct machine *machine);
+/* For how long this machine has had the lock without a pause. NULL where there is no page. */
+struct turn *machine_turn(struct machine *machine);
 
 /* Become the poller, if nobody is. */
 bool machine_poller_try(struct machine *machine);

@@ -8,8 +8,6 @@
 
 #include "base/clock.h"
 
-#define RETRY_LONGEST 64 /* milliseconds */
-
 static const struct lock_kind *const kinds[] = {
 	[LOCK_FCNTL] = &lock_fcntl,
 	[LOCK_LINK] = &lock_link,
@@ -51,24 +49,43 @@ void sharedlock_close(struct sharedlock *lock)
 	sharedlock_init(lock);
 }
 
+static void pause_for(int64_t milliseconds, int64_t deadline)
+{
+	int64_t left = deadline - clock_now();
+	if (milliseconds > 0 && left > 0)
+		poll(NULL, 0, (int)(milliseconds < left ? milliseconds : left));
+}
+
+/* NULL where only this machine uses it, or its processes share no page. */
+static struct turn *turn_of(struct sharedlock *lock)
+{
+	return lock->file.cache == CACHE_OURS ? NULL : machine_turn(&lock->machine);
+}
+
 /* Ask the other machines. Full jitter: those who were refused together do not come together. */
 static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struct error *err)
 {
 	const struct lock_kind *kind = kind_of(lock);
-	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
+	struct turn *turn = turn_of(lock);
+	if (turn)
+		pause_for(turn_rest(turn, clock_now()), deadline);
+	for (int64_t longest = 1;; longest = longest < TURN_RETRY ? longest * 2 : longest) {
 		int number = kind->try(lock);
-		if (number == 0)
+		if (number == 0) {
+			if (turn)
+				turn_took(turn, clock_now(), longest > 1);
 			return STATUS_OK;
-		int64_t now = clock_now();
-		if (number == EAGAIN && now < deadline) {
-			int64_t wait = clock_jitter(longest);
-			poll(NULL, 0, (int)(wait < deadline - now ? wait : deadline - now));
+		}
+		if (number == EAGAIN && clock_now() < deadline) {
+			pause_for(clock_jitter(longest), deadline);
 			continue;
 		}
 		if (kind->give_up)
 			kind->give_up(lock);
-		return number == EAGAIN ? kind->busy(lock, err)
-					: lockfile_failed(err, "lock", &lock->file, number);
+		if (number == EAGAIN)
+			return kind->busy(lock, err);
+		return kind->failed ? kind->failed(lock, number, err)
+				    : lockfile_failed(err, "lock", &lock->file, number);
 	}
 }
 
@@ -105,7 +122,10 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 
 void sharedlock_release(struct sharedlock *lock)
 {
+	struct turn *turn = turn_of(lock);
 	kind_of(lock)->release(lock);
+	if (turn)
+		turn_gave(turn, clock_now());
 	machine_leave(&lock->machine);
 	guard_leave(lock->guard);
 }

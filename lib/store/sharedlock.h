@@ -66,6 +66,8 @@ struct lock_kind {
 	bool (*keep)(struct sharedlock *lock, bool ask);
 	/* Who is in the way, said after EAGAIN; STATUS_TEMPORARY. */
 	enum status (*busy)(const struct sharedlock *lock, struct error *err);
+	/* What went wrong, from the errno that try answered; NULL: as any trouble with the file. */
+	enum status (*failed)(const struct sharedlock *lock, int number, struct error *err);
 	/* The store is closed; NULL: nothing to do. */
 	void (*close)(const struct sharedlock *lock);
 };

@@ -9,51 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/parse.h"
 #include "store/access.h"
+#include "store/parameters.h"
 #include "store/syscalls.h"
-
-/* The parameters of the URL. */
-struct parameters {
-	enum lock_mode mode;
-	bool shared_group;
-	const char *assume; /* "local", "shared" or NULL */
-	int64_t takeover;   /* milliseconds, 0: not given */
-};
-
-static enum status read_parameters(
-	const struct store_url *url, struct parameters *parameters, struct error *err)
-{
-	for (size_t i = 0; i < url->count; i++) {
-		const char *name = url->parameters[i].name;
-		const char *value = url->parameters[i].value;
-		bool known = false;
-		if (!strcmp(name, "lock"))
-			known = value && lock_mode_parse(value, &parameters->mode);
-		else if (!strcmp(name, "shared-group"))
-			known = parameters->shared_group = !value;
-		else if (!strcmp(name, "assume")) {
-			known = value && (!strcmp(value, "local") || !strcmp(value, "shared"));
-			parameters->assume = value;
-		} else if (!strcmp(name, "takeover") && value) {
-			known = true;
-			if (parse_duration(value, &parameters->takeover, "takeover", err) !=
-				STATUS_OK)
-				return error_prefix(err, "store %s", url->path);
-			if (parameters->takeover < TAKEOVER_LEAST ||
-				parameters->takeover > TAKEOVER_MOST)
-				return error_set(err, STATUS_USAGE,
-					"store %s: takeover=%s is out of range: 2s to 1h",
-					url->path, value);
-		}
-		if (!known)
-			return error_set(err, STATUS_USAGE,
-				"store %s: \"%s%s%s\" is not understood; known are lock=auto|fcntl|link, "
-				"takeover=D, shared-group, assume=local|shared",
-				url->path, name, value ? "=" : "", value ? value : "");
-	}
-	return STATUS_OK;
-}
 
 /*
  * The real path, so that two names of one database have one lock file. The database itself may be
@@ -133,21 +91,10 @@ static void sqlite_close(struct store *base)
 	free(store);
 }
 
-/*
- * What the user vouches for. That locks reach other machines is not believed where this mount's own
- * options say that they do not.
- */
-static enum filesystem_reach assumed(const char *assume, enum filesystem_reach seen)
-{
-	if (!strcmp(assume, "local"))
-		return FILESYSTEM_LOCAL;
-	return seen == FILESYSTEM_NODE ? FILESYSTEM_NODE : FILESYSTEM_SHARED;
-}
-
 static enum status sqlite_open(struct store **opened, const struct store_url *url, unsigned flags,
 	int64_t deadline, struct error *err)
 {
-	struct parameters parameters = {.mode = LOCK_AUTO};
+	struct parameters parameters;
 	struct filesystem filesystem = {0};
 	struct sqlite_store *store = calloc(1, sizeof(*store));
 	if (!store)
@@ -157,7 +104,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	sharedlock_init(&store->lock);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
 
-	enum status status = read_parameters(url, &parameters, err);
+	enum status status = parameters_read(url, &parameters, err);
 	store->shared_group = parameters.shared_group;
 	if (status == STATUS_OK)
 		status = find_path(store, url->path, err);
@@ -177,8 +124,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 			.takeover = parameters.takeover,
 			.verdict = filesystem_judge(&filesystem),
 		};
-		if (parameters.assume)
-			terms.verdict.reach = assumed(parameters.assume, terms.verdict.reach);
+		terms.verdict.reach = parameters_reach(&parameters, terms.verdict.reach);
 		store->base.local = terms.verdict.reach == FILESYSTEM_LOCAL;
 		status = sharedlock_open(&store->lock, &terms, deadline, err);
 		if (status != STATUS_OK && err)

@@ -76,7 +76,7 @@ static void find_page(struct scene *scene)
 {
 	struct stat st;
 	if (stat(path_in(scene, "s.db.lock"), &st) == 0)
-		snprintf(scene->page, sizeof(scene->page), "/dev/shm/preempt-%u/%llx-%llx-page",
+		snprintf(scene->page, sizeof(scene->page), "/dev/shm/preempt-%u/%llx-%llx-page3",
 			(unsigned)geteuid(), (unsigned long long)st.st_dev,
 			(unsigned long long)st.st_ino);
 }

@@ -105,6 +105,7 @@ static void fill_load(struct doctor_load *load, enum lock_mode mode, enum doctor
 		load->acknowledged = 400;
 		load->present = answer == YES ? 400 : 212;
 		load->claims = 100;
+		load->contested = 80;
 	}
 }
 
@@ -253,6 +254,27 @@ int main(void)
 		CHECK_EQ(warnings_with(inodes), 1);
 		CHECK_EQ(warnings_with(no_queue), 1);
 		CHECK_EQ(warnings_with(untrusted), 1);
+	}
+	TEST("a store that did not answer, and claims that nobody else wanted, are warned of")
+	{
+		struct doctor_verdict verdict;
+		struct doctor_findings findings = findings_of(&examples[4]);
+		strcpy(findings.store_busy, "process 7 holds it");
+		findings.load.contested = 0;
+		doctor_judge(&findings, &verdict);
+		CHECK_EQ(verdict.status, STATUS_OK);
+		CHECK_EQ(verdict.warning_count, 2);
+		CHECK(strstr(verdict.warnings[0], "process 7 holds it"));
+	}
+	TEST("renames with several winners refute mode link, and it is not advised")
+	{
+		struct doctor_verdict verdict;
+		struct doctor_findings findings = findings_of(&examples[1]);
+		doctor_judge(&findings, &verdict);
+		CHECK(verdict.status == STATUS_OK && verdict.link_is_safe);
+		findings.rename.answer = NO;
+		doctor_judge(&findings, &verdict);
+		CHECK(verdict.status == STATUS_NO && !verdict.link_is_safe);
 	}
 	TEST("mounts of their own are clients, two processes on one mount are not")
 	{

@@ -70,13 +70,15 @@ static enum lock_mode recorded(void)
 	enum lock_mode mode = LOCK_AUTO;
 	if (lockfile_look(&file, lock, false, NULL) == STATUS_OK)
 		mode = file.mode;
+	CHECK(mode != LOCK_LINK || file.takeover == 5000);
 	lockfile_close(&file);
 	return mode;
 }
 
 static enum status fix(enum lock_mode mode, enum lock_mode *now, struct error *err)
 {
-	return doctor_fix(database, false, mode, 0, now, err);
+	struct parameters parameters = {.takeover = 5000};
+	return doctor_fix(database, &parameters, mode, 0, now, err);
 }
 
 /* Run it for so many system call stops, then kill it. True: it came to its end before. */

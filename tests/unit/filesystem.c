@@ -2,7 +2,10 @@
 /* Which lock mode on which filesystem: the table of cases. No such filesystem is needed. */
 #include "store/filesystem.h"
 
+#include <string.h>
+
 #include "store/cache.h"
+#include "store/parameters.h"
 #include "store/sharedlock.h"
 #include "unit.h"
 
@@ -73,6 +76,54 @@ static int followed(enum lock_mode recorded, enum lock_mode asked, enum filesyst
 	return lock_mode_follow(recorded, asked, &verdict, &err);
 }
 
+/* What it points to lives until the next call. */
+static enum status read_url(const char *text, struct parameters *parameters, struct error *err)
+{
+	static struct store_url url;
+	url_release(&url);
+	enum status status = url_parse(text, &url, err);
+	return status == STATUS_OK ? parameters_read(&url, parameters, err) : status;
+}
+
+static void parameters_of_urls(void)
+{
+	struct parameters read;
+	struct error err;
+	TEST("what a URL says is read, and not given is told from given")
+	{
+		CHECK_EQ(
+			read_url("/x?lock=link&takeover=5s&shared-group&assume=local", &read, &err),
+			STATUS_OK);
+		CHECK_EQ(read.mode, LOCK_LINK);
+		CHECK_EQ(read.takeover, 5000);
+		CHECK(read.shared_group);
+		CHECK_EQ(parameters_reach(&read, FILESYSTEM_NODE), FILESYSTEM_LOCAL);
+		CHECK_EQ(read_url("/x", &read, &err), STATUS_OK);
+		CHECK(read.mode == LOCK_AUTO && !read.takeover && !read.shared_group);
+		CHECK_EQ(parameters_reach(&read, FILESYSTEM_NODE), FILESYSTEM_NODE);
+		CHECK_EQ(read_url("/x?assume=shared", &read, &err), STATUS_OK);
+		CHECK_EQ(parameters_reach(&read, FILESYSTEM_UNKNOWN), FILESYSTEM_SHARED);
+		CHECK_EQ(parameters_reach(&read, FILESYSTEM_NODE), FILESYSTEM_NODE);
+	}
+	TEST("what is not known, out of range, or given twice is refused, and named")
+	{
+		static const char *const wrong[] = {"lock", "lock=", "lock=posix", "takeover",
+			"takeover=", "takeover=1s", "takeover=61m", "takeover=5x", "assume",
+			"assume=nfs", "shared-group=yes", "Lock=link", "=", "lock=link&lock=link",
+			"assume=local&lock=link&assume=shared", "shared-group&shared-group"};
+		for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+			char text[64];
+			snprintf(text, sizeof(text), "/x?%s", wrong[i]);
+			if (read_url(text, &read, &err) != STATUS_USAGE)
+				printf("# %s\n", text);
+			CHECK_EQ(read_url(text, &read, &err), STATUS_USAGE);
+		}
+		CHECK_EQ(read_url("/x?lock=link&lock=link", &read, &err), STATUS_USAGE);
+		CHECK(strstr(err.text, "\"lock\" is given twice"));
+		(void)read_url("/x", &read, &err);
+	}
+}
+
 int main(void)
 {
 	TEST("each filesystem is judged by its number, type and options")
@@ -133,5 +184,6 @@ int main(void)
 		CHECK_EQ(filesystem_judge(&filesystem).reach, FILESYSTEM_LOCAL);
 		CHECK_EQ(filesystem_look("/no/such/place", &filesystem, &err), STATUS_TEMPORARY);
 	}
+	parameters_of_urls();
 	return unit_end();
 }

@@ -482,6 +482,30 @@ static void polls(void)
 	}
 }
 
+/* Two users of one group: the directory's group is what they share. */
+static void groups(void)
+{
+	char directory[128], url[160], file[192];
+	struct stat st;
+	struct error trouble;
+	struct store *shared = NULL;
+	TEST("shared-group: the files of beats are of the directory's group, whoever makes them")
+	{
+		snprintf(directory, sizeof(directory), "%s/group", scratch);
+		snprintf(url, sizeof(url), "%s/x.db?shared-group", directory);
+		snprintf(file, sizeof(file), "%s/x.db.beats/run/000001", directory);
+		CHECK_EQ(mkdir(directory, 0700), 0);
+		CHECK_EQ(chmod(directory, 02770), 0);
+		CHECK_EQ(store_open(&shared, url, STORE_CREATE, clock_after(5000), &trouble),
+			STATUS_OK);
+		CHECK_EQ(store_beats_prepare(shared, "run/000001", 1, &trouble), STATUS_OK);
+		CHECK_EQ(stat(file, &st), 0);
+		CHECK_EQ(st.st_mode & 07777, 02770);
+		unlink(((struct sqlite_store *)shared)->lock.machine.path);
+		store_close(shared);
+	}
+}
+
 int main(void)
 {
 	scratch_make();
@@ -491,6 +515,7 @@ int main(void)
 	threads();
 	peeks();
 	polls();
+	groups();
 	scratch_remove();
 	return unit_end();
 }

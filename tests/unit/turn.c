@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* How long one machine may have the lock while others wait for it. */
+#include "store/turn.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "scratch.h"
+#include "store/sqlite.h"
+#include "unit.h"
+
+static struct error err;
+
+static void turns(void)
+{
+	struct turn turn = {0};
+	TEST("a turn begins when the lock was free for a while, or another machine had it")
+	{
+		CHECK_EQ(turn_rest(&turn, 50000), 0);
+		turn_took(&turn, 50000, false);
+		turn_gave(&turn, 50900);
+		CHECK_EQ(turn_rest(&turn, 50901), 0);
+		turn_took(&turn, 50901, true);
+		turn_gave(&turn, 51800);
+		CHECK_EQ(turn_rest(&turn, 51801), 0);
+		turn_took(&turn, 51801, false);
+		turn_gave(&turn, 51802);
+		turn_took(&turn, 51802 + TURN_REST, false);
+		turn_gave(&turn, 51802 + TURN_REST + 900);
+		CHECK_EQ(turn_rest(&turn, 51802 + TURN_REST + 901), 0);
+	}
+	TEST("after a second without a pause there is one, longer than others wait between two looks")
+	{
+		turn = (struct turn){0};
+		int64_t now = 50000, rested = 0;
+		/* Ten seconds of one that holds it for 5 ms and comes back at once. */
+		for (int64_t rest; now < 60000; now += 5) {
+			rest = turn_rest(&turn, now);
+			CHECK(rest == 0 || rest >= TURN_RETRY);
+			rested += rest > 0;
+			now += rest;
+			turn_took(&turn, now, false);
+			turn_gave(&turn, now + 5);
+		}
+		CHECK_EQ(rested, 9);
+	}
+	TEST("who comes in the middle of the pause waits for the rest of it only")
+	{
+		turn = (struct turn){.began = 50000, .gave = 51000};
+		CHECK_EQ(turn_rest(&turn, 51030), TURN_REST - 30);
+		CHECK_EQ(turn_rest(&turn, 51000 + TURN_REST), 0);
+	}
+	TEST("a clock of an earlier boot hinders nobody")
+	{
+		turn = (struct turn){.began = 90000, .gave = 99000};
+		CHECK_EQ(turn_rest(&turn, 5), 0);
+		turn_took(&turn, 5, false);
+		CHECK_EQ(turn.began, 5);
+	}
+}
+
+static struct sqlite_store *open_store(const char *mode)
+{
+	char url[512];
+	struct store *store = NULL;
+	snprintf(url, sizeof(url), "%s/%s.db?lock=%s&assume=shared", scratch, mode, mode);
+	if (store_open(&store, url, STORE_CREATE, clock_after(20000), &err) != STATUS_OK) {
+		printf("# cannot open %s: %s\n", url, err.text);
+		exit(99);
+	}
+	return (struct sqlite_store *)store;
+}
+
+static bool hold(struct sqlite_store *store, int64_t patience, long milliseconds)
+{
+	struct timespec moment = {.tv_nsec = milliseconds * 1000000};
+	if (sharedlock_acquire(&store->lock, clock_after(patience), &err) != STATUS_OK)
+		return false;
+	nanosleep(&moment, NULL);
+	sharedlock_release(&store->lock);
+	return true;
+}
+
+/* One that has the lock all the time, but for microseconds; killed with us. */
+static pid_t start_greedy(const char *mode)
+{
+	int ready[2];
+	char byte = 0;
+	if (pipe(ready) < 0)
+		exit(99);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct sqlite_store *store = open_store(mode);
+		bool good = store->lock.machine.page && hold(store, 20000, 1);
+		(void)!write(ready[1], good ? "x" : "-", 1);
+		/* Should our parent die, this ends. */
+		for (int64_t end = clock_after(60000); good && clock_now() < end;)
+			good = hold(store, 20000, 50);
+		_exit(1);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1 || byte != 'x')
+		byte = 0;
+	close(ready[0]);
+	return byte ? pid : -pid;
+}
+
+/* No page: as on another machine. */
+static void starve(const char *mode)
+{
+	struct sqlite_store *store = open_store(mode);
+	machine_close(&store->lock.machine);
+	pid_t greedy = start_greedy(mode);
+	if (greedy > 0)
+		for (int i = 0; i < 4; i++) {
+			int64_t began = clock_now();
+			CHECK(hold(store, 6000, 1));
+			printf("# %s: waited %lld ms\n", mode, (long long)(clock_now() - began));
+		}
+	else
+		printf("# /dev/shm cannot be used: not tried\n");
+	kill(greedy > 0 ? greedy : -greedy, SIGKILL);
+	waitpid(greedy > 0 ? greedy : -greedy, NULL, 0);
+	store_close(&store->base);
+}
+
+int main(void)
+{
+	scratch_make();
+	turns();
+	TEST("another machine gets the lock of one that never lets go of it, lock=fcntl")
+	{
+		starve("fcntl");
+	}
+	TEST("the same, lock=link")
+	{
+		starve("link");
+	}
+	scratch_remove();
+	return unit_end();
+}
