@@ -612,6 +612,41 @@ no_debris() {
 	sweep 30 ckpt-rotate prune --keep-last 1 ck
 }
 
+# until_seen FILE PATTERN: wait till a line of FILE matches.
+until_seen() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		grep -qs "$2" "$1" && return
+		sleep 0.05
+	done
+	return 1
+}
+
+@test "prune of what a dead writer left and its commit, at once: never both" {
+	save 10
+	setsid bash -c 'd=$(ckpt-rotate begin ck 20) && echo model >"$d/model" && echo x >"$d/x"'
+	# The pruner has decided, and is held before the first deletion.
+	strace -f -o held -e trace=unlinkat -e inject=unlinkat:delay_enter=3000000:when=1 \
+		ckpt-rotate prune -q --keep-last 2 ck 3>&- &
+	pruner=$!
+	until_seen held unlinkat
+	run -75 --separate-stderr ckpt-rotate commit ck 20
+	[[ $stderr == *"a prune or a copy is at work in ck/.tmp-step-00000020-attempt-0; try again" ]]
+	wait $pruner
+	run -1 --separate-stderr ckpt-rotate commit ck 20
+	no_debris 10
+	# The other way round: the commit stands.
+	setsid bash -c 'd=$(ckpt-rotate begin ck 20) && echo model >"$d/model"'
+	strace -f -o held2 -e trace=fsync -e inject=fsync:delay_enter=3000000:when=1 \
+		ckpt-rotate commit ck 20 3>&- >answer &
+	committer=$!
+	until_seen held2 fsync
+	ckpt-rotate prune -q --keep-last 2 ck
+	wait $committer
+	[ "$(cat answer)" = complete ]
+	no_debris 20
+}
+
 @test "sharded: complete only when all are committed, whoever is last" {
 	save 10 1
 	for task in 0 1 2 3; do
