@@ -647,6 +647,48 @@ until_seen() {
 	no_debris 20
 }
 
+# taken_by_mistake INJECTION...: a pruner that is about to rename the damaged step 20 away gets the
+# new one that was committed in that moment.
+taken_by_mistake() {
+	rm -rf ck held
+	for step in 10 20 30; do save $step; done
+	rm ck/step-00000020/model
+	d=$(ckpt-rotate begin ck 20)
+	echo new >"$d/model"
+	strace -f -o held -e trace=rename,renameat2 -e inject=rename:delay_enter=2000000:when=1 "$@" \
+		ckpt-rotate prune -q --keep-last 1 --keep-step 10 ck 3>&- 2>/dev/null &
+	until_seen held gone
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	wait $! || :
+}
+
+@test "prune renames away what was just committed: it is given back, whatever the filesystem knows" {
+	taken_by_mistake
+	ckpt-rotate verify -q ck 20
+	# NFS knows no RENAME_NOREPLACE.
+	taken_by_mistake -e inject=renameat2:error=EINVAL
+	ckpt-rotate verify -q ck 20
+	# Killed before it could: the next one, of whatever kind, does it.
+	taken_by_mistake -e inject=renameat2:signal=KILL:when=1
+	[ ! -e ck/step-00000020 ]
+	ckpt-rotate prune -q --keep-last 3 ck
+	ckpt-rotate verify -q ck 20
+	[ "$(find ck -name '.gone*')" = "" ]
+}
+
+@test "prune that is killed when it finds a pin: the pinned one is given back by the next" {
+	for step in 10 20 30; do save $step; done
+	strace -f -o held -e trace=rename,renameat2 -e inject=rename:delay_enter=2000000:when=1 \
+		-e inject=renameat2:signal=KILL:when=1 ckpt-rotate prune -q --keep-last 2 ck 3>&- &
+	until_seen held gone
+	ckpt-rotate pin ck 10
+	wait $! || :
+	[ ! -e ck/step-00000010 ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(cd ck && echo step-*)" = "step-00000010 step-00000030" ]
+	ckpt-rotate verify -q --all ck
+}
+
 @test "sharded: complete only when all are committed, whoever is last" {
 	save 10 1
 	for task in 0 1 2 3; do

@@ -199,7 +199,7 @@ static enum status take_away(const char *directory, int descriptor, struct prune
 		/* What cannot be told now is deleted by nobody. */
 		status = marks_look_pinned(descriptor, gone, &pinned, err);
 		if (status != STATUS_OK || pinned) {
-			(void)renameat2(descriptor, gone, descriptor, name, RENAME_NOREPLACE);
+			(void)file_rename_new(descriptor, gone, descriptor, name);
 			free(*removed);
 			*removed = NULL;
 		}

@@ -17,17 +17,6 @@
 /* How often others may move the link while we do. */
 #define TRIES 100
 
-static int rename_no_replace(const char *from, const char *to)
-{
-	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -1;
-	/* NFS and others do not know the flag. There rename itself keeps the promise: it replaces
-	 * only an empty directory, and a checkpoint has its manifest. */
-	return rename(from, to);
-}
-
 enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
 	uint64_t step, uint64_t damaged, struct error *err)
 {
@@ -51,11 +40,13 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 		status = STATUS_NO;
 		goto out;
 	}
-	if (rename_no_replace(from, to) < 0) {
-		bool lost = errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY;
+	/* (A checkpoint is not empty: it has its manifest.) */
+	int number = file_rename_new(AT_FDCWD, from, AT_FDCWD, to);
+	if (number) {
+		bool lost = number == ENOENT || number == EEXIST || number == ENOTEMPTY;
 		status = lost ? STATUS_NO
-			      : error_set(err, error_status_of_errno(errno),
-					"cannot rename %s to %s: %s", from, to, strerror(errno));
+			      : error_set(err, error_status_of_errno(number),
+					"cannot rename %s to %s: %s", from, to, strerror(number));
 	}
 out:
 	free(removed);
