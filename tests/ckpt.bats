@@ -873,6 +873,13 @@ taken_by_mistake() {
 	run -0 ckpt-rotate prune --keep-last 9 ck
 	[[ ${lines[3]} == *"removed: "*"attempt 4 has saved since"* ]]
 	[ ! -e ck/.tmp-step-00000020-attempt-3 ]
+	# A copy of what attempt 3 had saved may well be made after attempt 4.
+	ckpt-rotate begin ck 20 --attempt 3
+	sed -i 's/"host":"[^"]*"/"host":"othernode"/; s/"boot":"[^"]*"/"boot":"00000000-0"/' $record
+	cp ck/step-00000010/.ckpt-manifest.json ck/.tmp-step-00000020-attempt-3/.ckpt-copy.json
+	run -0 ckpt-rotate prune --keep-last 9 ck
+	[[ ${lines[3]} == *"kept: "*"cannot be asked from here"* ]]
+	[ -e $record ]
 }
 
 @test "a second living writer of the same step is refused" {
@@ -886,6 +893,31 @@ taken_by_mistake() {
 	echo >go
 	wait $other
 	save 20
+}
+
+@test "the same group begins again after its leader has ended" {
+	# shellcheck disable=SC2016
+	setsid bash -c '(
+		until [ ! -e /proc/$$ ]; do sleep 0.02; done
+		(ckpt-rotate begin ck 20; :)
+		(ckpt-rotate begin ck 20 || exit)
+		echo $? >code.new && mv code.new code
+	) >begun 3>&- &'
+	until_true 20 test -e code
+	[ "$(cat code)" = 0 ]
+	[ "$(wc -l <begun)" = 2 ]
+	# And where it had not ended yet when the record was made.
+	rm -rf ck code
+	# shellcheck disable=SC2016
+	setsid bash -c '(
+		(ckpt-rotate begin ck 20; :)
+		: >first
+		until [ ! -e /proc/$$ ]; do sleep 0.02; done
+		(ckpt-rotate begin ck 20 || exit)
+		echo $? >code.new && mv code.new code
+	) >begun 3>&- & until [ -e first ]; do sleep 0.02; done'
+	until_true 20 test -e code
+	[ "$(cat code)" = 0 ]
 }
 
 @test "commits, three pruners and a reader at once: the newest never falls and is always whole" {
