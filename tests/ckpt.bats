@@ -895,6 +895,31 @@ taken_by_mistake() {
 	save 20
 }
 
+@test "--or may be an empty word" {
+	for words in "--or" "--or="; do
+		if [ "$words" = --or ]; then set -- --or ''; else set -- --or=; fi
+		run -0 --separate-stderr ckpt-rotate latest "$@" ck
+		[ "$output" = "" ]
+		run -0 --separate-stderr ckpt-rotate latest ck "$@" --step -q
+		[ "$output$stderr" = "" ]
+		run -75 ckpt-rotate latest missing/ck "$@"
+	done
+	run -2 --separate-stderr ckpt-rotate latest ck --or
+	run -2 --separate-stderr ckpt-rotate latest ck --layout ''
+}
+
+@test "records of the writing that cannot be removed are told, and go the next time" {
+	d=$(ckpt-rotate begin ck 20)
+	echo model >"$d/model"
+	run -0 --separate-stderr strace -o trace -e trace=unlinkat -e inject=unlinkat:error=EIO:when=3 \
+		ckpt-rotate commit ck 20
+	[ "$output" = complete ]
+	grep -q 'ckpt-writer.json.*INJECTED' trace
+	[[ $stderr == *"cannot remove all records of the writing in ck/step-00000020: Input/output error"* ]]
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	no_debris 20
+}
+
 @test "the same group begins again after its leader has ended" {
 	# shellcheck disable=SC2016
 	setsid bash -c '(

@@ -55,14 +55,26 @@ out:
 	return status;
 }
 
-static void sweep(const char *path)
+/* Remove the records in path that only served writing. 0, or errno. */
+static int sweep(const char *path)
 {
+	int number = 0;
 	DIR *stream = opendir(path);
-	for (struct dirent *entry; stream && (entry = readdir(stream));)
-		if (ckpt_name_is_transient(entry->d_name))
-			(void)unlinkat(dirfd(stream), entry->d_name, 0);
-	if (stream)
-		closedir(stream);
+	/* (Another pruner or committer may have been quicker.) */
+	if (!stream)
+		return errno == ENOENT ? 0 : errno;
+	for (;;) {
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry)
+			break;
+		if (ckpt_name_is_transient(entry->d_name) &&
+			unlinkat(dirfd(stream), entry->d_name, 0) < 0 && errno != ENOENT)
+			number = errno;
+	}
+	number = number ? number : errno;
+	closedir(stream);
+	return number;
 }
 
 /* The name of the highest step that carries a manifest; false: none, or not readable. */
@@ -143,7 +155,12 @@ enum status publish_settle(
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
 	}
-	sweep(path);
+	int number = sweep(path);
+	if (number)
+		snprintf(warning, size,
+			"cannot remove all records of the writing in %s: %s; the same command does "
+			"it when run again",
+			path, strerror(number));
 	/* A damaged one that was in its place. */
 	(void)place_remove_finish(directory, name, NULL, NULL);
 	status = place_open(directory, &descriptor, err);
