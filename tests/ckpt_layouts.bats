@@ -463,6 +463,26 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 }
 
 # The calls of prune that change a filesystem.
+@test "what a killed prune renamed away by mistake is given back, and only that" {
+	for kind in hf tensorflow; do
+		rm -rf ck && mkdir ck
+		make $kind 100 200 300
+		# Another one than was meant: it has another inode than its name says.
+		for file in ck/*100*; do mv "$file" "ck/.gone-0000000000000001-${file#ck/}"; done
+		[ "$(steps complete)" = "200 300 " ]
+		# What was meant, and one whose place another has taken.
+		for file in ck/*200*; do
+			cp -r "$file" "ck/.gone-0000000000000002-${file#ck/}"
+			cp -r "$file" ck/copy
+			mv ck/copy "ck/.gone-$(printf %016x "$(stat -c %i ck/copy)")-${file#ck/}"
+		done
+		age
+		ckpt-rotate prune -q --keep-last 9 ck
+		[ "$(steps complete)" = "100 200 300 " ]
+		[ "$(find ck -name '.gone*')" = "" ]
+	done
+}
+
 @test "kill -9 at every call of prune: the newest stays whole, a rerun finishes" {
 	for kind in hf tensorflow; do
 		rm -rf ck template && mkdir ck
