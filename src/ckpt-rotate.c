@@ -70,8 +70,8 @@ static const struct args_option commit_options[] = {
 };
 static const struct args_option latest_options[] = {
 	{0, "step", NULL, "print the step, not the path", ARGS_FLAG, &only_step, NULL, 0, 0, NULL},
-	{0, "or", "WORD", "if there is none: print WORD, exit 0", ARGS_TEXT, &otherwise, NULL, 0, 0,
-		NULL},
+	{0, "or", "WORD", "if there is none: print WORD, exit 0", ARGS_ANY_TEXT, &otherwise, NULL,
+		0, 0, NULL},
 	{0, "verify", NULL, "compare the checksums, too", ARGS_FLAG, &contents, NULL, 0, 0, NULL},
 	LAYOUT_OPTIONS,
 	{0},
@@ -498,6 +498,8 @@ static enum status read_wish(struct prune_wish *wish, struct error *err)
 	if (status == STATUS_OK && policy.best && !mode)
 		status = error_set(err, STATUS_USAGE,
 			"--keep-best needs --mode min or max: which values are better?");
+	if (status == STATUS_OK && mode && !policy.best)
+		status = error_set(err, STATUS_USAGE, "--mode says nothing without --keep-best");
 	for (size_t i = 0; i < must.count && status == STATUS_OK; i++)
 		status = keep_read_must(&policy, must.items[i], err);
 	if (status == STATUS_OK)

@@ -186,6 +186,19 @@ static enum status find_checkpoint(char path[4096], uint64_t *step, struct error
 	return STATUS_OK;
 }
 
+/* For --max-bad-restarts, before anything starts. What cannot be asked now is asked again. */
+static enum status check_marks(struct error *err)
+{
+	struct layout_choice choice;
+	char directory[4096];
+	if (adopted_read_place(checkpoints, directory, &choice, NULL) != STATUS_OK ||
+		!choice.layout)
+		return STATUS_OK;
+	return error_set(err, STATUS_USAGE,
+		"--max-bad-restarts: in the layout %s (%s) nothing can be marked; leave it out",
+		layout_name(&choice), checkpoints);
+}
+
 /* For --max-bad-restarts. The last complete one is never given up: all progress hangs on it. */
 static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct error *err)
 {
@@ -295,6 +308,8 @@ static int run(const struct args_rest *rest)
 		message_error("--max-bad-restarts needs --checkpoints DIR");
 		return STATUS_USAGE;
 	}
+	if (max_bad_restarts && check_marks(&err) != STATUS_OK)
+		return message_fail(&err);
 	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
 	agent.max_bad_restarts = max_bad_restarts;
 	agent.give_up_checkpoint = give_up_checkpoint;

@@ -95,4 +95,12 @@ offered() { ckpt-rotate latest ck --step 2>/dev/null; }
 	run -2 --separate-stderr preempt-run --max-bad-restarts 1 -- true
 	[[ $stderr == *"--checkpoints"* ]]
 	run -2 train 0
+	# There is no place for marks in what a framework wrote.
+	for place in ck:hf ck:deepspeed hf; do
+		mkdir -p hf/checkpoint-5
+		echo '{"global_step": 5}' >hf/checkpoint-5/trainer_state.json
+		run -2 --separate-stderr preempt-run --max-bad-restarts 2 --checkpoints "$place" -- touch started
+		[[ $stderr == *"--max-bad-restarts: in the layout "*" ($place) nothing can be marked"* ]]
+		[ ! -e started ]
+	done
 }

@@ -612,6 +612,81 @@ no_debris() {
 	sweep 30 ckpt-rotate prune --keep-last 1 ck
 }
 
+# until_seen FILE PATTERN: wait till a line of FILE matches.
+until_seen() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		grep -qs "$2" "$1" && return
+		sleep 0.05
+	done
+	return 1
+}
+
+@test "prune of what a dead writer left and its commit, at once: never both" {
+	save 10
+	setsid bash -c 'd=$(ckpt-rotate begin ck 20) && echo model >"$d/model" && echo x >"$d/x"'
+	# The pruner has decided, and is held before the first deletion.
+	strace -f -o held -e trace=unlinkat -e inject=unlinkat:delay_enter=3000000:when=1 \
+		ckpt-rotate prune -q --keep-last 2 ck 3>&- &
+	pruner=$!
+	until_seen held unlinkat
+	run -75 --separate-stderr ckpt-rotate commit ck 20
+	[[ $stderr == *"a prune or a copy is at work in ck/.tmp-step-00000020-attempt-0; try again" ]]
+	wait $pruner
+	run -1 --separate-stderr ckpt-rotate commit ck 20
+	no_debris 10
+	# The other way round: the commit stands.
+	setsid bash -c 'd=$(ckpt-rotate begin ck 20) && echo model >"$d/model"'
+	strace -f -o held2 -e trace=fsync -e inject=fsync:delay_enter=1000000:when=1 \
+		ckpt-rotate commit ck 20 3>&- >answer &
+	committer=$!
+	until_seen held2 fsync
+	ckpt-rotate prune -q --keep-last 2 ck
+	wait $committer
+	[ "$(cat answer)" = complete ]
+	no_debris 20
+}
+
+# taken_by_mistake INJECTION...: a pruner that is about to rename the damaged step 20 away gets the
+# new one that was committed in that moment.
+taken_by_mistake() {
+	rm -rf ck held
+	for step in 10 20 30; do save $step; done
+	rm ck/step-00000020/model
+	d=$(ckpt-rotate begin ck 20)
+	echo new >"$d/model"
+	strace -f -o held -e trace=rename,renameat2 -e inject=rename:delay_enter=2000000:when=1 "$@" \
+		ckpt-rotate prune -q --keep-last 1 --keep-step 10 ck 3>&- 2>/dev/null &
+	until_seen held gone
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	wait $! || :
+}
+
+@test "prune renames away what was just committed: it is given back, whatever the filesystem knows" {
+	# NFS knows no RENAME_NOREPLACE.
+	taken_by_mistake -e inject=renameat2:error=EINVAL
+	ckpt-rotate verify -q ck 20
+	# Killed before it could: the next one, of whatever kind, does it.
+	taken_by_mistake -e inject=renameat2:signal=KILL:when=1
+	[ ! -e ck/step-00000020 ]
+	ckpt-rotate prune -q --keep-last 3 ck
+	ckpt-rotate verify -q ck 20
+	[ "$(find ck -name '.gone*')" = "" ]
+}
+
+@test "prune that is killed when it finds a pin: the pinned one is given back by the next" {
+	for step in 10 20 30; do save $step; done
+	strace -f -o held -e trace=rename,renameat2 -e inject=rename:delay_enter=2000000:when=1 \
+		-e inject=renameat2:signal=KILL:when=1 ckpt-rotate prune -q --keep-last 2 ck 3>&- &
+	until_seen held gone
+	ckpt-rotate pin ck 10
+	wait $! || :
+	[ ! -e ck/step-00000010 ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(cd ck && echo step-*)" = "step-00000010 step-00000030" ]
+	ckpt-rotate verify -q --all ck
+}
+
 @test "sharded: complete only when all are committed, whoever is last" {
 	save 10 1
 	for task in 0 1 2 3; do
@@ -796,6 +871,13 @@ no_debris() {
 	run -0 ckpt-rotate prune --keep-last 9 ck
 	[[ ${lines[3]} == *"removed: "*"attempt 4 has saved since"* ]]
 	[ ! -e ck/.tmp-step-00000020-attempt-3 ]
+	# A copy of what attempt 3 had saved may well be made after attempt 4.
+	ckpt-rotate begin ck 20 --attempt 3
+	sed -i 's/"host":"[^"]*"/"host":"othernode"/; s/"boot":"[^"]*"/"boot":"00000000-0"/' $record
+	cp ck/step-00000010/.ckpt-manifest.json ck/.tmp-step-00000020-attempt-3/.ckpt-copy.json
+	run -0 ckpt-rotate prune --keep-last 9 ck
+	[[ ${lines[3]} == *"kept: "*"cannot be asked from here"* ]]
+	[ -e $record ]
 }
 
 @test "a second living writer of the same step is refused" {
@@ -809,6 +891,56 @@ no_debris() {
 	echo >go
 	wait $other
 	save 20
+}
+
+@test "--or may be an empty word" {
+	for words in "--or" "--or="; do
+		if [ "$words" = --or ]; then set -- --or ''; else set -- --or=; fi
+		run -0 --separate-stderr ckpt-rotate latest "$@" ck
+		[ "$output" = "" ]
+		run -0 --separate-stderr ckpt-rotate latest ck "$@" --step -q
+		[ "$output$stderr" = "" ]
+		run -75 ckpt-rotate latest missing/ck "$@"
+	done
+	run -2 --separate-stderr ckpt-rotate latest ck --or
+	run -2 --separate-stderr ckpt-rotate latest ck --layout ''
+}
+
+@test "records of the writing that cannot be removed are told, and go the next time" {
+	d=$(ckpt-rotate begin ck 20)
+	echo model >"$d/model"
+	run -0 --separate-stderr strace -o trace -e trace=unlinkat -e inject=unlinkat:error=EIO:when=3 \
+		ckpt-rotate commit ck 20
+	[ "$output" = complete ]
+	grep -q 'ckpt-writer.json.*INJECTED' trace
+	[[ $stderr == *"cannot remove all records of the writing in ck/step-00000020: Input/output error"* ]]
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+	no_debris 20
+}
+
+@test "the same group begins again after its leader has ended" {
+	# shellcheck disable=SC2016
+	setsid bash -c '(
+		until [ ! -e /proc/$$ ]; do sleep 0.02; done
+		(ckpt-rotate begin ck 20; :)
+		(ckpt-rotate begin ck 20 || exit)
+		echo $? >code.new && mv code.new code
+	) >begun 3>&- &'
+	until_true 20 test -e code
+	[ "$(cat code)" = 0 ]
+	[ "$(wc -l <begun)" = 2 ]
+	# And where it had not ended yet when the record was made.
+	rm -rf ck code
+	# shellcheck disable=SC2016
+	setsid bash -c '(
+		(ckpt-rotate begin ck 20; :)
+		: >first
+		until [ ! -e /proc/$$ ]; do sleep 0.02; done
+		(ckpt-rotate begin ck 20 || exit)
+		echo $? >code.new && mv code.new code
+	) >begun 3>&- & until [ -e first ]; do sleep 0.02; done'
+	until_true 20 test -e code
+	[ "$(cat code)" = 0 ]
 }
 
 @test "commits, three pruners and a reader at once: the newest never falls and is always whole" {

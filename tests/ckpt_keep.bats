@@ -214,10 +214,11 @@ assert json.load(sys.stdin)[0]["metrics"] == {"größe/loss(2)": None, "b": None
 
 @test "rules that cannot be meant are refused, and nothing is removed" {
 	for step in 1 2 3; do save $step; done
-	for words in "" "--must keep-last" "--keep-last 0" "--keep-last -1" "--keep-last 1 --must keep-best" \
+	for words in "" "--must keep-last" "--must all --max-bytes 1" "--keep-last 0" "--keep-last -1" "--keep-last 1 --must keep-best" \
 		"--keep-last 1 --must last" "--keep-every-steps 0" "--keep-every 0" "--keep-last 2 --keep-every 0s" \
 		"--keep-within 0" "--keep-within -1" "--keep-within 3x" "--keep-best 1 --metric a" \
-		"--keep-best 0 --metric a --mode min" "--keep-best 1 --mode min" \
+		"--keep-last 1 --metric a" "--keep-last 1 --mode max" \
+		"--keep-unmeasured --metric a --mode max" "--keep-best 0 --metric a --mode min" "--keep-best 1 --mode min" \
 		"--keep-best 1 --metric a --mode best" "--keep-unmeasured" "--keep-step x" "--keep-step 1,,2" \
 		"--keep-step -1" "--max-bytes 0" "--max-bytes -1" "--max-bytes 1X" "--max-bytes 99999999T" \
 		"--min-free 10%" "--keep-last 1 --now 5" "--keep-last 1 --now @x"; do

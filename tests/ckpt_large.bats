@@ -4,22 +4,15 @@
 # asan: no (nothing here that is not done small elsewhere)
 # shellcheck disable=SC2154
 bats_require_minimum_version 1.5.0
+load layouts/sweep.bash
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	unset PREEMPT_ATTEMPT PREEMPT_TASK PREEMPT_TASKS
-	# In memory where there is room: it is not the disk that is tested.
-	place=$BATS_TEST_TMPDIR
-	if [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 2000000 ] 2>/dev/null; then
-		place=$(mktemp -d /dev/shm/ckpt-test.XXXXXX)
-	fi
-	cd "$place" || return
+	enter_memory
 }
 
-teardown() {
-	cd /
-	[ "$place" = "$BATS_TEST_TMPDIR" ] || rm -rf "$place"
-}
+teardown() { leave_memory; }
 
 @test "100,000 files in one checkpoint, in many directories, with odd names" {
 	d=$(ckpt-rotate begin ck 1)
@@ -48,12 +41,14 @@ PYTHON
 	[ "$(ls -A ck)" = "$(printf '%s\n' latest step-00000002)" ]
 }
 
-@test "a sparse file of 4 GiB and a byte" {
+@test "a sparse file of 4 GiB and a byte: committed, copied, verified" {
 	d=$(ckpt-rotate begin ck 1)
 	truncate -s 4294967297 "$d/sparse" || skip "no file of this size here"
 	printf X | dd of="$d/sparse" bs=1 seek=4294967296 conv=notrunc status=none
 	ckpt-rotate commit ck 1
-	[ "$(ckpt-rotate verify ck)" = "step-00000001 verified: 1 files, 4.0 GiB" ]
+	[ "$(ckpt-rotate copy ck far)" = "step-00000001 copied and verified: 1 files, 4.0 GiB" ]
+	[ "$(tail -c 1 far/step-00000001/sparse)" = X ]
+	[ "$(du -k far/step-00000001/sparse | cut -f1)" -lt 1000 ]
 	[ "$(du -k ck/step-00000001/sparse | cut -f1)" -lt 1000 ]
 	printf Y | dd of=ck/step-00000001/sparse bs=1 seek=4294967296 conv=notrunc status=none
 	run -65 --separate-stderr ckpt-rotate verify ck

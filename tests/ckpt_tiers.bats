@@ -92,8 +92,8 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 		ln "$d/"$'not\xffutf8' "$d/-linked"
 		echo '#!/bin/sh' >"$d/run" && chmod 750 "$d/run"
 		chmod 400 "$d/-linked"
-		truncate -s 4G "$d/sparse"
-		printf x | dd of="$d/sparse" bs=1 seek=1G conv=notrunc status=none
+		truncate -s 64M "$d/sparse"
+		printf x | dd of="$d/sparse" bs=1 seek=1M conv=notrunc status=none
 		ckpt-rotate commit near 20 --sharded --task $task --tasks 3 --attempt 4
 	done
 	ckpt-rotate copy near far

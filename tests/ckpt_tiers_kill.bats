@@ -1,30 +1,34 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# ckpt-rotate copy and drain, killed at each of their system calls.
+# ckpt-rotate copy and drain, killed at every second of their system calls; at each with CKPT_SWEEP=all.
 # limit: 600
 # asan: no (hundreds of starts, of what tests/ckpt_tiers.bats runs with sanitizers)
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2016
 bats_require_minimum_version 1.5.0
 load layouts/near_far.bash
+load layouts/sweep.bash
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
-	cd "$BATS_TEST_TMPDIR" || return
 	unset PREEMPT_ATTEMPT PREEMPT_TASK PREEMPT_TASKS
+	enter_memory
 }
+
+teardown() { leave_memory; }
 
 # The calls that can change a filesystem: killed at any other call, what is left is what is left by a
 # kill at the next of these. (The loader calls openat, too.)
 changing="openat mkdir mkdirat write pwrite64 fchmod ioctl copy_file_range ftruncate sync_file_range
 	fsync rename renameat renameat2 linkat symlinkat unlinkat rmdir"
 
-# sweep LEAST COMMAND...: kill COMMAND at each of these calls, each time from ./template; then "check"
-# and "rerun" must hold.
+# sweep LEAST COMMAND...: kill COMMAND at these calls, each time from ./template; then "check" and
+# "rerun" must hold.
 sweep() {
 	local call n points=0 least=$1
 	shift
 	for call in $changing; do
 		for ((n = 1; n < 300; n++)); do
+			sampled $n || continue
 			rm -rf near far
 			cp -a template/* .
 			run strace -f -o trace -e trace="$call" -e inject="$call:signal=KILL:when=$n" "$@"
@@ -34,7 +38,7 @@ sweep() {
 			rerun || { echo "# rerun failed after $call $n" >&3; return 1; }
 		done
 	done
-	echo "# killed at $points calls" >&3
+	echo "# killed at $points calls (CKPT_SWEEP_SEED=$CKPT_SWEEP_SEED)" >&3
 	[ $points -gt "$least" ]
 }
 
@@ -47,6 +51,7 @@ sweep() {
 	points=0
 	for call in read copy_file_range fsync renameat2 rename mkdirat ftruncate getdents64 unlinkat; do
 		for ((n = 1; n < 100; n++)); do
+			sampled $n || continue
 			rm -rf near far
 			cp -a template/* .
 			code=0
@@ -63,8 +68,8 @@ sweep() {
 			nothing_left
 		done
 	done
-	echo "# $points calls failed" >&3
-	[ $points -gt 60 ]
+	echo "# $points calls failed (CKPT_SWEEP_SEED=$CKPT_SWEEP_SEED)" >&3
+	[ $points -gt 25 ]
 }
 
 @test "kill -9 at every system call of copy" {
@@ -78,7 +83,7 @@ sweep() {
 			[ "$(ckpt-rotate latest near far --step)" = 20 ]
 	}
 	rerun() { ckpt-rotate copy -q near far && same 20 && nothing_left; }
-	sweep 90 ckpt-rotate copy -q near far
+	sweep 35 ckpt-rotate copy -q near far
 }
 
 @test "kill -9 at every system call of a copy that goes on where another was killed" {
@@ -91,7 +96,7 @@ sweep() {
 	mv far template/
 	check() { [ "$(ckpt-rotate latest near far --step --verify)" = 20 ]; }
 	rerun() { ckpt-rotate copy -q near far && same 20 && nothing_left; }
-	sweep 90 ckpt-rotate copy -q near far
+	sweep 35 ckpt-rotate copy -q near far
 }
 
 @test "kill -9 at every system call of drain" {
@@ -108,5 +113,5 @@ sweep() {
 		ckpt-rotate drain -q near far && [ ! -e near/step-00000010 ] && nothing_left &&
 			ckpt-rotate verify -q far --all
 	}
-	sweep 30 ckpt-rotate drain -q near far
+	sweep 10 ckpt-rotate drain -q near far
 }

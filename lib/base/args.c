@@ -109,6 +109,9 @@ static void print_help(const struct args_program *program, const struct args_com
 		printf("\n%s", program->epilogue);
 }
 
+/* Stands for '' where that is a value: argtable2 takes an empty one for a missing one. */
+static char empty_word[] = "''";
+
 static enum status set_target(
 	const struct args_option *option, const char *text, const char *what, struct error *err)
 {
@@ -122,6 +125,7 @@ static enum status set_target(
 			return status;
 		/* fall through */
 	case ARGS_TEXT: *(const char **)option->target = text; break;
+	case ARGS_ANY_TEXT: *(const char **)option->target = text == empty_word ? "" : text; break;
 	case ARGS_LIST: {
 		struct args_list *list = option->target;
 		if (list->count == sizeof(list->items) / sizeof(list->items[0]))
@@ -195,15 +199,42 @@ static int refuse_syntax(
 	return code;
 }
 
+/* Whether word is "--NAME", and behind it end, of an option whose value may be empty. */
+static bool may_be_empty(const struct table *table, const char *word, const char *end)
+{
+	for (size_t k = 0; k < table->count; k++) {
+		const struct args_option *option = table->options[k];
+		size_t length = strlen(option->name);
+		if (option->kind == ARGS_ANY_TEXT && strncmp(word, "--", 2) == 0 &&
+			strncmp(word + 2, option->name, length) == 0 &&
+			strcmp(word + 2 + length, end) == 0)
+			return true;
+	}
+	return false;
+}
+
 /*
- * argtable2 takes an optional number only behind "=": a number that follows is meant, too. joined
- * has room for as many words as argv.
+ * argtable2 takes an optional number only behind "=": a number that follows is meant, too. And it
+ * takes no empty value: where one is meant, empty_word is given. joined has room for twice as many
+ * words as argv.
  */
-static bool join_numbers(const struct table *table, int *argc, char **argv, char *joined[])
+static bool join_values(const struct table *table, int *argc, char **argv, char *joined[])
 {
 	int count = 0;
+	bool whole = false;
 	for (int i = 0; i < *argc; i++) {
 		const char *next = i + 1 < *argc ? argv[i + 1] : "";
+		bool joined_empty = may_be_empty(table, argv[i], "=");
+		if (joined_empty || (i + 1 < *argc && !*next && may_be_empty(table, argv[i], ""))) {
+			joined[count] =
+				joined_empty ? strndup(argv[i], strlen(argv[i]) - 1) : argv[i];
+			if (!joined[count])
+				goto out;
+			joined[count + 1] = empty_word;
+			count += 2;
+			i += !joined_empty;
+			continue;
+		}
 		bool number = *next && strspn(next, "0123456789") == strlen(next);
 		joined[count++] = argv[i];
 		for (size_t k = 0; k < table->count && number && !strncmp(argv[i], "--", 2); k++) {
@@ -212,23 +243,24 @@ static bool join_numbers(const struct table *table, int *argc, char **argv, char
 				continue;
 			if (asprintf(&joined[count - 1], "%s=%s", argv[i], next) < 0) {
 				joined[count - 1] = argv[i];
-				*argc = count;
-				return false;
+				goto out;
 			}
 			i++;
 			break;
 		}
 	}
 	joined[count] = NULL;
+	whole = true;
+out:
 	*argc = count;
-	return true;
+	return whole;
 }
 
 /* Those words of joined that are not argv's own. */
 static void free_joined(char **joined, int count, int argc, char **argv)
 {
 	for (int i = 0; joined && i < count; i++) {
-		bool own = true;
+		bool own = joined[i] != empty_word;
 		for (int k = 0; k < argc; k++)
 			own &= joined[i] != argv[k];
 		if (own)
@@ -253,8 +285,8 @@ static int run_command(const struct args_program *program, const struct args_com
 		rest.command = argv + own + 1;
 	int seen = command->takes_command ? own : argc;
 
-	char **joined = calloc((size_t)seen + 1, sizeof(*joined));
-	if (!table_init(&table, command) || !joined || !join_numbers(&table, &seen, argv, joined)) {
+	char **joined = calloc(2 * (size_t)seen + 1, sizeof(*joined));
+	if (!table_init(&table, command) || !joined || !join_values(&table, &seen, argv, joined)) {
 		table_release(&table);
 		free_joined(joined, seen, argc, argv);
 		message_error("out of memory");

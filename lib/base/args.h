@@ -17,7 +17,8 @@
 enum args_kind {
 	ARGS_FLAG,     /* bool */
 	ARGS_COUNT,    /* int: how often given */
-	ARGS_TEXT,     /* const char * */
+	ARGS_TEXT,     /* const char *, not empty */
+	ARGS_ANY_TEXT, /* const char *; '' is a value, too */
 	ARGS_NAME,     /* const char *, by parse_name */
 	ARGS_LIST,     /* struct args_list: may be given several times */
 	ARGS_UNSIGNED, /* uint64_t, min to max */

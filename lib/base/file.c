@@ -209,3 +209,19 @@ enum status file_remove_tree_at(int directory, const char *name, struct error *e
 {
 	return remove_at(directory, name) == 0 ? STATUS_OK : failed(err, "remove", name, errno);
 }
+
+int file_rename_new(int from, const char *name, int to, const char *new_name)
+{
+	if (renameat2(from, name, to, new_name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return errno;
+	if (linkat(from, name, to, new_name, 0) == 0) {
+		(void)unlinkat(from, name, 0);
+		return 0;
+	}
+	/* Directories have no links, and some filesystems know none. */
+	if (errno != EPERM && errno != EOPNOTSUPP)
+		return errno;
+	return renameat(from, name, to, new_name) < 0 ? errno : 0;
+}

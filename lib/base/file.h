@@ -40,6 +40,13 @@ enum status file_sync_directory(const char *path, struct error *err);
  */
 char *file_directory_of(const char *path);
 
+/*
+ * Rename, unless something has the new name: 0, or errno (EEXIST or ENOTEMPTY then). Where the
+ * filesystem (NFS) knows no such rename, a file gets the new name as a link first, and a directory
+ * may replace an empty one.
+ */
+int file_rename_new(int from, const char *name, int to, const char *new_name);
+
 /* Remove a directory and everything below it; symbolic links are not followed. Missing is fine. */
 enum status file_remove_tree(const char *path, struct error *err);
 /* The same of a name in an open directory, wherever that has been renamed to. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -228,25 +227,23 @@ static enum status rename_away(
 	const struct pruning *pruning, const char *entry, uint64_t inode, struct error *err)
 {
 	char gone[LAYOUT_NAME_SIZE];
-	uint64_t unique;
 	struct stat st;
 	int directory = pruning->descriptor;
-	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
-		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
-	if (!scan_name_removed(gone, entry, unique))
-		return error_set(err, STATUS_USAGE, "the name of %s is too long", entry);
 	if (fstatat(directory, entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		(inode && st.st_ino != inode))
 		return STATUS_NO;
+	if (!scan_name_removed(gone, entry, st.st_ino))
+		return error_set(err, STATUS_USAGE, "the name of %s is too long", entry);
 	if (renameat(directory, entry, directory, gone) < 0)
-		return errno == ENOENT ? STATUS_NO
-				       : error_set(err, error_status_of_errno(errno),
-						 "cannot rename %s/%s: %s", pruning->directory,
-						 entry, strerror(errno));
+		return errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY
+			       ? STATUS_NO
+			       : error_set(err, error_status_of_errno(errno),
+					 "cannot rename %s/%s: %s", pruning->directory, entry,
+					 strerror(errno));
 	uint64_t was = st.st_ino;
 	if (fstatat(directory, gone, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino != was) {
 		/* Somebody put another one there in that moment: it stays what it was. */
-		(void)renameat2(directory, gone, directory, entry, RENAME_NOREPLACE);
+		(void)file_rename_new(directory, gone, directory, entry);
 		return STATUS_NO;
 	}
 	return STATUS_OK;
@@ -297,9 +294,15 @@ static enum status delete_removed(struct pruning *pruning, size_t *deleted, stru
 		return first;
 	}
 	for (struct dirent *entry; (entry = readdir(stream));) {
+		bool given;
 		if (!scan_is_removed(pruning->choice, entry->d_name))
 			continue;
-		enum status status = file_remove_tree_at(pruning->descriptor, entry->d_name, &one);
+		enum status status =
+			scan_give_back(pruning->descriptor, entry->d_name, &given, &one);
+		if (status == STATUS_OK && given)
+			continue;
+		if (status == STATUS_OK)
+			status = file_remove_tree_at(pruning->descriptor, entry->d_name, &one);
 		*deleted += status == STATUS_OK;
 		if (status != STATUS_OK && first == STATUS_OK)
 			first = error_set(err, status, "%s: %s", pruning->directory, one.text);

@@ -100,6 +100,7 @@ struct checkpoint {
 	uint64_t bytes;
 	int64_t utc;		       /* when committed, milliseconds since 1970; 0: not known */
 	enum checkpoint_writer writer; /* of CHECKPOINT_INCOMPLETE */
+	bool copy;   /* of CHECKPOINT_INCOMPLETE: brought from elsewhere by a copy */
 	bool vacant; /* of CHECKPOINT_INCOMPLETE: nothing of a writer's is in it */
 	bool pinned; /* never pruned */
 	struct metrics metrics;

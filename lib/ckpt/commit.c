@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,10 @@ static enum status open_staging(struct pass *pass, struct error *err)
 {
 	struct stat st;
 	pass->root = open(pass->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* Of a writer that is gone a pruner empties the directory, in which it then is alone. */
+	if (pass->root >= 0 && flock(pass->root, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return error_set(err, STATUS_TEMPORARY,
+			"a prune or a copy is at work in %s; try again", pass->path);
 	if (pass->root >= 0 && fstat(pass->root, &st) == 0) {
 		pass->inode = st.st_ino;
 		return STATUS_OK;

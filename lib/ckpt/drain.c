@@ -92,9 +92,7 @@ static enum status take_away(const char *directory, const char *destination, int
 	if (status == STATUS_OK && there.state == CHECKPOINT_COMPLETE)
 		return STATUS_OK;
 	const char *gone = strrchr(*removed, '/') + 1;
-	if (renameat2(descriptor, gone, descriptor, name, RENAME_NOREPLACE) < 0 &&
-		(errno == EINVAL || errno == ENOSYS))
-		(void)renameat(descriptor, gone, descriptor, name);
+	(void)file_rename_new(descriptor, gone, descriptor, name);
 	free(*removed);
 	*removed = NULL;
 	if (status != STATUS_OK && status != STATUS_NO)

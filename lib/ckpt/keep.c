@@ -292,7 +292,8 @@ void keep_decide_incomplete(
 		decide(verdict, true, "being written");
 	else if (item->writer == WRITER_GONE)
 		decide(verdict, false, "not committed, and its writer is gone");
-	else if (item->attempt > 0 && item->attempt < newest_attempt)
+	/* (A copy has the attempt of what it brings, which may long be over.) */
+	else if (item->attempt > 0 && item->attempt < newest_attempt && !item->copy)
 		decide(verdict, false, "not committed, and attempt %" PRIu64 " has saved since",
 			newest_attempt);
 	else if (item->writer == WRITER_UNKNOWN && item->vacant)

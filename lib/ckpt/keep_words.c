@@ -40,6 +40,10 @@ enum status keep_check(const struct keep_policy *policy, struct error *err)
 		return error_set(err, STATUS_USAGE,
 			"--keep-best and --keep-unmeasured need "
 			"--metric: by which metric?");
+	/* Whoever says by what to compare has forgotten what to keep. */
+	if (policy->metric && !policy->best && !policy->unmeasured)
+		return error_set(err, STATUS_USAGE,
+			"--metric says nothing without --keep-best or --keep-unmeasured");
 	for (size_t i = 0; i < RULES; i++)
 		if ((policy->must & names[i].rule) && !(given & names[i].rule))
 			return error_set(err, STATUS_USAGE, "--must %s: there is no --%s",
@@ -69,6 +73,8 @@ enum status keep_read_must(struct keep_policy *policy, const char *text, struct 
 		unsigned rule = !read			   ? 0
 				: strcmp(part, "all") == 0 ? keep_rules(policy)
 							   : keep_rule_named(part);
+		if (!rule && read && strcmp(part, "all") == 0)
+			return error_set(err, STATUS_USAGE, "--must all: there is no rule");
 		if (!rule)
 			return error_set(err, STATUS_USAGE,
 				"--must: \"%s\" is not a list of rules; write all, or "

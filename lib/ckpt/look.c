@@ -166,6 +166,7 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 	look.sharded = staging.sharded;
 	look.tasks = staging.tasks;
 	look.writer = staging.writer;
+	look.copy = staging.copy;
 	look.vacant = !staging.others && !staging.sharded && !staging.one_writer;
 	if (entry->read.kind == CKPT_NAME_SCRATCH)
 		snprintf(look.why, sizeof(look.why), "task %" PRIu64 " writes it for nothing; %s",

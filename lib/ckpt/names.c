@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -39,14 +40,19 @@ void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attemp
 		step, attempt, task);
 }
 
-void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t unique)
+void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t inode)
 {
-	snprintf(name, CKPT_NAME_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", unique, kept);
+	snprintf(name, CKPT_NAME_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", inode, kept);
 }
 
 const char *ckpt_name_of_removed(const char *name)
 {
 	return name + strlen(REMOVED_PREFIX) + REMOVED_DIGITS + 1;
+}
+
+uint64_t ckpt_name_inode_of_removed(const char *name)
+{
+	return strtoull(name + strlen(REMOVED_PREFIX), NULL, 16);
 }
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)

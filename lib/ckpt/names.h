@@ -6,7 +6,8 @@
  *   .tmp-step-00000120-attempt-3          being written by attempt 3
  *     task-2                              the shard of task 2; also in the published one
  *   .tmp-step-00000120-attempt-3-workertemp_2   what task 2 writes for nothing (--chief-only)
- *   .gone-0123456789abcdef-NAME           NAME on its way to deletion
+ *   .gone-0123456789abcdef-NAME           NAME on its way to deletion, if its inode has this
+ *                                         number; else it was taken by mistake
  *   latest                                a symbolic link for people; never trusted
  *   .latest.tmp                           that link on its way
  *
@@ -63,9 +64,10 @@ void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step);
 void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt);
 void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, uint64_t task);
 /* kept must be a name of the three above; unique a random number. */
-void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t unique);
+void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t inode);
 /* What it was called before; name must be a CKPT_NAME_REMOVED. */
 const char *ckpt_name_of_removed(const char *name);
+uint64_t ckpt_name_inode_of_removed(const char *name);
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
 /* Whether name is exactly what ckpt_name_task makes; then its number. */

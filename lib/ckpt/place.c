@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "ckpt/delete.h"
+#include "ckpt/marks.h"
 
 static enum status failed(struct error *err, const char *action, const char *path, int number)
 {
@@ -241,11 +241,8 @@ enum status place_remove_begin(
 {
 	struct stat st;
 	char gone[CKPT_NAME_SIZE];
-	uint64_t unique;
 	enum status status = STATUS_OK;
-	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
-		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
-	ckpt_name_removed(gone, name, unique);
+	ckpt_name_removed(gone, name, inode);
 	char *from = place_path(directory, name);
 	char *to = place_path(directory, gone);
 	if (!from || !to)
@@ -255,10 +252,12 @@ enum status place_remove_begin(
 	else if (!S_ISDIR(st.st_mode) || st.st_ino != inode)
 		status = STATUS_NO;
 	else if (rename(from, to) < 0)
-		status = errno == ENOENT ? STATUS_NO : failed(err, "rename", from, errno);
+		status = errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY
+				 ? STATUS_NO
+				 : failed(err, "rename", from, errno);
 	else if (lstat(to, &st) == 0 && st.st_ino != inode) {
 		/* Somebody put another one there in that moment: it stays what it was. */
-		(void)renameat2(AT_FDCWD, to, AT_FDCWD, from, RENAME_NOREPLACE);
+		(void)file_rename_new(AT_FDCWD, to, AT_FDCWD, from);
 		status = STATUS_NO;
 	}
 	if (status == STATUS_NO)
@@ -269,6 +268,31 @@ enum status place_remove_begin(
 	else
 		free(to);
 	return status;
+}
+
+/*
+ * Whether what is on its way to deletion is there by mistake: another directory than was meant, or
+ * one that was pinned in that moment. Who renamed it looks, too, but may have been killed. Then it
+ * gets its name back, unless another has it.
+ */
+static enum status give_back(int descriptor, const char *gone, bool *given, struct error *err)
+{
+	struct stat st;
+	bool pinned = false;
+	const char *name = ckpt_name_of_removed(gone);
+	enum status status = STATUS_OK;
+	*given = false;
+	if (fstatat(descriptor, gone, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STATUS_OK : failed(err, "look at", gone, errno);
+	if (ckpt_name_read(name).kind == CKPT_NAME_STEP)
+		status = marks_look_pinned(descriptor, gone, &pinned, err);
+	if (status != STATUS_OK || (st.st_ino == ckpt_name_inode_of_removed(gone) && !pinned))
+		return status;
+	int number = file_rename_new(descriptor, gone, descriptor, name);
+	*given = number == 0 || number == ENOENT;
+	if (number && number != ENOENT && number != EEXIST && number != ENOTEMPTY)
+		return failed(err, "give back", gone, number);
+	return STATUS_OK;
 }
 
 enum status place_remove_finish(
@@ -293,11 +317,21 @@ enum status place_remove_finish(
 	}
 	for (size_t i = 0; i < entries.count; i++) {
 		const struct place_entry *entry = &entries.items[i];
-		if (entry->read.kind == CKPT_NAME_REMOVED &&
-			(!name || strcmp(ckpt_name_of_removed(entry->name), name) == 0))
+		struct error one;
+		bool given;
+		if (entry->read.kind != CKPT_NAME_REMOVED ||
+			(name && strcmp(ckpt_name_of_removed(entry->name), name) != 0))
+			continue;
+		enum status looked = give_back(descriptor, entry->name, &given, &one);
+		if (looked == STATUS_OK && !given)
 			names[count++] = entry->name;
+		else if (looked != STATUS_OK && status == STATUS_OK)
+			status = error_set(err, looked, "%s", one.text);
 	}
-	status = delete_all(descriptor, names, count, statuses, err);
+	struct error why;
+	enum status removed = delete_all(descriptor, names, count, statuses, &why);
+	if (removed != STATUS_OK && status == STATUS_OK)
+		status = error_set(err, removed, "%s", why.text);
 	if (status != STATUS_OK)
 		error_prefix(err, "%s", directory);
 	for (size_t i = 0; i < count && deleted; i++)

@@ -49,6 +49,7 @@ enum status place_remove_begin(
 
 /*
  * Delete what was taken out of the way and not deleted yet, by whomever: of NAME, or (NULL) all.
+ * What was taken by mistake, or pinned meanwhile, gets its name back instead.
  * deleted: how many; may be NULL. The first failure is answered, after the others are done.
  */
 enum status place_remove_finish(

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -124,6 +123,21 @@ static enum status remove_inside(int directory, bool records, struct error *err)
 }
 
 /*
+ * Nobody commits it, or copies into it, now or until it is closed: they hold a lock on it, and it
+ * may have got its final name since we looked. STATUS_NO: somebody does, or it is not what it was.
+ */
+static enum status claim(const char *path, int descriptor, const struct checkpoint *checkpoint)
+{
+	struct staging now = {0};
+	if (flock(descriptor, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return STATUS_NO;
+	bool same = staging_look(path, &now, NULL) == STATUS_OK && now.inode == checkpoint->inode &&
+		    now.writer == checkpoint->writer;
+	staging_release(&now);
+	return same ? STATUS_OK : STATUS_NO;
+}
+
+/*
  * A directory that was being written is emptied where it is, by its descriptor, and goes last. A
  * begin that finds a writer gone makes a directory anew, so nothing of a new writer is in this one;
  * and what is not empty is not removed. The records go after the rest: till then it can be told
@@ -146,6 +160,8 @@ static enum status remove_incomplete(
 		descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (descriptor < 0 || fstat(descriptor, &st) < 0 || st.st_ino != checkpoint->inode)
 			status = STATUS_NO;
+		if (status == STATUS_OK)
+			status = claim(path, descriptor, checkpoint);
 		if (status == STATUS_OK)
 			status = remove_inside(descriptor, false, err);
 		if (status == STATUS_OK)
@@ -183,7 +199,7 @@ static enum status take_away(const char *directory, int descriptor, struct prune
 		/* What cannot be told now is deleted by nobody. */
 		status = marks_look_pinned(descriptor, gone, &pinned, err);
 		if (status != STATUS_OK || pinned) {
-			(void)renameat2(descriptor, gone, descriptor, name, RENAME_NOREPLACE);
+			(void)file_rename_new(descriptor, gone, descriptor, name);
 			free(*removed);
 			*removed = NULL;
 		}

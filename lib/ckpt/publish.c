@@ -17,17 +17,6 @@
 /* How often others may move the link while we do. */
 #define TRIES 100
 
-static int rename_no_replace(const char *from, const char *to)
-{
-	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -1;
-	/* NFS and others do not know the flag. There rename itself keeps the promise: it replaces
-	 * only an empty directory, and a checkpoint has its manifest. */
-	return rename(from, to);
-}
-
 enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
 	uint64_t step, uint64_t damaged, struct error *err)
 {
@@ -51,11 +40,13 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 		status = STATUS_NO;
 		goto out;
 	}
-	if (rename_no_replace(from, to) < 0) {
-		bool lost = errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY;
+	/* (A checkpoint is not empty: it has its manifest.) */
+	int number = file_rename_new(AT_FDCWD, from, AT_FDCWD, to);
+	if (number) {
+		bool lost = number == ENOENT || number == EEXIST || number == ENOTEMPTY;
 		status = lost ? STATUS_NO
-			      : error_set(err, error_status_of_errno(errno),
-					"cannot rename %s to %s: %s", from, to, strerror(errno));
+			      : error_set(err, error_status_of_errno(number),
+					"cannot rename %s to %s: %s", from, to, strerror(number));
 	}
 out:
 	free(removed);
@@ -64,14 +55,26 @@ out:
 	return status;
 }
 
-static void sweep(const char *path)
+/* Remove the records in path that only served writing. 0, or errno. */
+static int sweep(const char *path)
 {
+	int number = 0;
 	DIR *stream = opendir(path);
-	for (struct dirent *entry; stream && (entry = readdir(stream));)
-		if (ckpt_name_is_transient(entry->d_name))
-			(void)unlinkat(dirfd(stream), entry->d_name, 0);
-	if (stream)
-		closedir(stream);
+	/* (Another pruner or committer may have been quicker.) */
+	if (!stream)
+		return errno == ENOENT ? 0 : errno;
+	for (;;) {
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry)
+			break;
+		if (ckpt_name_is_transient(entry->d_name) &&
+			unlinkat(dirfd(stream), entry->d_name, 0) < 0 && errno != ENOENT)
+			number = errno;
+	}
+	number = number ? number : errno;
+	closedir(stream);
+	return number;
 }
 
 /* The name of the highest step that carries a manifest; false: none, or not readable. */
@@ -152,7 +155,12 @@ enum status publish_settle(
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
 	}
-	sweep(path);
+	int number = sweep(path);
+	if (number)
+		snprintf(warning, size,
+			"cannot remove all records of the writing in %s: %s; the same command does "
+			"it when run again",
+			path, strerror(number));
 	/* A damaged one that was in its place. */
 	(void)place_remove_finish(directory, name, NULL, NULL);
 	status = place_open(directory, &descriptor, err);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "ckpt/show.h"
 #include "ckpt/structure.h"
 #include "ckpt/tree.h"
@@ -31,9 +32,9 @@ void scan_release(struct scan *scan)
 	*scan = (struct scan){0};
 }
 
-bool scan_name_removed(char name[LAYOUT_NAME_SIZE], const char *entry, uint64_t unique)
+bool scan_name_removed(char name[LAYOUT_NAME_SIZE], const char *entry, uint64_t inode)
 {
-	return snprintf(name, LAYOUT_NAME_SIZE, REMOVED "%016" PRIx64 "-%s", unique, entry) <
+	return snprintf(name, LAYOUT_NAME_SIZE, REMOVED "%016" PRIx64 "-%s", inode, entry) <
 	       LAYOUT_NAME_SIZE;
 }
 
@@ -45,6 +46,27 @@ bool scan_is_removed(const struct layout_choice *choice, const char *name)
 	       strspn(name + prefix, "0123456789abcdef") == REMOVED_DIGITS &&
 	       name[prefix + REMOVED_DIGITS] == '-' &&
 	       layout_reads(choice, name + prefix + REMOVED_DIGITS + 1, &read);
+}
+
+enum status scan_give_back(int descriptor, const char *name, bool *given, struct error *err)
+{
+	struct stat st;
+	*given = false;
+	if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		*given = errno == ENOENT;
+		return *given ? STATUS_OK
+			      : error_set(err, error_status_of_errno(errno),
+					"cannot look at %s: %s", name, strerror(errno));
+	}
+	if (st.st_ino == strtoull(name + strlen(REMOVED), NULL, 16))
+		return STATUS_OK;
+	int number = file_rename_new(
+		descriptor, name, descriptor, name + strlen(REMOVED) + REMOVED_DIGITS + 1);
+	*given = number == 0 || number == ENOENT;
+	if (*given || number == EEXIST || number == ENOTEMPTY)
+		return STATUS_OK;
+	return error_set(err, error_status_of_errno(number), "cannot give back %s: %s", name,
+		strerror(number));
 }
 
 static int by_step(const void *a, const void *b)

@@ -135,6 +135,8 @@ enum status staging_look(const char *path, struct staging *staging, struct error
 			look.sharded = true;
 			if (!add_shard(&look, task))
 				status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		} else if (strcmp(name, CKPT_COPY) == 0) {
+			look.copy = true;
 		} else if (!ckpt_name_is_reserved(name)) {
 			look.others = true;
 		}

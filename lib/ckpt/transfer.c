@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 /* At most so much between two looks at the clock. */
 #define CHUNK	    ((size_t)8 << 20)
@@ -142,17 +143,7 @@ static int place(int directory, const char *part, int to, const char *name)
 	int number = make_parents(to, name);
 	if (number)
 		return number;
-	if (renameat2(directory, part, to, name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return errno;
-	/* NFS and others do not know the flag; a link does not replace either. */
-	if (linkat(directory, part, to, name, 0) < 0)
-		return errno == EPERM || errno == EOPNOTSUPP
-			       ? (renameat(directory, part, to, name) < 0 ? errno : 0)
-			       : errno;
-	(void)unlinkat(directory, part, 0);
-	return 0;
+	return file_rename_new(directory, part, to, name);
 }
 
 int transfer_move(int from, int directory, const char *name)

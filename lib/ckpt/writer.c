@@ -50,9 +50,17 @@ static bool is_same(const struct process_identity *a, const struct process_ident
 	       a->pid_namespace == b->pid_namespace;
 }
 
+/* A group outlives its leader, and keeps its number as long as it lives. */
+static bool is_same_group(struct process_identity a, struct process_identity b)
+{
+	if (a.start == 0 || b.start == 0)
+		a.start = b.start = 1;
+	return is_same(&a, &b);
+}
+
 bool writer_is_same(const struct writer *a, const struct writer *b)
 {
-	return is_same(&a->parent, &b->parent) || is_same(&a->group, &b->group);
+	return is_same(&a->parent, &b->parent) || is_same_group(a->group, b->group);
 }
 
 static bool group_is_alive(const struct process_identity *leader)
