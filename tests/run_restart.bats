@@ -216,6 +216,31 @@ pausing() {
 	code 0 130
 }
 
+# Slurm sends its TERM to the command as well, and squeue needs its time to tell the deadline.
+@test "TERM while Slurm is asked for the deadline: no crash of the command, whatever it ends with" {
+	mkdir fake
+	printf '#!/bin/sh\ntouch asked\nexec sleep 100\n' >fake/squeue
+	chmod +x fake/squeue
+	export SLURM_JOB_ID=9 SLURM_JOB_END_TIME=$(($(date +%s) + 3600)) PATH=$PWD/fake:$PATH
+	cat >fails <<-'FAILS'
+		#!/bin/bash
+		touch started
+		until [ -e fail ]; do sleep 0.02; done
+		exit 3
+	FAILS
+	chmod +x fails
+	preempt-run --task 0 --tasks 1 --restarts --notice slurm -- ./fails 2>err 3>&- &
+	agents[0]=$!
+	until_true 10 test -e started
+	kill -TERM "${agents[0]}"
+	until_true 10 test -e asked
+	touch fail
+	code 0 43
+	grep -q 'notice: signal:TERM' err
+	run -1 grep 'crashed' err
+	closed_by 1 unsaved
+}
+
 @test "asked to stop for good: 93, not run again" {
 	STEPS=10000 agent 0 --restarts -- ./trainer
 	STEPS=10000 agent 1 --restarts -- ./trainer

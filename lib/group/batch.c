@@ -193,6 +193,9 @@ enum status batch_run(struct batch *batch, char *const *command, struct error *e
 			tell(batch, clock_now());
 		wait_once(batch, tells && !batch->told ? batch->tell_at : CLOCK_NEVER);
 	}
+	struct notice notice;
+	while (watch_take_held(&batch->watch, &notice))
+		take_notice(batch, &notice);
 	return status;
 }
 

@@ -53,6 +53,12 @@ static enum status open_between(struct between *between, struct error *err)
 	return status;
 }
 
+static void take_notice(struct between *between, const struct notice *notice)
+{
+	message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "", notice->reason);
+	between->noticed = true;
+}
+
 /* Wait until deadline; false: a notice or a signal came. */
 static bool wait_between(struct between *between, int64_t deadline)
 {
@@ -68,17 +74,26 @@ static bool wait_between(struct between *between, int64_t deadline)
 		size_t count = watch_poll(&between->watch, polled + 1);
 		(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
 		watch_begin(&between->watch, polled + 1);
-		while ((event = watch_next(&between->watch, &which, &notice, &err)) != WATCH_END) {
-			if (event != WATCH_NOTICE)
-				continue;
-			message_info("notice: %s%s%s", notice.source, *notice.reason ? ": " : "",
-				notice.reason);
-			between->noticed = true;
-		}
+		while ((event = watch_next(&between->watch, &which, &notice, &err)) != WATCH_END)
+			if (event == WATCH_NOTICE)
+				take_notice(between, &notice);
 		if (read(between->signals, &info, sizeof(info)) == sizeof(info))
 			between->ended_by = (int)info.ssi_signo;
 	} while (!between->noticed && !between->ended_by && clock_now() < deadline);
 	return !between->noticed && !between->ended_by;
+}
+
+/* The end of the time between; false: a notice has come that was not given yet. */
+static bool end_between(struct between *between)
+{
+	struct notice notice;
+	sigset_t all;
+	/* What comes from here on waits for the next start. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	while (watch_take_held(&between->watch, &notice))
+		take_notice(between, &notice);
+	return !between->noticed;
 }
 
 /* Agents of this machine that were killed cannot say goodbye. */
@@ -187,7 +202,7 @@ static bool runs_again(struct between *between, const struct attempt *attempt,
 	} else if (decision.again) {
 		message_info(
 			"%s; running again in %.1f s", decision.why, (double)decision.pause / 1000);
-		again = wait_between(between, clock_after(decision.pause));
+		again = wait_between(between, clock_after(decision.pause)) && end_between(between);
 		if (!again)
 			*code = leave_for_good(between, STATUS_BROKEN);
 	} else if (decision.decided) {
