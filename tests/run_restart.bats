@@ -170,6 +170,17 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	[ "$(grep -c 'finished;' err.0)" = 2 ] # of the first time
 }
 
+@test "the last of the others is stopped while an agent that has finished waits for it: not for ever" {
+	STEPS=3 agent 0 --restarts --period 250ms --join-timeout 2s -- ./trainer
+	STEP=100 agent 1 --restarts --period 250ms -- ./trainer
+	until_true 10 grep -q 'finished; the other' err.0
+	kill -STOP "${agents[1]}" # as its whole machine would
+	code 0 44
+	grep -q 'task 1 .*no heartbeat since' err.0
+	grep -q 'not all have come back' err.0
+	closed_by 1 lost
+}
+
 @test "TERM while it waits for the others after it has finished: 0" {
 	STEPS=3 agent 0 --restarts -- ./trainer
 	STEP=0.2 STEPS=1000 agent 1 --restarts -- ./trainer

@@ -12,6 +12,7 @@
 #include "base/message.h"
 #include "group/attempt.h"
 #include "group/history.h"
+#include "group/pulse.h"
 #include "notice/watch.h"
 
 #define OPEN_PATIENCE 10000 /* ms for the store */
@@ -152,6 +153,29 @@ static enum status wait_closed(struct between *between, struct store *store, str
 	}
 }
 
+/* Whoever waits for the others without an end has to see when they die, and they, when we do. */
+static enum status watch_the_rest(const struct between *between, const struct attempt *attempt,
+	struct pulse **pulse, struct error *err)
+{
+	const struct agent_options *options = between->options;
+	struct process_identity self;
+	struct pulse_options how = {.store = options->store,
+		.rules = options->beats,
+		.first = options->identity->task,
+		.count = options->identity->count,
+		.who = &self};
+	if (how.rules.period == 0 || how.count == attempt->tasks)
+		return STATUS_OK;
+	enum status status = process_identify(0, &self, err);
+	if (status == STATUS_OK)
+		status = pulse_start(pulse, &how, err);
+	if (status != STATUS_OK)
+		return status;
+	pulse_begin(*pulse, attempt);
+	pulse_watch(*pulse);
+	return STATUS_OK;
+}
+
 /* The exit code of one that goes although it would be run again. */
 static int leave_for_good(const struct between *between, int code)
 {
@@ -172,6 +196,7 @@ static bool runs_again(struct between *between, const struct attempt *attempt,
 	const struct agent_options *options = between->options;
 	struct budget_decision decision;
 	struct store *store = NULL;
+	struct pulse *pulse = NULL;
 	struct view view = {0};
 	struct error err;
 	bool again = false, finished = *code == STATUS_OK;
@@ -182,6 +207,8 @@ static bool runs_again(struct between *between, const struct attempt *attempt,
 		status = store_open(&store, options->store, 0, clock_after(OPEN_PATIENCE), &err);
 	if (status == STATUS_OK)
 		status = view_init(&view, attempt, &err);
+	if (status == STATUS_OK && finished)
+		status = watch_the_rest(between, attempt, &pulse, &err);
 	if (status == STATUS_OK)
 		status = wait_closed(between, store, &view, finished, &err);
 	if (status == STATUS_NO) {
@@ -210,6 +237,7 @@ static bool runs_again(struct between *between, const struct attempt *attempt,
 		*code = STATUS_DECIDED;
 	}
 out:
+	pulse_stop(pulse, 1000);
 	view_release(&view);
 	store_close(store);
 	return again;
