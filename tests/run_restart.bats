@@ -252,6 +252,19 @@ pausing() {
 	closed_by 1 unsaved
 }
 
+@test "--notice deadline:+D counts from the start, not anew in each attempt" {
+	local began end
+	began=$(date +%s%3N)
+	echo 'if [ "$PREEMPT_ATTEMPT" = 1 ]; then sleep 2; exit 7; fi; exec ./trainer' >late
+	STEPS=100000 preempt-run --task 0 --tasks 1 --restarts --notice deadline:+4s --grace 1s -- bash late 2>err 3>&- &
+	agents[0]=$!
+	code 0 42
+	[ "$(wc -l <starts.0)" = 1 ]
+	end=$(sed -n 's/.*notice: deadline:+4s: the time is up at //p' err)
+	end=$(date -d "$end" +%s%3N)
+	((end < began + 5900)) # else 2 s later at least
+}
+
 @test "asked to stop for good: 93, not run again" {
 	STEPS=10000 agent 0 --restarts -- ./trainer
 	STEPS=10000 agent 1 --restarts -- ./trainer

@@ -176,7 +176,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		agent.seats[i].board = (struct board){.directory = -1, .watch = -1};
 	if (guard_start(&agent.guard, &err) != STATUS_OK ||
 		agent_open_signals(&agent, &err) != STATUS_OK ||
-		agent_open_sources(&agent, &err) != STATUS_OK ||
+		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||
 		worker_start(&agent.group.worker, options->store, &err) != STATUS_OK ||
 		agent_open_pulse(&agent, &err) != STATUS_OK) {
 		code = message_fail(&err);

@@ -46,7 +46,6 @@ void agent_say_goodbye(struct agent *agent);
 
 /* agent_start.c */
 enum status agent_open_signals(struct agent *agent, struct error *err);
-enum status agent_open_sources(struct agent *agent, struct error *err);
 /* Wait until all have joined; a notice or INT ends that early. */
 enum status agent_join(struct agent *agent, struct error *err);
 /* The exit code of an agent that could not join; says why. */

@@ -32,8 +32,6 @@ static enum status open_between(struct between *between, struct error *err)
 {
 	static const int endings[] = {SIGINT, SIGHUP, SIGQUIT};
 	const struct agent_options *options = between->options;
-	struct source_options how = {.grace = options->grace};
-	enum status status = STATUS_OK;
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
@@ -45,13 +43,7 @@ static enum status open_between(struct between *between, struct error *err)
 	if (between->signals < 0)
 		return error_set(
 			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
-	for (size_t i = 0; i < options->source_count && status == STATUS_OK; i++) {
-		struct source *source;
-		status = source_open(&source, options->sources[i], &how, err);
-		if (status == STATUS_OK)
-			status = watch_add(&between->watch, source, err);
-	}
-	return status;
+	return agent_watch_sources(options, &between->watch, err);
 }
 
 static void take_notice(struct between *between, const struct notice *notice)
@@ -249,9 +241,10 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 	sigset_t mask;
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	next.restarts = limits != NULL;
+	next.began = clock_now();
 	for (bool first = true;; first = false) {
 		struct agent_end end;
-		struct between between = {.options = options, .signals = -1};
+		struct between between = {.options = &next, .signals = -1};
 		int code = agent_run(&next, &end);
 		bool unstarted_late = !end.started && code == STATUS_TIMEOUT;
 		if (!limits || end.attempt.number == 0 || end.passed_on ||

@@ -45,6 +45,7 @@ struct source_options {
 	int64_t grace;
 	int64_t period;	 /* ms between two looks, for those that have to look; 0: 1 s, or as fits */
 	int64_t timeout; /* ms that one look may take; 0: 10 s */
+	int64_t since;	 /* the instant from which deadline:+2h counts; 0: when it is opened */
 };
 
 /* What a kind of source is. */
