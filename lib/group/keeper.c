@@ -324,12 +324,12 @@ static enum status begin(struct keeper *k, struct error *err)
 	prctl(PR_SET_CHILD_SUBREAPER, options->command ? 1 : 0);
 	if (options->command)
 		status = guard_start(&k->guard, err);
+	if (status == STATUS_OK && options->board)
+		status = board_open(&k->board, options->board, getpid(), err);
 	if (status == STATUS_OK)
 		status = start(k, err);
 	if (status == STATUS_OK)
 		status = process_identify(k->pid, &who, err);
-	if (status == STATUS_OK && options->board)
-		status = board_open(&k->board, options->board, getpid(), err);
 	struct pulse_options how = {.store = options->store,
 		.rules = options->rules,
 		.first = options->task,
