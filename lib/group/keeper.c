@@ -147,6 +147,8 @@ static void end_process(struct keeper *k)
 	signal_process(k, SIGKILL);
 	if (k->pid)
 		wait_for_end(k, clock_after(10000));
+	if (k->pid && !k->ended)
+		message_error("process %d could not be ended, and runs on", (int)k->pid);
 }
 
 /* ---- Progress ---- */
