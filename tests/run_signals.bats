@@ -18,8 +18,8 @@ setup() {
 
 teardown() { agents_teardown; }
 
-# TERM is kept or caught.
-listens() { grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/proc/$1/status"; }
+# TERM is kept or caught; by a shell, too, between its fork and its exec.
+listens() { grep -qsx preempt-run "/proc/$1/comm" && grep -qs "^Sig\(Blk\|Cgt\):.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]\$" "/proc/$1/status"; }
 
 @test "exit codes: the command's own, 127, 126, 128+n, and --exit-code" {
 	unset PREEMPT_RUN
