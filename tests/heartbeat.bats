@@ -304,7 +304,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 @test "--learn: the limit comes from what was seen, and is remembered across attempts" {
 	join 1
 	beat 0 --kill-after 500ms --learn --progress-timeout 1s -- bash -c '
-		. "$0"; for s in 1 2 3 4 5 6; do preempt_step $s; sleep 0.6; done' "$REPO/lib/client/preempt.sh"
+		. "$0"; for s in 1 2 3 4 5 6 7 8; do preempt_step $s; sleep 0.8; done' "$REPO/lib/client/preempt.sh"
 	code_of "${hearts[0]}"
 	[ "$code" = 0 ]
 	longest=$(preempt-store get run/r/PACE | python3 -c 'import json,sys; print(json.load(sys.stdin)["longest_ms"]["step"])')
@@ -316,7 +316,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	[ "$PREEMPT_ATTEMPT" = 2 ]
 	from=$SECONDS
 	run -44 preempt-heartbeat --period 400ms --kill-after 500ms --learn --progress-timeout 1s -- bash -c '
-		. "$0"; preempt_step 1; sleep 1000' "$REPO/lib/client/preempt.sh"
+		. "$0"; for s in 1 2 3 4; do preempt_step $s; sleep 1.2; done; sleep 1000' "$REPO/lib/client/preempt.sh"
 	((SECONDS - from >= longest / 250))
 	[[ $output = *"is hung"* ]]
 }
@@ -354,6 +354,8 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	run -2 preempt-heartbeat --task 5 --tasks 9 -- true
 	as 0 run -127 preempt-heartbeat -- no-such-command
 	as 0 run -1 preempt-heartbeat --pid 2147483646
+	as 0 run -2 preempt-heartbeat --board "$PWD" --progress-timeout 5s -- touch ran
+	[ ! -e ran ] # refused before it, not after
 }
 
 @test "examples/heartbeat.sh: one is killed, the others leave with 44, the next attempt ends well" {

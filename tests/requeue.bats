@@ -315,6 +315,17 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	preempt-store get run/slurm-9/000001/TERMINATED_WORKER
 }
 
+@test "a notice by a command: it is asked again and again, and the tasks are told" {
+	no_slurm
+	start --notice 'command:echo >>asked; test -e goes' -- preempt-run -- ./trainer
+	until_true 10 test -e started
+	until_true 20 eval '[ "$(wc -l <asked)" -ge 3 ]'
+	touch goes
+	code 42
+	grep -q 'notice: command:' err
+	run -1 grep 'cannot ask\|took its' err
+}
+
 @test "tasks that cannot be told: the command gets USR1 under Slurm, the same signal elsewhere" {
 	start -- bash -c 'trap "echo USR1 >got; exit 3" USR1; trap "echo TERM >got; exit 3" TERM; touch started; while :; do sleep 0.05; done'
 	until_true 10 test -e started

@@ -183,13 +183,25 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	code 1 0
 	[ -e done.0.1 ] && [ -e done.0.2 ] && [ -e done.1.2 ]
 	grep -q 'finished; the other tasks have not' err.0
+	local said
+	said=$(grep -c 'finished;' err.0)
 	# Without it, it goes at once.
-	rm err.0
 	STEP=0.2 agent 1 -- ./trainer
 	STEPS=3 agent 0 -- ./trainer
 	code 0 0
 	code 1 0
-	run -1 grep -q 'finished;' err.0
+	[ "$(grep -c 'finished;' err.0)" = "$said" ]
+}
+
+@test "the last of the others is stopped while an agent that has finished waits for it: not for ever" {
+	STEPS=3 agent 0 --restarts --period 250ms --join-timeout 2s -- ./trainer
+	STEP=100 agent 1 --restarts --period 250ms -- ./trainer
+	until_true 10 grep -q 'finished; the other' err.0
+	kill -STOP "${agents[1]}" # as its whole machine would
+	code 0 44
+	grep -q 'task 1 .*no heartbeat since' err.0
+	grep -q 'not all have come back' err.0
+	closed_by 1 lost
 }
 
 @test "TERM while it waits for the others after it has finished: 0" {
@@ -236,6 +248,43 @@ pausing() {
 	pausing
 	kill -INT "${agents[0]}"
 	code 0 130
+}
+
+# Slurm sends its TERM to the command as well, and squeue needs its time to tell the deadline.
+@test "TERM while Slurm is asked for the deadline: no crash of the command, whatever it ends with" {
+	mkdir fake
+	printf '#!/bin/sh\ntouch asked\nexec sleep 100\n' >fake/squeue
+	chmod +x fake/squeue
+	export SLURM_JOB_ID=9 SLURM_JOB_END_TIME=$(($(date +%s) + 3600)) PATH=$PWD/fake:$PATH
+	cat >fails <<-'FAILS'
+		#!/bin/bash
+		touch started
+		until [ -e fail ]; do sleep 0.02; done
+		exit 3
+	FAILS
+	chmod +x fails
+	preempt-run --task 0 --tasks 1 --restarts --notice slurm -- ./fails 2>err 3>&- &
+	agents[0]=$!
+	until_true 10 test -e started
+	kill -TERM "${agents[0]}"
+	until_true 10 test -e asked
+	touch fail
+	code 0 43
+	grep -q 'notice: signal:TERM' err
+	run -1 grep 'crashed' err
+	closed_by 1 unsaved
+}
+
+@test "--notice deadline:+D counts from the start, not anew in each attempt" {
+	local began end
+	began=$(date +%s%3N)
+	echo 'if [ "$PREEMPT_ATTEMPT" = 1 ]; then sleep 2; exit 7; fi; exec ./trainer' >late
+	STEPS=100000 preempt-run --task 0 --tasks 1 --restarts --notice deadline:+4s --grace 1s -- bash late 2>err 3>&- &
+	agents[0]=$!
+	code 0 42
+	end=$(sed -n 's/.*notice: deadline:+4s: the time is up at //p' err)
+	end=$(date -d "$end" +%s%3N)
+	((end < began + 5900)) # else 2 s later at least
 }
 
 @test "asked to stop for good: 93, not run again" {

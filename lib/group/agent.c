@@ -136,11 +136,6 @@ static void end_commands(struct agent *agent)
 
 static void release(struct agent *agent)
 {
-	/* The code is decided: a signal that comes now (srun -K) must not put another in its place.
-	 */
-	sigset_t all;
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
 	end_commands(agent);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_release(&agent->seats[i]);
@@ -168,6 +163,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		.seat_count = options->identity->count,
 		.command_count = options->ranks ? 1 : options->identity->count};
 	struct error err = {0};
+	sigset_t all;
 	int code;
 	bool started = false;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -183,7 +179,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		agent.seats[i].board = (struct board){.directory = -1, .watch = -1};
 	if (guard_start(&agent.guard, &err) != STATUS_OK ||
 		agent_open_signals(&agent, &err) != STATUS_OK ||
-		agent_open_sources(&agent, &err) != STATUS_OK ||
+		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||
 		worker_start(&agent.group.worker, options->store, &err) != STATUS_OK ||
 		agent_open_pulse(&agent, &err) != STATUS_OK) {
 		code = message_fail(&err);
@@ -209,6 +205,11 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	if (!options->restarts || code != STATUS_BROKEN)
 		agent_say_end(&agent, code);
 out:
+	/* The code is decided: a signal that comes now (srun -K) must not put another in its place.
+	 */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	agent_take_held(&agent);
 	if (end)
 		*end = (struct agent_end){.attempt = agent.group.view.attempt,
 			.started = started,

@@ -13,6 +13,7 @@
 #include "group/identity.h"
 #include "group/keys.h"
 #include "group/progress.h"
+#include "notice/watch.h"
 
 /* A notice that the agent gives itself (--rehearse). */
 struct agent_rehearsal {
@@ -31,6 +32,7 @@ struct agent_options {
 	size_t source_count;
 	bool sources_found;	  /* those behind the first were not asked for: one may fail */
 	int64_t grace;		  /* ms after a notice; negative: not known */
+	int64_t began;		  /* when the first attempt did: deadline:+2h counts from there */
 	const char *board_parent; /* NULL: a good place */
 	const char *shield;	  /* "TERM,USR1": ignored before exec; NULL: none */
 	bool forward;		  /* pass notice signals on to the command */
@@ -70,6 +72,10 @@ struct agent_options {
  * one that comes while we start is not the end of us.
  */
 void agent_hold_signals(const char *const *sources, size_t count);
+
+/* Open the sources, as agent_run does; what is open is in watch also where it fails. */
+enum status agent_watch_sources(
+	const struct agent_options *options, struct watch *watch, struct error *err);
 
 /* What its caller has to know to run it again; a notice or a signal came until the very end. */
 struct agent_end {

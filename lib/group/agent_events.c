@@ -87,6 +87,13 @@ void agent_check_sources(struct agent *agent, const struct pollfd *polled)
 	}
 }
 
+void agent_take_held(struct agent *agent)
+{
+	struct notice notice;
+	while (watch_take_held(&agent->watch, &notice))
+		take_notice(agent, &notice);
+}
+
 static bool was_notice_signal(const struct agent *agent, int wait_status)
 {
 	if (!WIFSIGNALED(wait_status))
@@ -167,6 +174,8 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 			struct command *command = &agent->commands[i];
 			if (!command->pid || command->running || command->told)
 				continue;
+			/* A notice that only waits for its deadline has come before this end. */
+			agent_take_held(agent);
 			int64_t until = wait_with_failure(agent, command);
 			if (until)
 				look_for_root(agent, command);

@@ -47,7 +47,6 @@ void agent_say_goodbye(struct agent *agent);
 
 /* agent_start.c */
 enum status agent_open_signals(struct agent *agent, struct error *err);
-enum status agent_open_sources(struct agent *agent, struct error *err);
 /* Wait until all have joined; a notice or INT ends that early. */
 enum status agent_join(struct agent *agent, struct error *err);
 /* The exit code of an agent that could not join; says why. */
@@ -61,6 +60,8 @@ void agent_leave_unstarted(
 
 /* agent_events.c */
 void agent_check_sources(struct agent *agent, const struct pollfd *polled);
+/* Notices that a source has caught, and holds back until more is known of them. */
+void agent_take_held(struct agent *agent);
 void agent_take_signals(struct agent *agent, int64_t now);
 /* Tell the seats of commands that have ended, as soon as it is clear what they have died of. */
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);

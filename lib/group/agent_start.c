@@ -61,10 +61,10 @@ enum status agent_open_signals(struct agent *agent, struct error *err)
 	return STATUS_OK;
 }
 
-enum status agent_open_sources(struct agent *agent, struct error *err)
+enum status agent_watch_sources(
+	const struct agent_options *options, struct watch *watch, struct error *err)
 {
-	const struct agent_options *options = agent->options;
-	struct source_options how = {.grace = options->grace};
+	struct source_options how = {.grace = options->grace, .since = options->began};
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < options->source_count && status == STATUS_OK; i++) {
 		struct source *source;
@@ -74,7 +74,7 @@ enum status agent_open_sources(struct agent *agent, struct error *err)
 				"warning: no notices from %s: %s", options->sources[i], err->text);
 			status = STATUS_OK;
 		} else if (status == STATUS_OK)
-			status = watch_add(&agent->watch, source, err);
+			status = watch_add(watch, source, err);
 	}
 	return status;
 }

@@ -93,11 +93,25 @@ static void check_sources(struct batch *batch, const struct pollfd *polled)
 			message_error("%s", err.text);
 }
 
+static void reap(struct batch *batch)
+{
+	siginfo_t info = {0};
+	int wait_status;
+	if (batch->pid && waitpid(batch->pid, &wait_status, WNOHANG) == batch->pid) {
+		batch->pid = 0;
+		batch->question->code = process_exit_code(wait_status);
+	}
+	/* As process 1 we reap what others leave; but what a source runs is the source's. */
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+		info.si_pid != batch->pid && !watch_owns(&batch->watch, info.si_pid)) {
+		(void)waitpid(info.si_pid, NULL, WNOHANG);
+		info.si_pid = 0;
+	}
+}
+
 static void take_signals(struct batch *batch)
 {
 	struct signalfd_siginfo info;
-	int wait_status;
-	pid_t pid;
 	while (read(batch->signals, &info, sizeof(info)) == sizeof(info)) {
 		int number = (int)info.ssi_signo;
 		if (number == SIGCHLD)
@@ -107,13 +121,7 @@ static void take_signals(struct batch *batch)
 		if (batch->pid && info.ssi_code != SI_KERNEL)
 			kill(batch->pid, number);
 	}
-	/* As process 1 we reap what others leave. */
-	while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
-		if (pid != batch->pid)
-			continue;
-		batch->pid = 0;
-		batch->question->code = process_exit_code(wait_status);
-	}
+	reap(batch);
 }
 
 /* One try to claim for all; STATUS_NO: there is nothing to claim yet. */
@@ -169,8 +177,8 @@ static void wait_once(struct batch *batch, int64_t deadline)
 	size_t count = watch_poll(&batch->watch, polled + 1);
 	int64_t due = watch_due(&batch->watch);
 	(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
-	take_signals(batch);
 	check_sources(batch, polled + 1);
+	take_signals(batch);
 }
 
 enum status batch_run(struct batch *batch, char *const *command, struct error *err)
@@ -185,6 +193,9 @@ enum status batch_run(struct batch *batch, char *const *command, struct error *e
 			tell(batch, clock_now());
 		wait_once(batch, tells && !batch->told ? batch->tell_at : CLOCK_NEVER);
 	}
+	struct notice notice;
+	while (watch_take_held(&batch->watch, &notice))
+		take_notice(batch, &notice);
 	return status;
 }
 

@@ -147,6 +147,8 @@ static void end_process(struct keeper *k)
 	signal_process(k, SIGKILL);
 	if (k->pid)
 		wait_for_end(k, clock_after(10000));
+	if (k->pid && !k->ended)
+		message_error("process %d could not be ended, and runs on", (int)k->pid);
 }
 
 /* ---- Progress ---- */
@@ -324,12 +326,12 @@ static enum status begin(struct keeper *k, struct error *err)
 	prctl(PR_SET_CHILD_SUBREAPER, options->command ? 1 : 0);
 	if (options->command)
 		status = guard_start(&k->guard, err);
+	if (status == STATUS_OK && options->board)
+		status = board_open(&k->board, options->board, getpid(), err);
 	if (status == STATUS_OK)
 		status = start(k, err);
 	if (status == STATUS_OK)
 		status = process_identify(k->pid, &who, err);
-	if (status == STATUS_OK && options->board)
-		status = board_open(&k->board, options->board, getpid(), err);
 	struct pulse_options how = {.store = options->store,
 		.rules = options->rules,
 		.first = options->task,

@@ -7,7 +7,7 @@
 #include "base/parse.h"
 
 #define LONGEST_TICK 2500 /* ms between looks; more of it was a pause of ours */
-#define LEARN_AFTER  3	  /* changes of the step before a maximum says anything */
+#define WARM_UP	     2	  /* advances; they say nothing of the later ones */
 
 struct progress_section *progress_section(
 	struct progress_rules *rules, const char *name, bool create)
@@ -60,10 +60,13 @@ bool progress_is_wanted(const struct progress_rules *rules)
 
 int64_t progress_limit(const struct progress *p, const struct progress_rules *rules)
 {
-	const struct progress_section *section = find(rules, p->section);
+	const struct progress_section *section = find(rules, p->section), *training;
 	bool setup = !strcmp(p->section, PROGRESS_SETUP);
 	if (section && section->limit)
 		return section->limit;
+	training = strcmp(p->section, PROGRESS_WARM_UP) ? NULL : find(rules, PROGRESS_TRAINING);
+	if (training && training->limit)
+		return training->limit;
 	if (!rules->learn)
 		return setup ? 0 : rules->limit;
 	if (!section || !section->longest)
@@ -76,8 +79,7 @@ int64_t progress_limit(const struct progress *p, const struct progress_rules *ru
 /* It has moved after so long. */
 static void learn(const struct progress *p, struct progress_rules *rules)
 {
-	bool training = !strcmp(p->section, PROGRESS_TRAINING);
-	if (!rules->learn || (training && p->changes < LEARN_AFTER))
+	if (!rules->learn)
 		return;
 	struct progress_section *section = progress_section(rules, p->section, true);
 	if (section && p->standing > section->longest)
@@ -87,9 +89,12 @@ static void learn(const struct progress *p, struct progress_rules *rules)
 bool progress_look(
 	struct progress *p, struct progress_rules *rules, const struct progress_look *look)
 {
-	const char *section = *look->section  ? look->section
-			      : look->started ? PROGRESS_TRAINING
-					      : PROGRESS_SETUP;
+	bool advanced = p->any && p->started && look->started && p->step != look->step;
+	uint64_t advances = p->advances + advanced;
+	const char *section = *look->section	   ? look->section
+			      : !look->started	   ? PROGRESS_SETUP
+			      : advances < WARM_UP ? PROGRESS_WARM_UP
+						   : PROGRESS_TRAINING;
 	bool same = p->any && p->started == look->started && p->step == look->step &&
 		    p->written == look->written && !strcmp(p->section, section);
 	int64_t passed = p->any ? look->now - p->looked_at : 0;
@@ -101,7 +106,7 @@ bool progress_look(
 	if (!same) {
 		if (p->any && look->counts)
 			learn(p, rules);
-		p->changes++;
+		p->advances = advances;
 		p->standing = 0;
 		p->any = true;
 		p->started = look->started;

@@ -5,7 +5,8 @@
  * a pause of the machine, an agreement, or a filesystem that stalls under a save is no hang.
  *
  * The training process says in which section of its work it is (preempt_section NAME); before its
- * first step it is in `setup` unless it says otherwise. Each section may have a limit of its own.
+ * first step it is in `setup` unless it says otherwise, then in `warm-up` for two steps. Each
+ * section may have a limit of its own.
  */
 #ifndef GROUP_PROGRESS_H
 #define GROUP_PROGRESS_H
@@ -20,6 +21,7 @@
 #define PROGRESS_SECTIONS 16
 #define PROGRESS_SETUP	  "setup"
 #define PROGRESS_TRAINING "step"
+#define PROGRESS_WARM_UP  "warm-up" /* the first steps, in which a program may be compiled */
 
 /* How long a section was seen to stand still at most, and may stand still. */
 struct progress_section {
@@ -57,7 +59,8 @@ struct progress_look {
 struct progress {
 	bool any; /* something was read before */
 	bool started;
-	uint64_t step, changes;
+	uint64_t step;
+	uint64_t advances; /* times that the step was seen to change */
 	char section[PROGRESS_NAME];
 	int64_t written;
 	int64_t looked_at;

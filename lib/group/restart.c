@@ -12,6 +12,7 @@
 #include "base/message.h"
 #include "group/attempt.h"
 #include "group/history.h"
+#include "group/pulse.h"
 #include "notice/watch.h"
 
 #define OPEN_PATIENCE 10000 /* ms for the store */
@@ -31,8 +32,6 @@ static enum status open_between(struct between *between, struct error *err)
 {
 	static const int endings[] = {SIGINT, SIGHUP, SIGQUIT};
 	const struct agent_options *options = between->options;
-	struct source_options how = {.grace = options->grace};
-	enum status status = STATUS_OK;
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
@@ -44,13 +43,13 @@ static enum status open_between(struct between *between, struct error *err)
 	if (between->signals < 0)
 		return error_set(
 			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
-	for (size_t i = 0; i < options->source_count && status == STATUS_OK; i++) {
-		struct source *source;
-		status = source_open(&source, options->sources[i], &how, err);
-		if (status == STATUS_OK)
-			status = watch_add(&between->watch, source, err);
-	}
-	return status;
+	return agent_watch_sources(options, &between->watch, err);
+}
+
+static void take_notice(struct between *between, const struct notice *notice)
+{
+	message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "", notice->reason);
+	between->noticed = true;
 }
 
 /* Wait until deadline; false: a notice or a signal came. */
@@ -68,17 +67,26 @@ static bool wait_between(struct between *between, int64_t deadline)
 		size_t count = watch_poll(&between->watch, polled + 1);
 		(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
 		watch_begin(&between->watch, polled + 1);
-		while ((event = watch_next(&between->watch, &which, &notice, &err)) != WATCH_END) {
-			if (event != WATCH_NOTICE)
-				continue;
-			message_info("notice: %s%s%s", notice.source, *notice.reason ? ": " : "",
-				notice.reason);
-			between->noticed = true;
-		}
+		while ((event = watch_next(&between->watch, &which, &notice, &err)) != WATCH_END)
+			if (event == WATCH_NOTICE)
+				take_notice(between, &notice);
 		if (read(between->signals, &info, sizeof(info)) == sizeof(info))
 			between->ended_by = (int)info.ssi_signo;
 	} while (!between->noticed && !between->ended_by && clock_now() < deadline);
 	return !between->noticed && !between->ended_by;
+}
+
+/* The end of the time between; false: a notice has come that was not given yet. */
+static bool end_between(struct between *between)
+{
+	struct notice notice;
+	sigset_t all;
+	/* What comes from here on waits for the next start. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	while (watch_take_held(&between->watch, &notice))
+		take_notice(between, &notice);
+	return !between->noticed;
 }
 
 /* Agents of this machine that were killed cannot say goodbye. */
@@ -137,6 +145,29 @@ static enum status wait_closed(struct between *between, struct store *store, str
 	}
 }
 
+/* Whoever waits for the others without an end has to see when they die, and they, when we do. */
+static enum status watch_the_rest(const struct between *between, const struct attempt *attempt,
+	struct pulse **pulse, struct error *err)
+{
+	const struct agent_options *options = between->options;
+	struct process_identity self;
+	struct pulse_options how = {.store = options->store,
+		.rules = options->beats,
+		.first = options->identity->task,
+		.count = options->identity->count,
+		.who = &self};
+	if (how.rules.period == 0 || how.count == attempt->tasks)
+		return STATUS_OK;
+	enum status status = process_identify(0, &self, err);
+	if (status == STATUS_OK)
+		status = pulse_start(pulse, &how, err);
+	if (status != STATUS_OK)
+		return status;
+	pulse_begin(*pulse, attempt);
+	pulse_watch(*pulse);
+	return STATUS_OK;
+}
+
 /* The exit code of one that goes although it would be run again. */
 static int leave_for_good(const struct between *between, int code)
 {
@@ -157,6 +188,7 @@ static bool runs_again(struct between *between, const struct attempt *attempt,
 	const struct agent_options *options = between->options;
 	struct budget_decision decision;
 	struct store *store = NULL;
+	struct pulse *pulse = NULL;
 	struct view view = {0};
 	struct error err;
 	bool again = false, finished = *code == STATUS_OK;
@@ -167,6 +199,8 @@ static bool runs_again(struct between *between, const struct attempt *attempt,
 		status = store_open(&store, options->store, 0, clock_after(OPEN_PATIENCE), &err);
 	if (status == STATUS_OK)
 		status = view_init(&view, attempt, &err);
+	if (status == STATUS_OK && finished)
+		status = watch_the_rest(between, attempt, &pulse, &err);
 	if (status == STATUS_OK)
 		status = wait_closed(between, store, &view, finished, &err);
 	if (status == STATUS_NO) {
@@ -187,7 +221,7 @@ static bool runs_again(struct between *between, const struct attempt *attempt,
 	} else if (decision.again) {
 		message_info(
 			"%s; running again in %.1f s", decision.why, (double)decision.pause / 1000);
-		again = wait_between(between, clock_after(decision.pause));
+		again = wait_between(between, clock_after(decision.pause)) && end_between(between);
 		if (!again)
 			*code = leave_for_good(between, STATUS_BROKEN);
 	} else if (decision.decided) {
@@ -195,6 +229,7 @@ static bool runs_again(struct between *between, const struct attempt *attempt,
 		*code = STATUS_DECIDED;
 	}
 out:
+	pulse_stop(pulse, 1000);
 	view_release(&view);
 	store_close(store);
 	return again;
@@ -206,9 +241,10 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 	sigset_t mask;
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	next.restarts = limits != NULL;
+	next.began = clock_now();
 	for (bool first = true;; first = false) {
 		struct agent_end end;
-		struct between between = {.options = options, .signals = -1};
+		struct between between = {.options = &next, .signals = -1};
 		int code = agent_run(&next, &end);
 		bool unstarted_late = !end.started && code == STATUS_TIMEOUT;
 		if (!limits || end.attempt.number == 0 || end.passed_on ||

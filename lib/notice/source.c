@@ -88,6 +88,11 @@ enum source_answer source_check(
 	return source->kind->check(source, now, notice, err);
 }
 
+bool source_take_held(struct source *source, struct notice *notice)
+{
+	return source->kind->take_held && source->kind->take_held(source, notice);
+}
+
 const char *source_name(const struct source *source)
 {
 	return source->name;

@@ -46,6 +46,7 @@ struct source_options {
 	int64_t grace;
 	int64_t period;	 /* ms between two looks, for those that have to look; 0: 1 s, or as fits */
 	int64_t timeout; /* ms that one look may take; 0: 10 s */
+	int64_t since;	 /* the instant from which deadline:+2h counts; 0: when it is opened */
 };
 
 /* What a kind of source is. */
@@ -65,6 +66,8 @@ struct source_kind {
 	enum source_answer (*check)(
 		struct source *source, int64_t now, struct notice *notice, struct error *err);
 	pid_t (*child)(const struct source *source); /* NULL: never has one */
+	/* NULL: never has one */
+	bool (*take_held)(struct source *source, struct notice *notice);
 };
 /* Each has this as its first member. One that is not opened by a specification fills it itself. */
 struct source {
@@ -84,6 +87,12 @@ int64_t source_due(const struct source *source);
 /* To be called when the descriptor is readable or the source is due; harmless at other times. */
 enum source_answer source_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err);
+/*
+ * The notice of a signal that was caught already, but not given yet: it waits to be read, or until
+ * more is known of it (slurm). False: there is none. For a caller whose command has just ended, or
+ * who is about to close the source.
+ */
+bool source_take_held(struct source *source, struct notice *notice);
 /*
  * The child process it has now; 0: none. A program that reaps every child must leave this one to
  * source_check: look with waitid(2) and WNOWAIT first.

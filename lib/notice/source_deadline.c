@@ -65,10 +65,13 @@ static enum status deadline_open(struct source **source, const char *rest,
 {
 	int64_t duration, utc = 0;
 	struct notice_time now = notice_time();
+	int64_t since = now.now;
 	if (*rest == '+') {
 		enum status status = parse_duration(rest + 1, &duration, "source deadline", err);
 		if (status != STATUS_OK)
 			return status;
+		if (options->since)
+			since = options->since;
 	} else if (read_time(rest, &utc)) {
 		duration = utc > now.utc ? utc - now.utc : 0;
 	} else {
@@ -81,7 +84,7 @@ static enum status deadline_open(struct source **source, const char *rest,
 	if (!self)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	self->end_utc = utc;
-	self->end = clock_after(duration);
+	self->end = duration < CLOCK_NEVER - since ? since + duration : CLOCK_NEVER;
 	self->lead = notice_lead(options->grace, duration);
 	*source = &self->source;
 	return STATUS_OK;

@@ -186,6 +186,11 @@ static enum source_answer signal_check(
 	return SOURCE_NOTICE;
 }
 
+static bool signal_take_held(struct source *source, struct notice *notice)
+{
+	return signal_check(source, 0, notice, NULL) == SOURCE_NOTICE;
+}
+
 const struct source_kind source_signal = {.name = "signal",
 	.example = "signal:TERM,USR1",
 	.signals = "",
@@ -193,4 +198,5 @@ const struct source_kind source_signal = {.name = "signal",
 	.close = signal_close,
 	.descriptor = signal_descriptor,
 	.due = signal_due,
-	.check = signal_check};
+	.check = signal_check,
+	.take_held = signal_take_held};

@@ -281,6 +281,13 @@ static enum source_answer slurm_check(
 	return self->held ? give_held(self, notice) : SOURCE_CANNOT_ASK;
 }
 
+static bool slurm_take_held(struct source *source, struct notice *notice)
+{
+	struct slurm_source *self = (struct slurm_source *)source;
+	catch_signal(self, clock_now(), NULL);
+	return self->held && give_held(self, notice) == SOURCE_NOTICE;
+}
+
 static pid_t slurm_child(const struct source *source)
 {
 	return ((const struct slurm_source *)source)->probe.pid;
@@ -295,4 +302,5 @@ const struct source_kind source_slurm = {.name = "slurm",
 	.descriptor = slurm_descriptor,
 	.due = slurm_due,
 	.check = slurm_check,
-	.child = slurm_child};
+	.child = slurm_child,
+	.take_held = slurm_take_held};

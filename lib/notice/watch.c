@@ -80,6 +80,14 @@ enum watch_event watch_next(
 	return WATCH_END;
 }
 
+bool watch_take_held(struct watch *watch, struct notice *notice)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (source_take_held(watch->sources[i].source, notice))
+			return true;
+	return false;
+}
+
 bool watch_owns(const struct watch *watch, pid_t pid)
 {
 	for (size_t i = 0; i < watch->count; i++)

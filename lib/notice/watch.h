@@ -58,6 +58,8 @@ void watch_begin(struct watch *watch, const struct pollfd *polls);
 /* The next event of this round; *which is its source's index. */
 enum watch_event watch_next(
 	struct watch *watch, size_t *which, struct notice *notice, struct error *err);
+/* A notice that one of them has caught, but not given yet (source_take_held). False: none has. */
+bool watch_take_held(struct watch *watch, struct notice *notice);
 /* Whether pid is the child of one of the sources: watch_next reaps it. */
 bool watch_owns(const struct watch *watch, pid_t pid);
 

@@ -384,8 +384,35 @@ static void test_progress(void)
 		t.look.step++;
 		CHECK(!tick(&t, 20000));
 		CHECK(tick(&t, 1000));
-		t.rules.sections[0].longest = 500;
+		progress_section(&t.rules, PROGRESS_TRAINING, false)->longest = 500;
 		CHECK_EQ(progress_limit(&t.p, &t.rules), 5000);
+	}
+	TEST("the first steps are learned apart: compiling again after a restart is no hang")
+	{
+		struct progress_rules learned = {.learn = true};
+		for (int attempt = 1; attempt <= 3; attempt++) {
+			struct training t = {
+				.rules = learned, .look = {.counts = true, .section = ""}};
+			CHECK(!tick(&t, 20000));
+			t.look.started = true;
+			CHECK(!tick(&t, 1800000));
+			for (int i = 0; i < 100; i++) {
+				t.look.step++;
+				CHECK(!tick(&t, 1000));
+			}
+			learned = t.rules;
+			CHECK(!tick(&t, 57000));
+			CHECK(tick(&t, 3000));
+		}
+		struct training t = {.rules = {.limit = 5000},
+			.look = {.counts = true, .started = true, .section = ""}};
+		CHECK(progress_add_section(&t.rules, "warm-up=1h", &err) == STATUS_OK);
+		CHECK(!tick(&t, 1800000));
+		t.look.step = 1;
+		CHECK(!tick(&t, 1800000));
+		t.look.step = 2;
+		CHECK(!tick(&t, 5000));
+		CHECK(tick(&t, 1000));
 	}
 }
 

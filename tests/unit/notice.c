@@ -191,6 +191,11 @@ static void signals(void)
 	CHECK_TEXT(notice.source, "signal:USR2");
 	CHECK(near(notice.received, sent_again));
 	CHECK(source_check(source, clock_now(), &notice, &err) == SOURCE_NONE);
+	/* Caught, and not looked at when its user goes. */
+	CHECK(!source_take_held(source, &notice));
+	raise(SIGUSR1);
+	CHECK(source_take_held(source, &notice) && !source_take_held(source, &notice));
+	CHECK_TEXT(notice.source, "signal:USR1");
 	CHECK(source_open(&second, "signal:TERM,USR2", &how, &err) == STATUS_USAGE && !second);
 	/* The refused one has let TERM go, and this one lets go of everything. */
 	struct sigaction action;
@@ -201,11 +206,29 @@ static void signals(void)
 	CHECK(sigismember(&usr1, SIGUSR1) == 1);
 }
 
+/* A duration counts from when its user says that it began. */
+static void deadlines(void)
+{
+	struct source_options how = {.grace = 10000, .since = clock_now() - 60000};
+	struct source *source;
+	struct notice notice;
+	struct error err;
+	CHECK(source_open(&source, "deadline:+65s", &how, &err) == STATUS_OK);
+	CHECK(source_check(source, clock_now(), &notice, &err) == SOURCE_NOTICE);
+	CHECK(near(notice.deadline, how.since + 65000));
+	source_close(source);
+	how.since = 0;
+	CHECK(source_open(&source, "deadline:+65s", &how, &err) == STATUS_OK);
+	CHECK(source_check(source, clock_now(), &notice, &err) == SOURCE_NONE);
+	source_close(source);
+}
+
 int main(void)
 {
 	round_trips();
 	lines();
 	readings();
 	signals();
+	deadlines();
 	return unit_end();
 }
