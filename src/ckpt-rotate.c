@@ -228,6 +228,24 @@ static enum status find_latest(const char *directory, struct checkpoint *found, 
 	return status;
 }
 
+/* The newest of one DIR that none of the others knows to be bad: of a copy it is bad as well. */
+static enum status find_latest_of(const struct args_rest *rest, const char *directory,
+	struct checkpoint *found, struct error *err)
+{
+	enum status status = find_latest(directory, found, err);
+	bool bad = status == STATUS_OK && rest->count > 1 && !layout && !pattern;
+	while (status == STATUS_OK && bad) {
+		const char *others[DIRECTORIES];
+		for (size_t i = 0; i < rest->count; i++)
+			others[i] = directory_at(rest, i);
+		status = checkpoint_is_bad_in(others, rest->count, found, &bad, err);
+		if (status == STATUS_OK && bad)
+			status = checkpoint_latest_below(
+				directory, found->step, contents, found, NULL, err);
+	}
+	return status;
+}
+
 static int run_latest(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -236,7 +254,7 @@ static int run_latest(const struct args_rest *rest)
 	const char *where = NULL;
 	for (size_t i = 0; i < rest->count; i++) {
 		const char *directory = directory_at(rest, i);
-		enum status status = find_latest(directory, &found, &err);
+		enum status status = find_latest_of(rest, directory, &found, &err);
 		if (status == STATUS_NO) {
 			text_addf(&none, "%s%s", none.length ? "; " : "", err.text);
 		} else if (status != STATUS_OK) {

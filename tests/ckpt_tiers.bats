@@ -35,6 +35,23 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	mount -t tmpfs -o "size=$1" ckpt-test disk || skip "cannot mount a tmpfs"
 }
 
+@test "a checkpoint that is marked as bad on one tier is not offered as its copy on the other" {
+	for step in 10 20; do
+		echo "$step" >"$(ckpt-rotate begin near $step)/x"
+		ckpt-rotate commit near $step
+	done
+	ckpt-rotate copy near far --all
+	ckpt-rotate mark near 20 bad
+	run -0 --separate-stderr ckpt-rotate latest near far
+	[ "$output" = near/step-00000010 ]
+	run -0 --separate-stderr ckpt-rotate latest far near
+	[ "$output" = far/step-00000010 ]
+	# Saved anew it is another one.
+	ckpt-rotate mark near 20 good
+	run -0 --separate-stderr ckpt-rotate latest far near
+	[ "$output" = far/step-00000020 ]
+}
+
 @test "copy brings the newest complete checkpoint, once, and latest chooses over both" {
 	save 10
 	save 20

@@ -39,6 +39,7 @@ enum status error_status_of_errno(int number)
 	case EACCES:
 	case EPERM:
 	case EROFS: return STATUS_PERMISSION;
+	case ENAMETOOLONG: return STATUS_USAGE; /* which never passes */
 	default: return STATUS_TEMPORARY;
 	}
 }

@@ -39,8 +39,8 @@ enum status error_prefix(struct error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * The status of an errno: permission for EACCES, EPERM, EROFS; temporary for everything else that
- * can pass (no space, quota, stale handles, I/O errors, timeouts).
+ * The status of an errno: permission for EACCES, EPERM, EROFS; usage for ENAMETOOLONG; temporary
+ * for everything else that can pass (no space, quota, stale handles, I/O errors, timeouts).
  */
 enum status error_status_of_errno(int number);
 

@@ -116,6 +116,9 @@ struct checkpoint {
  */
 enum status checkpoint_latest(const char *directory, bool contents, struct checkpoint *found,
 	struct text *skipped, struct error *err);
+/* The same of those before step below. */
+enum status checkpoint_latest_below(const char *directory, uint64_t below, bool contents,
+	struct checkpoint *found, struct text *skipped, struct error *err);
 
 /*
  * One step, with its contents or only sizes. STATUS_NO: there is no such directory. Every other

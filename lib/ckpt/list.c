@@ -55,13 +55,14 @@ enum status checkpoint_list(const char *directory, struct checkpoint_list *list,
 }
 
 /* The newest complete one of entries. STATUS_NO: none. *changed: one of them went meanwhile. */
-static enum status choose(const char *directory, const struct place_entries *entries, bool contents,
-	struct checkpoint *found, struct text *skipped, bool *changed, struct error *err)
+static enum status choose(const char *directory, const struct place_entries *entries,
+	uint64_t below, bool contents, struct checkpoint *found, struct text *skipped,
+	bool *changed, struct error *err)
 {
 	for (size_t i = entries->count; i-- > 0;) {
 		const struct place_entry *entry = &entries->items[i];
 		struct checkpoint look;
-		if (entry->read.kind != CKPT_NAME_STEP)
+		if (entry->read.kind != CKPT_NAME_STEP || entry->read.step >= below)
 			continue;
 		enum status status =
 			look_at_step(directory, entry->read.step, contents, &look, NULL, err);
@@ -88,6 +89,13 @@ static enum status choose(const char *directory, const struct place_entries *ent
 enum status checkpoint_latest(const char *directory, bool contents, struct checkpoint *found,
 	struct text *skipped, struct error *err)
 {
+	return checkpoint_latest_below(
+		directory, CKPT_NUMBER_MAX + 1, contents, found, skipped, err);
+}
+
+enum status checkpoint_latest_below(const char *directory, uint64_t below, bool contents,
+	struct checkpoint *found, struct text *skipped, struct error *err)
+{
 	int descriptor;
 	bool changed = true;
 	enum status status = place_open(directory, &descriptor, err);
@@ -108,8 +116,8 @@ enum status checkpoint_latest(const char *directory, bool contents, struct check
 		changed = false;
 		status = place_list(directory, descriptor, &entries, err);
 		if (status == STATUS_OK)
-			status = choose(
-				directory, &entries, contents, found, &passed, &changed, err);
+			status = choose(directory, &entries, below, contents, found, &passed,
+				&changed, err);
 		if (skipped && (!changed || tries + 1 == TRIES))
 			text_add(skipped, text_string(&passed));
 		text_release(&passed);

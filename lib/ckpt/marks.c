@@ -191,3 +191,19 @@ enum status checkpoint_unpin(const char *directory, uint64_t step, struct error 
 {
 	return change(directory, step, CKPT_PIN, false, NULL, err);
 }
+
+enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
+	const struct checkpoint *checkpoint, bool *bad, struct error *err)
+{
+	*bad = false;
+	for (size_t i = 0; i < count && !*bad; i++) {
+		struct checkpoint other;
+		enum status status =
+			checkpoint_look(directories[i], checkpoint->step, false, &other, err);
+		if (status != STATUS_OK && status != STATUS_NO)
+			return status;
+		*bad = status == STATUS_OK && other.state == CHECKPOINT_BAD &&
+		       other.attempt == checkpoint->attempt && other.utc == checkpoint->utc;
+	}
+	return STATUS_OK;
+}

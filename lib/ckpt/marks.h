@@ -12,6 +12,7 @@
 #define CKPT_MARKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -42,5 +43,13 @@ enum status checkpoint_unpin(const char *directory, uint64_t step, struct error 
 
 /* Neither comes along when a save was made from a copy of another. */
 enum status marks_clear(int directory, struct error *err);
+
+struct checkpoint;
+/*
+ * Whether the same checkpoint (step, attempt and time of commit) is marked as bad in one of these
+ * directories: then a copy of it is bad, too.
+ */
+enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
+	const struct checkpoint *checkpoint, bool *bad, struct error *err);
 
 #endif
