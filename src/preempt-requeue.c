@@ -14,7 +14,7 @@
 #include "base/message.h"
 #include "group/batch.h"
 #include "group/options.h"
-#include "group/platform.h"
+#include "group/scheduler.h"
 
 #define STORE_LIMIT 60000 /* ms to read the causes */
 #define TAKEN_LIMIT 10000 /* ms in which Slurm ends a script that it has requeued */
@@ -120,20 +120,20 @@ static void ask_slurm(struct batch *batch, const char *job, const struct verdict
 }
 
 /* The code that makes the scheduler run it again: only where the user has named one. */
-static int code_for(const struct platform *platform, int code)
+static int code_for(const struct scheduler *scheduler, int code)
 {
 	if (exit_code_given)
 		return (int)exit_code;
-	return platform_name && platform->again ? platform->again : code;
+	return platform_name && scheduler->again ? scheduler->again : code;
 }
 
-static int print_plan(const struct verdict_question *question, const struct platform *platform,
+static int print_plan(const struct verdict_question *question, const struct scheduler *scheduler,
 	const char *job, const struct verdict *verdict)
 {
 	const struct budget_decision *decision = &verdict->decision;
-	int code = decision->again ? code_for(platform, verdict->code) : verdict->code;
+	int code = decision->again ? code_for(scheduler, verdict->code) : verdict->code;
 	printf("run %s, store %s\n", question->run, question->store);
-	printf("platform %s%s%s\n", platform->name, job ? ", job " : "", job ? job : "");
+	printf("platform %s%s%s\n", scheduler->name, job ? ", job " : "", job ? job : "");
 	if (verdict->known)
 		printf("attempt %llu: %s%s%s\n", (unsigned long long)verdict->outcome.attempt,
 			outcome_word(verdict->outcome.cause), *verdict->outcome.text ? ": " : "",
@@ -145,16 +145,16 @@ static int print_plan(const struct verdict_question *question, const struct plat
 		*decision->why ? ": " : "", decision->why);
 	if (decision->again && requeue_command)
 		printf("would run: %s\n", requeue_command);
-	else if (decision->again && platform->scontrol && job)
+	else if (decision->again && scheduler->scontrol && job)
 		printf("would run: scontrol requeue %s\n", job);
-	if (decision->again && platform->note)
-		printf("note: %s\n", platform->note);
+	if (decision->again && scheduler->note)
+		printf("note: %s\n", scheduler->note);
 	printf("exit code %d\n", code);
 	return code;
 }
 
 static int act(struct batch *batch, const struct verdict_question *question,
-	const struct platform *platform, const char *job, const struct verdict *verdict)
+	const struct scheduler *scheduler, const char *job, const struct verdict *verdict)
 {
 	const struct budget_decision *decision = &verdict->decision;
 	struct error err;
@@ -176,9 +176,9 @@ static int act(struct batch *batch, const struct verdict_question *question,
 		return 128 + batch->ended_by;
 	if (requeue_command)
 		ask_by_command(job);
-	else if (platform->scontrol && job)
+	else if (scheduler->scontrol && job)
 		ask_slurm(batch, job, verdict);
-	return code_for(platform, verdict->code);
+	return code_for(scheduler, verdict->code);
 }
 
 /* Which attempt is the newest before we start. What cannot be asked now is told by the launch id.
@@ -196,7 +196,7 @@ static uint64_t newest_attempt(const struct verdict_question *question)
 }
 
 static int judge_and_act(struct batch *batch, struct verdict_question *question,
-	const struct platform *platform, const char *job)
+	const struct scheduler *scheduler, const char *job)
 {
 	struct verdict verdict;
 	struct error err;
@@ -210,8 +210,8 @@ static int judge_and_act(struct batch *batch, struct verdict_question *question,
 			     "the same --run and --store?",
 			question->store, question->run);
 	}
-	return dry_run ? print_plan(question, platform, job, &verdict)
-		       : act(batch, question, platform, job, &verdict);
+	return dry_run ? print_plan(question, scheduler, job, &verdict)
+		       : act(batch, question, scheduler, job, &verdict);
 }
 
 static int run(const struct args_rest *rest)
@@ -221,12 +221,12 @@ static int run(const struct args_rest *rest)
 	struct error err;
 	struct identity identity;
 	char url[4096], job[64] = "", names[128];
-	const struct platform *platform =
-		platform_name ? platform_find(platform_name) : platform_here();
+	const struct scheduler *scheduler =
+		platform_name ? scheduler_find(platform_name) : scheduler_here();
 	struct verdict_question question = {.code = -1, .limits = &limits};
 	struct batch batch = {.question = &question, .signals = -1};
-	if (!platform) {
-		platform_names(names, sizeof(names));
+	if (!scheduler) {
+		scheduler_names(names, sizeof(names));
 		message_error("--platform: \"%s\" is none of %s", platform_name, names);
 		return STATUS_USAGE;
 	}
@@ -239,18 +239,18 @@ static int run(const struct args_rest *rest)
 		group_store_url(identity.run, false, url, sizeof(url), &err) != STATUS_OK ||
 		slurm_job_name(job, &err) > STATUS_NO)
 		return message_fail(&err);
-	message_detail("platform %s, run %s (%s), store %s", platform->name, identity.run,
+	message_detail("platform %s, run %s (%s), store %s", scheduler->name, identity.run,
 		identity.run_source, url);
 	question.run = identity.run;
 	question.store = url;
 	question.launch = identity.launch;
-	const char *count = platform->restarts ? getenv(platform->restarts) : NULL;
+	const char *count = scheduler->restarts ? getenv(scheduler->restarts) : NULL;
 	question.restarts = count ? strtoull(count, NULL, 10) : 0;
 	if (code_given)
 		question.code = (int)given_code;
-	const char *job_name = *job && platform->scontrol ? job : NULL;
+	const char *job_name = *job && scheduler->scontrol ? job : NULL;
 	if (dry_run)
-		return judge_and_act(&batch, &question, platform, job_name);
+		return judge_and_act(&batch, &question, scheduler, job_name);
 
 	batch.slurm_job = job_name;
 	bool slurm = getenv("SLURM_JOB_ID") != NULL;
@@ -274,7 +274,7 @@ static int run(const struct args_rest *rest)
 	if (code == STATUS_OK && batch.ended_by && !question.noticed)
 		code = question.code; /* ended by hand */
 	else if (code == STATUS_OK)
-		code = judge_and_act(&batch, &question, platform, job_name);
+		code = judge_and_act(&batch, &question, scheduler, job_name);
 	batch_close(&batch);
 	return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/platform.h"
+#include "group/scheduler.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define RETRY_PAUSE 2000  /* ms between two calls */
 
 /* Of a user's own choice first, then innermost first. */
-static const struct platform platforms[] = {
+static const struct scheduler schedulers[] = {
 	{.name = "none"},
 	{.name = "slurm",
 		.marker = "SLURM_JOB_ID",
@@ -41,13 +41,13 @@ static const struct platform platforms[] = {
 		.note = "let podFailurePolicy ignore exit code 42 and fail the Job on 93 (the example in "
 			"the documentation of Kubernetes fails it on 42)"},
 };
-#define PLATFORMS (sizeof(platforms) / sizeof(platforms[0]))
+#define SCHEDULERS (sizeof(schedulers) / sizeof(schedulers[0]))
 
-const struct platform *platform_find(const char *name)
+const struct scheduler *scheduler_find(const char *name)
 {
-	for (size_t i = 0; i < PLATFORMS; i++)
-		if (!strcmp(platforms[i].name, name))
-			return &platforms[i];
+	for (size_t i = 0; i < SCHEDULERS; i++)
+		if (!strcmp(schedulers[i].name, name))
+			return &schedulers[i];
 	return NULL;
 }
 
@@ -57,21 +57,21 @@ static bool is_set(const char *variable)
 	return value && *value;
 }
 
-const struct platform *platform_here(void)
+const struct scheduler *scheduler_here(void)
 {
-	for (size_t i = 1; i < PLATFORMS; i++)
-		if (is_set(platforms[i].marker) &&
-			(!platforms[i].also || is_set(platforms[i].also)))
-			return &platforms[i];
-	return &platforms[0];
+	for (size_t i = 1; i < SCHEDULERS; i++)
+		if (is_set(schedulers[i].marker) &&
+			(!schedulers[i].also || is_set(schedulers[i].also)))
+			return &schedulers[i];
+	return &schedulers[0];
 }
 
-void platform_names(char *names, size_t size)
+void scheduler_names(char *names, size_t size)
 {
 	*names = '\0';
-	for (size_t i = 0; i < PLATFORMS; i++) {
+	for (size_t i = 0; i < SCHEDULERS; i++) {
 		size_t used = strlen(names);
-		snprintf(names + used, size - used, "%s%s", i ? ", " : "", platforms[i].name);
+		snprintf(names + used, size - used, "%s%s", i ? ", " : "", schedulers[i].name);
 	}
 }
 

@@ -2,8 +2,8 @@
 /*
  * How schedulers are told to run a job again, as a table; and Slurm's own way, which is a command.
  */
-#ifndef GROUP_PLATFORM_H
-#define GROUP_PLATFORM_H
+#ifndef GROUP_SCHEDULER_H
+#define GROUP_SCHEDULER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-struct platform {
+struct scheduler {
 	const char *name;
 	const char *marker, *also; /* variables that show it; NULL: none */
 	const char *restarts; /* the variable that counts its restarts of the job; NULL: none */
@@ -21,11 +21,11 @@ struct platform {
 };
 
 /* By name; NULL: there is none of that name. */
-const struct platform *platform_find(const char *name);
+const struct scheduler *scheduler_find(const char *name);
 /* The one whose variables are set; never NULL ("none"). */
-const struct platform *platform_here(void);
+const struct scheduler *scheduler_here(void);
 /* "none, slurm, ..." */
-void platform_names(char *names, size_t size);
+void scheduler_names(char *names, size_t size);
 
 /* ---- Slurm ---- */
 
