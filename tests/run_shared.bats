@@ -139,3 +139,41 @@ preempted_three_times() {
 	done
 	[ "$(stat -c %d "$a/store.db.lock")" != "$(stat -c %d "$b/store.db.lock")" ]
 }
+
+# The last one: it leaves the mounts dead.
+@test "the store's mounts are killed, then a notice: every task saves by itself before its deadline, and leaves with 43" {
+	local task here from code
+	two gluster
+	cd "$BATS_TEST_TMPDIR"
+	cat >trainer <<-'END'
+		. "$CLIENT/preempt.sh"
+		for ((s = 0; s < 100000; s++)); do
+			preempt_step $s || { echo "$EPOCHSECONDS" >"saved.$PREEMPT_TASK"; preempt_saved $s || exit; }
+			: >"runs.$PREEMPT_TASK"
+			sleep 0.05
+		done
+	END
+	for task in 0 1; do
+		here=$a
+		[ $task = 0 ] || here=$b
+		CLIENT=$BATS_TEST_DIRNAME/../lib/client preempt-run --store "$here/store.db" --run lost --task $task \
+			--tasks 2 --grace 15s -- bash trainer 2>"err.$task" 3>&- &
+		agents+=($!)
+	done
+	for task in 0 1; do wait_for 60 test -e runs.$task; done
+	for here in a b; do
+		pkill -KILL -f "^glusterfs --no-daemon --process-name fuse .*$MOUNTS/gluster/$here\$"
+	done
+	from=$EPOCHSECONDS
+	kill -TERM "${agents[@]}"
+	for task in 0 1; do
+		code=0
+		wait "${agents[task]}" || code=$?
+		cat "err.$task"
+		[ $code = 43 ]
+		(($(<saved.$task) - from < 15))
+		grep -q 'Transport endpoint is not connected' err.$task
+	done
+	((EPOCHSECONDS - from < 45))
+	agents=()
+}
