@@ -20,6 +20,7 @@ setup() {
 
 teardown() {
 	agents_teardown
+	rm -rf "${theirs:-}"
 	! mountpoint -q store || umount -l store
 }
 
@@ -168,4 +169,34 @@ saved_alone() { # N
 	[[ $stderr == preempt-run:* ]]
 	[ ! -e started ]
 	[ "$(cat store/db)" = "not a database, whatever its name" ]
+}
+
+@test "the permission for the store is taken away when the notice comes: saved by itself in time, 43" {
+	[ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
+	nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	"${nobody[@]}" test -x "$(command -v preempt-run)" || skip "somebody else may not run the programs here"
+	theirs=$(mktemp -d) # where others can come, too
+	mkdir "$theirs/store"
+	cat >"$theirs/trainer" <<-'EOT'
+		. ./preempt.sh
+		for ((s = 0; s < 100000; s++)); do
+			preempt_step $s || { echo "$s" >saved; preempt_saved $s || exit; }
+			: >runs
+			sleep 0.02
+		done
+	EOT
+	cp "$BATS_TEST_DIRNAME/../lib/client/preempt.sh" "$theirs"
+	chown -R 65534:65534 "$theirs"
+	(cd "$theirs" && exec "${nobody[@]}" preempt-run --store "$PWD/store/s.db" \
+		--run denied "${quick[@]}" --grace 6s -- bash trainer) 2>err.0 3>&- &
+	pids=($!)
+	until_true 20 test -e "$theirs/runs"
+	chmod 0 "$theirs/store"
+	from=$EPOCHSECONDS
+	kill -TERM "${pids[0]}"
+	ended 0 43 25
+	[ -s "$theirs/saved" ]
+	grep -q 'Permission denied' err.0
+	((EPOCHSECONDS - from < 25))
+	rm -rf "$theirs"
 }
