@@ -190,6 +190,19 @@ preempted_and_finished() {
 	nothing_left
 }
 
+@test "PH-20: tasks with different grace, all noticed: the shortest counts for all" {
+	agent 0 3 --grace 60s -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 100
+	agent 1 3 --grace 7s -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 100
+	agent 2 3 -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 100
+	until_true 20 all_begun 3 10
+	from=$EPOCHSECONDS
+	kill -TERM "${pids[@]}"
+	all_ended 42
+	((EPOCHSECONDS - from < 12))
+	[ "$(find job/ckpt -mindepth 1 -maxdepth 1 | wc -l)" -ge 1 ]
+	nothing_left
+}
+
 @test "PH-6: no task can save: all leave with 43, no checkpoint is offered" {
 	count_agents 3 --steps 10000 --step-ms 5 --save-fails all
 	until_true 20 all_begun 3 10

@@ -178,6 +178,23 @@ number_of_restarts() { [ "$(restarts)" = "$1" ]; }
 	[[ $(key 1 "SAVED/1/0") == *"\"step\":$(agreed_step),"* ]]
 }
 
+@test "preempt_send_user_signal: the signal of --signal instead of TERM is a notice with Slurm's grace, too" {
+	unset PREEMPT_GRACE
+	local lines
+	other=$(slurm_new_dir)
+	lines=$("$rig" start "$other" --grace 20 --kill-wait 3 --set SlurmctldParameters=preempt_send_user_signal)
+	eval "$lines"
+	submit --signal=USR1@30 -- --steps 5000
+	wait_for 30 saved_once
+	slurm_preempt
+	wait_for 60 number_of_restarts 1
+	cat job.out
+	grep -q 'notice: signal:USR1' job.out
+	[[ $(key 1 RUN_TO_CHECKPOINT) == *'"kind":"save"'* ]]
+	[[ $(key 1 LAST_RUN_TO_CHECKPOINT/2) == *'"kind":"exit"'* ]]
+	[ "$(preempt-store list "run/slurm-$job/000001/SAVED/" | wc -l)" = 8 ]
+}
+
 @test "scancel: saved in the time it leaves, and never requeued" {
 	submit --
 	wait_for 30 saved_once
