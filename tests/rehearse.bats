@@ -25,7 +25,7 @@ teardown() { agents_teardown; }
 	EOT
 	chmod +x train
 	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@1s -- ./train
-	[[ $stderr == *"rehearsal: TERM to preempt-run, process "* ]]
+	[[ $stderr == *"rehearsal: TERM at 20"*"Z to preempt-run, process "* ]]
 	[[ $stderr == *" (sleep) would die of TERM"* ]]
 	[[ $stderr == *" (count) would ignore TERM"* || $stderr == *" (count) would handle TERM"* ]]
 	step=$(ls job/ckpt)

@@ -60,9 +60,12 @@ void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake)
 		*wake = agent->rehearse_at < *wake ? agent->rehearse_at : *wake;
 		return;
 	}
+	char utc[32];
 	agent->rehearsed_at = now;
-	message_info("rehearsal: %s to preempt-run, process %d%s", sigabbrev_np(rehearsal->signal),
-		(int)getpid(), rehearsal->tree ? ", and to all below it" : "");
+	clock_format_utc(clock_utc(), utc);
+	message_info("rehearsal: %s at %s to preempt-run, process %d%s",
+		sigabbrev_np(rehearsal->signal), utc, (int)getpid(),
+		rehearsal->tree ? ", and to all below it" : "");
 	if (!is_watched(agent, rehearsal->signal)) {
 		message_error("rehearsal: no source of notices watches %s: see --notice",
 			sigabbrev_np(rehearsal->signal));
