@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/args.h"
 #include "base/clock.h"
@@ -114,6 +115,7 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK) {
 		claim.outside = outside || !identity.is_task || identity.task >= view.attempt.tasks;
 		claim.task = identity.task;
+		claim.pid = from ? 0 : (uint64_t)getpid();
 		status = claim_make(store, &view, &claim, deadline, &err);
 		if (status == STATUS_OK || (status == STATUS_NO && view.agreement.claimed))
 			print_claim(&view);

@@ -317,3 +317,13 @@ load composed/group
 	run -0 preempt-store list run/r/000001/ROUND/
 	[ "$output" = run/r/000001/ROUND/1 ]
 }
+
+@test "I1: 256 claims from outside, many in the same millisecond: one of them wins" {
+	local round
+	for round in 1 2 3 4 5; do
+		preempt-store join --run crowd$round --task 0 --tasks 1 --no-board --pid $$ >/dev/null
+		"${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/bench/repeat" -256 sh -c \
+			"preempt-claim -q --run crowd$round >/dev/null 2>&1 && echo won >>won.$round; :"
+		[ "$(wc -l <won.$round)" = 1 ]
+	done
+}

@@ -16,7 +16,8 @@ static bool is_ours(const struct view *view, const struct claim *claim)
 		return false;
 	if (!claim->outside)
 		return view->claim.task == claim->task;
-	return !strcmp(view->claim.host, host) && view->claim.utc == claim->notice.received_utc &&
+	return !strcmp(view->claim.host, host) && view->claim.pid == claim->pid &&
+	       view->claim.utc == claim->notice.received_utc &&
 	       !strcmp(view->claim.source, claim->notice.source);
 }
 
@@ -33,6 +34,7 @@ static enum agreement_outcome put(struct store *store, const struct view *view,
 			&(struct write_details){.notice = &claim->notice,
 				.then = claim->then,
 				.outside = claim->outside,
+				.pid = claim->pid,
 				.deadline = claim->notice.deadline});
 	enum agreement_outcome outcome = write_carry_out(&write, store, err);
 	write_release(&write);
@@ -79,6 +81,7 @@ static void show_ours(struct view *view, const struct claim *claim)
 		view->agreement.claim_then = claim->then;
 		view->claim.outside = claim->outside;
 		view->claim.task = claim->task;
+		view->claim.pid = claim->pid;
 		view->claim.utc = claim->notice.received_utc;
 		gethostname(view->claim.host, sizeof(view->claim.host) - 1);
 		memcpy(view->claim.source, claim->notice.source, sizeof(view->claim.source));

@@ -11,6 +11,11 @@
 struct claim {
 	bool outside;
 	uint64_t task;
+	/*
+	 * Of one from outside whose notice this process has made itself: two that begin in one
+	 * millisecond are two. 0: a notice that was passed on says who it is, however often it is.
+	 */
+	uint64_t pid;
 	enum agreement_then then; /* THEN_CONTINUE: a checkpoint on demand, which claims nothing */
 	struct notice notice;
 };

@@ -151,6 +151,7 @@ static bool read_claim(struct view *view, const struct reading *r)
 	if (!r->json)
 		return false;
 	claim->outside = !json_get_unsigned(r->json, "task", &claim->task);
+	(void)json_get_unsigned(r->json, "pid", &claim->pid);
 	json_copy_text(r->json, "host", claim->host, sizeof(claim->host));
 	json_copy_text(r->json, "source", claim->source, sizeof(claim->source));
 	json_copy_text(r->json, "reason", claim->reason, sizeof(claim->reason));

@@ -12,6 +12,7 @@
 struct view_claim {
 	bool outside; /* made from outside the job: task is not set */
 	uint64_t task;
+	uint64_t pid; /* of one from outside, claim.h; 0: not told */
 	char host[65];
 	char source[64];
 	char reason[256];

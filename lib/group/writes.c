@@ -78,6 +78,8 @@ static void build_claim(
 	gethostname(host, sizeof(host) - 1);
 	if (!details->outside)
 		json_put_unsigned(claim, "task", write->task);
+	else if (details->pid)
+		json_put_unsigned(claim, "pid", details->pid);
 	json_put_text(claim, "then", keys_then_word(details->then));
 	json_put_text(claim, "host", host);
 	json_put_text(claim, "source", details->notice->source);

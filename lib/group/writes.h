@@ -22,7 +22,8 @@ struct write {
 struct write_details {
 	const struct notice *notice; /* of WRITE_CLAIM, WRITE_DEADLINE */
 	enum agreement_then then;    /* of WRITE_CLAIM */
-	bool outside;		     /* WRITE_CLAIM: not made by a task */
+	bool outside;		     /* WRITE_CLAIM: not made by a task, */
+	uint64_t pid;		     /* but by this process; 0: nobody in particular (claim.h) */
 	int64_t deadline;	     /* of WRITE_CLAIM, WRITE_DEADLINE; CLOCK_NEVER */
 	int64_t step_time;	     /* of WRITE_REPORT, ms */
 	int64_t save_time;	     /* of WRITE_SAVED, ms */
