@@ -161,6 +161,15 @@ enum status process_start(const struct process_command *command, pid_t *pid, str
 	return STATUS_OK;
 }
 
+void process_add_heeded(sigset_t *set, const int *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct sigaction action;
+		if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(set, numbers[i]);
+	}
+}
+
 int process_exit_code(int wait_status)
 {
 	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);

@@ -53,6 +53,12 @@ struct process_command {
  */
 enum status process_start(const struct process_command *command, pid_t *pid, struct error *err);
 
+/*
+ * Add those of numbers that are not ignored: a signalfd would read the others, too, and nohup must
+ * stay nohup.
+ */
+void process_add_heeded(sigset_t *set, const int *numbers, size_t count);
+
 /* The exit code a shell gives for a wait status: the code, or 128 + signal. */
 int process_exit_code(int wait_status);
 

@@ -94,17 +94,20 @@ void agent_take_held(struct agent *agent)
 		take_notice(agent, &notice);
 }
 
-static bool was_notice_signal(const struct agent *agent, int wait_status)
+bool agent_watches_signal(const struct agent *agent, int number)
 {
-	if (!WIFSIGNALED(wait_status))
-		return false;
-	for (size_t i = 0; i < agent->options->source_count; i++) {
+	const char *name = sigabbrev_np(number);
+	for (size_t i = 0; name && i < agent->options->source_count; i++) {
 		const char *caught = source_signals(agent->options->sources[i]);
-		const char *name = sigabbrev_np(WTERMSIG(wait_status));
-		if (caught && name && strstr(caught, name))
+		if (caught && strstr(caught, name))
 			return true;
 	}
 	return false;
+}
+
+static bool was_notice_signal(const struct agent *agent, int wait_status)
+{
+	return WIFSIGNALED(wait_status) && agent_watches_signal(agent, WTERMSIG(wait_status));
 }
 
 /* The agreements of its tasks learn that a command has ended. */

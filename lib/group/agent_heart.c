@@ -5,23 +5,26 @@
 #include "base/message.h"
 #include "group/agent_inside.h"
 
-enum status agent_open_pulse(struct agent *agent, struct error *err)
+enum status agent_start_pulse(
+	const struct agent_options *options, struct pulse **pulse, struct error *err)
 {
-	const struct agent_options *options = agent->options;
 	struct process_identity self;
 	struct pulse_options how = {.store = options->store,
 		.rules = options->beats,
 		.first = options->identity->task,
 		.count = options->identity->count,
 		.who = &self};
-	agent->group.progress = options->progress;
 	/* Alone there is nobody to tell or to watch. */
 	if (options->beats.period == 0 || options->identity->tasks == options->identity->count)
 		return STATUS_OK;
 	enum status status = process_identify(0, &self, err);
-	if (status == STATUS_OK)
-		status = pulse_start(&agent->group.pulse, &how, err);
-	return status;
+	return status == STATUS_OK ? pulse_start(pulse, &how, err) : status;
+}
+
+enum status agent_open_pulse(struct agent *agent, struct error *err)
+{
+	agent->group.progress = agent->options->progress;
+	return agent_start_pulse(agent->options, &agent->group.pulse, err);
 }
 
 /* Only time in which it could advance and the store answers is held against it. */

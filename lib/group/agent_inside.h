@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
- * and starting), agent_events.c (what happens), agent_heart.c (beats and progress),
- * agent_rehearse.c (a notice to oneself), agent_say.c (what people are told).
+ * and starting), restart.c (between two attempts), agent_events.c (what happens), agent_heart.c
+ * (beats and progress), agent_rehearse.c (a notice to oneself), agent_say.c (what people are told).
  */
 #ifndef GROUP_AGENT_INSIDE_H
 #define GROUP_AGENT_INSIDE_H
@@ -62,6 +62,8 @@ void agent_leave_unstarted(
 void agent_check_sources(struct agent *agent, const struct pollfd *polled);
 /* Notices that a source has caught, and holds back until more is known of them. */
 void agent_take_held(struct agent *agent);
+/* Whether one of the sources has this signal for a notice. */
+bool agent_watches_signal(const struct agent *agent, int number);
 void agent_take_signals(struct agent *agent, int64_t now);
 /* Tell the seats of commands that have ended, as soon as it is clear what they have died of. */
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);
@@ -70,6 +72,9 @@ void agent_look_for_deaths(struct agent *agent);
 
 /* agent_heart.c */
 enum status agent_open_pulse(struct agent *agent, struct error *err);
+/* The heartbeat of all tasks of this agent; *pulse stays as it is where there is none to be. */
+enum status agent_start_pulse(
+	const struct agent_options *options, struct pulse **pulse, struct error *err);
 /* About once a second, after the boards were sampled: tell how far we are; does it hang? */
 void agent_look_for_hangs(struct agent *agent, int64_t now);
 /* Declare the peers whose processes ran on this machine and exist no more. */

@@ -13,17 +13,6 @@
 #include "base/tree.h"
 #include "group/agent_inside.h"
 
-static bool is_watched(const struct agent *agent, int signal)
-{
-	const char *name = sigabbrev_np(signal);
-	for (size_t i = 0; i < agent->options->source_count; i++) {
-		const char *caught = source_signals(agent->options->sources[i]);
-		if (caught && name && strstr(caught, name))
-			return true;
-	}
-	return false;
-}
-
 /* To every process below us, where the launcher does that; else only what it would do there. */
 static void reach_tree(const struct agent_rehearsal *rehearsal)
 {
@@ -66,7 +55,7 @@ void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake)
 	message_info("rehearsal: %s at %s to preempt-run, process %d%s",
 		sigabbrev_np(rehearsal->signal), utc, (int)getpid(),
 		rehearsal->tree ? ", and to all below it" : "");
-	if (!is_watched(agent, rehearsal->signal)) {
+	if (!agent_watches_signal(agent, rehearsal->signal)) {
 		message_error("rehearsal: no source of notices watches %s: see --notice",
 			sigabbrev_np(rehearsal->signal));
 		return;

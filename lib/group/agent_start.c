@@ -44,13 +44,7 @@ enum status agent_open_signals(struct agent *agent, struct error *err)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	/* A signalfd reads a signal even if it is ignored, as nohup and a shell's & want it to be.
-	 */
-	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
-		struct sigaction action;
-		if (sigaction(passed_on[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			sigaddset(&set, passed_on[i]);
-	}
+	process_add_heeded(&set, passed_on, sizeof(passed_on) / sizeof(passed_on[0]));
 	/* A reader of our stderr that goes away must not end us; a handler is not inherited. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);

@@ -34,11 +34,7 @@ enum status batch_open(struct batch *batch, const char *const *sources, size_t c
 	agent_hold_signals(sources, count);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
-		struct sigaction action;
-		if (sigaction(passed_on[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			sigaddset(&set, passed_on[i]);
-	}
+	process_add_heeded(&set, passed_on, sizeof(passed_on) / sizeof(passed_on[0]));
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	batch->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (batch->signals < 0)

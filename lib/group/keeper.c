@@ -285,19 +285,13 @@ static bool watch_over(struct keeper *k, char why[256])
 
 static enum status open_signals(struct keeper *k, struct error *err)
 {
+	/* The last two only where there is a command to pass them on to. */
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	size_t count = sizeof(numbers) / sizeof(numbers[0]);
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		struct sigaction action;
-		bool user = numbers[i] == SIGUSR1 || numbers[i] == SIGUSR2;
-		if (user && !k->options->command)
-			continue;
-		/* A signalfd reads what is ignored, too: nohup must stay nohup. */
-		if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			sigaddset(&set, numbers[i]);
-	}
+	process_add_heeded(&set, numbers, k->options->command ? count : count - 2);
 	sigprocmask(SIG_BLOCK, &set, &k->before);
 	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return k->signals >= 0 ? STATUS_OK

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/bell.h"
 #include "base/clock.h"
 #include "group/pulse_inside.h"
 #include "group/stream.h"
@@ -30,20 +31,6 @@ uint64_t pulse_token(const struct process_identity *who)
 void pulse_group(const struct attempt *attempt, char group[192])
 {
 	snprintf(group, 192, "%s/%06llu", attempt->run, (unsigned long long)attempt->number);
-}
-
-static void ring(int descriptor)
-{
-	uint64_t one = 1;
-	while (write(descriptor, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-static void hush(int descriptor)
-{
-	uint64_t count;
-	while (read(descriptor, &count, sizeof(count)) < 0 && errno == EINTR)
-		;
 }
 
 /* ---- The thread ---- */
@@ -142,7 +129,7 @@ static void tell_verdict(struct pulse *pulse)
 	else if (dead)
 		snprintf(pulse->why, sizeof(pulse->why), "this task was declared dead");
 	pthread_mutex_unlock(&pulse->lock);
-	ring(pulse->broken);
+	bell_ring(pulse->broken);
 }
 
 static void wait_until(struct pulse *pulse, int64_t instant)
@@ -162,7 +149,7 @@ static void rest(struct pulse *pulse, int64_t until)
 				pulse->view.revision, until, pulse->wake, &revision, NULL);
 		else
 			wait_until(pulse, until);
-		hush(pulse->wake);
+		bell_hush(pulse->wake);
 		if (status == STATUS_OK)
 			status = pulse_refresh(pulse, NULL);
 		if (status != STATUS_OK && status != STATUS_NO && status != STATUS_TIMEOUT)
@@ -190,14 +177,14 @@ static void *work(void *context)
 	(void)pthread_setname_np(pthread_self(), "pulse");
 	while (!atomic_load(&pulse->stopping) && !atomic_load(&pulse->begun)) {
 		wait_until(pulse, CLOCK_NEVER);
-		hush(pulse->wake);
+		bell_hush(pulse->wake);
 	}
 	while (!atomic_load(&pulse->stopping)) {
 		if (!pulse->store &&
 			store_open(&pulse->store, pulse->options.store, 0,
 				clock_after(pulse->options.rules.timeout), NULL) != STATUS_OK) {
 			wait_until(pulse, clock_after(500 + clock_jitter(500)));
-			hush(pulse->wake);
+			bell_hush(pulse->wake);
 			continue;
 		}
 		store_set_patience(pulse->store, pulse->options.rules.timeout);
@@ -249,7 +236,7 @@ void pulse_begin(struct pulse *pulse, const struct attempt *attempt)
 		return;
 	pulse->attempt = *attempt;
 	atomic_store(&pulse->begun, true);
-	ring(pulse->wake);
+	bell_ring(pulse->wake);
 }
 
 void pulse_watch(struct pulse *pulse)
@@ -290,7 +277,7 @@ void pulse_stop(struct pulse *pulse, int64_t patience)
 	if (!pulse)
 		return;
 	atomic_store(&pulse->stopping, true);
-	ring(pulse->wake);
+	bell_ring(pulse->wake);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += patience / 1000;
 	if (pthread_clockjoin_np(pulse->thread, NULL, CLOCK_MONOTONIC, &until) != 0)

@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/process.h"
+#include "group/agent_inside.h"
 #include "group/attempt.h"
 #include "group/history.h"
 #include "group/pulse.h"
@@ -34,11 +36,7 @@ static enum status open_between(struct between *between, struct error *err)
 	const struct agent_options *options = between->options;
 	sigset_t set;
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		struct sigaction action;
-		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			sigaddset(&set, endings[i]);
-	}
+	process_add_heeded(&set, endings, sizeof(endings) / sizeof(endings[0]));
 	between->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (between->signals < 0)
 		return error_set(
@@ -149,19 +147,8 @@ static enum status wait_closed(struct between *between, struct store *store, str
 static enum status watch_the_rest(const struct between *between, const struct attempt *attempt,
 	struct pulse **pulse, struct error *err)
 {
-	const struct agent_options *options = between->options;
-	struct process_identity self;
-	struct pulse_options how = {.store = options->store,
-		.rules = options->beats,
-		.first = options->identity->task,
-		.count = options->identity->count,
-		.who = &self};
-	if (how.rules.period == 0 || how.count == attempt->tasks)
-		return STATUS_OK;
-	enum status status = process_identify(0, &self, err);
-	if (status == STATUS_OK)
-		status = pulse_start(pulse, &how, err);
-	if (status != STATUS_OK)
+	enum status status = agent_start_pulse(between->options, pulse, err);
+	if (status != STATUS_OK || !*pulse)
 		return status;
 	pulse_begin(*pulse, attempt);
 	pulse_watch(*pulse);

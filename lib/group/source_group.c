@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/clock.h"
 #include "group/attempt.h"
 #include "group/claim.h"
@@ -42,20 +43,6 @@ struct group_source {
 	enum status over;
 	struct error over_error;
 };
-
-static void ring(int descriptor)
-{
-	uint64_t one = 1;
-	while (write(descriptor, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-static void hush(int descriptor)
-{
-	uint64_t count;
-	while (read(descriptor, &count, sizeof(count)) < 0 && errno == EINTR)
-		;
-}
 
 /* ---- The thread ---- */
 
@@ -136,7 +123,7 @@ static void post_view(struct group_source *self)
 		self->over_error = err;
 	}
 	pthread_mutex_unlock(&self->lock);
-	ring(self->ready);
+	bell_ring(self->ready);
 }
 
 static void post_failure(struct group_source *self, const struct error *err)
@@ -145,7 +132,7 @@ static void post_failure(struct group_source *self, const struct error *err)
 	self->failed = true;
 	self->error = *err;
 	pthread_mutex_unlock(&self->lock);
-	ring(self->ready);
+	bell_ring(self->ready);
 }
 
 /* Bring the view up to date. STATUS_NO: there is no store or no attempt yet. */
@@ -222,7 +209,7 @@ static void group_close(struct source *source)
 {
 	struct group_source *self = (struct group_source *)source;
 	struct timespec until;
-	ring(self->stop);
+	bell_ring(self->stop);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += PATIENCE / 1000;
 	/* A thread that hangs in the filesystem ends with the process; what it uses stays. */
@@ -248,7 +235,7 @@ static enum source_answer group_check(
 	enum source_answer answer = SOURCE_PENDING;
 	(void)now;
 	pthread_mutex_lock(&self->lock);
-	hush(self->ready);
+	bell_hush(self->ready);
 	if (self->noticed) {
 		*notice = self->notice;
 		answer = SOURCE_NOTICE;

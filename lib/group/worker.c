@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/clock.h"
 #include "group/pace.h"
 #include "group/unaware.h"
@@ -49,20 +50,6 @@ struct worker {
 	int64_t look_by;
 };
 
-static void ring(int descriptor)
-{
-	uint64_t one = 1;
-	while (write(descriptor, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
-static void hush(int descriptor)
-{
-	uint64_t count;
-	while (read(descriptor, &count, sizeof(count)) < 0 && errno == EINTR)
-		;
-}
-
 void result_free(struct result *result)
 {
 	if (!result)
@@ -77,7 +64,7 @@ static void post(struct worker *worker, struct result *result)
 	*worker->results_end = result;
 	worker->results_end = &result->next;
 	pthread_mutex_unlock(&worker->lock);
-	ring(worker->ready);
+	bell_ring(worker->ready);
 }
 
 static struct result *new_result(enum result_kind kind)
@@ -205,7 +192,7 @@ static void pause_for(struct worker *worker, int64_t milliseconds)
 	bool called = false;
 	while (!called && clock_now() < end) {
 		wait_until(worker, end);
-		hush(worker->wake);
+		bell_hush(worker->wake);
 		pthread_mutex_lock(&worker->lock);
 		called = worker->first || worker->stopping;
 		pthread_mutex_unlock(&worker->lock);
@@ -239,7 +226,7 @@ static void *work(void *context)
 	struct worker *worker = context;
 	int failures = 0;
 	for (;;) {
-		hush(worker->wake);
+		bell_hush(worker->wake);
 		pthread_mutex_lock(&worker->lock);
 		struct request *request = worker->first;
 		if (request) {
@@ -308,7 +295,7 @@ struct result *worker_take(struct worker *worker)
 		if (!worker->results)
 			worker->results_end = &worker->results;
 	} else {
-		hush(worker->ready);
+		bell_hush(worker->ready);
 	}
 	pthread_mutex_unlock(&worker->lock);
 	return result;
@@ -320,7 +307,7 @@ static void submit(struct worker *worker, struct request *request)
 	*worker->last = request;
 	worker->last = &request->next;
 	pthread_mutex_unlock(&worker->lock);
-	ring(worker->wake);
+	bell_ring(worker->wake);
 }
 
 static struct request *new_request(enum request_kind kind)
@@ -349,7 +336,7 @@ void worker_join(struct worker *worker, const struct attempt_entry *entry,
 
 void worker_cancel(struct worker *worker)
 {
-	ring(worker->cancel);
+	bell_ring(worker->cancel);
 }
 
 void worker_write(struct worker *worker, struct write *write)
@@ -367,7 +354,7 @@ void worker_follow(struct worker *worker, const struct attempt *attempt, store_r
 	worker->attempt = *attempt;
 	worker->revision = revision;
 	pthread_mutex_unlock(&worker->lock);
-	ring(worker->wake);
+	bell_ring(worker->wake);
 }
 
 void worker_look(struct worker *worker, int64_t by)
@@ -378,7 +365,7 @@ void worker_look(struct worker *worker, int64_t by)
 		worker->look_by = by;
 	pthread_mutex_unlock(&worker->lock);
 	if (sooner)
-		ring(worker->wake);
+		bell_ring(worker->wake);
 }
 
 void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save,
@@ -397,7 +384,7 @@ void worker_stop(struct worker *worker, int64_t patience)
 	pthread_mutex_lock(&worker->lock);
 	worker->stopping = true;
 	pthread_mutex_unlock(&worker->lock);
-	ring(worker->wake);
+	bell_ring(worker->wake);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += patience / 1000;
 	if (pthread_clockjoin_np(worker->thread, NULL, CLOCK_MONOTONIC, &until) != 0)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/bell.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <unistd.h>
+
+void bell_ring(int descriptor)
+{
+	uint64_t one = 1;
+	while (write(descriptor, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+void bell_hush(int descriptor)
+{
+	uint64_t count;
+	while (read(descriptor, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+}

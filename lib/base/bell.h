@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* An eventfd by which one thread tells another, which polls it, that there is something. */
+#ifndef BASE_BELL_H
+#define BASE_BELL_H
+
+/* Readable until it is hushed, however often it was rung. */
+void bell_ring(int descriptor);
+void bell_hush(int descriptor);
+
+#endif
