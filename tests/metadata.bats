@@ -3,6 +3,7 @@
 # The metadata servers of clouds as sources of notices, against a simulator on loopback.
 
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -20,18 +21,6 @@ teardown() {
 	for pid in $server ${watch:-}; do
 		kill -KILL "$pid" 2>/dev/null || :
 		wait "$pid" 2>/dev/null || :
-	done
-}
-
-# Wait until a command succeeds, 20 s at most.
-eventually() {
-	local end=$((SECONDS + 20))
-	until "$@" 2>/dev/null; do
-		if ((SECONDS >= end)); then
-			echo "never came true: $*" >&2
-			return 1
-		fi
-		sleep 0.02
 	done
 }
 

@@ -21,15 +21,6 @@ teardown() {
 	mounts_dump_logs
 }
 
-wait_for() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || { echo "not in time: $*"; return 1; }
-		sleep 0.05
-	done
-}
-
 # holds FILE SECONDS: takes a byte-range lock, says so, keeps it.
 holds() {
 	python3 -c 'import fcntl, sys, time

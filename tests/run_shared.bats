@@ -24,15 +24,6 @@ teardown() {
 	mounts_dump_logs
 }
 
-wait_for() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || { echo "not in time: $*"; return 1; }
-		sleep 0.02
-	done
-}
-
 # two KIND: a new directory, and in $a and $b its path through each mount.
 two() {
 	a=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")

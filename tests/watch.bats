@@ -4,6 +4,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -17,18 +18,6 @@ teardown() {
 	for pid in "${started[@]}"; do
 		kill -KILL "$pid" 2>/dev/null || :
 		wait "$pid" 2>/dev/null || :
-	done
-}
-
-# Wait until a command succeeds, 20 s at most.
-eventually() {
-	local end=$((SECONDS + 20))
-	until "$@" 2>/dev/null; do
-		if ((SECONDS >= end)); then
-			echo "never came true: $*" >&2
-			return 1
-		fi
-		sleep 0.02
 	done
 }
 

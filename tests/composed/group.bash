@@ -3,6 +3,9 @@
 # shellcheck disable=SC2034 # the tests use them
 # A run of composed tasks, for claim.bats, ack.bats and composed.bats.
 
+patience=60
+. "$BATS_TEST_DIRNAME/eventually.bash"
+
 REPO=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 
 setup() {
@@ -18,18 +21,6 @@ teardown() {
 	for pid in "${started[@]}" "${agents[@]}"; do
 		kill -KILL "$pid" 2>/dev/null || :
 		wait "$pid" 2>/dev/null || :
-	done
-}
-
-# Wait until a command succeeds, 60 s at most.
-eventually() {
-	local end=$((SECONDS + 60))
-	until "$@" 2>/dev/null; do
-		if ((SECONDS >= end)); then
-			echo "never came true: $*" >&2
-			return 1
-		fi
-		sleep 0.02
 	done
 }
 

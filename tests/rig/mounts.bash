@@ -47,3 +47,13 @@ mounts_dump_logs() {
 	[ -z "${BATS_TEST_COMPLETED:-}" ] && [ -d "${MOUNTS:-/nonexistent}" ] || return 0
 	"$mounts_rig_script" logs "$MOUNTS" >&2
 }
+
+# wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || { echo "not in time: $*"; return 1; }
+		sleep 0.02
+	done
+}
