@@ -199,8 +199,8 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 
 @test "HB-8: --stop: a guarded command runs on" {
 	join 1
-	beat 0 -- sh -c 'read -r _ <go; exit 5'
 	mkfifo go
+	beat 0 -- sh -c 'read -r _ <go; exit 5'
 	eventually beats_of 0
 	as 0 run -0 preempt-heartbeat --stop
 	run ! gone "${hearts[0]}"
