@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "group/outcome.h"
-#include "group/transaction.h"
+#include "store/builder.h"
 
 static enum status read_last(struct store *store, const char *run, uint64_t *number,
 	store_revision *revision, struct error *err)

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "group/attempt.h"
-#include "group/transaction.h"
+#include "store/builder.h"
 
 #define BATCH 50 /* attempts read in one transaction */
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "group/keys.h"
-#include "group/transaction.h"
+#include "store/builder.h"
 
 static enum status read_pace(struct store *store, const char *key, struct progress_rules *rules,
 	store_revision *revision, struct error *err)

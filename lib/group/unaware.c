@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "group/bad_restarts.h"
-#include "group/transaction.h"
+#include "store/builder.h"
 
 enum status unaware_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct error *err)

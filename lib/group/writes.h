@@ -7,7 +7,7 @@
 #ifndef GROUP_WRITES_H
 #define GROUP_WRITES_H
 
-#include "group/transaction.h"
+#include "store/builder.h"
 #include "group/view.h"
 #include "notice/notice.h"
 

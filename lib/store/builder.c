@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for one more in an array that grows by doubling; NULL without memory. */
+static void *one_more(struct transaction *t, void *array, size_t count, size_t size)
+{
+	if (count & (count - 1) || (count && count < 8))
+		return array;
+	void *grown = realloc(array, (count ? 2 * count : 8) * size);
+	t->failed |= !grown;
+	return grown;
+}
+
+const char *transaction_own(struct transaction *t, const char *text)
+{
+	void **owned = one_more(t, t->owned, t->owned_count, sizeof(*owned));
+	char *copy = strdup(text);
+	if (owned)
+		t->owned = owned;
+	if (!owned || !copy) {
+		free(copy);
+		t->failed = true;
+		return "";
+	}
+	return t->owned[t->owned_count++] = copy;
+}
+
+void transaction_require(struct transaction *t, const char *key, store_revision revision)
+{
+	struct store_compare *grown =
+		one_more(t, t->compares, t->compare_count, sizeof(*grown));
+	if (!grown)
+		return;
+	t->compares = grown;
+	t->compares[t->compare_count++] = (struct store_compare){key, revision};
+}
+
+/* One more operation in list. */
+static void add(struct transaction *t, struct store_op **list, size_t *count, struct store_op op)
+{
+	struct store_op *grown = one_more(t, *list, *count, sizeof(*grown));
+	if (!grown)
+		return;
+	*list = grown;
+	(*list)[(*count)++] = op;
+}
+
+void transaction_require_told(struct transaction *t, const char *key, store_revision revision)
+{
+	transaction_require(t, key, revision);
+	add(t, &t->otherwise, &t->otherwise_count,
+		(struct store_op){.kind = STORE_GET, .key = key});
+}
+
+void transaction_put_bytes(
+	struct transaction *t, const char *key, const void *bytes, size_t length)
+{
+	add(t, &t->ops, &t->op_count, (struct store_op){STORE_PUT, key, bytes, length});
+}
+
+void transaction_put(struct transaction *t, const char *key, struct json_object *value)
+{
+	const char *line = transaction_own(t, json_line(value));
+	transaction_put_bytes(t, key, line, strlen(line));
+	json_object_put(value);
+}
+
+void transaction_put_new(struct transaction *t, const char *key, struct json_object *value)
+{
+	transaction_require(t, key, 0);
+	transaction_put(t, key, value);
+}
+
+void transaction_delete(struct transaction *t, const char *key)
+{
+	add(t, &t->ops, &t->op_count, (struct store_op){.kind = STORE_DELETE, .key = key});
+}
+
+void transaction_get(struct transaction *t, const char *key)
+{
+	add(t, &t->ops, &t->op_count, (struct store_op){.kind = STORE_GET, .key = key});
+}
+
+enum status transaction_ask(const struct transaction *t, struct store *store,
+	struct store_answer *answer, struct error *err)
+{
+	struct store_request request = {.compares = t->compares,
+		.compare_count = t->compare_count,
+		.then = t->ops,
+		.then_count = t->op_count,
+		.otherwise = t->otherwise,
+		.otherwise_count = t->otherwise_count};
+	*answer = (struct store_answer){.known = true};
+	if (t->failed)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	return store_txn(store, &request, answer, err);
+}
+
+enum status transaction_run(const struct transaction *t, struct store *store, struct error *err)
+{
+	struct store_answer answer;
+	enum status status = transaction_ask(t, store, &answer, err);
+	if (status == STATUS_OK && !answer.held)
+		status = STATUS_NO;
+	store_answer_release(&answer);
+	return status;
+}
+
+void transaction_release(struct transaction *t)
+{
+	for (size_t i = 0; i < t->owned_count; i++)
+		free(t->owned[i]);
+	free(t->owned);
+	free(t->compares);
+	free(t->ops);
+	free(t->otherwise);
+	*t = (struct transaction){0};
+}
