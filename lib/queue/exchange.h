@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a worker does with the store: in one transaction it hands in what has ended and takes what
+ * it has room for. A result is accepted only while the lease that it was taken with still stands.
+ */
+#ifndef QUEUE_EXCHANGE_H
+#define QUEUE_EXCHANGE_H
+
+#include "queue/workers.h"
+
+/* A command that has ended, and where it goes (rules_decide). */
+struct queue_return {
+	struct queue_item *item;
+	store_revision lease; /* as it was taken */
+	char token[17];
+	enum queue_state state;	    /* QUEUE_WAITING: given back, with result.history */
+	struct queue_result result; /* filled whole, also where it is given back */
+	const char *out, *err;	    /* its output where that is not filed; result.out bytes */
+	/* The answer: it counts (true), or the lease was lost and somebody else has it (false). */
+	bool accepted;
+};
+
+/* A command that is ours now. */
+struct queue_taken {
+	struct queue_item item;	      /* to be released */
+	struct queue_history history; /* this start counted */
+	char token[17];
+	store_revision lease;
+	int64_t since; /* UTC, ms */
+};
+
+/* What an exchange remembers between calls. Zeroed is fresh. */
+struct exchange {
+	/* Commands that this worker leaves alone for a while (rules_pause). */
+	struct {
+		uint64_t id;
+		int64_t until;
+	} paused[64];
+	size_t spread;	     /* among how many at the head it chooses: grows by conflicts */
+	store_revision seen; /* the store's revision when there was nothing to take */
+};
+
+/*
+ * Hand in returns (at most QUEUE_BATCH) and take at most want (at most QUEUE_BATCH); *got of them
+ * were there. Nothing is taken while an error is pending. Tries again by itself until it is known
+ * what was accepted, or until deadline. STATUS_TEMPORARY, STATUS_TIMEOUT: nothing is known; call it
+ * again with the same returns. STATUS_NO: this worker's registration is gone: nothing was taken,
+ * and all returns were refused (they were given to others).
+ */
+enum status exchange_run(struct exchange *exchange, struct queue *queue,
+	const struct queue_worker *worker, struct queue_return *returns, size_t count,
+	struct queue_taken *taken, size_t want, size_t *got, int64_t deadline, struct error *err);
+
+/* When the next paused command is free again; CLOCK_NEVER: none is paused. */
+int64_t exchange_due(const struct exchange *exchange);
+
+#endif

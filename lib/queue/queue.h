@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A durable queue of commands in a store. What is acknowledged (STATUS_OK) survives everybody's
+ * death. All calls may be repeated; those that wait take a deadline (base/clock.h).
+ */
+#ifndef QUEUE_QUEUE_H
+#define QUEUE_QUEUE_H
+
+#include "base/text.h"
+#include "queue/count.h"
+#include "queue/item.h"
+#include "store/store.h"
+
+#define QUEUE_LIMIT 262144 /* commands that may wait; UPSTREAM.md, section 5 */
+/* Moves in one transaction: etcd allows 128 operations. */
+#define QUEUE_BATCH 16
+
+struct queue {
+	struct store *store;
+	char name[129];
+	char prefix[144]; /* "queue/NAME/" */
+	char *files;	  /* the directory for what is too long for the store, made when needed */
+	struct queue_tally tally; /* of this process, as it stands in the store */
+	store_revision tallied;	  /* revision of count/WHO; 0: none yet */
+	char who[65];		  /* under which name it counts */
+};
+
+/*
+ * name by parse_name. files: NULL for "WHERE_THE_STORE_IS.queue/NAME". store stays the caller's and
+ * must outlive the queue.
+ */
+enum status queue_open(struct queue *queue, struct store *store, const char *name,
+	const char *files, struct error *err);
+void queue_release(struct queue *queue);
+
+/* Keys, "queue/NAME/" + rest; at most STORE_KEY_MAX bytes with what parse_name lets through. */
+#define QUEUE_KEY_MAX (STORE_KEY_MAX + 1)
+void queue_key(const struct queue *queue, char key[QUEUE_KEY_MAX], const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void queue_key_waiting(
+	const struct queue *queue, char key[QUEUE_KEY_MAX], int priority, uint64_t id);
+/* The ID at the end of such a key. */
+bool queue_key_id(const char *key, uint64_t *id);
+
+/* How many are where, all at the same instant. */
+enum status queue_count(struct queue *queue, struct queue_count *count, struct error *err);
+
+/* ---- schedule.c ---- */
+
+struct queue_schedule {
+	uint64_t limit;	  /* waiting commands above which it waits; 0: no limit */
+	int64_t deadline; /* STATUS_TIMEOUT: still full; nothing of this call was scheduled */
+	const char *once; /* NULL, or a name: what was scheduled under it is not scheduled again */
+	int wake;	  /* a descriptor that ends the waiting (STATUS_NO); -1: none */
+};
+
+/*
+ * Schedule items in one transaction (at most QUEUE_BATCH x 4); fills each item's id and batch.
+ * Waits while an error is pending or the queue is full. STATUS_BROKEN: it raised a pending error
+ * (as queue_raise), and scheduled nothing. With `once`, the caller gives the items of one batch in
+ * the same order at each try; number is the number of the first of them (0, 1, ...), and those that
+ * were scheduled before get their old ids.
+ */
+enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t count,
+	uint64_t number, const struct queue_schedule *how, struct error *err);
+
+/* ---- look.c ---- */
+
+/* All that is known of one command. Release with queue_view_release. */
+struct queue_view {
+	struct queue_item item;
+	enum queue_state state;
+	struct queue_history history;
+	struct queue_lease lease;   /* QUEUE_RUNNING */
+	struct queue_result result; /* done */
+	bool cancelling;	    /* QUEUE_RUNNING: somebody wants it to end */
+	store_revision revision;    /* of its place */
+};
+void queue_view_release(struct queue_view *view);
+
+/* STATUS_NO: there is no such command. */
+enum status queue_look(
+	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err);
+/*
+ * Call visit for every command with an id above after, in the order of ids, until it answers other
+ * than STATUS_OK, which is answered then. The view is visit's only during the call.
+ */
+enum status queue_visit(struct queue *queue, uint64_t after,
+	enum status (*visit)(void *context, const struct queue_view *view), void *context,
+	struct error *err);
+
+/* ---- change.c ---- */
+
+/*
+ * STATUS_OK: it is cancelled; or it runs, and its worker was told to end it (*running). STATUS_NO:
+ * it is over already, or there is none.
+ */
+enum status queue_cancel(struct queue *queue, uint64_t id, bool *running, struct error *err);
+/* Put one that failed or was cancelled (any: also one that succeeded) back. STATUS_NO: not so. */
+enum status queue_retry(struct queue *queue, uint64_t id, bool any, struct error *err);
+/* Forget one that is over, with its output and its directory. STATUS_NO: it is not over. */
+enum status queue_forget(struct queue *queue, uint64_t id, struct error *err);
+
+/* ---- join.c ---- */
+
+/* The first failure. */
+struct queue_failure {
+	uint64_t id;
+	struct queue_ending ending;
+	char worker[129], host[65], tag[129], command[256];
+	int64_t utc;
+	store_revision revision;
+	uint64_t cancelled; /* queue_raise: commands that were cancelled because of it */
+};
+/* STATUS_NO: none is pending. */
+enum status queue_failure_pending(
+	struct queue *queue, struct queue_failure *failure, struct error *err);
+/*
+ * Wait until nothing is in flight, cancel what waits, and take the error away, so that it is told
+ * once: STATUS_OK, and *failure is ours to tell. STATUS_NO: none is pending (any more). A deadline
+ * that has passed (clock_now()) does not wait: STATUS_TIMEOUT, something is still running.
+ */
+enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
+	struct queue_failure *failure, struct error *err);
+
+#endif
