@@ -20,8 +20,8 @@ struct queue_tally {
 	uint64_t failed;
 	uint64_t stopped;   /* running to cancelled */
 	uint64_t cancelled; /* waiting to cancelled */
-	uint64_t reopened;  /* done to waiting, by what it was */
-	uint64_t reopened_failed, reopened_cancelled;
+	/* done to waiting, by what it was */
+	uint64_t reopened_succeeded, reopened_failed, reopened_cancelled;
 };
 
 struct queue_count {

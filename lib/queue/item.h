@@ -119,6 +119,10 @@ struct queue_result {
 	bool out_filed, err_filed; /* in a file (output.h), not in out/ID, err/ID */
 };
 
+/* As members of a larger object; false: there is none, or one of a word that we do not know. */
+void queue_ending_put(struct json_object *object, const struct queue_ending *ending);
+bool queue_ending_get(const struct json_object *object, struct queue_ending *ending);
+
 /* Values of keys, and back: STATUS_DAMAGED names key. The readers copy. */
 struct json_object *queue_item_write(const struct queue_item *item);
 enum status queue_item_read(const char *key, const char *value, size_t length,

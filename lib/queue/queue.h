@@ -13,7 +13,7 @@
 
 #define QUEUE_LIMIT 262144 /* commands that may wait; UPSTREAM.md, section 5 */
 /* Moves in one transaction: etcd allows 128 operations. */
-#define QUEUE_BATCH 16
+#define QUEUE_BATCH 12
 
 struct queue {
 	struct store *store;

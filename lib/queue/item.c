@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+#include "queue/item.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const state_words[] = {"waiting", "running", "succeeded", "failed", "cancelled"};
+static const char *const ending_words[] = {
+	"exited", "signalled", "timed-out", "preempted", "lost", "cancelled", "cannot"};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static bool find_word(const char *const *words, size_t count, const char *word, int *index)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(words[i], word)) {
+			*index = (int)i;
+			return true;
+		}
+	return false;
+}
+
+const char *queue_state_word(enum queue_state state)
+{
+	return state_words[state];
+}
+
+bool queue_state_parse(const char *word, enum queue_state *state)
+{
+	int index;
+	if (!find_word(state_words, COUNT(state_words), word, &index))
+		return false;
+	*state = (enum queue_state)index;
+	return true;
+}
+
+const char *queue_ending_word(enum queue_ending_kind kind)
+{
+	return ending_words[kind];
+}
+
+int queue_ending_code(const struct queue_ending *ending)
+{
+	switch (ending->kind) {
+	case ENDING_TIMED_OUT: return STATUS_TIMEOUT;
+	case ENDING_SIGNALLED: return 128 + ending->number;
+	case ENDING_EXITED:
+	case ENDING_CANNOT: return ending->code;
+	case ENDING_PREEMPTED: return STATUS_PREEMPTED;
+	case ENDING_LOST: return STATUS_BROKEN;
+	case ENDING_CANCELLED: break;
+	}
+	return STATUS_NO;
+}
+
+/* ---- Lists of words ---- */
+
+static void release_words(char **words)
+{
+	for (char **word = words; words && *word; word++)
+		free(*word);
+	free(words);
+}
+
+static void put_words(struct json_object *object, const char *member, char *const *words)
+{
+	if (!words)
+		return;
+	struct json_object *array = json_object_new_array();
+	for (; *words; words++)
+		json_object_array_add(array, json_object_new_string(*words));
+	json_object_object_add(object, member, array);
+}
+
+/* Absent is fine: *words stays NULL. */
+static bool get_words(const struct json_object *object, const char *member, char ***words)
+{
+	struct json_object *array;
+	if (!json_object_object_get_ex(object, member, &array))
+		return true;
+	if (!json_object_is_type(array, json_type_array))
+		return false;
+	size_t count = json_object_array_length(array);
+	*words = calloc(count + 1, sizeof(**words));
+	for (size_t i = 0; *words && i < count; i++) {
+		struct json_object *word = json_object_array_get_idx(array, i);
+		if (!json_object_is_type(word, json_type_string) ||
+			!((*words)[i] = strdup(json_object_get_string(word))))
+			return false;
+	}
+	return *words;
+}
+
+static bool get_copy(const struct json_object *object, const char *member, char **copy)
+{
+	const char *value;
+	return !json_get_text(object, member, &value) || (*copy = strdup(value));
+}
+
+static void put_text(struct json_object *object, const char *member, const char *value)
+{
+	if (value && *value)
+		json_put_text(object, member, value);
+}
+
+static void put_number(struct json_object *object, const char *member, uint64_t value)
+{
+	if (value)
+		json_put_unsigned(object, member, value);
+}
+
+static void put_time(struct json_object *object, const char *member, int64_t value)
+{
+	if (value)
+		json_put_signed(object, member, value);
+}
+
+static enum status damaged(const char *key, struct error *err)
+{
+	return error_set(err, STATUS_DAMAGED,
+		"key %s holds what is not of a queue, or of a newer one: not used", key);
+}
+
+/* ---- What was asked ---- */
+
+void queue_item_release(struct queue_item *item)
+{
+	release_words(item->argv);
+	release_words(item->environment);
+	release_words(item->resources);
+	free(item->directory);
+	free(item->tag);
+	free(item->input);
+	free(item->batch);
+	*item = (struct queue_item){0};
+}
+
+struct json_object *queue_item_write(const struct queue_item *item)
+{
+	struct json_object *object = json_object_new_object();
+	put_words(object, "command", item->argv);
+	put_words(object, "environment", item->environment);
+	put_words(object, "resources", item->resources);
+	put_text(object, "directory", item->directory);
+	put_text(object, "tag", item->tag);
+	put_text(object, "stdin", item->input);
+	put_text(object, "batch", item->batch);
+	if (item->priority)
+		json_put_signed(object, "priority", item->priority);
+	put_number(object, "max_attempts", item->max_attempts);
+	json_put_unsigned(object, "max_transient", item->max_transient);
+	put_time(object, "timeout_ms", item->timeout);
+	if (item->shell)
+		json_put_bool(object, "shell", true);
+	if (item->keep_going)
+		json_put_bool(object, "keep_going", true);
+	put_time(object, "scheduled", item->scheduled);
+	return object;
+}
+
+enum status queue_item_read(const char *key, const char *value, size_t length,
+	struct queue_item *item, struct error *err)
+{
+	struct queue_item read = {0};
+	struct json_object *object = json_parse(value, length);
+	int64_t priority = 0;
+	bool good = object && get_words(object, "command", &read.argv) && read.argv &&
+		    read.argv[0] && get_words(object, "environment", &read.environment) &&
+		    get_words(object, "resources", &read.resources) &&
+		    get_copy(object, "directory", &read.directory) &&
+		    get_copy(object, "tag", &read.tag) && get_copy(object, "stdin", &read.input) &&
+		    get_copy(object, "batch", &read.batch);
+	if (good) {
+		json_get_signed(object, "priority", &priority);
+		json_get_unsigned(object, "max_attempts", &read.max_attempts);
+		json_get_unsigned(object, "max_transient", &read.max_transient);
+		json_get_signed(object, "timeout_ms", &read.timeout);
+		json_get_bool(object, "shell", &read.shell);
+		json_get_bool(object, "keep_going", &read.keep_going);
+		json_get_signed(object, "scheduled", &read.scheduled);
+		good = priority >= -QUEUE_PRIORITY_MAX && priority <= QUEUE_PRIORITY_MAX;
+		read.priority = (int)priority;
+	}
+	json_object_put(object);
+	if (!good) {
+		queue_item_release(&read);
+		return damaged(key, err);
+	}
+	const char *slash = strrchr(key, '/');
+	read.id = slash ? strtoull(slash + 1, NULL, 10) : 0;
+	*item = read;
+	return STATUS_OK;
+}
+
+/* ---- Where it is ---- */
+
+static void put_history(struct json_object *object, const struct queue_history *history)
+{
+	put_number(object, "starts", history->starts);
+	put_number(object, "attempts", history->attempts);
+	put_number(object, "transients", history->transients);
+	put_number(object, "preempted", history->preempted);
+	put_number(object, "lost", history->lost);
+}
+
+static void get_history(const struct json_object *object, struct queue_history *history)
+{
+	json_get_unsigned(object, "starts", &history->starts);
+	json_get_unsigned(object, "attempts", &history->attempts);
+	json_get_unsigned(object, "transients", &history->transients);
+	json_get_unsigned(object, "preempted", &history->preempted);
+	json_get_unsigned(object, "lost", &history->lost);
+}
+
+struct json_object *queue_history_write(const struct queue_history *history)
+{
+	struct json_object *object = json_object_new_object();
+	put_history(object, history);
+	return object;
+}
+
+enum status queue_history_read(const char *key, const char *value, size_t length,
+	struct queue_history *history, struct error *err)
+{
+	struct json_object *object = json_parse(value, length);
+	if (!object)
+		return damaged(key, err);
+	*history = (struct queue_history){0};
+	get_history(object, history);
+	json_object_put(object);
+	return STATUS_OK;
+}
+
+struct json_object *queue_lease_write(const struct queue_lease *lease)
+{
+	struct json_object *object = json_object_new_object();
+	json_put_text(object, "token", lease->token);
+	json_put_text(object, "worker_token", lease->worker_token);
+	json_put_text(object, "worker", lease->worker);
+	json_put_text(object, "host", lease->host);
+	json_put_signed(object, "since", lease->since);
+	put_history(object, &lease->history);
+	return object;
+}
+
+enum status queue_lease_read(const char *key, const char *value, size_t length,
+	struct queue_lease *lease, struct error *err)
+{
+	struct queue_lease read = {0};
+	struct json_object *object = json_parse(value, length);
+	bool good = object && json_copy_text(object, "token", read.token, sizeof(read.token)) &&
+		    json_copy_text(
+			    object, "worker_token", read.worker_token, sizeof(read.worker_token)) &&
+		    json_get_signed(object, "since", &read.since);
+	if (good) {
+		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
+		json_copy_text(object, "host", read.host, sizeof(read.host));
+		get_history(object, &read.history);
+		*lease = read;
+	}
+	json_object_put(object);
+	return good ? STATUS_OK : damaged(key, err);
+}
+
+void queue_ending_put(struct json_object *object, const struct queue_ending *ending)
+{
+	json_put_text(object, "ending", queue_ending_word(ending->kind));
+	if (ending->number)
+		json_put_signed(object, "signal", ending->number);
+	json_put_signed(object, "code", ending->code);
+	put_text(object, "text", ending->text);
+}
+
+bool queue_ending_get(const struct json_object *object, struct queue_ending *ending)
+{
+	const char *word;
+	int index;
+	int64_t code = 0, number = 0;
+	if (!json_get_text(object, "ending", &word) ||
+		!find_word(ending_words, COUNT(ending_words), word, &index))
+		return false;
+	json_get_signed(object, "code", &code);
+	json_get_signed(object, "signal", &number);
+	*ending = (struct queue_ending){
+		.kind = (enum queue_ending_kind)index, .code = (int)code, .number = (int)number};
+	json_copy_text(object, "text", ending->text, sizeof(ending->text));
+	return true;
+}
+
+struct json_object *queue_result_write(const struct queue_result *result)
+{
+	struct json_object *object = json_object_new_object();
+	json_put_text(object, "state", queue_state_word(result->state));
+	queue_ending_put(object, &result->ending);
+	put_history(object, &result->history);
+	put_text(object, "token", result->token);
+	put_text(object, "worker", result->worker);
+	put_text(object, "host", result->host);
+	put_time(object, "started", result->started);
+	put_time(object, "ended", result->ended);
+	put_time(object, "user_ms", result->user);
+	put_time(object, "system_ms", result->system);
+	put_number(object, "memory", result->memory);
+	put_number(object, "out", result->out);
+	put_number(object, "err", result->err);
+	if (result->out_filed)
+		json_put_bool(object, "out_filed", true);
+	if (result->err_filed)
+		json_put_bool(object, "err_filed", true);
+	return object;
+}
+
+enum status queue_result_read(const char *key, const char *value, size_t length,
+	struct queue_result *result, struct error *err)
+{
+	struct queue_result read = {0};
+	const char *word;
+	struct json_object *object = json_parse(value, length);
+	bool good = object && json_get_text(object, "state", &word) &&
+		    queue_state_parse(word, &read.state) && read.state >= QUEUE_SUCCEEDED &&
+		    queue_ending_get(object, &read.ending);
+	if (good) {
+		get_history(object, &read.history);
+		json_copy_text(object, "token", read.token, sizeof(read.token));
+		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
+		json_copy_text(object, "host", read.host, sizeof(read.host));
+		json_get_signed(object, "started", &read.started);
+		json_get_signed(object, "ended", &read.ended);
+		json_get_signed(object, "user_ms", &read.user);
+		json_get_signed(object, "system_ms", &read.system);
+		json_get_unsigned(object, "memory", &read.memory);
+		json_get_unsigned(object, "out", &read.out);
+		json_get_unsigned(object, "err", &read.err);
+		json_get_bool(object, "out_filed", &read.out_filed);
+		json_get_bool(object, "err_filed", &read.err_filed);
+		*result = read;
+	}
+	json_object_put(object);
+	return good ? STATUS_OK : damaged(key, err);
+}

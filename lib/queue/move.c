@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "queue/move.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum status moves_begin(struct moves *moves, struct queue *queue, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	struct store_entry entry = {0};
+	*moves = (struct moves){.queue = queue};
+	if (queue->tallied >= 0)
+		return STATUS_OK;
+	queue_key(queue, key, "count/%s", queue->who);
+	enum status status = store_get(queue->store, key, &entry, err);
+	if (status == STATUS_NO) {
+		queue->tally = (struct queue_tally){0};
+		queue->tallied = 0;
+		status = STATUS_OK;
+	} else if (status == STATUS_OK) {
+		status = queue_tally_read(key, entry.value, entry.length, &queue->tally, err);
+		queue->tallied = entry.revision;
+	}
+	store_entry_release(&entry);
+	return status;
+}
+
+/* "queue/NAME/WHAT/ID", owned by the transaction. */
+static const char *key_of(struct moves *moves, const char *what, uint64_t id)
+{
+	char key[QUEUE_KEY_MAX];
+	queue_key(moves->queue, key, "%s/%010" PRIu64, what, id);
+	return transaction_own(&moves->t, key);
+}
+
+static const char *waiting_key_of(struct moves *moves, const struct queue_item *item)
+{
+	char key[QUEUE_KEY_MAX];
+	queue_key_waiting(moves->queue, key, item->priority, item->id);
+	return transaction_own(&moves->t, key);
+}
+
+void moves_take(
+	struct moves *moves, const char *waiting_key, uint64_t id, const struct queue_lease *lease)
+{
+	char item[QUEUE_KEY_MAX];
+	transaction_delete(&moves->t, transaction_own(&moves->t, waiting_key));
+	transaction_put(&moves->t, key_of(moves, "run", id), queue_lease_write(lease));
+	queue_key(moves->queue, item, "item/%010" PRIu64, id);
+	transaction_get(&moves->t, transaction_own(&moves->t, item));
+	moves->tally.taken++;
+}
+
+static void note_failure(
+	struct moves *moves, const struct queue_item *item, const struct queue_result *result)
+{
+	struct queue_failure failure = {
+		.id = item->id, .ending = result->ending, .utc = clock_utc()};
+	struct text command = {.limit = 4096};
+	char key[QUEUE_KEY_MAX];
+	memcpy(failure.worker, result->worker, sizeof(failure.worker));
+	memcpy(failure.host, result->host, sizeof(failure.host));
+	if (item->tag)
+		text_escape(failure.tag, sizeof(failure.tag), item->tag, strlen(item->tag));
+	for (size_t i = 0; item->argv[i]; i++) {
+		text_add(&command, i ? " " : "");
+		text_add_shell_word(&command, item->argv[i]);
+	}
+	text_escape(failure.command, sizeof(failure.command), text_string(&command),
+		strlen(text_string(&command)));
+	text_release(&command);
+	queue_key(moves->queue, key, "error");
+	transaction_put(&moves->t, transaction_own(&moves->t, key), queue_failure_write(&failure));
+	moves->failing = true;
+}
+
+void moves_end(struct moves *moves, const struct queue_item *item, enum queue_state state,
+	const struct queue_result *result, const char *out, const char *err, bool note)
+{
+	struct transaction *t = &moves->t;
+	transaction_delete(t, key_of(moves, "run", item->id));
+	transaction_delete(t, key_of(moves, "cancel", item->id));
+	if (state == QUEUE_WAITING) {
+		transaction_put(
+			t, waiting_key_of(moves, item), queue_history_write(&result->history));
+		moves->tally.returned++;
+		return;
+	}
+	transaction_put(t, key_of(moves, "done", item->id), queue_result_write(result));
+	if (out && result->out)
+		transaction_put_bytes(t, key_of(moves, "out", item->id), out, result->out);
+	if (err && result->err)
+		transaction_put_bytes(t, key_of(moves, "err", item->id), err, result->err);
+	moves->tally.succeeded += state == QUEUE_SUCCEEDED;
+	moves->tally.failed += state == QUEUE_FAILED;
+	moves->tally.stopped += state == QUEUE_CANCELLED;
+	if (state == QUEUE_FAILED && !item->keep_going && note && !moves->failing)
+		note_failure(moves, item, result);
+}
+
+void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
+	const struct queue_history *history, const char *why)
+{
+	struct queue_result result = {.state = QUEUE_CANCELLED,
+		.ending = {.kind = ENDING_CANCELLED},
+		.history = *history,
+		.ended = clock_utc()};
+	text_escape(result.ending.text, sizeof(result.ending.text), why, strlen(why));
+	transaction_delete(&moves->t, transaction_own(&moves->t, waiting_key));
+	transaction_put(&moves->t, key_of(moves, "done", id), queue_result_write(&result));
+	moves->tally.cancelled++;
+}
+
+void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue_state was)
+{
+	static const struct queue_history fresh;
+	struct transaction *t = &moves->t;
+	transaction_delete(t, key_of(moves, "done", item->id));
+	transaction_delete(t, key_of(moves, "out", item->id));
+	transaction_delete(t, key_of(moves, "err", item->id));
+	transaction_put(t, waiting_key_of(moves, item), queue_history_write(&fresh));
+	moves->tally.reopened_succeeded += was == QUEUE_SUCCEEDED;
+	moves->tally.reopened_failed += was == QUEUE_FAILED;
+	moves->tally.reopened_cancelled += was == QUEUE_CANCELLED;
+}
+
+/* Where requirements did not hold: what the tally is by now. */
+static void see_tally(struct queue *queue, const struct store_answer *answer)
+{
+	const struct store_entry *entry = &answer->entries[answer->count - 1];
+	queue->tally = (struct queue_tally){0};
+	queue->tallied = entry->revision;
+	if (entry->value && queue_tally_read(entry->key, entry->value, entry->length, &queue->tally,
+				    NULL) != STATUS_OK)
+		queue->tallied = -1;
+}
+
+enum status moves_run(struct moves *moves, struct store_answer *answer, struct error *err)
+{
+	struct queue *queue = moves->queue;
+	char key[QUEUE_KEY_MAX];
+	struct queue_tally sum = queue->tally;
+	queue_key(queue, key, "count/%s", queue->who);
+	queue_tally_add(&sum, &moves->tally);
+	const char *own = transaction_own(&moves->t, key);
+	transaction_require_told(&moves->t, own, queue->tallied);
+	transaction_put(&moves->t, own, queue_tally_write(&sum));
+	enum status status = transaction_ask(&moves->t, queue->store, answer, err);
+	if (status != STATUS_OK) {
+		queue->tallied = -1;
+	} else if (answer->held) {
+		queue->tally = sum;
+		queue->tallied = answer->revision;
+	} else {
+		see_tally(queue, answer);
+	}
+	return status;
+}
+
+void moves_release(struct moves *moves)
+{
+	transaction_release(&moves->t);
+}
+
+struct json_object *queue_failure_write(const struct queue_failure *failure)
+{
+	struct json_object *object = json_object_new_object();
+	json_put_unsigned(object, "id", failure->id);
+	queue_ending_put(object, &failure->ending);
+	json_put_text(object, "worker", failure->worker);
+	json_put_text(object, "host", failure->host);
+	json_put_text(object, "tag", failure->tag);
+	json_put_text(object, "command", failure->command);
+	json_put_signed(object, "utc", failure->utc);
+	return object;
+}
+
+enum status queue_failure_read(const char *key, const char *value, size_t length,
+	struct queue_failure *failure, struct error *err)
+{
+	struct queue_failure read = {0};
+	struct json_object *object = json_parse(value, length);
+	bool good = object && json_get_unsigned(object, "id", &read.id) &&
+		    queue_ending_get(object, &read.ending);
+	if (good) {
+		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
+		json_copy_text(object, "host", read.host, sizeof(read.host));
+		json_copy_text(object, "tag", read.tag, sizeof(read.tag));
+		json_copy_text(object, "command", read.command, sizeof(read.command));
+		json_get_signed(object, "utc", &read.utc);
+		*failure = read;
+	}
+	json_object_put(object);
+	return good ? STATUS_OK
+		    : error_set(err, STATUS_DAMAGED,
+			      "key %s holds what is not of a queue, or of a newer one: not used",
+			      key);
+}

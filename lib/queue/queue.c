@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "queue/queue.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+enum status queue_open(struct queue *queue, struct store *store, const char *name,
+	const char *files, struct error *err)
+{
+	struct queue made = {.store = store, .tallied = -1, .who = "@clients"};
+	enum status status = parse_name(name, "queue", err);
+	if (status != STATUS_OK)
+		return status;
+	snprintf(made.name, sizeof(made.name), "%s", name);
+	snprintf(made.prefix, sizeof(made.prefix), "queue/%s/", name);
+	int length = files ? asprintf(&made.files, "%s", files)
+			   : asprintf(&made.files, "%s.queue/%s", store_where(store), name);
+	if (length < 0)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	*queue = made;
+	return STATUS_OK;
+}
+
+void queue_release(struct queue *queue)
+{
+	free(queue->files);
+	*queue = (struct queue){0};
+}
+
+void queue_key(const struct queue *queue, char key[QUEUE_KEY_MAX], const char *format, ...)
+{
+	va_list list;
+	int length = snprintf(key, QUEUE_KEY_MAX, "%s", queue->prefix);
+	va_start(list, format);
+	vsnprintf(key + length, QUEUE_KEY_MAX - (size_t)length, format, list);
+	va_end(list);
+}
+
+void queue_key_waiting(
+	const struct queue *queue, char key[QUEUE_KEY_MAX], int priority, uint64_t id)
+{
+	queue_key(queue, key, "wait/%04d/%010" PRIu64, QUEUE_PRIORITY_MAX - priority, id);
+}
+
+bool queue_key_id(const char *key, uint64_t *id)
+{
+	const char *slash = strrchr(key, '/');
+	return slash && parse_unsigned(slash + 1, 1, QUEUE_ID_MAX, id, "id", NULL) == STATUS_OK;
+}
+
+enum status queue_count(struct queue *queue, struct queue_count *count, struct error *err)
+{
+	char prefix[QUEUE_KEY_MAX];
+	struct queue_tally all = {0}, one;
+	struct store_answer answer = {0};
+	queue_key(queue, prefix, "count/");
+	struct store_range range = {.prefix = prefix};
+	enum status status = store_list(queue->store, &range, &answer, err);
+	for (size_t i = 0; status == STATUS_OK && i < answer.count; i++) {
+		const struct store_entry *entry = &answer.entries[i];
+		status = queue_tally_read(entry->key, entry->value, entry->length, &one, err);
+		if (status == STATUS_OK)
+			queue_tally_add(&all, &one);
+	}
+	if (status == STATUS_OK) {
+		queue_tally_sum(&all, count);
+		count->revision = answer.revision;
+	}
+	store_answer_release(&answer);
+	return status;
+}
