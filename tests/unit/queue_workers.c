@@ -265,6 +265,39 @@ static void fencing(void)
 		queue_item_release(&taken[0].item);
 		queue_item_release(&taken[1].item);
 	}
+	TEST("one who goes on taking while he is fenced leaves no lease behind")
+	{
+		for (int round = 0; round < 3; round++) {
+			struct queue_worker zombie = {0}, judge;
+			int ends[2], code;
+			begin();
+			schedule(80, 0);
+			judge = join(1000);
+			if (pipe(ends) < 0)
+				exit(99);
+			fflush(stdout);
+			pid_t pid = fork();
+			if (pid == 0) {
+				reopen_in_child();
+				zombie = join(1000);
+				take(&zombie, 20);
+				if (write(ends[1], &zombie, sizeof(zombie)) != sizeof(zombie))
+					_exit(1);
+				while (take(&zombie, 1) == 1)
+					;
+				_exit(0);
+			}
+			close(ends[1]);
+			CHECK_EQ(read(ends[0], &zombie, sizeof(zombie)), sizeof(zombie));
+			close(ends[0]);
+			CHECK_EQ(workers_fence(&queue, &judge, &zombie, &err), STATUS_OK);
+			waitpid(pid, &code, 0);
+			CHECK_EQ(code, 0);
+			CHECK_EQ(count_keys("run"), 0);
+			CHECK_EQ(count_keys("wait"), 80);
+			CHECK(counts_agree());
+		}
+	}
 	TEST("the last attempt was lost with its worker: failed, and said so once")
 	{
 		begin();
