@@ -29,6 +29,14 @@ struct queue_taken {
 	int64_t since; /* UTC, ms */
 };
 
+/* A command that waits, and that we would like to have. */
+struct exchange_candidate {
+	char key[QUEUE_KEY_MAX];
+	uint64_t id;
+	store_revision revision;
+	struct queue_lease lease;
+};
+
 /* What an exchange remembers between calls. Zeroed is fresh. */
 struct exchange {
 	/* Commands that this worker leaves alone for a while (rules_pause). */
@@ -36,16 +44,27 @@ struct exchange {
 		uint64_t id;
 		int64_t until;
 	} paused[64];
-	size_t spread;	     /* among how many at the head it chooses: grows by conflicts */
-	store_revision seen; /* the store's revision when there was nothing to take */
+	size_t spread; /* among how many more at the head it chooses: grows by conflicts */
+	/*
+	 * Why less was taken than wanted, for waiting with store_wait: nothing (more) waited at
+	 * revision seen ("wait/"), or an error was pending then ("error").
+	 */
+	bool error_pending;
+	store_revision seen;
+	/* A transaction whose answer was lost may have been made: what it would have taken. */
+	bool unknown;
+	bool handed_in[QUEUE_BATCH]; /* the returns that were in it */
+	struct exchange_candidate candidates[QUEUE_BATCH];
+	size_t candidate_count;
 };
 
 /*
  * Hand in returns (at most QUEUE_BATCH) and take at most want (at most QUEUE_BATCH); *got of them
- * were there. Nothing is taken while an error is pending. Tries again by itself until it is known
- * what was accepted, or until deadline. STATUS_TEMPORARY, STATUS_TIMEOUT: nothing is known; call it
- * again with the same returns. STATUS_NO: this worker's registration is gone: nothing was taken,
- * and all returns were refused (they were given to others).
+ * were there (taken has room for QUEUE_BATCH). Nothing is taken while an error is pending. Tries
+ * again by itself until it is known what was accepted, or until deadline. STATUS_TEMPORARY,
+ * STATUS_TIMEOUT: nothing is known; call it again with the same returns in the same order (more may
+ * follow them), before anything else. STATUS_NO: this worker's registration is gone: nothing was
+ * taken, and all returns were refused (they were given to others).
  */
 enum status exchange_run(struct exchange *exchange, struct queue *queue,
 	const struct queue_worker *worker, struct queue_return *returns, size_t count,

@@ -164,38 +164,3 @@ void moves_release(struct moves *moves)
 {
 	transaction_release(&moves->t);
 }
-
-struct json_object *queue_failure_write(const struct queue_failure *failure)
-{
-	struct json_object *object = json_object_new_object();
-	json_put_unsigned(object, "id", failure->id);
-	queue_ending_put(object, &failure->ending);
-	json_put_text(object, "worker", failure->worker);
-	json_put_text(object, "host", failure->host);
-	json_put_text(object, "tag", failure->tag);
-	json_put_text(object, "command", failure->command);
-	json_put_signed(object, "utc", failure->utc);
-	return object;
-}
-
-enum status queue_failure_read(const char *key, const char *value, size_t length,
-	struct queue_failure *failure, struct error *err)
-{
-	struct queue_failure read = {0};
-	struct json_object *object = json_parse(value, length);
-	bool good = object && json_get_unsigned(object, "id", &read.id) &&
-		    queue_ending_get(object, &read.ending);
-	if (good) {
-		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
-		json_copy_text(object, "host", read.host, sizeof(read.host));
-		json_copy_text(object, "tag", read.tag, sizeof(read.tag));
-		json_copy_text(object, "command", read.command, sizeof(read.command));
-		json_get_signed(object, "utc", &read.utc);
-		*failure = read;
-	}
-	json_object_put(object);
-	return good ? STATUS_OK
-		    : error_set(err, STATUS_DAMAGED,
-			      "key %s holds what is not of a queue, or of a newer one: not used",
-			      key);
-}

@@ -112,6 +112,9 @@ struct queue_failure {
 	store_revision revision;
 	uint64_t cancelled; /* queue_raise: commands that were cancelled because of it */
 };
+/* One sentence for people, for who raised it: which command, how it ended, what was cancelled. */
+void queue_failure_say(
+	const struct queue *queue, const struct queue_failure *failure, struct error *err);
 /* STATUS_NO: none is pending. */
 enum status queue_failure_pending(
 	struct queue *queue, struct queue_failure *failure, struct error *err);

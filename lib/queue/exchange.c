@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+#include "queue/exchange.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "queue/move.h"
+#include "queue/rules.h"
+
+enum { SPREAD_MAX = 64 };
+
+/* One call under way. */
+struct turn {
+	struct exchange *exchange;
+	struct queue *queue;
+	const struct queue_worker *worker;
+	struct queue_return *returns;
+	size_t count;
+	bool settled[QUEUE_BATCH]; /* this return's answer is known */
+	size_t want;
+	bool failing; /* an error is pending: nothing is taken, no other error is noted */
+	bool fenced;
+	char worker_key[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX];
+};
+
+static bool is_paused(const struct exchange *exchange, uint64_t id, int64_t now)
+{
+	for (size_t i = 0; i < sizeof(exchange->paused) / sizeof(*exchange->paused); i++)
+		if (exchange->paused[i].id == id && exchange->paused[i].until > now)
+			return true;
+	return false;
+}
+
+static void pause_it(struct exchange *exchange, uint64_t id, const struct queue_history *history)
+{
+	size_t oldest = 0;
+	for (size_t i = 0; i < sizeof(exchange->paused) / sizeof(*exchange->paused); i++)
+		if (exchange->paused[i].until < exchange->paused[oldest].until)
+			oldest = i;
+	exchange->paused[oldest].id = id;
+	exchange->paused[oldest].until = clock_after(rules_pause(history));
+}
+
+int64_t exchange_due(const struct exchange *exchange)
+{
+	int64_t now = clock_now(), due = CLOCK_NEVER;
+	for (size_t i = 0; i < sizeof(exchange->paused) / sizeof(*exchange->paused); i++)
+		if (exchange->paused[i].until > now && exchange->paused[i].until < due)
+			due = exchange->paused[i].until;
+	return due;
+}
+
+static enum status draw_token(char token[17], struct error *err)
+{
+	uint64_t number;
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
+	snprintf(token, 17, "%016" PRIx64, number);
+	return STATUS_OK;
+}
+
+/* What entry holds shall be ours. STATUS_NO: not now, not by us. */
+static enum status consider(struct turn *turn, const struct store_entry *entry, struct error *err)
+{
+	struct exchange_candidate *candidate =
+		&turn->exchange->candidates[turn->exchange->candidate_count];
+	struct queue_lease *lease = &candidate->lease;
+	if (!queue_key_id(entry->key, &candidate->id) ||
+		is_paused(turn->exchange, candidate->id, clock_now()))
+		return STATUS_NO;
+	for (size_t i = 0; i < turn->exchange->candidate_count; i++)
+		if (turn->exchange->candidates[i].id == candidate->id)
+			return STATUS_NO;
+	*lease = (struct queue_lease){.since = clock_utc()};
+	enum status status =
+		queue_history_read(entry->key, entry->value, entry->length, &lease->history, err);
+	if (status == STATUS_OK)
+		status = draw_token(lease->token, err);
+	if (status != STATUS_OK)
+		return status;
+	snprintf(candidate->key, sizeof(candidate->key), "%s", entry->key);
+	candidate->revision = entry->revision;
+	lease->history.starts++;
+	memcpy(lease->worker_token, turn->worker->token, sizeof(lease->worker_token));
+	memcpy(lease->worker, turn->worker->name, sizeof(lease->worker));
+	memcpy(lease->host, turn->worker->process.host, sizeof(lease->host));
+	turn->exchange->candidate_count++;
+	return STATUS_OK;
+}
+
+/*
+ * Choose among those at the head. Alone a worker takes them in order; where others take the same,
+ * it chooses among more of them, at random, so that not all compare what only one can have.
+ */
+static enum status choose(struct turn *turn, struct error *err)
+{
+	struct exchange *exchange = turn->exchange;
+	char prefix[QUEUE_KEY_MAX];
+	struct store_answer answer = {0};
+	size_t want = turn->want - exchange->candidate_count;
+	size_t passed_over = exchange->candidate_count;
+	int64_t now = clock_now();
+	for (size_t i = 0; i < sizeof(exchange->paused) / sizeof(*exchange->paused); i++)
+		passed_over += exchange->paused[i].until > now;
+	queue_key(turn->queue, prefix, "wait/");
+	struct store_range range = {
+		.prefix = prefix, .limit = want + exchange->spread + passed_over};
+	enum status status = store_list(turn->queue->store, &range, &answer, err);
+	if (status != STATUS_OK)
+		return status;
+	/* One that was chosen or looked at already has no key any more. */
+	size_t left = answer.count;
+	while (status == STATUS_OK && want && left) {
+		size_t among = left < want + exchange->spread ? left : want + exchange->spread;
+		size_t pick = exchange->spread ? (size_t)clock_jitter((int64_t)among) - 1 : 0;
+		status = consider(turn, &answer.entries[pick], err);
+		want -= status == STATUS_OK;
+		if (status == STATUS_NO)
+			status = STATUS_OK;
+		struct store_entry looked_at = answer.entries[pick];
+		memmove(&answer.entries[pick], &answer.entries[pick + 1],
+			(--left - pick) * sizeof(looked_at));
+		answer.entries[left] = looked_at;
+	}
+	if (want)
+		exchange->seen = answer.revision;
+	store_answer_release(&answer);
+	return status;
+}
+
+/* ---- The transaction ---- */
+
+static void build(struct turn *turn, struct moves *moves, bool note)
+{
+	struct transaction *t = &moves->t;
+	char key[QUEUE_KEY_MAX];
+	transaction_require_told(t, turn->worker_key, turn->worker->revision);
+	if (note || turn->exchange->candidate_count)
+		transaction_require_told(t, turn->error_key, 0);
+	for (size_t i = 0; i < turn->count; i++) {
+		const struct queue_return *back = &turn->returns[i];
+		turn->exchange->handed_in[i] = !turn->settled[i];
+		if (turn->settled[i])
+			continue;
+		queue_key(turn->queue, key, "run/%010" PRIu64, back->item->id);
+		transaction_require_told(t, transaction_own(t, key), back->lease);
+		moves_end(
+			moves, back->item, back->state, &back->result, back->out, back->err, note);
+	}
+	for (size_t i = 0; i < turn->exchange->candidate_count; i++) {
+		const struct exchange_candidate *candidate = &turn->exchange->candidates[i];
+		transaction_require_told(t, candidate->key, candidate->revision);
+		moves_take(moves, candidate->key, candidate->id, &candidate->lease);
+	}
+}
+
+/* Whether one of the returns is a failure that is to be noted. */
+static bool fails(const struct turn *turn)
+{
+	for (size_t i = 0; i < turn->count; i++)
+		if (!turn->settled[i] && turn->returns[i].state == QUEUE_FAILED &&
+			!turn->returns[i].item->keep_going)
+			return true;
+	return false;
+}
+
+/* They hold: what was handed in counts, what was taken is ours. */
+static enum status accept(struct turn *turn, const struct store_answer *answer,
+	struct queue_taken *taken, size_t *got, struct error *err)
+{
+	for (size_t i = 0; i < turn->count; i++) {
+		if (turn->settled[i] || !turn->exchange->handed_in[i])
+			continue;
+		turn->returns[i].accepted = turn->settled[i] = true;
+		if (turn->returns[i].state == QUEUE_WAITING)
+			pause_it(turn->exchange, turn->returns[i].item->id,
+				&turn->returns[i].result.history);
+	}
+	for (size_t i = 0; i < turn->exchange->candidate_count; i++) {
+		const struct exchange_candidate *candidate = &turn->exchange->candidates[i];
+		const struct store_entry *entry = &answer->entries[i];
+		struct queue_taken *one = &taken[*got];
+		*one = (struct queue_taken){.history = candidate->lease.history,
+			.lease = answer->revision,
+			.since = candidate->lease.since};
+		memcpy(one->token, candidate->lease.token, sizeof(one->token));
+		enum status status = entry->value ? queue_item_read(entry->key, entry->value,
+							    entry->length, &one->item, err)
+						  : error_set(err, STATUS_DAMAGED,
+							    "key %s is missing", entry->key);
+		if (status != STATUS_OK)
+			return status;
+		(*got)++;
+	}
+	turn->exchange->candidate_count = turn->want = 0;
+	return STATUS_OK;
+}
+
+/* They do not hold: what is there instead stands in the order in which build required it. */
+static void find_conflicts(struct turn *turn, const struct store_answer *answer, bool asked_error)
+{
+	const struct store_entry *entry = answer->entries;
+	size_t kept = 0;
+	turn->fenced = entry++->revision != turn->worker->revision;
+	if (asked_error)
+		turn->failing = entry++->value;
+	if (turn->failing) {
+		turn->exchange->error_pending = true;
+		turn->exchange->seen = answer->revision;
+	}
+	for (size_t i = 0; i < turn->count; i++)
+		if (!turn->settled[i] && entry++->revision != turn->returns[i].lease)
+			turn->settled[i] = true; /* and not accepted */
+	for (size_t i = 0; i < turn->exchange->candidate_count; i++)
+		if (entry++->revision == turn->exchange->candidates[i].revision && !turn->failing)
+			turn->exchange->candidates[kept++] = turn->exchange->candidates[i];
+	if (kept < turn->exchange->candidate_count && !turn->failing)
+		turn->exchange->spread = turn->exchange->spread < SPREAD_MAX / 2
+						 ? 2 * turn->exchange->spread + 2
+						 : SPREAD_MAX;
+	turn->exchange->candidate_count = kept;
+}
+
+/* ---- After an answer that was lost ---- */
+
+/* Read what stands at "WHAT/ID". */
+static enum status read_place(struct turn *turn, const char *what, uint64_t id,
+	struct store_entry *entry, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	queue_key(turn->queue, key, "%s/%010" PRIu64, what, id);
+	enum status status = store_get(turn->queue->store, key, entry, err);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* Whether this return, or this candidate, shows that the lost transaction was made. */
+static enum status shows_return(
+	struct turn *turn, const struct queue_return *back, bool *made, struct error *err)
+{
+	struct store_entry entry = {0};
+	struct queue_result result;
+	bool over = back->state != QUEUE_WAITING;
+	enum status status = read_place(turn, over ? "done" : "run", back->item->id, &entry, err);
+	if (status == STATUS_OK && over)
+		*made = entry.value &&
+			queue_result_read(entry.key, entry.value, entry.length, &result, NULL) ==
+				STATUS_OK &&
+			!strcmp(result.token, back->token);
+	else if (status == STATUS_OK)
+		/* Only we give it back while we are registered, which is looked at next. */
+		*made = entry.revision != back->lease;
+	store_entry_release(&entry);
+	return status;
+}
+
+static enum status shows_candidate(struct turn *turn, const struct exchange_candidate *candidate,
+	bool *made, struct error *err)
+{
+	struct store_entry entry = {0};
+	struct queue_lease lease;
+	enum status status = read_place(turn, "run", candidate->id, &entry, err);
+	if (status == STATUS_OK)
+		*made = entry.value &&
+			queue_lease_read(entry.key, entry.value, entry.length, &lease, NULL) ==
+				STATUS_OK &&
+			!strcmp(lease.token, candidate->lease.token);
+	store_entry_release(&entry);
+	return status;
+}
+
+/* Whether the lost transaction was made: any part of it shows that, unless it has moved on. */
+static enum status was_made(struct turn *turn, bool *made, struct error *err)
+{
+	const struct exchange *exchange = turn->exchange;
+	enum status status = STATUS_OK;
+	*made = false;
+	for (size_t i = 0; status == STATUS_OK && !*made && i < exchange->candidate_count; i++)
+		status = shows_candidate(turn, &exchange->candidates[i], made, err);
+	for (size_t i = 0; status == STATUS_OK && !*made && i < turn->count; i++)
+		if (exchange->handed_in[i])
+			status = shows_return(turn, &turn->returns[i], made, err);
+	return status;
+}
+
+/* The items of what was taken by a transaction whose answer was lost, and the leases' revision. */
+static enum status read_taken(struct turn *turn, struct store_answer *answer, struct error *err)
+{
+	struct transaction t = {0};
+	char key[QUEUE_KEY_MAX];
+	if (!turn->exchange->candidate_count)
+		return STATUS_OK;
+	for (size_t i = 0; i < turn->exchange->candidate_count; i++) {
+		queue_key(turn->queue, key, "item/%010" PRIu64, turn->exchange->candidates[i].id);
+		transaction_get(&t, transaction_own(&t, key));
+	}
+	queue_key(turn->queue, key, "run/%010" PRIu64, turn->exchange->candidates[0].id);
+	transaction_get(&t, transaction_own(&t, key));
+	enum status status = transaction_ask(&t, turn->queue->store, answer, err);
+	if (status == STATUS_OK)
+		answer->revision = answer->entries[turn->exchange->candidate_count].revision;
+	transaction_release(&t);
+	return status;
+}
+
+static enum status look_back(
+	struct turn *turn, struct queue_taken *taken, size_t *got, struct error *err)
+{
+	bool made;
+	struct store_answer answer = {0};
+	enum status status = was_made(turn, &made, err);
+	if (status != STATUS_OK)
+		return status;
+	turn->exchange->unknown = false;
+	if (!made) {
+		if (turn->exchange->candidate_count > turn->want)
+			turn->exchange->candidate_count = turn->want;
+		return STATUS_OK;
+	}
+	status = read_taken(turn, &answer, err);
+	if (status == STATUS_OK)
+		status = accept(turn, &answer, taken, got, err);
+	else
+		turn->exchange->unknown = true;
+	store_answer_release(&answer);
+	return status;
+}
+
+/* ---- */
+
+static bool is_settled(const struct turn *turn)
+{
+	for (size_t i = 0; i < turn->count; i++)
+		if (!turn->settled[i])
+			return false;
+	return true;
+}
+
+/* One try. */
+static enum status try_once(
+	struct turn *turn, struct queue_taken *taken, size_t *got, struct error *err)
+{
+	struct moves moves;
+	struct store_answer answer = {0};
+	enum status status = STATUS_OK;
+	if (turn->exchange->unknown)
+		return look_back(turn, taken, got, err);
+	if (turn->failing)
+		turn->want = turn->exchange->candidate_count = 0;
+	if (turn->want > turn->exchange->candidate_count) {
+		status = choose(turn, err);
+		if (status != STATUS_OK)
+			return status;
+		turn->want = turn->exchange->candidate_count;
+	}
+	if (is_settled(turn) && !turn->want)
+		return STATUS_OK;
+	bool note = fails(turn) && !turn->failing;
+	bool asked_error = note || turn->exchange->candidate_count;
+	status = moves_begin(&moves, turn->queue, err);
+	if (status != STATUS_OK)
+		return status;
+	build(turn, &moves, note);
+	status = moves_run(&moves, &answer, err);
+	if (status != STATUS_OK)
+		turn->exchange->unknown = !answer.known;
+	else if (answer.held)
+		status = accept(turn, &answer, taken, got, err);
+	else
+		find_conflicts(turn, &answer, asked_error);
+	store_answer_release(&answer);
+	moves_release(&moves);
+	return status;
+}
+
+enum status exchange_run(struct exchange *exchange, struct queue *queue,
+	const struct queue_worker *worker, struct queue_return *returns, size_t count,
+	struct queue_taken *taken, size_t want, size_t *got, int64_t deadline, struct error *err)
+{
+	struct turn turn = {.exchange = exchange,
+		.queue = queue,
+		.worker = worker,
+		.returns = returns,
+		.count = count,
+		.want = want};
+	enum status status = STATUS_OK;
+	*got = 0;
+	exchange->error_pending = false;
+	if (!exchange->unknown)
+		exchange->candidate_count = 0;
+	queue_key(queue, turn.worker_key, "worker/%s", worker->token);
+	queue_key(queue, turn.error_key, "error");
+	if (count > QUEUE_BATCH || want > QUEUE_BATCH)
+		return error_set(err, STATUS_USAGE, "at most %d at a time", QUEUE_BATCH);
+	for (size_t i = 0; i < count; i++)
+		returns[i].accepted = false;
+	for (unsigned tries = 0; !turn.fenced; tries++) {
+		status = try_once(&turn, taken, got, err);
+		if (status != STATUS_OK && status != STATUS_TEMPORARY && status != STATUS_TIMEOUT)
+			break;
+		if (status == STATUS_OK && !exchange->unknown && is_settled(&turn) && !turn.want) {
+			if (!tries)
+				exchange->spread /= 2;
+			return STATUS_OK;
+		}
+		if (status != STATUS_OK && clock_now() >= deadline)
+			break;
+		if (status != STATUS_OK)
+			clock_sleep_until(clock_after(clock_jitter(50)));
+	}
+	if (turn.fenced)
+		return error_set(err, STATUS_NO,
+			"worker %s was taken for dead: what it ran was given to others",
+			worker->name);
+	return status;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* The failure that nobody was told of yet. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "queue/move.h"
+
+struct json_object *queue_failure_write(const struct queue_failure *failure)
+{
+	struct json_object *object = json_object_new_object();
+	json_put_unsigned(object, "id", failure->id);
+	queue_ending_put(object, &failure->ending);
+	json_put_text(object, "worker", failure->worker);
+	json_put_text(object, "host", failure->host);
+	json_put_text(object, "tag", failure->tag);
+	json_put_text(object, "command", failure->command);
+	json_put_signed(object, "utc", failure->utc);
+	return object;
+}
+
+enum status queue_failure_read(const char *key, const char *value, size_t length,
+	struct queue_failure *failure, struct error *err)
+{
+	struct queue_failure read = {0};
+	struct json_object *object = json_parse(value, length);
+	bool good = object && json_get_unsigned(object, "id", &read.id) &&
+		    queue_ending_get(object, &read.ending);
+	if (good) {
+		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
+		json_copy_text(object, "host", read.host, sizeof(read.host));
+		json_copy_text(object, "tag", read.tag, sizeof(read.tag));
+		json_copy_text(object, "command", read.command, sizeof(read.command));
+		json_get_signed(object, "utc", &read.utc);
+		*failure = read;
+	}
+	json_object_put(object);
+	return good ? STATUS_OK
+		    : error_set(err, STATUS_DAMAGED,
+			      "key %s holds what is not of a queue, or of a newer one: not used",
+			      key);
+}
+
+static void describe(const struct queue_ending *ending, char text[64])
+{
+	switch (ending->kind) {
+	case ENDING_EXITED: snprintf(text, 64, "ended with exit code %d", ending->code); break;
+	case ENDING_SIGNALLED: snprintf(text, 64, "died of signal %d", ending->number); break;
+	case ENDING_TIMED_OUT: snprintf(text, 64, "took longer than its timeout"); break;
+	case ENDING_LOST: snprintf(text, 64, "lost its worker once too often"); break;
+	case ENDING_CANNOT: snprintf(text, 64, "could not be started"); break;
+	case ENDING_PREEMPTED:
+	case ENDING_CANCELLED: snprintf(text, 64, "was %s", queue_ending_word(ending->kind)); break;
+	}
+}
+
+void queue_failure_say(
+	const struct queue *queue, const struct queue_failure *failure, struct error *err)
+{
+	char how[64], cancelled[96] = "";
+	describe(&failure->ending, how);
+	if (failure->cancelled)
+		snprintf(cancelled, sizeof(cancelled),
+			"; %" PRIu64 " that waited %s cancelled (retry --cancelled puts them back)",
+			failure->cancelled, failure->cancelled == 1 ? "was" : "were");
+	error_set(err, STATUS_BROKEN, "queue %s: command %" PRIu64 "%s%s%s (%s) %s on %s%s%s%s",
+		queue->name, failure->id, *failure->tag ? " [" : "", failure->tag,
+		*failure->tag ? "]" : "", failure->command, how, failure->worker,
+		*failure->ending.text ? ": " : "", failure->ending.text, cancelled);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "queue/move.h"
+
+/* What `once` has scheduled so far: runs of numbers, with the id of the first of each. */
+struct once {
+	struct once_run {
+		uint64_t number, id, count;
+	} * runs;
+	size_t count;
+	store_revision revision;
+};
+
+static bool once_get(struct json_object *run, size_t i, uint64_t *value)
+{
+	struct json_object *number = json_object_array_get_idx(run, i);
+	if (!json_object_is_type(number, json_type_int) || json_object_get_int64(number) < 0)
+		return false;
+	*value = (uint64_t)json_object_get_int64(number);
+	return true;
+}
+
+static enum status once_read(
+	const char *key, const struct store_entry *entry, struct once *once, struct error *err)
+{
+	free(once->runs);
+	*once = (struct once){.revision = entry->revision};
+	if (!entry->value)
+		return STATUS_OK;
+	struct json_object *array = json_parse(entry->value, entry->length);
+	bool good = json_object_is_type(array, json_type_array);
+	size_t count = good ? json_object_array_length(array) : 0;
+	once->runs = calloc(count + 1, sizeof(*once->runs));
+	good = good && once->runs;
+	for (size_t i = 0; good && i < count; i++) {
+		struct once_run *run = &once->runs[once->count++];
+		struct json_object *triple = json_object_array_get_idx(array, i);
+		good = json_object_is_type(triple, json_type_array) &&
+		       json_object_array_length(triple) == 3 && once_get(triple, 0, &run->number) &&
+		       once_get(triple, 1, &run->id) && once_get(triple, 2, &run->count);
+	}
+	json_object_put(array);
+	return good ? STATUS_OK
+		    : error_set(err, STATUS_DAMAGED, "key %s is not of a queue: not used", key);
+}
+
+/* The id that `number` has got already; 0: none. */
+static uint64_t once_find(const struct once *once, uint64_t number)
+{
+	for (size_t i = 0; i < once->count; i++) {
+		const struct once_run *run = &once->runs[i];
+		if (number >= run->number && number - run->number < run->count)
+			return run->id + (number - run->number);
+	}
+	return 0;
+}
+
+/* The value with this run added to it. */
+static struct json_object *once_write(const struct once *once, struct once_run more)
+{
+	struct json_object *array = json_object_new_array();
+	for (size_t i = 0; i <= once->count; i++) {
+		struct once_run run = i < once->count ? once->runs[i] : more;
+		if (i == once->count && !more.count)
+			break;
+		if (i < once->count && run.number + run.count == more.number &&
+			run.id + run.count == more.id) {
+			run.count += more.count;
+			more.count = 0;
+		}
+		struct json_object *triple = json_object_new_array();
+		json_object_array_add(triple, json_object_new_int64((int64_t)run.number));
+		json_object_array_add(triple, json_object_new_int64((int64_t)run.id));
+		json_object_array_add(triple, json_object_new_int64((int64_t)run.count));
+		json_object_array_add(array, triple);
+	}
+	return array;
+}
+
+/* One call under way. */
+struct scheduling {
+	struct queue *queue;
+	struct queue_item *items;
+	size_t count, old; /* the first `old` were scheduled before */
+	uint64_t number;
+	const struct queue_schedule *how;
+	char batch[17];
+	char next_key[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX], once_key[QUEUE_KEY_MAX];
+	struct queue_tally next; /* of count/@next: the ids given so far are 1 .. scheduled */
+	store_revision next_revision;
+	struct once once;
+	bool failing; /* an error is pending */
+};
+
+/* Take note of the keys as they are: count/@next, error, and the one of once. */
+static enum status take_note(
+	struct scheduling *s, const struct store_entry *entries, struct error *err)
+{
+	enum status status = STATUS_OK;
+	s->next = (struct queue_tally){0};
+	s->next_revision = entries[0].revision;
+	if (entries[0].value)
+		status = queue_tally_read(
+			s->next_key, entries[0].value, entries[0].length, &s->next, err);
+	s->failing = entries[1].value;
+	if (status == STATUS_OK && s->how->once)
+		status = once_read(s->once_key, &entries[2], &s->once, err);
+	for (s->old = 0; s->how->once && s->old < s->count; s->old++)
+		if (!(s->items[s->old].id = once_find(&s->once, s->number + s->old)))
+			break;
+	return status;
+}
+
+static enum status look(struct scheduling *s, struct error *err)
+{
+	struct store_op ops[] = {{.kind = STORE_GET, .key = s->next_key},
+		{.kind = STORE_GET, .key = s->error_key}, {.kind = STORE_GET, .key = s->once_key}};
+	struct store_request request = {.then = ops, .then_count = s->how->once ? 3 : 2};
+	struct store_answer answer = {0};
+	enum status status = store_txn(s->queue->store, &request, &answer, err);
+	if (status == STATUS_OK)
+		status = take_note(s, answer.entries, err);
+	store_answer_release(&answer);
+	return status;
+}
+
+static enum status put_items(struct scheduling *s, struct transaction *t, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	static const struct queue_history fresh;
+	for (size_t i = s->old; i < s->count; i++) {
+		struct queue_item *item = &s->items[i];
+		item->id = s->next.scheduled + 1 + (i - s->old);
+		if (item->id > QUEUE_ID_MAX)
+			return error_set(err, STATUS_USAGE,
+				"queue %s has given all its ids: use another", s->queue->name);
+		free(item->batch);
+		item->batch = strdup(s->batch);
+		queue_key(s->queue, key, "item/%010" PRIu64, item->id);
+		transaction_put(t, transaction_own(t, key), queue_item_write(item));
+		if (t->op_count && t->ops[t->op_count - 1].length > QUEUE_ITEM_MAX)
+			return error_set(err, STATUS_USAGE,
+				"the command has %zu bytes with all its options; at most %d can be "
+				"kept: put what it needs into a file",
+				t->ops[t->op_count - 1].length, QUEUE_ITEM_MAX);
+		queue_key_waiting(s->queue, key, item->priority, item->id);
+		transaction_put(t, transaction_own(t, key), queue_history_write(&fresh));
+	}
+	return STATUS_OK;
+}
+
+/* One try. STATUS_NO: others were faster, and what they changed was taken note of. */
+static enum status put(struct scheduling *s, bool *known, struct error *err)
+{
+	struct transaction t = {0};
+	struct store_answer answer = {0};
+	size_t fresh = s->count - s->old;
+	struct queue_tally sum = s->next;
+	transaction_require_told(&t, s->next_key, s->next_revision);
+	transaction_require_told(&t, s->error_key, 0);
+	if (s->how->once) {
+		transaction_require_told(&t, s->once_key, s->once.revision);
+		transaction_put(&t, s->once_key,
+			once_write(&s->once, (struct once_run){s->number + s->old,
+						     s->next.scheduled + 1, fresh}));
+	}
+	sum.scheduled += fresh;
+	transaction_put(&t, s->next_key, queue_tally_write(&sum));
+	enum status status = put_items(s, &t, err);
+	*known = true;
+	if (status == STATUS_OK) {
+		status = transaction_ask(&t, s->queue->store, &answer, err);
+		*known = answer.known;
+	}
+	if (status == STATUS_OK && answer.held) {
+		s->next = sum;
+		s->next_revision = answer.revision;
+	} else if (status == STATUS_OK) {
+		status = take_note(s, answer.entries, err);
+		status = status == STATUS_OK ? STATUS_NO : status;
+	}
+	store_answer_release(&answer);
+	transaction_release(&t);
+	return status;
+}
+
+/* After an answer that was lost: whether the items are there, by the batch that they carry. */
+static enum status was_put(struct scheduling *s, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	struct store_entry entry = {0};
+	struct queue_item there = {0};
+	const struct queue_item *first = &s->items[s->old];
+	queue_key(s->queue, key, "item/%010" PRIu64, first->id);
+	enum status status = store_get(s->queue->store, key, &entry, err);
+	if (status == STATUS_OK)
+		status = queue_item_read(key, entry.value, entry.length, &there, err);
+	if (status == STATUS_OK && (!there.batch || strcmp(there.batch, s->batch) != 0))
+		status = STATUS_NO;
+	queue_item_release(&there);
+	store_entry_release(&entry);
+	return status;
+}
+
+/* STATUS_OK: there is room for them. STATUS_TIMEOUT. STATUS_NO: our caller wants to be woken. */
+static enum status wait_for_room(struct scheduling *s, struct error *err)
+{
+	struct queue_count count;
+	char prefix[QUEUE_KEY_MAX];
+	size_t fresh = s->count - s->old;
+	store_revision revision;
+	/* A batch larger than the limit comes into an empty queue. */
+	uint64_t limit = s->how->limit > fresh ? s->how->limit : fresh;
+	if (!s->how->limit)
+		return STATUS_OK;
+	queue_key(s->queue, prefix, "count/");
+	for (;;) {
+		enum status status = queue_count(s->queue, &count, err);
+		if (status != STATUS_OK || count.waiting + fresh <= limit)
+			return status;
+		status = store_wait(s->queue->store, prefix, count.revision, s->how->deadline,
+			s->how->wake, &revision, err);
+		if (status == STATUS_TIMEOUT)
+			return error_set(err, status,
+				"queue %s is full: %" PRIu64
+				" commands wait and the limit is %" PRIu64,
+				s->queue->name, count.waiting, s->how->limit);
+		if (status != STATUS_OK)
+			return status;
+		/* A failure empties it. */
+		status = look(s, err);
+		if (status != STATUS_OK || s->failing)
+			return status;
+	}
+}
+
+static enum status raise_error(struct scheduling *s, struct error *err)
+{
+	struct queue_failure failure;
+	enum status status = queue_raise(s->queue, s->how->deadline, s->how->wake, &failure, err);
+	if (status != STATUS_OK)
+		return status;
+	queue_failure_say(s->queue, &failure, err);
+	return STATUS_BROKEN;
+}
+
+enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t count,
+	uint64_t number, const struct queue_schedule *how, struct error *err)
+{
+	struct scheduling s = {
+		.queue = queue, .items = items, .count = count, .number = number, .how = how};
+	uint64_t nonce;
+	bool known;
+	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
+		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
+	snprintf(s.batch, sizeof(s.batch), "%016" PRIx64, nonce);
+	queue_key(queue, s.next_key, "count/@next");
+	queue_key(queue, s.error_key, "error");
+	queue_key(queue, s.once_key, "once/%s", how->once ? how->once : "");
+	enum status status = look(&s, err);
+	while (status == STATUS_OK && s.old < s.count) {
+		if (s.failing) {
+			status = raise_error(&s, err);
+			if (status == STATUS_NO) /* Another one raised it. */
+				status = look(&s, err);
+			continue;
+		}
+		status = wait_for_room(&s, err);
+		if (status != STATUS_OK || s.failing || s.old == s.count)
+			continue;
+		status = put(&s, &known, err);
+		if (status == STATUS_OK)
+			break;
+		if (!known) {
+			status = was_put(&s, err);
+			if (status == STATUS_OK)
+				break;
+			if (status == STATUS_NO)
+				status = look(&s, err);
+		} else if (status == STATUS_NO) {
+			status = STATUS_OK;
+		}
+	}
+	free(s.once.runs);
+	return status;
+}
