@@ -126,7 +126,7 @@ static int copy_bytes(int from, int to, uint64_t length, bool *read_failed)
 
 /* Under its temporary name: the whole, synced. */
 static enum status write_file(
-	const char *path, bool shared, int from, uint64_t *length, struct error *err)
+	const char *path, bool shared, int from, uint64_t length, struct error *err)
 {
 	bool read_failed = false;
 	int number = 0;
@@ -137,7 +137,7 @@ static enum status write_file(
 	if (shared && fchmod(to, 0660) < 0)
 		number = errno;
 	if (!number)
-		number = copy_bytes(from, to, *length, &read_failed);
+		number = copy_bytes(from, to, length, &read_failed);
 	if (!number && fsync(to) < 0)
 		number = errno;
 	/* Network filesystems write back, and fail, at close. */
@@ -153,7 +153,7 @@ static enum status write_file(
 }
 
 static enum status file_it(const struct queue *queue, uint64_t id, const char *token,
-	enum output_stream stream, int from, uint64_t *length, struct error *err)
+	enum output_stream stream, int from, uint64_t length, struct error *err)
 {
 	char *directory = NULL, *path = NULL, *temporary = NULL;
 	enum status status = files_make(queue, "out", true, &directory, err);
@@ -190,19 +190,21 @@ enum status output_keep(const struct queue *queue, uint64_t id, const char *toke
 	uint64_t size = (uint64_t)st.st_size;
 	char *all = NULL;
 	if (size > QUEUE_OUTPUT_SHORT) {
-		enum status status = file_it(queue, id, token, stream, descriptor, &size, err);
+		enum status status = file_it(queue, id, token, stream, descriptor, size, err);
 		if (status != STATUS_OK)
 			return status;
 	} else {
 		/* What it started may still write, or have made it shorter. */
-		ssize_t n = -1;
+		ssize_t n;
 		all = malloc(size + 1);
-		while (all && (n = pread(descriptor, all, size, 0)) < 0 && errno == EINTR)
-			;
+		if (!all)
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		do
+			n = pread(descriptor, all, size, 0);
+		while (n < 0 && errno == EINTR);
 		if (n < 0) {
 			free(all);
-			return all ? failed(err, "read", "what a command wrote", errno)
-				   : error_set(err, STATUS_TEMPORARY, "out of memory");
+			return failed(err, "read", "what a command wrote", errno);
 		}
 		size = (uint64_t)n;
 		all[size] = '\0';
