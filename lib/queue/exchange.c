@@ -401,7 +401,8 @@ enum status exchange_run(struct exchange *exchange, struct queue *queue,
 		status = try_once(&turn, taken, got, err);
 		if (status != STATUS_OK && status != STATUS_TEMPORARY && status != STATUS_TIMEOUT)
 			break;
-		if (status == STATUS_OK && !exchange->unknown && is_settled(&turn) && !turn.want) {
+		if (status == STATUS_OK && !turn.fenced && !exchange->unknown &&
+			is_settled(&turn) && !turn.want) {
 			if (!tries)
 				exchange->spread /= 2;
 			return STATUS_OK;

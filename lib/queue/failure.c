@@ -15,6 +15,8 @@ struct json_object *queue_failure_write(const struct queue_failure *failure)
 	json_put_text(object, "tag", failure->tag);
 	json_put_text(object, "command", failure->command);
 	json_put_signed(object, "utc", failure->utc);
+	if (failure->cancelled)
+		json_put_unsigned(object, "cancelled", failure->cancelled);
 	return object;
 }
 
@@ -31,6 +33,7 @@ enum status queue_failure_read(const char *key, const char *value, size_t length
 		json_copy_text(object, "tag", read.tag, sizeof(read.tag));
 		json_copy_text(object, "command", read.command, sizeof(read.command));
 		json_get_signed(object, "utc", &read.utc);
+		json_get_unsigned(object, "cancelled", &read.cancelled);
 		*failure = read;
 	}
 	json_object_put(object);

@@ -82,23 +82,51 @@ void queue_view_release(struct queue_view *view);
 enum status queue_look(
 	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err);
 /*
+ * The same for several (at most QUEUE_BATCH), each at the same instant as the others: a view whose
+ * item.id is 0 says that there is none. All are to be released.
+ */
+enum status queue_look_some(struct queue *queue, const uint64_t *ids, size_t count,
+	struct queue_view *views, struct error *err);
+/*
  * Call visit for every command with an id above after, in the order of ids, until it answers other
- * than STATUS_OK, which is answered then. The view is visit's only during the call.
+ * than STATUS_OK, which is answered then. The view is visit's only during the call. Commands may
+ * move meanwhile: none is shown further back than it is.
  */
 enum status queue_visit(struct queue *queue, uint64_t after,
+	enum status (*visit)(void *context, const struct queue_view *view), void *context,
+	struct error *err);
+/*
+ * The same for those that came to be over after revision *since (0: all), which becomes the one up
+ * to which they were visited; only (NULL: all): with this state.
+ */
+enum status queue_visit_done(struct queue *queue, store_revision *since,
+	const enum queue_state *only,
 	enum status (*visit)(void *context, const struct queue_view *view), void *context,
 	struct error *err);
 
 /* ---- change.c ---- */
 
+enum queue_change {
+	QUEUE_CANCEL,	 /* one that waits is cancelled; of one that runs its worker is told */
+	QUEUE_RETRY,	 /* one that failed or was cancelled waits again, with a fresh history */
+	QUEUE_RETRY_ANY, /* also one that succeeded */
+	QUEUE_FORGET,	 /* one that is over is forgotten, with its output and its directory */
+};
+enum queue_changed {
+	QUEUE_CHANGED_NOT, /* there is none, or it is not where this could be done to it */
+	QUEUE_CHANGED,
+	QUEUE_CHANGED_TOLD, /* it runs, and its worker was told to end it */
+};
 /*
- * STATUS_OK: it is cancelled; or it runs, and its worker was told to end it (*running). STATUS_NO:
- * it is over already, or there is none.
+ * Change several (at most QUEUE_BATCH, each once) in one transaction; changed says of each what
+ * became of it. Where it fails, some may be changed: it may be repeated.
  */
+enum status queue_change(struct queue *queue, enum queue_change how, const uint64_t *ids,
+	size_t count, enum queue_changed *changed, struct error *err);
+
+/* The same of one. STATUS_OK, *running: its worker was told. STATUS_NO: QUEUE_CHANGED_NOT. */
 enum status queue_cancel(struct queue *queue, uint64_t id, bool *running, struct error *err);
-/* Put one that failed or was cancelled (any: also one that succeeded) back. STATUS_NO: not so. */
 enum status queue_retry(struct queue *queue, uint64_t id, bool any, struct error *err);
-/* Forget one that is over, with its output and its directory. STATUS_NO: it is not over. */
 enum status queue_forget(struct queue *queue, uint64_t id, struct error *err);
 
 /* ---- join.c ---- */
@@ -121,7 +149,8 @@ enum status queue_failure_pending(
 /*
  * Wait until nothing is in flight, cancel what waits, and take the error away, so that it is told
  * once: STATUS_OK, and *failure is ours to tell. STATUS_NO: none is pending (any more). A deadline
- * that has passed (clock_now()) does not wait: STATUS_TIMEOUT, something is still running.
+ * that has passed (clock_now()) does not wait: STATUS_TIMEOUT, something is still running; so it is
+ * when the descriptor wake (-1: none) became readable.
  */
 enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
 	struct queue_failure *failure, struct error *err);

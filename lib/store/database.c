@@ -43,15 +43,6 @@ static const char on_make[] =
 			" WITHOUT ROWID;"
 			"CREATE INDEX keys_revision ON keys(revision);";
 
-sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err)
-{
-	sqlite3_stmt *statement = NULL;
-	int code = sqlite3_prepare_v2(session->database, sql, -1, &statement, NULL);
-	if (code != SQLITE_OK)
-		session_failed(session, "read", code, err);
-	return statement;
-}
-
 static enum status execute(
 	struct session *session, const char *sql, const char *action, struct error *err)
 {
@@ -224,6 +215,7 @@ static enum status try_to_begin(struct session *session, struct error *err)
 
 static void close_database(struct session *session)
 {
+	session_drop_statements(session);
 	/* No statement is left open: this cannot fail. */
 	sqlite3_close(session->database);
 	session->database = NULL;

@@ -169,6 +169,7 @@ enum status range_purge(struct store *base, const char *prefix,
 			prepare_for_bounds(&session, "DELETE FROM keys", &bounds, 0, "", err);
 		status = statement ? session_finish(&session, statement, &changes, err)
 				   : err->status;
+		sqlite3_finalize(statement);
 	}
 	status = session_end(&session, status, &known, err);
 	return status == STATUS_OK && !hold ? STATUS_NO : status;

@@ -3,6 +3,7 @@
  * The inside of the SQLite backend, shared by its files:
  *   sqlite.c	  opening and closing, and the table of the calls
  *   transaction.c  compares and operations
+ *   statement.c	  the statements that they are made of
  *   range.c	  all keys under a prefix
  *   database.c	  one locked transaction on the file, its creation
  *   cause.c	  what an error of SQLite means here
@@ -39,6 +40,15 @@ struct sqlite_store {
 	struct watch watch;
 };
 
+/* What is kept for one key, its parameter 1; the others are revisions, but for a value. */
+enum statement {
+	STATEMENT_COMPARE,
+	STATEMENT_GET,
+	STATEMENT_PUT,	  /* 2: value, 3: revision */
+	STATEMENT_DELETE, /* 2: revision */
+	STATEMENT_COUNT
+};
+
 /* One locked transaction. */
 struct session {
 	struct sqlite_store *store;
@@ -49,6 +59,7 @@ struct session {
 	store_revision revision; /* of the store, when it began */
 	bool changed;		 /* it will be one more when this is committed */
 	bool busy;		 /* what failed last failed because another program has it open */
+	sqlite3_stmt *statements[STATEMENT_COUNT];
 };
 
 /*
@@ -70,7 +81,17 @@ enum status session_end(
 /* Fill err with what SQLite's result code means here; returns its status. */
 enum status session_failed(
 	struct session *session, const char *action, int code, struct error *err);
+
+/* statement.c */
+/* To be finalized by the caller. NULL: err says why. */
 sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err);
+/* Made once, bound to key, which stays until it has run; whoever has stepped it resets it. */
+sqlite3_stmt *session_keep(
+	struct session *session, enum statement which, const char *key, struct error *err);
+/* Run one that answers no rows, and reset it. */
+enum status session_finish(
+	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err);
+void session_drop_statements(struct session *session);
 
 /* Make the database under the lock if it is missing and was never made. */
 enum status database_make(
@@ -87,12 +108,9 @@ void watch_saw(struct sqlite_store *store, uint32_t counter, store_revision revi
 /* transaction.c */
 enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
 	struct store_answer *answer, struct error *err);
-/* For range.c: whether all compares hold; run a statement that answers no rows, and finalize it;
- * copy two columns into an entry (false: no memory). */
+/* For range.c: whether all compares hold; copy two columns into an entry (false: no memory). */
 enum status session_compare(struct session *session, const struct store_compare *compares,
 	size_t count, bool *hold, struct error *err);
-enum status session_finish(
-	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err);
 bool session_copy_value(
 	struct store_entry *entry, sqlite3_stmt *statement, int value, int revision);
 

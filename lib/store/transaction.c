@@ -5,33 +5,10 @@
 
 #include "store/sqlite.h"
 
-/* A statement for one key, bound as its first parameter. */
-static sqlite3_stmt *prepare_for_key(
-	struct session *session, const char *sql, const char *key, struct error *err)
-{
-	sqlite3_stmt *statement = session_prepare(session, sql, err);
-	if (statement)
-		sqlite3_bind_blob(statement, 1, key, (int)strlen(key), SQLITE_STATIC);
-	return statement;
-}
-
-/* Run a statement that answers no rows. */
-enum status session_finish(
-	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err)
-{
-	int code = sqlite3_step(statement);
-	enum status status =
-		code == SQLITE_DONE ? STATUS_OK : session_failed(session, "change", code, err);
-	*changes = sqlite3_changes(session->database);
-	sqlite3_finalize(statement);
-	return status;
-}
-
 static enum status compare_one(struct session *session, const struct store_compare *compare,
 	bool *holds, struct error *err)
 {
-	sqlite3_stmt *statement = prepare_for_key(session,
-		"SELECT revision FROM keys WHERE key=? AND value IS NOT NULL", compare->key, err);
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_COMPARE, compare->key, err);
 	if (!statement)
 		return err->status;
 	int code = sqlite3_step(statement);
@@ -41,7 +18,7 @@ static enum status compare_one(struct session *session, const struct store_compa
 		status = session_failed(session, "read", code, err);
 	else
 		*holds = revision == compare->revision;
-	sqlite3_finalize(statement);
+	sqlite3_reset(statement);
 	return status;
 }
 
@@ -73,8 +50,7 @@ bool session_copy_value(struct store_entry *entry, sqlite3_stmt *statement, int 
 static enum status get_one(
 	struct session *session, const char *key, struct store_entry *entry, struct error *err)
 {
-	sqlite3_stmt *statement = prepare_for_key(session,
-		"SELECT value, revision FROM keys WHERE key=? AND value IS NOT NULL", key, err);
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_GET, key, err);
 	if (!statement)
 		return err->status;
 	int code = sqlite3_step(statement);
@@ -84,17 +60,14 @@ static enum status get_one(
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	else if (code != SQLITE_ROW && code != SQLITE_DONE)
 		status = session_failed(session, "read", code, err);
-	sqlite3_finalize(statement);
+	sqlite3_reset(statement);
 	return status;
 }
 
 static enum status put_one(struct session *session, const struct store_op *op, struct error *err)
 {
 	int changes;
-	sqlite3_stmt *statement = prepare_for_key(session,
-		"INSERT INTO keys(key, value, revision) VALUES(?1, ?2, ?3) ON CONFLICT(key) "
-		"DO UPDATE SET value=excluded.value, revision=excluded.revision",
-		op->key, err);
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_PUT, op->key, err);
 	if (!statement)
 		return err->status;
 	if (op->length)
@@ -109,9 +82,7 @@ static enum status put_one(struct session *session, const struct store_op *op, s
 static enum status delete_one(struct session *session, const char *key, struct error *err)
 {
 	int changes;
-	sqlite3_stmt *statement = prepare_for_key(session,
-		"UPDATE keys SET value=NULL, revision=?2 WHERE key=?1 AND value IS NOT NULL", key,
-		err);
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_DELETE, key, err);
 	if (!statement)
 		return err->status;
 	sqlite3_bind_int64(statement, 2, session->revision + 1);
@@ -127,7 +98,9 @@ static enum status write_revision(struct session *session, struct error *err)
 	if (!statement)
 		return err->status;
 	sqlite3_bind_int64(statement, 1, session->revision + 1);
-	return session_finish(session, statement, &changes, err);
+	enum status status = session_finish(session, statement, &changes, err);
+	sqlite3_finalize(statement);
+	return status;
 }
 
 static bool may_write(const struct store_op *ops, size_t count)

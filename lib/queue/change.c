@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "queue/move.h"
+#include "queue/output.h"
+
+static void key_of(
+	const struct queue *queue, char key[QUEUE_KEY_MAX], const char *what, uint64_t id)
+{
+	queue_key(queue, key, "%s/%010" PRIu64, what, id);
+}
+
+static bool is_over(const struct queue_view *view)
+{
+	return view->state >= QUEUE_SUCCEEDED;
+}
+
+/* It must still be where it was seen. */
+static void require(struct moves *moves, const struct queue_view *view)
+{
+	char key[QUEUE_KEY_MAX];
+	if (view->state == QUEUE_WAITING)
+		queue_key_waiting(moves->queue, key, view->item.priority, view->item.id);
+	else
+		key_of(moves->queue, key, view->state == QUEUE_RUNNING ? "run" : "done",
+			view->item.id);
+	transaction_require_told(&moves->t, transaction_own(&moves->t, key), view->revision);
+}
+
+static enum queue_changed cancel(struct moves *moves, const struct queue_view *view)
+{
+	char key[QUEUE_KEY_MAX];
+	if (is_over(view))
+		return QUEUE_CHANGED_NOT;
+	require(moves, view);
+	if (view->state == QUEUE_WAITING) {
+		queue_key_waiting(moves->queue, key, view->item.priority, view->item.id);
+		moves_cancel(moves, key, view->item.id, &view->history, "cancelled as it waited");
+		return QUEUE_CHANGED;
+	}
+	if (!view->cancelling) {
+		struct json_object *mark = json_object_new_object();
+		json_put_signed(mark, "utc", clock_utc());
+		key_of(moves->queue, key, "cancel", view->item.id);
+		transaction_put(&moves->t, transaction_own(&moves->t, key), mark);
+	}
+	return QUEUE_CHANGED_TOLD;
+}
+
+static enum queue_changed retry(struct moves *moves, const struct queue_view *view, bool any)
+{
+	if (!is_over(view) || (view->state == QUEUE_SUCCEEDED && !any))
+		return QUEUE_CHANGED_NOT;
+	require(moves, view);
+	moves_reopen(moves, &view->item, view->state);
+	return QUEUE_CHANGED;
+}
+
+static enum queue_changed forget(struct moves *moves, const struct queue_view *view)
+{
+	static const char *const places[] = {"item", "done", "out", "err"};
+	char key[QUEUE_KEY_MAX];
+	if (!is_over(view))
+		return QUEUE_CHANGED_NOT;
+	require(moves, view);
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		key_of(moves->queue, key, places[i], view->item.id);
+		transaction_delete(&moves->t, transaction_own(&moves->t, key));
+	}
+	return QUEUE_CHANGED;
+}
+
+/* What lies beside the store goes after the store no longer names it. */
+static void remove_files(
+	const struct queue *queue, const struct queue_view *view, enum queue_change how)
+{
+	char *directory;
+	if (view->result.out_filed)
+		output_remove(queue, view->item.id, view->result.token, OUTPUT_OUT);
+	if (view->result.err_filed)
+		output_remove(queue, view->item.id, view->result.token, OUTPUT_ERR);
+	if (how != QUEUE_FORGET ||
+		asprintf(&directory, "%s/item/%010" PRIu64, queue->files, view->item.id) < 0)
+		return;
+	(void)file_remove_tree(directory, NULL);
+	free(directory);
+}
+
+/* One try. STATUS_NO: one of them has moved meanwhile. */
+static enum status change(struct queue *queue, enum queue_change how,
+	const struct queue_view *views, size_t count, enum queue_changed *changed,
+	struct error *err)
+{
+	struct moves moves;
+	struct store_answer answer = {0};
+	enum status status = moves_begin(&moves, queue, err);
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+		if (!views[i].item.id)
+			changed[i] = QUEUE_CHANGED_NOT;
+		else if (how == QUEUE_CANCEL)
+			changed[i] = cancel(&moves, &views[i]);
+		else if (how == QUEUE_FORGET)
+			changed[i] = forget(&moves, &views[i]);
+		else
+			changed[i] = retry(&moves, &views[i], how == QUEUE_RETRY_ANY);
+	}
+	if (status == STATUS_OK && moves.t.op_count)
+		status = moves_run(&moves, &answer, err);
+	if (status == STATUS_OK && moves.t.op_count && !answer.held)
+		status = STATUS_NO;
+	store_answer_release(&answer);
+	moves_release(&moves);
+	return status;
+}
+
+enum status queue_change(struct queue *queue, enum queue_change how, const uint64_t *ids,
+	size_t count, enum queue_changed *changed, struct error *err)
+{
+	struct queue_view views[QUEUE_BATCH];
+	enum status status;
+	do {
+		status = queue_look_some(queue, ids, count, views, err);
+		if (status != STATUS_OK)
+			return status;
+		status = change(queue, how, views, count, changed, err);
+		for (size_t i = 0; i < count; i++) {
+			if (status == STATUS_OK && how != QUEUE_CANCEL &&
+				changed[i] == QUEUE_CHANGED)
+				remove_files(queue, &views[i], how);
+			queue_view_release(&views[i]);
+		}
+	} while (status == STATUS_NO);
+	return status;
+}
+
+static enum status change_one(struct queue *queue, enum queue_change how, uint64_t id,
+	enum queue_changed *changed, struct error *err)
+{
+	enum status status = queue_change(queue, how, &id, 1, changed, err);
+	return status == STATUS_OK && *changed == QUEUE_CHANGED_NOT ? STATUS_NO : status;
+}
+
+enum status queue_cancel(struct queue *queue, uint64_t id, bool *running, struct error *err)
+{
+	enum queue_changed changed;
+	enum status status = change_one(queue, QUEUE_CANCEL, id, &changed, err);
+	if (status == STATUS_OK)
+		*running = changed == QUEUE_CHANGED_TOLD;
+	return status;
+}
+
+enum status queue_retry(struct queue *queue, uint64_t id, bool any, struct error *err)
+{
+	enum queue_changed changed;
+	return change_one(queue, any ? QUEUE_RETRY_ANY : QUEUE_RETRY, id, &changed, err);
+}
+
+enum status queue_forget(struct queue *queue, uint64_t id, struct error *err)
+{
+	enum queue_changed changed;
+	return change_one(queue, QUEUE_FORGET, id, &changed, err);
+}

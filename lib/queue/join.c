@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "queue/move.h"
+
+enum status queue_failure_pending(
+	struct queue *queue, struct queue_failure *failure, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	struct store_entry entry = {0};
+	queue_key(queue, key, "error");
+	enum status status = store_get(queue->store, key, &entry, err);
+	if (status == STATUS_OK) {
+		status = queue_failure_read(key, entry.value, entry.length, failure, err);
+		failure->revision = entry.revision;
+	}
+	store_entry_release(&entry);
+	return status;
+}
+
+/* Up to limit of what is below "queue/NAME/WHAT". */
+static enum status list(struct queue *queue, const char *what, size_t limit,
+	struct store_answer *answer, struct error *err)
+{
+	char prefix[QUEUE_KEY_MAX];
+	queue_key(queue, prefix, "%s", what);
+	struct store_range range = {.prefix = prefix, .limit = limit};
+	return store_list(queue->store, &range, answer, err);
+}
+
+/* STATUS_NO: nothing runs. STATUS_OK: something has ended. */
+static enum status wait_for_running(
+	struct queue *queue, int64_t deadline, int wake, struct error *err)
+{
+	char prefix[QUEUE_KEY_MAX];
+	struct store_answer answer = {0};
+	store_revision revision;
+	enum status status = list(queue, "run/", 1, &answer, err);
+	bool running = answer.count;
+	store_revision since = answer.revision;
+	store_answer_release(&answer);
+	if (status != STATUS_OK)
+		return status;
+	if (!running)
+		return STATUS_NO;
+	if (deadline > clock_now()) {
+		queue_key(queue, prefix, "run/");
+		status = store_wait(queue->store, prefix, since, deadline, wake, &revision, err);
+		if (status != STATUS_TIMEOUT && status != STATUS_NO)
+			return status;
+	}
+	return error_set(err, STATUS_TIMEOUT,
+		"a command of queue %s has failed, and others are still running", queue->name);
+}
+
+/*
+ * Cancel a batch of what waits, counted in the failure itself, so that whoever tells it knows how
+ * many it were. *some: there was one. STATUS_NO: another one was faster.
+ */
+static enum status cancel_batch(
+	struct queue *queue, struct queue_failure *failure, bool *some, struct error *err)
+{
+	struct moves moves;
+	struct store_answer waiting = {0}, answer = {0};
+	struct queue_history history;
+	char error_key[QUEUE_KEY_MAX], why[128];
+	struct queue_failure counted = *failure;
+	enum status status = list(queue, "wait/", QUEUE_BATCH, &waiting, err);
+	if (status != STATUS_OK)
+		return status;
+	*some = waiting.count;
+	if (!*some)
+		goto out;
+	snprintf(why, sizeof(why), "cancelled because command %" PRIu64 " failed", failure->id);
+	queue_key(queue, error_key, "error");
+	status = moves_begin(&moves, queue, err);
+	transaction_require_told(&moves.t, transaction_own(&moves.t, error_key), failure->revision);
+	for (size_t i = 0; i < waiting.count && status == STATUS_OK; i++) {
+		const struct store_entry *entry = &waiting.entries[i];
+		uint64_t id;
+		status = queue_history_read(entry->key, entry->value, entry->length, &history, err);
+		if (status != STATUS_OK || !queue_key_id(entry->key, &id))
+			continue;
+		transaction_require_told(&moves.t, entry->key, entry->revision);
+		moves_cancel(&moves, entry->key, id, &history, why);
+		counted.cancelled++;
+	}
+	if (status == STATUS_OK) {
+		transaction_put(&moves.t, transaction_own(&moves.t, error_key),
+			queue_failure_write(&counted));
+		status = moves_run(&moves, &answer, err);
+	}
+	if (status == STATUS_OK)
+		status = answer.held ? STATUS_OK : STATUS_NO;
+	moves_release(&moves);
+out:
+	store_answer_release(&answer);
+	store_answer_release(&waiting);
+	return status;
+}
+
+/* STATUS_NO: it is not this one any more. */
+static enum status take_away(
+	struct queue *queue, const struct queue_failure *failure, struct error *err)
+{
+	struct transaction t = {0};
+	char key[QUEUE_KEY_MAX];
+	queue_key(queue, key, "error");
+	transaction_require(&t, key, failure->revision);
+	transaction_delete(&t, key);
+	enum status status = transaction_run(&t, queue->store, err);
+	transaction_release(&t);
+	return status;
+}
+
+/*
+ * While an error is pending nothing is taken and nothing is scheduled: what runs only becomes less,
+ * and when nothing runs, what waits only becomes less.
+ */
+enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
+	struct queue_failure *failure, struct error *err)
+{
+	for (;;) {
+		struct queue_failure seen;
+		bool some;
+		enum status status = queue_failure_pending(queue, &seen, err);
+		if (status != STATUS_OK)
+			return status;
+		status = wait_for_running(queue, deadline, wake, err);
+		if (status == STATUS_OK)
+			continue;
+		if (status != STATUS_NO)
+			return status;
+		status = cancel_batch(queue, &seen, &some, err);
+		if (status == STATUS_OK && !some)
+			status = take_away(queue, &seen, err);
+		else if (status == STATUS_OK)
+			continue;
+		if (status == STATUS_OK)
+			*failure = seen;
+		if (status != STATUS_NO)
+			return status;
+	}
+}

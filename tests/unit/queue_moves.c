@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commands move from place to place under many hands: each is in exactly one place, is counted
+ * there, and gets one result; who was overtaken is refused.
+ */
+#include <inttypes.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "queue/exchange.h"
+#include "queue/move.h"
+#include "queue/rules.h"
+#include "scratch.h"
+#include "unit.h"
+
+static struct store *store;
+static struct queue queue;
+static struct error err;
+
+static void reopen(void)
+{
+	char path[96];
+	snprintf(path, sizeof(path), "%s/q.db", scratch);
+	if (store_open(&store, path, STORE_CREATE, clock_after(10000), &err) != STATUS_OK ||
+		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK)
+		exit(98);
+}
+
+static void close_all(void)
+{
+	queue_release(&queue);
+	store_close(store);
+}
+
+/* count items, all the same but for their number as the argument. */
+static enum status schedule(size_t count, uint64_t number, const struct queue_schedule *how)
+{
+	static struct queue_item items[4 * QUEUE_BATCH];
+	enum status status;
+	for (size_t i = 0; i < count; i++) {
+		static char name[] = "true", *words[] = {name, NULL};
+		items[i] = (struct queue_item){.argv = words, .scheduled = 1, .max_transient = 3};
+	}
+	status = queue_schedule(&queue, items, count, number, how, &err);
+	for (size_t i = 0; i < count; i++)
+		free(items[i].batch);
+	return status;
+}
+static const struct queue_schedule plain = {.wake = -1, .deadline = CLOCK_NEVER};
+
+static void register_worker(struct queue_worker *worker, int number)
+{
+	char key[QUEUE_KEY_MAX];
+	*worker = (struct queue_worker){.slots = 1};
+	snprintf(worker->token, sizeof(worker->token), "%016x", number);
+	snprintf(worker->name, sizeof(worker->name), "w%d", number);
+	snprintf(queue.who, sizeof(queue.who), "%s", worker->token);
+	queue_key(&queue, key, "worker/%s", worker->token);
+	store_put(store, key, "{}", &worker->revision, &err);
+}
+
+static size_t count_keys(const char *what)
+{
+	char prefix[QUEUE_KEY_MAX];
+	struct store_answer answer = {0};
+	queue_key(&queue, prefix, "%s/", what);
+	struct store_range range = {.prefix = prefix};
+	if (store_list(store, &range, &answer, &err) != STATUS_OK)
+		exit(97);
+	size_t count = answer.count;
+	store_answer_release(&answer);
+	return count;
+}
+
+static bool counts_agree(void)
+{
+	struct queue_count count;
+	return queue_count(&queue, &count, &err) == STATUS_OK &&
+	       count.waiting == count_keys("wait") && count.running == count_keys("run") &&
+	       count.succeeded + count.failed + count.cancelled == count_keys("done") &&
+	       count.scheduled == count_keys("item");
+}
+
+/* What became of a command that this worker had. */
+static struct queue_return end_of(struct queue_taken *taken, enum queue_ending_kind kind, int code)
+{
+	struct queue_return back = {.item = &taken->item, .lease = taken->lease};
+	memcpy(back.token, taken->token, sizeof(back.token));
+	memcpy(back.result.token, taken->token, sizeof(back.token));
+	back.result.ending = (struct queue_ending){.kind = kind, .code = code};
+	back.state = back.result.state = rules_decide(
+		&taken->item, &taken->history, &back.result.ending, &back.result.history);
+	return back;
+}
+
+static enum status turn(struct exchange *exchange, struct queue_worker *worker,
+	struct queue_return *returns, size_t count, struct queue_taken *taken, size_t want,
+	size_t *got)
+{
+	return exchange_run(exchange, &queue, worker, returns, count, taken, want, got,
+		clock_after(30000), &err);
+}
+
+/* A worker that takes and ends at random until nothing is left; its exit code is 0. */
+static void work(int number)
+{
+	struct queue_worker worker;
+	struct exchange exchange = {0};
+	struct queue_taken held[QUEUE_BATCH], fresh[QUEUE_BATCH];
+	struct queue_return returns[QUEUE_BATCH];
+	size_t have = 0, got;
+	int64_t deadline = clock_after(60000);
+	unsigned seed = (unsigned)number;
+	reopen();
+	register_worker(&worker, number);
+	while (clock_now() < deadline) {
+		struct queue_count count;
+		size_t ending = have ? (size_t)rand_r(&seed) % (have + 1) : 0;
+		size_t want = (size_t)rand_r(&seed) % 4;
+		for (size_t i = 0; i < ending; i++)
+			returns[i] = end_of(
+				&held[i], rand_r(&seed) % 4 ? ENDING_EXITED : ENDING_PREEMPTED, 0);
+		/* Nobody is to be passed over here. */
+		memset(exchange.paused, 0, sizeof(exchange.paused));
+		if (turn(&exchange, &worker, returns, ending, fresh, want, &got) != STATUS_OK)
+			_exit(1);
+		for (size_t i = 0; i < ending; i++) {
+			if (!returns[i].accepted)
+				_exit(2);
+			queue_item_release(&held[i].item);
+		}
+		memmove(held, held + ending, (have - ending) * sizeof(*held));
+		have -= ending;
+		if (have + got > QUEUE_BATCH - 4)
+			_exit(3);
+		memcpy(held + have, fresh, got * sizeof(*held));
+		have += got;
+		if (have)
+			continue;
+		if (queue_count(&queue, &count, &err) != STATUS_OK)
+			_exit(4);
+		if (!count.waiting && !count.running) {
+			close_all();
+			_exit(0);
+		}
+	}
+	_exit(5);
+}
+
+static void many_hands(void)
+{
+	enum { WORKERS = 5, BATCHES = 12 };
+	pid_t pids[WORKERS];
+	int status = 0;
+	bool good = true;
+	struct queue_count before, count;
+	TEST("five workers and a scheduler: each command gets one result, and all are counted")
+	{
+		CHECK_EQ(queue_count(&queue, &before, &err), STATUS_OK);
+		for (int i = 0; i < WORKERS; i++)
+			if ((pids[i] = fork()) == 0) {
+				close_all();
+				/* The first come before there is anything. */
+				reopen();
+				while (!count_keys("item"))
+					clock_sleep_until(clock_after(5));
+				close_all();
+				work(i + 1);
+			}
+		for (int i = 0; i < BATCHES; i++)
+			CHECK_EQ(schedule(10, 0, &plain), STATUS_OK);
+		for (int i = 0; i < WORKERS; i++) {
+			waitpid(pids[i], &status, 0);
+			good &= status == 0;
+		}
+		CHECK(good);
+		CHECK(counts_agree());
+		CHECK_EQ(queue_count(&queue, &count, &err), STATUS_OK);
+		CHECK_EQ(count.succeeded - before.succeeded, 10 * BATCHES);
+		CHECK_EQ(count_keys("cancel"), 0);
+	}
+}
+
+static void order(void)
+{
+	struct queue_worker worker;
+	struct exchange exchange = {0};
+	struct queue_taken taken[QUEUE_BATCH];
+	size_t got;
+	TEST("the higher priority first, then in the order in which they were scheduled")
+	{
+		static const int priorities[] = {0, -3, 7, 0, QUEUE_PRIORITY_MAX};
+		static const uint64_t wanted[] = {5, 3, 1, 4, 2};
+		static char name[] = "true", *words[] = {name, NULL};
+		struct queue_item items[5] = {{0}};
+		for (int i = 0; i < 5; i++)
+			items[i] = (struct queue_item){.argv = words, .priority = priorities[i]};
+		CHECK_EQ(queue_schedule(&queue, items, 5, 0, &plain, &err), STATUS_OK);
+		uint64_t first = items[0].id;
+		for (int i = 0; i < 5; i++)
+			free(items[i].batch);
+		register_worker(&worker, 77);
+		queue.tallied = -1;
+		for (int i = 0; i < 5; i++) {
+			CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 1, &got), STATUS_OK);
+			CHECK_EQ(got, 1);
+			CHECK_EQ(taken[0].item.id - first + 1, wanted[i]);
+			struct queue_return back = end_of(&taken[0], ENDING_EXITED, 0);
+			CHECK_EQ(turn(&exchange, &worker, &back, 1, taken + 1, 0, &got), STATUS_OK);
+			CHECK(back.accepted);
+			queue_item_release(&taken[0].item);
+		}
+		CHECK(counts_agree());
+	}
+}
+
+static void overtaken(void)
+{
+	struct queue_worker old, new;
+	struct exchange exchange = {0}, other = {0};
+	struct queue_taken taken, again;
+	struct queue_return back;
+	char key[QUEUE_KEY_MAX];
+	size_t got;
+	TEST("WQ-10: one who was taken for dead is refused, and cannot overwrite the result")
+	{
+		CHECK_EQ(schedule(1, 0, &plain), STATUS_OK);
+		register_worker(&old, 80);
+		queue.tallied = -1;
+		CHECK_EQ(turn(&exchange, &old, NULL, 0, &taken, 1, &got), STATUS_OK);
+		CHECK_EQ(got, 1);
+		/* A judge gives it back; the registration still stands. */
+		back = end_of(&taken, ENDING_LOST, 0);
+		CHECK_EQ(back.state, QUEUE_WAITING);
+		CHECK_EQ(turn(&exchange, &old, &back, 1, &again, 0, &got), STATUS_OK);
+		register_worker(&new, 81);
+		queue.tallied = -1;
+		CHECK_EQ(turn(&other, &new, NULL, 0, &again, 1, &got), STATUS_OK);
+		CHECK_EQ(again.item.id, taken.item.id);
+		CHECK_EQ(again.history.starts, 2);
+		snprintf(queue.who, sizeof(queue.who), "%s", old.token);
+		queue.tallied = -1;
+		back = end_of(&taken, ENDING_EXITED, 1);
+		CHECK_EQ(turn(&exchange, &old, &back, 1, &taken, 0, &got), STATUS_OK);
+		CHECK(!back.accepted);
+		queue_key(&queue, key, "error");
+		CHECK_EQ(store_get(store, key, &(struct store_entry){0}, &err), STATUS_NO);
+		/* Without its registration it is told so. */
+		queue_key(&queue, key, "worker/%s", old.token);
+		CHECK_EQ(store_delete(store, key, &err), STATUS_OK);
+		CHECK_EQ(turn(&exchange, &old, &back, 1, &taken, 1, &got), STATUS_NO);
+		CHECK_EQ(got, 0);
+		snprintf(queue.who, sizeof(queue.who), "%s", new.token);
+		queue.tallied = -1;
+		back = end_of(&again, ENDING_EXITED, 0);
+		CHECK_EQ(turn(&other, &new, &back, 1, &taken, 0, &got), STATUS_OK);
+		CHECK(back.accepted);
+		CHECK(counts_agree());
+	}
+}
+
+static void failing(void)
+{
+	struct queue_worker worker;
+	struct exchange exchange = {0};
+	struct queue_taken taken[QUEUE_BATCH];
+	struct queue_return backs[2];
+	struct store_entry entry = {0};
+	struct queue_failure failure;
+	char key[QUEUE_KEY_MAX];
+	size_t got;
+	TEST("the first failure is noted, and nothing is taken while it is pending")
+	{
+		CHECK_EQ(schedule(4, 0, &plain), STATUS_OK);
+		register_worker(&worker, 90);
+		queue.tallied = -1;
+		CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 3, &got), STATUS_OK);
+		CHECK_EQ(got, 3);
+		for (int i = 0; i < 2; i++)
+			backs[i] = end_of(&taken[i], ENDING_EXITED, 3 + i);
+		CHECK_EQ(turn(&exchange, &worker, backs, 2, taken + 3, 0, &got), STATUS_OK);
+		CHECK(backs[0].accepted && backs[1].accepted);
+		queue_key(&queue, key, "error");
+		CHECK_EQ(store_get(store, key, &entry, &err), STATUS_OK);
+		CHECK_EQ(queue_failure_read(key, entry.value, entry.length, &failure, &err),
+			STATUS_OK);
+		CHECK_EQ(failure.ending.code, 3);
+		store_entry_release(&entry);
+		/* One more fails meanwhile, and wants another: it is handed in, and gets none. */
+		backs[0] = end_of(&taken[2], ENDING_EXITED, 9);
+		CHECK_EQ(turn(&exchange, &worker, backs, 1, taken + 3, 1, &got), STATUS_OK);
+		CHECK(backs[0].accepted);
+		CHECK_EQ(got, 0);
+		CHECK(exchange.error_pending);
+		CHECK(counts_agree());
+	}
+}
+
+static void once(void)
+{
+	struct queue_schedule how = {.wake = -1, .deadline = CLOCK_NEVER, .once = "sweep"};
+	char key[QUEUE_KEY_MAX];
+	TEST("what was scheduled under a name is not scheduled again")
+	{
+		queue_key(&queue, key, "error");
+		CHECK_EQ(store_delete(store, key, &err), STATUS_OK);
+		size_t before = count_keys("item");
+		CHECK_EQ(schedule(10, 0, &how), STATUS_OK);
+		CHECK_EQ(schedule(3, 10, &plain), STATUS_OK); /* somebody else, in between */
+		CHECK_EQ(schedule(10, 10, &how), STATUS_OK);
+		CHECK_EQ(schedule(10, 0, &how), STATUS_OK);
+		/* Begun anew in other batches: only what is missing. */
+		CHECK_EQ(schedule(15, 10, &how), STATUS_OK);
+		CHECK_EQ(count_keys("item"), before + 28);
+		CHECK(counts_agree());
+	}
+}
+
+static void limited(void)
+{
+	struct queue_count count;
+	struct queue_schedule how = {.wake = -1};
+	TEST("a full queue lets nobody in")
+	{
+		CHECK_EQ(queue_count(&queue, &count, &err), STATUS_OK);
+		how.limit = count.waiting + 2;
+		how.deadline = clock_after(100);
+		CHECK_EQ(schedule(2, 0, &how), STATUS_OK);
+		CHECK_EQ(schedule(1, 0, &how), STATUS_TIMEOUT);
+		how.limit++;
+		CHECK_EQ(schedule(1, 0, &how), STATUS_OK);
+		how.limit = 0;
+		CHECK_EQ(schedule(1, 0, &how), STATUS_OK);
+	}
+}
+
+int main(void)
+{
+	scratch_make();
+	reopen();
+	order();
+	many_hands();
+	overtaken();
+	failing();
+	once();
+	limited();
+	close_all();
+	scratch_remove();
+	return unit_end();
+}
