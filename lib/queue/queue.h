@@ -95,6 +95,10 @@ enum status queue_look_some(struct queue *queue, const uint64_t *ids, size_t cou
 enum status queue_visit(struct queue *queue, uint64_t after,
 	enum status (*visit)(void *context, const struct queue_view *view), void *context,
 	struct error *err);
+/* The same for those that run; cancelling is not told. */
+enum status queue_visit_running(struct queue *queue,
+	enum status (*visit)(void *context, const struct queue_view *view), void *context,
+	struct error *err);
 /*
  * The same for those that came to be over after revision *since (0: all), which becomes the one up
  * to which they were visited; only (NULL: all): with this state.
