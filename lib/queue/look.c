@@ -320,8 +320,8 @@ struct place_visit {
 static enum status visit_entries(const struct place_visit *place, const struct store_answer *answer,
 	store_revision until, struct error *err)
 {
-	struct queue_view views[QUEUE_BATCH], seen[QUEUE_BATCH];
-	uint64_t ids[QUEUE_BATCH];
+	struct queue_view views[QUEUE_CHANGE_BATCH], seen[QUEUE_CHANGE_BATCH];
+	uint64_t ids[QUEUE_CHANGE_BATCH];
 	size_t count = 0;
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i <= answer->count && status == STATUS_OK; i++) {
@@ -333,7 +333,8 @@ static enum status visit_entries(const struct place_visit *place, const struct s
 			count += status == STATUS_OK &&
 				 (!place->only || seen[count].state == *place->only);
 		}
-		if (status != STATUS_OK || !count || (count < QUEUE_BATCH && i < answer->count))
+		if (status != STATUS_OK || !count ||
+			(count < QUEUE_CHANGE_BATCH && i < answer->count))
 			continue;
 		for (size_t k = 0; k < count; k++)
 			views[k] = (struct queue_view){0};
