@@ -446,7 +446,7 @@ static void told(void)
 			slot_tell(&slot, cases[i].why, cases[i].signal,
 				clock_after(kills ? 30 : 10 * PATIENCE));
 			/* Too late to be something else. */
-			slot_tell(&slot, ENDING_TIMED_OUT, SIGCONT, CLOCK_NEVER);
+			slot_tell(&slot, ENDING_TIMED_OUT, SIGURG, CLOCK_NEVER);
 			CHECK(collect());
 			CHECK_EQ(back.result.ending.kind, cases[i].kind);
 			CHECK_EQ(back.result.ending.code, cases[i].code);
@@ -757,35 +757,49 @@ static void full_disks(void)
 
 static void worker_killed(void)
 {
-	TEST("a worker that is killed takes with it what it runs, and what that started")
-	{
-		struct process_identity inner = {0};
-		char path[128], text[512];
-		struct text pid = {0};
-		snprintf(path, sizeof(path), "%s/pid", scratch);
-		snprintf(text, sizeof(text),
-			"setsid sleep 1000 & echo $! >%s.new && mv %s.new %s; wait", path, path,
-			path);
-		fflush(stdout);
-		pid_t child = fork();
-		if (child == 0) {
-			struct queue_taken taken = shell(text);
-			if (guard_start(&guard, &err) != STATUS_OK)
+	static const struct {
+		const char *shows, *command;
+	} cases[] = {
+		{"a worker that is killed takes with it what has left the group",
+			"setsid sleep 1000"},
+		{"a worker that is killed takes with it what has no environment",
+			"env -i sleep 1000"},
+	};
+	char path[128], started[128], text[512];
+	snprintf(path, sizeof(path), "%s/pid", scratch);
+	snprintf(started, sizeof(started), "%s/started", scratch);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		TEST(cases[i].shows)
+		{
+			struct process_identity inner = {0};
+			struct text pid = {0};
+			snprintf(text, sizeof(text), "%s & echo $! >%s.new && mv %s.new %s; wait",
+				cases[i].command, path, path, path);
+			fflush(stdout);
+			pid_t child = fork();
+			if (child == 0) {
+				struct queue_taken taken = shell(text);
+				if (guard_start(&guard, &err) != STATUS_OK)
+					_exit(1);
+				slot_start(&slot, &place, &taken, NULL);
+				(void)file_write_whole(started, "", 0, 0600, false, NULL);
+				pause();
 				_exit(1);
-			slot_start(&slot, &place, &taken, NULL);
-			pause();
-			_exit(1);
+			}
+			int64_t deadline = clock_after(PATIENCE);
+			/* Before slot_start has returned, only the mark is known. */
+			while (!(is_there(path) && is_there(started)) && clock_now() < deadline)
+				clock_sleep_until(clock_after(2));
+			CHECK_EQ(file_read_whole(path, 32, &pid, &err), STATUS_OK);
+			CHECK_EQ(
+				process_identify(atoi(text_string(&pid)), &inner, &err), STATUS_OK);
+			kill(child, SIGKILL);
+			waitpid(child, NULL, 0);
+			CHECK(goes(&inner));
+			text_release(&pid);
+			unlink(path);
+			unlink(started);
 		}
-		int64_t deadline = clock_after(PATIENCE);
-		while (!is_there(path) && clock_now() < deadline)
-			clock_sleep_until(clock_after(2));
-		CHECK_EQ(file_read_whole(path, 32, &pid, &err), STATUS_OK);
-		CHECK_EQ(process_identify(atoi(text_string(&pid)), &inner, &err), STATUS_OK);
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
-		CHECK(goes(&inner));
-		text_release(&pid);
-	}
 }
 
 int main(void)
