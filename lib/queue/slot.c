@@ -50,7 +50,7 @@ bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now)
 	if (child_has_ended(&slot->child, &info))
 		return true;
 	if (!slot->told && now >= slot->timeout)
-		slot_tell(slot, ENDING_TIMED_OUT, SIGTERM, clock_after(place->kill_after));
+		slot_tell(slot, ENDING_TIMED_OUT, SIGTERM, now + place->kill_after);
 	if (now >= slot->kill_at) {
 		kill(-slot->child.pid, SIGKILL);
 		slot->kill_at = CLOCK_NEVER;
