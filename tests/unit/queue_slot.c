@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "queue/files.h"
 #include "scratch.h"
 #include "unit.h"
 
@@ -600,6 +601,68 @@ static void directories(void)
 	}
 }
 
+static int mode_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? (int)(st.st_mode & 0777) : -1;
+}
+
+static void places(void)
+{
+	char *files = queue.files, path[256], out[256];
+	TEST("a forgotten command's directory goes with all that is in it, and no other does")
+	{
+		struct queue_taken taken =
+			shell("mkdir $PREEMPT_ITEM_DIR/a; : >$PREEMPT_ITEM_DIR/a/b");
+		run(taken);
+		uint64_t id = back.item->id;
+		clear(true);
+		snprintf(path, sizeof(path), "%s",
+			path_in_files("item/%d/%d", (int)id / 1000, (int)id));
+		files_forget_item(&queue, id + 1);
+		CHECK(is_there(path));
+		files_forget_item(&queue, id);
+		CHECK(!is_there(path));
+	}
+	TEST("where a group shares the store, it shares what lies beside it")
+	{
+		char given[128], above[128];
+		snprintf(above, sizeof(above), "%s/above", scratch);
+		snprintf(given, sizeof(given), "%s/above/q", scratch);
+		CHECK_EQ(chmod(store_where(store), 0660), 0);
+		queue.files = given;
+		mode_t old = umask(077);
+		run(shell("head -c 40000 /dev/zero"));
+		umask(old);
+		snprintf(out, sizeof(out), "%s",
+			path_in_files("out/%d.0123456789abcdef.out", (int)back.item->id));
+		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
+		CHECK_EQ(mode_of(above), 0770);
+		CHECK_EQ(mode_of(given), 0770);
+		CHECK_EQ(mode_of(path_in_files("item")), 0770);
+		CHECK_EQ(mode_of(out), 0660);
+		clear(true);
+		/* And not otherwise. */
+		CHECK_EQ(chmod(store_where(store), 0600), 0);
+		run(shell("true"));
+		CHECK_EQ(back.state, QUEUE_WAITING);
+		CHECK(strstr(back.result.ending.text, "can write"));
+		clear(true);
+		queue.files = files;
+	}
+	TEST("where the place for the queue's files is missing, it is not made")
+	{
+		char given[128];
+		snprintf(given, sizeof(given), "%s/mount/point/q", scratch);
+		queue.files = given;
+		run(shell("true"));
+		CHECK_EQ(back.state, QUEUE_WAITING);
+		CHECK(strstr(back.result.ending.text, "No such file"));
+		clear(true);
+		queue.files = files;
+	}
+}
+
 /* Whether output_print says exactly length times c. */
 static bool prints(enum output_stream stream, char c, size_t length)
 {
@@ -842,6 +905,7 @@ int main(void)
 	told();
 	time_is_up();
 	directories();
+	places();
 	outputs();
 	full_disks();
 	queue_release(&queue);
