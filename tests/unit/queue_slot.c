@@ -199,6 +199,17 @@ static void surroundings(void)
 		CHECK_TEXT(back.out, "end\n");
 		clear(true);
 	}
+	TEST("a pipe without a writer is an empty stdin, and holds up nobody")
+	{
+		struct queue_taken taken = shell("cat; echo end");
+		char path[128];
+		snprintf(path, sizeof(path), "%s/pipe", scratch);
+		CHECK_EQ(mkfifo(path, 0600), 0);
+		taken.item.input = strdup(path);
+		run(taken);
+		CHECK_TEXT(back.out, "end\n");
+		clear(true);
+	}
 	TEST("the command is looked for on the PATH that it gets")
 	{
 		struct queue_taken taken = taken_of(WORDS("only-here"));
@@ -431,6 +442,10 @@ static void told(void)
 		{"one that was stopped and ignores it gets KILL",
 			"trap '' TERM; echo .; exec sleep 1000", ENDING_CANCELLED, SIGTERM, true,
 			ENDING_CANCELLED, 0, SIGKILL, QUEUE_CANCELLED},
+		{"one that has left its process group hears it, too",
+			"exec perl -e '$| = 1; setpgrp(0, getpgrp(getppid())); print \".\"; sleep 1000'",
+			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, SIGTERM,
+			QUEUE_CANCELLED},
 		{"cancelled is cancelled, also with 0",
 			"trap 'exit 0' TERM; echo .; while :; do sleep 0.01; done",
 			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, 0, QUEUE_CANCELLED},
