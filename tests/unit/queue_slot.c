@@ -242,6 +242,7 @@ static void surroundings(void)
 
 static void unstarted(void)
 {
+	unit_begin(NULL);
 	char plain[128], interpreted[128], big[] = "big";
 	snprintf(plain, sizeof(plain), "%s/plain", scratch);
 	snprintf(interpreted, sizeof(interpreted), "%s/interpreted", scratch);
@@ -905,6 +906,8 @@ int main(void)
 	char path[128];
 	scratch_make();
 	setenv("TMPDIR", scratch, 1);
+	/* One of a PATH that may not be read makes of "not found" a "permission denied". */
+	setenv("PATH", "/usr/bin:/bin", 1);
 	unsetenv("PREEMPT_AGENT");
 	snprintf(path, sizeof(path), "%s/q.db", scratch);
 	if (store_open(&store, path, STORE_CREATE, clock_after(PATIENCE), &err) != STATUS_OK ||
