@@ -83,8 +83,9 @@ static void remove_files(
 		output_remove(queue, view->item.id, view->result.token, OUTPUT_OUT);
 	if (view->result.err_filed)
 		output_remove(queue, view->item.id, view->result.token, OUTPUT_ERR);
-	if (how != QUEUE_FORGET ||
-		asprintf(&directory, "%s/item/%010" PRIu64, queue->files, view->item.id) < 0)
+	/* $PREEMPT_ITEM_DIR, with what the command has left there: a thousand in one directory. */
+	if (how != QUEUE_FORGET || asprintf(&directory, "%s/item/%" PRIu64 "/%" PRIu64,
+					   queue->files, view->item.id / 1000, view->item.id) < 0)
 		return;
 	(void)file_remove_tree(directory, NULL);
 	free(directory);
