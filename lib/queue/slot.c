@@ -169,7 +169,8 @@ void slot_clear(struct slot *slot, const struct slot_place *place, struct queue_
 		child_kill(&slot->child, place->guard);
 	for (int stream = OUTPUT_OUT; stream <= OUTPUT_ERR; stream++) {
 		struct slot_output *output = &slot->outputs[stream];
-		if (output->filed && !accepted)
+		/* One that was handed in without an answer may count: whoever knows removes it. */
+		if (output->filed && !accepted && (back || !slot->collected))
 			output_remove(
 				place->queue, id, slot->taken.token, (enum output_stream)stream);
 		free(output->bytes);

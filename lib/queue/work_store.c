@@ -95,12 +95,18 @@ static void begin_anew(struct work *work)
 
 /* ---- Handing in and taking ---- */
 
-/* The first count of the returns have been answered. */
-static void settle(struct work *work, size_t count)
+/* The returns that have been answered go; the others are handed in again. */
+static void settle(struct work *work)
 {
-	for (size_t i = 0; i < count; i++) {
+	size_t kept = 0;
+	for (size_t i = 0; i < work->return_count; i++) {
 		struct queue_return *back = &work->returns[i];
 		unsigned long long id = back->item->id;
+		if (!back->answered) {
+			work->returns[kept] = *back;
+			work->return_slots[kept++] = work->return_slots[i];
+			continue;
+		}
 		if (!back->accepted)
 			message_info("the result of command %llu was refused: it was given to "
 				     "somebody else",
@@ -111,10 +117,7 @@ static void settle(struct work *work, size_t count)
 			work_write_joblog(work, back);
 		slot_clear(&work->slots[work->return_slots[i]], &work->place, back);
 	}
-	work->return_count -= count;
-	memmove(work->returns, work->returns + count, work->return_count * sizeof(*work->returns));
-	memmove(work->return_slots, work->return_slots + count,
-		work->return_count * sizeof(*work->return_slots));
+	work->return_count = kept;
 }
 
 static size_t at_most(size_t count, size_t most)
@@ -144,13 +147,14 @@ static void exchange(struct work *work)
 	enum status status = exchange_run(&work->exchange, work->queue, &work->worker,
 		work->returns, count, taken, want, &got, clock_now(), &err);
 	work_note_answer(work, status, &err);
+	for (size_t i = 0; status == STATUS_NO && i < work->return_count; i++)
+		work->returns[i].answered = true; /* and refused, unless it was accepted before */
+	settle(work);
 	if (status == STATUS_NO) {
 		begin_anew(work);
 		return;
 	}
 	work->doubtful |= status != STATUS_OK;
-	if (status == STATUS_OK || got)
-		settle(work, count);
 	/* As many as we wanted: there may be more. */
 	if (status == STATUS_OK && want)
 		work->worth_trying = got == want;
@@ -228,7 +232,9 @@ static void look_whether_drained(struct work *work, int64_t now)
 	if (status != STATUS_OK)
 		return;
 	uint64_t sum = count.scheduled + count.succeeded + count.failed + count.cancelled;
-	if (count.waiting || count.running) {
+	/* While a failure is pending nobody takes what waits, and who tells it cancels that. */
+	bool pending = work->exchange.error_pending;
+	if ((count.waiting && !pending) || count.running) {
 		work->drained_since = 0;
 	} else if (!work->drained_since || sum != work->drained_sum) {
 		work->drained_since = now;
@@ -237,7 +243,8 @@ static void look_whether_drained(struct work *work, int64_t now)
 	int64_t left = work->drained_since ? work->drained_since + work->options->idle_exit - now
 					   : DRAINED;
 	if (left <= 0)
-		work_leave(work, STATUS_OK, now, clock_after(LEAVE_TIME));
+		work_leave(work, pending && count.waiting ? STATUS_BROKEN : STATUS_OK, now,
+			clock_after(LEAVE_TIME));
 	work->drained_at = now + (left < DRAINED ? left : DRAINED);
 }
 
