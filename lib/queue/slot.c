@@ -1,36 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/slot.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "queue/files.h"
 #include "queue/rules.h"
 
-#define AGAIN	  1000 /* ms until a full disk is tried again */
-#define KILL_TIME 1000 /* ms that a killed one may take to be gone: the kernel may hold it */
+#define AGAIN 1000 /* ms until a full disk is tried again */
 
 /* ---- While it runs ---- */
-
-/* Whether it has ended; it stays to be reaped, so that its number is its own. */
-static bool has_ended(const struct slot *slot, siginfo_t *info)
-{
-	*info = (siginfo_t){0};
-	return waitid(P_PID, (id_t)slot->pid, info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       info->si_pid == slot->pid;
-}
 
 void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_t kill_at)
 {
 	siginfo_t info;
-	if (!slot->busy || slot->pid <= 0 || has_ended(slot, &info))
+	if (!slot->busy || slot->child.pid <= 0 || child_has_ended(&slot->child, &info))
 		return;
 	bool again = slot->told && slot->why == why;
 	if (!slot->told)
@@ -40,15 +27,15 @@ void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_
 		slot->kill_at = kill_at;
 	if (again)
 		return;
-	kill(-slot->pid, signal);
-	kill(-slot->pid, SIGCONT);
+	kill(-slot->child.pid, signal);
+	kill(-slot->child.pid, SIGCONT);
 }
 
 int64_t slot_due(const struct slot *slot)
 {
 	if (!slot->busy || slot->collected)
 		return CLOCK_NEVER;
-	if (slot->pid <= 0)
+	if (slot->child.pid <= 0)
 		return slot->again;
 	return !slot->told && slot->timeout < slot->kill_at ? slot->timeout : slot->kill_at;
 }
@@ -58,14 +45,14 @@ bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now)
 	siginfo_t info;
 	if (!slot->busy || slot->collected)
 		return false;
-	if (slot->pid <= 0)
+	if (slot->child.pid <= 0)
 		return now >= slot->again;
-	if (has_ended(slot, &info))
+	if (child_has_ended(&slot->child, &info))
 		return true;
 	if (!slot->told && now >= slot->timeout)
 		slot_tell(slot, ENDING_TIMED_OUT, SIGTERM, clock_after(place->kill_after));
 	if (now >= slot->kill_at) {
-		kill(-slot->pid, SIGKILL);
+		kill(-slot->child.pid, SIGKILL);
 		slot->kill_at = CLOCK_NEVER;
 	}
 	return false;
@@ -97,19 +84,14 @@ static bool reap(struct slot *slot, const struct slot_place *place)
 	struct queue_result *result = &slot->result;
 	struct rusage usage = {0};
 	siginfo_t info;
-	if (slot->pid > 0) {
-		if (!has_ended(slot, &info))
+	if (slot->child.pid > 0) {
+		if (!child_has_ended(&slot->child, &info))
 			return false;
 		judge(slot, &info, &result->ending);
 		/* While its number is its own. */
 		if (slot->told || result->ending.kind != ENDING_EXITED || result->ending.code)
-			kill(-slot->pid, SIGKILL);
-		guard_remove(place->guard, slot->pid);
-		while (wait4(slot->pid, NULL, 0, &usage) < 0 && errno == EINTR)
-			;
-		close(slot->descriptor);
-		slot->descriptor = -1;
-		slot->pid = 0;
+			kill(-slot->child.pid, SIGKILL);
+		child_reap(&slot->child, place->guard, &usage);
 	}
 	result->started = slot->started;
 	result->ended = clock_utc();
@@ -171,20 +153,6 @@ enum status slot_collect(struct slot *slot, const struct slot_place *place,
 
 /* ---- Afterwards ---- */
 
-/* At once, unless the kernel holds it (a dead network filesystem). */
-static void kill_now(struct slot *slot, const struct slot_place *place)
-{
-	struct pollfd ended = {.fd = slot->descriptor, .events = POLLIN};
-	kill(-slot->pid, SIGKILL);
-	int64_t deadline = clock_after(KILL_TIME);
-	while (poll(&ended, 1, clock_poll_timeout(deadline)) < 0 && errno == EINTR)
-		;
-	/* One that stays is the guard's. */
-	if (waitpid(slot->pid, NULL, WNOHANG) == slot->pid)
-		guard_remove(place->guard, slot->pid);
-	close(slot->descriptor);
-}
-
 static void close_output(int descriptor)
 {
 	if (descriptor >= 0)
@@ -197,8 +165,8 @@ void slot_clear(struct slot *slot, const struct slot_place *place, struct queue_
 		return;
 	bool accepted = back && back->accepted;
 	uint64_t id = slot->taken.item.id;
-	if (slot->pid > 0)
-		kill_now(slot, place);
+	if (slot->child.pid > 0)
+		child_kill(&slot->child, place->guard);
 	for (int stream = OUTPUT_OUT; stream <= OUTPUT_ERR; stream++) {
 		struct slot_output *output = &slot->outputs[stream];
 		if (output->filed && !accepted)
@@ -213,5 +181,5 @@ void slot_clear(struct slot *slot, const struct slot_place *place, struct queue_
 	queue_item_release(&slot->taken.item);
 	if (back)
 		back->out = back->err = NULL;
-	*slot = (struct slot){.number = slot->number, .descriptor = -1, .out = -1, .err = -1};
+	*slot = (struct slot){.number = slot->number, .child.descriptor = -1, .out = -1, .err = -1};
 }

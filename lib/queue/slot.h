@@ -6,7 +6,7 @@
 #ifndef QUEUE_SLOT_H
 #define QUEUE_SLOT_H
 
-#include "base/guard.h"
+#include "queue/child.h"
 #include "queue/exchange.h"
 #include "queue/output.h"
 
@@ -21,10 +21,10 @@ struct slot_place {
 struct slot {
 	bool busy;
 	struct queue_taken taken;
-	size_t number;		  /* 0 .. slots - 1: $PREEMPT_SLOT; the caller's to set, and kept */
-	pid_t pid;		  /* 0: it never started, or was reaped */
-	int descriptor;		  /* readable when the command has ended (pidfd); -1: as pid */
-	int out, err;		  /* what it wrote; -1: it never started */
+	size_t number;	    /* 0 .. slots - 1: $PREEMPT_SLOT; the caller's to set, and kept */
+	struct child child; /* its descriptor says when it has ended; -1: it never started, or is
+			       reaped */
+	int out, err;	    /* what it wrote; -1: it never started */
 	int64_t started, timeout; /* started: UTC; timeout: when its time is up (monotonic) */
 	int64_t kill_at;	  /* when it gets KILL; CLOCK_NEVER: it was not told to end */
 	/* Why it was told to end: ENDING_TIMED_OUT, ENDING_PREEMPTED, ENDING_CANCELLED. */
@@ -66,7 +66,8 @@ void slot_postpone(struct slot *slot, struct queue_taken *taken, const char *why
  * One that has ended already is not told.
  */
 void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_t kill_at);
-/* When slot_tick wants to be called; CLOCK_NEVER. Until then descriptor says when it has ended. */
+/* When slot_tick wants to be called; CLOCK_NEVER. Until then child.descriptor says when it has
+ * ended. */
 int64_t slot_due(const struct slot *slot);
 /* Its timeout and its KILL. True: it has ended, and is to be collected now. */
 bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now);

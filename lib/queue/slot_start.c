@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* How a command comes into its slot. */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/process.h"
 #include "base/variables.h"
 #include "queue/files.h"
 #include "queue/slot.h"
@@ -24,7 +17,7 @@ static void take_over(struct slot *slot, struct queue_taken *taken)
 	*slot = (struct slot){.busy = true,
 		.taken = *taken,
 		.number = slot->number,
-		.descriptor = -1,
+		.child.descriptor = -1,
 		.out = -1,
 		.err = -1,
 		.started = clock_utc(),
@@ -61,39 +54,6 @@ static void fail(struct slot *slot, const struct error *err)
 	case STATUS_CANNOT_RUN: cannot(slot, ENDING_CANNOT, (int)err->status, err->text); break;
 	default: cannot(slot, ENDING_EXITED, STATUS_TEMPORARY, err->text); break;
 	}
-}
-
-/* Its stdin: a descriptor, or -1 and err. A pipe without a writer must not stop us. */
-static int open_input(const char *path, struct error *err)
-{
-	struct stat st;
-	int descriptor =
-		open(path ? path : "/dev/null", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	int number = errno;
-	if (descriptor >= 0 && descriptor <= STDERR_FILENO) {
-		int raised = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		number = errno;
-		close(descriptor);
-		descriptor = raised;
-	}
-	if (descriptor >= 0 && fstat(descriptor, &st) == 0 && S_ISDIR(st.st_mode)) {
-		close(descriptor);
-		descriptor = -1;
-		number = EISDIR;
-	}
-	if (descriptor >= 0)
-		(void)fcntl(descriptor, F_SETFL, 0);
-	else
-		/* What does not pass is the command's fault, or its owner's. */
-		error_set(err,
-			number == ENOENT || number == ENOTDIR || number == EACCES ||
-					number == EISDIR || number == ELOOP ||
-					number == ENAMETOOLONG || number == EPERM || number == ENXIO
-				? STATUS_NO
-				: STATUS_TEMPORARY,
-			"cannot open its stdin %s: %s", path ? path : "/dev/null",
-			strerror(number));
-	return descriptor;
 }
 
 /* The words that are started; *words is to be freed with template_free. */
@@ -161,20 +121,6 @@ static enum status make_directory(
 				    place->queue->files, strerror(number));
 }
 
-static enum status watch_over(struct slot *slot, const struct slot_place *place, struct error *err)
-{
-	guard_add(place->guard, slot->pid);
-	slot->descriptor = pidfd_open(slot->pid, 0);
-	if (slot->descriptor >= 0)
-		return STATUS_OK;
-	int number = errno;
-	kill(-slot->pid, SIGKILL);
-	guard_remove(place->guard, slot->pid);
-	waitpid(slot->pid, NULL, 0);
-	slot->pid = 0;
-	return error_set(err, STATUS_TEMPORARY, "cannot watch a command: %s", strerror(number));
-}
-
 void slot_start(struct slot *slot, const struct slot_place *place, struct queue_taken *taken,
 	char *const *extra)
 {
@@ -190,24 +136,20 @@ void slot_start(struct slot *slot, const struct slot_place *place, struct queue_
 	if (status == STATUS_OK)
 		status = build_environment(slot, place, directory, extra, &environment, &err);
 	if (status == STATUS_OK &&
-		((input = open_input(item->input, &err)) < 0 ||
+		((input = child_open_input(item->input, &err)) < 0 ||
 			(slot->out = output_open(&err)) < 0 || (slot->err = output_open(&err)) < 0))
 		status = err.status;
 	if (status == STATUS_OK) {
 		struct process_command command = {.argv = words,
 			.environment = environment.items,
 			.directory = item->directory,
-			.own_group = true,
-			.die_with_parent = true,
 			.standard_input = input,
 			.standard_output = slot->out,
 			.standard_error = slot->err};
 		sigemptyset(&command.ignored);
 		slot->started = clock_utc();
-		status = process_start(&command, &slot->pid, &err);
+		status = child_start(&slot->child, &command, place->guard, &err);
 	}
-	if (status == STATUS_OK)
-		status = watch_over(slot, place, &err);
 	if (status != STATUS_OK)
 		fail(slot, &err);
 	else if (item->timeout > 0)

@@ -71,7 +71,7 @@ static bool wait_for_end(void)
 	int64_t deadline = clock_after(PATIENCE);
 	while (!slot_tick(&slot, &place, clock_now())) {
 		int64_t due = slot_due(&slot);
-		struct pollfd ended = {.fd = slot.descriptor, .events = POLLIN};
+		struct pollfd ended = {.fd = slot.child.descriptor, .events = POLLIN};
 		if (clock_now() >= deadline)
 			return false;
 		(void)poll(&ended, 1, clock_poll_timeout(due < deadline ? due : deadline));
@@ -248,7 +248,7 @@ static void unstarted(void)
 		{big, NULL, NULL, 126, "Argument list too long"},
 		{"true", "/no/such/place", NULL, 1, "in /no/such/place: No such file"},
 		{"true", plain, NULL, 1, "Not a directory"},
-		{"true", NULL, "/no/such/input", 1, "stdin /no/such/input: No such file"},
+		{"true", NULL, "/no/such/input", 1, "/no/such/input as stdin: No such file"},
 		{"true", NULL, "/usr", 1, "Is a directory"},
 		{"{per-worker:}", NULL, NULL, 1, "nothing to choose"},
 	};
@@ -270,7 +270,7 @@ static void unstarted(void)
 			taken.item.input = strdup(cases[i].input);
 		taken.item.max_attempts = 5;
 		slot_start(&slot, &place, &taken, NULL);
-		bool due = slot_due(&slot) <= clock_now() && slot.descriptor < 0;
+		bool due = slot_due(&slot) <= clock_now() && slot.child.descriptor < 0;
 		bool collected = collect();
 		CHECK(due && collected && back.state == QUEUE_FAILED &&
 				back.result.ending.kind == ENDING_CANNOT &&
@@ -440,7 +440,7 @@ static void told(void)
 			start(shell(cases[i].text));
 			CHECK(wait_for_output());
 			if (cases[i].stop)
-				kill(-slot.pid, SIGSTOP);
+				kill(-slot.child.pid, SIGSTOP);
 			/* Those that end by themselves shall not need the KILL. */
 			bool kills = cases[i].number == SIGKILL;
 			slot_tell(&slot, cases[i].why, cases[i].signal,
@@ -539,7 +539,7 @@ static void time_is_up(void)
 		CHECK(!slot_tick(&slot, &place, CLOCK_NEVER - 1));
 		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
 		struct process_identity self = {0};
-		CHECK_EQ(process_identify(slot.pid, &self, &err), STATUS_OK);
+		CHECK_EQ(process_identify(slot.child.pid, &self, &err), STATUS_OK);
 		slot_clear(&slot, &place, NULL);
 		CHECK(goes(&self));
 		CHECK(!slot.busy && slot_due(&slot) == CLOCK_NEVER);
@@ -669,7 +669,7 @@ static void outputs(void)
 			CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
 			CHECK(strstr(err.text, "File too large"));
 			CHECK(!is_there(errors));
-			CHECK(slot.descriptor < 0);
+			CHECK(slot.child.descriptor < 0);
 			CHECK(slot_due(&slot) > clock_now() && slot_due(&slot) < CLOCK_NEVER);
 			CHECK(!slot_tick(&slot, &place, clock_now()));
 		}
