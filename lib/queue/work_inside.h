@@ -47,11 +47,11 @@ struct work {
 	unsigned failures; /* in a row */
 	int64_t failing_since;
 	int64_t again;	  /* nothing is asked until then */
-	int64_t asked_at; /* when it was to be asked last, unless that was before again */
+	int64_t asked_at; /* when it was last looked whether to ask */
 	bool stuck;	  /* in this turn already */
 	bool refused;	  /* it did not take what we hand in, or give us anything */
 	bool doubtful;	  /* an exchange failed: the store may hold leases of ours unknown to us */
-	bool said_trouble, said_damage, said_full;
+	bool said_trouble, said_damage, said_full, said_pending;
 
 	/* --idle-exit */
 	int64_t drained_at, drained_since; /* next look; 0: not drained */
