@@ -36,8 +36,8 @@ enum status scene_change(struct store *store, bool *known, struct error *err);
 
 /*
  * All keys, values (what is drawn or timed in those of a queue: passed over) and revisions, what is
- * remembered of deleted ones, and the beats, in lines; without revisions too, for comparing what was
- * done twice. STATUS_NO: there is no store. Takes at most patience milliseconds.
+ * remembered of deleted ones, and the beats, in lines; without revisions too, for comparing what
+ * was done twice. STATUS_NO: there is no store. Takes at most patience milliseconds.
  */
 enum status scene_look(const struct scene *scene, int64_t patience, struct text *lines,
 	struct text *without_revisions, struct error *err);
