@@ -104,7 +104,7 @@ $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 $(OUT)/tests/sim/agreement_sim: $(call objects,tests/sim/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
-fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o scene.o)
+fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o scene.o)
 $(OUT)/tests/faults/calls.o: ALL_CFLAGS += -fPIC
 $(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core)
 	$(link)

@@ -259,6 +259,15 @@ static enum status read_place(struct turn *turn, const char *what, uint64_t id,
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
+static enum status is_registered(struct turn *turn, bool *registered, struct error *err)
+{
+	struct store_entry entry = {0};
+	enum status status = store_get(turn->queue->store, turn->worker_key, &entry, err);
+	*registered = status == STATUS_OK && entry.revision == turn->worker->revision;
+	store_entry_release(&entry);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
 /* Whether this return, or this candidate, shows that the lost transaction was made. */
 static enum status shows_return(
 	struct turn *turn, const struct queue_return *back, bool *made, struct error *err)
@@ -272,9 +281,10 @@ static enum status shows_return(
 			queue_result_read(entry.key, entry.value, entry.length, &result, NULL) ==
 				STATUS_OK &&
 			!strcmp(result.token, back->token);
-	else if (status == STATUS_OK)
-		/* Only we give it back while we are registered, which is looked at next. */
-		*made = entry.revision != back->lease;
+	else if (status == STATUS_OK && entry.revision != back->lease)
+		/* Given back by us, while we are registered: who is taken for dead is first fenced.
+		 */
+		status = is_registered(turn, made, err);
 	store_entry_release(&entry);
 	return status;
 }

@@ -177,7 +177,8 @@ static int64_t due(const struct work *work)
 	if (work->leaving)
 		at = earlier(at, work->until);
 	if (work->failures)
-		return work->again > now ? earlier(at, work->again) : at;
+		/* Past by now it may be, and yet it was not asked. */
+		return work->again > work->asked_at ? earlier(at, work->again) : at;
 	if (work->leaving)
 		return at;
 	at = earlier(at, work->period_at);

@@ -46,9 +46,11 @@ struct work {
 	/* The store does not answer. */
 	unsigned failures; /* in a row */
 	int64_t failing_since;
-	int64_t again; /* nothing is asked until then */
-	bool stuck;    /* in this turn already */
-	bool doubtful; /* an exchange failed: the store may hold leases of ours unknown to us */
+	int64_t again;	  /* nothing is asked until then */
+	int64_t asked_at; /* when it was last looked whether to ask */
+	bool stuck;	  /* in this turn already */
+	bool refused;	  /* it did not take what we hand in, or give us anything */
+	bool doubtful;	  /* an exchange failed: the store may hold leases of ours unknown to us */
 	bool said_trouble, said_damage, said_full, said_pending;
 
 	/* --idle-exit */

@@ -16,6 +16,9 @@
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
 	if (status == STATUS_OK || status == STATUS_NO) {
+		/* On a full disk it can be asked, and that is no answer to what it refused. */
+		if (work->refused)
+			return;
 		if (work->said_trouble)
 			message_info("the store answers again");
 		work->said_trouble = false;
@@ -146,6 +149,7 @@ static void exchange(struct work *work)
 		want = at_most(work_free_slots(work) + count, QUEUE_BATCH);
 	enum status status = exchange_run(&work->exchange, work->queue, &work->worker,
 		work->returns, count, taken, want, &got, clock_now(), &err);
+	work->refused = status != STATUS_OK && status != STATUS_NO;
 	work_note_answer(work, status, &err);
 	for (size_t i = 0; status == STATUS_NO && i < work->return_count; i++)
 		work->returns[i].answered = true; /* and refused, unless it was accepted before */
@@ -265,12 +269,15 @@ static bool has_something_for_store(const struct work *work, int64_t now)
 void work_ask_store(struct work *work)
 {
 	int64_t now = clock_now();
+	work->asked_at = now;
 	if (work->failures && now < work->again)
 		return;
 	/* Whether it answers again is to be found out. */
 	if (work->failures)
 		work->period_at = 0;
 	work->stuck = false;
+	if (!has_something_for_store(work, now))
+		work->refused = false;
 	if (work->paused_until <= now) {
 		work->worth_trying = true;
 		work->paused_until = CLOCK_NEVER;
