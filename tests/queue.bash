@@ -4,7 +4,7 @@
 # A queue in a store of its own, and its workers, for the tests of preempt-queue. Workers are known
 # by their names; what a test starts is ended by its pid.
 
-patience=60
+patience=${patience:-60}
 . "$BATS_TEST_DIRNAME/eventually.bash"
 
 REPO=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
