@@ -171,11 +171,11 @@ ran_once() {
 	diff <(sort -n ran) <([ $# = 0 ] || printf '%s\n' "$@" | sort -n)
 }
 
-# expect CODE COMMAND...: what it says is in $said.
+# expect CODE PROGRAM...: what it says is in $said. One that waits for ever is ended.
 expect() {
 	local want=$1 code=0
 	shift
-	said=$("$@" 2>&1) || code=$?
+	said=$(timeout "$((2 * patience))" "$@" 2>&1) || code=$?
 	[ "$code" = "$want" ] || { echo "$*: $code, not $want: $said" >&2; return 1; }
 }
 

@@ -20,7 +20,7 @@ take_and_give_back() {
 	worker b "$@"
 	eventually begun "$id" 2
 	: >go
-	preempt-queue join
+	expect 0 preempt-queue join
 	is "$id" succeeded
 	[ "$(what "$id" worker)" = b ]
 	[ "$(what "$id" starts) $(what "$id" preempted) $(what "$id" attempts)" = "2 1 0" ]
@@ -35,7 +35,7 @@ each_gives_its_first_back() {
 	worker b "$@"
 	eventually test -d first.a
 	eventually test -d first.b
-	preempt-queue join
+	expect 0 preempt-queue join
 	are succeeded "${ids[@]}"
 	ran_once "${ids[@]}"
 	for id in "${ids[@]}"; do starts=$((starts + $(what "$id" starts))); done
@@ -392,10 +392,10 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	eventually grep "command $id" a.err
 	: >go
 	expect 0 preempt-queue join
-	reports=$(grep -c "command $id" a.err)
+	reports=$(grep -c watchdog a.err)
 	# Idle for four times the watchdog's time.
 	worker_ends a 0
-	[ "$(grep -c "command $id" a.err)" = "$reports" ]
+	[ "$(grep -c watchdog a.err)" = "$reports" ]
 }
 
 @test "WQ-17: a worker joins in the middle and gets work" {
