@@ -158,6 +158,11 @@ static void build(struct turn *turn, struct moves *moves, bool note)
 			sizeof(back->token));
 		queue_key(turn->queue, key, "run/%010" PRIu64, back->item->id);
 		transaction_require_told(t, transaction_own(t, key), back->lease);
+		if (back->state == QUEUE_WAITING) {
+			/* What somebody wants to end does not wait again. */
+			queue_key(turn->queue, key, "cancel/%010" PRIu64, back->item->id);
+			transaction_require_told(t, transaction_own(t, key), 0);
+		}
 		moves_end(
 			moves, back->item, back->state, &back->result, back->out, back->err, note);
 	}
@@ -222,6 +227,13 @@ static enum status accept(struct turn *turn, const struct store_answer *answer,
 	return STATUS_OK;
 }
 
+/* It does not go back: somebody wants it to end. */
+static void cancel_return(struct queue_return *back)
+{
+	back->state = back->result.state = QUEUE_CANCELLED;
+	back->result.ending.kind = ENDING_CANCELLED;
+}
+
 /* They do not hold: what is there instead stands in the order in which build required it. */
 static void find_conflicts(struct turn *turn, const struct store_answer *answer, bool asked_error)
 {
@@ -234,9 +246,15 @@ static void find_conflicts(struct turn *turn, const struct store_answer *answer,
 		turn->exchange->error_pending = true;
 		turn->exchange->seen = answer->revision;
 	}
-	for (size_t i = 0; i < turn->count; i++)
-		if (!turn->returns[i].answered && entry++->revision != turn->returns[i].lease)
-			turn->returns[i].answered = true; /* and not accepted */
+	for (size_t i = 0; i < turn->count; i++) {
+		struct queue_return *back = &turn->returns[i];
+		if (back->answered)
+			continue;
+		if (entry++->revision != back->lease)
+			back->answered = true; /* and not accepted */
+		if (back->state == QUEUE_WAITING && entry++->value)
+			cancel_return(back);
+	}
 	for (size_t i = 0; i < turn->exchange->candidate_count; i++)
 		if (entry++->revision == turn->exchange->candidates[i].revision && !turn->failing)
 			turn->exchange->candidates[kept++] = turn->exchange->candidates[i];

@@ -27,6 +27,7 @@ struct returning {
 struct leased {
 	uint64_t id;
 	store_revision revision;
+	store_revision cancel; /* of the wish to end it, as it was seen last; 0: none */
 	struct queue_lease lease;
 	struct queue_item item;
 };
@@ -76,6 +77,11 @@ static void add_move(struct moves *moves, const struct returning *returning,
 	memcpy(result.host, leased->lease.host, sizeof(result.host));
 	result.state = rules_decide(
 		&leased->item, &leased->lease.history, &result.ending, &result.history);
+	/* What somebody wants to end does not wait again. */
+	if (leased->cancel) {
+		result.state = QUEUE_CANCELLED;
+		result.ending.kind = ENDING_CANCELLED;
+	}
 	moves_end(moves, &leased->item, result.state, &result, NULL, NULL, note);
 }
 
@@ -121,6 +127,9 @@ static enum status move_once(const struct returning *returning, struct leased *l
 		queue_key(returning->queue, key, "run/%010" PRIu64, leased[i].id);
 		transaction_require_told(
 			&moves.t, transaction_own(&moves.t, key), leased[i].revision);
+		queue_key(returning->queue, key, "cancel/%010" PRIu64, leased[i].id);
+		transaction_require_told(
+			&moves.t, transaction_own(&moves.t, key), leased[i].cancel);
 		add_move(&moves, returning, &leased[i], *error == 0);
 	}
 	status = moves_run(&moves, &answer, err);
@@ -136,6 +145,7 @@ static enum status move_once(const struct returning *returning, struct leased *l
 				continue;
 			if (answer.entries[at++].revision != leased[i].revision)
 				leased[i].revision = 0; /* somebody else has moved it */
+			leased[i].cancel = answer.entries[at++].revision;
 		}
 	}
 	store_answer_release(&answer);

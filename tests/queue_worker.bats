@@ -1,0 +1,425 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-queue work: preemption told apart from failure, attempts, time limits, cancel, and what
+# becomes of commands when their worker, its store or its machine misbehaves.
+# shellcheck disable=SC1010,SC2016 # text for another shell
+
+bats_require_minimum_version 1.5.0
+load queue
+
+# ---- Preempted ----
+
+@test "a notice: commands get --term-signal and the grace, and go back without using an attempt; 42" {
+	local one two
+	cat >resumes <<-'ITEM'
+		#!/bin/bash
+		echo "$PREEMPT_ITEM_ATTEMPT $PREEMPT_ITEM_DIR" >>"starts.$PREEMPT_ITEM_ID"
+		[ ! -e "$PREEMPT_ITEM_DIR/saved" ] || { cat "$PREEMPT_ITEM_DIR/saved"; exec ./item; }
+		# To save takes longer than to be killed would.
+		trap 'sleep 0.5; echo "saved in $PREEMPT_ITEM_ATTEMPT" >"$PREEMPT_ITEM_DIR/saved"; exit 9' USR2
+		: >"begun.$PREEMPT_ITEM_ID"
+		while :; do sleep 0.05; done
+	ITEM
+	chmod +x resumes
+	schedule one --max-attempts 1 -- ./resumes
+	schedule two --max-attempts 1 -- ./resumes
+	worker a --slots 2 --term-signal USR2 --grace 30s --kill-after 100ms
+	eventually [ -e "begun.$one" ]
+	eventually [ -e "begun.$two" ]
+	kill -TERM "${workers[a]}"
+	worker_ends a 42
+	are waiting "$one" "$two"
+	worker b
+	expect 0 preempt-queue join
+	for id in "$one" "$two"; do
+		is "$id" succeeded
+		[ "$(preempt-queue fetch "$id")" = "saved in 1" ]
+		[ "$(what "$id" starts) $(what "$id" preempted) $(what "$id" attempts)" = "2 1 0" ]
+		# The number of the start, and the same directory.
+		diff <(cut -d' ' -f1 "starts.$id") <(printf '1\n2\n')
+		[ "$(cut -d' ' -f2 "starts.$id" | sort -u | wc -l)" = 1 ]
+	done
+	[ "$(cut -d' ' -f2 "starts.$one" "starts.$two" | sort -u | wc -l)" = 2 ]
+}
+
+@test "a notice: a command that ignores the signal is killed at the deadline, and goes back" {
+	local id pid began
+	schedule id -- bash -c 'trap "" TERM; [ "$PREEMPT_ITEM_ATTEMPT" = 1 ] || exec ./item; exec ./gated go'
+	worker a --grace 1s
+	eventually begun "$id"
+	pid=$(<"begun.$id")
+	began=$EPOCHREALTIME
+	kill -TERM "${workers[a]}"
+	worker_ends a 42
+	# Not before, and not long after.
+	awk -v from="$began" -v to="$EPOCHREALTIME" 'BEGIN { exit !(to - from >= 0.2 && to - from < 20) }'
+	gone "$pid"
+	is "$id" waiting
+	[ "$(what "$id" attempts) $(what "$id" preempted)" = "0 1" ]
+	worker b
+	expect 0 preempt-queue join
+	ran_once "$id"
+}
+
+@test "a notice: a command that ends with 0 in the grace is done, one that says 93 has failed" {
+	local good failed
+	schedule good --keep-going -- bash -c 'trap "./item; exit 0" TERM; : >begun.1; while :; do sleep 0.02; done'
+	schedule failed --keep-going -- bash -c 'trap "exit 93" TERM; : >begun.2; while :; do sleep 0.02; done'
+	worker a --slots 2 --grace 30s
+	eventually [ -e begun.1 ]
+	eventually [ -e begun.2 ]
+	kill -TERM "${workers[a]}"
+	worker_ends a 42
+	is "$good" succeeded
+	is "$failed" failed
+	[ "$(what "$failed" exit)" = 93 ]
+	ran_once "$good"
+}
+
+@test "a notice: nothing more is taken, and what was never started stays" {
+	local ids
+	schedule_many 5 -- ./gated go
+	worker a --grace 30s
+	eventually begun "${ids[0]}"
+	kill -TERM "${workers[a]}"
+	worker_ends a 42
+	are waiting "${ids[@]}"
+	[ "$(what "${ids[1]}" starts)" = 0 ]
+	[ ! -e "begun.${ids[1]}" ]
+}
+
+@test "INT: the worker's commands end and go back, and it dies of it" {
+	local id
+	schedule id -- ./gated go
+	worker a --grace 30s
+	eventually begun "$id"
+	kill -INT "${workers[a]}"
+	worker_ends a 130
+	gone "$(<"begun.$id")"
+	is "$id" waiting
+	[ "$(what "$id" attempts)" = 0 ]
+}
+
+# ---- Failed ----
+
+@test "--max-attempts: so many failures are tried again, one more is a failure" {
+	local good bad
+	schedule good --max-attempts 3 -- ./often 1 2
+	schedule bad --max-attempts 2 --keep-going -- ./often 1 2
+	worker a --slots 2
+	expect 1 preempt-queue join
+	is "$good" succeeded
+	is "$bad" failed
+	[ "$(what "$good" starts) $(what "$good" attempts)" = "3 2" ]
+	[ "$(what "$bad" starts) $(what "$bad" attempts)" = "2 2" ]
+}
+
+@test "a command that kills its worker fails after the third, and not for ever" {
+	local id name
+	schedule id -- bash -c 'kill -KILL $PPID; sleep 100'
+	for name in a b c; do
+		worker "$name"
+		worker_ends "$name" 137
+	done
+	worker d
+	expect 44 preempt-queue join --timeout 60s
+	says "command $id"
+	is "$id" failed
+	[ "$(what "$id" starts) $(what "$id" lost) $(what "$id" ending)" = "3 3 lost" ]
+	kill -0 "${workers[d]}"
+}
+
+@test "--max-attempts counts lost workers" {
+	local id
+	schedule id --max-attempts 1 -- ./gated go
+	worker a
+	eventually begun "$id"
+	worker_killed a
+	worker b
+	expect 44 preempt-queue join --timeout 60s
+	[ "$(what "$id" starts) $(what "$id" ending)" = "1 lost" ]
+}
+
+@test "--timeout of a command: it is ended, 124; one that ignores TERM is killed" {
+	local polite rude
+	schedule polite --keep-going --timeout 500ms -- ./gated never
+	schedule rude --keep-going --timeout 500ms -- bash -c 'trap "" TERM; exec ./gated never'
+	worker a --slots 2 --kill-after 500ms
+	expect 1 preempt-queue join
+	are failed "$polite" "$rude"
+	[ "$(what "$polite" ending) $(what "$polite" exit)" = "timed-out 124" ]
+	[ "$(what "$rude" ending) $(what "$rude" exit)" = "timed-out 124" ]
+	gone "$(<"begun.$rude")"
+	expect 124 preempt-queue fetch --exit-status "$polite"
+}
+
+@test "a command that does not exist, cannot be run, or whose directory is gone, fails and says why" {
+	local missing forbidden homeless
+	: >forbidden
+	mkdir gone
+	schedule missing --keep-going -- ./there-is-none
+	schedule forbidden --keep-going -- ./forbidden
+	schedule homeless --keep-going --directory gone -- pwd
+	rmdir gone
+	worker a
+	expect 1 preempt-queue join
+	are failed "$missing" "$forbidden" "$homeless"
+	[ "$(what "$missing" exit) $(what "$forbidden" exit)" = "127 126" ]
+	what "$missing" text | grep there-is-none
+	what "$homeless" text | grep gone
+	expect 127 preempt-queue fetch --exit-status "$missing"
+}
+
+@test "cancel: a command that runs is ended, one that waits is never started, and nobody is told" {
+	local runs waits
+	schedule runs -- ./gated go
+	schedule waits -- ./item
+	worker a
+	eventually begun "$runs"
+	expect 0 preempt-queue cancel "$runs" "$waits"
+	eventually is "$runs" cancelled
+	eventually gone "$(<"begun.$runs")"
+	is "$waits" cancelled
+	expect 0 preempt-queue join
+	expect 1 preempt-queue fetch "$runs"
+	expect 1 preempt-queue cancel "$runs"
+	ran_once
+}
+
+@test "cancel: a command whose worker dies before it could end it does not run again" {
+	local id
+	schedule id -- ./gated go
+	worker a
+	eventually begun "$id"
+	kill -STOP "${workers[a]}"
+	expect 0 preempt-queue cancel "$id"
+	worker_killed a
+	: >go
+	worker b
+	expect 0 preempt-queue join --timeout 60s
+	is "$id" cancelled
+	[ "$(what "$id" starts)" = 1 ]
+	ran_once
+}
+
+@test "cancel: a command that is on its way back because of a notice does not wait again" {
+	local id
+	schedule id -- bash -c 'trap ": >told; until [ -e go ]; do sleep 0.02; done; exit 9" TERM
+		: >begun.1; while :; do sleep 0.02; done'
+	worker a --grace 60s
+	eventually [ -e begun.1 ]
+	kill -TERM "${workers[a]}"
+	eventually [ -e told ]
+	expect 0 preempt-queue cancel "$id"
+	: >go
+	worker_ends a 42
+	is "$id" cancelled
+	expect 0 preempt-queue join
+}
+
+@test "retry: what failed and what was cancelled because of it run again, with a fresh count" {
+	local bad ids
+	schedule bad --priority 1 -- bash -c '[ -e good ] && exec ./item; exit 1'
+	schedule_many 3 -- ./item
+	worker a
+	expect 44 preempt-queue join
+	is "$bad" failed
+	are cancelled "${ids[@]}"
+	: >good
+	expect 0 preempt-queue retry --failed
+	expect 0 preempt-queue retry --cancelled
+	expect 0 preempt-queue join
+	are succeeded "$bad" "${ids[@]}"
+	[ "$(what "$bad" starts) $(what "$bad" attempts)" = "1 0" ]
+	ran_once "$bad" "${ids[@]}"
+}
+
+@test "--keep-going: a failure cancels nothing, and join says 1 when all is over" {
+	local bad ids
+	schedule bad --keep-going --priority 1 -- sh -c 'exit 3'
+	schedule_many 5 -- ./item
+	worker a
+	expect 1 preempt-queue join
+	says "$bad"
+	is "$bad" failed
+	are succeeded "${ids[@]}"
+}
+
+# ---- Workers ----
+
+@test "priorities: the highest first, then the oldest" {
+	local low first second high
+	schedule low --priority -5 -- ./item
+	schedule first -- ./item
+	schedule second -- ./item
+	schedule high --priority 7 -- ./item
+	worker a --idle-exit 0
+	worker_ends a 0
+	diff ran <(printf '%s\n' "$high" "$first" "$second" "$low")
+}
+
+@test "{worker} and {per-worker:a,b,c} are the worker's own" {
+	local ids
+	# One each: everyone waits for the others.
+	schedule_many 3 -- bash -c 'echo "$1 $2 $PREEMPT_WORKER_INDEX" >>words; until [ "$(wc -l <words)" = 3 ]; do sleep 0.02; done' \
+		sh '{worker}' '{per-worker:red,green,blue}'
+	worker 0
+	worker 1
+	worker 5
+	expect 0 preempt-queue join --timeout 60s
+	diff <(sort words) <(printf '%s\n' '0 red 0' '1 green 1' '5 blue 5')
+	expect 2 preempt-queue schedule -- echo "{per-worker:a,b"
+}
+
+@test "--idle-exit: a drained queue ends the workers with 0, one where others still run does not" {
+	local id
+	schedule id -- ./gated go
+	worker a --idle-exit 100ms
+	eventually begun "$id"
+	worker b --idle-exit 100ms
+	# Twice the time of b.
+	worker c --idle-exit 0
+	sleep 0.5
+	kill -0 "${workers[b]}"
+	: >go
+	worker_ends a 0
+	worker_ends b 0
+	worker_ends c 0
+	is "$id" succeeded
+}
+
+@test "two workers of one name: both work, and neither ends what the other runs" {
+	local ids
+	schedule_many 2 -- ./gated go
+	worker a
+	started+=("${workers[a]}")
+	local first=${workers[a]}
+	worker a
+	eventually begun "${ids[0]}"
+	eventually begun "${ids[1]}"
+	[ "$(preempt-queue workers | grep -cw a)" = 2 ]
+	kill -KILL "$first"
+	: >go
+	expect 0 preempt-queue join --timeout 60s
+	are succeeded "${ids[@]}"
+	kill -0 "${workers[a]}"
+}
+
+@test "a worker stopped for longer than its lease: its late result counts for nothing" {
+	local id
+	schedule id -- bash -c 'echo "$PREEMPT_WORKER"; exec ./gated "go.$PREEMPT_WORKER"'
+	worker a
+	eventually begun "$id" 1
+	kill -STOP "${workers[a]}"
+	# Its command ends meanwhile.
+	: >go.a
+	worker b --limit 3
+	eventually begun "$id" 2
+	kill -CONT "${workers[a]}"
+	# It has seen that it was taken for dead.
+	eventually [ -s a.err ]
+	is "$id" running
+	[ "$(what "$id" worker)" = b ]
+	: >go.b
+	expect 0 preempt-queue join
+	[ "$(preempt-queue fetch "$id")" = b ]
+	[ "$(what "$id" worker)" = b ]
+	# And it works on.
+	worker_killed b
+	schedule id -- ./item
+	expect 0 preempt-queue join
+	[ "$(what "$id" worker)" = a ]
+}
+
+# ---- The store ----
+
+@test "a store that others can write is refused: 77; so is one that a group shares" {
+	preempt-queue schedule -- ./item
+	chmod o+w store
+	worker a
+	worker_ends a 77
+	expect 77 preempt-queue schedule -- ./item
+	chmod o-w store
+	chmod o+w store/q.db
+	worker a
+	worker_ends a 77
+	chmod o-w store/q.db
+	ran_once
+	mkdir -m 770 group
+	PREEMPT_STORE="sqlite:$PWD/group/q.db?shared-group" preempt-queue schedule -- ./item || true
+	PREEMPT_STORE="sqlite:$PWD/group/q.db?shared-group" worker b
+	worker_ends b 77
+	ran_once
+}
+
+@test "the store is away for a while: the command runs on, and its result is handed in" {
+	local id
+	schedule id -- bash -c './gated go; echo said'
+	worker a
+	eventually begun "$id"
+	mv store away
+	: >go
+	eventually test -s ran
+	# Nobody says "all is done", nor "no".
+	expect 75 preempt-queue join --timeout 1s
+	expect 75 preempt-queue done
+	mv away store
+	expect 0 preempt-queue join --timeout 60s
+	is "$id" succeeded
+	[ "$(preempt-queue fetch "$id")" = said ]
+	ran_once "$id"
+	kill -0 "${workers[a]}"
+}
+
+@test "the store is away at a notice and comes back: the result is kept and handed in" {
+	local id
+	schedule id -- bash -c 'trap "./item; exit 0" TERM; : >begun.1; while :; do sleep 0.02; done'
+	worker a --grace 60s
+	eventually [ -e begun.1 ]
+	mv store away
+	kill -TERM "${workers[a]}"
+	eventually test -s ran
+	mv away store
+	worker_ends a 42
+	is "$id" succeeded
+	[ "$(what "$id" starts)" = 1 ]
+	ran_once "$id"
+}
+
+@test "the store is away at a notice and stays away: the worker says so, and another runs the command" {
+	local id
+	schedule id -- ./gated go
+	worker a --grace 2s
+	eventually begun "$id"
+	mv store away
+	kill -TERM "${workers[a]}"
+	eventually gone "${workers[a]}"
+	local code=0
+	wait "${workers[a]}" || code=$?
+	unset "workers[a]"
+	[ "$code" != 0 ]
+	[ -s a.err ]
+	gone "$(<"begun.$id")"
+	mv away store
+	: >go
+	worker b
+	expect 0 preempt-queue join --timeout 60s
+	is "$id" succeeded
+	ran_once "$id"
+}
+
+@test "join --recovery: with nobody to wait for it says so, 75; and a worker that comes is found" {
+	local id
+	schedule id -- ./item
+	expect 75 preempt-queue join --recovery 500ms
+	says worker
+	is "$id" waiting
+	aside join preempt-queue join --recovery 60s
+	worker a
+	aside_ends join 0
+	schedule id -- ./gated go
+	eventually begun "$id"
+	worker_killed a
+	expect 75 preempt-queue join --recovery 500ms
+	says worker
+}
