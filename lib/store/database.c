@@ -18,7 +18,6 @@
 #include "store/syscalls.h"
 
 #define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
-#define FORMAT	    1	       /* SQLite's user_version */
 
 #define RETRY_LONGEST 32  /* milliseconds */
 #define SMALLEST_PAGE 512 /* bytes, of SQLite */
@@ -27,21 +26,25 @@
 #define VALUE_OF(number) TEXT_OF(number)
 
 /*
- * A deleted key keeps its row, without value, so that those who wait see that it went. PERSIST: the
- * commit is durable without syncing the directory. FULL: it is durable at all. EXCLUSIVE: SQLite
- * keeps the locks it has until it is closed, instead of asking anew for schema, read and write; the
- * connection lives for one transaction.
+ * What is deleted goes from keys, so that nobody walks over it, and into gone for a while, so that
+ * those who wait see that it went (compact.c). keys_revision finds what was put lately. PERSIST:
+ * the commit is durable without syncing the directory. FULL: it is durable at all. EXCLUSIVE:
+ * SQLite keeps the locks it has until it is closed, instead of asking anew for schema, read and
+ * write; the connection lives for one transaction.
  */
 static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
 			      "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;";
 static const char on_make[] =
 	"PRAGMA journal_mode=MEMORY; PRAGMA synchronous=FULL; BEGIN;"
-	"PRAGMA application_id=" VALUE_OF(APPLICATION) "; PRAGMA user_version=" VALUE_OF(
-		FORMAT) ";"
-			"CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL);"
-			"CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB, revision INTEGER NOT NULL)"
-			" WITHOUT ROWID;"
-			"CREATE INDEX keys_revision ON keys(revision);";
+	"PRAGMA application_id=" VALUE_OF(
+		APPLICATION) ";"
+			     "CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
+			     " floor INTEGER NOT NULL);"
+			     "CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,"
+			     " revision INTEGER NOT NULL) WITHOUT ROWID;"
+			     "CREATE INDEX keys_revision ON keys(revision);"
+			     "CREATE TABLE gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
+			     " PRIMARY KEY(revision, key)) WITHOUT ROWID;";
 
 static enum status execute(
 	struct session *session, const char *sql, const char *action, struct error *err)
@@ -122,19 +125,23 @@ static enum status check_format(struct session *session, struct error *err)
 		return error_set(err, STATUS_DAMAGED,
 			"%s is not a store of preempt-tools: not used; choose another --store",
 			where);
-	if (big_endian(header + 60) > FORMAT)
+	uint32_t format = big_endian(header + 60);
+	if (format > FORMAT_NEWEST)
 		return error_set(err, STATUS_DAMAGED,
 			"store %s has format %u and we know %d: not used; install a newer preempt-tools",
-			where, big_endian(header + 60), FORMAT);
+			where, format, FORMAT_NEWEST);
+	session->format = format < FORMAT_COMPACTED ? FORMAT_KEPT : FORMAT_COMPACTED;
 	return STATUS_OK;
 }
 
-/* Read meta, the first access of the transaction: it also rolls back what a killed writer left. */
+/*
+ * Read meta, the first access of the transaction: it also rolls back what a killed writer left.
+ * Its columns are format, nonce, revision and, where deletions are compacted, floor.
+ */
 static enum status read_meta(struct session *session, struct error *err)
 {
 	struct error trouble = {0};
-	sqlite3_stmt *statement =
-		session_prepare(session, "SELECT nonce, revision FROM meta", &trouble);
+	sqlite3_stmt *statement = session_prepare(session, "SELECT * FROM meta", &trouble);
 	int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
 	enum status status = STATUS_OK;
 	if (!statement)
@@ -151,7 +158,7 @@ static enum status read_meta(struct session *session, struct error *err)
 		}
 	}
 	const char *nonce =
-		status == STATUS_OK ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+		status == STATUS_OK ? (const char *)sqlite3_column_text(statement, 1) : NULL;
 	if (status != STATUS_OK) {
 		if (err)
 			*err = trouble;
@@ -161,7 +168,9 @@ static enum status read_meta(struct session *session, struct error *err)
 			"not used; put back the two that belong together",
 			session->store->base.where, session->store->lock.file.path);
 	} else {
-		session->revision = sqlite3_column_int64(statement, 1);
+		session->revision = sqlite3_column_int64(statement, 2);
+		session->floor =
+			session->format < FORMAT_COMPACTED ? 0 : sqlite3_column_int64(statement, 3);
 	}
 	sqlite3_finalize(statement);
 	return status;
@@ -371,8 +380,9 @@ static enum status make_temporary(struct sqlite_store *store, char *temporary, s
 					       : session_failed(&session, "make", code, err);
 	if (status == STATUS_OK) {
 		char insert[128];
-		snprintf(insert, sizeof(insert), "INSERT INTO meta VALUES(%d, '%s', 0); COMMIT",
-			FORMAT, store->lock.file.nonce);
+		snprintf(insert, sizeof(insert),
+			"PRAGMA user_version=%d; INSERT INTO meta VALUES(%d, '%s', 0, 0); COMMIT",
+			FORMAT_NEWEST, FORMAT_NEWEST, store->lock.file.nonce);
 		status = execute(&session, insert, "make", err);
 	}
 	close_database(&session);

@@ -8,8 +8,7 @@
 
 /*
  * The WHERE clause of a range: ?1 its lower bound, ?2 its upper one, ?3 since. A prefix that ends
- * in
- * '/' is a directory, and does not contain itself.
+ * in '/' is a directory, and does not contain itself.
  */
 struct bounds {
 	const char *lower;
@@ -40,14 +39,12 @@ static void find_bounds(const char *prefix, const char *after, struct bounds *bo
 		bounds->upper[bounds->upper_length - 1]++;
 }
 
-/* SELECT|DELETE ... FROM keys, restricted to the bounds; tail may follow. */
+/* SELECT|DELETE ... FROM a table, restricted to the bounds; tail may follow. */
 static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *head,
 	const struct bounds *bounds, store_revision since, const char *tail, struct error *err)
 {
 	char sql[320];
-	snprintf(sql, sizeof(sql), "%s%s WHERE key %s ?1%s%s %s", head,
-		/* What changed lately is little, what lies under a prefix may be much. */
-		since ? " INDEXED BY keys_revision" : "",
+	snprintf(sql, sizeof(sql), "%s WHERE key %s ?1%s%s %s", head,
 		bounds->exclusive ? ">" : ">=", bounds->upper_length ? " AND key < ?2" : "",
 		since ? " AND revision > ?3" : "", tail);
 	sqlite3_stmt *statement = session_prepare(session, sql, err);
@@ -87,6 +84,9 @@ static enum status add_entry(
 	return STATUS_OK;
 }
 
+/* What changed lately is little, what lies under a prefix may be much. */
+#define CHANGED_LATELY " INDEXED BY keys_revision"
+
 enum status range_list(struct store *base, const struct store_range *range, int64_t deadline,
 	struct store_answer *answer, struct error *err)
 {
@@ -99,9 +99,10 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 	if (status != STATUS_OK)
 		return status;
 	find_bounds(range->prefix, range->after, &bounds);
-	sqlite3_stmt *statement =
-		prepare_for_bounds(&session, "SELECT key, value, revision FROM keys", &bounds,
-			range->since, "AND value IS NOT NULL ORDER BY key LIMIT ?4", err);
+	sqlite3_stmt *statement = prepare_for_bounds(&session,
+		range->since ? "SELECT key, value, revision FROM keys" CHANGED_LATELY
+			     : "SELECT key, value, revision FROM keys",
+		&bounds, range->since, "AND value IS NOT NULL ORDER BY key LIMIT ?4", err);
 	if (!statement) {
 		status = err->status;
 	} else {
@@ -122,6 +123,23 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 	return session_end(&session, status, &answer->known, err);
 }
 
+/* Whether the statement that head begins finds anything. */
+static enum status find_any(struct session *session, const char *head, const struct bounds *bounds,
+	store_revision since, bool *any, struct error *err)
+{
+	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, since, "LIMIT 1", err);
+	if (!statement)
+		return err->status;
+	int code = sqlite3_step(statement);
+	enum status status = STATUS_OK;
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		status = session_failed(session, "read", code, err);
+	else
+		*any = code == SQLITE_ROW;
+	sqlite3_finalize(statement);
+	return status;
+}
+
 enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
 	int64_t deadline, bool *changed, store_revision *revision, struct error *err)
 {
@@ -132,22 +150,31 @@ enum status range_changed(struct sqlite_store *store, const char *prefix, store_
 	if (status != STATUS_OK)
 		return status;
 	*revision = session.revision;
-	*changed = false;
-	if (session.revision > since) {
+	/* What went up to the floor may be forgotten: it may have been under prefix. */
+	*changed = since < session.floor;
+	if (session.revision > since && !*changed) {
 		find_bounds(prefix, NULL, &bounds);
-		/* since 0 asks for any key ever put; keep to the index all the same. */
-		sqlite3_stmt *statement = prepare_for_bounds(
-			&session, "SELECT 1 FROM keys", &bounds, since, "LIMIT 1", err);
-		int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
-		if (!statement)
-			status = err->status;
-		else if (code != SQLITE_ROW && code != SQLITE_DONE)
-			status = session_failed(&session, "read", code, err);
-		else
-			*changed = code == SQLITE_ROW;
-		sqlite3_finalize(statement);
+		/* since 0 asks for any key ever put. */
+		status = find_any(&session,
+			since ? "SELECT 1 FROM keys" CHANGED_LATELY : "SELECT 1 FROM keys", &bounds,
+			since, changed, err);
+		if (status == STATUS_OK && !*changed && session.format >= FORMAT_COMPACTED)
+			status = find_any(
+				&session, "SELECT 1 FROM gone", &bounds, since, changed, err);
 	}
 	return session_end(&session, status, &known, err);
+}
+
+static enum status delete_all(
+	struct session *session, const char *head, const struct bounds *bounds, struct error *err)
+{
+	int changes;
+	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, 0, "", err);
+	if (!statement)
+		return err->status;
+	enum status status = session_finish(session, statement, &changes, err);
+	sqlite3_finalize(statement);
+	return status;
 }
 
 enum status range_purge(struct store *base, const char *prefix,
@@ -157,7 +184,6 @@ enum status range_purge(struct store *base, const char *prefix,
 	struct session session;
 	struct bounds bounds;
 	bool hold = false, known;
-	int changes;
 	enum status status =
 		session_begin(&session, (struct sqlite_store *)base, true, deadline, err);
 	if (status != STATUS_OK)
@@ -165,11 +191,9 @@ enum status range_purge(struct store *base, const char *prefix,
 	status = session_compare(&session, compares, compare_count, &hold, err);
 	if (status == STATUS_OK && hold) {
 		find_bounds(prefix, NULL, &bounds);
-		sqlite3_stmt *statement =
-			prepare_for_bounds(&session, "DELETE FROM keys", &bounds, 0, "", err);
-		status = statement ? session_finish(&session, statement, &changes, err)
-				   : err->status;
-		sqlite3_finalize(statement);
+		status = delete_all(&session, "DELETE FROM keys", &bounds, err);
+		if (status == STATUS_OK && session.format >= FORMAT_COMPACTED)
+			status = delete_all(&session, "DELETE FROM gone", &bounds, err);
 	}
 	status = session_end(&session, status, &known, err);
 	return status == STATUS_OK && !hold ? STATUS_NO : status;

@@ -4,6 +4,7 @@
  *   sqlite.c	  opening and closing, and the table of the calls
  *   transaction.c  compares and operations
  *   statement.c	  the statements that they are made of
+ *   compact.c	  what is remembered of deleted keys, and for how long
  *   range.c	  all keys under a prefix
  *   database.c	  one locked transaction on the file, its creation
  *   cause.c	  what an error of SQLite means here
@@ -44,9 +45,23 @@ struct sqlite_store {
 enum statement {
 	STATEMENT_COMPARE,
 	STATEMENT_GET,
-	STATEMENT_PUT,	  /* 2: value, 3: revision */
-	STATEMENT_DELETE, /* 2: revision */
+	STATEMENT_PUT, /* 2: value, 3: revision */
+	STATEMENT_DELETE,
+	STATEMENT_BURY,	 /* 2: revision */
+	STATEMENT_EMPTY, /* 2: revision */
 	STATEMENT_COUNT
+};
+
+/*
+ * How a database is laid out, its user_version. Who makes one makes the newest; one that is there
+ * stays what it is, for other machines may have older tools, which refuse what is newer.
+ */
+enum format {
+	/* Before: a deleted key keeps its row in keys, without value and for good. */
+	FORMAT_KEPT = 1,
+	/* What was deleted lately stands in gone; meta has a floor. */
+	FORMAT_COMPACTED = 2,
+	FORMAT_NEWEST = FORMAT_COMPACTED
 };
 
 /* One locked transaction. */
@@ -59,6 +74,10 @@ struct session {
 	store_revision revision; /* of the store, when it began */
 	bool changed;		 /* it will be one more when this is committed */
 	bool busy;		 /* what failed last failed because another program has it open */
+	enum format format;
+	/* Of what was deleted up to here not all is remembered; 0: all is. */
+	store_revision floor;
+	size_t deleted; /* so many keys by this transaction */
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 };
 
@@ -93,6 +112,15 @@ enum status session_finish(
 	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err);
 void session_drop_statements(struct session *session);
 
+/* compact.c */
+/* Remember that this transaction has deleted key. */
+enum status compact_bury(struct session *session, const char *key, struct error *err);
+/*
+ * Forget a few of those that were deleted long ago, the oldest first, and raise the floor: to be
+ * called once by a transaction that has deleted something, before its revision is written.
+ */
+enum status compact_some(struct session *session, struct error *err);
+
 /* Make the database under the lock if it is missing and was never made. */
 enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
@@ -120,7 +148,10 @@ enum status range_list(struct store *store, const struct store_range *range, int
 enum status range_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err);
-/* For watch.c: whether a key under prefix changed after since; one locked read. */
+/*
+ * For watch.c: whether a key under prefix changed after since; one locked read. Below the floor it
+ * is said to have changed.
+ */
 enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
 	int64_t deadline, bool *changed, store_revision *revision, struct error *err);
 

@@ -13,8 +13,10 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_PUT] = "INSERT INTO keys(key, value, revision) VALUES(?1, ?2, ?3) "
 			  "ON CONFLICT(key) DO UPDATE SET value=excluded.value, "
 			  "revision=excluded.revision",
-	[STATEMENT_DELETE] = "UPDATE keys SET value=NULL, revision=?2 "
-			     "WHERE key=?1 AND value IS NOT NULL",
+	[STATEMENT_DELETE] = "DELETE FROM keys WHERE key=?1",
+	[STATEMENT_BURY] = "INSERT OR IGNORE INTO gone(key, revision) VALUES(?1, ?2)",
+	[STATEMENT_EMPTY] = "UPDATE keys SET value=NULL, revision=?2 "
+			    "WHERE key=?1 AND value IS NOT NULL",
 };
 
 sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err)

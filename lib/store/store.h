@@ -122,6 +122,10 @@ enum status store_list(struct store *store, const struct store_range *range,
  * is the store's, to be given to the next wait. STATUS_TIMEOUT: deadline passed. STATUS_NO: the
  * descriptor wake (-1: none) became readable. Costs no lock and reads no page while nothing
  * changes (but for a safety read now and then).
+ *
+ * Deletions are remembered for some hundred revisions only. Where some were forgotten that are
+ * newer than since, 0 too, it is STATUS_OK at once, even if nothing under prefix changed: look, and
+ * go on from *revision. A change is never missed.
  */
 enum status store_wait(struct store *store, const char *prefix, store_revision since,
 	int64_t deadline, int wake, store_revision *revision, struct error *err);

@@ -82,22 +82,33 @@ static enum status put_one(struct session *session, const struct store_op *op, s
 static enum status delete_one(struct session *session, const char *key, struct error *err)
 {
 	int changes;
-	sqlite3_stmt *statement = session_keep(session, STATEMENT_DELETE, key, err);
+	bool buries = session->format >= FORMAT_COMPACTED;
+	sqlite3_stmt *statement =
+		session_keep(session, buries ? STATEMENT_DELETE : STATEMENT_EMPTY, key, err);
 	if (!statement)
 		return err->status;
-	sqlite3_bind_int64(statement, 2, session->revision + 1);
+	if (!buries)
+		sqlite3_bind_int64(statement, 2, session->revision + 1);
 	enum status status = session_finish(session, statement, &changes, err);
-	session->changed |= status == STATUS_OK && changes > 0;
-	return status;
+	if (status != STATUS_OK || changes == 0)
+		return status;
+	session->changed = true;
+	session->deleted++;
+	return buries ? compact_bury(session, key, err) : STATUS_OK;
 }
 
 static enum status write_revision(struct session *session, struct error *err)
 {
 	int changes;
-	sqlite3_stmt *statement = session_prepare(session, "UPDATE meta SET revision=?1", err);
+	bool has_floor = session->format >= FORMAT_COMPACTED;
+	sqlite3_stmt *statement = session_prepare(session,
+		has_floor ? "UPDATE meta SET revision=?1, floor=?2" : "UPDATE meta SET revision=?1",
+		err);
 	if (!statement)
 		return err->status;
 	sqlite3_bind_int64(statement, 1, session->revision + 1);
+	if (has_floor)
+		sqlite3_bind_int64(statement, 2, session->floor);
 	enum status status = session_finish(session, statement, &changes, err);
 	sqlite3_finalize(statement);
 	return status;
@@ -127,6 +138,8 @@ static enum status run_branch(struct session *session, const struct store_op *op
 			break;
 		}
 	}
+	if (status == STATUS_OK && session->deleted && session->format >= FORMAT_COMPACTED)
+		status = compact_some(session, err);
 	if (status == STATUS_OK && session->changed)
 		status = write_revision(session, err);
 	return status;

@@ -52,10 +52,14 @@ static void make_bare(const char *directory, const char *name)
 {
 	sqlite3 *database = open_bare(directory, name);
 	if (sqlite3_exec(database,
-		    "CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL);"
-		    "CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB, revision INTEGER NOT NULL)"
-		    " WITHOUT ROWID; CREATE INDEX keys_revision ON keys(revision);"
-		    "INSERT INTO meta VALUES(1, 'x', 0)",
+		    "CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
+		    " floor INTEGER NOT NULL);"
+		    "CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,"
+		    " revision INTEGER NOT NULL) WITHOUT ROWID;"
+		    "CREATE INDEX keys_revision ON keys(revision);"
+		    "CREATE TABLE gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
+		    " PRIMARY KEY(revision, key)) WITHOUT ROWID;"
+		    "INSERT INTO meta VALUES(2, 'x', 0, 0)",
 		    NULL, NULL, NULL) != SQLITE_OK)
 		exit(75);
 	sqlite3_close(database);

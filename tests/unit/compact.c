@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the SQLite backend remembers of deleted keys: so much that nobody who waits misses one, so
+ * little that a store through which much goes does not grow. And a store of the format before,
+ * which stays what it is.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "scratch.h"
+#include "store/sqlite.h"
+#include "unit.h"
+
+enum {
+	REMEMBERED = 512, /* revisions, as compact.c has it */
+	GATHERED = 16,
+};
+
+static struct error err;
+
+static const char *path_of(const char *name)
+{
+	static char path[128];
+	snprintf(path, sizeof(path), "%s/%s", scratch, name);
+	return path;
+}
+
+static struct store *open_store(const char *name)
+{
+	struct store *store = NULL;
+	if (store_open(&store, path_of(name), STORE_CREATE, clock_after(20000), &err) !=
+		STATUS_OK) {
+		printf("# cannot open %s: %s\n", name, err.text);
+		exit(99);
+	}
+	return store;
+}
+
+/* With the database as sqlite3 sees it, while nobody uses it: run, and the first number it answers.
+ */
+static int64_t ask(const char *name, const char *sql)
+{
+	sqlite3 *database = NULL;
+	sqlite3_stmt *statement = NULL;
+	int64_t number = -1;
+	int code = SQLITE_ERROR;
+	if (sqlite3_open(path_of(name), &database) == SQLITE_OK &&
+		sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK)
+		code = sqlite3_step(statement);
+	if (code == SQLITE_ROW)
+		number = sqlite3_column_int64(statement, 0);
+	else if (code != SQLITE_DONE)
+		printf("# %s: %s\n", sql, sqlite3_errmsg(database));
+	sqlite3_finalize(statement);
+	sqlite3_close(database);
+	return number;
+}
+
+#define COUNT_GONE "SELECT count(*) FROM gone"
+#define FLOOR	   "SELECT floor FROM meta"
+#define REVISION   "SELECT revision FROM meta"
+#define SOUND	   "SELECT integrity_check='ok' FROM pragma_integrity_check"
+
+/* One transaction; put or delete may be NULL. */
+static enum status put_and_delete(struct store *store, const char *put, const char *delete)
+{
+	struct store_op ops[2];
+	size_t count = 0;
+	if (put)
+		ops[count++] = (struct store_op){STORE_PUT, put, "v", 1};
+	if (delete)
+		ops[count++] = (struct store_op){.kind = STORE_DELETE, .key = delete};
+	struct store_request request = {.then = ops, .then_count = count};
+	struct store_answer answer = {0};
+	enum status status = store_txn(store, &request, &answer, &err);
+	store_answer_release(&answer);
+	return status;
+}
+
+/* Let `revisions` pass in each of which one key goes and one comes. */
+static void pass(struct store *store, int revisions)
+{
+	static int passed;
+	for (int i = 0; i < revisions; i++) {
+		char put[32], delete[32];
+		snprintf(put, sizeof(put), "passing/%08d", passed + 1);
+		snprintf(delete, sizeof(delete), "passing/%08d", passed++);
+		if (!CHECK_EQ(put_and_delete(store, put, delete), STATUS_OK))
+			return;
+	}
+}
+
+static enum status wait_since(struct store *store, const char *prefix, store_revision since)
+{
+	store_revision seen = 0;
+	return store_wait(store, prefix, since, clock_now() - 1, -1, &seen, &err);
+}
+
+static void waits(void)
+{
+	const char *name = "waits.db";
+	struct store *store = open_store(name);
+	store_revision put = 0, again = 0;
+
+	TEST("while it is remembered, a deletion is seen by those who do not know it, and no others")
+	{
+		CHECK_EQ(store_put(store, "p/1", "v", &put, &err), STATUS_OK);
+		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", put), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", 0), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", put + 1), STATUS_TIMEOUT);
+		CHECK_EQ(wait_since(store, "q/", put), STATUS_TIMEOUT);
+		CHECK_EQ(wait_since(store, "q/", 0), STATUS_TIMEOUT);
+		CHECK_EQ(ask(name, COUNT_GONE), 1);
+	}
+	TEST("a key that was put again after it was deleted: the put is seen, then nothing")
+	{
+		CHECK_EQ(store_put(store, "p/1", "w", &again, &err), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", put), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", put + 1), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", again), STATUS_TIMEOUT);
+		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", again), STATUS_OK);
+	}
+	TEST("a deletion that was forgotten meanwhile still wakes who did not know it")
+	{
+		pass(store, REMEMBERED + 2 * GATHERED);
+		CHECK_EQ(ask(name, "SELECT count(*) FROM gone WHERE key=CAST('p/1' AS BLOB)"), 0);
+		int64_t floor = ask(name, FLOOR);
+		CHECK(floor > again && floor < again + 4 * GATHERED);
+		CHECK_EQ(wait_since(store, "p/", put), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", again), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", 0), STATUS_OK);
+		/* Who is woken in vain goes on from the revision told, and is not woken again. */
+		store_revision seen = 0;
+		CHECK_EQ(store_wait(store, "q/", floor - 1, clock_after(5000), -1, &seen, &err),
+			STATUS_OK);
+		CHECK_EQ(seen, ask(name, REVISION));
+		CHECK_EQ(wait_since(store, "q/", seen), STATUS_TIMEOUT);
+		CHECK_EQ(wait_since(store, "q/", floor), STATUS_TIMEOUT);
+	}
+	TEST("what is purged is forgotten, and nobody is told")
+	{
+		store_revision since = ask(name, REVISION);
+		CHECK_EQ(put_and_delete(store, "a/1", NULL), STATUS_OK);
+		CHECK_EQ(put_and_delete(store, "a/2", "a/1"), STATUS_OK);
+		CHECK_EQ(put_and_delete(store, "b/1", "passing/none"), STATUS_OK);
+		CHECK_EQ(put_and_delete(store, NULL, "b/1"), STATUS_OK);
+		int64_t before = ask(name, COUNT_GONE);
+		CHECK_EQ(wait_since(store, "a/", since), STATUS_OK);
+		CHECK_EQ(store_purge(store, "a/", NULL, 0, &err), STATUS_OK);
+		CHECK_EQ(wait_since(store, "a/", since), STATUS_TIMEOUT);
+		CHECK_EQ(wait_since(store, "b/", since), STATUS_OK);
+		CHECK_EQ(ask(name, COUNT_GONE), before - 1);
+	}
+	store_close(store);
+}
+
+static void bounds(void)
+{
+	const char *name = "bounds.db";
+	struct store *store = open_store(name);
+
+	TEST("through 5,000 puts and deletions a store grows no more than through the first 1,000")
+	{
+		int64_t most = 0, pages = 0;
+		for (int i = 0; i < 50; i++) {
+			pass(store, 100);
+			int64_t gone = ask(name, COUNT_GONE);
+			most = gone > most ? gone : most;
+			if (i == 9)
+				pages = ask(name, "PRAGMA page_count");
+		}
+		CHECK(most > REMEMBERED && most <= REMEMBERED + 2 * GATHERED);
+		CHECK(ask(name, "PRAGMA page_count") <= pages + 2);
+		CHECK_EQ(ask(name, "SELECT count(*) FROM keys"), 1);
+		CHECK(ask(name, "SELECT min(revision) FROM gone") > ask(name, FLOOR));
+	}
+	TEST("what long transactions deleted is forgotten bit by bit, and all of it")
+	{
+		enum { MANY = 128, TIMES = 4 };
+		static char keys[MANY][32];
+		struct store_op ops[MANY];
+		store_revision last = 0;
+		for (int i = 0; i < TIMES; i++) {
+			struct store_answer answer = {0};
+			struct store_request request = {.then = ops, .then_count = MANY};
+			for (int pass_of = 0; pass_of < 2; pass_of++) {
+				for (int k = 0; k < MANY; k++) {
+					snprintf(keys[k], sizeof(keys[k]), "batch/%d/%d", i, k);
+					ops[k] = (struct store_op){
+						.kind = pass_of ? STORE_DELETE : STORE_PUT,
+						.key = keys[k]};
+				}
+				CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+				last = answer.revision;
+				store_answer_release(&answer);
+			}
+		}
+		pass(store, REMEMBERED + GATHERED - 2 * TIMES);
+		int64_t before = ask(name, COUNT_GONE);
+		CHECK(before >= REMEMBERED + MANY * (TIMES - 1));
+		for (int i = 0; i < 2 * TIMES * MANY / GATHERED; i++) {
+			pass(store, 1);
+			int64_t after = ask(name, COUNT_GONE);
+			/* It adds one itself. */
+			CHECK(before + 1 - after <= 2 + GATHERED);
+			/* The oldest first: nothing that is remembered is useless. */
+			CHECK(ask(name, "SELECT min(revision) FROM gone") >= ask(name, FLOOR));
+			before = after;
+		}
+		CHECK(ask(name, FLOOR) >= last);
+		CHECK(before <= REMEMBERED + 2 * GATHERED);
+		CHECK_EQ(ask(name, "SELECT count(*) FROM gone WHERE key < CAST('c' AS BLOB)"), 0);
+		CHECK_EQ(ask(name, SOUND), 1);
+	}
+	TEST("where forgetting fails, nothing is deleted, and nothing else changed")
+	{
+		pass(store, 3 * GATHERED);
+		(void)ask(name,
+			"CREATE TRIGGER trouble BEFORE DELETE ON gone WHEN OLD.revision % 4 = 0 "
+			"BEGIN SELECT raise(ABORT, 'trouble'); END");
+		int64_t revision = 0, gone = 0, floor = 0;
+		enum status status = STATUS_OK;
+		store_revision put = 0;
+		for (int i = 0; i < 2 * GATHERED && status == STATUS_OK; i++) {
+			CHECK_EQ(store_put(store, "victim", "v", &put, &err), STATUS_OK);
+			revision = ask(name, REVISION);
+			gone = ask(name, COUNT_GONE);
+			floor = ask(name, FLOOR);
+			status = store_delete(store, "victim", &err);
+		}
+		CHECK_EQ(status, STATUS_TEMPORARY);
+		CHECK_EQ(ask(name, REVISION), revision);
+		CHECK_EQ(ask(name, COUNT_GONE), gone);
+		CHECK_EQ(ask(name, FLOOR), floor);
+		CHECK_EQ(
+			ask(name, "SELECT count(*) FROM keys WHERE key=CAST('victim' AS BLOB)"), 1);
+		CHECK_EQ(wait_since(store, "victim", put), STATUS_TIMEOUT);
+		(void)ask(name, "DROP TRIGGER trouble");
+		CHECK_EQ(store_delete(store, "victim", &err), STATUS_OK);
+		CHECK_EQ(wait_since(store, "victim", put), STATUS_OK);
+		CHECK(ask(name, FLOOR) > floor);
+	}
+	store_close(store);
+}
+
+/* A store as it was made before: the database of a new one, laid out as then. */
+static void make_old(const char *name)
+{
+	char nonce[40] = "", sql[800];
+	sqlite3 *database = NULL;
+	struct store *store = open_store(name);
+	snprintf(nonce, sizeof(nonce), "%s", ((struct sqlite_store *)store)->lock.file.nonce);
+	store_close(store);
+	unlink(path_of(name));
+	snprintf(sql, sizeof(sql),
+		"BEGIN; PRAGMA application_id=%d; PRAGMA user_version=1;"
+		"CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL);"
+		"CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB, revision INTEGER NOT NULL)"
+		" WITHOUT ROWID;"
+		"CREATE INDEX keys_revision ON keys(revision);"
+		"INSERT INTO meta VALUES(1, '%s', 0); COMMIT",
+		0x50726d74, nonce);
+	CHECK_EQ(sqlite3_open(path_of(name), &database), SQLITE_OK);
+	CHECK_EQ(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(database);
+	CHECK_EQ(chmod(path_of(name), 0600), 0);
+}
+
+static void formats(void)
+{
+	const char *name = "old.db";
+
+	TEST("a new store has format 2")
+	{
+		store_close(open_store("new.db"));
+		CHECK_EQ(ask("new.db", "PRAGMA user_version"), 2);
+		CHECK_EQ(ask("new.db", "SELECT format FROM meta"), 2);
+	}
+	TEST("a store of format 1 is used as before, and stays one")
+	{
+		store_revision put = 0;
+		make_old(name);
+		struct store *store = open_store(name);
+		CHECK_EQ(store_put(store, "p/1", "v", &put, &err), STATUS_OK);
+		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
+		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
+		CHECK_EQ(ask(name, REVISION), put + 1);
+		pass(store, REMEMBERED + 3 * GATHERED);
+		/* Nothing is forgotten, and nobody woken in vain. */
+		CHECK_EQ(wait_since(store, "p/", put), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", put + 1), STATUS_TIMEOUT);
+		CHECK_EQ(wait_since(store, "q/", 0), STATUS_TIMEOUT);
+		CHECK_EQ(ask(name, "SELECT count(*) FROM keys WHERE value IS NULL"),
+			REMEMBERED + 3 * GATHERED);
+		struct store_range all = {.prefix = ""};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_list(store, &all, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.count, 1);
+		store_answer_release(&answer);
+		all.since = put;
+		CHECK_EQ(store_list(store, &all, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.count, 1);
+		store_answer_release(&answer);
+		CHECK_EQ(store_purge(store, "p/", NULL, 0, &err), STATUS_OK);
+		CHECK_EQ(wait_since(store, "p/", put), STATUS_TIMEOUT);
+		store_close(store);
+		CHECK_EQ(ask(name, "PRAGMA user_version"), 1);
+		CHECK_EQ(ask(name, "SELECT format FROM meta"), 1);
+		CHECK_EQ(ask(name, "SELECT count(*) FROM sqlite_master"), 3);
+	}
+}
+
+int main(void)
+{
+	/* Thousands of transactions: in memory where that can be. */
+	if (access("/dev/shm", W_OK) == 0)
+		snprintf(scratch, sizeof(scratch), "/dev/shm/unit-XXXXXX");
+	scratch_make();
+	waits();
+	bounds();
+	formats();
+	scratch_remove();
+	return unit_end();
+}
