@@ -2,20 +2,29 @@
 /*
  * The workers of a queue: who is here, who beats, and who is gone.
  *
- * A worker registers under a fresh token (worker/TOKEN) and beats by a thread and a store handle of
- * its own, so that a slow transaction never makes it look dead. The one with the lowest beat number
- * that lives (the monitor) reads all beats, the others read only the monitor's, so that the cost is
- * linear. Silence is judged by observations (DESIGN.md, section 5): "my own beat was written, then
- * the other's was read unchanged, at least a period after the last observation", limit of them in a
- * row; a worker whose process is gone from this very machine is dead at once. Who is dead is
- * fenced: its registration goes, what it ran goes back (rules.h: ENDING_LOST), its tally is added
- * to count/@gone, all in transactions that compare its registration or its leases. A worker that
- * was only stopped finds its registration gone, and begins anew.
+ * A worker registers under a fresh token (worker/TOKEN, and beat/NUMBER, which makes its beat
+ * number its own) and beats by a thread and a store handle of its own, so that a slow transaction
+ * never makes it look dead. The one with the lowest beat number that lives (the monitor) reads all
+ * beats, the others read only the monitor's, so that the cost is linear; and each looks whether the
+ * process of the next one on its own machine still exists. Silence is judged by observations
+ * (judge.h).
+ *
+ * Who is dead is fenced: first its registration is marked, by compare, and from then on nothing
+ * that it does is accepted; then what it ran goes back (rules.h: ENDING_LOST), each lease compared;
+ * then its tally is added to count/@gone and its registration goes, in one transaction. Whoever
+ * finds a marked registration goes on with that. So several judges at once do it once, and one that
+ * dies in between leaves nothing behind. A worker that was only stopped finds its registration
+ * changed, and begins anew.
+ *
+ * The beats are the store's (store_beat), of the group "queue/workers/QUEUE": those of a run are of
+ * "RUN/ATTEMPT", and ATTEMPT is a number. A number is used again once its worker is gone, so there
+ * are never more beats than there were workers at once.
  */
 #ifndef QUEUE_WORKERS_H
 #define QUEUE_WORKERS_H
 
 #include "base/process.h"
+#include "queue/judge.h"
 #include "queue/queue.h"
 
 struct queue_worker {
@@ -28,40 +37,72 @@ struct queue_worker {
 	uint64_t limit;	 /* observations that make it dead */
 	int64_t started; /* UTC, ms */
 	struct process_identity process;
+	bool fenced;		 /* taken for dead: what it ran is being given back */
 	store_revision revision; /* of worker/TOKEN */
 };
 
 /*
  * Register: fills token, beat, started, process and revision; index too, where it is UINT64_MAX
- * (then it is the beat number). The lowest beat number that is free is taken. queue->who becomes
- * the token.
+ * (then it is the beat number). The lowest beat number that is free is taken (among the lowest few
+ * where many come at once). queue->who becomes the token, and its tally begins anew.
  */
 enum status workers_join(struct queue *queue, struct queue_worker *worker, struct error *err);
-/* Say goodbye: the registration goes, the tally is added to count/@gone. Missing is fine. */
-enum status workers_leave(struct queue *queue, struct queue_worker *worker, struct error *err);
+/*
+ * Say goodbye: the registration goes, the tally is added to count/@gone. What it has leased must
+ * have been handed in. STATUS_NO: it was taken for dead; others see to all. One that is gone
+ * already is fine.
+ */
+enum status workers_leave(
+	struct queue *queue, const struct queue_worker *worker, struct error *err);
 /* All that are registered, by beat number; *workers is to be freed. */
 enum status workers_list(
 	struct queue *queue, struct queue_worker **workers, size_t *count, struct error *err);
 
-/* The beating thread. */
+/* The value of worker/TOKEN, and back: STATUS_DAMAGED names the key. */
+struct json_object *workers_write(const struct queue_worker *worker);
+enum status workers_read(
+	const struct store_entry *entry, struct queue_worker *worker, struct error *err);
+
+/* "queue/workers/QUEUE" */
+void workers_beats(const struct queue *queue, char group[160]);
+/* The number that stands in its beats. */
+uint64_t workers_beat_token(const struct queue_worker *worker);
+
+/*
+ * Give back all that this dead worker has leased, then take its registration and tally away. Used
+ * by judge_look; one that has vanished meanwhile is fine. self is who does it, NULL for one who is
+ * no worker. STATUS_NO: self is not registered any more.
+ */
+enum status workers_fence(struct queue *queue, const struct queue_worker *self,
+	const struct queue_worker *dead, struct error *err);
+
+/*
+ * Give back, as if it never started, what self, which lives, has leased without knowing it: a
+ * transaction whose answer was lost may have taken it. Leases whose token is among the count kept
+ * ones stay.
+ */
+enum status workers_give_back(struct queue *queue, const struct queue_worker *self,
+	const char (*kept)[17], size_t count, struct error *err);
+
+/* ---- The beating thread ---- */
+
 struct beater;
 enum status beater_start(struct beater **beater, const char *url, const struct queue *queue,
 	const struct queue_worker *worker, struct error *err);
 /* How many beats were written; the last one could not be: *trouble is set and err filled. */
 uint64_t beater_written(struct beater *beater, bool *trouble, struct error *err);
-/* NULL is legal. */
+/* NULL is legal. One that hangs in the filesystem is left alone. */
 void beater_stop(struct beater *beater);
+
+/* ---- The judge ---- */
 
 /* What one process has seen of the others. Zeroed is fresh. */
 struct judge {
-	struct judged {
-		char token[17];
-		uint64_t seen_token, seen_sequence; /* of its beat */
-		uint64_t silent;		    /* observations in a row */
-		uint64_t own;			    /* our beats written at the last observation */
-		int64_t at;			    /* clock_boot of it */
-	} * others;
+	struct judged *others; /* by beat number, as workers */
+	struct queue_worker *workers;
 	size_t count;
+	store_revision listed; /* of the store, when they were; 0: not yet */
+	int64_t looked;	       /* clock_boot of the last look; 0: none yet */
 };
 void judge_release(struct judge *judge);
 
@@ -79,11 +120,5 @@ enum status judge_look(struct judge *judge, struct queue *queue, const struct qu
  */
 enum status judge_count_alive(struct judge *judge, struct queue *queue, size_t *registered,
 	size_t *alive, struct error *err);
-
-/*
- * Give back all that this dead worker has leased, then take its registration and tally away. Used
- * by judge_look; one that has vanished meanwhile is fine.
- */
-enum status workers_fence(struct queue *queue, const struct queue_worker *dead, struct error *err);
 
 #endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread that beats. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bell.h"
+#include "base/clock.h"
+#include "queue/workers.h"
+
+#define STOP_PATIENCE 2 /* seconds that the end of the thread is waited for */
+
+struct beater {
+	pthread_t thread;
+	char *url, group[160];
+	uint64_t number, token;
+	int64_t period;
+	int wake; /* eventfd */
+	_Atomic bool stopping;
+	_Atomic uint64_t written;
+	pthread_mutex_t lock; /* over the two below */
+	bool trouble;
+	struct error error;
+};
+
+static enum status beat(
+	struct beater *beater, struct store *store, uint64_t sequence, struct error *err)
+{
+	struct store_beat record = {.token = beater->token, .sequence = sequence};
+	enum status status = store_beat(store, beater->group, beater->number, &record, err);
+	if (status != STATUS_NO)
+		return status;
+	/* Somebody has removed it. */
+	status = store_beats_prepare(store, beater->group, beater->number + 1, err);
+	return status == STATUS_OK ? store_beat(store, beater->group, beater->number, &record, err)
+				   : status;
+}
+
+static void note(struct beater *beater, enum status status, const struct error *err)
+{
+	if (status == STATUS_OK)
+		atomic_fetch_add(&beater->written, 1);
+	pthread_mutex_lock(&beater->lock);
+	beater->trouble = status != STATUS_OK;
+	if (beater->trouble)
+		beater->error = *err;
+	pthread_mutex_unlock(&beater->lock);
+}
+
+static void *work(void *context)
+{
+	struct beater *beater = context;
+	struct pollfd wake = {.fd = beater->wake, .events = POLLIN};
+	struct store *store = NULL;
+	/* The first one was written when it registered. */
+	uint64_t sequence = 1;
+	(void)pthread_setname_np(pthread_self(), "beater");
+	while (!atomic_load(&beater->stopping)) {
+		struct error err = {0};
+		int64_t next = clock_after(beater->period);
+		enum status status = STATUS_OK;
+		if (!store)
+			status = store_open(&store, beater->url, 0, next, &err);
+		if (status == STATUS_OK)
+			status = beat(beater, store, ++sequence, &err);
+		note(beater, status, &err);
+		poll(&wake, 1, clock_poll_timeout(next));
+	}
+	store_close(store);
+	return NULL;
+}
+
+static void release(struct beater *beater)
+{
+	if (beater->wake >= 0)
+		close(beater->wake);
+	pthread_mutex_destroy(&beater->lock);
+	free(beater->url);
+	free(beater);
+}
+
+enum status beater_start(struct beater **out, const char *url, const struct queue *queue,
+	const struct queue_worker *worker, struct error *err)
+{
+	sigset_t all, old;
+	struct beater *beater = calloc(1, sizeof(*beater));
+	if (!beater)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	pthread_mutex_init(&beater->lock, NULL);
+	beater->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	beater->url = strdup(url);
+	beater->number = worker->beat;
+	beater->token = workers_beat_token(worker);
+	beater->period = worker->period;
+	workers_beats(queue, beater->group);
+	int number = beater->wake < 0 ? errno : beater->url ? 0 : ENOMEM;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (number == 0)
+		number = pthread_create(&beater->thread, NULL, work, beater);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (number == 0) {
+		*out = beater;
+		return STATUS_OK;
+	}
+	release(beater);
+	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
+}
+
+uint64_t beater_written(struct beater *beater, bool *trouble, struct error *err)
+{
+	pthread_mutex_lock(&beater->lock);
+	*trouble = beater->trouble;
+	if (beater->trouble && err)
+		*err = beater->error;
+	pthread_mutex_unlock(&beater->lock);
+	return atomic_load(&beater->written);
+}
+
+void beater_stop(struct beater *beater)
+{
+	struct timespec until;
+	if (!beater)
+		return;
+	atomic_store(&beater->stopping, true);
+	bell_ring(beater->wake);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += STOP_PATIENCE;
+	if (pthread_clockjoin_np(beater->thread, NULL, CLOCK_MONOTONIC, &until) == 0)
+		release(beater);
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* The registry: coming, going, who is here. */
+#include "queue/workers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "queue/workers_inside.h"
+
+#define SPREAD_MOST 64 /* free numbers among which one is chosen */
+#define TRIES	    1000
+
+void workers_beats(const struct queue *queue, char group[160])
+{
+	snprintf(group, 160, "queue/workers/%s", queue->name);
+}
+
+uint64_t workers_beat_token(const struct queue_worker *worker)
+{
+	return strtoull(worker->token, NULL, 16);
+}
+
+void workers_key(const struct queue *queue, char key[QUEUE_KEY_MAX], const char *token)
+{
+	queue_key(queue, key, "worker/%s", token);
+}
+
+void workers_beat_key(const struct queue *queue, char key[QUEUE_KEY_MAX], uint64_t beat)
+{
+	queue_key(queue, key, "beat/%06" PRIu64, beat);
+}
+
+struct json_object *workers_write(const struct queue_worker *worker)
+{
+	struct json_object *object = json_object_new_object();
+	json_put_text(object, "name", worker->name);
+	json_put_unsigned(object, "beat", worker->beat);
+	json_put_unsigned(object, "index", worker->index);
+	json_put_unsigned(object, "slots", worker->slots);
+	json_put_signed(object, "period", worker->period);
+	json_put_unsigned(object, "limit", worker->limit);
+	json_put_signed(object, "started", worker->started);
+	json_put_text(object, "host", worker->process.host);
+	json_put_text(object, "boot", worker->process.boot);
+	json_put_unsigned(object, "pid_namespace", worker->process.pid_namespace);
+	json_put_signed(object, "pid", worker->process.pid);
+	json_put_unsigned(object, "start", worker->process.start);
+	json_put_unsigned(object, "time_namespace", worker->process.time_namespace);
+	if (worker->fenced)
+		json_put_bool(object, "fenced", true);
+	return object;
+}
+
+static bool read_members(const struct json_object *object, struct queue_worker *worker)
+{
+	int64_t pid;
+	struct process_identity *process = &worker->process;
+	bool good = json_copy_text(object, "name", worker->name, sizeof(worker->name)) &&
+		    json_get_unsigned(object, "beat", &worker->beat) &&
+		    json_get_unsigned(object, "index", &worker->index) &&
+		    json_get_unsigned(object, "slots", &worker->slots) &&
+		    json_get_signed(object, "period", &worker->period) &&
+		    json_get_unsigned(object, "limit", &worker->limit) &&
+		    json_get_signed(object, "started", &worker->started) &&
+		    json_copy_text(object, "host", process->host, sizeof(process->host)) &&
+		    json_copy_text(object, "boot", process->boot, sizeof(process->boot)) &&
+		    json_get_unsigned(object, "pid_namespace", &process->pid_namespace) &&
+		    json_get_signed(object, "pid", &pid) &&
+		    json_get_unsigned(object, "start", &process->start) &&
+		    json_get_unsigned(object, "time_namespace", &process->time_namespace);
+	if (!good || pid < 1 || pid > INT32_MAX || worker->period < 1 || worker->limit < 1)
+		return false;
+	process->pid = (pid_t)pid;
+	(void)json_get_bool(object, "fenced", &worker->fenced);
+	return true;
+}
+
+enum status workers_read(
+	const struct store_entry *entry, struct queue_worker *worker, struct error *err)
+{
+	struct queue_worker read = {.revision = entry->revision};
+	const char *token = strrchr(entry->key, '/');
+	struct json_object *object = json_parse(entry->value, entry->length);
+	bool good = object && token && strlen(token + 1) == 16 && read_members(object, &read);
+	json_object_put(object);
+	if (!good)
+		return error_set(err, STATUS_DAMAGED,
+			"key %s holds what is not a worker, or of a newer one: not used",
+			entry->key);
+	memcpy(read.token, token + 1, sizeof(read.token));
+	*worker = read;
+	return STATUS_OK;
+}
+
+static int by_beat(const void *a, const void *b)
+{
+	const struct queue_worker *one = a, *other = b;
+	return (one->beat > other->beat) - (one->beat < other->beat);
+}
+
+enum status workers_list_at(struct queue *queue, struct queue_worker **workers, size_t *count,
+	store_revision *revision, struct error *err)
+{
+	char prefix[QUEUE_KEY_MAX];
+	struct store_answer answer = {0};
+	queue_key(queue, prefix, "worker/");
+	struct store_range range = {.prefix = prefix};
+	enum status status = store_list(queue->store, &range, &answer, err);
+	if (status != STATUS_OK)
+		return status;
+	struct queue_worker *list = calloc(answer.count + 1, sizeof(*list));
+	if (!list)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0; status == STATUS_OK && i < answer.count; i++)
+		status = workers_read(&answer.entries[i], &list[i], err);
+	if (status == STATUS_OK) {
+		qsort(list, answer.count, sizeof(*list), by_beat);
+		*workers = list;
+		*count = answer.count;
+		*revision = answer.revision;
+		list = NULL;
+	}
+	free(list);
+	store_answer_release(&answer);
+	return status;
+}
+
+enum status workers_list(
+	struct queue *queue, struct queue_worker **workers, size_t *count, struct error *err)
+{
+	store_revision revision;
+	return workers_list_at(queue, workers, count, &revision, err);
+}
+
+/* ---- Coming ---- */
+
+/* A free beat number: the lowest, or one of the lowest few. */
+static enum status choose_beat(
+	struct queue *queue, int64_t spread, uint64_t *beat, struct error *err)
+{
+	struct queue_worker *workers;
+	size_t count, at = 0;
+	enum status status = workers_list(queue, &workers, &count, err);
+	if (status != STATUS_OK)
+		return status;
+	int64_t left = clock_jitter(spread);
+	for (uint64_t number = 0;; number++) {
+		while (at < count && workers[at].beat < number)
+			at++;
+		if ((at == count || workers[at].beat != number) && --left == 0) {
+			*beat = number;
+			break;
+		}
+	}
+	free(workers);
+	return STATUS_OK;
+}
+
+/* So that whoever reads this number, once it is ours, finds that we beat. */
+static enum status beat_first(
+	struct queue *queue, const struct queue_worker *worker, struct error *err)
+{
+	char group[160];
+	struct store_beat beat = {.token = workers_beat_token(worker), .sequence = 1};
+	workers_beats(queue, group);
+	enum status status = store_beats_prepare(queue->store, group, worker->beat + 1, err);
+	return status == STATUS_OK ? store_beat(queue->store, group, worker->beat, &beat, err)
+				   : status;
+}
+
+static enum status draw_token(struct queue_worker *worker, struct error *err)
+{
+	uint64_t number = 0;
+	while (number == 0)
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			return error_set(
+				err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
+	snprintf(worker->token, sizeof(worker->token), "%016" PRIx64, number);
+	return STATUS_OK;
+}
+
+/* STATUS_NO: the number was taken before us. */
+static enum status put_registration(
+	struct queue *queue, struct queue_worker *worker, struct error *err)
+{
+	char key[QUEUE_KEY_MAX], beat_key[QUEUE_KEY_MAX];
+	struct transaction t = {0};
+	struct store_answer answer = {0};
+	struct json_object *beat = json_object_new_object();
+	workers_key(queue, key, worker->token);
+	workers_beat_key(queue, beat_key, worker->beat);
+	json_put_text(beat, "worker", worker->token);
+	transaction_put_new(&t, transaction_own(&t, key), workers_write(worker));
+	transaction_put_new(&t, transaction_own(&t, beat_key), beat);
+	enum status status = transaction_ask(&t, queue->store, &answer, err);
+	if (status == STATUS_OK && answer.held)
+		worker->revision = answer.revision;
+	else if (status == STATUS_OK)
+		status = STATUS_NO;
+	transaction_release(&t);
+	store_answer_release(&answer);
+	return status;
+}
+
+enum status workers_join(struct queue *queue, struct queue_worker *worker, struct error *err)
+{
+	struct queue_worker made = *worker;
+	enum status status = process_identify(0, &made.process, err);
+	int64_t spread = 1;
+	made.fenced = false;
+	for (int tries = 0; status == STATUS_OK; tries++) {
+		/* Anew each time: one whose answer was lost may be there, and nobody beats for it.
+		 */
+		status = draw_token(&made, err);
+		if (status == STATUS_OK)
+			status = choose_beat(queue, spread, &made.beat, err);
+		made.index = worker->index == UINT64_MAX ? made.beat : worker->index;
+		made.started = clock_utc();
+		if (status == STATUS_OK)
+			status = beat_first(queue, &made, err);
+		if (status == STATUS_OK)
+			status = put_registration(queue, &made, err);
+		if (status == STATUS_OK)
+			break;
+		if (status == STATUS_NO && tries < TRIES)
+			status = STATUS_OK;
+		else if (status == STATUS_NO)
+			status = error_set(err, STATUS_TEMPORARY,
+				"queue %s: no beat number could be had", queue->name);
+		if (spread < SPREAD_MOST)
+			spread *= 2;
+	}
+	if (status != STATUS_OK)
+		return status;
+	*worker = made;
+	snprintf(queue->who, sizeof(queue->who), "%s", made.token);
+	queue->tally = (struct queue_tally){0};
+	queue->tallied = 0;
+	return STATUS_OK;
+}
+
+/* ---- Going ---- */
+
+/* Read both tallies; *gone is what count/@gone will be. */
+static enum status add_tallies(struct queue *queue, const char *own, const char *all,
+	store_revision revisions[2], struct queue_tally *gone, struct error *err)
+{
+	struct transaction t = {0};
+	struct store_answer answer = {0};
+	*gone = (struct queue_tally){0};
+	transaction_get(&t, own);
+	transaction_get(&t, all);
+	enum status status = transaction_ask(&t, queue->store, &answer, err);
+	for (size_t i = 0; status == STATUS_OK && i < answer.count; i++) {
+		struct queue_tally one;
+		const struct store_entry *entry = &answer.entries[i];
+		revisions[i] = entry->revision;
+		if (!entry->revision)
+			continue;
+		status = queue_tally_read(entry->key, entry->value, entry->length, &one, err);
+		if (status == STATUS_OK)
+			queue_tally_add(gone, &one);
+	}
+	transaction_release(&t);
+	store_answer_release(&answer);
+	return status;
+}
+
+/* One try. STATUS_NO: one of the keys has changed meanwhile. */
+static enum status remove_once(
+	struct queue *queue, const struct queue_worker *worker, struct error *err)
+{
+	char own[QUEUE_KEY_MAX], all[QUEUE_KEY_MAX], key[QUEUE_KEY_MAX], beat[QUEUE_KEY_MAX];
+	store_revision revisions[2] = {0};
+	struct queue_tally gone;
+	struct transaction t = {0};
+	queue_key(queue, own, "count/%s", worker->token);
+	queue_key(queue, all, "count/@gone");
+	workers_key(queue, key, worker->token);
+	workers_beat_key(queue, beat, worker->beat);
+	enum status status = add_tallies(queue, own, all, revisions, &gone, err);
+	if (status != STATUS_OK)
+		return status;
+	transaction_require(&t, key, worker->revision);
+	transaction_require(&t, own, revisions[0]);
+	transaction_require(&t, all, revisions[1]);
+	transaction_delete(&t, key);
+	transaction_delete(&t, beat);
+	if (revisions[0]) {
+		transaction_delete(&t, own);
+		transaction_put(&t, all, queue_tally_write(&gone));
+	}
+	status = transaction_run(&t, queue->store, err);
+	transaction_release(&t);
+	return status;
+}
+
+enum status workers_revision(struct queue *queue, const struct queue_worker *worker,
+	store_revision *revision, struct error *err)
+{
+	char key[QUEUE_KEY_MAX];
+	struct store_entry entry = {0};
+	workers_key(queue, key, worker->token);
+	enum status status = store_get(queue->store, key, &entry, err);
+	*revision = status == STATUS_OK ? entry.revision : 0;
+	store_entry_release(&entry);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+enum status workers_remove(
+	struct queue *queue, const struct queue_worker *worker, struct error *err)
+{
+	for (;;) {
+		store_revision revision;
+		enum status status = remove_once(queue, worker, err);
+		if (status != STATUS_NO)
+			return status;
+		/* Was it the registration, or only one of the tallies? */
+		status = workers_revision(queue, worker, &revision, err);
+		if (status != STATUS_OK || !revision)
+			return status;
+		if (revision != worker->revision)
+			return STATUS_NO;
+		clock_sleep_until(clock_after(clock_jitter(5)));
+	}
+}
+
+enum status workers_leave(struct queue *queue, const struct queue_worker *worker, struct error *err)
+{
+	return workers_remove(queue, worker, err);
+}

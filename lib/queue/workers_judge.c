@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking at the others. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "queue/workers_inside.h"
+
+void judge_release(struct judge *judge)
+{
+	free(judge->others);
+	free(judge->workers);
+	*judge = (struct judge){0};
+}
+
+/* What is known of those who are still here goes over to the new list. */
+static enum status take_list(struct judge *judge, struct queue_worker *workers, size_t count,
+	store_revision revision, struct error *err)
+{
+	struct judged *others = calloc(count + 1, sizeof(*others));
+	if (!others) {
+		free(workers);
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	/* Both are in the order of the beat numbers. */
+	for (size_t i = 0, old = 0; i < count; i++) {
+		memcpy(others[i].token, workers[i].token, sizeof(others[i].token));
+		while (old < judge->count && judge->workers[old].beat < workers[i].beat)
+			old++;
+		if (old < judge->count && !strcmp(judge->others[old].token, workers[i].token))
+			others[i] = judge->others[old];
+	}
+	free(judge->others);
+	free(judge->workers);
+	judge->others = others;
+	judge->workers = workers;
+	judge->count = count;
+	judge->listed = revision;
+	return STATUS_OK;
+}
+
+/* Who is registered, read only where something has changed. */
+static enum status refresh(struct judge *judge, struct queue *queue, struct error *err)
+{
+	char prefix[QUEUE_KEY_MAX];
+	struct queue_worker *workers;
+	size_t count;
+	store_revision revision = 0;
+	enum status status = STATUS_OK;
+	queue_key(queue, prefix, "worker/");
+	if (judge->listed)
+		status = store_wait(
+			queue->store, prefix, judge->listed, clock_now(), -1, &revision, err);
+	if (status == STATUS_TIMEOUT)
+		return STATUS_OK;
+	if (status == STATUS_OK)
+		status = workers_list_at(queue, &workers, &count, &revision, err);
+	return status == STATUS_OK ? take_list(judge, workers, count, revision, err) : status;
+}
+
+static bool is_gone(const struct queue_worker *worker)
+{
+	return process_look(&worker->process) == PROCESS_GONE;
+}
+
+struct looking {
+	struct judge *judge;
+	struct queue *queue;
+	const struct queue_worker *self;
+	uint64_t written, *fenced;
+	int64_t now;
+	bool paused;
+	char group[160];
+};
+
+static enum judge_verdict look_at(
+	struct looking *looking, size_t index, struct judge_reading *reading)
+{
+	const struct queue_worker *worker = &looking->judge->workers[index];
+	struct judged *judged = &looking->judge->others[index];
+	int64_t own = looking->self->period;
+	*reading = (struct judge_reading){.fenced = worker->fenced,
+		.gone = is_gone(worker),
+		.paused = looking->paused,
+		.written = looking->written,
+		.now = looking->now,
+		.period = worker->period > own ? worker->period : own,
+		.limit = worker->limit};
+	if (!reading->gone && !reading->fenced) {
+		struct store_beat beat = {0};
+		int64_t began = clock_boot();
+		enum status status = store_beat_read(
+			looking->queue->store, looking->group, worker->beat, &beat, NULL);
+		reading->took = clock_boot() - began;
+		reading->seen = status == STATUS_OK   ? JUDGE_BEAT
+				: status == STATUS_NO ? JUDGE_NOTHING
+						      : JUDGE_ERROR;
+		reading->token = beat.token;
+		reading->sequence = beat.sequence;
+	}
+	return judge_observe(judged, reading);
+}
+
+static enum status fence(struct looking *looking, size_t index, struct error *err)
+{
+	enum status status =
+		workers_fence(looking->queue, looking->self, &looking->judge->workers[index], err);
+	/* Done once; its place in the list goes with the next refresh. */
+	if (status == STATUS_OK)
+		looking->judge->others[index].verdict = JUDGE_ALIVE;
+	*looking->fenced += status == STATUS_OK;
+	return status;
+}
+
+/*
+ * From the lowest beat number upwards until somebody is found who lives, and leaves the rest to
+ * him; whoever finds nobody before himself looks at all.
+ */
+static enum status look_at_all(struct looking *looking, size_t self, struct error *err)
+{
+	struct judge *judge = looking->judge;
+	struct judge_reading reading;
+	enum status status = STATUS_OK, worst = STATUS_OK;
+	unsigned unproved = 0;
+	bool monitor = true;
+	size_t before = 0;
+	for (; before < self && monitor; before++) {
+		enum judge_verdict verdict = look_at(looking, before, &reading);
+		monitor = verdict != JUDGE_ALIVE ||
+			  (!judge->others[before].proved && ++unproved < JUDGE_UNPROVED);
+		/* One that is only unproved may live. */
+		if (verdict == JUDGE_DEAD &&
+			judge_may_fence(&judge->others[before], &reading, false))
+			status = fence(looking, before, err);
+		if (status == STATUS_NO)
+			return status;
+		worst = status != STATUS_OK ? status : worst;
+	}
+	monitor = monitor && unproved == 0;
+	for (size_t i = 0; i < judge->count && monitor; i++) {
+		enum judge_verdict verdict = i < before ? judge->others[i].verdict : JUDGE_ALIVE;
+		if (i == self)
+			continue;
+		if (i > self)
+			verdict = look_at(looking, i, &reading);
+		if (verdict == JUDGE_DEAD)
+			status = fence(looking, i, err);
+		if (status == STATUS_NO)
+			return status;
+		worst = status != STATUS_OK ? status : worst;
+	}
+	return worst;
+}
+
+/* Those behind us on our own machine, until one that is still a process. */
+static enum status look_at_neighbours(struct looking *looking, size_t self, struct error *err)
+{
+	struct judge *judge = looking->judge;
+	enum status status = STATUS_OK;
+	for (size_t i = 1; i < judge->count && status == STATUS_OK; i++) {
+		size_t index = (self + i) % judge->count;
+		enum process_state state = process_look(&judge->workers[index].process);
+		if (state == PROCESS_ALIVE)
+			break;
+		if (state == PROCESS_GONE)
+			status = fence(looking, index, err);
+	}
+	return status;
+}
+
+enum status judge_look(struct judge *judge, struct queue *queue, const struct queue_worker *self,
+	uint64_t written, uint64_t *fenced, struct error *err)
+{
+	struct looking looking = {.judge = judge,
+		.queue = queue,
+		.self = self,
+		.written = written,
+		.fenced = fenced,
+		.now = clock_boot()};
+	*fenced = 0;
+	enum status status = refresh(judge, queue, err);
+	if (status != STATUS_OK)
+		return status;
+	size_t index = 0;
+	while (index < judge->count && strcmp(judge->workers[index].token, self->token) != 0)
+		index++;
+	if (index == judge->count || judge->workers[index].revision != self->revision)
+		return STATUS_NO;
+	looking.paused = judge->looked && looking.now - judge->looked > 2 * self->period;
+	judge->looked = looking.now;
+	workers_beats(queue, looking.group);
+	status = look_at_neighbours(&looking, index, err);
+	/* Who was fenced just now is not to be looked at again. */
+	if (status == STATUS_OK && *fenced)
+		return status;
+	return status == STATUS_OK ? look_at_all(&looking, index, err) : status;
+}
+
+enum status judge_count_alive(struct judge *judge, struct queue *queue, size_t *registered,
+	size_t *alive, struct error *err)
+{
+	char group[160];
+	size_t living = 0;
+	enum status status = refresh(judge, queue, err);
+	if (status != STATUS_OK)
+		return status;
+	workers_beats(queue, group);
+	for (size_t i = 0; i < judge->count; i++) {
+		const struct queue_worker *worker = &judge->workers[i];
+		struct judged *judged = &judge->others[i];
+		struct store_beat beat = {0};
+		if (worker->fenced || is_gone(worker))
+			continue;
+		enum status read = store_beat_read(queue->store, group, worker->beat, &beat, NULL);
+		int64_t now = clock_boot();
+		if (!judged->known ||
+			(read == STATUS_OK && (beat.token != judged->seen_token ||
+						      beat.sequence != judged->seen_sequence))) {
+			judged->known = true;
+			judged->seen_token = beat.token;
+			judged->seen_sequence = beat.sequence;
+			judged->changed = now;
+		}
+		living += now - judged->changed < worker->period * (int64_t)worker->limit;
+	}
+	*registered = judge->count;
+	*alive = living;
+	return STATUS_OK;
+}
