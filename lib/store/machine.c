@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "store/queue.h"
+#include "store/line.h"
 
 #define MAGIC	"preempt page 3" /* and in the name: machine.h */
 #define SIZE	sizeof(struct machine_page)
@@ -30,7 +30,7 @@ struct machine_page {
 	struct silence silence;
 	struct turn turn;
 	uint32_t bell; /* only ever written through the descriptor, because inotify sees that */
-	struct queue queue;
+	struct line line;
 };
 
 /* The directory, if it is or can be made one that only we can write. */
@@ -61,7 +61,7 @@ static void sweep(const char *directory)
 		return;
 	for (struct dirent *entry; (entry = readdir(entries));) {
 		struct machine_page page;
-		size_t head = offsetof(struct machine_page, queue);
+		size_t head = offsetof(struct machine_page, line);
 		if (!strstr(entry->d_name, "-page"))
 			continue;
 		int descriptor =
@@ -88,7 +88,7 @@ static void make_page(const char *directory, const char *path)
 	struct machine_page *page =
 		posix_fallocate(descriptor, 0, SIZE) == 0 ? map(descriptor) : NULL;
 	if (page) {
-		queue_init(&page->queue);
+		line_init(&page->line);
 		page->size = sizeof(*page);
 		page->held_since = clock_now();
 		memcpy(page->magic, MAGIC, sizeof(MAGIC));
@@ -142,7 +142,7 @@ int machine_enter(struct machine *machine, int64_t deadline, pid_t *holder, int6
 	*holder = 0;
 	if (!machine->page)
 		return 0;
-	int result = queue_enter(&machine->page->queue, &machine->ticket, deadline);
+	int result = line_enter(&machine->page->line, &machine->ticket, deadline);
 	if (result == 0) {
 		machine->page->holder = getpid();
 		machine->page->held_since = clock_now();
@@ -162,7 +162,7 @@ void machine_leave(struct machine *machine)
 	if (!machine->page)
 		return;
 	machine->page->holder = 0;
-	queue_leave(&machine->ticket);
+	line_leave(&machine->ticket);
 }
 
 struct silence *machine_silence(struct machine *machine)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the processes of this user on this machine share about one store: a queue, so that only one
+ * What the processes of this user on this machine share about one store: a line, so that only one
  * of them asks for the shared lock at a time; the election of the one that polls for changes; and a
  * doorbell by which it wakes the others. A little memory, the file
  * /dev/shm/preempt-UID/DEVICE-INODE-page3, named after the lock file and the version of what is in
- * it, so that a store whose tools were replaced has its queue at once (its directory is 0700 and
+ * it, so that a store whose tools were replaced has its line at once (its directory is 0700 and
  * ours, else it is not used).
  *
  * Nothing here is needed for being right, only for being fast: where the memory cannot be had,
  * machine_open answers false, and every call on such a machine does nothing and succeeds. The file
- * may be deleted at any time. A thread leaves the queue where it entered.
+ * may be deleted at any time. A thread leaves the line where it entered.
  */
 #ifndef STORE_MACHINE_H
 #define STORE_MACHINE_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "store/queue.h"
+#include "store/line.h"
 #include "store/silence.h"
 #include "store/turn.h"
 
@@ -28,7 +28,7 @@ struct machine {
 	struct machine_page *page; /* NULL: unusable */
 	int descriptor;
 	char path[128];
-	struct queue_ticket ticket;
+	struct line_ticket ticket;
 	bool polling; /* we are the one that polls */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue of processes: order, deadlines, and what happens when those in it are killed. */
-#include "store/queue.h"
+/* The line of processes: order, deadlines, and what happens when those in it are killed. */
+#include "store/line.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 enum { PEOPLE = 40 };
 
 static struct shared {
-	struct queue queue;
+	struct line line;
 	_Atomic int served;	   /* how many had their turn */
 	_Atomic int order[PEOPLE]; /* who, in order */
 	_Atomic int inside, most_inside;
@@ -28,12 +28,12 @@ static struct shared {
 /* A process that enters, notes its turn, and leaves, or stays for ever. */
 static pid_t enter(int who, int64_t patience, bool stays)
 {
-	uint64_t next = shared->queue.next;
+	uint64_t next = shared->line.next;
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct queue_ticket ticket = {0};
-		int result = queue_enter(&shared->queue, &ticket, clock_after(patience));
+		struct line_ticket ticket = {0};
+		int result = line_enter(&shared->line, &ticket, clock_after(patience));
 		if (result != 0)
 			_exit(result == ETIMEDOUT ? 2 : 3);
 		if (++shared->inside > 1)
@@ -43,12 +43,12 @@ static pid_t enter(int who, int64_t patience, bool stays)
 			pause();
 		poll(NULL, 0, 2);
 		shared->inside--;
-		queue_leave(&ticket);
+		line_leave(&ticket);
 		_exit(0);
 	}
 	/* Until it has drawn its ticket, so that the order is known. */
 	int64_t deadline = clock_after(10000);
-	while (shared->queue.next == next && clock_now() < deadline)
+	while (shared->line.next == next && clock_now() < deadline)
 		poll(NULL, 0, 1);
 	return pid;
 }
@@ -63,7 +63,7 @@ static int end_of(pid_t pid)
 static void start_again(void)
 {
 	memset(shared, 0, sizeof(*shared));
-	queue_init(&shared->queue);
+	line_init(&shared->line);
 }
 
 int main(void)
@@ -74,13 +74,13 @@ int main(void)
 
 	TEST("those who wait are served in the order in which they came, one at a time")
 	{
-		struct queue_ticket ticket = {0};
+		struct line_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(1000)), 0);
+		CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(1000)), 0);
 		for (int i = 0; i < PEOPLE; i++)
 			pids[i] = enter(i, 20000, false);
 		CHECK_EQ(shared->served, 0);
-		queue_leave(&ticket);
+		line_leave(&ticket);
 		for (int i = 0; i < PEOPLE; i++)
 			CHECK_EQ(end_of(pids[i]), 0);
 		for (int i = 0; i < PEOPLE; i++)
@@ -89,23 +89,23 @@ int main(void)
 	}
 	TEST("who leaves and comes again goes behind those who wait")
 	{
-		struct queue_ticket ticket = {0};
+		struct line_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(1000)), 0);
+		CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(1000)), 0);
 		for (int i = 0; i < 5; i++)
 			pids[i] = enter(i, 20000, false);
-		queue_leave(&ticket);
-		CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(20000)), 0);
+		line_leave(&ticket);
+		CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(20000)), 0);
 		CHECK_EQ(shared->served, 5);
-		queue_leave(&ticket);
+		line_leave(&ticket);
 		for (int i = 0; i < 5; i++)
 			CHECK_EQ(end_of(pids[i]), 0);
 	}
 	TEST("one who gives up, and one who is killed while he waits, let nobody in early")
 	{
-		struct queue_ticket ticket = {0};
+		struct line_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(1000)), 0);
+		CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(1000)), 0);
 		pids[0] = enter(0, 100, false);
 		pids[1] = enter(1, 20000, false);
 		pids[2] = enter(2, 20000, false);
@@ -115,7 +115,7 @@ int main(void)
 		/* Long enough for him to come in, if he wrongly could. */
 		poll(NULL, 0, 50);
 		CHECK_EQ(shared->served, 0);
-		queue_leave(&ticket);
+		line_leave(&ticket);
 		CHECK_EQ(end_of(pids[2]), 0);
 	}
 	TEST("one who is killed in his turn: the next is served at once")
@@ -141,20 +141,20 @@ int main(void)
 			pid_t pid = fork();
 			if (pid == 0)
 				for (;;) {
-					struct queue_ticket mine = {0};
-					if (queue_enter(&shared->queue, &mine, CLOCK_NEVER) != 0)
+					struct line_ticket mine = {0};
+					if (line_enter(&shared->line, &mine, CLOCK_NEVER) != 0)
 						_exit(1);
-					queue_leave(&mine);
+					line_leave(&mine);
 				}
 			struct timespec moment = {.tv_nsec = (long)clock_jitter(2000) * 1000};
 			nanosleep(&moment, NULL);
 			kill(pid, SIGKILL);
 			CHECK_EQ(end_of(pid), 128 + SIGKILL);
-			struct queue_ticket ticket = {0};
-			CHECK_EQ(queue_enter(&shared->queue, &ticket, clock_after(2000)), 0);
-			queue_leave(&ticket);
+			struct line_ticket ticket = {0};
+			CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(2000)), 0);
+			line_leave(&ticket);
 		}
-		CHECK(shared->queue.next > QUEUE_PLACES * 3);
+		CHECK(shared->line.next > LINE_PLACES * 3);
 	}
 	return unit_end();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/queue.h"
+#include "store/line.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -17,14 +17,14 @@ static void init_mutex(pthread_mutex_t *mutex)
 	pthread_mutexattr_destroy(&attributes);
 }
 
-void queue_init(struct queue *queue)
+void line_init(struct line *line)
 {
-	init_mutex(&queue->door);
-	for (int i = 0; i < QUEUE_PLACES; i++)
-		init_mutex(&queue->places[i].taken);
+	init_mutex(&line->door);
+	for (int i = 0; i < LINE_PLACES; i++)
+		init_mutex(&line->places[i].taken);
 	/* So that the ticket before the first is not negative. */
-	queue->next = QUEUE_PLACES;
-	queue->serving = QUEUE_PLACES - 1;
+	line->next = LINE_PLACES;
+	line->serving = LINE_PLACES - 1;
 }
 
 /* 0, ETIMEDOUT, or that the mutex is damaged. That its owner was killed is told by what he left. */
@@ -38,24 +38,24 @@ static int take(pthread_mutex_t *mutex, int64_t deadline)
 }
 
 /* Draw a ticket and take its place. The place stays NULL where all are taken. */
-static int draw(struct queue *queue, struct queue_place **place, uint64_t *ticket, int64_t deadline)
+static int draw(struct line *line, struct line_place **place, uint64_t *ticket, int64_t deadline)
 {
-	int result = take(&queue->door, deadline);
+	int result = take(&line->door, deadline);
 	if (result != 0)
 		return result;
-	*ticket = queue->next;
+	*ticket = line->next;
 	/* One is left free, so that nobody waits for a place whose owner waits for him. */
-	if (*ticket - queue->serving < QUEUE_PLACES - 1) {
-		struct queue_place *mine = &queue->places[*ticket % QUEUE_PLACES];
+	if (*ticket - line->serving < LINE_PLACES - 1) {
+		struct line_place *mine = &line->places[*ticket % LINE_PLACES];
 		result = take(&mine->taken, deadline);
 		if (result == 0) {
 			mine->ticket = *ticket;
 			mine->served = false;
-			queue->next = *ticket + 1;
+			line->next = *ticket + 1;
 			*place = mine;
 		}
 	}
-	(void)pthread_mutex_unlock(&queue->door);
+	(void)pthread_mutex_unlock(&line->door);
 	return result;
 }
 
@@ -63,10 +63,10 @@ static int draw(struct queue *queue, struct queue_place **place, uint64_t *ticke
  * Wait for the owner of the place before ours to go. If he went before his turn came (he was killed
  * or gave up), whom he waited for is still to be waited for.
  */
-static int wait_for_turn(struct queue *queue, uint64_t ticket, int64_t deadline)
+static int wait_for_turn(struct line *line, uint64_t ticket, int64_t deadline)
 {
-	for (uint64_t before = ticket - 1; before >= queue->serving; before--) {
-		struct queue_place *place = &queue->places[before % QUEUE_PLACES];
+	for (uint64_t before = ticket - 1; before >= line->serving; before--) {
+		struct line_place *place = &line->places[before % LINE_PLACES];
 		int result = take(&place->taken, deadline);
 		if (result != 0)
 			return result;
@@ -79,25 +79,25 @@ static int wait_for_turn(struct queue *queue, uint64_t ticket, int64_t deadline)
 	return 0;
 }
 
-int queue_enter(struct queue *queue, struct queue_ticket *ticket, int64_t deadline)
+int line_enter(struct line *line, struct line_ticket *ticket, int64_t deadline)
 {
 	uint64_t number;
-	struct queue_place *place = NULL;
-	int result = draw(queue, &place, &number, deadline);
+	struct line_place *place = NULL;
+	int result = draw(line, &place, &number, deadline);
 	if (result != 0 || !place)
 		return result;
-	result = wait_for_turn(queue, number, deadline);
+	result = wait_for_turn(line, number, deadline);
 	if (result != 0) {
 		(void)pthread_mutex_unlock(&place->taken);
 		return result;
 	}
 	place->served = true;
-	queue->serving = number;
+	line->serving = number;
 	ticket->place = place;
 	return 0;
 }
 
-void queue_leave(struct queue_ticket *ticket)
+void line_leave(struct line_ticket *ticket)
 {
 	if (ticket->place)
 		(void)pthread_mutex_unlock(&ticket->place->taken);
