@@ -64,7 +64,7 @@ swept() {
 }
 
 @test "power is lost at any change, what was not synced in any way: what was acknowledged is there" {
-	swept powerloss --tries 4 make-and-put put purge roll-back-and-put
+	swept powerloss --tries 4 make-and-put put delete purge roll-back-and-put
 	swept powerloss --tries 3 --url '?lock=link' make-and-put put
 }
 

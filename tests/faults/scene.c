@@ -17,8 +17,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "calls.h"
+#include "store/sqlite.h"
 
 #define FILES 8
+#define OLD   20 /* keys deleted long ago: more than one deletion makes forgotten */
 
 /* The files of a state; a directory (of the beats) is made by the library. */
 static struct image {
@@ -114,6 +116,23 @@ static enum status put(struct store *store, const char *key, size_t length, stru
 	return store_txn(store, &request, &answer, err);
 }
 
+/* So many revisions pass in which nothing happens. */
+static enum status age(struct store *store, int revisions, struct error *err)
+{
+	struct session session;
+	char sql[64];
+	bool known;
+	enum status status =
+		session_begin(&session, (struct sqlite_store *)store, true, clock_after(5000), err);
+	if (status != STATUS_OK)
+		return status;
+	snprintf(sql, sizeof(sql), "UPDATE meta SET revision=revision+%d", revisions);
+	session.changed = true;
+	if (sqlite3_exec(session.database, sql, NULL, NULL, NULL) != SQLITE_OK)
+		status = error_set(err, STATUS_TEMPORARY, "its revision cannot be raised");
+	return session_end(&session, status, &known, err);
+}
+
 static void fill(struct store *store)
 {
 	struct error err = {0};
@@ -129,6 +148,14 @@ static void fill(struct store *store)
 		status = put(store, "gone", 30000, &err);
 	if (status == STATUS_OK)
 		status = store_delete(store, "gone", &err);
+	for (int i = 0; i < OLD && status == STATUS_OK; i++) {
+		snprintf(key, sizeof(key), "run/r/old%02d", i);
+		status = put(store, key, 1, &err);
+		if (status == STATUS_OK)
+			status = store_delete(store, key, &err);
+	}
+	if (status == STATUS_OK)
+		status = age(store, 600, &err);
 	if (status != STATUS_OK)
 		give_up("cannot fill", &err);
 }
@@ -231,6 +258,25 @@ static void add_beats(struct store *store, struct text *lines)
 	}
 }
 
+/* How much is remembered of what was deleted. */
+static enum status add_gone(struct store *store, struct text *lines, struct error *err)
+{
+	struct session session;
+	bool known;
+	enum status status = session_begin(
+		&session, (struct sqlite_store *)store, false, clock_after(store->patience), err);
+	if (status != STATUS_OK)
+		return status;
+	sqlite3_stmt *statement =
+		session_prepare(&session, "SELECT count(*), min(revision) FROM gone", err);
+	if (statement && sqlite3_step(statement) == SQLITE_ROW)
+		text_addf(lines, "gone %d from %d floor %" PRId64 "\n",
+			sqlite3_column_int(statement, 0), sqlite3_column_int(statement, 1),
+			session.floor);
+	sqlite3_finalize(statement);
+	return session_end(&session, STATUS_OK, &known, err);
+}
+
 enum status scene_look(const struct scene *scene, int64_t patience, struct text *lines,
 	struct text *without_revisions, struct error *err)
 {
@@ -255,6 +301,7 @@ enum status scene_look(const struct scene *scene, int64_t patience, struct text 
 		text_addf(lines, "revision %" PRId64 "\n", answer.revision);
 		add_beats(store, lines);
 		add_beats(store, without_revisions);
+		status = add_gone(store, lines, err);
 	}
 	store_answer_release(&answer);
 	store_close(store);
