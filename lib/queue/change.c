@@ -120,7 +120,7 @@ static enum status change(struct queue *queue, enum queue_change how,
 enum status queue_change(struct queue *queue, enum queue_change how, const uint64_t *ids,
 	size_t count, enum queue_changed *changed, struct error *err)
 {
-	struct queue_view views[QUEUE_BATCH];
+	struct queue_view views[QUEUE_CHANGE_BATCH];
 	enum status status;
 	do {
 		status = queue_look_some(queue, ids, count, views, err);

@@ -305,16 +305,23 @@ enum status queue_visit(struct queue *queue, uint64_t after,
 	return status;
 }
 
-/* ---- Those that are over, as they come ---- */
+/* ---- Those of one place ---- */
 
-/* Visit the commands of these results; revisions above `until` are for the next time. */
-static enum status visit_results(struct queue *queue, const struct store_answer *answer,
-	store_revision until, const enum queue_state *only,
-	enum status (*visit)(void *context, const struct queue_view *view), void *context,
-	struct error *err)
+struct place_visit {
+	struct queue *queue;
+	const char *what; /* "run", "done" */
+	enum status (*see)(struct queue_view *, const struct store_entry *, struct error *);
+	const enum queue_state *only; /* NULL: all */
+	enum status (*visit)(void *context, const struct queue_view *view);
+	void *context;
+};
+
+/* Those of these entries that are meant; revisions above `until` are for the next time. */
+static enum status visit_entries(const struct place_visit *place, const struct store_answer *answer,
+	store_revision until, struct error *err)
 {
-	struct queue_view views[QUEUE_BATCH], seen[QUEUE_BATCH];
-	uint64_t ids[QUEUE_BATCH];
+	struct queue_view views[QUEUE_CHANGE_BATCH], seen[QUEUE_CHANGE_BATCH];
+	uint64_t ids[QUEUE_CHANGE_BATCH];
 	size_t count = 0;
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i <= answer->count && status == STATUS_OK; i++) {
@@ -322,18 +329,20 @@ static enum status visit_results(struct queue *queue, const struct store_answer 
 		if (i < answer->count && entry->revision <= until &&
 			queue_key_id(entry->key, &ids[count])) {
 			seen[count] = (struct queue_view){0};
-			status = see_done(&seen[count], entry, err);
-			count += status == STATUS_OK && (!only || seen[count].state == *only);
+			status = place->see(&seen[count], entry, err);
+			count += status == STATUS_OK &&
+				 (!place->only || seen[count].state == *place->only);
 		}
-		if (status != STATUS_OK || !count || (count < QUEUE_BATCH && i < answer->count))
+		if (status != STATUS_OK || !count ||
+			(count < QUEUE_CHANGE_BATCH && i < answer->count))
 			continue;
 		for (size_t k = 0; k < count; k++)
 			views[k] = (struct queue_view){0};
-		status = read_items(queue, ids, count, views, err);
+		status = read_items(place->queue, ids, count, views, err);
 		for (size_t k = 0; k < count; k++) {
 			seen[k].item = views[k].item;
 			if (status == STATUS_OK && seen[k].item.id)
-				status = visit(context, &seen[k]);
+				status = place->visit(place->context, &seen[k]);
 			queue_view_release(&seen[k]);
 		}
 		count = 0;
@@ -341,23 +350,21 @@ static enum status visit_results(struct queue *queue, const struct store_answer 
 	return status;
 }
 
-enum status queue_visit_done(struct queue *queue, store_revision *since,
-	const enum queue_state *only,
-	enum status (*visit)(void *context, const struct queue_view *view), void *context,
-	struct error *err)
+static enum status visit_place(
+	const struct place_visit *place, store_revision *since, struct error *err)
 {
 	char prefix[QUEUE_KEY_MAX], last[QUEUE_KEY_MAX];
 	struct store_answer answer = {0};
 	struct store_range range = {.prefix = prefix, .since = *since, .limit = PAGE};
 	store_revision until = 0;
 	enum status status = STATUS_OK;
-	queue_key(queue, prefix, "done/");
+	queue_key(place->queue, prefix, "%s/", place->what);
 	for (bool more = true; more && status == STATUS_OK;) {
-		status = store_list(queue->store, &range, &answer, err);
+		status = store_list(place->queue->store, &range, &answer, err);
 		if (status != STATUS_OK)
 			break;
 		until = until ? until : answer.revision;
-		status = visit_results(queue, &answer, until, only, visit, context, err);
+		status = visit_entries(place, &answer, until, err);
 		more = answer.more && answer.count;
 		if (more) {
 			snprintf(last, sizeof(last), "%s", answer.entries[answer.count - 1].key);
@@ -368,4 +375,22 @@ enum status queue_visit_done(struct queue *queue, store_revision *since,
 	if (status == STATUS_OK && until)
 		*since = until;
 	return status;
+}
+
+enum status queue_visit_running(struct queue *queue,
+	enum status (*visit)(void *context, const struct queue_view *view), void *context,
+	struct error *err)
+{
+	store_revision since = 0;
+	const struct place_visit place = {queue, "run", see_running, NULL, visit, context};
+	return visit_place(&place, &since, err);
+}
+
+enum status queue_visit_done(struct queue *queue, store_revision *since,
+	const enum queue_state *only,
+	enum status (*visit)(void *context, const struct queue_view *view), void *context,
+	struct error *err)
+{
+	const struct place_visit place = {queue, "done", see_done, only, visit, context};
+	return visit_place(&place, since, err);
 }

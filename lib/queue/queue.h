@@ -14,6 +14,9 @@
 #define QUEUE_LIMIT 262144 /* commands that may wait; UPSTREAM.md, section 5 */
 /* Moves in one transaction: etcd allows 128 operations. */
 #define QUEUE_BATCH 12
+/* The same of commands that are only scheduled, or only changed. */
+#define QUEUE_SCHEDULE_BATCH 60
+#define QUEUE_CHANGE_BATCH   30
 
 struct queue {
 	struct store *store;
@@ -55,7 +58,7 @@ struct queue_schedule {
 };
 
 /*
- * Schedule items in one transaction (at most QUEUE_BATCH x 4); fills each item's id and batch.
+ * Schedule items in one transaction (at most QUEUE_SCHEDULE_BATCH); fills each item's id and batch.
  * Waits while an error is pending or the queue is full. STATUS_BROKEN: it raised a pending error
  * (as queue_raise), and scheduled nothing. With `once`, the caller gives the items of one batch in
  * the same order at each try; number is the number of the first of them (0, 1, ...), and those that
@@ -82,8 +85,8 @@ void queue_view_release(struct queue_view *view);
 enum status queue_look(
 	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err);
 /*
- * The same for several (at most QUEUE_BATCH), each at the same instant as the others: a view whose
- * item.id is 0 says that there is none. All are to be released.
+ * The same for several (at most QUEUE_CHANGE_BATCH), each at the same instant as the others: a view
+ * whose item.id is 0 says that there is none. All are to be released.
  */
 enum status queue_look_some(struct queue *queue, const uint64_t *ids, size_t count,
 	struct queue_view *views, struct error *err);
@@ -93,6 +96,10 @@ enum status queue_look_some(struct queue *queue, const uint64_t *ids, size_t cou
  * move meanwhile: none is shown further back than it is.
  */
 enum status queue_visit(struct queue *queue, uint64_t after,
+	enum status (*visit)(void *context, const struct queue_view *view), void *context,
+	struct error *err);
+/* The same for those that run; cancelling is not told. */
+enum status queue_visit_running(struct queue *queue,
 	enum status (*visit)(void *context, const struct queue_view *view), void *context,
 	struct error *err);
 /*
@@ -118,8 +125,8 @@ enum queue_changed {
 	QUEUE_CHANGED_TOLD, /* it runs, and its worker was told to end it */
 };
 /*
- * Change several (at most QUEUE_BATCH, each once) in one transaction; changed says of each what
- * became of it. Where it fails, some may be changed: it may be repeated.
+ * Change several (at most QUEUE_CHANGE_BATCH, each once) in one transaction; changed says of each
+ * what became of it. Where it fails, some may be changed: it may be repeated.
  */
 enum status queue_change(struct queue *queue, enum queue_change how, const uint64_t *ids,
 	size_t count, enum queue_changed *changed, struct error *err);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "queue/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+uint64_t queue_progress_over(const struct queue_count *count)
+{
+	return count->succeeded + count->failed + count->cancelled;
+}
+
+uint64_t queue_progress_all(const struct queue_count *count)
+{
+	return queue_progress_over(count) + count->waiting + count->running;
+}
+
+void queue_progress_note(
+	struct queue_progress *progress, const struct queue_count *count, int64_t now)
+{
+	uint64_t over = queue_progress_over(count);
+	size_t last = (progress->next + PROGRESS_KEPT - 1) % PROGRESS_KEPT;
+	/* Commands that were put back: what was counted before is no measure any more. */
+	if (progress->count && over < queue_progress_over(&progress->now))
+		progress->count = 0;
+	if (!progress->count) {
+		progress->began = now;
+		progress->at_first = over;
+	}
+	progress->now = *count;
+	if (progress->count && now - progress->kept[last].at < PROGRESS_PERIOD)
+		return;
+	progress->kept[progress->next].at = now;
+	progress->kept[progress->next].over = over;
+	progress->next = (progress->next + 1) % PROGRESS_KEPT;
+	if (progress->count < PROGRESS_KEPT)
+		progress->count++;
+}
+
+double queue_progress_rate(const struct queue_progress *progress, int64_t now)
+{
+	uint64_t over = queue_progress_over(&progress->now);
+	if (!progress->count)
+		return 0;
+	size_t first = (progress->next + PROGRESS_KEPT - progress->count) % PROGRESS_KEPT;
+	int64_t since = progress->kept[first].at;
+	uint64_t before = progress->kept[first].over;
+	/* Long commands end seldom: then all the time counts. */
+	if (over - before < 3) {
+		since = progress->began;
+		before = progress->at_first;
+	}
+	if (over <= before || now - since < 500)
+		return 0;
+	return (double)(over - before) * 1000 / (double)(now - since);
+}
+
+int64_t queue_progress_left(const struct queue_progress *progress, int64_t now)
+{
+	double rate = queue_progress_rate(progress, now);
+	uint64_t left = progress->now.waiting + progress->now.running;
+	if (!left)
+		return 0;
+	double milliseconds = rate > 0 ? (double)left * 1000 / rate : -1;
+	return milliseconds > 1e15 ? -1 : (int64_t)milliseconds;
+}
+
+static void add_time(struct text *line, int64_t milliseconds)
+{
+	int64_t seconds = (milliseconds + 999) / 1000;
+	if (seconds < 60)
+		text_addf(line, "%ds", (int)seconds);
+	else if (seconds < 3600)
+		text_addf(line, "%dm%02ds", (int)(seconds / 60), (int)(seconds % 60));
+	else if (seconds < 86400)
+		text_addf(line, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60 % 60));
+	else
+		text_addf(line, "%" PRId64 "d%02dh", seconds / 86400, (int)(seconds / 3600 % 24));
+}
+
+static void add_bar(struct text *line, uint64_t over, uint64_t all)
+{
+	enum { CELLS = 20 };
+	size_t full = all ? (size_t)((double)over / (double)all * CELLS) : 0;
+	text_add(line, "[");
+	for (size_t i = 0; i < CELLS; i++)
+		text_add(line, i < full ? "#" : "-");
+	text_add(line, "] ");
+}
+
+/* The line with its parts up to this rank. */
+static void build(const struct queue_progress *progress, int64_t now, int rank, struct text *line)
+{
+	const struct queue_count *count = &progress->now;
+	uint64_t over = queue_progress_over(count), all = queue_progress_all(count);
+	double rate = queue_progress_rate(progress, now);
+	int64_t left = queue_progress_left(progress, now);
+	if (rank >= 5)
+		add_bar(line, over, all);
+	text_addf(line, "%" PRIu64 "/%" PRIu64, over, all);
+	if (rank >= 2)
+		text_addf(line, ", %" PRIu64 " running", count->running);
+	if (rank >= 1 && count->failed)
+		text_addf(line, ", %" PRIu64 " failed", count->failed);
+	if (rank >= 4 && count->cancelled)
+		text_addf(line, ", %" PRIu64 " cancelled", count->cancelled);
+	if (rank >= 4 && rate > 0)
+		text_addf(line, rate < 10 ? ", %.2f/s" : ", %.0f/s", rate);
+	if (rank >= 3 && left > 0) {
+		text_add(line, ", ");
+		add_time(line, left);
+		text_add(line, " left");
+	}
+}
+
+void queue_progress_line(
+	const struct queue_progress *progress, int64_t now, size_t width, struct text *line)
+{
+	for (int rank = 5; rank >= 0; rank--) {
+		struct text tried = {0};
+		build(progress, now, rank, &tried);
+		bool fits = tried.length <= width;
+		if (fits)
+			text_add(line, text_string(&tried));
+		text_release(&tried);
+		if (fits)
+			return;
+	}
+}

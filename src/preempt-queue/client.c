@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "client.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "base/clock.h"
+#include "base/ending.h"
+#include "base/message.h"
+#include "base/parse.h"
+#include "store/url.h"
+
+struct client_options client_options = {.queue = "default"};
+static bool caught;
+
+/* clang-format off */
+#define PLACE                                                                                      \
+	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT,                  \
+		&client_options.store, "PREEMPT_STORE", 0, 0, NULL},                              \
+	{0, "queue", "NAME", "which queue (default)", ARGS_NAME, &client_options.queue,           \
+		"PREEMPT_QUEUE", 0, 0, NULL},                                                      \
+	{0, "files", "DIR", "for long outputs (default: beside the store)", ARGS_TEXT,             \
+		&client_options.files, "PREEMPT_QUEUE_FILES", 0, 0, NULL}
+#define TIMEOUT                                                                                    \
+	{0, "timeout", "D", "how long to wait (default: for ever)", ARGS_DURATION,                 \
+		&client_options.timeout, NULL, 0, 0, &client_options.timeout_given}
+#define JSON                                                                                       \
+	{0, "json", NULL, "answer in JSON, one object per line", ARGS_FLAG, &client_options.json, \
+		NULL, 0, 0, NULL}
+/* clang-format on */
+
+const struct args_option client_place[] = {PLACE, {0}};
+const struct args_option client_wait[] = {PLACE, TIMEOUT, {0}};
+const struct args_option client_json[] = {PLACE, JSON, {0}};
+const struct args_option client_common[] = {PLACE, TIMEOUT, JSON, {0}};
+
+static enum status find_store(struct text *url, struct error *err)
+{
+	char name[160];
+	if (client_options.store) {
+		text_add(url, client_options.store);
+		return STATUS_OK;
+	}
+	enum status status = parse_name(client_options.queue, "--queue", err);
+	if (status != STATUS_OK)
+		return status;
+	snprintf(name, sizeof(name), "queue-%s", client_options.queue);
+	return strlen(name) > 128
+		       ? error_set(err, STATUS_USAGE,
+				 "--queue: \"%s\" is too long for a store's name; give --store",
+				 client_options.queue)
+		       : store_default_url(name, url, err);
+}
+
+enum status client_open(struct client *client, unsigned flags, struct error *err)
+{
+	enum status status = find_store(&client->url, err);
+	if (status == STATUS_OK)
+		status = store_open(
+			&client->store, text_string(&client->url), flags, clock_after(30000), err);
+	if (status == STATUS_OK)
+		status = queue_open(&client->queue, client->store, client_options.queue,
+			client_options.files, err);
+	return status;
+}
+
+int client_end(struct client *client, enum status status, const struct error *err)
+{
+	queue_release(&client->queue);
+	store_close(client->store);
+	text_release(&client->url);
+	*client = (struct client){0};
+	if (client_interrupted()) {
+		fflush(stdout);
+		return ending_die(ending_signal());
+	}
+	if (status == STATUS_NO && *err->text)
+		message_info("%s", err->text);
+	return status == STATUS_OK || status == STATUS_NO ? (int)status : message_fail(err);
+}
+
+int64_t client_deadline(void)
+{
+	return client_options.timeout_given ? clock_after(client_options.timeout) : CLOCK_NEVER;
+}
+
+int client_catch(void)
+{
+	static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t blocked, ours;
+	ending_catch();
+	caught = true;
+	/* Those that it left alone are not blocked, and are not ours. */
+	sigemptyset(&ours);
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+		if (sigismember(&blocked, endings[i]))
+			sigaddset(&ours, endings[i]);
+	return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+bool client_interrupted(void)
+{
+	if (caught)
+		ending_wait(NULL, 0, clock_now());
+	return caught && ending_signal();
+}
+
+enum status client_parse_id(const char *word, uint64_t *id, struct error *err)
+{
+	return parse_unsigned(word, 1, QUEUE_ID_MAX, id, "ID", err);
+}
+
+bool client_stdout_lost(void)
+{
+	return fflush(stdout) == EOF || ferror(stdout);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* join and done: whether all is over, and the first error, told once. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/ending.h"
+#include "base/message.h"
+#include "client.h"
+#include "commands.h"
+#include "queue/progress.h"
+#include "queue/workers.h"
+#include "rows.h"
+
+static int64_t recovery = 3600000, watchdog;
+static bool exit_status, follow;
+
+/* clang-format off */
+const struct args_option join_options[] = {
+	{0, "recovery", "D", "give up (75) when no worker was alive for so long (1h)", ARGS_DURATION,
+		&recovery, NULL, 0, 0, NULL},
+	{0, "watchdog", "D", "say what runs when nothing has ended for so long", ARGS_DURATION,
+		&watchdog, NULL, 0, 0, NULL},
+	{0, "exit-status", NULL, "leave with the code of the first that failed, not 44 or 1",
+		ARGS_FLAG, &exit_status, NULL, 0, 0, NULL},
+	{'f', "follow", NULL, "print a line for each command that ends", ARGS_FLAG, &follow, NULL, 0,
+		0, NULL},
+	{0},
+};
+/* clang-format on */
+
+struct joiner {
+	struct client client;
+	int wake;
+	int64_t began, deadline;
+	struct queue_progress progress;
+	bool terminal, shown; /* the line of progress is on the screen */
+	struct judge judge;
+	size_t registered;
+	int64_t judged, alive; /* when workers were looked at; when one was last alive */
+	uint64_t over;	       /* commands, and since when it has been so many */
+	int64_t over_since, reported;
+	store_revision followed;
+	int64_t unanswered; /* since when the store does not answer; 0: it does */
+	int code;	    /* of the first that failed */
+};
+
+static void hide_progress(struct joiner *j)
+{
+	if (j->shown)
+		fputs("\r\033[K", stderr);
+	j->shown = false;
+}
+
+static void show_progress(struct joiner *j)
+{
+	struct text line = {0};
+	struct winsize size = {0};
+	if (!j->terminal)
+		return;
+	size_t width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1
+			       ? size.ws_col - 1u
+			       : 79;
+	queue_progress_line(&j->progress, clock_now(), width, &line);
+	fprintf(stderr, "\r\033[K%s", text_string(&line));
+	j->shown = true;
+	text_release(&line);
+}
+
+static enum status print_row(void *context, const struct queue_view *view)
+{
+	struct joiner *j = context;
+	struct text row = {0};
+	rows_add(&row, view, clock_utc());
+	hide_progress(j);
+	fputs(text_string(&row), stdout);
+	text_release(&row);
+	return STATUS_OK;
+}
+
+/* ---- Who works ---- */
+
+static enum status say_running(void *context, const struct queue_view *view)
+{
+	uint64_t *left = context;
+	struct text time = {0};
+	if (!*left)
+		return STATUS_NO;
+	--*left;
+	rows_time(&time, clock_utc() - view->lease.since);
+	message_error("command %" PRIu64 "%s%s%s: runs for %s, on worker %s (%s)", view->item.id,
+		view->item.tag ? " [" : "", view->item.tag ? view->item.tag : "",
+		view->item.tag ? "]" : "", text_string(&time), view->lease.worker,
+		view->lease.host);
+	text_release(&time);
+	return STATUS_OK;
+}
+
+static void say_all_running(struct joiner *j)
+{
+	uint64_t most = 10;
+	hide_progress(j);
+	(void)queue_visit_running(&j->client.queue, say_running, &most, NULL);
+}
+
+/* STATUS_TEMPORARY: for too long nobody was here who could work. */
+static enum status look_at_workers(
+	struct joiner *j, const struct queue_count *count, struct error *err)
+{
+	int64_t now = clock_now();
+	size_t alive;
+	struct text time = {0};
+	if (now - j->judged < 1000)
+		return STATUS_OK;
+	j->judged = now;
+	enum status status =
+		judge_count_alive(&j->judge, &j->client.queue, &j->registered, &alive, err);
+	if (status != STATUS_OK)
+		return status;
+	if (alive)
+		j->alive = now;
+	if (now - j->alive < recovery)
+		return STATUS_OK;
+	say_all_running(j);
+	rows_time(&time, now - j->alive);
+	status = error_set(err, STATUS_TEMPORARY,
+		"queue %s: no worker was alive for %s (%zu registered): %" PRIu64
+		" commands wait, %" PRIu64 " were being run; nothing is lost: start workers with "
+		"preempt-queue work, and join again",
+		j->client.queue.name, text_string(&time), j->registered, count->waiting,
+		count->running);
+	text_release(&time);
+	/* Not an outage of the store, which is waited for. */
+	j->unanswered = INT64_MIN;
+	return status;
+}
+
+static void watch(struct joiner *j, const struct queue_count *count)
+{
+	int64_t now = clock_now();
+	struct text time = {0};
+	if (queue_progress_over(count) != j->over) {
+		j->over = queue_progress_over(count);
+		j->over_since = j->reported = now;
+	}
+	if (!watchdog || now - j->reported < watchdog)
+		return;
+	j->reported = now;
+	rows_time(&time, now - j->over_since);
+	hide_progress(j);
+	message_error("watchdog: no command of queue %s has ended for %s; %" PRIu64 " run, %" PRIu64
+		      " wait",
+		j->client.queue.name, text_string(&time), count->running, count->waiting);
+	text_release(&time);
+	say_all_running(j);
+}
+
+/* ---- The end ---- */
+
+struct failures {
+	struct text ids;
+	uint64_t count;
+	int code; /* of the first */
+};
+
+static enum status count_failure(void *context, const struct queue_view *view)
+{
+	struct failures *failures = context;
+	if (!view->item.keep_going)
+		return STATUS_OK;
+	if (!failures->count)
+		failures->code = queue_ending_code(&view->result.ending);
+	if (failures->count < 8)
+		text_addf(&failures->ids, "%s%" PRIu64, failures->count ? ", " : "", view->item.id);
+	else if (failures->count == 8)
+		text_add(&failures->ids, " ...");
+	failures->count++;
+	return STATUS_OK;
+}
+
+/* All is over. STATUS_NO: some failed for which nobody was stopped. */
+static enum status sum_up(struct joiner *j, const struct queue_count *count, struct error *err)
+{
+	static const enum queue_state only = QUEUE_FAILED;
+	struct failures failures = {0};
+	store_revision since = 0;
+	if (!count->failed)
+		return STATUS_OK;
+	enum status status =
+		queue_visit_done(&j->client.queue, &since, &only, count_failure, &failures, err);
+	if (status == STATUS_OK && failures.count) {
+		j->code = failures.code;
+		status = error_set(err, STATUS_NO,
+			"queue %s: %" PRIu64 " of %" PRIu64 " commands failed: %s; preempt-queue "
+			"list --state failed shows them",
+			j->client.queue.name, failures.count, count->scheduled,
+			text_string(&failures.ids));
+	}
+	text_release(&failures.ids);
+	return status;
+}
+
+/* STATUS_NO: none was pending. STATUS_TIMEOUT: others still run. STATUS_BROKEN: told, in err. */
+static enum status raise_error(struct joiner *j, struct error *err)
+{
+	struct queue_failure failure;
+	enum status status = queue_raise(&j->client.queue, clock_now(), -1, &failure, err);
+	if (status != STATUS_OK)
+		return status;
+	queue_failure_say(&j->client.queue, &failure, err);
+	j->code = queue_ending_code(&failure.ending);
+	return STATUS_BROKEN;
+}
+
+/* One look. STATUS_TIMEOUT: it is to be waited. */
+static enum status look(struct joiner *j, struct queue_count *count, struct error *err)
+{
+	enum status status = queue_count(&j->client.queue, count, err);
+	if (status != STATUS_OK)
+		return status;
+	queue_progress_note(&j->progress, count, clock_now());
+	if (follow && !j->followed)
+		j->followed = count->revision;
+	else if (follow)
+		status = queue_visit_done(&j->client.queue, &j->followed, NULL, print_row, j, err);
+	if (status == STATUS_OK && follow && client_stdout_lost())
+		status = error_set(err, STATUS_TEMPORARY, "cannot write to stdout");
+	if (status != STATUS_OK)
+		return status;
+	/* An error comes together with the count that contains it: it is looked for after. */
+	status = raise_error(j, err);
+	if (status == STATUS_NO && !count->waiting && !count->running)
+		return sum_up(j, count, err);
+	if (status != STATUS_NO && status != STATUS_TIMEOUT)
+		return status;
+	watch(j, count);
+	status = look_at_workers(j, count, err);
+	return status == STATUS_OK ? STATUS_TIMEOUT : status;
+}
+
+/* The store does not answer: STATUS_OK, it is asked again. */
+static enum status outlast(struct joiner *j, const struct error *err)
+{
+	if (!j->unanswered) {
+		hide_progress(j);
+		message_error("%s; trying again", err->text);
+		j->unanswered = clock_now();
+	}
+	if (j->unanswered < 0 || clock_now() - j->unanswered >= recovery ||
+		clock_now() >= j->deadline)
+		return STATUS_TEMPORARY;
+	int64_t next = clock_after(1000);
+	ending_wait(NULL, 0, next < j->deadline ? next : j->deadline);
+	return STATUS_OK;
+}
+
+/* Until something is counted, or it is time for another look at the rest. */
+static enum status wait_for_change(
+	struct joiner *j, const struct queue_count *count, struct error *err)
+{
+	char prefix[QUEUE_KEY_MAX];
+	store_revision revision;
+	int64_t now = clock_now(), next = now + (j->terminal ? 500 : 1000);
+	if (now >= j->deadline)
+		return error_set(err, STATUS_TIMEOUT,
+			"queue %s: %" PRIu64 " commands wait and %" PRIu64
+			" run after the --timeout",
+			j->client.queue.name, count->waiting, count->running);
+	if (j->deadline < next)
+		next = j->deadline;
+	/* Not after each of thousands of commands: who works needs the store more. */
+	int64_t pause = (now - j->began) / 20;
+	ending_wait(NULL, 0, now + (pause > 200 ? 200 : pause < 2 ? 2 : pause));
+	if (client_interrupted())
+		return STATUS_OK;
+	queue_key(&j->client.queue, prefix, "count/");
+	enum status status =
+		store_wait(j->client.store, prefix, count->revision, next, j->wake, &revision, err);
+	return status == STATUS_TIMEOUT || status == STATUS_NO ? STATUS_OK : status;
+}
+
+static enum status join(struct joiner *j, struct error *err)
+{
+	enum status status = STATUS_OK;
+	while (status == STATUS_OK && !client_interrupted()) {
+		struct queue_count count;
+		status = look(j, &count, err);
+		if (status == STATUS_TIMEOUT) {
+			show_progress(j);
+			j->unanswered = 0;
+			status = wait_for_change(j, &count, err);
+			if (status == STATUS_OK)
+				continue;
+		}
+		if (status != STATUS_TEMPORARY)
+			return status;
+		status = outlast(j, err);
+	}
+	return status;
+}
+
+int run_join(const struct args_rest *rest)
+{
+	struct error err = {0};
+	int64_t now = clock_now();
+	struct joiner j = {.wake = client_catch(),
+		.began = now,
+		.deadline = client_deadline(),
+		.alive = now,
+		.over_since = now,
+		.reported = now,
+		.judged = now - 1000,
+		.terminal = isatty(STDERR_FILENO) && !message_is_quiet()};
+	(void)rest;
+	enum status status = client_open(&j.client, 0, &err);
+	if (status == STATUS_OK) {
+		status = join(&j, &err);
+	} else if (status == STATUS_NO) {
+		message_info("%s: nothing was scheduled", err.text);
+		err = (struct error){0};
+		status = STATUS_OK;
+	}
+	hide_progress(&j);
+	judge_release(&j.judge);
+	bool failed = status == STATUS_BROKEN || status == STATUS_NO;
+	int code = client_end(&j.client, status, &err);
+	return failed && exit_status && j.code ? j.code : code;
+}
+
+int run_done(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct joiner j = {0};
+	struct queue_count count = {0};
+	(void)rest;
+	enum status status = client_open(&j.client, 0, &err);
+	if (status == STATUS_NO) {
+		message_info("%s: nothing was scheduled", err.text);
+		err = (struct error){0};
+		return client_end(&j.client, STATUS_OK, &err);
+	}
+	if (status == STATUS_OK)
+		status = queue_count(&j.client.queue, &count, &err);
+	if (status == STATUS_OK)
+		status = raise_error(&j, &err);
+	if (status == STATUS_NO || status == STATUS_TIMEOUT)
+		status = count.waiting || count.running
+				 ? error_set(&err, STATUS_NO,
+					   "queue %s: %" PRIu64 " commands wait, %" PRIu64 " run",
+					   j.client.queue.name, count.waiting, count.running)
+				 : STATUS_OK;
+	return client_end(&j.client, status, &err);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "rows.h"
+
+#include <inttypes.h>
+#include <json-c/json_object_iterator.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ckpt/show.h"
+#include "queue/joblog.h"
+
+void rows_escape(struct text *text, const char *raw)
+{
+	size_t size = 4 * strlen(raw) + 1;
+	char *escaped = malloc(size);
+	text->failed |= !escaped;
+	if (escaped) {
+		text_escape(escaped, size, raw, strlen(raw));
+		text_add(text, escaped);
+	}
+	free(escaped);
+}
+
+void rows_time(struct text *text, int64_t milliseconds)
+{
+	if (milliseconds >= 0 && milliseconds < 60000)
+		text_addf(text, "%d.%ds", (int)(milliseconds / 1000),
+			(int)(milliseconds % 1000 / 100));
+	else
+		show_age(text, milliseconds);
+}
+
+void rows_ending(struct text *text, const struct queue_ending *ending)
+{
+	switch (ending->kind) {
+	case ENDING_EXITED: text_addf(text, "exit %d", ending->code); break;
+	case ENDING_SIGNALLED:
+		text_addf(text, "signal %d (%s)", ending->number,
+			sigabbrev_np(ending->number) ? sigabbrev_np(ending->number) : "?");
+		break;
+	case ENDING_TIMED_OUT: text_add(text, "timed out"); break;
+	case ENDING_PREEMPTED: text_add(text, "preempted"); break;
+	case ENDING_LOST: text_add(text, "its worker was lost"); break;
+	case ENDING_CANCELLED: text_add(text, "cancelled"); break;
+	case ENDING_CANNOT: text_add(text, "could not be started"); break;
+	}
+	if (*ending->text) {
+		text_add(text, ": ");
+		rows_escape(text, ending->text);
+	}
+}
+
+/* How long its last start took, or takes; negative: it does not run and has not run. */
+static int64_t runtime(const struct queue_view *view, int64_t now)
+{
+	if (view->state == QUEUE_RUNNING)
+		return now > view->lease.since ? now - view->lease.since : 0;
+	return view->state >= QUEUE_SUCCEEDED && view->result.started
+		       ? view->result.ended - view->result.started
+		       : -1;
+}
+
+static const char *worker_of(const struct queue_view *view)
+{
+	const char *name = view->state == QUEUE_RUNNING	    ? view->lease.worker
+			   : view->state >= QUEUE_SUCCEEDED ? view->result.worker
+							    : "";
+	return *name ? name : "-";
+}
+
+static void add_column(struct text *text, int width, const char *value)
+{
+	text_addf(text, "%-*s ", width, value);
+}
+
+void rows_heading(struct text *text)
+{
+	text_addf(text, "%10s %-10s %5s %8s %-12s %-12s %s\n", "ID", "STATE", "TRIES", "TIME",
+		"WORKER", "TAG", "COMMAND");
+}
+
+void rows_add(struct text *text, const struct queue_view *view, int64_t now)
+{
+	struct text time = {0}, worker = {0}, tag = {0};
+	int64_t took = runtime(view, now);
+	if (took >= 0)
+		rows_time(&time, took);
+	rows_escape(&worker, worker_of(view));
+	rows_escape(&tag, view->item.tag ? view->item.tag : "-");
+	text_addf(text, "%10" PRIu64 " %-10s %5" PRIu64 " %8s ", view->item.id,
+		view->cancelling ? "ending" : queue_state_word(view->state), view->history.starts,
+		took >= 0 ? text_string(&time) : "-");
+	add_column(text, 12, text_string(&worker));
+	add_column(text, 12, text_string(&tag));
+	joblog_command(text, &view->item);
+	if (view->state == QUEUE_FAILED) {
+		text_add(text, "  (");
+		rows_ending(text, &view->result.ending);
+		text_add(text, ")");
+	}
+	text_add(text, "\n");
+	text_release(&time);
+	text_release(&worker);
+	text_release(&tag);
+}
+
+static void put_history(struct json_object *object, const struct queue_history *history)
+{
+	json_put_unsigned(object, "starts", history->starts);
+	json_put_unsigned(object, "attempts", history->attempts);
+	json_put_unsigned(object, "transients", history->transients);
+	json_put_unsigned(object, "preempted", history->preempted);
+	json_put_unsigned(object, "lost", history->lost);
+}
+
+static void put_result(struct json_object *object, const struct queue_result *result)
+{
+	queue_ending_put(object, &result->ending);
+	json_put_signed(object, "exit", queue_ending_code(&result->ending));
+	if (result->started) {
+		json_put_text(object, "worker", result->worker);
+		json_put_text(object, "host", result->host);
+		json_put_signed(object, "started_utc", result->started);
+		json_put_signed(object, "user_ms", result->user);
+		json_put_signed(object, "system_ms", result->system);
+		json_put_unsigned(object, "memory_bytes", result->memory);
+	}
+	json_put_signed(object, "ended_utc", result->ended);
+	json_put_unsigned(object, "stdout_bytes", result->out);
+	json_put_unsigned(object, "stderr_bytes", result->err);
+}
+
+void rows_add_json(struct text *text, const struct queue_view *view)
+{
+	const struct queue_item *item = &view->item;
+	struct json_object *object = json_object_new_object();
+	json_put_unsigned(object, "id", item->id);
+	json_put_text(object, "state", queue_state_word(view->state));
+	/* The members of what was asked, under the names that they have in the store. */
+	struct json_object *asked = queue_item_write(item);
+	json_object_object_del(asked, "batch");
+	json_object_object_del(asked, "scheduled");
+	struct json_object_iterator at = json_object_iter_begin(asked),
+				    end = json_object_iter_end(asked);
+	for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at))
+		json_object_object_add(object, json_object_iter_peek_name(&at),
+			json_object_get(json_object_iter_peek_value(&at)));
+	json_object_put(asked);
+	json_put_signed(object, "scheduled_utc", item->scheduled);
+	put_history(object, &view->history);
+	if (view->state == QUEUE_RUNNING) {
+		json_put_text(object, "worker", view->lease.worker);
+		json_put_text(object, "host", view->lease.host);
+		json_put_signed(object, "since_utc", view->lease.since);
+		json_put_bool(object, "cancelling", view->cancelling);
+	} else if (view->state >= QUEUE_SUCCEEDED) {
+		put_result(object, &view->result);
+	}
+	const char *line = json_line(object);
+	/* File names need not be UTF-8, JSON must be. */
+	size_t length = strlen(line);
+	if (text_is_utf8(line, length))
+		text_add_bytes(text, line, length);
+	else
+		for (size_t i = 0; i < length;) {
+			size_t run = 1;
+			while (i + run < length && run < 4 && !text_is_utf8(line + i, run))
+				run++;
+			bool good = text_is_utf8(line + i, run);
+			if (good)
+				text_add_bytes(text, line + i, run);
+			else
+				text_add(text, "\xef\xbf\xbd");
+			i += good ? run : 1;
+		}
+	text_add(text, "\n");
+	json_object_put(object);
+}
+
+/* ---- All of one ---- */
+
+static void add_line(struct text *text, const char *name, const char *value)
+{
+	text_addf(text, "%-12s ", name);
+	rows_escape(text, value);
+	text_add(text, "\n");
+}
+
+static void add_instant(struct text *text, const char *name, int64_t utc)
+{
+	char instant[32];
+	if (!utc)
+		return;
+	clock_format_utc(utc, instant);
+	add_line(text, name, instant);
+}
+
+static void add_words(struct text *text, const char *name, char *const *words)
+{
+	for (; words && *words; words++)
+		add_line(text, name, *words);
+}
+
+static void describe_limits(struct text *text, const struct queue_item *item)
+{
+	if (item->priority)
+		text_addf(text, "%-12s %d\n", "priority", item->priority);
+	if (item->max_attempts)
+		text_addf(text, "%-12s %" PRIu64 "\n", "max-attempts", item->max_attempts);
+	if (item->timeout) {
+		text_addf(text, "%-12s ", "timeout");
+		rows_time(text, item->timeout);
+		text_add(text, "\n");
+	}
+	if (item->keep_going)
+		add_line(text, "keep-going", "its failure cancels nothing");
+}
+
+static void describe_result(struct text *text, const struct queue_result *result)
+{
+	struct text ending = {0};
+	rows_ending(&ending, &result->ending);
+	text_addf(text, "%-12s %s\n", "end", text_string(&ending));
+	text_release(&ending);
+	if (result->started) {
+		add_line(text, "worker", result->worker);
+		add_line(text, "host", result->host);
+		add_instant(text, "started", result->started);
+	}
+	add_instant(text, "ended", result->ended);
+	if (!result->started)
+		return;
+	text_addf(text, "%-12s ", "took");
+	rows_time(text, result->ended - result->started);
+	text_addf(text, ", CPU ");
+	rows_time(text, result->user + result->system);
+	text_add(text, ", memory ");
+	show_size(text, result->memory);
+	text_addf(text, "\n%-12s stdout ", "output");
+	show_size(text, result->out);
+	text_add(text, ", stderr ");
+	show_size(text, result->err);
+	text_add(text, "\n");
+}
+
+void rows_describe(struct text *text, const struct queue_view *view, int64_t now)
+{
+	const struct queue_item *item = &view->item;
+	const struct queue_history *history = &view->history;
+	text_addf(text, "%-12s %" PRIu64 "\n%-12s %s%s\n", "id", item->id, "state",
+		queue_state_word(view->state),
+		view->cancelling ? ", and its worker was told to end it" : "");
+	text_addf(text, "%-12s ", item->shell ? "sh" : "command");
+	joblog_command(text, item);
+	text_add(text, "\n");
+	if (item->tag)
+		add_line(text, "tag", item->tag);
+	describe_limits(text, item);
+	if (item->directory)
+		add_line(text, "directory", item->directory);
+	if (item->input)
+		add_line(text, "stdin", item->input);
+	add_words(text, "env", item->environment);
+	add_words(text, "resource", item->resources);
+	add_instant(text, "scheduled", item->scheduled);
+	text_addf(text,
+		"%-12s %" PRIu64 " starts, %" PRIu64 " attempts used up, %" PRIu64
+		" times preempted, %" PRIu64 " workers lost\n",
+		"history", history->starts, history->attempts, history->preempted, history->lost);
+	if (view->state == QUEUE_RUNNING) {
+		add_line(text, "worker", view->lease.worker);
+		add_line(text, "host", view->lease.host);
+		add_instant(text, "since", view->lease.since);
+		text_addf(text, "%-12s ", "runs for");
+		rows_time(text, now > view->lease.since ? now - view->lease.since : 0);
+		text_add(text, "\n");
+	} else if (view->state >= QUEUE_SUCCEEDED) {
+		describe_result(text, &view->result);
+	}
+}
