@@ -86,6 +86,18 @@ enum process_state process_look(const struct process_identity *identity)
 	return (state == 'Z' && threads <= 1) || state == 'X' ? PROCESS_GONE : PROCESS_ALIVE;
 }
 
+/* What the child says when it cannot become the command. */
+struct refusal {
+	int number;
+	enum { REFUSED_COMMAND, REFUSED_DIRECTORY, REFUSED_INTERPRETER } what;
+};
+
+static void refuse(int report, struct refusal refusal)
+{
+	(void)file_write_all(report, &refusal, sizeof(refusal));
+	_exit(STATUS_NOT_FOUND);
+}
+
 static void become(const struct process_command *command, pid_t parent, int report)
 {
 	if (command->own_group)
@@ -116,13 +128,51 @@ static void become(const struct process_command *command, pid_t parent, int repo
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (command->directory && chdir(command->directory) < 0)
+		refuse(report, (struct refusal){errno, REFUSED_DIRECTORY});
+	/* Not execvpe, which searches our own PATH. */
 	if (command->environment)
-		execvpe(command->argv[0], command->argv, command->environment);
-	else
-		execvp(command->argv[0], command->argv);
-	int number = errno;
-	(void)file_write_all(report, &number, sizeof(number));
-	_exit(STATUS_NOT_FOUND);
+		environ = (char **)(uintptr_t)command->environment;
+	execvp(command->argv[0], command->argv);
+	struct refusal refusal = {.number = errno};
+	if (refusal.number == ENOENT && strchr(command->argv[0], '/') &&
+		access(command->argv[0], F_OK) == 0)
+		refusal.what = REFUSED_INTERPRETER;
+	refuse(report, refusal);
+}
+
+/* Said of errors that have nothing to do with the command, and pass. */
+static bool passes(int number)
+{
+	switch (number) {
+	case EAGAIN:
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case EIO:
+	case ESTALE:
+	case ETIMEDOUT:
+	case ETXTBSY: return true;
+	default: return false;
+	}
+}
+
+static enum status say_refusal(
+	const struct process_command *command, struct refusal refusal, struct error *err)
+{
+	const char *why = strerror(refusal.number);
+	bool later = passes(refusal.number);
+	if (refusal.what == REFUSED_DIRECTORY)
+		return error_set(err, later ? STATUS_TEMPORARY : STATUS_NO,
+			"cannot run %s in %s: %s", command->argv[0], command->directory, why);
+	if (refusal.what == REFUSED_INTERPRETER)
+		return error_set(err, STATUS_CANNOT_RUN,
+			"cannot run %s: the interpreter it names is not there", command->argv[0]);
+	return error_set(err,
+		later			   ? STATUS_TEMPORARY
+		: refusal.number == ENOENT ? STATUS_NOT_FOUND
+					   : STATUS_CANNOT_RUN,
+		"cannot run %s: %s", command->argv[0], why);
 }
 
 enum status process_start(const struct process_command *command, pid_t *pid, struct error *err)
@@ -146,16 +196,15 @@ enum status process_start(const struct process_command *command, pid_t *pid, str
 		return error_set(err, STATUS_TEMPORARY, "cannot start %s: %s", command->argv[0],
 			strerror(fork_error));
 	}
-	int number = 0;
+	struct refusal refusal = {0};
 	ssize_t n;
 	do
-		n = read(report[0], &number, sizeof(number));
+		n = read(report[0], &refusal, sizeof(refusal));
 	while (n < 0 && errno == EINTR);
 	close(report[0]);
-	if (n == sizeof(number)) {
+	if (n == sizeof(refusal)) {
 		waitpid(child, NULL, 0);
-		return error_set(err, number == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN,
-			"cannot run %s: %s", command->argv[0], strerror(number));
+		return say_refusal(command, refusal, err);
 	}
 	*pid = child;
 	return STATUS_OK;

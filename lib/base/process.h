@@ -39,7 +39,8 @@ enum process_state process_look(const struct process_identity *identity);
 /* How a command is started. Zeroed is a plain fork and exec. */
 struct process_command {
 	char *const *argv;
-	char *const *environment; /* NULL: ours */
+	char *const *environment; /* NULL: ours; its PATH is where the command is looked for */
+	const char *directory;	  /* where it runs; NULL: where we are */
 	bool own_group;		  /* leads a process group of its own */
 	bool die_with_parent; /* KILL when the thread that started it ends; re-checked after fork */
 	sigset_t ignored;     /* ignored before exec; the others stay as they were at our start */
@@ -48,8 +49,10 @@ struct process_command {
 };
 
 /*
- * Start a command. STATUS_NOT_FOUND (127) and STATUS_CANNOT_RUN (126) as a shell would say. The
- * child starts with no signal blocked.
+ * Start a command. STATUS_NOT_FOUND (127) and STATUS_CANNOT_RUN (126) as a shell would say;
+ * STATUS_NO, with an error: its directory is not there, or not for us; STATUS_TEMPORARY: what can
+ * pass (no memory, no process, no descriptor, a filesystem that does not answer). The child starts
+ * with no signal blocked.
  */
 enum status process_start(const struct process_command *command, pid_t *pid, struct error *err);
 

@@ -14,16 +14,32 @@
 
 enum output_stream { OUTPUT_OUT, OUTPUT_ERR };
 
-/* A file without a name for what a command writes; a descriptor, or -1 and err. */
+/*
+ * A file without a name in $TMPDIR (/tmp) for what a command writes; a descriptor above 2, or -1
+ * and err. It is written at its end, whoever else has it open.
+ */
 int output_open(struct error *err);
-/* Its length. Short (*filed false): *bytes (malloc'd) has it; else it was filed. */
+/*
+ * Its length as it is now. Short (*filed false): *bytes (malloc'd) has it; else it was filed: under
+ * its name, and synced. STATUS_TEMPORARY: no space, quota, I/O: nothing is left behind, and it may
+ * be called again. STATUS_PERMISSION, STATUS_DAMAGED: the queue's directory cannot be used.
+ */
 enum status output_keep(const struct queue *queue, uint64_t id, const char *token,
 	enum output_stream stream, int descriptor, char **bytes, uint64_t *length, bool *filed,
 	struct error *err);
-/* Remove the file of a result that was refused, or is forgotten. Missing is fine. */
+/*
+ * Remove the file of a result that was refused, or is forgotten, or of a lease whose worker died
+ * (it may have died while it filed). Missing is fine.
+ */
 void output_remove(
 	const struct queue *queue, uint64_t id, const char *token, enum output_stream stream);
-/* Write one stream of a finished command to descriptor `to`, wherever it is. */
+/* The last line that is not blank, for people (text_escape); "" where there is none. */
+void output_last_line(int descriptor, char *line, size_t size);
+/*
+ * Write one stream of a finished command to descriptor `to`, wherever it is. STATUS_NO: it was
+ * forgotten or put back meanwhile. STATUS_DAMAGED: its file is not there or not whole.
+ * STATUS_TEMPORARY: it cannot be read, or not be written to `to`.
+ */
 enum status output_print(struct queue *queue, uint64_t id, const struct queue_result *result,
 	enum output_stream stream, int to, struct error *err);
 

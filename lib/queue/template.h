@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Placeholders in the words of a command. Pure. */
+/*
+ * Placeholders in the words of a command. Pure.
+ *
+ *   {}                   a line of --lines, when it is scheduled
+ *   {worker}             the worker's name, when it is started
+ *   {per-worker:a,b,c}   a, b or c by the worker's index (modulo their number); a choice may be
+ *                        empty, and has neither ',' nor '{' nor '}'
+ *
+ * One brace more keeps them: "{{}" is "{}", "{{worker}" is "{worker}", "{{per-worker:" is
+ * "{per-worker:". Other braces are what they are.
+ */
 #ifndef QUEUE_TEMPLATE_H
 #define QUEUE_TEMPLATE_H
 
@@ -9,16 +19,18 @@
 #include "base/text.h"
 
 /*
- * When it is scheduled, for one line of --lines: every {} of every word becomes the line; where no
- * word has one, the line is one more word. "{{}" stands for a "{}" that is kept. Result: malloc'd
- * words, NULL-terminated (free with template_free); NULL without memory.
+ * For one line of --lines (length bytes, no NUL among them): every {} of every word becomes the
+ * line; where no word has one, the line is one more word. A line is data: what would be a
+ * placeholder in it is kept as it is; but where there are no words, the line is the command, and
+ * its placeholders are filled later. Nothing is quoted: where the words are for a shell, quote the
+ * line first (text_add_shell_word). Result: malloc'd words, NULL-terminated (free with
+ * template_free); NULL without memory.
  */
 char **template_fill_line(char *const *words, const char *line, size_t length);
 
 /*
- * When it is started: {worker} becomes the worker's name, {per-worker:a,b,c} the word of its index
- * (modulo their number). STATUS_USAGE for a {per-worker:...} that is not closed or is empty: also
- * to be called when it is scheduled, so that it is refused there.
+ * When it is started. STATUS_USAGE for a {per-worker:...} that is not closed or is empty: also to
+ * be called when it is scheduled, so that it is refused there. *filled: as above.
  */
 enum status template_fill_worker(
 	char *const *words, const char *worker, uint64_t index, char ***filled, struct error *err);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/variables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void append(struct variables *variables, char *item)
+{
+	char **grown =
+		item ? realloc(variables->items, (variables->count + 2) * sizeof(*grown)) : NULL;
+	if (!grown) {
+		free(item);
+		variables->failed = true;
+		return;
+	}
+	variables->items = grown;
+	variables->items[variables->count++] = item;
+	variables->items[variables->count] = NULL;
+}
+
+/* item, which is taken over, in the place of the one with its name. */
+static void put(struct variables *variables, char *item)
+{
+	size_t length = item ? strcspn(item, "=") : 0;
+	for (size_t i = 0; i < variables->count && item; i++)
+		if (!strncmp(variables->items[i], item, length) &&
+			variables->items[i][length] == '=') {
+			free(variables->items[i]);
+			variables->items[i] = item;
+			return;
+		}
+	append(variables, item);
+}
+
+void variables_inherit(struct variables *variables)
+{
+	for (char **item = environ; item && *item; item++)
+		append(variables, strdup(*item));
+}
+
+void variables_set(struct variables *variables, const char *name, const char *value)
+{
+	char *item = NULL;
+	if (asprintf(&item, "%s=%s", name, value) < 0)
+		item = NULL;
+	put(variables, item);
+}
+
+void variables_set_number(struct variables *variables, const char *name, uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	variables_set(variables, name, text);
+}
+
+void variables_set_all(struct variables *variables, char *const *items)
+{
+	for (; items && *items; items++)
+		put(variables, strdup(*items));
+}
+
+void variables_release(struct variables *variables)
+{
+	for (char **item = variables->items; item && *item; item++)
+		free(*item);
+	free(variables->items);
+	*variables = (struct variables){0};
+}

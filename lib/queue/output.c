@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+#include "queue/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "queue/files.h"
+
+#define LAST_LINES 4096 /* bytes at the end in which the last line is looked for */
+
+static const char *stream_name(enum output_stream stream)
+{
+	return stream == OUTPUT_OUT ? "out" : "err";
+}
+
+static enum status failed(struct error *err, const char *action, const char *what, int number)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s%s", action, what,
+		strerror(number), number == ENOSPC || number == EDQUOT ? "; free space there" : "");
+}
+
+/* ---- While it is written ---- */
+
+/* Above 2, so that it is not taken for one of the standard ones, where those are closed. */
+static int raise_descriptor(int descriptor)
+{
+	if (descriptor < 0 || descriptor > STDERR_FILENO)
+		return descriptor;
+	int raised = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	int number = errno;
+	close(descriptor);
+	errno = number;
+	return raised;
+}
+
+static int open_named(const char *directory)
+{
+	char *path = NULL;
+	if (asprintf(&path, "%s/preempt-output.XXXXXX", directory) < 0) {
+		errno = ENOMEM;
+		return -1;
+	}
+	int descriptor = mkostemp(path, O_CLOEXEC | O_APPEND);
+	int number = errno;
+	if (descriptor >= 0)
+		unlink(path);
+	free(path);
+	errno = number;
+	return descriptor;
+}
+
+int output_open(struct error *err)
+{
+	const char *directory = getenv("TMPDIR");
+	if (!directory || !*directory)
+		directory = "/tmp";
+	int flags = O_TMPFILE | O_EXCL | O_RDWR | O_APPEND | O_CLOEXEC;
+	int descriptor = open(directory, flags, 0600);
+	/* What a filesystem or kernel says that has no such files. */
+	if (descriptor < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+		descriptor = open_named(directory);
+	descriptor = raise_descriptor(descriptor);
+	if (descriptor < 0)
+		failed(err, "make a file for output in", directory, errno);
+	return descriptor;
+}
+
+void output_last_line(int descriptor, char *line, size_t size)
+{
+	char bytes[LAST_LINES];
+	struct stat st;
+	*line = '\0';
+	if (fstat(descriptor, &st) < 0)
+		return;
+	off_t from = st.st_size > LAST_LINES ? st.st_size - LAST_LINES : 0;
+	ssize_t length = pread(descriptor, bytes, sizeof(bytes), from);
+	while (length > 0 && strchr(" \t\r\n", bytes[length - 1]) && bytes[length - 1])
+		length--;
+	ssize_t begin = length;
+	while (begin > 0 && bytes[begin - 1] != '\n' && bytes[begin - 1] != '\r')
+		begin--;
+	if (length > begin)
+		text_escape(line, size, bytes + begin, (size_t)(length - begin));
+}
+
+/* ---- When it has ended ---- */
+
+/* FILES/out/ID.TOKEN.out, and with suffix; NULL without memory. */
+static char *file_path(const struct queue *queue, uint64_t id, const char *token,
+	enum output_stream stream, const char *suffix)
+{
+	char *path = NULL;
+	if (asprintf(&path, "%s/out/%" PRIu64 ".%s.%s%s", queue->files, id, token,
+		    stream_name(stream), suffix) < 0)
+		return NULL;
+	return path;
+}
+
+/* Exactly length bytes of one to the other, from offset 0; errno. *read_failed: which side. */
+static int copy_bytes(int from, int to, uint64_t length, bool *read_failed)
+{
+	char bytes[64 * 1024];
+	off_t at = 0;
+	while ((uint64_t)at < length) {
+		uint64_t left = length - (uint64_t)at;
+		ssize_t n =
+			pread(from, bytes, left < sizeof(bytes) ? (size_t)left : sizeof(bytes), at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		*read_failed = n <= 0;
+		if (n <= 0)
+			return n < 0 ? errno : ENODATA;
+		if (file_write_all(to, bytes, (size_t)n) < 0)
+			return errno;
+		at += n;
+	}
+	return 0;
+}
+
+/* Under its temporary name: the whole, synced. */
+static enum status write_file(
+	const char *path, bool shared, int from, uint64_t length, struct error *err)
+{
+	bool read_failed = false;
+	int number = 0;
+	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
+	int to = open(path, flags, 0600);
+	if (to < 0)
+		return failed(err, "make", path, errno);
+	if (shared && fchmod(to, 0660) < 0)
+		number = errno;
+	if (!number)
+		number = copy_bytes(from, to, length, &read_failed);
+	if (!number && fsync(to) < 0)
+		number = errno;
+	/* Network filesystems write back, and fail, at close. */
+	if (close(to) < 0 && !number)
+		number = errno;
+	if (!number)
+		return STATUS_OK;
+	unlink(path);
+	return read_failed ? error_set(err, STATUS_TEMPORARY,
+				     "cannot read what a command wrote in $TMPDIR: %s",
+				     number == ENODATA ? "it became shorter" : strerror(number))
+			   : failed(err, "write", path, number);
+}
+
+static enum status file_it(const struct queue *queue, uint64_t id, const char *token,
+	enum output_stream stream, int from, uint64_t length, struct error *err)
+{
+	char *directory = NULL, *path = NULL, *temporary = NULL;
+	enum status status = files_make(queue, "out", true, &directory, err);
+	if (status != STATUS_OK)
+		return status;
+	path = file_path(queue, id, token, stream, "");
+	temporary = file_path(queue, id, token, stream, ".new");
+	if (!path || !temporary)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK)
+		status = write_file(temporary, files_shared(queue), from, length, err);
+	if (status == STATUS_OK && rename(temporary, path) < 0) {
+		status = failed(err, "rename to", path, errno);
+		unlink(temporary);
+	}
+	if (status == STATUS_OK) {
+		status = file_sync_directory(directory, err);
+		if (status != STATUS_OK)
+			unlink(path);
+	}
+	free(temporary);
+	free(path);
+	free(directory);
+	return status;
+}
+
+enum status output_keep(const struct queue *queue, uint64_t id, const char *token,
+	enum output_stream stream, int descriptor, char **bytes, uint64_t *length, bool *filed,
+	struct error *err)
+{
+	struct stat st;
+	if (fstat(descriptor, &st) < 0)
+		return failed(err, "look at", "what a command wrote", errno);
+	uint64_t size = (uint64_t)st.st_size;
+	char *all = NULL;
+	if (size > QUEUE_OUTPUT_SHORT) {
+		enum status status = file_it(queue, id, token, stream, descriptor, size, err);
+		if (status != STATUS_OK)
+			return status;
+	} else {
+		/* What it started may still write, or have made it shorter. */
+		ssize_t n;
+		all = malloc(size + 1);
+		if (!all)
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		do
+			n = pread(descriptor, all, size, 0);
+		while (n < 0 && errno == EINTR);
+		if (n < 0) {
+			free(all);
+			return failed(err, "read", "what a command wrote", errno);
+		}
+		size = (uint64_t)n;
+		all[size] = '\0';
+	}
+	*bytes = all;
+	*length = size;
+	*filed = !all;
+	return STATUS_OK;
+}
+
+void output_remove(
+	const struct queue *queue, uint64_t id, const char *token, enum output_stream stream)
+{
+	static const char *const suffixes[] = {"", ".new"};
+	for (int i = 0; i < 2; i++) {
+		char *path = file_path(queue, id, token, stream, suffixes[i]);
+		if (path)
+			unlink(path);
+		free(path);
+	}
+}
+
+/* ---- Later ---- */
+
+static enum status print_file(const struct queue *queue, uint64_t id, const char *token,
+	enum output_stream stream, uint64_t length, int to, struct error *err)
+{
+	enum status status = STATUS_OK;
+	bool read_failed = false;
+	char *path = file_path(queue, id, token, stream, "");
+	if (!path)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (from < 0) {
+		status = errno == ENOENT
+				 ? error_set(err, STATUS_DAMAGED,
+					   "%s, the output of command %" PRIu64 ", is not there",
+					   path, id)
+				 : failed(err, "open", path, errno);
+		goto out;
+	}
+	int number = copy_bytes(from, to, length, &read_failed);
+	if (number == ENODATA)
+		status = error_set(err, STATUS_DAMAGED,
+			"%s is shorter than the %" PRIu64 " bytes that command %" PRIu64 " wrote",
+			path, length, id);
+	else if (number)
+		status = failed(err, read_failed ? "read" : "write the output of", path, number);
+	close(from);
+out:
+	free(path);
+	return status;
+}
+
+enum status output_print(struct queue *queue, uint64_t id, const struct queue_result *result,
+	enum output_stream stream, int to, struct error *err)
+{
+	bool filed = stream == OUTPUT_OUT ? result->out_filed : result->err_filed;
+	uint64_t length = stream == OUTPUT_OUT ? result->out : result->err;
+	char key[QUEUE_KEY_MAX];
+	struct store_entry entry = {0};
+	if (length == 0)
+		return STATUS_OK;
+	if (filed)
+		return print_file(queue, id, result->token, stream, length, to, err);
+	queue_key(queue, key, "%s/%010" PRIu64, stream_name(stream), id);
+	enum status status = store_get(queue->store, key, &entry, err);
+	if (status == STATUS_OK && entry.length != length)
+		status = error_set(
+			err, STATUS_NO, "command %" PRIu64 " has run again meanwhile", id);
+	else if (status == STATUS_OK && file_write_all(to, entry.value, entry.length) < 0)
+		status = failed(err, "write", "the output", errno);
+	else if (status == STATUS_NO)
+		error_set(err, STATUS_NO,
+			"the output of command %" PRIu64
+			" is not there any more: it was forgotten or put back meanwhile",
+			id);
+	store_entry_release(&entry);
+	return status;
+}

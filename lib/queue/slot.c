@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "queue/slot.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "queue/files.h"
+#include "queue/rules.h"
+
+#define AGAIN 1000 /* ms until a full disk is tried again */
+
+/* ---- While it runs ---- */
+
+void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_t kill_at)
+{
+	siginfo_t info;
+	if (!slot->busy || slot->child.pid <= 0 || child_has_ended(&slot->child, &info))
+		return;
+	bool again = slot->told && slot->why == why;
+	if (!slot->told)
+		slot->why = why;
+	slot->told = true;
+	if (kill_at < slot->kill_at)
+		slot->kill_at = kill_at;
+	if (again)
+		return;
+	kill(-slot->child.pid, signal);
+	kill(-slot->child.pid, SIGCONT);
+}
+
+int64_t slot_due(const struct slot *slot)
+{
+	if (!slot->busy || slot->collected)
+		return CLOCK_NEVER;
+	if (slot->child.pid <= 0)
+		return slot->again;
+	return !slot->told && slot->timeout < slot->kill_at ? slot->timeout : slot->kill_at;
+}
+
+bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now)
+{
+	siginfo_t info;
+	if (!slot->busy || slot->collected)
+		return false;
+	if (slot->child.pid <= 0)
+		return now >= slot->again;
+	if (child_has_ended(&slot->child, &info))
+		return true;
+	if (!slot->told && now >= slot->timeout)
+		slot_tell(slot, ENDING_TIMED_OUT, SIGTERM, clock_after(place->kill_after));
+	if (now >= slot->kill_at) {
+		kill(-slot->child.pid, SIGKILL);
+		slot->kill_at = CLOCK_NEVER;
+	}
+	return false;
+}
+
+/* ---- When it has ended ---- */
+
+/* How it went, by itself or told. */
+static void judge(const struct slot *slot, const siginfo_t *info, struct queue_ending *ending)
+{
+	*ending = (struct queue_ending){.kind = ENDING_EXITED};
+	if (info->si_code == CLD_EXITED) {
+		ending->code = info->si_status;
+	} else {
+		ending->kind = ENDING_SIGNALLED;
+		ending->number = info->si_status;
+	}
+	bool decided = ending->kind == ENDING_EXITED &&
+		       (ending->code == STATUS_OK || ending->code == STATUS_DECIDED);
+	if (slot->told && !(slot->why == ENDING_PREEMPTED && decided))
+		ending->kind = slot->why;
+	if (ending->kind != ENDING_EXITED || ending->code != STATUS_OK)
+		output_last_line(slot->err, ending->text, sizeof(ending->text));
+}
+
+/* The command is over, once and for all. False: it is not. */
+static bool reap(struct slot *slot, const struct slot_place *place)
+{
+	struct queue_result *result = &slot->result;
+	struct rusage usage = {0};
+	siginfo_t info;
+	if (slot->child.pid > 0) {
+		if (!child_has_ended(&slot->child, &info))
+			return false;
+		judge(slot, &info, &result->ending);
+		/* While its number is its own. */
+		if (slot->told || result->ending.kind != ENDING_EXITED || result->ending.code)
+			kill(-slot->child.pid, SIGKILL);
+		child_reap(&slot->child, place->guard, &usage);
+	}
+	result->started = slot->started;
+	result->ended = clock_utc();
+	result->user = (int64_t)usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000;
+	result->system = (int64_t)usage.ru_stime.tv_sec * 1000 + usage.ru_stime.tv_usec / 1000;
+	result->memory = (uint64_t)usage.ru_maxrss * 1024;
+	slot->state = rules_decide(
+		&slot->taken.item, &slot->taken.history, &result->ending, &result->history);
+	result->state = slot->state;
+	snprintf(result->token, sizeof(result->token), "%s", slot->taken.token);
+	snprintf(result->worker, sizeof(result->worker), "%s", place->worker->name);
+	snprintf(result->host, sizeof(result->host), "%s", place->worker->process.host);
+	slot->ended = true;
+	return true;
+}
+
+static enum status keep_output(struct slot *slot, const struct slot_place *place,
+	enum output_stream stream, int descriptor, struct error *err)
+{
+	struct slot_output *output = &slot->outputs[stream];
+	/* What will run again is asked again. */
+	if (output->kept || slot->state == QUEUE_WAITING || descriptor < 0)
+		return STATUS_OK;
+	enum status status = output_keep(place->queue, slot->taken.item.id, slot->taken.token,
+		stream, descriptor, &output->bytes, &output->length, &output->filed, err);
+	output->kept = status == STATUS_OK;
+	return status;
+}
+
+enum status slot_collect(struct slot *slot, const struct slot_place *place,
+	struct queue_return *back, struct error *err)
+{
+	struct queue_result *result = &slot->result;
+	if (!slot->ended && !reap(slot, place))
+		return error_set(err, STATUS_TEMPORARY, "the command has not ended");
+	enum status status = keep_output(slot, place, OUTPUT_OUT, slot->out, err);
+	if (status == STATUS_OK)
+		status = keep_output(slot, place, OUTPUT_ERR, slot->err, err);
+	if (status != STATUS_OK) {
+		slot->again = clock_after(AGAIN);
+		return status;
+	}
+	const struct slot_output *out = &slot->outputs[OUTPUT_OUT];
+	const struct slot_output *errors = &slot->outputs[OUTPUT_ERR];
+	result->out = out->length;
+	result->out_filed = out->filed;
+	result->err = errors->length;
+	result->err_filed = errors->filed;
+	*back = (struct queue_return){.item = &slot->taken.item,
+		.lease = slot->taken.lease,
+		.state = slot->state,
+		.result = *result,
+		.out = out->bytes,
+		.err = errors->bytes};
+	snprintf(back->token, sizeof(back->token), "%s", slot->taken.token);
+	slot->collected = true;
+	return STATUS_OK;
+}
+
+/* ---- Afterwards ---- */
+
+static void close_output(int descriptor)
+{
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
+void slot_clear(struct slot *slot, const struct slot_place *place, struct queue_return *back)
+{
+	if (!slot->busy)
+		return;
+	bool accepted = back && back->accepted;
+	uint64_t id = slot->taken.item.id;
+	if (slot->child.pid > 0)
+		child_kill(&slot->child, place->guard);
+	for (int stream = OUTPUT_OUT; stream <= OUTPUT_ERR; stream++) {
+		struct slot_output *output = &slot->outputs[stream];
+		if (output->filed && !accepted)
+			output_remove(
+				place->queue, id, slot->taken.token, (enum output_stream)stream);
+		free(output->bytes);
+	}
+	if (accepted && slot->state == QUEUE_SUCCEEDED)
+		files_remove_item(place->queue, id);
+	close_output(slot->out);
+	close_output(slot->err);
+	queue_item_release(&slot->taken.item);
+	if (back)
+		back->out = back->err = NULL;
+	*slot = (struct slot){.number = slot->number, .child.descriptor = -1, .out = -1, .err = -1};
+}

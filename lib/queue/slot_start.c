@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* How a command comes into its slot. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/variables.h"
+#include "queue/files.h"
+#include "queue/slot.h"
+#include "queue/template.h"
+
+static void take_over(struct slot *slot, struct queue_taken *taken)
+{
+	*slot = (struct slot){.busy = true,
+		.taken = *taken,
+		.number = slot->number,
+		.child.descriptor = -1,
+		.out = -1,
+		.err = -1,
+		.started = clock_utc(),
+		.timeout = CLOCK_NEVER,
+		.kill_at = CLOCK_NEVER};
+	*taken = (struct queue_taken){0};
+}
+
+static void cannot(struct slot *slot, enum queue_ending_kind kind, int code, const char *why)
+{
+	slot->result.ending = (struct queue_ending){.kind = kind, .code = code};
+	text_escape(slot->result.ending.text, sizeof(slot->result.ending.text), why, strlen(why));
+}
+
+void slot_refuse(struct slot *slot, struct queue_taken *taken, const char *why)
+{
+	take_over(slot, taken);
+	cannot(slot, ENDING_CANNOT, 1, why);
+}
+
+void slot_postpone(struct slot *slot, struct queue_taken *taken, const char *why)
+{
+	take_over(slot, taken);
+	cannot(slot, ENDING_EXITED, STATUS_TEMPORARY, why);
+}
+
+/* It has not started: whose fault that is, by what says so. */
+static void fail(struct slot *slot, const struct error *err)
+{
+	switch (err->status) {
+	case STATUS_NO:
+	case STATUS_USAGE: cannot(slot, ENDING_CANNOT, 1, err->text); break;
+	case STATUS_NOT_FOUND:
+	case STATUS_CANNOT_RUN: cannot(slot, ENDING_CANNOT, (int)err->status, err->text); break;
+	default: cannot(slot, ENDING_EXITED, STATUS_TEMPORARY, err->text); break;
+	}
+}
+
+/* The words that are started; *words is to be freed with template_free. */
+static enum status build_words(const struct queue_item *item, const struct queue_worker *worker,
+	char ***words, struct error *err)
+{
+	static char shell[] = "/bin/sh", option[] = "-c", name[] = "sh";
+	char **given = item->argv, *list[3] = {shell, option, NULL};
+	size_t count = 0;
+	enum status status;
+	if (!item->shell)
+		return template_fill_worker(given, worker->name, worker->index, words, err);
+	while (given[count])
+		count++;
+	/* sh -c TEXT sh $1 $2 ... */
+	char **all = calloc(count + 4, sizeof(*all));
+	if (!all)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	memcpy(all, list, 2 * sizeof(*all));
+	all[2] = given[0];
+	all[3] = name;
+	memcpy(all + 4, given + 1, (count - 1) * sizeof(*all));
+	status = template_fill_worker(all, worker->name, worker->index, words, err);
+	free(all);
+	return status;
+}
+
+static enum status build_environment(const struct slot *slot, const struct slot_place *place,
+	const char *directory, char *const *extra, struct variables *all, struct error *err)
+{
+	const struct queue_item *item = &slot->taken.item;
+	variables_inherit(all);
+	variables_set(all, "PREEMPT_QUEUE", place->queue->name);
+	variables_set_number(all, "PREEMPT_ITEM_ID", item->id);
+	variables_set_number(all, "PREEMPT_ITEM_ATTEMPT", slot->taken.history.starts);
+	variables_set(all, "PREEMPT_ITEM_DIR", directory);
+	variables_set(all, "PREEMPT_WORKER", place->worker->name);
+	variables_set_number(all, "PREEMPT_WORKER_INDEX", place->worker->index);
+	variables_set_number(all, "PREEMPT_SLOT", slot->number);
+	/* As a shell that goes there. */
+	if (item->directory)
+		variables_set(all, "PWD", item->directory);
+	variables_set_all(all, extra);
+	variables_set_all(all, item->environment);
+	/* Last: by it the guard finds what would outlive us. */
+	variables_set(all, GUARD_MARK, place->guard->mark);
+	return all->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
+}
+
+/* Absolute, as the command may run elsewhere. */
+static enum status make_directory(
+	const struct slot_place *place, uint64_t id, char **directory, struct error *err)
+{
+	char *made = NULL;
+	enum status status = files_make_item(place->queue, id, &made, err);
+	if (status != STATUS_OK || *made == '/') {
+		*directory = made;
+		return status;
+	}
+	*directory = realpath(made, NULL);
+	int number = errno;
+	free(made);
+	return *directory ? STATUS_OK
+			  : error_set(err, STATUS_TEMPORARY, "cannot find %s: %s",
+				    place->queue->files, strerror(number));
+}
+
+void slot_start(struct slot *slot, const struct slot_place *place, struct queue_taken *taken,
+	char *const *extra)
+{
+	struct error err = {0};
+	struct variables environment = {0};
+	char **words = NULL, *directory = NULL;
+	int input = -1;
+	take_over(slot, taken);
+	const struct queue_item *item = &slot->taken.item;
+	enum status status = build_words(item, place->worker, &words, &err);
+	if (status == STATUS_OK)
+		status = make_directory(place, item->id, &directory, &err);
+	if (status == STATUS_OK)
+		status = build_environment(slot, place, directory, extra, &environment, &err);
+	if (status == STATUS_OK &&
+		((input = child_open_input(item->input, &err)) < 0 ||
+			(slot->out = output_open(&err)) < 0 || (slot->err = output_open(&err)) < 0))
+		status = err.status;
+	if (status == STATUS_OK) {
+		struct process_command command = {.argv = words,
+			.environment = environment.items,
+			.directory = item->directory,
+			.standard_input = input,
+			.standard_output = slot->out,
+			.standard_error = slot->err};
+		sigemptyset(&command.ignored);
+		slot->started = clock_utc();
+		status = child_start(&slot->child, &command, place->guard, &err);
+	}
+	if (status != STATUS_OK)
+		fail(slot, &err);
+	else if (item->timeout > 0)
+		slot->timeout = clock_after(item->timeout);
+	if (input >= 0)
+		close(input);
+	variables_release(&environment);
+	free(directory);
+	template_free(words);
+}

@@ -1,0 +1,818 @@
+/* SPDX-License-Identifier: MIT */
+/* Real commands in slots: how they start, how they are told to end, and what is left of them. */
+#include "queue/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "scratch.h"
+#include "unit.h"
+
+#define PATIENCE 20000 /* ms; what takes longer has failed */
+
+static struct store *store;
+static struct queue queue;
+static struct guard guard;
+static struct queue_worker worker = {.name = "w-1", .index = 4, .process.host = "here"};
+static struct slot_place place = {
+	.queue = &queue, .worker = &worker, .guard = &guard, .kill_after = PATIENCE};
+static struct slot slot;
+static struct queue_return back;
+static struct error err;
+
+/* ---- Commands ---- */
+
+static char **copy_words(const char *const *words)
+{
+	size_t count = 0;
+	while (words[count])
+		count++;
+	char **copy = calloc(count + 1, sizeof(*copy));
+	for (size_t i = 0; i < count; i++)
+		copy[i] = strdup(words[i]);
+	return copy;
+}
+#define WORDS(...) copy_words((const char *const[]){__VA_ARGS__, NULL})
+
+/* A command that was just taken; each has an id of its own. */
+static struct queue_taken taken_of(char **words)
+{
+	static uint64_t id = 998;
+	struct queue_taken taken = {.item = {.id = ++id, .argv = words, .max_transient = 3},
+		.history = {.starts = 1},
+		.token = "0123456789abcdef",
+		.lease = 7};
+	return taken;
+}
+static struct queue_taken shell(const char *text)
+{
+	struct queue_taken taken = taken_of(WORDS(text));
+	taken.item.shell = true;
+	return taken;
+}
+
+static void start(struct queue_taken taken)
+{
+	slot_start(&slot, &place, &taken, NULL);
+	CHECK(taken.item.argv == NULL);
+}
+
+/* As a worker's loop does; false: it took too long. */
+static bool wait_for_end(void)
+{
+	int64_t deadline = clock_after(PATIENCE);
+	while (!slot_tick(&slot, &place, clock_now())) {
+		int64_t due = slot_due(&slot);
+		struct pollfd ended = {.fd = slot.child.descriptor, .events = POLLIN};
+		if (clock_now() >= deadline)
+			return false;
+		(void)poll(&ended, 1, clock_poll_timeout(due < deadline ? due : deadline));
+	}
+	return true;
+}
+static bool collect(void)
+{
+	return wait_for_end() && slot_collect(&slot, &place, &back, &err) == STATUS_OK;
+}
+static void clear(bool accepted)
+{
+	back.accepted = accepted;
+	slot_clear(&slot, &place, &back);
+}
+
+/* Start it, wait for its end, collect it; to be cleared. */
+static bool run(struct queue_taken taken)
+{
+	start(taken);
+	return CHECK(collect());
+}
+
+/* Until it has written something. */
+static bool wait_for_output(void)
+{
+	int64_t deadline = clock_after(PATIENCE);
+	struct stat st;
+	while (fstat(slot.out, &st) == 0 && st.st_size == 0 && clock_now() < deadline)
+		clock_sleep_until(clock_after(2));
+	return st.st_size > 0;
+}
+static pid_t written_pid(void)
+{
+	char text[32] = "";
+	(void)!pread(slot.out, text, sizeof(text) - 1, 0);
+	return atoi(text);
+}
+/* Whether this process goes away (a zombie has). */
+static bool goes(const struct process_identity *process)
+{
+	int64_t deadline = clock_after(PATIENCE);
+	while (process_look(process) != PROCESS_GONE && clock_now() < deadline)
+		clock_sleep_until(clock_after(2));
+	return process_look(process) == PROCESS_GONE;
+}
+
+static const char *path_in_files(const char *format, ...)
+{
+	static char path[256];
+	va_list list;
+	int length = snprintf(path, sizeof(path), "%s/", queue.files);
+	va_start(list, format);
+	vsnprintf(path + length, sizeof(path) - (size_t)length, format, list);
+	va_end(list);
+	return path;
+}
+static bool is_there(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0;
+}
+
+/* How many descriptors we have. */
+static int count_descriptors(void)
+{
+	int count = 0;
+	for (int i = 0; i < 256; i++)
+		count += fcntl(i, F_GETFD) >= 0;
+	return count;
+}
+
+/* ---- What it sees ---- */
+
+static void surroundings(void)
+{
+	TEST("a command sees which one it is, and where it runs")
+	{
+		char *extra[] = {strdup("PREEMPT_RESOURCE_DATA=/data"), strdup("A=extra"), NULL};
+		struct queue_taken taken = shell(
+			"echo $PREEMPT_QUEUE $PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER "
+			"$PREEMPT_WORKER_INDEX $PREEMPT_SLOT $PREEMPT_RESOURCE_DATA $A $B; echo $PWD; "
+			"pwd -P; cd $PREEMPT_ITEM_DIR && pwd");
+		char wanted[512];
+		snprintf(wanted, sizeof(wanted), "q %d 3 w-1 4 2 /data own twice\n/usr\n/usr\n%s\n",
+			(int)taken.item.id, path_in_files("item/0/%d", (int)taken.item.id));
+		taken.history.starts = 3;
+		taken.item.directory = strdup("/usr");
+		taken.item.environment = WORDS("A=own", "B=once", "B=twice", "PREEMPT_AGENT=none");
+		slot.number = 2;
+		slot_start(&slot, &place, &taken, extra);
+		CHECK(collect());
+		CHECK_TEXT(back.out, wanted);
+		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
+		CHECK_EQ(back.result.out, strlen(wanted));
+		clear(true);
+		CHECK_EQ(slot.number, 2);
+		free(extra[0]);
+		free(extra[1]);
+	}
+	TEST("placeholders, and the words of a shell")
+	{
+		struct queue_taken taken = taken_of(WORDS(
+			"echo \"$0 $#\" \"$1\" \"$2\" {worker}", "a  b", "{per-worker:x,y,z}"));
+		taken.item.shell = true;
+		run(taken);
+		CHECK_TEXT(back.out, "sh 2 a  b y w-1\n");
+		clear(true);
+		run(taken_of(WORDS("echo", "$PREEMPT_SLOT;", "{worker}")));
+		CHECK_TEXT(back.out, "$PREEMPT_SLOT; w-1\n");
+		clear(true);
+	}
+	TEST("stdin is the file that was given, else empty")
+	{
+		struct queue_taken taken = taken_of(WORDS("cat"));
+		char path[128];
+		snprintf(path, sizeof(path), "%s/input", scratch);
+		CHECK_EQ(file_write_whole(path, "given\n", 6, 0600, false, &err), STATUS_OK);
+		taken.item.input = strdup(path);
+		run(taken);
+		CHECK_TEXT(back.out, "given\n");
+		clear(true);
+		run(shell("cat; echo end"));
+		CHECK_TEXT(back.out, "end\n");
+		clear(true);
+	}
+	TEST("the command is looked for on the PATH that it gets")
+	{
+		struct queue_taken taken = taken_of(WORDS("only-here"));
+		char path[128], variable[128];
+		snprintf(path, sizeof(path), "%s/only-here", scratch);
+		snprintf(variable, sizeof(variable), "PATH=%s", scratch);
+		CHECK_EQ(file_write_whole(path, "#!/bin/sh\necho here\n", 20, 0700, false, &err),
+			STATUS_OK);
+		taken.item.environment = WORDS(variable);
+		run(taken);
+		CHECK_TEXT(back.out, "here\n");
+		clear(true);
+	}
+	TEST("only signals that we were started without are ignored in it; none is blocked")
+	{
+		sigset_t blocked, old;
+		sigemptyset(&blocked);
+		sigaddset(&blocked, SIGTERM);
+		sigprocmask(SIG_BLOCK, &blocked, &old);
+		signal(SIGHUP, SIG_IGN);
+		run(taken_of(WORDS("grep", "^Sig[BI]", "/proc/self/status")));
+		signal(SIGHUP, SIG_DFL);
+		sigprocmask(SIG_SETMASK, &old, NULL);
+		CHECK_TEXT(back.out, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\n");
+		clear(true);
+	}
+}
+
+/* ---- What cannot be started ---- */
+
+static void unstarted(void)
+{
+	char plain[128], interpreted[128], big[] = "big";
+	snprintf(plain, sizeof(plain), "%s/plain", scratch);
+	snprintf(interpreted, sizeof(interpreted), "%s/interpreted", scratch);
+	(void)file_write_whole(plain, "true\n", 5, 0600, false, NULL);
+	(void)file_write_whole(interpreted, "#!/no/such\n", 11, 0700, false, NULL);
+	const struct {
+		const char *word, *directory, *input;
+		int code;
+		const char *says;
+	} cases[] = {
+		{"no-such-command", NULL, NULL, 127, "no-such-command"},
+		{"/no/such/command", NULL, NULL, 127, "/no/such/command"},
+		{plain, NULL, NULL, 126, "Permission denied"},
+		{scratch, NULL, NULL, 126, "Permission denied"},
+		{interpreted, NULL, NULL, 126, "interpreter"},
+		{big, NULL, NULL, 126, "Argument list too long"},
+		{"true", "/no/such/place", NULL, 1, "in /no/such/place: No such file"},
+		{"true", plain, NULL, 1, "Not a directory"},
+		{"true", NULL, "/no/such/input", 1, "/no/such/input as stdin: No such file"},
+		{"true", NULL, "/usr", 1, "Is a directory"},
+		{"{per-worker:}", NULL, NULL, 1, "nothing to choose"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct queue_taken taken = taken_of(WORDS(cases[i].word, "x"));
+		int before = count_descriptors();
+		if (cases[i].word == big) {
+			/* More than the kernel takes in one word. */
+			free(taken.item.argv[0]);
+			free(taken.item.argv[1]);
+			taken.item.argv[0] = strdup("true");
+			taken.item.argv[1] = malloc(200000);
+			memset(taken.item.argv[1], 'x', 199999);
+			taken.item.argv[1][199999] = '\0';
+		}
+		if (cases[i].directory)
+			taken.item.directory = strdup(cases[i].directory);
+		if (cases[i].input)
+			taken.item.input = strdup(cases[i].input);
+		taken.item.max_attempts = 5;
+		slot_start(&slot, &place, &taken, NULL);
+		bool due = slot_due(&slot) <= clock_now() && slot.child.descriptor < 0;
+		bool collected = collect();
+		CHECK(due && collected && back.state == QUEUE_FAILED &&
+				back.result.ending.kind == ENDING_CANNOT &&
+				back.result.ending.code == cases[i].code &&
+				strstr(back.result.ending.text, cases[i].says) && !back.result.out,
+			"cannot start, %d: %s", cases[i].code, back.result.ending.text);
+		clear(true);
+		CHECK(count_descriptors() == before, "and nothing stays open");
+	}
+}
+
+static void refused(void)
+{
+	TEST("one that is refused fails; one that is postponed goes back, three times")
+	{
+		struct queue_taken taken = shell("true");
+		slot_refuse(&slot, &taken, "no\tthere");
+		CHECK(collect());
+		CHECK_EQ(back.state, QUEUE_FAILED);
+		CHECK_EQ(back.result.ending.kind, ENDING_CANNOT);
+		CHECK_TEXT(back.result.ending.text, "no\\tthere");
+		clear(true);
+		for (uint64_t before = 0; before < 4; before++) {
+			taken = shell("true");
+			taken.history.transients = before;
+			slot_postpone(&slot, &taken, "not now");
+			CHECK(collect());
+			CHECK_EQ(back.state, before < 3 ? QUEUE_WAITING : QUEUE_FAILED);
+			CHECK_EQ(back.result.history.transients, before + 1);
+			clear(true);
+		}
+	}
+	TEST("where descriptors run out, the command is not to blame, and none is lost")
+	{
+		struct rlimit old, few;
+		int before = count_descriptors(), postponed = 0, ran = 0;
+		getrlimit(RLIMIT_NOFILE, &old);
+		few = old;
+		for (int more = 0; more < 12; more++) {
+			few.rlim_cur = (rlim_t)(before + more);
+			struct queue_taken taken = shell("true");
+			setrlimit(RLIMIT_NOFILE, &few);
+			slot_start(&slot, &place, &taken, NULL);
+			setrlimit(RLIMIT_NOFILE, &old);
+			CHECK(collect());
+			ran += back.state == QUEUE_SUCCEEDED;
+			postponed += back.state == QUEUE_WAITING &&
+				     strstr(back.result.ending.text, "Too many open files");
+			clear(true);
+			CHECK_EQ(count_descriptors(), before);
+		}
+		CHECK_EQ(ran + postponed, 12);
+		CHECK(ran > 0 && postponed > 0);
+	}
+	TEST("a queue's directory that others can write is not used, and the command goes back")
+	{
+		CHECK_EQ(chmod(queue.files, 0777), 0);
+		run(shell("true"));
+		CHECK_EQ(back.state, QUEUE_WAITING);
+		CHECK(strstr(back.result.ending.text, "everybody can write"));
+		clear(true);
+		CHECK_EQ(chmod(queue.files, 0700), 0);
+	}
+}
+
+/* ---- How it ends ---- */
+
+static void endings(void)
+{
+	TEST("an exit code, and the last line of stderr")
+	{
+		run(shell("echo one >&2; printf 'two\\033\\n \\n' >&2; exit 3"));
+		CHECK_EQ(back.state, QUEUE_FAILED);
+		CHECK_EQ(back.result.ending.kind, ENDING_EXITED);
+		CHECK_EQ(back.result.ending.code, 3);
+		CHECK_TEXT(back.result.ending.text, "two\\x1b");
+		CHECK_EQ(back.result.history.attempts, 1);
+		CHECK_TEXT(back.token, "0123456789abcdef");
+		CHECK_TEXT(back.result.token, "0123456789abcdef");
+		CHECK_TEXT(back.result.worker, "w-1");
+		CHECK_TEXT(back.result.host, "here");
+		CHECK_EQ(back.lease, 7);
+		CHECK(back.result.started > 0 && back.result.ended >= back.result.started);
+		clear(true);
+	}
+	TEST("a signal of its own")
+	{
+		run(shell("kill -SEGV $$"));
+		CHECK_EQ(back.result.ending.kind, ENDING_SIGNALLED);
+		CHECK_EQ(back.result.ending.number, SIGSEGV);
+		clear(true);
+	}
+	TEST("what it used is measured")
+	{
+		run(taken_of(WORDS("dd", "if=/dev/zero", "of=/dev/null", "bs=32M", "count=20")));
+		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
+		CHECK(back.result.memory > 32 << 20 && back.result.memory < 1 << 30);
+		CHECK(back.result.user + back.result.system > 0);
+		clear(true);
+	}
+	TEST("what it started in the background stays after 0, and goes otherwise")
+	{
+		for (int code = 0; code < 2; code++) {
+			struct process_identity left = {0};
+			char text[64];
+			snprintf(text, sizeof(text), "sleep 1000 & echo $!; exit %d", code);
+			run(shell(text));
+			bool found = process_identify(written_pid(), &left, &err) == STATUS_OK;
+			if (code) {
+				CHECK(!found || goes(&left));
+			} else {
+				CHECK(found && process_look(&left) == PROCESS_ALIVE);
+				kill(left.pid, SIGKILL);
+			}
+			clear(true);
+		}
+	}
+	TEST("one that closes, removes and truncates what it was given")
+	{
+		run(shell("rm -r $PREEMPT_ITEM_DIR; echo lost; : >/dev/stdout; echo kept; "
+			  "exec <&- >&- 2>&-; true"));
+		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
+		CHECK_TEXT(back.out, "kept\n");
+		clear(true);
+	}
+}
+
+/* A command that is told, and what it does then. */
+static void told(void)
+{
+	static const struct {
+		const char *shows, *text;
+		enum queue_ending_kind why;
+		int signal;
+		bool stop; /* it is stopped before */
+		enum queue_ending_kind kind;
+		int code, number;
+		enum queue_state state;
+	} cases[] = {
+		{"a notice, and it ends with 0: it has succeeded",
+			"trap 'exit 0' USR1; echo .; while :; do sleep 0.01; done",
+			ENDING_PREEMPTED, SIGUSR1, false, ENDING_EXITED, 0, 0, QUEUE_SUCCEEDED},
+		{"a notice, and it ends with 42: it goes back",
+			"trap 'exit 42' TERM; echo .; while :; do sleep 0.01; done",
+			ENDING_PREEMPTED, SIGTERM, false, ENDING_PREEMPTED, 42, 0, QUEUE_WAITING},
+		{"a notice, and it ends with 93: that is its own decision",
+			"trap 'exit 93' TERM; echo .; while :; do sleep 0.01; done",
+			ENDING_PREEMPTED, SIGTERM, false, ENDING_EXITED, 93, 0, QUEUE_FAILED},
+		{"a notice of which it dies", "echo .; exec sleep 1000", ENDING_PREEMPTED, SIGTERM,
+			false, ENDING_PREEMPTED, 0, SIGTERM, QUEUE_WAITING},
+		{"a notice that it ignores: it gets KILL", "trap '' TERM; echo .; exec sleep 1000",
+			ENDING_PREEMPTED, SIGTERM, false, ENDING_PREEMPTED, 0, SIGKILL,
+			QUEUE_WAITING},
+		{"one that was stopped hears it, too",
+			"trap 'exit 5' TERM; echo .; while :; do sleep 0.01; done",
+			ENDING_CANCELLED, SIGTERM, true, ENDING_CANCELLED, 5, 0, QUEUE_CANCELLED},
+		{"one that was stopped and ignores it gets KILL",
+			"trap '' TERM; echo .; exec sleep 1000", ENDING_CANCELLED, SIGTERM, true,
+			ENDING_CANCELLED, 0, SIGKILL, QUEUE_CANCELLED},
+		{"cancelled is cancelled, also with 0",
+			"trap 'exit 0' TERM; echo .; while :; do sleep 0.01; done",
+			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, 0, QUEUE_CANCELLED},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		TEST(cases[i].shows)
+		{
+			start(shell(cases[i].text));
+			CHECK(wait_for_output());
+			if (cases[i].stop)
+				kill(-slot.child.pid, SIGSTOP);
+			/* Those that end by themselves shall not need the KILL. */
+			bool kills = cases[i].number == SIGKILL;
+			slot_tell(&slot, cases[i].why, cases[i].signal,
+				clock_after(kills ? 30 : 10 * PATIENCE));
+			/* Too late to be something else. */
+			slot_tell(&slot, ENDING_TIMED_OUT, SIGCONT, CLOCK_NEVER);
+			CHECK(collect());
+			CHECK_EQ(back.result.ending.kind, cases[i].kind);
+			CHECK_EQ(back.result.ending.code, cases[i].code);
+			CHECK_EQ(back.result.ending.number, cases[i].number);
+			CHECK_EQ(back.state, cases[i].state);
+			clear(true);
+		}
+	TEST("one that had ended when it was told ended by itself")
+	{
+		start(shell("exit 3"));
+		CHECK(wait_for_end());
+		slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_now());
+		CHECK(collect());
+		CHECK_EQ(back.result.ending.kind, ENDING_EXITED);
+		CHECK_EQ(back.state, QUEUE_FAILED);
+		clear(true);
+	}
+	TEST("told again the same, it gets no second signal, but the earlier KILL")
+	{
+		start(shell("trap 'echo x' TERM; echo .; while :; do sleep 0.01; done"));
+		CHECK(wait_for_output());
+		for (int i = 0; i < 3; i++) {
+			slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_after(PATIENCE));
+			/* Until the signal has been heard: "." and "x". */
+			int64_t deadline = clock_after(PATIENCE);
+			struct stat st;
+			while (fstat(slot.out, &st) == 0 && st.st_size < 4 &&
+				clock_now() < deadline)
+				clock_sleep_until(clock_after(2));
+			CHECK_EQ(st.st_size, 4);
+		}
+		slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_now());
+		CHECK(slot_due(&slot) <= clock_now());
+		CHECK(wait_for_end());
+		struct stat st;
+		CHECK(fstat(slot.out, &st) == 0 && st.st_size == 4);
+		CHECK(collect());
+		CHECK_EQ(back.result.ending.number, SIGKILL);
+		clear(true);
+	}
+	TEST("told to end, it leaves nothing behind, whatever its exit code")
+	{
+		struct process_identity left = {0};
+		start(shell("trap 'exit 0' TERM; (trap '' TERM; exec sleep 1000) & echo $!; "
+			    "while :; do sleep 0.01; done"));
+		CHECK(wait_for_output());
+		CHECK_EQ(process_identify(written_pid(), &left, &err), STATUS_OK);
+		slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_after(PATIENCE));
+		CHECK(collect());
+		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
+		CHECK(goes(&left));
+		clear(true);
+	}
+}
+
+static void time_is_up(void)
+{
+	TEST("a command whose time is up gets TERM, and is a timeout whatever it says then")
+	{
+		struct queue_taken taken = shell(
+			"trap 'echo late >&2; exit 0' TERM; echo .; while :; do sleep 0.01; done");
+		taken.item.timeout = 200;
+		start(taken);
+		CHECK(slot_due(&slot) <= clock_after(200));
+		CHECK(collect());
+		CHECK_EQ(back.result.ending.kind, ENDING_TIMED_OUT);
+		CHECK_EQ(back.result.ending.code, 0);
+		CHECK_EQ(queue_ending_code(&back.result.ending), 124);
+		CHECK_TEXT(back.result.ending.text, "late");
+		CHECK_EQ(back.state, QUEUE_FAILED);
+		clear(true);
+	}
+	TEST("one that ignores TERM then gets KILL after kill_after, and not before")
+	{
+		struct queue_taken taken = shell("trap '' TERM; echo .; exec sleep 1000");
+		place.kill_after = 100;
+		taken.item.timeout = 100;
+		int64_t began = clock_now();
+		run(taken);
+		place.kill_after = PATIENCE;
+		CHECK_EQ(back.result.ending.kind, ENDING_TIMED_OUT);
+		CHECK_EQ(back.result.ending.number, SIGKILL);
+		CHECK(clock_now() - began >= 200);
+		clear(true);
+	}
+	TEST("without a timeout it wants nothing")
+	{
+		start(shell("exec sleep 1000"));
+		CHECK_EQ(slot_due(&slot), CLOCK_NEVER);
+		CHECK(!slot_tick(&slot, &place, CLOCK_NEVER - 1));
+		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
+		struct process_identity self = {0};
+		CHECK_EQ(process_identify(slot.child.pid, &self, &err), STATUS_OK);
+		slot_clear(&slot, &place, NULL);
+		CHECK(goes(&self));
+		CHECK(!slot.busy && slot_due(&slot) == CLOCK_NEVER);
+	}
+}
+
+/* ---- What is kept ---- */
+
+static void directories(void)
+{
+	TEST("the directory of a command lasts until it has succeeded and it is empty")
+	{
+		struct queue_taken taken = shell("test -d \"$PREEMPT_ITEM_DIR\" && exit 3");
+		char path[256];
+		snprintf(path, sizeof(path), "%s", path_in_files("item/1/1000"));
+		taken.item.id = 1000;
+		run(taken);
+		CHECK_EQ(back.result.ending.code, 3);
+		clear(true);
+		CHECK(is_there(path));
+		taken = shell("echo half >$PREEMPT_ITEM_DIR/state");
+		taken.item.id = 1000;
+		run(taken);
+		clear(true);
+		CHECK(is_there(path));
+		taken = shell("cat $PREEMPT_ITEM_DIR/state; rm $PREEMPT_ITEM_DIR/state");
+		taken.item.id = 1000;
+		run(taken);
+		CHECK_TEXT(back.out, "half\n");
+		/* Whoever was overtaken leaves it to the other. */
+		clear(false);
+		CHECK(is_there(path));
+		taken = shell("true");
+		taken.item.id = 1000;
+		run(taken);
+		clear(true);
+		CHECK(!is_there(path));
+	}
+}
+
+/* Whether output_print says exactly length times c. */
+static bool prints(enum output_stream stream, char c, size_t length)
+{
+	int to = output_open(&err);
+	struct stat st;
+	char *bytes = malloc(length + 1);
+	bool same =
+		output_print(&queue, back.item->id, &back.result, stream, to, &err) == STATUS_OK &&
+		fstat(to, &st) == 0 && (size_t)st.st_size == length &&
+		pread(to, bytes, length, 0) == (ssize_t)length;
+	for (size_t i = 0; same && i < length; i++)
+		same = bytes[i] == c;
+	free(bytes);
+	close(to);
+	return same;
+}
+
+static void outputs(void)
+{
+	char out[256], errors[256];
+	TEST("output is short up to 32 KiB, and in a file above")
+	{
+		run(shell(
+			"head -c 32768 /dev/zero | tr '\\0' x; head -c 32769 /dev/zero | tr '\\0' y >&2"));
+		snprintf(out, sizeof(out), "%s",
+			path_in_files("out/%d.0123456789abcdef.out", (int)back.item->id));
+		snprintf(errors, sizeof(errors), "%s",
+			path_in_files("out/%d.0123456789abcdef.err", (int)back.item->id));
+		CHECK(back.out && strlen(back.out) == 32768 && !back.result.out_filed);
+		CHECK_EQ(back.result.out, 32768);
+		CHECK(!back.err && back.result.err_filed);
+		CHECK_EQ(back.result.err, 32769);
+		CHECK(!is_there(out));
+		CHECK(is_there(errors));
+		CHECK(prints(OUTPUT_ERR, 'y', 32769));
+		char key[QUEUE_KEY_MAX];
+		queue_key(&queue, key, "out/%010d", (int)back.item->id);
+		CHECK_EQ(output_print(&queue, back.item->id, &back.result, OUTPUT_OUT, 1, &err),
+			STATUS_NO);
+		CHECK_EQ(store_put(store, key, back.out, NULL, &err), STATUS_OK);
+		CHECK(prints(OUTPUT_OUT, 'x', 32768));
+		struct stat st;
+		CHECK(stat(errors, &st) == 0 && (st.st_mode & 07777) == 0600);
+		CHECK(stat(queue.files, &st) == 0 && (st.st_mode & 07777) == 0700);
+		struct queue_result result = back.result;
+		uint64_t id = back.item->id;
+		clear(true);
+		CHECK(is_there(errors));
+		CHECK_EQ(truncate(errors, 5), 0);
+		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, open("/dev/null", O_WRONLY),
+				 &err),
+			STATUS_DAMAGED);
+		output_remove(&queue, id, result.token, OUTPUT_ERR);
+		CHECK(!is_there(errors));
+		CHECK_EQ(output_print(&queue, id, &result, OUTPUT_ERR, 1, &err), STATUS_DAMAGED);
+	}
+	TEST("of a result that was refused nothing stays, nor of one that goes back")
+	{
+		for (int code = 0; code <= 75; code += 75) {
+			char text[128];
+			snprintf(text, sizeof(text), "head -c 40000 /dev/zero; exit %d", code);
+			run(shell(text));
+			CHECK_EQ(back.result.out_filed, code == 0);
+			CHECK_EQ(back.result.out, code ? 0 : 40000);
+			snprintf(out, sizeof(out), "%s",
+				path_in_files("out/%d.0123456789abcdef.out", (int)back.item->id));
+			CHECK_EQ(is_there(out), code == 0);
+			clear(false);
+			CHECK(!is_there(out));
+		}
+	}
+	TEST("output that cannot be filed is tried again, and the command stays ended")
+	{
+		struct rlimit old, small;
+		getrlimit(RLIMIT_FSIZE, &old);
+		small = old;
+		small.rlim_cur = 50000;
+		signal(SIGXFSZ, SIG_IGN);
+		start(shell("head -c 40000 /dev/zero; head -c 100000 /dev/zero >&2; exit 3"));
+		CHECK(wait_for_end());
+		snprintf(out, sizeof(out), "%s",
+			path_in_files("out/%d.0123456789abcdef.out", (int)slot.taken.item.id));
+		snprintf(errors, sizeof(errors), "%s",
+			path_in_files("out/%d.0123456789abcdef.err.new", (int)slot.taken.item.id));
+		setrlimit(RLIMIT_FSIZE, &small);
+		for (int i = 0; i < 2; i++) {
+			CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
+			CHECK(strstr(err.text, "File too large"));
+			CHECK(!is_there(errors));
+			CHECK(slot.child.descriptor < 0);
+			CHECK(slot_due(&slot) > clock_now() && slot_due(&slot) < CLOCK_NEVER);
+			CHECK(!slot_tick(&slot, &place, clock_now()));
+		}
+		setrlimit(RLIMIT_FSIZE, &old);
+		signal(SIGXFSZ, SIG_DFL);
+		CHECK(slot_tick(&slot, &place, slot_due(&slot)));
+		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_OK);
+		CHECK_EQ(back.result.ending.code, 3);
+		CHECK_EQ(back.result.err, 100000);
+		CHECK(prints(OUTPUT_ERR, '\0', 100000));
+		CHECK_EQ(slot_due(&slot), CLOCK_NEVER);
+		CHECK(!slot_tick(&slot, &place, clock_now()));
+		clear(true);
+		/* Given up after the first of them was filed: */
+		CHECK(is_there(out));
+	}
+	TEST("given up while one of two was filed, nothing stays")
+	{
+		char blocker[256];
+		start(shell("head -c 40000 /dev/zero; head -c 40000 /dev/zero >&2"));
+		CHECK(wait_for_end());
+		snprintf(out, sizeof(out), "%s",
+			path_in_files("out/%d.0123456789abcdef.out", (int)slot.taken.item.id));
+		snprintf(blocker, sizeof(blocker), "%s",
+			path_in_files("out/%d.0123456789abcdef.err.new", (int)slot.taken.item.id));
+		CHECK_EQ(mkdir(blocker, 0700), 0);
+		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
+		CHECK(is_there(out));
+		slot_clear(&slot, &place, NULL);
+		CHECK(!is_there(out));
+		rmdir(blocker);
+	}
+}
+
+/* A disk of 256 KiB, of our own; false: we may not. */
+static bool mount_disk(const char *path)
+{
+	return mkdir(path, 0700) == 0 && unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("disk", path, "tmpfs", 0, "size=256k,mode=700") == 0;
+}
+
+static void full_disks(void)
+{
+	char disk[128], filler[160];
+	snprintf(disk, sizeof(disk), "%s/disk", scratch);
+	snprintf(filler, sizeof(filler), "%s/filler", disk);
+	if (!mount_disk(disk)) {
+		unit_begin(NULL);
+		printf("ok %d - full disks # SKIP no mount may be made here\n", ++unit_count);
+		return;
+	}
+	char *files = queue.files, *zeros = calloc(1, 200000);
+	TEST("a full disk under the queue: nothing is left there, and then it goes on")
+	{
+		queue.files = strdup(disk);
+		CHECK_EQ(file_write_whole(filler, zeros, 200000, 0600, false, &err), STATUS_OK);
+		start(shell("head -c 100000 /dev/zero"));
+		CHECK(wait_for_end());
+		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
+		CHECK(strstr(err.text, "No space left on device; free space there"));
+		CHECK(!is_there(
+			path_in_files("out/%d.0123456789abcdef.out.new", (int)slot.taken.item.id)));
+		unlink(filler);
+		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_OK);
+		CHECK_EQ(back.result.out, 100000);
+		clear(false);
+		free(queue.files);
+		queue.files = files;
+	}
+	TEST("a full disk under the command: it is told, and what it wrote is kept")
+	{
+		setenv("TMPDIR", disk, 1);
+		run(shell("head -c 1000000 /dev/zero 2>/dev/null || exit 7"));
+		setenv("TMPDIR", scratch, 1);
+		CHECK_EQ(back.result.ending.code, 7);
+		CHECK(back.result.out > 100000 && back.result.out <= 262144);
+		clear(true);
+	}
+	umount(disk);
+	free(zeros);
+}
+
+/* ---- When the worker is gone ---- */
+
+static void worker_killed(void)
+{
+	TEST("a worker that is killed takes with it what it runs, and what that started")
+	{
+		struct process_identity inner = {0};
+		char path[128], text[512];
+		struct text pid = {0};
+		snprintf(path, sizeof(path), "%s/pid", scratch);
+		snprintf(text, sizeof(text),
+			"setsid sleep 1000 & echo $! >%s.new && mv %s.new %s; wait", path, path,
+			path);
+		fflush(stdout);
+		pid_t child = fork();
+		if (child == 0) {
+			struct queue_taken taken = shell(text);
+			if (guard_start(&guard, &err) != STATUS_OK)
+				_exit(1);
+			slot_start(&slot, &place, &taken, NULL);
+			pause();
+			_exit(1);
+		}
+		int64_t deadline = clock_after(PATIENCE);
+		while (!is_there(path) && clock_now() < deadline)
+			clock_sleep_until(clock_after(2));
+		CHECK_EQ(file_read_whole(path, 32, &pid, &err), STATUS_OK);
+		CHECK_EQ(process_identify(atoi(text_string(&pid)), &inner, &err), STATUS_OK);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		CHECK(goes(&inner));
+		text_release(&pid);
+	}
+}
+
+int main(void)
+{
+	char path[128];
+	scratch_make();
+	setenv("TMPDIR", scratch, 1);
+	unsetenv("PREEMPT_AGENT");
+	snprintf(path, sizeof(path), "%s/q.db", scratch);
+	if (store_open(&store, path, STORE_CREATE, clock_after(PATIENCE), &err) != STATUS_OK ||
+		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK)
+		return 99;
+	worker_killed();
+	if (guard_start(&guard, &err) != STATUS_OK)
+		return 99;
+	surroundings();
+	unstarted();
+	refused();
+	endings();
+	told();
+	time_is_up();
+	directories();
+	outputs();
+	full_disks();
+	queue_release(&queue);
+	store_close(store);
+	guard_stop(&guard);
+	scratch_remove();
+	return unit_end();
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* What becomes of the placeholders in a command's words. */
+#include "queue/template.h"
+
+#include <stdlib.h>
+
+#include "unit.h"
+
+enum { WORDS = 4 };
+
+static const char *joined(char *const *words)
+{
+	static char line[512];
+	*line = '\0';
+	for (; words && *words; words++) {
+		strcat(line, "[");
+		strcat(line, *words);
+		strcat(line, "]");
+	}
+	return words ? line : "(null)";
+}
+
+static void lines(void)
+{
+	static const struct {
+		const char *words[WORDS], *line, *wanted;
+	} cases[] = {
+		{{"gzip", "{}"}, "a b", "[gzip][a b]"},
+		{{"gzip"}, "a b", "[gzip][a b]"},
+		{{"cp", "{}", "/to/{}.new"}, "x", "[cp][x][/to/x.new]"},
+		{{"{}{}"}, "x", "[xx]"},
+		{{"echo", "{{}"}, "x", "[echo][{}][x]"},
+		{{"echo", "{{}", "{}"}, "x", "[echo][{}][x]"},
+		{{"echo", "{{{}}"}, "x", "[echo][{{}}][x]"},
+		{{"echo", "{ }", "{"}, "x", "[echo][{ }][{][x]"},
+		{{"echo", "a{}b"}, "", "[echo][ab]"},
+		{{"echo"}, "", "[echo][]"},
+		{{NULL}, "make all", "[make all]"},
+		/* The line is not looked through again ... */
+		{{"echo", "{}"}, "{}", "[echo][{}]"},
+		{{"echo", "{}"}, "{worker}", "[echo][{{worker}]"},
+		{{"echo"}, "a{{worker}", "[echo][a{{{worker}]"},
+		{{"echo", "{}"}, "{per-worker:a}", "[echo][{{per-worker:a}]"},
+		/* ... but for one that is the command itself. */
+		{{NULL}, "echo {worker}", "[echo {worker}]"},
+		{{"echo", "{worker}"}, "x", "[echo][{worker}][x]"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char **filled = template_fill_line(
+			(char *const *)cases[i].words, cases[i].line, strlen(cases[i].line));
+		CHECK(!strcmp(joined(filled), cases[i].wanted), "line %zu: %s", i, joined(filled));
+		template_free(filled);
+	}
+}
+
+static void workers(void)
+{
+	static const struct {
+		const char *word;
+		uint64_t index;
+		const char *wanted; /* NULL: refused */
+	} cases[] = {
+		{"plain", 0, "[plain]"},
+		{"", 0, "[]"},
+		{"{worker}", 0, "[w-1]"},
+		{"a{worker}b{worker}", 0, "[aw-1bw-1]"},
+		{"{{worker}", 0, "[{worker}]"},
+		{"{Worker} {worker {}", 0, "[{Worker} {worker {}]"},
+		{"{per-worker:a,b,c}", 0, "[a]"},
+		{"{per-worker:a,b,c}", 1, "[b]"},
+		{"{per-worker:a,b,c}", 2, "[c]"},
+		{"{per-worker:a,b,c}", 3, "[a]"},
+		{"{per-worker:a,b,c}", UINT64_MAX, "[a]"},
+		{"x{per-worker:1,2}y{per-worker:3,4}z", 1, "[x2y4z]"},
+		{"{per-worker:only}", 7, "[only]"},
+		{"{per-worker:a,}", 1, "[]"},
+		{"{per-worker:,b}", 0, "[]"},
+		{"{{per-worker:a,b}", 1, "[{per-worker:a,b}]"},
+		{"{per-worker:}", 0, NULL},
+		{"{per-worker:a,b", 0, NULL},
+		{"{per-worker:", 0, NULL},
+		{"{per-worker:{worker},b}", 0, NULL},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *words[] = {(char *)(uintptr_t)cases[i].word, NULL}, **filled = NULL;
+		struct error err = {0};
+		enum status status =
+			template_fill_worker(words, "w-1", cases[i].index, &filled, &err);
+		if (!cases[i].wanted)
+			CHECK(status == STATUS_USAGE && !filled && strstr(err.text, cases[i].word),
+				"worker %zu is refused: %s", i, err.text);
+		else
+			CHECK(status == STATUS_OK && !strcmp(joined(filled), cases[i].wanted),
+				"worker %zu: %s", i, joined(filled));
+		template_free(filled);
+	}
+}
+
+static void both(void)
+{
+	TEST("a line ends where its length says")
+	{
+		char echo[] = "echo", *words[] = {echo, NULL};
+		char **filled = template_fill_line(words, "{worker} and more", 7);
+		CHECK_TEXT(joined(filled), "[echo][{worker]");
+		template_free(filled);
+	}
+	TEST("what was a line comes out of both as it was")
+	{
+		const char *line = "{worker} {{worker} {per-worker:a,b {}";
+		char echo[] = "echo", *words[] = {echo, NULL};
+		char **once = template_fill_line(words, line, strlen(line)), **twice = NULL;
+		CHECK_EQ(template_fill_worker(once, "w-1", 1, &twice, NULL), STATUS_OK);
+		CHECK_TEXT(twice[1], line);
+		template_free(once);
+		template_free(twice);
+	}
+}
+
+int main(void)
+{
+	lines();
+	workers();
+	both();
+	return unit_end();
+}
