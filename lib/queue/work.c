@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/* The worker's loop. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/ending.h"
+#include "base/message.h"
+#include "queue/files.h"
+#include "queue/work_inside.h"
+#include "store/access.h"
+#include "store/url.h"
+
+#define PATIENCE 5000 /* ms that the store may take for one answer: so long a notice may wait */
+
+bool work_is_idle(const struct work *work)
+{
+	return work_free_slots(work) == work->slot_count;
+}
+
+size_t work_free_slots(const struct work *work)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < work->slot_count; i++)
+		count += !work->slots[i].busy;
+	return count;
+}
+
+bool work_may_take(const struct work *work, int64_t now)
+{
+	return work->registered && !work->leaving && now >= work->not_before;
+}
+
+/* ---- Commands ---- */
+
+static void watch_descriptor(struct work *work, int descriptor)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+	if (descriptor >= 0)
+		(void)epoll_ctl(work->wake, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+void work_start(struct work *work, struct queue_taken *taken)
+{
+	size_t index = 0;
+	while (work->slots[index].busy)
+		index++;
+	struct slot *slot = &work->slots[index];
+	if (work_is_idle(work))
+		work->quiet_since = clock_now();
+	if (work->leaving) {
+		/* A transaction whose answer was lost has taken it. */
+		slot_refuse(slot, taken, "its worker had a notice before it started");
+		slot->result.ending.kind = ENDING_PREEMPTED;
+		return;
+	}
+	slot_start(slot, &work->place, taken, NULL);
+	message_detail("command %llu has started", (unsigned long long)slot->taken.item.id);
+	watch_descriptor(work, slot->descriptor);
+}
+
+/* What has ended is put among the returns. */
+static void collect(struct work *work, size_t index)
+{
+	struct error err;
+	struct slot *slot = &work->slots[index];
+	enum status status = slot_collect(
+		slot, &work->place, &work->returns[work->return_count], &err);
+	if (status != STATUS_OK) {
+		if (!work->said_full)
+			message_error("the output of command %llu cannot be kept: %s; trying again",
+				(unsigned long long)slot->taken.item.id, err.text);
+		work->said_full = true;
+		return;
+	}
+	work->said_full = false;
+	work->return_slots[work->return_count++] = index;
+	work->quiet_since = clock_now();
+}
+
+static void tick(struct work *work)
+{
+	int64_t now = clock_now();
+	for (size_t i = 0; i < work->slot_count; i++)
+		if (slot_tick(&work->slots[i], &work->place, now))
+			collect(work, i);
+}
+
+/* ---- Waiting ---- */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Whether we sleep until there is something to take. */
+static bool waits_for_commands(const struct work *work)
+{
+	return work_may_take(work, clock_now()) && !work->worth_trying && !work->failures &&
+	       work_free_slots(work);
+}
+
+static int64_t due(const struct work *work)
+{
+	int64_t now = clock_now(), at = watch_due(work->options->watch);
+	for (size_t i = 0; i < work->slot_count; i++)
+		at = earlier(at, slot_due(&work->slots[i]));
+	at = earlier(at, work_watchdog_due(work));
+	if (work->leaving)
+		at = earlier(at, work->until);
+	if (work->failures)
+		return work->again > now ? earlier(at, work->again) : at;
+	if (work->leaving)
+		return at;
+	at = earlier(at, work->period_at);
+	if (work->not_before > now)
+		at = earlier(at, work->not_before);
+	if (work_free_slots(work))
+		at = earlier(at, work->paused_until);
+	if (work_asks_whether_drained(work, now))
+		at = earlier(at, work->drained_at);
+	return at;
+}
+
+/* The sources' descriptors may be others after each look. */
+static void watch_sources(struct work *work)
+{
+	struct pollfd polls[WATCH_SOURCES];
+	size_t count = watch_poll(work->options->watch, polls);
+	for (size_t i = 0; i < count; i++)
+		watch_descriptor(work, polls[i].fd);
+}
+
+static void wait_for_something(struct work *work)
+{
+	struct pollfd wake = {.fd = work->wake, .events = POLLIN};
+	char prefix[QUEUE_KEY_MAX];
+	store_revision revision;
+	struct error err;
+	watch_sources(work);
+	int64_t until = due(work);
+	if (!waits_for_commands(work)) {
+		(void)poll(&wake, 1, clock_poll_timeout(until));
+		return;
+	}
+	queue_key(work->queue, prefix, work->exchange.error_pending ? "error" : "wait/");
+	enum status status = store_wait(work->queue->store, prefix, work->exchange.seen, until,
+		work->wake, &revision, &err);
+	if (status == STATUS_OK)
+		work->worth_trying = true;
+	else if (status != STATUS_NO && status != STATUS_TIMEOUT)
+		work_note_answer(work, status, &err);
+}
+
+static int loop(struct work *work)
+{
+	for (;;) {
+		work_take_signals(work);
+		work_take_notices(work);
+		tick(work);
+		work_ask_store(work);
+		work_watchdog(work, clock_now());
+		if (work->leaving && work_has_left(work))
+			return work->code;
+		wait_for_something(work);
+	}
+}
+
+/* ---- Beginning and end ---- */
+
+static enum status look_at(const char *path, struct error *err)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return STATUS_OK; /* it is not there yet, and will be ours */
+	return access_check(path, &st, false, err);
+}
+
+/* What stands in the queue is run: nobody else may write there. */
+static enum status check_access(const struct work *work, struct error *err)
+{
+	struct store_url url;
+	bool shared = files_shared(work->queue);
+	enum status status = url_parse(work->options->url, &url, err);
+	if (status != STATUS_OK)
+		return status;
+	for (size_t i = 0; i < url.count; i++)
+		shared |= !strcmp(url.parameters[i].name, "shared-group");
+	url_release(&url);
+	if (shared)
+		return error_set(err, STATUS_PERMISSION,
+			"%s: the group can write this store, and what stands in a queue is run as "
+			"you; use a store that only you can write",
+			store_where(work->queue->store));
+	status = look_at(store_where(work->queue->store), err);
+	return status == STATUS_OK ? look_at(work->queue->files, err) : status;
+}
+
+static enum status open_signals(struct work *work, struct error *err)
+{
+	static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t blocked, ours;
+	ending_catch();
+	/* Those that it left alone (nohup, a source of notices) are not blocked. */
+	sigemptyset(&ours);
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
+		if (sigismember(&blocked, endings[i]))
+			sigaddset(&ours, endings[i]);
+	work->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	work->wake = epoll_create1(EPOLL_CLOEXEC);
+	if (work->signals < 0 || work->wake < 0)
+		return error_set(
+			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
+	watch_descriptor(work, work->signals);
+	return STATUS_OK;
+}
+
+static enum status begin(struct work *work, struct error *err)
+{
+	const struct work_options *options = work->options;
+	enum status status = check_access(work, err);
+	if (status == STATUS_OK && options->joblog)
+		status = work_open_joblog(options->joblog, &work->joblog, err);
+	if (status == STATUS_OK)
+		status = open_signals(work, err);
+	if (status == STATUS_OK)
+		status = guard_start(&work->guard, err);
+	if (status != STATUS_OK)
+		return status;
+	work->slot_count = options->slots;
+	work->slots = calloc(options->slots, sizeof(*work->slots));
+	work->returns = calloc(options->slots, sizeof(*work->returns));
+	work->return_slots = calloc(options->slots, sizeof(*work->return_slots));
+	if (!work->slots || !work->returns || !work->return_slots)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0; i < work->slot_count; i++)
+		work->slots[i] = (struct slot){
+			.number = i, .descriptor = -1, .out = -1, .err = -1};
+	work_name(options, &work->worker);
+	store_set_patience(work->queue->store, PATIENCE);
+	return STATUS_OK;
+}
+
+static void end(struct work *work)
+{
+	for (size_t i = 0; work->slots && i < work->slot_count; i++)
+		slot_clear(&work->slots[i], &work->place, NULL);
+	beater_stop(work->beater);
+	judge_release(&work->judge);
+	guard_stop(&work->guard);
+	free(work->slots);
+	free(work->returns);
+	free(work->return_slots);
+	if (work->joblog >= 0)
+		close(work->joblog);
+	if (work->signals >= 0)
+		close(work->signals);
+	if (work->wake >= 0)
+		close(work->wake);
+	/* A reader of stderr that went away is none of our business. */
+	ending_set(work->ended_by);
+}
+
+int work_run(struct queue *queue, const struct work_options *options)
+{
+	struct error err;
+	struct work work = {.queue = queue,
+		.options = options,
+		.wake = -1,
+		.signals = -1,
+		.joblog = -1,
+		.paused_until = CLOCK_NEVER,
+		.kill_at = CLOCK_NEVER,
+		.until = CLOCK_NEVER};
+	work.place = (struct slot_place){.queue = queue,
+		.worker = &work.worker,
+		.guard = &work.guard,
+		.kill_after = options->kill_after};
+	int code = begin(&work, &err) == STATUS_OK ? loop(&work) : message_fail(&err);
+	end(&work);
+	return code;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Notices, signals that end us, and the way out. */
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "queue/work_inside.h"
+
+#define HAND_IN	   3000	 /* ms of the time until a deadline that are kept for handing in */
+#define WITHOUT	   60000 /* ms for handing in where no deadline is known */
+#define PATIENCE   1000	 /* ms that the store may take for one answer, once we leave */
+
+int64_t work_share(int64_t left)
+{
+	int64_t kept = left / 4 < HAND_IN ? left / 4 : HAND_IN;
+	return left > 0 ? left - kept : 0;
+}
+
+void work_leave(struct work *work, int code, int64_t kill_at, int64_t until)
+{
+	if (!work->leaving)
+		work->code = code;
+	work->leaving = true;
+	if (kill_at < work->kill_at)
+		work->kill_at = kill_at;
+	if (until < work->until)
+		work->until = until;
+	store_set_patience(work->queue->store, PATIENCE);
+	for (size_t i = 0; i < work->slot_count; i++)
+		slot_tell(&work->slots[i], ENDING_PREEMPTED, work->options->term_signal,
+			work->kill_at);
+}
+
+static void take_notice(struct work *work, const struct notice *notice)
+{
+	int64_t now = clock_now(), kill_at, until;
+	if (notice->deadline > notice->received && notice->deadline != CLOCK_NEVER) {
+		kill_at = now + work_share(notice->deadline - now);
+		until = notice->deadline;
+	} else {
+		int64_t grace = work->options->grace < 0 ? work->options->kill_after
+							 : work->options->grace;
+		kill_at = now + grace;
+		until = kill_at + WITHOUT;
+	}
+	if (!work->leaving || until < work->until)
+		message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "",
+			notice->reason);
+	work_leave(work, STATUS_SAVED, kill_at, until);
+}
+
+void work_take_notices(struct work *work)
+{
+	struct watch *watch = work->options->watch;
+	struct pollfd polls[WATCH_SOURCES];
+	struct notice notice;
+	struct error err;
+	enum watch_event event;
+	size_t which, count = watch_poll(watch, polls);
+	if (poll(polls, count, 0) < 0)
+		for (size_t i = 0; i < count; i++)
+			polls[i].revents = 0;
+	watch_begin(watch, polls);
+	while ((event = watch_next(watch, &which, &notice, &err)) != WATCH_END) {
+		const char *name = source_name(watch->sources[which].source);
+		if (event == WATCH_NOTICE)
+			take_notice(work, &notice);
+		else if (event == WATCH_LOST)
+			message_error("cannot ask %s, three times in a row: %s; asking goes on",
+				name, err.text);
+		else if (event == WATCH_BACK)
+			message_info("%s answers again", name);
+	}
+}
+
+void work_take_signals(struct work *work)
+{
+	struct signalfd_siginfo signal;
+	while (read(work->signals, &signal, sizeof(signal)) == sizeof(signal)) {
+		int64_t now = clock_now();
+		bool again = work->ended_by != 0;
+		/* A notice that came before has the better code. */
+		if (!work->leaving || work->code != STATUS_SAVED)
+			work->ended_by = (int)signal.ssi_signo;
+		/* Told twice, it is urgent. */
+		int64_t kill_at = again ? now : now + work->options->kill_after;
+		work_leave(work, 128 + (int)signal.ssi_signo, kill_at, kill_at + WITHOUT);
+	}
+}
+
+static void say_what_is_left(const struct work *work)
+{
+	size_t running = 0;
+	for (size_t i = 0; i < work->slot_count; i++)
+		running += work->slots[i].busy;
+	if (running)
+		message_error("no time is left, and what became of %zu command%s could not be "
+			      "handed in: others will be given %s",
+			running, running == 1 ? "" : "s", running == 1 ? "it" : "them");
+	else
+		message_error("no time is left to say goodbye: others will find that we are gone");
+}
+
+bool work_has_left(struct work *work)
+{
+	struct error err;
+	int64_t now = clock_now();
+	bool idle = work_is_idle(work) && !work->exchange.unknown;
+	if (idle && !work->registered)
+		return true;
+	if (idle && (!work->failures || now >= work->again)) {
+		enum status status = workers_leave(work->queue, &work->worker, &err);
+		work_note_answer(work, status, &err);
+		work->registered = status != STATUS_OK && status != STATUS_NO;
+		if (!work->registered)
+			return true;
+	}
+	if (now < work->until)
+		return false;
+	say_what_is_left(work);
+	work->code = STATUS_TEMPORARY;
+	return true;
+}

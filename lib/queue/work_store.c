@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/* What the worker asks of the store. */
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "queue/work_inside.h"
+
+#define AGAIN_FIRST 100	  /* ms */
+#define AGAIN_MOST  5000  /* ms */
+#define DRAINED	    1000  /* ms between two looks whether all is done */
+#define LEAVE_TIME  30000 /* ms for leaving when all is done */
+
+void work_note_answer(struct work *work, enum status status, const struct error *err)
+{
+	if (status == STATUS_OK || status == STATUS_NO) {
+		if (work->said_trouble)
+			message_info("the store answers again");
+		work->said_trouble = false;
+		work->failures = 0;
+		return;
+	}
+	work->stuck = true;
+	bool passes = status == STATUS_TEMPORARY || status == STATUS_TIMEOUT;
+	if (!passes && !work->leaving) {
+		message_error("%s", err->text);
+		work_leave(work, (int)status, clock_after(work->options->kill_after),
+			clock_after(work->options->kill_after + LEAVE_TIME));
+	}
+	/* One that passes at once is not worth a word. */
+	if (++work->failures == 3 && !work->said_trouble) {
+		message_error("cannot ask the store: %s; what runs goes on, and asking too",
+			err->text);
+		work->said_trouble = true;
+	}
+	int64_t most = AGAIN_FIRST;
+	for (unsigned i = 1; i < work->failures && most < AGAIN_MOST; i++)
+		most *= 2;
+	work->again = clock_after(clock_jitter(most < AGAIN_MOST ? most : AGAIN_MOST));
+}
+
+/* ---- Coming, and coming back ---- */
+
+static void join(struct work *work)
+{
+	struct error err;
+	enum status status = workers_join(work->queue, &work->worker, &err);
+	if (status == STATUS_OK)
+		status = beater_start(&work->beater, work->options->url, work->queue,
+			&work->worker, &err);
+	work_note_answer(work, status, &err);
+	if (status != STATUS_OK)
+		return;
+	work->registered = work->worth_trying = true;
+	work->period_at = 0; /* whoever is gone from this machine is seen at once */
+	if (work->was_registered)
+		return;
+	work->was_registered = true;
+	int64_t delay = work->options->start_delay_max;
+	if (work->options->start_delay <= 0)
+		delay = 0;
+	else if (work->worker.index < (uint64_t)(delay / work->options->start_delay))
+		delay = (int64_t)work->worker.index * work->options->start_delay;
+	work->not_before = clock_after(delay);
+	message_detail("worker %s (%s) is here%s", work->worker.name, work->worker.token,
+		delay ? ", and waits before it starts" : "");
+}
+
+/* Others have what we run: nothing of it counts any more. */
+static void begin_anew(struct work *work)
+{
+	int64_t now = clock_now();
+	message_error("this worker was silent for so long that it was taken for dead: what it ran "
+		      "was given to others and is ended here%s",
+		work->leaving ? "" : "; beginning anew");
+	for (size_t i = 0; i < work->slot_count; i++)
+		slot_tell(&work->slots[i], ENDING_CANCELLED, SIGKILL, now);
+	for (size_t i = 0; i < work->slot_count; i++)
+		slot_clear(&work->slots[i], &work->place, NULL);
+	work->return_count = 0;
+	work->exchange = (struct exchange){0};
+	judge_release(&work->judge);
+	beater_stop(work->beater);
+	work->beater = NULL;
+	work->registered = false;
+}
+
+/* ---- Handing in and taking ---- */
+
+/* The first count of the returns have been answered. */
+static void settle(struct work *work, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct queue_return *back = &work->returns[i];
+		unsigned long long id = back->item->id;
+		if (!back->accepted)
+			message_info("the result of command %llu was refused: it was given to "
+				     "somebody else",
+				id);
+		else
+			message_detail("command %llu: %s", id, queue_state_word(back->state));
+		if (back->accepted && back->state != QUEUE_WAITING)
+			work_write_joblog(work, back);
+		slot_clear(&work->slots[work->return_slots[i]], &work->place, back);
+	}
+	work->return_count -= count;
+	memmove(work->returns, work->returns + count,
+		work->return_count * sizeof(*work->returns));
+	memmove(work->return_slots, work->return_slots + count,
+		work->return_count * sizeof(*work->return_slots));
+}
+
+static size_t at_most(size_t count, size_t most)
+{
+	return count < most ? count : most;
+}
+
+static void exchange(struct work *work)
+{
+	struct queue_taken taken[QUEUE_BATCH];
+	struct error err;
+	size_t count = at_most(work->return_count, QUEUE_BATCH), got = 0, want = 0;
+	int64_t paused = exchange_due(&work->exchange);
+	/* Why nothing was taken is forgotten by this call. */
+	work->worth_trying |= work->exchange.error_pending;
+	if (work->worth_trying && work_may_take(work, clock_now()))
+		want = at_most(work_free_slots(work) + count, QUEUE_BATCH);
+	enum status status = exchange_run(&work->exchange, work->queue, &work->worker,
+		work->returns, count, taken, want, &got, clock_now(), &err);
+	work_note_answer(work, status, &err);
+	if (status == STATUS_NO) {
+		begin_anew(work);
+		return;
+	}
+	if (status == STATUS_OK || got)
+		settle(work, count);
+	/* As many as we wanted: there may be more. */
+	if (status == STATUS_OK && want)
+		work->worth_trying = got == want;
+	int64_t next = exchange_due(&work->exchange);
+	work->paused_until = paused < next ? paused : next;
+	for (size_t i = 0; i < got; i++)
+		work_start(work, &taken[i]);
+	if (got)
+		work->drained_since = 0;
+}
+
+/* ---- Now and then ---- */
+
+static void look_at_others(struct work *work)
+{
+	struct error err, trouble_err;
+	uint64_t fenced = 0;
+	bool trouble;
+	uint64_t written = beater_written(work->beater, &trouble, &trouble_err);
+	if (trouble)
+		message_detail("cannot beat: %s", trouble_err.text);
+	enum status status =
+		judge_look(&work->judge, work->queue, &work->worker, written, &fenced, &err);
+	if (fenced)
+		message_info("%llu worker%s gone: what they ran waits again",
+			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
+	if (status == STATUS_NO) {
+		begin_anew(work);
+	} else if (status == STATUS_DAMAGED) {
+		/* Of somebody else: what we run goes on. */
+		if (!work->said_damage)
+			message_error("%s", err.text);
+		work->said_damage = true;
+	} else {
+		work_note_answer(work, status, &err);
+	}
+}
+
+/* Commands of ours that somebody wants to end. */
+static void look_for_cancelled(struct work *work)
+{
+	char prefix[QUEUE_KEY_MAX];
+	struct store_answer answer = {0};
+	struct error err;
+	queue_key(work->queue, prefix, "cancel/");
+	struct store_range range = {.prefix = prefix};
+	enum status status = store_list(work->queue->store, &range, &answer, &err);
+	work_note_answer(work, status, &err);
+	for (size_t i = 0; i < answer.count; i++) {
+		uint64_t id;
+		if (!queue_key_id(answer.entries[i].key, &id))
+			continue;
+		for (size_t k = 0; k < work->slot_count; k++)
+			if (work->slots[k].busy && work->slots[k].taken.item.id == id)
+				slot_tell(&work->slots[k], ENDING_CANCELLED, SIGTERM,
+					clock_after(work->options->kill_after));
+	}
+	store_answer_release(&answer);
+}
+
+/* Nothing waits and nothing runs anywhere: for so long that we may go. */
+static void look_whether_drained(struct work *work, int64_t now)
+{
+	struct queue_count count;
+	struct error err;
+	enum status status = queue_count(work->queue, &count, &err);
+	work_note_answer(work, status, &err);
+	if (status != STATUS_OK)
+		return;
+	uint64_t sum = count.scheduled + count.succeeded + count.failed + count.cancelled;
+	if (count.waiting || count.running) {
+		work->drained_since = 0;
+	} else if (!work->drained_since || sum != work->drained_sum) {
+		work->drained_since = now;
+		work->drained_sum = sum;
+	}
+	int64_t left = work->drained_since ? work->drained_since + work->options->idle_exit - now
+					   : DRAINED;
+	if (left <= 0)
+		work_leave(work, STATUS_OK, now, clock_after(LEAVE_TIME));
+	work->drained_at = now + (left < DRAINED ? left : DRAINED);
+}
+
+bool work_asks_whether_drained(const struct work *work, int64_t now)
+{
+	return work->options->idle_exit >= 0 && work_is_idle(work) && work_may_take(work, now) &&
+	       !work->worth_trying;
+}
+
+static bool has_something_for_store(const struct work *work, int64_t now)
+{
+	if (!work->registered || work->stuck)
+		return false;
+	return work->return_count || work->exchange.unknown ||
+	       (work->worth_trying && work_may_take(work, now) && work_free_slots(work));
+}
+
+void work_ask_store(struct work *work)
+{
+	int64_t now = clock_now();
+	if (work->failures && now < work->again)
+		return;
+	/* Whether it answers again is to be found out. */
+	if (work->failures)
+		work->period_at = 0;
+	work->stuck = false;
+	if (work->paused_until <= now) {
+		work->worth_trying = true;
+		work->paused_until = CLOCK_NEVER;
+	}
+	if (!work->registered && !work->leaving)
+		join(work);
+	if (work->registered && !work->stuck && now >= work->period_at && !work->leaving) {
+		look_at_others(work);
+		if (work->registered && !work->stuck && !work_is_idle(work))
+			look_for_cancelled(work);
+		work->period_at = clock_after(work->options->period);
+	}
+	while (has_something_for_store(work, clock_now()))
+		exchange(work);
+	now = clock_now();
+	if (!work->stuck && work_asks_whether_drained(work, now) && now >= work->drained_at)
+		look_whether_drained(work, now);
+}
