@@ -79,6 +79,11 @@ void store_set_patience(struct store *store, int64_t milliseconds)
 	store->patience = milliseconds;
 }
 
+size_t store_operations(const struct store *store)
+{
+	return store->backend->operations;
+}
+
 const char *store_where(const struct store *store)
 {
 	return store->where;

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "queue/exchange.h"
 
-enum { FEW = 100, MANY = 100000, AT_ONCE = 4 * QUEUE_BATCH, MOST = 10000 };
+enum { FEW = 100, MANY = 100000, MOST = 10000 };
 
 struct place {
 	struct store *store;
@@ -64,10 +64,11 @@ static void schedule(struct place *place, size_t count)
 	static char name[] = "true", *words[] = {name, NULL};
 	const struct queue_schedule how = {
 		.wake = -1, .deadline = CLOCK_NEVER, .limit = QUEUE_LIMIT};
-	struct queue_item items[AT_ONCE];
+	static struct queue_item items[QUEUE_SCHEDULE_BATCH];
 	struct error err;
+	const size_t most = queue_schedule_most(&place->queue);
 	for (size_t done = 0, more; done < count; done += more) {
-		more = count - done < AT_ONCE ? count - done : AT_ONCE;
+		more = count - done < most ? count - done : most;
 		for (size_t i = 0; i < more; i++)
 			items[i] = (struct queue_item){.argv = words, .scheduled = 1};
 		check(queue_schedule(&place->queue, items, more, 0, &how, &err), &err);
