@@ -71,8 +71,8 @@ static void collect(struct work *work, size_t index)
 {
 	struct error err;
 	struct slot *slot = &work->slots[index];
-	enum status status = slot_collect(
-		slot, &work->place, &work->returns[work->return_count], &err);
+	enum status status =
+		slot_collect(slot, &work->place, &work->returns[work->return_count], &err);
 	if (status != STATUS_OK) {
 		if (!work->said_full)
 			message_error("the output of command %llu cannot be kept: %s; trying again",
@@ -242,8 +242,7 @@ static enum status begin(struct work *work, struct error *err)
 	if (!work->slots || !work->returns || !work->return_slots)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (size_t i = 0; i < work->slot_count; i++)
-		work->slots[i] = (struct slot){
-			.number = i, .descriptor = -1, .out = -1, .err = -1};
+		work->slots[i] = (struct slot){.number = i, .descriptor = -1, .out = -1, .err = -1};
 	work_name(options, &work->worker);
 	store_set_patience(work->queue->store, PATIENCE);
 	return STATUS_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the worker's loop, and by nobody else: work.c (the loop, starting and
- * ending of commands), work_store.c (what it asks of the store), work_leave.c (notices, signals, and
- * the way out), work_say.c (its name, its joblog, its watchdog).
+ * ending of commands), work_store.c (what it asks of the store), work_leave.c (notices, signals,
+ * and the way out), work_say.c (its name, its joblog, its watchdog).
  */
 #ifndef QUEUE_WORK_INSIDE_H
 #define QUEUE_WORK_INSIDE_H
@@ -31,10 +31,10 @@ struct work {
 	size_t *return_slots; /* whose they are */
 	size_t return_count;
 
-	bool worth_trying; /* something may be there to be taken */
+	bool worth_trying;    /* something may be there to be taken */
 	int64_t paused_until; /* then something may be there again that we left alone */
-	int64_t not_before; /* nothing is taken until then: the staggered start */
-	int64_t period_at;  /* when the others are looked at again */
+	int64_t not_before;   /* nothing is taken until then: the staggered start */
+	int64_t period_at;    /* when the others are looked at again */
 
 	/* The store does not answer. */
 	unsigned failures; /* in a row */

@@ -8,9 +8,9 @@
 #include "base/message.h"
 #include "queue/work_inside.h"
 
-#define HAND_IN	   3000	 /* ms of the time until a deadline that are kept for handing in */
-#define WITHOUT	   60000 /* ms for handing in where no deadline is known */
-#define PATIENCE   1000	 /* ms that the store may take for one answer, once we leave */
+#define HAND_IN	 3000  /* ms of the time until a deadline that are kept for handing in */
+#define WITHOUT	 60000 /* ms for handing in where no deadline is known */
+#define PATIENCE 1000  /* ms that the store may take for one answer, once we leave */
 
 int64_t work_share(int64_t left)
 {
@@ -40,8 +40,8 @@ static void take_notice(struct work *work, const struct notice *notice)
 		kill_at = now + work_share(notice->deadline - now);
 		until = notice->deadline;
 	} else {
-		int64_t grace = work->options->grace < 0 ? work->options->kill_after
-							 : work->options->grace;
+		int64_t grace =
+			work->options->grace < 0 ? work->options->kill_after : work->options->grace;
 		kill_at = now + grace;
 		until = kill_at + WITHOUT;
 	}

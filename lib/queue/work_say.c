@@ -85,8 +85,7 @@ void work_write_joblog(struct work *work, const struct queue_return *back)
 	errno = ENOMEM;
 	if (line.failed || file_write_all(work->joblog, line.data, line.length) < 0)
 		message_error("command %llu is not in joblog %s: %s",
-			(unsigned long long)back->item->id, work->options->joblog,
-			strerror(errno));
+			(unsigned long long)back->item->id, work->options->joblog, strerror(errno));
 	text_release(&line);
 }
 
@@ -106,7 +105,8 @@ void work_watchdog(struct work *work, int64_t now)
 	if (now < work_watchdog_due(work))
 		return;
 	work->said_quiet = now;
-	message_info("watchdog: nothing has ended for %lld s", (long long)(now - work->quiet_since) / 1000);
+	message_info("watchdog: nothing has ended for %lld s",
+		(long long)(now - work->quiet_since) / 1000);
 	for (size_t i = 0; i < work->slot_count; i++) {
 		const struct slot *slot = &work->slots[i];
 		struct text command = {.limit = 4096};

@@ -30,8 +30,8 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 	}
 	/* One that passes at once is not worth a word. */
 	if (++work->failures == 3 && !work->said_trouble) {
-		message_error("cannot ask the store: %s; what runs goes on, and asking too",
-			err->text);
+		message_error(
+			"cannot ask the store: %s; what runs goes on, and asking too", err->text);
 		work->said_trouble = true;
 	}
 	int64_t most = AGAIN_FIRST;
@@ -47,8 +47,8 @@ static void join(struct work *work)
 	struct error err;
 	enum status status = workers_join(work->queue, &work->worker, &err);
 	if (status == STATUS_OK)
-		status = beater_start(&work->beater, work->options->url, work->queue,
-			&work->worker, &err);
+		status = beater_start(
+			&work->beater, work->options->url, work->queue, &work->worker, &err);
 	work_note_answer(work, status, &err);
 	if (status != STATUS_OK)
 		return;
@@ -105,8 +105,7 @@ static void settle(struct work *work, size_t count)
 		slot_clear(&work->slots[work->return_slots[i]], &work->place, back);
 	}
 	work->return_count -= count;
-	memmove(work->returns, work->returns + count,
-		work->return_count * sizeof(*work->returns));
+	memmove(work->returns, work->returns + count, work->return_count * sizeof(*work->returns));
 	memmove(work->return_slots, work->return_slots + count,
 		work->return_count * sizeof(*work->return_slots));
 }

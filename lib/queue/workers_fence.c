@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "queue/move.h"
+#include "queue/output.h"
 #include "queue/rules.h"
 #include "queue/workers_inside.h"
 
@@ -78,6 +79,19 @@ static void add_move(struct moves *moves, const struct returning *returning,
 	moves_end(moves, &leased->item, result.state, &result, NULL, NULL, note);
 }
 
+/* It may have died while it filed what will never count. */
+static void remove_outputs(
+	const struct returning *returning, const struct leased *leased, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct queue_lease *lease = &leased[i].lease;
+		if (!leased[i].revision)
+			continue;
+		output_remove(returning->queue, leased[i].id, lease->token, OUTPUT_OUT);
+		output_remove(returning->queue, leased[i].id, lease->token, OUTPUT_ERR);
+	}
+}
+
 /*
  * Move those of the leases that are still there; *error is the revision of the key error as it was
  * seen last. STATUS_NO: look again. STATUS_BROKEN: self is gone.
@@ -110,7 +124,9 @@ static enum status move_once(const struct returning *returning, struct leased *l
 		add_move(&moves, returning, &leased[i], *error == 0);
 	}
 	status = moves_run(&moves, &answer, err);
-	if (status == STATUS_OK && !answer.held) {
+	if (status == STATUS_OK && answer.held)
+		remove_outputs(returning, leased, count);
+	else if (status == STATUS_OK) {
 		status = STATUS_NO;
 		if (returning->self && answer.entries[0].revision != returning->self->revision)
 			status = STATUS_BROKEN;

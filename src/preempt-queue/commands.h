@@ -21,6 +21,10 @@ int run_show(const struct args_rest *rest);
 int run_fetch(const struct args_rest *rest);
 int run_workers(const struct args_rest *rest);
 
+/* work.c */
+extern const struct args_option work_options[];
+int run_work(const struct args_rest *rest);
+
 /* change.c */
 extern const struct args_option cancel_options[], retry_options[], forget_options[];
 int run_cancel(const struct args_rest *rest);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* work: take commands and run them, until there is a notice. */
+#include "queue/work.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ending.h"
+#include "base/message.h"
+#include "base/parse.h"
+#include "client.h"
+#include "commands.h"
+#include "group/listen.h"
+
+#define PERIOD	   5000
+#define PERIOD_MIN 100
+#define LIMIT	   6
+#define SLOTS_MAX  1024
+
+static const char *worker, *platform, *term_signal = "TERM", *joblog;
+static uint64_t slots = 1, limit = LIMIT;
+static int64_t idle_exit = -1, grace = -1, kill_after = 5000, period = PERIOD, start_delay,
+	       start_delay_max = 60000, watchdog;
+static struct args_list sources;
+
+/* clang-format off */
+const struct args_option work_options[] = {
+	{0, "worker", "NAME", "who this is (the array index, else host and pid)", ARGS_NAME, &worker,
+		NULL, 0, 0, NULL},
+	{0, "slots", "K", "commands that run at the same time (1)", ARGS_UNSIGNED, &slots, NULL, 1,
+		SLOTS_MAX, NULL},
+	{0, "idle-exit", "D", "end once nothing waits or runs anywhere for D; 0: at once",
+		ARGS_DURATION, &idle_exit, NULL, 0, 0, NULL},
+	{0, "source", "SPEC", "of notices: signal:TERM, file:PATH, command:TEXT, slurm, gce ...",
+		ARGS_LIST, &sources, NULL, 0, 0, NULL},
+	{0, "platform", "NAMES", "auto, or slurm,aws and the like: their sources", ARGS_TEXT, &platform,
+		"PREEMPT_PLATFORM", 0, 0, NULL},
+	{0, "grace", "D", "time between a notice and the end", ARGS_DURATION, &grace,
+		"PREEMPT_GRACE", 0, 0, NULL},
+	{0, "term-signal", "SIG", "what running commands get at a notice (TERM)", ARGS_TEXT,
+		&term_signal, NULL, 0, 0, NULL},
+	{0, "kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION, &kill_after, NULL,
+		0, 0, NULL},
+	{0, "period", "D", "beat and look for the other workers every D (5s)", ARGS_DURATION, &period,
+		NULL, 0, 0, NULL},
+	{0, "limit", "N", "periods of silence in a row that mean death (6)", ARGS_UNSIGNED, &limit,
+		NULL, 2, 1000, NULL},
+	{0, "start-delay", "D", "start this much later for each lower index", ARGS_DURATION,
+		&start_delay, NULL, 0, 0, NULL},
+	{0, "start-delay-max", "D", "and never later than this (1m)", ARGS_DURATION,
+		&start_delay_max, NULL, 0, 0, NULL},
+	{0, "watchdog", "D", "say what runs when nothing has ended for D", ARGS_DURATION, &watchdog,
+		NULL, 0, 0, NULL},
+	{0, "joblog", "FILE", "add a line for each result, as GNU parallel does", ARGS_TEXT, &joblog,
+		NULL, 0, 0, NULL},
+	{0},
+};
+/* clang-format on */
+
+static enum status open_sources(struct watch *watch, struct error *err)
+{
+	struct listen_request request = {.specifications = sources.items,
+		.count = sources.count,
+		.platform = platform	    ? platform
+			    : sources.count ? NULL
+					    : "auto",
+		.how = {.grace = grace}};
+	struct source *group;
+	struct text warnings = {0};
+	enum status status = listen_open(watch, &request, &group, &warnings, err);
+	if (status == STATUS_OK)
+		grace = request.how.grace;
+	char *rest = warnings.data;
+	for (char *line; (line = strsep(&rest, "\n"));)
+		if (*line)
+			message_error("warning: %s", line);
+	text_release(&warnings);
+	return status;
+}
+
+static enum status check_options(int *signal, struct error *err)
+{
+	if (period < PERIOD_MIN)
+		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
+	return parse_signal(term_signal, signal, "--term-signal", err);
+}
+
+int run_work(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct client client = {0};
+	struct watch watch = {0};
+	sigset_t all;
+	int signal = SIGTERM, code = STATUS_OK;
+	(void)rest;
+	enum status status = check_options(&signal, &err);
+	if (status == STATUS_OK)
+		status = client_open(&client, STORE_CREATE, &err);
+	if (status == STATUS_OK)
+		status = open_sources(&watch, &err);
+	if (status == STATUS_OK)
+		code = work_run(&client.queue, &(struct work_options){
+						       .url = text_string(&client.url),
+						       .worker = worker,
+						       .index = UINT64_MAX,
+						       .slots = slots,
+						       .idle_exit = idle_exit,
+						       .watch = &watch,
+						       .grace = grace,
+						       .term_signal = signal,
+						       .kill_after = kill_after,
+						       .period = period,
+						       .limit = limit,
+						       .start_delay = start_delay,
+						       .start_delay_max = start_delay_max,
+						       .watchdog = watchdog,
+						       .joblog = joblog,
+					       });
+	/* A second TERM while we leave must not turn our answer into a death. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	watch_release(&watch);
+	int ended = client_end(&client, status, &err);
+	if (ending_signal())
+		return ending_die(ending_signal());
+	return status == STATUS_OK ? code : ended;
+}
