@@ -158,7 +158,7 @@ static void look_at_others(struct work *work)
 	enum status status =
 		judge_look(&work->judge, work->queue, &work->worker, written, &fenced, &err);
 	if (fenced)
-		message_info("%llu worker%s gone: what they ran waits again",
+		message_info("%llu worker%s gone: what was running there waits again",
 			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
 	if (status == STATUS_NO) {
 		begin_anew(work);

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/variables.h"
+#include "queue/resource.h"
+#include "queue/template.h"
+
+struct resource {
+	char name[RESOURCE_NAME_MAX + 1];
+	enum resource_state state;
+	struct child child; /* RESOURCE_BUILDING */
+	int output;	    /* what it writes; -1: none */
+	char *directory;    /* NULL: it never came so far */
+	struct error error; /* the last two states */
+};
+
+enum status resources_open(struct resources *all, const struct slot_place *place, struct error *err)
+{
+	*all = (struct resources){.place = place, .descriptor = epoll_create1(EPOLL_CLOEXEC)};
+	if (all->descriptor >= 0)
+		return STATUS_OK;
+	int number = errno;
+	*all = (struct resources){0};
+	return error_set(
+		err, STATUS_TEMPORARY, "no descriptor for resources: %s", strerror(number));
+}
+
+static struct resource *find(const struct resources *all, const char *name)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (!strcmp(all->list[i].name, name))
+			return &all->list[i];
+	return NULL;
+}
+
+static struct resource *add(struct resources *all, const char *name)
+{
+	struct resource *grown = realloc(all->list, (all->count + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	all->list = grown;
+	struct resource *resource = &grown[all->count++];
+	*resource = (struct resource){.state = RESOURCE_BUILDING, .output = -1};
+	snprintf(resource->name, sizeof(resource->name), "%s", name);
+	return resource;
+}
+
+/* It is over: it stays to say why, until the next tick. */
+static void fail(struct resource *resource, const struct error *why)
+{
+	bool passes = why->status == STATUS_TEMPORARY || why->status == STATUS_PERMISSION;
+	resource->state = passes ? RESOURCE_POSTPONED : RESOURCE_FAILED;
+	resource->error = *why;
+	error_prefix(&resource->error, "resource %s", resource->name);
+}
+
+/* All that it has, but for a directory that stays. */
+static void release(struct resource *resource)
+{
+	if (resource->output >= 0)
+		close(resource->output);
+	resource->output = -1;
+	if (resource->directory && resource->state != RESOURCE_READY) {
+		(void)file_remove_tree(resource->directory, NULL);
+		free(resource->directory);
+		resource->directory = NULL;
+	}
+}
+
+/* What is not used for days is removed in many a /tmp. */
+static bool is_gone(const char *path)
+{
+	return access(path, F_OK) < 0 && errno == ENOENT;
+}
+
+/* ---- Starting ---- */
+
+/* The private directory, in which all are. */
+static enum status make_private(struct resources *all, struct error *err)
+{
+	const char *above = getenv("TMPDIR");
+	char *made = NULL, *real = NULL;
+	if (all->directory && !is_gone(all->directory))
+		return STATUS_OK;
+	free(all->directory);
+	all->directory = NULL;
+	if (asprintf(&made, "%s/preempt-resources.XXXXXX", above && *above ? above : "/tmp") < 0)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (mkdtemp(made) && (real = realpath(made, NULL))) {
+		guard_add_directory(all->place->guard, real);
+		all->directory = real;
+		free(made);
+		return STATUS_OK;
+	}
+	enum status status = error_set(
+		err, STATUS_TEMPORARY, "cannot make a directory %s: %s", made, strerror(errno));
+	free(made);
+	return status;
+}
+
+static enum status make_directory(
+	struct resources *all, struct resource *resource, struct error *err)
+{
+	enum status status = make_private(all, err);
+	if (status != STATUS_OK)
+		return status;
+	char *path = NULL;
+	if (asprintf(&path, "%s/%s", all->directory, resource->name) < 0)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (mkdir(path, 0700) < 0) {
+		status = error_set(err, STATUS_TEMPORARY, "cannot make its directory %s: %s", path,
+			strerror(errno));
+		free(path);
+		return status;
+	}
+	resource->directory = path;
+	return STATUS_OK;
+}
+
+static enum status build_environment(const struct slot_place *place,
+	const struct resource *resource, const char *directory, struct variables *list,
+	struct error *err)
+{
+	variables_inherit(list);
+	variables_set(list, "PREEMPT_QUEUE", place->queue->name);
+	variables_set(list, "PREEMPT_WORKER", place->worker->name);
+	variables_set_number(list, "PREEMPT_WORKER_INDEX", place->worker->index);
+	variables_set(list, "PREEMPT_RESOURCE", resource->name);
+	variables_set(list, "PREEMPT_RESOURCE_DIR", resource->directory);
+	variables_set(list, "PWD", directory);
+	variables_set(list, GUARD_MARK, place->guard->mark);
+	return list->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
+}
+
+static enum status start_command(struct resources *all, struct resource *resource, char **words,
+	const char *directory, struct error *err)
+{
+	struct variables environment = {0};
+	int input = -1;
+	enum status status = build_environment(all->place, resource, directory, &environment, err);
+	if (status == STATUS_OK && ((input = child_open_input(NULL, err)) < 0 ||
+					   (resource->output = output_open(err)) < 0))
+		status = STATUS_TEMPORARY;
+	if (status == STATUS_OK) {
+		struct process_command command = {.argv = words,
+			.environment = environment.items,
+			.directory = directory,
+			.standard_input = input,
+			.standard_output = resource->output,
+			.standard_error = resource->output};
+		sigemptyset(&command.ignored);
+		status = child_start(&resource->child, &command, all->place->guard, err);
+	}
+	if (input >= 0)
+		close(input);
+	variables_release(&environment);
+	return status;
+}
+
+/* Readable when it has ended. */
+static enum status attend(struct resources *all, struct resource *resource, struct error *err)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	if (epoll_ctl(all->descriptor, EPOLL_CTL_ADD, resource->child.descriptor, &event) == 0)
+		return STATUS_OK;
+	int number = errno;
+	child_kill(&resource->child, all->place->guard);
+	return error_set(err, STATUS_TEMPORARY, "cannot watch its build: %s", strerror(number));
+}
+
+static void build(struct resources *all, struct resource *resource)
+{
+	const struct queue_worker *worker = all->place->worker;
+	char **given = NULL, **words = NULL, *directory = NULL;
+	struct error err = {0};
+	enum status status =
+		resource_find(all->place->queue, resource->name, &given, &directory, &err);
+	if (status == STATUS_OK)
+		status = template_fill_worker(given, worker->name, worker->index, &words, &err);
+	if (status == STATUS_OK)
+		status = make_directory(all, resource, &err);
+	if (status == STATUS_OK)
+		status = start_command(all, resource, words, directory, &err);
+	if (status == STATUS_OK)
+		status = attend(all, resource, &err);
+	if (status != STATUS_OK) {
+		fail(resource, &err);
+		release(resource);
+	}
+	template_free(words);
+	template_free(given);
+	free(directory);
+}
+
+/* ---- Asking ---- */
+
+/* What is known of it, begun where that is nothing; NULL without memory. */
+static struct resource *look_up(struct resources *all, const char *name)
+{
+	struct resource *resource = find(all, name);
+	if (resource && resource->state == RESOURCE_READY && is_gone(resource->directory)) {
+		resource->state = RESOURCE_BUILDING;
+		release(resource);
+		build(all, resource);
+	} else if (!resource && (resource = add(all, name))) {
+		build(all, resource);
+	}
+	return resource;
+}
+
+enum resource_state resources_need(struct resources *all, char *const *names, struct error *why)
+{
+	enum resource_state worst = RESOURCE_READY;
+	for (; names && *names; names++) {
+		bool possible = strlen(*names) <= RESOURCE_NAME_MAX;
+		const struct resource *resource = possible ? look_up(all, *names) : NULL;
+		enum resource_state state = resource   ? resource->state
+					    : possible ? RESOURCE_POSTPONED
+						       : RESOURCE_FAILED;
+		/* What fails first is said; all are begun. */
+		if (state >= RESOURCE_FAILED && worst < RESOURCE_FAILED) {
+			if (resource)
+				*why = resource->error;
+			else if (possible)
+				error_set(why, STATUS_TEMPORARY, "out of memory");
+			else
+				error_set(why, STATUS_NO, "no resource has so long a name: %s",
+					*names);
+		}
+		if (state > worst && worst < RESOURCE_FAILED)
+			worst = state;
+	}
+	return worst;
+}
+
+char **resources_environment(const struct resources *all, char *const *names)
+{
+	struct variables list = {0};
+	for (; names && *names; names++) {
+		char name[sizeof("PREEMPT_RESOURCE_") + RESOURCE_NAME_MAX];
+		const struct resource *resource = find(all, *names);
+		if (!resource || resource->state != RESOURCE_READY)
+			continue;
+		snprintf(name, sizeof(name), "PREEMPT_RESOURCE_%s", resource->name);
+		variables_set(&list, name, resource->directory);
+	}
+	if (list.failed) {
+		variables_release(&list);
+		return NULL;
+	}
+	return list.items ? list.items : calloc(1, sizeof(*list.items));
+}
+
+/* ---- Ending ---- */
+
+/* How the build went. */
+static void judge(struct resource *resource, const siginfo_t *info)
+{
+	char line[256];
+	struct error why = {0};
+	if (info->si_code == CLD_EXITED && info->si_status == STATUS_OK) {
+		resource->state = RESOURCE_READY;
+		return;
+	}
+	output_last_line(resource->output, line, sizeof(line));
+	if (info->si_code == CLD_EXITED)
+		error_set(&why, info->si_status == STATUS_TEMPORARY ? STATUS_TEMPORARY : STATUS_NO,
+			"its build ended with %d%s%s", info->si_status, *line ? ": " : "", line);
+	else
+		error_set(&why, STATUS_NO, "its build was ended by signal %d%s%s", info->si_status,
+			*line ? ": " : "", line);
+	fail(resource, &why);
+}
+
+static void look_at(struct resources *all, struct resource *resource)
+{
+	siginfo_t info;
+	if (!child_has_ended(&resource->child, &info))
+		return;
+	judge(resource, &info);
+	/* Closing alone would not do while a child between fork and exec has it open, too. */
+	(void)epoll_ctl(all->descriptor, EPOLL_CTL_DEL, resource->child.descriptor, NULL);
+	if (resource->state != RESOURCE_READY)
+		kill(-resource->child.pid, SIGKILL);
+	child_reap(&resource->child, all->place->guard, NULL);
+	release(resource);
+}
+
+void resources_tick(struct resources *all)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < all->count; i++) {
+		struct resource *resource = &all->list[i];
+		/* Who waited for it was told. */
+		if (resource->state >= RESOURCE_FAILED)
+			continue;
+		if (resource->state == RESOURCE_BUILDING)
+			look_at(all, resource);
+		if (kept < i)
+			all->list[kept] = *resource;
+		kept++;
+	}
+	all->count = kept;
+}
+
+void resources_release(struct resources *all)
+{
+	for (size_t i = 0; i < all->count; i++) {
+		struct resource *resource = &all->list[i];
+		if (resource->state == RESOURCE_BUILDING)
+			child_kill(&resource->child, all->place->guard);
+		release(resource);
+		free(resource->directory);
+	}
+	if (all->directory)
+		(void)file_remove_tree(all->directory, NULL);
+	if (all->place)
+		close(all->descriptor);
+	free(all->directory);
+	free(all->list);
+	*all = (struct resources){0};
+}

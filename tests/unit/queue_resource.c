@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* Resources: how they are defined, built once, rebuilt, and fail for those who use them. */
+#include "queue/resource.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "queue/template.h"
+#include "scratch.h"
+#include "unit.h"
+
+#define PATIENCE 20000 /* ms; what takes longer has failed */
+
+static struct store *store;
+static struct queue queue;
+static struct guard guard;
+static struct queue_worker worker = {.name = "w-1", .index = 4};
+static struct slot_place place = {
+	.queue = &queue, .worker = &worker, .guard = &guard, .kill_after = PATIENCE};
+static struct resources resources;
+static struct error err;
+
+static char sh[] = "sh", option[] = "-c";
+
+/* Define NAME by a shell command that runs in the scratch directory. */
+static bool define(const char *name, const char *text)
+{
+	char *copy = strdup(text), *argv[] = {sh, option, copy, NULL};
+	enum status status = resource_define(&queue, name, argv, scratch, &err);
+	free(copy);
+	return status == STATUS_OK;
+}
+
+static enum resource_state need(const char *first, const char *second)
+{
+	char *names[] = {strdup(first), second ? strdup(second) : NULL, NULL};
+	enum resource_state state = resources_need(&resources, names, &err);
+	free(names[0]);
+	free(names[1]);
+	return state;
+}
+
+/* As a worker's loop does, until it is no longer being built. */
+static enum resource_state settle(const char *first, const char *second)
+{
+	int64_t deadline = clock_after(PATIENCE);
+	enum resource_state state;
+	while ((state = need(first, second)) == RESOURCE_BUILDING && clock_now() < deadline) {
+		struct pollfd ended = {.fd = resources.descriptor, .events = POLLIN};
+		(void)poll(&ended, 1, clock_poll_timeout(deadline));
+		resources_tick(&resources);
+	}
+	return state;
+}
+
+/* Where it is: what the environment of a command says; "" where nothing. */
+static const char *where(const char *name)
+{
+	static char path[256];
+	char *copy = strdup(name), *names[] = {copy, NULL};
+	char **list = resources_environment(&resources, names);
+	char prefix[128];
+	size_t length = (size_t)snprintf(prefix, sizeof(prefix), "PREEMPT_RESOURCE_%s=", name);
+	*path = '\0';
+	if (list && list[0] && !strncmp(list[0], prefix, length) && !list[1])
+		snprintf(path, sizeof(path), "%s", list[0] + length);
+	template_free(list);
+	free(copy);
+	return path;
+}
+
+static const char *content(const char *directory, const char *name)
+{
+	static char bytes[512];
+	char path[512];
+	struct text text = {0};
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	snprintf(bytes, sizeof(bytes), "%s",
+		file_read_whole(path, sizeof(bytes) - 1, &text, &err) == STATUS_OK
+			? text_string(&text)
+			: "(cannot be read)");
+	text_release(&text);
+	return bytes;
+}
+static bool is_there(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0;
+}
+static bool waits_for(bool (*condition)(const char *), const char *path, bool wanted)
+{
+	int64_t deadline = clock_after(PATIENCE);
+	while (condition(path) != wanted && clock_now() < deadline)
+		clock_sleep_until(clock_after(2));
+	return condition(path) == wanted;
+}
+/* Whether the process whose number is in this file lives. */
+static bool lives(const char *name)
+{
+	struct process_identity process;
+	pid_t pid = atoi(content(scratch, name));
+	return pid > 0 && process_identify(pid, &process, &err) == STATUS_OK &&
+	       process_look(&process) == PROCESS_ALIVE;
+}
+
+static void definitions(void)
+{
+	char *word = strdup("a \"b\"\xff"), *unclosed = strdup("{per-worker:a"),
+	     *plain = strdup("true"), *long_word = malloc(70000), **argv = NULL, *directory = NULL;
+	memset(long_word, 'x', 69999);
+	long_word[69999] = '\0';
+
+	TEST("how a resource is built is kept, and replaced")
+	{
+		char *words[] = {sh, word, NULL}, *other[] = {plain, NULL};
+		CHECK_EQ(resource_find(&queue, "data", &argv, &directory, &err), STATUS_NO);
+		CHECK(strstr(err.text, "no resource data"));
+		CHECK_EQ(resource_define(&queue, "data", words, "/usr", &err), STATUS_OK);
+		CHECK_EQ(resource_find(&queue, "data", &argv, &directory, &err), STATUS_OK);
+		CHECK_TEXT(argv[0], "sh");
+		CHECK_TEXT(argv[1], word);
+		CHECK(argv[2] == NULL);
+		CHECK_TEXT(directory, "/usr");
+		template_free(argv);
+		free(directory);
+		CHECK_EQ(resource_define(&queue, "data", other, "/", &err), STATUS_OK);
+		CHECK_EQ(resource_find(&queue, "data", &argv, &directory, &err), STATUS_OK);
+		CHECK_TEXT(argv[0], "true");
+		template_free(argv);
+		free(directory);
+	}
+	TEST("what cannot be a resource is refused")
+	{
+		char *words[] = {plain, NULL}, *none[] = {NULL}, *bad[] = {unclosed, NULL},
+		     *big[] = {long_word, NULL};
+		char name[RESOURCE_NAME_MAX + 2];
+		memset(name, 'A', RESOURCE_NAME_MAX + 1);
+		name[RESOURCE_NAME_MAX + 1] = '\0';
+		CHECK_EQ(resource_define(&queue, name, words, "/", &err), STATUS_USAGE);
+		CHECK_EQ(resource_define(&queue, name + 1, words, "/", &err), STATUS_OK);
+		CHECK_EQ(resource_define(&queue, "", words, "/", &err), STATUS_USAGE);
+		CHECK_EQ(resource_define(&queue, "a-b", words, "/", &err), STATUS_USAGE);
+		CHECK_EQ(resource_define(&queue, "../x", words, "/", &err), STATUS_USAGE);
+		CHECK_EQ(resource_define(&queue, "1a", words, "/", &err), STATUS_USAGE);
+		CHECK_EQ(resource_define(&queue, "a", words, "here", &err), STATUS_USAGE);
+		CHECK_EQ(resource_define(&queue, "a", none, "/", &err), STATUS_USAGE);
+		CHECK_EQ(resource_define(&queue, "a", bad, "/", &err), STATUS_USAGE);
+		CHECK_EQ(resource_define(&queue, "a", big, "/", &err), STATUS_USAGE);
+		CHECK_EQ(resource_find(&queue, "a", &argv, &directory, &err), STATUS_NO);
+	}
+	TEST("one that cannot be read is damaged, and is named")
+	{
+		static const char *const values[] = {"", "{}", "{\"argv\":[],\"directory\":\"/\"}",
+			"{\"argv\":[1],\"directory\":\"/\"}", "{\"argv\":[\"a\"]}",
+			"{\"argv\":[\"a\"],\"directory\":\"b\"}"};
+		char key[QUEUE_KEY_MAX];
+		queue_key(&queue, key, "resource/bad");
+		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+			CHECK_EQ(store_put(store, key, values[i], NULL, &err), STATUS_OK);
+			CHECK_EQ(resource_find(&queue, "bad", &argv, &directory, &err),
+				STATUS_DAMAGED);
+			CHECK(strstr(err.text, "queue/q/resource/bad"));
+		}
+	}
+	free(word);
+	free(unclosed);
+	free(plain);
+	free(long_word);
+}
+
+static void builds(void)
+{
+	char path[256];
+	if (resources_open(&resources, &place, &err) != STATUS_OK)
+		exit(99);
+	TEST("a resource is built once, where it was defined, for all who need it")
+	{
+		CHECK(define("A", "echo x >>builds; pwd >\"$PREEMPT_RESOURCE_DIR/place\"; echo "
+				  "$PREEMPT_RESOURCE $PREEMPT_QUEUE $PREEMPT_WORKER "
+				  "$PREEMPT_WORKER_INDEX {worker} >$PREEMPT_RESOURCE_DIR/who"));
+		CHECK_EQ(need("A", NULL), RESOURCE_BUILDING);
+		CHECK_EQ(need("A", NULL), RESOURCE_BUILDING);
+		CHECK_TEXT(where("A"), "");
+		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
+		CHECK_EQ(need("A", "A"), RESOURCE_READY);
+		CHECK_TEXT(content(scratch, "builds"), "x\n");
+		CHECK_TEXT(content(where("A"), "who"), "A q w-1 4 w-1\n");
+		snprintf(path, sizeof(path), "%s\n", scratch);
+		CHECK_TEXT(content(where("A"), "place"), path);
+	}
+	TEST("those that need nothing need not wait")
+	{
+		char **list = resources_environment(&resources, NULL);
+		CHECK_EQ(resources_need(&resources, NULL, &err), RESOURCE_READY);
+		CHECK(list && !list[0]);
+		template_free(list);
+	}
+	TEST("two are built side by side")
+	{
+		CHECK(define("ONE", ": >one; until [ -e two ]; do sleep 0.01; done"));
+		CHECK(define("TWO", ": >two; until [ -e one ]; do sleep 0.01; done"));
+		CHECK_EQ(settle("ONE", "TWO"), RESOURCE_READY);
+	}
+	TEST("a directory that somebody has removed is filled again")
+	{
+		CHECK_EQ(file_remove_tree(where("A"), &err), STATUS_OK);
+		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
+		CHECK_TEXT(content(scratch, "builds"), "x\nx\n");
+		*strrchr(strcpy(path, where("A")), '/') = '\0';
+		CHECK_EQ(file_remove_tree(path, &err), STATUS_OK);
+		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
+		CHECK_TEXT(content(where("A"), "who"), "A q w-1 4 w-1\n");
+		resources_release(&resources);
+		CHECK_EQ(resources_open(&resources, &place, &err), STATUS_OK);
+	}
+	TEST("WQ-14: a worker that comes back builds it again")
+	{
+		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
+		CHECK_TEXT(content(scratch, "builds"), "x\nx\nx\nx\n");
+	}
+}
+
+static void failures(void)
+{
+	TEST("WQ-14: a failed build is an error for who uses it, and for nobody else")
+	{
+		CHECK(define("BAD",
+			"sleep 1000 & echo $! >left; echo half >$PREEMPT_RESOURCE_DIR/half; "
+			"echo \"$PREEMPT_RESOURCE_DIR\" >bad; echo no data >&2; exit 3"));
+		CHECK_EQ(settle("A", "BAD"), RESOURCE_FAILED);
+		CHECK_TEXT(err.text, "resource BAD: its build ended with 3: no data");
+		/* All that waited for it are told. */
+		CHECK_EQ(need("BAD", NULL), RESOURCE_FAILED);
+		CHECK_EQ(need("A", NULL), RESOURCE_READY);
+		CHECK(waits_for(lives, "left", false));
+		char path[256];
+		snprintf(path, sizeof(path), "%s", content(scratch, "bad"));
+		path[strcspn(path, "\n")] = '\0';
+		CHECK(strlen(path) > 10 && !is_there(path));
+		CHECK_TEXT(where("BAD"), "");
+	}
+	TEST("the next one that needs it has it built again")
+	{
+		CHECK(define("BAD", "true"));
+		CHECK_EQ(need("BAD", NULL), RESOURCE_FAILED);
+		resources_tick(&resources);
+		CHECK_EQ(settle("BAD", NULL), RESOURCE_READY);
+	}
+	TEST("what cannot be built says why")
+	{
+		char none[] = "/no/such/command", *argv[] = {none, NULL};
+		CHECK_EQ(need("NONE", NULL), RESOURCE_FAILED);
+		CHECK(strstr(err.text, "no resource NONE"));
+		CHECK_EQ(resource_define(&queue, "NONE", argv, "/", &err), STATUS_OK);
+		resources_tick(&resources);
+		CHECK_EQ(need("NONE", NULL), RESOURCE_FAILED);
+		CHECK(strstr(err.text, "/no/such/command"));
+		CHECK_EQ(resource_define(&queue, "NONE", argv, "/no/such/place", &err), STATUS_OK);
+		resources_tick(&resources);
+		CHECK_EQ(need("NONE", NULL), RESOURCE_FAILED);
+		CHECK(strstr(err.text, "/no/such/place"));
+		CHECK(define("KILLED", "kill -9 $$"));
+		CHECK_EQ(settle("KILLED", NULL), RESOURCE_FAILED);
+		CHECK_TEXT(err.text, "resource KILLED: its build was ended by signal 9");
+		CHECK_EQ(
+			need("A_NAME_THAT_IS_FAR_TOO_LONG_TO_BE_THE_NAME_OF_ANY_RESOURCE_THAT_IS_HERE",
+				NULL),
+			RESOURCE_FAILED);
+	}
+	TEST("75, and a place that cannot be had, are not a failure")
+	{
+		CHECK(define("LATER", "exit 75"));
+		CHECK_EQ(settle("LATER", NULL), RESOURCE_POSTPONED);
+		resources_release(&resources);
+		CHECK_EQ(resources_open(&resources, &place, &err), STATUS_OK);
+		setenv("TMPDIR", "/no/such/place", 1);
+		CHECK_EQ(need("A", NULL), RESOURCE_POSTPONED);
+		CHECK(strstr(err.text, "/no/such/place"));
+		setenv("TMPDIR", scratch, 1);
+		resources_tick(&resources);
+		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
+	}
+	TEST("when the worker ends, what is being built is ended, and all are removed")
+	{
+		char path[256];
+		snprintf(path, sizeof(path), "%s", where("A"));
+		CHECK(define("LONG", "sleep 1000 & echo $! >long.new; mv long.new long; wait"));
+		CHECK_EQ(need("LONG", NULL), RESOURCE_BUILDING);
+		CHECK(waits_for(lives, "long", true));
+		CHECK(is_there(path));
+		resources_release(&resources);
+		CHECK(waits_for(lives, "long", false));
+		CHECK(!is_there(path));
+		*strrchr(path, '/') = '\0';
+		CHECK(!is_there(path));
+		resources_release(&resources);
+	}
+}
+
+static void worker_killed(void)
+{
+	TEST("a worker that is killed leaves no build and no resource behind")
+	{
+		char path[256];
+		CHECK(define("LONG", "echo $PREEMPT_RESOURCE_DIR >path; echo $$ >kill.new; "
+				     "mv kill.new kill; exec sleep 1000"));
+		fflush(stdout);
+		pid_t child = fork();
+		if (child == 0) {
+			if (guard_start(&guard, &err) != STATUS_OK ||
+				resources_open(&resources, &place, &err) != STATUS_OK)
+				_exit(1);
+			(void)need("LONG", NULL);
+			pause();
+			_exit(1);
+		}
+		CHECK(waits_for(lives, "kill", true));
+		snprintf(path, sizeof(path), "%s", content(scratch, "path"));
+		path[strcspn(path, "\n")] = '\0';
+		CHECK(is_there(path));
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		CHECK(waits_for(lives, "kill", false));
+		CHECK(waits_for(is_there, path, false));
+	}
+}
+
+int main(void)
+{
+	char path[128];
+	scratch_make();
+	setenv("TMPDIR", scratch, 1);
+	unsetenv("PREEMPT_AGENT");
+	snprintf(path, sizeof(path), "%s/q.db", scratch);
+	if (store_open(&store, path, STORE_CREATE, clock_after(PATIENCE), &err) != STATUS_OK ||
+		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK)
+		return 99;
+	worker_killed();
+	if (guard_start(&guard, &err) != STATUS_OK)
+		return 99;
+	builds();
+	failures();
+	definitions();
+	queue_release(&queue);
+	store_close(store);
+	guard_stop(&guard);
+	scratch_remove();
+	return unit_end();
+}
