@@ -31,7 +31,7 @@ _preempt() {
 	local program=${1/#\~/$HOME} cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local help line option i
 	local -a offered=() commands=()
-	local entry='^ +((-[a-zA-Z]), )?(--[a-z][a-z-]*)( ([A-Z]+))? +(.*)$'
+	local entry='^ +((-[a-zA-Z0-9]), )?(--[a-z][a-z-]*)( ([A-Z]+))? +(.*)$'
 	COMPREPLY=()
 
 	# What follows "--" is another command line.

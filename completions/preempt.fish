@@ -60,7 +60,7 @@ function __preempt_complete
     end
     set -l offered
     for line in $help
-        set -l part (string match -r '^ +(-[a-zA-Z]|)(?:, |)(--[a-z][a-z-]*)( [A-Z]+|) +(.*)$' -- $line)
+        set -l part (string match -r '^ +(-[a-zA-Z0-9]|)(?:, |)(--[a-z][a-z-]*)( [A-Z]+|) +(.*)$' -- $line)
         or continue
         if test -n "$part[4]"; and contains -- $before $part[2] $part[3]
             printf "$prefix%s\n" (__preempt_values (string trim $part[4]) $part[5] $cur)

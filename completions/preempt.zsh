@@ -36,7 +36,7 @@ if [[ $PREFIX = --*=* ]]; then
 	compset -P '*='
 fi
 for line in $help; do
-	[[ $line = (#b)' '##((-[a-zA-Z]), |)(--[a-z][a-z-]#)( ([A-Z]##)|)' '##(*) ]] || continue
+	[[ $line = (#b)' '##((-[a-zA-Z0-9]), |)(--[a-z][a-z-]#)( ([A-Z]##)|)' '##(*) ]] || continue
 	if [[ -n $match[5] && ( $before = $match[3] || $before = $match[2] ) ]]; then
 		case $match[5] in
 		DIR) _directories ;;

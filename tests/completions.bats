@@ -75,7 +75,7 @@ offers() {
 
 # options PROGRAM [COMMAND]: what --help names.
 options() {
-	"$@" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z][a-z-]*' | grep -oE -- '-[-a-zA-Z]+'
+	"$@" --help | grep -oE '^ +(-[a-zA-Z0-9], )?--[a-z][a-z-]*' | grep -oE -- '-[-a-zA-Z0-9]+'
 }
 
 @test "every option of every program and command, and no other" {
@@ -93,6 +93,7 @@ options() {
 @test "the commands of a program" {
 	offers "preempt-store g" get gc
 	offers "preempt-store get --js" --json
+	offers "preempt-queue s" schedule show
 }
 
 @test "values: words, prefixes, directories, files" {
@@ -103,11 +104,14 @@ options() {
 	offers "preempt-run --board ro" room
 	offers "preempt-claim --from rop" rope
 	offers "preempt-watch --source s" signal:
+	offers "preempt-queue list --state r" running
+	offers "preempt-queue schedule --directory ro" room
 }
 
 @test "after -- it is the other command's turn" {
 	offers "preempt-run -n 4 -- preempt-sto" preempt-store
 	offers "preempt-run --join-timeout _"
+	offers "preempt-queue schedule --lines -- preempt-sto" preempt-store
 }
 
 @test "zsh registers it for the programs by their names" {

@@ -19,7 +19,7 @@ static bool caught;
 #define PLACE                                                                                      \
 	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT,                  \
 		&client_options.store, "PREEMPT_STORE", 0, 0, NULL},                              \
-	{0, "queue", "NAME", "which queue (default)", ARGS_NAME, &client_options.queue,           \
+	{0, "queue", "NAME", "which queue (\"default\")", ARGS_NAME, &client_options.queue,           \
 		"PREEMPT_QUEUE", 0, 0, NULL},                                                      \
 	{0, "files", "DIR", "for long outputs (default: beside the store)", ARGS_TEXT,             \
 		&client_options.files, "PREEMPT_QUEUE_FILES", 0, 0, NULL}

@@ -20,7 +20,7 @@ static bool follow, joblog, fetch_wait, fetch_stderr, exit_status;
 
 /* clang-format off */
 const struct args_option list_options[] = {
-	{0, "state", "S", "waiting, running, succeeded, failed or cancelled: only these", ARGS_TEXT,
+	{0, "state", "S", "any (default), waiting, running, succeeded, failed or cancelled: which", ARGS_TEXT,
 		&state_word, NULL, 0, 0, NULL},
 	{0, "tag", "T", "only those with this tag", ARGS_TEXT, &tag, NULL, 0, 0, NULL},
 	{'f', "follow", NULL, "then go on: print each that ends", ARGS_FLAG, &follow, NULL, 0, 0,
@@ -97,6 +97,8 @@ int run_list(const struct args_rest *rest)
 	struct queue_count count = {0};
 	struct text heading = {0};
 	(void)rest;
+	if (state_word && !strcmp(state_word, "any"))
+		state_word = NULL;
 	if (state_word && !queue_state_parse(state_word, &lister.state)) {
 		message_error("--state: \"%s\" is not waiting, running, succeeded, failed or "
 			      "cancelled; see preempt-queue list --help",
