@@ -14,6 +14,7 @@
 #include "base/ending.h"
 #include "base/message.h"
 #include "queue/files.h"
+#include "queue/template.h"
 #include "queue/work_inside.h"
 #include "store/access.h"
 #include "store/url.h"
@@ -25,11 +26,24 @@ bool work_is_idle(const struct work *work)
 	return work_free_slots(work) == work->slot_count;
 }
 
+bool work_runs_something(const struct work *work)
+{
+	for (size_t i = 0; i < work->slot_count; i++)
+		if (work->slots[i].child.pid > 0)
+			return true;
+	return false;
+}
+
+bool work_slot_is_used(const struct work *work, size_t i)
+{
+	return work->slots[i].busy || work->held[i].used;
+}
+
 size_t work_free_slots(const struct work *work)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < work->slot_count; i++)
-		count += !work->slots[i].busy;
+		count += !work_slot_is_used(work, i);
 	return count;
 }
 
@@ -47,23 +61,66 @@ static void watch_descriptor(struct work *work, int descriptor)
 		(void)epoll_ctl(work->wake, EPOLL_CTL_ADD, descriptor, &event);
 }
 
+void work_end_held(struct work *work, size_t i, enum queue_ending_kind why, const char *text)
+{
+	struct slot *slot = &work->slots[i];
+	if (!work->held[i].used)
+		return;
+	work->held[i].used = false;
+	slot_refuse(slot, &work->held[i].taken, text);
+	slot->result.ending.kind = why;
+}
+
+void work_drop(struct work *work, size_t i)
+{
+	slot_clear(&work->slots[i], &work->place, NULL);
+	if (work->held[i].used)
+		queue_item_release(&work->held[i].taken.item);
+	work->held[i] = (struct work_held){0};
+}
+
+/* Start what slot i is kept for, if all that it needs is there. */
+static void start_held(struct work *work, size_t i)
+{
+	struct error why;
+	struct slot *slot = &work->slots[i];
+	struct queue_taken *taken = &work->held[i].taken;
+	char *const *names = taken->item.resources;
+	enum resource_state state =
+		names ? resources_need(&work->resources, names, &why) : RESOURCE_READY;
+	if (state == RESOURCE_BUILDING)
+		return;
+	work->held[i].used = false;
+	if (state == RESOURCE_FAILED) {
+		slot_refuse(slot, taken, why.text);
+	} else if (state == RESOURCE_POSTPONED) {
+		slot_postpone(slot, taken, why.text);
+	} else {
+		char **extra = names ? resources_environment(&work->resources, names) : NULL;
+		if (names && !extra)
+			slot_postpone(slot, taken, "out of memory");
+		else
+			slot_start(slot, &work->place, taken, extra);
+		template_free(extra);
+		message_detail("command %llu has started", (unsigned long long)slot->taken.item.id);
+		if (slot->child.pid > 0)
+			watch_descriptor(work, slot->child.descriptor);
+	}
+}
+
 void work_start(struct work *work, struct queue_taken *taken)
 {
-	size_t index = 0;
-	while (work->slots[index].busy)
-		index++;
-	struct slot *slot = &work->slots[index];
+	size_t i = 0;
+	while (work_slot_is_used(work, i))
+		i++;
 	if (work_is_idle(work))
 		work->quiet_since = clock_now();
-	if (work->leaving) {
+	work->held[i] = (struct work_held){.used = true, .taken = *taken};
+	if (work->leaving)
 		/* A transaction whose answer was lost has taken it. */
-		slot_refuse(slot, taken, "its worker had a notice before it started");
-		slot->result.ending.kind = ENDING_PREEMPTED;
-		return;
-	}
-	slot_start(slot, &work->place, taken, NULL);
-	message_detail("command %llu has started", (unsigned long long)slot->taken.item.id);
-	watch_descriptor(work, slot->descriptor);
+		work_end_held(work, i, ENDING_PREEMPTED, WORK_NOT_STARTED);
+	else
+		start_held(work, i);
 }
 
 /* What has ended is put among the returns. */
@@ -88,9 +145,13 @@ static void collect(struct work *work, size_t index)
 static void tick(struct work *work)
 {
 	int64_t now = clock_now();
-	for (size_t i = 0; i < work->slot_count; i++)
+	resources_tick(&work->resources);
+	for (size_t i = 0; i < work->slot_count; i++) {
+		if (work->held[i].used)
+			start_held(work, i);
 		if (slot_tick(&work->slots[i], &work->place, now))
 			collect(work, i);
+	}
 }
 
 /* ---- Waiting ---- */
@@ -235,27 +296,34 @@ static enum status begin(struct work *work, struct error *err)
 		status = guard_start(&work->guard, err);
 	if (status != STATUS_OK)
 		return status;
-	work->slot_count = options->slots;
 	work->slots = calloc(options->slots, sizeof(*work->slots));
 	work->returns = calloc(options->slots, sizeof(*work->returns));
 	work->return_slots = calloc(options->slots, sizeof(*work->return_slots));
-	if (!work->slots || !work->returns || !work->return_slots)
+	work->held = calloc(options->slots, sizeof(*work->held));
+	work->slot_count = options->slots;
+	if (!work->slots || !work->returns || !work->return_slots || !work->held)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (size_t i = 0; i < work->slot_count; i++)
-		work->slots[i] = (struct slot){.number = i, .descriptor = -1, .out = -1, .err = -1};
+		work->slots[i] = (struct slot){
+			.number = i, .child = {.descriptor = -1}, .out = -1, .err = -1};
 	work_name(options, &work->worker);
 	store_set_patience(work->queue->store, PATIENCE);
-	return STATUS_OK;
+	status = resources_open(&work->resources, &work->place, err);
+	if (status == STATUS_OK)
+		watch_descriptor(work, work->resources.descriptor);
+	return status;
 }
 
 static void end(struct work *work)
 {
-	for (size_t i = 0; work->slots && i < work->slot_count; i++)
-		slot_clear(&work->slots[i], &work->place, NULL);
+	for (size_t i = 0; work->return_slots && i < work->slot_count; i++)
+		work_drop(work, i);
+	resources_release(&work->resources);
 	beater_stop(work->beater);
 	judge_release(&work->judge);
 	guard_stop(&work->guard);
 	free(work->slots);
+	free(work->held);
 	free(work->returns);
 	free(work->return_slots);
 	if (work->joblog >= 0)

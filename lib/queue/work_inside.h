@@ -7,6 +7,7 @@
 #ifndef QUEUE_WORK_INSIDE_H
 #define QUEUE_WORK_INSIDE_H
 
+#include "queue/resource.h"
 #include "queue/slot.h"
 #include "queue/work.h"
 
@@ -26,6 +27,12 @@ struct work {
 
 	struct slot *slots;
 	size_t slot_count;
+	/* What each slot is kept for while a resource is built. */
+	struct work_held {
+		bool used;
+		struct queue_taken taken;
+	} * held;
+	struct resources resources;
 	/* Commands that have ended and are not handed in yet, in the order of their ends. */
 	struct queue_return *returns;
 	size_t *return_slots; /* whose they are */
@@ -38,8 +45,9 @@ struct work {
 
 	/* The store does not answer. */
 	unsigned failures; /* in a row */
-	int64_t again;	   /* nothing is asked until then */
-	bool stuck;	   /* in this turn already */
+	int64_t failing_since;
+	int64_t again; /* nothing is asked until then */
+	bool stuck;    /* in this turn already */
 	bool said_trouble, said_damage, said_full;
 
 	/* --idle-exit */
@@ -56,13 +64,22 @@ struct work {
 	int64_t until;	 /* when we stop trying to hand in */
 };
 
+#define WORK_NOT_STARTED "its worker had to leave before it started"
+
 /* ---- work.c ---- */
 
 bool work_is_idle(const struct work *work); /* nothing runs, nothing is to be handed in */
+bool work_runs_something(const struct work *work);
 size_t work_free_slots(const struct work *work);
 bool work_may_take(const struct work *work, int64_t now);
-/* Start it in a free slot; where we leave, it goes back at once. */
+/* Start it in a free slot, once what it needs is built; where we leave, it goes back at once. */
 void work_start(struct work *work, struct queue_taken *taken);
+/* Whether slot i has something that is not over. */
+bool work_slot_is_used(const struct work *work, size_t i);
+/* What is held by slot i and did not start yet is over for this reason. */
+void work_end_held(struct work *work, size_t i, enum queue_ending_kind why, const char *text);
+/* Nobody wants to know any more what becomes of slot i. */
+void work_drop(struct work *work, size_t i);
 
 /* ---- work_store.c ---- */
 

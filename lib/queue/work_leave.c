@@ -28,9 +28,11 @@ void work_leave(struct work *work, int code, int64_t kill_at, int64_t until)
 	if (until < work->until)
 		work->until = until;
 	store_set_patience(work->queue->store, PATIENCE);
-	for (size_t i = 0; i < work->slot_count; i++)
+	for (size_t i = 0; i < work->slot_count; i++) {
 		slot_tell(&work->slots[i], ENDING_PREEMPTED, work->options->term_signal,
 			work->kill_at);
+		work_end_held(work, i, ENDING_PREEMPTED, WORK_NOT_STARTED);
+	}
 }
 
 static void take_notice(struct work *work, const struct notice *notice)
@@ -94,7 +96,7 @@ static void say_what_is_left(const struct work *work)
 {
 	size_t running = 0;
 	for (size_t i = 0; i < work->slot_count; i++)
-		running += work->slots[i].busy;
+		running += work_slot_is_used(work, i);
 	if (running)
 		message_error("no time is left, and what became of %zu command%s could not be "
 			      "handed in: others will be given %s",
@@ -120,6 +122,7 @@ bool work_has_left(struct work *work)
 	if (now < work->until)
 		return false;
 	say_what_is_left(work);
-	work->code = STATUS_TEMPORARY;
+	if (work->code == STATUS_OK || work->code == STATUS_SAVED)
+		work->code = STATUS_TEMPORARY;
 	return true;
 }

@@ -7,10 +7,11 @@
 #include "base/message.h"
 #include "queue/work_inside.h"
 
-#define AGAIN_FIRST 100	  /* ms */
-#define AGAIN_MOST  5000  /* ms */
-#define DRAINED	    1000  /* ms between two looks whether all is done */
-#define LEAVE_TIME  30000 /* ms for leaving when all is done */
+#define AGAIN_FIRST  100    /* ms */
+#define AGAIN_MOST   5000   /* ms */
+#define DRAINED	     1000   /* ms between two looks whether all is done */
+#define KEEP_RESULTS 600000 /* ms for which a store that refuses us is asked to take them */
+#define LEAVE_TIME   30000  /* ms for leaving when all is done */
 
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
@@ -22,11 +23,17 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 		return;
 	}
 	work->stuck = true;
+	if (!work->failures)
+		work->failing_since = clock_now();
+	/* What runs goes on, and results are kept; but not for ever where it does not pass. */
 	bool passes = status == STATUS_TEMPORARY || status == STATUS_TIMEOUT;
-	if (!passes && !work->leaving) {
+	bool long_enough =
+		work_is_idle(work) ||
+		(!work_runs_something(work) && clock_now() - work->failing_since > KEEP_RESULTS);
+	if (!passes && !work->leaving && long_enough) {
 		message_error("%s", err->text);
-		work_leave(work, (int)status, clock_after(work->options->kill_after),
-			clock_after(work->options->kill_after + LEAVE_TIME));
+		work->said_trouble = true;
+		work_leave(work, (int)status, clock_now(), clock_now());
 	}
 	/* One that passes at once is not worth a word. */
 	if (++work->failures == 3 && !work->said_trouble) {
@@ -77,7 +84,7 @@ static void begin_anew(struct work *work)
 	for (size_t i = 0; i < work->slot_count; i++)
 		slot_tell(&work->slots[i], ENDING_CANCELLED, SIGKILL, now);
 	for (size_t i = 0; i < work->slot_count; i++)
-		slot_clear(&work->slots[i], &work->place, NULL);
+		work_drop(work, i);
 	work->return_count = 0;
 	work->exchange = (struct exchange){0};
 	judge_release(&work->judge);
@@ -115,6 +122,15 @@ static size_t at_most(size_t count, size_t most)
 	return count < most ? count : most;
 }
 
+/* One of them ends all: then nothing is taken together with it. */
+static bool fails(const struct work *work, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (work->returns[i].state == QUEUE_FAILED && !work->returns[i].item->keep_going)
+			return true;
+	return false;
+}
+
 static void exchange(struct work *work)
 {
 	struct queue_taken taken[QUEUE_BATCH];
@@ -123,7 +139,7 @@ static void exchange(struct work *work)
 	int64_t paused = exchange_due(&work->exchange);
 	/* Why nothing was taken is forgotten by this call. */
 	work->worth_trying |= work->exchange.error_pending;
-	if (work->worth_trying && work_may_take(work, clock_now()))
+	if (work->worth_trying && work_may_take(work, clock_now()) && !fails(work, count))
 		want = at_most(work_free_slots(work) + count, QUEUE_BATCH);
 	enum status status = exchange_run(&work->exchange, work->queue, &work->worker,
 		work->returns, count, taken, want, &got, clock_now(), &err);
@@ -186,10 +202,13 @@ static void look_for_cancelled(struct work *work)
 		uint64_t id;
 		if (!queue_key_id(answer.entries[i].key, &id))
 			continue;
-		for (size_t k = 0; k < work->slot_count; k++)
+		for (size_t k = 0; k < work->slot_count; k++) {
 			if (work->slots[k].busy && work->slots[k].taken.item.id == id)
 				slot_tell(&work->slots[k], ENDING_CANCELLED, SIGTERM,
 					clock_after(work->options->kill_after));
+			if (work->held[k].used && work->held[k].taken.item.id == id)
+				work_end_held(work, k, ENDING_CANCELLED, "");
+		}
 	}
 	store_answer_release(&answer);
 }
