@@ -1,0 +1,487 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-queue as far as it needs no worker: what is scheduled, shown, cancelled, put back,
+# forgotten, joined. PREEMPT_TEST_STORE is as in store.bats.
+# shellcheck disable=SC2016 # text for another shell
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	local pattern=${PREEMPT_TEST_STORE:-sqlite:$BATS_TEST_TMPDIR/%s.db}
+	export PREEMPT_STORE=${pattern/\%s/bats-$$-$BATS_TEST_NUMBER}
+	unset PREEMPT_QUEUE PREEMPT_QUEUE_FILES
+	chmod 700 "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+teardown() {
+	local pid
+	for pid in $(jobs -p); do
+		kill -9 "$pid" 2>/dev/null || :
+	done
+	wait
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
+}
+
+# run with stdout and stderr apart, expecting an exit code
+answers() {
+	local code=$1
+	shift
+	run -"$code" --separate-stderr "$@"
+}
+
+# waits_for SECONDS COMMAND...: until it succeeds
+waits_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return
+		sleep 0.05
+	done
+}
+
+# states: "ID STATE" of all
+states() {
+	preempt-queue list | awk 'NR > 1 { print $1, $2 }'
+}
+
+# member NAME: of the JSON object on stdin
+member() {
+	python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+}
+
+@test "WQ-3: join and done with nothing scheduled are at once through, three times" {
+	local i
+	for i in 1 2 3; do
+		answers 0 preempt-queue join
+		[[ $stderr = *'nothing was scheduled'* ]]
+		answers 0 preempt-queue 'done'
+	done
+	# Also where there is a queue, and all in it is over.
+	answers 0 preempt-queue schedule -- true
+	answers 0 preempt-queue cancel 1
+	for i in 1 2 3; do
+		answers 0 preempt-queue join
+		[ -z "$output$stderr" ]
+		answers 0 preempt-queue 'done'
+	done
+}
+
+@test "schedule prints the id, and show what was asked" {
+	export COLOUR=green
+	answers 0 preempt-queue schedule --tag sweep --priority -7 --max-attempts 4 --timeout 90s \
+		--env 'A=b c' --env COLOUR --stdin in.txt --keep-going --resource vocabulary -- \
+		python3 train.py --lr '0.1 0.2' ''
+	[ "$output" = 1 ]
+	[ -z "$stderr" ]
+	answers 0 preempt-queue schedule --shell --directory '' -- 'echo "$1"' x
+	[ "$output" = 2 ]
+	answers 0 preempt-queue show 1
+	[[ $output = *"command      python3 train.py --lr '0.1 0.2' ''"* ]]
+	answers 0 preempt-queue show 1 --json
+	[ "$(member command <<<"$output")" = "['python3', 'train.py', '--lr', '0.1 0.2', '']" ]
+	[ "$(member environment <<<"$output")" = "['A=b c', 'COLOUR=green']" ]
+	[ "$(member stdin <<<"$output")" = "$PWD/in.txt" ]
+	[ "$(member directory <<<"$output")" = "$PWD" ]
+	[ "$(member priority <<<"$output")" = -7 ]
+	[ "$(member timeout_ms <<<"$output")" = 90000 ]
+	[ "$(member keep_going <<<"$output")" = True ]
+	answers 0 preempt-queue show 2 --json
+	[ "$(member shell <<<"$output")" = True ]
+	[[ $output != *directory* ]]
+	answers 1 preempt-queue show 3
+	[[ $stderr = *'no command 3'* ]]
+}
+
+@test "list: by state and tag, as a table, in JSON and as a joblog; text of the store is escaped" {
+	preempt-queue schedule --tag $'a\e[31mb' -- printf $'x\ty'
+	preempt-queue schedule --tag plain -- true
+	preempt-queue cancel 2
+	answers 0 preempt-queue list
+	[ "${#lines[@]}" = 3 ]
+	[[ ${lines[1]} = *'a\x1b[31mb'*"printf 'x\\ty'" ]]
+	[[ $output != *$'\e'* ]]
+	answers 0 preempt-queue list --state cancelled
+	[[ ${#lines[@]} = 2 && ${lines[1]} = *' 2 cancelled '* ]]
+	answers 0 preempt-queue list --state running
+	[ "${#lines[@]}" = 1 ]
+	answers 0 preempt-queue list --tag plain --json
+	[ "${#lines[@]}" = 1 ]
+	[ "$(member state <<<"$output")" = cancelled ]
+	# What has never run is in no joblog.
+	answers 0 preempt-queue list --joblog
+	[ "$output" = $'Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand' ]
+}
+
+@test "list --json is JSON also where a word is not UTF-8" {
+	preempt-queue schedule -- cat $'a\xff\xfeb' ü
+	preempt-queue list --json | python3 -c '
+import json, sys
+assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\ufffd\ufffdb", "ü"]'
+	# The command itself is what was given.
+	preempt-store get queue/default/item/0000000001 | grep -q $'a\xff\xfeb'
+}
+
+@test "cancel and retry by id, by tag and all: the ids are printed, others refused" {
+	seq 5 | preempt-queue schedule --lines --tag odd -- echo
+	preempt-queue schedule --tag even -- true
+	answers 1 preempt-queue cancel 2 2 77
+	[ "$output" = 2 ]
+	[[ $stderr = *'command 77 is over, or there is none'* ]]
+	answers 1 preempt-queue cancel 2
+	answers 0 preempt-queue cancel --tag even
+	[ "$output" = 6 ]
+	answers 0 preempt-queue cancel --all
+	[ "$(sort <<<"$output" | tr '\n' ' ')" = '1 3 4 5 ' ]
+	answers 0 preempt-queue retry --tag even
+	[ "$output" = 6 ]
+	answers 0 preempt-queue retry 1
+	answers 1 preempt-queue retry 1
+	answers 0 preempt-queue retry --failed
+	[ -z "$output" ]
+	answers 0 preempt-queue retry --cancelled
+	[ "$(sort <<<"$output" | tr '\n' ' ')" = '2 3 4 5 ' ]
+	[ "$(states | grep -c waiting)" = 6 ]
+}
+
+@test "forget: what is over goes, with what lies beside the store" {
+	seq 3 | preempt-queue schedule --lines -- echo
+	answers 1 preempt-queue forget 1
+	preempt-queue cancel 1 2
+	answers 0 preempt-queue forget --finished --older-than 1h
+	[ -z "$output" ]
+	answers 0 preempt-queue forget 1
+	answers 1 preempt-queue show 1
+	answers 0 preempt-queue forget --finished
+	[ "$output" = 2 ]
+	[ "$(states)" = '3 waiting' ]
+	[ "$(preempt-store list queue/default/done/ | wc -l)" = 0 ]
+	# Its number is not given again.
+	answers 0 preempt-queue schedule -- true
+	[ "$output" = 4 ]
+}
+
+@test "--lines: templates, commands of their own, NUL, blanks, the last line without an end" {
+	printf 'a b\n\n$(date)\nlast' | preempt-queue schedule --lines -- cp {} '{}.bak' >ids
+	[ "$(tr '\n' ' ' <ids)" = '1 2 3 ' ]
+	[ "$(preempt-queue show 2 --json | member command)" = "['cp', '\$(date)', '\$(date).bak']" ]
+	[ "$(preempt-queue show 3 --json | member command)" = "['cp', 'last', 'last.bak']" ]
+	printf 'with\nnewline\0second' | preempt-queue schedule --lines -0 -- cat
+	[ "$(preempt-queue show 4 --json | member command)" = "['cat', 'with\\nnewline']" ]
+	echo 'gzip <"$f" | wc' | preempt-queue schedule --lines
+	[ "$(preempt-queue show 6 --json | member shell)" = True ]
+	[ "$(preempt-queue show 6 --json | member command)" = "['gzip <\"\$f\" | wc']" ]
+	answers 0 preempt-queue schedule --lines -- cat </dev/null
+	[ -z "$output" ]
+}
+
+@test "--lines: ids come while the input is still open" {
+	mkfifo in
+	preempt-queue schedule --lines -- echo <in >ids &
+	exec 7>in
+	echo one >&7
+	waits_for 20 grep -qx 1 ids
+	echo two >&7
+	waits_for 20 grep -qx 2 ids
+	exec 7>&-
+	wait $!
+	[ "$(states)" = $'1 waiting\n2 waiting' ]
+}
+
+@test "--lines: a line that is refused ends it, and it is said what was scheduled before" {
+	# shellcheck disable=SC2183
+	{
+		seq 70
+		printf 'x%.0s' {1..70000}
+		echo
+		seq 5
+	} >in
+	answers 2 preempt-queue schedule --lines -- echo <in
+	[ "${#lines[@]}" = 70 ]
+	[[ $stderr = *'70 commands are scheduled, the rest is not: line 71 '* ]]
+	[ "$(states | wc -l)" = 70 ]
+	printf 'a\0b\n' >in
+	answers 2 preempt-queue schedule --lines -- echo <in
+	[[ $stderr = *'line 1 has a NUL'* ]]
+}
+
+@test "--once: what is scheduled again after an unknown end is there once" {
+	seq 100 >in
+	preempt-queue schedule --lines --once night -- echo <in | head -n 3 >/dev/null || :
+	preempt-queue schedule --lines --once night -- echo <in >ids
+	preempt-queue schedule --lines --once night -- echo <in >again
+	cmp ids again
+	[ "$(sort -u ids | wc -l)" = 100 ]
+	[ "$(states | wc -l)" = 100 ]
+	answers 0 preempt-queue schedule --once morning -- true
+	[ "$output" = 101 ]
+	answers 0 preempt-queue schedule --once morning -- true
+	[ "$output" = 101 ]
+}
+
+@test "WQ-9: a full queue: schedule waits, --wait ends that, room lets it in" {
+	seq 2 | preempt-queue schedule --lines --limit 2 -- echo
+	answers 124 preempt-queue schedule --limit 2 --wait 200ms -- echo
+	[[ $stderr = *'full'* ]]
+	preempt-queue schedule --limit 2 -- echo third >id 3>&- &
+	local pid=$!
+	sleep 0.3
+	[ ! -s id ]
+	preempt-queue cancel 1
+	wait $pid
+	[ "$(<id)" = 3 ]
+	answers 0 preempt-queue schedule --limit 0 -- echo
+	[[ $stderr = *warning* ]]
+}
+
+# fail ID [quietly]: as a worker would have put it
+failed=0
+fail() {
+	local id now prefix=queue/default
+	failed=$((failed + 1))
+	id=$(printf %010d "$1") now=$(date +%s%3N)
+	preempt-store rm "$prefix/wait/4999/$id"
+	preempt-store put "$prefix/done/$id" \
+		"{\"state\":\"failed\",\"ending\":\"exited\",\"code\":3,\"token\":\"t\",\"worker\":\"w1\",\"host\":\"n1\",\"started\":$now,\"ended\":$now}"
+	preempt-store put "$prefix/count/w1" "{\"taken\":$failed,\"failed\":$failed}"
+	[ "${2-}" = quietly ] || preempt-store put "$prefix/error" \
+		"{\"id\":$1,\"ending\":\"exited\",\"code\":3,\"worker\":\"w1\",\"host\":\"n1\",\"tag\":\"big\",\"command\":\"train 1\",\"utc\":$now}"
+}
+
+@test "WQ-4: join tells the first error once, cancels what waits, and then all is clean" {
+	seq 100 | preempt-queue schedule --lines -- train
+	fail 1
+	answers 44 preempt-queue join
+	[[ $stderr = *'command 1 [big] (train 1)'*'exit code 3'*'w1'*'99 that waited were cancelled'* ]]
+	[ "$(states | grep -c cancelled)" = 99 ]
+	answers 0 preempt-queue join
+	answers 0 preempt-queue 'done'
+	answers 0 preempt-queue schedule -- true
+	preempt-queue retry 2
+	answers 1 preempt-queue 'done'
+}
+
+@test "WQ-5: schedule tells the first error once, and schedules nothing then" {
+	preempt-queue schedule -- train
+	fail 1
+	answers 44 preempt-queue schedule -- true
+	[ -z "$output" ]
+	[[ $stderr = *'command 1 '* ]]
+	[ "$(states)" = '1 failed' ]
+	answers 0 preempt-queue schedule -- true
+	[ "$output" = 2 ]
+}
+
+@test "WQ-6: done tells the first error once; many who ask at the same time: one is told" {
+	seq 50 | preempt-queue schedule --lines -- train
+	fail 1
+	answers 44 preempt-queue 'done'
+	answers 0 preempt-queue 'done'
+	preempt-queue retry --failed
+	fail 1
+	local i pids=() told=0 other=0
+	for i in 1 2 3 4 5 6; do
+		preempt-queue join --timeout 60s 2>"err.$i" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" && continue
+		[ $? = 44 ] && told=$((told + 1)) || other=$((other + 1))
+	done
+	[ "$told $other" = '1 0' ]
+	[ "$(cat err.* | grep -c 'command 1 ')" = 1 ]
+}
+
+@test "join: 1 where failed what was to keep going, with --exit-status the command's own code" {
+	preempt-queue schedule --keep-going -- train
+	fail 1 quietly
+	answers 1 preempt-queue join
+	[[ $stderr = *'1 of 1 commands failed: 1;'* ]]
+	answers 3 preempt-queue join --exit-status
+	answers 0 preempt-queue forget 1
+	answers 0 preempt-queue join
+}
+
+@test "join: 124 after --timeout, 75 when nobody was there to work, and the truth is said" {
+	seq 3 | preempt-queue schedule --lines -- echo
+	answers 124 preempt-queue join --timeout 300ms
+	[[ $stderr = *'3 commands wait and 0 run'* ]]
+	answers 75 preempt-queue join --recovery 1s
+	[[ $stderr = *'no worker was alive for '*'3 commands wait, 0 were being run; nothing is lost'* ]]
+	answers 124 preempt-queue join --watchdog 1s --timeout 2500ms
+	[ "$(grep -c watchdog <<<"$stderr")" -ge 1 ]
+}
+
+@test "fetch: 1 where there is nothing to fetch yet, or ever; 124 when it was waited for in vain" {
+	preempt-queue schedule -- echo
+	answers 1 preempt-queue fetch 1
+	[[ -z $output && $stderr = *'is not over: it waits'* ]]
+	answers 1 preempt-queue fetch 2
+	answers 124 preempt-queue fetch 1 --wait --timeout 200ms
+	preempt-queue fetch 1 --wait 2>err &
+	local pid=$! code=0
+	sleep 0.2
+	preempt-queue cancel 1
+	wait $pid || code=$?
+	[ $code = 1 ]
+	grep -q 'was cancelled' err
+}
+
+@test "signals end join, fetch and schedule as they end any program" {
+	preempt-queue schedule -- echo
+	local command pid code signal
+	mkfifo never
+	exec 8<>never
+	for command in join 'fetch 1 --wait' 'schedule --lines -- echo' 'list --follow'; do
+		for signal in INT TERM; do
+			# A shell without job control starts them with INT ignored.
+			# shellcheck disable=SC2086
+			python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])' \
+				preempt-queue $command <&8 >/dev/null &
+			pid=$!
+			waits_for 20 grep -q 'SigCgt:.*[1-9a-f]' "/proc/$pid/status"
+			waits_for 20 eval '[ "$(readlink /proc/$pid/exe)" = "$(readlink -f "$(command -v preempt-queue)")" ]'
+			sleep 0.3
+			code=0
+			kill -$signal $pid
+			wait $pid || code=$?
+			[ $code = $((128 + $(kill -l $signal))) ]
+		done
+	done
+	[ "$(states)" = '1 waiting' ]
+}
+
+@test "kill -9 of schedule at any moment: all that it printed is in the queue, each once" {
+	local i pid
+	seq 100000 >in
+	for i in 1 2 3 4 5 6; do
+		preempt-queue schedule --lines --tag "round-$i" -- echo <in >"ids.$i" &
+		pid=$!
+		waits_for 20 test -s "ids.$i"
+		sleep "0.0$((i * 13 % 10))"
+		kill -9 $pid
+		wait $pid || :
+	done
+	# A line that was cut by the kill is none.
+	sed -n '/[0-9]$/p' ids.* | sort >printed
+	[ "$(wc -l <printed)" -gt 100 ]
+	[ -z "$(uniq -d printed)" ]
+	preempt-queue list | awk 'NR > 1 { print $1 }' | sort >there
+	[ -z "$(comm -23 printed there)" ]
+	[ "$(wc -l <there)" = "$(sort -u there | wc -l)" ]
+	# And what was scheduled of each are the first lines, in order.
+	preempt-queue list --tag round-3 | awk 'NR > 1 { print $NF }' >got
+	cmp got <(head -n "$(wc -l <got)" in)
+}
+
+@test "a reader that goes away, and a full disk: no more is scheduled, and it is said" {
+	seq 100000 >in
+	local code=0
+	{ preempt-queue schedule --lines -- echo <in || echo $? >code; } | head -n 1 >/dev/null
+	[ "$(<code)" = $((128 + $(kill -l PIPE))) ]
+	{ (trap '' PIPE && preempt-queue schedule --lines -- echo <in) || echo $? >code; } 2>err |
+		head -n 1 >/dev/null
+	[ "$(<code)" = 75 ]
+	grep -q 'and no more will be' err
+	preempt-queue schedule --lines -- echo <in >/dev/full 2>err || code=$?
+	[ $code = 75 ]
+	grep -q '60 commands are scheduled, and no more will be' err
+	[ "$(states | wc -l)" -lt 50000 ]
+	preempt-queue list >/dev/full 2>err && false
+	grep -q 'cannot write' err
+}
+
+@test "bad input is refused, and nothing is scheduled" {
+	local words
+	while read -r words; do
+		# shellcheck disable=SC2086
+		answers 2 preempt-queue $words </dev/null
+		[ -n "$stderr" ]
+	done <<'END'
+schedule
+schedule --
+schedule --priority 5000 -- x
+schedule --priority --5 -- x
+schedule --priority 1x -- x
+schedule --max-attempts 0 -- x
+schedule --timeout -1 -- x
+schedule --env 1A=b -- x
+schedule --env NO_SUCH_VARIABLE_HERE -- x
+schedule --resource a/b -- x
+schedule --once a/b -- x
+schedule --queue a/b -- x
+schedule -0 -- x
+schedule --shell --lines -- echo>{}
+schedule -- echo {per-worker:
+schedule x
+show 0
+show 01x
+show -1
+show 99999999999
+fetch
+cancel
+cancel 1 --all
+retry
+retry 1 --failed
+forget --tag x
+forget --finished 1
+list --state odd
+list --json --joblog
+join 1
+resource a
+no-such-command
+END
+	answers 1 preempt-queue list
+}
+
+@test "a command that is too long is refused, and names the cure" {
+	answers 2 preempt-queue schedule -- echo "$(printf 'x%.0s' {1..62000})"
+	[[ $stderr = *'put what it needs into a file'* ]]
+	answers 0 preempt-queue schedule -- echo "$(printf 'x%.0s' {1..60000})"
+}
+
+@test "queues of one store are apart, and without --store one is found by the queue's name" {
+	preempt-queue schedule --queue one -- true
+	PREEMPT_QUEUE=two preempt-queue schedule -- true
+	answers 0 preempt-queue list --queue two
+	[ "${#lines[@]}" = 2 ]
+	unset PREEMPT_STORE
+	export XDG_STATE_HOME=$PWD/state
+	answers 0 preempt-queue schedule -- true
+	answers 0 preempt-queue schedule --queue night -- true
+	[ -e state/preempt/queue-default.db ] && [ -e state/preempt/queue-night.db ]
+	answers 0 preempt-queue list --queue night
+	[ "${#lines[@]}" = 2 ]
+}
+
+@test "a store that others can write is refused" {
+	[[ $PREEMPT_STORE = sqlite:* ]] || skip "a file's permissions"
+	preempt-queue schedule -- true
+	chmod 666 "${PREEMPT_STORE#sqlite:}"
+	answers 77 preempt-queue schedule -- true
+	answers 77 preempt-queue list
+}
+
+@test "a value that is damaged is said, not run and not skipped" {
+	preempt-queue schedule -- true
+	preempt-store put queue/default/item/0000000001 '{"command":[]}'
+	answers 65 preempt-queue list
+	[[ $stderr = *item/0000000001* ]]
+	answers 65 preempt-queue show 1
+}
+
+@test "a joiner and a scheduler outlast a store that does not answer for a while" {
+	[[ $PREEMPT_STORE = sqlite:* ]] || skip "a file is taken away"
+	preempt-queue schedule -- true
+	preempt-queue join --timeout 60s 2>err &
+	local pid=$! path=${PREEMPT_STORE#sqlite:} code=0
+	sleep 0.3
+	chmod 000 "$path.lock" "$path"
+	sleep 0.5
+	chmod 600 "$path.lock" "$path"
+	preempt-queue cancel 1
+	wait $pid || code=$?
+	[ $code = 0 ]
+}
