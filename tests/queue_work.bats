@@ -226,7 +226,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	kill -0 "$worker"
 	mv away s/q.db
 	ends 0
-	[ "$(preempt-queue fetch 1)" = done ]
+	[ "$(preempt-queue fetch 1)" = "done" ]
 	[ "$(state_of 1 starts)" = 1 ]
 	[ "$(grep -c 'cannot ask' err.one)" = 1 ]
 	[ "$(grep -c 'answers again' err.one)" = 1 ]
@@ -271,7 +271,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 @test "WQ-16: the watchdog says what runs when nothing ends, and nothing when nothing runs" {
 	schedule -- sh -c 'touch up; until test -e go; do sleep 0.05; done'
 	work one --watchdog 300ms
-	eventually grep -q 'watchdog: command 1 runs since .*: sh -c' err.one
+	eventually grep -q 'watchdog: command 1 has run for .* s: sh -c' err.one
 	touch go
 	eventually is 1 succeeded
 	count=$(grep -c watchdog err.one)

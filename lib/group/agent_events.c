@@ -15,6 +15,7 @@
 #include "group/agent_inside.h"
 
 #define STDERR_WAIT  500 /* ms for the last line of a command that has ended */
+#define ROOT_LOOK    20	 /* ms between two looks for it */
 #define ROOT_FAILURE 200 /* ms in which a death elsewhere explains a failure here */
 
 /* What we wrote is so, whether the last reading shows it yet or not. */
@@ -158,14 +159,13 @@ static int64_t wait_with_failure(const struct agent *agent, const struct command
 
 /*
  * A peer whose agent was killed on this machine is why ours has failed: say so, before our own
- * failure is told.
+ * failure is told. Its command may go a moment before it has gone itself: looked for again and
+ * again.
  */
 static void look_for_root(struct agent *agent, struct command *command)
 {
-	if (command->root_sought)
-		return;
-	command->root_sought = true;
-	agent_declare_gone(agent);
+	if (!command->root_found)
+		command->root_found = agent_declare_gone(agent);
 }
 
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
@@ -182,6 +182,8 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 			int64_t until = wait_with_failure(agent, command);
 			if (until)
 				look_for_root(agent, command);
+			if (until > now && !command->root_found && now + ROOT_LOOK < *wake)
+				*wake = now + ROOT_LOOK;
 			if (until < first_until) {
 				first = i;
 				first_until = until;

@@ -84,11 +84,12 @@ void agent_look_for_hangs(struct agent *agent, int64_t now)
 	}
 }
 
-void agent_declare_gone(struct agent *agent)
+bool agent_declare_gone(struct agent *agent)
 {
 	struct group *group = &agent->group;
 	const struct view *view = &group->view;
 	uint64_t first = agent->options->identity->task;
+	bool found = false;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		bool ours = i >= first && i < first + agent->seat_count;
 		if (ours || !view->members[i].joined || !agreement_counts(&view->agreement, i) ||
@@ -98,5 +99,7 @@ void agent_declare_gone(struct agent *agent)
 		struct write write;
 		write_build_deaths(&write, view, first, &death, 1);
 		worker_write(group->worker, &write);
+		found = true;
 	}
+	return found;
 }

@@ -77,8 +77,9 @@ enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err);
 /* About once a second, after the boards were sampled: tell how far we are; does it hang? */
 void agent_look_for_hangs(struct agent *agent, int64_t now);
-/* Declare the peers whose processes ran on this machine and exist no more. */
-void agent_declare_gone(struct agent *agent);
+/* Declare the peers whose processes ran on this machine and exist no more; whether there are any.
+ */
+bool agent_declare_gone(struct agent *agent);
 
 /* agent_rehearse.c */
 void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake);

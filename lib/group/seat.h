@@ -26,10 +26,10 @@ struct command {
 	int64_t end_not_before; /* a program that saves on a signal has until then */
 	struct hook on_notice;	/* what --on-notice runs */
 	int64_t ended_at;
-	int wait_status;  /* when not running */
-	bool root_sought; /* it was asked whether a peer is gone */
-	bool told;	  /* the agreement knows that it has ended */
-	int code;	  /* when not running, as a shell says it */
+	int wait_status; /* when not running */
+	bool root_found; /* a peer is gone, and that was said */
+	bool told;	 /* the agreement knows that it has ended */
+	int code;	 /* when not running, as a shell says it */
 	char line[PUMP_LINE];
 };
 

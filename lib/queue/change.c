@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "queue/files.h"
 #include "queue/move.h"
 #include "queue/output.h"
 
@@ -78,16 +76,12 @@ static enum queue_changed forget(struct moves *moves, const struct queue_view *v
 static void remove_files(
 	const struct queue *queue, const struct queue_view *view, enum queue_change how)
 {
-	char *directory;
 	if (view->result.out_filed)
 		output_remove(queue, view->item.id, view->result.token, OUTPUT_OUT);
 	if (view->result.err_filed)
 		output_remove(queue, view->item.id, view->result.token, OUTPUT_ERR);
-	if (how != QUEUE_FORGET ||
-		asprintf(&directory, "%s/item/%010" PRIu64, queue->files, view->item.id) < 0)
-		return;
-	(void)file_remove_tree(directory, NULL);
-	free(directory);
+	if (how == QUEUE_FORGET)
+		files_forget_item(queue, view->item.id);
 }
 
 /* One try. STATUS_NO: one of them has moved meanwhile. */

@@ -44,6 +44,12 @@ bool child_has_ended(const struct child *child, siginfo_t *info)
 	       info->si_pid == child->pid;
 }
 
+void child_signal(const struct child *child, int signal)
+{
+	if (kill(-child->pid, signal) < 0 || signal == SIGKILL || getpgid(child->pid) != child->pid)
+		kill(child->pid, signal);
+}
+
 void child_reap(struct child *child, const struct guard *guard, struct rusage *usage)
 {
 	guard_remove(guard, child->pid);
@@ -57,7 +63,7 @@ void child_kill(struct child *child, const struct guard *guard)
 {
 	struct pollfd ended = {.fd = child->descriptor, .events = POLLIN};
 	int64_t deadline = clock_after(KILL_TIME);
-	kill(-child->pid, SIGKILL);
+	child_signal(child, SIGKILL);
 	while (poll(&ended, 1, clock_poll_timeout(deadline)) < 0 && errno == EINTR)
 		;
 	if (waitpid(child->pid, NULL, WNOHANG) == child->pid)

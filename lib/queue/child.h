@@ -19,13 +19,16 @@ struct child {
 };
 
 /*
- * Start it; own_group and die_with_parent are set by us. As process_start; where it cannot be
+ * Start it, from a thread that lives as long as we do (it dies with that); own_group and
+ * die_with_parent are set by us. As process_start; where it cannot be
  * watched it is ended again: STATUS_TEMPORARY.
  */
 enum status child_start(struct child *child, struct process_command *command,
 	const struct guard *guard, struct error *err);
 /* Whether it has ended, and how; it stays to be reaped. */
 bool child_has_ended(const struct child *child, siginfo_t *info);
+/* To its group; where it has left that, also to itself. */
+void child_signal(const struct child *child, int signal);
 /* One that has ended. usage may be NULL. */
 void child_reap(struct child *child, const struct guard *guard, struct rusage *usage);
 /* KILL its group and reap it, unless the kernel holds it: then it is left to the guard. */

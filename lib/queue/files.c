@@ -111,12 +111,26 @@ enum status files_make_item(const struct queue *queue, uint64_t id, char **path,
 	return files_make(queue, name, false, path, err);
 }
 
-void files_remove_item(const struct queue *queue, uint64_t id)
+/* NULL without memory. */
+static char *item_path(const struct queue *queue, uint64_t id)
 {
 	char name[64], *path = NULL;
 	name_item(name, id);
-	if (asprintf(&path, "%s/%s", queue->files, name) < 0)
-		return;
-	(void)rmdir(path);
+	return asprintf(&path, "%s/%s", queue->files, name) < 0 ? NULL : path;
+}
+
+void files_remove_item(const struct queue *queue, uint64_t id)
+{
+	char *path = item_path(queue, id);
+	if (path)
+		(void)rmdir(path);
+	free(path);
+}
+
+void files_forget_item(const struct queue *queue, uint64_t id)
+{
+	char *path = item_path(queue, id);
+	if (path)
+		(void)file_remove_tree(path, NULL);
 	free(path);
 }

@@ -24,8 +24,9 @@ bool files_shared(const struct queue *queue);
 enum status files_make(
 	const struct queue *queue, const char *below, bool durable, char **path, struct error *err);
 
-/* FILES/item/THOUSANDS/ID: made; and removed if it is empty. */
+/* FILES/item/THOUSANDS/ID: made; removed if it is empty; removed with all that is in it. */
 enum status files_make_item(const struct queue *queue, uint64_t id, char **path, struct error *err);
 void files_remove_item(const struct queue *queue, uint64_t id);
+void files_forget_item(const struct queue *queue, uint64_t id);
 
 #endif

@@ -27,8 +27,8 @@ void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_
 		slot->kill_at = kill_at;
 	if (again)
 		return;
-	kill(-slot->child.pid, signal);
-	kill(-slot->child.pid, SIGCONT);
+	child_signal(&slot->child, signal);
+	child_signal(&slot->child, SIGCONT);
 }
 
 int64_t slot_due(const struct slot *slot)
@@ -50,9 +50,9 @@ bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now)
 	if (child_has_ended(&slot->child, &info))
 		return true;
 	if (!slot->told && now >= slot->timeout)
-		slot_tell(slot, ENDING_TIMED_OUT, SIGTERM, clock_after(place->kill_after));
+		slot_tell(slot, ENDING_TIMED_OUT, SIGTERM, now + place->kill_after);
 	if (now >= slot->kill_at) {
-		kill(-slot->child.pid, SIGKILL);
+		child_signal(&slot->child, SIGKILL);
 		slot->kill_at = CLOCK_NEVER;
 	}
 	return false;

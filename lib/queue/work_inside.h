@@ -48,6 +48,7 @@ struct work {
 	int64_t failing_since;
 	int64_t again; /* nothing is asked until then */
 	bool stuck;    /* in this turn already */
+	bool doubtful; /* an exchange failed: the store may hold leases of ours unknown to us */
 	bool said_trouble, said_damage, said_full;
 
 	/* --idle-exit */

@@ -113,7 +113,12 @@ bool work_has_left(struct work *work)
 	if (idle && !work->registered)
 		return true;
 	if (idle && (!work->failures || now >= work->again)) {
-		enum status status = workers_leave(work->queue, &work->worker, &err);
+		enum status status = STATUS_OK;
+		if (work->doubtful)
+			status = workers_give_back(work->queue, &work->worker, NULL, 0, &err);
+		work->doubtful &= status != STATUS_OK;
+		if (status == STATUS_OK)
+			status = workers_leave(work->queue, &work->worker, &err);
 		work_note_answer(work, status, &err);
 		work->registered = status != STATUS_OK && status != STATUS_NO;
 		if (!work->registered)

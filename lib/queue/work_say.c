@@ -113,7 +113,7 @@ void work_watchdog(struct work *work, int64_t now)
 		if (!slot->busy)
 			continue;
 		joblog_command(&command, &slot->taken.item);
-		message_info("watchdog: command %llu runs since %lld s: %.*s",
+		message_info("watchdog: command %llu has run for %lld s: %.*s",
 			(unsigned long long)slot->taken.item.id,
 			(long long)(utc - slot->started) / 1000, SHOWN, text_string(&command));
 		text_release(&command);

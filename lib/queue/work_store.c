@@ -90,7 +90,7 @@ static void begin_anew(struct work *work)
 	judge_release(&work->judge);
 	beater_stop(work->beater);
 	work->beater = NULL;
-	work->registered = false;
+	work->registered = work->doubtful = false;
 }
 
 /* ---- Handing in and taking ---- */
@@ -148,6 +148,7 @@ static void exchange(struct work *work)
 		begin_anew(work);
 		return;
 	}
+	work->doubtful |= status != STATUS_OK;
 	if (status == STATUS_OK || got)
 		settle(work, count);
 	/* As many as we wanted: there may be more. */

@@ -78,7 +78,9 @@ enum status compact_some(struct session *session, struct error *err)
 		session, "SELECT max(revision) FROM (" OLDEST ")", up_to, most, &last, err);
 	if (status == STATUS_OK)
 		status = forget(session, up_to, most, err);
-	if (status == STATUS_OK && last > session->floor)
-		session->floor = last;
-	return status;
+	if (status != STATUS_OK || last <= session->floor)
+		return status;
+	session->floor = last;
+	session->raised = true;
+	return STATUS_OK;
 }

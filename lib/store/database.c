@@ -134,14 +134,16 @@ static enum status check_format(struct session *session, struct error *err)
 	return STATUS_OK;
 }
 
-/*
- * Read meta, the first access of the transaction: it also rolls back what a killed writer left.
- * Its columns are format, nonce, revision and, where deletions are compacted, floor.
- */
+/* Read meta, the first access of the transaction: it also rolls back what a killed writer left. */
 static enum status read_meta(struct session *session, struct error *err)
 {
 	struct error trouble = {0};
-	sqlite3_stmt *statement = session_prepare(session, "SELECT * FROM meta", &trouble);
+	sqlite3_stmt *statement =
+		session_prepare(session, "SELECT nonce, revision, floor FROM meta", &trouble);
+	/* No such column: FORMAT_KEPT. */
+	if (!statement && sqlite3_errcode(session->database) == SQLITE_ERROR)
+		statement =
+			session_prepare(session, "SELECT nonce, revision, 0 FROM meta", &trouble);
 	int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
 	enum status status = STATUS_OK;
 	if (!statement)
@@ -158,7 +160,7 @@ static enum status read_meta(struct session *session, struct error *err)
 		}
 	}
 	const char *nonce =
-		status == STATUS_OK ? (const char *)sqlite3_column_text(statement, 1) : NULL;
+		status == STATUS_OK ? (const char *)sqlite3_column_text(statement, 0) : NULL;
 	if (status != STATUS_OK) {
 		if (err)
 			*err = trouble;
@@ -168,9 +170,8 @@ static enum status read_meta(struct session *session, struct error *err)
 			"not used; put back the two that belong together",
 			session->store->base.where, session->store->lock.file.path);
 	} else {
-		session->revision = sqlite3_column_int64(statement, 2);
-		session->floor =
-			session->format < FORMAT_COMPACTED ? 0 : sqlite3_column_int64(statement, 3);
+		session->revision = sqlite3_column_int64(statement, 1);
+		session->floor = sqlite3_column_int64(statement, 2);
 	}
 	sqlite3_finalize(statement);
 	return status;

@@ -77,6 +77,7 @@ struct session {
 	enum format format;
 	/* Of what was deleted up to here not all is remembered; 0: all is. */
 	store_revision floor;
+	bool raised;	/* the floor, by this transaction */
 	size_t deleted; /* so many keys by this transaction */
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 };

@@ -100,14 +100,14 @@ static enum status delete_one(struct session *session, const char *key, struct e
 static enum status write_revision(struct session *session, struct error *err)
 {
 	int changes;
-	bool has_floor = session->format >= FORMAT_COMPACTED;
 	sqlite3_stmt *statement = session_prepare(session,
-		has_floor ? "UPDATE meta SET revision=?1, floor=?2" : "UPDATE meta SET revision=?1",
+		session->raised ? "UPDATE meta SET revision=?1, floor=?2"
+				: "UPDATE meta SET revision=?1",
 		err);
 	if (!statement)
 		return err->status;
 	sqlite3_bind_int64(statement, 1, session->revision + 1);
-	if (has_floor)
+	if (session->raised)
 		sqlite3_bind_int64(statement, 2, session->floor);
 	enum status status = session_finish(session, statement, &changes, err);
 	sqlite3_finalize(statement);

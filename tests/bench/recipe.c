@@ -57,8 +57,7 @@ static void make_bare(const char *directory, const char *name)
 		    "CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,"
 		    " revision INTEGER NOT NULL) WITHOUT ROWID;"
 		    "CREATE INDEX keys_revision ON keys(revision);"
-		    "CREATE TABLE gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
-		    " PRIMARY KEY(revision, key)) WITHOUT ROWID;"
+		    "CREATE TABLE gone(revision, key, PRIMARY KEY(revision, key)) WITHOUT ROWID;"
 		    "INSERT INTO meta VALUES(2, 'x', 0, 0)",
 		    NULL, NULL, NULL) != SQLITE_OK)
 		exit(75);

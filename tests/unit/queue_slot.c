@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "queue/files.h"
 #include "scratch.h"
 #include "unit.h"
 
@@ -198,6 +199,17 @@ static void surroundings(void)
 		CHECK_TEXT(back.out, "end\n");
 		clear(true);
 	}
+	TEST("a pipe without a writer is an empty stdin, and holds up nobody")
+	{
+		struct queue_taken taken = shell("cat; echo end");
+		char path[128];
+		snprintf(path, sizeof(path), "%s/pipe", scratch);
+		CHECK_EQ(mkfifo(path, 0600), 0);
+		taken.item.input = strdup(path);
+		run(taken);
+		CHECK_TEXT(back.out, "end\n");
+		clear(true);
+	}
 	TEST("the command is looked for on the PATH that it gets")
 	{
 		struct queue_taken taken = taken_of(WORDS("only-here"));
@@ -230,6 +242,7 @@ static void surroundings(void)
 
 static void unstarted(void)
 {
+	unit_begin(NULL);
 	char plain[128], interpreted[128], big[] = "big";
 	snprintf(plain, sizeof(plain), "%s/plain", scratch);
 	snprintf(interpreted, sizeof(interpreted), "%s/interpreted", scratch);
@@ -430,6 +443,10 @@ static void told(void)
 		{"one that was stopped and ignores it gets KILL",
 			"trap '' TERM; echo .; exec sleep 1000", ENDING_CANCELLED, SIGTERM, true,
 			ENDING_CANCELLED, 0, SIGKILL, QUEUE_CANCELLED},
+		{"one that has left its process group hears it, too",
+			"exec perl -e '$| = 1; setpgrp(0, getpgrp(getppid())); print \".\"; sleep 1000'",
+			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, SIGTERM,
+			QUEUE_CANCELLED},
 		{"cancelled is cancelled, also with 0",
 			"trap 'exit 0' TERM; echo .; while :; do sleep 0.01; done",
 			ENDING_CANCELLED, SIGTERM, false, ENDING_CANCELLED, 0, 0, QUEUE_CANCELLED},
@@ -446,7 +463,7 @@ static void told(void)
 			slot_tell(&slot, cases[i].why, cases[i].signal,
 				clock_after(kills ? 30 : 10 * PATIENCE));
 			/* Too late to be something else. */
-			slot_tell(&slot, ENDING_TIMED_OUT, SIGCONT, CLOCK_NEVER);
+			slot_tell(&slot, ENDING_TIMED_OUT, SIGURG, CLOCK_NEVER);
 			CHECK(collect());
 			CHECK_EQ(back.result.ending.kind, cases[i].kind);
 			CHECK_EQ(back.result.ending.code, cases[i].code);
@@ -504,32 +521,52 @@ static void told(void)
 
 static void time_is_up(void)
 {
-	TEST("a command whose time is up gets TERM, and is a timeout whatever it says then")
+	TEST("a command may run so long, and no longer")
+	{
+		struct queue_taken taken = shell("exec sleep 1000");
+		taken.item.timeout = 50;
+		int64_t began = clock_now();
+		run(taken);
+		CHECK(clock_now() - began >= 50);
+		CHECK_EQ(back.result.ending.kind, ENDING_TIMED_OUT);
+		CHECK_EQ(back.result.ending.number, SIGTERM);
+		CHECK_EQ(queue_ending_code(&back.result.ending), 124);
+		CHECK_EQ(back.state, QUEUE_FAILED);
+		clear(true);
+	}
+	TEST("when its time is up it gets TERM, and is a timeout whatever it says then")
 	{
 		struct queue_taken taken = shell(
 			"trap 'echo late >&2; exit 0' TERM; echo .; while :; do sleep 0.01; done");
-		taken.item.timeout = 200;
+		taken.item.timeout = 10 * PATIENCE;
 		start(taken);
-		CHECK(slot_due(&slot) <= clock_after(200));
+		CHECK(wait_for_output());
+		CHECK_EQ(slot_due(&slot), slot.timeout);
+		CHECK(!slot_tick(&slot, &place, slot.timeout - 1) && !slot.told);
+		CHECK(!slot_tick(&slot, &place, slot.timeout) && slot.told);
 		CHECK(collect());
 		CHECK_EQ(back.result.ending.kind, ENDING_TIMED_OUT);
 		CHECK_EQ(back.result.ending.code, 0);
-		CHECK_EQ(queue_ending_code(&back.result.ending), 124);
 		CHECK_TEXT(back.result.ending.text, "late");
-		CHECK_EQ(back.state, QUEUE_FAILED);
 		clear(true);
 	}
 	TEST("one that ignores TERM then gets KILL after kill_after, and not before")
 	{
 		struct queue_taken taken = shell("trap '' TERM; echo .; exec sleep 1000");
-		place.kill_after = 100;
-		taken.item.timeout = 100;
-		int64_t began = clock_now();
-		run(taken);
-		place.kill_after = PATIENCE;
+		taken.item.timeout = 10 * PATIENCE;
+		start(taken);
+		CHECK(wait_for_output());
+		int64_t up = slot.timeout;
+		CHECK(!slot_tick(&slot, &place, up));
+		CHECK_EQ(slot_due(&slot), up + PATIENCE);
+		CHECK(!slot_tick(&slot, &place, up + PATIENCE - 1));
+		CHECK_EQ(slot_due(&slot), up + PATIENCE);
+		/* At once, or at the next look. */
+		(void)slot_tick(&slot, &place, up + PATIENCE);
+		CHECK_EQ(slot_due(&slot), CLOCK_NEVER);
+		CHECK(collect());
 		CHECK_EQ(back.result.ending.kind, ENDING_TIMED_OUT);
 		CHECK_EQ(back.result.ending.number, SIGKILL);
-		CHECK(clock_now() - began >= 200);
 		clear(true);
 	}
 	TEST("without a timeout it wants nothing")
@@ -577,6 +614,68 @@ static void directories(void)
 		run(taken);
 		clear(true);
 		CHECK(!is_there(path));
+	}
+}
+
+static int mode_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? (int)(st.st_mode & 0777) : -1;
+}
+
+static void places(void)
+{
+	char *files = queue.files, path[256], out[256];
+	TEST("a forgotten command's directory goes with all that is in it, and no other does")
+	{
+		struct queue_taken taken =
+			shell("mkdir $PREEMPT_ITEM_DIR/a; : >$PREEMPT_ITEM_DIR/a/b");
+		run(taken);
+		uint64_t id = back.item->id;
+		clear(true);
+		snprintf(path, sizeof(path), "%s",
+			path_in_files("item/%d/%d", (int)id / 1000, (int)id));
+		files_forget_item(&queue, id + 1);
+		CHECK(is_there(path));
+		files_forget_item(&queue, id);
+		CHECK(!is_there(path));
+	}
+	TEST("where a group shares the store, it shares what lies beside it")
+	{
+		char given[128], above[128];
+		snprintf(above, sizeof(above), "%s/above", scratch);
+		snprintf(given, sizeof(given), "%s/above/q", scratch);
+		CHECK_EQ(chmod(store_where(store), 0660), 0);
+		queue.files = given;
+		mode_t old = umask(077);
+		run(shell("head -c 40000 /dev/zero"));
+		umask(old);
+		snprintf(out, sizeof(out), "%s",
+			path_in_files("out/%d.0123456789abcdef.out", (int)back.item->id));
+		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
+		CHECK_EQ(mode_of(above), 0770);
+		CHECK_EQ(mode_of(given), 0770);
+		CHECK_EQ(mode_of(path_in_files("item")), 0770);
+		CHECK_EQ(mode_of(out), 0660);
+		clear(true);
+		/* And not otherwise. */
+		CHECK_EQ(chmod(store_where(store), 0600), 0);
+		run(shell("true"));
+		CHECK_EQ(back.state, QUEUE_WAITING);
+		CHECK(strstr(back.result.ending.text, "can write"));
+		clear(true);
+		queue.files = files;
+	}
+	TEST("where the place for the queue's files is missing, it is not made")
+	{
+		char given[128];
+		snprintf(given, sizeof(given), "%s/mount/point/q", scratch);
+		queue.files = given;
+		run(shell("true"));
+		CHECK_EQ(back.state, QUEUE_WAITING);
+		CHECK(strstr(back.result.ending.text, "No such file"));
+		clear(true);
+		queue.files = files;
 	}
 }
 
@@ -757,35 +856,49 @@ static void full_disks(void)
 
 static void worker_killed(void)
 {
-	TEST("a worker that is killed takes with it what it runs, and what that started")
-	{
-		struct process_identity inner = {0};
-		char path[128], text[512];
-		struct text pid = {0};
-		snprintf(path, sizeof(path), "%s/pid", scratch);
-		snprintf(text, sizeof(text),
-			"setsid sleep 1000 & echo $! >%s.new && mv %s.new %s; wait", path, path,
-			path);
-		fflush(stdout);
-		pid_t child = fork();
-		if (child == 0) {
-			struct queue_taken taken = shell(text);
-			if (guard_start(&guard, &err) != STATUS_OK)
+	static const struct {
+		const char *shows, *command;
+	} cases[] = {
+		{"a worker that is killed takes with it what has left the group",
+			"setsid sleep 1000"},
+		{"a worker that is killed takes with it what has no environment",
+			"env -i sleep 1000"},
+	};
+	char path[128], started[128], text[512];
+	snprintf(path, sizeof(path), "%s/pid", scratch);
+	snprintf(started, sizeof(started), "%s/started", scratch);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		TEST(cases[i].shows)
+		{
+			struct process_identity inner = {0};
+			struct text pid = {0};
+			snprintf(text, sizeof(text), "%s & echo $! >%s.new && mv %s.new %s; wait",
+				cases[i].command, path, path, path);
+			fflush(stdout);
+			pid_t child = fork();
+			if (child == 0) {
+				struct queue_taken taken = shell(text);
+				if (guard_start(&guard, &err) != STATUS_OK)
+					_exit(1);
+				slot_start(&slot, &place, &taken, NULL);
+				(void)file_write_whole(started, "", 0, 0600, false, NULL);
+				pause();
 				_exit(1);
-			slot_start(&slot, &place, &taken, NULL);
-			pause();
-			_exit(1);
+			}
+			int64_t deadline = clock_after(PATIENCE);
+			/* Before slot_start has returned, only the mark is known. */
+			while (!(is_there(path) && is_there(started)) && clock_now() < deadline)
+				clock_sleep_until(clock_after(2));
+			CHECK_EQ(file_read_whole(path, 32, &pid, &err), STATUS_OK);
+			CHECK_EQ(
+				process_identify(atoi(text_string(&pid)), &inner, &err), STATUS_OK);
+			kill(child, SIGKILL);
+			waitpid(child, NULL, 0);
+			CHECK(goes(&inner));
+			text_release(&pid);
+			unlink(path);
+			unlink(started);
 		}
-		int64_t deadline = clock_after(PATIENCE);
-		while (!is_there(path) && clock_now() < deadline)
-			clock_sleep_until(clock_after(2));
-		CHECK_EQ(file_read_whole(path, 32, &pid, &err), STATUS_OK);
-		CHECK_EQ(process_identify(atoi(text_string(&pid)), &inner, &err), STATUS_OK);
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
-		CHECK(goes(&inner));
-		text_release(&pid);
-	}
 }
 
 int main(void)
@@ -793,6 +906,8 @@ int main(void)
 	char path[128];
 	scratch_make();
 	setenv("TMPDIR", scratch, 1);
+	/* One of a PATH that may not be read makes of "not found" a "permission denied". */
+	setenv("PATH", "/usr/bin:/bin", 1);
 	unsetenv("PREEMPT_AGENT");
 	snprintf(path, sizeof(path), "%s/q.db", scratch);
 	if (store_open(&store, path, STORE_CREATE, clock_after(PATIENCE), &err) != STATUS_OK ||
@@ -808,6 +923,7 @@ int main(void)
 	told();
 	time_is_up();
 	directories();
+	places();
 	outputs();
 	full_disks();
 	queue_release(&queue);

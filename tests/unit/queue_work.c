@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What a worker decides by itself: its share of the time that is left, and its name. */
+#include "queue/work_inside.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "unit.h"
+
+static void name_of(const char *given, uint64_t index, struct queue_worker *worker)
+{
+	struct work_options options = {.worker = given, .index = index, .slots = 3, .limit = 6};
+	work_name(&options, worker);
+}
+
+int main(void)
+{
+	struct queue_worker worker;
+	TEST("of the time until a deadline some is kept for handing in")
+	{
+		CHECK_EQ(work_share(120000), 117000);
+		CHECK_EQ(work_share(30000), 27000);
+		CHECK_EQ(work_share(4000), 3000);
+		CHECK_EQ(work_share(100), 75);
+		CHECK_EQ(work_share(0), 0);
+		CHECK_EQ(work_share(-5000), 0);
+	}
+	TEST("a worker is called as it is told, else by its index, else by host and process")
+	{
+		char pid[32];
+		unsetenv("PREEMPT_TASK");
+		unsetenv("SLURM_ARRAY_TASK_ID");
+		unsetenv("JOB_COMPLETION_INDEX");
+		name_of(NULL, UINT64_MAX, &worker);
+		snprintf(pid, sizeof(pid), "-%ld", (long)getpid());
+		CHECK(strstr(worker.name, pid));
+		CHECK_EQ(worker.index, UINT64_MAX);
+		CHECK_EQ(worker.slots, 3);
+		setenv("JOB_COMPLETION_INDEX", "4", 1);
+		name_of(NULL, UINT64_MAX, &worker);
+		CHECK_TEXT(worker.name, "4");
+		CHECK_EQ(worker.index, 4);
+		setenv("SLURM_ARRAY_TASK_ID", "17", 1);
+		name_of(NULL, UINT64_MAX, &worker);
+		CHECK_TEXT(worker.name, "17");
+		name_of("left", UINT64_MAX, &worker);
+		CHECK_TEXT(worker.name, "left");
+		CHECK_EQ(worker.index, 17);
+		name_of("5", UINT64_MAX, &worker);
+		CHECK_EQ(worker.index, 5);
+		name_of("left", 0, &worker);
+		CHECK_EQ(worker.index, 0);
+		setenv("PREEMPT_TASK", "rubbish", 1);
+		name_of(NULL, UINT64_MAX, &worker);
+		CHECK_TEXT(worker.name, "17");
+	}
+	return unit_end();
+}
