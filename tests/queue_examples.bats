@@ -46,7 +46,7 @@ worker_pids() { preempt-queue workers --json | sed -n 's/.*"pid": *\([0-9]*\).*/
 all_is_well() {
 	[ "$(preempt-queue list --json --state succeeded | wc -l)" = 4 ]
 	[ "$(preempt-queue list --json | wc -l)" = 4 ]
-	grep -q '^31250 width 32 rate 300 (command 4)$' out
+	grep -q '^31253 width 32 rate 300 (command 4)$' out
 	[ "$(wc -l <out)" = 1 ]
 	# Nothing is left in the directories of commands that have succeeded.
 	[ -z "$(find s -name checkpoint)" ]
@@ -96,6 +96,7 @@ all_is_well() {
 }
 
 @test "examples/sweep.sh: a trainer that fails for one combination: the others have results, and 1" {
+	# shellcheck disable=SC2016 # for sh
 	printf '#!/bin/sh\n[ "$2 $4" != "8 30" ] || { echo diverged >&2; exit 9; }\necho "$4 width $2"\n' >trainer
 	chmod +x trainer
 	code=0
