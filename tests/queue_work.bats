@@ -156,7 +156,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 @test "WQ-10: a worker is killed: its commands die with it, go back at once, and run elsewhere" {
 	schedule -- sh -c 'echo $$ >>pids; touch "up.$PREEMPT_WORKER"; test "$PREEMPT_WORKER" = two || sleep 60'
 	schedule -- sh -c 'setsid sh -c "echo \$\$ >>pids; touch up.far.$PREEMPT_WORKER; sleep 60" & test "$PREEMPT_WORKER" = two || sleep 60'
-	work one --slots 2
+	work one --slots 2 --source signal:TERM
 	eventually test -e up.one
 	eventually test -e up.far.one
 	mapfile -t pids <pids
@@ -377,7 +377,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 @test "a command that dies of the notice before its worker knows of it is given back, and used no attempt" {
 	schedule -- sh -c 'echo $$ >>pids; exec sleep 1000'
 	schedule -- sh -c 'echo $$ >>pids; sleep 1000; exit $?'
-	work one --slots 2
+	work one --slots 2 --source signal:TERM
 	eventually sh -c '[ "$(wc -l <pids)" = 2 ]'
 	# As schedulers do: all at once, in any order; the second is a shell, and hands it on as 143.
 	while read -r pid; do
