@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt-queue COMMAND: a durable queue of commands, worked off by preemptible workers. The
+ * commands are in src/preempt-queue/.
+ */
+#include "preempt-queue/client.h"
+#include "preempt-queue/commands.h"
+
+static const struct args_command commands[] = {
+	{"schedule", "[OPTION...] [-- COMMAND [ARG...]]",
+		"put a command, or one for each line of stdin, into the queue; print the ids",
+		schedule_options, client_place, 0, 0, true, false, run_schedule},
+	{"work", "[OPTION...]", "take commands and run them; 0 drained, 42 it had a notice",
+		work_options, client_place, 0, 0, false, false, run_work},
+	{"join", "[OPTION...]", "wait until all is over; 44 with the first error", join_options,
+		client_wait, 0, 0, false, false, run_join},
+	{"done", "", "whether all is over: 0 yes, 1 not yet, 44 with the first error", NULL,
+		client_place, 0, 0, false, false, run_done},
+	{"fetch", "ID [--wait] [--stderr] [--exit-status]",
+		"print the output of a command that is over; 1 not yet", fetch_options, client_wait,
+		1, 1, false, false, run_fetch},
+	{"list", "[OPTION...]", "print the commands, one per line", list_options, client_common, 0,
+		0, false, false, run_list},
+	{"show", "ID", "print all that is known of a command", NULL, client_json, 1, 1, false,
+		false, run_show},
+	{"cancel", "ID... | --all | --tag T", "cancel what waits, end what runs", cancel_options,
+		client_place, 0, 4096, false, false, run_cancel},
+	{"retry", "ID... | --failed | --cancelled", "put commands that are over back",
+		retry_options, client_place, 0, 4096, false, false, run_retry},
+	{"forget", "ID... | --finished [--older-than D]",
+		"remove commands that are over, with their output", forget_options, client_place, 0,
+		4096, false, false, run_forget},
+	{"workers", "", "print who is here", NULL, client_json, 0, 0, false, false, run_workers},
+	{"resource", "NAME -- COMMAND [ARG...]",
+		"say how a resource is built, once for each worker", NULL, client_place, 1, 1, true,
+		true, run_resource},
+	{0},
+};
+
+static const struct args_program program = {
+	.name = "preempt-queue",
+	.summary = "A durable queue of commands, worked off by workers that may be preempted.",
+	.commands = commands,
+};
+
+int main(int argc, char **argv)
+{
+	return args_main(&program, argc, argv);
+}
