@@ -261,11 +261,13 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	schedule -- touch taken
 	work one
 	eventually is 1 failed
+	eventually grep -q 'nothing is taken until that was told' err.one
 	run -44 preempt-queue join
 	is 2 cancelled
 	schedule -- touch after
 	eventually test -e after
 	[ ! -e taken ]
+	[ "$(grep -c 'nothing is taken' err.one)" = 1 ]
 }
 
 @test "WQ-16: the watchdog says what runs when nothing ends, and nothing when nothing runs" {

@@ -49,7 +49,7 @@ struct work {
 	int64_t again; /* nothing is asked until then */
 	bool stuck;    /* in this turn already */
 	bool doubtful; /* an exchange failed: the store may hold leases of ours unknown to us */
-	bool said_trouble, said_damage, said_full;
+	bool said_trouble, said_damage, said_full, said_pending;
 
 	/* --idle-exit */
 	int64_t drained_at, drained_since; /* next look; 0: not drained */

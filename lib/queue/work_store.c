@@ -158,6 +158,10 @@ static void exchange(struct work *work)
 	work->paused_until = paused < next ? paused : next;
 	for (size_t i = 0; i < got; i++)
 		work_start(work, &taken[i]);
+	if (work->exchange.error_pending && !work->said_pending)
+		message_info("a command has failed: nothing is taken until that was told (join)");
+	if (want)
+		work->said_pending = work->exchange.error_pending;
 	if (got)
 		work->drained_since = 0;
 }
