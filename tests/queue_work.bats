@@ -156,7 +156,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 @test "WQ-10: a worker is killed: its commands die with it, go back at once, and run elsewhere" {
 	schedule -- sh -c 'echo $$ >>pids; touch "up.$PREEMPT_WORKER"; test "$PREEMPT_WORKER" = two || sleep 60'
 	schedule -- sh -c 'setsid sh -c "echo \$\$ >>pids; touch up.far.$PREEMPT_WORKER; sleep 60" & test "$PREEMPT_WORKER" = two || sleep 60'
-	work one --slots 2 --source signal:TERM
+	work one --slots 2
 	eventually test -e up.one
 	eventually test -e up.far.one
 	mapfile -t pids <pids
