@@ -14,7 +14,7 @@ setup() {
 	mkdir -m 700 s
 	export PREEMPT_STORE=$PWD/s/sweep.db PREEMPT_QUEUE=sweep
 	unset PREEMPT_PLATFORM "${!SLURM_@}"
-	export WIDTHS="8 32" RATES="30 300" STEPS=200 STEP_SECONDS=0.01
+	export WIDTHS="8 32" RATES="30 300" STEPS=100 STEP_SECONDS=0.01
 	sweep=
 }
 
