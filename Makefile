@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# make, make demo, make check, make bench, make install [PREFIX=/usr/local] [DESTDIR=], make clean
+# make, make demo, make check, make bench [SECTION=queue], make install [PREFIX=/usr/local] [DESTDIR=], make clean
 #
 # Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
 # the core library is lib/*/*.c (without lib/client, which is the public libpreempt and needs no
@@ -119,7 +119,7 @@ check:
 	@tests/run
 
 bench: everything
-	@tests/bench/bench.sh
+	@tests/bench/bench.sh $(SECTION)
 
 install: into = $(DESTDIR)$(PREFIX)
 install: all

@@ -97,6 +97,8 @@ bool work_asks_whether_drained(const struct work *work, int64_t now);
 /* ---- work_leave.c ---- */
 
 void work_take_notices(struct work *work);
+/* Also those that a source has caught and keeps until it knows more. */
+void work_take_held(struct work *work);
 void work_take_signals(struct work *work);
 /*
  * Take nothing any more; what runs is told to end, and gets KILL at kill_at. Called again, only the

@@ -257,6 +257,15 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 
+/* A batch comes into the queue as a whole: it is smaller than the room there may be. */
+static size_t batch_size(const struct queue *queue)
+{
+	size_t most = queue_schedule_most(queue);
+	if (limit && limit / 4 < most)
+		most = (size_t)limit / 4;
+	return most ? most : 1;
+}
+
 int run_schedule(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -266,9 +275,6 @@ int run_schedule(const struct args_rest *rest)
 		message_error("out of memory");
 		return STATUS_TEMPORARY;
 	}
-	/* A batch comes into the queue as a whole: it is smaller than the room there may be. */
-	uint64_t part = limit && limit / 4 < BATCH ? limit / 4 : BATCH;
-	s->most = part ? (size_t)part : 1;
 	s->how = (struct queue_schedule){.limit = limit,
 		.deadline = patience_given ? clock_after(patience) : CLOCK_NEVER,
 		.once = once,
@@ -278,8 +284,10 @@ int run_schedule(const struct args_rest *rest)
 	enum status status = make_spec(words, &s->spec, &err);
 	if (status == STATUS_OK)
 		status = client_open(&s->client, STORE_CREATE, &err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
+		s->most = batch_size(&s->client.queue);
 		status = schedule(s, words, &err);
+	}
 	drop_batch(s);
 	queue_item_release(&s->spec);
 	int code = client_end(&s->client, status, &err);

@@ -218,7 +218,7 @@ static void overtaken(void)
 {
 	struct queue_worker old, new;
 	struct exchange exchange = {0}, other = {0};
-	struct queue_taken taken, again;
+	struct queue_taken taken, again, ended;
 	struct queue_return back;
 	char key[QUEUE_KEY_MAX];
 	size_t got;
@@ -253,9 +253,11 @@ static void overtaken(void)
 		snprintf(queue.who, sizeof(queue.who), "%s", new.token);
 		queue.tallied = -1;
 		back = end_of(&again, ENDING_EXITED, 0);
-		CHECK_EQ(turn(&other, &new, &back, 1, &taken, 0, &got), STATUS_OK);
+		CHECK_EQ(turn(&other, &new, &back, 1, &ended, 0, &got), STATUS_OK);
 		CHECK(back.accepted);
 		CHECK(counts_agree());
+		queue_item_release(&taken.item);
+		queue_item_release(&again.item);
 	}
 }
 
@@ -342,6 +344,8 @@ static void failing(void)
 		CHECK_EQ(got, 0);
 		CHECK(exchange.error_pending);
 		CHECK(counts_agree());
+		for (int i = 0; i < 3; i++)
+			queue_item_release(&taken[i].item);
 	}
 }
 
