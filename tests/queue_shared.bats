@@ -15,7 +15,7 @@ teardown_file() { mounts_stop; }
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	unset "${!PREEMPT_@}" "${!SLURM_@}"
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 }
 teardown() { mounts_dump_logs; }
 

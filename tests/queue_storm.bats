@@ -12,7 +12,7 @@ setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	unset "${!PREEMPT_@}" "${!SLURM_@}"
 	mkdir -m 700 "$BATS_TEST_TMPDIR/store"
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 	export PREEMPT_STORE=$BATS_TEST_TMPDIR/store/q.db
 	pids=()
 }
@@ -69,7 +69,7 @@ over() { preempt-queue fetch 1 >fetched; }
 		[ "${#lines[@]}" = 2 ]
 		run -0 cat joblog.zombie
 		[ "${#lines[@]}" = 1 ]
-		[ $size = 20 ] || [ "$(ls store/q.db.queue/default/out | wc -l)" = 1 ]
+		[ $size = 20 ] || [ "$(find store/q.db.queue/default/out -type f | wc -l)" = 1 ]
 		[[ $(preempt-queue show 1 --json) == *'"starts":2'*'"lost":1'* ]]
 	done
 }

@@ -290,7 +290,10 @@ static void lost_answer(void)
 		queue.tallied = -1;
 		backs[0] = end_of(&taken[0], ENDING_PREEMPTED, 0);
 		backs[1] = end_of(&taken[1], ENDING_EXITED, 0);
-		exchange.unknown = exchange.handed_in[0] = exchange.handed_in[1] = true;
+		exchange.unknown = true;
+		for (int i = 0; i < 2; i++)
+			memcpy(exchange.handed_in[exchange.handed_in_count++], backs[i].token,
+				sizeof(backs[i].token));
 		exchange.candidate_count = 0;
 		CHECK_EQ(turn(&exchange, &worker, backs, 2, more, 0, &got), STATUS_NO);
 		CHECK(!backs[1].accepted);
