@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# make, make demo, make check, make bench, make install [PREFIX=/usr/local] [DESTDIR=], make clean
+# make, make demo, make check, make bench [SECTION=queue], make install [PREFIX=/usr/local] [DESTDIR=], make clean
 #
 # Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
 # the core library is lib/*/*.c (without lib/client, which is the public libpreempt and needs no
@@ -104,7 +104,7 @@ $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 $(OUT)/tests/sim/agreement_sim: $(call objects,tests/sim/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
-fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o scene.o)
+fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o scene.o)
 $(OUT)/tests/faults/calls.o: ALL_CFLAGS += -fPIC
 $(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core)
 	$(link)
@@ -119,7 +119,7 @@ check:
 	@tests/run
 
 bench: everything
-	@tests/bench/bench.sh
+	@tests/bench/bench.sh $(SECTION)
 
 install: into = $(DESTDIR)$(PREFIX)
 install: all

@@ -1,7 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Faults at the calls below the store: errors, kills, stops, loss of power, full disks. The programs
-# of tests/faults do the many; here they are run on a sample, under a seed that is printed. For all:
+# of tests/faults do the many, for the store's own transactions and for a queue's exchange and
+# schedule (queue-*: also that the same caller, asking again, is answered as without the fault);
+# here they are run on a sample, under a seed that is printed. For all:
 #   build/plain/tests/faults/sweep errors|kills|stops [--url '?lock=link']
 #   build/plain/tests/faults/powerloss --tries 100
 # asan: no (preloaded libraries)
@@ -64,7 +66,7 @@ swept() {
 }
 
 @test "power is lost at any change, what was not synced in any way: what was acknowledged is there" {
-	swept powerloss --tries 4 make-and-put put delete purge roll-back-and-put
+	swept powerloss --tries 4 make-and-put put delete purge roll-back-and-put queue-exchange
 	swept powerloss --tries 3 --url '?lock=link' make-and-put put
 }
 

@@ -149,10 +149,14 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 	seq 3 | preempt-queue schedule --lines -- echo
 	answers 1 preempt-queue forget 1
 	preempt-queue cancel 1 2
+	mkdir -p files/item/0/1 files/item/0/3
+	touch files/item/0/1/state
+	export PREEMPT_QUEUE_FILES=$PWD/files
 	answers 0 preempt-queue forget --finished --older-than 1h
 	[ -z "$output" ]
 	answers 0 preempt-queue forget 1
 	answers 1 preempt-queue show 1
+	[ "$(ls files/item/0)" = 3 ]
 	answers 0 preempt-queue forget --finished
 	[ "$output" = 2 ]
 	[ "$(states)" = '3 waiting' ]

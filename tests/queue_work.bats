@@ -261,11 +261,13 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	schedule -- touch taken
 	work one
 	eventually is 1 failed
+	eventually grep -q 'nothing is taken until that was told' err.one
 	run -44 preempt-queue join
 	is 2 cancelled
 	schedule -- touch after
 	eventually test -e after
 	[ ! -e taken ]
+	[ "$(grep -c 'nothing is taken' err.one)" = 1 ]
 }
 
 @test "WQ-16: the watchdog says what runs when nothing ends, and nothing when nothing runs" {
@@ -372,4 +374,31 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	for ((round = 1; round <= commands; round += 7)); do [ "$(preempt-queue fetch $round)" = $round ]; done
 	# Nothing is said to have ended twice; one who was killed may not have said it.
 	[ -z "$(tail -n +2 log | cut -f 1 | sort | uniq -d)" ]
+}
+
+@test "a command that dies of the notice before its worker knows of it is given back, and used no attempt" {
+	schedule -- sh -c 'echo $$ >>pids; exec sleep 1000'
+	schedule -- sh -c 'echo $$ >>pids; sleep 1000; exit $?'
+	work one --slots 2 --source signal:TERM
+	eventually sh -c '[ "$(wc -l <pids)" = 2 ]'
+	# As schedulers do: all at once, in any order; the second is a shell, and hands it on as 143.
+	while read -r pid; do
+		pkill -TERM -P "$pid" 2>/dev/null || kill -TERM "$pid"
+	done <pids
+	sleep 0.3
+	kill -TERM "$worker"
+	ends 42
+	for i in 1 2; do
+		is $i waiting
+		[ "$(state_of $i attempts) $(state_of $i preempted)" = "0 1" ]
+	done
+}
+
+@test "a command that somebody kills with TERM, and no notice comes: it has failed" {
+	schedule -- sh -c 'echo $$ >pid; exec sleep 1000'
+	work one
+	eventually test -s pid
+	kill -TERM "$(cat pid)"
+	eventually is 1 failed
+	[ "$(state_of 1 signal)" = 15 ]
 }

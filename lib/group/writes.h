@@ -7,9 +7,9 @@
 #ifndef GROUP_WRITES_H
 #define GROUP_WRITES_H
 
-#include "store/builder.h"
 #include "group/view.h"
 #include "notice/notice.h"
+#include "store/builder.h"
 
 struct write {
 	enum agreement_write what;

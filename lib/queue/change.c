@@ -54,7 +54,7 @@ static enum queue_changed retry(struct moves *moves, const struct queue_view *vi
 	if (!is_over(view) || (view->state == QUEUE_SUCCEEDED && !any))
 		return QUEUE_CHANGED_NOT;
 	require(moves, view);
-	moves_reopen(moves, &view->item, view->state);
+	moves_reopen(moves, &view->item, view->state, view->history.starts);
 	return QUEUE_CHANGED;
 }
 

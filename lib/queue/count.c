@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/count.h"
 
+#define FIELD(name) offsetof(struct queue_tally, name)
 static const struct {
 	const char *name;
 	size_t offset;
 } fields[] = {
-#define FIELD(name)                                                                                \
-	{                                                                                          \
-#name, offsetof(struct queue_tally, name)                                          \
-	}
-	FIELD(scheduled),
-	FIELD(taken),
-	FIELD(returned),
-	FIELD(succeeded),
-	FIELD(failed),
-	FIELD(stopped),
-	FIELD(cancelled),
-	FIELD(reopened_succeeded),
-	FIELD(reopened_failed),
-	FIELD(reopened_cancelled),
-#undef FIELD
+	{"scheduled", FIELD(scheduled)},
+	{"taken", FIELD(taken)},
+	{"returned", FIELD(returned)},
+	{"succeeded", FIELD(succeeded)},
+	{"failed", FIELD(failed)},
+	{"stopped", FIELD(stopped)},
+	{"cancelled", FIELD(cancelled)},
+	{"reopened_succeeded", FIELD(reopened_succeeded)},
+	{"reopened_failed", FIELD(reopened_failed)},
+	{"reopened_cancelled", FIELD(reopened_cancelled)},
 };
 enum { FIELDS = sizeof(fields) / sizeof(*fields) };
 

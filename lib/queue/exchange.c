@@ -13,6 +13,15 @@
 
 enum { SPREAD_MAX = 64 };
 
+/* Whether this return was in the transaction whose answer is looked at. */
+static bool was_handed_in(const struct exchange *exchange, const struct queue_return *back)
+{
+	for (size_t i = 0; i < exchange->handed_in_count; i++)
+		if (!strcmp(exchange->handed_in[i], back->token))
+			return true;
+	return false;
+}
+
 /* One call under way. */
 struct turn {
 	struct exchange *exchange;
@@ -20,7 +29,6 @@ struct turn {
 	const struct queue_worker *worker;
 	struct queue_return *returns;
 	size_t count;
-	bool settled[QUEUE_BATCH]; /* this return's answer is known */
 	size_t want;
 	bool failing; /* an error is pending: nothing is taken, no other error is noted */
 	bool fenced;
@@ -138,14 +146,16 @@ static void build(struct turn *turn, struct moves *moves, bool note)
 {
 	struct transaction *t = &moves->t;
 	char key[QUEUE_KEY_MAX];
+	turn->exchange->handed_in_count = 0;
 	transaction_require_told(t, turn->worker_key, turn->worker->revision);
 	if (note || turn->exchange->candidate_count)
 		transaction_require_told(t, turn->error_key, 0);
 	for (size_t i = 0; i < turn->count; i++) {
 		const struct queue_return *back = &turn->returns[i];
-		turn->exchange->handed_in[i] = !turn->settled[i];
-		if (turn->settled[i])
+		if (back->answered)
 			continue;
+		memcpy(turn->exchange->handed_in[turn->exchange->handed_in_count++], back->token,
+			sizeof(back->token));
 		queue_key(turn->queue, key, "run/%010" PRIu64, back->item->id);
 		transaction_require_told(t, transaction_own(t, key), back->lease);
 		if (back->state == QUEUE_WAITING) {
@@ -167,10 +177,25 @@ static void build(struct turn *turn, struct moves *moves, bool note)
 static bool fails(const struct turn *turn)
 {
 	for (size_t i = 0; i < turn->count; i++)
-		if (!turn->settled[i] && turn->returns[i].state == QUEUE_FAILED &&
+		if (!turn->returns[i].answered && turn->returns[i].state == QUEUE_FAILED &&
 			!turn->returns[i].item->keep_going)
 			return true;
 	return false;
+}
+
+/* What was asked. An entry that cannot be read makes a command that cannot be started. */
+static enum status read_item(
+	const struct store_entry *entry, uint64_t id, struct queue_taken *taken, struct error *err)
+{
+	if (entry->value && queue_item_read(entry->key, entry->value, entry->length, &taken->item,
+				    NULL) == STATUS_OK)
+		return STATUS_OK;
+	taken->damaged = true;
+	taken->item.id = id;
+	taken->item.argv = calloc(2, sizeof(*taken->item.argv));
+	if (!taken->item.argv || !(taken->item.argv[0] = strdup("(damaged)")))
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	return STATUS_OK;
 }
 
 /* They hold: what was handed in counts, what was taken is ours. */
@@ -178,9 +203,9 @@ static enum status accept(struct turn *turn, const struct store_answer *answer,
 	struct queue_taken *taken, size_t *got, struct error *err)
 {
 	for (size_t i = 0; i < turn->count; i++) {
-		if (turn->settled[i] || !turn->exchange->handed_in[i])
+		if (turn->returns[i].answered || !was_handed_in(turn->exchange, &turn->returns[i]))
 			continue;
-		turn->returns[i].accepted = turn->settled[i] = true;
+		turn->returns[i].accepted = turn->returns[i].answered = true;
 		if (turn->returns[i].state == QUEUE_WAITING)
 			pause_it(turn->exchange, turn->returns[i].item->id,
 				&turn->returns[i].result.history);
@@ -193,10 +218,7 @@ static enum status accept(struct turn *turn, const struct store_answer *answer,
 			.lease = answer->revision,
 			.since = candidate->lease.since};
 		memcpy(one->token, candidate->lease.token, sizeof(one->token));
-		enum status status = entry->value ? queue_item_read(entry->key, entry->value,
-							    entry->length, &one->item, err)
-						  : error_set(err, STATUS_DAMAGED,
-							    "key %s is missing", entry->key);
+		enum status status = read_item(entry, candidate->id, one, err);
 		if (status != STATUS_OK)
 			return status;
 		(*got)++;
@@ -226,10 +248,10 @@ static void find_conflicts(struct turn *turn, const struct store_answer *answer,
 	}
 	for (size_t i = 0; i < turn->count; i++) {
 		struct queue_return *back = &turn->returns[i];
-		if (turn->settled[i])
+		if (back->answered)
 			continue;
 		if (entry++->revision != back->lease)
-			turn->settled[i] = true; /* and not accepted */
+			back->answered = true; /* and not accepted */
 		if (back->state == QUEUE_WAITING && entry++->value)
 			cancel_return(back);
 	}
@@ -255,6 +277,15 @@ static enum status read_place(struct turn *turn, const char *what, uint64_t id,
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
+static enum status is_registered(struct turn *turn, bool *registered, struct error *err)
+{
+	struct store_entry entry = {0};
+	enum status status = store_get(turn->queue->store, turn->worker_key, &entry, err);
+	*registered = status == STATUS_OK && entry.revision == turn->worker->revision;
+	store_entry_release(&entry);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
 /* Whether this return, or this candidate, shows that the lost transaction was made. */
 static enum status shows_return(
 	struct turn *turn, const struct queue_return *back, bool *made, struct error *err)
@@ -268,9 +299,10 @@ static enum status shows_return(
 			queue_result_read(entry.key, entry.value, entry.length, &result, NULL) ==
 				STATUS_OK &&
 			!strcmp(result.token, back->token);
-	else if (status == STATUS_OK)
-		/* Only we give it back while we are registered, which is looked at next. */
-		*made = entry.revision != back->lease;
+	else if (status == STATUS_OK && entry.revision != back->lease)
+		/* Given back by us, while we are registered: who is taken for dead is first fenced.
+		 */
+		status = is_registered(turn, made, err);
 	store_entry_release(&entry);
 	return status;
 }
@@ -299,7 +331,7 @@ static enum status was_made(struct turn *turn, bool *made, struct error *err)
 	for (size_t i = 0; status == STATUS_OK && !*made && i < exchange->candidate_count; i++)
 		status = shows_candidate(turn, &exchange->candidates[i], made, err);
 	for (size_t i = 0; status == STATUS_OK && !*made && i < turn->count; i++)
-		if (exchange->handed_in[i])
+		if (was_handed_in(exchange, &turn->returns[i]))
 			status = shows_return(turn, &turn->returns[i], made, err);
 	return status;
 }
@@ -352,7 +384,7 @@ static enum status look_back(
 static bool is_settled(const struct turn *turn)
 {
 	for (size_t i = 0; i < turn->count; i++)
-		if (!turn->settled[i])
+		if (!turn->returns[i].answered)
 			return false;
 	return true;
 }
@@ -414,7 +446,7 @@ enum status exchange_run(struct exchange *exchange, struct queue *queue,
 	if (count > QUEUE_BATCH || want > QUEUE_BATCH)
 		return error_set(err, STATUS_USAGE, "at most %d at a time", QUEUE_BATCH);
 	for (size_t i = 0; i < count; i++)
-		returns[i].accepted = false;
+		returns[i].answered = returns[i].accepted = false;
 	for (unsigned tries = 0; !turn.fenced; tries++) {
 		status = try_once(&turn, taken, got, err);
 		if (status != STATUS_OK && status != STATUS_TEMPORARY && status != STATUS_TIMEOUT)

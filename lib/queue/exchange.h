@@ -16,8 +16,8 @@ struct queue_return {
 	enum queue_state state;	    /* QUEUE_WAITING: given back, with result.history */
 	struct queue_result result; /* filled whole, also where it is given back */
 	const char *out, *err;	    /* its output where that is not filed; result.out bytes */
-	/* The answer: it counts (true), or the lease was lost and somebody else has it (false). */
-	bool accepted;
+	/* The answer, once it is known: it counts, or the lease was lost and others have it. */
+	bool answered, accepted;
 };
 
 /* A command that is ours now. */
@@ -27,6 +27,7 @@ struct queue_taken {
 	char token[17];
 	store_revision lease;
 	int64_t since; /* UTC, ms */
+	bool damaged;  /* what was asked cannot be read: it is to be handed in as ENDING_CANNOT */
 };
 
 /* A command that waits, and that we would like to have. */
@@ -53,7 +54,8 @@ struct exchange {
 	store_revision seen;
 	/* A transaction whose answer was lost may have been made: what it would have taken. */
 	bool unknown;
-	bool handed_in[QUEUE_BATCH]; /* the returns that were in it */
+	char handed_in[QUEUE_BATCH][17]; /* the tokens of the returns that were in it */
+	size_t handed_in_count;
 	struct exchange_candidate candidates[QUEUE_BATCH];
 	size_t candidate_count;
 };
@@ -62,9 +64,10 @@ struct exchange {
  * Hand in returns (at most QUEUE_BATCH) and take at most want (at most QUEUE_BATCH); *got of them
  * were there (taken has room for QUEUE_BATCH). Nothing is taken while an error is pending. Tries
  * again by itself until it is known what was accepted, or until deadline. STATUS_TEMPORARY,
- * STATUS_TIMEOUT: nothing is known; call it again with the same returns in the same order (more may
- * follow them), before anything else. STATUS_NO: this worker's registration is gone: nothing was
- * taken, and all returns were refused (they were given to others).
+ * STATUS_TIMEOUT: returns that are not answered must be handed in again before anything else is
+ * done (others may be added); *got may be set all the same, and what was taken is ours. STATUS_NO:
+ * this worker's registration is gone: nothing was taken, and what was not accepted was refused (it
+ * was given to others).
  */
 enum status exchange_run(struct exchange *exchange, struct queue *queue,
 	const struct queue_worker *worker, struct queue_return *returns, size_t count,

@@ -17,6 +17,7 @@
  *   cancel/ID          it runs, and shall end
  *   count/@next, count/WHO   tallies (count.h): one list of count/ is a consistent picture
  *   worker/TOKEN       a worker that is here (workers.h)
+ *   beat/NUMBER        which of them beats there
  *   error              the failure that nobody was told of yet
  *   resource/NAME      how a resource is built
  *   once/KEY           what `schedule --once KEY` has scheduled

@@ -67,7 +67,7 @@ static enum status cancel_batch(
 	struct queue_history history;
 	char error_key[QUEUE_KEY_MAX], why[128];
 	struct queue_failure counted = *failure;
-	enum status status = list(queue, "wait/", QUEUE_SCHEDULE_BATCH, &waiting, err);
+	enum status status = list(queue, "wait/", queue_schedule_most(queue), &waiting, err);
 	if (status != STATUS_OK)
 		return status;
 	*some = waiting.count;

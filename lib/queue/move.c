@@ -114,9 +114,10 @@ void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
 	moves->tally.cancelled++;
 }
 
-void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue_state was)
+void moves_reopen(
+	struct moves *moves, const struct queue_item *item, enum queue_state was, uint64_t starts)
 {
-	static const struct queue_history fresh;
+	const struct queue_history fresh = {.starts = starts};
 	struct transaction *t = &moves->t;
 	transaction_delete(t, key_of(moves, "done", item->id));
 	transaction_delete(t, key_of(moves, "out", item->id));

@@ -41,8 +41,9 @@ void moves_end(struct moves *moves, const struct queue_item *item, enum queue_st
 /* waiting to over, without having run. */
 void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
 	const struct queue_history *history, const char *why);
-/* over to waiting, its output forgotten. */
-void moves_reopen(struct moves *moves, const struct queue_item *item, enum queue_state was);
+/* over to waiting, its output and what it has used up forgotten; its starts go on being counted. */
+void moves_reopen(
+	struct moves *moves, const struct queue_item *item, enum queue_state was, uint64_t starts);
 
 /*
  * STATUS_OK with answer->held: done. Not held: the answer's entries are the keys that were

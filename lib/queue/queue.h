@@ -14,8 +14,8 @@
 #define QUEUE_LIMIT 262144 /* commands that may wait; UPSTREAM.md, section 5 */
 /* Moves in one transaction: etcd allows 128 operations. */
 #define QUEUE_BATCH 12
-/* The same of commands that are only scheduled, or only changed. */
-#define QUEUE_SCHEDULE_BATCH 60
+/* The same of commands that are only scheduled, or only changed; queue_schedule_most says more. */
+#define QUEUE_SCHEDULE_BATCH 500
 #define QUEUE_CHANGE_BATCH   30
 
 struct queue {
@@ -57,8 +57,11 @@ struct queue_schedule {
 	int wake;	  /* a descriptor that ends the waiting (STATUS_NO); -1: none */
 };
 
+/* How many can be scheduled in one transaction of this store: 60 to QUEUE_SCHEDULE_BATCH. */
+size_t queue_schedule_most(const struct queue *queue);
+
 /*
- * Schedule items in one transaction (at most QUEUE_SCHEDULE_BATCH); fills each item's id and batch.
+ * Schedule items in one transaction (at most queue_schedule_most); fills each item's id and batch.
  * Waits while an error is pending or the queue is full. STATUS_BROKEN: it raised a pending error
  * (as queue_raise), and scheduled nothing. With `once`, the caller gives the items of one batch in
  * the same order at each try; number is the number of the first of them (0, 1, ...), and those that

@@ -250,6 +250,13 @@ static enum status raise_error(struct scheduling *s, struct error *err)
 	return STATUS_BROKEN;
 }
 
+size_t queue_schedule_most(const struct queue *queue)
+{
+	/* Two for each item, and those for the tally and for `once`. */
+	size_t most = (store_operations(queue->store) - 2) / 2;
+	return most < QUEUE_SCHEDULE_BATCH ? most : QUEUE_SCHEDULE_BATCH;
+}
+
 enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t count,
 	uint64_t number, const struct queue_schedule *how, struct error *err)
 {

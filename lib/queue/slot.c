@@ -10,15 +10,34 @@
 #include "queue/files.h"
 #include "queue/rules.h"
 
-#define AGAIN 1000 /* ms until a full disk is tried again */
+#define AGAIN  1000 /* ms until a full disk is tried again */
+#define SETTLE 2000 /* ms in which a notice comes that has killed a command before it was known */
 
 /* ---- While it runs ---- */
+
+/* Whether it died of what schedulers announce the end with; a shell hands that on as its code. */
+static bool was_hit(const siginfo_t *info)
+{
+	static const int signals[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
+	int number = info->si_code == CLD_EXITED ? info->si_status - 128 : info->si_status;
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		if (number == signals[i])
+			return true;
+	return false;
+}
 
 void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_t kill_at)
 {
 	siginfo_t info;
-	if (!slot->busy || slot->child.pid <= 0 || child_has_ended(&slot->child, &info))
+	if (!slot->busy || slot->child.pid <= 0)
 		return;
+	if (child_has_ended(&slot->child, &info)) {
+		if (why == ENDING_PREEMPTED && !slot->told && was_hit(&info)) {
+			slot->told = true;
+			slot->why = why;
+		}
+		return;
+	}
 	bool again = slot->told && slot->why == why;
 	if (!slot->told)
 		slot->why = why;
@@ -37,6 +56,8 @@ int64_t slot_due(const struct slot *slot)
 		return CLOCK_NEVER;
 	if (slot->child.pid <= 0)
 		return slot->again;
+	if (slot->hit)
+		return slot->told ? slot->hit : slot->hit + SETTLE;
 	return !slot->told && slot->timeout < slot->kill_at ? slot->timeout : slot->kill_at;
 }
 
@@ -47,8 +68,13 @@ bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now)
 		return false;
 	if (slot->child.pid <= 0)
 		return now >= slot->again;
-	if (child_has_ended(&slot->child, &info))
-		return true;
+	if (child_has_ended(&slot->child, &info)) {
+		if (slot->told || !was_hit(&info))
+			return true;
+		if (!slot->hit)
+			slot->hit = now;
+		return now >= slot->hit + SETTLE;
+	}
 	if (!slot->told && now >= slot->timeout)
 		slot_tell(slot, ENDING_TIMED_OUT, SIGTERM, now + place->kill_after);
 	if (now >= slot->kill_at) {
@@ -169,7 +195,8 @@ void slot_clear(struct slot *slot, const struct slot_place *place, struct queue_
 		child_kill(&slot->child, place->guard);
 	for (int stream = OUTPUT_OUT; stream <= OUTPUT_ERR; stream++) {
 		struct slot_output *output = &slot->outputs[stream];
-		if (output->filed && !accepted)
+		/* One that was handed in without an answer may count: whoever knows removes it. */
+		if (output->filed && !accepted && (back || !slot->collected))
 			output_remove(
 				place->queue, id, slot->taken.token, (enum output_stream)stream);
 		free(output->bytes);

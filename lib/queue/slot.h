@@ -31,6 +31,12 @@ struct slot {
 	bool told;
 	enum queue_ending_kind why;
 
+	/*
+	 * When it was seen to have died, untold, of a signal that its worker may have got as a
+	 * notice; 0: it has not. Schedulers signal all at once: the notice may be a moment late.
+	 */
+	int64_t hit;
+
 	/* Its end, as far as slot_collect has come. */
 	bool ended;		    /* reaped; result and state are filled */
 	struct queue_result result; /* ending also before, where it never started */

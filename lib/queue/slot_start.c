@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a command comes into its slot. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,12 @@ void slot_start(struct slot *slot, const struct slot_place *place, struct queue_
 	int input = -1;
 	take_over(slot, taken);
 	const struct queue_item *item = &slot->taken.item;
+	if (slot->taken.damaged) {
+		error_set(&err, STATUS_CANNOT_RUN,
+			"what the store says of command %" PRIu64 " is damaged", item->id);
+		fail(slot, &err);
+		return;
+	}
 	enum status status = build_words(item, place->worker, &words, &err);
 	if (status == STATUS_OK)
 		status = make_directory(place, item->id, &directory, &err);

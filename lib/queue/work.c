@@ -49,6 +49,10 @@ size_t work_free_slots(const struct work *work)
 
 bool work_may_take(const struct work *work, int64_t now)
 {
+	/* Where one was hit by what may be a notice, the next would be hit by it, too. */
+	for (size_t i = 0; i < work->slot_count; i++)
+		if (work->slots[i].hit && !work->slots[i].collected)
+			return false;
 	return work->registered && !work->leaving && now >= work->not_before;
 }
 
@@ -149,7 +153,13 @@ static void tick(struct work *work)
 	for (size_t i = 0; i < work->slot_count; i++) {
 		if (work->held[i].used)
 			start_held(work, i);
-		if (slot_tick(&work->slots[i], &work->place, now))
+		struct slot *slot = &work->slots[i];
+		bool over = slot_tick(slot, &work->place, now);
+		if (slot->hit && !over)
+			(void)epoll_ctl(work->wake, EPOLL_CTL_DEL, slot->child.descriptor, NULL);
+		if (slot->hit && over && !slot->told)
+			work_take_held(work);
+		if (over)
 			collect(work, i);
 	}
 }
@@ -177,7 +187,8 @@ static int64_t due(const struct work *work)
 	if (work->leaving)
 		at = earlier(at, work->until);
 	if (work->failures)
-		return work->again > now ? earlier(at, work->again) : at;
+		/* Past by now it may be, and yet it was not asked. */
+		return work->again > work->asked_at ? earlier(at, work->again) : at;
 	if (work->leaving)
 		return at;
 	at = earlier(at, work->period_at);

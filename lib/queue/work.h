@@ -26,8 +26,9 @@ struct work_options {
 };
 
 /*
- * 0: drained; 42: it had a notice, all it ran has ended and is given back; else a status, said
- * already. Signals that end a program (base/ending.h) end it as a notice does, but for the code.
+ * 0: drained; 44: drained but for what waits until a failure was told; 42: it had a notice, all it
+ * ran has ended and is given back; else a status, said already. Signals that end a program
+ * (base/ending.h) end it as a notice does, but for the code.
  */
 int work_run(struct queue *queue, const struct work_options *options);
 

@@ -46,10 +46,12 @@ struct work {
 	/* The store does not answer. */
 	unsigned failures; /* in a row */
 	int64_t failing_since;
-	int64_t again; /* nothing is asked until then */
-	bool stuck;    /* in this turn already */
-	bool doubtful; /* an exchange failed: the store may hold leases of ours unknown to us */
-	bool said_trouble, said_damage, said_full;
+	int64_t again;	  /* nothing is asked until then */
+	int64_t asked_at; /* when it was last looked whether to ask */
+	bool stuck;	  /* in this turn already */
+	bool refused;	  /* it did not take what we hand in, or give us anything */
+	bool doubtful;	  /* an exchange failed: the store may hold leases of ours unknown to us */
+	bool said_trouble, said_damage, said_full, said_pending;
 
 	/* --idle-exit */
 	int64_t drained_at, drained_since; /* next look; 0: not drained */
@@ -95,6 +97,8 @@ bool work_asks_whether_drained(const struct work *work, int64_t now);
 /* ---- work_leave.c ---- */
 
 void work_take_notices(struct work *work);
+/* Also those that a source has caught and keeps until it knows more. */
+void work_take_held(struct work *work);
 void work_take_signals(struct work *work);
 /*
  * Take nothing any more; what runs is told to end, and gets KILL at kill_at. Called again, only the

@@ -77,6 +77,13 @@ void work_take_notices(struct work *work)
 	}
 }
 
+void work_take_held(struct work *work)
+{
+	struct notice notice;
+	while (watch_take_held(work->options->watch, &notice))
+		take_notice(work, &notice);
+}
+
 void work_take_signals(struct work *work)
 {
 	struct signalfd_siginfo signal;

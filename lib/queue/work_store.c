@@ -16,6 +16,9 @@
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
 	if (status == STATUS_OK || status == STATUS_NO) {
+		/* On a full disk it can be asked, and that is no answer to what it refused. */
+		if (work->refused)
+			return;
 		if (work->said_trouble)
 			message_info("the store answers again");
 		work->said_trouble = false;
@@ -95,12 +98,18 @@ static void begin_anew(struct work *work)
 
 /* ---- Handing in and taking ---- */
 
-/* The first count of the returns have been answered. */
-static void settle(struct work *work, size_t count)
+/* The returns that have been answered go; the others are handed in again. */
+static void settle(struct work *work)
 {
-	for (size_t i = 0; i < count; i++) {
+	size_t kept = 0;
+	for (size_t i = 0; i < work->return_count; i++) {
 		struct queue_return *back = &work->returns[i];
 		unsigned long long id = back->item->id;
+		if (!back->answered) {
+			work->returns[kept] = *back;
+			work->return_slots[kept++] = work->return_slots[i];
+			continue;
+		}
 		if (!back->accepted)
 			message_info("the result of command %llu was refused: it was given to "
 				     "somebody else",
@@ -111,10 +120,7 @@ static void settle(struct work *work, size_t count)
 			work_write_joblog(work, back);
 		slot_clear(&work->slots[work->return_slots[i]], &work->place, back);
 	}
-	work->return_count -= count;
-	memmove(work->returns, work->returns + count, work->return_count * sizeof(*work->returns));
-	memmove(work->return_slots, work->return_slots + count,
-		work->return_count * sizeof(*work->return_slots));
+	work->return_count = kept;
 }
 
 static size_t at_most(size_t count, size_t most)
@@ -143,14 +149,16 @@ static void exchange(struct work *work)
 		want = at_most(work_free_slots(work) + count, QUEUE_BATCH);
 	enum status status = exchange_run(&work->exchange, work->queue, &work->worker,
 		work->returns, count, taken, want, &got, clock_now(), &err);
+	work->refused = status != STATUS_OK && status != STATUS_NO;
 	work_note_answer(work, status, &err);
+	for (size_t i = 0; status == STATUS_NO && i < work->return_count; i++)
+		work->returns[i].answered = true; /* and refused, unless it was accepted before */
+	settle(work);
 	if (status == STATUS_NO) {
 		begin_anew(work);
 		return;
 	}
 	work->doubtful |= status != STATUS_OK;
-	if (status == STATUS_OK || got)
-		settle(work, count);
 	/* As many as we wanted: there may be more. */
 	if (status == STATUS_OK && want)
 		work->worth_trying = got == want;
@@ -158,6 +166,10 @@ static void exchange(struct work *work)
 	work->paused_until = paused < next ? paused : next;
 	for (size_t i = 0; i < got; i++)
 		work_start(work, &taken[i]);
+	if (work->exchange.error_pending && !work->said_pending)
+		message_info("a command has failed: nothing is taken until that was told (join)");
+	if (want)
+		work->said_pending = work->exchange.error_pending;
 	if (got)
 		work->drained_since = 0;
 }
@@ -224,7 +236,9 @@ static void look_whether_drained(struct work *work, int64_t now)
 	if (status != STATUS_OK)
 		return;
 	uint64_t sum = count.scheduled + count.succeeded + count.failed + count.cancelled;
-	if (count.waiting || count.running) {
+	/* While a failure is pending nobody takes what waits, and who tells it cancels that. */
+	bool pending = work->exchange.error_pending;
+	if ((count.waiting && !pending) || count.running) {
 		work->drained_since = 0;
 	} else if (!work->drained_since || sum != work->drained_sum) {
 		work->drained_since = now;
@@ -233,7 +247,8 @@ static void look_whether_drained(struct work *work, int64_t now)
 	int64_t left = work->drained_since ? work->drained_since + work->options->idle_exit - now
 					   : DRAINED;
 	if (left <= 0)
-		work_leave(work, STATUS_OK, now, clock_after(LEAVE_TIME));
+		work_leave(work, pending && count.waiting ? STATUS_BROKEN : STATUS_OK, now,
+			clock_after(LEAVE_TIME));
 	work->drained_at = now + (left < DRAINED ? left : DRAINED);
 }
 
@@ -254,12 +269,15 @@ static bool has_something_for_store(const struct work *work, int64_t now)
 void work_ask_store(struct work *work)
 {
 	int64_t now = clock_now();
+	work->asked_at = now;
 	if (work->failures && now < work->again)
 		return;
 	/* Whether it answers again is to be found out. */
 	if (work->failures)
 		work->period_at = 0;
 	work->stuck = false;
+	if (!has_something_for_store(work, now))
+		work->refused = false;
 	if (work->paused_until <= now) {
 		work->worth_trying = true;
 		work->paused_until = CLOCK_NEVER;

@@ -13,6 +13,7 @@
 
 struct store_backend {
 	const char *scheme; /* "sqlite" */
+	size_t operations;  /* that one transaction may have */
 	/* Refuses parameters of the url that it does not know. Fills all of struct store but
 	 * backend, flags and patience. */
 	enum status (*open)(struct store **store, const struct store_url *url, unsigned flags,

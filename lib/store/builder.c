@@ -30,8 +30,7 @@ const char *transaction_own(struct transaction *t, const char *text)
 
 void transaction_require(struct transaction *t, const char *key, store_revision revision)
 {
-	struct store_compare *grown =
-		one_more(t, t->compares, t->compare_count, sizeof(*grown));
+	struct store_compare *grown = one_more(t, t->compares, t->compare_count, sizeof(*grown));
 	if (!grown)
 		return;
 	t->compares = grown;
@@ -55,8 +54,7 @@ void transaction_require_told(struct transaction *t, const char *key, store_revi
 		(struct store_op){.kind = STORE_GET, .key = key});
 }
 
-void transaction_put_bytes(
-	struct transaction *t, const char *key, const void *bytes, size_t length)
+void transaction_put_bytes(struct transaction *t, const char *key, const void *bytes, size_t length)
 {
 	add(t, &t->ops, &t->op_count, (struct store_op){STORE_PUT, key, bytes, length});
 }

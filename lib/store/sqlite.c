@@ -141,6 +141,8 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 
 const struct store_backend store_sqlite = {
 	.scheme = "sqlite",
+	/* No limit of its own: so many that nobody waits long for who holds the lock. */
+	.operations = 1024,
 	.open = sqlite_open,
 	.close = sqlite_close,
 	.txn = session_run,

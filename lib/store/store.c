@@ -79,6 +79,11 @@ void store_set_patience(struct store *store, int64_t milliseconds)
 	store->patience = milliseconds;
 }
 
+size_t store_operations(const struct store *store)
+{
+	return store->backend->operations;
+}
+
 const char *store_where(const struct store *store)
 {
 	return store->where;
@@ -126,10 +131,39 @@ static enum status refuse_writing(const struct store *store, struct error *err)
 	return error_set(err, STATUS_USAGE, "store %s was opened for reading only", store->where);
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* etcd refuses a key that is changed twice, so nothing may come to rely on it. */
+static enum status check_distinct(const struct store_op *ops, size_t count, struct error *err)
+{
+	const char **keys = calloc(count + 1, sizeof(*keys));
+	size_t changed = 0;
+	enum status status = STATUS_OK;
+	if (!keys)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind != STORE_GET)
+			keys[changed++] = ops[i].key;
+	qsort(keys, changed, sizeof(*keys), compare_keys);
+	for (size_t i = 1; i < changed && status == STATUS_OK; i++)
+		if (!strcmp(keys[i - 1], keys[i]))
+			status = error_set(err, STATUS_USAGE,
+				"key \"%.64s\" is changed twice in one transaction", keys[i]);
+	free(keys);
+	return status;
+}
+
 static enum status check_ops(
 	const struct store *store, const struct store_op *ops, size_t count, struct error *err)
 {
 	enum status status = STATUS_OK;
+	if (count > store->backend->operations)
+		return error_set(err, STATUS_USAGE,
+			"a transaction has %zu operations; at most %zu are allowed", count,
+			store->backend->operations);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct store_op *op = &ops[i];
 		status = check_key(op->key, err);
@@ -141,14 +175,8 @@ static enum status check_ops(
 			return error_set(err, STATUS_USAGE,
 				"the value of key \"%.64s\" has %zu bytes; at most %d are allowed",
 				op->key, op->length, STORE_VALUE_MAX);
-		/* etcd refuses this, so nothing may come to rely on it. */
-		for (size_t k = 0; k < i; k++)
-			if (ops[k].kind != STORE_GET && !strcmp(ops[k].key, op->key))
-				return error_set(err, STATUS_USAGE,
-					"key \"%.64s\" is changed twice in one transaction",
-					op->key);
 	}
-	return status;
+	return status == STATUS_OK ? check_distinct(ops, count, err) : status;
 }
 
 enum status store_txn(struct store *store, const struct store_request *request,

@@ -3,21 +3,19 @@
  * schedule: one command, or one for each line of stdin. An id is printed when its command is
  * durable, and not before: a batch is scheduled, then its ids are written and flushed.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/ending.h"
 #include "base/message.h"
-#include "base/parse.h"
 #include "client.h"
 #include "commands.h"
+#include "lines.h"
 #include "queue/rules.h"
 #include "queue/template.h"
+#include "spec.h"
 
 /* What is scheduled at once: the bytes bound what one transaction has to carry. */
 enum { BATCH = QUEUE_SCHEDULE_BATCH, BATCH_BYTES = 256 * 1024 };
@@ -77,85 +75,6 @@ struct scheduler {
 
 /* ---- The options ---- */
 
-static enum status parse_priority(int *priority, struct error *err)
-{
-	uint64_t size;
-	bool negative = *priority_text == '-';
-	if (parse_unsigned(priority_text + negative, 0, QUEUE_PRIORITY_MAX, &size, "--priority",
-		    NULL) != STATUS_OK)
-		return error_set(err, STATUS_USAGE, "--priority: \"%s\" is not from -%d to %d",
-			priority_text, QUEUE_PRIORITY_MAX, QUEUE_PRIORITY_MAX);
-	*priority = negative ? -(int)size : (int)size;
-	return STATUS_OK;
-}
-
-/* path as it is seen from everywhere; malloc'd. */
-static enum status make_absolute(
-	const char *path, const char *what, char **absolute, struct error *err)
-{
-	char *here = *path == '/' ? NULL : getcwd(NULL, 0);
-	if (*path != '/' && !here)
-		return error_set(err, STATUS_USAGE, "%s: this directory has no name: %s", what,
-			strerror(errno));
-	bool is_here = !strcmp(path, ".");
-	if (asprintf(absolute, "%s%s%s", here ? here : "", here && !is_here ? "/" : "",
-		    is_here ? "" : path) < 0)
-		*absolute = NULL;
-	free(here);
-	return *absolute ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
-}
-
-static bool is_variable(const char *name, size_t length)
-{
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-	size_t good = 0;
-	while (good < length &&
-		(strchr(letters, name[good]) || (good && name[good] >= '0' && name[good] <= '9')))
-		good++;
-	return length && good == length;
-}
-
-static enum status add_variable(const char *entry, char **made, struct error *err)
-{
-	const char *equals = strchrnul(entry, '=');
-	if (!is_variable(entry, (size_t)(equals - entry)))
-		return error_set(
-			err, STATUS_USAGE, "--env: \"%s\" is neither NAME=VALUE nor NAME", entry);
-	const char *value = *equals ? "" : getenv(entry);
-	if (!value)
-		return error_set(err, STATUS_USAGE, "--env: there is no variable %s here", entry);
-	if (asprintf(made, "%s%s%s", entry, *equals ? "" : "=", value) < 0) {
-		*made = NULL;
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
-	return STATUS_OK;
-}
-
-static enum status add_resource(const char *name, char **made, struct error *err)
-{
-	size_t length =
-		strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
-	if (name[length] || length < 1 || length > 64)
-		return error_set(err, STATUS_USAGE,
-			"--resource: \"%s\" is not 1 to 64 letters, digits and _", name);
-	*made = strdup(name);
-	return *made ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
-}
-
-static enum status make_list(const struct args_list *list,
-	enum status (*add)(const char *, char **, struct error *), char ***made, struct error *err)
-{
-	if (!list->count)
-		return STATUS_OK;
-	*made = calloc(list->count + 1, sizeof(**made));
-	if (!*made)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	enum status status = STATUS_OK;
-	for (size_t i = 0; i < list->count && status == STATUS_OK; i++)
-		status = add(list->items[i], &(*made)[i], err);
-	return status;
-}
-
 /* {} in text for a shell would be run as a part of it, whatever the line says. */
 static bool pastes_lines(const char *text)
 {
@@ -200,18 +119,18 @@ static enum status make_spec(char *const *words, struct queue_item *spec, struct
 	/* A line that is a command is what one would type. */
 	spec->shell = shell || !words;
 	if (priority_text)
-		status = parse_priority(&spec->priority, err);
+		status = spec_priority(priority_text, &spec->priority, err);
 	if (status == STATUS_OK)
 		status = check_words(words, err);
 	if (status == STATUS_OK && (!directory || *directory))
-		status = make_absolute(
+		status = spec_path(
 			directory ? directory : ".", "--directory", &spec->directory, err);
 	if (status == STATUS_OK && input)
-		status = make_absolute(input, "--stdin", &spec->input, err);
+		status = spec_path(input, "--stdin", &spec->input, err);
 	if (status == STATUS_OK)
-		status = make_list(&environment, add_variable, &spec->environment, err);
+		status = spec_list(&environment, spec_variable, &spec->environment, err);
 	if (status == STATUS_OK)
-		status = make_list(&resources, add_resource, &spec->resources, err);
+		status = spec_list(&resources, spec_resource, &spec->resources, err);
 	if (status == STATUS_OK && tag && !(spec->tag = strdup(tag)))
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	return status;
@@ -273,60 +192,6 @@ static enum status add(struct scheduler *s, char **argv, struct error *err)
 
 /* ---- Lines ---- */
 
-struct reader {
-	char bytes[2 * QUEUE_ITEM_MAX];
-	size_t begin, end; /* what is read and not used */
-	bool over;
-	uint64_t line;
-};
-
-/* STATUS_OK: more was read, or it is over. STATUS_NO: nothing is there yet, or a signal. */
-static enum status read_more(struct reader *r, bool wait, struct error *err)
-{
-	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-	ending_wait(&in, 1, wait ? CLOCK_NEVER : clock_now());
-	if (!in.revents)
-		return STATUS_NO;
-	memmove(r->bytes, r->bytes + r->begin, r->end - r->begin);
-	r->end -= r->begin;
-	r->begin = 0;
-	ssize_t got = read(STDIN_FILENO, r->bytes + r->end, sizeof(r->bytes) - r->end);
-	if (got < 0 && errno != EINTR && errno != EAGAIN)
-		return error_set(err, error_status_of_errno(errno), "cannot read stdin: %s",
-			strerror(errno));
-	if (got < 0)
-		return STATUS_NO;
-	r->end += (size_t)got;
-	r->over = got == 0;
-	return STATUS_OK;
-}
-
-/* The next line, with a NUL at its end. STATUS_NO: it is not there yet; or it was the last. */
-static enum status next_line(struct reader *r, char **line, size_t *length, struct error *err)
-{
-	char *start = r->bytes + r->begin;
-	size_t left = r->end - r->begin;
-	char *end = memchr(start, null_lines ? '\0' : '\n', left);
-	if (!end && r->over && left && r->end < sizeof(r->bytes))
-		end = start + left;
-	r->line += end != NULL;
-	*length = end ? (size_t)(end - start) : left;
-	if (*length > QUEUE_ITEM_MAX)
-		return error_set(err, STATUS_USAGE, "line %" PRIu64 " has more than %d bytes",
-			r->line + !end, QUEUE_ITEM_MAX);
-	if (!end)
-		return STATUS_NO;
-	*end = '\0';
-	*line = start;
-	r->begin = (size_t)(end - r->bytes) + 1;
-	if (r->begin > r->end)
-		r->begin = r->end;
-	if (strlen(start) < *length)
-		return error_set(err, STATUS_USAGE,
-			"line %" PRIu64 " has a NUL in it: are these lines for -0?", r->line);
-	return STATUS_OK;
-}
-
 static char **words_of_line(char *const *words, const char *line, size_t length)
 {
 	if (words)
@@ -341,14 +206,15 @@ static char **words_of_line(char *const *words, const char *line, size_t length)
 
 static enum status schedule_lines(struct scheduler *s, char *const *words, struct error *err)
 {
-	struct reader *r = calloc(1, sizeof(*r));
+	struct lines *r = calloc(1, sizeof(*r));
 	if (!r)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	r->end_of_line = null_lines ? '\0' : '\n';
 	enum status status = STATUS_OK;
 	while (status == STATUS_OK && !client_interrupted()) {
 		char *line = NULL;
 		size_t length = 0;
-		status = next_line(r, &line, &length, err);
+		status = lines_next(r, &line, &length, err);
 		if (status == STATUS_OK && length)
 			status = add(s, words_of_line(words, line, length), err);
 		if (status != STATUS_NO)
@@ -356,7 +222,7 @@ static enum status schedule_lines(struct scheduler *s, char *const *words, struc
 		if (r->over)
 			break;
 		/* Who feeds us slowly waits for the ids. With --once, batches must be the same. */
-		status = read_more(r, once != NULL || !s->count, err);
+		status = lines_read(r, once != NULL || !s->count, err);
 		if (status == STATUS_NO && !once)
 			status = flush(s, err);
 		else if (status == STATUS_NO)
@@ -391,6 +257,15 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 
+/* A batch comes into the queue as a whole: it is smaller than the room there may be. */
+static size_t batch_size(const struct queue *queue)
+{
+	size_t most = queue_schedule_most(queue);
+	if (limit && limit / 4 < most)
+		most = (size_t)limit / 4;
+	return most ? most : 1;
+}
+
 int run_schedule(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -400,9 +275,6 @@ int run_schedule(const struct args_rest *rest)
 		message_error("out of memory");
 		return STATUS_TEMPORARY;
 	}
-	/* A batch comes into the queue as a whole: it is smaller than the room there may be. */
-	uint64_t part = limit && limit / 4 < BATCH ? limit / 4 : BATCH;
-	s->most = part ? (size_t)part : 1;
 	s->how = (struct queue_schedule){.limit = limit,
 		.deadline = patience_given ? clock_after(patience) : CLOCK_NEVER,
 		.once = once,
@@ -412,8 +284,10 @@ int run_schedule(const struct args_rest *rest)
 	enum status status = make_spec(words, &s->spec, &err);
 	if (status == STATUS_OK)
 		status = client_open(&s->client, STORE_CREATE, &err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
+		s->most = batch_size(&s->client.queue);
 		status = schedule(s, words, &err);
+	}
 	drop_batch(s);
 	queue_item_release(&s->spec);
 	int code = client_end(&s->client, status, &err);

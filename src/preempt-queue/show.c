@@ -20,8 +20,8 @@ static bool follow, joblog, fetch_wait, fetch_stderr, exit_status;
 
 /* clang-format off */
 const struct args_option list_options[] = {
-	{0, "state", "S", "any (default), waiting, running, succeeded, failed or cancelled: which", ARGS_TEXT,
-		&state_word, NULL, 0, 0, NULL},
+	{0, "state", "S", "any (default), waiting, running, succeeded, failed or cancelled: which",
+		ARGS_TEXT, &state_word, NULL, 0, 0, NULL},
 	{0, "tag", "T", "only those with this tag", ARGS_TEXT, &tag, NULL, 0, 0, NULL},
 	{'f', "follow", NULL, "then go on: print each that ends", ARGS_FLAG, &follow, NULL, 0, 0,
 		NULL},

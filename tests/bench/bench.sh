@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The budgets of the design, measured here and now: each row is a ratio or a limit, with peers in the
 # same run. Nothing fails on a time; a row over its budget says so.
+#
+#   tests/bench/bench.sh [queue]      only that section
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -29,6 +31,19 @@ has() { command -v "$1" >/dev/null; }
 title() { printf '\n%s\n' "$*"; }
 
 printf '%-56s %14s   %s\n' "what" "measured" "budget"
+
+case ${1:-} in
+'') ;;
+queue)
+	# shellcheck source-path=SCRIPTDIR source=queue.sh
+	. "$here/tests/bench/queue.sh"
+	exit
+	;;
+*)
+	echo "bench.sh: there is no section $1" >&2
+	exit 2
+	;;
+esac
 
 title "preempt_step when nothing is wrong (microseconds)"
 declare -A budgets=([bash]=25 [Python]=5 [C]=2)
@@ -302,6 +317,9 @@ row "10,000 files: only their fsyncs" "$peer" ""
 row "  commit" "$figure" ""
 row "  ratio" "$(ratio "$figure" "$peer")" "1.3" "$(below "$(ratio "$figure" "$peer")" 1.3)"
 rm -r "$work/many"
+
+# shellcheck source-path=SCRIPTDIR source=queue.sh
+. "$here/tests/bench/queue.sh"
 
 title "a program that speaks no HTTP"
 row "loads libcurl" "$(ldd "$here"/bin/* | grep -c libcurl || :)" "0" "$(ldd "$here"/bin/* | grep -q libcurl && echo 0 || echo 1)"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "moves.h"
 
 static enum status transact(
 	struct store *store, const struct store_request *request, struct outcome *outcome)
@@ -162,24 +163,34 @@ void act_play(const struct act *act, const char *url, int64_t patience, struct s
 }
 
 const struct act acts[] = {
-	{"make", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, NULL},
-	{"make-and-put", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, put},
-	{"put", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put},
-	{"put-many", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put_many},
-	{"put-if-absent", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put_if_absent},
-	{"put-too-late", STATE_FULL, EFFECT_NONE, STORE_CREATE, false, false, lose},
-	{"claim", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, claim},
-	{"delete", STATE_FULL, EFFECT_WHOLE, 0, false, false, delete},
-	{"get", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, false, false, get},
-	{"list", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, false, false, list},
-	{"wait-seen", STATE_FULL, EFFECT_NONE, 0, false, true, wait_seen},
-	{"wait-in-vain", STATE_FULL, EFFECT_NONE, 0, false, true, wait_in_vain},
-	{"beats-make", STATE_FULL, EFFECT_PARTS, 0, false, false, beats_make},
-	{"beat", STATE_FULL, EFFECT_PARTS, 0, true, false, beat},
-	{"beat-read", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, true, false, beat_read},
-	{"beats-remove", STATE_FULL, EFFECT_PARTS, 0, true, false, beats_remove},
-	{"purge", STATE_FULL, EFFECT_WHOLE, 0, false, false, purge},
-	{"roll-back-and-get", STATE_HOT, EFFECT_NONE, 0, false, false, get},
-	{"roll-back-and-put", STATE_HOT, EFFECT_WHOLE, STORE_CREATE, false, false, put},
+	{"make", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, NULL, NULL, false},
+	{"make-and-put", STATE_NOTHING, EFFECT_PARTS, STORE_CREATE, false, false, put, NULL, false},
+	{"put", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put, NULL, false},
+	{"put-many", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put_many, NULL, false},
+	{"put-if-absent", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, put_if_absent, NULL,
+		false},
+	{"put-too-late", STATE_FULL, EFFECT_NONE, STORE_CREATE, false, false, lose, NULL, false},
+	{"claim", STATE_FULL, EFFECT_WHOLE, STORE_CREATE, false, false, claim, NULL, false},
+	{"delete", STATE_FULL, EFFECT_WHOLE, 0, false, false, delete, NULL, false},
+	{"get", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, false, false, get, NULL, false},
+	{"list", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, false, false, list, NULL, false},
+	{"wait-seen", STATE_FULL, EFFECT_NONE, 0, false, true, wait_seen, NULL, false},
+	{"wait-in-vain", STATE_FULL, EFFECT_NONE, 0, false, true, wait_in_vain, NULL, false},
+	{"beats-make", STATE_FULL, EFFECT_PARTS, 0, false, false, beats_make, NULL, false},
+	{"beat", STATE_FULL, EFFECT_PARTS, 0, true, false, beat, NULL, false},
+	{"beat-read", STATE_FULL, EFFECT_NONE, STORE_READ_ONLY, true, false, beat_read, NULL,
+		false},
+	{"beats-remove", STATE_FULL, EFFECT_PARTS, 0, true, false, beats_remove, NULL, false},
+	{"purge", STATE_FULL, EFFECT_WHOLE, 0, false, false, purge, NULL, false},
+	{"roll-back-and-get", STATE_HOT, EFFECT_NONE, 0, false, false, get, NULL, false},
+	{"roll-back-and-put", STATE_HOT, EFFECT_WHOLE, STORE_CREATE, false, false, put, NULL,
+		false},
+	{"queue-exchange", STATE_QUEUE, EFFECT_WHOLE, 0, false, false, moves_exchange,
+		moves_exchange_again, false},
+	{"queue-give-back", STATE_QUEUE, EFFECT_WHOLE, 0, false, false, moves_give_back,
+		moves_give_back_again, false},
+	{"queue-schedule", STATE_QUEUE, EFFECT_WHOLE, 0, false, false, moves_schedule, NULL, true},
+	{"queue-schedule-once", STATE_QUEUE, EFFECT_WHOLE, 0, false, false, moves_schedule_once,
+		moves_schedule_once_again, false},
 };
 const size_t act_count = sizeof(acts) / sizeof(*acts);

@@ -11,6 +11,7 @@
 /* What a caller got; lies in memory shared with the process that judges it. */
 struct outcome {
 	bool finished;
+	bool again; /* act.again was called */
 	enum status status;
 	bool known; /* it is certain that nothing was changed; for a single store_txn */
 	char answer[512];
@@ -34,6 +35,12 @@ struct act {
 	bool waits;	/* has a deadline of its own, which may pass before an error is told */
 	/* NULL: opening is all. Answers in outcome. */
 	enum status (*run)(struct store *store, struct outcome *outcome);
+	/*
+	 * What the same caller does when it was not answered, and the fault is over: then outcome
+	 * is as it would have been without the fault, and so is the store. NULL: nothing.
+	 */
+	void (*again)(struct store *store, struct outcome *outcome);
+	bool adds; /* another caller that does the same adds to it */
 };
 
 /*

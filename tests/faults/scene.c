@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "calls.h"
+#include "moves.h"
 #include "store/sqlite.h"
 
 #define FILES 8
@@ -224,6 +225,7 @@ static void make_hot(struct scene *scene)
 
 void scene_make(struct scene *scene, const char *parameters)
 {
+	struct error err = {0};
 	const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 	snprintf(scene->directory, sizeof(scene->directory), "%s/faults-XXXXXX", parent);
 	if (!mkdtemp(scene->directory))
@@ -236,6 +238,12 @@ void scene_make(struct scene *scene, const char *parameters)
 	capture(scene, &images[STATE_FULL]);
 	make_hot(scene);
 	capture(scene, &images[STATE_HOT]);
+	scene_restore(scene, STATE_FULL);
+	store = open_scene(scene);
+	if (moves_fill(store, &err) != STATUS_OK)
+		give_up("cannot fill the queue", &err);
+	store_close(store);
+	capture(scene, &images[STATE_QUEUE]);
 }
 
 void scene_remove(struct scene *scene)
@@ -245,6 +253,20 @@ void scene_remove(struct scene *scene)
 	for (int state = 0; state < STATES; state++)
 		for (size_t i = 0; i < images[state].count; i++)
 			free(images[state].files[i].bytes);
+}
+
+/* In the values of a queue: the tokens and the times, which are others each time. */
+static void blot_out(struct store_entry *entry)
+{
+	static const char digits[] = "0123456789abcdef";
+	if (strncmp(entry->key, "queue/", 6) != 0)
+		return;
+	for (char *at = entry->value; at < entry->value + entry->length;) {
+		size_t length = strspn(at, digits);
+		if (length >= 13)
+			memset(at, '-', length);
+		at += length + 1;
+	}
 }
 
 static void add_beats(struct store *store, struct text *lines)
@@ -291,8 +313,9 @@ enum status scene_look(const struct scene *scene, int64_t patience, struct text 
 	status = store_list(store, &all, &answer, err);
 	if (status == STATUS_OK) {
 		for (size_t i = 0; i < answer.count; i++) {
-			const struct store_entry *entry = &answer.entries[i];
+			struct store_entry *entry = &answer.entries[i];
 			char line[700];
+			blot_out(entry);
 			snprintf(line, sizeof(line), "%s %zu %016llx", entry->key, entry->length,
 				(unsigned long long)XXH64(entry->value, entry->length, 0));
 			text_addf(lines, "%s %" PRId64 "\n", line, entry->revision);

@@ -14,6 +14,7 @@ enum state {
 	STATE_NOTHING, /* no store */
 	STATE_FULL,    /* keys of all sizes, deleted ones: the next deletion makes some forgotten */
 	STATE_HOT,     /* the same after a writer was killed in the middle of its commit */
+	STATE_QUEUE,   /* STATE_FULL, and the queue of moves.h */
 	STATES,
 };
 
@@ -34,9 +35,9 @@ void scene_remove(struct scene *scene);
 enum status scene_change(struct store *store, bool *known, struct error *err);
 
 /*
- * All keys, values and revisions, what is remembered of deleted ones, and the beats, in lines;
- * without revisions too, for comparing what was done twice. STATUS_NO: there is no store. Takes at
- * most patience milliseconds.
+ * All keys, values (what is drawn or timed in those of a queue: passed over) and revisions, what is
+ * remembered of deleted ones, and the beats, in lines; without revisions too, for comparing what
+ * was done twice. STATUS_NO: there is no store. Takes at most patience milliseconds.
  */
 enum status scene_look(const struct scene *scene, int64_t patience, struct text *lines,
 	struct text *without_revisions, struct error *err);

@@ -218,7 +218,7 @@ static void overtaken(void)
 {
 	struct queue_worker old, new;
 	struct exchange exchange = {0}, other = {0};
-	struct queue_taken taken, again;
+	struct queue_taken taken, again, ended;
 	struct queue_return back;
 	char key[QUEUE_KEY_MAX];
 	size_t got;
@@ -253,8 +253,59 @@ static void overtaken(void)
 		snprintf(queue.who, sizeof(queue.who), "%s", new.token);
 		queue.tallied = -1;
 		back = end_of(&again, ENDING_EXITED, 0);
-		CHECK_EQ(turn(&other, &new, &back, 1, &taken, 0, &got), STATUS_OK);
+		CHECK_EQ(turn(&other, &new, &back, 1, &ended, 0, &got), STATUS_OK);
 		CHECK(back.accepted);
+		CHECK(counts_agree());
+		queue_item_release(&taken.item);
+		queue_item_release(&again.item);
+	}
+}
+
+static void lost_answer(void)
+{
+	struct queue_worker worker, judge;
+	struct exchange exchange = {0}, other = {0};
+	struct queue_taken taken[QUEUE_BATCH], more[QUEUE_BATCH];
+	struct queue_return backs[2], lost[2];
+	char key[QUEUE_KEY_MAX];
+	size_t got;
+	TEST("an answer is lost, nothing was handed in, then others take us for dead: all is refused")
+	{
+		CHECK_EQ(schedule(2, 0, &plain), STATUS_OK);
+		register_worker(&worker, 85);
+		queue.tallied = -1;
+		CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 2, &got), STATUS_OK);
+		CHECK_EQ(got, 2);
+		/* It is fenced: its registration changes, then what it ran goes back. */
+		queue_key(&queue, key, "worker/%s", worker.token);
+		CHECK_EQ(store_put(store, key, "{\"fenced\":true}", NULL, &err), STATUS_OK);
+		register_worker(&judge, 86);
+		queue.tallied = -1;
+		for (int i = 0; i < 2; i++)
+			lost[i] = end_of(&taken[i], ENDING_LOST, 0);
+		CHECK_EQ(turn(&other, &judge, lost, 2, more, 0, &got), STATUS_OK);
+		CHECK(lost[0].accepted && lost[1].accepted);
+		/* One was to be given back, the other has a result. */
+		snprintf(queue.who, sizeof(queue.who), "%s", worker.token);
+		queue.tallied = -1;
+		backs[0] = end_of(&taken[0], ENDING_PREEMPTED, 0);
+		backs[1] = end_of(&taken[1], ENDING_EXITED, 0);
+		exchange.unknown = exchange.handed_in[0] = exchange.handed_in[1] = true;
+		exchange.candidate_count = 0;
+		CHECK_EQ(turn(&exchange, &worker, backs, 2, more, 0, &got), STATUS_NO);
+		CHECK(!backs[1].accepted);
+		/* Cleared for the tests that follow. */
+		snprintf(queue.who, sizeof(queue.who), "%s", judge.token);
+		queue.tallied = -1;
+		other = (struct exchange){0};
+		CHECK_EQ(turn(&other, &judge, NULL, 0, more, 2, &got), STATUS_OK);
+		for (size_t i = 0; i < got; i++)
+			lost[i] = end_of(&more[i], ENDING_EXITED, 0);
+		CHECK_EQ(turn(&other, &judge, lost, got, more + 2, 0, &got), STATUS_OK);
+		for (int i = 0; i < 2; i++) {
+			queue_item_release(&taken[i].item);
+			queue_item_release(&more[i].item);
+		}
 		CHECK(counts_agree());
 	}
 }
@@ -293,6 +344,8 @@ static void failing(void)
 		CHECK_EQ(got, 0);
 		CHECK(exchange.error_pending);
 		CHECK(counts_agree());
+		for (int i = 0; i < 3; i++)
+			queue_item_release(&taken[i].item);
 	}
 }
 
@@ -341,6 +394,7 @@ int main(void)
 	order();
 	many_hands();
 	overtaken();
+	lost_answer();
 	failing();
 	once();
 	limited();

@@ -308,11 +308,40 @@ static void limits(void)
 	}
 	TEST("a key changed twice in one transaction is refused, as etcd does")
 	{
-		struct store_op ops[] = {
-			{STORE_PUT, "twice", "1", 1}, {STORE_DELETE, "twice", NULL, 0}};
-		struct store_request request = {.then = ops, .then_count = 2};
+		struct store_op ops[] = {{STORE_PUT, "twice", "1", 1}, {STORE_PUT, "other", "1", 1},
+			{STORE_GET, "other", NULL, 0}, {STORE_DELETE, "twice", NULL, 0}};
+		struct store_request request = {.then = ops, .then_count = 4};
 		struct store_answer answer = {0};
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_USAGE);
+		CHECK(strstr(err.text, "\"twice\""));
+		CHECK(has_value(store, "other", NULL));
+		/* What is only read may be read again. */
+		request.then_count = 3;
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		store_answer_release(&answer);
+	}
+	TEST("a transaction takes as many operations as are said, and not one more")
+	{
+		size_t most = store_operations(store);
+		char(*keys)[32] = calloc(most + 1, sizeof(*keys));
+		struct store_op *ops = calloc(most + 1, sizeof(*ops));
+		CHECK(most >= 128);
+		if (!keys || !ops)
+			exit(98);
+		for (size_t i = 0; i <= most; i++) {
+			snprintf(keys[i], sizeof(keys[i]), "many/%zu", i);
+			ops[i] = (struct store_op){STORE_PUT, keys[i], "v", 1};
+		}
+		struct store_request request = {.then = ops, .then_count = most + 1};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_USAGE);
+		CHECK(has_value(store, keys[0], NULL));
+		request.then_count = most;
+		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+		CHECK(has_value(store, keys[most - 1], "v"));
+		store_answer_release(&answer);
+		free(ops);
+		free(keys);
 	}
 	store_close(store);
 

@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A queue under workers that are killed, stopped and given notices at random (tests/rig/storm), and
+# a worker that comes back after its command was given to another. Ten thousand commands:
+# queue_storm_many.bats. Full disks: queue_disk.bats. Shared filesystems: queue_shared.bats.
+
+# shellcheck disable=SC2016 # inner shells expand
+bats_require_minimum_version 1.5.0
+load eventually
+
+setup() {
+	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
+	unset "${!PREEMPT_@}" "${!SLURM_@}"
+	mkdir -m 700 "$BATS_TEST_TMPDIR/store"
+	cd "$BATS_TEST_TMPDIR"
+	export PREEMPT_STORE=$BATS_TEST_TMPDIR/store/q.db
+	pids=()
+}
+teardown() {
+	local pid
+	for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || :; done
+	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
+}
+
+# storm OPTION...: all was right; says under which seed, and what happened.
+storm() {
+	run -0 timeout 250 "$BATS_TEST_DIRNAME/rig/storm" --store "$PREEMPT_STORE" "$@"
+	echo "$output" | grep '^#' >&3
+}
+
+@test "workers killed, stopped and noticed at random: each of 300 commands has one result, the right one" {
+	storm --commands 300 --workers 6 --every 150
+}
+
+@test "schedule and join killed at random: all that was acknowledged is there, once" {
+	storm --commands 1000 --workers 4 --slots 4 --schedulers 4 --kinds schedule,join --every 20
+	[[ $output =~ 'schedule killed '[1-9] ]]
+}
+
+start_worker() {
+	preempt-queue work --worker "$1" --period 200ms --limit 3 --idle-exit 0 --joblog "joblog.$1" "${@:2}" \
+		2>"err.$1" 3>&- &
+	pids+=($!)
+}
+running_on() { [[ $(preempt-queue show 1 --json) == *'"running"'*"\"worker\":\"$1\""* ]]; }
+over() { preempt-queue fetch 1 >fetched; }
+
+@test "WQ-10: a zombie, stopped for longer than its lease, does not overwrite its replacement's result" {
+	local size
+	# Short, and in a file.
+	for size in 20 50000; do
+		rm -rf store/* go joblog.* && mkdir -p store
+		[ "$(preempt-queue schedule --max-attempts 5 -- sh -c \
+			'until [ -e go ]; do sleep 0.02; done; yes "$PREEMPT_WORKER" | head -c "$1"' sh $size)" = 1 ]
+		start_worker zombie
+		eventually running_on zombie
+		kill -STOP "${pids[-1]}"
+		: >go # its command ends, and it has a result that it has not handed in
+		start_worker other
+		eventually over
+		grep -q '^other$' fetched
+		[ "$(wc -c <fetched)" = $size ]
+		kill -CONT "${pids[-2]}"
+		wait "${pids[-2]}" "${pids[-1]}"
+		grep -q 'taken for dead' err.zombie
+		preempt-queue fetch 1 | cmp - fetched
+		# Nor does it write it down, or leave it.
+		run -0 cat joblog.other
+		[ "${#lines[@]}" = 2 ]
+		run -0 cat joblog.zombie
+		[ "${#lines[@]}" = 1 ]
+		[ $size = 20 ] || [ "$(ls store/q.db.queue/default/out | wc -l)" = 1 ]
+		[[ $(preempt-queue show 1 --json) == *'"starts":2'*'"lost":1'* ]]
+	done
+}
