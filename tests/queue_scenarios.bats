@@ -30,7 +30,8 @@ take_and_give_back() {
 each_gives_its_first_back() {
 	local ids id starts=0
 	# The first that a worker gets says "run me again"; so nobody has run it.
-	schedule_many 5 -- bash -c 'mkdir "first.$PREEMPT_WORKER" 2>/dev/null && exit 42; sleep 0.05; exec ./item'
+	schedule_many 5 -- bash -c 'mkdir "first.$PREEMPT_WORKER" 2>/dev/null && exit 42
+		until [ -d first.a ] && [ -d first.b ]; do sleep 0.02; done; exec ./item'
 	worker a "$@"
 	worker b "$@"
 	eventually test -d first.a

@@ -217,7 +217,7 @@ load queue
 	expect 0 preempt-queue join
 }
 
-@test "retry: what failed and what was cancelled because of it run again, with a fresh count" {
+@test "retry: what failed and what was cancelled because of it run again; starts go on, attempts begin anew" {
 	local bad ids
 	schedule bad --priority 1 -- bash -c '[ -e good ] && exec ./item; exit 1'
 	schedule_many 3 -- ./item
@@ -230,7 +230,7 @@ load queue
 	expect 0 preempt-queue retry --cancelled
 	expect 0 preempt-queue join
 	are succeeded "$bad" "${ids[@]}"
-	[ "$(what "$bad" starts) $(what "$bad" attempts)" = "1 0" ]
+	[ "$(what "$bad" starts) $(what "$bad" attempts)" = "2 0" ]
 	ran_once "$bad" "${ids[@]}"
 }
 
