@@ -15,7 +15,7 @@ setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	unset "${!PREEMPT_@}" "${!SLURM_@}"
 	mkdir -m 700 "$BATS_TEST_TMPDIR/store"
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 	store=$BATS_TEST_TMPDIR/store/q.db
 	small=$(mktemp -d "$MOUNTS/small/rw/XXXXXX")
 	storm='' over=''

@@ -3,6 +3,7 @@
 # A queue under workers that are killed, stopped and given notices at random (tests/rig/storm), and
 # a worker that comes back after its command was given to another. Ten thousand commands:
 # queue_storm_many.bats. Full disks: queue_disk.bats. Shared filesystems: queue_shared.bats.
+# limit: 600
 
 # shellcheck disable=SC2016 # inner shells expand
 bats_require_minimum_version 1.5.0
@@ -12,7 +13,7 @@ setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	unset "${!PREEMPT_@}" "${!SLURM_@}"
 	mkdir -m 700 "$BATS_TEST_TMPDIR/store"
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 	export PREEMPT_STORE=$BATS_TEST_TMPDIR/store/q.db
 	pids=()
 }
@@ -69,7 +70,7 @@ over() { preempt-queue fetch 1 >fetched; }
 		[ "${#lines[@]}" = 2 ]
 		run -0 cat joblog.zombie
 		[ "${#lines[@]}" = 1 ]
-		[ $size = 20 ] || [ "$(ls store/q.db.queue/default/out | wc -l)" = 1 ]
+		[ $size = 20 ] || [ "$(find store/q.db.queue/default/out -type f | wc -l)" = 1 ]
 		[[ $(preempt-queue show 1 --json) == *'"starts":2'*'"lost":1'* ]]
 	done
 }

@@ -13,7 +13,7 @@ setup() {
 	# So many transactions are not about how fast a disk syncs.
 	[ ! -w /dev/shm ] || fast=/dev/shm
 	store=$(mktemp -d "${fast:-$BATS_TEST_TMPDIR}/storm.XXXXXX")
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 }
 teardown() {
 	"$BATS_TEST_DIRNAME/rig/forget-stores" "$store"
