@@ -24,7 +24,7 @@ storm_on() {
 	local a
 	a=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
 	run -0 "$BATS_TEST_DIRNAME/rig/storm" --store "$a/q.db" --store "$MOUNTS/$1/b/${a##*/}/q.db" \
-		--commands 1000 --workers 8 --every 1000 --period 500
+		--commands 1000 --workers 8 --every 1000 --period 500 --deadline 280
 	echo "$output" | grep '^#' >&3
 }
 
