@@ -77,25 +77,6 @@ static void join(struct work *work)
 		delay ? ", and waits before it starts" : "");
 }
 
-/* Others have what we run: nothing of it counts any more. */
-static void begin_anew(struct work *work)
-{
-	int64_t now = clock_now();
-	message_error("this worker was silent for so long that it was taken for dead: what it ran "
-		      "was given to others and is ended here%s",
-		work->leaving ? "" : "; beginning anew");
-	for (size_t i = 0; i < work->slot_count; i++)
-		slot_tell(&work->slots[i], ENDING_CANCELLED, SIGKILL, now);
-	for (size_t i = 0; i < work->slot_count; i++)
-		work_drop(work, i);
-	work->return_count = 0;
-	work->exchange = (struct exchange){0};
-	judge_release(&work->judge);
-	beater_stop(work->beater);
-	work->beater = NULL;
-	work->registered = work->doubtful = false;
-}
-
 /* ---- Handing in and taking ---- */
 
 /* The returns that have been answered go; the others are handed in again. */
@@ -121,6 +102,29 @@ static void settle(struct work *work)
 		slot_clear(&work->slots[work->return_slots[i]], &work->place, back);
 	}
 	work->return_count = kept;
+}
+
+/* Others have what we run: nothing of it counts any more. */
+static void begin_anew(struct work *work)
+{
+	int64_t now = clock_now();
+	message_error("this worker was silent for so long that it was taken for dead: what it ran "
+		      "was given to others and is ended here%s",
+		work->leaving ? "" : "; beginning anew");
+	/* Refused, unless a transaction whose answer was lost has handed them in. */
+	for (size_t i = 0; !work->exchange.unknown && i < work->return_count; i++)
+		work->returns[i].answered = true;
+	settle(work);
+	for (size_t i = 0; i < work->slot_count; i++)
+		slot_tell(&work->slots[i], ENDING_CANCELLED, SIGKILL, now);
+	for (size_t i = 0; i < work->slot_count; i++)
+		work_drop(work, i);
+	work->return_count = 0;
+	work->exchange = (struct exchange){0};
+	judge_release(&work->judge);
+	beater_stop(work->beater);
+	work->beater = NULL;
+	work->registered = work->doubtful = false;
 }
 
 static size_t at_most(size_t count, size_t most)
@@ -151,8 +155,6 @@ static void exchange(struct work *work)
 		work->returns, count, taken, want, &got, clock_now(), &err);
 	work->refused = status != STATUS_OK && status != STATUS_NO;
 	work_note_answer(work, status, &err);
-	for (size_t i = 0; status == STATUS_NO && i < work->return_count; i++)
-		work->returns[i].answered = true; /* and refused, unless it was accepted before */
 	settle(work);
 	if (status == STATUS_NO) {
 		begin_anew(work);
