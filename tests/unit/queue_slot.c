@@ -230,6 +230,9 @@ static void surroundings(void)
 		sigaddset(&blocked, SIGTERM);
 		sigprocmask(SIG_BLOCK, &blocked, &old);
 		signal(SIGHUP, SIG_IGN);
+		/* Who starts us in the background of a script has these ignored. */
+		signal(SIGINT, SIG_DFL);
+		signal(SIGQUIT, SIG_DFL);
 		run(taken_of(WORDS("grep", "^Sig[BI]", "/proc/self/status")));
 		signal(SIGHUP, SIG_DFL);
 		sigprocmask(SIG_SETMASK, &old, NULL);
