@@ -34,8 +34,8 @@ storm() {
 }
 
 @test "schedule and join killed at random: all that was acknowledged is there, once" {
-	storm --commands 1000 --workers 4 --slots 4 --schedulers 4 --kinds schedule,join --every 20
-	[[ $output =~ 'schedule killed '[1-9] ]]
+	storm --commands 1200 --workers 4 --slots 4 --schedulers 2 --kinds schedule,join --every 50
+	[[ $output =~ 'schedule killed after it had printed ids '[1-9] && $output =~ 'join killed '[1-9] ]]
 }
 
 start_worker() {
