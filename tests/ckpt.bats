@@ -3,6 +3,7 @@
 # ckpt-rotate: commit, find and prune checkpoints; a half-written one is never offered.
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
@@ -17,16 +18,6 @@ teardown() {
 	for pid in $(jobs -p) ${stopped-}; do kill -KILL "$pid" 2>/dev/null || :; done
 	if [ "${elsewhere-}" ]; then rm -rf "$elsewhere"; fi
 	if mountpoint -q "$BATS_TEST_TMPDIR/disk"; then umount -l "$BATS_TEST_TMPDIR/disk"; fi
-}
-
-# until_true SECONDS COMMAND...: wait for a condition, with a deadline.
-until_true() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || return 1
-		sleep 0.02
-	done
 }
 
 # save STEP [ATTEMPT]: one checkpoint of two files, whose content tells the step.

@@ -3,6 +3,7 @@
 # ckpt-rotate: what is kept and why, marks and pins, who waits for whom, and its use from cron.
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
@@ -16,15 +17,6 @@ setup() {
 teardown() {
 	local pid
 	for pid in $(jobs -p) "${pids[@]}" ${stopped-}; do kill -KILL "$pid" 2>/dev/null || :; done
-}
-
-until_true() { # SECONDS COMMAND...: wait for a condition, with a deadline.
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || return 1
-		sleep 0.02
-	done
 }
 
 # save STEP [OPTION...]: one checkpoint, committed with these options.

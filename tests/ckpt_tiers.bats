@@ -3,6 +3,7 @@
 # ckpt-rotate copy and drain: from a disk of one machine to another filesystem, whatever happens.
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012,SC2016
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
@@ -16,15 +17,6 @@ teardown() {
 	local pid
 	for pid in $(jobs -p) ${stopped-}; do kill -KILL "$pid" 2>/dev/null || :; done
 	if mountpoint -q "$BATS_TEST_TMPDIR/disk"; then umount -l "$BATS_TEST_TMPDIR/disk"; fi
-}
-
-until_true() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || return 1
-		sleep 0.02
-	done
 }
 
 load layouts/near_far.bash

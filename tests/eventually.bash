@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
+# Waiting for conditions. On a loaded machine with sanitizers everything takes many times as long.
 
-# Wait until a command succeeds, 20 s at most, or as many as $patience says.
+# Wait until a command succeeds, 60 s at most, or as many as $patience says.
 eventually() {
-	local end=$((SECONDS + ${patience:-20}))
+	local end=$((SECONDS + ${patience:-60}))
 	until "$@" 2>/dev/null; do
 		if ((SECONDS >= end)); then
 			echo "never came true: $*" >&2
@@ -11,4 +12,11 @@ eventually() {
 		fi
 		sleep 0.02
 	done
+}
+
+# until_true SECONDS COMMAND...: what takes so long at most on a machine that has time for us.
+until_true() {
+	local patience=$(($1 * 4))
+	shift
+	eventually "$@"
 }

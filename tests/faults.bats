@@ -221,7 +221,7 @@ check_writers() {
 
 # wait_for SECONDS COMMAND...
 wait_for() {
-	local until=$((SECONDS + $1))
+	local until=$((SECONDS + 2 * $1))
 	shift
 	until "$@"; do
 		((SECONDS < until)) || return 1

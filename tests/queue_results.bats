@@ -67,10 +67,11 @@ load queue
 }
 
 @test "--joblog: a line for each accepted result, in the columns of GNU parallel" {
-	local good bad last ids
+	local good bad again last ids
 	schedule good -- bash -c 'printf 12345; sleep 0.3'
 	schedule bad --keep-going -- sh -c 'exit 3'
 	schedule_many 2 --keep-going -- sh -c 'kill -9 $$'
+	schedule again --keep-going -- sh -c '[ "$PREEMPT_ITEM_ATTEMPT" = 2 ] || exit 75'
 	worker a --joblog log
 	expect 1 preempt-queue join
 	kill -TERM "${workers[a]}"
@@ -89,6 +90,7 @@ load queue
 	[ "$(awk -F'\t' '$7 == 0 && $8 == 9' log | wc -l)" = 2 ]
 	# As --resume-failed reads it: those that did not end well.
 	diff <(awk -F'\t' 'NR > 1 && ($7 != 0 || $8 != 0) { print $1 }' log | sort) <(printf '%s\n' "$bad" "${ids[@]}" | sort)
+	[ "$(cut -f 1 log | grep -cx "$again")" = 1 ]
 	grep "^$last" log
 }
 

@@ -8,6 +8,7 @@
 # shellcheck disable=SC2016 # inner shells expand
 bats_require_minimum_version 1.5.0
 load eventually
+load rig/stopped
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
@@ -34,12 +35,12 @@ storm() {
 }
 
 @test "schedule and join killed at random: all that was acknowledged is there, once" {
-	storm --commands 1000 --workers 4 --slots 4 --schedulers 4 --kinds schedule,join --every 20
-	[[ $output =~ 'schedule killed '[1-9] ]]
+	storm --commands 1200 --workers 4 --slots 4 --schedulers 2 --kinds schedule,join --every 50
+	[[ $output =~ 'schedule killed after it had printed ids '[1-9] && $output =~ 'join killed '[1-9] ]]
 }
 
 start_worker() {
-	preempt-queue work --worker "$1" --period 200ms --limit 3 --idle-exit 0 --joblog "joblog.$1" "${@:2}" \
+	preempt-queue work --worker "$1" --source signal:USR1 --period 200ms --limit 5 --idle-exit 0 --joblog "joblog.$1" "${@:2}" \
 		2>"err.$1" 3>&- &
 	pids+=($!)
 }
@@ -55,7 +56,7 @@ over() { preempt-queue fetch 1 >fetched; }
 			'until [ -e go ]; do sleep 0.02; done; yes "$PREEMPT_WORKER" | head -c "$1"' sh $size)" = 1 ]
 		start_worker zombie
 		eventually running_on zombie
-		kill -STOP "${pids[-1]}"
+		stopped "${pids[-1]}"
 		: >go # its command ends, and it has a result that it has not handed in
 		start_worker other
 		eventually over

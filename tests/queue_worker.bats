@@ -28,6 +28,7 @@ load queue
 	eventually [ -e "begun.$two" ]
 	kill -TERM "${workers[a]}"
 	worker_ends a 42
+	grep -q 'notice: signal:TERM' a.err
 	are waiting "$one" "$two"
 	worker b
 	expect 0 preempt-queue join
@@ -86,18 +87,6 @@ load queue
 	are waiting "${ids[@]}"
 	[ "$(what "${ids[1]}" starts)" = 0 ]
 	[ ! -e "begun.${ids[1]}" ]
-}
-
-@test "INT: the worker's commands end and go back, and it dies of it" {
-	local id
-	schedule id -- ./gated go
-	worker a --grace 30s
-	eventually begun "$id"
-	kill -INT "${workers[a]}"
-	worker_ends a 130
-	gone "$(<"begun.$id")"
-	is "$id" waiting
-	[ "$(what "$id" attempts)" = 0 ]
 }
 
 # ---- Failed ----
@@ -191,7 +180,7 @@ load queue
 	schedule id -- ./gated go
 	worker a
 	eventually begun "$id"
-	kill -STOP "${workers[a]}"
+	stopped "${workers[a]}"
 	expect 0 preempt-queue cancel "$id"
 	worker_killed a
 	: >go
@@ -308,12 +297,12 @@ load queue
 @test "a worker stopped for longer than its lease: its late result counts for nothing" {
 	local id
 	schedule id -- bash -c 'echo "$PREEMPT_WORKER"; exec ./gated "go.$PREEMPT_WORKER"'
-	worker a
+	worker a --limit 6
 	eventually begun "$id" 1
-	kill -STOP "${workers[a]}"
+	stopped "${workers[a]}"
 	# Its command ends meanwhile.
 	: >go.a
-	worker b --limit 3
+	worker b
 	eventually begun "$id" 2
 	kill -CONT "${workers[a]}"
 	# It has seen that it was taken for dead.
@@ -333,33 +322,15 @@ load queue
 
 # ---- The store ----
 
-@test "a store that others can write is refused: 77; so is one that a group shares" {
-	preempt-queue schedule -- ./item
-	chmod o+w store
-	worker a
-	worker_ends a 77
-	expect 77 preempt-queue schedule -- ./item
-	chmod o-w store
-	chmod o+w store/q.db
-	worker a
-	worker_ends a 77
-	chmod o-w store/q.db
-	ran_once
-	mkdir -m 770 group
-	PREEMPT_STORE="sqlite:$PWD/group/q.db?shared-group" preempt-queue schedule -- ./item || true
-	PREEMPT_STORE="sqlite:$PWD/group/q.db?shared-group" worker b
-	worker_ends b 77
-	ran_once
-}
-
 @test "the store is away for a while: the command runs on, and its result is handed in" {
 	local id
 	schedule id -- bash -c './gated go; echo said'
-	worker a
+	worker a --joblog log
 	eventually begun "$id"
 	mv store away
 	: >go
 	eventually test -s ran
+	eventually grep -q 'cannot ask the store' a.err
 	# Nobody says "all is done", nor "no".
 	expect 75 preempt-queue join --timeout 1s
 	expect 75 preempt-queue done
@@ -369,6 +340,9 @@ load queue
 	[ "$(preempt-queue fetch "$id")" = said ]
 	ran_once "$id"
 	kill -0 "${workers[a]}"
+	eventually grep -q 'answers again' a.err
+	[ "$(grep -c 'cannot ask the store' a.err) $(grep -c 'answers again' a.err)" = "1 1" ]
+	eventually eval '[ "$(wc -l <log)" = 2 ]'
 }
 
 @test "the store is away at a notice and comes back: the result is kept and handed in" {
@@ -393,11 +367,7 @@ load queue
 	eventually begun "$id"
 	mv store away
 	kill -TERM "${workers[a]}"
-	eventually gone "${workers[a]}"
-	local code=0
-	wait "${workers[a]}" || code=$?
-	unset "workers[a]"
-	[ "$code" != 0 ]
+	worker_ends a 75
 	[ -s a.err ]
 	gone "$(<"begun.$id")"
 	mv away store

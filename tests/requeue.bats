@@ -4,6 +4,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -75,15 +76,6 @@ code() {
 	wait "$job" || code=$?
 	job=
 	[ "$code" = "$1" ] || { echo "code $code, not $1" >&2; return 1; }
-}
-
-until_true() { # SECONDS COMMAND...
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || { echo "not in time: $*" >&2; return 1; }
-		sleep 0.02
-	done
 }
 
 agent() { pgrep -P "$job" -x preempt-run; }

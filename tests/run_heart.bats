@@ -54,7 +54,7 @@ has_saved() { (($(saved_step) >= $1)); }
 all_broken() {
 	local i from=$SECONDS
 	for i in "$@"; do ended "$i" 44 20; done
-	((SECONDS - from <= 15))
+	((SECONDS - from <= 30))
 }
 
 # The next attempt starts where a checkpoint was, and ends with the same bits.
@@ -159,7 +159,7 @@ started_training() { [ "$(cat boards/*/step 2>/dev/null | wc -l)" = 4 ]; }
 	until_true 10 all_begun 3 5
 	preempt-claim --task 1 --tasks 3 >/dev/null &
 	claimer=$!
-	kill -STOP "${pids[1]}"
+	stop_agent 1
 	wait $claimer || :
 	until_true 10 has TERMINATED_WORKER
 	for i in 0 2; do ended $i "42|43" 20; done

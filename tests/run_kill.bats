@@ -54,6 +54,13 @@ complete_steps() {
 	done
 }
 
+# is_member TASK: the decision is for it, too; it had neither died nor failed before.
+is_member() {
+	key RUN_TO_CHECKPOINT | python3 -c 'import json, sys
+ranges = [one.split("-") for one in json.load(sys.stdin)["members"].split(",") if one]
+sys.exit(not any(int(one[0]) <= int(sys.argv[1]) <= int(one[-1]) for one in ranges))' "$1"
+}
+
 holds_true() {
 	local i round step key
 	[ "$(count_keys TERMINATED_WORKER)" -le 1 ]
@@ -67,8 +74,9 @@ holds_true() {
 	step=$(agreed)
 	if [ -n "$step" ] && [ "$(field RUN_TO_CHECKPOINT kind)" = exit ]; then
 		for i in 0 1 2; do
-			# One that died may have been further.
-			[ ! -e job/log/$attempt.$i ] || has DEAD/$i || never_after $i "$step"
+			# One that died, or whose command did, may have been further.
+			[ ! -e job/log/$attempt.$i ] || has DEAD/$i || ! is_member $i || never_after $i "$step" ||
+				{ tell_all; return 1; }
 		done
 	fi
 	# Nobody says that it is complete when it is not.

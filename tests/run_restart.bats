@@ -4,6 +4,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -57,15 +58,6 @@ code() { # of agent I: CODE
 	local code=0
 	wait "${agents[$1]}" || code=$?
 	[ "$code" = "$2" ] || { echo "agent $1: code $code" >&2; return 1; }
-}
-
-until_true() { # SECONDS COMMAND...
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || { echo "not in time: $*" >&2; return 1; }
-		sleep 0.02
-	done
 }
 
 key() { preempt-store get "run/job/$(printf %06d "$1")/$2" 2>/dev/null; }

@@ -121,7 +121,7 @@ saved_alone() { # N
 	start=$SECONDS
 	kill -TERM "${pids[0]}"
 	until_true 5 grep -qs "^saved " job/log/1.0
-	((SECONDS - start <= 4))
+	((SECONDS - start <= 6)) # a loaded machine is late; who has no deadline waits for longer
 	ended 0 43 25
 	mv away store
 	nothing_left

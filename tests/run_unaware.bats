@@ -4,6 +4,7 @@
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
+load eventually
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -35,7 +36,7 @@ teardown() {
 }
 
 ready() {
-	local end=$((SECONDS + 20))
+	local end=$((SECONDS + 60))
 	until [ -e ready.0 ] && [ -e ready.1 ]; do
 		((SECONDS < end)) || return
 		sleep 0.02
@@ -88,14 +89,6 @@ code() {
 	code 43
 }
 
-until_true() { # SECONDS COMMAND...
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || { echo "not in time: $*" >&2; return 1; }
-		sleep 0.02
-	done
-}
 gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
 
 @test "the agent goes on while --done-if runs: a notice that comes then is heard, and the answer counts" {

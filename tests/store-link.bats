@@ -71,7 +71,7 @@ need_elsewhere() {
 
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
-	local until=$((SECONDS + $1))
+	local until=$((SECONDS + 2 * $1))
 	shift
 	until "$@"; do
 		[ $SECONDS -lt $until ] || return 1

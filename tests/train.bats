@@ -72,9 +72,9 @@ finish() {
 	done
 }
 
-# until_true SECONDS COMMAND...
+# until_true SECONDS COMMAND...; a loaded machine is given four times as long.
 until_true() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + 4 * $1))
 	shift
 	until "$@"; do
 		if ((SECONDS > end)); then
@@ -204,7 +204,7 @@ stop_all() {
 	kill -KILL "${pids[2]}"
 	before=$SECONDS
 	finish 1 1 137 1
-	((SECONDS - before <= 5))
+	((SECONDS - before <= 10)) # 5, and what a loaded machine takes
 	# The first to see it names the killed one, the others whoever has left before them.
 	grep -q "^train: task [13]: task 2 closed the connection at step " err.[013]
 	for i in 0 1 3; do

@@ -53,9 +53,9 @@ empty() {
 	[ -z "$(ls -A "$1")" ] || { ls -lA "$1"; return 1; }
 }
 
-# until_there COMMAND...: at most 20 s.
+# until_there COMMAND...: at most 60 s.
 until_there() {
-	local end=$((SECONDS + 20))
+	local end=$((SECONDS + 60))
 	until "$@"; do
 		((SECONDS < end)) || { echo "never: $*"; return 1; }
 		sleep 0.02

@@ -50,7 +50,7 @@ mounts_dump_logs() {
 
 # wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.
 wait_for() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + 2 * $1))
 	shift
 	until "$@"; do
 		((SECONDS < end)) || { echo "not in time: $*"; return 1; }

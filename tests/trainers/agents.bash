@@ -28,9 +28,10 @@ agents_setup() {
 	pids=()
 }
 
-# until_true SECONDS COMMAND...: wait for a condition, with a deadline.
+# until_true SECONDS COMMAND...: wait for a condition, with a deadline; a loaded machine is given
+# four times as long.
 until_true() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + 4 * $1))
 	shift
 	until "$@"; do
 		if ((SECONDS > end)); then
@@ -104,9 +105,10 @@ one_agent() {
 
 gone() { ! kill -0 "$1" 2>/dev/null || [[ $(cat "/proc/$1/stat" 2>/dev/null) = *") Z "* ]]; }
 
-# ended I CODE [SECONDS]: agent I ends with CODE (or with one of CODE|CODE).
+# ended I CODE [SECONDS]: agent I ends with CODE (or with one of CODE|CODE); a loaded machine is given
+# four times as long.
 ended() {
-	local code=0 end=$((SECONDS + ${3:-20}))
+	local code=0 end=$((SECONDS + 4 * ${3:-20}))
 	until gone "${pids[$1]}"; do
 		if ((SECONDS > end)); then
 			echo "agent $1 has not ended"
