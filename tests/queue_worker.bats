@@ -423,3 +423,21 @@ load queue
 	expect 75 preempt-queue join --recovery 500ms
 	says worker
 }
+
+@test "a machine on which nothing can be started is no sink: others run what it could not" {
+	schedule_many 100 --keep-going -- bash -c 'sleep 0.05; exec ./item'
+	TMPDIR=$PWD/nowhere worker broken
+	eventually grep -q 'cannot be started here now' broken.err
+	worker sound
+	expect 0 preempt-queue join
+	are succeeded "${ids[@]}"
+	ran_once "${ids[@]}"
+	# Said once, and it goes on when it can.
+	[ "$(grep -c 'cannot be started here now' broken.err)" = 1 ]
+	mkdir nowhere
+	schedule id -- ./item
+	kill -TERM "${workers[sound]}"
+	worker_ends sound 42
+	expect 0 preempt-queue join
+	is "$id" succeeded
+}

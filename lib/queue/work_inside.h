@@ -40,7 +40,8 @@ struct work {
 
 	bool worth_trying;    /* something may be there to be taken */
 	int64_t paused_until; /* then something may be there again that we left alone */
-	int64_t not_before;   /* nothing is taken until then: the staggered start */
+	int64_t not_before;   /* nothing is taken until then: the staggered start, or a pause */
+	unsigned not_started; /* pauses in a row because nothing can be started here */
 	int64_t period_at;    /* when the others are looked at again */
 
 	/* The store does not answer. */
