@@ -441,3 +441,26 @@ load queue
 	expect 0 preempt-queue join
 	is "$id" succeeded
 }
+
+@test "who has a long grace and watches over the others still does: a dead one's command runs meanwhile" {
+	local long id
+	schedule long -- bash -c 'trap "" TERM; exec ./gated slow'
+	worker monitor --grace 120s
+	eventually begun "$long"
+	schedule id -- bash -c '[ "$PREEMPT_ITEM_ATTEMPT" = 1 ] || exec ./item; exec ./gated never'
+	worker dead
+	eventually begun "$id"
+	# Later than both: it leaves the judging to the lowest that beats.
+	worker other
+	kill -TERM "${workers[monitor]}"
+	eventually grep -q notice monitor.err
+	# As a machine that is gone: its process can be seen, its beats are missed.
+	kill -STOP "${workers[dead]}"
+	eventually is "$id" succeeded
+	! gone "${workers[monitor]}"
+	is "$long" running
+	: >slow
+	worker_ends monitor 42
+	expect 0 preempt-queue join
+	ran_once "$long" "$id"
+}

@@ -215,9 +215,10 @@ static int64_t due(const struct work *work)
 	if (work->failures)
 		/* Past by now it may be, and yet it was not asked. */
 		return work->again > work->asked_at ? earlier(at, work->again) : at;
+	if (!work->leaving || work_looks_at_others(work, now))
+		at = earlier(at, work->period_at);
 	if (work->leaving)
 		return at;
-	at = earlier(at, work->period_at);
 	if (work->not_before > now)
 		at = earlier(at, work->not_before);
 	if (work_free_slots(work))
