@@ -254,7 +254,9 @@ static void wait_for_something(struct work *work)
 		work->wake, &revision, &err);
 	if (status == STATUS_OK)
 		work->worth_trying = true;
-	else if (status != STATUS_NO && status != STATUS_TIMEOUT)
+	else if (status == STATUS_NO || status == STATUS_TIMEOUT)
+		work->exchange.seen = revision;
+	else
 		work_note_answer(work, status, &err);
 }
 

@@ -51,8 +51,10 @@ static enum status refresh(struct judge *judge, struct queue *queue, struct erro
 	if (judge->listed)
 		status = store_wait(
 			queue->store, prefix, judge->listed, clock_now(), -1, &revision, err);
-	if (status == STATUS_TIMEOUT)
+	if (status == STATUS_TIMEOUT) {
+		judge->listed = revision;
 		return STATUS_OK;
+	}
 	if (status == STATUS_OK)
 		status = workers_list_at(queue, &workers, &count, &revision, err);
 	return status == STATUS_OK ? take_list(judge, workers, count, revision, err) : status;
