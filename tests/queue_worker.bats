@@ -393,3 +393,44 @@ load queue
 	expect 75 preempt-queue join --recovery 500ms
 	says worker
 }
+
+@test "a machine on which nothing can be started is no sink: others run what it could not" {
+	schedule_many 100 --keep-going -- bash -c 'sleep 0.05; exec ./item'
+	TMPDIR=$PWD/nowhere worker broken
+	eventually grep -q 'cannot be started here now' broken.err
+	worker sound
+	expect 0 preempt-queue join
+	are succeeded "${ids[@]}"
+	ran_once "${ids[@]}"
+	# Said once, and it goes on when it can.
+	[ "$(grep -c 'cannot be started here now' broken.err)" = 1 ]
+	mkdir nowhere
+	schedule id -- ./item
+	kill -TERM "${workers[sound]}"
+	worker_ends sound 42
+	expect 0 preempt-queue join
+	is "$id" succeeded
+}
+
+@test "who has a long grace and watches over the others still does: a dead one's command runs meanwhile" {
+	local long id
+	schedule long -- bash -c 'trap "" TERM; exec ./gated slow'
+	worker monitor --grace 120s
+	eventually begun "$long"
+	schedule id -- bash -c '[ "$PREEMPT_ITEM_ATTEMPT" = 1 ] || exec ./item; exec ./gated never'
+	worker dead
+	eventually begun "$id"
+	# Later than both: it leaves the judging to the lowest that beats.
+	worker other
+	kill -TERM "${workers[monitor]}"
+	eventually grep -q notice monitor.err
+	# As a machine that is gone: its process can be seen, its beats are missed.
+	kill -STOP "${workers[dead]}"
+	eventually is "$id" succeeded
+	! gone "${workers[monitor]}"
+	is "$long" running
+	: >slow
+	worker_ends monitor 42
+	expect 0 preempt-queue join
+	ran_once "$long" "$id"
+}

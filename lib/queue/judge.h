@@ -25,12 +25,12 @@ struct judge_reading {
 	uint64_t token, sequence; /* of the beat */
 	bool gone;		  /* its process was on this machine, and does not exist any more */
 	bool fenced;		  /* somebody has judged it already */
-	bool paused;	  /* the observer comes more than a period late: it was stopped itself */
-	uint64_t written; /* beats that the observer has written */
-	int64_t now;	  /* of any clock that does not jump, before reading; ms */
-	int64_t took;	  /* ms that reading took */
-	int64_t period;	  /* the longer one of the two */
-	uint64_t limit;	  /* of whom is judged */
+	bool paused;		  /* the observer was stopped itself since its last look */
+	uint64_t written;	  /* beats that the observer has written */
+	int64_t now;		  /* of any clock that does not jump, before reading; ms */
+	int64_t took;		  /* ms that reading took */
+	int64_t period;		  /* the longer one of the two */
+	uint64_t limit;		  /* of whom is judged */
 };
 
 enum judge_verdict {

@@ -19,7 +19,9 @@
 #include "store/access.h"
 #include "store/url.h"
 
-#define PATIENCE 5000 /* ms that the store may take for one answer: so long a notice may wait */
+#define PATIENCE      5000 /* ms that the store may take for one answer: so long a notice may wait */
+#define PAUSE_FIRST   1000  /* ms */
+#define PAUSE_LONGEST 30000 /* ms */
 
 bool work_is_idle(const struct work *work)
 {
@@ -83,6 +85,29 @@ void work_drop(struct work *work, size_t i)
 	work->held[i] = (struct work_held){0};
 }
 
+/*
+ * Where commands cannot be started here (no space, no process, no store for what they need), the
+ * next one could not either. Each costs a command one of the failures that it is forgiven, and goes
+ * faster than any work does elsewhere: without a pause this worker would fail them all.
+ */
+static void note_start(struct work *work, const struct slot *slot)
+{
+	const struct queue_ending *ending = &slot->result.ending;
+	int64_t now = clock_now(), pause = PAUSE_FIRST;
+	if (slot->child.pid > 0)
+		work->not_started = 0;
+	if (slot->child.pid > 0 || ending->kind != ENDING_EXITED || now < work->not_before)
+		return;
+	for (unsigned i = 0; i < work->not_started && pause < PAUSE_LONGEST; i++)
+		pause *= 2;
+	work->not_before = now + (pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST);
+	work->worth_trying = true;
+	if (!work->not_started++)
+		message_error("command %llu cannot be started here now: %s; it goes back, and "
+			      "nothing is taken for a while",
+			(unsigned long long)slot->taken.item.id, ending->text);
+}
+
 /* Start what slot i is kept for, if all that it needs is there. */
 static void start_held(struct work *work, size_t i)
 {
@@ -110,6 +135,7 @@ static void start_held(struct work *work, size_t i)
 		if (slot->child.pid > 0)
 			watch_descriptor(work, slot->child.descriptor);
 	}
+	note_start(work, slot);
 }
 
 void work_start(struct work *work, struct queue_taken *taken)
@@ -189,9 +215,10 @@ static int64_t due(const struct work *work)
 	if (work->failures)
 		/* Past by now it may be, and yet it was not asked. */
 		return work->again > work->asked_at ? earlier(at, work->again) : at;
+	if (!work->leaving || work_looks_at_others(work, now))
+		at = earlier(at, work->period_at);
 	if (work->leaving)
 		return at;
-	at = earlier(at, work->period_at);
 	if (work->not_before > now)
 		at = earlier(at, work->not_before);
 	if (work_free_slots(work))
@@ -227,7 +254,9 @@ static void wait_for_something(struct work *work)
 		work->wake, &revision, &err);
 	if (status == STATUS_OK)
 		work->worth_trying = true;
-	else if (status != STATUS_NO && status != STATUS_TIMEOUT)
+	else if (status == STATUS_NO || status == STATUS_TIMEOUT)
+		work->exchange.seen = revision;
+	else
 		work_note_answer(work, status, &err);
 }
 

@@ -40,7 +40,8 @@ struct work {
 
 	bool worth_trying;    /* something may be there to be taken */
 	int64_t paused_until; /* then something may be there again that we left alone */
-	int64_t not_before;   /* nothing is taken until then: the staggered start */
+	int64_t not_before;   /* nothing is taken until then: the staggered start, or a pause */
+	unsigned not_started; /* pauses in a row because nothing can be started here */
 	int64_t period_at;    /* when the others are looked at again */
 
 	/* The store does not answer. */
@@ -91,6 +92,11 @@ void work_ask_store(struct work *work);
 /* It answered, or not; a status that does not pass makes us leave. */
 void work_note_answer(struct work *work, enum status status, const struct error *err);
 
+/*
+ * Whether it looks at the others, too, as it does until it leaves: also while what runs has a long
+ * grace. It beats on, and who sees that may leave the dead to it.
+ */
+bool work_looks_at_others(const struct work *work, int64_t now);
 /* Whether it is to be found out if all is done. */
 bool work_asks_whether_drained(const struct work *work, int64_t now);
 

@@ -12,6 +12,7 @@
 #define DRAINED	     1000   /* ms between two looks whether all is done */
 #define KEEP_RESULTS 600000 /* ms for which a store that refuses us is asked to take them */
 #define LEAVE_TIME   30000  /* ms for leaving when all is done */
+#define LONG_GRACE   10000  /* ms before KILL: what is less is for what runs, and for handing in */
 
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
@@ -254,6 +255,13 @@ static void look_whether_drained(struct work *work, int64_t now)
 	work->drained_at = now + (left < DRAINED ? left : DRAINED);
 }
 
+bool work_looks_at_others(const struct work *work, int64_t now)
+{
+	if (work->leaving && (!work_runs_something(work) || work->kill_at - now < LONG_GRACE))
+		return false;
+	return work->registered;
+}
+
 bool work_asks_whether_drained(const struct work *work, int64_t now)
 {
 	return work->options->idle_exit >= 0 && work_is_idle(work) && work_may_take(work, now) &&
@@ -286,7 +294,7 @@ void work_ask_store(struct work *work)
 	}
 	if (!work->registered && !work->leaving)
 		join(work);
-	if (work->registered && !work->stuck && now >= work->period_at && !work->leaving) {
+	if (!work->stuck && now >= work->period_at && work_looks_at_others(work, now)) {
 		look_at_others(work);
 		if (work->registered && !work->stuck && !work_is_idle(work))
 			look_for_cancelled(work);

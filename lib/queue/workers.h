@@ -103,6 +103,7 @@ struct judge {
 	size_t count;
 	store_revision listed; /* of the store, when they were; 0: not yet */
 	int64_t looked;	       /* clock_boot of the last look; 0: none yet */
+	uint64_t written;      /* beats that we had written then */
 };
 void judge_release(struct judge *judge);
 

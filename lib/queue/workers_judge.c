@@ -51,8 +51,10 @@ static enum status refresh(struct judge *judge, struct queue *queue, struct erro
 	if (judge->listed)
 		status = store_wait(
 			queue->store, prefix, judge->listed, clock_now(), -1, &revision, err);
-	if (status == STATUS_TIMEOUT)
+	if (status == STATUS_TIMEOUT) {
+		judge->listed = revision;
 		return STATUS_OK;
+	}
 	if (status == STATUS_OK)
 		status = workers_list_at(queue, &workers, &count, &revision, err);
 	return status == STATUS_OK ? take_list(judge, workers, count, revision, err) : status;
@@ -168,6 +170,17 @@ static enum status look_at_neighbours(struct looking *looking, size_t self, stru
 	return status;
 }
 
+/*
+ * Whether all of us was stopped since the last look, and maybe whom we look at, too. A thread that
+ * only was busy is no reason to see nothing: the one that beats went on.
+ */
+static bool was_stopped(
+	const struct judge *judge, const struct queue_worker *self, int64_t now, uint64_t written)
+{
+	int64_t periods = (now - judge->looked) / self->period;
+	return judge->looked && periods >= 2 && 2 * (written - judge->written) < (uint64_t)periods;
+}
+
 enum status judge_look(struct judge *judge, struct queue *queue, const struct queue_worker *self,
 	uint64_t written, uint64_t *fenced, struct error *err)
 {
@@ -186,8 +199,9 @@ enum status judge_look(struct judge *judge, struct queue *queue, const struct qu
 		index++;
 	if (index == judge->count || judge->workers[index].revision != self->revision)
 		return STATUS_NO;
-	looking.paused = judge->looked && looking.now - judge->looked > 2 * self->period;
+	looking.paused = was_stopped(judge, self, looking.now, written);
 	judge->looked = looking.now;
+	judge->written = written;
 	workers_beats(queue, looking.group);
 	status = look_at_neighbours(&looking, index, err);
 	/* Who was fenced just now is not to be looked at again. */

@@ -120,8 +120,10 @@ enum status store_list(struct store *store, const struct store_range *range,
 /*
  * Wait until some key under prefix was put or deleted after revision since. STATUS_OK: *revision
  * is the store's, to be given to the next wait. STATUS_TIMEOUT: deadline passed. STATUS_NO: the
- * descriptor wake (-1: none) became readable. Costs no lock and reads no page while nothing
- * changes (but for a safety read now and then).
+ * descriptor wake (-1: none) became readable; with these two *revision is up to where it is known
+ * that nothing under prefix has changed, since or later: who gives that to the next wait does not
+ * have it looked for again. Costs no lock and reads no page while nothing changes (but for a safety
+ * read now and then).
  *
  * Deletions are remembered for some hundred revisions only. Where some were forgotten that are
  * newer than since, 0 too, it is STATUS_OK at once, even if nothing under prefix changed: look, and

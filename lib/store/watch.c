@@ -177,6 +177,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 	struct error *err)
 {
 	struct watch *watch = &store->watch;
+	*revision = since;
 	for (;;) {
 		int64_t next = 0;
 		store_revision now_at;
@@ -198,7 +199,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 			}
 			/* All up to now_at is known not to concern the caller. */
 			if (now_at > since)
-				since = now_at;
+				*revision = since = now_at;
 			if (next == 0)
 				continue;
 		}

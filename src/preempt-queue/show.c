@@ -165,15 +165,17 @@ static enum status wait_until_over(struct client *client, int wake, int64_t dead
 {
 	char prefix[QUEUE_KEY_MAX];
 	uint64_t id = view->item.id;
+	/* Whatever comes after it was seen where it was. */
+	store_revision since = view->revision;
 	queue_key(&client->queue, prefix, "done/%010" PRIu64, id);
 	while (view->state < QUEUE_SUCCEEDED) {
-		store_revision revision;
 		if (!fetch_wait)
 			return error_set(err, STATUS_NO, "command %" PRIu64 " is not over: it %s",
 				id, view->state == QUEUE_RUNNING ? "runs" : "waits");
-		/* Whatever comes after it was seen where it was. */
-		enum status status = store_wait(
-			client->store, prefix, view->revision, deadline, wake, &revision, err);
+		/* Where it was seen again after a wait, from there on: its place may be long ago.
+		 */
+		enum status status =
+			store_wait(client->store, prefix, since, deadline, wake, &since, err);
 		if (status == STATUS_TIMEOUT)
 			return error_set(err, status,
 				"command %" PRIu64 " was not over in time: it %s", id,

@@ -497,6 +497,29 @@ static void judging(void)
 		judge_release(&judge);
 		beater_stop(beater);
 	}
+	TEST("who looks seldom, because it is busy, sees silence; who was stopped itself does not")
+	{
+		static const struct {
+			uint64_t beats; /* of ours from one look to the next, 4 periods later */
+			uint64_t fenced;
+		} rows[] = {{4, 1}, {1, 0}};
+		for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+			begin();
+			struct queue_worker self = join(100);
+			uint64_t written = 0, fenced = 0, all = 0;
+			struct judge judge = {0};
+			(void)join(100);
+			for (int look = 0; look < 6; look++) {
+				written += rows[row].beats;
+				CHECK_EQ(judge_look(&judge, &queue, &self, written, &fenced, &err),
+					STATUS_OK);
+				all += fenced;
+				clock_sleep_until(clock_after(400));
+			}
+			CHECK_EQ(all, rows[row].fenced);
+			judge_release(&judge);
+		}
+	}
 	TEST("all beat: nobody is fenced, though one looks many times")
 	{
 		begin();

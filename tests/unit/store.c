@@ -431,6 +431,12 @@ static void waits(void)
 		CHECK(clock_now() - began >= 299 && clock_now() - began < 3000);
 		CHECK_EQ(store_wait(store, "p/", seen, clock_now() - 1, -1, &seen, &err),
 			STATUS_TIMEOUT);
+		/* Up to the other key's change it was looked for, and is not again. */
+		store_revision other = 0;
+		CHECK_EQ(store_put(store, "q", "2", &other, &err), STATUS_OK);
+		CHECK_EQ(store_wait(store, "p/", seen, clock_after(300), -1, &seen, &err),
+			STATUS_TIMEOUT);
+		CHECK_EQ(seen, other);
 	}
 	for (int delete = 0; delete < 2; delete ++) {
 		TEST(delete ? "a deletion by another process wakes a wait"
