@@ -289,3 +289,27 @@ idle() {
 	grep -q 'Read-only file system' "$BATS_TEST_TMPDIR/errors"
 	run ! grep -vx '7[57]' "$BATS_TEST_TMPDIR/codes"
 }
+
+@test "an answer is lost when the first failure of a queue is told: never is it told to nobody" {
+	local calls at code word="done"
+	before
+	export PREEMPT_STORE=$dir/q.db
+	one_fails() {
+		preempt-queue schedule -- false
+		preempt-queue work --source signal:USR1 --idle-exit 0 || [ $? = 44 ]
+	}
+	one_fails
+	calls=$("$faults/inject" "$dir" 0 count -- preempt-queue "$word" 2>/dev/null) || [ $? = 44 ]
+	# The last ones take it away.
+	for ((at = calls > 24 ? calls - 24 : 1; at <= calls; at++)); do
+		one_fails
+		code=0
+		"$faults/inject" "$dir" "$at" late EIO -- preempt-queue "$word" || code=$?
+		# 99: this time it made fewer calls, and told it.
+		[[ $code = 44 || $code = 99 ]] || {
+			[ "$code" = 75 ]
+			run -44 preempt-queue "$word"
+		}
+		preempt-queue "$word" || [ $? = 44 ]
+	done
+}

@@ -117,3 +117,23 @@ load queue
 	worker_ends a 42
 	eventually gone "$(<left)"
 }
+
+@test "fetch --wait sleeps, also when what it waits for came to its place long ago" {
+	local id pid before after
+	worker a --slots 2
+	schedule id -- ./gated go
+	eventually begun "$id"
+	# More changes than the store remembers deletions of.
+	schedule_many 600 -- true
+	eventually counts succeeded 600
+	aside waiter preempt-queue fetch "$id" --wait
+	eventually pgrep -P "${started[-1]}"
+	pid=$(pgrep -P "${started[-1]}")
+	before=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
+	sleep 3
+	after=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
+	# Ticks of 10 ms; it took half of a processor once.
+	((after - before < 30))
+	: >go
+	aside_ends waiter 0
+}

@@ -427,7 +427,6 @@ load queue
 	# As a machine that is gone: its process can be seen, its beats are missed.
 	kill -STOP "${workers[dead]}"
 	eventually is "$id" succeeded
-	! gone "${workers[monitor]}"
 	is "$long" running
 	: >slow
 	worker_ends monitor 42

@@ -191,11 +191,9 @@ static enum status read_item(
 				    NULL) == STATUS_OK)
 		return STATUS_OK;
 	taken->damaged = true;
-	taken->item.id = id;
-	taken->item.argv = calloc(2, sizeof(*taken->item.argv));
-	if (!taken->item.argv || !(taken->item.argv[0] = strdup("(damaged)")))
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	return STATUS_OK;
+	return queue_item_unreadable(&taken->item, id)
+		       ? STATUS_OK
+		       : error_set(err, STATUS_TEMPORARY, "out of memory");
 }
 
 /* They hold: what was handed in counts, what was taken is ours. */

@@ -135,6 +135,12 @@ void queue_item_release(struct queue_item *item)
 	*item = (struct queue_item){0};
 }
 
+bool queue_item_unreadable(struct queue_item *item, uint64_t id)
+{
+	*item = (struct queue_item){.id = id, .argv = calloc(2, sizeof(*item->argv))};
+	return item->argv && (item->argv[0] = strdup("(damaged)"));
+}
+
 struct json_object *queue_item_write(const struct queue_item *item)
 {
 	struct json_object *object = json_object_new_object();

@@ -101,16 +101,28 @@ out:
 	return status;
 }
 
-/* STATUS_NO: it is not this one any more. */
+/*
+ * STATUS_NO: it is not this one any more. Where the answer is lost, and it is not seen to stand
+ * there still, it is ours: told twice is better than never.
+ */
 static enum status take_away(
 	struct queue *queue, const struct queue_failure *failure, struct error *err)
 {
 	struct transaction t = {0};
+	struct store_answer answer = {0};
+	struct queue_failure there;
 	char key[QUEUE_KEY_MAX];
 	queue_key(queue, key, "error");
 	transaction_require(&t, key, failure->revision);
 	transaction_delete(&t, key);
-	enum status status = transaction_run(&t, queue->store, err);
+	enum status status = transaction_ask(&t, queue->store, &answer, err);
+	if (status == STATUS_OK && !answer.held)
+		status = STATUS_NO;
+	else if (status != STATUS_OK && !answer.known &&
+		 (queue_failure_pending(queue, &there, NULL) != STATUS_OK ||
+			 there.revision != failure->revision))
+		status = STATUS_OK;
+	store_answer_release(&answer);
 	transaction_release(&t);
 	return status;
 }

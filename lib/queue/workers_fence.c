@@ -30,6 +30,7 @@ struct leased {
 	store_revision cancel; /* of the wish to end it, as it was seen last; 0: none */
 	struct queue_lease lease;
 	struct queue_item item;
+	bool damaged; /* what was asked cannot be read */
 };
 
 static bool is_kept(const struct returning *returning, const struct queue_lease *lease)
@@ -40,7 +41,7 @@ static bool is_kept(const struct returning *returning, const struct queue_lease 
 	return false;
 }
 
-/* Read what was asked. STATUS_DAMAGED: of some it cannot be read, and they stay where they are. */
+/* Read what was asked. */
 static enum status read_items(
 	struct queue *queue, struct leased *leased, size_t count, struct error *err)
 {
@@ -52,13 +53,13 @@ static enum status read_items(
 		transaction_get(&t, transaction_own(&t, key));
 	}
 	enum status status = transaction_ask(&t, queue->store, &answer, err);
-	for (size_t i = 0; i < answer.count; i++) {
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct store_entry *entry = &answer.entries[i];
-		if (queue_item_read(entry->key, entry->value ? entry->value : "", entry->length,
-			    &leased[i].item, err) == STATUS_OK)
-			continue;
-		leased[i].revision = 0;
-		status = STATUS_DAMAGED;
+		leased[i].damaged =
+			!entry->value || queue_item_read(entry->key, entry->value, entry->length,
+						 &leased[i].item, NULL) != STATUS_OK;
+		if (leased[i].damaged && !queue_item_unreadable(&leased[i].item, leased[i].id))
+			status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	}
 	transaction_release(&t);
 	store_answer_release(&answer);
@@ -72,6 +73,13 @@ static void add_move(struct moves *moves, const struct returning *returning,
 		.started = leased->lease.since,
 		.ended = clock_utc()};
 	snprintf(result.ending.text, sizeof(result.ending.text), "%s", returning->text);
+	/* Nobody could run it: it fails, as where it is taken. */
+	if (leased->damaged) {
+		result.ending.kind = ENDING_CANNOT;
+		result.ending.code = STATUS_CANNOT_RUN;
+		snprintf(result.ending.text, sizeof(result.ending.text),
+			"what the store says of command %" PRIu64 " is damaged", leased->id);
+	}
 	memcpy(result.token, leased->lease.token, sizeof(result.token));
 	memcpy(result.worker, leased->lease.worker, sizeof(result.worker));
 	memcpy(result.host, leased->lease.host, sizeof(result.host));
@@ -158,8 +166,7 @@ static enum status move_batch(
 {
 	store_revision error = 0;
 	enum status status = read_items(returning->queue, leased, count, err);
-	enum status damaged = status == STATUS_DAMAGED ? status : STATUS_OK;
-	while (status == STATUS_OK || status == STATUS_DAMAGED) {
+	while (status == STATUS_OK) {
 		bool any = false;
 		for (size_t i = 0; i < count; i++)
 			any |= leased[i].revision != 0;
@@ -172,7 +179,7 @@ static enum status move_batch(
 	}
 	for (size_t i = 0; i < count; i++)
 		queue_item_release(&leased[i].item);
-	return status == STATUS_OK ? damaged : status;
+	return status;
 }
 
 /* Of one page of leases those that go back. */
@@ -201,10 +208,6 @@ static enum status move_page(
 			continue;
 		status = move_batch(returning, batch, count, err);
 		count = 0;
-		if (status == STATUS_DAMAGED) {
-			damaged = status;
-			status = STATUS_OK;
-		}
 	}
 	if (status == STATUS_OK && count)
 		status = move_batch(returning, batch, count, err);

@@ -158,7 +158,7 @@ static enum status look_at_all(struct looking *looking, size_t self, struct erro
 static enum status look_at_neighbours(struct looking *looking, size_t self, struct error *err)
 {
 	struct judge *judge = looking->judge;
-	enum status status = STATUS_OK;
+	enum status status = STATUS_OK, damaged = STATUS_OK;
 	for (size_t i = 1; i < judge->count && status == STATUS_OK; i++) {
 		size_t index = (self + i) % judge->count;
 		enum process_state state = process_look(&judge->workers[index].process);
@@ -166,8 +166,12 @@ static enum status look_at_neighbours(struct looking *looking, size_t self, stru
 			break;
 		if (state == PROCESS_GONE)
 			status = fence(looking, index, err);
+		if (status == STATUS_DAMAGED) {
+			damaged = status;
+			status = STATUS_OK;
+		}
 	}
-	return status;
+	return status == STATUS_OK ? damaged : status;
 }
 
 /*
@@ -205,9 +209,11 @@ enum status judge_look(struct judge *judge, struct queue *queue, const struct qu
 	workers_beats(queue, looking.group);
 	status = look_at_neighbours(&looking, index, err);
 	/* Who was fenced just now is not to be looked at again. */
-	if (status == STATUS_OK && *fenced)
+	if (*fenced || (status != STATUS_OK && status != STATUS_DAMAGED))
 		return status;
-	return status == STATUS_OK ? look_at_all(&looking, index, err) : status;
+	/* What cannot be read of one who is gone keeps the others from nothing. */
+	enum status all = look_at_all(&looking, index, err);
+	return all == STATUS_OK ? status : all;
 }
 
 enum status judge_count_alive(struct judge *judge, struct queue *queue, size_t *registered,

@@ -327,6 +327,53 @@ static void fencing(void)
 		CHECK(strstr(err.text, "run/0000000002"));
 		CHECK_EQ(count_keys("wait"), 2);
 	}
+	TEST("what was asked cannot be read any more: that fails, and the worker goes")
+	{
+		begin();
+		schedule(3, 0);
+		char key[QUEUE_KEY_MAX];
+		struct queue_worker dead = start_dead(3), judge = join(1000);
+		struct queue_failure failure = {0};
+		queue_key(&queue, key, "item/0000000002");
+		CHECK_EQ(store_put(store, key, "{", NULL, &err), STATUS_OK);
+		CHECK_EQ(workers_fence(&queue, &judge, &dead, &err), STATUS_OK);
+		CHECK_EQ(count_keys("run"), 0);
+		CHECK_EQ(count_keys("wait"), 2);
+		CHECK_EQ(count_keys("done"), 1);
+		CHECK_EQ(count_keys("worker"), 1);
+		CHECK_EQ(queue_failure_pending(&queue, &failure, &err), STATUS_OK);
+		CHECK_EQ(failure.id, 2);
+		CHECK_EQ(failure.ending.kind, ENDING_CANNOT);
+		CHECK(counts_agree());
+	}
+	TEST("one whose lease cannot be read is gone: others who died are judged all the same")
+	{
+		begin();
+		schedule(2, 0);
+		char key[QUEUE_KEY_MAX];
+		struct queue_worker self = join(100), damaged = start_dead(1), other = join(100);
+		struct judge judge = {0};
+		uint64_t fenced = 0, written = 0;
+		CHECK(self.beat < damaged.beat && damaged.beat < other.beat);
+		queue_key(&queue, key, "run/0000000001");
+		CHECK_EQ(store_put(store, key, "{", NULL, &err), STATUS_OK);
+		int64_t deadline = clock_after(20000);
+		queue_key(&queue, key, "worker/%s", other.token);
+		store_revision seen = other.revision;
+		/* Marked, it is: it goes when that lease can be read. */
+		while (seen == other.revision && clock_now() < deadline) {
+			struct store_entry entry = {0};
+			written += 10; /* whatever this look takes */
+			CHECK_EQ(judge_look(&judge, &queue, &self, written, &fenced, &err),
+				STATUS_DAMAGED);
+			clock_sleep_until(clock_after(110));
+			CHECK_EQ(store_get(store, key, &entry, &err), STATUS_OK);
+			seen = entry.revision;
+			store_entry_release(&entry);
+		}
+		CHECK(seen != other.revision);
+		judge_release(&judge);
+	}
 	TEST("one who was taken for dead himself moves nothing")
 	{
 		begin();
