@@ -249,10 +249,7 @@ static enum status open_sources(struct watch *watch, struct error *err)
 			     "--run NAME or --source group");
 	request.count = sources.count;
 	enum status status = listen_open(watch, &request, &group, &warnings, err);
-	char *rest = warnings.data;
-	for (char *line; (line = strsep(&rest, "\n"));)
-		if (*line)
-			message_error("warning: %s", line);
+	message_warnings(warnings.data);
 	text_release(&warnings);
 	return status;
 }

@@ -3,6 +3,7 @@
 # ckpt-rotate reads and prunes what training frameworks wrote, and touches nothing else.
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012
 bats_require_minimum_version 1.5.0
+load eventually
 load layouts/sweep.bash
 
 setup() {
@@ -519,11 +520,7 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	strace -f -o trace -e trace=renameat -e inject=renameat:signal=STOP:when=1 \
 		ckpt-rotate prune -q --keep-last 1 ck 3>&- &
 	tracer=$!
-	end=$((SECONDS + 20))
-	until grep -q 'stopped by SIGSTOP' trace; do
-		((SECONDS < end))
-		sleep 0.02
-	done
+	eventually grep -q 'stopped by SIGSTOP' trace
 	stopped=$(pgrep -P $tracer)
 	touch ck/checkpoint-200/model.safetensors
 	while kill -CONT "$stopped" 2>/dev/null; do sleep 0.02; done
@@ -540,11 +537,7 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 		-e inject=getdents64:signal=STOP:when=1 \
 		ckpt-rotate prune --layout deepspeed -q --keep-last 1 ck 3>&- &
 	tracer=$!
-	end=$((SECONDS + 20))
-	until grep -q 'stopped by SIGSTOP' trace; do
-		((SECONDS < end))
-		sleep 0.02
-	done
+	eventually grep -q 'stopped by SIGSTOP' trace
 	stopped=$(pgrep -P $tracer)
 	echo global_step200 >ck/latest
 	while kill -CONT "$stopped" 2>/dev/null; do sleep 0.02; done

@@ -4,7 +4,6 @@
 # preempt-step; then what only some of them have. The test plays the agent.
 # BIN and OUT tell where the built programs are; CLIENTS="c python" runs fewer.
 # shellcheck disable=SC2154,SC2030,SC2031
-# limit: 600
 
 bats_require_minimum_version 1.5.0
 

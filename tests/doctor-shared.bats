@@ -3,7 +3,6 @@
 # preempt-store doctor between two mounts and between nodes: GlusterFS and bindfs.
 #
 # mounts: private
-# limit: 600
 # asan: no (a minute, mostly of waiting; doctor.bats has it)
 
 # shellcheck disable=SC2154 # bats and doctor.bash set them

@@ -7,7 +7,6 @@
 #   build/plain/tests/faults/sweep errors|kills|stops [--url '?lock=link']
 #   build/plain/tests/faults/powerloss --tries 100
 # asan: no (preloaded libraries)
-# limit: 600
 
 # shellcheck disable=SC2154,SC2016 # bats sets stderr and stderr_lines; inner shells expand
 bats_require_minimum_version 1.5.0

@@ -4,7 +4,6 @@
 # tests/rig/storm. Needs root and FUSE.
 # asan: no (the same programs run with sanitizers in queue_storm.bats; here it is the filesystems)
 # mounts: private
-# limit: 600
 
 bats_require_minimum_version 1.5.0
 load rig/mounts

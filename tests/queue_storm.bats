@@ -3,7 +3,6 @@
 # A queue under workers that are killed, stopped and given notices at random (tests/rig/storm), and
 # a worker that comes back after its command was given to another. Ten thousand commands:
 # queue_storm_many.bats. Full disks: queue_disk.bats. Shared filesystems: queue_shared.bats.
-# limit: 600
 
 # shellcheck disable=SC2016 # inner shells expand
 bats_require_minimum_version 1.5.0

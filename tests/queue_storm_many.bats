@@ -3,7 +3,6 @@
 # Ten thousand commands over sixteen workers that are killed, stopped and given notices at random,
 # while schedule and join are killed: tests/rig/storm says what is checked.
 # asan: no (the same with 300 commands runs with sanitizers in queue_storm.bats)
-# limit: 600
 
 bats_require_minimum_version 1.5.0
 

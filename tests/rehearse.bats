@@ -17,14 +17,14 @@ setup() {
 
 teardown() { agents_teardown; }
 
-@test "--rehearse TERM@1s: saved, and it is said what each process would do with the signal" {
+@test "--rehearse TERM@2s: saved, and it is said what each process would do with the signal" {
 	cat >train <<-'EOT'
 		#!/bin/sh
 		sleep 1000 & # a child that knows nothing of signals
 		exec "$COUNT" --dir job --steps 100000 --step-ms 5
 	EOT
 	chmod +x train
-	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@1s -- ./train
+	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@2s -- ./train
 	[[ $stderr == *"rehearsal: TERM at 20"*"Z to preempt-run, process "* ]]
 	[[ $stderr == *" (sleep) would die of TERM"* ]]
 	[[ $stderr == *" (count) would ignore TERM"* || $stderr == *" (count) would handle TERM"* ]]
@@ -40,7 +40,7 @@ teardown() { agents_teardown; }
 		exec "$COUNT" --dir job --steps 100000 --step-ms 5
 	EOT
 	chmod +x train
-	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@1s,tree -- ./train
+	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@2s,tree -- ./train
 	[[ $stderr == *" (sleep) gets and dies of TERM"* ]]
 	[[ $stderr == *"rehearsal: passed: "* ]]
 }
@@ -49,7 +49,7 @@ teardown() { agents_teardown; }
 	run --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@300ms -- sleep 1000
 	[ "$status" != 0 ]
 	[[ $stderr == *"rehearsal: FAILED: a task has never called preempt_step"* ]]
-	run -43 --separate-stderr preempt-run "${quick[@]}" --run r2 --rehearse TERM@1s -- \
+	run -43 --separate-stderr preempt-run "${quick[@]}" --run r2 --rehearse TERM@2s -- \
 		"$COUNT" --dir job --steps 100000 --step-ms 5 --save-fails all
 	[[ $stderr == *"rehearsal: FAILED: no complete checkpoint was saved (43)"* ]]
 	run -0 --separate-stderr preempt-run "${quick[@]}" --run r3 --rehearse TERM@1h -- true

@@ -3,7 +3,6 @@
 # preempt-run's heartbeats: a task that is killed, stopped, hangs or is restarted ends the group, named,
 # in bounded time, with 44, and the next attempt goes on as if nothing had been; a clock that jumps and
 # a store that stalls do nothing.
-# limit: 400
 # asan: no (the clock and the store's stalls come by LD_PRELOAD; trainers are timed)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2016 # other shells expand it

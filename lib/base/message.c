@@ -61,6 +61,15 @@ void message_error(const char *format, ...)
 	SAY_FROM(MESSAGE_QUIET);
 }
 
+void message_warnings(const char *lines)
+{
+	for (const char *line = lines ? lines : "", *end; *line; line = *end ? end + 1 : end) {
+		end = strchrnul(line, '\n');
+		if (end > line)
+			message_error("warning: %.*s", (int)(end - line), line);
+	}
+}
+
 void message_info(const char *format, ...)
 {
 	SAY_FROM(MESSAGE_NORMAL);

@@ -20,6 +20,8 @@ bool message_is_quiet(void);
 
 /* Errors and warnings: always. */
 void message_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A warning for each line; NULL: none. */
+void message_warnings(const char *lines);
 /* What happened: not with -q. */
 void message_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Why it happened: only with -v. */

@@ -158,6 +158,14 @@ enum status parse_signal(const char *text, int *number, const char *what, struct
 		err, STATUS_USAGE, "%s: \"%s\" is not a signal; write TERM, USR1, ...", what, text);
 }
 
+bool parse_word(const char *const *words, size_t count, const char *word, size_t *index)
+{
+	for (*index = 0; *index < count; ++*index)
+		if (!strcmp(words[*index], word))
+			return true;
+	return false;
+}
+
 bool parse_decimal(const char *text, uint64_t *value)
 {
 	const char *end = text;

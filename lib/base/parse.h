@@ -8,6 +8,7 @@
 #define BASE_PARSE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -41,6 +42,9 @@ enum status parse_name(const char *text, const char *what, struct error *err);
 
 /* A signal by name (TERM or SIGTERM) or number. */
 enum status parse_signal(const char *text, int *number, const char *what, struct error *err);
+
+/* Whether word is one of these, and which. */
+bool parse_word(const char *const *words, size_t count, const char *word, size_t *index);
 
 /* Whether text is a canonical decimal (no leading zeros) of at most 18 digits; its value. */
 bool parse_decimal(const char *text, uint64_t *value);

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/parse.h"
 #include "base/text.h"
 
 void attempt_name(struct attempt *attempt, const char *run, uint64_t number, uint64_t tasks)
@@ -39,14 +39,6 @@ static const char *const reason_words[] = {"", "completed", "saved", "preempted"
 
 #define WORDS(table) (sizeof(table) / sizeof((table)[0]))
 
-static bool find_word(const char *const *words, size_t count, const char *word, size_t *index)
-{
-	for (*index = 0; *index < count; ++*index)
-		if (!strcmp(words[*index], word))
-			return true;
-	return false;
-}
-
 const char *keys_then_word(enum agreement_then then)
 {
 	return then_words[then];
@@ -55,7 +47,7 @@ const char *keys_then_word(enum agreement_then then)
 bool keys_then_parse(const char *word, enum agreement_then *then)
 {
 	size_t index;
-	if (!find_word(then_words, WORDS(then_words), word, &index))
+	if (!parse_word(then_words, WORDS(then_words), word, &index))
 		return false;
 	*then = (enum agreement_then)index;
 	return true;
@@ -69,7 +61,7 @@ const char *keys_kind_word(enum agreement_kind kind)
 bool keys_kind_parse(const char *word, enum agreement_kind *kind)
 {
 	size_t index;
-	if (!find_word(kind_words, WORDS(kind_words), word, &index))
+	if (!parse_word(kind_words, WORDS(kind_words), word, &index))
 		return false;
 	*kind = (enum agreement_kind)index;
 	return true;
@@ -83,7 +75,7 @@ const char *keys_reason_word(enum agreement_reason reason)
 bool keys_reason_parse(const char *word, enum agreement_reason *reason)
 {
 	size_t index;
-	if (!*word || !find_word(reason_words, WORDS(reason_words), word, &index))
+	if (!*word || !parse_word(reason_words, WORDS(reason_words), word, &index))
 		return false;
 	*reason = (enum agreement_reason)index;
 	return true;

@@ -5,17 +5,16 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "group/pulse_inside.h"
 #include "group/stream.h"
 
@@ -204,7 +203,6 @@ static void *work(void *context)
 enum status pulse_start(struct pulse **out, const struct pulse_options *options, struct error *err)
 {
 	struct pulse *pulse = calloc(1, sizeof(*pulse));
-	sigset_t all, old;
 	if (!pulse || !(pulse->steps = calloc(options->count, sizeof(*pulse->steps)))) {
 		free(pulse);
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -217,10 +215,7 @@ enum status pulse_start(struct pulse **out, const struct pulse_options *options,
 	pulse->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pulse->broken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&pulse->lock, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int number = pthread_create(&pulse->thread, NULL, work, pulse);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	int number = thread_start(&pulse->thread, work, pulse);
 	if (number == 0) {
 		*out = pulse;
 		return STATUS_OK;
@@ -273,14 +268,11 @@ bool pulse_why(struct pulse *pulse, char text[256])
 
 void pulse_stop(struct pulse *pulse, int64_t patience)
 {
-	struct timespec until;
 	if (!pulse)
 		return;
 	atomic_store(&pulse->stopping, true);
 	bell_ring(pulse->wake);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += patience / 1000;
-	if (pthread_clockjoin_np(pulse->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
+	if (!thread_join(pulse->thread, patience))
 		return;
 	if (pulse->view.members)
 		view_release(&pulse->view);

@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/thread.h"
 
 struct stream {
 	int from, into;	      /* the pipe's ends; -1: closed */
@@ -87,7 +87,6 @@ static void *work(void *context)
 enum status pump_start(struct pump **out, size_t count, struct error *err)
 {
 	struct pump *pump = calloc(1, sizeof(*pump));
-	sigset_t all, old;
 	if (!pump || !(pump->streams = calloc(count, sizeof(*pump->streams))) ||
 		!(pump->polled = calloc(count + 1, sizeof(*pump->polled))) ||
 		pipe2(pump->stop, O_CLOEXEC) < 0)
@@ -103,10 +102,7 @@ enum status pump_start(struct pump **out, size_t count, struct error *err)
 	}
 	pthread_mutex_init(&pump->lock, NULL);
 	pthread_cond_init(&pump->drained, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int number = pthread_create(&pump->thread, NULL, work, pump);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	int number = thread_start(&pump->thread, work, pump);
 	if (number == 0) {
 		*out = pump;
 		return STATUS_OK;

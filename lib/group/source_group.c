@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "group/attempt.h"
 #include "group/claim.h"
 
@@ -261,7 +261,6 @@ enum status source_group_open(
 	struct source **source, const struct group_source_options *options, struct error *err)
 {
 	struct group_source *self = calloc(1, sizeof(*self));
-	sigset_t all, old;
 	if (!self)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	pthread_mutex_init(&self->lock, NULL);
@@ -283,11 +282,8 @@ enum status source_group_open(
 	int number = !self->source.name || !self->url || self->ready < 0 || self->stop < 0;
 	if (number)
 		number = errno ? errno : ENOMEM;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (!number)
-		number = pthread_create(&self->thread, NULL, ask, self);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+		number = thread_start(&self->thread, ask, self);
 	if (number) {
 		free(self->source.name);
 		release(self);

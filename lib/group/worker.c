@@ -4,15 +4,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "group/pace.h"
 #include "group/unaware.h"
 
@@ -266,11 +265,7 @@ enum status worker_start(struct worker **out, const char *url, struct error *err
 	worker->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	worker->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&worker->lock, NULL);
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int number = worker->url ? pthread_create(&worker->thread, NULL, work, worker) : ENOMEM;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	int number = worker->url ? thread_start(&worker->thread, work, worker) : ENOMEM;
 	if (number) {
 		free(worker->url);
 		free(worker);
@@ -380,14 +375,11 @@ void worker_close(struct worker *worker, const struct attempt *attempt, int64_t 
 
 void worker_stop(struct worker *worker, int64_t patience)
 {
-	struct timespec until;
 	pthread_mutex_lock(&worker->lock);
 	worker->stopping = true;
 	pthread_mutex_unlock(&worker->lock);
 	bell_ring(worker->wake);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += patience / 1000;
-	if (pthread_clockjoin_np(worker->thread, NULL, CLOCK_MONOTONIC, &until) != 0)
+	if (!thread_join(worker->thread, patience))
 		return;
 	for (struct result *result; (result = worker_take(worker));)
 		result_free(result);

@@ -3,19 +3,18 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "queue/workers.h"
 
-#define STOP_PATIENCE 2 /* seconds that the end of the thread is waited for */
+#define STOP_PATIENCE 2000 /* ms that the end of the thread is waited for */
 
 struct beater {
 	pthread_t thread;
@@ -89,7 +88,6 @@ static void release(struct beater *beater)
 enum status beater_start(struct beater **out, const char *url, const struct queue *queue,
 	const struct queue_worker *worker, struct error *err)
 {
-	sigset_t all, old;
 	struct beater *beater = calloc(1, sizeof(*beater));
 	if (!beater)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -101,11 +99,8 @@ enum status beater_start(struct beater **out, const char *url, const struct queu
 	beater->period = worker->period;
 	workers_beats(queue, beater->group);
 	int number = beater->wake < 0 ? errno : beater->url ? 0 : ENOMEM;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (number == 0)
-		number = pthread_create(&beater->thread, NULL, work, beater);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+		number = thread_start(&beater->thread, work, beater);
 	if (number == 0) {
 		*out = beater;
 		return STATUS_OK;
@@ -126,13 +121,10 @@ uint64_t beater_written(struct beater *beater, bool *trouble, struct error *err)
 
 void beater_stop(struct beater *beater)
 {
-	struct timespec until;
 	if (!beater)
 		return;
 	atomic_store(&beater->stopping, true);
 	bell_ring(beater->wake);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += STOP_PATIENCE;
-	if (pthread_clockjoin_np(beater->thread, NULL, CLOCK_MONOTONIC, &until) == 0)
+	if (thread_join(beater->thread, STOP_PATIENCE))
 		release(beater);
 }

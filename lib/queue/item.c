@@ -4,21 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
+
 static const char *const state_words[] = {"waiting", "running", "succeeded", "failed", "cancelled"};
 static const char *const ending_words[] = {
 	"exited", "signalled", "timed-out", "preempted", "lost", "cancelled", "cannot"};
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
-static bool find_word(const char *const *words, size_t count, const char *word, int *index)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(words[i], word)) {
-			*index = (int)i;
-			return true;
-		}
-	return false;
-}
 
 const char *queue_state_word(enum queue_state state)
 {
@@ -27,8 +19,8 @@ const char *queue_state_word(enum queue_state state)
 
 bool queue_state_parse(const char *word, enum queue_state *state)
 {
-	int index;
-	if (!find_word(state_words, COUNT(state_words), word, &index))
+	size_t index;
+	if (!parse_word(state_words, COUNT(state_words), word, &index))
 		return false;
 	*state = (enum queue_state)index;
 	return true;
@@ -280,10 +272,10 @@ void queue_ending_put(struct json_object *object, const struct queue_ending *end
 bool queue_ending_get(const struct json_object *object, struct queue_ending *ending)
 {
 	const char *word;
-	int index;
+	size_t index;
 	int64_t code = 0, number = 0;
 	if (!json_get_text(object, "ending", &word) ||
-		!find_word(ending_words, COUNT(ending_words), word, &index))
+		!parse_word(ending_words, COUNT(ending_words), word, &index))
 		return false;
 	json_get_signed(object, "code", &code);
 	json_get_signed(object, "signal", &number);

@@ -2,7 +2,8 @@
 #include "store/lock_mode.h"
 
 #include <stddef.h>
-#include <string.h>
+
+#include "base/parse.h"
 
 static const char *const names[] = {
 	[LOCK_AUTO] = "auto",
@@ -13,12 +14,11 @@ static const char *const names[] = {
 
 bool lock_mode_parse(const char *name, enum lock_mode *mode)
 {
-	for (size_t i = 0; i < MODES; i++)
-		if (!strcmp(names[i], name)) {
-			*mode = (enum lock_mode)i;
-			return true;
-		}
-	return false;
+	size_t index;
+	if (!parse_word(names, MODES, name, &index))
+		return false;
+	*mode = (enum lock_mode)index;
+	return true;
 }
 
 const char *lock_mode_name(enum lock_mode mode)

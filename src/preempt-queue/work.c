@@ -71,10 +71,7 @@ static enum status open_sources(struct watch *watch, struct error *err)
 	enum status status = listen_open(watch, &request, &group, &warnings, err);
 	if (status == STATUS_OK)
 		grace = request.how.grace;
-	char *rest = warnings.data;
-	for (char *line; (line = strsep(&rest, "\n"));)
-		if (*line)
-			message_error("warning: %s", line);
+	message_warnings(warnings.data);
 	text_release(&warnings);
 	return status;
 }
