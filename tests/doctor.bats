@@ -231,7 +231,7 @@ teardown() { doctor_teardown; }
 		# A shell lets what it runs in the background ignore INT.
 		env --default-signal=INT preempt-store doctor "$dir" 3>&- &
 		pid=$! code=0
-		until_there has "$dir/.preempt-doctor-??????/*"
+		until_there has "$dir/.preempt-doctor-??????/create.*" # it is in the middle, not at its beginning
 		kill -$signal $pid
 		wait $pid || code=$?
 		[ "$code" = $((128 + $(kill -l $signal))) ]
@@ -242,7 +242,7 @@ teardown() { doctor_teardown; }
 @test "killed it leaves nothing running; what it left is removed by the next, that of others is not" {
 	preempt-store doctor "$dir" 3>&- &
 	local pid=$! left
-	until_there has "$dir/.preempt-doctor-??????/*"
+	until_there has "$dir/.preempt-doctor-??????/create.*" # it is in the middle, not at its beginning
 	end_tree $pid
 	has "$dir/.preempt-doctor-??????"
 	# Of a machine that we know nothing of, and of one that lives.
@@ -260,7 +260,7 @@ teardown() { doctor_teardown; }
 @test "killed alone, its parts clean up and end" {
 	preempt-store doctor "$dir" 3>&- &
 	local pid=$!
-	until_there has "$dir/.preempt-doctor-??????/*"
+	until_there has "$dir/.preempt-doctor-??????/create.*" # it is in the middle, not at its beginning
 	kill -KILL $pid
 	until_there empty "$dir"
 }

@@ -76,7 +76,8 @@ node() {
 }
 said() { cat "$BATS_TEST_TMPDIR/$1" "$BATS_TEST_TMPDIR/$1.err"; }
 
-# end_tree PID: it and all below it, the leaves last so that nothing can clean up.
+# end_tree PID: it and all below it, which are stopped first so that nothing can clean up. The leaves
+# first: a stopped process group that loses its parent is continued by the kernel.
 end_tree() {
 	local pid
 	local -a all=("$1") more=("$1")
@@ -84,7 +85,7 @@ end_tree() {
 	while [ "${#more[@]}" -gt 0 ]; do
 		mapfile -t more < <(for pid in "${more[@]}"; do pgrep -P "$pid" || :; done)
 		[ "${#more[@]}" = 0 ] || kill -STOP "${more[@]}"
-		all+=("${more[@]}")
+		all=("${more[@]}" "${all[@]}")
 	done
 	kill -KILL "${all[@]}"
 }
