@@ -95,6 +95,7 @@ load queue
 	eventually begun "$id"
 	kill -INT "${workers[a]}"
 	worker_ends a 130
+	grep -q "Interrupt: what runs is told to end, and goes back" a.err
 	gone "$(<"begun.$id")"
 	is "$id" waiting
 	[ "$(what "$id" attempts)" = 0 ]
