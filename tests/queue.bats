@@ -44,10 +44,12 @@ member() {
 
 @test "WQ-3: join and done with nothing scheduled are at once through, three times" {
 	local i
+	preempt-queue schedule --lines -- true </dev/null
 	for i in 1 2 3; do
 		answers 0 preempt-queue join
-		[[ $stderr = *'nothing was scheduled'* ]]
+		[[ $stderr = *'queue default: nothing was ever scheduled'* ]]
 		answers 0 preempt-queue 'done'
+		[[ $stderr = *'queue default: nothing was ever scheduled'* ]]
 	done
 	# Also where there is a queue, and all in it is over.
 	answers 0 preempt-queue schedule -- true
@@ -57,6 +59,25 @@ member() {
 		[ -z "$output$stderr" ]
 		answers 0 preempt-queue 'done'
 	done
+}
+
+@test "a store that nobody has made, as where its name is mistyped: 1, it is said, and none is made" {
+	local command
+	for command in join 'done' 'join --exit-status' 'list --follow' list workers 'show 1' 'fetch --wait 1' 'cancel --all'; do
+		# shellcheck disable=SC2086
+		answers 1 timeout 20 preempt-queue $command
+		[[ $stderr = *'does not exist'* ]]
+		[ -z "$output" ]
+	done
+	answers 1 preempt-queue join -q
+	[[ $stderr = *'does not exist'* ]]
+	[[ $PREEMPT_STORE != sqlite:* ]] || [ ! -e "${PREEMPT_STORE#sqlite:}" ]
+}
+
+@test "join says when no worker is alive, once, and waits" {
+	preempt-queue schedule -- true
+	answers 124 preempt-queue join --timeout 7s
+	[ "$(grep -c 'no worker is alive, 1 commands wait' <<<"$stderr")" = 1 ]
 }
 
 @test "schedule prints the id, and show what was asked" {
@@ -169,6 +190,10 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 	[ "$(preempt-queue show 6 --json | member command)" = "['gzip <\"\$f\" | wc']" ]
 	answers 0 preempt-queue schedule --lines -- cat </dev/null
 	[ -z "$output" ]
+	# {} in text for a shell is refused, unless a brace more keeps it as it is.
+	echo x | answers 2 preempt-queue schedule --lines --shell -- 'echo {}'
+	echo x | answers 0 preempt-queue schedule --lines --shell -- 'find . -exec touch {{} +; echo "$1"'
+	[ "$(preempt-queue show 7 --json | member command)" = "['find . -exec touch {} +; echo \"\$1\"', 'x']" ]
 }
 
 @test "--lines: ids come while the input is still open" {
@@ -412,6 +437,7 @@ schedule --resource a/b -- x
 schedule --once a/b -- x
 schedule --queue a/b -- x
 schedule -0 -- x
+work --platform none
 schedule --shell --lines -- echo>{}
 schedule -- echo {per-worker:
 schedule x

@@ -134,12 +134,13 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 @test "INT ends what runs after the grace of --kill-after, gives it back, and is what we die of" {
 	schedule -- sh -c 'trap "" TERM; touch up; while :; do sleep 0.1; done'
 	# A shell lets what it runs in the background ignore INT.
-	env --default-signal=INT preempt-queue work --source file:notice --kill-after 300ms 3>&- &
+	env --default-signal=INT preempt-queue work --source file:notice --kill-after 300ms 3>&- 2>err.int &
 	worker=$!
 	workers+=("$worker")
 	eventually test -e up
 	kill -INT "$worker"
 	ends 130
+	grep -q 'Interrupt: what runs is told to end, and goes back' err.int
 	is 1 waiting
 	[ "$(state_of 1 attempts)" = 0 ]
 	here 0

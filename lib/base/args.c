@@ -193,6 +193,11 @@ static int refuse_syntax(
 	}
 	if (sentence)
 		sentence[strcspn(sentence, "\n")] = '\0';
+	/* argtable2 takes an empty value for a missing one, and quotes the value. */
+	if (sentence && strstr(sentence, "option \"\" requires")) {
+		free(sentence);
+		sentence = strdup("an option was given an empty value");
+	}
 	int code = refuse(
 		program, command, sentence ? sentence + strspn(sentence, ": ") : "wrong options");
 	free(sentence);

@@ -109,9 +109,8 @@ static enum status refuse(const char *names, struct error *err)
 	char known[128] = "auto";
 	for (const struct platform *platform = platforms; platform->name; platform++)
 		add_word(known, sizeof(known), platform->name);
-	return error_set(err, STATUS_USAGE,
-		"--platform: \"%s\" is none or more of the platforms that are known: %s", names,
-		known);
+	return error_set(
+		err, STATUS_USAGE, "--platform: \"%s\" is not one or more of %s", names, known);
 }
 
 /* Every word must be a platform, auto alone. */

@@ -128,11 +128,16 @@ static enum status build_environment(const struct slot_place *place,
 	const struct resource *resource, const char *directory, struct variables *list,
 	struct error *err)
 {
+	char own[sizeof("PREEMPT_RESOURCE_") + RESOURCE_NAME_MAX];
+	/* As the commands will know it, too: what they have in common with the build works there.
+	 */
+	snprintf(own, sizeof(own), "PREEMPT_RESOURCE_%s", resource->name);
 	variables_inherit(list);
 	variables_set(list, "PREEMPT_QUEUE", place->queue->name);
 	variables_set(list, "PREEMPT_WORKER", place->worker->name);
 	variables_set_number(list, "PREEMPT_WORKER_INDEX", place->worker->index);
 	variables_set(list, "PREEMPT_RESOURCE", resource->name);
+	variables_set(list, own, resource->directory);
 	variables_set(list, "PREEMPT_RESOURCE_DIR", resource->directory);
 	variables_set(list, "PWD", directory);
 	variables_set(list, GUARD_MARK, place->guard->mark);

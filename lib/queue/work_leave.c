@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Notices, signals that end us, and the way out. */
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -93,6 +94,10 @@ void work_take_signals(struct work *work)
 		/* A notice that came before has the better code. */
 		if (!work->leaving || work->code != STATUS_SAVED)
 			work->ended_by = (int)signal.ssi_signo;
+		if (!work->leaving && work_runs_something(work))
+			message_info("%s: what runs is told to end, and goes back; a second one "
+				     "kills it",
+				strsignal((int)signal.ssi_signo));
 		/* Told twice, it is urgent. */
 		int64_t kill_at = again ? now : now + work->options->kill_after;
 		work_leave(work, 128 + (int)signal.ssi_signo, kill_at, kill_at + WITHOUT);

@@ -54,4 +54,11 @@ enum status client_parse_id(const char *word, uint64_t *id, struct error *err);
 /* Whether stdout can no longer be written to: what more there is to print is lost. */
 bool client_stdout_lost(void);
 
+/*
+ * Nothing was ever scheduled. No store: whoever schedules or works makes one, so the name is
+ * mistyped; err is cleared. An empty queue: right where nobody had anything to do.
+ */
+void client_say_no_store(struct error *err);
+void client_say_empty(const struct client *client);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* join and done: whether all is over, and the first error, told once. */
+/* join: wait until all is over; the first error, told once. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -13,6 +13,8 @@
 #include "queue/progress.h"
 #include "queue/workers.h"
 #include "rows.h"
+
+#define NOBODY 5000 /* ms without a worker after which that is said */
 
 static int64_t recovery = 3600000, watchdog;
 static bool exit_status, follow;
@@ -39,6 +41,7 @@ struct joiner {
 	bool terminal, shown; /* the line of progress is on the screen */
 	struct judge judge;
 	size_t registered;
+	bool said_nobody;
 	int64_t judged, alive; /* when workers were looked at; when one was last alive */
 	uint64_t over;	       /* commands, and since when it has been so many */
 	int64_t over_since, reported;
@@ -105,6 +108,19 @@ static void say_all_running(struct joiner *j)
 	(void)queue_visit_running(&j->client.queue, say_running, &most, NULL);
 }
 
+/* Whoever forgot to start workers does not wait for the whole of --recovery to learn of it. */
+static void say_nobody(struct joiner *j, const struct queue_count *count)
+{
+	struct text time = {0};
+	rows_time(&time, recovery);
+	hide_progress(j);
+	message_info("queue %s: no worker is alive, %" PRIu64 " commands wait; waiting for one "
+		     "up to %s (--recovery)",
+		j->client.queue.name, count->waiting, text_string(&time));
+	text_release(&time);
+	j->said_nobody = true;
+}
+
 /* STATUS_TEMPORARY: for too long nobody was here who could work. */
 static enum status look_at_workers(
 	struct joiner *j, const struct queue_count *count, struct error *err)
@@ -121,6 +137,10 @@ static enum status look_at_workers(
 		return status;
 	if (alive)
 		j->alive = now;
+	if (now - j->alive < NOBODY)
+		j->said_nobody = false;
+	else if (!j->said_nobody && now - j->alive < recovery)
+		say_nobody(j, count);
 	if (now - j->alive < recovery)
 		return STATUS_OK;
 	say_all_running(j);
@@ -186,6 +206,8 @@ static enum status sum_up(struct joiner *j, const struct queue_count *count, str
 	static const enum queue_state only = QUEUE_FAILED;
 	struct failures failures = {0};
 	store_revision since = 0;
+	if (!count->scheduled)
+		client_say_empty(&j->client);
 	if (!count->failed)
 		return STATUS_OK;
 	enum status status =
@@ -318,38 +340,11 @@ int run_join(const struct args_rest *rest)
 	if (status == STATUS_OK) {
 		status = join(&j, &err);
 	} else if (status == STATUS_NO) {
-		message_info("%s: nothing was scheduled", err.text);
-		err = (struct error){0};
-		status = STATUS_OK;
+		client_say_no_store(&err);
 	}
 	hide_progress(&j);
 	judge_release(&j.judge);
 	bool failed = status == STATUS_BROKEN || status == STATUS_NO;
 	int code = client_end(&j.client, status, &err);
 	return failed && exit_status && j.code ? j.code : code;
-}
-
-int run_done(const struct args_rest *rest)
-{
-	struct error err = {0};
-	struct joiner j = {0};
-	struct queue_count count = {0};
-	(void)rest;
-	enum status status = client_open(&j.client, 0, &err);
-	if (status == STATUS_NO) {
-		message_info("%s: nothing was scheduled", err.text);
-		err = (struct error){0};
-		return client_end(&j.client, STATUS_OK, &err);
-	}
-	if (status == STATUS_OK)
-		status = queue_count(&j.client.queue, &count, &err);
-	if (status == STATUS_OK)
-		status = raise_error(&j, &err);
-	if (status == STATUS_NO || status == STATUS_TIMEOUT)
-		status = count.waiting || count.running
-				 ? error_set(&err, STATUS_NO,
-					   "queue %s: %" PRIu64 " commands wait, %" PRIu64 " run",
-					   j.client.queue.name, count.waiting, count.running)
-				 : STATUS_OK;
-	return client_end(&j.client, status, &err);
 }

@@ -79,7 +79,7 @@ struct scheduler {
 static bool pastes_lines(const char *text)
 {
 	for (const char *at = strstr(text, "{}"); at; at = strstr(at + 2, "{}"))
-		if (at == text || at[-1] != '{' || at[2] != '}')
+		if (at == text || at[-1] != '{')
 			return true;
 	return false;
 }

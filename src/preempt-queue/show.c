@@ -110,7 +110,7 @@ int run_list(const struct args_rest *rest)
 		return STATUS_USAGE;
 	}
 	int wake = follow ? client_catch() : -1;
-	enum status status = client_open(&lister.client, follow ? STORE_CREATE : 0, &err);
+	enum status status = client_open(&lister.client, 0, &err);
 	if (status == STATUS_OK)
 		status = queue_count(&lister.client.queue, &count, &err);
 	if (status != STATUS_OK)

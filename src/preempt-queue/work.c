@@ -92,10 +92,11 @@ int run_work(const struct args_rest *rest)
 	int signal = SIGTERM, code = STATUS_OK;
 	(void)rest;
 	enum status status = check_options(&signal, &err);
-	if (status == STATUS_OK)
-		status = client_open(&client, STORE_CREATE, &err);
+	/* First: a notice may come while the store is slow, and a wrong option makes no store. */
 	if (status == STATUS_OK)
 		status = open_sources(&watch, &err);
+	if (status == STATUS_OK)
+		status = client_open(&client, STORE_CREATE, &err);
 	if (status == STATUS_OK)
 		code = work_run(&client.queue, &(struct work_options){
 						       .url = text_string(&client.url),

@@ -179,7 +179,7 @@ static void builds(void)
 	{
 		CHECK(define("A", "echo x >>builds; pwd >\"$PREEMPT_RESOURCE_DIR/place\"; echo "
 				  "$PREEMPT_RESOURCE $PREEMPT_QUEUE $PREEMPT_WORKER "
-				  "$PREEMPT_WORKER_INDEX {worker} >$PREEMPT_RESOURCE_DIR/who"));
+				  "$PREEMPT_WORKER_INDEX {worker} >$PREEMPT_RESOURCE_A/who"));
 		CHECK_EQ(need("A", NULL), RESOURCE_BUILDING);
 		CHECK_EQ(need("A", NULL), RESOURCE_BUILDING);
 		CHECK_TEXT(where("A"), "");
