@@ -5,6 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load composed/group
+load rig/stopped
 
 # A training of 2,000 steps; saved.I has the steps that task I saved at.
 write_training() {
@@ -205,16 +206,17 @@ is_there() {
 		run_beside 1
 		eventually all_train
 		if [ $held = yes ]; then
-			kill -STOP "${agents[1]}"
+			stopped "${agents[1]}"
 			kill -TERM "${agents[0]}"
 			eventually has_key STEP/1/0
-			kill -CONT "${agents[1]}"
 		fi
 		mapfile -t pieces < <(below "${agents[0]}" .)
 		kill -KILL "${agents[0]}"
 		for training in "${pieces[@]}"; do
 			eventually gone "$training"
 		done
+		# Before, they might have agreed, and the script be gone.
+		kill -CONT "${agents[1]}"
 		kill -TERM "${agents[1]}" 2>/dev/null || :
 		code_of "${agents[1]}"
 		[[ $code = 42 || $code = 43 ]]
