@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # examples/sweep.sh: a sweep by workers that are preempted, also all at once. fan-out.sh needs Slurm:
 # slurm_queue.bats.
+# asan: no (shells and sleeping; the programs' own tests do that)
 # shellcheck disable=SC2030,SC2031
 
 bats_require_minimum_version 1.5.0
