@@ -106,7 +106,8 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-10: an agent stopped after its report and continued after everybody else has saved" {
-	count_agents 3 --steps 10000 --step-ms 5
+	# The save takes long enough that its agent is still there to be stopped.
+	count_agents 3 --steps 10000 --step-ms 5 --save-ms 2000
 	until_true 20 all_begun 3 10
 	kill -TERM "${pids[0]}"
 	until_true 5 has STEP/1/1
