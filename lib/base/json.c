@@ -3,6 +3,7 @@
 
 #include <json-c/json_tokener.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct json_object *json_parse(const char *text, size_t length)
@@ -110,4 +111,39 @@ const char *json_line(struct json_object *object)
 {
 	return json_object_to_json_string_ext(
 		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+}
+
+void json_put_words(struct json_object *object, const char *member, char *const *words)
+{
+	if (!words)
+		return;
+	struct json_object *array = json_object_new_array();
+	for (; *words; words++)
+		json_object_array_add(array, json_object_new_string(*words));
+	json_object_object_add(object, member, array);
+}
+
+bool json_get_words(const struct json_object *object, const char *member, char ***words)
+{
+	struct json_object *array;
+	if (!json_object_object_get_ex(object, member, &array))
+		return true;
+	if (!json_object_is_type(array, json_type_array))
+		return false;
+	size_t count = json_object_array_length(array), i = 0;
+	char **copies = calloc(count + 1, sizeof(*copies));
+	for (; copies && i < count; i++) {
+		struct json_object *word = json_object_array_get_idx(array, i);
+		if (!json_object_is_type(word, json_type_string) ||
+			!(copies[i] = strdup(json_object_get_string(word))))
+			break;
+	}
+	if (copies && i == count) {
+		*words = copies;
+		return true;
+	}
+	while (copies && i-- > 0)
+		free(copies[i]);
+	free(copies);
+	return false;
 }

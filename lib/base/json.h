@@ -29,6 +29,14 @@ void json_put_unsigned(struct json_object *object, const char *member, uint64_t 
 void json_put_signed(struct json_object *object, const char *member, int64_t value);
 void json_put_bool(struct json_object *object, const char *member, bool value);
 
+/* An array of strings from a NULL-terminated list; NULL: the member stays absent. */
+void json_put_words(struct json_object *object, const char *member, char *const *words);
+/*
+ * And back: *words and each word are to be freed. An absent member is fine and leaves *words as it
+ * is. False: it is no such array, or no memory.
+ */
+bool json_get_words(const struct json_object *object, const char *member, char ***words);
+
 /* On one line; owned by the object. */
 const char *json_line(struct json_object *object);
 

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <inttypes.h>
-
 #include "base/clock.h"
 #include "queue/files.h"
 #include "queue/move.h"
 #include "queue/output.h"
-
-static void key_of(
-	const struct queue *queue, char key[QUEUE_KEY_MAX], const char *what, uint64_t id)
-{
-	queue_key(queue, key, "%s/%010" PRIu64, what, id);
-}
 
 static bool is_over(const struct queue_view *view)
 {
@@ -24,7 +16,7 @@ static void require(struct moves *moves, const struct queue_view *view)
 	if (view->state == QUEUE_WAITING)
 		queue_key_waiting(moves->queue, key, view->item.priority, view->item.id);
 	else
-		key_of(moves->queue, key, view->state == QUEUE_RUNNING ? "run" : "done",
+		queue_key_at(moves->queue, key, view->state == QUEUE_RUNNING ? "run" : "done",
 			view->item.id);
 	transaction_require_told(&moves->t, transaction_own(&moves->t, key), view->revision);
 }
@@ -43,7 +35,7 @@ static enum queue_changed cancel(struct moves *moves, const struct queue_view *v
 	if (!view->cancelling) {
 		struct json_object *mark = json_object_new_object();
 		json_put_signed(mark, "utc", clock_utc());
-		key_of(moves->queue, key, "cancel", view->item.id);
+		queue_key_at(moves->queue, key, "cancel", view->item.id);
 		transaction_put(&moves->t, transaction_own(&moves->t, key), mark);
 	}
 	return QUEUE_CHANGED_TOLD;
@@ -66,7 +58,7 @@ static enum queue_changed forget(struct moves *moves, const struct queue_view *v
 		return QUEUE_CHANGED_NOT;
 	require(moves, view);
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		key_of(moves->queue, key, places[i], view->item.id);
+		queue_key_at(moves->queue, key, places[i], view->item.id);
 		transaction_delete(&moves->t, transaction_own(&moves->t, key));
 	}
 	return QUEUE_CHANGED;

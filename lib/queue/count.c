@@ -39,8 +39,7 @@ enum status queue_tally_read(const char *key, const char *value, size_t length,
 {
 	struct json_object *object = json_parse(value, length);
 	if (!object)
-		return error_set(err, STATUS_DAMAGED,
-			"key %s holds what is not of a queue, or of a newer one: not used", key);
+		return queue_damaged(key, err);
 	*tally = (struct queue_tally){0};
 	for (size_t i = 0; i < FIELDS; i++)
 		json_get_unsigned(object, fields[i].name, field_of(tally, i));

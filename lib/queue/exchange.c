@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/exchange.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "queue/move.h"
@@ -37,7 +35,7 @@ struct turn {
 
 static bool is_paused(const struct exchange *exchange, uint64_t id, int64_t now)
 {
-	for (size_t i = 0; i < sizeof(exchange->paused) / sizeof(*exchange->paused); i++)
+	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
 		if (exchange->paused[i].id == id && exchange->paused[i].until > now)
 			return true;
 	return false;
@@ -46,7 +44,7 @@ static bool is_paused(const struct exchange *exchange, uint64_t id, int64_t now)
 static void pause_it(struct exchange *exchange, uint64_t id, const struct queue_history *history)
 {
 	size_t oldest = 0;
-	for (size_t i = 0; i < sizeof(exchange->paused) / sizeof(*exchange->paused); i++)
+	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
 		if (exchange->paused[i].until < exchange->paused[oldest].until)
 			oldest = i;
 	exchange->paused[oldest].id = id;
@@ -56,19 +54,10 @@ static void pause_it(struct exchange *exchange, uint64_t id, const struct queue_
 int64_t exchange_due(const struct exchange *exchange)
 {
 	int64_t now = clock_now(), due = CLOCK_NEVER;
-	for (size_t i = 0; i < sizeof(exchange->paused) / sizeof(*exchange->paused); i++)
+	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
 		if (exchange->paused[i].until > now && exchange->paused[i].until < due)
 			due = exchange->paused[i].until;
 	return due;
-}
-
-static enum status draw_token(char token[17], struct error *err)
-{
-	uint64_t number;
-	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
-	snprintf(token, 17, "%016" PRIx64, number);
-	return STATUS_OK;
 }
 
 /* What entry holds shall be ours. STATUS_NO: not now, not by us. */
@@ -87,7 +76,7 @@ static enum status consider(struct turn *turn, const struct store_entry *entry, 
 	enum status status =
 		queue_history_read(entry->key, entry->value, entry->length, &lease->history, err);
 	if (status == STATUS_OK)
-		status = draw_token(lease->token, err);
+		status = queue_draw_token(lease->token, err);
 	if (status != STATUS_OK)
 		return status;
 	snprintf(candidate->key, sizeof(candidate->key), "%s", entry->key);
@@ -112,7 +101,7 @@ static enum status choose(struct turn *turn, struct error *err)
 	size_t want = turn->want - exchange->candidate_count;
 	size_t passed_over = exchange->candidate_count;
 	int64_t now = clock_now();
-	for (size_t i = 0; i < sizeof(exchange->paused) / sizeof(*exchange->paused); i++)
+	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
 		passed_over += exchange->paused[i].until > now;
 	queue_key(turn->queue, prefix, "wait/");
 	struct store_range range = {
@@ -156,11 +145,11 @@ static void build(struct turn *turn, struct moves *moves, bool note)
 			continue;
 		memcpy(turn->exchange->handed_in[turn->exchange->handed_in_count++], back->token,
 			sizeof(back->token));
-		queue_key(turn->queue, key, "run/%010" PRIu64, back->item->id);
+		queue_key_at(turn->queue, key, "run", back->item->id);
 		transaction_require_told(t, transaction_own(t, key), back->lease);
 		if (back->state == QUEUE_WAITING) {
 			/* What somebody wants to end does not wait again. */
-			queue_key(turn->queue, key, "cancel/%010" PRIu64, back->item->id);
+			queue_key_at(turn->queue, key, "cancel", back->item->id);
 			transaction_require_told(t, transaction_own(t, key), 0);
 		}
 		moves_end(
@@ -270,7 +259,7 @@ static enum status read_place(struct turn *turn, const char *what, uint64_t id,
 	struct store_entry *entry, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
-	queue_key(turn->queue, key, "%s/%010" PRIu64, what, id);
+	queue_key_at(turn->queue, key, what, id);
 	enum status status = store_get(turn->queue->store, key, entry, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
@@ -342,10 +331,10 @@ static enum status read_taken(struct turn *turn, struct store_answer *answer, st
 	if (!turn->exchange->candidate_count)
 		return STATUS_OK;
 	for (size_t i = 0; i < turn->exchange->candidate_count; i++) {
-		queue_key(turn->queue, key, "item/%010" PRIu64, turn->exchange->candidates[i].id);
+		queue_key_at(turn->queue, key, "item", turn->exchange->candidates[i].id);
 		transaction_get(&t, transaction_own(&t, key));
 	}
-	queue_key(turn->queue, key, "run/%010" PRIu64, turn->exchange->candidates[0].id);
+	queue_key_at(turn->queue, key, "run", turn->exchange->candidates[0].id);
 	transaction_get(&t, transaction_own(&t, key));
 	enum status status = transaction_ask(&t, turn->queue->store, answer, err);
 	if (status == STATUS_OK)

@@ -38,13 +38,15 @@ struct exchange_candidate {
 	struct queue_lease lease;
 };
 
+enum { EXCHANGE_PAUSED = 64 };
+
 /* What an exchange remembers between calls. Zeroed is fresh. */
 struct exchange {
 	/* Commands that this worker leaves alone for a while (rules_pause). */
 	struct {
 		uint64_t id;
 		int64_t until;
-	} paused[64];
+	} paused[EXCHANGE_PAUSED];
 	size_t spread; /* among how many more at the head it chooses: grows by conflicts */
 	/*
 	 * Why less was taken than wanted, for waiting with store_wait: nothing (more) waited at

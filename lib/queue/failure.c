@@ -37,10 +37,7 @@ enum status queue_failure_read(const char *key, const char *value, size_t length
 		*failure = read;
 	}
 	json_object_put(object);
-	return good ? STATUS_OK
-		    : error_set(err, STATUS_DAMAGED,
-			      "key %s holds what is not of a queue, or of a newer one: not used",
-			      key);
+	return good ? STATUS_OK : queue_damaged(key, err);
 }
 
 static void describe(const struct queue_ending *ending, char text[64])

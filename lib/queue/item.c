@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/template.h"
+
 #include "base/parse.h"
 
 static const char *const state_words[] = {"waiting", "running", "succeeded", "failed", "cancelled"};
@@ -45,43 +47,7 @@ int queue_ending_code(const struct queue_ending *ending)
 	return STATUS_NO;
 }
 
-/* ---- Lists of words ---- */
-
-static void release_words(char **words)
-{
-	for (char **word = words; words && *word; word++)
-		free(*word);
-	free(words);
-}
-
-static void put_words(struct json_object *object, const char *member, char *const *words)
-{
-	if (!words)
-		return;
-	struct json_object *array = json_object_new_array();
-	for (; *words; words++)
-		json_object_array_add(array, json_object_new_string(*words));
-	json_object_object_add(object, member, array);
-}
-
-/* Absent is fine: *words stays NULL. */
-static bool get_words(const struct json_object *object, const char *member, char ***words)
-{
-	struct json_object *array;
-	if (!json_object_object_get_ex(object, member, &array))
-		return true;
-	if (!json_object_is_type(array, json_type_array))
-		return false;
-	size_t count = json_object_array_length(array);
-	*words = calloc(count + 1, sizeof(**words));
-	for (size_t i = 0; *words && i < count; i++) {
-		struct json_object *word = json_object_array_get_idx(array, i);
-		if (!json_object_is_type(word, json_type_string) ||
-			!((*words)[i] = strdup(json_object_get_string(word))))
-			return false;
-	}
-	return *words;
-}
+/* ---- Members of an object ---- */
 
 static bool get_copy(const struct json_object *object, const char *member, char **copy)
 {
@@ -107,7 +73,7 @@ static void put_time(struct json_object *object, const char *member, int64_t val
 		json_put_signed(object, member, value);
 }
 
-static enum status damaged(const char *key, struct error *err)
+enum status queue_damaged(const char *key, struct error *err)
 {
 	return error_set(err, STATUS_DAMAGED,
 		"key %s holds what is not of a queue, or of a newer one: not used", key);
@@ -117,9 +83,9 @@ static enum status damaged(const char *key, struct error *err)
 
 void queue_item_release(struct queue_item *item)
 {
-	release_words(item->argv);
-	release_words(item->environment);
-	release_words(item->resources);
+	template_free(item->argv);
+	template_free(item->environment);
+	template_free(item->resources);
 	free(item->directory);
 	free(item->tag);
 	free(item->input);
@@ -136,9 +102,9 @@ bool queue_item_unreadable(struct queue_item *item, uint64_t id)
 struct json_object *queue_item_write(const struct queue_item *item)
 {
 	struct json_object *object = json_object_new_object();
-	put_words(object, "command", item->argv);
-	put_words(object, "environment", item->environment);
-	put_words(object, "resources", item->resources);
+	json_put_words(object, "command", item->argv);
+	json_put_words(object, "environment", item->environment);
+	json_put_words(object, "resources", item->resources);
 	put_text(object, "directory", item->directory);
 	put_text(object, "tag", item->tag);
 	put_text(object, "stdin", item->input);
@@ -162,9 +128,9 @@ enum status queue_item_read(const char *key, const char *value, size_t length,
 	struct queue_item read = {0};
 	struct json_object *object = json_parse(value, length);
 	int64_t priority = 0;
-	bool good = object && get_words(object, "command", &read.argv) && read.argv &&
-		    read.argv[0] && get_words(object, "environment", &read.environment) &&
-		    get_words(object, "resources", &read.resources) &&
+	bool good = object && json_get_words(object, "command", &read.argv) && read.argv &&
+		    read.argv[0] && json_get_words(object, "environment", &read.environment) &&
+		    json_get_words(object, "resources", &read.resources) &&
 		    get_copy(object, "directory", &read.directory) &&
 		    get_copy(object, "tag", &read.tag) && get_copy(object, "stdin", &read.input) &&
 		    get_copy(object, "batch", &read.batch);
@@ -182,7 +148,7 @@ enum status queue_item_read(const char *key, const char *value, size_t length,
 	json_object_put(object);
 	if (!good) {
 		queue_item_release(&read);
-		return damaged(key, err);
+		return queue_damaged(key, err);
 	}
 	const char *slash = strrchr(key, '/');
 	read.id = slash ? strtoull(slash + 1, NULL, 10) : 0;
@@ -222,7 +188,7 @@ enum status queue_history_read(const char *key, const char *value, size_t length
 {
 	struct json_object *object = json_parse(value, length);
 	if (!object)
-		return damaged(key, err);
+		return queue_damaged(key, err);
 	*history = (struct queue_history){0};
 	get_history(object, history);
 	json_object_put(object);
@@ -257,7 +223,7 @@ enum status queue_lease_read(const char *key, const char *value, size_t length,
 		*lease = read;
 	}
 	json_object_put(object);
-	return good ? STATUS_OK : damaged(key, err);
+	return good ? STATUS_OK : queue_damaged(key, err);
 }
 
 void queue_ending_put(struct json_object *object, const struct queue_ending *ending)
@@ -334,5 +300,5 @@ enum status queue_result_read(const char *key, const char *value, size_t length,
 		*result = read;
 	}
 	json_object_put(object);
-	return good ? STATUS_OK : damaged(key, err);
+	return good ? STATUS_OK : queue_damaged(key, err);
 }

@@ -126,6 +126,9 @@ struct queue_result {
 void queue_ending_put(struct json_object *object, const struct queue_ending *ending);
 bool queue_ending_get(const struct json_object *object, struct queue_ending *ending);
 
+/* STATUS_DAMAGED: what stands at key cannot be read. */
+enum status queue_damaged(const char *key, struct error *err);
+
 /* Values of keys, and back: STATUS_DAMAGED names key. The readers copy. */
 struct json_object *queue_item_write(const struct queue_item *item);
 enum status queue_item_read(const char *key, const char *value, size_t length,

@@ -53,7 +53,7 @@ static enum status see_done(
 static void get(struct transaction *t, const struct queue *queue, const char *what, uint64_t id)
 {
 	char key[QUEUE_KEY_MAX];
-	queue_key(queue, key, "%s/%010" PRIu64, what, id);
+	queue_key_at(queue, key, what, id);
 	transaction_get(t, transaction_own(t, key));
 }
 

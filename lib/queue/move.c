@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/move.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +31,7 @@ enum status moves_begin(struct moves *moves, struct queue *queue, struct error *
 static const char *key_of(struct moves *moves, const char *what, uint64_t id)
 {
 	char key[QUEUE_KEY_MAX];
-	queue_key(moves->queue, key, "%s/%010" PRIu64, what, id);
+	queue_key_at(moves->queue, key, what, id);
 	return transaction_own(&moves->t, key);
 }
 
@@ -46,11 +45,9 @@ static const char *waiting_key_of(struct moves *moves, const struct queue_item *
 void moves_take(
 	struct moves *moves, const char *waiting_key, uint64_t id, const struct queue_lease *lease)
 {
-	char item[QUEUE_KEY_MAX];
 	transaction_delete(&moves->t, transaction_own(&moves->t, waiting_key));
 	transaction_put(&moves->t, key_of(moves, "run", id), queue_lease_write(lease));
-	queue_key(moves->queue, item, "item/%010" PRIu64, id);
-	transaction_get(&moves->t, transaction_own(&moves->t, item));
+	transaction_get(&moves->t, key_of(moves, "item", id));
 	moves->tally.taken++;
 }
 

@@ -270,7 +270,7 @@ enum status output_print(struct queue *queue, uint64_t id, const struct queue_re
 		return STATUS_OK;
 	if (filed)
 		return print_file(queue, id, result->token, stream, length, to, err);
-	queue_key(queue, key, "%s/%010" PRIu64, stream_name(stream), id);
+	queue_key_at(queue, key, stream_name(stream), id);
 	enum status status = store_get(queue->store, key, &entry, err);
 	if (status == STATUS_OK && entry.length != length)
 		status = error_set(

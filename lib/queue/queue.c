@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/queue.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/parse.h"
 
@@ -47,10 +49,26 @@ void queue_key_waiting(
 	queue_key(queue, key, "wait/%04d/%010" PRIu64, QUEUE_PRIORITY_MAX - priority, id);
 }
 
+void queue_key_at(const struct queue *queue, char key[QUEUE_KEY_MAX], const char *what, uint64_t id)
+{
+	queue_key(queue, key, "%s/%010" PRIu64, what, id);
+}
+
 bool queue_key_id(const char *key, uint64_t *id)
 {
 	const char *slash = strrchr(key, '/');
 	return slash && parse_unsigned(slash + 1, 1, QUEUE_ID_MAX, id, "id", NULL) == STATUS_OK;
+}
+
+enum status queue_draw_token(char token[17], struct error *err)
+{
+	uint64_t number = 0;
+	while (number == 0)
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			return error_set(
+				err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
+	snprintf(token, 17, "%016" PRIx64, number);
+	return STATUS_OK;
 }
 
 enum status queue_count(struct queue *queue, struct queue_count *count, struct error *err)

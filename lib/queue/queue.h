@@ -42,8 +42,14 @@ void queue_key(const struct queue *queue, char key[QUEUE_KEY_MAX], const char *f
 	__attribute__((format(printf, 3, 4)));
 void queue_key_waiting(
 	const struct queue *queue, char key[QUEUE_KEY_MAX], int priority, uint64_t id);
+/* "queue/NAME/WHAT/ID": item, run, done, out, err, cancel. */
+void queue_key_at(
+	const struct queue *queue, char key[QUEUE_KEY_MAX], const char *what, uint64_t id);
 /* The ID at the end of such a key. */
 bool queue_key_id(const char *key, uint64_t *id);
+
+/* A random token that nobody else has: 16 hexadecimal digits, never all 0. */
+enum status queue_draw_token(char token[17], struct error *err);
 
 /* How many are where, all at the same instant. */
 enum status queue_count(struct queue *queue, struct queue_count *count, struct error *err);

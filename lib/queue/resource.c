@@ -37,10 +37,7 @@ enum status resource_define(struct queue *queue, const char *name, char *const *
 	if (status != STATUS_OK)
 		return status;
 	struct json_object *object = json_object_new_object();
-	struct json_object *words = json_object_new_array();
-	for (char *const *word = argv; *word; word++)
-		json_object_array_add(words, json_object_new_string(*word));
-	json_object_object_add(object, "argv", words);
+	json_put_words(object, "argv", argv);
 	json_put_text(object, "directory", directory);
 	const char *line = json_line(object);
 	queue_key(queue, key, "resource/%s", name);
@@ -56,32 +53,12 @@ enum status resource_define(struct queue *queue, const char *name, char *const *
 	return status;
 }
 
-/* A copy of the words of an array; NULL: it is none, or empty, or no memory. */
-static char **copy_words(const struct json_object *array)
-{
-	size_t count =
-		json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
-	char **words = count ? calloc(count + 1, sizeof(*words)) : NULL;
-	for (size_t i = 0; words && i < count; i++) {
-		struct json_object *word = json_object_array_get_idx(array, i);
-		words[i] = json_object_is_type(word, json_type_string)
-				   ? strdup(json_object_get_string(word))
-				   : NULL;
-		if (!words[i]) {
-			template_free(words);
-			return NULL;
-		}
-	}
-	return words;
-}
-
 enum status resource_find(const struct queue *queue, const char *name, char ***argv,
 	char **directory, struct error *err)
 {
 	char key[QUEUE_KEY_MAX], **words = NULL;
 	const char *place;
 	struct store_entry entry = {0};
-	struct json_object *array;
 	enum status status = check_name(name, err);
 	if (status != STATUS_OK)
 		return status;
@@ -94,9 +71,8 @@ enum status resource_find(const struct queue *queue, const char *name, char ***a
 	if (status != STATUS_OK)
 		return status;
 	struct json_object *object = json_parse(entry.value, entry.length);
-	if (object && json_object_object_get_ex(object, "argv", &array))
-		words = copy_words(array);
-	if (words && json_get_text(object, "directory", &place) && *place == '/') {
+	if (object && json_get_words(object, "argv", &words) && words && words[0] &&
+		json_get_text(object, "directory", &place) && *place == '/') {
 		*directory = strdup(place);
 		if (*directory)
 			*argv = words;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "queue/move.h"
@@ -46,8 +45,7 @@ static enum status once_read(
 		       once_get(triple, 1, &run->id) && once_get(triple, 2, &run->count);
 	}
 	json_object_put(array);
-	return good ? STATUS_OK
-		    : error_set(err, STATUS_DAMAGED, "key %s is not of a queue: not used", key);
+	return good ? STATUS_OK : queue_damaged(key, err);
 }
 
 /* The id that `number` has got already; 0: none. */
@@ -142,7 +140,7 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 				"queue %s has given all its ids: use another", s->queue->name);
 		free(item->batch);
 		item->batch = strdup(s->batch);
-		queue_key(s->queue, key, "item/%010" PRIu64, item->id);
+		queue_key_at(s->queue, key, "item", item->id);
 		transaction_put(t, transaction_own(t, key), queue_item_write(item));
 		if (t->op_count && t->ops[t->op_count - 1].length > QUEUE_ITEM_MAX)
 			return error_set(err, STATUS_USAGE,
@@ -197,7 +195,7 @@ static enum status was_put(struct scheduling *s, struct error *err)
 	struct store_entry entry = {0};
 	struct queue_item there = {0};
 	const struct queue_item *first = &s->items[s->old];
-	queue_key(s->queue, key, "item/%010" PRIu64, first->id);
+	queue_key_at(s->queue, key, "item", first->id);
 	enum status status = store_get(s->queue->store, key, &entry, err);
 	if (status == STATUS_OK)
 		status = queue_item_read(key, entry.value, entry.length, &there, err);
@@ -262,15 +260,13 @@ enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t
 {
 	struct scheduling s = {
 		.queue = queue, .items = items, .count = count, .number = number, .how = how};
-	uint64_t nonce;
 	bool known;
-	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
-		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
-	snprintf(s.batch, sizeof(s.batch), "%016" PRIx64, nonce);
 	queue_key(queue, s.next_key, "count/@next");
 	queue_key(queue, s.error_key, "error");
 	queue_key(queue, s.once_key, "once/%s", how->once ? how->once : "");
-	enum status status = look(&s, err);
+	enum status status = queue_draw_token(s.batch, err);
+	if (status == STATUS_OK)
+		status = look(&s, err);
 	while (status == STATUS_OK && s.old < s.count) {
 		if (s.failing) {
 			status = raise_error(&s, err);

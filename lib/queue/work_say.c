@@ -2,7 +2,6 @@
 /* What a worker is called, its joblog, its watchdog. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "queue/workers_inside.h"
@@ -173,17 +172,6 @@ static enum status beat_first(
 				   : status;
 }
 
-static enum status draw_token(struct queue_worker *worker, struct error *err)
-{
-	uint64_t number = 0;
-	while (number == 0)
-		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-			return error_set(
-				err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
-	snprintf(worker->token, sizeof(worker->token), "%016" PRIx64, number);
-	return STATUS_OK;
-}
-
 /* STATUS_NO: the number was taken before us. */
 static enum status put_registration(
 	struct queue *queue, struct queue_worker *worker, struct error *err)
@@ -216,7 +204,7 @@ enum status workers_join(struct queue *queue, struct queue_worker *worker, struc
 	for (int tries = 0; status == STATUS_OK; tries++) {
 		/* Anew each time: one whose answer was lost may be there, and nobody beats for it.
 		 */
-		status = draw_token(&made, err);
+		status = queue_draw_token(made.token, err);
 		if (status == STATUS_OK)
 			status = choose_beat(queue, spread, &made.beat, err);
 		made.index = worker->index == UINT64_MAX ? made.beat : worker->index;

@@ -49,7 +49,7 @@ static enum status read_items(
 	struct store_answer answer = {0};
 	for (size_t i = 0; i < count; i++) {
 		char key[QUEUE_KEY_MAX];
-		queue_key(queue, key, "item/%010" PRIu64, leased[i].id);
+		queue_key_at(queue, key, "item", leased[i].id);
 		transaction_get(&t, transaction_own(&t, key));
 	}
 	enum status status = transaction_ask(&t, queue->store, &answer, err);
@@ -132,10 +132,10 @@ static enum status move_once(const struct returning *returning, struct leased *l
 	for (size_t i = 0; i < count; i++) {
 		if (!leased[i].revision)
 			continue;
-		queue_key(returning->queue, key, "run/%010" PRIu64, leased[i].id);
+		queue_key_at(returning->queue, key, "run", leased[i].id);
 		transaction_require_told(
 			&moves.t, transaction_own(&moves.t, key), leased[i].revision);
-		queue_key(returning->queue, key, "cancel/%010" PRIu64, leased[i].id);
+		queue_key_at(returning->queue, key, "cancel", leased[i].id);
 		transaction_require_told(
 			&moves.t, transaction_own(&moves.t, key), leased[i].cancel);
 		add_move(&moves, returning, &leased[i], *error == 0);

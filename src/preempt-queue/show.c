@@ -167,7 +167,7 @@ static enum status wait_until_over(struct client *client, int wake, int64_t dead
 	uint64_t id = view->item.id;
 	/* Whatever comes after it was seen where it was. */
 	store_revision since = view->revision;
-	queue_key(&client->queue, prefix, "done/%010" PRIu64, id);
+	queue_key_at(&client->queue, prefix, "done", id);
 	while (view->state < QUEUE_SUCCEEDED) {
 		if (!fetch_wait)
 			return error_set(err, STATUS_NO, "command %" PRIu64 " is not over: it %s",

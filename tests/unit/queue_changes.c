@@ -9,29 +9,10 @@
 
 #include "base/clock.h"
 #include "queue/move.h"
-#include "scratch.h"
+#include "scratch_queue.h"
 #include "unit.h"
 
-static struct store *store;
-static struct queue queue;
-static struct error err;
-
 /* Each test has a queue of its own. */
-static void reopen(const char *name)
-{
-	char path[96];
-	snprintf(path, sizeof(path), "%s/q.db", scratch);
-	if (store_open(&store, path, STORE_CREATE, clock_after(10000), &err) != STATUS_OK ||
-		queue_open(&queue, store, name, NULL, &err) != STATUS_OK)
-		exit(98);
-}
-
-static void close_all(void)
-{
-	queue_release(&queue);
-	store_close(store);
-}
-
 /* count commands, every tenth of another priority; false: it could not be done. */
 static bool schedule(size_t count, bool keep_going)
 {

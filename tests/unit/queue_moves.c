@@ -10,27 +10,8 @@
 #include "queue/exchange.h"
 #include "queue/move.h"
 #include "queue/rules.h"
-#include "scratch.h"
+#include "scratch_queue.h"
 #include "unit.h"
-
-static struct store *store;
-static struct queue queue;
-static struct error err;
-
-static void reopen(void)
-{
-	char path[96];
-	snprintf(path, sizeof(path), "%s/q.db", scratch);
-	if (store_open(&store, path, STORE_CREATE, clock_after(10000), &err) != STATUS_OK ||
-		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK)
-		exit(98);
-}
-
-static void close_all(void)
-{
-	queue_release(&queue);
-	store_close(store);
-}
 
 /* count items, all the same but for their number as the argument. */
 static enum status schedule(size_t count, uint64_t number, const struct queue_schedule *how)
@@ -57,28 +38,6 @@ static void register_worker(struct queue_worker *worker, int number)
 	snprintf(queue.who, sizeof(queue.who), "%s", worker->token);
 	queue_key(&queue, key, "worker/%s", worker->token);
 	store_put(store, key, "{}", &worker->revision, &err);
-}
-
-static size_t count_keys(const char *what)
-{
-	char prefix[QUEUE_KEY_MAX];
-	struct store_answer answer = {0};
-	queue_key(&queue, prefix, "%s/", what);
-	struct store_range range = {.prefix = prefix};
-	if (store_list(store, &range, &answer, &err) != STATUS_OK)
-		exit(97);
-	size_t count = answer.count;
-	store_answer_release(&answer);
-	return count;
-}
-
-static bool counts_agree(void)
-{
-	struct queue_count count;
-	return queue_count(&queue, &count, &err) == STATUS_OK &&
-	       count.waiting == count_keys("wait") && count.running == count_keys("run") &&
-	       count.succeeded + count.failed + count.cancelled == count_keys("done") &&
-	       count.scheduled == count_keys("item");
 }
 
 /* What became of a command that this worker had. */
@@ -111,7 +70,7 @@ static void work(int number)
 	size_t have = 0, got;
 	int64_t deadline = clock_after(60000);
 	unsigned seed = (unsigned)number;
-	reopen();
+	reopen("q");
 	register_worker(&worker, number);
 	while (clock_now() < deadline) {
 		struct queue_count count;
@@ -161,7 +120,7 @@ static void many_hands(void)
 			if ((pids[i] = fork()) == 0) {
 				close_all();
 				/* The first come before there is anything. */
-				reopen();
+				reopen("q");
 				while (!count_keys("item"))
 					clock_sleep_until(clock_after(5));
 				close_all();
@@ -393,7 +352,7 @@ static void limited(void)
 int main(void)
 {
 	scratch_make();
-	reopen();
+	reopen("q");
 	order();
 	many_hands();
 	overtaken();

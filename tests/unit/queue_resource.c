@@ -8,19 +8,16 @@
 
 #include "base/clock.h"
 #include "queue/template.h"
-#include "scratch.h"
+#include "scratch_queue.h"
 #include "unit.h"
 
 #define PATIENCE 20000 /* ms; what takes longer has failed */
 
-static struct store *store;
-static struct queue queue;
 static struct guard guard;
 static struct queue_worker worker = {.name = "w-1", .index = 4};
 static struct slot_place place = {
 	.queue = &queue, .worker = &worker, .guard = &guard, .kill_after = PATIENCE};
 static struct resources resources;
-static struct error err;
 
 static char sh[] = "sh", option[] = "-c";
 
@@ -329,22 +326,17 @@ static void worker_killed(void)
 
 int main(void)
 {
-	char path[128];
 	scratch_make();
 	setenv("TMPDIR", scratch, 1);
 	unsetenv("PREEMPT_AGENT");
-	snprintf(path, sizeof(path), "%s/q.db", scratch);
-	if (store_open(&store, path, STORE_CREATE, clock_after(PATIENCE), &err) != STATUS_OK ||
-		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK)
-		return 99;
+	reopen("q");
 	worker_killed();
 	if (guard_start(&guard, &err) != STATUS_OK)
 		return 99;
 	builds();
 	failures();
 	definitions();
-	queue_release(&queue);
-	store_close(store);
+	close_all();
 	guard_stop(&guard);
 	scratch_remove();
 	return unit_end();

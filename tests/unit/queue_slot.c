@@ -14,20 +14,17 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "queue/files.h"
-#include "scratch.h"
+#include "scratch_queue.h"
 #include "unit.h"
 
 #define PATIENCE 20000 /* ms; what takes longer has failed */
 
-static struct store *store;
-static struct queue queue;
 static struct guard guard;
 static struct queue_worker worker = {.name = "w-1", .index = 4, .process.host = "here"};
 static struct slot_place place = {
 	.queue = &queue, .worker = &worker, .guard = &guard, .kill_after = PATIENCE};
 static struct slot slot;
 static struct queue_return back;
-static struct error err;
 
 /* ---- Commands ---- */
 
@@ -911,16 +908,12 @@ static void worker_killed(void)
 
 int main(void)
 {
-	char path[128];
 	scratch_make();
 	setenv("TMPDIR", scratch, 1);
 	/* One of a PATH that may not be read makes of "not found" a "permission denied". */
 	setenv("PATH", "/usr/bin:/bin", 1);
 	unsetenv("PREEMPT_AGENT");
-	snprintf(path, sizeof(path), "%s/q.db", scratch);
-	if (store_open(&store, path, STORE_CREATE, clock_after(PATIENCE), &err) != STATUS_OK ||
-		queue_open(&queue, store, "q", NULL, &err) != STATUS_OK)
-		return 99;
+	reopen("q");
 	worker_killed();
 	if (guard_start(&guard, &err) != STATUS_OK)
 		return 99;
@@ -934,8 +927,7 @@ int main(void)
 	places();
 	outputs();
 	full_disks();
-	queue_release(&queue);
-	store_close(store);
+	close_all();
 	guard_stop(&guard);
 	scratch_remove();
 	return unit_end();

@@ -11,30 +11,10 @@
 
 #include "base/clock.h"
 #include "queue/exchange.h"
-#include "scratch.h"
+#include "scratch_queue.h"
 #include "unit.h"
 
 #define JUDGES 8
-
-static struct store *store;
-static struct queue queue;
-static struct error err;
-static char url[96];
-
-static void reopen(const char *name)
-{
-	if (store_open(&store, url, STORE_CREATE, clock_after(20000), &err) != STATUS_OK ||
-		queue_open(&queue, store, name, NULL, &err) != STATUS_OK) {
-		printf("# cannot open: %s\n", err.text);
-		_exit(98);
-	}
-}
-
-static void close_all(void)
-{
-	queue_release(&queue);
-	store_close(store);
-}
 
 /* A queue of its own for each test. */
 static void begin(void)
@@ -97,19 +77,6 @@ static size_t take(struct queue_worker *worker, size_t want)
 	return all;
 }
 
-static size_t count_keys(const char *what)
-{
-	char prefix[QUEUE_KEY_MAX];
-	struct store_answer answer = {0};
-	queue_key(&queue, prefix, "%s/", what);
-	struct store_range range = {.prefix = prefix};
-	if (store_list(store, &range, &answer, &err) != STATUS_OK)
-		exit(97);
-	size_t count = answer.count;
-	store_answer_release(&answer);
-	return count;
-}
-
 /* Whether all that waits was lost this often. */
 static bool all_lost(uint64_t lost)
 {
@@ -129,15 +96,6 @@ static bool all_lost(uint64_t lost)
 	}
 	store_answer_release(&answer);
 	return good;
-}
-
-static bool counts_agree(void)
-{
-	struct queue_count count;
-	return queue_count(&queue, &count, &err) == STATUS_OK &&
-	       count.waiting == count_keys("wait") && count.running == count_keys("run") &&
-	       count.succeeded + count.failed + count.cancelled == count_keys("done") &&
-	       count.scheduled == count_keys("item");
 }
 
 /* A worker in a process that takes so many and is gone. */
@@ -617,7 +575,6 @@ static void judging(void)
 int main(void)
 {
 	scratch_make();
-	snprintf(url, sizeof(url), "%s/q.db", scratch);
 	registry();
 	fencing();
 	many_judges();
