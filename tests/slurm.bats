@@ -19,7 +19,7 @@ setup_file() {
 	export PATH
 	command -v preempt-run ckpt-rotate >/dev/null || skip "not built: make"
 	[ -x "$out/examples/train" ] || make -s -C "$root" build/plain/examples/train >&2
-	slurm_start --grace 20 --kill-wait 3
+	slurm_start --grace 20 --kill-wait 10
 	# All four nodes are this machine, so that a store in /tmp is seen by all.
 	export PREEMPT_MACHINES=1
 	# The training that nobody interrupts: by Slurm, too, but without the tools.
