@@ -18,11 +18,6 @@ void message_program(const char *name)
 	program = name;
 }
 
-const char *message_program_name(void)
-{
-	return program;
-}
-
 void message_level(enum message_level level)
 {
 	threshold = level;

@@ -13,7 +13,6 @@
 enum message_level { MESSAGE_QUIET = -1, MESSAGE_NORMAL = 0, MESSAGE_VERBOSE = 1 };
 
 void message_program(const char *name); /* name must stay valid */
-const char *message_program_name(void);
 void message_level(enum message_level level);
 /* Whether -q was given: answers that are only for people's eyes may be left out. */
 bool message_is_quiet(void);

@@ -13,7 +13,6 @@
 #define ATTEMPT_INFIX  "-attempt-"
 #define SCRATCH_INFIX  "-workertemp_"
 #define REMOVED_PREFIX ".gone-"
-#define TASK_PREFIX    "task-"
 #define WRITER	       ".ckpt-writer"
 #define SHARD	       ".ckpt-shard-"
 #define SUFFIX	       ".json"
@@ -57,7 +56,7 @@ uint64_t ckpt_name_inode_of_removed(const char *name)
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
 {
-	snprintf(name, CKPT_NAME_SIZE, TASK_PREFIX "%" PRIu64, task);
+	snprintf(name, CKPT_NAME_SIZE, "task-%" PRIu64, task);
 }
 
 void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task)
@@ -147,12 +146,6 @@ struct ckpt_name ckpt_name_read(const char *name)
 	if (read_step(kept).kind == CKPT_NAME_STEP || read_staging(kept).kind != CKPT_NAME_FOREIGN)
 		read.kind = CKPT_NAME_REMOVED;
 	return read;
-}
-
-bool ckpt_name_is_task(const char *name, uint64_t *task)
-{
-	const char *digits = after(name, TASK_PREFIX);
-	return digits && number(digits, strlen(digits), task);
 }
 
 /* Whether name is "PREFIX NUMBER SUFFIX" (NULL: without a number) in its first length bytes. */

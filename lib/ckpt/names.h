@@ -70,8 +70,6 @@ const char *ckpt_name_of_removed(const char *name);
 uint64_t ckpt_name_inode_of_removed(const char *name);
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
-/* Whether name is exactly what ckpt_name_task makes; then its number. */
-bool ckpt_name_is_task(const char *name, uint64_t *task);
 
 /* The record of who writes: the one writer's, or one task's. */
 void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task);

@@ -119,16 +119,6 @@ preempt_section() {
 	printf '%-31s\n' "$1" 1<>"$_preempt_board/section" || _preempt_vanished || exit
 }
 
-# _preempt_a is the next boundary of preempt_step "$@".
-_preempt_next() {
-	_preempt_number "$2" || _preempt_refuse "'$2'"
-	if [ "$#" -ne 2 ] || [ "$2" -le "$1" ]; then
-		_preempt_say "step $1, next $2: it is preempt_step N [NEXT], and NEXT is later than N"
-		exit 2
-	fi
-	_preempt_a=$2
-}
-
 # What hold asks for where $1 steps are finished. After the final save no step may start, but asking
 # again at the same boundary is right.
 _preempt_answer() {

@@ -36,7 +36,8 @@ int main(void)
 				strcmp(ckpt_name_of_removed(gone), name) == 0,
 			"%s is on its way", gone);
 		ckpt_name_task(name, n);
-		CHECK(ckpt_name_is_task(name, &task) && task == n, "%s", name);
+		snprintf(gone, sizeof(gone), "task-%" PRIu64, n);
+		CHECK_TEXT(name, gone);
 		ckpt_name_shard(name, n);
 		CHECK(ckpt_name_is_shard(name, &task) && task == n && ckpt_name_is_transient(name),
 			"%s", name);
