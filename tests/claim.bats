@@ -230,11 +230,11 @@ load composed/group
 	sleep 0.3
 	kill -0 "$watch"
 	join 1
-	local before=$SECONDS
 	as 0 preempt-claim
+	local before=$SECONDS
 	code_of "$watch"
 	[ "$code" = 0 ]
-	[ $((SECONDS - before)) -le 10 ]
+	[ $((SECONDS - before)) -le 10 ] # it looks by itself every 15 s
 	[[ $(cat out) = *" group left=unknown claimed by task 0"* ]]
 }
 
