@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-ack in all its forms; preempt-store join, leave and close.
+# limit: 1200
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
@@ -207,6 +208,24 @@ all_say() { # FILE TEXT
 	eventually rm -rf "${boards[1]}" # it may be at work in it
 	code_of "$ack"
 	[ "$code" = 1 ]
+}
+
+@test "all inotify instances of the user are taken: the save on the board is seen all the same" {
+	join 1
+	at 0 4
+	as 0 preempt-claim
+	# (Leak checks do not work under strace.)
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 as 0 strace -f -o trace -e trace=inotify_init1 \
+		-e inject=inotify_init1:error=EMFILE preempt-ack --saved --wait 2>err 3>&- &
+	ack=$!
+	started+=("$ack")
+	eventually grep -qs exit "${boards[0]}/hold"
+	at 0 5
+	saves 0 5
+	code_of "$ack"
+	[ "$code" = 0 ]
+	[ "$(cat "${boards[0]}/hold")" = "leave 42" ]
+	grep -q INJECTED trace
 }
 
 @test "task >= tasks, rubbish numbers and senseless options are refused" {
