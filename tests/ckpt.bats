@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate: commit, find and prune checkpoints; a half-written one is never offered.
+# limit: 1200
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
 load eventually
@@ -453,15 +454,15 @@ stop_at() {
 # stop_before_rename PATH COMMAND...: start a command that stops itself when it has looked at PATH for
 # the last time before it renames it away; a first run, on a copy, tells which look that is.
 stop_before_rename() {
-	local path=$1 nth
+	local renamed=$1 nth
 	shift
 	cp -a ck template
 	strace -f -o trace -e trace=newfstatat,rename "$@"
-	nth=$(($(grep -n -m 1 "rename(\"$path\"" trace | cut -d: -f1) - 1))
+	nth=$(($(grep -n -m 1 "rename(\"$renamed\"" trace | cut -d: -f1) - 1))
 	rm -r ck
 	mv template ck
 	stop_at newfstatat "$@"
-	[ -e "$path" ]
+	[ -e "$renamed" ]
 }
 
 go_on() { # and take the exit code; each of its threads may stop it once

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate: what is kept and why, marks and pins, who waits for whom, and its use from cron.
+# limit: 1200
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
 load eventually

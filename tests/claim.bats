@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-claim, and preempt-watch waiting for the group's claim.
+# limit: 1200
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0

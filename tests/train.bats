@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The training program of the demo alone, without the tools: the tests are its agent.
+# limit: 1200
 # shellcheck disable=SC2030,SC2031 # each test is a subshell and sets its own variables
 
 bats_require_minimum_version 1.5.0
