@@ -1,16 +1,20 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-ack in all its forms; preempt-store join, leave and close.
+# limit: 1200
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
 load composed/group
 
+# Nobody is silent, however long a call takes to start: no decision without one that is on its way.
+patient=(--report-timeout 60s)
+
 # acks [OPTION...]: all tasks call preempt-ack with these at once: answer.I and code.I.
 acks() {
 	local task pids=()
 	for ((task = 0; task < tasks; task++)); do
-		as "$task" preempt-ack "$@" >"answer.$task" 2>"err.$task" 3>&- &
+		as "$task" preempt-ack "${patient[@]}" "$@" >"answer.$task" 2>"err.$task" 3>&- &
 		pids[task]=$!
 	done
 	for ((task = 0; task < tasks; task++)); do
@@ -144,9 +148,13 @@ all_say() { # FILE TEXT
 	join 2
 	at 0 4
 	at 1 4
-	as 0 preempt-claim --grace 8s
+	as 0 preempt-claim --grace 60s
 	acks
 	all_say answer "5 save"
+	# Their steps take so long that the final round is due 3 s after the claim, and its save has time.
+	for task in 0 1; do
+		preempt-store put "run/r/000001/STEP/1/$task" '{"step":4,"next":5,"step_ms":28000}'
+	done
 	for task in 0 1; do
 		at "$task" 5
 		saves "$task" 5
@@ -197,9 +205,27 @@ all_say() { # FILE TEXT
 	ack=$!
 	started+=("$ack")
 	eventually test -e "${boards[1]}/hold"
-	rm -r "${boards[1]}"
+	eventually rm -rf "${boards[1]}" # it may be at work in it
 	code_of "$ack"
 	[ "$code" = 1 ]
+}
+
+@test "all inotify instances of the user are taken: the save on the board is seen all the same" {
+	join 1
+	at 0 4
+	as 0 preempt-claim
+	# (Leak checks do not work under strace.)
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 as 0 strace -f -o trace -e trace=inotify_init1 \
+		-e inject=inotify_init1:error=EMFILE preempt-ack --saved --wait 2>err 3>&- &
+	ack=$!
+	started+=("$ack")
+	eventually grep -qs exit "${boards[0]}/hold"
+	at 0 5
+	saves 0 5
+	code_of "$ack"
+	[ "$code" = 0 ]
+	[ "$(cat "${boards[0]}/hold")" = "leave 42" ]
+	grep -q INJECTED trace
 }
 
 @test "task >= tasks, rubbish numbers and senseless options are refused" {
@@ -224,7 +250,7 @@ all_say() { # FILE TEXT
 	preempt-store put run/r/000001/SAVED/1/0 rubbish
 	as 0 preempt-claim
 	at 0 4
-	as 0 run -75 --separate-stderr timeout --preserve-status 20 preempt-ack --timeout 500ms ||
+	as 0 run -75 --separate-stderr timeout --preserve-status 60 preempt-ack --timeout 500ms ||
 		[[ $status = 124 || $status = 0 ]]
 	echo rubbish >"${boards[0]}/hold"
 	as 0 run -65 --separate-stderr preempt-ack
@@ -233,9 +259,9 @@ all_say() { # FILE TEXT
 @test "SY-2 --at: 0 before, 10 exactly at the agreed step, by a new process each time; then saved" {
 	join 2
 	as 0 preempt-claim
-	as 0 preempt-ack --at 4 >at.0 3>&- &
+	as 0 preempt-ack --at 4 "${patient[@]}" >at.0 3>&- &
 	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 6
+	as 1 run -10 --separate-stderr preempt-ack --at 6 "${patient[@]}"
 	[ "$output" = "6 exit" ]
 	code_of "$first"
 	[ "$code" = 0 ]
@@ -268,9 +294,9 @@ all_say() { # FILE TEXT
 @test "--at with strides: a step that is a boundary of both" {
 	join 2
 	as 0 preempt-claim
-	as 0 preempt-ack --at 20 --next 30 >at.0 3>&- &
+	as 0 preempt-ack --at 20 --next 30 "${patient[@]}" >at.0 3>&- &
 	first=$!
-	as 1 run preempt-ack --at 24 --next 28
+	as 1 run preempt-ack --at 24 --next 28 "${patient[@]}"
 	second=$status
 	code_of "$first"
 	[ "$code" = 0 ]
@@ -285,9 +311,9 @@ all_say() { # FILE TEXT
 @test "--at with strides: where both stand at the same boundary already, that is the step" {
 	join 2
 	as 0 preempt-claim
-	as 0 preempt-ack --at 20 --next 30 >at.0 3>&- &
+	as 0 preempt-ack --at 20 --next 30 "${patient[@]}" >at.0 3>&- &
 	first=$!
-	as 1 run -10 --separate-stderr preempt-ack --at 20 --next 24
+	as 1 run -10 --separate-stderr preempt-ack --at 20 --next 24 "${patient[@]}"
 	[ "$output" = "20 exit" ]
 	code_of "$first"
 	[ "$code" = 10 ]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate: commit, find and prune checkpoints; a half-written one is never offered.
+# limit: 1200
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
 load eventually
@@ -134,7 +135,7 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	echo model >"$d/model"
 	echo state >"$d/sub/state"
 	strace -f -y -o trace -e trace=fsync,renameat2 ckpt-rotate commit ck 20
-	published=$(grep -n 'renameat2.*step-00000020.*= 0' trace | cut -d: -f1)
+	published=$(grep -n 'renameat2(.*step-00000020.*\(= 0\|unfinished\)' trace | cut -d: -f1)
 	for path in model sub/state sub sub/empty; do
 		synced=$(grep -n "fsync([0-9]*<[^>]*attempt-0/$path>" trace | cut -d: -f1)
 		[ "$synced" -lt "$published" ]
@@ -436,17 +437,32 @@ break_reads() {
 }
 
 # stop_at CALL COMMAND...: start a command that stops itself at its first ($nth) CALL, and wait for
-# that. With $only set, only calls that touch this path count.
+# that. With $only set, only calls that touch this path count. $later: what befalls another call.
 stop_at() {
 	local call=$1 path=()
 	shift
 	if [ "${only-}" ]; then path=(-P "$only"); fi
 	: >trace
-	strace -f -o trace "${path[@]}" -e trace="$call" -e inject="$call:signal=STOP:when=${nth-1}" \
+	strace -f -o trace "${path[@]}" -e trace="$call${later+,${later%%:*}}" \
+		-e inject="$call:signal=STOP:when=${nth-1}" ${later+-e inject="$later"} \
 		"$@" >answer 2>error 3>&- &
 	tracer=$!
 	until_true 10 grep -q 'stopped by SIGSTOP' trace
 	stopped=$(pgrep -P $tracer)
+}
+
+# stop_before_rename PATH COMMAND...: start a command that stops itself when it has looked at PATH for
+# the last time before it renames it away; a first run, on a copy, tells which look that is.
+stop_before_rename() {
+	local renamed=$1 nth
+	shift
+	cp -a ck template
+	strace -f -o trace -e trace=newfstatat,rename "$@"
+	nth=$(($(grep -n -m 1 "rename(\"$renamed\"" trace | cut -d: -f1) - 1))
+	rm -r ck
+	mv template ck
+	stop_at newfstatat "$@"
+	[ -e "$renamed" ]
 }
 
 go_on() { # and take the exit code; each of its threads may stop it once
@@ -603,62 +619,47 @@ no_debris() {
 	sweep 30 ckpt-rotate prune --keep-last 1 ck
 }
 
-# until_seen FILE PATTERN: wait till a line of FILE matches.
-until_seen() {
-	local i
-	for ((i = 0; i < 600; i++)); do
-		grep -qs "$2" "$1" && return
-		sleep 0.05
-	done
-	return 1
-}
-
 @test "prune of what a dead writer left and its commit, at once: never both" {
 	save 10
 	setsid bash -c 'd=$(ckpt-rotate begin ck 20) && echo model >"$d/model" && echo x >"$d/x"'
-	# The pruner has decided, and is held before the first deletion.
-	strace -f -o held -e trace=unlinkat -e inject=unlinkat:delay_enter=3000000:when=1 \
-		ckpt-rotate prune -q --keep-last 2 ck 3>&- &
-	pruner=$!
-	until_seen held unlinkat
+	# The pruner has decided, and is held at the first deletion.
+	stop_at unlinkat ckpt-rotate prune -q --keep-last 2 ck
 	run -75 --separate-stderr ckpt-rotate commit ck 20
 	[[ $stderr == *"a prune or a copy is at work in ck/.tmp-step-00000020-attempt-0; try again" ]]
-	wait $pruner
+	go_on
+	[ $code = 0 ]
 	run -1 --separate-stderr ckpt-rotate commit ck 20
 	no_debris 10
 	# The other way round: the commit stands.
 	setsid bash -c 'd=$(ckpt-rotate begin ck 20) && echo model >"$d/model"'
-	strace -f -o held2 -e trace=fsync -e inject=fsync:delay_enter=1000000:when=1 \
-		ckpt-rotate commit ck 20 3>&- >answer &
-	committer=$!
-	until_seen held2 fsync
+	stop_at fsync ckpt-rotate commit ck 20
 	ckpt-rotate prune -q --keep-last 2 ck
-	wait $committer
+	go_on
 	[ "$(cat answer)" = complete ]
 	no_debris 20
 }
 
-# taken_by_mistake INJECTION...: a pruner that is about to rename the damaged step 20 away gets the
-# new one that was committed in that moment.
+# taken_by_mistake INJECTION: a pruner that is about to rename the damaged step 20 away gets the new
+# one that was committed in that moment.
 taken_by_mistake() {
-	rm -rf ck held
+	local later=$1
+	rm -rf ck
 	for step in 10 20 30; do save $step; done
 	rm ck/step-00000020/model
 	d=$(ckpt-rotate begin ck 20)
 	echo new >"$d/model"
-	strace -f -o held -e trace=rename,renameat2 -e inject=rename:delay_enter=2000000:when=1 "$@" \
-		ckpt-rotate prune -q --keep-last 1 --keep-step 10 ck 3>&- 2>/dev/null &
-	until_seen held gone
+	stop_before_rename ck/step-00000020 ckpt-rotate prune -q --keep-last 1 --keep-step 10 ck
 	[ "$(ckpt-rotate commit ck 20)" = complete ]
-	wait $! || :
+	go_on
+	grep -q 'renameat2.*INJECTED\|killed by SIGKILL' trace
 }
 
 @test "prune renames away what was just committed: it is given back, whatever the filesystem knows" {
 	# NFS knows no RENAME_NOREPLACE.
-	taken_by_mistake -e inject=renameat2:error=EINVAL
+	taken_by_mistake renameat2:error=EINVAL
 	ckpt-rotate verify -q ck 20
 	# Killed before it could: the next one, of whatever kind, does it.
-	taken_by_mistake -e inject=renameat2:signal=KILL:when=1
+	taken_by_mistake renameat2:signal=KILL:when=1
 	[ ! -e ck/step-00000020 ]
 	ckpt-rotate prune -q --keep-last 3 ck
 	ckpt-rotate verify -q ck 20
@@ -667,11 +668,11 @@ taken_by_mistake() {
 
 @test "prune that is killed when it finds a pin: the pinned one is given back by the next" {
 	for step in 10 20 30; do save $step; done
-	strace -f -o held -e trace=rename,renameat2 -e inject=rename:delay_enter=2000000:when=1 \
-		-e inject=renameat2:signal=KILL:when=1 ckpt-rotate prune -q --keep-last 2 ck 3>&- &
-	until_seen held gone
+	local later=renameat2:signal=KILL:when=1
+	stop_before_rename ck/step-00000010 ckpt-rotate prune -q --keep-last 2 ck
 	ckpt-rotate pin ck 10
-	wait $! || :
+	go_on
+	grep -q 'killed by SIGKILL' trace
 	[ ! -e ck/step-00000010 ]
 	ckpt-rotate prune -q --keep-last 1 ck
 	[ "$(cd ck && echo step-*)" = "step-00000010 step-00000030" ]

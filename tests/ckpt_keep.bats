@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate: what is kept and why, marks and pins, who waits for whom, and its use from cron.
+# limit: 1200
 # shellcheck disable=SC2154,SC2016,SC2030,SC2031,SC2012,SC2103,SC2164,SC2034
 bats_require_minimum_version 1.5.0
 load eventually
@@ -622,7 +623,8 @@ assert c["metrics"] == {"loss": 1, "shard1": 1} and c["utc"] == "2023-11-14T22:1
 	: >running
 	unlocked() { strace --seccomp-bpf -f -o /dev/null -e trace=flock -e inject=flock:error=EBADF ckpt-rotate "$@"; }
 	for n in 1 2 3; do
-		(while [ -e running ]; do unlocked prune -q --keep-last $n ck || exit; done) 3>&- &
+		# 75: the newest that it had seen is gone, taken by another.
+		(while [ -e running ]; do unlocked prune -q --keep-last $n ck 2>>error || [ $? = 75 ] || exit; done) 3>&- &
 		pids+=($!)
 	done
 	for ((step = 101; step <= 120; step++)); do save $step; done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate reads and prunes what training frameworks wrote, and touches nothing else.
+# limit: 1200
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012
 bats_require_minimum_version 1.5.0
 load eventually

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The training program of the demo alone, without the tools: the tests are its agent.
+# limit: 1200
 # shellcheck disable=SC2030,SC2031 # each test is a subshell and sets its own variables
 
 bats_require_minimum_version 1.5.0
@@ -146,11 +147,13 @@ stop_all() {
 }
 
 @test "train: stopped together at any step and resumed, it ends with the same bits" {
-	launch 4 --step-ms 1 --done-model straight
+	# So many and slow that a test which is held up comes long before their end.
+	small+=(--steps 600)
+	launch 4 --done-model straight
 	finish 0 0 0 0
 	mv out.0 text.straight
 	for start in 1 2 3; do
-		launch 4 --step-ms 5 --done-model resumed
+		launch 4 --step-ms 30 --done-model resumed
 		at=$((RANDOM % 30 + 1))
 		until_true 20 reached $(((start - 1) * 35 + at))
 		stop_all
@@ -164,7 +167,7 @@ stop_all() {
 	grep -q "^resumed at step $stopped_at " out.0
 	cmp straight resumed
 	diff <(tail -n 3 text.straight) <(tail -n 3 out.0)
-	grep -qx "counter 480 = 4 x 120" out.0
+	grep -qx "counter 2400 = 4 x 600" out.0
 }
 
 @test "train: asked before the first step, it saves step 0 and leaves; asked again, it saves nothing new" {
@@ -198,13 +201,13 @@ stop_all() {
 	run -1 grep '^saved\|^step' out.0
 }
 
-@test "train: a task killed with KILL: every other one says so within 5 s" {
+@test "train: a task killed with KILL: every other one says so at once" {
 	launch 4 --step-ms 5 --steps 100000
 	until_true 20 reached 10
 	kill -KILL "${pids[2]}"
 	before=$SECONDS
 	finish 1 1 137 1
-	((SECONDS - before <= 10)) # 5, and what a loaded machine takes
+	((SECONDS - before <= 60)) # nobody waits for a timeout
 	# The first to see it names the killed one, the others whoever has left before them.
 	grep -q "^train: task [13]: task 2 closed the connection at step " err.[013]
 	for i in 0 1 3; do
@@ -215,7 +218,7 @@ stop_all() {
 @test "train: a task stopped for a while holds the others up and harms nothing" {
 	launch 3 --done-model straight
 	finish 0 0 0
-	launch 3 --step-ms 2 --done-model held
+	launch 3 --step-ms 15 --done-model held
 	until_true 20 reached 20
 	kill -STOP "${pids[1]}"
 	step_of 0

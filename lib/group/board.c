@@ -43,15 +43,24 @@ static int make_file(int directory, const char *name, const char *content)
 	return result;
 }
 
+/* Few inotify instances belong to one user: where none is left, it goes without. */
 static enum status watch_saved(struct board *board, struct error *err)
 {
 	char *saved = NULL;
 	board->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (board->watch < 0 || asprintf(&saved, "%s/saved", board->path) < 0)
+	if (board->watch < 0)
+		return STATUS_OK;
+	if (asprintf(&saved, "%s/saved", board->path) < 0)
 		return failed(err, "watch", board->path);
 	int watch = inotify_add_watch(board->watch, saved, IN_MODIFY);
 	free(saved);
-	return watch < 0 ? failed(err, "watch", board->path) : STATUS_OK;
+	if (watch >= 0)
+		return STATUS_OK;
+	if (errno != ENOSPC)
+		return failed(err, "watch", board->path);
+	close(board->watch);
+	board->watch = -1;
+	return STATUS_OK;
 }
 
 static enum status furnish(struct board *board, struct error *err)

@@ -16,7 +16,7 @@
 struct board {
 	char *path;
 	int directory; /* descriptor */
-	int watch;     /* inotify: readable when `saved` was written; -1: of a board we made */
+	int watch;     /* inotify: readable when `saved` was written; -1: look now and then */
 	pid_t agent;   /* whose death frees the training process */
 };
 

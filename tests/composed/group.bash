@@ -114,7 +114,7 @@ agree_and_save() {
 	local task acks=()
 	for ((task = 0; task < tasks; task++)); do
 		at "$task" $(($1 - 1))
-		as "$task" preempt-ack >"agreed.$task" 3>&- &
+		as "$task" preempt-ack --report-timeout 60s >"agreed.$task" 3>&- &
 		acks+=($!)
 	done
 	wait "${acks[@]}" || return

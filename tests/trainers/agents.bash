@@ -28,10 +28,14 @@ agents_setup() {
 	pids=()
 }
 
-# until_true SECONDS COMMAND...: wait for a condition, with a deadline; a loaded machine is given
-# four times as long.
+# end_of_patience SECONDS: what takes so long on a machine that has time for us is given four times as
+# long, and at least a minute.
+end_of_patience() { echo $((SECONDS + (4 * $1 > 60 ? 4 * $1 : 60))); }
+
+# until_true SECONDS COMMAND...: wait for a condition, with a deadline.
 until_true() {
-	local end=$((SECONDS + 4 * $1))
+	local end
+	end=$(end_of_patience "$1")
 	shift
 	until "$@"; do
 		if ((SECONDS > end)); then
@@ -105,10 +109,10 @@ one_agent() {
 
 gone() { ! kill -0 "$1" 2>/dev/null || [[ $(cat "/proc/$1/stat" 2>/dev/null) = *") Z "* ]]; }
 
-# ended I CODE [SECONDS]: agent I ends with CODE (or with one of CODE|CODE); a loaded machine is given
-# four times as long.
+# ended I CODE [SECONDS]: agent I ends with CODE (or with one of CODE|CODE).
 ended() {
-	local code=0 end=$((SECONDS + 4 * ${3:-20}))
+	local code=0 end
+	end=$(end_of_patience "${3:-20}")
 	until gone "${pids[$1]}"; do
 		if ((SECONDS > end)); then
 			echo "agent $1 has not ended"

@@ -364,8 +364,8 @@ static void staged(void)
 		stage_release(&stage);
 	}
 	CHECK_EQ(claim_as(store, &joined, 1, THEN_EXIT), STATUS_OK);
-	/* The first to report waits; it is ended by its timeout and started again after the other.
-	 */
+	/* The first to report waits; it is ended by its timeout, as often as its report needs, and
+	 * started again after the other. */
 	for (int call = 0; call < 3; call++) {
 		int i = call % 2;
 		struct stage stage;
@@ -374,6 +374,9 @@ static void staged(void)
 		enum status status = stage_run(
 			&stage, STAGE_AGREED, clock_after(call == 0 ? 300 : 30000), NULL, &err);
 		CHECK(status == (call == 0 ? STATUS_TIMEOUT : STATUS_OK), "call %d", call);
+		if (call == 0 && status == STATUS_TIMEOUT &&
+			!stage.view.agreement.peers[0].reported)
+			call--;
 		if (call > 0) {
 			CHECK_EQ(stage.view.agreement.decision.step, 8);
 			CHECK_EQ(stage.agreement.told.step, 8);
