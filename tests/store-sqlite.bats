@@ -156,6 +156,16 @@ need_root() {
 	refused 75 preempt-store get k --store "$dir/none/run.db"
 }
 
+@test "a store is made on a disk whose syncs take long, and within no time to wait for others" {
+	local mode
+	for mode in fcntl link; do
+		answers 0 strace -f -o /dev/null -e trace=fsync -e inject=fsync:delay_exit=700000 \
+			preempt-store put k v --store "$dir/$mode.db?lock=$mode"
+		answers 0 strace -f -o /dev/null -e trace=fsync -e inject=fsync:delay_exit=200000 \
+			preempt-store put k v --store "$dir/soon-$mode.db?lock=$mode" --timeout 100ms
+	done
+}
+
 @test "a damaged database is refused with 65" {
 	preempt-store put k v
 	cp "$db" "$dir/whole"
