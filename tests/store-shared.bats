@@ -31,8 +31,9 @@ figure() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<<"$output"; }
 
 # all_there ARGUMENT...: contend finds nothing wrong, and everybody was answered.
 all_there() {
-	run -0 --separate-stderr contend "$@"
-	echo "$output" >&2
+	run --separate-stderr contend "$@"
+	echo "$stderr"$'\n'"$output" >&2
+	[ "$status" = 0 ]
 	[ "$(figure lost) $(figure split) $(figure integrity)" = "0 0 ok" ]
 }
 everybody_answered() {
