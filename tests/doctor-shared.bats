@@ -3,6 +3,7 @@
 # preempt-store doctor between two mounts and between nodes: GlusterFS and bindfs.
 #
 # mounts: private
+# limit: 1200
 # asan: no (a minute, mostly of waiting; doctor.bats has it)
 
 # shellcheck disable=SC2154 # bats and doctor.bash set them

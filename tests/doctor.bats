@@ -3,6 +3,7 @@
 # preempt-store doctor on one machine: what it says of good and bad places, what it leaves behind.
 #
 # mounts: private
+# limit: 1200
 
 # shellcheck disable=SC2154 # bats and doctor.bash set them
 bats_require_minimum_version 1.5.0

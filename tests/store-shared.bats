@@ -4,6 +4,7 @@
 # there, and one claimer wins. Needs root and FUSE.
 # asan: no (it is the filesystems that are tested; sanitizers only make fewer come together)
 # mounts: private
+# limit: 1200
 # shellcheck disable=SC2030,SC2031
 
 bats_require_minimum_version 1.5.0
