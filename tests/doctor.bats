@@ -3,6 +3,7 @@
 # preempt-store doctor on one machine: what it says of good and bad places, what it leaves behind.
 #
 # mounts: private
+# limit: 1200
 
 # shellcheck disable=SC2154 # bats and doctor.bash set them
 bats_require_minimum_version 1.5.0
@@ -30,7 +31,7 @@ teardown() { doctor_teardown; }
 	[ -z "$stderr" ]
 	[[ ${lines[0]} =~ ^'directory '\ +"$dir on" ]]
 	[[ $output == *$'\nverdict         safe: lock=fcntl, for the processes of this machine' ]]
-	answers 0 preempt-store doctor --store "$dir/run.db" --quick --json
+	answers 0 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s --json
 	[ "${#lines[@]}" = 1 ]
 	[ "$(value verdict) $(value exit) $(value exists) $(value lock_from)" = "safe 0 false the default there" ]
 	[ "$(value sides 0 locks_reach) $(value sides 0 trusted)" = "local true" ]
@@ -42,30 +43,27 @@ teardown() { doctor_teardown; }
 	preempt-store put --store "$dir/run.db" k v
 	local before
 	before=$(sha256sum "$dir"/run.db*)
-	answers 0 preempt-store doctor --store "$dir/run.db" --quick
+	answers 0 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
 	[ "$(sha256sum "$dir"/run.db*)" = "$before" ]
 	ln -s dir/run.db "$BATS_TEST_TMPDIR/link.db"
-	answers 0 preempt-store doctor --store "$BATS_TEST_TMPDIR/link.db" --quick --json
+	answers 0 preempt-store doctor --store "$BATS_TEST_TMPDIR/link.db" --quick --timeout 60s --json
 	[ "$(value exists)" = true ]
 	mv "$dir/run.db.lock" "$dir/kept"
-	answers 65 preempt-store doctor --store "$dir/run.db" --quick
+	answers 65 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
 	[[ $output == *'could not tell'*'run.db.lock is missing'* ]]
 	mv "$dir/kept" "$dir/run.db.lock"
 	echo rubbish >"$dir/run.db.lock"
-	answers 65 preempt-store doctor --store "$dir/run.db" --quick
+	answers 65 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
 	[[ $output == *'could not tell'*'is not the lock file of a store'* ]]
 }
 
 @test "a store whose holder is stopped: its place is safe, and that it did not answer is told" {
-	local hold_store=${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/rig/hold_store holder i
+	local hold_store=${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/rig/hold_store holder
 	preempt-store put --store "$dir/run.db" k v
 	"$hold_store" "$dir/run.db" held begin &
-	holder=$!
-	for ((i = 0; i < 500; i++)); do
-		[[ $(ps -o stat= -p "$holder") == T* ]] && break
-		sleep 0.02
-	done
-	run -0 --separate-stderr preempt-store doctor --store "$dir/run.db" --quick
+	holder=$! job=$!
+	until_there is_stopped "$holder"
+	run -0 --separate-stderr preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
 	kill -KILL "$holder"
 	wait "$holder" || :
 	[[ $output == *'the store itself did not answer'*"process $holder"* ]]
@@ -74,18 +72,18 @@ teardown() { doctor_teardown; }
 # ---- Places where nothing can be tried ----
 
 @test "a directory that is missing: 75, is it mounted?" {
-	answers 75 preempt-store doctor "$dir/none" --quick
+	answers 75 preempt-store doctor "$dir/none" --quick --timeout 60s
 	[[ $output == *'could not tell'*'is the filesystem mounted?'* ]]
-	answers 75 preempt-store doctor --store "$dir/none/run.db" --quick --json
+	answers 75 preempt-store doctor --store "$dir/none/run.db" --quick --timeout 60s --json
 	[ "$(value exit)" = 75 ]
 	touch "$dir/file"
-	answers 75 preempt-store doctor "$dir/file" --quick
+	answers 75 preempt-store doctor "$dir/file" --quick --timeout 60s
 	[[ $output == *'Not a directory'* ]]
 }
 
 @test "a read-only mount: 77" {
 	need_mounts
-	answers 77 preempt-store doctor "$MOUNTS/small/ro" --quick
+	answers 77 preempt-store doctor "$MOUNTS/small/ro" --quick --timeout 60s
 	[[ $output == *'could not tell'*'mounted read-only'* ]]
 }
 
@@ -93,7 +91,7 @@ teardown() { doctor_teardown; }
 	need_mounts
 	mkdir -m 700 "$MOUNTS/small/rw/full"
 	mounts_fill "$MOUNTS/small/rw"
-	answers 75 preempt-store doctor "$MOUNTS/small/rw/full" --quick
+	answers 75 preempt-store doctor "$MOUNTS/small/rw/full" --quick --timeout 60s
 	empty "$MOUNTS/small/rw/full"
 	mounts_drain "$MOUNTS/small/rw"
 	[[ $output == *'could not tell'*'No space left on device'* ]]
@@ -102,17 +100,17 @@ teardown() { doctor_teardown; }
 @test "a directory of somebody else: 77, and nothing is made in it" {
 	need_mounts
 	chown 65534 "$dir"
-	answers 77 preempt-store doctor "$dir" --quick
+	answers 77 preempt-store doctor "$dir" --quick --timeout 60s
 	[[ $output == *'belongs to user 65534'* ]]
 	chown 0 "$dir"
 	chmod 777 "$dir"
-	answers 77 preempt-store doctor "$dir" --quick
+	answers 77 preempt-store doctor "$dir" --quick --timeout 60s
 	[[ $output == *'everybody can write'* ]]
 	# Where names cannot be taken away it can be tried, but a store would be refused.
 	chmod 1777 "$dir"
-	answers 0 preempt-store doctor "$dir" --quick
+	answers 0 preempt-store doctor "$dir" --quick --timeout 60s
 	[[ $output == *'warning'*'mkdir -m 700'* ]]
-	answers 77 preempt-store doctor --store "$dir/run.db" --quick
+	answers 77 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
 	empty "$dir"
 }
 
@@ -142,13 +140,13 @@ teardown() { doctor_teardown; }
 	[[ $stderr == *"$dir is a directory"* ]]
 	answers 2 preempt-store doctor --store "$dir/run.db?lock=link&lock=fcntl"
 	answers 2 preempt-store doctor --store "$dir/run.db?takeover=1s"
-	PREEMPT_STORE=$dir/run.db answers 0 preempt-store doctor "$dir" --quick
+	PREEMPT_STORE=$dir/run.db answers 0 preempt-store doctor "$dir" --quick --timeout 60s
 }
 
 @test "what was not looked at is not told: no (null), null in JSON; time that is up is no signal" {
 	answers 75 preempt-store doctor --store "$dir/no/run.db"
 	[[ $output != *null* && $output == *"$dir/no/run.db"* ]]
-	answers 0 preempt-store doctor --quick --json "$dir"
+	answers 0 preempt-store doctor --quick --timeout 60s --json "$dir"
 	[ "$(jq -c '[.noticed_ms, .noticed_longest_ms, .stale_ms]' <<< "$output")" = '[null,null,null]' ]
 	answers 75 preempt-store doctor "$dir" --timeout 0
 	[[ $stderr$output == *'in time'* && $stderr$output != *signal* ]]
@@ -156,14 +154,16 @@ teardown() { doctor_teardown; }
 
 # ---- In a prolog ----
 
-@test "--quick needs no PATH, no environment and no terminal, and less than 3 s" {
-	local program began=$EPOCHREALTIME took
+@test "--quick needs no PATH, no environment and no terminal, and ends by itself" {
+	local program began
 	program=$(command -v preempt-store)
-	answers 0 env -i "$program" doctor --quick "$dir"
-	took=$(awk -v from="$began" -v to="$EPOCHREALTIME" 'BEGIN { print int((to - from) * 1000) }')
-	echo "$took ms"
-	[ "$took" -lt 3000 ]
+	answers 0 env -i "$program" doctor --quick --timeout 60s "$dir"
 	[[ $output == *'left out'* ]]
+	# Without that it gives up after 2.4 s by itself, on a machine that is too busy for it.
+	began=$SECONDS
+	run --separate-stderr env -i "$program" doctor --quick "$dir"
+	[ $((SECONDS - began)) -lt 30 ]
+	[ "$status" = 0 ] || [[ $status = 75 && $stderr$output == *'in time'* ]]
 }
 
 @test "a filesystem that hangs does not hang the doctor: 75 in time" {
@@ -173,7 +173,7 @@ teardown() { doctor_teardown; }
 	local began=$SECONDS
 	answers 75 preempt-store doctor "$bound" --quick
 	local took=$((SECONDS - began))
-	[ "$took" -le 4 ]
+	[ "$took" -lt 30 ] # without --quick: 60
 	[[ $stderr$output == *'did not answer in time'* ]]
 }
 
@@ -181,8 +181,11 @@ teardown() { doctor_teardown; }
 	need_mounts
 	local prolog=$BATS_TEST_DIRNAME/../examples/prolog.sh
 	bind "$dir" -o subtype=bindfs # so that it is known whose locks these are
+	# On a machine that is too busy for it it could not tell, which drains nothing.
+	printf '#!/bin/sh\nexec "%s" "$@" --timeout 60s\n' "$(command -v preempt-store)" >"$BATS_TEST_TMPDIR/patient"
+	chmod +x "$BATS_TEST_TMPDIR/patient"
 	prolog_of() {
-		env -i "PREEMPT_PROLOG_PROGRAM=$(command -v preempt-store)" "PREEMPT_PROLOG_STORE=$1" "$prolog"
+		env -i "PREEMPT_PROLOG_PROGRAM=$BATS_TEST_TMPDIR/patient" "PREEMPT_PROLOG_STORE=$1" "$prolog"
 	}
 	answers 0 prolog_of "$dir/any.db"
 	answers 0 prolog_of "$dir/none/any.db"
@@ -200,7 +203,7 @@ teardown() { doctor_teardown; }
 	local session side
 	for session in red blue; do
 		for side in 1 2; do
-			preempt-store doctor "$dir" --nodes 2 --session $session --quick --timeout 20s --json \
+			preempt-store doctor "$dir" --nodes 2 --session $session --quick --timeout 100s --json \
 				>"$BATS_TEST_TMPDIR/$session.$side" 3>&- &
 		done
 	done
@@ -225,43 +228,45 @@ teardown() { doctor_teardown; }
 
 # ---- What stays ----
 
+# In the background, $pid. A shell lets what it runs there ignore INT.
+examine() {
+	env --default-signal=INT preempt-store doctor "$dir" 3>&- &
+	pid=$!
+}
+
 @test "ended by INT and TERM it cleans up and dies of the signal" {
 	local signal pid code
 	for signal in INT TERM; do
-		# A shell lets what it runs in the background ignore INT.
-		env --default-signal=INT preempt-store doctor "$dir" 3>&- &
-		pid=$! code=0
-		until_there has "$dir/.preempt-doctor-??????/create.*" # it is in the middle, not at its beginning
-		kill -$signal $pid
-		wait $pid || code=$?
+		in_the_middle "$dir/.preempt-doctor-??????/create.0" examine
+		kill -$signal "$pid"
+		continue_tree
+		code=0
+		wait "$pid" || code=$?
 		[ "$code" = $((128 + $(kill -l $signal))) ]
 		empty "$dir"
 	done
 }
 
 @test "killed it leaves nothing running; what it left is removed by the next, that of others is not" {
-	preempt-store doctor "$dir" 3>&- &
-	local pid=$! left
-	until_there has "$dir/.preempt-doctor-??????/create.*" # it is in the middle, not at its beginning
-	end_tree $pid
+	local pid left
+	in_the_middle "$dir/.preempt-doctor-??????/create.0" examine
+	end_tree
 	has "$dir/.preempt-doctor-??????"
 	# Of a machine that we know nothing of, and of one that lives.
 	mkdir "$dir/.preempt-doctor-others"
 	echo '{"host":"far","boot":"x","namespace":1,"pid":7,"start":9}' >"$dir/.preempt-doctor-others/owner"
-	answers 0 preempt-store doctor "$dir" --quick
-	[ "$(ls -A "$dir")" = .preempt-doctor-others ]
+	until_there swept "$dir" .preempt-doctor-others
 	# A day later.
 	touch -d '2 days ago' "$dir/.preempt-doctor-others"
-	answers 0 preempt-store doctor "$dir" --quick
-	empty "$dir"
-	left=$(preempt-store doctor "$dir" --quick | wc -l) && [ "$left" -gt 5 ]
+	until_there swept "$dir" ''
+	left=$(preempt-store doctor "$dir" --quick --timeout 60s | wc -l) && [ "$left" -gt 5 ]
 }
 
 @test "killed alone, its parts clean up and end" {
-	preempt-store doctor "$dir" 3>&- &
-	local pid=$!
-	until_there has "$dir/.preempt-doctor-??????/create.*" # it is in the middle, not at its beginning
-	kill -KILL $pid
+	local pid
+	in_the_middle "$dir/.preempt-doctor-??????/create.0" examine
+	kill -KILL "$pid"
+	continue_tree
 	until_there empty "$dir"
 }
 

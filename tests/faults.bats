@@ -7,6 +7,7 @@
 #   build/plain/tests/faults/sweep errors|kills|stops [--url '?lock=link']
 #   build/plain/tests/faults/powerloss --tries 100
 # asan: no (preloaded libraries)
+# limit: 1200
 
 # shellcheck disable=SC2154,SC2016 # bats sets stderr and stderr_lines; inner shells expand
 bats_require_minimum_version 1.5.0
@@ -39,7 +40,7 @@ need_root() {
 swept() {
 	local program=$1
 	shift
-	run timeout 200 "$faults/$program" "$@"
+	run timeout 500 "$faults/$program" "$@"
 	echo "$output" | grep '^#\|^not ok' | head -n 60
 	[ "$status" = 0 ]
 	echo "# $program $*: ${lines[-1]#\# }" >&3
@@ -84,7 +85,7 @@ errors_in() {
 		for number in EIO EROFS; do
 			code=0
 			before
-			timeout 30 "$faults/inject" "$dir" "$at" always $number -- "$@" \
+			timeout 120 "$faults/inject" "$dir" "$at" always $number -- "$@" \
 				>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || code=$?
 			# 99: this time it made fewer calls.
 			case $code in
@@ -93,7 +94,7 @@ errors_in() {
 			*) echo "call $at of $calls, $number: $code $(cat "$BATS_TEST_TMPDIR/err")" && false ;;
 			esac
 			code=0
-			timeout 30 "$@" >/dev/null 2>"$BATS_TEST_TMPDIR/err" || code=$?
+			timeout 120 "$@" >/dev/null 2>"$BATS_TEST_TMPDIR/err" || code=$?
 			[[ $code = "$normal" || $code = "${again:-$normal}" ]] ||
 				{ echo "then: $code $(cat "$BATS_TEST_TMPDIR/err")" && false; }
 		done
@@ -108,7 +109,7 @@ before() { :; }
 	errors_in 0 preempt-store get k
 	errors_in 1 preempt-store get none
 	errors_in 0 preempt-store list --values
-	errors_in 0 preempt-store wait k --timeout 5s
+	errors_in 0 preempt-store wait k --timeout 60s
 	errors_in 1 preempt-store put k w --if-absent
 	before() { preempt-store put k v; }
 	again=1 errors_in 0 preempt-store rm k
@@ -117,7 +118,7 @@ before() { :; }
 }
 
 @test "errors under preempt-claim, preempt-store join and leave" {
-	sleep 300 &
+	sleep infinity &
 	pids=$!
 	local n=0
 	before() {
@@ -136,22 +137,26 @@ before() { :; }
 }
 
 @test "errors under preempt-run from its start to its goodbye: the command's own code or 75, 77" {
-	local n=0 calls at code
+	local n=0 calls at code came=0
 	preempt-store put k v
 	calls=$("$faults/inject" "$dir" 0 count -- preempt-run --run first -- true)
 	for at in 5 50 $((calls / 4)) $((calls / 2)) $((calls * 3 / 4)) $((calls - 30)); do
 		n=$((n + 1))
 		code=0
-		timeout 60 "$faults/inject" "$dir" "$at" fail EIO -- \
+		timeout 120 "$faults/inject" "$dir" "$at" fail EIO -- \
 			preempt-run --run "r$n" -- sh -c 'exit 7' 2>"$BATS_TEST_TMPDIR/err" || code=$?
-		[[ $code = 7 || $code = 75 ]] || { echo "call $at: $code $(cat "$BATS_TEST_TMPDIR/err")" && false; }
-		[ $code = 7 ] || grep -q 'Input/output error' "$BATS_TEST_TMPDIR/err"
+		# 99: it made fewer calls than the first, which beat and looked more often.
+		[[ $code = 7 || $code = 75 || $code = 99 ]] ||
+			{ echo "call $at: $code $(cat "$BATS_TEST_TMPDIR/err")" && false; }
+		[ $code != 75 ] || grep -q 'Input/output error' "$BATS_TEST_TMPDIR/err"
+		[ $code = 99 ] || came=$((came + 1))
 		code=0
-		timeout 60 "$faults/inject" "$dir" "$at" before KILL -- \
+		timeout 120 "$faults/inject" "$dir" "$at" before KILL -- \
 			preempt-run --run "k$n" -- true || code=$?
 		[[ $code = 137 || $code = 99 ]]
-		run -0 timeout 60 preempt-run --run "k$n" -- true
+		run -0 timeout 120 preempt-run --run "k$n" -- true
 	done
+	[ $came -ge 2 ]
 }
 
 @test "Ctrl-C in the middle of a commit: 130, and nothing is left" {
@@ -187,15 +192,18 @@ before() { :; }
 	run -0 bash -c 'preempt-store list | head -n 1'
 }
 
-# Four writers, each of which writes down the numbers of the keys that were acknowledged.
+# Four writers, each of which writes down the numbers of the keys that were acknowledged, until they
+# are told to stop: killed in the middle of a put they would leave it at work.
 start_writers() {
 	local writer
 	pids=
 	for writer in a b c d; do
 		(
 			for ((i = 1; i <= 100000; i++)); do
+				[ ! -e "$BATS_TEST_TMPDIR/stop" ] || exit 0
 				until preempt-store put "$writer/$i" "$i" 2>>"$BATS_TEST_TMPDIR/errors"; do
 					echo $? >>"$BATS_TEST_TMPDIR/codes"
+					[ ! -e "$BATS_TEST_TMPDIR/stop" ] || exit 0
 					sleep 0.05
 				done
 				echo "$i" >>"$BATS_TEST_TMPDIR/acknowledged.$writer"
@@ -205,7 +213,7 @@ start_writers() {
 	done
 }
 
-# All that the writers were told is there. "Done" when the writer is stopped may be one more.
+# All that the writers were told is there.
 check_writers() {
 	local writer last i
 	for writer in a b c d; do
@@ -220,7 +228,7 @@ check_writers() {
 
 # wait_for SECONDS COMMAND...
 wait_for() {
-	local until=$((SECONDS + 2 * $1))
+	local until=$((SECONDS + 4 * $1))
 	shift
 	until "$@"; do
 		((SECONDS < until)) || return 1
@@ -228,11 +236,17 @@ wait_for() {
 	done
 }
 
+# How many each of them has been told at least.
 acknowledged() {
-	cat "$BATS_TEST_TMPDIR"/acknowledged.* 2>/dev/null | wc -l
+	local writer least=100000 count
+	for writer in a b c d; do
+		count=$(wc -l 2>/dev/null <"$BATS_TEST_TMPDIR/acknowledged.$writer" || echo 0)
+		least=$((count < least ? count : least))
+	done
+	echo $least
 }
 written() {
-	[ "$(acknowledged)" -gt "$1" ]
+	[ "$(acknowledged)" -ge "$1" ]
 }
 told() {
 	grep -qx "$1" "$BATS_TEST_TMPDIR/codes" 2>/dev/null
@@ -240,15 +254,11 @@ told() {
 
 end_writers() {
 	local pid
+	touch "$BATS_TEST_TMPDIR/stop"
 	for pid in $pids; do
-		kill "$pid" 2>/dev/null || :
-		wait "$pid" 2>/dev/null || :
+		wait "$pid"
 	done
 	pids=
-	wait_for 20 idle
-}
-idle() {
-	run -0 preempt-store get none/or/none --timeout 5s || [ "$status" = 1 ]
 }
 
 @test "the disk becomes full under four writers, and is freed: 75, and all that was acknowledged is there" {
@@ -257,12 +267,12 @@ idle() {
 	mounted=$dir
 	preempt-store put k v
 	start_writers
-	wait_for 30 written 40
+	wait_for 30 written 10
 	head -c 2M /dev/zero >"$dir/filler" 2>/dev/null || :
 	wait_for 60 told 75
 	rm "$dir/filler"
 	before=$(acknowledged)
-	wait_for 60 written $((before + 20))
+	wait_for 60 written $((before + 5))
 	end_writers
 	check_writers
 	grep -q 'No space left on device' "$BATS_TEST_TMPDIR/errors"
@@ -275,14 +285,14 @@ idle() {
 	mounted=$dir
 	preempt-store put k v
 	start_writers
-	wait_for 30 written 40
+	wait_for 30 written 10
 	# Busy while a file is open for writing.
 	wait_for 30 mount -o remount,ro "$dir" 2>/dev/null || skip "cannot be remounted under writers"
 	wait_for 60 told 77
 	run -0 preempt-store get k
 	mount -o remount,rw "$dir"
 	before=$(acknowledged)
-	wait_for 60 written $((before + 20))
+	wait_for 60 written $((before + 5))
 	end_writers
 	check_writers
 	grep -q 'Read-only file system' "$BATS_TEST_TMPDIR/errors"

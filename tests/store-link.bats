@@ -33,6 +33,10 @@ teardown() {
 	done
 }
 
+milliseconds() {
+	echo $(($(date +%s%N) / 1000000))
+}
+
 answers() {
 	local code=$1
 	shift
@@ -71,7 +75,7 @@ need_elsewhere() {
 
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
-	local until=$((SECONDS + 2 * $1))
+	local until=$((SECONDS + 4 * $1))
 	shift
 	until "$@"; do
 		[ $SECONDS -lt $until ] || return 1
@@ -131,8 +135,8 @@ stop_and_overtake() {
 			store=$a
 			[ $((i % 2)) = 0 ] || store=$b
 			for k in $(seq 25); do
-				! preempt-store put "row/$i/$k" v --store "$store" || echo "$i/$k"
-				[ "$k" != 10 ] || ! preempt-store put claim "$i" --if-absent --store "$store" > /dev/null || echo "$i won"
+				! preempt-store put "row/$i/$k" v --store "$store" --timeout 120s || echo "$i/$k"
+				[ "$k" != 10 ] || ! preempt-store put claim "$i" --if-absent --store "$store" --timeout 120s > /dev/null || echo "$i won"
 			done
 		) > "$BATS_TEST_TMPDIR/said.$i" &
 		started+=($!)
@@ -176,15 +180,21 @@ stop_and_overtake() {
 @test "a holder elsewhere that is killed: after the takeover time, not before" {
 	need_elsewhere
 	mount_twice
-	preempt-store put k v --store "$a?takeover=2s"
-	elsewhere "$hold_store" "$a" killed begin &
-	started+=($!)
-	wait_for 20 is_stopped " killed begin"
-	kill -KILL "$stopped"
-	answers 75 preempt-store put k w --store "$b" --timeout 1s
-	[[ $stderr == *"on $(hostname) holds"*'after 2 s it is taken over'* ]]
-	answers 0 preempt-store put k w --store "$b" --timeout 30s
-	answers 1 preempt-store get killed --store "$b"
+	local takeover began
+	for takeover in 60 2; do
+		preempt-store put k v --store "${a%/*}/$takeover.db?takeover=${takeover}s"
+		elsewhere "$hold_store" "${a%/*}/$takeover.db" "killed$takeover" begin &
+		started+=($!)
+		wait_for 20 is_stopped " killed$takeover begin"
+		began=$(milliseconds)
+		kill -KILL "$stopped"
+	done
+	# A put that is held up may be one after two seconds, but not after a minute.
+	answers 75 preempt-store put k w --store "${b%/*}/60.db" --timeout 1s
+	[[ $stderr == *"on $(hostname) holds"*'after 60 s it is taken over'* ]]
+	answers 0 preempt-store put k w --store "${b%/*}/2.db" --timeout 60s
+	[ $(($(milliseconds) - began)) -ge 2000 ]
+	answers 1 preempt-store get killed2 --store "${b%/*}/2.db"
 }
 
 @test "a container of this host that is killed frees the lock for those in it at once" {
@@ -195,9 +205,9 @@ stop_and_overtake() {
 		"$1" "$2" killed begin & until grep -q "^State:.T" /proc/$!/status; do :; done
 		kill -KILL $!; wait $!
 		began=$(date +%s%N)
-		preempt-store put k w --timeout 20s && echo $((($(date +%s%N) - began) / 1000000))' - "$hold_store" "$db"
+		preempt-store put k w --timeout 40s && echo $((($(date +%s%N) - began) / 1000000))' - "$hold_store" "$db"
+	# From elsewhere it would be taken over after 60 s.
 	echo "# $output ms" >&3
-	[ "$output" -lt 5000 ]
 }
 
 @test "who waits names the holder, also one on this machine that is stopped" {
@@ -239,8 +249,8 @@ stop_and_overtake() {
 	for ((n = 5; n < 40; n++)); do
 		began=$SECONDS
 		code=0
-		said=$(ulimit -n $n && preempt-store put k w --timeout 20s 2>&1) || code=$?
-		[ $((SECONDS - began)) -lt 15 ]
+		said=$(ulimit -n $n && preempt-store put k w --timeout 100s 2>&1) || code=$?
+		[ $((SECONDS - began)) -lt 60 ]
 		[ $code = 0 ] && break
 		[ $code = 127 ] && continue # too few for the program itself
 		[[ $code = 75 && $said == *'Too many open files'* ]]
@@ -266,16 +276,16 @@ stop_and_overtake() {
 @test "what is not ours in the place of the held directory: 65, named, left as it is" {
 	preempt-store put k v --store "$db?lock=link&takeover=2s"
 	touch "$db.lock.held"
-	answers 65 preempt-store get k --store "$db" --timeout 5s
+	answers 65 preempt-store get k --store "$db" --timeout 60s
 	[[ $stderr == *"$db.lock.held is not a directory"*'delete it'* ]]
 	rm "$db.lock.held"
 	mkdir "$BATS_TEST_TMPDIR/else"
 	ln -s "$BATS_TEST_TMPDIR/else" "$db.lock.held"
-	answers 65 preempt-store put k w --store "$db" --timeout 5s
+	answers 65 preempt-store put k w --store "$db" --timeout 60s
 	[ -L "$db.lock.held" ]
 	rm "$db.lock.held"
 	mkdir -p "$db.lock.held/below"
-	answers 65 preempt-store put k w --store "$db" --timeout 30s
+	answers 65 preempt-store put k w --store "$db" --timeout 60s
 	[[ $stderr == *"$db.lock.held"*'"below"'*'delete it'* ]]
 	rmdir "$db.lock.held/below"
 	answers 0 preempt-store put k w --store "$db"
@@ -283,12 +293,18 @@ stop_and_overtake() {
 }
 
 @test "names that are not ours in the held directory: 75, named, then taken over" {
-	preempt-store put k v --store "$db?lock=link&takeover=2s"
+	preempt-store put k v --store "$db?lock=link"
 	mkdir "$db.lock.held"
 	touch "$db.lock.held/.nfs0000001"
 	answers 75 preempt-store get k --store "$db" --timeout 300ms
-	[[ $stderr == *'".nfs0000001", which we do not know'*'after 2 s it is removed'* ]]
-	answers 0 preempt-store get k --store "$db" --timeout 30s
+	[[ $stderr == *'".nfs0000001", which we do not know'*'after 60 s it is removed'* ]]
+	local began new=$dir/new.db
+	preempt-store put k v --store "$new?lock=link&takeover=2s"
+	began=$(milliseconds)
+	mkdir "$new.lock.held"
+	touch "$new.lock.held/.nfs0000001"
+	answers 0 preempt-store get k --store "$new" --timeout 60s
+	[ $(($(milliseconds) - began)) -ge 2000 ]
 }
 
 @test "a filesystem whose directories move over others is refused for a new store, and so is one without links" {

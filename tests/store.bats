@@ -108,12 +108,12 @@ answers() {
 
 @test "wait: a key that is there is printed at once" {
 	preempt-store put k v
-	answers 0 preempt-store wait k --timeout 10s
+	answers 0 preempt-store wait k --timeout 100s
 	[ "$output" = v ]
 }
 
 @test "wait: ends when another process puts the key, though the store is not there yet" {
-	preempt-store wait k --timeout 20s > "$BATS_TEST_TMPDIR/out" &
+	preempt-store wait k --timeout 100s > "$BATS_TEST_TMPDIR/out" &
 	local pid=$!
 	preempt-store put other x
 	preempt-store put kk x
@@ -125,9 +125,9 @@ answers() {
 
 @test "wait --since: ends on a change, and with 1 on deletion" {
 	preempt-store put k one
-	answers 0 preempt-store wait k --since 0 --timeout 10s
+	answers 0 preempt-store wait k --since 0 --timeout 100s
 	[ "$output" = one ]
-	preempt-store wait k --since 1 --timeout 20s > "$BATS_TEST_TMPDIR/out" &
+	preempt-store wait k --since 1 --timeout 100s > "$BATS_TEST_TMPDIR/out" &
 	local pid=$!
 	preempt-store put k two
 	wait $pid
@@ -145,7 +145,7 @@ answers() {
 @test "64 processes put one key if absent at once: exactly one exits 0" {
 	local i
 	for i in {1..64}; do
-		{ preempt-store put claim "$i" --if-absent > /dev/null && echo "$i"; } &
+		{ preempt-store put claim "$i" --if-absent --timeout 120s > /dev/null && echo "$i"; } &
 	done > "$BATS_TEST_TMPDIR/winners"
 	wait
 	[ "$(wc -l < "$BATS_TEST_TMPDIR/winners")" = 1 ]

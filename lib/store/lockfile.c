@@ -275,7 +275,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	int64_t deadline, struct error *err)
 {
 	enum status status;
-	bool seen_database = false;
+	bool seen_database = false, lost = false;
 	int64_t races_until = clock_after(RACES_END);
 	*file = (struct lockfile){.descriptor = -1};
 	file->shared_group = terms->shared_group;
@@ -319,9 +319,20 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 				error_set(err, STATUS_NO, "it does not exist");
 				break;
 			}
+			int64_t began = clock_now();
+			number = 0;
 			status = make(file, terms, &number, err);
 			if (status != STATUS_OK)
 				break;
+			/*
+			 * It is there, by us or, once, by another, however late it is. How long a
+			 * slow disk took for it is not how long a race lasts.
+			 */
+			races_until += clock_now() - began;
+			if (number == 0 || !lost) {
+				lost |= number != 0;
+				continue;
+			}
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
 			break;
 		}

@@ -8,11 +8,12 @@ doctor_setup() {
 	unset PREEMPT_STORE PREEMPT_RUN XDG_STATE_HOME
 	dir=$BATS_TEST_TMPDIR/dir
 	mkdir -m 700 "$dir"
-	job='' bound=''
+	job='' bound='' tree=()
 }
 
 doctor_teardown() {
 	[ -z "$job" ] || kill -9 "$job" 2>/dev/null || :
+	end_tree
 	[ -z "$bound" ] || umount --lazy "$bound" || :
 	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
 	# Of no use but for GlusterFS, and long.
@@ -62,6 +63,7 @@ until_there() {
 	done
 }
 has() { compgen -G "$1" >/dev/null; }
+is_stopped() { [[ $(ps -o stat= -p "$1") == T* ]]; }
 
 # As on another node: in the background, what it says in $BATS_TEST_TMPDIR/NAME.
 node() {
@@ -76,18 +78,53 @@ node() {
 }
 said() { cat "$BATS_TEST_TMPDIR/$1" "$BATS_TEST_TMPDIR/$1.err"; }
 
-# end_tree PID: it and all below it, which are stopped first so that nothing can clean up. The leaves
-# first: a stopped process group that loses its parent is continued by the kernel.
-end_tree() {
+# stop_tree PID: it and all below it, whose numbers are in $tree. The leaves first: a stopped process
+# group that loses its parent is continued by the kernel.
+stop_tree() {
 	local pid
-	local -a all=("$1") more=("$1")
-	kill -STOP "$1"
+	local -a more=("$1")
+	tree=("$1")
+	kill -STOP "$1" || :
 	while [ "${#more[@]}" -gt 0 ]; do
 		mapfile -t more < <(for pid in "${more[@]}"; do pgrep -P "$pid" || :; done)
-		[ "${#more[@]}" = 0 ] || kill -STOP "${more[@]}"
-		all=("${more[@]}" "${all[@]}")
+		[ "${#more[@]}" = 0 ] || kill -STOP "${more[@]}" || :
+		tree=("${more[@]}" "${tree[@]}")
 	done
-	kill -KILL "${all[@]}"
+}
+
+# They go on, or are killed at once, as on a machine that loses power.
+continue_tree() {
+	kill -CONT "${tree[@]}" 2>/dev/null || :
+	tree=()
+}
+end_tree() {
+	[ "${#tree[@]}" = 0 ] || kill -KILL "${tree[@]}" 2>/dev/null || :
+	tree=()
+}
+
+# in_the_middle FILE COMMAND...: COMMAND starts a doctor, $pid, which is stopped with all of its own
+# when FILE is in its scratch directory. Where it was over before we came it is started again.
+in_the_middle() {
+	local file=$1 try
+	shift
+	for ((try = 0; try < 10; try++)); do
+		"$@"
+		until_there has_or_over "$file" "$pid"
+		stop_tree "$pid"
+		! has "$file" || ! has "${file%/*}/owner" || return 0
+		continue_tree
+		wait "$pid" || :
+	done
+	echo "always over before it was seen"
+	false
+}
+has_or_over() { has "$1" || ! [[ $(ps -o stat= -p "$2") == [^Z]* ]]; }
+
+# swept DIRECTORY NAMES: a doctor finds it safe, and then only these names are there. One has no more
+# than a moment to remove what others left; what he does not come to the next one does.
+swept() {
+	answers 0 preempt-store doctor "$1" --quick --timeout 60s
+	[ "$(ls -A "$1")" = "$2" ]
 }
 
 # A store of mode fcntl where locks do not reach.

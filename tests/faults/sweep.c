@@ -27,10 +27,10 @@
 #include "base/clock.h"
 #include "calls.h"
 
-#define PATIENCE 1500 /* of the transaction, milliseconds */
-#define HANGS	 6000 /* and when it is called one that hangs */
-#define AT_ONCE	 1000 /* what need not wait ends in; a loaded machine is given LOADED more */
-#define LOADED	 400
+/* Milliseconds; each is many times what a loaded machine needs for what the one before allows. */
+#define AT_ONCE	 20000	/* what need not wait ends in */
+#define PATIENCE 40000	/* of a transaction: whoever uses it up has waited */
+#define HANGS	 100000 /* and when it is called one that hangs */
 
 static struct scene scene;
 static struct plan *plan;
@@ -214,7 +214,7 @@ static void prepare(const struct act *act)
 	if (!act->made)
 		return;
 	struct store_beat beat = {.token = 1, .sequence = 4, .step = 1};
-	if (store_open(&store, scene.url, 0, clock_after(5000), &err) != STATUS_OK ||
+	if (store_open(&store, scene.url, 0, clock_after(PATIENCE), &err) != STATUS_OK ||
 		store_beats_prepare(store, "r/1", 3, &err) != STATUS_OK ||
 		store_beat(store, "r/1", 0, &beat, &err) != STATUS_OK) {
 		printf("Bail out! %s\n", err.text);
@@ -228,7 +228,7 @@ static void look(struct text *lines, struct text *without_revisions)
 	struct error err;
 	text_release(lines);
 	text_release(without_revisions);
-	enum status status = scene_look(&scene, 5000, lines, without_revisions, &err);
+	enum status status = scene_look(&scene, AT_ONCE, lines, without_revisions, &err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		text_addf(lines, "%d %s", (int)status, err.text);
 }
@@ -267,7 +267,7 @@ static enum status status_of(int number)
 
 static void judge_answer(const struct act *act)
 {
-	if (outcome->milliseconds > AT_ONCE + LOADED)
+	if (outcome->milliseconds > AT_ONCE)
 		complain(act, "took long");
 	if (outcome->status == normal.status) {
 		if (strcmp(outcome->answer, normal.answer) != 0)
@@ -337,7 +337,7 @@ static void judge_same_caller(const struct act *act, enum status first)
 	if (outcome->status != normal.status || strcmp(outcome->answer, normal.answer) != 0)
 		complain(act, "answered %d, the same caller asks again, and is not answered \"%s\"",
 			(int)first, normal.answer);
-	if (scene_look(&scene, 2000, &lines, &without, &err) != STATUS_OK)
+	if (scene_look(&scene, AT_ONCE, &lines, &without, &err) != STATUS_OK)
 		complain(act, "then the store does not open: %s", err.text);
 	else if (strcmp(text_string(&without), text_string(&normal.after_once)) != 0)
 		complain(act,
@@ -366,7 +366,7 @@ static void judge_again(const struct act *act)
 	if (!ended || second.status == STATUS_TEMPORARY || second.status == STATUS_DAMAGED ||
 		second.status == STATUS_PERMISSION)
 		complain(act, "then again: %d %s", second.status, second.err.text);
-	if (scene_look(&scene, 2000, &lines, &without, &err) != STATUS_OK)
+	if (scene_look(&scene, AT_ONCE, &lines, &without, &err) != STATUS_OK)
 		complain(act, "after doing it again the store does not open: %s", err.text);
 	else if (!act->adds && strcmp(text_string(&without), text_string(&normal.after_again)) != 0)
 		complain(act, "doing it again leads elsewhere:\n%s\n#   not:\n%s",
@@ -404,7 +404,7 @@ static void inject(const struct act *act, unsigned at, enum call_act what, int n
 		bool holds = cannot_remove() && strstr(plan->hit.file, ".held/");
 		enum status first = outcome->status;
 		int status = holds ? end(&child) : 0;
-		judge_state(act, AT_ONCE + LOADED);
+		judge_state(act, AT_ONCE);
 		if (!holds)
 			status = end(&child);
 		if (status != 0)
@@ -418,7 +418,7 @@ static void inject(const struct act *act, unsigned at, enum call_act what, int n
 		died_of = end(&child);
 		if (plan->hits && (!WIFSIGNALED(died_of) || WTERMSIG(died_of) != number))
 			complain(act, "is not killed by it");
-		judge_state(act, AT_ONCE + LOADED);
+		judge_state(act, AT_ONCE);
 	}
 	judge_again(act);
 }
@@ -495,7 +495,7 @@ static void stop_at(const struct act *act, unsigned at)
 	if (!await(&child) || end(&child) != 0 || outcome->status != normal.status)
 		complain(act, "does not go on");
 	struct text lines = {0}, without = {0};
-	if (scene_look(&scene, 2000, &lines, &without, &err) != STATUS_OK)
+	if (scene_look(&scene, AT_ONCE, &lines, &without, &err) != STATUS_OK)
 		complain(act, "then the store does not open: %s", err.text);
 	bool there = strstr(text_string(&lines), "\nother ") != NULL ||
 		     !strncmp(text_string(&lines), "other ", 6);

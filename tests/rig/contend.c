@@ -12,7 +12,7 @@
  *
  *   -p N        processes (8), on the stores in turn
  *   -k N        transactions of each (50)
- *   -t MS       patience of each transaction (30000)
+ *   -t MS       patience of each transaction (120000)
  *   --kill N    in the middle, N times: kill -9 a random process; another goes on in its place
  *   --stop N    in the middle, N times: stop a random process, for --for MS (2000), then continue
  * it
@@ -58,11 +58,14 @@ struct outcome {
 };
 
 static int processes = 8, transactions = 50, kills, stops;
-static int64_t patience = 30000, stop_for = 2000;
+static int64_t patience = 120000, stop_for = 2000;
 static int plain, look;
 static char **stores;
 static int store_count;
 static struct outcome *outcomes; /* shared: [process][transaction] */
+/* Shared: nobody begins another one once so many are answered, so that those who are to be
+ * disturbed are not done when a busy machine lets the disturber come late. */
+static _Atomic int *barrier;
 static pid_t *pids;
 static int problems;
 
@@ -99,6 +102,14 @@ static double milliseconds_now(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int answered(void)
+{
+	int count = 0;
+	for (int i = 0; i < processes * transactions; i++)
+		count += outcomes[i].answer > ASKED;
+	return count;
 }
 
 /* ---- A contender: the store ---- */
@@ -199,6 +210,8 @@ static void contend(int process)
 		struct outcome *outcome = outcome_of(process, i);
 		if (outcome->answer != NONE)
 			continue; /* of the one before, who was killed */
+		while (*barrier < processes * transactions && answered() >= *barrier)
+			clock_sleep_until(clock_after(2));
 		outcome->answer = ASKED;
 		if (plain)
 			ask_plain(database, process, i, outcome);
@@ -250,14 +263,6 @@ static void start(int process, int go)
 	pids[process] = pid;
 }
 
-static int answered(void)
-{
-	int count = 0;
-	for (int i = 0; i < processes * transactions; i++)
-		count += outcomes[i].answer > ASKED;
-	return count;
-}
-
 /* Those that have ended are reaped; returns how many live, and the n-th of these. */
 static int living(int nth, int *process)
 {
@@ -288,13 +293,25 @@ static void disturb(bool kill_it, int process)
 	start(process, -1);
 }
 
+/* After how many answers the next disturbance comes, where done of all have been. */
+static int due_at(int done, int all)
+{
+	return (int)((int64_t)(done + 1) * processes * transactions / (all + 1));
+}
+
+static int barrier_at(int done, int all)
+{
+	int total = processes * transactions;
+	return done == all ? total : (due_at(done, all) + due_at(done + 1, all)) / 2;
+}
+
 /* Wait for all; the disturbances are spread over their work. */
 static void supervise(void)
 {
 	int done = 0, all = kills + stops, process = 0, count;
 	while ((count = living(-1, &process)) > 0) {
 		/* Not at a fixed point of the work: a transaction more or less. */
-		int due = (int)((int64_t)(done + 1) * processes * transactions / (all + 1));
+		int due = due_at(done, all);
 		if (done < all && answered() >= due) {
 			clock_sleep_until(clock_after(clock_jitter(20)));
 			if (living((int)(random() % count), &process) > 0 && pids[process] > 0)
@@ -302,6 +319,7 @@ static void supervise(void)
 						 : done / 2 < kills,
 					process);
 			done++;
+			*barrier = barrier_at(done, all);
 			continue;
 		}
 		clock_sleep_until(clock_after(2));
@@ -516,8 +534,10 @@ int main(int argc, char **argv)
 	size_t size = (size_t)processes * (size_t)transactions * sizeof(*outcomes);
 	int go[2];
 	outcomes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	barrier = mmap(
+		NULL, sizeof(*barrier), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pids = calloc((size_t)processes, sizeof(*pids));
-	if (outcomes == MAP_FAILED || !pids || pipe2(go, O_CLOEXEC) != 0) {
+	if (outcomes == MAP_FAILED || barrier == MAP_FAILED || !pids || pipe2(go, O_CLOEXEC) != 0) {
 		perror("contend");
 		return 2;
 	}
@@ -526,6 +546,7 @@ int main(int argc, char **argv)
 		if ((lookers[s] = fork()) == 0)
 			look_on(stores[s]);
 	srandom((unsigned)(clock_utc() ^ getpid()));
+	*barrier = barrier_at(0, kills + stops);
 	for (int p = 0; p < processes; p++)
 		start(p, go[0]);
 	double began = milliseconds_now();
@@ -542,5 +563,6 @@ int main(int argc, char **argv)
 	free(lookers);
 	free(pids);
 	munmap(outcomes, size);
+	munmap((void *)barrier, sizeof(*barrier));
 	return code;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows from what the doctor found: the table of cases. No filesystem is needed. */
+/* What follows from what the doctor found: the table of cases. Any directory will do. */
 #include "store/doctor_findings.h"
 
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "scratch.h"
+#include "store/doctor_worker.h"
 #include "unit.h"
 
 #define LOCAL	FILESYSTEM_LOCAL
@@ -238,6 +240,27 @@ static struct doctor_load count_claims(const char *first, const char *second, co
 	return load;
 }
 
+/* What one who is alone wins in no time. */
+static void race_in_no_time(const char *kind, struct doctor_check *check)
+{
+	struct error err;
+	const char *wins = "";
+	struct json_object *request = json_object_new_object(), *answer = json_object_new_object();
+	struct doctor_worker worker;
+	doctor_worker_init(&worker, scratch);
+	worker.scratch = strdup(scratch);
+	worker.count = 1;
+	json_put_text(request, "kind", kind);
+	json_put_unsigned(request, "rounds", 5);
+	json_put_signed(request, "ms", 0);
+	CHECK_EQ(doctor_race(&worker, request, answer, &err), STATUS_OK);
+	CHECK(json_get_text(answer, "wins", &wins));
+	count_wins(check, wins, wins, NULL);
+	json_object_put(request);
+	json_object_put(answer);
+	doctor_worker_release(&worker);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++)
@@ -323,6 +346,17 @@ int main(void)
 		CHECK_EQ(load.contested, 0);
 		load = count_claims("0", "0", "-");
 		CHECK_EQ(load.none, 1);
+	}
+	TEST("where a busy machine takes all the time for a race one round is played: no wrong \"no\"")
+	{
+		static const char *const kinds[] = {"link", "create", "rename", "take"};
+		scratch_make();
+		for (size_t i = 0; i < 4; i++) {
+			struct doctor_check check = {0};
+			race_in_no_time(kinds[i], &check);
+			CHECK_EQ(check.rounds, 1);
+		}
+		scratch_remove();
 	}
 	TEST("a claim whose answer was lost is judged by nobody")
 	{

@@ -68,7 +68,7 @@ static struct sqlite_store *open_store(const char *mode)
 	char url[512];
 	struct store *store = NULL;
 	snprintf(url, sizeof(url), "%s/%s.db?lock=%s&assume=shared", scratch, mode, mode);
-	if (store_open(&store, url, STORE_CREATE, clock_after(20000), &err) != STATUS_OK) {
+	if (store_open(&store, url, STORE_CREATE, clock_after(60000), &err) != STATUS_OK) {
 		printf("# cannot open %s: %s\n", url, err.text);
 		exit(99);
 	}
@@ -96,11 +96,11 @@ static pid_t start_greedy(const char *mode)
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct sqlite_store *store = open_store(mode);
-		bool good = store->lock.machine.page && hold(store, 20000, 1);
+		bool good = store->lock.machine.page && hold(store, 60000, 1);
 		(void)!write(ready[1], good ? "x" : "-", 1);
 		/* Should our parent die, this ends. */
-		for (int64_t end = clock_after(60000); good && clock_now() < end;)
-			good = hold(store, 20000, 50);
+		for (int64_t end = clock_after(600000); good && clock_now() < end;)
+			good = hold(store, 60000, 50);
 		_exit(1);
 	}
 	close(ready[1]);
@@ -119,7 +119,8 @@ static void starve(const char *mode)
 	if (greedy > 0)
 		for (int i = 0; i < 4; i++) {
 			int64_t began = clock_now();
-			CHECK(hold(store, 6000, 1));
+			/* By luck alone, without a pause, it takes about a minute. */
+			CHECK(hold(store, 30000, 1));
 			printf("# %s: waited %lld ms\n", mode, (long long)(clock_now() - began));
 		}
 	else
