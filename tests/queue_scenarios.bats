@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue: the scenarios of the coordinator that it stands for, through the real programs.
+# limit: 1200
 # asan: no (the same programs run with sanitizers in queue_worker.bats and queue_storm.bats)
 # shellcheck disable=SC1010,SC2016,SC2094,SC2119,SC2120 # "done" is a word, text for another shell; scenarios take options
 
