@@ -303,7 +303,7 @@ fail() {
 	fail 1
 	local i pids=() told=0 other=0
 	for i in 1 2 3 4 5 6; do
-		preempt-queue join --timeout 60s 2>"err.$i" &
+		preempt-queue join --timeout 200s 2>"err.$i" &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do

@@ -83,7 +83,7 @@ killed_inside() {
 	eventually gone "$(<"begun.${ids[0]}")"
 	: >go
 	worker b "$@"
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	are succeeded "${ids[@]}"
 	ran_once "${ids[@]}"
 	[ "$(what "${ids[0]}" starts) $(what "${ids[0]}" lost)" = "2 1" ]
@@ -129,7 +129,7 @@ client() {
 			preempt-queue done || code=$?
 			[ "$code" -le 1 ] || return 11
 			;;
-		6) preempt-queue join --timeout 60s || return 12 ;;
+		6) preempt-queue join --timeout 200s || return 12 ;;
 		7)
 			id=$(tail -n 1 "scheduled.$1" 2>/dev/null) || :
 			[ -n "$id" ] || continue
@@ -149,7 +149,7 @@ client() {
 		aside "client$i" client "$i"
 	done
 	for i in {1..10}; do aside_ends "client$i" 0; done
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	mapfile -t all < <(cat scheduled.*)
 	# Every id is one command's, none is lost, each is over, and the successful ones ran once.
 	[ "$(preempt-queue list --json | wc -l)" = "${#all[@]}" ]
@@ -246,7 +246,7 @@ client() {
 	worker_killed a
 	schedule_many 5 -- ./item
 	worker b
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	ran_once "${first[@]}" "${ids[@]}"
 }
 
@@ -264,7 +264,7 @@ client() {
 	worker_killed a b
 	: >go
 	# The third one sees it.
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	are succeeded "${ids[@]}"
 	ran_once "${ids[@]}"
 	[ "$(preempt-queue list --json | grep -c '"lost":1')" = 2 ]
@@ -280,7 +280,7 @@ client() {
 	done
 	: >go
 	worker a
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	are succeeded "${ids[@]}"
 	ran_once "${ids[@]}"
 	[ "$(what "${ids[0]}" starts) $(what "${ids[0]}" lost)" = "3 2" ]
@@ -338,7 +338,7 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	worker_killed a
 	: >go
 	worker a
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	is "$id" succeeded
 	ran_once "$id"
 	[ "$(wc -l <builds)" = 2 ]

@@ -112,7 +112,7 @@ load queue
 		worker_ends "$name" 137
 	done
 	worker d
-	expect 44 preempt-queue join --timeout 60s
+	expect 44 preempt-queue join --timeout 200s
 	says "command $id"
 	is "$id" failed
 	[ "$(what "$id" starts) $(what "$id" lost) $(what "$id" ending)" = "3 3 lost" ]
@@ -126,7 +126,7 @@ load queue
 	eventually begun "$id"
 	worker_killed a
 	worker b
-	expect 44 preempt-queue join --timeout 60s
+	expect 44 preempt-queue join --timeout 200s
 	[ "$(what "$id" starts) $(what "$id" ending)" = "1 lost" ]
 }
 
@@ -186,7 +186,7 @@ load queue
 	worker_killed a
 	: >go
 	worker b
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	is "$id" cancelled
 	[ "$(what "$id" starts)" = 1 ]
 	ran_once
@@ -256,7 +256,7 @@ load queue
 	worker 0
 	worker 1
 	worker 5
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	diff <(sort words) <(printf '%s\n' '0 red 0' '1 green 1' '5 blue 5')
 	expect 2 preempt-queue schedule -- echo "{per-worker:a,b"
 }
@@ -290,7 +290,7 @@ load queue
 	[ "$(preempt-queue workers | grep -cw a)" = 2 ]
 	kill -KILL "$first"
 	: >go
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	are succeeded "${ids[@]}"
 	kill -0 "${workers[a]}"
 }
@@ -336,7 +336,7 @@ load queue
 	expect 75 preempt-queue join --timeout 1s
 	expect 75 preempt-queue done
 	mv away store
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	is "$id" succeeded
 	[ "$(preempt-queue fetch "$id")" = said ]
 	ran_once "$id"
@@ -374,7 +374,7 @@ load queue
 	mv away store
 	: >go
 	worker b
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	is "$id" succeeded
 	ran_once "$id"
 }
