@@ -23,20 +23,20 @@ for width in ${WIDTHS:-8 16 32}; do
 			--keep-going --tag "width-$width" -- "$trainer" --width "$width" --rate {} >/dev/null
 done
 
+# A shell hears a signal only while it waits. The workers then tell their commands, and give them back.
+# shellcheck disable=SC2046,SC2317 # numbers; by the trap
+leave() {
+	kill -TERM $(jobs -pr) 2>/dev/null || :
+	wait || :
+	exit 42
+}
+trap leave TERM INT HUP
 workers=()
 for ((i = 0; i < ${WORKERS:-2}; i++)); do
 	preempt-queue work --worker "$HOSTNAME-$i" --idle-exit 1s &
 	workers+=($!)
 done
 
-# A shell hears a signal only while it waits. The workers then tell their commands, and give them back.
-# shellcheck disable=SC2317 # by the trap
-leave() {
-	kill -TERM "${workers[@]}" "$join" 2>/dev/null || :
-	wait "${workers[@]}" || :
-	exit 42
-}
-trap leave TERM INT HUP
 preempt-queue join &
 join=$!
 code=0

@@ -18,6 +18,8 @@ setup() {
 	export PREEMPT_STORE=$PWD/store/q.db XDG_RUNTIME_DIR=$PWD
 	declare -gA workers=()
 	started=()
+	# Of eventually, s: all machines come to it some day, and who hangs never does.
+	patience=180
 	# Fast enough for a test, slow enough for a loaded machine: that a worker was killed is seen, not
 	# waited for. Whatever cloud this is.
 	pace=(--period 300ms --limit 30 --source signal:TERM)
@@ -25,10 +27,11 @@ setup() {
 }
 
 teardown() {
-	local pid file patience=10
-	# Stopped ones, too.
+	local pid file patience=60 running
+	running=" $(jobs -pr | tr '\n' ' ')"
+	# Stopped ones, too. The number of one that has ended may be somebody else's by now.
 	for pid in "${workers[@]}" "${started[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || :
+		[[ $running != *" $pid "* ]] || kill -KILL "$pid" 2>/dev/null || :
 		wait "$pid" 2>/dev/null || :
 	done
 	# What they ran ends with them, a moment later.
@@ -85,8 +88,10 @@ aside() {
 	started+=("$!")
 }
 
+# gone PID: of a worker or what it runs. A process that knows nothing of our store only has its number.
 gone() {
 	local state
+	grep -qzsFx "PREEMPT_STORE=$PREEMPT_STORE" "/proc/$1/environ" || return 0
 	state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null) || :
 	[ -z "$state" ] || [ "$state" = Z ]
 }
@@ -175,7 +180,7 @@ ran_once() {
 expect() {
 	local want=$1 code=0
 	shift
-	said=$(timeout 120 "$@" 2>&1) || code=$?
+	said=$(timeout 240 "$@" 2>&1) || code=$?
 	[ "$code" = "$want" ] || { echo "$*: $code, not $want: $said" >&2; return 1; }
 }
 

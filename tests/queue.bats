@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-queue as far as it needs no worker: what is scheduled, shown, cancelled, put back,
 # forgotten, joined. PREEMPT_TEST_STORE is as in store.bats.
+# limit: 1200
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
@@ -18,7 +19,7 @@ setup() {
 
 teardown() {
 	local pid
-	for pid in $(jobs -p); do
+	for pid in $(jobs -pr); do
 		kill -9 "$pid" 2>/dev/null || :
 	done
 	wait
@@ -65,7 +66,7 @@ member() {
 	local command
 	for command in join 'done' 'join --exit-status' 'list --follow' list workers 'show 1' 'fetch --wait 1' 'cancel --all'; do
 		# shellcheck disable=SC2086
-		answers 1 timeout 20 preempt-queue $command
+		answers 1 timeout 60 preempt-queue $command
 		[[ $stderr = *'does not exist'* ]]
 		[ -z "$output" ]
 	done
@@ -302,7 +303,7 @@ fail() {
 	fail 1
 	local i pids=() told=0 other=0
 	for i in 1 2 3 4 5 6; do
-		preempt-queue join --timeout 60s 2>"err.$i" &
+		preempt-queue join --timeout 200s 2>"err.$i" &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
+# limit: 1200
 # asan: no (the programs' own tests do that)
 # What README and preempt-queue(1) show is run as it stands there.
 # shellcheck disable=SC2016 # text for another shell
@@ -61,7 +62,7 @@ make_place() {
 	# The output and the code of one.
 	example 4 >4.sh
 	PREEMPT_PLATFORM='' worker w
-	run -5 --separate-stderr timeout 60 bash 4.sh
+	run -5 --separate-stderr timeout 180 bash 4.sh
 	[ "$output" = 'loss of model.pt' ]
 	expect 44 preempt-queue join
 	# Scheduled from a script that may run again.
@@ -82,7 +83,7 @@ make_place() {
 		sed -n '/^## Many commands/,/^## /p' "$REPO/README.md" | sed -n '/^```bash/,/^```$/p' | sed '/^```/d'
 	} | sed "s|/shared/\$USER/sweep.db|$PREEMPT_STORE|; s/--idle-exit 1m/--idle-exit 3s/" >readme.sh
 	grep -q 'preempt-queue join' readme.sh
-	run -0 timeout 100 bash -e readme.sh
+	run -0 timeout 240 bash -e readme.sh
 	[ "$(grep -c -e '^--seed' ran)" = 100 ]
 	[ "$(preempt-queue list --state succeeded --tag sweep --json | wc -l)" = 100 ]
 }

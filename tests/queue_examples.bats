@@ -39,9 +39,18 @@ ends_with() {
 	sweep=
 	[ "$code" = "$1" ] || { echo "it ended with $code, not $1" >&2; return 1; }
 }
+# Trainings that have a checkpoint wait until the file "go" is there, lest they are over too soon.
+hold_trainings() {
+	mkdir held
+	# shellcheck disable=SC2016 # for sh
+	printf '#!/bin/sh\nwhile [ -e "${PREEMPT_ITEM_DIR:-.}/checkpoint" ] && [ ! -e go ]; do command -p sleep 0.05; done\n' >held/sleep
+	chmod +x held/sleep
+	export PATH=$PWD/held:$PATH
+}
 # A checkpoint of two commands that are not over.
 trained() { [ "$(find s -name checkpoint | wc -l)" -ge 2 ]; }
 worker_pids() { preempt-queue workers --json | sed -n 's/.*"pid": *\([0-9]*\).*/\1/p'; }
+workers_are() { [ "$(worker_pids | wc -l)" = "$1" ]; }
 
 # All four combinations have one result each, none was given up, and the best is said.
 all_is_well() {
@@ -64,9 +73,12 @@ all_is_well() {
 }
 
 @test "examples/sweep.sh: one of its workers is preempted: the other goes on from its checkpoints" {
+	hold_trainings
 	start
 	eventually trained
 	kill -TERM "$(worker_pids | head -n 1)"
+	eventually workers_are 1
+	: >go
 	ends_with 0
 	all_is_well
 	preempted=0
@@ -78,6 +90,7 @@ all_is_well() {
 }
 
 @test "examples/sweep.sh is preempted: 42, and started again it goes on from its checkpoints" {
+	hold_trainings
 	start
 	eventually trained
 	kill -TERM "$sweep"
@@ -85,6 +98,7 @@ all_is_well() {
 	[ ! -s out ]
 	run -0 preempt-queue list --json --state running
 	[ -z "$output" ]
+	: >go
 	start
 	ends_with 0
 	all_is_well

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue: what commands are given, and what they leave behind: output, codes, joblog.
+# limit: 900
 # shellcheck disable=SC2016,SC2094 # text for another shell
 
 bats_require_minimum_version 1.5.0
@@ -118,6 +119,8 @@ load queue
 	eventually gone "$(<left)"
 }
 
+sleeps() { [ "$(awk '/^State:/ { print $2 }' "/proc/$1/status")" = S ]; }
+
 @test "fetch --wait sleeps, also when what it waits for came to its place long ago" {
 	local id pid before after
 	worker a --slots 2
@@ -125,10 +128,13 @@ load queue
 	eventually begun "$id"
 	# More changes than the store remembers deletions of.
 	schedule_many 600 -- true
-	eventually counts succeeded 600
+	patience=400 eventually counts succeeded 600
 	aside waiter preempt-queue fetch "$id" --wait
 	eventually pgrep -P "${started[-1]}"
 	pid=$(pgrep -P "${started[-1]}")
+	# Its start is over: it has stopped working for the first time.
+	eventually eval '[ "$(readlink "/proc/$pid/exe")" -ef "$(command -v preempt-queue)" ]'
+	eventually sleeps "$pid"
 	before=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")
 	sleep 3
 	after=$(awk '{ print $14 + $15 }' "/proc/$pid/stat")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue: the scenarios of the coordinator that it stands for, through the real programs.
+# limit: 1200
 # asan: no (the same programs run with sanitizers in queue_worker.bats and queue_storm.bats)
 # shellcheck disable=SC1010,SC2016,SC2094,SC2119,SC2120 # "done" is a word, text for another shell; scenarios take options
 
@@ -82,7 +83,7 @@ killed_inside() {
 	eventually gone "$(<"begun.${ids[0]}")"
 	: >go
 	worker b "$@"
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	are succeeded "${ids[@]}"
 	ran_once "${ids[@]}"
 	[ "$(what "${ids[0]}" starts) $(what "${ids[0]}" lost)" = "2 1" ]
@@ -128,7 +129,7 @@ client() {
 			preempt-queue done || code=$?
 			[ "$code" -le 1 ] || return 11
 			;;
-		6) preempt-queue join --timeout 60s || return 12 ;;
+		6) preempt-queue join --timeout 200s || return 12 ;;
 		7)
 			id=$(tail -n 1 "scheduled.$1" 2>/dev/null) || :
 			[ -n "$id" ] || continue
@@ -148,7 +149,7 @@ client() {
 		aside "client$i" client "$i"
 	done
 	for i in {1..10}; do aside_ends "client$i" 0; done
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	mapfile -t all < <(cat scheduled.*)
 	# Every id is one command's, none is lost, each is over, and the successful ones ran once.
 	[ "$(preempt-queue list --json | wc -l)" = "${#all[@]}" ]
@@ -245,7 +246,7 @@ client() {
 	worker_killed a
 	schedule_many 5 -- ./item
 	worker b
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	ran_once "${first[@]}" "${ids[@]}"
 }
 
@@ -263,7 +264,7 @@ client() {
 	worker_killed a b
 	: >go
 	# The third one sees it.
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	are succeeded "${ids[@]}"
 	ran_once "${ids[@]}"
 	[ "$(preempt-queue list --json | grep -c '"lost":1')" = 2 ]
@@ -279,7 +280,7 @@ client() {
 	done
 	: >go
 	worker a
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	are succeeded "${ids[@]}"
 	ran_once "${ids[@]}"
 	[ "$(what "${ids[0]}" starts) $(what "${ids[0]}" lost)" = "3 2" ]
@@ -337,7 +338,7 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	worker_killed a
 	: >go
 	worker a
-	expect 0 preempt-queue join --timeout 60s
+	expect 0 preempt-queue join --timeout 200s
 	is "$id" succeeded
 	ran_once "$id"
 	[ "$(wc -l <builds)" = 2 ]

@@ -4,6 +4,7 @@
 # tests/rig/storm. Needs root and FUSE.
 # asan: no (the same programs run with sanitizers in queue_storm.bats; here it is the filesystems)
 # mounts: private
+# limit: 1600
 
 bats_require_minimum_version 1.5.0
 load rig/mounts
@@ -23,7 +24,7 @@ storm_on() {
 	local a
 	a=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
 	run -0 "$BATS_TEST_DIRNAME/rig/storm" --store "$a/q.db" --store "$MOUNTS/$1/b/${a##*/}/q.db" \
-		--commands 1000 --workers 8 --every 1000 --period 500 --deadline 280
+		--commands 1000 --workers 8 --every 1000 --period 500 --deadline 600
 	echo "$output" | grep '^#' >&3
 }
 

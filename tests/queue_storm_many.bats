@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Ten thousand commands over sixteen workers that are killed, stopped and given notices at random,
 # while schedule and join are killed: tests/rig/storm says what is checked.
+# limit: 1200
 # asan: no (the same with 300 commands runs with sanitizers in queue_storm.bats)
 
 bats_require_minimum_version 1.5.0
@@ -21,7 +22,7 @@ teardown() {
 
 @test "10,000 commands over 16 workers in a storm: each has exactly one accepted result, none is lost" {
 	run -0 "$BATS_TEST_DIRNAME/rig/storm" --store "$store/q.db" --commands 10000 --workers 16 --every 300 \
-		--deadline 500
+		--deadline 900
 	echo "$output" | grep '^#' >&3
 	[[ $output =~ ' killed '[1-9] && $output =~ 'noticed '[1-9] && $output =~ 'longer than the lease '[1-9] ]]
 }

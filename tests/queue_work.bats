@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-queue work: what its options and signals do, on one machine. More: queue_worker.bats,
 # queue_scenarios.bats.
+# limit: 1200
 # shellcheck disable=SC2030,SC2031,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2016 # other shells expand it
 
@@ -21,8 +22,11 @@ setup() {
 }
 
 teardown() {
-	local pid
+	local pid running
+	running=" $(jobs -pr | tr '\n' ' ')"
 	for pid in "${workers[@]}"; do
+		# The number of one that has ended may be somebody else's by now.
+		[[ $running = *" $pid "* ]] || continue
 		kill -CONT "$pid" 2>/dev/null || :
 		kill -KILL "$pid" 2>/dev/null || :
 		wait "$pid" 2>/dev/null || :
@@ -37,7 +41,7 @@ schedule() { id=$(preempt-queue schedule "$@"); }
 work() {
 	local name=$1
 	shift
-	preempt-queue work --worker "$name" --source file:notice --period 200ms --limit 10 "$@" >"out.$name" 2>"err.$name" 3>&- &
+	preempt-queue work --worker "$name" --source file:notice --period 200ms --limit 100 "$@" >"out.$name" 2>"err.$name" 3>&- &
 	worker=$!
 	workers+=("$worker")
 }
@@ -56,6 +60,8 @@ state_of() {
 	preempt-queue show "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)[sys.argv[1]])' "${2:-state}"
 }
 is() { [ "$(state_of "$1")" = "$2" ]; }
+# A process that knows nothing of our store only has the number of one that is gone.
+gone() { ! grep -qzsFx "PREEMPT_STORE=$PREEMPT_STORE" "/proc/$1/environ"; }
 here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 
 @test "WQ-1, WQ-17: commands are run, with their variables; a worker that comes in the middle helps" {
@@ -102,15 +108,17 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 
 @test "an earlier deadline brings the end forward; so does a second signal" {
 	for second in notice signal; do
-		rm -f up notice
+		rm -f up notice err.one
 		schedule -- sh -c 'trap "" TERM; touch up; while :; do sleep 0.1; done'
-		work one --kill-after 60s --grace 1s
+		work one --kill-after 600s --grace 1s
 		eventually test -e up
 		kill -TERM "$worker"
+		# Two signals at once would be one.
+		eventually grep -q 'is told to end' err.one
 		sleep 0.5
 		kill -0 "$worker"
 		if [ $second = notice ]; then touch notice; else kill -TERM "$worker"; fi
-		eventually eval "! kill -0 $worker"
+		eventually gone "$worker"
 		ends 143
 		preempt-queue cancel "$id"
 	done
@@ -126,8 +134,8 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	ends 42 $!
 	is 1 waiting
 	began=$EPOCHREALTIME
-	run -0 preempt-queue work --source file:notice --start-delay 30s --start-delay-max 700ms --idle-exit 0
-	python3 -c 'import sys; sys.exit(not 0.7 <= float(sys.argv[2]) - float(sys.argv[1]) < 20)' "$began" "$EPOCHREALTIME"
+	run -0 preempt-queue work --source file:notice --start-delay 100s --start-delay-max 700ms --idle-exit 0
+	python3 -c 'import sys; sys.exit(not 0.7 <= float(sys.argv[2]) - float(sys.argv[1]) < 90)' "$began" "$EPOCHREALTIME"
 	[ "$(preempt-queue fetch 1)" = 7 ]
 }
 
@@ -161,14 +169,14 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 		[ "$(state_of "$i" lost)" = 1 ]
 		[ "$(state_of "$i" worker)" = two ]
 	done
-	for pid in "${pids[@]}"; do eventually eval "! kill -0 $pid"; done
+	for pid in "${pids[@]}"; do eventually gone "$pid"; done
 	grep -q 'worker is gone' err.two
 	here 0
 }
 
 @test "stopped for less than its limit: nothing happens, its result counts" {
 	schedule -- sh -c 'touch up; until test -e go; do sleep 0.05; done; echo "$PREEMPT_WORKER"'
-	work one --limit 100
+	work one
 	one=$worker
 	eventually test -e up
 	work two
@@ -221,21 +229,31 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 }
 
 @test "a command that dies of the notice before its worker knows of it is given back, and used no attempt" {
-	schedule -- sh -c 'echo $$ >pid1; exec sleep 1000'
-	schedule -- sh -c 'echo $$ >pid2; sleep 1000; exit $?'
-	work one --slots 2 --source signal:TERM
-	eventually test -s pid1
-	eventually test -s pid2
-	eventually pgrep -P "$(<pid2)" -x sleep
-	pids=("$(<pid1)" "$(pgrep -P "$(<pid2)" -x sleep)")
-	# As schedulers do: all within 2 s, in any order; the second is below a shell, which hands it on as 143.
-	kill -TERM "${pids[@]}"
-	sleep 0.2
-	kill -TERM "$worker"
-	ends 42
-	for i in 1 2; do
-		is $i waiting
-		[ "$(state_of $i attempts) $(state_of $i preempted)" = "0 1" ]
+	for ((try = 0; ; try++)); do
+		rm -f pid1 pid2
+		schedule --keep-going -- sh -c 'echo $$ >pid1; exec sleep 1000'
+		ids=("$id")
+		schedule --keep-going -- sh -c 'echo $$ >pid2; sleep 1000; exit $?'
+		ids+=("$id")
+		work one --slots 2 --source signal:TERM
+		eventually test -s pid1
+		eventually test -s pid2
+		eventually pgrep -P "$(<pid2)" -x sleep
+		pids=("$(<pid1)" "$(pgrep -P "$(<pid2)" -x sleep)")
+		# As schedulers do: all within 2 s, in any order; the second is below a shell, which hands it on as 143.
+		began=$EPOCHREALTIME
+		kill -TERM "${pids[@]}"
+		sleep 0.2
+		kill -TERM "$worker"
+		within=$((${EPOCHREALTIME/./} - ${began/./}))
+		ends 42
+		# A machine that has stopped us in between for longer than that has shown nothing.
+		((within > 1900000 && try < 20)) || break
+		preempt-queue cancel "${ids[@]}" || :
+	done
+	for i in "${ids[@]}"; do
+		is "$i" waiting
+		[ "$(state_of "$i" attempts) $(state_of "$i" preempted)" = "0 1" ]
 	done
 }
 

@@ -140,21 +140,31 @@ static void moving(void)
 {
 	enum { COUNT = 150 };
 	static struct seen before, seen;
-	int64_t deadline = clock_after(60000);
+	int64_t deadline = clock_after(200000);
+	int seen_it[2];
 	bool moved = false;
 	TEST("commands that move during a visit are never shown further back than they are")
 	{
 		reopen("moving");
 		CHECK(schedule(COUNT, false));
 		close_all();
+		if (pipe(seen_it) < 0)
+			exit(99);
 		pid_t pid = fork();
 		reopen("moving");
 		if (pid == 0) {
-			for (uint64_t id = 1; id <= COUNT; id++)
+			char byte;
+			close(seen_it[1]);
+			for (uint64_t id = 1; id <= COUNT; id++) {
 				if (!take(id) || !end(id, 0))
 					_exit(1);
+				/* Not all before the other one has looked. */
+				if (id == COUNT / 2)
+					(void)!read(seen_it[0], &byte, 1);
+			}
 			_exit(0);
 		}
+		close(seen_it[0]);
 		while (before.of[QUEUE_SUCCEEDED] < COUNT && clock_now() < deadline) {
 			seen = (struct seen){0};
 			CHECK_EQ(queue_visit(&queue, 0, see, &seen, &err), STATUS_OK);
@@ -162,9 +172,14 @@ static void moving(void)
 			for (int id = 1; id <= COUNT; id++)
 				if (!CHECK(seen.state[id] >= before.state[id]))
 					deadline = 0;
-			moved |= seen.of[QUEUE_SUCCEEDED] && seen.of[QUEUE_WAITING];
+			if (!moved && seen.of[QUEUE_SUCCEEDED] && seen.of[QUEUE_WAITING]) {
+				moved = true;
+				close(seen_it[1]);
+			}
 			before = seen;
 		}
+		if (!moved)
+			close(seen_it[1]);
 		int status = 1;
 		waitpid(pid, &status, 0);
 		CHECK_EQ(status, 0);
@@ -303,7 +318,7 @@ static void raising(void)
 			clock_sleep_until(clock_after(300));
 			_exit(end(2, 0) ? 0 : 1);
 		}
-		CHECK_EQ(queue_raise(&queue, clock_after(60000), -1, &failure, &err), STATUS_OK);
+		CHECK_EQ(queue_raise(&queue, clock_after(200000), -1, &failure, &err), STATUS_OK);
 		CHECK_EQ(failure.id, 1);
 		CHECK_EQ(failure.ending.code, 7);
 		CHECK_EQ(failure.cancelled, 198);
@@ -325,7 +340,7 @@ static pid_t start_raiser(const char *name, uint64_t cancelled)
 		return pid;
 	struct queue_failure failure;
 	reopen(name);
-	enum status status = queue_raise(&queue, clock_after(60000), -1, &failure, &err);
+	enum status status = queue_raise(&queue, clock_after(200000), -1, &failure, &err);
 	if (status == STATUS_OK && failure.cancelled != cancelled)
 		_exit(3);
 	_exit(status == STATUS_OK || status == STATUS_NO ? (int)status : 2);

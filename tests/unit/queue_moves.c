@@ -68,7 +68,7 @@ static void work(int number)
 	struct queue_taken held[QUEUE_BATCH], fresh[QUEUE_BATCH];
 	struct queue_return returns[QUEUE_BATCH];
 	size_t have = 0, got;
-	int64_t deadline = clock_after(60000);
+	int64_t deadline = clock_after(200000);
 	unsigned seed = (unsigned)number;
 	reopen("q");
 	register_worker(&worker, number);

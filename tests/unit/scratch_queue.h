@@ -17,7 +17,7 @@ static char url[96]; /* of the store, once it was opened */
 static inline void reopen(const char *name)
 {
 	snprintf(url, sizeof(url), "%s/q.db", scratch);
-	if (store_open(&store, url, STORE_CREATE, clock_after(20000), &err) != STATUS_OK ||
+	if (store_open(&store, url, STORE_CREATE, clock_after(60000), &err) != STATUS_OK ||
 		queue_open(&queue, store, name, NULL, &err) != STATUS_OK) {
 		printf("# cannot open: %s\n", err.text);
 		_exit(98);
