@@ -172,9 +172,9 @@ static void collect(struct work *work, size_t index)
 	work->quiet_since = clock_now();
 }
 
-static void tick(struct work *work)
+/* now: not later than the last look for notices, so that what is judged then knows all that came. */
+static void tick(struct work *work, int64_t now)
 {
-	int64_t now = clock_now();
 	resources_tick(&work->resources);
 	for (size_t i = 0; i < work->slot_count; i++) {
 		if (work->held[i].used)
@@ -263,9 +263,10 @@ static void wait_for_something(struct work *work)
 static int loop(struct work *work)
 {
 	for (;;) {
+		int64_t now = clock_now();
 		work_take_signals(work);
 		work_take_notices(work);
-		tick(work);
+		tick(work, now);
 		work_ask_store(work);
 		work_watchdog(work, clock_now());
 		if (work->leaving && work_has_left(work))
