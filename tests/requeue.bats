@@ -157,7 +157,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 
 @test "scontrol hangs: given up in time, and stays for Slurm, which requeues a job that lives" {
 	touch hangs
-	start --timeout 1s --stay 1s -- preempt-run -- ./trainer
+	start --timeout 5s --stay 1s -- preempt-run -- ./trainer
 	preempted
 	code 42
 	calls 'show job -o 9'
@@ -297,6 +297,23 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[ "$(cat ck)" -gt 0 ]
 }
 
+@test "TERM for the batch shell, --grace 0: no deadline is announced that is over already, and all save" {
+	# Also where the end of a job that is cancelled seems to come, by our clock.
+	for state in RUNNING COMPLETING; do
+		echo $state >state
+		[ $state = COMPLETING ] || export PREEMPT_GRACE=0
+		start -- preempt-run -- ./trainer
+		until_true 10 test -e started
+		kill -TERM "$job"
+		until_true 10 grep -q 'claimed from outside' err
+		preempt-store list --values run/ >keys
+		run -1 grep -E 'deadline_utc|/DEADLINE' keys
+		code 42
+		unset PREEMPT_GRACE
+	done
+	grep -q 'job 9 is not requeued: it is COMPLETING' err
+}
+
 @test "a notice before the tasks are there: they are told when they come" {
 	start --platform none -- sh -c 'touch started; until [ -e go ]; do sleep 0.05; done; exec preempt-run -- ./trainer'
 	until_true 10 test -e started
@@ -344,7 +361,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	kill -KILL "$job"
 	code 137
 	gone() { ! kill -0 "$(<pid)" 2>/dev/null; }
-	until_true 5 gone
+	until_true 10 gone
 }
 
 @test "exit codes of other schedulers: only where they are named" {

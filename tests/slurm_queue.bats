@@ -42,6 +42,8 @@ teardown() {
 count_of() { preempt-queue list --json --state "$1" | wc -l; }
 # Until the first is scheduled, there is no store.
 running() { [ "$(count_of running 2>/dev/null)" = "$1" ]; }
+begun() { [ "$(wc -l 2>/dev/null <starts)" = "$1" ]; }
+all_restarted() { [ "$(scontrol show job -o | grep 'JobName=fan-out.sbatch ' | grep -c ' Restarts=1 ')" = 4 ]; }
 # What show says of a command: value_of ID MEMBER.
 value_of() {
 	preempt-queue show "$1" --json | sed -n 's/.*"'"$2"'": *\([0-9]*\).*/\1/p'
@@ -58,13 +60,17 @@ sum_of() {
 @test "examples/fan-out.sh: array workers preempted in the middle of commands: each command done once" {
 	files=24
 	for ((i = 1; i <= files; i++)); do echo "text $i" >in/f$i; done
-	# Each start of a command and each end of it are one line of a log.
+	# Each start of a command and each end of it are one line of a log. The first wait to be preempted.
+	touch hold
 	IDLE=30s "$root/examples/fan-out.sh" in out \
-		'echo "$PREEMPT_ITEM_ID" >>starts; sleep 2; tr a-z A-Z <"$1" >"$2"; echo "$PREEMPT_ITEM_ID" >>ends' \
+		'echo "$PREEMPT_ITEM_ID" >>starts; while [ -e hold ]; do sleep 0.1; done; tr a-z A-Z <"$1" >"$2"; echo "$PREEMPT_ITEM_ID" >>ends' \
 		--partition=low --output=%a.out --time=10 >fan-out.out 2>fan-out.err 3>&- &
 	join=$!
-	wait_for 40 running 4
+	wait_for 90 begun 4
+	running 4
 	slurm_preempt 1 >/dev/null
+	wait_for 90 all_restarted
+	rm hold
 	code=0
 	wait "$join" || code=$?
 	join=
@@ -85,5 +91,5 @@ sum_of() {
 	[ "$(sum_of attempts)" = 0 ]
 	[ "$(sum_of lost)" = 0 ]
 	# Slurm ran the tasks of the array again, each once.
-	[ "$(scontrol show job -o | grep 'JobName=fan-out.sbatch ' | grep -c ' Restarts=1 ')" = 4 ]
+	all_restarted
 }

@@ -26,20 +26,25 @@ teardown_file() {
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	export PREEMPT_STORE=$BATS_TEST_TMPDIR/store.db
-	# Saves at each tenth step and when it is told to; task 1 fails at step $FAIL.
+	# Saves at each tenth step and when it is told to; task 1 fails at step $FAIL. It neither ends
+	# nor fails while there is a file hold.
 	cat >trainer <<-'TRAINER'
 		#!/bin/bash
 		. "$CLIENT/preempt.sh"
 		me=$PREEMPT_RUN.$PREEMPT_TASK
 		start=$(cat "ck.$me" 2>/dev/null || echo 0)
 		echo "$start" >>"starts.$me"
-		for ((s = start; s < ${STEPS:-100}; s++)); do
+		for ((s = start; ; s++)); do
+			[ -e hold ] || ((s < ${STEPS:-100})) || break
 			preempt_step $s || { echo $s >"ck.$me"; preempt_saved $s || exit; }
 			if ((s % 10 == 0 && s > start)); then
 				echo $s >"ck.$me"
 				preempt_saved $s || exit
 			fi
-			[ "$PREEMPT_TASK:$s" != "1:${FAIL-}" ] || { echo "broken at $s" >&2; exit 7; }
+			if [ "$PREEMPT_TASK" = 1 ] && ((s >= ${FAIL:-1000000})) && [ ! -e hold ]; then
+				echo "broken at $s" >&2
+				exit 7
+			fi
 			sleep 0.05
 		done
 		touch "done.$me"
@@ -78,16 +83,18 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	[ "$(wc -l <"starts.slurm-$job.1")" = 3 ]
 	[[ $(scontrol show job "$job") == *ExitCode=93:0* ]]
 	grep -q 'not run again (93): 3 crashes, 2 allowed (--max-crashes): task 1 failed on .*broken at 5' "$job.out"
-	wait_for 30 slurm_idle
+	wait_for 90 slurm_idle
 	slurm_is "$job" FAILED
 }
 
 @test "preempted in the middle of it: preemption is no crash, and no crash is forgotten" {
 	export FAIL=95
+	touch hold
 	submit -- --max-crashes 1
-	wait_for 30 saved "$job"
+	wait_for 90 saved "$job"
 	slurm_preempt
-	wait_for 60 restarted "$job" 1
+	wait_for 90 restarted "$job" 1
+	rm hold
 	slurm_wait_state "$job" FAILED 120
 	cat "$job.out"
 	# Preempted, crashed, and crashed once more.
@@ -100,17 +107,18 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 
 @test "a task of an array is requeued alone, also the one that has the array's own number" {
 	# The last task of an array gets the array's number as its job id.
-	STEPS=400 submit --array=1-2 --nodes=1 -- --max-crashes 3
+	touch hold
+	submit --array=1-2 --nodes=1 -- --max-crashes 3
 	local array=$job mine other=${job}_1
-	wait_for 30 saved "${array}_1"
-	wait_for 30 saved "${array}_2"
+	wait_for 90 saved "${array}_1"
+	wait_for 90 saved "${array}_2"
 	number() { scontrol show job -o "${array}_$1" | sed -n 's/^JobId=\([0-9]*\) .*/\1/p'; }
 	mine=${array}_2
 	[ "$(number 2)" = "$array" ] || { mine=${array}_1 other=${array}_2; }
 	echo "array $array: tasks are jobs $(number 1) and $(number 2)"
 	[ "$(number "${mine#*_}")" = "$array" ]
 	scancel --signal=TERM "$mine"
-	wait_for 60 restarted "$mine" 1
+	wait_for 90 restarted "$mine" 1
 	cat ./*.out
 	grep -q "job $mine is requeued" ./*.out
 	restarted "$other" 0
@@ -119,36 +127,39 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 }
 
 @test "a signal for the batch shell only (--signal=B:USR1): all save, and it is requeued" {
-	STEPS=5000 submit --time=2 --signal=B:USR1@120 --
+	touch hold
+	submit --time=4 --signal=B:USR1@240 --
 	# Slurm says that a minute or two are left: saved, and trained on.
-	wait_for 60 grep -q 'agreed: all 2 save at step .* and run on' "$job.out"
+	wait_for 90 grep -q 'agreed: all 2 save at step .* and run on' "$job.out"
 	cat "$job.out"
 	grep -q 'preempt-requeue: notice: signal:USR1' "$job.out"
 	grep -q 'preemption claimed from outside' "$job.out"
 	[[ $(preempt-store get "run/slurm-$job/000001/TERMINATED_WORKER") == *'"deadline_utc":'* ]]
 	# Now it is to be sooner.
-	preempt-claim --run "slurm-$job" --outside --grace 8s || :
-	wait_for 30 restarted "$job" 1
+	preempt-claim --run "slurm-$job" --outside --grace 12s || :
+	wait_for 90 restarted "$job" 1
 	[[ $(preempt-store get "run/slurm-$job/000001/CLOSED") == *'"cause":"preempted"'* ]]
 }
 
 @test "cancelled while it is being preempted: it stays cancelled" {
+	touch hold
 	submit --
-	wait_for 30 saved "$job"
+	wait_for 90 saved "$job"
 	slurm_preempt
 	# Between the notice and the requeue; whichever comes first, it must not run again.
 	scancel "$job"
-	slurm_wait_state "$job" CANCELLED 60
-	wait_for 60 slurm_idle
+	slurm_wait_state "$job" CANCELLED 90
+	wait_for 90 slurm_idle
 	slurm_is "$job" CANCELLED
 	[ "$(wc -l <"starts.slurm-$job.0")" = 1 ]
 }
 
 @test "submitted with --no-requeue: said, and its exit code tells" {
+	touch hold
 	submit --no-requeue --
-	wait_for 30 saved "$job"
+	wait_for 90 saved "$job"
 	scancel --signal=TERM "$job"
-	slurm_wait_state "$job" FAILED 60
+	slurm_wait_state "$job" FAILED 120
 	cat "$job.out"
 	grep -q "job $job is not requeued: scontrol requeue: .*; was it submitted with --requeue?" "$job.out"
 	[[ $(scontrol show job "$job") == *ExitCode=42:0* ]]
@@ -158,12 +169,14 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 	mkdir none
 	printf '#!/bin/sh\necho "Unable to contact slurm controller" >&2\nexit 1\n' >none/scontrol
 	chmod +x none/scontrol
+	touch hold
 	PATH=$PWD/none:$PATH submit -- --timeout 1s
-	wait_for 30 saved "$job"
+	wait_for 90 saved "$job"
 	slurm_preempt
 	wait_for 90 restarted "$job" 1
 	cat "$job.out"
 	grep -q 'staying for at most 300 s' "$job.out"
-	slurm_wait_state "$job" COMPLETED 60
+	rm hold
+	slurm_wait_state "$job" COMPLETED 120
 	[ "$(wc -l <"starts.slurm-$job.0")" = 2 ]
 }

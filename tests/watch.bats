@@ -86,6 +86,42 @@ utc='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z'
 	EOF
 }
 
+# A job of Slurm, and a squeue with this shell text.
+slurm_job() {
+	export SLURM_JOB_ID=9 SLURM_JOB_END_TIME=$(($(date +%s) + 36000))
+	mkdir fake
+	printf '#!/bin/sh\necho >>asked\n%s\n' "$1" >fake/squeue
+	chmod +x fake/squeue
+	PATH=$PWD/fake:$PATH
+}
+
+@test "slurm: a TERM is told with the end that squeue says then, not with one asked for before it" {
+	slurm_job 'if mkdir first; then until [ -e old ]; do sleep 0.02; done; echo "RUNNING NONE"
+		else echo "RUNNING $(($(date +%s) + 200))"; fi 2>/dev/null'
+	unset SLURM_JOB_END_TIME # so it asks for it at the start
+	start --source slurm
+	eventually test -d first
+	kill -TERM "$watch"
+	touch old
+	code_of "$watch"
+	cat out
+	grep -Eq ' signal:TERM left=(1[0-9]+|200)(s|[0-9]{3}ms) sent by .*; the job is near its time limit' out
+}
+
+@test "slurm: why squeue did not tell the end is said; with --grace 0 it is not asked, as nothing could come of it" {
+	slurm_job 'echo "slurm_load_jobs error: away" >&2; exit 1'
+	start --source slurm
+	kill -TERM "$watch"
+	code_of "$watch"
+	grep -q ' left=unknown sent by .*; squeue ended with 1: slurm_load_jobs error: away$' out
+	rm asked
+	start --source slurm --grace 0
+	kill -TERM "$watch"
+	code_of "$watch"
+	grep -q ' signal:TERM left=0s sent by' out
+	[ ! -e asked ]
+}
+
 @test "two signals: each is told by its name, --follow goes on, INT ends it with 130" {
 	start --follow --source signal:TERM,USR1
 	kill -TERM "$watch"

@@ -30,19 +30,10 @@ static void note_own_write(struct agent *agent, const struct result *result)
 	peer->saved_step = result->saved_step;
 }
 
-/*
- * Where no time is left, or --grace 0 says so, there is nothing to share out: it is as if the end
- * were not known, and saved at once, for as long as we live.
- */
-static int64_t deadline_of_notice(const struct notice *notice)
-{
-	return notice->deadline > notice->received ? notice->deadline : CLOCK_NEVER;
-}
-
 static void take_notice(struct agent *agent, const struct notice *notice)
 {
 	struct group *group = &agent->group;
-	int64_t deadline = deadline_of_notice(notice);
+	int64_t deadline = notice_deadline(notice);
 	if (!group->noticed) {
 		message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "",
 			notice->reason);

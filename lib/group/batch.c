@@ -67,10 +67,13 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 	batch->notice = *notice;
 	batch->tell_at = clock_now();
 	batch->forward_at = clock_after(TELL_LIMIT);
-	/* Slurm moves a job's end when it preempts it, and knows the one by its time limit. */
+	/*
+	 * Slurm moves a job's end when it preempts it, and knows the one by its time limit. The end
+	 * of a job that is cancelled is its past, whatever our clock says; KILL comes later.
+	 */
 	if (batch->pid && batch->slurm_job &&
 		slurm_ask(batch->slurm_job, clock_after(ASK_LIMIT), &job, NULL) == STATUS_OK &&
-		job.end_left > 0 && job.end_left < FAR_AWAY &&
+		!strcmp(job.state, "RUNNING") && job.end_left > 0 && job.end_left < FAR_AWAY &&
 		clock_after(job.end_left) < batch->notice.deadline)
 		batch->notice.deadline = clock_after(job.end_left);
 }

@@ -120,10 +120,12 @@ enum status claim_make(struct store *store, struct view *view, const struct clai
 	int64_t deadline, struct error *err)
 {
 	uint64_t demanded = 0; /* the round that we may have opened */
+	struct claim ours = *claim;
+	ours.notice.deadline = notice_deadline(&claim->notice);
 	for (;;) {
 		error_set(
 			err, STATUS_TIMEOUT, "run %s: could not claim in time", view->attempt.run);
-		enum status status = try_once(store, view, claim, &demanded, err);
+		enum status status = try_once(store, view, &ours, &demanded, err);
 		if (status != STATUS_TEMPORARY)
 			return status;
 		if (clock_now() >= deadline)

@@ -43,6 +43,11 @@ void notice_set(struct notice *notice, const char *source, const char *reason,
 	*notice = set;
 }
 
+int64_t notice_deadline(const struct notice *notice)
+{
+	return notice->deadline > notice->received ? notice->deadline : CLOCK_NEVER;
+}
+
 /* What was left when it was received; negative: not known. */
 static int64_t left_at_receipt(const struct notice *notice)
 {

@@ -34,6 +34,13 @@ void notice_set(struct notice *notice, const char *source, const char *reason,
 	struct notice_time received, int64_t grace);
 
 /*
+ * The deadline that a group shares out. Where no time was left at receipt, or --grace 0 says so,
+ * there is nothing to share out: it is as if the end were not known (CLOCK_NEVER), and saved at
+ * once, for as long as we live.
+ */
+int64_t notice_deadline(const struct notice *notice);
+
+/*
  * One line, no newline: "2026-01-31T12:00:00.123Z signal:TERM left=30s reason text", or
  * "left=unknown". What is left counts from the time of receipt, so the line says the same whenever
  * it is written. A blank in the source is written \x20 and a backslash \x5c, so that columns hold.

@@ -42,7 +42,9 @@ struct slurm_verdict slurm_judge(
 			return (struct slurm_verdict){-1, over[i].why};
 	bool preempted = !strcmp(job->state, "PREEMPTED");
 	if (job->end == 0)
-		return (struct slurm_verdict){-1, preempted ? "the job is preempted" : ""};
+		return (struct slurm_verdict){
+			-1, preempted ? "the job is preempted"
+				      : "Slurm tells no end of a job without a time limit"};
 	int64_t left = job->end > utc ? job->end - utc : 0;
 	/* A second is how exactly an end is told. */
 	if (preempted || (known_end && job->end < known_end - 1000))

@@ -44,7 +44,8 @@ struct slurm_source {
 	bool given;	/* the notice that it is near */
 	bool looked;
 
-	bool held; /* a signal's notice waits for the answer */
+	bool held;  /* a signal's notice waits for the answer */
+	bool asked; /* its question was asked, after it */
 	struct notice notice;
 	int64_t start, until; /* of its question; until: then it is given without */
 };
@@ -178,23 +179,46 @@ static enum source_answer give_held(struct slurm_source *self, struct notice *no
 	return SOURCE_NOTICE;
 }
 
+/* The notice that waited: why, and what was left when it was received (ms; negative: not known). */
+static void amend_held(struct slurm_source *self, const char *why, int64_t left)
+{
+	struct notice_time received = {self->notice.received, self->notice.received_utc};
+	char source[sizeof(self->notice.source)], reason[sizeof(self->notice.reason)];
+	strcpy(source, self->notice.source);
+	snprintf(reason, sizeof(reason), "%.120s%s%.130s", self->notice.reason, *why ? "; " : "",
+		why);
+	notice_set(&self->notice, source, reason, received, left);
+}
+
 /* What Slurm said goes into the notice that waited for it. */
 static void complete_held(struct slurm_source *self, const struct slurm_job *job)
 {
 	struct notice_time now = notice_time();
-	struct notice_time received = {self->notice.received, self->notice.received_utc};
 	int number = SIGTERM;
-	char reason[256];
 	(void)parse_signal(self->notice.source + strlen(SIGNAL_SOURCE), &number, "signal", NULL);
 	struct slurm_verdict verdict = slurm_judge(job, number, self->end_utc, self->lead, now.utc);
-	int64_t left = verdict.left >= 0 ? verdict.left + (now.now - received.now) : self->grace;
+	int64_t left =
+		verdict.left >= 0 ? verdict.left + (now.now - self->notice.received) : self->grace;
 	if (self->grace >= 0 && self->grace < left)
 		left = self->grace;
-	snprintf(reason, sizeof(reason), "%.150s%s%s", self->notice.reason,
-		*verdict.why ? "; " : "", verdict.why);
-	char source[sizeof(self->notice.source)];
-	strcpy(source, self->notice.source);
-	notice_set(&self->notice, source, reason, received, left);
+	amend_held(self, verdict.why, left);
+}
+
+/* No answer: whoever wonders why the grace time was not used is told. */
+static enum source_answer give_unanswered(
+	struct slurm_source *self, const char *why, struct notice *notice)
+{
+	amend_held(self, why, self->grace);
+	return give_held(self, notice);
+}
+
+/* A question failed: what we know has to do. */
+static enum source_answer not_answered(
+	struct slurm_source *self, int64_t now, struct notice *notice, const struct error *err)
+{
+	self->ask = now + AGAIN;
+	self->confirmed = true;
+	return self->held ? give_unanswered(self, err->text, notice) : SOURCE_CANNOT_ASK;
 }
 
 /* The end of a question. */
@@ -208,17 +232,15 @@ static enum source_answer judge(
 	if (known && job.end)
 		know_end(self, job.end);
 	self->ask = CLOCK_NEVER;
-	if (self->held)
+	if (known && self->held)
 		return give_held(self, notice);
 	if (known) {
 		self->confirmed = is_near(self); /* it may have been moved further away */
 		return SOURCE_NONE;
 	}
-	self->ask = now + AGAIN;
-	self->confirmed = true; /* what we know has to do */
 	error_set(err, STATUS_TEMPORARY, "squeue ended with %d%s%s", code,
 		*self->probe.errors.text ? ": " : "", self->probe.errors.text);
-	return SOURCE_CANNOT_ASK;
+	return not_answered(self, now, notice, err);
 }
 
 /* The end comes near: ask whether it still is, then say so. */
@@ -241,16 +263,22 @@ static enum source_answer look_at_end(struct slurm_source *self, int64_t now, st
 	return SOURCE_NOTICE;
 }
 
-/* One notice waits; what is caught while it does is the same event. */
+/*
+ * One notice waits; what is caught while it does is the same event. A question from before it
+ * cannot tell of it: the end was not moved yet. Its answer is not waited for.
+ */
 static void catch_signal(struct slurm_source *self, int64_t now, struct error *err)
 {
 	struct notice notice;
 	if (source_check(self->signals, now, &notice, err) != SOURCE_NOTICE || self->held)
 		return;
 	self->held = true;
+	self->asked = false;
 	self->notice = notice;
 	self->start = now + clock_jitter(self->spread);
 	self->until = now + PATIENCE;
+	if (self->probe.pid > 0 && self->grace != 0)
+		self->probe.overdue = now;
 }
 
 static enum source_answer slurm_check(
@@ -260,25 +288,28 @@ static enum source_answer slurm_check(
 	int code = 0;
 	self->looked = true;
 	catch_signal(self, now, err);
-	switch (probe_check(&self->probe, now, &code, err)) {
-	case PROBE_ENDED: return judge(self, code, now, notice, err);
-	case PROBE_FAILED:
-		self->ask = now + AGAIN;
-		self->confirmed = true;
-		return self->held ? give_held(self, notice) : SOURCE_CANNOT_ASK;
-	case PROBE_RUNNING:
-		return self->held && now >= self->until ? give_held(self, notice) : SOURCE_PENDING;
-	case PROBE_IDLE: break;
+	/* No answer could leave it more time than none. */
+	if (self->held && self->grace == 0)
+		return give_held(self, notice);
+	enum probe_state state = probe_check(&self->probe, now, &code, err);
+	if (self->held && now >= self->until && state == PROBE_RUNNING)
+		return give_unanswered(self, "squeue has not answered in time", notice);
+	if (state == PROBE_RUNNING || (self->held && !self->asked && state != PROBE_IDLE))
+		return SOURCE_PENDING;
+	if (state == PROBE_ENDED)
+		return judge(self, code, now, notice, err);
+	if (state == PROBE_FAILED) {
+		error_prefix(err, "squeue");
+		return not_answered(self, now, notice, err);
 	}
 	if (self->held && now < self->start)
 		return SOURCE_PENDING;
 	if (!self->held && now < self->ask)
 		return look_at_end(self, now, notice);
-	if (ask_slurm(self, self->held ? PATIENCE : NO_HURRY, now, err) == STATUS_OK)
-		return SOURCE_PENDING;
-	self->ask = now + AGAIN;
-	self->confirmed = true;
-	return self->held ? give_held(self, notice) : SOURCE_CANNOT_ASK;
+	if (ask_slurm(self, self->held ? PATIENCE : NO_HURRY, now, err) != STATUS_OK)
+		return not_answered(self, now, notice, err);
+	self->asked = self->held;
+	return SOURCE_PENDING;
 }
 
 static bool slurm_take_held(struct source *source, struct notice *notice)

@@ -73,7 +73,7 @@ slurm_preempt() {
 # slurm_cancel_all: and wait until all nodes are free, for the next test.
 slurm_cancel_all() {
 	scancel --me --quiet || :
-	wait_for 30 slurm_idle
+	wait_for 120 slurm_idle
 }
 slurm_idle() { [ "$(sinfo --noheader --partition=low --format=%t)" = idle ]; }
 
