@@ -16,8 +16,10 @@
 struct board {
 	char *path;
 	int directory; /* descriptor */
-	int watch;     /* inotify: readable when `saved` was written; -1: of a board we made */
-	pid_t agent;   /* whose death frees the training process */
+	/* inotify: readable when `saved` was written; -1: of a board we made, or none was to be had
+	 */
+	int watch;
+	pid_t agent; /* whose death frees the training process */
 };
 
 /*
