@@ -16,9 +16,7 @@
 struct board {
 	char *path;
 	int directory; /* descriptor */
-	/* inotify: readable when `saved` was written; -1: of a board we made, or none was to be had
-	 */
-	int watch;
+	int watch;   /* inotify: readable when `saved` was written; -1: not watched, look for it */
 	pid_t agent; /* whose death frees the training process */
 };
 
