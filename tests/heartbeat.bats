@@ -8,11 +8,12 @@ bats_require_minimum_version 1.5.0
 
 load composed/group
 
-# beat I [OPTION...]: task I's heartbeat, in the background; its words in err.I.
+# beat I [OPTION...]: task I's heartbeat, in the background; its words in err.I. Silence of ten seconds is
+# death: nobody who is only slow is called dead. Where somebody is to die of silence, the test says how soon.
 beat() {
 	local task=$1
 	shift
-	PREEMPT_TASK=$task PREEMPT_TASKS=$tasks PREEMPT_DIR=${boards[task]-} preempt-heartbeat --period 400ms "$@" >"out.$task" 2>"err.$task" 3>&- &
+	PREEMPT_TASK=$task PREEMPT_TASKS=$tasks PREEMPT_DIR=${boards[task]-} preempt-heartbeat --period 400ms --limit 25 "$@" >"out.$task" 2>"err.$task" 3>&- &
 	hearts[task]=$!
 	started+=("$!")
 }
@@ -41,14 +42,24 @@ more_beats() {
 	eventually eval "now=\$(beats_of $1) && ((now >= $((have + $2))))"
 }
 
+# stop_heart I: STOP, but not while it holds the store's lock, for nobody could go on then.
+stop_heart() {
+	kill -STOP "${hearts[$1]}"
+	until preempt-store get -q --timeout 1s run/r/LAST >/dev/null; do
+		kill -CONT "${hearts[$1]}"
+		sleep 0.01
+		kill -STOP "${hearts[$1]}"
+	done
+}
+
 dead() { preempt-store list run/r/000001/DEAD/ | sed 's|.*/||' | sort -n | xargs; }
 
 state_of() { preempt-heartbeat --list --json | python3 -c 'import json,sys
 print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 
 @test "HB-1: all alive for many periods: nothing happens, and --list says so" {
-	group_of 3 --limit 8
-	more_beats 0 10
+	group_of 3 --limit 10
+	more_beats 0 12
 	for i in 1 2; do more_beats "$i" 1; done
 	[ -z "$(dead)" ]
 	run -0 preempt-heartbeat --list
@@ -63,8 +74,8 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	kill -KILL "${hearts[1]}" "${agents[1]}"
 	from=$SECONDS
 	for i in 0 2; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
-	# limit + 3 periods are 2.4 s; the rest is for a loaded machine
-	((SECONDS - from <= 20))
+	# Gone is seen within two periods; the rest is for a loaded machine.
+	((SECONDS - from <= 60))
 	grep -q "task 1 on $(hostname) is gone; last seen 2.*Z" err.0 err.2
 	[ "$(dead)" = 1 ]
 	[ "$(preempt-store get run/r/000001/SEAL | field by)" = death ]
@@ -72,7 +83,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 }
 
 @test "HB-2: only the heartbeat is KILLed, its process runs on: silent, so dead all the same" {
-	group_of 2
+	group_of 2 --limit 8
 	kill -KILL "${hearts[0]}"
 	code_of "${hearts[1]}"
 	[ "$code" = 44 ]
@@ -83,7 +94,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 @test "HB-3: a peer that is stopped for less than the limit and returns: nothing" {
 	tasks=2
 	join 2
-	for i in 0 1; do beat "$i" --pid "${agents[i]}" --limit 20; done
+	for i in 0 1; do beat "$i" --pid "${agents[i]}" --limit 50; done
 	for i in 0 1; do eventually beats_of "$i"; done
 	for round in 1 2 3; do
 		kill -STOP "${hearts[1]}"
@@ -97,8 +108,8 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 }
 
 @test "HB-3, CS-1: stopped for longer: declared dead and named; when it returns it is told, and leaves" {
-	group_of 3
-	kill -STOP "${hearts[2]}"
+	group_of 3 --limit 8
+	stop_heart 2
 	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
 	[ "$(dead)" = 2 ]
 	kill -CONT "${hearts[2]}"
@@ -176,7 +187,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 @test "HB-8: stopped during the wait: 0 at once, and the others think nothing of it" {
 	tasks=3
 	join 3
-	for i in 0 1 2; do beat "$i" --pid "${agents[i]}" --limit 6; done
+	for i in 0 1 2; do beat "$i" --pid "${agents[i]}" --limit 12; done
 	for i in 0 1 2; do eventually beats_of "$i"; done
 	kill -TERM "${hearts[1]}"
 	code_of "${hearts[1]}"
@@ -185,7 +196,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	code_of "${hearts[0]}"
 	[ "$code" = 0 ]
 	as 0 run -1 preempt-heartbeat --stop
-	more_beats 2 8
+	more_beats 2 14
 	[ -z "$(dead)" ]
 	[ "$(state_of 0)" = left ]
 	run ! gone "${agents[0]}"
@@ -213,7 +224,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 @test "HB-10: failure ends the guarded process, after the hook, and leaves with 44" {
 	tasks=2
 	join 2
-	beat 0 --kill-after 500ms --on-failure 'kill -0 $PREEMPT_GUARDED && echo "$PREEMPT_FAILURE" >hook' -- \
+	beat 0 --kill-after 3s --on-failure 'kill -0 $PREEMPT_GUARDED && echo "$PREEMPT_FAILURE" >hook' -- \
 		sh -c 'trap "echo term >>ended" TERM; (trap "" TERM; exec sleep 100) & echo $! >child; while :; do sleep 0.1; done'
 	beat 1 --pid "${agents[1]}"
 	for i in 0 1; do eventually beats_of "$i"; done
@@ -241,20 +252,19 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 
 @test "PH-12: what was declared dead can no longer report, acknowledge or save" {
 	join 2
-	beat 0 --pid "${agents[0]}"
-	beat 1 --pid "${agents[1]}"
+	for i in 0 1; do beat "$i" --limit 10 --pid "${agents[i]}"; done
 	for i in 0 1; do eventually beats_of "$i"; done
 	# Stopped first: with news of the claim it might be stopped in the middle of a transaction.
-	kill -STOP "${hearts[1]}"
+	stop_heart 1
 	as 0 preempt-claim >/dev/null
 	eventually has_key DEAD/1
 	# Under a claim that breaks nothing.
 	more_beats 0 3
 	run ! gone "${hearts[0]}"
 	as 0 run -10 preempt-ack --at 5 --report-timeout 1s
-	as 1 run -43 preempt-ack --at 9 --timeout 2s
+	as 1 run -43 preempt-ack --at 9 --timeout 60s
 	[[ $output = *"task 1 was declared dead"* ]]
-	as 1 run preempt-ack --at 9 --saved --timeout 2s
+	as 1 run preempt-ack --at 9 --saved --timeout 60s
 	[ "$status" = 1 ]
 	run ! has_key STEP/1/1
 	run ! has_key SAVED/1/1
@@ -262,17 +272,17 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 }
 
 @test "the monitor dies: the next one takes over, and sees the next death" {
-	group_of 4 --limit 3
+	group_of 4 --limit 8
 	kill -TERM "${hearts[0]}" # leaves on purpose
 	code_of "${hearts[0]}"
 	more_beats 1 3
-	kill -STOP "${hearts[3]}"
+	stop_heart 3
 	for i in 1 2; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
 	[ "$(dead)" = 3 ]
 }
 
 @test "the monitor and the task after it are stopped together: both are named" {
-	group_of 4
+	group_of 4 --limit 8
 	kill -STOP "${hearts[0]}" "${hearts[1]}"
 	for i in 2 3; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
 	grep -q "task 0 on .* is dead" err.3
@@ -282,8 +292,9 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 @test "a longer period of one task is respected by the others" {
 	tasks=2
 	join 2
-	beat 0 --pid "${agents[0]}"
-	beat 1 --pid "${agents[1]}" --period 3s
+	# Three of the short period would be 1.2 s; three of the long one are 9.
+	beat 0 --pid "${agents[0]}" --limit 3
+	beat 1 --pid "${agents[1]}" --limit 3 --period 3s
 	for i in 0 1; do eventually beats_of "$i"; done
 	more_beats 1 2
 	[ -z "$(dead)" ]
@@ -291,8 +302,8 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 
 @test "--progress-timeout: a task that does not advance hangs, is declared so, and all leave" {
 	join 2
-	beat 0 --kill-after 500ms --progress-timeout 2s --section eval=1h -- bash -c '
-		. "$0"; preempt_step 1; preempt_section eval; sleep 4; preempt_section step; preempt_step 2; sleep 1000' \
+	beat 0 --kill-after 500ms --progress-timeout 4s --section eval=1h -- bash -c '
+		. "$0"; preempt_step 1; preempt_section eval; sleep 6; preempt_section step; preempt_step 2; sleep 1000' \
 		"$REPO/lib/client/preempt.sh"
 	beat 1 --pid "${agents[1]}"
 	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
@@ -308,7 +319,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	code_of "${hearts[0]}"
 	[ "$code" = 0 ]
 	longest=$(preempt-store get run/r/PACE | python3 -c 'import json,sys; print(json.load(sys.stdin)["longest_ms"]["step"])')
-	((longest >= 600 && longest < 10000))
+	((longest >= 600 && longest < 60000))
 	as 0 preempt-store leave --code 0 >/dev/null
 	# The next attempt knows it from the start: five times that is the limit.
 	as 0 preempt-store join --pid "${agents[0]}" >joined.0
@@ -330,6 +341,26 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 		code_of "${hearts[i]}"
 		[ "$code" = 0 ]
 	done
+}
+
+@test "where no more files can be watched (inotify is limited for each user) all goes on" {
+	unwatched=(unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"' sh)
+	"${unwatched[@]}" true 2>/dev/null || skip "no user namespace may be made here"
+	join 1
+	as 0 run -3 "${unwatched[@]}" preempt-heartbeat -- sh -c 'exit 3'
+	as 0 preempt-claim >/dev/null
+	at 0 5
+	as 0 "${unwatched[@]}" preempt-ack >agreed 3>&- &
+	wait $!
+	[[ $(cat agreed) = 6* ]]
+	at 0 6
+	as 0 "${unwatched[@]}" preempt-ack --saved 3>&- &
+	started+=("$!")
+	sleep 0.3 # for it to wait; one that comes later finds the save
+	saves 0 6
+	code_of "${started[-1]}"
+	[ "$code" = 0 ]
+	has_key SAVED/1/0
 }
 
 @test "a heartbeat that is KILLed takes its command along" {
@@ -359,7 +390,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 }
 
 @test "examples/heartbeat.sh: one is killed, the others leave with 44, the next attempt ends well" {
-	export PREEMPT_TASKS=3 HEARTBEAT_OPTIONS="--period 400ms --kill-after 500ms"
+	export PREEMPT_TASKS=3 HEARTBEAT_OPTIONS="--period 400ms --limit 25 --kill-after 500ms"
 	local i
 	for i in 0 1 2; do
 		PREEMPT_TASK=$i "$REPO/examples/heartbeat.sh" sleep 1000 >"out.$i" 2>"err.$i" 3>&- &

@@ -14,10 +14,14 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
+	# Nobody is given up, or called dead, who is only slow. Where somebody is to be missing, the test says so.
+	quick=(--report-timeout 60s --save-timeout 120s --join-timeout 120s --kill-after 1s --limit 100)
 }
 
 teardown() { agents_teardown; }
 
+# What a save took in earlier attempts, ms.
+put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null; }
 later_than() { (($(date +%s%3N) > $1)); }
 put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null; }
 
@@ -40,7 +44,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 		count_agents 3 --steps 30 --step-ms 2 --end-ms $late
 		until_true 10 all_begun 3 20
 		kill -TERM "${pids[1]}" 2>/dev/null || :
-		for i in 0 1 2; do ended $i "0|42" 12; done
+		for i in 0 1 2; do ended $i "0|42"; done
 		rm -r job/ckpt job/end job/log
 		attempt=$((attempt + 1))
 	done
@@ -74,7 +78,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-10: a training process stopped during the agreement and continued: all save at one step" {
-	count_agents 3 --steps 10000 --step-ms 5
+	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
 	child=$(command_of 1)
 	kill -STOP "$child"
@@ -92,11 +96,12 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-10: an agent stopped before it reports, continued after the decision without it: it saves too, or is told" {
-	count_agents 3 --steps 10000 --step-ms 5
+	options=(--report-timeout 3s)
+	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
 	stop_agent 1
 	kill -TERM "${pids[0]}"
-	until_true 10 has RUN_TO_CHECKPOINT
+	until_true 20 has RUN_TO_CHECKPOINT
 	[ "$(field RUN_TO_CHECKPOINT missing)" = 1 ]
 	kill -CONT "${pids[1]}"
 	all_ended 42
@@ -106,12 +111,15 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-10: an agent stopped after its report and continued after everybody else has saved" {
-	# The save takes long enough that its agent is still there to be stopped.
-	count_agents 3 --steps 10000 --step-ms 5 --save-ms 2000
+	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
+	# Its training stands still, so that its agent cannot save and leave before it is stopped.
+	child=$(command_of 1)
+	kill -STOP "$child"
 	kill -TERM "${pids[0]}"
-	until_true 5 has STEP/1/1
+	until_true 10 has STEP/1/1
 	stop_agent 1
+	kill -CONT "$child"
 	until_true 10 has SAVED/1/0
 	until_true 10 has SAVED/1/2
 	kill -CONT "${pids[1]}"
@@ -121,7 +129,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-11: rubbish in keys of the run: nobody crashes, all save at one step" {
-	count_agents 3 --steps 10000 --step-ms 5
+	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
 	for name in DEADLINE ROUND/x ROUND/ STEP/1/7 STEP/1/ STEP/9999999999999999999999/1 SAVED/1/1x \
 		TASK/77 LEFT/-1 DEAD/4294967297 RECEIVED_SIGNAL_ RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_99 \
@@ -136,7 +144,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-11: a rubbish claim is an ordinary claim" {
-	count_agents 2 --steps 10000 --step-ms 5
+	count_agents 2 --steps 100000 --step-ms 5
 	until_true 20 all_begun 2 10
 	put TERMINATED_WORKER 'rubbish'
 	put ROUND/1 'more'
@@ -145,7 +153,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-11: a rubbish decision is passed over: the next round heals it" {
-	count_agents 3 --steps 10000 --step-ms 5
+	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
 	put RUN_TO_CHECKPOINT '{"kind":"exit","step":"soon"}'
 	kill -TERM "${pids[1]}"
@@ -155,7 +163,8 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-11: a rubbish report of a task counts as none; the others go on" {
-	count_agents 3 --steps 10000 --step-ms 5
+	options=(--report-timeout 1s)
+	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
 	put STEP/1/2 '{"step":5,"next":5}'
 	kill -TERM "${pids[1]}"
@@ -164,30 +173,35 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
-	options=(--grace 5s)
-	count_agents 1 --steps 10000 --step-ms 5
+	# So long that a final round would begin at once; and there is time for one on a machine that stalls.
+	options=(--grace 11s)
+	put_measure 3000
+	count_agents 1 --steps 100000 --step-ms 5
 	until_true 20 all_begun 1 10
 	mv store away
 	at=$(date +%s%3N)
 	kill -TERM "${pids[0]}"
+	until_true 10 grep -q "preempt-run: notice:" err.0
+	heard=$(date +%s%3N)
 	until_true 10 grep -q "trying again" err.0
-	until_true 10 later_than $((at + 300))
+	until_true 10 later_than $((heard + 300))
 	mv away store
 	all_ended 42
 	utc=$(field TERMINATED_WORKER utc)
-	((utc >= at - 1 && utc < at + 200))
-	((utc + 5000 - $(field TERMINATED_WORKER deadline_utc) < 50))
+	((utc >= at - 1 && utc <= heard + 1))
+	late=$(($(field TERMINATED_WORKER deadline_utc) - utc - 11000))
+	((late > -50 && late < 50))
 	nothing_left
 }
 
 @test "CS-4: the store outlives all processes: a claim survives KILL of everybody, and the next start goes on" {
-	count_agents 3 --steps 400 --step-ms 5 --save-ms 60000
+	count_agents 3 --steps 100000 --step-ms 5 --save-ms 100000
 	until_true 20 all_begun 3 10
 	kill -TERM "${pids[0]}"
 	until_true 10 grep -qs '^save ' job/log/1.1
 	kill -KILL "${pids[@]}"
 	for i in 0 1 2; do ended $i 137; done
-	until_true 2 nobody
+	until_true 10 nobody
 	[ "$(field TERMINATED_WORKER task)" = 0 ]
 	[ -n "$(field RUN_TO_CHECKPOINT step)" ]
 	[ -z "$(ls job/ckpt)" ]
@@ -201,7 +215,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "joining: the missing are named, and who came leaves with 124" {
-	quick=(--join-timeout 1s)
+	quick=(--join-timeout 5s)
 	for i in 0 3; do agent $i 5 -- "$COUNT" --dir job; done
 	all_ended 124
 	for i in 0 3; do grep -q "2 of 5 tasks have joined; missing: 1-2,4 (--join-timeout)" err.$i; done
@@ -241,7 +255,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "two jobs under one name: the second is refused, and says whose it is" {
-	count_agents 2 --steps 10000 --step-ms 5
+	count_agents 2 --steps 100000 --step-ms 5
 	until_true 20 all_begun 2 2
 	run -2 preempt-run --task 0 --tasks 2 -- true
 	[[ $output == *"run job: task 0 of attempt 1 is running (pid ${pids[0]} on $HOSTNAME)"*"--run"* ]]
@@ -254,28 +268,35 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "a task that was restarted while the others save: their checkpoint stands, it joins the next attempt" {
-	for i in 0 1; do
-		agent $i 3 -- "$COUNT" --dir job --steps 600 --step-ms 5 --save-ms 3000
-	done
-	agent 2 3 -- "$COUNT" --dir job --steps 600 --step-ms 5
+	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
+	# The others stand still, so that they cannot have saved before it is back.
+	children=("$(command_of 0)" "$(command_of 1)")
+	kill -STOP "${children[@]}"
 	kill -TERM "${pids[0]}"
 	until_true 10 has SAVED/1/2
+	steps=$(($(field RUN_TO_CHECKPOINT step) + 200))
 	kill -KILL "${pids[2]}"
 	ended 2 137
-	agent 2 3 -- "$COUNT" --dir job --steps 600
-	ended 0 42 15
-	ended 1 42 15
+	agent 2 3 -- "$COUNT" --dir job --steps $steps
+	attempt=2
+	until_true 20 has TASK/2
+	attempt=1
+	kill -CONT "${children[@]}"
+	ended 0 42
+	ended 1 42
 	# Its launcher starts the others again.
 	attempt=2
-	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 600; done
+	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps $steps; done
 	all_ended 0
-	counted 3 600
+	counted 3 $steps
 	nothing_left
 }
 
 @test "a killed agent that is started again while its peers still train: they leave, all join the next attempt" {
-	count_agents 3 --steps 600 --step-ms 5 --sync
+	# Not their heartbeats find out that it is gone.
+	options=(--period 60s)
+	count_agents 3 --steps 100000 --step-ms 5 --sync
 	until_true 20 all_begun 3 10
 	kill -KILL "${pids[1]}"
 	ended 1 137

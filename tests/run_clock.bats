@@ -16,6 +16,7 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
+	quick=(--report-timeout 60s --save-timeout 120s --join-timeout 120s --kill-after 1s)
 	head -c 8 /dev/zero >clock
 	export CLOCK_OFFSET=$PWD/clock
 	interruptible=(env "LD_PRELOAD=$BATS_FILE_TMPDIR/clock.so")
@@ -42,7 +43,7 @@ clock_is() {
 		kill -TERM "${pids[0]}"
 		until_true 10 has RUN_TO_CHECKPOINT
 		clock_is 0
-		all_ended 42 6
+		all_ended 42
 		saved_together 3
 		attempt=$((attempt + 1))
 		nothing_left
@@ -50,16 +51,18 @@ clock_is() {
 }
 
 @test "CS-3: with a grace period, the wall clock an hour off on one machine and jumping: saved in time" {
-	options=(--grace 4s)
+	# An hour is much longer; and so much time is left for a machine that stalls. The final round begins
+	# at once, because a save is said to have taken long before.
+	options=(--grace 11s)
+	preempt-store put run/job/MEASURE '{"save_ms": 3000}' >/dev/null
 	for hours in 1 -1; do
-		start=$SECONDS
 		count_agents 2 --steps 100000 --step-ms 5
 		until_true 10 all_begun 2 $((attempt * 5))
 		clock_is $((hours * 3600))
 		kill -TERM "${pids[0]}"
 		until_true 10 has TERMINATED_WORKER
 		clock_is 0
-		all_ended 42 6
+		all_ended 42
 		saved_at_agreed 0 1
 		attempt=$((attempt + 1))
 	done
@@ -70,7 +73,7 @@ clock_is() {
 	"${interruptible[@]}" preempt-run --task 0 --tasks 1 -- sh -c 'setsid sleep 3 & echo last >&2; exit 3' 2>err.0 3>&- &
 	pids=($!)
 	clock_is -3600
-	ended 0 3 5
+	ended 0 3
 	grep -q last err.0
 	nothing_left
 }

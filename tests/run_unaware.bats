@@ -72,7 +72,7 @@ code() {
 }
 
 @test "no newer checkpoint appeared: 43" {
-	start --on-notice 'command:touch told' --checkpoints ck --save-timeout 1s -- ./solver
+	start --on-notice 'command:touch told' --checkpoints ck --save-timeout 3s -- ./solver
 	ready
 	kill -TERM "$agent"
 	code 43
@@ -112,7 +112,7 @@ gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
 }
 
 @test "an --on-notice command that is still at it when the program has ended has until the limit" {
-	start --save-timeout 20s --checkpoints ck --on-notice \
+	start --save-timeout 120s --checkpoints ck --on-notice \
 		'command:touch stop; mkdir first 2>/dev/null || { until ckpt-rotate latest ck; do sleep 0.05; done; exit; }; sleep 0.5; dir=$(ckpt-rotate begin ck 7) && echo 7 >"$dir/n" && ckpt-rotate commit ck 7' -- \
 		sh -c 'touch ready.$PREEMPT_TASK; until [ -e stop ]; do sleep 0.02; done; exit 0'
 	ready

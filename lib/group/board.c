@@ -43,24 +43,20 @@ static int make_file(int directory, const char *name, const char *content)
 	return result;
 }
 
-/* Few inotify instances belong to one user: where none is left, it goes without. */
-static enum status watch_saved(struct board *board, struct error *err)
+/* Few inotify instances and watches belong to one user: without one, saves are looked for. */
+static void watch_saved(struct board *board)
 {
 	char *saved = NULL;
+	int watch = -1;
 	board->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (board->watch < 0)
-		return STATUS_OK;
-	if (asprintf(&saved, "%s/saved", board->path) < 0)
-		return failed(err, "watch", board->path);
-	int watch = inotify_add_watch(board->watch, saved, IN_MODIFY);
-	free(saved);
-	if (watch >= 0)
-		return STATUS_OK;
-	if (errno != ENOSPC)
-		return failed(err, "watch", board->path);
+	if (board->watch >= 0 && asprintf(&saved, "%s/saved", board->path) >= 0) {
+		watch = inotify_add_watch(board->watch, saved, IN_MODIFY);
+		free(saved);
+	}
+	if (watch >= 0 || board->watch < 0)
+		return;
 	close(board->watch);
 	board->watch = -1;
-	return STATUS_OK;
 }
 
 static enum status furnish(struct board *board, struct error *err)
@@ -125,7 +121,7 @@ enum status board_open(struct board *board, const char *path, pid_t agent, struc
 		 faccessat(board->directory, "saved", F_OK, 0) < 0)
 		status = error_set(err, STATUS_USAGE, "%s is not a board, or no longer one", path);
 	else
-		status = watch_saved(board, err);
+		watch_saved(board);
 	if (status != STATUS_OK)
 		board_release(board, false);
 	return status;

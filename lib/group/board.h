@@ -16,8 +16,8 @@
 struct board {
 	char *path;
 	int directory; /* descriptor */
-	int watch;     /* inotify: readable when `saved` was written; -1: look now and then */
-	pid_t agent;   /* whose death frees the training process */
+	int watch;   /* inotify: readable when `saved` was written; -1: not watched, look for it */
+	pid_t agent; /* whose death frees the training process */
 };
 
 /*

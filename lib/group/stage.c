@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "group/writes.h"
 
-#define UNTOLD_EVERY 200 /* ms between two looks at a board of which inotify does not tell */
+#define SAVED_EVERY 250 /* ms between looks for a save, where the board cannot be watched */
 
 /* The facts that an earlier program left on the board. */
 static enum status take_up(struct stage *stage, int64_t now, struct error *err)
@@ -155,7 +155,7 @@ static enum status wait_for_change(
 	store_revision revision;
 	uint64_t saved;
 	int64_t now = clock_now();
-	int64_t until = now + (stage->board.watch >= 0 ? 15000 : UNTOLD_EVERY);
+	int64_t until = now + (stage->board.watch < 0 ? SAVED_EVERY : 15000);
 	const int64_t ends[] = {plan->wake, plan->look, plan->read_board, deadline};
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (ends[i] < until)
