@@ -39,9 +39,10 @@ run preempt-run -q --run reference -n 4 -- \
 
 say "2. The same, as four agents; the machine of one task is about to go away"
 pids=()
+# Slow steps, so that they are not over before the notice comes.
 for task in 0 1 2 3; do
 	preempt-run -q --run demo --task $task --tasks 4 -- \
-		train --dir "$work/run" --steps "$steps" --save-every 200 --done-model "$work/run/model" \
+		train --dir "$work/run" --steps "$steps" --step-ms 15 --save-every 200 --done-model "$work/run/model" \
 		> >(milestones) &
 	pids+=($!)
 done
@@ -52,7 +53,10 @@ until [ "$(ckpt-rotate latest "$work/run/ckpt" --step --or 0 2>/dev/null || echo
 	sleep 0.05
 done
 victim=$((RANDOM % 4))
-run kill -TERM "${pids[victim]}" # the agent of task $victim
+run kill -TERM "${pids[victim]}" || { # the agent of task $victim
+	echo "demo: the training was over before its notice; try DEMO_STEPS=$((steps * 4))" >&2
+	exit 1
+}
 codes=()
 for pid in "${pids[@]}"; do
 	code=0

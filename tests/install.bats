@@ -3,6 +3,7 @@
 # make, make install and make clean, in a copy of the source whose path has a blank; and what
 # installs the packages.
 # asan: no (it builds for itself)
+# limit: 1200
 # shellcheck disable=SC2016 # text for another shell
 
 bats_require_minimum_version 1.5.0
@@ -12,7 +13,7 @@ setup_file() {
 	SOURCE="$BATS_FILE_TMPDIR/a source"
 	unset MAKEFLAGS CFLAGS LDFLAGS CC PREFIX DESTDIR
 	mkdir "$SOURCE"
-	tar -C "$ROOT" --exclude=./.git --exclude=./build --exclude='./bin/[!.]*' -cf - . | tar -C "$SOURCE" -xf -
+	tar -C "$ROOT" --exclude=./.git --exclude=./build --exclude=__pycache__ --exclude='./bin/[!.]*' -cf - . | tar -C "$SOURCE" -xf -
 	export ROOT SOURCE
 	tree >"$BATS_FILE_TMPDIR/fresh"
 	make -C "$SOURCE" -j2 WERROR=1 >"$BATS_FILE_TMPDIR/output" 2>&1 || {
@@ -121,12 +122,14 @@ programs() {
 	diff "$BATS_FILE_TMPDIR/fresh" <(tree)
 }
 
-# Whatever is asked for, this machine has none of it; apt-get only says what it was asked for, and
-# the first time that it knows no such package.
+# no_packages UID FAILURES: whatever is asked for, this machine has none of it; apt-get only says what
+# it was asked for, and so many times that it knows no such package.
 no_packages() {
 	mkdir -p stubs
 	printf '#!/bin/sh\n' >stubs/dpkg-query
-	printf '#!/bin/sh\necho "$@" >>asked\n[ "$1" = update ] || [ "$(wc -l <asked)" -gt 1 ]\n' >stubs/apt-get
+	printf '#!/bin/sh\necho "$@" >>asked\n[ "$1" = update ] || [ "$(grep -c ^install asked)" -gt %d ]\n' \
+		"$2" >stubs/apt-get
+	printf '#!/bin/sh\n' >stubs/sleep
 	printf '#!/bin/sh\necho %s\n' "$1" >stubs/id
 	printf '#!/bin/sh\nexit 1\n' >stubs/sudo
 	chmod 755 stubs/*
@@ -135,7 +138,7 @@ no_packages() {
 
 @test "missing packages: installed where we may, after an update of the list" {
 	cd "$BATS_TEST_TMPDIR"
-	no_packages 0
+	no_packages 0 1
 	run -0 "$ROOT/tests/rig/packages" build
 	[[ $output = "installing gcc make pkg-config"* ]]
 	[ "$(wc -l <asked)" = 3 ]
@@ -143,9 +146,22 @@ no_packages() {
 	[[ $(sed -n 3p asked) = install*" gcc make pkg-config"* ]]
 }
 
+@test "missing packages: a download that fails is tried again; one that always fails is said, with the command" {
+	cd "$BATS_TEST_TMPDIR"
+	no_packages 0 2
+	run -0 "$ROOT/tests/rig/packages" build
+	[ "$(grep -c ^install asked)" = 3 ]
+	[ "$(grep -c ^install.*Acquire::Retries asked)" = 3 ]
+	rm asked
+	no_packages 0 100
+	run -1 "$ROOT/tests/rig/packages" build
+	[ "$(grep -c ^install asked)" = 3 ]
+	[[ $output = *"could not install them"*"sudo apt-get install gcc make pkg-config"* ]]
+}
+
 @test "missing packages: where we may not, the command is said" {
 	cd "$BATS_TEST_TMPDIR"
-	no_packages 1000
+	no_packages 1000 0
 	run -1 "$ROOT/tests/rig/packages" build
 	[[ $output = "missing packages; run: sudo apt-get install gcc make pkg-config"* ]]
 	[ ! -e asked ]

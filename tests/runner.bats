@@ -73,6 +73,31 @@ run_tests() {
 	grep -q because "$house/build/check.log"
 }
 
+@test "what failed is named once more at the end, with where and why, in few lines" {
+	bats_file bad 'echo because; false'
+	bats_file fine true
+	unit early 'echo 1..5; echo "# of many"; echo "not ok 1 - a"'
+	unit later 'echo "ok 1 - a"; echo 1..1'
+	run_tests 1 --quick
+	ends_with "3 passed, 6 failed, 0 skipped"
+	local last
+	last=$(printf '%s\n' "${lines[@]}" | sed '1,/^failed:$/d')
+	[ "$(grep -c . <<<"$last")" -le 14 ]
+	[[ $last = *"unit/early plain"*"# of many"*"not ok 1 - a"*"4 of 5 tests did not run"*"bad.bats plain"*"not ok 1 bad"*"\`"*"failed"*because* ]]
+	[[ $last != *fine* && $last != *later* ]]
+	grep -q 'not ok 1 bad' "$house/build/failed"
+}
+
+@test "of very many failures the end tells the first" {
+	unit bad 'for i in {1..70}; do echo "not ok $i - a"; done; echo 1..70'
+	run_tests 1 --quick
+	ends_with "1 passed, 70 failed, 0 skipped"
+	local last
+	last=$(printf '%s\n' "${lines[@]}" | sed '1,/^failed:$/d')
+	[ "$(grep -c . <<<"$last")" = 62 ]
+	[[ $last = *"more lines in build/failed"* ]]
+}
+
 @test "a build that fails, and then nothing runs" {
 	printf 'everything:\n\t@echo bad source >&2; false\n' >"$house/Makefile"
 	run_tests 1
@@ -114,7 +139,7 @@ run_tests() {
 
 @test "a file that hangs is ended with all it started" {
 	bats_file hang 'setsid sleep 1234 & echo $! >"'"$BATS_TEST_TMPDIR/child"'"; sleep 1234' 'limit: 1'
-	run_tests 1 --quick
+	CHECK_PATIENCE=1 run_tests 1 --quick
 	[[ $output = *"did not end within 1 s"* ]]
 	ends_with "1 passed, 1 failed, 0 skipped"
 	child_is_gone
@@ -122,7 +147,7 @@ run_tests() {
 
 @test "a process left behind is a failure, and is ended" {
 	bats_file messy 'setsid sleep 1234 >/dev/null 2>&1 3>&- & echo $! >"'"$BATS_TEST_TMPDIR/child"'"'
-	run_tests 1 --quick
+	CHECK_PATIENCE=1 run_tests 1 --quick
 	ends_with "2 passed, 1 failed, 0 skipped"
 	[[ $output = *"left processes behind"*"sleep 1234"* ]]
 	child_is_gone
@@ -172,7 +197,7 @@ run_tests() {
 @test "interrupted: it says so, ends what runs, and leaves nothing" {
 	bats_file hang 'echo $$ >"'"$BATS_TEST_TMPDIR/child"'"; sleep 1234'
 	env --default-signal=INT,TERM "$house/tests/run" --quick >"$BATS_TEST_TMPDIR/output" 2>&1 3>&- &
-	local runner=$! deadline=$((SECONDS + 30))
+	local runner=$! deadline=$((SECONDS + 60))
 	until [ -s "$BATS_TEST_TMPDIR/child" ]; do
 		((SECONDS < deadline))
 		sleep 0.05

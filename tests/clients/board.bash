@@ -6,7 +6,7 @@ REPO=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 BIN=${BIN:-$REPO/bin}
 OUT=${OUT:-$REPO/build/plain}
 # PATIENCE is for what must happen, GLANCE for what must not.
-PATIENCE=30
+PATIENCE=60
 GLANCE=0.08
 
 # Every client, and those that trust a directory's time once more where they may not.
@@ -142,6 +142,23 @@ eventually() {
 		}
 		read -r -t 0.01 <>"$board/pause" || :
 	done
+}
+
+# The client, which waits and has written what it was told to, has also looked at hold since: each of
+# its looks ends in a sleep, and what it may have slept on before was less than this.
+looked() {
+	local process=$training sleeps
+	[ "$client" != program ] || process=$(pgrep -P "$training")
+	sleeps=$(sleeps_of "$process")
+	eventually slept "$process" $((sleeps + 4))
+}
+
+slept() {
+	[ "$(sleeps_of "$1")" -ge "$2" ]
+}
+
+sleeps_of() {
+	sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$1/status"
 }
 
 # The client has written its step N [NEXT], so it is behind that boundary or waits there.
