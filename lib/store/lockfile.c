@@ -276,7 +276,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 {
 	enum status status;
 	bool seen_database = false;
-	int64_t races_until = clock_after(RACES_END);
+	int64_t races_until = 0;
 	*file = (struct lockfile){.descriptor = -1};
 	file->shared_group = terms->shared_group;
 	file->cache = cache_kind(&terms->verdict);
@@ -319,14 +319,19 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 				error_set(err, STATUS_NO, "it does not exist");
 				break;
 			}
+			number = 0;
 			status = make(file, terms, &number, err);
 			if (status != STATUS_OK)
 				break;
+			if (number == 0)
+				continue; /* there it is, however long that took */
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
 			break;
 		}
-		/* What a race looks like does not last. */
-		if (clock_now() >= deadline || (number && clock_now() >= races_until)) {
+		/* What a race looks like does not last, from when it was first seen. */
+		if (!races_until)
+			races_until = clock_after(RACES_END);
+		if (clock_now() >= deadline || clock_now() >= races_until) {
 			status = lockfile_failed(err, "open", file, number);
 			break;
 		}
