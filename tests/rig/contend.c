@@ -63,6 +63,7 @@ static int plain, look;
 static char **stores;
 static int store_count;
 static struct outcome *outcomes; /* shared: [process][transaction] */
+static volatile int *disturbed;	 /* shared: how many were killed or stopped */
 static pid_t *pids;
 static int problems;
 
@@ -199,6 +200,11 @@ static void contend(int process)
 		struct outcome *outcome = outcome_of(process, i);
 		if (outcome->answer != NONE)
 			continue; /* of the one before, who was killed */
+		/* However late the supervisor is, it finds somebody at work. */
+		while (i == transactions - 1 && *disturbed < kills + stops) {
+			clock_sleep_until(clock_after(2));
+			began = milliseconds_now();
+		}
 		outcome->answer = ASKED;
 		if (plain)
 			ask_plain(database, process, i, outcome);
@@ -295,13 +301,15 @@ static void supervise(void)
 	while ((count = living(-1, &process)) > 0) {
 		/* Not at a fixed point of the work: a transaction more or less. */
 		int due = (int)((int64_t)(done + 1) * processes * transactions / (all + 1));
-		if (done < all && answered() >= due) {
+		/* All but the last of each, and those that were killed, who may not have heard. */
+		int most = processes * (transactions - 1) - kills;
+		if (done < all && answered() >= (due < most ? due : most)) {
 			clock_sleep_until(clock_after(clock_jitter(20)));
 			if (living((int)(random() % count), &process) > 0 && pids[process] > 0)
 				disturb(done % 2 ? done / 2 < kills && done / 2 >= stops
 						 : done / 2 < kills,
 					process);
-			done++;
+			*disturbed = ++done;
 			continue;
 		}
 		clock_sleep_until(clock_after(2));
@@ -516,8 +524,11 @@ int main(int argc, char **argv)
 	size_t size = (size_t)processes * (size_t)transactions * sizeof(*outcomes);
 	int go[2];
 	outcomes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	disturbed = mmap(NULL, sizeof(*disturbed), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pids = calloc((size_t)processes, sizeof(*pids));
-	if (outcomes == MAP_FAILED || !pids || pipe2(go, O_CLOEXEC) != 0) {
+	if (outcomes == MAP_FAILED || disturbed == MAP_FAILED || !pids ||
+		pipe2(go, O_CLOEXEC) != 0) {
 		perror("contend");
 		return 2;
 	}
