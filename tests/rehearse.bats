@@ -13,18 +13,19 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
+	quick=(--report-timeout 20s --save-timeout 1m --join-timeout 2m --kill-after 1s)
 }
 
 teardown() { agents_teardown; }
 
-@test "--rehearse TERM@2s: saved, and it is said what each process would do with the signal" {
+@test "--rehearse TERM@4s: saved, and it is said what each process would do with the signal" {
 	cat >train <<-'EOT'
 		#!/bin/sh
 		sleep 1000 & # a child that knows nothing of signals
 		exec "$COUNT" --dir job --steps 100000 --step-ms 5
 	EOT
 	chmod +x train
-	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@2s -- ./train
+	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@4s -- ./train
 	[[ $stderr == *"rehearsal: TERM at 20"*"Z to preempt-run, process "* ]]
 	[[ $stderr == *" (sleep) would die of TERM"* ]]
 	[[ $stderr == *" (count) would ignore TERM"* || $stderr == *" (count) would handle TERM"* ]]
@@ -40,7 +41,7 @@ teardown() { agents_teardown; }
 		exec "$COUNT" --dir job --steps 100000 --step-ms 5
 	EOT
 	chmod +x train
-	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@2s,tree -- ./train
+	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@4s,tree -- ./train
 	[[ $stderr == *" (sleep) gets and dies of TERM"* ]]
 	[[ $stderr == *"rehearsal: passed: "* ]]
 }
@@ -49,12 +50,14 @@ teardown() { agents_teardown; }
 	run --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@300ms -- sleep 1000
 	[ "$status" != 0 ]
 	[[ $stderr == *"rehearsal: FAILED: a task has never called preempt_step"* ]]
-	run -43 --separate-stderr preempt-run "${quick[@]}" --run r2 --rehearse TERM@2s -- \
+	run -43 --separate-stderr preempt-run "${quick[@]}" --run r2 --rehearse TERM@4s -- \
 		"$COUNT" --dir job --steps 100000 --step-ms 5 --save-fails all
 	[[ $stderr == *"rehearsal: FAILED: no complete checkpoint was saved (43)"* ]]
 	run -0 --separate-stderr preempt-run "${quick[@]}" --run r3 --rehearse TERM@1h -- true
 	[[ $stderr == *"rehearsal: FAILED: the run was over before it began"* ]]
-	run -0 --separate-stderr preempt-run "${quick[@]}" --run r4 --rehearse USR2@100ms -- sleep 1
+	timeout 120 preempt-run "${quick[@]}" --run r4 --rehearse USR2@100ms -- \
+		sh -c 'until grep -q "watches USR2" said; do sleep 0.02; done' 2>said
+	stderr=$(<said)
 	[[ $stderr == *"rehearsal: no source of notices watches USR2"* ]]
 	[[ $stderr == *"rehearsal: FAILED: the signal was no notice"* ]]
 }

@@ -15,7 +15,7 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
-	quick=(--report-timeout 10s --save-timeout 60s --join-timeout 60s)
+	quick=(--report-timeout 1m --save-timeout 3m --join-timeout 5m)
 }
 
 teardown() { agents_teardown; }

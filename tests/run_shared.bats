@@ -16,7 +16,7 @@ setup() {
 	PATH=$BIN:$OUT/examples:$PATH
 	unset "${!PREEMPT_@}" "${!SLURM_@}"
 	agents=()
-	training=(--hidden 16 --batch 32 --steps 500 --step-ms 5 --save-every 60)
+	training=(--hidden 16 --batch 32 --steps 500 --save-every 60)
 }
 teardown() {
 	local pid
@@ -30,7 +30,7 @@ two() {
 	b=$MOUNTS/$1/b/${a##*/}
 }
 
-# start_round N: four agents, each with the mount of its machine.
+# start_round N MS: four agents, each with the mount of its machine; so long is a step, at least.
 start_round() {
 	local task here
 	boards=$BATS_TEST_TMPDIR/boards.$1
@@ -39,8 +39,8 @@ start_round() {
 	for task in 0 1 2 3; do
 		here=$a
 		[ $task -lt 2 ] || here=$b
-		preempt-run -q --store "$here/store.db" --board "$boards" --run demo --task $task --tasks 4 -- \
-			train --dir "$here/job" "${training[@]}" --done-model "$here/model.$task" \
+		preempt-run -q --store "$here/store.db" --board "$boards" --run demo --task $task --tasks 4 \
+			--report-timeout 1m -- train --dir "$here/job" "${training[@]}" --step-ms "$2" --done-model "$here/model.$task" \
 			>"$BATS_TEST_TMPDIR/task.$1.$task" 2>&1 3>&- &
 		agents+=($!)
 	done
@@ -69,7 +69,7 @@ preempted_three_times() {
 	preempt-run -q --store "$BATS_TEST_TMPDIR/reference.db" --run reference -n 4 -- train \
 		--dir "$BATS_TEST_TMPDIR/reference" "${training[@]}" --step-ms 0 --done-model "$BATS_TEST_TMPDIR/model"
 	for round in 1 2 3; do
-		start_round $round
+		start_round $round 100 # there is something left to train, however late the notice is
 		wait_for 60 all_step
 		from=${EPOCHREALTIME/./}
 		kill -TERM "${agents[round]}"
@@ -81,7 +81,7 @@ preempted_three_times() {
 		[ "$step" -gt "$before" ]
 		before=$step
 	done
-	start_round 4
+	start_round 4 0
 	ended_with 0
 	cmp "$BATS_TEST_TMPDIR/model" "$b/model.0"
 }
@@ -131,9 +131,11 @@ preempted_three_times() {
 	[ "$(stat -c %d "$a/store.db.lock")" != "$(stat -c %d "$b/store.db.lock")" ]
 }
 
+dead() { ! stat "$1" >/dev/null 2>&1; }
+
 # The last one: it leaves the mounts dead.
 @test "the store's mounts are killed, then a notice: every task saves by itself before its deadline, and leaves with 43" {
-	local task here from code
+	local task here code
 	two gluster
 	cd "$BATS_TEST_TMPDIR"
 	cat >trainer <<-'END'
@@ -155,16 +157,15 @@ preempted_three_times() {
 	for here in a b; do
 		pkill -KILL -f "^glusterfs --no-daemon --process-name fuse .*$MOUNTS/gluster/$here\$"
 	done
-	from=$EPOCHSECONDS
+	for here in a b; do wait_for 30 dead "$MOUNTS/gluster/$here"; done
 	kill -TERM "${agents[@]}"
 	for task in 0 1; do
 		code=0
 		wait "${agents[task]}" || code=$?
 		cat "err.$task"
 		[ $code = 43 ]
-		(($(<saved.$task) - from < 15))
+		[ -s saved.$task ] # at its deadline a command is killed
 		grep -q 'Transport endpoint is not connected' err.$task
 	done
-	((EPOCHSECONDS - from < 45))
 	agents=()
 }

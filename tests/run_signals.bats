@@ -14,6 +14,8 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
+	# Long enough that no task is left out for being slow; where one has to be, the test says less.
+	quick=(--report-timeout 20s --save-timeout 1m --join-timeout 2m --kill-after 1s)
 }
 
 teardown() { agents_teardown; }
@@ -38,14 +40,14 @@ listens() {
 	run -126 preempt-run -- "$PWD"
 	export PREEMPT_RUN=job
 	options=(--exit-code 9)
-	count_agents 2 --steps 10000 --step-ms 5
+	count_agents 2 --steps 100000 --step-ms 5
 	until_true 10 all_begun 2 3
 	kill -TERM "${pids[0]}"
 	all_ended 9
 	saved_together 2
 	# 43 and 44 stay what they are.
 	attempt=2
-	count_agents 2 --steps 10000 --step-ms 5 --save-fails all
+	count_agents 2 --steps 100000 --step-ms 5 --save-fails all
 	until_true 10 all_begun 2 $((saved_step + 1))
 	kill -TERM "${pids[0]}"
 	all_ended 43
@@ -53,7 +55,7 @@ listens() {
 }
 
 @test "exit codes: a command that cannot be run on one of two tasks: the other one is told" {
-	agent 0 2 -- "$COUNT" --dir job --steps 10000 --step-ms 5
+	agent 0 2 -- "$COUNT" --dir job --steps 100000 --step-ms 5
 	agent 1 2 -- ./absent
 	ended 1 127
 	ended 0 44
@@ -106,13 +108,13 @@ listens() {
 }
 
 @test "INT is passed on and gives 130; so does Ctrl-C on all agents of a terminal" {
-	count_agents 2 --steps 10000 --step-ms 5
+	count_agents 2 --steps 100000 --step-ms 5
 	until_true 10 all_begun 2 3
 	kill -INT "${pids[0]}" "${pids[1]}"
 	ended 0 "130|44"
 	ended 1 "130|44"
 	attempt=2
-	one_agent 1 --steps 10000 --step-ms 5
+	one_agent 1 --steps 100000 --step-ms 5
 	until_true 10 begun 0 3
 	kill -INT "${pids[0]}"
 	ended 0 130
@@ -121,14 +123,16 @@ listens() {
 }
 
 @test "INT while parked or saving: 130, and the others do not wait for ever" {
-	options=(--save-timeout 3s)
-	count_agents 2 --steps 10000 --step-ms 5 --save-ms 1000
+	# Task 1 saves for longer than anybody waits for it here.
+	options=(--save-timeout 10m)
+	agent 0 2 "${options[@]}" -- "$COUNT" --dir job --steps 100000 --step-ms 5
+	agent 1 2 "${options[@]}" -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 600000
 	until_true 10 all_begun 2 3
 	kill -TERM "${pids[0]}"
 	until_true 10 grep -qs "^save " job/log/1.1
 	kill -INT "${pids[1]}"
 	ended 1 "130|43"
-	ended 0 43 8
+	ended 0 43
 	nothing_left
 }
 
@@ -136,7 +140,7 @@ listens() {
 	cat >deaf <<-'EOT'
 		#!/bin/sh
 		echo $$ >"job/$PREEMPT_TASK"
-		exec sleep 60
+		exec sleep 1000
 	EOT
 	chmod +x deaf
 	for i in 0 1; do agent $i 2 -- ./deaf; done
@@ -151,7 +155,7 @@ listens() {
 
 @test "signals: to the whole process group, and to the whole tree: one checkpoint, 42" {
 	for shape in group tree; do
-		one_agent 3 --steps 10000 --step-ms 5 --child 1
+		one_agent 3 --steps 100000 --step-ms 5 --child 1
 		until_true 10 all_begun 3 10
 		case $shape in
 		group) for pid in ${pids[0]} $(pgrep -P "${pids[0]}"); do kill -TERM "$pid" 2>/dev/null || :; done ;;
@@ -169,8 +173,9 @@ listens() {
 	cat >job-script <<-'EOT'
 		#!/bin/bash
 		trap : TERM
-		preempt-run -n 2 --report-timeout 1s --save-timeout 5s -- bash "$TRAINERS/count.sh" job 10000 0.005 &
-		while kill -0 $! 2>/dev/null; do code=0; wait $! || code=$?; done
+		preempt-run -n 2 --report-timeout 20s --save-timeout 1m -- bash "$TRAINERS/count.sh" job 100000 0.005 &
+		code=143 # what a trap makes of wait
+		while [ $code = 143 ]; do code=0; wait $! || code=$?; done
 		exit $code
 	EOT
 	setsid bash job-script >out.0 2>err.0 3>&- &
@@ -186,7 +191,7 @@ listens() {
 	# Ten times, at any moment of the start after the first few milliseconds.
 	for ((k = 1; k <= 10; k++)); do
 		one_agent 1 --steps 100000 --step-ms 5
-		until_true 5 listens "${pids[0]}"
+		until_true 15 listens "${pids[0]}"
 		kill -TERM "${pids[0]}"
 		ended 0 42
 	done
@@ -215,7 +220,7 @@ listens() {
 
 @test "a training process never outlives its agent, nor do its children, in sessions of their own either" {
 	for child in 1 2; do
-		one_agent 2 --steps 10000 --step-ms 5 --child $child
+		one_agent 2 --steps 100000 --step-ms 5 --child $child
 		until_true 10 all_begun 2 3
 		until_true 5 test -s job/child.0 -a -s job/child.1
 		# Agent, guard, 2 commands, 2 children.
@@ -234,7 +239,7 @@ listens() {
 }
 
 @test "a killed guard, or a killed command, is no harm" {
-	count_agents 2 --steps 10000 --step-ms 5
+	count_agents 2 --steps 100000 --step-ms 5
 	until_true 10 all_begun 2 3
 	for pid in $(ours); do
 		[ "$(cat "/proc/$pid/comm")" != preempt-guard ] || kill -KILL "$pid"
@@ -246,7 +251,7 @@ listens() {
 }
 
 @test "SIGSTOP of an agent: training goes on; the others decide; it leaves when continued" {
-	options=(--save-timeout 3s)
+	options=(--report-timeout 1s --save-timeout 3s)
 	count_agents 3 --steps 100000 --step-ms 2
 	until_true 10 all_begun 3 10
 	stop_agent 1
@@ -274,11 +279,11 @@ listens() {
 		#!/bin/bash
 		# Orphans: their parent, a subshell, is gone at once.
 		for ((i = 0; i < 20; i++)); do (true & true &) ; done
-		for ((i = 0; i < 100; i++)); do
+		for ((i = 0; i < 1000; i++)); do
 			ps -eo ppid,stat | awk '$1 == 1 && $2 ~ /Z/ { z = 1 } END { exit z }' && break
 			sleep 0.05
 		done
-		((i < 100)) && touch job/reaped
+		((i < 1000)) && touch job/reaped
 		. "$TRAINERS/count.sh"
 	EOT
 	unshare -pf --mount-proc preempt-run "${quick[@]}" -- bash messy job 100000 0.01 2>err.0 3>&- &
@@ -297,13 +302,14 @@ listens() {
 		#!/bin/bash
 		children=()
 		for ((r = 0; r < 3; r++)); do
-			LOCAL_RANK=$r setsid "$COUNT" --dir job --steps 10000 --step-ms 5 &
+			LOCAL_RANK=$r setsid "$COUNT" --dir job --steps 100000 --step-ms 5 &
 			children+=($!)
 		done
 		trap : TERM
 		code=0
 		for child in "${children[@]}"; do
-			while kill -0 "$child" 2>/dev/null; do c=0; wait "$child" || c=$?; done
+			c=143 # what a trap makes of wait
+			while ((c == 143)); do c=0; wait "$child" || c=$?; done
 			((c == 0)) || code=$c
 		done
 		exit $code
@@ -330,7 +336,7 @@ listens() {
 	cat >fake-torchrun <<-'EOT'
 		#!/bin/bash
 		for ((r = 0; r < 2; r++)); do
-			LOCAL_RANK=$r "$COUNT" --dir job --steps 10000 --step-ms 5 --fail 1:20:3 &
+			LOCAL_RANK=$r "$COUNT" --dir job --steps 100000 --step-ms 5 --fail 1:20:3 &
 		done
 		wait -n
 		code=$?

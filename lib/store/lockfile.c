@@ -275,8 +275,8 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	int64_t deadline, struct error *err)
 {
 	enum status status;
-	bool seen_database = false, lost = false;
-	int64_t races_until = clock_after(RACES_END);
+	bool seen_database = false;
+	int64_t races_until = 0;
 	*file = (struct lockfile){.descriptor = -1};
 	file->shared_group = terms->shared_group;
 	file->cache = cache_kind(&terms->verdict);
@@ -319,25 +319,19 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 				error_set(err, STATUS_NO, "it does not exist");
 				break;
 			}
-			int64_t began = clock_now();
 			number = 0;
 			status = make(file, terms, &number, err);
 			if (status != STATUS_OK)
 				break;
-			/*
-			 * It is there, by us or, once, by another, however late it is. How long a
-			 * slow disk took for it is not how long a race lasts.
-			 */
-			races_until += clock_now() - began;
-			if (number == 0 || !lost) {
-				lost |= number != 0;
-				continue;
-			}
+			if (number == 0)
+				continue; /* there it is, however long that took */
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
 			break;
 		}
-		/* What a race looks like does not last. */
-		if (clock_now() >= deadline || (number && clock_now() >= races_until)) {
+		/* What a race looks like does not last, from when it was first seen. */
+		if (!races_until)
+			races_until = clock_after(RACES_END);
+		if (clock_now() >= deadline || clock_now() >= races_until) {
 			status = lockfile_failed(err, "open", file, number);
 			break;
 		}
