@@ -16,7 +16,11 @@ setup() {
 	sleeper=
 }
 teardown() {
-	[ -z "$sleeper" ] || kill -KILL "$sleeper" 2>/dev/null || :
+	# What is there of the one of this test, for the reader of a failure.
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || [ -z "${dir:-}" ] ||
+		{ of_rig "$dir"; left_in_network "$network"; mounts_below "$dir"; cat "$dir/log/guard"; } || :
+	# One that leads a group, with that.
+	[ -z "$sleeper" ] || kill -KILL -- "-$sleeper" 2>/dev/null || kill -KILL "$sleeper" 2>/dev/null || :
 	[ ! -d "$BATS_TEST_TMPDIR/rig" ] || "$rig" stop "$BATS_TEST_TMPDIR/rig"
 	mounts_dump_logs
 }
@@ -39,11 +43,16 @@ network_of() {
 	pid=$(pgrep -f "glusterfs .*$1/gluster/a\$")
 	readlink "/proc/$pid/ns/net"
 }
-in_network() { find /proc/[0-9]*/ns/net -lname "$1" 2>/dev/null; }
+in_network() { find /proc/[0-9]*/ns/net -lname "$1" 2>/dev/null || :; }
+# Of those that lived there; a network of somebody else may get the number of one that is gone.
+left_in_network() {
+	local one
+	for one in $servers; do [ "$(readlink "$one")" != "$1" ] || echo "$one"; done
+}
 of_rig() { pgrep -af "$1/(gluster|bindfs)|(guard|gluster-server) $1" || :; }
 none() { [ -z "$("$@")" ]; }
 mounts_below() { grep -F " $1/" /proc/self/mountinfo || :; }
-gone() { none of_rig "$1" && none in_network "$2" && none mounts_below "$1" && [ ! -e "$1" ]; }
+gone() { none of_rig "$1" && none left_in_network "$2" && none mounts_below "$1" && [ ! -e "$1" ]; }
 
 start_rig() {
 	dir=$BATS_TEST_TMPDIR/rig
@@ -51,7 +60,8 @@ start_rig() {
 	sleeper=$!
 	"$rig" start "$dir" --owner $sleeper gluster bindfs small
 	network=$(network_of "$dir")
-	[ -n "$network" ] && [ -n "$(in_network "$network")" ] && [ -n "$(of_rig "$dir")" ]
+	servers=$(in_network "$network")
+	[ -n "$network" ] && [ -n "$servers" ] && [ -n "$(of_rig "$dir")" ]
 	[ "$(mounts_below "$dir" | wc -l)" = 6 ]
 }
 
@@ -138,6 +148,7 @@ start_rig() {
 	wait_for 60 test -s "$BATS_TEST_TMPDIR/where"
 	dir=$(cat "$BATS_TEST_TMPDIR/where")
 	network=$(network_of "$dir")
+	servers=$(in_network "$network")
 	[ "$(mounts_below "$dir" | wc -l)" = 6 ]
 	kill -KILL -- -$sleeper
 	wait_for 10 gone "$dir" "$network"
@@ -154,7 +165,7 @@ start_rig() {
 	read -r guard _ <"$dir/guard"
 	kill -KILL "$guard"
 	wait_for 10 none of_rig "$dir"
-	wait_for 10 none in_network "$network"
+	wait_for 10 none left_in_network "$network"
 	"$rig" stop "$dir"
 	gone "$dir" "$network"
 }

@@ -20,11 +20,22 @@ setup() {
 
 teardown() { agents_teardown; }
 
+# all_left CODE: as all_ended, without a process of ours meanwhile: while many agents leave, one may get
+# the number of an agent that has left, and its code would be forgotten.
+all_left() {
+	local i code
+	for i in "${!pids[@]}"; do
+		code=0
+		wait "${pids[i]}" || code=$?
+		[ $code = "$1" ] || { echo "agent $i: exit code $code, expected $1"; tell_all; return 1; }
+	done
+}
+
 # Notices to three agents at once, then everything as it must be.
 stopped_together() {
 	until_true 60 all_begun 64 3
 	kill -TERM "${pids[@]:0:3}"
-	all_ended 42 60
+	all_left 42
 	[ "$(count_keys TERMINATED_WORKER)" = 1 ]
 	[ "$(count_keys ROUND/)" = 1 ] || { tell_all; false; }
 	[ "$(count_keys RUN_TO_CHECKPOINT)" = 1 ]
