@@ -440,3 +440,13 @@ need_root() {
 	[ ! -e "$db.beats/old" ]
 	[ -e "$db.beats/new/000001/0" ]
 }
+
+@test "a store that is made on a slow disk: who makes it may, and so may who came second" {
+	local slow=(strace -f -qq -o /dev/null -e "trace=fsync,fdatasync"
+		-e "inject=fsync,fdatasync:delay_enter=700000:when=1..2")
+	run -0 "${slow[@]}" preempt-store put --store "$BATS_TEST_TMPDIR/one.db" key 1
+	"${slow[@]}" preempt-store put --store "$BATS_TEST_TMPDIR/both.db" first 1 >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
+	run -0 "${slow[@]}" preempt-store put --store "$BATS_TEST_TMPDIR/both.db" second 2
+	wait $!
+	[ ! -s "$BATS_TEST_TMPDIR/out" ]
+}

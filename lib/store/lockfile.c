@@ -24,6 +24,7 @@
 #define LAST_MADE     "state made\n"
 #define RETRY_LONGEST 64  /* milliseconds */
 #define RACES_END     500 /* of those who make it: so long may it look stale, milliseconds */
+#define RACES_LEAST   10  /* and so often: a slow disk's one try takes longer than that */
 
 const char *lock_cure(int number)
 {
@@ -277,6 +278,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	enum status status;
 	bool seen_database = false;
 	int64_t races_until = clock_after(RACES_END);
+	unsigned races = 0;
 	*file = (struct lockfile){.descriptor = -1};
 	file->shared_group = terms->shared_group;
 	file->cache = cache_kind(&terms->verdict);
@@ -326,7 +328,8 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 			break;
 		}
 		/* What a race looks like does not last. */
-		if (clock_now() >= deadline || (number && clock_now() >= races_until)) {
+		if (clock_now() >= deadline ||
+			(number && ++races >= RACES_LEAST && clock_now() >= races_until)) {
 			status = lockfile_failed(err, "open", file, number);
 			break;
 		}
