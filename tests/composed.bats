@@ -6,29 +6,51 @@
 bats_require_minimum_version 1.5.0
 load composed/group
 load rig/stopped
+# shellcheck disable=SC2034 # eventually uses it
+patience=180
 
-# A training of 2,000 steps; saved.I has the steps that task I saved at.
+# A training that is not over before its test; saved.I has the steps that task I saved at. As in any
+# training none gets far ahead of another that lives: the agreed step is soon reached by all.
 write_training() {
 	cat >train.sh <<-EOF2
 		. "$REPO/lib/client/preempt.sh"
-		for ((s = 0; s < \${TOTAL:-2000}; s++)); do
+		echo \$\$ >"$PWD/pid.\$PREEMPT_TASK"
+		behind() {
+			read -r pid <"$PWD/pid.\$1" || return
+			read -r at <"$PWD/at.\$1" || at=0
+			((at + 5 < s)) && [ -d "/proc/\$pid" ]
+		} 2>/dev/null
+		for ((s = 0; s < \${TOTAL:-1000000}; s++)); do
 			preempt_step \$s || { echo \$s >>"$PWD/saved.\$PREEMPT_TASK"; preempt_saved \$s || exit; }
 			echo \$s >"$PWD/at.\$PREEMPT_TASK"
+			for ((other = 0; other < PREEMPT_TASKS; other++)); do
+				while behind \$other; do sleep 0.02; done
+			done
 			sleep 0.01
 			[ ! -e "$PWD/fail.\$PREEMPT_TASK" ] || exit 9
 		done
 	EOF2
 }
 
+# Nobody is decided without, however long the machine takes: a task is slow here, or dead.
+report_timeout=(--report-timeout 10m)
+patient_pieces() {
+	mkdir -p pieces
+	printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$(type -P preempt-ack)" "${report_timeout[*]}" >pieces/preempt-ack
+	chmod +x pieces/preempt-ack
+	PATH=$PWD/pieces:$PATH
+}
+
 # composed I: task I in the background; agents[I] is its script.
 composed() {
+	[ -d pieces ] || patient_pieces
 	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks "$REPO/examples/composed.sh" bash train.sh \
 		>"out.$1" 2>"err.$1" 3>&- &
 	agents[$1]=$!
 }
 
 run_beside() {
-	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks preempt-run -- bash train.sh >"out.$1" 2>"err.$1" 3>&- &
+	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks preempt-run "${report_timeout[@]}" -- bash train.sh >"out.$1" 2>"err.$1" 3>&- &
 	agents[$1]=$!
 }
 
@@ -39,10 +61,18 @@ all_train() {
 	done
 }
 
+# What there is to see of all tasks, when one does not end.
+all_shown() {
+	tail -n 20 err.*
+	ps -o pid,ppid,stat,wchan:20,etimes,args -p "$({ printf '%s\n' "${agents[@]}"; for agent in "${agents[@]}"; do below "$agent" .; done; } | paste -sd,)"
+	preempt-store list --timeout 5s run/r/ || :
+}
+
 # All end with this code, and saved.I are all the same.
 all_end_with() {
 	local task
 	for ((task = 0; task < tasks; task++)); do
+		eventually gone "${agents[task]}" || { all_shown >&2; return 1; }
 		code_of "${agents[task]}"
 		[ "$code" = "$1" ] || { echo "task $task: $code, not $1"; tail -n 20 err.* >&2; return 1; }
 		[ "$1" != 42 ] || cmp saved.0 "saved.$task"
@@ -142,14 +172,17 @@ no_boards() {
 	[ "$code" = 44 ]
 }
 
-# kill -9 the piece of task 0 that has this in its command line.
+# kill -9 the piece of task 0 that has this in its command line, as soon as there is one; it is gone.
 piece_killed() {
-	local pids
-	eventually all_train
+	local pids pid
+	eventually piece_hit "$1"
+	for pid in $pids; do eventually gone "$pid"; done
+}
+
+piece_hit() {
 	pids=$(below "${agents[0]}" "$1")
-	[ -n "$pids" ] || { echo "there is no $1"; return 1; }
 	# shellcheck disable=SC2086 # several numbers
-	kill -KILL $pids
+	[ -n "$pids" ] && kill -KILL $pids
 }
 
 @test "kill -9 of each waiting piece before the notice: it is started again, and all leave with 42" {
@@ -160,6 +193,7 @@ piece_killed() {
 		write_training
 		composed 0
 		composed 1
+		eventually all_train
 		piece_killed "$what"
 		kill -TERM "${agents[0]}"
 		all_end_with 42
@@ -173,14 +207,10 @@ piece_killed() {
 	composed 0
 	run_beside 1
 	eventually all_train
-	kill -STOP "${agents[1]}" # does not report
+	stopped "${agents[1]}" # does not report
 	kill -TERM "${agents[0]}"
 	eventually has_key STEP/1/0
-	for _ in 1 2 3; do
-		eventually is_there preempt-ack
-		# shellcheck disable=SC2046 # several numbers
-		kill -KILL $(below "${agents[0]}" preempt-ack)
-	done
+	for _ in 1 2 3; do piece_killed preempt-ack; done
 	eventually is_there preempt-ack
 	kill -CONT "${agents[1]}"
 	eventually has_key RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0
@@ -239,7 +269,7 @@ is_there() {
 	composed 0
 	run_beside 1
 	eventually all_train
-	kill -STOP "${agents[1]}"
+	stopped "${agents[1]}"
 	kill -TERM "${agents[0]}"
 	eventually has_key STEP/1/0
 	# shellcheck disable=SC2046 # several numbers

@@ -151,7 +151,7 @@ no_packages() {
 	no_packages 0 2
 	run -0 "$ROOT/tests/rig/packages" build
 	[ "$(grep -c ^install asked)" = 3 ]
-	[ "$(grep -c ^install.*Acquire::Retries asked)" = 3 ]
+	[ "$(grep -c "^install.*Acquire::Retries" asked)" = 3 ]
 	rm asked
 	no_packages 0 100
 	run -1 "$ROOT/tests/rig/packages" build

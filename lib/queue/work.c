@@ -172,8 +172,7 @@ static void collect(struct work *work, size_t index)
 	work->quiet_since = clock_now();
 }
 
-/* now: not later than the last look for notices, so that what is judged then knows all that came.
- */
+/* now: not later than the last look for notices: what is judged knows all that came by then. */
 static void tick(struct work *work, int64_t now)
 {
 	resources_tick(&work->resources);
