@@ -174,6 +174,28 @@ all_say() { # FILE TEXT
 	[ "$(cat "${boards[0]}/hold")" = "leave 42" ]
 }
 
+@test "the time that saves take is remembered, and a grace period that it fills is not trained in" {
+	join 2
+	at 0 4
+	at 1 4
+	as 0 preempt-claim --then continue
+	acks
+	all_say answer "5 save"
+	for task in 0 1; do
+		at "$task" 5
+		touch -d '36 seconds ago' "${boards[task]}/step" "${boards[task]}/hold"
+		saves "$task" 5
+	done
+	acks --saved
+	all_say code 0
+	[[ $(preempt-store get run/r/MEASURE) =~ \"save_ms\":[3-9][0-9]{4}, ]]
+	at 0 6
+	at 1 6
+	as 0 preempt-claim --grace 60s
+	acks
+	all_say answer "7 exit"
+}
+
 @test "PH-2 a broken group is 44 with its reason, in the board form and with --at" {
 	join 3
 	at 0 4

@@ -213,12 +213,14 @@ static bool take_padded(char **at, uint64_t *value)
 }
 
 enum status board_told(
-	const struct board *board, struct agreement_hold *hold, pid_t *agent, struct error *err)
+	const struct board *board, struct agreement_hold *hold, int64_t *written, struct error *err)
 {
 	char line[128];
 	unsigned long long step = 0;
 	int pid = 0, code = 0;
-	ssize_t n = read_small(board, "hold", line, NULL);
+	if (written)
+		*written = 0;
+	ssize_t n = read_small(board, "hold", line, written);
 	if (n < 0 && errno != ENOENT)
 		return failed(err, "read", board->path);
 	struct agreement_hold found = {.order = ORDER_RUN};
@@ -236,8 +238,6 @@ enum status board_told(
 	found.step = step;
 	found.code = code;
 	*hold = found;
-	if (agent)
-		*agent = pid;
 	return STATUS_OK;
 }
 

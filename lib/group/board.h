@@ -37,9 +37,9 @@ void board_release(struct board *board, bool remove);
 /* Replace hold by what the order says (ORDER_RUN: remove it). STATUS_NO: the board vanished. */
 enum status board_tell(
 	const struct board *board, const struct agreement_hold *hold, struct error *err);
-/* What hold says now; *agent (may be NULL) is the pid in it, 0 for none. */
-enum status board_told(
-	const struct board *board, struct agreement_hold *hold, pid_t *agent, struct error *err);
+/* What hold says now, and since when (mtime, ms UTC; 0: it is not there; may be NULL). */
+enum status board_told(const struct board *board, struct agreement_hold *hold, int64_t *written,
+	struct error *err);
 
 /* Whether two orders are the same. */
 bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);

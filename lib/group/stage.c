@@ -5,9 +5,32 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "group/attempt.h"
 #include "group/writes.h"
 
 #define SAVED_EVERY 250 /* ms between looks for a save, where the board cannot be watched */
+
+/*
+ * From when the training process stood at the boundary and was told to save, to its report, as long
+ * as it still stands there.
+ */
+static void measure_save(struct stage *stage, uint64_t saved)
+{
+	struct agreement_hold hold;
+	struct board_step step;
+	uint64_t again;
+	int64_t written, told;
+	if (stage->save_time || board_told(&stage->board, &hold, &told, NULL) != STATUS_OK ||
+		board_read_step(&stage->board, &step, NULL) != STATUS_OK ||
+		board_read_saved(&stage->board, &again, &written, NULL) != STATUS_OK)
+		return;
+	if ((hold.order != ORDER_SAVE && hold.order != ORDER_EXIT) || again != saved ||
+		!step.started || step.step != saved)
+		return;
+	int64_t began = step.written > told ? step.written : told;
+	if (written > began)
+		stage->save_time = written - began;
+}
 
 /* The facts that an earlier program left on the board. */
 static enum status take_up(struct stage *stage, int64_t now, struct error *err)
@@ -29,8 +52,10 @@ static enum status take_up(struct stage *stage, int64_t now, struct error *err)
 		agreement_told(a, &hold, now);
 	if (step.started)
 		agreement_read(a, true, step.step, step.next, now);
-	if (board_read_saved(&stage->board, &saved, NULL, NULL) == STATUS_OK)
+	if (board_read_saved(&stage->board, &saved, NULL, NULL) == STATUS_OK) {
+		measure_save(stage, saved);
 		agreement_saved(a, saved);
+	}
 	return STATUS_OK;
 }
 
@@ -43,6 +68,9 @@ enum status stage_open(struct stage *stage, struct store *store, const struct at
 	enum status status = view_init(&stage->view, attempt, err);
 	if (status == STATUS_OK)
 		status = view_refresh(&stage->view, store, err);
+	if (status == STATUS_OK)
+		status = attempt_recall(
+			store, attempt->run, &stage->view.agreement.longest_save, err);
 	if (status == STATUS_OK)
 		status = board_open(&stage->board, board, agent, err);
 	if (status == STATUS_OK) {
@@ -136,19 +164,6 @@ static enum status advance(
 	return status;
 }
 
-/* From the boundary to the report, as long as the training process still stands there. */
-static void measure_save(struct stage *stage, uint64_t saved)
-{
-	struct board_step step;
-	uint64_t again;
-	int64_t written;
-	if (stage->save_time || board_read_step(&stage->board, &step, NULL) != STATUS_OK ||
-		board_read_saved(&stage->board, &again, &written, NULL) != STATUS_OK)
-		return;
-	if (again == saved && step.started && step.step == saved && written > step.written)
-		stage->save_time = written - step.written;
-}
-
 static enum status wait_for_change(
 	struct stage *stage, const struct agreement_plan *plan, int64_t deadline, struct error *err)
 {
@@ -214,7 +229,16 @@ static enum status give_up(
 	return STATUS_OK;
 }
 
-enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadline,
+/* For whoever shares out a grace period next; not knowing it is no failure. */
+static void remember_save(const struct stage *stage)
+{
+	struct error unused;
+	if (stage->save_time > stage->view.agreement.longest_save)
+		(void)attempt_remember(
+			stage->store, stage->view.attempt.run, stage->save_time, &unused);
+}
+
+static enum status run_until(struct stage *stage, enum stage_goal goal, int64_t deadline,
 	void (*progress)(const struct stage *stage), struct error *err)
 {
 	for (;;) {
@@ -247,6 +271,15 @@ enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadlin
 		if (status != STATUS_OK)
 			clock_sleep_until(clock_after(clock_jitter(200)));
 	}
+}
+
+enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadline,
+	void (*progress)(const struct stage *stage), struct error *err)
+{
+	enum status status = run_until(stage, goal, deadline, progress, err);
+	if (status == STATUS_OK)
+		remember_save(stage);
+	return status;
 }
 
 void stage_count_saves(const struct view *view, uint64_t *saved, uint64_t *members)
