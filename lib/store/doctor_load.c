@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "store/cache.h"
 #include "store/doctor_worker.h"
 
 #define CLAIMS_MAX     400
@@ -323,6 +324,8 @@ enum status doctor_check_database(struct doctor_worker *worker, const struct jso
 	if (!json_get_text(request, "name", &name))
 		return error_set(err, STATUS_DAMAGED, "check: not understood");
 	doctor_path(worker, path, sizeof(path), "%s", name);
+	/* Nobody writes any more, but this mount may still have pages of various times. */
+	cache_drop_path(CACHE_CLIENT, path);
 	int code = sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_prepare_v2(

@@ -40,6 +40,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "store/cache.h"
 #include "store/store.h"
 
 enum answer {
@@ -401,10 +402,7 @@ static int take_integrity(void *integrity, int columns, char **values, char **na
 static void count_sqlite(struct count *count, const char *where)
 {
 	const char *path = path_of(where);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
-		problem("%s: %s", path, strerror(errno));
-	close(fd);
+	cache_drop_path(CACHE_CLIENT, path);
 	sqlite3 *database = NULL;
 	count->integrity = "ok";
 	if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
