@@ -323,6 +323,30 @@ load queue
 
 # ---- The store ----
 
+# Exactly this worker is registered.
+here() {
+	local workers
+	workers=$(preempt-queue workers --json) && [[ $workers = '{"worker":"'"$1"'",'* && $workers != *$'\n'* ]]
+}
+
+@test "the store was away when a worker was taken for dead: it begins anew all the same" {
+	local id
+	worker a --limit 6
+	eventually here a
+	stopped "${workers[a]}"
+	worker b
+	eventually here b
+	worker_killed b
+	mv store away
+	kill -CONT "${workers[a]}"
+	eventually grep -q 'cannot ask the store' a.err
+	mv away store
+	eventually grep -q 'taken for dead' a.err
+	schedule id -- ./item
+	expect 0 preempt-queue join --timeout 200s
+	[ "$(what "$id" worker)" = a ]
+}
+
 @test "the store is away for a while: the command runs on, and its result is handed in" {
 	local id
 	schedule id -- bash -c './gated go; echo said'

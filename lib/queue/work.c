@@ -213,8 +213,9 @@ static int64_t due(const struct work *work)
 	if (work->leaving)
 		at = earlier(at, work->until);
 	if (work->failures)
-		/* Past by now it may be, and yet it was not asked. */
-		return work->again > work->asked_at ? earlier(at, work->again) : at;
+		/* Past by now it may be, and yet it was not asked. Never is never right. */
+		return earlier(
+			at, work->again > work->asked_at ? work->again : work->asked_at + PATIENCE);
 	if (!work->leaving || work_looks_at_others(work, now))
 		at = earlier(at, work->period_at);
 	if (work->leaving)

@@ -192,16 +192,18 @@ static void look_at_others(struct work *work)
 	if (fenced)
 		message_info("%llu worker%s gone: what was running there waits again",
 			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
-	if (status == STATUS_NO) {
-		begin_anew(work);
-	} else if (status == STATUS_DAMAGED) {
-		/* Of somebody else: what we run goes on. */
+	if (status == STATUS_DAMAGED) {
+		/* Of somebody else: what we run goes on. Trying to take tells if the store answers.
+		 */
 		if (!work->said_damage)
 			message_error("%s", err.text);
 		work->said_damage = true;
-	} else {
-		work_note_answer(work, status, &err);
+		work->worth_trying |= work->failures > 0;
+		return;
 	}
+	work_note_answer(work, status, &err);
+	if (status == STATUS_NO)
+		begin_anew(work);
 }
 
 /* Commands of ours that somebody wants to end. */
