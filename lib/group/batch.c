@@ -70,8 +70,9 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 	/*
 	 * Slurm moves a job's end when it preempts it, and knows the one by its time limit. The end
 	 * of a job that is cancelled is its past, whatever our clock says; KILL comes later.
+	 * Nothing is earlier than at once: then Slurm, which may be slow now, is not asked.
 	 */
-	if (batch->pid && batch->slurm_job &&
+	if (batch->pid && batch->slurm_job && notice->deadline > notice->received &&
 		slurm_ask(batch->slurm_job, clock_after(ASK_LIMIT), &job, NULL) == STATUS_OK &&
 		!strcmp(job.state, "RUNNING") && job.end_left > 0 && job.end_left < FAR_AWAY &&
 		clock_after(job.end_left) < batch->notice.deadline)
