@@ -427,6 +427,38 @@ all_say() { # FILE TEXT
 	grep -q PREEMPT_ATTEMPT=2 joined.1
 }
 
+@test "a task that died while the others joined and is back: they join the next attempt with it" {
+	local first second task
+	for task in 0 1 2; do
+		sleep 1000 3>&- &
+		agents[task]=$!
+		started+=("$!")
+	done
+	PREEMPT_TASKS=3 join_one 0 --timeout 60s >joined.0 2>err.0 3>&- &
+	first=$!
+	PREEMPT_TASKS=3 join_one 1 --timeout 60s >joined.1 2>err.1 3>&- &
+	second=$!
+	started+=("$first" "$second")
+	eventually has_key TASK/0
+	eventually has_key TASK/1
+	# The shell that stands for task 1 dies, and another comes in its place.
+	kill -KILL "${agents[1]}" "$second"
+	wait "${agents[1]}" "$second" || :
+	sleep 1000 3>&- &
+	agents[1]=$!
+	started+=("$!")
+	PREEMPT_TASKS=3 join_one 1 --timeout 60s >joined.1 2>err.1 3>&- &
+	second=$!
+	started+=("$second")
+	eventually preempt-store get -q run/r/000002/TASK/0
+	PREEMPT_TASKS=3 join_one 2 --timeout 60s >joined.2
+	code_of "$first"
+	[ "$code" = 0 ]
+	code_of "$second"
+	[ "$code" = 0 ]
+	grep -q PREEMPT_ATTEMPT=2 joined.0
+}
+
 @test "joining gives up after --timeout and names the missing" {
 	PREEMPT_TASKS=5 run -124 --separate-stderr preempt-store join --task 2 --pid $$ --timeout 300ms
 	[[ $stderr = *"1 of 5 tasks have joined; missing: 0-1,3-4"* ]]

@@ -310,3 +310,21 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	counted 3 600
 	nothing_left
 }
+
+@test "a task killed while the others still wait for all, and started again: all join the next attempt, by themselves" {
+	# Task 2 is not there yet, so nothing has been started.
+	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 50; done
+	until_true 20 has TASK/0
+	until_true 20 has TASK/1
+	kill -KILL "${pids[1]}"
+	ended 1 137
+	agent 1 3 -- "$COUNT" --dir job --steps 50
+	attempt=2
+	until_true 20 has TASK/0
+	agent 2 3 -- "$COUNT" --dir job --steps 50
+	all_ended 0
+	grep -q "task 1 was restarted" err.0
+	[ ! -e job/log/1.0 ]
+	counted 3 50
+	nothing_left
+}

@@ -165,7 +165,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	struct error err = {0};
 	sigset_t all;
 	int code;
-	bool started = false;
+	bool started = false, superseded = false;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	agent.seats = calloc(agent.seat_count, sizeof(*agent.seats));
 	agent.commands = calloc(agent.command_count, sizeof(*agent.commands));
@@ -187,6 +187,8 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	}
 	enum status status = agent_join(&agent, &err);
 	if (status != STATUS_OK) {
+		superseded = status == STATUS_BROKEN && !options->attempt && !agent.group.noticed &&
+			     attempt_is_superseded(&agent.group.view);
 		code = agent_not_joined(&agent, status, &err);
 		goto out;
 	}
@@ -213,6 +215,7 @@ out:
 	if (end)
 		*end = (struct agent_end){.attempt = agent.group.view.attempt,
 			.started = started,
+			.superseded = superseded,
 			.noticed = agent.group.noticed,
 			.passed_on = agent.passed_on};
 	release(&agent);

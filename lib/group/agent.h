@@ -81,6 +81,8 @@ enum status agent_watch_sources(
 struct agent_end {
 	struct attempt attempt; /* number 0: none was joined */
 	bool started;		/* the commands were */
+	bool superseded; /* not started: a restarted task ended the attempt, the next one is to be
+			    joined */
 	bool noticed;
 	int passed_on; /* a signal like INT that was passed on; 0 */
 };

@@ -258,10 +258,22 @@ static enum status seal(struct store *store, const struct attempt *attempt, cons
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* Our predecessors are dead: say so, and close what is left of their attempt. */
+/*
+ * Our predecessors are dead: say so, and close what is left of their attempt. The seal comes first:
+ * tasks that still gather there see that it was a restart, and join the next attempt.
+ */
 static enum status bury(struct store *store, const struct attempt_entry *entry, struct view *view,
 	struct error *err)
 {
+	char text[96] = "a new launch has taken over";
+	if (view->members[entry->first].joined)
+		snprintf(text, sizeof(text), "task %llu was restarted",
+			(unsigned long long)entry->first);
+	enum status status = seal(store, &view->attempt, "restart", text, err);
+	if (status == STATUS_OK)
+		status = view_refresh(view, store, err);
+	if (status != STATUS_OK)
+		return status;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		struct write write;
 		enum slot slot = look_at_slot(view, i, &entry->agent);
@@ -275,14 +287,11 @@ static enum status bury(struct store *store, const struct attempt_entry *entry, 
 		write_release(&write);
 		if (outcome == OUTCOME_UNKNOWN)
 			return STATUS_TEMPORARY;
-		enum status status = view_refresh(view, store, err);
+		status = view_refresh(view, store, err);
 		if (status != STATUS_OK)
 			return status;
 	}
-	enum status status =
-		seal(store, &view->attempt, "restart", "a new launch has taken over", err);
-	if (status == STATUS_OK)
-		status = attempt_close(store, view, false, err);
+	status = attempt_close(store, view, false, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
@@ -460,6 +469,11 @@ enum status attempt_gather(
 		}
 		status = wait_change(store, view, deadline, cancel, err);
 	}
+}
+
+bool attempt_is_superseded(const struct view *view)
+{
+	return !strcmp(view->seal, "restart");
 }
 
 enum status attempt_leave(struct store *store, struct view *view, uint64_t task,

@@ -75,11 +75,17 @@ enum status attempt_view(struct store *store, const char *run, uint64_t number, 
 
 /*
  * Wait until all tasks have joined. STATUS_OK; STATUS_TIMEOUT with the missing named (and the
- * attempt sealed); STATUS_SAVED: a claim came first; STATUS_BROKEN: something else sealed it;
- * STATUS_NO: cancelled. The view is kept up to date.
+ * attempt sealed); STATUS_SAVED: a claim came first; STATUS_BROKEN: something else sealed it (see
+ * attempt_is_superseded); STATUS_NO: cancelled. The view is kept up to date.
  */
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err);
+
+/*
+ * Whether a restarted task ended the attempt: a task that gathers there, and has started nothing,
+ * joins the next one.
+ */
+bool attempt_is_superseded(const struct view *view);
 
 /* Say goodbye for a task that never started or is composed by hand. */
 enum status attempt_leave(struct store *store, struct view *view, uint64_t task,

@@ -34,21 +34,27 @@ static enum status join_and_gather(struct store *store, const struct membership_
 		.deadline = clock_after(request->timeout),
 		.cancel = -1};
 	enum status status = process_identify(request->agent, &entry.agent, err);
-	if (status == STATUS_OK)
-		status = attempt_join(store, &entry, attempt, err);
 	if (status != STATUS_OK)
 		return status;
-	status = view_init(&view, attempt, err);
-	if (status == STATUS_OK)
-		status = attempt_gather(store, &view, entry.deadline, -1, err);
-	if (status != STATUS_OK && view.attempt.number) {
-		enum agreement_reason reason =
-			status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
-		for (uint64_t i = 0; i < entry.count; i++)
-			(void)attempt_leave(store, &view, entry.first + i, reason, status, NULL);
-		(void)attempt_close(store, &view, false, NULL);
+	for (bool superseded = true; superseded;) {
+		status = attempt_join(store, &entry, attempt, err);
+		if (status != STATUS_OK)
+			return status;
+		status = view_init(&view, attempt, err);
+		if (status == STATUS_OK)
+			status = attempt_gather(store, &view, entry.deadline, -1, err);
+		superseded =
+			status == STATUS_BROKEN && !entry.number && attempt_is_superseded(&view);
+		if (status != STATUS_OK && view.attempt.number) {
+			enum agreement_reason reason =
+				status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
+			for (uint64_t i = 0; i < entry.count; i++)
+				(void)attempt_leave(
+					store, &view, entry.first + i, reason, status, NULL);
+			(void)attempt_close(store, &view, false, NULL);
+		}
+		view_release(&view);
 	}
-	view_release(&view);
 	return status;
 }
 

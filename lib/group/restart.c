@@ -229,10 +229,16 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	next.restarts = limits != NULL;
 	next.began = clock_now();
-	for (bool first = true;; first = false) {
+	int64_t superseded_until = clock_after(options->join_timeout);
+	for (bool first = true;;) {
 		struct agent_end end;
 		struct between between = {.options = &next, .signals = -1};
 		int code = agent_run(&next, &end);
+		if (end.superseded && !end.passed_on && clock_now() < superseded_until) {
+			message_info("joining the next attempt");
+			sigprocmask(SIG_SETMASK, &mask, NULL);
+			continue;
+		}
 		bool unstarted_late = !end.started && code == STATUS_TIMEOUT;
 		if (!limits || end.attempt.number == 0 || end.passed_on ||
 			(first && unstarted_late))
@@ -255,6 +261,7 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 			close(between.signals);
 		if (!again)
 			return code;
+		first = false;
 		next.attempt = 0;
 		sigprocmask(SIG_SETMASK, &mask, NULL);
 	}
