@@ -186,13 +186,15 @@ static enum status find_checkpoint(char path[4096], uint64_t *step, struct error
 	return STATUS_OK;
 }
 
-/* For --max-bad-restarts, before anything starts. What cannot be asked now is asked again. */
-static enum status check_marks(struct error *err)
+/* For --checkpoints, before anything starts. What cannot be asked now is asked again. */
+static enum status check_checkpoints(struct error *err)
 {
 	struct layout_choice choice;
 	char directory[4096];
-	if (adopted_read_place(checkpoints, directory, &choice, NULL) != STATUS_OK ||
-		!choice.layout)
+	enum status status = adopted_read_place(checkpoints, directory, &choice, err);
+	if (status == STATUS_USAGE)
+		return error_prefix(err, "--checkpoints");
+	if (status != STATUS_OK || !choice.layout || !max_bad_restarts)
 		return STATUS_OK;
 	return error_set(err, STATUS_USAGE,
 		"--max-bad-restarts: in the layout %s (%s) nothing can be marked; leave it out",
@@ -308,7 +310,7 @@ static int run(const struct args_rest *rest)
 		message_error("--max-bad-restarts needs --checkpoints DIR");
 		return STATUS_USAGE;
 	}
-	if (max_bad_restarts && check_marks(&err) != STATUS_OK)
+	if (checkpoints && check_checkpoints(&err) != STATUS_OK)
 		return message_fail(&err);
 	agent.find_checkpoint = checkpoints ? find_checkpoint : NULL;
 	agent.max_bad_restarts = max_bad_restarts;

@@ -563,6 +563,33 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	[ "$(cat resumed)" = "" ]
 }
 
+@test "preempt-run --checkpoints: a misspelt layout is refused, a name with a colon stays possible" {
+	export PREEMPT_STORE=$PWD/run.db PREEMPT_RUN=r
+	for word in hff HF magatron lighting pytorch; do
+		run -2 --separate-stderr preempt-run --checkpoints "ck:$word" -- touch started
+		[[ $stderr == *"--checkpoints: ck:$word: there is no layout \"$word\""* ]]
+		[[ $stderr == *"with a slash at the end: ck:$word/"* ]]
+	done
+	[ ! -e started ]
+	run -2 --separate-stderr preempt-run --checkpoints ck:hff -- touch started
+	[[ $stderr == *'did you mean "hf"?'* ]]
+	run -2 --separate-stderr ckpt-rotate list --layout deepsped ck
+	[[ $stderr == *'did you mean "deepspeed"?'* ]]
+	run -2 --separate-stderr ckpt-rotate list --layout keras ck
+	[[ $stderr != *"did you mean"* ]]
+	# A directory of that name is there, or it is written with a slash at the end.
+	mkdir ck:hff
+	make hf 100
+	mv ck/checkpoint-100 ck:hff
+	echo 'echo "$PREEMPT_RESUME" >resumed' >job
+	preempt-run --checkpoints ck:hff -- sh job
+	[ "$(cat resumed)" = ck:hff/checkpoint-100 ]
+	preempt-run --checkpoints ck:hff:hf -- sh job
+	[ "$(cat resumed)" = ck:hff/checkpoint-100 ]
+	preempt-run --checkpoints ck:4/ -- sh job
+	[ "$(cat resumed)" = "" ]
+}
+
 @test "files that PyTorch itself wrote" {
 	python3 -c 'import torch' 2>/dev/null || skip "needs python3-torch"
 	export FRAMEWORKS_TORCH=1

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/adopted.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ckpt/place.h"
@@ -29,8 +31,16 @@ enum status adopted_read_place(
 	const char *text, char directory[4096], struct layout_choice *choice, struct error *err)
 {
 	const char *colon = strrchr(text, ':');
+	struct error why;
+	struct stat st;
 	bool named = colon && (strcmp(colon + 1, "auto") == 0 ||
-				      layout_named(colon + 1, choice, NULL) == STATUS_OK);
+				      layout_named(colon + 1, choice, &why) == STATUS_OK);
+	/* (A filesystem that cannot be asked may have a directory of that name.) */
+	if (colon && !named && !strchr(colon, '/') && lstat(text, &st) < 0 && errno == ENOENT)
+		return error_set(err, STATUS_USAGE,
+			"%s: %s (a directory whose name has a colon is written with a slash at the "
+			"end: %s/)",
+			text, why.text, text);
 	int length = named ? (int)(colon - text) : (int)strlen(text);
 	if (snprintf(directory, 4096, "%.*s", length, text) >= 4096)
 		return error_set(err, STATUS_USAGE, "the name %.100s... is too long", text);

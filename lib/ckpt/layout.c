@@ -23,6 +23,44 @@ const char *layout_name(const struct layout_choice *choice)
 	return choice->layout ? choice->layout->name : "native";
 }
 
+/* How many letters must be added, removed or replaced to make b of a; at most LAYOUT_WORD each. */
+#define LAYOUT_WORD 16
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[LAYOUT_WORD + 1];
+	for (size_t k = 0; k <= strlen(b); k++)
+		row[k] = k;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0];
+		row[0] = i + 1;
+		for (size_t k = 0; b[k]; k++) {
+			size_t replaced = diagonal + (a[i] != b[k]);
+			diagonal = row[k + 1];
+			size_t shifted = (row[k] < diagonal ? row[k] : diagonal) + 1;
+			row[k + 1] = replaced < shifted ? replaced : shifted;
+		}
+	}
+	return row[strlen(b)];
+}
+
+/* The layout whose name is most like name; NULL: none is much like it. */
+static const char *nearest(const char *name)
+{
+	size_t length = strlen(name), least = length < 4 ? 2 : 3;
+	const char *best = NULL;
+	for (size_t i = 0; i < LAYOUTS + 2 && length <= LAYOUT_WORD; i++) {
+		const char *word = i < LAYOUTS	  ? layouts[i]->name
+				   : i == LAYOUTS ? "native"
+						  : "auto";
+		size_t away = distance(name, word);
+		if (away < least && away < length) {
+			least = away;
+			best = word;
+		}
+	}
+	return best;
+}
+
 enum status layout_named(const char *name, struct layout_choice *choice, struct error *err)
 {
 	*choice = (struct layout_choice){0};
@@ -33,10 +71,11 @@ enum status layout_named(const char *name, struct layout_choice *choice, struct 
 			choice->layout = layouts[i];
 			return STATUS_OK;
 		}
+	const char *meant = nearest(name);
 	return error_set(err, STATUS_USAGE,
-		"there is no layout \"%s\"; there are auto, native, hf, lightning, deepspeed, "
+		"there is no layout \"%s\"%s%s%s; there are auto, native, hf, lightning, deepspeed, "
 		"megatron, tensorflow and orbax, and --pattern for the rest",
-		name);
+		name, meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
 }
 
 bool layout_reads(const struct layout_choice *choice, const char *entry, struct layout_name *name)
