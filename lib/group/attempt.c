@@ -159,6 +159,7 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		if (slot == SLOT_FREE && !ours)
 			continue;
 		any |= ours;
+		scene->lost |= !ours && slot == SLOT_DEAD;
 		if (weight[slot] > weight[*worst])
 			*worst = slot;
 	}

@@ -35,6 +35,7 @@ struct attempt_scene {
 	bool same_launch;	  /* both are known, and equal */
 	enum slot slot;	  /* the worst of ours: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE */
 	enum slot others; /* the worst of all others who joined */
+	bool lost;	  /* one of these is dead */
 };
 
 enum attempt_verdict {

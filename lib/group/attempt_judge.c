@@ -39,6 +39,13 @@ enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t t
 	case SLOT_DEAD: return ATTEMPT_BURY;
 	default: break;
 	}
+	/*
+	 * Without a launch id this may be the first task of a new launch. An attempt is over when
+	 * nobody lives who joined it; one that is not complete yet, when it has lost a task.
+	 */
+	bool deserted = scene->others == SLOT_LEFT || scene->others == SLOT_DEAD;
+	if (!scene->same_launch && (scene->sealed ? deserted : scene->lost))
+		return ATTEMPT_BURY;
 	if (scene->sealed)
 		return scene->claimed ? ATTEMPT_TOO_LATE : ATTEMPT_WAIT;
 	return scene->tasks == tasks ? ATTEMPT_JOIN : ATTEMPT_REFUSE_TASKS;
