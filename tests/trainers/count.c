@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static long task, tasks = 1, slow_task = -1, fail_task = -1, save_fails = -1, sa
 static unsigned long fail_step;
 static int fail_code, fail_signal, child;
 static const char *attempt = "1";
-static bool synchronous, no_steps;
+static bool synchronous, asynchronous, no_steps;
 static volatile unsigned long *ring;
 static unsigned long counter;
 static int log_file = -1;
@@ -64,7 +65,7 @@ static void make_directory(const char *path)
 		die(path);
 }
 
-static void save(unsigned long step)
+static void save(unsigned long step, unsigned long count)
 {
 	char path[128], temporary[128];
 	FILE *file;
@@ -79,10 +80,50 @@ static void save(unsigned long step)
 	make_directory(path);
 	snprintf(temporary, sizeof(temporary), "ckpt/.%ld", task);
 	snprintf(path, sizeof(path), "ckpt/%lu/%ld", step, task);
-	if (!(file = fopen(temporary, "w")) || fprintf(file, "%lu\n", counter) < 0 ||
+	if (!(file = fopen(temporary, "w")) || fprintf(file, "%lu\n", count) < 0 ||
 		fclose(file) != 0 || rename(temporary, path) < 0)
 		die(path);
 	note("saved", step);
+}
+
+/* Report the save of step; leave if that is the answer. */
+static void report(unsigned long step)
+{
+	int code = preempt_saved(step);
+	if (!code)
+		return;
+	note("leave", (unsigned long)code);
+	exit(code);
+}
+
+/* --async: one save at a time beside the training, of the state at the step. */
+static pthread_t saver;
+static bool saver_started;
+static unsigned long saver_step, saver_count;
+
+static void *save_beside(void *unused)
+{
+	(void)unused;
+	save(saver_step, saver_count);
+	report(saver_step);
+	return NULL;
+}
+
+static void await_saver(void)
+{
+	if (saver_started)
+		pthread_join(saver, NULL);
+	saver_started = false;
+}
+
+static void start_saver(unsigned long step)
+{
+	await_saver();
+	saver_step = step;
+	saver_count = counter;
+	if (pthread_create(&saver, NULL, save_beside, NULL) != 0)
+		die("thread");
+	saver_started = true;
 }
 
 static bool complete(unsigned long step)
@@ -189,10 +230,10 @@ static void read_options(int argc, char **argv)
 {
 	static const struct option options[] = {{"dir", 1, 0, 'd'}, {"steps", 1, 0, 'n'},
 		{"step-ms", 1, 0, 'm'}, {"save-ms", 1, 0, 's'}, {"start-ms", 1, 0, 'b'},
-		{"slow", 1, 0, 'w'}, {"sync", 0, 0, 'y'}, {"fail", 1, 0, 'f'}, {"kill", 1, 0, 'k'},
-		{"save-fails", 1, 0, 'x'}, {"stride", 1, 0, 'r'}, {"from", 1, 0, 'o'},
-		{"child", 1, 0, 'c'}, {"end-early", 1, 0, 'e'}, {"end-ms", 1, 0, 'E'},
-		{"no-steps", 0, 0, 'N'}, {0}};
+		{"slow", 1, 0, 'w'}, {"sync", 0, 0, 'y'}, {"async", 0, 0, 'a'}, {"fail", 1, 0, 'f'},
+		{"kill", 1, 0, 'k'}, {"save-fails", 1, 0, 'x'}, {"stride", 1, 0, 'r'},
+		{"from", 1, 0, 'o'}, {"child", 1, 0, 'c'}, {"end-early", 1, 0, 'e'},
+		{"end-ms", 1, 0, 'E'}, {"no-steps", 0, 0, 'N'}, {0}};
 	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		bool right = true;
 		switch (option) {
@@ -203,6 +244,7 @@ static void read_options(int argc, char **argv)
 		case 'b': start_ms = atol(optarg); break;
 		case 'w': right = sscanf(optarg, "%ld:%ld", &slow_task, &slow_ms) == 2; break;
 		case 'y': synchronous = true; break;
+		case 'a': asynchronous = true; break;
 		case 'f':
 			right = sscanf(optarg, "%ld:%lu:%d", &fail_task, &fail_step, &fail_code) ==
 				3;
@@ -252,16 +294,17 @@ int main(int argc, char **argv)
 	while (step < steps && !no_steps) {
 		note("ask", step);
 		if (preempt_step_next(step, step + stride) == PREEMPT_SAVE) {
-			save(step);
-			int code = preempt_saved(step);
-			if (code) {
-				note("leave", (unsigned long)code);
-				return code;
+			if (asynchronous) {
+				start_saver(step);
+			} else {
+				save(step, counter);
+				report(step);
 			}
 		}
 		for (unsigned long i = 0; i < stride && step < steps; i++)
 			train(step++);
 	}
+	await_saver();
 	while (no_steps)
 		pause_ms(1000);
 	snprintf(path, sizeof(path), "end/%ld", task);
