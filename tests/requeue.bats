@@ -100,6 +100,25 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q 'job 9 is requeued' err
 }
 
+@test "a task was lost from sight, but the launcher ended with 0: all have finished, nothing is run again" {
+	local code
+	for code in 0 7; do
+		no_slurm
+		export PREEMPT_RUN=lost$code
+		cat >launcher <<-LAUNCHER
+			preempt-store join --run lost$code --task 0 --tasks 1 >/dev/null
+			preempt-store put run/lost$code/000001/DEAD/0 '{"by":"silent"}'
+			preempt-store put run/lost$code/000001/SEAL '{"by":"death","text":"task 0 is dead"}'
+			preempt-store close --run lost$code
+			exit $code
+		LAUNCHER
+		start --requeue-command 'touch requeued' -- bash launcher
+		code $((code ? 44 : 0))
+		[ -e requeued ] || [ $code = 0 ]
+		[ $code != 0 ] || [ ! -e requeued ]
+	done
+}
+
 @test "a task of an array is requeued alone" {
 	export SLURM_ARRAY_JOB_ID=9 SLURM_ARRAY_TASK_ID=3
 	start -- preempt-run -- ./trainer

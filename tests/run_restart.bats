@@ -58,6 +58,7 @@ teardown() {
 		kill -KILL "$pid" 2>/dev/null || :
 		wait "$pid" 2>/dev/null || :
 	done
+	! mountpoint -q other || umount -l other
 }
 
 # agent I OPTION...: one of two, as on two machines; what it says is in err.I.
@@ -200,17 +201,88 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	[ "$(grep -c 'finished;' err.0)" = "$said" ]
 }
 
-@test "the last of the others is stopped while an agent that has finished waits for it: not for ever" {
+@test "the last of the others is lost while an agent that has finished waits for it: 0, after --join-timeout" {
 	# Silent for a few seconds is nobody here but who is stopped.
 	STEP=100 agent 1 --restarts --period 250ms --limit 12 -- ./trainer
 	until_true 20 preempt-store get run/job/000001/TASK/1
 	STEPS=3 agent 0 --restarts --period 250ms --limit 12 --join-timeout 5s -- ./trainer
 	until_true 20 grep -q 'finished; the other' err.0
 	stopped "${agents[1]}" # as its whole machine would
-	code 0 44
+	# What it has done is done; whoever started task 1 sees how that one ends.
+	code 0 0
 	grep -q 'task 1 .*no heartbeat since' err.0
-	grep -q 'not all have come back' err.0
+	grep -q 'no other task has run again' err.0
 	closed_by 1 lost
+	[ "$(wc -l <starts.0)" = 1 ]
+}
+
+@test "the store is away when the training ends: each says goodbye when it is back, 0" {
+	local i
+	echo 'until [ -e end ]; do sleep 0.02; done' >until_end
+	for i in 0 1; do agent $i --restarts --save-timeout 1s -- bash until_end; done
+	until_true 20 preempt-store get run/job/000001/TASK/1
+	until_true 20 preempt-store get run/job/000001/TASK/0
+	mv job away
+	touch end
+	# They have given up to say it at the end, and wait for the store.
+	for i in 0 1; do until_true 20 grep -q 'finished; waiting for the store' err.$i; done
+	mv away job
+	code 0 0
+	code 1 0
+	closed_by 1 completed
+	run -1 grep 'running again' err.0
+}
+
+# one_node_away: task 1 reaches the store by a mount of its own, which goes away before both have finished;
+# task 0 finds it dead.
+one_node_away() { # OPTION...
+	local live=(--period 250ms --limit 12 --save-timeout 1s)
+	echo 'echo 1 >>"starts.$PREEMPT_TASK"; until [ -e end ]; do sleep 0.02; done' >until_end
+	mkdir other
+	mount --bind job other 2>/dev/null || skip "needs root, for a mount"
+	agent 0 --restarts "${live[@]}" "$@" -- bash until_end
+	PREEMPT_STORE=$PWD/other/s.db agent 1 --restarts "${live[@]}" "$@" -- bash until_end
+	until_true 20 test -s starts.0
+	until_true 20 test -s starts.1
+	umount -l other
+	touch end
+	until_true 30 grep -q 'finished here: running again only with a task that has not' err.0
+	until_true 30 grep -q 'finished; waiting for the store' err.1
+}
+
+@test "one node has lost the store when all finish, and finds it again: finished, nothing is run again" {
+	one_node_away
+	mount --bind job other
+	code 0 0
+	code 1 0
+	closed_by 1 completed
+	[ "$(cat starts.0 starts.1 | wc -l)" = 2 ]
+}
+
+@test "one node has lost the store when all finish, for good: 0, after --join-timeout, nothing is run again" {
+	one_node_away --join-timeout 5s
+	code 0 0
+	code 1 0
+	[ "$(cat starts.0 starts.1 | wc -l)" = 2 ]
+}
+
+@test "asked to stop, and a task that has left waits for nobody: 93, and 43, also with a further TERM" {
+	local how expected
+	for how in stop:93 exit:43; do
+		expected=${how#*:} how=${how%:*}
+		export PREEMPT_RUN=$how STEPS=100000
+		rm -f starts.?
+		agent 0 --restarts --no-heartbeat --report-timeout 1s --save-timeout 3s -- ./trainer
+		agent 1 --restarts --no-heartbeat --report-timeout 1s --save-timeout 3s -- ./trainer
+		until_true 20 test -s starts.0
+		until_true 20 test -s starts.1
+		stopped "${agents[1]}" # it cannot leave
+		preempt-claim --then "$how" --outside --grace 4s
+		while kill -TERM "${agents[0]}" 2>/dev/null; do sleep 0.1; done
+		code 0 "$expected"
+		kill -CONT "${agents[1]}"
+		code 1 "$expected"
+	done
 }
 
 @test "TERM while it waits for the others after it has finished: 0" {
@@ -249,10 +321,10 @@ pausing() {
 	return 1
 }
 
-@test "TERM between two attempts: 42, at once; INT: 130" {
+@test "TERM between two attempts: 44, at once: nothing new was saved; INT: 130" {
 	pausing
 	kill -TERM "${agents[0]}"
-	code 0 42
+	code 0 44
 	grep -q 'preempted between two attempts' err
 	pausing
 	kill -INT "${agents[0]}"

@@ -155,6 +155,22 @@ static void release(struct agent *agent)
 		close(agent->signals);
 }
 
+static void keep_goodbyes(struct agent *agent, struct agent_end *end)
+{
+	end->unwritten = calloc(2 * agent->seat_count, sizeof(*end->unwritten));
+	for (size_t i = 0; i < agent->seat_count && end->unwritten; i++)
+		end->unwritten_count += seat_unwritten(
+			&agent->seats[i], &agent->group, &end->unwritten[end->unwritten_count]);
+}
+
+void agent_end_release(struct agent_end *end)
+{
+	for (size_t i = 0; i < end->unwritten_count; i++)
+		write_release(&end->unwritten[i]);
+	free(end->unwritten);
+	*end = (struct agent_end){0};
+}
+
 int agent_run(const struct agent_options *options, struct agent_end *end)
 {
 	struct agent agent = {.options = options,
@@ -212,12 +228,17 @@ out:
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	agent_take_held(&agent);
-	if (end)
-		*end = (struct agent_end){.attempt = agent.group.view.attempt,
-			.started = started,
-			.superseded = superseded,
-			.noticed = agent.group.noticed,
-			.passed_on = agent.passed_on};
+	*end = (struct agent_end){.attempt = agent.group.view.attempt,
+		.started = started,
+		.superseded = superseded,
+		.noticed = agent.group.noticed,
+		.claimed = agent.group.view.agreement.claimed,
+		.passed_on = agent.passed_on};
+	if (started)
+		keep_goodbyes(&agent, end);
+	/* What has not said goodbye must not look as if it had: its silence has to be seen. */
+	if (end->unwritten_count)
+		pulse_fall_silent(agent.group.pulse);
 	release(&agent);
 	return code;
 }

@@ -13,6 +13,7 @@
 #include "group/identity.h"
 #include "group/keys.h"
 #include "group/progress.h"
+#include "group/writes.h"
 #include "notice/watch.h"
 
 /* A notice that the agent gives itself (--rehearse). */
@@ -83,14 +84,19 @@ struct agent_end {
 	bool started;		/* the commands were */
 	bool superseded; /* not started: a restarted task ended the attempt, the next one is to be
 			    joined */
-	bool noticed;
-	int passed_on; /* a signal like INT that was passed on; 0 */
+	bool noticed;	 /* this agent was, */
+	bool claimed;	 /* or another: the attempt was preempted */
+	int passed_on;	 /* a signal like INT that was passed on; 0 */
+	/* The goodbyes that the store did not take, for when it answers again. */
+	struct write *unwritten;
+	size_t unwritten_count;
 };
+void agent_end_release(struct agent_end *end);
 
 /*
  * Run until all tasks of this machine are through; the exit code. Says what happens on stderr. All
- * signals are blocked when it returns: one that comes later waits for the next start. end may be
- * NULL.
+ * signals are blocked when it returns: one that comes later waits for the next start. Release end
+ * with agent_end_release.
  */
 int agent_run(const struct agent_options *options, struct agent_end *end);
 

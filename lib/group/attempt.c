@@ -500,7 +500,10 @@ enum status attempt_close(struct store *store, struct view *view, bool forced, s
 	struct transaction t = {0};
 	char key[KEYS_MAX];
 	enum status status = view_refresh(view, store, err);
-	if (status != STATUS_OK || view->agreement.closed)
+	/* A task that was lost may have come back since and have said that it had finished. */
+	bool corrects = view->agreement.closed && strcmp(view->closed, "completed") != 0 &&
+			view_all_completed(view);
+	if (status != STATUS_OK || (view->agreement.closed && !corrects))
 		return status;
 	if (!forced && !view_all_through(view))
 		return error_set(
@@ -516,7 +519,8 @@ enum status attempt_close(struct store *store, struct view *view, bool forced, s
 	outcome_write(&outcome, json);
 	json_put_signed(json, "utc", clock_utc());
 	keys_of(&view->attempt, key, "CLOSED");
-	transaction_require(&t, transaction_own(&t, key), 0);
+	if (!corrects)
+		transaction_require(&t, transaction_own(&t, key), 0);
 	transaction_put(&t, transaction_own(&t, key), json);
 	status = run_and_release(&t, store, err);
 	return status == STATUS_NO ? STATUS_OK : status;

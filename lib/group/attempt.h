@@ -93,8 +93,9 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 	enum agreement_reason reason, int code, struct error *err);
 
 /*
- * Close it if everybody is through. state NULL: completed, preempted or failed by what the tasks
- * said. forced: even if not (preempt-store close). STATUS_NO: not everybody is through.
+ * Close it if everybody is through; closed already, say "completed" if all have finished after all.
+ * state NULL: completed, preempted or failed by what the tasks said. forced: even if not
+ * (preempt-store close). STATUS_NO: not everybody is through.
  */
 enum status attempt_close(struct store *store, struct view *view, bool forced, struct error *err);
 

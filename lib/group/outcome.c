@@ -36,17 +36,9 @@ static bool has_its_checkpoint(const struct view *view)
 	return any && only_unstarted;
 }
 
-static bool all_completed(const struct view *view)
-{
-	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		if (view->agreement.peers[i].left != REASON_COMPLETED)
-			return false;
-	return true;
-}
-
 static enum outcome_cause cause_of(const struct view *view)
 {
-	if (all_completed(view))
+	if (view_all_completed(view))
 		return CAUSE_COMPLETED;
 	if (view->agreement.claimed && view->agreement.claim_then == THEN_STOP)
 		return CAUSE_STOPPED;

@@ -191,7 +191,7 @@ static void *work(void *context)
 			break;
 		exchange_beats(pulse, &last);
 	}
-	if (pulse->count)
+	if (pulse->count && !atomic_load(&pulse->silent))
 		(void)beat(pulse, true);
 	release_streams(pulse);
 	store_close(pulse->store);
@@ -264,6 +264,12 @@ bool pulse_why(struct pulse *pulse, char text[256])
 	memcpy(text, pulse->why, sizeof(pulse->why));
 	pthread_mutex_unlock(&pulse->lock);
 	return *text != '\0';
+}
+
+void pulse_fall_silent(struct pulse *pulse)
+{
+	if (pulse)
+		atomic_store(&pulse->silent, true);
 }
 
 void pulse_stop(struct pulse *pulse, int64_t patience)

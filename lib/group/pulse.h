@@ -51,6 +51,9 @@ int pulse_descriptor(const struct pulse *pulse);
 /* Then: why it is broken, one line. False: it is only over. */
 bool pulse_why(struct pulse *pulse, char text[256]);
 
+/* pulse_stop will not say that we stop on purpose: the silence is to be seen. NULL is fine. */
+void pulse_fall_silent(struct pulse *pulse);
+
 /*
  * Beat once more, to say that we stop on purpose, and end the thread; one that hangs in the
  * filesystem for longer than patience (ms) is left alone. NULL is fine.

@@ -27,7 +27,7 @@ struct pulse {
 
 	_Atomic uint64_t *steps;     /* [count] */
 	_Atomic int64_t answered_at; /* 0: not yet */
-	_Atomic bool begun, watching, stopping;
+	_Atomic bool begun, watching, silent, stopping;
 	pthread_mutex_t lock; /* over attempt (until begun) and why */
 	char why[256];
 

@@ -17,17 +17,22 @@
 #include "group/pulse.h"
 #include "notice/watch.h"
 
-#define OPEN_PATIENCE 10000 /* ms for the store */
-#define LOOK_EVERY    250   /* ms between looks for a notice while the store is waited for */
-#define GONE_EVERY    1000  /* ms between looks for agents that are gone */
+#define OPEN_PATIENCE 2000 /* ms for one try to open the store */
+#define LOOK_EVERY    250  /* ms between looks for a notice while the store is waited for */
+#define GONE_EVERY    1000 /* ms between looks for agents that are gone */
 
 /* The time between two attempts: no agent runs, but notices and signals come. */
 struct between {
 	const struct agent_options *options;
+	struct agent_end *end; /* of the attempt that is over here */
+	bool finished;	       /* with 0: this agent's tasks have nothing more to do */
 	struct watch watch;
 	int signals; /* signalfd of those that end us */
 	bool noticed;
 	int ended_by; /* INT, HUP, QUIT; 0 */
+	struct pulse *pulse;
+	struct store *store; /* NULL: not open yet */
+	struct view view;
 };
 
 static enum status open_between(struct between *between, struct error *err)
@@ -101,124 +106,254 @@ static void look_for_the_gone(struct store *store, struct view *view)
 	}
 }
 
-/*
- * Wait until the attempt is closed. STATUS_OK; STATUS_NO: a notice or a signal; STATUS_TIMEOUT; or
- * the store cannot be asked.
- */
-static enum status wait_closed(struct between *between, struct store *store, struct view *view,
-	bool finished, struct error *err)
+/* Write the goodbyes that the store has not taken yet; what another has overtaken is dropped. */
+static enum status say_goodbyes(struct between *between, struct error *err)
 {
-	int64_t limit = finished ? CLOCK_NEVER : clock_after(between->options->join_timeout);
-	int64_t gone_at = clock_now();
-	bool said = false;
-	for (;;) {
-		enum status status = view_refresh(view, store, err);
-		if (status == STATUS_OK && !view->agreement.closed && clock_now() >= gone_at) {
-			if (!finished || *view->seal)
-				look_for_the_gone(store, view);
-			gone_at = clock_after(GONE_EVERY);
-		}
-		if (status == STATUS_OK && view_all_through(view))
-			status = attempt_close(store, view, false, err);
-		if (view->agreement.closed)
-			return STATUS_OK;
-		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
-			return status; /* that does not pass */
-		if (clock_now() >= limit)
-			return status == STATUS_OK || status == STATUS_NO
-				       ? error_set(err, STATUS_TIMEOUT,
-						 "run %s: attempt %llu has not closed",
-						 view->attempt.run,
-						 (unsigned long long)view->attempt.number)
-				       : status;
-		if (finished && !said)
-			message_info("finished; the other tasks have not (--restarts)");
-		said = true;
-		if (!wait_between(between, clock_after(status == STATUS_OK ? 0 : LOOK_EVERY)))
-			return STATUS_NO;
-		store_revision revision;
-		if (status == STATUS_OK)
-			(void)store_wait(store, view->attempt.prefix, view->revision,
-				clock_after(LOOK_EVERY), -1, &revision, NULL);
+	struct agent_end *end = between->end;
+	for (size_t i = 0; i < end->unwritten_count; i++) {
+		if (write_carry_out(&end->unwritten[i], between->store, err) != OUTCOME_UNKNOWN)
+			continue;
+		for (size_t j = 0; j < i; j++)
+			write_release(&end->unwritten[j]);
+		end->unwritten_count -= i;
+		memmove(end->unwritten, end->unwritten + i,
+			end->unwritten_count * sizeof(*end->unwritten));
+		return err->status;
 	}
-}
-
-/* Whoever waits for the others without an end has to see when they die, and they, when we do. */
-static enum status watch_the_rest(const struct between *between, const struct attempt *attempt,
-	struct pulse **pulse, struct error *err)
-{
-	enum status status = agent_start_pulse(between->options, pulse, err);
-	if (status != STATUS_OK || !*pulse)
-		return status;
-	pulse_begin(*pulse, attempt);
-	pulse_watch(*pulse);
+	for (size_t i = 0; i < end->unwritten_count; i++)
+		write_release(&end->unwritten[i]);
+	end->unwritten_count = 0;
 	return STATUS_OK;
 }
 
-/* The exit code of one that goes although it would be run again. */
+/* Open the store if it is not open, say what was left unsaid, and read what has changed. */
+static enum status look(struct between *between, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (!between->store)
+		status = store_open(&between->store, between->options->store, 0,
+			clock_after(OPEN_PATIENCE), err);
+	if (status == STATUS_OK)
+		status = say_goodbyes(between, err);
+	if (status == STATUS_OK)
+		status = view_refresh(&between->view, between->store, err);
+	return status;
+}
+
+/* Whether the wait ends on what the store shows; else the agents that are gone are looked for. */
+static bool is_over(
+	struct between *between, int64_t *gone_at, enum status *status, struct error *err)
+{
+	struct view *view = &between->view;
+	if (!view->agreement.closed && clock_now() >= *gone_at) {
+		if (!between->finished || *view->seal)
+			look_for_the_gone(between->store, view);
+		*gone_at = clock_after(GONE_EVERY);
+	}
+	if (view_all_through(view))
+		*status = attempt_close(between->store, view, false, err);
+	return view->agreement.closed || view->agreement.claimed;
+}
+
+/*
+ * Wait until the attempt is closed, or was preempted after all. STATUS_OK; STATUS_NO: a notice or a
+ * signal; STATUS_TIMEOUT; or the store cannot be asked. Limited by --join-timeout, which a finished
+ * agent counts anew as long as the store answers and the heartbeat watches the others.
+ */
+static enum status wait_closed(struct between *between, struct error *err)
+{
+	int64_t patience = between->options->join_timeout;
+	int64_t limit = clock_after(patience), gone_at = clock_now();
+	bool said = false;
+	for (;;) {
+		enum status status = look(between, err);
+		bool answered = status == STATUS_OK;
+		if (answered && is_over(between, &gone_at, &status, err))
+			return STATUS_OK;
+		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
+			return status; /* that does not pass */
+		if (answered && between->finished && between->pulse)
+			limit = clock_after(patience);
+		if (clock_now() >= limit)
+			return answered ? error_set(err, STATUS_TIMEOUT,
+						  "run %s: attempt %llu has not closed",
+						  between->view.attempt.run,
+						  (unsigned long long)between->view.attempt.number)
+					: status;
+		if (between->finished && !said)
+			message_info(answered ? "finished; the other tasks have not (--restarts)"
+					      : "finished; waiting for the store to say so to the "
+						"other tasks (--restarts)");
+		said = true;
+		if (!wait_between(between, clock_after(answered ? 0 : LOOK_EVERY)))
+			return STATUS_NO;
+		store_revision revision;
+		if (answered)
+			(void)store_wait(between->store, between->view.attempt.prefix,
+				between->view.revision, clock_after(LOOK_EVERY), -1, &revision,
+				NULL);
+	}
+}
+
+/*
+ * Another task has failed or was lost, which does not undo what has finished here: it is run again
+ * only with a task that has not finished, when that one has opened the next attempt. True: it has.
+ */
+static bool wait_for_opening(struct between *between)
+{
+	const struct attempt *attempt = &between->view.attempt;
+	int64_t limit = clock_after(between->options->join_timeout);
+	struct error err;
+	do {
+		uint64_t newest = 0;
+		if (look(between, &err) == STATUS_OK && view_all_completed(&between->view)) {
+			(void)attempt_close(between->store, &between->view, false, NULL);
+			return false;
+		}
+		if (history_newest(between->store, attempt->run, &newest, &err) == STATUS_OK &&
+			newest > attempt->number)
+			return true;
+		if (!wait_between(between, clock_after(LOOK_EVERY)))
+			return false;
+	} while (clock_now() < limit);
+	message_info("finished; no other task has run again within --join-timeout");
+	return false;
+}
+
+/* All who wait here beat, so that the others see them live, and see when the others die. */
+static enum status watch_the_rest(struct between *between, struct error *err)
+{
+	enum status status = agent_start_pulse(between->options, &between->pulse, err);
+	if (status != STATUS_OK || !between->pulse)
+		return status;
+	pulse_begin(between->pulse, &between->end->attempt);
+	pulse_watch(between->pulse);
+	return STATUS_OK;
+}
+
+/*
+ * The exit code of an agent that was preempted and had ended with `code`: what stands stays, and
+ * what would have been run again is left to whoever started it.
+ */
+static int preempted_code(const struct agent_options *options, int code)
+{
+	bool stands = code == STATUS_OK || code == options->exit_code || code == STATUS_PREEMPTED ||
+		      code == STATUS_DECIDED;
+	return stands ? code : STATUS_BROKEN;
+}
+
+/* The exit code of an agent that goes although it would be run again. */
 static int leave_for_good(const struct between *between, int code)
 {
+	if (between->finished)
+		return STATUS_OK;
 	if (between->ended_by)
 		return 128 + between->ended_by;
-	if (between->noticed) {
-		message_info("preempted between two attempts: nothing to save, run me again (%d)",
-			between->options->exit_code);
-		return between->options->exit_code;
-	}
+	code = preempted_code(between->options, code);
+	message_info("preempted between two attempts: run me again (%d)", code);
 	return code;
 }
 
-/* After an attempt; false: *code is the exit code. */
-static bool runs_again(struct between *between, const struct attempt *attempt,
-	const struct budget_limits *limits, int *code)
+/* The attempt has closed: what all its agents do now. False: *code is the exit code. */
+static bool follow_decision(struct between *between, const struct budget_limits *limits, int *code)
 {
 	const struct agent_options *options = between->options;
 	struct budget_decision decision;
-	struct store *store = NULL;
-	struct pulse *pulse = NULL;
-	struct view view = {0};
 	struct error err;
-	bool again = false, finished = *code == STATUS_OK;
 	char path[4096];
 	uint64_t resume = 0;
-	enum status status = open_between(between, &err);
-	if (status == STATUS_OK)
-		status = store_open(&store, options->store, 0, clock_after(OPEN_PATIENCE), &err);
-	if (status == STATUS_OK)
-		status = view_init(&view, attempt, &err);
-	if (status == STATUS_OK && finished)
-		status = watch_the_rest(between, attempt, &pulse, &err);
-	if (status == STATUS_OK)
-		status = wait_closed(between, store, &view, finished, &err);
-	if (status == STATUS_NO) {
-		*code = finished ? STATUS_OK : leave_for_good(between, *code);
-		goto out;
-	}
-	if (status == STATUS_OK && view.agreement.claimed)
-		goto out; /* whoever started us runs us again, or not */
-	if (status == STATUS_OK) {
-		bool has_resume = options->find_checkpoint &&
-				  options->find_checkpoint(path, &resume, NULL) == STATUS_OK;
-		status = history_decide_next(
-			store, attempt, limits, has_resume, resume, &decision, &err);
-	}
+	bool has_resume = options->find_checkpoint &&
+			  options->find_checkpoint(path, &resume, NULL) == STATUS_OK;
+	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
+		has_resume, resume, &decision, &err);
 	if (status != STATUS_OK) {
 		message_error("%s; whoever started this has to run it again", err.text);
-		*code = finished ? STATUS_OK : STATUS_BROKEN;
-	} else if (decision.again) {
-		message_info(
-			"%s; running again in %.1f s", decision.why, (double)decision.pause / 1000);
-		again = wait_between(between, clock_after(decision.pause)) && end_between(between);
-		if (!again)
-			*code = leave_for_good(between, STATUS_BROKEN);
-	} else if (decision.decided) {
+		*code = between->finished ? STATUS_OK : STATUS_BROKEN;
+		return false;
+	}
+	if (decision.decided) {
 		message_error("not run again (%d): %s", STATUS_DECIDED, decision.why);
 		*code = STATUS_DECIDED;
 	}
-out:
-	pulse_stop(pulse, 1000);
-	view_release(&view);
-	store_close(store);
+	if (!decision.again)
+		return false;
+	bool again;
+	if (between->finished) {
+		message_info("%s; finished here: running again only with a task that has not",
+			decision.why);
+		again = wait_for_opening(between);
+	} else {
+		message_info(
+			"%s; running again in %.1f s", decision.why, (double)decision.pause / 1000);
+		again = wait_between(between, clock_after(decision.pause));
+	}
+	again = end_between(between) && again;
+	if (!again)
+		*code = leave_for_good(between, *code);
+	return again;
+}
+
+/* After an attempt that was not preempted; false: *code is the exit code. */
+static bool runs_again(struct between *between, const struct budget_limits *limits, int *code)
+{
+	struct error err;
+	enum status status = open_between(between, &err);
+	if (status == STATUS_OK)
+		status = view_init(&between->view, &between->end->attempt, &err);
+	if (status == STATUS_OK)
+		status = watch_the_rest(between, &err);
+	if (status == STATUS_OK)
+		status = wait_closed(between, &err);
+	if (status == STATUS_OK && !between->view.agreement.claimed)
+		return follow_decision(between, limits, code);
+	if (status == STATUS_NO) {
+		*code = leave_for_good(between, *code);
+	} else if (status == STATUS_OK) {
+		*code = preempted_code(between->options, *code);
+	} else {
+		message_error("%s; whoever started this has to run it again", err.text);
+		*code = between->finished ? STATUS_OK : STATUS_BROKEN;
+	}
+	return false;
+}
+
+static void release_between(struct between *between)
+{
+	if (between->end->unwritten_count)
+		pulse_fall_silent(between->pulse);
+	pulse_stop(between->pulse, 1000);
+	view_release(&between->view);
+	store_close(between->store);
+	watch_release(&between->watch);
+	if (between->signals >= 0)
+		close(between->signals);
+}
+
+/* One attempt, and what comes after it; false: *code is the exit code. */
+static bool run_once(const struct agent_options *options, const struct budget_limits *limits,
+	bool first, struct agent_end *end, int *code)
+{
+	*code = agent_run(options, end);
+	bool unstarted_late = !end->started && *code == STATUS_TIMEOUT;
+	if (!limits || end->attempt.number == 0 || end->passed_on || end->superseded ||
+		(first && unstarted_late))
+		return false;
+	if (unstarted_late) {
+		message_error(
+			"not all have come back: whoever started this has to run it again (%d)",
+			STATUS_BROKEN);
+		*code = STATUS_BROKEN;
+		return false;
+	}
+	/* The machine that was noticed goes away; what the attempt ended by is counted later. */
+	if (end->noticed || end->claimed) {
+		*code = preempted_code(options, *code);
+		return false;
+	}
+	struct between between = {
+		.options = options, .end = end, .finished = *code == STATUS_OK, .signals = -1};
+	bool again = runs_again(&between, limits, code);
+	release_between(&between);
 	return again;
 }
 
@@ -226,39 +361,22 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 {
 	struct agent_options next = *options;
 	sigset_t mask;
+	int code;
 	sigprocmask(SIG_SETMASK, NULL, &mask);
 	next.restarts = limits != NULL;
 	next.began = clock_now();
 	int64_t superseded_until = clock_after(options->join_timeout);
 	for (bool first = true;;) {
 		struct agent_end end;
-		struct between between = {.options = &next, .signals = -1};
-		int code = agent_run(&next, &end);
-		if (end.superseded && !end.passed_on && clock_now() < superseded_until) {
+		bool again = run_once(&next, limits, first, &end, &code);
+		bool superseded =
+			end.superseded && !end.passed_on && clock_now() < superseded_until;
+		agent_end_release(&end);
+		if (superseded) {
 			message_info("joining the next attempt");
 			sigprocmask(SIG_SETMASK, &mask, NULL);
 			continue;
 		}
-		bool unstarted_late = !end.started && code == STATUS_TIMEOUT;
-		if (!limits || end.attempt.number == 0 || end.passed_on ||
-			(first && unstarted_late))
-			return code;
-		if (unstarted_late) {
-			message_error("not all have come back: whoever started this has to run it "
-				      "again (%d)",
-				STATUS_BROKEN);
-			return STATUS_BROKEN;
-		}
-		/* This machine goes away; what the attempt ended by is counted by the next. */
-		if (end.noticed)
-			return code == STATUS_OK || code == options->exit_code ||
-					       code == STATUS_PREEMPTED || code == STATUS_DECIDED
-				       ? code
-				       : STATUS_BROKEN;
-		bool again = runs_again(&between, &end.attempt, limits, &code);
-		watch_release(&between.watch);
-		if (between.signals >= 0)
-			close(between.signals);
 		if (!again)
 			return code;
 		first = false;

@@ -125,16 +125,10 @@ static void end_command(struct seat *seat, const struct group *group, int64_t no
 	*wake = again < *wake ? again : *wake;
 }
 
-static void start_write(struct seat *seat, struct group *group, enum agreement_write what,
-	const struct agreement_plan *plan, int64_t now)
+static void build_write(struct write *write, struct seat *seat, const struct group *group,
+	enum agreement_write what, const struct agreement_plan *plan, int64_t now)
 {
-	struct write write;
-	struct agreement *a = &seat->agreement;
-	bool same = what == WRITE_CLAIM || what == WRITE_DEADLINE || what == WRITE_ROUND ||
-		    what == WRITE_DECISION;
-	if (same && group->shared[what])
-		return; /* the view will show what the other seat has done */
-	group->shared[what] = same;
+	const struct agreement *a = &seat->agreement;
 	struct write_details details = {.notice = &group->notice,
 		.then = THEN_EXIT,
 		.deadline = group->own_deadline,
@@ -149,9 +143,35 @@ static void start_write(struct seat *seat, struct group *group, enum agreement_w
 		details.called = step.started;
 		details.step = step.step;
 	}
-	write_build(&write, &group->view, what, seat->task, plan, &details);
-	agreement_writing(a, what);
+	write_build(write, &group->view, what, seat->task, plan, &details);
+}
+
+static void start_write(struct seat *seat, struct group *group, enum agreement_write what,
+	const struct agreement_plan *plan, int64_t now)
+{
+	struct write write;
+	bool same = what == WRITE_CLAIM || what == WRITE_DEADLINE || what == WRITE_ROUND ||
+		    what == WRITE_DECISION;
+	if (same && group->shared[what])
+		return; /* the view will show what the other seat has done */
+	group->shared[what] = same;
+	build_write(&write, seat, group, what, plan, now);
+	agreement_writing(&seat->agreement, what);
 	worker_write(group->worker, &write);
+}
+
+size_t seat_unwritten(struct seat *seat, const struct group *group, struct write unwritten[2])
+{
+	const struct agreement *a = &seat->agreement;
+	struct agreement_plan plan = {.reason = a->reason};
+	size_t count = 0;
+	if (a->done[WRITE_LEFT] || a->view->peers[seat->task].left != REASON_NONE)
+		return 0;
+	plan.write[WRITE_ERROR] = plan.write[WRITE_LEFT] = 1;
+	if (a->reason == REASON_FAILED && !a->done[WRITE_ERROR] && !a->view->broken)
+		build_write(&unwritten[count++], seat, group, WRITE_ERROR, &plan, clock_now());
+	build_write(&unwritten[count++], seat, group, WRITE_LEFT, &plan, clock_now());
+	return count;
 }
 
 static void read_board(struct seat *seat, int64_t now)

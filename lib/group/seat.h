@@ -83,6 +83,11 @@ void seat_sample(struct seat *seat, int64_t now);
  */
 void seat_advance(
 	struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look);
+/*
+ * What a task that is through has not got into the store: its goodbye, and before it its error.
+ * Returns how many writes were built, at most 2; each is to be released with write_release.
+ */
+size_t seat_unwritten(struct seat *seat, const struct group *group, struct write unwritten[2]);
 /* What the grace period, if there is one, is spent on now. */
 void seat_spend(struct seat *seat, const struct group *group, int64_t now);
 

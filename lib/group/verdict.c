@@ -65,9 +65,14 @@ static enum status is_of_launch(struct store *store, const struct attempt *attem
 	return STATUS_OK;
 }
 
-/* The agents may know more than the store: --done-if, --checkpoints. */
+/*
+ * The agents may know more than the store: --done-if, --checkpoints. And where a task could not be
+ * heard of any more, its launcher's 0 says that it has finished, as all others have.
+ */
 static void take_hint(int code, struct outcome *last)
 {
+	if (code == STATUS_OK && (last->cause == CAUSE_LOST || last->cause == CAUSE_OPEN))
+		last->cause = CAUSE_COMPLETED;
 	if (last->cause != CAUSE_COMPLETED || !means_again(code))
 		return;
 	last->cause = code == STATUS_SAVED	 ? CAUSE_PREEMPTED

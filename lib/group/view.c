@@ -405,6 +405,14 @@ bool view_all_through(const struct view *view)
 	return true;
 }
 
+bool view_all_completed(const struct view *view)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		if (view->agreement.peers[i].left != REASON_COMPLETED)
+			return false;
+	return true;
+}
+
 static bool is_absent(const void *context, uint64_t task)
 {
 	const struct view *view = context;

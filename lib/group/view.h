@@ -71,6 +71,8 @@ enum status view_refresh(struct view *view, struct store *store, struct error *e
 /* How many have joined; how many are through (left or dead, or can no longer join). */
 uint64_t view_joined(const struct view *view);
 bool view_all_through(const struct view *view);
+/* Whether every task has said that its command ended with 0, also one declared dead before. */
+bool view_all_completed(const struct view *view);
 
 /* The tasks that have not joined, as "2, 5-7". */
 void view_name_absent(const struct view *view, struct text *text);
