@@ -28,7 +28,7 @@ static struct args_list sections;
 static bool no_heartbeat;
 static const char *savers = "all", *complete = "all", *store_loss = "save";
 static struct budget_limits limits = BUDGET_DEFAULTS;
-static bool restarts;
+static bool restarts, crashes_given, hangs_given, no_progress_given;
 static const char *board, *shield, *on_notice, *signal_to = "child", *checkpoints, *done_if,
 					       *platform, *rehearse;
 
@@ -93,13 +93,13 @@ static const struct args_option options[] = {
 	{0, "restarts", "[N]", "run it again after a failure, within the limits (at most N times)",
 		ARGS_OPTIONAL, &limits.restarts, NULL, 0, 1000000, &restarts},
 	{0, "max-crashes", "N", "with --restarts: forgive N crashes of the command (3)",
-		ARGS_UNSIGNED, &limits.crashes, NULL, 0, 1000000, NULL},
+		ARGS_UNSIGNED, &limits.crashes, NULL, 0, 1000000, &crashes_given},
 	{0, "max-hangs", "N", "with --restarts: forgive N hangs (3)", ARGS_UNSIGNED, &limits.hangs,
-		NULL, 0, 1000000, NULL},
+		NULL, 0, 1000000, &hangs_given},
 	{0, "max-no-progress", "N",
 		"with --restarts: forgive N attempts in a row, none saving a "
 		"newer step (3)",
-		ARGS_UNSIGNED, &limits.no_progress, NULL, 0, 1000000, NULL},
+		ARGS_UNSIGNED, &limits.no_progress, NULL, 0, 1000000, &no_progress_given},
 	{0, "rehearse", "SIG@D", "give yourself the notice SIG after D, and say how it went",
 		ARGS_TEXT, &rehearse, NULL, 0, 0, NULL},
 	{0, "board", "DIR", "make boards below DIR (containers)", ARGS_TEXT, &board, NULL, 0, 0,
@@ -300,6 +300,11 @@ static int run(const struct args_rest *rest)
 	if (copies_given && ranks_given) {
 		message_error("-n and --ranks exclude each other: who starts the tasks? see "
 			      "preempt-run --help");
+		return STATUS_USAGE;
+	}
+	if (!restarts && (crashes_given || hangs_given || no_progress_given)) {
+		message_error("--max-crashes, --max-hangs and --max-no-progress need --restarts: "
+			      "without it nothing is run again");
 		return STATUS_USAGE;
 	}
 	if (parse_rehearsal(&agent.rehearsal, &err) != STATUS_OK ||

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/args_check.h"
 #include "base/message.h"
 #include "base/parse.h"
 
@@ -18,8 +19,8 @@ static int verbose;
 static const struct args_option everywhere[] = {
 	{'q', "quiet", NULL, "say only errors and warnings", ARGS_FLAG, &quiet, NULL, 0, 0, NULL},
 	{'v', "verbose", NULL, "say why, too", ARGS_COUNT, &verbose, NULL, 0, 0, NULL},
-	{0, "help", NULL, "show this and exit", ARGS_FLAG, &show_help, NULL, 0, 0, NULL},
-	{0, "version", NULL, "show the version and exit", ARGS_FLAG, &show_version, NULL, 0, 0,
+	{'h', "help", NULL, "show this and exit", ARGS_FLAG, &show_help, NULL, 0, 0, NULL},
+	{'V', "version", NULL, "show the version and exit", ARGS_FLAG, &show_version, NULL, 0, 0,
 		NULL},
 	{0},
 };
@@ -49,11 +50,11 @@ static bool table_init(struct table *table, const struct args_command *command)
 		const struct args_option *option = table->options[i];
 		table->letters[i][0] = option->letter;
 		const char *letter = option->letter ? table->letters[i] : NULL;
-		bool flag = option->kind == ARGS_FLAG || option->kind == ARGS_COUNT;
 		table->entries[i] =
-			flag ? (void *)arg_litn(letter, option->name, 0, 64, option->help)
-			     : (void *)arg_strn(
-				       letter, option->name, option->value, 0, 64, option->help);
+			args_is_flag(option)
+				? (void *)arg_litn(letter, option->name, 0, 64, option->help)
+				: (void *)arg_strn(
+					  letter, option->name, option->value, 0, 64, option->help);
 		if (option->kind == ARGS_OPTIONAL)
 			((struct arg_str *)table->entries[i])->hdr.flag |= ARG_HASOPTVALUE;
 	}
@@ -152,7 +153,7 @@ static enum status set_targets(struct table *table, struct error *err)
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < table->count && status == STATUS_OK; i++) {
 		const struct args_option *option = table->options[i];
-		bool flag = option->kind == ARGS_FLAG || option->kind == ARGS_COUNT;
+		bool flag = args_is_flag(option);
 		int count = flag ? ((struct arg_lit *)table->entries[i])->count
 				 : ((struct arg_str *)table->entries[i])->count;
 		char what[80];
@@ -177,31 +178,6 @@ static int refuse(
 	message_error("%s; see %s%s%s --help", why, program->name, several ? " " : "",
 		several ? command->name : "");
 	return STATUS_USAGE;
-}
-
-/* argtable2's own sentence about the first thing wrong, without its program name and newline. */
-static int refuse_syntax(
-	const struct args_program *program, const struct args_command *command, struct table *table)
-{
-	char *sentence = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&sentence, &size);
-	if (stream) {
-		struct arg_hdr *parent = (struct arg_hdr *)table->end->parent[0];
-		parent->errorfn(parent, stream, table->end->error[0], table->end->argval[0], "");
-		fclose(stream);
-	}
-	if (sentence)
-		sentence[strcspn(sentence, "\n")] = '\0';
-	/* argtable2 takes an empty value for a missing one, and quotes the value. */
-	if (sentence && strstr(sentence, "option \"\" requires")) {
-		free(sentence);
-		sentence = strdup("an option was given an empty value");
-	}
-	int code = refuse(
-		program, command, sentence ? sentence + strspn(sentence, ": ") : "wrong options");
-	free(sentence);
-	return code;
 }
 
 /* Whether word is "--NAME", and behind it end, of an option whose value may be empty. */
@@ -291,19 +267,24 @@ static int run_command(const struct args_program *program, const struct args_com
 	int seen = command->takes_command ? own : argc;
 
 	char **joined = calloc(2 * (size_t)seen + 1, sizeof(*joined));
-	if (!table_init(&table, command) || !joined || !join_values(&table, &seen, argv, joined)) {
+	bool whole = table_init(&table, command) && joined;
+	enum status wrong =
+		whole ? args_check(table.options, table.count, command, &rest, seen, argv, &err)
+		      : STATUS_OK;
+	if (!whole || !join_values(&table, &seen, argv, joined)) {
 		table_release(&table);
 		free_joined(joined, seen, argc, argv);
 		message_error("out of memory");
 		return STATUS_TEMPORARY;
 	}
-	int errors = arg_parse(seen, joined, table.entries);
+	bool parsed = arg_parse(seen, joined, table.entries) == 0;
+	/* They are shown whatever else is wrong. */
 	for (size_t i = 0; i < table.count; i++) {
 		const struct args_option *option = table.options[i];
 		if (option->target == &show_help || option->target == &show_version)
 			*(bool *)option->target = ((struct arg_lit *)table.entries[i])->count > 0;
 	}
-	if (show_help) {
+	if (show_help || (argc == 2 && !strcmp(argv[1], "help") && !command->name)) {
 		print_help(program, command);
 		code = message_close(STATUS_OK);
 		goto out;
@@ -313,8 +294,12 @@ static int run_command(const struct args_program *program, const struct args_com
 		code = message_close(STATUS_OK);
 		goto out;
 	}
-	if (errors) {
-		code = refuse_syntax(program, command, &table);
+	if (wrong != STATUS_OK) {
+		code = refuse(program, command, err.text);
+		goto out;
+	}
+	if (!parsed) {
+		code = refuse(program, command, "an option was given too often");
 		goto out;
 	}
 	if (set_targets(&table, &err) != STATUS_OK) {
@@ -324,14 +309,7 @@ static int run_command(const struct args_program *program, const struct args_com
 	message_level(quiet ? MESSAGE_QUIET : verbose ? MESSAGE_VERBOSE : MESSAGE_NORMAL);
 	rest.words = (char **)table.words->sval;
 	rest.count = (size_t)table.words->count;
-	if (rest.count < command->min_words)
-		code = refuse(program, command, "something is missing on the command line");
-	else if (rest.count > command->max_words)
-		code = refuse(program, command, "too many words on the command line");
-	else if (command->command_required && (!rest.command || !rest.command[0]))
-		code = refuse(program, command, "a command is missing: write -- COMMAND [ARG...]");
-	else
-		code = message_close(command->run(&rest));
+	code = message_close(command->run(&rest));
 out:
 	table_release(&table);
 	free_joined(joined, seen, argc, argv);
@@ -377,19 +355,34 @@ int args_main(const struct args_program *program, int argc, char **argv)
 	if (!command->name)
 		return run_command(program, command, argc, argv);
 	const char *first = argc > 1 ? argv[1] : "";
-	if (!strcmp(first, "--help")) {
-		print_help(program, NULL);
-		return message_close(STATUS_OK);
-	}
-	if (!strcmp(first, "--version")) {
+	bool asks = !strcmp(first, "--help") || !strcmp(first, "-h") || !strcmp(first, "help");
+	if (!strcmp(first, "--version") || !strcmp(first, "-V")) {
 		printf("%s %s\n", program->name, PREEMPT_VERSION);
 		return message_close(STATUS_OK);
 	}
-	for (; command->name; command++)
-		if (!strcmp(first, command->name))
+	const char *names[64], *word = asks && argc > 2 ? argv[2] : first;
+	size_t count = 0;
+	for (; command->name; command++) {
+		if (!strcmp(word, command->name) && asks) {
+			print_help(program, command);
+			return message_close(STATUS_OK);
+		}
+		if (!strcmp(word, command->name))
 			return run_command(program, command, argc - 1, argv + 1);
-	char why[96];
-	snprintf(why, sizeof(why),
-		*first ? "there is no command \"%.40s\"" : "a command is missing", first);
+		names[count++] = command->name;
+	}
+	if (asks && argc == 2) {
+		print_help(program, NULL);
+		return message_close(STATUS_OK);
+	}
+	char why[128];
+	const char *meant = parse_nearest(names, count, word);
+	if (!*word)
+		snprintf(why, sizeof(why), "a command is missing");
+	else if (*word == '-')
+		snprintf(why, sizeof(why), "the command comes first, then %.40s", word);
+	else
+		snprintf(why, sizeof(why), "there is no command \"%.40s\"%s%s%s", word,
+			meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
 	return refuse(program, NULL, why);
 }

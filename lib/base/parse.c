@@ -166,6 +166,48 @@ bool parse_word(const char *const *words, size_t count, const char *word, size_t
 	return false;
 }
 
+/* Words longer than this are like no other. */
+#define NEAREST_LONGEST 32
+
+/* How many letters must be added, removed or replaced to make b of a. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[NEAREST_LONGEST + 1];
+	for (size_t k = 0; k <= strlen(b); k++)
+		row[k] = k;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0];
+		row[0] = i + 1;
+		for (size_t k = 0; b[k]; k++) {
+			size_t replaced = diagonal + (a[i] != b[k]);
+			diagonal = row[k + 1];
+			size_t shifted = (row[k] < diagonal ? row[k] : diagonal) + 1;
+			row[k + 1] = replaced < shifted ? replaced : shifted;
+		}
+	}
+	return row[strlen(b)];
+}
+
+const char *parse_nearest(const char *const *words, size_t count, const char *word)
+{
+	size_t length = strlen(word), least = length < 4 ? 2 : 3, begin_so = 0;
+	const char *best = NULL, *begins = NULL;
+	for (size_t i = 0; i < count && length <= NEAREST_LONGEST; i++) {
+		if (strlen(words[i]) > NEAREST_LONGEST)
+			continue;
+		size_t away = distance(word, words[i]);
+		if (away < least && away < length) {
+			least = away;
+			best = words[i];
+		}
+		if (length > 1 && !strncmp(words[i], word, length)) {
+			begins = words[i];
+			begin_so++;
+		}
+	}
+	return best ? best : begin_so == 1 ? begins : NULL;
+}
+
 bool parse_decimal(const char *text, uint64_t *value)
 {
 	const char *end = text;

@@ -46,6 +46,12 @@ enum status parse_signal(const char *text, int *number, const char *what, struct
 /* Whether word is one of these, and which. */
 bool parse_word(const char *const *words, size_t count, const char *word, size_t *index);
 
+/*
+ * Of these words the one that was probably meant by word: few letters are added, removed or
+ * replaced, or it begins with word and no other does. NULL: none.
+ */
+const char *parse_nearest(const char *const *words, size_t count, const char *word);
+
 /* Whether text is a canonical decimal (no leading zeros) of at most 18 digits; its value. */
 bool parse_decimal(const char *text, uint64_t *value);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/parse.h"
 #include "ckpt/names.h"
 #include "ckpt/place.h"
 #include "ckpt/structure.h"
@@ -23,42 +24,13 @@ const char *layout_name(const struct layout_choice *choice)
 	return choice->layout ? choice->layout->name : "native";
 }
 
-/* How many letters must be added, removed or replaced to make b of a; at most LAYOUT_WORD each. */
-#define LAYOUT_WORD 16
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[LAYOUT_WORD + 1];
-	for (size_t k = 0; k <= strlen(b); k++)
-		row[k] = k;
-	for (size_t i = 0; a[i]; i++) {
-		size_t diagonal = row[0];
-		row[0] = i + 1;
-		for (size_t k = 0; b[k]; k++) {
-			size_t replaced = diagonal + (a[i] != b[k]);
-			diagonal = row[k + 1];
-			size_t shifted = (row[k] < diagonal ? row[k] : diagonal) + 1;
-			row[k + 1] = replaced < shifted ? replaced : shifted;
-		}
-	}
-	return row[strlen(b)];
-}
-
 /* The layout whose name is most like name; NULL: none is much like it. */
 static const char *nearest(const char *name)
 {
-	size_t length = strlen(name), least = length < 4 ? 2 : 3;
-	const char *best = NULL;
-	for (size_t i = 0; i < LAYOUTS + 2 && length <= LAYOUT_WORD; i++) {
-		const char *word = i < LAYOUTS	  ? layouts[i]->name
-				   : i == LAYOUTS ? "native"
-						  : "auto";
-		size_t away = distance(name, word);
-		if (away < least && away < length) {
-			least = away;
-			best = word;
-		}
-	}
-	return best;
+	const char *words[LAYOUTS + 2] = {"native", "auto"};
+	for (size_t i = 0; i < LAYOUTS; i++)
+		words[i + 2] = layouts[i]->name;
+	return parse_nearest(words, LAYOUTS + 2, name);
 }
 
 enum status layout_named(const char *name, struct layout_choice *choice, struct error *err)

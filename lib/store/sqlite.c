@@ -13,6 +13,18 @@
 #include "store/parameters.h"
 #include "store/syscalls.h"
 
+/* SQLite takes 512 bytes, with those of "-journal"; a name has at most 255, with all our endings.
+ */
+#define PATH_LONGEST 480 /* bytes of the database's path */
+#define NAME_LONGEST 200 /* bytes of its last part */
+
+static enum status path_too_long(const char *path, struct error *err)
+{
+	return error_set(err, STATUS_USAGE,
+		"store %s: its path is too long: at most %d bytes, %d of them in the file's name",
+		path, PATH_LONGEST, NAME_LONGEST);
+}
+
 /*
  * The real path, so that two names of one database have one lock file. The database itself may be
  * missing, its directory may not.
@@ -25,6 +37,8 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		return error_set(
 			err, STATUS_USAGE, "store %s: this is not the name of a file", path);
+	if (strlen(name) > NAME_LONGEST)
+		return path_too_long(path, err);
 	if (realpath(path, real)) {
 		store->base.where = strdup(real);
 	} else if (errno == ENOENT) {
@@ -42,6 +56,8 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 			number == ENOENT ? "its directory" : "its path", strerror(number),
 			lock_cure(number));
 	}
+	if (strlen(store->base.where) > PATH_LONGEST)
+		return path_too_long(store->base.where, err);
 	store->directory = file_directory_of(store->base.where);
 	if (!store->directory || asprintf(&store->journal, "%s-journal", store->base.where) < 0 ||
 		asprintf(&store->beats, "%s.beats", store->base.where) < 0)

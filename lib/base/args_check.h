@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is wrong with a command line, as a pure function: options that do not exist, values that are
+ * missing or not wanted, too many words, no command. The values themselves are base/parse.h's.
+ */
+#ifndef BASE_ARGS_CHECK_H
+#define BASE_ARGS_CHECK_H
+
+#include "base/args.h"
+#include "base/error.h"
+
+/* Whether the option takes no value. */
+bool args_is_flag(const struct args_option *option);
+
+/*
+ * Checks argv[1] to argv[argc - 1], which end before a "--" that begins a command (rest->command).
+ * Returns STATUS_OK, or STATUS_USAGE with a sentence that names the cure.
+ */
+enum status args_check(const struct args_option *const *options, size_t count,
+	const struct args_command *command, const struct args_rest *rest, int argc, char **argv,
+	struct error *err);
+
+#endif
