@@ -16,6 +16,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
+#include "group/options.h"
 
 static uint64_t attempt, task, tasks;
 static bool attempt_given, task_given, tasks_given, timeout_given, every_given, within_given;
@@ -37,8 +38,8 @@ static int64_t settled = ADOPTED_SETTLED;
 			NULL, 0, 0, NULL},                                                         \
 		{0, "chief-only", NULL, "all tasks write the same; only task 0's is kept",         \
 			ARGS_FLAG, &chief_only, NULL, 0, 0, NULL},                                 \
-		{0, "task", "I", "this task, from 0", ARGS_UNSIGNED, &task, "PREEMPT_TASK", 0,     \
-			CKPT_NUMBER_MAX, &task_given},                                             \
+		{0, "task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank's)",      \
+			ARGS_UNSIGNED, &task, NULL, 0, CKPT_NUMBER_MAX, &task_given},              \
 	{                                                                                          \
 		0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks,                \
 			"PREEMPT_TASKS", 1, 1000000, &tasks_given                                  \
@@ -147,13 +148,19 @@ static enum status read_target(
 	if (sharded && chief_only)
 		return error_set(
 			err, STATUS_USAGE, "--sharded and --chief-only exclude each other");
+	if (!task_given) {
+		status = group_own_task(&target->task, err);
+		if (status > STATUS_NO)
+			return status;
+		task_given = status == STATUS_OK;
+	}
 	if (!task_given || !tasks_given)
 		return error_set(err, STATUS_USAGE,
 			"%s needs --task and --tasks (PREEMPT_TASK, PREEMPT_TASKS)",
 			sharded ? "--sharded" : "--chief-only");
-	if (task >= tasks)
+	if (target->task >= tasks)
 		return error_set(err, STATUS_USAGE,
-			"task %" PRIu64 " of %" PRIu64 ": tasks count from 0", task, tasks);
+			"task %" PRIu64 " of %" PRIu64 ": tasks count from 0", target->task, tasks);
 	/* Else shards written before and after a restart would make one checkpoint. */
 	if (sharded && !attempt_given)
 		return error_set(err, STATUS_USAGE,

@@ -785,19 +785,30 @@ owner_after() {
 	ask "step 5" 0
 	kill -KILL "$training"
 	wait "$training" || :
+	# It has gone back to a checkpoint, and is asked what the former one had answered.
+	hold "save 6"
 	start
 	ask "step 5" 0
-	ask "step 6" 0
+	ask "step 6" 10
+	ask "saved 6" 0
+	ask "section eval" 0
 	[ "$(cut -d ' ' -f 1 "$board/owner")" = "$training" ]
 	kill -KILL "$training"
 	wait "$training" || :
 	start
+	ask "section eval" 0
+	[ "$(cut -d ' ' -f 1 "$board/owner")" = "$training" ]
+	[ ! -s "$board/step" ]
+	[ ! -s "$board/saved" ]
+	ask "step 2" 0
+	ask "step 6" 10
+	# Its own number never falls, and it is one.
 	tell "step 5"
 	ends 2
 	said 1 "step 5 after step 6"
 	at_step 6
 	start
-	ask "step 6" 0
+	ask "step 6" 10
 	[ "$(cut -d ' ' -f 1 "$board/owner")" = "$training" ]
 	exec 5>&7
 	start
@@ -805,7 +816,7 @@ owner_after() {
 	ends 2
 	exec 5>&-
 }
-@test "owner: one that is gone is followed by the next, which may not start lower" {
+@test "owner: one that is gone is followed by the next, which may have gone back" {
 	each owner_after
 }
 

@@ -332,6 +332,67 @@ listens() {
 	nothing_left
 }
 
+@test "--ranks: a launcher that starts its ranks again: they go back, and still stop together" {
+	cat >fake-torchrun <<-'EOT'
+		#!/bin/bash
+		trap : TERM
+		life() {
+			ranks=()
+			for r in 0 1; do
+				LOCAL_RANK=$r "$COUNT" --dir job --steps 100000 --step-ms 5 "$@" &
+				ranks+=($!)
+			done
+		}
+		life --fail 1:200:3
+		wait -n
+		kill -KILL "${ranks[@]}"
+		wait
+		rm job/log/*
+		touch again
+		life
+		code=143 # what a trap makes of wait
+		for rank in "${ranks[@]}"; do
+			while ((code == 143)); do code=0; wait "$rank" || code=$?; done
+		done
+		exit $code
+	EOT
+	chmod +x fake-torchrun
+	preempt-run --ranks 2 "${quick[@]}" -- ./fake-torchrun 2>err.0 3>&- &
+	pids=($!)
+	until_true 10 test -e again
+	until_true 10 all_begun 2 3
+	kill -TERM "${pids[0]}"
+	all_ended 42
+	saved_together 2
+	run ! grep "never falls" err.0
+	nothing_left
+}
+
+@test "--ranks: a rank's ckpt-rotate writes its own shard" {
+	cat >fake-torchrun <<-'EOT'
+		#!/bin/bash
+		set -e
+		for r in 1 0; do
+			export LOCAL_RANK=$r
+			d=$(ckpt-rotate begin ckpt 10 --sharded)
+			echo "$r" >"$d/part"
+			ckpt-rotate commit ckpt 10 --sharded
+		done
+		unset LOCAL_RANK
+		code=0
+		ckpt-rotate begin ckpt 20 --sharded || code=$?
+		[ $code = 2 ]
+		ckpt-rotate begin ckpt 20 --sharded --task 1
+	EOT
+	chmod +x fake-torchrun
+	preempt-run --ranks 2 "${quick[@]}" -- ./fake-torchrun >out.0 2>err.0 3>&- &
+	pids=($!)
+	ended 0 0
+	grep -q "LOCAL_RANK" err.0
+	[ "$(cat ckpt/step-00000010/task-*/part)" = $'0\n1' ]
+	[[ $(tail -n 1 out.0) == ckpt/.tmp-step-00000020-*/task-1 ]]
+}
+
 @test "--ranks: one rank fails, the launcher ends with its code: an error once" {
 	cat >fake-torchrun <<-'EOT'
 		#!/bin/bash

@@ -203,6 +203,20 @@ static bool owner_write(const char *path, int how, struct board_process who)
 	return done;
 }
 
+/* What the former training process was at and was answered says nothing of the one that follows it:
+ * that may have gone back to a checkpoint. */
+static bool former_forget(const struct board *board)
+{
+	static const char *const files[] = {"step", "saved", "section", "answered"};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		char path[PATH_MAX];
+		if (!preempt_board_path(board, files[i], path) ||
+			(truncate(path, 0) != 0 && errno != ENOENT))
+			return false;
+	}
+	return true;
+}
+
 static int owner_take(struct board *board, pid_t owner)
 {
 	struct board_process we = {.pid = owner, .started = preempt_board_started(owner)};
@@ -213,11 +227,9 @@ static int owner_take(struct board *board, pid_t owner)
 	for (int turn = 1;; turn++) {
 		if (!preempt_board_path(board, name, path))
 			return BOARD_LEAVE + 2;
-		if (owner_write(path, O_EXCL, we)) {
-			if (turn > 1)
-				owner_write(first, O_TRUNC, we);
+		if (owner_write(path, O_EXCL, we) &&
+			(turn == 1 || (former_forget(board) && owner_write(first, O_TRUNC, we))))
 			return 1;
-		}
 		if (errno != EEXIST) {
 			preempt_board_say(board->name,
 				"cannot write on the board %s: %s; it must belong to the user who "
@@ -278,7 +290,7 @@ bool preempt_board_open(struct board *board, int how)
 	return true;
 }
 
-/* Opens the board and reads where a former owner was. */
+/* Opens the board and reads where this owner is, which preempt-step cannot know otherwise. */
 static int step_open(struct board *board)
 {
 	char line[STEP_FILE];

@@ -8,7 +8,8 @@
  *	agent	"PID\n" of the agent; written once, before the training process starts
  *	owner	"PID [STARTTIME]\n" of the one process that may write; made by the first call. One
  *		that takes over from one that is gone makes owner.1, owner.2, ... (O_EXCL, so that
- *		one of several wins, and never removed) and then rewrites `owner`
+ *		one of several wins, and never removed), empties step, saved, section and answered
+ *		(it may have gone back to a checkpoint), and then rewrites `owner`
  *	step	"%020d %020d\n": finished steps, next boundary; overwritten in place in one write
  *	saved	"%020d\n": the step whose checkpoint is complete; the same way
  *	section	"%-31s\n": what the training is at, a name; the same way
@@ -69,7 +70,7 @@ struct board {
 	ino_t ino;
 	bool dated; /* the directory's time tells for sure whether a file was made in it */
 	struct timespec unheld; /* that time, when there was no hold */
-	uint64_t last;		/* finished steps as last written, by this owner or a former one */
+	uint64_t last;		/* finished steps as last written by this owner */
 	struct board_answers answers;
 	struct board_process agent;
 };

@@ -19,7 +19,8 @@
  *	}
  *
  * Report periodic saves with preempt_saved too: that is how the tools know how long a save takes.
- * A step number says how many steps are finished: 0 to 999,999,999,999,999,999; it never falls.
+ * A step number says how many steps are finished: 0 to 999,999,999,999,999,999; in one
+ * process it never falls.
  *
  * Owns: two descriptors on the board, and the process's place as its one writer.
  *   Nothing is handed out or needs to be freed; no thread is started; no other library is used.

@@ -15,7 +15,8 @@ the standard library, is:
         train(s)
 
 Report periodic saves with preempt.saved too: that is how the tools know how long a save takes.
-A step number says how many steps are finished: 0 to 999999999999999999, and it never falls.
+A step number says how many steps are finished: 0 to 999999999999999999, and in one process it
+never falls.
 
 Threads: step is called by one thread; saved may be called later and from another one (an asynchronous
   saver). A forked or spawned child is another process: it is refused for as long as the process lives
@@ -403,6 +404,7 @@ def _take(board):
             os.write(fd, line)
             os.close(fd)
             if turn > 1:
+                _forget_former(board)
                 fd = os.open(first, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
                 os.write(fd, line)
                 os.close(fd)
@@ -420,8 +422,18 @@ def _take(board):
     _leave(2)
 
 
+def _forget_former(board):
+    """What the former training process was at and was answered says nothing of the one that follows it:
+    that may have gone back to a checkpoint."""
+    for name in ("step", "saved", "section", "answered"):
+        try:
+            os.truncate(board.path + "/" + name, 0)
+        except FileNotFoundError:
+            pass
+
+
 def _open(board):
-    """Opens step and reads where a former owner was."""
+    """Opens step and reads where this owner was."""
     try:
         board.open(os.O_CREAT)
         text = os.pread(board.step, 64, 0)

@@ -22,7 +22,7 @@
 # preempt_section NAME: what this script is at from now on (eval, save, ...), which may have a limit of its
 #	own for the time without progress; named again, that counts as progress. "step" is the training
 #	itself. NAME: 1 to 31 letters, digits or _.:@+-
-# N says how many steps are finished: 0 to 999999999999999999, no leading zeros, and it never falls.
+# N says how many steps are finished: 0 to 999999999999999999, no leading zeros. In one shell it never falls.
 #
 # Shells: POSIX sh; under bash builtins only, nothing is forked. Call the functions in the shell itself: a
 #	subshell (...) forgets what was answered. Options, IFS, positional parameters and your variables
@@ -44,7 +44,7 @@ if [ "${_preempt_process-}" != "$$" ]; then
 	_preempt_process=$$
 	_preempt_state=new    # new, none (no PREEMPT_DIR), board
 	_preempt_board=       # its directory
-	_preempt_last=0       # finished steps as last written, by this owner or a former one
+	_preempt_last=0       # finished steps as last written
 	_preempt_answered=-1  # greatest step that was asked to be saved
 	_preempt_final=-1     # the same, of `exit` only
 	_preempt_final_at=-1  # the boundary where that was answered: beyond it after an overshoot
@@ -346,7 +346,7 @@ _preempt_attach() {
 	_preempt_find
 	_preempt_check_agent
 	_preempt_take
-	# Where a former owner was.
+	# Where this shell was: a subshell of it may have asked before.
 	if _preempt_read "$_preempt_board/step"; then
 		_preempt_line=${_preempt_line%% *}
 		_preempt_last=${_preempt_line#"${_preempt_line%%[!0]*}"}
@@ -432,8 +432,15 @@ _preempt_take() {
 		_preempt_count=$((_preempt_count + 1))
 		_preempt_path=$_preempt_board/owner.$_preempt_count
 	done
-	[ "$_preempt_count" -eq 0 ] ||
+	[ "$_preempt_count" -eq 0 ] || {
+		# What the former script was at and was answered says nothing of this one, which may have gone
+		# back to a checkpoint.
+		for _preempt_b in step saved section answered; do
+			[ ! -e "$_preempt_board/$_preempt_b" ] || printf '' >|"$_preempt_board/$_preempt_b" ||
+				_preempt_vanished || exit
+		done
 		printf '%s\n' "$$${_preempt_started:+ $_preempt_started}" >|"$_preempt_board/owner" || :
+	}
 }
 
 # Creates the owner file $1 with this shell in it, if it is not there (noclobber: O_EXCL).

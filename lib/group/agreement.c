@@ -129,6 +129,14 @@ void agreement_saved(struct agreement *a, uint64_t step)
 	a->has_saved = true;
 }
 
+void agreement_restarted(struct agreement *a)
+{
+	if (agreement_final_save_done(a))
+		return;
+	a->called = a->read = a->has_saved = false;
+	a->saved_step = 0;
+}
+
 void agreement_measured(struct agreement *a, const struct grace_measure *measure)
 {
 	int64_t longest = later(a->measure.longest_save, measure->longest_save);

@@ -232,6 +232,11 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t next, int64_t now);
 void agreement_board_lost(struct agreement *a);
 void agreement_saved(struct agreement *a, uint64_t step);
+/*
+ * The training process was started again below its command and may have gone back to a checkpoint:
+ * what was read of the former one is void, except its final save.
+ */
+void agreement_restarted(struct agreement *a);
 /* What was measured here so far; its skew is not looked at. */
 void agreement_measured(struct agreement *a, const struct grace_measure *measure);
 void agreement_ended(struct agreement *a, int code, int64_t now);

@@ -304,6 +304,16 @@ enum status board_read_section(const struct board *board, struct board_section *
 	return STATUS_OK;
 }
 
+enum status board_read_owner(const struct board *board, struct board_owner *owner)
+{
+	char line[128];
+	ssize_t n = read_record(board, "owner", line, NULL);
+	if (n <= 0 || (size_t)n >= sizeof(owner->line) || line[n - 1] != '\n')
+		return STATUS_NO;
+	memcpy(owner->line, line, (size_t)n + 1);
+	return STATUS_OK;
+}
+
 void board_drain(const struct board *board)
 {
 	char events[4096];

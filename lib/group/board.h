@@ -59,6 +59,14 @@ struct board_section {
 	int64_t written; /* ns UTC: changes whenever it is said anew */
 };
 enum status board_read_section(const struct board *board, struct board_section *section);
+/*
+ * Which process trains: it changes when the training is started again below its command (torchrun
+ * --max-restarts), which empties step, saved and section before. STATUS_NO: nothing whole is there.
+ */
+struct board_owner {
+	char line[64];
+};
+enum status board_read_owner(const struct board *board, struct board_owner *owner);
 /* Take the events off watch. */
 void board_drain(const struct board *board);
 bool board_vanished(const struct board *board);

@@ -44,6 +44,36 @@ static enum status given_number(const struct identity_environment *environment, 
 	return STATUS_OK;
 }
 
+enum status identity_own_task(const struct identity_environment *environment, uint64_t *task,
+	const char **source, struct error *err)
+{
+	uint64_t first, ranks, rank;
+	enum status status = environment_number(
+		environment, "PREEMPT_TASK", 0, IDENTITY_TASKS_MAX - 1, &first, err);
+	if (status != STATUS_OK)
+		return status;
+	if (source)
+		*source = "PREEMPT_TASK";
+	*task = first;
+	status = environment_number(
+		environment, "PREEMPT_RANKS", 1, IDENTITY_TASKS_MAX, &ranks, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	status = environment_number(environment, "LOCAL_RANK", 0, ranks - 1, &rank, err);
+	if (status == STATUS_NO)
+		return error_set(err, STATUS_USAGE,
+			"the agent serves tasks %llu to %llu (PREEMPT_RANKS), but LOCAL_RANK, which "
+			"says which of them this is, is not set: give --task I, or start the ranks "
+			"with a launcher that sets LOCAL_RANK (torchrun)",
+			(unsigned long long)first, (unsigned long long)(first + ranks - 1));
+	if (status != STATUS_OK)
+		return status;
+	if (source)
+		*source = "PREEMPT_TASK + LOCAL_RANK";
+	*task = first + rank;
+	return STATUS_OK;
+}
+
 static const struct launcher *launcher_find(const struct identity_environment *environment)
 {
 	for (const struct launcher *const *l = launchers; *l; l++) {
@@ -120,6 +150,10 @@ static enum status find_task(const struct identity_environment *environment,
 	const char *task_source, *tasks_source;
 	enum status has_task = given_number(environment, request->task_given, request->task,
 		"--task", "PREEMPT_TASK", 0, IDENTITY_TASKS_MAX - 1, &task, &task_source, err);
+	/* One of several ranks; what is no rank (the launcher itself) speaks for the first. */
+	if (has_task == STATUS_OK && !request->task_given && request->need != IDENTITY_START &&
+		environment_value(environment, "LOCAL_RANK"))
+		has_task = identity_own_task(environment, &task, &task_source, err);
 	if (has_task > STATUS_NO)
 		return has_task;
 	enum status has_tasks = given_number(environment, request->tasks_given, request->tasks,

@@ -70,6 +70,15 @@ enum status identity_find(const struct identity_environment *environment,
 	const struct identity_request *request, struct identity *identity, struct error *err);
 
 /*
+ * The task that an agent has named in the environment: PREEMPT_TASK, plus LOCAL_RANK below an agent
+ * that serves several ranks of one command (PREEMPT_RANKS), as the clients choose their board.
+ * *source (may be NULL): the variables that said it. STATUS_NO: no PREEMPT_TASK. STATUS_USAGE: no
+ * LOCAL_RANK below such an agent, or a number that cannot be.
+ */
+enum status identity_own_task(const struct identity_environment *environment, uint64_t *task,
+	const char **source, struct error *err);
+
+/*
  * Many tasks per agent: with `preempt-run -n L` and `--ranks L` every number that names a task,
  * whoever gave it, counts agents: task = rank x L + 0..L-1, tasks = ranks x L.
  */

@@ -23,8 +23,8 @@ struct group_options group_options;
 	{0, "attempt", "K", "which start of the run (default: the newest)", ARGS_UNSIGNED, \
 		&group_options.attempt, "PREEMPT_ATTEMPT", 1, 999999999, \
 		&group_options.attempt_given}, \
-	{0, "task", "I", "which task this is, from 0 (default: the launcher's)", ARGS_UNSIGNED, \
-		&group_options.task, "PREEMPT_TASK", 0, IDENTITY_TASKS_MAX - 1, \
+	{0, "task", "I", "which task this is, from 0 (default: $PREEMPT_TASK, the launcher's)", \
+		ARGS_UNSIGNED, &group_options.task, NULL, 0, IDENTITY_TASKS_MAX - 1, \
 		&group_options.task_given}, \
 	{0, "tasks", "N", "how many tasks there are (default: the launcher's)", ARGS_UNSIGNED, \
 		&group_options.tasks, "PREEMPT_TASKS", 1, IDENTITY_TASKS_MAX, \
@@ -135,6 +135,12 @@ enum status group_identify(
 	if (need == IDENTITY_START && make_nonce(nonce, sizeof(nonce)))
 		environment.nonce = nonce;
 	return identity_find(&environment, &request, identity, err);
+}
+
+enum status group_own_task(uint64_t *task, struct error *err)
+{
+	return identity_own_task(
+		&(struct identity_environment){.lookup = lookup_own}, task, NULL, err);
 }
 
 enum status group_store_url(const char *run, bool create, char *url, size_t size, struct error *err)

@@ -33,6 +33,9 @@ extern const struct args_option group_option_table[];
 enum status group_identify(
 	enum identity_need need, uint64_t local, struct identity *identity, struct error *err);
 
+/* The task that the environment names (identity_own_task). STATUS_NO: it names none. */
+enum status group_own_task(uint64_t *task, struct error *err);
+
 /*
  * The store's URL: --store, else the default of identity_default_store. create makes the default's
  * directory (0700), as whoever may be the first of a run needs it.

@@ -2,6 +2,7 @@
 #include "group/seat.h"
 
 #include <signal.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/message.h"
@@ -55,12 +56,32 @@ static void count_save(struct seat *seat, uint64_t step, int64_t now)
 	seat->saves_time += seat->save_time;
 }
 
+/*
+ * Before anything else on the board is believed: does the same process train as at the last look?
+ * One that follows another has emptied the board before it signs.
+ */
+static void look_at_owner(struct seat *seat)
+{
+	struct board_owner owner;
+	if (board_read_owner(&seat->board, &owner) != STATUS_OK ||
+		!strcmp(owner.line, seat->owner.line))
+		return;
+	if (*seat->owner.line) {
+		message_info("task %llu: the training was started again below its command",
+			(unsigned long long)seat->task);
+		agreement_restarted(&seat->agreement);
+		seat->tempo.seen = false;
+	}
+	seat->owner = owner;
+}
+
 void seat_sample(struct seat *seat, int64_t now)
 {
 	struct board_step step;
 	struct error err;
 	if (seat->agreement.ended)
 		return;
+	look_at_owner(seat);
 	if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
 		lost_board(seat, &err);
 		return;
@@ -82,6 +103,7 @@ void seat_look_at_saved(struct seat *seat, int64_t now)
 	struct board_step step;
 	struct agreement *a = &seat->agreement;
 	board_drain(&seat->board);
+	look_at_owner(seat);
 	if (board_read_saved(&seat->board, &saved, &saved_at, NULL) != STATUS_OK ||
 		(a->has_saved && saved <= a->saved_step))
 		return;
@@ -178,6 +200,7 @@ static void read_board(struct seat *seat, int64_t now)
 {
 	struct board_step step = {0};
 	struct error err;
+	look_at_owner(seat);
 	if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
 		lost_board(seat, &err);
 		return;

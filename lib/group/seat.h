@@ -38,6 +38,7 @@ struct seat {
 	struct agreement agreement;
 	struct agreement_config config;
 	struct board board;
+	struct board_owner owner; /* the training process, as last seen; "": not yet */
 	struct command *command;
 	struct hook done_if; /* what --done-if runs, once the rest is through */
 	bool finished;
