@@ -238,16 +238,90 @@ listens() {
 	nothing_left
 }
 
-@test "a killed guard, or a killed command, is no harm" {
-	count_agents 2 --steps 100000 --step-ms 5
-	until_true 10 all_begun 2 3
+# The guards, in the order of their numbers.
+guards() {
+	local pid
 	for pid in $(ours); do
-		[ "$(cat "/proc/$pid/comm")" != preempt-guard ] || kill -KILL "$pid"
+		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" != preempt-guard ] || echo "$pid"
 	done
-	kill -TERM "${pids[0]}"
-	all_ended 42
-	saved_together 2
+}
+other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
+
+@test "a killed guard is replaced, and the new one knows all" {
+	count_agents 2 --steps 100000 --step-ms 5 --child 2
+	until_true 10 all_begun 2 3
+	until_true 5 test -s job/child.0 -a -s job/child.1
+	old=$(guards)
+	# shellcheck disable=SC2086 # numbers
+	kill -KILL $old
+	until_true 10 other_guards 2 "$old"
+	grep -q "another one is there" err.0
+	# Its agent is killed: what the command has left in sessions of their own goes, and the board.
+	kill -KILL "${pids[0]}"
+	ended 0 137
+	ended 1 44
 	nothing_left
+}
+
+@test "a guard that was killed at the very end of its agent is no harm" {
+	one_agent 1 --steps 10 --child 2 --end-ms 500
+	until_true 10 test -s job/child.0
+	kill -KILL "$(guards)"
+	all_ended 0
+	nothing_left
+}
+
+@test "pkill -9 -f of an agent's command line does not hit its guard" {
+	count_agents 1 --steps 100000 --step-ms 5 --child 2
+	until_true 10 all_begun 1 3
+	until_true 5 test -s job/child.0
+	# All of ours that have the agent's own option in their command lines, at once.
+	hit=()
+	for pid in $(ours); do
+		! tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -e "preempt-run.*--task 0" || hit+=("$pid")
+	done
+	kill -KILL "${hit[@]}"
+	ended 0 137
+	nothing_left
+}
+
+@test "agent and guard are killed at once: the command's group goes, and ranks in sessions of their own" {
+	cat >launch-c <<-'EOT'
+		#!/bin/bash
+		for r in 0 1; do LOCAL_RANK=$r setsid "$COUNT" --dir job --steps 100000 --step-ms 5 & done
+		sleep 1000 &
+		wait
+	EOT
+	cat >launch-python <<-'EOT'
+		#!/bin/bash
+		for r in 0 1; do
+			LOCAL_RANK=$r setsid python3 -B -c 'import os, subprocess, sys, time
+		sys.path.insert(0, os.environ["CLIENTS"])
+		import preempt
+		preempt.step(0)
+		loader = subprocess.Popen(["sleep", "1000"])
+		open("job/rank." + os.environ["LOCAL_RANK"], "w").write("here")
+		time.sleep(1000)' &
+		done
+		wait
+	EOT
+	chmod +x launch-c launch-python
+	for launch in c python; do
+		preempt-run --ranks 2 "${quick[@]}" -- ./launch-$launch 2>err.0 3>&- &
+		pids=($!)
+		if [ $launch = c ]; then
+			until_true 10 all_begun 2 3
+		else
+			until_true 30 test -s job/rank.0 -a -s job/rank.1
+		fi
+		# A stopped agent cannot replace it.
+		kill -STOP "${pids[0]}"
+		kill -KILL "$(guards)"
+		kill -KILL "${pids[0]}"
+		ended 0 137
+		until_true 10 nobody
+		rm -rf boards/*
+	done
 }
 
 @test "SIGSTOP of an agent: training goes on; the others decide; it leaves when continued" {

@@ -4,11 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +22,7 @@
 #define PATH_LENGTH 240
 #define SWEEPS	    100 /* a process that forks while we look is found by the next look */
 
-/* What the guard is told; whole in one write to a pipe. */
+/* What the guard is told; one packet. */
 struct message {
 	bool forget;
 	pid_t group;		/* 0: path */
@@ -29,12 +31,18 @@ struct message {
 
 /* ---- In the guard ---- */
 
-/* The same message again, or room for a new one; NULL: no room. */
+/* The same message again, or room for a new one, that of a forgotten one first; NULL: no room. */
 static struct message *find(struct message **list, size_t *count, const struct message *wanted)
 {
-	for (size_t i = 0; i < *count; i++)
+	struct message *vacant = NULL;
+	for (size_t i = 0; i < *count; i++) {
 		if ((*list)[i].group == wanted->group && !strcmp((*list)[i].path, wanted->path))
 			return &(*list)[i];
+		if ((*list)[i].forget)
+			vacant = &(*list)[i];
+	}
+	if (vacant)
+		return vacant;
 	struct message *grown = realloc(*list, (*count + 1) * sizeof(*grown));
 	if (!grown)
 		return NULL;
@@ -117,9 +125,52 @@ static void watch_over(const char *mark)
 
 /* ---- Outside ---- */
 
-enum status guard_start(struct guard *guard, struct error *err)
+/* What all guards of this process were told, so that the next one can be told it, too. */
+struct guard_told {
+	pthread_mutex_t lock;
+	struct message *list;
+	size_t count;
+};
+
+/* In the child: be a guard. Holding nothing of ours; it may have been forked beside threads. */
+static void become_guard(int end, const char *value)
+{
+	char mark[sizeof(((struct guard *)0)->mark) + sizeof(GUARD_MARK)];
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	process_rename(GUARD_NAME);
+	dup2(end, 0);
+	close_range(1, ~0u, 0);
+	(void)!chdir("/");
+	snprintf(mark, sizeof(mark), GUARD_MARK "=%s", value);
+	watch_over(mark);
+}
+
+static enum status start(struct guard *guard, struct error *err)
 {
 	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return error_set(
+			err, STATUS_TEMPORARY, "cannot make a socket: %s", strerror(errno));
+	pid_t pid = fork();
+	if (pid == 0)
+		become_guard(ends[0], guard->mark);
+	int number = errno;
+	close(ends[0]);
+	if (pid < 0) {
+		close(ends[1]);
+		return error_set(
+			err, STATUS_TEMPORARY, "cannot start a guard: %s", strerror(number));
+	}
+	guard->pid = pid;
+	guard->socket = ends[1];
+	return STATUS_OK;
+}
+
+enum status guard_start(struct guard *guard, struct error *err)
+{
 	struct process_identity self = {0};
 	struct guard made = {0};
 	enum status status = process_identify(0, &self, err);
@@ -127,44 +178,39 @@ enum status guard_start(struct guard *guard, struct error *err)
 		return status;
 	snprintf(made.mark, sizeof(made.mark), "%d.%llu", (int)self.pid,
 		(unsigned long long)self.start);
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return error_set(err, STATUS_TEMPORARY, "cannot make a pipe: %s", strerror(errno));
-	made.pipe = ends[1];
-	made.pid = fork();
-	if (made.pid < 0) {
-		close(ends[0]);
-		close(ends[1]);
-		return error_set(
-			err, STATUS_TEMPORARY, "cannot start a guard: %s", strerror(errno));
-	}
-	if (made.pid == 0) {
-		/* Out of reach of whoever signals our group or session; holding nothing of ours. */
-		char mark[sizeof(made.mark) + sizeof(GUARD_MARK)];
-		sigset_t all;
-		sigfillset(&all);
-		sigprocmask(SIG_SETMASK, &all, NULL);
-		setsid();
-		prctl(PR_SET_NAME, GUARD_NAME);
-		dup2(ends[0], 0);
-		close_range(1, ~0u, 0);
-		(void)!chdir("/");
-		snprintf(mark, sizeof(mark), GUARD_MARK "=%s", made.mark);
-		watch_over(mark);
-	}
-	close(ends[0]);
-	*guard = made;
-	return STATUS_OK;
+	made.told = calloc(1, sizeof(*made.told));
+	if (!made.told)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	pthread_mutex_init(&made.told->lock, NULL);
+	status = start(&made, err);
+	if (status == STATUS_OK)
+		*guard = made;
+	else
+		free(made.told);
+	return status;
+}
+
+/* One that was killed gets no word: the next one is told all. */
+static void send_message(const struct guard *guard, const struct message *message)
+{
+	if (guard->pid)
+		(void)send(guard->socket, message, sizeof(*message), MSG_NOSIGNAL);
 }
 
 static void tell(const struct guard *guard, pid_t group, const char *path, bool forget)
 {
 	struct message message = {.forget = forget, .group = group};
 	size_t length = path ? strlen(path) : 0;
-	if (length >= sizeof(message.path))
+	if (length >= sizeof(message.path) || !guard->told)
 		return;
 	if (length)
 		memcpy(message.path, path, length);
-	(void)file_write_all(guard->pipe, &message, sizeof(message));
+	pthread_mutex_lock(&guard->told->lock);
+	struct message *known = find(&guard->told->list, &guard->told->count, &message);
+	if (known)
+		*known = message;
+	send_message(guard, &message);
+	pthread_mutex_unlock(&guard->told->lock);
 }
 
 void guard_add(const struct guard *guard, pid_t group)
@@ -182,12 +228,34 @@ void guard_add_directory(const struct guard *guard, const char *path)
 	tell(guard, 0, path, false);
 }
 
+bool guard_keep(struct guard *guard)
+{
+	if (!guard->told || (guard->pid && waitpid(guard->pid, NULL, WNOHANG) == 0))
+		return false;
+	pthread_mutex_lock(&guard->told->lock);
+	if (guard->pid)
+		close(guard->socket);
+	guard->pid = 0;
+	bool made = start(guard, NULL) == STATUS_OK;
+	for (size_t i = 0; made && i < guard->told->count; i++)
+		if (!guard->told->list[i].forget)
+			send_message(guard, &guard->told->list[i]);
+	pthread_mutex_unlock(&guard->told->lock);
+	return made;
+}
+
 void guard_stop(struct guard *guard)
 {
-	if (guard->pid <= 0)
-		return;
-	close(guard->pipe);
-	kill(guard->pid, SIGCONT); /* it may have been stopped with all of us */
-	waitpid(guard->pid, NULL, 0);
+	(void)guard_keep(guard);
+	if (guard->pid > 0) {
+		close(guard->socket);
+		kill(guard->pid, SIGCONT); /* it may have been stopped with all of us */
+		waitpid(guard->pid, NULL, 0);
+	}
+	if (guard->told) {
+		pthread_mutex_destroy(&guard->told->lock);
+		free(guard->told->list);
+		free(guard->told);
+	}
 	*guard = (struct guard){0};
 }

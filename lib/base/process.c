@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,10 +99,44 @@ static void refuse(int report, struct refusal refusal)
 	_exit(STATUS_NOT_FOUND);
 }
 
+#define HIGH 500 /* above the descriptors that programs use */
+
+/* A pipe to which nobody writes: nobody but this process has its writing end, as long as it lives.
+ */
+static int life[2] = {-1, -1};
+static pthread_once_t life_made = PTHREAD_ONCE_INIT;
+static void make_life(void)
+{
+	if (pipe2(life, O_CLOEXEC) < 0)
+		life[0] = life[1] = -1;
+}
+
+/*
+ * The kernel tells readers that want to know when the last writer is gone, by a signal of their
+ * choice to a process group of their choice. The command keeps this descriptor, for as long as
+ * anything of it runs and has not closed it; nothing has to run for it to work.
+ */
+static void die_with_writer(void)
+{
+	char path[40];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", life[0]);
+	int reader = life[0] < 0 ? -1 : open(path, O_RDONLY | O_NONBLOCK);
+	int high = reader < 0 ? -1 : fcntl(reader, F_DUPFD, HIGH);
+	if (high >= 0)
+		close(reader);
+	else
+		high = reader;
+	if (high >= 0 && fcntl(high, F_SETOWN, -getpid()) == 0 &&
+		fcntl(high, F_SETSIG, SIGKILL) == 0)
+		(void)fcntl(high, F_SETFL, O_NONBLOCK | O_ASYNC);
+}
+
 static void become(const struct process_command *command, pid_t parent, int report)
 {
 	if (command->own_group)
 		setpgid(0, 0);
+	if (command->own_group && command->die_with_parent)
+		die_with_writer();
 	if (command->die_with_parent) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
@@ -180,6 +215,7 @@ enum status process_start(const struct process_command *command, pid_t *pid, str
 	int report[2];
 	sigset_t all, old;
 	pid_t parent = getpid();
+	pthread_once(&life_made, make_life);
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return error_set(err, STATUS_TEMPORARY, "cannot make a pipe: %s", strerror(errno));
 	/* No handler of ours may run in the child before its dispositions are reset. */
@@ -208,6 +244,33 @@ enum status process_start(const struct process_command *command, pid_t *pid, str
 	}
 	*pid = child;
 	return STATUS_OK;
+}
+
+/* Fields 48 and 49 of /proc/self/stat: where the arguments are, which ps and pkill -f read. */
+static bool find_arguments(char **begin, size_t *size)
+{
+	struct text text = {0};
+	unsigned long from = 0, to = 0;
+	bool read = file_read_whole("/proc/self/stat", 4096, &text, NULL) == STATUS_OK;
+	const char *at = read ? strrchr(text_string(&text), ')') : NULL;
+	for (int field = 2; at && field < 48; field++)
+		at = strchr(at + 1, ' ');
+	bool found = at && sscanf(at, " %lu %lu", &from, &to) == 2 && from && to > from;
+	text_release(&text);
+	*begin = (char *)(uintptr_t)from;
+	*size = to - from;
+	return found;
+}
+
+void process_rename(const char *name)
+{
+	char *arguments;
+	size_t size, length = strlen(name);
+	prctl(PR_SET_NAME, name);
+	if (!find_arguments(&arguments, &size))
+		return;
+	for (size_t i = 0; i < size; i++)
+		((volatile char *)arguments)[i] = i < length && i + 1 < size ? name[i] : '\0';
 }
 
 void process_add_heeded(sigset_t *set, const int *numbers, size_t count)

@@ -42,8 +42,12 @@ struct process_command {
 	char *const *environment; /* NULL: ours; its PATH is where the command is looked for */
 	const char *directory;	  /* where it runs; NULL: where we are */
 	bool own_group;		  /* leads a process group of its own */
-	bool die_with_parent; /* KILL when the thread that started it ends; re-checked after fork */
-	sigset_t ignored;     /* ignored before exec; the others stay as they were at our start */
+	/*
+	 * KILL when the thread that started it ends, re-checked after fork. With own_group the
+	 * kernel also sends KILL to that whole group when this process ends, however it does.
+	 */
+	bool die_with_parent;
+	sigset_t ignored; /* ignored before exec; the others stay as they were at our start */
 	/* Become its descriptors 0, 1 and 2; 0: ours. */
 	int standard_input, standard_output, standard_error;
 };
@@ -61,6 +65,9 @@ enum status process_start(const struct process_command *command, pid_t *pid, str
  * stay nohup.
  */
 void process_add_heeded(sigset_t *set, const int *numbers, size_t count);
+
+/* What this process, forked from ours, is called from now on: in ps, and for pkill -f. */
+void process_rename(const char *name);
 
 /* The exit code a shell gives for a wait status: the code, or 128 + signal. */
 int process_exit_code(int wait_status);

@@ -264,6 +264,25 @@ static int descriptor_raise(int fd)
 	return high;
 }
 
+/* Ask the kernel to end this process's group when the agent is gone, whatever ends it: ranks that a
+ * launcher started in sessions of their own are in no group that it knows. */
+static int die_with_agent(struct board *board, pid_t owner)
+{
+	char path[PATH_MAX];
+	if (owner != getpid() || !board->agent.pid || !preempt_board_path(board, "alive", path))
+		return 1;
+	int fd = descriptor_raise(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+	if (fd < 0)
+		return 1;
+	if (fcntl(fd, F_SETOWN, -getpgrp()) != 0 || fcntl(fd, F_SETSIG, SIGKILL) != 0 ||
+		fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC) != 0) {
+		close(fd);
+		return 1;
+	}
+	board->alive = fd;
+	return preempt_board_alive(board->agent) ? 1 : BOARD_LEAVE + 43;
+}
+
 bool preempt_board_open(struct board *board, int how)
 {
 	char path[PATH_MAX];
@@ -331,6 +350,8 @@ int preempt_board_attach(struct board *board, pid_t owner)
 	if (answer == 1)
 		answer = step_open(board);
 	if (answer == 1)
+		answer = die_with_agent(board, owner);
+	if (answer == 1)
 		signals_ignore(board->name);
 	else
 		*board->path = '\0';
@@ -345,6 +366,9 @@ void preempt_board_release(struct board *board)
 		about.st_ino == board->ino) {
 		close(board->dir);
 		close(board->step);
+		if (board->alive)
+			close(board->alive);
 	}
+	board->alive = 0;
 	*board->path = '\0';
 }

@@ -16,8 +16,9 @@
  *	hold	by the agent, whole or absent, one line (C is 1 to 255):
  *		wait PID | save S [PID] | exit S [PID] | leave C
  *	pause	a fifo by the agent, to which nobody writes: bash sleeps on it without a fork
- *	answered, traps.PID
- *		what preempt-step and preempt.sh note for themselves
+ *	alive	a fifo of which the agent has the only writing end. A client asks the kernel to send
+ *KILL to its process group when that is gone (not from shell, whose files are its own) answered,
+ *traps.PID what preempt-step and preempt.sh note for themselves
  *
  * A struct board is zero-initialised by its caller, who sets `name`, and is released with
  * preempt_board_release (legal on a zeroed one). Nothing is allocated.
@@ -66,6 +67,7 @@ struct board {
 	char path[PATH_MAX]; /* absolute; "" while not attached */
 	char hold[PATH_MAX]; /* path of hold */
 	int dir, step;	     /* open while attached; reopened where the program closed them */
+	int alive;	     /* kept open: while it is, the agent's death is ours; 0: none */
 	dev_t dev;	     /* what dir is, to tell */
 	ino_t ino;
 	bool dated; /* the directory's time tells for sure whether a file was made in it */

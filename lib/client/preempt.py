@@ -232,7 +232,7 @@ class _Board:
         self.path = path
         self.hold = path + "/hold"
         self.agent = self.agent_started = 0
-        self.dir = self.step = -1  # descriptors
+        self.dir = self.step = self.alive = -1  # descriptors
         self.ino = self.dev = -1  # what dir is
         self.dated = False  # the directory's time tells for sure whether a file was made in it
         self.unheld = None  # that time, when there was no hold
@@ -294,6 +294,7 @@ def _attach():
         _check_agent(board)
         _take(board)
         _open(board)
+        _die_with_agent(board)
         if threading.current_thread() is threading.main_thread():
             _ignore_signals((signal.SIG_DFL,))
         else:
@@ -449,6 +450,23 @@ def _open(board):
         _leave(2)
     if found:
         board.last = max(board.last, int(found.group(1)))
+
+
+def _die_with_agent(board):
+    """Asks the kernel to end this process's group when the agent is gone, whatever ends it: ranks that a
+    launcher started in sessions of their own are in no group that it knows."""
+    if not board.agent:
+        return
+    try:
+        alive = os.open(board.path + "/alive", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        board.alive = _raise(alive)
+        fcntl.fcntl(board.alive, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(board.alive, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(board.alive, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
+    except OSError:
+        return
+    if not _alive(board.agent, board.agent_started):
+        _leave(43)
 
 
 def _ignore_signals(where):

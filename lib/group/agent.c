@@ -60,6 +60,7 @@ static void run_tasks(struct agent *agent)
 			for (size_t i = 0; i < agent->seat_count; i++)
 				seat_sample(&agent->seats[i], now);
 			agent_look_for_hangs(agent, now);
+			agent_keep_guard(agent);
 			agent->sample_at = now + SAMPLE_EVERY;
 		}
 		if (agent->group.view.agreement.round && now >= agent->deaths_at) {

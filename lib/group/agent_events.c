@@ -228,6 +228,14 @@ static struct hook *find_hook(struct agent *agent, pid_t pid)
 	return NULL;
 }
 
+void agent_keep_guard(struct agent *agent)
+{
+	if (guard_keep(&agent->guard))
+		message_error(
+			"the process that ends the command when this one is killed was killed "
+			"itself; another one is there");
+}
+
 /*
  * Our commands and hooks, and what lost its parent below us: we are its parent now (or process 1).
  */
@@ -239,6 +247,10 @@ static void reap(struct agent *agent, int64_t now)
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid ||
 			watch_owns(&agent->watch, info.si_pid))
 			return;
+		if (info.si_pid == agent->guard.pid) {
+			agent_keep_guard(agent);
+			continue;
+		}
 		struct command *command = find_command(agent, info.si_pid);
 		struct hook *hook = command ? NULL : find_hook(agent, info.si_pid);
 		if (command || hook)

@@ -65,6 +65,8 @@ void agent_take_held(struct agent *agent);
 /* Whether one of the sources has this signal for a notice. */
 bool agent_watches_signal(const struct agent *agent, int number);
 void agent_take_signals(struct agent *agent, int64_t now);
+/* A guard that was killed is replaced. */
+void agent_keep_guard(struct agent *agent);
 /* Tell the seats of commands that have ended, as soon as it is clear what they have died of. */
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);
 void agent_take_result(struct agent *agent, struct result *result);

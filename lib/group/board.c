@@ -68,8 +68,16 @@ static enum status furnish(struct board *board, struct error *err)
 		make_file(board->directory, "step", "") < 0 ||
 		make_file(board->directory, "saved", "") < 0 ||
 		make_file(board->directory, "section", "") < 0 ||
-		mkfifoat(board->directory, "pause", 0600) < 0)
+		mkfifoat(board->directory, "pause", 0600) < 0 ||
+		mkfifoat(board->directory, "alive", 0600) < 0)
 		return failed(err, "furnish", board->path);
+	if (board->agent != getpid())
+		return STATUS_OK;
+	int alive = openat(board->directory, "alive", O_RDWR | O_CLOEXEC);
+	board->alive = alive < 0 ? -1 : fcntl(alive, F_DUPFD_CLOEXEC, 3);
+	if (board->alive < 0)
+		return failed(err, "furnish", board->path);
+	close(alive);
 	return STATUS_OK;
 }
 
@@ -133,6 +141,8 @@ void board_release(struct board *board, bool remove)
 		close(board->directory);
 	if (board->watch >= 0)
 		close(board->watch);
+	if (board->alive > 0)
+		close(board->alive);
 	if (remove && board->path)
 		(void)file_remove_tree(board->path, NULL);
 	free(board->path);

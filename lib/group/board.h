@@ -18,12 +18,13 @@ struct board {
 	int directory; /* descriptor */
 	int watch;   /* inotify: readable when `saved` was written; -1: not watched, look for it */
 	pid_t agent; /* whose death frees the training process */
+	int alive;   /* the only writing end of the fifo of that name, of the agent; 0: not ours */
 };
 
 /*
  * Make one below parent (NULL: $XDG_RUNTIME_DIR if it exists, is ours and writable, else /dev/shm,
- * else $TMPDIR, else /tmp): mode 0700, with agent, step, saved, section and the fifo
- * pause in it.
+ * else $TMPDIR, else /tmp): mode 0700, with agent, step, saved, section and the fifos
+ * pause and alive in it. A client has the kernel end it when nobody holds alive any more.
  */
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err);
 /* The board of a rank below a directory that board_create made: "0", "1", ... */

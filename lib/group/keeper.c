@@ -262,6 +262,8 @@ static bool watch_over(struct keeper *k, char why[256])
 			{.fd = verdict, .events = POLLIN}};
 		(void)poll(polled, 4, clock_poll_timeout(look_at));
 		take_signals(k);
+		if (k->options->command)
+			(void)guard_keep(&k->guard);
 		reap(k);
 		if (k->ended)
 			return false;

@@ -267,6 +267,8 @@ static int loop(struct work *work)
 		int64_t now = clock_now();
 		work_take_signals(work);
 		work_take_notices(work);
+		if (guard_keep(&work->guard))
+			watch_descriptor(work, work->guard.socket);
 		tick(work, now);
 		work_ask_store(work);
 		work_watchdog(work, clock_now());
@@ -338,6 +340,7 @@ static enum status begin(struct work *work, struct error *err)
 		status = guard_start(&work->guard, err);
 	if (status != STATUS_OK)
 		return status;
+	watch_descriptor(work, work->guard.socket); /* readable when it is gone */
 	work->slots = calloc(options->slots, sizeof(*work->slots));
 	work->returns = calloc(options->slots, sizeof(*work->returns));
 	work->return_slots = calloc(options->slots, sizeof(*work->return_slots));
