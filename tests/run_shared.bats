@@ -20,7 +20,8 @@ setup() {
 }
 teardown() {
 	local pid
-	for pid in "${agents[@]}"; do kill -KILL "$pid" 2>/dev/null || :; done
+	for pid in "${agents[@]}" ${bindfs:-}; do kill -KILL "$pid" 2>/dev/null || :; done
+	[ -z "${mount:-}" ] || umount -l "$mount" 2>/dev/null || :
 	mounts_dump_logs
 }
 
@@ -129,6 +130,56 @@ preempted_three_times() {
 		[ -f "$pages/$(printf '%x-%x-page3' $page)" ]
 	done
 	[ "$(stat -c %d "$a/store.db.lock")" != "$(stat -c %d "$b/store.db.lock")" ]
+}
+
+# mount_again: a new bindfs of $store on $mount; its process is $bindfs.
+mount_again() {
+	bindfs -f "$store" "$mount" >>"$BATS_TEST_TMPDIR/bindfs.log" 2>&1 3>&- &
+	bindfs=$!
+	wait_for 30 mountpoint -q "$mount"
+}
+ended() { ! kill -0 "$1" 2>/dev/null; }
+
+@test "the store's filesystem is unmounted and mounted again under running agents: a notice is agreed on" {
+	local mode task code
+	store=$BATS_TEST_TMPDIR/store mount=$BATS_TEST_TMPDIR/mount
+	mkdir -m 700 "$store" "$mount"
+	cd "$BATS_TEST_TMPDIR"
+	cat >trainer <<-'END'
+		. "$CLIENT/preempt.sh"
+		for ((s = 0; s < 100000; s++)); do
+			preempt_step $s || { preempt_saved $s || exit; }
+			: >"$RUNS.$PREEMPT_TASK"
+			sleep 0.05
+		done
+	END
+	for mode in fcntl link; do
+		mount_again
+		agents=()
+		for task in 0 1; do
+			RUNS=$mode CLIENT=$BATS_TEST_DIRNAME/../lib/client preempt-run --run again --period 1s \
+				--store "$mount/$mode.db?lock=$mode&assume=shared" --task $task --tasks 2 \
+				-- bash trainer 2>"err.$mode.$task" 3>&- &
+			agents+=($!)
+		done
+		for task in 0 1; do wait_for 60 test -e "$mode.$task"; done
+		umount -l "$mount"
+		# They let go of it, or it would never be gone.
+		wait_for 60 ended $bindfs
+		for task in 0 1; do wait_for 60 grep -q 'no longer mounted' "err.$mode.$task"; done
+		[ -z "$(ls "$mount")" ]
+		mount_again
+		kill -TERM "${agents[0]}"
+		for task in 0 1; do
+			code=0
+			wait "${agents[task]}" || code=$?
+			cat "err.$mode.$task"
+			[ $code = 42 ]
+		done
+		agents=()
+		umount "$mount"
+		wait_for 60 ended $bindfs
+	done
 }
 
 dead() { ! stat "$1" >/dev/null 2>&1; }

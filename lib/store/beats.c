@@ -54,10 +54,10 @@ static enum status make_directory(
 	const struct sqlite_store *store, const char *path, struct error *err)
 {
 	struct stat st;
-	if (mkdir(path, store->shared_group ? 0770 : 0700) == 0) {
+	if (mkdir(path, store->parameters.shared_group ? 0770 : 0700) == 0) {
 		/* With the setgid bit that it got: what is made in it shall be of the group, too.
 		 */
-		if (store->shared_group &&
+		if (store->parameters.shared_group &&
 			(lstat(path, &st) < 0 || chmod(path, 0770 | (st.st_mode & S_ISGID)) < 0))
 			return failed(err, "make", path, errno);
 	} else if (errno != EEXIST) {
@@ -67,7 +67,7 @@ static enum status make_directory(
 		return failed(err, "look at", path, errno);
 	if (!S_ISDIR(st.st_mode))
 		return error_set(err, STATUS_DAMAGED, "%s is not a directory", path);
-	return access_check(path, &st, store->shared_group, err);
+	return access_check(path, &st, store->parameters.shared_group, err);
 }
 
 /* DATABASE.beats and each directory of the group below it. */
@@ -92,7 +92,7 @@ static enum status make_file(const struct sqlite_store *store, const char *path,
 		return errno == EEXIST ? STATUS_OK : failed(err, "make", path, errno);
 	memset(blank, ' ', sizeof(blank));
 	blank[RECORD - 1] = '\n';
-	int result = store->shared_group ? fchmod(descriptor, 0660) : 0;
+	int result = store->parameters.shared_group ? fchmod(descriptor, 0660) : 0;
 	if (result == 0)
 		result = file_write_all(descriptor, blank, sizeof(blank));
 	int number = errno;
@@ -125,7 +125,7 @@ enum status beats_prepare(struct store *base, const char *group, uint64_t tasks,
 }
 
 /* Open the file of one task; STATUS_NO: there is none. */
-static enum status open_file(const struct sqlite_store *store, const char *group, uint64_t task,
+static enum status open_file(struct sqlite_store *store, const char *group, uint64_t task,
 	int flags, int *descriptor, char **path, struct error *err)
 {
 	char *directory = NULL;
@@ -141,9 +141,12 @@ static enum status open_file(const struct sqlite_store *store, const char *group
 	*descriptor = open(*path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (*descriptor >= 0)
 		return STATUS_OK;
-	if (errno == ENOENT)
+	int number = errno;
+	/* Who only beats does not keep a filesystem that was unmounted, either. */
+	(void)lockfile_verify(&store->lock.file, NULL);
+	if (number == ENOENT)
 		return error_set(err, STATUS_NO, "%s does not exist", *path);
-	return failed(err, "open", *path, errno);
+	return failed(err, "open", *path, number);
 }
 
 static void format_record(const struct store_beat *beat, char record[RECORD + 1])
@@ -193,7 +196,7 @@ enum status beats_write(struct store *base, const char *group, uint64_t task,
 enum status beats_read(struct store *base, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err)
 {
-	const struct sqlite_store *store = (const struct sqlite_store *)base;
+	struct sqlite_store *store = (struct sqlite_store *)base;
 	enum status status = STATUS_TEMPORARY;
 	for (int try = 0; try < TRIES; try++) {
 		char record[RECORD + 1] = "";

@@ -59,7 +59,7 @@ static enum status check_file(
 	if (!S_ISREG(st->st_mode))
 		return error_set(err, STATUS_DAMAGED,
 			"%s is not a regular file: not used; move it away", path);
-	return access_check(path, st, store->shared_group, err);
+	return access_check(path, st, store->parameters.shared_group, err);
 }
 
 /* Kind, owner and mode of database and journal. */
@@ -261,16 +261,50 @@ static enum status lost(struct sqlite_store *store, bool unknown, struct error *
 	return status;
 }
 
+/* Take the lock; once more where the filesystem was unmounted and mounted again. */
+static enum status take_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
+{
+	for (bool again = false;; again = true) {
+		enum status status = STATUS_OK;
+		if (!sharedlock_is_open(&store->lock))
+			status = sqlite_reopen(store, deadline, err);
+		if (status != STATUS_OK)
+			return status;
+		status = sharedlock_acquire(&store->lock, deadline, err);
+		if (status == STATUS_OK)
+			return STATUS_OK;
+		if (again || sharedlock_is_open(&store->lock)) {
+			if (err)
+				error_prefix(err, "store %s", store->base.where);
+			return status;
+		}
+	}
+}
+
+/*
+ * What was found under the lock, unless the place went away meanwhile: then nothing is damaged, it
+ * was the empty mount point that was looked at.
+ */
+static enum status unless_gone(struct sqlite_store *store, enum status status, struct error *err)
+{
+	struct error gone = {0};
+	if (status != STATUS_DAMAGED ||
+		lockfile_verify(&store->lock.file, &gone) != STATUS_TEMPORARY)
+		return status;
+	if (err) {
+		*err = gone;
+		error_prefix(err, "store %s", store->base.where);
+	}
+	return STATUS_TEMPORARY;
+}
+
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
 	int64_t deadline, struct error *err)
 {
 	*session = (struct session){.store = store, .write = write, .deadline = deadline};
-	enum status status = sharedlock_acquire(&store->lock, deadline, err);
-	if (status != STATUS_OK) {
-		if (err)
-			error_prefix(err, "store %s", store->base.where);
+	enum status status = take_lock(store, deadline, err);
+	if (status != STATUS_OK)
 		return status;
-	}
 	status = check_files(store, err);
 	if (status == STATUS_OK) {
 		cache_drop_path(store->lock.file.cache, store->base.where);
@@ -284,6 +318,7 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		close_database(session);
 		if (sharedlock_is_lost(&store->lock))
 			status = lost(store, false, err);
+		status = unless_gone(store, status, err);
 		sharedlock_release(&store->lock);
 	}
 	return status;
@@ -367,7 +402,7 @@ static enum status make_temporary(struct sqlite_store *store, char *temporary, s
 {
 	struct session session = {.store = store};
 	int descriptor = open_temporary(store, temporary);
-	if (descriptor < 0 || (store->shared_group && fchmod(descriptor, 0660) < 0)) {
+	if (descriptor < 0 || (store->parameters.shared_group && fchmod(descriptor, 0660) < 0)) {
 		int number = errno;
 		if (descriptor >= 0)
 			close(descriptor);
@@ -448,15 +483,15 @@ enum status database_make(
 			       : error_set(err, STATUS_NO, "store %s does not exist",
 					 store->base.where);
 	}
-	status = sharedlock_acquire(&store->lock, deadline, err);
-	if (status != STATUS_OK) {
-		if (err)
-			error_prefix(err, "store %s", store->base.where);
+	status = take_lock(store, deadline, err);
+	if (status != STATUS_OK)
 		return status;
-	}
 	status = lockfile_read_made(&store->lock.file, err);
 	if (status == STATUS_OK && !store->lock.file.made) {
 		status = is_there(store, &there, err);
+		/* Not below the mount point, if it was unmounted since. */
+		if (status == STATUS_OK && !there)
+			status = lockfile_verify(&store->lock.file, err);
 		if (status == STATUS_OK && !there)
 			status = make_whole(store, err);
 		if (status == STATUS_OK)

@@ -195,19 +195,52 @@ static enum status read_record(struct lockfile *file, struct error *err)
 	return STATUS_OK;
 }
 
-static enum status remember_directory(struct lockfile *file, struct error *err)
+static struct lockfile_place place_of(const struct stat *st)
 {
-	struct stat st;
+	return (struct lockfile_place){st->st_dev, st->st_ino};
+}
+
+static bool is_at(const struct lockfile_place *place, const struct stat *st)
+{
+	return place->device == st->st_dev && place->inode == st->st_ino;
+}
+
+static void close_descriptor(struct lockfile *file)
+{
+	if (file->descriptor >= 0)
+		close(file->descriptor);
+	file->descriptor = -1;
+}
+
+/*
+ * Open what is under the path, through its directory, so that no mount and no move comes between
+ * the two. 0, or errno.
+ */
+static int open_path(struct lockfile *file, bool write, struct stat *st)
+{
+	struct stat around;
+	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
 	char *directory = file_directory_of(file->path);
 	if (!directory)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	int number = stat(directory, &st) < 0 ? errno : 0;
+		return ENOMEM;
+	int outer = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	free(directory);
-	if (number)
-		return lockfile_failed(err, "look at the directory of", file, number);
-	file->device = st.st_dev;
-	file->inode = st.st_ino;
-	return STATUS_OK;
+	if (outer < 0)
+		return errno;
+	file->descriptor =
+		openat(outer, strrchr(file->path, '/') + 1, (write ? O_RDWR : O_RDONLY) | flags);
+	int number =
+		file->descriptor < 0 || fstat(file->descriptor, st) < 0 || fstat(outer, &around) < 0
+			? errno
+			: 0;
+	close(outer);
+	if (number) {
+		close_descriptor(file);
+		return number;
+	}
+	file->itself = place_of(st);
+	file->directory = place_of(&around);
+	return 0;
 }
 
 static enum status check_link(
@@ -230,45 +263,30 @@ static enum status open_existing(
 	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
 {
 	struct stat st;
-	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
 	file->read_only = false;
-	file->descriptor = open(file->path, O_RDWR | flags);
-	if (file->descriptor < 0 && terms->read_only &&
-		(errno == EROFS || errno == EACCES || errno == EPERM)) {
+	*number = open_path(file, true, &st);
+	if (terms->read_only && (*number == EROFS || *number == EACCES || *number == EPERM)) {
 		file->read_only = true;
-		file->descriptor = open(file->path, O_RDONLY | flags);
+		*number = open_path(file, false, &st);
 	}
-	*number = 0;
-	if (file->descriptor < 0 || fstat(file->descriptor, &st) < 0) {
-		*number = errno;
-		if (errno == ENOENT)
-			return STATUS_NO;
-		if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
-			return error_set(err, STATUS_DAMAGED,
-				"its lock file %s is %s: not used; put the file itself there",
-				file->path,
-				errno == ELOOP	  ? "a symbolic link"
-				: errno == EISDIR ? "a directory"
-						  : "not a regular file");
-		return lockfile_failed(err, "open", file, errno);
-	}
+	if (*number == ENOENT)
+		return STATUS_NO;
+	if (*number == ELOOP || *number == EISDIR || *number == ENXIO)
+		return error_set(err, STATUS_DAMAGED,
+			"its lock file %s is %s: not used; put the file itself there", file->path,
+			*number == ELOOP    ? "a symbolic link"
+			: *number == EISDIR ? "a directory"
+					    : "not a regular file");
+	if (*number)
+		return lockfile_failed(err, "open", file, *number);
 	enum status status = access_check(file->path, &st, terms->shared_group, err);
 	if (status == STATUS_OK)
 		status = read_record(file, err);
-	if (status == STATUS_OK)
-		status = remember_directory(file, err);
 	if (status == STATUS_OK)
 		status = lock_mode_follow(file->mode, terms->mode, &terms->verdict, err);
 	if (status == STATUS_OK && file->mode == LOCK_LINK)
 		status = check_link(file, terms, err);
 	return status;
-}
-
-static void close_descriptor(struct lockfile *file)
-{
-	if (file->descriptor >= 0)
-		close(file->descriptor);
-	file->descriptor = -1;
 }
 
 enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *terms,
@@ -351,7 +369,7 @@ void lockfile_close(struct lockfile *file)
 }
 
 /* Under its path it is no longer: it alone, or the directory, or the filesystem? */
-static enum status is_gone(const struct lockfile *file, struct error *err)
+enum status lockfile_gone(const struct lockfile *file, struct error *err)
 {
 	struct stat there = {0};
 	char *directory = file_directory_of(file->path);
@@ -361,15 +379,15 @@ static enum status is_gone(const struct lockfile *file, struct error *err)
 	enum status status = STATUS_DAMAGED;
 	if (number && number != ENOENT)
 		status = lockfile_failed(err, "look at the directory of", file, number);
-	else if (number || there.st_dev != file->device)
+	else if (number || there.st_dev != file->directory.device)
 		status = error_set(err, STATUS_TEMPORARY,
 			"its directory %s %s while it was in use: it was moved away, or its filesystem is "
 			"no longer mounted; put it back, then try again",
 			directory, number ? "disappeared" : "came to lie on another filesystem");
-	else if (there.st_ino != file->inode)
+	else if (there.st_ino != file->directory.inode)
 		status = error_set(err, STATUS_TEMPORARY,
 			"its directory %s was moved away or replaced by another while it was in use; put "
-			"it back, or start again what uses the store",
+			"it back, then try again",
 			directory);
 	else
 		error_set(err, status,
@@ -385,36 +403,19 @@ void lockfile_drop(struct lockfile *file)
 	close_descriptor(file);
 }
 
-enum status lockfile_again(struct lockfile *file, struct error *err)
-{
-	char nonce[sizeof(file->nonce)];
-	if (file->descriptor >= 0)
-		return STATUS_OK;
-	memcpy(nonce, file->nonce, sizeof(nonce));
-	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
-	file->descriptor = open(file->path, (file->read_only ? O_RDONLY : O_RDWR) | flags);
-	if (file->descriptor < 0)
-		return errno == ENOENT ? is_gone(file, err)
-				       : lockfile_failed(err, "open", file, errno);
-	enum status status = read_record(file, err);
-	if (status == STATUS_OK && strcmp(nonce, file->nonce) != 0)
-		status = is_gone(file, err);
-	if (status != STATUS_OK)
-		close_descriptor(file);
-	memcpy(file->nonce, nonce, sizeof(nonce));
-	return status;
-}
-
 enum status lockfile_verify(struct lockfile *file, struct error *err)
 {
-	struct stat held, there;
-	if (fstat(file->descriptor, &held) < 0)
-		return lockfile_failed(err, "look at", file, errno);
-	if (stat(file->path, &there) < 0)
-		return errno == ENOENT ? is_gone(file, err)
-				       : lockfile_failed(err, "look at", file, errno);
-	return held.st_dev == there.st_dev && held.st_ino == there.st_ino ? STATUS_OK
-									  : is_gone(file, err);
+	struct stat there;
+	int number = stat(file->path, &there) < 0 ? errno : 0;
+	/* While the descriptor is open, no other file of its device has its number. */
+	if (!number && is_at(&file->itself, &there))
+		return STATUS_OK;
+	enum status status = !number || number == ENOENT
+				     ? lockfile_gone(file, err)
+				     : lockfile_failed(err, "look at", file, number);
+	if (status != STATUS_DAMAGED)
+		lockfile_drop(file);
+	return status;
 }
 
 void lockfile_tidy(const struct lockfile *file)
@@ -464,16 +465,15 @@ enum status lockfile_look(
 	if (!file->path)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = STATUS_OK;
-	file->descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
-	if (file->descriptor < 0 && (errno == EROFS || errno == EACCES)) {
+	int number = open_path(file, true, &st);
+	if (number == EROFS || number == EACCES) {
 		file->read_only = true;
-		file->descriptor =
-			open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+		number = open_path(file, false, &st);
 	}
-	if (file->descriptor < 0 && errno == ENOENT)
+	if (number == ENOENT)
 		status = error_set(err, STATUS_NO, "there is no %s", path);
-	else if (file->descriptor < 0 || fstat(file->descriptor, &st) < 0)
-		status = lockfile_failed(err, "open", file, errno);
+	else if (number)
+		status = lockfile_failed(err, "open", file, number);
 	else
 		status = access_check(path, &st, shared_group, err);
 	if (status == STATUS_OK)

@@ -37,6 +37,11 @@ struct lockfile_terms {
 	struct filesystem_verdict verdict;
 };
 
+struct lockfile_place {
+	dev_t device;
+	ino_t inode;
+};
+
 struct lockfile {
 	char *path; /* DATABASE.lock */
 	int descriptor;
@@ -47,8 +52,8 @@ struct lockfile {
 	enum cache cache; /* what to let go of before files of the store are read */
 	bool made;	  /* the database was finished once; see lockfile_read_made */
 	bool read_only;	  /* the filesystem or the file cannot be written */
-	dev_t device;	  /* of its directory, with its inode: whether that is still the one */
-	ino_t inode;
+	/* What the descriptor is open on, and in which directory that was found. */
+	struct lockfile_place itself, directory;
 };
 
 /* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
@@ -56,9 +61,11 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	int64_t deadline, struct error *err);
 void lockfile_close(struct lockfile *file);
 
-/* Close the descriptor, and with it give back any lock of the kernel; and open it again. */
+/*
+ * Close the descriptor, and with it give back any lock of the kernel, and what it kept of a
+ * filesystem that was unmounted. The rest stays; from then on it is to be opened anew.
+ */
 void lockfile_drop(struct lockfile *file);
-enum status lockfile_again(struct lockfile *file, struct error *err);
 
 /*
  * For who examines or repairs a store: the record of the lock file path, whatever its mode is.
@@ -72,11 +79,14 @@ enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeov
 	bool shared_group, struct error *err);
 
 /*
- * Two inodes under one path are two locks: STATUS_DAMAGED where the file under the path is no
- * longer the one that was opened. STATUS_TEMPORARY where its whole directory is not: it was moved
- * away, or its filesystem is no longer mounted.
+ * Two inodes under one path are two locks: STATUS_DAMAGED where the directory is the one in which
+ * the file was opened, and the file is not: it was deleted or replaced, a copy of it, too.
+ * STATUS_TEMPORARY, and the file is dropped, where the directory is another one or cannot be looked
+ * at: it was moved away, or its filesystem was unmounted, and may be mounted again.
  */
 enum status lockfile_verify(struct lockfile *file, struct error *err);
+/* The same of one that is dropped already: why there is nothing under its path to open. */
+enum status lockfile_gone(const struct lockfile *file, struct error *err);
 
 /*
  * Under the lock: read again, and write, that the database was finished. A lock file that says so

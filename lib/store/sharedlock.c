@@ -49,6 +49,23 @@ void sharedlock_close(struct sharedlock *lock)
 	sharedlock_init(lock);
 }
 
+bool sharedlock_is_open(const struct sharedlock *lock)
+{
+	return lock->file.descriptor >= 0;
+}
+
+enum status sharedlock_replace(struct sharedlock *lock, struct sharedlock *fresh)
+{
+	bool same = !strcmp(lock->file.nonce, fresh->file.nonce);
+	if (same) {
+		struct sharedlock old = *lock;
+		*lock = *fresh;
+		*fresh = old;
+	}
+	sharedlock_close(fresh);
+	return same ? STATUS_OK : STATUS_NO;
+}
+
 static void pause_for(int64_t milliseconds, int64_t deadline)
 {
 	int64_t left = deadline - clock_now();
@@ -84,6 +101,9 @@ static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struc
 			kind->give_up(lock);
 		if (number == EAGAIN)
 			return kind->busy(lock, err);
+		/* What was opened may have outlived its mount, and will answer this for ever. */
+		if (lockfile_verify(&lock->file, NULL) == STATUS_OK && number == ESTALE)
+			lockfile_drop(&lock->file);
 		return kind->failed ? kind->failed(lock, number, err)
 				    : lockfile_failed(err, "lock", &lock->file, number);
 	}
@@ -106,7 +126,8 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 					"it is busy: too many processes of this machine are waiting "
 					"for it; try again");
 	}
-	enum status status = lockfile_again(&lock->file, err);
+	/* Where it is locked by names, none is made below an empty mount point. */
+	enum status status = kind_of(lock)->keep ? lockfile_verify(&lock->file, err) : STATUS_OK;
 	if (status == STATUS_OK)
 		status = ask_machines(lock, deadline, err);
 	if (status == STATUS_OK) {
@@ -114,6 +135,8 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 		if (status == STATUS_OK)
 			return STATUS_OK;
 		kind_of(lock)->release(lock);
+		if (kind_of(lock)->close)
+			kind_of(lock)->close(lock);
 	}
 	machine_leave(&lock->machine);
 	guard_leave(lock->guard);

@@ -36,7 +36,32 @@ enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms
 	int64_t deadline, struct error *err);
 void sharedlock_close(struct sharedlock *lock);
 
-/* STATUS_DAMAGED: the file under the path is no longer the one that was opened. */
+/* False: before it can be acquired, it is to be opened anew. Only while it is not held. */
+bool sharedlock_is_open(const struct sharedlock *lock);
+/*
+ * Put in the place of a lock what was opened anew under the same path. What is known of it is taken
+ * over where it is the lock of the same store, else STATUS_NO: fresh is closed, and lock stays.
+ *
+ * The same store is the one whose lock file has the same nonce. Its device and its inode say
+ * nothing: they are new after each mount, and on some filesystems at each look. So this is as safe
+ * as a process that is started now and opens the store, and no safer; we hold nothing from before.
+ * Another may still hold the lock through the file that we had open, and then:
+ * - on another machine, or here through the old mount, it is the same file on the server, and the
+ *   same lock: mode fcntl is only used where locks reach all mounts, and the names of mode link lie
+ *   in the directory, which is the same;
+ * - here through the old mount of a disk of this machine, which the kernel keeps as one filesystem
+ *   with the new mount: the same inode;
+ * - through a lock file that was deleted, and a copy put back: two locks. Who has the old one open
+ *   is refused by lockfile_verify, and whoever was in the middle of a transaction has the locks of
+ *   SQLite on the database (mode fcntl), or does not care for the lock file's inode (mode link).
+ */
+enum status sharedlock_replace(struct sharedlock *lock, struct sharedlock *fresh);
+
+/*
+ * STATUS_DAMAGED: the file under the path is no longer the one that was opened. After another error
+ * it may be that the lock file was dropped, because it could not be reached any more by what was
+ * opened: see sharedlock_is_open.
+ */
 enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err);
 void sharedlock_release(struct sharedlock *lock);
 

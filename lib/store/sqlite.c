@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "store/access.h"
-#include "store/parameters.h"
 #include "store/syscalls.h"
 
 /* SQLite takes 512 bytes, with those of "-journal"; a name has at most 255, with all our endings.
@@ -73,7 +73,7 @@ static enum status check_directory(struct sqlite_store *store, struct error *err
 		return error_set(err, error_status_of_errno(number), "cannot look at %s: %s%s",
 			store->directory, strerror(number), lock_cure(number));
 	}
-	return access_check(store->directory, &st, store->shared_group, err);
+	return access_check(store->directory, &st, store->parameters.shared_group, err);
 }
 
 /*
@@ -104,48 +104,94 @@ static void sqlite_close(struct store *base)
 	free(store->journal);
 	free(store->directory);
 	free(store->beats);
+	free(store->assume);
 	free(store);
+}
+
+/* Look at the place, and open the lock file there. */
+static enum status open_lock(struct sqlite_store *store, bool create, struct sharedlock *lock,
+	int64_t deadline, struct error *err)
+{
+	struct filesystem filesystem = {0};
+	const struct parameters *parameters = &store->parameters;
+	enum status status = check_directory(store, err);
+	if (status == STATUS_OK)
+		status = check_place(store, err);
+	if (status == STATUS_OK)
+		status = filesystem_look(store->directory, &filesystem, err);
+	if (status != STATUS_OK)
+		return status;
+	struct lockfile_terms terms = {
+		.database = store->base.where,
+		.mode = parameters->mode,
+		.create = create,
+		.read_only = store->base.flags & STORE_READ_ONLY,
+		.shared_group = parameters->shared_group,
+		.takeover = parameters->takeover,
+		.verdict = filesystem_judge(&filesystem),
+	};
+	terms.verdict.reach = parameters_reach(parameters, terms.verdict.reach);
+	store->base.local = terms.verdict.reach == FILESYSTEM_LOCAL;
+	status = sharedlock_open(lock, &terms, deadline, err);
+	if (status != STATUS_OK && err)
+		error_prefix(err, "store %s", store->base.where);
+	return status;
+}
+
+enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err)
+{
+	struct sharedlock fresh;
+	struct error unasked, *why = err ? err : &unasked;
+	bool local = store->base.local;
+	enum status status = open_lock(store, false, &fresh, deadline, why);
+	bool opened = status == STATUS_OK;
+	if (opened)
+		status = sharedlock_replace(&store->lock, &fresh);
+	if (status == STATUS_OK) {
+		/* What it watches may lie on what was unmounted, or be another machine's page. */
+		watch_close(store);
+		return STATUS_OK;
+	}
+	store->base.local = local;
+	/* What is wrong with a lock file that is there has been said; an empty place has its
+	 * reason. */
+	if (opened || access(store->lock.file.path, F_OK) < 0) {
+		status = lockfile_gone(&store->lock.file, why);
+		error_prefix(why, "store %s", store->base.where);
+	}
+	return status;
+}
+
+static enum status read_parameters(
+	struct sqlite_store *store, const struct store_url *url, struct error *err)
+{
+	enum status status = parameters_read(url, &store->parameters, err);
+	/* It is the url's. */
+	if (store->parameters.assume) {
+		store->parameters.assume = store->assume = strdup(store->parameters.assume);
+		if (status == STATUS_OK && !store->assume)
+			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	return status;
 }
 
 static enum status sqlite_open(struct store **opened, const struct store_url *url, unsigned flags,
 	int64_t deadline, struct error *err)
 {
-	struct parameters parameters;
-	struct filesystem filesystem = {0};
 	struct sqlite_store *store = calloc(1, sizeof(*store));
 	if (!store)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	syscalls_install();
 	watch_init(&store->watch);
 	sharedlock_init(&store->lock);
+	store->base.flags = flags;
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
 
-	enum status status = parameters_read(url, &parameters, err);
-	store->shared_group = parameters.shared_group;
+	enum status status = read_parameters(store, url, err);
 	if (status == STATUS_OK)
 		status = find_path(store, url->path, err);
 	if (status == STATUS_OK)
-		status = check_directory(store, err);
-	if (status == STATUS_OK)
-		status = check_place(store, err);
-	if (status == STATUS_OK)
-		status = filesystem_look(store->directory, &filesystem, err);
-	if (status == STATUS_OK) {
-		struct lockfile_terms terms = {
-			.database = store->base.where,
-			.mode = parameters.mode,
-			.create = create,
-			.read_only = flags & STORE_READ_ONLY,
-			.shared_group = parameters.shared_group,
-			.takeover = parameters.takeover,
-			.verdict = filesystem_judge(&filesystem),
-		};
-		terms.verdict.reach = parameters_reach(&parameters, terms.verdict.reach);
-		store->base.local = terms.verdict.reach == FILESYSTEM_LOCAL;
-		status = sharedlock_open(&store->lock, &terms, deadline, err);
-		if (status != STATUS_OK && err)
-			error_prefix(err, "store %s", store->base.where);
-	}
+		status = open_lock(store, create, &store->lock, deadline, err);
 	if (status == STATUS_OK)
 		status = database_make(store, create, deadline, err);
 	if (status == STATUS_OK)

@@ -20,6 +20,7 @@
 
 #include "store/backend.h"
 #include "store/fence.h"
+#include "store/parameters.h"
 #include "store/sharedlock.h"
 
 struct watch {
@@ -36,7 +37,8 @@ struct sqlite_store {
 	char *journal;
 	char *directory;
 	char *beats;
-	bool shared_group;
+	char *assume; /* of the parameters; may be NULL */
+	struct parameters parameters;
 	struct sharedlock lock;
 	struct watch watch;
 };
@@ -82,6 +84,15 @@ struct session {
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 };
 
+/* sqlite.c */
+/*
+ * Where the lock file was dropped (sharedlock_is_open): look at the place anew as if the store were
+ * opened now, and never make anything. STATUS_OK: it is the same store. STATUS_TEMPORARY: it is not
+ * there.
+ */
+enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err);
+
+/* database.c */
 /*
  * Lock, open and begin; write: a transaction that may write. After STATUS_OK session_end is called
  * exactly once, and the session stays where it is until then; after an error there is nothing to

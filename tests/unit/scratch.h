@@ -19,12 +19,13 @@ static inline void scratch_make(void)
 		exit(99);
 }
 
-static inline void scratch_remove(void)
+/* What the machine remembers of the stores in a directory; to be called before they are removed. */
+static inline void scratch_forget(const char *directory)
 {
 	char pattern[80], page[128];
 	glob_t found = {0};
 	struct stat st;
-	snprintf(pattern, sizeof(pattern), "%s/*.lock", scratch);
+	snprintf(pattern, sizeof(pattern), "%s/*.lock", directory);
 	if (glob(pattern, 0, NULL, &found) == 0)
 		for (size_t i = 0; i < found.gl_pathc; i++) {
 			if (stat(found.gl_pathv[i], &st) < 0)
@@ -35,6 +36,11 @@ static inline void scratch_remove(void)
 			unlink(page);
 		}
 	globfree(&found);
+}
+
+static inline void scratch_remove(void)
+{
+	scratch_forget(scratch);
 	(void)file_remove_tree(scratch, NULL);
 }
 
