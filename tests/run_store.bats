@@ -202,6 +202,24 @@ saved_alone() { # N
 	[ "$(cat store/db)" = "not a database, whatever its name" ]
 }
 
+# One more time; true: one of them has seen that the revision went back.
+put_back() {
+	for i in 1 2 3; do preempt-store put other $i >/dev/null; done
+	cat copy >store/db
+	grep -q "went back from revision .* older copy" err.0 err.1
+}
+
+@test "an older copy of the store is put back under running agents: they say so, and see the next claim" {
+	options=(--period 1m)
+	count_agents 2 --steps 100000 --step-ms 5
+	until_true 10 all_begun 2 10
+	cp store/db copy
+	until_true 20 put_back
+	preempt-claim --run "$PREEMPT_RUN" --outside
+	ended 0 42 20
+	ended 1 42 20
+}
+
 @test "the permission for the store is taken away when the notice comes: saved by itself in time, 43" {
 	[ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
 	nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)

@@ -297,6 +297,8 @@ void agent_take_result(struct agent *agent, struct result *result)
 		store_answered(agent, result);
 		if (result->status != STATUS_OK)
 			break;
+		if (result->set_back)
+			message_error("%s", result->error.text);
 		view_feed(&group->view, &result->answer, result->now, result->utc);
 		for (size_t i = 0; i < agent->seat_count; i++)
 			agreement_saw(&agent->seats[i].agreement, result->now);

@@ -169,6 +169,7 @@ static bool look(struct worker *worker, const char *prefix, store_revision revis
 	result->now = clock_now();
 	result->utc = clock_utc();
 	bool right = result->status == STATUS_OK;
+	result->set_back = right && store_was_set_back(worker->store, &result->error);
 	pthread_mutex_lock(&worker->lock);
 	if (right && result->answer.revision > worker->revision)
 		worker->revision = result->answer.revision;

@@ -25,6 +25,7 @@ struct result {
 	enum result_kind kind;
 	enum status status; /* RESULT_SAW: STATUS_OK, or why the store could not be asked */
 	struct error error;
+	bool set_back; /* RESULT_SAW: an older copy of the store was put back; in error */
 	enum agreement_outcome outcome;
 	enum agreement_write what;
 	uint64_t task, round;

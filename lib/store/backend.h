@@ -43,6 +43,8 @@ struct store {
 	unsigned flags;
 	bool local;
 	int64_t patience; /* milliseconds */
+	/* Not 0: it was seen to go back, from this revision to that one; store_was_set_back. */
+	store_revision back_from, back_to;
 };
 
 extern const struct store_backend store_sqlite;

@@ -184,6 +184,57 @@ static enum status begin(struct session *session, struct error *err)
 	return status == STATUS_OK ? read_meta(session, err) : status;
 }
 
+/*
+ * The revision never goes back, but when an older copy of the database is put in its place. Then go
+ * on above all that we have seen, in a transaction of its own, so that those who have seen it, too,
+ * learn from the floor that what they know is of another past. A layout without a floor: every key
+ * counts as changed.
+ */
+static enum status go_on(struct session *session, struct error *err)
+{
+	char sql[128];
+	bool write = session->write;
+	struct sqlite_store *store = session->store;
+	store_revision next = store->newest + 1, back_to = session->revision;
+	snprintf(sql, sizeof(sql),
+		session->format >= FORMAT_COMPACTED
+			? "UPDATE meta SET revision=%lld, floor=%lld"
+			: "UPDATE meta SET revision=%lld; UPDATE keys SET revision=%lld",
+		(long long)next, (long long)next);
+	enum status status = session_upgrade(session, err);
+	if (status == STATUS_OK)
+		status = execute(session, sql, "change", err);
+	if (status == STATUS_OK)
+		status = execute(session, "COMMIT", "change", err);
+	session->write = write;
+	if (status != STATUS_OK)
+		return status;
+	store->base.back_from = store->newest;
+	store->base.back_to = back_to;
+	store->past = next;
+	return begin(session, err);
+}
+
+/*
+ * Compare with what we have seen of this store. A floor above that says that somebody else has gone
+ * on, or that we have not looked for long: what was read before is old in both cases.
+ */
+static enum status compare_with_past(struct session *session, struct error *err)
+{
+	struct sqlite_store *store = session->store;
+	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
+	enum status status = STATUS_OK;
+	if (session->revision < store->newest && may_write)
+		status = go_on(session, err);
+	if (status != STATUS_OK)
+		return status;
+	if (session->floor > store->newest && store->newest)
+		store->past = session->floor;
+	if (session->revision > store->newest)
+		store->newest = session->revision;
+	return STATUS_OK;
+}
+
 static bool keep_lock(void *lock)
 {
 	return sharedlock_keep(lock, false);
@@ -314,6 +365,8 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		status = journal_check(store->journal, store->lock.file.nonce, err);
 	if (status == STATUS_OK)
 		status = open_and_begin(session, err);
+	if (status == STATUS_OK)
+		status = compare_with_past(session, err);
 	if (status != STATUS_OK) {
 		close_database(session);
 		if (sharedlock_is_lost(&store->lock))
@@ -359,9 +412,12 @@ enum status session_end(struct session *session, enum status status, bool *known
 			unknown = session->write;
 		} else if (!sharedlock_keep(lock, false)) {
 			unknown = session->changed;
-		} else if (read_header(session, header) == SQLITE_OK) {
-			watch_saw(store, big_endian(header + 24),
-				session->revision + session->changed);
+		} else {
+			store_revision now = session->revision + session->changed;
+			if (now > store->newest)
+				store->newest = now;
+			if (read_header(session, header) == SQLITE_OK)
+				watch_saw(store, big_endian(header + 24), now);
 		}
 	}
 	close_database(session);

@@ -87,6 +87,14 @@ static enum status add_entry(
 /* What changed lately is little, what lies under a prefix may be much. */
 #define CHANGED_LATELY " INDEXED BY keys_revision"
 
+/* Whether all that was read up to since may be of another past: store_was_set_back. */
+static bool is_past(const struct session *session, store_revision since)
+{
+	const struct sqlite_store *store = session->store;
+	return since < store->past ||
+	       (session->revision < store->newest && since > session->revision);
+}
+
 enum status range_list(struct store *base, const struct store_range *range, int64_t deadline,
 	struct store_answer *answer, struct error *err)
 {
@@ -99,10 +107,11 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 	if (status != STATUS_OK)
 		return status;
 	find_bounds(range->prefix, range->after, &bounds);
+	store_revision since = is_past(&session, range->since) ? 0 : range->since;
 	sqlite3_stmt *statement = prepare_for_bounds(&session,
-		range->since ? "SELECT key, value, revision FROM keys" CHANGED_LATELY
-			     : "SELECT key, value, revision FROM keys",
-		&bounds, range->since, "AND value IS NOT NULL ORDER BY key LIMIT ?4", err);
+		since ? "SELECT key, value, revision FROM keys" CHANGED_LATELY
+		      : "SELECT key, value, revision FROM keys",
+		&bounds, since, "AND value IS NOT NULL ORDER BY key LIMIT ?4", err);
 	if (!statement) {
 		status = err->status;
 	} else {
@@ -151,7 +160,7 @@ enum status range_changed(struct sqlite_store *store, const char *prefix, store_
 		return status;
 	*revision = session.revision;
 	/* What went up to the floor may be forgotten: it may have been under prefix. */
-	*changed = since < session.floor;
+	*changed = since < session.floor || is_past(&session, since);
 	if (session.revision > since && !*changed) {
 		find_bounds(prefix, NULL, &bounds);
 		/* since 0 asks for any key ever put. */

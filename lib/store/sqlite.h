@@ -41,6 +41,9 @@ struct sqlite_store {
 	struct parameters parameters;
 	struct sharedlock lock;
 	struct watch watch;
+	store_revision newest; /* that a transaction of ours has seen or made */
+	/* What was read before this one may be of another past; 0: no such thing was seen. */
+	store_revision past;
 };
 
 /* What is kept for one key, its parameter 1; the others are revisions, but for a value. */

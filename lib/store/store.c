@@ -238,6 +238,18 @@ enum status store_wait(struct store *store, const char *prefix, store_revision s
 	return store->backend->wait(store, prefix, since, deadline, wake, revision, err);
 }
 
+bool store_was_set_back(struct store *store, struct error *err)
+{
+	if (!store->back_from)
+		return false;
+	error_set(err, STATUS_DAMAGED,
+		"store %s went back from revision %lld to %lld: an older copy of it was put back, and "
+		"what was written in between is lost; all that is there is read anew",
+		store->where, (long long)store->back_from, (long long)store->back_to);
+	store->back_from = store->back_to = 0;
+	return true;
+}
+
 enum status store_beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err)
 {

@@ -133,6 +133,16 @@ enum status store_wait(struct store *store, const char *prefix, store_revision s
 	int64_t deadline, int wake, store_revision *revision, struct error *err);
 
 /*
+ * An older copy of the store was put back while it was open. What was acknowledged since the copy
+ * is lost, and what remains may be other than what was read. So that nobody misses what comes now,
+ * the first who sees it sets the revision to one above all that it has seen, and from then on all
+ * that was read before is old: a wait from there is over at once, and a list since there shows all
+ * that is there. (Opened for reading only, that is so until the store has caught up.) True, once:
+ * this happened since the last call; err says what. Only where this store was the first to see it.
+ */
+bool store_was_set_back(struct store *store, struct error *err);
+
+/*
  * Beats: one small record per name, rewritten in place, not durable, never locked. A name is
  * "RUN/ATTEMPT/TASK". Reading gives what is there now (possibly stale on shared filesystems);
  * judge it by change only.
