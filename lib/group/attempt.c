@@ -33,9 +33,27 @@ static enum status read_last(struct store *store, const char *run, uint64_t *num
 	return status;
 }
 
-/* tasks and launch id, out of the key OPEN of an attempt; STATUS_NO: it was not opened. */
-static enum status read_open(const struct store *store, const struct attempt *attempt,
-	const struct store_answer *answer, uint64_t *tasks, char launch[160], struct error *err)
+/*
+ * The life of an attempt out of its record OPEN. A record of version 0.1.0 has none: there all
+ * tasks derive the same from when and by which launch it was made.
+ */
+static void read_life(const struct json_object *open, const char *launch, struct attempt *attempt)
+{
+	const char *life;
+	char whole[512];
+	int64_t utc = 0;
+	if (json_get_text(open, "life", &life) && life_is_valid(life)) {
+		memcpy(attempt->life, life, sizeof(attempt->life));
+		return;
+	}
+	(void)json_get_signed(open, "utc", &utc);
+	snprintf(whole, sizeof(whole), "%s %lld %s", attempt->prefix, (long long)utc, launch);
+	life_derive(whole, whole, attempt->life);
+}
+
+/* tasks, life and launch id, out of the key OPEN of an attempt; STATUS_NO: it was not opened. */
+static enum status read_open(const struct store *store, struct attempt *attempt,
+	const struct store_answer *answer, char launch[160], struct error *err)
 {
 	char key[KEYS_MAX];
 	const struct store_entry *open = NULL;
@@ -47,8 +65,10 @@ static enum status read_open(const struct store *store, const struct attempt *at
 		return error_set(err, STATUS_NO, "run %s has no attempt %llu", attempt->run,
 			(unsigned long long)attempt->number);
 	struct json_object *json = json_parse(open->value, open->length);
-	bool right = json_get_unsigned(json, "tasks", tasks) && *tasks > 0 && *tasks <= 65536 &&
-		     json_copy_text(json, "launch", launch, 160);
+	bool right = json_get_unsigned(json, "tasks", &attempt->tasks) && attempt->tasks > 0 &&
+		     attempt->tasks <= 65536 && json_copy_text(json, "launch", launch, 160);
+	if (right)
+		read_life(json, launch, attempt);
 	json_object_put(json);
 	return right ? STATUS_OK
 		     : error_set(err, STATUS_DAMAGED, "store %s: key %s cannot be read",
@@ -61,13 +81,11 @@ static enum status read_attempt(struct store *store, const char *run, uint64_t n
 {
 	struct attempt attempt;
 	struct store_answer answer = {0};
-	uint64_t tasks = 0;
 	attempt_name(&attempt, run, number, 0);
 	enum status status =
 		store_list(store, &(struct store_range){.prefix = attempt.prefix}, &answer, err);
 	if (status == STATUS_OK)
-		status = read_open(store, &attempt, &answer, &tasks, launch, err);
-	attempt.tasks = tasks;
+		status = read_open(store, &attempt, &answer, launch, err);
 	if (status == STATUS_OK)
 		status = view_init(view, &attempt, err);
 	if (status == STATUS_OK)
@@ -200,12 +218,16 @@ static void take_slots(
 	}
 }
 
-static enum status open_next(struct store *store, const struct attempt_entry *entry, uint64_t last,
-	store_revision last_revision, struct attempt *attempt, struct error *err)
+/* Open the attempt after last (its number is 0: the first). Its life is of the line of last's. */
+static enum status open_next(struct store *store, const struct attempt_entry *entry,
+	const struct attempt *last, store_revision last_revision, struct attempt *attempt,
+	struct error *err)
 {
 	struct transaction t = {0};
 	char key[KEYS_MAX], group[192];
-	attempt_name(attempt, entry->run, last + 1, entry->tasks);
+	attempt_name(attempt, entry->run, last->number + 1, entry->tasks);
+	if (!life_draw(last->life, attempt->life))
+		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
 	/* The beats' files exist before the attempt does: a client may cache "no such file". */
 	snprintf(
 		group, sizeof(group), "%s/%06llu", entry->run, (unsigned long long)attempt->number);
@@ -222,6 +244,7 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	struct json_object *open = json_object_new_object();
 	json_put_unsigned(open, "tasks", entry->tasks);
 	json_put_text(open, "launch", entry->launch);
+	json_put_text(open, "life", attempt->life);
 	json_put_signed(open, "utc", clock_utc());
 	keys_of(attempt, key, "OPEN");
 	transaction_require(&t, transaction_own(&t, key), 0);
@@ -387,14 +410,16 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 			status = bury(store, entry, &view, err);
 			if (status != STATUS_OK)
 				goto out;
-			status = open_next(store, entry, last, last_revision, attempt, err);
+			status =
+				open_next(store, entry, &view.attempt, last_revision, attempt, err);
 			if (status == STATUS_OK)
 				goto out;
 			break;
 		case ATTEMPT_OPEN:
 			if (scene.exists && !scene.closed)
 				(void)attempt_close(store, &view, false, NULL);
-			status = open_next(store, entry, last, last_revision, attempt, err);
+			status =
+				open_next(store, entry, &view.attempt, last_revision, attempt, err);
 			if (status == STATUS_OK)
 				goto out;
 			break;

@@ -33,6 +33,7 @@ char **environment_build(const struct command_environment *what)
 	variables_set(&list, GUARD_MARK, what->mark);
 	variables_set(&list, "PREEMPT_RUN", what->attempt->run);
 	variables_set_number(&list, "PREEMPT_ATTEMPT", what->attempt->number);
+	variables_set(&list, "PREEMPT_LIFE", what->attempt->life);
 	variables_set_number(&list, "PREEMPT_TASKS", what->attempt->tasks);
 	variables_set_number(&list, "PREEMPT_TASK", what->task);
 	variables_set(&list, "PREEMPT_LAUNCH", what->identity->launch);

@@ -5,7 +5,7 @@
  *
  *   run/RUN/LAST                                number of the newest attempt
  *   run/RUN/MEASURE, run/RUN/PACE               what is remembered of this run across attempts
- *   .../OPEN                                    launch id and number of tasks
+ *   .../OPEN                                    launch id, number of tasks, life (base/life.h)
  *   .../TASK/i                                  who task i's agent is (it has joined)
  *   .../SEAL                                    what ended the joining: claim, error, death, hung,
  *                                               restart, ...
@@ -31,6 +31,7 @@
 
 #include <stdint.h>
 
+#include "base/life.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "group/agreement.h"
@@ -42,7 +43,8 @@ struct attempt {
 	char run[129];
 	uint64_t number; /* 1, 2, ... */
 	uint64_t tasks;
-	char prefix[192]; /* "run/RUN/000001/" */
+	char prefix[192];     /* "run/RUN/000001/" */
+	char life[LIFE_SIZE]; /* of its record OPEN; "": that was not read */
 };
 void attempt_name(struct attempt *attempt, const char *run, uint64_t number, uint64_t tasks);
 

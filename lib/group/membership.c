@@ -80,6 +80,7 @@ enum status membership_join(
 	export(exports, "PREEMPT_STORE", request->store);
 	export(exports, "PREEMPT_RUN", identity->run);
 	export_number(exports, "PREEMPT_ATTEMPT", attempt.number);
+	export(exports, "PREEMPT_LIFE", attempt.life);
 	export_number(exports, "PREEMPT_TASK", identity->task);
 	export_number(exports, "PREEMPT_TASKS", identity->tasks);
 	if (*identity->launch) /* Slurm's TaskProlog would take the quotes of an empty one for its

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "group/life.h"
 
 struct group_options group_options;
 
@@ -141,6 +142,15 @@ enum status group_own_task(uint64_t *task, struct error *err)
 {
 	return identity_own_task(
 		&(struct identity_environment){.lookup = lookup_own}, task, NULL, err);
+}
+
+enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err)
+{
+	char step[64];
+	struct identity_environment environment = {.lookup = lookup_own};
+	if (getenv("SLURM_JOB_ID") && find_slurm_step(step, sizeof(step)))
+		environment.slurm_step = step;
+	return life_find(&environment, word, life, err);
 }
 
 enum status group_store_url(const char *run, bool create, char *url, size_t size, struct error *err)

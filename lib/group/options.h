@@ -11,6 +11,7 @@
 
 #include "base/args.h"
 #include "base/error.h"
+#include "base/life.h"
 #include "group/identity.h"
 
 struct group_options {
@@ -35,6 +36,9 @@ enum status group_identify(
 
 /* The task that the environment names (identity_own_task). STATUS_NO: it names none. */
 enum status group_own_task(uint64_t *task, struct error *err);
+
+/* The life that this process saves for: life_find (group/life.h) with its environment. */
+enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err);
 
 /*
  * The store's URL: --store, else the default of identity_default_store. create makes the default's

@@ -313,6 +313,48 @@ static void join_all(struct store *store, uint64_t tasks, struct attempt *joined
 	}
 }
 
+/* The life of each attempt: the same for all its tasks, and never the same again. */
+static void lives(void)
+{
+	struct store *store = open_store("lives.db"), *other = open_store("other.db");
+	struct attempt first, second, third, found, elsewhere;
+	struct view view = {0};
+	struct error err = {0};
+	join_all(store, 1, &first);
+	join_all(other, 1, &elsewhere);
+	CHECK(life_is_valid(first.life) && life_is_valid(elsewhere.life) &&
+			!life_same_line(first.life, elsewhere.life),
+		"attempt 1 of one name in two stores: two lives, of two lines");
+	CHECK(attempt_find(store, "s", 0, &found, &err) == STATUS_OK &&
+			!strcmp(found.life, first.life),
+		"who joins and who reads know the same life");
+	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK &&
+		attempt_close(store, &view, true, &err) == STATUS_OK);
+	view_release(&view);
+	join_all(store, 1, &second);
+	CHECK(second.number == 2 && life_same_line(second.life, first.life) &&
+			strcmp(second.life, first.life) != 0,
+		"the next attempt has another life, of the same line");
+	/* As version 0.1.0 wrote it, joined by two of us, and followed by the next one. */
+	CHECK(store_put(store, "run/s/000002/OPEN", "{\"tasks\":1,\"launch\":\"\",\"utc\":5}", NULL,
+		      &err) == STATUS_OK);
+	CHECK(attempt_find(store, "s", 2, &found, &err) == STATUS_OK && life_is_valid(found.life) &&
+			strcmp(found.life, second.life) != 0,
+		"an attempt whose record has no life has one all the same");
+	second = found;
+	CHECK(attempt_find(store, "s", 2, &found, &err) == STATUS_OK &&
+			!strcmp(found.life, second.life),
+		"and each who reads the record finds the same");
+	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK &&
+		attempt_close(store, &view, true, &err) == STATUS_OK);
+	view_release(&view);
+	join_all(store, 1, &third);
+	CHECK(third.number == 3 && life_same_line(third.life, second.life),
+		"the next one goes on with its line");
+	store_close(store);
+	store_close(other);
+}
+
 static enum status claim_as(
 	struct store *store, const struct attempt *joined, uint64_t task, enum agreement_then then)
 {
@@ -418,6 +460,7 @@ int main(void)
 	if (!mkdtemp(directory))
 		return 1;
 	staged();
+	lives();
 	int code = unit_end();
 	char command[128];
 	snprintf(command, sizeof(command), "rm -rf %s", directory);

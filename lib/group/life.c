@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/life.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "group/launchers.h"
+
+#define WORD_MAX 128
+#define PART_MAX 512
+
+/* What this process's Slurm job says of itself. */
+struct job {
+	uint64_t number; /* 0: not in a job */
+	uint64_t restarts;
+};
+
+static enum status find_job(
+	const struct identity_environment *environment, struct job *job, struct error *err)
+{
+	enum status status =
+		environment_number(environment, "SLURM_JOB_ID", 1, UINT32_MAX, &job->number, err);
+	if (status == STATUS_OK)
+		status = environment_number(
+			environment, "SLURM_RESTART_COUNT", 0, UINT32_MAX, &job->restarts, err);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* The job, by itself; its attempts follow one another. */
+static void write_line(
+	const struct identity_environment *environment, const struct job *job, char line[PART_MAX])
+{
+	const char *cluster = environment_value(environment, "SLURM_CLUSTER_NAME");
+	snprintf(line, PART_MAX, "slurm:%.100s:%llu", cluster ? cluster : "",
+		(unsigned long long)job->number);
+}
+
+/* The job's start. Its number may come again when the cluster's controller loses its state. */
+static void write_job(
+	const struct identity_environment *environment, const struct job *job, char part[PART_MAX])
+{
+	const char *start = environment_value(environment, "SLURM_JOB_START_TIME");
+	write_line(environment, job, part);
+	size_t length = strlen(part);
+	snprintf(part + length, PART_MAX - length, ":%.32s:%llu", start ? start : "",
+		(unsigned long long)job->restarts);
+}
+
+/* Which start of the workers this is, as far as all of them know: added to part. */
+static enum status add_torchrun(
+	const struct identity_environment *environment, char part[PART_MAX], struct error *err)
+{
+	char launch[128];
+	uint64_t port = 0;
+	size_t length = strlen(part);
+	if (!environment_value(environment, launcher_torchrun.marker))
+		return STATUS_OK;
+	enum status status = launcher_torchrun.launch(environment, launch, sizeof(launch), err);
+	/* Where machines come and go, the workers start anew without being counted. */
+	if (status == STATUS_OK || status == STATUS_NO)
+		status = environment_number(environment, "MASTER_PORT", 1, 65535, &port, err);
+	if (status == STATUS_OK || status == STATUS_NO)
+		snprintf(part + length, PART_MAX - length, "%s%s:%llu", length ? "+" : "", launch,
+			(unsigned long long)port);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* True: the attempt that the agent's variables are of was joined inside this Slurm job. */
+static bool is_of_job(const struct identity_environment *environment, uint64_t job, uint64_t *other)
+{
+	unsigned long long its_job = 0;
+	const char *launch = environment_value(environment, "PREEMPT_LAUNCH");
+	if (launch)
+		(void)sscanf(launch, "slurm:%20llu:", &its_job);
+	*other = its_job != job ? its_job : 0;
+	return its_job == job;
+}
+
+/* The life that word names: an agent's own, or any other word. */
+static enum status find_by_word(const struct identity_environment *environment, const char *word,
+	const struct job *job, char life[LIFE_SIZE], struct error *err)
+{
+	char part[PART_MAX] = "", whole[PART_MAX + WORD_MAX + 2];
+	uint64_t other = 0;
+	bool drawn = life_is_valid(word);
+	if (strlen(word) > WORD_MAX)
+		return error_set(
+			err, STATUS_USAGE, "--life (PREEMPT_LIFE): at most %d bytes", WORD_MAX);
+	/* What was exported before sbatch is the same in each restart, and in each job. */
+	if (job->number && !(is_of_job(environment, job->number, &other) && drawn))
+		write_job(environment, job, part);
+	if (drawn && other)
+		return error_set(err, STATUS_USAGE,
+			"the PREEMPT_ variables are left over from Slurm job %llu, and this is job "
+			"%llu: put `unset ${!PREEMPT_@}` at the top of the batch script",
+			(unsigned long long)other, (unsigned long long)job->number);
+	enum status status = add_torchrun(environment, part, err);
+	if (status != STATUS_OK)
+		return status;
+	if (drawn && !*part) {
+		memcpy(life, word, LIFE_SIZE);
+	} else if (drawn) {
+		life_derive_part(word, part, life);
+	} else {
+		snprintf(whole, sizeof(whole), "%s %s", word, part);
+		life_derive(word, whole, life);
+	}
+	return STATUS_OK;
+}
+
+/*
+ * TORCHELASTIC_ERROR_FILE is DIRECTORY/attempt_N/RANK/error.json, and torchrun makes DIRECTORY anew
+ * (mkdtemp) for each of its own starts. Its run id is no use: by default it is "none".
+ */
+static bool find_torchrun_directory(
+	const struct identity_environment *environment, char directory[PART_MAX])
+{
+	uint64_t machines = 0;
+	const char *file = environment_value(environment, "TORCHELASTIC_ERROR_FILE");
+	const char *attempt = file ? strstr(file, "/attempt_") : NULL;
+	for (const char *next = attempt; next; next = strstr(next + 1, "/attempt_"))
+		attempt = next;
+	if (!attempt || attempt == file || attempt - file >= PART_MAX / 2 ||
+		environment_number(environment, "GROUP_WORLD_SIZE", 1, IDENTITY_TASKS_MAX,
+			&machines, NULL) != STATUS_OK ||
+		machines != 1)
+		return false;
+	snprintf(directory, PART_MAX, "%.*s", (int)(attempt - file), file);
+	return true;
+}
+
+enum status life_find(const struct identity_environment *environment, const char *word,
+	char life[LIFE_SIZE], struct error *err)
+{
+	struct job job = {0};
+	char part[PART_MAX] = "", line[PART_MAX];
+	uint64_t step = 0;
+	enum status status = find_job(environment, &job, err);
+	if (status != STATUS_OK)
+		return status;
+	if (word && *word)
+		return find_by_word(environment, word, &job, life, err);
+	if (job.number && launcher_slurm.present(environment) &&
+		environment_number(environment, "SLURM_STEP_ID", 0, UINT32_MAX, &step, NULL) ==
+			STATUS_OK) {
+		write_line(environment, &job, line);
+		write_job(environment, &job, part);
+		size_t length = strlen(part);
+		snprintf(part + length, PART_MAX - length, "+step:%llu", (unsigned long long)step);
+	} else if (find_torchrun_directory(environment, part)) {
+		memcpy(line, part, sizeof(line));
+	} else {
+		return error_set(err, STATUS_USAGE,
+			"--sharded: nothing tells this start of the job from others, whose shards "
+			"must not come into the same checkpoint: use preempt-run, or `export "
+			"PREEMPT_LIFE=$(uuidgen)` before each start of all tasks");
+	}
+	status = add_torchrun(environment, part, err);
+	if (status == STATUS_OK)
+		life_derive(line, part, life);
+	return status;
+}
