@@ -43,7 +43,7 @@ extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c test
                  tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
 # The injected faults: programs, and what is preloaded into ours.
-faults      := $(addprefix $(OUT)/tests/faults/,sweep powerloss inject calls.so)
+faults      := $(addprefix $(OUT)/tests/faults/,lives sweep powerloss inject calls.so)
 
 .PHONY: all everything deps demo check bench install clean format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)

@@ -25,7 +25,7 @@ static const char *otherwise, *when, *now_is, *reason, *mode, *max_bytes, *min_f
 static struct args_list metrics, keep_steps, must;
 static struct keep_policy policy;
 static int64_t timeout;
-static const char *layout, *pattern;
+static const char *layout, *pattern, *life;
 static int64_t settled = ADOPTED_SETTLED;
 
 /* So many DIRs at once. */
@@ -40,6 +40,8 @@ static int64_t settled = ADOPTED_SETTLED;
 			ARGS_FLAG, &chief_only, NULL, 0, 0, NULL},                                 \
 		{0, "task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank's)",      \
 			ARGS_UNSIGNED, &task, NULL, 0, CKPT_NUMBER_MAX, &task_given},              \
+		{0, "life", "WORD", "the start of the job that writes, alike in all its tasks",    \
+			ARGS_TEXT, &life, "PREEMPT_LIFE", 0, 0, NULL},                             \
 	{                                                                                          \
 		0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks,                \
 			"PREEMPT_TASKS", 1, 1000000, &tasks_given                                  \
@@ -143,6 +145,10 @@ static enum status read_target(
 		.tasks = tasks_given ? tasks : 1};
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target->step, "STEP", err);
+	/* One writer is told from others by its attempt, too, where no life is known. */
+	if (status == STATUS_OK && !sharded && life && *life &&
+		group_life(life, target->life, NULL) != STATUS_OK)
+		target->life[0] = '\0';
 	if (status != STATUS_OK || (!sharded && !chief_only))
 		return status;
 	if (sharded && chief_only)
@@ -161,11 +167,13 @@ static enum status read_target(
 	if (target->task >= tasks)
 		return error_set(err, STATUS_USAGE,
 			"task %" PRIu64 " of %" PRIu64 ": tasks count from 0", target->task, tasks);
+	if (!sharded)
+		return STATUS_OK;
 	/* Else shards written before and after a restart would make one checkpoint. */
-	if (sharded && !attempt_given)
+	if (!attempt_given)
 		return error_set(err, STATUS_USAGE,
 			"--sharded needs --attempt (PREEMPT_ATTEMPT), another one for each start");
-	return STATUS_OK;
+	return group_life(life, target->life, err);
 }
 
 static int run_begin(const struct args_rest *rest)
@@ -591,11 +599,12 @@ static int run_prune(const struct args_rest *rest)
 }
 
 static const struct args_command commands[] = {
-	{"begin", "DIR STEP [--attempt K] [--sharded | --chief-only] [--task I --tasks N]",
+	{"begin",
+		"DIR STEP [--attempt K] [--life WORD] [--sharded | --chief-only] [--task I --tasks N]",
 		"make the directory to write into", begin_options, NULL, 2, 2, false, false,
 		run_begin},
 	{"commit",
-		"DIR STEP [--attempt K] [--sharded | --chief-only] [--task I --tasks N]\n"
+		"DIR STEP [--attempt K] [--life WORD] [--sharded | --chief-only] [--task I --tasks N]\n"
 		"       [--timeout D] [--metric NAME=NUMBER]... [--time @SECONDS]",
 		"sync it, take checksums, publish it", commit_options, NULL, 2, 2, false, false,
 		run_commit},

@@ -9,7 +9,7 @@ load eventually
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	cd "$BATS_TEST_TMPDIR"
-	unset PREEMPT_ATTEMPT PREEMPT_TASK PREEMPT_TASKS
+	unset PREEMPT_ATTEMPT PREEMPT_LIFE PREEMPT_TASK PREEMPT_TASKS
 	# Leak checks do not work under strace.
 	export ASAN_OPTIONS=detect_leaks=0
 }
@@ -30,9 +30,10 @@ save() {
 		[ "$(ckpt-rotate commit ck "$1" --attempt "${2:-0}")" = complete ]
 }
 
-# shard COMMAND STEP TASK TASKS [ATTEMPT]
+# shard COMMAND STEP TASK TASKS [ATTEMPT]: of the life $one.
+one=0123456789ab0123456789ab
 shard() {
-	ckpt-rotate "$1" ck "$2" --sharded --task "$3" --tasks "$4" --attempt "${5:-1}"
+	ckpt-rotate "$1" ck "$2" --sharded --task "$3" --tasks "$4" --attempt "${5:-1}" --life $one
 }
 
 steps() {
@@ -149,8 +150,8 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	d=$(shard begin 30 0 2)
 	echo part >"$d/part"
 	strace -f -y -o trace -e trace=fsync,rename ckpt-rotate commit ck 30 --sharded --task 0 \
-		--tasks 2 --attempt 1
-	for path in ck/.tmp-step-00000030-attempt-1 ck; do
+		--tasks 2 --attempt 1 --life $one
+	for path in ck/.tmp-step-00000030-attempt-1-life-$one ck; do
 		[ "$(grep -n "fsync([0-9]*<$PWD/$path>" trace | tail -n 1 | cut -d: -f1)" -gt \
 			"$(grep -n 'rename(.*shard-0' trace | cut -d: -f1)" ]
 	done
@@ -602,7 +603,7 @@ no_debris() {
 	[ "$(shard commit 20 2 3)" = "waiting for 1 of 3" ]
 	mv ck template
 	rerun() { [ "$(shard commit 20 1 3)" = complete ] && no_debris 20; }
-	sweep 10 ckpt-rotate commit ck 20 --sharded --task 1 --tasks 3 --attempt 1
+	sweep 10 ckpt-rotate commit ck 20 --sharded --task 1 --tasks 3 --attempt 1 --life $one
 }
 
 @test "kill -9 at every call of prune" {
@@ -682,19 +683,19 @@ taken_by_mistake() {
 @test "sharded: complete only when all are committed, whoever is last" {
 	save 10 1
 	for task in 0 1 2 3; do
-		[ "$(shard begin 20 $task 4)" = ck/.tmp-step-00000020-attempt-1/task-$task ]
-		echo "shard $task" >ck/.tmp-step-00000020-attempt-1/task-$task/part
+		[ "$(shard begin 20 $task 4)" = ck/.tmp-step-00000020-attempt-1-life-$one/task-$task ]
+		echo "shard $task" >ck/.tmp-step-00000020-attempt-1-life-$one/task-$task/part
 	done
 	[ "$(shard commit 20 3 4)" = "waiting for 3 of 4" ]
 	[ "$(shard commit 20 0 4)" = "waiting for 2 of 4" ]
 	[ "$(shard commit 20 0 4)" = "waiting for 2 of 4" ]
 	run -0 ckpt-rotate list ck
-	[[ ${lines[2]} == *"incomplete: missing 2 of 4 tasks: 1, 2; its writer runs" ]]
+	[[ ${lines[2]} == *"incomplete: missing 2 of 4 tasks: 1, 2; life $one; its writer runs" ]]
 	[ "$(ckpt-rotate latest ck --step)" = 10 ]
 	# A task that begins again empties its own place and no other.
-	echo half >ck/.tmp-step-00000020-attempt-1/task-1/half
+	echo half >ck/.tmp-step-00000020-attempt-1-life-$one/task-1/half
 	shard begin 20 1 4
-	echo "shard 1" >ck/.tmp-step-00000020-attempt-1/task-1/part
+	echo "shard 1" >ck/.tmp-step-00000020-attempt-1-life-$one/task-1/part
 	[ "$(shard commit 20 1 4)" = "waiting for 1 of 4" ]
 	[ "$(shard commit 20 2 4)" = complete ]
 	for task in 0 1 2 3; do
@@ -707,22 +708,22 @@ taken_by_mistake() {
 
 @test "sharded: what does not fit together is refused" {
 	shard begin 20 0 2
-	echo x >ck/.tmp-step-00000020-attempt-1/task-0/x
-	run -2 --separate-stderr ckpt-rotate commit ck 20 --attempt 1
+	echo x >ck/.tmp-step-00000020-attempt-1-life-$one/task-0/x
+	run -2 --separate-stderr ckpt-rotate commit ck 20 --attempt 1 --life $one
 	run -2 --separate-stderr shard commit 20 0 3
 	run -2 --separate-stderr shard begin 20 1 3
 	run -2 --separate-stderr shard commit 20 2 2
-	run -2 --separate-stderr ckpt-rotate commit ck 20 --sharded --attempt 1
+	run -2 --separate-stderr ckpt-rotate commit ck 20 --sharded --attempt 1 --life $one
 	run -2 --separate-stderr ckpt-rotate begin ck 20 --sharded --task 0 --tasks 2
 	[[ $stderr == *"--attempt"* ]]
 	[ "$(shard commit 20 0 2)" = "waiting for 1 of 2" ]
 	# Committed is committed: neither begun again nor changed.
 	run -1 --separate-stderr shard begin 20 0 2
 	[[ $stderr == *"committed already"* ]]
-	echo more >>ck/.tmp-step-00000020-attempt-1/task-0/x
+	echo more >>ck/.tmp-step-00000020-attempt-1-life-$one/task-0/x
 	run -1 --separate-stderr shard commit 20 0 2
 	[[ $stderr == *"changed since"* ]]
-	echo x >ck/.tmp-step-00000020-attempt-1/task-0/x
+	echo x >ck/.tmp-step-00000020-attempt-1-life-$one/task-0/x
 	# Shards of two attempts never mix.
 	d=$(shard begin 20 1 2 2)
 	echo y >"$d/y"
@@ -737,8 +738,100 @@ taken_by_mistake() {
 	[ "$(shard commit 20 1 2)" = complete ]
 }
 
+# A job of two tasks in which only task $2 saves step 20 before the job is lost.
+lost_job() {
+	run -0 preempt-run --run "$1" -n 2 -- bash -c '
+		[ "$PREEMPT_TASK" = "$1" ] || exit 0
+		d=$(ckpt-rotate begin ck 20 --sharded) && echo "$PREEMPT_RUN" >"$d/part" &&
+			ckpt-rotate commit ck 20 --sharded' - "$2"
+}
+
+@test "shards of two jobs never make one checkpoint: list names what they left, prune removes it" {
+	export XDG_STATE_HOME=$PWD/state
+	save 10
+	lost_job slurm-71 0
+	[ "$output" = "waiting for 1 of 2" ]
+	lost_job slurm-72 1
+	[ "$output" = "waiting for 1 of 2" ]
+	[ "$(ckpt-rotate latest ck --step)" = 10 ]
+	run -0 ckpt-rotate list ck
+	[ "${#lines[@]}" = 4 ]
+	[[ $output == *"20       1     2 "*"incomplete: missing 1 of 2 tasks: 1; life "*"; its writer is gone"* ]]
+	[[ $output == *"20       1     2 "*"incomplete: missing 1 of 2 tasks: 0; life "*"; its writer is gone"* ]]
+	[ "$(ckpt-rotate list --json ck | grep -o '"life": "[0-9a-f]*"' | sort -u | wc -l)" = 2 ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	no_debris 10
+	# A whole job saves it.
+	run -0 preempt-run --run slurm-73 -n 2 -- bash -c '
+		d=$(ckpt-rotate begin ck 20 --sharded) && echo "$PREEMPT_RUN" >"$d/part" &&
+			ckpt-rotate commit -q ck 20 --sharded --timeout 60s'
+	[ "$(cat ck/step-00000020/task-*/part | sort -u)" = slurm-73 ]
+	ckpt-rotate verify -q ck
+}
+
+@test "a shard's record of another life or attempt makes nothing complete" {
+	local two=ba98765432100123456789ab other
+	for task in 0 1; do
+		d=$(shard begin 20 $task 2)
+		echo "$task" >"$d/part"
+	done
+	shard commit 20 0 2
+	for other in "s/$one/$two/" 's/"attempt": 1/"attempt": 2/' 's/"life": "[0-9a-f]*", //'; do
+		cp ck/.tmp-step-00000020-attempt-1-life-$one/.ckpt-shard-0.json kept
+		sed -i "$other" ck/.tmp-step-00000020-attempt-1-life-$one/.ckpt-shard-0.json
+		run -1 --separate-stderr shard commit 20 1 2
+		[[ $stderr == *"task 0"*"is of another start"* ]]
+		run -1 --separate-stderr shard commit 20 0 2
+		[[ $stderr == *"another start's shard"* ]]
+		mv kept ck/.tmp-step-00000020-attempt-1-life-$one/.ckpt-shard-0.json
+	done
+	[ "$(shard commit 20 1 2)" = complete ]
+	grep -q "\"life\": \"$one\"" ck/step-00000020/.ckpt-manifest.json
+	# The same attempt of another life has not saved this.
+	run -1 --separate-stderr ckpt-rotate commit ck 20 --sharded --task 0 --tasks 2 --attempt 1 --life $two
+	[[ $stderr == *"saved already in ck/step-00000020 by attempt 1 of life $one"* ]]
+	# Nor is a manifest right whose life is none.
+	sed -i "s/$one/${one}0/" ck/step-00000020/.ckpt-manifest.json
+	run -1 ckpt-rotate latest ck
+}
+
+@test "sharded: refused where nothing tells this start from others; the cure helps" {
+	run -2 --separate-stderr env -u SLURM_JOB_ID -u TORCHELASTIC_RUN_ID \
+		ckpt-rotate begin ck 20 --sharded --task 0 --tasks 2 --attempt 1
+	[ "${#stderr_lines[@]}" = 1 ]
+	[[ $stderr == *"use preempt-run"*'PREEMPT_LIFE=$(uuidgen)'* ]]
+	[ ! -e ck ]
+	PREEMPT_LIFE="any word" run -0 ckpt-rotate begin ck 20 --sharded --task 0 --tasks 2 --attempt 1
+}
+
+@test "a checkpoint of version 0.1.0, and what was being written then" {
+	save 10 1
+	run -1 grep life ck/step-00000010/.ckpt-manifest.json
+	mkdir -p ck/.tmp-step-00000020-attempt-1/task-0
+	cp ck/step-00000010/.ckpt-manifest.json ck/.tmp-step-00000020-attempt-1/.ckpt-shard-0.json
+	[ "$(ckpt-rotate latest ck --verify)" = ck/step-00000010 ]
+	# Nothing of it comes into what is written now.
+	d=$(shard begin 20 1 2)
+	echo x >"$d/part"
+	[ "$(shard commit 20 1 2)" = "waiting for 1 of 2" ]
+	run -0 ckpt-rotate list ck
+	[ "${#lines[@]}" = 4 ]
+}
+
+@test "a pruner that comes while a begin writes its record: it is begun all the same" {
+	save 10
+	stop_at fsync ckpt-rotate begin ck 20
+	[ "$(find ck/.tmp* -name ".ckpt-writer.json.*" | wc -l)" = 1 ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	no_debris 10
+	go_on
+	[ $code = 0 ]
+	echo x >"$(cat answer)/part"
+	[ "$(ckpt-rotate commit ck 20)" = complete ]
+}
+
 @test "ten tasks commit at once, twenty times: complete exactly once each" {
-	export PREEMPT_ATTEMPT=1 PREEMPT_TASKS=10
+	export PREEMPT_ATTEMPT=1 PREEMPT_TASKS=10 PREEMPT_LIFE=$one
 	for ((step = 10; step < 30; step++)); do
 		for ((task = 0; task < 10; task++)); do
 			d=$(ckpt-rotate begin ck $step --sharded --task $task)
@@ -863,6 +956,19 @@ taken_by_mistake() {
 	run -0 ckpt-rotate prune --keep-last 9 ck
 	[[ ${lines[3]} == *"removed: "*"attempt 4 has saved since"* ]]
 	[ ! -e ck/.tmp-step-00000020-attempt-3 ]
+	# Attempts of another run's lives do not follow on its own.
+	PREEMPT_LIFE=$one ckpt-rotate begin ck 20 --attempt 3
+	sed -i 's/"host":"[^"]*"/"host":"othernode"/; s/"boot":"[^"]*"/"boot":"00000000-0"/' \
+		ck/.tmp-step-00000020-attempt-3-life-$one/.ckpt-writer.json
+	run -0 ckpt-rotate prune --keep-last 9 ck
+	[[ ${lines[3]} == *"kept: "*"cannot be asked from here" ]]
+	PREEMPT_LIFE=ba9876543210000000000000 save 16 4
+	ckpt-rotate prune --keep-last 9 ck
+	[ -e ck/.tmp-step-00000020-attempt-3-life-$one ]
+	PREEMPT_LIFE=${one::12}000000000000 save 17 4
+	ckpt-rotate prune --keep-last 9 ck
+	[ ! -e ck/.tmp-step-00000020-attempt-3-life-$one ]
+	rm -r ck/step-0000001[67]
 	# A copy of what attempt 3 had saved may well be made after attempt 4.
 	ckpt-rotate begin ck 20 --attempt 3
 	sed -i 's/"host":"[^"]*"/"host":"othernode"/; s/"boot":"[^"]*"/"boot":"00000000-0"/' $record
@@ -986,7 +1092,7 @@ taken_by_mistake() {
 @test "a pruner sees that a task begins again where a dead one left something" {
 	save 10
 	save 20
-	setsid bash -c 'd=$(ckpt-rotate begin ck 30 --attempt 1 --sharded --task 0 --tasks 2)
+	PREEMPT_LIFE=$one setsid bash -c 'd=$(ckpt-rotate begin ck 30 --attempt 1 --sharded --task 0 --tasks 2)
 		for f in a b c; do echo old >"$d/$f"; done'
 	stop_at rename ckpt-rotate prune --keep-last 1 ck
 	d=$(shard begin 30 0 2)

@@ -9,7 +9,7 @@ load eventually
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	cd "$BATS_TEST_TMPDIR"
-	unset PREEMPT_ATTEMPT PREEMPT_TASK PREEMPT_TASKS
+	unset PREEMPT_ATTEMPT PREEMPT_LIFE PREEMPT_TASK PREEMPT_TASKS
 	# Leak checks do not work under strace.
 	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
 	pids=()
@@ -473,8 +473,9 @@ replica() {
 	done
 }
 
+one=0123456789ab0123456789ab
 shard() {
-	ckpt-rotate "$1" ck "$2" --sharded --task "$3" --tasks "$4" --attempt "${5:-1}" "${@:6}"
+	ckpt-rotate "$1" ck "$2" --sharded --task "$3" --tasks "$4" --attempt "${5:-1}" --life $one "${@:6}"
 }
 
 @test "commit --timeout waits for all; a task that misses it is named, and nothing is offered" {
@@ -489,7 +490,7 @@ shard() {
 	[ "$(ckpt-rotate latest ck --step)" = 10 ]
 	shard commit 20 1 3 1 --timeout 60s >waited 3>&- &
 	waiter=$!
-	until_true 10 test -e ck/.tmp-step-00000020-attempt-1/.ckpt-shard-1.json
+	until_true 10 test -e ck/.tmp-step-00000020-attempt-1-life-$one/.ckpt-shard-1.json
 	[ "$(shard commit 20 2 3)" = complete ]
 	wait $waiter
 	[ "$(cat waited)" = complete ]
@@ -514,9 +515,9 @@ shard() {
 	done
 	shard commit 20 0 2 1 --timeout 60s >waited 3>&- &
 	waiter=$!
-	until_true 10 test -e ck/.tmp-step-00000020-attempt-1/.ckpt-shard-0.json
+	until_true 10 test -e ck/.tmp-step-00000020-attempt-1-life-$one/.ckpt-shard-0.json
 	run strace -o trace -e trace=renameat2 -e inject=renameat2:signal=KILL:when=1 \
-		ckpt-rotate commit ck 20 --sharded --task 1 --tasks 2 --attempt 1
+		ckpt-rotate commit ck 20 --sharded --task 1 --tasks 2 --attempt 1 --life $one
 	wait $waiter
 	[ "$(cat waited)" = complete ]
 	[ "$(ckpt-rotate latest ck --step --verify)" = 20 ]

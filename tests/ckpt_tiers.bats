@@ -9,7 +9,7 @@ load eventually
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
 	cd "$BATS_TEST_TMPDIR" || return
-	unset PREEMPT_ATTEMPT PREEMPT_TASK PREEMPT_TASKS
+	unset PREEMPT_ATTEMPT PREEMPT_LIFE PREEMPT_TASK PREEMPT_TASKS
 	# Leak checks do not work under strace.
 	export ASAN_OPTIONS=detect_leaks=0
 }
@@ -96,7 +96,7 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 
 @test "copy of a sharded one, of odd names, rights and hard links, of a sparse file" {
 	for task in 0 1 2; do
-		d=$(ckpt-rotate begin near 20 --sharded --task $task --tasks 3 --attempt 4)
+		d=$(ckpt-rotate begin near 20 --sharded --task $task --tasks 3 --attempt 4 --life one)
 		echo "shard $task" >"$d/new"$'\n'"line"
 		echo x >"$d/"$'not\xffutf8'
 		ln "$d/"$'not\xffutf8' "$d/-linked"
@@ -104,7 +104,7 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 		chmod 400 "$d/-linked"
 		truncate -s 64M "$d/sparse"
 		printf x | dd of="$d/sparse" bs=1 seek=1M conv=notrunc status=none
-		ckpt-rotate commit near 20 --sharded --task $task --tasks 3 --attempt 4
+		ckpt-rotate commit near 20 --sharded --task $task --tasks 3 --attempt 4 --life one
 	done
 	ckpt-rotate copy near far
 	diff <(cd near && find . -type f -printf '%P %s %m\n' | sort) \

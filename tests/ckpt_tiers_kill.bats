@@ -10,7 +10,7 @@ load layouts/sweep.bash
 
 setup() {
 	PATH=${BIN:-$BATS_TEST_DIRNAME/../bin}:$PATH
-	unset PREEMPT_ATTEMPT PREEMPT_TASK PREEMPT_TASKS
+	unset PREEMPT_ATTEMPT PREEMPT_LIFE PREEMPT_TASK PREEMPT_TASKS
 	enter_memory
 }
 

@@ -6,6 +6,7 @@
 # here they are run on a sample, under a seed that is printed. For all:
 #   build/plain/tests/faults/sweep errors|kills|stops [--url '?lock=link']
 #   build/plain/tests/faults/powerloss --tries 100
+#   build/plain/tests/faults/lives --schedules 100
 # asan: no (preloaded libraries)
 # limit: 1200
 
@@ -68,6 +69,14 @@ swept() {
 @test "power is lost at any change, what was not synced in any way: what was acknowledged is there" {
 	swept powerloss --tries 4 make-and-put put delete purge roll-back-and-put queue-exchange
 	swept powerloss --tries 3 --url '?lock=link' make-and-put put
+}
+
+@test "kill -9 at any stage of two overlapping lives of one sharded save: never a mixture of both" {
+	export TMPDIR=$BATS_TEST_TMPDIR
+	swept lives --schedules 3 --one-in 6
+	# The sweep finds it where lives have no name, as in version 0.1.0.
+	run -1 timeout 500 "$faults/lives" --schedules 1 --one-in 12 --seed 5 --nameless
+	[[ $output == *"its shards are not those of one life"* ]]
 }
 
 # ---- Whole programs ----

@@ -32,7 +32,7 @@ static enum status look_around(const struct checkpoint_target *target, int64_t *
 	/* Task 0 may not even have begun. */
 	if (!target->sharded)
 		return STATUS_OK;
-	ckpt_name_staging(name, target->step, target->attempt);
+	ckpt_name_staging(name, target->step, target->attempt, target->life);
 	char *path = place_path(target->directory, name);
 	status = path ? staging_look(path, &staging, err)
 		      : error_set(err, STATUS_TEMPORARY, "out of memory");

@@ -32,8 +32,9 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 	case CHECKPOINT_COMPLETE:
 		return error_set(err, STATUS_NO,
 			"step %" PRIu64 " is saved already, in %s/%s by attempt %" PRIu64
-			"; it stays as it is",
-			target->step, target->directory, found.name, found.attempt);
+			"%s%s; it stays as it is",
+			target->step, target->directory, found.name, found.attempt,
+			*found.life ? " of life " : "", found.life);
 	case CHECKPOINT_UNKNOWN:
 		return error_set(
 			err, found.status, "%s/%s: %s", target->directory, found.name, found.why);
@@ -101,7 +102,7 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	if (target->sharded && has_shard(staging, target->task))
 		return error_set(err, STATUS_NO,
 			"task %" PRIu64 "'s shard of step %" PRIu64 " is committed already by "
-			"attempt %" PRIu64 "; to write it anew, begin with another --attempt",
+			"attempt %" PRIu64 " of this start; another start writes it anew",
 			target->task, target->step, target->attempt);
 	char name[CKPT_NAME_SIZE];
 	struct writer other;
@@ -169,6 +170,8 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	char *shard = place_path(staging, name);
 	status = record && shard ? writer_save(record, self, err)
 				 : error_set(err, STATUS_TEMPORARY, "out of memory");
+	/* While it was on its way to its name, a pruner may have taken it for a dead one's. */
+	*again = status == STATUS_TEMPORARY;
 	if (status == STATUS_OK)
 		status = empty(staging, target, err);
 	if (status == STATUS_OK && target->sharded)
@@ -202,7 +205,7 @@ enum status checkpoint_begin(
 		again = false;
 		status = begin_once(target, staging, &self, &again, err);
 	}
-	if (again)
+	if (again && status != STATUS_TEMPORARY)
 		status = error_set(
 			err, STATUS_TEMPORARY, "%s was taken away again and again", staging);
 	if (status == STATUS_OK)

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/life.h"
 #include "base/text.h"
 #include "ckpt/marks.h"
 #include "ckpt/metrics.h"
@@ -32,7 +33,8 @@ struct checkpoint_target {
 	const char *directory;
 	uint64_t step;
 	uint64_t attempt;
-	bool sharded;	 /* each of tasks writes and commits a shard of its own */
+	char life[LIFE_SIZE]; /* "": not known; never with sharded */
+	bool sharded;	      /* each of tasks writes and commits a shard of its own */
 	bool chief_only; /* all of tasks write the same, and only task 0 writes the checkpoint */
 	uint64_t task;	 /* of sharded and chief_only */
 	uint64_t tasks;	 /* at least 1 */
@@ -44,9 +46,9 @@ struct checkpoint_target {
 /*
  * Make the directory to write into, empty, and give its path (append to path): DIR/.tmp-..., or
  * the task's own directory in it. DIR itself is made if only it is missing. What an earlier begin
- * of the same step and attempt (and task) left is removed. STATUS_NO: the step, or this task's
- * shard, is committed already, a living process of this machine writes it, or DIR has something
- * else under the name.
+ * of the same step, attempt and life (and task) left is removed. STATUS_NO: the step, or this
+ * task's shard, is committed already, a living process of this machine writes it, or DIR has
+ * something else under the name.
  */
 enum status checkpoint_begin(
 	const struct checkpoint_target *target, struct text *path, struct error *err);
@@ -59,9 +61,10 @@ struct checkpoint_commit {
 };
 
 /*
- * Sync everything, record sizes and checksums, publish. STATUS_OK: it is durable; a shard whose
+ * Sync everything, record sizes and checksums, publish. A sharded checkpoint is put together from
+ * shards of one attempt of one life, and of no others. STATUS_OK: it is durable; a shard whose
  * peers are missing, too. Committing again what is published with the same content, or, when
- * nothing is there to compare, from the same attempt: STATUS_OK.
+ * nothing is there to compare, from the same attempt and life: STATUS_OK.
  * STATUS_NO: nothing was begun; it is empty; it holds a symbolic link or a device; it changed
  * meanwhile; the step is published already with other content, which stays.
  */
@@ -94,7 +97,8 @@ struct checkpoint {
 	char name[256];	    /* below DIR; of other layouts any name */
 	uint64_t step;
 	uint64_t attempt;
-	uint64_t tasks; /* 0: not known */
+	char life[LIFE_SIZE]; /* that wrote it; "": not known */
+	uint64_t tasks;	      /* 0: not known */
 	bool sharded;
 	uint64_t files;
 	uint64_t bytes;

@@ -47,6 +47,7 @@ static void describe(struct manifest *manifest, const struct checkpoint_target *
 {
 	manifest->step = target->step;
 	manifest->attempt = target->attempt;
+	memcpy(manifest->life, target->life, sizeof(manifest->life));
 	manifest->tasks = target->tasks;
 	manifest->sharded = target->sharded;
 	manifest->shard = target->sharded ? target->task : MANIFEST_NO_SHARD;
@@ -142,6 +143,12 @@ static enum status commit_whole(struct pass *pass, struct error *err)
 	return status;
 }
 
+/* True: the record was made by this attempt of this life. */
+static bool is_of_same_start(const struct manifest *record, const struct checkpoint_target *target)
+{
+	return record->attempt == target->attempt && strcmp(record->life, target->life) == 0;
+}
+
 /* The own shard's record, made or found to be the same as before. Durable when it returns. */
 static enum status commit_shard(struct pass *pass, struct error *err)
 {
@@ -156,6 +163,9 @@ static enum status commit_shard(struct pass *pass, struct error *err)
 	status = manifest_load(record, &before, err);
 	if (status == STATUS_NO)
 		status = manifest_save(record, &manifest, err);
+	else if (status == STATUS_OK && !is_of_same_start(&before, pass->target))
+		status = error_set(err, STATUS_NO,
+			"%s is the record of another start's shard; it stays as it is", record);
 	else if (status == STATUS_OK && before.tasks != manifest.tasks)
 		status = error_set(err, STATUS_USAGE,
 			"this shard was committed with --tasks %" PRIu64 " before", before.tasks);
@@ -198,6 +208,11 @@ static enum status merge_shard(
 			"task %" PRIu64 " committed its shard with --tasks %" PRIu64
 			", this is --tasks %" PRIu64,
 			task, shard.tasks, pass->target->tasks);
+	else if (!is_of_same_start(&shard, pass->target))
+		status = error_set(err, STATUS_NO,
+			"the record of task %" PRIu64 "'s shard in %s is of another start (attempt "
+			"%" PRIu64 "%s%s): shards of two starts never make one checkpoint",
+			task, pass->path, shard.attempt, *shard.life ? ", life " : "", shard.life);
 	for (size_t i = 0; i < shard.count && status == STATUS_OK; i++) {
 		if (!manifest_add(whole, shard.files[i].name, shard.files[i].bytes))
 			status = out_of_memory(err);
@@ -227,6 +242,7 @@ static enum status publish_shards(struct pass *pass, struct error *err)
 		.shard = MANIFEST_NO_SHARD};
 	struct manifest there = {0};
 	enum status status = STATUS_OK;
+	memcpy(whole.life, target->life, sizeof(whole.life));
 	for (uint64_t task = 0; task < target->tasks && status == STATUS_OK; task++)
 		status = merge_shard(pass, task, &whole, err);
 	manifest_sort(&whole);
@@ -313,7 +329,7 @@ static enum status compare_published(struct pass *pass, const struct checkpoint 
 	enum status status = open_staging(pass, err);
 	if (status == STATUS_NO) {
 		/* It was ours, or it can only be somebody else's. */
-		same = found->attempt == target->attempt;
+		same = is_of_same_start(published, target);
 	} else if (status == STATUS_OK) {
 		status = record_files(pass, &own, err);
 		if (status != STATUS_OK && status != STATUS_NO)
@@ -329,8 +345,9 @@ static enum status compare_published(struct pass *pass, const struct checkpoint 
 	if (!same) {
 		status = error_set(err, STATUS_NO,
 			"step %" PRIu64 " is saved already in %s/%s by attempt %" PRIu64
-			", with other content; it stays as it is",
-			target->step, target->directory, found->name, found->attempt);
+			"%s%s, with other content; it stays as it is",
+			target->step, target->directory, found->name, found->attempt,
+			*found->life ? " of life " : "", found->life);
 		goto out;
 	}
 	/* What was written for nothing goes; a shard's place goes when all are done. */
@@ -387,7 +404,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 		if (status == STATUS_OK)
 			status = error_set(err, STATUS_NO,
 				"there is no %s: \"ckpt-rotate begin\" comes first, with the same "
-				"step and attempt",
+				"step, attempt and life",
 				pass->path);
 	}
 	if (status == STATUS_OK)

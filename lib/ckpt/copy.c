@@ -375,7 +375,7 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 		status = place_make(destination, err);
 	if (status != STATUS_OK)
 		goto out;
-	ckpt_name_staging(copying.staging, step, manifest.attempt);
+	ckpt_name_staging(copying.staging, step, manifest.attempt, "");
 	copying.path = place_path(destination, copying.staging);
 	original = place_path(directory, found.name);
 	if (!copying.path || !original) {

@@ -91,8 +91,9 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 
 /*
  * What becomes of a directory that is or was being written. newest_attempt: the highest attempt of
- * a complete checkpoint; 0: none. An attempt is over when a later one has saved (attempts follow
- * one another), unless it is a copy; attempt 0 means that nobody counts them.
+ * a complete checkpoint of the same line of lives (base/life.h); 0: none. An attempt is over when a
+ * later one has saved (attempts follow one another), unless it is a copy; attempt 0 means that
+ * nobody counts them.
  */
 void keep_decide_incomplete(
 	const struct checkpoint *item, uint64_t newest_attempt, struct keep_verdict *verdict);

@@ -53,6 +53,7 @@ static void judge(const char *path, int descriptor, bool contents, struct checkp
 			&err, STATUS_NO, "its manifest is of step %" PRIu64, manifest->step);
 	if (status == STATUS_OK) {
 		found->attempt = manifest->attempt;
+		memcpy(found->life, manifest->life, sizeof(found->life));
 		found->tasks = manifest->tasks;
 		found->sharded = manifest->sharded;
 		found->files = manifest->count;
@@ -141,7 +142,7 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 		.step = entry->read.step,
 		.attempt = entry->read.attempt};
 	struct staging staging = {0};
-	struct text absent = {0};
+	struct text absent = {0}, why = {0};
 	static const char *const writers[] = {
 		[WRITER_UNKNOWN] = "no record of who writes it",
 		[WRITER_ALIVE] = "its writer runs",
@@ -149,16 +150,17 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 		[WRITER_ELSEWHERE] = "its writer is elsewhere and cannot be asked from here",
 	};
 	snprintf(look.name, sizeof(look.name), "%s", entry->name);
+	memcpy(look.life, entry->read.life, sizeof(look.life));
 	char *path = place_path(directory, entry->name);
 	enum status status = path ? staging_look(path, &staging, err)
 				  : error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (status == STATUS_NO)
 		goto out;
 	if (status != STATUS_OK) {
-		struct error why = {0};
+		struct error reason = {0};
 		if (err)
-			why = *err;
-		conclude(&look, CHECKPOINT_UNKNOWN, status, &why);
+			reason = *err;
+		conclude(&look, CHECKPOINT_UNKNOWN, status, &reason);
 		status = STATUS_OK;
 		goto out;
 	}
@@ -168,18 +170,19 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 	look.writer = staging.writer;
 	look.copy = staging.copy;
 	look.vacant = !staging.others && !staging.sharded && !staging.one_writer;
-	if (entry->read.kind == CKPT_NAME_SCRATCH)
-		snprintf(look.why, sizeof(look.why), "task %" PRIu64 " writes it for nothing; %s",
-			entry->read.task, writers[staging.writer]);
-	else if (staging.sharded && staging.tasks) {
+	if (entry->read.kind == CKPT_NAME_SCRATCH) {
+		text_addf(&why, "task %" PRIu64 " writes it for nothing", entry->read.task);
+	} else if (staging.sharded && staging.tasks) {
 		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
-		snprintf(look.why, sizeof(look.why),
-			"missing %" PRIu64 " of %" PRIu64 " tasks: %s; %s", missing, staging.tasks,
-			text_string(&absent), writers[staging.writer]);
+		text_addf(&why, "missing %" PRIu64 " of %" PRIu64 " tasks: %s", missing,
+			staging.tasks, text_string(&absent));
 	} else {
-		snprintf(look.why, sizeof(look.why), "not committed; %s", writers[staging.writer]);
+		text_add(&why, "not committed");
 	}
+	snprintf(look.why, sizeof(look.why), "%s%s%s; %s", text_string(&why),
+		*look.life ? "; life " : "", look.life, writers[staging.writer]);
 out:
+	text_release(&why);
 	text_release(&absent);
 	staging_release(&staging);
 	free(path);

@@ -104,6 +104,8 @@ void manifest_write(const struct manifest *manifest, struct text *text)
 		", \"tasks\": %" PRIu64 ", \"sharded\": %s",
 		MANIFEST_FORMAT, manifest->step, manifest->attempt, manifest->tasks,
 		manifest->sharded ? "true" : "false");
+	if (*manifest->life)
+		text_addf(text, ", \"life\": \"%s\"", manifest->life);
 	if (manifest->shard != MANIFEST_NO_SHARD)
 		text_addf(text, ", \"shard\": %" PRIu64, manifest->shard);
 	text_addf(text, ",\n \"utc\": \"%s\", \"utc_ms\": %" PRId64 ", \"host\": ", utc,
@@ -185,6 +187,7 @@ enum status manifest_read(
 	const char *text, size_t length, struct manifest *manifest, struct error *err)
 {
 	struct manifest read = {.shard = MANIFEST_NO_SHARD};
+	const char *life;
 	struct json_object *files, *metrics = NULL;
 	uint64_t format, bytes;
 	enum status status = STATUS_NO;
@@ -203,7 +206,12 @@ enum status manifest_read(
 	error_set(err, STATUS_NO, "the manifest is not complete");
 	if (json_get_unsigned(object, "shard", &read.shard) && read.shard > CKPT_NUMBER_MAX)
 		goto out;
-	/* Those of earlier versions have neither. */
+	if (json_object_object_get_ex(object, "life", NULL)) {
+		if (!json_get_text(object, "life", &life) || !life_is_valid(life))
+			goto out;
+		memcpy(read.life, life, sizeof(read.life));
+	}
+	/* Those of earlier versions have neither (nor a life). */
 	(void)json_get_unsigned(object, "uid", &read.uid);
 	(void)json_object_object_get_ex(object, "metrics", &metrics);
 	if (!metrics_parse(metrics, &read.metrics))

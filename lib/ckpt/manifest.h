@@ -4,6 +4,7 @@
  * whole; a directory without it is no checkpoint. A shard's record is the same with "shard".
  *
  *   {"format": 1, "step": 120, "attempt": 3, "tasks": 4, "sharded": true,
+ *    "life": "0123456789ab0123456789ab",
  *    "utc": "2026-01-31T12:00:00.123Z", "utc_ms": 1769860800123, "host": "node7", "uid": 1000,
  *    "metrics": {"loss": 0.25}, "bytes": 4096,
  *    "files": [
@@ -25,6 +26,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/life.h"
 #include "base/text.h"
 #include "ckpt/metrics.h"
 
@@ -46,6 +48,7 @@ struct manifest {
 	uint64_t attempt;
 	uint64_t tasks; /* how many shards, or as the one writer was told */
 	bool sharded;
+	char life[LIFE_SIZE]; /* that wrote all of it (base/life.h); "": not known */
 	uint64_t shard; /* the task whose shard this records; MANIFEST_NO_SHARD: all there is */
 	int64_t utc;	/* when committed, milliseconds since 1970 */
 	char host[65];	/* where; of a merged one: task 0's */

@@ -11,6 +11,7 @@
 #define STEP_PREFIX    "step-"
 #define STAGING_PREFIX ".tmp-"
 #define ATTEMPT_INFIX  "-attempt-"
+#define LIFE_INFIX     "-life-"
 #define SCRATCH_INFIX  "-workertemp_"
 #define REMOVED_PREFIX ".gone-"
 #define WRITER	       ".ckpt-writer"
@@ -25,18 +26,19 @@ void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step)
 	snprintf(name, CKPT_NAME_SIZE, STEP_PREFIX "%08" PRIu64, step);
 }
 
-void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt)
+void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life)
 {
 	snprintf(name, CKPT_NAME_SIZE,
-		STAGING_PREFIX STEP_PREFIX "%08" PRIu64 ATTEMPT_INFIX "%" PRIu64, step, attempt);
+		STAGING_PREFIX STEP_PREFIX "%08" PRIu64 ATTEMPT_INFIX "%" PRIu64 "%s%s", step,
+		attempt, *life ? LIFE_INFIX : "", life);
 }
 
-void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, uint64_t task)
+void ckpt_name_scratch(
+	char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life, uint64_t task)
 {
-	snprintf(name, CKPT_NAME_SIZE,
-		STAGING_PREFIX STEP_PREFIX "%08" PRIu64 ATTEMPT_INFIX "%" PRIu64 SCRATCH_INFIX
-					   "%" PRIu64,
-		step, attempt, task);
+	ckpt_name_staging(name, step, attempt, life);
+	size_t length = strlen(name);
+	snprintf(name + length, CKPT_NAME_SIZE - length, SCRATCH_INFIX "%" PRIu64, task);
 }
 
 void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t inode)
@@ -92,7 +94,7 @@ static bool number(const char *text, size_t length, uint64_t *value)
 
 static struct ckpt_name read_step(const char *name)
 {
-	struct ckpt_name read = {CKPT_NAME_FOREIGN, 0, 0, 0};
+	struct ckpt_name read = {.kind = CKPT_NAME_FOREIGN};
 	char again[CKPT_NAME_SIZE];
 	const char *digits = after(name, STEP_PREFIX);
 	if (!digits || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 18)
@@ -102,33 +104,55 @@ static struct ckpt_name read_step(const char *name)
 		step = step * 10 + (uint64_t)(*digits - '0');
 	ckpt_name_step(again, step);
 	if (strcmp(again, name) == 0)
-		read = (struct ckpt_name){CKPT_NAME_STEP, step, 0, 0};
+		read = (struct ckpt_name){.kind = CKPT_NAME_STEP, .step = step};
 	return read;
 }
 
+/* What stands before infix in *at, copied to head, and *at moved behind infix. False: no infix. */
+static bool split(const char **at, const char *infix, char head[CKPT_NAME_SIZE])
+{
+	const char *found = strstr(*at, infix);
+	size_t length = found ? (size_t)(found - *at) : 0;
+	if (!found || length >= CKPT_NAME_SIZE)
+		return false;
+	memcpy(head, *at, length);
+	head[length] = '\0';
+	*at = found + strlen(infix);
+	return true;
+}
+
+/*
+ * The name of what is being written: the parts of ckpt_name_scratch, in their order. The name that
+ * is made of the parts decides whether this is the one spelling.
+ */
 static struct ckpt_name read_staging(const char *name)
 {
-	struct ckpt_name read = {CKPT_NAME_FOREIGN, 0, 0, 0};
-	char step[CKPT_NAME_SIZE];
-	const char *inner = after(name, STAGING_PREFIX);
-	const char *infix = inner ? strstr(inner, ATTEMPT_INFIX) : NULL;
-	uint64_t attempt, task;
-	if (!infix || (size_t)(infix - inner) >= sizeof(step))
-		return read;
-	memcpy(step, inner, (size_t)(infix - inner));
-	step[infix - inner] = '\0';
-	const char *digits = infix + strlen(ATTEMPT_INFIX);
-	const char *scratch = strstr(digits, SCRATCH_INFIX);
-	size_t length = scratch ? (size_t)(scratch - digits) : strlen(digits);
-	read = read_step(step);
-	if (read.kind != CKPT_NAME_STEP || !number(digits, length, &attempt))
-		return (struct ckpt_name){CKPT_NAME_FOREIGN, 0, 0, 0};
-	if (!scratch)
-		return (struct ckpt_name){CKPT_NAME_STAGING, read.step, attempt, 0};
-	scratch += strlen(SCRATCH_INFIX);
-	if (number(scratch, strlen(scratch), &task))
-		return (struct ckpt_name){CKPT_NAME_SCRATCH, read.step, attempt, task};
-	return (struct ckpt_name){CKPT_NAME_FOREIGN, 0, 0, 0};
+	static const struct ckpt_name foreign = {.kind = CKPT_NAME_FOREIGN};
+	char head[CKPT_NAME_SIZE], again[CKPT_NAME_SIZE];
+	const char *at = after(name, STAGING_PREFIX);
+	if (!at || !split(&at, ATTEMPT_INFIX, head))
+		return foreign;
+	struct ckpt_name read = read_step(head);
+	size_t digits = strspn(at, "0123456789");
+	if (read.kind != CKPT_NAME_STEP || !number(at, digits, &read.attempt))
+		return foreign;
+	at += digits;
+	const char *life = after(at, LIFE_INFIX);
+	if (life && strnlen(life, LIFE_SIZE) >= LIFE_SIZE - 1) {
+		memcpy(read.life, life, LIFE_SIZE - 1);
+		if (!life_is_valid(read.life))
+			return foreign;
+		at = life + LIFE_SIZE - 1;
+	}
+	const char *task = after(at, SCRATCH_INFIX);
+	read.kind = task ? CKPT_NAME_SCRATCH : CKPT_NAME_STAGING;
+	if (task && !number(task, strlen(task), &read.task))
+		return foreign;
+	if (task)
+		ckpt_name_scratch(again, read.step, read.attempt, read.life, read.task);
+	else
+		ckpt_name_staging(again, read.step, read.attempt, read.life);
+	return strcmp(again, name) == 0 ? read : foreign;
 }
 
 struct ckpt_name ckpt_name_read(const char *name)
@@ -139,7 +163,7 @@ struct ckpt_name ckpt_name_read(const char *name)
 	const char *unique = after(name, REMOVED_PREFIX);
 	if (!unique)
 		return read;
-	read = (struct ckpt_name){CKPT_NAME_FOREIGN, 0, 0, 0};
+	read = (struct ckpt_name){.kind = CKPT_NAME_FOREIGN};
 	if (strspn(unique, "0123456789abcdef") != REMOVED_DIGITS || unique[REMOVED_DIGITS] != '-')
 		return read;
 	const char *kept = unique + REMOVED_DIGITS + 1;
@@ -195,20 +219,25 @@ static bool is_whole(const char *name, size_t length, const char *whole)
 	return length == strlen(whole) && memcmp(name, whole, length) == 0;
 }
 
-bool ckpt_name_is_transient(const char *name)
+bool ckpt_name_is_ongoing(const char *name)
 {
 	uint64_t task;
 	bool sharded;
-	size_t whole = strlen(name);
-	if (is_shard(name, whole, &task) || is_writer(name, whole, &sharded, &task) ||
-		is_whole(name, whole, CKPT_COPY))
-		return true;
 	size_t length = ongoing_length(name);
 	return length &&
 	       (is_shard(name, length, &task) || is_writer(name, length, &sharded, &task) ||
 		       is_whole(name, length, CKPT_MANIFEST) || is_whole(name, length, CKPT_COPY) ||
 		       is_whole(name, length, CKPT_PART) || is_whole(name, length, CKPT_BAD) ||
 		       is_whole(name, length, CKPT_PIN));
+}
+
+bool ckpt_name_is_transient(const char *name)
+{
+	uint64_t task;
+	bool sharded;
+	size_t whole = strlen(name);
+	return is_shard(name, whole, &task) || is_writer(name, whole, &sharded, &task) ||
+	       is_whole(name, whole, CKPT_COPY) || ckpt_name_is_ongoing(name);
 }
 
 bool ckpt_name_is_reserved(const char *name)

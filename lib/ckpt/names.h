@@ -3,9 +3,12 @@
  * The names below a checkpoint directory DIR, and back. Pure.
  *
  *   step-00000120                         a checkpoint that was published whole
- *   .tmp-step-00000120-attempt-3          being written by attempt 3
+ *   .tmp-step-00000120-attempt-3-life-0123456789ab0123456789ab
+ *                                         being written by attempt 3 of this life (base/life.h);
+ *                                         without "-life-..." where no life is known
  *     task-2                              the shard of task 2; also in the published one
- *   .tmp-step-00000120-attempt-3-workertemp_2   what task 2 writes for nothing (--chief-only)
+ *   .tmp-step-00000120-attempt-3[-life-...]-workertemp_2   what task 2 writes for nothing
+ *                                         (--chief-only)
  *   .gone-0123456789abcdef-NAME           NAME on its way to deletion, if its inode has this
  *                                         number; else it was taken by mistake
  *   latest                                a symbolic link for people; never trusted
@@ -32,8 +35,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/life.h"
+
 #define CKPT_NUMBER_MAX UINT64_C(999999999999999999) /* steps, attempts, tasks: 18 digits */
-#define CKPT_NAME_SIZE	128			     /* holds every name made here */
+#define CKPT_NAME_SIZE	192			     /* holds every name made here */
 
 #define CKPT_LATEST	    "latest"
 #define CKPT_LATEST_ONGOING ".latest.tmp"
@@ -54,15 +59,19 @@ enum ckpt_name_kind {
 struct ckpt_name {
 	enum ckpt_name_kind kind;
 	uint64_t step;
-	uint64_t attempt; /* of CKPT_NAME_STAGING and CKPT_NAME_SCRATCH */
-	uint64_t task;	  /* of CKPT_NAME_SCRATCH */
+	uint64_t attempt;     /* of CKPT_NAME_STAGING and CKPT_NAME_SCRATCH */
+	uint64_t task;	      /* of CKPT_NAME_SCRATCH */
+	char life[LIFE_SIZE]; /* of CKPT_NAME_STAGING and CKPT_NAME_SCRATCH; "": none */
 };
 
 struct ckpt_name ckpt_name_read(const char *name);
 
 void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step);
-void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt);
-void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, uint64_t task);
+/* life: of base/life.h, or "". */
+void ckpt_name_staging(
+	char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life);
+void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life,
+	uint64_t task);
 /* kept must be a name of the three above; unique a random number. */
 void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t inode);
 /* What it was called before; name must be a CKPT_NAME_REMOVED. */
@@ -76,6 +85,8 @@ void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task);
 void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task);
 /* A record of a writer or of a shard, or anything on its way: what publishing sweeps away. */
 bool ckpt_name_is_transient(const char *name);
+/* A record on its way to its name: left so by one who was killed. */
+bool ckpt_name_is_ongoing(const char *name);
 /* The manifest, a mark, or transient: no file of the user's. */
 bool ckpt_name_is_reserved(const char *name);
 /* Exactly a shard's record or a writer's record. */

@@ -46,11 +46,23 @@ static void note(
 		*kept = *err;
 }
 
+/* The newest attempt of a line of lives (base/life.h) that has saved; 0: none has. */
+static uint64_t newest_attempt(const struct checkpoint_list *list, const char *life)
+{
+	uint64_t newest = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct checkpoint *item = &list->items[i];
+		bool saved = item->state == CHECKPOINT_COMPLETE || item->state == CHECKPOINT_BAD;
+		if (saved && item->attempt > newest && life_same_line(item->life, life))
+			newest = item->attempt;
+	}
+	return newest;
+}
+
 /* Fill the report's items with what there is and what becomes of it. *met: the limits are. */
 static enum status decide(const struct checkpoint_list *list, const struct keep_policy *policy,
 	const struct keep_moment *moment, struct prune_report *report, bool *met, struct error *err)
 {
-	uint64_t newest_attempt = 0;
 	size_t published = 0;
 	struct keep_verdict *verdicts = calloc(list->count + 1, sizeof(*verdicts));
 	report->items = calloc(list->count + 1, sizeof(*report->items));
@@ -62,13 +74,11 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 		const struct checkpoint *item = &list->items[i];
 		if (ckpt_name_read(item->name).kind == CKPT_NAME_STEP)
 			published = i + 1;
-		if ((item->state == CHECKPOINT_COMPLETE || item->state == CHECKPOINT_BAD) &&
-			item->attempt > newest_attempt)
-			newest_attempt = item->attempt;
 	}
 	*met = keep_decide(policy, moment, list->items, published, verdicts);
 	for (size_t i = published; i < list->count; i++)
-		keep_decide_incomplete(&list->items[i], newest_attempt, &verdicts[i]);
+		keep_decide_incomplete(
+			&list->items[i], newest_attempt(list, list->items[i].life), &verdicts[i]);
 	for (size_t i = 0; i < list->count; i++)
 		report->items[i] = (struct prune_item){list->items[i], verdicts[i],
 			verdicts[i].keep ? STATUS_OK : STATUS_TEMPORARY};
@@ -99,8 +109,14 @@ static enum status confirm_newest(
 	return status;
 }
 
-/* Delete what is in an open directory: only the records of its writers, or only the others. */
-static enum status remove_inside(int directory, bool records, struct error *err)
+static bool is_no_record(const char *name)
+{
+	return !ckpt_name_is_transient(name);
+}
+
+/* Delete what is in an open directory and has a name of this kind. */
+static enum status remove_inside(
+	int directory, bool (*is_kind)(const char *name), struct error *err)
 {
 	enum status status = STATUS_OK;
 	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -114,8 +130,7 @@ static enum status remove_inside(int directory, bool records, struct error *err)
 	}
 	for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));) {
 		const char *name = entry->d_name;
-		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-			ckpt_name_is_transient(name) == records)
+		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && is_kind(name))
 			status = file_remove_tree_at(directory, name, err);
 	}
 	closedir(stream);
@@ -155,17 +170,19 @@ static enum status remove_incomplete(
 	bool vacant = same && !look.others && !look.sharded && !look.one_writer;
 	if (status == STATUS_OK && (!same || look.writer != checkpoint->writer))
 		status = STATUS_NO;
-	if (status == STATUS_OK && !vacant) {
+	if (status == STATUS_OK) {
 		struct stat st;
 		descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (descriptor < 0 || fstat(descriptor, &st) < 0 || st.st_ino != checkpoint->inode)
 			status = STATUS_NO;
-		if (status == STATUS_OK)
+		if (status == STATUS_OK && !vacant)
 			status = claim(path, descriptor, checkpoint);
+		if (status == STATUS_OK && !vacant)
+			status = remove_inside(descriptor, is_no_record, err);
+		/* (A begin that is at work in an empty one puts its record there anew.) */
 		if (status == STATUS_OK)
-			status = remove_inside(descriptor, false, err);
-		if (status == STATUS_OK)
-			status = remove_inside(descriptor, true, err);
+			status = remove_inside(descriptor,
+				vacant ? ckpt_name_is_ongoing : ckpt_name_is_transient, err);
 		if (status != STATUS_OK && status != STATUS_NO)
 			error_prefix(err, "%s", path);
 	}

@@ -58,6 +58,8 @@ void show_json(struct text *text, const char *directory, const struct checkpoint
 			verdict->keep ? "true" : "false", deed);
 		text_add_json_string(text, verdict->why);
 	}
+	if (*checkpoint->life)
+		text_addf(text, ", \"life\": \"%s\"", checkpoint->life);
 	if (checkpoint->tasks)
 		text_addf(text, ", \"tasks\": %" PRIu64, checkpoint->tasks);
 	if (checkpoint->utc) {

@@ -30,9 +30,9 @@ bool staging_is_scratch(const struct checkpoint_target *target)
 void staging_name(const struct checkpoint_target *target, char name[CKPT_NAME_SIZE])
 {
 	if (staging_is_scratch(target))
-		ckpt_name_scratch(name, target->step, target->attempt, target->task);
+		ckpt_name_scratch(name, target->step, target->attempt, target->life, target->task);
 	else
-		ckpt_name_staging(name, target->step, target->attempt);
+		ckpt_name_staging(name, target->step, target->attempt, target->life);
 }
 
 bool staging_is_settled(const struct checkpoint_target *target, const struct checkpoint *found)
@@ -40,7 +40,7 @@ bool staging_is_settled(const struct checkpoint_target *target, const struct che
 	char name[CKPT_NAME_SIZE];
 	if (found->state != CHECKPOINT_BAD)
 		return found->state == CHECKPOINT_COMPLETE;
-	ckpt_name_staging(name, target->step, target->attempt);
+	ckpt_name_staging(name, target->step, target->attempt, target->life);
 	char *path = place_path(target->directory, name);
 	bool settled = path && access(path, F_OK) < 0 && errno == ENOENT;
 	free(path);

@@ -19,22 +19,27 @@ int main(void)
 			n);
 		ckpt_name_removed(gone, name, n);
 		CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED, "%s is on its way", gone);
-		ckpt_name_staging(name, n, numbers[5 - i]);
-		read = ckpt_name_read(name);
-		CHECK(read.kind == CKPT_NAME_STAGING && read.step == n &&
-				read.attempt == numbers[5 - i],
-			"%s is being written", name);
-		ckpt_name_removed(gone, name, UINT64_MAX);
-		CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED, "%s is on its way", gone);
-		ckpt_name_scratch(name, n, numbers[5 - i], n);
-		read = ckpt_name_read(name);
-		CHECK(read.kind == CKPT_NAME_SCRATCH && read.step == n &&
-				read.attempt == numbers[5 - i] && read.task == n,
-			"%s is written for nothing", name);
-		ckpt_name_removed(gone, name, UINT64_MAX);
-		CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED &&
-				strcmp(ckpt_name_of_removed(gone), name) == 0,
-			"%s is on its way", gone);
+		for (int k = 0; k < 2; k++) {
+			const char *life = k ? "0123456789abfedcba987654" : "";
+			ckpt_name_staging(name, n, numbers[5 - i], life);
+			read = ckpt_name_read(name);
+			CHECK(read.kind == CKPT_NAME_STAGING && read.step == n &&
+					read.attempt == numbers[5 - i] && !strcmp(read.life, life),
+				"%s is being written", name);
+			ckpt_name_removed(gone, name, UINT64_MAX);
+			CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED, "%s is on its way",
+				gone);
+			ckpt_name_scratch(name, n, numbers[5 - i], life, n);
+			read = ckpt_name_read(name);
+			CHECK(read.kind == CKPT_NAME_SCRATCH && read.step == n &&
+					read.attempt == numbers[5 - i] && read.task == n &&
+					!strcmp(read.life, life),
+				"%s is written for nothing", name);
+			ckpt_name_removed(gone, name, UINT64_MAX);
+			CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED &&
+					strcmp(ckpt_name_of_removed(gone), name) == 0,
+				"%s is on its way", gone);
+		}
 		ckpt_name_task(name, n);
 		snprintf(gone, sizeof(gone), "task-%" PRIu64, n);
 		CHECK_TEXT(name, gone);
@@ -58,6 +63,12 @@ int main(void)
 		".tmp-step-00000120-attempt-1-workertemp_", ".tmp-step-00000120-workertemp_1",
 		".tmp-step-00000120-attempt-1-workertemp_01",
 		".tmp-step-00000120-attempt-1-workertemp_1-workertemp_1",
+		".tmp-step-00000120-attempt-1-life-", ".tmp-step-00000120-attempt-1-life-a",
+		".tmp-step-00000120-attempt-1-life-0123456789abfedcba98765",
+		".tmp-step-00000120-attempt-1-life-0123456789abfedcba9876543",
+		".tmp-step-00000120-attempt-1-life-0123456789ABFEDCBA987654",
+		".tmp-step-00000120-attempt-1-life-0123456789abfedcba987654-workertemp_01",
+		".tmp-step-00000120-attempt-1-workertemp_1-life-0123456789abfedcba987654",
 		".gone-0123456789abcdef-model", ".gone-0123456789abcdef-", "checkpoint-500"};
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		CHECK(ckpt_name_read(foreign[i]).kind == CKPT_NAME_FOREIGN, "\"%s\" is not ours",
