@@ -138,7 +138,11 @@ hour=3600 noon=1700000000
 	[ "$(kept --keep-best 1 --metric score --mode min)" = "5 6 " ]
 	[ "$(kept --keep-best 9 --metric score --mode min)" = "2 5 6 " ]
 	[ "$(kept --keep-best 1 --metric loss --mode min --keep-unmeasured)" = "2 3 4 6 " ]
-	[ "$(kept --keep-best 1 --metric none --mode min)" = "6 " ]
+	# A metric that none has would keep nothing: refused, and nothing is removed.
+	run -2 --separate-stderr prune --keep-best 1 --metric lost --mode min --keep-last 1
+	[ "$output" = "" ]
+	[[ $stderr == *'no checkpoint has the metric "lost" (they have loss, score'*"nothing was removed"* ]]
+	[ "$(kept --keep-best 1 --metric lost --mode min --keep-unmeasured)" = "1 2 3 4 5 6 " ]
 	[ "$(kept --keep-step 3,1 --keep-step 4)" = "1 3 4 6 " ]
 	dry --keep-best 1 --metric loss --mode min
 	[ "$(reason 2)" = "one of the best 1 by loss" ]

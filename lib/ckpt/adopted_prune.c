@@ -111,6 +111,10 @@ static enum status decide(
 	if (status == STATUS_OK && wish->policy.min_free)
 		status = prune_measure_free(
 			pruning->directory, pruning->descriptor, &moment.free, err);
+	for (size_t i = 0; i < count && status == STATUS_OK; i++)
+		items[i] = pruning->scan.items[i].checkpoint;
+	if (status == STATUS_OK)
+		status = keep_check_metric(&wish->policy, items, count, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct scan_item *found = &pruning->scan.items[i];
 		struct prune_item *item = &report->items[i];

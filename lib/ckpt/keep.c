@@ -283,6 +283,31 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 	return keep_limits(&scene);
 }
 
+enum status keep_check_metric(const struct keep_policy *policy, const struct checkpoint *items,
+	size_t count, struct error *err)
+{
+	struct metrics all = {0};
+	struct text names = {0};
+	bool complete = false;
+	for (size_t i = 0; i < count; i++) {
+		complete |= items[i].state == CHECKPOINT_COMPLETE;
+		for (size_t k = 0; policy->metric && k < items[i].metrics.count; k++)
+			if (strcmp(items[i].metrics.items[k].name, policy->metric) == 0)
+				return STATUS_OK;
+		metrics_merge(&all, &items[i].metrics);
+	}
+	if (!policy->best || policy->unmeasured || !complete)
+		return STATUS_OK;
+	for (size_t k = 0; k < all.count; k++)
+		text_addf(&names, "%s%s", k ? ", " : "", all.items[k].name);
+	error_set(err, STATUS_USAGE,
+		"--keep-best: no checkpoint has the metric \"%s\" (they have %s), so it would keep "
+		"none; nothing was removed",
+		policy->metric, all.count ? text_string(&names) : "no metrics");
+	text_release(&names);
+	return STATUS_USAGE;
+}
+
 void keep_decide_incomplete(
 	const struct checkpoint *item, uint64_t newest_attempt, struct keep_verdict *verdict)
 {

@@ -90,6 +90,14 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 	const struct checkpoint *items, size_t count, struct keep_verdict *verdicts);
 
 /*
+ * STATUS_USAGE: --keep-best compares by a metric that none of these has, so that it would keep
+ * nothing; err names the metrics that they have. STATUS_OK: one has it, or unmeasured ones are
+ * kept, or none is complete, so that nothing is there to compare.
+ */
+enum status keep_check_metric(const struct keep_policy *policy, const struct checkpoint *items,
+	size_t count, struct error *err);
+
+/*
  * What becomes of a directory that is or was being written. newest_attempt: the highest attempt of
  * a complete checkpoint of the same line of lives (base/life.h); 0: none. An attempt is over when a
  * later one has saved (attempts follow one another), unless it is a copy; attempt 0 means that

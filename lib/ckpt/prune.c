@@ -309,6 +309,8 @@ enum status checkpoint_prune(const char *directory, const struct prune_wish *wis
 		status = prune_measure_free(directory, descriptor, &moment.free, err);
 	if (status == STATUS_OK)
 		status = checkpoint_list(directory, &list, err);
+	if (status == STATUS_OK)
+		status = keep_check_metric(&wish->policy, list.items, list.count, err);
 	if (status != STATUS_OK)
 		goto out;
 	*report = (struct prune_report){0};

@@ -440,6 +440,27 @@ static void check_words(void)
 	}
 }
 
+static void check_metric(void)
+{
+	struct checkpoint three[3] = {{.state = CHECKPOINT_COMPLETE}, {.state = CHECKPOINT_BAD},
+		{.state = CHECKPOINT_COMPLETE}};
+	struct keep_policy policy = {.best = 1, .metric = "loss"};
+	struct error err = {0};
+	CHECK_EQ(keep_check_metric(&policy, three, 3, &err), STATUS_USAGE);
+	CHECK(strstr(err.text, "no metrics") != NULL, "%s", err.text);
+	CHECK_EQ(keep_check_metric(&policy, three + 1, 1, NULL), STATUS_OK);
+	CHECK_EQ(keep_check_metric(&policy, three, 0, NULL), STATUS_OK);
+	metrics_read("score=1", &three[0].metrics, NULL);
+	CHECK_EQ(keep_check_metric(&policy, three, 3, &err), STATUS_USAGE);
+	CHECK(strstr(err.text, "they have score)") != NULL, "%s", err.text);
+	policy.unmeasured = true;
+	CHECK_EQ(keep_check_metric(&policy, three, 3, NULL), STATUS_OK);
+	policy.unmeasured = false;
+	metrics_read("loss=nan", &three[1].metrics, NULL);
+	CHECK_EQ(keep_check_metric(&policy, three, 3, NULL), STATUS_OK);
+	CHECK_EQ(keep_check_metric(&(struct keep_policy){.last = 1}, three, 3, NULL), STATUS_OK);
+}
+
 static const struct keep_verdict *incomplete(
 	enum checkpoint_writer writer, uint64_t attempt, uint64_t newest, bool vacant)
 {
@@ -457,6 +478,7 @@ int main(void)
 	check_histories();
 	check_by_hand();
 	check_words();
+	TEST("--keep-best by a metric that none has is refused") check_metric();
 	TEST("what is being written, or was")
 	{
 		CHECK(incomplete(WRITER_ALIVE, 1, 9, false)->keep, "a living writer keeps it");
