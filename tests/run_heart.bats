@@ -257,6 +257,20 @@ beats_past() { (($(beats_of "$1") >= $2)); }
 	all_ended 42
 }
 
+# Both tasks beat, and are past their third step.
+both_advance() {
+	preempt-heartbeat --list --json | python3 -c 'import json, sys
+tasks = json.load(sys.stdin)["tasks"]
+sys.exit(not (len(tasks) == 2 and all(t["state"] == "alive" and t.get("step", 0) > 3 for t in tasks)))'
+}
+@test "-n 2, with nobody to watch them: --list says that they live, and how far they are" {
+	quick=(--period 200ms)
+	one_agent 2 --steps 100000 --step-ms 5
+	until_true 10 both_advance
+	kill -TERM "${pids[0]}"
+	ended 0 42
+}
+
 @test "--no-heartbeat: nobody beats, nobody is missed" {
 	quick=(--no-heartbeat --kill-after 1s)
 	count_agents 2 --steps 60 --step-ms 5

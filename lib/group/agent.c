@@ -215,7 +215,9 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		agent_leave_unstarted(&agent, REASON_FAILED, code, err.text);
 		goto out;
 	}
-	pulse_watch(agent.group.pulse);
+	/* Alone it beats for those who ask how it is, and there is nobody to watch. */
+	if (options->identity->tasks > options->identity->count)
+		pulse_watch(agent.group.pulse);
 	started = true;
 	worker_follow(agent.group.worker, &agent.group.view.attempt, agent.group.view.revision);
 	run_tasks(&agent);

@@ -14,8 +14,7 @@ enum status agent_start_pulse(
 		.first = options->identity->task,
 		.count = options->identity->count,
 		.who = &self};
-	/* Alone there is nobody to tell or to watch. */
-	if (options->beats.period == 0 || options->identity->tasks == options->identity->count)
+	if (options->beats.period == 0)
 		return STATUS_OK;
 	enum status status = process_identify(0, &self, err);
 	return status == STATUS_OK ? pulse_start(pulse, &how, err) : status;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,12 +13,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "group/error_line.h"
 
 struct stream {
 	int from, into;	      /* the pipe's ends; -1: closed */
 	char line[PUMP_LINE]; /* the line being written */
 	size_t length;
-	char last[PUMP_LINE]; /* the last whole one that is not empty */
+	struct error_line lines; /* the whole ones that matter */
 };
 
 struct pump {
@@ -32,6 +34,7 @@ struct pump {
 
 static void remember(struct stream *stream, const char *bytes, size_t length)
 {
+	int64_t now = clock_now();
 	for (size_t i = 0; i < length; i++) {
 		if (bytes[i] != '\n') {
 			if (stream->length < PUMP_LINE - 1)
@@ -40,7 +43,7 @@ static void remember(struct stream *stream, const char *bytes, size_t length)
 		}
 		stream->line[stream->length] = '\0';
 		if (stream->length)
-			memcpy(stream->last, stream->line, stream->length + 1);
+			error_line_take(&stream->lines, stream->line, now);
 		stream->length = 0;
 	}
 }
@@ -127,7 +130,7 @@ void pump_started(struct pump *pump, size_t index)
 	pump->streams[index].into = -1;
 }
 
-void pump_last_line(struct pump *pump, size_t index, int64_t patience, char line[PUMP_LINE])
+void pump_error_line(struct pump *pump, size_t index, int64_t patience, char line[PUMP_LINE])
 {
 	struct timespec until;
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -138,7 +141,7 @@ void pump_last_line(struct pump *pump, size_t index, int64_t patience, char line
 	while (pump->streams[index].from >= 0 &&
 		pthread_cond_clockwait(&pump->drained, &pump->lock, CLOCK_MONOTONIC, &until) == 0)
 		;
-	memcpy(line, pump->streams[index].last, PUMP_LINE);
+	snprintf(line, PUMP_LINE, "%s", error_line_best(&pump->streams[index].lines, clock_now()));
 	pthread_mutex_unlock(&pump->lock);
 }
 

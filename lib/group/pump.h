@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes on what the commands write to stderr, and remembers the last line of each: it goes into
- * the error that the other tasks print. In a thread of its own, so that a slow reader of our stderr
- * stops nobody but the writers.
+ * Passes on what the commands write to stderr, and remembers the line of each that says best why it
+ * failed (error_line.h): it goes into the error that the other tasks print. In a thread of its own,
+ * so that a slow reader of our stderr stops nobody but the writers.
  */
 #ifndef GROUP_PUMP_H
 #define GROUP_PUMP_H
@@ -22,10 +22,10 @@ enum status pump_start(struct pump **pump, size_t count, struct error *err);
 int pump_input(const struct pump *pump, size_t index);
 void pump_started(struct pump *pump, size_t index);
 /*
- * The last line that is not empty, once all that was written has been passed on; waits for that at
- * most patience ms.
+ * The line that says best why it failed, "" where none does, once all that was written has been
+ * passed on; waits for that at most patience ms.
  */
-void pump_last_line(struct pump *pump, size_t index, int64_t patience, char line[PUMP_LINE]);
+void pump_error_line(struct pump *pump, size_t index, int64_t patience, char line[PUMP_LINE]);
 void pump_stop(struct pump *pump);
 
 #endif
