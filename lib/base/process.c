@@ -135,6 +135,8 @@ static void become(const struct process_command *command, pid_t parent, int repo
 {
 	if (command->own_group)
 		setpgid(0, 0);
+	if (command->own_group && command->terminal > 0) /* TTOU is blocked */
+		(void)tcsetpgrp(command->terminal, getpid());
 	if (command->own_group && command->die_with_parent)
 		die_with_writer();
 	if (command->die_with_parent) {

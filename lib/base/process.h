@@ -48,6 +48,7 @@ struct process_command {
 	 */
 	bool die_with_parent;
 	sigset_t ignored; /* ignored before exec; the others stay as they were at our start */
+	int terminal; /* with own_group: gets the foreground of it; 0: stays in the background */
 	/* Become its descriptors 0, 1 and 2; 0: ours. */
 	int standard_input, standard_output, standard_error;
 };

@@ -154,6 +154,7 @@ static void release(struct agent *agent)
 	free(agent->seats);
 	if (agent->signals >= 0)
 		close(agent->signals);
+	terminal_close(&agent->terminal);
 }
 
 static void keep_goodbyes(struct agent *agent, struct agent_end *end)
@@ -177,6 +178,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	struct agent agent = {.options = options,
 		.group = {.options = options, .own_deadline = CLOCK_NEVER},
 		.signals = -1,
+		.terminal = {.descriptor = -1},
 		.seat_count = options->identity->count,
 		.command_count = options->ranks ? 1 : options->identity->count};
 	struct error err = {0};

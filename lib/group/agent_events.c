@@ -257,9 +257,10 @@ static void reap(struct agent *agent, int64_t now)
 			end_group(agent, info.si_pid);
 		if (waitpid(info.si_pid, &wait_status, WNOHANG) != info.si_pid)
 			return;
-		if (command)
+		if (command) {
 			command_ended(command, wait_status, now);
-		else if (hook)
+			agent_terminal_ended(agent, command);
+		} else if (hook)
 			hook_ended(hook, wait_status);
 	}
 }
@@ -269,13 +270,16 @@ void agent_take_signals(struct agent *agent, int64_t now)
 	struct signalfd_siginfo info;
 	while (read(agent->signals, &info, sizeof(info)) == sizeof(info)) {
 		int number = (int)info.ssi_signo;
-		if (number == SIGCHLD)
+		if (number == SIGCONT)
+			agent_continued(agent);
+		if (number == SIGCHLD || number == SIGCONT)
 			continue;
 		agent->passed_on = number;
 		for (size_t i = 0; i < agent->command_count; i++)
 			if (agent->commands[i].running)
 				kill(-agent->commands[i].pid, number);
 	}
+	agent_look_for_stops(agent);
 	reap(agent, now);
 }
 

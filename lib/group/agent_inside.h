@@ -2,13 +2,15 @@
 /*
  * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
  * and starting), restart.c (between two attempts), agent_events.c (what happens), agent_heart.c
- * (beats and progress), agent_rehearse.c (a notice to oneself), agent_say.c (what people are told).
+ * (beats and progress), agent_terminal.c (a job of a shell), agent_rehearse.c (a notice to
+ * oneself), agent_say.c (what people are told).
  */
 #ifndef GROUP_AGENT_INSIDE_H
 #define GROUP_AGENT_INSIDE_H
 
 #include <poll.h>
 
+#include "base/terminal.h"
 #include "group/agent.h"
 #include "group/seat.h"
 #include "group/unaware.h"
@@ -21,6 +23,8 @@ struct agent {
 	struct pump *pump;
 	struct watch watch; /* the sources of notices */
 	int signals;	    /* signalfd: CHLD, and what is passed on */
+	struct terminal terminal;
+	bool terminal_lent; /* the command has used it */
 	struct command *commands;
 	size_t command_count;
 	struct seat *seats;
@@ -82,6 +86,17 @@ void agent_look_for_hangs(struct agent *agent, int64_t now);
 /* Declare the peers whose processes ran on this machine and exist no more; whether there are any.
  */
 bool agent_declare_gone(struct agent *agent);
+
+/* agent_terminal.c */
+
+/* The descriptor of the terminal that a command is to have from its start; 0: none. */
+int agent_terminal_for(struct agent *agent);
+/* A command that was stopped stops us with it, or gets the terminal that it asked for. */
+void agent_look_for_stops(struct agent *agent);
+/* We were stopped, and are continued. */
+void agent_continued(struct agent *agent);
+/* A command has ended: the terminal is ours again. */
+void agent_terminal_ended(struct agent *agent, const struct command *command);
 
 /* agent_rehearse.c */
 void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake);

@@ -44,6 +44,9 @@ enum status agent_open_signals(struct agent *agent, struct error *err)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	terminal_open(&agent->terminal);
+	if (agent->terminal.descriptor >= 0)
+		sigaddset(&set, SIGCONT);
 	process_add_heeded(&set, passed_on, sizeof(passed_on) / sizeof(passed_on[0]));
 	/* A reader of our stderr that goes away must not end us; a handler is not inherited. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
@@ -120,6 +123,7 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 	struct process_command start = {.argv = options->command,
 		.own_group = true,
 		.die_with_parent = true,
+		.terminal = agent_terminal_for(agent),
 		.standard_error = agent->pump ? pump_input(agent->pump, index) : 0};
 	sigemptyset(&start.ignored);
 	enum status status = environment_shield(options->shield, &start.ignored, err);
@@ -132,8 +136,10 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 	environment_free(environment);
 	if (agent->pump)
 		pump_started(agent->pump, index);
-	if (status != STATUS_OK)
+	if (status != STATUS_OK) {
+		terminal_take_back(&agent->terminal, 0);
 		return status;
+	}
 	guard_add(&agent->guard, command->pid);
 	command->running = true;
 	return STATUS_OK;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent as a shell with one job: in the foreground of a terminal its command can read what is
+ * typed, gets Ctrl-C, and is stopped and continued together with the agent.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "group/agent_inside.h"
+
+/* One command that is run from a terminal has it from its start; of several, the first that asks.
+ */
+int agent_terminal_for(struct agent *agent)
+{
+	agent->terminal_lent = agent->command_count == 1 && terminal_is_used(&agent->terminal);
+	return agent->terminal_lent ? agent->terminal.descriptor : 0;
+}
+
+static void stopped(struct agent *agent, const struct command *command, int number)
+{
+	bool asks = number == SIGTTIN || number == SIGTTOU;
+	if (asks && terminal_lend(&agent->terminal, command->pid)) {
+		agent->terminal_lent = true;
+		kill(-command->pid, SIGCONT);
+		return;
+	}
+	if (!asks && number != SIGTSTP)
+		return; /* STOP is somebody's wish for the command alone */
+	terminal_take_back(&agent->terminal, command->pid);
+	/* Nobody would continue us: Ctrl-Z does nothing then. */
+	if (!terminal_stop(number) && !asks) {
+		(void)terminal_lend(&agent->terminal, command->pid);
+		kill(-command->pid, SIGCONT);
+	}
+}
+
+void agent_look_for_stops(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->command_count && agent->terminal.descriptor >= 0; i++) {
+		siginfo_t info = {0};
+		struct command *command = &agent->commands[i];
+		if (command->running &&
+			waitid(P_PID, (id_t)command->pid, &info, WSTOPPED | WNOHANG) == 0 &&
+			info.si_pid)
+			stopped(agent, command, info.si_status);
+	}
+}
+
+void agent_continued(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->command_count; i++) {
+		if (!agent->commands[i].running)
+			continue;
+		bool lend = agent->terminal_lent || terminal_is_used(&agent->terminal);
+		if (lend && agent->command_count == 1)
+			(void)terminal_lend(&agent->terminal, agent->commands[i].pid);
+		kill(-agent->commands[i].pid, SIGCONT);
+	}
+}
+
+void agent_terminal_ended(struct agent *agent, const struct command *command)
+{
+	bool had = terminal_is_of(&agent->terminal, command->pid);
+	terminal_take_back(&agent->terminal, command->pid);
+	/* The terminal told it alone, not us. */
+	if (had && WIFSIGNALED(command->wait_status) &&
+		(WTERMSIG(command->wait_status) == SIGINT ||
+			WTERMSIG(command->wait_status) == SIGQUIT))
+		agent->passed_on = WTERMSIG(command->wait_status);
+}

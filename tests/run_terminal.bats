@@ -1,0 +1,111 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-run as a job of an interactive shell: reading the terminal, Ctrl-C, Ctrl-Z, fg and bg.
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	load trainers/agents
+	agents_setup_file
+}
+
+setup() {
+	load trainers/agents
+	agents_setup
+}
+
+teardown() { agents_teardown; }
+
+# person: what stands on stdin is done at a terminal (trainers/terminal.py).
+person() {
+	cat >person.script
+	run -0 python3 -B "$TRAINERS/terminal.py" person.script 3>&-
+	nothing_left
+}
+
+@test "in the foreground the command reads the terminal, and gets Ctrl-C" {
+	person <<-'EOT'
+		see READY>
+		type preempt-run -q -- python3 -q -i; echo "code $?"
+		see >>>
+		type print(6 * 7)
+		see 42
+		type while True: pass
+		type
+		key c
+		see KeyboardInterrupt
+		type exit(5)
+		see code 5
+		see READY>
+		type preempt-run -q -- sh -c 'echo "here"we; sleep 1000'; echo "code $?"
+		see herewe
+		key c
+		see code 130
+		see READY>
+		type preempt-run -q -- /nonexistent/program; echo "code $?"
+		see code 127
+		see READY>
+		type cat | tr a b
+		type aha
+		see bhb
+		key d
+		see READY>
+		type exit 0
+	EOT
+}
+
+@test "Ctrl-Z stops command and agent, fg and bg continue them" {
+	person <<-'EOT'
+		see READY>
+		type preempt-run -q -- sh -c 'echo "here"we; while read -r x; do echo "<$x>"; done'; echo "code $?"
+		see herewe
+		type one
+		see <one>
+		key z
+		see Stopped
+		see READY>
+		type echo "shell"here
+		see shellhere
+		type fg
+		see preempt-run
+		type two
+		see <two>
+		key z
+		see Stopped
+		see READY>
+		type bg; sleep 0.1
+		see READY>
+		type fg
+		see preempt-run
+		type three
+		see <three>
+		key d
+		see READY>
+		type echo "shell"again
+		see shellagain
+		type exit 0
+	EOT
+}
+
+@test "in the background it leaves the terminal alone; in a pipe the command gets it when it asks" {
+	person <<-'EOT'
+		see READY>
+		type preempt-run -q -- sh -c 'until [ -e go ]; do sleep 0.1; done; echo "job"done' &
+		see READY>
+		type echo "shell"here
+		see shellhere
+		type touch go; wait
+		see jobdone
+		see READY>
+		type preempt-run -q -- sh -c 'read -r x; echo "<$x>"' | cat
+		type piped
+		see <piped>
+		see READY>
+		type preempt-run -q -n 2 -- sh -c '[ $PREEMPT_TASK = 1 ] || { read -r x; echo "<$x>"; }'
+		type several
+		see <several>
+		see READY>
+		type exit 0
+	EOT
+}
