@@ -45,6 +45,9 @@ struct store {
 	int64_t patience; /* milliseconds */
 	/* Not 0: it was seen to go back, from this revision to that one; store_was_set_back. */
 	store_revision back_from, back_to;
+	/* store_unchanged: filled by wait, which may leave the second at 0 */
+	store_revision waited_since;
+	int64_t unchanged;
 };
 
 extern const struct store_backend store_sqlite;

@@ -235,6 +235,8 @@ enum status store_wait(struct store *store, const char *prefix, store_revision s
 	enum status status = check_prefix(prefix, err);
 	if (status != STATUS_OK)
 		return status;
+	store->waited_since = since;
+	store->unchanged = 0;
 	return store->backend->wait(store, prefix, since, deadline, wake, revision, err);
 }
 
@@ -248,6 +250,11 @@ bool store_was_set_back(struct store *store, struct error *err)
 		store->where, (long long)store->back_from, (long long)store->back_to);
 	store->back_from = store->back_to = 0;
 	return true;
+}
+
+int64_t store_unchanged(const struct store *store, store_revision revision)
+{
+	return store->waited_since <= revision ? store->unchanged : 0;
 }
 
 enum status store_beats_prepare(

@@ -143,6 +143,13 @@ enum status store_wait(struct store *store, const char *prefix, store_revision s
 bool store_was_set_back(struct store *store, struct error *err);
 
 /*
+ * An instant (base/clock.h) at which nothing under the prefix of the last store_wait was newer than
+ * revision, as far as that call knew; 0: none, or it waited for what is newer than something else.
+ * Where the filesystem is shared, what is cached of it is taken to be at most a second old.
+ */
+int64_t store_unchanged(const struct store *store, store_revision revision);
+
+/*
  * Beats: one small record per name, rewritten in place, not durable, never locked. A name is
  * "RUN/ATTEMPT/TASK". Reading gives what is there now (possibly stale on shared filesystems);
  * judge it by change only.

@@ -27,6 +27,7 @@
 #define UNTOLD_EVERY  50    /* on this machine where inotify cannot be had */
 #define BUSY_AGAIN    2	    /* another thread of ours is at work on the database */
 #define LOCK_PATIENCE 200   /* how long wake may be kept waiting by a lock */
+#define CACHED_FOR    1000  /* how old a counter may be that was read without a lock */
 
 void watch_init(struct watch *watch)
 {
@@ -108,16 +109,18 @@ static enum hint look_at_file(struct sqlite_store *store)
 	return counter == store->watch.counter ? HINT_SAME : HINT_DIFFERENT;
 }
 
-/* A hint, and until when it is good. */
-static enum hint look(struct sqlite_store *store, int64_t *next)
+/* A hint, how old it may be (*as_of), and until when it is good. */
+static enum hint look(struct sqlite_store *store, int64_t *as_of, int64_t *next)
 {
 	struct machine *machine = &store->lock.machine;
 	int64_t now = clock_now();
+	*as_of = store->base.local ? now : now - CACHED_FOR;
 	if (store->base.local) {
 		*next = now + (store->watch.descriptor >= 0 ? LOCAL_EVERY : UNTOLD_EVERY);
 	} else if (machine->page && !machine_poller_try(machine) &&
 		   now - machine_polled(machine) < POLLER_LOST) {
 		bool told = store->watch.descriptor >= 0;
+		*as_of = machine_polled(machine) - CACHED_FOR;
 		*next = told ? machine_polled(machine) + POLLER_LOST : now + UNTOLD_EVERY;
 		return machine_counter(machine) == store->watch.counter ? HINT_SAME
 									: HINT_DIFFERENT;
@@ -163,6 +166,13 @@ static enum status ask(struct sqlite_store *store, const char *prefix, store_rev
 	}
 }
 
+/* At this instant nothing had changed yet that the caller waits for. */
+static void note_unchanged(struct sqlite_store *store, int64_t instant)
+{
+	if (instant > store->base.unchanged)
+		store->base.unchanged = instant;
+}
+
 static void sleep_until(int64_t deadline, const struct watch *watch, int wake)
 {
 	struct pollfd pollers[] = {
@@ -179,16 +189,21 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 	struct watch *watch = &store->watch;
 	*revision = since;
 	for (;;) {
-		int64_t next = 0;
+		int64_t next = 0, as_of = 0;
 		store_revision now_at;
 		bool changed;
 		if (is_ready(wake))
 			return STATUS_NO;
 		arm(store);
-		enum hint hint = drain(watch) ? HINT_DIFFERENT : look(store, &next);
+		if (watch->seen && since >= watch->revision)
+			note_unchanged(store, watch->looked);
+		enum hint hint = drain(watch) ? HINT_DIFFERENT : look(store, &as_of, &next);
+		if (watch->seen && since >= watch->revision && hint == HINT_SAME)
+			note_unchanged(store, as_of);
 		bool ask_now = !watch->seen || since < watch->revision || hint == HINT_DIFFERENT ||
 			       clock_now() - watch->looked >= LOCKED_EVERY;
 		if (ask_now && hint != HINT_BUSY) {
+			int64_t asked = clock_now();
 			enum status status =
 				ask(store, prefix, since, deadline, wake, &changed, &now_at, err);
 			if (status != STATUS_OK)
@@ -197,6 +212,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 				*revision = now_at;
 				return STATUS_OK;
 			}
+			note_unchanged(store, asked);
 			/* All up to now_at is known not to concern the caller. */
 			if (now_at > since)
 				*revision = since = now_at;
