@@ -130,6 +130,8 @@ static void say_doubt(enum watch_event event, const char *name, const struct err
 	else if (event == WATCH_LOST)
 		message_error(
 			"cannot ask %s, three times in a row: %s; asking goes on", name, err->text);
+	else if (event == WATCH_WARNING)
+		message_error("%s", err->text);
 	else if (event == WATCH_BACK)
 		message_info("%s answers again", name);
 }
@@ -213,7 +215,9 @@ static int look_once(struct watch *watch, int64_t deadline)
 				message_error("cannot ask %s: %s", source_name(source), err.text);
 				if (source == group && is_refusal(&err))
 					refused = (int)err.status;
-			} else if (event == WATCH_NOTICE && code == STATUS_OK)
+			} else if (event == WATCH_WARNING)
+				message_error("%s", err.text);
+			else if (event == WATCH_NOTICE && code == STATUS_OK)
 				code = handle(&notice);
 			doubt |= event == WATCH_DOUBT;
 			found |= event == WATCH_NOTICE;

@@ -114,6 +114,39 @@ slurm_job() {
 	grep -Eq ' signal:TERM left=(1[0-9]+|200)(s|[0-9]{3}ms) sent by .*; the job is near its time limit' out
 }
 
+@test "slurm: an end that is over by our clock when it is first told is no notice; a TERM then has no known end" {
+	slurm_job 'echo "RUNNING $SLURM_JOB_END_TIME"'
+	export SLURM_JOB_END_TIME=$(($(date +%s) - 7200)) SLURM_NTASKS=1
+	start --source slurm
+	eventually grep -q 'job 9 ends at .*, but this machine.s clock says .*: one of the clocks is wrong' err
+	eventually test -e asked
+	kill -TERM "$watch"
+	code_of "$watch"
+	[ "$(wc -l <out)" = 1 ]
+	grep -q ' signal:TERM left=unknown sent by' out
+	# Preempted then, by a controller that is two hours behind: both times are said.
+	printf '#!/bin/sh\necho "PREEMPTED $SLURM_JOB_END_TIME"\n' >fake/squeue
+	start --source slurm
+	kill -TERM "$watch"
+	code_of "$watch"
+	grep -q ' signal:TERM left=unknown sent by .*; the job is preempted at .*Z, but our clock says .*Z: what is left is not known' out
+}
+
+@test "slurm: with an end that is over by our clock, the time is counted from the job's start" {
+	slurm_job 'echo "RUNNING $SLURM_JOB_END_TIME $SLURM_JOB_START_TIME"'
+	local now
+	now=$(date +%s)
+	export SLURM_JOB_START_TIME=$((now - 7200)) SLURM_JOB_END_TIME=$((now - 7198)) SLURM_NTASKS=1
+	start --source slurm
+	code_of "$watch"
+	grep -q ' slurm:end left=unknown the job.s time is up at .*Z, but our clock says .*Z: what is left is not known' out
+}
+
+@test "deadline: a time that is over from the start is a notice without a known end, in words with both times" {
+	run -0 --separate-stderr preempt-watch --source deadline:2020-01-31T12:00:00Z --timeout 5m
+	[[ $output = *"left=unknown the time was up at 2020-01-31T12:00:00.000Z, and our clock says 20"* ]]
+}
+
 @test "slurm: why squeue did not tell the end is said; with --grace 0 it is not asked, as nothing could come of it" {
 	slurm_job 'echo "slurm_load_jobs error: away" >&2; exit 1'
 	start --source slurm

@@ -73,6 +73,7 @@ void agent_check_sources(struct agent *agent, const struct pollfd *polled)
 			message_info("%s answers again",
 				source_name(agent->watch.sources[which].source));
 			break;
+		case WATCH_WARNING: message_error("%s", err.text); break;
 		case WATCH_DOUBT:
 		case WATCH_END: break;
 		}

@@ -89,7 +89,7 @@ static void check_sources(struct batch *batch, const struct pollfd *polled)
 	while ((event = watch_next(&batch->watch, &which, &notice, &err)) != WATCH_END)
 		if (event == WATCH_NOTICE)
 			take_notice(batch, &notice);
-		else if (event == WATCH_LOST)
+		else if (event == WATCH_LOST || event == WATCH_WARNING)
 			message_error("%s", err.text);
 }
 

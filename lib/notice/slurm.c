@@ -7,20 +7,32 @@
 
 #include "base/parse.h"
 
+/* Seconds since 1970, or a word for none: *utc is 0 then. */
+static bool read_time(const char *text, int64_t *utc)
+{
+	uint64_t seconds;
+	*utc = 0;
+	if (parse_decimal(text, &seconds) && seconds < (uint64_t)1 << 40)
+		*utc = (int64_t)seconds * 1000;
+	return *utc || !strcmp(text, "NONE") || !strcmp(text, "N/A") || !strcmp(text, "Unknown");
+}
+
 bool slurm_read_job(const char *line, struct slurm_job *job)
 {
 	struct slurm_job read = {0};
-	char end[32];
-	int length = 0;
-	uint64_t seconds;
-	if (sscanf(line, "%31[A-Z_] %31s%n", read.state, end, &length) != 2 || line[length])
-		return false;
-	if (parse_decimal(end, &seconds) && seconds < (uint64_t)1 << 40)
-		read.end = (int64_t)seconds * 1000;
-	else if (strcmp(end, "NONE") && strcmp(end, "N/A") && strcmp(end, "Unknown"))
+	char end[32], start[32] = "N/A";
+	int length = 0, whole = 0;
+	if (sscanf(line, "%31[A-Z_] %31s%n %31s%n", read.state, end, &length, start, &whole) < 2 ||
+		line[whole ? whole : length] || !read_time(end, &read.end) ||
+		!read_time(start, &read.start))
 		return false;
 	*job = read;
 	return true;
+}
+
+int64_t slurm_utc(int64_t utc, int64_t start, int64_t running)
+{
+	return start && utc < start + running ? start + running : utc;
 }
 
 struct slurm_verdict slurm_judge(
@@ -39,19 +51,20 @@ struct slurm_verdict slurm_judge(
 	};
 	for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++)
 		if (!strcmp(job->state, over[i].state))
-			return (struct slurm_verdict){-1, over[i].why};
+			return (struct slurm_verdict){-1, over[i].why, false};
 	bool preempted = !strcmp(job->state, "PREEMPTED");
 	if (job->end == 0)
-		return (struct slurm_verdict){
-			-1, preempted ? "the job is preempted"
-				      : "Slurm tells no end of a job without a time limit"};
+		return (struct slurm_verdict){-1,
+			preempted ? "the job is preempted"
+				  : "Slurm tells no end of a job without a time limit",
+			false};
 	int64_t left = job->end > utc ? job->end - utc : 0;
 	/* A second is how exactly an end is told. */
 	if (preempted || (known_end && job->end < known_end - 1000))
-		return (struct slurm_verdict){left, "the job is preempted"};
+		return (struct slurm_verdict){left ? left : -1, "the job is preempted", left == 0};
 	if (left == 0) /* KILL follows, but when is not told */
-		return (struct slurm_verdict){-1, "the job has reached its time limit"};
+		return (struct slurm_verdict){-1, "the job has reached its time limit", false};
 	if (left <= lead || signal != SIGTERM)
-		return (struct slurm_verdict){left, "the job is near its time limit"};
-	return (struct slurm_verdict){-1, "the job's end was not moved"};
+		return (struct slurm_verdict){left, "the job is near its time limit", false};
+	return (struct slurm_verdict){-1, "the job's end was not moved", false};
 }

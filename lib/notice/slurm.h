@@ -14,14 +14,28 @@
 struct slurm_job {
 	char state[32]; /* "RUNNING" */
 	int64_t end;	/* ms since 1970; 0: no limit, or not told */
+	int64_t start;	/* ms since 1970; 0: not told */
 };
 
-/* "RUNNING 1767225600", as squeue -o '%T %e' prints it with SLURM_TIME_FORMAT=%s. */
+/*
+ * "RUNNING 1767225600 1767222000", as squeue -o '%T %e %S' prints it with SLURM_TIME_FORMAT=%s; the
+ * start may be missing.
+ */
 bool slurm_read_job(const char *line, struct slurm_job *job);
+
+/*
+ * What time it is for the controller, by whose clock ends are told: Slurm has no answer in seconds
+ * that does not use our own clock (squeue's TimeLeft subtracts time(2) of the machine that asks).
+ * utc: our clock. A job that started at start (0: not known) and of which we have seen running ms
+ * has come at least so far: a clock that is behind that is not believed. One that is ahead shows
+ * only where it says that the job's end is over.
+ */
+int64_t slurm_utc(int64_t utc, int64_t start, int64_t running);
 
 struct slurm_verdict {
 	int64_t left; /* ms until the job is killed; -1: not known */
 	const char *why;
+	bool over; /* left would be known if the end were not over by our clock */
 };
 /*
  * A notice signal came, and this is the job now. known_end: what was thought before (0: nothing).

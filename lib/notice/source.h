@@ -23,6 +23,7 @@ enum source_answer {
 	SOURCE_NOTICE,	   /* the notice is filled */
 	SOURCE_CANNOT_ASK, /* the error is filled */
 	SOURCE_PENDING,	   /* no look ended in this call: nothing to say yet */
+	SOURCE_WARNING,	   /* the error is filled: what it was told, and does not believe */
 };
 
 /*

@@ -21,6 +21,7 @@ struct deadline_source {
 	int64_t end_utc; /* 0: a duration was given */
 	int64_t end;	 /* on the monotonic clock */
 	int64_t lead;
+	bool over; /* by our clock when it was opened: then nobody knows what is left */
 	int64_t looked;
 	bool given;
 };
@@ -84,6 +85,7 @@ static enum status deadline_open(struct source **source, const char *rest,
 	if (!self)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	self->end_utc = utc;
+	self->over = utc && utc <= now.utc;
 	self->end = duration < CLOCK_NEVER - since ? since + duration : CLOCK_NEVER;
 	self->lead = notice_lead(options->grace, duration);
 	*source = &self->source;
@@ -112,7 +114,7 @@ static enum source_answer deadline_check(
 {
 	struct deadline_source *self = (struct deadline_source *)source;
 	struct notice_time time = notice_time();
-	char reason[128], utc[32];
+	char reason[160], utc[32], now_utc[32];
 	(void)err;
 	self->looked = now;
 	if (self->end_utc)
@@ -121,9 +123,14 @@ static enum source_answer deadline_check(
 	if (self->given || left > self->lead)
 		return SOURCE_NONE;
 	self->given = true;
-	clock_format_utc(time.utc + left, utc);
+	clock_format_utc(self->end_utc ? self->end_utc : time.utc + left, utc);
+	clock_format_utc(time.utc, now_utc);
 	snprintf(reason, sizeof(reason), "the time is up at %s", utc);
-	notice_set(notice, self->source.name, reason, time, left);
+	if (self->over)
+		snprintf(reason, sizeof(reason),
+			"the time was up at %s, and our clock says %s: what is left is not known",
+			utc, now_utc);
+	notice_set(notice, self->source.name, reason, time, self->over ? -1 : left);
 	return SOURCE_NOTICE;
 }
 

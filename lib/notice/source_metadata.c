@@ -336,10 +336,11 @@ static bool has_gpu(void)
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
 }
 
+/* server: by its own clock; else ours is all there is. */
 static enum source_answer give(struct metadata_source *self, struct look *look,
-	const struct cloud_finding *finding, struct notice *notice)
+	const struct cloud_finding *finding, int64_t utc, bool server, struct notice *notice)
 {
-	char name[64];
+	char name[64], reason[400], now[32];
 	const struct cloud_look *kind = look->kind;
 	if (look->given && !strcmp(look->given_reason, finding->reason))
 		return SOURCE_PENDING;
@@ -350,7 +351,13 @@ static enum source_answer give(struct metadata_source *self, struct look *look,
 	if (self->grace >= 0 && (left < 0 || self->grace < left))
 		left = self->grace;
 	snprintf(name, sizeof(name), "%s:%s", self->cloud->name, kind->name);
-	notice_set(notice, name, finding->reason, notice_time(), left);
+	snprintf(reason, sizeof(reason), "%s", finding->reason);
+	clock_format_utc(utc, now);
+	if (finding->left == 0)
+		snprintf(reason, sizeof(reason),
+			"%.190s; %s clock says %s: what is left is not known", finding->reason,
+			server ? "the server's" : "our", now);
+	notice_set(notice, name, reason, notice_time(), left);
 	return SOURCE_NOTICE;
 }
 
@@ -387,7 +394,7 @@ static enum source_answer judge(struct metadata_source *self, struct look *look,
 				   : look->kind->long_poll ? NO_ETAG_PERIOD
 							   : period_of(self, look));
 	if (said == CLOUD_NOTICE)
-		return give(self, look, &finding, notice);
+		return give(self, look, &finding, reply.utc, answer->date_utc, notice);
 	look->given = false;
 	return SOURCE_PENDING;
 }

@@ -5,6 +5,11 @@
  * SLURM_JOB_END_TIME does not tell the end, once before the notice that it is near (the limit may
  * have been changed), and once after a signal, which is held back until the answer is there, or
  * PATIENCE has passed: what is left of the grace period decides what the group does first.
+ *
+ * Slurm tells an end by the clock of its controller. One that is over by ours when it is first told
+ * is not believed: the job runs, so one of the clocks is wrong. Then what is left is counted from
+ * the job's start, as if it had been ours, for when to say that the end is near; never as a
+ * deadline.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -36,9 +41,13 @@ struct slurm_source {
 	int epoll;
 	char job_id[32];
 	int64_t grace;
-	int64_t end_utc; /* 0: not known */
-	int64_t lead;	 /* of the notice that the end is near */
-	int64_t ask;	 /* when to ask about the end; CLOCK_NEVER: not */
+	int64_t began;	   /* clock_now */
+	int64_t start_utc; /* of the job; 0: not known */
+	int64_t end_utc;   /* 0: not known */
+	bool doubted;	   /* its end was over by our clock when it was first told, */
+	int64_t warn_of;   /* this one, which is still to be said; 0: none */
+	int64_t lead;	   /* of the notice that the end is near */
+	int64_t ask;	   /* when to ask about the end; CLOCK_NEVER: not */
 	int64_t spread;
 	bool confirmed; /* the end was asked for while it was near */
 	bool given;	/* the notice that it is near */
@@ -78,20 +87,60 @@ static enum status open_signals(struct slurm_source *self, const char *names,
 	return status;
 }
 
-static void know_end(struct slurm_source *self, int64_t end_utc)
+/* By the controller's clock, as far as we can tell. */
+static int64_t controller_utc(const struct slurm_source *self)
 {
-	int64_t whole = end_utc - clock_utc();
+	int64_t running = clock_now() - self->began;
+	if (self->doubted)
+		return self->start_utc + running;
+	return slurm_utc(clock_utc(), self->start_utc, running);
+}
+
+/* The job's start and end as Slurm tells them; 0: not told. */
+static void know_end(struct slurm_source *self, int64_t start_utc, int64_t end_utc)
+{
+	if (start_utc)
+		self->start_utc = start_utc;
+	if (!end_utc)
+		return;
+	bool over = !self->end_utc && end_utc <= controller_utc(self);
+	if (over && !self->doubted)
+		self->warn_of = end_utc;
+	self->doubted |= over;
+	if (self->doubted && (!self->start_utc || self->start_utc >= end_utc))
+		return; /* nothing to count from */
 	if (!self->end_utc)
-		self->lead = notice_lead(self->grace, whole > 0 ? whole : 0);
+		self->lead = notice_lead(self->grace, end_utc - controller_utc(self));
 	self->end_utc = end_utc;
+}
+
+static enum source_answer warn(struct slurm_source *self, struct error *err)
+{
+	char end[32], now[32];
+	clock_format_utc(self->warn_of, end);
+	clock_format_utc(clock_utc(), now);
+	error_set(err, STATUS_NO,
+		"Slurm says that job %s ends at %s, but this machine's clock says %s and it runs: "
+		"one of the clocks is wrong; the end is not taken for a deadline",
+		self->job_id, end, now);
+	self->warn_of = 0;
+	return SOURCE_WARNING;
+}
+
+/* A time of the environment, ms since 1970; 0: it is not there. */
+static int64_t time_of(const char *variable)
+{
+	const char *text = getenv(variable);
+	uint64_t seconds;
+	bool right = text && parse_decimal(text, &seconds) && seconds < (uint64_t)1 << 40;
+	return right ? (int64_t)seconds * 1000 : 0;
 }
 
 static enum status slurm_open(struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
-	const char *job = getenv("SLURM_JOB_ID"), *end = getenv("SLURM_JOB_END_TIME");
-	const char *tasks = getenv("SLURM_NTASKS");
-	uint64_t number, seconds;
+	const char *job = getenv("SLURM_JOB_ID"), *tasks = getenv("SLURM_NTASKS");
+	uint64_t number;
 	if (!job || !parse_decimal(job, &number))
 		return error_set(err, STATUS_USAGE,
 			"source slurm: SLURM_JOB_ID is not set, so this is no job of Slurm");
@@ -100,15 +149,15 @@ static enum status slurm_open(struct source **source, const char *rest,
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	snprintf(self->job_id, sizeof(self->job_id), "%s", job);
 	self->grace = options->grace;
+	self->began = clock_now();
 	self->lead = notice_lead(self->grace, INT64_MAX);
 	if (tasks && parse_decimal(tasks, &number) && number < SPREAD / SPREAD_EACH)
 		self->spread = (int64_t)number * SPREAD_EACH;
 	else
 		self->spread = tasks ? SPREAD : SPREAD_EACH;
 	self->ask = CLOCK_NEVER;
-	if (end && parse_decimal(end, &seconds) && seconds < (uint64_t)1 << 40)
-		know_end(self, (int64_t)seconds * 1000);
-	else
+	know_end(self, time_of("SLURM_JOB_START_TIME"), time_of("SLURM_JOB_END_TIME"));
+	if (!self->end_utc)
 		self->ask = clock_after(clock_jitter(10 * self->spread)); /* no hurry */
 	self->epoll = epoll_create1(EPOLL_CLOEXEC);
 	enum status status = probe_init(&self->probe, err);
@@ -132,7 +181,7 @@ static int slurm_descriptor(const struct source *source)
 
 static bool is_near(const struct slurm_source *self)
 {
-	return self->end_utc && self->end_utc - self->lead <= clock_utc();
+	return self->end_utc && self->end_utc - self->lead <= controller_utc(self);
 }
 
 /* When the notice of the end wants to be looked at; the wall clock may be set meanwhile. */
@@ -142,14 +191,14 @@ static int64_t end_due(const struct slurm_source *self)
 		return CLOCK_NEVER;
 	if (is_near(self)) /* now, or when the question about it is to be asked */
 		return self->confirmed || self->ask == CLOCK_NEVER ? 0 : CLOCK_NEVER;
-	int64_t wait = self->end_utc - self->lead - clock_utc();
+	int64_t wait = self->end_utc - self->lead - controller_utc(self);
 	return clock_after(wait < LOOK_EVERY ? wait : LOOK_EVERY);
 }
 
 static int64_t slurm_due(const struct source *source)
 {
 	const struct slurm_source *self = (const struct slurm_source *)source;
-	int64_t due = self->looked ? CLOCK_NEVER : 0;
+	int64_t due = self->looked && !self->warn_of ? CLOCK_NEVER : 0;
 	if (self->probe.pid > 0)
 		due = self->probe.overdue < due ? self->probe.overdue : due;
 	else if (self->held)
@@ -166,7 +215,7 @@ static enum status ask_slurm(
 	struct slurm_source *self, int64_t timeout, int64_t now, struct error *err)
 {
 	char env[] = "env", form[] = "SLURM_TIME_FORMAT=%s", squeue[] = "squeue", h[] = "-h",
-	     j[] = "-j", o[] = "-o", columns[] = "%T %e";
+	     j[] = "-j", o[] = "-o", columns[] = "%T %e %S";
 	char *argv[] = {env, form, squeue, h, j, self->job_id, o, columns, NULL};
 	return probe_start(&self->probe, argv, timeout, now, err);
 }
@@ -190,18 +239,37 @@ static void amend_held(struct slurm_source *self, const char *why, int64_t left)
 	notice_set(&self->notice, source, reason, received, left);
 }
 
+/* "the job is preempted at T, but our clock says U: what is left is not known" */
+static void say_doubt(char *text, size_t size, const char *what, int64_t end_utc)
+{
+	char end[32], now[32];
+	clock_format_utc(end_utc, end);
+	clock_format_utc(clock_utc(), now);
+	snprintf(text, size, "%s at %s, but our clock says %s: what is left is not known", what,
+		end, now);
+}
+
 /* What Slurm said goes into the notice that waited for it. */
 static void complete_held(struct slurm_source *self, const struct slurm_job *job)
 {
 	struct notice_time now = notice_time();
+	char why[160];
 	int number = SIGTERM;
 	(void)parse_signal(self->notice.source + strlen(SIGNAL_SOURCE), &number, "signal", NULL);
-	struct slurm_verdict verdict = slurm_judge(job, number, self->end_utc, self->lead, now.utc);
-	int64_t left =
-		verdict.left >= 0 ? verdict.left + (now.now - self->notice.received) : self->grace;
+	if (job->start)
+		self->start_utc = job->start;
+	int64_t utc = slurm_utc(now.utc, self->start_utc, now.now - self->began);
+	struct slurm_verdict verdict = slurm_judge(job, number, self->end_utc, self->lead, utc);
+	bool doubted = verdict.over || (self->doubted && verdict.left >= 0);
+	snprintf(why, sizeof(why), "%s", verdict.why);
+	if (doubted)
+		say_doubt(why, sizeof(why), verdict.why, job->end);
+	int64_t left = !doubted && verdict.left >= 0
+			       ? verdict.left + (now.now - self->notice.received)
+			       : self->grace;
 	if (self->grace >= 0 && self->grace < left)
 		left = self->grace;
-	amend_held(self, verdict.why, left);
+	amend_held(self, why, left);
 }
 
 /* No answer: whoever wonders why the grace time was not used is told. */
@@ -229,8 +297,8 @@ static enum source_answer judge(
 	bool known = code == 0 && slurm_read_job(self->probe.output.text, &job);
 	if (known && self->held)
 		complete_held(self, &job);
-	if (known && job.end)
-		know_end(self, job.end);
+	if (known)
+		know_end(self, job.start, job.end);
 	self->ask = CLOCK_NEVER;
 	if (known && self->held)
 		return give_held(self, notice);
@@ -246,8 +314,9 @@ static enum source_answer judge(
 /* The end comes near: ask whether it still is, then say so. */
 static enum source_answer look_at_end(struct slurm_source *self, int64_t now, struct notice *notice)
 {
-	char utc[32], reason[128];
+	char utc[32], reason[160];
 	struct notice_time time = notice_time();
+	int64_t left = self->end_utc - controller_utc(self);
 	if (!is_near(self) || self->given)
 		return SOURCE_NONE;
 	if (!self->confirmed) {
@@ -258,8 +327,12 @@ static enum source_answer look_at_end(struct slurm_source *self, int64_t now, st
 	self->given = true;
 	clock_format_utc(self->end_utc, utc);
 	snprintf(reason, sizeof(reason), "the job's time is up at %s", utc);
+	if (self->doubted)
+		say_doubt(reason, sizeof(reason), "the job's time is up", self->end_utc);
 	notice_set(notice, "slurm:end", reason, time,
-		self->end_utc > time.utc ? self->end_utc - time.utc : 0);
+		self->doubted ? self->grace
+		: left > 0    ? left
+			      : 0);
 	return SOURCE_NOTICE;
 }
 
@@ -288,6 +361,8 @@ static enum source_answer slurm_check(
 	int code = 0;
 	self->looked = true;
 	catch_signal(self, now, err);
+	if (self->warn_of)
+		return warn(self, err);
 	/* No answer could leave it more time than none. */
 	if (self->held && self->grace == 0)
 		return give_held(self, notice);

@@ -64,6 +64,8 @@ enum watch_event watch_next(
 		if (answer == SOURCE_PENDING)
 			continue;
 		*which = i;
+		if (answer == SOURCE_WARNING)
+			return WATCH_WARNING;
 		watch->sources[i].answer = answer;
 		bool lost = watch->sources[i].failures == patience;
 		if (answer == SOURCE_CANNOT_ASK) {

@@ -42,6 +42,8 @@ enum watch_event {
 	WATCH_DOUBT, /* could not ask, but that may pass: one or two times in a row */
 	WATCH_LOST,  /* could not ask three times in a row: to be said; asking goes on */
 	WATCH_BACK,  /* after WATCH_LOST: it answers again */
+	/* The error is filled; to be said: a source was told what it does not believe. */
+	WATCH_WARNING,
 };
 
 /* Takes source over. STATUS_USAGE when there are too many; then it is closed. */

@@ -73,6 +73,8 @@ void work_take_notices(struct work *work)
 		else if (event == WATCH_LOST)
 			message_error("cannot ask %s, three times in a row: %s; asking goes on",
 				name, err.text);
+		else if (event == WATCH_WARNING)
+			message_error("%s", err.text);
 		else if (event == WATCH_BACK)
 			message_info("%s answers again", name);
 	}

@@ -98,6 +98,12 @@ static const struct {
 	{"preempted, says its state", "PREEMPTED 1767225630", SIGTERM, 0, 1000, 30000},
 	{"no time limit", "RUNNING NONE", SIGTERM, 0, 300000, -1},
 	{"the end is in the past", "RUNNING 1767220000", SIGUSR1, 0, 300000, -1},
+	{"preempted, by a clock that is ahead", "RUNNING 1767225620 1767220000", SIGTERM,
+		NOW + HOUR, 300000, 20000},
+	{"preempted, over by our clock", "RUNNING 1767225600 1767220000", SIGTERM, NOW + HOUR,
+		300000, -1},
+	{"says that it is preempted, over by our clock", "PREEMPTED 1767225000", SIGTERM, 0, 1000,
+		-1},
 };
 
 static void judge(void)
@@ -111,9 +117,26 @@ static void judge(void)
 			"%s", words[i].what);
 	static const char *const rubbish[] = {"", "RUNNING", "RUNNING 12x",
 		"slurm_load_jobs error: x", "RUNNING 1767225620 more", "running 1767225620",
+		"RUNNING 1767225620 1767220000 more", "RUNNING 1767225620 1767220000 ",
 		"RUNNING -5", "RUNNING 2026-01-01T00:00:00"};
 	for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++)
 		CHECK(!slurm_read_job(rubbish[i], &job), "no word of Slurm's: \"%s\"", rubbish[i]);
+	TEST("the start may be told, too, and an end that is over by our clock is said to be")
+	{
+		CHECK(slurm_read_job("RUNNING 1767225620 1767225000", &job));
+		CHECK(job.end == NOW + 20000 && job.start == NOW - 600000);
+		CHECK(slurm_read_job("RUNNING 1767225620 N/A", &job) && job.start == 0);
+		CHECK(slurm_judge(&job, SIGTERM, NOW + HOUR, 300000, NOW + 20000).over);
+		CHECK(!slurm_judge(&job, SIGTERM, NOW + HOUR, 300000, NOW).over);
+	}
+	TEST("a clock that is behind the job's start is not believed, one that is ahead is")
+	{
+		CHECK_EQ(slurm_utc(NOW, 0, 5000), NOW);
+		CHECK_EQ(slurm_utc(NOW - HOUR, NOW, 5000), NOW + 5000);
+		CHECK_EQ(slurm_utc(NOW + 4000, NOW, 5000), NOW + 5000);
+		CHECK_EQ(slurm_utc(NOW + 6000, NOW, 5000), NOW + 6000);
+		CHECK_EQ(slurm_utc(NOW + HOUR, NOW, 5000), NOW + HOUR);
+	}
 }
 
 int main(void)
