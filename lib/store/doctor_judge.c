@@ -53,9 +53,10 @@ static void warn_of_side(const struct doctor_side *side, struct doctor_verdict *
 	if (apart - side->clock_error > CLOCK_WARNING)
 		warn(verdict,
 			"the clock of %s is %" PRId64
-			" ms %s: nothing depends on it, but logs will "
-			"confuse",
-			host, apart, side->clock_ahead > 0 ? "ahead" : "behind");
+			" ms %s: no agreement depends on it, but an end told as a time (a job's, a "
+			"spot machine's) comes so much %s there, and ages are off: let NTP set it",
+			host, apart, side->clock_ahead > 0 ? "ahead" : "behind",
+			side->clock_ahead > 0 ? "early" : "late");
 }
 
 static void warn_of_all(const struct doctor_findings *findings, struct doctor_verdict *verdict)
