@@ -24,11 +24,23 @@ setup() {
 
 teardown() { agents_teardown; }
 
-# clock_is SECONDS: the wall clock of all agents is so much ahead.
+# clock_is SECONDS [FILE]: the wall clock of all agents (that look at FILE) is so much ahead.
 clock_is() {
 	local i bytes=''
 	for ((i = 0; i < 8; i++)); do bytes+=$(printf '\\x%02x' $((($1 >> (8 * i)) & 255))); done
-	printf '%b' "$bytes" | dd of=clock conv=notrunc status=none
+	printf '%b' "$bytes" | dd of="${2:-clock}" conv=notrunc status=none
+}
+
+# machines SECONDS...: an agent each, on a machine of its own whose clock is so much ahead.
+machines() {
+	local i=0 ahead
+	for ahead; do
+		clock_is "$ahead" "clock.$i"
+		printf '%08d-0000-4000-8000-000000000000\n' "$i" >"boot.$i"
+		interruptible=(env "LD_PRELOAD=$BATS_FILE_TMPDIR/clock.so" "CLOCK_OFFSET=$PWD/clock.$i" "CLOCK_BOOT=$PWD/boot.$i" "CLOCK_HOST=n$i")
+		agent "$i" $# "${options[@]}" -- "$COUNT" --dir job --steps 100000 --step-ms 5
+		i=$((i + 1))
+	done
 }
 
 @test "CS-3: the wall clock jumps by an hour, both ways, while training and while agreeing: nothing happens" {
@@ -66,6 +78,44 @@ clock_is() {
 		saved_at_agreed 0 1
 		attempt=$((attempt + 1))
 	done
+}
+
+@test "machines whose clocks are 35 s, an hour and a day apart: with a grace period all save, whoever claims" {
+	# The final round begins at once, because a save is said to have taken long before.
+	options=(--grace 15s)
+	preempt-store put run/job/MEASURE '{"save_ms": 6000}' >/dev/null
+	for claimer in 0 1; do
+		machines -35 86400 -86400 3600
+		until_true 10 all_begun 4 $((attempt * 5))
+		kill -TERM "${pids[claimer]}"
+		all_ended 42
+		saved_at_agreed 0 1 2 3
+		# What crosses machines is what was left; each has its own idea of the date.
+		left=$(field DEADLINE left)
+		((left > 10000 && left <= 15000))
+		attempt=$((attempt + 1))
+		nothing_left
+	done
+}
+
+@test "a job of Slurm on a machine whose clock is two hours ahead trains on, and says why" {
+	mkdir fake
+	# shellcheck disable=SC2016 # for the script
+	printf '#!/bin/sh\ntouch asked\necho "RUNNING $SLURM_JOB_END_TIME"\n' >fake/squeue
+	chmod +x fake/squeue
+	export SLURM_JOB_ID=9 SLURM_JOB_END_TIME=$(($(date +%s) + 3600)) SLURM_NTASKS=1 PATH=$PWD/fake:$PATH
+	clock_is 7200
+	options=(--notice slurm)
+	agent 0 1 "${options[@]}" -- "$COUNT" --dir job --steps 100000 --step-ms 5
+	until_true 20 grep -q "one of the clocks is wrong" err.0
+	until_true 20 test -e asked
+	at=$(tail -n 1 job/log/1.0)
+	until_true 20 begun 0 $((${at#* } + 100))
+	run -1 grep 'notice:' err.0
+	kill -TERM "${pids[0]}"
+	ended 0 42
+	saved_at_agreed 0
+	nothing_left
 }
 
 @test "CS-3: the last line of a command, and the end of an agent, do not wait for the wall clock" {

@@ -304,7 +304,8 @@ void agent_take_result(struct agent *agent, struct result *result)
 			break;
 		if (result->set_back)
 			message_error("%s", result->error.text);
-		view_feed(&group->view, &result->answer, result->now, result->utc);
+		view_feed(&group->view, &result->answer,
+			&(struct view_reading){result->unchanged, result->began, result->now});
 		for (size_t i = 0; i < agent->seat_count; i++)
 			agreement_saw(&agent->seats[i].agreement, result->now);
 		break;

@@ -188,7 +188,7 @@ struct grace_measure agreement_measure(const struct agreement *a)
 
 static void note_deadline(struct agreement *a, int64_t now)
 {
-	if (deadline_of(a) < a->deadline - CLOCKS_APART)
+	if (deadline_of(a) < a->deadline - TOLD_LATE)
 		a->deadline_at = now;
 	a->deadline = deadline_of(a);
 }

@@ -72,8 +72,14 @@ struct agreement_view {
 	bool error;  /* a task has put its error: this one */
 	uint64_t error_task;
 	bool closed;
-	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where none is known */
-	int64_t longest_save; /* ms, that the store remembers of this run; 0 none */
+	/*
+	 * All on our monotonic clock; CLOCK_NEVER where none is known (agreement_learn_deadline).
+	 * deadline is never later than the announced one, deadline_latest never earlier, and
+	 * deadline_told is the latest that a reader elsewhere can take it for.
+	 */
+	int64_t deadline, deadline_latest, deadline_told;
+	bool deadline_doubted; /* one was over when it was first seen: save now, give nobody up */
+	int64_t longest_save;  /* ms, that the store remembers of this run; 0 none */
 	/* The newest round; number 0: none was opened. */
 	uint64_t round;
 	bool round_final; /* opened because the time has come, or after a decision to exit */
@@ -87,6 +93,25 @@ struct agreement_view {
 	 */
 	uint64_t standing_round, standing_step;
 };
+
+#define TOLD_LATE   500	 /* ms by which others may take the claimer's deadline too late */
+#define NEARLY_SAME 2500 /* ms between deadlines of tasks that were noticed at the same time */
+
+/* A deadline that another task or program has announced, as it was first read. */
+struct agreement_sighting {
+	int64_t left;	/* ms until the deadline when it was written, as its writer counted */
+	int64_t exact;	/* the deadline, where its writer had the same monotonic clock; 0: not */
+	int64_t absent; /* an instant at which it was not there yet; 0: none is known */
+	int64_t seen;	/* when the reading in which it was there had ended */
+};
+
+/*
+ * Take it in. It was written between absent and seen, so the deadline lies between absent + left
+ * and seen + left. One that may be over when it is first seen is doubted: then the final save is
+ * due at once, and nobody is given up because of it. A known deadline only moves earlier.
+ */
+void agreement_learn_deadline(
+	struct agreement_view *view, const struct agreement_sighting *sighting);
 
 /* Whether task counts in a decision made now: neither ended nor dead. */
 bool agreement_counts(const struct agreement_view *view, uint64_t task);

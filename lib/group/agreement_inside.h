@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "group/agreement.h"
 
-#define LOOK_OFTEN   1000 /* ms between views while something is awaited */
-#define CLOCKS_APART 500  /* ms; smaller differences of deadlines come from converting them */
+#define LOOK_OFTEN 1000 /* ms between views while something is awaited */
 
 static inline int64_t earlier(int64_t a, int64_t b)
 {
@@ -26,6 +25,12 @@ static inline int64_t later(int64_t a, int64_t b)
 static inline int64_t deadline_of(const struct agreement *a)
 {
 	return earlier(a->view->deadline, a->own_deadline);
+}
+
+/* At the latest; our own machine's is known, so that is never later than it. */
+static inline int64_t latest_deadline_of(const struct agreement *a)
+{
+	return earlier(a->view->deadline_latest, a->own_deadline);
 }
 
 static inline const struct agreement_peer *self(const struct agreement *a)

@@ -168,7 +168,7 @@ static int64_t give_up_at(const struct agreement *a)
 	if (!preempted(a))
 		return CLOCK_NEVER;
 	if (deadline_of(a) != CLOCK_NEVER)
-		return deadline_of(a);
+		return latest_deadline_of(a);
 	if (a->told.order != ORDER_EXIT && !(is_final(a->view) && awaits_first_call(a)))
 		return CLOCK_NEVER; /* it will have to go alone first */
 	return later(a->told_at, a->decided_at) + a->config.save_timeout;

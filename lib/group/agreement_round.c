@@ -45,15 +45,16 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 		a->verdict && a->reason == REASON_COMPLETED; /* and needs its machine no more */
 	if (!a->noticed || completed || view->closed || view->broken || self(a)->dead)
 		return false;
-	bool earliest =
-		view->deadline == CLOCK_NEVER ||
-		(a->own_deadline != CLOCK_NEVER && a->own_deadline < view->deadline - CLOCKS_APART);
 	if (!view->claimed) {
 		want(a, plan, WRITE_CLAIM, 1);
 		look_by(a, plan);
 		return true;
 	}
-	if (a->own_deadline == CLOCK_NEVER || !earliest || a->done[WRITE_DEADLINE])
+	/* The claim may have waited for the store since its seconds were counted. */
+	int64_t spare = a->done[WRITE_CLAIM] ? TOLD_LATE : NEARLY_SAME;
+	bool known = view->deadline_told != CLOCK_NEVER &&
+		     a->own_deadline >= view->deadline_told - spare;
+	if (a->own_deadline == CLOCK_NEVER || known || a->done[WRITE_DEADLINE])
 		return false;
 	want(a, plan, WRITE_DEADLINE, 1);
 	return true;
@@ -296,6 +297,8 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 	const struct agreement_view *view = a->view;
 	if (!view->claimed || !view->decided || view->decision.kind != KIND_SAVE)
 		return false;
+	if (view->deadline_doubted)
+		return true;
 	struct grace_measure measure = agreement_measure(a);
 	int64_t final = grace_final_time(deadline_of(a), &measure);
 	wake_at(plan, now < final ? earlier(final, now + MEASURE_AGAIN) : now + MEASURE_AGAIN);

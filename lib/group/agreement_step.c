@@ -86,8 +86,8 @@ void agreement_decide(const struct agreement_view *view, const struct grace_meas
 		.kind = KIND_NONE, .then = view->claimed ? view->claim_then : THEN_CONTINUE};
 	if (!agreement_choose_step(view, &decision->step))
 		return;
-	bool run_on = !view->claimed || (!view->round_final && decision->then == THEN_EXIT &&
-						grace_allows_training(now, deadline, measure));
+	bool final = view->round_final || view->deadline_doubted || decision->then != THEN_EXIT;
+	bool run_on = !view->claimed || (!final && grace_allows_training(now, deadline, measure));
 	if (run_on)
 		decision->kind = KIND_SAVE;
 	else if (out_of_reach(view, measure, deadline, decision->step, now))

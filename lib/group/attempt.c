@@ -82,14 +82,16 @@ static enum status read_attempt(struct store *store, const char *run, uint64_t n
 	struct attempt attempt;
 	struct store_answer answer = {0};
 	attempt_name(&attempt, run, number, 0);
+	struct view_reading reading = {.began = clock_now()};
 	enum status status =
 		store_list(store, &(struct store_range){.prefix = attempt.prefix}, &answer, err);
+	reading.ended = clock_now();
 	if (status == STATUS_OK)
 		status = read_open(store, &attempt, &answer, launch, err);
 	if (status == STATUS_OK)
 		status = view_init(view, &attempt, err);
 	if (status == STATUS_OK)
-		view_feed(view, &answer, clock_now(), clock_utc());
+		view_feed(view, &answer, &reading);
 	store_answer_release(&answer);
 	return status;
 }

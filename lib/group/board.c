@@ -256,6 +256,24 @@ bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold
 	return a->order == b->order && a->step == b->step && a->code == b->code;
 }
 
+void board_keep_deadline(const struct board *board, struct board_deadline *known)
+{
+	char line[128];
+	long long revision, earliest, latest;
+	int doubted;
+	if (read_small(board, "deadline", line, NULL) > 0 &&
+		sscanf(line, "%lld %lld %lld %d\n", &revision, &earliest, &latest, &doubted) == 4 &&
+		revision == known->revision) {
+		*known = (struct board_deadline){revision, earliest, latest, doubted};
+		return;
+	}
+	snprintf(line, sizeof(line), "%lld %lld %lld %d\n", (long long)known->revision,
+		(long long)known->earliest, (long long)known->latest, known->doubted);
+	unlinkat(board->directory, "deadline.new", 0);
+	if (make_file(board->directory, "deadline.new", line) == 0)
+		(void)renameat(board->directory, "deadline.new", board->directory, "deadline");
+}
+
 enum status board_read_step(const struct board *board, struct board_step *step, struct error *err)
 {
 	char line[128];

@@ -42,6 +42,18 @@ enum status board_tell(
 enum status board_told(const struct board *board, struct agreement_hold *hold, int64_t *written,
 	struct error *err);
 
+/* A deadline as it was first read here (agreement_learn_deadline). */
+struct board_deadline {
+	int64_t revision; /* of its key */
+	int64_t earliest, latest;
+	bool doubted;
+};
+/*
+ * For the small programs, each of which reads the store anew: known becomes what an earlier one has
+ * noted of the same revision; where there is none, known is noted.
+ */
+void board_keep_deadline(const struct board *board, struct board_deadline *known);
+
 /* Whether two orders are the same. */
 bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);
 

@@ -67,10 +67,13 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 	return STATUS_OK;
 }
 
+/* Ours may have waited for the store since what is left was counted. */
 static bool brings_deadline_forward(const struct view *view, const struct claim *claim)
 {
+	int64_t told = view->agreement.deadline_told;
+	int64_t spare = is_ours(view, claim) ? TOLD_LATE : NEARLY_SAME;
 	return view->agreement.claimed && claim->notice.deadline != CLOCK_NEVER &&
-	       claim->notice.deadline < view->agreement.deadline - 500;
+	       (told == CLOCK_NEVER || claim->notice.deadline < told - spare);
 }
 
 /* What the claim that we have just made will show, without reading it back. */
@@ -90,6 +93,14 @@ static void show_ours(struct view *view, const struct claim *claim)
 	view->agreement.round++;
 }
 
+/* The claim took long, so what is left was counted long before: say it again. */
+static void correct_deadline(struct store *store, struct view *view, const struct claim *claim)
+{
+	struct error unused;
+	if (view_refresh(view, store, &unused) == STATUS_OK && brings_deadline_forward(view, claim))
+		(void)put(store, view, claim, WRITE_DEADLINE, &unused);
+}
+
 /* One try on the view as it is. STATUS_TEMPORARY: read again, then try again. */
 static enum status try_once(struct store *store, struct view *view, const struct claim *claim,
 	uint64_t *demanded, struct error *err)
@@ -97,15 +108,21 @@ static enum status try_once(struct store *store, struct view *view, const struct
 	if (brings_deadline_forward(view, claim)) {
 		if (put(store, view, claim, WRITE_DEADLINE, err) != OUTCOME_DONE)
 			return STATUS_TEMPORARY;
-		view->agreement.deadline = claim->notice.deadline;
+		view->agreement.deadline = view->agreement.deadline_latest =
+			view->agreement.deadline_told = claim->notice.deadline;
 	}
 	if (is_ours(view, claim) || (*demanded && view->agreement.round >= *demanded))
 		return STATUS_OK;
 	enum status status = refuse(view, claim, err);
 	if (status != STATUS_OK)
 		return status;
+	int64_t began = clock_now();
 	switch (put(store, view, claim, WRITE_CLAIM, err)) {
-	case OUTCOME_DONE: show_ours(view, claim); return STATUS_OK;
+	case OUTCOME_DONE:
+		show_ours(view, claim);
+		if (clock_now() - began >= TOLD_LATE)
+			correct_deadline(store, view, claim);
+		return STATUS_OK;
 	case OUTCOME_UNKNOWN:
 		/* A round that is there when we look again may be ours. */
 		if (claim->then == THEN_CONTINUE)

@@ -89,9 +89,11 @@ void outcome_of_view(const struct view *view, struct outcome *outcome)
 		outcome->has_saved |= saved;
 		if (saved && step > outcome->saved)
 			outcome->saved = step;
+		/* Clocks of machines do not agree: only what one task wrote is compared. */
+		int64_t lasted = member->joined_utc ? member->newest_utc - member->joined_utc : -1;
+		if (lasted > outcome->lasted)
+			outcome->lasted = lasted;
 	}
-	if (view->opened_utc && view->newest_utc >= view->opened_utc)
-		outcome->lasted = view->newest_utc - view->opened_utc;
 }
 
 void outcome_write(const struct outcome *outcome, struct json_object *closed)

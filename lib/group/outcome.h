@@ -27,7 +27,7 @@ struct outcome {
 	enum outcome_cause cause;
 	int code;	/* of CAUSE_CRASHED: the command's, as a shell says it */
 	char text[512]; /* for people: "task 2 failed on n3 with 1: out of memory"; may be empty */
-	int64_t lasted; /* ms, by the wall clocks of whoever opened and closed it; -1: not known */
+	int64_t lasted; /* ms, by the clock of the task that took part longest; -1: not known */
 	/*
 	 * Whether its saves show in the store at all: the program calls preempt_step, or its
 	 * checkpoints are looked at (--checkpoints).

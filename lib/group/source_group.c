@@ -63,17 +63,10 @@ static void describe(const struct view *view, struct notice *notice)
 			(unsigned long long)claim->task, claim->host);
 	snprintf(reason, sizeof(reason), "%s%s%s%s%s", who, *claim->source ? ": " : "",
 		claim->source, *claim->reason ? " " : "", claim->reason);
-	if (view->agreement.deadline != CLOCK_NEVER)
-		left = view->agreement.deadline - received.now;
-	if (view->agreement.claimed && claim->utc > 0 && claim->utc < received.utc) {
-		/* What was left then. */
-		if (view->agreement.deadline != CLOCK_NEVER)
-			left += received.utc - claim->utc;
-		received.now -= received.utc - claim->utc;
-		received.utc = claim->utc;
-	}
-	if (view->agreement.deadline != CLOCK_NEVER && left < 0)
-		left = 0;
+	/* When it was seen here: the claimer's clock may say anything. */
+	int64_t deadline = view->agreement.deadline;
+	if (deadline != CLOCK_NEVER && !view->agreement.deadline_doubted)
+		left = deadline > received.now ? deadline - received.now : 0;
 	notice_set(notice, "group", reason, received, left);
 }
 

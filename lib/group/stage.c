@@ -59,6 +59,31 @@ static enum status take_up(struct stage *stage, int64_t now, struct error *err)
 	return STATUS_OK;
 }
 
+/* What is left counts from when the first program on this board read it. */
+static void keep_deadline(struct stage *stage)
+{
+	struct agreement_view *view = &stage->view.agreement;
+	struct board_deadline known = {.revision = stage->view.deadline_revision,
+		.earliest = view->deadline,
+		.latest = view->deadline_latest,
+		.doubted = view->deadline_doubted};
+	if (known.revision == stage->deadline_kept)
+		return;
+	stage->deadline_kept = known.revision;
+	board_keep_deadline(&stage->board, &known);
+	view->deadline = known.earliest;
+	view->deadline_latest = known.latest;
+	view->deadline_doubted = known.doubted;
+}
+
+static enum status refresh(struct stage *stage, struct error *err)
+{
+	enum status status = view_refresh(&stage->view, stage->store, err);
+	if (status == STATUS_OK)
+		keep_deadline(stage);
+	return status;
+}
+
 enum status stage_open(struct stage *stage, struct store *store, const struct attempt *attempt,
 	const struct agreement_config *config, const char *board, pid_t agent, struct error *err)
 {
@@ -74,6 +99,7 @@ enum status stage_open(struct stage *stage, struct store *store, const struct at
 	if (status == STATUS_OK)
 		status = board_open(&stage->board, board, agent, err);
 	if (status == STATUS_OK) {
+		keep_deadline(stage);
 		agreement_init(&stage->agreement, &stage->config, &stage->view.agreement, now);
 		status = take_up(stage, now, err);
 	}
@@ -156,7 +182,7 @@ static enum status advance(
 	if (status == STATUS_OK)
 		status = carry_out(stage, plan, &wrote, err);
 	if (status == STATUS_OK && wrote) {
-		status = view_refresh(&stage->view, stage->store, err);
+		status = refresh(stage, err);
 		if (status == STATUS_OK)
 			agreement_saw(a, clock_now());
 		*again = true;
@@ -180,7 +206,7 @@ static enum status wait_for_change(
 	if (status == STATUS_NO) {
 		board_drain(&stage->board);
 	} else if (status == STATUS_OK || status == STATUS_TIMEOUT) {
-		status = view_refresh(&stage->view, stage->store, err);
+		status = refresh(stage, err);
 		if (status == STATUS_OK)
 			agreement_saw(&stage->agreement, clock_now());
 	}

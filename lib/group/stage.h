@@ -19,6 +19,7 @@ struct stage {
 	struct agreement agreement;
 	struct notice notice;
 	int64_t save_time;
+	store_revision deadline_kept; /* of the key, as the board has it */
 };
 
 /* The attempt must be there (STATUS_NO otherwise). board: $PREEMPT_DIR; agent: pid in its hold. */

@@ -11,7 +11,10 @@
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err)
 {
 	*view = (struct view){.attempt = *attempt};
-	view->agreement = (struct agreement_view){.tasks = attempt->tasks, .deadline = CLOCK_NEVER};
+	view->agreement = (struct agreement_view){.tasks = attempt->tasks,
+		.deadline = CLOCK_NEVER,
+		.deadline_latest = CLOCK_NEVER,
+		.deadline_told = CLOCK_NEVER};
 	view->agreement.peers = calloc(attempt->tasks, sizeof(*view->agreement.peers));
 	view->members = calloc(attempt->tasks, sizeof(*view->members));
 	if (!view->agreement.peers || !view->members) {
@@ -66,10 +69,19 @@ static void enter_round(struct view *view, uint64_t round)
 struct reading {
 	const struct store_entry *entry;
 	struct json_object *json; /* NULL: the value is not JSON */
-	int64_t now, utc;
+	const struct view_reading *when;
 	uint64_t round;
 	uint64_t task;
 };
+
+/* A task wrote this, at a time of its own clock. */
+static void note_time(struct view *view, const struct reading *r)
+{
+	struct view_member *member = &view->members[r->task];
+	int64_t utc;
+	if (json_get_signed(r->json, "utc", &utc) && utc > member->newest_utc)
+		member->newest_utc = utc;
+}
 
 static bool read_step(struct view *view, const struct reading *r)
 {
@@ -97,6 +109,7 @@ static bool read_saved(struct view *view, const struct reading *r)
 	struct agreement_peer *peer = &view->agreement.peers[r->task];
 	uint64_t milliseconds = 0;
 	uint64_t step;
+	note_time(view, r);
 	if (!json_get_unsigned(r->json, "step", &step))
 		return false;
 	if (r->round == view->agreement.standing_round && step == view->agreement.standing_step)
@@ -156,26 +169,40 @@ static bool read_claim(struct view *view, const struct reading *r)
 	json_copy_text(r->json, "source", claim->source, sizeof(claim->source));
 	json_copy_text(r->json, "reason", claim->reason, sizeof(claim->reason));
 	(void)json_get_signed(r->json, "utc", &claim->utc);
-	(void)json_get_signed(r->json, "deadline_utc", &claim->deadline_utc);
 	return json_get_text(r->json, "then", &then) &&
 	       keys_then_parse(then, &view->agreement.claim_then) &&
 	       view->agreement.claim_then != THEN_CONTINUE;
 }
 
+/* The deadline itself, where our monotonic clock is the writer's; 0: it is not. */
+static int64_t exact_deadline(struct json_object *json)
+{
+	struct process_identity self;
+	const char *boot;
+	uint64_t time_namespace;
+	int64_t exact;
+	if (process_identify(0, &self, NULL) != STATUS_OK || !*self.boot ||
+		!json_get_text(json, "boot", &boot) || strcmp(boot, self.boot) != 0 ||
+		!json_get_unsigned(json, "timens", &time_namespace) ||
+		time_namespace != self.time_namespace)
+		return 0;
+	return json_get_signed(json, "at", &exact) && exact > 0 ? exact : 0;
+}
+
 static bool read_deadline(struct view *view, const struct reading *r)
 {
-	int64_t utc, left;
+	struct agreement_sighting sighting = {.seen = r->when->ended};
 	if (r->entry->revision == view->deadline_revision)
 		return true;
 	view->deadline_revision = r->entry->revision; /* rubbish, too, is replaced by it */
-	if (!json_get_signed(r->json, "utc", &utc) || !json_get_signed(r->json, "left", &left) ||
-		left < 0 || left > (int64_t)366 * 86400000)
+	if (!json_get_signed(r->json, "left", &sighting.left) || sighting.left < 0 ||
+		sighting.left > (int64_t)366 * 86400000)
 		return false; /* as if there were none */
-	/* Two clocks say when it is; the sooner one is the safer. */
-	int64_t by_wall = utc - r->utc;
-	int64_t deadline = r->now + (by_wall < left ? (by_wall > 0 ? by_wall : 0) : left);
-	if (deadline < view->agreement.deadline)
-		view->agreement.deadline = deadline;
+	sighting.exact = exact_deadline(r->json);
+	sighting.absent = view->unchanged;
+	if (r->when->unchanged > sighting.absent)
+		sighting.absent = r->when->unchanged;
+	agreement_learn_deadline(&view->agreement, &sighting);
 	return true;
 }
 
@@ -185,6 +212,7 @@ static bool read_task(struct view *view, const struct reading *r)
 	struct process_identity agent = {0};
 	uint64_t pid;
 	member->joined = true;
+	(void)json_get_signed(r->json, "utc", &member->joined_utc);
 	json_copy_text(r->json, "host", agent.host, sizeof(agent.host));
 	json_copy_text(r->json, "boot", agent.boot, sizeof(agent.boot));
 	/* Half an identity must not look like a process that is gone: keep what was known. */
@@ -203,6 +231,7 @@ static bool read_left(struct view *view, const struct reading *r)
 	uint64_t code = 0, step;
 	/* Whatever it says, it has left; without a reason that we know, without its save. */
 	view->agreement.peers[r->task].left = REASON_PREEMPTED;
+	note_time(view, r);
 	(void)json_get_unsigned(r->json, "code", &code);
 	struct view_member *member = &view->members[r->task];
 	member->left_code = (int)code;
@@ -238,11 +267,6 @@ static bool read_resume(struct view *view, const struct reading *r)
 	view->resume_known = json_copy_text(r->json, "path", view->resume, sizeof(view->resume)) &&
 			     json_get_unsigned(r->json, "step", &view->resume_step);
 	return view->resume_known;
-}
-
-static bool read_open(struct view *view, const struct reading *r)
-{
-	return json_get_signed(r->json, "utc", &view->opened_utc);
 }
 
 static bool read_closed(struct view *view, const struct reading *r)
@@ -300,7 +324,6 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 			{"ERROR", read_error},
 			{"CLOSED", read_closed},
 			{"RESUME", read_resume},
-			{"OPEN", read_open},
 		},
 	  of_task[] = {{"TASK/", read_task}, {"LEFT/", read_left}},
 	  of_round[] = {{"STEP/", read_step}, {"SAVED/", read_saved}};
@@ -355,34 +378,36 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 	return true; /* keys of a newer version */
 }
 
-void view_feed(struct view *view, const struct store_answer *answer, int64_t now, int64_t utc)
+void view_feed(
+	struct view *view, const struct store_answer *answer, const struct view_reading *reading)
 {
 	size_t length = strlen(view->attempt.prefix);
 	for (size_t i = 0; i < answer->count; i++) {
 		const struct store_entry *entry = &answer->entries[i];
 		if (strncmp(entry->key, view->attempt.prefix, length) || !entry->value)
 			continue;
-		struct reading r = {.entry = entry, .now = now, .utc = utc};
+		struct reading r = {.entry = entry, .when = reading};
 		r.json = json_parse(entry->value, entry->length);
 		if (!feed_entry(view, &r, entry->key + length))
 			view->damaged++;
-		int64_t written;
-		if (json_get_signed(r.json, "utc", &written) && written > view->newest_utc &&
-			strcmp(entry->key + length, "DEADLINE") != 0)
-			view->newest_utc = written;
 		json_object_put(r.json);
 	}
 	if (answer->revision > view->revision)
 		view->revision = answer->revision;
+	if (reading->began > view->unchanged)
+		view->unchanged = reading->began;
 }
 
 enum status view_refresh(struct view *view, struct store *store, struct error *err)
 {
 	struct store_answer answer = {0};
 	struct store_range range = {.prefix = view->attempt.prefix, .since = view->revision};
+	struct view_reading reading = {
+		.unchanged = store_unchanged(store, view->revision), .began = clock_now()};
 	enum status status = store_list(store, &range, &answer, err);
+	reading.ended = clock_now();
 	if (status == STATUS_OK)
-		view_feed(view, &answer, clock_now(), clock_utc());
+		view_feed(view, &answer, &reading);
 	store_answer_release(&answer);
 	return status;
 }

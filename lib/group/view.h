@@ -16,8 +16,7 @@ struct view_claim {
 	char host[65];
 	char source[64];
 	char reason[256];
-	int64_t utc;	      /* ms: when the notice was received */
-	int64_t deadline_utc; /* 0: not known */
+	int64_t utc; /* ms: when the notice was received */
 };
 
 struct view_error {
@@ -38,12 +37,14 @@ struct view_member {
 	bool left_called; /* it had called preempt_step, */
 	bool left_saved;  /* and had saved, when it left: */
 	uint64_t left_saved_step;
+	int64_t joined_utc, newest_utc; /* ms by its own clock: what it wrote first and last; 0 */
 	struct process_identity agent;
 };
 
 struct view {
 	struct attempt attempt;
 	store_revision revision; /* the store's, when it was last fed */
+	int64_t unchanged;	 /* an instant at which nothing was newer than that; 0: none */
 	struct agreement_view agreement;
 	struct view_member *members; /* [tasks] */
 	struct view_claim claim;
@@ -56,14 +57,20 @@ struct view {
 	uint64_t resume_step;
 	uint64_t damaged; /* values that could not be read */
 	store_revision deadline_revision;
-	int64_t opened_utc, newest_utc; /* ms: of OPEN, and of the newest value that says one */
 };
 
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err);
 void view_release(struct view *view);
 
-/* Take in entries of this attempt (others are ignored); now and utc are those of the reading. */
-void view_feed(struct view *view, const struct store_answer *answer, int64_t now, int64_t utc);
+/* When entries were read, on our monotonic clock. */
+struct view_reading {
+	int64_t unchanged; /* when it was last known that nothing had changed; 0: not known */
+	int64_t began, ended;
+};
+
+/* Take in entries of this attempt (others are ignored), all that are newer than its revision. */
+void view_feed(
+	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 
 /* Read what changed since the last time and take it in. */
 enum status view_refresh(struct view *view, struct store *store, struct error *err);

@@ -165,9 +165,11 @@ static bool look(struct worker *worker, const char *prefix, store_revision revis
 	struct store_range range = {.prefix = prefix, .since = revision};
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK)
+		result->unchanged = store_unchanged(worker->store, revision);
+	result->began = clock_now();
+	if (result->status == STATUS_OK)
 		result->status = store_list(worker->store, &range, &result->answer, &result->error);
 	result->now = clock_now();
-	result->utc = clock_utc();
 	bool right = result->status == STATUS_OK;
 	result->set_back = right && store_was_set_back(worker->store, &result->error);
 	pthread_mutex_lock(&worker->lock);

@@ -17,7 +17,7 @@ struct worker;
 enum result_kind {
 	RESULT_JOINED, /* attempt_join and attempt_gather are over: status, view */
 	RESULT_WROTE,  /* a write: outcome */
-	RESULT_SAW,    /* what changed: answer, read at now and utc */
+	RESULT_SAW,    /* what changed: answer, read from began to now (struct view_reading) */
 	RESULT_CLOSED, /* the goodbye is over: status */
 };
 
@@ -31,7 +31,7 @@ struct result {
 	uint64_t task, round;
 	uint64_t saved_step; /* RESULT_WROTE of WRITE_SAVED */
 	struct store_answer answer;
-	int64_t now, utc;
+	int64_t unchanged, began, now;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
 	struct result *next;
 };

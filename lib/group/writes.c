@@ -56,12 +56,22 @@ static struct json_object *round_value(bool final)
 	return json;
 }
 
+/*
+ * What is left, for other machines; the instant, for those whose monotonic clock is ours; and utc,
+ * for people only.
+ */
 static struct json_object *deadline_value(int64_t deadline)
 {
 	struct json_object *json = json_object_new_object();
+	struct process_identity self;
 	int64_t left = deadline - clock_now();
-	json_put_signed(json, "utc", clock_utc() + left);
 	json_put_signed(json, "left", left > 0 ? left : 0);
+	json_put_signed(json, "utc", clock_utc() + left);
+	if (process_identify(0, &self, NULL) != STATUS_OK)
+		return json;
+	json_put_text(json, "boot", self.boot);
+	json_put_unsigned(json, "timens", self.time_namespace);
+	json_put_signed(json, "at", deadline);
 	return json;
 }
 
@@ -97,9 +107,10 @@ static void build_claim(
 	transaction_put_new(
 		&write->transaction, own_key(write, view, "SEAL"), seal_value("claim", by));
 	transaction_put_new(&write->transaction, own_next_round(write, view), round_value(false));
-	if (details->deadline != CLOCK_NEVER)
-		transaction_put(&write->transaction, own_key(write, view, "DEADLINE"),
-			deadline_value(details->deadline));
+	if (details->deadline == CLOCK_NEVER)
+		return;
+	write->deadline_key = own_key(write, view, "DEADLINE");
+	write->deadline = details->deadline;
 }
 
 static void build_report(struct write *write, const struct view *view,
@@ -217,7 +228,10 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 	case WRITE_DEADLINE: {
 		const char *key = own_key(write, view, "DEADLINE");
 		transaction_require(&write->transaction, key, view->deadline_revision);
-		transaction_put(&write->transaction, key, deadline_value(details->deadline));
+		/* What is there may be earlier than ours, as far as we know. */
+		int64_t known = view->agreement.deadline;
+		write->deadline_key = key;
+		write->deadline = details->deadline < known ? details->deadline : known;
 		break;
 	}
 	case WRITE_ROUND:
@@ -335,9 +349,13 @@ void write_release(struct write *write)
 	transaction_release(&write->transaction);
 }
 
-enum agreement_outcome write_carry_out(
-	const struct write *write, struct store *store, struct error *err)
+enum agreement_outcome write_carry_out(struct write *write, struct store *store, struct error *err)
 {
+	/* As late as possible: what is left is counted from here. */
+	if (write->deadline_key)
+		transaction_put(
+			&write->transaction, write->deadline_key, deadline_value(write->deadline));
+	write->deadline_key = NULL;
 	switch (transaction_run(&write->transaction, store, err)) {
 	case STATUS_OK: return OUTCOME_DONE;
 	case STATUS_NO: return OUTCOME_REFUSED;

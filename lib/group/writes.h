@@ -16,6 +16,9 @@ struct write {
 	uint64_t task, round;
 	uint64_t saved_step; /* of WRITE_SAVED */
 	struct transaction transaction;
+	const char
+		*deadline_key; /* where deadline is told, as what is left then; NULL: it is not */
+	int64_t deadline;
 };
 
 /* What only the agent knows of its task. */
@@ -67,7 +70,6 @@ void write_build_demand(struct write *write, const struct view *view);
 void write_release(struct write *write);
 
 /* Carry it out. err says why for OUTCOME_UNKNOWN. */
-enum agreement_outcome write_carry_out(
-	const struct write *write, struct store *store, struct error *err);
+enum agreement_outcome write_carry_out(struct write *write, struct store *store, struct error *err);
 
 #endif

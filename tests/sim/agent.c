@@ -11,6 +11,16 @@
 
 #define LONGEST_SETTLING 12 /* hold, read, hold ... within one instant */
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 static int first_task(const struct world *w, int agent)
 {
 	return agent * w->schedule->per_agent;
@@ -22,9 +32,9 @@ static int end_task(const struct world *w, int agent)
 	return end < w->schedule->tasks ? end : w->schedule->tasks;
 }
 
-static int64_t milliseconds(const struct world *w)
+static int64_t clock_for(const struct world *w, int task)
 {
-	return w->now / MS;
+	return clock_of(w, schedule_agent_of(w->schedule, task));
 }
 
 void agent_start(struct world *w, int agent)
@@ -33,10 +43,9 @@ void agent_start(struct world *w, int agent)
 	struct agent *self = &w->agent[agent];
 	memset(self, 0, offsetof(struct agent, queue));
 	self->alive = true;
-	self->known_deadline = CLOCK_NEVER;
 	self->view.tasks = (uint64_t)s->tasks;
 	self->view.peers = self->peers;
-	self->view.deadline = CLOCK_NEVER;
+	self->view.deadline = self->view.deadline_latest = self->view.deadline_told = CLOCK_NEVER;
 	self->view.longest_save = s->remembered_save;
 	self->wake_scheduled = CLOCK_NEVER;
 	for (int i = first_task(w, agent); i < end_task(w, agent); i++) {
@@ -52,7 +61,7 @@ void agent_start(struct world *w, int agent)
 			.per_task = s->per_task,
 			.store_loss_ends = s->store_loss_ends,
 		};
-		agreement_init(&w->task[i].agreement, &config, &self->view, milliseconds(w));
+		agreement_init(&w->task[i].agreement, &config, &self->view, clock_of(w, agent));
 		training_start(w, i);
 	}
 	self->want_list = true;
@@ -60,6 +69,17 @@ void agent_start(struct world *w, int agent)
 }
 
 /* ---- The connection ---- */
+
+/* Of a deadline that is written, when its writing begins. */
+static void count_what_is_left(const struct world *w, int agent, struct operation *op)
+{
+	bool writes = op->kind == OP_WRITE && op->value != CLOCK_NEVER &&
+		      (op->write == WRITE_CLAIM || op->write == WRITE_DEADLINE);
+	if (!writes)
+		return;
+	op->exact = clock_from_world(w, agent, op->value);
+	op->left = op->value > w->now ? (op->value - w->now) / MS : 0;
+}
 
 static void start_operation(struct world *w, int agent)
 {
@@ -75,7 +95,10 @@ static void start_operation(struct world *w, int agent)
 	self->head = (self->head + 1) % QUEUE;
 	self->count--;
 	self->busy = true;
+	if (self->current.kind == OP_LIST)
+		self->list_began = w->now;
 	self->current.outcome = OUTCOME_UNKNOWN;
+	count_what_is_left(w, agent, &self->current);
 	int64_t begin = w->now > self->cut_off_until ? w->now : self->cut_off_until;
 	int64_t took = random_in(&w->random, s->latency * MS / 5, s->latency * MS);
 	int64_t end = begin + took;
@@ -126,18 +149,23 @@ void agent_commit(struct world *w, int agent)
 	}
 }
 
-/* The smaller of what UTC and the seconds left say is nearly the truth; each agent asks once. */
+/* A deadline that it had not seen before. */
 static void learn_deadline(struct world *w, int agent)
 {
 	struct agent *self = &w->agent[agent];
-	if (!self->incoming.has_deadline || self->seen_deadline == self->incoming.deadline)
-		return;
-	self->seen_deadline = self->incoming.deadline;
-	int64_t converted = self->incoming.deadline + w->schedule->clock_error[agent] * MS;
-	if (converted < 0)
-		converted = 0;
-	if (converted < self->known_deadline)
-		self->known_deadline = converted;
+	const struct snapshot *shown = &self->incoming;
+	int machine = schedule_machine_of(w->schedule, agent);
+	if (shown->has_deadline && self->seen_deadline != shown->deadline_revision) {
+		self->seen_deadline = shown->deadline_revision;
+		struct agreement_sighting sighting = {.left = shown->left,
+			.exact = shown->deadline_machine == machine ? shown->exact : 0,
+			.absent = self->unchanged ? clock_from_world(w, agent, self->unchanged) : 0,
+			.seen = clock_of(w, agent)};
+		agreement_learn_deadline(&self->view, &sighting);
+		check_deadline_seen(w, agent, &sighting);
+	}
+	self->unchanged = later(self->unchanged, self->list_began);
+	self->seen_changes = shown->changes;
 }
 
 static void take_view(struct world *w, int agent)
@@ -150,8 +178,6 @@ static void take_view(struct world *w, int agent)
 	view->claim_then = shown->then;
 	view->broken = shown->broken;
 	view->closed = shown->closed;
-	view->deadline =
-		self->known_deadline == CLOCK_NEVER ? CLOCK_NEVER : self->known_deadline / MS;
 	view->longest_save = shown->longest_save;
 	view->round = shown->round;
 	view->round_final = shown->final;
@@ -163,7 +189,7 @@ static void take_view(struct world *w, int agent)
 	memcpy(self->peers, shown->peers, (size_t)w->schedule->tasks * sizeof *self->peers);
 	self->view_taken = shown->taken;
 	for (int i = first_task(w, agent); i < end_task(w, agent); i++)
-		agreement_saw(&w->task[i].agreement, milliseconds(w));
+		agreement_saw(&w->task[i].agreement, clock_of(w, agent));
 }
 
 void agent_answer(struct world *w, int agent)
@@ -177,7 +203,7 @@ void agent_answer(struct world *w, int agent)
 	}
 	if (op->kind == OP_WRITE) {
 		agreement_wrote(&w->task[op->task].agreement, op->write, op->round, op->outcome,
-			milliseconds(w));
+			clock_of(w, agent));
 	} else if (op->kind == OP_DEAD) {
 		if (op->outcome == OUTCOME_UNKNOWN) /* the next watch tries again */
 			self->reported_dead &= ~(UINT64_C(1) << op->task);
@@ -199,8 +225,15 @@ void agent_store_changed(struct world *w)
 			continue;
 		agent->notify_pending = true;
 		int64_t delay = random_in(&w->random, 0, w->schedule->notify * MS);
+		/* It had looked a while ago, if it could, and knew all that was there. */
+		bool looked = agent->paused_until <= w->now && agent->cut_off_until <= w->now;
+		if (looked && agent->seen_changes == w->changes)
+			agent->unchanged = later(agent->unchanged,
+				later(w->now - w->schedule->notify * MS + delay,
+					later(agent->paused_until, agent->cut_off_until)));
 		world_at(w, w->now + delay, EVENT_NOTIFY, i, 0);
 	}
+	w->changes++;
 }
 
 /* ---- Carrying a plan out ---- */
@@ -215,7 +248,7 @@ static void tell(struct world *w, int task, const struct agreement_hold *hold)
 		       hold->code != t->board.hold.code;
 	t->board.hold = *hold;
 	check_told(w, task, hold);
-	agreement_told(&t->agreement, hold, milliseconds(w));
+	agreement_told(&t->agreement, hold, clock_for(w, task));
 	if (!changed)
 		return;
 	int64_t react = random_in(&w->random, 0, w->schedule->trainee[task].react * MS);
@@ -252,14 +285,14 @@ static void settle(struct world *w, int task, struct agreement_plan *plan)
 {
 	struct task *t = &w->task[task];
 	for (int i = 0; i < LONGEST_SETTLING; i++) {
-		agreement_next(&t->agreement, milliseconds(w), plan);
+		agreement_next(&t->agreement, clock_for(w, task), plan);
 		if (!t->ended && !same_hold(&plan->hold, &t->agreement.told)) {
 			tell(w, task, &plan->hold);
-		} else if (!t->ended && plan->read_board <= milliseconds(w)) {
+		} else if (!t->ended && plan->read_board <= clock_for(w, task)) {
 			look_at_board(w, task);
 			if (!t->board.lost)
 				agreement_read(&t->agreement, t->board.started, t->board.step,
-					t->board.next, milliseconds(w));
+					t->board.next, clock_for(w, task));
 		} else {
 			return;
 		}
@@ -267,10 +300,14 @@ static void settle(struct world *w, int task, struct agreement_plan *plan)
 	world_violate(w, "restless", "task %d does not settle", task);
 }
 
-static int64_t own_deadline(const struct task *t)
+/* What is announced: our own, or an earlier one that was overtaken (lib/group/writes.c). */
+static int64_t deadline_to_write(const struct world *w, int task, enum agreement_write what)
 {
-	int64_t deadline = t->agreement.own_deadline;
-	return deadline == CLOCK_NEVER ? CLOCK_NEVER : deadline * MS;
+	const struct agreement *a = &w->task[task].agreement;
+	int64_t deadline = a->own_deadline;
+	if (what == WRITE_DEADLINE)
+		deadline = earlier(deadline, a->view->deadline);
+	return clock_to_world(w, schedule_agent_of(w->schedule, task), deadline);
 }
 
 static void start_writes(struct world *w, int task, const struct agreement_plan *plan)
@@ -299,8 +336,9 @@ static void start_writes(struct world *w, int task, const struct agreement_plan 
 		op.step = what == WRITE_SAVED ? plan->saved_step : plan->step;
 		op.next = plan->next;
 		op.value = 0;
+		op.deadline_revision = w->agent[agent].seen_deadline;
 		if (what == WRITE_DEADLINE || what == WRITE_CLAIM)
-			op.value = own_deadline(t);
+			op.value = deadline_to_write(w, task, op.write);
 		else if (what == WRITE_REPORT)
 			op.value = t->agreement.measure.longest_step;
 		else if (what == WRITE_SAVED)
@@ -349,11 +387,6 @@ static void exit_if_all_finished(struct world *w, int agent)
 		world_at(w, w->now + random_in(&w->random, 0, 50 * MS), EVENT_LAUNCHER, agent, 0);
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 void agent_run(struct world *w, int agent)
 {
 	struct agent *self = &w->agent[agent];
@@ -379,15 +412,16 @@ void agent_run(struct world *w, int agent)
 	exit_if_all_finished(w, agent);
 	if (self->exited)
 		return;
-	if ((self->want_list || look <= milliseconds(w)) && !self->list_queued) {
+	if ((self->want_list || look <= clock_of(w, agent)) && !self->list_queued) {
 		self->want_list = false;
 		queue_operation(w, agent, &(struct operation){.kind = OP_LIST});
 	} else if (!self->list_queued) {
 		wake = earlier(wake, look);
 	}
 	start_operation(w, agent);
-	if (wake != CLOCK_NEVER && wake * MS < self->wake_scheduled) {
-		self->wake_scheduled = wake * MS > w->now ? wake * MS : w->now + MS;
+	wake = clock_to_world(w, agent, wake);
+	if (wake < self->wake_scheduled) {
+		self->wake_scheduled = wake > w->now ? wake : w->now + MS;
 		world_at(w, self->wake_scheduled, EVENT_AGENT, agent, 1);
 	}
 }
@@ -399,7 +433,7 @@ void agent_command_ended(struct world *w, int task)
 		return;
 	look_at_board(w, task); /* the last words of the dead come first */
 	t->ended = true;
-	agreement_ended(&t->agreement, t->training.code, milliseconds(w));
+	agreement_ended(&t->agreement, t->training.code, clock_for(w, task));
 	agent_run(w, schedule_agent_of(w->schedule, task));
 }
 

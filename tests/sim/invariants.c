@@ -135,14 +135,59 @@ void check_written(struct world *w, const struct operation *op)
 
 /* ---- Exit codes ---- */
 
-/* As this task knows it. */
-static int64_t deadline_of(struct world *w, int task)
+static int64_t earlier(int64_t a, int64_t b)
 {
-	int64_t deadline = agent_of(w, task)->known_deadline;
-	int64_t own = w->task[task].agreement.own_deadline;
-	if (own != CLOCK_NEVER && own * MS < deadline)
-		deadline = own * MS;
-	return deadline;
+	return a < b ? a : b;
+}
+
+/* As this task knows it. */
+static int64_t deadline_of(const struct world *w, int task)
+{
+	const struct agreement *a = &w->task[task].agreement;
+	return clock_to_world(w, schedule_agent_of(w->schedule, task),
+		earlier(a->view->deadline, a->own_deadline));
+}
+
+static int64_t latest_deadline_of(const struct world *w, int task)
+{
+	const struct agreement *a = &w->task[task].agreement;
+	return clock_to_world(w, schedule_agent_of(w->schedule, task),
+		earlier(a->view->deadline_latest, a->own_deadline));
+}
+
+/*
+ * Whatever the clocks say: a deadline is never taken to be later than what was left when it was
+ * committed, never given up on before that, and where nothing was done to anybody, hardly earlier.
+ */
+void check_deadline_seen(struct world *w, int agent, const struct agreement_sighting *sighting)
+{
+	const struct schedule *s = w->schedule;
+	const struct agreement_view *view = &w->agent[agent].view;
+	int64_t truth = w->agent[agent].incoming.deadline_latest;
+	struct agreement_view alone = {.deadline = CLOCK_NEVER,
+		.deadline_latest = CLOCK_NEVER,
+		.deadline_told = CLOCK_NEVER};
+	agreement_learn_deadline(&alone, sighting);
+	bool exact = sighting->exact;
+	int64_t taken = clock_to_world(w, agent, view->deadline);
+	int64_t this_one = clock_to_world(w, agent, alone.deadline);
+	int64_t latest = clock_to_world(w, agent, alone.deadline_latest);
+	/* Only an agent that has never read before has no earlier bound. */
+	bool bounded = exact || sighting->absent;
+	if (bounded && !view->deadline_doubted && taken > truth + 2 * MS)
+		world_violate(w, "clocks", "agent %d takes its deadline %" PRId64 " ms too late",
+			agent, (taken - truth) / MS);
+	if (!exact && latest < truth - MS)
+		world_violate(w, "clocks", "agent %d gives up %" PRId64 " ms too early", agent,
+			(truth - latest) / MS);
+	bool disturbed = w->store_faults || w->slow_store;
+	for (int i = 0; i < s->tasks; i++)
+		disturbed |= schedule_agent_of(s, i) == agent && w->task[i].faulted;
+	int64_t apart = (s->notify + 20 * s->latency * s->per_agent + 1000) * MS;
+	if (!disturbed && truth > w->now + apart &&
+		(alone.deadline_doubted || this_one < truth - apart))
+		world_violate(w, "clocks", "agent %d takes its deadline %" PRId64 " ms too early",
+			agent, alone.deadline_doubted ? -1 : (truth - this_one) / MS);
 }
 
 /* What the task could see of the checkpoint when it last looked. */
@@ -300,6 +345,16 @@ void check_ending(struct world *w, int task)
 					 w->schedule->save_timeout * MS - TOLERANCE;
 	if (saves && !excused && w->keys.rounds == p->saving_round)
 		world_violate(w, "I8", "the save of task %d is cut short by its own agent", task);
+	/* One that could still save is given up at its deadline, however that was aged. */
+	const struct agreement *a = &t->agreement;
+	bool could_save = a->reason == REASON_PREEMPTED && a->called && !t->board.lost &&
+			  !(a->has_saved && a->saved_step >= a->told.step) &&
+			  !has(w->keys.dead, task) && !w->schedule->store_loss_ends &&
+			  !(a->view->decided && a->view->decision.kind == KIND_NONE);
+	if (could_save && deadline_of(w, task) != CLOCK_NEVER &&
+		w->now < latest_deadline_of(w, task) - 2 * MS)
+		world_violate(w, "clocks", "task %d is given up %" PRId64 " ms before its deadline",
+			task, (latest_deadline_of(w, task) - w->now) / MS);
 }
 
 /*
@@ -355,7 +410,7 @@ static void check_deadline(struct world *w)
 		return;
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct task *t = &w->task[i];
-		int64_t known = deadline_of(w, i);
+		int64_t known = latest_deadline_of(w, i);
 		if (known == CLOCK_NEVER || !t->finished || t->faulted)
 			continue;
 		int64_t margin = w->schedule->kill_after + w->schedule->leave_patience + 3000 +
@@ -478,8 +533,7 @@ static bool is_undisturbed(const struct world *w)
 		return false; /* the reserve of the final round is made for a quick store */
 	for (int i = 0; i < s->tasks; i++)
 		if (w->task[i].faulted || s->trainee[i].failing || s->trainee[i].ignores_leave ||
-			s->trainee[i].startup == CLOCK_NEVER || s->clock_error[i] < -200 ||
-			s->clock_error[i] > 200)
+			s->trainee[i].startup == CLOCK_NEVER)
 			return false;
 	return true;
 }
@@ -528,7 +582,8 @@ static void check_liveness(struct world *w)
 		needed += longest_save_and_step(s); /* the save before may still be under way */
 	int64_t limit = round->decided_at + s->save_timeout * MS;
 	if (k->has_deadline) {
-		limit = k->deadline - 700 * MS;
+		/* What others make of it is earlier, at most by the time that news take. */
+		limit = k->deadline - (700 + s->notify + 2 * s->latency) * MS;
 		/* The decision may come late only where nothing else was possible. */
 		if (k->claimed_at + delays + needed + needed / 2 > limit)
 			return;
@@ -574,8 +629,6 @@ static void check_order_in_time(struct world *w)
 			save = t->save;
 		if ((int64_t)t->stride * (t->step_us + t->uneven_us) > step)
 			step = (int64_t)t->stride * (t->step_us + t->uneven_us);
-		if (s->clock_error[i] < -200 || s->clock_error[i] > 200)
-			return;
 	}
 	int64_t enough = save * MS * 3 / 2 + 2 * step + store_delays(s) + 6000 * MS;
 	if (k->deadline - k->claimed_at < enough)

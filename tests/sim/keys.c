@@ -35,8 +35,8 @@ bool keys_open_round(struct world *w, uint64_t round, bool final)
 	return true;
 }
 
-bool keys_claim(
-	struct world *w, int task, enum agreement_then then, uint64_t round, int64_t deadline)
+bool keys_claim(struct world *w, int task, enum agreement_then then, uint64_t round,
+	const struct announcement *announcement)
 {
 	struct keys *k = &w->keys;
 	if (k->claimed || k->seal != SEAL_NONE || round != k->rounds + 1)
@@ -47,21 +47,25 @@ bool keys_claim(
 	k->then = then;
 	k->seal = SEAL_CLAIM;
 	keys_open_round(w, round, false);
-	if (deadline != CLOCK_NEVER)
-		keys_move_deadline(w, deadline);
+	if (announcement->deadline != CLOCK_NEVER)
+		keys_put_deadline(w, announcement);
 	world_trigger(w, AT_CLAIM, task);
 	return true;
 }
 
-bool keys_move_deadline(struct world *w, int64_t deadline)
+void keys_put_deadline(struct world *w, const struct announcement *announcement)
 {
 	struct keys *k = &w->keys;
-	if (deadline == CLOCK_NEVER || (k->has_deadline && k->deadline <= deadline))
-		return false;
+	k->deadline_revision++;
+	k->deadline_left = announcement->left;
+	k->deadline_exact = announcement->exact;
+	k->deadline_machine = announcement->machine;
+	k->deadline_latest = w->now + announcement->left * MS;
+	if (k->has_deadline && k->deadline <= announcement->deadline)
+		return;
 	k->has_deadline = true;
-	k->deadline = deadline;
+	k->deadline = announcement->deadline;
 	k->deadline_changed_at = w->now;
-	return true;
 }
 
 static void close_if_all_gone(struct world *w)
@@ -88,13 +92,30 @@ void keys_declare_dead(struct world *w, int task)
 
 /* ---- The writes of a task ---- */
 
+static struct announcement announced(const struct world *w, const struct operation *op)
+{
+	int agent = schedule_agent_of(w->schedule, op->task);
+	return (struct announcement){
+		op->value, op->left, op->exact, schedule_machine_of(w->schedule, agent)};
+}
+
 static enum agreement_outcome commit_claim(struct world *w, const struct operation *op)
 {
 	struct keys *k = &w->keys;
 	if (k->claimed && k->claimer == op->task)
 		return OUTCOME_DONE;
-	return keys_claim(w, op->task, THEN_EXIT, op->round, op->value) ? OUTCOME_DONE
-									: OUTCOME_REFUSED;
+	struct announcement announcement = announced(w, op);
+	return keys_claim(w, op->task, THEN_EXIT, op->round, &announcement) ? OUTCOME_DONE
+									    : OUTCOME_REFUSED;
+}
+
+static enum agreement_outcome commit_deadline(struct world *w, const struct operation *op)
+{
+	struct announcement announcement = announced(w, op);
+	if (op->deadline_revision != w->keys.deadline_revision)
+		return OUTCOME_REFUSED;
+	keys_put_deadline(w, &announcement);
+	return OUTCOME_DONE;
 }
 
 static enum agreement_outcome commit_round(struct world *w, const struct operation *op)
@@ -192,7 +213,7 @@ static enum agreement_outcome commit_write(struct world *w, const struct operati
 {
 	switch (op->write) {
 	case WRITE_CLAIM: return commit_claim(w, op);
-	case WRITE_DEADLINE: keys_move_deadline(w, op->value); return OUTCOME_DONE;
+	case WRITE_DEADLINE: return commit_deadline(w, op);
 	case WRITE_ROUND: return commit_round(w, op);
 	case WRITE_REPORT: return commit_report(w, op);
 	case WRITE_DECISION: return commit_decision(w, op);
@@ -264,7 +285,12 @@ void keys_snapshot(const struct world *w, struct snapshot *view)
 	view->broken = k->seal == SEAL_ERROR || k->seal == SEAL_DEAD;
 	view->closed = k->closed;
 	view->has_deadline = k->has_deadline;
-	view->deadline = k->deadline;
+	view->changes = w->changes;
+	view->deadline_revision = k->deadline_revision;
+	view->left = k->deadline_left;
+	view->exact = k->deadline_exact;
+	view->deadline_machine = k->deadline_machine;
+	view->deadline_latest = k->deadline_latest;
 	view->longest_save = k->longest_save > w->schedule->remembered_save
 				     ? k->longest_save
 				     : w->schedule->remembered_save;

@@ -434,6 +434,68 @@ static void ph15(struct schedule *s)
 	notice(s, 0, 2000, -1);
 }
 
+/* Machines that are a day apart, either way; the claimer's is slow. */
+static void clocks_apart(struct schedule *s)
+{
+	plain(s, 4, true);
+	s->clock[0] = -35000;
+	s->clock[1] = 86400000;
+	s->clock[2] = -86400000;
+	s->remembered_save = 500;
+	notice(s, 0, 1000, 30000);
+}
+
+static const char *all_before_the_end(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > 1000 * MS + 1000 * MS + 30000 * MS)
+			return "somebody left after the deadline";
+	return two_checkpoints(w);
+}
+
+/* It is over when it is first seen, as far as anybody can tell. */
+static void overdue(struct schedule *s)
+{
+	clocks_apart(s);
+	s->acts = 0;
+	*NEW_ACT(s) = (struct act){
+		.subject = NOBODY, .delay = 1000, .deed = CLAIM_OUTSIDE, .who = NOBODY};
+}
+
+/* The same while all train on after a first save. */
+static void moved_to_the_past(struct schedule *s)
+{
+	clocks_apart(s);
+	*NEW_ACT(s) = (struct act){
+		.subject = NOBODY, .delay = 8000, .deed = MOVE_DEADLINE, .who = NOBODY};
+}
+
+static const char *two_rounds_at_once(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > 1000 * MS + 8000 * MS + 5000 * MS)
+			return "somebody waited though the end was said to be over";
+	return two_checkpoints(w);
+}
+
+/* The claim reaches the store late: what is left was counted when it set out. */
+static void claimed_late(struct schedule *s)
+{
+	clocks_apart(s);
+	s->latency = 2000;
+	s->give_up = 6000;
+	s->report_timeout = 30000;
+}
+
+static const char *told_again(struct world *w)
+{
+	if (w->keys.deadline_revision < 2)
+		return "the claimer did not say it again";
+	if (w->keys.deadline_latest > w->keys.deadline + 2000 * MS)
+		return "what is told is later than one write takes";
+	return NULL;
+}
+
 static void ph20(struct schedule *s)
 {
 	plain(s, 4, true);
@@ -598,6 +660,13 @@ const struct scenario scenarios[] = {
 	{"PH-12", "a peer dead before it reports; the chief's save counts", ph12, survivors_42},
 	{"PH-15", "notice after one peer finished", ph15, finished_and_42},
 	{"PH-20", "tasks with different grace", ph20, before_the_earlier_deadline},
+	{"clocks-apart", "by a day, the claimer's is slow: all save in time", clocks_apart,
+		all_before_the_end},
+	{"overdue", "a deadline that is over when it is first seen: all save", overdue,
+		all_42_in_one_round},
+	{"moved-to-the-past", "while all train on: all save at once", moved_to_the_past,
+		two_rounds_at_once},
+	{"claimed-late", "what is left is said again", claimed_late, told_again},
 	{"PH-21", "notice before the first step", ph21, nothing_to_save},
 	{"PH-21-restored", "notice right after a restore at 1000", ph21_restored,
 		all_42_in_one_round},

@@ -39,6 +39,11 @@ int schedule_agents(const struct schedule *s)
 	return (s->tasks + s->per_agent - 1) / s->per_agent;
 }
 
+int schedule_machine_of(const struct schedule *s, int agent)
+{
+	return agent / s->agents_per_machine;
+}
+
 /* ---- Drawing ---- */
 
 static void draw_tasks(struct schedule *s, struct random *r)
@@ -255,13 +260,14 @@ static void draw_store(struct schedule *s, struct random *r)
 	}
 }
 
+/* By up to a day, on any subset of the machines. */
 static void draw_clocks(struct schedule *s, struct random *r)
 {
-	bool jumps = random_chance(r, 60);
+	int subset = (int)random_in(r, 0, 4) * 250;
 	for (int i = 0; i < s->tasks; i++) {
-		s->clock_error[i] = random_in(r, -150, 150);
-		if (jumps && random_chance(r, 400))
-			s->clock_error[i] = random_in(r, -6000, 2000);
+		int64_t most = random_chance(r, 500) ? 60000 : 86400000;
+		if (random_chance(r, subset))
+			s->clock[i] = random_in(r, -most, most);
 	}
 }
 
@@ -333,7 +339,7 @@ static void print_trainee(const struct schedule *s, int i, FILE *out)
 		i, t->startup == CLOCK_NEVER ? -1 : t->startup, t->start,
 		t->total == NEVER_STEP ? -1 : (int64_t)t->total, t->stride, (double)t->step_us / MS,
 		(double)t->uneven_us / MS, t->save, (double)t->look_us / MS, t->react,
-		s->clock_error[i], failing[t->failing]);
+		s->clock[schedule_machine_of(s, schedule_agent_of(s, i))], failing[t->failing]);
 	if (t->failing)
 		fprintf(out, " %" PRIu64, t->fails_at);
 	fprintf(out, "%s%s%s\n", t->periodic ? ", periodic saves" : "",

@@ -72,7 +72,7 @@ static bool same_agents(struct schedule *s, int at)
 
 static bool right_clocks(struct schedule *s, int at)
 {
-	memset(s->clock_error, 0, sizeof s->clock_error);
+	memset(s->clock, 0, sizeof s->clock);
 	return at < 1;
 }
 

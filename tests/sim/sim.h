@@ -110,8 +110,8 @@ struct schedule {
 	/* The store: latencies and notification in ms, at most; chances in thousandths. */
 	int64_t latency, notify, give_up;
 	int lost_before, lost_after, late_commit;
-	/* Errors of each agent in converting the deadline, ms. */
-	int64_t clock_error[MOST_TASKS];
+	/* By how much the clock of each machine is off, ms: nobody else may notice. */
+	int64_t clock[MOST_TASKS];
 	int64_t remembered_save;
 	bool launcher_kills; /* all others, when the first agent exits */
 	bool watches_peers;  /* agents notice peers that died on their machine */
@@ -125,6 +125,7 @@ const char *deed_name(enum deed deed);
 void schedule_print(const struct schedule *s, FILE *out);
 int schedule_agents(const struct schedule *s);
 int schedule_agent_of(const struct schedule *s, int task);
+int schedule_machine_of(const struct schedule *s, int agent);
 
 /* ---- The store: the keys of one attempt ---- */
 
@@ -154,8 +155,14 @@ struct keys {
 	enum seal seal;
 	bool closed;
 	bool has_deadline;
-	int64_t deadline; /* us */
+	int64_t deadline; /* us, the earliest that was announced, as fate knows it */
 	int64_t deadline_changed_at;
+	/* What the key says. */
+	uint64_t deadline_revision;
+	int64_t deadline_left;	 /* ms */
+	int64_t deadline_exact;	 /* ms, by the clock of this machine: */
+	int deadline_machine;	 /* NOBODY: somebody's elsewhere */
+	int64_t deadline_latest; /* us: what left counts from when it was committed */
 	uint64_t rounds;
 	enum agreement_reason left[MOST_TASKS];
 	int64_t left_at[MOST_TASKS];
@@ -175,7 +182,9 @@ struct operation {
 	bool final;
 	bool none;
 	uint64_t step, next;
-	int64_t value; /* us: deadline; ms: step or save time */
+	int64_t value;		    /* us: deadline; ms: step or save time */
+	int64_t left, exact;	    /* ms, of a deadline: filled when it is carried out */
+	uint64_t deadline_revision; /* of WRITE_DEADLINE: as it was seen */
 	struct agreement_decision decision;
 	uint64_t members, missing;
 	enum agreement_reason reason;
@@ -187,7 +196,9 @@ struct snapshot {
 	int64_t taken;
 	bool claimed, broken, closed, has_deadline, final, decided, unreadable;
 	enum agreement_then then;
-	int64_t deadline;
+	uint64_t deadline_revision, changes;
+	int64_t left, exact, deadline_latest;
+	int deadline_machine;
 	int64_t longest_save;
 	uint64_t round;
 	struct agreement_decision decision;
@@ -200,11 +211,17 @@ struct world;
 /* One atomic transaction. Returns whether it changed anything. */
 bool keys_commit(struct world *w, struct operation *op);
 void keys_snapshot(const struct world *w, struct snapshot *view);
-bool keys_claim(
-	struct world *w, int task, enum agreement_then then, uint64_t round, int64_t deadline);
+/* A deadline, with what is left in its key; machine: whose clock exact is of. */
+struct announcement {
+	int64_t deadline; /* us; CLOCK_NEVER: none */
+	int64_t left, exact;
+	int machine;
+};
+bool keys_claim(struct world *w, int task, enum agreement_then then, uint64_t round,
+	const struct announcement *announcement);
 bool keys_open_round(struct world *w, uint64_t round, bool final);
 void keys_declare_dead(struct world *w, int task);
-bool keys_move_deadline(struct world *w, int64_t deadline);
+void keys_put_deadline(struct world *w, const struct announcement *announcement);
 
 /* ---- The world ---- */
 
@@ -279,8 +296,10 @@ struct agent {
 	struct agreement_peer peers[MOST_TASKS];
 	struct snapshot incoming;
 	int64_t view_taken;
-	int64_t known_deadline; /* us, as converted; CLOCK_NEVER */
-	int64_t seen_deadline;	/* us, as it stood in the key when converted */
+	uint64_t seen_deadline; /* the revision of the key when it was taken in */
+	uint64_t seen_changes;
+	int64_t list_began; /* us */
+	int64_t unchanged;  /* us: an instant at which the store had nothing new for it */
 	bool alive, exited;
 	int64_t paused_until;
 	int64_t cut_off_until;
@@ -320,7 +339,7 @@ struct world {
 	struct random random;
 	int64_t now; /* us */
 	int64_t horizon, calm_horizon;
-	uint64_t order;
+	uint64_t order, changes; /* of the store */
 	struct event *heap;
 	int events, capacity;
 	struct keys keys;
@@ -374,6 +393,25 @@ void world_trace(struct world *w, int task, const char *format, ...)
 			world_trace(w, task, __VA_ARGS__);                                         \
 	} while (0)
 
+/* The clock of a machine, ms, and back. Its zero is far away: 0 means "never" to the agreement. */
+#define CLOCK_ZERO INT64_C(200000000)
+static inline int64_t clock_of(const struct world *w, int agent)
+{
+	return w->now / MS + CLOCK_ZERO +
+	       w->schedule->clock[schedule_machine_of(w->schedule, agent)];
+}
+
+static inline int64_t clock_to_world(const struct world *w, int agent, int64_t instant)
+{
+	int64_t off = CLOCK_ZERO + w->schedule->clock[schedule_machine_of(w->schedule, agent)];
+	return instant == CLOCK_NEVER ? CLOCK_NEVER : (instant - off) * MS;
+}
+
+static inline int64_t clock_from_world(const struct world *w, int agent, int64_t instant)
+{
+	return clock_of(w, agent) + (instant - w->now) / MS;
+}
+
 static inline struct agent *agent_of(struct world *w, int task)
 {
 	return &w->agent[schedule_agent_of(w->schedule, task)];
@@ -404,6 +442,7 @@ void check_written(struct world *w, const struct operation *op);
 void check_ending(struct world *w, int task);
 void check_exit(struct world *w, int task);
 void check_end(struct world *w);
+void check_deadline_seen(struct world *w, int agent, const struct agreement_sighting *sighting);
 bool checkpoint_is_complete(const struct world *w, uint64_t round);
 void count_end(struct world *w);
 

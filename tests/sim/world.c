@@ -98,8 +98,9 @@ static void give_notice(struct world *w, int task, int64_t amount)
 		return;
 	t->noticed = true;
 	t->first_noticed = w->now;
-	agreement_noticed(&t->agreement, amount < 0 ? CLOCK_NEVER : w->now / MS + amount);
-	world_at(w, w->now, EVENT_AGENT, schedule_agent_of(w->schedule, task), 0);
+	int number = schedule_agent_of(w->schedule, task);
+	agreement_noticed(&t->agreement, amount < 0 ? CLOCK_NEVER : clock_of(w, number) + amount);
+	world_at(w, w->now, EVENT_AGENT, number, 0);
 }
 
 static void mark_faulted(struct world *w, int agent)
@@ -129,13 +130,28 @@ static void cut_off(struct world *w, int task, int64_t length)
 	}
 }
 
+/* By somebody on another machine. */
+static struct announcement announce_in(const struct world *w, int64_t amount)
+{
+	int64_t deadline = amount < 0 ? CLOCK_NEVER : w->now + amount * MS;
+	return (struct announcement){.deadline = deadline, .left = amount, .machine = NOBODY};
+}
+
+static void move_deadline(struct world *w, const struct announcement *announcement)
+{
+	const struct keys *k = &w->keys;
+	bool sooner_than_known = !k->has_deadline || announcement->deadline < k->deadline;
+	if (announcement->deadline != CLOCK_NEVER && sooner_than_known)
+		keys_put_deadline(w, announcement);
+}
+
 static void claim_outside(struct world *w, const struct act *act)
 {
 	if (w->keys.closed)
 		return;
-	int64_t deadline = act->amount < 0 ? CLOCK_NEVER : w->now + act->amount * MS;
-	if (!keys_claim(w, NOBODY, act->then, w->keys.rounds + 1, deadline) && w->keys.claimed)
-		keys_move_deadline(w, deadline);
+	struct announcement announcement = announce_in(w, act->amount);
+	if (!keys_claim(w, NOBODY, act->then, w->keys.rounds + 1, &announcement) && w->keys.claimed)
+		move_deadline(w, &announcement);
 	agent_store_changed(w);
 }
 
@@ -175,8 +191,10 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 		agent_store_changed(w);
 		return;
 	case MOVE_DEADLINE:
-		if (w->keys.claimed)
-			keys_move_deadline(w, w->now + length);
+		if (w->keys.claimed) {
+			struct announcement announcement = announce_in(w, act->amount);
+			move_deadline(w, &announcement);
+		}
 		agent_store_changed(w);
 		return;
 	case CUT_OFF: cut_off(w, who, length); return;
@@ -390,6 +408,7 @@ static void set_up(struct world *w, const struct schedule *s, struct statistics 
 	w->now = 1000 * MS; /* an instant of 0 means "never" to the state machine */
 	w->events = 0;
 	w->order = 0;
+	w->changes = 0;
 	w->in_collective = 0;
 	w->lates = 0;
 	w->violated = NULL;

@@ -14,10 +14,12 @@
 
 static struct attempt attempt;
 static store_revision revision;
+static struct view_reading reading;
 
 static void fresh(struct view *view)
 {
 	revision = 0;
+	reading = (struct view_reading){.began = 1000000, .ended = 1000000};
 	CHECK(view_init(view, &attempt, NULL) == STATUS_OK);
 }
 
@@ -31,7 +33,7 @@ static void feed_bytes(struct view *view, const char *rest, const char *value, s
 	entry.value = calloc(1, length + 1);
 	memcpy(entry.value, value, length);
 	struct store_answer answer = {.entries = &entry, .count = 1, .revision = revision};
-	view_feed(view, &answer, 1000000, 5000000);
+	view_feed(view, &answer, &reading);
 	free(entry.key);
 	free(entry.value);
 }
@@ -119,35 +121,128 @@ static void decoded(void)
 		CHECK(view.agreement.standing_round == 1 && view.agreement.peers[0].stands);
 		view_release(&view);
 	}
-	TEST("the deadline only moves earlier")
-	{
-		fresh(&view);
-		feed(&view, "DEADLINE", "{\"utc\":5030000,\"left\":30000}");
-		CHECK_EQ(view.agreement.deadline, 1030000);
-		feed(&view, "DEADLINE", "{\"utc\":5090000,\"left\":90000}");
-		CHECK_EQ(view.agreement.deadline, 1030000);
-		feed(&view, "DEADLINE", "{\"utc\":5090000,\"left\":10000}"); /* clocks apart */
-		CHECK_EQ(view.agreement.deadline, 1010000);
-		feed(&view, "DEADLINE", "{\"utc\":1,\"left\":90000}"); /* long over by the wall */
-		CHECK_EQ(view.agreement.deadline, 1000000);
-		view_release(&view);
-	}
 	TEST("PH-22 keys of other attempts and runs are not seen")
 	{
 		struct store_entry entry = {.value = (char[]){"{}"}, .length = 2, .revision = 9};
 		struct store_answer answer = {.entries = &entry, .count = 1, .revision = 9};
-		const char *others[] = {"run/r/000001/TERMINATED_WORKER", "run/r/000003/SEAL",
-			"run/r2/000002/CLOSED", "TERMINATED_WORKER", "run/r/LAST", ""};
+		const char *others[] = {"run/r/000001/TERMINATED_WORKER", "run/r/000001/DEADLINE",
+			"run/r/000003/SEAL", "run/r2/000002/CLOSED", "TERMINATED_WORKER",
+			"run/r/LAST", ""};
 		fresh(&view);
 		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 			char key[64];
 			strcpy(key, others[i]);
 			entry.key = key;
-			view_feed(&view, &answer, 0, 0);
+			view_feed(&view, &answer, &reading);
 		}
 		CHECK(!view.agreement.claimed && !*view.seal && !view.agreement.closed);
+		CHECK(view.agreement.deadline_told == CLOCK_NEVER);
 		CHECK_EQ(view.damaged, 0);
 		view_release(&view);
+	}
+}
+
+/* ---- Deadlines ---- */
+
+/* A reading from began to ended; the store was known to be unchanged at unchanged. */
+static void read_at(
+	struct view *view, int64_t unchanged, int64_t began, int64_t ended, const char *deadline)
+{
+	reading = (struct view_reading){unchanged, began, ended};
+	if (deadline)
+		feed(view, "DEADLINE", deadline);
+	else
+		feed(view, "OPEN", "{}");
+}
+
+static bool is_known(const struct view *view, int64_t earliest, int64_t latest)
+{
+	return view->agreement.deadline == earliest && view->agreement.deadline_latest == latest &&
+	       !view->agreement.deadline_doubted;
+}
+
+static void deadlines(void)
+{
+	struct view view;
+	TEST("a deadline is what was left when it was written; no wall clock moves it")
+	{
+		static const char *const values[] = {"{\"left\":30000}",
+			"{\"left\":30000,\"utc\":1}", "{\"left\":30000,\"utc\":1767225600000}",
+			"{\"left\":30000,\"utc\":99999999999999}",
+			"{\"left\":30000,\"utc\":\"rubbish\"}"};
+		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+			fresh(&view);
+			read_at(&view, 0, 1000000, 1000010, NULL);
+			read_at(&view, 0, 1004000, 1004010, values[i]);
+			CHECK(is_known(&view, 1030000, 1034010), "%s", values[i]);
+			view_release(&view);
+		}
+	}
+	TEST("it was written after the last reading without it; what the store knows is later")
+	{
+		fresh(&view);
+		read_at(&view, 0, 1000000, 1000010, NULL);
+		read_at(&view, 1003500, 1004000, 1004010, "{\"left\":30000}");
+		CHECK(is_known(&view, 1033500, 1034010));
+		view_release(&view);
+	}
+	TEST("who reads it first thing counts from there")
+	{
+		fresh(&view);
+		read_at(&view, 0, 1004000, 1004010, "{\"left\":30000}");
+		CHECK(is_known(&view, 1034010, 1034010));
+		view_release(&view);
+	}
+	TEST("it only moves earlier, in whatever order the values are read")
+	{
+		fresh(&view);
+		read_at(&view, 0, 1000000, 1000000, "{\"left\":30000}");
+		read_at(&view, 0, 1001000, 1001000, "{\"left\":90000}");
+		CHECK(is_known(&view, 1030000, 1030000));
+		read_at(&view, 0, 1002000, 1002500, "{\"left\":10000}");
+		CHECK(is_known(&view, 1011000, 1012500));
+		CHECK_EQ(view.agreement.deadline_told, 1012500);
+		/* The same value again is no news. */
+		revision--;
+		read_at(&view, 0, 1009000, 1009500, "{\"left\":1}");
+		CHECK(is_known(&view, 1011000, 1012500));
+		view_release(&view);
+	}
+	TEST("one that may be over when it is first seen is doubted, and moves nothing")
+	{
+		fresh(&view);
+		read_at(&view, 0, 1000000, 1000010, "{\"left\":60000}");
+		read_at(&view, 0, 1003000, 1003010, NULL);
+		read_at(&view, 0, 1008000, 1008010, "{\"left\":5010}");
+		CHECK(view.agreement.deadline_doubted);
+		CHECK_EQ(view.agreement.deadline, 1060010);
+		CHECK_EQ(view.agreement.deadline_latest, 1060010);
+		view_release(&view);
+		fresh(&view);
+		read_at(&view, 0, 1008000, 1008010, "{\"left\":0}");
+		CHECK(view.agreement.deadline_doubted && view.agreement.deadline == CLOCK_NEVER &&
+			view.agreement.deadline_latest == CLOCK_NEVER);
+		view_release(&view);
+	}
+	TEST("a writer with our own monotonic clock says it exactly, any other does not")
+	{
+		struct process_identity self;
+		char value[256];
+		CHECK(process_identify(0, &self, NULL) == STATUS_OK);
+		for (int other = 0; other < 3; other++) {
+			fresh(&view);
+			read_at(&view, 0, 1000000, 1000010, NULL);
+			snprintf(value, sizeof(value),
+				"{\"left\":30000,\"at\":1031234,\"boot\":\"%s%s\",\"timens\":%llu}",
+				self.boot, other == 1 ? "x" : "",
+				(unsigned long long)self.time_namespace + (other == 2));
+			read_at(&view, 0, 1004000, 1004010, value);
+			CHECK(other ? is_known(&view, 1030000, 1034010)
+				    : is_known(&view, 1031234, 1031234),
+				"%d", other);
+			CHECK_EQ(view.agreement.deadline_told, 1034010);
+			view_release(&view);
+		}
 	}
 }
 
@@ -181,6 +276,7 @@ static void rubbish(void)
 		"{\"step\":18446744073709551616,\"next\":99999999999999999999999}",
 		"{\"step\":5,\"next\":5}", "{\"step\":5,\"next\":4}", "{\"utc\":0,\"left\":-1}",
 		"{\"utc\":9223372036854775807,\"left\":9223372036854775807}",
+		"{\"left\":7,\"boot\":[],\"timens\":-1,\"at\":\"x\"}",
 		"{\"pid\":99999999999,\"start\":-1,\"pidns\":{}}",
 		"{\"task\":99,\"then\":\"continue\"}", "{\"reason\":\"\",\"code\":-9}",
 		"{\"reason\":\"zzz\"}", "{\"by\":null,\"text\":{}}", "\xff\xfe\x00",
@@ -450,10 +546,44 @@ static void staged(void)
 	store_close(store);
 }
 
+/* Small programs that are started one after the other do not count what is left anew. */
+static void staged_deadline(void)
+{
+	struct store *store = open_store("deadline.db");
+	struct attempt joined;
+	struct board board;
+	struct error err = {0};
+	const struct agreement_config config = {.report_timeout = 60000, .save_timeout = 60000};
+	int64_t deadline[2] = {0};
+	join_all(store, 1, &joined);
+	CHECK(board_create(&board, directory, getpid(), &err) == STATUS_OK);
+	CHECK(store_put(store, "run/s/000001/DEADLINE", "{\"left\":600000}", NULL, &err) ==
+		STATUS_OK);
+	for (int call = 0; call < 2; call++) {
+		struct stage stage;
+		CHECK(stage_open(&stage, store, &joined, &config, board.path, getpid(), &err) ==
+			STATUS_OK);
+		deadline[call] = stage.view.agreement.deadline;
+		stage_release(&stage);
+		clock_sleep_until(clock_after(5));
+	}
+	CHECK(deadline[0] < CLOCK_NEVER && deadline[0] == deadline[1],
+		"the second program knows the deadline as the first did");
+	CHECK(store_put(store, "run/s/000001/DEADLINE", "{\"left\":60000}", NULL, &err) ==
+		STATUS_OK);
+	struct stage stage;
+	CHECK(stage_open(&stage, store, &joined, &config, board.path, getpid(), &err) == STATUS_OK);
+	CHECK(stage.view.agreement.deadline < deadline[0], "and an earlier one replaces it");
+	stage_release(&stage);
+	board_release(&board, true);
+	store_close(store);
+}
+
 int main(void)
 {
 	attempt_name(&attempt, "r", 2, 4);
 	decoded();
+	deadlines();
 	rubbish();
 	unit_begin(NULL);
 	sets();
@@ -461,6 +591,7 @@ int main(void)
 		return 1;
 	staged();
 	lives();
+	staged_deadline();
 	int code = unit_end();
 	char command[128];
 	snprintf(command, sizeof(command), "rm -rf %s", directory);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a task makes of a deadline that another machine has announced. Clocks of machines do not
+ * agree, so what crosses machines is how much time was left when it was written, and each reader
+ * puts the instant of the writing between two readings of its own.
+ */
+#include "base/clock.h"
+#include "group/agreement.h"
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+void agreement_learn_deadline(
+	struct agreement_view *view, const struct agreement_sighting *sighting)
+{
+	int64_t told = sighting->seen + sighting->left, latest = told, earliest = told;
+	if (sighting->exact) {
+		earliest = latest = sighting->exact;
+	} else if (sighting->absent && sighting->absent < sighting->seen) {
+		earliest = sighting->absent + sighting->left;
+	}
+	view->deadline_told = earlier(view->deadline_told, told);
+	if (earliest <= sighting->seen) {
+		view->deadline_doubted = true;
+		return;
+	}
+	view->deadline = earlier(view->deadline, earliest);
+	view->deadline_latest = earlier(view->deadline_latest, latest);
+}
