@@ -15,6 +15,7 @@
  *	section	"%-31s\n": what the training is at, a name; the same way
  *	hold	by the agent, whole or absent, one line (C is 1 to 255):
  *		wait PID | save S [PID] | exit S [PID] | leave C
+ *	hold.0, hold.1	what becomes hold next, by the agent
  *	pause	a fifo by the agent, to which nobody writes: bash sleeps on it without a fork
  *	alive	a fifo of which the agent has the only writing end. A client asks the kernel to send
  *KILL to its process group when that is gone (not from shell, whose files are its own) answered,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,14 @@
 
 #include "base/file.h"
 #include "base/parse.h"
+
+#define BOARD_ROOM 128 /* bytes: more than any file on a board has */
+
+/*
+ * What becomes `hold` next, with room of its own. Two of them, so that there is one while hold is
+ * there; the file that was hold becomes the spare one.
+ */
+static const char *const spares[] = {"hold.0", "hold.1"};
 
 static enum status failed(struct error *err, const char *action, const char *path)
 {
@@ -33,13 +42,21 @@ static const char *default_parent(void)
 	return temporary && *temporary ? temporary : "/tmp";
 }
 
+/*
+ * What will be written in place is given its room now: data loaders fill the same filesystem later.
+ * Some filesystems cannot.
+ */
 static int make_file(int directory, const char *name, const char *content)
 {
 	int descriptor = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (descriptor < 0)
 		return -1;
-	int result = file_write_all(descriptor, content, strlen(content));
+	int result = fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, BOARD_ROOM);
+	if (result == 0 || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)
+		result = file_write_all(descriptor, content, strlen(content));
+	int number = errno;
 	close(descriptor);
+	errno = number;
 	return result;
 }
 
@@ -68,6 +85,8 @@ static enum status furnish(struct board *board, struct error *err)
 		make_file(board->directory, "step", "") < 0 ||
 		make_file(board->directory, "saved", "") < 0 ||
 		make_file(board->directory, "section", "") < 0 ||
+		make_file(board->directory, spares[0], "") < 0 ||
+		make_file(board->directory, spares[1], "") < 0 ||
 		mkfifoat(board->directory, "pause", 0600) < 0 ||
 		mkfifoat(board->directory, "alive", 0600) < 0)
 		return failed(err, "furnish", board->path);
@@ -149,6 +168,30 @@ void board_release(struct board *board, bool remove)
 	*board = (struct board){.directory = -1, .watch = -1};
 }
 
+/* The spare file that is there, or that is not. */
+static const char *spare(const struct board *board, bool there)
+{
+	return spares[(faccessat(board->directory, spares[0], F_OK, 0) == 0) == there ? 0 : 1];
+}
+
+static bool publish_hold(const struct board *board, const char *line)
+{
+	const char *name = spare(board, true);
+	size_t length = strlen(line);
+	int descriptor = openat(board->directory, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+		return false;
+	bool written = pwrite(descriptor, line, length, 0) == (ssize_t)length &&
+		       ftruncate(descriptor, (off_t)length) == 0;
+	int number = errno;
+	close(descriptor);
+	errno = number;
+	/* Without hold, or where files cannot be exchanged, it takes hold's place. */
+	return written &&
+	       (renameat2(board->directory, name, board->directory, "hold", RENAME_EXCHANGE) == 0 ||
+		       renameat(board->directory, name, board->directory, "hold") == 0);
+}
+
 enum status board_tell(
 	const struct board *board, const struct agreement_hold *hold, struct error *err)
 {
@@ -157,7 +200,8 @@ enum status board_tell(
 	int pid = (int)board->agent;
 	switch (hold->order) {
 	case ORDER_RUN:
-		if (unlinkat(board->directory, "hold", 0) < 0 && errno != ENOENT)
+		if (renameat(board->directory, "hold", board->directory, spare(board, false)) < 0 &&
+			errno != ENOENT)
 			return failed(err, "write to", board->path);
 		return STATUS_OK;
 	case ORDER_WAIT: snprintf(line, sizeof(line), "wait %d\n", pid); break;
@@ -165,9 +209,7 @@ enum status board_tell(
 	case ORDER_EXIT: snprintf(line, sizeof(line), "exit %llu %d\n", step, pid); break;
 	case ORDER_LEAVE: snprintf(line, sizeof(line), "leave %d\n", hold->code); break;
 	}
-	unlinkat(board->directory, "hold.new", 0);
-	if (make_file(board->directory, "hold.new", line) < 0 ||
-		renameat(board->directory, "hold.new", board->directory, "hold") < 0)
+	if (!publish_hold(board, line))
 		return failed(err, "write to", board->path);
 	return STATUS_OK;
 }
@@ -352,5 +394,6 @@ void board_drain(const struct board *board)
 bool board_vanished(const struct board *board)
 {
 	struct stat st;
-	return fstat(board->directory, &st) < 0 || st.st_nlink == 0;
+	return fstat(board->directory, &st) < 0 || st.st_nlink == 0 ||
+	       (faccessat(board->directory, "step", F_OK, 0) < 0 && errno == ENOENT);
 }

@@ -9,7 +9,8 @@
 
 #include "group/unaware.h"
 
-#define SAVED_EVERY 20 /* ms between looks for a save that was asked for */
+#define SAVED_EVERY  20	 /* ms between looks for a save that was asked for */
+#define FAILED_EVERY 100 /* ms between two tries to write to a board that cannot be written */
 
 enum status seat_init(
 	struct seat *seat, struct group *group, uint64_t task, struct command *command, int64_t now)
@@ -30,12 +31,20 @@ void seat_release(struct seat *seat)
 	board_release(&seat->board, true);
 }
 
-static void lost_board(struct seat *seat, const struct error *err)
+/*
+ * The board could not be read or written. One that is gone is lost; what can pass (a full
+ * filesystem, no descriptor) is tried again, until the deadline if need be.
+ */
+static void board_failed(struct seat *seat, const struct error *err)
 {
-	if (!seat->said_lost)
-		message_error("task %llu: %s", (unsigned long long)seat->task, err->text);
-	seat->said_lost = true;
-	agreement_board_lost(&seat->agreement);
+	bool gone = err->status != STATUS_TEMPORARY || board_vanished(&seat->board);
+	bool *said = gone ? &seat->said_lost : &seat->said_failing;
+	if (!*said)
+		message_error("task %llu: %s%s", (unsigned long long)seat->task, err->text,
+			gone ? "" : "; trying again");
+	*said = true;
+	if (gone)
+		agreement_board_lost(&seat->agreement);
 }
 
 static void tell_measure(struct seat *seat, int64_t now)
@@ -83,7 +92,7 @@ void seat_sample(struct seat *seat, int64_t now)
 		return;
 	look_at_owner(seat);
 	if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
-		lost_board(seat, &err);
+		board_failed(seat, &err);
 		return;
 	}
 	if (!step.started)
@@ -196,19 +205,20 @@ size_t seat_unwritten(struct seat *seat, const struct group *group, struct write
 	return count;
 }
 
-static void read_board(struct seat *seat, int64_t now)
+static bool read_board(struct seat *seat, int64_t now)
 {
 	struct board_step step = {0};
 	struct error err;
 	look_at_owner(seat);
 	if (board_read_step(&seat->board, &step, &err) != STATUS_OK) {
-		lost_board(seat, &err);
-		return;
+		board_failed(seat, &err);
+		return false;
 	}
 	if (step.started)
 		tempo_saw(&seat->tempo, step.step, step.next,
 			seat->agreement.told.order != ORDER_RUN, now);
 	agreement_read(&seat->agreement, step.started, step.step, step.next, now);
+	return true;
 }
 
 /*
@@ -236,18 +246,23 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 
 	bool differs = !board_same_hold(&plan->hold, &a->told);
 	if (differs && !a->ended && has_moved(seat, plan)) {
-		read_board(seat, now);
+		(void)read_board(seat, now);
 		return true;
 	}
 	if (differs && !a->ended) {
-		if (board_tell(&seat->board, &plan->hold, &err) != STATUS_OK)
-			lost_board(seat, &err);
-		agreement_told(a, &plan->hold, now);
-		again = true;
+		bool told = board_tell(&seat->board, &plan->hold, &err) == STATUS_OK;
+		if (!told)
+			board_failed(seat, &err);
+		if (told || a->lost)
+			agreement_told(a, &plan->hold, now);
+		again = told || a->lost;
+		if (!again && now + FAILED_EVERY < *wake)
+			*wake = now + FAILED_EVERY;
 	}
 	if (plan->read_board <= now && !a->ended && !a->lost) {
-		read_board(seat, now);
-		again = true;
+		again = read_board(seat, now) || a->lost;
+		if (!again)
+			plan->read_board = now + FAILED_EVERY;
 	}
 	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
 		if (plan->write[what])

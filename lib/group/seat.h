@@ -50,7 +50,7 @@ struct seat {
 	uint64_t saves;	    /* so many, */
 	int64_t saves_time; /* ms in all */
 	uint64_t said_saved;
-	bool said_lost;
+	bool said_lost, said_failing;
 	struct progress progress;
 	bool hung; /* said so */
 };

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's side of a board when the training is started again below its command: who trains, and
- * what is then forgotten.
+ * The agent's side of a board: when the training is started again below its command (who trains,
+ * and what is then forgotten), and when its filesystem gets full.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "group/agreement.h"
@@ -50,6 +53,57 @@ static void owners(void)
 	CHECK(rmdir(parent) == 0, "removed");
 }
 
+/* A filesystem of 64 KiB that gets full after the board was made on it. */
+static void full(void)
+{
+	struct board board;
+	struct error err;
+	struct agreement_hold hold = {0}, told;
+	char parent[] = "/tmp/unit-board-XXXXXX", filler[64], zeros[4096] = {0};
+	CHECK(mkdtemp(parent) != NULL, "a place");
+	if (mount("none", parent, "tmpfs", 0, "size=64k,mode=700") < 0) {
+		printf("# no filesystem of our own to fill: not root\n");
+		rmdir(parent);
+		return;
+	}
+	CHECK(board_create(&board, parent, getpid(), &err) == STATUS_OK, "a board with room");
+	snprintf(filler, sizeof(filler), "%s/filler", parent);
+	int fd = open(filler, O_WRONLY | O_CREAT, 0600);
+	while (write(fd, zeros, sizeof(zeros)) > 0)
+		;
+	CHECK(errno == ENOSPC, "it is full");
+	close(fd);
+	bool right = true;
+	for (int turn = 0; turn < 20; turn++) {
+		static const enum agreement_order orders[] = {
+			ORDER_WAIT, ORDER_SAVE, ORDER_RUN, ORDER_WAIT, ORDER_EXIT, ORDER_LEAVE};
+		hold = (struct agreement_hold){.order = orders[turn % 6],
+			.step = (uint64_t)turn * 100000,
+			.code = orders[turn % 6] == ORDER_LEAVE ? 42 : 0};
+		if (hold.order == ORDER_WAIT || hold.order == ORDER_RUN ||
+			hold.order == ORDER_LEAVE)
+			hold.step = 0;
+		right &= board_tell(&board, &hold, &err) == STATUS_OK &&
+			 board_told(&board, &told, NULL, &err) == STATUS_OK &&
+			 board_same_hold(&hold, &told);
+	}
+	CHECK(right, "every order is told");
+	snprintf(filler, sizeof(filler), "%s/step", board.path);
+	fd = open(filler, O_WRONLY);
+	CHECK(write(fd, zeros, 42) == 42, "the training process has room for its step");
+	close(fd);
+	snprintf(filler, sizeof(filler), "%s/saved", board.path);
+	fd = open(filler, O_WRONLY);
+	CHECK(write(fd, zeros, 21) == 21, "and for its save");
+	close(fd);
+	struct board second;
+	CHECK(board_create(&second, parent, getpid(), &err) == STATUS_TEMPORARY,
+		"where there is no room, no board is made");
+	CHECK(!board_vanished(&board), "it is there");
+	board_release(&board, true);
+	CHECK(umount(parent) == 0 && rmdir(parent) == 0, "removed");
+}
+
 static void restarted(void)
 {
 	struct agreement_config config = {0};
@@ -72,6 +126,7 @@ static void restarted(void)
 int main(void)
 {
 	owners();
+	full();
 	restarted();
 	return unit_end();
 }
