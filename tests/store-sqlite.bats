@@ -199,9 +199,9 @@ need_root() {
 	refused 65 preempt-store get k
 	[[ $stderr == *'has format 3 and we know 2'*'newer preempt-tools'* ]]
 	preempt-store put k v --store "$dir/other.db"
-	sed -i 's/^format 1$/format 3/; s/^mode .*/mode quantum/' "$dir/other.db.lock"
+	sed -i 's/^format 1$/format 4/; s/^mode .*/mode quantum/' "$dir/other.db.lock"
 	refused 65 preempt-store get k --store "$dir/other.db"
-	[[ $stderr == *'has format 3 and we know 2'* ]]
+	[[ $stderr == *'has format 4 and we know 3'* ]]
 }
 
 @test "a store of format 1, made by an older version: used as it is, and left what it is" {
@@ -341,13 +341,13 @@ need_root() {
 	start_over
 	answers 0 preempt-store put k v --store "$db?lock=link"
 	grep -qx 'mode link' "$db.lock"
-	grep -qx 'takeover 60000' "$db.lock"
+	grep -qx 'takeover 5000' "$db.lock"
 	answers 0 preempt-store get k
-	answers 0 preempt-store get k --store "$db?lock=link&takeover=1m"
+	answers 0 preempt-store get k --store "$db?lock=link&takeover=5s"
 	refused 2 preempt-store get k --store "$db?lock=fcntl"
 	[[ $stderr == *'made with lock=link'* ]]
-	refused 2 preempt-store get k --store "$db?takeover=61s"
-	[[ $stderr == *'made with takeover=60000ms'* ]]
+	refused 2 preempt-store get k --store "$db?takeover=6s"
+	[[ $stderr == *'made with takeover=5000ms'* ]]
 	for wrong in 1999ms 61m x ''; do
 		refused 2 preempt-store get k --store "$db?takeover=$wrong"
 	done
@@ -356,7 +356,7 @@ need_root() {
 @test "a lock file of mode link that is not whole is refused with 65" {
 	preempt-store put k v --store "$db?lock=link"
 	cp "$db.lock" "$dir/kept"
-	for edit in '/^takeover/d' 's/^takeover .*/takeover 5/' 's/^takeover .*/takeover x/' 's/^format 2/format 1/' \
+	for edit in '/^takeover/d' 's/^takeover .*/takeover 5/' 's/^takeover .*/takeover x/' 's/^format 3/format 1/' 's/^format 3/format 4/' \
 		's/^mode .*/mode fcntl/'; do
 		sed "$edit" "$dir/kept" > "$db.lock"
 		refused 65 preempt-store get k
@@ -428,13 +428,13 @@ need_root() {
 @test "a shared filesystem: lock, drop pages, open, commit synced, close, unlock, in this order" {
 	export PREEMPT_STORE="$db?assume=shared"
 	preempt-store put k v
-	strace -y -e trace=fcntl,fadvise64,fdatasync,openat,close,pwrite64 \
+	strace -f -y -e trace=fcntl,fadvise64,fdatasync,openat,close,pwrite64 \
 		-o "$BATS_TEST_TMPDIR/trace" preempt-store put k w
 	# One word per call on the store's files, repetitions left out; the locks of SQLite, too.
 	run awk -v db="$db" '
 		function say(word) { if (word != last) printf "%s ", word; last = word }
-		/F_OFD_SETLK.*F_WRLCK/ { say("lock") }
-		/F_OFD_SETLK.*F_UNLCK/ { say("unlock") }
+		{ sub(/^[0-9]+ +/, "") }
+		/F_OFD_SETLK/ { say(/F_UNLCK/ ? "unlock" : "lock") }
 		/^fadvise64/ && index($0, "<" db ">") { say("drop") }
 		/^fadvise64/ && index($0, "<" db "-journal>") { say("drop-journal") }
 		/^openat/ && index($0, "<" db ">") && /O_RDWR/ { say("open") }

@@ -28,9 +28,9 @@ enum status adopted_choose(const char *directory, const char *layout, const char
 	struct layout_choice *choice, struct error *err);
 
 /*
- * "DIR" or "DIR:LAYOUT". What stands behind the last colon is a layout, or part of DIR's name: where
- * it holds a slash ("a:b/"), or is no layout and a DIR of that name is there. STATUS_USAGE: it is
- * neither. Then as adopted_choose.
+ * "DIR" or "DIR:LAYOUT". What stands behind the last colon is a layout, or part of DIR's name:
+ * where it holds a slash ("a:b/"), or is no layout and a DIR of that name is there. STATUS_USAGE:
+ * it is neither. Then as adopted_choose.
  */
 enum status adopted_read_place(
 	const char *text, char directory[4096], struct layout_choice *choice, struct error *err);

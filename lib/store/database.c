@@ -16,11 +16,14 @@
 #include "store/journal.h"
 #include "store/sqlite.h"
 #include "store/syscalls.h"
+#include "store/takeover.h"
 
 #define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 
 #define RETRY_LONGEST 32  /* milliseconds */
 #define SMALLEST_PAGE 512 /* bytes, of SQLite */
+
+#define RECOVER_PATIENCE 5000 /* milliseconds, for another program that opens a private copy */
 
 #define TEXT_OF(number)	 #number
 #define VALUE_OF(number) TEXT_OF(number)
@@ -235,9 +238,9 @@ static enum status compare_with_past(struct session *session, struct error *err)
 	return STATUS_OK;
 }
 
-static bool keep_lock(void *lock)
+static bool keep_lock(void *lock, bool ask)
 {
-	return sharedlock_keep(lock, false);
+	return sharedlock_keep(lock, ask);
 }
 
 /* How long SQLite may wait for another program that has the database open. */
@@ -251,6 +254,13 @@ static int busy_timeout(const struct session *session)
 	return (int)(left < 1 ? 1 : left > most ? most : left);
 }
 
+/* A lock that needs no server shall not wait for one, nor for a machine that died. */
+static struct fence guard_of(struct sqlite_store *store)
+{
+	return (struct fence){
+		.keep = keep_lock, .context = &store->lock, .lockless = store->far_locks};
+}
+
 /* Open the database and begin, once; the lock is held. */
 static enum status try_to_begin(struct session *session, struct error *err)
 {
@@ -261,8 +271,8 @@ static enum status try_to_begin(struct session *session, struct error *err)
 	bool fenced = sharedlock_can_be_lost(&store->lock);
 	if (!fence_register())
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	int code = sqlite3_open_v2(store->base.where, &session->database, flags, FENCE_VFS);
-	session->fence = (struct fence){.keep = keep_lock, .context = &store->lock};
+	int code = sqlite3_open_v2(session->path, &session->database, flags, FENCE_VFS);
+	session->fence = guard_of(store);
 	if (code == SQLITE_OK && fenced && !fence_set(session->database, &session->fence))
 		code = SQLITE_INTERNAL;
 	if (code != SQLITE_OK)
@@ -349,18 +359,70 @@ static enum status unless_gone(struct sqlite_store *store, enum status status, s
 	return STATUS_TEMPORARY;
 }
 
+enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
+{
+	enum status status = take_lock(store, deadline, err);
+	if (status != STATUS_OK || !sharedlock_overtook(&store->lock))
+		return status;
+	status = takeover_run(store, err);
+	if (status == STATUS_OK)
+		return STATUS_OK;
+	(void)sharedlock_release(&store->lock);
+	if (err)
+		error_prefix(err, "store %s", store->base.where);
+	return status;
+}
+
+enum status database_recover(struct sqlite_store *store, const char *path, struct error *err)
+{
+	struct session session = {.store = store,
+		.path = path,
+		.write = true,
+		.deadline = clock_after(RECOVER_PATIENCE)};
+	enum status status = open_and_begin(&session, err);
+	if (status == STATUS_OK)
+		status = execute(&session, "COMMIT", "recover", err);
+	close_database(&session);
+	return status;
+}
+
+/*
+ * Let go of what is cached of both files. Whoever took the lock over replaces the database: this
+ * machine may still know the old one by its name.
+ */
+static enum status let_go(const struct sqlite_store *store, int64_t deadline, struct error *err)
+{
+	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
+		struct stat st = {.st_nlink = 1};
+		int descriptor = cache_open(store->lock.file.cache, store->base.where);
+		if (descriptor >= 0) {
+			(void)fstat(descriptor, &st);
+			close(descriptor);
+		}
+		if (st.st_nlink > 0)
+			break;
+		if (clock_now() >= deadline)
+			return error_set(err, STATUS_TEMPORARY,
+				"store %s was replaced on another machine, and this one still sees the "
+				"old one: try again",
+				store->base.where);
+		poll(NULL, 0, (int)clock_jitter(longest));
+	}
+	cache_drop_path(store->lock.file.cache, store->journal);
+	return STATUS_OK;
+}
+
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
 	int64_t deadline, struct error *err)
 {
-	*session = (struct session){.store = store, .write = write, .deadline = deadline};
-	enum status status = take_lock(store, deadline, err);
+	*session = (struct session){
+		.store = store, .path = store->base.where, .write = write, .deadline = deadline};
+	enum status status = database_lock(store, deadline, err);
 	if (status != STATUS_OK)
 		return status;
 	status = check_files(store, err);
-	if (status == STATUS_OK) {
-		cache_drop_path(store->lock.file.cache, store->base.where);
-		cache_drop_path(store->lock.file.cache, store->journal);
-	}
+	if (status == STATUS_OK && store->lock.file.cache != CACHE_OURS)
+		status = let_go(store, deadline, err);
 	if (status == STATUS_OK)
 		status = journal_check(store->journal, store->lock.file.nonce, err);
 	if (status == STATUS_OK)
@@ -369,10 +431,10 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		status = compare_with_past(session, err);
 	if (status != STATUS_OK) {
 		close_database(session);
+		(void)sharedlock_release(&store->lock);
 		if (sharedlock_is_lost(&store->lock))
 			status = lost(store, false, err);
 		status = unless_gone(store, status, err);
-		sharedlock_release(&store->lock);
 	}
 	return status;
 }
@@ -390,8 +452,10 @@ enum status session_upgrade(struct session *session, struct error *err)
  */
 static bool was_rolled_back(struct session *session)
 {
-	struct session again = {
-		.store = session->store, .write = true, .deadline = session->deadline};
+	struct session again = {.store = session->store,
+		.path = session->path,
+		.write = true,
+		.deadline = session->deadline};
 	bool old = open_and_begin(&again, NULL) == STATUS_OK && again.revision == session->revision;
 	close_database(&again);
 	return old;
@@ -402,34 +466,34 @@ enum status session_end(struct session *session, enum status status, bool *known
 	unsigned char header[100];
 	struct sqlite_store *store = session->store;
 	struct sharedlock *lock = &store->lock;
-	bool unknown = false;
-	/* As late as can be; and what was read counts only if nobody could write meanwhile. */
-	if ((status == STATUS_OK || status == STATUS_NO) &&
-		sharedlock_keep(lock, session->changed)) {
+	bool unknown = false, saw = false, committed = false;
+	if ((status == STATUS_OK || status == STATUS_NO) && sharedlock_keep(lock, false)) {
 		enum status commit = execute(session, "COMMIT", "change", err);
-		if (commit != STATUS_OK) {
+		committed = commit == STATUS_OK;
+		if (!committed)
 			status = commit;
-			unknown = session->write;
-		} else if (!sharedlock_keep(lock, false)) {
-			unknown = session->changed;
-		} else {
-			store_revision now = session->revision + session->changed;
-			if (now > store->newest)
-				store->newest = now;
-			if (read_header(session, header) == SQLITE_OK)
-				watch_saw(store, big_endian(header + 24), now);
-		}
+		unknown = !committed && session->write;
+		saw = committed && read_header(session, header) == SQLITE_OK;
 	}
 	close_database(session);
-	if (sharedlock_is_lost(lock)) {
-		/* What did not begin to change the database is undone by whoever has it now. */
-		unknown = unknown && session->fence.touched;
-		status = lost(store, unknown, err);
-	} else if (unknown) {
+	if (unknown && !sharedlock_is_lost(lock))
 		unknown = !was_rolled_back(session);
+	/*
+	 * What was read or committed counts only if nobody had the lock meanwhile: whoever takes it
+	 * over from now on finds all of it synced (takeover_step.h).
+	 */
+	if (!sharedlock_release(lock)) {
+		/* What did not begin to change the database is undone by whoever has it now. */
+		unknown = (unknown || (committed && session->changed)) && session->fence.touched;
+		status = lost(store, unknown, err);
+	} else if (committed) {
+		store_revision now = session->revision + session->changed;
+		if (now > store->newest)
+			store->newest = now;
+		if (saw)
+			watch_saw(store, big_endian(header + 24), now);
 	}
 	*known = !unknown;
-	sharedlock_release(lock);
 	return status;
 }
 
@@ -466,8 +530,15 @@ static enum status make_temporary(struct sqlite_store *store, char *temporary, s
 	}
 	close(descriptor);
 	syscalls_forget();
-	int code = sqlite3_open_v2(temporary, &session.database,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+	int code = fence_register() ? sqlite3_open_v2(temporary, &session.database,
+					      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+						      SQLITE_OPEN_EXRESCODE,
+					      FENCE_VFS)
+				    : SQLITE_NOMEM;
+	session.fence = guard_of(store);
+	if (code == SQLITE_OK && sharedlock_can_be_lost(&store->lock) &&
+		!fence_set(session.database, &session.fence))
+		code = SQLITE_INTERNAL;
 	enum status status = code == SQLITE_OK ? execute(&session, on_make, "make", err)
 					       : session_failed(&session, "make", code, err);
 	if (status == STATUS_OK) {
@@ -539,7 +610,7 @@ enum status database_make(
 			       : error_set(err, STATUS_NO, "store %s does not exist",
 					 store->base.where);
 	}
-	status = take_lock(store, deadline, err);
+	status = database_lock(store, deadline, err);
 	if (status != STATUS_OK)
 		return status;
 	status = lockfile_read_made(&store->lock.file, err);
@@ -555,6 +626,7 @@ enum status database_make(
 		if (status == STATUS_OK)
 			status = lockfile_write_made(&store->lock.file, err);
 	}
-	sharedlock_release(&store->lock);
+	if (!sharedlock_release(&store->lock) && status == STATUS_OK)
+		status = lost(store, false, err);
 	return status;
 }

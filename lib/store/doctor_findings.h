@@ -120,7 +120,7 @@ struct doctor_verdict {
 	char reason[1024];
 	char change[2][320];	/* what to do; empty: nothing */
 	char scope[256];	/* what was not shown; empty: all of it was */
-	char warnings[10][256]; /* what should be changed although it is not the verdict */
+	char warnings[10][512]; /* what should be changed although it is not the verdict */
 	size_t warning_count;
 	bool link_is_safe; /* and so may be recorded by --fix; likewise the next */
 	bool fcntl_is_safe;

@@ -59,6 +59,36 @@ static void warn_of_side(const struct doctor_side *side, struct doctor_verdict *
 			side->clock_ahead > 0 ? "early" : "late");
 }
 
+/* For how long the others wait when a machine dies that has the lock, where that is long. */
+static void warn_of_death(const struct doctor_findings *findings, struct doctor_verdict *verdict)
+{
+	char figure[64], cure[512];
+	const struct filesystem_verdict *worst = NULL;
+	for (size_t i = 0; i < findings->count && findings->mode == LOCK_FCNTL; i++) {
+		const struct filesystem_verdict *side = &findings->sides[i].verdict;
+		if (side->reach == FILESYSTEM_SHARED && side->outlived &&
+			(!worst || side->outlived == FILESYSTEM_FOR_EVER))
+			worst = side;
+	}
+	if (!worst)
+		return;
+	if (worst->outlived == FILESYSTEM_FOR_EVER)
+		snprintf(figure, sizeof(figure), "until that machine boots again");
+	else
+		snprintf(figure, sizeof(figure), "for about %d s", worst->outlived);
+	if (!worst->by_name)
+		snprintf(cure, sizeof(cure), "; a shorter time is set at the server");
+	else if (findings->exists)
+		snprintf(cure, sizeof(cure),
+			"; with lock=link a few seconds: stop everything that uses the store, then: "
+			"preempt-store doctor --fix --store '%.200s?lock=link'",
+			findings->store);
+	else
+		snprintf(cure, sizeof(cure), "; with lock=link, the default here, a few seconds");
+	warn(verdict, "a machine that dies while it has the lock holds up all others %s (%s)%s",
+		figure, worst->name, cure);
+}
+
 static void warn_of_all(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	for (size_t i = 0; i < findings->count; i++) {
@@ -73,6 +103,7 @@ static void warn_of_all(const struct doctor_findings *findings, struct doctor_ve
 	if (findings->link.answer == DOCTOR_FAILED && findings->mode == LOCK_FCNTL &&
 		findings->trouble == STATUS_OK)
 		warn(verdict, "hard links cannot be made here: %s", findings->link.why);
+	warn_of_death(findings, verdict);
 	if (*findings->store_busy)
 		warn(verdict, "the store itself did not answer, so only its place was tried: %s",
 			findings->store_busy);

@@ -35,7 +35,7 @@ static bool may_write(sqlite3_file *file)
 	struct guarded *guarded = of(file);
 	if (!guarded->fence)
 		return true;
-	if (!guarded->fence->keep(guarded->fence->context))
+	if (!guarded->fence->keep(guarded->fence->context, false))
 		return false;
 	guarded->fence->touched |= guarded->main;
 	return true;
@@ -48,6 +48,10 @@ static int guarded_close(sqlite3_file *file)
 
 static int guarded_read(sqlite3_file *file, void *to, int count, sqlite3_int64 at)
 {
+	struct fence *fence = of(file)->fence;
+	/* One that reads for long keeps its lock, too. */
+	if (fence && !fence->keep(fence->context, false))
+		return SQLITE_IOERR_READ;
 	return real_of(file)->pMethods->xRead(real_of(file), to, count, at);
 }
 
@@ -85,18 +89,30 @@ static int guarded_size(sqlite3_file *file, sqlite3_int64 *size)
 	return real_of(file)->pMethods->xFileSize(real_of(file), size);
 }
 
+static bool is_lockless(sqlite3_file *file)
+{
+	return of(file)->fence && of(file)->fence->lockless;
+}
+
 static int guarded_lock(sqlite3_file *file, int level)
 {
+	if (is_lockless(file))
+		return SQLITE_OK;
 	return real_of(file)->pMethods->xLock(real_of(file), level);
 }
 
 static int guarded_unlock(sqlite3_file *file, int level)
 {
+	if (is_lockless(file))
+		return SQLITE_OK;
 	return real_of(file)->pMethods->xUnlock(real_of(file), level);
 }
 
 static int guarded_check(sqlite3_file *file, int *reserved)
 {
+	*reserved = 0;
+	if (is_lockless(file))
+		return SQLITE_OK;
 	return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
 }
 
@@ -169,6 +185,17 @@ static int open_journal(const char *name, sqlite3_file *file, int flags, int *gi
 	return code;
 }
 
+/* The journal was opened to be written: whether it is one that we may write. */
+static int prove(struct guarded *guarded, int code)
+{
+	struct fence *fence = guarded->fence;
+	if (code != SQLITE_OK || !fence || fence->keep(fence->context, true))
+		return code;
+	(void)guarded->real->pMethods->xClose(guarded->real);
+	guarded->real->pMethods = NULL;
+	return SQLITE_IOERR;
+}
+
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *given)
 {
 	struct guarded *guarded = of(file);
@@ -183,6 +210,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 		/* It is guarded as its database. */
 		guarded->fence = of(sqlite3_database_file_object(name))->fence;
 		code = open_journal(name, guarded->real, flags, given);
+		if (flags & SQLITE_OPEN_READWRITE)
+			code = prove(guarded, code);
 	} else {
 		code = below->xOpen(below, name, guarded->real, flags, given);
 	}

@@ -4,9 +4,13 @@
  * opened. It leaves out two of the six syncs of a transaction on a connection of its own: that of
  * the directory where the journal is there already, and a second one of a file that was not written
  * since the first.
- * For locks that can be lost it is a fence: before every write, sync and truncation of the database
- * and its journal it asks whether the lock is still ours, and once it is not, nothing reaches the
- * files any more, not even a rollback: another may have put right what we left, and be at work.
+ * For locks that can be lost it is a fence: before every read, write, sync and truncation of the
+ * database and its journal it looks at the clock whether the lock is still ours, and once it is
+ * not, nothing reaches the files any more, not even a rollback.
+ * One that is stopped between that look and the write still writes. So the filesystem is asked once
+ * more when the journal has been opened for writing, which comes after the database was opened and
+ * before anything is written: where the lock was ours then, both files are those that whoever
+ * overtakes us replaces (takeover_step.h), and what is written to them later reaches nobody.
  */
 #ifndef STORE_FENCE_H
 #define STORE_FENCE_H
@@ -21,9 +25,11 @@
 bool fence_register(void);
 
 struct fence {
-	bool (*keep)(void *context); /* whether it is still ours */
+	/* Whether it is still ours; ask: also where the clock says so. */
+	bool (*keep)(void *context, bool ask);
 	void *context;
-	bool touched; /* something may have reached the database itself */
+	bool lockless; /* without SQLite's own locks */
+	bool touched;  /* something may have reached the database itself */
 };
 /*
  * Guard a database just opened with FENCE_VFS, before anything is read from it. fence stays where

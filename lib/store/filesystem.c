@@ -55,16 +55,17 @@ static const struct {
 static const struct {
 	const char *type;
 	enum filesystem_reach reach;
+	int outlived;
 } in_user_space[] = {
-	{"fuse.glusterfs", FILESYSTEM_SHARED},
-	{"fuse.mfs", FILESYSTEM_SHARED},
-	{"fuse.moosefs", FILESYSTEM_SHARED},
-	{"fuse.ceph", FILESYSTEM_SHARED},
-	{"fuse.ceph-fuse", FILESYSTEM_SHARED},
-	{"fuse.fuse-overlayfs", FILESYSTEM_LOCAL},
-	{"fuseblk", FILESYSTEM_LOCAL},
-	{"fuse.sshfs", FILESYSTEM_NODE},
-	{"fuse.bindfs", FILESYSTEM_NODE},
+	{"fuse.glusterfs", FILESYSTEM_SHARED, 42}, /* server.tcp-user-timeout */
+	{"fuse.mfs", FILESYSTEM_SHARED, 0},
+	{"fuse.moosefs", FILESYSTEM_SHARED, 0},
+	{"fuse.ceph", FILESYSTEM_SHARED, 300},
+	{"fuse.ceph-fuse", FILESYSTEM_SHARED, 300},
+	{"fuse.fuse-overlayfs", FILESYSTEM_LOCAL, 0},
+	{"fuseblk", FILESYSTEM_LOCAL, 0},
+	{"fuse.sshfs", FILESYSTEM_NODE, 0},
+	{"fuse.bindfs", FILESYSTEM_NODE, 0},
 };
 
 /* Whether the comma-separated options hold exactly this one, "name" or "name=value". */
@@ -85,6 +86,7 @@ static struct filesystem_verdict judge_in_user_space(const struct filesystem *fi
 			continue;
 		struct filesystem_verdict verdict = {.reach = in_user_space[i].reach,
 			.client = true,
+			.outlived = in_user_space[i].outlived,
 			.name = in_user_space[i].type};
 		if (verdict.reach == FILESYSTEM_NODE)
 			verdict.why = "its locks are kept by each mount for itself";
@@ -98,12 +100,22 @@ static struct filesystem_verdict judge_in_user_space(const struct filesystem *fi
 	};
 }
 
+/*
+ * Version 3 frees the locks of a client when that boots again and says so; version 4 when its lease
+ * has run out.
+ */
 static struct filesystem_verdict judge_nfs(const struct filesystem *filesystem)
 {
-	struct filesystem_verdict verdict = {.reach = FILESYSTEM_SHARED, .name = "NFS"};
+	bool old = has(filesystem, "vers=3") || has(filesystem, "nfsvers=3") ||
+		   has(filesystem, "vers=2");
+	struct filesystem_verdict verdict = {.reach = FILESYSTEM_SHARED,
+		.name = "NFS",
+		.outlived = old ? FILESYSTEM_FOR_EVER : 90,
+		.by_name = true};
 	if (has(filesystem, "nolock") || has(filesystem, "local_lock=posix") ||
 		has(filesystem, "local_lock=all")) {
 		verdict.reach = FILESYSTEM_NODE;
+		verdict.outlived = 0;
 		verdict.why =
 			"it is mounted with nolock or local_lock here, so that its locks stay "
 			"on this machine; mount it without";
@@ -128,7 +140,10 @@ struct filesystem_verdict filesystem_judge(const struct filesystem *filesystem)
 	case MAGIC_FUSE: return judge_in_user_space(filesystem);
 	case MAGIC_NFS: return judge_nfs(filesystem);
 	case MAGIC_GPFS: verdict.name = "GPFS"; break;
-	case MAGIC_CEPH: verdict.name = "CephFS"; break;
+	case MAGIC_CEPH:
+		verdict.name = "CephFS";
+		verdict.outlived = 300; /* mds_session_autoclose */
+		break;
 	case MAGIC_GFS2:
 		verdict.name = "GFS2";
 		if (has(filesystem, "localflocks") || has(filesystem, "localcaching"))

@@ -25,11 +25,20 @@ enum filesystem_reach {
 	FILESYSTEM_UNKNOWN, /* cannot be told */
 };
 
+#define FILESYSTEM_FOR_EVER (-1)
+
 struct filesystem_verdict {
 	enum filesystem_reach reach;
-	bool client;	     /* a process of this machine serves it, which may cache, too */
-	const char *name;    /* for people: "NFS" */
-	const char *why;     /* why they do not reach, or that it is not known; else NULL */
+	bool client;	  /* a process of this machine serves it, which may cache, too */
+	const char *name; /* for people: "NFS" */
+	const char *why;  /* why they do not reach, or that it is not known; else NULL */
+	/*
+	 * For how many seconds a machine that died keeps its byte-range locks, as its server does
+	 * by default; FILESYSTEM_FOR_EVER; 0: not known.
+	 */
+	int outlived;
+	bool by_name; /* that does not hold for names in a directory: mode link waits for no server
+		       */
 	const char *warning; /* something about its options that should be changed; NULL: nothing */
 };
 

@@ -75,6 +75,8 @@ uint64_t link_name_hash(const char *name)
 enum link_holder link_name_look(const char *name)
 {
 	struct process_identity who, us;
+	if (!strncmp(name, LINK_ABANDONED, strlen(LINK_ABANDONED)))
+		return HOLDER_GONE;
 	if (!link_name_parse(name, &who))
 		return HOLDER_ELSEWHERE;
 	switch (process_look(&who)) {

@@ -15,6 +15,9 @@
 #define LINK_NONCE    16  /* characters */
 #define LINK_NAME_MAX 144 /* with the NUL: filesystems that encrypt names allow 143 bytes */
 
+/* What begins the name of a takeover that was given up. */
+#define LINK_ABANDONED "abandoned-"
+
 /* A new name of this process; false without random numbers or /proc. */
 bool link_name_make(char name[LINK_NAME_MAX]);
 
@@ -25,7 +28,7 @@ bool link_name_parse(const char *name, struct process_identity *who);
 uint64_t link_name_hash(const char *name);
 
 enum link_holder {
-	HOLDER_GONE,	  /* for sure: a process of this machine that has ended */
+	HOLDER_GONE,	  /* for sure: a process of this machine that has ended, or abandoned */
 	HOLDER_HERE,	  /* alive on this machine */
 	HOLDER_OURSELVES, /* this very process */
 	HOLDER_ELSEWHERE, /* on another machine, in another container, or not a name of ours */

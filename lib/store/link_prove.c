@@ -14,6 +14,8 @@
 #include "base/file.h"
 #include "store/lockfile.h"
 
+#define LONGEST_PATH 450 /* bytes; SQLite's is 512 */
+
 /* Below a directory of our own: two files, two directories with a name in each, a third name. */
 enum { ROOT, FILE_A, FILE_B, FIRST, FIRST_NAME, SECOND, SECOND_NAME, THIRD, THIRD_NAME, PATHS };
 static const char *const names[PATHS] = {
@@ -64,8 +66,10 @@ enum status link_prove(const char *lock, struct error *err)
 {
 	char root[PATH_MAX], path[PATHS][PATH_MAX];
 	snprintf(root, sizeof(root), "%s.new-XXXXXX", lock);
-	if (strlen(root) > PATH_MAX - 32 || !mkdtemp(root)) {
-		int number = strlen(root) > PATH_MAX - 32 ? ENAMETOOLONG : errno;
+	/* So that SQLite can open what lies in the workspace of a takeover (takeover.c). */
+	bool long_path = strlen(root) > LONGEST_PATH;
+	if (long_path || !mkdtemp(root)) {
+		int number = long_path ? ENAMETOOLONG : errno;
 		return error_set(err, error_status_of_errno(number), "cannot make %s: %s%s", root,
 			strerror(number), lock_cure(number));
 	}

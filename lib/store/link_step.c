@@ -16,12 +16,6 @@ enum link_action link_begin_renewal(struct link_step *step)
 	return step->action;
 }
 
-enum link_action link_begin_check(struct link_step *step)
-{
-	*step = (struct link_step){.action = LINK_CHECK, .cause = LINK_YES};
-	return step->action;
-}
-
 static enum link_action again(struct link_step *step, enum link_action action)
 {
 	return ++step->rounds > ROUNDS ? LINK_BUSY : action;
@@ -30,8 +24,6 @@ static enum link_action again(struct link_step *step, enum link_action action)
 /* The name is not there, or that could not be asked. */
 static enum link_action not_there(struct link_step *step, enum link_answer answer)
 {
-	if (step->cause == LINK_YES)
-		return LINK_LOST;
 	/* Somebody swept our directory away while we waited: begin with another. */
 	if (step->cause == LINK_MISSING && answer == LINK_MISSING)
 		return again(step, LINK_MAKE);
@@ -54,11 +46,9 @@ static enum link_action after(struct link_step *step, enum link_answer answer)
 		step->cause = answer;
 		return LINK_CHECK;
 	case LINK_CHECK:
-		if (answer != LINK_YES)
-			return not_there(step, answer);
 		/* It is there, perhaps since an earlier request: others may have watched it long.
 		 */
-		return step->cause == LINK_YES ? LINK_HELD : LINK_RENEW;
+		return answer == LINK_YES ? LINK_RENEW : not_there(step, answer);
 	case LINK_LOOK:
 		switch (answer) {
 		case LINK_OURSELVES:
@@ -69,11 +59,19 @@ static enum link_action after(struct link_step *step, enum link_answer answer)
 		case LINK_ALIVE: return LINK_BUSY;
 		default: return LINK_UNMAKE;
 		}
-	case LINK_BREAK: return answer == LINK_UNCERTAIN ? LINK_UNMAKE : again(step, LINK_TAKE);
+	case LINK_BREAK:
+		/* Another broke it, or its holder left. */
+		if (answer == LINK_MISSING)
+			return again(step, LINK_TAKE);
+		step->overtook = true;
+		return answer == LINK_YES ? LINK_HELD : LINK_CHECK_NEXT;
 	case LINK_CLEAR: return again(step, LINK_TAKE);
 	case LINK_UNMAKE: return LINK_FAILED;
 	case LINK_RENEW: return answer == LINK_YES ? LINK_HELD : LINK_CHECK_NEXT;
-	case LINK_CHECK_NEXT: return answer == LINK_YES ? LINK_HELD : LINK_LOST;
+	case LINK_CHECK_NEXT:
+		if (answer == LINK_YES)
+			return LINK_HELD;
+		return step->overtook ? LINK_UNMAKE : LINK_LOST;
 	default: return step->action;
 	}
 }

@@ -13,14 +13,18 @@
  *	leave	unlink HELD/own name.
  *	renew	rename HELD/own name to HELD/a new name of one's own: it fails where the lock was
  *		taken away, and else those who watch see another name and begin to wait anew.
- *	break	unlink HELD/dead name, by anybody who knows that the holder of that name is dead.
+ *	break	rename HELD/dead name to HELD/a new name of one's own, by anybody who takes the
+ *		holder of that name for dead. The lock is never free in between: whoever has it then
+ *		has overtaken another, and first puts the files out of that one's reach
+ *		(takeover_step.h). A takeover that is not finished is given up by leaving a name
+ *		behind, never by unlinking it, so that the next one has to begin it anew.
  *
  * Whoever is stopped before any of these and goes on an hour later, or whose request a network
  * repeats, can only remove a name that is his own or dead: never another's lock. That is why it is
  * no plain file or hard link: there is no "unlink it if it is still mine", so that an unlink that
  * comes late would remove the lock of somebody else (the search finds that). A lock for breaking
  * would not cure it: its holder, too, can be stopped between his last look and the unlink, and who
- * gives his own lock back late does not ask for it. Here it is not needed: of two that remove the
+ * gives his own lock back late does not ask for it. Here it is not needed: of two that rename the
  * same dead name one comes late and does nothing.
  */
 #ifndef STORE_LINK_STEP_H
@@ -33,7 +37,7 @@ enum link_action {
 	LINK_TAKE,	 /* rename it to HELD */
 	LINK_CHECK,	 /* is HELD/name there? */
 	LINK_LOOK,	 /* who is in HELD? */
-	LINK_BREAK,	 /* unlink the dead names in HELD */
+	LINK_BREAK,	 /* rename the dead name in HELD to HELD/next */
 	LINK_CLEAR,	 /* rmdir HELD, which fails unless it is empty */
 	LINK_UNMAKE,	 /* undo MAKE and TAKE, of which it is not known what came of them */
 	LINK_RENEW,	 /* rename HELD/name to HELD/next */
@@ -61,13 +65,12 @@ struct link_step {
 	enum link_action action;
 	enum link_answer cause; /* why it is checked */
 	unsigned char rounds;	/* how often it was begun anew */
+	bool overtook;		/* a dead name was renamed to ours, or that is not known */
 };
 
 /* Each answers the action to carry out; from LINK_HELD on nothing is left to do. */
 enum link_action link_begin(struct link_step *step, bool made);
 enum link_action link_begin_renewal(struct link_step *step);
-/* Whether the lock is still ours, without renewing it. */
-enum link_action link_begin_check(struct link_step *step);
 enum link_action link_next(struct link_step *step, enum link_answer answer);
 
 #endif

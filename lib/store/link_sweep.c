@@ -2,6 +2,7 @@
 #include "store/link_sweep.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -100,4 +101,64 @@ void link_sweep(const char *lock, const char *own, int64_t limit)
 		}
 	}
 	closedir(entries);
+}
+
+bool link_workspace_is(const char *name)
+{
+	return !strncmp(name, LINK_WORKSPACE, strlen(LINK_WORKSPACE));
+}
+
+/*
+ * Whether all that is left are names that an NFS client gave to files which a process of this
+ * machine has open. They cannot be removed before it closes them, and nobody uses them by name.
+ */
+static bool has_only_open_files(int held, const char *name)
+{
+	int descriptor = openat(held, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *entries = descriptor >= 0 ? fdopendir(descriptor) : NULL;
+	bool all = entries;
+	for (struct dirent *entry; all && (entry = readdir(entries));)
+		all = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+		      !strncmp(entry->d_name, ".nfs", 4);
+	if (entries)
+		closedir(entries);
+	else if (descriptor >= 0)
+		close(descriptor);
+	return all;
+}
+
+/* Where it lies no more, its maker finds nothing in it under its path; link_sweep removes it. */
+static int move_out(int held, const char *path, const char *name)
+{
+	char fresh[LINK_NAME_MAX], aside[PATH_MAX];
+	static const char end[] = ".held";
+	size_t length = strlen(path) - strlen(end);
+	if (!link_name_make(fresh) || snprintf(aside, sizeof(aside), "%.*s.%.*s", (int)length, path,
+					      LINK_NONCE, fresh) >= (int)sizeof(aside))
+		return EIO;
+	return renameat(held, name, AT_FDCWD, aside) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+static int remove_workspace(int held, const char *path, const char *name)
+{
+	if (file_remove_tree_at(held, name, NULL) == STATUS_OK)
+		return 0;
+	/* Its maker made a file in it meanwhile: that ends. */
+	for (int i = 0; i < 3; i++)
+		if (file_remove_tree_at(held, name, NULL) == STATUS_OK)
+			return 0;
+	return has_only_open_files(held, name) ? move_out(held, path, name) : EBUSY;
+}
+
+int link_workspaces_remove(const char *held, const char *own)
+{
+	int number = 0;
+	DIR *entries = opendir(held);
+	if (!entries)
+		return errno == ENOENT ? 0 : errno;
+	for (struct dirent *entry; !number && (entry = readdir(entries));)
+		if (link_workspace_is(entry->d_name) && strcmp(entry->d_name, own) != 0)
+			number = remove_workspace(dirfd(entries), held, entry->d_name);
+	closedir(entries);
+	return number;
 }

@@ -3,6 +3,7 @@
 #ifndef STORE_LINK_SWEEP_H
 #define STORE_LINK_SWEEP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -13,5 +14,14 @@
  * anew. Nothing is said.
  */
 void link_sweep(const char *lock, const char *own, int64_t limit);
+
+/* What begins the name of the workspace of a takeover (takeover_step.h), in HELD. */
+#define LINK_WORKSPACE "takeover-"
+bool link_workspace_is(const char *name);
+/*
+ * Remove all workspaces in the directory held but own ("": none), for good: 0, or errno where one
+ * is still there, and whoever made it could go on with it. Nothing is said.
+ */
+int link_workspaces_remove(const char *held, const char *own);
 
 #endif

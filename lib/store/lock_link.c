@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +19,10 @@
 
 #define DEAD_MAX 8 /* names broken at once; one is normal */
 
+/* Milliseconds: what a waiter of a machine that died left beside the lock is removed when so old.
+ */
+#define SWEEP_OLD 60000
+
 /* One run through the steps. */
 struct run {
 	struct sharedlock *lock;
@@ -25,6 +30,7 @@ struct run {
 	char dead[DEAD_MAX][NAME_MAX + 1];
 	size_t dead_count;
 	int64_t asked; /* clock_boot before the request that gave us the name */
+	bool overtook; /* a dead name was renamed to link.next, or that is not known */
 };
 
 /*
@@ -153,6 +159,9 @@ static enum link_answer take(struct run *run)
 static enum link_answer check(struct run *run, const char *name)
 {
 	char path[PATH_MAX];
+	/* None was asked for. */
+	if (!*name)
+		return LINK_MISSING;
 	held_path(path, run->lock, name);
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	/* Once more: if it is not known, a commit is given up. */
@@ -182,14 +191,16 @@ static enum link_answer judge(struct run *run, DIR *entries)
 	struct silence *silence = machine_silence(&lock->machine);
 	char waiting[DEAD_MAX][NAME_MAX + 1];
 	size_t waiting_count = 0;
-	bool ours = false, can_be_silent = true;
+	bool ours = false, left = false, can_be_silent = true;
 	uint64_t what = 0;
 	run->dead_count = 0;
 	for (struct dirent *entry; (entry = readdir(entries));) {
 		const char *name = entry->d_name;
 		if (!strcmp(name, ".") || !strcmp(name, ".."))
 			continue;
-		if (!strcmp(name, link->name)) {
+		if (link_workspace_is(name)) {
+			left = true;
+		} else if (!strcmp(name, link->name)) {
 			ours = true;
 		} else if (is_gone(name, &can_be_silent)) {
 			if (run->dead_count < DEAD_MAX)
@@ -202,8 +213,10 @@ static enum link_answer judge(struct run *run, DIR *entries)
 				strcpy(waiting[waiting_count++], name);
 		}
 	}
+	if (waiting_count == 0 && (ours || run->dead_count))
+		return run->dead_count ? LINK_DEAD : LINK_OURSELVES;
 	if (waiting_count == 0)
-		return run->dead_count ? LINK_DEAD : ours ? LINK_OURSELVES : LINK_NOBODY;
+		return left ? LINK_DEAD : LINK_NOBODY;
 	link->silent = silence_observe(
 		silence ? silence : &link->silence, what, clock_now(), lock->file.takeover);
 	if (!can_be_silent || link->silent < lock->file.takeover)
@@ -227,38 +240,48 @@ static enum link_answer look(struct run *run)
 	return answer;
 }
 
-static enum link_answer break_dead(struct run *run)
-{
-	enum link_answer answer = LINK_YES;
-	run->lock->link.sweep = true;
-	for (size_t i = 0; i < run->dead_count; i++) {
-		char path[PATH_MAX];
-		held_path(path, run->lock, run->dead[i]);
-		/* That another did it meanwhile is as good. */
-		if (answer_of(run, unlink(path)) == LINK_UNCERTAIN && run->number != ESTALE)
-			answer = LINK_UNCERTAIN;
-	}
-	return answer;
-}
-
-static void clear_held(const struct sharedlock *lock)
+static void clear_held(struct sharedlock *lock)
 {
 	char path[PATH_MAX];
 	held_path(path, lock, "");
 	(void)rmdir(path);
 }
 
-/* Remove our name from HELD, whatever became of it meanwhile. */
-static void leave(const struct sharedlock *lock)
+/*
+ * Remove our name from HELD, whatever became of it meanwhile. LINK_YES: it was there until now; if
+ * it stays, our next acquisition finds a name that is not in use.
+ */
+static enum link_answer leave(struct run *run)
 {
-	const char *names[] = {lock->link.name, lock->link.next};
+	const char *names[] = {run->lock->link.name, run->lock->link.next};
 	char path[PATH_MAX];
-	for (size_t i = 0; i < 2; i++) {
-		held_path(path, lock, names[i]);
-		/* Once more; if it stays, our next acquisition finds a name that is not in use. */
-		if (*names[i] && unlink(path) < 0 && errno != ENOENT)
-			(void)unlink(path);
+	enum link_answer answer = LINK_MISSING;
+	for (size_t i = 0; i < 2 && answer == LINK_MISSING; i++) {
+		if (!*names[i])
+			continue;
+		held_path(path, run->lock, names[i]);
+		answer = answer_of(run, unlink(path));
+		if (answer == LINK_UNCERTAIN)
+			answer = answer_of(run, unlink(path));
+		if (answer == LINK_UNCERTAIN)
+			answer = check(run, names[i]);
 	}
+	return answer;
+}
+
+/*
+ * The takeover was not finished: leave a name that is nobody's, so that the others need not wait
+ * for the end of this process before they begin it anew.
+ */
+static void abandon(const struct sharedlock *lock)
+{
+	char nonce[LINK_NAME_MAX], name[LINK_NAME_MAX], from[PATH_MAX], to[PATH_MAX];
+	if (!link_name_make(nonce))
+		return;
+	snprintf(name, sizeof(name), LINK_ABANDONED "%.*s", LINK_NONCE, nonce);
+	held_path(from, lock, lock->link.name);
+	held_path(to, lock, name);
+	(void)rename(from, to);
 }
 
 static void unmake(struct sharedlock *lock)
@@ -273,21 +296,74 @@ static void unmake(struct sharedlock *lock)
 	lock->link.made = false;
 }
 
-static enum link_answer renew(struct run *run)
+/* Rename a name in HELD to link.next, a new one of ours. */
+static enum link_answer rename_to_next(struct run *run, const char *old)
 {
 	struct link_state *link = &run->lock->link;
 	char name[LINK_NAME_MAX], from[PATH_MAX], to[PATH_MAX];
 	if (!make_name(run, name))
 		return LINK_UNCERTAIN;
 	set_name(link->next, name);
-	held_path(from, run->lock, link->name);
+	held_path(from, run->lock, old);
 	held_path(to, run->lock, link->next);
 	run->asked = clock_boot();
 	return answer_of(run, rename(from, to));
 }
 
+/* Nobody is in HELD, only what is left of takeovers: no lock is to be had by removing that. */
+static enum link_answer clear_workspaces(struct run *run)
+{
+	char path[PATH_MAX];
+	held_path(path, run->lock, "");
+	run->number = link_workspaces_remove(path, "");
+	return run->number ? LINK_UNCERTAIN : LINK_MISSING;
+}
+
+/*
+ * The names that are to be removed, and behind them the one that is to be renamed: the same for all
+ * who see the same names, and one of ours before one that a filesystem left.
+ */
+static int compare_dead(const void *a, const void *b)
+{
+	struct process_identity who;
+	const char *left = a, *right = b;
+	int ours = link_name_parse(left, &who) - link_name_parse(right, &who);
+	return ours ? ours : strcmp(left, right);
+}
+
+static enum link_answer break_dead(struct run *run)
+{
+	struct stat st;
+	char path[PATH_MAX];
+	if (run->dead_count == 0)
+		return clear_workspaces(run);
+	qsort(run->dead, run->dead_count, sizeof(run->dead[0]), compare_dead);
+	for (size_t i = 0; i < run->dead_count; i++) {
+		held_path(path, run->lock, run->dead[i]);
+		if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+			run->number = EISDIR;
+			return LINK_UNCERTAIN;
+		}
+		/* That another removed it meanwhile is as good. */
+		if (i + 1 < run->dead_count && unlink(path) < 0 && errno != ENOENT &&
+			errno != ESTALE) {
+			run->number = errno;
+			return LINK_UNCERTAIN;
+		}
+	}
+	run->lock->link.sweep = true;
+	enum link_answer answer = rename_to_next(run, run->dead[run->dead_count - 1]);
+	if (answer == LINK_UNCERTAIN && run->number == ESTALE)
+		answer = LINK_MISSING;
+	if (answer == LINK_MISSING)
+		set_name(run->lock->link.next, "");
+	run->overtook = answer != LINK_MISSING;
+	return answer;
+}
+
 static enum link_answer carry_out(struct run *run, enum link_action action)
 {
+	int number;
 	switch (action) {
 	case LINK_MAKE: return make(run);
 	case LINK_TAKE: return take(run);
@@ -298,9 +374,15 @@ static enum link_answer carry_out(struct run *run, enum link_action action)
 	case LINK_CLEAR: clear_held(run->lock); return LINK_YES;
 	case LINK_UNMAKE:
 		unmake(run->lock);
-		leave(run->lock);
+		/* The lock of one who was overtaken is never left free: whoever finds that name
+		 * begins the takeover anew. */
+		if (run->overtook)
+			set_name(run->lock->link.next, "");
+		number = run->number;
+		(void)leave(run);
+		run->number = number;
 		return LINK_YES;
-	case LINK_RENEW: return renew(run);
+	case LINK_RENEW: return rename_to_next(run, run->lock->link.name);
 	default: return LINK_UNCERTAIN;
 	}
 }
@@ -321,24 +403,29 @@ static void settle(struct link_state *link, const struct run *run)
 	set_name(link->next, "");
 }
 
-static int try_once(struct sharedlock *lock)
+static int try_once(struct sharedlock *lock, int64_t deadline)
 {
+	(void)deadline;
 	struct link_state *link = &lock->link;
 	struct run run = {.lock = lock};
 	struct link_step step;
 	(void)link_begin(&step, link->made);
 	switch (finish(&run, &step)) {
 	case LINK_HELD:
+		/* What we waited with was not needed. */
+		if (run.overtook)
+			unmake(lock);
 		settle(link, &run);
+		link->overtook = run.overtook;
 		link->lost = link->made = false;
 		return 0;
 	case LINK_BUSY:
 		if (!link->swept)
-			link_sweep(lock->file.path, link->name, lock->file.takeover);
+			link_sweep(lock->file.path, link->name, SWEEP_OLD);
 		link->swept = true;
 		return EAGAIN;
 	case LINK_LOST:
-		leave(lock);
+		(void)leave(&run);
 		delist(link);
 		return EAGAIN;
 	default: delist(link); return run.number ? run.number : EIO;
@@ -351,14 +438,21 @@ static void give_up(struct sharedlock *lock)
 	delist(&lock->link);
 }
 
-static void release(struct sharedlock *lock)
+static bool release(struct sharedlock *lock)
 {
 	struct link_state *link = &lock->link;
-	leave(lock);
+	struct run run = {.lock = lock};
+	if (link->overtook) {
+		abandon(lock);
+	} else if (leave(&run) != LINK_YES && !link->lost) {
+		link->lost = true;
+		link->why = run.number;
+	}
 	if (link->sweep)
-		link_sweep(lock->file.path, "", lock->file.takeover);
-	link->sweep = false;
+		link_sweep(lock->file.path, "", SWEEP_OLD);
+	link->sweep = link->overtook = false;
 	delist(link);
+	return !link->lost;
 }
 
 static bool is_fresh(const struct sharedlock *lock)
@@ -371,16 +465,12 @@ static bool keep(struct sharedlock *lock, bool ask)
 	struct link_state *link = &lock->link;
 	struct run run = {.lock = lock};
 	struct link_step step;
-	bool fresh = is_fresh(lock);
-	if (link->lost || (fresh && !ask))
+	if (link->lost || (is_fresh(lock) && !ask))
 		return !link->lost;
-	if (fresh)
-		(void)link_begin_check(&step);
-	else
-		(void)link_begin_renewal(&step);
+	(void)link_begin_renewal(&step);
 	link->lost = finish(&run, &step) != LINK_HELD;
 	link->why = run.number;
-	if (!link->lost && !fresh)
+	if (!link->lost)
 		settle(link, &run);
 	return !link->lost;
 }

@@ -7,10 +7,9 @@
  * Who may be taken for dead: a process of this machine (same boot, same PID namespace) that is
  * gone, at once; one that is seen alive on this machine, never; any other, when its name has not
  * changed for the takeover time (lockfile.h), as observed from here (silence.h). A holder knows
- * that: it renews its name at every write once a quarter of that time has passed, by
- * CLOCK_BOOTTIME, and does not write any more where that fails. What stays is a holder that is
- * stopped, or cut off from the server, between that look at the clock and the write, for longer
- * than the other three quarters.
+ * that: it renews its name at every read and write once a quarter of that time has passed, by
+ * CLOCK_BOOTTIME, and goes on no more where that fails. That makes it rare that one who lives is
+ * overtaken. What makes it harmless is in takeover_step.h, and needs no clock.
  */
 #ifndef STORE_LOCK_LINK_H
 #define STORE_LOCK_LINK_H
@@ -27,6 +26,7 @@ struct link_state {
 	bool live;		      /* in that list: the names are in use */
 	bool made;		      /* our directory, not yet HELD, is there */
 	bool lost;
+	bool overtook; /* another was taken for dead: its takeover is not finished */
 	int why; /* where it is lost because nobody could be asked: errno; 0: it was taken over */
 	bool sweep; /* a holder was killed: he may have left more */
 	bool swept;

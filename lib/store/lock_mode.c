@@ -39,6 +39,12 @@ static const char *vouch(const struct filesystem_verdict *verdict)
 		       : "";
 }
 
+bool lock_mode_outlives(const struct filesystem_verdict *verdict)
+{
+	return verdict->reach == FILESYSTEM_SHARED && verdict->by_name &&
+	       (verdict->outlived == FILESYSTEM_FOR_EVER || verdict->outlived > OUTLIVED_MOST);
+}
+
 enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdict *verdict,
 	enum lock_mode *mode, struct error *err)
 {
@@ -49,7 +55,7 @@ enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdi
 			"uses it%s",
 			verdict->name, verdict->why, vouch(verdict));
 	if (asked == LOCK_AUTO)
-		asked = reaches(verdict) ? LOCK_FCNTL : LOCK_LINK;
+		asked = reaches(verdict) && !lock_mode_outlives(verdict) ? LOCK_FCNTL : LOCK_LINK;
 	*mode = asked;
 	return STATUS_OK;
 }

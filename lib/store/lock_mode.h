@@ -15,13 +15,22 @@
 enum lock_mode {
 	LOCK_AUTO,  /* only ever asked for: as recorded, else what the filesystem allows */
 	LOCK_FCNTL, /* an open-file-description lock on the lock file */
-	LOCK_LINK,  /* a name in the directory, where locks may stay on one machine: lock_link.h */
+	LOCK_LINK,  /* a name in the directory: lock_link.h */
 };
+
+/* Seconds: a machine that dies with the lock may not hold up the others for longer. */
+#define OUTLIVED_MOST 10
+/* Whether byte-range locks do that there, and names in a directory do not. */
+bool lock_mode_outlives(const struct filesystem_verdict *verdict);
 
 bool lock_mode_parse(const char *name, enum lock_mode *mode);
 const char *lock_mode_name(enum lock_mode mode);
 
-/* The mode of a store to be made there; STATUS_USAGE with the reason where there is none. */
+/*
+ * The mode of a store to be made there; STATUS_USAGE with the reason where there is none. Where
+ * nothing is asked for: fcntl where byte-range locks reach all machines and are free soon after the
+ * death of one, else link.
+ */
 enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdict *verdict,
 	enum lock_mode *mode, struct error *err);
 /* Whether a store made in this mode may be opened from here. */

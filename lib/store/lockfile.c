@@ -18,7 +18,7 @@
 #include "store/link_prove.h"
 
 #define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
-#define FORMAT	      2 /* the newest */
+#define FORMAT	      3 /* the newest */
 #define TEMPORARY     ".new-XXXXXX"
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
@@ -70,12 +70,12 @@ static enum status compose(
 		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(nonce + 2 * i, 3, "%02x", random[i]);
-	/* Whoever knows no mode link must not follow it, whoever knows fcntl may. */
+	/* Tools that know no mode link, or no takeover.h, must not follow it. */
 	if (mode == LOCK_LINK)
 		snprintf(line, sizeof(line), "takeover %lld\n",
 			(long long)(takeover ? takeover : TAKEOVER_DEFAULT));
 	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\n%s%s", FIRST_LINE,
-		mode == LOCK_LINK ? 2 : 1, lock_mode_name(mode), nonce, line, LAST_NEW);
+		mode == LOCK_LINK ? FORMAT : 1, lock_mode_name(mode), nonce, line, LAST_NEW);
 	return STATUS_OK;
 }
 
@@ -101,6 +101,12 @@ static enum status make(
 	enum status status = lock_mode_choose(terms->mode, &terms->verdict, &mode, err);
 	if (status == STATUS_OK && mode == LOCK_LINK)
 		status = link_prove(file->path, err);
+	/* It was only the quicker one. */
+	if (status == STATUS_USAGE && terms->mode == LOCK_AUTO &&
+		terms->verdict.reach == FILESYSTEM_SHARED) {
+		mode = LOCK_FCNTL;
+		status = STATUS_OK;
+	}
 	if (status == STATUS_OK)
 		status = compose(mode, terms->takeover, text, sizeof(text), err);
 	if (status != STATUS_OK)

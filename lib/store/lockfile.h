@@ -3,8 +3,8 @@
  * The lock file DATABASE.lock: it records the mode in which machines exclude each other, and a
  * nonce that is in the database too, so that a database with a lock file that is not its own is
  * refused. It is made whole, before the database, and but for its last line never written again.
- * Format 1 is mode fcntl; format 2 is mode link, and says after how long a holder is taken for
- * dead.
+ * Format 1 is mode fcntl; format 3 is mode link, and says after how long a holder is taken for
+ * dead. Format 2 was mode link before takeover.h: it is followed, and made no more.
  *
  * A struct lockfile owns path and descriptor (close-on-exec): lockfile_close, also after an error;
  * one with descriptor -1 and all else zero is closed.
@@ -22,7 +22,7 @@
 #include "store/lock_mode.h"
 
 /* Milliseconds. */
-#define TAKEOVER_DEFAULT 60000
+#define TAKEOVER_DEFAULT 5000
 #define TAKEOVER_LEAST	 2000
 #define TAKEOVER_MOST	 3600000
 

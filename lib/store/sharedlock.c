@@ -41,7 +41,7 @@ enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms
 
 void sharedlock_close(struct sharedlock *lock)
 {
-	if (lock->file.descriptor >= 0 && kind_of(lock)->close)
+	if ((lock->file.descriptor >= 0 || lock->request) && kind_of(lock)->close)
 		kind_of(lock)->close(lock);
 	machine_close(&lock->machine);
 	lockfile_close(&lock->file);
@@ -87,7 +87,7 @@ static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struc
 	if (turn)
 		pause_for(turn_rest(turn, clock_now()), deadline);
 	for (int64_t longest = 1;; longest = longest < TURN_RETRY ? longest * 2 : longest) {
-		int number = kind->try(lock);
+		int number = kind->try(lock, deadline);
 		if (number == 0) {
 			if (turn)
 				turn_took(turn, clock_now(), longest > 1);
@@ -134,7 +134,7 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 		status = lockfile_verify(&lock->file, err);
 		if (status == STATUS_OK)
 			return STATUS_OK;
-		kind_of(lock)->release(lock);
+		(void)kind_of(lock)->release(lock);
 		if (kind_of(lock)->close)
 			kind_of(lock)->close(lock);
 	}
@@ -143,14 +143,25 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 	return status;
 }
 
-void sharedlock_release(struct sharedlock *lock)
+bool sharedlock_release(struct sharedlock *lock)
 {
 	struct turn *turn = turn_of(lock);
-	kind_of(lock)->release(lock);
+	bool was_ours = kind_of(lock)->release(lock);
 	if (turn)
 		turn_gave(turn, clock_now());
 	machine_leave(&lock->machine);
 	guard_leave(lock->guard);
+	return was_ours;
+}
+
+bool sharedlock_overtook(const struct sharedlock *lock)
+{
+	return lock->link.overtook;
+}
+
+void sharedlock_settle(struct sharedlock *lock)
+{
+	lock->link.overtook = false;
 }
 
 bool sharedlock_can_be_lost(const struct sharedlock *lock)

@@ -27,6 +27,8 @@ struct sharedlock {
 	struct guard *guard;
 	struct machine machine;
 	struct link_state link; /* mode link only */
+	struct lock_request
+		*request; /* mode fcntl only: one that is not answered yet; mostly NULL */
 };
 
 /* A lock that is closed: closing it again is legal. */
@@ -63,12 +65,24 @@ enum status sharedlock_replace(struct sharedlock *lock, struct sharedlock *fresh
  * opened: see sharedlock_is_open.
  */
 enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err);
-void sharedlock_release(struct sharedlock *lock);
+/*
+ * True: it was ours until now, as the filesystem says. False: others may have taken it over, and
+ * what was read or written since it was last known to be ours does not count
+ * (sharedlock_is_lost).
+ */
+bool sharedlock_release(struct sharedlock *lock);
 
 /*
- * Whether the lock that was acquired is still ours, to be asked before every write and, since what
- * was read counts only while it was, at the end; false: touch nothing any more, and release it.
- * Costs a look at the clock. ask: ask the filesystem in any case.
+ * Whether the lock was taken over from one who may be alive, and may still write: nothing is read
+ * or written before takeover.h, and then sharedlock_settle. One that is released unsettled is taken
+ * over anew by the next.
+ */
+bool sharedlock_overtook(const struct sharedlock *lock);
+void sharedlock_settle(struct sharedlock *lock);
+
+/*
+ * Whether the lock that was acquired is still ours, to be asked before every write; false: touch
+ * nothing any more, and release it. Costs a look at the clock. ask: ask the filesystem in any case.
  */
 bool sharedlock_keep(struct sharedlock *lock, bool ask);
 /* Whether that was answered with false, since it was acquired. */
@@ -82,11 +96,15 @@ enum status sharedlock_lost(
 
 /* How the machines are asked: one for each mode. */
 struct lock_kind {
-	/* Once: 0: we hold it; EAGAIN: another does; else what went wrong. */
-	int (*try)(struct sharedlock *lock);
+	/*
+	 * Once: 0: we hold it; EAGAIN: another does; EINPROGRESS: the filesystem did not answer
+	 * before the deadline; else what went wrong.
+	 */
+	int (*try)(struct sharedlock *lock, int64_t deadline);
 	/* It is not tried any more; NULL: nothing to do. */
 	void (*give_up)(struct sharedlock *lock);
-	void (*release)(struct sharedlock *lock);
+	/* As sharedlock_release. */
+	bool (*release)(struct sharedlock *lock);
 	/* As sharedlock_keep; NULL: it cannot be lost. */
 	bool (*keep)(struct sharedlock *lock, bool ask);
 	/* Who is in the way, said after EAGAIN; STATUS_TEMPORARY. */
@@ -94,7 +112,7 @@ struct lock_kind {
 	/* What went wrong, from the errno that try answered; NULL: as any trouble with the file. */
 	enum status (*failed)(const struct sharedlock *lock, int number, struct error *err);
 	/* The store is closed; NULL: nothing to do. */
-	void (*close)(const struct sharedlock *lock);
+	void (*close)(struct sharedlock *lock);
 };
 extern const struct lock_kind lock_fcntl, lock_link;
 

@@ -132,6 +132,7 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 	};
 	terms.verdict.reach = parameters_reach(parameters, terms.verdict.reach);
 	store->base.local = terms.verdict.reach == FILESYSTEM_LOCAL;
+	store->far_locks = terms.verdict.reach == FILESYSTEM_SHARED;
 	status = sharedlock_open(lock, &terms, deadline, err);
 	if (status != STATUS_OK && err)
 		error_prefix(err, "store %s", store->base.where);

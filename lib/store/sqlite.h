@@ -7,6 +7,7 @@
  *   compact.c	  what is remembered of deleted keys, and for how long
  *   range.c	  all keys under a prefix
  *   database.c	  one locked transaction on the file, its creation
+ *   takeover.c	  the file out of the reach of one whose lock was taken over
  *   cause.c	  what an error of SQLite means here
  *   watch.c	  waiting for a change
  *   beats.c	  the small files of the beats
@@ -39,6 +40,7 @@ struct sqlite_store {
 	char *beats;
 	char *assume; /* of the parameters; may be NULL */
 	struct parameters parameters;
+	bool far_locks; /* byte-range locks are kept by a server, which can keep us waiting */
 	struct sharedlock lock;
 	struct watch watch;
 	store_revision newest; /* that a transaction of ours has seen or made */
@@ -72,6 +74,7 @@ enum format {
 /* One locked transaction. */
 struct session {
 	struct sqlite_store *store;
+	const char *path; /* of the database, mostly that of the store */
 	sqlite3 *database;
 	struct fence fence;
 	int64_t deadline;
@@ -135,6 +138,17 @@ enum status compact_bury(struct session *session, const char *key, struct error 
  * called once by a transaction that has deleted something, before its revision is written.
  */
 enum status compact_some(struct session *session, struct error *err);
+
+/*
+ * Take the lock, and take the files over from one who may still write (takeover.h). STATUS_OK: it
+ * is held, until sharedlock_release.
+ */
+enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err);
+/*
+ * Under the lock, on a copy of the store's database under another path, with its journal beside it:
+ * undo what a killed writer left, and see that it is one of this store.
+ */
+enum status database_recover(struct sqlite_store *store, const char *path, struct error *err);
 
 /* Make the database under the lock if it is missing and was never made. */
 enum status database_make(

@@ -83,7 +83,7 @@ enum store_open_flags {
  *   lock=auto|fcntl|link  how machines exclude each other: chosen by who makes the store, recorded,
  *                         and followed by all (default: as recorded, else auto)
  *   takeover=D            lock=link: after how long a holder elsewhere that does nothing is taken for
- *                         dead, 2s to 1h (default: as recorded, else 60s)
+ *                         dead, 2s to 1h (default: as recorded, else 5s)
  *   shared-group          the group may read and write it, and is trusted
  *   assume=local|shared   what the filesystem is, where we cannot tell or tell wrongly
  * A missing directory is never made: it may be a filesystem that is not mounted. deadline

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold_store URL KEY begin|journal|database: puts KEY, and stops itself (SIGSTOP) on the way:
- * before the commit, after its journal was synced, or after the database was. Once it is continued
- * it goes on, prints "known" or "unknown" where that failed, and exits with the status.
+ * hold_store URL KEY begin|journal|write|database: puts KEY, and stops itself (SIGSTOP) on the way:
+ * before the commit, after its journal was synced, at its first write to the database, when nothing
+ * is asked any more before that is carried out, or after the database was synced. Once it is
+ * continued it goes on, prints "known" or "unknown" where that failed, and exits with the status.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,22 +14,36 @@
 #include "base/clock.h"
 #include "store/sqlite.h"
 
-static const char *stop_at;
+/* How the name ends of the file that is waited for. */
+static const char *stop_at_sync, *stop_at_write;
+
+static void stop_if(const char **end, int descriptor)
+{
+	char link[64], path[512];
+	if (!*end)
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	path[n < 0 ? 0 : n] = '\0';
+	size_t length = strlen(path), most = strlen(*end);
+	if (length <= most || strcmp(path + length - most, *end) != 0)
+		return;
+	*end = NULL;
+	raise(SIGSTOP);
+}
 
 /* In the place of libc's. */
 int fdatasync(int descriptor)
 {
-	char link[64], path[512];
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
-	ssize_t n = readlink(link, path, sizeof(path) - 1);
 	int result = (int)syscall(SYS_fdatasync, descriptor);
-	path[n < 0 ? 0 : n] = '\0';
-	size_t length = strlen(path), end = stop_at ? strlen(stop_at) : 0;
-	if (end && length > end && !strcmp(path + length - end, stop_at)) {
-		stop_at = NULL;
-		raise(SIGSTOP);
-	}
+	stop_if(&stop_at_sync, descriptor);
 	return result;
+}
+
+ssize_t pwrite64(int descriptor, const void *bytes, size_t length, off64_t offset)
+{
+	stop_if(&stop_at_write, descriptor);
+	return syscall(SYS_pwrite64, descriptor, bytes, length, offset);
 }
 
 int main(int argc, char **argv)
@@ -57,8 +72,10 @@ int main(int argc, char **argv)
 		return 99;
 	if (!strcmp(argv[3], "begin"))
 		raise(SIGSTOP);
+	else if (!strcmp(argv[3], "write"))
+		stop_at_write = ".db";
 	else
-		stop_at = strcmp(argv[3], "journal") ? ".db" : "-journal";
+		stop_at_sync = strcmp(argv[3], "journal") ? ".db" : "-journal";
 	status = session_end(&session, STATUS_OK, &known, &err);
 	if (status != STATUS_OK) {
 		fprintf(stderr, "hold_store: %s\n", err.text);

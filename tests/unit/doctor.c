@@ -289,6 +289,39 @@ int main(void)
 		CHECK_EQ(verdict.warning_count, 2);
 		CHECK(strstr(verdict.warnings[0], "process 7 holds it"));
 	}
+	TEST("where a machine that died keeps its lock, the figure and what to do are said")
+	{
+		static const struct {
+			int outlived;
+			bool by_name, exists;
+			enum lock_mode mode;
+			const char *said; /* NULL: nothing */
+		} rows[] = {
+			{FILESYSTEM_FOR_EVER, true, true, FCNTL, "until that machine boots again"},
+			{FILESYSTEM_FOR_EVER, true, true, FCNTL,
+				"doctor --fix --store '/x/run.db?lock=link'"},
+			{90, true, false, FCNTL, "for about 90 s"},
+			{90, true, false, FCNTL, "with lock=link, the default here"},
+			{42, false, true, FCNTL, "a shorter time is set at the server"},
+			{FILESYSTEM_FOR_EVER, true, true, LINK, NULL},
+			{0, true, true, FCNTL, NULL},
+		};
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			struct doctor_verdict verdict;
+			struct doctor_findings findings = findings_of(&examples[4]);
+			findings.sides[0].verdict.outlived = rows[i].outlived;
+			findings.sides[0].verdict.by_name = rows[i].by_name;
+			findings.mode = findings.load.mode = rows[i].mode;
+			findings.exists = rows[i].exists;
+			findings.store = "/x/run.db";
+			doctor_judge(&findings, &verdict);
+			CHECK_EQ(verdict.status, STATUS_OK);
+			CHECK_EQ(verdict.warning_count, rows[i].said != NULL);
+			if (rows[i].said && !strstr(verdict.warnings[0], rows[i].said))
+				printf("# %s\n", verdict.warnings[0]);
+			CHECK(!rows[i].said || strstr(verdict.warnings[0], rows[i].said));
+		}
+	}
 	TEST("renames with several winners refute mode link, and it is not advised")
 	{
 		struct doctor_verdict verdict;

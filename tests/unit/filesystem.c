@@ -151,6 +151,35 @@ int main(void)
 		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_NODE), LOCK_LINK);
 		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_UNKNOWN), LOCK_LINK);
 	}
+	TEST("where a machine that died keeps its locks, and no names, auto picks link")
+	{
+		static const struct {
+			struct filesystem filesystem;
+			enum lock_mode mode;
+			int outlived;
+		} rows[] = {
+			{{0x6969, "nfs", "rw,vers=3,hard"}, LOCK_LINK, FILESYSTEM_FOR_EVER},
+			{{0x6969, "nfs", "rw,vers=3,nolock"}, LOCK_LINK, 0},
+			{{0x6969, "nfs4", "rw,vers=4.2,hard"}, LOCK_LINK, 90},
+			{{0x00c36400, "ceph", "rw"}, LOCK_FCNTL, 300},
+			{{0x65735546, "fuse.glusterfs", "rw"}, LOCK_FCNTL, 42},
+			{{0x0bd00bd0, "lustre", "rw,flock"}, LOCK_FCNTL, 0},
+			{{0xef53, "", ""}, LOCK_FCNTL, 0},
+		};
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			struct filesystem_verdict verdict = filesystem_judge(&rows[i].filesystem);
+			enum lock_mode mode;
+			struct error err;
+			CHECK_EQ(lock_mode_choose(LOCK_AUTO, &verdict, &mode, &err), STATUS_OK);
+			CHECK_EQ(mode, rows[i].mode);
+			CHECK_EQ(verdict.outlived, rows[i].outlived);
+			/* A store that is there keeps the mode that it has. */
+			CHECK_EQ(lock_mode_follow(LOCK_LINK, LOCK_AUTO, &verdict, &err), STATUS_OK);
+			if (verdict.reach != FILESYSTEM_NODE)
+				CHECK_EQ(lock_mode_follow(LOCK_FCNTL, LOCK_AUTO, &verdict, &err),
+					STATUS_OK);
+		}
+	}
 	TEST("fcntl by name is refused where its locks may not reach everybody")
 	{
 		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_LOCAL), LOCK_FCNTL);

@@ -163,10 +163,34 @@ static void names(void)
 	}
 }
 
+/*
+ * Another machine, whose time of waiting is over, takes the lock over from victim and puts a key;
+ * victim's own clock has not gone on, as on a machine that its hypervisor stops.
+ */
+static void overtake(struct sqlite_store *from)
+{
+	static int count;
+	char key[32];
+	struct sqlite_store *other = open_store(strrchr(from->base.where, '/') + 1);
+	/* Nothing in common with victim: no thread of its process, no queue. */
+	guard_put(other->lock.guard);
+	other->lock.guard = guard_get("another machine");
+	machine_close(&other->lock.machine);
+	other->lock.link.silence.what = link_name_hash(from->lock.link.name);
+	other->lock.link.silence.last = clock_now();
+	other->lock.link.silence.silent = TAKEOVER;
+	snprintf(key, sizeof(key), "overtook/%d", count++);
+	int64_t since = from->lock.link.since;
+	CHECK_EQ(put(other, key), STATUS_OK);
+	from->lock.link.since = since;
+	store_close(&other->base);
+}
+
 /* In the place of libc's: at the first sync of the file that ends so, the lock is lost. then: at
  * the first one of that file after this. */
 static struct sqlite_store *victim;
 static const char *at_sync, *then;
+static void (*lose)(struct sqlite_store *from) = take_over;
 int fdatasync(int descriptor)
 {
 	char link[64], path[512];
@@ -179,7 +203,7 @@ int fdatasync(int descriptor)
 		at_sync = then;
 		then = NULL;
 		if (!at_sync)
-			take_over(victim);
+			lose(victim);
 	}
 	return result;
 }
@@ -266,8 +290,6 @@ static void fences(void)
 		(void)store_put(&store->base, "k", "v", &revision, &err);
 		begin_put(store, &session);
 		take_over(store);
-		/* Even where the clock says that nobody can have: it asks. */
-		store->lock.link.since += TAKEOVER;
 		(void)file_read_whole(store->base.where, 1 << 20, &database, &err);
 		(void)file_read_whole(store->journal, 1 << 20, &journal, &err);
 		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
@@ -345,6 +367,88 @@ static void fences(void)
 		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_OK);
 		is_unharmed(store, ++revision);
 	}
+	store_close(&store->base);
+}
+
+/* How many keys overtake has put, and whether the database is whole. */
+static void is_whole(struct sqlite_store *store, size_t overtook)
+{
+	struct store_range range = {.prefix = "overtook/"};
+	struct store_answer answer = {0};
+	sqlite3 *database = NULL;
+	sqlite3_stmt *statement = NULL;
+	CHECK_EQ(store_list(&store->base, &range, &answer, &err), STATUS_OK);
+	CHECK_EQ(answer.count, overtook);
+	store_answer_release(&answer);
+	CHECK_EQ(sqlite3_open(store->base.where, &database), SQLITE_OK);
+	CHECK_EQ(sqlite3_prepare_v2(database, "PRAGMA integrity_check", -1, &statement, NULL),
+		SQLITE_OK);
+	CHECK_EQ(sqlite3_step(statement), SQLITE_ROW);
+	CHECK_TEXT((const char *)sqlite3_column_text(statement, 0), "ok");
+	sqlite3_finalize(statement);
+	sqlite3_close(database);
+}
+
+/* The clock is of no help: the holder writes all that it wanted to. */
+static void takeovers(void)
+{
+	static const struct {
+		const char *sync, *then, *name;
+		bool there; /* the key of the one that was overtaken */
+	} points[] = {
+		{NULL, NULL, "before its commit", false},
+		{"-journal", NULL, "while its journal is synced", false},
+		{".db", NULL, "while its database is synced", false},
+		{".db", "-journal", "when its commit is done", true},
+	};
+	struct sqlite_store *store = open_store("overtaken.db");
+	struct session session;
+	bool known;
+	victim = store;
+	lose = overtake;
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+		char name[128];
+		snprintf(name, sizeof(name),
+			"overtaken %s, it writes on: it says that it does not know, and no write of "
+			"its own arrives",
+			points[i].name);
+		TEST(name)
+		{
+			struct store_entry entry = {0};
+			begin_put(store, &session);
+			at_sync = points[i].sync;
+			then = points[i].then;
+			if (!at_sync)
+				overtake(store);
+			CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
+			CHECK(!at_sync && !known && strstr(err.text, "was taken over by others"));
+			is_whole(store, i + 1);
+			CHECK_EQ(store_get(&store->base, "lost", &entry, &err),
+				points[i].there ? STATUS_OK : STATUS_NO);
+			store_entry_release(&entry);
+		}
+		(void)unit_begin(NULL);
+	}
+	CHECK_EQ(store_delete(&store->base, "lost", &err), STATUS_OK);
+	TEST("overtaken before it has opened its journal: it does not write to that of another")
+	{
+		CHECK_EQ(session_begin(&session, store, true, clock_after(5000), &err), STATUS_OK);
+		overtake(store);
+		CHECK(sqlite3_exec(session.database, "UPDATE meta SET revision=99", NULL, NULL,
+			      NULL) != SQLITE_OK);
+		CHECK_EQ(session_end(&session, STATUS_TEMPORARY, &known, &err), STATUS_TEMPORARY);
+		CHECK(known);
+		is_whole(store, 5);
+	}
+	TEST("a reader that is overtaken answers nothing")
+	{
+		CHECK_EQ(session_begin(&session, store, false, clock_after(5000), &err), STATUS_OK);
+		overtake(store);
+		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
+		CHECK(known);
+		is_whole(store, 6);
+	}
+	lose = take_over;
 	store_close(&store->base);
 }
 
@@ -447,10 +551,10 @@ static void holders(void)
 	{
 		struct sqlite_store *other = open_store("held.db");
 		/* As if through two mounts: no guard, no queue. */
-		CHECK_EQ(lock_link.try(&store->lock), 0);
-		CHECK_EQ(lock_link.try(&other->lock), EAGAIN);
+		CHECK_EQ(lock_link.try(&store->lock, 0), 0);
+		CHECK_EQ(lock_link.try(&other->lock, 0), EAGAIN);
 		lock_link.release(&store->lock);
-		CHECK_EQ(lock_link.try(&other->lock), 0);
+		CHECK_EQ(lock_link.try(&other->lock, 0), 0);
 		lock_link.release(&other->lock);
 		store_close(&other->base);
 	}
@@ -603,6 +707,7 @@ int main(void)
 	names();
 	races();
 	fences();
+	takeovers();
 	holders();
 	kills();
 	scratch_remove();
