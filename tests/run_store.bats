@@ -49,6 +49,9 @@ teardown() {
 	! mountpoint -q store || umount -l store
 }
 
+# times FILE TEXT COUNT: FILE has so many lines with TEXT.
+times() { [ "$(grep -c "$2" "$1")" = "$3" ] || { cat "$1"; return 1; }; }
+
 # Each saved one checkpoint of its own.
 saved_alone() { # N
 	for ((i = 0; i < $1; i++)); do
@@ -57,8 +60,8 @@ saved_alone() { # N
 }
 
 @test "the store's directory is away when the notice comes: the noticed task saves by itself, 43" {
-	# Time to save in; and the one that stays must not find the other one dead before its own notice.
-	options=(--save-timeout 4s --period 1m)
+	quick=(--report-timeout 1s --save-timeout 10m --join-timeout 2m)
+	options=(--period 1m) # the one that stays must not find the other one dead before its own notice
 	count_agents 2 --steps 100000 --step-ms 5
 	until_true 10 all_begun 2 10
 	mv store away
@@ -74,6 +77,71 @@ saved_alone() { # N
 	kill -TERM "${pids[1]}"
 	ended 1 "42|43" 20
 	grep -q "the store answers again" err.1
+	nothing_left
+}
+
+@test "the store is lost before the notice, which names no deadline: saved at once; all tasks in one agent: 42" {
+	quick=(--report-timeout 1s --save-timeout 10m --join-timeout 2m)
+	one_agent 3 --steps 100000 --step-ms 5 --slow 1:40
+	until_true 10 all_begun 3 10
+	mv store away
+	kill -TERM "${pids[0]}"
+	ended 0 42 30
+	mv away store
+	# The same step, once, and nobody went on from it.
+	step=$(sed -n 's/^saved //p' job/log/1.0)
+	saved_alone 3
+	for i in 0 1 2; do
+		[ -e "job/ckpt/$step/$i" ]
+		never_after $i "$step"
+	done
+	grep -q "3 task(s) of this agent save at step $step by themselves" err.0
+	times err.0 "trying again" 1
+	times err.0 "answers again" 0
+	nothing_left
+}
+
+@test "the store is lost before the notice: two agents save by themselves at once, and leave in time, 43" {
+	quick=(--report-timeout 1s --save-timeout 10m --join-timeout 2m --period 1m)
+	count_agents 2 --steps 100000 --step-ms 5
+	until_true 10 all_begun 2 10
+	mv store away
+	kill -TERM "${pids[0]}" "${pids[1]}"
+	all_ended 43 30
+	saved_alone 2
+	for i in 0 1; do
+		times err.$i "trying again" 1
+		times err.$i "answers again" 0
+	done
+	mv away store
+	nothing_left
+}
+
+@test "the store takes no more writes, but can be read: saved at once, and not called back again and again" {
+	mount -t tmpfs -o size=1m tmpfs store 2>/dev/null || skip "needs root, for a small tmpfs"
+	chmod 700 store
+	quick=(--report-timeout 1s --save-timeout 10m --join-timeout 2m)
+	one_agent 2 --steps 100000 --step-ms 5
+	until_true 10 all_begun 2 10
+	head -c 4m /dev/zero >store/filler 2>/dev/null || :
+	kill -TERM "${pids[0]}"
+	ended 0 42 30
+	saved_alone 2
+	times err.0 "answers again" 0
+	nothing_left
+}
+
+@test "a program that saves on a signal gets it when the store is lost before the notice" {
+	quick=(--report-timeout 1s --save-timeout 1m --join-timeout 2m)
+	echo 'trap "touch saved; exit 0" USR1; touch runs; while :; do sleep 0.02; done' >program
+	options=(--on-notice signal:USR1)
+	agent 0 1 "${options[@]}" -- bash program
+	until_true 10 test -e runs
+	mv store away
+	kill -TERM "${pids[0]}"
+	ended 0 43 30
+	[ -e saved ]
+	mv away store
 	nothing_left
 }
 
@@ -112,7 +180,7 @@ saved_alone() { # N
 }
 
 @test "the store is back before the time is over: the agreement goes on as if nothing had been" {
-	quick=(--report-timeout 20s --save-timeout 2m)
+	quick=(--report-timeout 4m --save-timeout 2m) # the store is missed for half of that
 	for stage in notice saving; do
 		gated_agents 3
 		until_true 10 all_begun 3 10
@@ -220,7 +288,7 @@ put_back() {
 	ended 1 42 20
 }
 
-@test "the permission for the store is taken away when the notice comes: saved by itself in time, 43" {
+@test "the permission for the store is taken away when the notice comes: saved by itself in time, 42" {
 	[ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
 	nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	"${nobody[@]}" test -x "$(command -v preempt-run)" || skip "somebody else may not run the programs here"
@@ -242,7 +310,7 @@ put_back() {
 	until_true 20 test -e "$theirs/runs"
 	chmod 0 "$theirs/store"
 	kill -TERM "${pids[0]}"
-	ended 0 43 25
+	ended 0 42 25 # it is the only task, so its checkpoint is complete
 	[ -s "$theirs/saved" ]
 	grep -q 'Permission denied' err.0
 	rm -rf "$theirs"

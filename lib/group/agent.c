@@ -67,8 +67,7 @@ static void run_tasks(struct agent *agent)
 			agent_look_for_deaths(agent);
 			agent->deaths_at = now + DEATHS_EVERY;
 		}
-		bool tell = unaware_is(agent->options) && agent->group.view.agreement.claimed;
-		for (size_t i = 0; i < agent->command_count && tell; i++)
+		for (size_t i = 0; i < agent->command_count; i++)
 			unaware_tell(&agent->commands[i], &agent->group, now);
 		agent_rehearse(agent, now, &wake);
 		agent_tell_ends(agent, now, &wake);
@@ -149,6 +148,7 @@ static void release(struct agent *agent)
 		worker_stop(agent->group.worker, 1000);
 	guard_stop(&agent->guard);
 	view_release(&agent->group.view);
+	free(agent->group.alone.view.peers);
 	free(agent->boards);
 	free(agent->commands);
 	free(agent->seats);

@@ -284,9 +284,15 @@ void agent_take_signals(struct agent *agent, int64_t now)
 	reap(agent, now);
 }
 
+/* A store that takes no write is away, even if it can be read. */
 static void store_answered(struct agent *agent, const struct result *result)
 {
-	bool right = result->status == STATUS_OK;
+	bool wrote = result->kind == RESULT_WROTE;
+	bool right = wrote ? result->outcome != OUTCOME_UNKNOWN : result->status == STATUS_OK;
+	if (wrote)
+		agent->writes_away = !right;
+	if (right && agent->writes_away)
+		return;
 	if (right && agent->store_away)
 		message_info("the store answers again");
 	if (!right && !agent->store_away)
@@ -310,8 +316,7 @@ void agent_take_result(struct agent *agent, struct result *result)
 			agreement_saw(&agent->seats[i].agreement, result->now);
 		break;
 	case RESULT_WROTE:
-		if (result->outcome == OUTCOME_UNKNOWN)
-			store_answered(agent, result);
+		store_answered(agent, result);
 		worker_look(group->worker, result->now);
 		if (result->what == WRITE_KINDS)
 			break; /* a death */

@@ -32,8 +32,8 @@ struct agent {
 	char *boards; /* with --ranks: the directory above the boards */
 	int64_t sample_at, deaths_at;
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
-	bool store_away;
-	uint64_t said_round, said_decision, said_dead;
+	bool store_away, writes_away; /* the latter: it answers when asked, and takes nothing */
+	uint64_t said_round, said_decision, said_alone, said_dead;
 	bool said_claim, said_broken;
 	bool goodbye_done;
 	bool failure_told;

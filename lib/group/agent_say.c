@@ -46,6 +46,29 @@ static void say_decision(struct agent *agent)
 	}
 }
 
+/* What the tasks here have agreed on without the store. */
+static void say_alone(struct agent *agent)
+{
+	const struct agreement_view *view = &agent->group.alone.view;
+	unsigned long long members = 0;
+	if (!agent->group.alone.begun || !view->decided || agent->said_alone == view->round)
+		return;
+	agent->said_alone = view->round;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		members += view->peers[i].member;
+	if (view->decision.kind == KIND_EXIT)
+		message_error(
+			"the store does not answer in time: %llu task(s) of this agent save at "
+			"step %llu by themselves, then leave",
+			members, (unsigned long long)view->decision.step);
+	else
+		message_error("the store does not answer in time: %llu task(s) of this agent %s",
+			members,
+			view->decision.kind == KIND_EACH
+				? "save at their own next boundaries, then leave"
+				: "have not begun to train, and leave");
+}
+
 static void say_broken(struct agent *agent)
 {
 	const struct view *view = &agent->group.view;
@@ -94,6 +117,7 @@ void agent_say_news(struct agent *agent)
 
 void agent_say_saves(struct agent *agent)
 {
+	say_alone(agent);
 	for (size_t i = 0; i < agent->seat_count; i++) {
 		struct seat *seat = &agent->seats[i];
 		const struct agreement *a = &seat->agreement;

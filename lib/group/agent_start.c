@@ -152,7 +152,13 @@ enum status agent_start(struct agent *agent, struct error *err)
 	if (status == STATUS_OK && !isatty(STDERR_FILENO))
 		status = pump_start(&agent->pump, agent->command_count, err);
 	int64_t now = clock_now();
-	for (size_t i = 0; i < agent->seat_count; i++) {
+	struct agreement_alone *alone = &agent->group.alone;
+	alone->first = options->identity->task;
+	alone->count = agent->seat_count;
+	alone->view.peers = calloc(options->identity->tasks, sizeof(*alone->view.peers));
+	if (status == STATUS_OK && !alone->view.peers)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0; i < agent->seat_count && status == STATUS_OK; i++) {
 		seat_init(&agent->seats[i], &agent->group, options->identity->task + i,
 			&agent->commands[options->ranks ? 0 : i], now);
 		if (agent->group.noticed)

@@ -2,14 +2,16 @@
 /* What happened, and the order in which agreement_next asks what is to be done. */
 #include "group/agreement_inside.h"
 
-#define SETTLE	1    /* ms between writing hold = wait and reading step */
-#define STOPPED 1000 /* whoever comes so many ms late was stopped meanwhile */
+#define SETTLE	   1	/* ms between writing hold = wait and reading step */
+#define STOPPED	   1000 /* whoever comes so many ms late was stopped meanwhile */
+#define NEIGHBOURS 50	/* ms between looks at the other tasks of the agent, without the store */
 
 void agreement_init(struct agreement *a, const struct agreement_config *config,
 	const struct agreement_view *view, int64_t started)
 {
 	*a = (struct agreement){
 		.config = *config,
+		.store = view,
 		.view = view,
 		.started = started,
 		.own_deadline = CLOCK_NEVER,
@@ -55,7 +57,7 @@ static void count_silence(struct agreement *a, int64_t now)
 	a->silence = 0;
 }
 
-void agreement_saw(struct agreement *a, int64_t now)
+void agreement_take_in(struct agreement *a, int64_t now)
 {
 	const struct agreement_view *view = a->view;
 	if (view->round != a->round)
@@ -63,6 +65,12 @@ void agreement_saw(struct agreement *a, int64_t now)
 	count_silence(a, now);
 	if (view->decided && !a->decided_at)
 		a->decided_at = now;
+}
+
+void agreement_saw(struct agreement *a, int64_t now)
+{
+	if (!a->solo)
+		agreement_take_in(a, now);
 	a->answered_at = now;
 	a->look_first = false;
 }
@@ -70,6 +78,8 @@ void agreement_saw(struct agreement *a, int64_t now)
 void agreement_writing(struct agreement *a, enum agreement_write what)
 {
 	a->pending[what] = true;
+	if (!a->unanswered_at)
+		a->unanswered_at = a->now;
 	if (what == WRITE_DEADLINE)
 		a->deadline_written = a->own_deadline;
 }
@@ -85,8 +95,13 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 	/* What we changed we want to see, and what we could not change all the more. */
 	if (outcome != OUTCOME_DONE || what != WRITE_ACK)
 		a->look_first = true;
-	if (outcome != OUTCOME_UNKNOWN)
-		a->answered_at = now;
+	if (outcome == OUTCOME_UNKNOWN)
+		return;
+	a->answered_at = now;
+	a->unanswered_at = 0;
+	for (enum agreement_write other = 0; other < WRITE_KINDS; other++)
+		if (a->pending[other])
+			a->unanswered_at = now;
 }
 
 /* ---- The board and the command ---- */
@@ -102,7 +117,7 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 	}
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
-	a->saving = a->solo ? 0 : a->round;
+	a->saving = a->round;
 	a->saving_step = hold->step;
 }
 
@@ -193,14 +208,12 @@ static void note_deadline(struct agreement *a, int64_t now)
 	a->deadline = deadline_of(a);
 }
 
-void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)
+static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	*plan = (struct agreement_plan){.hold = a->told,
 		.read_board = CLOCK_NEVER,
 		.look = CLOCK_NEVER,
 		.wake = CLOCK_NEVER};
-	if (a->due != CLOCK_NEVER && now > a->due + STOPPED)
-		a->stopped_until = now;
 	note_deadline(a, now);
 	(void)agreement_announce(a, plan);
 	if (!a->verdict)
@@ -218,5 +231,20 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 		agreement_leave(a, now, plan);
 	if (a->look_first)
 		plan->look = a->answered_at;
-	a->due = plan->wake;
+	if (a->solo && !a->verdict)
+		wake_at(plan, now + NEIGHBOURS);
+}
+
+void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	if (a->due != CLOCK_NEVER && now > a->due + STOPPED)
+		a->stopped_until = now;
+	a->now = now;
+	agreement_follow_alone(a, now);
+	derive(a, now, plan);
+	while (agreement_write_alone(a, plan)) {
+		agreement_take_in(a, now);
+		derive(a, now, plan);
+	}
+	a->due = earlier(plan->wake, plan->read_board);
 }

@@ -118,12 +118,24 @@ bool agreement_counts(const struct agreement_view *view, uint64_t task);
 
 /* ---- One task ---- */
 
+/*
+ * What the tasks of one agent agree on among themselves when the store does not answer after a
+ * notice. Zero it but for peers ([tasks], zeroed, owned by whoever runs the agreements) and the
+ * tasks that share it.
+ */
+struct agreement_alone {
+	struct agreement_view view;
+	uint64_t first, count;
+	bool begun;
+};
+
 struct agreement_config {
 	uint64_t task;
-	int64_t report_timeout; /* ms of answered silence; 10,000 */
-	int64_t report_jitter;	/* ms, 0 to 1,000, drawn by the caller */
-	int64_t save_timeout;	/* ms; 300,000 */
-	int64_t startup;	/* ms; 600,000 */
+	struct agreement_alone *alone; /* NULL: the task never saves without the store */
+	int64_t report_timeout;	       /* ms of answered silence; 10,000 */
+	int64_t report_jitter;	       /* ms, 0 to 1,000, drawn by the caller */
+	int64_t save_timeout;	       /* ms; 300,000 */
+	int64_t startup;	       /* ms; 600,000 */
 	int64_t leave_patience; /* ms to try to say goodbye to a store that does not answer; 10,000
 				 */
 	bool savers_chief;	/* only task 0 must save */
@@ -185,7 +197,8 @@ struct agreement_plan {
 
 struct agreement {
 	struct agreement_config config;
-	const struct agreement_view *view;
+	const struct agreement_view *store; /* what the store shows */
+	const struct agreement_view *view;  /* what is gone by: that, or config.alone's */
 
 	/* Facts about this task. */
 	int64_t started; /* when the command was started */
@@ -225,7 +238,7 @@ struct agreement {
 	int64_t deadline_at; /* and since when it has been that early */
 
 	/* Verdicts: once reached, they stay. */
-	bool solo;	   /* no decision came in time: this task saves by itself */
+	bool solo;	   /* no decision came in time: this task goes by config.alone */
 	bool content;	   /* with the first save after the notice: there is no time for another */
 	int64_t parked_at; /* when the final save was seen; 0: not yet */
 	bool verdict;
@@ -237,13 +250,18 @@ struct agreement {
 	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
 	int64_t deadline_written;   /* own_deadline as it was when its writing began */
 	bool look_first;
-	int64_t answered_at; /* when the store last answered */
+	int64_t answered_at;   /* when the store last answered */
+	int64_t unanswered_at; /* when the first write began that it has not answered since; 0 */
+	int64_t now;	       /* of the last agreement_next */
 
 	int64_t due;	       /* when we wanted to be asked again */
 	int64_t stopped_until; /* we came much later than that: the time before is nobody's fault */
 };
 
-/* config and view must stay valid; started is when the command was (or is) started. */
+/*
+ * view, and what config points to, must stay valid; started is when the command was (or is)
+ * started.
+ */
 void agreement_init(struct agreement *a, const struct agreement_config *config,
 	const struct agreement_view *view, int64_t started);
 

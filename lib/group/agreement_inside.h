@@ -2,7 +2,7 @@
 /*
  * Shared by the files of the agreement, and by nobody else:
  * agreement.c (what happened), agreement_round.c (hold, report, decide, follow),
- * agreement_leave.c (park, judge, leave).
+ * agreement_alone.c (the same without the store), agreement_leave.c (park, judge, leave).
  */
 #ifndef GROUP_AGREEMENT_INSIDE_H
 #define GROUP_AGREEMENT_INSIDE_H
@@ -66,17 +66,33 @@ static inline void look_by(const struct agreement *a, struct agreement_plan *pla
 	plan->look = earlier(plan->look, a->answered_at + LOOK_OFTEN);
 }
 
+/* agreement_alone.c */
+bool agreement_is_of_round(enum agreement_write what);
+/* Agree with the tasks of the same agent only. */
+void agreement_begin_alone(struct agreement *a, int64_t now);
+/* Take part if another task of the agent has begun that. */
+void agreement_follow_alone(struct agreement *a, int64_t now);
+/* Do what is wanted of a round in memory. True: something was done. */
+bool agreement_write_alone(struct agreement *a, struct agreement_plan *plan);
+/* Whether every task that is not dead or done is one of this agent's. */
+bool agreement_knows_all(const struct agreement *a);
+
 /* Wanted until it is done; after an unclear or refusing answer only with a fresh view. */
 static inline void want(const struct agreement *a, struct agreement_plan *plan,
 	enum agreement_write what, uint64_t round)
 {
-	if (a->done[what] == round || a->pending[what])
+	bool in_memory = a->solo && agreement_is_of_round(what);
+	if (a->done[what] == round || (a->pending[what] && !in_memory))
 		return;
-	if (a->look_first)
+	if (a->look_first && !in_memory)
 		plan->look = a->answered_at;
 	else
 		plan->write[what] = round;
 }
+
+/* agreement.c */
+/* The view has changed: note what is new in it. */
+void agreement_take_in(struct agreement *a, int64_t now);
 
 /* What was measured here and what the reports of the newest round say. */
 struct grace_measure agreement_measure(const struct agreement *a);

@@ -7,6 +7,8 @@
 #define LEAVE_BARELY   500  /* but one that was barely in time looks once more */
 #define MOST_STRIDES   1000000
 #define LEAVE_STUBBORN 10000 /* ms that a command may take to obey `leave` */
+#define STAY_ALONE     5000  /* ms that others may take longer to save, where nothing is known */
+#define GOODBYE_SHORT  1500  /* ms to say goodbye where the time is up, or the store is lost */
 
 /* ---- What is known about the saves ---- */
 
@@ -66,8 +68,11 @@ static bool newest_complete(const struct agreement *a)
 	const struct agreement_view *view = a->view;
 	if (!view->decided)
 		return false;
+	bool ours_counts = view->decision.kind == KIND_EACH || a->solo;
+	if (ours_counts && a->config.per_task && save_is_written(a))
+		return true;
 	if (view->decision.kind == KIND_EACH)
-		return a->config.per_task && save_is_written(a);
+		return false;
 	if (view->decision.kind == KIND_NONE || view->decision.then == THEN_CONTINUE)
 		return false;
 	for (uint64_t i = 0; i < savers(a); i++)
@@ -156,6 +161,9 @@ static void reach_preempted(struct agreement *a)
 static int64_t stay_until(const struct agreement *a, int64_t since)
 {
 	int64_t deadline = deadline_of(a);
+	if (deadline == CLOCK_NEVER && a->solo)
+		return since +
+		       earlier(a->config.save_timeout, later(STAY_ALONE, a->measure.longest_save));
 	if (deadline == CLOCK_NEVER)
 		return since + a->config.save_timeout;
 	int64_t look_once_more = earlier(since + LOOK_OFTEN, deadline - LEAVE_BARELY);
@@ -181,7 +189,8 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 	if (!a->parked_at)
 		a->parked_at = now;
 	int64_t limit = stay_until(a, later(a->parked_at, a->decided_at));
-	bool through = newest && save_is_written(a) && others_have_saved(a);
+	bool through =
+		newest && save_is_written(a) && others_have_saved(a) && agreement_knows_all(a);
 	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
 	if (through || void_here || now >= limit)
 		reach_preempted(a);
@@ -194,7 +203,12 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 static bool is_hopeless(const struct agreement *a, int64_t now)
 {
 	int64_t since = later(later(a->answered_at, a->ended_at), a->stopped_until);
-	return now - since >= a->config.leave_patience;
+	int64_t patience = a->config.leave_patience;
+	int64_t left =
+		deadline_of(a) == CLOCK_NEVER ? patience : deadline_of(a) - LEAVE_BARELY - since;
+	if (preempted(a))
+		patience = earlier(patience, later(a->solo ? 0 : left, GOODBYE_SHORT));
+	return now - since >= patience;
 }
 
 /* It was written although the answer was lost: what broke is not another task. */
@@ -323,8 +337,8 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	if (!unwritten)
 		want(a, plan, WRITE_LEFT, 1);
 	look_by(a, plan);
-	wake_at(plan, now + LOOK_OFTEN);
-	bool gone = a->done[WRITE_LEFT] || self(a)->left != REASON_NONE;
+	wake_at(plan, now + GOODBYE_SHORT / 6); /* a pause of our own is not the store's silence */
+	bool gone = a->done[WRITE_LEFT] || a->store->peers[a->config.task].left != REASON_NONE;
 	/* Whether others are saving is judged by a view from after our goodbye. */
 	bool free = gone && !unwritten && !a->look_first && !others_are_saving(a, now);
 	if (!free && !(is_hopeless(a, now) && !others_are_saving(a, now)))

@@ -3,11 +3,12 @@
 #include "base/error.h"
 #include "group/agreement_inside.h"
 
-#define SETTLE	      1	   /* ms between writing hold = wait and reading step */
-#define CALLS_YET     100  /* ms between looks at whether a task has called at last */
-#define STAGGER	      10   /* ms by which one reporter lets another publish first */
-#define MEASURE_AGAIN 1000 /* ms between looks at how long steps and saves take */
-#define STAGGER_MOST  500
+#define SETTLE	       1    /* ms between writing hold = wait and reading step */
+#define CALLS_YET      100  /* ms between looks at whether a task has called at last */
+#define STAGGER	       10   /* ms by which one reporter lets another publish first */
+#define MEASURE_AGAIN  1000 /* ms between looks at how long steps and saves take */
+#define STAGGER_MOST   500
+#define STORE_PATIENCE 5000 /* ms after a notice without an answer of the store */
 
 static void order(struct agreement_plan *plan, enum agreement_order what, uint64_t step)
 {
@@ -40,10 +41,11 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
  */
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
-	const struct agreement_view *view = a->view;
+	const struct agreement_view *view = a->store;
 	bool completed =
 		a->verdict && a->reason == REASON_COMPLETED; /* and needs its machine no more */
-	if (!a->noticed || completed || view->closed || view->broken || self(a)->dead)
+	if (!a->noticed || completed || view->closed || view->broken ||
+		view->peers[a->config.task].dead)
 		return false;
 	if (!view->claimed) {
 		want(a, plan, WRITE_CLAIM, 1);
@@ -92,6 +94,8 @@ static bool may_decide(const struct agreement *a, const struct grace_measure *me
 		a->round_seen, deadline_of(a), a->config.report_timeout, measure);
 	if (patience == a->config.report_timeout)
 		patience += a->config.report_jitter;
+	if (a->solo) /* a neighbour tells at once what it does */
+		return false;
 	if (a->silence < patience)
 		plan->look = earlier(plan->look, a->answered_at + patience - a->silence);
 	return a->silence >= patience;
@@ -150,8 +154,8 @@ static bool can_follow(const struct agreement *a)
 }
 
 /*
- * Where a task saves for itself: where it stands, unless it has saved there before and may already
- * be on its way to the next boundary.
+ * Where a task saves for itself (KIND_EACH): where it stands, unless it has saved there before and
+ * may already be on its way to the next boundary.
  */
 static uint64_t own_step(const struct agreement *a)
 {
@@ -216,11 +220,22 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 	order(plan, ORDER_EXIT, decision->kind == KIND_EACH ? own_step(a) : decision->step);
 }
 
+/* Known of every task: who is silent, dead or has left may have trained, and lost that. */
+static bool no_task_has_begun(const struct agreement_view *view)
+{
+	for (uint64_t i = 0; i < view->tasks; i++) {
+		const struct agreement_peer *peer = &view->peers[i];
+		if (peer->left != REASON_COMPLETED && !(peer->reported && peer->none))
+			return false;
+	}
+	return true;
+}
+
 /* Nobody has started to train: there is nothing to save. */
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
 	bool young = a->decided_at - a->started <= a->config.startup;
-	bool certain = all_reported(a->view); /* else somebody who is silent may have trained */
+	bool certain = no_task_has_begun(a->view);
 	if (!a->view->claimed)
 		order(plan, ORDER_RUN, 0);
 	else if (!hold_and_read(a, plan))
@@ -250,14 +265,27 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 
 /* ---- Alone ---- */
 
+/*
+ * When the store is taken for lost: it has not answered for a while since the training process was
+ * told to wait, or has not taken what this task has to write.
+ */
+static int64_t lost_at(const struct agreement *a)
+{
+	int64_t patience = later(STORE_PATIENCE, a->config.report_timeout / 2);
+	int64_t since = a->answered_at;
+	if (a->told.order != ORDER_WAIT)
+		return CLOCK_NEVER;
+	if (a->unanswered_at)
+		since = earlier(since, a->unanswered_at);
+	since = later(later(since, a->told_at), a->stopped_until);
+	return since + earlier(patience, a->config.save_timeout);
+}
+
 /* When there is no more time to wait for an agreement. */
-static int64_t last_call(const struct agreement *a, int64_t now)
+static int64_t last_call(const struct agreement *a)
 {
 	struct grace_measure measure = agreement_measure(a);
 	bool holds = a->told.order == ORDER_WAIT;
-	/* With the store away nothing is gained by waiting to the last moment. */
-	if (measure.longest_save == 0 && now - a->answered_at > 2 * LOOK_OFTEN)
-		measure.longest_save = GRACE_UNKNOWN_SAVE;
 	if (deadline_of(a) != CLOCK_NEVER)
 		return grace_last_call(holds ? later(a->told_at, a->deadline_at) : a->deadline_at,
 			deadline_of(a), &measure);
@@ -265,28 +293,27 @@ static int64_t last_call(const struct agreement *a, int64_t now)
 }
 
 /*
- * There is no decision, and no more time to wait for one: save at the next boundary, or end. Such
- * a save never counts as an agreed one.
+ * There is no decision, and no more time to wait for one: agree with the tasks of the same agent
+ * only, or end, once the training process is held.
  */
-static bool go_alone(struct agreement *a, int64_t now, struct agreement_plan *plan)
+static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
-	if (a->solo)
-		return true;
-	if (!preempted(a) || a->told.order == ORDER_EXIT)
-		return false; /* an agreed save needs no store */
+	if (a->solo || !a->config.alone || !preempted(a) || a->told.order == ORDER_EXIT)
+		return; /* an agreed save needs no store */
 	if (awaits_first_call(a))
-		return false;
-	int64_t last = last_call(a, now);
-	if (now < last) {
+		return;
+	int64_t last = earlier(last_call(a), lost_at(a));
+	/* Asked often, so that having been stopped does not look like a store that is lost. */
+	if (a->told.order == ORDER_WAIT)
+		wake_at(plan, now + LOOK_OFTEN);
+	if (now < last)
 		wake_at(plan, last);
-		return false;
-	}
-	if (!hold_and_read(a, plan))
-		return false;
-	a->solo = true;
-	if (a->config.store_loss_ends || !a->called)
+	else if (!hold_and_read(a, plan))
+		return;
+	else if (a->config.store_loss_ends)
 		agreement_reach(a, REASON_PREEMPTED, STATUS_PREEMPTED);
-	return true;
+	else
+		agreement_begin_alone(a, now);
 }
 
 /* ---- What the board's hold has to say ---- */
@@ -334,12 +361,11 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
+	go_alone(a, now, plan);
+	if (a->verdict)
+		return;
 	const struct agreement_view *view = a->view;
-	if (go_alone(a, now, plan)) {
-		if (!a->verdict)
-			order(plan, ORDER_EXIT,
-				a->told.order == ORDER_EXIT ? a->told.step : own_step(a));
-	} else if (a->noticed && !view->claimed && !view->broken) {
+	if (a->noticed && !view->claimed && !view->broken) {
 		(void)hold_and_read(a, plan); /* whatever the group is at, this task will claim */
 	} else if (final_time_has_come(a, now, plan)) {
 		come_to_an_end(a, now, plan);

@@ -19,6 +19,7 @@ enum status seat_init(
 	seat->command = command;
 	seat->config = group->options->agreement;
 	seat->config.task = task;
+	seat->config.alone = &group->alone;
 	seat->config.report_jitter = clock_jitter(1000);
 	agreement_init(&seat->agreement, &seat->config, &group->view.agreement, now);
 	agreement_saw(&seat->agreement, now);
@@ -267,8 +268,10 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
 		if (plan->write[what])
 			start_write(seat, group, what, plan, now);
-	if (plan->end_command)
+	if (plan->end_command) {
+		unaware_tell(seat->command, group, now); /* if it was not, it shall save first */
 		end_command(seat, group, now, wake);
+	}
 	return again;
 }
 

@@ -63,7 +63,8 @@ struct group {
 	struct pulse *pulse; /* NULL: no heartbeat */
 	struct progress_rules progress;
 	struct view view;
-	struct notice notice; /* our own, when noticed */
+	struct agreement_alone alone; /* what the seats agree on without the store */
+	struct notice notice;	      /* our own, when noticed */
 	bool noticed;
 	int64_t own_deadline;
 	bool shared[WRITE_KINDS]; /* one that is the same from whichever seat is under way */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "group/attempt.h"
@@ -100,6 +101,14 @@ enum status stage_open(struct stage *stage, struct store *store, const struct at
 		status = board_open(&stage->board, board, agent, err);
 	if (status == STATUS_OK) {
 		keep_deadline(stage);
+		stage->alone.first = config->task;
+		stage->alone.count = 1;
+		stage->alone.view.peers = calloc(attempt->tasks, sizeof(*stage->alone.view.peers));
+		if (!stage->alone.view.peers)
+			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		stage->config.alone = &stage->alone;
+	}
+	if (status == STATUS_OK) {
 		agreement_init(&stage->agreement, &stage->config, &stage->view.agreement, now);
 		status = take_up(stage, now, err);
 	}
@@ -112,12 +121,16 @@ void stage_release(struct stage *stage)
 {
 	board_release(&stage->board, false);
 	view_release(&stage->view);
+	free(stage->alone.view.peers);
+	stage->alone.view.peers = NULL;
 }
 
 static bool reached(const struct stage *stage, enum stage_goal goal)
 {
 	const struct agreement *a = &stage->agreement;
 	const struct agreement_view *view = &stage->view.agreement;
+	if (a->solo) /* nothing that this task does by itself is agreed on */
+		return goal == STAGE_ALL && a->told.order == ORDER_LEAVE;
 	bool told = a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT;
 	/* Reported in the newest round, by us or by an earlier call. */
 	bool reported = view->decided && view->peers[a->config.task].saved;

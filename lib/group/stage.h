@@ -16,6 +16,7 @@ struct stage {
 	struct view view;
 	struct board board;
 	struct agreement_config config;
+	struct agreement_alone alone;
 	struct agreement agreement;
 	struct notice notice;
 	int64_t save_time;

@@ -32,17 +32,27 @@ enum status unaware_resolve(struct store *store, struct view *view,
 	return status == STATUS_OK || status == STATUS_NO ? view_refresh(view, store, err) : status;
 }
 
-bool unaware_is(const struct agent_options *options)
+/* Whether the options name a way to tell the command. */
+static bool is_unaware(const struct agent_options *options)
 {
 	return options->notice_signal || options->notice_command;
+}
+
+/* By what the store shows, or, where it does not answer, by our own notice. */
+static bool is_preempted(const struct group *group)
+{
+	return group->view.agreement.claimed || group->alone.begun;
 }
 
 void unaware_tell(struct command *command, const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;
 	int64_t deadline = group->view.agreement.deadline;
-	if (!command->running || command->end_not_before)
+	if (!is_unaware(options) || !is_preempted(group) || !command->running ||
+		command->end_not_before)
 		return;
+	if (group->own_deadline < deadline)
+		deadline = group->own_deadline;
 	command->end_not_before = deadline != CLOCK_NEVER ? deadline - options->kill_after
 							  : now + options->agreement.save_timeout;
 	if (command->end_not_before <= now)
@@ -70,10 +80,10 @@ static int judge(const struct seat *seat, const struct group *group, int agreed,
 	uint64_t step;
 	struct error err;
 	bool ended_well = seat->agreement.end_code == 0;
-	if (done || (ended_well && !options->done_if && !view->agreement.claimed))
+	if (done || (ended_well && !options->done_if && !is_preempted(group)))
 		return STATUS_OK;
 	if (!options->find_checkpoint)
-		return agreed == STATUS_OK && !view->agreement.claimed && !seat->done_if.started
+		return agreed == STATUS_OK && !is_preempted(group) && !seat->done_if.started
 			       ? STATUS_OK
 			       : STATUS_PREEMPTED;
 	enum status status = options->find_checkpoint(path, &step, &err);
@@ -92,7 +102,7 @@ bool unaware_judge(
 	/* It may be what saves. */
 	if (hook_runs(on_notice, now, wake))
 		return false;
-	if ((!unaware_is(options) && !options->find_checkpoint && !options->done_if) ||
+	if ((!is_unaware(options) && !options->find_checkpoint && !options->done_if) ||
 		(agreed != STATUS_OK && agreed != STATUS_SAVED && agreed != STATUS_PREEMPTED))
 		return true;
 	if (options->done_if && seat->agreement.end_code == 0) {

@@ -18,10 +18,10 @@
 enum status unaware_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct error *err);
 
-/* Whether the options name a way to tell the command. */
-bool unaware_is(const struct agent_options *options);
-
-/* Tell a running command, once; it has until the deadline, or for the save timeout. */
+/*
+ * Tell a running command that is to be told, once, if anybody was noticed; it has until the
+ * deadline, or for the save timeout.
+ */
 void unaware_tell(struct command *command, const struct group *group, int64_t now);
 
 /* Everybody else is through: nobody's save can be hit by our exit. */

@@ -46,11 +46,15 @@ void agent_start(struct world *w, int agent)
 	self->view.tasks = (uint64_t)s->tasks;
 	self->view.peers = self->peers;
 	self->view.deadline = self->view.deadline_latest = self->view.deadline_told = CLOCK_NEVER;
+	self->alone.view.peers = self->alone_peers;
+	self->alone.first = (uint64_t)first_task(w, agent);
+	self->alone.count = (uint64_t)(end_task(w, agent) - first_task(w, agent));
 	self->view.longest_save = s->remembered_save;
 	self->wake_scheduled = CLOCK_NEVER;
 	for (int i = first_task(w, agent); i < end_task(w, agent); i++) {
 		struct agreement_config config = {
 			.task = (uint64_t)i,
+			.alone = &self->alone,
 			.report_timeout = s->report_timeout,
 			.report_jitter = random_in(&w->random, 0, 1000),
 			.save_timeout = s->save_timeout,

@@ -67,7 +67,7 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
 	t->board.ordered_alone = t->agreement.solo || each;
-	t->board.order_round = view->round;
+	t->board.order_round = t->agreement.solo ? 0 : view->round;
 	if (t->agreement.solo)
 		w->statistics->solo++;
 	if (!t->first_order_at && view->claimed)
@@ -211,18 +211,44 @@ static bool seen_complete(const struct world *w, int task)
 	return true;
 }
 
+/* Known of every task: who is silent, dead or has left may have trained, and lost that. */
 static bool nobody_has_trained(const struct world *w, const struct round_keys *round)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
-		if (has(round->members, i) && !round->reported[i] &&
-			w->keys.left[i] == REASON_NONE && !has(w->keys.dead, i))
+		if (w->keys.left[i] != REASON_COMPLETED && !(round->reported[i] && round->none[i]))
 			return false;
 	return true;
+}
+
+/*
+ * The truth about what the tasks of one agent agreed on without the store: 42 only where these are
+ * all that must have saved, or where none of all tasks has begun to train.
+ */
+static bool is_complete_alone(const struct world *w, int task)
+{
+	const struct task *t = &w->task[task];
+	const struct agreement_view *view = t->agreement.view;
+	const struct schedule *s = w->schedule;
+	if (!t->agreement.solo || !view->decided)
+		return false;
+	if (s->per_task && t->training.saves + t->training.asked_saves > 0)
+		return true;
+	for (int i = 0; i < s->tasks; i++) {
+		bool none = view->peers[i].reported && view->peers[i].none;
+		bool saved = training_has_saved(w, i, view->decision.step);
+		bool needed = view->decision.kind == KIND_NONE || must_save(s, i);
+		bool right = view->decision.kind == KIND_NONE ? none : saved;
+		if (needed && !right && !ended_by_itself(w, i))
+			return false;
+	}
+	return view->decision.kind == KIND_EXIT || view->decision.kind == KIND_NONE;
 }
 
 static bool may_say_saved(const struct world *w, int task)
 {
 	const struct task *t = &w->task[task];
+	if (is_complete_alone(w, task))
+		return true;
 	for (uint64_t r = 1; r <= w->keys.rounds; r++) {
 		const struct round_keys *round = &w->keys.round[r];
 		if (checkpoint_is_complete(w, r))
@@ -235,6 +261,16 @@ static bool may_say_saved(const struct world *w, int task)
 			t->training.saves + t->training.asked_saves > 0)
 			return true;
 	}
+	return false;
+}
+
+/* It, or another task of the same agent, with which it saves where the store is lost. */
+static bool is_noticed(const struct world *w, int task)
+{
+	int agent = schedule_agent_of(w->schedule, task);
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (schedule_agent_of(w->schedule, i) == agent && w->task[i].noticed)
+			return true;
 	return false;
 }
 
@@ -251,11 +287,11 @@ static void check_code(struct world *w, int task)
 	case STATUS_SAVED:
 		if (!may_say_saved(w, task))
 			wrong = "but no checkpoint is complete";
-		else if (k->then == THEN_STOP)
+		else if (k->then == THEN_STOP && t->agreement.store->claimed)
 			wrong = "but was asked to stop";
 		break;
 	case STATUS_PREEMPTED:
-		if (!k->claimed && !t->noticed)
+		if (!k->claimed && !is_noticed(w, task))
 			wrong = "but nobody was preempted";
 		else if (seen_complete(w, task) && w->now < deadline_of(w, task))
 			wrong = "though it saw a complete checkpoint";
@@ -283,7 +319,8 @@ static void check_code(struct world *w, int task)
 
 /*
  * Exempt: two seconds before the deadline as this task knows it; after the save timeout; a task
- * that has lost the store for longer than its patience; one that was declared dead, which nobody
+ * that has lost the store for longer than its patience, or goes by its own agent's agreement,
+ * because it knows nothing of the others; one that was declared dead, which nobody
  * may wait for and which knows nothing any more.
  */
 static bool may_exit_early(struct world *w, int task, const struct round_keys *round)
@@ -297,7 +334,7 @@ static bool may_exit_early(struct world *w, int task, const struct round_keys *r
 		return true;
 	if (w->now - agent_of(w, task)->view_taken >= patience / 2)
 		return true;
-	return has(w->keys.dead, task);
+	return has(w->keys.dead, task) || w->task[task].agreement.solo;
 }
 
 /*

@@ -216,7 +216,47 @@ static void outage(struct schedule *s, int64_t delay, int64_t length, int64_t de
 
 static void long_outage(struct schedule *s)
 {
-	outage(s, 2, 25000, -1);
+	outage(s, 2, 4000, -1);
+	s->report_timeout = 2000;
+}
+
+/* Lost before the notice, which says nothing of a deadline, and never back. */
+static void lost_before(struct schedule *s, int per_agent)
+{
+	plain(s, 4, true);
+	s->per_agent = per_agent;
+	*NEW_ACT(s) = (struct act){.subject = NOBODY,
+		.delay = 900,
+		.deed = CUT_OFF,
+		.who = NOBODY - 1,
+		.amount = 600000};
+	for (int i = 0; i < 4; i++)
+		notice(s, i, 1000, -1);
+}
+
+static void lost_before_in_one(struct schedule *s)
+{
+	lost_before(s, 4);
+}
+
+static void lost_before_in_two(struct schedule *s)
+{
+	lost_before(s, 2);
+}
+
+/* Soon after the notice; the tasks of one agent at one step; and 42 only where they are all. */
+static const char *saved_at_once_by_themselves(struct world *w)
+{
+	int per_agent = w->schedule->per_agent;
+	for (int i = 0; i < 4; i++) {
+		const struct training *p = &w->task[i].training;
+		const struct training *first = &w->task[i - i % per_agent].training;
+		if (p->asked_saves != 1 || p->asked_step[0] != first->asked_step[0])
+			return "the tasks of one agent did not save once, at one step";
+		if (w->task[i].finished_at > 20000 * MS)
+			return "it was not saved at once";
+	}
+	return all_left_with(w, per_agent == 4 ? STATUS_SAVED : STATUS_PREEMPTED);
 }
 
 /* Cut off when only one has reported: that time is nobody's silence. */
@@ -224,8 +264,9 @@ static void outage_no_silence(struct schedule *s)
 {
 	plain(s, 4, false);
 	s->notify = 3000;
+	s->report_timeout = 2000;
 	notice(s, 0, 1000, -1);
-	fate(s, AT_REPORT, 0, 30, CUT_OFF, 15000);
+	fate(s, AT_REPORT, 0, 30, CUT_OFF, 4000);
 	s->act[s->acts - 1].who = NOBODY - 1;
 }
 
@@ -638,6 +679,10 @@ const struct scenario scenarios[] = {
 	{"killed-after-wait", "an agent, right after hold = wait", killed_after_wait,
 		survivors_agree},
 	{"long-outage", "longer than the report timeout", long_outage, all_42_in_one_round},
+	{"lost-before-in-one", "the store before the notice; one agent has all tasks",
+		lost_before_in_one, saved_at_once_by_themselves},
+	{"lost-before-in-two", "the same with two agents", lost_before_in_two,
+		saved_at_once_by_themselves},
 	{"outage-no-silence", "time in which the store does not answer is nobody's silence",
 		outage_no_silence, all_42_in_one_round},
 	{"endless-outage", "longer than everything: each saves alone", endless_outage,

@@ -294,6 +294,8 @@ struct task {
 struct agent {
 	struct agreement_view view;
 	struct agreement_peer peers[MOST_TASKS];
+	struct agreement_alone alone;
+	struct agreement_peer alone_peers[MOST_TASKS];
 	struct snapshot incoming;
 	int64_t view_taken;
 	uint64_t seen_deadline; /* the revision of the key when it was taken in */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When the store does not answer after a notice: the tasks of one agent agree among themselves, in
+ * a round that stands in the agent's memory. The rules are those of any other round: what is wanted
+ * to be written of it is done here, at once.
+ */
+#include "group/agreement_inside.h"
+
+/* Whether the round that is kept in memory is what this write belongs to. */
+bool agreement_is_of_round(enum agreement_write what)
+{
+	return what == WRITE_ROUND || what == WRITE_REPORT || what == WRITE_DECISION ||
+	       what == WRITE_ACK || what == WRITE_SAVED;
+}
+
+bool agreement_knows_all(const struct agreement *a)
+{
+	for (uint64_t i = 0; i < a->view->tasks; i++)
+		if (a->view->peers[i].dead && !a->store->peers[i].dead &&
+			a->view->peers[i].left == REASON_NONE)
+			return false;
+	return true;
+}
+
+/* Begin the round: the tasks of other agents, of which nothing can be known, count as dead. */
+static void begin(struct agreement *a)
+{
+	struct agreement_alone *alone = a->config.alone;
+	const struct agreement_view *store = a->store;
+	struct agreement_peer *peers = alone->view.peers;
+	alone->view = *store;
+	alone->view.peers = peers;
+	alone->view.claimed = true;
+	if (!store->claimed)
+		alone->view.claim_then = THEN_EXIT;
+	alone->view.broken = alone->view.error = alone->view.closed = false;
+	alone->view.decided = alone->view.unreadable = false;
+	alone->view.round = store->round + 1;
+	alone->view.round_final = true;
+	for (uint64_t i = 0; i < store->tasks; i++) {
+		bool ours = i >= alone->first && i - alone->first < alone->count;
+		enum agreement_reason left = peers[i].left;
+		peers[i] = (struct agreement_peer){.left = store->peers[i].left,
+			.dead = store->peers[i].dead || !ours,
+			.stands = store->peers[i].stands};
+		if (ours && left != REASON_NONE)
+			peers[i].left = left;
+	}
+	alone->begun = true;
+}
+
+/* Go by the round in memory from now on; what is under way in the store does not matter to it. */
+static void join(struct agreement *a, int64_t now)
+{
+	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
+		if (agreement_is_of_round(what))
+			a->pending[what] = false;
+	a->solo = true;
+	a->view = &a->config.alone->view;
+	agreement_take_in(a, now);
+}
+
+void agreement_begin_alone(struct agreement *a, int64_t now)
+{
+	if (!a->config.alone->begun)
+		begin(a);
+	join(a, now);
+}
+
+void agreement_follow_alone(struct agreement *a, int64_t now)
+{
+	struct agreement_alone *alone = a->config.alone;
+	if (!alone || !alone->begun)
+		return;
+	alone->view.deadline = a->store->deadline;
+	alone->view.deadline_latest = a->store->deadline_latest;
+	alone->view.deadline_told = a->store->deadline_told;
+	alone->view.deadline_doubted = a->store->deadline_doubted;
+	if (a->store->claimed)
+		alone->view.claim_then = a->store->claim_then;
+	/* An agreed save needs no store, and what has ended has nothing to save. */
+	bool takes_part = !a->verdict && !a->ended && !a->lost && a->told.order != ORDER_EXIT;
+	if (a->solo)
+		agreement_take_in(a, now);
+	else if (takes_part)
+		join(a, now);
+	else
+		alone->view.peers[a->config.task].dead = true;
+}
+
+static void open_next(struct agreement_view *view, uint64_t round)
+{
+	view->round = round;
+	view->decided = false;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		view->peers[i] = (struct agreement_peer){.left = view->peers[i].left,
+			.dead = view->peers[i].dead,
+			.stands = view->peers[i].stands};
+}
+
+static void write_alone(
+	struct agreement *a, enum agreement_write what, const struct agreement_plan *plan)
+{
+	struct agreement_view *view = &a->config.alone->view;
+	struct agreement_peer *peer = &view->peers[a->config.task];
+	switch (what) {
+	case WRITE_ROUND:
+		if (plan->write[what] == view->round + 1)
+			open_next(view, plan->write[what]);
+		break;
+	case WRITE_REPORT:
+		peer->reported = true;
+		peer->none = plan->report_none;
+		peer->step = plan->step;
+		peer->next = plan->next;
+		peer->step_time = a->measure.longest_step;
+		break;
+	case WRITE_DECISION:
+		if (view->decided)
+			break;
+		view->decided = true;
+		view->decision = plan->decision;
+		for (uint64_t i = 0; i < view->tasks; i++)
+			view->peers[i].member = agreement_counts(view, i);
+		break;
+	case WRITE_SAVED:
+		if (plan->write[what] != view->round)
+			break; /* an earlier one, in the store */
+		peer->saved = true;
+		peer->saved_step = plan->saved_step;
+		break;
+	default: break;
+	}
+}
+
+bool agreement_write_alone(struct agreement *a, struct agreement_plan *plan)
+{
+	bool any = false;
+	for (enum agreement_write what = 0; what < WRITE_KINDS && a->solo; what++) {
+		if (!plan->write[what] || !agreement_is_of_round(what))
+			continue;
+		write_alone(a, what, plan);
+		a->done[what] = plan->write[what];
+		plan->write[what] = 0;
+		any = true;
+	}
+	/* For those of our own agent that are still at it. */
+	if (a->verdict && a->config.alone)
+		a->config.alone->view.peers[a->config.task].left = a->reason;
+	return any;
+}
