@@ -978,6 +978,42 @@ lost_job() {
 	[ -e $record ]
 }
 
+@test "a pipe in the place of a record holds nobody up" {
+	save 10
+	mkdir ck/.tmp-step-00000020-attempt-0
+	for name in .ckpt-writer.json .ckpt-manifest.json; do
+		mkfifo ck/.tmp-step-00000020-attempt-0/$name
+	done
+	for words in "latest ck" "list ck" "prune -n --keep-last 1 ck" "prune --keep-last 1 ck" \
+		"begin ck 20"; do
+		# shellcheck disable=SC2086
+		run -0 timeout 60 ckpt-rotate $words
+	done
+	# In a published one: damaged, and passed over.
+	save 30
+	rm ck/step-00000030/.ckpt-manifest.json
+	mkfifo ck/step-00000030/.ckpt-manifest.json
+	[ "$(timeout 60 ckpt-rotate latest ck --step)" = 10 ]
+	run -65 --separate-stderr timeout 60 ckpt-rotate verify ck 30
+	mkfifo ck/step-00000010/.ckpt-bad.json
+	run -1 --separate-stderr timeout 60 ckpt-rotate latest ck
+}
+
+@test "a directory of a checkpoint that is a symbolic link: damaged, and not copied" {
+	save 10
+	save 20
+	mv ck/step-00000020/sub outside
+	ln -s "$PWD/outside" ck/step-00000020/sub
+	[ "$(ckpt-rotate latest ck --step)" = 10 ]
+	run -65 --separate-stderr ckpt-rotate verify ck 20
+	[[ $stderr == *"sub is a symbolic link instead of a directory"* ]]
+	run -1 --separate-stderr ckpt-rotate copy ck far 20
+	[ ! -e far/step-00000020 ]
+	rm ck/step-00000020/sub
+	mv outside ck/step-00000020/sub
+	[ "$(ckpt-rotate latest ck --step --verify)" = 20 ]
+}
+
 @test "a second living writer of the same step is refused" {
 	mkfifo go
 	setsid bash -c 'd=$(ckpt-rotate begin ck 20); echo first >"$d/model"; : >begun; read -r _ <go' 3>&- &

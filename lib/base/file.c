@@ -133,15 +133,25 @@ enum status file_read_descriptor(
 
 enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err)
 {
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+	/* Others can write where it lies: a pipe must not hold us up. */
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (descriptor < 0) {
 		int number = errno;
 		failed(err, "open", path, number);
 		if (number == ENOENT)
 			return error_set(err, STATUS_NO, "%s does not exist", path);
+		if (number == ENXIO)
+			return error_set(err, STATUS_DAMAGED, "%s is not a file", path);
 		return error_status_of_errno(number);
 	}
-	enum status status = file_read_descriptor(descriptor, path, limit, text, err);
+	enum status status = STATUS_OK;
+	if (fstat(descriptor, &st) < 0)
+		status = failed(err, "look at", path, errno);
+	else if (!S_ISREG(st.st_mode))
+		status = error_set(err, STATUS_DAMAGED, "%s is not a file", path);
+	else
+		status = file_read_descriptor(descriptor, path, limit, text, err);
 	close(descriptor);
 	return status;
 }

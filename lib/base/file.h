@@ -20,7 +20,10 @@
 enum status file_write_whole(const char *path, const void *bytes, size_t length, mode_t mode,
 	bool durable, struct error *err);
 
-/* Append what path holds to text; more than limit bytes is STATUS_DAMAGED. */
+/*
+ * Append what path holds to text. STATUS_DAMAGED: it holds more than limit bytes, or is no regular
+ * file (a pipe is never waited for).
+ */
 enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err);
 
 /* The same from a descriptor, which stays open; name is for errors. */

@@ -254,5 +254,6 @@ enum status tree_compare(
 		.files = manifest->files,
 		.count = manifest->count,
 		.contents = contents};
-	return run(&work, err);
+	enum status status = tree_check_directories(root, manifest, err);
+	return status == STATUS_OK ? run(&work, err) : status;
 }

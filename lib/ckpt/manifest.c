@@ -252,7 +252,7 @@ enum status manifest_load(const char *path, struct manifest *manifest, struct er
 	if (status == STATUS_NO)
 		error_set(err, STATUS_NO, "there is no manifest");
 	else if (status == STATUS_DAMAGED)
-		status = error_set(err, STATUS_NO, "the manifest is too large");
+		status = error_set(err, STATUS_NO, "the manifest is too large, or not a file");
 	else if (status == STATUS_OK)
 		status = manifest_read(text_string(&text), text.length, manifest, err);
 	text_release(&text);

@@ -123,6 +123,43 @@ enum status tree_find(
 	return status;
 }
 
+/* Whether one directory, on the way to a file, is one. */
+static enum status check_directory(int root, const char *name, struct error *err)
+{
+	struct stat st;
+	if (fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT || errno == ENOTDIR
+			       ? error_set(err, STATUS_NO, "%s is missing", name)
+			       : failed(err, "look at", name, errno);
+	if (S_ISDIR(st.st_mode))
+		return STATUS_OK;
+	return error_set(err, STATUS_NO, "%s is %s instead of a directory", name,
+		S_ISREG(st.st_mode) ? "a file" : kind_of(st.st_mode));
+}
+
+enum status tree_check_directories(int root, const struct manifest *manifest, struct error *err)
+{
+	const char *last = "";
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < manifest->count && status == STATUS_OK; i++) {
+		char *name = strdup(manifest->files[i].name);
+		if (!name)
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		for (char *at = strchr(name, '/'); at && status == STATUS_OK;
+			at = strchr(at + 1, '/')) {
+			/* The file before lies in it, too: looked at already. */
+			if (strncmp(last, name, (size_t)(at - name) + 1) == 0)
+				continue;
+			*at = '\0';
+			status = check_directory(root, name, err);
+			*at = '/';
+		}
+		free(name);
+		last = manifest->files[i].name;
+	}
+	return status;
+}
+
 bool tree_is_unchanged(
 	const struct manifest *before, const struct manifest *after, struct error *err)
 {

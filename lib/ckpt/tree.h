@@ -30,13 +30,17 @@ enum status tree_find(
  */
 enum status tree_record(int root, struct manifest *manifest, struct error *err);
 
+/* STATUS_NO: something on the way to a file of manifest is missing, or no directory. */
+enum status tree_check_directories(int root, const struct manifest *manifest, struct error *err);
+
 /* Whether a later tree_find found exactly the same, unchanged. If not, err (STATUS_NO) names one.
  */
 bool tree_is_unchanged(
 	const struct manifest *before, const struct manifest *after, struct error *err);
 
 /*
- * Compare what is there with manifest: kind and size of every file, and with contents its checksum.
+ * Compare what is there with manifest: kind and size of every file, and with contents its checksum;
+ * what lies on the way to a file must be a directory, not a symbolic link to one.
  * STATUS_NO: it differs, err says how. Others: could not be asked, which is no difference.
  */
 enum status tree_compare(
