@@ -43,13 +43,13 @@ member() {
 	python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 }
 
-@test "WQ-3: join and done with nothing scheduled are at once through, three times" {
+@test "WQ-3: join and done are at once through, three times; 1 where nothing was ever scheduled" {
 	local i
 	preempt-queue schedule --lines -- true </dev/null
 	for i in 1 2 3; do
-		answers 0 preempt-queue join
+		answers 1 preempt-queue join
 		[[ $stderr = *'queue default: nothing was ever scheduled'* ]]
-		answers 0 preempt-queue 'done'
+		answers 1 preempt-queue 'done'
 		[[ $stderr = *'queue default: nothing was ever scheduled'* ]]
 	done
 	# Also where there is a queue, and all in it is over.
@@ -60,6 +60,9 @@ member() {
 		[ -z "$output$stderr" ]
 		answers 0 preempt-queue 'done'
 	done
+	# A name that is mistyped is not said to be done.
+	answers 1 preempt-queue join --queue defualt
+	[[ $stderr = *'queue defualt: nothing was ever scheduled'* ]]
 }
 
 @test "a store that nobody has made, as where its name is mistyped: 1, it is said, and none is made" {
@@ -270,17 +273,56 @@ fail() {
 		"{\"id\":$1,\"ending\":\"exited\",\"code\":3,\"worker\":\"w1\",\"host\":\"n1\",\"tag\":\"big\",\"command\":\"train 1\",\"utc\":$now}"
 }
 
-@test "WQ-4: join tells the first error once, cancels what waits, and then all is clean" {
+@test "WQ-4: join tells the first error, cancels what waits, and tells it until that is retried or forgotten" {
 	seq 100 | preempt-queue schedule --lines -- train
 	fail 1
 	answers 44 preempt-queue join
-	[[ $stderr = *'command 1 [big] (train 1)'*'exit code 3'*'w1'*'99 that waited were cancelled'* ]]
+	[[ $stderr = *'command 1 (train 1)'*'exit code 3'*'w1'*'99 that waited were cancelled'* ]]
 	[ "$(states | grep -c cancelled)" = 99 ]
+	local i
+	for i in join 'done' join; do
+		answers 44 preempt-queue "$i"
+		[[ $stderr = *'command 1 (train 1)'*'exit code 3'*'w1'*'99 that waited were cancelled'* ]]
+	done
+	# The queue goes on, and who waits for another command is told of that one.
+	answers 0 preempt-queue schedule -- true
+	preempt-queue cancel 101
+	answers 0 preempt-queue join 101
+	answers 44 preempt-queue join 1 101
+	# What was cancelled because of it was not done, either.
+	preempt-queue forget 1
+	answers 44 preempt-queue join
+	[[ $stderr = *'command 2 (train 2) and others were cancelled because command 1 failed'* ]]
+	answers 44 preempt-queue join 2
+	answers 44 preempt-queue join $(seq 101 -1 2)
+	answers 0 preempt-queue forget --finished
 	answers 0 preempt-queue join
 	answers 0 preempt-queue 'done'
-	answers 0 preempt-queue schedule -- true
-	preempt-queue retry 2
-	answers 1 preempt-queue 'done'
+	answers 1 preempt-queue join 2
+	[[ $stderr = *'there is no command 2'* ]]
+}
+
+@test "join --tag: what failed or was cancelled there is told, whoever raised the error" {
+	preempt-queue schedule --tag big -- train
+	preempt-queue schedule --tag small -- train
+	preempt-queue schedule --tag quiet --keep-going -- train
+	fail 3 quietly
+	fail 1
+	answers 44 preempt-queue schedule -- true
+	preempt-queue schedule --tag later -- true
+	answers 124 preempt-queue join --tag later --timeout 300ms
+	answers 44 preempt-queue join --tag big --timeout 100s
+	[[ $stderr = *'command 1 [big] (train)'* ]]
+	answers 3 preempt-queue join --tag big --exit-status
+	answers 44 preempt-queue join --tag small
+	[[ $stderr = *'command 2 (train) was cancelled because command 1 failed'* ]]
+	answers 1 preempt-queue join --tag quiet
+	[[ $stderr = *'1 of 1 commands failed: 3;'* ]]
+	answers 1 preempt-queue join --tag typo
+	[[ $stderr = *'no command has the tag "typo"'* ]]
+	answers 2 preempt-queue join --tag big 1
+	preempt-queue retry 1
+	answers 124 preempt-queue join --tag big --timeout 300ms
 }
 
 @test "WQ-5: schedule tells the first error once, and schedules nothing then" {
@@ -294,12 +336,13 @@ fail() {
 	[ "$output" = 2 ]
 }
 
-@test "WQ-6: done tells the first error once; many who ask at the same time: one is told" {
+@test "WQ-6: done tells the first error; of many who join at the same time each is told" {
 	seq 50 | preempt-queue schedule --lines -- train
 	fail 1
 	answers 44 preempt-queue 'done'
-	answers 0 preempt-queue 'done'
+	answers 44 preempt-queue 'done'
 	preempt-queue retry --failed
+	answers 1 preempt-queue 'done'
 	fail 1
 	local i pids=() told=0 other=0
 	for i in 1 2 3 4 5 6; do
@@ -310,8 +353,8 @@ fail() {
 		wait "$i" && continue
 		[ $? = 44 ] && told=$((told + 1)) || other=$((other + 1))
 	done
-	[ "$told $other" = '1 0' ]
-	[ "$(cat err.* | grep -c 'command 1 ')" = 1 ]
+	[ "$told $other" = '6 0' ]
+	[ "$(cat err.* | grep -c 'command 1 ')" = 6 ]
 }
 
 @test "join: 1 where failed what was to keep going, with --exit-status the command's own code" {
@@ -455,7 +498,8 @@ forget --tag x
 forget --finished 1
 list --state odd
 list --json --joblog
-join 1
+join x
+join 1 --tag x
 resource a
 no-such-command
 END

@@ -65,6 +65,7 @@ make_place() {
 	run -5 --separate-stderr timeout 180 bash 4.sh
 	[ "$output" = 'loss of model.pt' ]
 	expect 44 preempt-queue join
+	expect 0 preempt-queue forget --finished
 	# Scheduled from a script that may run again.
 	example 5 >5.sh
 	bash -e 5.sh >once

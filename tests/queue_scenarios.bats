@@ -45,7 +45,7 @@ each_gives_its_first_back() {
 	[ "$starts" = 7 ]
 }
 
-# An item fails, ones behind it wait; HOW... tells it once.
+# An item fails, ones behind it wait; HOW... tells it.
 an_item_fails() {
 	local how=$1 ids bad later
 	shift
@@ -64,12 +64,13 @@ an_item_fails() {
 	are cancelled "${ids[@]}"
 	expect 1 preempt-queue fetch "${ids[0]}"
 	counts waiting 0
-	# Told once; and all is clean.
-	expect 0 preempt-queue join
-	expect 0 preempt-queue done
+	# The queue goes on; who joins is told until that is forgotten.
 	schedule later -- ./item
-	expect 0 preempt-queue join
+	expect 0 preempt-queue join "$later"
 	ran_once "$later"
+	expect 44 preempt-queue join
+	says "command $bad"
+	expect 44 preempt-queue done
 	[ "$(preempt-queue list --json | wc -l)" = 6 ]
 }
 
@@ -102,8 +103,8 @@ killed_inside() {
 @test "WQ-3: join with nothing scheduled, and three joins at once" {
 	worker a
 	eventually [ -e "$PREEMPT_STORE" ]
-	expect 0 preempt-queue join
-	expect 0 preempt-queue done
+	expect 1 preempt-queue join
+	expect 1 preempt-queue done
 
 	local ids i
 	schedule_many 5 -- ./gated go
@@ -115,6 +116,17 @@ killed_inside() {
 	for i in 1 2 3; do aside_ends "join$i" 0; done
 	are succeeded "${ids[@]}"
 	ran_once "${ids[@]}"
+}
+
+@test "join --timeout: 124, also while the store does not answer" {
+	local id
+	schedule id -- ./item
+	aside away preempt-queue join --watchdog 100ms --timeout 8s
+	eventually grep -q watchdog away.err
+	mv store away
+	aside_ends away 124
+	mv away store
+	grep -q 'not over after the --timeout: .*store/q.db' away.err
 }
 
 # client N: twenty actions in an order of its own. What it scheduled is in scheduled.N.
@@ -129,7 +141,11 @@ client() {
 			preempt-queue done || code=$?
 			[ "$code" -le 1 ] || return 11
 			;;
-		6) preempt-queue join --timeout 200s || return 12 ;;
+		6)
+			# 1: nothing was scheduled yet
+			preempt-queue join --timeout 200s || code=$?
+			[ "$code" -le 1 ] || return 12
+			;;
 		7)
 			id=$(tail -n 1 "scheduled.$1" 2>/dev/null) || :
 			[ -n "$id" ] || continue
@@ -161,15 +177,15 @@ client() {
 	[ -z "$(sort ran | comm -23 succeeded -)" ]
 }
 
-@test "WQ-4: an item fails: join says it once, what waits is cancelled, then all is clean" {
+@test "WQ-4: an item fails: join says it, what waits is cancelled, and the queue goes on" {
 	an_item_fails join
 }
 
-@test "WQ-5: an item fails: schedule says it once, what waits is cancelled, then all is clean" {
+@test "WQ-5: an item fails: schedule says it, what waits is cancelled, and the queue goes on" {
 	an_item_fails schedule
 }
 
-@test "WQ-6: an item fails: done says it once, what waits is cancelled, then all is clean" {
+@test "WQ-6: an item fails: done says it, what waits is cancelled, and the queue goes on" {
 	an_item_fails done
 }
 
@@ -195,7 +211,7 @@ client() {
 	is "$long" succeeded
 	are cancelled "${ids[@]}"
 	schedule later -- ./item
-	expect 0 preempt-queue join
+	expect 0 preempt-queue join "$later"
 	ran_once "$long" "$later"
 }
 
@@ -221,7 +237,7 @@ client() {
 	# What waited for room was not scheduled.
 	[ "$(preempt-queue list --json | wc -l)" = 4 ]
 	schedule later --limit 2 -- ./item
-	expect 0 preempt-queue join
+	expect 0 preempt-queue join "$later"
 	ran_once "$long" "$later"
 }
 

@@ -29,7 +29,8 @@ static enum queue_changed cancel(struct moves *moves, const struct queue_view *v
 	require(moves, view);
 	if (view->state == QUEUE_WAITING) {
 		queue_key_waiting(moves->queue, key, view->item.priority, view->item.id);
-		moves_cancel(moves, key, view->item.id, &view->history, "cancelled as it waited");
+		moves_cancel(
+			moves, key, view->item.id, &view->history, 0, "cancelled as it waited");
 		return QUEUE_CHANGED;
 	}
 	if (!view->cancelling) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The failure that nobody was told of yet. */
+/* A failure: as it stands in the queue until it is raised, and in words. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "queue/move.h"
 
@@ -40,6 +41,25 @@ enum status queue_failure_read(const char *key, const char *value, size_t length
 	return good ? STATUS_OK : queue_damaged(key, err);
 }
 
+void queue_failure_of(const struct queue_item *item, const struct queue_result *result,
+	struct queue_failure *failure)
+{
+	struct text command = {.limit = 4096};
+	*failure = (struct queue_failure){
+		.id = item->id, .ending = result->ending, .utc = result->ended};
+	memcpy(failure->worker, result->worker, sizeof(failure->worker));
+	memcpy(failure->host, result->host, sizeof(failure->host));
+	if (item->tag)
+		text_escape(failure->tag, sizeof(failure->tag), item->tag, strlen(item->tag));
+	for (size_t i = 0; item->argv && item->argv[i]; i++) {
+		text_add(&command, i ? " " : "");
+		text_add_shell_word(&command, item->argv[i]);
+	}
+	text_escape(failure->command, sizeof(failure->command), text_string(&command),
+		strlen(text_string(&command)));
+	text_release(&command);
+}
+
 static void describe(const struct queue_ending *ending, char text[64])
 {
 	switch (ending->kind) {
@@ -56,14 +76,19 @@ static void describe(const struct queue_ending *ending, char text[64])
 void queue_failure_say(
 	const struct queue *queue, const struct queue_failure *failure, struct error *err)
 {
-	char how[64], cancelled[96] = "";
+	char how[64], cancelled[96] = "", others[64] = "";
 	describe(&failure->ending, how);
 	if (failure->cancelled)
 		snprintf(cancelled, sizeof(cancelled),
 			"; %" PRIu64 " that waited %s cancelled (retry --cancelled puts them back)",
 			failure->cancelled, failure->cancelled == 1 ? "was" : "were");
-	error_set(err, STATUS_BROKEN, "queue %s: command %" PRIu64 "%s%s%s (%s) %s on %s%s%s%s",
+	if (failure->others)
+		snprintf(others, sizeof(others), "; so did %" PRIu64 " %s", failure->others,
+			failure->others == 1 ? "other" : "others");
+	error_set(err, STATUS_BROKEN,
+		"queue %s: command %" PRIu64 "%s%s%s (%s) %s on %s%s%s%s%s; "
+		"join says so until it is retried or forgotten",
 		queue->name, failure->id, *failure->tag ? " [" : "", failure->tag,
 		*failure->tag ? "]" : "", failure->command, how, failure->worker,
-		*failure->ending.text ? ": " : "", failure->ending.text, cancelled);
+		*failure->ending.text ? ": " : "", failure->ending.text, others, cancelled);
 }

@@ -257,6 +257,7 @@ struct json_object *queue_result_write(const struct queue_result *result)
 	json_put_text(object, "state", queue_state_word(result->state));
 	queue_ending_put(object, &result->ending);
 	put_history(object, &result->history);
+	put_number(object, "because", result->because);
 	put_text(object, "token", result->token);
 	put_text(object, "worker", result->worker);
 	put_text(object, "host", result->host);
@@ -285,6 +286,7 @@ enum status queue_result_read(const char *key, const char *value, size_t length,
 		    queue_ending_get(object, &read.ending);
 	if (good) {
 		get_history(object, &read.history);
+		json_get_unsigned(object, "because", &read.because);
 		json_copy_text(object, "token", read.token, sizeof(read.token));
 		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
 		json_copy_text(object, "host", read.host, sizeof(read.host));

@@ -114,6 +114,7 @@ struct queue_result {
 	struct queue_ending ending;
 	struct queue_history history; /* this start counted */
 	char token[17];		      /* of the lease that this result is of; empty: cancelled */
+	uint64_t because; /* it was cancelled because this command failed; 0: otherwise */
 	char worker[129], host[65];
 	int64_t started, ended;	   /* UTC, ms */
 	int64_t user, system;	   /* CPU time, ms */

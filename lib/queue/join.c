@@ -84,7 +84,7 @@ static enum status cancel_batch(
 		if (status != STATUS_OK || !queue_key_id(entry->key, &id))
 			continue;
 		transaction_require_told(&moves.t, entry->key, entry->revision);
-		moves_cancel(&moves, entry->key, id, &history, why);
+		moves_cancel(&moves, entry->key, id, &history, failure->id, why);
 		counted.cancelled++;
 	}
 	if (status == STATUS_OK) {

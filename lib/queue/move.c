@@ -54,21 +54,10 @@ void moves_take(
 static void note_failure(
 	struct moves *moves, const struct queue_item *item, const struct queue_result *result)
 {
-	struct queue_failure failure = {
-		.id = item->id, .ending = result->ending, .utc = clock_utc()};
-	struct text command = {.limit = 4096};
+	struct queue_failure failure;
 	char key[QUEUE_KEY_MAX];
-	memcpy(failure.worker, result->worker, sizeof(failure.worker));
-	memcpy(failure.host, result->host, sizeof(failure.host));
-	if (item->tag)
-		text_escape(failure.tag, sizeof(failure.tag), item->tag, strlen(item->tag));
-	for (size_t i = 0; item->argv[i]; i++) {
-		text_add(&command, i ? " " : "");
-		text_add_shell_word(&command, item->argv[i]);
-	}
-	text_escape(failure.command, sizeof(failure.command), text_string(&command),
-		strlen(text_string(&command)));
-	text_release(&command);
+	queue_failure_of(item, result, &failure);
+	failure.utc = clock_utc();
 	queue_key(moves->queue, key, "error");
 	transaction_put(&moves->t, transaction_own(&moves->t, key), queue_failure_write(&failure));
 	moves->failing = true;
@@ -99,10 +88,11 @@ void moves_end(struct moves *moves, const struct queue_item *item, enum queue_st
 }
 
 void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
-	const struct queue_history *history, const char *why)
+	const struct queue_history *history, uint64_t because, const char *why)
 {
 	struct queue_result result = {.state = QUEUE_CANCELLED,
 		.ending = {.kind = ENDING_CANCELLED},
+		.because = because,
 		.history = *history,
 		.ended = clock_utc()};
 	text_escape(result.ending.text, sizeof(result.ending.text), why, strlen(why));

@@ -38,9 +38,9 @@ void moves_take(
  */
 void moves_end(struct moves *moves, const struct queue_item *item, enum queue_state state,
 	const struct queue_result *result, const char *out, const char *err, bool note);
-/* waiting to over, without having run. */
+/* waiting to over, without having run; because this command failed, or 0. */
 void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
-	const struct queue_history *history, const char *why);
+	const struct queue_history *history, uint64_t because, const char *why);
 /* over to waiting, its output and what it has used up forgotten; its starts go on being counted. */
 void moves_reopen(
 	struct moves *moves, const struct queue_item *item, enum queue_state was, uint64_t starts);
@@ -53,6 +53,9 @@ void moves_reopen(
 enum status moves_run(struct moves *moves, struct store_answer *answer, struct error *err);
 void moves_release(struct moves *moves);
 
+/* What is told of a command that failed. */
+void queue_failure_of(const struct queue_item *item, const struct queue_result *result,
+	struct queue_failure *failure);
 /* The value of the key error. */
 struct json_object *queue_failure_write(const struct queue_failure *failure);
 enum status queue_failure_read(const char *key, const char *value, size_t length,

@@ -69,7 +69,7 @@ size_t queue_schedule_most(const struct queue *queue);
 /*
  * Schedule items in one transaction (at most queue_schedule_most); fills each item's id and batch.
  * Waits while an error is pending or the queue is full. STATUS_BROKEN: it raised a pending error
- * (as queue_raise), and scheduled nothing. With `once`, the caller gives the items of one batch in
+ * (queue_raise), and scheduled nothing. With `once`, the caller gives the items of one batch in
  * the same order at each try; number is the number of the first of them (0, 1, ...), and those that
  * were scheduled before get their old ids.
  */
@@ -154,21 +154,54 @@ struct queue_failure {
 	char worker[129], host[65], tag[129], command[256];
 	int64_t utc;
 	store_revision revision;
-	uint64_t cancelled; /* queue_raise: commands that were cancelled because of it */
+	uint64_t cancelled; /* commands that were cancelled because of it */
+	uint64_t others;    /* that failed, too; 0 where it is not counted */
 };
-/* One sentence for people, for who raised it: which command, how it ended, what was cancelled. */
+/* One sentence for people: which command, how it ended, what was cancelled. */
 void queue_failure_say(
 	const struct queue *queue, const struct queue_failure *failure, struct error *err);
 /* STATUS_NO: none is pending. */
 enum status queue_failure_pending(
 	struct queue *queue, struct queue_failure *failure, struct error *err);
 /*
- * Wait until nothing is in flight, cancel what waits, and take the error away, so that it is told
- * once: STATUS_OK, and *failure is ours to tell. STATUS_NO: none is pending (any more). A deadline
- * that has passed (clock_now()) does not wait: STATUS_TIMEOUT, something is still running; so it is
- * when the descriptor wake (-1: none) became readable.
+ * Wait until nothing is in flight, cancel what waits, and take the error away, so that the queue
+ * goes on: STATUS_OK, for one caller. What failed and was cancelled stays so until it is retried or
+ * forgotten: who waits for commands asks queue_outcome. STATUS_NO: none is pending (any more). A
+ * deadline that has passed (clock_now()) does not wait: STATUS_TIMEOUT, something is still running;
+ * so it is when the descriptor wake (-1: none) became readable.
  */
 enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
 	struct queue_failure *failure, struct error *err);
+
+/* ---- outcome.c ---- */
+
+/* The commands that somebody waits for: with these ids, or with this tag, or all. */
+struct queue_set {
+	const uint64_t *ids;
+	size_t count;
+	const char *tag; /* NULL: not by tag */
+};
+#define QUEUE_OUTCOME_NAMED 8
+struct queue_outcome {
+	uint64_t commands;
+	uint64_t going_on;   /* wait or run; of all commands, the rest is only known when it is 0 */
+	uint64_t failed;     /* and cancelled others */
+	uint64_t cancelled;  /* because another one failed */
+	uint64_t because;    /* of the first of them: that one */
+	uint64_t kept_going; /* failed, and cancelled none: --keep-going */
+	uint64_t named[QUEUE_OUTCOME_NAMED]; /* of them, the first ids */
+	uint64_t absent;		     /* an id that is not there; 0: none */
+	struct queue_failure first; /* of those that failed, else were cancelled, else kept going */
+};
+/* What became of them by now; count is that of queue_count, from just before. */
+enum status queue_outcome(struct queue *queue, const struct queue_set *set,
+	const struct queue_count *count, struct queue_outcome *outcome, struct error *err);
+/*
+ * The answer for who waited, when none is going on, in words: STATUS_OK: all succeeded, or somebody
+ * cancelled them. STATUS_BROKEN: one failed, or was cancelled because another did. STATUS_NO: some
+ * failed that cancelled none; or there are none, and nothing that is meant was ever scheduled.
+ */
+enum status queue_outcome_end(const struct queue *queue, const struct queue_set *set,
+	const struct queue_outcome *outcome, struct error *err);
 
 #endif

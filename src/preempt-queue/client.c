@@ -123,8 +123,3 @@ void client_say_no_store(struct error *err)
 	message_error("%s: nothing was ever scheduled there; see --store and --queue", err->text);
 	*err = (struct error){0};
 }
-
-void client_say_empty(const struct client *client)
-{
-	message_info("queue %s: nothing was ever scheduled", client->queue.name);
-}

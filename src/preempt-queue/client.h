@@ -54,11 +54,8 @@ enum status client_parse_id(const char *word, uint64_t *id, struct error *err);
 /* Whether stdout can no longer be written to: what more there is to print is lost. */
 bool client_stdout_lost(void);
 
-/*
- * Nothing was ever scheduled. No store: whoever schedules or works makes one, so the name is
- * mistyped; err is cleared. An empty queue: right where nobody had anything to do.
- */
+/* There is no such store: whoever schedules or works makes one, so the name is mistyped. Clears
+ * err. */
 void client_say_no_store(struct error *err);
-void client_say_empty(const struct client *client);
 
 #endif

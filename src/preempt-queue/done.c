@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* done: whether all is over; the first error, told once. */
+/* done: whether all is over, and whether a command failed. */
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -7,12 +7,33 @@
 #include "commands.h"
 #include "queue/count.h"
 
+static enum status look(struct queue *queue, struct error *err)
+{
+	static const struct queue_set all;
+	struct queue_failure failure;
+	struct queue_count count;
+	struct queue_outcome outcome;
+	enum status status;
+	do {
+		status = queue_count(queue, &count, err);
+		/* An error comes together with the count that contains it. */
+		if (status == STATUS_OK)
+			status = queue_raise(queue, clock_now(), -1, &failure, err);
+	} while (status == STATUS_OK);
+	if (status != STATUS_NO && status != STATUS_TIMEOUT)
+		return status;
+	if (count.waiting || count.running)
+		return error_set(err, STATUS_NO,
+			"queue %s: %" PRIu64 " commands wait, %" PRIu64 " run", queue->name,
+			count.waiting, count.running);
+	status = queue_outcome(queue, &all, &count, &outcome, err);
+	return status == STATUS_OK ? queue_outcome_end(queue, &all, &outcome, err) : status;
+}
+
 int run_done(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct client client = {0};
-	struct queue_failure failure;
-	struct queue_count count = {0};
 	(void)rest;
 	enum status status = client_open(&client, 0, &err);
 	if (status == STATUS_NO) {
@@ -20,21 +41,6 @@ int run_done(const struct args_rest *rest)
 		return client_end(&client, status, &err);
 	}
 	if (status == STATUS_OK)
-		status = queue_count(&client.queue, &count, &err);
-	if (status == STATUS_OK) {
-		status = queue_raise(&client.queue, clock_now(), -1, &failure, &err);
-		if (status == STATUS_OK) {
-			queue_failure_say(&client.queue, &failure, &err);
-			status = STATUS_BROKEN;
-		}
-	}
-	if (status == STATUS_NO && !count.scheduled)
-		client_say_empty(&client);
-	if (status == STATUS_NO || status == STATUS_TIMEOUT)
-		status = count.waiting || count.running
-				 ? error_set(&err, STATUS_NO,
-					   "queue %s: %" PRIu64 " commands wait, %" PRIu64 " run",
-					   client.queue.name, count.waiting, count.running)
-				 : STATUS_OK;
+		status = look(&client.queue, &err);
 	return client_end(&client, status, &err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* join: wait until all is over; the first error, told once. */
+/* join: wait until all is over, or some commands are; whether one of them failed. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 
 static int64_t recovery = 3600000, watchdog;
 static bool exit_status, follow;
+static const char *tag;
 
 /* clang-format off */
 const struct args_option join_options[] = {
@@ -27,6 +29,7 @@ const struct args_option join_options[] = {
 		&watchdog, NULL, 0, 0, NULL},
 	{0, "exit-status", NULL, "leave with the code of the first that failed, not 44 or 1",
 		ARGS_FLAG, &exit_status, NULL, 0, 0, NULL},
+	{0, "tag", "T", "wait for those with this tag", ARGS_TEXT, &tag, NULL, 0, 0, NULL},
 	{'f', "follow", NULL, "print a line for each command that ends", ARGS_FLAG, &follow, NULL, 0,
 		0, NULL},
 	{0},
@@ -35,6 +38,8 @@ const struct args_option join_options[] = {
 
 struct joiner {
 	struct client client;
+	struct queue_set set;
+	int64_t took; /* ms, to look at it */
 	int wake;
 	int64_t began, deadline;
 	struct queue_progress progress;
@@ -179,66 +184,31 @@ static void watch(struct joiner *j, const struct queue_count *count)
 
 /* ---- The end ---- */
 
-struct failures {
-	struct text ids;
-	uint64_t count;
-	int code; /* of the first */
-};
-
-static enum status count_failure(void *context, const struct queue_view *view)
+/* None of them goes on. */
+static enum status finish(struct joiner *j, const struct queue_outcome *outcome, struct error *err)
 {
-	struct failures *failures = context;
-	if (!view->item.keep_going)
-		return STATUS_OK;
-	if (!failures->count)
-		failures->code = queue_ending_code(&view->result.ending);
-	if (failures->count < 8)
-		text_addf(&failures->ids, "%s%" PRIu64, failures->count ? ", " : "", view->item.id);
-	else if (failures->count == 8)
-		text_add(&failures->ids, " ...");
-	failures->count++;
-	return STATUS_OK;
-}
-
-/* All is over. STATUS_NO: some failed for which nobody was stopped. */
-static enum status sum_up(struct joiner *j, const struct queue_count *count, struct error *err)
-{
-	static const enum queue_state only = QUEUE_FAILED;
-	struct failures failures = {0};
-	store_revision since = 0;
-	if (!count->scheduled)
-		client_say_empty(&j->client);
-	if (!count->failed)
-		return STATUS_OK;
-	enum status status =
-		queue_visit_done(&j->client.queue, &since, &only, count_failure, &failures, err);
-	if (status == STATUS_OK && failures.count) {
-		j->code = failures.code;
-		status = error_set(err, STATUS_NO,
-			"queue %s: %" PRIu64 " of %" PRIu64 " commands failed: %s; preempt-queue "
-			"list --state failed shows them",
-			j->client.queue.name, failures.count, count->scheduled,
-			text_string(&failures.ids));
-	}
-	text_release(&failures.ids);
+	enum status status = queue_outcome_end(&j->client.queue, &j->set, outcome, err);
+	if (outcome->failed || outcome->kept_going)
+		j->code = queue_ending_code(&outcome->first.ending);
 	return status;
 }
 
-/* STATUS_NO: none was pending. STATUS_TIMEOUT: others still run. STATUS_BROKEN: told, in err. */
-static enum status raise_error(struct joiner *j, struct error *err)
+/* Of some commands only, with the queue read through; STATUS_TIMEOUT: they go on. */
+static enum status look_at_set(struct joiner *j, const struct queue_count *count, struct error *err)
 {
-	struct queue_failure failure;
-	enum status status = queue_raise(&j->client.queue, clock_now(), -1, &failure, err);
+	struct queue_outcome outcome;
+	int64_t began = clock_now();
+	enum status status = queue_outcome(&j->client.queue, &j->set, count, &outcome, err);
+	j->took = clock_now() - began;
 	if (status != STATUS_OK)
 		return status;
-	queue_failure_say(&j->client.queue, &failure, err);
-	j->code = queue_ending_code(&failure.ending);
-	return STATUS_BROKEN;
+	return outcome.going_on ? STATUS_TIMEOUT : finish(j, &outcome, err);
 }
 
 /* One look. STATUS_TIMEOUT: it is to be waited. */
 static enum status look(struct joiner *j, struct queue_count *count, struct error *err)
 {
+	struct queue_failure failure;
 	enum status status = queue_count(&j->client.queue, count, err);
 	if (status != STATUS_OK)
 		return status;
@@ -251,10 +221,18 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 		status = error_set(err, STATUS_TEMPORARY, "cannot write to stdout");
 	if (status != STATUS_OK)
 		return status;
+	bool some = j->set.count || j->set.tag;
+	if (some) {
+		status = look_at_set(j, count, err);
+		if (status != STATUS_TIMEOUT)
+			return status;
+	}
 	/* An error comes together with the count that contains it: it is looked for after. */
-	status = raise_error(j, err);
-	if (status == STATUS_NO && !count->waiting && !count->running)
-		return sum_up(j, count, err);
+	status = queue_raise(&j->client.queue, clock_now(), -1, &failure, err);
+	if (status == STATUS_OK)
+		return look(j, count, err);
+	if (status == STATUS_NO && !some && !count->waiting && !count->running)
+		return look_at_set(j, count, err);
 	if (status != STATUS_NO && status != STATUS_TIMEOUT)
 		return status;
 	watch(j, count);
@@ -262,17 +240,20 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 	return status == STATUS_OK ? STATUS_TIMEOUT : status;
 }
 
-/* The store does not answer: STATUS_OK, it is asked again. */
-static enum status outlast(struct joiner *j, const struct error *err)
+/* The store does not answer: STATUS_OK, it is asked again. STATUS_TIMEOUT: no more. */
+static enum status outlast(struct joiner *j, struct error *err)
 {
 	if (!j->unanswered) {
 		hide_progress(j);
 		message_error("%s; trying again", err->text);
 		j->unanswered = clock_now();
 	}
-	if (j->unanswered < 0 || clock_now() - j->unanswered >= recovery ||
-		clock_now() >= j->deadline)
+	if (j->unanswered < 0 || clock_now() - j->unanswered >= recovery)
 		return STATUS_TEMPORARY;
+	if (clock_now() >= j->deadline) {
+		error_prefix(err, "not over after the --timeout");
+		return err->status = STATUS_TIMEOUT;
+	}
 	int64_t next = clock_after(1000);
 	ending_wait(NULL, 0, next < j->deadline ? next : j->deadline);
 	return STATUS_OK;
@@ -294,7 +275,10 @@ static enum status wait_for_change(
 		next = j->deadline;
 	/* Not after each of thousands of commands: who works needs the store more. */
 	int64_t pause = (now - j->began) / 20;
-	ending_wait(NULL, 0, now + (pause > 200 ? 200 : pause < 2 ? 2 : pause));
+	pause = pause > 200 ? 200 : pause < 2 ? 2 : pause;
+	/* Nor all the time, where reading the queue takes long. */
+	pause = pause > 10 * j->took ? pause : 10 * j->took;
+	ending_wait(NULL, 0, now + pause < j->deadline ? now + pause : j->deadline);
 	if (client_interrupted())
 		return STATUS_OK;
 	queue_key(&j->client.queue, prefix, "count/");
@@ -323,6 +307,17 @@ static enum status join(struct joiner *j, struct error *err)
 	return status;
 }
 
+static enum status read_ids(const struct args_rest *rest, uint64_t **ids, struct error *err)
+{
+	enum status status = STATUS_OK;
+	*ids = calloc(rest->count + 1, sizeof(**ids));
+	if (!*ids)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++)
+		status = client_parse_id(rest->words[i], &(*ids)[i], err);
+	return status;
+}
+
 int run_join(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -335,8 +330,15 @@ int run_join(const struct args_rest *rest)
 		.reported = now,
 		.judged = now - 1000,
 		.terminal = isatty(STDERR_FILENO) && !message_is_quiet()};
-	(void)rest;
-	enum status status = client_open(&j.client, 0, &err);
+	uint64_t *ids = NULL;
+	if (rest->count && tag) {
+		message_error("join: name either IDs or --tag; see preempt-queue join --help");
+		return STATUS_USAGE;
+	}
+	enum status status = read_ids(rest, &ids, &err);
+	j.set = (struct queue_set){.ids = ids, .count = rest->count, .tag = tag};
+	if (status == STATUS_OK)
+		status = client_open(&j.client, 0, &err);
 	if (status == STATUS_OK) {
 		status = join(&j, &err);
 	} else if (status == STATUS_NO) {
@@ -344,6 +346,7 @@ int run_join(const struct args_rest *rest)
 	}
 	hide_progress(&j);
 	judge_release(&j.judge);
+	free(ids);
 	bool failed = status == STATUS_BROKEN || status == STATUS_NO;
 	int code = client_end(&j.client, status, &err);
 	return failed && exit_status && j.code ? j.code : code;
