@@ -139,8 +139,7 @@ static void release(struct agent *agent)
 	end_commands(agent);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_release(&agent->seats[i]);
-	if (agent->boards)
-		(void)file_remove_tree(agent->boards, NULL);
+	board_release(&agent->boards, true);
 	watch_release(&agent->watch);
 	pump_stop(agent->pump);
 	pulse_stop(agent->group.pulse, 1000);
@@ -149,7 +148,6 @@ static void release(struct agent *agent)
 	guard_stop(&agent->guard);
 	view_release(&agent->group.view);
 	free(agent->group.alone.view.peers);
-	free(agent->boards);
 	free(agent->commands);
 	free(agent->seats);
 	if (agent->signals >= 0)
@@ -179,6 +177,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		.group = {.options = options, .own_deadline = CLOCK_NEVER},
 		.signals = -1,
 		.terminal = {.descriptor = -1},
+		.boards = {.directory = -1, .watch = -1},
 		.seat_count = options->identity->count,
 		.command_count = options->ranks ? 1 : options->identity->count};
 	struct error err = {0};

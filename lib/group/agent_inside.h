@@ -29,7 +29,7 @@ struct agent {
 	size_t command_count;
 	struct seat *seats;
 	size_t seat_count;
-	char *boards; /* with --ranks: the directory above the boards */
+	struct board boards; /* with --ranks: the directory above the boards; no path: none */
 	int64_t sample_at, deaths_at;
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
 	bool store_away, writes_away; /* the latter: it answers when asked, and takes nothing */

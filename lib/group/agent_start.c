@@ -82,19 +82,14 @@ static enum status make_boards(struct agent *agent, struct error *err)
 	enum status status = STATUS_OK;
 	pid_t self = getpid();
 	if (options->ranks) {
-		struct board above;
-		status = board_create(&above, options->board_parent, self, err);
+		status = board_create(&agent->boards, options->board_parent, self, err);
 		if (status != STATUS_OK)
 			return status;
-		agent->boards = strdup(above.path);
-		board_release(&above, false);
-		if (!agent->boards)
-			return error_set(err, STATUS_TEMPORARY, "out of memory");
-		guard_add_directory(&agent->guard, agent->boards);
+		guard_add_directory(&agent->guard, agent->boards.path);
 	}
 	for (size_t i = 0; i < agent->seat_count && status == STATUS_OK; i++) {
-		status = options->ranks ? board_create_rank(&agent->seats[i].board, agent->boards,
-						  i, self, err)
+		status = options->ranks ? board_create_rank(&agent->seats[i].board,
+						  agent->boards.path, i, self, err)
 					: board_create(&agent->seats[i].board,
 						  options->board_parent, self, err);
 		if (status == STATUS_OK)
@@ -112,7 +107,7 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 		.attempt = &agent->group.view.attempt,
 		.store = options->store,
 		.mark = agent->guard.mark,
-		.board = options->ranks ? agent->boards : seat->board.path,
+		.board = options->ranks ? agent->boards.path : seat->board.path,
 		.task = seat->task,
 		.local = index,
 		.ranks = options->ranks,

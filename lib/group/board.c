@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/parse.h"
+#include "group/board_place.h"
 
 #define BOARD_ROOM 128 /* bytes: more than any file on a board has */
 
@@ -27,19 +29,6 @@ static enum status failed(struct error *err, const char *action, const char *pat
 	int number = errno;
 	return error_set(err, error_status_of_errno(number), "cannot %s board %s: %s", action, path,
 		strerror(number));
-}
-
-static const char *default_parent(void)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	struct stat st;
-	if (runtime && *runtime == '/' && stat(runtime, &st) == 0 && S_ISDIR(st.st_mode) &&
-		st.st_uid == geteuid() && access(runtime, W_OK | X_OK) == 0)
-		return runtime;
-	if (access("/dev/shm", W_OK | X_OK) == 0)
-		return "/dev/shm";
-	const char *temporary = getenv("TMPDIR");
-	return temporary && *temporary ? temporary : "/tmp";
 }
 
 /*
@@ -76,6 +65,24 @@ static void watch_saved(struct board *board)
 	board->watch = -1;
 }
 
+/*
+ * The fifo `alive` has its name only once we have it open: without us nobody has, and that is how
+ * board_sweep knows. systemd-tmpfiles leaves alone what is locked, however old it is.
+ */
+static bool hold_alive(struct board *board)
+{
+	if (mkfifoat(board->directory, "alive.new", 0600) < 0)
+		return false;
+	int alive = openat(board->directory, "alive.new", O_RDWR | O_CLOEXEC);
+	if (alive < 0)
+		return false;
+	board->alive = fcntl(alive, F_DUPFD_CLOEXEC, 3);
+	close(alive);
+	(void)flock(board->directory, LOCK_EX | LOCK_NB);
+	return board->alive > 0 &&
+	       renameat(board->directory, "alive.new", board->directory, "alive") == 0;
+}
+
 static enum status furnish(struct board *board, struct error *err)
 {
 	char agent[32];
@@ -88,23 +95,18 @@ static enum status furnish(struct board *board, struct error *err)
 		make_file(board->directory, spares[0], "") < 0 ||
 		make_file(board->directory, spares[1], "") < 0 ||
 		mkfifoat(board->directory, "pause", 0600) < 0 ||
-		mkfifoat(board->directory, "alive", 0600) < 0)
+		(board->agent == getpid() && !hold_alive(board)))
 		return failed(err, "furnish", board->path);
-	if (board->agent != getpid())
-		return STATUS_OK;
-	int alive = openat(board->directory, "alive", O_RDWR | O_CLOEXEC);
-	board->alive = alive < 0 ? -1 : fcntl(alive, F_DUPFD_CLOEXEC, 3);
-	if (board->alive < 0)
-		return failed(err, "furnish", board->path);
-	close(alive);
 	return STATUS_OK;
 }
 
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
 {
 	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
-	if (asprintf(&board->path, "%s/preempt-board-XXXXXX", parent ? parent : default_parent()) <
-		0) {
+	if (!parent)
+		parent = board_place();
+	board_sweep(parent);
+	if (asprintf(&board->path, "%s/" BOARD_NAME "XXXXXX", parent) < 0) {
 		board->path = NULL;
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	}

@@ -22,8 +22,8 @@ struct board {
 };
 
 /*
- * Make one below parent (NULL: $XDG_RUNTIME_DIR if it exists, is ours and writable, else /dev/shm,
- * else $TMPDIR, else /tmp): mode 0700, with agent, step, saved, section and the fifos
+ * Make one below parent (NULL: board_place), where those of agents that were killed are removed:
+ * mode 0700, with agent, step, saved, section and the fifos
  * pause and alive in it. A client has the kernel end it when nobody holds alive any more.
  */
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err);

@@ -5,14 +5,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "group/agreement.h"
 #include "group/board.h"
+#include "group/board_place.h"
 #include "unit.h"
 
 static void sign(const struct board *board, const char *line)
@@ -104,6 +108,82 @@ static void full(void)
 	CHECK(umount(parent) == 0 && rmdir(parent) == 0, "removed");
 }
 
+static bool is_there(const char *parent, const char *name)
+{
+	char path[200];
+	snprintf(path, sizeof(path), "%s/%s", parent, name);
+	return access(path, F_OK) == 0;
+}
+
+/* What an agent that is killed leaves behind; its name. */
+static void leave_one(const char *parent, char name[64], bool ranks)
+{
+	int ends[2];
+	CHECK(pipe(ends) == 0, "a pipe");
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct board board, rank;
+		struct error err;
+		if (board_create(&board, parent, getpid(), &err) != STATUS_OK ||
+			(ranks && board_create_rank(&rank, board.path, 0, getpid(), &err) !=
+					  STATUS_OK))
+			_exit(1);
+		const char *base = strrchr(board.path, '/') + 1;
+		(void)!write(ends[1], base, strlen(base) + 1);
+		raise(SIGKILL);
+	}
+	CHECK(read(ends[0], name, 64) > 0, "a board");
+	close(ends[0]);
+	close(ends[1]);
+	waitpid(pid, NULL, 0);
+}
+
+static void swept(void)
+{
+	struct board living, rank, script, next;
+	struct error err;
+	char parent[] = "/tmp/unit-board-XXXXXX", first[64], second[64], other[64];
+	CHECK(mkdtemp(parent) != NULL, "a place");
+	CHECK(board_create(&living, parent, getpid(), &err) == STATUS_OK &&
+			board_create_rank(&rank, living.path, 0, getpid(), &err) == STATUS_OK,
+		"an agent that lives");
+	CHECK(board_create(&script, parent, getppid(), &err) == STATUS_OK, "a script's");
+	snprintf(other, sizeof(other), "%s/preempt-board-mine", parent);
+	CHECK(mkdir(other, 0700) == 0, "a directory that only has such a name");
+	leave_one(parent, first, false);
+	CHECK(is_there(parent, first), "its agent was killed");
+	leave_one(parent, second, true);
+	CHECK(!is_there(parent, first), "the next one of its user removes it");
+	CHECK(board_create(&next, parent, getpid(), &err) == STATUS_OK, "another one");
+	CHECK(!is_there(parent, second), "with its ranks");
+	CHECK(!board_vanished(&living) && !board_vanished(&rank) && !board_vanished(&script) &&
+			is_there(parent, "preempt-board-mine"),
+		"nothing else is touched");
+	rmdir(other);
+	board_release(&rank, true);
+	board_release(&living, true);
+	board_release(&script, true);
+	board_release(&next, true);
+	CHECK(rmdir(parent) == 0, "removed");
+}
+
+static void places(void)
+{
+	struct board_signs signs = {
+		.runtime = "/run/user/1000", .shared_memory = true, .temporary = "/scratch"};
+	CHECK(!strcmp(board_choose_place(&signs), "/run/user/1000"), "no logind");
+	signs.logout = true;
+	CHECK(!strcmp(board_choose_place(&signs), "/scratch"), "a logout would empty both");
+	signs.temporary = "";
+	CHECK(!strcmp(board_choose_place(&signs), "/tmp"), "without TMPDIR");
+	signs.runtime = "/job/boards";
+	CHECK(!strcmp(board_choose_place(&signs), "/job/boards"), "a place of somebody's choice");
+	signs = (struct board_signs){.shared_memory = true};
+	CHECK(!strcmp(board_choose_place(&signs), "/dev/shm"), "memory, in a container");
+	signs.shared_memory = false;
+	CHECK(!strcmp(board_choose_place(&signs), "/tmp"), "nothing better");
+}
+
 static void restarted(void)
 {
 	struct agreement_config config = {0};
@@ -127,6 +207,8 @@ int main(void)
 {
 	owners();
 	full();
+	swept();
+	places();
 	restarted();
 	return unit_end();
 }
