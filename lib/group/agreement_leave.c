@@ -214,7 +214,7 @@ static bool is_hopeless(const struct agreement *a, int64_t now)
 /* It was written although the answer was lost: what broke is not another task. */
 static bool is_our_error(const struct agreement *a)
 {
-	return a->view->error && a->view->error_task == a->config.task;
+	return a->view->broken && a->view->error && a->view->error_task == a->config.task;
 }
 
 static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan *plan)

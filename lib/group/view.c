@@ -245,6 +245,7 @@ static bool read_error(struct view *view, const struct reading *r)
 {
 	uint64_t code = 1;
 	view->error.present = true;
+	view->error.revision = r->entry->revision;
 	view->error.code = json_get_unsigned(r->json, "code", &code) ? (int)code : 1;
 	json_copy_text(r->json, "host", view->error.host, sizeof(view->error.host));
 	json_copy_text(r->json, "line", view->error.line, sizeof(view->error.line));

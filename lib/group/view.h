@@ -21,6 +21,7 @@ struct view_claim {
 
 struct view_error {
 	bool present;
+	store_revision revision;
 	uint64_t task;
 	int code; /* as a shell says it */
 	char host[65];

@@ -197,7 +197,10 @@ static void build_error(
 	json_put_unsigned(json, "code", (uint64_t)details->code);
 	json_put_text(json, "host", host);
 	json_put_text(json, "line", details->line ? details->line : "");
-	transaction_put_new(&write->transaction, own_key(write, view, "ERROR"), json);
+	/* Without a seal it is not one that a task has written: write over it. */
+	const char *key = own_key(write, view, "ERROR");
+	transaction_require(&write->transaction, key, *view->seal ? 0 : view->error.revision);
+	transaction_put(&write->transaction, key, json);
 	snprintf(text, sizeof(text), "task %llu failed", (unsigned long long)write->task);
 	transaction_put_new(
 		&write->transaction, own_key(write, view, "SEAL"), seal_value("error", text));

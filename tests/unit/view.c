@@ -579,6 +579,40 @@ static void staged_deadline(void)
 	store_close(store);
 }
 
+/* What somebody has put at ERROR, without the seal that a task writes with it. */
+static void stray_error(void)
+{
+	static const char *const strays[] = {"{}", "rubbish", "{\"task\":0,\"code\":9}"};
+	struct store *store = open_store("stray.db");
+	struct attempt joined;
+	struct error err = {0};
+	join_all(store, 1, &joined);
+	for (size_t i = 0; i < 3; i++) {
+		struct view view = {0};
+		struct write write;
+		struct agreement_plan plan = {0};
+		CHECK(store_put(store, "run/s/000001/ERROR", strays[i], NULL, &err) == STATUS_OK);
+		CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK);
+		write_build(
+			&write, &view, WRITE_ERROR, 0, &plan, &(struct write_details){.code = 3});
+		CHECK(write_carry_out(&write, store, &err) == OUTCOME_DONE,
+			"%s: a task that fails writes over it", strays[i]);
+		write_release(&write);
+		view_release(&view);
+		CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK &&
+				view.agreement.broken && view.error.code == 3,
+			"and the group knows");
+		write_build(
+			&write, &view, WRITE_ERROR, 0, &plan, &(struct write_details){.code = 4});
+		CHECK(write_carry_out(&write, store, &err) == OUTCOME_REFUSED,
+			"a sealed one stands");
+		write_release(&write);
+		view_release(&view);
+		CHECK(store_delete(store, "run/s/000001/SEAL", &err) == STATUS_OK);
+	}
+	store_close(store);
+}
+
 int main(void)
 {
 	attempt_name(&attempt, "r", 2, 4);
@@ -592,6 +626,7 @@ int main(void)
 	staged();
 	lives();
 	staged_deadline();
+	stray_error();
 	int code = unit_end();
 	char command[128];
 	snprintf(command, sizeof(command), "rm -rf %s", directory);
