@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "group/attempt.h"
 #include "group/claim.h"
+#include "group/outcome.h"
 #include "group/stage.h"
 #include "group/writes.h"
 #include "unit.h"
@@ -243,6 +244,30 @@ static void deadlines(void)
 			CHECK_EQ(view.agreement.deadline_told, 1034010);
 			view_release(&view);
 		}
+	}
+}
+
+/* Three tasks, whose clocks are days apart. */
+static void lasted(void)
+{
+	static const char *const values[][2] = {{"OPEN", "{\"utc\":100}"},
+		{"TASK/0", "{\"utc\":86400000}"}, {"TASK/1", "{\"utc\":200}"},
+		{"TASK/2", "{\"utc\":950400000}"}, {"SAVED/1/1", "{\"step\":3,\"utc\":5200}"},
+		{"LEFT/1", "{\"reason\":\"saved\",\"utc\":7200}"},
+		{"LEFT/0", "{\"reason\":\"saved\",\"utc\":86402000}"},
+		{"DEAD/2", "{\"by\":\"silent\",\"utc\":300}"}};
+	struct view view;
+	struct outcome outcome;
+	TEST("how long an attempt lasted is measured by one task's clock, not between two")
+	{
+		fresh(&view);
+		outcome_of_view(&view, &outcome);
+		CHECK_EQ(outcome.lasted, -1);
+		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+			feed(&view, values[i][0], values[i][1]);
+		outcome_of_view(&view, &outcome);
+		CHECK_EQ(outcome.lasted, 7000);
+		view_release(&view);
 	}
 }
 
@@ -618,6 +643,7 @@ int main(void)
 	attempt_name(&attempt, "r", 2, 4);
 	decoded();
 	deadlines();
+	lasted();
 	rubbish();
 	unit_begin(NULL);
 	sets();
