@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tables of an administrator say about mount points, and what the kernel says is mounted.
+ * Pure functions of the text of those files, with a table of cases in tests/unit/mounts.c; mounts.c
+ * reads the files.
+ */
+#ifndef BASE_MOUNT_TABLES_H
+#define BASE_MOUNT_TABLES_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Called for each mount point, in the order of the table: an absolute path, as it is written. */
+typedef void mount_point_found(void *context, const char *point);
+
+/*
+ * /etc/fstab: every line with a directory, also noauto and bind. Left out: comments, swap, "none",
+ * and "/", which is always mounted.
+ */
+void mount_tables_fstab(const char *text, mount_point_found *found, void *context);
+
+/* A list of directories, one a line; what begins with '#' is a comment. Others are left out. */
+void mount_tables_list(const char *text, mount_point_found *found, void *context);
+
+/*
+ * The directory of a systemd unit, which its name alone says: "mnt-a\x2db.mount" is /mnt/a-b.
+ * False: this is not the name of a mount or automount unit.
+ */
+bool mount_tables_unit(const char *name, char point[PATH_MAX]);
+
+/* One line of an automounter's master map. */
+enum autofs_kind {
+	AUTOFS_POINT,	  /* name: a directory in which the automounter mounts */
+	AUTOFS_DIRECT,	  /* name: the map that lists the mount points, as it is written */
+	AUTOFS_INCLUDE,	  /* name: another master map */
+	AUTOFS_DIRECTORY, /* name: a directory of further master maps, NAME.autofs */
+};
+typedef void autofs_found(void *context, enum autofs_kind kind, const char *name);
+void mount_tables_autofs_master(const char *text, autofs_found *found, void *context);
+/* A direct map: its keys are mount points. */
+void mount_tables_autofs_direct(const char *text, mount_point_found *found, void *context);
+
+/* One line of /proc/self/mountinfo; options are those of the mount and of its filesystem. */
+struct mount_entry {
+	long number;
+	char point[PATH_MAX];
+	char type[64];
+	char options[2048];
+};
+/* The mount of this number. False: there is none that this process can reach. */
+bool mount_tables_find(const char *mountinfo, long number, struct mount_entry *entry);
+/* Whether something is mounted on exactly this directory. */
+bool mount_tables_has(const char *mountinfo, const char *point);
+
+/* Whether path, both absolute and without "." and "..", is top or lies below it. */
+bool mount_tables_is_below(const char *path, const char *top);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* Making directories only where their filesystem is mounted. */
+#include "base/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+
+static enum status cannot(const char *action, const char *path, int number, struct error *err)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
+		strerror(number));
+}
+
+enum status mounts_make_directory(const char *path, mode_t mode, bool *made, struct error *err)
+{
+	struct stat st;
+	int parent;
+	size_t length = strlen(path);
+	char *copy = strdup(path);
+	while (copy && length > 1 && copy[length - 1] == '/')
+		copy[--length] = '\0';
+	char *above = copy ? file_directory_of(copy) : NULL;
+	*made = false;
+	enum status status = above ? mounts_open(above, &parent, err)
+				   : error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK) {
+		const char *name = strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy;
+		*made = *name && mkdirat(parent, name, mode) == 0;
+		int number = errno;
+		bool there = *made || !*name || fstatat(parent, name, &st, 0) == 0;
+		if (!there)
+			status = cannot("make directory", path, number, err);
+		else if (!*made && *name && !S_ISDIR(st.st_mode))
+			status = error_set(err, STATUS_DAMAGED, "%s is not a directory", path);
+		close(parent);
+	}
+	free(above);
+	free(copy);
+	return status;
+}
+
+/* Make what is missing, from the descriptor of what is there on; missing is cut up. */
+static enum status make_below(
+	int descriptor, const char *path, char *missing, mode_t mode, struct error *err)
+{
+	enum status status = STATUS_OK;
+	int at = dup(descriptor);
+	for (char *name; status == STATUS_OK && (name = strsep(&missing, "/"));) {
+		if (!*name)
+			continue;
+		int result = mkdirat(at, name, mode), number = errno;
+		int next = openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (next < 0)
+			status = cannot("make directory", path, result < 0 ? number : errno, err);
+		close(at);
+		at = next;
+	}
+	if (at >= 0)
+		close(at);
+	return status;
+}
+
+enum status mounts_make_directories(
+	const char *path, const char *base, mode_t mode, struct error *err)
+{
+	char real[PATH_MAX];
+	struct stat st;
+	size_t there;
+	if (stat(base, &st) < 0 || !S_ISDIR(st.st_mode)) {
+		int number = errno;
+		if (number != ENOENT && number != ENOTDIR)
+			return cannot("look at", base, number, err);
+		return error_set(err, STATUS_TEMPORARY,
+			"cannot make %s: there is no directory %s; is its filesystem mounted?",
+			path, base);
+	}
+	if (!path_resolve(path, real))
+		return error_set(err, STATUS_USAGE, "%.200s: the path is too long", path);
+	int descriptor = path_open_deepest(real, &there);
+	if (descriptor < 0)
+		return cannot("look at", path, errno, err);
+	enum status status = mounts_confirm(path, descriptor, err);
+	if (status == STATUS_OK)
+		status = make_below(descriptor, path, real + there, mode, err);
+	close(descriptor);
+	return status;
+}
+
+enum status mounts_allow_new(const char *path, struct error *err)
+{
+	static const struct {
+		const char *name;
+		unsigned long first; /* what it says of the first start, if that has it at all */
+	} counts[] = {{"SLURM_RESTART_COUNT", 0}, {"PREEMPT_ATTEMPT", 1}};
+	const char *meant = getenv("PREEMPT_NEW");
+	if (meant && strcmp(meant, "1") == 0)
+		return STATUS_OK;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		const char *value = getenv(counts[i].name);
+		if (value && strtoul(value, NULL, 10) > counts[i].first)
+			return error_set(err, STATUS_TEMPORARY,
+				"%s is not there, and $%s (%.20s) says that this is a restart: is its "
+				"filesystem mounted, and was this its place before? Nothing is made; if "
+				"it is meant to be new, set PREEMPT_NEW=1",
+				path, counts[i].name, value);
+	}
+	return STATUS_OK;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing the marker file, and the list of what is marked. */
+#include "base/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+
+static enum status cannot(const char *action, const char *path, int number, struct error *err)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
+		strerror(number));
+}
+
+static enum status write_marker(int directory, const char *path, struct error *err)
+{
+	static const char content[] =
+		"preempt-tools: this file shows that the filesystem is mounted; see preempt(7).\n";
+	struct stat st;
+	int descriptor = openat(directory, MOUNTS_MARKER,
+		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (descriptor < 0 && errno == EEXIST &&
+		fstatat(directory, MOUNTS_MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISREG(st.st_mode))
+		return STATUS_OK;
+	int number = errno;
+	bool written = descriptor >= 0 &&
+		       file_write_all(descriptor, content, sizeof(content) - 1) == 0 &&
+		       fsync(descriptor) == 0 && fsync(directory) == 0;
+	if (descriptor >= 0) {
+		number = errno;
+		close(descriptor);
+	}
+	return written ? STATUS_OK : cannot("write " MOUNTS_MARKER " into", path, number, err);
+}
+
+struct search {
+	const char *point;
+	bool found;
+};
+
+static void compare(void *context, const char *point)
+{
+	struct search *search = context;
+	search->found |= strcmp(point, search->point) == 0;
+}
+
+/* Add a line to the list, unless it is there. */
+static enum status add_to_list(const char *list, const char *point, struct error *err)
+{
+	struct text text = {0}, line = {0};
+	struct search search = {.point = point};
+	enum status status = file_read_whole(list, TEXT_LIMIT - 1, &text, err);
+	if (status != STATUS_OK && status != STATUS_NO)
+		return status;
+	mount_tables_list(text_string(&text), compare, &search);
+	bool torn = text.length && text.data[text.length - 1] != '\n';
+	text_addf(&line, "%s%s\n", torn ? "\n" : "", point);
+	text_release(&text);
+	if (!search.found) {
+		/* One write at the end: who marks at the same time loses nothing. */
+		int descriptor = open(list, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+		bool written = descriptor >= 0 &&
+			       file_write_all(descriptor, text_string(&line), line.length) == 0 &&
+			       fsync(descriptor) == 0;
+		status = written ? STATUS_OK : cannot("write", list, errno, err);
+		if (descriptor >= 0)
+			close(descriptor);
+	}
+	text_release(&line);
+	return search.found || status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* Whether path lies on this mount, or would when it is made. */
+static bool is_on_mount(const char *path, const struct mount_entry *mount)
+{
+	char real[PATH_MAX];
+	size_t length;
+	struct mount_entry its;
+	int descriptor = path_resolve(path, real) ? path_open_deepest(real, &length) : -1;
+	bool same = descriptor >= 0 && mounts_find(descriptor, &its) && its.number == mount->number;
+	if (descriptor >= 0)
+		close(descriptor);
+	return same;
+}
+
+static enum status mark(const char *real, int descriptor, struct text *list, struct error *err)
+{
+	char path[PATH_MAX] = MOUNTS_LIST;
+	struct mount_entry mount;
+	bool made;
+	enum status status = mounts_look_without_markers(real, descriptor, err);
+	if (status == STATUS_NO)
+		return error_set(
+			err, STATUS_TEMPORARY, "%s: mount the filesystem, then mark it", real);
+	if (status != STATUS_OK)
+		return status;
+	if (!mounts_find(descriptor, &mount) || strcmp(mount.point, "/") == 0)
+		return error_set(err, STATUS_TEMPORARY,
+			"nothing is mounted on %s or above it: mount the filesystem, then mark it",
+			real);
+	if (geteuid() != 0 && !mounts_own_list(path))
+		return error_set(err, STATUS_USAGE,
+			"HOME is not set, so there is no place for the list of marked directories");
+	text_add(list, path);
+	status = write_marker(descriptor, real, err);
+	if (status != STATUS_OK)
+		return status;
+	if (is_on_mount(path, &mount))
+		return error_set(err, STATUS_NO,
+			"%s is marked, but the list %s lies on the same filesystem and goes away with "
+			"it: set PREEMPT_MOUNTS=%s where the jobs start, or list it in " MOUNTS_LIST
+			" on every machine",
+			real, path, real);
+	/* ~/.config may be missing, the home may not; the same for XDG_CONFIG_HOME. */
+	char *directory = file_directory_of(path);
+	char *base = directory ? file_directory_of(directory) : NULL;
+	char *above = base ? file_directory_of(base) : NULL;
+	if (!above)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	else if (geteuid() == 0)
+		status = mounts_make_directory(directory, 0755, &made, err);
+	else
+		status = mounts_make_directories(directory, above, 0700, err);
+	if (status == STATUS_OK)
+		status = add_to_list(path, real, err);
+	free(above);
+	free(base);
+	free(directory);
+	return status;
+}
+
+enum status mounts_mark(const char *directory, struct text *list, struct error *err)
+{
+	char real[PATH_MAX];
+	if (!path_resolve(directory, real) || strpbrk(real, "\n"))
+		return error_set(
+			err, STATUS_USAGE, "%.200s: this path cannot be listed", directory);
+	int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor < 0)
+		return cannot("open directory", directory, errno, err);
+	enum status status = mark(real, descriptor, list, err);
+	close(descriptor);
+	return status;
+}
