@@ -201,7 +201,11 @@ static int judge_and_act(struct batch *batch, struct verdict_question *question,
 	struct verdict verdict;
 	struct error err;
 	question->deadline = clock_after(STORE_LIMIT);
-	if (verdict_find(question, &verdict, &err) != STATUS_OK) {
+	enum status status = verdict_find(question, &verdict, &err);
+	/* A plan that is made of nothing is no answer. */
+	if (status != STATUS_OK && dry_run && !code_given)
+		return message_fail(&err);
+	if (status != STATUS_OK) {
 		message_error(
 			"%s; whether to run again is judged by the exit code alone", err.text);
 		verdict_guess(question, &verdict);

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* How often a write may be interrupted: a filesystem that says so for ever must not hang us. */
-#define INTERRUPTIONS 1000
+#define INTERRUPTIONS	1000
+#define TEMPORARY_TRIES 100
 
 static enum status failed(struct error *err, const char *action, const char *path, int number)
 {
@@ -156,32 +158,22 @@ enum status file_read_whole(const char *path, size_t limit, struct text *text, s
 	return status;
 }
 
-enum status file_make_directories(const char *path, mode_t mode, struct error *err)
+int file_make_temporary(int directory, char *name)
 {
-	char *copy = strdup(path);
-	if (!copy)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	for (char *slash = copy + 1;; slash++) {
-		slash = strchrnul(slash, '/');
-		char kept = *slash;
-		*slash = '\0';
-		if (mkdir(copy, mode) < 0 && errno != EEXIST) {
-			int number = errno;
-			/* A parent we may not write but that exists (read-only, automounted) is
-			 * fine. */
-			struct stat st;
-			if (stat(copy, &st) < 0 || !S_ISDIR(st.st_mode)) {
-				enum status status = failed(err, "make directory", copy, number);
-				free(copy);
-				return status;
-			}
-		}
-		*slash = kept;
-		if (!kept)
-			break;
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	char *end = name + strlen(name) - 6;
+	unsigned char random[6];
+	for (int tries = 0; tries < TEMPORARY_TRIES; tries++) {
+		if (getrandom(random, sizeof(random), 0) != sizeof(random))
+			return -1;
+		for (int i = 0; i < 6; i++)
+			end[i] = letters[random[i] % (sizeof(letters) - 1)];
+		int descriptor = openat(
+			directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (descriptor >= 0 || errno != EEXIST)
+			return descriptor;
 	}
-	free(copy);
-	return STATUS_OK;
+	return -1;
 }
 
 static int remove_at(int parent, const char *name)

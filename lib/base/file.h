@@ -33,8 +33,11 @@ enum status file_read_descriptor(
 /* All bytes or an errno (EINTR retried, short writes continued). 0 on success, else -1. */
 int file_write_all(int descriptor, const void *bytes, size_t length);
 
-/* Make path and its missing parents, each with mode. An existing directory is fine. */
-enum status file_make_directories(const char *path, mode_t mode, struct error *err);
+/*
+ * Make a new file, mode 0600, in an open directory and open it for reading and writing; the last
+ * six characters of name, "XXXXXX", become its own. -1 and errno where that fails.
+ */
+int file_make_temporary(int directory, char *name);
 
 /* fsync of the directory itself, so that a rename or a new name in it is durable. */
 enum status file_sync_directory(const char *path, struct error *err);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/look.h"
 #include "ckpt/place.h"
@@ -149,7 +150,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	struct staging look = {0};
 	struct stat st;
 	bool made;
-	enum status status = place_make_directory(staging, &made, err);
+	enum status status = mounts_make_directory(staging, 0777, &made, err);
 	if (status != STATUS_OK)
 		return status;
 	status = staging_look(staging, &look, err);
@@ -175,12 +176,25 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	if (status == STATUS_OK)
 		status = empty(staging, target, err);
 	if (status == STATUS_OK && target->sharded)
-		status = place_make_directory(shard, &made, err);
+		status = mounts_make_directory(shard, 0777, &made, err);
 	if (lstat(staging, &st) < 0 ? errno == ENOENT : st.st_ino != inode)
 		*again = true;
 	free(record);
 	free(shard);
 	return status;
+}
+
+/* Make DIR if it is missing, unless it should be there from before this restart. */
+static enum status make_place(const char *directory, struct error *err)
+{
+	int descriptor;
+	enum status status = place_open(directory, &descriptor, err);
+	if (status == STATUS_OK)
+		close(descriptor);
+	if (status != STATUS_NO)
+		return status;
+	status = mounts_allow_new(directory, err);
+	return status == STATUS_OK ? place_make(directory, err) : status;
 }
 
 enum status checkpoint_begin(
@@ -191,7 +205,7 @@ enum status checkpoint_begin(
 	char *staging = NULL;
 	bool again = true;
 	writer_identify(&self);
-	enum status status = place_make(target->directory, err);
+	enum status status = make_place(target->directory, err);
 	/* A task that writes for nothing may come when the chief is through. */
 	if (status == STATUS_OK && !staging_is_scratch(target))
 		status = refuse_existing(target, err);

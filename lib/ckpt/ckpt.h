@@ -116,7 +116,7 @@ struct checkpoint {
  * The newest complete checkpoint: the one of the highest step. Bad and damaged ones before it are
  * passed over; of each a line is added to skipped (may be NULL). contents: checksums, too.
  * STATUS_NO: there is definitely none. That takes a DIR that was read from end to end, or whose
- * absence was read in its parent, and no filesystem of /etc/fstab missing on the way to it.
+ * absence was read in its parent, and no filesystem that belongs on the way to it is unmounted.
  */
 enum status checkpoint_latest(const char *directory, bool contents, struct checkpoint *found,
 	struct text *skipped, struct error *err);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "ckpt/look.h"
 #include "ckpt/place.h"
 #include "ckpt/publish.h"
@@ -204,7 +205,7 @@ static enum status begin(struct copying *copying, struct error *err)
 		copying->root = -1;
 	}
 	if (status == STATUS_OK)
-		status = place_make_directory(copying->path, &made, err);
+		status = mounts_make_directory(copying->path, 0777, &made, err);
 	if (status == STATUS_OK)
 		status = open_staging(copying, err);
 	/* Somebody else made it, or took it away. */
@@ -364,6 +365,8 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 	char *original = NULL;
 	*answer = (struct copy_answer){0};
 	enum status status = copy_check_places(directory, destination, err);
+	if (status == STATUS_OK)
+		status = place_confirm(directory, -1, err);
 	if (status == STATUS_OK)
 		status = look_at_step(directory, step, false, &found, &manifest, err);
 	if (status == STATUS_OK && found.state != CHECKPOINT_COMPLETE)

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "ckpt/delete.h"
 #include "ckpt/marks.h"
 
@@ -53,6 +53,8 @@ static enum status judge_absence(const char *directory, struct error *err)
 			"neither %s nor %s is there; is a disk away?", directory, parent);
 	else if (descriptor < 0)
 		status = failed(err, "read", parent, errno);
+	else if (mounts_confirm(directory, descriptor, err) != STATUS_OK)
+		status = err ? err->status : STATUS_TEMPORARY;
 	else if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		status = error_set(err, STATUS_TEMPORARY, "%s came and went", directory);
 	else if (errno != ENOENT)
@@ -76,86 +78,18 @@ enum status place_open(const char *directory, int *descriptor, struct error *err
 		int number = errno;
 		if (number == ENOENT)
 			return judge_absence(directory, err);
+		/* An empty mount point may be closed to us, too. */
+		if (mounts_look(directory, -1, err) == STATUS_NO)
+			return mounts_confirm(directory, -1, err);
 		if (number == ENOTDIR)
 			return error_set(err, STATUS_USAGE, "%s is not a directory", directory);
 		return failed(err, "open directory", directory, number);
 	}
-	*descriptor = opened;
-	return STATUS_OK;
-}
-
-/* The real path of the deepest part of directory that exists; malloc'd. */
-static char *real_path(const char *directory)
-{
-	char *at = strdup(directory);
-	while (at) {
-		char *real = realpath(at, NULL);
-		if (real || errno != ENOENT) {
-			free(at);
-			return real;
-		}
-		char *parent = file_directory_of(at);
-		free(at);
-		at = parent;
-	}
-	return NULL;
-}
-
-static bool is_at_or_below(const char *path, const char *top)
-{
-	size_t length = strlen(top);
-	while (length > 1 && top[length - 1] == '/')
-		length--;
-	return length == 1 ||
-	       (strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0'));
-}
-
-/* Long enough for any line that a kernel or a person writes; longer ones are cut and so not ours.
- */
-#define MOUNT_LINE 8192
-
-static bool is_mounted(const char *point)
-{
-	char line[MOUNT_LINE];
-	struct mntent entry;
-	bool found = false;
-	FILE *mounts = setmntent("/proc/self/mounts", "re");
-	if (!mounts)
-		return true; /* no /proc: nothing is known, and nothing was asked */
-	while (!found && getmntent_r(mounts, &entry, line, sizeof(line)))
-		found = strcmp(entry.mnt_dir, point) == 0;
-	endmntent(mounts);
-	return found;
-}
-
-/* An empty mount point looks like an empty directory. What the administrator wrote down tells. */
-static enum status confirm_mounts(const char *directory, struct error *err)
-{
-	char line[MOUNT_LINE];
-	struct mntent entry;
-	enum status status = STATUS_OK;
-	char *path = real_path(directory);
-	FILE *table = path ? setmntent("/etc/fstab", "re") : NULL;
-	if (!table && errno != ENOENT && errno != EACCES)
-		status = failed(err, "read", path ? "/etc/fstab" : directory, errno);
-	while (table && status == STATUS_OK && getmntent_r(table, &entry, line, sizeof(line))) {
-		/* Touch nothing that is mounted: its server may hang. */
-		if (entry.mnt_dir[0] != '/' || is_mounted(entry.mnt_dir))
-			continue;
-		char *point = realpath(entry.mnt_dir, NULL);
-		if (point && strcmp(point, "/") != 0 && is_at_or_below(path, point) &&
-			!is_mounted(point))
-			status = error_set(err, STATUS_TEMPORARY,
-				"nothing is in %s, but the filesystem that /etc/fstab puts on %s "
-				"is not mounted",
-				directory, point);
-		free(point);
-	}
-	if (status == STATUS_OK && table && ferror(table))
-		status = error_set(err, STATUS_TEMPORARY, "cannot read /etc/fstab");
-	if (table)
-		endmntent(table);
-	free(path);
+	enum status status = mounts_confirm(directory, opened, err);
+	if (status == STATUS_OK)
+		*descriptor = opened;
+	else
+		close(opened);
 	return status;
 }
 
@@ -170,7 +104,7 @@ enum status place_confirm(const char *directory, int descriptor, struct error *e
 			return error_set(err, STATUS_TEMPORARY, "%s was replaced while it was read",
 				directory);
 	}
-	return confirm_mounts(directory, err);
+	return mounts_confirm(directory, descriptor, err);
 }
 
 static int by_kind_and_step(const void *a, const void *b)
@@ -344,25 +278,12 @@ out:
 	return status;
 }
 
-enum status place_make_directory(const char *path, bool *made, struct error *err)
-{
-	*made = mkdir(path, 0777) == 0;
-	if (*made || errno == EEXIST)
-		return STATUS_OK;
-	int number = errno;
-	struct stat st;
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return STATUS_OK;
-	return error_set(err, error_status_of_errno(number), "cannot make directory %s: %s", path,
-		strerror(number));
-}
-
 enum status place_make(const char *directory, struct error *err)
 {
 	bool made;
 	if (!*directory)
 		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
-	enum status status = place_make_directory(directory, &made, err);
+	enum status status = mounts_make_directory(directory, 0777, &made, err);
 	if (status != STATUS_OK || !made)
 		return status;
 	char *parent = place_path(directory, "..");

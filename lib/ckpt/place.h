@@ -12,19 +12,21 @@
 #include "base/error.h"
 #include "ckpt/names.h"
 
-/* Open DIR for reading. STATUS_NO: it definitely does not exist, its parent was read. */
+/*
+ * Open DIR for reading. STATUS_NO: it definitely does not exist, its parent was read.
+ * STATUS_TEMPORARY: a filesystem that should be mounted on the way is not (base/mounts.h).
+ */
 enum status place_open(const char *directory, int *descriptor, struct error *err);
 
 /*
- * STATUS_OK: what was read from descriptor is what DIR holds, and every filesystem that should be
- * mounted on the way there is. STATUS_TEMPORARY: do not believe it. descriptor -1: DIR is missing.
+ * The same after reading. STATUS_OK: what was read from descriptor is what DIR holds, and every
+ * filesystem that should be mounted on the way still is. STATUS_TEMPORARY: do not believe it.
+ * descriptor -1: DIR is missing.
  */
 enum status place_confirm(const char *directory, int descriptor, struct error *err);
 
 /* Make DIR, durably, if only it is missing: a missing parent is a disk that is away. */
 enum status place_make(const char *directory, struct error *err);
-/* Make a directory that may be there already. made: it was not. */
-enum status place_make_directory(const char *path, bool *made, struct error *err);
 
 struct place_entry {
 	struct ckpt_name read;

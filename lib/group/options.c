@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "group/life.h"
+#include "store/url.h"
 
 struct group_options group_options;
 
@@ -163,12 +164,5 @@ enum status group_store_url(const char *run, bool create, char *url, size_t size
 			       : error_set(err, STATUS_USAGE, "--store: too long");
 	}
 	enum status status = identity_default_store(run, &environment, url, size, err);
-	if (status != STATUS_OK || !create)
-		return status;
-	char *directory = file_directory_of(url);
-	if (!directory)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	status = file_make_directories(directory, 0700, err);
-	free(directory);
-	return status;
+	return status == STATUS_OK && create ? store_make_default(url, err) : status;
 }

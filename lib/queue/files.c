@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "store/access.h"
 
 #define ITEMS 1000 /* in one directory */
@@ -38,11 +39,13 @@ static enum status check_directory(
 static enum status make_directory(const char *path, bool shared, bool durable, struct error *err)
 {
 	struct stat st;
+	bool made;
 	/* Asked first: a network filesystem may remember that, but not what mkdir says. */
 	if (stat(path, &st) == 0)
 		return check_directory(path, &st, shared, err);
-	if (mkdir(path, shared ? 0770 : 0700) < 0 && errno != EEXIST)
-		return failed(err, "make directory", path, errno);
+	enum status status = mounts_make_directory(path, shared ? 0770 : 0700, &made, err);
+	if (status != STATUS_OK)
+		return status;
 	if (stat(path, &st) < 0)
 		return failed(err, "look at", path, errno);
 	/* What is made in it shall be of the group, too. */
@@ -50,8 +53,8 @@ static enum status make_directory(const char *path, bool shared, bool durable, s
 		return failed(err, "make", path, errno);
 	if (durable) {
 		char *above = file_directory_of(path);
-		enum status status = above ? file_sync_directory(above, err)
-					   : error_set(err, STATUS_TEMPORARY, "out of memory");
+		status = above ? file_sync_directory(above, err)
+			       : error_set(err, STATUS_TEMPORARY, "out of memory");
 		free(above);
 		if (status != STATUS_OK)
 			return status;

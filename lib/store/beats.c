@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mounts.h"
 #include "base/parse.h"
 #include "store/access.h"
 #include "store/sqlite.h"
@@ -54,15 +55,15 @@ static enum status make_directory(
 	const struct sqlite_store *store, const char *path, struct error *err)
 {
 	struct stat st;
-	if (mkdir(path, store->parameters.shared_group ? 0770 : 0700) == 0) {
-		/* With the setgid bit that it got: what is made in it shall be of the group, too.
-		 */
-		if (store->parameters.shared_group &&
-			(lstat(path, &st) < 0 || chmod(path, 0770 | (st.st_mode & S_ISGID)) < 0))
-			return failed(err, "make", path, errno);
-	} else if (errno != EEXIST) {
+	bool made;
+	enum status status = mounts_make_directory(
+		path, store->parameters.shared_group ? 0770 : 0700, &made, err);
+	if (status != STATUS_OK)
+		return status;
+	/* With the setgid bit that it got: what is made in it shall be of the group, too. */
+	if (made && store->parameters.shared_group &&
+		(lstat(path, &st) < 0 || chmod(path, 0770 | (st.st_mode & S_ISGID)) < 0))
 		return failed(err, "make", path, errno);
-	}
 	if (lstat(path, &st) < 0)
 		return failed(err, "look at", path, errno);
 	if (!S_ISDIR(st.st_mode))

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mounts.h"
 #include "store/access.h"
 #include "store/cache.h"
 #include "store/journal.h"
@@ -70,8 +71,15 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 {
 	struct stat st;
 	const char *path = store->base.where;
-	if (lstat(path, &st) < 0) {
-		int number = errno;
+	int number = lstat(path, &st) < 0 ? errno : 0;
+	if (number == ENOENT) {
+		/* Is its lock file still there? Else the filesystem went away. */
+		enum status there = lockfile_verify(&store->lock.file, err);
+		if (there != STATUS_OK)
+			return there;
+		number = lstat(path, &st) < 0 ? errno : 0;
+	}
+	if (number) {
 		if (number == ENOENT)
 			return error_set(err, STATUS_DAMAGED,
 				"store %s was deleted and its lock file %s is still there: not used; to "
@@ -90,7 +98,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 	if (status != STATUS_OK)
 		return status;
 	if (lstat(store->journal, &st) < 0) {
-		int number = errno;
+		number = errno;
 		return number == ENOENT ? STATUS_OK
 					: error_set(err, error_status_of_errno(number),
 						  "cannot look at %s: %s%s", store->journal,
@@ -497,18 +505,19 @@ enum status session_end(struct session *session, enum status status, bool *known
 	return status;
 }
 
-/* A file of a name that is nobody's; *temporary becomes the name. */
-static int open_temporary(const struct sqlite_store *store, char *temporary)
+/* A file of a name that is nobody's in directory; *temporary, a path, becomes its own. */
+static int open_temporary(const struct sqlite_store *store, int directory, char *temporary)
 {
+	char *name = strrchr(temporary, '/') + 1;
 	/*
 	 * One that can lose its lock needs a name of its own: another may be here, too. Should it
 	 * be killed, that is swept away with what else it left beside the lock (link_sweep.h).
 	 */
 	if (sharedlock_can_be_lost(&store->lock))
-		return mkostemp(temporary, O_CLOEXEC);
+		return file_make_temporary(directory, name);
 	/* Left by one who was killed here; nobody else is here, we hold the lock. */
-	unlink(temporary);
-	return open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	(void)unlinkat(directory, name, 0);
+	return openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 static enum status make_failed(const struct sqlite_store *store, int number, struct error *err)
@@ -517,11 +526,12 @@ static enum status make_failed(const struct sqlite_store *store, int number, str
 		store->base.where, strerror(number), lock_cure(number));
 }
 
-/* A whole, synced database under a temporary name. */
-static enum status make_temporary(struct sqlite_store *store, char *temporary, struct error *err)
+/* A whole, synced database under a temporary name in directory. SQLite finds it by its path. */
+static enum status make_temporary(
+	struct sqlite_store *store, int directory, char *temporary, struct error *err)
 {
 	struct session session = {.store = store};
-	int descriptor = open_temporary(store, temporary);
+	int descriptor = open_temporary(store, directory, temporary);
 	if (descriptor < 0 || (store->parameters.shared_group && fchmod(descriptor, 0660) < 0)) {
 		int number = errno;
 		if (descriptor >= 0)
@@ -564,22 +574,48 @@ static int give_name(const struct sqlite_store *store, const char *temporary)
 	return result;
 }
 
+/*
+ * Whether our lock file is in directory. After a mount has come or gone it need not be: a lock file
+ * that says "made" on one filesystem and the database on another would be a store that is lost.
+ */
+static bool has_lock(const struct sqlite_store *store, int directory)
+{
+	const struct lockfile *file = &store->lock.file;
+	struct stat held, there;
+	return fstat(file->descriptor, &held) == 0 &&
+	       fstatat(directory, strrchr(file->path, '/') + 1, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
 static enum status make_whole(struct sqlite_store *store, struct error *err)
 {
 	char *temporary = NULL;
+	int directory;
 	bool can_be_lost = sharedlock_can_be_lost(&store->lock);
+	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
+	 */
+	enum status status = mounts_open(store->directory, &directory, err);
+	if (status != STATUS_OK)
+		return status;
 	if (asprintf(&temporary, can_be_lost ? "%s.lock.new-XXXXXX" : "%s.new", store->base.where) <
-		0)
+		0) {
+		close(directory);
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	enum status status = make_temporary(store, temporary, err);
+	}
+	status = make_temporary(store, directory, temporary, err);
 	if (status == STATUS_OK && !sharedlock_keep(&store->lock, true))
 		status = lost(store, false, err);
+	if (status == STATUS_OK && !has_lock(store, directory))
+		status = error_set(err, STATUS_TEMPORARY,
+			"the filesystem of store %s went away while it was made: try again",
+			store->base.where);
 	if (status == STATUS_OK && give_name(store, temporary) < 0)
 		status = make_failed(store, errno, err);
 	if (status == STATUS_OK)
 		status = file_sync_directory(store->directory, err);
 	else
-		unlink(temporary);
+		(void)unlinkat(directory, strrchr(temporary, '/') + 1, 0);
+	close(directory);
 	free(temporary);
 	return status;
 }

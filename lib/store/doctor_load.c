@@ -29,8 +29,8 @@ enum status doctor_open(struct doctor_worker *worker, const struct json_object *
 	store_close(worker->store);
 	worker->store = NULL;
 	text_addf(&url, "sqlite:%s/%s?%s", worker->scratch, name, parameters);
-	enum status status = store_open(
-		&worker->store, text_string(&url), STORE_CREATE, clock_after(PATIENCE), err);
+	enum status status = store_open(&worker->store, text_string(&url),
+		STORE_CREATE | STORE_SCRATCH, clock_after(PATIENCE), err);
 	if (status == STATUS_OK)
 		store_set_patience(worker->store, PATIENCE);
 	else

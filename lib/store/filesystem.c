@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "base/text.h"
 #include "store/lockfile.h"
 
@@ -199,46 +200,6 @@ static void add_option(struct filesystem *filesystem, const char *options)
 		used ? "," : "", options);
 }
 
-/* The number of the mount that a descriptor is on; -1 where the kernel does not say. */
-static long mount_of(int descriptor)
-{
-	char path[64];
-	struct text text = {0};
-	long mount = -1;
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", descriptor);
-	if (file_read_whole(path, 4096, &text, NULL) == STATUS_OK) {
-		const char *at = strstr(text_string(&text), "mnt_id:");
-		if (at)
-			mount = strtol(at + strlen("mnt_id:"), NULL, 10);
-	}
-	text_release(&text);
-	return mount;
-}
-
-/* ID PARENT DEV ROOT POINT OPTIONS [FIELD...] - TYPE SOURCE OPTIONS */
-static void read_mountinfo(long mount, struct filesystem *filesystem)
-{
-	struct text text = {.limit = (size_t)8 << 20};
-	if (file_read_whole("/proc/self/mountinfo", text.limit - 1, &text, NULL) != STATUS_OK) {
-		text_release(&text);
-		return;
-	}
-	char *lines = text.data;
-	for (char *line; (line = strsep(&lines, "\n"));) {
-		char options[1024], super[1024];
-		if (!*line || strtol(line, NULL, 10) != mount)
-			continue;
-		const char *second = strstr(line, " - ");
-		if (!second || sscanf(line, "%*s %*s %*s %*s %*s %1023s", options) != 1 ||
-			sscanf(second, " - %63s %*s %1023s", filesystem->type, super) != 2)
-			continue;
-		add_option(filesystem, options);
-		add_option(filesystem, super);
-		break;
-	}
-	text_release(&text);
-}
-
 /* Whether the BeeGFS client was told to ask the server for locks. */
 static bool beegfs_asks_server(void)
 {
@@ -260,6 +221,7 @@ static bool beegfs_asks_server(void)
 enum status filesystem_look(const char *directory, struct filesystem *filesystem, struct error *err)
 {
 	struct filesystem seen = {0};
+	struct mount_entry mount;
 	struct statfs st;
 	int descriptor = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (descriptor < 0 || fstatfs(descriptor, &st) < 0) {
@@ -273,7 +235,10 @@ enum status filesystem_look(const char *directory, struct filesystem *filesystem
 	seen.magic = (uint32_t)st.f_type;
 	/* Only where its options decide is the list of mounts read: it can be long. */
 	if (filesystem_judge(&seen).reach != FILESYSTEM_LOCAL) {
-		read_mountinfo(mount_of(descriptor), &seen);
+		if (mounts_find(descriptor, &mount)) {
+			snprintf(seen.type, sizeof(seen.type), "%s", mount.type);
+			snprintf(seen.options, sizeof(seen.options), "%s", mount.options);
+		}
 		if (seen.magic == MAGIC_BEEGFS && beegfs_asks_server())
 			add_option(&seen, "tuneUseGlobalFileLocks");
 	}

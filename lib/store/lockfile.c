@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mounts.h"
 #include "store/access.h"
 #include "store/link_prove.h"
 
@@ -95,9 +96,9 @@ static enum status make(
 {
 	char text[256];
 	char *temporary = NULL;
-	char *directory = file_directory_of(file->path);
+	char *path = file_directory_of(file->path);
 	enum lock_mode mode;
-	int descriptor = -1;
+	int directory = -1, descriptor = -1;
 	enum status status = lock_mode_choose(terms->mode, &terms->verdict, &mode, err);
 	if (status == STATUS_OK && mode == LOCK_LINK)
 		status = link_prove(file->path, err);
@@ -109,14 +110,18 @@ static enum status make(
 	}
 	if (status == STATUS_OK)
 		status = compose(mode, terms->takeover, text, sizeof(text), err);
+	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
+	 */
+	if (status == STATUS_OK && path)
+		status = mounts_open(path, &directory, err);
 	if (status != STATUS_OK)
 		goto out;
-	if (!directory || asprintf(&temporary, "%s" TEMPORARY, file->path) < 0) {
+	if (!path || asprintf(&temporary, "%s" TEMPORARY, file->path) < 0) {
 		temporary = NULL;
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
 	}
-	descriptor = mkostemp(temporary, O_CLOEXEC);
+	descriptor = file_make_temporary(directory, strrchr(temporary, '/') + 1);
 	if (descriptor < 0) {
 		status = lockfile_failed(err, "make", file, errno);
 		goto out;
@@ -125,7 +130,7 @@ static enum status make(
 		file_write_all(descriptor, text, strlen(text)) < 0 || fsync(descriptor) < 0 ||
 		name_whole(temporary, file->path) < 0) {
 		*number = errno;
-		unlink(temporary);
+		(void)unlinkat(directory, strrchr(temporary, '/') + 1, 0);
 		/* The others: what a race looks like on some network filesystems. */
 		status = *number == EEXIST || *number == ENOENT || *number == ESTALE ||
 					 *number == EBADF
@@ -138,12 +143,14 @@ static enum status make(
 	 * power could leave an empty one that is refused for ever, and its name before the
 	 * database.
 	 */
-	status = file_sync_directory(directory, err);
+	status = file_sync_directory(path, err);
 out:
 	if (descriptor >= 0)
 		close(descriptor);
+	if (directory >= 0)
+		close(directory);
 	free(temporary);
-	free(directory);
+	free(path);
 	return status;
 }
 
@@ -374,6 +381,13 @@ void lockfile_close(struct lockfile *file)
 	*file = (struct lockfile){.descriptor = -1};
 }
 
+/* Whether what was opened is under its path again, after a mount that was away for a moment. */
+static bool is_back(const struct lockfile *file)
+{
+	struct stat there;
+	return stat(file->path, &there) == 0 && is_at(&file->itself, &there);
+}
+
 /* Under its path it is no longer: it alone, or the directory, or the filesystem? */
 enum status lockfile_gone(const struct lockfile *file, struct error *err)
 {
@@ -395,6 +409,9 @@ enum status lockfile_gone(const struct lockfile *file, struct error *err)
 			"its directory %s was moved away or replaced by another while it was in use; put "
 			"it back, then try again",
 			directory);
+	else if (is_back(file))
+		status = error_set(err, STATUS_TEMPORARY,
+			"its lock file %s was away for a moment: try again", file->path);
 	else
 		error_set(err, status,
 			"its lock file %s was deleted or replaced while it was in use: not used; stop "

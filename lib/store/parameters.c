@@ -12,6 +12,8 @@ static bool read_one(struct parameters *parameters, const char *name, const char
 		return value && lock_mode_parse(value, &parameters->mode);
 	if (!strcmp(name, "shared-group"))
 		return parameters->shared_group = !value;
+	if (!strcmp(name, "must-exist"))
+		return parameters->must_exist = !value;
 	if (!strcmp(name, "assume")) {
 		parameters->assume = value;
 		return value && (!strcmp(value, "local") || !strcmp(value, "shared"));
@@ -45,7 +47,7 @@ enum status parameters_read(
 		if (!read_one(parameters, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store %s: \"%s%s%s\" is not understood; known are lock=auto|fcntl|link, "
-				"takeover=D, shared-group, assume=local|shared",
+				"takeover=D, shared-group, must-exist, assume=local|shared",
 				url->path, name, value ? "=" : "", value ? value : "");
 		if (!strcmp(name, "takeover"))
 			status = read_takeover(url, value, parameters, err);

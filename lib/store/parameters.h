@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the URL of a store says of it behind the '?': lock, takeover, shared-group, assume. */
+/* What the URL of a store says of it behind the '?': lock, takeover, shared-group, must-exist,
+ * assume. */
 #ifndef STORE_PARAMETERS_H
 #define STORE_PARAMETERS_H
 
@@ -14,6 +15,7 @@
 struct parameters {
 	enum lock_mode mode; /* LOCK_AUTO: not given */
 	bool shared_group;
+	bool must_exist;    /* that it is missing is STATUS_TEMPORARY, and it is never made */
 	const char *assume; /* "local", "shared" or NULL; belongs to the url */
 	int64_t takeover;   /* milliseconds, TAKEOVER_LEAST to TAKEOVER_MOST; 0: not given */
 };

@@ -2,6 +2,7 @@
 #include "store/sqlite.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "store/access.h"
 #include "store/syscalls.h"
+
+#define TRIES 100 /* so often may a store come and go while it is opened */
 
 /* SQLite takes 512 bytes, with those of "-journal"; a name has at most 255, with all our endings.
  */
@@ -108,7 +112,77 @@ static void sqlite_close(struct store *base)
 	free(store);
 }
 
-/* Look at the place, and open the lock file there. */
+static enum status refuse_missing(const struct sqlite_store *store, struct error *err)
+{
+	return error_set(err, STATUS_TEMPORARY,
+		"store %s does not exist, and its URL says must-exist: is its filesystem mounted? To "
+		"make it, leave must-exist out once",
+		store->base.where);
+}
+
+/*
+ * Neither lock file nor database was found. *missing: that is true, both are missing from a
+ * directory that is on the filesystem that belongs there. Else one of them has come meanwhile.
+ */
+static enum status confirm_missing(
+	const struct sqlite_store *store, bool *missing, struct error *err)
+{
+	const char *name = strrchr(store->base.where, '/') + 1;
+	char lock[NAME_MAX + 8];
+	struct stat st;
+	int directory;
+	enum status status = mounts_open(store->directory, &directory, err);
+	if (status != STATUS_OK)
+		return status;
+	snprintf(lock, sizeof(lock), "%s.lock", name);
+	bool found = fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	int number = found ? ENOENT : errno;
+	found = found ||
+		(number == ENOENT && fstatat(directory, lock, &st, AT_SYMLINK_NOFOLLOW) == 0);
+	number = found ? ENOENT : errno;
+	close(directory);
+	if (number != ENOENT)
+		return error_set(err, error_status_of_errno(number),
+			"cannot look at store %s: %s%s", store->base.where, strerror(number),
+			lock_cure(number));
+	*missing = !found;
+	return STATUS_OK;
+}
+
+/* The path could not be used; STATUS_TEMPORARY and why where its filesystem is not mounted. */
+static enum status explain(const char *path, enum status status, struct error *err)
+{
+	struct error why;
+	if (status == STATUS_USAGE || mounts_look(path, -1, &why) != STATUS_NO)
+		return status;
+	return error_set(err, STATUS_TEMPORARY, "%s", why.text);
+}
+
+/*
+ * Open the lock file. STATUS_NO: it is missing, and so is the database, from a directory that is on
+ * the filesystem that belongs there.
+ */
+static enum status find_lock(struct sqlite_store *store, const struct lockfile_terms *terms,
+	struct sharedlock *lock, int64_t deadline, struct error *err)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		bool missing = false;
+		enum status status = sharedlock_open(lock, terms, deadline, err);
+		if (status != STATUS_NO)
+			return status;
+		struct error none = *err;
+		status = confirm_missing(store, &missing, err);
+		if (status != STATUS_OK)
+			return status;
+		if (missing) {
+			*err = none;
+			return STATUS_NO;
+		}
+	}
+	return error_set(err, STATUS_TEMPORARY, "it came and went while it was opened: try again");
+}
+
+/* Look at the place, and open the lock file there; make it where that is asked for and allowed. */
 static enum status open_lock(struct sqlite_store *store, bool create, struct sharedlock *lock,
 	int64_t deadline, struct error *err)
 {
@@ -120,11 +194,10 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 	if (status == STATUS_OK)
 		status = filesystem_look(store->directory, &filesystem, err);
 	if (status != STATUS_OK)
-		return status;
+		return explain(store->base.where, status, err);
 	struct lockfile_terms terms = {
 		.database = store->base.where,
 		.mode = parameters->mode,
-		.create = create,
 		.read_only = store->base.flags & STORE_READ_ONLY,
 		.shared_group = parameters->shared_group,
 		.takeover = parameters->takeover,
@@ -133,9 +206,20 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 	terms.verdict.reach = parameters_reach(parameters, terms.verdict.reach);
 	store->base.local = terms.verdict.reach == FILESYSTEM_LOCAL;
 	store->far_locks = terms.verdict.reach == FILESYSTEM_SHARED;
-	status = sharedlock_open(lock, &terms, deadline, err);
-	if (status != STATUS_OK && err)
-		error_prefix(err, "store %s", store->base.where);
+	status = find_lock(store, &terms, lock, deadline, err);
+	if (status == STATUS_NO && create) {
+		if (!(store->base.flags & STORE_SCRATCH) &&
+			mounts_allow_new(store->base.where, err) != STATUS_OK)
+			return STATUS_TEMPORARY;
+		terms.create = true;
+		status = sharedlock_open(lock, &terms, deadline, err);
+	}
+	if (status != STATUS_OK)
+		return error_prefix(err, "store %s", store->base.where);
+	/* What was opened may lie below a mount point that was empty at that moment. */
+	status = mounts_confirm(store->base.where, lock->file.descriptor, err);
+	if (status != STATUS_OK)
+		sharedlock_close(lock);
 	return status;
 }
 
@@ -186,15 +270,20 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	watch_init(&store->watch);
 	sharedlock_init(&store->lock);
 	store->base.flags = flags;
-	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
-
 	enum status status = read_parameters(store, url, err);
-	if (status == STATUS_OK)
+	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) &&
+		      !store->parameters.must_exist;
+	if (status == STATUS_OK) {
 		status = find_path(store, url->path, err);
+		if (status != STATUS_OK)
+			status = explain(url->path, status, err);
+	}
 	if (status == STATUS_OK)
 		status = open_lock(store, create, &store->lock, deadline, err);
 	if (status == STATUS_OK)
 		status = database_make(store, create, deadline, err);
+	if (status == STATUS_NO && store->parameters.must_exist)
+		status = refuse_missing(store, err);
 	if (status == STATUS_OK)
 		*opened = &store->base;
 	else

@@ -75,6 +75,7 @@ void store_answer_release(struct store_answer *answer);
 enum store_open_flags {
 	STORE_CREATE = 1,    /* make it if it is not there; else a missing store is STATUS_NO */
 	STORE_READ_ONLY = 2, /* never writes: puts are STATUS_USAGE */
+	STORE_SCRATCH = 4,   /* with STORE_CREATE: it is new also in a job that was restarted */
 };
 
 /* clang-format off */
@@ -85,9 +86,11 @@ enum store_open_flags {
  *   takeover=D            lock=link: after how long a holder elsewhere that does nothing is taken for
  *                         dead, 2s to 1h (default: as recorded, else 5s)
  *   shared-group          the group may read and write it, and is trusted
+ *   must-exist            a store that is missing is STATUS_TEMPORARY, and never made
  *   assume=local|shared   what the filesystem is, where we cannot tell or tell wrongly
- * A missing directory is never made: it may be a filesystem that is not mounted. deadline
- * (base/clock.h) also bounds the first contact.
+ * STATUS_TEMPORARY where a filesystem that belongs there is not mounted (base/mounts.h): then there
+ * is neither a "no" nor a new store. A missing directory is never made. deadline (base/clock.h) also
+ * bounds the first contact.
  *
  * STATUS_USAGE: a store that could not be safe there, or another mode than the recorded one.
  */

@@ -6,15 +6,19 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "store/sharedlock.h"
 
 /* How often a call may be interrupted in a row. */
 #define INTERRUPTIONS 100
+#define JOURNAL	      "-journal"
 
 static _Thread_local struct {
 	int failed;
@@ -72,9 +76,41 @@ static void failed(void)
 		errno = ECANCELED;
 }
 
+/*
+ * Make a journal, beside its database only: when the filesystem was unmounted since that was
+ * opened, path leads into the empty directory below.
+ */
+static int make_journal(const char *path, int flags, int mode)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char *directory = file_directory_of(path), *database = strdup(name);
+	struct stat st;
+	int parent = -1, descriptor = -1;
+	if (directory && database) {
+		database[strlen(name) - strlen(JOURNAL)] = '\0';
+		parent = RETRIED(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	} else {
+		errno = ENOMEM;
+	}
+	if (parent >= 0 && fstatat(parent, database, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		descriptor = RETRIED(openat(parent, name, flags, mode));
+	int number = errno;
+	if (parent >= 0)
+		close(parent);
+	free(directory);
+	free(database);
+	errno = number;
+	return descriptor;
+}
+
 static int open_file(const char *path, int flags, int mode)
 {
-	int descriptor = RETRIED(next.open(path, flags, mode));
+	size_t length = strlen(path);
+	bool journal = (flags & O_CREAT) && *path == '/' && length > strlen(JOURNAL) &&
+		       !strcmp(path + length - strlen(JOURNAL), JOURNAL);
+	int descriptor = RETRIED(next.open(path, journal ? flags & ~O_CREAT : flags, mode));
+	if (descriptor < 0 && journal && errno == ENOENT)
+		descriptor = make_journal(path, flags, mode);
 	if (descriptor < 0)
 		failed();
 	return descriptor;

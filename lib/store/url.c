@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mounts.h"
 #include "base/parse.h"
 
 /* The length of "SCHEME" where text begins with "SCHEME:", else 0. */
@@ -54,6 +55,24 @@ void url_release(struct store_url *url)
 	*url = (struct store_url){0};
 }
 
+enum status store_make_default(const char *path, struct error *err)
+{
+	const char *home = getenv("HOME");
+	char *directory = file_directory_of(path);
+	char *state = directory ? file_directory_of(directory) : NULL;
+	/* The home must be there, or what XDG_STATE_HOME is in; the rest may be missing. */
+	char *base = !state ? NULL
+		     : home && *home == '/' && mount_tables_is_below(state, home)
+			     ? strdup(home)
+			     : file_directory_of(state);
+	enum status status = base ? mounts_make_directories(directory, base, 0700, err)
+				  : error_set(err, STATUS_TEMPORARY, "out of memory");
+	free(base);
+	free(state);
+	free(directory);
+	return status;
+}
+
 enum status store_default_url(const char *run, struct text *url, struct error *err)
 {
 	const char *state = getenv("XDG_STATE_HOME");
@@ -69,9 +88,12 @@ enum status store_default_url(const char *run, struct text *url, struct error *e
 	else
 		return error_set(err, STATUS_USAGE,
 			"there is no home directory for a default store; give --store or set PREEMPT_STORE");
-	/* Where this fails, opening the store says why. */
-	(void)file_make_directories(text_string(&path), 0700, NULL);
 	text_addf(url, "sqlite:%s/%s.db", text_string(&path), run);
+	text_addf(&path, "/%s.db", run);
+	/* Where this fails for another reason, opening the store says why. */
+	enum status status = store_make_default(text_string(&path), err);
 	text_release(&path);
+	if (status == STATUS_TEMPORARY)
+		return status;
 	return url->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
 }

@@ -29,8 +29,14 @@ enum status url_parse(const char *text, struct store_url *url, struct error *err
 void url_release(struct store_url *url);
 
 /*
+ * Make the directory of a default store, "STATE/preempt/NAME.db", and STATE, mode 0700. The home,
+ * or where STATE is elsewhere the directory that it is in, must be there: STATUS_TEMPORARY.
+ */
+enum status store_make_default(const char *path, struct error *err);
+
+/*
  * The store of a run where none is named: ${XDG_STATE_HOME:-~/.local/state}/preempt/RUN.db. Its
- * directory is made, mode 0700, if it can be. STATUS_USAGE without a home.
+ * directory is made, if it can be. STATUS_USAGE without a home, STATUS_TEMPORARY as above.
  */
 enum status store_default_url(const char *run, struct text *url, struct error *err);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -67,6 +68,17 @@ static const char *below(const char *path)
 	return NULL;
 }
 
+/* At its call the filesystem goes, and some calls later it comes back. */
+static void go_or_come_back(unsigned number)
+{
+	int kept = errno;
+	if (number == plan->at)
+		(void)umount2(plan->directory, MNT_DETACH);
+	else if (plan->number && number == plan->at + (unsigned)plan->number)
+		(void)mount(plan->source, plan->directory, NULL, MS_BIND, NULL);
+	errno = kept;
+}
+
 static enum verdict ask(const char *name, const char *path, enum trait traits)
 {
 	const char *file = below(path);
@@ -79,6 +91,8 @@ static enum verdict ask(const char *name, const char *path, enum trait traits)
 		(*plan->only.file && strcmp(plan->only.file, call.file) != 0))
 		return GO;
 	unsigned number = ++plan->count;
+	if (plan->act == ACT_AWAY)
+		go_or_come_back(number);
 	if (number <= CALLS_LOGGED)
 		plan->log[number - 1] = call;
 	bool lasting = plan->act == ACT_FAIL_ALWAYS || plan->act == ACT_HALF_FAIL;
@@ -90,7 +104,8 @@ static enum verdict ask(const char *name, const char *path, enum trait traits)
 	plan->hits++;
 	errno = plan->number;
 	switch (plan->act) {
-	case ACT_COUNT: return GO;
+	case ACT_COUNT:
+	case ACT_AWAY: return GO;
 	case ACT_HALF_FAIL:
 		if (again)
 			return FAIL;
@@ -115,10 +130,15 @@ static const char *path_of(int descriptor)
 
 static const char *path_at(int directory, const char *name)
 {
-	static _Thread_local char path[800];
-	if (*name == '/' || directory == AT_FDCWD)
+	/* A call may have two. */
+	static _Thread_local char paths[2][800];
+	static _Thread_local int which;
+	if (!plan || *name == '/' || directory == AT_FDCWD)
 		return name;
-	snprintf(path, sizeof(path), "%s/%s", path_of(directory), name);
+	int kept = errno;
+	char *path = paths[which ^= 1];
+	snprintf(path, sizeof(paths[0]), "%s/%s", path_of(directory), name);
+	errno = kept;
 	return path;
 }
 
@@ -413,9 +433,23 @@ int rename(const char *from, const char *to)
 	NAMES("rename", from, CHANGE_RENAME, from, to, next(rename)(from, to));
 }
 
+int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
+{
+	const char *path = path_at(to_at, to);
+	NAMES("link", path, CHANGE_NAME, path, path, next(linkat)(from_at, from, to_at, to, flags));
+}
+
+int renameat(int from_at, const char *from, int to_at, const char *to)
+{
+	const char *from_path = path_at(from_at, from), *to_path = path_at(to_at, to);
+	NAMES("rename", from_path, CHANGE_RENAME, from_path, to_path,
+		next(renameat)(from_at, from, to_at, to));
+}
+
 int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
 {
-	NAMES("rename", from, CHANGE_RENAME, from, to,
+	const char *from_path = path_at(from_at, from), *to_path = path_at(to_at, to);
+	NAMES("rename", from_path, CHANGE_RENAME, from_path, to_path,
 		next(renameat2)(from_at, from, to_at, to, flags));
 }
 
@@ -434,6 +468,12 @@ int mkdir(const char *path, mode_t mode)
 {
 	enum verdict verdict = ask("mkdir", path, WRITES);
 	return (int)CALL(verdict, next(mkdir)(path, mode));
+}
+
+int mkdirat(int directory, const char *path, mode_t mode)
+{
+	enum verdict verdict = ask("mkdir", path_at(directory, path), WRITES);
+	return (int)CALL(verdict, next(mkdirat)(directory, path, mode));
 }
 
 int rmdir(const char *path)
@@ -464,6 +504,12 @@ OF_PATH(statfs, "statfs", statfs)
 OF_DESCRIPTOR(fstat, "fstat", stat)
 OF_DESCRIPTOR(fstat64, "fstat", stat64)
 OF_DESCRIPTOR(fstatfs, "statfs", statfs)
+
+int fstatat(int directory, const char *path, struct stat *st, int flags)
+{
+	enum verdict verdict = ask("stat", path_at(directory, path), READS);
+	return (int)CALL(verdict, next(fstatat)(directory, path, st, flags));
+}
 
 int access(const char *path, int mode)
 {
