@@ -14,6 +14,7 @@
 #include "base/ending.h"
 #include "base/file.h"
 #include "base/message.h"
+#include "base/mounts.h"
 #include "group/membership.h"
 #include "group/options.h"
 #include "group/runs.h"
@@ -32,7 +33,7 @@ static bool pid_given, no_board;
 static const char *board_parent;
 static const char *other, *session;
 static uint64_t nodes;
-static bool quick, fix;
+static bool quick, fix, shared, mark;
 
 static const struct args_option common[] = {
 	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, &store_option,
@@ -88,6 +89,10 @@ static const struct args_option doctor_options[] = {
 		ARGS_UNSIGNED, &nodes, NULL, 2, 64, NULL},
 	{0, "session", "NAME", "with --nodes: what the N have in common (default: the Slurm step)",
 		ARGS_NAME, &session, NULL, 0, 0, NULL},
+	{0, "shared", NULL, "is it a place for several machines? Else only for this one", ARGS_FLAG,
+		&shared, NULL, 0, 0, NULL},
+	{0, "mark", NULL, "mark DIRECTORY, so that it is noticed when it is not mounted", ARGS_FLAG,
+		&mark, NULL, 0, 0, NULL},
 	{0, "quick", NULL, "at most 3 seconds (once all have come), for a prolog", ARGS_FLAG,
 		&quick, NULL, 0, 0, NULL},
 	{0, "fix", NULL, "record the safe mode in a store that nobody uses", ARGS_FLAG, &fix, NULL,
@@ -546,6 +551,26 @@ static bool store_is_typed(void)
 	return store_option && (!default_store || strcmp(default_store, store_option));
 }
 
+/* Nothing is examined: the file and the line are written, or it is said why not. */
+static int run_mark(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct text list = {0};
+	enum status status = STATUS_OK;
+	if (!rest->count)
+		status = error_set(&err, STATUS_USAGE,
+			"--mark needs a DIRECTORY: the top of a mounted filesystem");
+	else if (other || nodes || session || quick || fix || shared || json || store_is_typed())
+		status = error_set(&err, STATUS_USAGE, "--mark goes with no other option");
+	else
+		status = mounts_mark(rest->words[0], &list, &err);
+	if (status == STATUS_OK)
+		printf("%s is marked and listed in %s; list it there on every machine\n",
+			rest->words[0], text_string(&list));
+	text_release(&list);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
 static int run_doctor(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -557,11 +582,14 @@ static int run_doctor(const struct args_rest *rest)
 		.nodes = nodes,
 		.quick = quick,
 		.fix = fix,
+		.shared = shared,
 		.timeout = timeout_given     ? timeout
 			   : quick && !nodes ? 2400
 					     : 60000,
 		.progress = message_is_quiet() ? NULL : print_progress};
 	enum status status = STATUS_OK;
+	if (mark)
+		return run_mark(rest);
 	if (other && nodes)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
 	else if (session && !nodes)

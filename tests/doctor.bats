@@ -132,6 +132,8 @@ teardown() { doctor_teardown; }
 	answers 2 preempt-store doctor --store "$dir/run.db?lock=none"
 	answers 2 preempt-store doctor --store "etcd://host/x"
 	answers 2 preempt-store doctor "$dir" --session x
+	answers 2 preempt-store doctor --mark
+	answers 2 preempt-store doctor "$dir" --mark --quick
 	answers 2 preempt-store doctor --store "$dir/run.db" "$dir"
 	[[ $stderr == *'--store and a DIRECTORY exclude each other'* ]]
 	answers 2 preempt-store doctor ''
@@ -177,7 +179,7 @@ teardown() { doctor_teardown; }
 	[[ $stderr$output == *'did not answer in time'* ]]
 }
 
-@test "the example of a prolog drains a node only where a store is unsafe" {
+@test "the example of a prolog drains a node where a store is unsafe or the filesystem is not mounted" {
 	need_mounts
 	local prolog=$BATS_TEST_DIRNAME/../examples/prolog.sh
 	bind "$dir" -o subtype=bindfs # so that it is known whose locks these are
@@ -187,8 +189,10 @@ teardown() { doctor_teardown; }
 	prolog_of() {
 		env -i "PREEMPT_PROLOG_PROGRAM=$BATS_TEST_TMPDIR/patient" "PREEMPT_PROLOG_STORE=$1" "$prolog"
 	}
-	answers 0 prolog_of "$dir/any.db"
-	answers 0 prolog_of "$dir/none/any.db"
+	# Where the shared filesystem should be there is this machine's own disk, or nothing.
+	answers 1 prolog_of "$dir/any.db"
+	[[ $output == *'verdict         unsafe'*'this machine only'* ]]
+	answers 1 prolog_of "$dir/none/any.db"
 	answers 0 prolog_of "$bound/any.db"
 	answers 1 prolog_of "$bound/any.db?lock=fcntl"
 	[[ $output == *'verdict         unsafe'*'use ?lock=link'* ]]

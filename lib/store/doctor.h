@@ -32,6 +32,7 @@ struct doctor_request {
 	uint64_t nodes;	       /* the same command runs on so many (2 to DOCTOR_SIDES_MAX); 0: no */
 	const char *session;   /* tells launches apart, may be empty; nodes only */
 	bool quick, fix;
+	bool shared;	 /* other machines shall see it: a place of this machine only is unsafe */
 	int64_t timeout; /* milliseconds: to wait for the nodes, else for all of it */
 	void (*progress)(const char *what); /* NULL: none; called in this process */
 };

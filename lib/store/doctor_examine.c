@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/mounts.h"
 #include "store/doctor_fix.h"
 #include "store/doctor_inside.h"
 #include "store/doctor_place.h"
@@ -70,6 +71,7 @@ static enum status find_directory(struct examination *examination, struct error 
 	findings->directory = examination->directory;
 	findings->store = request->url;
 	findings->quick = request->quick;
+	findings->shared = request->shared;
 	findings->form = request->nodes ? DOCTOR_NODES : request->other ? DOCTOR_TWO : DOCTOR_ONE;
 	findings->sides = examination->sides;
 	findings->noticed = findings->noticed_longest = -1;
@@ -80,12 +82,23 @@ static enum status find_directory(struct examination *examination, struct error 
 static bool check_directory(struct examination *examination)
 {
 	const char *paths[] = {examination->directory, examination->request->other};
+	struct doctor_findings *findings = &examination->findings;
+	struct error err = {0};
 	char why[512];
 	for (int i = 0; i < 2 && paths[i]; i++) {
 		struct stat st;
+		if (mounts_look(paths[i], -1, &err) == STATUS_NO) {
+			snprintf(findings->unmounted, sizeof(findings->unmounted), "%s", err.text);
+			return false;
+		}
 		int number = stat(paths[i], &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
 		if (!number)
 			continue;
+		if (number == ENOENT && examination->request->shared) {
+			snprintf(findings->unmounted, sizeof(findings->unmounted),
+				"there is no %.300s: is the shared filesystem mounted?", paths[i]);
+			return false;
+		}
 		snprintf(why, sizeof(why), "cannot look at %.300s: %s%s", paths[i],
 			strerror(number), lock_cure(number));
 		return examination_trouble(examination, error_status_of_errno(number), why);

@@ -80,6 +80,8 @@ struct doctor_load {
 struct doctor_findings {
 	enum doctor_form form;
 	bool quick;
+	bool shared;	     /* it was asked whether it is a place for several machines */
+	char unmounted[768]; /* why it is not the place that it should be; empty: it may be */
 	const char *directory;
 	const char *store; /* NULL: only a directory was named */
 	struct doctor_side *sides;

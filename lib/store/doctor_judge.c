@@ -243,6 +243,31 @@ static bool judge_harm(const struct doctor_findings *findings, struct doctor_ver
 	return true;
 }
 
+/* No other machine sees it, or nobody does now. */
+static bool judge_place(const struct doctor_findings *findings, struct doctor_verdict *verdict)
+{
+	if (*findings->unmounted) {
+		say(verdict, STATUS_NO, "a store is refused here: %s", findings->unmounted);
+	} else if (findings->shared && is_local(findings)) {
+		say(verdict, STATUS_NO,
+			"%s is on a filesystem of this machine only (%s), which no other machine sees: is "
+			"the shared filesystem mounted?",
+			findings->directory, findings->sides[0].verdict.name);
+		snprintf(verdict->change[0], sizeof(verdict->change[0]), "mount it, or " ELSEWHERE);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* For whom it is safe. Only who asked about several machines is told about them. */
+static const char *safe_for(const struct doctor_findings *findings)
+{
+	if (is_local(findings) || (findings->form == DOCTOR_ONE && !findings->shared))
+		return ", for the processes of this machine";
+	return findings->form == DOCTOR_NODES || findings->shared ? ", for several machines" : "";
+}
+
 /* Nothing that was asked failed, or it could not be asked. */
 static void judge_rest(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
@@ -279,7 +304,7 @@ static void judge_rest(const struct doctor_findings *findings, struct doctor_ver
 		say(verdict, STATUS_TEMPORARY, "nothing was tried through the store itself");
 	} else {
 		say(verdict, STATUS_OK, "lock=%s%s", lock_mode_name(findings->mode),
-			is_local(findings) ? ", for the processes of this machine" : "");
+			safe_for(findings));
 	}
 }
 
@@ -293,14 +318,17 @@ static void limit_scope(const struct doctor_findings *findings, struct doctor_ve
 		one_host &= !strcmp(findings->sides[0].boot, findings->sides[i].boot);
 	if (findings->clients < 2 && is_local(findings))
 		return;
+	const char *ask = findings->shared ? "" : " (for several: --shared)";
 	if (findings->clients < 2 && findings->mode == LOCK_LINK)
 		snprintf(scope, size,
-			"shown on one machine only; not shown: that rename(2) has one winner "
-			"among several (--nodes 2 or --other PATH does)");
+			"shown on one machine only%s; not shown: that rename(2) has one winner "
+			"among several (--nodes 2 or --other PATH does)",
+			ask);
 	else if (findings->clients < 2)
 		snprintf(scope, size,
-			"shown on one machine only; that its locks reach the others is %s "
+			"shown on one machine only%s; that its locks reach the others is %s "
 			"(--nodes 2 or --other PATH shows it)",
+			ask,
 			findings->vouched ? "your word" : "known of this filesystem, not measured");
 	else if (one_host)
 		snprintf(scope, size,
@@ -318,7 +346,7 @@ void doctor_judge(const struct doctor_findings *findings, struct doctor_verdict 
 		!reaches(findings, FILESYSTEM_NODE);
 	if (findings->fix_status != STATUS_OK)
 		say(verdict, findings->fix_status, "not fixed: %s", findings->fix_why);
-	else if (!judge_harm(findings, verdict))
+	else if (!judge_place(findings, verdict) && !judge_harm(findings, verdict))
 		judge_rest(findings, verdict);
 	verdict->word = verdict->status == STATUS_OK   ? "safe"
 			: verdict->status == STATUS_NO ? "unsafe"

@@ -397,6 +397,43 @@ int main(void)
 		CHECK_EQ(load.claims, 0);
 		CHECK_EQ(load.several + load.none, 0);
 	}
+	TEST("only who asks about several machines is told about them")
+	{
+		static const struct {
+			size_t example;
+			enum doctor_form form;
+			bool shared;
+			enum status status;
+			const char *says;
+		} cases[] = {
+			{0, DOCTOR_ONE, false, STATUS_OK, "the processes of this machine"},
+			{0, DOCTOR_ONE, true, STATUS_NO, "this machine only"},
+			{3, DOCTOR_ONE, false, STATUS_OK, "the processes of this machine"},
+			{3, DOCTOR_ONE, true, STATUS_OK, "for several machines"},
+			{4, DOCTOR_TWO, false, STATUS_OK, "lock=fcntl"},
+			{4, DOCTOR_NODES, false, STATUS_OK, "for several machines"},
+		};
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			struct doctor_verdict verdict;
+			struct doctor_findings findings = findings_of(&examples[cases[i].example]);
+			bool several = strstr(cases[i].says, "several");
+			findings.form = cases[i].form;
+			findings.shared = cases[i].shared;
+			doctor_judge(&findings, &verdict);
+			CHECK_EQ(verdict.status, cases[i].status);
+			CHECK(strstr(verdict.reason, cases[i].says));
+			CHECK(!strstr(verdict.reason, "for several") == !several);
+		}
+	}
+	TEST("a filesystem that is not mounted is unsafe, whatever else was seen")
+	{
+		struct doctor_verdict verdict;
+		struct doctor_findings findings = findings_of(&examples[0]);
+		strcpy(findings.unmounted, "/shared is not mounted");
+		doctor_judge(&findings, &verdict);
+		CHECK_EQ(verdict.status, STATUS_NO);
+		CHECK(strstr(verdict.reason, "not mounted"));
+	}
 	TEST("control characters of outside do not reach the terminal; JSON is one object on a line")
 	{
 		struct text text = {0}, json = {0};
