@@ -46,15 +46,28 @@ static void write_job(
 		(unsigned long long)job->restarts);
 }
 
-/* Which start of the workers this is, as far as all of them know: added to part. */
+/*
+ * Which start of the workers this is, as far as all of them know: added to part. Each machine's
+ * torchrun counts the failures that it saw itself, so with several machines nothing that all
+ * workers know tells one start of them from the next: refused, unless there are no such restarts.
+ */
 static enum status add_torchrun(
 	const struct identity_environment *environment, char part[PART_MAX], struct error *err)
 {
 	char launch[128];
-	uint64_t port = 0;
+	uint64_t port = 0, machines = 1, restarts = 1;
 	size_t length = strlen(part);
 	if (!environment_value(environment, launcher_torchrun.marker))
 		return STATUS_OK;
+	(void)environment_number(
+		environment, "GROUP_WORLD_SIZE", 1, IDENTITY_TASKS_MAX, &machines, NULL);
+	(void)environment_number(
+		environment, "TORCHELASTIC_MAX_RESTARTS", 0, UINT32_MAX, &restarts, NULL);
+	if (machines > 1 && restarts > 0)
+		return error_set(err, STATUS_USAGE,
+			"--sharded: torchrun on several machines may start its workers again, which "
+			"cannot be told: use --max-restarts 0 (and preempt-run --restarts), or let "
+			"rank 0 draw a word at each start and give it to all: --life WORD");
 	enum status status = launcher_torchrun.launch(environment, launch, sizeof(launch), err);
 	/* Where machines come and go, the workers start anew without being counted. */
 	if (status == STATUS_OK || status == STATUS_NO)
@@ -94,7 +107,11 @@ static enum status find_by_word(const struct identity_environment *environment, 
 			"the PREEMPT_ variables are left over from Slurm job %llu, and this is job "
 			"%llu: put `unset ${!PREEMPT_@}` at the top of the batch script",
 			(unsigned long long)other, (unsigned long long)job->number);
-	enum status status = add_torchrun(environment, part, err);
+	/* A word that the program gives itself is of this very start. */
+	const char *inherited = environment_value(environment, "PREEMPT_LIFE");
+	enum status status = inherited && strcmp(inherited, word) == 0
+				     ? add_torchrun(environment, part, err)
+				     : STATUS_OK;
 	if (status != STATUS_OK)
 		return status;
 	if (drawn && !*part) {

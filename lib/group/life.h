@@ -8,8 +8,8 @@
  *   Neither, in a Slurm step: cluster, job, start time, restart count and step.
  *   Neither, under a torchrun of one machine: the directory that it made for this start.
  * Under torchrun each restart of the workers is a life of its own, because they start again from a
- * checkpoint while the attempt goes on. With several machines only the port of the rendezvous shows
- * a restart to all of them: one that keeps its port (a static rendezvous) cannot be told.
+ * checkpoint while the attempt goes on. With several machines that cannot be told, and is refused
+ * unless torchrun never restarts them (--max-restarts 0) or the program gives --life itself.
  */
 #ifndef GROUP_LIFE_H
 #define GROUP_LIFE_H

@@ -11,6 +11,8 @@
 #define TORCH(ID, MACHINES, RESTART, PORT)                                                         \
 	"TORCHELASTIC_RUN_ID=" ID " GROUP_WORLD_SIZE=" MACHINES                                    \
 	" TORCHELASTIC_RESTART_COUNT=" RESTART " MASTER_PORT=" PORT " "
+#define NEVER	  "TORCHELASTIC_MAX_RESTARTS=0 "
+#define INHERITED "PREEMPT_LIFE=" DRAWN " "
 #define ERROR_FILE(DIRECTORY, RESTART, RANK)                                                       \
 	"TORCHELASTIC_ERROR_FILE=" DIRECTORY "/attempt_" RESTART "/" RANK "/error.json "
 
@@ -35,6 +37,8 @@ static enum status find(
 {
 	struct identity_environment environment = {
 		.lookup = lookup, .context = (void *)(uintptr_t)variables};
+	if (!word)
+		word = lookup(environment.context, "PREEMPT_LIFE");
 	return life_find(&environment, word, life, err);
 }
 
@@ -51,6 +55,11 @@ static void check_refused(void)
 		{TORCH("none", "2", "0", "29500") ERROR_FILE("/tmp/t/none_a", "0", "3"), NULL,
 			"preempt-run"},
 		{TORCH("none", "1", "0", "29500"), NULL, "preempt-run"},
+		/* Its workers may be started again, and only one machine counts that. */
+		{INHERITED TORCH("none", "2", "0", "29500"), NULL, "--max-restarts 0"},
+		{INHERITED TORCH("none", "2", "0", "29500") "TORCHELASTIC_MAX_RESTARTS=3 ", NULL,
+			"--life WORD"},
+		{JOB("71", "0") STEP("0") TORCH("none", "2", "0", "29500"), NULL, "--life WORD"},
 		{TORCH("none", "1", "0", "29500") "TORCHELASTIC_ERROR_FILE=/attempt_0/0/e ", NULL,
 			"preempt-run"},
 		/* A job that was submitted by a task of another job. */
@@ -103,18 +112,24 @@ static void check_alike(void)
 			 "SLURM_CLUSTER_NAME=d SLURM_JOB_ID=71 SLURM_RESTART_COUNT=0 " STEP("0")},
 			{NULL, NULL, NULL}, false},
 		/* torchrun starts its workers again within a life. */
-		{{TORCH("none", "1", "0", "5"), TORCH("none", "1", "0", "5"),
-			 TORCH("none", "1", "1", "5")},
-			{DRAWN, DRAWN, DRAWN}, true},
-		{{TORCH("none", "2", "0", "5"), TORCH("none", "2", "1", "5"),
-			 TORCH("none", "2", "1", "6")},
-			{DRAWN, DRAWN, DRAWN}, true},
-		{{TORCH("none", "1", "0", "5"), TORCH("none", "1", "0", "5"), ""},
-			{DRAWN, DRAWN, DRAWN}, true},
-		{{JOB("71", "0") STEP("0") TORCH("j", "2", "0", "5"),
-			 JOB("71", "0") STEP("0") TORCH("j", "2", "1", "5"),
-			 JOB("71", "0") STEP("0") TORCH("j", "2", "1", "6")},
+		{{INHERITED TORCH("none", "1", "0", "5"), INHERITED TORCH("none", "1", "0", "5"),
+			 INHERITED TORCH("none", "1", "1", "5")},
 			{NULL, NULL, NULL}, true},
+		{{INHERITED TORCH("none", "1", "0", "5"), INHERITED TORCH("none", "1", "0", "5"),
+			 INHERITED},
+			{NULL, NULL, NULL}, true},
+		{{INHERITED NEVER TORCH("none", "2", "0", "5"),
+			 INHERITED NEVER TORCH("none", "2", "1", "5"),
+			 INHERITED NEVER TORCH("none", "2", "1", "6")},
+			{NULL, NULL, NULL}, true},
+		{{JOB("71", "0") STEP("0") NEVER TORCH("j", "2", "0", "5"),
+			 JOB("71", "0") STEP("0") NEVER TORCH("j", "2", "1", "5"),
+			 JOB("71", "0") STEP("0") NEVER TORCH("j", "2", "1", "6")},
+			{NULL, NULL, NULL}, true},
+		/* A word that the program draws itself, and gives to all workers. */
+		{{INHERITED TORCH("none", "2", "0", "5"), INHERITED TORCH("none", "2", "1", "5"),
+			 INHERITED TORCH("none", "2", "1", "5")},
+			{"drawn", "drawn", "again"}, false},
 		/* torchrun alone, twice in one directory of logs; and its restarts. */
 		{{TORCH("none", "1", "0", "5") ERROR_FILE("/l/none_a", "0", "0"),
 			 TORCH("none", "1", "0", "5") ERROR_FILE("/l/none_a", "0", "1"),
