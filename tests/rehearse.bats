@@ -25,7 +25,7 @@ teardown() { agents_teardown; }
 		exec "$COUNT" --dir job --steps 100000 --step-ms 5
 	EOT
 	chmod +x train
-	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@4s -- ./train
+	run -0 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@4s -- ./train
 	[[ $stderr == *"rehearsal: TERM at 20"*"Z to preempt-run, process "* ]]
 	[[ $stderr == *" (sleep) would die of TERM"* ]]
 	[[ $stderr == *" (count) would ignore TERM"* || $stderr == *" (count) would handle TERM"* ]]
@@ -41,25 +41,52 @@ teardown() { agents_teardown; }
 		exec "$COUNT" --dir job --steps 100000 --step-ms 5
 	EOT
 	chmod +x train
-	run -42 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@4s,tree -- ./train
+	run -0 --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@4s,tree -- ./train
 	[[ $stderr == *" (sleep) gets and dies of TERM"* ]]
 	[[ $stderr == *"rehearsal: passed: "* ]]
 }
 
 @test "--rehearse fails where the program never asks, saves nothing, is over before, or nobody watches the signal" {
 	run --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@300ms -- sleep 1000
-	[ "$status" != 0 ]
+	[ "$status" = 1 ]
 	[[ $stderr == *"rehearsal: FAILED: a task has never called preempt_step"* ]]
-	run -43 --separate-stderr preempt-run "${quick[@]}" --run r2 --rehearse TERM@4s -- \
+	run -1 --separate-stderr preempt-run "${quick[@]}" --run r2 --rehearse TERM@4s -- \
 		"$COUNT" --dir job --steps 100000 --step-ms 5 --save-fails all
 	[[ $stderr == *"rehearsal: FAILED: no complete checkpoint was saved (43)"* ]]
-	run -0 --separate-stderr preempt-run "${quick[@]}" --run r3 --rehearse TERM@1h -- true
+	run -1 --separate-stderr preempt-run "${quick[@]}" --run r3 --rehearse TERM@1h -- true
 	[[ $stderr == *"rehearsal: FAILED: the run was over before it began"* ]]
+	code=0
 	timeout 120 preempt-run "${quick[@]}" --run r4 --rehearse USR2@100ms -- \
-		sh -c 'until grep -q "watches USR2" said; do sleep 0.02; done' 2>said
+		sh -c 'until grep -q "watches USR2" said; do sleep 0.02; done' 2>said || code=$?
+	[ "$code" = 1 ]
 	stderr=$(<said)
 	[[ $stderr == *"rehearsal: no source of notices watches USR2"* ]]
 	[[ $stderr == *"rehearsal: FAILED: the signal was no notice"* ]]
+}
+
+# solver: saves on USR1, if $SAVES, and ends; it knows nothing of boards.
+solver() {
+	cat >solver <<-'EOT'
+		#!/bin/bash
+		trap 'if [ -n "$SAVES" ]; then d=$(ckpt-rotate begin ck 7) && echo 7 >"$d/n" && ckpt-rotate commit ck 7; fi; exit 0' USR1
+		touch runs
+		while :; do sleep 0.02; done
+	EOT
+	chmod +x solver
+}
+
+@test "--rehearse of a program that saves on a signal: passed where it saved, or obeyed; 0, else 1" {
+	solver
+	export SAVES=1
+	run -0 --separate-stderr preempt-run "${quick[@]}" --on-notice signal:USR1 --checkpoints ck --rehearse TERM@2s -- ./solver
+	[[ $stderr == *"rehearsal: passed: saved step 7, "* ]]
+	[[ $stderr == *"step 7 is saved and complete: run me again (42)"* ]]
+	SAVES='' run -1 --separate-stderr preempt-run "${quick[@]}" --run r2 --on-notice signal:USR1 --checkpoints ck --rehearse TERM@2s -- ./solver
+	[[ $stderr == *"rehearsal: FAILED: no complete checkpoint was saved (43)"* ]]
+	run -0 --separate-stderr preempt-run "${quick[@]}" --run r3 --on-notice signal:USR1 --rehearse TERM@2s -- ./solver
+	[[ $stderr == *"rehearsal: passed: told, and ended by itself "*"(in earnest: 43)"* ]]
+	run -1 --separate-stderr preempt-run "${quick[@]}" --run r4 --on-notice signal:USR1 --rehearse TERM@2s -- sleep 1000
+	[[ $stderr == *"rehearsal: FAILED: the command died of the signal of --on-notice"* ]]
 }
 
 @test "--rehearse: what it does not understand is refused" {

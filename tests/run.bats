@@ -36,7 +36,7 @@ preempted_and_finished() {
 	grep -q "preemption claimed by task $victim on $HOSTNAME (signal:TERM: sent by process" err.*
 	for ((i = 0; i < 4; i++)); do
 		[ "$(field "LEFT/$i" reason)" = saved ]
-		grep -q "saved and complete: run me again (42)" "err.$i"
+		grep -q "step $saved_step is saved and complete: run me again (42)" "err.$i"
 	done
 	[ "$(field CLOSED state) $(field CLOSED step)" = "preempted $saved_step" ]
 

@@ -183,7 +183,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	struct error err = {0};
 	sigset_t all;
 	int code;
-	bool started = false, superseded = false;
+	bool started = false, superseded = false, rehearsed_well = false;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	agent.seats = calloc(agent.seat_count, sizeof(*agent.seats));
 	agent.commands = calloc(agent.command_count, sizeof(*agent.commands));
@@ -224,6 +224,8 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	run_tasks(&agent);
 	code = combined_code(&agent);
 	agent_say_goodbye(&agent);
+	if (options->rehearsal.signal)
+		rehearsed_well = agent_judge_rehearsal(&agent, code);
 	if (!options->restarts || code != STATUS_BROKEN)
 		agent_say_end(&agent, code);
 out:
@@ -235,6 +237,7 @@ out:
 	*end = (struct agent_end){.attempt = agent.group.view.attempt,
 		.started = started,
 		.superseded = superseded,
+		.rehearsed_well = rehearsed_well,
 		.noticed = agent.group.noticed,
 		.claimed = agent.group.view.agreement.claimed,
 		.passed_on = agent.passed_on};

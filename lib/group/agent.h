@@ -82,6 +82,7 @@ enum status agent_watch_sources(
 struct agent_end {
 	struct attempt attempt; /* number 0: none was joined */
 	bool started;		/* the commands were */
+	bool rehearsed_well;	/* --rehearse has passed */
 	bool superseded; /* not started: a restarted task ended the attempt, the next one is to be
 			    joined */
 	bool noticed;	 /* this agent was, */

@@ -64,30 +64,54 @@ void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake)
 	kill(getpid(), rehearsal->signal);
 }
 
+/* Why the commands did not end by themselves after they were told; NULL: they did. */
+static const char *which_did_not_obey(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->command_count; i++) {
+		const struct command *command = &agent->commands[i];
+		if (agent->options->notice_signal &&
+			command->code == 128 + agent->options->notice_signal)
+			return "the command died of the signal of --on-notice: does it handle it?";
+		if (command->ending)
+			return "the command was told, and did not end in time";
+	}
+	return NULL;
+}
+
 /* Why it went wrong; NULL: it did not. */
 static const char *what_failed(const struct agent *agent, int code)
 {
+	const struct agent_options *options = agent->options;
+	bool told = options->notice_signal || options->notice_command;
 	if (!agent->rehearsed_at)
 		return "the run was over before it began";
 	if (!agent->group.noticed)
 		return "the signal was no notice";
-	for (size_t i = 0; i < agent->seat_count; i++)
+	for (size_t i = 0; i < agent->seat_count && !told && !options->find_checkpoint; i++)
 		if (!agent->seats[i].agreement.called)
 			return "a task has never called preempt_step: does its program get PREEMPT_DIR?";
+	/* Of a program that is only told nothing more can be known. */
+	if (told && !options->find_checkpoint)
+		return which_did_not_obey(agent);
 	if (code == STATUS_PREEMPTED)
 		return "no complete checkpoint was saved";
-	return code == agent->options->exit_code ? NULL : "it ended otherwise";
+	return code == options->exit_code ? NULL : "it ended otherwise";
 }
 
-void agent_say_rehearsal(const struct agent *agent, int code)
+bool agent_judge_rehearsal(const struct agent *agent, int code)
 {
-	if (!agent->options->rehearsal.signal)
-		return;
+	const struct seat *first = &agent->seats[0];
 	const char *failed = what_failed(agent, code);
 	double seconds = (double)(clock_now() - agent->rehearsed_at) / 1000;
 	if (failed)
 		message_error("rehearsal: FAILED: %s (%d)", failed, code);
+	else if (first->has_complete)
+		message_info("rehearsal: passed: saved step %llu, and left %.1f s after the signal "
+			     "(in earnest: %d)",
+			(unsigned long long)first->complete_step, seconds, code);
 	else
-		message_info("rehearsal: passed: saved step %llu, and left %.1f s after the signal",
-			(unsigned long long)agent->seats[0].agreement.saved_step, seconds);
+		message_info("rehearsal: passed: told, and ended by itself %.1f s after the signal "
+			     "(in earnest: %d); --checkpoints would say whether it saved",
+			seconds, code);
+	return !failed;
 }

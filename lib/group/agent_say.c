@@ -138,12 +138,41 @@ static void say_spent(const struct agent *agent)
 	text_release(&text);
 }
 
+/* A task that knows of a complete checkpoint; NULL: none does. */
+static const struct seat *complete_seat(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->seat_count; i++)
+		if (agent->seats[i].code == STATUS_SAVED && agent->seats[i].has_complete)
+			return &agent->seats[i];
+	return NULL;
+}
+
+/* What is complete, and only that. */
+static void say_saved(const struct agent *agent, const struct seat *saved, int code)
+{
+	bool same = true;
+	for (size_t i = 0; saved && i < agent->seat_count; i++)
+		same &= !agent->seats[i].has_complete ||
+			agent->seats[i].complete_step == saved->complete_step;
+	if (!saved)
+		message_info(
+			"no task had begun to train: nothing was saved, and nothing is lost; run "
+			"me again (%d)",
+			code);
+	else if (!same)
+		message_info("each task's own checkpoint is saved and complete: run me again (%d)",
+			code);
+	else
+		message_info("step %llu is saved and complete: run me again (%d)",
+			(unsigned long long)saved->complete_step, code);
+}
+
 void agent_say_end(const struct agent *agent, int code)
 {
+	const struct seat *saved = complete_seat(agent);
 	say_spent(agent);
-	agent_say_rehearsal(agent, code);
 	if (code == agent->options->exit_code)
-		message_info("saved and complete: run me again (%d)", code);
+		say_saved(agent, saved, code);
 	else if (code == STATUS_PREEMPTED)
 		message_info(
 			"preempted without a new complete checkpoint: run me again (%d)", code);

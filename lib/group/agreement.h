@@ -244,6 +244,10 @@ struct agreement {
 	bool verdict;
 	enum agreement_reason reason;
 	int code;
+	/* With REASON_SAVED: the agreed step, or its own where each checkpoint stands for itself.
+	 */
+	bool has_complete;
+	uint64_t complete_step;
 
 	/* The store: writes under way and done, and whether a fresh view has to come first. */
 	bool pending[WRITE_KINDS];

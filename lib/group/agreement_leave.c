@@ -96,6 +96,22 @@ static bool checkpoint_complete(const struct agreement *a)
 	return newest_complete(a) || standing_complete(a);
 }
 
+/* The step of the checkpoint that is complete since the notice; false: there is none. */
+static bool complete_step(const struct agreement *a, uint64_t *step)
+{
+	bool newest = newest_complete(a);
+	bool common = a->view->decision.kind != KIND_EACH && saved_at(a, 0, a->view->decision.step);
+	if (newest && a->config.per_task && !common)
+		*step = a->saved_step;
+	else if (newest)
+		*step = a->view->decision.step;
+	else if (standing_complete(a))
+		*step = a->view->standing_step;
+	else
+		return false;
+	return true;
+}
+
 /* When a member that has not saved yet was or will be at the decided step, as far as is known. */
 static int64_t arrival(const struct agreement *a, const struct agreement_peer *peer,
 	const struct grace_measure *measure)
@@ -147,6 +163,7 @@ void agreement_reach(struct agreement *a, enum agreement_reason reason, int code
 	bool stop = a->view->claimed && a->view->claim_then == THEN_STOP;
 	a->verdict = true;
 	a->reason = reason;
+	a->has_complete = reason == REASON_SAVED && complete_step(a, &a->complete_step);
 	a->code = stop && reason != REASON_COMPLETED ? STATUS_DECIDED : code;
 }
 

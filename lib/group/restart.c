@@ -369,6 +369,9 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 	for (bool first = true;;) {
 		struct agent_end end;
 		bool again = run_once(&next, limits, first, &end, &code);
+		/* Whoever rehearses wants to know how it went. */
+		if (!again && end.started && options->rehearsal.signal)
+			code = end.rehearsed_well ? STATUS_OK : STATUS_NO;
 		bool superseded =
 			end.superseded && !end.passed_on && clock_now() < superseded_until;
 		agent_end_release(&end);

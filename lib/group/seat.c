@@ -293,6 +293,20 @@ static bool awaits_save(const struct agreement *a)
 	       !(a->has_saved && a->saved_step >= a->told.step);
 }
 
+/* A command that failed with a code which says something else here has failed with 1. */
+static int own_code(const struct seat *seat, int code)
+{
+	bool means_other = code == STATUS_SAVED || code == STATUS_PREEMPTED ||
+			   code == STATUS_BROKEN || code == STATUS_DECIDED;
+	bool own = seat->agreement.reason == REASON_FAILED && seat->agreement.end_code == code;
+	if (!own || !means_other)
+		return code;
+	message_error("task %llu: its command failed with %d, which would say something else here: "
+		      "taken for 1",
+		(unsigned long long)seat->task, code);
+	return 1;
+}
+
 void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look)
 {
 	struct agreement_plan plan;
@@ -305,7 +319,7 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
 		;
 	if (plan.finished && may_finish(seat, group, now, wake, look)) {
-		seat->finished = unaware_judge(seat, group, plan.code, now, wake);
+		seat->finished = unaware_judge(seat, group, own_code(seat, plan.code), now, wake);
 		return;
 	}
 	if (awaits_save(&seat->agreement) && now + SAVED_EVERY < *wake)

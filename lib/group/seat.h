@@ -43,6 +43,8 @@ struct seat {
 	struct hook done_if; /* what --done-if runs, once the rest is through */
 	bool finished;
 	int code;
+	bool has_complete; /* a complete checkpoint is known, with code 42: */
+	uint64_t complete_step;
 	/* How long steps and saves take. */
 	struct tempo tempo;
 	struct spent spent; /* of the grace period */

@@ -72,12 +72,12 @@ bool unaware_others_through(const struct view *view, uint64_t task)
 	return true;
 }
 
-static int judge(const struct seat *seat, const struct group *group, int agreed, bool done)
+static int judge(struct seat *seat, const struct group *group, int agreed, bool done)
 {
 	const struct agent_options *options = group->options;
 	const struct view *view = &group->view;
 	char path[4096];
-	uint64_t step;
+	uint64_t step = 0;
 	struct error err;
 	bool ended_well = seat->agreement.end_code == 0;
 	if (done || (ended_well && !options->done_if && !is_preempted(group)))
@@ -90,6 +90,8 @@ static int judge(const struct seat *seat, const struct group *group, int agreed,
 	if (status != STATUS_OK && status != STATUS_NO)
 		message_error("%s", err.text);
 	bool newer = status == STATUS_OK && (!*view->resume || step > view->resume_step);
+	seat->has_complete = newer;
+	seat->complete_step = step;
 	return newer ? STATUS_SAVED : STATUS_PREEMPTED;
 }
 
@@ -99,6 +101,8 @@ bool unaware_judge(
 	const struct agent_options *options = group->options;
 	struct hook *on_notice = &seat->command->on_notice, *done_if = &seat->done_if;
 	seat->code = agreed;
+	seat->has_complete = seat->agreement.has_complete;
+	seat->complete_step = seat->agreement.complete_step;
 	/* It may be what saves. */
 	if (hook_runs(on_notice, now, wake))
 		return false;
