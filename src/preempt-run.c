@@ -39,7 +39,7 @@ static const struct args_option options[] = {
 		NULL, 1, 65536, &ranks_given},
 	{0, "notice", "SOURCE", "signal:TERM file:PATH command:TEXT deadline:+2h slurm gce ...",
 		ARGS_LIST, &notices, NULL, 0, 0, NULL},
-	{0, "platform", "NAMES", "auto, or slurm,aws and the like: sources, exit code, grace",
+	{0, "platform", "NAMES", "auto, none, or slurm,aws and the like: sources, exit code, grace",
 		ARGS_TEXT, &platform, "PREEMPT_PLATFORM", 0, 0, NULL},
 	{0, "grace", "D", "time between a notice and the end", ARGS_DURATION, &grace,
 		"PREEMPT_GRACE", 0, 0, NULL},
@@ -242,18 +242,32 @@ static enum status check_store(const struct identity *identity, const char *url,
 	return status;
 }
 
-/* What --notice names, and what --platform names or, without both, what we are on. */
+/* Whether one of the sources that were named is a signal. */
+static bool signal_is_named(void)
+{
+	for (size_t i = 0; i < notices.count; i++)
+		if (source_signals(notices.items[i]))
+			return true;
+	return false;
+}
+
+/*
+ * What --notice names, and what --platform names or, without both, what we are on. Without a signal
+ * among them that of the scheduler is watched, too: it means the same, whatever else is asked.
+ */
 static enum status choose_sources(struct agent_options *agent, struct error *err)
 {
 	static struct platform_choice choice;
 	struct platform_signs signs;
 	agent->sources = notices.items;
 	agent->source_count = notices.count;
-	if (notices.count && !platform)
+	if (notices.count && (platform ? !strcmp(platform, "none") : signal_is_named()))
 		return STATUS_OK;
 	platform_look(&signs);
 	if (platform_choose(platform ? platform : "auto", &signs, &choice, err) != STATUS_OK)
 		return err->status;
+	if (notices.count && !platform)
+		choice.count = 1; /* the signals; the rest was not asked for */
 	if (choice.warning)
 		message_error("warning: %s", choice.warning);
 	message_detail("platform %s", choice.names);

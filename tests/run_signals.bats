@@ -522,3 +522,31 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 		attempt=$((attempt + 1))
 	done
 }
+
+@test "--notice without a signal: TERM is a notice as well; --platform none: only what is named" {
+	options=(--notice file:nothing)
+	count_agents 1 --steps 100000 --step-ms 5
+	until_true 10 all_begun 1 10
+	kill -TERM "${pids[0]}"
+	ended 0 42
+	attempt=2 options=(--notice file:nothing --platform none)
+	count_agents 1 --steps 100000 --step-ms 5
+	until_true 10 all_begun 1 10
+	kill -TERM "${pids[0]}"
+	ended 0 143
+	run -2 preempt-run --platform none -- true
+}
+
+@test "no task has begun: 42, and nothing is said to be saved; a command's own 42 is a failure, 1" {
+	agent 0 1 -- sleep 1000
+	until_true 10 has TASK/0
+	until_true 10 pgrep -P "${pids[0]}" -x sleep
+	kill -TERM "${pids[0]}"
+	ended 0 42
+	grep -q "no task had begun to train: nothing was saved" err.0
+	run ! grep -q "complete" err.0
+	attempt=2
+	agent 0 1 -- sh -c 'exit 42'
+	ended 0 1
+	grep -q "its command failed with 42" err.0
+}
