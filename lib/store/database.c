@@ -228,7 +228,8 @@ static enum status go_on(struct session *session, struct error *err)
 
 /*
  * Compare with what we have seen of this store. A floor above that says that somebody else has gone
- * on, or that we have not looked for long: what was read before is old in both cases.
+ * on, or that we have not looked for long: what was read before is old in both cases. What this
+ * transaction sees counts as seen when it was ours to the end.
  */
 static enum status compare_with_past(struct session *session, struct error *err)
 {
@@ -241,8 +242,6 @@ static enum status compare_with_past(struct session *session, struct error *err)
 		return status;
 	if (session->floor > store->newest && store->newest)
 		store->past = session->floor;
-	if (session->revision > store->newest)
-		store->newest = session->revision;
 	return STATUS_OK;
 }
 
