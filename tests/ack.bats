@@ -376,6 +376,7 @@ all_say() { # FILE TEXT
 	join 1
 	as 0 run -0 --separate-stderr preempt-store join --pid "${agents[0]}"
 	[[ $output = *PREEMPT_ATTEMPT=1* ]]
+	[[ $output =~ PREEMPT_LIFE=[0-9a-f]{24} ]]
 	as 0 run -2 --separate-stderr preempt-store join --pid $$
 	[[ $stderr = *"task 0 of attempt 1 is running (pid ${agents[0]}"* ]]
 }
