@@ -145,7 +145,7 @@ static enum status read_target(
 		.tasks = tasks_given ? tasks : 1};
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target->step, "STEP", err);
-	/* One writer is told from others by its attempt, too, where no life is known. */
+	/* Only shards need a life: without one, a single writer has its attempt in the name. */
 	if (status == STATUS_OK && !sharded && life && *life &&
 		group_life(life, target->life, NULL) != STATUS_OK)
 		target->life[0] = '\0';
