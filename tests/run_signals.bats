@@ -264,9 +264,14 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 }
 
 @test "a guard that was killed at the very end of its agent is no harm" {
-	one_agent 1 --steps 10 --child 2 --end-ms 500
-	until_true 10 test -s job/child.0
+	preempt-run "${quick[@]}" -- sh -c 'setsid sleep 1000 & echo here >begun; until [ -e go ]; do sleep 0.05; done' \
+		2>err.0 3>&- &
+	pids=($!)
+	until_true 10 test -s begun
+	stop_agent 0
 	kill -KILL "$(guards)"
+	touch go
+	kill -CONT "${pids[0]}"
 	all_ended 0
 	nothing_left
 }
