@@ -33,15 +33,21 @@ static enum status failed(struct error *err, const char *action, const char *pat
 
 /*
  * What will be written in place is given its room now: data loaders fill the same filesystem later.
- * Some filesystems cannot.
+ * False: there is none; filesystems that cannot do it have it, as far as we know.
  */
+static bool make_room(int descriptor)
+{
+	return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, BOARD_ROOM) == 0 ||
+	       errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+}
+
 static int make_file(int directory, const char *name, const char *content)
 {
 	int descriptor = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (descriptor < 0)
 		return -1;
-	int result = fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, BOARD_ROOM);
-	if (result == 0 || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)
+	int result = -1;
+	if (make_room(descriptor))
 		result = file_write_all(descriptor, content, strlen(content));
 	int number = errno;
 	close(descriptor);
@@ -384,6 +390,18 @@ enum status board_read_owner(const struct board *board, struct board_owner *owne
 		return STATUS_NO;
 	memcpy(owner->line, line, (size_t)n + 1);
 	return STATUS_OK;
+}
+
+void board_make_room(const struct board *board)
+{
+	static const char *const files[] = {"step", "saved", "section"};
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		int descriptor = openat(board->directory, files[i], O_WRONLY | O_CLOEXEC);
+		if (descriptor < 0)
+			continue;
+		(void)make_room(descriptor);
+		close(descriptor);
+	}
 }
 
 void board_drain(const struct board *board)

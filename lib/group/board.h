@@ -80,6 +80,8 @@ struct board_owner {
 	char line[64];
 };
 enum status board_read_owner(const struct board *board, struct board_owner *owner);
+/* Room for what the training process writes, if there is any: one that follows has emptied it. */
+void board_make_room(const struct board *board);
 /* Take the events off watch. */
 void board_drain(const struct board *board);
 bool board_vanished(const struct board *board);

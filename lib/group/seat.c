@@ -80,6 +80,7 @@ static void look_at_owner(struct seat *seat)
 		message_info("task %llu: the training was started again below its command",
 			(unsigned long long)seat->task);
 		agreement_restarted(&seat->agreement);
+		board_make_room(&seat->board);
 		seat->tempo.seen = false;
 	}
 	seat->owner = owner;

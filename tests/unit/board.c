@@ -100,6 +100,17 @@ static void full(void)
 	fd = open(filler, O_WRONLY);
 	CHECK(write(fd, zeros, 21) == 21, "and for its save");
 	close(fd);
+	CHECK(truncate(filler, 0) == 0, "one that follows empties it");
+	board_make_room(&board);
+	snprintf(filler, sizeof(filler), "%s/filler", parent);
+	fd = open(filler, O_WRONLY | O_APPEND);
+	while (write(fd, zeros, sizeof(zeros)) > 0)
+		;
+	close(fd);
+	snprintf(filler, sizeof(filler), "%s/saved", board.path);
+	fd = open(filler, O_WRONLY);
+	CHECK(write(fd, zeros, 21) == 21, "and has room again");
+	close(fd);
 	struct board second;
 	CHECK(board_create(&second, parent, getpid(), &err) == STATUS_TEMPORARY,
 		"where there is no room, no board is made");
