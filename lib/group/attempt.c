@@ -128,6 +128,13 @@ static bool same_process(const struct process_identity *a, const struct process_
 	       !strcmp(a->boot, b->boot);
 }
 
+/* Whether a task that joined is dead for sure: declared so, or its process ran here and is gone. */
+static bool is_surely_dead(const struct view *view, uint64_t task)
+{
+	return view->agreement.peers[task].dead ||
+	       process_look(&view->members[task].agent) == PROCESS_GONE;
+}
+
 static enum slot look_at_slot(
 	const struct view *view, uint64_t task, const struct process_identity *us)
 {
@@ -171,7 +178,7 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		.same_launch = *launch && !strcmp(entry->launch, launch),
 		.slot = SLOT_OURS,
 		.others = SLOT_OURS};
-	bool any = false;
+	bool any = false, lives = false;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		bool ours = i >= entry->first && i < entry->first + entry->count;
 		enum slot slot = look_at_slot(view, i, &entry->agent);
@@ -179,10 +186,14 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		if (slot == SLOT_FREE && !ours)
 			continue;
 		any |= ours;
-		scene->lost |= !ours && slot == SLOT_DEAD;
+		if (!ours && slot != SLOT_LEFT && is_surely_dead(view, i))
+			scene->lost = true;
+		else if (!ours && slot != SLOT_LEFT)
+			lives = true;
 		if (weight[slot] > weight[*worst])
 			*worst = slot;
 	}
+	scene->deserted = scene->others != SLOT_OURS && !lives;
 	if (!any)
 		scene->slot = SLOT_FREE;
 }

@@ -35,7 +35,9 @@ struct attempt_scene {
 	bool same_launch;	  /* both are known, and equal */
 	enum slot slot;	  /* the worst of ours: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE */
 	enum slot others; /* the worst of all others who joined */
-	bool lost;	  /* one of these is dead */
+	/* For sure, not as after a reboot of a host of the same name: */
+	bool lost;     /* one of these is dead */
+	bool deserted; /* all of these have left or are dead, and there was one */
 };
 
 enum attempt_verdict {

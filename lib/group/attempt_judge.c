@@ -43,8 +43,7 @@ enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t t
 	 * Without a launch id this may be the first task of a new launch. An attempt is over when
 	 * nobody lives who joined it; one that is not complete yet, when it has lost a task.
 	 */
-	bool deserted = scene->others == SLOT_LEFT || scene->others == SLOT_DEAD;
-	if (!scene->same_launch && (scene->sealed ? deserted : scene->lost))
+	if (!scene->same_launch && (scene->sealed ? scene->deserted : scene->lost))
 		return ATTEMPT_BURY;
 	if (scene->sealed)
 		return scene->claimed ? ATTEMPT_TOO_LATE : ATTEMPT_WAIT;
