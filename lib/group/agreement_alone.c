@@ -57,6 +57,8 @@ static void join(struct agreement *a, int64_t now)
 			a->pending[what] = false;
 	a->solo = true;
 	a->view = &a->config.alone->view;
+	/* It may have been counted out while it still had an agreed save to do. */
+	a->config.alone->view.peers[a->config.task].dead = false;
 	agreement_take_in(a, now);
 }
 
