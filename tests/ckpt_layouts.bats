@@ -581,7 +581,9 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	mkdir ck:hff
 	make hf 100
 	mv ck/checkpoint-100 ck:hff
-	echo 'echo "$PREEMPT_RESUME" >resumed' >job
+	cat >job <<-'END'
+		echo "$PREEMPT_RESUME" >resumed
+	END
 	preempt-run --checkpoints ck:hff -- sh job
 	[ "$(cat resumed)" = ck:hff/checkpoint-100 ]
 	preempt-run --checkpoints ck:hff:hf -- sh job
