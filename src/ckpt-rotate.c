@@ -48,13 +48,14 @@ static int64_t settled = ADOPTED_SETTLED;
 	}
 
 /* Of all that read DIRs. */
-#define LAYOUT_OPTIONS                                                                             \
-	{0, "layout", "NAME",                                                                      \
-		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow or orbax", \
-		ARGS_TEXT, &layout, NULL, 0, 0, NULL},                                             \
-	{                                                                                          \
-		0, "pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints",        \
-			ARGS_TEXT, &pattern, NULL, 0, 0, NULL                                      \
+#define LAYOUT_OPTIONS                                                                              \
+	{0, "layout", "NAME",                                                                       \
+		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow, orbax or " \
+		"dcp",                                                                              \
+		ARGS_TEXT, &layout, NULL, 0, 0, NULL},                                              \
+	{                                                                                           \
+		0, "pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints",         \
+			ARGS_TEXT, &pattern, NULL, 0, 0, NULL                                       \
 	}
 
 static const struct args_option begin_options[] = {
@@ -261,12 +262,19 @@ static enum status find_latest_of(const struct args_rest *rest, const char *dire
 	return status;
 }
 
+/* A complete one before one of which that is not known, then the higher step. */
+static bool is_better(const struct checkpoint *a, const struct checkpoint *b)
+{
+	return a->state == b->state ? a->step > b->step : a->state == CHECKPOINT_COMPLETE;
+}
+
 static int run_latest(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct text line = {0}, none = {0};
 	struct checkpoint best = {0}, found;
 	const char *where = NULL;
+	bool unproven;
 	for (size_t i = 0; i < rest->count; i++) {
 		const char *directory = directory_at(rest, i);
 		enum status status = find_latest_of(rest, directory, &found, &err);
@@ -275,11 +283,17 @@ static int run_latest(const struct args_rest *rest)
 		} else if (status != STATUS_OK) {
 			text_release(&none);
 			return message_fail(&err);
-		} else if (!where || found.step > best.step) {
+		} else if (!where || is_better(&found, &best)) {
 			best = found;
 			where = directory;
 		}
 	}
+	unproven = where && best.state == CHECKPOINT_UNPROVEN;
+	if (unproven)
+		message_error(
+			"%s/%s is offered because no checkpoint is known to be complete; look "
+			"at it before you resume from it",
+			where, best.name);
 	if (!where) {
 		message_info("%s", text_string(&none));
 		if (otherwise)
@@ -295,7 +309,7 @@ static int run_latest(const struct args_rest *rest)
 	if (where)
 		text_add(&line, "\n");
 	print(&line);
-	return where || otherwise ? STATUS_OK : STATUS_NO;
+	return unproven ? STATUS_TEMPORARY : where || otherwise ? STATUS_OK : STATUS_NO;
 }
 
 static void show_listed(struct text *line, size_t index, const char *directory, bool native,

@@ -170,20 +170,10 @@ static enum status set_heartbeat(struct agent_options *agent, struct error *err)
 }
 
 /* For --checkpoints. */
-static enum status find_checkpoint(char path[4096], uint64_t *step, struct error *err)
+static enum status find_checkpoint(
+	char path[4096], uint64_t *step, bool *unproven, struct error *notes)
 {
-	struct checkpoint found;
-	struct layout_choice choice;
-	char directory[4096];
-	enum status status = adopted_read_place(checkpoints, directory, &choice, err);
-	if (status == STATUS_OK)
-		status = adopted_latest(directory, &choice, false, &found, NULL, err);
-	if (status != STATUS_OK)
-		return status;
-	if (snprintf(path, 4096, "%s/%s", directory, found.name) >= 4096)
-		return error_set(err, STATUS_USAGE, "--checkpoints: the name is too long");
-	*step = found.step;
-	return STATUS_OK;
+	return adopted_find_resume(checkpoints, path, step, unproven, notes);
 }
 
 /* For --checkpoints, before anything starts. What cannot be asked now is asked again. */

@@ -85,7 +85,11 @@ breaks() {
 	breaks hf:kind=sharded "rm checkpoint-300/model-00002-of-00003.safetensors"
 	breaks hf:kind=sharded "truncate -s 99 checkpoint-300/model.safetensors.index.json"
 	breaks hf:kind=bin "truncate -s 500 checkpoint-300/pytorch_model.bin"
+	# Without the index the names still say how many there are.
+	breaks hf:kind=sharded "rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00003-of*"
+	breaks hf:kind=sharded "rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00001-of*"
 	breaks hf:kind=deepspeed "rm checkpoint-300/latest"
+	breaks hf:kind=deepspeed "rm checkpoint-300/global_step300/zero_pp_rank_1*"
 	breaks hf:kind=deepspeed "rm checkpoint-300/global_step300/zero_pp_rank_0*"
 }
 
@@ -182,6 +186,122 @@ breaks() {
 	breaks deepspeed:model=2,data=3 "rm global_step300/zero_pp_rank_2_mp_rank_01*"
 	breaks deepspeed:stage=3,data=3 "rm global_step300/zero_pp_rank_1*_model_states.pt"
 	breaks deepspeed:stage=3,data=3 "rm global_step300/zero_pp_rank_2*_model_states.pt"
+	# The highest ranks, of which no gap tells.
+	breaks deepspeed:data=4 "rm global_step300/zero_pp_rank_[23]_*"
+	breaks deepspeed:data=4 "rm global_step300/zero_pp_rank_*"
+	breaks deepspeed:model=2,data=2 "rm global_step300/*mp_rank_01*"
+	breaks deepspeed:stage=3,data=4 "rm global_step300/zero_pp_rank_[23]_*"
+	breaks deepspeed:model=2,data=0,stage=0 "rm global_step300/mp_rank_01*"
+	# Told by the words of the files alone: there is no sibling.
+	rm -r ck && mkdir ck
+	make deepspeed:data=4 300
+	[ "$(steps complete)" = "300 " ]
+	rm ck/global_step300/zero_pp_rank_[23]_*
+	age
+	[ "$(steps damaged)" = "300 " ]
+	[[ $(why 300) == *"2 of 4 optimizer states are missing, as its own files say"* ]]
+	run -1 --separate-stderr ckpt-rotate latest ck
+	# An optimizer without ZeRO is in the model states.
+	rm -r ck && mkdir ck
+	make deepspeed:data=0,stage=0 300
+	[ "$(steps complete)" = "300 " ]
+	# The job was started again with fewer ranks, and with more.
+	rm -r ck && mkdir ck
+	make deepspeed:data=4 100
+	make deepspeed:data=2 200
+	make deepspeed:data=8 300
+	[ "$(steps complete)" = "100 200 300 " ]
+}
+
+@test "DeepSpeed: where no file says how many ranks there are, siblings are compared" {
+	make deepspeed:silent=1,data=4 100 200 300
+	[ "$(steps complete)" = "100 200 300 " ]
+	rm ck/global_step300/zero_pp_rank_[23]_*
+	age
+	[ "$(steps complete)" = "100 200 " ]
+	[ "$(steps unproven)" = "300 " ]
+	[[ $(why 300) == *"unproven global_step300: global_step"*"00 has more optimizer states than the 2 here"* ]]
+	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
+	run -75 --separate-stderr ckpt-rotate verify ck
+	[[ $stderr == *"global_step300 is unproven: "* ]]
+	# It does not count, and is not touched; nor is what shows that 200 is complete.
+	rm ck/latest
+	run -0 ckpt-rotate prune --keep-last 1 ck
+	[[ $output == *"kept global_step100: shows of how many ranks the newest one is"* ]]
+	[[ $output == *"kept global_step300: perhaps complete: nothing says so"* ]]
+	[ "$(steps complete)" = "100 200 " ]
+	# A layer of a pipeline that a sibling has.
+	rm -r ck && mkdir ck
+	make deepspeed:layers=3 100 200 300
+	[ "$(steps complete)" = "100 200 300 " ]
+	rm ck/global_step300/layer_02*
+	age
+	[ "$(steps complete) $(steps unproven)" = "100 200  300 " ]
+}
+
+@test "where nothing at all says how many ranks there are: unproven, offered last, and never counted" {
+	make deepspeed:silent=1,data=4 300
+	[ "$(steps unproven)" = "300 " ]
+	[[ $(why 300) == *"unproven global_step300: nothing says whether the 1 model states are all that belong to it"* ]]
+	# There is no other: it is printed, and the exit code is neither yes nor no.
+	run -75 --separate-stderr ckpt-rotate latest ck --step --or 0
+	[ "$output" = 300 ]
+	[[ $stderr == *"global_step300 is offered because no checkpoint is known to be complete"* ]]
+	run -75 --separate-stderr ckpt-rotate latest ck --json
+	[[ $output == *'"state": "unproven"'* ]]
+	# One that is known outweighs it, wherever it is and however old.
+	mv ck silent
+	mkdir ck
+	make hf 7
+	[ "$(ckpt-rotate latest silent ck 2>/dev/null)" = ck/checkpoint-7 ]
+	[ "$(ckpt-rotate latest ck silent 2>/dev/null)" = ck/checkpoint-7 ]
+	rm -r ck && mv silent ck
+	make deepspeed:data=2 200
+	echo global_step300 >ck/latest
+	age
+	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(steps complete) $(steps unproven)" = "200  300 " ]
+	# Two of one kind are compared.
+	make deepspeed:silent=1,data=4 400
+	[ "$(steps complete)" = "200 300 400 " ]
+	# Of two that differ rather the one of more ranks, though older.
+	rm -r ck && mkdir ck
+	make deepspeed:silent=1,data=4 100 200
+	rm ck/global_step200/zero_pp_rank_[23]_*
+	age
+	[ "$(steps unproven)" = "100 200 " ]
+	run -75 --separate-stderr ckpt-rotate latest ck --step
+	[ "$output" = 100 ]
+}
+
+@test "preempt-run --checkpoints: an unproven one is no new complete checkpoint, and that is said" {
+	export PREEMPT_STORE=$PWD/run.db PREEMPT_RUN=r
+	make_silent() { python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" "deepspeed:silent=1,data=$1" ck "$2"; }
+	cat >job <<-'END'
+		echo "$PREEMPT_RESUME" >resumed
+		eval "$SAVE"
+		exit 0
+	END
+	export -f make_silent
+	export BATS_TEST_DIRNAME SAVE='make_silent 4 100'
+	# --done-if false: it only stopped, so that its checkpoints count.
+	go() { preempt-run --checkpoints ck --done-if false -- bash job; }
+	run -43 --separate-stderr go
+	[ "$(cat resumed)" = "" ]
+	[[ $stderr == *"ck/global_step100 may be incomplete: nothing says whether "*"; it does not count as a new complete checkpoint"* ]]
+	# It is all there is: rather than from the beginning.
+	export SAVE=:
+	run -43 --separate-stderr go
+	[ "$(cat resumed)" = ck/global_step100 ]
+	[[ $stderr == *"the tasks resume from it, because no checkpoint is known to be complete"* ]]
+	# A second one like it: now both are complete.
+	export SAVE='make_silent 4 200'
+	run -42 --separate-stderr go
+	export SAVE='make_silent 2 300'
+	run -43 --separate-stderr go
+	[ "$(cat resumed)" = ck/global_step200 ]
+	[[ $stderr == *"ck/global_step300 is unproven and passed over: "*"; it does not count as a new complete checkpoint"* ]]
 }
 
 @test "Megatron: listed, found and pruned" {
@@ -204,7 +324,28 @@ breaks() {
 	breaks megatron "rm iter_0000300/mp_rank_00_001/model_optim_rng.pt"
 	breaks megatron "rm iter_0000300/mp_rank_00_001/distrib_optim.pt"
 	breaks megatron "truncate -s 600 iter_0000300/mp_rank_00_001/distrib_optim.pt"
+	# The highest ranks, of which no gap tells.
+	breaks megatron "rm -r iter_0000300/mp_rank_01_*"
+	breaks megatron "rm -r iter_0000300/mp_rank_*_001"
+	breaks megatron:tensor=4,pipeline=1 "rm -r iter_0000300/mp_rank_0[123]"
+	breaks megatron:pipeline=1,expert=2 "rm -r iter_0000300/mp_rank_*_001"
+	breaks megatron:expert=2 "rm -r iter_0000300/mp_rank_*_*_001"
+	rm -r ck && mkdir ck
+	make megatron 300
+	[ "$(steps complete)" = "300 " ]
+	rm -r ck/iter_0000300/mp_rank_01_*
+	age
+	[[ $(why 300) == *"damaged iter_0000300: 2 of 4 ranks are missing, as its own files say"* ]]
+	# No file says so: siblings are compared.
+	rm -r ck && mkdir ck
+	make megatron:silent=1 100 200 300
+	[ "$(steps complete)" = "100 200 300 " ]
+	rm -r ck/iter_0000300/mp_rank_01_*
+	rm ck/iter_0000200/*/distrib_optim.pt
+	age
+	[ "$(steps complete) $(steps unproven)" = "100  200 300 " ]
 	breaks megatron_dist "rm iter_0000300/__1_0.distcp"
+	breaks megatron_dist "truncate -s -1 iter_0000300/.metadata"
 	breaks megatron_dist "rm iter_0000300/metadata.json"
 	breaks megatron_dist "rm iter_0000300/.metadata"
 	breaks megatron_dist "rm iter_0000300/.metadata iter_0000300/*.distcp"
@@ -249,12 +390,43 @@ breaks() {
 	breaks orbax "head -c 20 200/_CHECKPOINT_METADATA >300/_CHECKPOINT_METADATA"
 	breaks orbax "sed -i 's/nsecs\": 2/nsecs\": null/' 300/_CHECKPOINT_METADATA"
 	breaks orbax "mkdir 300/more.orbax-checkpoint-tmp-5; echo x >300/more.orbax-checkpoint-tmp-5/x"
+	breaks orbax "mkdir 300/more.orbax-checkpoint-tmp-5"
+	breaks orbax "mkdir -p 300/a/more.orbax-checkpoint-tmp"
 	# Where renaming is no promise, the last file is.
 	make orbax 500
 	sed -i 's/nsecs": 2/nsecs": null/' ck/500/_CHECKPOINT_METADATA
 	echo "done" >ck/500/commit_success.txt
 	age
 	[ "$(ckpt-rotate latest ck --step)" = 500 ]
+}
+
+@test "torch.distributed.checkpoint by itself: listed, found and pruned; half-written ones" {
+	for word in step- checkpoint_ ""; do
+		rm -rf ck && mkdir ck
+		make "dcp:word=$word" 100 200 300 400
+		[ "$(steps complete)" = "100 200 300 400 " ]
+		[ "$(ckpt-rotate latest ck)" = "ck/${word}400" ]
+		ckpt-rotate prune -q --keep-last 2 ck
+		[ "$(steps complete) $(ls ck | wc -l)" = "300 400  2" ]
+	done
+	breaks dcp "rm step-300/.metadata"
+	breaks dcp "rm step-300/__1_0.distcp"
+	breaks dcp ": >step-300/__0_0.distcp"
+	breaks dcp "truncate -s -1 step-300/.metadata"
+	# Where others write such files they are these others'.
+	rm -r ck && mkdir ck
+	make megatron_dist 100 200
+	[ "$(ckpt-rotate latest ck)" = ck/iter_0000200 ]
+	# Inside one there is none: nothing is taken for a step, nothing is removed.
+	rm -r ck && mkdir ck
+	make dcp:word=optimizer_ 0
+	run -1 ckpt-rotate latest --layout dcp ck
+	rm -r ck && mkdir ck
+	make dcp 100 200
+	cp ck/step-100/.metadata ck
+	run -2 --separate-stderr ckpt-rotate prune --keep-last 1 ck
+	[[ $stderr == *"is itself a checkpoint of PyTorch's (it holds .metadata)"* ]]
+	[ "$(ls ck | wc -l)" = 2 ]
 }
 
 @test "a pattern: what matches it exactly, and nothing else" {
@@ -435,6 +607,31 @@ breaks() {
 	[ "$(ckpt-rotate latest ck --layout native --step)" = 5 ]
 	[ "$(ckpt-rotate latest ck --layout hf --step)" = 200 ]
 	[ "$(ckpt-rotate list ck --layout orbax)" = "" ]
+}
+
+@test "--keep-best compares what the frameworks wrote" {
+	best() { # METRIC: two of the lowest, beside the newest
+		ckpt-rotate prune -q --keep-best 2 --metric "$1" --mode min ck
+	}
+	for loss in 4:100 0.5:200 3:300 -0.25:400 NaN:500 2:600; do make "hf:loss=${loss%:*}" "${loss#*:}"; done
+	[[ $(why 200) == *"eval_loss=0.5"* ]]
+	[ "$(steps complete)" = "100 200 300 400 500 600 " ]
+	best eval_loss
+	[ "$(steps complete)" = "200 400 600 " ]
+	rm -r ck && mkdir ck
+	make lightning 1 2 3 4 5
+	mv ck/epoch=1-step=1.ckpt ck/epoch=1-step=1-val_loss=0.30.ckpt
+	mv ck/epoch=1-step=2.ckpt ck/epoch=1-val_loss=1e-05-step=2-v1.ckpt
+	mv ck/epoch=1-step=3.ckpt ck/val_loss=-0.50-step=3-lr=2.ckpt
+	mv ck/epoch=1-step=4.ckpt ck/epoch=1-step=4-val_loss=4x.ckpt
+	age
+	[[ $(why 3) == *"val_loss=-0.5 lr=2"* ]]
+	best val_loss
+	[ "$(steps complete)" = "2 3 5 " ]
+	rm -r ck && mkdir ck
+	for loss in 4:100 1:200 2:300 3:400; do make "orbax:loss=${loss%:*}" "${loss#*:}"; done
+	best loss
+	[ "$(steps complete)" = "200 300 400 " ]
 }
 
 @test "several directories at once" {

@@ -110,6 +110,7 @@ enum status adopted_list(const char *directory, const struct layout_choice *choi
 static enum status choose(const char *directory, const struct layout *layout,
 	const struct scan *scan, struct checkpoint *found, struct text *skipped, struct error *err)
 {
+	const struct scan_item *unproven = NULL;
 	for (size_t i = scan->count; i-- > 0;) {
 		const struct checkpoint *item = &scan->items[i].checkpoint;
 		if (item->state == CHECKPOINT_COMPLETE) {
@@ -119,9 +120,17 @@ static enum status choose(const char *directory, const struct layout *layout,
 		if (item->state == CHECKPOINT_UNKNOWN)
 			return error_set(
 				err, item->status, "%s/%s: %s", directory, item->name, item->why);
+		/* Rather one that nothing speaks against. */
+		if (item->state == CHECKPOINT_UNPROVEN &&
+			(!unproven || (unproven->fewer && !scan->items[i].fewer)))
+			unproven = &scan->items[i];
 		if (skipped)
 			text_addf(skipped, "%s/%s is %s and passed over: %s\n", directory,
 				item->name, checkpoint_state_name(item->state), item->why);
+	}
+	if (unproven) {
+		*found = unproven->checkpoint;
+		return STATUS_OK;
 	}
 	if (layout->tracker_is_checkpoint && *scan->tracker.broken)
 		return error_set(err, STATUS_DAMAGED, "%s/%s is all there is, and is not complete",
@@ -166,5 +175,30 @@ enum status adopted_latest(const char *directory, const struct layout_choice *ch
 	}
 	close(descriptor);
 	scan_release(&scan);
+	return status;
+}
+
+enum status adopted_find_resume(
+	const char *text, char path[4096], uint64_t *step, bool *unproven, struct error *notes)
+{
+	struct checkpoint found;
+	struct layout_choice choice;
+	struct text skipped = {0};
+	char directory[4096];
+	enum status status = adopted_read_place(text, directory, &choice, notes);
+	if (status == STATUS_OK)
+		status = adopted_latest(directory, &choice, false, &found, &skipped, notes);
+	if (status == STATUS_OK && snprintf(path, 4096, "%s/%s", directory, found.name) >= 4096)
+		status = error_set(notes, STATUS_USAGE, "the name %.100s... is too long", text);
+	if (status == STATUS_OK) {
+		*step = found.step;
+		*unproven = found.state == CHECKPOINT_UNPROVEN;
+		if (*unproven)
+			error_set(notes, STATUS_OK, "%s may be incomplete: %s", path, found.why);
+		else
+			error_set(notes, STATUS_OK, "%.*s",
+				(int)strcspn(text_string(&skipped), "\n"), text_string(&skipped));
+	}
+	text_release(&skipped);
 	return status;
 }

@@ -5,6 +5,8 @@
  *
  *   complete is what the framework's own rule calls complete, and what its tracker does not say to
  *   be unfinished; there are no checksums, only names, sizes and the structure of files;
+ *   where the files of some ranks could be missing and nothing says so, it is
+ *   CHECKPOINT_UNPROVEN: never offered before a complete one, never removed, never counted;
  *   who writes is not known: what changed within a time (settled) counts as being written, and is
  *   CHECKPOINT_INCOMPLETE when it is not complete; incomplete and quiet is CHECKPOINT_DAMAGED;
  *   a tracker is read, never written; what it names and whatever is newer is never touched;
@@ -42,9 +44,20 @@ enum status adopted_read_place(
 enum status adopted_list(const char *directory, const struct layout_choice *choice,
 	struct checkpoint_list *list, struct text *notes, struct error *err);
 
-/* As checkpoint_latest. contents has a meaning only for native ones. */
+/*
+ * As checkpoint_latest. contents has a meaning only for native ones. found is CHECKPOINT_UNPROVEN
+ * where there is one and none is known to be complete.
+ */
 enum status adopted_latest(const char *directory, const struct layout_choice *choice, bool contents,
 	struct checkpoint *found, struct text *skipped, struct error *err);
+
+/*
+ * Where to resume from, of a place as adopted_read_place reads it: path and step of
+ * adopted_latest's. unproven: none is known to be complete. notes: with STATUS_OK empty, or why it
+ * is unproven, or the first that was passed over, and why.
+ */
+enum status adopted_find_resume(
+	const char *text, char path[4096], uint64_t *step, bool *unproven, struct error *notes);
 
 /* As checkpoint_prune. settled: milliseconds. STATUS_DAMAGED: the tracker is broken. */
 enum status adopted_prune(const char *directory, const struct layout_choice *choice,

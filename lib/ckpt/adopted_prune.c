@@ -25,7 +25,10 @@ struct pruning {
 	const struct layout_choice *choice;
 	int64_t settled;
 	struct scan scan;
-	char best[LAYOUT_NAME_SIZE]; /* what the newest complete one depends on; empty: nothing */
+	/* What those that may be resumed from depend on, the newest complete one and an unproven
+	 * one that is newer; empty: nothing. */
+	char best[2][LAYOUT_NAME_SIZE];
+	char witness[LAYOUT_NAME_SIZE]; /* shows that the newest one is complete; empty: itself */
 	struct prune_report *report;
 };
 
@@ -61,8 +64,13 @@ static bool is_protected(
 	char name[LAYOUT_NAME_SIZE];
 	if (is_tracked(pruning->choice->layout, &pruning->scan.tracker, &found->checkpoint, why))
 		return true;
-	if (strcmp(found->checkpoint.name, pruning->best) == 0) {
+	if (strcmp(found->checkpoint.name, pruning->best[0]) == 0 ||
+		strcmp(found->checkpoint.name, pruning->best[1]) == 0) {
 		snprintf(why, LAYOUT_NAME_SIZE, "the newest one calls it the best");
+		return true;
+	}
+	if (strcmp(found->checkpoint.name, pruning->witness) == 0) {
+		snprintf(why, LAYOUT_NAME_SIZE, "shows of how many ranks the newest one is");
 		return true;
 	}
 	if (quiet(found) < pruning->settled) {
@@ -153,30 +161,66 @@ static enum status decide(
 	return status;
 }
 
-/* What the newest complete one will come back to. */
+/* What one will come back to. */
+static enum status read_depends(const struct pruning *pruning, const char *name,
+	char best[LAYOUT_NAME_SIZE], struct error *err)
+{
+	struct error why;
+	struct layout_item item = {.name = name,
+		.root = openat(pruning->descriptor, name,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	enum status status = item.root < 0
+				     ? error_set(&why, STATUS_TEMPORARY, "%s", strerror(errno))
+				     : pruning->choice->layout->depends(&item, best, &why);
+	if (item.root >= 0)
+		close(item.root);
+	if (status != STATUS_OK)
+		return error_set(err, status == STATUS_NO ? STATUS_TEMPORARY : status, "%s/%s: %s",
+			pruning->directory, name, why.text);
+	return STATUS_OK;
+}
+
+/* What the newest complete one, and a newer unproven one, will come back to. */
 static enum status read_best(struct pruning *pruning, struct error *err)
 {
-	const struct layout *layout = pruning->choice->layout;
-	struct error why;
-	for (size_t i = pruning->scan.count; i-- > 0 && layout->depends;) {
-		const struct checkpoint *newest = &pruning->scan.items[i].checkpoint;
-		if (newest->state != CHECKPOINT_COMPLETE)
+	enum status status = STATUS_OK;
+	bool unproven = false;
+	if (!pruning->choice->layout->depends)
+		return STATUS_OK;
+	for (size_t i = pruning->scan.count; i-- > 0 && status == STATUS_OK;) {
+		const struct checkpoint *item = &pruning->scan.items[i].checkpoint;
+		bool complete = item->state == CHECKPOINT_COMPLETE;
+		if (!complete && (unproven || item->state != CHECKPOINT_UNPROVEN))
 			continue;
-		struct layout_item item = {.name = newest->name,
-			.step = newest->step,
-			.root = openat(pruning->descriptor, newest->name,
-				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-		enum status status =
-			item.root < 0 ? error_set(&why, STATUS_TEMPORARY, "%s", strerror(errno))
-				      : layout->depends(&item, pruning->best, &why);
-		if (item.root >= 0)
-			close(item.root);
-		if (status != STATUS_OK)
-			return error_set(err, status == STATUS_NO ? STATUS_TEMPORARY : status,
-				"%s/%s: %s", pruning->directory, newest->name, why.text);
-		break;
+		unproven = true;
+		status = read_depends(pruning, item->name, pruning->best[complete], err);
+		if (complete)
+			break;
 	}
-	return STATUS_OK;
+	return status;
+}
+
+/* The sibling without which the newest complete one could not be told to be complete. */
+static void find_witness(struct pruning *pruning)
+{
+	const struct scan_item *newest = NULL;
+	for (size_t i = pruning->scan.count; i-- > 0;) {
+		const struct scan_item *item = &pruning->scan.items[i];
+		if (item->checkpoint.state != CHECKPOINT_COMPLETE)
+			continue;
+		if (!newest) {
+			newest = item;
+			if (shards_decide(&item->shards, NULL, 0, NULL) == SHARDS_ALL)
+				return;
+			continue;
+		}
+		const struct shards_sibling sibling = scan_sibling(item, newest);
+		if (shards_decide(&newest->shards, &sibling, 1, NULL) == SHARDS_ALL) {
+			snprintf(pruning->witness, sizeof(pruning->witness), "%s",
+				item->checkpoint.name);
+			return;
+		}
+	}
 }
 
 static bool removes(const struct prune_report *report)
@@ -353,8 +397,10 @@ static enum status prune(struct pruning *pruning, const struct prune_wish *wish,
 			pruning->directory, pruning->choice->layout->tracker, tracker->broken);
 	if (status == STATUS_OK)
 		status = read_best(pruning, err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
+		find_witness(pruning);
 		status = decide(pruning, wish, &met, err);
+	}
 	if (status != STATUS_OK)
 		return status;
 	pruning->report->leftovers = pruning->scan.removed;

@@ -85,6 +85,7 @@ enum checkpoint_state {
 	CHECKPOINT_DAMAGED,    /* it was published, and something is missing or wrong */
 	CHECKPOINT_FOREIGN,    /* bears a name of ours, but carries nothing of ours */
 	CHECKPOINT_UNKNOWN,    /* could not be asked; status says how */
+	CHECKPOINT_UNPROVEN,   /* nothing is missing, but nothing says how much there must be */
 	CHECKPOINT_INCOMPLETE, /* being written, or left by a writer that is gone */
 };
 const char *checkpoint_state_name(enum checkpoint_state state);
@@ -137,8 +138,8 @@ enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
  */
 void checkpoint_watch(void (*progress)(uint64_t bytes));
 
-/* What a state answers: STATUS_OK complete, STATUS_DAMAGED, its status when unknown, else NO (bad,
- * foreign, incomplete). */
+/* What a state answers: STATUS_OK complete, STATUS_DAMAGED, its status when unknown,
+ * STATUS_TEMPORARY unproven, else NO (bad, foreign, incomplete). */
 enum status checkpoint_status(const struct checkpoint *checkpoint);
 
 /* All, by rising step, published before incomplete. A zeroed one is empty. */

@@ -104,6 +104,8 @@ static void keep_always(const struct scene *scene)
 			keep(verdict, true, "not ours");
 		else if (scene->items[i].state == CHECKPOINT_UNKNOWN)
 			keep(verdict, true, "could not be read");
+		else if (scene->items[i].state == CHECKPOINT_UNPROVEN)
+			keep(verdict, true, "perhaps complete: nothing says so");
 		newest = newest && !counts(scene, i);
 		if (scene->items[i].pinned)
 			keep(verdict, true, "pinned");

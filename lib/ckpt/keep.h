@@ -7,7 +7,7 @@
  *   the newest complete one (the highest step);
  *   the complete one committed last (after a reset to an earlier step it is not the newest);
  *   what is pinned;
- *   whatever is not ours, or could not be read.
+ *   whatever is not ours, could not be read, or of which it is not known whether it is complete.
  * Only complete ones count for a rule, and are kept by one; what --keep-step names stays in any
  * state. A bad or damaged one goes when a complete one is newer, under --keep-last N when N are;
  * until then it is evidence, and perhaps all there is.

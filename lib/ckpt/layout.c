@@ -16,7 +16,7 @@
 
 /* In the order in which they are told to people. */
 static const struct layout *const layouts[] = {&layout_hf, &layout_lightning, &layout_deepspeed,
-	&layout_megatron, &layout_tensorflow, &layout_orbax};
+	&layout_megatron, &layout_tensorflow, &layout_orbax, &layout_dcp};
 #define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
 
 const char *layout_name(const struct layout_choice *choice)
@@ -46,7 +46,7 @@ enum status layout_named(const char *name, struct layout_choice *choice, struct 
 	const char *meant = nearest(name);
 	return error_set(err, STATUS_USAGE,
 		"there is no layout \"%s\"%s%s%s; there are auto, native, hf, lightning, deepspeed, "
-		"megatron, tensorflow and orbax, and --pattern for the rest",
+		"megatron, tensorflow, orbax and dcp, and --pattern for the rest",
 		name, meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
 }
 
@@ -127,22 +127,32 @@ struct detection {
 	char native[LAYOUT_NAME_SIZE];		 /* a name of ours */
 };
 
+/* Whether layout i reads the entry, and what there is shows that it is at home. */
+static enum status shows(int directory, const char *entry, size_t i, bool *shown, struct error *err)
+{
+	struct layout_choice choice = {layouts[i], NULL};
+	struct layout_name name;
+	*shown = false;
+	if (!layout_reads(&choice, entry, &name) ||
+		(layouts[i]->sign && !strstr(entry, layouts[i]->sign)))
+		return STATUS_OK;
+	return is_shown(directory, entry, layouts[i], shown, err);
+}
+
 static enum status detect_entry(
 	int directory, const char *entry, struct detection *detection, struct error *err)
 {
-	if (ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN)
+	bool shown, any = ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN;
+	if (any)
 		snprintf(detection->native, LAYOUT_NAME_SIZE, "%.255s", entry);
 	for (size_t i = 0; i < LAYOUTS; i++) {
-		struct layout_choice choice = {layouts[i], NULL};
-		struct layout_name name;
-		bool shown;
-		if (*detection->example[i] || !layout_reads(&choice, entry, &name) ||
-			(layouts[i]->sign && !strstr(entry, layouts[i]->sign)))
+		if (layouts[i]->general && any)
 			continue;
-		enum status status = is_shown(directory, entry, layouts[i], &shown, err);
+		enum status status = shows(directory, entry, i, &shown, err);
 		if (status != STATUS_OK)
 			return status;
-		if (shown)
+		any |= shown;
+		if (shown && !*detection->example[i])
 			snprintf(detection->example[i], LAYOUT_NAME_SIZE, "%.255s", entry);
 	}
 	return STATUS_OK;

@@ -17,6 +17,8 @@
 
 #include "base/error.h"
 #include "ckpt/manifest.h"
+#include "ckpt/metrics.h"
+#include "ckpt/shards.h"
 
 #define LAYOUT_NAME_SIZE 256 /* any name in a directory */
 
@@ -42,6 +44,12 @@ struct layout_item {
 	int root;		      /* names of files are relative to it: its directory, or DIR */
 	bool directory;		      /* else one file, or several whose names begin with name */
 	const struct manifest *files; /* sorted, without checksums */
+};
+
+/* What a layout reads of one beside whether it is complete. Zeroed before. */
+struct layout_found {
+	struct shards shards; /* of many ranks: whether those are all is decided by the caller */
+	struct metrics metrics;
 };
 
 /* Where the framework says that it resumes. */
@@ -70,12 +78,16 @@ struct layout {
 
 	/* What a name must hold to show by itself that the layout is at home; NULL: nothing. */
 	const char *sign;
+	/* Others write such files in directories of such names, too: it is at home only where the
+	 * name says nothing to any other. */
+	bool general;
 
 	/*
-	 * STATUS_OK: complete. STATUS_NO: it is not, why says so. Others: could not be asked.
-	 * Called only where a mark is there.
+	 * STATUS_OK: complete, if all shards found are there. STATUS_NO: it is not, why says so.
+	 * Others: could not be asked. Called only where a mark is there.
 	 */
-	enum status (*judge)(const struct layout_item *item, struct error *why);
+	enum status (*judge)(
+		const struct layout_item *item, struct layout_found *found, struct error *why);
 
 	const char *tracker; /* its tracker's name in DIR; NULL: has none */
 	/* Read it from the open DIR. tracker is zeroed. */
@@ -83,7 +95,7 @@ struct layout {
 		struct layout_tracker *tracker, struct error *err);
 	/* The tracker is a checkpoint itself, where it is a file and its step can be read. */
 	bool tracker_is_checkpoint;
-	/* The framework writes the tracker when all have saved: what is newer is not finished. */
+	/* The framework writes the tracker when it has saved: what is newer is not finished. */
 	bool tracker_commits;
 
 	/* The name of another checkpoint that this one's framework will come back to, such as the
@@ -93,7 +105,7 @@ struct layout {
 };
 
 extern const struct layout layout_hf, layout_lightning, layout_deepspeed, layout_megatron,
-	layout_tensorflow, layout_orbax, layout_pattern;
+	layout_tensorflow, layout_orbax, layout_dcp, layout_pattern;
 
 /* "native", "hf" ... into a choice; STATUS_USAGE: there is no such layout, err lists them. */
 enum status layout_named(const char *name, struct layout_choice *choice, struct error *err);
@@ -123,7 +135,7 @@ enum status layout_tracker_line(
 	int directory, const char *file, struct layout_tracker *tracker, struct error *err);
 
 /* DeepSpeed's rule for the files below prefix ("" or ending in '/'), which others contain. */
-enum status layout_deepspeed_judge(
-	const struct layout_item *item, const char *prefix, struct error *why);
+enum status layout_deepspeed_judge(const struct layout_item *item, const char *prefix,
+	struct shards *shards, struct error *why);
 
 #endif

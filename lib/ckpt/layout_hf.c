@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hugging Face's Trainer: checkpoint-500/, whatever saved the model in it. trainer_state.json is
- * written after model, optimizer and scheduler, and says its step; a sharded model has an index
- * that names its files. Under DeepSpeed there is a global_step500/ inside, with its own "latest".
- * The Trainer has no tracker: it resumes from the highest number, and breaks when the checkpoint
- * that trainer_state.json calls the best is gone.
+ * written after model, optimizer and scheduler, and says its step and what was measured; a sharded
+ * model has an index that names its files. Under DeepSpeed there is a global_step500/ inside, with
+ * its own "latest". The Trainer has no tracker: it resumes from the highest number, and breaks when
+ * the checkpoint that trainer_state.json calls the best is gone.
  */
 #include <json-c/linkhash.h>
 #include <stdio.h>
@@ -80,7 +80,28 @@ static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME
 	return found;
 }
 
-static enum status judge(const struct layout_item *item, struct error *why)
+/*
+ * What the Trainer logged at this very step, of its evaluation first: "log_history" has an entry
+ * for each time it logged. Of equal names the last counts, as of an evaluation that was repeated.
+ */
+static void read_metrics(struct json_object *state, uint64_t step, struct metrics *metrics)
+{
+	static const char *const except[] = {"epoch", "step", NULL};
+	struct json_object *history, *entry;
+	uint64_t logged;
+	if (!json_object_object_get_ex(state, "log_history", &history) ||
+		!json_object_is_type(history, json_type_array))
+		return;
+	for (size_t i = json_object_array_length(history); i-- > 0;) {
+		entry = json_object_array_get_idx(history, i);
+		if (json_object_is_type(entry, json_type_object) &&
+			json_get_unsigned(entry, "step", &logged) && logged == step)
+			metrics_collect(entry, except, metrics);
+	}
+}
+
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	static const char state[] = "trainer_state.json";
 	char deepspeed[LAYOUT_NAME_SIZE];
@@ -90,6 +111,8 @@ static enum status judge(const struct layout_item *item, struct error *why)
 	if (status == STATUS_OK &&
 		(!json_get_unsigned(object, "global_step", &step) || step != item->step))
 		status = error_set(why, STATUS_NO, "%s is not of this step", state);
+	if (status == STATUS_OK)
+		read_metrics(object, step, &found->metrics);
 	json_object_put(object);
 	if (status != STATUS_OK)
 		return status;
@@ -97,13 +120,17 @@ static enum status judge(const struct layout_item *item, struct error *why)
 		if (structure_ends(item->files->files[i].name, ".index.json") &&
 			!strchr(item->files->files[i].name, '/'))
 			status = check_index(item, item->files->files[i].name, why);
+	/* (Without an index the names of the files say how many there are.) */
+	if (status == STATUS_OK)
+		status = structure_check_numbered(item->files, why);
 	if (status == STATUS_OK && !has_model(item, deepspeed))
 		status = error_set(why, STATUS_NO, "it holds no model");
 	else if (status == STATUS_OK && *deepspeed)
-		status = structure_find(item->files, "latest")
-				 ? layout_deepspeed_judge(item, deepspeed, why)
-				 : error_set(why, STATUS_NO,
-					   "latest is missing, which DeepSpeed writes last");
+		status =
+			structure_find(item->files, "latest")
+				? layout_deepspeed_judge(item, deepspeed, &found->shards, why)
+				: error_set(why, STATUS_NO,
+					  "latest is missing, which DeepSpeed writes after its own files");
 	if (status == STATUS_OK)
 		status = structure_check_all(item->root, item->files, "", why);
 	if (status == STATUS_OK)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Megatron-LM: iter_0000500/, and beside it latest_checkpointed_iteration.txt, which is written
- * when all ranks have saved ("500", or "release").
+ * when all ranks have saved ("500", or "release"; save_checkpoint of checkpointing.py has its
+ * barrier before that).
  *
- * Inside either a directory for each model-parallel rank, mp_rank_TT[_PPP[_EEE]], which make a full
- * grid, each with the same kinds of files; or PyTorch's distributed format: .metadata names the
+ * Inside either a directory for each model-parallel rank, mp_rank_TT[_PPP][_EEE], which make a full
+ * grid, each with the same kinds of files, and the model's file in it holds the arguments of the
+ * training, which say how large the grid is; or PyTorch's distributed format: .metadata names the
  * .distcp files, metadata.json is written last.
  */
 #include <inttypes.h>
@@ -30,15 +32,17 @@ static bool read_name(
 static const char *const model_files[] = {"model_optim_rng.pt", "model_rng.pt", NULL};
 static const char *const optimizer_files[] = {"distrib_optim.pt", "optim.pt", NULL};
 
-static bool holds(const struct layout_item *item, const char *directory, const char *const *names)
+/* The first of names in directory that is there. */
+static const struct manifest_file *find(
+	const struct layout_item *item, const char *directory, const char *const *names)
 {
+	const struct manifest_file *file = NULL;
 	char path[2 * LAYOUT_NAME_SIZE];
-	for (; *names; names++) {
+	for (; *names && !file; names++) {
 		snprintf(path, sizeof(path), "%s/%s", directory, *names);
-		if (structure_find(item->files, path))
-			return true;
+		file = structure_find(item->files, path);
 	}
-	return false;
+	return file;
 }
 
 /* The numbers of "mp_rank_01_002_003"; how many, 0: it is no such name. */
@@ -57,11 +61,37 @@ static int read_rank(const char *name, uint64_t number[3])
 	return *name ? 0 : count;
 }
 
-static enum status judge_ranks(const struct layout_item *item, struct error *why)
+/* How many there are of each of the numbers in a directory's name, by the training's arguments. */
+static enum status ask_arguments(const struct layout_item *item, const char *file, int numbers,
+	uint64_t said[SHARD_DIMENSIONS], struct error *why)
 {
-	uint64_t high[3] = {0, 0, 0}, seen = 0, optimizers = 0;
+	struct structure_word words[] = {{.key = "tensor_model_parallel_size"},
+		{.key = "pipeline_model_parallel_size"}, {.key = "expert_model_parallel_size"}};
+	enum status status = structure_read_words(item->root, file, words, 3, why);
+	uint64_t pipeline = words[1].number;
+	/* (Old versions know no experts.) */
+	uint64_t expert = words[2].seen ? words[2].number : 1;
+	/* The pipeline's number stands there where it has stages, the expert's where there are
+	 * some. */
+	bool fits = numbers == 1   ? pipeline == 1 && expert == 1
+		    : numbers == 2 ? (pipeline > 1) != (expert > 1)
+				   : pipeline > 1 && expert > 1;
+	if (status != STATUS_OK || !fits || !words[0].number || !pipeline || !expert)
+		return status;
+	said[0] = words[0].number;
+	said[1] = numbers == 3 ? pipeline : pipeline * expert;
+	said[2] = numbers == 3 ? expert : 1;
+	return status;
+}
+
+static enum status judge_ranks(
+	const struct layout_item *item, struct shards *shards, struct error *why)
+{
+	struct shard_set *ranks = &shards->sets[0], *optimizers = &shards->sets[1];
+	const struct manifest_file *model = NULL;
 	char last[LAYOUT_NAME_SIZE] = "";
 	int numbers = 0;
+	ranks->what = "ranks";
 	for (size_t i = 0; i < item->files->count; i++) {
 		const char *name = item->files->files[i].name, *slash = strchr(name, '/');
 		char directory[LAYOUT_NAME_SIZE];
@@ -76,36 +106,39 @@ static enum status judge_ranks(const struct layout_item *item, struct error *why
 			return error_set(
 				why, STATUS_NO, "%s does not fit to the other ranks", directory);
 		numbers = count;
-		if (!holds(item, directory, model_files))
+		model = find(item, directory, model_files);
+		if (!model)
 			return error_set(
 				why, STATUS_NO, "%s/%s is missing", directory, model_files[0]);
-		optimizers += holds(item, directory, optimizer_files);
-		seen++;
-		for (int k = 0; k < 3; k++)
-			if (number[k] + 1 > high[k])
-				high[k] = number[k] + 1;
+		shards_see(ranks, number[0], number[1], number[2]);
+		if (find(item, directory, optimizer_files))
+			shards_see(optimizers, number[0], number[1], number[2]);
 	}
-	uint64_t all = high[0] * high[1] * high[2];
-	if (seen == 0)
+	if (ranks->seen == 0)
 		return error_set(why, STATUS_NO, "it holds no rank's files");
-	if (seen != all)
-		return error_set(why, STATUS_NO, "%" PRIu64 " of %" PRIu64 " ranks are missing",
-			all - seen, all);
-	if (optimizers && optimizers != seen)
+	if (optimizers->seen && optimizers->seen != ranks->seen)
 		return error_set(why, STATUS_NO,
 			"%" PRIu64 " of %" PRIu64 " ranks have no optimizer state",
-			seen - optimizers, seen);
-	return structure_check_all(item->root, item->files, "", why);
+			ranks->seen - optimizers->seen, ranks->seen);
+	/* Not every training saves an optimizer, or in files of its own: siblings show it. */
+	if (!optimizers->seen) {
+		optimizers->what = "optimizer states";
+		optimizers->witnessed = true;
+	}
+	enum status status = structure_check_all(item->root, item->files, "", why);
+	return status == STATUS_OK ? ask_arguments(item, model->name, numbers, ranks->said, why)
+				   : status;
 }
 
-static enum status judge(const struct layout_item *item, struct error *why)
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	enum status status;
 	bool distributed = structure_find(item->files, ".metadata") != NULL;
 	for (size_t i = 0; i < item->files->count; i++)
 		distributed |= structure_ends(item->files->files[i].name, ".distcp");
 	if (!distributed)
-		return judge_ranks(item, why);
+		return judge_ranks(item, &found->shards, why);
 	struct json_object *object = structure_read_json(item->root, "metadata.json", &status, why);
 	json_object_put(object);
 	if (status == STATUS_OK)

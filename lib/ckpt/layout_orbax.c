@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Orbax: 500/ (or 00000500/), written as 500.orbax-checkpoint-tmp-NNN and renamed. Where renaming
- * is no promise, commit_success.txt is written last. _CHECKPOINT_METADATA has the time of the
- * commit.
+ * Orbax: 500/ (or 00000500/), written as 500.orbax-checkpoint-tmp[-NNN] and renamed; so are the
+ * items in it, and where one of these temporary directories is left, empty or not, the item of that
+ * name is not finished. Where renaming is no promise, commit_success.txt is written last.
+ * _CHECKPOINT_METADATA has the time of the commit; metrics/metrics what CheckpointManager.save was
+ * told was measured.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +12,10 @@
 #include "base/json.h"
 #include "ckpt/layout.h"
 #include "ckpt/structure.h"
+#include "ckpt/tree.h"
+
+#define TEMPORARY ".orbax-checkpoint-tmp"
+#define METRICS	  "metrics/metrics"
 
 static bool read_name(
 	const struct layout_choice *choice, const char *entry, struct layout_name *name)
@@ -30,8 +36,6 @@ static enum status check_arrays(const struct layout_item *item, struct error *wh
 		const char *name = item->files->files[i].name;
 		size_t directory = (size_t)(structure_base(name) - name);
 		char manifest[4096];
-		if (strstr(name, ".orbax-checkpoint-tmp"))
-			return error_set(why, STATUS_NO, "%s is not finished", name);
 		if (directory < 2 || strncmp(name + directory - 2, "d/", 2) != 0 ||
 			(directory > 2 && name[directory - 3] != '/'))
 			continue;
@@ -43,10 +47,39 @@ static enum status check_arrays(const struct layout_item *item, struct error *wh
 	return STATUS_OK;
 }
 
-static enum status judge(const struct layout_item *item, struct error *why)
+static enum status check_finished(const struct layout_item *item, struct error *why)
+{
+	struct text path = {0};
+	enum status status = tree_find_directory(item->root, TEMPORARY, &path, why);
+	if (status == STATUS_OK)
+		error_set(why, STATUS_NO, "%s is not finished", text_string(&path));
+	text_release(&path);
+	return status == STATUS_OK ? STATUS_NO : status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* What no object of numbers is says nothing. */
+static enum status read_metrics(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
+{
+	enum status status;
+	if (!structure_find(item->files, METRICS))
+		return STATUS_OK;
+	struct json_object *object = structure_read_json(item->root, METRICS, &status, why);
+	if (status == STATUS_OK)
+		metrics_collect(object, NULL, &found->metrics);
+	json_object_put(object);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	static const char metadata[] = "_CHECKPOINT_METADATA";
-	enum status status = check_arrays(item, why);
+	enum status status = check_finished(item, why);
+	if (status == STATUS_OK)
+		status = check_arrays(item, why);
+	if (status == STATUS_OK)
+		status = read_metrics(item, found, why);
 	if (status == STATUS_OK && manifest_bytes(item->files) == 0)
 		status = error_set(why, STATUS_NO, "it is empty");
 	if (status != STATUS_OK || structure_find(item->files, "commit_success.txt") ||

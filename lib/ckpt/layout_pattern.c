@@ -44,15 +44,19 @@ static bool read_name(
 	return matches(choice->pattern, entry, &name->step);
 }
 
-static enum status judge(const struct layout_item *item, struct error *why)
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	enum status status = STATUS_OK;
+	(void)found;
 	if (manifest_bytes(item->files) == 0)
 		status = error_set(why, STATUS_NO, "it is empty");
 	if (status == STATUS_OK)
 		status = structure_check_all(item->root, item->files, "", why);
 	if (status == STATUS_OK)
 		status = structure_check_shards(item->root, item->files, why);
+	if (status == STATUS_OK)
+		status = structure_check_numbered(item->files, why);
 	return status;
 }
 

@@ -44,10 +44,12 @@ static bool read_name(
 	return false;
 }
 
-static enum status judge(const struct layout_item *item, struct error *why)
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	uint64_t seen = 0, all = 0;
 	bool index = false;
+	(void)found;
 	for (size_t i = 0; i < item->files->count; i++) {
 		const char *end = item->files->files[i].name + strlen(item->name);
 		uint64_t shard, shards;

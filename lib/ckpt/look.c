@@ -210,6 +210,7 @@ const char *checkpoint_state_name(enum checkpoint_state state)
 		[CHECKPOINT_DAMAGED] = "damaged",
 		[CHECKPOINT_FOREIGN] = "foreign",
 		[CHECKPOINT_UNKNOWN] = "unknown",
+		[CHECKPOINT_UNPROVEN] = "unproven",
 		[CHECKPOINT_INCOMPLETE] = "incomplete",
 	};
 	return names[state];
@@ -221,6 +222,7 @@ enum status checkpoint_status(const struct checkpoint *checkpoint)
 	case CHECKPOINT_COMPLETE: return STATUS_OK;
 	case CHECKPOINT_DAMAGED: return STATUS_DAMAGED;
 	case CHECKPOINT_UNKNOWN: return checkpoint->status;
+	case CHECKPOINT_UNPROVEN: return STATUS_TEMPORARY;
 	default: return STATUS_NO;
 	}
 }

@@ -79,6 +79,36 @@ enum status metrics_read(const char *text, struct metrics *metrics, struct error
 	return STATUS_OK;
 }
 
+void metrics_add(struct metrics *metrics, const char *name, double value)
+{
+	if (metrics->count == METRICS_ROOM || find(metrics, name) ||
+		metrics_check_name(name, "", NULL) != STATUS_OK)
+		return;
+	struct metric *metric = &metrics->items[metrics->count++];
+	snprintf(metric->name, sizeof(metric->name), "%s", name);
+	metric->value = isfinite(value) ? value : NAN;
+}
+
+static bool is_in(const char *name, const char *const *names)
+{
+	for (; names && *names; names++)
+		if (strcmp(name, *names) == 0)
+			return true;
+	return false;
+}
+
+void metrics_collect(struct json_object *object, const char *const *except, struct metrics *metrics)
+{
+	if (!json_object_is_type(object, json_type_object))
+		return;
+	json_object_object_foreach(object, name, value)
+	{
+		if (!is_in(name, except) && (json_object_is_type(value, json_type_double) ||
+						    json_object_is_type(value, json_type_int)))
+			metrics_add(metrics, name, json_object_get_double(value));
+	}
+}
+
 bool metrics_get(const struct metrics *metrics, const char *name, double *value)
 {
 	const struct metric *metric = find(metrics, name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was measured of a checkpoint, given when it is committed: "loss=0.25". A few values with
- * names; what is not a finite number is recorded as measured, and never the best of anything.
- * Pure; owns nothing.
+ * What was measured of a checkpoint, given when it is committed: "loss=0.25", or written by the
+ * training framework. A few values with names; what is not a finite number is recorded as measured,
+ * and never the best of anything. Pure; owns nothing.
  */
 #ifndef CKPT_METRICS_H
 #define CKPT_METRICS_H
@@ -14,7 +14,8 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define METRICS_MAX	 16
+#define METRICS_MAX	 16 /* given to a commit */
+#define METRICS_ROOM	 64 /* collected from what a framework wrote */
 #define METRIC_NAME_SIZE 48
 
 struct metric {
@@ -24,7 +25,7 @@ struct metric {
 
 /* In the order given; each name once. */
 struct metrics {
-	struct metric items[METRICS_MAX];
+	struct metric items[METRICS_ROOM];
 	size_t count;
 };
 
@@ -32,6 +33,13 @@ struct metrics {
 enum status metrics_read(const char *text, struct metrics *metrics, struct error *err);
 /* Whether name can be the name of one; else err says why. */
 enum status metrics_check_name(const char *name, const char *what, struct error *err);
+
+/* Add one that a framework wrote, unless there is no room, it is there, or that is no name. */
+void metrics_add(struct metrics *metrics, const char *name, double value);
+/* Add the numbers of an object, without those whose names are in except (NULL, or NULL at its end).
+ */
+void metrics_collect(
+	struct json_object *object, const char *const *except, struct metrics *metrics);
 
 /* Whether there is a finite value of that name. */
 bool metrics_get(const struct metrics *metrics, const char *name, double *value);

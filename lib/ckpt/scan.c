@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "ckpt/shards.h"
 #include "ckpt/show.h"
 #include "ckpt/structure.h"
 #include "ckpt/tree.h"
@@ -237,12 +238,34 @@ static enum status read_files(int descriptor, const struct scan *scan, struct sc
 	return STATUS_OK;
 }
 
+/* Something is missing: perhaps it is still being written, else it is damaged. */
+static void conclude_not_complete(struct scan_item *item, int64_t settled, const struct error *why)
+{
+	int64_t quiet = clock_utc() - item->changed;
+	struct text age = {0};
+	struct error both;
+	if (quiet >= settled) {
+		conclude(item, CHECKPOINT_DAMAGED, why);
+		return;
+	}
+	show_age(&age, quiet);
+	error_set(&both, STATUS_NO, "%s; changed %s ago", why->text, text_string(&age));
+	conclude(item, CHECKPOINT_INCOMPLETE, &both);
+	text_release(&age);
+}
+
 /* What the layout's rule and the tracker say of one that carries its marks. */
 static enum status judge_files(const struct layout_choice *choice, const struct scan *scan,
-	const struct layout_item *look, struct error *why)
+	const struct layout_item *look, struct scan_item *item, struct error *why)
 {
-	enum status status = choice->layout->judge(look, why);
+	struct layout_found found = {0};
+	enum status status = choice->layout->judge(look, &found, why);
 	const struct layout_tracker *tracker = &scan->tracker;
+	item->shards = found.shards;
+	item->checkpoint.metrics = found.metrics;
+	if (status == STATUS_OK && shards_decide(&found.shards, NULL, 0, why) == SHARDS_MISSING)
+		status = STATUS_NO;
+	item->whole = status == STATUS_OK;
 	if (status == STATUS_OK && choice->layout->tracker_commits && tracker->named &&
 		look->step > tracker->step)
 		status = error_set(why, STATUS_NO, "newer than %s, which %s names still",
@@ -263,6 +286,9 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 	*gone = false;
 	item->changed = 0;
 	item->checkpoint.inode = 0;
+	item->shards = (struct shards){0};
+	item->whole = item->fewer = false;
+	item->checkpoint.metrics = (struct metrics){0};
 	if (fstatat(descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		/* (The others of several files may still be there, on their way, too.) */
 		*gone = errno == ENOENT;
@@ -299,33 +325,26 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 	status =
 		note_directories(item, look.root, directory ? &files : &(struct manifest){0}, &why);
 	if (status == STATUS_OK)
-		status = judge_files(choice, scan, &look, &why);
+		status = judge_files(choice, scan, &look, item, &why);
 	item->checkpoint.files = files.count;
 	item->checkpoint.bytes = manifest_bytes(&files);
 	item->checkpoint.utc = item->changed ? item->changed : 1;
-	int64_t quiet = clock_utc() - item->changed;
-	if (status == STATUS_OK) {
+	if (status == STATUS_OK)
 		conclude(item, CHECKPOINT_COMPLETE, NULL);
-	} else if (status != STATUS_NO) {
+	else if (status == STATUS_NO)
+		conclude_not_complete(item, settled, &why);
+	else
 		conclude(item, CHECKPOINT_UNKNOWN, &why);
-	} else if (quiet < settled) {
-		struct text age = {0};
-		show_age(&age, quiet);
-		struct error both;
-		error_set(&both, STATUS_NO, "%s; changed %s ago", why.text, text_string(&age));
-		conclude(item, CHECKPOINT_INCOMPLETE, &both);
-		text_release(&age);
-	} else {
-		conclude(item, CHECKPOINT_DAMAGED, &why);
-	}
 out:
 	if (root >= 0)
 		close(root);
 	manifest_release(&files);
 }
 
-enum status scan_judge(const char *directory, int descriptor, const struct layout_choice *choice,
-	const struct scan *scan, int64_t settled, struct scan_item *item, struct error *err)
+/* Judge one by itself. STATUS_NO: it is gone. */
+static enum status judge_alone(const char *directory, int descriptor,
+	const struct layout_choice *choice, const struct scan *scan, int64_t settled,
+	struct scan_item *item, struct error *err)
 {
 	bool gone = false;
 	/* A fault found in what is being replaced or removed is none: look again. */
@@ -342,6 +361,44 @@ enum status scan_judge(const char *directory, int descriptor, const struct layou
 			break;
 	}
 	return STATUS_OK;
+}
+
+struct shards_sibling scan_sibling(const struct scan_item *item, const struct scan_item *of)
+{
+	return (struct shards_sibling){.name = item->checkpoint.name,
+		.shards = &item->shards,
+		.whole = item->whole,
+		.older = item->checkpoint.step < of->checkpoint.step};
+}
+
+/* Whether item, complete by itself, is so beside its siblings. False: out of memory. */
+static bool compare(const struct scan *scan, struct scan_item *item)
+{
+	struct error why;
+	size_t count = 0;
+	if (item->checkpoint.state != CHECKPOINT_COMPLETE || !shards_any(&item->shards))
+		return true;
+	struct shards_sibling *siblings = calloc(scan->count + 1, sizeof(*siblings));
+	if (!siblings)
+		return false;
+	for (size_t i = 0; i < scan->count; i++)
+		if (scan->items[i].first != item->first)
+			siblings[count++] = scan_sibling(&scan->items[i], item);
+	enum shards_answer answer = shards_decide(&item->shards, siblings, count, &why);
+	if (answer != SHARDS_ALL)
+		conclude(item, CHECKPOINT_UNPROVEN, &why);
+	item->fewer = answer == SHARDS_FEWER;
+	free(siblings);
+	return true;
+}
+
+enum status scan_judge(const char *directory, int descriptor, const struct layout_choice *choice,
+	const struct scan *scan, int64_t settled, struct scan_item *item, struct error *err)
+{
+	enum status status = judge_alone(directory, descriptor, choice, scan, settled, item, err);
+	if (status == STATUS_OK && !compare(scan, item))
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	return status;
 }
 
 enum status scan_track(const char *directory, int descriptor, const struct layout_choice *choice,
@@ -386,7 +443,7 @@ enum status scan_read(const char *directory, int descriptor, const struct layout
 		item->checkpoint.step = part->read.step;
 		snprintf(item->checkpoint.name, sizeof(item->checkpoint.name), "%.*s",
 			(int)part->read.length, part->entry);
-		status = scan_judge(directory, descriptor, choice, scan, settled, item, err);
+		status = judge_alone(directory, descriptor, choice, scan, settled, item, err);
 		if (status == STATUS_OK)
 			scan->count++;
 		else if (status == STATUS_NO) {
@@ -394,17 +451,25 @@ enum status scan_read(const char *directory, int descriptor, const struct layout
 			status = STATUS_OK;
 		}
 	}
+	for (size_t i = 0; i < scan->count && status == STATUS_OK; i++)
+		if (!compare(scan, &scan->items[i]))
+			status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	return status;
 }
 
 enum status scan_refuse_inside(const char *directory, int descriptor,
 	const struct layout_choice *choice, struct error *err)
 {
-	if (choice->layout != &layout_deepspeed ||
-		faccessat(descriptor, "trainer_state.json", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return STATUS_OK;
-	return error_set(err, STATUS_USAGE,
-		"%s is itself a checkpoint of Hugging Face's (it holds trainer_state.json): name "
-		"the directory above it",
-		directory);
+	static const struct {
+		const char *file;
+		const char *whose;
+	} signs[] = {{"trainer_state.json", "Hugging Face's"}, {".metadata", "PyTorch's"}};
+	bool inside = choice->layout == &layout_deepspeed || choice->layout == &layout_dcp;
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]) && inside; i++)
+		if (faccessat(descriptor, signs[i].file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return error_set(err, STATUS_USAGE,
+				"%s is itself a checkpoint of %s (it holds %s): name the directory "
+				"above it",
+				directory, signs[i].whose, signs[i].file);
+	return STATUS_OK;
 }

@@ -18,6 +18,9 @@ struct scan_item {
 	struct checkpoint checkpoint;
 	int64_t changed; /* when any of it changed last, milliseconds since 1970 */
 	size_t first, count;
+	struct shards shards;
+	bool whole; /* complete, as far as it can be told from itself alone */
+	bool fewer; /* of CHECKPOINT_UNPROVEN: another one is of more ranks */
 };
 
 struct scan {
@@ -35,9 +38,12 @@ void scan_release(struct scan *scan);
 enum status scan_read(const char *directory, int descriptor, const struct layout_choice *choice,
 	int64_t settled, struct scan *scan, struct error *err);
 
-/* Judge one anew, as it is now. STATUS_NO: it is gone. */
+/* Judge one anew, as it is now, beside the others as they were. STATUS_NO: it is gone. */
 enum status scan_judge(const char *directory, int descriptor, const struct layout_choice *choice,
 	const struct scan *scan, int64_t settled, struct scan_item *item, struct error *err);
+
+/* item as a sibling of another. */
+struct shards_sibling scan_sibling(const struct scan_item *item, const struct scan_item *of);
 
 /* The tracker as it is now. */
 enum status scan_track(const char *directory, int descriptor, const struct layout_choice *choice,

@@ -292,6 +292,169 @@ struct json_object *structure_read_json(
 	return object;
 }
 
+/* "-of-" in a name of the form WORD-00002-of-00003.END; NULL: it has another. */
+static const char *find_of(const char *name)
+{
+	const char *base = structure_base(name), *of = strstr(base, "-of-");
+	bool fits = of && of - base > 6 && of[-6] == '-' && strspn(of - 5, "0123456789") == 5 &&
+		    strspn(of + 4, "0123456789") == 5 && of[9] == '.';
+	return fits ? of : NULL;
+}
+
+/* Whether that file's relative with this number is there; other: its name. */
+static bool has_number(const struct manifest *files, const char *name, const char *of,
+	unsigned long number, char other[PATH_MAX])
+{
+	return snprintf(other, PATH_MAX, "%.*s%05lu%s", (int)(of - 5 - name), name, number, of) >=
+		       PATH_MAX ||
+	       structure_find(files, other);
+}
+
+enum status structure_check_numbered(const struct manifest *files, struct error *why)
+{
+	char other[PATH_MAX];
+	for (size_t i = 0; i < files->count; i++) {
+		const char *name = files->files[i].name, *of = find_of(name);
+		if (!of)
+			continue;
+		unsigned long number = strtoul(of - 5, NULL, 10), all = strtoul(of + 4, NULL, 10);
+		unsigned long first = has_number(files, name, of, 0, other) ? 0 : 1;
+		unsigned long last = first + all - 1;
+		/* Where each one has its neighbours, all are there. */
+		if ((number > first && !has_number(files, name, of, number - 1, other)) ||
+			(number < last && !has_number(files, name, of, number + 1, other)))
+			return error_set(why, STATUS_NO, "%s is missing", other);
+	}
+	return STATUS_OK;
+}
+
+/* Opcodes of pickles: a string with its length, what remembers it, values. */
+#define PICKLE_STRING	    'X'	 /* and four bytes */
+#define PICKLE_SHORT_STRING 0x8c /* and one */
+#define PICKLE_MEMOIZE	    0x94
+#define WORDS_LIMIT	    ((size_t)64 << 20)
+#define WORDS_WINDOW	    ((size_t)1 << 20)
+#define WORDS_OVERLAP	    4096 /* a key and its value */
+
+static const unsigned char *skip_memo(const unsigned char *at, const unsigned char *end)
+{
+	size_t length = at == end		? 0
+			: *at == 'q'		? 2
+			: *at == 'r'		? 5
+			: *at == PICKLE_MEMOIZE ? 1
+						: 0;
+	return (size_t)(end - at) < length ? end : at + length;
+}
+
+/* A number at *at, which moves behind it. */
+static bool take_number(const unsigned char **at, const unsigned char *end, uint64_t *number)
+{
+	int bytes = *at == end ? 0 : **at == 'K' ? 1 : **at == 'M' ? 2 : **at == 'J' ? 4 : 0;
+	if (bytes == 0 || end - *at <= bytes)
+		return false;
+	uint64_t value = little_endian(*at + 1, bytes);
+	if (value > INT32_MAX)
+		return false;
+	*number = value;
+	*at += 1 + bytes;
+	return true;
+}
+
+/* What stands behind a key. */
+static void read_value(
+	const unsigned char *at, const unsigned char *end, struct structure_word *word)
+{
+	uint64_t number = 0, one;
+	at = skip_memo(at, end);
+	if (at < end && *at == ']') {
+		at = skip_memo(at + 1, end);
+		at += at < end && *at == '(';
+		while (take_number(&at, end, &one))
+			number = one > number ? one : number;
+	} else {
+		(void)take_number(&at, end, &number);
+	}
+	word->none |= at < end && *at == 'N';
+	word->number = !word->seen || word->number == number ? number : 0;
+	word->seen = true;
+}
+
+/* Find a word in bytes, of which those from limit on come again in the next window. */
+static void find_word(const unsigned char *bytes, const unsigned char *limit,
+	const unsigned char *end, struct structure_word *word)
+{
+	size_t length = strlen(word->key);
+	const unsigned char *at = bytes;
+	while ((at = memmem(at, (size_t)(end - at), word->key, length)) && at < limit) {
+		bool is_key =
+			(at - bytes >= 5 && at[-5] == PICKLE_STRING &&
+				little_endian(at - 4, 4) == length) ||
+			(at - bytes >= 2 && at[-2] == PICKLE_SHORT_STRING && at[-1] == length);
+		at += length;
+		if (is_key)
+			read_value(at, end, word);
+	}
+}
+
+/* Where the archive's pickle begins, which torch.save puts first; 0: it is none. */
+static enum status find_pickle(int descriptor, const char *name, uint64_t *begin, struct error *why)
+{
+	unsigned char head[30];
+	char member[256];
+	*begin = 0;
+	enum status status = read_at(descriptor, name, head, sizeof(head), 0, why);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	uint64_t length = little_endian(head + 26, 2);
+	if (memcmp(head, "PK\3\4", 4) != 0 || little_endian(head + 8, 2) != 0 ||
+		length >= sizeof(member))
+		return STATUS_OK;
+	status = read_at(descriptor, name, member, length, sizeof(head), why);
+	member[length] = '\0';
+	if (status == STATUS_OK && structure_ends(member, "data.pkl"))
+		*begin = sizeof(head) + length + little_endian(head + 28, 2);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+enum status structure_read_words(
+	int root, const char *name, struct structure_word *words, size_t count, struct error *why)
+{
+	int descriptor;
+	uint64_t begin;
+	enum status status = open_file(root, name, &descriptor, why);
+	if (status != STATUS_OK)
+		return status;
+	unsigned char *window = malloc(WORDS_WINDOW);
+	if (!window)
+		status = error_set(why, STATUS_TEMPORARY, "out of memory");
+	else
+		status = find_pickle(descriptor, name, &begin, why);
+	bool last = status != STATUS_OK || begin == 0;
+	for (uint64_t at = 0; !last && at < WORDS_LIMIT; at += WORDS_WINDOW - WORDS_OVERLAP) {
+		ssize_t length = pread(descriptor, window, WORDS_WINDOW, (off_t)(begin + at));
+		if (length < 0) {
+			status = error_set(why, error_status_of_errno(errno), "cannot read %s: %s",
+				name, strerror(errno));
+			break;
+		}
+		const unsigned char *end = window + length;
+		/* The pickle ends where the archive's next record begins. */
+		static const char *const records[] = {"PK\7\10", "PK\3\4", "PK\1\2"};
+		for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+			unsigned char *record =
+				memmem(window, (size_t)(end - window), records[i], 4);
+			end = record ? record : end;
+			last |= record != NULL;
+		}
+		last |= length < (ssize_t)WORDS_WINDOW;
+		for (size_t i = 0; i < count; i++)
+			find_word(window, last ? end : end - WORDS_OVERLAP / 2, end, &words[i]);
+	}
+	free(window);
+	close(descriptor);
+	return status;
+}
+
 /* metadata is a pickle, whose strings stand in it as they are. prefix: its directory with '/'. */
 static enum status check_named(const struct text *metadata, const char *prefix,
 	const struct manifest *files, struct error *why)
@@ -334,6 +497,9 @@ enum status structure_check_shards(int root, const struct manifest *files, struc
 		struct text text = {0};
 		status = structure_read(root, metadata, METADATA_LIMIT, &text, why);
 		name[prefix] = '\0';
+		/* (A pickle ends with its opcode STOP.) */
+		if (status == STATUS_OK && (text.length == 0 || text.data[text.length - 1] != '.'))
+			status = error_set(why, STATUS_NO, "%s is cut short", metadata);
 		if (status == STATUS_OK)
 			status = check_named(&text, name, files, why);
 		text_release(&text);

@@ -160,6 +160,71 @@ enum status tree_check_directories(int root, const struct manifest *manifest, st
 	return status;
 }
 
+static enum status search(
+	int directory, const char *part, int depth, struct text *path, struct error *err);
+
+/* Whether an entry is a directory, and if so, of such a name, or holds one. */
+static enum status search_entry(int directory, const struct dirent *entry, const char *part,
+	int depth, struct text *path, struct error *err)
+{
+	struct stat st;
+	const char *name = entry->d_name;
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+		(entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+		return STATUS_NO;
+	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STATUS_NO : failed(err, "look at", name, errno);
+	if (!S_ISDIR(st.st_mode))
+		return STATUS_NO;
+	size_t length = path->length;
+	text_addf(path, "%s%s", length ? "/" : "", name);
+	if (path->failed)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (strstr(name, part))
+		return STATUS_OK;
+	int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	enum status status = below >= 0	       ? search(below, part, depth + 1, path, err)
+			     : errno == ENOENT ? STATUS_NO
+					       : failed(err, "open directory", name, errno);
+	if (status == STATUS_NO) {
+		path->length = length;
+		path->data[length] = '\0';
+	}
+	return status;
+}
+
+/* Closes directory. */
+static enum status search(
+	int directory, const char *part, int depth, struct text *path, struct error *err)
+{
+	enum status status = STATUS_NO;
+	DIR *stream = depth > TREE_DEPTH_MAX ? NULL : fdopendir(directory);
+	if (!stream) {
+		close(directory);
+		return depth > TREE_DEPTH_MAX ? STATUS_NO
+					      : error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	while (status == STATUS_NO) {
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry) {
+			if (errno)
+				status = failed(err, "read directory", text_string(path), errno);
+			break;
+		}
+		status = search_entry(directory, entry, part, depth, path, err);
+	}
+	closedir(stream);
+	return status;
+}
+
+enum status tree_find_directory(int root, const char *part, struct text *path, struct error *err)
+{
+	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return copy < 0 ? failed(err, "open directory", ".", errno)
+			: search(copy, part, 0, path, err);
+}
+
 bool tree_is_unchanged(
 	const struct manifest *before, const struct manifest *after, struct error *err)
 {

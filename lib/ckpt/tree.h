@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ckpt/manifest.h"
 
 #define TREE_DEPTH_MAX 64
@@ -23,6 +24,12 @@
  */
 enum status tree_find(
 	int root, const char *below, bool sync, struct manifest *manifest, struct error *err);
+
+/*
+ * A directory below root, empty or not, whose name holds part: path is its path. STATUS_NO: there
+ * is none.
+ */
+enum status tree_find_directory(int root, const char *part, struct text *path, struct error *err);
 
 /*
  * Take the checksum of each file that tree_find found, and sync it. STATUS_NO: one is not, or no

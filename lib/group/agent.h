@@ -47,8 +47,12 @@ struct agent_options {
 	/*
 	 * The newest complete checkpoint: STATUS_OK, STATUS_NO: there is none; NULL: nobody looks.
 	 * Looked up once per attempt for PREEMPT_RESUME, and at the end: a newer one means 42.
+	 * unproven: none is known to be complete; this one may be resumed from, but never counts as
+	 * a new one. notes: with STATUS_OK empty, or why it is unproven, or which newer one was
+	 * passed over and why.
 	 */
-	enum status (*find_checkpoint)(char path[4096], uint64_t *step, struct error *err);
+	enum status (*find_checkpoint)(
+		char path[4096], uint64_t *step, bool *unproven, struct error *notes);
 	/*
 	 * After so many failed restarts from one, give it up: STATUS_OK, it is no longer found;
 	 * STATUS_NO: it stays, err says why. 0: never.

@@ -39,7 +39,13 @@ enum status bad_restarts_find(struct store *store, const struct attempt *attempt
 {
 	for (uint64_t last = UINT64_MAX;; last = *step) {
 		uint64_t failed;
-		enum status status = options->find_checkpoint(path, step, err);
+		bool unproven;
+		enum status status = options->find_checkpoint(path, step, &unproven, err);
+		if (status == STATUS_OK && *err->text)
+			message_error("%s%s", err->text,
+				unproven ? "; the tasks resume from it, because no checkpoint is "
+					   "known to be complete"
+					 : "");
 		if (status != STATUS_OK || options->max_bad_restarts == 0)
 			return status;
 		/* Another task of the attempt may just have marked it: then it is not found. */

@@ -262,8 +262,10 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	struct error err;
 	char path[4096];
 	uint64_t resume = 0;
+	bool unproven = false;
 	bool has_resume = options->find_checkpoint &&
-			  options->find_checkpoint(path, &resume, NULL) == STATUS_OK;
+			  options->find_checkpoint(path, &resume, &unproven, NULL) == STATUS_OK &&
+			  !unproven;
 	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
 		has_resume, resume, &decision, &err);
 	if (status != STATUS_OK) {

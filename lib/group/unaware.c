@@ -79,6 +79,7 @@ static int judge(struct seat *seat, const struct group *group, int agreed, bool 
 	char path[4096];
 	uint64_t step = 0;
 	struct error err;
+	bool unproven = false;
 	bool ended_well = seat->agreement.end_code == 0;
 	if (done || (ended_well && !options->done_if && !is_preempted(group)))
 		return STATUS_OK;
@@ -86,13 +87,15 @@ static int judge(struct seat *seat, const struct group *group, int agreed, bool 
 		return agreed == STATUS_OK && !is_preempted(group) && !seat->done_if.started
 			       ? STATUS_OK
 			       : STATUS_PREEMPTED;
-	enum status status = options->find_checkpoint(path, &step, &err);
+	enum status status = options->find_checkpoint(path, &step, &unproven, &err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		message_error("%s", err.text);
 	bool newer = status == STATUS_OK && (!*view->resume || step > view->resume_step);
-	seat->has_complete = newer;
+	if (status == STATUS_OK && *err.text && (!newer || unproven))
+		message_error("%s; it does not count as a new complete checkpoint", err.text);
+	seat->has_complete = newer && !unproven;
 	seat->complete_step = step;
-	return newer ? STATUS_SAVED : STATUS_PREEMPTED;
+	return seat->has_complete ? STATUS_SAVED : STATUS_PREEMPTED;
 }
 
 bool unaware_judge(

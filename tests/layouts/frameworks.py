@@ -5,7 +5,9 @@
 The directories and names are those that the frameworks document; with PyTorch installed (and
 FRAMEWORKS_TORCH set) torch.save writes the files, else the same archives are made by hand.
 """
+import argparse
 import io
+import itertools
 import json
 import os
 import pickle
@@ -50,7 +52,7 @@ def safetensors(path, size=400):
     put(path, struct.pack("<Q", len(head)) + head + bytes(size))
 
 
-def hf(top, step, kind="plain", best=None):
+def hf(top, step, kind="plain", best=None, loss=None):
     d = f"{top}/checkpoint-{step}"
     text(d + "/config.json", "{}")
     if kind == "sharded":
@@ -75,6 +77,9 @@ def hf(top, step, kind="plain", best=None):
     save(d + "/rng_state.pth", {})
     save(d + "/training_args.bin", {})
     state = {"epoch": 1.5, "global_step": step, "log_history": [{"loss": 1.0, "step": step}]}
+    if loss is not None:
+        state["log_history"] += [{"eval_loss": 0.0, "step": step - 1},
+                                 {"eval_loss": float(loss), "epoch": 1.0, "step": step}]
     state["best_model_checkpoint"] = f"/elsewhere/out/checkpoint-{best}" if best else None
     text(d + "/trainer_state.json", json.dumps(state, indent=2))
 
@@ -87,24 +92,39 @@ def last(top, step):
     save(f"{top}/last.ckpt", {"epoch": 1, "global_step": step, "state_dict": {}})
 
 
-def deepspeed(top, step, data=2, model=1, stage=2):
+def deepspeed(top, step, data=2, model=1, stage=2, silent=0, layers=0):
+    """silent: the files do not say how many they are. data=0: an optimizer without ZeRO."""
     d = f"{top}/global_step{step}"
+    state = {"module": {"weight": 1}, "optimizer": None if data else {"state": {}},
+             "param_shapes": [{}] if data else None, "dp_world_size": data or 2, "mp_world_size": model,
+             "ds_config": {"optimizer": {"type": "Adam"}}, "ds_version": "0.16.0"}
+    optimizer = {"optimizer_state_dict": {"zero_stage": stage, "base_optimizer_state": {},
+                                          "partition_count": data if stage == 3 else [data, 1]}}
+    if silent:
+        state, optimizer = {}, {}
     for m in range(model):
         if stage < 3:
-            save(f"{d}/mp_rank_{m:02d}_model_states.pt", {})
+            save(f"{d}/mp_rank_{m:02d}_model_states.pt", state)
+        for layer in range(layers):
+            save(f"{d}/layer_{layer:02d}-model_{m:02d}-model_states.pt", {})
         for r in range(data):
-            save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_optim_states.pt", {})
+            save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_optim_states.pt", optimizer)
             if stage == 3:
-                save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_model_states.pt", {})
+                save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_model_states.pt", state)
     text(top + "/latest", f"global_step{step}")
 
 
-def megatron(top, step, tensor=2, pipeline=2):
+def megatron(top, step, tensor=2, pipeline=2, expert=1, silent=0, optimizer=1):
     d = f"{top}/iter_{step:07d}"
-    for t in range(tensor):
-        for p in range(pipeline):
-            rank = f"mp_rank_{t:02d}" + (f"_{p:03d}" if pipeline > 1 else "")
-            save(f"{d}/{rank}/model_optim_rng.pt", {"iteration": step})
+    state = {"args": argparse.Namespace(tensor_model_parallel_size=tensor, world_size=16,
+                                        pipeline_model_parallel_size=pipeline,
+                                        expert_model_parallel_size=expert),
+             "checkpoint_version": 3.0, "iteration": step}
+    for t, p, e in itertools.product(range(tensor), range(pipeline), range(expert)):
+        rank = f"mp_rank_{t:02d}" + (f"_{p:03d}" if pipeline > 1 else "")
+        rank += f"_{e:03d}" if expert > 1 else ""
+        save(f"{d}/{rank}/model_optim_rng.pt", {} if silent else state)
+        if optimizer:
             save(f"{d}/{rank}/distrib_optim.pt", {})
     text(top + "/latest_checkpointed_iteration.txt", str(step))
 
@@ -120,6 +140,15 @@ def megatron_dist(top, step):
     text(top + "/latest_checkpointed_iteration.txt", str(step))
 
 
+def dcp(top, step, word="step-", ranks=2):
+    """PyTorch's distributed checkpoints by themselves."""
+    d = f"{top}/{word}{step}"
+    names = [f"__{rank}_0.distcp" for rank in range(ranks)]
+    for name in names:
+        put(f"{d}/{name}", b"x" * 100)
+    put(d + "/.metadata", pickle.dumps({"storage_data": names}, protocol=2))
+
+
 def tensorflow(top, step, shards=2):
     for i in range(shards):
         put(f"{top}/ckpt-{step}.data-{i:05d}-of-{shards:05d}", b"x" * 100)
@@ -129,8 +158,10 @@ def tensorflow(top, step, shards=2):
          f'all_model_checkpoint_paths: "ckpt-{step}"\nlast_preserved_timestamp: 1.5\n')
 
 
-def orbax(top, step):
+def orbax(top, step, loss=None):
     d = f"{top}/{step}"
+    if loss is not None:
+        text(d + "/metrics/metrics", json.dumps({"loss": float(loss), "words": "none"}))
     text(d + "/_CHECKPOINT_METADATA", json.dumps(
         {"item_handlers": {}, "init_timestamp_nsecs": 1, "commit_timestamp_nsecs": 2}))
     text(d + "/default/_METADATA", "{}")
