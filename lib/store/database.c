@@ -574,16 +574,25 @@ static int give_name(const struct sqlite_store *store, const char *temporary)
 }
 
 /*
- * Whether our lock file is in directory. After a mount has come or gone it need not be: a lock file
+ * STATUS_TEMPORARY: our lock file is not in directory, since a mount has come or gone. A lock file
  * that says "made" on one filesystem and the database on another would be a store that is lost.
  */
-static bool has_lock(const struct sqlite_store *store, int directory)
+static enum status check_lock_is_in(
+	const struct sqlite_store *store, int directory, struct error *err)
 {
 	const struct lockfile *file = &store->lock.file;
-	struct stat held, there;
-	return fstat(file->descriptor, &held) == 0 &&
-	       fstatat(directory, strrchr(file->path, '/') + 1, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+	const char *name = strrchr(file->path, '/') + 1;
+	struct stat held, there = {0};
+	int number = fstat(file->descriptor, &held) < 0 ? errno : 0;
+	if (!number && fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+		number = errno;
+	if (number && number != ENOENT)
+		return make_failed(store, number, err);
+	if (number || held.st_dev != there.st_dev || held.st_ino != there.st_ino)
+		return error_set(err, STATUS_TEMPORARY,
+			"the filesystem of store %s went away while it was made: try again",
+			store->base.where);
+	return STATUS_OK;
 }
 
 static enum status make_whole(struct sqlite_store *store, struct error *err)
@@ -604,10 +613,8 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 	status = make_temporary(store, directory, temporary, err);
 	if (status == STATUS_OK && !sharedlock_keep(&store->lock, true))
 		status = lost(store, false, err);
-	if (status == STATUS_OK && !has_lock(store, directory))
-		status = error_set(err, STATUS_TEMPORARY,
-			"the filesystem of store %s went away while it was made: try again",
-			store->base.where);
+	if (status == STATUS_OK)
+		status = check_lock_is_in(store, directory, err);
 	if (status == STATUS_OK && give_name(store, temporary) < 0)
 		status = make_failed(store, errno, err);
 	if (status == STATUS_OK)
