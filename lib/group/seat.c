@@ -300,7 +300,9 @@ static int own_code(const struct seat *seat, int code)
 	bool means_other = code == STATUS_SAVED || code == STATUS_PREEMPTED ||
 			   code == STATUS_BROKEN || code == STATUS_DECIDED;
 	bool own = seat->agreement.reason == REASON_FAILED && seat->agreement.end_code == code;
-	if (!own || !means_other)
+	/* The client itself leaves with 43 when it finds its board gone. */
+	bool lost = seat->agreement.lost || board_vanished(&seat->board);
+	if (!own || !means_other || lost)
 		return code;
 	message_error("task %llu: its command failed with %d, which would say something else here: "
 		      "taken for 1",
