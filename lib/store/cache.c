@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/cache.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,7 +9,21 @@ enum cache cache_kind(const struct filesystem_verdict *verdict)
 {
 	if (verdict->reach == FILESYSTEM_LOCAL)
 		return CACHE_OURS;
-	return verdict->client ? CACHE_CLIENT : CACHE_KERNEL;
+	if (verdict->client)
+		return CACHE_CLIENT;
+	return verdict->lends ? CACHE_LENT : CACHE_KERNEL;
+}
+
+int cache_open_at(enum cache cache, int directory, const char *path, int flags)
+{
+	if (cache == CACHE_LENT) {
+		int descriptor = openat(directory, path, flags | O_DIRECT);
+		if (descriptor >= 0)
+			(void)fcntl(descriptor, F_SETFL, flags & ~O_DIRECT);
+		if (descriptor >= 0 || errno != EINVAL)
+			return descriptor;
+	}
+	return openat(directory, path, flags);
 }
 
 void cache_drop(enum cache cache, int descriptor)
@@ -27,7 +42,7 @@ int cache_open(enum cache cache, const char *path)
 	if (cache == CACHE_CLIENT)
 		descriptor = open(path, O_RDWR | flags);
 	if (descriptor < 0)
-		descriptor = open(path, O_RDONLY | flags);
+		descriptor = cache_open_at(cache, AT_FDCWD, path, O_RDONLY | flags);
 	if (descriptor >= 0)
 		cache_drop(cache, descriptor);
 	return descriptor;

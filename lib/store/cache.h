@@ -10,6 +10,11 @@
  * watching it. What goes through to the servers and changes the file empties them, and allocating a
  * byte that is allocated already is such a call, but changes nothing. It needs a descriptor that
  * can write: where we may only read, what is read there may be a second old.
+ *
+ * An NFS 4 server lends a file to the machine that opens it (a delegation). When that machine dies,
+ * whoever writes or replaces the file waits until the lease of the server has run out, 90 s on
+ * most. A client of version 4.1 and later asks for no such loan where a file is opened with
+ * O_DIRECT: so the files of a store are opened with that, and then used without.
  */
 #ifndef STORE_CACHE_H
 #define STORE_CACHE_H
@@ -19,6 +24,7 @@
 enum cache {
 	CACHE_OURS,   /* nobody else writes: nothing to let go of */
 	CACHE_KERNEL, /* in the kernel */
+	CACHE_LENT,   /* the same, and the server lends files */
 	CACHE_CLIENT, /* in the filesystem's client process, too */
 };
 
@@ -27,6 +33,8 @@ enum cache cache_kind(const struct filesystem_verdict *verdict);
 
 /* Errors do not matter: the client lets go when it is asked, whatever the server says. */
 void cache_drop(enum cache cache, int descriptor);
+/* openat without O_CREAT, of a file that the server shall not lend to us. -1 and errno. */
+int cache_open_at(enum cache cache, int directory, const char *path, int flags);
 /* Open it to read what there is now; close-on-exec. -1 and errno. */
 int cache_open(enum cache cache, const char *path);
 /* Only let go; a missing file is fine. Not while this process holds POSIX locks on it. */

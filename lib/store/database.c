@@ -273,7 +273,7 @@ static enum status try_to_begin(struct session *session, struct error *err)
 {
 	struct sqlite_store *store = session->store;
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
-	syscalls_forget();
+	syscalls_forget(store->lock.file.cache);
 	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	bool fenced = sharedlock_can_be_lost(&store->lock);
 	if (!fence_register())
@@ -431,7 +431,8 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 	if (status == STATUS_OK && store->lock.file.cache != CACHE_OURS)
 		status = let_go(store, deadline, err);
 	if (status == STATUS_OK)
-		status = journal_check(store->journal, store->lock.file.nonce, err);
+		status = journal_check(
+			store->lock.file.cache, store->journal, store->lock.file.nonce, err);
 	if (status == STATUS_OK)
 		status = open_and_begin(session, err);
 	if (status == STATUS_OK)
@@ -538,7 +539,7 @@ static enum status make_temporary(
 		return make_failed(store, number, err);
 	}
 	close(descriptor);
-	syscalls_forget();
+	syscalls_forget(store->lock.file.cache);
 	int code = fence_register() ? sqlite3_open_v2(temporary, &session.database,
 					      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
 						      SQLITE_OPEN_EXRESCODE,

@@ -112,6 +112,7 @@ static struct filesystem_verdict judge_nfs(const struct filesystem *filesystem)
 	struct filesystem_verdict verdict = {.reach = FILESYSTEM_SHARED,
 		.name = "NFS",
 		.outlived = old ? FILESYSTEM_FOR_EVER : 90,
+		.lends = !old,
 		.by_name = true};
 	if (has(filesystem, "nolock") || has(filesystem, "local_lock=posix") ||
 		has(filesystem, "local_lock=all")) {

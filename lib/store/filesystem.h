@@ -37,6 +37,7 @@ struct filesystem_verdict {
 	 * by default; FILESYSTEM_FOR_EVER; 0: not known.
 	 */
 	int outlived;
+	bool lends;   /* its server lends a file to the machine that opens it: cache.h */
 	bool by_name; /* that does not hold for names in a directory: mode link waits for no server
 		       */
 	const char *warning; /* something about its options that should be changed; NULL: nothing */

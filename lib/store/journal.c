@@ -46,10 +46,10 @@ static bool is_foreign(int descriptor, const unsigned char head[28], const char 
 	return foreign;
 }
 
-enum status journal_check(const char *path, const char *nonce, struct error *err)
+enum status journal_check(enum cache cache, const char *path, const char *nonce, struct error *err)
 {
 	unsigned char head[28];
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int descriptor = cache_open(cache, path);
 	/* What is wrong with it SQLite will find, too, and it then does nothing. */
 	if (descriptor < 0)
 		return STATUS_OK;

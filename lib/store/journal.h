@@ -9,11 +9,12 @@
 #define STORE_JOURNAL_H
 
 #include "base/error.h"
+#include "store/cache.h"
 
 /*
  * Under the lock, before SQLite opens the database. STATUS_DAMAGED: it would be played back, and it
  * is of another store. STATUS_OK where it would not be, or where that cannot be told.
  */
-enum status journal_check(const char *path, const char *nonce, struct error *err);
+enum status journal_check(enum cache cache, const char *path, const char *nonce, struct error *err);
 
 #endif

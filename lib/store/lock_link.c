@@ -163,10 +163,12 @@ static enum link_answer check(struct run *run, const char *name)
 	if (!*name)
 		return LINK_MISSING;
 	held_path(path, run->lock, name);
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	enum cache cache = run->lock->file.cache;
+	int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
+	int descriptor = cache_open_at(cache, AT_FDCWD, path, flags);
 	/* Once more: if it is not known, a commit is given up. */
 	if (descriptor < 0 && errno != ENOENT)
-		descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		descriptor = cache_open_at(cache, AT_FDCWD, path, flags);
 	if (descriptor >= 0)
 		close(descriptor);
 	return answer_of(run, descriptor < 0 ? -1 : 0);

@@ -240,8 +240,8 @@ static int open_path(struct lockfile *file, bool write, struct stat *st)
 	free(directory);
 	if (outer < 0)
 		return errno;
-	file->descriptor =
-		openat(outer, strrchr(file->path, '/') + 1, (write ? O_RDWR : O_RDONLY) | flags);
+	file->descriptor = cache_open_at(file->cache, outer, strrchr(file->path, '/') + 1,
+		(write ? O_RDWR : O_RDONLY) | flags);
 	int number =
 		file->descriptor < 0 || fstat(file->descriptor, st) < 0 || fstat(outer, &around) < 0
 			? errno

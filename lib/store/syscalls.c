@@ -23,6 +23,7 @@
 static _Thread_local struct {
 	int failed;
 	int lock_failed;
+	enum cache cache;
 } seen;
 
 /* What stood there before us. */
@@ -36,8 +37,9 @@ static struct {
 	ssize_t (*write)(int descriptor, const void *bytes, size_t length, off_t offset);
 } next;
 
-void syscalls_forget(void)
+void syscalls_forget(enum cache cache)
 {
+	seen.cache = cache;
 	seen.failed = seen.lock_failed = 0;
 }
 
@@ -103,12 +105,24 @@ static int make_journal(const char *path, int flags, int mode)
 	return descriptor;
 }
 
+/* As cache_open_at, of a file that may be made. */
+static int open_unlent(const char *path, int flags, int mode)
+{
+	bool lent = seen.cache == CACHE_LENT;
+	int descriptor = lent ? RETRIED(next.open(path, flags | O_DIRECT, mode)) : -1;
+	if (descriptor >= 0)
+		(void)next.control(descriptor, F_SETFL, flags & ~O_DIRECT);
+	else if (!lent || errno == EINVAL)
+		descriptor = RETRIED(next.open(path, flags, mode));
+	return descriptor;
+}
+
 static int open_file(const char *path, int flags, int mode)
 {
 	size_t length = strlen(path);
 	bool journal = (flags & O_CREAT) && *path == '/' && length > strlen(JOURNAL) &&
 		       !strcmp(path + length - strlen(JOURNAL), JOURNAL);
-	int descriptor = RETRIED(next.open(path, journal ? flags & ~O_CREAT : flags, mode));
+	int descriptor = open_unlent(path, journal ? flags & ~O_CREAT : flags, mode);
 	if (descriptor < 0 && journal && errno == ENOENT)
 		descriptor = make_journal(path, flags, mode);
 	if (descriptor < 0)

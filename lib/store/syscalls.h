@@ -15,11 +15,13 @@
 #ifndef STORE_SYSCALLS_H
 #define STORE_SYSCALLS_H
 
+#include "store/cache.h"
+
 /* Before SQLite opens anything of ours; once is enough, more is harmless. */
 void syscalls_install(void);
 
-/* Nothing went wrong yet. */
-void syscalls_forget(void);
+/* Nothing went wrong yet; and where the files of this thread's next opens lie. */
+void syscalls_forget(enum cache cache);
 
 /* The errno of the call that failed last; 0: none did. */
 int syscalls_failed(void);

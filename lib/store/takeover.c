@@ -205,9 +205,9 @@ static enum takeover_answer compare(struct takeover *takeover, const char *path,
 	return now == hash ? TAKEOVER_YES : TAKEOVER_CHANGED;
 }
 
-static int sync_file(const char *path)
+static int sync_file(enum cache cache, const char *path)
 {
-	int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int descriptor = cache_open_at(cache, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	int number = descriptor < 0 || fsync(descriptor) < 0 ? errno : 0;
 	if (descriptor >= 0)
 		close(descriptor);
@@ -234,14 +234,15 @@ static int make_blank(const struct takeover *takeover)
 static enum takeover_answer recover(struct takeover *takeover)
 {
 	struct sqlite_store *store = takeover->store;
-	enum status status = journal_check(store->journal, store->lock.file.nonce, takeover->err);
+	enum status status = journal_check(
+		store->lock.file.cache, store->journal, store->lock.file.nonce, takeover->err);
 	if (status == STATUS_OK)
 		status = database_recover(store, takeover->path[DATABASE], takeover->err);
 	if (status != STATUS_OK) {
 		takeover->status = status;
 		return TAKEOVER_NO;
 	}
-	int number = sync_file(takeover->path[DATABASE]);
+	int number = sync_file(store->lock.file.cache, takeover->path[DATABASE]);
 	if (number)
 		return failed(takeover, "sync", takeover->path[DATABASE], number);
 	number = make_blank(takeover);

@@ -135,10 +135,12 @@ int main(void)
 					cases[i].filesystem.options);
 			CHECK_EQ(verdict.reach, cases[i].reach);
 			CHECK(verdict.name && *verdict.name);
+			bool fuse = cases[i].filesystem.magic == 0x65735546;
+			bool nfs4 = !strcmp(cases[i].filesystem.type, "nfs4");
 			CHECK_EQ(cache_kind(&verdict), cases[i].reach == LOCAL ? CACHE_OURS
-						       : cases[i].filesystem.magic == 0x65735546
-							       ? CACHE_CLIENT
-							       : CACHE_KERNEL);
+						       : fuse		       ? CACHE_CLIENT
+						       : nfs4		       ? CACHE_LENT
+									       : CACHE_KERNEL);
 			CHECK_EQ(verdict.warning != NULL, cases[i].warned);
 			CHECK_EQ(verdict.why != NULL, verdict.reach == FILESYSTEM_NODE ||
 							      verdict.reach == FILESYSTEM_UNKNOWN);
