@@ -2,7 +2,9 @@
 /* Which lock mode on which filesystem: the table of cases. No such filesystem is needed. */
 #include "store/filesystem.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "store/cache.h"
 #include "store/parameters.h"
@@ -214,6 +216,17 @@ int main(void)
 		CHECK_EQ(filesystem_look("/dev/shm", &filesystem, &err), STATUS_OK);
 		CHECK_EQ(filesystem_judge(&filesystem).reach, FILESYSTEM_LOCAL);
 		CHECK_EQ(filesystem_look("/no/such/place", &filesystem, &err), STATUS_TEMPORARY);
+	}
+	TEST("a file is opened so that no server lends it, where that can be said, and used as any")
+	{
+		static const char *const paths[] = {"/proc/self/exe", "/proc/self/maps"};
+		for (size_t i = 0; i < 2; i++) {
+			int descriptor =
+				cache_open_at(CACHE_LENT, AT_FDCWD, paths[i], O_RDONLY | O_CLOEXEC);
+			CHECK(descriptor >= 0);
+			CHECK((fcntl(descriptor, F_GETFL) & O_DIRECT) == 0);
+			close(descriptor);
+		}
 	}
 	parameters_of_urls();
 	return unit_end();
