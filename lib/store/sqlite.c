@@ -240,7 +240,8 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	store->base.local = local;
 	/* What is wrong with a lock file that is there has been said; an empty place has its
 	 * reason. */
-	if (opened || access(store->lock.file.path, F_OK) < 0) {
+	bool absent = access(store->lock.file.path, F_OK) < 0 && errno == ENOENT;
+	if (opened || absent) {
 		status = lockfile_gone(&store->lock.file, why);
 		error_prefix(why, "store %s", store->base.where);
 	}
