@@ -101,10 +101,4 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
  */
 enum status attempt_close(struct store *store, struct view *view, bool forced, struct error *err);
 
-/* The longest save that is remembered of this run, ms; 0: none. And remember a longer one. */
-enum status attempt_recall(
-	struct store *store, const char *run, int64_t *longest_save, struct error *err);
-enum status attempt_remember(
-	struct store *store, const char *run, int64_t longest_save, struct error *err);
-
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "group/measure.h"
 #include "group/stage.h"
 
 #include <errno.h>
@@ -95,7 +96,7 @@ enum status stage_open(struct stage *stage, struct store *store, const struct at
 	if (status == STATUS_OK)
 		status = view_refresh(&stage->view, store, err);
 	if (status == STATUS_OK)
-		status = attempt_recall(
+		status = measure_recall(
 			store, attempt->run, &stage->view.agreement.longest_save, err);
 	if (status == STATUS_OK)
 		status = board_open(&stage->board, board, agent, err);
@@ -273,7 +274,7 @@ static void remember_save(const struct stage *stage)
 {
 	struct error unused;
 	if (stage->save_time > stage->view.agreement.longest_save)
-		(void)attempt_remember(
+		(void)measure_remember(
 			stage->store, stage->view.attempt.run, stage->save_time, &unused);
 }
 

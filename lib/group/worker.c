@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "group/measure.h"
 #include "group/worker.h"
 
 #include <errno.h>
@@ -99,7 +100,7 @@ static void carry_out_join(struct worker *worker, struct request *request)
 		result->status = view_init(request->view, &attempt, &result->error);
 	}
 	if (result->status == STATUS_OK)
-		result->status = attempt_recall(
+		result->status = measure_recall(
 			worker->store, request->run, &result->longest_save, &result->error);
 	if (result->status == STATUS_OK)
 		result->status =
@@ -135,7 +136,7 @@ static void carry_out_close(struct worker *worker, struct request *request)
 	struct view view = {0};
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK && request->longest_save > 0)
-		(void)attempt_remember(
+		(void)measure_remember(
 			worker->store, request->attempt.run, request->longest_save, NULL);
 	if (result->status == STATUS_OK)
 		(void)pace_remember(worker->store, request->attempt.run, &request->learned, NULL);
