@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/measure.h"
 #include "group/stage.h"
+#include "group/measure.h"
 
 #include <errno.h>
 #include <signal.h>

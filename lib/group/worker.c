@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/measure.h"
 #include "group/worker.h"
+#include "group/measure.h"
 
 #include <errno.h>
 #include <poll.h>
