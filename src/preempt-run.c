@@ -191,33 +191,10 @@ static enum status check_checkpoints(struct error *err)
 		layout_name(&choice), checkpoints);
 }
 
-/* For --max-bad-restarts. The last complete one is never given up: all progress hangs on it. */
+/* For --max-bad-restarts. */
 static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct error *err)
 {
-	char reason[80];
-	struct checkpoint_list list = {0};
-	struct layout_choice choice;
-	char directory[4096];
-	size_t others = 0;
-	enum status status = adopted_read_place(checkpoints, directory, &choice, err);
-	if (status == STATUS_OK && choice.layout)
-		return error_set(err, STATUS_NO,
-			"in the layout %s nothing can be marked; move it away yourself",
-			layout_name(&choice));
-	if (status == STATUS_OK)
-		status = checkpoint_list(directory, &list, err);
-	if (status != STATUS_OK)
-		return status == STATUS_NO ? STATUS_TEMPORARY : status;
-	for (size_t i = 0; i < list.count; i++)
-		others += list.items[i].state == CHECKPOINT_COMPLETE && list.items[i].step != step;
-	checkpoint_list_release(&list);
-	if (others == 0)
-		return error_set(err, STATUS_NO, "there is no other complete one");
-	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
-		(unsigned long long)failures);
-	/* Marked, or pruned, by somebody else meanwhile: then it is not found either. */
-	status = checkpoint_mark_bad(directory, step, reason, err);
-	return status == STATUS_NO ? STATUS_OK : status;
+	return adopted_give_up(checkpoints, step, failures, err);
 }
 
 /* A launch over several machines needs a store that all of them see. */

@@ -202,3 +202,31 @@ enum status adopted_find_resume(
 	text_release(&skipped);
 	return status;
 }
+
+enum status adopted_give_up(const char *place, uint64_t step, uint64_t failures, struct error *err)
+{
+	char reason[80];
+	struct checkpoint_list list = {0};
+	struct layout_choice choice;
+	char directory[4096];
+	size_t others = 0;
+	enum status status = adopted_read_place(place, directory, &choice, err);
+	if (status == STATUS_OK && choice.layout)
+		return error_set(err, STATUS_NO,
+			"in the layout %s nothing can be marked; move it away yourself",
+			layout_name(&choice));
+	if (status == STATUS_OK)
+		status = checkpoint_list(directory, &list, err);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_TEMPORARY : status;
+	for (size_t i = 0; i < list.count; i++)
+		others += list.items[i].state == CHECKPOINT_COMPLETE && list.items[i].step != step;
+	checkpoint_list_release(&list);
+	if (others == 0)
+		return error_set(err, STATUS_NO, "there is no other complete one");
+	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
+		(unsigned long long)failures);
+	/* Marked, or pruned, by somebody else meanwhile: then it is not found either. */
+	status = checkpoint_mark_bad(directory, step, reason, err);
+	return status == STATUS_NO ? STATUS_OK : status;
+}

@@ -64,4 +64,11 @@ enum status adopted_prune(const char *directory, const struct layout_choice *cho
 	const struct prune_wish *wish, int64_t settled, struct prune_report *report,
 	struct error *err);
 
+/*
+ * Mark the checkpoint of step in place ("DIR" or "DIR:LAYOUT") as bad, since so many restarts from
+ * it failed. STATUS_NO: not the last complete one, on which all progress hangs, and not in a
+ * framework's layout, where nothing can be marked.
+ */
+enum status adopted_give_up(const char *place, uint64_t step, uint64_t failures, struct error *err);
+
 #endif

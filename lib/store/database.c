@@ -19,15 +19,10 @@
 #include "store/syscalls.h"
 #include "store/takeover.h"
 
-#define APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
-
 #define RETRY_LONGEST 32  /* milliseconds */
 #define SMALLEST_PAGE 512 /* bytes, of SQLite */
 
 #define RECOVER_PATIENCE 5000 /* milliseconds, for another program that opens a private copy */
-
-#define TEXT_OF(number)	 #number
-#define VALUE_OF(number) TEXT_OF(number)
 
 /*
  * What is deleted goes from keys, so that nobody walks over it, and into gone for a while, so that
@@ -38,19 +33,7 @@
  */
 static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
 			      "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;";
-static const char on_make[] =
-	"PRAGMA journal_mode=MEMORY; PRAGMA synchronous=FULL; BEGIN;"
-	"PRAGMA application_id=" VALUE_OF(
-		APPLICATION) ";"
-			     "CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
-			     " floor INTEGER NOT NULL);"
-			     "CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,"
-			     " revision INTEGER NOT NULL) WITHOUT ROWID;"
-			     "CREATE INDEX keys_revision ON keys(revision);"
-			     "CREATE TABLE gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
-			     " PRIMARY KEY(revision, key)) WITHOUT ROWID;";
-
-static enum status execute(
+enum status session_execute(
 	struct session *session, const char *sql, const char *action, struct error *err)
 {
 	int code = sqlite3_exec(session->database, sql, NULL, NULL, NULL);
@@ -132,7 +115,8 @@ static enum status check_format(struct session *session, struct error *err)
 	int code = read_header(session, header);
 	if (code != SQLITE_OK)
 		return session_failed(session, "read", code, err);
-	if (memcmp(header, "SQLite format 3", 16) != 0 || big_endian(header + 68) != APPLICATION)
+	if (memcmp(header, "SQLite format 3", 16) != 0 ||
+		big_endian(header + 68) != DATABASE_APPLICATION)
 		return error_set(err, STATUS_DAMAGED,
 			"%s is not a store of preempt-tools: not used; choose another --store",
 			where);
@@ -190,8 +174,8 @@ static enum status read_meta(struct session *session, struct error *err)
 
 static enum status begin(struct session *session, struct error *err)
 {
-	enum status status =
-		execute(session, session->write ? "BEGIN IMMEDIATE" : "BEGIN", "change", err);
+	enum status status = session_execute(
+		session, session->write ? "BEGIN IMMEDIATE" : "BEGIN", "change", err);
 	return status == STATUS_OK ? read_meta(session, err) : status;
 }
 
@@ -214,9 +198,9 @@ static enum status go_on(struct session *session, struct error *err)
 		(long long)next, (long long)next);
 	enum status status = session_upgrade(session, err);
 	if (status == STATUS_OK)
-		status = execute(session, sql, "change", err);
+		status = session_execute(session, sql, "change", err);
 	if (status == STATUS_OK)
-		status = execute(session, "COMMIT", "change", err);
+		status = session_execute(session, "COMMIT", "change", err);
 	session->write = write;
 	if (status != STATUS_OK)
 		return status;
@@ -262,7 +246,7 @@ static int busy_timeout(const struct session *session)
 }
 
 /* A lock that needs no server shall not wait for one, nor for a machine that died. */
-static struct fence guard_of(struct sqlite_store *store)
+struct fence session_guard(struct sqlite_store *store)
 {
 	return (struct fence){
 		.keep = keep_lock, .context = &store->lock, .lockless = store->far_locks};
@@ -279,19 +263,19 @@ static enum status try_to_begin(struct session *session, struct error *err)
 	if (!fence_register())
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	int code = sqlite3_open_v2(session->path, &session->database, flags, FENCE_VFS);
-	session->fence = guard_of(store);
+	session->fence = session_guard(store);
 	if (code == SQLITE_OK && fenced && !fence_set(session->database, &session->fence))
 		code = SQLITE_INTERNAL;
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
-	enum status status = execute(session, on_open, "open", err);
+	enum status status = session_execute(session, on_open, "open", err);
 	if (status == STATUS_OK)
 		status = begin(session, err);
 	sqlite3_busy_timeout(session->database, busy_timeout(session));
 	return status;
 }
 
-static void close_database(struct session *session)
+void session_close(struct session *session)
 {
 	session_drop_statements(session);
 	/* No statement is left open: this cannot fail. */
@@ -312,13 +296,13 @@ static enum status open_and_begin(struct session *session, struct error *err)
 		if (status == STATUS_OK || !session->busy || clock_now() >= session->deadline ||
 			!sharedlock_keep(&session->store->lock, false))
 			return status;
-		close_database(session);
+		session_close(session);
 		poll(NULL, 0, (int)clock_jitter(longest));
 	}
 }
 
 /* The lock was lost, which explains whatever else failed. */
-static enum status lost(struct sqlite_store *store, bool unknown, struct error *err)
+enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err)
 {
 	enum status status = sharedlock_lost(&store->lock,
 		unknown ? "whether this change was made is not known: look before you try again"
@@ -388,8 +372,8 @@ enum status database_recover(struct sqlite_store *store, const char *path, struc
 		.deadline = clock_after(RECOVER_PATIENCE)};
 	enum status status = open_and_begin(&session, err);
 	if (status == STATUS_OK)
-		status = execute(&session, "COMMIT", "recover", err);
-	close_database(&session);
+		status = session_execute(&session, "COMMIT", "recover", err);
+	session_close(&session);
 	return status;
 }
 
@@ -438,10 +422,10 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 	if (status == STATUS_OK)
 		status = compare_with_past(session, err);
 	if (status != STATUS_OK) {
-		close_database(session);
+		session_close(session);
 		(void)sharedlock_release(&store->lock);
 		if (sharedlock_is_lost(&store->lock))
-			status = lost(store, false, err);
+			status = database_lost(store, false, err);
 		status = unless_gone(store, status, err);
 	}
 	return status;
@@ -449,7 +433,7 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 
 enum status session_upgrade(struct session *session, struct error *err)
 {
-	enum status status = execute(session, "COMMIT", "read", err);
+	enum status status = session_execute(session, "COMMIT", "read", err);
 	session->write = true;
 	return status == STATUS_OK ? begin(session, err) : status;
 }
@@ -465,7 +449,7 @@ static bool was_rolled_back(struct session *session)
 		.write = true,
 		.deadline = session->deadline};
 	bool old = open_and_begin(&again, NULL) == STATUS_OK && again.revision == session->revision;
-	close_database(&again);
+	session_close(&again);
 	return old;
 }
 
@@ -476,14 +460,14 @@ enum status session_end(struct session *session, enum status status, bool *known
 	struct sharedlock *lock = &store->lock;
 	bool unknown = false, saw = false, committed = false;
 	if ((status == STATUS_OK || status == STATUS_NO) && sharedlock_keep(lock, false)) {
-		enum status commit = execute(session, "COMMIT", "change", err);
+		enum status commit = session_execute(session, "COMMIT", "change", err);
 		committed = commit == STATUS_OK;
 		if (!committed)
 			status = commit;
 		unknown = !committed && session->write;
 		saw = committed && read_header(session, header) == SQLITE_OK;
 	}
-	close_database(session);
+	session_close(session);
 	if (unknown && !sharedlock_is_lost(lock))
 		unknown = !was_rolled_back(session);
 	/*
@@ -493,7 +477,7 @@ enum status session_end(struct session *session, enum status status, bool *known
 	if (!sharedlock_release(lock)) {
 		/* What did not begin to change the database is undone by whoever has it now. */
 		unknown = (unknown || (committed && session->changed)) && session->fence.touched;
-		status = lost(store, unknown, err);
+		status = database_lost(store, unknown, err);
 	} else if (committed) {
 		store_revision now = session->revision + session->changed;
 		if (now > store->newest)
@@ -502,174 +486,5 @@ enum status session_end(struct session *session, enum status status, bool *known
 			watch_saw(store, big_endian(header + 24), now);
 	}
 	*known = !unknown;
-	return status;
-}
-
-/* A file of a name that is nobody's in directory; *temporary, a path, becomes its own. */
-static int open_temporary(const struct sqlite_store *store, int directory, char *temporary)
-{
-	char *name = strrchr(temporary, '/') + 1;
-	/*
-	 * One that can lose its lock needs a name of its own: another may be here, too. Should it
-	 * be killed, that is swept away with what else it left beside the lock (link_sweep.h).
-	 */
-	if (sharedlock_can_be_lost(&store->lock))
-		return file_make_temporary(directory, name);
-	/* Left by one who was killed here; nobody else is here, we hold the lock. */
-	(void)unlinkat(directory, name, 0);
-	return openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-}
-
-static enum status make_failed(const struct sqlite_store *store, int number, struct error *err)
-{
-	return error_set(err, error_status_of_errno(number), "cannot make store %s: %s%s",
-		store->base.where, strerror(number), lock_cure(number));
-}
-
-/* A whole, synced database under a temporary name in directory. SQLite finds it by its path. */
-static enum status make_temporary(
-	struct sqlite_store *store, int directory, char *temporary, struct error *err)
-{
-	struct session session = {.store = store};
-	int descriptor = open_temporary(store, directory, temporary);
-	if (descriptor < 0 || (store->parameters.shared_group && fchmod(descriptor, 0660) < 0)) {
-		int number = errno;
-		if (descriptor >= 0)
-			close(descriptor);
-		return make_failed(store, number, err);
-	}
-	close(descriptor);
-	syscalls_forget(store->lock.file.cache);
-	int code = fence_register() ? sqlite3_open_v2(temporary, &session.database,
-					      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
-						      SQLITE_OPEN_EXRESCODE,
-					      FENCE_VFS)
-				    : SQLITE_NOMEM;
-	session.fence = guard_of(store);
-	if (code == SQLITE_OK && sharedlock_can_be_lost(&store->lock) &&
-		!fence_set(session.database, &session.fence))
-		code = SQLITE_INTERNAL;
-	enum status status = code == SQLITE_OK ? execute(&session, on_make, "make", err)
-					       : session_failed(&session, "make", code, err);
-	if (status == STATUS_OK) {
-		char insert[128];
-		snprintf(insert, sizeof(insert),
-			"PRAGMA user_version=%d; INSERT INTO meta VALUES(%d, '%s', 0, 0); COMMIT",
-			FORMAT_NEWEST, FORMAT_NEWEST, store->lock.file.nonce);
-		status = execute(&session, insert, "make", err);
-	}
-	close_database(&session);
-	return status;
-}
-
-/* There was no database when we looked, and we hold the lock. */
-static int give_name(const struct sqlite_store *store, const char *temporary)
-{
-	if (!sharedlock_can_be_lost(&store->lock))
-		return rename(temporary, store->base.where);
-	/* Never over the database of one who has taken our lock over. */
-	int result = link(temporary, store->base.where);
-	if (result == 0)
-		unlink(temporary);
-	return result;
-}
-
-/*
- * STATUS_TEMPORARY: our lock file is not in directory, since a mount has come or gone. A lock file
- * that says "made" on one filesystem and the database on another would be a store that is lost.
- */
-static enum status check_lock_is_in(
-	const struct sqlite_store *store, int directory, struct error *err)
-{
-	const struct lockfile *file = &store->lock.file;
-	const char *name = strrchr(file->path, '/') + 1;
-	struct stat held, there = {0};
-	int number = fstat(file->descriptor, &held) < 0 ? errno : 0;
-	if (!number && fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
-		number = errno;
-	if (number && number != ENOENT)
-		return make_failed(store, number, err);
-	if (number || held.st_dev != there.st_dev || held.st_ino != there.st_ino)
-		return error_set(err, STATUS_TEMPORARY,
-			"the filesystem of store %s went away while it was made: try again",
-			store->base.where);
-	return STATUS_OK;
-}
-
-static enum status make_whole(struct sqlite_store *store, struct error *err)
-{
-	char *temporary = NULL;
-	int directory;
-	bool can_be_lost = sharedlock_can_be_lost(&store->lock);
-	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
-	 */
-	enum status status = mounts_open(store->directory, &directory, err);
-	if (status != STATUS_OK)
-		return status;
-	if (asprintf(&temporary, can_be_lost ? "%s.lock.new-XXXXXX" : "%s.new", store->base.where) <
-		0) {
-		close(directory);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
-	status = make_temporary(store, directory, temporary, err);
-	if (status == STATUS_OK && !sharedlock_keep(&store->lock, true))
-		status = lost(store, false, err);
-	if (status == STATUS_OK)
-		status = check_lock_is_in(store, directory, err);
-	if (status == STATUS_OK && give_name(store, temporary) < 0)
-		status = make_failed(store, errno, err);
-	if (status == STATUS_OK)
-		status = file_sync_directory(store->directory, err);
-	else
-		(void)unlinkat(directory, strrchr(temporary, '/') + 1, 0);
-	close(directory);
-	free(temporary);
-	return status;
-}
-
-/* That it cannot be looked at does not say that it is missing: it could be made anew over it. */
-static enum status is_there(const struct sqlite_store *store, bool *there, struct error *err)
-{
-	struct stat st;
-	*there = lstat(store->base.where, &st) == 0;
-	int number = errno;
-	if (*there || number == ENOENT)
-		return STATUS_OK;
-	return error_set(err, error_status_of_errno(number), "cannot look at store %s: %s%s",
-		store->base.where, strerror(number), lock_cure(number));
-}
-
-enum status database_make(
-	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
-{
-	bool there;
-	enum status status = STATUS_OK;
-	if (store->lock.file.made)
-		return STATUS_OK;
-	if (!create) {
-		status = is_there(store, &there, err);
-		return status != STATUS_OK || there
-			       ? status
-			       : error_set(err, STATUS_NO, "store %s does not exist",
-					 store->base.where);
-	}
-	status = database_lock(store, deadline, err);
-	if (status != STATUS_OK)
-		return status;
-	status = lockfile_read_made(&store->lock.file, err);
-	if (status == STATUS_OK && !store->lock.file.made) {
-		status = is_there(store, &there, err);
-		/* Not below the mount point, if it was unmounted since. */
-		if (status == STATUS_OK && !there)
-			status = lockfile_verify(&store->lock.file, err);
-		if (status == STATUS_OK && !there)
-			status = make_whole(store, err);
-		if (status == STATUS_OK)
-			lockfile_tidy(&store->lock.file);
-		if (status == STATUS_OK)
-			status = lockfile_write_made(&store->lock.file, err);
-	}
-	if (!sharedlock_release(&store->lock) && status == STATUS_OK)
-		status = lost(store, false, err);
 	return status;
 }

@@ -6,7 +6,8 @@
  *   statement.c	  the statements that they are made of
  *   compact.c	  what is remembered of deleted keys, and for how long
  *   range.c	  all keys under a prefix
- *   database.c	  one locked transaction on the file, its creation
+ *   database.c	  one locked transaction on the file
+ *   database_make.c  its creation
  *   takeover.c	  the file out of the reach of one whose lock was taken over
  *   cause.c	  what an error of SQLite means here
  *   watch.c	  waiting for a change
@@ -23,6 +24,8 @@
 #include "store/fence.h"
 #include "store/parameters.h"
 #include "store/sharedlock.h"
+
+#define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 
 struct watch {
 	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
@@ -114,6 +117,15 @@ enum status session_upgrade(struct session *session, struct error *err);
  */
 enum status session_end(
 	struct session *session, enum status status, bool *known, struct error *err);
+
+/* Run sql, which answers no rows. */
+enum status session_execute(
+	struct session *session, const char *sql, const char *action, struct error *err);
+void session_close(struct session *session);
+/* What a connection to the store's files is guarded by (fence_set). */
+struct fence session_guard(struct sqlite_store *store);
+/* The lock was lost, which explains whatever else failed. unknown: whether a change was made is. */
+enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err);
 
 /* Fill err with what SQLite's result code means here; returns its status. */
 enum status session_failed(
