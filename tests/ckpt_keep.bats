@@ -728,7 +728,7 @@ units() { sed -n 's/^ExecStart=//p' "$1" | sed "s|%f|ck|g; s|/usr/local/bin/||g;
 		[[ $stderr == *"quota exceeded"* ]]
 		[ "$(ckpt-rotate latest ck --step --verify)" = 20 ]
 	done
-	run -75 --separate-stderr strace -o trace -e trace=mkdir -e inject=mkdir:error=EDQUOT ckpt-rotate begin ck 40
+	run -75 --separate-stderr strace -o trace -e trace=mkdirat -e inject=mkdirat:error=EDQUOT ckpt-rotate begin ck 40
 	[ "$(ckpt-rotate commit ck 30)" = complete ]
 	[ "$(find ck -name '.tmp*' -o -name '*.json.*')" = "" ]
 }

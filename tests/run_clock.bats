@@ -135,3 +135,16 @@ machines() {
 	grep -q last err.0
 	nothing_left
 }
+
+@test "prune on a machine whose clock is a day ahead: what is written now is not taken for settled" {
+	mkdir ck
+	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" hf ck 100
+	find ck -exec touch -h -d '1 hour ago' {} +
+	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" hf ck 200
+	clock_is 86400
+	run -0 env "LD_PRELOAD=$BATS_FILE_TMPDIR/clock.so" ckpt-rotate prune --keep-last 1 ck
+	[[ $output = *"still being written"* ]]
+	[ -d ck/checkpoint-100 ]
+	[ -d ck/checkpoint-200 ]
+	[ -z "$(find ck -name '.ckpt-clock*')" ]
+}

@@ -24,6 +24,7 @@ struct pruning {
 	int descriptor; /* DIR, open */
 	const struct layout_choice *choice;
 	int64_t settled;
+	int64_t ahead; /* ms that the directory's clock is ahead of ours */
 	struct scan scan;
 	/* What those that may be resumed from depend on, the newest complete one and an unproven
 	 * one that is newer; empty: nothing. */
@@ -52,9 +53,30 @@ static bool is_tracked(const struct layout *layout, const struct layout_tracker 
 	return true;
 }
 
-static int64_t quiet(const struct scan_item *item)
+/*
+ * How far the directory's clock, which gives a file its time, is ahead of ours, ms: that of the
+ * server, say. 0 where no file can be made there.
+ */
+static int64_t measure_ahead(int directory)
 {
-	return clock_utc() - item->changed;
+	char name[] = ".ckpt-clock-XXXXXX";
+	struct stat st;
+	int descriptor = file_make_temporary(directory, name);
+	if (descriptor < 0)
+		return 0;
+	int64_t ahead = 0;
+	if (futimens(descriptor, NULL) == 0 && fstat(descriptor, &st) == 0)
+		ahead = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 -
+			clock_utc();
+	(void)unlinkat(directory, name, 0);
+	close(descriptor);
+	return ahead;
+}
+
+/* For how long it has not been changed, by the clock of its directory. */
+static int64_t quiet(const struct pruning *pruning, const struct scan_item *item)
+{
+	return clock_utc() + pruning->ahead - item->changed;
 }
 
 /* Whether something protects it that the rules do not know of; then why. */
@@ -73,9 +95,9 @@ static bool is_protected(
 		snprintf(why, LAYOUT_NAME_SIZE, "shows of how many ranks the newest one is");
 		return true;
 	}
-	if (quiet(found) < pruning->settled) {
+	if (quiet(pruning, found) < pruning->settled) {
 		struct text age = {0};
-		show_age(&age, quiet(found));
+		show_age(&age, quiet(pruning, found));
 		snprintf(why, LAYOUT_NAME_SIZE, "perhaps still being written: changed %s ago",
 			text_string(&age));
 		text_release(&age);
@@ -132,7 +154,8 @@ static enum status decide(
 		} else if (found->checkpoint.state == CHECKPOINT_INCOMPLETE) {
 			keep(item, found->checkpoint.why);
 		} else if (found->checkpoint.state == CHECKPOINT_COMPLETE &&
-			   quiet(found) < pruning->settled && !is_finished(pruning, found)) {
+			   quiet(pruning, found) < pruning->settled &&
+			   !is_finished(pruning, found)) {
 			char why[LAYOUT_NAME_SIZE];
 			(void)is_protected(pruning, found, why);
 			keep(item, why);
@@ -430,8 +453,10 @@ enum status adopted_prune(const char *directory, const struct layout_choice *cho
 	status = scan_refuse_inside(directory, pruning.descriptor, choice, err);
 	if (status == STATUS_OK && !wish->dry_run)
 		status = prune_lock(directory, pruning.descriptor, wish->wait, err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
+		pruning.ahead = wish->dry_run ? 0 : measure_ahead(pruning.descriptor);
 		status = prune(&pruning, wish, err);
+	}
 	close(pruning.descriptor);
 	scan_release(&pruning.scan);
 	return status;
