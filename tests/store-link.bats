@@ -188,6 +188,26 @@ stop_and_overtake() {
 	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
 }
 
+@test "a store of a group whose lock was taken over by another member: both go on using it" {
+	need_root "to be two users"
+	local at=(--store "$db?lock=link&shared-group&takeover=2s")
+	chmod o+x "$BATS_RUN_TMPDIR" "${BATS_TEST_TMPDIR%/*}" "$BATS_TEST_TMPDIR"
+	chgrp 3000 "$dir"
+	chmod 2770 "$dir"
+	member() {
+		setpriv --reuid "$1" --regid "300$1" --groups 3000 env HOME=/nonexistent "${@:2}"
+	}
+	member 1 true || skip "cannot be another user"
+	member 1 test -x "$dir" || skip "another user cannot reach the tests"
+	member 1 env PATH="$PATH" preempt-store put a v "${at[@]}"
+	# The first dies in the lock, the second takes it over.
+	member 1 sh -c "umask 0; mkdir -m 2770 '$db.lock.held'; : > '$db.lock.held/abandoned-0123456789abcdef'"
+	member 2 env PATH="$PATH" preempt-store put b v "${at[@]}"
+	[ "$(stat -c '%g %a' "$db")" = "3000 660" ]
+	[ "$(stat -c '%g %a' "$db-journal")" = "3000 660" ]
+	answers 0 member 1 env PATH="$PATH" preempt-store get b "${at[@]}"
+}
+
 @test "one that is killed while it takes the lock over: the next does it anew, nothing is lost" {
 	need_elsewhere
 	mount_twice

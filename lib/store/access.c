@@ -42,3 +42,9 @@ enum status access_check(
 			(unsigned)st->st_gid, path);
 	return STATUS_OK;
 }
+
+int access_share_directory(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0 ? chmod(path, 0770 | (st.st_mode & S_ISGID)) : -1;
+}

@@ -20,4 +20,10 @@
 enum status access_check(
 	const char *path, const struct stat *st, bool shared_group, struct error *err);
 
+/*
+ * Let the group write the directory, whatever the umask is, and keep the setgid bit that it got, so
+ * that what is made in it belongs to the group, too. 0, or -1 with errno.
+ */
+int access_share_directory(const char *path);
+
 #endif

@@ -60,9 +60,7 @@ static enum status make_directory(
 		path, store->parameters.shared_group ? 0770 : 0700, &made, err);
 	if (status != STATUS_OK)
 		return status;
-	/* With the setgid bit that it got: what is made in it shall be of the group, too. */
-	if (made && store->parameters.shared_group &&
-		(lstat(path, &st) < 0 || chmod(path, 0770 | (st.st_mode & S_ISGID)) < 0))
+	if (made && store->parameters.shared_group && access_share_directory(path) < 0)
 		return failed(err, "make", path, errno);
 	if (lstat(path, &st) < 0)
 		return failed(err, "look at", path, errno);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/access.h"
 #include "store/link_step.h"
 #include "store/link_sweep.h"
 #include "store/sharedlock.h"
@@ -127,7 +128,8 @@ static enum link_answer make(struct run *run)
 		return LINK_UNCERTAIN;
 	}
 	/* The umask may not take the group's rights away. */
-	if (mkdir(path, 0700) < 0 || (lock->file.shared_group && chmod(path, 0770) < 0)) {
+	if (mkdir(path, 0700) < 0 ||
+		(lock->file.shared_group && access_share_directory(path) < 0)) {
 		run->number = errno;
 		return LINK_UNCERTAIN;
 	}

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "store/access.h"
 #include "store/cache.h"
 #include "store/journal.h"
 #include "store/link_sweep.h"
@@ -64,7 +65,7 @@ static enum takeover_answer make(struct takeover *takeover)
 			return failed(takeover, "make", takeover->held, ENAMETOOLONG);
 	const char *root = takeover->path[ROOT];
 	if (mkdir(root, 0700) < 0 ||
-		(takeover->store->parameters.shared_group && chmod(root, 0770) < 0))
+		(takeover->store->parameters.shared_group && access_share_directory(root) < 0))
 		return failed(takeover, "make", root, errno);
 	return TAKEOVER_YES;
 }
@@ -118,7 +119,10 @@ static enum takeover_answer clear(struct takeover *takeover)
 	return number ? failed(takeover, "clear", takeover->held, number) : be_alone(takeover);
 }
 
-/* Owner and mode of the file that it will replace. */
+/*
+ * Owner, group and mode of the file that it will replace. In a store of a group only root can give
+ * it back to its owner; the group is what gives the others access.
+ */
 static int make_like(const struct takeover *takeover, const char *path, const struct stat *like)
 {
 	struct stat st;
@@ -126,9 +130,11 @@ static int make_like(const struct takeover *takeover, const char *path, const st
 	if (descriptor < 0)
 		return -1;
 	if (fstat(descriptor, &st) == 0 && fchmod(descriptor, like->st_mode & 0777) == 0) {
-		bool same = st.st_uid == like->st_uid && st.st_gid == like->st_gid;
-		if (same || fchown(descriptor, like->st_uid, like->st_gid) == 0 ||
-			takeover->store->parameters.shared_group)
+		bool group = st.st_gid == like->st_gid;
+		if ((group && st.st_uid == like->st_uid) ||
+			fchown(descriptor, like->st_uid, like->st_gid) == 0 ||
+			(takeover->store->parameters.shared_group &&
+				(group || fchown(descriptor, (uid_t)-1, like->st_gid) == 0)))
 			return descriptor;
 	}
 	int number = errno;
