@@ -56,6 +56,20 @@ need_root() {
 	[ "$(id -u)" = 0 ] || skip "needs root $1"
 }
 
+@test "on a shared filesystem, where no thread is to be had: the lock is asked for all the same" {
+	need_root "to be another user, for whom ulimit -u counts"
+	[ -z "${ASAN_OPTIONS:-}" ] || skip "the sanitizer needs a thread, too"
+	chmod o+x "$BATS_RUN_TMPDIR" "${BATS_TEST_TMPDIR%/*}" "$BATS_TEST_TMPDIR"
+	chown 54321 "$dir"
+	other() {
+		setpriv --reuid 54321 --regid 54321 --clear-groups env HOME=/nonexistent PATH="$PATH" "$@"
+	}
+	other test -x "$dir" || skip "another user cannot reach the tests"
+	other preempt-store put k v --store "$db?assume=shared"
+	answers 0 prlimit --nproc=1:1 setpriv --reuid 54321 --regid 54321 --clear-groups \
+		env HOME=/nonexistent preempt-store get k --store "$db?assume=shared" --timeout 2s
+}
+
 @test "the files are made 0600, and 0660 with shared-group, whatever the umask" {
 	umask 0
 	preempt-store put k v

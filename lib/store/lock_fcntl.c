@@ -139,8 +139,10 @@ static int try_once(struct sharedlock *lock, int64_t deadline)
 	short type = lock->file.read_only ? F_RDLCK : F_WRLCK;
 	if (lock->file.cache == CACHE_OURS)
 		return ask(lock->file.descriptor, type);
-	int number = lock->request ? 0 : start_request(lock, type);
-	return number ? number : await_request(lock, deadline);
+	/* Where there is no thread to be had (ulimit -u), wait as long as the server takes. */
+	if (!lock->request && start_request(lock, type) != 0)
+		return ask(lock->file.descriptor, type);
+	return await_request(lock, deadline);
 }
 
 static bool release(struct sharedlock *lock)
