@@ -22,6 +22,9 @@
 #define RETRY_LONGEST 32  /* milliseconds */
 #define SMALLEST_PAGE 512 /* bytes, of SQLite */
 
+/* Revisions: more than anybody else who has the store open has seen and we have not (compact.c). */
+#define AHEAD 1024
+
 #define RECOVER_PATIENCE 5000 /* milliseconds, for another program that opens a private copy */
 
 /*
@@ -181,16 +184,16 @@ static enum status begin(struct session *session, struct error *err)
 
 /*
  * The revision never goes back, but when an older copy of the database is put in its place. Then go
- * on above all that we have seen, in a transaction of its own, so that those who have seen it, too,
- * learn from the floor that what they know is of another past. A layout without a floor: every key
- * counts as changed.
+ * on above all that anybody has seen, in a transaction of its own, so that the others learn from
+ * the floor that what they know is of another past. A layout without a floor: every key counts as
+ * changed.
  */
 static enum status go_on(struct session *session, struct error *err)
 {
 	char sql[128];
 	bool write = session->write;
 	struct sqlite_store *store = session->store;
-	store_revision next = store->newest + 1, back_to = session->revision;
+	store_revision next = store->newest + AHEAD, back_to = session->revision;
 	snprintf(sql, sizeof(sql),
 		session->format >= FORMAT_COMPACTED
 			? "UPDATE meta SET revision=%lld, floor=%lld"

@@ -12,6 +12,7 @@
 #include "unit.h"
 
 #define PATIENCE 120000
+#define AHEAD	 1024 /* so far above what it knew goes on who sees it (database.c) */
 
 static struct error err;
 
@@ -113,30 +114,38 @@ static void set_back(bool old_layout)
 	{
 		CHECK(is_over_at_once(first, 6));
 		CHECK_TEXT(keys_since(first, 6, &at), "claim old");
-		CHECK_EQ(at, 7);
+		CHECK_EQ(at, 6 + AHEAD);
 		CHECK(store_was_set_back(first, &err));
 		CHECK(strstr(err.text, "from revision 6 to 4: an older copy"));
 		CHECK(!store_was_set_back(first, &err));
-		CHECK(!is_over_at_once(first, 7));
-		CHECK_TEXT(keys_since(first, 7, &at), "");
+		CHECK(!is_over_at_once(first, 6 + AHEAD));
+		CHECK_TEXT(keys_since(first, 6 + AHEAD, &at), "");
 	}
 	TEST("who had read less learns of it, too, and misses nothing that was written before")
 	{
 		CHECK(is_over_at_once(second, 4));
 		CHECK_TEXT(keys_since(second, 4, &at), "claim old");
-		CHECK_EQ(at, 7);
+		CHECK_EQ(at, 6 + AHEAD);
 		CHECK_TEXT(keys_since(reader, 6, &at), "claim old");
-		CHECK_EQ(put(second, "new"), 8);
-		CHECK_TEXT(keys_since(second, 7, &at), "new");
-		CHECK_TEXT(keys_since(first, 7, &at), "new");
+		CHECK_EQ(put(second, "new"), 7 + AHEAD);
+		CHECK_TEXT(keys_since(second, 6 + AHEAD, &at), "new");
+		CHECK_TEXT(keys_since(first, 6 + AHEAD, &at), "new");
 	}
 	shell("cp copy s.db");
 	TEST("who writes first is put above, too")
 	{
-		CHECK_EQ(put(first, "again"), 10);
+		CHECK_EQ(put(first, "again"), 8 + 2 * AHEAD);
 		CHECK(store_was_set_back(first, &err));
-		CHECK_TEXT(keys_since(first, 8, &at), "again old");
-		CHECK_TEXT(keys_since(second, 8, &at), "again old");
+		CHECK_TEXT(keys_since(first, 7 + AHEAD, &at), "again old");
+		CHECK_TEXT(keys_since(second, 7 + AHEAD, &at), "again old");
+	}
+	TEST("who had read more than the first who sees it learns of it, too")
+	{
+		CHECK_EQ(put(second, "lost"), 9 + 2 * AHEAD);
+		shell("cp copy s.db");
+		CHECK_EQ(put(first, "third"), 9 + 3 * AHEAD);
+		CHECK(is_over_at_once(second, 9 + 2 * AHEAD));
+		CHECK_TEXT(keys_since(second, 9 + 2 * AHEAD, &at), "old third");
 	}
 	unit_begin(NULL);
 	store_close(reader);
