@@ -267,12 +267,15 @@ static void check_markers(struct check *check)
 	check_table(check, MOUNTS_LIST, mount_tables_list, expect_marker);
 	if (mounts_own_list(own))
 		check_table(check, own, mount_tables_list, expect_marker);
-	char *copy = given ? strdup(given) : NULL;
-	for (char *at = copy; at && (at = strchr(at, ':'));)
-		*at++ = '\n';
+	char *copy = given ? strdup(given) : NULL, *rest = copy, *point;
 	check->table = "PREEMPT_MOUNTS";
-	if (copy)
-		mount_tables_list(copy, expect_marker, check);
+	while (check->status == STATUS_OK && (point = strsep(&rest, ":"))) {
+		if (*point && *point != '/')
+			check->status = error_set(check->err, STATUS_USAGE,
+				"PREEMPT_MOUNTS: \"%.200s\" is not an absolute path", point);
+		else
+			mount_tables_list(point, expect_marker, check);
+	}
 	free(copy);
 }
 

@@ -272,6 +272,8 @@ static void test_markers(void)
 		snprintf(marker, sizeof(marker), "%s/" MOUNTS_MARKER, top);
 		CHECK(mkdir(top, 0700) == 0);
 		CHECK_EQ(mounts_confirm(below, -1, &err), STATUS_OK);
+		setenv("PREEMPT_MOUNTS", "/other:marked", 1);
+		CHECK_EQ(mounts_confirm(below, -1, &err), STATUS_USAGE);
 		setenv("PREEMPT_MOUNTS", "/other:", 1);
 		CHECK_EQ(mounts_confirm(below, -1, &err), STATUS_OK);
 		snprintf(path_list, sizeof(path_list), "/other:%s/", top);
