@@ -21,8 +21,9 @@
 #include "store/link_sweep.h"
 #include "store/takeover_step.h"
 
-#define CHUNK ((size_t)256 << 10)
-#define BLANK 512 /* bytes of a journal that is not to be played back: zeros */
+#define CHUNK	   ((size_t)256 << 10)
+#define SYNC_EVERY (4 << 20) /* bytes of a copy */
+#define BLANK	   512	     /* bytes of a journal that is not to be played back: zeros */
 /*
  * Milliseconds. A filesystem in user space may remember for a second which file has a name. What is
  * opened there by the old name must not be the old database, so nobody gets the lock before.
@@ -143,6 +144,15 @@ static int make_like(const struct takeover *takeover, const char *path, const st
 	return -1;
 }
 
+/* Write n bytes of a copy. It is synced in parts, because no lock is renewed while it syncs. */
+static int write_part(int to, const char *bytes, size_t n, off_t at)
+{
+	if (file_write_all(to, bytes, n) < 0)
+		return -1;
+	bool full = at / SYNC_EVERY != (at + (off_t)n) / SYNC_EVERY;
+	return full ? fdatasync(to) : 0;
+}
+
 /* Hash what is in from, and where to is not negative write it there. 0 or errno. */
 static int pass(struct takeover *takeover, int from, int to, uint64_t *hash)
 {
@@ -156,7 +166,7 @@ static int pass(struct takeover *takeover, int from, int to, uint64_t *hash)
 		(void)XXH64_reset(state, 0);
 	for (off_t at = 0; !number && n; at += n) {
 		n = pread(from, bytes, CHUNK, at);
-		if (n < 0 || (to >= 0 && n > 0 && file_write_all(to, bytes, (size_t)n) < 0))
+		if (n < 0 || (to >= 0 && n > 0 && write_part(to, bytes, (size_t)n, at) < 0))
 			number = errno;
 		else if (!sharedlock_keep(&takeover->store->lock, false))
 			number = EBUSY;
