@@ -28,8 +28,8 @@ static const char usage[] =
 	"                  until every task has saved\n"
 	"      --section NAME   what the training is at from now on: save, eval, any name; step is\n"
 	"                  the training itself\n"
-	"      --help      show this and exit\n"
-	"      --version   show the version and exit\n"
+	"  -h, --help      show this and exit\n"
+	"  -V, --version   show the version and exit\n"
 	"\n"
 	"exit code: 0 run on; 10 save a checkpoint now, then call --saved; 2 wrong use;\n"
 	"           anything else: leave with that code (42 saved, 43 the agent is gone)\n"
@@ -64,10 +64,10 @@ static bool arguments(int argc, char **argv, struct request *request, int *code)
 		const char *word = argv[i];
 		if (options && strcmp(word, "--") == 0) {
 			options = false;
-		} else if (options && strcmp(word, "--help") == 0) {
+		} else if (options && (!strcmp(word, "--help") || !strcmp(word, "-h"))) {
 			*code = fputs(usage, stdout) < 0 || fflush(stdout) != 0;
 			return false;
-		} else if (options && strcmp(word, "--version") == 0) {
+		} else if (options && (!strcmp(word, "--version") || !strcmp(word, "-V"))) {
 			*code = puts("preempt-step " PREEMPT_VERSION) < 0 || fflush(stdout) != 0;
 			return false;
 		} else if (options && strcmp(word, "--saved") == 0) {

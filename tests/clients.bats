@@ -1182,8 +1182,13 @@ clobbered() {
 	run -0 --separate-stderr "$BIN/preempt-step" --help
 	[[ $output = usage:* ]]
 	[ -z "$stderr" ]
-	run -0 "$BIN/preempt-step" --version
-	[[ $output = "preempt-step "[0-9]* ]]
+	local shown=$output
+	run -0 "$BIN/preempt-step" -h
+	[ "$output" = "$shown" ]
+	for ask in --version -V; do
+		run -0 "$BIN/preempt-step" $ask
+		[[ $output = "preempt-step "[0-9]* ]]
+	done
 	for wrong in "" "--bogus 1" "-x" "1 2 3" "--saved" "--saved 1 2" "--saved x" "1 x" "--saved=" "--help=1"; do
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr "$BIN/preempt-step" $wrong
