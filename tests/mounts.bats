@@ -224,7 +224,9 @@ inside() {
 		run -1 env "$variable" preempt-store get --store one/new.db k
 		run -75 --separate-stderr env "$variable" ckpt-rotate begin one/ck 1
 		[[ $stderr == *"${variable%=*}"*'PREEMPT_NEW=1'* ]]
-		run -0 env "$variable" ckpt-rotate latest one/ck --or 0
+		run -0 --separate-stderr env "$variable" ckpt-rotate latest one/ck --or 0
+		[ "$output" = 0 ]
+		[[ $stderr == *'"ckpt-rotate begin" does not make it'* ]]
 		[ ! -e one/new.db.lock ]
 		[ ! -e one/new.db ]
 		[ ! -e one/ck ]

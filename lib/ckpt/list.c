@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mounts.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/look.h"
 #include "ckpt/place.h"
@@ -103,7 +104,11 @@ enum status checkpoint_latest_below(const char *directory, uint64_t below, bool 
 		enum status confirmed = place_confirm(directory, -1, err);
 		if (confirmed != STATUS_OK)
 			return confirmed;
-		return error_set(err, STATUS_NO, "there is no directory %s", directory);
+		bool refused = mounts_allow_new(directory, NULL) != STATUS_OK;
+		return error_set(err, STATUS_NO, "there is no directory %s%s", directory,
+			refused ? "; this is a restart, in which \"ckpt-rotate begin\" does not "
+				  "make it: if it is meant to be new, mkdir it now"
+				: "");
 	}
 	if (status != STATUS_OK)
 		return status;
