@@ -11,8 +11,8 @@ set -u
 
 export NEAR=${NEAR:-${TMPDIR:-/tmp}/preempt-$SLURM_JOB_ID/ck} FAR=${FAR:-$SLURM_SUBMIT_DIR/ck}
 
-# A new node has nothing: that is certain only when the directory above is there.
-mkdir -p "${NEAR%/*}" || exit
+# A new node has nothing. In a job that was restarted "ckpt-rotate begin" does not make the directory.
+mkdir -p "$NEAR" || exit
 RESUME=$(ckpt-rotate latest "$NEAR" "$FAR" --or none) || exit
 [ "$RESUME" != none ] || RESUME=
 export RESUME

@@ -28,6 +28,20 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	mount -t tmpfs -o "size=$1" ckpt-test disk || skip "cannot mount a tmpfs"
 }
 
+@test "two-tiers.sh: a job that was restarted on a new node saves there, and what it saved is copied" {
+	cat >train.sh <<-'END'
+		echo "resume=$RESUME"
+		echo "$1" >"$(ckpt-rotate begin "$NEAR" "$1")/x" && ckpt-rotate commit "$NEAR" "$1"
+	END
+	export SLURM_JOB_ID=1 SLURM_SUBMIT_DIR=$PWD EVERY=1
+	local example=$BATS_TEST_DIRNAME/../examples/two-tiers.sh
+	NEAR=$PWD/first/ck run -0 timeout 60 "$example" bash train.sh 10
+	NEAR=$PWD/second/ck SLURM_RESTART_COUNT=1 run -0 timeout 60 "$example" bash train.sh 20
+	[[ $output == *"resume=$PWD/ck/step-00000010"* ]]
+	run -0 ckpt-rotate latest --step ck
+	[ "$output" = 20 ]
+}
+
 @test "a checkpoint that is marked as bad on one tier is not offered as its copy on the other" {
 	for step in 10 20; do
 		echo "$step" >"$(ckpt-rotate begin near $step)/x"
