@@ -31,8 +31,8 @@ person() {
 		see >>>
 		type print(6 * 7)
 		see 42
-		type while True: pass
-		type
+		type import time; print("lo" + "op"); time.sleep(1000)
+		see loop
 		key c
 		see KeyboardInterrupt
 		type exit(5)
