@@ -109,3 +109,17 @@ person() {
 		type exit 0
 	EOT
 }
+
+@test "of several commands that read the terminal, one has it at a time" {
+	person <<-'EOT'
+		see READY>
+		type preempt-run -q -n 2 -- sh -c 'read -r x; echo "<$x>"; sleep 1'; echo "code $?"
+		type one
+		see <one>
+		type two
+		see <two>
+		see code 0
+		see READY>
+		type exit 0
+	EOT
+}

@@ -16,6 +16,15 @@ int agent_terminal_for(struct agent *agent)
 	return agent->terminal_lent ? agent->terminal.descriptor : 0;
 }
 
+static bool one_has_it(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->command_count; i++)
+		if (agent->commands[i].running &&
+			terminal_is_of(&agent->terminal, agent->commands[i].pid))
+			return true;
+	return false;
+}
+
 static void stopped(struct agent *agent, const struct command *command, int number)
 {
 	bool asks = number == SIGTTIN || number == SIGTTOU;
@@ -24,6 +33,8 @@ static void stopped(struct agent *agent, const struct command *command, int numb
 		kill(-command->pid, SIGCONT);
 		return;
 	}
+	if (asks && one_has_it(agent))
+		return; /* until that one has ended */
 	if (!asks && number != SIGTSTP)
 		return; /* STOP is somebody's wish for the command alone */
 	terminal_take_back(&agent->terminal, command->pid);
@@ -62,6 +73,10 @@ void agent_terminal_ended(struct agent *agent, const struct command *command)
 {
 	bool had = terminal_is_of(&agent->terminal, command->pid);
 	terminal_take_back(&agent->terminal, command->pid);
+	/* Others may have asked for it meanwhile: they ask again. */
+	for (size_t i = 0; had && i < agent->command_count; i++)
+		if (agent->commands[i].running)
+			kill(-agent->commands[i].pid, SIGCONT);
 	/* The terminal told it alone, not us. */
 	if (had && WIFSIGNALED(command->wait_status) &&
 		(WTERMSIG(command->wait_status) == SIGINT ||
