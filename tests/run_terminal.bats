@@ -110,6 +110,30 @@ person() {
 	EOT
 }
 
+@test "Ctrl-C reaches the script that preempt-run is a line of, and is no crash to run again" {
+	cat >lines <<-'EOT'
+		trap 'echo "tra"pped' INT
+		preempt-run -q --restarts -- sh -c 'echo "her"e; exec sleep 1000'
+		echo "co"de $?
+		preempt-run -q --restarts -- sh -c 'trap "exit 130" INT; echo "the"re; sleep 1000 & wait'
+		echo "en"ded $?
+	EOT
+	person <<-'EOT'
+		see READY>
+		type bash lines
+		see here
+		key c
+		see trapped
+		see code 130
+		see there
+		key c
+		see trapped
+		see ended 130
+		see READY>
+		type exit 0
+	EOT
+}
+
 @test "of several commands that read the terminal, one has it at a time" {
 	person <<-'EOT'
 		see READY>

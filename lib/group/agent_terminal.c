@@ -77,9 +77,9 @@ void agent_terminal_ended(struct agent *agent, const struct command *command)
 	for (size_t i = 0; had && i < agent->command_count; i++)
 		if (agent->commands[i].running)
 			kill(-agent->commands[i].pid, SIGCONT);
-	/* The terminal told it alone, not us. */
-	if (had && WIFSIGNALED(command->wait_status) &&
-		(WTERMSIG(command->wait_status) == SIGINT ||
-			WTERMSIG(command->wait_status) == SIGQUIT))
-		agent->passed_on = WTERMSIG(command->wait_status);
+	if (!had || (command->code != 128 + SIGINT && command->code != 128 + SIGQUIT))
+		return;
+	/* The terminal told it alone, not us, nor the script that we may be a line of. */
+	agent->passed_on = command->code - 128;
+	kill(0, agent->passed_on);
 }
