@@ -554,10 +554,12 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	agent 0 1 -- sh -c 'exit 42'
 	ended 0 1
 	grep -q "its command failed with 42" err.0
-	# So is the code that stands for 42.
 	attempt=3
-	agent 0 1 --exit-code 9 -- sh -c 'exit 9'
+	agent 0 1 --exit-code 99 -- sh -c 'exit 99'
 	ended 0 1
-	grep -q "its command failed with 9" err.0
+	run ! grep -q "run me again" err.0
+	attempt=4
+	agent 0 1 --exit-code 1 -- false
+	ended 0 1
 	run ! grep -q "run me again" err.0
 }

@@ -147,6 +147,15 @@ static const struct seat *complete_seat(const struct agent *agent)
 	return NULL;
 }
 
+/* Whether a task was preempted and lost nothing: a command may have failed with the same code. */
+static bool one_is_saved(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->seat_count; i++)
+		if (agent->seats[i].code == STATUS_SAVED)
+			return true;
+	return false;
+}
+
 /* What is complete, and only that. */
 static void say_saved(const struct agent *agent, const struct seat *saved, int code)
 {
@@ -171,7 +180,7 @@ void agent_say_end(const struct agent *agent, int code)
 {
 	const struct seat *saved = complete_seat(agent);
 	say_spent(agent);
-	if (code == agent->options->exit_code)
+	if (code == agent->options->exit_code && one_is_saved(agent))
 		say_saved(agent, saved, code);
 	else if (code == STATUS_PREEMPTED)
 		message_info(

@@ -295,11 +295,11 @@ static bool awaits_save(const struct agreement *a)
 }
 
 /* A command that failed with a code which says something else here has failed with 1. */
-static int own_code(const struct seat *seat, int exit_code, int code)
+static int own_code(const struct seat *seat, const struct group *group, int code)
 {
 	bool means_other = code == STATUS_SAVED || code == STATUS_PREEMPTED ||
 			   code == STATUS_BROKEN || code == STATUS_DECIDED ||
-			   (code == exit_code && code != 1);
+			   (code == group->options->exit_code && code != 1);
 	bool own = seat->agreement.reason == REASON_FAILED && seat->agreement.end_code == code;
 	/* The client itself leaves with 43 when it finds its board gone. */
 	bool lost = seat->agreement.lost || board_vanished(&seat->board);
@@ -323,8 +323,8 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
 		;
 	if (plan.finished && may_finish(seat, group, now, wake, look)) {
-		int code = own_code(seat, group->options->exit_code, plan.code);
-		seat->finished = unaware_judge(seat, group, code, now, wake);
+		seat->finished =
+			unaware_judge(seat, group, own_code(seat, group, plan.code), now, wake);
 		return;
 	}
 	if (awaits_save(&seat->agreement) && now + SAVED_EVERY < *wake)
