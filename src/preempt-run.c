@@ -230,6 +230,9 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 	agent->source_count = notices.count;
 	if (notices.count && (platform ? !strcmp(platform, "none") : signal_is_named()))
 		return STATUS_OK;
+	if (platform && !strcmp(platform, "none"))
+		return error_set(err, STATUS_USAGE,
+			"--platform none needs --notice: nothing would be watched");
 	platform_look(&signs);
 	if (platform_choose(platform ? platform : "auto", &signs, &choice, err) != STATUS_OK)
 		return err->status;

@@ -540,6 +540,7 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	kill -TERM "${pids[0]}"
 	ended 0 143
 	run -2 preempt-run --platform none -- true
+	[[ $output = *"--platform none needs --notice"* ]]
 }
 
 @test "no task has begun: 42, and nothing is said to be saved; a command's own 42 is a failure, 1" {
