@@ -134,6 +134,20 @@ person() {
 	EOT
 }
 
+@test "a command that dies because its terminal hangs up is not run again" {
+	cat >lines <<-'EOT'
+		preempt-run --restarts -- sh -c 'echo run >>runs; echo "her"e; exec sleep 1000' 2>said
+		echo not reached
+	EOT
+	person <<-'EOT'
+		see READY>
+		type exec sh lines
+		see here
+	EOT
+	[ "$(cat runs)" = run ]
+	run ! grep "running again" said
+}
+
 @test "of several commands that read the terminal, one has it at a time" {
 	person <<-'EOT'
 		see READY>

@@ -37,6 +37,11 @@ bool terminal_is_ours(const struct terminal *terminal)
 	return terminal_is_of(terminal, getpgrp());
 }
 
+bool terminal_is_gone(const struct terminal *terminal)
+{
+	return terminal->descriptor >= 0 && tcgetpgrp(terminal->descriptor) < 0;
+}
+
 bool terminal_is_used(const struct terminal *terminal)
 {
 	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && terminal_is_ours(terminal);

@@ -22,6 +22,8 @@ void terminal_close(struct terminal *terminal);
 bool terminal_is_ours(const struct terminal *terminal);
 /* This group is. */
 bool terminal_is_of(const struct terminal *terminal, pid_t group);
+/* It has hung up: nobody has it any more. */
+bool terminal_is_gone(const struct terminal *terminal);
 /* What we start would be used from the terminal: stdin and stdout are it, and we have it. */
 bool terminal_is_used(const struct terminal *terminal);
 

@@ -77,9 +77,11 @@ void agent_terminal_ended(struct agent *agent, const struct command *command)
 	for (size_t i = 0; had && i < agent->command_count; i++)
 		if (agent->commands[i].running)
 			kill(-agent->commands[i].pid, SIGCONT);
-	if (!had || (command->code != 128 + SIGINT && command->code != 128 + SIGQUIT))
+	int number = command->code - 128;
+	bool hung_up = agent->terminal_lent && terminal_is_gone(&agent->terminal);
+	if (!(had && (number == SIGINT || number == SIGQUIT)) && !(hung_up && number == SIGHUP))
 		return;
 	/* The terminal told it alone, not us, nor the script that we may be a line of. */
-	agent->passed_on = command->code - 128;
-	kill(0, agent->passed_on);
+	agent->passed_on = number;
+	kill(0, number);
 }
