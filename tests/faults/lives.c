@@ -58,7 +58,7 @@ struct life {
 };
 
 static struct plan *plan;
-static char root[64], directory[80];
+static char root[256], directory[272];
 static bool nameless;
 static uint64_t chance = 1;
 static unsigned long kills, wrong, one_in = 1;
@@ -197,7 +197,7 @@ static void complain(const char *what, const char *why)
 /* The letter in a task's shard of the published checkpoint; 0: it cannot be read. */
 static char read_shard(int task)
 {
-	char path[160], expected[32];
+	char path[512], expected[32];
 	struct text text = {0};
 	char letter = 0;
 	snprintf(path, sizeof(path), "%s/step-%08d/task-%d/part", directory, STEP, task);
@@ -415,7 +415,8 @@ int main(int argc, char **argv)
 	chance += !chance;
 	printf("# --seed %llu\n", (unsigned long long)chance);
 	signal(SIGPIPE, SIG_IGN);
-	if (snprintf(root, sizeof(root), "%.40s/lives-XXXXXX", parent ? parent : "/tmp") < 0 ||
+	if (snprintf(root, sizeof(root), "%s/lives-XXXXXX", parent ? parent : "/tmp") >=
+			(int)sizeof(root) ||
 		!mkdtemp(root))
 		give_up("mkdtemp");
 	snprintf(directory, sizeof(directory), "%s/ck", root);
