@@ -436,7 +436,7 @@ pausing() {
 	code 0 0
 	code 1 0
 	closed_by 1 hung && closed_by 2 completed
-	grep -q 'attempt 1 hung, 1 of 3: .*; running again in' err.0
+	grep -q 'attempt 1 hung, 1 of 3: .*; running again in' err.1
 	rm -f ck.*
 	export ALWAYS=1
 	agent 0 --restarts "${limits[@]}" --max-hangs 0 -- ./hangs
