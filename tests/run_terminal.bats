@@ -38,7 +38,7 @@ person() {
 		type exit(5)
 		see code 5
 		see READY>
-		type preempt-run -q -- sh -c 'echo "here"we; sleep 1000'; echo "code $?"
+		type preempt-run -q -- sh -c 'echo "here"we; exec sleep 1000'; echo "code $?"
 		see herewe
 		key c
 		see code 130
