@@ -460,6 +460,21 @@ all_say() { # FILE TEXT
 	grep -q PREEMPT_ATTEMPT=2 joined.0
 }
 
+@test "a join ends with the process that it is for, and does not join again for it" {
+	sleep 1000 3>&- &
+	agents[0]=$!
+	PREEMPT_TASKS=2 preempt-store join --task 0 --pid "${agents[0]}" --timeout 10m 2>err.0 3>&- &
+	first=$!
+	started+=("$first")
+	eventually has_key TASK/0
+	kill -KILL "${agents[0]}"
+	wait "${agents[0]}" || :
+	code_of "$first"
+	[ "$code" = 1 ]
+	grep -q "process ${agents[0]}, for which this would join, is gone" err.0
+	run -1 has_key LEFT/0
+}
+
 @test "joining gives up after --timeout and names the missing" {
 	PREEMPT_TASKS=5 run -124 --separate-stderr preempt-store join --task 2 --pid $$ --timeout 300ms
 	[[ $stderr = *"1 of 5 tasks have joined; missing: 0-1,3-4"* ]]

@@ -2,6 +2,7 @@
 #include "group/membership.h"
 
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,41 +21,59 @@ static void export_number(struct text *exports, const char *name, uint64_t value
 	text_addf(exports, "export %s=%llu\n", name, (unsigned long long)value);
 }
 
+/* Join for entry's agent; where a restarted task ended that attempt, the next one. */
+static enum status join_until_gathered(struct store *store, const struct attempt_entry *entry,
+	struct attempt *attempt, struct error *err)
+{
+	for (;;) {
+		struct view view = {0};
+		enum status status = attempt_join(store, entry, attempt, err);
+		if (status != STATUS_OK)
+			return status;
+		status = view_init(&view, attempt, err);
+		if (status == STATUS_OK)
+			status = attempt_gather(store, &view, entry->deadline, entry->cancel, err);
+		bool again =
+			status == STATUS_BROKEN && !entry->number && attempt_is_superseded(&view);
+		bool agent_gone = process_look(&entry->agent) == PROCESS_GONE;
+		/* For an agent that is gone nothing is said: it has not left, it died. */
+		if (status != STATUS_OK && !agent_gone && view.attempt.number) {
+			enum agreement_reason reason =
+				status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
+			for (uint64_t i = 0; i < entry->count; i++)
+				(void)attempt_leave(
+					store, &view, entry->first + i, reason, status, NULL);
+			(void)attempt_close(store, &view, false, NULL);
+		}
+		view_release(&view);
+		if (agent_gone)
+			return STATUS_NO;
+		if (!again)
+			return status;
+	}
+}
+
 static enum status join_and_gather(struct store *store, const struct membership_request *request,
 	struct attempt *attempt, struct error *err)
 {
 	const struct identity *identity = request->identity;
-	struct view view = {0};
 	struct attempt_entry entry = {.run = identity->run,
 		.number = request->attempt,
 		.tasks = identity->tasks,
 		.first = identity->task,
 		.count = identity->count,
 		.launch = identity->launch,
-		.deadline = clock_after(request->timeout),
-		.cancel = -1};
+		.deadline = clock_after(request->timeout)};
 	enum status status = process_identify(request->agent, &entry.agent, err);
 	if (status != STATUS_OK)
 		return status;
-	for (bool superseded = true; superseded;) {
-		status = attempt_join(store, &entry, attempt, err);
-		if (status != STATUS_OK)
-			return status;
-		status = view_init(&view, attempt, err);
-		if (status == STATUS_OK)
-			status = attempt_gather(store, &view, entry.deadline, -1, err);
-		superseded =
-			status == STATUS_BROKEN && !entry.number && attempt_is_superseded(&view);
-		if (status != STATUS_OK && view.attempt.number) {
-			enum agreement_reason reason =
-				status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
-			for (uint64_t i = 0; i < entry.count; i++)
-				(void)attempt_leave(
-					store, &view, entry.first + i, reason, status, NULL);
-			(void)attempt_close(store, &view, false, NULL);
-		}
-		view_release(&view);
-	}
+	entry.cancel = pidfd_open(entry.agent.pid, 0);
+	status = join_until_gathered(store, &entry, attempt, err);
+	if (entry.cancel >= 0)
+		close(entry.cancel);
+	if (status == STATUS_NO)
+		error_set(err, STATUS_NO, "process %d, for which this would join, is gone",
+			(int)entry.agent.pid);
 	return status;
 }
 

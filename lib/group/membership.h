@@ -21,7 +21,7 @@ struct membership_request {
 
 /*
  * Join, wait for the others, make a board. exports gets lines "export NAME=value" for eval and for
- * Slurm's TaskProlog. Statuses of attempt_join and attempt_gather.
+ * Slurm's TaskProlog. Statuses of attempt_join and attempt_gather; STATUS_NO: the agent is gone.
  */
 enum status membership_join(
 	const struct membership_request *request, struct text *exports, struct error *err);
