@@ -305,7 +305,7 @@ breaks() {
 }
 
 @test "Megatron: listed, found and pruned" {
-	for kind in megatron megatron:pipeline=1 megatron:tensor=1,pipeline=4 megatron_dist; do
+	for kind in megatron megatron:pipeline=1 megatron:tensor=1,pipeline=4 megatron_dist megatron_dcp; do
 		rm -rf ck && mkdir ck
 		make "$kind" 100 200 300 400
 		mkdir ck/release ck/iter_500
@@ -349,6 +349,9 @@ breaks() {
 	breaks megatron_dist "rm iter_0000300/metadata.json"
 	breaks megatron_dist "rm iter_0000300/.metadata"
 	breaks megatron_dist "rm iter_0000300/.metadata iter_0000300/*.distcp"
+	breaks megatron_dcp "rm iter_0000300/__1_0.distcp"
+	breaks megatron_dcp "rm iter_0000300/.metadata"
+	breaks megatron_dcp "truncate -s 20 iter_0000300/.metadata"
 }
 
 @test "TensorFlow: listed, found and pruned; several files are one checkpoint" {

@@ -6,8 +6,9 @@
  *
  * Inside either a directory for each model-parallel rank, mp_rank_TT[_PPP][_EEE], which make a full
  * grid, each with the same kinds of files, and the model's file in it holds the arguments of the
- * training, which say how large the grid is; or PyTorch's distributed format: .metadata names the
- * .distcp files, metadata.json is written last.
+ * training, which say how large the grid is; or PyTorch's distributed format, in which .metadata
+ * names the .distcp files: --ckpt-format torch_dist writes common.pt first and metadata.json last;
+ * torch_dcp and fsdp_dtensor write neither, only what torch.distributed.checkpoint.save writes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 #include "ckpt/layout.h"
 #include "ckpt/structure.h"
 
-#define TRACKER "latest_checkpointed_iteration.txt"
+#define METADATA "metadata.json"
+#define TRACKER	 "latest_checkpointed_iteration.txt"
 
 static bool read_name(
 	const struct layout_choice *choice, const char *entry, struct layout_name *name)
@@ -133,14 +135,14 @@ static enum status judge_ranks(
 static enum status judge(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
-	enum status status;
+	enum status status = STATUS_OK;
 	bool distributed = structure_find(item->files, ".metadata") != NULL;
 	for (size_t i = 0; i < item->files->count; i++)
 		distributed |= structure_ends(item->files->files[i].name, ".distcp");
 	if (!distributed)
 		return judge_ranks(item, &found->shards, why);
-	struct json_object *object = structure_read_json(item->root, "metadata.json", &status, why);
-	json_object_put(object);
+	if (structure_find(item->files, "common.pt") || structure_find(item->files, METADATA))
+		json_object_put(structure_read_json(item->root, METADATA, &status, why));
 	if (status == STATUS_OK)
 		status = structure_check_shards(item->root, item->files, why);
 	if (status == STATUS_OK)

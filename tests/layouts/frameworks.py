@@ -129,6 +129,12 @@ def megatron(top, step, tensor=2, pipeline=2, expert=1, silent=0, optimizer=1):
     text(top + "/latest_checkpointed_iteration.txt", str(step))
 
 
+def megatron_dcp(top, step):
+    """--ckpt-format torch_dcp and fsdp_dtensor: what PyTorch writes, and the tracker."""
+    dcp(top, step, word=f"iter_{step:07d}"[:-len(str(step))])
+    text(top + "/latest_checkpointed_iteration.txt", str(step))
+
+
 def megatron_dist(top, step):
     d = f"{top}/iter_{step:07d}"
     names = [f"__{rank}_{part}.distcp" for rank in range(2) for part in range(2)]
