@@ -216,6 +216,8 @@ inside() {
 	local variable
 	mkdir -m 700 one
 	preempt-store put --store one/old.db k v
+	echo x >"$(ckpt-rotate begin from 2)/f"
+	ckpt-rotate commit -q from 2
 	for variable in SLURM_RESTART_COUNT=1 PREEMPT_ATTEMPT=2; do
 		run -75 --separate-stderr env "$variable" preempt-store put --store one/new.db k v
 		[[ $stderr == *"${variable%=*}"*'PREEMPT_NEW=1'* ]]
@@ -227,6 +229,8 @@ inside() {
 		run -0 --separate-stderr env "$variable" ckpt-rotate latest one/ck --or 0
 		[ "$output" = 0 ]
 		[[ $stderr == *'"ckpt-rotate begin" does not make it'* ]]
+		run -75 --separate-stderr env "$variable" ckpt-rotate copy from one/ck --all
+		[[ $stderr == *"${variable%=*}"*'PREEMPT_NEW=1'* ]]
 		[ ! -e one/new.db.lock ]
 		[ ! -e one/new.db ]
 		[ ! -e one/ck ]
@@ -239,6 +243,8 @@ inside() {
 	export SLURM_RESTART_COUNT=1
 	run -0 env PREEMPT_NEW=1 preempt-store put --store one/new.db k v
 	run -0 env PREEMPT_NEW=1 ckpt-rotate begin one/ck 1
+	run -0 ckpt-rotate copy from one/ck --all
+	run -0 env PREEMPT_NEW=1 ckpt-rotate copy from one/copies --all
 }
 
 @test "?must-exist: a store that is missing is 75, and not made" {

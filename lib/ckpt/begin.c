@@ -184,19 +184,6 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	return status;
 }
 
-/* Make DIR if it is missing, unless it should be there from before this restart. */
-static enum status make_place(const char *directory, struct error *err)
-{
-	int descriptor;
-	enum status status = place_open(directory, &descriptor, err);
-	if (status == STATUS_OK)
-		close(descriptor);
-	if (status != STATUS_NO)
-		return status;
-	status = mounts_allow_new(directory, err);
-	return status == STATUS_OK ? place_make(directory, err) : status;
-}
-
 enum status checkpoint_begin(
 	const struct checkpoint_target *target, struct text *path, struct error *err)
 {
@@ -205,7 +192,7 @@ enum status checkpoint_begin(
 	char *staging = NULL;
 	bool again = true;
 	writer_identify(&self);
-	enum status status = make_place(target->directory, err);
+	enum status status = place_make(target->directory, err);
 	/* A task that writes for nothing may come when the chief is through. */
 	if (status == STATUS_OK && !staging_is_scratch(target))
 		status = refuse_existing(target, err);

@@ -281,9 +281,15 @@ out:
 enum status place_make(const char *directory, struct error *err)
 {
 	bool made;
-	if (!*directory)
-		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
-	enum status status = mounts_make_directory(directory, 0777, &made, err);
+	int descriptor;
+	enum status status = place_open(directory, &descriptor, err);
+	if (status == STATUS_OK)
+		close(descriptor);
+	if (status != STATUS_NO)
+		return status;
+	status = mounts_allow_new(directory, err);
+	if (status == STATUS_OK)
+		status = mounts_make_directory(directory, 0777, &made, err);
 	if (status != STATUS_OK || !made)
 		return status;
 	char *parent = place_path(directory, "..");

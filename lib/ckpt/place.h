@@ -25,7 +25,10 @@ enum status place_open(const char *directory, int *descriptor, struct error *err
  */
 enum status place_confirm(const char *directory, int descriptor, struct error *err);
 
-/* Make DIR, durably, if only it is missing: a missing parent is a disk that is away. */
+/*
+ * Make DIR, durably, if only it is missing. STATUS_TEMPORARY: its parent is missing, too, as when a
+ * disk is away; or this is a restart, which should find it (base/mounts.h).
+ */
 enum status place_make(const char *directory, struct error *err);
 
 struct place_entry {
