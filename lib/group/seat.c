@@ -295,7 +295,7 @@ static bool awaits_save(const struct agreement *a)
 }
 
 /* A command that failed with a code which says something else here has failed with 1. */
-static int own_code(const struct seat *seat, const struct group *group, int code)
+static int own_code(struct seat *seat, const struct group *group, int code)
 {
 	bool means_other = code == STATUS_SAVED || code == STATUS_PREEMPTED ||
 			   code == STATUS_BROKEN || code == STATUS_DECIDED ||
@@ -305,9 +305,11 @@ static int own_code(const struct seat *seat, const struct group *group, int code
 	bool lost = seat->agreement.lost || board_vanished(&seat->board);
 	if (!own || !means_other || lost)
 		return code;
-	message_error("task %llu: its command failed with %d, which would say something else here: "
-		      "taken for 1",
-		(unsigned long long)seat->task, code);
+	if (!seat->said_own_code)
+		message_error("task %llu: its command failed with %d, which would say something "
+			      "else here: taken for 1",
+			(unsigned long long)seat->task, code);
+	seat->said_own_code = true;
 	return 1;
 }
 

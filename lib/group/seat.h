@@ -52,7 +52,7 @@ struct seat {
 	uint64_t saves;	    /* so many, */
 	int64_t saves_time; /* ms in all */
 	uint64_t said_saved;
-	bool said_lost, said_failing;
+	bool said_lost, said_failing, said_own_code;
 	struct progress progress;
 	bool hung; /* said so */
 };
