@@ -36,7 +36,8 @@ static void enter_round(struct agreement *a, int64_t now)
 {
 	a->round = a->view->round;
 	a->round_seen = now;
-	a->read = false;
+	if (a->told.order != ORDER_WAIT)
+		a->read = false; /* while it waits, it stays where it can save at read_next */
 	a->skipped = false;
 	a->decided_at = 0;
 	a->reports = 0;
@@ -108,10 +109,12 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 
 void agreement_told(struct agreement *a, const struct agreement_hold *hold, int64_t now)
 {
+	bool waits_anew = hold->order == ORDER_WAIT && a->told.order != ORDER_WAIT;
 	a->told = *hold;
 	a->told_at = now;
-	if (hold->order == ORDER_RUN) {
+	if (hold->order == ORDER_RUN || waits_anew)
 		a->read = false; /* it may be anywhere from now on */
+	if (hold->order == ORDER_RUN) {
 		if (!a->has_saved || a->saved_step < a->saving_step)
 			a->saving = 0; /* it was given up; what is saved later is not it */
 	}

@@ -259,6 +259,28 @@ static const char *saved_at_once_by_themselves(struct world *w)
 	return all_left_with(w, per_agent == 4 ? STATUS_SAVED : STATUS_PREEMPTED);
 }
 
+/* Lost when somebody has reported, who waits at the boundary that it named. */
+static void lost_after_report(struct schedule *s)
+{
+	plain(s, 4, false);
+	for (int i = 0; i < 4; i++)
+		notice(s, i, 1000, -1);
+	fate(s, AT_REPORT, NOBODY, 0, CUT_OFF, 600000);
+	s->act[s->acts - 1].who = NOBODY - 1;
+}
+
+static const char *saved_where_they_said(struct world *w)
+{
+	const struct round_keys *round = last_round(w);
+	int reported = 0;
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		reported += round->reported[i];
+		if (round->reported[i] && !training_has_saved(w, i, round->next[i]))
+			return "somebody went past the boundary that it had named, to save alone";
+	}
+	return reported ? NULL : "nobody had reported";
+}
+
 /* Cut off when only one has reported: that time is nobody's silence. */
 static void outage_no_silence(struct schedule *s)
 {
@@ -671,6 +693,8 @@ const struct scenario scenarios[] = {
 		all_42_in_one_round},
 	{"error-while-saving", "saves under way are finished before the group ends",
 		error_while_saving, saves_are_finished},
+	{"lost-after-report", "who waits saves where it waits", lost_after_report,
+		saved_where_they_said},
 	{"stopped-after-its-end", "its own pause is not the store's silence", stopped_after_its_end,
 		finished_and_42},
 	{"fails-after-save", "the checkpoint stands", fails_after_save, all_42_in_one_round},
