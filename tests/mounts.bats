@@ -194,6 +194,30 @@ inside() {
 		grep -q "PREEMPT_MOUNTS=$dir/mnt" err'
 }
 
+@test "root marks for all users, whatever its umask; a list that cannot be read is no answer" {
+	inside '
+		chmod 711 . "$BATS_TEST_TMPDIR" "$BATS_RUN_TMPDIR" 2>/dev/null || :
+		chmod 755 . disk mnt
+		as_user="setpriv --reuid 65534 --clear-groups"
+		$as_user test -x "$(command -v preempt-store)" -a -x mnt || exit 0
+		mounted
+		umask 077
+		answers 0 preempt-store doctor --mark mnt
+		[ "$(stat -c %a /etc/preempt /etc/preempt/mounts mnt/.preempt-mounted | xargs)" = "755 644 644" ]
+		unmounted
+		refused $as_user ckpt-rotate latest "$dir/mnt" --or 0
+		answers 0 $as_user ckpt-rotate latest "$dir/other" --or 0
+		for closed in /etc/preempt /etc/preempt/mounts; do
+			chmod go-rwx $closed
+			answers 75 $as_user ckpt-rotate latest "$dir/mnt" --or 0
+			grep -q "cannot read /etc/preempt/mounts: Permission denied.*chmod a+rX" err
+			mounted
+			answers 0 preempt-store doctor --mark mnt
+			unmounted
+			refused $as_user ckpt-rotate latest "$dir/mnt" --or 0
+		done'
+}
+
 @test "a home that is not there is not made, by root neither" {
 	inside '
 		export HOME=$dir/none

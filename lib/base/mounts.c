@@ -132,12 +132,22 @@ static void expect_marker(void *context, const char *point)
 			top, check->table, check->path, top);
 }
 
-/* A table that is missing, or that we may not read, says nothing. */
+/*
+ * A table that is missing, or that we may not read, says nothing; but our own list of the machine
+ * is there to be read by all.
+ */
 static bool read_table(struct check *check, const char *path, struct text *text)
 {
 	text->limit = TABLE_LIMIT;
 	check->table = path;
-	if (access(path, R_OK) < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+	int number = access(path, R_OK) < 0 ? errno : 0;
+	if (number == EACCES && strcmp(path, MOUNTS_LIST) == 0)
+		check->status = error_set(check->err, STATUS_TEMPORARY,
+			"cannot read " MOUNTS_LIST
+			": %s; so whether what it lists is mounted is not "
+			"known: as root, chmod a+rX /etc/preempt " MOUNTS_LIST,
+			strerror(number));
+	if (number == ENOENT || number == ENOTDIR || number == EACCES)
 		return false;
 	enum status status = file_read_whole(path, TABLE_LIMIT - 1, text, check->err);
 	if (status != STATUS_OK && status != STATUS_NO)

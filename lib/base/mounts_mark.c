@@ -31,6 +31,9 @@ static enum status write_marker(int directory, const char *path, struct error *e
 		S_ISREG(st.st_mode))
 		return STATUS_OK;
 	int number = errno;
+	/* Whatever the umask is. Some filesystems have no modes. */
+	if (descriptor >= 0)
+		(void)fchmod(descriptor, 0644);
 	bool written = descriptor >= 0 &&
 		       file_write_all(descriptor, content, sizeof(content) - 1) == 0 &&
 		       fsync(descriptor) == 0 && fsync(directory) == 0;
@@ -76,6 +79,16 @@ static enum status add_to_list(const char *list, const char *point, struct error
 	}
 	text_release(&line);
 	return search.found || status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* The list of the machine is for all users, whatever the umask of root. */
+static enum status let_all_read(const char *path, mode_t bits, struct error *err)
+{
+	struct stat st;
+	if (stat(path, &st) == 0 &&
+		((st.st_mode & bits) == bits || chmod(path, (st.st_mode | bits) & 07777) == 0))
+		return STATUS_OK;
+	return cannot("let all users read", path, errno, err);
 }
 
 /* Whether path lies on this mount, or would when it is made. */
@@ -131,6 +144,10 @@ static enum status mark(const char *real, int descriptor, struct text *list, str
 		status = mounts_make_directories(directory, above, 0700, err);
 	if (status == STATUS_OK)
 		status = add_to_list(path, real, err);
+	if (status == STATUS_OK && geteuid() == 0)
+		status = let_all_read(path, 0444, err);
+	if (status == STATUS_OK && geteuid() == 0)
+		status = let_all_read(directory, 0555, err);
 	free(above);
 	free(base);
 	free(directory);
