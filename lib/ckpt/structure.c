@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/dcp_metadata.h"
 #include "ckpt/names.h"
 
 #define JSON_LIMIT     ((size_t)256 << 20)
@@ -455,6 +456,30 @@ enum status structure_read_words(
 	return status;
 }
 
+/* The files that a .metadata names. */
+struct named {
+	const char *prefix; /* its directory with '/' */
+	const struct manifest *files;
+	enum status status;
+	struct error *why;
+};
+
+/* An item that .metadata names lies within its file. */
+static bool check_item(void *context, const char *name, size_t length, uint64_t end)
+{
+	struct named *named = context;
+	char path[PATH_MAX];
+	if (length >= sizeof(path) || snprintf(path, sizeof(path), "%s%.*s", named->prefix,
+					      (int)length, name) >= (int)sizeof(path))
+		return true;
+	const struct manifest_file *file = structure_find(named->files, path);
+	if (file && file->bytes < end)
+		named->status = error_set(named->why, STATUS_NO,
+			"%s is cut short: it has %" PRIu64 " bytes, and .metadata names %" PRIu64,
+			path, file->bytes, end);
+	return named->status == STATUS_OK;
+}
+
 /* metadata is a pickle, whose strings stand in it as they are. prefix: its directory with '/'. */
 static enum status check_named(const struct text *metadata, const char *prefix,
 	const struct manifest *files, struct error *why)
@@ -462,6 +487,7 @@ static enum status check_named(const struct text *metadata, const char *prefix,
 	static const char end[] = ".distcp";
 	const char *at = metadata->data, *last = metadata->data + metadata->length;
 	char name[PATH_MAX];
+	bool any = false;
 	while (at && (at = memmem(at, (size_t)(last - at), end, strlen(end)))) {
 		const char *start = at;
 		while (start > metadata->data &&
@@ -470,11 +496,17 @@ static enum status check_named(const struct text *metadata, const char *prefix,
 		at += strlen(end);
 		int length =
 			snprintf(name, sizeof(name), "%s%.*s", prefix, (int)(at - start), start);
-		if (length < (int)sizeof(name) && at - start > (ptrdiff_t)strlen(end) &&
-			!structure_find(files, name))
+		if (length >= (int)sizeof(name) || at - start <= (ptrdiff_t)strlen(end))
+			continue;
+		any = true;
+		if (!structure_find(files, name))
 			return error_set(why, STATUS_NO, "%s is missing", name);
 	}
-	return STATUS_OK;
+	if (!any)
+		return error_set(why, STATUS_NO, "%s.metadata names no shard", prefix);
+	struct named named = {prefix, files, STATUS_OK, why};
+	dcp_metadata_items(metadata->data, metadata->length, check_item, &named);
+	return named.status;
 }
 
 enum status structure_check_shards(int root, const struct manifest *files, struct error *why)

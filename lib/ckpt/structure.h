@@ -33,7 +33,7 @@ enum status structure_check_all(
 	int root, const struct manifest *files, const char *prefix, struct error *why);
 /*
  * PyTorch's distributed checkpoints: wherever there is a .distcp file there is .metadata beside it,
- * and whatever that names is there, too.
+ * and whatever that names is there, too, and as long as it says.
  */
 enum status structure_check_shards(int root, const struct manifest *files, struct error *why);
 

@@ -6,6 +6,7 @@ The directories and names are those that the frameworks document; with PyTorch i
 FRAMEWORKS_TORCH set) torch.save writes the files, else the same archives are made by hand.
 """
 import argparse
+import dataclasses
 import io
 import itertools
 import json
@@ -50,6 +51,31 @@ def safetensors(path, size=400):
     header["weight"] = {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}
     head = json.dumps(header).encode()
     put(path, struct.pack("<Q", len(head)) + head + bytes(size))
+
+
+@dataclasses.dataclass
+class _StorageInfo:
+    relative_path: str
+    offset: int
+    length: int
+    transform_descriptors: object = None
+
+    def __getstate__(self):
+        return {key: value for key, value in vars(self).items() if value is not None}
+
+
+def shards(directory, names, protocol=4, sizes=(40, 60)):
+    """Files of torch.distributed.checkpoint, and what says at which offsets their items are."""
+    _StorageInfo.__module__ = "torch.distributed.checkpoint.filesystem"
+    sys.modules[_StorageInfo.__module__] = sys.modules[__name__]
+    for parent in ("torch", "torch.distributed", "torch.distributed.checkpoint"):
+        sys.modules.setdefault(parent, sys.modules[__name__])
+    storage = {}
+    for name in names:
+        put(f"{directory}/{name}", b"x" * sum(sizes))
+        for i, size in enumerate(sizes):
+            storage[name[:-7], i] = _StorageInfo(name, sum(sizes[:i]), size)
+    put(directory + "/.metadata", pickle.dumps({"storage_data": storage}, protocol=protocol))
 
 
 def hf(top, step, kind="plain", best=None, loss=None):
@@ -138,21 +164,17 @@ def megatron_dcp(top, step):
 def megatron_dist(top, step):
     d = f"{top}/iter_{step:07d}"
     names = [f"__{rank}_{part}.distcp" for rank in range(2) for part in range(2)]
-    for name in names:
-        put(f"{d}/{name}", b"x" * 100)
-    put(d + "/.metadata", pickle.dumps({"storage_data": names}, protocol=4))
+    shards(d, names)
     save(d + "/common.pt", {})
     text(d + "/metadata.json", '{"sharded_backend": "torch_dist", "sharded_backend_version": 1}')
     text(top + "/latest_checkpointed_iteration.txt", str(step))
 
 
-def dcp(top, step, word="step-", ranks=2):
+def dcp(top, step, word="step-", ranks=2, protocol=2):
     """PyTorch's distributed checkpoints by themselves."""
     d = f"{top}/{word}{step}"
     names = [f"__{rank}_0.distcp" for rank in range(ranks)]
-    for name in names:
-        put(f"{d}/{name}", b"x" * 100)
-    put(d + "/.metadata", pickle.dumps({"storage_data": names}, protocol=2))
+    shards(d, names, protocol)
 
 
 def tensorflow(top, step, shards=2):
