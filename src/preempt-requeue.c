@@ -206,9 +206,10 @@ static int judge_and_act(struct batch *batch, struct verdict_question *question,
 	if (status != STATUS_OK && dry_run && !code_given)
 		return message_fail(&err);
 	if (status != STATUS_OK) {
-		message_error(
-			"%s; whether to run again is judged by the exit code alone", err.text);
-		verdict_guess(question, &verdict);
+		message_error("the store could not be asked: %s; whether to run again is judged "
+			      "by the exit code alone",
+			err.text);
+		verdict_guess(question, &err, &verdict);
 	} else if (!verdict.known && !dry_run) {
 		message_info("%s has no attempt of this start of run %s: do the job and this use "
 			     "the same --run and --store?",

@@ -279,6 +279,43 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q 'is judged by the exit code alone' err
 }
 
+@test "the store cannot be asked: not a no, and run again as often as the scheduler's count allows" {
+	run -1 preempt-run -- sh -c 'exit 1'
+	mkdir mnt
+	away() { PREEMPT_STORE=$PWD/mnt/s.db PREEMPT_MOUNTS=$PWD/mnt "$@"; }
+	run -44 --separate-stderr away preempt-requeue --dry-run --code 1
+	[[ $stderr == *"the store could not be asked: "*"$PWD/mnt is not mounted"* ]]
+	[[ $output == *"run again: the exit code was 1, restart 0, and the store could not be asked"* ]]
+	run -44 away preempt-requeue --code 137
+	calls $'show job -o 9\nrequeue 9'
+	rm calls state
+	run -0 away preempt-requeue --code 0
+	run -93 away preempt-requeue --code 93
+	run -75 away preempt-requeue --dry-run
+	slurm 3
+	run -1 --separate-stderr away preempt-requeue --code 1
+	[[ $stderr == *"run again 3 times at most (--max-no-progress), and the store could not be asked"* ]]
+	run -44 away preempt-requeue --dry-run --code 1 --max-no-progress 4
+	calls ""
+}
+
+@test "75 of the command, which could not ask the store: run again, though it can be asked now" {
+	run -44 preempt-requeue --code 75
+	calls $'show job -o 9\nrequeue 9'
+	rm calls state
+	slurm 3
+	run -75 preempt-requeue --code 75
+	calls ""
+}
+
+@test "the store is damaged: a failure is not run again, and no task is said to be missing" {
+	run -1 preempt-run -- sh -c 'exit 1'
+	echo rubbish >job/s.db
+	run -1 --separate-stderr preempt-requeue --code 1
+	[[ $stderr == *"not run again: the command ended with 1, and the store could not be asked"* ]]
+	calls ""
+}
+
 @test "--code: for scripts that ran the job themselves, and only of this start of the job" {
 	export FAIL=3
 	run -7 preempt-run -- ./trainer

@@ -19,28 +19,44 @@ static int code_of(const struct outcome *outcome)
 	return outcome->cause == CAUSE_UNSAVED ? STATUS_PREEMPTED : STATUS_BROKEN;
 }
 
-void verdict_guess(const struct verdict_question *question, struct verdict *verdict)
+/* A store that refuses us will do so in the next restart, too. */
+static bool may_pass(const struct error *unasked)
+{
+	return unasked && unasked->status != STATUS_USAGE && unasked->status != STATUS_DAMAGED;
+}
+
+void verdict_guess(const struct verdict_question *question, const struct error *unasked,
+	struct verdict *verdict)
 {
 	struct budget_decision *decision = &verdict->decision;
-	bool again = means_again(question->code) || question->noticed;
+	int code = question->code;
+	bool failed = code > 0 && code != STATUS_DECIDED;
+	/* 75: preempt-run could not ask the store. */
+	bool again = means_again(code) || question->noticed || code == STATUS_TEMPORARY ||
+		     (failed && may_pass(unasked));
+	const char *without = unasked ? ", and the store could not be asked" : "";
 	unsigned long long restarts = question->restarts;
-	*verdict = (struct verdict){.code = question->code < 0 ? 0 : question->code};
+	*verdict = (struct verdict){.code = code < 0 ? 0 : code};
 	/* Preempted, it may have been restarted often; but here nobody counts. */
 	decision->again = again && restarts < question->limits->no_progress;
 	if (decision->again) {
-		verdict->code = means_again(question->code) ? question->code : STATUS_SAVED;
-		snprintf(decision->why, sizeof(decision->why),
-			question->noticed ? "noticed before any task had joined"
-					  : "the exit code was %d, restart %llu",
-			question->code, restarts);
+		verdict->code = means_again(code)   ? code
+				: question->noticed ? STATUS_SAVED
+						    : STATUS_BROKEN;
+		if (question->noticed)
+			snprintf(decision->why, sizeof(decision->why), "noticed%s",
+				unasked ? without : " before any task had joined");
+		else
+			snprintf(decision->why, sizeof(decision->why),
+				"the exit code was %d, restart %llu%s", code, restarts, without);
 	} else if (again) {
 		snprintf(decision->why, sizeof(decision->why),
 			"it ended with %d, but without a record of its attempts it is run again "
-			"%llu times at most (--max-no-progress)",
-			question->code, (unsigned long long)question->limits->no_progress);
-	} else if (question->code > 0) {
-		snprintf(decision->why, sizeof(decision->why),
-			"the command ended with %d before any task had joined", question->code);
+			"%llu times at most (--max-no-progress)%s",
+			code, (unsigned long long)question->limits->no_progress, without);
+	} else if (code > 0) {
+		snprintf(decision->why, sizeof(decision->why), "the command ended with %d%s", code,
+			unasked ? without : " before any task had joined");
 	}
 }
 
@@ -92,7 +108,7 @@ static enum status judge(struct store *store, const struct verdict_question *que
 		status = is_of_launch(store, attempt, question->launch, &is_ours, err);
 	is_ours = is_ours && attempt->number > question->before;
 	if (status == STATUS_NO || (status == STATUS_OK && !is_ours)) {
-		verdict_guess(question, verdict);
+		verdict_guess(question, NULL, verdict);
 		status = STATUS_OK;
 		goto out;
 	}
@@ -135,7 +151,7 @@ enum status verdict_find(
 	if (status == STATUS_OK) {
 		status = judge(store, question, &found, err);
 	} else if (status == STATUS_NO) {
-		verdict_guess(question, &found);
+		verdict_guess(question, NULL, &found);
 		status = STATUS_OK;
 	}
 	store_close(store);

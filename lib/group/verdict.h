@@ -39,8 +39,13 @@ struct verdict {
 enum status verdict_find(
 	const struct verdict_question *question, struct verdict *verdict, struct error *err);
 
-/* The same without a store: by the exit code and the scheduler's own count alone. Pure. */
-void verdict_guess(const struct verdict_question *question, struct verdict *verdict);
+/*
+ * The same without an attempt in the store: by the exit code and the scheduler's own count alone.
+ * Pure. unasked: why the store could not be asked, then a failure is run again, too, since it may
+ * be one that is forgiven; NULL: it was, and no task has joined.
+ */
+void verdict_guess(const struct verdict_question *question, const struct error *unasked,
+	struct verdict *verdict);
 
 /* Keep a decision against running again, for whoever asks later. */
 enum status verdict_keep(
