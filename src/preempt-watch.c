@@ -152,10 +152,11 @@ static bool group_has_answered(const struct watch *watch)
 static int watch_on(struct watch *watch, int64_t deadline, int code)
 {
 	struct notice notice;
-	struct error err;
+	struct error err, unasked; /* why the group has not answered, while asked is false */
 	enum watch_event event;
 	bool asked = false; /* the group has answered once */
 	size_t which;
+	error_set(&unasked, STATUS_TEMPORARY, "its store did not answer in that time");
 
 	for (;;) {
 		wait_for_sources(watch, deadline);
@@ -166,6 +167,8 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 			const struct source *source = watch->sources[which].source;
 			if (source == group && event == WATCH_DOUBT && !asked && is_refusal(&err))
 				return message_fail(&err);
+			if (source == group && (event == WATCH_DOUBT || event == WATCH_LOST))
+				unasked = err;
 			say_doubt(event, source_name(source), &err);
 			if (event != WATCH_NOTICE)
 				continue;
@@ -184,6 +187,12 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 			return message_fail(&err);
 		if (clock_now() < deadline)
 			continue;
+		if (code == STATUS_TIMEOUT && group && !asked) {
+			message_error("no notice came within --timeout, but the group could not be "
+				      "asked: %s",
+				unasked.text);
+			return STATUS_TEMPORARY;
+		}
 		if (code == STATUS_TIMEOUT)
 			message_info("no notice came within --timeout");
 		else if (until_exit)

@@ -265,7 +265,10 @@ load composed/group
 
 @test "watch: could not ask is never no claim; a store that refuses us ends it with its own code" {
 	run -75 --separate-stderr preempt-watch --once --source group --store "$PWD/not/mounted/s.db"
-	run -124 --separate-stderr preempt-watch --source group --store "$PWD/not/mounted/s.db" --timeout 300ms
+	run -75 --separate-stderr preempt-watch --source group --store "$PWD/not/mounted/s.db" --timeout 1s
+	[[ $stderr = *"the group could not be asked: "*"$PWD/not/mounted"* ]]
+	run -75 --separate-stderr preempt-watch --until-exit --store "$PWD/not/mounted/s.db" --timeout 1s
+	[[ $stderr = *"the group could not be asked: "*"$PWD/not/mounted"* ]]
 	join 1
 	chmod 666 s.db
 	run -77 --separate-stderr preempt-watch --once --source group
