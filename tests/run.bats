@@ -228,6 +228,24 @@ preempted_and_finished() {
 	nothing_left
 }
 
+@test "asked to stop: 93, and what is left behind is said" {
+	count_agents 2 --steps 100000 --step-ms 5 --save-fails 1
+	until_true 20 all_begun 2 10
+	preempt-claim --run job --store "$PREEMPT_STORE" --then stop --outside
+	all_ended 93
+	for i in 0 1; do
+		grep -q "asked to stop, without a new complete checkpoint: do not run me again (93)" err.$i
+	done
+	attempt=2
+	count_agents 2 --steps 100000 --step-ms 5
+	until_true 20 all_begun 2 10
+	preempt-claim --run job --store "$PREEMPT_STORE" --then stop --outside
+	all_ended 93
+	step=$(ls job/ckpt | sort -n | tail -n 1)
+	grep -q "step $step is saved and complete; asked to stop: do not run me again (93)" err.0
+	nothing_left
+}
+
 @test "PH-6: one task cannot save: the checkpoint is not complete, all leave with 43" {
 	count_agents 3 --steps 100000 --step-ms 5 --save-fails 1
 	until_true 20 all_begun 3 10

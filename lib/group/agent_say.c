@@ -176,6 +176,25 @@ static void say_saved(const struct agent *agent, const struct seat *saved, int c
 			(unsigned long long)saved->complete_step, code);
 }
 
+/* Nobody runs it again: what is left behind is said the more clearly. */
+static void say_stopped(const struct agent *agent, int code)
+{
+	const struct seat *complete = NULL;
+	bool lost = false;
+	for (size_t i = 0; i < agent->seat_count; i++) {
+		const struct seat *seat = &agent->seats[i];
+		complete = seat->has_complete ? seat : complete;
+		lost |= !seat->has_complete && seat->agreement.reason == REASON_PREEMPTED;
+	}
+	if (complete && !lost)
+		message_info("step %llu is saved and complete; asked to stop: do not run me again "
+			     "(%d)",
+			(unsigned long long)complete->complete_step, code);
+	else
+		message_info("asked to stop%s: do not run me again (%d)",
+			lost ? ", without a new complete checkpoint" : "", code);
+}
+
 void agent_say_end(const struct agent *agent, int code)
 {
 	const struct seat *saved = complete_seat(agent);
@@ -188,5 +207,5 @@ void agent_say_end(const struct agent *agent, int code)
 	else if (code == STATUS_BROKEN)
 		message_info("another task broke: run me again (%d)", code);
 	else if (code == STATUS_DECIDED)
-		message_info("asked to stop: do not run me again (%d)", code);
+		say_stopped(agent, code);
 }

@@ -94,14 +94,15 @@ static enum status furnish(struct board *board, struct error *err)
 	char agent[32];
 	snprintf(agent, sizeof(agent), "%d\n", (int)board->agent);
 	board->directory = open(board->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (board->directory < 0 || make_file(board->directory, "agent", agent) < 0 ||
+	/* `alive` first: of an agent that dies here the next one clears up. */
+	if (board->directory < 0 || (board->agent == getpid() && !hold_alive(board)) ||
+		make_file(board->directory, "agent", agent) < 0 ||
 		make_file(board->directory, "step", "") < 0 ||
 		make_file(board->directory, "saved", "") < 0 ||
 		make_file(board->directory, "section", "") < 0 ||
 		make_file(board->directory, spares[0], "") < 0 ||
 		make_file(board->directory, spares[1], "") < 0 ||
-		mkfifoat(board->directory, "pause", 0600) < 0 ||
-		(board->agent == getpid() && !hold_alive(board)))
+		mkfifoat(board->directory, "pause", 0600) < 0)
 		return failed(err, "furnish", board->path);
 	return STATUS_OK;
 }
