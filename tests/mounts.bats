@@ -218,6 +218,21 @@ inside() {
 		done'
 }
 
+@test "a joblog below a mount point is not made while nothing is mounted there" {
+	inside '
+		export PREEMPT_STORE=$dir/home/q.db PREEMPT_MOUNTS=$dir/mnt
+		mounted
+		touch mnt/.preempt-mounted
+		preempt-queue schedule -q -- true
+		unmounted
+		refused preempt-queue work --idle-exit 0 --joblog mnt/log
+		mounted
+		answers 0 preempt-queue work --idle-exit 0 --joblog mnt/log
+		[ "$(wc -l <mnt/log)" = 2 ]
+		preempt-queue schedule -q -- true
+		preempt-queue work --idle-exit 0 --joblog /dev/stdout 2>/dev/null | grep -q Seq'
+}
+
 @test "a home that is not there is not made, by root neither" {
 	inside '
 		export HOME=$dir/none
