@@ -111,6 +111,8 @@ enum agreement_prospect {
 /* While it is open, measure learns how long it has taken. */
 enum agreement_prospect agreement_prospect(
 	const struct agreement *a, int64_t now, struct grace_measure *measure);
+/* The newest checkpoint is complete, and without a task that died or left none can be after it. */
+bool agreement_no_newer(const struct agreement *a);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);

@@ -112,6 +112,16 @@ static bool complete_step(const struct agreement *a, uint64_t *step)
 	return true;
 }
 
+bool agreement_no_newer(const struct agreement *a)
+{
+	if (a->config.per_task || !newest_complete(a))
+		return false;
+	for (uint64_t i = 0; i < savers(a); i++)
+		if (!agreement_counts(a->view, i) && a->view->peers[i].left != REASON_COMPLETED)
+			return true;
+	return false;
+}
+
 /* When a member that has not saved yet was or will be at the decided step, as far as is known. */
 static int64_t arrival(const struct agreement *a, const struct agreement_peer *peer,
 	const struct grace_measure *measure)

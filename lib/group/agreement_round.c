@@ -324,7 +324,7 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 	const struct agreement_view *view = a->view;
 	if (!view->claimed || !view->decided || view->decision.kind != KIND_SAVE)
 		return false;
-	if (view->deadline_doubted)
+	if (view->deadline_doubted || agreement_no_newer(a))
 		return true;
 	struct grace_measure measure = agreement_measure(a);
 	int64_t final = grace_final_time(deadline_of(a), &measure);
@@ -341,7 +341,7 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 {
 	struct grace_measure measure = agreement_measure(a);
 	enum agreement_prospect prospect = agreement_prospect(a, now, &measure);
-	if (grace_fits(now, deadline_of(a), &measure))
+	if (grace_fits(now, deadline_of(a), &measure) && !agreement_no_newer(a))
 		prospect = PROSPECT_NONE;
 	switch (prospect) {
 	case PROSPECT_COMPLETE:

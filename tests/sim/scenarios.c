@@ -281,6 +281,23 @@ static const char *saved_where_they_said(struct world *w)
 	return reported ? NULL : "nobody had reported";
 }
 
+/* After the first save a training dies: all others would wait for it, until the deadline. */
+static void saver_gone(struct schedule *s)
+{
+	plain(s, 4, true);
+	s->remembered_save = 500;
+	notice(s, 0, 1000, 30000);
+	fate(s, AT_SAVED, 1, 200, KILL_TRAINING, 0);
+}
+
+static const char *all_42_early(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > 15000 * MS)
+			return "somebody stayed, though no newer checkpoint can be complete";
+	return all_42_in_one_round(w);
+}
+
 /* Cut off when only one has reported: that time is nobody's silence. */
 static void outage_no_silence(struct schedule *s)
 {
@@ -695,6 +712,8 @@ const struct scenario scenarios[] = {
 		error_while_saving, saves_are_finished},
 	{"lost-after-report", "who waits saves where it waits", lost_after_report,
 		saved_where_they_said},
+	{"saver-gone", "no newer checkpoint can be complete: leave with the last one", saver_gone,
+		all_42_early},
 	{"stopped-after-its-end", "its own pause is not the store's silence", stopped_after_its_end,
 		finished_and_42},
 	{"fails-after-save", "the checkpoint stands", fails_after_save, all_42_in_one_round},
