@@ -475,6 +475,14 @@ all_say() { # FILE TEXT
 	run -1 has_key LEFT/0
 }
 
+@test "the newest attempt is missing from the store: that is said, and not that the process is gone" {
+	join 1
+	preempt-store rm run/r/000001/OPEN
+	PREEMPT_TASKS=1 run -1 --separate-stderr join_one 0
+	[[ $stderr = *"run r has no attempt 1"* ]]
+	[[ $stderr != *"is gone"* ]]
+}
+
 @test "joining gives up after --timeout and names the missing" {
 	PREEMPT_TASKS=5 run -124 --separate-stderr preempt-store join --task 2 --pid $$ --timeout 300ms
 	[[ $stderr = *"1 of 5 tasks have joined; missing: 0-1,3-4"* ]]

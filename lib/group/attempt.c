@@ -366,6 +366,9 @@ static enum status wait_change(
 	store_revision revision = 0;
 	enum status status = store_wait(
 		store, view->attempt.prefix, view->revision, deadline, cancel, &revision, err);
+	if (status == STATUS_NO)
+		return error_set(
+			err, STATUS_NO, "run %s: joining was cancelled", view->attempt.run);
 	if (status != STATUS_OK)
 		return status;
 	return view_refresh(view, store, err);

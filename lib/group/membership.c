@@ -71,7 +71,7 @@ static enum status join_and_gather(struct store *store, const struct membership_
 	status = join_until_gathered(store, &entry, attempt, err);
 	if (entry.cancel >= 0)
 		close(entry.cancel);
-	if (status == STATUS_NO)
+	if (status == STATUS_NO && process_look(&entry.agent) == PROCESS_GONE)
 		error_set(err, STATUS_NO, "process %d, for which this would join, is gone",
 			(int)entry.agent.pid);
 	return status;
