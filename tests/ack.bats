@@ -483,6 +483,55 @@ all_say() { # FILE TEXT
 	[[ $stderr != *"is gone"* ]]
 }
 
+@test "the store is away while a task waits for the others to join: it waits on, and joins with them" {
+	mkdir -m 700 store
+	export PREEMPT_STORE=$PWD/store/s.db
+	PREEMPT_TASKS=2 join_one 0 --timeout 10m >joined.0 2>err.0 3>&- &
+	first=$!
+	started+=("$first")
+	eventually has_key TASK/0
+	mv store away
+	eventually grep -q "; trying again" err.0
+	mv away store
+	PREEMPT_TASKS=2 join_one 1 --timeout 60s >joined.1
+	code_of "$first"
+	[ "$code" = 0 ]
+	grep -q PREEMPT_ATTEMPT=1 joined.0
+	grep -q "the store answers again" err.0
+}
+
+@test "the store is away while a task waits for the others to join, until --timeout: 75, and why" {
+	mkdir -m 700 store
+	export PREEMPT_STORE=$PWD/store/s.db
+	PREEMPT_TASKS=2 join_one 0 --timeout 3s >joined.0 2>err.0 3>&- &
+	first=$!
+	started+=("$first")
+	eventually has_key TASK/0
+	mv store away
+	code_of "$first"
+	[ "$code" = 75 ]
+	[[ $(tail -n 1 err.0) == *"$PWD/store disappeared while it was in use"* ]]
+	[[ $(tail -n 1 err.0) != *"trying again"* ]]
+}
+
+@test "the process is gone while the store is away: its join ends" {
+	mkdir -m 700 store
+	export PREEMPT_STORE=$PWD/store/s.db
+	sleep 1000 3>&- &
+	agents[0]=$!
+	PREEMPT_TASKS=2 preempt-store join --task 0 --pid "${agents[0]}" --timeout 10m 2>err.0 3>&- &
+	first=$!
+	started+=("$first")
+	eventually has_key TASK/0
+	mv store away
+	eventually grep -q "; trying again" err.0
+	kill -KILL "${agents[0]}"
+	wait "${agents[0]}" || :
+	code_of "$first"
+	[ "$code" = 1 ]
+	grep -q "process ${agents[0]}, for which this would join, is gone" err.0
+}
+
 @test "joining gives up after --timeout and names the missing" {
 	PREEMPT_TASKS=5 run -124 --separate-stderr preempt-store join --task 2 --pid $$ --timeout 300ms
 	[[ $stderr = *"1 of 5 tasks have joined; missing: 0-1,3-4"* ]]

@@ -270,6 +270,42 @@ saved_alone() { # N
 	[ "$(cat store/db)" = "not a database, whatever its name" ]
 }
 
+@test "the store is away while a task waits for the others to join: it waits on, and all start" {
+	agent 0 2 -- touch started.0
+	until_true 20 has TASK/0
+	mv store away
+	until_true 20 grep -q "; trying again" err.0
+	mv away store
+	agent 1 2 -- touch started.1
+	all_ended 0 20
+	[ -e started.0 ]
+	[ -e started.1 ]
+	grep -q "the store answers again" err.0
+}
+
+@test "the store is away while a task waits for the others to join, until --join-timeout: 75, and nothing is tried again" {
+	quick=(--join-timeout 3s)
+	agent 0 2 -- touch started
+	until_true 20 has TASK/0
+	mv store away
+	ended 0 75 20
+	[[ $(tail -n 1 err.0) != *"trying again"* ]]
+	[ ! -e started ]
+	mv away store
+}
+
+@test "a notice while the store is away and a task waits for the others to join: 42" {
+	quick=(--join-timeout 10m)
+	agent 0 2 -- touch started
+	until_true 20 has TASK/0
+	mv store away
+	until_true 20 grep -q "; trying again" err.0
+	kill -TERM "${pids[0]}"
+	ended 0 42 20
+	[ ! -e started ]
+	mv away store
+}
+
 # One more time; true: one of them has seen that the revision went back.
 put_back() {
 	for i in 1 2 3; do preempt-store put other $i >/dev/null; done

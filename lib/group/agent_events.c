@@ -296,7 +296,7 @@ static void store_answered(struct agent *agent, const struct result *result)
 	if (right && agent->store_away)
 		message_info("the store answers again");
 	if (!right && !agent->store_away)
-		message_error("%s; trying again", result->error.text);
+		message_error("%s%s", result->error.text, agent->unstarted ? "" : "; trying again");
 	agent->store_away = !right;
 }
 

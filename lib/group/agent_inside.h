@@ -36,6 +36,7 @@ struct agent {
 	uint64_t said_round, said_decision, said_alone, said_dead;
 	bool said_claim, said_broken;
 	bool goodbye_done;
+	bool unstarted; /* leaves without having started its commands: nothing is tried again */
 	bool failure_told;
 	int passed_on; /* a signal like INT that was passed on; 0 */
 };

@@ -218,6 +218,7 @@ void agent_leave_unstarted(
 		.line = why};
 	if (group->view.attempt.number == 0)
 		return; /* not even joined */
+	agent->unstarted = true;
 	if (!*group->view.seal && group->noticed)
 		write_unstarted(agent, WRITE_CLAIM, identity->task, reason, &details);
 	else if (!*group->view.seal && reason == REASON_FAILED)

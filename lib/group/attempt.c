@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "group/outage.h"
 #include "group/outcome.h"
 #include "store/builder.h"
 
@@ -387,7 +388,8 @@ static enum status check_number(const struct attempt_entry *entry, enum attempt_
 		(unsigned long long)entry->number, (unsigned long long)next);
 }
 
-enum status attempt_join(struct store *store, const struct attempt_entry *entry,
+/* attempt_join, once: STATUS_TEMPORARY as soon as the store does not answer. */
+static enum status try_join(struct store *store, const struct attempt_entry *entry,
 	struct attempt *attempt, struct error *err)
 {
 	enum status status;
@@ -474,11 +476,25 @@ out:
 	return status;
 }
 
+enum status attempt_join(struct store *store, const struct attempt_entry *entry,
+	struct attempt *attempt, struct error *err)
+{
+	struct outage outage = {.deadline = entry->deadline, .cancel = entry->cancel};
+	enum status status;
+	do
+		status = try_join(store, entry, attempt, err);
+	while (outage_retry(&outage, &status, err));
+	return status;
+}
+
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
+	struct outage outage = {.deadline = deadline, .cancel = cancel};
 	enum status status = view_refresh(view, store, err);
 	for (;;) {
+		while (outage_retry(&outage, &status, err))
+			status = view_refresh(view, store, err);
 		if (status != STATUS_OK && status != STATUS_TIMEOUT)
 			return status;
 		if (view->agreement.claimed)

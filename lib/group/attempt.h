@@ -63,7 +63,9 @@ enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
 /*
  * Join, or open and join. STATUS_OK: *attempt is ours, the slots are taken. STATUS_SAVED (42): this
  * launch is over before it began, leave unstarted. STATUS_USAGE: refused, err says the cure.
- * STATUS_TIMEOUT: the predecessor's attempt did not close in time. STATUS_NO: cancelled.
+ * STATUS_TIMEOUT: the predecessor's attempt did not close in time. STATUS_NO, with err: cancelled,
+ * or the attempt is missing from the store. A store that does not answer is asked again until the
+ * deadline (outage.h); then STATUS_TEMPORARY.
  */
 enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 	struct attempt *attempt, struct error *err);
@@ -79,7 +81,8 @@ enum status attempt_view(struct store *store, const char *run, uint64_t number, 
 /*
  * Wait until all tasks have joined. STATUS_OK; STATUS_TIMEOUT with the missing named (and the
  * attempt sealed); STATUS_SAVED: a claim came first; STATUS_BROKEN: something else sealed it (see
- * attempt_is_superseded); STATUS_NO: cancelled. The view is kept up to date.
+ * attempt_is_superseded); STATUS_NO, with err: cancelled; STATUS_TEMPORARY: the store did not
+ * answer at the deadline, and was asked again until then. The view is kept up to date.
  */
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err);

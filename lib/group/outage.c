@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/outage.h"
+
+#include <poll.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+
+#define RETRY_EVERY 250 /* ms */
+
+bool outage_retry(struct outage *outage, enum status *status, struct error *err)
+{
+	struct pollfd cancel = {.fd = outage->cancel, .events = POLLIN};
+	if (*status != STATUS_TEMPORARY) {
+		if (outage->said)
+			message_info("the store answers again");
+		outage->said = false;
+		return false;
+	}
+	int64_t next = clock_after(RETRY_EVERY);
+	if (clock_now() >= outage->deadline)
+		return false;
+	if (!outage->said)
+		message_error("%s; trying again", err->text);
+	outage->said = true;
+	if (next > outage->deadline)
+		next = outage->deadline;
+	if (poll(&cancel, 1, clock_poll_timeout(next)) <= 0)
+		return true;
+	*status = error_set(err, STATUS_NO, "joining was cancelled");
+	return false;
+}
+
+enum status outage_open(struct store **store, const char *url, int64_t deadline, struct error *err)
+{
+	enum status status = store_open(store, url, 0, deadline, err);
+	if (status != STATUS_NO)
+		return status;
+	struct error missing = *err;
+	return error_set(err, STATUS_TEMPORARY,
+		"%s any more; put it back, or mount its filesystem again", missing.text);
+}
