@@ -405,6 +405,47 @@ pausing() {
 	[ "$(tail -n 1 starts.0 | cut -d' ' -f1)" = 2 ]
 }
 
+# paused OPTION...: the command has crashed, and is run again after a pause of 3 s.
+paused() {
+	preempt-run --restarts --max-crashes 1 "$@" -- bash -c 'echo $PREEMPT_ATTEMPT >>starts.0
+		[ $PREEMPT_ATTEMPT = 2 ] || { until [ -e crash ]; do sleep 0.02; done; exit 7; }' 2>err 3>&- &
+	agents[0]=$!
+	until_true 20 test -s starts.0
+	preempt-store put run/job/000001/NEXT '{"again":true,"pause_ms":3000,"why":"crashed"}'
+	touch crash
+	until_true 20 grep -q 'running again in 3.0 s' err
+}
+
+@test "the store's directory is away when it is time to run again, and comes back: run again" {
+	paused
+	mv job away
+	until_true 20 grep -q 'trying again' err
+	mv away job
+	code 0 0
+	[ "$(cat starts.0)" = $'1\n2' ]
+	grep -q 'the store answers again' err
+}
+
+@test "the store's directory is away when it is time to run again, for good: 75, after --join-timeout" {
+	paused --join-timeout 2s
+	mv job away
+	code 0 75
+	[ "$(cat starts.0)" = 1 ]
+	[ "$(grep -c 'trying again' err)" = 1 ]
+	[[ $(tail -n 1 err) == *"$PWD/job"* ]]
+	[[ $(tail -n 1 err) != *'trying again' ]]
+}
+
+@test "an empty directory is in the place of the store's when it is time to run again: none is made, 75" {
+	paused --join-timeout 2s
+	mv job away
+	mkdir -m 700 job
+	code 0 75
+	[ "$(cat starts.0)" = 1 ]
+	[ -z "$(ls -A job)" ]
+	[[ $(tail -n 1 err) == *'does not exist any more; put it back'* ]]
+}
+
 @test "the store cannot be asked between two attempts: 44, not a decision" {
 	echo 7 >fail.0
 	cat >breaks <<-'BREAKS'

@@ -14,6 +14,7 @@
 #include "group/agent_inside.h"
 #include "group/attempt.h"
 #include "group/history.h"
+#include "group/outage.h"
 #include "group/pulse.h"
 #include "notice/watch.h"
 
@@ -131,8 +132,8 @@ static enum status look(struct between *between, struct error *err)
 {
 	enum status status = STATUS_OK;
 	if (!between->store)
-		status = store_open(&between->store, between->options->store, 0,
-			clock_after(OPEN_PATIENCE), err);
+		status = outage_open(
+			&between->store, between->options->store, clock_after(OPEN_PATIENCE), err);
 	if (status == STATUS_OK)
 		status = say_goodbyes(between, err);
 	if (status == STATUS_OK)

@@ -13,6 +13,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "group/outage.h"
 #include "group/pace.h"
 #include "group/unaware.h"
 
@@ -81,7 +82,18 @@ static enum status open_store(struct worker *worker, struct error *err)
 {
 	if (worker->store)
 		return STATUS_OK;
-	return store_open(&worker->store, worker->url, STORE_CREATE, clock_after(30000), err);
+	return outage_open(&worker->store, worker->url, clock_after(30000), err);
+}
+
+/* What the store remembers of the run's earlier attempts. */
+static enum status recall(struct worker *worker, struct request *request, struct result *result)
+{
+	enum status status =
+		measure_recall(worker->store, request->run, &result->longest_save, &result->error);
+	if (status == STATUS_OK)
+		status =
+			pace_recall(worker->store, request->run, request->progress, &result->error);
+	return status;
 }
 
 static void carry_out_join(struct worker *worker, struct request *request)
@@ -91,7 +103,10 @@ static void carry_out_join(struct worker *worker, struct request *request)
 	request->entry.run = request->run;
 	request->entry.launch = request->launch;
 	request->entry.cancel = worker->cancel;
-	result->status = open_store(worker, &result->error);
+	struct outage outage = {.deadline = request->entry.deadline, .cancel = worker->cancel};
+	do
+		result->status = open_store(worker, &result->error);
+	while (outage_retry(&outage, &result->status, &result->error));
 	if (result->status == STATUS_OK)
 		result->status =
 			attempt_join(worker->store, &request->entry, &attempt, &result->error);
@@ -99,12 +114,11 @@ static void carry_out_join(struct worker *worker, struct request *request)
 		pulse_begin(request->pulse, &attempt);
 		result->status = view_init(request->view, &attempt, &result->error);
 	}
-	if (result->status == STATUS_OK)
-		result->status = measure_recall(
-			worker->store, request->run, &result->longest_save, &result->error);
-	if (result->status == STATUS_OK)
-		result->status =
-			pace_recall(worker->store, request->run, request->progress, &result->error);
+	if (result->status == STATUS_OK) {
+		do
+			result->status = recall(worker, request, result);
+		while (outage_retry(&outage, &result->status, &result->error));
+	}
 	if (result->status == STATUS_OK)
 		result->status = attempt_gather(worker->store, request->view,
 			clock_after(request->options->join_timeout), worker->cancel,

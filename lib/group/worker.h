@@ -38,8 +38,8 @@ struct result {
 void result_free(struct result *result);
 
 /*
- * Start the thread on a store of its own (opened by it, made if it is not there). All signals are
- * blocked in it.
+ * Start the thread on a store of its own, which it opens. The process has opened that store before:
+ * a missing one is away, and is never made anew. All signals are blocked in the thread.
  */
 enum status worker_start(struct worker **worker, const char *url, struct error *err);
 
