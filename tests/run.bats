@@ -241,7 +241,7 @@ preempted_and_finished() {
 	until_true 20 all_begun 2 10
 	preempt-claim --run job --store "$PREEMPT_STORE" --then stop --outside
 	all_ended 93
-	step=$(ls job/ckpt | sort -n | tail -n 1)
+	step=$(field RUN_TO_CHECKPOINT step)
 	grep -q "step $step is saved and complete; asked to stop: do not run me again (93)" err.0
 	nothing_left
 }
