@@ -48,7 +48,8 @@ static void push(struct reader *reader, struct value value)
 
 static bool remember(struct reader *reader, uint64_t place)
 {
-	if (place >= MEMO_LIMIT)
+	/* (Picklers number the memo's entries one after another.) */
+	if (place >= MEMO_LIMIT || place > reader->memo_count)
 		return false;
 	if (place >= reader->memo_room) {
 		size_t room = 2 * (size_t)place + 1024;
