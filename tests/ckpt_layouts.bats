@@ -58,7 +58,7 @@ breaks() {
 }
 
 @test "Hugging Face: listed, found, verified and pruned" {
-	for kind in plain sharded bin adapter deepspeed; do
+	for kind in plain sharded bin adapter named named_bin fsdp deepspeed; do
 		rm -rf ck && mkdir ck
 		make "hf:kind=$kind" 100 200 300 400
 		echo mine >ck/model.safetensors
@@ -85,6 +85,11 @@ breaks() {
 	breaks hf:kind=sharded "rm checkpoint-300/model-00002-of-00003.safetensors"
 	breaks hf:kind=sharded "truncate -s 99 checkpoint-300/model.safetensors.index.json"
 	breaks hf:kind=bin "truncate -s 500 checkpoint-300/pytorch_model.bin"
+	breaks hf:kind=sharded "echo '{\"weight_map\": {}}' >checkpoint-300/model.safetensors.index.json"
+	breaks hf:kind=named "rm checkpoint-300/mine/adapter_model*"
+	breaks hf:kind=named "truncate -s -1 checkpoint-300/mine/adapter_model*"
+	# Accelerate's other files end in .bin, too.
+	breaks hf:kind=fsdp "rm checkpoint-300/pytorch_model_fsdp.bin"
 	# Without the index the names still say how many there are.
 	breaks hf:kind=sharded "rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00003-of*"
 	breaks hf:kind=sharded "rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00001-of*"

@@ -35,7 +35,8 @@ static enum status check_index(const struct layout_item *item, const char *index
 	if (status != STATUS_OK)
 		return status;
 	if (!json_object_object_get_ex(object, "weight_map", &map) ||
-		!json_object_is_type(map, json_type_object)) {
+		!json_object_is_type(map, json_type_object) ||
+		json_object_object_length(map) == 0) {
 		json_object_put(object);
 		return error_set(why, STATUS_NO, "%s names no files", index);
 	}
@@ -55,6 +56,31 @@ static enum status check_index(const struct layout_item *item, const char *index
 	return status;
 }
 
+/* Whether a file without a directory holds a model, by its name: what else the Trainer and
+ * Accelerate save has ends of models, too. */
+static bool is_model(const char *name)
+{
+	static const char *const ends[] = {".safetensors", ".h5", ".msgpack", ".bin", NULL};
+	static const char *const others[] = {"training_args", "optimizer", "scheduler", "scaler",
+		"sampler", "dl_state_dict", "rng_state", "random_states", "custom_checkpoint",
+		NULL};
+	bool found = false;
+	for (const char *const *end = ends; *end; end++)
+		found |= structure_ends(name, *end);
+	for (const char *const *other = others; *other; other++)
+		found &= strncmp(name, *other, strlen(*other)) != 0;
+	return found;
+}
+
+/* Whether it is adapter_model.* one directory down: PEFT saves an adapter under its name. */
+static bool is_adapter(const char *name)
+{
+	static const char adapter[] = "/adapter_model.";
+	const char *slash = strchr(name, '/');
+	return strncmp(slash, adapter, strlen(adapter)) == 0 &&
+	       (structure_ends(slash, ".safetensors") || structure_ends(slash, ".bin"));
+}
+
 /* The model, in whatever form; *deepspeed: the name of DeepSpeed's directory with '/'. */
 static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME_SIZE])
 {
@@ -69,12 +95,9 @@ static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME
 			snprintf(deepspeed, LAYOUT_NAME_SIZE, "%.254s/", top);
 			found = true;
 		} else if (slash) {
-			found |= strncmp(top, "pytorch_model_fsdp", 18) == 0;
+			found |= strncmp(top, "pytorch_model_fsdp", 18) == 0 || is_adapter(name);
 		} else {
-			found |= structure_ends(name, ".safetensors") ||
-				 structure_ends(name, ".h5") || structure_ends(name, ".msgpack") ||
-				 (structure_ends(name, ".bin") &&
-					 strcmp(name, "training_args.bin") != 0);
+			found |= is_model(name);
 		}
 	}
 	return found;

@@ -96,6 +96,16 @@ def hf(top, step, kind="plain", best=None, loss=None):
     elif kind == "adapter":
         text(d + "/adapter_config.json", "{}")
         safetensors(d + "/adapter_model.safetensors")
+    elif kind in ("named", "named_bin"):
+        text(d + "/mine/adapter_config.json", "{}")
+        if kind == "named":
+            safetensors(d + "/mine/adapter_model.safetensors")
+        else:
+            save(d + "/mine/adapter_model.bin", {})
+    elif kind == "fsdp":
+        save(d + "/pytorch_model_fsdp.bin", {})
+        for file in "optimizer", "scheduler", "sampler", "dl_state_dict":
+            save(f"{d}/{file}.bin", {})
     else:
         safetensors(d + "/model.safetensors")
     save(d + "/optimizer.pt", {})
