@@ -381,6 +381,19 @@ breaks() {
 	breaks tensorflow "rm ckpt-300.data-00000-of-00002"
 	breaks tensorflow "rm ckpt-300.data-00001-of-00002"
 	breaks tensorflow "mv ckpt-300.data-00001-of-00002 ckpt-300.data-00001-of-00003"
+	breaks tensorflow:shards=1 ": >ckpt-300.data-00000-of-00001"
+	breaks tensorflow ": >ckpt-300.data-00000-of-00002; : >ckpt-300.data-00001-of-00002"
+	# One of several may be empty: no sibling has fewer.
+	rm -r ck && mkdir ck
+	make tensorflow 100 200 300
+	: >ck/ckpt-300.data-00001-of-00002
+	age
+	[ "$(steps complete) $(steps unproven)" = "100 200  300 " ]
+	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
+	: >ck/ckpt-100.data-00001-of-00002
+	: >ck/ckpt-200.data-00001-of-00002
+	age
+	[ "$(steps complete)" = "100 200 300 " ]
 }
 
 @test "Orbax: listed, found and pruned" {
@@ -400,6 +413,9 @@ breaks() {
 	breaks orbax "mkdir 300/more.orbax-checkpoint-tmp-5; echo x >300/more.orbax-checkpoint-tmp-5/x"
 	breaks orbax "mkdir 300/more.orbax-checkpoint-tmp-5"
 	breaks orbax "mkdir -p 300/a/more.orbax-checkpoint-tmp"
+	breaks orbax ": >300/default/manifest.ocdbt"
+	breaks orbax ": >300/default/d/0123456789abcdef"
+	breaks orbax "rm -r 300/default"
 	# Where renaming is no promise, the last file is.
 	make orbax 500
 	sed -i 's/nsecs": 2/nsecs": null/' ck/500/_CHECKPOINT_METADATA

@@ -16,6 +16,8 @@
 
 #define TEMPORARY ".orbax-checkpoint-tmp"
 #define METRICS	  "metrics/metrics"
+#define METADATA  "_CHECKPOINT_METADATA"
+#define SUCCESS	  "commit_success.txt"
 
 static bool read_name(
 	const struct layout_choice *choice, const char *entry, struct layout_name *name)
@@ -24,18 +26,21 @@ static bool read_name(
 	return layout_prefixed(entry, "", name);
 }
 
-static const char *const marks[] = {"_CHECKPOINT_METADATA", "commit_success.txt",
-	"orbax.checkpoint", "_METADATA", "manifest.ocdbt", "default/_METADATA", "state/_METADATA",
-	"params/_METADATA", "default/commit_success.txt", "state/commit_success.txt",
-	"default/manifest.ocdbt", "state/manifest.ocdbt", NULL};
+static const char *const marks[] = {METADATA, SUCCESS, "orbax.checkpoint", "_METADATA",
+	"manifest.ocdbt", "default/_METADATA", "state/_METADATA", "params/_METADATA",
+	"default/commit_success.txt", "state/commit_success.txt", "default/manifest.ocdbt",
+	"state/manifest.ocdbt", NULL};
 
-/* Arrays lie in "d", and the manifest beside that says where. */
+/* Arrays lie in "d", and the manifest beside that says where. None of these files is empty. */
 static enum status check_arrays(const struct layout_item *item, struct error *why)
 {
 	for (size_t i = 0; i < item->files->count; i++) {
 		const char *name = item->files->files[i].name;
 		size_t directory = (size_t)(structure_base(name) - name);
 		char manifest[4096];
+		if (strcmp(name + directory, "manifest.ocdbt") == 0 &&
+			item->files->files[i].bytes == 0)
+			return error_set(why, STATUS_NO, "%s is empty", name);
 		if (directory < 2 || strncmp(name + directory - 2, "d/", 2) != 0 ||
 			(directory > 2 && name[directory - 3] != '/'))
 			continue;
@@ -43,6 +48,8 @@ static enum status check_arrays(const struct layout_item *item, struct error *wh
 			manifest, sizeof(manifest), "%.*smanifest.ocdbt", (int)directory - 2, name);
 		if (!structure_find(item->files, manifest))
 			return error_set(why, STATUS_NO, "%s is missing", manifest);
+		if (item->files->files[i].bytes == 0)
+			return error_set(why, STATUS_NO, "%s is empty", name);
 	}
 	return STATUS_OK;
 }
@@ -71,10 +78,20 @@ static enum status read_metrics(
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
+/* Whether there is anything but the files that say that all is written. */
+static bool has_items(const struct layout_item *item)
+{
+	for (size_t i = 0; i < item->files->count; i++) {
+		const char *name = item->files->files[i].name;
+		if (strcmp(name, METADATA) != 0 && strcmp(name, SUCCESS) != 0)
+			return true;
+	}
+	return false;
+}
+
 static enum status judge(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
-	static const char metadata[] = "_CHECKPOINT_METADATA";
 	enum status status = check_finished(item, why);
 	if (status == STATUS_OK)
 		status = check_arrays(item, why);
@@ -82,14 +99,16 @@ static enum status judge(
 		status = read_metrics(item, found, why);
 	if (status == STATUS_OK && manifest_bytes(item->files) == 0)
 		status = error_set(why, STATUS_NO, "it is empty");
-	if (status != STATUS_OK || structure_find(item->files, "commit_success.txt") ||
-		!structure_find(item->files, metadata))
+	if (status == STATUS_OK && !has_items(item))
+		status = error_set(why, STATUS_NO, "it holds no items");
+	if (status != STATUS_OK || structure_find(item->files, SUCCESS) ||
+		!structure_find(item->files, METADATA))
 		return status;
 	struct json_object *member;
-	struct json_object *object = structure_read_json(item->root, metadata, &status, why);
+	struct json_object *object = structure_read_json(item->root, METADATA, &status, why);
 	if (status == STATUS_OK &&
 		json_object_object_get_ex(object, "commit_timestamp_nsecs", &member) && !member)
-		status = error_set(why, STATUS_NO, "%s has no time of a commit", metadata);
+		status = error_set(why, STATUS_NO, "%s has no time of a commit", METADATA);
 	json_object_put(object);
 	return status;
 }

@@ -47,9 +47,9 @@ static bool read_name(
 static enum status judge(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
+	struct shard_set *filled = &found->shards.sets[0];
 	uint64_t seen = 0, all = 0;
 	bool index = false;
-	(void)found;
 	for (size_t i = 0; i < item->files->count; i++) {
 		const char *end = item->files->files[i].name + strlen(item->name);
 		uint64_t shard, shards;
@@ -61,6 +61,8 @@ static enum status judge(
 				"it holds data files of %" PRIu64 " and of %" PRIu64, all, shards);
 		all = shards;
 		seen++;
+		if (item->files->files[i].bytes)
+			shards_see(filled, filled->seen, 0, 0);
 	}
 	if (!index)
 		return error_set(why, STATUS_NO, "%s.index is missing", item->name);
@@ -68,6 +70,12 @@ static enum status judge(
 		return error_set(why, STATUS_NO,
 			"%" PRIu64 " of %" PRIu64 " data files are missing", all ? all - seen : 1,
 			all ? all : 1);
+	if (filled->seen == 0)
+		return error_set(why, STATUS_NO, "its data files are empty");
+	/* A shard whose tensors all have no elements is empty, and may be whole: siblings show it.
+	 */
+	if (filled->seen < all)
+		filled->what = "data files that are not empty";
 	return structure_check_all(item->root, item->files, "", why);
 }
 
