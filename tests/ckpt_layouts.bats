@@ -349,6 +349,28 @@ breaks() {
 	rm ck/iter_0000200/*/distrib_optim.pt
 	age
 	[ "$(steps complete) $(steps unproven)" = "100  200 300 " ]
+	# Layer-wise optimizers: a file of each rank that optimizes something.
+	for arguments in silent=0 silent=1; do
+		rm -r ck && mkdir ck
+		make megatron:optimizer=0,layers=4,$arguments 100 200 300
+		[ "$(steps complete)" = "100 200 300 " ]
+		rm ck/iter_0000300/*/layer_wise_optimizer_[23].pt
+		age
+		[ "$(steps complete) $(steps unproven)" = "100 200  300 " ]
+		[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
+		ckpt-rotate prune -q --keep-last 1 ck
+		[[ $(steps complete) == *"200 " ]]
+	done
+	rm -r ck && mkdir ck
+	make megatron:optimizer=0,layers=4 300
+	[ "$(steps complete)" = "300 " ]
+	# The optimizer was changed to the other form, and back.
+	make megatron 400
+	make megatron:optimizer=0,layers=4 500
+	[ "$(steps complete)" = "300 400 500 " ]
+	rm ck/iter_0000500/*/layer_wise*
+	age
+	[ "$(steps complete) $(steps unproven)" = "300 400  500 " ]
 	breaks megatron_dist "rm iter_0000300/__1_0.distcp"
 	breaks megatron_dist "truncate -s -1 iter_0000300/.metadata"
 	breaks megatron_dist "rm iter_0000300/metadata.json"

@@ -47,6 +47,8 @@ static const struct manifest_file *find(
 	return file;
 }
 
+enum { RANKS, OPTIMIZERS, LAYER_WISE };
+
 /* The numbers of "mp_rank_01_002_003"; how many, 0: it is no such name. */
 static int read_rank(const char *name, uint64_t number[3])
 {
@@ -65,11 +67,14 @@ static int read_rank(const char *name, uint64_t number[3])
 
 /* How many there are of each of the numbers in a directory's name, by the training's arguments. */
 static enum status ask_arguments(const struct layout_item *item, const char *file, int numbers,
-	uint64_t said[SHARD_DIMENSIONS], struct error *why)
+	struct shards *shards, struct error *why)
 {
+	uint64_t *said = shards->sets[RANKS].said;
+	struct shard_set *layer_wise = &shards->sets[LAYER_WISE];
 	struct structure_word words[] = {{.key = "tensor_model_parallel_size"},
-		{.key = "pipeline_model_parallel_size"}, {.key = "expert_model_parallel_size"}};
-	enum status status = structure_read_words(item->root, file, words, 3, why);
+		{.key = "pipeline_model_parallel_size"}, {.key = "expert_model_parallel_size"},
+		{.key = "data_parallel_size"}};
+	enum status status = structure_read_words(item->root, file, words, 4, why);
 	uint64_t pipeline = words[1].number;
 	/* (Old versions know no experts.) */
 	uint64_t expert = words[2].seen ? words[2].number : 1;
@@ -78,6 +83,13 @@ static enum status ask_arguments(const struct layout_item *item, const char *fil
 	bool fits = numbers == 1   ? pipeline == 1 && expert == 1
 		    : numbers == 2 ? (pipeline > 1) != (expert > 1)
 				   : pipeline > 1 && expert > 1;
+	/* Every rank has such a file, or fewer do: those with nothing to optimize have none. (A
+	 * number is below 2^31, 0: not known.) */
+	uint64_t all = words[0].number * pipeline;
+	if (all <= UINT32_MAX && all * words[3].number == layer_wise->seen && layer_wise->seen) {
+		layer_wise->said[0] = layer_wise->seen;
+		layer_wise->said[1] = layer_wise->said[2] = 1;
+	}
 	if (status != STATUS_OK || !fits || !words[0].number || !pipeline || !expert)
 		return status;
 	said[0] = words[0].number;
@@ -86,10 +98,23 @@ static enum status ask_arguments(const struct layout_item *item, const char *fil
 	return status;
 }
 
+/* "layer_wise_optimizer_3.pt": of each data-parallel rank, but of those that have nothing to
+ * optimize. */
+static bool is_layer_wise(const char *name)
+{
+	static const char prefix[] = "layer_wise_optimizer_";
+	uint64_t rank;
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
+		return false;
+	size_t digits = layout_number(name + strlen(prefix), &rank);
+	return digits && strcmp(name + strlen(prefix) + digits, ".pt") == 0;
+}
+
 static enum status judge_ranks(
 	const struct layout_item *item, struct shards *shards, struct error *why)
 {
-	struct shard_set *ranks = &shards->sets[0], *optimizers = &shards->sets[1];
+	struct shard_set *ranks = &shards->sets[RANKS], *optimizers = &shards->sets[OPTIMIZERS];
+	struct shard_set *layer_wise = &shards->sets[LAYER_WISE];
 	const struct manifest_file *model = NULL;
 	char last[LAYOUT_NAME_SIZE] = "";
 	int numbers = 0;
@@ -101,6 +126,8 @@ static enum status judge_ranks(
 		snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - name) : 0,
 			name);
 		int count = read_rank(directory, number);
+		if (count && is_layer_wise(slash + 1))
+			shards_see(layer_wise, layer_wise->seen, 0, 0);
 		if (count == 0 || strcmp(directory, last) == 0)
 			continue;
 		memcpy(last, directory, sizeof(last));
@@ -122,13 +149,14 @@ static enum status judge_ranks(
 		return error_set(why, STATUS_NO,
 			"%" PRIu64 " of %" PRIu64 " ranks have no optimizer state",
 			ranks->seen - optimizers->seen, ranks->seen);
-	/* Not every training saves an optimizer, or in files of its own: siblings show it. */
-	if (!optimizers->seen) {
-		optimizers->what = "optimizer states";
-		optimizers->witnessed = true;
-	}
+	/* Not every training saves an optimizer, or in files of its own: siblings show it. One that
+	 * is saved in one form is not in the other, too. */
+	bool neither = !optimizers->seen && !layer_wise->seen;
+	optimizers->what = neither ? "optimizer states" : NULL;
+	optimizers->witnessed = layer_wise->witnessed = neither;
+	layer_wise->what = neither || layer_wise->seen ? "layer-wise optimizer states" : NULL;
 	enum status status = structure_check_all(item->root, item->files, "", why);
-	return status == STATUS_OK ? ask_arguments(item, model->name, numbers, ranks->said, why)
+	return status == STATUS_OK ? ask_arguments(item, model->name, numbers, shards, why)
 				   : status;
 }
 

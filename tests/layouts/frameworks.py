@@ -150,11 +150,12 @@ def deepspeed(top, step, data=2, model=1, stage=2, silent=0, layers=0):
     text(top + "/latest", f"global_step{step}")
 
 
-def megatron(top, step, tensor=2, pipeline=2, expert=1, silent=0, optimizer=1):
+def megatron(top, step, tensor=2, pipeline=2, expert=1, silent=0, optimizer=1, layers=0):
     d = f"{top}/iter_{step:07d}"
     state = {"args": argparse.Namespace(tensor_model_parallel_size=tensor, world_size=16,
                                         pipeline_model_parallel_size=pipeline,
-                                        expert_model_parallel_size=expert),
+                                        expert_model_parallel_size=expert,
+                                        data_parallel_size=layers or 2),
              "checkpoint_version": 3.0, "iteration": step}
     for t, p, e in itertools.product(range(tensor), range(pipeline), range(expert)):
         rank = f"mp_rank_{t:02d}" + (f"_{p:03d}" if pipeline > 1 else "")
@@ -162,6 +163,8 @@ def megatron(top, step, tensor=2, pipeline=2, expert=1, silent=0, optimizer=1):
         save(f"{d}/{rank}/model_optim_rng.pt", {} if silent else state)
         if optimizer:
             save(f"{d}/{rank}/distrib_optim.pt", {})
+        for data in range(layers):
+            save(f"{d}/{rank}/layer_wise_optimizer_{data}.pt", {})
     text(top + "/latest_checkpointed_iteration.txt", str(step))
 
 
