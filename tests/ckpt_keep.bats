@@ -527,6 +527,31 @@ shard() {
 	[ "$(ckpt-rotate latest ck --step --verify)" = 20 ]
 }
 
+@test "all shards are there, the last commit was killed before it published: said, kept, and published by another" {
+	save 8
+	PREEMPT_LIFE=$one PREEMPT_ATTEMPT=1 setsid -w bash -c '
+		for task in 0 1; do
+			d=$(ckpt-rotate begin ck 10 --sharded --task $task --tasks 2)
+			echo "$task" >"$d/part"
+		done
+		ckpt-rotate commit -q ck 10 --sharded --task 0 --tasks 2
+		strace -o trace -e trace=renameat2 -e inject=renameat2:signal=KILL:when=1 \
+			ckpt-rotate commit -q ck 10 --sharded --task 1 --tasks 2 || :'
+	run -0 ckpt-rotate list ck
+	[[ $output = *"incomplete: all 2 shards are there, not published: run the commit of one task again; life $one; its writer is gone"* ]]
+	run -0 ckpt-rotate prune --keep-last 1 ck
+	[ -d ck/.tmp-step-00000010-attempt-1-life-$one ]
+	cp -a ck other
+	[ "$(ckpt-rotate commit ck 10 --sharded --task 0 --tasks 2 --attempt 1 --life $one)" = complete ]
+	[ "$(ckpt-rotate latest ck --step --verify)" = 10 ]
+	# Not for ever.
+	rm -rf ck
+	mv other ck
+	save 12
+	run -0 ckpt-rotate prune --keep-last 1 ck
+	[ ! -e ck/.tmp-step-00000010-attempt-1-life-$one ]
+}
+
 @test "commit --timeout: a bad checkpoint of that step is no answer" {
 	for task in 0 1; do
 		d=$(shard begin 20 $task 2)

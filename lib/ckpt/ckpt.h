@@ -107,6 +107,7 @@ struct checkpoint {
 	enum checkpoint_writer writer; /* of CHECKPOINT_INCOMPLETE */
 	bool copy;   /* of CHECKPOINT_INCOMPLETE: brought from elsewhere by a copy */
 	bool vacant; /* of CHECKPOINT_INCOMPLETE: nothing of a writer's is in it */
+	bool whole; /* of CHECKPOINT_INCOMPLETE: all its shards are committed, only not published */
 	bool pinned; /* never pruned */
 	struct metrics metrics;
 	char why[256];	/* why it is in this state; empty when complete */

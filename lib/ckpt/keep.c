@@ -310,13 +310,15 @@ enum status keep_check_metric(const struct keep_policy *policy, const struct che
 	return STATUS_USAGE;
 }
 
-void keep_decide_incomplete(
-	const struct checkpoint *item, uint64_t newest_attempt, struct keep_verdict *verdict)
+void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
+	const struct checkpoint *newest, struct keep_verdict *verdict)
 {
 	if (item->state != CHECKPOINT_INCOMPLETE)
 		decide(verdict, true, "could not be read");
 	else if (item->writer == WRITER_ALIVE)
 		decide(verdict, true, "being written");
+	else if (item->whole && (!newest || item->step > newest->step))
+		decide(verdict, true, "all shards are there, and no newer one is complete");
 	else if (item->writer == WRITER_GONE)
 		decide(verdict, false, "not committed, and its writer is gone");
 	/* (A copy has the attempt of what it brings, which may long be over.) */

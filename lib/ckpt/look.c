@@ -174,8 +174,15 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 		text_addf(&why, "task %" PRIu64 " writes it for nothing", entry->read.task);
 	} else if (staging.sharded && staging.tasks) {
 		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
-		text_addf(&why, "missing %" PRIu64 " of %" PRIu64 " tasks: %s", missing,
-			staging.tasks, text_string(&absent));
+		look.whole = missing == 0;
+		if (look.whole)
+			text_addf(&why,
+				"all %" PRIu64 " shards are there, not published: run the commit "
+				"of one task again",
+				staging.tasks);
+		else
+			text_addf(&why, "missing %" PRIu64 " of %" PRIu64 " tasks: %s", missing,
+				staging.tasks, text_string(&absent));
 	} else {
 		text_add(&why, "not committed");
 	}

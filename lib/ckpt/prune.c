@@ -64,6 +64,7 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 	const struct keep_moment *moment, struct prune_report *report, bool *met, struct error *err)
 {
 	size_t published = 0;
+	const struct checkpoint *newest = NULL; /* complete */
 	struct keep_verdict *verdicts = calloc(list->count + 1, sizeof(*verdicts));
 	report->items = calloc(list->count + 1, sizeof(*report->items));
 	if (!verdicts || !report->items) {
@@ -74,11 +75,13 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 		const struct checkpoint *item = &list->items[i];
 		if (ckpt_name_read(item->name).kind == CKPT_NAME_STEP)
 			published = i + 1;
+		if (item->state == CHECKPOINT_COMPLETE && (!newest || item->step > newest->step))
+			newest = item;
 	}
 	*met = keep_decide(policy, moment, list->items, published, verdicts);
 	for (size_t i = published; i < list->count; i++)
-		keep_decide_incomplete(
-			&list->items[i], newest_attempt(list, list->items[i].life), &verdicts[i]);
+		keep_decide_incomplete(&list->items[i], newest_attempt(list, list->items[i].life),
+			newest, &verdicts[i]);
 	for (size_t i = 0; i < list->count; i++)
 		report->items[i] = (struct prune_item){list->items[i], verdicts[i],
 			verdicts[i].keep ? STATUS_OK : STATUS_TEMPORARY};

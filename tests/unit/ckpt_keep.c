@@ -461,6 +461,18 @@ static void check_metric(void)
 	CHECK_EQ(keep_check_metric(&(struct keep_policy){.last = 1}, three, 3, NULL), STATUS_OK);
 }
 
+static bool whole_is_kept(uint64_t step, const struct checkpoint *newest)
+{
+	struct keep_verdict verdict;
+	struct checkpoint item = {.state = CHECKPOINT_INCOMPLETE,
+		.step = step,
+		.writer = WRITER_GONE,
+		.attempt = 1,
+		.whole = true};
+	keep_decide_incomplete(&item, 2, newest, &verdict);
+	return verdict.keep;
+}
+
 static const struct keep_verdict *incomplete(
 	enum checkpoint_writer writer, uint64_t attempt, uint64_t newest, bool vacant)
 {
@@ -469,7 +481,7 @@ static const struct keep_verdict *incomplete(
 		.writer = writer,
 		.attempt = attempt,
 		.vacant = vacant};
-	keep_decide_incomplete(&item, newest, &verdict);
+	keep_decide_incomplete(&item, newest, NULL, &verdict);
 	return &verdict;
 }
 
@@ -489,6 +501,14 @@ int main(void)
 		CHECK(incomplete(WRITER_ELSEWHERE, 0, 4, false)->keep, "attempt 0: for nothing");
 		CHECK(incomplete(WRITER_UNKNOWN, 0, 4, false)->keep, "nobody's, but not empty");
 		CHECK(!incomplete(WRITER_UNKNOWN, 0, 4, true)->keep, "nobody's and empty");
+	}
+	TEST("a whole one that is not published stays until a newer one is complete")
+	{
+		struct checkpoint eight = {.state = CHECKPOINT_COMPLETE, .step = 8};
+		CHECK(whole_is_kept(10, NULL), "none is complete");
+		CHECK(whole_is_kept(10, &eight), "an older one is complete");
+		CHECK(!whole_is_kept(8, &eight), "the same step is complete");
+		CHECK(!whole_is_kept(7, &eight), "a newer one is complete");
 	}
 	return unit_end();
 }
