@@ -233,6 +233,21 @@ inside() {
 		preempt-queue work --idle-exit 0 --joblog /dev/stdout 2>/dev/null | grep -q Seq'
 }
 
+@test "--files of a queue that are not mounted: a worker takes nothing, and no command fails" {
+	inside '
+		export PREEMPT_STORE=$dir/home/q.db PREEMPT_MOUNTS=$dir/mnt
+		mounted
+		touch mnt/.preempt-mounted
+		preempt-queue schedule -q --files mnt/f -- true
+		unmounted
+		for start in 1 2 3 4 5; do
+			refused preempt-queue work --files mnt/f --idle-exit 0
+		done
+		mounted
+		answers 0 preempt-queue work --files mnt/f --idle-exit 0
+		[ "$(preempt-queue list --state succeeded --json | grep -c "\"transients\":0")" = 1 ]'
+}
+
 @test "a home that is not there is not made, by root neither" {
 	inside '
 		export HOME=$dir/none

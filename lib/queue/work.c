@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/ending.h"
 #include "base/message.h"
+#include "base/mounts.h"
 #include "queue/files.h"
 #include "queue/template.h"
 #include "queue/work_inside.h"
@@ -288,7 +289,10 @@ static enum status look_at(const char *path, struct error *err)
 	return access_check(path, &st, false, err);
 }
 
-/* What stands in the queue is run: nobody else may write there. */
+/*
+ * What stands in the queue is run: nobody else may write there. And without the directory of its
+ * files no command can be started here: each would use up what it may fail.
+ */
 static enum status check_access(const struct work *work, struct error *err)
 {
 	struct store_url url;
@@ -305,6 +309,8 @@ static enum status check_access(const struct work *work, struct error *err)
 			"you; use a store that only you can write",
 			store_where(work->queue->store));
 	status = look_at(store_where(work->queue->store), err);
+	if (status == STATUS_OK)
+		status = mounts_confirm(work->queue->files, -1, err);
 	return status == STATUS_OK ? look_at(work->queue->files, err) : status;
 }
 
