@@ -413,8 +413,7 @@ static void set_up(struct world *w, const struct schedule *s, struct statistics 
 	w->lates = 0;
 	w->violated = NULL;
 	w->store_faults = s->lost_before || s->lost_after || s->late_commit;
-	/* Or slower than a task waits for its goodbye where the time is up. */
-	w->slow_store = s->latency * s->per_agent * 4 > s->report_timeout / 2 || s->latency > 1500;
+	w->slow_store = s->latency * s->per_agent * 4 > s->report_timeout / 2;
 	w->exits_begun = false;
 	w->first_exit = 0;
 	memset(w->pulled, 0, sizeof w->pulled);
