@@ -82,15 +82,17 @@ int main(void)
 	{
 		struct grace_measure measure = {.longest_save = 4000, .longest_step = 500};
 		CHECK_EQ(grace_last_call(now, now + 60000, &measure),
-			now + 60000 - 4000 - 2000 - 1000 - 1000);
+			now + 60000 - 4000 - 2000 - 1000);
 		CHECK_EQ(grace_last_call(now, now + 1000, &measure), now + 500);
+		measure = (struct grace_measure){.longest_save = 20, .longest_step = 5};
+		CHECK_EQ(grace_last_call(now, now + 60000, &measure), now + 60000 - 1000);
 	}
 	TEST("the last call keeps a quarter of the time for a save that was never measured")
 	{
 		struct grace_measure nothing = {0}, slow = {.longest_step = 20000};
 		CHECK_EQ(grace_last_call(now, now + 10000, &nothing), now + 7500);
 		CHECK_EQ(grace_last_call(now, now + 2000, &nothing), now + 1000);
-		CHECK_EQ(grace_last_call(now, now + 120000, &slow), now + 120000 - 40000 - 1000);
+		CHECK_EQ(grace_last_call(now, now + 120000, &slow), now + 120000 - 40000);
 	}
 	TEST("a silent task is waited for, but not into the time of the save")
 	{
