@@ -289,7 +289,8 @@ static int64_t last_call(const struct agreement *a)
 	if (deadline_of(a) != CLOCK_NEVER)
 		return grace_last_call(holds ? later(a->told_at, a->deadline_at) : a->deadline_at,
 			deadline_of(a), &measure);
-	return holds ? a->told_at + a->config.save_timeout : CLOCK_NEVER;
+	/* Whoever was stopped meanwhile asks the store first. */
+	return holds ? later(a->told_at, a->stopped_until) + a->config.save_timeout : CLOCK_NEVER;
 }
 
 /*
