@@ -7,7 +7,7 @@
 
 #include "sim.h"
 
-#define MOST_EVENTS_RUN 10000000
+#define MOST_EVENTS_RUN 30000000
 
 /* ---- A heap of events, by time and then by order of making ---- */
 
