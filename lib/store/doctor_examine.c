@@ -15,11 +15,13 @@
 #include "store/doctor_place.h"
 
 /* All in milliseconds. */
-#define SWEEP_FOR     200
-#define FIX_WATCH     10000 /* longer than anybody writes nothing who beats */
-#define SILENCE	      30000 /* of the one who leads, before a node gives up */
-#define REPORT_WITHIN 8000  /* as any other answer (doctor_ask.c) */
-#define MEASURE_FOR   60000 /* once the nodes have met */
+#define SWEEP_FOR	     200
+#define FIX_WATCH	     10000 /* longer than anybody writes nothing who beats */
+#define SILENCE		     30000 /* of the one who leads, before a node gives up */
+#define REPORT_WITHIN	     8000  /* as any other answer (doctor_ask.c) */
+#define STOPPED_WITHIN	     3000  /* the same after a signal to end */
+#define STOPPED_WITHIN_QUICK 200
+#define MEASURE_FOR	     60000 /* once the nodes have met */
 
 /* ---- What to look at ---- */
 
@@ -369,7 +371,11 @@ static void publish(struct examination *examination, const struct doctor_report 
 	json_put_signed(message, "verdict", report->status);
 	json_put_text(message, "text", text_string(&text));
 	text_release(&text);
-	int64_t deadline = clock_after(REPORT_WITHIN);
+	/* Told to end, there is less time to clean up (doctor.c); that word has been heard. */
+	sig_atomic_t stop = doctor_stop;
+	int64_t within = examination->request->quick ? STOPPED_WITHIN_QUICK : STOPPED_WITHIN;
+	int64_t deadline = clock_after(stop ? within : REPORT_WITHIN);
+	doctor_stop = 0;
 	for (uint64_t k = 1; k < examination->meeting.count; k++)
 		(void)doctor_peer_send(&examination->peers[k], message, NULL);
 	json_object_put(message);
@@ -384,6 +390,8 @@ static void publish(struct examination *examination, const struct doctor_report 
 			json_object_put(message);
 		}
 	}
+	if (!doctor_stop)
+		doctor_stop = stop;
 }
 
 /* ---- Following ---- */
