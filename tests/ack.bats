@@ -483,13 +483,18 @@ all_say() { # FILE TEXT
 	[[ $stderr != *"is gone"* ]]
 }
 
-@test "the store is away while a task waits for the others to join: it waits on, and joins with them" {
+# join_waits TIMEOUT: task 0, one of two, waits as process $first in a store that can be moved away.
+join_waits() {
 	mkdir -m 700 store
 	export PREEMPT_STORE=$PWD/store/s.db
-	PREEMPT_TASKS=2 join_one 0 --timeout 10m >joined.0 2>err.0 3>&- &
+	PREEMPT_TASKS=2 join_one 0 --timeout "$1" >joined.0 2>err.0 3>&- &
 	first=$!
 	started+=("$first")
 	eventually has_key TASK/0
+}
+
+@test "the store is away while a task waits for the others to join: it waits on, and joins with them" {
+	join_waits 10m
 	mv store away
 	eventually grep -q "; trying again" err.0
 	mv away store
@@ -501,12 +506,7 @@ all_say() { # FILE TEXT
 }
 
 @test "the store is away while a task waits for the others to join, until --timeout: 75, and why" {
-	mkdir -m 700 store
-	export PREEMPT_STORE=$PWD/store/s.db
-	PREEMPT_TASKS=2 join_one 0 --timeout 3s >joined.0 2>err.0 3>&- &
-	first=$!
-	started+=("$first")
-	eventually has_key TASK/0
+	join_waits 3s
 	mv store away
 	code_of "$first"
 	[ "$code" = 75 ]
@@ -515,14 +515,9 @@ all_say() { # FILE TEXT
 }
 
 @test "the process is gone while the store is away: its join ends" {
-	mkdir -m 700 store
-	export PREEMPT_STORE=$PWD/store/s.db
 	sleep 1000 3>&- &
 	agents[0]=$!
-	PREEMPT_TASKS=2 preempt-store join --task 0 --pid "${agents[0]}" --timeout 10m 2>err.0 3>&- &
-	first=$!
-	started+=("$first")
-	eventually has_key TASK/0
+	join_waits 10m
 	mv store away
 	eventually grep -q "; trying again" err.0
 	kill -KILL "${agents[0]}"
