@@ -22,7 +22,6 @@ struct reader {
 	const unsigned char *at, *end;
 	struct value *memo;
 	size_t memo_count, memo_room;
-	struct value last;
 	struct value recent[5]; /* the last ones pushed; the newest is the last */
 };
 
@@ -43,7 +42,7 @@ static bool is_string(const struct value *value, const char *text)
 static void push(struct reader *reader, struct value value)
 {
 	memmove(reader->recent, reader->recent + 1, 4 * sizeof(value));
-	reader->recent[4] = reader->last = value;
+	reader->recent[4] = value;
 }
 
 static bool remember(struct reader *reader, uint64_t place)
@@ -61,7 +60,7 @@ static bool remember(struct reader *reader, uint64_t place)
 	}
 	for (; reader->memo_count <= place; reader->memo_count++)
 		reader->memo[reader->memo_count] = (struct value){0};
-	reader->memo[place] = reader->last;
+	reader->memo[place] = reader->recent[4];
 	return true;
 }
 
@@ -198,7 +197,7 @@ void dcp_metadata_items(const char *pickle, size_t length, dcp_metadata_see *see
 		unsigned char opcode = *reader.at++;
 		more = take(&reader, opcode, &argument, &size) &&
 		       run(&reader, opcode, argument, size) &&
-		       (reader.last.kind != NUMBER || show(&reader, see, context));
+		       (reader.recent[4].kind != NUMBER || show(&reader, see, context));
 	}
 	free(reader.memo);
 }
