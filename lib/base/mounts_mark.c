@@ -107,6 +107,7 @@ static bool is_on_mount(const char *path, const struct mount_entry *mount)
 static enum status mark(const char *real, int descriptor, struct text *list, struct error *err)
 {
 	char path[PATH_MAX] = MOUNTS_LIST;
+	bool for_all = geteuid() == 0;
 	struct mount_entry mount;
 	bool made;
 	enum status status = mounts_look_without_markers(real, descriptor, err);
@@ -119,7 +120,7 @@ static enum status mark(const char *real, int descriptor, struct text *list, str
 		return error_set(err, STATUS_TEMPORARY,
 			"nothing is mounted on %s or above it: mount the filesystem, then mark it",
 			real);
-	if (geteuid() != 0 && !mounts_own_list(path))
+	if (!for_all && !mounts_own_list(path))
 		return error_set(err, STATUS_USAGE,
 			"HOME is not set, so there is no place for the list of marked directories");
 	text_add(list, path);
@@ -138,15 +139,15 @@ static enum status mark(const char *real, int descriptor, struct text *list, str
 	char *above = base ? file_directory_of(base) : NULL;
 	if (!above)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	else if (geteuid() == 0)
+	else if (for_all)
 		status = mounts_make_directory(directory, 0755, &made, err);
 	else
 		status = mounts_make_directories(directory, above, 0700, err);
 	if (status == STATUS_OK)
 		status = add_to_list(path, real, err);
-	if (status == STATUS_OK && geteuid() == 0)
+	if (status == STATUS_OK && for_all)
 		status = let_all_read(path, 0444, err);
-	if (status == STATUS_OK && geteuid() == 0)
+	if (status == STATUS_OK && for_all)
 		status = let_all_read(directory, 0555, err);
 	free(above);
 	free(base);
