@@ -820,7 +820,7 @@ lost_job() {
 
 @test "a pruner that comes while a begin writes its record: it is begun all the same" {
 	save 10
-	stop_at fsync ckpt-rotate begin ck 20
+	stop_at fchmod ckpt-rotate begin ck 20
 	[ "$(find ck/.tmp* -name ".ckpt-writer.json.*" | wc -l)" = 1 ]
 	ckpt-rotate prune -q --keep-last 1 ck
 	no_debris 10
@@ -828,6 +828,15 @@ lost_job() {
 	[ $code = 0 ]
 	echo x >"$(cat answer)/part"
 	[ "$(ckpt-rotate commit ck 20)" = complete ]
+}
+
+@test "a begin whose record is slow to become durable lives for a pruner" {
+	save 10
+	stop_at fsync ckpt-rotate begin ck 20
+	ckpt-rotate prune -q --keep-last 1 ck
+	[ "$(ls ck/.tmp*/.ckpt-writer.json)" ]
+	go_on
+	[ $code = 0 ]
 }
 
 @test "ten tasks commit at once, twenty times: complete exactly once each" {
