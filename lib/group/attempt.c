@@ -504,9 +504,10 @@ enum status attempt_gather(
 			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
 				view->attempt.run, view->seal_text);
 		if (view->error.present)
-			return error_set(err, STATUS_BROKEN, "run %s: task %llu failed on %s%s%s",
-				view->attempt.run, (unsigned long long)view->error.task,
-				view->error.host, *view->error.line ? ": " : "", view->error.line);
+			return error_set(err, STATUS_BROKEN,
+				"run %s: task %llu failed on %s with %d%s%s", view->attempt.run,
+				(unsigned long long)view->error.task, view->error.host,
+				view->error.code, *view->error.line ? ": " : "", view->error.line);
 		if (*view->seal)
 			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
 				*view->seal_text ? view->seal_text : view->seal);
