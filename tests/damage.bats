@@ -283,8 +283,12 @@ kill_writer() {
 		kill -0 $waiting
 		sleep 0.01
 	done
+	# It looks now and then, too, and must not come to it in between.
+	kill -STOP $waiting
+	until grep -q '^State:.T' /proc/$waiting/status; do sleep 0.01; done
 	mv "$dir" "$dir.away"
 	mkdir -m 700 "$dir"
+	kill -CONT $waiting
 	sqlite3 -cmd '.timeout 60000' "$dir.away/run.db" 'UPDATE meta SET revision=revision+1'
 	local code=0
 	wait $waiting || code=$?

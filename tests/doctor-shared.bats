@@ -152,19 +152,26 @@ is_told() {
 
 @test "one that is told to end tells the others: 75 at once" {
 	pair bindfs
-	local pid code=0
-	in_the_middle "$a/.preempt-doctor-??????/q.1.2" two_nodes
-	# The one who was called first, then those who work for him: they know before they go on.
-	kill -TERM "$pid"
-	kill -CONT "$pid"
-	until_there is_told "$(pgrep -P "$pid")"
-	continue_tree
-	wait "$pid" || code=$?
-	[ "$code" = 143 ]
-	wait "$job"
-	[ "$(cat "$BATS_TEST_TMPDIR/other.code")" = 75 ]
-	[[ $(said other) == *'it was stopped by a signal'* ]]
-	empty "$a"
+	local pid code try
+	for ((try = 0; try < 5; try++)); do
+		in_the_middle "$a/.preempt-doctor-??????/q.1.2" two_nodes
+		# The one who was called first, then those who work for him: they know before they go on.
+		kill -TERM "$pid"
+		kill -CONT "$pid"
+		until_there is_told "$(pgrep -P "$pid")"
+		continue_tree
+		code=0
+		wait "$pid" || code=$?
+		[ "$code" = 143 ]
+		wait "$job"
+		[ "$(cat "$BATS_TEST_TMPDIR/other.code")" = 75 ]
+		# Whoever ends waits for a few seconds until the others have heard it; the machine may have
+		# stood still for as long.
+		[[ $(said other) == *'it was stopped by a signal'* ]] && empty "$a" && break
+		[[ $(said other) == *'it was stopped by a signal'* || $(said other) == *'ended before it was done'* ]]
+		until_there swept "$b" ''
+	done
+	((try < 5))
 }
 
 # ---- --fix ----

@@ -30,9 +30,16 @@ answer() {
 	mv cloud/.new "cloud/$1"
 }
 
-# once CODE SOURCE: one look.
+# once CODE SOURCE [OPTION...]: one look. Where the machine stood still for as long as a server is
+# waited for, another one.
 once() {
-	run "-$1" --separate-stderr timeout 60 preempt-watch --once --source "$2"
+	local try
+	for ((try = 0; try < 5; try++)); do
+		: >cloud/log
+		run --separate-stderr timeout 60 preempt-watch --once --source "${@:2}"
+		[[ $stderr = *"timed out"* ]] || break
+	done
+	[ "$status" = "$1" ] || { echo "$status, not $1: $output$stderr"; return 1; }
 }
 
 # left_about SECONDS: so much is left, or up to a minute less where the machine was slow.
@@ -54,9 +61,9 @@ requests() {
 
 @test "--grace: the shorter one of what the user and what the cloud says" {
 	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
-	run -0 --separate-stderr preempt-watch --once --grace 20s --source "aws:$url"
+	once 0 "aws:$url" --grace 20s
 	[[ $output = *" aws:spot left=20s "* ]]
-	run -0 --separate-stderr preempt-watch --once --grace 10m --source "aws:$url"
+	once 0 "aws:$url" --grace 10m
 	[[ $output = *" aws:spot left="* ]]
 	left_about 100
 }
@@ -105,12 +112,14 @@ requests() {
 @test "aws: a token that is refused is fetched anew, without a word" {
 	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
 	watch=$!
-	eventually grep -q spot/instance-action cloud/log
+	looked() { [ "$(requests spot/instance-action)" -ge "$1" ]; }
+	eventually looked 6
 	answer aws.token second
 	answer aws.spot '{"action":"stop","time":"{IN:60}"}'
 	wait "$watch"
 	[ ! -s err ]
-	[ "$(requests 'PUT /latest/api/token')" = 2 ]
+	# One more where the machine stood still while it was fetched; never one for each look.
+	[[ $(requests 'PUT /latest/api/token') = [23] ]]
 	[[ $(<out) = *"spot: stop at"* ]]
 }
 
@@ -165,7 +174,7 @@ requests() {
 @test "a server that takes the question and says nothing is given 5 s" {
 	answer alibaba.spot @silent
 	SECONDS=0
-	once 75 "alibaba:$url"
+	run -75 --separate-stderr timeout 60 preempt-watch --once --source "alibaba:$url"
 	((SECONDS >= 4))
 	[[ $stderr = *"timed out"* ]]
 }
@@ -203,8 +212,9 @@ requests() {
 	preempt-watch --source "gce:$url" >out 2>err 3>&- &
 	watch=$!
 	eventually grep -q 'preempted?wait_for_change' cloud/log
+	before=$(requests 'instance/preempted')
 	sleep 3 # long enough for three looks, were it polling
-	[ "$(requests 'instance/preempted')" = 2 ]
+	[ "$(requests 'instance/preempted')" = "$before" ]
 	answer gce.preempted TRUE
 	wait "$watch"
 	[[ $(<out) = *" gce:preempted "* ]]
@@ -242,7 +252,8 @@ requests() {
 @test "a program that asks no cloud does not load libcurl" {
 	strace -f -o trace preempt-watch --once --source file:drain || :
 	run -1 grep -q libcurl trace
-	run -1 strace -f -o trace preempt-watch --once --source "gce:$url"
+	# Whatever it is told.
+	strace -f -o trace preempt-watch --once --source "gce:$url" || :
 	grep -q libcurl trace
 }
 

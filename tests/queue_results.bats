@@ -112,7 +112,7 @@ load queue
 @test "a command that leaves something behind in its group: it ends with the worker" {
 	local id
 	schedule id -- bash -c 'sleep 1000 >/dev/null 2>&1 & echo $! >left; exec ./gated go'
-	worker a --grace 5s
+	worker a --grace 60s
 	eventually begun "$id"
 	kill -TERM "${workers[a]}"
 	worker_ends a 42

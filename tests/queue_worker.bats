@@ -46,16 +46,27 @@ load queue
 
 @test "a notice: a command that ignores the signal is killed at the deadline, and goes back" {
 	local id pid began
-	schedule id -- bash -c 'trap "" TERM; [ "$PREEMPT_ITEM_ATTEMPT" = 1 ] || exec ./item; exec ./gated go'
-	worker a --grace 1s
-	eventually begun "$id"
-	pid=$(<"begun.$id")
-	began=$EPOCHREALTIME
-	kill -TERM "${workers[a]}"
-	worker_ends a 42
-	# Not before, and not long after.
-	awk -v from="$began" -v to="$EPOCHREALTIME" 'BEGIN { exit !(to - from >= 0.2 && to - from < 50) }'
-	gone "$pid"
+	local grace code
+	for grace in 1 2 4 8 16; do
+		schedule id -- bash -c 'trap "" TERM; [ "$PREEMPT_ITEM_ATTEMPT" = 1 ] || exec ./item; exec ./gated go'
+		worker a --grace "${grace}s"
+		eventually begun "$id"
+		pid=$(<"begun.$id")
+		began=$EPOCHREALTIME
+		code=0
+		kill -TERM "${workers[a]}"
+		eventually gone "${workers[a]}"
+		wait "${workers[a]}" || code=$?
+		unset "workers[a]"
+		# Not before, and not long after.
+		awk -v from="$began" -v to="$EPOCHREALTIME" 'BEGIN { exit !(to - from >= 0.2 && to - from < 50) }'
+		eventually gone "$pid"
+		# A quarter of it is for handing in, and the machine may have stood still for that.
+		[ "$code" = 75 ] || break
+		grep -q 'no time is left' a.err
+		preempt-queue cancel "$id"
+	done
+	[ "$code" = 42 ]
 	is "$id" waiting
 	[ "$(what "$id" attempts) $(what "$id" preempted)" = "0 1" ]
 	worker b
@@ -394,7 +405,7 @@ here() {
 	kill -TERM "${workers[a]}"
 	worker_ends a 75
 	[ -s a.err ]
-	gone "$(<"begun.$id")"
+	eventually gone "$(<"begun.$id")"
 	mv away store
 	: >go
 	worker b
@@ -420,7 +431,8 @@ here() {
 }
 
 @test "a machine on which nothing can be started is no sink: others run what it could not" {
-	schedule_many 100 --keep-going -- bash -c 'sleep 0.05; exec ./item'
+	# Forgiven more often than it may be tried there before the other one comes.
+	schedule_many 100 --keep-going --max-transient 10 -- bash -c 'sleep 0.05; exec ./item'
 	TMPDIR=$PWD/nowhere worker broken
 	eventually grep -q 'cannot be started here now' broken.err
 	worker sound
