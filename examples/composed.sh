@@ -74,6 +74,7 @@ until gone "$training"; do
 	# A sleep without a process; `wait -n` would miss what ends between two calls of it.
 	IFS= read -rt 0.05 _ <>"$PREEMPT_DIR/pause"
 done
+trap '' TERM # it must not end what says goodbye
 wait "$training"
 code=${leave_with:-$?}
 # shellcheck disable=SC2086 # there may be none
