@@ -7,6 +7,27 @@
 bats_require_minimum_version 1.5.0
 load composed/group
 
+# in_vain COMMAND...: it waits for what does not come, 124. Where the store has not answered in so short
+# a time, it is asked with more of it.
+in_vain() {
+	local limit
+	for limit in 500ms 15s 60s; do
+		run --separate-stderr "$@" --timeout $limit
+		[ "$status" = 75 ] || break
+	done
+	[ "$status" = 124 ] || { echo "$*: $status, not 124: $stderr" >&2; return 1; }
+}
+
+# cannot_be_asked OPTION...: the watch says why, 75; the same with its first answer.
+cannot_be_asked() {
+	local limit
+	for limit in 1s 15s 60s; do
+		run -75 --separate-stderr preempt-watch "$@" --store "$PWD/not/mounted/s.db" --timeout $limit
+		[[ $stderr = *"did not answer in that time"* ]] || break
+	done
+	[[ $stderr = *"the group could not be asked: "*"$PWD/not/mounted"* ]]
+}
+
 @test "the first claims, 0; the same task again, 0; another, 1, and is told whose it is" {
 	join 2
 	as 1 run -0 --separate-stderr preempt-claim --reason "power cut"
@@ -60,7 +81,7 @@ load composed/group
 	sleep 1000 3>&- &
 	agents[0]=$!
 	started+=("$!")
-	PREEMPT_TASKS=2 join_one 0 --timeout 60s >joined.0 2>err.0 3>&- &
+	PREEMPT_TASKS=2 join_one 0 --timeout 5m >joined.0 2>err.0 3>&- &
 	local first=$!
 	eventually has_key TASK/0
 	run -0 --separate-stderr preempt-claim --outside
@@ -201,7 +222,7 @@ load composed/group
 	started+=("$watch")
 	as 1 preempt-claim
 	eventually test -s out
-	run -124 --separate-stderr preempt-watch --until-exit --timeout 500ms
+	in_vain preempt-watch --until-exit
 	kill -0 "$watch"
 	kill "${agents[1]}"
 	code_of "$watch"
@@ -225,18 +246,25 @@ load composed/group
 }
 
 @test "watch: a store and a run that do not exist yet are waited for; the claim is told within a second" {
-	preempt-watch --source group >out 2>err 3>&- &
-	watch=$!
-	started+=("$watch")
-	sleep 0.3
-	kill -0 "$watch"
-	join 1
-	as 0 preempt-claim
-	local before=$SECONDS
-	code_of "$watch"
-	[ "$code" = 0 ]
-	[ $((SECONDS - before)) -le 10 ] # it looks by itself every 15 s
-	[[ $(cat out) = *" group left=unknown claimed by task 0"* ]]
+	local before took
+	# A machine that stands still meanwhile does so once.
+	for _ in 1 2 3; do
+		rm -rf s.db*
+		preempt-watch --source group >out 2>err 3>&- &
+		watch=$!
+		started+=("$watch")
+		sleep 0.3
+		kill -0 "$watch"
+		join 1
+		as 0 preempt-claim
+		before=$SECONDS
+		code_of "$watch"
+		took=$((SECONDS - before))
+		[ "$code" = 0 ]
+		[[ $(cat out) = *" group left=unknown claimed by task 0"* ]]
+		[ "$took" -gt 10 ] || break # it looks by itself every 15 s
+	done
+	[ "$took" -le 10 ]
 }
 
 @test "watch: in a job the default is the claim and TERM; a bare signal source needs no store" {
@@ -265,10 +293,8 @@ load composed/group
 
 @test "watch: could not ask is never no claim; a store that refuses us ends it with its own code" {
 	run -75 --separate-stderr preempt-watch --once --source group --store "$PWD/not/mounted/s.db"
-	run -75 --separate-stderr preempt-watch --source group --store "$PWD/not/mounted/s.db" --timeout 1s
-	[[ $stderr = *"the group could not be asked: "*"$PWD/not/mounted"* ]]
-	run -75 --separate-stderr preempt-watch --until-exit --store "$PWD/not/mounted/s.db" --timeout 1s
-	[[ $stderr = *"the group could not be asked: "*"$PWD/not/mounted"* ]]
+	cannot_be_asked --source group
+	cannot_be_asked --until-exit
 	join 1
 	chmod 666 s.db
 	run -77 --separate-stderr preempt-watch --once --source group
@@ -287,7 +313,7 @@ load composed/group
 	as 1 preempt-store leave --code 9
 	run -44 --separate-stderr preempt-watch --source group --attempt 1 --timeout 30s
 	[[ $stderr = *"task 1 failed"* ]]
-	run -124 --separate-stderr preempt-watch --source group --timeout 500ms
+	in_vain preempt-watch --source group
 	as 0 preempt-store leave
 	join 1
 	as 0 preempt-store leave
@@ -315,7 +341,7 @@ load composed/group
 	preempt-store put run/r/LAST '{"attempt":1}'
 	preempt-store put run/r/000001/OPEN '{"tasks":256,"launch":""}'
 	seq 0 255 | xargs -P 256 -I{} bash -c \
-		'PREEMPT_TASK={} PREEMPT_TASKS=256 preempt-claim -q >/dev/null 2>>err; echo $?' >codes
+		'PREEMPT_TASK={} PREEMPT_TASKS=256 preempt-claim -q --timeout 10m >/dev/null 2>>err; echo $?' >codes
 	[ "$(sort codes | uniq -c | tr -s " " | tr "\n" ";")" = " 1 0; 255 1;" ]
 	[ ! -s err ]
 	run -0 preempt-store list run/r/000001/ROUND/
@@ -327,7 +353,7 @@ load composed/group
 	for round in 1 2 3 4 5; do
 		preempt-store join --run crowd$round --task 0 --tasks 1 --no-board --pid $$ >/dev/null
 		"${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/bench/repeat" -256 sh -c \
-			"preempt-claim -q --run crowd$round >/dev/null 2>&1 && echo won >>won.$round; :"
+			"preempt-claim -q --timeout 10m --run crowd$round >/dev/null 2>&1 && echo won >>won.$round; :"
 		[ "$(wc -l <won.$round)" = 1 ]
 	done
 }
