@@ -185,7 +185,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 @test "an agent that has finished stays for the others, and runs again with them" {
 	STEPS=3 agent 0 --restarts -- ./trainer
 	FIRST=100000 agent 1 --restarts -- ./trainer
-	until_true 20 grep -q 'finished; the other tasks have not' err.0
+	until_true 20 grep -q 'finished; ' err.0
 	echo now >fail.1
 	code 0 0
 	code 1 0
@@ -202,11 +202,11 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 }
 
 @test "the last of the others is lost while an agent that has finished waits for it: 0, after --join-timeout" {
-	# Silent for a few seconds is nobody here but who is stopped.
-	STEP=100 agent 1 --restarts --period 250ms --limit 12 -- ./trainer
+	# Silent for so long is nobody here but who is stopped.
+	STEP=100 agent 1 --restarts --period 250ms --limit 26 -- ./trainer
 	until_true 20 preempt-store get run/job/000001/TASK/1
-	STEPS=3 agent 0 --restarts --period 250ms --limit 12 --join-timeout 5s -- ./trainer
-	until_true 20 grep -q 'finished; the other' err.0
+	STEPS=3 agent 0 --restarts --period 250ms --limit 26 --join-timeout 6s -- ./trainer
+	until_true 20 grep -q 'finished; ' err.0
 	stopped "${agents[1]}" # as its whole machine would
 	# What it has done is done; whoever started task 1 sees how that one ends.
 	code 0 0
@@ -218,10 +218,10 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 
 @test "the store is away when the training ends: each says goodbye when it is back, 0" {
 	local i
-	echo 'until [ -e end ]; do sleep 0.02; done' >until_end
+	echo 'echo 1 >>"starts.$PREEMPT_TASK"; until [ -e end ]; do sleep 0.02; done' >until_end
 	for i in 0 1; do agent $i --restarts --save-timeout 1s -- bash until_end; done
-	until_true 20 preempt-store get run/job/000001/TASK/1
-	until_true 20 preempt-store get run/job/000001/TASK/0
+	until_true 20 test -s starts.0
+	until_true 20 test -s starts.1
 	mv job away
 	touch end
 	# They have given up to say it at the end, and wait for the store.
@@ -236,7 +236,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 # one_node_away: task 1 reaches the store by a mount of its own, which goes away before both have finished;
 # task 0 finds it dead.
 one_node_away() { # OPTION...
-	local live=(--period 250ms --limit 12 --save-timeout 1s)
+	local live=(--period 250ms --limit 26 --save-timeout 1s)
 	echo 'echo 1 >>"starts.$PREEMPT_TASK"; until [ -e end ]; do sleep 0.02; done' >until_end
 	mkdir other
 	mount --bind job other 2>/dev/null || skip "needs root, for a mount"
@@ -260,7 +260,7 @@ one_node_away() { # OPTION...
 }
 
 @test "one node has lost the store when all finish, for good: 0, after --join-timeout, nothing is run again" {
-	one_node_away --join-timeout 5s
+	one_node_away --join-timeout 8s
 	code 0 0
 	code 1 0
 	[ "$(cat starts.0 starts.1 | wc -l)" = 2 ]
@@ -288,7 +288,7 @@ one_node_away() { # OPTION...
 @test "TERM while it waits for the others after it has finished: 0" {
 	STEPS=3 agent 0 --restarts -- ./trainer
 	STEPS=100000 agent 1 --restarts -- ./trainer
-	until_true 20 grep -q 'finished; the other' err.0
+	until_true 20 grep -q 'finished; ' err.0
 	kill -TERM "${agents[0]}"
 	code 0 0
 	kill -TERM "${agents[1]}"
@@ -299,6 +299,7 @@ one_node_away() { # OPTION...
 	STEPS=100000 agent 0 --restarts -- ./trainer
 	STEPS=100000 agent 1 --restarts -- ./trainer
 	until_true 20 test -s ck.0
+	until_true 20 test -s ck.1
 	kill -TERM "${agents[0]}"
 	code 0 42
 	code 1 42
@@ -350,10 +351,10 @@ pausing() {
 	kill -TERM "${agents[0]}"
 	until_true 20 test -e asked
 	touch fail
-	code 0 43
+	code 0 "43|42" # 42: on a slow machine the answer was given up before it ended, and it had never begun
 	grep -q 'notice: signal:TERM' err
 	run -1 grep 'crashed' err
-	closed_by 1 unsaved
+	closed_by 1 unsaved || closed_by 1 preempted
 }
 
 @test "--notice deadline:+D counts from the start, not anew in each attempt" {
@@ -362,6 +363,7 @@ pausing() {
 	STEPS=100000 preempt-run --task 0 --tasks 1 --restarts --notice deadline:+4s --grace 1s -- bash late 2>err 3>&- &
 	agents[0]=$!
 	code 0 "42|43|44" # 44: on a slow machine the time is up before attempt 2 begins
+	[ -e began ] || return 0 # not even attempt 1 has begun
 	end=$(sed -n 's/.*notice: deadline:+4s: the time is up at //p' err)
 	end=$(date -d "$end" +%s%3N)
 	# It counted before the first command began; else from 2 s after that, at the earliest.
@@ -372,6 +374,7 @@ pausing() {
 	STEPS=100000 agent 0 --restarts -- ./trainer
 	STEPS=100000 agent 1 --restarts -- ./trainer
 	until_true 20 test -s ck.0
+	until_true 20 test -s ck.1
 	preempt-claim --then stop --outside
 	code 0 93
 	code 1 93
@@ -405,20 +408,31 @@ pausing() {
 	[ "$(tail -n 1 starts.0 | cut -d' ' -f1)" = 2 ]
 }
 
-# paused OPTION...: the command has crashed, and is run again after a pause of 3 s.
+# paused OPTION...: the command has crashed, is run again after a pause of 2 s, and the store's directory is
+# away when that is over. On a machine that stalls the pause has to be longer.
 paused() {
-	preempt-run --restarts --max-crashes 1 "$@" -- bash -c 'echo $PREEMPT_ATTEMPT >>starts.0
-		[ $PREEMPT_ATTEMPT = 2 ] || { until [ -e crash ]; do sleep 0.02; done; exit 7; }' 2>err 3>&- &
-	agents[0]=$!
-	until_true 20 test -s starts.0
-	preempt-store put run/job/000001/NEXT '{"again":true,"pause_ms":3000,"why":"crashed"}'
-	touch crash
-	until_true 20 grep -q 'running again in 3.0 s' err
+	local seconds
+	for seconds in 2 10 40; do
+		preempt-run --restarts --max-crashes 1 "$@" -- bash -c 'echo $PREEMPT_ATTEMPT >>starts.0
+			[ $PREEMPT_ATTEMPT = 2 ] || { until [ -e crash ]; do sleep 0.02; done; exit 7; }' 2>err 3>&- &
+		agents[0]=$!
+		until_true 20 test -s starts.0
+		preempt-store put run/job/000001/NEXT "{\"again\":true,\"pause_ms\":${seconds}000,\"why\":\"crashed\"}"
+		touch crash
+		until_true 20 grep -q "running again in $seconds.0 s" err
+		mv job away
+		[ -n "$(preempt-store list --store away/s.db run/job/000002)" ] || return 0
+		# Too late: all anew.
+		mv away job
+		code 0 0
+		rm -r starts.0 crash job
+		mkdir -m 700 job
+	done
+	return 1
 }
 
 @test "the store's directory is away when it is time to run again, and comes back: run again" {
 	paused
-	mv job away
 	until_true 20 grep -q 'trying again' err
 	mv away job
 	code 0 0
@@ -428,7 +442,6 @@ paused() {
 
 @test "the store's directory is away when it is time to run again, for good: 75, after --join-timeout" {
 	paused --join-timeout 2s
-	mv job away
 	code 0 75
 	[ "$(cat starts.0)" = 1 ]
 	[ "$(grep -c 'trying again' err)" = 1 ]
@@ -438,7 +451,6 @@ paused() {
 
 @test "an empty directory is in the place of the store's when it is time to run again: none is made, 75" {
 	paused --join-timeout 2s
-	mv job away
 	mkdir -m 700 job
 	code 0 75
 	[ "$(cat starts.0)" = 1 ]
@@ -471,7 +483,7 @@ paused() {
 	HANGS
 	chmod +x hangs
 	# Who is only slow does not hang.
-	local limits=(--period 250ms --limit 12 --progress-timeout 1m --section stuck=1s)
+	local limits=(--period 250ms --limit 40 --progress-timeout 1m --section stuck=1s)
 	agent 0 --restarts "${limits[@]}" --max-crashes 0 -- ./hangs
 	agent 1 --restarts "${limits[@]}" --max-crashes 0 -- ./hangs
 	code 0 0
@@ -490,13 +502,13 @@ paused() {
 @test "an agent that is killed while it trains: the other runs again when it is brought back" {
 	preempt-run --help | grep -q -- --period || skip "this build has no heartbeats"
 	export FIRST=100000
-	agent 0 --restarts --period 250ms --limit 12 -- ./trainer
-	agent 1 --restarts --period 250ms --limit 12 -- ./trainer
+	agent 0 --restarts --period 250ms --limit 40 -- ./trainer
+	agent 1 --restarts --period 250ms --limit 40 -- ./trainer
 	until_true 20 test -s ck.0
 	kill -KILL "${agents[1]}"
 	until_true 20 grep -q 'running again' err.0
 	closed_by 1 lost
-	agent 1 --restarts --period 250ms --limit 12 -- ./trainer
+	agent 1 --restarts --period 250ms --limit 40 -- ./trainer
 	code 0 0
 	code 1 0
 }

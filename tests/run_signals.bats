@@ -255,7 +255,7 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	# shellcheck disable=SC2086 # numbers
 	kill -KILL $old
 	until_true 10 other_guards 2 "$old"
-	grep -q "another one is there" err.0
+	until_true 10 grep -q "another one is there" err.0
 	# Its agent is killed: what the command has left in sessions of their own goes, and the board.
 	kill -KILL "${pids[0]}"
 	ended 0 137
@@ -492,8 +492,8 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 
 @test "a command that ignores TERM is killed after --kill-after, when its peer fails" {
 	options=(--kill-after 300ms)
-	agent 0 2 --kill-after 300ms -- sh -c 'trap "" TERM; while :; do sleep 0.1; done'
-	agent 1 2 -- sh -c 'exit 5'
+	agent 0 2 --kill-after 300ms -- sh -c 'trap "" TERM; touch job/ignores; while :; do sleep 0.1; done'
+	agent 1 2 -- sh -c 'until [ -e job/ignores ]; do sleep 0.02; done; exit 5'
 	ended 1 5
 	ended 0 44
 	nothing_left

@@ -72,7 +72,7 @@ code() {
 }
 
 @test "no newer checkpoint appeared: 43" {
-	start --on-notice 'command:touch told' --checkpoints ck --save-timeout 3s -- ./solver
+	start --on-notice 'command:touch told' --checkpoints ck --save-timeout 6s -- ./solver
 	ready
 	kill -TERM "$agent"
 	code 43
