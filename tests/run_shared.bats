@@ -157,7 +157,7 @@ ended() { ! kill -0 "$1" 2>/dev/null; }
 		mount_again
 		agents=()
 		for task in 0 1; do
-			RUNS=$mode CLIENT=$BATS_TEST_DIRNAME/../lib/client preempt-run --run again --period 1s \
+			RUNS=$mode CLIENT=$BATS_TEST_DIRNAME/../lib/client preempt-run --run again --period 1s --limit 60 --report-timeout 1m \
 				--store "$mount/$mode.db?lock=$mode&assume=shared" --task $task --tasks 2 \
 				-- bash trainer 2>"err.$mode.$task" 3>&- &
 			agents+=($!)
