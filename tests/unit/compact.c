@@ -135,7 +135,7 @@ static void waits(void)
 		CHECK_EQ(wait_since(store, "p/", 0), STATUS_OK);
 		/* Who is woken in vain goes on from the revision told, and is not woken again. */
 		store_revision seen = 0;
-		CHECK_EQ(store_wait(store, "q/", floor - 1, clock_after(5000), -1, &seen, &err),
+		CHECK_EQ(store_wait(store, "q/", floor - 1, clock_after(60000), -1, &seen, &err),
 			STATUS_OK);
 		CHECK_EQ(seen, ask(name, REVISION));
 		CHECK_EQ(wait_since(store, "q/", seen), STATUS_TIMEOUT);

@@ -30,7 +30,7 @@ static enum status open_with(struct store **store, const char *parameters, struc
 {
 	char url[256];
 	snprintf(url, sizeof(url), "%s%s", database, parameters);
-	return store_open(store, url, 0, clock_after(5000), err);
+	return store_open(store, url, 0, clock_after(60000), err);
 }
 
 static bool make_store(const char *parameters)
@@ -39,7 +39,7 @@ static bool make_store(const char *parameters)
 	struct store *store;
 	remove_store();
 	snprintf(url, sizeof(url), "%s?%s", database, parameters);
-	if (store_open(&store, url, STORE_CREATE, clock_after(5000), NULL) != STATUS_OK)
+	if (store_open(&store, url, STORE_CREATE, clock_after(60000), NULL) != STATUS_OK)
 		return false;
 	bool made = store_put(store, "k", "v", NULL, NULL) == STATUS_OK;
 	store_close(store);

@@ -171,14 +171,14 @@ static void overtake(struct sqlite_store *from)
 {
 	static int count;
 	char key[32];
-	struct sqlite_store *other = open_store(strrchr(from->base.where, '/') + 1);
+	struct sqlite_store *other = open_with(strrchr(from->base.where, '/') + 1, "");
 	/* Nothing in common with victim: no thread of its process, no queue. */
 	guard_put(other->lock.guard);
 	other->lock.guard = guard_get("another machine");
 	machine_close(&other->lock.machine);
 	other->lock.link.silence.what = link_name_hash(from->lock.link.name);
 	other->lock.link.silence.last = clock_now();
-	other->lock.link.silence.silent = TAKEOVER;
+	other->lock.link.silence.silent = other->lock.file.takeover;
 	snprintf(key, sizeof(key), "overtook/%d", count++);
 	int64_t since = from->lock.link.since;
 	CHECK_EQ(put(other, key), STATUS_OK);
@@ -236,7 +236,7 @@ int rename(const char *from, const char *to)
 /* A transaction that puts a key, begun and not ended. */
 static void begin_put(struct sqlite_store *store, struct session *session)
 {
-	CHECK_EQ(session_begin(session, store, true, clock_after(5000), &err), STATUS_OK);
+	CHECK_EQ(session_begin(session, store, true, clock_after(PATIENCE), &err), STATUS_OK);
 	session->changed = true;
 	(void)sqlite3_exec(session->database,
 		"INSERT OR REPLACE INTO keys SELECT x'6c6f7374', x'76', revision+1 FROM meta;"
@@ -268,7 +268,7 @@ static void races(void)
 		struct store *store = NULL;
 		struct text text = {0};
 		const char *url = path_of("raced.db", "?lock=link");
-		CHECK_EQ(store_open(&store, url, STORE_CREATE, clock_after(5000), &err),
+		CHECK_EQ(store_open(&store, url, STORE_CREATE, clock_after(PATIENCE), &err),
 			STATUS_TEMPORARY);
 		CHECK_EQ(file_read_whole(path_of("raced.db", ""), 100, &text, &err), STATUS_OK);
 		CHECK_TEXT(text_string(&text), "precious");
@@ -305,7 +305,8 @@ static void fences(void)
 	}
 	TEST("taken over before the first write: the same")
 	{
-		CHECK_EQ(session_begin(&session, store, true, clock_after(5000), &err), STATUS_OK);
+		CHECK_EQ(session_begin(&session, store, true, clock_after(PATIENCE), &err),
+			STATUS_OK);
 		take_over(store);
 		CHECK(sqlite3_exec(session.database, "UPDATE meta SET revision=99", NULL, NULL,
 			      NULL) != SQLITE_OK);
@@ -346,7 +347,8 @@ static void fences(void)
 	}
 	TEST("what was read while the lock was lost is not answered")
 	{
-		CHECK_EQ(session_begin(&session, store, false, clock_after(5000), &err), STATUS_OK);
+		CHECK_EQ(session_begin(&session, store, false, clock_after(PATIENCE), &err),
+			STATUS_OK);
 		take_over(store);
 		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
 		CHECK(known && strstr(err.text, "was taken over by others"));
@@ -355,7 +357,8 @@ static void fences(void)
 	TEST("a holder that is slow renews its name, and commits")
 	{
 		char before[LINK_NAME_MAX];
-		CHECK_EQ(session_begin(&session, store, true, clock_after(5000), &err), STATUS_OK);
+		CHECK_EQ(session_begin(&session, store, true, clock_after(PATIENCE), &err),
+			STATUS_OK);
 		strcpy(before, store->lock.link.name);
 		store->lock.link.since -= TAKEOVER / 4;
 		int64_t now = clock_boot();
@@ -401,7 +404,8 @@ static void takeovers(void)
 		{".db", NULL, "while its database is synced", false},
 		{".db", "-journal", "when its commit is done", true},
 	};
-	struct sqlite_store *store = open_store("overtaken.db");
+	/* Whoever stands still for a part of that time looks at its name again, and knows. */
+	struct sqlite_store *store = open_with("overtaken.db", "?lock=link&takeover=60s");
 	struct session session;
 	bool known;
 	victim = store;
@@ -432,7 +436,8 @@ static void takeovers(void)
 	CHECK_EQ(store_delete(&store->base, "lost", &err), STATUS_OK);
 	TEST("overtaken before it has opened its journal: it does not write to that of another")
 	{
-		CHECK_EQ(session_begin(&session, store, true, clock_after(5000), &err), STATUS_OK);
+		CHECK_EQ(session_begin(&session, store, true, clock_after(PATIENCE), &err),
+			STATUS_OK);
 		overtake(store);
 		CHECK(sqlite3_exec(session.database, "UPDATE meta SET revision=99", NULL, NULL,
 			      NULL) != SQLITE_OK);
@@ -442,7 +447,8 @@ static void takeovers(void)
 	}
 	TEST("a reader that is overtaken answers nothing")
 	{
-		CHECK_EQ(session_begin(&session, store, false, clock_after(5000), &err), STATUS_OK);
+		CHECK_EQ(session_begin(&session, store, false, clock_after(PATIENCE), &err),
+			STATUS_OK);
 		overtake(store);
 		CHECK_EQ(session_end(&session, STATUS_OK, &known, &err), STATUS_TEMPORARY);
 		CHECK(known);
@@ -464,7 +470,7 @@ static pid_t start_holder(const char *name, const char *parameters)
 	if (pid == 0) {
 		struct sqlite_store *store = open_with(name, parameters);
 		machine_close(&store->lock.machine);
-		if (sharedlock_acquire(&store->lock, clock_after(5000), &err) != STATUS_OK ||
+		if (sharedlock_acquire(&store->lock, clock_after(PATIENCE), &err) != STATUS_OK ||
 			write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -513,6 +519,7 @@ static void holders(void)
 		CHECK(strstr(err.text, who));
 		CHECK_EQ(names_in(held, name), 1);
 		kill_and_reap(holder);
+		store_set_patience(&store->base, PATIENCE);
 		CHECK_EQ(put(store, "k"), STATUS_OK);
 	}
 	TEST("a holder elsewhere is broken after the takeover time, by many short attempts, too")
@@ -539,6 +546,7 @@ static void holders(void)
 		}
 		CHECK(renewed);
 		printf("# after %lld ms\n", (long long)(clock_now() - renewed));
+		store_set_patience(&store->base, PATIENCE);
 	}
 	TEST("a name of our own that no opener uses is left over: removed at once")
 	{

@@ -55,7 +55,7 @@ static pid_t start_holder(const char *name)
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct sqlite_store *store = (struct sqlite_store *)open_store(name);
-		if (sharedlock_acquire(&store->lock, clock_after(5000), &err) != STATUS_OK ||
+		if (sharedlock_acquire(&store->lock, clock_after(60000), &err) != STATUS_OK ||
 			write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -124,12 +124,13 @@ static void locks(void)
 		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
 		CHECK(strstr(err.text, "held.db.lock"));
 		kill_and_reap(holder);
+		store_set_patience(store, PATIENCE);
 		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
 	}
 	TEST("a child that inherits the descriptor of the lock does not keep it")
 	{
 		struct sqlite_store *inside = (struct sqlite_store *)store;
-		CHECK_EQ(sharedlock_acquire(&inside->lock, clock_after(5000), &err), STATUS_OK);
+		CHECK_EQ(sharedlock_acquire(&inside->lock, clock_after(60000), &err), STATUS_OK);
 		fflush(stdout);
 		pid_t child = fork();
 		if (child == 0)
@@ -291,6 +292,7 @@ static void errors(void)
 		CHECK(strstr(err.text, "another program has it open"));
 		CHECK(clock_now() - began < AT_ONCE);
 		kill_and_reap(pid);
+		store_set_patience(store, PATIENCE);
 		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
 		store_close(store);
 	}
@@ -407,14 +409,14 @@ static int64_t hand_over(void)
 	char url[160];
 	store_revision seen = 0;
 	snprintf(url, sizeof(url), "%s?assume=shared", path_of("handed.db"));
-	CHECK_EQ(store_open(&first, url, STORE_CREATE, clock_after(5000), &err), STATUS_OK);
+	CHECK_EQ(store_open(&first, url, STORE_CREATE, clock_after(60000), &err), STATUS_OK);
 	(void)store_put(first, "k", "v", &seen, &err);
 	CHECK_EQ(store_wait(first, "", seen, clock_after(20), -1, &seen, &err), STATUS_TIMEOUT);
 	fflush(stdout);
 	int64_t began = clock_now();
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(store_open(&second, url, 0, clock_after(5000), &err) ||
+		_exit(store_open(&second, url, 0, clock_after(60000), &err) ||
 			store_wait(second, "", seen, clock_after(PATIENCE), -1, &seen, &err));
 	CHECK_EQ(store_wait(first, "", seen, clock_after(200), -1, &seen, &err), STATUS_TIMEOUT);
 	write_from_elsewhere("handed.db");
@@ -447,8 +449,8 @@ static void polls(void)
 		int descriptor = open(path_of("back.db"), O_WRONLY);
 		CHECK_EQ(pwrite(descriptor, "\0\0\0\1", 4, 24), 4);
 		close(descriptor);
-		CHECK_EQ(
-			store_wait(store, "", seen, clock_after(5000), -1, &seen, &err), STATUS_OK);
+		CHECK_EQ(store_wait(store, "", seen, clock_after(12000), -1, &seen, &err),
+			STATUS_OK);
 		store_close(store);
 	}
 	TEST("polled: a change from elsewhere wakes all, and one polls for the others")
@@ -457,13 +459,14 @@ static void polls(void)
 		char url[160];
 		pid_t pids[4];
 		snprintf(url, sizeof(url), "%s?assume=shared", path_of("polled.db"));
-		CHECK_EQ(store_open(&store, url, STORE_CREATE, clock_after(5000), &err), STATUS_OK);
+		CHECK_EQ(
+			store_open(&store, url, STORE_CREATE, clock_after(60000), &err), STATUS_OK);
 		fflush(stdout);
 		for (int i = 0; i < 4; i++) {
 			pids[i] = fork();
 			if (pids[i] == 0) {
 				store_revision seen = 0;
-				_exit(store_open(&store, url, 0, clock_after(5000), &err) ||
+				_exit(store_open(&store, url, 0, clock_after(60000), &err) ||
 					store_wait(store, "", 0, clock_after(PATIENCE), -1, &seen,
 						&err));
 			}
@@ -503,7 +506,7 @@ static void groups(void)
 		snprintf(file, sizeof(file), "%s/x.db.beats/run/000001", directory);
 		CHECK_EQ(mkdir(directory, 0700), 0);
 		CHECK_EQ(chmod(directory, 02770), 0);
-		CHECK_EQ(store_open(&shared, url, STORE_CREATE, clock_after(5000), &trouble),
+		CHECK_EQ(store_open(&shared, url, STORE_CREATE, clock_after(60000), &trouble),
 			STATUS_OK);
 		CHECK_EQ(store_beats_prepare(shared, "run/000001", 1, &trouble), STATUS_OK);
 		CHECK_EQ(stat(file, &st), 0);

@@ -354,7 +354,7 @@ static void limits(void)
 		char url[640];
 		snprintf(url, sizeof(url), "%s", fresh_url());
 		struct store *nothing = NULL;
-		CHECK_EQ(store_open(&nothing, url, STORE_READ_ONLY, clock_after(5000), &err),
+		CHECK_EQ(store_open(&nothing, url, STORE_READ_ONLY, clock_after(60000), &err),
 			STATUS_NO);
 		store = open_url(url, STORE_CREATE);
 		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
