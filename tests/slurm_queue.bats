@@ -13,7 +13,7 @@ setup_file() {
 	PATH=${BIN:-$root/bin}:$PATH
 	export PATH root
 	command -v preempt-queue preempt-requeue >/dev/null || skip "not built: make"
-	slurm_start --grace 8 --kill-wait 3
+	slurm_start --grace 15 --kill-wait 3
 }
 
 teardown_file() {

@@ -15,7 +15,7 @@ setup_file() {
 	PATH=${BIN:-$root/bin}:$PATH
 	export PATH CLIENT=$root/lib/client
 	command -v preempt-run preempt-requeue >/dev/null || skip "not built: make"
-	slurm_start --grace 8 --kill-wait 3
+	slurm_start --grace 15 --kill-wait 3
 	export PREEMPT_MACHINES=1
 }
 
@@ -26,6 +26,7 @@ teardown_file() {
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	export PREEMPT_STORE=$BATS_TEST_TMPDIR/store.db
+	export PREEMPT_GRACE=0 # saved at once, well before Slurm's grace is over
 	# Saves at each tenth step and when it is told to; task 1 fails at step $FAIL. It neither ends
 	# nor fails while there is a file hold.
 	cat >trainer <<-'TRAINER'
@@ -127,6 +128,7 @@ saved() { [ "$(cat "ck.slurm-$1.0" 2>/dev/null || echo 0)" -ge 10 ]; }
 }
 
 @test "a signal for the batch shell only (--signal=B:USR1): all save, and it is requeued" {
+	unset PREEMPT_GRACE
 	touch hold
 	submit --time=4 --signal=B:USR1@240 --
 	# Slurm says that a minute or two are left: saved, and trained on.

@@ -12,7 +12,7 @@ rig=$BATS_TEST_DIRNAME/rig/slurm
 recorder=$BATS_TEST_DIRNAME/rig/recorder
 
 setup_file() {
-	slurm_start --grace 6 --kill-wait 2
+	slurm_start --grace 15 --kill-wait 2
 }
 
 teardown_file() {
@@ -140,7 +140,7 @@ leftovers() {
 	echo "TERM to all four within $(later "$last" "-$first") s; state $state, ends in $((end - now)) s"
 	# What tells preemption from scancel: still running, and a new end.
 	[[ $state == RUNNING || $state == SIGNALING ]]
-	[ "$((end - $(time_of PreemptTime)))" = 6 ]
+	[ "$((end - $(time_of PreemptTime)))" = 15 ]
 	awk -v a="$first" -v b="$last" 'BEGIN { exit !(b - a < 30) }'
 
 	# The end is looked at every now and then, so it comes late; and then KillWait comes.
@@ -149,7 +149,7 @@ leftovers() {
 	for task in 0 1 2 3; do
 		killed=$(cat "$record/$task.task.alive")
 		echo "task $task: $(later "$killed" "-$first") s from TERM to KILL, TERM $(recorded $task.task TERM) times"
-		awk -v k="$killed" -v t="$first" 'BEGIN { exit !(k - t > 5) }'
+		awk -v k="$killed" -v t="$first" 'BEGIN { exit !(k - t > 14) }'
 		[ "$(recorded $task.task TERM)" -ge 2 ] # once more before KILL
 	done
 	slurm_wait_state "$job" COMPLETED 90
