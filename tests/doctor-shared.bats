@@ -196,6 +196,7 @@ is_told() {
 	until_there holds_open $writer "$store.lock"
 	answers 75 preempt-store doctor --store "$store" --other "$b" --fix
 	kill $writer
+	wait $writer || :
 	[[ $output == *"not fixed: "*"in use: process $writer (preempt-store)"* ]]
 	# On another machine: its open files are not seen, its writes are.
 	(
