@@ -205,7 +205,9 @@ names_task() {
 		options=(--grace 0 --notice "deadline:+$after" --notice signal:TERM)
 		count_agents 2 --steps 100000 --step-ms 5 --save-ms 100
 		all_ended 42
+		[ "$(field RUN_TO_CHECKPOINT kind)" != save ]
 		[ "$(field RUN_TO_CHECKPOINT kind)" != exit ] || break
+		rm -rf job/ckpt
 		attempt=$((attempt + 1))
 	done
 	saved_together 2
