@@ -185,8 +185,9 @@ agent_kill() {
 	eventually dead "$agent"
 }
 
+# (The shell may not have noticed it yet: it is in no hurry while it runs no other command.)
 dead() {
-	! kill -0 "$1" 2>/dev/null
+	! kill -0 "$1" 2>/dev/null || grep -qs '^State:.*zombie' "/proc/$1/status"
 }
 
 # Signal NAME of the training process is default, ignored or caught.
