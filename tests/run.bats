@@ -109,7 +109,7 @@ preempted_and_finished() {
 names_task() {
 	local failed=$1 try i
 	shift
-	for try in 1 2 3 4; do
+	for try in 1 2; do
 		"$@"
 		until_true 20 has ERROR
 		[ "$(field ERROR task)" != "$failed" ] || return 0
