@@ -188,9 +188,11 @@ static void reach_preempted(struct agreement *a)
 		complete ? STATUS_SAVED : STATUS_PREEMPTED);
 }
 
-/* How long a task that has saved stays for the others, from `since` on. */
-static int64_t stay_until(const struct agreement *a, int64_t since)
+/* How long a task that has saved stays for the others: our own pause is not their silence. */
+static int64_t stay_until(const struct agreement *a)
 {
+	int64_t ready = a->parked_at ? a->parked_at : a->ended_at;
+	int64_t since = later(later(ready, a->decided_at), a->stopped_until);
 	int64_t deadline = deadline_of(a);
 	if (deadline == CLOCK_NEVER && a->solo)
 		return since +
@@ -219,7 +221,7 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 	bool newest = a->saving == a->view->round;
 	if (!a->parked_at)
 		a->parked_at = now;
-	int64_t limit = stay_until(a, later(a->parked_at, a->decided_at));
+	int64_t limit = stay_until(a);
 	bool through =
 		newest && save_is_written(a) && others_have_saved(a) && agreement_knows_all(a);
 	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
@@ -318,8 +320,7 @@ void agreement_judge(struct agreement *a, int64_t now, struct agreement_plan *pl
 static bool others_are_saving(const struct agreement *a, int64_t now)
 {
 	const struct agreement_view *view = a->view;
-	int64_t since = later(a->parked_at ? a->parked_at : a->ended_at, a->decided_at);
-	bool over = now >= stay_until(a, since);
+	bool over = now >= stay_until(a);
 	bool under_way = view->claimed || view->decided;
 	if (!view->round || !under_way || over)
 		return false;

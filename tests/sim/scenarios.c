@@ -244,6 +244,14 @@ static void lost_before_in_two(struct schedule *s)
 	lost_before(s, 2);
 }
 
+/* Stopped when the first task has saved, for longer than it would stay for the others. */
+static void stopped_while_alone(struct schedule *s)
+{
+	lost_before_in_one(s);
+	s->trainee[3].save = 9500;
+	fate(s, AT_SAVED, 0, 30, PAUSE_AGENT, 8000);
+}
+
 /* Soon after the notice; the tasks of one agent at one step; and 42 only where they are all. */
 static const char *saved_at_once_by_themselves(struct world *w)
 {
@@ -257,6 +265,14 @@ static const char *saved_at_once_by_themselves(struct world *w)
 			return "it was not saved at once";
 	}
 	return all_left_with(w, per_agent == 4 ? STATUS_SAVED : STATUS_PREEMPTED);
+}
+
+static const char *saved_and_told_42(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].training.code != STATUS_SAVED)
+			return "somebody was not told that the checkpoint is complete";
+	return saved_at_once_by_themselves(w);
 }
 
 /* Lost when somebody has reported, who waits at the boundary that it named. */
@@ -726,6 +742,8 @@ const struct scenario scenarios[] = {
 		lost_before_in_one, saved_at_once_by_themselves},
 	{"lost-before-in-two", "the same with two agents", lost_before_in_two,
 		saved_at_once_by_themselves},
+	{"stopped-while-alone", "its own pause is not its tasks' silence", stopped_while_alone,
+		saved_and_told_42},
 	{"outage-no-silence", "time in which the store does not answer is nobody's silence",
 		outage_no_silence, all_42_in_one_round},
 	{"endless-outage", "longer than everything: each saves alone", endless_outage,
