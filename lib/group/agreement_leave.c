@@ -350,8 +350,9 @@ static void end_command(struct agreement *a, int64_t now, struct agreement_plan 
 	if (a->content && deadline_of(a) != CLOCK_NEVER)
 		limit = earlier(
 			limit, later(deadline_of(a) - LEAVE_EARLY, a->told_at + LEAVE_BARELY));
-	wake_at(plan, limit);
 	plan->end_command = now >= limit;
+	if (!plan->end_command)
+		wake_at(plan, limit);
 }
 
 void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan)

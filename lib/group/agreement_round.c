@@ -87,7 +87,8 @@ static bool may_decide(const struct agreement *a, const struct grace_measure *me
 {
 	if (all_reported(a->view)) {
 		int64_t ready = a->reports_at + publish_delay(a);
-		wake_at(plan, ready);
+		if (now < ready)
+			wake_at(plan, ready);
 		return now >= ready;
 	}
 	int64_t patience = grace_report_patience(

@@ -410,6 +410,8 @@ void agent_run(struct world *w, int agent)
 			end_command(w, i);
 		if (plan.finished)
 			finish_task(w, i, plan.code);
+		if (!plan.finished && plan.wake < clock_of(w, agent))
+			world_violate(w, "busy", "task %d waits for a time that is over", i);
 		wake = earlier(wake, earlier(plan.wake, plan.read_board));
 		look = earlier(look, plan.look);
 	}

@@ -252,6 +252,24 @@ static void stopped_while_alone(struct schedule *s)
 	fate(s, AT_SAVED, 0, 30, PAUSE_AGENT, 8000);
 }
 
+/* Lost when all have reported, while the first of them waits for its turn to publish. */
+static void lost_while_deciding(struct schedule *s)
+{
+	plain(s, 4, false);
+	s->latency = 100;
+	notice(s, 0, 1000, -1);
+	fate(s, AT_REPORT, 3, 60, CUT_OFF, 600000);
+	s->act[s->acts - 1].who = NOBODY - 1;
+}
+
+static const char *all_43_early(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > 30000 * MS)
+			return "it was not saved soon after the store was lost";
+	return all_43(w);
+}
+
 /* Soon after the notice; the tasks of one agent at one step; and 42 only where they are all. */
 static const char *saved_at_once_by_themselves(struct world *w)
 {
@@ -744,6 +762,8 @@ const struct scenario scenarios[] = {
 		saved_at_once_by_themselves},
 	{"stopped-while-alone", "its own pause is not its tasks' silence", stopped_while_alone,
 		saved_and_told_42},
+	{"lost-while-deciding", "the store, when all have reported: each saves alone, soon",
+		lost_while_deciding, all_43_early},
 	{"outage-no-silence", "time in which the store does not answer is nobody's silence",
 		outage_no_silence, all_42_in_one_round},
 	{"endless-outage", "longer than everything: each saves alone", endless_outage,
