@@ -250,6 +250,8 @@ static void tell(struct world *w, int task, const struct agreement_hold *hold)
 		hold->order == ORDER_LEAVE ? (uint64_t)hold->code : hold->step);
 	bool changed = hold->order != t->board.hold.order || hold->step != t->board.hold.step ||
 		       hold->code != t->board.hold.code;
+	if (t->board.hold.order == ORDER_WAIT)
+		t->training.step_began = w->now; /* what was before is no measure */
 	t->board.hold = *hold;
 	check_told(w, task, hold);
 	agreement_told(&t->agreement, hold, clock_for(w, task));

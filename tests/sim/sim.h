@@ -253,9 +253,11 @@ struct training {
 	enum training_state state;
 	uint32_t epoch; /* events of an earlier state are void */
 	uint64_t boundary;
-	bool has_answered;
-	uint64_t answered;
+	/* As in lib/client/board.c: the step + 1 of what was answered, and of the final save. */
+	uint64_t answered, answered_final, answered_at;
+	uint64_t staying_for;
 	enum agreement_order saving_for; /* ORDER_RUN: a periodic save */
+	bool saves_unasked;		 /* between two calls of preempt_step */
 	bool saving_agreed;
 	uint64_t saving_round;
 	int64_t saving_since;

@@ -54,7 +54,8 @@ static void finish_step(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct trainee *t = trainee_of(w, task);
-	p->recent[p->steps++ % RECENT_STEPS] = w->now - p->step_began;
+	if (w->task[task].board.hold.order != ORDER_WAIT) /* standing still is no measure */
+		p->recent[p->steps++ % RECENT_STEPS] = w->now - p->step_began;
 	p->boundary += t->stride;
 	if (t->failing == FAIL_AT_STEP && p->boundary > t->fails_at) {
 		training_end(w, task, 1);
@@ -66,6 +67,7 @@ static void finish_step(struct world *w, int task)
 	}
 	if (t->periodic && (p->boundary / t->stride) % t->periodic == 0) {
 		p->saving_for = ORDER_RUN;
+		p->saves_unasked = true;
 		p->saving_since = w->now;
 		enter(w, task, SAVING, t->save * MS);
 		return;
@@ -117,13 +119,18 @@ static void begin_save(struct world *w, int task)
 	const struct board *board = &w->task[task].board;
 	const struct trainee *t = trainee_of(w, task);
 	p->saving_for = board->hold.order;
+	p->saves_unasked = false;
 	/* Saving the same step once more harms nobody when it is cut short. */
 	p->saving_agreed = !board->ordered_alone && p->boundary == board->hold.step &&
 			   !training_has_saved(w, task, p->boundary);
 	p->saving_round = board->order_round;
 	p->saving_since = w->now;
-	p->has_answered = true;
-	p->answered = p->boundary;
+	if (p->answered < board->hold.step + 1)
+		p->answered = board->hold.step + 1;
+	if (board->hold.order == ORDER_EXIT) {
+		p->answered_final = board->hold.step + 1;
+		p->answered_at = p->boundary;
+	}
 	TRACE(w, task, "saves at %" PRIu64, p->boundary);
 	if (p->boundary != board->hold.step && !board->ordered_alone)
 		check_overshoot(w, task);
@@ -150,9 +157,19 @@ static void look_at_hold(struct world *w, int task)
 			training_end(w, task, hold->code);
 		return;
 	case ORDER_SAVE:
-	case ORDER_EXIT: break;
+		if (hold->step < p->answered) {
+			begin_step(w, task);
+			return;
+		}
+		break;
+	case ORDER_EXIT:
+		if (hold->step < p->answered_final && p->boundary > p->answered_at) {
+			enter(w, task, PARKED, CLOCK_NEVER);
+			return;
+		}
+		break;
 	}
-	if (hold->step > p->boundary || (p->has_answered && hold->step <= p->answered))
+	if (p->boundary < hold->step || hold->step < p->answered_final)
 		begin_step(w, task);
 	else
 		begin_save(w, task);
@@ -208,33 +225,32 @@ static void finish_save(struct world *w, int task)
 		training_end(w, task, 1);
 }
 
+/* preempt_saved's answer: the exit barrier, in which `staying_for` is the step + 1. */
 static void stay_or_go_on(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct agreement_hold *hold = &w->task[task].board.hold;
-	bool asked = (hold->order == ORDER_SAVE || hold->order == ORDER_EXIT) &&
-		     hold->step <= p->boundary;
-	bool stay = asked && hold->order == ORDER_EXIT;
-	if (asked && (!p->has_answered || p->answered < hold->step)) {
+	bool final = hold->order == ORDER_EXIT && (p->staying_for ? hold->step + 1 == p->staying_for
+								  : hold->step <= p->boundary);
+	if (final && p->saving_for == ORDER_RUN) {
 		/* A periodic save happened to be the one that is asked for. */
-		p->has_answered = true;
-		p->answered = p->boundary;
+		p->saving_for = ORDER_EXIT;
 		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
 	}
-	if (hold->order == ORDER_LEAVE)
-		stay = trainee_of(w, task)->ignores_leave;
-	else if (hold->order == ORDER_WAIT)
-		stay = p->saving_for == ORDER_EXIT;
-	if (stay && hold->order == ORDER_EXIT)
-		p->saving_for = ORDER_EXIT;
-	if (hold->order == ORDER_LEAVE && !stay)
+	if (final)
+		p->staying_for = hold->step + 1;
+	bool ignores = hold->order == ORDER_LEAVE && trainee_of(w, task)->ignores_leave;
+	bool stay = final || ignores || (hold->order == ORDER_WAIT && p->staying_for);
+	if (hold->order == ORDER_LEAVE && !ignores)
 		training_end(w, task, hold->code);
 	else if (stay)
 		enter(w, task, STAYING, CLOCK_NEVER);
-	else if (p->saving_for == ORDER_RUN)
+	else if (p->saves_unasked)
 		enter(w, task, STARTING, random_in(&w->random, 0, MS));
 	else
 		begin_step(w, task);
+	if (!stay)
+		p->staying_for = 0;
 }
 
 /* ---- Events ---- */
