@@ -236,6 +236,9 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 		plan->look = a->answered_at;
 	if (a->solo && !a->verdict)
 		wake_at(plan, now + NEIGHBOURS);
+	/* Often, so that having been stopped does not look like a store that is lost. */
+	if (plan->look != CLOCK_NEVER)
+		wake_at(plan, now + LOOK_OFTEN);
 }
 
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)

@@ -305,9 +305,6 @@ static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 	if (awaits_first_call(a))
 		return;
 	int64_t last = earlier(last_call(a), lost_at(a));
-	/* Asked often, so that having been stopped does not look like a store that is lost. */
-	if (a->told.order == ORDER_WAIT)
-		wake_at(plan, now + LOOK_OFTEN);
 	if (now < last)
 		wake_at(plan, last);
 	else if (!hold_and_read(a, plan))

@@ -293,6 +293,15 @@ static const char *saved_and_told_42(struct world *w)
 	return saved_at_once_by_themselves(w);
 }
 
+/* Stopped, after its command has ended, for a little longer than it may stay for the others. */
+static void stopped_while_parked(struct schedule *s)
+{
+	plain(s, 3, false);
+	s->trainee[1].failing = FAIL_AFTER_SAVE;
+	notice(s, 0, 1000, -1);
+	fate(s, AT_SAVED, 1, 30, PAUSE_AGENT, s->save_timeout + 300);
+}
+
 /* Lost when somebody has reported, who waits at the boundary that it named. */
 static void lost_after_report(struct schedule *s)
 {
@@ -762,6 +771,7 @@ const struct scenario scenarios[] = {
 		saved_at_once_by_themselves},
 	{"stopped-while-alone", "its own pause is not its tasks' silence", stopped_while_alone,
 		saved_and_told_42},
+	{"stopped-while-parked", "says goodbye all the same", stopped_while_parked, complete},
 	{"lost-while-deciding", "the store, when all have reported: each saves alone, soon",
 		lost_while_deciding, all_43_early},
 	{"outage-no-silence", "time in which the store does not answer is nobody's silence",
