@@ -177,9 +177,14 @@ static void look_at_hold(struct world *w, int task)
 
 /* ---- preempt_saved ---- */
 
+/* Of one that saves often by itself, what would be older than all that is remembered counts. */
 bool training_has_saved(const struct world *w, int task, uint64_t step)
 {
 	const struct training *p = &w->task[task].training;
+	const struct trainee *t = trainee_of(w, task);
+	if (p->saves > SAVE_LOG && step < p->saved_step[p->saves % SAVE_LOG] &&
+		step / t->stride % t->periodic == 0)
+		return true;
 	for (uint64_t i = 0; i < p->saves && i < SAVE_LOG; i++)
 		if (p->saved_step[i] == step)
 			return true;
