@@ -62,7 +62,7 @@ int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_meas
 	int64_t save = grace_save_time(measure), quarter = (deadline - known) / 4;
 	int64_t least = measure->longest_save <= 0 && quarter > SPARE ? quarter : SPARE;
 	int64_t last = deadline - (save > least ? save : least);
-	int64_t spare = deadline - known - measure->longest_save - 2 * measure->longest_step;
+	int64_t spare = deadline - known - measure->longest_save - measure->longest_step;
 	int64_t agree = known + (spare / 2 > AGREE_FIRST ? spare / 2 : AGREE_FIRST);
 	return last > agree ? last : agree;
 }

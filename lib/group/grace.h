@@ -47,7 +47,8 @@ bool grace_fits(int64_t now, int64_t deadline, const struct grace_measure *measu
  * The last instant at which a task that has known its deadline since `known` may still wait for an
  * agreement: then it has to save at its next boundary. That leaves the time of a save, at least
  * 1 s; where no save was measured yet, at least a quarter of the time that there was. Where there
- * never was time enough, an agreement is given half of what a save leaves, at least 500 ms.
+ * never was time enough, an agreement is given half of what a step and a save leave, at least
+ * 500 ms.
  */
 int64_t grace_last_call(int64_t known, int64_t deadline, const struct grace_measure *measure);
 

@@ -86,6 +86,8 @@ int main(void)
 		CHECK_EQ(grace_last_call(now, now + 1000, &measure), now + 500);
 		measure = (struct grace_measure){.longest_save = 20, .longest_step = 5};
 		CHECK_EQ(grace_last_call(now, now + 60000, &measure), now + 60000 - 1000);
+		measure = (struct grace_measure){.longest_save = 1000, .longest_step = 10000};
+		CHECK_EQ(grace_last_call(now, now + 19000, &measure), now + 4000);
 	}
 	TEST("the last call keeps a quarter of the time for a save that was never measured")
 	{
