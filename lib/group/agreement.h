@@ -294,6 +294,13 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 /* What is to be done at now. */
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
+/* Whether a training at `step` stands still as it was told: it waits, or saves there, or leaves. */
+static inline bool agreement_stands_still(const struct agreement_hold *told, uint64_t step)
+{
+	bool trains_until = told->order == ORDER_SAVE || told->order == ORDER_EXIT;
+	return told->order != ORDER_RUN && !(trains_until && step < told->step);
+}
+
 /* The save of the round that the board was last told of is reported and acknowledged. */
 static inline bool agreement_saved_reported(const struct agreement *a)
 {

@@ -86,14 +86,6 @@ static void look_at_owner(struct seat *seat)
 	seat->owner = owner;
 }
 
-/* Whether it was told to: to wait, or to save where it is; on its way there it trains. */
-static bool stands_still(const struct seat *seat, uint64_t step)
-{
-	const struct agreement_hold *told = &seat->agreement.told;
-	bool trains_on = told->order == ORDER_SAVE || told->order == ORDER_EXIT;
-	return told->order != ORDER_RUN && (!trains_on || step >= told->step);
-}
-
 void seat_sample(struct seat *seat, int64_t now)
 {
 	struct board_step step;
@@ -108,7 +100,8 @@ void seat_sample(struct seat *seat, int64_t now)
 	if (!step.started)
 		return;
 	seat_look_at_saved(seat, now);
-	tempo_saw(&seat->tempo, step.step, step.next, stands_still(seat, step.step), now);
+	tempo_saw(&seat->tempo, step.step, step.next,
+		agreement_stands_still(&seat->agreement.told, step.step), now);
 	/* What was read for the report binds: it has come to that boundary since, not past it. */
 	if (seat->agreement.told.order != ORDER_WAIT || !seat->agreement.read)
 		agreement_read(&seat->agreement, true, step.step, step.next, now);
@@ -225,7 +218,8 @@ static bool read_board(struct seat *seat, int64_t now)
 		return false;
 	}
 	if (step.started)
-		tempo_saw(&seat->tempo, step.step, step.next, stands_still(seat, step.step), now);
+		tempo_saw(&seat->tempo, step.step, step.next,
+			agreement_stands_still(&seat->agreement.told, step.step), now);
 	agreement_read(&seat->agreement, step.started, step.step, step.next, now);
 	return true;
 }

@@ -2,6 +2,8 @@
 /* How long a step takes, from looks once a second. */
 #include "group/tempo.h"
 
+#include "group/agreement.h"
+
 #include "unit.h"
 
 /* Looks at times and steps until { 0, 0 }. */
@@ -59,6 +61,20 @@ int main(void)
 		tempo_saw(&tempo, 2, 3, true, 50000);
 		tempo_saw(&tempo, 3, 4, false, 51000);
 		CHECK_EQ(tempo_longest(&tempo, 51000), 1000);
+	}
+	TEST("it is told to wait, to save where it is, or to leave; on its way to a save it trains")
+	{
+		struct agreement_hold run = {.order = ORDER_RUN}, wait = {.order = ORDER_WAIT},
+				      save = {.order = ORDER_SAVE, .step = 7},
+				      final = {.order = ORDER_EXIT, .step = 7},
+				      leave = {.order = ORDER_LEAVE, .code = 42};
+		CHECK(!agreement_stands_still(&run, 6));
+		CHECK(agreement_stands_still(&wait, 6));
+		CHECK(!agreement_stands_still(&save, 6));
+		CHECK(agreement_stands_still(&save, 7));
+		CHECK(!agreement_stands_still(&final, 6));
+		CHECK(agreement_stands_still(&final, 8));
+		CHECK(agreement_stands_still(&leave, 6));
 	}
 	TEST("nor is a save; one that runs beside the training takes nothing away")
 	{
