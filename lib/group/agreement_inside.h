@@ -60,6 +60,14 @@ static inline void wake_at(struct agreement_plan *plan, int64_t instant)
 	plan->wake = earlier(plan->wake, instant);
 }
 
+/* Whether the instant has come. Until then the plan wakes at it: never at one that is over. */
+static inline bool has_come(struct agreement_plan *plan, int64_t instant, int64_t now)
+{
+	if (now < instant)
+		wake_at(plan, instant);
+	return now >= instant;
+}
+
 /* Something is awaited from the others. */
 static inline void look_by(const struct agreement *a, struct agreement_plan *plan)
 {

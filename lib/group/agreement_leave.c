@@ -221,14 +221,11 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 	bool newest = a->saving == a->view->round;
 	if (!a->parked_at)
 		a->parked_at = now;
-	int64_t limit = stay_until(a);
 	bool through =
 		newest && save_is_written(a) && others_have_saved(a) && agreement_knows_all(a);
 	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
-	if (through || void_here || now >= limit)
+	if (through || void_here || has_come(plan, stay_until(a), now))
 		reach_preempted(a);
-	else
-		wake_at(plan, limit);
 	look_by(a, plan);
 }
 
@@ -266,7 +263,6 @@ static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan 
 		agreement_reach(a, REASON_PEER, STATUS_BROKEN);
 	} else {
 		want(a, plan, WRITE_ERROR, 1);
-		wake_at(plan, now + LOOK_OFTEN);
 	}
 }
 
@@ -299,10 +295,8 @@ static void judge_running(struct agreement *a, int64_t now, struct agreement_pla
 			agreement_reach(a, REASON_PEER, STATUS_BROKEN);
 	} else if (agreement_final_save_done(a)) {
 		judge_parked(a, now, plan);
-	} else if (now >= give_up_at(a)) {
+	} else if (has_come(plan, give_up_at(a), now)) {
 		reach_preempted(a);
-	} else {
-		wake_at(plan, give_up_at(a));
 	}
 }
 
@@ -350,9 +344,7 @@ static void end_command(struct agreement *a, int64_t now, struct agreement_plan 
 	if (a->content && deadline_of(a) != CLOCK_NEVER)
 		limit = earlier(
 			limit, later(deadline_of(a) - LEAVE_EARLY, a->told_at + LEAVE_BARELY));
-	plan->end_command = now >= limit;
-	if (!plan->end_command)
-		wake_at(plan, limit);
+	plan->end_command = has_come(plan, limit, now);
 }
 
 void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan)

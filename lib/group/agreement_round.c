@@ -85,12 +85,8 @@ static bool all_reported(const struct agreement_view *view)
 static bool may_decide(const struct agreement *a, const struct grace_measure *measure, int64_t now,
 	struct agreement_plan *plan)
 {
-	if (all_reported(a->view)) {
-		int64_t ready = a->reports_at + publish_delay(a);
-		if (now < ready)
-			wake_at(plan, ready);
-		return now >= ready;
-	}
+	if (all_reported(a->view))
+		return has_come(plan, a->reports_at + publish_delay(a), now);
 	int64_t patience = grace_report_patience(
 		a->round_seen, deadline_of(a), a->config.report_timeout, measure);
 	if (patience == a->config.report_timeout)
@@ -304,12 +300,9 @@ static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return; /* an agreed save needs no store */
 	if (awaits_first_call(a))
 		return;
-	int64_t last = earlier(last_call(a), lost_at(a));
-	if (now < last)
-		wake_at(plan, last);
-	else if (!hold_and_read(a, plan))
+	if (!has_come(plan, earlier(last_call(a), lost_at(a)), now) || !hold_and_read(a, plan))
 		return;
-	else if (a->config.store_loss_ends)
+	if (a->config.store_loss_ends)
 		agreement_reach(a, REASON_PREEMPTED, STATUS_PREEMPTED);
 	else
 		agreement_begin_alone(a, now);
