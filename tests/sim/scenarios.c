@@ -52,6 +52,14 @@ static void fate(struct schedule *s, enum trigger trigger, int task, int64_t del
 		.amount = amount};
 }
 
+/* The store is away for everybody, from `delay` ms after something happened to a task. */
+static void cut_off_all(
+	struct schedule *s, enum trigger trigger, int task, int64_t delay, int64_t length)
+{
+	fate(s, trigger, task, delay, CUT_OFF, length);
+	s->act[s->acts - 1].who = NOBODY - 1;
+}
+
 /* ---- What must come out ---- */
 
 static const struct round_keys *last_round(const struct world *w)
@@ -206,12 +214,7 @@ static void outage(struct schedule *s, int64_t delay, int64_t length, int64_t de
 {
 	plain(s, 4, true);
 	notice(s, 0, 1000, deadline);
-	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
-		.subject = NOBODY,
-		.delay = delay,
-		.deed = CUT_OFF,
-		.who = NOBODY - 1,
-		.amount = length};
+	cut_off_all(s, AT_CLAIM, NOBODY, delay, length);
 }
 
 static void long_outage(struct schedule *s)
@@ -225,11 +228,7 @@ static void lost_before(struct schedule *s, int per_agent)
 {
 	plain(s, 4, true);
 	s->per_agent = per_agent;
-	*NEW_ACT(s) = (struct act){.subject = NOBODY,
-		.delay = 900,
-		.deed = CUT_OFF,
-		.who = NOBODY - 1,
-		.amount = 600000};
+	cut_off_all(s, AT_START, NOBODY, 900, 600000);
 	for (int i = 0; i < 4; i++)
 		notice(s, i, 1000, -1);
 }
@@ -258,8 +257,7 @@ static void lost_while_deciding(struct schedule *s)
 	plain(s, 4, false);
 	s->latency = 100;
 	notice(s, 0, 1000, -1);
-	fate(s, AT_REPORT, 3, 60, CUT_OFF, 600000);
-	s->act[s->acts - 1].who = NOBODY - 1;
+	cut_off_all(s, AT_REPORT, 3, 60, 600000);
 }
 
 static const char *all_43_early(struct world *w)
@@ -308,8 +306,7 @@ static void lost_after_report(struct schedule *s)
 	plain(s, 4, false);
 	for (int i = 0; i < 4; i++)
 		notice(s, i, 1000, -1);
-	fate(s, AT_REPORT, NOBODY, 0, CUT_OFF, 600000);
-	s->act[s->acts - 1].who = NOBODY - 1;
+	cut_off_all(s, AT_REPORT, NOBODY, 0, 600000);
 }
 
 static const char *saved_where_they_said(struct world *w)
@@ -348,8 +345,7 @@ static void outage_no_silence(struct schedule *s)
 	s->notify = 3000;
 	s->report_timeout = 2000;
 	notice(s, 0, 1000, -1);
-	fate(s, AT_REPORT, 0, 30, CUT_OFF, 4000);
-	s->act[s->acts - 1].who = NOBODY - 1;
+	cut_off_all(s, AT_REPORT, 0, 30, 4000);
 }
 
 static void endless_outage(struct schedule *s)

@@ -157,19 +157,13 @@ static void look_at_hold(struct world *w, int task)
 			training_end(w, task, hold->code);
 		return;
 	case ORDER_SAVE:
-		if (hold->step < p->answered) {
-			begin_step(w, task);
-			return;
-		}
-		break;
-	case ORDER_EXIT:
-		if (hold->step < p->answered_final && p->boundary > p->answered_at) {
-			enter(w, task, PARKED, CLOCK_NEVER);
-			return;
-		}
-		break;
+	case ORDER_EXIT: break;
 	}
-	if (p->boundary < hold->step || hold->step < p->answered_final)
+	bool final = hold->order == ORDER_EXIT;
+	bool answered = hold->step < (final ? p->answered_final : p->answered);
+	if (answered && final && p->boundary > p->answered_at)
+		enter(w, task, PARKED, CLOCK_NEVER);
+	else if (answered || p->boundary < hold->step)
 		begin_step(w, task);
 	else
 		begin_save(w, task);
@@ -177,7 +171,8 @@ static void look_at_hold(struct world *w, int task)
 
 /* ---- preempt_saved ---- */
 
-/* Of one that saves often by itself, what would be older than all that is remembered counts. */
+/* Its oldest periodic saves may be forgotten: then any step counts at which it would have made one.
+ */
 bool training_has_saved(const struct world *w, int task, uint64_t step)
 {
 	const struct training *p = &w->task[task].training;
