@@ -91,6 +91,8 @@ static const struct launcher *launcher_find(const struct identity_environment *e
 static enum status launcher_numbers(const struct identity_environment *environment,
 	const struct launcher *launcher, uint64_t *task, uint64_t *tasks, struct error *err)
 {
+	if (launcher->numbers)
+		return launcher->numbers(environment, task, tasks, err);
 	const char *missing = !environment_value(environment, launcher->task) ? launcher->task
 			      : launcher->tasks && !environment_value(environment, launcher->tasks)
 				      ? launcher->tasks
@@ -112,13 +114,17 @@ static enum status launcher_numbers(const struct identity_environment *environme
 	return status;
 }
 
-/* In a Slurm job, but not in a step: right only for what fits on this machine, and then with care.
+/*
+ * No launcher says that this is a task. Refused where one says that it is none. In a Slurm job, but
+ * not in a step: right only for what fits on this machine, and then with care.
  */
-static enum status check_shell(const struct identity_environment *environment,
+static enum status check_outside(const struct identity_environment *environment,
 	const struct identity_request *request, struct identity *identity, struct error *err)
 {
 	struct slurm_shell shell;
-	enum status status = slurm_shell_find(environment, &shell, err);
+	enum status status = tf_config_check(environment, err);
+	if (status == STATUS_OK)
+		status = slurm_shell_find(environment, &shell, err);
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_OK : status;
 	unsigned long long job = shell.job, machines = shell.machines, tasks = shell.tasks;
@@ -203,8 +209,8 @@ static enum status find_task(const struct identity_environment *environment,
 	} else if (only_run) {
 		return STATUS_OK;
 	} else if (has_tasks == STATUS_OK && tasks > 1) {
-		/* In a Slurm shell, say that first: it is the likelier mistake. */
-		enum status status = check_shell(environment, request, identity, err);
+		/* Not a task at all: say that first, it is the likelier mistake. */
+		enum status status = check_outside(environment, request, identity, err);
 		return status != STATUS_OK
 			       ? status
 			       : error_set(err, STATUS_USAGE,
@@ -215,7 +221,7 @@ static enum status find_task(const struct identity_environment *environment,
 					 (unsigned long long)tasks);
 	} else {
 		if (has_tasks != STATUS_OK) {
-			enum status status = check_shell(environment, request, identity, err);
+			enum status status = check_outside(environment, request, identity, err);
 			if (status != STATUS_OK)
 				return status;
 		}
@@ -268,7 +274,7 @@ static enum status find_machines(const struct identity_environment *environment,
 		if (status == STATUS_OK && local_tasks < identity->ranks)
 			identity->several_machines = true;
 	}
-	if (launcher->spread_out && identity->ranks > 1)
+	if (launcher->spread_out && identity->ranks > 1 && launcher->spread_out(environment))
 		identity->several_machines = true;
 	if (its_numbers && request->local > 1 && identity->machines &&
 		identity->ranks > identity->machines)

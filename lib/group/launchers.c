@@ -272,11 +272,18 @@ enum status slurm_shell_find(const struct identity_environment *environment,
 	return STATUS_OK;
 }
 
+/* Its indexed pods most probably are on several machines. */
+static bool kubernetes_spread_out(const struct identity_environment *environment)
+{
+	(void)environment;
+	return true;
+}
+
 static const struct launcher launcher_kubernetes = {
 	.name = "Kubernetes index",
 	.marker = "JOB_COMPLETION_INDEX",
 	.task = "JOB_COMPLETION_INDEX",
-	.spread_out = true,
+	.spread_out = kubernetes_spread_out,
 	.cure = "set PREEMPT_TASKS to the Job's completions, or give --tasks N",
 };
 
@@ -286,7 +293,7 @@ static const struct launcher launcher_kubernetes = {
  */
 const struct launcher *const launchers[] = {&launcher_torchrun, &launcher_flux, &launcher_jsm,
 	&launcher_openmpi, &launcher_pmi, &launcher_pmix, &launcher_slurm, &launcher_kubernetes,
-	NULL};
+	&launcher_tf_config, NULL};
 
 /* Jobs */
 

@@ -23,7 +23,12 @@ struct launcher {
 	const char *task, *tasks;	/* tasks NULL: the launcher does not say how many */
 	const char *machine, *machines; /* which machine, of how many; NULL: does not say */
 	const char *local_tasks;	/* tasks on this machine; NULL: does not say */
-	bool spread_out;  /* more than one task most probably means several machines */
+	/* Reads task and tasks where they have no variables of their own. May be NULL. */
+	enum status (*numbers)(const struct identity_environment *environment, uint64_t *task,
+		uint64_t *tasks, struct error *err);
+	/* Whether its tasks are on several machines, for sure or most probably. NULL: it does not
+	 * say. */
+	bool (*spread_out)(const struct identity_environment *environment);
 	const char *cure; /* for a half-set pair and for a missing size */
 	/* Writes what tells one launch from the next, alike in all its tasks. May be NULL. */
 	enum status (*launch)(const struct identity_environment *environment, char *to, size_t size,
@@ -34,10 +39,17 @@ struct launcher {
 extern const struct launcher *const launchers[];
 extern const struct launcher launcher_torchrun;
 extern const struct launcher launcher_slurm;
+extern const struct launcher launcher_tf_config;
 
 /* "slurm-9_3" and the scheduler's name, innermost first. STATUS_NO: there is none. */
 enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
 	const char **scheduler, struct error *err);
+
+/*
+ * STATUS_OK: TF_CONFIG, if it is set, is that of a task of the run. STATUS_USAGE: of an evaluator
+ * or a parameter server, or it cannot be read.
+ */
+enum status tf_config_check(const struct identity_environment *environment, struct error *err);
 
 /* Inside a Slurm job but not in a task of it. */
 struct slurm_shell {
