@@ -64,7 +64,8 @@ static const struct args_option wait_options[] = {
 	{0},
 };
 static const struct args_option join_options[] = {
-	{0, "pid", "PID", "the process that stands for this task (default: our parent)",
+	{0, "pid", "PID",
+		"what stands for this task (default: who reads our output, or our parent)",
 		ARGS_UNSIGNED, &pid, NULL, 1, INT32_MAX, &pid_given},
 	{0, "board", "DIR", "make the board below DIR", ARGS_TEXT, &board_parent, NULL, 0, 0, NULL},
 	{0, "no-board", NULL, "make none", ARGS_FLAG, &no_board, NULL, 0, 0, NULL},
@@ -450,14 +451,20 @@ static int run_join(const struct args_rest *rest)
 	struct identity identity;
 	struct text exports = {0};
 	char url[4096];
+	pid_t agent = 0;
 	(void)rest;
-	enum status status = group_identify(IDENTITY_START, 0, &identity, &err);
+	enum status status = group_find_agent(&agent, &err);
+	if (status == STATUS_NO) {
+		message_detail("%s", err.text);
+		return STATUS_OK;
+	}
+	status = group_identify(IDENTITY_START, 0, &identity, &err);
 	if (status == STATUS_OK)
 		status = group_store_url(identity.run, true, url, sizeof(url), &err);
 	struct membership_request request = {.identity = &identity,
 		.store = url,
 		.attempt = group_options.attempt_given ? group_options.attempt : 0,
-		.agent = pid_given ? (pid_t)pid : getppid(),
+		.agent = pid_given ? (pid_t)pid : agent,
 		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
 		.board_parent = board_parent,
 		.board = !no_board};

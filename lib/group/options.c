@@ -7,9 +7,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file.h"
 #include "base/process.h"
-#include "base/text.h"
+#include "group/ancestors.h"
+#include "group/launchers.h"
 #include "group/life.h"
 #include "store/url.h"
 
@@ -52,51 +52,13 @@ static const char *lookup_own(void *context, const char *name)
 	return getenv(name);
 }
 
-/* One small file of /proc/PID, NULs as spaces. */
-static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
+/* This process's environment. step: room for what the slurmstepd above us says. */
+static struct identity_environment own_environment(char *step, size_t size)
 {
-	char path[64];
-	struct text text = {.limit = size - 1};
-	snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, name);
-	bool read = file_read_whole(path, size - 1, &text, NULL) == STATUS_OK && text.length;
-	if (read) {
-		memcpy(to, text.data, text.length);
-		to[text.length] = '\0';
-		for (size_t i = 0; i < text.length; i++)
-			if (to[i] == '\0' || to[i] == '\n')
-				to[i] = ' ';
-	}
-	text_release(&text);
-	return read;
-}
-
-/*
- * What the slurmstepd above us says of itself: its command line is "slurmstepd: [9.batch]". The
- * environment alone cannot tell, because sbatch passes SLURM_STEP_ID on to the jobs it submits.
- */
-static bool find_slurm_step(char *step, size_t size)
-{
-	pid_t pid = getppid();
-	for (int depth = 0; depth < 100 && pid > 1; depth++) {
-		char text[4096];
-		long parent;
-		if (read_proc(pid, "comm", text, sizeof(text)) && !strcmp(text, "slurmstepd ")) {
-			char format[32];
-			snprintf(format, sizeof(format), "slurmstepd: [%%%zu[^] ]", size - 1);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-			return read_proc(pid, "cmdline", text, sizeof(text)) &&
-			       sscanf(text, format, step) == 1;
-#pragma GCC diagnostic pop
-		}
-		if (!read_proc(pid, "stat", text, sizeof(text)))
-			return false;
-		const char *name_end = strrchr(text, ')');
-		if (!name_end || sscanf(name_end, ") %*c %ld", &parent) != 1)
-			return false;
-		pid = (pid_t)parent;
-	}
-	return false;
+	struct identity_environment environment = {.lookup = lookup_own};
+	if (getenv("SLURM_JOB_ID") && ancestors_slurm_step(step, size))
+		environment.slurm_step = step;
+	return environment;
 }
 
 /* "HOST-PID-HASH": the hash is of all that makes this process one of its kind. */
@@ -122,7 +84,7 @@ enum status group_identify(
 	enum identity_need need, uint64_t local, struct identity *identity, struct error *err)
 {
 	char step[64], nonce[96];
-	struct identity_environment environment = {.lookup = lookup_own};
+	struct identity_environment environment = own_environment(step, sizeof(step));
 	struct identity_request request = {
 		.need = need,
 		.run = group_options.run,
@@ -132,11 +94,25 @@ enum status group_identify(
 		.tasks = group_options.tasks,
 		.local = local,
 	};
-	if (getenv("SLURM_JOB_ID") && find_slurm_step(step, sizeof(step)))
-		environment.slurm_step = step;
 	if (need == IDENTITY_START && make_nonce(nonce, sizeof(nonce)))
 		environment.nonce = nonce;
 	return identity_find(&environment, &request, identity, err);
+}
+
+enum status group_find_agent(pid_t *agent, struct error *err)
+{
+	char step[64];
+	const struct identity_environment environment = own_environment(step, sizeof(step));
+	struct slurm_shell shell;
+	pid_t task = ancestors_prolog_task();
+	if (task && slurm_shell_find(&environment, &shell, NULL) == STATUS_OK)
+		return error_set(err, STATUS_NO,
+			"this is the TaskProlog of %s of Slurm job %llu, which is not a task: "
+			"nothing is joined",
+			shell.kind, (unsigned long long)shell.job);
+	pid_t reader = task ? task : ancestors_reader();
+	*agent = reader ? reader : getppid();
+	return STATUS_OK;
 }
 
 enum status group_own_task(uint64_t *task, struct error *err)
@@ -148,9 +124,7 @@ enum status group_own_task(uint64_t *task, struct error *err)
 enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err)
 {
 	char step[64];
-	struct identity_environment environment = {.lookup = lookup_own};
-	if (getenv("SLURM_JOB_ID") && find_slurm_step(step, sizeof(step)))
-		environment.slurm_step = step;
+	const struct identity_environment environment = own_environment(step, sizeof(step));
 	return life_find(&environment, word, life, err);
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/args.h"
 #include "base/error.h"
@@ -33,6 +34,13 @@ extern const struct args_option group_option_table[];
 /* Who this process is. local: of -n or --ranks, 0 where not given. */
 enum status group_identify(
 	enum identity_need need, uint64_t local, struct identity *identity, struct error *err);
+
+/*
+ * The process that a join by hand stands for where none is named: in Slurm's TaskProlog the task to
+ * be, else who reads our output, else our parent. STATUS_NO, with err: the TaskProlog of a shell of
+ * a Slurm job, which is not a task.
+ */
+enum status group_find_agent(pid_t *agent, struct error *err);
 
 /* The task that the environment names (identity_own_task). STATUS_NO: it names none. */
 enum status group_own_task(uint64_t *task, struct error *err);

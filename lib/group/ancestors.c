@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "group/ancestors.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define DEPTH_MAX 100
+
+/* One small file of /proc/PID, NULs and newlines as spaces. */
+static bool read_proc(pid_t pid, const char *name, char *to, size_t size)
+{
+	char path[320];
+	struct text text = {.limit = size - 1};
+	snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, name);
+	bool read = file_read_whole(path, size - 1, &text, NULL) == STATUS_OK && text.length;
+	if (read) {
+		memcpy(to, text.data, text.length);
+		to[text.length] = '\0';
+		for (size_t i = 0; i < text.length; i++)
+			if (to[i] == '\0' || to[i] == '\n')
+				to[i] = ' ';
+	}
+	text_release(&text);
+	return read;
+}
+
+/* 0: it has none that we can see. */
+static pid_t parent_of(pid_t pid)
+{
+	char text[4096];
+	long parent;
+	if (!read_proc(pid, "stat", text, sizeof(text)))
+		return 0;
+	const char *name_end = strrchr(text, ')');
+	return name_end && sscanf(name_end, ") %*c %ld", &parent) == 1 ? (pid_t)parent : 0;
+}
+
+static bool is_slurmstepd(pid_t pid)
+{
+	char name[64];
+	return pid > 0 && read_proc(pid, "comm", name, sizeof(name)) &&
+	       !strcmp(name, "slurmstepd ");
+}
+
+static pid_t find_slurmstepd(void)
+{
+	pid_t pid = getppid();
+	for (int depth = 0; depth < DEPTH_MAX && pid > 0; depth++) {
+		if (is_slurmstepd(pid))
+			return pid;
+		pid = parent_of(pid);
+	}
+	return 0;
+}
+
+bool ancestors_slurm_step(char *step, size_t size)
+{
+	char line[4096];
+	pid_t pid = find_slurmstepd();
+	/* Its command line is "slurmstepd: [9.batch]". */
+	if (!pid || !read_proc(pid, "cmdline", line, sizeof(line)))
+		return false;
+	const char *begin = strstr(line, "slurmstepd: [");
+	if (begin != line)
+		return false;
+	begin += strlen("slurmstepd: [");
+	size_t length = strcspn(begin, "] ");
+	if (!length || length >= size)
+		return false;
+	memcpy(step, begin, length);
+	step[length] = '\0';
+	return true;
+}
+
+pid_t ancestors_prolog_task(void)
+{
+	/* The one that runs a step has forked one for each task, which becomes it after the prolog.
+	 */
+	pid_t pid = find_slurmstepd();
+	return pid && is_slurmstepd(parent_of(pid)) ? pid : 0;
+}
+
+static bool is_reading_end(pid_t pid, const char *descriptor)
+{
+	char name[300], text[4096];
+	unsigned flags;
+	snprintf(name, sizeof(name), "fdinfo/%s", descriptor);
+	if (!read_proc(pid, name, text, sizeof(text)))
+		return false;
+	const char *line = strstr(text, "flags:");
+	return line && sscanf(line, "flags: %o", &flags) == 1 && (flags & O_ACCMODE) == O_RDONLY;
+}
+
+static bool reads(pid_t pid, const struct stat *pipe)
+{
+	char path[64];
+	struct dirent *entry;
+	struct stat found;
+	bool is_reader = false;
+	snprintf(path, sizeof(path), "/proc/%ld/fd", (long)pid);
+	DIR *directory = opendir(path);
+	while (directory && !is_reader && (entry = readdir(directory)))
+		is_reader = fstatat(dirfd(directory), entry->d_name, &found, 0) == 0 &&
+			    found.st_dev == pipe->st_dev && found.st_ino == pipe->st_ino &&
+			    is_reading_end(pid, entry->d_name);
+	if (directory)
+		closedir(directory);
+	return is_reader;
+}
+
+pid_t ancestors_reader(void)
+{
+	struct stat pipe;
+	pid_t pid = getppid();
+	if (fstat(STDOUT_FILENO, &pipe) != 0 || !S_ISFIFO(pipe.st_mode))
+		return 0;
+	for (int depth = 0; depth < DEPTH_MAX && pid > 0 && !is_slurmstepd(pid); depth++) {
+		if (reads(pid, &pipe))
+			return pid;
+		pid = parent_of(pid);
+	}
+	return 0;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# preempt-store join: which process stands for the task, where there is nothing to join, what the shell
+# that joined joins next, and who counts as joined.
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
+
+bats_require_minimum_version 1.5.0
+load composed/group
+
+# exported NAME: of the export lines on stdin.
+exported() {
+	sed -n "s/^export $1=//p"
+}
+
+# ---- Which process stands for the task ----
+
+@test "join: the shell that reads the answer stands for the task, whatever stands in between" {
+	for join in 'preempt-store join' 'timeout 60 preempt-store join' 'env A=b timeout 60 preempt-store join' \
+		'bash -c "preempt-store join; exit"'; do
+		rm -rf s.db*
+		run -0 --separate-stderr bash -c '
+			eval "$('"$join"')" || exit
+			[ -d "$PREEMPT_DIR" ] && [ "$PREEMPT_AGENT" = $$ ] && echo yes'
+		[ "$output" = yes ]
+	done
+}
+
+@test "join: without a pipe, and with one that no process above it reads, its parent stands for the task" {
+	bash -c 'preempt-store join >lines; echo $$ >shell'
+	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
+	rm -rf s.db*
+	bash -c '{ echo $BASHPID >shell; preempt-store join; } | cat >lines'
+	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
+}
+
+# A copy of bash whose name is slurmstepd runs the script; its command line says which step it is of.
+stepd() {
+	[ -e slurmstepd ] || cp "$(type -P bash)" slurmstepd
+	(exec -a "slurmstepd: [$1]" ./slurmstepd "$2")
+}
+
+# task STEP: as Slurm does, the slurmstepd of the step forks one that becomes the task, and that reads
+# what the TaskProlog prints: prolog, a script, which calls preempt-store.
+task() {
+	cat >fork <<-EOF
+		(exec -a "slurmstepd: [$1]" ./slurmstepd task)
+		exit
+	EOF
+	cat >task <<-'EOF'
+		echo $$ >pid
+		lines=$(./prolog)
+		echo "$? $lines" >answer
+	EOF
+	printf '#!/bin/sh\npreempt-store join\nexit\n' >prolog
+	chmod +x prolog
+	stepd "$1" fork
+}
+
+step() {
+	export SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=2 SLURM_PROCID=0
+	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0
+}
+
+@test "join in a TaskProlog that is a script: the task to be stands for the task" {
+	step
+	task 9.0
+	[[ $(cat answer) = "0 export"* ]]
+	[ "$(exported PREEMPT_AGENT <answer)" = "$(cat pid)" ]
+}
+
+@test "join in the TaskProlog of a batch shell: nothing is joined, nothing printed, 0" {
+	step
+	unset "${!SLURM_STEP_@}"
+	task 9.batch
+	[ "$(cat answer)" = "0 " ]
+	[ ! -e s.db ]
+	# The variables of the step that submitted this job.
+	step
+	task 9.batch
+	[ "$(cat answer)" = "0 " ]
+}
+
+@test "join in the script of a batch job of several machines is refused; what a slurmstepd reads goes to a log" {
+	step
+	unset "${!SLURM_STEP_@}"
+	printf 'bash -c "preempt-store join 2>err; echo \\$? >code; exit"; exit' >script
+	stepd 9.batch script
+	[ "$(cat code)" = 2 ]
+	grep -q "prefix srun" err
+	step
+	printf 'printf "%%s\n" "$(bash -c "echo \\$\\$ >shell; preempt-store join; exit")" >lines' >script
+	stepd 9.0 script
+	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
+}
