@@ -464,6 +464,7 @@ static int run_join(const struct args_rest *rest)
 	struct membership_request request = {.identity = &identity,
 		.store = url,
 		.attempt = group_options.attempt_given ? group_options.attempt : 0,
+		.life = args_is_typed("attempt") ? NULL : getenv("PREEMPT_LIFE"),
 		.agent = pid_given ? (pid_t)pid : agent,
 		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
 		.board_parent = board_parent,
@@ -551,13 +552,6 @@ static const char *find_session(struct identity *identity)
 	return identity->launch;
 }
 
-/* Named on the command line: a DIRECTORY goes before what the environment says. */
-static bool store_is_typed(void)
-{
-	const char *default_store = getenv("PREEMPT_STORE");
-	return store_option && (!default_store || strcmp(default_store, store_option));
-}
-
 /* Nothing is examined: the file and the line are written, or it is said why not. */
 static int run_mark(const struct args_rest *rest)
 {
@@ -567,7 +561,8 @@ static int run_mark(const struct args_rest *rest)
 	if (!rest->count)
 		status = error_set(&err, STATUS_USAGE,
 			"--mark needs a DIRECTORY: the top of a mounted filesystem");
-	else if (other || nodes || session || quick || fix || shared || json || store_is_typed())
+	else if (other || nodes || session || quick || fix || shared || json ||
+		 args_is_typed("store"))
 		status = error_set(&err, STATUS_USAGE, "--mark goes with no other option");
 	else
 		status = mounts_mark(rest->words[0], &list, &err);
@@ -601,7 +596,7 @@ static int run_doctor(const struct args_rest *rest)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
 	else if (session && !nodes)
 		status = error_set(&err, STATUS_USAGE, "--session is for --nodes");
-	else if (request.directory && store_is_typed())
+	else if (request.directory && args_is_typed("store"))
 		status = error_set(&err, STATUS_USAGE,
 			"--store and a DIRECTORY exclude each other: leave one out");
 	else if (quick && fix)

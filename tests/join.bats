@@ -92,3 +92,35 @@ step() {
 	stepd 9.0 script
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
 }
+
+# ---- Once more in the same shell ----
+
+@test "join once more in the same shell: the next attempt each time, with a board of its own" {
+	run -0 --separate-stderr bash -c '
+		for k in 1 2 3; do
+			eval "$(preempt-store join)" || exit
+			[ -d "$PREEMPT_DIR" ] || exit
+			echo "$PREEMPT_ATTEMPT $PREEMPT_AGENT $PREEMPT_LIFE"
+			preempt-store leave --code $((k == 2 ? 9 : 42)) >/dev/null || exit
+		done
+		eval "$(preempt-store join)" && eval "$(preempt-store join)" && echo "$PREEMPT_ATTEMPT"'
+	[ "$(cut -d ' ' -f 1 <<<"$output" | xargs)" = "1 2 3 4" ]
+	[ "$(cut -d ' ' -f 3 <<<"$output" | sort -u | wc -l)" = 4 ] # three lives, and the last line
+	[ -z "$stderr" ]
+}
+
+@test "join: an attempt that was asked for and is not due is refused, and the cure named" {
+	as 0 run -0 --separate-stderr preempt-store join --no-board
+	life=$(exported PREEMPT_LIFE <<<"$output")
+	as 0 preempt-store leave
+	for asked in 1 7; do
+		PREEMPT_ATTEMPT=$asked as 0 run -2 --separate-stderr preempt-store join
+		[[ $stderr = *"attempt $asked was asked for, but it is time for 2: leave out --attempt, or unset PREEMPT_ATTEMPT"* ]]
+	done
+	# Given for a reason in a shell that joined before.
+	PREEMPT_LIFE=$life PREEMPT_ATTEMPT=7 as 0 run -2 --separate-stderr preempt-store join
+	PREEMPT_LIFE=$life PREEMPT_ATTEMPT=1 as 0 run -2 --separate-stderr preempt-store join --attempt 1
+	[[ $stderr = *"attempt 1 was asked for"* ]]
+	PREEMPT_LIFE=$life PREEMPT_ATTEMPT=1 as 0 run -0 --separate-stderr preempt-store join --no-board
+	[ "$(exported PREEMPT_ATTEMPT <<<"$output")" = 2 ]
+}

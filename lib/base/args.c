@@ -35,6 +35,8 @@ struct table {
 	struct arg_end *end;
 };
 
+static const struct table *running; /* of the command that runs; NULL: none does */
+
 static void table_add(struct table *table, const struct args_option *options)
 {
 	for (; options && options->name; options++)
@@ -148,14 +150,27 @@ static enum status set_target(
 	return status;
 }
 
+static int times_typed(const struct table *table, size_t i)
+{
+	return args_is_flag(table->options[i]) ? ((struct arg_lit *)table->entries[i])->count
+					       : ((struct arg_str *)table->entries[i])->count;
+}
+
+bool args_is_typed(const char *name)
+{
+	for (size_t i = 0; running && i < running->count; i++)
+		if (!strcmp(running->options[i]->name, name))
+			return times_typed(running, i) > 0;
+	return false;
+}
+
 static enum status set_targets(struct table *table, struct error *err)
 {
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < table->count && status == STATUS_OK; i++) {
 		const struct args_option *option = table->options[i];
 		bool flag = args_is_flag(option);
-		int count = flag ? ((struct arg_lit *)table->entries[i])->count
-				 : ((struct arg_str *)table->entries[i])->count;
+		int count = times_typed(table, i);
 		char what[80];
 		snprintf(what, sizeof(what), "--%s", option->name);
 		const char *variable = option->environment ? getenv(option->environment) : NULL;
@@ -309,7 +324,9 @@ static int run_command(const struct args_program *program, const struct args_com
 	message_level(quiet ? MESSAGE_QUIET : verbose ? MESSAGE_VERBOSE : MESSAGE_NORMAL);
 	rest.words = (char **)table.words->sval;
 	rest.count = (size_t)table.words->count;
+	running = &table;
 	code = message_close(command->run(&rest));
+	running = NULL;
 out:
 	table_release(&table);
 	free_joined(joined, seen, argc, argv);

@@ -75,4 +75,10 @@ struct args_program {
  */
 int args_main(const struct args_program *program, int argc, char **argv);
 
+/*
+ * While the command runs: whether this long option stands on the command line, and not only in its
+ * variable.
+ */
+bool args_is_typed(const char *name);
+
 #endif

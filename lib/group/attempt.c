@@ -384,8 +384,9 @@ static enum status check_number(const struct attempt_entry *entry, enum attempt_
 	if (entry->number == 0 || entry->number == next)
 		return STATUS_OK;
 	return error_set(err, STATUS_USAGE,
-		"run %s: attempt %llu was asked for, but it is time for %llu", entry->run,
-		(unsigned long long)entry->number, (unsigned long long)next);
+		"run %s: attempt %llu was asked for, but it is time for %llu: leave out --attempt, "
+		"or unset PREEMPT_ATTEMPT",
+		entry->run, (unsigned long long)entry->number, (unsigned long long)next);
 }
 
 /* attempt_join, once: STATUS_TEMPORARY as soon as the store does not answer. */
