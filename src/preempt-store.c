@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/mounts.h"
+#include "group/listen.h"
 #include "group/membership.h"
 #include "group/options.h"
 #include "group/runs.h"
@@ -450,7 +451,7 @@ static int run_join(const struct args_rest *rest)
 	struct error err;
 	struct identity identity;
 	struct text exports = {0};
-	char url[4096];
+	char url[4096], signals[LISTEN_SIGNALS_SIZE];
 	pid_t agent = 0;
 	(void)rest;
 	enum status status = group_find_agent(&agent, &err);
@@ -461,12 +462,15 @@ static int run_join(const struct args_rest *rest)
 	status = group_identify(IDENTITY_START, 0, &identity, &err);
 	if (status == STATUS_OK)
 		status = group_store_url(identity.run, true, url, sizeof(url), &err);
+	if (status == STATUS_OK)
+		status = listen_signals(signals, &err);
 	struct membership_request request = {.identity = &identity,
 		.store = url,
 		.attempt = group_options.attempt_given ? group_options.attempt : 0,
 		.life = args_is_typed("attempt") ? NULL : getenv("PREEMPT_LIFE"),
 		.agent = pid_given ? (pid_t)pid : agent,
 		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
+		.signals = signals,
 		.board_parent = board_parent,
 		.board = !no_board};
 	if (status == STATUS_OK && *identity.warning)

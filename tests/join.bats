@@ -124,3 +124,14 @@ step() {
 	PREEMPT_LIFE=$life PREEMPT_ATTEMPT=1 as 0 run -0 --separate-stderr preempt-store join --no-board
 	[ "$(exported PREEMPT_ATTEMPT <<<"$output")" = 2 ]
 }
+
+@test "join exports the signals that are notices here, which the clients ignore" {
+	run -0 --separate-stderr preempt-store join --no-board
+	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM ]
+	SLURM_JOB_ID=9 run -0 --separate-stderr preempt-store join --no-board --run s --task 0 --tasks 1
+	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = TERM,USR1 ]
+	PREEMPT_SIGNALS=USR2 run -0 --separate-stderr preempt-store join --no-board --run t
+	[ "$(exported PREEMPT_SIGNALS <<<"$output")" = USR2 ]
+	PREEMPT_SIGNALS='' run -0 --separate-stderr preempt-store join --no-board --run u
+	[[ $output != *PREEMPT_SIGNALS* ]]
+}

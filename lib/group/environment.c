@@ -10,23 +10,22 @@
 #include "base/variables.h"
 #include "notice/source.h"
 
-/* The signals of all signal sources, "TERM,USR1". */
-static void set_signals(struct variables *list, const struct command_environment *what)
+void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE])
 {
-	char names[256] = "";
-	for (size_t i = 0; i < what->source_count; i++) {
-		const char *caught = source_signals(what->sources[i]);
+	*names = '\0';
+	for (size_t i = 0; i < count; i++) {
+		const char *caught = source_signals(sources[i]);
 		if (!caught)
 			continue;
 		size_t used = strlen(names);
-		snprintf(names + used, sizeof(names) - used, "%s%s", used ? "," : "", caught);
+		snprintf(names + used, LISTEN_SIGNALS_SIZE - used, "%s%s", used ? "," : "", caught);
 	}
-	variables_set(list, "PREEMPT_SIGNALS", names);
 }
 
 char **environment_build(const struct command_environment *what)
 {
 	struct variables list = {0};
+	char signals[LISTEN_SIGNALS_SIZE];
 	variables_inherit(&list);
 	variables_set(&list, "PREEMPT_DIR", what->board);
 	variables_set(&list, "PREEMPT_STORE", what->store);
@@ -37,7 +36,8 @@ char **environment_build(const struct command_environment *what)
 	variables_set_number(&list, "PREEMPT_TASKS", what->attempt->tasks);
 	variables_set_number(&list, "PREEMPT_TASK", what->task);
 	variables_set(&list, "PREEMPT_LAUNCH", what->identity->launch);
-	set_signals(&list, what);
+	environment_signals(what->sources, what->source_count, signals);
+	variables_set(&list, "PREEMPT_SIGNALS", signals);
 	if (what->resume)
 		variables_set(&list, "PREEMPT_RESUME", what->resume);
 	if (what->ranks) {

@@ -7,6 +7,7 @@
 
 #include "group/identity.h"
 #include "group/keys.h"
+#include "group/listen.h"
 
 struct command_environment {
 	const struct identity *identity;
@@ -26,6 +27,9 @@ struct command_environment {
 /* Ours with what the command needs; NULL without memory. Free with environment_free. */
 char **environment_build(const struct command_environment *what);
 void environment_free(char **environment);
+
+/* PREEMPT_SIGNALS: the signals of all sources that catch some, "TERM,USR1"; empty: none does. */
+void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE]);
 
 /* Adds the signals of "TERM,USR1" (NULL: none) to the set. */
 enum status environment_shield(const char *names, sigset_t *set, struct error *err);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "group/listen.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
+#include "group/environment.h"
 #include "group/options.h"
 #include "group/source_group.h"
 #include "notice/platform.h"
@@ -88,4 +91,24 @@ enum status listen_open(struct watch *watch, struct listen_request *request, str
 	for (size_t i = 0; i < request->count && status == STATUS_OK; i++)
 		status = open_one(watch, request, request->specifications[i], group, err);
 	return status;
+}
+
+enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
+{
+	struct platform_signs signs;
+	struct platform_choice choice;
+	const char *sources[PLATFORM_SOURCES];
+	const char *given = getenv("PREEMPT_SIGNALS");
+	if (given) {
+		snprintf(names, LISTEN_SIGNALS_SIZE, "%s", given);
+		return STATUS_OK;
+	}
+	platform_look(&signs);
+	enum status status = platform_choose("auto", &signs, &choice, err);
+	if (status != STATUS_OK)
+		return status;
+	for (size_t i = 0; i < choice.count; i++)
+		sources[i] = choice.sources[i];
+	environment_signals(sources, choice.count, names);
+	return STATUS_OK;
 }

@@ -21,4 +21,11 @@ struct listen_request {
 enum status listen_open(struct watch *watch, struct listen_request *request, struct source **group,
 	struct text *warnings, struct error *err);
 
+/*
+ * The signals that are notices of this process, "TERM,USR1", for PREEMPT_SIGNALS: what that says
+ * already, else those of the platform.
+ */
+enum { LISTEN_SIGNALS_SIZE = 256 };
+enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err);
+
 #endif

@@ -122,9 +122,11 @@ enum status membership_join(
 	export(exports, "PREEMPT_LIFE", attempt.life);
 	export_number(exports, "PREEMPT_TASK", identity->task);
 	export_number(exports, "PREEMPT_TASKS", identity->tasks);
-	if (*identity->launch) /* Slurm's TaskProlog would take the quotes of an empty one for its
-				  value */
+	/* Slurm's TaskProlog would take the quotes of an empty one for its value. */
+	if (*identity->launch)
 		export(exports, "PREEMPT_LAUNCH", identity->launch);
+	if (*request->signals)
+		export(exports, "PREEMPT_SIGNALS", request->signals);
 	export_number(exports, "PREEMPT_AGENT", (uint64_t)request->agent);
 	if (request->board)
 		export(exports, "PREEMPT_DIR", board.path);
