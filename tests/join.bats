@@ -135,3 +135,111 @@ step() {
 	PREEMPT_SIGNALS='' run -0 --separate-stderr preempt-store join --no-board --run u
 	[[ $output != *PREEMPT_SIGNALS* ]]
 }
+
+# ---- Who counts as joined ----
+
+# A process that stands for task I from now on.
+stand_for() {
+	sleep 1000 3>&- &
+	agents[$1]=$!
+	started+=("$!")
+}
+
+# joining I [TIMEOUT]: in the background; its process is joins[I].
+joining() {
+	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks exec preempt-store join --pid "${agents[$1]}" --timeout "${2:-10m}" \
+		>"joined.$1" 2>"err.$1" 3>&- &
+	joins[$1]=$!
+	started+=("$!")
+}
+
+end_agent() {
+	kill -KILL "${agents[$1]}"
+	eventually gone "${agents[$1]}"
+}
+
+# stop_join I: but not while it holds the store's lock, for no other could go on then.
+stop_join() {
+	kill -STOP "${joins[$1]}"
+	until preempt-store get -q --timeout 1s run/r/LAST >/dev/null; do
+		kill -CONT "${joins[$1]}"
+		sleep 0.01
+		kill -STOP "${joins[$1]}"
+	done
+}
+
+@test "join: a task whose process died while it joined is missing; its successor and the others join the next attempt" {
+	export PREEMPT_LAUNCH=slurm:1:0 # all are of one launch
+	tasks=3
+	for task in 0 1 2; do stand_for "$task"; done
+	joining 0
+	joining 1
+	eventually has_key TASK/0
+	eventually has_key TASK/1
+	end_agent 1
+	code_of "${joins[1]}"
+	[ "$code" = 1 ]
+	# All places are taken, but no process is behind one of them.
+	joining 2
+	eventually has_key TASK/2
+	stand_for 1
+	joining 1
+	for task in 0 1 2; do
+		code_of "${joins[task]}"
+		[ "$code" = 0 ]
+		[ "$(exported PREEMPT_ATTEMPT <"joined.$task")" = 2 ]
+	done
+}
+
+@test "join: a task whose process died right after the last one joined is missing, too" {
+	export PREEMPT_LAUNCH=slurm:1:0
+	tasks=2
+	stand_for 0
+	stand_for 1
+	joining 0
+	eventually has_key TASK/0
+	stop_join 0
+	PREEMPT_TASKS=2 join_one 1 --timeout 10m >joined.1
+	end_agent 1
+	kill -CONT "${joins[0]}"
+	stand_for 1
+	joining 1
+	for task in 0 1; do
+		code_of "${joins[task]}"
+		[ "$code" = 0 ]
+		[ "$(exported PREEMPT_ATTEMPT <"joined.$task")" = 2 ]
+	done
+}
+
+@test "join: a task whose process died while it joined is named with the missing" {
+	export PREEMPT_LAUNCH=slurm:1:0
+	tasks=3
+	for task in 0 1 2; do stand_for "$task"; done
+	joining 0
+	joining 1
+	eventually has_key TASK/0
+	eventually has_key TASK/1
+	end_agent 1
+	code_of "${joins[1]}"
+	joining 2 2s
+	for task in 0 2; do
+		code_of "${joins[task]}"
+		[ "$code" = 124 ]
+		grep -q "2 of 3 tasks have joined; missing: 1 (--join-timeout)" "err.$task"
+	done
+}
+
+@test "join: a task that has left already counts as joined" {
+	tasks=2
+	stand_for 0
+	stand_for 1
+	joining 0
+	eventually has_key TASK/0
+	stop_join 0
+	PREEMPT_TASKS=2 join_one 1 --timeout 10m >joined.1
+	as 1 preempt-store leave
+	end_agent 1
+	kill -CONT "${joins[0]}"
+	code_of "${joins[0]}"
+	[ "$code" = 0 ]
+}

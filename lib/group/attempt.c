@@ -129,13 +129,6 @@ static bool same_process(const struct process_identity *a, const struct process_
 	       !strcmp(a->boot, b->boot);
 }
 
-/* Whether a task that joined is dead for sure: declared so, or its process ran here and is gone. */
-static bool is_surely_dead(const struct view *view, uint64_t task)
-{
-	return view->agreement.peers[task].dead ||
-	       process_look(&view->members[task].agent) == PROCESS_GONE;
-}
-
 static enum slot look_at_slot(
 	const struct view *view, uint64_t task, const struct process_identity *us)
 {
@@ -187,7 +180,7 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		if (slot == SLOT_FREE && !ours)
 			continue;
 		any |= ours;
-		if (!ours && slot != SLOT_LEFT && is_surely_dead(view, i))
+		if (!ours && slot != SLOT_LEFT && view_is_surely_dead(view, i))
 			scene->lost = true;
 		else if (!ours && slot != SLOT_LEFT)
 			lives = true;
@@ -512,17 +505,16 @@ enum status attempt_gather(
 		if (*view->seal)
 			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
 				*view->seal_text ? view->seal_text : view->seal);
-		uint64_t joined = view_joined(view);
-		if (joined == view->attempt.tasks)
+		if (view_is_gathered(view))
 			return STATUS_OK;
 		if (status == STATUS_TIMEOUT) {
-			struct text absent = {0};
+			struct text missing = {0};
 			char why[256];
-			view_name_absent(view, &absent);
+			uint64_t count = view_name_missing(view, &missing);
 			snprintf(why, sizeof(why), "%llu of %llu tasks have joined; missing: %s",
-				(unsigned long long)joined, (unsigned long long)view->attempt.tasks,
-				text_string(&absent));
-			text_release(&absent);
+				(unsigned long long)(view->attempt.tasks - count),
+				(unsigned long long)view->attempt.tasks, text_string(&missing));
+			text_release(&missing);
 			(void)seal(store, &view->attempt, "timeout", why, NULL);
 			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
 				view->attempt.run, why);

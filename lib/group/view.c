@@ -439,13 +439,33 @@ bool view_all_completed(const struct view *view)
 	return true;
 }
 
-static bool is_absent(const void *context, uint64_t task)
+bool view_is_surely_dead(const struct view *view, uint64_t task)
 {
-	const struct view *view = context;
-	return !view->members[task].joined;
+	return view->agreement.peers[task].dead ||
+	       process_look(&view->members[task].agent) == PROCESS_GONE;
 }
 
-void view_name_absent(const struct view *view, struct text *text)
+static bool is_missing(const void *context, uint64_t task)
 {
-	keys_write_set(view->attempt.tasks, is_absent, view, text);
+	const struct view *view = context;
+	return !view->members[task].joined ||
+	       (view->agreement.peers[task].left == REASON_NONE && view_is_surely_dead(view, task));
+}
+
+bool view_is_gathered(const struct view *view)
+{
+	/* Looking at processes takes time: none is looked at before all places are taken. */
+	bool gathered = view_joined(view) == view->attempt.tasks;
+	for (uint64_t i = 0; i < view->attempt.tasks && gathered; i++)
+		gathered = !is_missing(view, i);
+	return gathered;
+}
+
+uint64_t view_name_missing(const struct view *view, struct text *text)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		count += is_missing(view, i);
+	keys_write_set(view->attempt.tasks, is_missing, view, text);
+	return count;
 }

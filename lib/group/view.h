@@ -82,7 +82,15 @@ bool view_all_through(const struct view *view);
 /* Whether every task has said that its command ended with 0, also one declared dead before. */
 bool view_all_completed(const struct view *view);
 
-/* The tasks that have not joined, as "2, 5-7". */
-void view_name_absent(const struct view *view, struct text *text);
+/* Whether a task that joined is dead for sure: declared so, or its process ran here and is gone. */
+bool view_is_surely_dead(const struct view *view, uint64_t task);
+
+/*
+ * Whether every task has joined. One that is surely dead, and has not left, is missing again: its
+ * successor is to join. One of another machine cannot be looked at: its heartbeat is missed later.
+ */
+bool view_is_gathered(const struct view *view);
+/* The missing tasks as "2, 5-7"; returns how many. */
+uint64_t view_name_missing(const struct view *view, struct text *text);
 
 #endif
