@@ -20,7 +20,8 @@
 #include "group/stream.h"
 #include "group/vitals.h"
 
-static struct heartbeat_rules rules = {.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT};
+static struct heartbeat_rules rules = {
+	.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT, .first = HEARTBEAT_FIRST};
 static struct progress_rules progress;
 static struct args_list sections;
 static uint64_t guarded;
@@ -35,6 +36,8 @@ static const struct args_option options[] = {
 		&rules.period, NULL, 0, 0, NULL},
 	{0, "limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED,
 		&rules.limit, NULL, 1, 1000, NULL},
+	{0, "join-timeout", "D", "a task that has joined and not beaten for D is dead (5m)",
+		ARGS_DURATION, &rules.first, NULL, 0, 0, NULL},
 	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION,
 		&progress.limit, NULL, 0, 0, NULL},
 	{0, "section", "NAME=D", "the same in this section of the training; may be repeated",

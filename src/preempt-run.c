@@ -43,8 +43,8 @@ static const struct args_option options[] = {
 		ARGS_TEXT, &platform, "PREEMPT_PLATFORM", 0, 0, NULL},
 	{0, "grace", "D", "time between a notice and the end", ARGS_DURATION, &grace,
 		"PREEMPT_GRACE", 0, 0, NULL},
-	{0, "join-timeout", "D", "wait so long for all tasks (5m)", ARGS_DURATION, &join_timeout,
-		NULL, 0, 0, NULL},
+	{0, "join-timeout", "D", "wait so long for all tasks, and for their first beats (5m)",
+		ARGS_DURATION, &join_timeout, NULL, 0, 0, NULL},
 	{0, "report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
 		&report_timeout, NULL, 0, 0, NULL},
 	{0, "save-timeout", "D", "longest save where no deadline is known (5m)", ARGS_DURATION,
@@ -163,6 +163,7 @@ static enum status set_heartbeat(struct agent_options *agent, struct error *err)
 	for (size_t i = 0; i < sections.count && status == STATUS_OK; i++)
 		status = progress_add_section(&progress, sections.items[i], err);
 	beats.timeout = heartbeat_timeout(beats.period);
+	beats.first = join_timeout;
 	if (!no_heartbeat)
 		agent->beats = beats;
 	agent->progress = progress;

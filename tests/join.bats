@@ -243,3 +243,48 @@ stop_join() {
 	code_of "${joins[0]}"
 	[ "$code" = 0 ]
 }
+
+# ---- A task that joined and never beats ----
+
+# beats I [OPTION...]: preempt-heartbeat of task I, in the background.
+beats() {
+	local task=$1
+	shift
+	PREEMPT_TASK=$task PREEMPT_TASKS=$tasks preempt-heartbeat --period 200ms --pid "${agents[task]}" "$@" 2>"err.$task" 3>&- &
+	hearts[task]=$!
+	started+=("$!")
+}
+
+@test "preempt-heartbeat: a task that joined and never beats is dead after --join-timeout, and said so" {
+	join 3
+	beats 0 --join-timeout 2s --limit 100
+	beats 1 --join-timeout 2s --limit 100
+	for task in 0 1; do
+		code_of "${hearts[task]}"
+		[ "$code" = 44 ]
+		grep -q "task 2 on .* is dead: no heartbeat since .*Z, no step known" "err.$task"
+	done
+	[ "$(preempt-store get run/r/000001/DEAD/2 | field by)" = silent ]
+	run ! has_key DEAD/1
+}
+
+@test "preempt-run: a task that joined by hand and never beats is dead after --join-timeout; with --no-heartbeat it is not" {
+	tasks=3
+	stand_for 2
+	joining 2
+	PREEMPT_TASK=1 PREEMPT_TASKS=3 preempt-run --no-heartbeat -- sleep 1000 2>err.1 3>&- &
+	started+=("$!")
+	agents[1]=$!
+	for task in 1 2; do eventually has_key "TASK/$task"; done
+	PREEMPT_TASK=0 PREEMPT_TASKS=3 preempt-run --join-timeout 5s --period 1s --limit 1 -- sleep 1000 2>err.0 3>&- &
+	agents[0]=$!
+	started+=("$!")
+	code_of "${joins[2]}"
+	[ "$code" = 0 ]
+	code_of "${agents[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 2 on .* is dead: no heartbeat since" err.0
+	code_of "${agents[1]}"
+	[ "$code" = 44 ]
+	run ! has_key DEAD/1
+}

@@ -55,6 +55,12 @@ static int64_t period_of(const struct heartbeat_peer *peer, const struct heartbe
 	return theirs > rules->period ? theirs : rules->period;
 }
 
+uint64_t heartbeat_limit(const struct heartbeat_peer *peer, const struct heartbeat_rules *rules)
+{
+	uint64_t first = (uint64_t)((rules->first + rules->period - 1) / rules->period);
+	return heartbeat_has_beaten(peer) || first < rules->limit ? rules->limit : first;
+}
+
 static enum heartbeat_state take_change(struct heartbeat_peer *peer,
 	const struct heartbeat_rules *rules, const struct store_beat *beat, int64_t now)
 {
@@ -78,16 +84,19 @@ static enum heartbeat_state take_silence(struct heartbeat_peer *peer,
 		peer->silent++;
 		peer->observed_at = exchange->began;
 	}
-	if (peer->silent >= rules->limit)
+	if (peer->silent >= heartbeat_limit(peer, rules))
 		return HEARTBEAT_DEAD;
+	if (!heartbeat_has_beaten(peer))
+		return peer->state;
 	return peer->silent ? HEARTBEAT_LATE : HEARTBEAT_ALIVE;
 }
 
 static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct heartbeat_rules *rules,
 	const struct heartbeat_exchange *exchange, const struct heartbeat_look *look)
 {
-	bool known = peer->state != HEARTBEAT_UNKNOWN;
-	bool readable = look->seen == SEEN_BEAT && look->took <= rules->timeout;
+	bool known = heartbeat_has_beaten(peer), in_time = look->took <= rules->timeout;
+	bool readable =
+		look->seen == SEEN_BEAT && in_time && look->beat.sequence != HEARTBEAT_NEVER;
 	if (readable && known && look->beat.token != peer->beat.token)
 		return HEARTBEAT_RESTARTED;
 	if (readable && (!known || look->beat.sequence != peer->beat.sequence))
@@ -96,7 +105,10 @@ static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct hear
 		return HEARTBEAT_LEFT;
 	if (look->gone)
 		return HEARTBEAT_DEAD;
-	return readable ? take_silence(peer, rules, exchange) : peer->state;
+	bool due = !known && look->seen == SEEN_NOTHING && in_time && look->joined && rules->first;
+	if (due && !peer->changed_at) /* counted from here */
+		peer->observed_at = peer->changed_at = exchange->began;
+	return readable || due ? take_silence(peer, rules, exchange) : peer->state;
 }
 
 enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,

@@ -18,7 +18,7 @@
 #include "store/store.h"
 
 enum heartbeat_state {
-	HEARTBEAT_UNKNOWN, /* has never beaten: nothing is expected of it */
+	HEARTBEAT_UNKNOWN, /* has never beaten */
 	HEARTBEAT_ALIVE,
 	HEARTBEAT_LATE, /* observed silent, but not often enough */
 	HEARTBEAT_HUNG, /* beats, but its training does not advance (progress.h) */
@@ -32,9 +32,11 @@ struct heartbeat_rules {
 	int64_t period;	 /* ms between two beats; at least 1 */
 	int64_t timeout; /* ms that a beat or a reading may take */
 	uint64_t limit;	 /* observations of silence in a row that mean death; at least 1 */
+	int64_t first;	 /* ms in which one that has joined must begin to beat; 0: no matter when */
 };
 #define HEARTBEAT_PERIOD 5000
 #define HEARTBEAT_LIMIT	 3
+#define HEARTBEAT_FIRST	 300000
 
 /* max(period - 10 s, 2 s), as in DTensor's service. */
 int64_t heartbeat_timeout(int64_t period);
@@ -48,6 +50,8 @@ uint64_t heartbeat_sequence(uint64_t count, int64_t period);
 /* The last beat of somebody who stops on purpose. */
 uint64_t heartbeat_farewell(int64_t period);
 bool heartbeat_is_farewell(uint64_t sequence);
+/* The only record of somebody who will never beat, so that none is expected of it. */
+#define HEARTBEAT_NEVER 0
 uint64_t heartbeat_count(uint64_t sequence);
 int64_t heartbeat_period(uint64_t sequence);
 
@@ -66,6 +70,7 @@ struct heartbeat_look {
 	enum heartbeat_seen seen; /* SEEN_NOTHING: no beat was ever written there */
 	struct store_beat beat;
 	int64_t took; /* ms */
+	bool joined;  /* it has joined, so a first beat is due */
 	bool gone;    /* its process ran on this machine, and does not exist any more */
 };
 
@@ -76,8 +81,20 @@ struct heartbeat_peer {
 	struct store_beat beat;
 	uint64_t silent;     /* observations of silence in a row */
 	int64_t observed_at; /* when the last observation began */
-	int64_t changed_at;  /* the last one that saw a change */
+	int64_t changed_at;  /* the last one that saw a change; before the first beat: the first one
+			      */
 };
+
+/*
+ * The observations of silence in a row that mean its death: limit, or of one that has never beaten
+ * as many as take rules->first.
+ */
+uint64_t heartbeat_limit(const struct heartbeat_peer *peer, const struct heartbeat_rules *rules);
+/* Whether it was ever seen to beat. */
+static inline bool heartbeat_has_beaten(const struct heartbeat_peer *peer)
+{
+	return peer->beat.token != 0;
+}
 
 /* Take in one reading. The answer is also in peer->state. */
 enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,

@@ -44,6 +44,7 @@ static enum heartbeat_state observe(
 	read_beat(pulse, task, &look);
 	/* Who it is, is known once somebody was suspected; asked only where something is odd. */
 	bool odd = peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
+	look.joined = member->joined;
 	look.gone = odd && member->joined && process_look(&member->agent) == PROCESS_GONE;
 	enum heartbeat_state state =
 		heartbeat_observe(peer, &pulse->options.rules, exchange, &look);
@@ -89,16 +90,20 @@ static bool may_declare(const struct pulse *pulse, uint64_t task, bool monitor)
 	if (pulse->out[task] || !heartbeat_is_lost(peer->state))
 		return false;
 	return monitor || peer->state == HEARTBEAT_RESTARTED ||
-	       peer->silent >= pulse->options.rules.limit + DEPUTY;
+	       peer->silent >= heartbeat_limit(peer, &pulse->options.rules) + DEPUTY;
 }
 
 static bool is_silent(const struct pulse *pulse, uint64_t task)
 {
 	struct heartbeat_look look = {0};
-	const struct store_beat *known = &pulse->peers[task].beat;
+	const struct heartbeat_peer *peer = &pulse->peers[task];
 	read_beat(pulse, task, &look);
-	return look.seen == SEEN_BEAT && look.took <= pulse->options.rules.timeout &&
-	       look.beat.token == known->token && look.beat.sequence == known->sequence;
+	if (look.took > pulse->options.rules.timeout)
+		return false;
+	if (!heartbeat_has_beaten(peer))
+		return look.seen == SEEN_NOTHING;
+	return look.seen == SEEN_BEAT && look.beat.token == peer->beat.token &&
+	       look.beat.sequence == peer->beat.sequence;
 }
 
 static enum death_cause cause_of(const struct pulse *pulse, uint64_t task)
@@ -106,7 +111,8 @@ static enum death_cause cause_of(const struct pulse *pulse, uint64_t task)
 	const struct heartbeat_peer *peer = &pulse->peers[task];
 	if (peer->state == HEARTBEAT_RESTARTED)
 		return DEATH_RESTARTED;
-	return peer->silent < pulse->options.rules.limit ? DEATH_GONE : DEATH_SILENT;
+	return peer->silent < heartbeat_limit(peer, &pulse->options.rules) ? DEATH_GONE
+									   : DEATH_SILENT;
 }
 
 /*
@@ -130,8 +136,8 @@ static void declare(struct pulse *pulse, bool monitor)
 		deaths[count++] = (struct death){.task = i,
 			.cause = cause,
 			.since_utc = clock_utc() - ago,
-			.has_step = peer->state != HEARTBEAT_UNKNOWN &&
-				    peer->beat.step != HEARTBEAT_NO_STEP,
+			.has_step =
+				heartbeat_has_beaten(peer) && peer->beat.step != HEARTBEAT_NO_STEP,
 			.step = peer->beat.step};
 	}
 	if (count == 0)

@@ -111,7 +111,11 @@ static void carry_out_join(struct worker *worker, struct request *request)
 		result->status =
 			attempt_join(worker->store, &request->entry, &attempt, &result->error);
 	if (result->status == STATUS_OK) {
-		pulse_begin(request->pulse, &attempt);
+		if (request->pulse)
+			pulse_begin(request->pulse, &attempt);
+		else
+			pulse_decline(worker->store, &attempt, request->entry.first,
+				request->entry.count, &request->entry.agent);
 		result->status = view_init(request->view, &attempt, &result->error);
 	}
 	if (result->status == STATUS_OK) {

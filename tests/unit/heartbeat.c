@@ -3,6 +3,7 @@
 #include "group/heartbeat.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "group/progress.h"
 #include "unit.h"
@@ -10,20 +11,26 @@
 #define PERIOD 1000
 
 static const struct heartbeat_rules rules = {.period = PERIOD, .timeout = 2000, .limit = 3};
+/* A task that has joined must begin to beat within five periods. */
+static const struct heartbeat_rules rules_first = {
+	.period = PERIOD, .timeout = 2000, .limit = 3, .first = 4500};
 
 /* What happens in one period: what the peer's file says, and how it was read. */
 struct row {
-	char peer; /* + it beats, . silence, n new token, f farewell, 0 nothing there, ! error, g
-		      gone */
+	char peer; /* + it beats, . silence, n new token, f farewell, 0 nothing there, j nothing
+		      there and it has not joined, w it will never beat, ! error, g gone, G gone and
+		      nothing there */
 	char own;  /* + in order, x own beat failed, s slow reading, p we were paused, h half a
 		      period */
 	const char *state;
 };
 
-static void play(const char *name, const struct row *rows, size_t count)
+static void play(
+	const char *name, const struct heartbeat_rules *by, const struct row *rows, size_t count)
 {
 	struct heartbeat_peer peer = {0};
-	struct store_beat beat = {.token = 7, .step = 40};
+	struct store_beat beat = {
+		.token = 7, .sequence = heartbeat_sequence(0, PERIOD), .step = 40};
 	uint64_t beats = 0;
 	int64_t now = 1000000;
 	TEST(name)
@@ -39,22 +46,31 @@ static void play(const char *name, const struct row *rows, size_t count)
 			beat.token++;
 		if (rows[i].peer == 'f')
 			beat.sequence = heartbeat_farewell(PERIOD);
+		if (rows[i].peer == 'w')
+			beat.sequence = HEARTBEAT_NEVER;
 		look.beat = beat;
-		look.gone = rows[i].peer == 'g';
-		look.seen = rows[i].peer == '0'	  ? SEEN_NOTHING
-			    : rows[i].peer == '!' ? SEEN_ERROR
-						  : SEEN_BEAT;
-		if (!CHECK_TEXT(heartbeat_word(heartbeat_observe(&peer, &rules, &exchange, &look)),
+		look.joined = rows[i].peer != 'j';
+		look.gone = strchr("gG", rows[i].peer);
+		look.seen = strchr("0jG", rows[i].peer) ? SEEN_NOTHING
+			    : rows[i].peer == '!'	? SEEN_ERROR
+							: SEEN_BEAT;
+		if (!CHECK_TEXT(heartbeat_word(heartbeat_observe(&peer, by, &exchange, &look)),
 			    rows[i].state))
 			printf("# at row %zu\n", i);
 	}
 }
 
-#define PLAY(name, ...)                                                                            \
+#define PLAY_BY(rules_, name, ...)                                                                 \
 	do {                                                                                       \
 		static const struct row rows_[] = {__VA_ARGS__};                                   \
-		play(name, rows_, sizeof(rows_) / sizeof(rows_[0]));                               \
+		play(name, rules_, rows_, sizeof(rows_) / sizeof(rows_[0]));                       \
 	} while (0)
+#define PLAY(...)	PLAY_BY(&rules, __VA_ARGS__)
+#define PLAY_FIRST(...) PLAY_BY(&rules_first, __VA_ARGS__)
+#define ABSENT                                                                                     \
+	{                                                                                          \
+		'0', '+', "unknown"                                                                \
+	}
 
 static void test_rules(void)
 {
@@ -93,6 +109,32 @@ static void test_rules(void)
 		{'g', '+', "left"});
 	PLAY("called dead, and back before that was committed: alive", {'+', '+', "alive"},
 		{'.', '+', "late"}, {'.', '+', "late"}, {'.', '+', "dead"}, {'+', '+', "alive"});
+}
+
+/* A task that joined, and was lost before its first beat. */
+static void test_first_beat(void)
+{
+	PLAY_FIRST(
+		"joined and never beaten: dead after as many observations as the time has periods",
+		ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, {'0', '+', "dead"}, {'0', '+', "dead"});
+	PLAY_FIRST("it begins to beat in time: as any other from then on", ABSENT, ABSENT, ABSENT,
+		ABSENT, ABSENT, {'+', '+', "alive"}, {'.', '+', "late"}, {'.', '+', "late"},
+		{'.', '+', "dead"});
+	PLAY_FIRST("it begins to beat before its death was committed: alive", ABSENT, ABSENT,
+		ABSENT, ABSENT, ABSENT, {'0', '+', "dead"}, {'n', '+', "alive"});
+	PLAY_FIRST("not joined yet: nothing is expected, and nothing counted",
+		{'j', '+', "unknown"}, {'j', '+', "unknown"}, {'j', '+', "unknown"},
+		{'j', '+', "unknown"}, {'j', '+', "unknown"}, {'j', '+', "unknown"},
+		{'j', '+', "unknown"}, ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, {'0', '+', "dead"});
+	PLAY_FIRST("what cannot be observed does not count", ABSENT, {'0', 'x', "unknown"},
+		{'0', 's', "unknown"}, {'0', 'p', "unknown"}, {'!', '+', "unknown"}, ABSENT, ABSENT,
+		ABSENT, ABSENT, {'0', '+', "dead"});
+	PLAY_FIRST("one that says that it will never beat is not missed", ABSENT,
+		{'w', '+', "unknown"}, {'w', '+', "unknown"}, {'w', '+', "unknown"},
+		{'w', '+', "unknown"}, {'w', '+', "unknown"}, {'w', '+', "unknown"},
+		{'g', '+', "dead"});
+	PLAY_FIRST("its process is gone before it has beaten: dead at once", ABSENT,
+		{'G', '+', "dead"}, {'G', '+', "dead"});
 }
 
 static void test_numbers(void)
@@ -419,6 +461,7 @@ static void test_progress(void)
 int main(void)
 {
 	test_rules();
+	test_first_beat();
 	test_numbers();
 	test_progress();
 	test_worlds();
