@@ -29,7 +29,7 @@ _preempt_values() {
 
 _preempt() {
 	local program=${1/#\~/$HOME} cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-	local help line option i
+	local help line option command i
 	local -a offered=() commands=()
 	local entry='^ +((-[a-zA-Z0-9]), )?(--[a-z][a-z-]*)( ([A-Z]+))? +(.*)$'
 	COMPREPLY=()
@@ -49,11 +49,16 @@ _preempt() {
 	help=$("$program" --help 2>/dev/null </dev/null) || return
 	if [[ $help = *$'\n'commands:* ]]; then
 		mapfile -t commands < <(sed -n '/^commands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p' <<<"$help")
-		if ((COMP_CWORD == 1)); then
+		# Options that all have may stand before the command.
+		command=
+		for ((i = 1; i < COMP_CWORD && ${#command} == 0; i++)); do
+			[[ " ${commands[*]} " != *" ${COMP_WORDS[i]} "* ]] || command=${COMP_WORDS[i]}
+		done
+		if [ -z "$command" ]; then
 			mapfile -t COMPREPLY < <(compgen -W "${commands[*]} --help --version" -- "$cur")
 			return
 		fi
-		help=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null </dev/null) || return
+		help=$("$program" "$command" --help 2>/dev/null </dev/null) || return
 	fi
 
 	# readline cuts --option=value into three words.

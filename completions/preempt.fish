@@ -39,15 +39,21 @@ function __preempt_complete
 
     set -l help ($program --help 2>/dev/null </dev/null)
     if set -l at (contains -i commands: $help)
-        if not set -q words[2]
-            for line in $help[(math $at + 1)..]
-                string match -q '  *' -- $line; or break
-                string replace -r '^  (\S+) +' '$1\t' -- $line
-            end
-            printf '%s\n' --help --version
+        set -l commands
+        for line in $help[(math $at + 1)..]
+            string match -q '  *' -- $line; or break
+            set -a commands (string replace -r '^  (\S+) +' '$1\t' -- $line)
+        end
+        # Options that all have may stand before the command.
+        set -l command
+        for word in $words[2..]
+            contains -- $word (string replace -r '\t.*' '' -- $commands); and set command $word; and break
+        end
+        if test -z "$command"
+            printf '%s\n' $commands --help --version
             return
         end
-        set help ($program $words[2] --help 2>/dev/null </dev/null)
+        set help ($program $command --help 2>/dev/null </dev/null)
     end
 
     set -l before $words[-1]

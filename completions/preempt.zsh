@@ -4,7 +4,7 @@
 # moment it is asked for, so it is always that of the program at hand. Installed as _preempt.
 
 setopt localoptions extendedglob
-local program=${~words[1]} before=${words[CURRENT - 1]} line at
+local program=${~words[1]} before=${words[CURRENT - 1]} command line at
 local -a help names long short match mbegin mend
 
 # What follows "--" is another command line.
@@ -18,16 +18,20 @@ fi
 
 help=(${(f)"$($program --help 2>/dev/null </dev/null)"})
 if (( ${help[(I)commands:]} )); then
-	if (( CURRENT == 2 )); then
-		for line in ${help[${help[(I)commands:]} + 1, -1]}; do
-			[[ $line = (#b)'  '([a-z][a-z-]#)' '##(*) ]] || break
-			names+=("$match[1]:$match[2]")
-		done
+	for line in ${help[${help[(I)commands:]} + 1, -1]}; do
+		[[ $line = (#b)'  '([a-z][a-z-]#)' '##(*) ]] || break
+		names+=("$match[1]:$match[2]")
+	done
+	# Options that all have may stand before the command.
+	for at in ${words[2, CURRENT - 1]}; do
+		(( ${names[(I)${(b)at}:*]} )) && command=$at && break
+	done
+	if [[ -z $command ]]; then
 		_describe -t commands command names
 		_describe -o -t options option "(--help --version)"
 		return
 	fi
-	help=(${(f)"$($program ${words[2]} --help 2>/dev/null </dev/null)"})
+	help=(${(f)"$($program $command --help 2>/dev/null </dev/null)"})
 fi
 
 # --option=value

@@ -94,6 +94,8 @@ options() {
 	offers "preempt-store g" get gc
 	offers "preempt-store get --js" --json
 	offers "preempt-queue s" schedule show
+	offers "preempt-store --run r g" get gc
+	offers "preempt-store --run r -q get --js" --json
 }
 
 @test "values: words, prefixes, directories, files" {

@@ -59,7 +59,35 @@ refused() {
 	refused 'there is no command "sched"; did you mean schedule?' preempt-queue sched
 	refused 'there is no command "frobnicate"; see preempt-store --help' preempt-store frobnicate
 	refused 'there is no command "frobnicate"' preempt-store help frobnicate
-	refused 'the command comes first, then -q' preempt-store -q list
+	refused 'the command comes first, then --values' preempt-store --values list
+	refused 'a command is missing' preempt-store --run r
+	refused 'a command is missing' preempt-store
+	refused '--task' preempt-store --task 1 list
+}
+
+@test "options that several commands share may stand before the command, too" {
+	preempt-store --store s.db put k v
+	for before in "--store s.db" "--store=s.db" "-q --store s.db" "--timeout 1m --store s.db -v"; do
+		# shellcheck disable=SC2086 # several words
+		run -0 --separate-stderr preempt-store $before get k
+		[ "$output" = v ]
+	done
+	run -0 preempt-store --json --store s.db get k
+	[[ $output = '{"key":"k","value":"v",'* ]]
+	run -0 preempt-queue --store s.db --queue q schedule -- true
+	run -0 preempt-queue --queue q --store s.db list --json
+	[[ $output = *true* ]]
+	mkdir ck
+	run -1 ckpt-rotate -q latest ck
+	[ -z "$output" ]
+	run -0 preempt-store --help get
+	shown=$output
+	run -0 preempt-store -q --help get
+	[ "$output" = "$shown" ]
+	run -0 preempt-store --store s.db --help
+	[[ $output = *commands:* ]]
+	run -0 preempt-store -q --version
+	[[ $output = "preempt-store "* ]]
 }
 
 @test "options are not abbreviated, flags take no value, values are not empty" {

@@ -363,6 +363,54 @@ static void survive_file_size(void)
 		(void)sigaction(SIGXFSZ, &action, NULL);
 }
 
+static bool is_one_of(const char *word, const char *name, const char *letter)
+{
+	return !strcmp(word, name) || !strcmp(word, letter);
+}
+
+/*
+ * Options that several commands share may stand before the command, too. Returns where the first
+ * other word stands: the command, or an option that belongs behind it; argc: there is none.
+ */
+static int find_command(const struct args_program *program, int argc, char **argv)
+{
+	struct table table = {0};
+	table_add(&table, everywhere);
+	for (const struct args_command *c = program->commands; c->name; c++) {
+		bool added = false;
+		for (const struct args_command *before = program->commands; before < c; before++)
+			added |= before->common == c->common;
+		if (!added)
+			table_add(&table, c->common);
+	}
+	int at = 1;
+	while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+		bool takes_next = false;
+		const char *next = at + 1 < argc ? argv[at + 1] : NULL;
+		if (args_check_option(table.options, table.count, argv[at], next, &takes_next,
+			    NULL) != STATUS_OK)
+			return at;
+		at += 1 + takes_next;
+	}
+	return at;
+}
+
+/* What is said where no command stands on the command line. */
+static int answer_without_command(const struct args_program *program, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		bool version = is_one_of(argv[i], "--version", "-V");
+		if (version)
+			printf("%s %s\n", program->name, PREEMPT_VERSION);
+		else if (is_one_of(argv[i], "--help", "-h"))
+			print_help(program, NULL);
+		else
+			continue;
+		return message_close(STATUS_OK);
+	}
+	return refuse(program, NULL, "a command is missing");
+}
+
 int args_main(const struct args_program *program, int argc, char **argv)
 {
 	occupy_standard_descriptors();
@@ -371,13 +419,19 @@ int args_main(const struct args_program *program, int argc, char **argv)
 	const struct args_command *command = program->commands;
 	if (!command->name)
 		return run_command(program, command, argc, argv);
-	const char *first = argc > 1 ? argv[1] : "";
-	bool asks = !strcmp(first, "--help") || !strcmp(first, "-h") || !strcmp(first, "help");
-	if (!strcmp(first, "--version") || !strcmp(first, "-V")) {
-		printf("%s %s\n", program->name, PREEMPT_VERSION);
+	int at = find_command(program, argc, argv);
+	if (at == argc)
+		return answer_without_command(program, argc, argv);
+	char *word = argv[at];
+	memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+	argv[1] = word;
+	bool asks = !strcmp(word, "help");
+	if (asks && argc == 2) {
+		print_help(program, NULL);
 		return message_close(STATUS_OK);
 	}
-	const char *names[64], *word = asks && argc > 2 ? argv[2] : first;
+	word = asks ? argv[2] : word;
+	const char *names[64];
 	size_t count = 0;
 	for (; command->name; command++) {
 		if (!strcmp(word, command->name) && asks) {
@@ -388,15 +442,9 @@ int args_main(const struct args_program *program, int argc, char **argv)
 			return run_command(program, command, argc - 1, argv + 1);
 		names[count++] = command->name;
 	}
-	if (asks && argc == 2) {
-		print_help(program, NULL);
-		return message_close(STATUS_OK);
-	}
 	char why[128];
 	const char *meant = parse_nearest(names, count, word);
-	if (!*word)
-		snprintf(why, sizeof(why), "a command is missing");
-	else if (*word == '-')
+	if (*word == '-')
 		snprintf(why, sizeof(why), "the command comes first, then %.40s", word);
 	else
 		snprintf(why, sizeof(why), "there is no command \"%.40s\"%s%s%s", word,

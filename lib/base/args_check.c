@@ -45,12 +45,7 @@ static enum status no_such_option(
 		meant ? "; did you mean --" : "", meant ? meant : "", meant ? "?" : "");
 }
 
-/*
- * Checks one option of the command line, "--NAME", "--NAME=VALUE" or "-xyz". next: the word behind
- * it, NULL: none. *takes_next: that is its value. Names are not abbreviated: a script that did so
- * would mean something else as soon as another option began with the same letters.
- */
-static enum status check_option(const struct args_option *const *options, size_t count,
+enum status args_check_option(const struct args_option *const *options, size_t count,
 	const char *word, const char *next, bool *takes_next, struct error *err)
 {
 	const struct args_option *option;
@@ -98,7 +93,7 @@ enum status args_check(const struct args_option *const *options, size_t count,
 		} else if (first_part && argv[i][0] == '-' && argv[i][1]) {
 			const char *next = i + 1 < argc ? argv[i + 1] : NULL;
 			bool takes_next = false;
-			if (check_option(options, count, argv[i], next, &takes_next, err) !=
+			if (args_check_option(options, count, argv[i], next, &takes_next, err) !=
 				STATUS_OK)
 				return STATUS_USAGE;
 			i += takes_next;

@@ -13,6 +13,14 @@
 bool args_is_flag(const struct args_option *option);
 
 /*
+ * Checks one option of the command line, "--NAME", "--NAME=VALUE" or "-xyz". next: the word behind
+ * it, NULL: none. *takes_next: that is its value. Names are not abbreviated: a script that did so
+ * would mean something else as soon as another option began with the same letters.
+ */
+enum status args_check_option(const struct args_option *const *options, size_t count,
+	const char *word, const char *next, bool *takes_next, struct error *err);
+
+/*
  * Checks argv[1] to argv[argc - 1], which end before a "--" that begins a command (rest->command).
  * Returns STATUS_OK, or STATUS_USAGE with a sentence that names the cure.
  */
