@@ -453,10 +453,12 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 	}
 	if (!any && one)
 		message_error("there is no checkpoint of step %" PRIu64 " in %s", step, directory);
+	else if (!any && !every)
+		message_error("there is no checkpoint in %s", directory);
 	else if (!any)
-		message_info("there is no checkpoint in %s", directory);
+		message_info("there is no checkpoint in %s, so nothing to verify", directory);
 	checkpoint_list_release(&list);
-	return code;
+	return any || !every ? code : STATUS_OK;
 }
 
 static int run_verify(const struct args_rest *rest)
@@ -580,6 +582,8 @@ static int prune_directory(
 		print(&line);
 	}
 	text_release(&line);
+	if (report.absent)
+		message_info("there is no directory %s, so nothing to prune", directory);
 	if (report.leftovers)
 		message_info("%s %zu left by an earlier prune",
 			dry_run ? "would delete" : "deleted", report.leftovers);

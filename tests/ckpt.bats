@@ -313,9 +313,31 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	[ "$output" = "" ]
 	run -1 --separate-stderr ckpt-rotate list missing
 	run -75 --separate-stderr ckpt-rotate list missing/ck
-	run -1 --separate-stderr ckpt-rotate prune --keep-last 1 missing
 	run -75 --separate-stderr ckpt-rotate begin missing/ck 1
 	[ ! -e missing ]
+}
+
+@test "before the first save: prune and verify --all have nothing to do, and with -q say nothing" {
+	mkdir empty
+	for directory in missing empty; do
+		for layout in auto hf; do
+			run -0 --separate-stderr ckpt-rotate prune -q --keep-last 1 --layout "$layout" "$directory"
+			[ -z "$output$stderr" ]
+		done
+	done
+	run -0 --separate-stderr ckpt-rotate prune --keep-last 1 missing
+	[[ $stderr = *"there is no directory missing, so nothing to prune" ]]
+	run -0 --separate-stderr ckpt-rotate prune --json --keep-last 1 missing
+	[ "${output//[[:space:]]/}" = "[]" ]
+	[ ! -e missing ]
+	run -75 --separate-stderr ckpt-rotate prune -q --keep-last 1 missing/ck
+	run -0 --separate-stderr ckpt-rotate verify -q --all empty
+	[ -z "$output$stderr" ]
+	# What is asked for and is not there is said, and 1.
+	run -1 --separate-stderr ckpt-rotate verify -q empty
+	[[ $stderr = *"there is no checkpoint in empty" ]]
+	run -1 --separate-stderr ckpt-rotate verify -q --all missing
+	[[ $stderr = *"there is no directory missing" ]]
 }
 
 @test "a filesystem of /etc/fstab that is not mounted: an empty mount point is no answer" {

@@ -448,8 +448,9 @@ enum status adopted_prune(const char *directory, const struct layout_choice *cho
 	struct pruning pruning = {
 		.directory = directory, .choice = choice, .settled = settled, .report = report};
 	enum status status = place_open(directory, &pruning.descriptor, err);
+	report->absent = status == STATUS_NO;
 	if (status != STATUS_OK)
-		return status;
+		return report->absent ? STATUS_OK : status;
 	status = scan_refuse_inside(directory, pruning.descriptor, choice, err);
 	if (status == STATUS_OK && !wish->dry_run)
 		status = prune_lock(directory, pruning.descriptor, wish->wait, err);

@@ -303,9 +303,11 @@ enum status checkpoint_prune(const char *directory, const struct prune_wish *wis
 	struct error one;
 	int descriptor;
 	bool met = true;
+	*report = (struct prune_report){0};
 	enum status status = place_open(directory, &descriptor, err);
+	report->absent = status == STATUS_NO;
 	if (status != STATUS_OK)
-		return status;
+		return report->absent ? STATUS_OK : status;
 	if (!wish->dry_run)
 		status = prune_lock(directory, descriptor, wish->wait, err);
 	if (status == STATUS_OK && wish->policy.min_free)
@@ -316,7 +318,6 @@ enum status checkpoint_prune(const char *directory, const struct prune_wish *wis
 		status = keep_check_metric(&wish->policy, list.items, list.count, err);
 	if (status != STATUS_OK)
 		goto out;
-	*report = (struct prune_report){0};
 	status = decide(&list, &wish->policy, &moment, report, &met, err);
 	if (status != STATUS_OK)
 		goto out;

@@ -23,6 +23,7 @@ struct prune_report {
 	struct prune_item *items; /* in the order of checkpoint_list */
 	size_t count;
 	size_t leftovers; /* of earlier pruners, deleted now */
+	bool absent;	  /* DIR does not exist: nothing was ever saved there */
 };
 
 struct prune_wish {
@@ -33,9 +34,9 @@ struct prune_wish {
 };
 
 /*
- * STATUS_OK: done. STATUS_NO: done, but a limit is not met although all went that may go, err says
- * which. Others: the report stands as far as it got, when its count is not 0; err says what failed
- * first.
+ * STATUS_OK: done, or absent. STATUS_NO: done, but a limit is not met although all went that may
+ * go, err says which. Others: the report stands as far as it got, when its count is not 0; err says
+ * what failed first.
  */
 enum status checkpoint_prune(const char *directory, const struct prune_wish *wish,
 	struct prune_report *report, struct error *err);
