@@ -268,6 +268,26 @@ beats() {
 	run ! has_key DEAD/1
 }
 
+@test "preempt-heartbeat: of a task that is gone and never beat no step is known" {
+	join 2
+	end_agent 1
+	beats 0 --limit 100
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 on .* is gone; last seen .*Z, no step known" err.0
+	run -1 --separate-stderr bash -c 'preempt-store get run/r/000001/DEAD/1 | grep \"step\"'
+}
+
+@test "preempt-heartbeat: --timeout 0 is refused where it beats; --list shows what is known at once" {
+	join 1
+	for what in "--pid ${agents[0]}" "-- true" "--once"; do
+		# shellcheck disable=SC2086 # several words
+		PREEMPT_TASK=0 PREEMPT_TASKS=1 run -2 --separate-stderr timeout 60 preempt-heartbeat --timeout 0 $what
+		[[ $stderr = *"--timeout: must be greater than 0"* ]]
+	done
+	run -0 --separate-stderr preempt-heartbeat --list --timeout 0
+}
+
 @test "preempt-run: a task that joined by hand and never beats is dead after --join-timeout; with --no-heartbeat it is not" {
 	tasks=3
 	stand_for 2
