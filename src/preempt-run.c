@@ -15,6 +15,7 @@
 #include "group/options.h"
 #include "group/restart.h"
 #include "notice/platform.h"
+#include "store/remove.h"
 #include "store/store.h"
 
 static uint64_t copies, ranks, exit_code = STATUS_SAVED, max_bad_restarts;
@@ -323,7 +324,11 @@ static int run(const struct args_rest *rest)
 	agent.identity = &identity;
 	agent.store = url;
 	agent.attempt = group_options.attempt_given ? group_options.attempt : 0;
-	return restart_run(&agent, restarts ? &limits : NULL);
+	int code = restart_run(&agent, restarts ? &limits : NULL);
+	/* No later start can find it: its name was made up for this one. */
+	if (identity.run_is_ours && !group_options.store && store_remove(url, &err) != STATUS_OK)
+		message_error("warning: the store of this run is left behind: %s", err.text);
+	return code;
 }
 
 static const struct args_command commands[] = {

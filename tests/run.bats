@@ -553,3 +553,19 @@ names_task() {
 	counted 2 $((saved_step + 100))
 	nothing_left
 }
+
+@test "without --run: the store of the name that is made up goes with the run, however that ends; others stay" {
+	export XDG_STATE_HOME=$PWD/state
+	unset PREEMPT_STORE PREEMPT_RUN
+	mkdir -p state/preempt
+	touch state/preempt/solo-of-another.db
+	run -0 preempt-run -- true
+	run -7 preempt-run -- sh -c 'ls state/preempt >seen; exit 7'
+	run -137 preempt-run -- sh -c 'kill -KILL $$'
+	grep -q '^solo-.*\.db$' seen
+	[ "$(ls state/preempt)" = solo-of-another.db ]
+	run -0 preempt-run --run named -- true
+	[ -f state/preempt/named.db ]
+	run -0 preempt-run --store other.db -- true
+	[ -f other.db ]
+}

@@ -49,7 +49,7 @@ struct identity_environment {
 
 struct identity {
 	char run[129];	   /* by parse_name */
-	bool run_is_ours;  /* made up, of no use to a later start: say so, clean up after success */
+	bool run_is_ours;  /* made up, of no use to a later start: clean up at the end */
 	bool is_task;	   /* false only with IDENTITY_RUN */
 	uint64_t task;	   /* the first of ours */
 	uint64_t count;	   /* how many are ours, one after the other */
