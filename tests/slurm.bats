@@ -61,8 +61,9 @@ hurry='[ -z "${SLURM_RESTART_COUNT-}" ] || set -- "$@" --step-ms 0; exec train "
 
 # Another rig, for this test only.
 other_rig() {
-	local lines
-	run "$rig" usable "$@"
+	local lines asked=()
+	[ "$1" != --proctrack ] || asked=("$1" "$2")
+	run "$rig" usable "${asked[@]}"
 	[ "$status" -eq 0 ] || skip "$output"
 	other=$(slurm_new_dir)
 	lines=$("$rig" start "$other" --grace 20 --kill-wait 10 "$@") || return
@@ -271,4 +272,22 @@ told_by_usr1() {
 		[ "$(grep -o '"host":' $step | wc -l)" = 2 ]
 	done
 	[ -z "$(ls -A place)" ]
+}
+
+@test "preempt-store join as the TaskProlog of a site: nothing in the batch shell, each task of a step joins" {
+	local program
+	program=$(type -P preempt-store)
+	printf '#!/bin/sh\n"%s" join --timeout 5m\nexit\n' "$program" >prolog
+	chmod 755 prolog
+	other_rig --set "TaskProlog=$PWD/prolog"
+	sbatch --parsable --wait --nodes=2 --ntasks=2 --output=job.out --wrap '
+		echo "batch ${PREEMPT_ATTEMPT-none}"
+		srun sh -c "
+			[ \"\$PREEMPT_AGENT\" = \$\$ ] && [ -d \"\$PREEMPT_DIR\" ] &&
+				echo \"task \$PREEMPT_TASK of \$PREEMPT_TASKS, attempt \$PREEMPT_ATTEMPT, \$PREEMPT_SIGNALS\"
+			preempt-store leave"'
+	cat job.out
+	grep -qx 'batch none' job.out
+	for task in 0 1; do grep -qx "task $task of 2, attempt 1, TERM,USR1" job.out; done
+	[[ $(preempt-store list --values run/) = *CLOSED*completed* ]]
 }
