@@ -413,6 +413,20 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[ "$(cat got)" = TERM ]
 }
 
+@test "a store that can be read but not written: the command gets the signal, the notice is not lost" {
+	no_slurm
+	# Only preempt-requeue itself is kept from writing.
+	strace -D -o trace -P "$PREEMPT_STORE-journal" -e trace=pwrite64 -e inject=pwrite64:error=EACCES \
+		preempt-requeue --platform none -- preempt-run -- ./trainer 2>err 3>&- &
+	job=$!
+	until_true 10 test -e started
+	kill -TERM "$job"
+	until_true 60 grep -q 'the tasks could not be told by the store: .*: the command gets a SIGTERM' err
+	grep -q 'EACCES.*INJECTED' trace
+	code 42
+	[ "$(cat ck)" -gt 0 ]
+}
+
 @test "INT is passed on, and ends it; kill -9 takes the command with it" {
 	no_slurm
 	env --default-signal=INT preempt-requeue -- bash -c 'trap "exit 130" INT; touch started; while :; do sleep 0.05; done' 2>err 3>&- &

@@ -124,7 +124,7 @@ static void take_signals(struct batch *batch)
 	reap(batch);
 }
 
-/* One try to claim for all; STATUS_NO: there is nothing to claim yet. */
+/* One try to claim for all. STATUS_OK: the tasks know; STATUS_NO: there is nothing to claim yet. */
 static enum status tell_once(const struct batch *batch, struct error *err)
 {
 	const struct verdict_question *question = batch->question;
@@ -139,10 +139,12 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 	}
 	if (status == STATUS_OK && view.attempt.number <= question->before)
 		status = STATUS_NO;
-	else if (status == STATUS_OK &&
-		 claim_make(store, &view, &claim, limit, err) == STATUS_TEMPORARY)
-		status = STATUS_TEMPORARY;
-	/* Claimed by somebody else, or over: they know. */
+	else if (status == STATUS_OK) {
+		status = claim_make(store, &view, &claim, limit, err);
+		/* Another claim, an error or the end of the attempt has told them. */
+		if (status == STATUS_NO)
+			status = STATUS_OK;
+	}
 	view_release(&view);
 	store_close(store);
 	return status;
