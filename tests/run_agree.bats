@@ -306,6 +306,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	ended 0 44
 	ended 2 44
 	grep -q "task 1 was restarted" err.0
+	[[ $(preempt-store get run/job/000001/DEAD/1) == *'"by":"restarted"'* ]]
 	attempt=2
 	for i in 0 2; do agent $i 3 -- "$COUNT" --dir job --steps 600 --sync; done
 	all_ended 0

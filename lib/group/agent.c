@@ -64,7 +64,7 @@ static void run_tasks(struct agent *agent)
 			agent->sample_at = now + SAMPLE_EVERY;
 		}
 		if (agent->group.view.agreement.round && now >= agent->deaths_at) {
-			agent_look_for_deaths(agent);
+			(void)agent_declare_gone(agent, true);
 			agent->deaths_at = now + DEATHS_EVERY;
 		}
 		for (size_t i = 0; i < agent->command_count; i++)

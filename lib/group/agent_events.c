@@ -157,7 +157,7 @@ static int64_t wait_with_failure(const struct agent *agent, const struct command
 static void look_for_root(struct agent *agent, struct command *command)
 {
 	if (!command->root_found)
-		command->root_found = agent_declare_gone(agent);
+		command->root_found = agent_declare_gone(agent, false);
 }
 
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
@@ -331,28 +331,4 @@ void agent_take_result(struct agent *agent, struct result *result)
 	case RESULT_JOINED: break;
 	}
 	agent_say_news(agent);
-}
-
-static bool is_awaited(const struct agent *agent, uint64_t task)
-{
-	const struct agreement_view *view = &agent->group.view.agreement;
-	const struct agreement_peer *peer = &view->peers[task];
-	if (!view->round || !agreement_counts(view, task))
-		return false;
-	return view->decided ? peer->member && !peer->saved : !peer->reported;
-}
-
-void agent_look_for_deaths(struct agent *agent)
-{
-	struct group *group = &agent->group;
-	uint64_t first = agent->options->identity->task;
-	for (uint64_t i = 0; i < group->view.attempt.tasks; i++) {
-		bool ours = i >= first && i < first + agent->seat_count;
-		if (ours || !is_awaited(agent, i) || !group->view.members[i].joined ||
-			process_look(&group->view.members[i].agent) != PROCESS_GONE)
-			continue;
-		struct write write;
-		write_build_death(&write, &group->view, i, "is gone");
-		worker_write(group->worker, &write);
-	}
 }

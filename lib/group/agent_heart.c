@@ -83,7 +83,17 @@ void agent_look_for_hangs(struct agent *agent, int64_t now)
 	}
 }
 
-bool agent_declare_gone(struct agent *agent)
+/* The round waits for its report or for its save. */
+static bool is_awaited(const struct agent *agent, uint64_t task)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	const struct agreement_peer *peer = &view->peers[task];
+	if (!view->round || !agreement_counts(view, task))
+		return false;
+	return view->decided ? peer->member && !peer->saved : !peer->reported;
+}
+
+bool agent_declare_gone(struct agent *agent, bool awaited_only)
 {
 	struct group *group = &agent->group;
 	const struct view *view = &group->view;
@@ -91,7 +101,9 @@ bool agent_declare_gone(struct agent *agent)
 	bool found = false;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		bool ours = i >= first && i < first + agent->seat_count;
-		if (ours || !view->members[i].joined || !agreement_counts(&view->agreement, i) ||
+		bool asked =
+			awaited_only ? is_awaited(agent, i) : agreement_counts(&view->agreement, i);
+		if (ours || !asked || !view->members[i].joined ||
 			process_look(&view->members[i].agent) != PROCESS_GONE)
 			continue;
 		struct death death = {.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};

@@ -75,7 +75,6 @@ void agent_keep_guard(struct agent *agent);
 /* Tell the seats of commands that have ended, as soon as it is clear what they have died of. */
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);
 void agent_take_result(struct agent *agent, struct result *result);
-void agent_look_for_deaths(struct agent *agent);
 
 /* agent_heart.c */
 enum status agent_open_pulse(struct agent *agent, struct error *err);
@@ -84,9 +83,11 @@ enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err);
 /* About once a second, after the boards were sampled: tell how far we are; does it hang? */
 void agent_look_for_hangs(struct agent *agent, int64_t now);
-/* Declare the peers whose processes ran on this machine and exist no more; whether there are any.
+/*
+ * Declare the peers whose processes ran on this machine and exist no more, of all or of those that
+ * the round waits for; whether there are any.
  */
-bool agent_declare_gone(struct agent *agent);
+bool agent_declare_gone(struct agent *agent, bool awaited_only);
 
 /* agent_terminal.c */
 

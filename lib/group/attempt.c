@@ -313,7 +313,10 @@ static enum status bury(struct store *store, const struct attempt_entry *entry, 
 		if (!dead || view->agreement.peers[i].dead ||
 			view->agreement.peers[i].left != REASON_NONE)
 			continue;
-		write_build_death(&write, view, i, ours ? "was restarted" : "is gone");
+		struct death death = {.task = i,
+			.cause = ours ? DEATH_RESTARTED : DEATH_GONE,
+			.since_utc = clock_utc()};
+		write_build_deaths(&write, view, BY_NO_TASK, &death, 1);
 		enum agreement_outcome outcome = write_carry_out(&write, store, err);
 		write_release(&write);
 		if (outcome == OUTCOME_UNKNOWN)

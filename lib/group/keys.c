@@ -36,6 +36,7 @@ void keys_decision(uint64_t round, char name[64])
 static const char *const then_words[] = {"exit", "continue", "stop"};
 static const char *const kind_words[] = {"save", "exit", "each", "none"};
 static const char *const reason_words[] = {"", "completed", "saved", "preempted", "failed", "peer"};
+static const char *const death_words[] = {"unknown", "silent", "gone", "restarted", "hung"};
 
 #define WORDS(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -78,6 +79,20 @@ bool keys_reason_parse(const char *word, enum agreement_reason *reason)
 	if (!*word || !parse_word(reason_words, WORDS(reason_words), word, &index))
 		return false;
 	*reason = (enum agreement_reason)index;
+	return true;
+}
+
+const char *keys_death_word(enum death_cause cause)
+{
+	return death_words[cause];
+}
+
+bool keys_death_parse(const char *word, enum death_cause *cause)
+{
+	size_t index;
+	if (!parse_word(death_words, WORDS(death_words), word, &index))
+		return false;
+	*cause = (enum death_cause)index;
 	return true;
 }
 

@@ -101,7 +101,8 @@ static void look_for_the_gone(struct store *store, struct view *view)
 		if (!view->members[i].joined || !agreement_counts(&view->agreement, i) ||
 			process_look(&view->members[i].agent) != PROCESS_GONE)
 			continue;
-		write_build_death(&write, view, i, "is gone");
+		struct death death = {.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
+		write_build_deaths(&write, view, BY_NO_TASK, &death, 1);
 		(void)write_carry_out(&write, store, NULL);
 		write_release(&write);
 	}

@@ -352,7 +352,8 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 		return STATUS_OK;
 	return error_set(err, view->agreement.claimed ? STATUS_PREEMPTED : STATUS_BROKEN,
 		"run %s: task %llu was declared dead (%s); end the training process",
-		view->attempt.run, (unsigned long long)task, view->members[task].death);
+		view->attempt.run, (unsigned long long)task,
+		keys_death_word(view->members[task].death));
 }
 
 /*

@@ -241,6 +241,16 @@ static bool read_left(struct view *view, const struct reading *r)
 	       keys_reason_parse(word, &view->agreement.peers[r->task].left);
 }
 
+static bool read_dead(struct view *view, const struct reading *r)
+{
+	const char *word;
+	/* Whatever it says, the task was declared dead. */
+	view->agreement.peers[r->task].dead = true;
+	if (json_get_text(r->json, "by", &word))
+		(void)keys_death_parse(word, &view->members[r->task].death);
+	return true;
+}
+
 static bool read_error(struct view *view, const struct reading *r)
 {
 	uint64_t code = 1;
@@ -326,7 +336,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 			{"CLOSED", read_closed},
 			{"RESUME", read_resume},
 		},
-	  of_task[] = {{"TASK/", read_task}, {"LEFT/", read_left}},
+	  of_task[] = {{"TASK/", read_task}, {"LEFT/", read_left}, {"DEAD/", read_dead}},
 	  of_round[] = {{"STEP/", read_step}, {"SAVED/", read_saved}};
 	const char *at;
 
@@ -348,15 +358,6 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 			return false;
 		enter_round(view, r->round);
 		return of_round[i].read(view, r);
-	}
-	if (!strncmp(name, "DEAD/", 5)) {
-		at = name + 5;
-		if (!take_number(&at, '\0', &r->task) || r->task >= a->tasks)
-			return false;
-		a->peers[r->task].dead = true;
-		(void)json_copy_text(r->json, "by", view->members[r->task].death,
-			sizeof(view->members[r->task].death));
-		return true;
 	}
 	if (!strncmp(name, "ROUND/", 6)) {
 		at = name + 6;

@@ -34,9 +34,9 @@ struct view_member {
 	int64_t save_time;	/* ms, of the save in the newest round */
 	store_revision rubbish; /* of a report in the newest round that cannot be read; 0 */
 	int left_code;
-	char death[16];	  /* of what it is dead: silent, gone, restarted, hung */
-	bool left_called; /* it had called preempt_step, */
-	bool left_saved;  /* and had saved, when it left: */
+	enum death_cause death; /* of a task that was declared dead */
+	bool left_called;	/* it had called preempt_step, */
+	bool left_saved;	/* and had saved, when it left: */
 	uint64_t left_saved_step;
 	int64_t joined_utc, newest_utc; /* ms by its own clock: what it wrote first and last; 0 */
 	struct process_identity agent;

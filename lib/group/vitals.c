@@ -2,7 +2,6 @@
 #include "group/vitals.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "group/pulse.h"
@@ -13,14 +12,15 @@
 static enum heartbeat_state by_keys(const struct view *view, uint64_t task)
 {
 	const struct agreement_peer *peer = &view->agreement.peers[task];
-	const char *death = view->members[task].death;
 	if (peer->left != REASON_NONE)
 		return HEARTBEAT_LEFT;
 	if (!peer->dead)
 		return HEARTBEAT_UNKNOWN;
-	return strstr(death, "restarted") ? HEARTBEAT_RESTARTED
-	       : !strcmp(death, "hung")	  ? HEARTBEAT_HUNG
-					  : HEARTBEAT_DEAD;
+	switch (view->members[task].death) {
+	case DEATH_RESTARTED: return HEARTBEAT_RESTARTED;
+	case DEATH_HUNG: return HEARTBEAT_HUNG;
+	default: return HEARTBEAT_DEAD;
+	}
 }
 
 static void read_one(struct store *store, const char *group, uint64_t task,

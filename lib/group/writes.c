@@ -255,29 +255,13 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 			&write->transaction, own_task_key(write, view, "DEAD", task), 0);
 }
 
-void write_build_death(struct write *write, const struct view *view, uint64_t task, const char *why)
-{
-	char text[96];
-	struct json_object *json = seal_value(why, "");
-	*write = (struct write){.what = WRITE_KINDS, .task = task};
-	/* One whose goodbye we have not seen yet is not dead. */
-	transaction_require(&write->transaction, own_task_key(write, view, "LEFT", task), 0);
-	transaction_put_new(&write->transaction, own_task_key(write, view, "DEAD", task), json);
-	if (*view->seal)
-		return;
-	snprintf(text, sizeof(text), "task %llu %s", (unsigned long long)task, why);
-	transaction_put_new(
-		&write->transaction, own_key(write, view, "SEAL"), seal_value("death", text));
-}
-
-static const char *const cause_words[] = {"silent", "gone", "restarted", "hung"};
-
 /* "task 3 on node7 is dead: no heartbeat since 2026-01-31T12:00:00.000Z, last step 120" */
 static void describe_deaths(
 	const struct view *view, const struct death *deaths, size_t count, struct text *text)
 {
-	static const char *const what[] = {"dead: no heartbeat since ", "gone; last seen ",
-		"restarted; before that last seen ", "hung: no progress since "};
+	static const char *const what[] = {"dead; last seen ", "dead: no heartbeat since ",
+		"gone; last seen ", "restarted; before that last seen ",
+		"hung: no progress since "};
 	const struct death *first = &deaths[0];
 	const char *host = view->members[first->task].agent.host;
 	bool was = first->cause == DEATH_RESTARTED;
@@ -305,7 +289,7 @@ static void describe_deaths(
 static struct json_object *death_value(const struct view *view, const struct death *death)
 {
 	struct json_object *json = stamped();
-	json_put_text(json, "by", cause_words[death->cause]);
+	json_put_text(json, "by", keys_death_word(death->cause));
 	json_put_text(json, "host", view->members[death->task].agent.host);
 	json_put_signed(json, "since_utc", death->since_utc);
 	if (death->has_step)
@@ -329,7 +313,7 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 			death_value(view, &deaths[i]));
 		own |= deaths[i].task == by;
 	}
-	if (!own)
+	if (!own && by != BY_NO_TASK)
 		transaction_require(t, own_task_key(write, view, "DEAD", by), 0);
 	if (*view->seal)
 		return;

@@ -41,12 +41,7 @@ struct write_details {
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
 	uint64_t task, const struct agreement_plan *plan, const struct write_details *details);
 
-/* DEAD/task, and the seal if there is none. why: "is gone", "was restarted". */
-void write_build_death(
-	struct write *write, const struct view *view, uint64_t task, const char *why);
-
 /* What is told of a task that cannot go on. */
-enum death_cause { DEATH_SILENT, DEATH_GONE, DEATH_RESTARTED, DEATH_HUNG };
 struct death {
 	uint64_t task;
 	enum death_cause cause;
@@ -56,9 +51,12 @@ struct death {
 	const char *section; /* DEATH_HUNG: where; NULL: not said */
 };
 
+#define BY_NO_TASK UINT64_MAX /* concluded by a process that speaks for no task */
+
 /*
- * The same for one or more, all or none, as concluded by task `by`, which must not be dead itself
- * (the one that hangs is declared by its own agent). The seal is "death", or "hung" where that is
+ * DEAD/i of one or more tasks, and the seal if there is none, all or none, as concluded by task
+ * `by`, which must not be dead itself (the one that hangs is declared by its own agent), or by
+ * BY_NO_TASK. The seal is "death", or "hung" where that is
  * the cause of the first; its text is the one line that people are shown.
  */
 void write_build_deaths(struct write *write, const struct view *view, uint64_t by,

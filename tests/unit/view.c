@@ -10,6 +10,7 @@
 #include "group/claim.h"
 #include "group/outcome.h"
 #include "group/stage.h"
+#include "group/vitals.h"
 #include "group/writes.h"
 #include "unit.h"
 
@@ -476,6 +477,36 @@ static void lives(void)
 	store_close(other);
 }
 
+/* Every cause of a death, through the store: one spelling for all who write it and all who ask. */
+static void deaths(void)
+{
+	static const enum heartbeat_state states[] = {HEARTBEAT_DEAD, HEARTBEAT_DEAD,
+		HEARTBEAT_DEAD, HEARTBEAT_RESTARTED, HEARTBEAT_HUNG};
+	struct store *store = open_store("deaths.db");
+	struct vital vitals[5];
+	struct view view = {0};
+	struct attempt joined;
+	struct error err = {0};
+	join_all(store, 5, &joined);
+	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK);
+	for (uint64_t i = 0; i < 5; i++) {
+		struct death death = {.task = i, .cause = (enum death_cause)i};
+		struct write write;
+		write_build_deaths(&write, &view, BY_NO_TASK, &death, 1);
+		CHECK_EQ(write_carry_out(&write, store, &err), OUTCOME_DONE);
+		write_release(&write);
+		CHECK(view_refresh(&view, store, &err) == STATUS_OK);
+	}
+	CHECK(vitals_read(store, &view, vitals, clock_now(), &err) == STATUS_OK);
+	for (uint64_t i = 0; i < 5; i++)
+		CHECK(view.agreement.peers[i].dead && view.members[i].death == i &&
+				vitals[i].state == states[i],
+			"a task that is dead: %s", keys_death_word((enum death_cause)i));
+	CHECK_TEXT(view.seal, "death");
+	view_release(&view);
+	store_close(store);
+}
+
 static enum status claim_as(
 	struct store *store, const struct attempt *joined, uint64_t task, enum agreement_then then)
 {
@@ -651,6 +682,7 @@ int main(void)
 		return 1;
 	staged();
 	lives();
+	deaths();
 	staged_deadline();
 	stray_error();
 	int code = unit_end();
