@@ -543,6 +543,15 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	[[ $output = *"--platform none needs --notice"* ]]
 }
 
+@test "a command that dies of a signal: a notice where a source watches that very signal, however it is written" {
+	unset PREEMPT_RUN
+	run -142 preempt-run --platform none --notice signal:VTALRM -- sh -c 'kill -ALRM $$'
+	for name in ALRM SIGALRM 14; do
+		run -43 preempt-run --platform none --notice "signal:USR1,$name" -- sh -c 'kill -ALRM $$'
+		[[ $output == *"notice: signal:ALRM: the command died of it"* ]]
+	done
+}
+
 @test "no task has begun: 42, and nothing is said to be saved; a command's own 42 is a failure, 1" {
 	agent 0 1 -- sleep 1000
 	until_true 10 has TASK/0

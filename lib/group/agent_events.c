@@ -89,13 +89,11 @@ void agent_take_held(struct agent *agent)
 
 bool agent_watches_signal(const struct agent *agent, int number)
 {
-	const char *name = sigabbrev_np(number);
-	for (size_t i = 0; name && i < agent->options->source_count; i++) {
-		const char *caught = source_signals(agent->options->sources[i]);
-		if (caught && strstr(caught, name))
-			return true;
-	}
-	return false;
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < agent->options->source_count; i++)
+		source_add_signals(agent->options->sources[i], &set);
+	return sigismember(&set, number) == 1;
 }
 
 static bool was_notice_signal(const struct agent *agent, int wait_status)

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/parse.h"
 #include "base/process.h"
 #include "group/agent_inside.h"
 #include "group/environment.h"
@@ -18,18 +17,8 @@ void agent_hold_signals(const char *const *sources, size_t count)
 {
 	sigset_t set;
 	sigemptyset(&set);
-	for (size_t i = 0; i < count; i++) {
-		const char *caught = source_signals(sources[i]);
-		if (!caught)
-			continue;
-		char *names = strdup(caught), *rest = names;
-		for (char *name; names && (name = strsep(&rest, ","));) {
-			int number;
-			if (parse_signal(name, &number, "signal", NULL) == STATUS_OK)
-				sigaddset(&set, number);
-		}
-		free(names);
-	}
+	for (size_t i = 0; i < count; i++)
+		source_add_signals(sources[i], &set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "notice/source.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/parse.h"
 
 static const struct source_kind *const kinds[] = {&source_signal, &source_file, &source_command,
 	&source_deadline, &source_slurm, &source_gce, &source_aws, &source_azure, &source_alibaba};
@@ -36,6 +39,20 @@ const char *source_signals(const char *specification)
 	if (!kind || !kind->signals)
 		return NULL;
 	return specification[length] ? specification + length + 1 : kind->signals;
+}
+
+void source_add_signals(const char *specification, sigset_t *set)
+{
+	const char *caught = source_signals(specification);
+	while (caught && *caught) {
+		char name[32];
+		int number;
+		size_t length = strcspn(caught, ",");
+		snprintf(name, sizeof(name), "%.*s", (int)length, caught);
+		if (length < sizeof(name) && parse_signal(name, &number, "", NULL) == STATUS_OK)
+			sigaddset(set, number);
+		caught += length + (caught[length] == ',');
+	}
 }
 
 enum status source_open(struct source **source, const char *specification,

@@ -13,6 +13,7 @@
 #ifndef NOTICE_SOURCE_H
 #define NOTICE_SOURCE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -101,6 +102,8 @@ bool source_take_held(struct source *source, struct notice *notice);
 pid_t source_child(const struct source *source);
 /* The signals that such a source catches, "TERM,USR1"; NULL: none. */
 const char *source_signals(const char *specification);
+/* Add them to set; a word that is no signal adds nothing. */
+void source_add_signals(const char *specification, sigset_t *set);
 /* The specification it was opened with. */
 const char *source_name(const struct source *source);
 
