@@ -107,7 +107,7 @@ static enum status store_url(struct text *url, struct error *err)
 	if (store_option)
 		text_add(url, store_option);
 	else if (run_option)
-		return store_default_url(run_option, url, err);
+		return store_default_url(run_option, true, url, err);
 	else
 		return error_set(err, STATUS_USAGE,
 			"no store is named: give --store or --run, or set PREEMPT_STORE or PREEMPT_RUN");

@@ -425,6 +425,15 @@ need_root() {
 	PREEMPT_RUN=nightly answers 0 preempt-store get k
 	XDG_STATE_HOME=$dir/state PREEMPT_RUN=nightly answers 1 preempt-store get k
 	answers 2 preempt-store get k --run ../evil
+	# Every program finds the same one, or refuses: options of a store's URL begin with "?".
+	answers 0 preempt-run --run same -- true
+	answers 0 preempt-store get --run same run/same/LAST
+	mkdir "$dir/ho?me" "$dir/ho"
+	for command in "preempt-store put k v --run r" "preempt-queue schedule -- true" "preempt-run --run r -- true"; do
+		HOME="$dir/ho?me" refused 2 $command
+		[[ $stderr == *'"?"'*'--store'* ]]
+	done
+	[ -z "$(find "$dir/ho" "$dir/ho?me" -mindepth 1)" ]
 }
 
 @test "a claim that is lost writes nothing and syncs nothing" {

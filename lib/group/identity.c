@@ -446,32 +446,6 @@ enum status identity_spread(uint64_t rank, uint64_t ranks, uint64_t local,
 	return STATUS_OK;
 }
 
-enum status identity_default_store(const char *run, const struct identity_environment *environment,
-	char *path, size_t size, struct error *err)
-{
-	const char *state = environment_value(environment, "XDG_STATE_HOME");
-	const char *home = environment_value(environment, "HOME");
-	const char *below = "";
-	/* The XDG specification: a relative path is to be ignored. */
-	if (!state || *state != '/') {
-		state = home;
-		below = "/.local/state";
-	}
-	if (!state || *state != '/')
-		return error_set(err, STATUS_USAGE,
-			"HOME is not set, so there is no place for the store: give --store URL or "
-			"set PREEMPT_STORE");
-	/* What follows '?' are options of a store's URL. */
-	if (strchr(state, '?'))
-		return error_set(err, STATUS_USAGE,
-			"%s has a \"?\" in it: give --store URL or set PREEMPT_STORE", state);
-	int length = snprintf(path, size, "%s%s/preempt/%s.db", state, below, run);
-	if (length < 0 || (size_t)length >= size)
-		return error_set(err, STATUS_USAGE,
-			"the path of the store is too long: give --store URL or set PREEMPT_STORE");
-	return STATUS_OK;
-}
-
 enum status identity_check_store(const struct identity *identity, const char *where,
 	bool local_filesystem, struct error *err)
 {

@@ -88,10 +88,6 @@ struct identity_span {
 enum status identity_spread(uint64_t rank, uint64_t ranks, uint64_t local,
 	struct identity_span *span, struct error *err);
 
-/* ${XDG_STATE_HOME:-~/.local/state}/preempt/RUN.db; its directory may not exist yet. */
-enum status identity_default_store(const char *run, const struct identity_environment *environment,
-	char *path, size_t size, struct error *err);
-
 /* Refuses a launch over several machines whose store (where) is seen by this machine only. */
 enum status identity_check_store(const struct identity *identity, const char *where,
 	bool local_filesystem, struct error *err);

@@ -130,13 +130,14 @@ enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err
 
 enum status group_store_url(const char *run, bool create, char *url, size_t size, struct error *err)
 {
-	const struct identity_environment environment = {.lookup = lookup_own};
-	if (group_options.store && *group_options.store) {
-		int length = snprintf(url, size, "%s", group_options.store);
-		return length >= 0 && (size_t)length < size
-			       ? STATUS_OK
-			       : error_set(err, STATUS_USAGE, "--store: too long");
-	}
-	enum status status = identity_default_store(run, &environment, url, size, err);
-	return status == STATUS_OK && create ? store_make_default(url, err) : status;
+	struct text text = {0};
+	enum status status = STATUS_OK;
+	if (group_options.store && *group_options.store)
+		text_add(&text, group_options.store);
+	else
+		status = store_default_url(run, create, &text, err);
+	if (status == STATUS_OK && (size_t)snprintf(url, size, "%s", text_string(&text)) >= size)
+		status = error_set(err, STATUS_USAGE, "--store: the path is too long");
+	text_release(&text);
+	return status;
 }

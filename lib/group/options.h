@@ -49,7 +49,7 @@ enum status group_own_task(uint64_t *task, struct error *err);
 enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err);
 
 /*
- * The store's URL: --store, else the default of identity_default_store. create makes the default's
+ * The store's URL: --store, else store_default_url. create makes the default's
  * directory (0700), as whoever may be the first of a run needs it.
  */
 enum status group_store_url(

@@ -55,7 +55,34 @@ void url_release(struct store_url *url)
 	*url = (struct store_url){0};
 }
 
-enum status store_make_default(const char *path, struct error *err)
+enum status store_default_path(
+	const char *run, const char *state, const char *home, struct text *path, struct error *err)
+{
+	const char *below = "";
+	if (parse_name(run, "run", err) != STATUS_OK)
+		return STATUS_USAGE;
+	/* The XDG specification: a relative path is to be ignored. */
+	if (!state || *state != '/') {
+		state = home;
+		below = "/.local/state";
+	}
+	if (!state || *state != '/')
+		return error_set(err, STATUS_USAGE,
+			"HOME is not set, so there is no place for the store: give --store or set "
+			"PREEMPT_STORE");
+	/* What follows '?' are options of a store's URL. */
+	if (strchr(state, '?'))
+		return error_set(err, STATUS_USAGE,
+			"%s has a \"?\" in it: give --store or set PREEMPT_STORE", state);
+	text_addf(path, "%s%s/preempt/%s.db", state, below, run);
+	return path->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
+}
+
+/*
+ * Make the directory of a default store, "STATE/preempt/NAME.db", and STATE, mode 0700. The home,
+ * or where STATE is elsewhere the directory that it is in, must be there: STATUS_TEMPORARY.
+ */
+static enum status make_default(const char *path, struct error *err)
 {
 	const char *home = getenv("HOME");
 	char *directory = file_directory_of(path);
@@ -73,27 +100,9 @@ enum status store_make_default(const char *path, struct error *err)
 	return status;
 }
 
-enum status store_default_url(const char *run, struct text *url, struct error *err)
+enum status store_default_url(const char *run, bool create, struct text *url, struct error *err)
 {
-	const char *state = getenv("XDG_STATE_HOME");
-	const char *home = getenv("HOME");
-	if (parse_name(run, "run", err) != STATUS_OK)
-		return STATUS_USAGE;
-	struct text path = {0};
-	/* The XDG specification: a path that is not absolute is to be ignored. */
-	if (state && *state == '/')
-		text_addf(&path, "%s/preempt", state);
-	else if (home && *home == '/')
-		text_addf(&path, "%s/.local/state/preempt", home);
-	else
-		return error_set(err, STATUS_USAGE,
-			"there is no home directory for a default store; give --store or set PREEMPT_STORE");
-	text_addf(url, "sqlite:%s/%s.db", text_string(&path), run);
-	text_addf(&path, "/%s.db", run);
-	/* Where this fails for another reason, opening the store says why. */
-	enum status status = store_make_default(text_string(&path), err);
-	text_release(&path);
-	if (status == STATUS_TEMPORARY)
-		return status;
-	return url->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
+	enum status status =
+		store_default_path(run, getenv("XDG_STATE_HOME"), getenv("HOME"), url, err);
+	return status == STATUS_OK && create ? make_default(text_string(url), err) : status;
 }

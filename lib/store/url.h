@@ -7,6 +7,7 @@
 #ifndef STORE_URL_H
 #define STORE_URL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -29,15 +30,18 @@ enum status url_parse(const char *text, struct store_url *url, struct error *err
 void url_release(struct store_url *url);
 
 /*
- * Make the directory of a default store, "STATE/preempt/NAME.db", and STATE, mode 0700. The home,
- * or where STATE is elsewhere the directory that it is in, must be there: STATUS_TEMPORARY.
+ * The store of a run where none is named: STATE/preempt/RUN.db, in HOME/.local/state where STATE is
+ * not an absolute path. state and home: XDG_STATE_HOME and HOME, NULL where not set. STATUS_USAGE:
+ * neither is absolute, a "?" in it, or a run that is no name.
  */
-enum status store_make_default(const char *path, struct error *err);
+enum status store_default_path(
+	const char *run, const char *state, const char *home, struct text *path, struct error *err);
 
 /*
- * The store of a run where none is named: ${XDG_STATE_HOME:-~/.local/state}/preempt/RUN.db. Its
- * directory is made, if it can be. STATUS_USAGE without a home, STATUS_TEMPORARY as above.
+ * The same of this process's environment. create: make its directory, mode 0700, in the home or
+ * where STATE is elsewhere in the directory that STATE is in, which must be there:
+ * STATUS_TEMPORARY.
  */
-enum status store_default_url(const char *run, struct text *url, struct error *err);
+enum status store_default_url(const char *run, bool create, struct text *url, struct error *err);
 
 #endif

@@ -51,7 +51,7 @@ static enum status find_store(struct text *url, struct error *err)
 		       ? error_set(err, STATUS_USAGE,
 				 "--queue: \"%s\" is too long for a store's name; give --store",
 				 client_options.queue)
-		       : store_default_url(name, url, err);
+		       : store_default_url(name, true, url, err);
 }
 
 enum status client_open(struct client *client, unsigned flags, struct error *err)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/url.h"
 #include "unit.h"
 
 /* An environment is "NAME=value NAME=value"; a name starting with '@' is a question of ours. */
@@ -861,32 +862,28 @@ static void check_spread(void)
 static void check_store(void)
 {
 	static const struct {
-		const char *environment, *path, *refusal;
+		const char *run, *state, *home, *path, *refusal;
 	} stores[] = {
-		{"HOME=/home/u", "/home/u/.local/state/preempt/r.db", NULL},
-		{"HOME=/home/u XDG_STATE_HOME=/s", "/s/preempt/r.db", NULL},
-		{"HOME=/home/u XDG_STATE_HOME=s", "/home/u/.local/state/preempt/r.db", NULL},
-		{"XDG_STATE_HOME=/s", "/s/preempt/r.db", NULL},
-		{"HOME=", NULL, "HOME is not set"},
-		{"HOME=/a?b", NULL, "--store"},
+		{"r", NULL, "/home/u", "/home/u/.local/state/preempt/r.db", NULL},
+		{"r", "/s", "/home/u", "/s/preempt/r.db", NULL},
+		{"r", "s", "/home/u", "/home/u/.local/state/preempt/r.db", NULL},
+		{"r", "/s", NULL, "/s/preempt/r.db", NULL},
+		{"r", NULL, "", NULL, "HOME is not set"},
+		{"r", NULL, "/a?b", NULL, "--store"},
+		{"r", "/a?b", "/home/u", NULL, "--store"},
+		{"a/b", NULL, "/home/u", NULL, "run"},
 	};
-	char path[64];
 	struct error err;
 	for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
-		struct identity_environment environment = {
-			.lookup = lookup, .context = (void *)(uintptr_t)stores[i].environment};
-		enum status status =
-			identity_default_store("r", &environment, path, sizeof(path), &err);
+		struct text path = {0};
+		enum status status = store_default_path(
+			stores[i].run, stores[i].state, stores[i].home, &path, &err);
 		CHECK(stores[i].path
-				? status == STATUS_OK && !strcmp(path, stores[i].path)
+				? status == STATUS_OK && !strcmp(text_string(&path), stores[i].path)
 				: status == STATUS_USAGE && strstr(err.text, stores[i].refusal),
-			"default store: %s", stores[i].environment);
+			"default store: %zu", i);
+		text_release(&path);
 	}
-	struct identity_environment environment = {
-		.lookup = lookup, .context = (void *)(uintptr_t) "HOME=/h"};
-	CHECK(identity_default_store("r", &environment, path, 12, &err) == STATUS_USAGE,
-		"default store: a path that is too long is not cut");
-
 	struct identity wide = {.tasks = 8, .machines = 4, .several_machines = true};
 	struct identity narrow = {.tasks = 8};
 	CHECK(identity_check_store(&wide, "/tmp/r.db", true, &err) == STATUS_USAGE &&
