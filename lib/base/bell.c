@@ -3,7 +3,13 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+
+int bell_open(void)
+{
+	return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
 
 void bell_ring(int descriptor)
 {

@@ -188,6 +188,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	agent.seats = calloc(agent.seat_count, sizeof(*agent.seats));
 	agent.commands = calloc(agent.command_count, sizeof(*agent.commands));
 	if (!agent.seats || !agent.commands) {
+		agent.seat_count = agent.command_count = 0;
 		error_set(&err, STATUS_TEMPORARY, "out of memory");
 		code = message_fail(&err);
 		goto out;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -211,6 +210,21 @@ static void *work(void *context)
 
 /* ---- The callers ---- */
 
+static void release(struct pulse *pulse)
+{
+	if (pulse->view.members)
+		view_release(&pulse->view);
+	if (pulse->wake >= 0)
+		close(pulse->wake);
+	if (pulse->broken >= 0)
+		close(pulse->broken);
+	pthread_mutex_destroy(&pulse->lock);
+	free((void *)pulse->steps);
+	free(pulse->peers);
+	free(pulse->out);
+	free(pulse);
+}
+
 enum status pulse_start(struct pulse **out, const struct pulse_options *options, struct error *err)
 {
 	struct pulse *pulse = calloc(1, sizeof(*pulse));
@@ -223,16 +237,17 @@ enum status pulse_start(struct pulse **out, const struct pulse_options *options,
 	pulse->options.who = NULL;
 	for (uint64_t i = 0; i < options->count; i++)
 		atomic_store(&pulse->steps[i], HEARTBEAT_NO_STEP);
-	pulse->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	pulse->broken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&pulse->lock, NULL);
-	int number = thread_start(&pulse->thread, work, pulse);
+	pulse->wake = bell_open();
+	pulse->broken = bell_open();
+	int number = pulse->wake < 0 || pulse->broken < 0 ? errno : 0;
+	if (number == 0)
+		number = thread_start(&pulse->thread, work, pulse);
 	if (number == 0) {
 		*out = pulse;
 		return STATUS_OK;
 	}
-	free((void *)pulse->steps);
-	free(pulse);
+	release(pulse);
 	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
 }
 
@@ -289,15 +304,6 @@ void pulse_stop(struct pulse *pulse, int64_t patience)
 		return;
 	atomic_store(&pulse->stopping, true);
 	bell_ring(pulse->wake);
-	if (!thread_join(pulse->thread, patience))
-		return;
-	if (pulse->view.members)
-		view_release(&pulse->view);
-	close(pulse->wake);
-	close(pulse->broken);
-	pthread_mutex_destroy(&pulse->lock);
-	free((void *)pulse->steps);
-	free(pulse->peers);
-	free(pulse->out);
-	free(pulse);
+	if (thread_join(pulse->thread, patience))
+		release(pulse);
 }

@@ -10,10 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
 #include "group/error_line.h"
+
+#define STALL_LIMIT 10000 /* ms that a reader of our stderr may take for what is left at the end   \
+			   */
 
 struct stream {
 	int from, into;	      /* the pipe's ends; -1: closed */
@@ -29,7 +33,7 @@ struct pump {
 	struct stream *streams;
 	struct pollfd *polled; /* streams, then stop */
 	size_t count;
-	int stop[2];
+	int stop; /* bell: no more is written to the streams */
 };
 
 static void remember(struct stream *stream, const char *bytes, size_t length)
@@ -76,47 +80,66 @@ static void *work(void *context)
 		for (size_t i = 0; i < pump->count; i++)
 			pump->polled[i] =
 				(struct pollfd){.fd = pump->streams[i].from, .events = POLLIN};
-		pump->polled[pump->count] = (struct pollfd){.fd = pump->stop[0], .events = POLLIN};
+		pump->polled[pump->count] = (struct pollfd){.fd = pump->stop, .events = POLLIN};
 		if (poll(pump->polled, pump->count + 1, -1) < 0)
 			continue;
+		bool drained = true;
 		for (size_t i = 0; i < pump->count; i++)
-			if (pump->polled[i].revents)
+			if (pump->polled[i].revents) {
 				pass_on(pump, i);
-		if (pump->polled[pump->count].revents)
+				drained = false;
+			}
+		if (drained && pump->polled[pump->count].revents)
 			return NULL;
 	}
+}
+
+static void release(struct pump *pump)
+{
+	for (size_t i = 0; i < pump->count; i++) {
+		if (pump->streams[i].from >= 0)
+			close(pump->streams[i].from);
+		if (pump->streams[i].into >= 0)
+			close(pump->streams[i].into);
+	}
+	if (pump->stop >= 0)
+		close(pump->stop);
+	pthread_mutex_destroy(&pump->lock);
+	pthread_cond_destroy(&pump->drained);
+	free(pump->streams);
+	free(pump->polled);
+	free(pump);
 }
 
 enum status pump_start(struct pump **out, size_t count, struct error *err)
 {
 	struct pump *pump = calloc(1, sizeof(*pump));
-	if (!pump || !(pump->streams = calloc(count, sizeof(*pump->streams))) ||
-		!(pump->polled = calloc(count + 1, sizeof(*pump->polled))) ||
-		pipe2(pump->stop, O_CLOEXEC) < 0)
-		goto failed;
-	pump->count = count;
-	for (size_t i = 0; i < count; i++) {
-		int ends[2];
-		if (pipe2(ends, O_CLOEXEC) < 0)
-			goto failed;
-		fcntl(ends[0], F_SETFL, O_NONBLOCK);
-		pump->streams[i].from = ends[0];
-		pump->streams[i].into = ends[1];
-	}
+	if (!pump)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	pthread_mutex_init(&pump->lock, NULL);
 	pthread_cond_init(&pump->drained, NULL);
-	int number = thread_start(&pump->thread, work, pump);
+	pump->streams = calloc(count, sizeof(*pump->streams));
+	pump->polled = calloc(count + 1, sizeof(*pump->polled));
+	pump->stop = bell_open();
+	int number = pump->stop < 0 ? errno : pump->streams && pump->polled ? 0 : ENOMEM;
+	while (number == 0 && pump->count < count) {
+		int ends[2];
+		if (pipe2(ends, O_CLOEXEC) < 0) {
+			number = errno;
+			break;
+		}
+		fcntl(ends[0], F_SETFL, O_NONBLOCK);
+		pump->streams[pump->count].from = ends[0];
+		pump->streams[pump->count++].into = ends[1];
+	}
+	if (number == 0)
+		number = thread_start(&pump->thread, work, pump);
 	if (number == 0) {
 		*out = pump;
 		return STATUS_OK;
 	}
-failed:
-	if (pump) {
-		free(pump->streams);
-		free(pump->polled);
-	}
-	free(pump);
-	return error_set(err, STATUS_TEMPORARY, "cannot pass stderr on: %s", strerror(errno));
+	release(pump);
+	return error_set(err, STATUS_TEMPORARY, "cannot pass stderr on: %s", strerror(number));
 }
 
 int pump_input(const struct pump *pump, size_t index)
@@ -149,19 +172,7 @@ void pump_stop(struct pump *pump)
 {
 	if (!pump)
 		return;
-	(void)file_write_all(pump->stop[1], "", 1);
-	pthread_join(pump->thread, NULL);
-	for (size_t i = 0; i < pump->count; i++) {
-		if (pump->streams[i].from >= 0)
-			close(pump->streams[i].from);
-		if (pump->streams[i].into >= 0)
-			close(pump->streams[i].into);
-	}
-	close(pump->stop[0]);
-	close(pump->stop[1]);
-	pthread_mutex_destroy(&pump->lock);
-	pthread_cond_destroy(&pump->drained);
-	free(pump->streams);
-	free(pump->polled);
-	free(pump);
+	bell_ring(pump->stop);
+	if (thread_join(pump->thread, STALL_LIMIT))
+		release(pump);
 }

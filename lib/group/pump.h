@@ -26,6 +26,10 @@ void pump_started(struct pump *pump, size_t index);
  * passed on; waits for that at most patience ms.
  */
 void pump_error_line(struct pump *pump, size_t index, int64_t patience, char line[PUMP_LINE]);
+/*
+ * Pass on what is left, and end. Waits 10 s at most for a reader of our stderr that takes nothing:
+ * then the rest is lost. NULL is legal.
+ */
 void pump_stop(struct pump *pump);
 
 #endif

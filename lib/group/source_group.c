@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bell.h"
@@ -201,12 +199,9 @@ static void release(struct group_source *self)
 static void group_close(struct source *source)
 {
 	struct group_source *self = (struct group_source *)source;
-	struct timespec until;
 	bell_ring(self->stop);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE / 1000;
 	/* A thread that hangs in the filesystem ends with the process; what it uses stays. */
-	if (pthread_timedjoin_np(self->thread, NULL, &until) == 0)
+	if (thread_join(self->thread, PATIENCE))
 		release(self);
 }
 
@@ -270,8 +265,8 @@ enum status source_group_open(
 	} else {
 		snprintf(self->prefix, sizeof(self->prefix), "run/%s/", self->run);
 	}
-	self->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	self->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	self->ready = bell_open();
+	self->stop = bell_open();
 	int number = !self->source.name || !self->url || self->ready < 0 || self->stop < 0;
 	if (number)
 		number = errno ? errno : ENOMEM;

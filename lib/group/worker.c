@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/bell.h"
@@ -274,6 +273,17 @@ static void *work(void *context)
 	return NULL;
 }
 
+static void release(struct worker *worker)
+{
+	const int bells[] = {worker->wake, worker->ready, worker->cancel};
+	for (size_t i = 0; i < 3; i++)
+		if (bells[i] >= 0)
+			close(bells[i]);
+	pthread_mutex_destroy(&worker->lock);
+	free(worker->url);
+	free(worker);
+}
+
 enum status worker_start(struct worker **out, const char *url, struct error *err)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
@@ -283,19 +293,20 @@ enum status worker_start(struct worker **out, const char *url, struct error *err
 	worker->last = &worker->first;
 	worker->results_end = &worker->results;
 	worker->look_by = CLOCK_NEVER;
-	worker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	worker->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	worker->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&worker->lock, NULL);
-	int number = worker->url ? thread_start(&worker->thread, work, worker) : ENOMEM;
-	if (number) {
-		free(worker->url);
-		free(worker);
-		return error_set(
-			err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
+	worker->wake = bell_open();
+	worker->ready = bell_open();
+	worker->cancel = bell_open();
+	bool bells = worker->wake >= 0 && worker->ready >= 0 && worker->cancel >= 0;
+	int number = !bells ? errno : worker->url ? 0 : ENOMEM;
+	if (number == 0)
+		number = thread_start(&worker->thread, work, worker);
+	if (number == 0) {
+		*out = worker;
+		return STATUS_OK;
 	}
-	*out = worker;
-	return STATUS_OK;
+	release(worker);
+	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
 }
 
 int worker_descriptor(const struct worker *worker)
@@ -405,10 +416,5 @@ void worker_stop(struct worker *worker, int64_t patience)
 		return;
 	for (struct result *result; (result = worker_take(worker));)
 		result_free(result);
-	close(worker->wake);
-	close(worker->ready);
-	close(worker->cancel);
-	pthread_mutex_destroy(&worker->lock);
-	free(worker->url);
-	free(worker);
+	release(worker);
 }

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/bell.h"
@@ -92,7 +91,7 @@ enum status beater_start(struct beater **out, const char *url, const struct queu
 	if (!beater)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	pthread_mutex_init(&beater->lock, NULL);
-	beater->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	beater->wake = bell_open();
 	beater->url = strdup(url);
 	beater->number = worker->beat;
 	beater->token = workers_beat_token(worker);

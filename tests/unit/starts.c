@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What runs a thread beside its caller: without descriptors or memory it says so and leaves nothing
+ * behind; its end does not depend on the wall clock.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "group/agent.h"
+#include "group/pulse.h"
+#include "group/pump.h"
+#include "group/source_group.h"
+#include "group/worker.h"
+#include "unit.h"
+
+static int64_t day_off; /* s, of the wall clock of this process */
+
+/* Before libc. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int failed = (int)syscall(SYS_clock_gettime, clock, now);
+	if (!failed && clock == CLOCK_REALTIME)
+		now->tv_sec += day_off;
+	return failed;
+}
+
+static size_t entries_of(const char *directory)
+{
+	size_t count = 0;
+	DIR *stream = opendir(directory);
+	while (stream && readdir(stream))
+		count++;
+	if (stream)
+		closedir(stream);
+	return count;
+}
+
+static const char none[] = "/nonexistent/preempt/unit.db";
+
+/* Each starts one and ends it at once. */
+static enum status pump(struct error *err)
+{
+	struct pump *pump;
+	enum status status = pump_start(&pump, 2, err);
+	if (status == STATUS_OK)
+		pump_stop(pump);
+	return status;
+}
+
+static enum status worker(struct error *err)
+{
+	struct worker *worker;
+	enum status status = worker_start(&worker, none, err);
+	if (status != STATUS_OK)
+		return status;
+	bool whole = worker_descriptor(worker) >= 0;
+	worker_stop(worker, 60000);
+	return whole ? status : STATUS_DAMAGED;
+}
+
+static enum status pulse(struct error *err)
+{
+	struct process_identity self = {.pid = 1};
+	struct pulse_options options = {.store = none, .count = 1, .who = &self};
+	struct pulse *pulse;
+	enum status status = pulse_start(&pulse, &options, err);
+	if (status != STATUS_OK)
+		return status;
+	bool whole = pulse_descriptor(pulse) >= 0;
+	pulse_stop(pulse, 60000);
+	return whole ? status : STATUS_DAMAGED;
+}
+
+static enum status group(struct error *err)
+{
+	struct group_source_options options = {.store = none, .run = "r"};
+	struct source *source;
+	enum status status = source_group_open(&source, &options, err);
+	if (status == STATUS_OK)
+		source_close(source);
+	return status;
+}
+
+static void without_descriptors(const char *name, enum status (*start)(struct error *err))
+{
+	size_t before = entries_of("/proc/self/fd");
+	struct rlimit kept, limit;
+	enum status status = STATUS_TEMPORARY;
+	bool right = true;
+	getrlimit(RLIMIT_NOFILE, &kept);
+	for (unsigned more = 0; right && status != STATUS_OK && more < 16; more++) {
+		struct error err = {0};
+		/* The lowest that is free: so many can be had. */
+		int lowest = dup(STDIN_FILENO);
+		close(lowest);
+		limit = kept;
+		limit.rlim_cur = (rlim_t)lowest + more;
+		setrlimit(RLIMIT_NOFILE, &limit);
+		status = start(&err);
+		setrlimit(RLIMIT_NOFILE, &kept);
+		right = (status == STATUS_OK && more) || (status == STATUS_TEMPORARY && *err.text);
+		right = right && entries_of("/proc/self/fd") == before;
+	}
+	CHECK(right && status == STATUS_OK, "%s: says so, and leaves none behind", name);
+}
+
+int main(void)
+{
+	without_descriptors("stderr relay without descriptors", pump);
+	without_descriptors("store thread without descriptors", worker);
+	without_descriptors("heartbeat without descriptors", pulse);
+	without_descriptors("source of the group without descriptors", group);
+	TEST("the source of the group ends its thread, whatever the wall clock says")
+	{
+		size_t before = entries_of("/proc/self/fd");
+		struct error err;
+		day_off = -86400;
+		CHECK(group(&err) == STATUS_OK);
+		day_off = 0;
+		CHECK_EQ(entries_of("/proc/self/fd"), before);
+	}
+	TEST("an agent without memory for its tasks says so")
+	{
+		struct identity identity = {.count = UINT64_MAX, .tasks = UINT64_MAX};
+		struct agent_options options = {.identity = &identity};
+		struct agent_end end;
+		CHECK_EQ(agent_run(&options, &end), STATUS_TEMPORARY);
+		agent_end_release(&end);
+	}
+	return unit_end();
+}
