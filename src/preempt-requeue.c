@@ -230,6 +230,7 @@ static int run(const struct args_rest *rest)
 		platform_name ? scheduler_find(platform_name) : scheduler_here();
 	struct verdict_question question = {.code = -1, .limits = &limits};
 	struct batch batch = {.question = &question, .signals = -1};
+	message_patience(1000); /* a log that stalls must not keep us from telling the tasks */
 	if (!scheduler) {
 		scheduler_names(names, sizeof(names));
 		message_error("--platform: \"%s\" is none of %s", platform_name, names);

@@ -274,6 +274,7 @@ static int run(const struct args_rest *rest)
 			.startup = startup,
 			.leave_patience = save_timeout < 10000 ? save_timeout : 10000,
 			.per_task = per_task}};
+	message_patience(1000); /* a log that stalls must not keep us from saving */
 	if (choose_sources(&agent, &err) != STATUS_OK)
 		return message_fail(&err);
 	agent_hold_signals(agent.sources, agent.source_count);

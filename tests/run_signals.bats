@@ -508,6 +508,30 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	[ "$(echo hello | preempt-run -- cat)" = hello ]
 }
 
+@test "a reader of stderr that takes nothing: the notice is heeded, and the agent ends" {
+	local name=$PREEMPT_RUN log
+	mkfifo stalled
+	exec {log}<>stalled
+	# What is written at the end reaches a reader that is only slow.
+	unset PREEMPT_RUN
+	preempt-run -- sh -c 'head -c 100000 /dev/zero >&2; touch written' 2>stalled 3>&- {log}>&- &
+	pids[0]=$!
+	until_true 10 test -e written
+	until_true 10 eval '! pgrep -P "${pids[0]}" -x sh'
+	[ "$(timeout 60 head -c 100000 <&"$log" | wc -c)" = 100000 ]
+	ended 0 0
+	# More than the pipe takes, and no more than it and the one of the agent take together.
+	preempt-run -- sh -c 'head -c 100000 /dev/zero >&2; exit 7' 2>stalled 3>&- {log}>&- &
+	pids[0]=$!
+	ended 0 7 60
+	# It is full.
+	PREEMPT_RUN=$name preempt-run -- "$COUNT" --dir job --steps 100000 --step-ms 5 2>stalled 3>&- {log}>&- &
+	pids[0]=$!
+	until_true 10 begun 0 3
+	kill -TERM "${pids[0]}"
+	ended 0 42 60
+}
+
 @test "a launcher that kills all others when the first has left harms nobody's save" {
 	for ((k = 0; k < 3; k++)); do
 		count_agents 4 --steps 100000 --step-ms 5 --save-ms 20

@@ -2,16 +2,20 @@
 #include "base/message.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 
 static const char *program = "preempt";
 static enum message_level threshold = MESSAGE_NORMAL;
+static int64_t patience = -1; /* ms; negative: for ever */
+static bool stalled;
 
 void message_program(const char *name)
 {
@@ -23,9 +27,29 @@ void message_level(enum message_level level)
 	threshold = level;
 }
 
+void message_patience(int64_t milliseconds)
+{
+	patience = milliseconds;
+}
+
 bool message_is_quiet(void)
 {
 	return threshold <= MESSAGE_QUIET;
+}
+
+/* Whether stderr takes a line now, or within the patience; waited for in full only once. */
+static bool is_taken(void)
+{
+	struct pollfd polled = {.fd = STDERR_FILENO, .events = POLLOUT};
+	int64_t until = clock_after(stalled ? 0 : patience);
+	int ready;
+	if (patience < 0)
+		return true;
+	do
+		ready = poll(&polled, 1, clock_poll_timeout(until));
+	while (ready < 0 && errno == EINTR);
+	stalled = ready == 0;
+	return !stalled;
 }
 
 static void say(const char *format, va_list arguments)
@@ -37,7 +61,8 @@ static void say(const char *format, va_list arguments)
 	text_escape(line + used, sizeof(line) - (size_t)used - 1, raw, strlen(raw));
 	strcat(line, "\n");
 	int kept = errno;
-	(void)file_write_all(STDERR_FILENO, line, strlen(line));
+	if (is_taken())
+		(void)file_write_all(STDERR_FILENO, line, strlen(line));
 	errno = kept;
 }
 

@@ -7,6 +7,7 @@
 #define BASE_MESSAGE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -14,6 +15,11 @@ enum message_level { MESSAGE_QUIET = -1, MESSAGE_NORMAL = 0, MESSAGE_VERBOSE = 1
 
 void message_program(const char *name); /* name must stay valid */
 void message_level(enum message_level level);
+/*
+ * Wait at most so long (ms) for a reader of stderr that takes nothing; what is said until it reads
+ * again is lost. For programs with more urgent things to do; without it they wait for ever.
+ */
+void message_patience(int64_t milliseconds);
 /* Whether -q was given: answers that are only for people's eyes may be left out. */
 bool message_is_quiet(void);
 
