@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "base/process.h"
 
+#define KILL_LIMIT 1000 /* ms in which what was killed has ended */
+
 /* Read what is there; false at the end. */
 static bool read_some(int descriptor, struct text *output)
 {
@@ -76,7 +78,9 @@ enum status capture_run(
 		bool ended = follow(pid, ends[0], deadline, output);
 		/* Not reaped yet: the number is its own. */
 		kill(-pid, SIGKILL);
-		waitpid(pid, &wait_status, 0);
+		/* One that hangs in the kernel does not die yet: it is left to our parent. */
+		if (ended || follow(pid, ends[0], clock_after(KILL_LIMIT), output))
+			waitpid(pid, &wait_status, 0);
 		if (ended)
 			*code = process_exit_code(wait_status);
 		else
