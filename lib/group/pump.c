@@ -16,8 +16,7 @@
 #include "base/thread.h"
 #include "group/error_line.h"
 
-#define STALL_LIMIT 10000 /* ms that a reader of our stderr may take for what is left at the end   \
-			   */
+#define STALL_LIMIT 10000 /* ms for a reader of our stderr to take what is left */
 
 struct stream {
 	int from, into;	      /* the pipe's ends; -1: closed */

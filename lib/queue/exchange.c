@@ -9,7 +9,7 @@
 #include "queue/move.h"
 #include "queue/rules.h"
 
-enum { SPREAD_MAX = 64 };
+enum { SPREAD_MAX = 64, TRIES_MAX = 16 };
 
 /* Whether this return was in the transaction whose answer is looked at. */
 static bool was_handed_in(const struct exchange *exchange, const struct queue_return *back)
@@ -443,6 +443,12 @@ enum status exchange_run(struct exchange *exchange, struct queue *queue,
 			if (!tries)
 				exchange->spread /= 2;
 			return STATUS_OK;
+		}
+		/* The others were faster each time: hand in, and take nothing. The caller has more
+		 * to do than this, and asks again at once. */
+		if (status == STATUS_OK && !exchange->unknown && tries >= TRIES_MAX) {
+			turn.want = exchange->candidate_count = 0;
+			exchange->seen = 0;
 		}
 		if (status != STATUS_OK && clock_now() >= deadline)
 			break;

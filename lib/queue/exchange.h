@@ -64,12 +64,13 @@ struct exchange {
 
 /*
  * Hand in returns (at most QUEUE_BATCH) and take at most want (at most QUEUE_BATCH); *got of them
- * were there (taken has room for QUEUE_BATCH). Nothing is taken while an error is pending. Tries
- * again by itself until it is known what was accepted, or until deadline. STATUS_TEMPORARY,
- * STATUS_TIMEOUT: returns that are not answered must be handed in again before anything else is
- * done (others may be added); *got may be set all the same, and what was taken is ours. STATUS_NO:
- * this worker's registration is gone: nothing was taken, and what was not accepted was refused (it
- * was given to others).
+ * were there (taken has room for QUEUE_BATCH). Nothing is taken while an error is pending, nor
+ * where other workers were faster many times in a row: then seen is 0, and store_wait returns at
+ * once. Tries again by itself until it is known what was accepted, or until deadline.
+ * STATUS_TEMPORARY, STATUS_TIMEOUT: returns that are not answered must be handed in again before
+ * anything else is done (others may be added); *got may be set all the same, and what was taken is
+ * ours. STATUS_NO: this worker's registration is gone: nothing was taken, and what was not accepted
+ * was refused (it was given to others).
  */
 enum status exchange_run(struct exchange *exchange, struct queue *queue,
 	const struct queue_worker *worker, struct queue_return *returns, size_t count,

@@ -4,7 +4,10 @@
  * there, and gets one result; who was overtaken is refused.
  */
 #include <inttypes.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "queue/exchange.h"
@@ -331,6 +334,55 @@ static void once(void)
 	}
 }
 
+/* Another worker, which changes what waits each time that ours has chosen. */
+static struct store *rival;
+static unsigned conflicts;
+
+/* Before libc: a token is drawn for each command that was chosen. */
+ssize_t getrandom(void *bytes, size_t length, unsigned flags)
+{
+	struct store_answer answer = {0};
+	char prefix[QUEUE_KEY_MAX];
+	if (rival && length == sizeof(uint64_t) && !flags) {
+		struct store *other = rival;
+		rival = NULL;
+		queue_key(&queue, prefix, "wait/");
+		struct store_range range = {.prefix = prefix, .limit = 1};
+		if (store_list(other, &range, &answer, NULL) == STATUS_OK && answer.count)
+			conflicts += store_put(other, answer.entries[0].key,
+					     answer.entries[0].value, NULL, NULL) == STATUS_OK;
+		store_answer_release(&answer);
+		rival = other;
+	}
+	return syscall(SYS_getrandom, bytes, length, flags);
+}
+
+static void always_late(void)
+{
+	struct exchange exchange = {0};
+	struct queue_worker worker;
+	struct queue_taken taken[QUEUE_BATCH];
+	size_t got = 9;
+	close_all();
+	reopen("late");
+	CHECK_EQ(schedule(1, 0, &plain), STATUS_OK);
+	register_worker(&worker, 77);
+	TEST("other workers are faster each time: the turn ends, and may be tried again at once")
+	{
+		alarm(300);
+		CHECK_EQ(store_open(&rival, url, 0, clock_after(60000), &err), STATUS_OK);
+		CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 1, &got), STATUS_OK);
+		CHECK(got == 0 && conflicts > 1 && exchange.seen == 0);
+		store_close(rival);
+		rival = NULL;
+		CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 1, &got), STATUS_OK);
+		CHECK_EQ(got, 1);
+		queue_item_release(&taken[0].item);
+		CHECK(counts_agree());
+		alarm(0);
+	}
+}
+
 static void limited(void)
 {
 	struct queue_count count;
@@ -360,6 +412,7 @@ int main(void)
 	failing();
 	once();
 	limited();
+	always_late();
 	close_all();
 	scratch_remove();
 	return unit_end();
