@@ -290,6 +290,18 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	nothing_left
 }
 
+@test "kill -9 of an agent: its board goes, also where its path is long" {
+	local parent=$PWD/boards
+	while ((${#parent} < 1000)); do parent+=/a-directory-with-a-name-that-is-rather-long; done
+	mkdir -p "$parent"
+	options=(--board "$parent")
+	count_agents 1 --steps 100000 --step-ms 5
+	until_true 10 begun 0 3
+	[ -n "$(find "$parent" -mindepth 1 -maxdepth 1 -name 'preempt-board-*')" ]
+	kill -KILL "${pids[0]}"
+	until_true 10 eval '[ -z "$(ls "$parent")" ]'
+}
+
 @test "agent and guard are killed at once: the command's group goes, and ranks in sessions of their own" {
 	cat >launch-c <<-'EOT'
 		#!/bin/bash

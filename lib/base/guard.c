@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +20,14 @@
 #include "base/parse.h"
 #include "base/process.h"
 
-#define GUARD_NAME  "preempt-guard"
-#define PATH_LENGTH 240
-#define SWEEPS	    100 /* a process that forks while we look is found by the next look */
+#define GUARD_NAME "preempt-guard"
+#define SWEEPS	   100 /* a process that forks while we look is found by the next look */
 
-/* What the guard is told; one packet. */
+/* What the guard is told; one packet, as long as its path. */
 struct message {
 	bool forget;
-	pid_t group;		/* 0: path */
-	char path[PATH_LENGTH]; /* a directory */
+	pid_t group;	     /* 0: path */
+	char path[PATH_MAX]; /* a directory */
 };
 
 /* ---- In the guard ---- */
@@ -107,7 +108,7 @@ static void watch_over(const char *mark)
 	while ((n = read(0, &message, sizeof(message))) != 0) {
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n != sizeof(message))
+		if (n < 0)
 			break;
 		struct message *known = find(&list, &count, &message);
 		if (known)
@@ -193,8 +194,9 @@ enum status guard_start(struct guard *guard, struct error *err)
 /* One that was killed gets no word: the next one is told all. */
 static void send_message(const struct guard *guard, const struct message *message)
 {
+	size_t length = offsetof(struct message, path) + strlen(message->path) + 1;
 	if (guard->pid)
-		(void)send(guard->socket, message, sizeof(*message), MSG_NOSIGNAL);
+		(void)send(guard->socket, message, length, MSG_NOSIGNAL);
 }
 
 static void tell(const struct guard *guard, pid_t group, const char *path, bool forget)

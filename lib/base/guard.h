@@ -31,7 +31,7 @@ struct guard {
 enum status guard_start(struct guard *guard, struct error *err);
 void guard_add(const struct guard *guard, pid_t group);
 void guard_remove(const struct guard *guard, pid_t group);
-/* A directory, to be removed with what is in it. One with a very long name is left. */
+/* A directory, to be removed with what is in it; its path is shorter than PATH_MAX. */
 void guard_add_directory(const struct guard *guard, const char *path);
 /*
  * Start another one if it was killed; true if that was so. A child of ours: call it when it is seen
