@@ -194,6 +194,16 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	run -2 --separate-stderr ckpt-rotate copy near hf
 	run -2 --separate-stderr ckpt-rotate drain near hf
 	[ -d near/step-00000010 ]
+	# Of two frameworks neither, whatever the directory is called; beside others our own are ours.
+	mkdir native
+	for framework in hf megatron; do
+		python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" $framework native 100
+	done
+	run -2 --separate-stderr ckpt-rotate copy native far
+	[[ $stderr == *"native holds checkpoints of the layout hf"* ]]
+	cp -a near/step-00000010 native
+	run -0 ckpt-rotate copy native far
+	[ -d far/step-00000010 ]
 }
 
 @test "a full disk: 75, and with room again the rest is copied" {

@@ -183,22 +183,22 @@ static enum status conclude(const char *directory, struct detection *detection,
 	return STATUS_OK;
 }
 
-enum status layout_detect(const char *directory, struct layout_choice *choice, struct error *err)
+/* What the names in DIR show; no DIR: nothing. */
+static enum status detect(const char *directory, struct detection *detection, struct error *err)
 {
-	struct detection detection = {0};
 	struct error why;
 	int descriptor;
 	enum status status = place_open(directory, &descriptor, err);
-	if (status == STATUS_NO) {
-		*choice = (struct layout_choice){0};
+	if (status == STATUS_NO)
 		return STATUS_OK;
-	}
 	if (status != STATUS_OK)
 		return status;
 	DIR *stream = fdopendir(descriptor);
 	if (!stream) {
+		status = error_set(err, error_status_of_errno(errno),
+			"cannot read directory %s: %s", directory, strerror(errno));
 		close(descriptor);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+		return status;
 	}
 	while (status == STATUS_OK) {
 		errno = 0;
@@ -209,10 +209,30 @@ enum status layout_detect(const char *directory, struct layout_choice *choice, s
 					"cannot read directory %s: %s", directory, strerror(errno));
 			break;
 		}
-		status = detect_entry(descriptor, entry->d_name, &detection, &why);
+		status = detect_entry(descriptor, entry->d_name, detection, &why);
 		if (status != STATUS_OK)
 			error_set(err, status, "%s: %s", directory, why.text);
 	}
 	closedir(stream);
+	return status;
+}
+
+enum status layout_detect(const char *directory, struct layout_choice *choice, struct error *err)
+{
+	struct detection detection = {0};
+	enum status status = detect(directory, &detection, err);
 	return status == STATUS_OK ? conclude(directory, &detection, choice, err) : status;
+}
+
+enum status layout_check_native(const char *directory, struct error *err)
+{
+	struct detection detection = {0};
+	enum status status = detect(directory, &detection, err);
+	for (size_t i = 0; status == STATUS_OK && !*detection.native && i < LAYOUTS; i++)
+		if (*detection.example[i])
+			status = error_set(err, STATUS_USAGE,
+				"%s holds checkpoints of the layout %s (%s): only those that "
+				"\"ckpt-rotate commit\" made can be copied and verified",
+				directory, layouts[i]->name, detection.example[i]);
+	return status;
 }

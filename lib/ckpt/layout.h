@@ -118,6 +118,10 @@ enum status layout_of_pattern(const char *pattern, struct layout_choice *choice,
  */
 enum status layout_detect(const char *directory, struct layout_choice *choice, struct error *err);
 
+/* Whether DIR may hold checkpoints of ours: some are there, or none of any layout. Else
+ * STATUS_USAGE. */
+enum status layout_check_native(const char *directory, struct error *err);
+
 /* Whether a name in DIR is (a part of) a checkpoint. None with a control character is: paths are
  * printed, one a line, and read by scripts. */
 bool layout_reads(const struct layout_choice *choice, const char *entry, struct layout_name *name);

@@ -34,24 +34,8 @@ const struct args_option drain_options[] = {
 /* Both are of our own layout: without a manifest nothing can be verified. */
 static enum status check_layouts(const char *directory, const char *destination, struct error *err)
 {
-	const char *const names[] = {directory, destination};
-	enum status status = STATUS_OK;
-	for (size_t i = 0; i < 2 && status == STATUS_OK; i++) {
-		struct layout_choice choice;
-		struct error why;
-		status = layout_detect(names[i], &choice, &why);
-		/* Our own among others are still ours. */
-		if (status == STATUS_USAGE && strstr(why.text, "native"))
-			status = STATUS_OK;
-		else if (status != STATUS_OK)
-			error_set(err, status, "%s", why.text);
-		else if (choice.layout)
-			status = error_set(err, STATUS_USAGE,
-				"%s holds checkpoints of the layout %s: only those that "
-				"\"ckpt-rotate commit\" made can be copied and verified",
-				names[i], layout_name(&choice));
-	}
-	return status;
+	enum status status = layout_check_native(directory, err);
+	return status == STATUS_OK ? layout_check_native(destination, err) : status;
 }
 
 static enum status copy_one(
