@@ -93,7 +93,7 @@ member() {
 @test "schedule prints the id, and show what was asked" {
 	export COLOUR=green
 	answers 0 preempt-queue schedule --tag sweep --priority -7 --max-attempts 4 --timeout 90s \
-		--env 'A=b c' --env COLOUR --stdin in.txt --keep-going --resource vocabulary -- \
+		--env 'A=b c' --env COLOUR --stdin in.txt --halt soon --resource vocabulary -- \
 		python3 train.py --lr '0.1 0.2' ''
 	[ "$output" = 1 ]
 	[ -z "$stderr" ]
@@ -108,7 +108,7 @@ member() {
 	[ "$(member directory <<<"$output")" = "$PWD" ]
 	[ "$(member priority <<<"$output")" = -7 ]
 	[ "$(member timeout_ms <<<"$output")" = 90000 ]
-	[ "$(member keep_going <<<"$output")" = True ]
+	[ "$(member halt <<<"$output")" = soon ]
 	answers 0 preempt-queue show 2 --json
 	[ "$(member shell <<<"$output")" = True ]
 	[[ $output != *directory* ]]
@@ -283,12 +283,12 @@ fail() {
 	seq 100 | preempt-queue schedule --lines -- train
 	fail 1
 	answers 44 preempt-queue join
-	[[ $stderr = *'command 1 (train 1)'*'exit code 3'*'w1'*'99 that waited were cancelled'* ]]
+	[[ $stderr = *'command 1 (train 1)'*'exit code 3'*'w1'*'99 others were cancelled'* ]]
 	[ "$(states | grep -c cancelled)" = 99 ]
 	local i
 	for i in join 'done' join; do
 		answers 44 preempt-queue "$i"
-		[[ $stderr = *'command 1 (train 1)'*'exit code 3'*'w1'*'99 that waited were cancelled'* ]]
+		[[ $stderr = *'command 1 (train 1)'*'exit code 3'*'w1'*'99 others were cancelled'* ]]
 	done
 	# The queue goes on, and who waits for another command is told of that one.
 	answers 0 preempt-queue schedule -- true
@@ -491,6 +491,8 @@ schedule --resource a/b -- x
 schedule --once a/b -- x
 schedule --queue a/b -- x
 schedule -0 -- x
+schedule --halt later -- x
+schedule --halt now --keep-going -- x
 work --platform none
 schedule --shell --lines -- echo>{}
 schedule -- echo {per-worker:
@@ -513,6 +515,8 @@ join 1 --tag x
 resource a
 no-such-command
 END
+	answers 2 preempt-queue schedule -- ''
+	[[ $stderr = *'the command is empty'* ]]
 	answers 1 preempt-queue list
 }
 

@@ -41,12 +41,23 @@ load queue
 	aside_ends fetch 0
 	[ "$(<fetch.out)" = out ]
 	schedule bad --keep-going -- sh -c 'echo out; exit 7'
-	expect 0 preempt-queue fetch --wait "$bad"
+	expect 0 preempt-queue fetch --wait -q "$bad"
 	[ "$said" = out ]
 	expect 7 preempt-queue fetch --exit-status "$bad"
 	schedule bad --keep-going -- sh -c 'kill -KILL $$'
 	expect 137 preempt-queue fetch --wait --exit-status "$bad"
 	expect 1 preempt-queue fetch 999
+	# Several, in the order that is asked for; of one that failed it is said, of one that is not there, too.
+	schedule good -- echo good
+	expect 0 preempt-queue fetch --wait "$good" "$id" "$good" --timeout 100s
+	[ "$said" = $'good\nout\ngood' ]
+	expect 137 preempt-queue fetch --exit-status "$good" "$bad" "$good"
+	says "command $bad has failed: it died of signal 9"
+	expect 0 preempt-queue fetch -q "$bad"
+	[ -z "$said" ]
+	expect 1 preempt-queue fetch "$good" 999 "$good"
+	says "no command 999"
+	[ "$(grep -c good <<<"$said")" = 1 ]
 }
 
 @test "a command has its directory, environment and stdin, and nothing is run by a shell unless asked" {

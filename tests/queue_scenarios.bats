@@ -194,10 +194,34 @@ client() {
 	an_item_fails done
 }
 
-@test "WQ-8: an error while a long item runs: that one is waited for, what waits is cancelled" {
+@test "WQ-8: an error while long items run: they are told to end, what waits is cancelled" {
+	local long stubborn bad ids later
+	schedule long --priority 3 -- bash -c 'trap "exit 0" TERM; : >begun.long; while :; do sleep 0.02; done'
+	schedule stubborn --priority 2 -- bash -c 'trap "" TERM; : >begun.stubborn; while :; do sleep 0.02; done'
+	schedule bad --priority 1 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
+	schedule_many 4 -- ./item
+	worker a --slots 2 --kill-after 300ms
+	worker b --slots 1
+	eventually test -e begun.long -a -e begun.stubborn
+	eventually is "$bad" running
+	: >fail
+	expect 44 preempt-queue join
+	are cancelled "$long" "$stubborn" "${ids[@]}"
+	# Who waits for one of those is told why it is not done.
+	expect 44 preempt-queue join "$long"
+	expect 44 preempt-queue join "$stubborn"
+	preempt-queue retry --cancelled
+	preempt-queue forget "$bad"
+	preempt-queue cancel "$stubborn" "$long"
+	schedule later -- ./item
+	expect 0 preempt-queue join "$later" "${ids[@]}"
+	ran_once "$later" "${ids[@]}"
+}
+
+@test "WQ-8: --halt soon: an error while a long item runs: that one is waited for, what waits is cancelled" {
 	local long bad ids later
 	schedule long --priority 2 -- bash -c './gated go; echo long >>order'
-	schedule bad --priority 1 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
+	schedule bad --halt soon --priority 1 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
 	schedule_many 4 -- ./item
 	worker a --slots 2
 	eventually begun "$long"
@@ -223,7 +247,7 @@ client() {
 @test "WQ-9: an error while schedule waits for room: it tells it, when the long item has ended" {
 	local long bad ids later
 	schedule long --priority 2 -- bash -c './gated go; echo long >>order'
-	schedule bad --priority 1 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
+	schedule bad --halt soon --priority 1 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
 	worker a --slots 2
 	eventually begun "$long"
 	eventually is "$bad" running

@@ -34,10 +34,7 @@ static enum queue_changed cancel(struct moves *moves, const struct queue_view *v
 		return QUEUE_CHANGED;
 	}
 	if (!view->cancelling) {
-		struct json_object *mark = json_object_new_object();
-		json_put_signed(mark, "utc", clock_utc());
-		queue_key_at(moves->queue, key, "cancel", view->item.id);
-		transaction_put(&moves->t, transaction_own(&moves->t, key), mark);
+		moves_tell_end(moves, view->item.id, 0);
 	}
 	return QUEUE_CHANGED_TOLD;
 }

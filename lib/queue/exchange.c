@@ -167,7 +167,7 @@ static bool fails(const struct turn *turn)
 {
 	for (size_t i = 0; i < turn->count; i++)
 		if (!turn->returns[i].answered && turn->returns[i].state == QUEUE_FAILED &&
-			!turn->returns[i].item->keep_going)
+			turn->returns[i].item->halt != HALT_NEVER)
 			return true;
 	return false;
 }
@@ -215,8 +215,9 @@ static enum status accept(struct turn *turn, const struct store_answer *answer,
 }
 
 /* It does not go back: somebody wants it to end. */
-static void cancel_return(struct queue_return *back)
+static void cancel_return(struct queue_return *back, const struct store_entry *wish)
 {
+	back->result.because = queue_cancel_because(wish);
 	back->state = back->result.state = QUEUE_CANCELLED;
 	back->result.ending.kind = ENDING_CANCELLED;
 }
@@ -240,7 +241,7 @@ static void find_conflicts(struct turn *turn, const struct store_answer *answer,
 		if (entry++->revision != back->lease)
 			back->answered = true; /* and not accepted */
 		if (back->state == QUEUE_WAITING && entry++->value)
-			cancel_return(back);
+			cancel_return(back, entry - 1);
 	}
 	for (size_t i = 0; i < turn->exchange->candidate_count; i++)
 		if (entry++->revision == turn->exchange->candidates[i].revision && !turn->failing)

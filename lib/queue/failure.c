@@ -16,6 +16,9 @@ struct json_object *queue_failure_write(const struct queue_failure *failure)
 	json_put_text(object, "tag", failure->tag);
 	json_put_text(object, "command", failure->command);
 	json_put_signed(object, "utc", failure->utc);
+	json_put_text(object, "halt", queue_halt_word(failure->halt));
+	if (failure->stopping)
+		json_put_bool(object, "stopping", true);
 	if (failure->cancelled)
 		json_put_unsigned(object, "cancelled", failure->cancelled);
 	return object;
@@ -25,6 +28,7 @@ enum status queue_failure_read(const char *key, const char *value, size_t length
 	struct queue_failure *failure, struct error *err)
 {
 	struct queue_failure read = {0};
+	const char *halt;
 	struct json_object *object = json_parse(value, length);
 	bool good = object && json_get_unsigned(object, "id", &read.id) &&
 		    queue_ending_get(object, &read.ending);
@@ -35,6 +39,9 @@ enum status queue_failure_read(const char *key, const char *value, size_t length
 		json_copy_text(object, "command", read.command, sizeof(read.command));
 		json_get_signed(object, "utc", &read.utc);
 		json_get_unsigned(object, "cancelled", &read.cancelled);
+		json_get_bool(object, "stopping", &read.stopping);
+		if (json_get_text(object, "halt", &halt))
+			(void)queue_halt_parse(halt, &read.halt);
 		*failure = read;
 	}
 	json_object_put(object);
@@ -46,7 +53,7 @@ void queue_failure_of(const struct queue_item *item, const struct queue_result *
 {
 	struct text command = {.limit = 4096};
 	*failure = (struct queue_failure){
-		.id = item->id, .ending = result->ending, .utc = result->ended};
+		.id = item->id, .ending = result->ending, .utc = result->ended, .halt = item->halt};
 	memcpy(failure->worker, result->worker, sizeof(failure->worker));
 	memcpy(failure->host, result->host, sizeof(failure->host));
 	if (item->tag)
@@ -60,7 +67,7 @@ void queue_failure_of(const struct queue_item *item, const struct queue_result *
 	text_release(&command);
 }
 
-static void describe(const struct queue_ending *ending, char text[64])
+void queue_ending_describe(const struct queue_ending *ending, char text[64])
 {
 	switch (ending->kind) {
 	case ENDING_EXITED: snprintf(text, 64, "ended with exit code %d", ending->code); break;
@@ -77,11 +84,11 @@ void queue_failure_say(
 	const struct queue *queue, const struct queue_failure *failure, struct error *err)
 {
 	char how[64], cancelled[96] = "", others[64] = "";
-	describe(&failure->ending, how);
+	queue_ending_describe(&failure->ending, how);
 	if (failure->cancelled)
 		snprintf(cancelled, sizeof(cancelled),
-			"; %" PRIu64 " that waited %s cancelled (retry --cancelled puts them back)",
-			failure->cancelled, failure->cancelled == 1 ? "was" : "were");
+			"; %" PRIu64 " %s cancelled (retry --cancelled puts them back)",
+			failure->cancelled, failure->cancelled == 1 ? "other was" : "others were");
 	if (failure->others)
 		snprintf(others, sizeof(others), "; so did %" PRIu64 " %s", failure->others,
 			failure->others == 1 ? "other" : "others");

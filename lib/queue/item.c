@@ -99,6 +99,32 @@ bool queue_item_unreadable(struct queue_item *item, uint64_t id)
 	return item->argv && (item->argv[0] = strdup("(damaged)"));
 }
 
+static const char *const halt_words[] = {"now", "soon", "never"};
+
+const char *queue_halt_word(enum queue_halt halt)
+{
+	return halt_words[halt];
+}
+
+bool queue_halt_parse(const char *word, enum queue_halt *halt)
+{
+	size_t index;
+	if (!parse_word(halt_words, sizeof(halt_words) / sizeof(*halt_words), word, &index))
+		return false;
+	*halt = (enum queue_halt)index;
+	return true;
+}
+
+/* As 0.1.0 wrote it, too. False: a word that is none. */
+static bool get_halt(struct json_object *object, enum queue_halt *halt)
+{
+	const char *word;
+	bool keep_going = false;
+	if (json_get_bool(object, "keep_going", &keep_going) && keep_going)
+		*halt = HALT_NEVER;
+	return !json_get_text(object, "halt", &word) || queue_halt_parse(word, halt);
+}
+
 struct json_object *queue_item_write(const struct queue_item *item)
 {
 	struct json_object *object = json_object_new_object();
@@ -116,8 +142,8 @@ struct json_object *queue_item_write(const struct queue_item *item)
 	put_time(object, "timeout_ms", item->timeout);
 	if (item->shell)
 		json_put_bool(object, "shell", true);
-	if (item->keep_going)
-		json_put_bool(object, "keep_going", true);
+	if (item->halt)
+		json_put_text(object, "halt", halt_words[item->halt]);
 	put_time(object, "scheduled", item->scheduled);
 	return object;
 }
@@ -140,9 +166,9 @@ enum status queue_item_read(const char *key, const char *value, size_t length,
 		json_get_unsigned(object, "max_transient", &read.max_transient);
 		json_get_signed(object, "timeout_ms", &read.timeout);
 		json_get_bool(object, "shell", &read.shell);
-		json_get_bool(object, "keep_going", &read.keep_going);
+		good = get_halt(object, &read.halt);
 		json_get_signed(object, "scheduled", &read.scheduled);
-		good = priority >= -QUEUE_PRIORITY_MAX && priority <= QUEUE_PRIORITY_MAX;
+		good &= priority >= -QUEUE_PRIORITY_MAX && priority <= QUEUE_PRIORITY_MAX;
 		read.priority = (int)priority;
 	}
 	json_object_put(object);

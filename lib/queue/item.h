@@ -39,6 +39,16 @@
 #define QUEUE_PRIORITY_MAX 4999	       /* and its negative is the least; 0 by default */
 #define QUEUE_ITEM_MAX	   (60 * 1024) /* bytes of an item in the store: refused above */
 
+/* When a command fails, no other is started (but HALT_NEVER), what waits is cancelled, and: */
+enum queue_halt {
+	HALT_NOW,   /* what runs is told to end */
+	HALT_SOON,  /* what runs is waited for */
+	HALT_NEVER, /* nothing of all that: its failure cancels nothing */
+};
+/* "now", "soon", "never"; false: another word. */
+bool queue_halt_parse(const char *word, enum queue_halt *halt);
+const char *queue_halt_word(enum queue_halt halt);
+
 /* What was asked. Release with queue_item_release. */
 struct queue_item {
 	uint64_t id;
@@ -54,7 +64,7 @@ struct queue_item {
 	uint64_t max_transient; /* failures with 75 in a row that are forgiven */
 	int64_t timeout;	/* ms that one start may run; 0: no limit */
 	bool shell;		/* argv[0] is text for sh -c, the others its $1... */
-	bool keep_going;	/* its failure cancels nothing */
+	enum queue_halt halt;	/* what its failure does to the others */
 	int64_t scheduled;	/* UTC, ms */
 };
 void queue_item_release(struct queue_item *item);
@@ -107,6 +117,8 @@ struct queue_ending {
 const char *queue_ending_word(enum queue_ending_kind kind);
 /* The code that a shell would say: 124 after a timeout. */
 int queue_ending_code(const struct queue_ending *ending);
+/* "ended with exit code 3" */
+void queue_ending_describe(const struct queue_ending *ending, char text[64]);
 
 /* What is left of it. Times are of its last start, and 0 where it never started. */
 struct queue_result {

@@ -55,6 +55,49 @@ static enum status wait_for_running(
 		"a command of queue %s has failed, and others are still running", queue->name);
 }
 
+/* Tell all that runs to end, and note that in the failure. STATUS_NO: something has moved. */
+static enum status stop_running(
+	struct queue *queue, const struct queue_failure *failure, struct error *err)
+{
+	char prefix[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX], last[QUEUE_KEY_MAX] = "";
+	struct queue_failure told = *failure;
+	enum status status = STATUS_OK;
+	told.stopping = true;
+	queue_key(queue, prefix, "run/");
+	queue_key(queue, error_key, "error");
+	for (bool more = true; more && status == STATUS_OK;) {
+		struct moves moves;
+		struct store_answer running = {0}, answer = {0};
+		struct store_range range = {
+			.prefix = prefix, .after = last, .limit = queue_schedule_most(queue)};
+		status = store_list(queue->store, &range, &running, err);
+		if (status != STATUS_OK)
+			return status;
+		more = running.count == range.limit;
+		status = moves_begin(&moves, queue, err);
+		transaction_require(&moves.t, error_key, failure->revision);
+		for (size_t i = 0; i < running.count; i++) {
+			const struct store_entry *entry = &running.entries[i];
+			uint64_t id;
+			snprintf(last, sizeof(last), "%s", entry->key);
+			if (!queue_key_id(entry->key, &id))
+				continue;
+			transaction_require(&moves.t, entry->key, entry->revision);
+			moves_tell_end(&moves, id, failure->id);
+		}
+		if (!more)
+			transaction_put(&moves.t, error_key, queue_failure_write(&told));
+		if (status == STATUS_OK)
+			status = moves_run(&moves, &answer, err);
+		if (status == STATUS_OK && !answer.held)
+			status = STATUS_NO;
+		moves_release(&moves);
+		store_answer_release(&answer);
+		store_answer_release(&running);
+	}
+	return status;
+}
+
 /*
  * Cancel a batch of what waits, counted in the failure itself, so that whoever tells it knows how
  * many it were. *some: there was one. STATUS_NO: another one was faster.
@@ -140,6 +183,12 @@ enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
 		enum status status = queue_failure_pending(queue, &seen, err);
 		if (status != STATUS_OK)
 			return status;
+		if (seen.halt == HALT_NOW && !seen.stopping) {
+			status = stop_running(queue, &seen, err);
+			if (status != STATUS_OK && status != STATUS_NO)
+				return status;
+			continue;
+		}
 		status = wait_for_running(queue, deadline, wake, err);
 		if (status == STATUS_OK)
 			continue;

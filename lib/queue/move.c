@@ -83,8 +83,26 @@ void moves_end(struct moves *moves, const struct queue_item *item, enum queue_st
 	moves->tally.succeeded += state == QUEUE_SUCCEEDED;
 	moves->tally.failed += state == QUEUE_FAILED;
 	moves->tally.stopped += state == QUEUE_CANCELLED;
-	if (state == QUEUE_FAILED && !item->keep_going && note && !moves->failing)
+	if (state == QUEUE_FAILED && item->halt != HALT_NEVER && note && !moves->failing)
 		note_failure(moves, item, result);
+}
+
+void moves_tell_end(struct moves *moves, uint64_t id, uint64_t because)
+{
+	struct json_object *wish = json_object_new_object();
+	json_put_signed(wish, "utc", clock_utc());
+	if (because)
+		json_put_unsigned(wish, "because", because);
+	transaction_put(&moves->t, key_of(moves, "cancel", id), wish);
+}
+
+uint64_t queue_cancel_because(const struct store_entry *wish)
+{
+	uint64_t because = 0;
+	struct json_object *object = wish->value ? json_parse(wish->value, wish->length) : NULL;
+	(void)json_get_unsigned(object, "because", &because);
+	json_object_put(object);
+	return because;
 }
 
 void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,

@@ -28,7 +28,7 @@ static enum status add(void *context, const struct queue_view *view)
 	outcome->commands++;
 	if (view->state == QUEUE_WAITING || view->state == QUEUE_RUNNING) {
 		outcome->going_on++;
-	} else if (view->state == QUEUE_FAILED && !view->item.keep_going) {
+	} else if (view->state == QUEUE_FAILED && view->item.halt != HALT_NEVER) {
 		keep_first(outcome, view, !outcome->failed);
 		outcome->failed++;
 	} else if (view->state == QUEUE_FAILED) {

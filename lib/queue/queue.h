@@ -154,6 +154,8 @@ struct queue_failure {
 	char worker[129], host[65], tag[129], command[256];
 	int64_t utc;
 	store_revision revision;
+	enum queue_halt halt;
+	bool stopping;	    /* HALT_NOW: all that ran were told to end */
 	uint64_t cancelled; /* commands that were cancelled because of it */
 	uint64_t others;    /* that failed, too; 0 where it is not counted */
 };
@@ -164,11 +166,12 @@ void queue_failure_say(
 enum status queue_failure_pending(
 	struct queue *queue, struct queue_failure *failure, struct error *err);
 /*
- * Wait until nothing is in flight, cancel what waits, and take the error away, so that the queue
- * goes on: STATUS_OK, for one caller. What failed and was cancelled stays so until it is retried or
- * forgotten: who waits for commands asks queue_outcome. STATUS_NO: none is pending (any more). A
- * deadline that has passed (clock_now()) does not wait: STATUS_TIMEOUT, something is still running;
- * so it is when the descriptor wake (-1: none) became readable.
+ * Tell what runs to end (HALT_NOW), wait until nothing is in flight, cancel what waits, and take
+ * the error away, so that the queue goes on: STATUS_OK, for one caller. What failed and was
+ * cancelled stays so until it is retried or forgotten: who waits for commands asks queue_outcome.
+ * STATUS_NO: none is pending (any more). A deadline that has passed (clock_now()) does not wait:
+ * STATUS_TIMEOUT, something is still running; so it is when the descriptor wake (-1: none) became
+ * readable.
  */
 enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
 	struct queue_failure *failure, struct error *err);
@@ -188,7 +191,7 @@ struct queue_outcome {
 	uint64_t failed;     /* and cancelled others */
 	uint64_t cancelled;  /* because another one failed */
 	uint64_t because;    /* of the first of them: that one */
-	uint64_t kept_going; /* failed, and cancelled none: --keep-going */
+	uint64_t kept_going; /* failed, and cancelled none: HALT_NEVER */
 	uint64_t named[QUEUE_OUTCOME_NAMED]; /* of them, the first ids */
 	uint64_t absent;		     /* an id that is not there; 0: none */
 	struct queue_failure first; /* of those that failed, else were cancelled, else kept going */

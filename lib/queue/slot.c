@@ -127,6 +127,8 @@ static bool reap(struct slot *slot, const struct slot_place *place)
 	slot->state = rules_decide(
 		&slot->taken.item, &slot->taken.history, &result->ending, &result->history);
 	result->state = slot->state;
+	if (slot->state == QUEUE_CANCELLED)
+		result->because = slot->because;
 	snprintf(result->token, sizeof(result->token), "%s", slot->taken.token);
 	snprintf(result->worker, sizeof(result->worker), "%s", place->worker->name);
 	snprintf(result->host, sizeof(result->host), "%s", place->worker->process.host);

@@ -30,6 +30,7 @@ struct slot {
 	/* Why it was told to end: ENDING_TIMED_OUT, ENDING_PREEMPTED, ENDING_CANCELLED. */
 	bool told;
 	enum queue_ending_kind why;
+	uint64_t because; /* it is to end because this command failed; 0: otherwise */
 
 	/*
 	 * When it was seen to have died, untold, of a signal that its worker may have got as a

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "queue/move.h"
 #include "queue/work_inside.h"
 
 #define AGAIN_FIRST  100    /* ms */
@@ -137,7 +138,8 @@ static size_t at_most(size_t count, size_t most)
 static bool fails(const struct work *work, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (work->returns[i].state == QUEUE_FAILED && !work->returns[i].item->keep_going)
+		if (work->returns[i].state == QUEUE_FAILED &&
+			work->returns[i].item->halt != HALT_NEVER)
 			return true;
 	return false;
 }
@@ -221,11 +223,15 @@ static void look_for_cancelled(struct work *work)
 		if (!queue_key_id(answer.entries[i].key, &id))
 			continue;
 		for (size_t k = 0; k < work->slot_count; k++) {
-			if (work->slots[k].busy && work->slots[k].taken.item.id == id)
+			bool held = work->held[k].used && work->held[k].taken.item.id == id;
+			bool runs = work->slots[k].busy && work->slots[k].taken.item.id == id;
+			if (runs)
 				slot_tell(&work->slots[k], ENDING_CANCELLED, SIGTERM,
 					clock_after(work->options->kill_after));
-			if (work->held[k].used && work->held[k].taken.item.id == id)
+			if (held)
 				work_end_held(work, k, ENDING_CANCELLED, "");
+			if (runs || held)
+				work->slots[k].because = queue_cancel_because(&answer.entries[i]);
 		}
 	}
 	store_answer_release(&answer);

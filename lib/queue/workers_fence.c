@@ -28,6 +28,7 @@ struct leased {
 	uint64_t id;
 	store_revision revision;
 	store_revision cancel; /* of the wish to end it, as it was seen last; 0: none */
+	uint64_t because;      /* queue_cancel_because of that */
 	struct queue_lease lease;
 	struct queue_item item;
 	bool damaged; /* what was asked cannot be read */
@@ -89,6 +90,7 @@ static void add_move(struct moves *moves, const struct returning *returning,
 	if (leased->cancel) {
 		result.state = QUEUE_CANCELLED;
 		result.ending.kind = ENDING_CANCELLED;
+		result.because = leased->because;
 	}
 	moves_end(moves, &leased->item, result.state, &result, NULL, NULL, note);
 }
@@ -153,6 +155,7 @@ static enum status move_once(const struct returning *returning, struct leased *l
 				continue;
 			if (answer.entries[at++].revision != leased[i].revision)
 				leased[i].revision = 0; /* somebody else has moved it */
+			leased[i].because = queue_cancel_because(&answer.entries[at]);
 			leased[i].cancel = answer.entries[at++].revision;
 		}
 	}

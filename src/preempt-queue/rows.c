@@ -213,8 +213,8 @@ static void describe_limits(struct text *text, const struct queue_item *item)
 		rows_time(text, item->timeout);
 		text_add(text, "\n");
 	}
-	if (item->keep_going)
-		add_line(text, "keep-going", "its failure cancels nothing");
+	if (item->halt)
+		add_line(text, "halt", queue_halt_word(item->halt));
 }
 
 static void describe_result(struct text *text, const struct queue_result *result)

@@ -20,7 +20,7 @@
 /* What is scheduled at once: the bytes bound what one transaction has to carry. */
 enum { BATCH = QUEUE_SCHEDULE_BATCH, BATCH_BYTES = 256 * 1024 };
 
-static const char *tag, *priority_text, *directory, *input, *once;
+static const char *tag, *priority_text, *directory, *input, *once, *halt;
 static uint64_t max_attempts, max_transient = QUEUE_TRANSIENT_MAX, limit = QUEUE_LIMIT;
 static int64_t start_timeout, patience;
 static bool patience_given, shell, keep_going, lines, null_lines;
@@ -47,8 +47,10 @@ const struct args_option schedule_options[] = {
 		NULL, 0, 0, NULL},
 	{0, "shell", NULL, "the first word is text for sh -c, the others its $1 ...", ARGS_FLAG,
 		&shell, NULL, 0, 0, NULL},
-	{0, "keep-going", NULL, "its failure cancels nothing", ARGS_FLAG, &keep_going, NULL, 0, 0,
-		NULL},
+	{0, "halt", "WHEN", "when it fails the others stop: now, soon (what runs may end) or never (now)",
+		ARGS_TEXT, &halt, NULL, 0, 0, NULL},
+	{0, "keep-going", NULL, "the same as --halt never: its failure cancels nothing", ARGS_FLAG,
+		&keep_going, NULL, 0, 0, NULL},
 	{0, "lines", NULL, "one for each line of stdin, in place of {}; without COMMAND: sh text",
 		ARGS_FLAG, &lines, NULL, 0, 0, NULL},
 	{'0', "null", NULL, "the lines of --lines end with a NUL", ARGS_FLAG, &null_lines, NULL, 0, 0,
@@ -110,12 +112,22 @@ static enum status make_spec(char *const *words, struct queue_item *spec, struct
 		return error_set(err, STATUS_USAGE,
 			"a command is missing: write -- COMMAND [ARG...], or --lines; see "
 			"preempt-queue schedule --help");
+	if (words && !*words[0])
+		return error_set(err, STATUS_USAGE,
+			"the command is empty: write -- COMMAND [ARG...]; see preempt-queue "
+			"schedule --help");
 	if (null_lines && !lines)
 		return error_set(err, STATUS_USAGE, "-0 is for --lines");
 	spec->max_attempts = max_attempts;
 	spec->max_transient = max_transient;
 	spec->timeout = start_timeout;
-	spec->keep_going = keep_going;
+	if (halt && keep_going)
+		return error_set(err, STATUS_USAGE, "--halt and --keep-going exclude each other");
+	if (halt && !queue_halt_parse(halt, &spec->halt))
+		return error_set(
+			err, STATUS_USAGE, "--halt: \"%s\" is none of now, soon and never", halt);
+	if (keep_going)
+		spec->halt = HALT_NEVER;
 	/* A line that is a command is what one would type. */
 	spec->shell = shell || !words;
 	if (priority_text)

@@ -129,13 +129,13 @@ int run_list(const struct args_rest *rest)
 
 /* ---- show, fetch ---- */
 
-/* The command that is named. */
+/* The command that is named; the client is opened for the first. */
 static enum status find(
 	struct client *client, const char *word, struct queue_view *view, struct error *err)
 {
 	uint64_t id;
 	enum status status = client_parse_id(word, &id, err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK && !client->store)
 		status = client_open(client, 0, err);
 	if (status == STATUS_OK)
 		status = queue_look(&client->queue, id, view, err);
@@ -190,30 +190,50 @@ static enum status wait_until_over(struct client *client, int wake, int64_t dead
 	return STATUS_OK;
 }
 
+/* Print one. *code: its own, where it was printed and did not succeed. */
+static enum status fetch(struct client *client, const char *word, int wake, int64_t deadline,
+	int *code, struct error *err)
+{
+	struct queue_view view = {0};
+	char how[64];
+	enum status status = find(client, word, &view, err);
+	if (status == STATUS_OK)
+		status = wait_until_over(client, wake, deadline, &view, err);
+	if (status == STATUS_OK && view.state == QUEUE_CANCELLED)
+		status = error_set(err, STATUS_NO, "command %" PRIu64 " was cancelled%s%s",
+			view.item.id, *view.result.ending.text ? ": " : "",
+			view.result.ending.text);
+	if (status == STATUS_OK)
+		status = output_print(&client->queue, view.item.id, &view.result,
+			fetch_stderr ? OUTPUT_ERR : OUTPUT_OUT, STDOUT_FILENO, err);
+	if (status == STATUS_OK && view.state == QUEUE_FAILED) {
+		*code = queue_ending_code(&view.result.ending);
+		queue_ending_describe(&view.result.ending, how);
+		message_info("command %" PRIu64 " has failed: it %s", view.item.id, how);
+	}
+	queue_view_release(&view);
+	return status;
+}
+
 int run_fetch(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct client client = {0};
-	struct queue_view view = {0};
 	int wake = fetch_wait ? client_catch() : -1;
 	int64_t deadline = client_deadline();
 	int code = 0;
-	enum status status = find(&client, rest->words[0], &view, &err);
-	if (status == STATUS_OK)
-		status = wait_until_over(&client, wake, deadline, &view, &err);
-	if (status == STATUS_OK && view.state == QUEUE_CANCELLED)
-		status = error_set(&err, STATUS_NO, "command %" PRIu64 " was cancelled%s%s",
-			view.item.id, *view.result.ending.text ? ": " : "",
-			view.result.ending.text);
-	if (status == STATUS_OK) {
-		code = queue_ending_code(&view.result.ending);
-		status = output_print(&client.queue, view.item.id, &view.result,
-			fetch_stderr ? OUTPUT_ERR : OUTPUT_OUT, STDOUT_FILENO, &err);
+	uint64_t id;
+	enum status status = STATUS_OK;
+	/* Nothing is printed where one of them is no number. */
+	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++)
+		status = client_parse_id(rest->words[i], &id, &err);
+	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++) {
+		int own = 0;
+		status = fetch(&client, rest->words[i], wake, deadline, &own, &err);
+		code = code ? code : own;
 	}
-	queue_view_release(&view);
-	bool printed = status == STATUS_OK;
 	int answer = client_end(&client, status, &err);
-	return printed && exit_status ? code : answer;
+	return status == STATUS_OK && exit_status ? code : answer;
 }
 
 /* ---- workers ---- */

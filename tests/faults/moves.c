@@ -40,7 +40,7 @@ static enum status schedule(
 	for (int i = 0; i < 2; i++)
 		items[i] = (struct queue_item){.argv = words,
 			.max_transient = 3,
-			.keep_going = i == 1,
+			.halt = i == 1 ? HALT_NEVER : HALT_NOW,
 			.scheduled = clock_utc()};
 	enum status status = queue_schedule(&queue, items, 2, number, &how, err);
 	if (status == STATUS_OK)

@@ -25,7 +25,7 @@ static bool schedule(size_t count, bool keep_going)
 		for (size_t i = 0; i < batch; i++)
 			items[i] = (struct queue_item){.argv = words,
 				.priority = i % 10 ? 0 : (int)i - 30,
-				.keep_going = keep_going};
+				.halt = keep_going ? HALT_NEVER : HALT_NOW};
 		good = queue_schedule(&queue, items, batch, 0, &how, &err) == STATUS_OK;
 		for (size_t i = 0; i < batch; i++)
 			free(items[i].batch);
@@ -302,7 +302,7 @@ static void changed_by_many(void)
 static void raising(void)
 {
 	struct queue_failure failure;
-	TEST("WQ-8: what runs is waited for, what waits is cancelled, and then all is clean")
+	TEST("WQ-8: what runs is told to end, what waits is cancelled, and then all is clean")
 	{
 		reopen("raising");
 		CHECK(schedule(200, false));
@@ -311,6 +311,7 @@ static void raising(void)
 		CHECK(end(1, 7));
 		CHECK_EQ(queue_raise(&queue, clock_now(), -1, &failure, &err), STATUS_TIMEOUT);
 		CHECK(counts_are(198, 1, 0, 1, 0));
+		CHECK_EQ(count_keys("cancel"), 1);
 		close_all();
 		pid_t pid = fork();
 		reopen("raising");
@@ -323,6 +324,7 @@ static void raising(void)
 		CHECK_EQ(failure.ending.code, 7);
 		CHECK_EQ(failure.cancelled, 198);
 		CHECK(counts_are(0, 0, 1, 1, 198));
+		CHECK_EQ(count_keys("cancel"), 0);
 		CHECK_EQ(queue_raise(&queue, CLOCK_NEVER, -1, &failure, &err), STATUS_NO);
 		int status = 1;
 		waitpid(pid, &status, 0);
