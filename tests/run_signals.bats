@@ -299,7 +299,8 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	until_true 10 begun 0 3
 	[ -n "$(find "$parent" -mindepth 1 -maxdepth 1 -name 'preempt-board-*')" ]
 	kill -KILL "${pids[0]}"
-	until_true 10 eval '[ -z "$(ls "$parent")" ]'
+	cleaned() { [ -z "$(ls "$parent")" ]; }
+	until_true 10 cleaned
 }
 
 @test "agent and guard are killed at once: the command's group goes, and ranks in sessions of their own" {
@@ -529,7 +530,8 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	preempt-run -- sh -c 'head -c 100000 /dev/zero >&2; touch written' 2>stalled 3>&- {log}>&- &
 	pids[0]=$!
 	until_true 10 test -e written
-	until_true 10 eval '! pgrep -P "${pids[0]}" -x sh'
+	shell_ended() { ! pgrep -P "${pids[0]}" -x sh; }
+	until_true 10 shell_ended
 	[ "$(timeout 60 head -c 100000 <&"$log" | wc -c)" = 100000 ]
 	ended 0 0
 	# More than the pipe takes, and no more than it and the one of the agent take together.

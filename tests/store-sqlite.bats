@@ -430,6 +430,7 @@ need_root() {
 	answers 0 preempt-store get --run same run/same/LAST
 	mkdir "$dir/ho?me" "$dir/ho"
 	for command in "preempt-store put k v --run r" "preempt-queue schedule -- true" "preempt-run --run r -- true"; do
+		# shellcheck disable=SC2086 # words
 		HOME="$dir/ho?me" refused 2 $command
 		[[ $stderr == *'"?"'*'--store'* ]]
 	done
