@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/manifest.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,7 @@ enum status manifest_read(
 	struct json_object *files, *metrics = NULL;
 	uint64_t format, bytes;
 	enum status status = STATUS_NO;
+	errno = 0;
 	struct json_object *object = json_parse_limited(text, length, MANIFEST_SIZE_LIMIT);
 	if (!json_get_unsigned(object, "format", &format) || format == 0) {
 		error_set(err, STATUS_NO, "the manifest is not readable");
@@ -240,6 +242,9 @@ enum status manifest_read(
 	read = (struct manifest){0};
 	status = STATUS_OK;
 out:
+	/* That there was no memory says nothing of the manifest. */
+	if (status == STATUS_NO && errno == ENOMEM)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory for the manifest");
 	manifest_release(&read);
 	json_object_put(object);
 	return status;

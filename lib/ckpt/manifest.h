@@ -82,6 +82,7 @@ void manifest_write(const struct manifest *manifest, struct text *text);
 
 /*
  * STATUS_NO: this is no manifest (err says why). STATUS_DAMAGED: of a newer format, refused.
+ * STATUS_TEMPORARY: no memory.
  */
 enum status manifest_read(
 	const char *text, size_t length, struct manifest *manifest, struct error *err);
