@@ -51,6 +51,15 @@ bool json_get_unsigned(const struct json_object *object, const char *member, uin
 	return true;
 }
 
+bool json_get_code(const struct json_object *object, const char *member, int *code)
+{
+	uint64_t value;
+	if (!json_get_unsigned(object, member, &value) || value > 255)
+		return false;
+	*code = (int)value;
+	return true;
+}
+
 bool json_get_signed(const struct json_object *object, const char *member, int64_t *value)
 {
 	const struct json_object *found = member_of(object, member, json_type_int);

@@ -17,6 +17,8 @@ struct json_object *json_parse(const char *text, size_t length);
 struct json_object *json_parse_limited(const char *text, size_t length, size_t limit);
 
 bool json_get_unsigned(const struct json_object *object, const char *member, uint64_t *value);
+/* An exit code as a shell says it, 0 to 255. */
+bool json_get_code(const struct json_object *object, const char *member, int *code);
 bool json_get_signed(const struct json_object *object, const char *member, int64_t *value);
 bool json_get_bool(const struct json_object *object, const char *member, bool *value);
 /* The text stays owned by the object. */

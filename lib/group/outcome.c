@@ -116,15 +116,15 @@ bool outcome_read(const struct json_object *closed, struct outcome *outcome)
 {
 	struct outcome found = {.lasted = -1};
 	const char *word;
-	uint64_t code = 0;
 	if (!json_get_text(closed, "cause", &word))
 		return false;
 	while (found.cause < CAUSE_KINDS && strcmp(words[found.cause], word))
 		found.cause++;
 	if (found.cause == CAUSE_KINDS)
 		return false;
-	(void)json_get_unsigned(closed, "code", &code);
-	found.code = (int)code;
+	/* One that crashed did not end with 0. */
+	if (found.cause == CAUSE_CRASHED && !json_get_code(closed, "code", &found.code))
+		found.code = 1;
 	json_copy_text(closed, "text", found.text, sizeof(found.text));
 	if (!json_get_signed(closed, "lasted_ms", &found.lasted) || found.lasted < 0)
 		found.lasted = -1;

@@ -228,13 +228,13 @@ static bool read_task(struct view *view, const struct reading *r)
 static bool read_left(struct view *view, const struct reading *r)
 {
 	const char *word;
-	uint64_t code = 0, step;
+	uint64_t step;
 	/* Whatever it says, it has left; without a reason that we know, without its save. */
 	view->agreement.peers[r->task].left = REASON_PREEMPTED;
 	note_time(view, r);
-	(void)json_get_unsigned(r->json, "code", &code);
 	struct view_member *member = &view->members[r->task];
-	member->left_code = (int)code;
+	member->left_code = 0;
+	(void)json_get_code(r->json, "code", &member->left_code);
 	member->left_called = json_get_unsigned(r->json, "step", &step);
 	member->left_saved = json_get_unsigned(r->json, "saved", &member->left_saved_step);
 	return json_get_text(r->json, "reason", &word) &&
@@ -253,10 +253,10 @@ static bool read_dead(struct view *view, const struct reading *r)
 
 static bool read_error(struct view *view, const struct reading *r)
 {
-	uint64_t code = 1;
 	view->error.present = true;
 	view->error.revision = r->entry->revision;
-	view->error.code = json_get_unsigned(r->json, "code", &code) ? (int)code : 1;
+	if (!json_get_code(r->json, "code", &view->error.code))
+		view->error.code = 1;
 	json_copy_text(r->json, "host", view->error.host, sizeof(view->error.host));
 	json_copy_text(r->json, "line", view->error.line, sizeof(view->error.line));
 	view->agreement.error = json_get_unsigned(r->json, "task", &view->error.task);

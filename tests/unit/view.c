@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "group/attempt.h"
 #include "group/claim.h"
 #include "group/outcome.h"
@@ -345,6 +346,24 @@ static void rubbish(void)
 		CHECK(view.agreement.claimed && view.agreement.claim_then == THEN_EXIT);
 		CHECK_EQ(view.damaged, 1);
 		view_release(&view);
+	}
+	TEST("SY-11 an exit code that is none is not taken for 0")
+	{
+		struct outcome outcome;
+		static const char *const codes[] = {"4294967296", "-256", "256", "\"0\"", "{}"};
+		for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+			char value[96];
+			fresh(&view);
+			snprintf(value, sizeof(value), "{\"task\":1,\"code\":%s}", codes[i]);
+			feed(&view, "ERROR", value);
+			CHECK_EQ(view.error.code, 1);
+			snprintf(value, sizeof(value), "{\"cause\":\"crashed\",\"code\":%s}",
+				codes[i]);
+			struct json_object *closed = json_parse(value, strlen(value));
+			CHECK(outcome_read(closed, &outcome) && outcome.code == 1);
+			json_object_put(closed);
+			view_release(&view);
+		}
 	}
 	TEST("SY-11 a decision that cannot be read is none, and the next round is healthy")
 	{
