@@ -218,6 +218,34 @@ client() {
 	ran_once "$later" "${ids[@]}"
 }
 
+@test "WQ-8: an error while a long item's worker is dead, or gives it back: it does not wait again, and says why" {
+	local dying leaving bad
+	schedule dying --priority 3 -- ./gated never
+	worker a
+	eventually begun "$dying"
+	schedule leaving --priority 2 -- bash -c 'trap ": >told; until [ -e go ]; do sleep 0.02; done; exit 9" TERM
+		: >begun.leaving; while :; do sleep 0.02; done'
+	worker b --grace 200s
+	eventually test -e begun.leaving
+	schedule bad -- false
+	worker c
+	eventually is "$bad" failed
+	stopped "${workers[a]}"
+	kill -TERM "${workers[b]}"
+	eventually test -e told
+	# This tells both to end, and does not wait for them.
+	expect 1 preempt-queue done
+	worker_killed a
+	: >go
+	worker_ends b 42
+	expect 44 preempt-queue join
+	are cancelled "$dying" "$leaving"
+	expect 44 preempt-queue join "$dying"
+	says "because command $bad failed"
+	expect 44 preempt-queue join "$leaving"
+	says "because command $bad failed"
+}
+
 @test "WQ-8: --halt soon: an error while a long item runs: that one is waited for, what waits is cancelled" {
 	local long bad ids later
 	schedule long --priority 2 -- bash -c './gated go; echo long >>order'
