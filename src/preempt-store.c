@@ -534,7 +534,7 @@ static int run_close(const struct args_rest *rest)
 	(void)rest;
 	enum status status = open_attempt(IDENTITY_RUN, &identity, &store, &view, &err);
 	if (status == STATUS_OK)
-		status = attempt_close(store, &view, true, &err);
+		status = attempt_close(store, &view, true, NULL, &err);
 	view_release(&view);
 	store_close(store);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);

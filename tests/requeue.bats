@@ -233,6 +233,35 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q '1 of 3' err
 }
 
+@test "--checkpoints: what the program calls saved, and is not there, is no progress: 43, then 93" {
+	slurm
+	start -- preempt-run --checkpoints "$PWD/none" -- ./trainer
+	preempted
+	code 43
+	grep -q 'task 0: saved step' err
+	closed=$(preempt-store get run/slurm-9/000001/CLOSED)
+	[[ $closed == *'"cause":"unsaved"'* && $closed != *'"saved":'* ]]
+	slurm 1
+	rm -f state calls
+	start --max-no-progress 1 -- preempt-run --checkpoints "$PWD/none" -- ./trainer
+	preempted
+	code 93
+	calls ""
+	grep -q 'no progress in 2 attempts, 1 allowed' err
+}
+
+@test "--checkpoints: a program that saves on a signal and ends with 0 has not finished: the next attempts count on" {
+	printf '%s\n' 'trap "exit 0" USR1' 'touch started' 'while :; do sleep 0.02; done' >program
+	for count in "" 1; do
+		slurm "$count"
+		rm -f state calls
+		start --max-no-progress 1 -- preempt-run --on-notice signal:USR1 --checkpoints "$PWD/none" -- bash program
+		preempted
+		code "$([ -n "$count" ] && echo 93 || echo 43)"
+	done
+	[[ $(preempt-store get run/slurm-9/000001/CLOSED) == *'"cause":"unsaved"'* ]]
+}
+
 @test "what preempt-run --restarts has decided is not decided anew" {
 	export FAIL=3
 	start --max-crashes 100 -- preempt-run --restarts --max-crashes 1 -- ./trainer

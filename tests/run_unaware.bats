@@ -63,6 +63,7 @@ code() {
 	code 42
 	[ "$(ckpt-rotate latest ck --step)" = 1 ]
 	[ "$(cat starts.0 starts.1)" = $'0\n0' ]
+	[[ $(preempt-store get run/job/000001/CLOSED) == *'"cause":"preempted"'*'"saved":1,'* ]]
 	start --on-notice signal:USR1 --checkpoints ck -- ./solver
 	ready
 	kill -TERM "$agent"

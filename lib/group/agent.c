@@ -86,16 +86,15 @@ static void run_tasks(struct agent *agent)
 	}
 }
 
-/* Close the attempt if we are the last, within a bounded time. */
-void agent_say_goodbye(struct agent *agent)
+void agent_say_goodbye(struct agent *agent, int code)
 {
 	int64_t longest_save = 0;
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		if (agent->seats[i].agreement.measure.longest_save > longest_save)
 			longest_save = agent->seats[i].agreement.measure.longest_save;
-	worker_close(agent->group.worker, &agent->group.view.attempt, longest_save,
-		&agent->group.progress);
+	worker_close(agent->group.worker, &agent->group.view.attempt, agent->options,
+		code == STATUS_OK, longest_save, &agent->group.progress);
 	while (!agent->goodbye_done && clock_now() < until) {
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
@@ -224,7 +223,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	worker_follow(agent.group.worker, &agent.group.view.attempt, agent.group.view.revision);
 	run_tasks(&agent);
 	code = combined_code(&agent);
-	agent_say_goodbye(&agent);
+	agent_say_goodbye(&agent, code);
 	if (options->rehearsal.signal)
 		rehearsed_well = agent_judge_rehearsal(&agent, code);
 	if (!options->restarts || code != STATUS_BROKEN)

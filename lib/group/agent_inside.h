@@ -47,8 +47,8 @@ struct agent {
  */
 void agent_wait_for_events(struct agent *agent, int64_t wake);
 void agent_take_results(struct agent *agent);
-/* Close the attempt if we are the last, within a bounded time. */
-void agent_say_goodbye(struct agent *agent);
+/* Close the attempt if we are the last, within a bounded time. code: what we leave with. */
+void agent_say_goodbye(struct agent *agent, int code);
 
 /* agent_start.c */
 enum status agent_open_signals(struct agent *agent, struct error *err);

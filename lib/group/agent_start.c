@@ -214,7 +214,7 @@ void agent_leave_unstarted(
 		write_unstarted(agent, WRITE_ERROR, identity->task, reason, &details);
 	for (uint64_t i = 0; i < identity->count; i++)
 		write_unstarted(agent, WRITE_LEFT, identity->task + i, reason, &details);
-	agent_say_goodbye(agent);
+	agent_say_goodbye(agent, code);
 }
 
 int agent_not_joined(struct agent *agent, enum status status, const struct error *err)

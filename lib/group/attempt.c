@@ -325,7 +325,7 @@ static enum status bury(struct store *store, const struct attempt_entry *entry, 
 		if (status != STATUS_OK)
 			return status;
 	}
-	status = attempt_close(store, view, false, err);
+	status = attempt_close(store, view, false, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
@@ -432,7 +432,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 			break;
 		case ATTEMPT_OPEN:
 			if (scene.exists && !scene.closed)
-				(void)attempt_close(store, &view, false, NULL);
+				(void)attempt_close(store, &view, false, NULL, NULL);
 			status =
 				open_next(store, entry, &view.attempt, last_revision, attempt, err);
 			if (status == STATUS_OK)
@@ -549,7 +549,8 @@ static const char *state_of(enum outcome_cause cause, bool claimed)
 	return cause == CAUSE_COMPLETED ? "completed" : claimed ? "preempted" : "failed";
 }
 
-enum status attempt_close(struct store *store, struct view *view, bool forced, struct error *err)
+enum status attempt_close(struct store *store, struct view *view, bool forced,
+	const struct outcome_finding *finding, struct error *err)
 {
 	struct transaction t = {0};
 	char key[KEYS_MAX];
@@ -564,7 +565,7 @@ enum status attempt_close(struct store *store, struct view *view, bool forced, s
 			err, STATUS_NO, "run %s: not everybody has left", view->attempt.run);
 	struct json_object *json = json_object_new_object();
 	struct outcome outcome;
-	outcome_of_view(view, &outcome);
+	outcome_of_view(view, finding, &outcome);
 	if (outcome.cause == CAUSE_OPEN)
 		outcome.cause = CAUSE_LOST; /* closed by hand, or nobody said why */
 	json_put_text(json, "state", state_of(outcome.cause, view->agreement.claimed));

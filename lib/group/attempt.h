@@ -99,9 +99,11 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 
 /*
  * Close it if everybody is through; closed already, say "completed" if all have finished after all.
- * state NULL: completed, preempted or failed by what the tasks said. forced: even if not
- * (preempt-store close). STATUS_NO: not everybody is through.
+ * forced: even if not (preempt-store close). finding: what an agent knows of its end (outcome.h);
+ * NULL: nothing. STATUS_NO: not everybody is through.
  */
-enum status attempt_close(struct store *store, struct view *view, bool forced, struct error *err);
+struct outcome_finding;
+enum status attempt_close(struct store *store, struct view *view, bool forced,
+	const struct outcome_finding *finding, struct error *err);
 
 #endif

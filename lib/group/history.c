@@ -45,7 +45,7 @@ static enum status read_whole(struct store *store, const char *run, uint64_t num
 	struct view view = {0};
 	enum status status = attempt_view(store, run, number, &view, err);
 	if (status == STATUS_OK)
-		outcome_of_view(&view, outcome);
+		outcome_of_view(&view, NULL, outcome);
 	else if (status == STATUS_NO)
 		*outcome = (struct outcome){.cause = CAUSE_LOST, .lasted = -1};
 	view_release(&view);

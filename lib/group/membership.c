@@ -44,7 +44,7 @@ static enum status join_until_gathered(struct store *store, const struct attempt
 			for (uint64_t i = 0; i < entry->count; i++)
 				(void)attempt_leave(
 					store, &view, entry->first + i, reason, status, NULL);
-			(void)attempt_close(store, &view, false, NULL);
+			(void)attempt_close(store, &view, false, NULL, NULL);
 		}
 		view_release(&view);
 		if (agent_gone)
@@ -181,7 +181,7 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 	if (status == STATUS_OK && !left) /* what was said first stands */
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
-		status = attempt_close(store, view, false, err);
+		status = attempt_close(store, view, false, NULL, err);
 	if (leave && (status == STATUS_OK || status == STATUS_NO))
 		*leave = code;
 	if (board && strstr(board, "/preempt-board-"))

@@ -20,12 +20,14 @@ const char *outcome_word(enum outcome_cause cause)
 }
 
 /* Preempted: a checkpoint, or nothing that could have been in one. */
-static bool has_its_checkpoint(const struct view *view)
+static bool has_its_checkpoint(const struct view *view, const struct outcome_finding *finding)
 {
 	bool any = false, only_unstarted = true;
+	if (finding && view->resume_known)
+		return finding->newer;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		const struct agreement_peer *peer = &view->agreement.peers[i];
-		if (peer->left == REASON_SAVED)
+		if (peer->left == REASON_SAVED && !view->resume_known)
 			return true; /* it has seen that the checkpoint is complete */
 		if (!view->members[i].joined)
 			continue;
@@ -36,14 +38,16 @@ static bool has_its_checkpoint(const struct view *view)
 	return any && only_unstarted;
 }
 
-static enum outcome_cause cause_of(const struct view *view)
+static enum outcome_cause cause_of(const struct view *view, const struct outcome_finding *finding)
 {
-	if (view_all_completed(view))
+	/* A program that saves on a signal also ends with 0 where it has not finished. */
+	bool only_stopped = view->agreement.claimed && finding && !finding->finished;
+	if (view_all_completed(view) && !only_stopped)
 		return CAUSE_COMPLETED;
 	if (view->agreement.claimed && view->agreement.claim_then == THEN_STOP)
 		return CAUSE_STOPPED;
 	if (view->agreement.claimed)
-		return has_its_checkpoint(view) ? CAUSE_PREEMPTED : CAUSE_UNSAVED;
+		return has_its_checkpoint(view, finding) ? CAUSE_PREEMPTED : CAUSE_UNSAVED;
 	if (!strcmp(view->seal, "hung"))
 		return CAUSE_HUNG;
 	if (view->error.present)
@@ -65,12 +69,16 @@ static void say(const struct view *view, struct outcome *outcome)
 		snprintf(outcome->text, sizeof(outcome->text), "%s", view->seal_text);
 }
 
-void outcome_of_view(const struct view *view, struct outcome *outcome)
+void outcome_of_view(
+	const struct view *view, const struct outcome_finding *finding, struct outcome *outcome)
 {
+	bool newer = finding && finding->newer;
 	*outcome = (struct outcome){.attempt = view->attempt.number,
-		.cause = cause_of(view),
+		.cause = cause_of(view, finding),
 		.lasted = -1,
 		.measured = view->resume_known,
+		.has_saved = newer,
+		.saved = newer ? finding->step : 0,
 		.has_resume = view->resume_known,
 		.resume = view->resume_step};
 	if (outcome->cause == CAUSE_CRASHED)
@@ -80,7 +88,7 @@ void outcome_of_view(const struct view *view, struct outcome *outcome)
 		const struct view_member *member = &view->members[i];
 		const struct agreement_peer *peer = &view->agreement.peers[i];
 		uint64_t step = 0;
-		bool saved = peer->saved || member->left_saved;
+		bool saved = !view->resume_known && (peer->saved || member->left_saved);
 		if (peer->saved)
 			step = peer->saved_step;
 		if (member->left_saved && member->left_saved_step > step)

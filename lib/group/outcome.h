@@ -44,8 +44,20 @@ struct outcome {
 /* "crashed", "preempted", ... */
 const char *outcome_word(enum outcome_cause cause);
 
-/* What a view shows. One of an attempt that is not closed and not sealed is CAUSE_OPEN. */
-void outcome_of_view(const struct view *view, struct outcome *outcome);
+/* What an agent that is through has found out, and the store does not show. */
+struct outcome_finding {
+	bool finished; /* it leaves with 0 */
+	bool newer;    /* a complete checkpoint is newer than the one the attempt began from: */
+	uint64_t step;
+};
+
+/*
+ * What a view shows. One of an attempt that is not closed and not sealed is CAUSE_OPEN. Where the
+ * checkpoints are looked at (view->resume_known), only they tell what was saved: finding, not what
+ * the tasks have reported. finding NULL: no agent has looked.
+ */
+void outcome_of_view(
+	const struct view *view, const struct outcome_finding *finding, struct outcome *outcome);
 
 /* Into the value of CLOSED, and back; false: an older version closed it, ask the view. */
 void outcome_write(const struct outcome *outcome, struct json_object *closed);

@@ -72,14 +72,27 @@ bool unaware_others_through(const struct view *view, uint64_t task)
 	return true;
 }
 
+enum status unaware_find_newer(const struct agent_options *options, const struct view *view,
+	uint64_t *step, struct error *notes)
+{
+	char path[4096];
+	uint64_t found = 0;
+	bool unproven = false;
+	enum status status = options->find_checkpoint(path, &found, &unproven, notes);
+	if (status == STATUS_NO)
+		*notes = (struct error){0};
+	if (status != STATUS_OK)
+		return status;
+	if (unproven || (*view->resume && found <= view->resume_step))
+		return STATUS_NO;
+	*step = found;
+	return STATUS_OK;
+}
+
 static int judge(struct seat *seat, const struct group *group, int agreed, bool done)
 {
 	const struct agent_options *options = group->options;
-	const struct view *view = &group->view;
-	char path[4096];
-	uint64_t step = 0;
-	struct error err;
-	bool unproven = false;
+	struct error notes = {0};
 	bool ended_well = seat->agreement.end_code == 0;
 	if (done || (ended_well && !options->done_if && !is_preempted(group)))
 		return STATUS_OK;
@@ -87,14 +100,13 @@ static int judge(struct seat *seat, const struct group *group, int agreed, bool 
 		return agreed == STATUS_OK && !is_preempted(group) && !seat->done_if.started
 			       ? STATUS_OK
 			       : STATUS_PREEMPTED;
-	enum status status = options->find_checkpoint(path, &step, &unproven, &err);
-	if (status != STATUS_OK && status != STATUS_NO)
-		message_error("%s", err.text);
-	bool newer = status == STATUS_OK && (!*view->resume || step > view->resume_step);
-	if (status == STATUS_OK && *err.text && (!newer || unproven))
-		message_error("%s; it does not count as a new complete checkpoint", err.text);
-	seat->has_complete = newer && !unproven;
-	seat->complete_step = step;
+	enum status status =
+		unaware_find_newer(options, &group->view, &seat->complete_step, &notes);
+	if (status == STATUS_NO && *notes.text)
+		message_error("%s; it does not count as a new complete checkpoint", notes.text);
+	else if (status != STATUS_OK && status != STATUS_NO)
+		message_error("%s", notes.text);
+	seat->has_complete = status == STATUS_OK;
 	return seat->has_complete ? STATUS_SAVED : STATUS_PREEMPTED;
 }
 

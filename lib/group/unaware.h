@@ -28,6 +28,14 @@ void unaware_tell(struct command *command, const struct group *group, int64_t no
 bool unaware_others_through(const struct view *view, uint64_t task);
 
 /*
+ * A complete checkpoint that is newer than the one the attempt began from: STATUS_OK, with its
+ * step; STATUS_NO: there is none; notes is empty, or says which one does not count, and why. Else
+ * notes says why it could not be looked for.
+ */
+enum status unaware_find_newer(const struct agent_options *options, const struct view *view,
+	uint64_t *step, struct error *notes);
+
+/*
  * A task is through, and the agreement's code is `agreed`: sets seat->code. Where it was told, or
  * is judged by its checkpoints: 0 finished, 42 a newer complete checkpoint is there, else 43. False
  * as long as what --on-notice or --done-if has started runs within its time: ask again, by *wake.

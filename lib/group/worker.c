@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "group/outage.h"
+#include "group/outcome.h"
 #include "group/pace.h"
 #include "group/unaware.h"
 
@@ -30,6 +31,7 @@ struct request {
 	struct pulse *pulse;		 /* of REQUEST_JOIN */
 	struct progress_rules *progress; /* of REQUEST_JOIN */
 	struct progress_rules learned;	 /* of REQUEST_CLOSE */
+	bool finished;			 /* of REQUEST_CLOSE */
 	struct request *next;
 };
 
@@ -150,6 +152,7 @@ static void carry_out_write(struct worker *worker, struct request *request)
 static void carry_out_close(struct worker *worker, struct request *request)
 {
 	struct result *result = new_result(RESULT_CLOSED);
+	struct outcome_finding finding = {.finished = request->finished};
 	struct view view = {0};
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK && request->longest_save > 0)
@@ -160,7 +163,14 @@ static void carry_out_close(struct worker *worker, struct request *request)
 	if (result->status == STATUS_OK)
 		result->status = view_init(&view, &request->attempt, &result->error);
 	if (result->status == STATUS_OK)
-		result->status = attempt_close(worker->store, &view, false, &result->error);
+		result->status = view_refresh(&view, worker->store, &result->error);
+	if (result->status == STATUS_OK && request->options->find_checkpoint && view.resume_known &&
+		view_all_through(&view))
+		finding.newer = unaware_find_newer(request->options, &view, &finding.step,
+					&(struct error){0}) == STATUS_OK;
+	if (result->status == STATUS_OK)
+		result->status =
+			attempt_close(worker->store, &view, false, &finding, &result->error);
 	view_release(&view);
 	post(worker, result);
 }
@@ -396,11 +406,14 @@ void worker_look(struct worker *worker, int64_t by)
 		bell_ring(worker->wake);
 }
 
-void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save,
+void worker_close(struct worker *worker, const struct attempt *attempt,
+	const struct agent_options *options, bool finished, int64_t longest_save,
 	const struct progress_rules *learned)
 {
 	struct request *request = new_request(REQUEST_CLOSE);
 	request->attempt = *attempt;
+	request->options = options;
+	request->finished = finished;
 	request->longest_save = longest_save;
 	request->learned = *learned;
 	submit(worker, request);

@@ -64,8 +64,12 @@ void worker_write(struct worker *worker, struct write *write);
 void worker_follow(struct worker *worker, const struct attempt *attempt, store_revision revision);
 /* A fresh look is wanted by this instant at the latest; earlier ones replace later ones. */
 void worker_look(struct worker *worker, int64_t by);
-/* Remember the longest save and what was learned, close the attempt if everybody is through. */
-void worker_close(struct worker *worker, const struct attempt *attempt, int64_t longest_save,
+/*
+ * Remember the longest save and what was learned, close the attempt if everybody is through.
+ * finished: this agent leaves with 0.
+ */
+void worker_close(struct worker *worker, const struct attempt *attempt,
+	const struct agent_options *options, bool finished, int64_t longest_save,
 	const struct progress_rules *learned);
 
 /*

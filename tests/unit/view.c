@@ -263,11 +263,11 @@ static void lasted(void)
 	TEST("how long an attempt lasted is measured by one task's clock, not between two")
 	{
 		fresh(&view);
-		outcome_of_view(&view, &outcome);
+		outcome_of_view(&view, NULL, &outcome);
 		CHECK_EQ(outcome.lasted, -1);
 		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 			feed(&view, values[i][0], values[i][1]);
-		outcome_of_view(&view, &outcome);
+		outcome_of_view(&view, NULL, &outcome);
 		CHECK_EQ(outcome.lasted, 7000);
 		view_release(&view);
 	}
@@ -470,7 +470,7 @@ static void lives(void)
 			!strcmp(found.life, first.life),
 		"who joins and who reads know the same life");
 	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK &&
-		attempt_close(store, &view, true, &err) == STATUS_OK);
+		attempt_close(store, &view, true, NULL, &err) == STATUS_OK);
 	view_release(&view);
 	join_all(store, 1, &second);
 	CHECK(second.number == 2 && life_same_line(second.life, first.life) &&
@@ -487,7 +487,7 @@ static void lives(void)
 			!strcmp(found.life, second.life),
 		"and each who reads the record finds the same");
 	CHECK(attempt_view(store, "s", 0, &view, &err) == STATUS_OK &&
-		attempt_close(store, &view, true, &err) == STATUS_OK);
+		attempt_close(store, &view, true, NULL, &err) == STATUS_OK);
 	view_release(&view);
 	join_all(store, 1, &third);
 	CHECK(third.number == 3 && life_same_line(third.life, second.life),
