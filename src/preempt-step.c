@@ -36,7 +36,7 @@ static const char usage[] =
 	"\n"
 	"    for ((s = start; s < total; s++)); do\n"
 	"        preempt-step $s || case $? in\n"
-	"        10) save $s; preempt-step --saved $s || exit ;;\n"
+	"        10) { save $s && preempt-step --saved $s; } || exit ;;\n"
 	"        *) exit ;;\n"
 	"        esac\n"
 	"        train $s\n"

@@ -1004,7 +1004,7 @@ loop_script() {
 		save() { echo "save $1"; }
 		train() { echo "train $1"; }
 		for ((s = start; s < total; s++)); do
-		    preempt_step $s || { save $s; preempt_saved $s || exit; }
+		    preempt_step $s || { save $s && preempt_saved $s; } || exit
 		    train $s
 		done
 		echo end

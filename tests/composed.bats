@@ -21,7 +21,7 @@ write_training() {
 			((at + 5 < s)) && [ -d "/proc/\$pid" ]
 		} 2>/dev/null
 		for ((s = 0; s < \${TOTAL:-1000000}; s++)); do
-			preempt_step \$s || { echo \$s >>"$PWD/saved.\$PREEMPT_TASK"; preempt_saved \$s || exit; }
+			preempt_step \$s || { echo \$s >>"$PWD/saved.\$PREEMPT_TASK" && preempt_saved \$s; } || exit
 			echo \$s >"$PWD/at.\$PREEMPT_TASK"
 			for ((other = 0; other < PREEMPT_TASKS; other++)); do
 				while behind \$other; do sleep 0.02; done

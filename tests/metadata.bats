@@ -263,7 +263,7 @@ train_with() {
 . "$CLIENT/preempt.sh"
 set -eu
 for ((s = 0; s < 100000; s++)); do
-	preempt_step $s || { echo $s >saved; preempt_saved $s || exit; }
+	preempt_step $s || { echo $s >saved && preempt_saved $s; } || exit
 	: >running
 	sleep 0.01
 done

@@ -37,7 +37,7 @@ setup() {
 		. "$CLIENT/preempt.sh"
 		start=$(cat ck 2>/dev/null || echo 0)
 		for ((s = start; s < ${STEPS:-100000}; s++)); do
-			preempt_step $s || { echo $s >ck; preempt_saved $s || exit; }
+			preempt_step $s || { echo $s >ck && preempt_saved $s; } || exit
 			[ "${FAIL-}" != $s ] || { echo "broken at $s" >&2; exit 7; }
 			touch started
 			sleep 0.01

@@ -30,7 +30,7 @@ setup() {
 			exit 7
 		}
 		for ((s = start; s < ${STEPS:-20}; s++)); do
-			preempt_step $s || { echo $s >"ck.$t"; preempt_saved $s || exit; }
+			preempt_step $s || { echo $s >"ck.$t" && preempt_saved $s; } || exit
 			if ((s && s % 5 == 0 && s != start)); then
 				echo $s >"ck.$t"
 				preempt_saved $s || exit

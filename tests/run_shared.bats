@@ -148,7 +148,7 @@ ended() { ! kill -0 "$1" 2>/dev/null; }
 	cat >trainer <<-'END'
 		. "$CLIENT/preempt.sh"
 		for ((s = 0; s < 100000; s++)); do
-			preempt_step $s || { preempt_saved $s || exit; }
+			preempt_step $s || preempt_saved $s || exit
 			: >"$RUNS.$PREEMPT_TASK"
 			sleep 0.05
 		done
@@ -192,7 +192,7 @@ dead() { ! stat "$1" >/dev/null 2>&1; }
 	cat >trainer <<-'END'
 		. "$CLIENT/preempt.sh"
 		for ((s = 0; s < 100000; s++)); do
-			preempt_step $s || { echo "$EPOCHSECONDS" >"saved.$PREEMPT_TASK"; preempt_saved $s || exit; }
+			preempt_step $s || { echo "$EPOCHSECONDS" >"saved.$PREEMPT_TASK" && preempt_saved $s; } || exit
 			: >"runs.$PREEMPT_TASK"
 			sleep 0.05
 		done

@@ -26,14 +26,13 @@ gated_agents() {
 		. "$CLIENTS/preempt.sh"
 		log=job/log/$PREEMPT_ATTEMPT.$PREEMPT_TASK
 		mkdir -p job/log job/ckpt
+		save() {
+			echo "save $1" >>"$log"
+			until [ -e go ]; do sleep 0.02; done
+			mkdir -p "job/ckpt/$1" && : >"job/ckpt/$1/$PREEMPT_TASK"
+		}
 		for ((s = 0; ; s++)); do
-			preempt_step $s || {
-				echo "save $s" >>"$log"
-				until [ -e go ]; do sleep 0.02; done
-				mkdir -p "job/ckpt/$s"
-				: >"job/ckpt/$s/$PREEMPT_TASK"
-				preempt_saved $s || exit
-			}
+			preempt_step $s || { save $s && preempt_saved $s; } || exit
 			echo "begin $s" >>"$log"
 			sleep 0.01
 		done
@@ -342,7 +341,7 @@ put_back() {
 	cat >"$theirs/trainer" <<-'EOT'
 		. ./preempt.sh
 		for ((s = 0; s < 100000; s++)); do
-			preempt_step $s || { echo "$s" >saved; preempt_saved $s || exit; }
+			preempt_step $s || { echo "$s" >saved && preempt_saved $s; } || exit
 			: >runs
 			sleep 0.02
 		done

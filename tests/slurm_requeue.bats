@@ -37,7 +37,7 @@ setup() {
 		echo "$start" >>"starts.$me"
 		for ((s = start; ; s++)); do
 			[ -e hold ] || ((s < ${STEPS:-100})) || break
-			preempt_step $s || { echo $s >"ck.$me"; preempt_saved $s || exit; }
+			preempt_step $s || { echo $s >"ck.$me" && preempt_saved $s; } || exit
 			if ((s % 10 == 0 && s > start)); then
 				echo $s >"ck.$me"
 				preempt_saved $s || exit

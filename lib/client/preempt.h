@@ -10,8 +10,8 @@
  *
  *	for (uint64_t s = start; s < total; s++) { // s steps are finished
  *		if (preempt_step(s) == PREEMPT_SAVE) {
- *			save(s); // complete and durable when it returns
- *			int code = preempt_saved(s);
+ *			// save returns true when the checkpoint is complete and durable
+ *			int code = save(s) ? preempt_saved(s) : EXIT_FAILURE;
  *			if (code != 0)
  *				exit(code);
  *		}

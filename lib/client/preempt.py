@@ -9,7 +9,7 @@ the standard library, is:
 
     for s in range(start, total):           # s steps are finished
         if preempt.step(s):
-            save(s)                         # complete and durable when it returns
+            save(s)                         # complete and durable when it returns, else it raises
             if preempt.saved(s):
                 sys.exit(preempt.EXIT)
         train(s)

@@ -8,10 +8,12 @@
 #
 #	. preempt.sh
 #	for ((s = start; s < total; s++)); do          # s steps are finished
-#	    preempt_step $s || { save $s; preempt_saved $s || exit; }
+#	    preempt_step $s || { save $s && preempt_saved $s; } || exit
 #	    train $s
 #	done
 #
+# save: 0 when the checkpoint of N is complete and durable, else non-zero. In this place a shell ignores
+#	set -e, inside of save, too: join its commands with &&.
 # preempt_step N [NEXT]: N steps are finished, the next one has not begun. 0: run the next step; 10: save
 #	this state, call preempt_saved, act on its answer. NEXT: the step at which it will be asked again,
 #	if that is not N+1. Waits while the group agrees on a step, which is rare and short. Calling it

@@ -3,7 +3,7 @@
  * The training processes: the loop of DESIGN.md, section 3, with the client's rules.
  *
  *	for (n = start; n < total; n += stride) {
- *		preempt_step(n, n + stride) || { save(n); preempt_saved(n); }
+ *		preempt_step(n, n + stride) || { save(n) && preempt_saved(n); } || exit
  *		train
  *	}
  */

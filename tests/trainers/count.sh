@@ -15,10 +15,8 @@ complete() {
 
 save() {
 	echo "save $1" >>"$log"
-	mkdir -p "ckpt/$1"
-	echo "$counter" >"ckpt/.$task"
-	mv "ckpt/.$task" "ckpt/$1/$task"
-	echo "saved $1" >>"$log"
+	mkdir -p "ckpt/$1" && echo "$counter" >"ckpt/.$task" && mv "ckpt/.$task" "ckpt/$1/$task" &&
+		echo "saved $1" >>"$log"
 }
 
 start=0 counter=0
@@ -32,10 +30,7 @@ exec 9<> <(:)
 
 for ((s = start; s < steps; s++)); do
 	echo "ask $s" >>"$log"
-	preempt_step $s || {
-		save $s
-		preempt_saved $s || exit
-	}
+	preempt_step $s || { save $s && preempt_saved $s; } || exit
 	echo "begin $s" >>"$log"
 	read -r -t "$pause" -u 9 || :
 	counter=$((counter + 1))
