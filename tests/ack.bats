@@ -295,8 +295,8 @@ all_say() { # FILE TEXT
 	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved
 	as 0 run -0 --separate-stderr preempt-ack --at 6
 	as 0 run -124 --separate-stderr preempt-ack --at 6 --saved --wait --timeout 500ms
-	as 1 run -0 --separate-stderr preempt-ack --at 6 --saved --wait
-	as 0 run -0 --separate-stderr preempt-ack --at 6 --saved --wait
+	as 1 run -42 --separate-stderr preempt-ack --at 6 --saved --wait
+	as 0 run -42 --separate-stderr preempt-ack --at 6 --saved --wait
 }
 
 @test "--at: a task that is beyond the agreed step saves once, loudly, and it is not complete" {
@@ -310,7 +310,7 @@ all_say() { # FILE TEXT
 	[[ $stderr = *OVERSHOOT* ]]
 	as 0 run -0 --separate-stderr preempt-ack --at 9 --saved
 	as 0 run -0 --separate-stderr preempt-ack --at 10
-	as 1 run -1 --separate-stderr preempt-ack --at 3 --saved --wait
+	as 1 run -43 --separate-stderr preempt-ack --at 3 --saved --wait
 }
 
 @test "--at with strides: a step that is a boundary of both" {

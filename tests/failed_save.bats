@@ -16,12 +16,13 @@ setup() {
 	unset "${!PREEMPT_@}" "${!SLURM_@}"
 	mkdir -m 700 job
 	export PREEMPT_STORE=$PWD/job/s.db PREEMPT_RUN=r REPO XDG_RUNTIME_DIR=$PWD PYTHONDONTWRITEBYTECODE=1
-	agent=
+	agent='' tasks=()
 }
 
 teardown() {
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || cat err program* >&2 || :
-	[ -z "$agent" ] || kill -KILL "$agent" 2>/dev/null || :
+	local pid
+	for pid in $agent "${tasks[@]}"; do kill -KILL "$pid" 2>/dev/null || :; done
 }
 
 # cut_out FILE FIRST LAST: the one block of lines from FIRST to LAST (both without what is before them
@@ -196,6 +197,72 @@ all_tell_the_truth() {
 	touch now
 	code 1
 	[ "$(cause)" = crashed ]
+}
+
+# without_board I: the loop of preempt-ack(1) as task I of two that have joined by hand.
+without_board() {
+	PREEMPT_TASK=$1 bash -c 'eval "$(preempt-store join)" && export PREEMPT_TASK && bash at_loop >/dev/null
+		preempt-store leave --code $? >"left.$PREEMPT_TASK"' 2>>err 3>&- &
+	tasks[$1]=$!
+}
+
+@test "the loop of preempt-ack --at: 42 saved, 43 not saved, 93 asked to stop, and on after a checkpoint on demand" {
+	local then saves expected i
+	{
+		echo 'start=0 total=1000000'
+		echo 'save() { echo >>"saves.$PREEMPT_TASK"; [ ! -e "fails.$PREEMPT_TASK" ]; }'
+		echo 'train() { touch "trained.$PREEMPT_TASK"; sleep 0.05; }'
+		cut_out "$REPO/man/preempt-ack.1" 'for ((s = start;' done
+	} >at_loop
+	grep -q 'save \$s' at_loop
+	export PREEMPT_TASKS=2
+	while read -r then saves expected; do
+		rm -f trained.* saves.* fails.*
+		[ "$saves" = yes ] || touch fails.1
+		for i in 0 1; do without_board "$i"; done
+		for i in 0 1; do eventually test -e "trained.$i"; done
+		if [ "$then" = continue ]; then
+			preempt-claim --then continue
+			for i in 0 1; do eventually test -s "saves.$i"; done
+			rm trained.*
+			for i in 0 1; do eventually test -e "trained.$i"; done
+			eventually preempt-claim --outside
+		else
+			preempt-claim --outside --then "$then"
+		fi
+		for i in 0 1; do
+			eventually gone "${tasks[i]}"
+			[ "$(cat "left.$i")" = "$expected" ] || { echo "$then $saves: $(cat "left.$i")" >&2; return 1; }
+		done
+	done <<-'END'
+		exit yes 42
+		exit no 43
+		continue yes 42
+		stop yes 93
+		stop no 93
+	END
+}
+
+@test "composed: asked to stop, a task leaves with 93 whatever it says, but for one that has finished" {
+	local code
+	for code in 42 43 44 93 7 0; do
+		PREEMPT_TASK=0 PREEMPT_TASKS=1 bash -c 'eval "$(preempt-store join --no-board)"
+			preempt-claim --outside --then stop >/dev/null && preempt-store leave --code "$0"' "$code" >left
+		[ "$(cat left)" = $((code ? 93 : 0)) ] || { echo "$code: $(cat left)" >&2; return 1; }
+		[ "$(cause)" = "$([ "$code" = 0 ] && echo completed || echo stopped)" ]
+	done
+}
+
+@test "composed: asked to stop, the script leaves with 93" {
+	programs=()
+	shell_programs
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 "$REPO/examples/composed.sh" bash program.1 2>err 3>&- &
+	agent=$!
+	program=composed.sh
+	eventually test -e trained.0
+	preempt-claim --outside --then stop
+	code 93
+	[ "$(cause)" = stopped ]
 }
 
 @test "composed: a training whose save fails after the claim leaves with 43" {

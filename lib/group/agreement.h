@@ -116,6 +116,12 @@ void agreement_learn_deadline(
 /* Whether task counts in a decision made now: neither ended nor dead. */
 bool agreement_counts(const struct agreement_view *view, uint64_t task);
 
+/* Asked to stop for good: a task that has not finished leaves with 93, saved or not. */
+static inline bool agreement_stops(const struct agreement_view *view)
+{
+	return view->claimed && view->claim_then == THEN_STOP;
+}
+
 /* ---- One task ---- */
 
 /*

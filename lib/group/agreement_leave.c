@@ -168,17 +168,12 @@ enum agreement_prospect agreement_prospect(
 
 /* ---- Verdicts ---- */
 
-static bool is_asked_to_stop(const struct agreement *a)
-{
-	return a->view->claimed && a->view->claim_then == THEN_STOP;
-}
-
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code)
 {
 	a->verdict = true;
 	a->reason = reason;
 	a->has_complete = reason == REASON_SAVED && complete_step(a, &a->complete_step);
-	a->code = is_asked_to_stop(a) && reason != REASON_COMPLETED ? STATUS_DECIDED : code;
+	a->code = agreement_stops(a->view) && reason != REASON_COMPLETED ? STATUS_DECIDED : code;
 }
 
 static void reach_preempted(struct agreement *a)
@@ -358,7 +353,7 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	unwritten = unwritten && !is_hopeless(a, now);
 	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))
 		reach_preempted(a);
-	if (is_asked_to_stop(a) && (a->code == STATUS_SAVED || a->code == STATUS_PREEMPTED))
+	if (agreement_stops(a->view) && (a->code == STATUS_SAVED || a->code == STATUS_PREEMPTED))
 		a->code = STATUS_DECIDED; /* that, too, may have become known only now */
 	plan->reason = a->reason;
 	if (!unwritten)

@@ -176,6 +176,8 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 		reason = REASON_PEER;
 		code = STATUS_BROKEN;
 	}
+	if (status == STATUS_OK && reason != REASON_COMPLETED && agreement_stops(&view->agreement))
+		code = STATUS_DECIDED;
 	if (status == STATUS_OK && reason == REASON_FAILED && !left)
 		status = announce_failure(store, view, task, code, err);
 	if (status == STATUS_OK && !left) /* what was said first stands */

@@ -44,7 +44,7 @@ static enum outcome_cause cause_of(const struct view *view, const struct outcome
 	bool only_stopped = view->agreement.claimed && finding && !finding->finished;
 	if (view_all_completed(view) && !only_stopped)
 		return CAUSE_COMPLETED;
-	if (view->agreement.claimed && view->agreement.claim_then == THEN_STOP)
+	if (agreement_stops(&view->agreement))
 		return CAUSE_STOPPED;
 	if (view->agreement.claimed)
 		return has_its_checkpoint(view, finding) ? CAUSE_PREEMPTED : CAUSE_UNSAVED;

@@ -350,7 +350,10 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 {
 	if (!view->agreement.peers[task].dead)
 		return STATUS_OK;
-	return error_set(err, view->agreement.claimed ? STATUS_PREEMPTED : STATUS_BROKEN,
+	enum status code = agreement_stops(&view->agreement) ? STATUS_DECIDED
+			   : view->agreement.claimed	     ? STATUS_PREEMPTED
+							     : STATUS_BROKEN;
+	return error_set(err, code,
 		"run %s: task %llu was declared dead (%s); end the training process",
 		view->attempt.run, (unsigned long long)task,
 		keys_death_word(view->members[task].death));
@@ -470,10 +473,14 @@ static enum status report_saved(
 	return outcome == OUTCOME_DONE ? view_refresh(view, store, err) : STATUS_TEMPORARY;
 }
 
-/* Whether everybody has saved, as far as is known: STATUS_TIMEOUT: somebody still may. */
+/*
+ * What comes after the save: STATUS_OK: run on; the code to leave with; STATUS_NO: run on, but no
+ * complete checkpoint came of it; STATUS_TIMEOUT: somebody may still save.
+ */
 static enum status judge_saves(const struct view *view, struct error *err)
 {
 	const struct agreement_view *a = &view->agreement;
+	const char *run = view->attempt.run;
 	bool common = a->decision.kind == KIND_SAVE || a->decision.kind == KIND_EXIT;
 	bool complete = common, waiting = false;
 	for (uint64_t i = 0; i < a->tasks; i++) {
@@ -483,12 +490,18 @@ static enum status judge_saves(const struct view *view, struct error *err)
 		waiting |= peer->member && !peer->saved && agreement_counts(a, i);
 	}
 	if (waiting)
-		return error_set(err, STATUS_TIMEOUT, "run %s: not everybody has saved in time",
-			view->attempt.run);
+		return error_set(
+			err, STATUS_TIMEOUT, "run %s: not everybody has saved in time", run);
+	bool final = a->claimed && a->decision.kind != KIND_SAVE;
+	enum status code = agreement_stops(a) ? STATUS_DECIDED
+			   : complete	      ? STATUS_SAVED
+					      : STATUS_PREEMPTED;
+	if (final)
+		return error_set(err, code, "run %s: %s; leave with %d", run,
+			complete ? "everybody has saved" : "not everybody has saved", (int)code);
 	return complete ? STATUS_OK
 			: error_set(err, STATUS_NO,
-				  "run %s: not everybody has saved: no complete checkpoint",
-				  view->attempt.run);
+				  "run %s: not everybody has saved: no complete checkpoint", run);
 }
 
 enum status stage_saved_at(struct store *store, struct view *view, uint64_t task, uint64_t at,

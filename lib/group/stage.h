@@ -51,16 +51,18 @@ void stage_count_saves(const struct view *view, uint64_t *saved, uint64_t *membe
 /*
  * For a training process without a board that stands at boundary `at` (finished steps) and cannot
  * be there again before `next`. STATUS_SAVE (10): save here, *kind says what then. STATUS_OK: run
- * on. STATUS_BROKEN: the group fell apart. STATUS_PREEMPTED: the others have given this task up.
+ * on. STATUS_BROKEN: the group fell apart. STATUS_PREEMPTED, STATUS_DECIDED: the others have given
+ * this task up after a claim.
  */
 enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
 	uint64_t next, const struct agreement_config *config, int64_t deadline,
 	enum agreement_kind *kind, struct error *err);
 
 /*
- * The same has saved at `at`; everybody: wait for the others. STATUS_OK: reported, and the
- * checkpoint is complete if we waited; STATUS_NO: no step is agreed on, another one is, or somebody
- * did not save; STATUS_TIMEOUT.
+ * The same has saved at `at`; everybody: wait for the others. STATUS_OK: reported, and after
+ * waiting: the checkpoint is complete, run on. STATUS_SAVED, STATUS_PREEMPTED, STATUS_DECIDED: the
+ * final save was waited for, leave with that code. STATUS_NO: no step is agreed on, another one is,
+ * or somebody did not save for a checkpoint on demand; STATUS_TIMEOUT.
  */
 enum status stage_saved_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
 	const struct agreement_config *config, bool everybody, int64_t deadline, struct error *err);
