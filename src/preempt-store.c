@@ -31,7 +31,7 @@ static uint64_t if_revision, since_revision;
 static int64_t older_than;
 static uint64_t pid, code;
 static bool pid_given, no_board;
-static const char *board_parent;
+static const char *board_parent, *leave_reason;
 static const char *other, *session;
 static uint64_t nodes;
 static bool quick, fix, shared, mark;
@@ -75,6 +75,8 @@ static const struct args_option join_options[] = {
 static const struct args_option leave_options[] = {
 	{0, "code", "N", "the exit code of the training process (default 0)", ARGS_UNSIGNED, &code,
 		NULL, 0, 255, NULL},
+	{0, "reason", "TEXT", "why it failed, for the others (default: its last line of stderr)",
+		ARGS_TEXT, &leave_reason, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option gc_options[] = {
@@ -516,7 +518,7 @@ static int run_leave(const struct args_rest *rest)
 			identity.run, view.attempt.tasks);
 	int leave_with = 0;
 	if (status == STATUS_OK)
-		status = membership_leave(store, &view, identity.task, (int)code,
+		status = membership_leave(store, &view, identity.task, (int)code, leave_reason,
 			getenv("PREEMPT_DIR"), &leave_with, &err);
 	if (status == STATUS_OK)
 		printf("%d\n", leave_with);
@@ -640,8 +642,9 @@ static const struct args_command commands[] = {
 		false, run_runs},
 	{"join", "[OPTION...]", "join a run by hand, wait for the others, print export lines",
 		join_options, group_option_table, 0, 0, false, false, run_join},
-	{"leave", "[--code N]", "say that this task is through, and print the code to leave with",
-		leave_options, group_identity_table, 0, 0, false, false, run_leave},
+	{"leave", "[--code N] [--reason TEXT]",
+		"say that this task is through, and print the code to leave with", leave_options,
+		group_identity_table, 0, 0, false, false, run_leave},
 	{"close", "", "close an attempt of which nothing runs any more", NULL, group_identity_table,
 		0, 0, false, false, run_close},
 	{"gc", "--older-than D [--dry-run]", "remove runs that are over, and print their names",

@@ -252,6 +252,33 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	grep -q "task 1 failed on .* with 6" err.0
 }
 
+@test "the last words of a command that fails are passed on, and travel with the leave that follows" {
+	join 2
+	beat 0 --pid "${agents[0]}"
+	as 1 run -6 --separate-stderr preempt-heartbeat --period 400ms -- sh -c '
+		echo starting >&2; echo "CUDA out of memory" >&2; echo =====
+		(sleep 0.1; echo "=====" >&2) & exit 6'
+	[[ $stderr = *starting*"CUDA out of memory"* && $output = ===== ]]
+	as 1 preempt-store leave --code 6 >/dev/null
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 failed on .* with 6: CUDA out of memory" err.0
+}
+
+@test "leave --reason: in the words of the script; without a board there are no others" {
+	join 2
+	beat 0 --pid "${agents[0]}"
+	as 1 run -6 preempt-heartbeat --period 400ms -- sh -c 'echo "words of the command" >&2; exit 6'
+	as 1 preempt-store leave --code 6 --reason "disk full on the node$(printf '%600s' .)" >/dev/null
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "task 1 failed on .* with 6: disk full on the node" err.0
+	run ! grep "words of the command" err.0
+	PREEMPT_RUN=other PREEMPT_TASK=0 PREEMPT_TASKS=1 preempt-store join --no-board >/dev/null
+	PREEMPT_RUN=other as 0 env -u PREEMPT_DIR preempt-store leave --code 6 >/dev/null
+	[ -z "$(preempt-store get run/other/000001/ERROR | field line)" ]
+}
+
 @test "PH-12: what was declared dead can no longer report, acknowledge or save" {
 	join 2
 	for i in 0 1; do beat "$i" --limit 14 --pid "${agents[i]}"; done

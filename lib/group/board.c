@@ -16,7 +16,8 @@
 #include "base/parse.h"
 #include "group/board_place.h"
 
-#define BOARD_ROOM 128 /* bytes: more than any file on a board has */
+#define ERROR_MOST 4096 /* bytes of a line that is kept */
+#define BOARD_ROOM 128	/* bytes: more than any file on a board has */
 
 /*
  * What becomes `hold` next, with room of its own. Two of them, so that there is one while hold is
@@ -323,6 +324,24 @@ void board_keep_deadline(const struct board *board, struct board_deadline *known
 	unlinkat(board->directory, "deadline.new", 0);
 	if (make_file(board->directory, "deadline.new", line) == 0)
 		(void)renameat(board->directory, "deadline.new", board->directory, "deadline");
+}
+
+void board_keep_error(const char *path, const char *line)
+{
+	struct text name = {0};
+	text_addf(&name, "%s/error", path);
+	(void)file_write_whole(text_string(&name), line, strlen(line), 0600, false, NULL);
+	text_release(&name);
+}
+
+void board_read_error(const char *path, char *line, size_t size)
+{
+	struct text name = {0}, found = {0};
+	text_addf(&name, "%s/error", path);
+	(void)file_read_whole(text_string(&name), ERROR_MOST, &found, NULL);
+	snprintf(line, size, "%s", text_string(&found));
+	text_release(&name);
+	text_release(&found);
 }
 
 enum status board_read_step(const struct board *board, struct board_step *step, struct error *err)

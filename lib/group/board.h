@@ -54,6 +54,13 @@ struct board_deadline {
  */
 void board_keep_deadline(const struct board *board, struct board_deadline *known);
 
+/*
+ * The line that says best why the command of the board at path has failed: kept by the program that
+ * has run it, for preempt-store leave. line is cut at size; "": none is there.
+ */
+void board_keep_error(const char *path, const char *line);
+void board_read_error(const char *path, char *line, size_t size);
+
 /* Whether two orders are the same. */
 bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);
 

@@ -19,11 +19,13 @@
 #include "group/board.h"
 #include "group/pace.h"
 #include "group/pulse.h"
+#include "group/pump.h"
 #include "group/stream.h"
 #include "group/writes.h"
 
 #define LOOK_EVERY   1000  /* ms between looks at the board */
 #define SILENCE_SAID 3000  /* ms after which we say that the store does not answer */
+#define STDERR_WAIT  500   /* ms for the last line of a command that has ended */
 #define HOOK_LIMIT   30000 /* ms for --on-failure */
 
 struct keeper {
@@ -33,6 +35,7 @@ struct keeper {
 	struct board board;
 	struct pulse *pulse;
 	struct guard guard;
+	struct pump *pump;	      /* of the command's stderr; NULL: it has ours */
 	int signals, stream, process; /* descriptors; process: a pidfd */
 	sigset_t before;	      /* the signal mask at our start */
 	pid_t pid;		      /* what is guarded; 0: nothing */
@@ -61,6 +64,16 @@ static bool is_ready(int descriptor)
 	return descriptor >= 0 && poll(&poller, 1, 0) > 0;
 }
 
+/* Why the command has failed, for the goodbye that follows. */
+static void keep_error(const struct keeper *k)
+{
+	char line[PUMP_LINE];
+	if (!k->pump || !k->options->board || k->code == 0)
+		return;
+	pump_error_line(k->pump, 0, STDERR_WAIT, line);
+	board_keep_error(k->options->board, line);
+}
+
 /* It has ended: what it left behind in its group goes with it. */
 static void reap(struct keeper *k)
 {
@@ -74,20 +87,27 @@ static void reap(struct keeper *k)
 	if (waitpid(k->pid, &wait_status, 0) == k->pid)
 		k->code = process_exit_code(wait_status);
 	guard_remove(&k->guard, k->pid);
+	keep_error(k);
 }
 
 static enum status start(struct keeper *k, struct error *err)
 {
 	const struct keeper_options *options = k->options;
 	enum status status = STATUS_OK;
-	if (options->command) {
-		struct process_command command = {
-			.argv = options->command, .own_group = true, .die_with_parent = true};
+	if (options->command && !isatty(STDERR_FILENO))
+		status = pump_start(&k->pump, 1, err);
+	if (status == STATUS_OK && options->command) {
+		struct process_command command = {.argv = options->command,
+			.own_group = true,
+			.die_with_parent = true,
+			.standard_error = k->pump ? pump_input(k->pump, 0) : 0};
 		sigemptyset(&command.ignored);
 		status = process_start(&command, &k->pid, err);
+		if (k->pump)
+			pump_started(k->pump, 0);
 		if (status == STATUS_OK)
 			guard_add(&k->guard, k->pid);
-	} else {
+	} else if (status == STATUS_OK) {
 		k->pid = options->pid;
 	}
 	if (status != STATUS_OK || !k->pid)
@@ -384,6 +404,7 @@ int keeper_run(const struct keeper_options *options)
 		code = k.code;
 	}
 	remember(&k);
+	pump_stop(k.pump);
 	pulse_stop(k.pulse, 1000);
 	if (k.stream >= 0)
 		close(k.stream);

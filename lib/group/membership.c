@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "group/membership.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "group/board.h"
+#include "group/error_line.h"
 #include "group/outage.h"
 
 static void export(struct text *exports, const char *name, const char *value)
@@ -146,22 +148,28 @@ static enum agreement_reason reason_of(int code)
 }
 
 /* Tell the others that this task has failed, unless the attempt is ending for another reason. */
-static enum status announce_failure(
-	struct store *store, struct view *view, uint64_t task, int code, struct error *err)
+static enum status announce_failure(struct store *store, struct view *view, uint64_t task, int code,
+	const char *line, struct error *err)
 {
 	struct write write;
 	struct agreement_plan plan = {0};
 	plan.write[WRITE_ERROR] = 1;
-	write_build(&write, view, WRITE_ERROR, task, &plan, &(struct write_details){.code = code});
+	write_build(&write, view, WRITE_ERROR, task, &plan,
+		&(struct write_details){.code = code, .line = line});
 	enum agreement_outcome outcome = write_carry_out(&write, store, err);
 	write_release(&write);
 	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
 }
 
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
-	const char *board, int *leave, struct error *err)
+	const char *reason_text, const char *board, int *leave, struct error *err)
 {
+	char line[ERROR_LINE] = "";
 	enum agreement_reason reason = reason_of(code);
+	if (reason_text)
+		snprintf(line, sizeof(line), "%s", reason_text);
+	else if (board)
+		board_read_error(board, line, sizeof(line));
 	enum status status = view_refresh(view, store, err);
 	if (status == STATUS_OK && !view->members[task].joined)
 		return error_set(err, STATUS_NO, "run %s: task %llu has not joined attempt %llu",
@@ -179,7 +187,7 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 	if (status == STATUS_OK && reason != REASON_COMPLETED && agreement_stops(&view->agreement))
 		code = STATUS_DECIDED;
 	if (status == STATUS_OK && reason == REASON_FAILED && !left)
-		status = announce_failure(store, view, task, code, err);
+		status = announce_failure(store, view, task, code, line, err);
 	if (status == STATUS_OK && !left) /* what was said first stands */
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)

@@ -34,11 +34,13 @@ enum status membership_join(
 
 /*
  * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;
- * any other is a failure, which the other tasks are told. The last one closes the attempt. board
- * (NULL: none) is removed. *leave (may be NULL): the code to leave with: a training that failed
- * after a claim was preempted (43), one that failed because the group broke broke with it (44).
+ * any other is a failure, which the other tasks are told with reason (one line, cut at 400 bytes),
+ * or where that is NULL with what the board has kept (board_read_error). The last one closes the
+ * attempt. board (NULL: none) is removed. *leave (may be NULL): the code to leave with: a training
+ * that failed after a claim was preempted (43), one that failed because the group broke broke with
+ * it (44).
  */
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
-	const char *board, int *leave, struct error *err);
+	const char *reason, const char *board, int *leave, struct error *err);
 
 #endif
