@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "group/attempt.h"
+#include "group/cut_off.h"
 #include "group/keeper.h"
 #include "group/options.h"
 #include "group/pace.h"
@@ -25,7 +26,7 @@ static struct heartbeat_rules rules = {
 static struct progress_rules progress;
 static struct args_list sections;
 static uint64_t guarded;
-static bool guarded_given, list, once, stop;
+static bool guarded_given, cut_off_given, list, once, stop;
 static const char *on_failure, *board;
 static int64_t kill_after = 5000;
 
@@ -38,6 +39,8 @@ static const struct args_option options[] = {
 		&rules.limit, NULL, 1, 1000, NULL},
 	{0, "join-timeout", "D", "a task that has joined and not beaten for D is dead (5m)",
 		ARGS_DURATION, &rules.first, NULL, 0, 0, NULL},
+	{0, "cut-off", "D", "end a task without the store for D (10m; 0: never)", ARGS_DURATION,
+		&rules.cut_off, NULL, 0, 0, &cut_off_given},
 	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION,
 		&progress.limit, NULL, 0, 0, NULL},
 	{0, "section", "NAME=D", "the same in this section of the training; may be repeated",
@@ -233,6 +236,8 @@ static enum status check_options(bool command, struct error *err)
 			"--board");
 	rules.timeout = group_options.timeout_given ? group_options.timeout
 						    : heartbeat_timeout(rules.period);
+	if (!cut_off_given)
+		rules.cut_off = cut_off_default(&rules);
 	return status;
 }
 

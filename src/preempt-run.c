@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "ckpt/adopted.h"
 #include "group/agent.h"
+#include "group/cut_off.h"
 #include "group/options.h"
 #include "group/restart.h"
 #include "notice/platform.h"
@@ -26,7 +27,7 @@ static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
 static struct heartbeat_rules beats = {.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT};
 static struct progress_rules progress;
 static struct args_list sections;
-static bool no_heartbeat;
+static bool no_heartbeat, cut_off_given;
 static const char *savers = "all", *complete = "all", *store_loss = "save";
 static struct budget_limits limits = BUDGET_DEFAULTS;
 static bool restarts, crashes_given, hangs_given, no_progress_given;
@@ -85,6 +86,8 @@ static const struct args_option options[] = {
 		&beats.limit, NULL, 1, 1000, NULL},
 	{0, "no-heartbeat", NULL, "neither beat nor watch the others", ARGS_FLAG, &no_heartbeat,
 		NULL, 0, 0, NULL},
+	{0, "cut-off", "D", "end a task without the store for D (10m; 0: never)", ARGS_DURATION,
+		&beats.cut_off, NULL, 0, 0, &cut_off_given},
 	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION,
 		&progress.limit, NULL, 0, 0, NULL},
 	{0, "section", "NAME=D", "the same in this section of the training; may be repeated",
@@ -165,6 +168,8 @@ static enum status set_heartbeat(struct agent_options *agent, struct error *err)
 		status = progress_add_section(&progress, sections.items[i], err);
 	beats.timeout = heartbeat_timeout(beats.period);
 	beats.first = join_timeout;
+	if (!cut_off_given)
+		beats.cut_off = cut_off_default(&beats);
 	if (!no_heartbeat)
 		agent->beats = beats;
 	agent->progress = progress;

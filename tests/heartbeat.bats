@@ -279,6 +279,48 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	[ -z "$(preempt-store get run/other/000001/ERROR | field line)" ]
 }
 
+@test "cut off from the store: the guarded command is ended with 44, when the others have given it up" {
+	own_mounts=(unshare --mount --propagation private)
+	"${own_mounts[@]}" true 2>/dev/null || skip "needs root, for mounts of its own"
+	join 2
+	beat 0 --pid "${agents[0]}"
+	PREEMPT_TASK=1 PREEMPT_TASKS=2 "${own_mounts[@]}" preempt-heartbeat --period 400ms --limit 25 --cut-off 3s \
+		--on-failure 'echo "$PREEMPT_FAILURE" >hook' -- sh -c 'echo $$ >pid; exec sleep 1000' 2>err.1 3>&- &
+	hearts[1]=$!
+	started+=("$!")
+	eventually beats_of 1
+	eventually test -s pid
+	nsenter --target "${hearts[1]}" --mount mount -t tmpfs -o mode=700 tmpfs "$PWD"
+	code_of "${hearts[1]}"
+	[ "$code" = 44 ]
+	grep -q "broken: the store has taken no beat for .* s, so the other tasks must have given this one up" err.1
+	grep -q "no beat for" hook
+	gone "$(cat pid)"
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+}
+
+@test "cut off, but nobody else is there, or --cut-off 0: the command ends by itself" {
+	join 1
+	beat 0 --period 100ms --cut-off 100ms -- sh -c 'mkdir away; mv s.db* away; sleep 6; mv away/* .; exit 3'
+	code_of "${hearts[0]}"
+	[ "$code" = 3 ]
+	PREEMPT_RUN=two join 2
+	PREEMPT_RUN=two beat 0 --period 100ms --cut-off 0 -- sh -c 'mv s.db* away; sleep 6; mv away/* .; exit 3'
+	code_of "${hearts[0]}"
+	[ "$code" = 3 ]
+}
+
+@test "a task that hangs while it is cut off is ended: --progress-timeout goes on counting" {
+	join 1
+	beat 0 --period 100ms --limit 2 --cut-off 0 --kill-after 500ms --progress-timeout 2s -- bash -c '
+		. "$0"; for s in 0 1 2 3; do preempt_step $s; done; mkdir away; mv s.db* away; sleep 1000' \
+		"$REPO/lib/client/preempt.sh"
+	code_of "${hearts[0]}"
+	[ "$code" = 44 ]
+	grep -q "this task hangs, and the store has taken no beat" err.0
+}
+
 @test "PH-12: what was declared dead can no longer report, acknowledge or save" {
 	join 2
 	for i in 0 1; do beat "$i" --limit 14 --pid "${agents[i]}"; done

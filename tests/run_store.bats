@@ -199,6 +199,86 @@ saved_alone() { # N
 	nothing_left
 }
 
+@test "cut off from the store, alone: it ends itself with 44 when the others have given it up, and they name it" {
+	own_mounts=(unshare --mount --propagation private)
+	"${own_mounts[@]}" true 2>/dev/null || skip "needs root, for mounts of its own"
+	quick=(--report-timeout 20s --save-timeout 2m --join-timeout 2m --period 400ms --limit 25)
+	agent 0 2 -- "$COUNT" --dir job --steps 1000000 --step-ms 5
+	interruptible+=("${own_mounts[@]}")
+	agent 1 2 --cut-off 3s -- "$COUNT" --dir job --steps 1000000 --step-ms 5
+	until_true 20 all_begun 2 10
+	nsenter --target "${pids[1]}" --mount mount -t tmpfs -o mode=700 tmpfs "$PWD/store"
+	ended 1 44 60
+	grep -q "the store has taken no beat for .* s, so the other tasks must have given up" err.1
+	grep -q "cut off from the store: run me again (44)" err.1
+	# Its agent is gone with it, which the other one may see before its silence.
+	ended 0 44 60
+	grep -Eq "task 1 on .* is (dead: no heartbeat since|gone)" err.0
+	nothing_left
+}
+
+@test "the store is away for all, and comes back before --cut-off: nobody is ended" {
+	quick=(--report-timeout 20s --save-timeout 2m --join-timeout 2m --period 400ms --limit 25 --cut-off 10m)
+	count_agents 2 --steps 1000000 --step-ms 5
+	until_true 20 all_begun 2 10
+	mv store away
+	for i in 0 1; do
+		at=$(tail -n 1 job/log/1.$i)
+		until_true 20 begun $i $((${at#* } + 600))
+	done
+	mv away store
+	preempt-claim --outside
+	all_ended 42 30
+	nothing_left
+}
+
+@test "--cut-off 0, and a task that nobody watches: never ended for the store that is away" {
+	quick=(--report-timeout 20s --save-timeout 2m --join-timeout 2m --period 100ms --cut-off 100ms)
+	count_agents 1 --steps 1600 --step-ms 5 # 8 s, and two periods and a timeout are 2.2 s
+	until_true 20 all_begun 1 10
+	mv store away
+	ended 0 0 60
+	mv away store
+	attempt=2
+	rm -rf job/ckpt job/log
+	options=(--cut-off 0)
+	count_agents 2 --steps 1600 --step-ms 5
+	until_true 20 all_begun 2 10
+	mv store away
+	all_ended 0 60
+	mv away store
+	nothing_left
+}
+
+@test "cut off under a notice: --on-store-loss decides, not --cut-off" {
+	quick=(--report-timeout 20s --save-timeout 15s --join-timeout 2m --period 100ms --cut-off 100ms)
+	gated_agents 2
+	until_true 20 all_begun 2 10
+	kill -TERM "${pids[0]}"
+	for i in 0 1; do until_true 20 grep -qs "^save " job/log/1.$i; done
+	mv store away
+	read -r -t 6 <>"$(echo boards/*/pause | cut -d' ' -f1)" || : # longer than it would take
+	touch go
+	all_ended 43 60
+	mv away store
+	for i in 0 1; do
+		[ -e "job/ckpt/$(field RUN_TO_CHECKPOINT step)/$i" ]
+		[ "$(grep -c "no beat for" err.$i)" = 0 ]
+	done
+	nothing_left
+}
+
+@test "a task that hangs while it is cut off ends itself: --progress-timeout goes on counting" {
+	quick=(--join-timeout 2m --kill-after 1s --period 100ms --limit 2 --cut-off 0 --progress-timeout 2s)
+	echo '. "$CLIENTS/preempt.sh"; for s in 0 1 2 3; do preempt_step $s; done; touch hangs; sleep 1000' >program
+	agent 0 1 -- bash program
+	until_true 20 test -e hangs
+	mv store away
+	ended 0 44 60
+	mv away store
+	nothing_left
+}
+
 @test "--on-store-loss end: no save of its own, 43" {
 	options=(--on-store-loss end)
 	count_agents 1 --steps 100000 --step-ms 5

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent's heartbeat: its tasks beat, and one whose training hangs is declared by its own agent.
  */
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/message.h"
 #include "group/agent_inside.h"
@@ -26,13 +28,85 @@ enum status agent_open_pulse(struct agent *agent, struct error *err)
 	return agent_start_pulse(agent->options, &agent->group.pulse, err);
 }
 
-/* Only time in which it could advance and the store answers is held against it. */
-static bool time_counts(const struct agent *agent, const struct seat *seat)
+static bool is_answered(const struct agent *agent)
 {
 	const struct pulse *pulse = agent->group.pulse;
-	bool answered = pulse ? pulse_is_answered(pulse) : !agent->store_away;
-	return answered && seat->command->running && !seat->command->ending &&
-	       seat->agreement.told.order == ORDER_RUN && !seat->finished;
+	return pulse ? pulse_is_answered(pulse) : !agent->store_away;
+}
+
+/*
+ * Only time in which it could advance is held against it: not that in which the store is away,
+ * unless it is away for so long that a stall is no excuse any more.
+ */
+static bool time_counts(const struct agent *agent, const struct seat *seat)
+{
+	bool cut_off = agent->group.pulse &&
+		       agent->cut_off.lasted >= cut_off_given_up(&agent->options->beats);
+	return (is_answered(agent) || cut_off) && seat->command->running &&
+	       !seat->command->ending && seat->agreement.told.order == ORDER_RUN && !seat->finished;
+}
+
+/* Another task is in, which declares ours dead if it can ask the store. */
+static bool is_watched(const struct agent *agent)
+{
+	const struct view *view = &agent->group.view;
+	uint64_t first = agent->options->identity->task;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		bool ours = i >= first && i - first < agent->seat_count;
+		if (!ours && view->members[i].joined && agreement_counts(&view->agreement, i))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * End all tasks of this agent, once. Should the store answer after all, the other tasks learn it
+ * from the same keys with which they would declare these dead.
+ */
+static void end_cut_off(struct agent *agent)
+{
+	struct group *group = &agent->group;
+	struct death *deaths = calloc(agent->seat_count, sizeof(*deaths));
+	struct write write;
+	size_t count = 0;
+	agent->cut_off_ended = true;
+	for (size_t i = 0; i < agent->seat_count; i++) {
+		agreement_cut_off(&agent->seats[i].agreement);
+		if (deaths && !agent->seats[i].finished)
+			deaths[count++] = (struct death){.task = agent->seats[i].task,
+				.cause = agent->seats[i].hung ? DEATH_HUNG : DEATH_SILENT,
+				.since_utc = clock_utc() - agent->cut_off.lasted,
+				.has_step = agent->seats[i].tempo.seen,
+				.step = agent->seats[i].tempo.step};
+	}
+	if (count) {
+		write_build_deaths(&write, &group->view, deaths[0].task, deaths, count);
+		worker_write(group->worker, &write);
+	}
+	free(deaths);
+}
+
+/* Then --on-store-loss decides what happens without the store. */
+static bool is_preempted(const struct group *group)
+{
+	return group->noticed || group->view.agreement.claimed;
+}
+
+static void look_at_store(struct agent *agent, int64_t now)
+{
+	const struct group *group = &agent->group;
+	int64_t limit = agent->options->beats.cut_off;
+	if (!group->pulse)
+		return;
+	cut_off_look(&agent->cut_off, pulse_is_answered(group->pulse), now);
+	if (!limit || agent->cut_off.lasted < limit || agent->cut_off_ended ||
+		is_preempted(group) || !is_watched(agent))
+		return;
+	message_error("run %s attempt %llu: the store has taken no beat for %lld s, so the other "
+		      "tasks must have given up those of this agent; they are ended (--cut-off)",
+		group->view.attempt.run, (unsigned long long)group->view.attempt.number,
+		(long long)agent->cut_off.lasted / 1000);
+	end_cut_off(agent);
 }
 
 static void declare_hung(struct agent *agent, struct seat *seat)
@@ -51,6 +125,11 @@ static void declare_hung(struct agent *agent, struct seat *seat)
 			(unsigned long long)seat->task, (long long)p->standing / 1000,
 			(long long)progress_limit(p, &group->progress) / 1000);
 	seat->hung = true;
+	if (!is_answered(agent)) { /* the others cannot be told */
+		if (!is_preempted(group) && !agent->cut_off_ended)
+			end_cut_off(agent);
+		return;
+	}
 	write_build_deaths(&write, &group->view, seat->task, &death, 1);
 	worker_write(group->worker, &write);
 }
@@ -74,6 +153,7 @@ static void look_at_progress(struct agent *agent, struct seat *seat, int64_t now
 
 void agent_look_for_hangs(struct agent *agent, int64_t now)
 {
+	look_at_store(agent, now);
 	for (size_t i = 0; i < agent->seat_count; i++) {
 		struct seat *seat = &agent->seats[i];
 		if (seat->tempo.seen)

@@ -12,6 +12,7 @@
 
 #include "base/terminal.h"
 #include "group/agent.h"
+#include "group/cut_off.h"
 #include "group/seat.h"
 #include "group/unaware.h"
 #include "notice/watch.h"
@@ -32,6 +33,8 @@ struct agent {
 	struct board boards; /* with --ranks: the directory above the boards; no path: none */
 	int64_t sample_at, deaths_at;
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
+	struct cut_off cut_off;
+	bool cut_off_ended;	      /* its tasks are ended because of that */
 	bool store_away, writes_away; /* the latter: it answers when asked, and takes nothing */
 	uint64_t said_round, said_decision, said_alone, said_dead;
 	bool said_claim, said_broken;
@@ -81,7 +84,8 @@ enum status agent_open_pulse(struct agent *agent, struct error *err);
 /* The heartbeat of all tasks of this agent; *pulse stays as it is where there is none to be. */
 enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err);
-/* About once a second, after the boards were sampled: tell how far we are; does it hang? */
+/* About once a second, after the boards were sampled: tell how far we are; does it hang, or is it
+ * cut off from the store? */
 void agent_look_for_hangs(struct agent *agent, int64_t now);
 /*
  * Declare the peers whose processes ran on this machine and exist no more, of all or of those that

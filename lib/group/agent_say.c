@@ -205,7 +205,9 @@ void agent_say_end(const struct agent *agent, int code)
 		message_info(
 			"preempted without a new complete checkpoint: run me again (%d)", code);
 	else if (code == STATUS_BROKEN)
-		message_info("another task broke: run me again (%d)", code);
+		message_info("%s: run me again (%d)",
+			agent->cut_off_ended ? "cut off from the store" : "another task broke",
+			code);
 	else if (code == STATUS_DECIDED)
 		say_stopped(agent, code);
 }

@@ -140,6 +140,11 @@ void agreement_board_lost(struct agreement *a)
 	a->lost = true;
 }
 
+void agreement_cut_off(struct agreement *a)
+{
+	a->cut_off = true;
+}
+
 void agreement_saved(struct agreement *a, uint64_t step)
 {
 	if (!a->has_saved || step > a->saved_step)

@@ -215,6 +215,7 @@ struct agreement {
 	int end_code; /* as a shell says it */
 	bool called;  /* it has called preempt_step at least once */
 	bool lost;    /* its board vanished */
+	bool cut_off; /* from the store, for too long */
 	bool has_saved;
 	uint64_t saved_step; /* newest save that the board shows */
 	struct grace_measure measure;
@@ -284,6 +285,11 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 /* What `step` said; started false: empty, it has not called yet. */
 void agreement_read(struct agreement *a, bool started, uint64_t step, uint64_t next, int64_t now);
 void agreement_board_lost(struct agreement *a);
+/*
+ * The store has not been heard of for so long that the others must have given this task up: it ends
+ * with 44, unless there is a notice.
+ */
+void agreement_cut_off(struct agreement *a);
 void agreement_saved(struct agreement *a, uint64_t step);
 /*
  * The training process was started again below its command and may have gone back to a checkpoint:

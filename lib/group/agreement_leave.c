@@ -285,7 +285,7 @@ static void judge_running(struct agreement *a, int64_t now, struct agreement_pla
 			reach_preempted(a);
 		else
 			agreement_reach(a, REASON_PEER, STATUS_BROKEN);
-	} else if (view->broken && !view->claimed) {
+	} else if ((view->broken && !view->claimed) || (a->cut_off && !preempted(a))) {
 		if (!is_in_save(a, now, plan))
 			agreement_reach(a, REASON_PEER, STATUS_BROKEN);
 	} else if (agreement_final_save_done(a)) {

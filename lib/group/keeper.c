@@ -17,6 +17,7 @@
 #include "base/guard.h"
 #include "base/message.h"
 #include "group/board.h"
+#include "group/cut_off.h"
 #include "group/pace.h"
 #include "group/pulse.h"
 #include "group/pump.h"
@@ -42,7 +43,8 @@ struct keeper {
 	bool ended;
 	int code; /* of the command */
 	bool stopped;
-	int64_t silent_since; /* when the store did not take our beats any more; 0: it does */
+	struct cut_off cut_off;
+	bool hangs; /* and nobody could be told */
 	bool said_silent;
 };
 
@@ -214,33 +216,50 @@ static void look_at_board(struct keeper *k)
 		return;
 	if (step.started)
 		pulse_tell_step(k->pulse, 0, step.step);
+	bool answered = pulse_is_answered(k->pulse);
+	bool cut_off = k->cut_off.lasted >= cut_off_given_up(&k->options->rules);
 	struct progress_look look = {.now = clock_now(),
-		.counts = hold.order == ORDER_RUN && pulse_is_answered(k->pulse),
+		.counts = hold.order == ORDER_RUN && (answered || cut_off),
 		.started = step.started,
 		.step = step.step,
 		.section = section.name,
 		.written = section.written};
-	if (progress_look(&k->progress, &k->rules, &look) && look.counts)
+	bool hangs = progress_look(&k->progress, &k->rules, &look) && look.counts;
+	if (hangs && answered)
 		declare_hung(k);
+	k->hangs = hangs && !answered;
 }
 
 /* ---- The loop ---- */
 
-static void say_whether_answered(struct keeper *k, int64_t now)
+static void look_at_store(struct keeper *k)
 {
-	if (pulse_is_answered(k->pulse)) {
-		if (k->said_silent)
-			message_info("the store takes our beats again");
+	bool answered = pulse_is_answered(k->pulse);
+	cut_off_look(&k->cut_off, answered, clock_now());
+	if (answered && k->said_silent) {
+		message_info("the store takes our beats again");
 		k->said_silent = false;
-		k->silent_since = 0;
-		return;
+	} else if (!k->said_silent && k->cut_off.lasted >= SILENCE_SAID) {
+		message_error(
+			"the store %s does not take our beats; trying again", k->options->where);
+		k->said_silent = true;
 	}
-	if (!k->silent_since)
-		k->silent_since = now;
-	if (k->said_silent || now - k->silent_since < SILENCE_SAID)
-		return;
-	message_error("the store %s does not take our beats; trying again", k->options->where);
-	k->said_silent = true;
+}
+
+/* Nothing is to be expected of the store any more; why. */
+static bool is_given_up(const struct keeper *k, char why[256])
+{
+	int64_t limit = k->options->rules.cut_off, lasted = k->cut_off.lasted;
+	bool cut_off = limit && lasted >= limit && k->pulse && pulse_is_needed(k->pulse);
+	if (k->hangs)
+		snprintf(why, 256, "this task hangs, and the store has taken no beat for %lld s",
+			(long long)lasted / 1000);
+	else if (cut_off)
+		snprintf(why, 256,
+			"the store has taken no beat for %lld s, so the other tasks must have "
+			"given this one up (--cut-off)",
+			(long long)lasted / 1000);
+	return k->hangs || cut_off;
 }
 
 static void take_signals(struct keeper *k)
@@ -296,8 +315,10 @@ static bool watch_over(struct keeper *k, char why[256])
 		if (!k->options->command && (k->stopped || (over && !k->pid)))
 			return false;
 		if (k->pulse && clock_now() >= look_at) {
-			say_whether_answered(k, clock_now());
+			look_at_store(k);
 			look_at_board(k);
+			if (is_given_up(k, why))
+				return true;
 			look_at = clock_now() + LOOK_EVERY;
 		} else if (!k->pulse) {
 			look_at = CLOCK_NEVER;

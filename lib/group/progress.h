@@ -2,7 +2,8 @@
 /*
  * Whether the training of one task advances: a pure judge of what its agent reads on the board.
  * Only time counts in which it was looked at, was not held by the agent, and the store answered: so
- * a pause of the machine, an agreement, or a filesystem that stalls under a save is no hang.
+ * a pause of the machine, an agreement, or a filesystem that stalls under a save is no hang. A
+ * store that is away for so long that the others give the task up (cut_off.h) is no excuse.
  *
  * The training process says in which section of its work it is (preempt_section NAME); before its
  * first step it is in `setup` unless it says otherwise, then in `warm-up` for two steps. Each
@@ -49,7 +50,7 @@ struct progress_section *progress_section(
 /* What was read. */
 struct progress_look {
 	int64_t now;
-	bool counts; /* it runs, nothing holds it, and the store answers */
+	bool counts; /* it runs, nothing holds it, and the store is no excuse */
 	bool started;
 	uint64_t step;
 	const char *section; /* what the board says; "": nothing */

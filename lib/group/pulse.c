@@ -256,6 +256,7 @@ void pulse_begin(struct pulse *pulse, const struct attempt *attempt)
 	if (!pulse || atomic_load(&pulse->begun))
 		return;
 	pulse->attempt = *attempt;
+	atomic_store(&pulse->needed, attempt->tasks > pulse->options.count);
 	atomic_store(&pulse->begun, true);
 	bell_ring(pulse->wake);
 }
@@ -277,6 +278,11 @@ bool pulse_is_answered(const struct pulse *pulse)
 	int64_t at = atomic_load(&pulse->answered_at);
 	const struct heartbeat_rules *rules = &pulse->options.rules;
 	return at && clock_now() - at < 2 * rules->period + rules->timeout;
+}
+
+bool pulse_is_needed(const struct pulse *pulse)
+{
+	return atomic_load(&pulse->needed);
 }
 
 int pulse_descriptor(const struct pulse *pulse)

@@ -44,6 +44,12 @@ void pulse_tell_step(struct pulse *pulse, uint64_t index, uint64_t step);
 bool pulse_is_answered(const struct pulse *pulse);
 
 /*
+ * With follow: whether our silence would break the group: another task is in, and no preemption is
+ * under way.
+ */
+bool pulse_is_needed(const struct pulse *pulse);
+
+/*
  * With follow: readable once the group is broken, one of our tasks was declared dead, or the
  * attempt is over for all of them.
  */

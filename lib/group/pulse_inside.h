@@ -28,6 +28,7 @@ struct pulse {
 	_Atomic uint64_t *steps;     /* [count] */
 	_Atomic int64_t answered_at; /* 0: not yet */
 	_Atomic bool begun, watching, silent, stopping;
+	_Atomic bool needed;  /* pulse_is_needed */
 	pthread_mutex_t lock; /* over attempt (until begun) and why */
 	char why[256];
 

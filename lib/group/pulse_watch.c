@@ -19,10 +19,15 @@ static bool is_ours(const struct pulse *pulse, uint64_t task)
 enum status pulse_refresh(struct pulse *pulse, struct error *err)
 {
 	enum status status = view_refresh(&pulse->view, pulse->store, err);
-	if (status == STATUS_OK)
-		for (uint64_t i = 0; i < pulse->attempt.tasks; i++)
-			pulse->out[i] = !agreement_counts(&pulse->view.agreement, i);
-	return status;
+	bool others = false;
+	if (status != STATUS_OK)
+		return status;
+	for (uint64_t i = 0; i < pulse->attempt.tasks; i++) {
+		pulse->out[i] = !agreement_counts(&pulse->view.agreement, i);
+		others |= !pulse->out[i] && !is_ours(pulse, i);
+	}
+	atomic_store(&pulse->needed, others && !pulse->view.agreement.claimed);
+	return STATUS_OK;
 }
 
 static void read_beat(const struct pulse *pulse, uint64_t task, struct heartbeat_look *look)
