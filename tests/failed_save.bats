@@ -47,7 +47,7 @@ shell_programs() {
 			echo 'start=0 total=1000000'
 			echo 'save() { [ ! -e fails ]; }'
 			echo 'train() { touch "trained.$PREEMPT_TASK"; sleep 0.01; }'
-			cut_out "$file" 'for ((s = start;' done
+			cut_out "$file" 'for ((s = start;' 'done'
 		} >"program.$i"
 		grep -q 'save \$s' "program.$i"
 		programs+=("bash program.$i")
@@ -207,32 +207,32 @@ without_board() {
 }
 
 @test "the loop of preempt-ack --at: 42 saved, 43 not saved, 93 asked to stop, and on after a checkpoint on demand" {
-	local then saves expected i
+	local kind saves expected i
 	{
 		echo 'start=0 total=1000000'
 		echo 'save() { echo >>"saves.$PREEMPT_TASK"; [ ! -e "fails.$PREEMPT_TASK" ]; }'
 		echo 'train() { touch "trained.$PREEMPT_TASK"; sleep 0.05; }'
-		cut_out "$REPO/man/preempt-ack.1" 'for ((s = start;' done
+		cut_out "$REPO/man/preempt-ack.1" 'for ((s = start;' 'done'
 	} >at_loop
 	grep -q 'save \$s' at_loop
 	export PREEMPT_TASKS=2
-	while read -r then saves expected; do
+	while read -r kind saves expected; do
 		rm -f trained.* saves.* fails.*
 		[ "$saves" = yes ] || touch fails.1
 		for i in 0 1; do without_board "$i"; done
 		for i in 0 1; do eventually test -e "trained.$i"; done
-		if [ "$then" = continue ]; then
+		if [ "$kind" = continue ]; then
 			preempt-claim --then continue
 			for i in 0 1; do eventually test -s "saves.$i"; done
 			rm trained.*
 			for i in 0 1; do eventually test -e "trained.$i"; done
 			eventually preempt-claim --outside
 		else
-			preempt-claim --outside --then "$then"
+			preempt-claim --outside --then "$kind"
 		fi
 		for i in 0 1; do
 			eventually gone "${tasks[i]}"
-			[ "$(cat "left.$i")" = "$expected" ] || { echo "$then $saves: $(cat "left.$i")" >&2; return 1; }
+			[ "$(cat "left.$i")" = "$expected" ] || { echo "$kind $saves: $(cat "left.$i")" >&2; return 1; }
 		done
 	done <<-'END'
 		exit yes 42

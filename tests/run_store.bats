@@ -3,7 +3,7 @@
 # preempt-run while the store is away: nobody invents an agreed step, nobody hangs, every task saves by
 # itself; when the store is back in time it goes on.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
-# shellcheck disable=SC2012,SC2086 # numbers
+# shellcheck disable=SC2012,SC2016,SC2086 # numbers; text for other shells
 
 bats_require_minimum_version 1.5.0
 

@@ -273,6 +273,50 @@ static void lasted(void)
 	}
 }
 
+static enum outcome_cause cause_of(
+	const struct view *view, const struct outcome_finding *finding, bool *saved)
+{
+	struct outcome outcome;
+	outcome_of_view(view, finding, &outcome);
+	*saved = outcome.has_saved;
+	return outcome.cause;
+}
+
+static void judged_by_checkpoints(void)
+{
+	static const char *const left[] = {"LEFT/0", "LEFT/1", "LEFT/2", "LEFT/3"};
+	const struct outcome_finding none = {0}, done = {.finished = true},
+				     newer = {.newer = true, .step = 7};
+	struct view view;
+	bool saved;
+	fresh(&view);
+	feed(&view, "TERMINATED_WORKER",
+		"{\"task\":0,\"then\":\"exit\",\"host\":\"n\",\"source\":\"x\",\"reason\":\"\",\"utc\":1}");
+	for (size_t i = 0; i < 4; i++)
+		feed(&view, left[i], "{\"reason\":\"saved\",\"code\":42,\"step\":9,\"saved\":9}");
+	TEST("without --checkpoints the tasks tell what was saved")
+	{
+		CHECK(cause_of(&view, &none, &saved) == CAUSE_PREEMPTED && saved);
+	}
+	feed(&view, "RESUME", "{\"path\":\"\",\"step\":0}");
+	TEST("with --checkpoints only a newer one there is a save, whatever the tasks say")
+	{
+		CHECK(cause_of(&view, &none, &saved) == CAUSE_UNSAVED && !saved);
+		CHECK(cause_of(&view, NULL, &saved) == CAUSE_UNSAVED && !saved);
+		CHECK(cause_of(&view, &newer, &saved) == CAUSE_PREEMPTED && saved);
+	}
+	for (size_t i = 0; i < 4; i++)
+		feed(&view, left[i], "{\"reason\":\"completed\",\"code\":0}");
+	TEST("programs that ended with 0 after a claim have finished only if their agent says so")
+	{
+		CHECK(cause_of(&view, NULL, &saved) == CAUSE_COMPLETED);
+		CHECK(cause_of(&view, &done, &saved) == CAUSE_COMPLETED);
+		CHECK(cause_of(&view, &none, &saved) == CAUSE_UNSAVED && !saved);
+		CHECK(cause_of(&view, &newer, &saved) == CAUSE_PREEMPTED && saved);
+	}
+	view_release(&view);
+}
+
 /* What has to hold whatever a key says. */
 static bool sound(const struct view *view)
 {
@@ -694,6 +738,7 @@ int main(void)
 	decoded();
 	deadlines();
 	lasted();
+	judged_by_checkpoints();
 	rubbish();
 	unit_begin(NULL);
 	sets();
