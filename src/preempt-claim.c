@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* preempt-claim: be the first to announce a notice. See preempt-claim(1). */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,10 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "group/attempt.h"
+#include "group/board.h"
 #include "group/claim.h"
 #include "group/options.h"
+#include "group/served.h"
 
 static const char *reason = "", *from, *then_word = "exit";
 static int64_t grace = -1;
@@ -23,35 +26,23 @@ static const struct args_option options[] = {
 		ARGS_TEXT, &then_word, NULL, 0, 0, NULL},
 	{0, "reason", "TEXT", "why, for people", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
 	{0, "grace", "D", "time until the end", ARGS_DURATION, &grace, "PREEMPT_GRACE", 0, 0, NULL},
-	{0, "from", "FILE", "claim for the first event preempt-watch wrote there; - is stdin",
+	{0, "from", "FILE", "claim for each event that preempt-watch writes there; - is stdin",
 		ARGS_TEXT, &from, NULL, 0, 0, NULL},
 	{0, "outside", NULL, "claim from outside even where we seem to be a task", ARGS_FLAG,
 		&outside, NULL, 0, 0, NULL},
 	{0},
 };
 
-/* The first line of preempt-watch's output. STATUS_NO: it ended without one. */
-static enum status read_event(struct notice *notice, struct error *err)
-{
-	FILE *stream = strcmp(from, "-") ? fopen(from, "re") : stdin;
-	char *line = NULL;
-	size_t size = 0;
-	if (!stream)
-		return error_set(err, error_status_of_errno(errno), "cannot open %s: %s", from,
-			strerror(errno));
-	ssize_t length = getline(&line, &size, stream);
-	enum status status;
-	if (length < 0)
-		status = error_set(err, STATUS_NO, "%s: no notice came", from);
-	else {
-		line[strcspn(line, "\n")] = '\0';
-		status = notice_read(line, notice, err);
-	}
-	free(line);
-	if (stream != stdin)
-		fclose(stream);
-	return status;
-}
+/* What a claim needs besides its notice. */
+struct session {
+	struct identity identity;
+	char url[4096];
+	struct store *store; /* NULL: not open */
+	struct view view;
+	enum agreement_then then;
+	int agent;    /* a pidfd of the process that we serve; -1: none */
+	bool printed; /* whose claim it is */
+};
 
 static void print_claim(const struct view *view)
 {
@@ -83,50 +74,169 @@ static void print_claim(const struct view *view)
 	}
 }
 
+static enum status open_run(struct session *session, int64_t deadline, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (!session->store)
+		status = store_open(&session->store, session->url, 0, deadline, err);
+	view_release(&session->view);
+	if (status == STATUS_OK)
+		status = attempt_view(session->store, session->identity.run,
+			group_options.attempt_given ? group_options.attempt : 0, &session->view,
+			err);
+	return status;
+}
+
+/* A claim that the group has made, read from preempt-watch, is not announced to the same group. */
+static enum status check_origin(
+	const struct session *session, const struct notice *notice, struct error *err)
+{
+	bool elsewhere =
+		*notice->claim.run && strcmp(notice->claim.run, session->identity.run) != 0;
+	if (strcmp(notice->source, "group") != 0 || elsewhere)
+		return STATUS_OK;
+	return error_set(err, STATUS_NO,
+		"run %s: this event is the claim of a group, not a notice of this machine; to pass "
+		"the claim of another run on, write it with preempt-watch --json",
+		session->identity.run);
+}
+
+/* One try within --timeout. STATUS_NO, said: somebody else holds it, or there is nothing to claim.
+ */
+static enum status announce(struct session *session, const struct notice *notice, struct error *err)
+{
+	int64_t deadline = clock_after(group_options.timeout_given ? group_options.timeout : 30000);
+	enum status status = check_origin(session, notice, err);
+	if (status == STATUS_OK)
+		status = open_run(session, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	const struct identity *identity = &session->identity;
+	struct claim claim = {.outside = outside || !identity->is_task ||
+					 identity->task >= session->view.attempt.tasks,
+		.task = identity->task,
+		.pid = from ? 0 : (uint64_t)getpid(),
+		.then = session->then,
+		.notice = *notice};
+	status = claim_make(session->store, &session->view, &claim, deadline, err);
+	if (!session->printed &&
+		(status == STATUS_OK || (status == STATUS_NO && session->view.agreement.claimed))) {
+		print_claim(&session->view);
+		fflush(stdout);
+		session->printed = true;
+	}
+	return status;
+}
+
+static int say(enum status status, const struct error *err)
+{
+	if (status == STATUS_NO)
+		message_info("%s", err->text);
+	else if (status != STATUS_OK)
+		message_fail(err);
+	return status;
+}
+
+/* Whether a store that could not be asked is to be asked again: as long as there is an agent. */
+static bool may_pass(const struct session *session, enum status status)
+{
+	return session->agent >= 0 && (status == STATUS_TEMPORARY || status == STATUS_TIMEOUT) &&
+	       !served_is_gone(session->agent);
+}
+
+/* The event on this line. Its notice is on the board before the store is asked. */
+static int take_event(struct session *session, const char *line)
+{
+	struct notice notice;
+	struct error err;
+	bool said = false;
+	enum status status = notice_read(line, &notice, &err);
+	if (status != STATUS_OK)
+		return say(status, &err);
+	const char *board = getenv("PREEMPT_DIR");
+	if (session->agent >= 0 && board && *board && session->then == THEN_EXIT && !outside &&
+		strcmp(notice.source, "group") != 0 &&
+		board_put_notice(board, &notice, &err) != STATUS_OK)
+		message_detail("%s", err.text);
+	while (may_pass(session, status = announce(session, &notice, &err))) {
+		if (!said)
+			message_error("%s; trying again", err.text);
+		said = true;
+		clock_sleep_until(clock_after(clock_jitter(400)));
+	}
+	return say(status, &err);
+}
+
+/*
+ * Every event, until the end of the input or of the agent: a later one may have an earlier
+ * deadline. The code of the first. A byte is read at a time: what stands in no buffer can be waited
+ * for.
+ */
+static int take_events(struct session *session)
+{
+	FILE *stream = strcmp(from, "-") ? fopen(from, "re") : stdin;
+	char *line = NULL;
+	size_t size = 0;
+	int code = -1;
+	struct error err;
+	if (!stream) {
+		error_set(&err, error_status_of_errno(errno), "cannot open %s: %s", from,
+			strerror(errno));
+		return message_fail(&err);
+	}
+	setvbuf(stream, NULL, _IONBF, 0);
+	while (code <= STATUS_NO) {
+		struct pollfd polls[] = {{.fd = fileno(stream), .events = POLLIN},
+			{.fd = session->agent, .events = POLLIN}};
+		(void)poll(polls, 2, -1);
+		if (served_is_gone(session->agent) || getline(&line, &size, stream) < 0)
+			break;
+		line[strcspn(line, "\n")] = '\0';
+		int answer = take_event(session, line);
+		code = code < 0 ? answer : code;
+	}
+	if (code < 0) {
+		if (session->agent < 0)
+			message_info("%s: no notice came", from);
+		code = STATUS_NO;
+	}
+	free(line);
+	if (stream != stdin)
+		fclose(stream);
+	return code;
+}
+
 static int run(const struct args_rest *rest)
 {
 	struct error err;
-	struct identity identity;
-	struct view view = {0};
-	struct store *store = NULL;
-	char url[4096];
-	int64_t deadline = clock_after(group_options.timeout_given ? group_options.timeout : 30000);
-	struct claim claim = {0};
+	struct session session = {.agent = -1};
+	struct notice notice;
+	int code;
 	(void)rest;
-	if (!keys_then_parse(then_word, &claim.then)) {
+	if (!keys_then_parse(then_word, &session.then)) {
 		message_error(
 			"--then: \"%s\" is not exit, stop or continue; see preempt-claim --help",
 			then_word);
 		return STATUS_USAGE;
 	}
-	notice_set(&claim.notice, "command", reason, notice_time(), grace);
-	enum status status = group_identify(IDENTITY_RUN, 0, &identity, &err);
-	if (status == STATUS_OK && from) {
-		status = read_event(&claim.notice, &err);
-		deadline = clock_after(group_options.timeout_given ? group_options.timeout : 30000);
-	}
+	notice_set(&notice, "command", reason, notice_time(), grace);
+	enum status status = group_identify(IDENTITY_RUN, 0, &session.identity, &err);
 	if (status == STATUS_OK)
-		status = group_store_url(identity.run, false, url, sizeof(url), &err);
-	if (status == STATUS_OK)
-		status = store_open(&store, url, 0, deadline, &err);
-	if (status == STATUS_OK)
-		status = attempt_view(store, identity.run,
-			group_options.attempt_given ? group_options.attempt : 0, &view, &err);
-	if (status == STATUS_OK) {
-		claim.outside = outside || !identity.is_task || identity.task >= view.attempt.tasks;
-		claim.task = identity.task;
-		claim.pid = from ? 0 : (uint64_t)getpid();
-		status = claim_make(store, &view, &claim, deadline, &err);
-		if (status == STATUS_OK || (status == STATUS_NO && view.agreement.claimed))
-			print_claim(&view);
-	}
-	if (status == STATUS_NO)
-		message_info("%s", err.text);
-	else if (status != STATUS_OK)
-		message_fail(&err);
-	view_release(&view);
-	store_close(store);
-	return status;
+		status = group_store_url(
+			session.identity.run, false, session.url, sizeof(session.url), &err);
+	if (status == STATUS_OK && from)
+		status = served_open(served_agent(), &session.agent, &err);
+	if (status == STATUS_OK && session.agent >= 0)
+		served_ignore_notices();
+	if (status != STATUS_OK)
+		code = say(status, &err);
+	else if (from)
+		code = take_events(&session);
+	else
+		code = say(announce(&session, &notice, &err), &err);
+	view_release(&session.view);
+	store_close(session.store);
+	return code;
 }
 
 static const struct args_command commands[] = {

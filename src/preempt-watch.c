@@ -21,10 +21,13 @@
 #include "base/process.h"
 #include "group/listen.h"
 #include "group/options.h"
+#include "group/served.h"
 #include "group/source_group.h"
 #include "notice/exec.h"
 #include "notice/platform.h"
 #include "notice/watch.h"
+
+#define BOARD_EVERY 1000 /* ms between looks whether the board is there */
 
 static struct args_list sources;
 static int64_t grace = -1, period, look_timeout;
@@ -32,6 +35,8 @@ static bool period_given, look_timeout_given;
 static bool follow, once, until_exit, show_platform;
 static const char *command, *platform;
 static struct source *group; /* the one among the sources, or NULL */
+static int agent = -1;	     /* a pidfd of the process that we serve; -1: none */
+static const char *board;    /* of its task, which is gone once the task has left; NULL: none */
 
 /* clang-format off */
 static const struct args_option options[] = {
@@ -103,17 +108,25 @@ static int handle(const struct notice *notice)
 	return command ? run_command(notice) : print_notice(notice);
 }
 
-/* The last one: our stdout, where its reader may go away while we wait for a notice. */
-static struct pollfd polls[WATCH_SOURCES + 1];
+/* The last two: our stdout, whose reader may go away while we wait for a notice, and the agent. */
+static struct pollfd polls[WATCH_SOURCES + 2];
 
 static void wait_for_sources(const struct watch *watch, int64_t deadline)
 {
 	size_t count = watch_poll(watch, polls);
 	int64_t due = watch_due(watch);
+	if (board && clock_after(BOARD_EVERY) < due)
+		due = clock_after(BOARD_EVERY);
 	polls[count] = (struct pollfd){.fd = has_reader ? STDOUT_FILENO : -1};
-	ending_wait(polls, count + 1, due < deadline ? due : deadline);
+	polls[count + 1] = (struct pollfd){.fd = agent, .events = POLLIN};
+	ending_wait(polls, count + 2, due < deadline ? due : deadline);
 	if (polls[count].revents & POLLERR && !ending_signal())
 		ending_set(SIGPIPE);
+}
+
+static bool agent_is_through(void)
+{
+	return served_is_gone(agent) || (board && access(board, F_OK) < 0 && errno == ENOENT);
 }
 
 /* A store that refuses us will do so for ever; one that cannot be asked at the moment will not. */
@@ -146,8 +159,8 @@ static bool group_has_answered(const struct watch *watch)
 }
 
 /*
- * Until the first notice (and until the claimer is gone), or --follow. code: STATUS_TIMEOUT until a
- * notice came.
+ * Until the first notice (and until the claimer is gone), or --follow; or until the agent is
+ * through. code: STATUS_TIMEOUT until a notice came.
  */
 static int watch_on(struct watch *watch, int64_t deadline, int code)
 {
@@ -183,8 +196,10 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 		asked |= group_has_answered(watch);
 		if (until_exit && source_group_gone(group))
 			return code;
-		if (group && code == STATUS_TIMEOUT && source_group_over(group, &err) != STATUS_OK)
-			return message_fail(&err);
+		if (group && source_group_over(group, &err) != STATUS_OK)
+			return code == STATUS_TIMEOUT ? message_fail(&err) : code;
+		if (agent_is_through())
+			return code == STATUS_TIMEOUT ? STATUS_NO : code;
 		if (clock_now() < deadline)
 			continue;
 		if (code == STATUS_TIMEOUT && group && !asked) {
@@ -253,7 +268,8 @@ static enum status open_sources(struct watch *watch, struct error *err)
 			    : sources.count || until_exit ? NULL
 							  : "auto",
 		.how = {.grace = grace, .period = period, .timeout = look_timeout},
-		.until_exit = until_exit};
+		.until_exit = until_exit,
+		.past = once};
 	struct text warnings = {0};
 	if (sources.count == 0 && (group_options.run || until_exit))
 		sources.items[sources.count++] = "group";
@@ -306,11 +322,14 @@ static int run(const struct args_rest *rest)
 		return print_platform();
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
-	if (check_options(&err) != STATUS_OK || open_sources(&watch, &err) != STATUS_OK) {
+	if (check_options(&err) != STATUS_OK ||
+		served_open(served_agent(), &agent, &err) != STATUS_OK ||
+		open_sources(&watch, &err) != STATUS_OK) {
 		code = message_fail(&err);
 	} else {
 		ending_catch();
 		has_reader = stdout_has_reader();
+		board = agent >= 0 ? getenv("PREEMPT_DIR") : NULL;
 		code = once ? look_once(&watch, deadline) : STATUS_TIMEOUT;
 		if (!once || (until_exit && code == STATUS_OK))
 			code = watch_on(&watch, deadline, code);

@@ -16,8 +16,8 @@
 #include "base/parse.h"
 #include "group/board_place.h"
 
-#define ERROR_MOST 4096 /* bytes of a line that is kept */
-#define BOARD_ROOM 128	/* bytes: more than any file on a board has */
+#define BOARD_ROOM 128	/* bytes: more than any file has that is written in place */
+#define FILE_MOST  8192 /* bytes: more than any notice or line of an error that is kept has */
 
 /*
  * What becomes `hold` next, with room of its own. Two of them, so that there is one while hold is
@@ -326,22 +326,59 @@ void board_keep_deadline(const struct board *board, struct board_deadline *known
 		(void)renameat(board->directory, "deadline.new", board->directory, "deadline");
 }
 
+/* The files that are replaced as a whole. */
+static enum status keep_file(
+	const char *path, const char *name, const char *text, struct error *err)
+{
+	struct text whole = {0};
+	text_addf(&whole, "%s/%s", path, name);
+	enum status status =
+		file_write_whole(text_string(&whole), text, strlen(text), 0600, false, err);
+	text_release(&whole);
+	return status;
+}
+
+static enum status read_file(
+	const char *path, const char *name, struct text *found, struct error *err)
+{
+	struct text whole = {0};
+	text_addf(&whole, "%s/%s", path, name);
+	enum status status = file_read_whole(text_string(&whole), FILE_MOST, found, err);
+	text_release(&whole);
+	return status;
+}
+
 void board_keep_error(const char *path, const char *line)
 {
-	struct text name = {0};
-	text_addf(&name, "%s/error", path);
-	(void)file_write_whole(text_string(&name), line, strlen(line), 0600, false, NULL);
-	text_release(&name);
+	(void)keep_file(path, "error", line, NULL);
 }
 
 void board_read_error(const char *path, char *line, size_t size)
 {
-	struct text name = {0}, found = {0};
-	text_addf(&name, "%s/error", path);
-	(void)file_read_whole(text_string(&name), ERROR_MOST, &found, NULL);
+	struct text found = {0};
+	(void)read_file(path, "error", &found, NULL);
 	snprintf(line, size, "%s", text_string(&found));
-	text_release(&name);
 	text_release(&found);
+}
+
+enum status board_put_notice(const char *path, const struct notice *notice, struct error *err)
+{
+	struct text line = {0};
+	notice_write_json(notice, &line);
+	text_add(&line, "\n");
+	enum status status = keep_file(path, "notice", text_string(&line), err);
+	text_release(&line);
+	return status;
+}
+
+enum status board_read_notice(const struct board *board, struct notice *notice, struct error *err)
+{
+	struct text line = {0};
+	enum status status = read_file(board->path, "notice", &line, err);
+	if (status == STATUS_OK)
+		status = notice_read(text_string(&line), notice, err);
+	text_release(&line);
+	return status;
 }
 
 enum status board_read_step(const struct board *board, struct board_step *step, struct error *err)

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "group/agreement.h"
+#include "notice/notice.h"
 
 struct board {
 	char *path;
@@ -60,6 +61,14 @@ void board_keep_deadline(const struct board *board, struct board_deadline *known
  */
 void board_keep_error(const char *path, const char *line);
 void board_read_error(const char *path, char *line, size_t size);
+
+/*
+ * A notice of this task's machine, for the program that serves the board at path: it acts on it
+ * also while the store does not answer. A further one takes the place of the former.
+ */
+enum status board_put_notice(const char *path, const struct notice *notice, struct error *err);
+/* STATUS_NO: there is none. */
+enum status board_read_notice(const struct board *board, struct notice *notice, struct error *err);
 
 /* Whether two orders are the same. */
 bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);

@@ -57,6 +57,10 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 		return error_set(err, STATUS_NO,
 			"run %s: attempt %llu is claimed by task %llu on %s", run, number,
 			(unsigned long long)view->claim.task, view->claim.host);
+	if (!claim->outside && view->agreement.peers[claim->task].left != REASON_NONE)
+		return error_set(err, STATUS_NO,
+			"run %s: task %llu has left attempt %llu; its notice is not announced", run,
+			(unsigned long long)claim->task, number);
 	if (*view->seal)
 		return error_set(err, STATUS_NO, "run %s: attempt %llu is ending: %s", run, number,
 			*view->seal_text ? view->seal_text : view->seal);

@@ -28,7 +28,8 @@ static enum status open_group(struct watch *watch, const struct listen_request *
 		.run = identity.run,
 		.attempt = group_options.attempt_given ? group_options.attempt : 0,
 		.round = round,
-		.until_exit = request->until_exit};
+		.until_exit = request->until_exit,
+		.past = request->past || request->until_exit};
 	if (*group)
 		return error_set(err, STATUS_USAGE, "--source group: given twice");
 	enum status status = group_identify(IDENTITY_RUN, 0, &identity, err);

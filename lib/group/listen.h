@@ -11,7 +11,7 @@ struct listen_request {
 	size_t count;
 	const char *platform;	   /* platform.h; NULL: none besides */
 	struct source_options how; /* its grace, where not known, becomes the platform's */
-	bool until_exit;	   /* of the group: source_group.h */
+	bool until_exit, past;	   /* of the group: source_group.h */
 };
 
 /*

@@ -66,15 +66,26 @@ static void describe(const struct view *view, struct notice *notice)
 	if (deadline != CLOCK_NEVER && !view->agreement.deadline_doubted)
 		left = deadline > received.now ? deadline - received.now : 0;
 	notice_set(notice, "group", reason, received, left);
+	snprintf(notice->claim.run, sizeof(notice->claim.run), "%s", view->attempt.run);
+	notice->claim.attempt = view->attempt.number;
+	notice->claim.by_task = view->agreement.claimed && !claim->outside;
+	notice->claim.task = claim->task;
+	snprintf(notice->claim.then, sizeof(notice->claim.then), "%s",
+		keys_then_word(
+			view->agreement.claimed ? view->agreement.claim_then : THEN_CONTINUE));
 }
 
-/* Whether what was asked for can no longer come in this attempt. */
+/* Whether nothing more can come in this attempt: it broke unclaimed, or it is closed. */
 static enum status judge_over(const struct view *view, struct error *err)
 {
 	const char *run = view->attempt.run;
 	unsigned long long number = view->attempt.number;
-	if (view->agreement.claimed)
+	if (view->agreement.claimed && !view->agreement.closed)
 		return STATUS_OK;
+	if (view->agreement.claimed)
+		return error_set(err, STATUS_NO,
+			"run %s: attempt %llu is over (%s); no further round comes", run, number,
+			view->closed);
 	if (view->agreement.broken)
 		return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s", run,
 			number, *view->seal_text ? view->seal_text : view->seal);
@@ -94,7 +105,9 @@ static void post_view(struct group_source *self)
 	uint64_t round = self->options.round ? a->round : a->claimed;
 	struct notice notice;
 	struct error err;
-	bool fresh = view->attempt.number && round >= wanted && round > self->given_round;
+	/* Where no attempt is named, the claim of the next one is wanted, not of a closed one. */
+	bool past = !self->options.attempt && a->closed && !self->options.past;
+	bool fresh = view->attempt.number && round >= wanted && round > self->given_round && !past;
 	bool gone = self->options.until_exit && a->claimed && claim_is_gone(view);
 	enum status over =
 		self->options.attempt && view->attempt.number ? judge_over(view, &err) : STATUS_OK;

@@ -21,6 +21,7 @@ struct group_source_options {
 	uint64_t attempt; /* only this one; 0: always the newest */
 	uint64_t round;	  /* this round or a later one, claimed or not; 0: only the claim */
 	bool until_exit;  /* go on until the claimer is gone: source_group_gone */
+	bool past;	  /* without attempt: the claim of a newest one that is closed counts */
 };
 
 /* The source's descriptor becomes readable when there is news. Closed by source_close. */
@@ -29,8 +30,8 @@ enum status source_group_open(
 
 /*
  * Whether anything can still come. STATUS_OK: yes. STATUS_BROKEN: the attempt that was asked for
- * broke; STATUS_NO: it is over, and nobody had claimed. The error says which. With the newest
- * attempt there is always another one to come.
+ * broke; STATUS_NO: it is over. The error says which. Where no attempt was asked for, there is
+ * always another one to come.
  */
 enum status source_group_over(struct source *source, struct error *err);
 

@@ -103,6 +103,10 @@ static void build_claim(
 	else
 		snprintf(by, sizeof(by), "claimed by task %llu on %s",
 			(unsigned long long)write->task, host);
+	/* A task that has left takes no part, and stops nobody. */
+	if (!details->outside)
+		transaction_require(
+			&write->transaction, own_task_key(write, view, "LEFT", write->task), 0);
 	transaction_put_new(&write->transaction, own_key(write, view, "TERMINATED_WORKER"), claim);
 	transaction_put_new(
 		&write->transaction, own_key(write, view, "SEAL"), seal_value("claim", by));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "notice/notice.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -79,6 +80,16 @@ void notice_write_text(const struct notice *notice, struct text *line)
 		text_addf(line, " %s", notice->reason);
 }
 
+static void write_claim(const struct notice_claim *claim, struct text *line)
+{
+	text_add(line, ",\"run\":");
+	text_add_json_string(line, claim->run);
+	text_addf(line, ",\"attempt\":%llu", (unsigned long long)claim->attempt);
+	if (claim->by_task)
+		text_addf(line, ",\"task\":%llu", (unsigned long long)claim->task);
+	text_addf(line, ",\"then\":\"%s\"", claim->then);
+}
+
 void notice_write_json(const struct notice *notice, struct text *line)
 {
 	char utc[32];
@@ -89,9 +100,12 @@ void notice_write_json(const struct notice *notice, struct text *line)
 	text_add(line, ",\"reason\":");
 	text_add_json_string(line, notice->reason);
 	if (left < 0)
-		text_add(line, ",\"left_ms\":null}");
+		text_add(line, ",\"left_ms\":null");
 	else
-		text_addf(line, ",\"left_ms\":%lld}", (long long)left);
+		text_addf(line, ",\"left_ms\":%lld", (long long)left);
+	if (*notice->claim.run)
+		write_claim(&notice->claim, line);
+	text_add(line, "}");
 }
 
 /* "2026-01-31T12:00:00.123Z" exactly, and a date that exists. */
@@ -180,6 +194,19 @@ static enum status read_text(char *line, struct notice *notice, struct error *er
 	return accept(notice, utc, source, line ? line : "", left, err);
 }
 
+/* Nothing where it is not said whose claim it is. */
+static void read_claim(struct json_object *object, struct notice_claim *claim)
+{
+	const char *run, *then = "";
+	if (!json_get_text(object, "run", &run) ||
+		!json_get_unsigned(object, "attempt", &claim->attempt))
+		return;
+	snprintf(claim->run, sizeof(claim->run), "%s", run);
+	claim->by_task = json_get_unsigned(object, "task", &claim->task);
+	if (json_get_text(object, "then", &then))
+		snprintf(claim->then, sizeof(claim->then), "%s", then);
+}
+
 static enum status read_json(const char *line, struct notice *notice, struct error *err)
 {
 	struct json_object *object = json_parse(line, strlen(line));
@@ -211,6 +238,8 @@ static enum status read_json(const char *line, struct notice *notice, struct err
 		left = (int64_t)left_ms;
 	}
 	status = accept(notice, utc, source, reason, left, err);
+	if (status == STATUS_OK)
+		read_claim(object, &notice->claim);
 out:
 	json_object_put(object);
 	return status;

@@ -10,6 +10,7 @@
 #ifndef NOTICE_NOTICE_H
 #define NOTICE_NOTICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -21,6 +22,14 @@ struct notice {
 	int64_t received_utc; /* ms: when the signal was caught, not when somebody asked */
 	int64_t received;     /* the same instant on our monotonic clock */
 	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where it is not known */
+	/* Where a group has claimed: which one, and how. run "": no group's claim, or not known. */
+	struct notice_claim {
+		char run[129];
+		uint64_t attempt;
+		bool by_task; /* else from outside */
+		uint64_t task;
+		char then[9]; /* exit, continue, stop */
+	} claim;
 };
 
 /* An instant on both clocks. */
@@ -46,7 +55,10 @@ int64_t notice_deadline(const struct notice *notice);
  * it is written. A blank in the source is written \x20 and a backslash \x5c, so that columns hold.
  */
 void notice_write_text(const struct notice *notice, struct text *line);
-/* {"utc":"2026-...Z","source":"signal:TERM","reason":"...","left_ms":30000}, or null. */
+/*
+ * {"utc":"2026-...Z","source":"signal:TERM","reason":"...","left_ms":30000}, or null; of a group's
+ * claim also "run", "attempt", "task" (not from outside) and "then".
+ */
 void notice_write_json(const struct notice *notice, struct text *line);
 
 /*

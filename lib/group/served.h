@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process that a small program serves: the script that stands for the task, as preempt-store
+ * join exports it (PREEMPT_AGENT). What serves one ends when it is gone.
+ */
+#ifndef GROUP_SERVED_H
+#define GROUP_SERVED_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* What PREEMPT_AGENT names; 0: it is not set, is no process number, or is this very process. */
+pid_t served_agent(void);
+
+/*
+ * *descriptor becomes a pidfd of pid, readable when that process is gone; -1 where pid is 0. The
+ * caller closes it. STATUS_NO: the process is gone already.
+ */
+enum status served_open(pid_t pid, int *descriptor, struct error *err);
+bool served_is_gone(int descriptor);
+
+/*
+ * From now on TERM, USR1 and USR2 do not end this process: a scheduler that sends a notice to every
+ * process of a job sends it to those that pass it on, too.
+ */
+void served_ignore_notices(void);
+
+/* Whether signal number is one of them. */
+bool served_is_notice(int number);
+
+#endif
