@@ -10,16 +10,20 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
+#include "group/agent.h"
 #include "group/attempt.h"
 #include "group/options.h"
+#include "group/served.h"
 #include "group/stage.h"
 
-static bool saved, everybody, at_given, next_given, agent_given;
+static bool serve, saved, everybody, at_given, next_given, agent_given;
 static uint64_t at, next, agent_pid;
 static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
 static const char *board;
 
 static const struct args_option options[] = {
+	{0, "serve", NULL, "every round by itself, until the agent is gone or the task has left",
+		ARGS_FLAG, &serve, NULL, 0, 0, NULL},
 	{0, "saved", NULL, "wait for the save on the board and report it", ARGS_FLAG, &saved, NULL,
 		0, 0, NULL},
 	{0, "wait", NULL, "then wait for everybody, and let the training process leave", ARGS_FLAG,
@@ -120,6 +124,66 @@ static enum status without_board(struct store *store, const struct attempt *atte
 	return status;
 }
 
+/* The agreement as the options have it, of this task. */
+static struct agreement_config config_of(const struct identity *identity)
+{
+	return (struct agreement_config){.task = identity->task,
+		.report_timeout = report_timeout,
+		.report_jitter = clock_jitter(1000),
+		.save_timeout = save_timeout,
+		.startup = startup,
+		.leave_patience = 10000};
+}
+
+/* The attempt is the one that was joined: the store may be away. */
+static int run_serve(void)
+{
+	struct error err;
+	struct identity identity;
+	struct attempt attempt;
+	char url[4096];
+	int served;
+	pid_t agent = agent_given ? (pid_t)agent_pid : getppid();
+	if (!group_options.attempt_given || !group_options.tasks_given) {
+		message_error("--serve: PREEMPT_ATTEMPT and PREEMPT_TASKS are not set: "
+			      "preempt-store join prints them for eval");
+		return STATUS_USAGE;
+	}
+	enum status status = group_identify(IDENTITY_TASK, 0, &identity, &err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity.run, false, url, sizeof(url), &err);
+	if (status == STATUS_OK)
+		status = served_open(agent, &served, &err);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	served_ignore_notices();
+	attempt_name(&attempt, identity.run, group_options.attempt, identity.tasks);
+	struct agent_options how = {.identity = &identity,
+		.store = url,
+		.grace = -1,
+		.kill_after = 5000,
+		.agreement = config_of(&identity)};
+	return agent_serve(&how, &attempt, board, agent, served);
+}
+
+static enum status check_options(struct error *err)
+{
+	if (!at_given && !board)
+		return error_set(err, STATUS_USAGE,
+			"no board: set PREEMPT_DIR (preempt-store join does), or use --at N");
+	if (serve && (saved || everybody || at_given || group_options.timeout_given))
+		return error_set(err, STATUS_USAGE,
+			"--serve goes with none of --saved, --wait, --at and --timeout; see "
+			"preempt-ack --help");
+	if (everybody && at_given && !saved)
+		return error_set(err, STATUS_USAGE,
+			"--at N --wait needs --saved, too; see preempt-ack --help");
+	if (next_given && (!at_given || next <= at))
+		return error_set(err, STATUS_USAGE,
+			"--next needs --at N, and must be greater; see preempt-ack --help");
+	return STATUS_OK;
+}
+
 static int run(const struct args_rest *rest)
 {
 	struct error err = {0};
@@ -130,25 +194,12 @@ static int run(const struct args_rest *rest)
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
 	(void)rest;
-	if (!at_given && !board) {
-		message_error("no board: set PREEMPT_DIR (preempt-store join does), or use --at N");
-		return STATUS_USAGE;
-	}
-	if (everybody && at_given && !saved) {
-		message_error("--at N --wait needs --saved, too; see preempt-ack --help");
-		return STATUS_USAGE;
-	}
-	if (next_given && (!at_given || next <= at)) {
-		message_error("--next needs --at N, and must be greater; see preempt-ack --help");
-		return STATUS_USAGE;
-	}
+	if (check_options(&err) != STATUS_OK)
+		return message_fail(&err);
+	if (serve)
+		return run_serve();
 	enum status status = group_identify(IDENTITY_TASK, 0, &identity, &err);
-	struct agreement_config config = {.task = identity.task,
-		.report_timeout = report_timeout,
-		.report_jitter = clock_jitter(1000),
-		.save_timeout = save_timeout,
-		.startup = startup,
-		.leave_patience = 10000};
+	struct agreement_config config = config_of(&identity);
 	if (status == STATUS_OK)
 		status = group_store_url(identity.run, false, url, sizeof(url), &err);
 	if (status == STATUS_OK)

@@ -19,16 +19,16 @@
 #define SAFETY_LOOK  15000 /* ms after which the store is read even if it seems unchanged */
 #define GOODBYE	     10000 /* ms to close the attempt */
 
-/* Wait for signals, sources and the store thread until wake; take in all but the last's results. */
 void agent_wait_for_events(struct agent *agent, int64_t wake)
 {
-	struct pollfd polled[2 + WATCH_SOURCES] = {{.fd = agent->signals, .events = POLLIN},
-		{.fd = worker_descriptor(agent->group.worker), .events = POLLIN}};
-	struct pollfd *sources = polled + 2;
+	struct pollfd polled[3 + WATCH_SOURCES] = {{.fd = agent->signals, .events = POLLIN},
+		{.fd = worker_descriptor(agent->group.worker), .events = POLLIN},
+		{.fd = agent->served, .events = POLLIN}};
+	struct pollfd *sources = polled + 3;
 	size_t source_count = watch_poll(&agent->watch, sources);
 	if (watch_due(&agent->watch) < wake)
 		wake = watch_due(&agent->watch);
-	(void)poll(polled, 2 + source_count, clock_poll_timeout(wake));
+	(void)poll(polled, 3 + source_count, clock_poll_timeout(wake));
 
 	int64_t now = clock_now();
 	agent_check_sources(agent, sources);
@@ -43,7 +43,7 @@ void agent_take_results(struct agent *agent)
 	}
 }
 
-static bool all_finished(const struct agent *agent)
+bool agent_is_through(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->seat_count; i++)
 		if (!agent->seats[i].finished)
@@ -51,39 +51,37 @@ static bool all_finished(const struct agent *agent)
 	return true;
 }
 
-static void run_tasks(struct agent *agent)
+void agent_advance(struct agent *agent)
 {
-	while (!all_finished(agent)) {
-		int64_t now = clock_now();
-		int64_t wake = CLOCK_NEVER, look = now + SAFETY_LOOK;
-		if (now >= agent->sample_at) {
-			for (size_t i = 0; i < agent->seat_count; i++)
-				seat_sample(&agent->seats[i], now);
-			agent_look_for_hangs(agent, now);
-			agent_keep_guard(agent);
-			agent->sample_at = now + SAMPLE_EVERY;
-		}
-		if (agent->group.view.agreement.round && now >= agent->deaths_at) {
-			(void)agent_declare_gone(agent, true);
-			agent->deaths_at = now + DEATHS_EVERY;
-		}
-		for (size_t i = 0; i < agent->command_count; i++)
-			unaware_tell(&agent->commands[i], &agent->group, now);
-		agent_rehearse(agent, now, &wake);
-		agent_tell_ends(agent, now, &wake);
+	int64_t now = clock_now();
+	int64_t wake = CLOCK_NEVER, look = now + SAFETY_LOOK;
+	if (now >= agent->sample_at) {
 		for (size_t i = 0; i < agent->seat_count; i++)
-			seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
-		for (size_t i = 0; i < agent->seat_count; i++)
-			seat_spend(&agent->seats[i], &agent->group, now);
-		agent_say_saves(agent);
-		if (all_finished(agent))
-			break;
-		worker_look(agent->group.worker, look);
-		if (agent->sample_at < wake)
-			wake = agent->sample_at;
-		agent_wait_for_events(agent, wake);
-		agent_take_results(agent);
+			seat_sample(&agent->seats[i], now);
+		agent_look_for_hangs(agent, now);
+		agent_keep_guard(agent);
+		agent->sample_at = now + SAMPLE_EVERY;
 	}
+	if (agent->group.view.agreement.round && now >= agent->deaths_at) {
+		(void)agent_declare_gone(agent, true);
+		agent->deaths_at = now + DEATHS_EVERY;
+	}
+	for (size_t i = 0; i < agent->command_count; i++)
+		unaware_tell(&agent->commands[i], &agent->group, now);
+	agent_rehearse(agent, now, &wake);
+	agent_tell_ends(agent, now, &wake);
+	for (size_t i = 0; i < agent->seat_count; i++)
+		seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
+	for (size_t i = 0; i < agent->seat_count; i++)
+		seat_spend(&agent->seats[i], &agent->group, now);
+	agent_say_saves(agent);
+	if (agent_is_through(agent))
+		return;
+	worker_look(agent->group.worker, look);
+	if (agent->sample_at < wake)
+		wake = agent->sample_at;
+	agent_wait_for_events(agent, wake);
+	agent_take_results(agent);
 }
 
 void agent_say_goodbye(struct agent *agent, int code)
@@ -133,7 +131,7 @@ static void end_commands(struct agent *agent)
 		hook_end(&agent->seats[i].done_if);
 }
 
-static void release(struct agent *agent)
+void agent_release(struct agent *agent)
 {
 	end_commands(agent);
 	for (size_t i = 0; i < agent->seat_count; i++)
@@ -175,6 +173,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	struct agent agent = {.options = options,
 		.group = {.options = options, .own_deadline = CLOCK_NEVER},
 		.signals = -1,
+		.served = -1,
 		.terminal = {.descriptor = -1},
 		.boards = {.directory = -1, .watch = -1},
 		.seat_count = options->identity->count,
@@ -221,7 +220,8 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		pulse_watch(agent.group.pulse);
 	started = true;
 	worker_follow(agent.group.worker, &agent.group.view.attempt, agent.group.view.revision);
-	run_tasks(&agent);
+	while (!agent_is_through(&agent))
+		agent_advance(&agent);
 	code = combined_code(&agent);
 	agent_say_goodbye(&agent, code);
 	if (options->rehearsal.signal)
@@ -246,6 +246,6 @@ out:
 	/* What has not said goodbye must not look as if it had: its silence has to be seen. */
 	if (end->unwritten_count)
 		pulse_fall_silent(agent.group.pulse);
-	release(&agent);
+	agent_release(&agent);
 	return code;
 }

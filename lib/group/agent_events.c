@@ -30,7 +30,7 @@ static void note_own_write(struct agent *agent, const struct result *result)
 	peer->saved_step = result->saved_step;
 }
 
-static void take_notice(struct agent *agent, const struct notice *notice)
+void agent_take_notice(struct agent *agent, const struct notice *notice)
 {
 	struct group *group = &agent->group;
 	int64_t deadline = notice_deadline(notice);
@@ -64,7 +64,7 @@ void agent_check_sources(struct agent *agent, const struct pollfd *polled)
 	watch_begin(&agent->watch, polled);
 	while ((event = watch_next(&agent->watch, &which, &notice, &err)) != WATCH_END) {
 		switch (event) {
-		case WATCH_NOTICE: take_notice(agent, &notice); break;
+		case WATCH_NOTICE: agent_take_notice(agent, &notice); break;
 		case WATCH_LOST:
 			message_error("cannot ask %s, three times in a row: %s; asking goes on",
 				source_name(agent->watch.sources[which].source), err.text);
@@ -84,7 +84,7 @@ void agent_take_held(struct agent *agent)
 {
 	struct notice notice;
 	while (watch_take_held(&agent->watch, &notice))
-		take_notice(agent, &notice);
+		agent_take_notice(agent, &notice);
 }
 
 bool agent_watches_signal(const struct agent *agent, int number)
@@ -119,7 +119,7 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 		snprintf(notice.source, sizeof(notice.source), "signal:%s",
 			sigabbrev_np(WTERMSIG(command->wait_status)));
 		snprintf(notice.reason, sizeof(notice.reason), "the command died of it");
-		take_notice(agent, &notice);
+		agent_take_notice(agent, &notice);
 	}
 	for (size_t i = 0; i < agent->seat_count; i++) {
 		struct seat *seat = &agent->seats[i];

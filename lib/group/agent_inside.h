@@ -3,7 +3,7 @@
  * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
  * and starting), restart.c (between two attempts), agent_events.c (what happens), agent_heart.c
  * (beats and progress), agent_terminal.c (a job of a shell), agent_rehearse.c (a notice to
- * oneself), agent_say.c (what people are told).
+ * oneself), agent_say.c (what people are told), agent_serve.c (beside a training of somebody else).
  */
 #ifndef GROUP_AGENT_INSIDE_H
 #define GROUP_AGENT_INSIDE_H
@@ -24,6 +24,7 @@ struct agent {
 	struct pump *pump;
 	struct watch watch; /* the sources of notices */
 	int signals;	    /* signalfd: CHLD, and what is passed on */
+	int served;	    /* a pidfd of the process that agent_serve serves; -1: none */
 	struct terminal terminal;
 	bool terminal_lent; /* the command has used it */
 	struct command *commands;
@@ -46,12 +47,18 @@ struct agent {
 
 /* agent.c */
 
+/* Every task is. */
+bool agent_is_through(const struct agent *agent);
+/* Do what is wanted now, then wait for the next event and take it in. */
+void agent_advance(struct agent *agent);
 /* Wait for signals, sources and the store thread until wake; take in all but the latter's results.
  */
 void agent_wait_for_events(struct agent *agent, int64_t wake);
 void agent_take_results(struct agent *agent);
 /* Close the attempt if we are the last, within a bounded time. code: what we leave with. */
 void agent_say_goodbye(struct agent *agent, int code);
+/* End what runs, and free everything. */
+void agent_release(struct agent *agent);
 
 /* agent_start.c */
 enum status agent_open_signals(struct agent *agent, struct error *err);
@@ -68,6 +75,7 @@ void agent_leave_unstarted(
 
 /* agent_events.c */
 void agent_check_sources(struct agent *agent, const struct pollfd *polled);
+void agent_take_notice(struct agent *agent, const struct notice *notice);
 /* Notices that a source has caught, and holds back until more is known of them. */
 void agent_take_held(struct agent *agent);
 /* Whether one of the sources has this signal for a notice. */

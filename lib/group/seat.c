@@ -133,11 +133,17 @@ void seat_look_at_saved(struct seat *seat, int64_t now)
 	agreement_saved(a, saved);
 }
 
+static void signal_command(const struct command *command, int number)
+{
+	if (command->running)
+		kill(-command->pid, number);
+}
+
 /* TERM, then KILL; a client that ignores TERM is also told on its board. */
 static void end_command(struct seat *seat, const struct group *group, int64_t now, int64_t *wake)
 {
 	struct command *command = seat->command;
-	if (!command->running)
+	if (!command->running && !command->foreign)
 		return;
 	if (now < command->end_not_before) {
 		*wake = command->end_not_before < *wake ? command->end_not_before : *wake;
@@ -150,11 +156,11 @@ static void end_command(struct seat *seat, const struct group *group, int64_t no
 		command->ending = true;
 		command->kill_at = now + group->options->kill_after;
 		(void)board_tell(&seat->board, &leave, NULL);
-		kill(-command->pid, SIGTERM);
-		kill(-command->pid, SIGCONT);
+		signal_command(command, SIGTERM);
+		signal_command(command, SIGCONT);
 	}
 	if (now >= command->kill_at)
-		kill(-command->pid, SIGKILL);
+		signal_command(command, SIGKILL);
 	int64_t again = now >= command->kill_at ? now + 1000 : command->kill_at;
 	*wake = again < *wake ? again : *wake;
 }

@@ -21,8 +21,9 @@
 struct command {
 	pid_t pid; /* also its process group; 0: not started, or swept up */
 	bool running;
-	bool ending;		/* it was asked to end */
-	int64_t kill_at;	/* KILL then */
+	bool foreign;	 /* another program has started it, and ends it when the board says so */
+	bool ending;	 /* it was asked to end */
+	int64_t kill_at; /* KILL then */
 	int64_t end_not_before; /* a program that saves on a signal has until then */
 	struct hook on_notice;	/* what --on-notice runs */
 	int64_t ended_at;

@@ -239,7 +239,7 @@ static void follow(struct worker *worker, int *failures)
 	pthread_mutex_unlock(&worker->lock);
 
 	enum status status = STATUS_OK;
-	if (*failures == 0 && by > clock_now())
+	if (worker->store && *failures == 0 && by > clock_now())
 		status = store_wait(worker->store, prefix, revision, by, worker->wake, &seen, NULL);
 	if (status == STATUS_NO)
 		return; /* a request */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent beside a training that another program has started (preempt-ack --serve). */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "group/agent_inside.h"
+#include "group/measure.h"
+#include "group/served.h"
+
+#define RECALL	5000 /* ms to ask the store what earlier attempts have measured */
+#define GOODBYE 5000 /* ms to write that the task is dead */
+
+/* Without it the first save counts as fast: not knowing is no failure. */
+static void recall_saves(struct agent *agent)
+{
+	struct store *store;
+	struct error unused;
+	if (store_open(&store, agent->options->store, 0, clock_after(RECALL), &unused) != STATUS_OK)
+		return;
+	store_set_patience(store, RECALL);
+	(void)measure_recall(store, agent->group.view.attempt.run,
+		&agent->group.view.agreement.longest_save, &unused);
+	store_close(store);
+}
+
+static enum status begin(struct agent *agent, const struct attempt *attempt, const char *board,
+	pid_t pid, struct error *err)
+{
+	struct group *group = &agent->group;
+	struct agreement_alone *alone = &group->alone;
+	agent->seats = calloc(1, sizeof(*agent->seats));
+	agent->commands = calloc(1, sizeof(*agent->commands));
+	alone->view.peers = calloc(attempt->tasks, sizeof(*alone->view.peers));
+	if (!agent->seats || !agent->commands || !alone->view.peers)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	agent->seat_count = agent->command_count = 1;
+	agent->commands[0].foreign = true;
+	group->guard = &agent->guard;
+	alone->first = agent->options->identity->task;
+	alone->count = 1;
+	enum status status = board_open(&agent->seats[0].board, board, pid, err);
+	if (status == STATUS_OK)
+		status = view_init(&group->view, attempt, err);
+	if (status == STATUS_OK)
+		status = worker_start(&group->worker, agent->options->store, err);
+	if (status != STATUS_OK)
+		return status;
+	recall_saves(agent);
+	seat_init(&agent->seats[0], group, alone->first, &agent->commands[0], clock_now());
+	worker_follow(group->worker, attempt, 0);
+	return STATUS_OK;
+}
+
+static bool is_over(const struct agent *agent)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	return served_is_gone(agent->served) || view->closed ||
+	       view->peers[agent->options->identity->task].left != REASON_NONE ||
+	       board_vanished(&agent->seats[0].board);
+}
+
+/* The same notice read again changes nothing; a later one may have an earlier deadline. */
+static void look_for_notice(struct agent *agent)
+{
+	struct notice notice;
+	struct error unused;
+	if (board_read_notice(&agent->seats[0].board, &notice, &unused) == STATUS_OK)
+		agent_take_notice(agent, &notice);
+}
+
+/* The process that stands for the task was killed: the others need not wait for its silence. */
+static void declare_dead(struct agent *agent)
+{
+	struct write write;
+	bool written = false;
+	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
+	struct death death = {.task = agent->options->identity->task,
+		.cause = DEATH_GONE,
+		.since_utc = clock_utc()};
+	write_build_deaths(&write, &agent->group.view, BY_NO_TASK, &death, 1);
+	worker_write(agent->group.worker, &write);
+	while (!written && clock_now() < until) {
+		struct pollfd ready = {
+			.fd = worker_descriptor(agent->group.worker), .events = POLLIN};
+		(void)poll(&ready, 1, clock_poll_timeout(until));
+		for (struct result *result; (result = worker_take(agent->group.worker));) {
+			written |= result->kind == RESULT_WROTE && result->what == WRITE_KINDS;
+			result_free(result);
+		}
+	}
+}
+
+int agent_serve(const struct agent_options *options, const struct attempt *attempt,
+	const char *board, pid_t pid, int served)
+{
+	struct agent agent = {.options = options,
+		.group = {.options = options, .own_deadline = CLOCK_NEVER},
+		.signals = -1,
+		.served = served,
+		.terminal = {.descriptor = -1},
+		.boards = {.directory = -1, .watch = -1}};
+	struct error err;
+	int code = STATUS_OK;
+	if (begin(&agent, attempt, board, pid, &err) != STATUS_OK) {
+		code = message_fail(&err);
+	} else {
+		while (!is_over(&agent)) {
+			look_for_notice(&agent);
+			agent_advance(&agent);
+		}
+		if (served_is_gone(served) && !agent.group.view.agreement.closed)
+			declare_dead(&agent);
+		else if (!board_vanished(&agent.seats[0].board))
+			agent_say_goodbye(&agent, STATUS_PREEMPTED);
+	}
+	/* The board is not ours to remove. */
+	if (agent.seat_count)
+		board_release(&agent.seats[0].board, false);
+	agent_release(&agent);
+	return code;
+}
