@@ -12,19 +12,23 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
+#include "base/parse.h"
 #include "group/attempt.h"
 #include "group/cut_off.h"
 #include "group/keeper.h"
 #include "group/options.h"
 #include "group/pace.h"
 #include "group/pulse.h"
+#include "group/served.h"
 #include "group/stream.h"
 #include "group/vitals.h"
 
 static struct heartbeat_rules rules = {
 	.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT, .first = HEARTBEAT_FIRST};
 static struct progress_rules progress;
-static struct args_list sections;
+static struct args_list sections, with_words;
+static int with[KEEPER_WITH];
+static size_t with_count;
 static uint64_t guarded;
 static bool guarded_given, cut_off_given, list, once, stop;
 static const char *on_failure, *board;
@@ -49,6 +53,8 @@ static const struct args_option options[] = {
 		ARGS_FLAG, &progress.learn, NULL, 0, 0, NULL},
 	{0, "on-failure", "COMMAND", "run before the guarded process is ended", ARGS_TEXT,
 		&on_failure, NULL, 0, 0, NULL},
+	{0, "with", "PIDS", "end COMMAND when one of these ends; notices are theirs", ARGS_LIST,
+		&with_words, NULL, 0, 0, NULL},
 	{0, "kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION, &kill_after, NULL,
 		0, 0, NULL},
 	{0, "board", "DIR", "where the step is read", ARGS_TEXT, &board, "PREEMPT_DIR", 0, 0, NULL},
@@ -192,21 +198,53 @@ static enum status beat_once(struct scene *scene, struct error *err)
 	return status;
 }
 
+/* The processes of --with: numbers with blanks, commas or newlines between them. */
+static enum status open_with(struct error *err)
+{
+	for (size_t i = 0; i < with_words.count; i++) {
+		char *words = strdup(with_words.items[i]), *rest = words;
+		enum status status = words ? STATUS_OK : STATUS_TEMPORARY;
+		for (char *word; status == STATUS_OK && (word = strsep(&rest, ", \t\n"));) {
+			uint64_t pid;
+			if (!*word)
+				continue;
+			status = with_count == KEEPER_WITH
+					 ? error_set(err, STATUS_USAGE,
+						   "--with: more than %d processes", KEEPER_WITH)
+					 : parse_unsigned(word, 1, INT32_MAX, &pid, "--with", err);
+			if (status == STATUS_OK)
+				status = served_open((pid_t)pid, &with[with_count++], err);
+		}
+		free(words);
+		if (status != STATUS_OK)
+			return status;
+	}
+	return STATUS_OK;
+}
+
 static int guard(struct scene *scene, char *const *command)
 {
-	struct error err;
+	struct error err = {0};
+	int served = -1;
+	enum status status = served_open(served_agent(), &served, &err);
+	if (status == STATUS_OK)
+		status = open_with(&err);
 	struct keeper_options keeper = {.store = scene->url,
 		.attempt = scene->view.attempt,
 		.task = scene->identity.task,
 		.rules = rules,
 		.progress = progress,
 		.board = board && *board ? board : NULL,
+		.served = served,
+		.with = with,
+		.with_count = with_count,
 		.command = command,
 		.pid = (pid_t)guarded,
 		.on_failure = on_failure,
 		.kill_after = kill_after};
 	char *where = strdup(store_where(scene->store));
-	enum status status = pace_recall(scene->store, keeper.attempt.run, &keeper.progress, &err);
+	if (status == STATUS_OK)
+		status = pace_recall(scene->store, keeper.attempt.run, &keeper.progress, &err);
 	keeper.where = where;
 	close_scene(scene); /* the keeper has its own */
 	scene->store = NULL;
@@ -223,6 +261,8 @@ static enum status check_options(bool command, struct error *err)
 		return error_set(err, STATUS_USAGE,
 			"only one of COMMAND, --pid, --list, --once, --stop; see preempt-heartbeat "
 			"--help");
+	if (with_words.count && !command)
+		return error_set(err, STATUS_USAGE, "--with is about a COMMAND");
 	if (rules.period < 100)
 		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
 	if (group_options.timeout_given && group_options.timeout == 0 && !list && !stop)

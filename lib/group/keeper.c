@@ -21,6 +21,7 @@
 #include "group/pace.h"
 #include "group/pulse.h"
 #include "group/pump.h"
+#include "group/served.h"
 #include "group/stream.h"
 #include "group/writes.h"
 
@@ -44,7 +45,9 @@ struct keeper {
 	int code; /* of the command */
 	bool stopped;
 	struct cut_off cut_off;
-	bool hangs; /* and nobody could be told */
+	bool hangs;	       /* and nobody could be told */
+	int64_t told_to_leave; /* since when the board says so; 0: it does not */
+	int leave_with;	       /* that code */
 	bool said_silent;
 };
 
@@ -214,6 +217,12 @@ static void look_at_board(struct keeper *k)
 		board_read_section(&k->board, &section) != STATUS_OK ||
 		board_told(&k->board, &hold, NULL, NULL) != STATUS_OK)
 		return;
+	if (hold.order == ORDER_LEAVE && !k->told_to_leave) {
+		k->told_to_leave = clock_now();
+		k->leave_with = hold.code;
+	}
+	if (!k->pulse)
+		return;
 	if (step.started)
 		pulse_tell_step(k->pulse, 0, step.step);
 	bool answered = pulse_is_answered(k->pulse);
@@ -268,6 +277,8 @@ static void take_signals(struct keeper *k)
 	while (read(k->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
+		if (k->options->with_count && served_is_notice((int)info.ssi_signo))
+			continue;
 		if (k->options->command)
 			signal_process(k, (int)info.ssi_signo);
 		else
@@ -289,41 +300,105 @@ static void take_stop(struct keeper *k)
 		message_info("told to stop: the command runs on without a heartbeat");
 }
 
-/* True: the group is broken; why. */
-static bool watch_over(struct keeper *k, char why[256])
+static bool one_with_us_ended(const struct keeper *k)
+{
+	for (size_t i = 0; i < k->options->with_count; i++)
+		if (is_ready(k->options->with[i]))
+			return true;
+	return false;
+}
+
+static void wait_for_events(const struct keeper *k, int verdict, int64_t until)
+{
+	struct pollfd polled[5 + KEEPER_WITH] = {{.fd = k->signals, .events = POLLIN},
+		{.fd = k->process, .events = POLLIN}, {.fd = k->stream, .events = POLLIN},
+		{.fd = verdict, .events = POLLIN}, {.fd = k->options->served, .events = POLLIN}};
+	for (size_t i = 0; i < k->options->with_count; i++)
+		polled[5 + i] = (struct pollfd){.fd = k->options->with[i], .events = POLLIN};
+	(void)poll(polled, 5 + k->options->with_count, clock_poll_timeout(until));
+}
+
+enum keeper_end {
+	END_NONE,     /* the command or process has ended by itself, or we were told to stop */
+	END_BROKEN,   /* the group is broken: why */
+	END_TOLD,     /* the board has told the command to leave, and it has not */
+	END_ALONE,    /* a process that serves the command with us has ended */
+	END_DESERTED, /* the process that we serve is gone */
+};
+
+/* Until the guarded process ends by itself, or is to be ended. */
+static enum keeper_end watch_over(struct keeper *k, char why[256])
 {
 	int64_t look_at = clock_now();
 	bool over = false; /* the attempt is, for us */
 	for (;;) {
 		int verdict = k->pulse && !over ? pulse_descriptor(k->pulse) : -1;
-		struct pollfd polled[] = {{.fd = k->signals, .events = POLLIN},
-			{.fd = k->process, .events = POLLIN}, {.fd = k->stream, .events = POLLIN},
-			{.fd = verdict, .events = POLLIN}};
-		(void)poll(polled, 4, clock_poll_timeout(look_at));
+		wait_for_events(k, verdict, look_at);
 		take_signals(k);
 		if (k->options->command)
 			(void)guard_keep(&k->guard);
 		reap(k);
 		if (k->ended)
-			return false;
+			return END_NONE;
+		if (is_ready(k->options->served))
+			return END_DESERTED;
+		if (one_with_us_ended(k))
+			return END_ALONE;
 		take_stop(k);
-		if (k->pulse && polled[3].revents) {
+		if (k->pulse && is_ready(verdict)) {
 			if (pulse_why(k->pulse, why))
-				return true;
+				return END_BROKEN;
 			over = true;
 		}
 		if (!k->options->command && (k->stopped || (over && !k->pid)))
-			return false;
-		if (k->pulse && clock_now() >= look_at) {
-			look_at_store(k);
+			return END_NONE;
+		if (clock_now() >= look_at) {
+			if (k->pulse)
+				look_at_store(k);
 			look_at_board(k);
 			if (is_given_up(k, why))
-				return true;
+				return END_BROKEN;
 			look_at = clock_now() + LOOK_EVERY;
-		} else if (!k->pulse) {
-			look_at = CLOCK_NEVER;
 		}
+		if (k->told_to_leave && k->options->command &&
+			clock_now() - k->told_to_leave >= k->options->kill_after)
+			return END_TOLD;
 	}
+}
+
+/* End the guarded process for that reason; the exit code. */
+static int end_for(struct keeper *k, enum keeper_end end, const char *why)
+{
+	const struct keeper_options *options = k->options;
+	switch (end) {
+	case END_NONE: return options->command ? k->code : STATUS_OK;
+	case END_BROKEN:
+		message_error("run %s attempt %llu is broken: %s", options->attempt.run,
+			(unsigned long long)options->attempt.number, why);
+		run_hook(k, why);
+		end_process(k);
+		return STATUS_BROKEN;
+	case END_TOLD:
+		message_error("the command was told to leave with %d, and did not within %g s: "
+			      "ended",
+			k->leave_with, (double)options->kill_after / 1000);
+		end_process(k);
+		return k->leave_with;
+	case END_ALONE:
+		message_error("a process of --with has ended, and the command would not learn of "
+			      "a preemption: ended");
+		end_process(k);
+		return STATUS_TEMPORARY;
+	case END_DESERTED:
+		if (!options->command)
+			return STATUS_NO;
+		message_error("the process that this serves (PREEMPT_AGENT) is gone: the command "
+			      "is ended");
+		signal_process(k, SIGKILL);
+		wait_for_end(k, clock_after(10000));
+		return STATUS_BROKEN;
+	}
+	return STATUS_OK;
 }
 
 static enum status open_signals(struct keeper *k, struct error *err)
@@ -404,7 +479,7 @@ int keeper_run(const struct keeper_options *options)
 		.process = -1};
 	struct error err = {0};
 	char why[256] = "";
-	int code = STATUS_OK;
+	int code;
 	enum status status = open_signals(&k, &err);
 	if (status == STATUS_OK)
 		status = stream_claim(
@@ -415,14 +490,9 @@ int keeper_run(const struct keeper_options *options)
 		status = begin(&k, &err);
 	if (status != STATUS_OK) {
 		code = message_fail(&err);
-	} else if (watch_over(&k, why)) {
-		message_error("run %s attempt %llu is broken: %s", options->attempt.run,
-			(unsigned long long)options->attempt.number, why);
-		run_hook(&k, why);
-		end_process(&k);
-		code = STATUS_BROKEN;
-	} else if (options->command) {
-		code = k.code;
+	} else {
+		enum keeper_end end = watch_over(&k, why);
+		code = end_for(&k, end, why);
 	}
 	remember(&k);
 	pump_stop(k.pump);

@@ -10,6 +10,8 @@
 #include "group/keys.h"
 #include "group/progress.h"
 
+enum { KEEPER_WITH = 16 };
+
 struct keeper_options {
 	const char *store; /* URL */
 	const char *where; /* store_where */
@@ -17,7 +19,14 @@ struct keeper_options {
 	uint64_t task;
 	struct heartbeat_rules rules;
 	struct progress_rules progress;
-	const char *board;	/* NULL: none, and no progress is watched */
+	const char *board; /* NULL: none; no progress is watched, and no order to leave seen */
+	int served; /* a pidfd of the process that we serve; a command ends with it; -1: none */
+	/*
+	 * The pidfds of the processes that serve the command with us: when one of them ends, the
+	 * command is ended (75). With any, notices (served.h) are theirs, and not passed on.
+	 */
+	const int *with;
+	size_t with_count;	/* at most KEEPER_WITH */
 	char *const *command;	/* NULL: none */
 	pid_t pid;		/* a process that runs already; 0: none */
 	const char *on_failure; /* run by sh before the guarded process is ended; NULL: none */
@@ -26,8 +35,9 @@ struct keeper_options {
 
 /*
  * Until the command ends (its exit code), the process ends or we are told to stop (0), or the group
- * is broken (44). Where somebody beats for this task already, the command is run without us;
- * without one the answer is 0.
+ * is broken (44). A command that its board has told to leave, and that does not, is ended after
+ * kill_after; its code is the board's then. Where somebody beats for this task already, the command
+ * is run without us; without one the answer is 0.
  */
 int keeper_run(const struct keeper_options *options);
 
