@@ -110,7 +110,7 @@ cannot_be_asked() {
 	[[ $stderr = *"is claimed from outside"* ]]
 }
 
-@test "--from -: the first event of preempt-watch, text or JSON, with its time, source, reason and deadline (SY-12)" {
+@test "--from -: an event of preempt-watch, text or JSON, with its time, source, reason and deadline (SY-12)" {
 	local form
 	for form in '' --json; do
 		rm -rf s.db*
@@ -356,4 +356,120 @@ cannot_be_asked() {
 			"preempt-claim -q --timeout 10m --run crowd$round >/dev/null 2>&1 && echo won >>won.$round; :"
 		[ "$(wc -l <won.$round)" = 1 ]
 	done
+}
+
+@test "--from -: later events with earlier deadlines are announced, too, while the input lasts" {
+	join 1
+	mkfifo events
+	as 0 preempt-claim --from events >answer 3>&- &
+	agents[1]=$!
+	exec 4>events
+	echo "$(date -u +%FT%T.000Z) signal:TERM left=1h" >&4
+	eventually has_key TERMINATED_WORKER
+	before=$(deadline)
+	echo "$(date -u +%FT%T.000Z) deadline:soon left=5m" >&4
+	eventually eval '[ "$(deadline)" -lt $((before - 1800000)) ]'
+	exec 4>&-
+	code_of "${agents[1]}"
+	[ "$code" = 0 ]
+	[ "$(wc -l <answer)" = 1 ]
+}
+
+@test "a task that has left claims nothing: its notice stops nobody" {
+	join 2
+	as 1 preempt-store leave --code 0 >/dev/null
+	run -1 --separate-stderr as 1 preempt-claim
+	[[ $stderr = *"task 1 has left"* ]]
+	run ! has_key TERMINATED_WORKER
+	as 0 preempt-claim
+}
+
+# serve I COMMAND...: as task I, in the background; $! is its process.
+serve() {
+	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks PREEMPT_DIR=${boards[$1]} PREEMPT_AGENT=${agents[$1]} \
+		PREEMPT_ATTEMPT=1 "${@:2}" 3>&- &
+	started+=("$!")
+}
+
+@test "--from -: serving an agent: no notice signal ends it; the end of the agent does" {
+	join 1
+	mkfifo events
+	serve 0 preempt-claim --from events
+	claim=$!
+	exec 4>events
+	eventually eval '[ "$(cat /proc/$claim/comm)" = preempt-claim ] && (( 0x$(sed -n "s/^SigIgn:[[:space:]]*//p" /proc/$claim/status) & 1 << 14 ))'
+	kill -TERM "$claim"
+	kill -USR1 "$claim"
+	kill -USR2 "$claim"
+	echo "$(date -u +%FT%T.000Z) signal:TERM left=1h" >&4
+	eventually has_key TERMINATED_WORKER
+	kill -KILL "${agents[0]}"
+	code_of "$claim"
+	[ "$code" = 0 ]
+	exec 4>&-
+}
+
+@test "the claim of a group, read from preempt-watch, is announced to another run only" {
+	join 1
+	as 0 preempt-claim >/dev/null
+	preempt-watch --source group --json >event
+	[ "$(field run <event)" = r ]
+	[ "$(field attempt <event)" = 1 ]
+	[ "$(field task <event)" = 0 ]
+	[ "$(field "then" <event)" = exit ]
+	preempt-watch --source group >text
+	as 0 preempt-store leave --code 42 >/dev/null
+	kill -KILL "${agents[0]}"
+	rm joined.0
+	join 1
+	run -1 --separate-stderr as 0 preempt-claim --from event
+	[[ $stderr = *"is the claim of a group"* ]]
+	run -1 as 0 preempt-claim --from text
+	PREEMPT_RUN=other PREEMPT_TASK=0 PREEMPT_TASKS=1 preempt-store join --pid $$ --no-board >/dev/null
+	run -0 preempt-claim --run other --outside --from event
+}
+
+@test "group:N ends with 1 once the attempt is over, also after a claim" {
+	join 1
+	as 0 preempt-claim >/dev/null
+	preempt-watch --source group:2 --attempt 1 2>err 3>&- &
+	watch=$!
+	started+=("$watch")
+	as 0 preempt-store leave --code 42 >/dev/null
+	code_of "$watch"
+	[ "$code" = 1 ]
+	grep -q "is over" err
+}
+
+@test "started before join: the claim of the attempt before is no notice" {
+	join 1
+	as 0 preempt-claim >/dev/null
+	as 0 preempt-store leave --code 42 >/dev/null
+	preempt-watch --source group --json >event 3>&- &
+	watch=$!
+	started+=("$watch")
+	join 1
+	as 0 preempt-claim >/dev/null
+	code_of "$watch"
+	[ "$code" = 0 ]
+	[ "$(field attempt <event)" = 2 ]
+}
+
+@test "serving an agent: it ends when the agent is gone, or its task has left; HUP is no notice" {
+	join 3
+	for task in 0 1 2; do
+		serve "$task" preempt-watch --follow --source signal:TERM >"event.$task"
+		watches[task]=$!
+	done
+	kill -KILL "${agents[0]}"
+	as 1 preempt-store leave --code 0 >/dev/null
+	for task in 0 1; do
+		code_of "${watches[task]}"
+		[ "$code" = 1 ]
+	done
+	eventually eval 'watch=${watches[2]} watch_is_ready'
+	kill -HUP "${watches[2]}"
+	code_of "${watches[2]}"
+	[ "$code" = 129 ]
+	[ ! -s event.2 ]
 }

@@ -28,6 +28,7 @@ write_training() {
 			done
 			sleep 0.01
 			[ ! -e "$PWD/fail.\$PREEMPT_TASK" ] || exit 9
+			[ ! -e "$PWD/enough" ] || exit 0
 		done
 	EOF2
 }
@@ -41,10 +42,10 @@ patient_pieces() {
 	PATH=$PWD/pieces:$PATH
 }
 
-# composed I: task I in the background; agents[I] is its script.
+# composed I: task I in the background; agents[I] is its script, which leads a process group.
 composed() {
 	[ -d pieces ] || patient_pieces
-	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks "$REPO/examples/composed.sh" bash train.sh \
+	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks setsid "${script:-$REPO/examples/composed.sh}" bash train.sh \
 		>"out.$1" 2>"err.$1" 3>&- &
 	agents[$1]=$!
 }
@@ -99,7 +100,7 @@ below() {
 	[ "$(wc -l <saved.0)" = 1 ]
 	[ "$(preempt-store get run/r/000001/CLOSED | field state)" = preempted ]
 	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field task)" = 1 ]
-	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field reason)" = TERM ]
+	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field source)" = signal:TERM ]
 	eventually no_boards
 }
 
@@ -107,24 +108,27 @@ no_boards() {
 	! compgen -G "preempt-board-*" >/dev/null
 }
 
-@test "TERM to the preempt-run, or to every task and the whole tree of one, twice (PH-3, PH-19)" {
+@test "TERM to the script, to its process group, to the whole tree, twice: one step, all leave with 42 (PH-3, PH-19)" {
 	tasks=2
-	write_training
-	composed 0
-	run_beside 1
-	eventually all_train
-	kill -TERM "${agents[1]}"
-	all_end_with 42
-	rm -rf s.db* saved.* at.*
-	composed 0
-	run_beside 1
-	eventually all_train
-	for _ in 1 2; do
-		# shellcheck disable=SC2046 # several numbers
-		kill -TERM "${agents[@]}" $(below "${agents[0]}" .) 2>/dev/null || :
+	local shape
+	for shape in script group tree peer; do
+		rm -rf s.db* saved.* at.*
+		write_training
+		composed 0
+		run_beside 1
+		eventually all_train
+		for _ in 1 2; do
+			# shellcheck disable=SC2046 # several numbers
+			case $shape in
+			script) kill -TERM "${agents[0]}" ;;
+			group) kill -TERM -- "-${agents[0]}" ;;
+			tree) kill -TERM "${agents[0]}" $(below "${agents[0]}" .) ;;
+			peer) kill -TERM "${agents[1]}" ;;
+			esac 2>/dev/null || :
+		done
+		all_end_with 42
+		[ "$(wc -l <saved.0)" = 1 ]
 	done
-	all_end_with 42
-	[ "$(wc -l <saved.0)" = 1 ]
 }
 
 @test "checkpoints on demand, then a claim from outside: each at one step, the last one leaves" {
@@ -172,36 +176,38 @@ no_boards() {
 	[ "$code" = 44 ]
 }
 
-# kill -9 the piece of task 0 that has this in its command line, as soon as there is one; it is gone.
+# kill -9 the piece of task 0 that has this in its command line; pieces[] are all processes of the task.
 piece_killed() {
-	local pids pid
-	eventually piece_hit "$1"
-	for pid in $pids; do eventually gone "$pid"; done
+	mapfile -t pieces < <(echo "${agents[0]}" && below "${agents[0]}" .)
+	# shellcheck disable=SC2046 # several numbers
+	kill -KILL $(below "${agents[0]}" "$1")
 }
 
-piece_hit() {
-	pids=$(below "${agents[0]}" "$1")
-	# shellcheck disable=SC2086 # several numbers
-	[ -n "$pids" ] && kill -KILL $pids
+all_gone() {
+	local pid
+	for pid in "${pieces[@]}"; do gone "$pid" || return; done
 }
 
-@test "kill -9 of each waiting piece before the notice: it is started again, and all leave with 42" {
+@test "kill -9 of any piece: nothing of the task is left running, and the others learn it" {
 	tasks=2
 	local what
-	for what in "preempt-watch --source group" "preempt-watch --source file" "preempt-claim --from -"; do
+	for what in "preempt-watch" "preempt-claim" "preempt-ack" "preempt-heartbeat"; do
 		rm -rf s.db* saved.* at.*
 		write_training
 		composed 0
 		composed 1
 		eventually all_train
-		piece_killed "$what"
-		kill -TERM "${agents[0]}"
-		all_end_with 42
-		[ "$(wc -l <saved.0)" = 1 ]
+		piece_killed "$what "
+		eventually all_gone
+		code_of "${agents[0]}"
+		[[ $code = 75 || ($code = 137 && $what = preempt-heartbeat) ]]
+		code_of "${agents[1]}"
+		[ "$code" = 44 ]
+		grep -q "task 0 failed" err.1
 	done
 }
 
-@test "kill -9 of preempt-ack while it agrees, and while it waits for the others: all leave with 42" {
+@test "kill -9 of preempt-ack while it agrees: the task leaves with 43, and the others do not wait for it" {
 	tasks=2
 	write_training
 	composed 0
@@ -210,25 +216,15 @@ piece_hit() {
 	stopped "${agents[1]}" # does not report
 	kill -TERM "${agents[0]}"
 	eventually has_key STEP/1/0
-	for _ in 1 2 3; do piece_killed preempt-ack; done
-	eventually is_there preempt-ack
+	piece_killed preempt-ack
+	eventually all_gone
 	kill -CONT "${agents[1]}"
-	eventually has_key RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0
-	for _ in 1 2 3; do
-		# shellcheck disable=SC2046 # several numbers
-		kill -KILL $(below "${agents[0]}" preempt-ack) 2>/dev/null || :
-	done
-	all_end_with 42
-	[ "$(wc -l <saved.0)" = 1 ]
-}
-
-is_there() {
-	[ -n "$(below "${agents[0]}" "$1")" ]
+	all_end_with 43
 }
 
 @test "kill -9 of the script itself, held or not: training and pieces are ended, the others decide without it" {
 	tasks=2
-	local held training
+	local held
 	for held in no yes; do
 		rm -rf s.db* saved.* at.*
 		write_training
@@ -242,11 +238,9 @@ is_there() {
 		fi
 		mapfile -t pieces < <(below "${agents[0]}" .)
 		kill -KILL "${agents[0]}"
-		for training in "${pieces[@]}"; do
-			eventually gone "$training"
-		done
+		eventually all_gone
 		# Before, they might have agreed, and the script be gone.
-		kill -CONT "${agents[1]}"
+		kill -CONT "${agents[1]}" 2>/dev/null || :
 		kill -TERM "${agents[1]}" 2>/dev/null || :
 		code_of "${agents[1]}"
 		# 44: nothing was claimed yet when it was seen that task 0 is gone.
@@ -289,4 +283,138 @@ is_there() {
 	PREEMPT_STORE=$PWD/no/s.db PREEMPT_TASK=0 PREEMPT_TASKS=1 run -75 --separate-stderr \
 		"$REPO/examples/composed.sh" bash train.sh
 	[ ! -e at.0 ]
+}
+
+@test "tasks that finish at different times stop nobody: 0 for each, and the rest is preempted without them" {
+	tasks=3
+	write_training
+	sed -i 's/^for ((s = 0; s < .*TOTAL.*/total=TOTAL_$PREEMPT_TASK; for ((s = 0; s < ${!total}; s++)); do/; s/((at + 5 < s))/((at + 5 < s \&\& at < 9))/' train.sh
+	export TOTAL_0=10 TOTAL_1=40 TOTAL_2=1000000
+	composed 0
+	composed 1
+	composed 2
+	code_of "${agents[0]}"
+	[ "$code" = 0 ]
+	code_of "${agents[1]}"
+	[ "$code" = 0 ]
+	run ! has_key TERMINATED_WORKER
+	at=$(cat at.2)
+	eventually eval '[ "$(cat at.2)" -gt $((at + 5)) ]'
+	kill -TERM "${agents[2]}"
+	code_of "${agents[2]}"
+	[ "$code" = 42 ]
+	[ "$(preempt-store get run/r/000001/CLOSED | field state)" = preempted ]
+}
+
+@test "asked to stop: all save at one step and leave with 93" {
+	tasks=2
+	write_training
+	composed 0
+	run_beside 1
+	eventually all_train
+	preempt-claim --outside --then stop
+	all_end_with 93
+	cmp saved.0 saved.1
+}
+
+@test "one shell joins again after each restart, until its training is through" {
+	tasks=1
+	script=$PWD/again.sh
+	{
+		echo 'until [ "${code-}" = 0 ]; do'
+		sed "s/^exit \(.*\)/code=\1; trap - TERM; wait; done; exit $code/" "$REPO/examples/composed.sh"
+	} >again.sh
+	chmod +x again.sh
+	write_training
+	composed 0
+	for attempt in 1 2; do
+		eventually all_train
+		rm at.0
+		kill -TERM "$(pgrep -P "${agents[0]}" preempt-watch)"
+		eventually preempt-store get -q "run/r/00000$attempt/CLOSED"
+	done
+	eventually all_train
+	touch enough
+	code_of "${agents[0]}"
+	[ "$code" = 0 ]
+	[ "$(preempt-store get run/r/000003/CLOSED | field state)" = completed ]
+}
+
+@test "a peer is killed while it joins: its place is free, and all train once it is started again" {
+	tasks=2
+	write_training
+	composed 1
+	eventually has_key TASK/1
+	kill -KILL "${agents[1]}"
+	eventually gone "${agents[1]}"
+	composed 0
+	composed 1
+	eventually all_train
+	kill -TERM "${agents[1]}"
+	all_end_with 42
+}
+
+@test "a peer is killed before its first beat, with all that belongs to it: the others leave with 44" {
+	tasks=2
+	write_training
+	patient_pieces
+	printf '#!/bin/sh\n[ $PREEMPT_TASK = 0 ] || exec sleep 1000\nexec "%s" "$@"\n' "$(type -P preempt-heartbeat)" >pieces/preempt-heartbeat
+	chmod +x pieces/preempt-heartbeat
+	composed 0
+	composed 1
+	eventually test -s at.0
+	mapfile -t pieces < <(echo "${agents[1]}" && below "${agents[1]}" .)
+	kill -STOP "${pieces[@]}"
+	kill -KILL "${pieces[@]}"
+	code_of "${agents[0]}"
+	[ "$code" = 44 ]
+}
+
+# The store's directory is what goes away, as a mount does.
+in_a_directory() {
+	mkdir store
+	export PREEMPT_STORE=$PWD/store/s.db
+}
+
+@test "a store that is away for a while: the notice waits for it, and all leave with 42" {
+	tasks=2
+	in_a_directory
+	write_training
+	composed 0
+	composed 1
+	eventually all_train
+	mv store away
+	kill -TERM "${agents[0]}"
+	eventually grep -q "trying again" err.0
+	mv away store
+	all_end_with 42
+	[ "$(wc -l <saved.0)" = 1 ]
+}
+
+@test "a store that stays away: the noticed task saves by itself before its deadline, and leaves with 43" {
+	tasks=2
+	export PREEMPT_GRACE=10s
+	in_a_directory
+	write_training
+	composed 0
+	composed 1
+	eventually all_train
+	mv store away
+	kill -TERM "${agents[0]}"
+	code_of "${agents[0]}"
+	[ "$code" = 43 ]
+	[ "$(wc -l <saved.0)" = 1 ]
+	run ! test -s saved.1
+	mv away store
+	kill -TERM "${agents[1]}"
+	code_of "${agents[1]}"
+	[[ $code = 43 || $code = 44 ]]
+}
+
+# The script without its head, as README and preempt(7) show it.
+@test "README and preempt(7) show the script as it is, in at most 20 lines" {
+	sed '/^#!/d; 1,/^[^#]/ { /^#/d }' "$REPO/examples/composed.sh" >script
+	[ "$(grep -c . script)" -le 20 ]
+	sed -n '/^## Composed/,/^## /p' "$REPO/README.md" | sed -n '/^```bash/,/^```/p' | sed '/^```/d' | diff script -
+	sed -n '/^\.Ss Composed/,/^\.Ed/p' "$REPO/man/preempt.7" | sed -n '/^\.Bd/,$p' | sed '1d; $d' | diff script -
 }
