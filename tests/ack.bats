@@ -588,3 +588,39 @@ join_waits() {
 	[ "$(preempt-store get run/r/LAST)" = '{"attempt":2}' ]
 	run -1 --separate-stderr preempt-store close --run other
 }
+
+@test "--serve: refused beside other work, and where nothing was joined; TERM does not end it, leaving does" {
+	join 1
+	run -2 --separate-stderr as 0 preempt-ack --serve --saved
+	[[ $stderr = *"--serve goes with none of"* ]]
+	run -2 --separate-stderr as 0 preempt-ack --serve
+	[[ $stderr = *"PREEMPT_ATTEMPT"* ]]
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_ATTEMPT=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \
+		preempt-ack --serve 2>err 3>&- &
+	served=$!
+	started+=("$served")
+	as 0 preempt-claim >/dev/null
+	kill -TERM "$served" || :
+	at 0 3
+	eventually has_key RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0
+	kill -TERM "$served"
+	saves 0 "$(preempt-store get run/r/000001/RUN_TO_CHECKPOINT | field step)"
+	eventually has_key SAVED/1/0
+	eventually grep -q "leave 42" "${boards[0]}/hold"
+	as 0 preempt-store leave --code 42 >/dev/null
+	code_of "$served"
+	[ "$code" = 0 ]
+}
+
+@test "--serve: when the agent is killed its task is declared dead, and the others need not wait" {
+	join 2
+	PREEMPT_TASK=0 PREEMPT_TASKS=2 PREEMPT_ATTEMPT=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \
+		preempt-ack --serve 2>err 3>&- &
+	served=$!
+	started+=("$served")
+	eventually eval '(( 0x$(sed -n "s/^SigIgn:[[:space:]]*//p" /proc/$served/status) & 1 << 14 ))'
+	kill -KILL "${agents[0]}"
+	code_of "$served"
+	[ "$code" = 0 ]
+	has_key DEAD/0
+}

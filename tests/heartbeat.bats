@@ -478,3 +478,51 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	for i in 0 1 2; do code_of "${agents[i]}" && [ "$code" = 0 ]; done
 	[ "$(preempt-store get run/r/000002/CLOSED | field state)" = completed ]
 }
+
+@test "--with: the command ends with the process that serves it, 75; notices are not passed on" {
+	join 1
+	run -2 --separate-stderr as 0 preempt-heartbeat --with $$ --pid $$
+	run -2 --separate-stderr as 0 preempt-heartbeat --with 1x -- true
+	sleep 1000 3>&- &
+	piece=$!
+	started+=("$piece")
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_AGENT=${agents[0]} \
+		preempt-heartbeat --with "$piece
+$$" -- bash -c 'trap "touch noticed" TERM USR1; touch trains; until [ -e enough ]; do sleep 0.05; done; exit 7' 2>err 3>&- &
+	beats=$!
+	started+=("$beats")
+	eventually test -e trains
+	kill -TERM "$beats"
+	kill -USR1 "$beats"
+	kill -INT "$beats" 2>/dev/null || : # is passed on, and does nothing there
+	kill -KILL "$piece"
+	code_of "$beats"
+	[ "$code" = 75 ]
+	grep -q "process of --with has ended" err
+}
+
+@test "a command that its board has told to leave, and that does not, is ended; the code is the board's" {
+	join 1
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \
+		preempt-heartbeat --kill-after 100ms -- bash -c 'trap "" TERM; touch trains; while :; do sleep 0.05; done' 2>err 3>&- &
+	beats=$!
+	started+=("$beats")
+	eventually test -e trains
+	echo "leave 43" >"${boards[0]}/hold"
+	code_of "$beats"
+	[ "$code" = 43 ]
+	grep -q "told to leave with 43" err
+}
+
+@test "the command is killed when the process that it serves (PREEMPT_AGENT) is gone" {
+	join 1
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_AGENT=${agents[0]} \
+		preempt-heartbeat -- bash -c 'trap "" TERM; echo $$ >trains; while :; do sleep 0.05; done' 2>err 3>&- &
+	beats=$!
+	started+=("$beats")
+	eventually test -s trains
+	kill -KILL "${agents[0]}"
+	code_of "$beats"
+	[ "$code" = 44 ]
+	gone "$(cat trains)"
+}
