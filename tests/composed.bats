@@ -321,17 +321,17 @@ all_gone() {
 	tasks=1
 	script=$PWD/again.sh
 	{
-		echo 'until [ "${code-}" = 0 ]; do'
-		sed "s/^exit \(.*\)/code=\1; trap - TERM; wait; done; exit $code/" "$REPO/examples/composed.sh"
+		printf '%s\n' '#!/bin/bash' 'until [ "${code-}" = 0 ]; do'
+		sed "s/^exit \(.*\)/code=\1; trap - TERM; wait; done; exit \$code/" "$REPO/examples/composed.sh"
 	} >again.sh
 	chmod +x again.sh
 	write_training
 	composed 0
 	for attempt in 1 2; do
 		eventually all_train
-		rm at.0
 		kill -TERM "$(pgrep -P "${agents[0]}" preempt-watch)"
 		eventually preempt-store get -q "run/r/00000$attempt/CLOSED"
+		rm at.0
 	done
 	eventually all_train
 	touch enough
