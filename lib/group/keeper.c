@@ -388,6 +388,9 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 		message_error("a process of --with has ended, and the command would not learn of "
 			      "a preemption: ended");
 		end_process(k);
+		if (options->board)
+			board_keep_error(
+				options->board, "a process that served the training ended");
 		return STATUS_TEMPORARY;
 	case END_DESERTED:
 		if (!options->command)
