@@ -516,11 +516,12 @@ static int run_leave(const struct args_rest *rest)
 		status = error_set(&err, STATUS_USAGE,
 			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
 			identity.run, view.attempt.tasks);
-	int leave_with = 0;
+	int leave_with = (int)code;
 	if (status == STATUS_OK)
 		status = membership_leave(store, &view, identity.task, (int)code, leave_reason,
 			getenv("PREEMPT_DIR"), &leave_with, &err);
-	if (status == STATUS_OK)
+	/* A script that cannot say goodbye leaves all the same. */
+	if (status == STATUS_OK || status == STATUS_TEMPORARY)
 		printf("%d\n", leave_with);
 	view_release(&view);
 	store_close(store);

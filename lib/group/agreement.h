@@ -122,6 +122,9 @@ static inline bool agreement_stops(const struct agreement_view *view)
 	return view->claimed && view->claim_then == THEN_STOP;
 }
 
+/* Whether another task may be saving: an exit of this one, on which a launcher may kill, waits. */
+bool agreement_others_save(const struct agreement_view *view, uint64_t task);
+
 /* ---- One task ---- */
 
 /*

@@ -305,23 +305,25 @@ void agreement_judge(struct agreement *a, int64_t now, struct agreement_plan *pl
 
 /* ---- Leaving ---- */
 
-/* Whether somebody else may be saving: our exit, on which a launcher may kill, has to wait. */
-static bool others_are_saving(const struct agreement *a, int64_t now)
+bool agreement_others_save(const struct agreement_view *view, uint64_t task)
 {
-	const struct agreement_view *view = a->view;
-	bool over = now >= stay_until(a);
 	bool under_way = view->claimed || view->decided;
-	if (!view->round || !under_way || over)
+	if (!view->round || !under_way)
 		return false;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		bool to_come = view->claimed && !is_final(view);
 		bool has_none = is_final(view) && view->decision.kind == KIND_NONE &&
 				view->peers[i].reported;
 		bool is_at_it = view->peers[i].member && !view->peers[i].saved && !has_none;
-		if (i != a->config.task && agreement_counts(view, i) && (to_come || is_at_it))
+		if (i != task && agreement_counts(view, i) && (to_come || is_at_it))
 			return true;
 	}
 	return false;
+}
+
+static bool others_are_saving(const struct agreement *a, int64_t now)
+{
+	return now < stay_until(a) && agreement_others_save(a->view, a->config.task);
 }
 
 /* A parked task, or one that has nothing more to save, is told to leave; any other is ended. */

@@ -9,6 +9,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "group/board.h"
+
+#define SAVE_LIMIT  300000 /* ms that others may save, where no deadline is known */
+#define LEAVE_EARLY 2000   /* ms before the deadline */
 #include "group/error_line.h"
 #include "group/outage.h"
 
@@ -161,6 +164,28 @@ static enum status announce_failure(struct store *store, struct view *view, uint
 	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
 }
 
+/*
+ * A launcher may kill all tasks when the first one exits: stay until the others have saved, but no
+ * longer than until shortly before the deadline.
+ */
+static void stay_while_others_save(struct store *store, struct view *view, uint64_t task)
+{
+	int64_t limit = clock_after(SAVE_LIMIT);
+	enum status status = view_refresh(view, store, NULL);
+	while (status == STATUS_OK && agreement_others_save(&view->agreement, task)) {
+		int64_t end = view->agreement.deadline == CLOCK_NEVER
+				      ? limit
+				      : view->agreement.deadline - LEAVE_EARLY;
+		store_revision revision;
+		if (clock_now() >= end || clock_now() >= limit)
+			return;
+		status = store_wait(store, view->attempt.prefix, view->revision,
+			end < limit ? end : limit, -1, &revision, NULL);
+		if (status == STATUS_OK || status == STATUS_TIMEOUT)
+			status = view_refresh(view, store, NULL);
+	}
+}
+
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
 	const char *reason_text, const char *board, int *leave, struct error *err)
 {
@@ -192,8 +217,9 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, view, false, NULL, err);
-	if (leave && (status == STATUS_OK || status == STATUS_NO))
-		*leave = code;
+	if (status == STATUS_NO && reason == REASON_COMPLETED) /* others are there */
+		stay_while_others_save(store, view, task);
+	*leave = code;
 	if (board && strstr(board, "/preempt-board-"))
 		(void)file_remove_tree(board, NULL);
 	return status == STATUS_NO ? STATUS_OK : status;

@@ -36,9 +36,10 @@ enum status membership_join(
  * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;
  * any other is a failure, which the other tasks are told with reason (one line, cut at 400 bytes),
  * or where that is NULL with what the board has kept (board_read_error). The last one closes the
- * attempt. board (NULL: none) is removed. *leave (may be NULL): the code to leave with: a training
- * that failed after a claim was preempted (43), one that failed because the group broke broke with
- * it (44).
+ * attempt. board (NULL: none) is removed. *leave becomes the code to leave with,
+ * also where the store could not be asked: that of a training that failed after a claim is 43, that
+ * of one that failed because the group broke 44, and after a claim that asks to stop 93. A task
+ * that has finished stays while others save.
  */
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
 	const char *reason, const char *board, int *leave, struct error *err);
