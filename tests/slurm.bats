@@ -171,6 +171,36 @@ trained_in_the_grace() {
 	finished_the_same
 }
 
+# The small programs instead of preempt-run.
+submit_composed() {
+	printf '%s\n' '#!/bin/bash' "exec preempt-requeue -- srun '$BATS_TEST_DIRNAME/../examples/composed.sh' \"\$@\"" >composed.sbatch
+	job=$(sbatch --parsable --output=job.out --nodes=4 --ntasks-per-node=1 --requeue --open-mode=append \
+		composed.sbatch sh -c "$hurry" train --dir job "${training[@]}" --done-model job/model)
+}
+
+@test "composed, linuxproc: TERM to the whole tree of each task: saved at one step, requeued, finished" {
+	submit_composed
+	wait_for 90 saved_once
+	slurm_preempt
+	finished_the_same
+}
+
+@test "composed, pgid: TERM to the process group of the script" {
+	other_rig --proctrack pgid
+	submit_composed
+	wait_for 90 saved_once
+	slurm_preempt
+	finished_the_same
+}
+
+@test "composed, cgroup: TERM to the script only" {
+	other_rig --proctrack cgroup
+	submit_composed
+	wait_for 90 saved_once
+	slurm_preempt
+	finished_the_same
+}
+
 @test "srun -K, which kills all when the first leaves, harms nobody's save" {
 	export SLURM_KILL_BAD_EXIT=1
 	submit -- --save-seconds 2
