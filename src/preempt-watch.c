@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/args.h"
@@ -18,7 +16,6 @@
 #include "base/ending.h"
 #include "base/file.h"
 #include "base/message.h"
-#include "base/process.h"
 #include "group/listen.h"
 #include "group/options.h"
 #include "group/served.h"
@@ -196,10 +193,11 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 		asked |= group_has_answered(watch);
 		if (until_exit && source_group_gone(group))
 			return code;
-		if (group && source_group_over(group, &err) != STATUS_OK)
-			return code == STATUS_TIMEOUT ? message_fail(&err) : code;
-		if (agent_is_through())
-			return code == STATUS_TIMEOUT ? STATUS_NO : code;
+		bool over = group && source_group_over(group, &err) != STATUS_OK;
+		if (over || agent_is_through())
+			return code != STATUS_TIMEOUT ? code
+			       : over		      ? message_fail(&err)
+						      : STATUS_NO;
 		if (clock_now() < deadline)
 			continue;
 		if (code == STATUS_TIMEOUT && group && !asked) {

@@ -285,6 +285,10 @@ all_gone() {
 	[ ! -e at.0 ]
 }
 
+further_than() {
+	[ "$(cat at.2)" -gt $(($1 + 5)) ]
+}
+
 @test "tasks that finish at different times stop nobody: 0 for each, and the rest is preempted without them" {
 	tasks=3
 	write_training
@@ -298,8 +302,7 @@ all_gone() {
 	code_of "${agents[1]}"
 	[ "$code" = 0 ]
 	run ! has_key TERMINATED_WORKER
-	at=$(cat at.2)
-	eventually eval '[ "$(cat at.2)" -gt $((at + 5)) ]'
+	eventually further_than "$(cat at.2)"
 	kill -TERM "${agents[2]}"
 	code_of "${agents[2]}"
 	[ "$code" = 42 ]
