@@ -157,6 +157,7 @@ static int run_serve(void)
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	served_ignore_notices();
+	message_patience(1000); /* a log that stalls must not keep the task from agreeing */
 	attempt_name(&attempt, identity.run, group_options.attempt, identity.tasks);
 	struct agent_options how = {.identity = &identity,
 		.store = url,

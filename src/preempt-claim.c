@@ -226,8 +226,10 @@ static int run(const struct args_rest *rest)
 			session.identity.run, false, session.url, sizeof(session.url), &err);
 	if (status == STATUS_OK && from)
 		status = served_open(served_agent(), &session.agent, &err);
-	if (status == STATUS_OK && session.agent >= 0)
+	if (status == STATUS_OK && session.agent >= 0) {
 		served_ignore_notices();
+		message_patience(1000); /* a log that stalls must not hold a notice up */
+	}
 	if (status != STATUS_OK)
 		code = say(status, &err);
 	else if (from)

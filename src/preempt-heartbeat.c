@@ -285,6 +285,7 @@ static int run(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct scene scene = {0};
+	message_patience(1000); /* a log that stalls must not keep us from ending the command */
 	enum status status = check_options(rest->command != NULL, &err);
 	if (status == STATUS_OK)
 		status = open_scene(list ? IDENTITY_RUN : IDENTITY_TASK, &scene, &err);

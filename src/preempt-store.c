@@ -521,7 +521,7 @@ static int run_leave(const struct args_rest *rest)
 		status = membership_leave(store, &view, identity.task, (int)code, leave_reason,
 			getenv("PREEMPT_DIR"), &leave_with, &err);
 	/* A script that cannot say goodbye leaves all the same. */
-	if (status == STATUS_OK || status == STATUS_TEMPORARY)
+	if (status != STATUS_USAGE)
 		printf("%d\n", leave_with);
 	view_release(&view);
 	store_close(store);

@@ -379,14 +379,14 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 		end_process(k);
 		return STATUS_BROKEN;
 	case END_TOLD:
-		message_error("the command was told to leave with %d, and did not within %g s: "
-			      "ended",
+		message_error("the command was told to leave with %d, and did not within %g s: it "
+			      "is ended",
 			k->leave_with, (double)options->kill_after / 1000);
 		end_process(k);
 		return k->leave_with;
 	case END_ALONE:
-		message_error("a process of --with has ended, and the command would not learn of "
-			      "a preemption: ended");
+		message_error("a process of --with has ended, so the command would learn of no "
+			      "preemption: the command is ended");
 		end_process(k);
 		if (options->board)
 			board_keep_error(
@@ -395,8 +395,7 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 	case END_DESERTED:
 		if (!options->command)
 			return STATUS_NO;
-		message_error("the process that this serves (PREEMPT_AGENT) is gone: the command "
-			      "is ended");
+		message_error("the process of PREEMPT_AGENT is gone: the command is ended");
 		signal_process(k, SIGKILL);
 		wait_for_end(k, clock_after(10000));
 		return STATUS_BROKEN;

@@ -9,11 +9,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "group/board.h"
+#include "group/error_line.h"
+#include "group/outage.h"
 
 #define SAVE_LIMIT  300000 /* ms that others may save, where no deadline is known */
 #define LEAVE_EARLY 2000   /* ms before the deadline */
-#include "group/error_line.h"
-#include "group/outage.h"
 
 static void export(struct text *exports, const char *name, const char *value)
 {
