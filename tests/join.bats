@@ -29,7 +29,11 @@ exported() {
 	bash -c 'preempt-store join >lines; echo $$ >shell'
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
 	rm -rf s.db*
-	bash -c '{ echo $BASHPID >shell; preempt-store join; } | cat >lines'
+	mkfifo pipe # not one of the shell's own, whose reading end it holds for a moment
+	cat pipe >lines 3>&- &
+	reader=$!
+	bash -c 'preempt-store join >pipe; echo $$ >shell'
+	wait "$reader"
 	[ "$(exported PREEMPT_AGENT <lines)" = "$(cat shell)" ]
 }
 
