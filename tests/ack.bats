@@ -605,6 +605,7 @@ serves() {
 	served=$!
 	started+=("$served")
 	eventually serves
+	at 0 2
 	as 0 preempt-claim >/dev/null
 	kill -TERM "$served"
 	at 0 3

@@ -178,8 +178,8 @@ static void end_process(struct keeper *k)
 
 /* ---- Progress ---- */
 
-/* Our own task hangs: the others learn it, and so do we, as from any other. */
-static void declare_hung(const struct keeper *k)
+/* Our own task hangs, or has lost its agent: the others learn it as from any other task. */
+static void declare_dead(const struct keeper *k, enum death_cause cause)
 {
 	const struct keeper_options *options = k->options;
 	struct store *store;
@@ -187,7 +187,7 @@ static void declare_hung(const struct keeper *k)
 	struct write write;
 	struct error err;
 	struct death death = {.task = options->task,
-		.cause = DEATH_HUNG,
+		.cause = cause,
 		.since_utc = clock_utc() - k->progress.standing,
 		.has_step = k->progress.started,
 		.step = k->progress.step,
@@ -235,7 +235,7 @@ static void look_at_board(struct keeper *k)
 		.written = section.written};
 	bool hangs = progress_look(&k->progress, &k->rules, &look) && look.counts;
 	if (hangs && answered)
-		declare_hung(k);
+		declare_dead(k, DEATH_HUNG);
 	k->hangs = hangs && !answered;
 }
 
@@ -393,11 +393,14 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 				options->board, "a process that served the training ended");
 		return STATUS_TEMPORARY;
 	case END_DESERTED:
+		/* Nobody says goodbye for the task: its silence must not look like one. */
+		pulse_fall_silent(k->pulse);
 		if (!options->command)
 			return STATUS_NO;
 		message_error("the process of PREEMPT_AGENT is gone: the command is ended");
 		signal_process(k, SIGKILL);
 		wait_for_end(k, clock_after(10000));
+		declare_dead(k, DEATH_GONE);
 		return STATUS_BROKEN;
 	}
 	return STATUS_OK;
