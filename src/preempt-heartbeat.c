@@ -266,8 +266,7 @@ static enum status check_options(bool command, struct error *err)
 	if (rules.period < 100)
 		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
 	if (group_options.timeout_given && group_options.timeout == 0 && !list && !stop)
-		return error_set(err, STATUS_USAGE,
-			"--timeout: must be greater than 0, for no beat is written in no time");
+		return error_set(err, STATUS_USAGE, "--timeout: must be greater than 0");
 	for (size_t i = 0; i < sections.count && status == STATUS_OK; i++)
 		status = progress_add_section(&progress, sections.items[i], err);
 	if (status == STATUS_OK && progress_is_wanted(&progress) && !(board && *board))

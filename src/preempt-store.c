@@ -30,7 +30,7 @@ static bool if_absent, if_revision_given, with_values, since_given, older_than_g
 static uint64_t if_revision, since_revision;
 static int64_t older_than;
 static uint64_t pid, code;
-static bool pid_given, no_board;
+static bool pid_given, no_board, no_heartbeat;
 static const char *board_parent, *leave_reason;
 static const char *other, *session;
 static uint64_t nodes;
@@ -66,10 +66,12 @@ static const struct args_option wait_options[] = {
 };
 static const struct args_option join_options[] = {
 	{0, "pid", "PID",
-		"what stands for this task (default: who reads our output, or our parent)",
+		"what stands for this task (default: what reads our output, or our parent)",
 		ARGS_UNSIGNED, &pid, NULL, 1, INT32_MAX, &pid_given},
 	{0, "board", "DIR", "make the board below DIR", ARGS_TEXT, &board_parent, NULL, 0, 0, NULL},
 	{0, "no-board", NULL, "make none", ARGS_FLAG, &no_board, NULL, 0, 0, NULL},
+	{0, "no-heartbeat", NULL, "tell the others that nothing beats for this task", ARGS_FLAG,
+		&no_heartbeat, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option leave_options[] = {
@@ -448,6 +450,15 @@ static int run_gc(const struct args_rest *rest)
 	return answer_with(store, status == STATUS_NO ? STATUS_OK : status, &err);
 }
 
+/* 0: whichever is right, also where an earlier join to another run has left its attempt behind. */
+static uint64_t wanted_attempt(const struct identity *identity)
+{
+	const char *joined = getenv("PREEMPT_LIFE") ? getenv("PREEMPT_RUN") : NULL;
+	bool left_behind =
+		!args_is_typed("attempt") && joined && strcmp(joined, identity->run) != 0;
+	return group_options.attempt_given && !left_behind ? group_options.attempt : 0;
+}
+
 static int run_join(const struct args_rest *rest)
 {
 	struct error err;
@@ -468,7 +479,8 @@ static int run_join(const struct args_rest *rest)
 		status = listen_signals(signals, &err);
 	struct membership_request request = {.identity = &identity,
 		.store = url,
-		.attempt = group_options.attempt_given ? group_options.attempt : 0,
+		.attempt = wanted_attempt(&identity),
+		.beatless = no_heartbeat,
 		.life = args_is_typed("attempt") ? NULL : getenv("PREEMPT_LIFE"),
 		.agent = pid_given ? (pid_t)pid : agent,
 		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
@@ -481,6 +493,8 @@ static int run_join(const struct args_rest *rest)
 		status = membership_join(&request, &exports, &err);
 	if (status == STATUS_OK)
 		fputs(text_string(&exports), stdout);
+	if (status == STATUS_OK && no_board && getenv("PREEMPT_DIR"))
+		puts("unset PREEMPT_DIR");
 	text_release(&exports);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }

@@ -326,6 +326,7 @@ static int run(const struct args_rest *rest)
 		code = message_fail(&err);
 	} else {
 		ending_catch();
+		message_patience(1000); /* a log that stalls must not hold a notice up */
 		has_reader = stdout_has_reader();
 		board = agent >= 0 ? getenv("PREEMPT_DIR") : NULL;
 		code = once ? look_once(&watch, deadline) : STATUS_TIMEOUT;

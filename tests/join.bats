@@ -270,6 +270,7 @@ beats() {
 	done
 	[ "$(preempt-store get run/r/000001/DEAD/2 | field by)" = silent ]
 	run ! has_key DEAD/1
+	run ! has_key DEAD/3
 }
 
 @test "preempt-heartbeat: of a task that is gone and never beat no step is known" {
@@ -293,14 +294,18 @@ beats() {
 }
 
 @test "preempt-run: a task that joined by hand and never beats is dead after --join-timeout; with --no-heartbeat it is not" {
-	tasks=3
+	tasks=4
 	stand_for 2
 	joining 2
-	PREEMPT_TASK=1 PREEMPT_TASKS=3 preempt-run --no-heartbeat -- sleep 1000 2>err.1 3>&- &
+	sleep 1000 3>&- &
+	started+=("$!")
+	PREEMPT_TASK=3 PREEMPT_TASKS=4 preempt-store join --pid "$!" --no-heartbeat >/dev/null 3>&- &
+	started+=("$!")
+	PREEMPT_TASK=1 PREEMPT_TASKS=4 preempt-run --no-heartbeat -- sleep 1000 2>err.1 3>&- &
 	started+=("$!")
 	agents[1]=$!
-	for task in 1 2; do eventually has_key "TASK/$task"; done
-	PREEMPT_TASK=0 PREEMPT_TASKS=3 preempt-run --join-timeout 5s --period 1s --limit 1 -- sleep 1000 2>err.0 3>&- &
+	for task in 1 2 3; do eventually has_key "TASK/$task"; done
+	PREEMPT_TASK=0 PREEMPT_TASKS=4 preempt-run --join-timeout 5s --period 1s --limit 1 -- sleep 1000 2>err.0 3>&- &
 	agents[0]=$!
 	started+=("$!")
 	code_of "${joins[2]}"
@@ -311,4 +316,17 @@ beats() {
 	code_of "${agents[1]}"
 	[ "$code" = 44 ]
 	run ! has_key DEAD/1
+	run ! has_key DEAD/3
+}
+
+@test "an attempt that an earlier join left in the environment is asked for neither of another run nor by preempt-run" {
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 preempt-store join --pid $$ >lines
+	. ./lines
+	preempt-store leave >/dev/null
+	preempt-store join --run other --pid $$ --no-board >lines
+	[ "$(exported PREEMPT_ATTEMPT <lines)" = 1 ]
+	grep -qx "unset PREEMPT_DIR" lines
+	run -0 preempt-run -- true
+	[ "$(preempt-store get run/r/000002/CLOSED | field state)" = completed ]
+	run -2 preempt-run --attempt 1 -- true
 }

@@ -41,6 +41,7 @@ refused() {
 	run -0 preempt-store put --help
 	shown=$output
 	run -0 preempt-store help put
+	run -0 preempt-store -q help put
 	[ "$output" = "$shown" ]
 }
 

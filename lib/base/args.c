@@ -422,15 +422,15 @@ int args_main(const struct args_program *program, int argc, char **argv)
 	int at = find_command(program, argc, argv);
 	if (at == argc)
 		return answer_without_command(program, argc, argv);
-	char *word = argv[at];
+	char *word = argv[at], *about = at + 1 < argc ? argv[at + 1] : NULL;
 	memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
 	argv[1] = word;
 	bool asks = !strcmp(word, "help");
-	if (asks && argc == 2) {
+	if (asks && !about) {
 		print_help(program, NULL);
 		return message_close(STATUS_OK);
 	}
-	word = asks ? argv[2] : word;
+	word = asks ? about : word;
 	const char *names[64];
 	size_t count = 0;
 	for (; command->name; command++) {

@@ -164,6 +164,7 @@ enum status agent_join(struct agent *agent, struct error *err)
 		.first = options->identity->task,
 		.count = options->identity->count,
 		.launch = options->identity->launch,
+		.beatless = !group->pulse,
 		.deadline = clock_after(options->join_timeout)};
 	enum status status = process_identify(0, &entry.agent, err);
 	if (status != STATUS_OK)

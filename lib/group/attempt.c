@@ -194,8 +194,9 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 
 /* ---- What is done ---- */
 
-static struct json_object *identity_value(const struct process_identity *agent)
+static struct json_object *task_value(const struct attempt_entry *entry)
 {
+	const struct process_identity *agent = &entry->agent;
 	struct json_object *json = json_object_new_object();
 	json_put_text(json, "host", agent->host);
 	json_put_text(json, "boot", agent->boot);
@@ -203,6 +204,8 @@ static struct json_object *identity_value(const struct process_identity *agent)
 	json_put_signed(json, "pid", agent->pid);
 	json_put_unsigned(json, "start", agent->start);
 	json_put_signed(json, "utc", clock_utc());
+	if (entry->beatless)
+		json_put_bool(json, "beats", false);
 	return json;
 }
 
@@ -221,7 +224,7 @@ static void take_slots(
 		keys_of(attempt, key, "TASK/%llu", (unsigned long long)i);
 		const char *owned = transaction_own(t, key);
 		transaction_require(t, owned, 0);
-		transaction_put(t, owned, identity_value(&entry->agent));
+		transaction_put(t, owned, task_value(entry));
 	}
 }
 

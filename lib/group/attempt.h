@@ -20,6 +20,7 @@ struct attempt_entry {
 	uint64_t first, count; /* tasks first .. first + count - 1 */
 	const char *launch;    /* launch id; "": not known */
 	struct process_identity agent;
+	bool beatless;	  /* it will never beat: the others are told so */
 	int64_t deadline; /* for waiting until a predecessor's attempt closes */
 	int cancel;	  /* a descriptor: readable means give up (STATUS_NO); -1 */
 };

@@ -95,8 +95,7 @@ static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct hear
 	const struct heartbeat_exchange *exchange, const struct heartbeat_look *look)
 {
 	bool known = heartbeat_has_beaten(peer), in_time = look->took <= rules->timeout;
-	bool readable =
-		look->seen == SEEN_BEAT && in_time && look->beat.sequence != HEARTBEAT_NEVER;
+	bool readable = look->seen == SEEN_BEAT && in_time;
 	if (readable && known && look->beat.token != peer->beat.token)
 		return HEARTBEAT_RESTARTED;
 	if (readable && (!known || look->beat.sequence != peer->beat.sequence))
@@ -105,7 +104,8 @@ static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct hear
 		return HEARTBEAT_LEFT;
 	if (look->gone)
 		return HEARTBEAT_DEAD;
-	bool due = !known && look->seen == SEEN_NOTHING && in_time && look->joined && rules->first;
+	bool due =
+		!known && look->seen == SEEN_NOTHING && in_time && look->expected && rules->first;
 	if (due && !peer->changed_at) /* counted from here */
 		peer->observed_at = peer->changed_at = exchange->began;
 	return readable || due ? take_silence(peer, rules, exchange) : peer->state;

@@ -51,8 +51,6 @@ uint64_t heartbeat_sequence(uint64_t count, int64_t period);
 /* The last beat of somebody who stops on purpose. */
 uint64_t heartbeat_farewell(int64_t period);
 bool heartbeat_is_farewell(uint64_t sequence);
-/* The only record of somebody who will never beat, so that none is expected of it. */
-#define HEARTBEAT_NEVER 0
 uint64_t heartbeat_count(uint64_t sequence);
 int64_t heartbeat_period(uint64_t sequence);
 
@@ -70,9 +68,9 @@ enum heartbeat_seen { SEEN_BEAT, SEEN_NOTHING, SEEN_ERROR };
 struct heartbeat_look {
 	enum heartbeat_seen seen; /* SEEN_NOTHING: no beat was ever written there */
 	struct store_beat beat;
-	int64_t took; /* ms */
-	bool joined;  /* it has joined, so a first beat is due */
-	bool gone;    /* its process ran on this machine, and does not exist any more */
+	int64_t took;  /* ms */
+	bool expected; /* it has joined, and not said that it never beats: a first beat is due */
+	bool gone;     /* its process ran on this machine, and does not exist any more */
 };
 
 /* Zeroed: nothing is known. */

@@ -105,7 +105,8 @@ enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
 		return STATUS_OK;
 	}
 	platform_look(&signs);
-	enum status status = platform_choose("auto", &signs, &choice, err);
+	const char *platform = getenv("PREEMPT_PLATFORM");
+	enum status status = platform_choose(platform ? platform : "auto", &signs, &choice, err);
 	if (status != STATUS_OK)
 		return status;
 	for (size_t i = 0; i < choice.count; i++)

@@ -86,6 +86,7 @@ static enum status join_and_gather(struct store *store, const struct membership_
 		.first = identity->task,
 		.count = identity->count,
 		.launch = identity->launch,
+		.beatless = request->beatless,
 		.deadline = clock_after(request->timeout)};
 	enum status status = process_identify(request->agent, &entry.agent, err);
 	if (status != STATUS_OK)

@@ -20,6 +20,7 @@ struct membership_request {
 	const char *life;
 	pid_t agent;		  /* the process that stands for the task: the script */
 	int64_t timeout;	  /* ms for everybody to join */
+	bool beatless;		  /* nobody will beat for the task */
 	const char *signals;	  /* that are notices: PREEMPT_SIGNALS */
 	const char *board_parent; /* NULL: a good place */
 	bool board;		  /* make a board */

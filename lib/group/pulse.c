@@ -31,17 +31,6 @@ void pulse_group(const struct attempt *attempt, char group[192])
 	snprintf(group, 192, "%s/%06llu", attempt->run, (unsigned long long)attempt->number);
 }
 
-void pulse_decline(struct store *store, const struct attempt *attempt, uint64_t first,
-	uint64_t count, const struct process_identity *who)
-{
-	char group[192];
-	struct store_beat never = {
-		.token = pulse_token(who), .sequence = HEARTBEAT_NEVER, .step = HEARTBEAT_NO_STEP};
-	pulse_group(attempt, group);
-	for (uint64_t i = first; i < first + count; i++)
-		(void)store_beat(store, group, i, &never, NULL);
-}
-
 /* ---- The thread ---- */
 
 static bool is_ours(const struct pulse *pulse, uint64_t task)

@@ -66,13 +66,6 @@ void pulse_fall_silent(struct pulse *pulse);
  */
 void pulse_stop(struct pulse *pulse, int64_t patience);
 
-/*
- * Tell those who watch that tasks first .. first + count - 1 will never beat. What cannot be
- * written is left out: they are missed then.
- */
-void pulse_decline(struct store *store, const struct attempt *attempt, uint64_t first,
-	uint64_t count, const struct process_identity *who);
-
 /* The token of an incarnation: the same for the same process, never 0. */
 uint64_t pulse_token(const struct process_identity *who);
 

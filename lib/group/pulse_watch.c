@@ -49,7 +49,7 @@ static enum heartbeat_state observe(
 	read_beat(pulse, task, &look);
 	/* Who it is, is known once somebody was suspected; asked only where something is odd. */
 	bool odd = peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
-	look.joined = member->joined;
+	look.expected = member->joined && !member->beatless;
 	look.gone = odd && member->joined && process_look(&member->agent) == PROCESS_GONE;
 	enum heartbeat_state state =
 		heartbeat_observe(peer, &pulse->options.rules, exchange, &look);

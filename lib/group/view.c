@@ -211,7 +211,10 @@ static bool read_task(struct view *view, const struct reading *r)
 	struct view_member *member = &view->members[r->task];
 	struct process_identity agent = {0};
 	uint64_t pid;
+	bool beats = true;
 	member->joined = true;
+	(void)json_get_bool(r->json, "beats", &beats);
+	member->beatless = !beats;
 	(void)json_get_signed(r->json, "utc", &member->joined_utc);
 	json_copy_text(r->json, "host", agent.host, sizeof(agent.host));
 	json_copy_text(r->json, "boot", agent.boot, sizeof(agent.boot));

@@ -34,6 +34,7 @@ struct view_member {
 	int64_t save_time;	/* ms, of the save in the newest round */
 	store_revision rubbish; /* of a report in the newest round that cannot be read; 0 */
 	int left_code;
+	bool beatless;		/* it has joined, and said that it will never beat */
 	enum death_cause death; /* of a task that was declared dead */
 	bool left_called;	/* it had called preempt_step, */
 	bool left_saved;	/* and had saved, when it left: */

@@ -27,8 +27,7 @@ static void read_one(struct store *store, const char *group, uint64_t task,
 	struct store_beat *first, struct vital *vital)
 {
 	struct store_beat beat;
-	if (store_beat_read(store, group, task, &beat, NULL) != STATUS_OK ||
-		beat.sequence == HEARTBEAT_NEVER)
+	if (store_beat_read(store, group, task, &beat, NULL) != STATUS_OK)
 		return;
 	vital->has_step = beat.step != HEARTBEAT_NO_STEP;
 	vital->step = beat.step;

@@ -114,9 +114,6 @@ static void carry_out_join(struct worker *worker, struct request *request)
 	if (result->status == STATUS_OK) {
 		if (request->pulse)
 			pulse_begin(request->pulse, &attempt);
-		else
-			pulse_decline(worker->store, &attempt, request->entry.first,
-				request->entry.count, &request->entry.agent);
 		result->status = view_init(request->view, &attempt, &result->error);
 	}
 	if (result->status == STATUS_OK) {

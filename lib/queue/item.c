@@ -144,6 +144,8 @@ struct json_object *queue_item_write(const struct queue_item *item)
 		json_put_bool(object, "shell", true);
 	if (item->halt)
 		json_put_text(object, "halt", halt_words[item->halt]);
+	if (item->halt == HALT_NEVER) /* for versions that do not know halt */
+		json_put_bool(object, "keep_going", true);
 	put_time(object, "scheduled", item->scheduled);
 	return object;
 }

@@ -47,7 +47,7 @@ const struct args_option schedule_options[] = {
 		NULL, 0, 0, NULL},
 	{0, "shell", NULL, "the first word is text for sh -c, the others its $1 ...", ARGS_FLAG,
 		&shell, NULL, 0, 0, NULL},
-	{0, "halt", "WHEN", "when it fails the others stop: now, soon (what runs may end) or never (now)",
+	{0, "halt", "WHEN", "when it fails: now ends what runs (default), soon lets it end, never goes on",
 		ARGS_TEXT, &halt, NULL, 0, 0, NULL},
 	{0, "keep-going", NULL, "the same as --halt never: its failure cancels nothing", ARGS_FLAG,
 		&keep_going, NULL, 0, 0, NULL},

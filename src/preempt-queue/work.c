@@ -92,6 +92,7 @@ int run_work(const struct args_rest *rest)
 	int signal = SIGTERM, code = STATUS_OK;
 	(void)rest;
 	enum status status = check_options(&signal, &err);
+	message_patience(1000); /* a log that stalls must not keep commands from ending */
 	/* First: a notice may come while the store is slow, and a wrong option makes no store. */
 	if (status == STATUS_OK)
 		status = open_sources(&watch, &err);

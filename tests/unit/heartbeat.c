@@ -46,14 +46,12 @@ static void play(
 			beat.token++;
 		if (rows[i].peer == 'f')
 			beat.sequence = heartbeat_farewell(PERIOD);
-		if (rows[i].peer == 'w')
-			beat.sequence = HEARTBEAT_NEVER;
 		look.beat = beat;
-		look.joined = rows[i].peer != 'j';
+		look.expected = !strchr("jw", rows[i].peer);
 		look.gone = strchr("gG", rows[i].peer);
-		look.seen = strchr("0jG", rows[i].peer) ? SEEN_NOTHING
-			    : rows[i].peer == '!'	? SEEN_ERROR
-							: SEEN_BEAT;
+		look.seen = strchr("0jwG", rows[i].peer) ? SEEN_NOTHING
+			    : rows[i].peer == '!'	 ? SEEN_ERROR
+							 : SEEN_BEAT;
 		if (!CHECK_TEXT(heartbeat_word(heartbeat_observe(&peer, by, &exchange, &look)),
 			    rows[i].state))
 			printf("# at row %zu\n", i);
