@@ -15,6 +15,7 @@
 #include "group/board.h"
 #include "group/claim.h"
 #include "group/options.h"
+#include "group/outage.h"
 #include "group/served.h"
 
 static const char *reason = "", *from, *then_word = "exit";
@@ -77,7 +78,9 @@ static void print_claim(const struct view *view)
 static enum status open_run(struct session *session, int64_t deadline, struct error *err)
 {
 	enum status status = STATUS_OK;
-	if (!session->store)
+	if (!session->store && session->agent >= 0) /* it was joined: a missing one is away */
+		status = outage_open(&session->store, session->url, deadline, err);
+	else if (!session->store)
 		status = store_open(&session->store, session->url, 0, deadline, err);
 	view_release(&session->view);
 	if (status == STATUS_OK)
@@ -157,7 +160,7 @@ static int take_event(struct session *session, const char *line)
 	if (session->agent >= 0 && board && *board && session->then == THEN_EXIT && !outside &&
 		strcmp(notice.source, "group") != 0 &&
 		board_put_notice(board, &notice, &err) != STATUS_OK)
-		message_detail("%s", err.text);
+		message_error("%s", err.text);
 	while (may_pass(session, status = announce(session, &notice, &err))) {
 		if (!said)
 			message_error("%s; trying again", err.text);
@@ -185,7 +188,7 @@ static int take_events(struct session *session)
 		return message_fail(&err);
 	}
 	setvbuf(stream, NULL, _IONBF, 0);
-	while (code <= STATUS_NO) {
+	while (code <= STATUS_NO || session->agent >= 0) {
 		struct pollfd polls[] = {{.fd = fileno(stream), .events = POLLIN},
 			{.fd = session->agent, .events = POLLIN}};
 		(void)poll(polls, 2, -1);

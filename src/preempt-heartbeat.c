@@ -92,6 +92,25 @@ static enum status open_scene(enum identity_need need, struct scene *scene, stru
 	return status;
 }
 
+/* The same beside a script: a store that is away is asked again until it answers. */
+static enum status open_scene_served(struct scene *scene, int served, struct error *err)
+{
+	bool said = false;
+	for (;;) {
+		enum status status = open_scene(IDENTITY_TASK, scene, err);
+		bool away = status == STATUS_TEMPORARY || (status == STATUS_NO && !scene->store);
+		if (!away || served < 0 || served_is_gone(served))
+			return status;
+		if (!said)
+			message_error("%s; trying again", err->text);
+		said = true;
+		view_release(&scene->view);
+		store_close(scene->store);
+		*scene = (struct scene){0};
+		clock_sleep_until(clock_after(clock_jitter(400)));
+	}
+}
+
 static void close_scene(struct scene *scene)
 {
 	view_release(&scene->view);
@@ -222,13 +241,10 @@ static enum status open_with(struct error *err)
 	return STATUS_OK;
 }
 
-static int guard(struct scene *scene, char *const *command)
+static int guard(struct scene *scene, int served, char *const *command)
 {
 	struct error err = {0};
-	int served = -1;
-	enum status status = served_open(served_agent(), &served, &err);
-	if (status == STATUS_OK)
-		status = open_with(&err);
+	enum status status = open_with(&err);
 	struct keeper_options keeper = {.store = scene->url,
 		.attempt = scene->view.attempt,
 		.task = scene->identity.task,
@@ -285,8 +301,17 @@ static int run(const struct args_rest *rest)
 	struct error err = {0};
 	struct scene scene = {0};
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
+	int served = -1;
+	bool guards = !list && !once && !stop;
+	/* The keeper takes them: until then they must not end this program. */
+	if (with_words.count)
+		served_block_notices(true);
 	enum status status = check_options(rest->command != NULL, &err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK && guards)
+		status = served_open(served_agent(), &served, &err);
+	if (status == STATUS_OK && guards)
+		status = open_scene_served(&scene, served, &err);
+	else if (status == STATUS_OK)
 		status = open_scene(list ? IDENTITY_RUN : IDENTITY_TASK, &scene, &err);
 	if (status == STATUS_OK && list)
 		status = show_list(&scene, &err);
@@ -303,7 +328,7 @@ static int run(const struct args_rest *rest)
 			scene.identity.run, (unsigned long long)scene.view.attempt.number,
 			(unsigned long long)scene.identity.task, (double)rules.period / 1000,
 			(double)rules.timeout / 1000, (unsigned long long)rules.limit);
-		return guard(&scene, rest->command);
+		return guard(&scene, served, rest->command);
 	}
 	close_scene(&scene);
 	if (status == STATUS_NO && *err.text)

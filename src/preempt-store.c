@@ -15,10 +15,9 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/mounts.h"
-#include "group/listen.h"
-#include "group/membership.h"
 #include "group/options.h"
 #include "group/runs.h"
+#include "preempt-store/member.h"
 #include "store/doctor.h"
 #include "store/store.h"
 #include "store/url.h"
@@ -29,9 +28,6 @@ static bool timeout_given, json;
 static bool if_absent, if_revision_given, with_values, since_given, older_than_given, dry_run;
 static uint64_t if_revision, since_revision;
 static int64_t older_than;
-static uint64_t pid, code;
-static bool pid_given, no_board, no_heartbeat;
-static const char *board_parent, *leave_reason;
 static const char *other, *session;
 static uint64_t nodes;
 static bool quick, fix, shared, mark;
@@ -62,23 +58,6 @@ static const struct args_option list_options[] = {
 static const struct args_option wait_options[] = {
 	{0, "since", "R", "wait until it is changed after revision R, not until it is there",
 		ARGS_UNSIGNED, &since_revision, NULL, 0, INT64_MAX, &since_given},
-	{0},
-};
-static const struct args_option join_options[] = {
-	{0, "pid", "PID",
-		"what stands for this task (default: what reads our output, or our parent)",
-		ARGS_UNSIGNED, &pid, NULL, 1, INT32_MAX, &pid_given},
-	{0, "board", "DIR", "make the board below DIR", ARGS_TEXT, &board_parent, NULL, 0, 0, NULL},
-	{0, "no-board", NULL, "make none", ARGS_FLAG, &no_board, NULL, 0, 0, NULL},
-	{0, "no-heartbeat", NULL, "tell the others that nothing beats for this task", ARGS_FLAG,
-		&no_heartbeat, NULL, 0, 0, NULL},
-	{0},
-};
-static const struct args_option leave_options[] = {
-	{0, "code", "N", "the exit code of the training process (default 0)", ARGS_UNSIGNED, &code,
-		NULL, 0, 255, NULL},
-	{0, "reason", "TEXT", "why it failed, for the others (default: its last line of stderr)",
-		ARGS_TEXT, &leave_reason, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option gc_options[] = {
@@ -450,113 +429,6 @@ static int run_gc(const struct args_rest *rest)
 	return answer_with(store, status == STATUS_NO ? STATUS_OK : status, &err);
 }
 
-/* 0: whichever is right, also where an earlier join to another run has left its attempt behind. */
-static uint64_t wanted_attempt(const struct identity *identity)
-{
-	const char *joined = getenv("PREEMPT_LIFE") ? getenv("PREEMPT_RUN") : NULL;
-	bool left_behind =
-		!args_is_typed("attempt") && joined && strcmp(joined, identity->run) != 0;
-	return group_options.attempt_given && !left_behind ? group_options.attempt : 0;
-}
-
-static int run_join(const struct args_rest *rest)
-{
-	struct error err;
-	struct identity identity;
-	struct text exports = {0};
-	char url[4096], signals[LISTEN_SIGNALS_SIZE];
-	pid_t agent = 0;
-	(void)rest;
-	enum status status = group_find_agent(&agent, &err);
-	if (status == STATUS_NO) {
-		message_detail("%s", err.text);
-		return STATUS_OK;
-	}
-	status = group_identify(IDENTITY_START, 0, &identity, &err);
-	if (status == STATUS_OK)
-		status = group_store_url(identity.run, true, url, sizeof(url), &err);
-	if (status == STATUS_OK)
-		status = listen_signals(signals, &err);
-	struct membership_request request = {.identity = &identity,
-		.store = url,
-		.attempt = wanted_attempt(&identity),
-		.beatless = no_heartbeat,
-		.life = args_is_typed("attempt") ? NULL : getenv("PREEMPT_LIFE"),
-		.agent = pid_given ? (pid_t)pid : agent,
-		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
-		.signals = signals,
-		.board_parent = board_parent,
-		.board = !no_board};
-	if (status == STATUS_OK && *identity.warning)
-		message_error("warning: %s", identity.warning);
-	if (status == STATUS_OK)
-		status = membership_join(&request, &exports, &err);
-	if (status == STATUS_OK)
-		fputs(text_string(&exports), stdout);
-	if (status == STATUS_OK && no_board && getenv("PREEMPT_DIR"))
-		puts("unset PREEMPT_DIR");
-	text_release(&exports);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
-}
-
-/* The attempt that --run and --attempt name, and its store. */
-static enum status open_attempt(enum identity_need need, struct identity *identity,
-	struct store **store, struct view *view, struct error *err)
-{
-	struct attempt attempt;
-	char url[4096];
-	enum status status = group_identify(need, 0, identity, err);
-	if (status == STATUS_OK)
-		status = group_store_url(identity->run, false, url, sizeof(url), err);
-	if (status == STATUS_OK)
-		status = store_open(store, url, 0, clock_after(30000), err);
-	if (status == STATUS_OK)
-		status = attempt_find(*store, identity->run,
-			group_options.attempt_given ? group_options.attempt : 0, &attempt, err);
-	if (status == STATUS_OK)
-		status = view_init(view, &attempt, err);
-	return status;
-}
-
-static int run_leave(const struct args_rest *rest)
-{
-	struct error err;
-	struct identity identity;
-	struct view view = {0};
-	struct store *store = NULL;
-	(void)rest;
-	enum status status = open_attempt(IDENTITY_TASK, &identity, &store, &view, &err);
-	if (status == STATUS_OK && identity.task >= view.attempt.tasks)
-		status = error_set(&err, STATUS_USAGE,
-			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
-			identity.run, view.attempt.tasks);
-	int leave_with = (int)code;
-	if (status == STATUS_OK)
-		status = membership_leave(store, &view, identity.task, (int)code, leave_reason,
-			getenv("PREEMPT_DIR"), &leave_with, &err);
-	/* A script that cannot say goodbye leaves all the same. */
-	if (status != STATUS_USAGE)
-		printf("%d\n", leave_with);
-	view_release(&view);
-	store_close(store);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
-}
-
-static int run_close(const struct args_rest *rest)
-{
-	struct error err;
-	struct identity identity;
-	struct view view = {0};
-	struct store *store = NULL;
-	(void)rest;
-	enum status status = open_attempt(IDENTITY_RUN, &identity, &store, &view, &err);
-	if (status == STATUS_OK)
-		status = attempt_close(store, &view, true, NULL, &err);
-	view_release(&view);
-	store_close(store);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
-}
-
 static void print_progress(const char *what)
 {
 	if (isatty(STDERR_FILENO))
@@ -656,12 +528,12 @@ static const struct args_command commands[] = {
 	{"runs", "", "print the runs in the store and their state", NULL, common, 0, 0, false,
 		false, run_runs},
 	{"join", "[OPTION...]", "join a run by hand, wait for the others, print export lines",
-		join_options, group_option_table, 0, 0, false, false, run_join},
+		member_join_options, group_option_table, 0, 0, false, false, member_join},
 	{"leave", "[--code N] [--reason TEXT]",
-		"say that this task is through, and print the code to leave with", leave_options,
-		group_identity_table, 0, 0, false, false, run_leave},
+		"say that this task is through, and print the code to leave with",
+		member_leave_options, group_identity_table, 0, 0, false, false, member_leave},
 	{"close", "", "close an attempt of which nothing runs any more", NULL, group_identity_table,
-		0, 0, false, false, run_close},
+		0, 0, false, false, member_close},
 	{"gc", "--older-than D [--dry-run]", "remove runs that are over, and print their names",
 		gc_options, common, 0, 0, false, false, run_gc},
 	{"doctor", "[DIRECTORY] [OPTION...]", "try whether a place is right for a store",

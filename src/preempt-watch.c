@@ -4,7 +4,6 @@
  * command for it. One event and exit 0, or --follow. --once looks at each source once.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

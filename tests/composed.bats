@@ -207,7 +207,7 @@ all_gone() {
 	done
 }
 
-@test "kill -9 of preempt-ack while it agrees: the task leaves with 43, and the others do not wait for it" {
+@test "kill -9 of preempt-ack while it agrees: the task leaves with 43, and so do the others" {
 	tasks=2
 	write_training
 	composed 0
@@ -217,9 +217,9 @@ all_gone() {
 	kill -TERM "${agents[0]}"
 	eventually has_key STEP/1/0
 	piece_killed preempt-ack
-	eventually all_gone
 	kill -CONT "${agents[1]}"
 	all_end_with 43
+	eventually all_gone
 }
 
 @test "kill -9 of the script itself, held or not: training and pieces are ended, the others decide without it" {
@@ -421,3 +421,67 @@ in_a_directory() {
 	sed -n '/^## Composed/,/^## /p' "$REPO/README.md" | sed -n '/^```bash/,/^```/p' | sed '/^```/d' | diff script -
 	sed -n '/^\.Ss Composed/,/^\.Ed/p' "$REPO/man/preempt.7" | sed -n '/^\.Bd/,$p' | sed '1d; $d' | diff script -
 }
+
+@test "kill -9 of the script and of preempt-ack: the others learn it from the heartbeat, and no board stays" {
+	tasks=2
+	write_training
+	composed 0
+	run_beside 1
+	eventually all_train
+	mapfile -t pieces < <(echo "${agents[0]}" && below "${agents[0]}" .)
+	# shellcheck disable=SC2046 # several numbers
+	kill -KILL $(below "${agents[0]}" preempt-ack) "${agents[0]}"
+	eventually all_gone
+	code_of "${agents[1]}"
+	[ "$code" = 44 ]
+}
+
+@test "kill -9 of the script: preempt-ack removes its board" {
+	tasks=1
+	write_training
+	composed 0
+	eventually all_train
+	kill -KILL "${agents[0]}"
+	eventually no_boards
+}
+
+@test "a store that is away when a task finishes: its goodbye waits, and the others train on" {
+	tasks=2
+	in_a_directory
+	write_training
+	sed -i 's/^for ((s = 0; s < .*TOTAL.*/total=TOTAL_$PREEMPT_TASK; for ((s = 0; s < ${!total}; s++)); do/; s/((at + 5 < s))/((at + 5 < s \&\& at < 9))/' train.sh
+	export TOTAL_0=10 TOTAL_1=1000000
+	composed 0
+	composed 1
+	eventually test -s at.0
+	mv store away
+	eventually below_is "${agents[0]}" "preempt-store leave"
+	mv away store
+	code_of "${agents[0]}"
+	[ "$code" = 0 ]
+	touch enough
+	code_of "${agents[1]}"
+	[ "$code" = 0 ]
+	[ "$(preempt-store get run/r/000001/CLOSED | field state)" = completed ]
+}
+
+below_is() {
+	[ -n "$(below "$1" "$2")" ]
+}
+
+@test "a store that is away when the heartbeat begins: it waits, and the task trains then" {
+	join 1
+	in_a_directory
+	mv s.db* store/
+	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_ATTEMPT=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \
+		PREEMPT_STORE=$PWD/nowhere/s.db preempt-heartbeat --with $$ -- touch trained 2>err 3>&- &
+	beats=$!
+	started+=("$beats")
+	eventually grep -q "trying again" err
+	kill -TERM "$beats" # is not its end
+	mv store nowhere
+	code_of "$beats"
+	[ "$code" = 0 ]
+	[ -e trained ]
+}
+

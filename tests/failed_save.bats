@@ -16,7 +16,8 @@ setup() {
 	unset "${!PREEMPT_@}" "${!SLURM_@}"
 	mkdir -m 700 job
 	export PREEMPT_STORE=$PWD/job/s.db PREEMPT_RUN=r REPO XDG_RUNTIME_DIR=$PWD PYTHONDONTWRITEBYTECODE=1
-	agent='' tasks=()
+	agent='' tasks=() sanitize=()
+	[[ $OUT != */asan ]] || sanitize=(-fsanitize=address -fsanitize=undefined)
 }
 
 teardown() {
@@ -104,7 +105,7 @@ c_programs() {
 			echo 'return 0; }'
 		} >"program$i.c"
 		grep -q 'save(s)' "program$i.c"
-		"${CC:-cc}" -o "c$i" -I"$REPO/lib/client" "program$i.c" "$OUT/libpreempt.a" -lpthread
+		"${CC:-cc}" "${sanitize[@]}" -o "c$i" -I"$REPO/lib/client" "program$i.c" "$OUT/libpreempt.a" -lpthread
 		programs+=("./c$i")
 	done
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/message.h"
 #include "group/agent_inside.h"
 #include "group/measure.h"
@@ -91,6 +92,14 @@ static void declare_dead(struct agent *agent)
 	}
 }
 
+/* The training may write to it until the heartbeat has killed it. */
+static void remove_board(const char *board)
+{
+	int64_t until = clock_after(GOODBYE);
+	while (file_remove_tree(board, NULL) != STATUS_OK && clock_now() < until)
+		clock_sleep_until(clock_after(100));
+}
+
 int agent_serve(const struct agent_options *options, const struct attempt *attempt,
 	const char *board, pid_t pid, int served)
 {
@@ -114,9 +123,11 @@ int agent_serve(const struct agent_options *options, const struct attempt *attem
 		else if (!board_vanished(&agent.seats[0].board))
 			agent_say_goodbye(&agent, STATUS_PREEMPTED);
 	}
-	/* The board is not ours to remove. */
+	/* The board is the agent's to remove; no other process does where that is gone. */
 	if (agent.seat_count)
 		board_release(&agent.seats[0].board, false);
+	if (served_is_gone(served))
+		remove_board(board);
 	agent_release(&agent);
 	return code;
 }

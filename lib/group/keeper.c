@@ -46,6 +46,7 @@ struct keeper {
 	bool stopped;
 	struct cut_off cut_off;
 	bool hangs;	       /* and nobody could be told */
+	bool preempted;	       /* the board says so: a notice, or the command is held */
 	int64_t told_to_leave; /* since when the board says so; 0: it does not */
 	int leave_with;	       /* that code */
 	bool said_silent;
@@ -163,8 +164,12 @@ static void run_hook(const struct keeper *k, const char *why)
 		close(descriptor);
 }
 
-static void end_process(struct keeper *k)
+/* The clients ignore TERM: they are told on the board. */
+static void end_process(struct keeper *k, int code)
 {
+	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = code};
+	if (k->options->board)
+		(void)board_tell(&k->board, &leave, NULL);
 	signal_process(k, SIGTERM);
 	signal_process(k, SIGCONT);
 	if (k->pid)
@@ -217,6 +222,9 @@ static void look_at_board(struct keeper *k)
 		board_read_section(&k->board, &section) != STATUS_OK ||
 		board_told(&k->board, &hold, NULL, NULL) != STATUS_OK)
 		return;
+	struct notice notice;
+	k->preempted =
+		hold.order != ORDER_RUN || board_read_notice(&k->board, &notice, NULL) == STATUS_OK;
 	if (hold.order == ORDER_LEAVE && !k->told_to_leave) {
 		k->told_to_leave = clock_now();
 		k->leave_with = hold.code;
@@ -260,6 +268,8 @@ static bool is_given_up(const struct keeper *k, char why[256])
 {
 	int64_t limit = k->options->rules.cut_off, lasted = k->cut_off.lasted;
 	bool cut_off = limit && lasted >= limit && k->pulse && pulse_is_needed(k->pulse);
+	if (k->preempted) /* it saves by itself in time */
+		return false;
 	if (k->hangs)
 		snprintf(why, 256, "this task hangs, and the store has taken no beat for %lld s",
 			(long long)lasted / 1000);
@@ -376,25 +386,23 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 		message_error("run %s attempt %llu is broken: %s", options->attempt.run,
 			(unsigned long long)options->attempt.number, why);
 		run_hook(k, why);
-		end_process(k);
+		end_process(k, STATUS_BROKEN);
 		return STATUS_BROKEN;
 	case END_TOLD:
 		message_error("the command was told to leave with %d, and did not within %g s: it "
 			      "is ended",
 			k->leave_with, (double)options->kill_after / 1000);
-		end_process(k);
+		end_process(k, k->leave_with);
 		return k->leave_with;
 	case END_ALONE:
 		message_error("a process of --with has ended, so the command would learn of no "
 			      "preemption: the command is ended");
-		end_process(k);
+		end_process(k, STATUS_TEMPORARY);
 		if (options->board)
 			board_keep_error(
 				options->board, "a process that served the training ended");
 		return STATUS_TEMPORARY;
 	case END_DESERTED:
-		/* Nobody says goodbye for the task: its silence must not look like one. */
-		pulse_fall_silent(k->pulse);
 		if (!options->command)
 			return STATUS_NO;
 		message_error("the process of PREEMPT_AGENT is gone: the command is ended");
@@ -429,6 +437,7 @@ static int run_without(const struct keeper *k, const struct error *why)
 	if (!k->options->command)
 		return STATUS_OK;
 	sigprocmask(SIG_SETMASK, &k->before, NULL);
+	served_block_notices(false);
 	execvp(k->options->command[0], k->options->command);
 	int number = errno;
 	message_error("cannot run %s: %s", k->options->command[0], strerror(number));
@@ -464,6 +473,12 @@ static enum status begin(struct keeper *k, struct error *err)
 	return STATUS_OK;
 }
 
+static bool is_failure(int code)
+{
+	return code != STATUS_OK && code != STATUS_SAVED && code != STATUS_PREEMPTED &&
+	       code != STATUS_DECIDED;
+}
+
 static void remember(const struct keeper *k)
 {
 	struct store *store;
@@ -497,6 +512,9 @@ int keeper_run(const struct keeper_options *options)
 		code = message_fail(&err);
 	} else {
 		enum keeper_end end = watch_over(&k, why);
+		/* A script that has died says no goodbye: then the silence must be seen. */
+		if (end != END_NONE || is_failure(k.code))
+			pulse_fall_silent(k.pulse);
 		code = end_for(&k, end, why);
 	}
 	remember(&k);

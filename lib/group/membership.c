@@ -218,10 +218,15 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 		status = attempt_leave(store, view, task, reason, code, err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, view, false, NULL, err);
-	if (status == STATUS_NO && reason == REASON_COMPLETED) /* others are there */
+	bool through = reason != REASON_FAILED && reason != REASON_PEER;
+	if (status == STATUS_NO && through) /* others are there */
 		stay_while_others_save(store, view, task);
 	*leave = code;
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+void membership_remove_board(const char *board)
+{
 	if (board && strstr(board, "/preempt-board-"))
 		(void)file_remove_tree(board, NULL);
-	return status == STATUS_NO ? STATUS_OK : status;
 }

@@ -37,12 +37,14 @@ enum status membership_join(
  * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;
  * any other is a failure, which the other tasks are told with reason (one line, cut at 400 bytes),
  * or where that is NULL with what the board has kept (board_read_error). The last one closes the
- * attempt. board (NULL: none) is removed. *leave becomes the code to leave with,
+ * attempt. board: NULL: none. *leave becomes the code to leave with,
  * also where the store could not be asked: that of a training that failed after a claim is 43, that
  * of one that failed because the group broke 44, and after a claim that asks to stop 93. A task
- * that has finished stays while others save.
+ * that has finished or was preempted stays while others save.
  */
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
 	const char *reason, const char *board, int *leave, struct error *err);
+/* Remove the board, if it is one that membership_join made; NULL is fine. */
+void membership_remove_board(const char *board);
 
 #endif

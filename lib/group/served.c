@@ -53,6 +53,15 @@ void served_ignore_notices(void)
 		signal(notices[i], SIG_IGN);
 }
 
+void served_block_notices(bool block)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(notices) / sizeof(notices[0]); i++)
+		sigaddset(&set, notices[i]);
+	sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
 bool served_is_notice(int number)
 {
 	for (size_t i = 0; i < sizeof(notices) / sizeof(notices[0]); i++)

@@ -27,6 +27,9 @@ bool served_is_gone(int descriptor);
  */
 void served_ignore_notices(void);
 
+/* Block the same signals, for a program that takes them later; or unblock them. */
+void served_block_notices(bool block);
+
 /* Whether signal number is one of them. */
 bool served_is_notice(int number);
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "member.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+#include "group/attempt.h"
+#include "group/listen.h"
+#include "group/membership.h"
+#include "group/options.h"
+
+#define LEAVE_PATIENCE 10000 /* ms to say goodbye to a store that does not answer */
+
+static uint64_t pid, code;
+static bool pid_given, no_board, no_heartbeat;
+static const char *board_parent, *leave_reason;
+
+const struct args_option member_join_options[] = {
+	{0, "pid", "PID",
+		"what stands for this task (default: what reads our output, or our parent)",
+		ARGS_UNSIGNED, &pid, NULL, 1, INT32_MAX, &pid_given},
+	{0, "board", "DIR", "make the board below DIR", ARGS_TEXT, &board_parent, NULL, 0, 0, NULL},
+	{0, "no-board", NULL, "make none", ARGS_FLAG, &no_board, NULL, 0, 0, NULL},
+	{0, "no-heartbeat", NULL, "tell the others that nothing beats for this task", ARGS_FLAG,
+		&no_heartbeat, NULL, 0, 0, NULL},
+	{0},
+};
+const struct args_option member_leave_options[] = {
+	{0, "code", "N", "the exit code of the training process (default 0)", ARGS_UNSIGNED, &code,
+		NULL, 0, 255, NULL},
+	{0, "reason", "TEXT", "why it failed, for the others (default: its last line of stderr)",
+		ARGS_TEXT, &leave_reason, NULL, 0, 0, NULL},
+	{0},
+};
+
+/* 0: whichever is right, also where an earlier join to another run has left its attempt behind. */
+static uint64_t wanted_attempt(const struct identity *identity)
+{
+	const char *joined = getenv("PREEMPT_LIFE") ? getenv("PREEMPT_RUN") : NULL;
+	bool left_behind =
+		!args_is_typed("attempt") && joined && strcmp(joined, identity->run) != 0;
+	return group_options.attempt_given && !left_behind ? group_options.attempt : 0;
+}
+
+int member_join(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	struct text exports = {0};
+	char url[4096], signals[LISTEN_SIGNALS_SIZE];
+	pid_t agent = 0;
+	(void)rest;
+	enum status status = group_find_agent(&agent, &err);
+	if (status == STATUS_NO) {
+		message_detail("%s", err.text);
+		return STATUS_OK;
+	}
+	status = group_identify(IDENTITY_START, 0, &identity, &err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity.run, true, url, sizeof(url), &err);
+	if (status == STATUS_OK)
+		status = listen_signals(signals, &err);
+	struct membership_request request = {.identity = &identity,
+		.store = url,
+		.attempt = wanted_attempt(&identity),
+		.beatless = no_heartbeat,
+		.life = args_is_typed("attempt") ? NULL : getenv("PREEMPT_LIFE"),
+		.agent = pid_given ? (pid_t)pid : agent,
+		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
+		.signals = signals,
+		.board_parent = board_parent,
+		.board = !no_board};
+	if (status == STATUS_OK && *identity.warning)
+		message_error("warning: %s", identity.warning);
+	if (status == STATUS_OK)
+		status = membership_join(&request, &exports, &err);
+	if (status == STATUS_OK)
+		fputs(text_string(&exports), stdout);
+	if (status == STATUS_OK && no_board && getenv("PREEMPT_DIR"))
+		puts("unset PREEMPT_DIR");
+	text_release(&exports);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+/* The attempt that --run and --attempt name, and its store. */
+static enum status open_attempt(enum identity_need need, struct identity *identity,
+	struct store **store, struct view *view, struct error *err)
+{
+	struct attempt attempt;
+	char url[4096];
+	enum status status = group_identify(need, 0, identity, err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity->run, false, url, sizeof(url), err);
+	if (status == STATUS_OK)
+		status = store_open(store, url, 0, clock_after(30000), err);
+	if (status == STATUS_OK)
+		status = attempt_find(*store, identity->run,
+			group_options.attempt_given ? group_options.attempt : 0, &attempt, err);
+	if (status == STATUS_OK)
+		status = view_init(view, &attempt, err);
+	return status;
+}
+
+/* One try. store stays NULL where it could not be opened. */
+static enum status leave_once(struct store **store, int *leave_with, struct error *err)
+{
+	struct identity identity;
+	struct view view = {0};
+	enum status status = open_attempt(IDENTITY_TASK, &identity, store, &view, err);
+	if (status == STATUS_OK && identity.task >= view.attempt.tasks)
+		status = error_set(err, STATUS_USAGE,
+			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
+			identity.run, view.attempt.tasks);
+	if (status == STATUS_OK)
+		status = membership_leave(*store, &view, identity.task, (int)code, leave_reason,
+			getenv("PREEMPT_DIR"), leave_with, err);
+	view_release(&view);
+	return status;
+}
+
+int member_leave(const struct args_rest *rest)
+{
+	struct error err;
+	int leave_with = (int)code;
+	int64_t until = clock_after(LEAVE_PATIENCE);
+	enum status status;
+	(void)rest;
+	for (bool again = true; again;) {
+		struct store *store = NULL;
+		status = leave_once(&store, &leave_with, &err);
+		/* A store that was joined and is missing now is away. */
+		bool away = status == STATUS_TEMPORARY ||
+			    (status == STATUS_NO && !store && getenv("PREEMPT_LIFE"));
+		store_close(store);
+		again = away && clock_now() < until;
+		if (again)
+			clock_sleep_until(clock_after(clock_jitter(400)));
+	}
+	membership_remove_board(getenv("PREEMPT_DIR"));
+	/* A script that cannot say goodbye leaves all the same. */
+	if (status != STATUS_USAGE)
+		printf("%d\n", leave_with);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+int member_close(const struct args_rest *rest)
+{
+	struct error err;
+	struct identity identity;
+	struct view view = {0};
+	struct store *store = NULL;
+	(void)rest;
+	enum status status = open_attempt(IDENTITY_RUN, &identity, &store, &view, &err);
+	if (status == STATUS_OK)
+		status = attempt_close(store, &view, true, NULL, &err);
+	view_release(&view);
+	store_close(store);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
