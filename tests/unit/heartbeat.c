@@ -130,7 +130,7 @@ static void test_first_beat(void)
 	PLAY_FIRST("one that says that it will never beat is not missed", ABSENT,
 		{'w', '+', "unknown"}, {'w', '+', "unknown"}, {'w', '+', "unknown"},
 		{'w', '+', "unknown"}, {'w', '+', "unknown"}, {'w', '+', "unknown"},
-		{'g', '+', "dead"});
+		{'G', '+', "dead"});
 	PLAY_FIRST("its process is gone before it has beaten: dead at once", ABSENT,
 		{'G', '+', "dead"}, {'G', '+', "dead"});
 }
