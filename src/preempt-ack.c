@@ -33,14 +33,27 @@ static const struct args_option options[] = {
 	{0, "next", "M", "with --at: the next boundary, if it is not N+1", ARGS_UNSIGNED, &next,
 		NULL, 1, INT64_MAX, &next_given},
 	{0, "board", "DIR", "the board", ARGS_TEXT, &board, "PREEMPT_DIR", 0, 0, NULL},
-	{0, "agent", "PID", "who stands behind the board (default: our parent)", ARGS_UNSIGNED,
-		&agent_pid, "PREEMPT_AGENT", 1, INT32_MAX, &agent_given},
+	{0, "agent", "PID",
+		"who stands behind the board (default: $PREEMPT_AGENT, else our parent)",
+		ARGS_UNSIGNED, &agent_pid, NULL, 1, INT32_MAX, &agent_given},
 	{0, "report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
 		&report_timeout, NULL, 0, 0, NULL},
 	{0, "save-timeout", "D", "longest save where no deadline is known (5m)", ARGS_DURATION,
 		&save_timeout, NULL, 0, 0, NULL},
 	{0},
 };
+
+/* Who stands behind the board. */
+static enum status find_agent(pid_t *agent, struct error *err)
+{
+	enum status status = STATUS_OK;
+	*agent = (pid_t)agent_pid;
+	if (!agent_given)
+		status = served_agent(agent, err);
+	if (!*agent)
+		*agent = getppid();
+	return status;
+}
 
 /* "3 of 4 saved", rewritten in place, while somebody watches. */
 static bool line_open;
@@ -77,8 +90,10 @@ static enum status with_board(struct store *store, const struct attempt *attempt
 {
 	struct stage stage;
 	enum stage_goal goal = everybody ? STAGE_ALL : saved ? STAGE_SAVED : STAGE_AGREED;
-	pid_t agent = agent_given ? (pid_t)agent_pid : getppid();
-	enum status status = stage_open(&stage, store, attempt, config, board, agent, err);
+	pid_t agent;
+	enum status status = find_agent(&agent, err);
+	if (status == STATUS_OK)
+		status = stage_open(&stage, store, attempt, config, board, agent, err);
 	if (status != STATUS_OK)
 		return status;
 	status = stage_run(&stage, goal, deadline, show_progress, err);
@@ -143,13 +158,15 @@ static int run_serve(void)
 	struct attempt attempt;
 	char url[4096];
 	int served;
-	pid_t agent = agent_given ? (pid_t)agent_pid : getppid();
+	pid_t agent;
 	if (!group_options.attempt_given || !group_options.tasks_given) {
 		message_error("--serve: PREEMPT_ATTEMPT and PREEMPT_TASKS are not set: "
 			      "preempt-store join prints them for eval");
 		return STATUS_USAGE;
 	}
-	enum status status = group_identify(IDENTITY_TASK, 0, &identity, &err);
+	enum status status = find_agent(&agent, &err);
+	if (status == STATUS_OK)
+		status = group_identify(IDENTITY_TASK, 0, &identity, &err);
 	if (status == STATUS_OK)
 		status = group_store_url(identity.run, false, url, sizeof(url), &err);
 	if (status == STATUS_OK)

@@ -228,7 +228,7 @@ static int run(const struct args_rest *rest)
 		status = group_store_url(
 			session.identity.run, false, session.url, sizeof(session.url), &err);
 	if (status == STATUS_OK && from)
-		status = served_open(served_agent(), &session.agent, &err);
+		status = served_open_agent(&session.agent, &err);
 	if (status == STATUS_OK && session.agent >= 0) {
 		served_ignore_notices();
 		message_patience(1000); /* a log that stalls must not hold a notice up */

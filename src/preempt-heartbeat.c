@@ -308,7 +308,7 @@ static int run(const struct args_rest *rest)
 		served_block_notices(true);
 	enum status status = check_options(rest->command != NULL, &err);
 	if (status == STATUS_OK && guards)
-		status = served_open(served_agent(), &served, &err);
+		status = served_open_agent(&served, &err);
 	if (status == STATUS_OK && guards)
 		status = open_scene_served(&scene, served, &err);
 	else if (status == STATUS_OK)

@@ -319,8 +319,7 @@ static int run(const struct args_rest *rest)
 		return print_platform();
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
-	if (check_options(&err) != STATUS_OK ||
-		served_open(served_agent(), &agent, &err) != STATUS_OK ||
+	if (check_options(&err) != STATUS_OK || served_open_agent(&agent, &err) != STATUS_OK ||
 		open_sources(&watch, &err) != STATUS_OK) {
 		code = message_fail(&err);
 	} else {

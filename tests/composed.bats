@@ -131,6 +131,20 @@ no_boards() {
 	done
 }
 
+@test "a site whose notice is XCPU, sent to the whole tree: one step, all leave with 42" {
+	tasks=2
+	sed 's/kill \$/kill -TERM $/; s/TERM/XCPU/g' "$REPO/examples/composed.sh" >site.sh
+	chmod +x site.sh
+	write_training
+	PREEMPT_SIGNALS=XCPU script=$PWD/site.sh composed 0
+	run_beside 1
+	eventually all_train
+	# shellcheck disable=SC2046 # several numbers
+	kill -XCPU "${agents[0]}" $(below "${agents[0]}" .) 2>/dev/null || :
+	all_end_with 42
+	[ "$(preempt-store get run/r/000001/TERMINATED_WORKER | field source)" = signal:XCPU ]
+}
+
 @test "checkpoints on demand, then a claim from outside: each at one step, the last one leaves" {
 	tasks=2
 	write_training

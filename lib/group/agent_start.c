@@ -110,7 +110,8 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 		.terminal = agent_terminal_for(agent),
 		.standard_error = agent->pump ? pump_input(agent->pump, index) : 0};
 	sigemptyset(&start.ignored);
-	enum status status = environment_shield(options->shield, &start.ignored, err);
+	enum status status =
+		environment_signal_set(options->shield, "--shield", &start.ignored, err);
 	char **environment = environment_build(&what);
 	if (status == STATUS_OK && !environment)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");

@@ -96,6 +96,7 @@ struct agreement_view {
 
 #define TOLD_LATE   500	 /* ms by which others may take the claimer's deadline too late */
 #define NEARLY_SAME 2500 /* ms between deadlines of tasks that were noticed at the same time */
+#define LEAVE_EARLY 2000 /* ms before the deadline at which a task that has saved leaves */
 
 /* A deadline that another task or program has announced, as it was first read. */
 struct agreement_sighting {

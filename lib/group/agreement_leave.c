@@ -3,8 +3,7 @@
 #include "base/error.h"
 #include "group/agreement_inside.h"
 
-#define LEAVE_EARLY    2000 /* ms before the deadline at which a parked task leaves */
-#define LEAVE_BARELY   500  /* but one that was barely in time looks once more */
+#define LEAVE_BARELY   500 /* but one that was barely in time looks once more */
 #define MOST_STRIDES   1000000
 #define LEAVE_STUBBORN 10000 /* ms that a command may take to obey `leave` */
 #define STAY_ALONE     5000  /* ms that others may take longer to save, where nothing is known */

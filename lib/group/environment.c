@@ -60,7 +60,8 @@ void environment_free(char **environment)
 	variables_release(&list);
 }
 
-enum status environment_shield(const char *names, sigset_t *set_of, struct error *err)
+enum status environment_signal_set(
+	const char *names, const char *what, sigset_t *set, struct error *err)
 {
 	char *copy = strdup(names ? names : "");
 	enum status status = copy ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -69,9 +70,9 @@ enum status environment_shield(const char *names, sigset_t *set_of, struct error
 		int number;
 		if (!*name)
 			continue;
-		status = parse_signal(name, &number, "--shield", err);
+		status = parse_signal(name, &number, what, err);
 		if (status == STATUS_OK)
-			sigaddset(set_of, number);
+			sigaddset(set, number);
 	}
 	free(copy);
 	return status;

@@ -31,7 +31,8 @@ void environment_free(char **environment);
 /* PREEMPT_SIGNALS: the signals of all sources that catch some, "TERM,USR1"; empty: none does. */
 void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE]);
 
-/* Adds the signals of "TERM,USR1" (NULL: none) to the set. */
-enum status environment_shield(const char *names, sigset_t *set, struct error *err);
+/* Adds the signals of "TERM,USR1" (NULL: none) to the set. what: who names them, for an error. */
+enum status environment_signal_set(
+	const char *names, const char *what, sigset_t *set, struct error *err);
 
 #endif

@@ -12,8 +12,7 @@
 #include "group/error_line.h"
 #include "group/outage.h"
 
-#define SAVE_LIMIT  300000 /* ms that others may save, where no deadline is known */
-#define LEAVE_EARLY 2000   /* ms before the deadline */
+#define SAVE_LIMIT 300000 /* ms that others may save, where no deadline is known */
 
 static void export(struct text *exports, const char *name, const char *value)
 {

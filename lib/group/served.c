@@ -10,20 +10,31 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-static const int notices[] = {SIGTERM, SIGUSR1, SIGUSR2};
+#include "group/environment.h"
 
 /* "PID", or "PID.START" where preempt-run is the agent. */
-pid_t served_agent(void)
+enum status served_agent(pid_t *pid, struct error *err)
 {
 	const char *text = getenv("PREEMPT_AGENT");
 	char *end = NULL;
-	if (!text || *text < '1' || *text > '9')
-		return 0;
+	*pid = 0;
+	if (!text)
+		return STATUS_OK;
 	errno = 0;
 	long number = strtol(text, &end, 10);
-	if (errno || number > INT32_MAX || (*end && *end != '.') || number == getpid())
-		return 0;
-	return (pid_t)number;
+	if (*text < '1' || *text > '9' || errno || number > INT32_MAX || (*end && *end != '.'))
+		return error_set(
+			err, STATUS_USAGE, "$PREEMPT_AGENT: \"%s\" is no process number", text);
+	*pid = number == getpid() ? 0 : (pid_t)number;
+	return STATUS_OK;
+}
+
+enum status served_open_agent(int *descriptor, struct error *err)
+{
+	pid_t pid;
+	*descriptor = -1;
+	enum status status = served_agent(&pid, err);
+	return status == STATUS_OK ? served_open(pid, descriptor, err) : status;
 }
 
 enum status served_open(pid_t pid, int *descriptor, struct error *err)
@@ -47,25 +58,34 @@ bool served_is_gone(int descriptor)
 	return descriptor >= 0 && poll(&poller, 1, 0) > 0;
 }
 
+/* A name that is none is the business of who exports it. */
+static sigset_t notices(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	(void)environment_signal_set(getenv("PREEMPT_SIGNALS"), "PREEMPT_SIGNALS", &set, NULL);
+	return set;
+}
+
 void served_ignore_notices(void)
 {
-	for (size_t i = 0; i < sizeof(notices) / sizeof(notices[0]); i++)
-		signal(notices[i], SIG_IGN);
+	sigset_t set = notices();
+	for (int number = 1; number < NSIG; number++)
+		if (sigismember(&set, number) == 1)
+			signal(number, SIG_IGN);
 }
 
 void served_block_notices(bool block)
 {
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(notices) / sizeof(notices[0]); i++)
-		sigaddset(&set, notices[i]);
+	sigset_t set = notices();
 	sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
 bool served_is_notice(int number)
 {
-	for (size_t i = 0; i < sizeof(notices) / sizeof(notices[0]); i++)
-		if (notices[i] == number)
-			return true;
-	return false;
+	sigset_t set = notices();
+	return sigismember(&set, number) == 1;
 }

@@ -11,19 +11,21 @@
 
 #include "base/error.h"
 
-/* What PREEMPT_AGENT names; 0: it is not set, is no process number, or is this very process. */
-pid_t served_agent(void);
+/* What PREEMPT_AGENT names; *pid is 0 where it is not set or is this very process. */
+enum status served_agent(pid_t *pid, struct error *err);
 
 /*
  * *descriptor becomes a pidfd of pid, readable when that process is gone; -1 where pid is 0. The
  * caller closes it. STATUS_NO: the process is gone already.
  */
 enum status served_open(pid_t pid, int *descriptor, struct error *err);
+/* The same of what PREEMPT_AGENT names. */
+enum status served_open_agent(int *descriptor, struct error *err);
 bool served_is_gone(int descriptor);
 
 /*
- * From now on TERM, USR1 and USR2 do not end this process: a scheduler that sends a notice to every
- * process of a job sends it to those that pass it on, too.
+ * From now on TERM, USR1, USR2 and the signals that PREEMPT_SIGNALS names do not end this process:
+ * a scheduler that sends a notice to every process of a job sends it to those that pass it on, too.
  */
 void served_ignore_notices(void);
 

@@ -8,8 +8,7 @@
 
 #include "sim.h"
 
-#define LEAVE_EARLY (2000 * MS)
-#define TOLERANCE   (50 * MS)
+#define TOLERANCE (50 * MS)
 
 static bool has(uint64_t bits, int task)
 {
@@ -326,7 +325,7 @@ static bool may_exit_early(struct world *w, int task, const struct round_keys *r
 	int64_t deadline = deadline_of(w, task);
 	int64_t timeout = w->schedule->save_timeout * MS;
 	int64_t patience = w->schedule->leave_patience * MS;
-	if (deadline != CLOCK_NEVER && w->now >= deadline - LEAVE_EARLY - TOLERANCE)
+	if (deadline != CLOCK_NEVER && w->now >= deadline - LEAVE_EARLY * MS - TOLERANCE)
 		return true;
 	if (w->now >= round->decided_at + timeout - TOLERANCE)
 		return true;
