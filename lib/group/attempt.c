@@ -479,7 +479,8 @@ out:
 enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 	struct attempt *attempt, struct error *err)
 {
-	struct outage outage = {.deadline = entry->deadline, .cancel = entry->cancel};
+	struct outage outage = {
+		.deadline = entry->deadline, .cancel = &entry->cancel, .cancel_count = 1};
 	enum status status;
 	do
 		status = try_join(store, entry, attempt, err);
@@ -490,7 +491,7 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
-	struct outage outage = {.deadline = deadline, .cancel = cancel};
+	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
 	enum status status = view_refresh(view, store, err);
 	for (;;) {
 		while (outage_retry(&outage, &status, err))

@@ -63,7 +63,8 @@ static enum status find_number(struct store *store, const struct membership_requ
 	struct attempt_entry *entry, struct error *err)
 {
 	struct attempt earlier;
-	struct outage outage = {.deadline = entry->deadline, .cancel = entry->cancel};
+	struct outage outage = {
+		.deadline = entry->deadline, .cancel = &entry->cancel, .cancel_count = 1};
 	enum status status;
 	entry->number = request->attempt;
 	if (!request->attempt || !request->life)

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store that was there and does not answer now, while a process joins: ask it again until the
- * deadline of the join, and never make another one in its place.
+ * A store that was there and does not answer now: ask it again until a deadline, and never make
+ * another one in its place.
  */
 #ifndef GROUP_OUTAGE_H
 #define GROUP_OUTAGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "store/store.h"
 
+enum { OUTAGE_CANCEL = 32 };
+
 struct outage {
-	int64_t deadline; /* for asking again */
-	int cancel;	  /* a descriptor: readable means give up; -1 */
-	bool said;	  /* that the store does not answer */
+	int64_t deadline;    /* for asking again */
+	const int *cancel;   /* descriptors: give up once one of them is readable; -1: none */
+	size_t cancel_count; /* at most OUTAGE_CANCEL */
+	bool said;	     /* that the store does not answer */
 };
 
 /*
@@ -27,5 +31,11 @@ bool outage_retry(struct outage *outage, enum status *status, struct error *err)
 
 /* Open a store that this process has opened before. A missing one is STATUS_TEMPORARY. */
 enum status outage_open(struct store **store, const char *url, int64_t deadline, struct error *err);
+
+/* Whether an agent or preempt-store join has opened the store for this process (PREEMPT_LIFE). */
+bool outage_is_joined(void);
+/* Like outage_open where outage_is_joined; otherwise a missing store is STATUS_NO. */
+enum status outage_open_joined(
+	struct store **store, const char *url, int64_t deadline, struct error *err);
 
 #endif

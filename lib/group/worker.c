@@ -104,7 +104,8 @@ static void carry_out_join(struct worker *worker, struct request *request)
 	request->entry.run = request->run;
 	request->entry.launch = request->launch;
 	request->entry.cancel = worker->cancel;
-	struct outage outage = {.deadline = request->entry.deadline, .cancel = worker->cancel};
+	struct outage outage = {
+		.deadline = request->entry.deadline, .cancel = &worker->cancel, .cancel_count = 1};
 	do
 		result->status = open_store(worker, &result->error);
 	while (outage_retry(&outage, &result->status, &result->error));
