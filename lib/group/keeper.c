@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/guard.h"
 #include "base/message.h"
 #include "group/board.h"
@@ -64,12 +65,6 @@ static void signal_process(const struct keeper *k, int number)
 		(void)pidfd_send_signal(k->process, number, NULL, 0);
 }
 
-static bool is_ready(int descriptor)
-{
-	struct pollfd poller = {.fd = descriptor, .events = POLLIN};
-	return descriptor >= 0 && poll(&poller, 1, 0) > 0;
-}
-
 /* Why the command has failed, for the goodbye that follows. */
 static void keep_error(const struct keeper *k)
 {
@@ -84,7 +79,7 @@ static void keep_error(const struct keeper *k)
 static void reap(struct keeper *k)
 {
 	int wait_status;
-	if (!k->pid || k->ended || !is_ready(k->process))
+	if (!k->pid || k->ended || !descriptor_is_ready(k->process))
 		return;
 	k->ended = true;
 	if (!k->options->command)
@@ -313,7 +308,7 @@ static void take_stop(struct keeper *k)
 static bool one_with_us_ended(const struct keeper *k)
 {
 	for (size_t i = 0; i < k->options->with_count; i++)
-		if (is_ready(k->options->with[i]))
+		if (descriptor_is_ready(k->options->with[i]))
 			return true;
 	return false;
 }
@@ -350,12 +345,12 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		reap(k);
 		if (k->ended)
 			return END_NONE;
-		if (is_ready(k->options->served))
+		if (descriptor_is_ready(k->options->served))
 			return END_DESERTED;
 		if (one_with_us_ended(k))
 			return END_ALONE;
 		take_stop(k);
-		if (k->pulse && is_ready(verdict)) {
+		if (k->pulse && descriptor_is_ready(verdict)) {
 			if (pulse_why(k->pulse, why))
 				return END_BROKEN;
 			over = true;

@@ -2,7 +2,6 @@
 #include "group/served.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "group/environment.h"
 
 /* "PID", or "PID.START" where preempt-run is the agent. */
@@ -54,8 +54,7 @@ enum status served_open(pid_t pid, int *descriptor, struct error *err)
 
 bool served_is_gone(int descriptor)
 {
-	struct pollfd poller = {.fd = descriptor, .events = POLLIN};
-	return descriptor >= 0 && poll(&poller, 1, 0) > 0;
+	return descriptor_is_ready(descriptor);
 }
 
 /* A name that is none is the business of who exports it. */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "store/sqlite.h"
 
 /* All in milliseconds. */
@@ -133,12 +134,6 @@ static enum hint look(struct sqlite_store *store, int64_t *as_of, int64_t *next)
 	return hint;
 }
 
-static bool is_ready(int descriptor)
-{
-	struct pollfd poller = {.fd = descriptor, .events = POLLIN};
-	return descriptor >= 0 && poll(&poller, 1, 0) > 0;
-}
-
 static int64_t earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -157,7 +152,7 @@ static enum status ask(struct sqlite_store *store, const char *prefix, store_rev
 		int64_t now = clock_now();
 		if (status != STATUS_TEMPORARY || now < slice)
 			return status;
-		if (is_ready(wake))
+		if (descriptor_is_ready(wake))
 			return STATUS_NO;
 		if (now >= deadline)
 			return STATUS_TIMEOUT;
@@ -192,7 +187,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 		int64_t next = 0, as_of = 0;
 		store_revision now_at;
 		bool changed;
-		if (is_ready(wake))
+		if (descriptor_is_ready(wake))
 			return STATUS_NO;
 		arm(store);
 		if (watch->seen && since >= watch->revision)
