@@ -32,7 +32,7 @@ struct heartbeat_rules {
 	int64_t period;	 /* ms between two beats; at least 1 */
 	int64_t timeout; /* ms that a beat or a reading may take */
 	uint64_t limit;	 /* observations of silence in a row that mean death; at least 1 */
-	int64_t first;	 /* ms in which one that has joined must begin to beat; 0: no matter when */
+	int64_t first;	 /* ms in which one that has joined must begin to beat; 0: no limit */
 	int64_t cut_off; /* ms without the store after which a task ends (cut_off.h); 0: never */
 };
 #define HEARTBEAT_PERIOD 5000

@@ -258,7 +258,7 @@ static void look_at_store(struct keeper *k)
 	}
 }
 
-/* Nothing is to be expected of the store any more; why. */
+/* Whether to end the command because the store is unreachable; why receives the reason. */
 static bool is_given_up(const struct keeper *k, char why[256])
 {
 	int64_t limit = k->options->rules.cut_off, lasted = k->cut_off.lasted;

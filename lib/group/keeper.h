@@ -23,7 +23,7 @@ struct keeper_options {
 	int served; /* a pidfd of the process that we serve; a command ends with it; -1: none */
 	/*
 	 * The pidfds of the processes that serve the command with us: when one of them ends, the
-	 * command is ended (75). With any, notices (served.h) are theirs, and not passed on.
+	 * command is ended (75). With any, notices (served.h) are not passed on to it.
 	 */
 	const int *with;
 	size_t with_count;	/* at most KEEPER_WITH */
