@@ -526,3 +526,33 @@ $$" -- bash -c 'trap "touch noticed" TERM USR1; touch trains; until [ -e enough 
 	[ "$code" = 44 ]
 	gone "$(cat trains)"
 }
+
+@test "PREEMPT_AGENT is gone: the others are told that it was seen until now, not since the last step" {
+	join 2
+	beat 1 --pid "${agents[1]}"
+	PREEMPT_AGENT=${agents[0]} beat 0 --progress-timeout 1h -- bash -c '
+		. "$0"; preempt_step 1; touch trains; sleep 1000' "$REPO/lib/client/preempt.sh"
+	eventually test -e trains
+	eventually beats_of 0
+	sleep 6
+	from=$(date +%s)
+	kill -KILL "${agents[0]}"
+	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
+	grep -q "task 0 on .* is gone" err.1
+	seen=$(sed -n 's/.*is gone; last seen \([^,; ]*Z\).*/\1/p' err.1)
+	(($(date -d "$seen" +%s) >= from - 2))
+}
+
+@test "with --pid: PREEMPT_AGENT is gone: the heartbeat says so and ends with 1, the process runs on" {
+	join 1
+	sleep 1000 3>&- &
+	guarded=$!
+	started+=("$guarded")
+	PREEMPT_AGENT=${agents[0]} beat 0 --pid "$guarded"
+	eventually beats_of 0
+	kill -KILL "${agents[0]}"
+	code_of "${hearts[0]}"
+	[ "$code" = 1 ]
+	grep -q "process of PREEMPT_AGENT is gone: the heartbeat ends" err.0
+	run ! gone "$guarded"
+}

@@ -188,7 +188,7 @@ static void declare_dead(const struct keeper *k, enum death_cause cause)
 	struct error err;
 	struct death death = {.task = options->task,
 		.cause = cause,
-		.since_utc = clock_utc() - k->progress.standing,
+		.since_utc = clock_utc() - (cause == DEATH_HUNG ? k->progress.standing : 0),
 		.has_step = k->progress.started,
 		.step = k->progress.step,
 		.section = k->progress.section};
@@ -398,9 +398,10 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 				options->board, "a process that served the training ended");
 		return STATUS_TEMPORARY;
 	case END_DESERTED:
+		message_error("the process of PREEMPT_AGENT is gone: the %s",
+			options->command ? "command is ended" : "heartbeat ends");
 		if (!options->command)
 			return STATUS_NO;
-		message_error("the process of PREEMPT_AGENT is gone: the command is ended");
 		signal_process(k, SIGKILL);
 		wait_for_end(k, clock_after(10000));
 		declare_dead(k, DEATH_GONE);
