@@ -194,24 +194,11 @@ static enum status read_text(char *line, struct notice *notice, struct error *er
 	return accept(notice, utc, source, line ? line : "", left, err);
 }
 
-/* Nothing where it is not said whose claim it is. */
-static void read_claim(struct json_object *object, struct notice_claim *claim)
-{
-	const char *run, *then = "";
-	if (!json_get_text(object, "run", &run) ||
-		!json_get_unsigned(object, "attempt", &claim->attempt))
-		return;
-	snprintf(claim->run, sizeof(claim->run), "%s", run);
-	claim->by_task = json_get_unsigned(object, "task", &claim->task);
-	if (json_get_text(object, "then", &then))
-		snprintf(claim->then, sizeof(claim->then), "%s", then);
-}
-
 static enum status read_json(const char *line, struct notice *notice, struct error *err)
 {
 	struct json_object *object = json_parse(line, strlen(line));
 	struct json_object *member;
-	const char *utc, *source, *reason = "";
+	const char *utc, *source, *run, *reason = "";
 	uint64_t left_ms = 0;
 	int64_t left = -1;
 	enum status status = STATUS_USAGE;
@@ -238,8 +225,8 @@ static enum status read_json(const char *line, struct notice *notice, struct err
 		left = (int64_t)left_ms;
 	}
 	status = accept(notice, utc, source, reason, left, err);
-	if (status == STATUS_OK)
-		read_claim(object, &notice->claim);
+	if (status == STATUS_OK && json_get_text(object, "run", &run))
+		snprintf(notice->claim.run, sizeof(notice->claim.run), "%s", run);
 out:
 	json_object_put(object);
 	return status;

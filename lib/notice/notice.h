@@ -22,7 +22,10 @@ struct notice {
 	int64_t received_utc; /* ms: when the signal was caught, not when somebody asked */
 	int64_t received;     /* the same instant on our monotonic clock */
 	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where it is not known */
-	/* Where a group has claimed: which one, and how. run "": no group's claim, or not known. */
+	/*
+	 * Where a group has claimed: which one, and how. run "": no group's claim, or not known.
+	 * notice_read fills only run.
+	 */
 	struct notice_claim {
 		char run[129];
 		uint64_t attempt;
