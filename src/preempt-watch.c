@@ -32,7 +32,7 @@ static bool follow, once, until_exit, show_platform;
 static const char *command, *platform;
 static struct source *group; /* the one among the sources, or NULL */
 static int agent = -1;	     /* a pidfd of the process that we serve; -1: none */
-static const char *board;    /* of its task, which is gone once the task has left; NULL: none */
+static const char *board;    /* of its task: we end when it is gone; NULL: none */
 
 /* clang-format off */
 static const struct args_option options[] = {
@@ -120,11 +120,6 @@ static void wait_for_sources(const struct watch *watch, int64_t deadline)
 		ending_set(SIGPIPE);
 }
 
-static bool agent_is_through(void)
-{
-	return served_is_gone(agent) || (board && access(board, F_OK) < 0 && errno == ENOENT);
-}
-
 /* A store that refuses us will do so for ever; one that cannot be asked at the moment will not. */
 static bool is_refusal(const struct error *err)
 {
@@ -155,8 +150,8 @@ static bool group_has_answered(const struct watch *watch)
 }
 
 /*
- * Until the first notice (and until the claimer is gone), or --follow; or until the agent is
- * through. code: STATUS_TIMEOUT until a notice came.
+ * Until the first notice (and until the claimer is gone), or --follow; or until agent or board is
+ * gone. code: STATUS_TIMEOUT until a notice came.
  */
 static int watch_on(struct watch *watch, int64_t deadline, int code)
 {
@@ -193,7 +188,7 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 		if (until_exit && source_group_gone(group))
 			return code;
 		bool over = group && source_group_over(group, &err) != STATUS_OK;
-		if (over || agent_is_through())
+		if (over || served_is_over(agent, board))
 			return code != STATUS_TIMEOUT ? code
 			       : over		      ? message_fail(&err)
 						      : STATUS_NO;
@@ -319,14 +314,14 @@ static int run(const struct args_rest *rest)
 		return print_platform();
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
-	if (check_options(&err) != STATUS_OK || served_open_agent(&agent, &err) != STATUS_OK ||
+	if (check_options(&err) != STATUS_OK ||
+		(!once && served_open_task(&agent, &board, &err) != STATUS_OK) ||
 		open_sources(&watch, &err) != STATUS_OK) {
 		code = message_fail(&err);
 	} else {
 		ending_catch();
 		message_patience(1000); /* a log that stalls must not hold a notice up */
 		has_reader = stdout_has_reader();
-		board = agent >= 0 ? getenv("PREEMPT_DIR") : NULL;
 		code = once ? look_once(&watch, deadline) : STATUS_TIMEOUT;
 		if (!once || (until_exit && code == STATUS_OK))
 			code = watch_on(&watch, deadline, code);

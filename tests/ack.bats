@@ -621,6 +621,19 @@ serves() {
 	[ "$code" = 0 ]
 }
 
+@test "the process of PREEMPT_AGENT must exist; below preempt-run (PID.START) our parent stands behind the board" {
+	join 1
+	agents[0]=2147483647
+	run -1 --separate-stderr as 0 preempt-ack --serve --attempt 1
+	[[ $stderr = *"process 2147483647 (PREEMPT_AGENT) does not exist: unset PREEMPT_AGENT, or join again"* ]]
+	as 0 preempt-claim >/dev/null
+	at 0 4
+	run -43 as 0 preempt-ack
+	agents[0]=2147483647.1
+	run -0 as 0 preempt-ack
+	agents=()
+}
+
 @test "--serve: when the agent is killed its task is declared dead, and the others need not wait" {
 	join 2
 	PREEMPT_TASK=0 PREEMPT_TASKS=2 PREEMPT_ATTEMPT=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \

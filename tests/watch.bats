@@ -533,3 +533,31 @@ watch_told_term() {
 	after=$(grep ctxt_switches "/proc/$watch/status")
 	[ "$before" = "$after" ]
 }
+
+# More than a process number can be.
+nobody=2147483647
+
+@test "PREEMPT_AGENT names a process that does not exist: --once serves none, else it watches on and says so" {
+	written gone.soon n
+	PREEMPT_AGENT=$nobody run -0 --separate-stderr preempt-watch --once --source file:n
+	[[ $output = *"gone.soon" ]]
+	[ -z "$stderr" ]
+	PREEMPT_AGENT=$nobody run -0 --separate-stderr preempt-watch --source file:n
+	[[ $output = *"gone.soon" ]]
+	[[ $stderr = *"process $nobody (PREEMPT_AGENT) does not exist: unset PREEMPT_AGENT, or join again"* ]]
+}
+
+@test "where the process of PREEMPT_AGENT was killed before, --follow ends once the board is gone, too" {
+	mkdir board
+	PREEMPT_AGENT=$nobody PREEMPT_DIR=$PWD/board start --follow --source signal:TERM
+	rmdir board
+	code_of "$watch"
+	[ "$code" = 1 ]
+	PREEMPT_AGENT=$nobody PREEMPT_DIR=$PWD/board run -1 timeout 60 preempt-watch --follow --source signal:TERM
+}
+
+@test "below preempt-run (PREEMPT_AGENT=PID.START) it serves no process and no board" {
+	PREEMPT_AGENT=$nobody.1 PREEMPT_DIR=$PWD/board run -124 --separate-stderr \
+		preempt-watch --follow --source file:n --timeout 2500ms
+	[[ $stderr != *PREEMPT_AGENT* ]]
+}

@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/message.h"
 #include "group/environment.h"
 
-/* "PID", or "PID.START" where preempt-run is the agent. */
+/*
+ * "PID", of preempt-store join. "PID.START" is the mark of preempt-run, which does itself what the
+ * small programs do, and whose number may mean another process inside a container.
+ */
 enum status served_agent(pid_t *pid, struct error *err)
 {
 	const char *text = getenv("PREEMPT_AGENT");
@@ -25,7 +29,7 @@ enum status served_agent(pid_t *pid, struct error *err)
 	if (*text < '1' || *text > '9' || errno || number > INT32_MAX || (*end && *end != '.'))
 		return error_set(
 			err, STATUS_USAGE, "$PREEMPT_AGENT: \"%s\" is no process number", text);
-	*pid = number == getpid() ? 0 : (pid_t)number;
+	*pid = *end || number == getpid() ? 0 : (pid_t)number;
 	return STATUS_OK;
 }
 
@@ -37,6 +41,16 @@ enum status served_open_agent(int *descriptor, struct error *err)
 	return status == STATUS_OK ? served_open(pid, descriptor, err) : status;
 }
 
+static enum status missing(pid_t pid, struct error *err)
+{
+	pid_t agent;
+	if (served_agent(&agent, NULL) == STATUS_OK && agent == pid)
+		return error_set(err, STATUS_NO,
+			"process %d (PREEMPT_AGENT) does not exist: unset PREEMPT_AGENT, or join again",
+			(int)pid);
+	return error_set(err, STATUS_NO, "process %d does not exist", (int)pid);
+}
+
 enum status served_open(pid_t pid, int *descriptor, struct error *err)
 {
 	*descriptor = -1;
@@ -46,10 +60,32 @@ enum status served_open(pid_t pid, int *descriptor, struct error *err)
 	if (*descriptor >= 0)
 		return STATUS_OK;
 	if (errno == ESRCH)
-		return error_set(
-			err, STATUS_NO, "process %d, which this would serve, is gone", (int)pid);
+		return missing(pid, err);
 	return error_set(
 		err, STATUS_TEMPORARY, "cannot watch process %d: %s", (int)pid, strerror(errno));
+}
+
+/* A process that does not exist was killed, and its board goes, too; or is not in this container.
+ */
+enum status served_open_task(int *descriptor, const char **board, struct error *err)
+{
+	pid_t pid;
+	*descriptor = -1;
+	enum status status = served_agent(&pid, err);
+	*board = pid ? getenv("PREEMPT_DIR") : NULL;
+	if (*board && !**board)
+		*board = NULL;
+	if (status == STATUS_OK)
+		status = served_open(pid, descriptor, err);
+	if (status != STATUS_NO)
+		return status;
+	message_info("%s; watching on%s", err->text, *board ? " until its board is gone" : "");
+	return STATUS_OK;
+}
+
+bool served_is_over(int descriptor, const char *board)
+{
+	return served_is_gone(descriptor) || (board && access(board, F_OK) < 0 && errno == ENOENT);
 }
 
 bool served_is_gone(int descriptor)

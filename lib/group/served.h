@@ -11,17 +11,27 @@
 
 #include "base/error.h"
 
-/* What PREEMPT_AGENT names; *pid is 0 where it is not set or is this very process. */
+/*
+ * What PREEMPT_AGENT names; *pid is 0 where it is not set, is this very process, or is the mark of
+ * preempt-run (GUARD_MARK).
+ */
 enum status served_agent(pid_t *pid, struct error *err);
 
 /*
  * *descriptor becomes a pidfd of pid, readable when that process is gone; -1 where pid is 0. The
- * caller closes it. STATUS_NO: the process is gone already.
+ * caller closes it. STATUS_NO: there is no such process.
  */
 enum status served_open(pid_t pid, int *descriptor, struct error *err);
 /* The same of what PREEMPT_AGENT names. */
 enum status served_open_agent(int *descriptor, struct error *err);
 bool served_is_gone(int descriptor);
+/*
+ * For a program that does without the process where it does not exist, and says so: *descriptor is
+ * -1 then. *board is that of the task, PREEMPT_DIR; NULL where PREEMPT_AGENT names no process.
+ */
+enum status served_open_task(int *descriptor, const char **board, struct error *err);
+/* Whether the process or the board is gone. */
+bool served_is_over(int descriptor, const char *board);
 
 /*
  * From now on TERM, USR1, USR2 and the signals that PREEMPT_SIGNALS names do not end this process:
