@@ -22,7 +22,7 @@ static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
 static const char *board;
 
 static const struct args_option options[] = {
-	{0, "serve", NULL, "every round by itself, until the agent is gone or the task has left",
+	{0, "serve", NULL, "handle every round, until the agent is gone or the task has left",
 		ARGS_FLAG, &serve, NULL, 0, 0, NULL},
 	{0, "saved", NULL, "wait for the save on the board and report it", ARGS_FLAG, &saved, NULL,
 		0, 0, NULL},
