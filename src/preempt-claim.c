@@ -43,6 +43,10 @@ struct session {
 	enum agreement_then then;
 	int agent;    /* a pidfd of the process that we serve; -1: none */
 	bool printed; /* whose claim it is */
+	/* Events not announced yet: the first, and the one of the others that ends first. */
+	struct notice waiting[2];
+	size_t waiting_count;
+	int code; /* of the first event; -1: not known yet */
 };
 
 static void print_claim(const struct view *view)
@@ -104,14 +108,11 @@ static enum status check_origin(
 		session->identity.run);
 }
 
-/* One try within --timeout. STATUS_NO, said: somebody else holds it, or there is nothing to claim.
- */
+/* One try within --timeout. STATUS_NO: somebody else holds it, or there is nothing to claim. */
 static enum status announce(struct session *session, const struct notice *notice, struct error *err)
 {
 	int64_t deadline = clock_after(group_options.timeout_given ? group_options.timeout : 30000);
-	enum status status = check_origin(session, notice, err);
-	if (status == STATUS_OK)
-		status = open_run(session, deadline, err);
+	enum status status = open_run(session, deadline, err);
 	if (status != STATUS_OK)
 		return status;
 	const struct identity *identity = &session->identity;
@@ -140,79 +141,100 @@ static int say(enum status status, const struct error *err)
 	return status;
 }
 
-/* Whether a store that could not be asked is to be asked again: as long as there is an agent. */
-static bool may_pass(const struct session *session, enum status status)
-{
-	return session->agent >= 0 && (status == STATUS_TEMPORARY || status == STATUS_TIMEOUT) &&
-	       !served_is_gone(session->agent);
-}
-
 /* The event on this line. Its notice is on the board before the store is asked. */
-static int take_event(struct session *session, const char *line)
+static void take_line(struct session *session, char *line)
 {
 	struct notice notice;
 	struct error err;
-	bool said = false;
+	line[strcspn(line, "\n")] = '\0';
 	enum status status = notice_read(line, &notice, &err);
-	if (status != STATUS_OK)
-		return say(status, &err);
+	if (status == STATUS_OK)
+		status = check_origin(session, &notice, &err);
+	if (status != STATUS_OK) {
+		say(status, &err);
+		if (session->code < 0 && !session->waiting_count)
+			session->code = status;
+		return;
+	}
 	const char *board = getenv("PREEMPT_DIR");
 	if (session->agent >= 0 && board && *board && session->then == THEN_EXIT && !outside &&
 		strcmp(notice.source, "group") != 0 &&
 		board_put_notice(board, &notice, &err) != STATUS_OK)
 		message_error("%s", err.text);
-	while (may_pass(session, status = announce(session, &notice, &err))) {
-		if (!said)
-			message_error("%s; trying again", err.text);
-		said = true;
-		clock_sleep_until(clock_after(clock_jitter(400)));
-	}
-	return say(status, &err);
+	if (session->waiting_count < 2)
+		session->waiting[session->waiting_count++] = notice;
+	else if (notice_deadline(&notice) < notice_deadline(&session->waiting[1]))
+		session->waiting[1] = notice;
+}
+
+/*
+ * Announce the first of the events that wait. Where an agent is served and the store is away, the
+ * event goes on waiting, and this returns a moment later, or once outage->cancel can be read.
+ */
+static void announce_waiting(struct session *session, struct outage *outage)
+{
+	struct error err;
+	enum status status = announce(session, &session->waiting[0], &err);
+	if (status == STATUS_TIMEOUT && session->agent >= 0)
+		status = STATUS_TEMPORARY;
+	bool away = status == STATUS_TEMPORARY && session->agent >= 0;
+	(void)outage_retry(outage, &status, &err);
+	if (away)
+		return;
+	say(status, &err);
+	if (session->code < 0)
+		session->code = status;
+	session->waiting[0] = session->waiting[1];
+	session->waiting_count--;
 }
 
 /*
  * Every event, until the end of the input or of the agent: a later one may have an earlier
- * deadline. The code of the first. A byte is read at a time: what stands in no buffer can be waited
- * for.
+ * deadline, so the input is read also while the store is away. The code of the first.
  */
 static int take_events(struct session *session)
 {
 	FILE *stream = strcmp(from, "-") ? fopen(from, "re") : stdin;
 	char *line = NULL;
 	size_t size = 0;
-	int code = -1;
 	struct error err;
 	if (!stream) {
 		error_set(&err, error_status_of_errno(errno), "cannot open %s: %s", from,
 			strerror(errno));
 		return message_fail(&err);
 	}
+	/* Unbuffered: poll() does not see what stdio has already read. */
 	setvbuf(stream, NULL, _IONBF, 0);
-	while (code <= STATUS_NO || session->agent >= 0) {
-		struct pollfd polls[] = {{.fd = fileno(stream), .events = POLLIN},
+	int readable[] = {fileno(stream), session->agent}; /* -1: no more */
+	struct outage outage = {.deadline = session->agent < 0 ? 0 : CLOCK_NEVER,
+		.cancel = readable,
+		.cancel_count = 2};
+	while ((readable[0] >= 0 || session->waiting_count) &&
+		(session->code <= STATUS_NO || session->agent >= 0)) {
+		struct pollfd polls[] = {{.fd = readable[0], .events = POLLIN},
 			{.fd = session->agent, .events = POLLIN}};
-		(void)poll(polls, 2, -1);
-		if (served_is_gone(session->agent) || getline(&line, &size, stream) < 0)
+		(void)poll(polls, 2, session->waiting_count ? 0 : -1);
+		if (polls[1].revents)
 			break;
-		line[strcspn(line, "\n")] = '\0';
-		int answer = take_event(session, line);
-		code = code < 0 ? answer : code;
+		if (polls[0].revents && getline(&line, &size, stream) < 0)
+			readable[0] = -1;
+		else if (polls[0].revents)
+			take_line(session, line);
+		if (session->waiting_count)
+			announce_waiting(session, &outage);
 	}
-	if (code < 0) {
-		if (session->agent < 0)
-			message_info("%s: no notice came", from);
-		code = STATUS_NO;
-	}
+	if (session->code < 0 && session->agent < 0)
+		message_info("%s: no notice came", from);
 	free(line);
 	if (stream != stdin)
 		fclose(stream);
-	return code;
+	return session->code < 0 ? STATUS_NO : session->code;
 }
 
 static int run(const struct args_rest *rest)
 {
 	struct error err;
-	struct session session = {.agent = -1};
+	struct session session = {.agent = -1, .code = -1};
 	struct notice notice;
 	int code;
 	(void)rest;

@@ -416,6 +416,47 @@ ignores_notices() {
 	exec 4>&-
 }
 
+@test "--from -: an event is on the board at once also while an earlier one waits for the store" {
+	left_on_board() {
+		[ "$(field left_ms <"${boards[0]}/notice")" = "$1" ]
+	}
+	local now
+	join 1
+	mkdir store
+	mkfifo events
+	PREEMPT_STORE=$PWD/store/s.db serve 0 preempt-claim --from events 2>err
+	exec 4>events
+	now=$(date -u +%FT%T.000Z)
+	echo "$now signal:TERM left=unknown" >&4
+	eventually grep -q "trying again" err
+	left_on_board None
+	echo "$now deadline:soon left=20m" >&4
+	eventually left_on_board 1200000
+	printf '%s\n' "$now deadline:later left=1h" rubbish >&4
+	eventually grep -q "not a notice" err
+	left_on_board 1200000
+	mv s.db* store/
+	export PREEMPT_STORE=$PWD/store/s.db
+	eventually has_key DEADLINE
+	eventually eval '[ "$(deadline)" -le $((($(date +%s) + 1200) * 1000)) ]'
+	preempt-store get run/r/000001/TERMINATED_WORKER | grep -q signal:TERM
+	exec 4>&-
+	code_of "${started[-1]}"
+	[ "$code" = 0 ]
+	grep -q "answers again" err
+}
+
+@test "--from -: the process of PREEMPT_AGENT must exist, and is none below preempt-run (PID.START)" {
+	join 1
+	echo "$(date -u +%FT%T.000Z) signal:TERM left=1h" >event
+	agents[0]=2147483647
+	as 0 run -1 --separate-stderr preempt-claim --from event
+	[[ $stderr = *"process 2147483647 (PREEMPT_AGENT) does not exist: unset PREEMPT_AGENT, or join again"* ]]
+	agents[0]=2147483647.1
+	as 0 run -0 preempt-claim --from event
+	agents=()
+}
+
 @test "the claim of a group, read from preempt-watch, is announced to another run only" {
 	join 1
 	as 0 preempt-claim >/dev/null

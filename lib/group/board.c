@@ -364,6 +364,14 @@ void board_read_error(const char *path, char *line, size_t size)
 enum status board_put_notice(const char *path, const struct notice *notice, struct error *err)
 {
 	struct text line = {0};
+	struct notice former;
+	struct error unused;
+	bool kept = read_file(path, "notice", &line, &unused) == STATUS_OK &&
+		    notice_read(text_string(&line), &former, &unused) == STATUS_OK &&
+		    notice_deadline(&former) <= notice_deadline(notice);
+	text_release(&line);
+	if (kept)
+		return STATUS_OK;
 	notice_write_json(notice, &line);
 	text_add(&line, "\n");
 	enum status status = keep_file(path, "notice", text_string(&line), err);

@@ -64,7 +64,7 @@ void board_read_error(const char *path, char *line, size_t size);
 
 /*
  * A notice of this task's machine, for the program that serves the board at path: it acts on it
- * also while the store does not answer. A further one takes the place of the former.
+ * also while the store does not answer. Of several the one with the earliest deadline is kept.
  */
 enum status board_put_notice(const char *path, const struct notice *notice, struct error *err);
 /* STATUS_NO: there is none. */
