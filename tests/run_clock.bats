@@ -80,6 +80,22 @@ machines() {
 	done
 }
 
+@test "composed: the wall clock jumps by an hour while the task saves: its deadline stays, and it leaves with 42" {
+	export PREEMPT_GRACE=32s PREEMPT_TASK=0 PREEMPT_TASKS=1
+	preempt-store put run/job/MEASURE '{"save_ms": 12000}' >/dev/null
+	"${interruptible[@]}" "$REPO/examples/composed.sh" "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 2000 2>err.0 3>&- &
+	pids=($!)
+	until_true 10 begun 0 5
+	kill -TERM "${pids[0]}"
+	until_true 10 has RUN_TO_CHECKPOINT
+	clock_is 3600
+	ended 0 42
+	saved_at_agreed 0
+	left=$(field DEADLINE left)
+	((left > 20000 && left <= 32000))
+	nothing_left
+}
+
 @test "machines whose clocks are 35 s, an hour and a day apart: with a grace period all save, whoever claims" {
 	# The final round begins at once, because a save is said to have taken long before.
 	options=(--grace 32s)

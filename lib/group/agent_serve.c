@@ -61,13 +61,25 @@ static bool is_over(const struct agent *agent)
 	       board_vanished(&agent->seats[0].board);
 }
 
-/* The same notice read again changes nothing; a later one may have an earlier deadline. */
-static void look_for_notice(struct agent *agent)
+static int64_t time_left(const struct notice *notice)
+{
+	return notice->deadline == CLOCK_NEVER ? -1 : notice->deadline - notice->received;
+}
+
+/*
+ * A later notice may have an earlier deadline. The same one is taken once: its file counts by the
+ * wall clock, which may have been set since.
+ */
+static void look_for_notice(struct agent *agent, struct notice *taken)
 {
 	struct notice notice;
 	struct error unused;
-	if (board_read_notice(&agent->seats[0].board, &notice, &unused) == STATUS_OK)
-		agent_take_notice(agent, &notice);
+	if (board_read_notice(&agent->seats[0].board, &notice, &unused) != STATUS_OK ||
+		(notice.received_utc == taken->received_utc &&
+			time_left(&notice) == time_left(taken)))
+		return;
+	*taken = notice;
+	agent_take_notice(agent, &notice);
 }
 
 /* The process that stands for the task was killed: the others need not wait for its silence. */
@@ -109,13 +121,14 @@ int agent_serve(const struct agent_options *options, const struct attempt *attem
 		.served = served,
 		.terminal = {.descriptor = -1},
 		.boards = {.directory = -1, .watch = -1}};
+	struct notice taken = {0};
 	struct error err;
 	int code = STATUS_OK;
 	if (begin(&agent, attempt, board, pid, &err) != STATUS_OK) {
 		code = message_fail(&err);
 	} else {
 		while (!is_over(&agent)) {
-			look_for_notice(&agent);
+			look_for_notice(&agent, &taken);
 			agent_advance(&agent);
 		}
 		if (served_is_gone(served) && !agent.group.view.agreement.closed)
