@@ -428,6 +428,18 @@ in_a_directory() {
 	[[ $code = 43 || $code = 44 ]]
 }
 
+@test "leave, the store away: a notice on the board makes a failure 43, and is not outstayed" {
+	tasks=1
+	in_a_directory
+	join 1
+	echo '{"utc":"2026-01-31T12:00:00.123Z","source":"signal:TERM","reason":"","left_ms":30000}' >"${boards[0]}/notice"
+	mv store away
+	# Without a notice it asks again for 10 s.
+	as 0 run -75 --separate-stderr env PREEMPT_LIFE=x timeout 8 preempt-store leave --code 1
+	[ "$output" = 43 ]
+	mv away store
+}
+
 # The script without its head, as README and preempt(7) show it.
 @test "README and preempt(7) show the script as it is, in at most 20 lines" {
 	sed '/^#!/d; 1,/^[^#]/ { /^#/d }' "$REPO/examples/composed.sh" >script

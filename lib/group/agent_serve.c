@@ -74,7 +74,7 @@ static void look_for_notice(struct agent *agent, struct notice *taken)
 {
 	struct notice notice;
 	struct error unused;
-	if (board_read_notice(&agent->seats[0].board, &notice, &unused) != STATUS_OK ||
+	if (board_read_notice(agent->seats[0].board.path, &notice, &unused) != STATUS_OK ||
 		(notice.received_utc == taken->received_utc &&
 			time_left(&notice) == time_left(taken)))
 		return;

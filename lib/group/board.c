@@ -379,10 +379,10 @@ enum status board_put_notice(const char *path, const struct notice *notice, stru
 	return status;
 }
 
-enum status board_read_notice(const struct board *board, struct notice *notice, struct error *err)
+enum status board_read_notice(const char *path, struct notice *notice, struct error *err)
 {
 	struct text line = {0};
-	enum status status = read_file(board->path, "notice", &line, err);
+	enum status status = read_file(path, "notice", &line, err);
 	if (status == STATUS_OK)
 		status = notice_read(text_string(&line), notice, err);
 	text_release(&line);

@@ -68,7 +68,7 @@ void board_read_error(const char *path, char *line, size_t size);
  */
 enum status board_put_notice(const char *path, const struct notice *notice, struct error *err);
 /* STATUS_NO: there is none. */
-enum status board_read_notice(const struct board *board, struct notice *notice, struct error *err);
+enum status board_read_notice(const char *path, struct notice *notice, struct error *err);
 
 /* Whether two orders are the same. */
 bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);

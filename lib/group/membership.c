@@ -151,6 +151,11 @@ static enum agreement_reason reason_of(int code)
 	}
 }
 
+int membership_preempted_code(int code)
+{
+	return reason_of(code) == REASON_FAILED ? STATUS_PREEMPTED : code;
+}
+
 /* Tell the others that this task has failed, unless the attempt is ending for another reason. */
 static enum status announce_failure(struct store *store, struct view *view, uint64_t task, int code,
 	const char *line, struct error *err)
@@ -202,9 +207,9 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 			view->attempt.run, (unsigned long long)task,
 			(unsigned long long)view->attempt.number);
 	bool left = status == STATUS_OK && view->agreement.peers[task].left != REASON_NONE;
-	if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.claimed) {
-		reason = REASON_PREEMPTED;
-		code = STATUS_PREEMPTED;
+	if (status == STATUS_OK && view->agreement.claimed) {
+		code = membership_preempted_code(code);
+		reason = reason_of(code);
 	} else if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.broken &&
 		   !(view->error.present && view->error.task == task)) {
 		reason = REASON_PEER;

@@ -40,10 +40,13 @@ enum status membership_join(
  * attempt. board: NULL: none. *leave becomes the code to leave with,
  * also where the store could not be asked: that of a training that failed after a claim is 43, that
  * of one that failed because the group broke 44, and after a claim that asks to stop 93. A task
- * that has finished or was preempted stays while others save.
+ * that has finished or was preempted stays while others save, until LEAVE_EARLY before the
+ * deadline, and for five minutes where none is known.
  */
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
 	const char *reason, const char *board, int *leave, struct error *err);
+/* The code to leave with, after a notice, of a task whose training ended with this one. */
+int membership_preempted_code(int code);
 /* Remove the board, if it is one that membership_join made; NULL is fine. */
 void membership_remove_board(const char *board);
 

@@ -10,11 +10,13 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "group/attempt.h"
+#include "group/board.h"
 #include "group/listen.h"
 #include "group/membership.h"
 #include "group/options.h"
 
 #define LEAVE_PATIENCE 10000 /* ms to say goodbye to a store that does not answer */
+#define LEAVE_ONCE     1000  /* ms for one try, however little the notice leaves */
 
 static uint64_t pid, code;
 static bool pid_given, no_board, no_heartbeat;
@@ -88,8 +90,8 @@ int member_join(const struct args_rest *rest)
 }
 
 /* The attempt that --run and --attempt name, and its store. */
-static enum status open_attempt(enum identity_need need, struct identity *identity,
-	struct store **store, struct view *view, struct error *err)
+static enum status open_attempt(enum identity_need need, int64_t deadline,
+	struct identity *identity, struct store **store, struct view *view, struct error *err)
 {
 	struct attempt attempt;
 	char url[4096];
@@ -97,7 +99,7 @@ static enum status open_attempt(enum identity_need need, struct identity *identi
 	if (status == STATUS_OK)
 		status = group_store_url(identity->run, false, url, sizeof(url), err);
 	if (status == STATUS_OK)
-		status = store_open(store, url, 0, clock_after(30000), err);
+		status = store_open(store, url, 0, deadline, err);
 	if (status == STATUS_OK)
 		status = attempt_find(*store, identity->run,
 			group_options.attempt_given ? group_options.attempt : 0, &attempt, err);
@@ -107,32 +109,48 @@ static enum status open_attempt(enum identity_need need, struct identity *identi
 }
 
 /* One try. store stays NULL where it could not be opened. */
-static enum status leave_once(struct store **store, int *leave_with, struct error *err)
+static enum status leave_once(
+	int64_t until, struct store **store, int *leave_with, struct error *err)
 {
 	struct identity identity;
 	struct view view = {0};
-	enum status status = open_attempt(IDENTITY_TASK, &identity, store, &view, err);
+	int64_t once = clock_after(LEAVE_ONCE);
+	if (until < once)
+		until = once;
+	enum status status = open_attempt(IDENTITY_TASK, until, &identity, store, &view, err);
 	if (status == STATUS_OK && identity.task >= view.attempt.tasks)
 		status = error_set(err, STATUS_USAGE,
 			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
 			identity.run, view.attempt.tasks);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
+		store_set_patience(*store, until - clock_now());
 		status = membership_leave(*store, &view, identity.task, (int)code, leave_reason,
 			getenv("PREEMPT_DIR"), leave_with, err);
+	}
 	view_release(&view);
 	return status;
+}
+
+/* How long to say goodbye to a store that does not answer: a notice may leave less. */
+static int64_t goodbye_until(const struct notice *notice)
+{
+	int64_t until = clock_after(LEAVE_PATIENCE), end = notice->deadline - LEAVE_EARLY;
+	return end < until ? end : until;
 }
 
 int member_leave(const struct args_rest *rest)
 {
 	struct error err;
-	int leave_with = (int)code;
-	int64_t until = clock_after(LEAVE_PATIENCE);
+	struct notice notice = {.deadline = CLOCK_NEVER};
+	const char *board = getenv("PREEMPT_DIR");
+	bool noticed = board && board_read_notice(board, &notice, &err) == STATUS_OK;
+	int leave_with = noticed ? membership_preempted_code((int)code) : (int)code;
+	int64_t until = goodbye_until(&notice);
 	enum status status;
 	(void)rest;
 	for (bool again = true; again;) {
 		struct store *store = NULL;
-		status = leave_once(&store, &leave_with, &err);
+		status = leave_once(until, &store, &leave_with, &err);
 		/* A store that was joined and is missing now is away. */
 		bool away = status == STATUS_TEMPORARY ||
 			    (status == STATUS_NO && !store && getenv("PREEMPT_LIFE"));
@@ -141,7 +159,7 @@ int member_leave(const struct args_rest *rest)
 		if (again)
 			clock_sleep_until(clock_after(clock_jitter(400)));
 	}
-	membership_remove_board(getenv("PREEMPT_DIR"));
+	membership_remove_board(board);
 	/* A script that cannot say goodbye leaves all the same. */
 	if (status != STATUS_USAGE)
 		printf("%d\n", leave_with);
@@ -155,7 +173,8 @@ int member_close(const struct args_rest *rest)
 	struct view view = {0};
 	struct store *store = NULL;
 	(void)rest;
-	enum status status = open_attempt(IDENTITY_RUN, &identity, &store, &view, &err);
+	enum status status =
+		open_attempt(IDENTITY_RUN, clock_after(30000), &identity, &store, &view, &err);
 	if (status == STATUS_OK)
 		status = attempt_close(store, &view, true, NULL, &err);
 	view_release(&view);
