@@ -7,13 +7,13 @@ exports=$(preempt-store join) || exit
 eval "$exports"
 
 # Our notice becomes the claim of all; every round is agreed on; the command trains.
-preempt-watch --follow --source signal:TERM | preempt-claim --from - >/dev/null &
+preempt-watch --follow --source signal:TERM,USR1 | preempt-claim --from - >/dev/null &
 preempt-ack --serve &
 preempt-heartbeat --with "$(jobs -p)" -- "$@" &
 
 # A notice sent to this script alone is for all of them. It interrupts wait.
-trap 'kill $(jobs -p)' TERM
+trap 'kill $(jobs -p)' TERM USR1
 while kill -0 $!; do wait $!; done 2>/dev/null
-trap '' TERM
+trap '' TERM USR1
 wait $!
 exit "$(preempt-store leave --code $?)"

@@ -108,10 +108,11 @@ no_boards() {
 	! compgen -G "preempt-board-*" >/dev/null
 }
 
-@test "TERM to the script, to its process group, to the whole tree, twice: one step, all leave with 42 (PH-3, PH-19)" {
+@test "TERM to the script, to its process group, to the whole tree, USR1 to that, twice: one step, all leave with 42 (PH-3, PH-19)" {
 	tasks=2
 	local shape
-	for shape in script group tree peer; do
+	for shape in script group tree peer usr1; do
+		[ $shape != usr1 ] || export PREEMPT_SIGNALS=TERM,USR1 # as under Slurm
 		rm -rf s.db* saved.* at.*
 		write_training
 		composed 0
@@ -124,6 +125,7 @@ no_boards() {
 			group) kill -TERM -- "-${agents[0]}" ;;
 			tree) kill -TERM "${agents[0]}" $(below "${agents[0]}" .) ;;
 			peer) kill -TERM "${agents[1]}" ;;
+			usr1) kill -USR1 "${agents[0]}" $(below "${agents[0]}" .) ;;
 			esac 2>/dev/null || :
 		done
 		all_end_with 42

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/message.h"
 #include "group/agent_inside.h"
 #include "group/measure.h"
@@ -12,7 +11,7 @@
 #define RECALL	5000 /* ms to ask the store what earlier attempts have measured */
 #define GOODBYE 5000 /* ms to write that the task is dead */
 
-/* Without it the first save counts as fast: not knowing is no failure. */
+/* If the store cannot be asked, the first save counts as fast. */
 static void recall_saves(struct agent *agent)
 {
 	struct store *store;
@@ -108,7 +107,7 @@ static void declare_dead(struct agent *agent)
 static void remove_board(const char *board)
 {
 	int64_t until = clock_after(GOODBYE);
-	while (file_remove_tree(board, NULL) != STATUS_OK && clock_now() < until)
+	while (!board_remove_joined(board) && clock_now() < until)
 		clock_sleep_until(clock_after(100));
 }
 

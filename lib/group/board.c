@@ -274,6 +274,11 @@ static bool take_padded(char **at, uint64_t *value)
 	return right;
 }
 
+bool board_remove_joined(const char *path)
+{
+	return !strstr(path, "/preempt-board-") || file_remove_tree(path, NULL) == STATUS_OK;
+}
+
 enum status board_told(
 	const struct board *board, struct agreement_hold *hold, int64_t *written, struct error *err)
 {

@@ -35,6 +35,8 @@ enum status board_create_rank(
 enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err);
 /* Close; with removal, the directory goes too. */
 void board_release(struct board *board, bool remove);
+/* Remove the board at path, where preempt-store join made it. False: something is left there. */
+bool board_remove_joined(const char *path);
 
 /* Replace hold by what the order says (ORDER_RUN: remove it). STATUS_NO: the board vanished. */
 enum status board_tell(

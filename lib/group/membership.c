@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "group/board.h"
 #include "group/error_line.h"
 #include "group/outage.h"
@@ -228,10 +227,4 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 		stay_while_others_save(store, view, task);
 	*leave = code;
 	return status == STATUS_NO ? STATUS_OK : status;
-}
-
-void membership_remove_board(const char *board)
-{
-	if (board && strstr(board, "/preempt-board-"))
-		(void)file_remove_tree(board, NULL);
 }

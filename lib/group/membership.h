@@ -47,7 +47,5 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 	const char *reason, const char *board, int *leave, struct error *err);
 /* The code to leave with, after a notice, of a task whose training ended with this one. */
 int membership_preempted_code(int code);
-/* Remove the board, if it is one that membership_join made; NULL is fine. */
-void membership_remove_board(const char *board);
 
 #endif

@@ -159,7 +159,8 @@ int member_leave(const struct args_rest *rest)
 		if (again)
 			clock_sleep_until(clock_after(clock_jitter(400)));
 	}
-	membership_remove_board(board);
+	if (board)
+		board_remove_joined(board);
 	/* A script that cannot say goodbye leaves all the same. */
 	if (status != STATUS_USAGE)
 		printf("%d\n", leave_with);
