@@ -329,9 +329,7 @@ static int run(const struct args_rest *rest)
 
 	agent.identity = &identity;
 	agent.store = url;
-	/* An attempt that comes with its life was joined before, and is not asked for now. */
-	bool asked = args_is_typed("attempt") || !getenv("PREEMPT_LIFE");
-	agent.attempt = group_options.attempt_given && asked ? group_options.attempt : 0;
+	agent.attempt = group_asked_attempt();
 	int code = restart_run(&agent, restarts ? &limits : NULL);
 	/* No later start can find it: its name was made up for this one. */
 	if (identity.run_is_ours && !group_options.store && store_remove(url, &err) != STATUS_OK)

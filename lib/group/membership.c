@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "group/board.h"
 #include "group/error_line.h"
-#include "group/outage.h"
 
 #define SAVE_LIMIT 300000 /* ms that others may save, where no deadline is known */
 
@@ -57,30 +56,12 @@ static enum status join_until_gathered(struct store *store, const struct attempt
 	}
 }
 
-/* The attempt that is asked for, unless an earlier join has only left its number behind. */
-static enum status find_number(struct store *store, const struct membership_request *request,
-	struct attempt_entry *entry, struct error *err)
-{
-	struct attempt earlier;
-	struct outage outage = {
-		.deadline = entry->deadline, .cancel = &entry->cancel, .cancel_count = 1};
-	enum status status;
-	entry->number = request->attempt;
-	if (!request->attempt || !request->life)
-		return STATUS_OK;
-	do
-		status = attempt_find(store, entry->run, request->attempt, &earlier, err);
-	while (outage_retry(&outage, &status, err));
-	if (status == STATUS_OK && !strcmp(earlier.life, request->life))
-		entry->number = 0;
-	return status == STATUS_NO ? STATUS_OK : status;
-}
-
 static enum status join_and_gather(struct store *store, const struct membership_request *request,
 	struct attempt *attempt, struct error *err)
 {
 	const struct identity *identity = request->identity;
 	struct attempt_entry entry = {.run = identity->run,
+		.number = request->attempt,
 		.tasks = identity->tasks,
 		.first = identity->task,
 		.count = identity->count,
@@ -91,9 +72,7 @@ static enum status join_and_gather(struct store *store, const struct membership_
 	if (status != STATUS_OK)
 		return status;
 	entry.cancel = pidfd_open(entry.agent.pid, 0);
-	status = find_number(store, request, &entry, err);
-	if (status == STATUS_OK)
-		status = join_until_gathered(store, &entry, attempt, err);
+	status = join_until_gathered(store, &entry, attempt, err);
 	if (entry.cancel >= 0)
 		close(entry.cancel);
 	if (status == STATUS_NO && process_look(&entry.agent) == PROCESS_GONE)

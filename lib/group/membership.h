@@ -11,13 +11,8 @@
 
 struct membership_request {
 	const struct identity *identity;
-	const char *store; /* URL */
-	uint64_t attempt;  /* 0: whichever is right */
-	/*
-	 * Where the environment asks for the attempt: the life in it. If that is this attempt's, an
-	 * earlier join has set both, and whichever is right is joined. NULL: none.
-	 */
-	const char *life;
+	const char *store;	  /* URL */
+	uint64_t attempt;	  /* 0: whichever is right */
 	pid_t agent;		  /* the process that stands for the task: the script */
 	int64_t timeout;	  /* ms for everybody to join */
 	bool beatless;		  /* nobody will beat for the task */

@@ -115,6 +115,13 @@ enum status group_find_agent(pid_t *agent, struct error *err)
 	return STATUS_OK;
 }
 
+uint64_t group_asked_attempt(void)
+{
+	const char *agent = getenv("PREEMPT_AGENT");
+	bool left_behind = agent && *agent && !args_is_typed("attempt");
+	return group_options.attempt_given && !left_behind ? group_options.attempt : 0;
+}
+
 enum status group_own_task(uint64_t *task, struct error *err)
 {
 	return identity_own_task(

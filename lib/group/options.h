@@ -42,6 +42,12 @@ enum status group_identify(
  */
 enum status group_find_agent(pid_t *agent, struct error *err);
 
+/*
+ * The attempt that the user asks for, 0: none. One that comes with PREEMPT_AGENT was left in the
+ * environment by an earlier join or by the agent, and is not asked for; --attempt is.
+ */
+uint64_t group_asked_attempt(void);
+
 /* The task that the environment names (identity_own_task). STATUS_NO: it names none. */
 enum status group_own_task(uint64_t *task, struct error *err);
 

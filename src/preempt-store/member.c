@@ -40,15 +40,6 @@ const struct args_option member_leave_options[] = {
 	{0},
 };
 
-/* 0: whichever is right, also where an earlier join to another run has left its attempt behind. */
-static uint64_t wanted_attempt(const struct identity *identity)
-{
-	const char *joined = getenv("PREEMPT_LIFE") ? getenv("PREEMPT_RUN") : NULL;
-	bool left_behind =
-		!args_is_typed("attempt") && joined && strcmp(joined, identity->run) != 0;
-	return group_options.attempt_given && !left_behind ? group_options.attempt : 0;
-}
-
 int member_join(const struct args_rest *rest)
 {
 	struct error err;
@@ -69,9 +60,8 @@ int member_join(const struct args_rest *rest)
 		status = listen_signals(signals, &err);
 	struct membership_request request = {.identity = &identity,
 		.store = url,
-		.attempt = wanted_attempt(&identity),
+		.attempt = group_asked_attempt(),
 		.beatless = no_heartbeat,
-		.life = args_is_typed("attempt") ? NULL : getenv("PREEMPT_LIFE"),
 		.agent = pid_given ? (pid_t)pid : agent,
 		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
 		.signals = signals,
