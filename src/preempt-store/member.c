@@ -14,6 +14,7 @@
 #include "group/listen.h"
 #include "group/membership.h"
 #include "group/options.h"
+#include "group/outage.h"
 
 #define LEAVE_PATIENCE 10000 /* ms to say goodbye to a store that does not answer */
 #define LEAVE_ONCE     1000  /* ms for one try, however little the notice leaves */
@@ -89,7 +90,7 @@ static enum status open_attempt(enum identity_need need, int64_t deadline,
 	if (status == STATUS_OK)
 		status = group_store_url(identity->run, false, url, sizeof(url), err);
 	if (status == STATUS_OK)
-		status = store_open(store, url, 0, deadline, err);
+		status = outage_open_joined(store, url, deadline, err);
 	if (status == STATUS_OK)
 		status = attempt_find(*store, identity->run,
 			group_options.attempt_given ? group_options.attempt : 0, &attempt, err);
@@ -98,26 +99,26 @@ static enum status open_attempt(enum identity_need need, int64_t deadline,
 	return status;
 }
 
-/* One try. store stays NULL where it could not be opened. */
-static enum status leave_once(
-	int64_t until, struct store **store, int *leave_with, struct error *err)
+static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 {
 	struct identity identity;
 	struct view view = {0};
+	struct store *store = NULL;
 	int64_t once = clock_after(LEAVE_ONCE);
 	if (until < once)
 		until = once;
-	enum status status = open_attempt(IDENTITY_TASK, until, &identity, store, &view, err);
+	enum status status = open_attempt(IDENTITY_TASK, until, &identity, &store, &view, err);
 	if (status == STATUS_OK && identity.task >= view.attempt.tasks)
 		status = error_set(err, STATUS_USAGE,
 			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
 			identity.run, view.attempt.tasks);
 	if (status == STATUS_OK) {
-		store_set_patience(*store, until - clock_now());
-		status = membership_leave(*store, &view, identity.task, (int)code, leave_reason,
+		store_set_patience(store, until - clock_now());
+		status = membership_leave(store, &view, identity.task, (int)code, leave_reason,
 			getenv("PREEMPT_DIR"), leave_with, err);
 	}
 	view_release(&view);
+	store_close(store);
 	return status;
 }
 
@@ -135,20 +136,12 @@ int member_leave(const struct args_rest *rest)
 	const char *board = getenv("PREEMPT_DIR");
 	bool noticed = board && board_read_notice(board, &notice, &err) == STATUS_OK;
 	int leave_with = noticed ? membership_preempted_code((int)code) : (int)code;
-	int64_t until = goodbye_until(&notice);
+	struct outage outage = {.deadline = goodbye_until(&notice)};
 	enum status status;
 	(void)rest;
-	for (bool again = true; again;) {
-		struct store *store = NULL;
-		status = leave_once(until, &store, &leave_with, &err);
-		/* A store that was joined and is missing now is away. */
-		bool away = status == STATUS_TEMPORARY ||
-			    (status == STATUS_NO && !store && getenv("PREEMPT_LIFE"));
-		store_close(store);
-		again = away && clock_now() < until;
-		if (again)
-			clock_sleep_until(clock_after(clock_jitter(400)));
-	}
+	do
+		status = leave_once(outage.deadline, &leave_with, &err);
+	while (outage_retry(&outage, &status, &err));
 	if (board)
 		board_remove_joined(board);
 	/* A script that cannot say goodbye leaves all the same. */
