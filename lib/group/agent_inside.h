@@ -3,7 +3,8 @@
  * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
  * and starting), restart.c (between two attempts), agent_events.c (what happens), agent_heart.c
  * (beats and progress), agent_terminal.c (a job of a shell), agent_rehearse.c (a notice to
- * oneself), agent_say.c (what people are told), agent_serve.c (beside a training of somebody else).
+ * oneself), agent_say.c (what people are told), agent_serve.c (for a training that another
+ * program has started).
  */
 #ifndef GROUP_AGENT_INSIDE_H
 #define GROUP_AGENT_INSIDE_H

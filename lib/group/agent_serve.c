@@ -81,7 +81,10 @@ static void look_for_notice(struct agent *agent, struct notice *taken)
 	agent_take_notice(agent, &notice);
 }
 
-/* The process that stands for the task was killed: the others need not wait for its silence. */
+/*
+ * The process that stands for the task was killed: the others need not wait for its silence.
+ * preempt-heartbeat says so, too; either may have been killed with it.
+ */
 static void declare_dead(struct agent *agent)
 {
 	struct write write;

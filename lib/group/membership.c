@@ -180,22 +180,25 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 	else if (board)
 		board_read_error(board, line, sizeof(line));
 	enum status status = view_refresh(view, store, err);
-	if (status == STATUS_OK && !view->members[task].joined)
+	if (status != STATUS_OK)
+		return status;
+	if (!view->members[task].joined)
 		return error_set(err, STATUS_NO, "run %s: task %llu has not joined attempt %llu",
 			view->attempt.run, (unsigned long long)task,
 			(unsigned long long)view->attempt.number);
-	bool left = status == STATUS_OK && view->agreement.peers[task].left != REASON_NONE;
-	if (status == STATUS_OK && view->agreement.claimed) {
+	bool left = view->agreement.peers[task].left != REASON_NONE;
+	if (view->agreement.claimed) {
 		code = membership_preempted_code(code);
 		reason = reason_of(code);
-	} else if (status == STATUS_OK && reason == REASON_FAILED && view->agreement.broken &&
+	} else if (reason == REASON_FAILED && view->agreement.broken &&
 		   !(view->error.present && view->error.task == task)) {
 		reason = REASON_PEER;
 		code = STATUS_BROKEN;
 	}
-	if (status == STATUS_OK && reason != REASON_COMPLETED && agreement_stops(&view->agreement))
+	if (reason != REASON_COMPLETED && agreement_stops(&view->agreement))
 		code = STATUS_DECIDED;
-	if (status == STATUS_OK && reason == REASON_FAILED && !left)
+	*leave = code;
+	if (reason == REASON_FAILED && !left)
 		status = announce_failure(store, view, task, code, line, err);
 	if (status == STATUS_OK && !left) /* what was said first stands */
 		status = attempt_leave(store, view, task, reason, code, err);
@@ -204,6 +207,5 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 	bool through = reason != REASON_FAILED && reason != REASON_PEER;
 	if (status == STATUS_NO && through) /* others are there */
 		stay_while_others_save(store, view, task);
-	*leave = code;
 	return status == STATUS_NO ? STATUS_OK : status;
 }

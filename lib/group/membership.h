@@ -31,12 +31,12 @@ enum status membership_join(
 /*
  * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;
  * any other is a failure, which the other tasks are told with reason (one line, cut at 400 bytes),
- * or where that is NULL with what the board has kept (board_read_error). The last one closes the
- * attempt. board: NULL: none. *leave becomes the code to leave with,
- * also where the store could not be asked: that of a training that failed after a claim is 43, that
- * of one that failed because the group broke 44, and after a claim that asks to stop 93. A task
- * that has finished or was preempted stays while others save, until LEAVE_EARLY before the
- * deadline, and for five minutes where none is known.
+ * or where that is NULL with what the board (NULL: there is none) has kept (board_read_error). The
+ * last one closes the attempt. *leave becomes the code to leave with: that of a training that
+ * failed after a claim is 43, that of one that failed because the group broke 44, and after a claim
+ * that asks to stop it is 93; where the store cannot be asked *leave stays as it is. A task that
+ * has finished or was preempted stays while others save, until LEAVE_EARLY before the deadline, and
+ * for five minutes where none is known.
  */
 enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
 	const char *reason, const char *board, int *leave, struct error *err);

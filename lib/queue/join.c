@@ -146,7 +146,7 @@ out:
 
 /*
  * STATUS_NO: it is not this one any more. Where the answer is lost, and it is not seen to stand
- * there still, it is ours: its error is told twice rather than never.
+ * there still, it is ours: its error is reported again rather than not at all.
  */
 static enum status take_away(
 	struct queue *queue, const struct queue_failure *failure, struct error *err)

@@ -25,7 +25,8 @@ static const char *board_parent, *leave_reason;
 
 const struct args_option member_join_options[] = {
 	{0, "pid", "PID",
-		"what stands for this task (default: what reads our output, or our parent)",
+		"the process of this task (default: the one above that reads the output, or the "
+		"parent)",
 		ARGS_UNSIGNED, &pid, NULL, 1, INT32_MAX, &pid_given},
 	{0, "board", "DIR", "make the board below DIR", ARGS_TEXT, &board_parent, NULL, 0, 0, NULL},
 	{0, "no-board", NULL, "make none", ARGS_FLAG, &no_board, NULL, 0, 0, NULL},
