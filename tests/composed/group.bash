@@ -30,9 +30,9 @@ gone() {
 	[ -z "$state" ] || [ "$state" = Z ]
 }
 
-# The exit code of our child, within 60 s.
+# The exit code of our child, within our patience; else what all_shown tells, where that is defined.
 code_of() {
-	eventually gone "$1"
+	eventually gone "$1" || { ! declare -F all_shown >/dev/null || all_shown; return 1; } >&2
 	code=0
 	wait "$1" || code=$?
 }
