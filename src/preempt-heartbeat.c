@@ -17,7 +17,6 @@
 #include "group/cut_off.h"
 #include "group/keeper.h"
 #include "group/options.h"
-#include "group/pace.h"
 #include "group/pulse.h"
 #include "group/served.h"
 #include "group/stream.h"
@@ -27,7 +26,7 @@ static struct heartbeat_rules rules = {
 	.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT, .first = HEARTBEAT_FIRST};
 static struct progress_rules progress;
 static struct args_list sections, with_words;
-static int with[KEEPER_WITH];
+static pid_t with[KEEPER_WITH];
 static size_t with_count;
 static uint64_t guarded;
 static bool guarded_given, cut_off_given, list, once, stop;
@@ -73,12 +72,17 @@ struct scene {
 	struct view view;
 };
 
-static enum status open_scene(enum identity_need need, struct scene *scene, struct error *err)
+static enum status find_run(enum identity_need need, struct scene *scene, struct error *err)
 {
 	enum status status = group_identify(need, 0, &scene->identity, err);
-	if (status == STATUS_OK)
-		status = group_store_url(
-			scene->identity.run, false, scene->url, sizeof(scene->url), err);
+	return status == STATUS_OK ? group_store_url(scene->identity.run, false, scene->url,
+					     sizeof(scene->url), err)
+				   : status;
+}
+
+static enum status open_scene(enum identity_need need, struct scene *scene, struct error *err)
+{
+	enum status status = find_run(need, scene, err);
 	if (status == STATUS_OK)
 		status = store_open(&scene->store, scene->url, 0, clock_after(30000), err);
 	if (status == STATUS_OK)
@@ -90,25 +94,6 @@ static enum status open_scene(enum identity_need need, struct scene *scene, stru
 			(unsigned long long)scene->identity.task, scene->identity.run,
 			(unsigned long long)scene->view.attempt.tasks);
 	return status;
-}
-
-/* The same beside a script: a store that is away is asked again until it answers. */
-static enum status open_scene_served(struct scene *scene, int served, struct error *err)
-{
-	bool said = false;
-	for (;;) {
-		enum status status = open_scene(IDENTITY_TASK, scene, err);
-		bool away = status == STATUS_TEMPORARY || (status == STATUS_NO && !scene->store);
-		if (!away || served < 0 || served_is_gone(served))
-			return status;
-		if (!said)
-			message_error("%s; trying again", err->text);
-		said = true;
-		view_release(&scene->view);
-		store_close(scene->store);
-		*scene = (struct scene){0};
-		clock_sleep_until(clock_after(clock_jitter(400)));
-	}
 }
 
 static void close_scene(struct scene *scene)
@@ -218,11 +203,13 @@ static enum status beat_once(struct scene *scene, struct error *err)
 }
 
 /* The processes of --with: numbers with blanks, commas or newlines between them. */
-static enum status open_with(struct error *err)
+static enum status read_with(struct error *err)
 {
+	enum status status = STATUS_OK;
 	for (size_t i = 0; i < with_words.count; i++) {
 		char *words = strdup(with_words.items[i]), *rest = words;
-		enum status status = words ? STATUS_OK : STATUS_TEMPORARY;
+		if (!words)
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
 		for (char *word; status == STATUS_OK && (word = strsep(&rest, ", \t\n"));) {
 			uint64_t pid;
 			if (!*word)
@@ -232,22 +219,27 @@ static enum status open_with(struct error *err)
 						   "--with: more than %d processes", KEEPER_WITH)
 					 : parse_unsigned(word, 1, INT32_MAX, &pid, "--with", err);
 			if (status == STATUS_OK)
-				status = served_open((pid_t)pid, &with[with_count++], err);
+				with[with_count++] = (pid_t)pid;
 		}
 		free(words);
-		if (status != STATUS_OK)
-			return status;
 	}
-	return STATUS_OK;
+	return status;
 }
 
-static int guard(struct scene *scene, int served, char *const *command)
+static int guard(char *const *command)
 {
-	struct error err = {0};
-	enum status status = open_with(&err);
-	struct keeper_options keeper = {.store = scene->url,
-		.attempt = scene->view.attempt,
-		.task = scene->identity.task,
+	struct error err;
+	struct scene scene = {0};
+	int served = -1;
+	enum status status = served_open_agent(&served, &err);
+	if (status == STATUS_OK)
+		status = find_run(IDENTITY_TASK, &scene, &err);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	return keeper_run(&(struct keeper_options){.store = scene.url,
+		.run = scene.identity.run,
+		.attempt = group_options.attempt_given ? group_options.attempt : 0,
+		.task = scene.identity.task,
 		.rules = rules,
 		.progress = progress,
 		.board = board && *board ? board : NULL,
@@ -257,16 +249,7 @@ static int guard(struct scene *scene, int served, char *const *command)
 		.command = command,
 		.pid = (pid_t)guarded,
 		.on_failure = on_failure,
-		.kill_after = kill_after};
-	char *where = strdup(store_where(scene->store));
-	if (status == STATUS_OK)
-		status = pace_recall(scene->store, keeper.attempt.run, &keeper.progress, &err);
-	keeper.where = where;
-	close_scene(scene); /* the keeper has its own */
-	scene->store = NULL;
-	int code = status == STATUS_OK && where ? keeper_run(&keeper) : message_fail(&err);
-	free(where);
-	return code;
+		.kill_after = kill_after});
 }
 
 static enum status check_options(bool command, struct error *err)
@@ -293,7 +276,7 @@ static enum status check_options(bool command, struct error *err)
 						    : heartbeat_timeout(rules.period);
 	if (!cut_off_given)
 		rules.cut_off = cut_off_default(&rules);
-	return status;
+	return status == STATUS_OK ? read_with(err) : status;
 }
 
 static int run(const struct args_rest *rest)
@@ -301,35 +284,23 @@ static int run(const struct args_rest *rest)
 	struct error err = {0};
 	struct scene scene = {0};
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
-	int served = -1;
-	bool guards = !list && !once && !stop;
 	/* The keeper takes them: until then they must not end this program. */
 	if (with_words.count)
 		served_block_notices(true);
 	enum status status = check_options(rest->command != NULL, &err);
-	if (status == STATUS_OK && guards)
-		status = served_open_agent(&served, &err);
-	if (status == STATUS_OK && guards)
-		status = open_scene_served(&scene, served, &err);
-	else if (status == STATUS_OK)
+	if (status == STATUS_OK && !list && !once && !stop)
+		return guard(rest->command);
+	if (status == STATUS_OK)
 		status = open_scene(list ? IDENTITY_RUN : IDENTITY_TASK, &scene, &err);
 	if (status == STATUS_OK && list)
 		status = show_list(&scene, &err);
 	else if (status == STATUS_OK && once)
 		status = beat_once(&scene, &err);
-	else if (status == STATUS_OK && stop)
+	else if (status == STATUS_OK)
 		status = stream_stop(store_where(scene.store), &scene.view.attempt,
 			scene.identity.task,
 			clock_after(group_options.timeout_given ? group_options.timeout : 10000),
 			&err);
-	else if (status == STATUS_OK) {
-		message_detail(
-			"run %s attempt %llu, task %llu: period %g s, timeout %g s, limit %llu",
-			scene.identity.run, (unsigned long long)scene.view.attempt.number,
-			(unsigned long long)scene.identity.task, (double)rules.period / 1000,
-			(double)rules.timeout / 1000, (unsigned long long)rules.limit);
-		return guard(&scene, served, rest->command);
-	}
 	close_scene(&scene);
 	if (status == STATUS_NO && *err.text)
 		message_info("%s", err.text);

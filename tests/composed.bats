@@ -497,19 +497,77 @@ below_is() {
 	[ -n "$(below "$1" "$2")" ]
 }
 
-@test "a store that is away when the heartbeat begins: it waits, and the task trains then" {
-	join 1
-	in_a_directory
-	mv s.db* store/
-	PREEMPT_TASK=0 PREEMPT_TASKS=1 PREEMPT_ATTEMPT=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \
-		PREEMPT_STORE=$PWD/nowhere/s.db preempt-heartbeat --with $$ -- touch trained 2>err 3>&- &
+# away_before_heartbeat RUN: a task has joined, and its heartbeat ($beats) waits for the store, which is in
+# the directory store and not in away. piece is a process of --with.
+away_before_heartbeat() {
+	PREEMPT_RUN=$1 join 1
+	sleep 1000 3>&- &
+	piece=$!
+	started+=("$piece")
+	(
+		eval "$(cat joined.0)"
+		PREEMPT_AGENT=${agents[0]} PREEMPT_STORE=$PWD/away/s.db exec preempt-heartbeat --with "$piece" -- touch trained
+	) 2>err 3>&- &
 	beats=$!
 	started+=("$beats")
 	eventually grep -q "trying again" err
+}
+
+@test "a store that is away when the heartbeat begins: it waits, and the task trains then" {
+	in_a_directory
+	away_before_heartbeat r
 	kill -TERM "$beats" # is not its end
-	mv store nowhere
+	mv store away
 	code_of "$beats"
 	[ "$code" = 0 ]
 	[ -e trained ]
+	grep -q "the store answers again" err
+}
+
+@test "a store that is away when the heartbeat begins: it ends when the board says so, or a process of --with or the agent ends" {
+	in_a_directory
+	away_before_heartbeat told
+	echo "leave 43" >"${boards[0]}/hold"
+	code_of "$beats"
+	[ "$code" = 43 ]
+	grep -q "told to leave with 43: the command is not started" err
+	away_before_heartbeat alone
+	kill -KILL "$piece"
+	code_of "$beats"
+	[ "$code" = 75 ]
+	grep -q "process of --with has ended, .*: the command is not started" err
+	away_before_heartbeat deserted
+	kill -KILL "${agents[0]}"
+	code_of "$beats"
+	[ "$code" = 1 ]
+	grep -q "process of PREEMPT_AGENT is gone: the command is not started" err
+	[ ! -e trained ]
+}
+
+@test "a store that goes away after the join, and a notice: the task leaves in its grace time, and trains no more" {
+	tasks=1
+	export PREEMPT_GRACE=8s
+	in_a_directory
+	write_training
+	patient_pieces
+	printf '#!/bin/sh\nuntil [ -e away ]; do sleep 0.05; done\nexec "%s" "$@"\n' "$(type -P preempt-heartbeat)" >pieces/preempt-heartbeat
+	chmod +x pieces/preempt-heartbeat
+	composed 0
+	eventually serves "${agents[0]}"
+	mv store away
+	eventually grep -q "trying again" err.0
+	kill -TERM "${agents[0]}"
+	code_of "${agents[0]}"
+	[ "$code" = 42 ]
+	grep -q "told to leave with 42: the command is not started" err.0
+	[ ! -e at.0 ]
+}
+
+# The pieces of a task wait for notices, and preempt-ack has opened the store.
+serves() {
+	# shellcheck disable=SC2034 # watch_is_ready uses it
+	watch=$(below "$1" "preempt-watch ")
+	watch_is_ready && [ -n "$(below "$1" "preempt-claim ")" ] &&
+		[ -n "$(find "/proc/$(below "$1" "preempt-ack ")/fd" -lname "*/s.db*")" ]
 }
 

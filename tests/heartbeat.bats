@@ -498,7 +498,16 @@ $$" -- bash -c 'trap "touch noticed" TERM USR1; touch trains; until [ -e enough 
 	kill -KILL "$piece"
 	code_of "$beats"
 	[ "$code" = 75 ]
-	grep -q "process of --with has ended" err
+	grep -q "process of --with has ended, .*: the command is ended" err
+}
+
+@test "--with: a process that was gone before: 75, and the command is not started" {
+	join 1
+	true 3>&- &
+	wait $!
+	as 0 run -75 preempt-heartbeat --with $! -- touch trains
+	[[ $output = *"process of --with has ended, "*": the command is not started" ]]
+	[ ! -e trains ]
 }
 
 @test "a command that its board has told to leave, and that does not, is ended; the code is the board's" {

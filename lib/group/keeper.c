@@ -19,12 +19,12 @@
 #include "base/message.h"
 #include "group/board.h"
 #include "group/cut_off.h"
-#include "group/pace.h"
+#include "group/keeper_store.h"
+#include "group/outage.h"
 #include "group/pulse.h"
 #include "group/pump.h"
 #include "group/served.h"
 #include "group/stream.h"
-#include "group/writes.h"
 
 #define LOOK_EVERY   1000  /* ms between looks at the board */
 #define SILENCE_SAID 3000  /* ms after which we say that the store does not answer */
@@ -33,6 +33,10 @@
 
 struct keeper {
 	const struct keeper_options *options;
+	struct attempt attempt;
+	char *where;		     /* store_where */
+	int others[1 + KEEPER_WITH]; /* pidfds: of the process that we serve, and those of --with */
+	bool alone;		     /* one of --with was gone before we could watch it */
 	struct progress_rules rules;
 	struct progress progress;
 	struct board board;
@@ -178,34 +182,16 @@ static void end_process(struct keeper *k, int code)
 
 /* ---- Progress ---- */
 
-/* Our own task hangs, or has lost its agent: the others learn it as from any other task. */
+/* Our own task hangs, or has lost its agent. */
 static void declare_dead(const struct keeper *k, enum death_cause cause)
 {
-	const struct keeper_options *options = k->options;
-	struct store *store;
-	struct view view = {0};
-	struct write write;
-	struct error err;
-	struct death death = {.task = options->task,
+	const struct death death = {.task = k->options->task,
 		.cause = cause,
 		.since_utc = clock_utc() - (cause == DEATH_HUNG ? k->progress.standing : 0),
 		.has_step = k->progress.started,
 		.step = k->progress.step,
 		.section = k->progress.section};
-	enum status status = store_open(&store, options->store, 0, clock_after(5000), &err);
-	if (status != STATUS_OK)
-		return;
-	store_set_patience(store, 5000);
-	status = view_init(&view, &options->attempt, &err);
-	if (status == STATUS_OK)
-		status = view_refresh(&view, store, &err);
-	if (status == STATUS_OK && !view.agreement.peers[options->task].dead) {
-		write_build_deaths(&write, &view, options->task, &death, 1);
-		(void)write_carry_out(&write, store, &err);
-		write_release(&write);
-	}
-	view_release(&view);
-	store_close(store);
+	keeper_declare_dead(k->options, &k->attempt, &death);
 }
 
 static void look_at_board(struct keeper *k)
@@ -252,8 +238,7 @@ static void look_at_store(struct keeper *k)
 		message_info("the store takes our beats again");
 		k->said_silent = false;
 	} else if (!k->said_silent && k->cut_off.lasted >= SILENCE_SAID) {
-		message_error(
-			"the store %s does not take our beats; trying again", k->options->where);
+		message_error("the store %s does not take our beats; trying again", k->where);
 		k->said_silent = true;
 	}
 }
@@ -305,21 +290,13 @@ static void take_stop(struct keeper *k)
 		message_info("told to stop: the command runs on without a heartbeat");
 }
 
-static bool one_with_us_ended(const struct keeper *k)
-{
-	for (size_t i = 0; i < k->options->with_count; i++)
-		if (descriptor_is_ready(k->options->with[i]))
-			return true;
-	return false;
-}
-
 static void wait_for_events(const struct keeper *k, int verdict, int64_t until)
 {
 	struct pollfd polled[5 + KEEPER_WITH] = {{.fd = k->signals, .events = POLLIN},
 		{.fd = k->process, .events = POLLIN}, {.fd = k->stream, .events = POLLIN},
-		{.fd = verdict, .events = POLLIN}, {.fd = k->options->served, .events = POLLIN}};
-	for (size_t i = 0; i < k->options->with_count; i++)
-		polled[5 + i] = (struct pollfd){.fd = k->options->with[i], .events = POLLIN};
+		{.fd = verdict, .events = POLLIN}};
+	for (size_t i = 0; i <= k->options->with_count; i++)
+		polled[4 + i] = (struct pollfd){.fd = k->others[i], .events = POLLIN};
 	(void)poll(polled, 5 + k->options->with_count, clock_poll_timeout(until));
 }
 
@@ -330,6 +307,17 @@ enum keeper_end {
 	END_ALONE,    /* a process that serves the command with us has ended */
 	END_DESERTED, /* the process that we serve is gone */
 };
+
+/* END_DESERTED, END_ALONE or END_NONE. */
+static enum keeper_end look_at_others(const struct keeper *k)
+{
+	if (descriptor_is_ready(k->others[0]))
+		return END_DESERTED;
+	for (size_t i = 1; i <= k->options->with_count; i++)
+		if (descriptor_is_ready(k->others[i]))
+			return END_ALONE;
+	return k->alone ? END_ALONE : END_NONE;
+}
 
 /* Until the guarded process ends by itself, or is to be ended. */
 static enum keeper_end watch_over(struct keeper *k, char why[256])
@@ -345,10 +333,9 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		reap(k);
 		if (k->ended)
 			return END_NONE;
-		if (descriptor_is_ready(k->options->served))
-			return END_DESERTED;
-		if (one_with_us_ended(k))
-			return END_ALONE;
+		enum keeper_end end = look_at_others(k);
+		if (end != END_NONE)
+			return end;
 		take_stop(k);
 		if (k->pulse && descriptor_is_ready(verdict)) {
 			if (pulse_why(k->pulse, why))
@@ -375,32 +362,39 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 {
 	const struct keeper_options *options = k->options;
+	const char *fate = !options->command ? "the heartbeat ends"
+			   : k->pid	     ? "the command is ended"
+					     : "the command is not started";
 	switch (end) {
 	case END_NONE: return options->command ? k->code : STATUS_OK;
 	case END_BROKEN:
-		message_error("run %s attempt %llu is broken: %s", options->attempt.run,
-			(unsigned long long)options->attempt.number, why);
+		message_error("run %s attempt %llu is broken: %s", options->run,
+			(unsigned long long)k->attempt.number, why);
 		run_hook(k, why);
 		end_process(k, STATUS_BROKEN);
 		return STATUS_BROKEN;
 	case END_TOLD:
-		message_error("the command was told to leave with %d, and did not within %g s: it "
-			      "is ended",
-			k->leave_with, (double)options->kill_after / 1000);
+		if (k->pid)
+			message_error("the command was told to leave with %d, and did not within "
+				      "%g s: it is ended",
+				k->leave_with, (double)options->kill_after / 1000);
+		else
+			message_error(
+				"the task was told to leave with %d: %s", k->leave_with, fate);
 		end_process(k, k->leave_with);
 		return k->leave_with;
 	case END_ALONE:
 		message_error("a process of --with has ended, so the command would learn of no "
-			      "preemption: the command is ended");
+			      "preemption: %s",
+			fate);
 		end_process(k, STATUS_TEMPORARY);
 		if (options->board)
 			board_keep_error(
 				options->board, "a process that served the training ended");
 		return STATUS_TEMPORARY;
 	case END_DESERTED:
-		message_error("the process of PREEMPT_AGENT is gone: the %s",
-			options->command ? "command is ended" : "heartbeat ends");
-		if (!options->command)
+		message_error("the process of PREEMPT_AGENT is gone: %s", fate);
+		if (!options->command || !k->pid)
 			return STATUS_NO;
 		signal_process(k, SIGKILL);
 		wait_for_end(k, clock_after(10000));
@@ -408,6 +402,44 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 		return STATUS_BROKEN;
 	}
 	return STATUS_OK;
+}
+
+/* ---- The start ---- */
+
+/* Before all that takes time: until then the number of a process may be used anew. */
+static enum status open_others(struct keeper *k, struct error *err)
+{
+	enum status status = STATUS_OK;
+	k->others[0] = k->options->served;
+	for (size_t i = 0; i < k->options->with_count && status == STATUS_OK; i++) {
+		status = served_open(k->options->with[i], &k->others[1 + i], err);
+		if (status == STATUS_NO) {
+			k->alone = true;
+			status = STATUS_OK;
+		}
+	}
+	return status;
+}
+
+/* Why the command is not to be started; END_NONE: it is. */
+static enum keeper_end look_before_start(struct keeper *k)
+{
+	look_at_board(k);
+	return k->told_to_leave && k->options->command ? END_TOLD : look_at_others(k);
+}
+
+/* Find the attempt; a store that was joined and is away is asked again, as long as it is needed. */
+static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, struct error *err)
+{
+	struct outage outage = {.deadline = outage_is_joined() ? CLOCK_NEVER : 0,
+		.cancel = k->others,
+		.cancel_count = 1 + k->options->with_count};
+	while (look_before_start(k) == END_NONE) {
+		*status = keeper_find(k->options, &k->attempt, &k->rules, &k->where, err);
+		if (!outage_retry(&outage, status, err))
+			break;
+	}
+	return look_before_start(k);
 }
 
 static enum status open_signals(struct keeper *k, struct error *err)
@@ -448,8 +480,6 @@ static enum status begin(struct keeper *k, struct error *err)
 	prctl(PR_SET_CHILD_SUBREAPER, options->command ? 1 : 0);
 	if (options->command)
 		status = guard_start(&k->guard, err);
-	if (status == STATUS_OK && options->board)
-		status = board_open(&k->board, options->board, getpid(), err);
 	if (status == STATUS_OK)
 		status = start(k, err);
 	if (status == STATUS_OK)
@@ -464,7 +494,7 @@ static enum status begin(struct keeper *k, struct error *err)
 		status = pulse_start(&k->pulse, &how, err);
 	if (status != STATUS_OK)
 		return status;
-	pulse_begin(k->pulse, &options->attempt);
+	pulse_begin(k->pulse, &k->attempt);
 	pulse_watch(k->pulse);
 	return STATUS_OK;
 }
@@ -475,14 +505,33 @@ static bool is_failure(int code)
 	       code != STATUS_DECIDED;
 }
 
-static void remember(const struct keeper *k)
+/* Beat for the attempt until the end. */
+static int keep(struct keeper *k)
 {
-	struct store *store;
-	if (!k->rules.learn ||
-		store_open(&store, k->options->store, 0, clock_after(5000), NULL) != STATUS_OK)
-		return;
-	(void)pace_remember(store, k->options->attempt.run, &k->rules, NULL);
-	store_close(store);
+	const struct keeper_options *options = k->options;
+	const struct heartbeat_rules *rules = &options->rules;
+	struct error err = {0};
+	char why[256] = "";
+	message_detail("run %s attempt %llu, task %llu: period %g s, timeout %g s, limit %llu",
+		options->run, (unsigned long long)k->attempt.number,
+		(unsigned long long)options->task, (double)rules->period / 1000,
+		(double)rules->timeout / 1000, (unsigned long long)rules->limit);
+	enum status status = open_signals(k, &err);
+	if (status == STATUS_OK)
+		status = stream_claim(k->where, &k->attempt, options->task, &k->stream, &err);
+	if (status == STATUS_NO)
+		return run_without(k, &err);
+	if (status == STATUS_OK)
+		status = begin(k, &err);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	enum keeper_end end = watch_over(k, why);
+	/* A script that has died says no goodbye: then the silence must be seen. */
+	if (end != END_NONE || is_failure(k->code))
+		pulse_fall_silent(k->pulse);
+	int code = end_for(k, end, why);
+	keeper_remember(options, &k->rules);
+	return code;
 }
 
 int keeper_run(const struct keeper_options *options)
@@ -494,31 +543,25 @@ int keeper_run(const struct keeper_options *options)
 		.stream = -1,
 		.process = -1};
 	struct error err = {0};
-	char why[256] = "";
+	enum keeper_end end = END_NONE;
 	int code;
-	enum status status = open_signals(&k, &err);
+	enum status status = open_others(&k, &err);
+	if (status == STATUS_OK && options->board)
+		status = board_open(&k.board, options->board, getpid(), &err);
 	if (status == STATUS_OK)
-		status = stream_claim(
-			options->where, &options->attempt, options->task, &k.stream, &err);
-	if (status == STATUS_NO)
-		return run_without(&k, &err);
-	if (status == STATUS_OK)
-		status = begin(&k, &err);
-	if (status != STATUS_OK) {
+		end = wait_for_attempt(&k, &status, &err);
+	if (end != END_NONE)
+		code = end_for(&k, end, NULL);
+	else if (status != STATUS_OK)
 		code = message_fail(&err);
-	} else {
-		enum keeper_end end = watch_over(&k, why);
-		/* A script that has died says no goodbye: then the silence must be seen. */
-		if (end != END_NONE || is_failure(k.code))
-			pulse_fall_silent(k.pulse);
-		code = end_for(&k, end, why);
-	}
-	remember(&k);
+	else
+		code = keep(&k);
 	pump_stop(k.pump);
 	pulse_stop(k.pulse, 1000);
 	if (k.stream >= 0)
 		close(k.stream);
 	board_release(&k.board, false);
+	free(k.where);
 	if (options->command && k.guard.pid)
 		guard_stop(&k.guard);
 	return code;

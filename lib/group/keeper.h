@@ -6,26 +6,27 @@
 #ifndef GROUP_KEEPER_H
 #define GROUP_KEEPER_H
 
+#include <sys/types.h>
+
 #include "group/heartbeat.h"
-#include "group/keys.h"
 #include "group/progress.h"
 
 enum { KEEPER_WITH = 16 };
 
 struct keeper_options {
 	const char *store; /* URL */
-	const char *where; /* store_where */
-	struct attempt attempt;
+	const char *run;
+	uint64_t attempt; /* 0: the newest */
 	uint64_t task;
 	struct heartbeat_rules rules;
 	struct progress_rules progress;
 	const char *board; /* NULL: none; no progress is watched, and no order to leave seen */
 	int served; /* a pidfd of the process that we serve; a command ends with it; -1: none */
 	/*
-	 * The pidfds of the processes that serve the command with us: when one of them ends, the
+	 * The processes that serve the command with us: when one of them ends, or is gone, the
 	 * command is ended (75). With any, notices (served.h) are not passed on to it.
 	 */
-	const int *with;
+	const pid_t *with;
 	size_t with_count;	/* at most KEEPER_WITH */
 	char *const *command;	/* NULL: none */
 	pid_t pid;		/* a process that runs already; 0: none */
@@ -35,7 +36,8 @@ struct keeper_options {
 
 /*
  * Until the command ends (its exit code), the process ends or we are told to stop (0), or the group
- * is broken (44). A command that its board has told to leave, and that does not, is ended after
+ * is broken (44). Waits before the command starts while a store that was joined (outage.h) is away.
+ * A command that its board has told to leave, and that does not, is ended after
  * kill_after; its code is the board's then. Where somebody beats for this task already, the command
  * is run without us; without one the answer is 0.
  */
