@@ -28,7 +28,7 @@ write_training() {
 			done
 			sleep 0.01
 			[ ! -e "$PWD/fail.\$PREEMPT_TASK" ] || exit 9
-			[ ! -e "$PWD/enough" ] || exit 0
+			[ ! -e "$PWD/enough" ] && [ ! -e "$PWD/enough.\$PREEMPT_TASK" ] || exit 0
 		done
 	EOF2
 }
@@ -459,6 +459,25 @@ in_a_directory() {
 	mapfile -t pieces < <(echo "${agents[0]}" && below "${agents[0]}" .)
 	# shellcheck disable=SC2046 # several numbers
 	kill -KILL $(below "${agents[0]}" preempt-ack) "${agents[0]}"
+	eventually all_gone
+	code_of "${agents[1]}"
+	[ "$code" = 44 ]
+}
+
+@test "kill -9 of the script and of preempt-ack when the training has ended: the others learn it all the same" {
+	tasks=2
+	write_training
+	composed 0
+	run_beside 1
+	eventually all_train
+	beats=$(below "${agents[0]}" preempt-heartbeat | head -n 1)
+	kill -STOP "$beats"
+	touch enough.0
+	eventually gone "$(cat pid.0)"
+	mapfile -t pieces < <(echo "${agents[0]}" && below "${agents[0]}" .)
+	# shellcheck disable=SC2046 # several numbers
+	kill -KILL $(below "${agents[0]}" preempt-ack) "${agents[0]}"
+	kill -CONT "$beats"
 	eventually all_gone
 	code_of "${agents[1]}"
 	[ "$code" = 44 ]

@@ -331,9 +331,10 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		if (k->options->command)
 			(void)guard_keep(&k->guard);
 		reap(k);
-		if (k->ended)
-			return END_NONE;
 		enum keeper_end end = look_at_others(k);
+		/* Nobody says goodbye for a command whose script is gone, however it ended. */
+		if (k->ended && end != END_DESERTED)
+			return END_NONE;
 		if (end != END_NONE)
 			return end;
 		take_stop(k);
