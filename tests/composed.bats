@@ -436,7 +436,7 @@ in_a_directory() {
 	join 1
 	echo '{"utc":"2026-01-31T12:00:00.123Z","source":"signal:TERM","reason":"","left_ms":30000}' >"${boards[0]}/notice"
 	mv store away
-	# Without a notice it asks again for 10 s.
+	# Without a notice it asks again for 30 s.
 	as 0 run -75 --separate-stderr env PREEMPT_LIFE=x timeout 8 preempt-store leave --code 1
 	[ "$output" = 43 ]
 	mv away store

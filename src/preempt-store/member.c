@@ -16,7 +16,7 @@
 #include "group/options.h"
 #include "group/outage.h"
 
-#define LEAVE_PATIENCE 10000 /* ms to say goodbye to a store that does not answer */
+#define LEAVE_PATIENCE 30000 /* ms to say goodbye to a store that does not answer */
 #define LEAVE_ONCE     1000  /* ms for one try, however little the notice leaves */
 
 static uint64_t pid, code;
