@@ -18,6 +18,8 @@
 #include "group/outage.h"
 #include "group/served.h"
 
+#define TRY 5000 /* ms for one question to the store, while further events may come */
+
 static const char *reason = "", *from, *then_word = "exit";
 static int64_t grace = -1;
 static bool outside;
@@ -111,7 +113,9 @@ static enum status check_origin(
 /* One try within --timeout. STATUS_NO: somebody else holds it, or there is nothing to claim. */
 static enum status announce(struct session *session, const struct notice *notice, struct error *err)
 {
-	int64_t deadline = clock_after(group_options.timeout_given ? group_options.timeout : 30000);
+	int64_t deadline = clock_after(group_options.timeout_given ? group_options.timeout
+				       : session->agent >= 0	   ? TRY
+								   : 30000);
 	enum status status = open_run(session, deadline, err);
 	if (status != STATUS_OK)
 		return status;
@@ -220,9 +224,12 @@ static int take_events(struct session *session)
 			readable[0] = -1;
 		else if (polls[0].revents)
 			take_line(session, line);
-		if (session->waiting_count)
+		/* Whatever has come first: a later event may have an earlier deadline. */
+		if (session->waiting_count == 2 || (session->waiting_count && !polls[0].revents))
 			announce_waiting(session, &outage);
 	}
+	if (session->code < 0 && session->waiting_count)
+		session->code = STATUS_TEMPORARY; /* the agent has not waited for the store */
 	if (session->code < 0 && session->agent < 0)
 		message_info("%s: no notice came", from);
 	free(line);

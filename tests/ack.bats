@@ -622,16 +622,17 @@ serves() {
 }
 
 @test "the process of PREEMPT_AGENT must exist; below preempt-run (PID.START) our parent stands behind the board" {
-	join 1
+	join 2
 	agents[0]=2147483647
 	run -1 --separate-stderr as 0 preempt-ack --serve --attempt 1
 	[[ $stderr = *"process 2147483647 (PREEMPT_AGENT) does not exist: unset PREEMPT_AGENT, or join again"* ]]
 	as 0 preempt-claim >/dev/null
-	at 0 4
-	run -43 as 0 preempt-ack
+	at 0 4 # without task 1 nothing is decided yet
+	run -43 as 0 preempt-ack --report-timeout 10m
 	agents[0]=2147483647.1
-	run -0 as 0 preempt-ack
-	agents=()
+	run -124 as 0 preempt-ack --report-timeout 10m --timeout 1s
+	agents[0]=''
+	run -124 as 0 preempt-ack --report-timeout 10m --timeout 1s
 }
 
 @test "--serve: when the agent is killed its task is declared dead, and the others need not wait" {

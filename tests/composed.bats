@@ -442,6 +442,33 @@ in_a_directory() {
 	mv away store
 }
 
+is_stopped() {
+	grep -q '^State:[[:space:]]*T' "/proc/$1/status"
+}
+
+@test "leave: stays for the others also while somebody holds the store, and ends when they have left" {
+	tasks=2
+	join 2
+	as 0 preempt-claim >/dev/null
+	# It was to be through by now: each question is a short one.
+	echo '{"utc":"2026-01-31T12:00:00.123Z","source":"signal:TERM","reason":"","left_ms":30000}' >"${boards[0]}/notice"
+	as 0 preempt-store leave --code 42 >left 3>&- &
+	leave=$!
+	eventually has_key LEFT/0
+	"$OUT/tests/rig/hold_store" "$PREEMPT_STORE" run/r/held database >/dev/null 3>&- &
+	holder=$!
+	started+=("$leave" "$holder")
+	eventually is_stopped "$holder"
+	kill -0 "$leave"
+	sleep 3 # it asks meanwhile; that it gets no answer is no reason to go
+	kill -CONT "$holder"
+	kill -0 "$leave"
+	as 1 preempt-store leave --code 42
+	code_of "$leave"
+	[ "$code" = 0 ]
+	[ "$(cat left)" = 42 ]
+}
+
 # The script without its head, as README and preempt(7) show it.
 @test "README and preempt(7) show the script as it is, in at most 20 lines" {
 	sed '/^#!/d; 1,/^[^#]/ { /^#/d }' "$REPO/examples/composed.sh" >script

@@ -552,6 +552,16 @@ $$" -- bash -c 'trap "touch noticed" TERM USR1; touch trains; until [ -e enough 
 	(($(date -d "$seen" +%s) >= from - 2))
 }
 
+@test "with --pid of PREEMPT_AGENT itself: its end is the end, 0, and no error" {
+	join 1
+	PREEMPT_AGENT=${agents[0]} beat 0 --pid "${agents[0]}"
+	eventually beats_of 0
+	kill -KILL "${agents[0]}"
+	code_of "${hearts[0]}"
+	[ "$code" = 0 ]
+	run ! grep "is gone" err.0
+}
+
 @test "with --pid: PREEMPT_AGENT is gone: the heartbeat says so and ends with 1, the process runs on" {
 	join 1
 	sleep 1000 3>&- &

@@ -121,7 +121,7 @@ step() {
 		[[ $stderr = *"attempt $asked was asked for, but it is time for 2: leave out --attempt, or unset PREEMPT_ATTEMPT"* ]]
 	done
 	# In a shell that joined before, only the option asks for one.
-	stand_for 0
+	export PREEMPT_LIFE=x
 	PREEMPT_ATTEMPT=1 as 0 run -2 --separate-stderr preempt-store join --attempt 1
 	[[ $stderr = *"attempt 1 was asked for"* ]]
 	PREEMPT_ATTEMPT=1 as 0 run -0 --separate-stderr preempt-store join --no-board

@@ -117,7 +117,8 @@ static enum status start(struct keeper *k, struct error *err)
 	}
 	if (status != STATUS_OK || !k->pid)
 		return status;
-	k->process = pidfd_open(k->pid, 0);
+	if (k->process < 0)
+		k->process = pidfd_open(k->pid, 0);
 	if (k->process < 0)
 		return error_set(err, errno == ESRCH ? STATUS_NO : STATUS_TEMPORARY,
 			"cannot watch process %d: %s", (int)k->pid, strerror(errno));
@@ -333,7 +334,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		reap(k);
 		enum keeper_end end = look_at_others(k);
 		/* Nobody says goodbye for a command whose script is gone, however it ended. */
-		if (k->ended && end != END_DESERTED)
+		if (k->ended && (end != END_DESERTED || !k->options->command))
 			return END_NONE;
 		if (end != END_NONE)
 			return end;
@@ -394,7 +395,8 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 				options->board, "a process that served the training ended");
 		return STATUS_TEMPORARY;
 	case END_DESERTED:
-		message_error("the process of PREEMPT_AGENT is gone: %s", fate);
+		if (options->command || k->pid)
+			message_error("the process of PREEMPT_AGENT is gone: %s", fate);
 		if (!options->command || !k->pid)
 			return STATUS_NO;
 		signal_process(k, SIGKILL);
@@ -412,6 +414,8 @@ static enum status open_others(struct keeper *k, struct error *err)
 {
 	enum status status = STATUS_OK;
 	k->others[0] = k->options->served;
+	if (k->options->pid)
+		k->process = pidfd_open(k->options->pid, 0);
 	for (size_t i = 0; i < k->options->with_count && status == STATUS_OK; i++) {
 		status = served_open(k->options->with[i], &k->others[1 + i], err);
 		if (status == STATUS_NO) {
@@ -479,7 +483,9 @@ static enum status begin(struct keeper *k, struct error *err)
 	struct process_identity who;
 	enum status status = STATUS_OK;
 	prctl(PR_SET_CHILD_SUBREAPER, options->command ? 1 : 0);
-	if (options->command)
+	if (options->board && k->board.directory < 0)
+		status = board_open(&k->board, options->board, getpid(), err);
+	if (status == STATUS_OK && options->command)
 		status = guard_start(&k->guard, err);
 	if (status == STATUS_OK)
 		status = start(k, err);
@@ -547,8 +553,9 @@ int keeper_run(const struct keeper_options *options)
 	enum keeper_end end = END_NONE;
 	int code;
 	enum status status = open_others(&k, &err);
-	if (status == STATUS_OK && options->board)
-		status = board_open(&k.board, options->board, getpid(), &err);
+	/* One that is not there is an error only where nobody beats already. */
+	if (options->board)
+		(void)board_open(&k.board, options->board, getpid(), NULL);
 	if (status == STATUS_OK)
 		end = wait_for_attempt(&k, &status, &err);
 	if (end != END_NONE)

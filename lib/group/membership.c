@@ -11,6 +11,7 @@
 #include "group/error_line.h"
 
 #define SAVE_LIMIT 300000 /* ms that others may save, where no deadline is known */
+#define PATIENCE   30000  /* ms for one question to the store meanwhile */
 
 static void export(struct text *exports, const char *name, const char *value)
 {
@@ -155,18 +156,23 @@ static enum status announce_failure(struct store *store, struct view *view, uint
 static void stay_while_others_save(struct store *store, struct view *view, uint64_t task)
 {
 	int64_t limit = clock_after(SAVE_LIMIT);
-	enum status status = view_refresh(view, store, NULL);
-	while (status == STATUS_OK && agreement_others_save(&view->agreement, task)) {
-		int64_t end = view->agreement.deadline == CLOCK_NEVER
-				      ? limit
-				      : view->agreement.deadline - LEAVE_EARLY;
-		store_revision revision;
-		if (clock_now() >= end || clock_now() >= limit)
+	for (;;) {
+		int64_t end = limit, now = clock_now();
+		if (view->agreement.deadline != CLOCK_NEVER &&
+			view->agreement.deadline - LEAVE_EARLY < limit)
+			end = view->agreement.deadline - LEAVE_EARLY;
+		if (now >= end)
 			return;
-		status = store_wait(store, view->attempt.prefix, view->revision,
-			end < limit ? end : limit, -1, &revision, NULL);
-		if (status == STATUS_OK || status == STATUS_TIMEOUT)
-			status = view_refresh(view, store, NULL);
+		store_set_patience(store, end - now < PATIENCE ? end - now : PATIENCE);
+		enum status status = view_refresh(view, store, NULL);
+		store_revision revision;
+		if (status == STATUS_TEMPORARY)
+			clock_sleep_until(clock_after(clock_jitter(400)));
+		else if (status != STATUS_OK || !agreement_others_save(&view->agreement, task))
+			return;
+		else
+			(void)store_wait(store, view->attempt.prefix, view->revision, end, -1,
+				&revision, NULL);
 	}
 }
 

@@ -117,8 +117,8 @@ enum status group_find_agent(pid_t *agent, struct error *err)
 
 uint64_t group_asked_attempt(void)
 {
-	const char *agent = getenv("PREEMPT_AGENT");
-	bool left_behind = agent && *agent && !args_is_typed("attempt");
+	const char *life = getenv("PREEMPT_LIFE");
+	bool left_behind = life && *life && !args_is_typed("attempt");
 	return group_options.attempt_given && !left_behind ? group_options.attempt : 0;
 }
 

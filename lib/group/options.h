@@ -43,7 +43,7 @@ enum status group_identify(
 enum status group_find_agent(pid_t *agent, struct error *err);
 
 /*
- * The attempt that the user asks for, 0: none. One that comes with PREEMPT_AGENT was left in the
+ * The attempt that the user asks for, 0: none. One that comes with PREEMPT_LIFE was left in the
  * environment by an earlier join or by the agent, and is not asked for; --attempt is.
  */
 uint64_t group_asked_attempt(void);

@@ -22,7 +22,7 @@ enum status served_agent(pid_t *pid, struct error *err)
 	const char *text = getenv("PREEMPT_AGENT");
 	char *end = NULL;
 	*pid = 0;
-	if (!text)
+	if (!text || !*text)
 		return STATUS_OK;
 	errno = 0;
 	long number = strtol(text, &end, 10);

@@ -126,7 +126,7 @@ static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 /* How long to say goodbye to a store that does not answer: a notice may leave less. */
 static int64_t goodbye_until(const struct notice *notice)
 {
-	int64_t until = clock_after(LEAVE_PATIENCE), end = notice->deadline - LEAVE_EARLY;
+	int64_t until = clock_after(LEAVE_PATIENCE), end = notice_deadline(notice) - LEAVE_EARLY;
 	return end < until ? end : until;
 }
 
