@@ -429,6 +429,19 @@ all_say() { # FILE TEXT
 	grep -q PREEMPT_ATTEMPT=2 joined.1
 }
 
+@test "a dead attempt of fewer tasks is buried by a task that it never had" {
+	join 1
+	kill -KILL "${agents[0]}"
+	wait "${agents[0]}" || :
+	sleep 1000 3>&- &
+	agents[8]=$!
+	started+=("$!")
+	PREEMPT_TASKS=9 join_one 8 --timeout 5m >joined.8 2>err.8 3>&- &
+	started+=("$!")
+	eventually has_key SEAL
+	[ "$(preempt-store get run/r/000001/SEAL | field text)" = "a new launch has taken over" ]
+}
+
 @test "a task that died while the others joined and is back: they join the next attempt with it" {
 	local first second task
 	for task in 0 1 2; do

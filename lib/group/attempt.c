@@ -300,7 +300,7 @@ static enum status bury(struct store *store, const struct attempt_entry *entry, 
 	struct error *err)
 {
 	char text[96] = "a new launch has taken over";
-	if (view->members[entry->first].joined)
+	if (entry->first < view->attempt.tasks && view->members[entry->first].joined)
 		snprintf(text, sizeof(text), "task %llu was restarted",
 			(unsigned long long)entry->first);
 	enum status status = seal(store, &view->attempt, "restart", text, err);
