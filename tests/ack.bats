@@ -383,9 +383,7 @@ all_say() { # FILE TEXT
 }
 
 @test "two jobs under one name: another number of tasks, or another launch, is refused and the cure named" {
-	sleep 1000 3>&- &
-	agents[0]=$!
-	started+=("$!")
+	stand_for 0
 	PREEMPT_LAUNCH=slurm:1:0 PREEMPT_TASKS=2 join_one 0 --timeout 10m >joined.0 2>err.0 3>&- &
 	started+=($!)
 	eventually has_key TASK/0
@@ -398,9 +396,7 @@ all_say() { # FILE TEXT
 }
 
 @test "a lingering script of an older start is refused and cannot claim" {
-	sleep 1000 3>&- &
-	agents[0]=$!
-	started+=("$!")
+	stand_for 0
 	PREEMPT_LAUNCH=slurm:1:1 PREEMPT_TASKS=1 join_one 0 >joined.0
 	agents=("$$")
 	PREEMPT_LAUNCH=slurm:1:0 PREEMPT_TASKS=1 run -2 --separate-stderr join_one 0 --timeout 60s
@@ -412,9 +408,7 @@ all_say() { # FILE TEXT
 	join 2
 	kill -KILL "${agents[0]}"
 	wait "${agents[0]}" || :
-	sleep 1000 3>&- &
-	agents[0]=$!
-	started+=("$!")
+	stand_for 0
 	PREEMPT_TASKS=2 join_one 0 --timeout 5m >joined.0 2>err.0 3>&- &
 	again=$!
 	started+=("$again")
@@ -433,9 +427,7 @@ all_say() { # FILE TEXT
 	join 1
 	kill -KILL "${agents[0]}"
 	wait "${agents[0]}" || :
-	sleep 1000 3>&- &
-	agents[8]=$!
-	started+=("$!")
+	stand_for 8
 	PREEMPT_TASKS=9 join_one 8 --timeout 5m >joined.8 2>err.8 3>&- &
 	started+=("$!")
 	eventually has_key SEAL
@@ -445,9 +437,7 @@ all_say() { # FILE TEXT
 @test "a task that died while the others joined and is back: they join the next attempt with it" {
 	local first second task
 	for task in 0 1 2; do
-		sleep 1000 3>&- &
-		agents[task]=$!
-		started+=("$!")
+		stand_for "$task"
 	done
 	PREEMPT_TASKS=3 join_one 0 --timeout 5m >joined.0 2>err.0 3>&- &
 	first=$!
@@ -459,9 +449,7 @@ all_say() { # FILE TEXT
 	# The shell that stands for task 1 dies, and another comes in its place.
 	kill -KILL "${agents[1]}" "$second"
 	wait "${agents[1]}" "$second" || :
-	sleep 1000 3>&- &
-	agents[1]=$!
-	started+=("$!")
+	stand_for 1
 	PREEMPT_TASKS=3 join_one 1 --timeout 5m >joined.1 2>err.1 3>&- &
 	second=$!
 	started+=("$second")

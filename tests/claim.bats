@@ -78,9 +78,7 @@ cannot_be_asked() {
 
 @test "a claim while not all have joined: 0; whoever joins then leaves unstarted with 42" {
 	export PREEMPT_LAUNCH=launch
-	sleep 1000 3>&- &
-	agents[0]=$!
-	started+=("$!")
+	stand_for 0
 	PREEMPT_TASKS=2 join_one 0 --timeout 5m >joined.0 2>err.0 3>&- &
 	local first=$!
 	eventually has_key TASK/0

@@ -141,13 +141,6 @@ step() {
 
 # ---- Who counts as joined ----
 
-# A process that stands for task I from now on.
-stand_for() {
-	sleep 1000 3>&- &
-	agents[$1]=$!
-	started+=("$!")
-}
-
 # joining I [TIMEOUT]: in the background; its process is joins[I].
 joining() {
 	PREEMPT_TASK=$1 PREEMPT_TASKS=$tasks exec preempt-store join --pid "${agents[$1]}" --timeout "${2:-10m}" \

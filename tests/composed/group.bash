@@ -57,14 +57,19 @@ join_one() {
 	PREEMPT_TASK=$task preempt-store join --pid "${agents[task]:-$$}" "$@"
 }
 
+# A process that stands for task I from now on.
+stand_for() {
+	sleep 1000 3>&- &
+	agents[$1]=$!
+	started+=("$!")
+}
+
 # join N: all tasks of a run of N join, each with a process that stands for it and a board.
 join() {
 	local task joins=()
 	tasks=$1
 	for ((task = 0; task < tasks; task++)); do
-		sleep 1000 3>&- &
-		agents[task]=$!
-		started+=("$!")
+		stand_for "$task"
 	done
 	for ((task = 0; task < tasks; task++)); do
 		PREEMPT_TASKS=$tasks join_one "$task" >"joined.$task" &
