@@ -225,10 +225,8 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = attempt_find(store, identity.run,
 			group_options.attempt_given ? group_options.attempt : 0, &attempt, &err);
-	if (status == STATUS_OK && identity.task >= attempt.tasks)
-		status = error_set(&err, STATUS_USAGE, "task %llu, but run %s has %llu tasks",
-			(unsigned long long)identity.task, identity.run,
-			(unsigned long long)attempt.tasks);
+	if (status == STATUS_OK)
+		status = attempt_check_task(&attempt, identity.task, &err);
 	if (status == STATUS_OK)
 		status = at_given ? without_board(store, &attempt, &config, deadline, &err)
 				  : with_board(store, &attempt, &config, deadline, &err);

@@ -88,11 +88,8 @@ static enum status open_scene(enum identity_need need, struct scene *scene, stru
 	if (status == STATUS_OK)
 		status = attempt_view(scene->store, scene->identity.run,
 			group_options.attempt_given ? group_options.attempt : 0, &scene->view, err);
-	if (status == STATUS_OK && need == IDENTITY_TASK &&
-		scene->identity.task >= scene->view.attempt.tasks)
-		status = error_set(err, STATUS_USAGE, "task %llu, but run %s has %llu tasks",
-			(unsigned long long)scene->identity.task, scene->identity.run,
-			(unsigned long long)scene->view.attempt.tasks);
+	if (status == STATUS_OK && need == IDENTITY_TASK)
+		status = attempt_check_task(&scene->view.attempt, scene->identity.task, err);
 	return status;
 }
 

@@ -123,6 +123,14 @@ enum status attempt_find(struct store *store, const char *run, uint64_t number,
 	return status;
 }
 
+enum status attempt_check_task(const struct attempt *attempt, uint64_t task, struct error *err)
+{
+	if (task < attempt->tasks)
+		return STATUS_OK;
+	return error_set(err, STATUS_USAGE, "task %llu, but run %s has %llu tasks",
+		(unsigned long long)task, attempt->run, (unsigned long long)attempt->tasks);
+}
+
 static bool same_process(const struct process_identity *a, const struct process_identity *b)
 {
 	return a->pid == b->pid && a->start == b->start && a->pid_namespace == b->pid_namespace &&

@@ -75,7 +75,10 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 enum status attempt_find(struct store *store, const char *run, uint64_t number,
 	struct attempt *attempt, struct error *err);
 
-/* The same with all that the store shows of it; release it with view_release. */
+/* STATUS_USAGE, with err: the attempt has fewer tasks than to have this one. */
+enum status attempt_check_task(const struct attempt *attempt, uint64_t task, struct error *err);
+
+/* As attempt_find, with all that the store shows of it; release it with view_release. */
 enum status attempt_view(struct store *store, const char *run, uint64_t number, struct view *view,
 	struct error *err);
 

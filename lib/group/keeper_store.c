@@ -23,10 +23,8 @@ enum status keeper_find(const struct keeper_options *options, struct attempt *at
 		return status;
 	store_set_patience(store, patience);
 	status = attempt_find(store, options->run, options->attempt, attempt, err);
-	if (status == STATUS_OK && options->task >= attempt->tasks)
-		status = error_set(err, STATUS_USAGE, "task %llu, but run %s has %llu tasks",
-			(unsigned long long)options->task, options->run,
-			(unsigned long long)attempt->tasks);
+	if (status == STATUS_OK)
+		status = attempt_check_task(attempt, options->task, err);
 	if (status == STATUS_OK)
 		status = pace_recall(store, options->run, rules, err);
 	if (status == STATUS_OK && !(*where = strdup(store_where(store))))

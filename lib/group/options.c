@@ -11,6 +11,7 @@
 #include "group/ancestors.h"
 #include "group/launchers.h"
 #include "group/life.h"
+#include "group/outage.h"
 #include "store/url.h"
 
 struct group_options group_options;
@@ -117,8 +118,7 @@ enum status group_find_agent(pid_t *agent, struct error *err)
 
 uint64_t group_asked_attempt(void)
 {
-	const char *life = getenv("PREEMPT_LIFE");
-	bool left_behind = life && *life && !args_is_typed("attempt");
+	bool left_behind = outage_is_joined() && !args_is_typed("attempt");
 	return group_options.attempt_given && !left_behind ? group_options.attempt : 0;
 }
 

@@ -46,7 +46,8 @@ enum status outage_open(struct store **store, const char *url, int64_t deadline,
 
 bool outage_is_joined(void)
 {
-	return getenv("PREEMPT_LIFE") != NULL;
+	const char *life = getenv("PREEMPT_LIFE");
+	return life && *life;
 }
 
 enum status outage_open_joined(

@@ -32,7 +32,7 @@ bool outage_retry(struct outage *outage, enum status *status, struct error *err)
 /* Open a store that this process has opened before. A missing one is STATUS_TEMPORARY. */
 enum status outage_open(struct store **store, const char *url, int64_t deadline, struct error *err);
 
-/* Whether an agent or preempt-store join has opened the store for this process (PREEMPT_LIFE). */
+/* Whether an agent or preempt-store join has joined for this process (PREEMPT_LIFE). */
 bool outage_is_joined(void);
 /* Like outage_open where outage_is_joined; otherwise a missing store is STATUS_NO. */
 enum status outage_open_joined(

@@ -65,8 +65,7 @@ enum status served_open(pid_t pid, int *descriptor, struct error *err)
 		err, STATUS_TEMPORARY, "cannot watch process %d: %s", (int)pid, strerror(errno));
 }
 
-/* A process that does not exist was killed, and its board goes, too; or is not in this container.
- */
+/* Where the process does not exist it was killed, or is outside this container. */
 enum status served_open_task(int *descriptor, const char **board, struct error *err)
 {
 	pid_t pid;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "member.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,10 +108,8 @@ static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 	if (until < once)
 		until = once;
 	enum status status = open_attempt(IDENTITY_TASK, until, &identity, &store, &view, err);
-	if (status == STATUS_OK && identity.task >= view.attempt.tasks)
-		status = error_set(err, STATUS_USAGE,
-			"task %" PRIu64 ", but run %s has %" PRIu64 " tasks", identity.task,
-			identity.run, view.attempt.tasks);
+	if (status == STATUS_OK)
+		status = attempt_check_task(&view.attempt, identity.task, err);
 	if (status == STATUS_OK) {
 		store_set_patience(store, until - clock_now());
 		status = membership_leave(store, &view, identity.task, (int)code, leave_reason,
