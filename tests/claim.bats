@@ -507,13 +507,15 @@ ignores_notices() {
 		serve "$task" preempt-watch --follow --source signal:TERM >"event.$task"
 		watches[task]=$!
 	done
+	for watch in "${watches[@]}"; do
+		eventually watch_is_ready
+	done
 	kill -KILL "${agents[0]}"
 	as 1 preempt-store leave --code 0 >/dev/null
 	for task in 0 1; do
 		code_of "${watches[task]}"
 		[ "$code" = 1 ]
 	done
-	eventually eval 'watch=${watches[2]} watch_is_ready'
 	kill -HUP "${watches[2]}"
 	code_of "${watches[2]}"
 	[ "$code" = 129 ]

@@ -494,6 +494,10 @@ is_stopped() {
 @test "kill -9 of the script and of preempt-ack when the training has ended: the others learn it all the same" {
 	tasks=2
 	write_training
+	patient_pieces
+	# In a session of its own: the kernel continues what is stopped in a process group that loses its script.
+	printf '#!/bin/sh\nexec setsid "%s" "$@"\n' "$(type -P preempt-heartbeat)" >pieces/preempt-heartbeat
+	chmod +x pieces/preempt-heartbeat
 	composed 0
 	run_beside 1
 	eventually all_train
@@ -504,6 +508,7 @@ is_stopped() {
 	mapfile -t pieces < <(echo "${agents[0]}" && below "${agents[0]}" .)
 	# shellcheck disable=SC2046 # several numbers
 	kill -KILL $(below "${agents[0]}" preempt-ack) "${agents[0]}"
+	eventually gone "${agents[0]}"
 	kill -CONT "$beats"
 	eventually all_gone
 	code_of "${agents[1]}"
