@@ -180,6 +180,26 @@ need_root() {
 	done
 }
 
+@test "files that cannot be looked at for a moment, as on GlusterFS while another process closes them" {
+	local mode at code file
+	for mode in fcntl link; do
+		preempt-store put first v --store "$dir/$mode.db?lock=$mode"
+		for file in "" -journal .lock; do
+			for ((at = 1; ; at++)); do
+				code=0
+				strace -f -o "$dir/trace" -P "$dir/$mode.db$file" -e trace=newfstatat \
+					-e inject=newfstatat:error=EBADFD:when=$at preempt-store put "$at" v --store "$dir/$mode.db?lock=$mode" || code=$?
+				[ "$code" = 0 ]
+				grep -q INJECTED "$dir/trace" || break
+			done
+			[ "$at" -gt 1 ]
+		done
+	done
+	preempt-store put k v
+	refused 75 strace -f -o /dev/null -P "$db" -e trace=newfstatat -e inject=newfstatat:error=EBADFD preempt-store put k v
+	[[ $stderr == *"$db"*'File descriptor in bad state'* ]]
+}
+
 @test "a damaged database is refused with 65" {
 	preempt-store put k v
 	cp "$db" "$dir/whole"

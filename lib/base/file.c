@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,19 @@ int file_write_all(int descriptor, const void *bytes, size_t length)
 		length -= (size_t)n;
 	}
 	return 0;
+}
+
+int file_look(int directory, const char *path, int flags, struct stat *st)
+{
+	int result, tries = 100;
+	while ((result = fstatat(directory, path, st, flags)) < 0 && errno == EBADFD && --tries > 0)
+		poll(NULL, 0, 1);
+	return result;
+}
+
+int file_look_open(int descriptor, struct stat *st)
+{
+	return file_look(descriptor, "", AT_EMPTY_PATH, st);
 }
 
 char *file_directory_of(const char *path)

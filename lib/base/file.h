@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -41,6 +42,14 @@ int file_make_temporary(int directory, char *name);
 
 /* fsync of the directory itself, so that a rename or a new name in it is durable. */
 enum status file_sync_directory(const char *path, struct error *err);
+
+/*
+ * fstatat: 0, or -1 and errno. GlusterFS may ask through a descriptor of another process that is
+ * just being closed, and answers EBADFD: then it is asked again, for a tenth of a second.
+ */
+int file_look(int directory, const char *path, int flags, struct stat *st);
+/* fstat, in the same way. */
+int file_look_open(int descriptor, struct stat *st);
 
 /* "DIRECTORY" of "DIRECTORY/NAME", "." or "/" where there is none; malloc'd, NULL without memory.
  */

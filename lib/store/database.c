@@ -57,13 +57,13 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 {
 	struct stat st;
 	const char *path = store->base.where;
-	int number = lstat(path, &st) < 0 ? errno : 0;
+	int number = file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &st) < 0 ? errno : 0;
 	if (number == ENOENT) {
 		/* Is its lock file still there? Else the filesystem went away. */
 		enum status there = lockfile_verify(&store->lock.file, err);
 		if (there != STATUS_OK)
 			return there;
-		number = lstat(path, &st) < 0 ? errno : 0;
+		number = file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &st) < 0 ? errno : 0;
 	}
 	if (number) {
 		if (number == ENOENT)
@@ -83,7 +83,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 			path, (long long)st.st_size);
 	if (status != STATUS_OK)
 		return status;
-	if (lstat(store->journal, &st) < 0) {
+	if (file_look(AT_FDCWD, store->journal, AT_SYMLINK_NOFOLLOW, &st) < 0) {
 		number = errno;
 		return number == ENOENT ? STATUS_OK
 					: error_set(err, error_status_of_errno(number),

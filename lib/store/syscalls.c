@@ -29,8 +29,6 @@ static _Thread_local struct {
 /* What stood there before us. */
 static struct {
 	int (*open)(const char *path, int flags, int mode);
-	int (*stat)(const char *path, struct stat *st);
-	int (*fstat)(int descriptor, struct stat *st);
 	int (*truncate)(int descriptor, off_t size);
 	int (*control)(int descriptor, int command, ...);
 	ssize_t (*read)(int descriptor, void *bytes, size_t length, off_t offset);
@@ -139,7 +137,7 @@ static int open_file(const char *path, int flags, int mode)
 static int look_at_path(const char *path, struct stat *st)
 {
 	size_t length = strlen(path);
-	int result = RETRIED(next.stat(path, st));
+	int result = RETRIED(file_look(AT_FDCWD, path, 0, st));
 	if (result == 0 || errno == ENOENT || (length > 4 && !strcmp(path + length - 4, "-wal")))
 		return result;
 	failed();
@@ -147,9 +145,14 @@ static int look_at_path(const char *path, struct stat *st)
 	return 0;
 }
 
+static int look_at_name(const char *path, struct stat *st)
+{
+	return RETRIED(file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st));
+}
+
 static int look_at(int descriptor, struct stat *st)
 {
-	int result = RETRIED(next.fstat(descriptor, st));
+	int result = RETRIED(file_look_open(descriptor, st));
 	if (result < 0)
 		failed();
 	return result;
@@ -204,12 +207,14 @@ static void replace(sqlite3_vfs *vfs, const char *name, void *ours, void *theirs
 	sqlite3_syscall_ptr old = vfs->xGetSystemCall(vfs, name);
 	if (!old)
 		return;
-	*(sqlite3_syscall_ptr *)theirs = old;
+	if (theirs)
+		*(sqlite3_syscall_ptr *)theirs = old;
 	(void)vfs->xSetSystemCall(vfs, name, *(sqlite3_syscall_ptr *)ours);
 }
 
-#define REPLACE(name, function, member)                                                            \
-	replace(vfs, name, &(__typeof__(&function)){function}, &next.member)
+#define INSTEAD(name, function, theirs)                                                            \
+	replace(vfs, name, &(__typeof__(&function)){function}, theirs)
+#define REPLACE(name, function, member) INSTEAD(name, function, &next.member)
 
 static void install(void)
 {
@@ -217,8 +222,9 @@ static void install(void)
 	if (!vfs || vfs->iVersion < 3)
 		return;
 	REPLACE("open", open_file, open);
-	REPLACE("stat", look_at_path, stat);
-	REPLACE("fstat", look_at, fstat);
+	INSTEAD("stat", look_at_path, NULL);
+	INSTEAD("lstat", look_at_name, NULL);
+	INSTEAD("fstat", look_at, NULL);
 	REPLACE("ftruncate", set_size, truncate);
 	REPLACE("fcntl", control, control);
 	REPLACE("pread", read_at, read);

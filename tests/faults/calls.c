@@ -507,6 +507,8 @@ OF_DESCRIPTOR(fstatfs, "statfs", statfs)
 
 int fstatat(int directory, const char *path, struct stat *st, int flags)
 {
+	if (!*path && (flags & AT_EMPTY_PATH))
+		return fstat(directory, st);
 	enum verdict verdict = ask("stat", path_at(directory, path), READS);
 	return (int)CALL(verdict, next(fstatat)(directory, path, st, flags));
 }

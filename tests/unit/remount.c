@@ -33,13 +33,13 @@ static void shell(const char *command)
 }
 
 /* In the place of libc's. */
-int lstat(const char *path, struct stat *st)
+int fstatat(int directory, const char *path, struct stat *st, int flags)
 {
 	if (vanishing && !strcmp(path, vanishing)) {
 		vanishing = NULL;
 		shell("mv d away && mkdir -m 700 d");
 	}
-	return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+	return (int)syscall(SYS_newfstatat, directory, path, st, flags);
 }
 
 static void remove_stores(const char *directory)
