@@ -39,7 +39,7 @@ core        := $(OUT)/libcore.a
 client      := $(OUT)/libpreempt.a $(OUT)/libpreempt.so.0
 unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
 # Programs that tests and examples need.
-extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c tests/bench/*.c \
+extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c tests/history/store_history.c tests/bench/*.c \
                  tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
 # The injected faults: programs, and what is preloaded into ours.
@@ -98,10 +98,13 @@ $(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a
 $(foreach program,$(programs),$(eval $(BIN)/$(program): $(call objects,src/$(program)/*.c)))
 $(OUT)/unit/%: $(OUT)/tests/unit/%.o $(core) $(OUT)/libpreempt.a
 	$(link)
+$(OUT)/unit/history_check $(OUT)/unit/history_search: \
+  $(addprefix $(OUT)/tests/history/,operations.o levels.o fault.o check.o)
 $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 	$(link)
-# Two of them are more than one file.
+# Three of them are more than one file.
 $(OUT)/tests/sim/agreement_sim: $(call objects,tests/sim/*.c)
+$(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
 fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o scene.o)

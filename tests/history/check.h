@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a key store as store/store.h describes it can have given the answers of a history. Every
+ * change has a revision of its own, one more than the change before, and every answer says at which
+ * revision the store was. So the revisions order all acknowledged operations, and what is left to
+ * check is one walk through them:
+ * - each revision is made by one operation, and its compares, its reads and what it was told agree
+ *   with the keys before it;
+ * - each other operation that was answered at that revision saw exactly the keys of it: all keys of
+ *   a list at one revision, each compare, each delete that found nothing, each wait;
+ * - the order of the revisions agrees with the clock: no operation was answered before another was
+ *   called that has an earlier revision.
+ * This is strict: one order of all keys, not one for each.
+ *
+ * An operation of unknown outcome may have made a revision that no acknowledged one made, at any
+ * instant after its call. A value that was read says which one it was; else all of them are tried,
+ * depth first, and no state twice.
+ */
+#ifndef HISTORY_CHECK_H
+#define HISTORY_CHECK_H
+
+#include "base/text.h"
+#include "operations.h"
+
+/* A store forgets deletions that are this many revisions old, and then answers a wait at once. */
+#define CHECK_REMEMBERED 100
+
+/*
+ * A wait of at least this many nanoseconds must have seen what was acknowledged before its call.
+ * A shorter one may end before the store has looked.
+ */
+#define CHECK_LONG_WAIT ((int64_t)60 * 1000000000)
+
+enum verdict_kind {
+	LINEARIZABLE,
+	VIOLATED,
+	UNDECIDED, /* the search was given up */
+};
+
+struct verdict {
+	enum verdict_kind kind;
+	struct text words;  /* what is wrong, and the operations concerned; empty: nothing */
+	size_t revisions;   /* made since the base */
+	size_t unknown;	    /* operations of unknown outcome that may have changed something */
+	size_t took_effect; /* so many of them did */
+	int64_t steps;	    /* revisions walked through, with those of the search */
+};
+
+/* most: steps after which the search is given up. To be released with verdict_release. */
+void check_history(const struct history *history, int64_t most, struct verdict *verdict);
+void verdict_release(struct verdict *verdict);
+
+#endif
