@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# For bats files that record what many processes ask of one store and are answered, and check it
+# (tests/history/store_history.c):
+#
+#   load history
+#   setup()    { history_setup; }
+#   teardown() { history_teardown; }
+#
+# More than a test asks for, by hand: HISTORY_OPERATIONS=100000 HISTORY_KILLS=40.
+
+# $logs is an empty directory.
+history_setup() {
+	PATH=${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/history:$PATH
+	unset "${!PREEMPT_@}"
+	logs=$BATS_TEST_TMPDIR/logs
+	mkdir "$logs"
+}
+history_teardown() { "$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"; }
+
+# figure NAME: of the line that store_history printed last.
+# shellcheck disable=SC2154 # bats sets lines
+figure() { sed -n "s/.*\b$1 \([^ :]*\).*/\1/p" <<<"${lines[-1]}"; }
+
+# linearizable OPERATIONS URL...: 8 processes share them, some are killed, and what all of them were
+# answered is what one store can answer to one after the other.
+# shellcheck disable=SC2154 # bats sets output and status
+linearizable() {
+	local operations=${HISTORY_OPERATIONS:-$1} kills=${HISTORY_KILLS:-8}
+	shift
+	run -0 --separate-stderr store_history record -n $((operations / 8)) --kill "$kills" \
+		-s $((RANDOM + 1)) "$logs" "$@"
+	echo "# $output" >&3
+	[ "$(figure kills)" = "$kills" ]
+	[ "$(figure refused) $(figure unknown) $(figure failed)" = "0 0 0" ]
+	run store_history check "$logs"
+	echo "# $output" >&3
+	[ "$status" = 0 ]
+	[ "$(figure operations)" -ge $((operations / 8 * 8)) ]
+	[ "$(figure revisions)" -gt $((operations / 8)) ]
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# As history.bats, on a disk of this machine: needs neither root nor FUSE.
+
+bats_require_minimum_version 1.5.0
+load history
+
+setup() { history_setup; }
+teardown() { history_teardown; }
+
+@test "SQLite on a disk: 4,000 operations of 8 processes, some killed, are linearizable" {
+	linearizable 4000 "$BATS_TEST_TMPDIR/s.db" "sqlite:$BATS_TEST_TMPDIR/s.db"
+}
