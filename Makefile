@@ -43,7 +43,7 @@ extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c test
                  tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
 # The injected faults: programs, and what is preloaded into ours.
-faults      := $(addprefix $(OUT)/tests/faults/,lives sweep powerloss inject calls.so)
+faults      := $(addprefix $(OUT)/tests/faults/,lives sweep powerloss inject calls.so without.so)
 
 .PHONY: all everything deps demo check bench install clean format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
@@ -108,7 +108,7 @@ $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
 fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o scene.o)
-$(OUT)/tests/faults/calls.o: ALL_CFLAGS += -fPIC
+$(OUT)/tests/faults/calls.o $(OUT)/tests/faults/without.o: ALL_CFLAGS += -fPIC
 $(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core)
 	$(link)
 $(OUT)/tests/faults/%.so: $(OUT)/tests/faults/%.o

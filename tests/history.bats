@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What many processes ask of one store at once, some of them killed in the middle, and what they are
+# answered, is what one key store can answer to one after the other: linearizable (tests/history).
+# Two mounts are two machines for the store. Needs root and FUSE.
+#
+# The same with 100,000 operations on each filesystem, for about an hour:
+#   HISTORY_OPERATIONS=100000 HISTORY_KILLS=40 BIN=$PWD/bin OUT=$PWD/build/plain \
+#     bats -T tests/history_disk.bats tests/history.bats -f linearizable
+# asan: no (it is the filesystems that are tested; the checker itself is in unit/history_check.c)
+# mounts: private
+# limit: 1200
+
+bats_require_minimum_version 1.5.0
+load rig/mounts
+load history
+
+setup_file() { mounts_start gluster bindfs; }
+teardown_file() { mounts_stop; }
+
+setup() {
+	OUT=${OUT:-$BATS_TEST_DIRNAME/../build/plain}
+	history_setup
+}
+teardown() {
+	history_teardown
+	mounts_dump_logs
+}
+
+# two KIND [PARAMETERS]: a new directory, and in $a and $b a store in it through each mount.
+two() {
+	local new
+	new=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
+	a=$new/s.db${2:+?$2} b=$MOUNTS/$1/b/${new##*/}/s.db${2:+?$2}
+}
+
+# violated KIND PARAMETERS WITHOUT: with so much contention some change is lost. Each time it is most
+# likely, and ten times it does not fail to happen.
+violated() {
+	local i
+	for ((i = 0; i < 10; i++)); do
+		two "$1" "$2"
+		rm -rf "$logs"
+		mkdir "$logs"
+		run env WITHOUT="$3" LD_PRELOAD="$OUT/tests/faults/without.so" \
+			store_history record -n 40 -t 500 -s $((i + 1)) "$logs" "$a" "$b"
+		run store_history check "$logs"
+		echo "$output" >&2
+		# Both operations are named.
+		[ "$status" != 1 ] || { [[ $output == *operation*asked:*answered:* ]] && return; }
+	done
+	false
+}
+
+@test "GlusterFS, two mounts: 2,400 operations of 8 processes, some killed, are linearizable" {
+	two gluster
+	linearizable 2400 "$a" "$b"
+}
+
+@test "bindfs, two mounts, lock=link: 2,400 operations of 8 processes, some killed, are linearizable" {
+	two bindfs "lock=link"
+	linearizable 2400 "$a" "$b"
+}
+
+@test "GlusterFS without the lock between machines: the checker finds the loss" {
+	violated gluster "" lock
+}
+
+@test "GlusterFS without letting go of what is cached: the checker finds the loss" {
+	violated gluster "" drop
+}
+
+@test "bindfs with byte-range locks, which do not reach the other mount: the checker finds the loss" {
+	violated bindfs "assume=shared&lock=fcntl" nothing
+}
