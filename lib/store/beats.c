@@ -2,8 +2,7 @@
 /*
  * Beats: DATABASE.beats/RUN/ATTEMPT/TASK, one file per task, made before anybody looks for it (a
  * client may remember for a minute that it was not there) and of one size, rewritten in place in
- * one write. Opened anew each time, so that network filesystems ask the server. The checksum shows
- * a record that was read while it was written.
+ * one write (beat_record.h). Opened anew each time, so that network filesystems ask the server.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,18 +13,16 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mounts.h"
 #include "base/parse.h"
 #include "store/access.h"
+#include "store/beat_record.h"
 #include "store/sqlite.h"
 
-/* "TOKEN SEQUENCE STEP CHECKSUM\n", hexadecimal */
-#define RECORD 68
-#define TRIES  5
+#define TRIES 5
 
 static enum status failed(struct error *err, const char *action, const char *path, int number)
 {
@@ -85,12 +82,12 @@ static enum status make_directories(const struct sqlite_store *store, char *path
 /* A blank record, for a task that has not beaten. */
 static enum status make_file(const struct sqlite_store *store, const char *path, struct error *err)
 {
-	char blank[RECORD];
+	char blank[BEAT_RECORD];
 	int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (descriptor < 0)
 		return errno == EEXIST ? STATUS_OK : failed(err, "make", path, errno);
 	memset(blank, ' ', sizeof(blank));
-	blank[RECORD - 1] = '\n';
+	blank[BEAT_RECORD - 1] = '\n';
 	int result = store->parameters.shared_group ? fchmod(descriptor, 0660) : 0;
 	if (result == 0)
 		result = file_write_all(descriptor, blank, sizeof(blank));
@@ -150,40 +147,18 @@ static enum status open_file(struct sqlite_store *store, const char *group, uint
 	return failed(err, "open", *path, number);
 }
 
-static void format_record(const struct store_beat *beat, char record[RECORD + 1])
-{
-	int used = snprintf(record, RECORD + 1, "%016" PRIx64 " %016" PRIx64 " %016" PRIx64 " ",
-		beat->token, beat->sequence, beat->step);
-	snprintf(record + used, (size_t)(RECORD + 1 - used), "%016" PRIx64 "\n",
-		(uint64_t)XXH64(record, (size_t)used, 0));
-}
-
-static bool parse_record(const char record[RECORD + 1], struct store_beat *beat)
-{
-	char again[RECORD + 1];
-	struct store_beat seen;
-	if (sscanf(record, "%16" SCNx64 " %16" SCNx64 " %16" SCNx64, &seen.token, &seen.sequence,
-		    &seen.step) != 3)
-		return false;
-	format_record(&seen, again);
-	if (memcmp(record, again, RECORD) != 0)
-		return false;
-	*beat = seen;
-	return true;
-}
-
 enum status beats_write(struct store *base, const char *group, uint64_t task,
 	const struct store_beat *beat, struct error *err)
 {
-	char record[RECORD + 1];
+	char record[BEAT_RECORD + 1];
 	char *path = NULL;
 	int descriptor = -1;
 	enum status status = open_file(
 		(struct sqlite_store *)base, group, task, O_WRONLY, &descriptor, &path, err);
 	if (status == STATUS_OK) {
-		format_record(beat, record);
+		beat_record_write(beat, record);
 		errno = ENOSPC;
-		int number = pwrite(descriptor, record, RECORD, 0) == RECORD ? 0 : errno;
+		int number = pwrite(descriptor, record, BEAT_RECORD, 0) == BEAT_RECORD ? 0 : errno;
 		/* Network filesystems write back, and fail, at close. */
 		if (close(descriptor) < 0 && number == 0)
 			number = errno;
@@ -200,21 +175,21 @@ enum status beats_read(struct store *base, const char *group, uint64_t task,
 	struct sqlite_store *store = (struct sqlite_store *)base;
 	enum status status = STATUS_TEMPORARY;
 	for (int try = 0; try < TRIES; try++) {
-		char record[RECORD + 1] = "";
+		char record[BEAT_RECORD + 1] = "";
 		char *path = NULL;
 		int descriptor = -1;
 		status = open_file(store, group, task, O_RDONLY, &descriptor, &path, err);
 		if (status == STATUS_OK) {
 			if (!store->base.local)
 				posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-			ssize_t n = pread(descriptor, record, RECORD, 0);
+			ssize_t n = pread(descriptor, record, BEAT_RECORD, 0);
 			int number = errno;
 			close(descriptor);
 			if (n < 0)
 				status = failed(err, "read", path, number);
 			else if (record[strspn(record, " \n")] == '\0')
 				status = error_set(err, STATUS_NO, "%s: no beat yet", path);
-			else if (n != RECORD || !parse_record(record, beat))
+			else if (n != BEAT_RECORD || !beat_record_read(record, beat))
 				status = error_set(err, STATUS_DAMAGED,
 					"%s is not a beat: not used; delete it", path);
 		}
