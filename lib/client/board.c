@@ -16,16 +16,6 @@
 #define POLL_NS	   (10 * 1000 * 1000)
 #define SETTLED_NS (50 * 1000 * 1000) /* several ticks of any kernel */
 
-enum hold_word { HOLD_NONE, HOLD_WAIT, HOLD_SAVE, HOLD_EXIT, HOLD_LEAVE };
-
-struct hold {
-	enum hold_word word;
-	uint64_t number; /* of save, exit: the step; of leave: the code */
-	pid_t watch;	 /* 0: nobody */
-	bool garbled;	 /* then it is a wait without anybody to watch */
-	char line[96];
-};
-
 /* What a wait remembers from look to look. */
 struct patience {
 	bool told; /* that `line` is garbled */
@@ -33,51 +23,10 @@ struct patience {
 	char line[96];
 };
 
-static bool hold_parse(struct hold *hold)
-{
-	static const struct {
-		const char *word;
-		enum hold_word is;
-	} words[] = {
-		{"wait ", HOLD_WAIT},
-		{"save ", HOLD_SAVE},
-		{"exit ", HOLD_EXIT},
-		{"leave ", HOLD_LEAVE},
-	};
-	const char *text = NULL;
-	uint64_t pid = 0;
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		size_t length = strlen(words[i].word);
-		if (strncmp(hold->line, words[i].word, length) == 0) {
-			hold->word = words[i].is;
-			text = hold->line + length;
-		}
-	}
-	if (!text)
-		return false;
-	if (hold->word == HOLD_LEAVE) {
-		if (!preempt_board_number(&text, false, 255, &hold->number) || !hold->number)
-			return false;
-	} else if (hold->word != HOLD_WAIT) {
-		if (!preempt_board_number(&text, false, BOARD_STEP_MAX, &hold->number))
-			return false;
-		if (*text == ' ')
-			text++;
-		else
-			return strcmp(text, "\n") == 0;
-	}
-	if (hold->word != HOLD_LEAVE) {
-		if (!preempt_board_number(&text, false, INT_MAX, &pid) || pid == 0)
-			return false;
-		hold->watch = (pid_t)pid;
-	}
-	return strcmp(text, "\n") == 0;
-}
-
 /* 0, or BOARD_LEAVE + 43 when the board is gone. */
-static int hold_look(const struct board *board, struct hold *hold)
+static int hold_look(const struct board *board, struct board_hold *hold)
 {
-	*hold = (struct hold){.word = HOLD_NONE};
+	*hold = (struct board_hold){.word = HOLD_NONE};
 	ssize_t length = preempt_board_read(board->hold, hold->line, sizeof hold->line);
 	if (length < 0 && errno == ENOENT) {
 		if (access(board->path, F_OK) == 0)
@@ -89,7 +38,7 @@ static int hold_look(const struct board *board, struct hold *hold)
 	}
 	if (length < 0)
 		snprintf(hold->line, sizeof hold->line, "(%s)", strerror(errno));
-	if (length < 0 || strlen(hold->line) != (size_t)length || !hold_parse(hold)) {
+	if (length < 0 || strlen(hold->line) != (size_t)length || !preempt_board_hold(hold)) {
 		hold->word = HOLD_WAIT;
 		hold->watch = 0;
 		hold->garbled = true;
@@ -100,7 +49,7 @@ static int hold_look(const struct board *board, struct hold *hold)
 /* One turn of waiting for hold to change. False: the process it names is gone. That is believed
  * only when hold reads the same afterwards: an agent may write its last word and end. */
 static bool patience_turn(
-	struct patience *patience, const struct board *board, const struct hold *hold)
+	struct patience *patience, const struct board *board, const struct board_hold *hold)
 {
 	bool same = strcmp(patience->line, hold->line) == 0;
 	if (!same) {
@@ -133,7 +82,7 @@ enum verdict { RUN, SAVE, OVERSHOOT, LEAVE, STAY };
 
 /* What hold asks for where n steps are finished; answers are what save and exit were answered so
  * far. After the final save no step may start, but asking again at the same boundary is right. */
-static enum verdict decide(const struct hold *hold, struct board_answers *answers, uint64_t n)
+static enum verdict decide(const struct board_hold *hold, struct board_answers *answers, uint64_t n)
 {
 	uint64_t s = hold->number;
 	switch (hold->word) {
@@ -164,7 +113,7 @@ int preempt_board_answer(struct board *board, uint64_t finished)
 {
 	struct patience patience = {0};
 	for (;;) {
-		struct hold hold;
+		struct board_hold hold;
 		int gone = hold_look(board, &hold);
 		if (gone)
 			return gone;
@@ -191,7 +140,7 @@ int preempt_board_barrier(const struct board *board, uint64_t step)
 	bool parked = false;
 	uint64_t final = 0;
 	for (;;) {
-		struct hold hold;
+		struct board_hold hold;
 		int gone = hold_look(board, &hold);
 		if (gone)
 			return gone;

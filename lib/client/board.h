@@ -78,6 +78,16 @@ struct board {
 	struct board_process agent;
 };
 
+enum hold_word { HOLD_NONE, HOLD_WAIT, HOLD_SAVE, HOLD_EXIT, HOLD_LEAVE };
+
+struct board_hold {
+	enum hold_word word;
+	uint64_t number; /* of save, exit: the step; of leave: the code */
+	pid_t watch;	 /* 0: nobody */
+	bool garbled;	 /* then it is a wait without anybody to watch */
+	char line[96];
+};
+
 /* attach.c: finds the board of this environment, checks that its agent can be seen, takes it for
  * the process `owner` (this one, or the one this one speaks for), ignores the notice signals. 1:
  * attached; 0: no PREEMPT_DIR (nothing said); else BOARD_LEAVE + code. */
@@ -108,6 +118,9 @@ ssize_t preempt_board_read(const char *path, char *text, size_t size);
 /* A whole number from *text on, at most max: true, and *text is behind it. Without leading zeros,
  * unless padded. */
 bool preempt_board_number(const char **text, bool padded, uint64_t max, uint64_t *value);
+/* What hold asks for. True: line, the text of hold, is one of the lines above, and the rest is
+ * filled. False: it is not, and word and watch are not to be used. */
+bool preempt_board_hold(struct board_hold *hold);
 /* The process as /proc shows it, a zombie counting as gone; started is 0 where /proc is not there.
  */
 bool preempt_board_alive(struct board_process process);

@@ -67,6 +67,47 @@ bool preempt_board_number(const char **text, bool padded, uint64_t max, uint64_t
 	return true;
 }
 
+bool preempt_board_hold(struct board_hold *hold)
+{
+	static const struct {
+		const char *word;
+		enum hold_word is;
+	} words[] = {
+		{"wait ", HOLD_WAIT},
+		{"save ", HOLD_SAVE},
+		{"exit ", HOLD_EXIT},
+		{"leave ", HOLD_LEAVE},
+	};
+	const char *text = NULL;
+	uint64_t pid = 0;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		size_t length = strlen(words[i].word);
+		if (strncmp(hold->line, words[i].word, length) == 0) {
+			hold->word = words[i].is;
+			text = hold->line + length;
+		}
+	}
+	if (!text)
+		return false;
+	if (hold->word == HOLD_LEAVE) {
+		if (!preempt_board_number(&text, false, 255, &hold->number) || !hold->number)
+			return false;
+	} else if (hold->word != HOLD_WAIT) {
+		if (!preempt_board_number(&text, false, BOARD_STEP_MAX, &hold->number))
+			return false;
+		if (*text == ' ')
+			text++;
+		else
+			return strcmp(text, "\n") == 0;
+	}
+	if (hold->word != HOLD_LEAVE) {
+		if (!preempt_board_number(&text, false, INT_MAX, &pid) || pid == 0)
+			return false;
+		hold->watch = (pid_t)pid;
+	}
+	return strcmp(text, "\n") == 0;
+}
+
 /* State and start time. The name in parentheses may contain anything, so count from its end. */
 static bool process_read(pid_t pid, char *state, uint64_t *started)
 {
