@@ -110,21 +110,27 @@ static const char *value_of(const char *line, const char *name)
 	return line + length + 1 + strspn(line + length + 1, " \t");
 }
 
-static size_t take_header(char *bytes, size_t size, size_t count, void *context)
+void http_take_header(struct http_answer *answer, const char *bytes, size_t length)
 {
-	struct http *http = context;
 	char line[256];
 	const char *value;
-	size_t length = size * count < sizeof(line) ? size * count : sizeof(line) - 1;
+	if (length >= sizeof(line))
+		length = sizeof(line) - 1;
 	memcpy(line, bytes, length);
 	line[length] = '\0';
 	line[strcspn(line, "\r\n")] = '\0';
-	if ((value = value_of(line, "ETag")) && strlen(value) < sizeof(http->answer.etag))
-		strcpy(http->answer.etag, value);
+	if ((value = value_of(line, "ETag")) && strlen(value) < sizeof(answer->etag))
+		strcpy(answer->etag, value);
 	if ((value = value_of(line, "Date"))) {
 		time_t date = curl.getdate(value, NULL);
-		http->answer.date_utc = date > 0 ? (int64_t)date * 1000 : 0;
+		answer->date_utc = date > 0 ? (int64_t)date * 1000 : 0;
 	}
+}
+
+static size_t take_header(char *bytes, size_t size, size_t count, void *context)
+{
+	struct http *http = context;
+	http_take_header(&http->answer, bytes, size * count);
 	return size * count;
 }
 

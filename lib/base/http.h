@@ -52,6 +52,11 @@ int http_descriptor(const struct http *http);
 int64_t http_due(const struct http *http);
 /* HTTP_DONE and HTTP_FAILED are told once. */
 enum http_state http_step(struct http *http, int64_t now, struct error *err);
+/*
+ * Note in answer what one header line, of length bytes, says: its etag and its date. After
+ * http_open only: libcurl reads the date.
+ */
+void http_take_header(struct http_answer *answer, const char *bytes, size_t length);
 const struct http_answer *http_answer(const struct http *http);
 
 #endif
