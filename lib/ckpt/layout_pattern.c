@@ -7,31 +7,32 @@
 
 #define STEP "{step}"
 
-/* Whether all of text is what all of pattern says. '*' takes as little as it can. */
+/*
+ * Whether all of text is what all of pattern says. '*' takes as little as it can: where the rest
+ * does not match, only the last '*' takes one more byte, since no earlier one could do better.
+ */
 static bool matches(const char *pattern, const char *text, uint64_t *step)
 {
-	for (; *pattern; pattern++) {
+	const char *behind_star = NULL, *taken = NULL;
+	while (*pattern || *text) {
+		size_t length = *pattern != '\0' && *pattern == *text;
+		bool is_step = strncmp(pattern, STEP, strlen(STEP)) == 0;
+		if (is_step)
+			length = layout_number(text, step);
 		if (*pattern == '*') {
-			for (;; text++) {
-				if (matches(pattern + 1, text, step))
-					return true;
-				if (*text == '\0')
-					return false;
-			}
-		}
-		if (strncmp(pattern, STEP, strlen(STEP)) == 0) {
-			size_t digits = layout_number(text, step);
-			if (digits == 0)
-				return false;
-			text += digits;
-			pattern += strlen(STEP) - 1;
-			continue;
-		}
-		if (*pattern != *text)
+			behind_star = ++pattern;
+			taken = text;
+		} else if (length) {
+			pattern += is_step ? strlen(STEP) : 1;
+			text += length;
+		} else if (behind_star && *taken) {
+			pattern = behind_star;
+			text = ++taken;
+		} else {
 			return false;
-		text++;
+		}
 	}
-	return *text == '\0';
+	return true;
 }
 
 static bool read_name(
