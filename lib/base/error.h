@@ -34,7 +34,7 @@ struct error {
 enum status error_set(struct error *err, enum status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Put "TEXT: " before what err says already. Returns err's status. */
+/* Put "TEXT: " before what err, which is not NULL, says already. Returns err's status. */
 enum status error_prefix(struct error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

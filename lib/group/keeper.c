@@ -205,8 +205,9 @@ static void look_at_board(struct keeper *k)
 		board_told(&k->board, &hold, NULL, NULL) != STATUS_OK)
 		return;
 	struct notice notice;
+	struct error unused;
 	k->preempted = hold.order != ORDER_RUN ||
-		       board_read_notice(k->board.path, &notice, NULL) == STATUS_OK;
+		       board_read_notice(k->board.path, &notice, &unused) == STATUS_OK;
 	if (hold.order == ORDER_LEAVE && !k->told_to_leave) {
 		k->told_to_leave = clock_now();
 		k->leave_with = hold.code;
