@@ -11,8 +11,8 @@
 #define PREFIX	"run/"
 #define ATTEMPT "%06" PRIu64
 #define KEY	512
-/* Behind all keys of a directory: no key of ours has this byte. */
-#define BEHIND "\xff"
+/* Instead of the '/' behind the name of a directory: behind all keys in it. */
+#define BEHIND "0"
 
 /* The part of key behind prefix up to the next '/', if it is followed by one and fits. */
 static bool part_after(const char *key, const char *prefix, char *part, size_t size)
@@ -35,7 +35,7 @@ static enum status next_directory(struct store *store, const char *prefix, const
 {
 	char from[KEY + 2] = "";
 	if (after)
-		snprintf(from, sizeof(from), "%s%s/" BEHIND, prefix, after);
+		snprintf(from, sizeof(from), "%s%s" BEHIND, prefix, after);
 	for (;;) {
 		struct store_range range = {
 			.prefix = prefix, .after = *from ? from : NULL, .limit = 1};
@@ -69,13 +69,13 @@ static enum status read_attempt(
 		const struct store_entry *entry = &answer.entries[i];
 		struct json_object *value = json_parse(entry->value, entry->length);
 		int64_t utc;
-		if (json_get_signed(value, "utc", &utc) && utc > run->changed)
+		if (json_get_time(value, "utc", &utc) && utc > run->changed)
 			run->changed = utc;
 		if (!strcmp(entry->key + strlen(prefix), "CLOSED")) {
 			run->closed = true;
 			run->closed_revision = entry->revision;
 			/* How long ago it was closed is what counts then. */
-			if (!json_get_signed(value, "utc", &run->changed))
+			if (!json_get_time(value, "utc", &run->changed))
 				run->changed = 0;
 			if (!json_copy_text(value, "state", run->reason, sizeof(run->reason)))
 				strcpy(run->reason, "closed");
