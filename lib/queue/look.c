@@ -325,16 +325,14 @@ static enum status visit_entries(const struct place_visit *place, const struct s
 	size_t count = 0;
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i <= answer->count && status == STATUS_OK; i++) {
-		const struct store_entry *entry = &answer->entries[i];
-		if (i < answer->count && entry->revision <= until &&
-			queue_key_id(entry->key, &ids[count])) {
+		const struct store_entry *entry = i < answer->count ? &answer->entries[i] : NULL;
+		if (entry && entry->revision <= until && queue_key_id(entry->key, &ids[count])) {
 			seen[count] = (struct queue_view){0};
 			status = place->see(&seen[count], entry, err);
 			count += status == STATUS_OK &&
 				 (!place->only || seen[count].state == *place->only);
 		}
-		if (status != STATUS_OK || !count ||
-			(count < QUEUE_CHANGE_BATCH && i < answer->count))
+		if (status != STATUS_OK || !count || (count < QUEUE_CHANGE_BATCH && entry))
 			continue;
 		for (size_t k = 0; k < count; k++)
 			views[k] = (struct queue_view){0};
