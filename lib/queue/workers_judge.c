@@ -241,7 +241,7 @@ enum status judge_count_alive(struct judge *judge, struct queue *queue, size_t *
 			judged->seen_sequence = beat.sequence;
 			judged->changed = now;
 		}
-		living += now - judged->changed < worker->period * (int64_t)worker->limit;
+		living += (uint64_t)((now - judged->changed) / worker->period) < worker->limit;
 	}
 	*registered = judge->count;
 	*alive = living;
