@@ -51,7 +51,7 @@ bool agreement_choose_step(const struct agreement_view *view, uint64_t *step)
 	if (!any)
 		return false;
 	uint64_t candidate = anchor + (largest - anchor + stride - 1) / stride * stride;
-	for (int i = 0; i < CANDIDATES; i++, candidate += stride)
+	for (int i = 0; i < CANDIDATES && candidate >= largest; i++, candidate += stride)
 		if (is_boundary_of_all(view, candidate)) {
 			*step = candidate;
 			return true;
