@@ -69,6 +69,15 @@ bool json_get_signed(const struct json_object *object, const char *member, int64
 	return true;
 }
 
+bool json_get_time(const struct json_object *object, const char *member, int64_t *value)
+{
+	int64_t found;
+	if (!json_get_signed(object, member, &found) || found < 0 || found > JSON_TIME_MAX)
+		return false;
+	*value = found;
+	return true;
+}
+
 bool json_get_bool(const struct json_object *object, const char *member, bool *value)
 {
 	const struct json_object *found = member_of(object, member, json_type_boolean);

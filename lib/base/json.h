@@ -21,6 +21,12 @@ bool json_get_unsigned(const struct json_object *object, const char *member, uin
 bool json_get_code(const struct json_object *object, const char *member, int *code);
 bool json_get_signed(const struct json_object *object, const char *member, int64_t *value);
 bool json_get_bool(const struct json_object *object, const char *member, bool *value);
+/*
+ * Milliseconds, of an instant since 1970 or of a time: 0 to JSON_TIME_MAX, so that a few of them
+ * can be added without overflow.
+ */
+#define JSON_TIME_MAX INT64_C(253402300799999) /* the year 9999 */
+bool json_get_time(const struct json_object *object, const char *member, int64_t *value);
 /* The text stays owned by the object. */
 bool json_get_text(const struct json_object *object, const char *member, const char **value);
 /* Copied, cut to size. */

@@ -222,7 +222,7 @@ enum status manifest_read(
 		!json_get_unsigned(object, "attempt", &read.attempt) ||
 		!json_get_unsigned(object, "tasks", &read.tasks) ||
 		!json_get_bool(object, "sharded", &read.sharded) ||
-		!json_get_signed(object, "utc_ms", &read.utc) ||
+		!json_get_time(object, "utc_ms", &read.utc) ||
 		!json_copy_text(object, "host", read.host, sizeof(read.host)) ||
 		!json_get_unsigned(object, "bytes", &bytes) || read.step > CKPT_NUMBER_MAX ||
 		read.attempt > CKPT_NUMBER_MAX || read.tasks > CKPT_NUMBER_MAX ||

@@ -47,7 +47,7 @@ static void read_life(const struct json_object *open, const char *launch, struct
 		memcpy(attempt->life, life, sizeof(attempt->life));
 		return;
 	}
-	(void)json_get_signed(open, "utc", &utc);
+	(void)json_get_time(open, "utc", &utc);
 	snprintf(whole, sizeof(whole), "%s %lld %s", attempt->prefix, (long long)utc, launch);
 	life_derive(whole, whole, attempt->life);
 }

@@ -143,8 +143,7 @@ static enum status read_next(struct store *store, const char *key, struct budget
 	struct json_object *json = json_parse(entry.value, entry.length);
 	bool right = json_get_bool(json, "again", &found.again) &&
 		     json_copy_text(json, "why", found.why, sizeof(found.why));
-	if (!json_get_signed(json, "pause_ms", &found.pause) || found.pause < 0)
-		found.pause = 0;
+	(void)json_get_time(json, "pause_ms", &found.pause);
 	found.decided = !found.again;
 	*revision = entry.revision;
 	json_object_put(json);

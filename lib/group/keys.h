@@ -38,6 +38,12 @@
 
 #define KEYS_MAX 512 /* bytes of a key with its NUL */
 
+/*
+ * Steps have at most 18 digits, as on a board (client/board.h); the boundary behind the last one is
+ * this.
+ */
+#define KEYS_STEP_MAX UINT64_C(1000000000000000000)
+
 /* The attempt that a key or a program belongs to. */
 struct attempt {
 	char run[129];

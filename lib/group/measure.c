@@ -20,8 +20,8 @@ static enum status read_measure(struct store *store, const char *run, int64_t *l
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_OK : status;
 	struct json_object *json = json_parse(entry.value, entry.length);
-	if (!json_get_signed(json, "save_ms", longest_save) || *longest_save < 0)
-		*longest_save = 0; /* unreadable: as if nothing were known */
+	/* Unreadable: as if nothing were known. */
+	(void)json_get_time(json, "save_ms", longest_save);
 	*revision = entry.revision;
 	json_object_put(json);
 	store_entry_release(&entry);

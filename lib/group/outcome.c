@@ -134,8 +134,7 @@ bool outcome_read(const struct json_object *closed, struct outcome *outcome)
 	if (found.cause == CAUSE_CRASHED && !json_get_code(closed, "code", &found.code))
 		found.code = 1;
 	json_copy_text(closed, "text", found.text, sizeof(found.text));
-	if (!json_get_signed(closed, "lasted_ms", &found.lasted) || found.lasted < 0)
-		found.lasted = -1;
+	(void)json_get_time(closed, "lasted_ms", &found.lasted);
 	(void)json_get_bool(closed, "measured", &found.measured);
 	found.has_saved = json_get_unsigned(closed, "saved", &found.saved);
 	found.has_resume = json_get_unsigned(closed, "resume", &found.resume);

@@ -26,7 +26,7 @@ static enum status read_pace(struct store *store, const char *key, struct progre
 			int64_t milliseconds;
 			(void)value;
 			struct progress_section *section =
-				json_get_signed(longest, name, &milliseconds) && milliseconds > 0
+				json_get_time(longest, name, &milliseconds) && milliseconds > 0
 					? progress_section(rules, name, true)
 					: NULL;
 			if (section && milliseconds > section->longest)

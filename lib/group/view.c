@@ -79,26 +79,38 @@ static void note_time(struct view *view, const struct reading *r)
 {
 	struct view_member *member = &view->members[r->task];
 	int64_t utc;
-	if (json_get_signed(r->json, "utc", &utc) && utc > member->newest_utc)
+	if (json_get_time(r->json, "utc", &utc) && utc > member->newest_utc)
 		member->newest_utc = utc;
+}
+
+/* A number of finished steps, or a boundary. */
+static bool get_step(const struct json_object *json, const char *member, uint64_t *step)
+{
+	uint64_t found;
+	if (!json_get_unsigned(json, member, &found) || found > KEYS_STEP_MAX)
+		return false;
+	*step = found;
+	return true;
 }
 
 static bool read_step(struct view *view, const struct reading *r)
 {
 	struct agreement_peer *peer = &view->agreement.peers[r->task];
-	uint64_t step_time = 0;
+	uint64_t step = 0, next = 0;
+	int64_t step_time = 0;
 	bool none = false;
 	if (r->round < view->agreement.round)
 		return true;
-	(void)json_get_unsigned(r->json, "step_ms", &step_time);
+	(void)json_get_time(r->json, "step_ms", &step_time);
 	(void)json_get_bool(r->json, "none", &none);
 	view->members[r->task].rubbish = r->entry->revision;
-	if (!none && (!json_get_unsigned(r->json, "step", &peer->step) ||
-			     !json_get_unsigned(r->json, "next", &peer->next) ||
-			     peer->next <= peer->step))
+	if (!none && (!get_step(r->json, "step", &step) || !get_step(r->json, "next", &next) ||
+			     next <= step))
 		return false; /* as if it had not reported */
 	peer->none = none;
-	peer->step_time = (int64_t)step_time;
+	peer->step = step;
+	peer->next = next;
+	peer->step_time = step_time;
 	peer->reported = true;
 	view->members[r->task].rubbish = 0;
 	return true;
@@ -107,18 +119,18 @@ static bool read_step(struct view *view, const struct reading *r)
 static bool read_saved(struct view *view, const struct reading *r)
 {
 	struct agreement_peer *peer = &view->agreement.peers[r->task];
-	uint64_t milliseconds = 0;
+	int64_t milliseconds = 0;
 	uint64_t step;
 	note_time(view, r);
-	if (!json_get_unsigned(r->json, "step", &step))
+	if (!get_step(r->json, "step", &step))
 		return false;
 	if (r->round == view->agreement.standing_round && step == view->agreement.standing_step)
 		peer->stands = true;
 	if (r->round < view->agreement.round)
 		return true;
 	peer->saved_step = step;
-	(void)json_get_unsigned(r->json, "ms", &milliseconds);
-	view->members[r->task].save_time = (int64_t)milliseconds;
+	(void)json_get_time(r->json, "ms", &milliseconds);
+	view->members[r->task].save_time = milliseconds;
 	peer->saved = true;
 	return true;
 }
@@ -137,7 +149,7 @@ static bool read_decision(struct view *view, const struct reading *r)
 		     json_get_text(r->json, "members", &members) &&
 		     keys_read_set(members, a->tasks, set) &&
 		     (decision.kind == KIND_NONE || decision.kind == KIND_EACH ||
-			     json_get_unsigned(r->json, "step", &decision.step));
+			     get_step(r->json, "step", &decision.step));
 	bool over = r->round < a->round;
 	if (over && right)
 		let_stand(a, r->round, &decision);
@@ -168,7 +180,7 @@ static bool read_claim(struct view *view, const struct reading *r)
 	json_copy_text(r->json, "host", claim->host, sizeof(claim->host));
 	json_copy_text(r->json, "source", claim->source, sizeof(claim->source));
 	json_copy_text(r->json, "reason", claim->reason, sizeof(claim->reason));
-	(void)json_get_signed(r->json, "utc", &claim->utc);
+	(void)json_get_time(r->json, "utc", &claim->utc);
 	return json_get_text(r->json, "then", &then) &&
 	       keys_then_parse(then, &view->agreement.claim_then) &&
 	       view->agreement.claim_then != THEN_CONTINUE;
@@ -186,7 +198,7 @@ static int64_t exact_deadline(struct json_object *json)
 		!json_get_unsigned(json, "timens", &time_namespace) ||
 		time_namespace != self.time_namespace)
 		return 0;
-	return json_get_signed(json, "at", &exact) && exact > 0 ? exact : 0;
+	return json_get_time(json, "at", &exact) ? exact : 0;
 }
 
 static bool read_deadline(struct view *view, const struct reading *r)
@@ -195,7 +207,7 @@ static bool read_deadline(struct view *view, const struct reading *r)
 	if (r->entry->revision == view->deadline_revision)
 		return true;
 	view->deadline_revision = r->entry->revision; /* rubbish, too, is replaced by it */
-	if (!json_get_signed(r->json, "left", &sighting.left) || sighting.left < 0 ||
+	if (!json_get_time(r->json, "left", &sighting.left) ||
 		sighting.left > (int64_t)366 * 86400000)
 		return false; /* as if there were none */
 	sighting.exact = exact_deadline(r->json);
@@ -215,7 +227,7 @@ static bool read_task(struct view *view, const struct reading *r)
 	member->joined = true;
 	(void)json_get_bool(r->json, "beats", &beats);
 	member->beatless = !beats;
-	(void)json_get_signed(r->json, "utc", &member->joined_utc);
+	(void)json_get_time(r->json, "utc", &member->joined_utc);
 	json_copy_text(r->json, "host", agent.host, sizeof(agent.host));
 	json_copy_text(r->json, "boot", agent.boot, sizeof(agent.boot));
 	/* Half an identity must not look like a process that is gone: keep what was known. */
@@ -238,8 +250,8 @@ static bool read_left(struct view *view, const struct reading *r)
 	struct view_member *member = &view->members[r->task];
 	member->left_code = 0;
 	(void)json_get_code(r->json, "code", &member->left_code);
-	member->left_called = json_get_unsigned(r->json, "step", &step);
-	member->left_saved = json_get_unsigned(r->json, "saved", &member->left_saved_step);
+	member->left_called = get_step(r->json, "step", &step);
+	member->left_saved = get_step(r->json, "saved", &member->left_saved_step);
 	return json_get_text(r->json, "reason", &word) &&
 	       keys_reason_parse(word, &view->agreement.peers[r->task].left);
 }
@@ -279,7 +291,7 @@ static bool read_seal(struct view *view, const struct reading *r)
 static bool read_resume(struct view *view, const struct reading *r)
 {
 	view->resume_known = json_copy_text(r->json, "path", view->resume, sizeof(view->resume)) &&
-			     json_get_unsigned(r->json, "step", &view->resume_step);
+			     get_step(r->json, "step", &view->resume_step);
 	return view->resume_known;
 }
 

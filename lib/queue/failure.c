@@ -37,7 +37,7 @@ enum status queue_failure_read(const char *key, const char *value, size_t length
 		json_copy_text(object, "host", read.host, sizeof(read.host));
 		json_copy_text(object, "tag", read.tag, sizeof(read.tag));
 		json_copy_text(object, "command", read.command, sizeof(read.command));
-		json_get_signed(object, "utc", &read.utc);
+		json_get_time(object, "utc", &read.utc);
 		json_get_unsigned(object, "cancelled", &read.cancelled);
 		json_get_bool(object, "stopping", &read.stopping);
 		if (json_get_text(object, "halt", &halt))

@@ -12,6 +12,8 @@ static const char *const state_words[] = {"waiting", "running", "succeeded", "fa
 static const char *const ending_words[] = {
 	"exited", "signalled", "timed-out", "preempted", "lost", "cancelled", "cannot"};
 
+#define QUEUE_SIGNAL_MAX 127 /* a shell says 128 more */
+
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 const char *queue_state_word(enum queue_state state)
@@ -166,10 +168,10 @@ enum status queue_item_read(const char *key, const char *value, size_t length,
 		json_get_signed(object, "priority", &priority);
 		json_get_unsigned(object, "max_attempts", &read.max_attempts);
 		json_get_unsigned(object, "max_transient", &read.max_transient);
-		json_get_signed(object, "timeout_ms", &read.timeout);
+		json_get_time(object, "timeout_ms", &read.timeout);
 		json_get_bool(object, "shell", &read.shell);
 		good = get_halt(object, &read.halt);
-		json_get_signed(object, "scheduled", &read.scheduled);
+		json_get_time(object, "scheduled", &read.scheduled);
 		good &= priority >= -QUEUE_PRIORITY_MAX && priority <= QUEUE_PRIORITY_MAX;
 		read.priority = (int)priority;
 	}
@@ -243,7 +245,7 @@ enum status queue_lease_read(const char *key, const char *value, size_t length,
 	bool good = object && json_copy_text(object, "token", read.token, sizeof(read.token)) &&
 		    json_copy_text(
 			    object, "worker_token", read.worker_token, sizeof(read.worker_token)) &&
-		    json_get_signed(object, "since", &read.since);
+		    json_get_time(object, "since", &read.since);
 	if (good) {
 		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
 		json_copy_text(object, "host", read.host, sizeof(read.host));
@@ -267,14 +269,16 @@ bool queue_ending_get(const struct json_object *object, struct queue_ending *end
 {
 	const char *word;
 	size_t index;
-	int64_t code = 0, number = 0;
+	int code = 0, number = 0;
 	if (!json_get_text(object, "ending", &word) ||
 		!parse_word(ending_words, COUNT(ending_words), word, &index))
 		return false;
-	json_get_signed(object, "code", &code);
-	json_get_signed(object, "signal", &number);
+	json_get_code(object, "code", &code);
+	json_get_code(object, "signal", &number);
+	if (number > QUEUE_SIGNAL_MAX)
+		number = 0;
 	*ending = (struct queue_ending){
-		.kind = (enum queue_ending_kind)index, .code = (int)code, .number = (int)number};
+		.kind = (enum queue_ending_kind)index, .code = code, .number = number};
 	json_copy_text(object, "text", ending->text, sizeof(ending->text));
 	return true;
 }
@@ -318,10 +322,10 @@ enum status queue_result_read(const char *key, const char *value, size_t length,
 		json_copy_text(object, "token", read.token, sizeof(read.token));
 		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
 		json_copy_text(object, "host", read.host, sizeof(read.host));
-		json_get_signed(object, "started", &read.started);
-		json_get_signed(object, "ended", &read.ended);
-		json_get_signed(object, "user_ms", &read.user);
-		json_get_signed(object, "system_ms", &read.system);
+		json_get_time(object, "started", &read.started);
+		json_get_time(object, "ended", &read.ended);
+		json_get_time(object, "user_ms", &read.user);
+		json_get_time(object, "system_ms", &read.system);
 		json_get_unsigned(object, "memory", &read.memory);
 		json_get_unsigned(object, "out", &read.out);
 		json_get_unsigned(object, "err", &read.err);

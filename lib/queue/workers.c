@@ -63,9 +63,9 @@ static bool read_members(const struct json_object *object, struct queue_worker *
 		    json_get_unsigned(object, "beat", &worker->beat) &&
 		    json_get_unsigned(object, "index", &worker->index) &&
 		    json_get_unsigned(object, "slots", &worker->slots) &&
-		    json_get_signed(object, "period", &worker->period) &&
+		    json_get_time(object, "period", &worker->period) &&
 		    json_get_unsigned(object, "limit", &worker->limit) &&
-		    json_get_signed(object, "started", &worker->started) &&
+		    json_get_time(object, "started", &worker->started) &&
 		    json_copy_text(object, "host", process->host, sizeof(process->host)) &&
 		    json_copy_text(object, "boot", process->boot, sizeof(process->boot)) &&
 		    json_get_unsigned(object, "pid_namespace", &process->pid_namespace) &&
