@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# make, make demo, make check, make bench [SECTION=queue], make install [PREFIX=/usr/local] [DESTDIR=], make clean
+# make, make demo, make check, make bench [SECTION=queue], make fuzz [SECONDS=60],
+# make install [PREFIX=/usr/local] [DESTDIR=], make clean
 #
 # Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
 # the core library is lib/*/*.c (without lib/client, which is the public libpreempt and needs no
@@ -15,7 +16,15 @@ CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wwrite-strings -Wmissing-prototypes -Wstrict-prototypes \
             -Wconversion -Wpointer-arith -Wundef -Wformat=2
 
-ifdef SANITIZE
+# FUZZ=1 builds the fuzz targets and what they need into build/fuzz (make fuzz does that).
+ifdef FUZZ
+CC     := clang
+OUT    := build/fuzz
+BIN    := build/fuzz/bin
+CFLAGS := -O1 -g1
+WARNINGS := -Wall -Wextra -Wno-string-concatenation
+CHECKS := -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+else ifdef SANITIZE
 OUT    := build/asan
 BIN    := build/asan/bin
 CHECKS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -45,7 +54,10 @@ extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c test
 # The injected faults: programs, and what is preloaded into ours.
 faults      := $(addprefix $(OUT)/tests/faults/,lives sweep powerloss inject calls.so without.so)
 
-.PHONY: all everything deps demo check bench install clean format changed
+# The fuzz targets, by their names.
+fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
+
+.PHONY: all everything deps demo check bench fuzz fuzz-targets install clean format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
 everything: all $(unit_tests) $(extra) $(faults)
 
@@ -114,6 +126,18 @@ $(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core)
 $(OUT)/tests/faults/%.so: $(OUT)/tests/faults/%.o
 	$(say) LD $@
 	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -shared -o $@ $<
+
+# libFuzzer has the main function.
+fuzz-targets: $(addprefix $(OUT)/tests/fuzz/,$(fuzz))
+$(OUT)/tests/fuzz/%.o: ALL_CFLAGS += -Itests/fuzz
+$(OUT)/tests/fuzz/%: private LDFLAGS += -fsanitize=fuzzer
+$(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(call objects,tests/fuzz/support/*.c) $(core) $(OUT)/libpreempt.a
+	$(link)
+$(OUT)/tests/fuzz/lines: $(OUT)/src/preempt-queue/lines.o
+
+# All targets, about so many seconds each.
+fuzz:
+	@tests/fuzz/run --seconds $(or $(SECONDS),60)
 
 demo: all $(OUT)/examples/train
 	@examples/demo.sh

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The small records of a checkpoint. The first byte of an input says what the rest is: 'b' a mark
+ * that it is bad, 'w' the record of its writer, 'n' a name in its directory, 'p' a pattern and a
+ * name, 'm' a metric or a list of rules or steps.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ckpt/keep.h"
+#include "ckpt/layout.h"
+#include "ckpt/marks.h"
+#include "ckpt/metrics.h"
+#include "ckpt/names.h"
+#include "ckpt/writer.h"
+#include "support/fuzz.h"
+
+static void check_mark(const uint8_t *data, size_t size)
+{
+	struct marks marks;
+	FUZZ_HOLDS(fuzz_write(CKPT_BAD, data, size));
+	FUZZ_HOLDS(marks_look(fuzz_directory(), &marks, NULL) == STATUS_OK);
+	FUZZ_HOLDS(marks.bad && !marks.pinned);
+	FUZZ_HOLDS(memchr(marks.reason, '\0', sizeof(marks.reason)));
+}
+
+static void check_writer(const uint8_t *data, size_t size)
+{
+	struct writer writer, again;
+	char first[300], second[300];
+	snprintf(first, sizeof(first), "%s/w", fuzz_path());
+	snprintf(second, sizeof(second), "%s/v", fuzz_path());
+	FUZZ_HOLDS(fuzz_write("w", data, size) && fuzz_write("v", "", 0));
+	if (writer_load(first, &writer, NULL) != STATUS_OK)
+		return;
+	(void)writer_look(&writer);
+	FUZZ_HOLDS(writer_save(second, &writer, NULL) == STATUS_OK);
+	FUZZ_HOLDS(writer_load(second, &again, NULL) == STATUS_OK);
+	FUZZ_HOLDS(again.parent.pid == writer.parent.pid && again.parent.pid >= 0);
+	FUZZ_HOLDS(again.group.pid == writer.group.pid && again.group.pid >= 0);
+	FUZZ_HOLDS(again.group.start == writer.group.start && again.tasks == writer.tasks);
+	FUZZ_HOLDS(strcmp(again.machine, writer.machine) == 0);
+	FUZZ_HOLDS(writer_is_same(&writer, &again) == writer_is_same(&again, &writer));
+}
+
+/* Only the one spelling that we make is ours. */
+static void check_name(const char *name)
+{
+	char again[CKPT_NAME_SIZE] = "";
+	bool sharded;
+	uint64_t task;
+	struct ckpt_name read = ckpt_name_read(name);
+	switch (read.kind) {
+	case CKPT_NAME_FOREIGN: break;
+	case CKPT_NAME_STEP: ckpt_name_step(again, read.step); break;
+	case CKPT_NAME_STAGING: ckpt_name_staging(again, read.step, read.attempt, read.life); break;
+	case CKPT_NAME_SCRATCH:
+		ckpt_name_scratch(again, read.step, read.attempt, read.life, read.task);
+		break;
+	case CKPT_NAME_REMOVED:
+		ckpt_name_removed(
+			again, ckpt_name_of_removed(name), ckpt_name_inode_of_removed(name));
+		break;
+	}
+	FUZZ_HOLDS(read.kind == CKPT_NAME_FOREIGN || strcmp(again, name) == 0);
+	if (ckpt_name_is_shard(name, &task)) {
+		ckpt_name_shard(again, task);
+		FUZZ_HOLDS(strcmp(again, name) == 0 && ckpt_name_is_reserved(name));
+	}
+	if (ckpt_name_is_writer(name, &sharded, &task)) {
+		ckpt_name_writer(again, sharded, task);
+		FUZZ_HOLDS(strcmp(again, name) == 0 && ckpt_name_is_reserved(name));
+	}
+	FUZZ_HOLDS(!ckpt_name_is_ongoing(name) || ckpt_name_is_transient(name));
+}
+
+/* The first line as the pattern, the second as a name: "model-*-{step}.pt". */
+static void check_pattern(const uint8_t *data, size_t size)
+{
+	struct layout_choice choice;
+	struct layout_name name = {0};
+	struct error err;
+	char *pattern = fuzz_next(&data, &size, '\n'), *entry = fuzz_next(&data, &size, '\n');
+	if (pattern && entry && strlen(entry) < LAYOUT_NAME_SIZE &&
+		layout_of_pattern(pattern, &choice, &err) == STATUS_OK &&
+		layout_reads(&choice, entry, &name))
+		FUZZ_HOLDS(name.step <= CKPT_NUMBER_MAX && name.length == strlen(entry));
+	free(pattern);
+	free(entry);
+}
+
+static void check_metric(const char *text)
+{
+	static struct metrics metrics;
+	struct keep_policy policy = {0};
+	struct error err;
+	uint64_t steps[16];
+	size_t count = 0;
+	metrics.count = 0;
+	(void)keep_read_must(&policy, text, &err);
+	if (keep_read_steps(text, steps, 16, &count, &err) == STATUS_OK)
+		FUZZ_HOLDS(count >= 1 && count <= 16);
+	if (metrics_read(text, &metrics, &err) != STATUS_OK)
+		return;
+	double value;
+	FUZZ_HOLDS(metrics.count == 1 && *metrics.items[0].name);
+	FUZZ_HOLDS(!metrics_get(&metrics, metrics.items[0].name, &value) || value == value);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size == 0)
+		return 0;
+	char *text = fuzz_text(data + 1, size - 1);
+	switch (*data) {
+	case 'b': check_mark(data + 1, size - 1); break;
+	case 'w': check_writer(data + 1, size - 1); break;
+	case 'n': check_name(text); break;
+	case 'p': check_pattern(data + 1, size - 1); break;
+	case 'm': check_metric(text); break;
+	}
+	free(text);
+	fuzz_clear();
+	return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What says that this machine goes away. The first byte of an input says what the rest is: 'n' a
+ * line of a notice, 's' squeue's answer, 'h' lines of an HTTP header, and '0' to '6' what a cloud's
+ * metadata server answers to one of its questions.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/http.h"
+#include "notice/cloud.h"
+#include "notice/notice.h"
+#include "notice/slurm.h"
+#include "support/fuzz.h"
+
+#define NOW 1505722920000 /* ms since 1970 */
+
+static bool is_clean(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
+/* A notice that was read is written in both forms, and read again as the same. */
+static void check_notice(const char *text)
+{
+	struct notice notice, again;
+	struct error err = {0};
+	if (notice_read(text, &notice, &err) != STATUS_OK) {
+		FUZZ_HOLDS(*err.text);
+		return;
+	}
+	FUZZ_HOLDS(*notice.source && is_clean(notice.source) && is_clean(notice.reason));
+	for (int form = 0; form < 2; form++) {
+		struct text line = {0};
+		(form ? notice_write_json : notice_write_text)(&notice, &line);
+		FUZZ_HOLDS(!line.failed && is_clean(text_string(&line)));
+		FUZZ_HOLDS(notice_read(text_string(&line), &again, &err) == STATUS_OK);
+		FUZZ_HOLDS(again.received_utc == notice.received_utc);
+		FUZZ_HOLDS((again.deadline == CLOCK_NEVER) == (notice.deadline == CLOCK_NEVER));
+		text_release(&line);
+	}
+}
+
+static void check_slurm(const char *text)
+{
+	struct slurm_job job;
+	if (!slurm_read_job(text, &job))
+		return;
+	FUZZ_HOLDS(*job.state && job.end >= 0 && job.start >= 0);
+	(void)slurm_utc(NOW, job.start, 1000);
+	static const int64_t ends[] = {0, NOW, INT64_MAX / 2};
+	for (size_t i = 0; i < 3; i++) {
+		struct slurm_verdict verdict = slurm_judge(&job, SIGTERM, ends[i], 30000, NOW);
+		FUZZ_HOLDS(verdict.left >= -1 && verdict.why);
+	}
+}
+
+static void check_header(const uint8_t *data, size_t size)
+{
+	static struct http *http;
+	struct http_answer answer = {0};
+	if (!http && http_open(&http, NULL) != STATUS_OK)
+		return;
+	for (char *line; (line = fuzz_next(&data, &size, '\n')); free(line))
+		http_take_header(&answer, line, strlen(line));
+	FUZZ_HOLDS(memchr(answer.etag, '\0', sizeof(answer.etag)));
+	FUZZ_HOLDS(!strpbrk(answer.etag, "\r\n") && answer.date_utc >= 0);
+}
+
+static void check_cloud(const struct cloud_look *look, const char *body)
+{
+	static const int codes[] = {200, 401, 404, 503};
+	for (unsigned i = 0; i < 4; i++) {
+		struct cloud_finding finding = {.left = -7};
+		struct error err = {0};
+		struct cloud_reply reply = {
+			.code = codes[i], .body = body, .self = "vm1", .utc = NOW, .options = i};
+		enum cloud_answer answer = look->read(&reply, &finding, &err);
+		FUZZ_HOLDS(answer != CLOUD_CANNOT_ASK || *err.text);
+		FUZZ_HOLDS(answer != CLOUD_NOTICE || (*finding.reason && finding.left >= -1));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct cloud_look *looks[] = {&cloud_gce.looks[0], &cloud_gce.looks[1],
+		&cloud_aws.looks[0], &cloud_aws.looks[1], &cloud_aws.looks[2],
+		&cloud_azure.looks[0], &cloud_alibaba.looks[0]};
+	if (size == 0)
+		return 0;
+	char *text = fuzz_text(data + 1, size - 1);
+	if (*data == 'n')
+		check_notice(text);
+	else if (*data == 's')
+		check_slurm(text);
+	else if (*data == 'h')
+		check_header(data + 1, size - 1);
+	else if (*data >= '0' && *data <= '6')
+		check_cloud(looks[*data - '0'], text);
+	free(text);
+	return 0;
+}

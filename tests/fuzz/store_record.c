@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The small records of a store. The first byte of an input says what the rest is: 'l' the lock
+ * file, 'b' a beat, 'n' the name of a holder of the lock, 'u' the URL of a store, 'm' what a doctor
+ * has found out about its place.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "store/beat_record.h"
+#include "store/doctor_place.h"
+#include "store/link_name.h"
+#include "store/lockfile.h"
+#include "store/parameters.h"
+#include "store/url.h"
+#include "support/fuzz.h"
+
+static void check_lockfile(const uint8_t *data, size_t size)
+{
+	static int descriptor = -1;
+	struct lockfile file = {.path = (char *)"lock"};
+	if (descriptor < 0)
+		descriptor = memfd_create("lock", MFD_CLOEXEC);
+	file.descriptor = descriptor;
+	FUZZ_HOLDS(ftruncate(descriptor, 0) == 0);
+	FUZZ_HOLDS(pwrite(descriptor, data, size, 0) == (ssize_t)size);
+	if (lockfile_read_made(&file, NULL) != STATUS_OK)
+		return;
+	FUZZ_HOLDS(strspn(file.nonce, "0123456789abcdef") == 32 && !file.nonce[32]);
+	FUZZ_HOLDS(file.mode == LOCK_FCNTL || file.mode == LOCK_LINK);
+	FUZZ_HOLDS(file.mode == LOCK_FCNTL ||
+		   (file.takeover >= TAKEOVER_LEAST && file.takeover <= TAKEOVER_MOST));
+	FUZZ_HOLDS(lockfile_write_made(&file, NULL) == STATUS_OK);
+	FUZZ_HOLDS(lockfile_read_made(&file, NULL) == STATUS_OK);
+}
+
+static void check_beat(const uint8_t *data, size_t size)
+{
+	char record[BEAT_RECORD + 1] = "", again[BEAT_RECORD + 1];
+	struct store_beat beat;
+	memcpy(record, data, size < BEAT_RECORD ? size : BEAT_RECORD);
+	if (!beat_record_read(record, &beat))
+		return;
+	beat_record_write(&beat, again);
+	FUZZ_HOLDS(memcmp(record, again, BEAT_RECORD) == 0);
+}
+
+static void check_link_name(const char *name)
+{
+	struct process_identity who;
+	(void)link_name_look(name);
+	FUZZ_HOLDS(link_name_hash(name) != 0);
+	if (!link_name_parse(name, &who))
+		return;
+	FUZZ_HOLDS(who.pid > 0 && strlen(who.boot) == 36);
+	FUZZ_HOLDS(memchr(who.host, '\0', sizeof(who.host)));
+}
+
+static void check_url(const char *text)
+{
+	struct store_url url;
+	struct parameters parameters;
+	struct error err;
+	struct text path = {0};
+	if (url_parse(text, &url, NULL) == STATUS_OK) {
+		FUZZ_HOLDS(*url.path && !strchr(url.path, '?'));
+		if (parameters_read(&url, &parameters, &err) == STATUS_OK && parameters.takeover)
+			FUZZ_HOLDS(parameters.takeover >= TAKEOVER_LEAST &&
+				   parameters.takeover <= TAKEOVER_MOST);
+		url_release(&url);
+	}
+	(void)store_default_path("r", text, "/home/u", &path, NULL);
+	(void)store_default_path(text, NULL, "/home/u", &path, NULL);
+	text_release(&path);
+}
+
+static void check_side(const uint8_t *data, size_t size)
+{
+	struct doctor_side side = {0};
+	int64_t utc = 0;
+	struct json_object *object = json_parse((const char *)data, size);
+	if (object)
+		doctor_place_read(object, &side, &utc);
+	json_object_put(object);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size == 0)
+		return 0;
+	char *text = fuzz_text(data + 1, size - 1);
+	switch (*data) {
+	case 'l': check_lockfile(data + 1, size - 1); break;
+	case 'b': check_beat(data + 1, size - 1); break;
+	case 'n': check_link_name(text); break;
+	case 'u': check_url(text); break;
+	case 'm': check_side(data + 1, size - 1); break;
+	}
+	free(text);
+	return 0;
+}

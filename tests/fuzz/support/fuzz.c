@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/fuzz.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+_Noreturn void fuzz_fail(const char *file, int line, const char *condition)
+{
+	fprintf(stderr, "%s:%d: not true: %s\n", file, line, condition);
+	abort();
+}
+
+char *fuzz_text(const void *data, size_t size)
+{
+	char *text = malloc(size + 1);
+	FUZZ_HOLDS(text);
+	memcpy(text, data, size);
+	text[size] = '\0';
+	return text;
+}
+
+char *fuzz_next(const uint8_t **data, size_t *size, char stop)
+{
+	if (*size == 0)
+		return NULL;
+	const uint8_t *end = memchr(*data, stop, *size);
+	size_t length = end ? (size_t)(end - *data) : *size;
+	char *part = fuzz_text(*data, length);
+	*data += length + (end != NULL);
+	*size -= length + (end != NULL);
+	return part;
+}
+
+/* ---- Files ---- */
+
+static char path[256];
+static int directory = -1;
+/* What was written since the directory was empty. */
+static char *names[256];
+static size_t count;
+
+static void remove_directory(void)
+{
+	(void)file_remove_tree(path, NULL);
+}
+
+static void make_directory(void)
+{
+	const char *parent = getenv("TMPDIR");
+	if (directory >= 0)
+		return;
+	snprintf(path, sizeof(path), "%.200s/fuzz-XXXXXX", parent ? parent : "/dev/shm");
+	FUZZ_HOLDS(mkdtemp(path));
+	atexit(remove_directory);
+	directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	FUZZ_HOLDS(directory >= 0);
+}
+
+const char *fuzz_path(void)
+{
+	make_directory();
+	return path;
+}
+
+int fuzz_directory(void)
+{
+	make_directory();
+	return directory;
+}
+
+/* Relative, without "." and "..". */
+static bool is_below(const char *name)
+{
+	for (const char *part = name;; part++) {
+		size_t length = strcspn(part, "/");
+		if (length == 0 || length > 100 || strspn(part, ".") == length)
+			return false;
+		part += length;
+		if (!*part)
+			return true;
+	}
+}
+
+bool fuzz_write(const char *name, const void *bytes, size_t length)
+{
+	make_directory();
+	if (count == sizeof(names) / sizeof(names[0]) || !is_below(name))
+		return false;
+	char *copy = fuzz_text(name, strlen(name));
+	for (char *slash = strchr(copy, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		(void)mkdirat(directory, copy, 0700);
+		*slash = '/';
+	}
+	int file = openat(directory, copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	bool written = file >= 0 && file_write_all(file, bytes, length) == 0;
+	if (file >= 0)
+		close(file);
+	if (written)
+		names[count++] = copy;
+	else
+		free(copy);
+	return written;
+}
+
+void fuzz_clear(void)
+{
+	for (size_t i = 0; i < count; i++)
+		(void)unlinkat(directory, names[i], 0);
+	/* The directories, the innermost first. */
+	for (size_t i = 0; i < count; i++) {
+		for (char *slash; (slash = strrchr(names[i], '/'));) {
+			*slash = '\0';
+			(void)unlinkat(directory, names[i], AT_REMOVEDIR);
+		}
+		free(names[i]);
+	}
+	count = 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the fuzz targets share. A target is one file tests/fuzz/NAME.c with the function that
+ * libFuzzer calls for each input; tests/fuzz/README.md says how to run them.
+ */
+#ifndef FUZZ_SUPPORT_FUZZ_H
+#define FUZZ_SUPPORT_FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+/* What libFuzzer calls. Returns 0. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Aborts where the condition does not hold: libFuzzer keeps the input then. */
+#define FUZZ_HOLDS(condition) ((condition) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #condition))
+_Noreturn void fuzz_fail(const char *file, int line, const char *condition);
+
+/* A copy with a NUL behind it, in memory of exactly this size; to be freed. */
+char *fuzz_text(const void *data, size_t size);
+
+/* Takes the next part of *data, up to the byte stop, which is passed over; to be freed. NULL: no
+ * more is there. */
+char *fuzz_next(const uint8_t **data, size_t *size, char stop);
+
+/* ---- Files ---- */
+
+/* An empty directory in memory, made by the first call: its path, and a descriptor of it. */
+const char *fuzz_path(void);
+int fuzz_directory(void);
+/* Write the file name in it, with the directories that its name names. False: not such a name. */
+bool fuzz_write(const char *name, const void *bytes, size_t length);
+/* Remove what was written. */
+void fuzz_clear(void);
+
+/* ---- A store ---- */
+
+/*
+ * A store that holds the lines "KEY VALUE" of the input, each of a revision of its own, 1 for the
+ * first; of equal keys the last line counts. It is read only: what is written to it is dropped.
+ * Release it with store_close.
+ */
+struct store *fuzz_store(const uint8_t *data, size_t size);
+
+#endif
