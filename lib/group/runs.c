@@ -92,7 +92,7 @@ enum status runs_next(
 	struct store *store, const char *after, struct run_summary *run, struct error *err)
 {
 	struct run_summary found = {0};
-	char prefix[KEY], attempt[32] = "";
+	char prefix[KEY], attempt[32];
 	uint64_t number;
 	enum status status;
 	/* What is not a name was not made by us. */
@@ -104,8 +104,10 @@ enum status runs_next(
 	} while (parse_name(found.name, "run", NULL) != STATUS_OK);
 	snprintf(prefix, sizeof(prefix), PREFIX "%s/", found.name);
 	/* In key order the newest is the last, but for numbers of more than six digits. */
-	while ((status = next_directory(store, prefix, *attempt ? attempt : NULL, attempt,
-			sizeof(attempt), err)) == STATUS_OK) {
+	const char *before = NULL;
+	while ((status = next_directory(store, prefix, before, attempt, sizeof(attempt), err)) ==
+		STATUS_OK) {
+		before = attempt;
 		if (parse_unsigned(attempt, 1, UINT64_MAX, &number, "attempt", NULL) != STATUS_OK)
 			continue;
 		found.attempts++;
