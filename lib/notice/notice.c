@@ -33,6 +33,21 @@ static void copy_clean(char *to, size_t size, const char *from)
 		to[length - 1 - tail] = '\0';
 }
 
+/* Bytes that are not UTF-8 become '?': in JSON each would become longer. */
+static void make_utf8(char *text)
+{
+	while (*text) {
+		size_t left = strlen(text), length = 1;
+		while (length < 4 && length < left && !text_is_utf8(text, length))
+			length++;
+		if (!text_is_utf8(text, length)) {
+			*text = '?';
+			length = 1;
+		}
+		text += length;
+	}
+}
+
 void notice_set(struct notice *notice, const char *source, const char *reason,
 	struct notice_time received, int64_t grace)
 {
@@ -41,6 +56,8 @@ void notice_set(struct notice *notice, const char *source, const char *reason,
 	set.deadline = known ? received.now + grace : CLOCK_NEVER;
 	copy_clean(set.source, sizeof(set.source), source);
 	copy_clean(set.reason, sizeof(set.reason), reason);
+	make_utf8(set.source);
+	make_utf8(set.reason);
 	*notice = set;
 }
 

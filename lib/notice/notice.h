@@ -4,7 +4,7 @@
  * time is left, if that is known. One line of text or JSON each way, so that preempt-watch can pipe
  * it into preempt-claim.
  *
- * Source and reason never hold control characters: whoever fills them uses notice_set, which
+ * Source and reason are UTF-8 without control characters: whoever fills them uses notice_set, which
  * escapes them, so that they can be printed and put into a variable as they are.
  */
 #ifndef NOTICE_NOTICE_H
