@@ -297,7 +297,7 @@ enum status board_told(
 		found.order = ORDER_SAVE;
 	else if (n >= 0 && sscanf(line, "exit %llu %d", &step, &pid) >= 1)
 		found.order = ORDER_EXIT;
-	else if (n >= 0 && sscanf(line, "leave %d", &code) == 1)
+	else if (n >= 0 && sscanf(line, "leave %d", &code) == 1 && code >= 1 && code <= 255)
 		found.order = ORDER_LEAVE;
 	else if (n >= 0)
 		return error_set(
