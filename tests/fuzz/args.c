@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command line: an input has its words, each ended by a newline, without the program's name. A
+ * program with one command and one with several, with options of every kind, read it.
+ */
+#include "base/args.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "support/fuzz.h"
+
+static bool flag, given;
+static int times;
+static const char *text, *any, *name;
+static struct args_list list;
+static uint64_t number, optional;
+static int64_t duration;
+
+static const struct args_option options[] = {
+	{'f', "flag", NULL, "a flag", ARGS_FLAG, &flag, NULL, 0, 0, NULL},
+	{'c', "count", NULL, "how often", ARGS_COUNT, &times, NULL, 0, 0, NULL},
+	{'t', "text", "TEXT", "not empty", ARGS_TEXT, &text, NULL, 0, 0, NULL},
+	{0, "any", "TEXT", "any text", ARGS_ANY_TEXT, &any, NULL, 0, 0, NULL},
+	{0, "name", "NAME", "a name", ARGS_NAME, &name, NULL, 0, 0, NULL},
+	{'l', "list", "ITEM", "several", ARGS_LIST, &list, NULL, 0, 0, NULL},
+	{'n', "number", "N", "5 to 500", ARGS_UNSIGNED, &number, NULL, 5, 500, NULL},
+	{0, "optional", "[N]", "may go without", ARGS_OPTIONAL, &optional, NULL, 1, 9, &given},
+	{'d', "duration", "D", "a time", ARGS_DURATION, &duration, NULL, 0, 0, NULL},
+	{0, NULL, NULL, NULL, ARGS_FLAG, NULL, NULL, 0, 0, NULL},
+};
+
+static int run(const struct args_rest *rest)
+{
+	FUZZ_HOLDS(rest->count <= 3);
+	for (size_t i = 0; i < rest->count; i++)
+		FUZZ_HOLDS(rest->words[i]);
+	for (char **word = rest->command; word && *word; word++)
+		FUZZ_HOLDS(strlen(*word) < 1 << 20);
+	FUZZ_HOLDS(!text || *text);
+	FUZZ_HOLDS(!name || parse_name(name, "name", NULL) == STATUS_OK);
+	FUZZ_HOLDS(number == 0 || (number >= 5 && number <= 500));
+	FUZZ_HOLDS(optional <= 9 && duration >= 0 && list.count <= 64);
+	for (size_t i = 0; i < list.count; i++)
+		FUZZ_HOLDS(list.items[i]);
+	return 7;
+}
+
+static const struct args_command one[] = {
+	{NULL, "[OPTION...] [WORD...] -- COMMAND", "one", options, NULL, 0, 3, true, false, run},
+	{0},
+};
+static const struct args_command several[] = {
+	{"first", "WORD", "the first", options, NULL, 1, 3, false, false, run},
+	{"second", "-- COMMAND", "the second", NULL, options, 0, 0, true, true, run},
+	{0},
+};
+static const struct args_program programs[] = {
+	{"one", "a program", one, NULL},
+	{"several", "a program with commands", several, "an example"},
+};
+
+/* A program that answers closes it at its end. */
+static void make_stdout(void)
+{
+	static int descriptor = -1;
+	if (descriptor >= 0 && fcntl(descriptor, F_GETFD) >= 0)
+		return;
+	stdout = fopen("/dev/null", "we");
+	FUZZ_HOLDS(stdout);
+	descriptor = fileno(stdout);
+}
+
+static void try(const struct args_program *program, char *const *words, int count)
+{
+	char **argv = calloc((size_t)count + 2, sizeof(*argv));
+	FUZZ_HOLDS(argv);
+	argv[0] = (char *)program->name;
+	for (int i = 0; i < count; i++)
+		argv[i + 1] = words[i];
+	flag = given = false;
+	times = 0;
+	text = any = name = NULL;
+	list.count = 0;
+	number = optional = 0;
+	duration = 0;
+	make_stdout();
+	int code = args_main(program, count + 1, argv);
+	FUZZ_HOLDS(code == 0 || code == 2 || code == 7);
+	free(argv);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *words[64];
+	int count = 0;
+	while (count < 64 && (words[count] = fuzz_next(&data, &size, '\n')))
+		count++;
+	int standard_error = dup(STDERR_FILENO), nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	FUZZ_HOLDS(dup2(nothing, STDERR_FILENO) == STDERR_FILENO);
+	for (size_t i = 0; i < 2; i++)
+		try(&programs[i], words, count);
+	FUZZ_HOLDS(dup2(standard_error, STDERR_FILENO) == STDERR_FILENO);
+	close(standard_error);
+	close(nothing);
+	while (count > 0)
+		free(words[--count]);
+	return 0;
+}
