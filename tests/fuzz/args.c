@@ -6,6 +6,7 @@
 #include "base/args.h"
 
 #include <fcntl.h>
+#include <sanitizer/common_interface_defs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,15 +65,29 @@ static const struct args_program programs[] = {
 	{"several", "a program with commands", several, "an example"},
 };
 
-/* A program that answers closes it at its end. */
+static bool is_open; /* stdout, which a program that answers closes */
+
+static ssize_t drop(void *cookie, const char *bytes, size_t size)
+{
+	(void)cookie;
+	(void)bytes;
+	return (ssize_t)size;
+}
+
+static int note_close(void *cookie)
+{
+	(void)cookie;
+	is_open = false;
+	return 0;
+}
+
 static void make_stdout(void)
 {
-	static int descriptor = -1;
-	if (descriptor >= 0 && fcntl(descriptor, F_GETFD) >= 0)
-		return;
-	stdout = fopen("/dev/null", "we");
+	if (!is_open)
+		stdout = fopencookie(
+			NULL, "w", (cookie_io_functions_t){.write = drop, .close = note_close});
 	FUZZ_HOLDS(stdout);
-	descriptor = fileno(stdout);
+	is_open = true;
 }
 
 static void try(const struct args_program *program, char *const *words, int count)
@@ -102,9 +117,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		count++;
 	int standard_error = dup(STDERR_FILENO), nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	FUZZ_HOLDS(dup2(nothing, STDERR_FILENO) == STDERR_FILENO);
+	/* What a sanitizer finds is still to be seen. */
+	__sanitizer_set_report_fd((void *)(intptr_t)standard_error);
 	for (size_t i = 0; i < 2; i++)
 		try(&programs[i], words, count);
 	FUZZ_HOLDS(dup2(standard_error, STDERR_FILENO) == STDERR_FILENO);
+	__sanitizer_set_report_fd((void *)(intptr_t)STDERR_FILENO);
 	close(standard_error);
 	close(nothing);
 	while (count > 0)
