@@ -2,7 +2,30 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
+
+/*
+ * The contexts of the threads that were not joined. They stay reachable, as a leak checker may look
+ * after such a thread has ended.
+ */
+struct kept {
+	struct kept *next;
+	const void *context;
+};
+static struct kept *_Atomic all_kept;
+
+static void keep(const void *context)
+{
+	struct kept *kept = malloc(sizeof(*kept));
+	if (!kept)
+		return;
+	kept->context = context;
+	kept->next = atomic_load(&all_kept);
+	while (!atomic_compare_exchange_weak(&all_kept, &kept->next, kept))
+		;
+}
 
 int thread_start(pthread_t *thread, void *(*work)(void *), void *context)
 {
@@ -14,10 +37,13 @@ int thread_start(pthread_t *thread, void *(*work)(void *), void *context)
 	return number;
 }
 
-bool thread_join(pthread_t thread, int64_t patience)
+bool thread_join(pthread_t thread, const void *context, int64_t patience)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += patience / 1000;
-	return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0;
+	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
+		return true;
+	keep(context);
+	return false;
 }

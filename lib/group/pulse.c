@@ -299,6 +299,6 @@ void pulse_stop(struct pulse *pulse, int64_t patience)
 		return;
 	atomic_store(&pulse->stopping, true);
 	bell_ring(pulse->wake);
-	if (thread_join(pulse->thread, patience))
+	if (thread_join(pulse->thread, pulse, patience))
 		release(pulse);
 }

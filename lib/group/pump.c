@@ -172,6 +172,6 @@ void pump_stop(struct pump *pump)
 	if (!pump)
 		return;
 	bell_ring(pump->stop);
-	if (thread_join(pump->thread, STALL_LIMIT))
+	if (thread_join(pump->thread, pump, STALL_LIMIT))
 		release(pump);
 }

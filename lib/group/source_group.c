@@ -214,7 +214,7 @@ static void group_close(struct source *source)
 	struct group_source *self = (struct group_source *)source;
 	bell_ring(self->stop);
 	/* A thread that hangs in the filesystem ends with the process; what it uses stays. */
-	if (thread_join(self->thread, PATIENCE))
+	if (thread_join(self->thread, self, PATIENCE))
 		release(self);
 }
 

@@ -423,7 +423,7 @@ void worker_stop(struct worker *worker, int64_t patience)
 	worker->stopping = true;
 	pthread_mutex_unlock(&worker->lock);
 	bell_ring(worker->wake);
-	if (!thread_join(worker->thread, patience))
+	if (!thread_join(worker->thread, worker, patience))
 		return;
 	for (struct result *result; (result = worker_take(worker));)
 		result_free(result);

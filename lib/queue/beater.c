@@ -124,6 +124,6 @@ void beater_stop(struct beater *beater)
 		return;
 	atomic_store(&beater->stopping, true);
 	bell_ring(beater->wake);
-	if (thread_join(beater->thread, STOP_PATIENCE))
+	if (thread_join(beater->thread, beater, STOP_PATIENCE))
 		release(beater);
 }
