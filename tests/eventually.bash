@@ -14,9 +14,10 @@ eventually() {
 	done
 }
 
-# until_true SECONDS COMMAND...: what takes so long at most on a machine that has time for us.
+# until_true SECONDS COMMAND...: what takes so long at most on a machine that has time for us; it is given
+# four times as long, and at least a minute.
 until_true() {
-	local patience=$(($1 * 4))
+	local patience=$((4 * $1 > 60 ? 4 * $1 : 60))
 	shift
 	eventually "$@"
 }

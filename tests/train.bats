@@ -73,9 +73,9 @@ finish() {
 	done
 }
 
-# until_true SECONDS COMMAND...; a loaded machine is given four times as long.
+# until_true SECONDS COMMAND...; a loaded machine is given four times as long, and at least a minute.
 until_true() {
-	local end=$((SECONDS + 4 * $1))
+	local end=$((SECONDS + (4 * $1 > 60 ? 4 * $1 : 60)))
 	shift
 	until "$@"; do
 		if ((SECONDS > end)); then
