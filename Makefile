@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# make, make demo, make check, make bench [SECTION=queue], make fuzz [SECONDS=60],
+# make, make demo, make check, make check-all, make bench [SECTION=queue], make fuzz [SECONDS=60],
 # make install [PREFIX=/usr/local] [DESTDIR=], make clean
 #
 # Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
@@ -57,7 +57,7 @@ faults      := $(addprefix $(OUT)/tests/faults/,lives sweep powerloss inject cal
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 
-.PHONY: all everything deps demo check bench fuzz fuzz-targets install clean format changed
+.PHONY: all everything deps demo check check-all bench fuzz fuzz-targets install clean format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
 everything: all $(unit_tests) $(extra) $(faults)
 
@@ -142,8 +142,12 @@ fuzz:
 demo: all $(OUT)/examples/train
 	@examples/demo.sh
 
+# At most 8 minutes on two processors; check-all takes half an hour.
 check:
 	@tests/run
+
+check-all:
+	@tests/run --all
 
 bench: everything
 	@tests/bench/bench.sh $(SECTION)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-ack in all its forms; preempt-store join, leave and close.
+# takes: 50
 # limit: 1200
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
@@ -39,6 +40,7 @@ all_say() { # FILE TEXT
 	[ ! -e "${boards[0]}/hold" ]
 }
 
+# bats test_tags=smoke
 @test "the board form: hold, the largest next boundary, exit; saved, all saved, leave with 42" {
 	join 3
 	at 0 4
@@ -67,6 +69,7 @@ all_say() { # FILE TEXT
 	has_key RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0
 }
 
+# bats test_tags=smoke
 @test "a checkpoint on demand: save and run on, as often as asked; --json" {
 	join 2
 	for step in 7 20; do
@@ -109,6 +112,7 @@ all_say() { # FILE TEXT
 	grep -q "no task has begun to train" err.0
 }
 
+# bats test_tags=smoke
 @test "--wait without the others' saves ends with --timeout, 124; somebody without a save: 1 and leave 43" {
 	join 2
 	at 0 4
@@ -197,6 +201,7 @@ all_say() { # FILE TEXT
 	all_say answer "7 exit"
 }
 
+# bats test_tags=smoke
 @test "PH-2 a broken group is 44 with its reason, in the board form and with --at" {
 	join 3
 	at 0 4
@@ -207,6 +212,7 @@ all_say() { # FILE TEXT
 	as 1 run -44 --separate-stderr preempt-ack --at 5
 }
 
+# bats test_tags=smoke
 @test "wrong board, no board, a board that goes away, an agent that goes away" {
 	join 2
 	run -2 --separate-stderr preempt-ack --task 0 --tasks 2
@@ -279,6 +285,7 @@ all_say() { # FILE TEXT
 	as 0 run -65 --separate-stderr preempt-ack
 }
 
+# bats test_tags=smoke
 @test "SY-2 --at: 0 before, 10 exactly at the agreed step, by a new process each time; then saved" {
 	join 2
 	as 0 preempt-claim
@@ -314,6 +321,7 @@ all_say() { # FILE TEXT
 	as 1 run -43 --separate-stderr preempt-ack --at 3 --saved --wait
 }
 
+# bats test_tags=smoke
 @test "--at with strides: a step that is a boundary of both" {
 	join 2
 	as 0 preempt-claim
@@ -373,6 +381,7 @@ all_say() { # FILE TEXT
 	run ! grep "[\"']" lines # Slurm takes what follows = as it is
 }
 
+# bats test_tags=smoke
 @test "joining again by the same process is the same place; another one is refused with the first one's number" {
 	join 1
 	as 0 run -0 --separate-stderr preempt-store join --pid "${agents[0]}"
@@ -395,6 +404,7 @@ all_say() { # FILE TEXT
 	run -1 has_key TASK/1
 }
 
+# bats test_tags=smoke
 @test "a lingering script of an older start is refused and cannot claim" {
 	stand_for 0
 	PREEMPT_LAUNCH=slurm:1:1 PREEMPT_TASKS=1 join_one 0 >joined.0
@@ -404,6 +414,7 @@ all_say() { # FILE TEXT
 	agents=()
 }
 
+# bats test_tags=smoke
 @test "a dead predecessor is buried: the others are told, and the next attempt begins without waiting for it" {
 	join 2
 	kill -KILL "${agents[0]}"
@@ -556,6 +567,7 @@ join_waits() {
 	done
 }
 
+# bats test_tags=smoke
 @test "leave after a claim: a training that failed was preempted, 43; without a claim its failure is an error for all" {
 	join 2
 	as 0 preempt-claim
@@ -582,6 +594,7 @@ join_waits() {
 	run -1 has_key LEFT/1
 }
 
+# bats test_tags=smoke
 @test "close ends an attempt of which nothing runs any more, twice is fine, and the next one can begin" {
 	join 2
 	run -0 --separate-stderr preempt-store close
@@ -636,6 +649,7 @@ serves() {
 	run -124 as 0 preempt-ack --report-timeout 10m --timeout 1s
 }
 
+# bats test_tags=smoke
 @test "--serve: when the agent is killed its task is declared dead, and the others need not wait" {
 	join 2
 	PREEMPT_TASK=0 PREEMPT_TASKS=2 PREEMPT_ATTEMPT=1 PREEMPT_DIR=${boards[0]} PREEMPT_AGENT=${agents[0]} \

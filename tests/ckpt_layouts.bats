@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # ckpt-rotate reads and prunes what training frameworks wrote, and touches nothing else.
+# takes: 80
 # limit: 1200
 # shellcheck disable=SC2154,SC2030,SC2031,SC2012
 bats_require_minimum_version 1.5.0
@@ -57,6 +58,7 @@ breaks() {
 	run -65 --separate-stderr ckpt-rotate verify ck
 }
 
+# bats test_tags=smoke
 @test "Hugging Face: listed, found, verified and pruned" {
 	for kind in plain sharded bin adapter named named_bin fsdp deepspeed; do
 		rm -rf ck && mkdir ck
@@ -119,6 +121,7 @@ breaks() {
 	[ -d ck/checkpoint-500/global_step500 ]
 }
 
+# bats test_tags=smoke
 @test "Lightning: names, versions, last.ckpt as a file and as a link" {
 	make lightning 100 200 300
 	make lightning:epoch=2 300
@@ -162,6 +165,7 @@ breaks() {
 	breaks lightning "rm epoch=1-step=300.ckpt; mkdir epoch=1-step=300.ckpt"
 }
 
+# bats test_tags=smoke
 @test "DeepSpeed: listed, found and pruned; what latest does not name yet is not offered" {
 	for kind in deepspeed deepspeed:stage=3,data=4 deepspeed:model=2,data=3 deepspeed:data=0,stage=1; do
 		rm -rf ck && mkdir ck
@@ -309,6 +313,7 @@ breaks() {
 	[[ $stderr == *"ck/global_step300 is unproven and passed over: "*"; it does not count as a new complete checkpoint"* ]]
 }
 
+# bats test_tags=smoke
 @test "Megatron: listed, found and pruned" {
 	for kind in megatron megatron:pipeline=1 megatron:tensor=1,pipeline=4 megatron_dist megatron_dcp; do
 		rm -rf ck && mkdir ck
@@ -381,6 +386,7 @@ breaks() {
 	breaks megatron_dcp "truncate -s 20 iter_0000300/.metadata"
 }
 
+# bats test_tags=smoke
 @test "TensorFlow: listed, found and pruned; several files are one checkpoint" {
 	make tensorflow 8 9 10 11
 	: >ck/ckpt-8.meta
@@ -418,6 +424,7 @@ breaks() {
 	[ "$(steps complete)" = "100 200 300 " ]
 }
 
+# bats test_tags=smoke
 @test "Orbax: listed, found and pruned" {
 	make orbax 100 200 300 400
 	mkdir ck/400.orbax-checkpoint-tmp-17 ck/7
@@ -780,6 +787,7 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	[ "$(steps complete)" = "200 300 " ]
 }
 
+# bats test_tags=smoke
 @test "a tracker that is set back while prune decides: what it names now stays" {
 	make deepspeed 100 200 300 400
 	: >trace
@@ -797,6 +805,7 @@ assert [c["step"] for c in json.load(sys.stdin)] == [100, 200, 300, 100, 200, 25
 	[ "$(ls ck | tr '\n' ' ')" = "global_step200 global_step300 global_step400 latest " ]
 }
 
+# bats test_tags=smoke
 @test "preempt-run --checkpoints DIR:LAYOUT resumes from a framework's checkpoint" {
 	make hf 100 200
 	echo x >ck/checkpoint-200/trainer_state.json

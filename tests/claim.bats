@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-claim, and preempt-watch waiting for the group's claim.
+# takes: 40
 # limit: 1200
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
@@ -28,6 +29,7 @@ cannot_be_asked() {
 	[[ $stderr = *"the group could not be asked: "*"$PWD/not/mounted"* ]]
 }
 
+# bats test_tags=smoke
 @test "the first claims, 0; the same task again, 0; another, 1, and is told whose it is" {
 	join 2
 	as 1 run -0 --separate-stderr preempt-claim --reason "power cut"
@@ -42,6 +44,7 @@ cannot_be_asked() {
 	[ "$(field reason <<<"$output")" = "power cut" ]
 }
 
+# bats test_tags=smoke
 @test "from outside the job: no task is named, all leave; a second one from outside is told no" {
 	join 2
 	run -0 --separate-stderr preempt-claim --reason maintenance
@@ -52,6 +55,7 @@ cannot_be_asked() {
 	[[ $output = *"group left=unknown claimed from outside, on $(hostname): command maintenance" ]]
 }
 
+# bats test_tags=smoke
 @test "no store, no run, no attempt, a run that is over: a definite no; a store that cannot be reached: 75" {
 	run -1 --separate-stderr preempt-claim
 	run -75 --separate-stderr preempt-claim --store "$PWD/not/mounted/s.db"
@@ -76,6 +80,7 @@ cannot_be_asked() {
 	run -1 --separate-stderr preempt-watch --source group --once
 }
 
+# bats test_tags=smoke
 @test "a claim while not all have joined: 0; whoever joins then leaves unstarted with 42" {
 	export PREEMPT_LAUNCH=launch
 	stand_for 0
@@ -89,6 +94,7 @@ cannot_be_asked() {
 	[[ $stderr = *"was preempted before this task joined"* ]]
 }
 
+# bats test_tags=smoke
 @test "--then stop is kept in the claim; --then continue claims nothing, and opens a round each time" {
 	join 2
 	run -0 --separate-stderr preempt-claim --then continue
@@ -192,6 +198,7 @@ cannot_be_asked() {
 	[[ $output = *'command a\x1b[2Jb\nc' ]]
 }
 
+# bats test_tags=smoke
 @test "PH-22 a claim in attempt 1 is not seen in attempt 2, and one for attempt 1 is refused there" {
 	join 1
 	as 0 preempt-claim
@@ -213,6 +220,7 @@ cannot_be_asked() {
 	run -0 --separate-stderr preempt-watch --source group --attempt 1 --timeout 20s
 }
 
+# bats test_tags=smoke
 @test "PH-9 --until-exit returns when the claimer's process is gone, and not before" {
 	join 2
 	preempt-watch --until-exit >out 2>err 3>&- &
@@ -290,6 +298,7 @@ cannot_be_asked() {
 	[ "$code" = 0 ]
 }
 
+# bats test_tags=smoke
 @test "watch: could not ask is never no claim; a store that refuses us ends it with its own code" {
 	run -75 --separate-stderr preempt-watch --once --source group --store "$PWD/not/mounted/s.db"
 	cannot_be_asked --source group
@@ -307,6 +316,7 @@ cannot_be_asked() {
 	run -2 --separate-stderr preempt-watch --source group --source group
 }
 
+# bats test_tags=smoke
 @test "watch: the attempt it was asked for broke: 44; is over: 1; the newest: another may come" {
 	join 2
 	as 1 preempt-store leave --code 9
@@ -336,6 +346,7 @@ cannot_be_asked() {
 	[ "$(wc -l <out)" = 2 ]
 }
 
+# bats test_tags=smoke
 @test "256 preempt-claim at once: exactly one winner, no other answer than 0 and 1" {
 	preempt-store put run/r/LAST '{"attempt":1}'
 	preempt-store put run/r/000001/OPEN '{"tasks":256,"launch":""}'
@@ -501,6 +512,7 @@ ignores_notices() {
 	[ "$(field attempt <event)" = 2 ]
 }
 
+# bats test_tags=smoke
 @test "serving an agent: it ends when the agent is gone, or its task has left; HUP is no notice" {
 	join 3
 	for task in 0 1 2; do

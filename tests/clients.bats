@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The board's clients (DESIGN.md, section 3): one list of cases through bash, dash, C, Python and
 # preempt-step; then what only some of them have. The test plays the agent.
+# takes: 100
 # limit: 1200
 # BIN and OUT tell where the built programs are; CLIENTS="c python" runs fewer.
 # shellcheck disable=SC2154,SC2030,SC2031
@@ -41,6 +42,7 @@ step_written() {
 	at_step 12345678901234567
 	[ "$(stat -c '%s %i' "$board/step")" = "42 $inode" ]
 }
+# bats test_tags=smoke
 @test "step: 42 bytes, in place, before anything else" {
 	each step_written
 }
@@ -111,6 +113,7 @@ step_falls() {
 	at_step 5
 	said 1 "step 4 after step 5"
 }
+# bats test_tags=smoke
 @test "step: a number that falls is refused" {
 	each step_falls
 }
@@ -159,6 +162,7 @@ section_written() {
 	[ "$(stat -c '%s %i' "$board/section")" = "32 $inode" ]
 	ask "step 4" 0
 }
+# bats test_tags=smoke
 @test "section: 32 bytes, in place" {
 	each section_written
 }
@@ -205,6 +209,7 @@ hold_save() {
 	lift
 	ask "step 6" 0
 }
+# bats test_tags=smoke
 @test "save S: at S, once, then on; the next round again" {
 	each hold_save
 }
@@ -248,6 +253,7 @@ hold_wait_exit() {
 	hold "leave 42"
 	expect "saved 42"
 }
+# bats test_tags=smoke
 @test "wait, then exit S: runs to S, saves, stays until leave" {
 	each hold_wait_exit
 }
@@ -307,6 +313,7 @@ hold_overshoot_exit() {
 	hold "leave 9"
 	ends 9
 }
+# bats test_tags=smoke
 @test "overshoot of exit S: one save, then no step further" {
 	each hold_overshoot_exit
 }
@@ -362,6 +369,7 @@ hold_leave() {
 	ends 43
 	said 0 .
 }
+# bats test_tags=smoke
 @test "leave C at a boundary: leaves with C, silently" {
 	each hold_leave
 }
@@ -439,6 +447,7 @@ saved_barrier_lifted() {
 	expect "saved 0"
 	ask "step 6" 0
 }
+# bats test_tags=smoke
 @test "exit barrier: lifted, runs on" {
 	each saved_barrier_lifted
 }
@@ -503,6 +512,7 @@ saved_async() {
 	hold "leave 42"
 	expect "async 42"
 }
+# bats test_tags=smoke
 @test "an asynchronous saver: reports from another thread, and waits there" {
 	each saved_async c python c@disk
 }
@@ -532,6 +542,7 @@ agent_gone_waiting() {
 	said 1 .
 	said 1 "$agent"
 }
+# bats test_tags=smoke
 @test "the agent is killed while a task waits: 43, said once" {
 	each agent_gone_waiting
 }
@@ -623,6 +634,7 @@ agent_unreadable() {
 		said 1 "does not name the agent"
 	done
 }
+# bats test_tags=smoke
 @test "first use: a damaged agent file is refused" {
 	each agent_unreadable
 }
@@ -661,6 +673,7 @@ board_gone_waiting() {
 	ends 43
 	said 1 "vanished"
 }
+# bats test_tags=smoke
 @test "the board vanishes while a task waits: 43" {
 	each board_gone_waiting bash dash c python program
 }
@@ -873,6 +886,7 @@ owner_child() {
 	said 1 "process $training, this is process"
 	ask "step 6" 0
 }
+# bats test_tags=smoke
 @test "owner: a forked child is a second process, and is refused" {
 	each owner_child c python
 }
@@ -938,6 +952,7 @@ signals_handler() {
 	(tell nothing) 2>/dev/null || :
 	expect trapped
 }
+# bats test_tags=smoke
 @test "signals: a handler or trap of the user's stays" {
 	each signals_handler bash dash c python
 }
@@ -1010,6 +1025,7 @@ loop_script() {
 		echo end
 	END
 }
+# bats test_tags=smoke
 @test "shell: the loop of the manual under set -euo pipefail" {
 	client=bash
 	board_make
@@ -1135,6 +1151,7 @@ clobbered() {
 	each clobbered c python c@disk python@disk
 }
 
+# bats test_tags=smoke
 @test "libpreempt: needs nothing but libc, exports what its header declares" {
 	run -0 ldd "$OUT/libpreempt.so.0"
 	case $OUT in
@@ -1148,6 +1165,7 @@ clobbered() {
 	[ "$(grep -E ' [TDBR] ' <<<"$output" | grep -cv ' preempt_')" = 0 ]
 }
 
+# bats test_tags=smoke
 @test "libpreempt: installed, found by pkg-config, used from C and C++" {
 	case $OUT in
 	*/build/asan) skip "one build is enough" ;;
@@ -1199,6 +1217,7 @@ clobbered() {
 	run -0 "$BIN/preempt-step" -- 5 6
 }
 
+# bats test_tags=smoke
 @test "preempt-step: the loop of its manual, in bash and dash" {
 	for client in bash dash; do
 		board_make

@@ -78,6 +78,7 @@ options() {
 	"$@" --help | grep -oE '^ +(-[a-zA-Z0-9], )?--[a-z][a-z-]*' | grep -oE -- '-[-a-zA-Z0-9]+'
 }
 
+# bats test_tags=smoke
 @test "every option of every program and command, and no other" {
 	local program command
 	for program in "${BIN:-$ROOT/bin}"/*; do
@@ -90,6 +91,7 @@ options() {
 	done
 }
 
+# bats test_tags=smoke
 @test "the commands of a program" {
 	offers "preempt-store g" get gc
 	offers "preempt-store get --js" --json
@@ -98,6 +100,7 @@ options() {
 	offers "preempt-store --run r -q get --js" --json
 }
 
+# bats test_tags=smoke
 @test "values: words, prefixes, directories, files" {
 	offers "preempt-run --savers _" all chief
 	offers "preempt-run --savers c" chief
@@ -110,12 +113,14 @@ options() {
 	offers "preempt-queue schedule --directory ro" room
 }
 
+# bats test_tags=smoke
 @test "after -- it is the other command's turn" {
 	offers "preempt-run -n 4 -- preempt-sto" preempt-store
 	offers "preempt-run --join-timeout _"
 	offers "preempt-queue schedule --lines -- preempt-sto" preempt-store
 }
 
+# bats test_tags=smoke
 @test "zsh registers it for the programs by their names" {
 	command -v zsh >/dev/null || skip "needs zsh"
 	mkdir functions
@@ -125,6 +130,7 @@ options() {
 	[ "$output" = "_preempt _preempt" ]
 }
 
+# bats test_tags=smoke
 @test "completion needs no bash-completion, and a program that is missing offers nothing" {
 	run -0 offers_bash no-such-program --
 	[ -z "$output" ]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # examples/composed.sh: the small programs put together into an agent, alone and beside preempt-run.
+# takes: 70
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
@@ -89,6 +90,7 @@ below() {
 	done
 }
 
+# bats test_tags=smoke
 @test "PH-1 three composed tasks and a preempt-run: TERM to one, one step, one save each, all leave with 42" {
 	tasks=4
 	write_training
@@ -164,6 +166,7 @@ no_boards() {
 	[ "$(wc -l <saved.0)" = 3 ]
 }
 
+# bats test_tags=smoke
 @test "all finish: 0 for all, the attempt is completed, nothing is left behind (PH-8)" {
 	tasks=2
 	write_training
@@ -175,6 +178,7 @@ no_boards() {
 	eventually no_boards
 }
 
+# bats test_tags=smoke
 @test "PH-2 one task fails: the others are ended with 44, its own code stays" {
 	tasks=3
 	write_training
@@ -204,6 +208,7 @@ all_gone() {
 	for pid in "${pieces[@]}"; do gone "$pid" || return; done
 }
 
+# bats test_tags=smoke
 @test "kill -9 of any piece: nothing of the task is left running, and the others learn it" {
 	tasks=2
 	local what
@@ -336,6 +341,7 @@ further_than() {
 	cmp saved.0 saved.1
 }
 
+# bats test_tags=smoke
 @test "one shell joins again after each restart, until its training is through" {
 	tasks=1
 	script=$PWD/again.sh
@@ -395,6 +401,7 @@ in_a_directory() {
 	export PREEMPT_STORE=$PWD/store/s.db
 }
 
+# bats test_tags=smoke
 @test "a store that is away for a while: the notice waits for it, and all leave with 42" {
 	tasks=2
 	in_a_directory
@@ -470,6 +477,7 @@ is_stopped() {
 }
 
 # The script without its head, as README and preempt(7) show it.
+# bats test_tags=smoke
 @test "README and preempt(7) show the script as it is, in at most 20 lines" {
 	sed '/^#!/d; 1,/^[^#]/ { /^#/d }' "$REPO/examples/composed.sh" >script
 	[ "$(grep -c . script)" -le 20 ]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-store doctor between two mounts and between nodes: GlusterFS and bindfs.
 #
+# takes: 60
 # mounts: private
 # limit: 1200
 # asan: no (a minute, mostly of waiting; doctor.bats has it)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-store doctor on one machine: what it says of good and bad places, what it leaves behind.
 #
+# takes: 40
 # mounts: private
 # limit: 1200
 
@@ -26,6 +27,7 @@ teardown() { doctor_teardown; }
 
 # ---- What it finds ----
 
+# bats test_tags=smoke
 @test "a local disk is safe, and people and programs are told so" {
 	answers 0 preempt-store doctor "$dir"
 	[ -z "$stderr" ]
@@ -71,6 +73,7 @@ teardown() { doctor_teardown; }
 
 # ---- Places where nothing can be tried ----
 
+# bats test_tags=smoke
 @test "a directory that is missing: 75, is it mounted?" {
 	answers 75 preempt-store doctor "$dir/none" --quick --timeout 60s
 	[[ $output == *'could not tell'*'is the filesystem mounted?'* ]]
@@ -81,12 +84,14 @@ teardown() { doctor_teardown; }
 	[[ $output == *'Not a directory'* ]]
 }
 
+# bats test_tags=smoke
 @test "a read-only mount: 77" {
 	need_mounts
 	answers 77 preempt-store doctor "$MOUNTS/small/ro" --quick --timeout 60s
 	[[ $output == *'could not tell'*'mounted read-only'* ]]
 }
 
+# bats test_tags=smoke
 @test "a full filesystem: 75, and nothing stays there" {
 	need_mounts
 	mkdir -m 700 "$MOUNTS/small/rw/full"
@@ -224,6 +229,7 @@ teardown() { doctor_teardown; }
 	empty "$dir"
 }
 
+# bats test_tags=smoke
 @test "one that never comes: 75, and who came is named" {
 	answers 75 preempt-store doctor "$dir" --nodes 2 --timeout 1s
 	[[ $output == *'2 nodes were to come'*'in time came 1: '"$(hostname)"* ]]
@@ -256,6 +262,7 @@ examine() {
 	done
 }
 
+# bats test_tags=smoke
 @test "killed it leaves nothing running; what it left is removed by the next, that of others is not" {
 	local pid left
 	in_the_middle "$dir/.preempt-doctor-??????/create.0" examine

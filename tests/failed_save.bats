@@ -173,6 +173,7 @@ all_tell_the_truth() {
 	all_tell_the_truth
 }
 
+# bats test_tags=smoke
 @test "without a notice a failed save is the task's own failure: a checkpoint on demand, a periodic one" {
 	programs=()
 	shell_programs
@@ -207,6 +208,7 @@ without_board() {
 	tasks[$1]=$!
 }
 
+# bats test_tags=smoke
 @test "the loop of preempt-ack --at: 42 saved, 43 not saved, 93 asked to stop, and on after a checkpoint on demand" {
 	local kind saves expected i
 	{

@@ -7,6 +7,7 @@
 #   build/plain/tests/faults/sweep errors|kills|stops [--url '?lock=link']
 #   build/plain/tests/faults/powerloss --tries 100
 #   build/plain/tests/faults/lives --schedules 100
+# takes: 230
 # asan: no (preloaded libraries)
 # limit: 1200
 
@@ -113,6 +114,7 @@ errors_in() {
 # Before each: so that it has the same to do.
 before() { :; }
 
+# bats test_tags=smoke
 @test "errors under preempt-store put, get, list, rm, wait, gc" {
 	errors_in 0 preempt-store put k v
 	errors_in 0 preempt-store get k
@@ -169,6 +171,7 @@ before() { :; }
 	[ $came -ge 2 ]
 }
 
+# bats test_tags=smoke
 @test "Ctrl-C in the middle of a commit: 130, and nothing is left" {
 	preempt-store put k v
 	for at in 1 2 3; do
@@ -194,6 +197,7 @@ before() { :; }
 	[ -z "$(find "$dir" "$BATS_TEST_TMPDIR" . -maxdepth 1 -name 'core*')" ]
 }
 
+# bats test_tags=smoke
 @test "nobody reads the answer: what was put is there" {
 	run bash -c 'set -o pipefail; preempt-store put k v --json | true'
 	[[ $status = 0 || $status = 141 || $status = 75 ]]
@@ -308,6 +312,7 @@ end_writers() {
 	run ! grep -vx '7[57]' "$BATS_TEST_TMPDIR/codes"
 }
 
+# bats test_tags=smoke
 @test "an answer is lost when the first failure of a queue is told: never is it told to nobody" {
 	local calls at code word="done"
 	before

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Heartbeats of 256 agents on this machine, beating every second under load: nobody alive is called dead;
 # then 16 of them are stopped: exactly those are named.
+# takes: 30
 # alone
 # asan: no (1,000 threads with sanitizers are another load)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables

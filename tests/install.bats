@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # make, make install and make clean, in a copy of the source whose path has a blank; and what
 # installs the packages.
+# takes: 60
 # asan: no (it builds for itself)
 # limit: 1200
 # shellcheck disable=SC2016 # text for another shell
@@ -34,6 +35,7 @@ programs() {
 	(cd "$SOURCE/src" && printf '%s\n' *.c | sed 's/\.c$//')
 }
 
+# bats test_tags=smoke
 @test "make says nothing at all when there is nothing to do" {
 	run -0 remake -s --no-print-directory
 	[ -z "$output" ]
@@ -74,6 +76,7 @@ programs() {
 	run ! grep -q passing <(nm "$SOURCE/build/plain/libcore.a")
 }
 
+# bats test_tags=smoke
 @test "make install: every file where it belongs, and no other" {
 	remake install DESTDIR="$BATS_TEST_TMPDIR/a root" PREFIX=/usr
 	cd "$BATS_TEST_TMPDIR/a root/usr"
@@ -94,6 +97,7 @@ programs() {
 	[ "$(find .. -mindepth 1 -maxdepth 1 -type d)" = ../usr ]
 }
 
+# bats test_tags=smoke
 @test "the installed programs, libraries and clients work from there" {
 	cd "$BATS_TEST_TMPDIR"
 	to=$BATS_TEST_TMPDIR/opt
@@ -141,6 +145,7 @@ no_packages() {
 	PATH=$PWD/stubs:$PATH
 }
 
+# bats test_tags=smoke
 @test "missing packages: installed where we may, after an update of the list" {
 	cd "$BATS_TEST_TMPDIR"
 	no_packages 0 1
@@ -151,6 +156,7 @@ no_packages() {
 	[[ $(sed -n 3p asked) = install*" gcc make pkg-config"* ]]
 }
 
+# bats test_tags=smoke
 @test "missing packages: a download that fails is tried again; one that always fails is said, with the command" {
 	cd "$BATS_TEST_TMPDIR"
 	no_packages 0 2
@@ -164,6 +170,7 @@ no_packages() {
 	[[ $output = *"could not install them"*"sudo apt-get install gcc make pkg-config"* ]]
 }
 
+# bats test_tags=smoke
 @test "missing packages: where we may not, the command is said" {
 	cd "$BATS_TEST_TMPDIR"
 	no_packages 1000 0

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-store join: which process stands for the task, where there is nothing to join, what the shell
 # that joined joins next, and who counts as joined.
+# takes: 40
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # text for another shell; a test is a subshell of its own
 
 bats_require_minimum_version 1.5.0
@@ -14,6 +15,7 @@ exported() {
 
 # ---- Which process stands for the task ----
 
+# bats test_tags=smoke
 @test "join: the shell that reads the answer stands for the task, whatever stands in between" {
 	for join in 'preempt-store join' 'timeout 60 preempt-store join' 'env A=b timeout 60 preempt-store join' \
 		'bash -c "preempt-store join; exit"'; do
@@ -65,6 +67,7 @@ step() {
 	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_NUM_NODES=1 SLURM_NODEID=0
 }
 
+# bats test_tags=smoke
 @test "join in a TaskProlog that is a script: the task to be stands for the task" {
 	step
 	task 9.0
@@ -99,6 +102,7 @@ step() {
 
 # ---- Once more in the same shell ----
 
+# bats test_tags=smoke
 @test "join once more in the same shell: the next attempt each time, with a board of its own" {
 	run -0 --separate-stderr bash -c '
 		for k in 1 2 3; do
@@ -164,6 +168,7 @@ stop_join() {
 	done
 }
 
+# bats test_tags=smoke
 @test "join: a task whose process died while it joined is missing; its successor and the others join the next attempt" {
 	export PREEMPT_LAUNCH=slurm:1:0 # all are of one launch
 	tasks=3
@@ -187,6 +192,7 @@ stop_join() {
 	done
 }
 
+# bats test_tags=smoke
 @test "join: a task whose process died right after the last one joined is missing, too" {
 	export PREEMPT_LAUNCH=slurm:1:0
 	tasks=2
@@ -225,6 +231,7 @@ stop_join() {
 	done
 }
 
+# bats test_tags=smoke
 @test "join: a task that has left already counts as joined" {
 	tasks=2
 	stand_for 0

@@ -3,6 +3,7 @@
 # Random lives of training jobs with the real programs (tests/rig/lives): agents and trainers killed and
 # stopped, notices, claims, a store that goes away. The plans follow from the seeds, which are the same
 # each time; for others: tests/rig/lives --help.
+# takes: 150
 # asan: no (KILL leaves nothing to look at, and it takes minutes)
 # mounts: private
 # limit: 1800

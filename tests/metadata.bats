@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The metadata servers of clouds as sources of notices, against a simulator on loopback.
+# takes: 30
 
 bats_require_minimum_version 1.5.0
 load eventually
@@ -68,6 +69,7 @@ requests() {
 	left_about 100
 }
 
+# bats test_tags=smoke
 @test "gce: preempted in 30 s; terminated for maintenance in 60 s; migrated is no end" {
 	answer gce.preempted TRUE
 	once 0 "gce:$url"
@@ -88,6 +90,7 @@ requests() {
 	[[ $stderr = *"/instance/preempted: it answered \"\", which is not known"* ]]
 }
 
+# bats test_tags=smoke
 @test "aws: the time of the end, whatever our own clock says" {
 	answer aws.spot '{"action":"terminate","time":"{IN:100}"}'
 	once 0 "aws:$url"
@@ -123,6 +126,7 @@ requests() {
 	[[ $(<out) = *"spot: stop at"* ]]
 }
 
+# bats test_tags=smoke
 @test "azure: only events that concern this machine, and only ends" {
 	event='{"EventId":"A1","EventType":"TYPE","Resources":["NAME"],"NotBefore":"{RFC:300}"}'
 	say() {
@@ -140,6 +144,7 @@ requests() {
 	once 0 "azure:reboot,freeze,$url"
 }
 
+# bats test_tags=smoke
 @test "alibaba: the time of release" {
 	answer alibaba.spot '{IN:250}'
 	once 0 "alibaba:$url"
@@ -149,6 +154,7 @@ requests() {
 	once 1 "alibaba:$url"
 }
 
+# bats test_tags=smoke
 @test "what is no answer is never none: codes, half an answer, rubbish, too much, elsewhere" {
 	for trouble in @500 @503 @404 @302 @cut @big 'rubbish' "@redirect $url/computeMetadata/v1/instance/preempted"; do
 		answer gce.preempted "$trouble"
@@ -184,6 +190,7 @@ requests() {
 	once 1 "gce:$url"
 }
 
+# bats test_tags=smoke
 @test "PH-16: the server down, flapping, then a notice: said once, and given" {
 	answer gce.preempted @503
 	preempt-watch --period 100ms --source "gce:$url" >out 2>err 3>&- &
@@ -274,6 +281,7 @@ END
 	eventually [ -e running ]
 }
 
+# bats test_tags=smoke
 @test "preempt-run: a notice of a cloud stops the command, saved" {
 	train_with "aws:rebalance,$url"
 	# It names no time: at once, and as long as the save takes.

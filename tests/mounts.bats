@@ -53,6 +53,7 @@ inside() {
 		eval "$1"' inside "$@"
 }
 
+# bats test_tags=smoke
 @test "a filesystem of fstab that is not mounted: every program says 75, and makes nothing" {
 	inside '
 		echo "server:/x $dir/mnt nfs rw,noauto 0 0" >/etc/fstab
@@ -266,6 +267,7 @@ inside() {
 		HOME=$dir/mnt refused preempt-run --run r -- true'
 }
 
+# bats test_tags=smoke
 @test "a restart makes neither a store nor a checkpoint directory, unless it is meant" {
 	local variable
 	mkdir -m 700 one
@@ -301,6 +303,7 @@ inside() {
 	run -0 env PREEMPT_NEW=1 ckpt-rotate copy from one/copies --all
 }
 
+# bats test_tags=smoke
 @test "?must-exist: a store that is missing is 75, and not made" {
 	mkdir -m 700 one
 	run -75 --separate-stderr preempt-store get --store 'one/s.db?must-exist' k

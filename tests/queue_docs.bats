@@ -77,6 +77,7 @@ make_place() {
 	[ -z "$(example 7)" ]
 }
 
+# bats test_tags=smoke
 @test "README's section on queues runs as it stands there" {
 	make_place
 	{

@@ -7,6 +7,7 @@
 bats_require_minimum_version 1.5.0
 load queue
 
+# bats test_tags=smoke
 @test "output comes back byte for byte: binary, 1 MiB, empty, stderr apart" {
 	local binary large empty
 	head -c 5000 /dev/urandom >binary
@@ -60,6 +61,7 @@ load queue
 	[ "$(grep -c good <<<"$said")" = 1 ]
 }
 
+# bats test_tags=smoke
 @test "a command has its directory, environment and stdin, and nothing is run by a shell unless asked" {
 	local id
 	mkdir there
@@ -78,6 +80,7 @@ load queue
 	[ "$(preempt-queue fetch "$id")" = SHOUTED ]
 }
 
+# bats test_tags=smoke
 @test "--joblog: a line for each accepted result, in the columns of GNU parallel" {
 	local good bad again last ids
 	schedule good -- bash -c 'printf 12345; sleep 0.3'

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A queue on filesystems with two mounts, half of the workers on each, in a storm: see
 # tests/rig/storm. Needs root and FUSE.
+# takes: 90
 # asan: no (the same programs run with sanitizers in queue_storm.bats; here it is the filesystems)
 # mounts: private
 # limit: 1600

@@ -3,6 +3,7 @@
 # A queue under workers that are killed, stopped and given notices at random (tests/rig/storm), and
 # a worker that comes back after its command was given to another. Ten thousand commands:
 # queue_storm_many.bats. Full disks: queue_disk.bats. Shared filesystems: queue_shared.bats.
+# takes: 30
 # limit: 1500
 
 # shellcheck disable=SC2016 # inner shells expand
@@ -48,6 +49,7 @@ start_worker() {
 running_on() { [[ $(preempt-queue show 1 --json) == *'"running"'*"\"worker\":\"$1\""* ]]; }
 over() { preempt-queue fetch 1 >fetched; }
 
+# bats test_tags=smoke
 @test "WQ-10: a zombie, stopped for longer than its lease, does not overwrite its replacement's result" {
 	local size
 	# Short, and in a file.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Ten thousand commands over sixteen workers that are killed, stopped and given notices at random,
 # while schedule and join are killed: tests/rig/storm says what is checked.
+# takes: 80
 # limit: 1200
 # asan: no (the same with 300 commands runs with sanitizers in queue_storm.bats)
 

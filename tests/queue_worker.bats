@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # preempt-queue work: preemption told apart from failure, attempts, time limits, cancel, and what
 # becomes of commands when their worker, its store or its machine misbehaves.
+# takes: 50
 # limit: 1200
 # shellcheck disable=SC1010,SC2016 # text for another shell
 
@@ -10,6 +11,7 @@ load queue
 
 # ---- Preempted ----
 
+# bats test_tags=smoke
 @test "a notice: commands get --term-signal and the grace, and go back without using an attempt; 42" {
 	local one two
 	cat >resumes <<-'ITEM'
@@ -44,6 +46,7 @@ load queue
 	[ "$(cut -d' ' -f2 "starts.$one" "starts.$two" | sort -u | wc -l)" = 2 ]
 }
 
+# bats test_tags=smoke
 @test "a notice: a command that ignores the signal is killed at the deadline, and goes back" {
 	local id pid began
 	local grace code
@@ -103,6 +106,7 @@ load queue
 
 # ---- Failed ----
 
+# bats test_tags=smoke
 @test "--max-attempts: so many failures are tried again, one more is a failure" {
 	local good bad
 	schedule good --max-attempts 3 -- ./often 1 2
@@ -171,6 +175,7 @@ load queue
 	expect 127 preempt-queue fetch --exit-status "$missing"
 }
 
+# bats test_tags=smoke
 @test "cancel: a command that runs is ended, one that waits is never started, and nobody is told" {
 	local runs waits
 	schedule runs -- ./gated go
@@ -218,6 +223,7 @@ load queue
 	expect 0 preempt-queue join
 }
 
+# bats test_tags=smoke
 @test "retry: what failed and what was cancelled because of it run again; starts go on, attempts begin anew" {
 	local bad ids
 	schedule bad --priority 1 -- bash -c '[ -e good ] && exec ./item; exit 1'
@@ -248,6 +254,7 @@ load queue
 
 # ---- Workers ----
 
+# bats test_tags=smoke
 @test "priorities: the highest first, then the oldest" {
 	local low first second high
 	schedule low --priority -5 -- ./item
@@ -306,6 +313,7 @@ load queue
 	kill -0 "${workers[a]}"
 }
 
+# bats test_tags=smoke
 @test "a worker stopped for longer than its lease: its late result counts for nothing" {
 	local id
 	schedule id -- bash -c 'echo "$PREEMPT_WORKER"; exec ./gated "go.$PREEMPT_WORKER"'
@@ -358,6 +366,7 @@ here() {
 	[ "$(what "$id" worker)" = a ]
 }
 
+# bats test_tags=smoke
 @test "the store is away for a while: the command runs on, and its result is handed in" {
 	local id
 	schedule id -- bash -c './gated go; echo said'

@@ -33,6 +33,7 @@ rehearses() {
 	[ "$status" = "$code" ]
 }
 
+# bats test_tags=smoke
 @test "--rehearse: saved, and it is said what each process would do with the signal" {
 	cat >train <<-'EOT'
 		#!/bin/sh

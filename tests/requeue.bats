@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-requeue, with a scontrol that answers what a test wants. A real Slurm: slurm_requeue.bats.
+# takes: 70
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
@@ -87,11 +88,13 @@ preempted() {
 }
 calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 
+# bats test_tags=smoke
 @test "finished: 0, and nobody is asked" {
 	STEPS=3 run -0 preempt-requeue -- preempt-run -- ./trainer
 	calls ""
 }
 
+# bats test_tags=smoke
 @test "preempted: scontrol is asked for the state, then to requeue; 42" {
 	start -- preempt-run -- ./trainer
 	preempted
@@ -120,6 +123,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	done
 }
 
+# bats test_tags=smoke
 @test "a task of an array is requeued alone" {
 	export SLURM_ARRAY_JOB_ID=9 SLURM_ARRAY_TASK_ID=3
 	start -- preempt-run -- ./trainer
@@ -147,6 +151,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q "not requeued: scontrol show: slurm_load_jobs error: Invalid job id specified" err
 }
 
+# bats test_tags=smoke
 @test "requeued already: not once more" {
 	echo PENDING >state
 	start -- preempt-run -- ./trainer
@@ -167,6 +172,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q 'job 9 is not requeued: scontrol requeue: Requested operation is presently disabled for job 9; was it submitted with --requeue?' err
 }
 
+# bats test_tags=smoke
 @test "the controller cannot be reached for a moment: once more" {
 	printf '\n\n' >away
 	start -- preempt-run -- ./trainer
@@ -233,6 +239,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q '1 of 3' err
 }
 
+# bats test_tags=smoke
 @test "--checkpoints: what the program calls saved, and is not there, is no progress: 43, then 93" {
 	slurm
 	start -- preempt-run --checkpoints "$PWD/none" -- ./trainer
@@ -262,6 +269,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[[ $(preempt-store get run/slurm-9/000001/CLOSED) == *'"cause":"unsaved"'* ]]
 }
 
+# bats test_tags=smoke
 @test "what preempt-run --restarts has decided is not decided anew" {
 	export FAIL=3
 	start --max-crashes 100 -- preempt-run --restarts --max-crashes 1 -- ./trainer
@@ -343,6 +351,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	calls ""
 }
 
+# bats test_tags=smoke
 @test "the store is damaged: a failure is not run again, and no task is said to be missing" {
 	run -1 preempt-run -- sh -c 'exit 1'
 	echo rubbish >job/s.db
@@ -378,6 +387,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	code 43
 }
 
+# bats test_tags=smoke
 @test "TERM for the batch shell only, nothing known of the end: all save, and it is requeued" {
 	rm fake/scontrol
 	start --platform none -- preempt-run -- ./trainer
@@ -502,6 +512,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	grep -q -- '--requeue-command failed with 4: no way' err
 }
 
+# bats test_tags=smoke
 @test "--dry-run says what would be, and changes nothing" {
 	export FAIL=3
 	run -7 preempt-run -- ./trainer

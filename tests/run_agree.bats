@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run: agreeing under bad conditions: slow, stopped and early tasks, rubbish in the store.
+# takes: 30
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2012,SC2086 # numbers
 
@@ -25,6 +26,7 @@ put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null
 later_than() { (($(date +%s%3N) > $1)); }
 put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null; }
 
+# bats test_tags=smoke
 @test "SY-2: a notice between two calls: exactly one call is answered with a save" {
 	count_agents 2 --steps 1000 --step-ms 200
 	until_true 10 all_begun 2 2
@@ -78,6 +80,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
+# bats test_tags=smoke
 @test "SY-10: a training process stopped during the agreement and continued: all save at one step" {
 	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
@@ -153,6 +156,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
+# bats test_tags=smoke
 @test "SY-11: a rubbish decision is passed over: the next round heals it" {
 	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
@@ -173,6 +177,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
+# bats test_tags=smoke
 @test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
 	# So long that a final round would begin at once; and there is time for one on a machine that stalls.
 	options=(--grace 40s)
@@ -195,6 +200,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
+# bats test_tags=smoke
 @test "CS-4: the store outlives all processes: a claim survives KILL of everybody, and the next start goes on" {
 	count_agents 3 --steps 100000 --step-ms 5 --save-ms 100000
 	until_true 20 all_begun 3 10
@@ -225,6 +231,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
+# bats test_tags=smoke
 @test "joining: a notice before all have joined: that launch leaves with 42, unstarted; latecomers too" {
 	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps 10; done
 	until_true 10 has TASK/0
@@ -256,6 +263,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
+# bats test_tags=smoke
 @test "two jobs under one name: the second is refused, and says whose it is" {
 	count_agents 2 --steps 100000 --step-ms 5
 	until_true 20 all_begun 2 2
@@ -295,6 +303,7 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
+# bats test_tags=smoke
 @test "a killed agent that is started again while its peers still train: they leave, all join the next attempt" {
 	# Not their heartbeats find out that it is gone.
 	options=(--period 60s)

@@ -3,6 +3,7 @@
 # preempt-run's heartbeats: a task that is killed, stopped, hangs or is restarted ends the group, named,
 # in bounded time, with 44, and the next attempt goes on as if nothing had been; a clock that jumps and
 # a store that stalls do nothing.
+# takes: 80
 # asan: no (the clock and the store's stalls come by LD_PRELOAD; trainers are timed)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2016 # other shells expand it
@@ -75,6 +76,7 @@ goes_on() {
 # Slow enough that something can happen in the middle: it takes 18 s in all.
 slowly=(--step-ms 60)
 
+# bats test_tags=smoke
 @test "HB-2: of 4 training tasks an agent is KILLed: all others leave with 44, name it, and go on later" {
 	train_agents "${slowly[@]}"
 	until_true 30 has_saved 20

@@ -4,6 +4,7 @@
 # at most one claim (I1), one step per round (I2), no step after the final one (I3), everybody gone in
 # time (I4), what was acknowledged is still there (I5), the next attempt starts from the newest complete
 # checkpoint and counts right (I6, I7), no process and no board is left.
+# takes: 50
 # alone
 # asan: no (KILL leaves nothing to look at, and it takes minutes)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-run --restarts: run again after a failure, all agents alike, within budgets by cause.
+# takes: 110
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
 bats_require_minimum_version 1.5.0
@@ -88,6 +89,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	[[ $stderr == *'attempt 2 crashed, 2 of 3: task 1 failed on '*' with 7: broken at 12; running again in '* ]]
 }
 
+# bats test_tags=smoke
 @test "one that fails at the same step each time: 93 after three restarts; who starts it then begins anew" {
 	ALWAYS=0:3 run -93 --separate-stderr preempt-run -n 2 --restarts -- ./trainer
 	[ "$(cut -d' ' -f1 starts.0)" = $'1\n2\n3\n4' ]
@@ -113,6 +115,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	[ "$(tail -n 3 starts.0 | cut -d' ' -f2)" = $'5\n10\n15' ]
 }
 
+# bats test_tags=smoke
 @test "with --checkpoints progress shows by itself" {
 	cat >saver <<-'SAVER'
 		#!/bin/bash
@@ -182,6 +185,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	grep -q 'not run again (93): said before, too' err.0
 }
 
+# bats test_tags=smoke
 @test "an agent that has finished stays for the others, and runs again with them" {
 	STEPS=3 agent 0 --restarts -- ./trainer
 	FIRST=100000 agent 1 --restarts -- ./trainer
@@ -395,6 +399,7 @@ pausing() {
 	closed_by 2 unjoined
 }
 
+# bats test_tags=smoke
 @test "a peer that is killed and brought back: the others run again with it" {
 	FIRST=100000 agent 0 --restarts -- ./trainer
 	STEP=100 agent 1 --restarts -- ./trainer

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The whole job on filesystems with two mounts: two tasks on each, store and checkpoints in the
 # shared directory, preempted, resumed, bit-identical. Needs root and FUSE.
+# takes: 60
 # asan: no (the same programs run with sanitizers in run*.bats; here it is the filesystems)
 # mounts: private
 

@@ -24,6 +24,7 @@ person() {
 	nothing_left
 }
 
+# bats test_tags=smoke
 @test "in the foreground the command reads the terminal, and gets Ctrl-C" {
 	person <<-'EOT'
 		see READY>
@@ -110,6 +111,7 @@ person() {
 	EOT
 }
 
+# bats test_tags=smoke
 @test "Ctrl-C reaches the script that preempt-run is a line of, and is no crash to run again" {
 	cat >lines <<-'EOT'
 		trap 'echo "tra"pped' INT

@@ -10,6 +10,7 @@ setup() {
 	house="$BATS_TEST_TMPDIR/a house"
 	mkdir -p "$house/tests/rig" "$house/tests/unit"
 	cp "$BATS_TEST_DIRNAME/run" "$house/tests"
+	cp "$BATS_TEST_DIRNAME/rig/jobs.bash" "$house/tests/rig"
 	printf '#!/bin/sh\n' >"$house/tests/rig/packages"
 	printf '#!/bin/sh\necho "ok 1 - tidy"; echo 1..1\n' >"$house/tests/lint"
 	chmod +x "$house"/tests/*
@@ -28,9 +29,9 @@ unit() {
 	done
 }
 
-# A bats file of one test: bats_file NAME SCRIPT [COMMENT]
+# A bats file of one test: bats_file NAME SCRIPT [COMMENT], the test a smoke test unless SMOKE is empty.
 bats_file() {
-	printf '# %s\n@test "%s" {\n%s\n}\n' "${3-}" "$1" "$2" >"$house/tests/$1.bats"
+	printf '# %s\n%s\n@test "%s" {\n%s\n}\n' "${3-}" "${SMOKE-# bats test_tags=smoke}" "$1" "$2" >"$house/tests/$1.bats"
 }
 
 # The last line, and nothing else on it.
@@ -57,19 +58,65 @@ run_tests() {
 	run "-$1" env -u BATS_TMPDIR -u BATS_RUN_TMPDIR "$house/tests/run" "${@:2}"
 }
 
-@test "what passes is summed over both builds" {
+# bats test_tags=smoke
+@test "what passes is summed: the check set, all, files by name" {
 	unit good 'echo "ok 1 - a"; echo "ok 2 - b"; echo 1..2'
 	bats_file fine true
+	printf '@test "more" { true; }\n' >>"$house/tests/fine.bats"
 	run_tests 0
-	ends_with "7 passed, 0 failed, 0 skipped"
-	run_tests 0
-	ends_with "7 passed, 0 failed, 0 skipped"
+	ends_with "4 passed, 0 failed, 0 skipped"
+	[[ $output = *"unit/good asan "* && $output = *"fine.bats smoke asan "* && $output != *"fine.bats plain"* ]]
+	run_tests 0 --all
+	ends_with "9 passed, 0 failed, 0 skipped"
+	[[ $output = *"fine.bats rest asan "*"unit/good plain "* || $output = *"unit/good plain "*"fine.bats rest asan "* ]]
 	run_tests 0 --quick
 	ends_with "4 passed, 0 failed, 0 skipped"
 	run_tests 0 "$house/tests/fine.bats"
+	ends_with "4 passed, 0 failed, 0 skipped"
+	run_tests 0 --quick "$house/tests/fine.bats"
 	ends_with "2 passed, 0 failed, 0 skipped"
 }
 
+@test "a file without smoke tests, and one that takes no sanitizers" {
+	SMOKE='' bats_file slow true
+	bats_file fragile true 'asan: no (why not)'
+	run_tests 0
+	ends_with "2 passed, 0 failed, 0 skipped"
+	[[ $output = *"fragile.bats plain "* && $output != *slow.bats* ]]
+	run_tests 0 --all
+	ends_with "4 passed, 0 failed, 0 skipped"
+	[[ $output = *"slow.bats plain "* && $output = *"slow.bats asan "* ]]
+}
+
+@test "--within: what does not fit is named, is no failure, and has its turn on another day" {
+	local name day first=''
+	for name in a b c d e; do
+		SMOKE='' bats_file "$name" false 'takes: 100'
+	done
+	for day in {20001..20012}; do
+		CHECK_DAY=$day run_tests 0 --within 60
+		ends_with "1 passed, 0 failed, 0 skipped"
+		[[ $output = *"left out, as the time was over:"* ]]
+		first+=$(sed -n '/^left out/ { n; s/,.*//p }' <<<"$output")
+	done
+	echo "$first"
+	[ "$(grep -o '[a-e].bats [a-z]*' <<<"$first" | sort -u | wc -l)" -ge 5 ]
+}
+
+@test "--within: a file that is not through when the time is over is ended, named, and no failure" {
+	# On a loaded machine it takes seconds to begin.
+	local within
+	for within in 10 60; do
+		bats_file slow 'setsid sleep 1234 & echo $! >"'"$BATS_TEST_TMPDIR/child"'"; sleep 1234' 'takes: 1'
+		run_tests 0 --within $within
+		ends_with "1 passed, 0 failed, 0 skipped"
+		[ ! -s "$BATS_TEST_TMPDIR/child" ] || break
+	done
+	[[ $output = *"left out, as the time was over:"*"slow.bats asan (not finished)"* ]]
+	child_is_gone
+}
+
+# bats test_tags=smoke
 @test "a failed test is shown with its output, those that pass are not" {
 	bats_file bad 'echo because; false'
 	bats_file fine 'echo silence'
@@ -125,6 +172,7 @@ run_tests() {
 	ends_with "0 passed, 0 failed, 1 skipped"
 }
 
+# bats test_tags=smoke
 @test "a unit test that crashes, stops early, or has a plan it does not keep" {
 	unit crash 'echo "ok 1 - a"; kill -SEGV $$'
 	unit early 'echo 1..5; echo "ok 1 - a"'
@@ -157,6 +205,7 @@ run_tests() {
 	child_is_gone
 }
 
+# bats test_tags=smoke
 @test "a process left behind is a failure, and is ended" {
 	bats_file messy 'setsid sleep 1234 >/dev/null 2>&1 3>&- & echo $! >"'"$BATS_TEST_TMPDIR/child"'"'
 	CHECK_PATIENCE=1 run_tests 1 --quick
@@ -165,6 +214,7 @@ run_tests() {
 	child_is_gone
 }
 
+# bats test_tags=smoke
 @test "a sanitizer's report of any process is a failure, even where nobody looks at its exit" {
 	cat >"$BATS_TEST_TMPDIR/leak.c" <<-'END'
 		#include <stdlib.h>
@@ -185,9 +235,8 @@ run_tests() {
 	bats_file two "$stay" alone
 	bats_file three "$stay" 'alone (it measures)'
 	bats_file four true 'asan: no (why not)'
-	run_tests 0
+	run_tests 0 --all
 	ends_with "8 passed, 0 failed, 0 skipped"
-	[[ $output = *"four.bats asan"*"left out (why not)"* ]]
 }
 
 @test "a file that mounts has a mount namespace of its own, another has not" {
@@ -224,6 +273,8 @@ run_tests() {
 
 @test "wrong usage" {
 	run_tests 2 --fast
+	run_tests 2 --within soon
+	run_tests 2 --all tests/lint
 	run_tests 2 tests/none.bats
 	[[ $output = *"there is no tests/none.bats"* ]]
 }

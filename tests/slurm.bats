@@ -3,6 +3,7 @@
 # The main job under a real Slurm: examples/sbatch.sh runs a training on four nodes, a job of higher
 # priority preempts it, all tasks save one step in the grace time, the job is requeued and finishes,
 # and the model is the same to the bit as one that ran through. Needs root, slurm-wlm and munge.
+# takes: 200
 # asan: no (two minutes, mostly Slurm's; the programs' own tests have it)
 # shellcheck disable=SC2016,SC2030,SC2031
 
@@ -130,6 +131,7 @@ not_held_up() {
 	"$@"
 }
 
+# bats test_tags=smoke
 @test "preempted, saved at one step, requeued, finished: bit-identical (linuxproc: TERM to the whole tree)" {
 	submit --
 	wait_for 90 saved_once

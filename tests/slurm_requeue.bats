@@ -3,6 +3,7 @@
 # preempt-requeue under a real Slurm: who is requeued, who is not, and for how long. That a preempted
 # job of four nodes runs again and finishes, bit-identical: slurm.bats, with examples/sbatch.sh.
 # Needs root, slurm-wlm and munge.
+# takes: 110
 # asan: no (mostly Slurm's time; requeue.bats has it)
 # shellcheck disable=SC2016,SC2030,SC2031
 

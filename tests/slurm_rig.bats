@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The Slurm rig by itself, and the facts about Slurm that the tools rely on. Nothing of ours runs
 # here. Needs root, slurm-wlm and munge.
+# takes: 80
 # asan: no (nothing of ours runs here)
 # shellcheck disable=SC2016,SC2030,SC2031
 

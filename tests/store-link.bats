@@ -4,6 +4,7 @@
 # that are full. "Elsewhere" is another PID namespace with a /dev/shm of its own, and a bindfs mount
 # whose locks and pages are its own: what another machine is to this one.
 # The steps of the lock are in unit/link_search.c, what it does to files in unit/lock_link.c.
+# takes: 40
 
 # shellcheck disable=SC2154 # bats sets stderr and stderr_lines
 bats_require_minimum_version 1.5.0
@@ -188,6 +189,7 @@ stop_and_overtake() {
 	[ "$(cd "$dir" && echo *)" = 'run.db run.db-journal run.db.lock' ]
 }
 
+# bats test_tags=smoke
 @test "a store of a group whose lock was taken over by another member: both go on using it" {
 	need_root "to be two users"
 	local at=(--store "$db?lock=link&shared-group&takeover=2s")
@@ -208,6 +210,7 @@ stop_and_overtake() {
 	answers 0 member 1 env PATH="$PATH" preempt-store get b "${at[@]}"
 }
 
+# bats test_tags=smoke
 @test "one that is killed while it takes the lock over: the next does it anew, nothing is lost" {
 	need_elsewhere
 	mount_twice
@@ -270,6 +273,7 @@ stop_and_overtake() {
 	answers 1 preempt-store get killed2 --store "${b%/*}/2.db"
 }
 
+# bats test_tags=smoke
 @test "a container of this host that is killed frees the lock for those in it at once" {
 	need_elsewhere
 	preempt-store put k v --store "$db?lock=link&takeover=60s"
@@ -346,6 +350,7 @@ stop_and_overtake() {
 	[[ $stderr == *'ead-only'* ]]
 }
 
+# bats test_tags=smoke
 @test "what is not ours in the place of the held directory: 65, named, left as it is" {
 	preempt-store put k v --store "$db?lock=link&takeover=2s"
 	touch "$db.lock.held"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The store on filesystems with two mounts, which are two machines for it: what was acknowledged is
 # there, and one claimer wins. Needs root and FUSE.
+# takes: 110
 # asan: no (it is the filesystems that are tested; sanitizers only make fewer come together)
 # mounts: private
 # limit: 1200

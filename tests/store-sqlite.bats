@@ -70,6 +70,7 @@ need_root() {
 		env HOME=/nonexistent preempt-store get k --store "$db?assume=shared" --timeout 2s
 }
 
+# bats test_tags=smoke
 @test "the files are made 0600, and 0660 with shared-group, whatever the umask" {
 	umask 0
 	preempt-store put k v
@@ -85,6 +86,7 @@ need_root() {
 	[ "$(ls "$dir")" = $'run.db\nrun.db-journal\nrun.db.lock' ]
 }
 
+# bats test_tags=smoke
 @test "a store whose database or directory others can write is refused with 77" {
 	preempt-store put k v
 	chmod o+w "$db"
@@ -112,6 +114,7 @@ need_root() {
 	refused 77 preempt-store get k
 }
 
+# bats test_tags=smoke
 @test "a store of another user is refused with 77" {
 	need_root "to be two users"
 	cp "$(command -v preempt-store)" "$BATS_TEST_TMPDIR"
@@ -161,6 +164,7 @@ need_root() {
 	[ ! -e "$dir/alias.db.lock" ]
 }
 
+# bats test_tags=smoke
 @test "no store and not asked to make one: 1; no directory: 75; both name it" {
 	refused 1 preempt-store get k
 	[[ $stderr == *"$db"*'does not exist'* ]]
@@ -200,6 +204,7 @@ need_root() {
 	[[ $stderr == *"$db"*'File descriptor in bad state'* ]]
 }
 
+# bats test_tags=smoke
 @test "a damaged database is refused with 65" {
 	preempt-store put k v
 	cp "$db" "$dir/whole"
@@ -227,6 +232,7 @@ need_root() {
 	[[ $stderr == *'not a store of preempt-tools'* ]]
 }
 
+# bats test_tags=smoke
 @test "a newer format of database or lock file is refused with 65" {
 	preempt-store put k v
 	sqlite3 "$db" 'PRAGMA user_version=3; ALTER TABLE meta RENAME TO metadata'
@@ -273,6 +279,7 @@ need_root() {
 	refused 65 preempt-store put k v
 }
 
+# bats test_tags=smoke
 @test "a lock file that was deleted, or belongs to another store, is refused with 65" {
 	preempt-store put k v
 	preempt-store put k v --store "$dir/other.db"
@@ -334,6 +341,7 @@ need_root() {
 	chmod 700 "$dir" 2>/dev/null || :
 }
 
+# bats test_tags=smoke
 @test "a store on a read-only filesystem can be read, and not written" {
 	need_root "to mount a tmpfs"
 	mount -t tmpfs -o mode=700 none "$dir" || skip "needs to mount a tmpfs"
@@ -346,6 +354,7 @@ need_root() {
 	[[ $stderr == *'read-only'* ]]
 }
 
+# bats test_tags=smoke
 @test "a full disk: 75, says so, changes nothing, and goes on when there is space" {
 	need_root "to mount a small tmpfs"
 	mount -t tmpfs -o mode=700,size=256k none "$dir" || skip "needs to mount a tmpfs"
@@ -457,6 +466,7 @@ need_root() {
 	[ -z "$(find "$dir/ho" "$dir/ho?me" -mindepth 1)" ]
 }
 
+# bats test_tags=smoke
 @test "a claim that is lost writes nothing and syncs nothing" {
 	preempt-store put k v
 	sum=$(sha256sum "$db" "$db-journal")
@@ -469,6 +479,7 @@ need_root() {
 	[ "$sum" = "$(sha256sum "$db" "$db-journal")" ]
 }
 
+# bats test_tags=smoke
 @test "a shared filesystem: lock, drop pages, open, commit synced, close, unlock, in this order" {
 	export PREEMPT_STORE="$db?assume=shared"
 	preempt-store put k v

@@ -30,6 +30,7 @@ answers() {
 	run -"$code" --separate-stderr "$@"
 }
 
+# bats test_tags=smoke
 @test "put and get: the value comes back, and only it is on stdout" {
 	answers 0 preempt-store put greeting 'hello  world'
 	[ -z "$output$stderr" ]
@@ -38,6 +39,7 @@ answers() {
 	[ -z "$stderr" ]
 }
 
+# bats test_tags=smoke
 @test "get of an absent key exits 1 and prints nothing on stdout" {
 	answers 0 preempt-store put a 1
 	answers 1 preempt-store get b
@@ -47,6 +49,7 @@ answers() {
 	[ -z "$stderr" ]
 }
 
+# bats test_tags=smoke
 @test "put --if-absent: the first wins, the others print what is there and exit 1" {
 	answers 0 preempt-store put k first --if-absent
 	answers 1 preempt-store put k second --if-absent
@@ -55,6 +58,7 @@ answers() {
 	[ "$output" = first ]
 }
 
+# bats test_tags=smoke
 @test "put --if-revision: only over the revision that was seen" {
 	answers 0 preempt-store put k one --if-revision 0
 	answers 1 preempt-store put k two --if-revision 0
@@ -67,6 +71,7 @@ answers() {
 	[ -z "$output" ]
 }
 
+# bats test_tags=smoke
 @test "put -: the value is what stdin holds, byte for byte, and too much is refused" {
 	printf 'a\0b\nc\n\n' > "$BATS_TEST_TMPDIR/value"
 	preempt-store put k - < "$BATS_TEST_TMPDIR/value"
@@ -79,12 +84,14 @@ answers() {
 	[[ $stderr == *65536* ]]
 }
 
+# bats test_tags=smoke
 @test "a value that looks like an option goes behind --" {
 	answers 0 preempt-store put -- k --json
 	answers 0 preempt-store get k
 	[ "$output" = --json ]
 }
 
+# bats test_tags=smoke
 @test "list prints keys in order under a prefix, with control characters escaped" {
 	preempt-store put b 2
 	preempt-store put a/2 $'line\n\x1b[31m'
@@ -99,6 +106,7 @@ answers() {
 	[ -z "$output" ]
 }
 
+# bats test_tags=smoke
 @test "rm deletes; a second time it exits 1" {
 	preempt-store put k v
 	answers 0 preempt-store rm k
@@ -106,12 +114,14 @@ answers() {
 	answers 1 preempt-store rm k
 }
 
+# bats test_tags=smoke
 @test "wait: a key that is there is printed at once" {
 	preempt-store put k v
 	answers 0 preempt-store wait k --timeout 100s
 	[ "$output" = v ]
 }
 
+# bats test_tags=smoke
 @test "wait: ends when another process puts the key, though the store is not there yet" {
 	preempt-store wait k --timeout 100s > "$BATS_TEST_TMPDIR/out" &
 	local pid=$!
@@ -123,6 +133,7 @@ answers() {
 	[ "$(< "$BATS_TEST_TMPDIR/out")" = now ]
 }
 
+# bats test_tags=smoke
 @test "wait --since: ends on a change, and with 1 on deletion" {
 	preempt-store put k one
 	answers 0 preempt-store wait k --since 0 --timeout 100s
@@ -136,12 +147,14 @@ answers() {
 	answers 124 preempt-store wait k --since 2 --timeout 100ms
 }
 
+# bats test_tags=smoke
 @test "wait: the timeout is 124, with a message" {
 	answers 124 preempt-store wait k --timeout 100ms
 	[ -z "$output" ]
 	[ "$stderr" = 'preempt-store: key "k" did not appear in time' ]
 }
 
+# bats test_tags=smoke
 @test "64 processes put one key if absent at once: exactly one exits 0" {
 	local i
 	for i in {1..64}; do
@@ -158,6 +171,7 @@ closed() {
 	printf '{"utc":%s,"state":"completed"}' $(($(date +%s%3N) - $1))
 }
 
+# bats test_tags=smoke
 @test "runs: prints each run with attempts, state and last change" {
 	preempt-store put run/alpha/000001/OPEN '{"utc":1000}'
 	preempt-store put run/alpha/000001/CLOSED '{"utc":2000,"state":"preempted"}'
@@ -173,6 +187,7 @@ closed() {
 	[ "${lines[1]}" = '{"run":"beta","attempts":1,"state":"completed","closed":true,"utc":1769860800123}' ]
 }
 
+# bats test_tags=smoke
 @test "gc: removes runs closed long enough ago, and nothing else" {
 	preempt-store put run/old/000001/CLOSED "$(closed 10000000)"
 	preempt-store put run/old/000001/STEP x
@@ -192,6 +207,7 @@ closed() {
 	[ "$(preempt-store list)" = "$(grep -v '^run/old/' <<< "$before")" ]
 }
 
+# bats test_tags=smoke
 @test "bad command lines are refused with 2 and one message" {
 	local words
 	for words in '' nonsense 'get' 'get a b' 'put a' 'get --nonsense a' 'put a b --if-revision x' \
@@ -205,6 +221,7 @@ closed() {
 	done
 }
 
+# bats test_tags=smoke
 @test "keys and values over the limits are refused with 2" {
 	answers 2 preempt-store put "$(printf 'k%.0s' {1..513})" v
 	[[ $stderr == *'at most 512'* ]]

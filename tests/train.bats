@@ -120,6 +120,7 @@ stop_all() {
 	stopped_at=$agreed
 }
 
+# bats test_tags=smoke
 @test "train: 1, 2, 4 and 5 tasks train to the end, twice with the same bits" {
 	for n in 1 2 4 5; do
 		zeros=$(yes 0 | head -n "$n")
@@ -170,6 +171,7 @@ stop_all() {
 	grep -qx "counter 2400 = 4 x 600" out.0
 }
 
+# bats test_tags=smoke
 @test "train: asked before the first step, it saves step 0 and leaves; asked again, it saves nothing new" {
 	for start in 1 2; do
 		first_hold="exit 0"
