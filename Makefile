@@ -142,7 +142,7 @@ fuzz:
 demo: all $(OUT)/examples/train
 	@examples/demo.sh
 
-# At most 8 minutes on two processors; check-all takes half an hour.
+# At most 8 minutes on two processors; check-all takes about 40.
 check:
 	@tests/run
 
