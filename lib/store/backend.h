@@ -52,4 +52,10 @@ struct store {
 
 extern const struct store_backend store_sqlite;
 
+/*
+ * Make a further backend known to store_open, before the first call of it: for tests. It must stay
+ * valid; at most 6.
+ */
+void store_register(const struct store_backend *backend);
+
 #endif

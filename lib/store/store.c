@@ -11,19 +11,28 @@
 #define LIST_LIMIT 1000000
 #define TASKS_MAX  1000000
 
-/* All backends there are or will be; one that is NULL is known and not built. */
-static const struct {
+/* One that is NULL is known and not built. */
+static struct {
 	const char *scheme;
 	const struct store_backend *backend;
-} registry[] = {
+} registry[8] = {
 	{"sqlite", &store_sqlite},
 	{"etcd", NULL},
 };
+static size_t registered = 2;
+
+void store_register(const struct store_backend *backend)
+{
+	if (registered == sizeof(registry) / sizeof(registry[0]))
+		abort();
+	registry[registered].scheme = backend->scheme;
+	registry[registered++].backend = backend;
+}
 
 static enum status find_backend(
 	const char *scheme, const struct store_backend **backend, struct error *err)
 {
-	for (size_t i = 0; i < sizeof(registry) / sizeof(registry[0]); i++) {
+	for (size_t i = 0; i < registered; i++) {
 		if (strcmp(registry[i].scheme, scheme))
 			continue;
 		if (!registry[i].backend)
@@ -50,7 +59,7 @@ enum status store_open(
 {
 	WITH_ERROR(err);
 	struct store_url parsed;
-	const struct store_backend *backend;
+	const struct store_backend *backend = NULL;
 	struct store *opened = NULL;
 	enum status status = url_parse(url, &parsed, err);
 	if (status != STATUS_OK)

@@ -2,7 +2,7 @@
 /*
  * The contract of store.h, for any backend. PREEMPT_TEST_STORE is the URL of a store with %s where
  * a fresh name goes ("etcd://127.0.0.1:2379/test/%s"); without it, SQLite in a directory of its
- * own.
+ * own, and then the store in memory.
  */
 #include "store/store.h"
 
@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "scratch.h"
+#include "store/memory.h"
 #include "unit.h"
 
 /* So long may 256 processes take, with sanitizers, on a machine that is busy with other things. */
@@ -24,16 +25,6 @@
 
 static char pattern[512];
 static struct error err;
-
-static void choose_pattern(void)
-{
-	const char *given = getenv("PREEMPT_TEST_STORE");
-	scratch_make();
-	if (given && *given)
-		snprintf(pattern, sizeof(pattern), "%s", given);
-	else
-		snprintf(pattern, sizeof(pattern), "sqlite:%s/%%s.db", scratch);
-}
 
 /* The URL of a store that nobody has used. */
 static const char *fresh_url(void)
@@ -650,9 +641,10 @@ static void crowds(void)
 	}
 }
 
-int main(void)
+static void check_contract(const char *urls)
 {
-	choose_pattern();
+	snprintf(pattern, sizeof(pattern), "%s", urls);
+	printf("# %s\n", pattern);
 	put_and_get();
 	transactions();
 	lists();
@@ -660,6 +652,18 @@ int main(void)
 	waits();
 	beats();
 	crowds();
+}
+
+int main(void)
+{
+	const char *given = getenv("PREEMPT_TEST_STORE");
+	char sqlite[512];
+	scratch_make();
+	store_register(&store_memory);
+	snprintf(sqlite, sizeof(sqlite), "sqlite:%s/%%s.db", scratch);
+	check_contract(given && *given ? given : sqlite);
+	if (!given || !*given)
+		check_contract("memory:%s?shared");
 	scratch_remove();
 	return unit_end();
 }

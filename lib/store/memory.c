@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/memory.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/bell.h"
+#include "base/clock.h"
+#include "base/parse.h"
+
+#define REGION	    ((size_t)1 << 32) /* bytes of address space; what is used takes memory */
+#define SMALLEST    32		      /* bytes; pieces are powers of two times this */
+#define SIZES	    24
+#define STORES	    256
+#define WAITING	    512 /* handles that wait at one time */
+#define SHARED_LOOK 20	/* ms between two looks for changes of other processes */
+
+/* One key, or one beat (its value is a struct store_beat). */
+struct node {
+	char *key;
+	char *value; /* NULL: deleted, or never beaten */
+	size_t length, capacity;
+	store_revision revision;
+};
+
+/* Sorted by key. */
+struct table {
+	struct node **nodes;
+	size_t count, capacity;
+};
+
+struct piece {
+	struct piece *next;
+};
+
+/* What is in one store. */
+struct content {
+	char name[128];
+	store_revision revision;
+	struct table keys, beats;
+	int bells[WAITING]; /* of the handles that wait in this process */
+	size_t waiting;
+};
+
+struct region {
+	pthread_mutex_t lock;
+	size_t used;
+	struct piece *free[SIZES];
+	struct content *stores[STORES];
+	size_t count;
+};
+
+struct memory_store {
+	struct store base;
+	struct content *content;
+	bool shared;
+	int bell; /* -1: it has not waited yet */
+};
+
+static struct region *region;
+static const struct memory_observer *observer;
+
+/* ---- Memory that children share ---- */
+
+static bool make_region(void)
+{
+	pthread_mutexattr_t shared;
+	if (region)
+		return true;
+	void *memory = mmap(NULL, REGION, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	region = memory;
+	region->used = sizeof(*region);
+	pthread_mutexattr_init(&shared);
+	pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&region->lock, &shared);
+	pthread_mutexattr_destroy(&shared);
+	return true;
+}
+
+static size_t class_of(size_t size)
+{
+	size_t class = 0;
+	while (((size_t)SMALLEST << class) < size)
+		class ++;
+	return class;
+}
+
+/* Uninitialised memory; its size is rounded up to *size. */
+static void *take(size_t *size)
+{
+	size_t class = class_of(*size);
+	struct piece *piece = region->free[class];
+	*size = (size_t)SMALLEST << class;
+	if (piece) {
+		region->free[class] = piece->next;
+		return piece;
+	}
+	if (REGION - region->used < *size)
+		abort(); /* a test with more than 4 GB of keys */
+	void *memory = (char *)region + region->used;
+	region->used += *size;
+	return memory;
+}
+
+static void give_back(void *memory, size_t size)
+{
+	struct piece *piece = memory;
+	size_t class = class_of(size);
+	if (!memory)
+		return;
+	piece->next = region->free[class];
+	region->free[class] = piece;
+}
+
+void memory_observe(const struct memory_observer *chosen)
+{
+	observer = chosen;
+}
+
+void memory_forget(void)
+{
+	if (!region)
+		return;
+	region->used = sizeof(*region);
+	region->count = 0;
+	memset(region->free, 0, sizeof(region->free));
+}
+
+/* ---- Tables ---- */
+
+/* The index of the first node whose key is not below key. */
+static size_t lower_bound(const struct table *table, const char *key)
+{
+	size_t low = 0, high = table->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (strcmp(table->nodes[middle]->key, key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* NULL: there never was such a key. */
+static struct node *find(const struct table *table, const char *key)
+{
+	size_t at = lower_bound(table, key);
+	return at < table->count && !strcmp(table->nodes[at]->key, key) ? table->nodes[at] : NULL;
+}
+
+static void grow(struct table *table)
+{
+	size_t bytes = (table->capacity ? 2 * table->capacity : 16) * sizeof(*table->nodes);
+	struct node **nodes = take(&bytes);
+	if (table->count)
+		memcpy(nodes, table->nodes, table->count * sizeof(*nodes));
+	give_back(table->nodes, table->capacity * sizeof(*nodes));
+	table->nodes = nodes;
+	table->capacity = bytes / sizeof(*nodes);
+}
+
+static struct node *insert(struct table *table, const char *key)
+{
+	size_t at = lower_bound(table, key);
+	if (at < table->count && !strcmp(table->nodes[at]->key, key))
+		return table->nodes[at];
+	if (table->count == table->capacity)
+		grow(table);
+	size_t size = sizeof(struct node), length = strlen(key) + 1;
+	struct node *node = take(&size);
+	*node = (struct node){.key = take(&length)};
+	strcpy(node->key, key);
+	memmove(&table->nodes[at + 1], &table->nodes[at],
+		(table->count - at) * sizeof(*table->nodes));
+	table->nodes[at] = node;
+	table->count++;
+	return node;
+}
+
+static void drop_value(struct node *node)
+{
+	give_back(node->value, node->capacity);
+	node->value = NULL;
+	node->length = node->capacity = 0;
+}
+
+static void set_value(struct node *node, const void *value, size_t length)
+{
+	size_t size = length + 1;
+	if (!node->value || node->capacity < size) {
+		drop_value(node);
+		node->value = take(&size);
+		node->capacity = size;
+	}
+	if (length)
+		memcpy(node->value, value, length);
+	node->value[length] = '\0';
+	node->length = length;
+}
+
+/* Remove the nodes whose key begins with prefix. */
+static void remove_under(struct table *table, const char *prefix)
+{
+	size_t length = strlen(prefix), kept = 0;
+	bool exclusive = length && prefix[length - 1] == '/';
+	for (size_t i = 0; i < table->count; i++) {
+		struct node *node = table->nodes[i];
+		if (strncmp(node->key, prefix, length) || (exclusive && !node->key[length])) {
+			table->nodes[kept++] = node;
+			continue;
+		}
+		drop_value(node);
+		give_back(node->key, strlen(node->key) + 1);
+		give_back(node, sizeof(*node));
+	}
+	table->count = kept;
+}
+
+/* ---- The calls ---- */
+
+static struct content *content_of(struct store *store)
+{
+	return ((struct memory_store *)store)->content;
+}
+
+static void lock(void)
+{
+	pthread_mutex_lock(&region->lock);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&region->lock);
+}
+
+static struct content *find_content(const char *name, bool create)
+{
+	for (size_t i = 0; i < region->count; i++)
+		if (!strcmp(region->stores[i]->name, name))
+			return region->stores[i];
+	if (!create || region->count == STORES)
+		return NULL;
+	size_t size = sizeof(struct content);
+	struct content *content = take(&size);
+	*content = (struct content){0};
+	strncpy(content->name, name, sizeof(content->name) - 1);
+	region->stores[region->count++] = content;
+	return content;
+}
+
+static enum status memory_open(struct store **opened, const struct store_url *url, unsigned flags,
+	int64_t deadline, struct error *err)
+{
+	(void)deadline;
+	bool shared = false;
+	for (size_t i = 0; i < url->count; i++) {
+		if (strcmp(url->parameters[i].name, "shared"))
+			return error_set(err, STATUS_USAGE, "store memory:%s: unknown parameter %s",
+				url->path, url->parameters[i].name);
+		shared = true;
+	}
+	struct memory_store *store = calloc(1, sizeof(*store));
+	if (!store || !make_region()) {
+		free(store);
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY);
+	lock();
+	store->content = find_content(url->path, create);
+	unlock();
+	store->base.where = strdup(url->path);
+	if (!store->content || !store->base.where) {
+		free(store->base.where);
+		free(store);
+		return error_set(err, STATUS_NO, "store memory:%s is not there", url->path);
+	}
+	store->base.local = true;
+	store->shared = shared;
+	store->bell = -1;
+	*opened = &store->base;
+	return STATUS_OK;
+}
+
+static void memory_close(struct store *base)
+{
+	struct memory_store *store = (struct memory_store *)base;
+	if (store->bell >= 0)
+		close(store->bell);
+	free(store->base.where);
+	free(store);
+}
+
+static bool hold(const struct content *content, const struct store_compare *compares, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct node *node = find(&content->keys, compares[i].key);
+		store_revision revision = node && node->value ? node->revision : 0;
+		if (revision != compares[i].revision)
+			return false;
+	}
+	return true;
+}
+
+static bool copy_entry(const char *key, const struct node *node, struct store_entry *entry)
+{
+	*entry = (struct store_entry){.key = strdup(key)};
+	if (!entry->key || !node || !node->value)
+		return entry->key;
+	entry->value = malloc(node->length + 1);
+	if (!entry->value)
+		return false;
+	memcpy(entry->value, node->value, node->length + 1);
+	entry->length = node->length;
+	entry->revision = node->revision;
+	return true;
+}
+
+static void ring_all(const struct content *content)
+{
+	for (size_t i = 0; i < content->waiting; i++)
+		bell_ring(content->bells[i]);
+}
+
+/* Carry out the operations. False: out of memory. */
+static bool run(struct content *content, const struct store_op *ops, size_t count,
+	struct store_answer *answer)
+{
+	bool changed = false, right = true;
+	answer->entries = calloc(count + 1, sizeof(*answer->entries));
+	if (!answer->entries)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		struct node *node = find(&content->keys, ops[i].key);
+		switch (ops[i].kind) {
+		case STORE_GET:
+			right &= copy_entry(ops[i].key, node, &answer->entries[answer->count++]);
+			break;
+		case STORE_PUT:
+			node = insert(&content->keys, ops[i].key);
+			set_value(node, ops[i].value, ops[i].length);
+			node->revision = content->revision + 1;
+			changed = true;
+			break;
+		case STORE_DELETE:
+			if (!node || !node->value)
+				break;
+			drop_value(node);
+			node->revision = content->revision + 1;
+			changed = true;
+			break;
+		}
+	}
+	content->revision += changed;
+	answer->revision = content->revision;
+	if (changed)
+		ring_all(content);
+	if (changed && observer)
+		observer->changed(observer->context, ops, count, content->revision);
+	return right;
+}
+
+static enum status memory_txn(struct store *store, const struct store_request *request,
+	int64_t deadline, struct store_answer *answer, struct error *err)
+{
+	(void)deadline;
+	struct content *content = content_of(store);
+	lock();
+	answer->held = hold(content, request->compares, request->compare_count);
+	bool right = answer->held
+			     ? run(content, request->then, request->then_count, answer)
+			     : run(content, request->otherwise, request->otherwise_count, answer);
+	unlock();
+	answer->known = right;
+	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+}
+
+/* The first node of a range, and whether a node is still in it. */
+static size_t first_of(const struct table *table, const char *prefix, const char *after)
+{
+	size_t length = strlen(prefix);
+	bool later = after && strcmp(after, prefix) >= 0;
+	bool exclusive = later || (length && prefix[length - 1] == '/');
+	const char *lower = later ? after : prefix;
+	size_t at = lower_bound(table, lower);
+	return at + (exclusive && at < table->count && !strcmp(table->nodes[at]->key, lower));
+}
+
+static enum status memory_list(struct store *store, const struct store_range *range,
+	int64_t deadline, struct store_answer *answer, struct error *err)
+{
+	(void)deadline;
+	struct content *content = content_of(store);
+	const struct table *table = &content->keys;
+	size_t length = strlen(range->prefix), capacity = 0;
+	bool right = true;
+	lock();
+	for (size_t i = first_of(table, range->prefix, range->after); i < table->count; i++) {
+		const struct node *node = table->nodes[i];
+		if (strncmp(node->key, range->prefix, length))
+			break;
+		if (!node->value || node->revision <= range->since)
+			continue;
+		answer->more = answer->count == range->limit;
+		if (answer->more)
+			break;
+		if (answer->count == capacity) {
+			capacity = capacity ? 2 * capacity : 16;
+			struct store_entry *entries =
+				realloc(answer->entries, capacity * sizeof(*entries));
+			right = entries;
+			if (!right)
+				break;
+			answer->entries = entries;
+		}
+		right = copy_entry(node->key, node, &answer->entries[answer->count++]);
+		if (!right)
+			break;
+	}
+	answer->revision = content->revision;
+	unlock();
+	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+}
+
+static bool has_changed(const struct content *content, const char *prefix, store_revision since)
+{
+	const struct table *table = &content->keys;
+	size_t length = strlen(prefix);
+	if (content->revision <= since)
+		return false;
+	for (size_t i = first_of(table, prefix, NULL); i < table->count; i++) {
+		if (strncmp(table->nodes[i]->key, prefix, length))
+			return false;
+		if (table->nodes[i]->revision > since)
+			return true;
+	}
+	return false;
+}
+
+/* Have the bell rung at every change, or no longer. False: too many wait. */
+static bool listen(struct memory_store *store, bool begin)
+{
+	struct content *content = store->content;
+	if (store->shared)
+		return true;
+	for (size_t i = 0; i < content->waiting; i++) {
+		if (content->bells[i] != store->bell)
+			continue;
+		if (!begin)
+			content->bells[i] = content->bells[--content->waiting];
+		return true;
+	}
+	if (begin && content->waiting == WAITING)
+		return false;
+	if (begin)
+		content->bells[content->waiting++] = store->bell;
+	return true;
+}
+
+/* Sleep until a change may be there. True: wake became readable. */
+static bool sleep_until(const struct memory_store *store, int64_t deadline, int wake)
+{
+	struct pollfd polled[] = {{.fd = wake, .events = POLLIN},
+		{.fd = store->shared ? -1 : store->bell, .events = POLLIN}};
+	int64_t next = store->shared ? clock_after(SHARED_LOOK) : deadline;
+	(void)poll(polled, 2, clock_poll_timeout(next < deadline ? next : deadline));
+	if (polled[1].revents)
+		bell_hush(store->bell);
+	return polled[0].revents;
+}
+
+static bool is_readable(int descriptor)
+{
+	struct pollfd polled = {.fd = descriptor, .events = POLLIN};
+	return poll(&polled, 1, 0) > 0;
+}
+
+static enum status memory_wait(struct store *base, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err)
+{
+	struct memory_store *store = (struct memory_store *)base;
+	enum status status = STATUS_OK;
+	bool woken = is_readable(wake);
+	if (store->bell < 0)
+		store->bell = bell_open();
+	lock();
+	bool right = store->bell >= 0 && listen(store, true);
+	for (; right; lock()) {
+		bool changed = has_changed(store->content, prefix, since);
+		*revision = store->content->revision;
+		if (!changed)
+			base->unchanged = clock_now();
+		status = changed		   ? STATUS_OK
+			 : woken		   ? STATUS_NO
+			 : clock_now() >= deadline ? STATUS_TIMEOUT
+						   : STATUS_DAMAGED;
+		if (status != STATUS_DAMAGED)
+			break;
+		unlock();
+		woken = sleep_until(store, deadline, wake);
+	}
+	(void)listen(store, false);
+	unlock();
+	if (!right)
+		return error_set(err, STATUS_TEMPORARY, "too many wait for store %s", base->where);
+	return status;
+}
+
+static void beat_key(const char *group, uint64_t task, char key[STORE_KEY_MAX])
+{
+	snprintf(key, STORE_KEY_MAX, "%s/%020llu", group, (unsigned long long)task);
+}
+
+static enum status check_group(const char *group, struct error *err)
+{
+	char copy[STORE_KEY_MAX], *rest = copy;
+	snprintf(copy, sizeof(copy), "%s", group);
+	for (char *part; (part = strsep(&rest, "/"));)
+		if (parse_name(part, "group of beats", err) != STATUS_OK)
+			return STATUS_USAGE;
+	return STATUS_OK;
+}
+
+static enum status memory_beats_prepare(
+	struct store *store, const char *group, uint64_t tasks, struct error *err)
+{
+	char key[STORE_KEY_MAX];
+	if (check_group(group, err) != STATUS_OK)
+		return STATUS_USAGE;
+	lock();
+	for (uint64_t i = 0; i < tasks; i++) {
+		beat_key(group, i, key);
+		(void)insert(&content_of(store)->beats, key);
+	}
+	unlock();
+	return STATUS_OK;
+}
+
+static enum status memory_beat(struct store *store, const char *group, uint64_t task,
+	const struct store_beat *beat, struct error *err)
+{
+	char key[STORE_KEY_MAX];
+	beat_key(group, task, key);
+	lock();
+	struct node *node = find(&content_of(store)->beats, key);
+	if (node)
+		set_value(node, beat, sizeof(*beat));
+	unlock();
+	return node ? STATUS_OK : error_set(err, STATUS_NO, "%s was not prepared", key);
+}
+
+static enum status memory_beat_read(struct store *store, const char *group, uint64_t task,
+	struct store_beat *beat, struct error *err)
+{
+	char key[STORE_KEY_MAX];
+	beat_key(group, task, key);
+	lock();
+	const struct node *node = find(&content_of(store)->beats, key);
+	bool beaten = node && node->value;
+	if (beaten)
+		memcpy(beat, node->value, sizeof(*beat));
+	unlock();
+	return beaten ? STATUS_OK : error_set(err, STATUS_NO, "%s has not beaten", key);
+}
+
+static enum status memory_beats_remove(struct store *store, const char *group, struct error *err)
+{
+	char prefix[STORE_KEY_MAX];
+	if (check_group(group, err) != STATUS_OK)
+		return STATUS_USAGE;
+	snprintf(prefix, sizeof(prefix), "%s/", group);
+	lock();
+	remove_under(&content_of(store)->beats, prefix);
+	unlock();
+	return STATUS_OK;
+}
+
+static enum status memory_purge(struct store *store, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, int64_t deadline,
+	struct error *err)
+{
+	(void)deadline;
+	(void)err;
+	struct content *content = content_of(store);
+	lock();
+	bool held = hold(content, compares, compare_count);
+	if (held)
+		remove_under(&content->keys, prefix);
+	unlock();
+	return held ? STATUS_OK : STATUS_NO;
+}
+
+const struct store_backend store_memory = {
+	.scheme = "memory",
+	.operations = 1024,
+	.open = memory_open,
+	.close = memory_close,
+	.txn = memory_txn,
+	.list = memory_list,
+	.wait = memory_wait,
+	.beats_prepare = memory_beats_prepare,
+	.beat = memory_beat,
+	.beat_read = memory_beat_read,
+	.beats_remove = memory_beats_remove,
+	.purge = memory_purge,
+};
