@@ -86,6 +86,23 @@ static void look_at_owner(struct seat *seat)
 	seat->owner = owner;
 }
 
+/* When the step was written, which may be a second ago; now where the clock does not tell. */
+static int64_t written_at(const struct seat *seat, const struct board_step *step, int64_t now)
+{
+	int64_t age = clock_utc() - step->written;
+	int64_t instant = age < 0 || age > 86400000 ? now : now - age;
+	return instant < seat->tempo.since ? seat->tempo.since : instant;
+}
+
+/* The board says that the training has come to this step. */
+static void saw_step(struct seat *seat, const struct board_step *step, int64_t now)
+{
+	bool moved = seat->tempo.seen && step->step > seat->tempo.step;
+	tempo_saw(&seat->tempo, step->step, step->next,
+		agreement_stands_still(&seat->agreement.told, step->step),
+		moved ? written_at(seat, step, now) : now);
+}
+
 void seat_sample(struct seat *seat, int64_t now)
 {
 	struct board_step step;
@@ -100,8 +117,7 @@ void seat_sample(struct seat *seat, int64_t now)
 	if (!step.started)
 		return;
 	seat_look_at_saved(seat, now);
-	tempo_saw(&seat->tempo, step.step, step.next,
-		agreement_stands_still(&seat->agreement.told, step.step), now);
+	saw_step(seat, &step, now);
 	/* What was read for the report binds: it has come to that boundary since, not past it. */
 	if (seat->agreement.told.order != ORDER_WAIT || !seat->agreement.read)
 		agreement_read(&seat->agreement, true, step.step, step.next, now);
@@ -224,8 +240,7 @@ static bool read_board(struct seat *seat, int64_t now)
 		return false;
 	}
 	if (step.started)
-		tempo_saw(&seat->tempo, step.step, step.next,
-			agreement_stands_still(&seat->agreement.told, step.step), now);
+		saw_step(seat, &step, now);
 	agreement_read(&seat->agreement, step.started, step.step, step.next, now);
 	return true;
 }

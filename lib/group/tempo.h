@@ -21,7 +21,10 @@ struct tempo {
 	int64_t longest; /* that was ever seen, fading away */
 };
 
-/* step of next boundary next was seen at now; held: it stands still because it was told to. */
+/*
+ * step of next boundary next was seen at now, or, where it is a new one, was reached at now; held:
+ * it stands still because it was told to.
+ */
 void tempo_saw(struct tempo *tempo, uint64_t step, uint64_t next, bool held, int64_t now);
 
 /* A save at step took so long, which is no part of a way: unless it is behind us already. */

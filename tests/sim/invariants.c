@@ -55,21 +55,23 @@ static void check_nobody_saves(struct world *w, int task, const char *leaves);
 void check_told(struct world *w, int task, const struct agreement_hold *hold)
 {
 	struct task *t = &w->task[task];
-	const struct agreement_view *view = t->agreement.view;
+	const struct agreement *a = &t->seat->agreement;
+	const struct agreement_view *view = a->view;
 	if (hold->order == ORDER_LEAVE && !t->first_order_at)
 		t->first_order_at = w->now;
-	if (hold->order == ORDER_LEAVE && !t->stopping)
+	/* One that is ended because the group is broken is told so, too; its agent stays. */
+	if (hold->order == ORDER_LEAVE && !t->seat->command->ending)
 		check_nobody_saves(w, task, "is told to leave");
 	bool each = view->decided && view->decision.kind == KIND_EACH;
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
-	t->board.ordered_alone = t->agreement.solo || each;
-	t->board.order_round = t->agreement.solo ? 0 : view->round;
-	if (t->agreement.solo)
+	t->panel.ordered_alone = a->solo || each;
+	t->panel.order_round = a->solo ? 0 : view->round;
+	if (a->solo)
 		w->statistics->solo++;
 	if (!t->first_order_at && view->claimed)
 		t->first_order_at = w->now;
-	if (t->board.ordered_alone)
+	if (t->panel.ordered_alone)
 		return;
 	const struct round_keys *round = &w->keys.round[view->round];
 	if (!view->round || !round->decided || round->decision.step != hold->step)
@@ -80,117 +82,97 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 /* A process that is past the step when it is told saves too late, for nothing. */
 void check_overshoot(struct world *w, int task)
 {
-	const struct board *board = &w->task[task].board;
+	const struct panel *panel = &w->task[task].panel;
 	world_violate(w, "I2", "task %d overshoots %" PRIu64 ", saves at %" PRIu64, task,
-		board->hold.step, board->step);
+		panel->hold.step, panel->step);
 }
 
-static void check_decision(struct world *w, const struct operation *op)
+void check_decision(struct world *w, uint64_t number)
 {
-	const struct round_keys *round = &w->keys.round[op->round];
-	if (op->decision.kind != KIND_SAVE && op->decision.kind != KIND_EXIT)
+	const struct round_keys *round = &w->keys.round[number];
+	if (round->decision.kind != KIND_SAVE && round->decision.kind != KIND_EXIT)
 		return;
 	for (int i = 0; i < w->schedule->tasks; i++)
-		if (has(op->members, i) && round->reported[i] && !round->none[i] &&
-			round->next[i] > op->decision.step)
+		if (has(round->members, i) && round->reported[i] && !round->none[i] &&
+			round->next[i] > round->decision.step)
 			world_violate(w, "I2",
 				"step %" PRIu64 " is decided, but task %d reported %" PRIu64,
-				op->decision.step, i, round->next[i]);
+				round->decision.step, i, round->next[i]);
 }
 
-static void check_saved(struct world *w, const struct operation *op)
+void check_saved(struct world *w, int task, uint64_t number)
 {
-	const struct round_keys *round = &w->keys.round[op->round];
-	if (!training_has_saved(w, op->task, op->step))
-		world_violate(w, "I5", "SAVED of task %d at %" PRIu64 " was never saved", op->task,
-			op->step);
+	const struct round_keys *round = &w->keys.round[number];
+	uint64_t step = round->saved_step[task];
+	if (!training_has_saved(w, task, step))
+		world_violate(
+			w, "I5", "SAVED of task %d at %" PRIu64 " was never saved", task, step);
 	bool agreed = round->decided && round->decision.kind != KIND_EACH;
 	/* A later periodic save may hide the agreed one from the agent: that never counts. */
-	if (agreed && !training_has_saved(w, op->task, round->decision.step))
+	if (agreed && !training_has_saved(w, task, round->decision.step))
 		world_violate(w, "I2", "task %d saved %" PRIu64 " in a round that decided %" PRIu64,
-			op->task, op->step, round->decision.step);
+			task, step, round->decision.step);
 }
 
-/* ---- I1, I2, I5, I6: what is written ---- */
+/* ---- I1 and I6 ---- */
 
-void check_written(struct world *w, const struct operation *op)
+void check_fenced(struct world *w, int task)
 {
-	if (op->kind != OP_WRITE)
-		return;
-	bool fenced = op->write == WRITE_REPORT || op->write == WRITE_DECISION ||
-		      op->write == WRITE_ACK || op->write == WRITE_SAVED;
-	if (fenced && has(w->keys.dead, op->task) && w->keys.dead_at[op->task] < w->now)
-		world_violate(w, "I6", "task %d wrote after it was declared dead", op->task);
-	if (op->write == WRITE_CLAIM && w->keys.claimer != op->task)
-		world_violate(w, "I1", "task %d was told that it holds the claim of %d", op->task,
-			w->keys.claimer);
-	if (op->write == WRITE_DECISION)
-		check_decision(w, op);
-	if (op->write == WRITE_SAVED)
-		check_saved(w, op);
+	if (has(w->keys.dead, task) && w->keys.dead_at[task] < w->now)
+		world_violate(w, "I6", "task %d wrote after it was declared dead", task);
+}
+
+void check_claimer(struct world *w, const struct node *node)
+{
+	const struct view *view = &node->self->group.view;
+	int claimer = view->claim.outside ? NOBODY : (int)view->claim.task;
+	if (view->agreement.claimed && claimer != w->keys.claimer)
+		world_violate(w, "I1", "agent %d sees a claim of %d, it is of %d", node->agent,
+			claimer, w->keys.claimer);
 }
 
 /* ---- Exit codes ---- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* As this task knows it. */
-static int64_t deadline_of(const struct world *w, int task)
-{
-	const struct agreement *a = &w->task[task].agreement;
-	return clock_to_world(w, schedule_agent_of(w->schedule, task),
-		earlier(a->view->deadline, a->own_deadline));
-}
-
-static int64_t latest_deadline_of(const struct world *w, int task)
-{
-	const struct agreement *a = &w->task[task].agreement;
-	return clock_to_world(w, schedule_agent_of(w->schedule, task),
-		earlier(a->view->deadline_latest, a->own_deadline));
-}
-
 /*
  * Whatever the clocks say: a deadline is never taken to be later than what was left when it was
  * committed, never given up on before that, and where nothing was done to anybody, hardly earlier.
+ * Looked at once for each change of its key, while no second change has been made since.
  */
-void check_deadline_seen(struct world *w, int agent, const struct agreement_sighting *sighting)
+void check_deadline_seen(struct world *w, const struct node *node)
 {
 	const struct schedule *s = w->schedule;
-	const struct agreement_view *view = &w->agent[agent].view;
-	int64_t truth = w->agent[agent].incoming.deadline_latest;
-	struct agreement_view alone = {.deadline = CLOCK_NEVER,
-		.deadline_latest = CLOCK_NEVER,
-		.deadline_told = CLOCK_NEVER};
-	agreement_learn_deadline(&alone, sighting);
-	bool exact = sighting->exact;
-	int64_t taken = clock_to_world(w, agent, view->deadline);
-	int64_t this_one = clock_to_world(w, agent, alone.deadline);
-	int64_t latest = clock_to_world(w, agent, alone.deadline_latest);
+	const struct view *whole = &node->self->group.view;
+	const struct agreement_view *view = &whole->agreement;
+	int64_t truth = w->keys.deadline_latest;
+	if (whole->deadline_revision == node->deadline_seen || view->deadline == CLOCK_NEVER ||
+		w->keys.deadlines != 1)
+		return;
+	int64_t taken = clock_to_world(w, node->agent, view->deadline);
+	int64_t latest = clock_to_world(w, node->agent, view->deadline_latest);
+	bool exact = view->deadline == view->deadline_latest;
 	/* Only an agent that has never read before has no earlier bound. */
-	bool bounded = exact || sighting->absent;
+	bool bounded = exact || whole->unchanged;
 	if (bounded && !view->deadline_doubted && taken > truth + 2 * MS)
 		world_violate(w, "clocks", "agent %d takes its deadline %" PRId64 " ms too late",
-			agent, (taken - truth) / MS);
+			node->agent, (taken - truth) / MS);
 	if (!exact && latest < truth - MS)
-		world_violate(w, "clocks", "agent %d gives up %" PRId64 " ms too early", agent,
-			(truth - latest) / MS);
+		world_violate(w, "clocks", "agent %d gives up %" PRId64 " ms too early",
+			node->agent, (truth - latest) / MS);
 	bool disturbed = w->store_faults || w->slow_store;
 	for (int i = 0; i < s->tasks; i++)
-		disturbed |= schedule_agent_of(s, i) == agent && w->task[i].faulted;
-	int64_t apart = (s->notify + 20 * s->latency * s->per_agent + 1000) * MS;
+		disturbed |= schedule_agent_of(s, i) == node->agent && w->task[i].faulted;
+	/* It may have looked a slice before, and the news take a moment. */
+	int64_t apart = (w->shim.slice + s->notify + 20 * s->latency * s->per_agent + 1000) * MS;
 	if (!disturbed && truth > w->now + apart &&
-		(alone.deadline_doubted || this_one < truth - apart))
+		(view->deadline_doubted || taken < truth - apart))
 		world_violate(w, "clocks", "agent %d takes its deadline %" PRId64 " ms too early",
-			agent, alone.deadline_doubted ? -1 : (truth - this_one) / MS);
+			node->agent, view->deadline_doubted ? -1 : (truth - taken) / MS);
 }
 
 /* What the task could see of the checkpoint when it last looked. */
 static bool seen_complete(const struct world *w, int task)
 {
-	const struct agreement_view *view = w->task[task].agreement.view;
+	const struct agreement_view *view = w->task[task].seat->agreement.view;
 	bool stands = view->standing_round;
 	for (int i = 0; i < w->schedule->tasks; i++)
 		stands &= !must_save(w->schedule, i) || view->peers[i].stands ||
@@ -224,9 +206,10 @@ static bool nobody_has_trained(const struct world *w, const struct round_keys *r
 static bool is_complete_alone(const struct world *w, int task)
 {
 	const struct task *t = &w->task[task];
-	const struct agreement_view *view = t->agreement.view;
+	const struct agreement *a = &t->seat->agreement;
+	const struct agreement_view *view = a->view;
 	const struct schedule *s = w->schedule;
-	if (!t->agreement.solo || !view->decided)
+	if (!a->solo || !view->decided)
 		return false;
 	if (s->per_task && t->training.saves + t->training.asked_saves > 0)
 		return true;
@@ -284,18 +267,18 @@ static void check_code(struct world *w, int task)
 	case STATUS_SAVED:
 		if (!may_say_saved(w, task))
 			wrong = "but no checkpoint is complete";
-		else if (k->then == THEN_STOP && t->agreement.store->claimed)
+		else if (k->then == THEN_STOP && t->seat->agreement.store->claimed)
 			wrong = "but was asked to stop";
 		break;
 	case STATUS_PREEMPTED:
 		if (!k->claimed && !is_noticed(w, task))
 			wrong = "but nobody was preempted";
-		else if (seen_complete(w, task) && w->now < deadline_of(w, task))
+		else if (seen_complete(w, task) && w->now < t->deadline)
 			wrong = "though it saw a complete checkpoint";
 		break;
 	case STATUS_BROKEN:
 		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task) &&
-			!t->board.lost)
+			!t->panel.lost)
 			wrong = "but nothing was broken";
 		break;
 	case STATUS_DECIDED:
@@ -303,9 +286,9 @@ static void check_code(struct world *w, int task)
 			wrong = "but nobody asked to stop";
 		break;
 	default:
-		if (t->training.code != t->code || (t->stopping && !t->board.lost))
+		if (t->training.code != t->code || (t->stopping && !t->panel.lost))
 			wrong = "which is not the code of its command";
-		else if (t->agreement.view->claimed && !w->store_faults)
+		else if (t->seat->agreement.view->claimed && !w->store_faults)
 			wrong = "after a claim"; /* unless it could not know */
 	}
 	if (wrong)
@@ -313,6 +296,13 @@ static void check_code(struct world *w, int task)
 }
 
 /* ---- I8: nobody exits while another is saving ---- */
+
+/* When its agent last knew all that was there. */
+static int64_t view_taken(struct world *w, int task)
+{
+	const struct node *node = node_of(w, task);
+	return clock_to_world(w, node->agent, node->self->group.view.unchanged);
+}
 
 /*
  * Exempt: two seconds before the deadline as this task knows it; after the save timeout; a task
@@ -322,16 +312,16 @@ static void check_code(struct world *w, int task)
  */
 static bool may_exit_early(struct world *w, int task, const struct round_keys *round)
 {
-	int64_t deadline = deadline_of(w, task);
+	int64_t deadline = w->task[task].deadline;
 	int64_t timeout = w->schedule->save_timeout * MS;
 	int64_t patience = w->schedule->leave_patience * MS;
 	if (deadline != CLOCK_NEVER && w->now >= deadline - LEAVE_EARLY * MS - TOLERANCE)
 		return true;
 	if (w->now >= round->decided_at + timeout - TOLERANCE)
 		return true;
-	if (w->now - agent_of(w, task)->view_taken >= patience / 2)
+	if (w->now - view_taken(w, task) >= patience / 2)
 		return true;
-	return has(w->keys.dead, task) || w->task[task].agreement.solo;
+	return has(w->keys.dead, task) || w->task[task].solo;
 }
 
 /*
@@ -343,7 +333,7 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 {
 	const struct training *p = &w->task[other].training;
 	const struct keys *k = &w->keys;
-	bool alive = agent_of(w, other)->alive && p->state != GONE && !w->task[other].stopping &&
+	bool alive = node_of(w, other)->alive && p->state != GONE && !w->task[other].stopping &&
 		     !has(k->dead, other) && k->left[other] == REASON_NONE;
 	if (!alive)
 		return false;
@@ -358,7 +348,7 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 
 static void check_nobody_saves(struct world *w, int task, const char *leaves)
 {
-	int64_t seen = agent_of(w, task)->view_taken;
+	int64_t seen = view_taken(w, task);
 	if (w->keys.left_at[task] > seen)
 		seen = w->keys.left_at[task]; /* whoever says goodbye has to look around after it */
 	for (int i = 0; i < w->schedule->tasks; i++)
@@ -374,21 +364,20 @@ void check_ending(struct world *w, int task)
 	const struct task *t = &w->task[task];
 	const struct training *p = &t->training;
 	bool saves = p->state == SAVING && p->saving_for == ORDER_SAVE && p->saving_agreed;
-	bool excused = w->keys.claimed || t->noticed || t->board.lost || has(w->keys.dead, task) ||
+	bool excused = w->keys.claimed || t->noticed || t->panel.lost || has(w->keys.dead, task) ||
 		       w->now >= w->keys.round[p->saving_round].decided_at +
 					 w->schedule->save_timeout * MS - TOLERANCE;
 	if (saves && !excused && w->keys.rounds == p->saving_round)
 		world_violate(w, "I8", "the save of task %d is cut short by its own agent", task);
 	/* One that could still save is given up at its deadline, however that was aged. */
-	const struct agreement *a = &t->agreement;
-	bool could_save = a->reason == REASON_PREEMPTED && a->called && !t->board.lost &&
+	const struct agreement *a = &t->seat->agreement;
+	bool could_save = a->reason == REASON_PREEMPTED && a->called && !t->panel.lost &&
 			  !(a->has_saved && a->saved_step >= a->told.step) &&
 			  !has(w->keys.dead, task) && !w->schedule->store_loss_ends &&
 			  !(a->view->decided && a->view->decision.kind == KIND_NONE);
-	if (could_save && deadline_of(w, task) != CLOCK_NEVER &&
-		w->now < latest_deadline_of(w, task) - 2 * MS)
+	if (could_save && t->deadline != CLOCK_NEVER && w->now < t->deadline_latest - 2 * MS)
 		world_violate(w, "clocks", "task %d is given up %" PRId64 " ms before its deadline",
-			task, (latest_deadline_of(w, task) - w->now) / MS);
+			task, (t->deadline_latest - w->now) / MS);
 }
 
 /*
@@ -420,8 +409,7 @@ void check_exit(struct world *w, int task)
 
 static bool agent_lives(const struct world *w, int task)
 {
-	const struct agent *agent = &w->agent[schedule_agent_of(w->schedule, task)];
-	return agent->alive && !agent->exited;
+	return node_lives(&w->node[schedule_agent_of(w->schedule, task)]);
 }
 
 /* Nobody hangs: once there is a reason to end, every agent ends before the horizon. */
@@ -446,7 +434,7 @@ static void check_deadline(struct world *w)
 		return;
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct task *t = &w->task[i];
-		int64_t known = latest_deadline_of(w, i);
+		int64_t known = t->deadline_latest;
 		if (known == CLOCK_NEVER || !t->finished || t->faulted)
 			continue;
 		int64_t margin = w->schedule->kill_after + w->schedule->leave_patience + 3000 +
@@ -475,7 +463,7 @@ static void check_final_step(struct world *w)
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct training *p = &w->task[i].training;
 		bool saved = has(round->saved, i) && round->saved_step[i] == step;
-		bool excused = w->task[i].faulted || w->task[i].agreement.solo || w->store_faults ||
+		bool excused = w->task[i].faulted || w->task[i].solo || w->store_faults ||
 			       has(round->unheard, i);
 		if (!has(round->members, i) || !p->went_on || p->farthest < step ||
 			w->schedule->trainee[i].ignores_leave)
@@ -494,12 +482,12 @@ static void check_the_dead(struct world *w)
 	if (w->store_faults || w->slow_store)
 		return;
 	for (int i = 0; i < s->tasks; i++) {
-		const struct agent *agent = agent_of(w, i);
-		if (!has(w->keys.dead, i) || !agent->alive)
+		const struct node *node = node_of(w, i);
+		if (!has(w->keys.dead, i) || !node->alive)
 			continue;
 		int64_t since = w->keys.dead_at[i];
-		if (agent->paused_until > since)
-			since = agent->paused_until;
+		if (node->paused_until > since)
+			since = node->paused_until;
 		int64_t limit = since + (s->kill_after + 10000 + 3000 + 2 * s->notify) * MS;
 		bool gone = w->task[i].training.state == GONE;
 		if (gone ? w->task[i].training.ended_at > limit : w->now > limit)
@@ -639,7 +627,7 @@ static void check_liveness(struct world *w)
 	}
 	for (int i = 0; i < s->tasks; i++) {
 		const struct task *t = &w->task[i];
-		if (!agent_of(w, i)->alive && s->launcher_kills)
+		if (!node_of(w, i)->alive && s->launcher_kills)
 			continue; /* I8 has looked at what the launcher's kill may not hit */
 		if (t->code != STATUS_SAVED && t->code != STATUS_DECIDED && t->code != STATUS_OK)
 			world_violate(w, "liveness", "task %d leaves with %d", i, t->code);
@@ -671,7 +659,7 @@ static void check_order_in_time(struct world *w)
 		return;
 	for (int i = 0; i < s->tasks; i++) {
 		const struct task *t = &w->task[i];
-		if (t->faulted || t->training.state == GONE || !agent_of(w, i)->alive)
+		if (t->faulted || t->training.state == GONE || !node_of(w, i)->alive)
 			continue;
 		int64_t latest = k->deadline - s->trainee[i].save * MS;
 		if (!t->first_order_at ? w->now > latest : t->first_order_at > latest)
@@ -696,7 +684,7 @@ static void count_code(struct world *w, int task)
 	const struct task *t = &w->task[task];
 	uint64_t *codes = w->statistics->codes;
 	if (!t->finished) {
-		codes[agent_of(w, task)->alive ? 7 : 6]++;
+		codes[node_of(w, task)->alive ? 7 : 6]++;
 		return;
 	}
 	switch (t->code) {

@@ -577,16 +577,22 @@ static void overdue(struct schedule *s)
 {
 	clocks_apart(s);
 	s->acts = 0;
-	*NEW_ACT(s) = (struct act){
-		.subject = NOBODY, .delay = 1000, .deed = CLAIM_OUTSIDE, .who = NOBODY};
+	*NEW_ACT(s) = (struct act){.subject = NOBODY,
+		.delay = 1000,
+		.deed = CLAIM_OUTSIDE,
+		.who = NOBODY,
+		.amount = 1};
 }
 
 /* The same while all train on after a first save. */
 static void moved_to_the_past(struct schedule *s)
 {
 	clocks_apart(s);
-	*NEW_ACT(s) = (struct act){
-		.subject = NOBODY, .delay = 8000, .deed = MOVE_DEADLINE, .who = NOBODY};
+	*NEW_ACT(s) = (struct act){.subject = NOBODY,
+		.delay = 8000,
+		.deed = MOVE_DEADLINE,
+		.who = NOBODY,
+		.amount = 1};
 }
 
 static const char *two_rounds_at_once(struct world *w)
@@ -608,7 +614,7 @@ static void claimed_late(struct schedule *s)
 
 static const char *told_again(struct world *w)
 {
-	if (w->keys.deadline_revision < 2)
+	if (w->keys.deadlines < 2)
 		return "the claimer did not say it again";
 	if (w->keys.deadline_latest > w->keys.deadline + 2000 * MS)
 		return "what is told is later than one write takes";

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A deterministic world in which lib/group/agreement.c is run: training processes, agents and one
- * store, with everything that can go wrong between them. No clock, no I/O, no threads; a world is a
- * function of its struct schedule, and a random schedule is a function of its seed.
+ * A deterministic world in which the agents of lib/group run as they are (agent.c, seat.c,
+ * worker.c, pulse.c, attempt.c, view.c, writes.c, agreement.c, ...), over the store in memory. What
+ * the world stands in for: the kernel (clocks, poll, processes, signals: machine.c), boards
+ * (board.c), the training processes (training.c), and what an agent does not need here
+ * (standins.c). No real clock, no I/O, one thread; a world is a function of its struct schedule,
+ * and a random schedule is a function of its seed.
  *
  * Times in a schedule are milliseconds; inside the world they are microseconds, so that what is
  * shorter than the millisecond of the protocol interleaves too.
@@ -17,17 +20,19 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "group/agreement.h"
+#include "base/process.h"
+#include "fiber.h"
+#include "group/agent_inside.h"
+#include "store/shim.h"
 
-#define MOST_TASKS   64
-#define MOST_ROUNDS  24
-#define MOST_ACTS    16
-#define QUEUE	     (MOST_TASKS * 8)
-#define SAVE_LOG     128
-#define RECENT_STEPS 8
-#define MS	     1000 /* microseconds */
-#define NOBODY	     (-1)
-#define NEVER_STEP   UINT64_MAX
+#define MOST_TASKS  64
+#define MOST_NODES  (MOST_TASKS + 32)
+#define MOST_ROUNDS 24
+#define MOST_ACTS   16
+#define SAVE_LOG    128
+#define MS	    1000 /* microseconds */
+#define NOBODY	    (-1)
+#define NEVER_STEP  UINT64_MAX
 
 /* ---- Random numbers ---- */
 
@@ -117,6 +122,8 @@ struct schedule {
 	bool watches_peers;  /* agents notice peers that died on their machine */
 	int64_t report_timeout, save_timeout, startup, leave_patience, kill_after;
 	bool savers_chief, complete_chief, per_task, store_loss_ends;
+	bool early;	     /* what AT_START triggers counts from before the agents join */
+	int64_t beat_period; /* ms; 0: the agents do not beat */
 };
 
 /* Everything from one seed. */
@@ -127,16 +134,15 @@ int schedule_agents(const struct schedule *s);
 int schedule_agent_of(const struct schedule *s, int task);
 int schedule_machine_of(const struct schedule *s, int agent);
 
-/* ---- The store: the keys of one attempt ---- */
+/* ---- What stands in the store: the keys of one attempt, read when they are committed ---- */
 
-enum seal { SEAL_NONE, SEAL_CLAIM, SEAL_ERROR, SEAL_DEAD };
+enum seal { SEAL_NONE, SEAL_CLAIM, SEAL_ERROR, SEAL_DEAD, SEAL_OTHER };
 
 struct round_keys {
 	bool final;
 	int64_t opened;
 	bool reported[MOST_TASKS], none[MOST_TASKS];
 	uint64_t step[MOST_TASKS], next[MOST_TASKS];
-	int64_t step_time[MOST_TASKS];
 	bool decided, rubbish;
 	int64_t decided_at;
 	struct agreement_decision decision;
@@ -148,6 +154,8 @@ struct round_keys {
 };
 
 struct keys {
+	uint64_t attempt; /* whose keys these are; 0: none was opened */
+	uint64_t joined;  /* a bit per task */
 	bool claimed;
 	int claimer; /* NOBODY: from outside */
 	int64_t claimed_at;
@@ -157,71 +165,20 @@ struct keys {
 	bool has_deadline;
 	int64_t deadline; /* us, the earliest that was announced, as fate knows it */
 	int64_t deadline_changed_at;
-	/* What the key says. */
-	uint64_t deadline_revision;
-	int64_t deadline_left;	 /* ms */
-	int64_t deadline_exact;	 /* ms, by the clock of this machine: */
-	int deadline_machine;	 /* NOBODY: somebody's elsewhere */
+	uint64_t deadlines;	 /* how often the key was written */
 	int64_t deadline_latest; /* us: what left counts from when it was committed */
 	uint64_t rounds;
 	enum agreement_reason left[MOST_TASKS];
 	int64_t left_at[MOST_TASKS];
 	uint64_t dead; /* a bit per task */
 	int64_t dead_at[MOST_TASKS];
-	int64_t longest_save;
 	struct round_keys round[MOST_ROUNDS + 1]; /* from 1 on; filled when opened */
-};
-
-enum operation_kind { OP_WRITE, OP_LIST, OP_DEAD };
-
-struct operation {
-	enum operation_kind kind;
-	enum agreement_write write;
-	int task;
-	uint64_t round; /* as the plan says it; of CLAIM: the round to open */
-	bool final;
-	bool none;
-	uint64_t step, next;
-	int64_t value;		    /* us: deadline; ms: step or save time */
-	int64_t left, exact;	    /* ms, of a deadline: filled when it is carried out */
-	uint64_t deadline_revision; /* of WRITE_DEADLINE: as it was seen */
-	struct agreement_decision decision;
-	uint64_t members, missing;
-	enum agreement_reason reason;
-	enum agreement_outcome outcome; /* filled when committed */
-};
-
-/* What a list shows, and when. */
-struct snapshot {
-	int64_t taken;
-	bool claimed, broken, closed, has_deadline, final, decided, unreadable;
-	enum agreement_then then;
-	uint64_t deadline_revision, changes;
-	int64_t left, exact, deadline_latest;
-	int deadline_machine;
-	int64_t longest_save;
-	uint64_t round;
-	struct agreement_decision decision;
-	uint64_t standing_round, standing_step;
-	struct agreement_peer peers[MOST_TASKS];
 };
 
 struct world;
 
-/* One atomic transaction. Returns whether it changed anything. */
-bool keys_commit(struct world *w, struct operation *op);
-void keys_snapshot(const struct world *w, struct snapshot *view);
-/* A deadline, with what is left in its key; machine: whose clock exact is of. */
-struct announcement {
-	int64_t deadline; /* us; CLOCK_NEVER: none */
-	int64_t left, exact;
-	int machine;
-};
-bool keys_claim(struct world *w, int task, enum agreement_then then, uint64_t round,
-	const struct announcement *announcement);
-bool keys_open_round(struct world *w, uint64_t round, bool final);
-void keys_declare_dead(struct world *w, int task);
-void keys_put_deadline(struct world *w, const struct announcement *announcement);
+/* Have the keys of a world filled from now on. */
+void observer_begin(struct world *w);
 
 /* ---- The world ---- */
 
@@ -238,14 +195,17 @@ enum training_state {
 	GONE,
 };
 
-struct board {
+/* What a board says. */
+struct panel {
 	struct agreement_hold hold;
 	bool ordered_alone; /* the hold is not of an agreed step */
 	uint64_t order_round;
 	bool started;
 	uint64_t step, next;
+	int64_t step_at; /* us: when it was written */
 	bool has_saved;
 	uint64_t saved;
+	int64_t saved_at;
 	bool lost;
 };
 
@@ -260,11 +220,8 @@ struct training {
 	bool saves_unasked;		 /* between two calls of preempt_step */
 	bool saving_agreed;
 	uint64_t saving_round;
-	int64_t saving_since;
 	int64_t paused_until;
-	int64_t longest_save, step_began; /* us */
-	int64_t recent[RECENT_STEPS];	  /* us */
-	uint64_t steps;
+	bool unreaped; /* it has ended, and its agent has not taken note */
 	int code;
 	int64_t ended_at;
 	/* For the checks. */
@@ -276,10 +233,9 @@ struct training {
 };
 
 struct task {
-	struct agreement agreement;
-	struct board board;
+	const struct seat *seat; /* in the agent that has started it; NULL: none lives */
+	struct panel panel;
 	struct training training;
-	bool ended;    /* the agent has seen the command end */
 	bool finished; /* the agent is done with it */
 	int code;
 	int64_t finished_at;
@@ -288,35 +244,54 @@ struct task {
 	bool stopping; /* TERM was sent, KILL follows */
 	bool faulted;  /* something was done to it, its agent, or its way to the store */
 	int64_t first_order_at;
-	uint64_t first_order_round;
-	int64_t snapshot_at_exit;
-	bool complete_at_exit;
+	/* As its agent saw it last: us. */
+	int64_t deadline, deadline_latest;
+	bool solo; /* it goes by its own agent's agreement */
 };
 
-struct agent {
-	struct agreement_view view;
-	struct agreement_peer peers[MOST_TASKS];
-	struct agreement_alone alone;
-	struct agreement_peer alone_peers[MOST_TASKS];
-	struct snapshot incoming;
-	int64_t view_taken;
-	uint64_t seen_deadline; /* the revision of the key when it was taken in */
-	uint64_t seen_changes;
-	int64_t list_began; /* us */
-	int64_t unchanged;  /* us: an instant at which the store had nothing new for it */
+/* A thread of a process. */
+struct thread {
+	struct fiber *fiber; /* NULL: none, or over */
+	struct node *node;
+	void *(*work)(void *context);
+	void *context;
+	uint32_t epoch;	 /* of the wake-up that counts */
+	int waits_on[4]; /* bells, while it polls */
+	int waits;
+	int finished; /* bell */
+};
+
+enum { MOST_THREADS = 4 };
+
+/* A process of ours: an agent, or a program that somebody runs beside them. */
+struct node {
+	struct world *world;
+	int index, agent; /* NOBODY: it is no agent */
+	bool ghost;	  /* a later incarnation of an agent */
 	bool alive, exited;
-	int64_t paused_until;
-	int64_t cut_off_until;
-	bool busy;
-	struct operation current;
-	bool want_list, list_queued;
-	int head, count;
-	int64_t not_before; /* the next operation, after one that failed */
-	int64_t wake_scheduled;
-	bool notify_pending;
-	uint64_t reported_dead; /* a bit per task of which DEAD was queued */
+	int code;
 	int64_t died_at;
-	struct operation queue[QUEUE]; /* a ring */
+	struct process_identity who;
+	struct thread thread[MOST_THREADS];
+	struct agent *self; /* from guard_start to guard_stop */
+	struct agent_options options;
+	struct identity identity;
+	const struct act *act; /* of a program */
+	int64_t paused_until, cut_off_until;
+	struct notice notices[MOST_ACTS]; /* not yet taken */
+	size_t notice_count;
+	int signals;		 /* bell: something for its main thread; 0: not opened */
+	size_t boards, commands; /* so many were made and started */
+	store_revision deadline_seen;
+};
+
+#define FIRST_BELL 1000000 /* no file has such a number */
+#define MOST_BELLS 4096
+
+struct bell {
+	struct node *node;
+	uint64_t count;
+	bool signals; /* poll empties it */
 };
 
 struct statistics {
@@ -348,12 +323,23 @@ struct world {
 	int events, capacity;
 	struct keys keys;
 	struct task task[MOST_TASKS];
-	struct agent agent[MOST_TASKS];
+	struct node node[MOST_NODES]; /* first one for each agent, then the others */
+	int nodes;
+	struct bell bell[MOST_BELLS];
+	int bells;
+	struct thread *running; /* NULL: the world itself */
+	uint64_t spins;		/* polls without time passing */
+	struct shim shim;
+	int started;	   /* agents that have started their commands */
 	int in_collective; /* how many tasks wait in it */
 	bool pulled[MOST_ACTS];
 	int pulled_by[MOST_ACTS];
-	struct operation late[8]; /* committed after their answer was given up */
+	struct {
+		void (*run)(void *what);
+		void *what;
+	} late[32]; /* committed after their answer was given up */
 	int lates;
+	struct store *store; /* of the world itself: answers at once */
 	FILE *trace;
 	/* The verdict. */
 	const char *violated; /* an invariant's name; NULL */
@@ -365,20 +351,15 @@ struct world {
 };
 
 enum event_kind {
-	EVENT_ACT,	 /* who: the act */
-	EVENT_TRAINING,	 /* who: the task; it goes on from its state */
-	EVENT_HOLD,	 /* a sleeping training process sees that hold changed */
-	EVENT_ENDED,	 /* the agent sees that the command ended */
-	EVENT_KILL,	 /* the agent's patience with its command is over */
-	EVENT_AGENT,	 /* who: the agent; it wakes, for whatever reason */
-	EVENT_NOTIFY,	 /* it learns that the store has changed */
-	EVENT_COMMIT,	 /* its current operation takes effect */
-	EVENT_ANSWER,	 /* and is answered */
-	EVENT_LATE,	 /* who: one of w->late */
-	EVENT_WATCH,	 /* it looks for peers that died on its machine */
-	EVENT_RETURN,	 /* who: a task; its next incarnation comes */
-	EVENT_HEARTBEAT, /* who: a task; the heartbeat concludes */
-	EVENT_LAUNCHER,	 /* the launcher kills whoever is left */
+	EVENT_ACT,	/* who: the act */
+	EVENT_TRAINING, /* who: the task; it goes on from its state */
+	EVENT_HOLD,	/* a sleeping training process sees that hold changed */
+	EVENT_ENDED,	/* the agent is told that the command ended */
+	EVENT_THREAD,	/* who: node and thread; it goes on */
+	EVENT_LATE,	/* who: one of w->late */
+	EVENT_RETURN,	/* who: an agent; its next incarnation comes */
+	EVENT_DECLARE,	/* who: the act; somebody concludes that a task is dead */
+	EVENT_LAUNCHER, /* the launcher kills whoever is left */
 };
 
 /* Run one schedule to its end; whether all invariants held. */
@@ -387,6 +368,8 @@ void world_release(struct world *w);
 
 void world_at(struct world *w, int64_t time, enum event_kind kind, int who, uint32_t epoch);
 void world_trigger(struct world *w, enum trigger trigger, int task);
+/* One more agent has started its commands. */
+void world_agent_started(struct world *w);
 void world_violate(struct world *w, const char *invariant, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void world_trace(struct world *w, int task, const char *format, ...)
@@ -399,54 +382,73 @@ void world_trace(struct world *w, int task, const char *format, ...)
 
 /* The clock of a machine, ms, and back. Its zero is far away: 0 means "never" to the agreement. */
 #define CLOCK_ZERO INT64_C(200000000)
+static inline int64_t clock_off(const struct world *w, int agent)
+{
+	return CLOCK_ZERO +
+	       (agent < 0 ? 0 : w->schedule->clock[schedule_machine_of(w->schedule, agent)]);
+}
+
 static inline int64_t clock_of(const struct world *w, int agent)
 {
-	return w->now / MS + CLOCK_ZERO +
-	       w->schedule->clock[schedule_machine_of(w->schedule, agent)];
+	return w->now / MS + clock_off(w, agent);
 }
 
 static inline int64_t clock_to_world(const struct world *w, int agent, int64_t instant)
 {
-	int64_t off = CLOCK_ZERO + w->schedule->clock[schedule_machine_of(w->schedule, agent)];
-	return instant == CLOCK_NEVER ? CLOCK_NEVER : (instant - off) * MS;
+	return instant == CLOCK_NEVER ? CLOCK_NEVER : (instant - clock_off(w, agent)) * MS;
 }
 
-static inline int64_t clock_from_world(const struct world *w, int agent, int64_t instant)
+static inline struct node *node_of(struct world *w, int task)
 {
-	return clock_of(w, agent) + (instant - w->now) / MS;
+	return &w->node[schedule_agent_of(w->schedule, task)];
 }
 
-static inline struct agent *agent_of(struct world *w, int task)
+static inline bool node_lives(const struct node *node)
 {
-	return &w->agent[schedule_agent_of(w->schedule, task)];
+	return node->alive && !node->exited;
 }
+
+/* machine.c: the kernel */
+extern struct world *machine_world; /* the one that runs */
+struct node *machine_new_node(struct world *w, int agent);
+struct thread *machine_new_thread(struct node *node, void *(*work)(void *context), void *context);
+int machine_new_bell(struct node *node, bool signals);
+void machine_ring(struct world *w, int bell);
+/* Wake the main thread of a node, as a signal does. */
+void machine_poke(struct node *node);
+void machine_run(struct world *w, int who, uint32_t epoch);
+/* Let time pass for the thread that runs. */
+void machine_sleep(struct world *w, int64_t microseconds);
+void machine_kill(struct node *node, const char *why);
+struct node *machine_current(void); /* NULL: the world itself */
 
 /* training.c */
-int64_t training_longest_step(const struct world *w, int task);
 bool training_has_saved(const struct world *w, int task, uint64_t step);
 void training_start(struct world *w, int task);
 void training_event(struct world *w, int task);
 void training_hold_changed(struct world *w, int task);
 void training_end(struct world *w, int task, int code);
 
-/* agent.c */
-void agent_start(struct world *w, int agent);
-void agent_run(struct world *w, int agent);
-void agent_commit(struct world *w, int agent);
-void agent_answer(struct world *w, int agent);
-void agent_watch(struct world *w, int agent);
-void agent_command_ended(struct world *w, int task);
-void agent_kill(struct world *w, int agent, const char *why);
-void agent_store_changed(struct world *w);
+/* agent.c: what the processes run */
+void agent_begin(struct node *node);
+void agent_give_notice(struct node *node, int64_t left);
+void agent_program(struct world *w, const struct act *act);
+/* After each thing that it did: what its tasks have come to. */
+void agent_inspect(struct node *node);
+void agent_install_shim(struct world *w);
 
 /* invariants.c */
 void check_told(struct world *w, int task, const struct agreement_hold *hold);
 void check_overshoot(struct world *w, int task);
-void check_written(struct world *w, const struct operation *op);
+/* The keys show what a task has just written. */
+void check_fenced(struct world *w, int task);
+void check_decision(struct world *w, uint64_t round);
+void check_saved(struct world *w, int task, uint64_t round);
+void check_claimer(struct world *w, const struct node *node);
 void check_ending(struct world *w, int task);
 void check_exit(struct world *w, int task);
 void check_end(struct world *w);
-void check_deadline_seen(struct world *w, int agent, const struct agreement_sighting *sighting);
+void check_deadline_seen(struct world *w, const struct node *node);
 bool checkpoint_is_complete(const struct world *w, uint64_t round);
 void count_end(struct world *w);
 

@@ -54,8 +54,6 @@ static void finish_step(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct trainee *t = trainee_of(w, task);
-	if (w->task[task].board.hold.order != ORDER_WAIT) /* standing still is no measure */
-		p->recent[p->steps++ % RECENT_STEPS] = w->now - p->step_began;
 	p->boundary += t->stride;
 	if (t->failing == FAIL_AT_STEP && p->boundary > t->fails_at) {
 		training_end(w, task, 1);
@@ -68,7 +66,6 @@ static void finish_step(struct world *w, int task)
 	if (t->periodic && (p->boundary / t->stride) % t->periodic == 0) {
 		p->saving_for = ORDER_RUN;
 		p->saves_unasked = true;
-		p->saving_since = w->now;
 		enter(w, task, SAVING, t->save * MS);
 		return;
 	}
@@ -79,7 +76,6 @@ static void begin_step(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
 	const struct trainee *t = trainee_of(w, task);
-	p->step_began = w->now;
 	p->went_on = true;
 	p->farthest = p->boundary;
 	int64_t took = (int64_t)t->stride * t->step_us + random_in(&w->random, 0, t->uneven_us);
@@ -106,33 +102,33 @@ static void computed(struct world *w, int task)
 static void call_step(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
-	struct board *board = &w->task[task].board;
-	board->started = true;
-	board->step = p->boundary;
-	board->next = p->boundary + trainee_of(w, task)->stride;
+	struct panel *panel = &w->task[task].panel;
+	panel->started = true;
+	panel->step = p->boundary;
+	panel->next = p->boundary + trainee_of(w, task)->stride;
+	panel->step_at = w->now;
 	enter(w, task, LOOKING, random_in(&w->random, 0, trainee_of(w, task)->look_us));
 }
 
 static void begin_save(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
-	const struct board *board = &w->task[task].board;
+	const struct panel *panel = &w->task[task].panel;
 	const struct trainee *t = trainee_of(w, task);
-	p->saving_for = board->hold.order;
+	p->saving_for = panel->hold.order;
 	p->saves_unasked = false;
 	/* Saving the same step once more harms nobody when it is cut short. */
-	p->saving_agreed = !board->ordered_alone && p->boundary == board->hold.step &&
+	p->saving_agreed = !panel->ordered_alone && p->boundary == panel->hold.step &&
 			   !training_has_saved(w, task, p->boundary);
-	p->saving_round = board->order_round;
-	p->saving_since = w->now;
-	if (p->answered < board->hold.step + 1)
-		p->answered = board->hold.step + 1;
-	if (board->hold.order == ORDER_EXIT) {
-		p->answered_final = board->hold.step + 1;
+	p->saving_round = panel->order_round;
+	if (p->answered < panel->hold.step + 1)
+		p->answered = panel->hold.step + 1;
+	if (panel->hold.order == ORDER_EXIT) {
+		p->answered_final = panel->hold.step + 1;
 		p->answered_at = p->boundary;
 	}
 	TRACE(w, task, "saves at %" PRIu64, p->boundary);
-	if (p->boundary != board->hold.step && !board->ordered_alone)
+	if (p->boundary != panel->hold.step && !panel->ordered_alone)
 		check_overshoot(w, task);
 	world_trigger(w, AT_SAVING, task);
 	if (t->failing == FAIL_IN_SAVE) {
@@ -146,7 +142,7 @@ static void begin_save(struct world *w, int task)
 static void look_at_hold(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
-	const struct agreement_hold *hold = &w->task[task].board.hold;
+	const struct agreement_hold *hold = &w->task[task].panel.hold;
 	switch (hold->order) {
 	case ORDER_RUN: begin_step(w, task); return;
 	case ORDER_WAIT: enter(w, task, PARKED, CLOCK_NEVER); return;
@@ -189,27 +185,14 @@ bool training_has_saved(const struct world *w, int task, uint64_t step)
 	return false;
 }
 
-/* From one boundary to the next, of the last few, us. */
-int64_t training_longest_step(const struct world *w, int task)
-{
-	const struct training *p = &w->task[task].training;
-	int64_t longest = 0;
-	for (int i = 0; i < RECENT_STEPS; i++)
-		if (p->recent[i] > longest)
-			longest = p->recent[i];
-	return longest;
-}
-
 static void finish_save(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
-	struct board *board = &w->task[task].board;
-	int64_t took = w->now - p->saving_since;
-	if (took > p->longest_save)
-		p->longest_save = took;
-	if (!board->lost) {
-		board->has_saved = true;
-		board->saved = p->boundary;
+	struct panel *panel = &w->task[task].panel;
+	if (!panel->lost) {
+		panel->has_saved = true;
+		panel->saved = p->boundary;
+		panel->saved_at = w->now;
 	}
 	if (p->saving_for == ORDER_RUN)
 		p->saved_step[p->saves++ % SAVE_LOG] = p->boundary;
@@ -219,8 +202,6 @@ static void finish_save(struct world *w, int task)
 	enter(w, task, SAVED_LOOKING, random_in(&w->random, 0, MS));
 	if (p->saving_for != ORDER_RUN)
 		world_trigger(w, AT_SAVED, task);
-	world_at(w, w->now + random_in(&w->random, 0, 20 * MS), EVENT_AGENT,
-		schedule_agent_of(w->schedule, task), 0);
 	if (trainee_of(w, task)->failing == FAIL_AFTER_SAVE && p->saving_for != ORDER_RUN)
 		training_end(w, task, 1);
 }
@@ -229,7 +210,7 @@ static void finish_save(struct world *w, int task)
 static void stay_or_go_on(struct world *w, int task)
 {
 	struct training *p = &w->task[task].training;
-	const struct agreement_hold *hold = &w->task[task].board.hold;
+	const struct agreement_hold *hold = &w->task[task].panel.hold;
 	bool final = hold->order == ORDER_EXIT && (p->staying_for ? hold->step + 1 == p->staying_for
 								  : hold->step <= p->boundary);
 	if (final && p->saving_for == ORDER_RUN) {

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "group/measure.h"
 #include "sim.h"
+#include "store/memory.h"
 
 #define MOST_EVENTS_RUN 30000000
 
@@ -90,17 +92,15 @@ void world_violate(struct world *w, const char *invariant, const char *format, .
 
 /* ---- Deeds ---- */
 
-static void give_notice(struct world *w, int task, int64_t amount)
+static void give_notice(struct world *w, int task, int64_t left)
 {
-	struct agent *agent = agent_of(w, task);
+	struct node *node = node_of(w, task);
 	struct task *t = &w->task[task];
-	if (!agent->alive || agent->exited || t->finished)
+	if (!node_lives(node) || t->finished)
 		return;
 	t->noticed = true;
 	t->first_noticed = w->now;
-	int number = schedule_agent_of(w->schedule, task);
-	agreement_noticed(&t->agreement, amount < 0 ? CLOCK_NEVER : clock_of(w, number) + amount);
-	world_at(w, w->now, EVENT_AGENT, number, 0);
+	agent_give_notice(node, left);
 }
 
 static void mark_faulted(struct world *w, int agent)
@@ -112,10 +112,10 @@ static void mark_faulted(struct world *w, int agent)
 
 static void pause_agent(struct world *w, int agent, int64_t length)
 {
-	struct agent *self = &w->agent[agent];
+	struct node *node = &w->node[agent];
 	mark_faulted(w, agent);
-	if (self->paused_until < w->now + length)
-		self->paused_until = w->now + length;
+	if (node->paused_until < w->now + length)
+		node->paused_until = w->now + length;
 }
 
 static void cut_off(struct world *w, int task, int64_t length)
@@ -125,54 +125,28 @@ static void cut_off(struct world *w, int task, int64_t length)
 		if (task >= 0 && i != schedule_agent_of(w->schedule, task))
 			continue;
 		mark_faulted(w, i);
-		if (w->agent[i].cut_off_until < w->now + length)
-			w->agent[i].cut_off_until = w->now + length;
+		if (w->node[i].cut_off_until < w->now + length)
+			w->node[i].cut_off_until = w->now + length;
 	}
-}
-
-/* By somebody on another machine. */
-static struct announcement announce_in(const struct world *w, int64_t amount)
-{
-	int64_t deadline = amount < 0 ? CLOCK_NEVER : w->now + amount * MS;
-	return (struct announcement){.deadline = deadline, .left = amount, .machine = NOBODY};
-}
-
-static void move_deadline(struct world *w, const struct announcement *announcement)
-{
-	const struct keys *k = &w->keys;
-	bool sooner_than_known = !k->has_deadline || announcement->deadline < k->deadline;
-	if (announcement->deadline != CLOCK_NEVER && sooner_than_known)
-		keys_put_deadline(w, announcement);
-}
-
-static void claim_outside(struct world *w, const struct act *act)
-{
-	if (w->keys.closed)
-		return;
-	struct announcement announcement = announce_in(w, act->amount);
-	if (!keys_claim(w, NOBODY, act->then, w->keys.rounds + 1, &announcement) && w->keys.claimed)
-		move_deadline(w, &announcement);
-	agent_store_changed(w);
 }
 
 static void put_rubbish(struct world *w)
 {
 	struct keys *k = &w->keys;
+	char name[64], key[128];
 	if (k->rounds == 0 || k->round[k->rounds].decided)
 		return;
-	k->round[k->rounds].rubbish = true;
 	w->store_faults = true;
-	agent_store_changed(w);
+	keys_decision(k->rounds, name);
+	snprintf(key, sizeof(key), "run/sim/%06" PRIu64 "/%s", k->attempt, name);
+	(void)store_put(w->store, key, "rubbish", NULL, NULL);
 }
 
-static void restart(struct world *w, int task, int64_t after)
+static void restart(struct world *w, int agent, int64_t after)
 {
-	int agent = schedule_agent_of(w->schedule, task);
 	mark_faulted(w, agent);
-	agent_kill(w, agent, "restarted");
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (schedule_agent_of(w->schedule, i) == agent)
-			world_at(w, w->now + after, EVENT_RETURN, i, 0);
+	machine_kill(&w->node[agent], "restarted");
+	world_at(w, w->now + after, EVENT_RETURN, agent, 0);
 }
 
 static void do_deed(struct world *w, const struct act *act, int subject)
@@ -184,19 +158,9 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 	w->statistics->deeds[act->deed]++;
 	TRACE(w, who, "FATE: %s, %" PRId64 " ms", deed_name(act->deed), act->amount);
 	switch (act->deed) {
-	case CLAIM_OUTSIDE: claim_outside(w, act); return;
+	case CLAIM_OUTSIDE:
 	case ON_DEMAND:
-		if (!w->keys.claimed && w->keys.seal == SEAL_NONE && !w->keys.closed)
-			keys_open_round(w, w->keys.rounds + 1, false);
-		agent_store_changed(w);
-		return;
-	case MOVE_DEADLINE:
-		if (w->keys.claimed) {
-			struct announcement announcement = announce_in(w, act->amount);
-			move_deadline(w, &announcement);
-		}
-		agent_store_changed(w);
-		return;
+	case MOVE_DEADLINE: agent_program(w, act); return;
 	case CUT_OFF: cut_off(w, who, length); return;
 	case RUBBISH: put_rubbish(w); return;
 	case NOTHING:
@@ -209,7 +173,7 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 	case NOTICE: give_notice(w, who, act->amount); break;
 	case KILL_AGENT:
 		mark_faulted(w, agent);
-		agent_kill(w, agent, "killed");
+		machine_kill(&w->node[agent], "killed");
 		break;
 	case PAUSE_AGENT: pause_agent(w, agent, length); break;
 	case KILL_TRAINING:
@@ -220,14 +184,14 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 		w->task[who].faulted = true;
 		w->task[who].training.paused_until = w->now + length;
 		break;
-	case RESTART: restart(w, who, act->amount * MS); break;
+	case RESTART: restart(w, agent, length); break;
 	case DECLARE_DEAD:
 		mark_faulted(w, agent);
-		world_at(w, w->now + length, EVENT_HEARTBEAT, who, 0);
+		world_at(w, w->now + length, EVENT_DECLARE, (int)(act - w->schedule->act), 0);
 		break;
 	case LOSE_BOARD:
 		w->task[who].faulted = true;
-		w->task[who].board.lost = true;
+		w->task[who].panel.lost = true;
 		break;
 	default: break;
 	}
@@ -246,120 +210,6 @@ void world_trigger(struct world *w, enum trigger trigger, int task)
 		w->pulled_by[i] = task;
 		world_at(w, w->now + act->delay * MS, EVENT_ACT, i, 0);
 	}
-}
-
-/* Its machine is gone, or it has been silent for the whole limit: only then is it called dead. */
-static void heartbeat_concludes(struct world *w, int task)
-{
-	const struct agent *agent = agent_of(w, task);
-	if (agent->alive && agent->paused_until <= w->now)
-		return;
-	keys_declare_dead(w, task);
-	agent_store_changed(w);
-}
-
-static void incarnation_returns(struct world *w, int task)
-{
-	if (agent_of(w, task)->alive)
-		return;
-	keys_declare_dead(w, task);
-	agent_store_changed(w);
-}
-
-static void launcher_kills(struct world *w)
-{
-	for (int i = 0; i < schedule_agents(w->schedule); i++)
-		agent_kill(w, i, "the launcher ends the job");
-}
-
-/* ---- Events ---- */
-
-/* What happens to whom is stopped happens when it goes on. */
-static bool deferred(struct world *w, const struct event *event)
-{
-	int64_t until = 0;
-	switch ((enum event_kind)event->kind) {
-	case EVENT_AGENT:
-	case EVENT_NOTIFY:
-	case EVENT_ANSWER:
-	case EVENT_WATCH: until = w->agent[event->who].paused_until; break;
-	case EVENT_ENDED:
-	case EVENT_KILL: until = agent_of(w, event->who)->paused_until; break;
-	case EVENT_TRAINING:
-	case EVENT_HOLD: until = w->task[event->who].training.paused_until; break;
-	default: break;
-	}
-	if (until <= w->now)
-		return false;
-	struct event later = *event;
-	later.time = until;
-	later.order = w->order++;
-	push(w, later);
-	return true;
-}
-
-static bool agent_lives(const struct world *w, int agent)
-{
-	return w->agent[agent].alive && !w->agent[agent].exited;
-}
-
-static void wake_agent(struct world *w, const struct event *event)
-{
-	struct agent *agent = &w->agent[event->who];
-	if (event->epoch == 1) {
-		if (agent->wake_scheduled > w->now)
-			return; /* superseded by an earlier one, which will ask again */
-		agent->wake_scheduled = CLOCK_NEVER;
-	}
-	agent_run(w, event->who);
-}
-
-static void dispatch(struct world *w, const struct event *event)
-{
-	int who = event->who;
-	switch ((enum event_kind)event->kind) {
-	case EVENT_ACT: do_deed(w, &w->schedule->act[who], w->pulled_by[who]); break;
-	case EVENT_TRAINING:
-		if (event->epoch == w->task[who].training.epoch)
-			training_event(w, who);
-		break;
-	case EVENT_HOLD: training_hold_changed(w, who); break;
-	case EVENT_ENDED:
-		if (agent_lives(w, schedule_agent_of(w->schedule, who)))
-			agent_command_ended(w, who);
-		break;
-	case EVENT_KILL:
-		if (agent_lives(w, schedule_agent_of(w->schedule, who)))
-			training_end(w, who, 137);
-		break;
-	case EVENT_AGENT: wake_agent(w, event); break;
-	case EVENT_NOTIFY:
-		w->agent[who].notify_pending = false;
-		w->agent[who].want_list = true;
-		agent_run(w, who);
-		break;
-	case EVENT_COMMIT: agent_commit(w, who); break; /* even if the asker died since */
-	case EVENT_ANSWER:
-		if (agent_lives(w, who))
-			agent_answer(w, who);
-		break;
-	case EVENT_LATE:
-		if (keys_commit(w, &w->late[who]))
-			agent_store_changed(w);
-		break;
-	case EVENT_WATCH: agent_watch(w, who); break;
-	case EVENT_RETURN: incarnation_returns(w, who); break;
-	case EVENT_HEARTBEAT: heartbeat_concludes(w, who); break;
-	case EVENT_LAUNCHER: launcher_kills(w); break;
-	}
-}
-
-static bool all_over(const struct world *w)
-{
-	for (int i = 0; i < schedule_agents(w->schedule); i++)
-		if (agent_lives(w, i))
-			return false;
-	return true;
 }
 
 /* After this nobody can still have a reason to wait. */
@@ -389,6 +239,90 @@ static int64_t latest_calm_end(const struct schedule *s)
 	return end;
 }
 
+void world_agent_started(struct world *w)
+{
+	if (++w->started < schedule_agents(w->schedule))
+		return;
+	w->horizon = w->now + latest_end(w->schedule) * MS;
+	w->calm_horizon = w->now + latest_calm_end(w->schedule) * MS;
+	if (!w->schedule->early)
+		world_trigger(w, AT_START, NOBODY);
+}
+
+/* Its machine is gone, or it has been silent for the whole limit: only then is it called dead. */
+static void conclude_death(struct world *w, const struct act *act)
+{
+	const struct node *node = node_of(w, act->who);
+	if (!node->alive || node->paused_until > w->now)
+		agent_program(w, act);
+}
+
+static void incarnation_returns(struct world *w, int agent)
+{
+	struct node *node = w->node[agent].alive ? NULL : machine_new_node(w, agent);
+	if (!node)
+		return;
+	node->ghost = true;
+	agent_begin(node);
+}
+
+static void launcher_kills(struct world *w)
+{
+	for (int i = 0; i < schedule_agents(w->schedule); i++)
+		machine_kill(&w->node[i], "the launcher ends the job");
+}
+
+/* ---- Events ---- */
+
+/* What happens to whom is stopped happens when it goes on. */
+static bool deferred(struct world *w, const struct event *event)
+{
+	int64_t until = 0;
+	switch ((enum event_kind)event->kind) {
+	case EVENT_THREAD: until = w->node[event->who / MOST_THREADS].paused_until; break;
+	case EVENT_TRAINING:
+	case EVENT_HOLD: until = w->task[event->who].training.paused_until; break;
+	default: break;
+	}
+	if (until <= w->now)
+		return false;
+	struct event later = *event;
+	later.time = until;
+	later.order = w->order++;
+	push(w, later);
+	return true;
+}
+
+static void dispatch(struct world *w, const struct event *event)
+{
+	int who = event->who;
+	switch ((enum event_kind)event->kind) {
+	case EVENT_ACT: do_deed(w, &w->schedule->act[who], w->pulled_by[who]); break;
+	case EVENT_TRAINING:
+		if (event->epoch == w->task[who].training.epoch)
+			training_event(w, who);
+		break;
+	case EVENT_HOLD: training_hold_changed(w, who); break;
+	case EVENT_ENDED:
+		w->task[who].training.unreaped = true;
+		machine_poke(node_of(w, who));
+		break;
+	case EVENT_THREAD: machine_run(w, who, event->epoch); break;
+	case EVENT_LATE: w->late[who].run(w->late[who].what); break;
+	case EVENT_RETURN: incarnation_returns(w, who); break;
+	case EVENT_DECLARE: conclude_death(w, &w->schedule->act[who]); break;
+	case EVENT_LAUNCHER: launcher_kills(w); break;
+	}
+}
+
+static bool all_over(const struct world *w)
+{
+	for (int i = 0; i < schedule_agents(w->schedule); i++)
+		if (node_lives(&w->node[i]))
+			return false;
+	return true;
+}
+
 static bool is_calm(const struct world *w)
 {
 	if (w->keys.claimed || w->keys.seal != SEAL_NONE)
@@ -399,36 +333,45 @@ static bool is_calm(const struct world *w)
 	return true;
 }
 
+static void make_store(struct world *w)
+{
+	static bool registered;
+	if (!registered)
+		store_register(&store_memory);
+	registered = true;
+	memory_forget();
+	agent_install_shim(w);
+	if (store_open(&w->store, "memory:run", STORE_CREATE, CLOCK_NEVER, NULL) != STATUS_OK)
+		abort();
+	if (w->schedule->remembered_save)
+		(void)measure_remember(w->store, "sim", w->schedule->remembered_save, NULL);
+	observer_begin(w);
+}
+
 static void set_up(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
 {
+	struct event *heap = w->heap;
+	int capacity = w->capacity;
+	memset(w, 0, sizeof(*w));
+	w->heap = heap;
+	w->capacity = capacity;
 	w->schedule = s;
 	w->statistics = stats;
 	w->trace = trace;
 	w->random.state = s->seed;
 	w->now = 1000 * MS; /* an instant of 0 means "never" to the state machine */
-	w->events = 0;
-	w->order = 0;
-	w->changes = 0;
-	w->in_collective = 0;
-	w->lates = 0;
-	w->violated = NULL;
 	w->store_faults = s->lost_before || s->lost_after || s->late_commit;
 	w->slow_store = s->latency * s->per_agent * 4 > s->report_timeout / 2;
-	w->exits_begun = false;
-	w->first_exit = 0;
-	memset(w->pulled, 0, sizeof w->pulled);
-	memset(&w->keys, 0, offsetof(struct keys, round));
-	w->keys.claimer = NOBODY;
-	memset(w->task, 0, (size_t)s->tasks * sizeof *w->task);
-	w->horizon = w->now + latest_end(s) * MS;
-	w->calm_horizon = w->now + latest_calm_end(s) * MS;
-	for (int i = 0; i < schedule_agents(s); i++) {
-		agent_start(w, i);
-		if (s->watches_peers)
-			world_at(
-				w, w->now + random_in(&w->random, 0, 1000 * MS), EVENT_WATCH, i, 0);
-	}
-	world_trigger(w, AT_START, NOBODY);
+	machine_world = w;
+	make_store(w);
+	for (int i = 0; i < s->tasks; i++)
+		w->task[i].deadline = w->task[i].deadline_latest = CLOCK_NEVER;
+	w->horizon = w->now + (latest_end(s) + 120000) * MS;
+	w->calm_horizon = w->now + (latest_calm_end(s) + 120000) * MS;
+	for (int i = 0; i < schedule_agents(s); i++)
+		agent_begin(machine_new_node(w, i));
+	if (s->early)
+		world_trigger(w, AT_START, NOBODY);
 }
 
 bool world_run(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
@@ -441,6 +384,8 @@ bool world_run(struct world *w, const struct schedule *s, struct statistics *sta
 			break;
 		if (event.time > w->calm_horizon && is_calm(w))
 			break;
+		if (event.time > w->now)
+			w->spins = 0;
 		w->now = event.time;
 		if (!deferred(w, &event))
 			dispatch(w, &event);
@@ -448,6 +393,7 @@ bool world_run(struct world *w, const struct schedule *s, struct statistics *sta
 			world_violate(w, "endless", "more than %d events", MOST_EVENTS_RUN);
 	}
 	stats->events += events;
+	store_close(w->store);
 	if (!w->violated)
 		check_end(w);
 	count_end(w);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* Boards: in place of the files of group/board.c, what the world knows of them (struct panel). */
+#include "group/board.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+/* In place of the descriptor: the task + 1; of a board that nobody reads, GHOST. */
+#define GHOST 1000
+
+static struct panel *panel_of(const struct board *board)
+{
+	struct world *w = machine_world;
+	return board->directory > 0 && board->directory <= w->schedule->tasks
+		       ? &w->task[board->directory - 1].panel
+		       : NULL;
+}
+
+static int64_t utc_of(int64_t microseconds)
+{
+	const struct world *w = machine_world;
+	return clock_utc() - (w->now - microseconds) / MS;
+}
+
+static bool is_lost(const struct board *board)
+{
+	const struct panel *panel = panel_of(board);
+	return panel && panel->lost;
+}
+
+static enum status lost(struct error *err)
+{
+	return error_set(err, STATUS_NO, "the board is gone");
+}
+
+enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
+{
+	(void)parent, (void)err;
+	struct node *node = machine_current();
+	struct world *w = node->world;
+	int task = node->agent * w->schedule->per_agent + (int)node->boards++;
+	*board = (struct board){.directory = node->ghost ? GHOST : task + 1,
+		.watch = -1,
+		.agent = agent,
+		.path = strdup("board")};
+	if (!node->ghost)
+		w->task[task].seat =
+			(const struct seat *)((char *)board - offsetof(struct seat, board));
+	return STATUS_OK;
+}
+
+enum status board_create_rank(
+	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err)
+{
+	(void)directory, (void)rank;
+	return board_create(board, NULL, agent, err);
+}
+
+enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err)
+{
+	(void)path;
+	return board_create(board, NULL, agent, err);
+}
+
+void board_release(struct board *board, bool remove)
+{
+	(void)remove;
+	free(board->path);
+	*board = (struct board){.directory = -1, .watch = -1};
+}
+
+bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b)
+{
+	return a->order == b->order && a->step == b->step && a->code == b->code;
+}
+
+enum status board_tell(
+	const struct board *board, const struct agreement_hold *hold, struct error *err)
+{
+	static const char *const names[] = {"run", "wait", "save", "exit", "leave"};
+	struct world *w = machine_world;
+	struct panel *panel = panel_of(board);
+	int task = board->directory - 1;
+	if (!panel)
+		return STATUS_OK;
+	if (panel->lost)
+		return lost(err);
+	TRACE(w, task, "hold = %s %llu", names[hold->order],
+		(unsigned long long)(hold->order == ORDER_LEAVE ? (uint64_t)hold->code
+								: hold->step));
+	bool changed = !board_same_hold(hold, &panel->hold);
+	panel->hold = *hold;
+	check_told(w, task, hold);
+	if (!changed)
+		return STATUS_OK;
+	int64_t react = random_in(&w->random, 0, w->schedule->trainee[task].react * MS);
+	world_at(w, w->now + react, EVENT_HOLD, task, 0);
+	if (hold->order == ORDER_WAIT)
+		world_trigger(w, AT_WAIT, task);
+	else if (hold->order == ORDER_SAVE || hold->order == ORDER_EXIT)
+		world_trigger(w, AT_ORDER, task);
+	else if (hold->order == ORDER_LEAVE)
+		world_trigger(w, AT_LEAVE, task);
+	return STATUS_OK;
+}
+
+enum status board_read_step(const struct board *board, struct board_step *step, struct error *err)
+{
+	const struct panel *panel = panel_of(board);
+	*step = (struct board_step){0};
+	if (!panel)
+		return STATUS_OK;
+	if (panel->lost)
+		return lost(err);
+	if (panel->started)
+		*step = (struct board_step){true, panel->step, panel->next, utc_of(panel->step_at)};
+	return STATUS_OK;
+}
+
+enum status board_read_saved(
+	const struct board *board, uint64_t *step, int64_t *written, struct error *err)
+{
+	const struct panel *panel = panel_of(board);
+	if (!panel || panel->lost || !panel->has_saved)
+		return panel && panel->lost ? lost(err) : STATUS_NO;
+	*step = panel->saved;
+	*written = utc_of(panel->saved_at);
+	return STATUS_OK;
+}
+
+bool board_vanished(const struct board *board)
+{
+	return is_lost(board);
+}
+
+/* ---- What is not used here ---- */
+
+bool board_remove_joined(const char *path)
+{
+	(void)path;
+	return true;
+}
+
+enum status board_told(
+	const struct board *board, struct agreement_hold *hold, int64_t *written, struct error *err)
+{
+	(void)board, (void)hold, (void)written;
+	return lost(err);
+}
+
+void board_keep_deadline(const struct board *board, struct board_deadline *known)
+{
+	(void)board, (void)known;
+}
+
+void board_keep_error(const char *path, const char *line)
+{
+	(void)path, (void)line;
+}
+
+void board_read_error(const char *path, char *line, size_t size)
+{
+	(void)path, (void)size;
+	*line = '\0';
+}
+
+enum status board_put_notice(const char *path, const struct notice *notice, struct error *err)
+{
+	(void)path, (void)notice;
+	return lost(err);
+}
+
+enum status board_read_notice(const char *path, struct notice *notice, struct error *err)
+{
+	(void)path, (void)notice;
+	return lost(err);
+}
+
+enum status board_read_section(const struct board *board, struct board_section *section)
+{
+	(void)board, (void)section;
+	return STATUS_NO;
+}
+
+enum status board_read_owner(const struct board *board, struct board_owner *owner)
+{
+	(void)board, (void)owner;
+	return STATUS_NO;
+}
+
+void board_make_room(const struct board *board)
+{
+	(void)board;
+}
+
+void board_drain(const struct board *board)
+{
+	(void)board;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "fiber.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define STACK ((size_t)1 << 20)
+#else
+#define STACK ((size_t)256 << 10)
+#endif
+#define PAGE 4096
+
+struct fiber {
+	ucontext_t context;
+	char *stack; /* of STACK bytes, below it a page that nobody may touch */
+	void (*work)(void *context);
+	void *argument;
+	bool returned;
+	struct fiber *next; /* in the list of those that are free */
+};
+
+static struct fiber *spare, *running;
+static ucontext_t scheduler;
+
+/* The sanitizer has to know on which stack we are. */
+#ifdef __SANITIZE_ADDRESS__
+static const void *scheduler_stack;
+static size_t scheduler_size;
+static void leaving(void **fake, const void *stack, size_t size)
+{
+	__sanitizer_start_switch_fiber(fake, stack, size);
+}
+static void arrived(void *fake, const void **from, size_t *size)
+{
+	__sanitizer_finish_switch_fiber(fake, from, size);
+}
+#else
+static void *const scheduler_stack;
+static const size_t scheduler_size;
+static void leaving(void **fake, const void *stack, size_t size)
+{
+	(void)fake, (void)stack, (void)size;
+}
+#define arrived(fake, from, size) ((void)0)
+#endif
+
+static void enter(void)
+{
+	struct fiber *self = running;
+	arrived(NULL, &scheduler_stack, &scheduler_size);
+	self->work(self->argument);
+	self->returned = true;
+	leaving(NULL, scheduler_stack, scheduler_size);
+	swapcontext(&self->context, &scheduler);
+}
+
+static struct fiber *take_spare(void)
+{
+	struct fiber *fiber = spare;
+	if (fiber) {
+		spare = fiber->next;
+		return fiber;
+	}
+	fiber = calloc(1, sizeof(*fiber));
+	char *memory = mmap(NULL, STACK + PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	if (!fiber || memory == MAP_FAILED || mprotect(memory, PAGE, PROT_NONE))
+		abort();
+	fiber->stack = memory + PAGE;
+	return fiber;
+}
+
+struct fiber *fiber_new(void (*work)(void *context), void *context)
+{
+	struct fiber *fiber = take_spare();
+	fiber->work = work;
+	fiber->argument = context;
+	fiber->returned = false;
+	getcontext(&fiber->context);
+	fiber->context.uc_stack.ss_sp = fiber->stack;
+	fiber->context.uc_stack.ss_size = STACK;
+	fiber->context.uc_link = NULL;
+	makecontext(&fiber->context, enter, 0);
+	return fiber;
+}
+
+bool fiber_run(struct fiber *fiber)
+{
+	void *fake = NULL;
+	running = fiber;
+	leaving(&fake, fiber->stack, STACK);
+	swapcontext(&scheduler, &fiber->context);
+	arrived(fake, NULL, NULL);
+	running = NULL;
+	return fiber->returned;
+}
+
+void fiber_pause(void)
+{
+	void *fake = NULL;
+	leaving(&fake, scheduler_stack, scheduler_size);
+	swapcontext(&running->context, &scheduler);
+	arrived(fake, &scheduler_stack, &scheduler_size);
+}
+
+void fiber_free(struct fiber *fiber)
+{
+#ifdef __SANITIZE_ADDRESS__
+	ASAN_UNPOISON_MEMORY_REGION(fiber->stack, STACK);
+#endif
+	fiber->next = spare;
+	spare = fiber;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads every record of the attempt when it is committed, with a reader of its own, so that the
+ * invariants do not depend on view.c. It decides nothing: what may be written is decided by the
+ * store and by the code that is tried.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "sim.h"
+#include "store/memory.h"
+
+/* One record: its name behind "run/sim/000001/", its value, and what the name says. */
+struct record {
+	const char *name;
+	struct json_object *json; /* NULL: it is not JSON */
+	uint64_t round;
+	int task;
+};
+
+static uint64_t bit(int task)
+{
+	return UINT64_C(1) << task;
+}
+
+static uint64_t get_number(const struct record *r, const char *member)
+{
+	uint64_t value = 0;
+	(void)json_get_unsigned(r->json, member, &value);
+	return value;
+}
+
+static const char *get_word(const struct record *r, const char *member)
+{
+	const char *word = "";
+	(void)json_get_text(r->json, member, &word);
+	return word;
+}
+
+static uint64_t get_set(const struct record *r, const char *member)
+{
+	bool set[MOST_TASKS] = {0};
+	uint64_t bits = 0;
+	(void)keys_read_set(get_word(r, member), MOST_TASKS, set);
+	for (int i = 0; i < MOST_TASKS; i++)
+		bits |= set[i] ? bit(i) : 0;
+	return bits;
+}
+
+static struct round_keys *round_of(struct world *w, uint64_t round)
+{
+	static struct round_keys nowhere;
+	return round >= 1 && round <= MOST_ROUNDS ? &w->keys.round[round] : &nowhere;
+}
+
+/* ---- One kind of record each ---- */
+
+static void observe_claim(struct world *w, const struct record *r)
+{
+	struct keys *k = &w->keys;
+	uint64_t task;
+	if (k->claimed)
+		world_violate(w, "I1", "a second claim was written");
+	k->claimed = true;
+	k->claimed_at = w->now;
+	k->claimer = json_get_unsigned(r->json, "task", &task) ? (int)task : NOBODY;
+	(void)keys_then_parse(get_word(r, "then"), &k->then);
+	world_trigger(w, AT_CLAIM, k->claimer);
+}
+
+static void observe_deadline(struct world *w, const struct record *r)
+{
+	struct keys *k = &w->keys;
+	const struct node *node = machine_current();
+	int64_t left = (int64_t)get_number(r, "left");
+	int64_t deadline =
+		clock_to_world(w, node ? node->agent : NOBODY, (int64_t)get_number(r, "at"));
+	k->deadlines++;
+	k->deadline_latest = w->now + left * MS;
+	if (k->has_deadline && k->deadline <= deadline)
+		return;
+	k->has_deadline = true;
+	k->deadline = deadline;
+	k->deadline_changed_at = w->now;
+}
+
+static void observe_seal(struct world *w, const struct record *r)
+{
+	const char *by = get_word(r, "by");
+	w->keys.seal = !strcmp(by, "claim")   ? SEAL_CLAIM
+		       : !strcmp(by, "error") ? SEAL_ERROR
+					      : SEAL_DEAD;
+}
+
+static void observe_round(struct world *w, const struct record *r)
+{
+	if (r->round <= w->keys.rounds || r->round > MOST_ROUNDS)
+		return;
+	w->keys.rounds = r->round;
+	struct round_keys *round = round_of(w, r->round);
+	*round = (struct round_keys){.opened = w->now};
+	(void)json_get_bool(r->json, "final", &round->final);
+}
+
+static void observe_report(struct world *w, const struct record *r)
+{
+	struct round_keys *round = round_of(w, r->round);
+	check_fenced(w, r->task);
+	round->reported[r->task] = true;
+	(void)json_get_bool(r->json, "none", &round->none[r->task]);
+	round->step[r->task] = get_number(r, "step");
+	round->next[r->task] = get_number(r, "next");
+	world_trigger(w, AT_REPORT, r->task);
+}
+
+static void observe_decision(struct world *w, const struct record *r)
+{
+	struct round_keys *round = round_of(w, r->round);
+	const struct node *node = machine_current();
+	if (round->decided)
+		world_violate(w, "I2", "round %" PRIu64 " is decided a second time", r->round);
+	round->rubbish = !keys_kind_parse(get_word(r, "kind"), &round->decision.kind) ||
+			 !keys_then_parse(get_word(r, "then"), &round->decision.then);
+	if (round->rubbish)
+		return;
+	round->decided = true;
+	round->decided_at = w->now;
+	round->decision.step = get_number(r, "step");
+	round->members = get_set(r, "members");
+	round->unheard = get_set(r, "missing");
+	check_decision(w, r->round);
+	world_trigger(w, AT_DECISION, node ? node->agent * w->schedule->per_agent : NOBODY);
+}
+
+static void observe_ack(struct world *w, const struct record *r)
+{
+	check_fenced(w, r->task);
+	round_of(w, r->round)->acked |= bit(r->task);
+}
+
+static void observe_saved(struct world *w, const struct record *r)
+{
+	struct round_keys *round = round_of(w, r->round);
+	check_fenced(w, r->task);
+	round->saved |= bit(r->task);
+	round->saved_step[r->task] = get_number(r, "step");
+	check_saved(w, r->task, r->round);
+}
+
+static void observe_left(struct world *w, const struct record *r)
+{
+	struct keys *k = &w->keys;
+	if (k->left[r->task] == REASON_NONE) {
+		k->left_at[r->task] = w->now;
+		k->left[r->task] = REASON_PREEMPTED;
+	}
+	(void)keys_reason_parse(get_word(r, "reason"), &k->left[r->task]);
+}
+
+static void observe_dead(struct world *w, const struct record *r)
+{
+	TRACE(w, r->task, "is declared dead");
+	w->keys.dead |= bit(r->task);
+	w->keys.dead_at[r->task] = w->now;
+}
+
+static void observe_join(struct world *w, const struct record *r)
+{
+	w->keys.joined |= bit(r->task);
+}
+
+static void observe_end(struct world *w, const struct record *r)
+{
+	(void)r;
+	w->keys.closed = true;
+}
+
+/* Names as printf would write them: %r the round, %t the task. */
+static const struct {
+	const char *form;
+	void (*observe)(struct world *w, const struct record *r);
+} kinds[] = {
+	{"TERMINATED_WORKER", observe_claim},
+	{"DEADLINE", observe_deadline},
+	{"SEAL", observe_seal},
+	{"ROUND/%r", observe_round},
+	{"STEP/%r/%t", observe_report},
+	{"RUN_TO_CHECKPOINT", observe_decision},
+	{"LAST_RUN_TO_CHECKPOINT/%r", observe_decision},
+	{"RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_%t", observe_ack},
+	{"RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/%r_%t", observe_ack},
+	{"SAVED/%r/%t", observe_saved},
+	{"LEFT/%t", observe_left},
+	{"DEAD/%t", observe_dead},
+	{"TASK/%t", observe_join},
+	{"CLOSED", observe_end},
+};
+
+static bool take_number(const char **at, uint64_t *number)
+{
+	const char *from = *at;
+	*number = 0;
+	while (**at >= '0' && **at <= '9')
+		*number = *number * 10 + (uint64_t)(*(*at)++ - '0');
+	return *at > from;
+}
+
+static bool fits(const char *form, struct record *r)
+{
+	const char *at = r->name;
+	uint64_t number;
+	r->round = 1;
+	r->task = 0;
+	for (; *form; form++) {
+		if (*form != '%') {
+			if (*form != *at++)
+				return false;
+			continue;
+		}
+		if (!take_number(&at, &number))
+			return false;
+		if (*++form == 'r')
+			r->round = number;
+		else if (number < MOST_TASKS)
+			r->task = (int)number;
+		else
+			return false;
+	}
+	return !*at;
+}
+
+/* A further attempt counts only where no training of the one before has begun. */
+static void observe_open(struct world *w, uint64_t attempt)
+{
+	if (w->started)
+		return;
+	memset(&w->keys, 0, sizeof(w->keys));
+	w->keys.attempt = attempt;
+	w->keys.claimer = NOBODY;
+}
+
+static void observe(struct world *w, const struct store_op *op)
+{
+	static const char prefix[] = "run/sim/";
+	struct record r = {0};
+	uint64_t attempt;
+	const char *at = op->key + strlen(prefix);
+	if (op->kind != STORE_PUT || strncmp(op->key, prefix, strlen(prefix)) ||
+		!take_number(&at, &attempt) || *at != '/')
+		return;
+	r.name = at + 1;
+	if (!strcmp(r.name, "OPEN"))
+		observe_open(w, attempt);
+	if (attempt != w->keys.attempt)
+		return;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!fits(kinds[i].form, &r))
+			continue;
+		TRACE(w, NOBODY, "%s = %.*s", r.name, (int)op->length, (const char *)op->value);
+		r.json = json_parse(op->value, op->length);
+		kinds[i].observe(w, &r);
+		json_object_put(r.json);
+		return;
+	}
+}
+
+static void changed(
+	void *context, const struct store_op *ops, size_t count, store_revision revision)
+{
+	(void)revision;
+	for (size_t i = 0; i < count; i++)
+		observe(context, &ops[i]);
+}
+
+void observer_begin(struct world *w)
+{
+	static struct memory_observer observer;
+	observer = (struct memory_observer){w, changed};
+	w->keys.claimer = NOBODY;
+	memory_observe(&observer);
+}
