@@ -113,8 +113,6 @@ void agent_inspect(struct node *node)
 			continue;
 		const struct agreement_view *view = seat->agreement.view;
 		int64_t own = seat->agreement.own_deadline;
-		t->deadline =
-			clock_to_world(w, node->agent, own < view->deadline ? own : view->deadline);
 		t->deadline_latest = clock_to_world(
 			w, node->agent, own < view->deadline_latest ? own : view->deadline_latest);
 		t->solo = seat->agreement.solo;

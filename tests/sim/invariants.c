@@ -108,8 +108,12 @@ void check_saved(struct world *w, int task, uint64_t number)
 		world_violate(
 			w, "I5", "SAVED of task %d at %" PRIu64 " was never saved", task, step);
 	bool agreed = round->decided && round->decision.kind != KIND_EACH;
-	/* A later periodic save may hide the agreed one from the agent: that never counts. */
-	if (agreed && !training_has_saved(w, task, round->decision.step))
+	/*
+	 * A later periodic save may hide the agreed one from the agent: that never counts. Nor does
+	 * one of a program that trains on though it was told to leave.
+	 */
+	if (agreed && !w->schedule->trainee[task].ignores_leave &&
+		!training_has_saved(w, task, round->decision.step))
 		world_violate(w, "I2", "task %d saved %" PRIu64 " in a round that decided %" PRIu64,
 			task, step, round->decision.step);
 }
@@ -132,6 +136,26 @@ void check_claimer(struct world *w, const struct node *node)
 }
 
 /* ---- Exit codes ---- */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* As its agent knows it now: us. */
+static int64_t deadline_of(struct world *w, int task)
+{
+	const struct agreement *a = &w->task[task].seat->agreement;
+	return clock_to_world(
+		w, node_of(w, task)->agent, earlier(a->view->deadline, a->own_deadline));
+}
+
+static int64_t latest_deadline_of(struct world *w, int task)
+{
+	const struct agreement *a = &w->task[task].seat->agreement;
+	return clock_to_world(
+		w, node_of(w, task)->agent, earlier(a->view->deadline_latest, a->own_deadline));
+}
 
 /*
  * Whatever the clocks say: a deadline is never taken to be later than what was left when it was
@@ -273,7 +297,7 @@ static void check_code(struct world *w, int task)
 	case STATUS_PREEMPTED:
 		if (!k->claimed && !is_noticed(w, task))
 			wrong = "but nobody was preempted";
-		else if (seen_complete(w, task) && w->now < t->deadline)
+		else if (seen_complete(w, task) && w->now < deadline_of(w, task))
 			wrong = "though it saw a complete checkpoint";
 		break;
 	case STATUS_BROKEN:
@@ -312,7 +336,7 @@ static int64_t view_taken(struct world *w, int task)
  */
 static bool may_exit_early(struct world *w, int task, const struct round_keys *round)
 {
-	int64_t deadline = w->task[task].deadline;
+	int64_t deadline = deadline_of(w, task);
 	int64_t timeout = w->schedule->save_timeout * MS;
 	int64_t patience = w->schedule->leave_patience * MS;
 	if (deadline != CLOCK_NEVER && w->now >= deadline - LEAVE_EARLY * MS - TOLERANCE)
@@ -375,9 +399,10 @@ void check_ending(struct world *w, int task)
 			  !(a->has_saved && a->saved_step >= a->told.step) &&
 			  !has(w->keys.dead, task) && !w->schedule->store_loss_ends &&
 			  !(a->view->decided && a->view->decision.kind == KIND_NONE);
-	if (could_save && t->deadline != CLOCK_NEVER && w->now < t->deadline_latest - 2 * MS)
+	int64_t latest = latest_deadline_of(w, task);
+	if (could_save && deadline_of(w, task) != CLOCK_NEVER && w->now < latest - 2 * MS)
 		world_violate(w, "clocks", "task %d is given up %" PRId64 " ms before its deadline",
-			task, (t->deadline_latest - w->now) / MS);
+			task, (latest - w->now) / MS);
 }
 
 /*

@@ -244,8 +244,7 @@ struct task {
 	bool stopping; /* TERM was sent, KILL follows */
 	bool faulted;  /* something was done to it, its agent, or its way to the store */
 	int64_t first_order_at;
-	/* As its agent saw it last: us. */
-	int64_t deadline, deadline_latest;
+	int64_t deadline_latest; /* us; as its agent saw it last */
 	bool solo; /* it goes by its own agent's agreement */
 };
 

@@ -365,7 +365,7 @@ static void set_up(struct world *w, const struct schedule *s, struct statistics 
 	machine_world = w;
 	make_store(w);
 	for (int i = 0; i < s->tasks; i++)
-		w->task[i].deadline = w->task[i].deadline_latest = CLOCK_NEVER;
+		w->task[i].deadline_latest = CLOCK_NEVER;
 	w->horizon = w->now + (latest_end(s) + 120000) * MS;
 	w->calm_horizon = w->now + (latest_calm_end(s) + 120000) * MS;
 	for (int i = 0; i < schedule_agents(s); i++)
