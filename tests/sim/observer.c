@@ -127,6 +127,9 @@ static void observe_decision(struct world *w, const struct record *r)
 	round->decided = true;
 	round->decided_at = w->now;
 	round->decision.step = get_number(r, "step");
+	for (int i = 0; i < w->schedule->tasks && round->decision.kind == KIND_EACH; i++)
+		if (round->reported[i] && round->next[i] > round->decision.step)
+			round->decision.step = round->next[i]; /* what would have suited all */
 	round->members = get_set(r, "members");
 	round->unheard = get_set(r, "missing");
 	check_decision(w, r->round);
