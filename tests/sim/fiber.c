@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fiber.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -14,8 +15,18 @@
 #endif
 #define PAGE 4096
 
-struct fiber {
+/*
+ * A place to go on at. swapcontext asks the kernel for the signal mask each time; so it only begins
+ * a fiber, and _setjmp and _longjmp switch. The sanitizer follows swapcontext only.
+ */
+struct place {
 	ucontext_t context;
+	jmp_buf jump;
+	bool jumps;
+};
+
+struct fiber {
+	struct place place;
 	char *stack; /* of STACK bytes, below it a page that nobody may touch */
 	void (*work)(void *context);
 	void *argument;
@@ -24,7 +35,7 @@ struct fiber {
 };
 
 static struct fiber *spare, *running;
-static ucontext_t scheduler;
+static struct place scheduler;
 
 /* The sanitizer has to know on which stack we are. */
 #ifdef __SANITIZE_ADDRESS__
@@ -48,6 +59,20 @@ static void leaving(void **fake, const void *stack, size_t size)
 #define arrived(fake, from, size) ((void)0)
 #endif
 
+static void go(struct place *from, struct place *to)
+{
+#ifdef __SANITIZE_ADDRESS__
+	swapcontext(&from->context, &to->context);
+#else
+	from->jumps = true;
+	if (_setjmp(from->jump))
+		return;
+	if (to->jumps)
+		_longjmp(to->jump, 1);
+	setcontext(&to->context);
+#endif
+}
+
 static void enter(void)
 {
 	struct fiber *self = running;
@@ -55,7 +80,7 @@ static void enter(void)
 	self->work(self->argument);
 	self->returned = true;
 	leaving(NULL, scheduler_stack, scheduler_size);
-	swapcontext(&self->context, &scheduler);
+	go(&self->place, &scheduler);
 }
 
 static struct fiber *take_spare(void)
@@ -80,11 +105,13 @@ struct fiber *fiber_new(void (*work)(void *context), void *context)
 	fiber->work = work;
 	fiber->argument = context;
 	fiber->returned = false;
-	getcontext(&fiber->context);
-	fiber->context.uc_stack.ss_sp = fiber->stack;
-	fiber->context.uc_stack.ss_size = STACK;
-	fiber->context.uc_link = NULL;
-	makecontext(&fiber->context, enter, 0);
+	ucontext_t *start = &fiber->place.context;
+	fiber->place.jumps = false;
+	getcontext(start);
+	start->uc_stack.ss_sp = fiber->stack;
+	start->uc_stack.ss_size = STACK;
+	start->uc_link = NULL;
+	makecontext(start, enter, 0);
 	return fiber;
 }
 
@@ -93,7 +120,7 @@ bool fiber_run(struct fiber *fiber)
 	void *fake = NULL;
 	running = fiber;
 	leaving(&fake, fiber->stack, STACK);
-	swapcontext(&scheduler, &fiber->context);
+	go(&scheduler, &fiber->place);
 	arrived(fake, NULL, NULL);
 	running = NULL;
 	return fiber->returned;
@@ -103,7 +130,7 @@ void fiber_pause(void)
 {
 	void *fake = NULL;
 	leaving(&fake, scheduler_stack, scheduler_size);
-	swapcontext(&running->context, &scheduler);
+	go(&running->place, &scheduler);
 	arrived(fake, &scheduler_stack, &scheduler_size);
 }
 
