@@ -279,6 +279,9 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 			board_failed(seat, &err);
 		if (told || a->lost)
 			agreement_told(a, &plan->hold, now);
+		if (told)
+			tempo_told(&seat->tempo,
+				agreement_stands_still(&plan->hold, seat->tempo.step), now);
 		again = told || a->lost;
 		if (!again && now + FAILED_EVERY < *wake)
 			*wake = now + FAILED_EVERY;

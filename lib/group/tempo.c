@@ -18,7 +18,15 @@ void tempo_saw(struct tempo *tempo, uint64_t step, uint64_t next, bool held, int
 	if (held || !tempo->seen || step > tempo->step)
 		tempo->since = now;
 	tempo->step = step;
+	tempo->held = held;
 	tempo->seen = true;
+}
+
+void tempo_told(struct tempo *tempo, bool held, int64_t now)
+{
+	if (tempo->held)
+		tempo->since = now;
+	tempo->held &= held;
 }
 
 void tempo_saved(struct tempo *tempo, uint64_t step, int64_t time, int64_t now)
@@ -30,7 +38,7 @@ void tempo_saved(struct tempo *tempo, uint64_t step, int64_t time, int64_t now)
 
 int64_t tempo_longest(const struct tempo *tempo, int64_t now)
 {
-	int64_t longest = tempo->seen ? now - tempo->since : 0;
+	int64_t longest = tempo->seen && !tempo->held ? now - tempo->since : 0;
 	for (size_t i = 0; i < TEMPO_RECENT; i++)
 		if (tempo->recent[i] > longest)
 			longest = tempo->recent[i];

@@ -15,7 +15,8 @@
 struct tempo {
 	bool seen;
 	uint64_t step;
-	int64_t since; /* when it was first seen at that step */
+	int64_t since; /* when it was first seen at that step, or last seen standing still */
+	bool held;     /* it stood still because it was told to, and has not been told otherwise */
 	int64_t recent[TEMPO_RECENT];
 	size_t next;
 	int64_t longest; /* that was ever seen, fading away */
@@ -26,6 +27,9 @@ struct tempo {
  * it stands still because it was told to.
  */
 void tempo_saw(struct tempo *tempo, uint64_t step, uint64_t next, bool held, int64_t now);
+
+/* It was told something else at now; held: it is to stand still there, too. */
+void tempo_told(struct tempo *tempo, bool held, int64_t now);
 
 /* A save at step took so long, which is no part of a way: unless it is behind us already. */
 void tempo_saved(struct tempo *tempo, uint64_t step, int64_t time, int64_t now);

@@ -124,6 +124,7 @@ void agent_inspect(struct node *node)
 		check_deadline_seen(w, node);
 	}
 	node->deadline_seen = self->group.view.deadline_revision;
+	node->has_read = self->group.view.unchanged;
 }
 
 /* ---- Programs ---- */

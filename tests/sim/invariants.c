@@ -126,6 +126,14 @@ void check_fenced(struct world *w, int task)
 		world_violate(w, "I6", "task %d wrote after it was declared dead", task);
 }
 
+/* Nobody is called dead to whom, and to whose way to the store, nothing was done. */
+void check_death(struct world *w, int task)
+{
+	const struct node *node = node_of(w, task);
+	if (node_lives(node) && !w->task[task].faulted)
+		world_violate(w, "dead", "task %d is declared dead though it lives", task);
+}
+
 void check_claimer(struct world *w, const struct node *node)
 {
 	const struct view *view = &node->self->group.view;
@@ -173,9 +181,11 @@ void check_deadline_seen(struct world *w, const struct node *node)
 		return;
 	int64_t taken = clock_to_world(w, node->agent, view->deadline);
 	int64_t latest = clock_to_world(w, node->agent, view->deadline_latest);
-	bool exact = view->deadline == view->deadline_latest;
+	int writer = w->keys.deadline_agent;
+	bool exact = writer >= 0 &&
+		     schedule_machine_of(s, writer) == schedule_machine_of(s, node->agent);
 	/* Only an agent that has never read before has no earlier bound. */
-	bool bounded = exact || whole->unchanged;
+	bool bounded = exact || node->has_read;
 	if (bounded && !view->deadline_doubted && taken > truth + 2 * MS)
 		world_violate(w, "clocks", "agent %d takes its deadline %" PRId64 " ms too late",
 			node->agent, (taken - truth) / MS);
@@ -576,6 +586,8 @@ static bool is_undisturbed(const struct world *w)
 	const struct schedule *s = w->schedule;
 	if (!w->keys.claimed || w->store_faults || w->slow_store)
 		return false;
+	if (w->started < schedule_agents(s))
+		return false; /* what was preempted before its start has nothing to save */
 	if (w->keys.deadline_changed_at > w->keys.claimed_at + 100 * MS)
 		return false;
 	if (s->latency * (6 + 2 * s->per_agent) > 2000)

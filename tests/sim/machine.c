@@ -184,7 +184,7 @@ ssize_t getrandom(void *buffer, size_t length, unsigned flags)
 	(void)flags;
 	unsigned char *bytes = buffer;
 	static struct random outside = {7};
-	struct random *r = machine_world ? &machine_world->random : &outside;
+	struct random *r = machine_current() ? &machine_world->random : &outside;
 	for (size_t i = 0; i < length; i++)
 		bytes[i] = (unsigned char)(random_next(r) >> 24);
 	return (ssize_t)length;

@@ -77,6 +77,7 @@ static void observe_deadline(struct world *w, const struct record *r)
 	int64_t deadline =
 		clock_to_world(w, node ? node->agent : NOBODY, (int64_t)get_number(r, "at"));
 	k->deadlines++;
+	k->deadline_agent = node ? node->agent : NOBODY;
 	k->deadline_latest = w->now + left * MS;
 	if (k->has_deadline && k->deadline <= deadline)
 		return;
@@ -164,6 +165,7 @@ static void observe_left(struct world *w, const struct record *r)
 static void observe_dead(struct world *w, const struct record *r)
 {
 	TRACE(w, r->task, "is declared dead");
+	check_death(w, r->task);
 	w->keys.dead |= bit(r->task);
 	w->keys.dead_at[r->task] = w->now;
 }

@@ -298,6 +298,8 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 		faults += (int)random_in(&r, 1, 5);
 	for (int i = 0; i < faults; i++)
 		draw_fault(s, &r);
+	s->early = random_chance(&r, 120);
+	s->beat_period = random_chance(&r, 300) ? random_in(&r, 500, 5000) : 0;
 }
 
 /* ---- Showing ---- */
@@ -365,6 +367,8 @@ void schedule_print(const struct schedule *s, FILE *out)
 		"store: latency %" PRId64 ", notify %" PRId64 ", gives up %" PRId64
 		" ms, lost before %d, after %d, late %d of 1000\n",
 		s->latency, s->notify, s->give_up, s->lost_before, s->lost_after, s->late_commit);
+	fprintf(out, "beats every %" PRId64 " ms%s\n", s->beat_period,
+		s->early ? "; what comes after start may come while they join" : "");
 	for (int i = 0; i < s->tasks; i++)
 		print_trainee(s, i, out);
 	for (int i = 0; i < s->acts; i++)

@@ -83,6 +83,8 @@ static bool plain_options(struct schedule *s, int at)
 	case 1: s->store_loss_ends = false; return true;
 	case 2: s->startup = 600000; return true;
 	case 3: s->report_timeout = 10000; return true;
+	case 4: s->beat_period = 0; return true;
+	case 5: s->early = false; return true;
 	default: return false;
 	}
 }

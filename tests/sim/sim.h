@@ -166,6 +166,7 @@ struct keys {
 	int64_t deadline; /* us, the earliest that was announced, as fate knows it */
 	int64_t deadline_changed_at;
 	uint64_t deadlines;	 /* how often the key was written */
+	int deadline_agent;	 /* by whom last; NOBODY: none of the agents */
 	int64_t deadline_latest; /* us: what left counts from when it was committed */
 	uint64_t rounds;
 	enum agreement_reason left[MOST_TASKS];
@@ -245,7 +246,7 @@ struct task {
 	bool faulted;  /* something was done to it, its agent, or its way to the store */
 	int64_t first_order_at;
 	int64_t deadline_latest; /* us; as its agent saw it last */
-	bool solo; /* it goes by its own agent's agreement */
+	bool solo;		 /* it goes by its own agent's agreement */
 };
 
 /* A thread of a process. */
@@ -282,6 +283,7 @@ struct node {
 	int signals;		 /* bell: something for its main thread; 0: not opened */
 	size_t boards, commands; /* so many were made and started */
 	store_revision deadline_seen;
+	bool has_read; /* the attempt, when it was last inspected */
 };
 
 #define FIRST_BELL 1000000 /* no file has such a number */
@@ -443,6 +445,7 @@ void check_overshoot(struct world *w, int task);
 void check_fenced(struct world *w, int task);
 void check_decision(struct world *w, uint64_t round);
 void check_saved(struct world *w, int task, uint64_t round);
+void check_death(struct world *w, int task);
 void check_claimer(struct world *w, const struct node *node);
 void check_ending(struct world *w, int task);
 void check_exit(struct world *w, int task);

@@ -62,6 +62,17 @@ int main(void)
 		tempo_saw(&tempo, 3, 4, false, 51000);
 		CHECK_EQ(tempo_longest(&tempo, 51000), 1000);
 	}
+	TEST("nor is it until it is told to go on, whether somebody looks meanwhile or not")
+	{
+		struct tempo tempo = seen((int64_t[][2]){{1000, 1}, {1100, 2}, {0}});
+		tempo_saw(&tempo, 2, 3, true, 1200);
+		CHECK_EQ(tempo_longest(&tempo, 60000), 100);
+		tempo_told(&tempo, true, 60000); /* another order to stand still */
+		CHECK_EQ(tempo_longest(&tempo, 90000), 100);
+		tempo_told(&tempo, false, 90000);
+		tempo_saw(&tempo, 3, 4, false, 90150);
+		CHECK_EQ(tempo_longest(&tempo, 90150), 150);
+	}
 	TEST("it is told to wait, to save where it is, or to leave; on its way to a save it trains")
 	{
 		struct agreement_hold run = {.order = ORDER_RUN}, wait = {.order = ORDER_WAIT},
