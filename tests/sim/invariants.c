@@ -118,6 +118,43 @@ void check_saved(struct world *w, int task, uint64_t number)
 			task, step, round->decision.step);
 }
 
+/* ---- I7: attempts follow each other ---- */
+
+void check_open(struct world *w, uint64_t attempt)
+{
+	const struct keys *k = &w->keys;
+	if (attempt != w->newest_attempt + 1)
+		world_violate(w, "I7", "attempt %" PRIu64 " is opened after %" PRIu64, attempt,
+			w->newest_attempt);
+	if (k->attempt && attempt == k->attempt + 1 && k->seal == SEAL_NONE && !k->closed)
+		world_violate(w, "I7", "attempt %" PRIu64 " is opened while %" PRIu64 " goes on",
+			attempt, k->attempt);
+}
+
+void check_join(struct world *w, int task)
+{
+	const struct keys *k = &w->keys;
+	if (k->seal != SEAL_NONE || k->closed)
+		world_violate(w, "I7", "task %d joins an attempt that is over", task);
+	if (has(k->joined, task))
+		world_violate(w, "I7", "task %d joins twice", task);
+}
+
+void check_start(struct world *w, int task)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (!has(w->keys.joined, i))
+			world_violate(w, "I7", "task %d starts before task %d has joined", task, i);
+}
+
+void check_closed(struct world *w)
+{
+	const struct keys *k = &w->keys;
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (has(k->joined, i) && !has(k->dead, i) && k->left[i] == REASON_NONE)
+			world_violate(w, "I7", "the attempt is closed before task %d has left", i);
+}
+
 /* ---- I1 and I6 ---- */
 
 void check_fenced(struct world *w, int task)
@@ -424,7 +461,7 @@ static void check_goodbye(struct world *w, int task)
 {
 	const struct keys *k = &w->keys;
 	const struct schedule *s = w->schedule;
-	if (w->store_faults || w->slow_store || s->latency * (2 + 2 * s->per_agent) > 1500)
+	if (w->store_faults || w->slow_store || s->latency * (4 + 2 * s->per_agent) > 1500)
 		return;
 	if (k->left[task] == REASON_NONE && !has(k->dead, task))
 		world_violate(w, "goodbye", "task %d leaves without", task);

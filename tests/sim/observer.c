@@ -172,12 +172,14 @@ static void observe_dead(struct world *w, const struct record *r)
 
 static void observe_join(struct world *w, const struct record *r)
 {
+	check_join(w, r->task);
 	w->keys.joined |= bit(r->task);
 }
 
 static void observe_end(struct world *w, const struct record *r)
 {
 	(void)r;
+	check_closed(w);
 	w->keys.closed = true;
 }
 
@@ -238,6 +240,8 @@ static bool fits(const char *form, struct record *r)
 /* A further attempt counts only where no training of the one before has begun. */
 static void observe_open(struct world *w, uint64_t attempt)
 {
+	check_open(w, attempt);
+	w->newest_attempt = attempt;
 	if (w->started)
 		return;
 	memset(&w->keys, 0, sizeof(w->keys));

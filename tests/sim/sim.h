@@ -323,6 +323,7 @@ struct world {
 	struct event *heap;
 	int events, capacity;
 	struct keys keys;
+	uint64_t newest_attempt;
 	struct task task[MOST_TASKS];
 	struct node node[MOST_NODES]; /* first one for each agent, then the others */
 	int nodes;
@@ -445,6 +446,10 @@ void check_overshoot(struct world *w, int task);
 void check_fenced(struct world *w, int task);
 void check_decision(struct world *w, uint64_t round);
 void check_saved(struct world *w, int task, uint64_t round);
+void check_open(struct world *w, uint64_t attempt);
+void check_join(struct world *w, int task);
+void check_start(struct world *w, int task);
+void check_closed(struct world *w);
 void check_death(struct world *w, int task);
 void check_claimer(struct world *w, const struct node *node);
 void check_ending(struct world *w, int task);

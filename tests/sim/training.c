@@ -30,6 +30,7 @@ void training_start(struct world *w, int task)
 {
 	const struct trainee *t = trainee_of(w, task);
 	struct training *p = &w->task[task].training;
+	check_start(w, task);
 	p->boundary = t->start;
 	enter(w, task, STARTING, t->startup == CLOCK_NEVER ? CLOCK_NEVER : t->startup * MS);
 }
