@@ -218,9 +218,7 @@ void check_deadline_seen(struct world *w, const struct node *node)
 		return;
 	int64_t taken = clock_to_world(w, node->agent, view->deadline);
 	int64_t latest = clock_to_world(w, node->agent, view->deadline_latest);
-	int writer = w->keys.deadline_agent;
-	bool exact = writer >= 0 &&
-		     schedule_machine_of(s, writer) == schedule_machine_of(s, node->agent);
+	bool exact = w->keys.deadline_machine == schedule_machine_of(s, node->agent);
 	/* Only an agent that has never read before has no earlier bound. */
 	bool bounded = exact || node->has_read;
 	if (bounded && !view->deadline_doubted && taken > truth + 2 * MS)

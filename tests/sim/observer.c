@@ -72,12 +72,13 @@ static void observe_claim(struct world *w, const struct record *r)
 static void observe_deadline(struct world *w, const struct record *r)
 {
 	struct keys *k = &w->keys;
-	const struct node *node = machine_current();
 	int64_t left = (int64_t)get_number(r, "left");
-	int64_t deadline =
-		clock_to_world(w, node ? node->agent : NOBODY, (int64_t)get_number(r, "at"));
+	int machine = MOST_TASKS;
+	(void)sscanf(get_word(r, "boot"), "boot%d", &machine);
+	int64_t off = machine < MOST_TASKS ? w->schedule->clock[machine] : 0;
+	int64_t deadline = ((int64_t)get_number(r, "at") - CLOCK_ZERO - off) * MS;
 	k->deadlines++;
-	k->deadline_agent = node ? node->agent : NOBODY;
+	k->deadline_machine = machine;
 	k->deadline_latest = w->now + left * MS;
 	if (k->has_deadline && k->deadline <= deadline)
 		return;

@@ -166,7 +166,7 @@ struct keys {
 	int64_t deadline; /* us, the earliest that was announced, as fate knows it */
 	int64_t deadline_changed_at;
 	uint64_t deadlines;	 /* how often the key was written */
-	int deadline_agent;	 /* by whom last; NOBODY: none of the agents */
+	int deadline_machine;	 /* where that was last; MOST_TASKS: not where an agent is */
 	int64_t deadline_latest; /* us: what left counts from when it was committed */
 	uint64_t rounds;
 	enum agreement_reason left[MOST_TASKS];
