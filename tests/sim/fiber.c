@@ -39,6 +39,12 @@ static struct place scheduler;
 
 /* The sanitizer has to know on which stack we are. */
 #ifdef __SANITIZE_ADDRESS__
+/* What a killed process had allocated is lost. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+	return 1;
+}
 static const void *scheduler_stack;
 static size_t scheduler_size;
 static void leaving(void **fake, const void *stack, size_t size)
@@ -59,7 +65,7 @@ static void leaving(void **fake, const void *stack, size_t size)
 #define arrived(fake, from, size) ((void)0)
 #endif
 
-static void go(struct place *from, struct place *to)
+__attribute__((noinline)) static void go(struct place *from, struct place *to)
 {
 #ifdef __SANITIZE_ADDRESS__
 	swapcontext(&from->context, &to->context);
@@ -99,19 +105,24 @@ static struct fiber *take_spare(void)
 	return fiber;
 }
 
+/* The place at which a fiber with this stack begins. */
+__attribute__((noinline)) static void prepare(struct place *place, char *stack)
+{
+	place->jumps = false;
+	getcontext(&place->context);
+	place->context.uc_stack.ss_sp = stack;
+	place->context.uc_stack.ss_size = STACK;
+	place->context.uc_link = NULL;
+	makecontext(&place->context, enter, 0);
+}
+
 struct fiber *fiber_new(void (*work)(void *context), void *context)
 {
 	struct fiber *fiber = take_spare();
 	fiber->work = work;
 	fiber->argument = context;
 	fiber->returned = false;
-	ucontext_t *start = &fiber->place.context;
-	fiber->place.jumps = false;
-	getcontext(start);
-	start->uc_stack.ss_sp = fiber->stack;
-	start->uc_stack.ss_size = STACK;
-	start->uc_link = NULL;
-	makecontext(start, enter, 0);
+	prepare(&fiber->place, fiber->stack);
 	return fiber;
 }
 
