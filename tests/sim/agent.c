@@ -141,10 +141,10 @@ static void claim_from_outside(struct store *store, struct view *view, const str
 	(void)claim_make(store, view, &claim, clock_after(20000), &err);
 }
 
-static void declare_dead(struct store *store, struct view *view, const struct act *act)
+static void declare_dead(struct store *store, struct view *view, int task)
 {
 	struct death death = {
-		.task = (uint64_t)act->who, .cause = DEATH_SILENT, .since_utc = clock_utc()};
+		.task = (uint64_t)task, .cause = DEATH_SILENT, .since_utc = clock_utc()};
 	struct error err;
 	for (int i = 0; i < 20; i++) {
 		struct write write;
@@ -166,7 +166,7 @@ static void *run_program(void *context)
 	if (store_open(&store, STORE, 0, clock_after(10000), &err) == STATUS_OK &&
 		attempt_view(store, RUN, 0, &view, &err) == STATUS_OK) {
 		if (node->act->deed == DECLARE_DEAD)
-			declare_dead(store, &view, node->act);
+			declare_dead(store, &view, node->about);
 		else
 			claim_from_outside(store, &view, node->act);
 		view_release(&view);
@@ -176,12 +176,13 @@ static void *run_program(void *context)
 	return NULL;
 }
 
-void agent_program(struct world *w, const struct act *act)
+void agent_program(struct world *w, const struct act *act, int task)
 {
 	struct node *node = machine_new_node(w, NOBODY);
 	if (!node)
 		return;
 	node->act = act;
+	node->about = task;
 	machine_new_thread(node, run_program, node);
 }
 

@@ -276,7 +276,8 @@ struct node {
 	struct agent *self; /* from guard_start to guard_stop */
 	struct agent_options options;
 	struct identity identity;
-	const struct act *act; /* of a program */
+	const struct act *act; /* of a program, */
+	int about;	       /* and the task that it is about */
 	int64_t paused_until, cut_off_until;
 	struct notice notices[MOST_ACTS]; /* not yet taken */
 	size_t notice_count;
@@ -360,7 +361,7 @@ enum event_kind {
 	EVENT_THREAD,	/* who: node and thread; it goes on */
 	EVENT_LATE,	/* who: one of w->late */
 	EVENT_RETURN,	/* who: an agent; its next incarnation comes */
-	EVENT_DECLARE,	/* who: the act; somebody concludes that a task is dead */
+	EVENT_DECLARE,	/* who: the act, epoch: the task; somebody concludes that it is dead */
 	EVENT_LAUNCHER, /* the launcher kills whoever is left */
 };
 
@@ -434,7 +435,7 @@ void training_end(struct world *w, int task, int code);
 /* agent.c: what the processes run */
 void agent_begin(struct node *node);
 void agent_give_notice(struct node *node, int64_t left);
-void agent_program(struct world *w, const struct act *act);
+void agent_program(struct world *w, const struct act *act, int task);
 /* After each thing that it did: what its tasks have come to. */
 void agent_inspect(struct node *node);
 void agent_install_shim(struct world *w);

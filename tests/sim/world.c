@@ -161,7 +161,7 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 	switch (act->deed) {
 	case CLAIM_OUTSIDE:
 	case ON_DEMAND:
-	case MOVE_DEADLINE: agent_program(w, act); return;
+	case MOVE_DEADLINE: agent_program(w, act, who); return;
 	case CUT_OFF: cut_off(w, who, length); return;
 	case RUBBISH: put_rubbish(w); return;
 	case NOTHING:
@@ -188,7 +188,8 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 	case RESTART: restart(w, agent, length); break;
 	case DECLARE_DEAD:
 		mark_faulted(w, agent);
-		world_at(w, w->now + length, EVENT_DECLARE, (int)(act - w->schedule->act), 0);
+		world_at(w, w->now + length, EVENT_DECLARE, (int)(act - w->schedule->act),
+			(uint32_t)who);
 		break;
 	case LOSE_BOARD:
 		w->task[who].faulted = true;
@@ -251,11 +252,11 @@ void world_agent_started(struct world *w)
 }
 
 /* Its machine is gone, or it has been silent for the whole limit: only then is it called dead. */
-static void conclude_death(struct world *w, const struct act *act)
+static void conclude_death(struct world *w, const struct act *act, int task)
 {
-	const struct node *node = node_of(w, act->who);
+	const struct node *node = node_of(w, task);
 	if (!node->alive || node->paused_until > w->now)
-		agent_program(w, act);
+		agent_program(w, act, task);
 }
 
 static void incarnation_returns(struct world *w, int agent)
@@ -311,7 +312,7 @@ static void dispatch(struct world *w, const struct event *event)
 	case EVENT_THREAD: machine_run(w, who, event->epoch); break;
 	case EVENT_LATE: w->late[who].run(w->late[who].what); break;
 	case EVENT_RETURN: incarnation_returns(w, who); break;
-	case EVENT_DECLARE: conclude_death(w, &w->schedule->act[who]); break;
+	case EVENT_DECLARE: conclude_death(w, &w->schedule->act[who], (int)event->epoch); break;
 	case EVENT_LAUNCHER: launcher_kills(w); break;
 	}
 }
