@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/memory.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 
 #include "base/bell.h"
 #include "base/clock.h"
-#include "base/parse.h"
 
 #define REGION	    ((size_t)1 << 32) /* bytes of address space; what is used takes memory */
 #define SMALLEST    32		      /* bytes; pieces are powers of two times this */
@@ -115,10 +113,10 @@ static void give_back(void *memory, size_t size)
 {
 	struct piece *piece = memory;
 	size_t class = class_of(size);
-	if (!memory)
-		return;
-	piece->next = region->free[class];
-	region->free[class] = piece;
+	if (memory) {
+		piece->next = region->free[class];
+		region->free[class] = piece;
+	}
 }
 
 void memory_observe(const struct memory_observer *chosen)
@@ -384,7 +382,7 @@ static enum status memory_txn(struct store *store, const struct store_request *r
 	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
 }
 
-/* The first node of a range, and whether a node is still in it. */
+/* The first node of a range. */
 static size_t first_of(const struct table *table, const char *prefix, const char *after)
 {
 	size_t length = strlen(prefix);
@@ -520,22 +518,11 @@ static void beat_key(const char *group, uint64_t task, char key[STORE_KEY_MAX])
 	snprintf(key, STORE_KEY_MAX, "%s/%020llu", group, (unsigned long long)task);
 }
 
-static enum status check_group(const char *group, struct error *err)
-{
-	char copy[STORE_KEY_MAX], *rest = copy;
-	snprintf(copy, sizeof(copy), "%s", group);
-	for (char *part; (part = strsep(&rest, "/"));)
-		if (parse_name(part, "group of beats", err) != STATUS_OK)
-			return STATUS_USAGE;
-	return STATUS_OK;
-}
-
 static enum status memory_beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err)
 {
 	char key[STORE_KEY_MAX];
-	if (check_group(group, err) != STATUS_OK)
-		return STATUS_USAGE;
+	(void)err;
 	lock();
 	for (uint64_t i = 0; i < tasks; i++) {
 		beat_key(group, i, key);
@@ -575,8 +562,7 @@ static enum status memory_beat_read(struct store *store, const char *group, uint
 static enum status memory_beats_remove(struct store *store, const char *group, struct error *err)
 {
 	char prefix[STORE_KEY_MAX];
-	if (check_group(group, err) != STATUS_OK)
-		return STATUS_USAGE;
+	(void)err;
 	snprintf(prefix, sizeof(prefix), "%s/", group);
 	lock();
 	remove_under(&content_of(store)->beats, prefix);

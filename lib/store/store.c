@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "store/backend.h"
 
 #define PATIENCE   30000 /* milliseconds */
@@ -266,6 +267,17 @@ int64_t store_unchanged(const struct store *store, store_revision revision)
 	return store->waited_since <= revision ? store->unchanged : 0;
 }
 
+/* Every part of a group is a name, so that none leads out of the store. */
+static enum status check_group(const char *group, struct error *err)
+{
+	char *copy = strdup(group), *rest = copy;
+	enum status status = copy ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (char *part; status == STATUS_OK && (part = strsep(&rest, "/"));)
+		status = parse_name(part, "group of beats", err);
+	free(copy);
+	return status;
+}
+
 enum status store_beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err)
 {
@@ -275,7 +287,9 @@ enum status store_beats_prepare(
 			(unsigned long long)tasks, TASKS_MAX);
 	if (store->flags & STORE_READ_ONLY)
 		return refuse_writing(store, err);
-	return store->backend->beats_prepare(store, group, tasks, err);
+	enum status status = check_group(group, err);
+	return status == STATUS_OK ? store->backend->beats_prepare(store, group, tasks, err)
+				   : status;
 }
 
 enum status store_beat(struct store *store, const char *group, uint64_t task,
@@ -284,14 +298,17 @@ enum status store_beat(struct store *store, const char *group, uint64_t task,
 	WITH_ERROR(err);
 	if (store->flags & STORE_READ_ONLY)
 		return refuse_writing(store, err);
-	return store->backend->beat(store, group, task, beat, err);
+	enum status status = check_group(group, err);
+	return status == STATUS_OK ? store->backend->beat(store, group, task, beat, err) : status;
 }
 
 enum status store_beat_read(struct store *store, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err)
 {
 	WITH_ERROR(err);
-	return store->backend->beat_read(store, group, task, beat, err);
+	enum status status = check_group(group, err);
+	return status == STATUS_OK ? store->backend->beat_read(store, group, task, beat, err)
+				   : status;
 }
 
 enum status store_beats_remove(struct store *store, const char *group, struct error *err)
@@ -299,7 +316,8 @@ enum status store_beats_remove(struct store *store, const char *group, struct er
 	WITH_ERROR(err);
 	if (store->flags & STORE_READ_ONLY)
 		return refuse_writing(store, err);
-	return store->backend->beats_remove(store, group, err);
+	enum status status = check_group(group, err);
+	return status == STATUS_OK ? store->backend->beats_remove(store, group, err) : status;
 }
 
 enum status store_purge(struct store *store, const char *prefix,

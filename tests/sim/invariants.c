@@ -167,6 +167,8 @@ void check_fenced(struct world *w, int task)
 void check_death(struct world *w, int task)
 {
 	const struct node *node = node_of(w, task);
+	if (w->keys.left[task] != REASON_NONE)
+		world_violate(w, "dead", "task %d is declared dead after its goodbye", task);
 	if (node_lives(node) && !w->task[task].faulted)
 		world_violate(w, "dead", "task %d is declared dead though it lives", task);
 }
@@ -468,9 +470,25 @@ static void check_goodbye(struct world *w, int task)
 		world_violate(w, "I4", "task %d leaves with a notice that it told nobody", task);
 }
 
+/* Where there was time for it, a group knows the deadline of each of its tasks. */
+static void check_told_in_time(struct world *w, int task)
+{
+	const struct keys *k = &w->keys;
+	const struct schedule *s = w->schedule;
+	const struct task *t = &w->task[task];
+	int64_t time = (6000 + 2 * s->notify + (int64_t)(20 + 4 * s->per_agent) * s->latency) * MS;
+	if (!t->noticed || t->faulted || w->store_faults || w->slow_store || !k->claimed ||
+		t->own_deadline == CLOCK_NEVER || w->now < t->last_noticed + time ||
+		t->code == STATUS_OK)
+		return;
+	if (!k->has_deadline || k->deadline > t->own_deadline + (NEARLY_SAME + 100) * MS)
+		world_violate(w, "I4", "task %d leaves, and its deadline was told nobody", task);
+}
+
 void check_exit(struct world *w, int task)
 {
 	check_code(w, task);
+	check_told_in_time(w, task);
 	check_goodbye(w, task);
 	check_nobody_saves(w, task, "exits");
 }

@@ -241,9 +241,9 @@ struct task {
 	int code;
 	int64_t finished_at;
 	bool noticed;
-	int64_t first_noticed;
-	bool stopping; /* TERM was sent, KILL follows */
-	bool faulted;  /* something was done to it, its agent, or its way to the store */
+	int64_t last_noticed, own_deadline; /* us */
+	bool stopping;			    /* TERM was sent, KILL follows */
+	bool faulted; /* something was done to it, its agent, or its way to the store */
 	int64_t first_order_at;
 	int64_t deadline_latest; /* us; as its agent saw it last */
 	bool solo;		 /* it goes by its own agent's agreement */

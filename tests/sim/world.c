@@ -100,7 +100,9 @@ static void give_notice(struct world *w, int task, int64_t left)
 	if (!node_lives(node) || t->finished)
 		return;
 	t->noticed = true;
-	t->first_noticed = w->now;
+	t->last_noticed = w->now;
+	if (left > 0 && w->now + left * MS < t->own_deadline)
+		t->own_deadline = w->now + left * MS;
 	agent_give_notice(node, left);
 }
 
@@ -370,7 +372,7 @@ static void set_up(struct world *w, const struct schedule *s, struct statistics 
 	machine_world = w;
 	make_store(w);
 	for (int i = 0; i < s->tasks; i++)
-		w->task[i].deadline_latest = CLOCK_NEVER;
+		w->task[i].deadline_latest = w->task[i].own_deadline = CLOCK_NEVER;
 	w->horizon = w->now + (latest_end(s) + 120000) * MS;
 	w->calm_horizon = w->now + (latest_calm_end(s) + 120000) * MS;
 	for (int i = 0; i < schedule_agents(s); i++)
