@@ -574,8 +574,7 @@ static enum status memory_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err)
 {
-	(void)deadline;
-	(void)err;
+	(void)deadline, (void)err;
 	struct content *content = content_of(store);
 	lock();
 	bool held = hold(content, compares, compare_count);

@@ -116,6 +116,7 @@ void agent_inspect(struct node *node)
 		t->deadline_latest = clock_to_world(
 			w, node->agent, own < view->deadline_latest ? own : view->deadline_latest);
 		t->solo = seat->agreement.solo;
+		check_believed(w, i);
 		if (seat->finished && !t->finished)
 			finish_task(w, i, seat);
 	}

@@ -173,6 +173,22 @@ void check_death(struct world *w, int task)
 		world_violate(w, "dead", "task %d is declared dead though it lives", task);
 }
 
+/* What an agent takes for written stands in the store. */
+void check_believed(struct world *w, int task)
+{
+	const struct keys *k = &w->keys;
+	const uint64_t *done = w->task[task].seat->agreement.done;
+	if (w->task[task].solo)
+		return; /* it writes nothing any more but its goodbye */
+	const struct round_keys *saved = &k->round[done[WRITE_SAVED] % (MOST_ROUNDS + 1)];
+	const char *missing = done[WRITE_CLAIM] && !k->claimed		      ? "claim"
+			      : done[WRITE_SAVED] && !has(saved->saved, task) ? "save"
+			      : done[WRITE_LEFT] && !k->left[task]	      ? "goodbye"
+									      : NULL;
+	if (missing)
+		world_violate(w, "durable", "task %d takes its %s for written", task, missing);
+}
+
 void check_claimer(struct world *w, const struct node *node)
 {
 	const struct view *view = &node->self->group.view;

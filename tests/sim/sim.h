@@ -452,6 +452,7 @@ void check_join(struct world *w, int task);
 void check_start(struct world *w, int task);
 void check_closed(struct world *w);
 void check_death(struct world *w, int task);
+void check_believed(struct world *w, int task);
 void check_claimer(struct world *w, const struct node *node);
 void check_ending(struct world *w, int task);
 void check_exit(struct world *w, int task);
