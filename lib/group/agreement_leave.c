@@ -264,14 +264,17 @@ static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan 
 static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	int64_t limit = a->decided_at + a->config.save_timeout;
-	if (a->told.order != ORDER_SAVE || now >= limit)
+	/* A notice of its own may have had it told to wait meanwhile. */
+	bool asked = a->told.order == ORDER_SAVE || a->told.order == ORDER_WAIT;
+	if (!a->saving || !asked || now >= limit)
 		return false;
 	if (a->read_at < a->answered_at) {
 		plan->read_board = now; /* newer than the news that it fell apart */
 		return true;
 	}
 	wake_at(plan, limit);
-	return a->read_step == a->told.step && !(a->has_saved && a->saved_step >= a->told.step);
+	return a->read_step == a->saving_step &&
+	       !(a->has_saved && a->saved_step >= a->saving_step);
 }
 
 static void judge_running(struct agreement *a, int64_t now, struct agreement_plan *plan)

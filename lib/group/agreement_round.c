@@ -189,9 +189,11 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	if (!is_told(a, ORDER_SAVE) && !hold_and_know(a, plan))
+	/* Also where a notice of its own had it told to wait since. */
+	bool was_told = a->saving == a->round;
+	if (!was_told && !hold_and_know(a, plan))
 		return;
-	if (!is_told(a, ORDER_SAVE) && !can_follow(a)) {
+	if (!was_told && !can_follow(a)) {
 		a->skipped = true;
 		order(plan, ORDER_RUN, 0);
 		return;
