@@ -451,7 +451,8 @@ void check_ending(struct world *w, int task)
 	const struct task *t = &w->task[task];
 	const struct training *p = &t->training;
 	bool saves = p->state == SAVING && p->saving_for == ORDER_SAVE && p->saving_agreed;
-	bool excused = w->keys.claimed || t->noticed || t->panel.lost || has(w->keys.dead, task) ||
+	bool excused = w->keys.claimed || is_noticed(w, task) || t->panel.lost ||
+		       has(w->keys.dead, task) ||
 		       w->now >= w->keys.round[p->saving_round].decided_at +
 					 w->schedule->save_timeout * MS - TOLERANCE;
 	if (saves && !excused && w->keys.rounds == p->saving_round)
@@ -587,7 +588,8 @@ static void check_the_dead(struct world *w)
 		return;
 	for (int i = 0; i < s->tasks; i++) {
 		const struct node *node = node_of(w, i);
-		if (!has(w->keys.dead, i) || !node->alive)
+		/* One that saves by itself after a notice is at its own, and hurts nobody. */
+		if (!has(w->keys.dead, i) || !node->alive || w->task[i].solo)
 			continue;
 		int64_t since = w->keys.dead_at[i];
 		if (node->paused_until > since)
@@ -659,7 +661,7 @@ static bool is_undisturbed(const struct world *w)
 		return false; /* what was preempted before its start has nothing to save */
 	if (w->keys.deadline_changed_at > w->keys.claimed_at + 100 * MS)
 		return false;
-	if (s->latency * (6 + 2 * s->per_agent) > 2000)
+	if (s->notify + s->latency * (6 + 2 * s->per_agent) > 2000)
 		return false; /* the reserve of the final round is made for a quick store */
 	for (int i = 0; i < s->tasks; i++)
 		if (w->task[i].faulted || s->trainee[i].failing || s->trainee[i].ignores_leave ||
