@@ -273,8 +273,7 @@ static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_
 		return true;
 	}
 	wake_at(plan, limit);
-	return a->read_step == a->saving_step &&
-	       !(a->has_saved && a->saved_step >= a->saving_step);
+	return a->read_step == a->saving_step && !(a->has_saved && a->saved_step >= a->saving_step);
 }
 
 static void judge_running(struct agreement *a, int64_t now, struct agreement_plan *plan)
