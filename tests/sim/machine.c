@@ -150,8 +150,9 @@ int thread_start(pthread_t *thread, void *(*work)(void *), void *context)
 	return 0;
 }
 
-bool thread_join(pthread_t which, int64_t patience)
+bool thread_join(pthread_t which, const void *context, int64_t patience)
 {
+	(void)context;
 	struct thread *thread = (struct thread *)which;
 	struct pollfd over = {.fd = thread->finished, .events = POLLIN};
 	if (thread->fiber)
