@@ -637,6 +637,36 @@ static const char *before_the_earlier_deadline(struct world *w)
 	return all_42(w);
 }
 
+/* Two more, earlier each time; the last one comes while the one before is written, or after it. */
+static void overtaken(struct schedule *s, int64_t at)
+{
+	plain(s, 4, true);
+	s->remembered_save = 500;
+	s->latency = 400;
+	s->give_up = 6000;
+	s->report_timeout = 30000;
+	notice(s, 0, 1000, 120000);
+	notice(s, 1, 9000, 80000);
+	notice(s, 1, at, 30000);
+}
+
+static void overtaken_while_written(struct schedule *s)
+{
+	overtaken(s, 9050);
+}
+
+static void overtaken_later(struct schedule *s)
+{
+	overtaken(s, 14000);
+}
+
+static const char *the_earliest_is_told(struct world *w)
+{
+	if (w->keys.deadline > w->task[1].own_deadline + MS)
+		return "the earliest deadline was told nobody";
+	return two_checkpoints(w);
+}
+
 static void ph21(struct schedule *s)
 {
 	plain(s, 4, true);
@@ -805,6 +835,10 @@ const struct scenario scenarios[] = {
 	{"moved-to-the-past", "while all train on: all save at once", moved_to_the_past,
 		two_rounds_at_once},
 	{"claimed-late", "what is left is said again", claimed_late, told_again},
+	{"deadline-overtaken", "by an earlier one while it is written", overtaken_while_written,
+		the_earliest_is_told},
+	{"deadline-earlier", "once more, after it was written", overtaken_later,
+		the_earliest_is_told},
 	{"PH-21", "notice before the first step", ph21, nothing_to_save},
 	{"PH-21-restored", "notice right after a restore at 1000", ph21_restored,
 		all_42_in_one_round},
