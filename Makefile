@@ -48,7 +48,7 @@ core        := $(OUT)/libcore.a
 client      := $(OUT)/libpreempt.a $(OUT)/libpreempt.so.0
 unit_tests  := $(patsubst tests/unit/%.c,$(OUT)/unit/%,$(wildcard tests/unit/*.c))
 # Programs that tests and examples need.
-extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/agreement_sim.c tests/history/store_history.c tests/bench/*.c \
+extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*_sim.c tests/history/store_history.c tests/bench/*.c \
                  tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
 # The injected faults: programs, and what is preloaded into ours.
@@ -114,8 +114,9 @@ $(OUT)/unit/history_check $(OUT)/unit/history_search: \
   $(addprefix $(OUT)/tests/history/,operations.o levels.o fault.o check.o)
 $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 	$(link)
-# Three of them are more than one file.
-$(OUT)/tests/sim/agreement_sim: $(call objects,tests/sim/*.c)
+# Some of them are more than one file.
+simulation := $(filter-out %_sim.o,$(call objects,tests/sim/*.c))
+$(OUT)/tests/sim/agreement_sim: $(simulation) $(call objects,tests/sim/group/*.c)
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 

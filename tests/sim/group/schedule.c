@@ -5,28 +5,6 @@
 
 #include "sim.h"
 
-/* ---- Random numbers: splitmix64 ---- */
-
-uint64_t random_next(struct random *r)
-{
-	uint64_t z = r->state += 0x9e3779b97f4a7c15u;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
-int64_t random_in(struct random *r, int64_t least, int64_t most)
-{
-	if (most <= least)
-		return least;
-	return least + (int64_t)(random_next(r) % (uint64_t)(most - least + 1));
-}
-
-bool random_chance(struct random *r, int permille)
-{
-	return permille > 0 && random_in(r, 0, 999) < permille;
-}
-
 /* ---- Who is where ---- */
 
 int schedule_agent_of(const struct schedule *s, int task)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/guard.c, base/terminal.c, base/message.c, notice/watch.c, group/pump.c and
+ * In place of base/guard.c, base/terminal.c, notice/watch.c, group/pump.c and
  * group/stream.c, whose real work lies outside of the world.
  */
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/message.h"
 #include "base/terminal.h"
 #include "group/pump.h"
 #include "group/stream.h"
@@ -112,76 +110,6 @@ bool watch_owns(const struct watch *watch, pid_t pid)
 {
 	(void)watch, (void)pid;
 	return false;
-}
-
-/* ---- What people are told ---- */
-
-static void say(const char *format, va_list args)
-{
-	struct world *w = machine_world;
-	char text[512];
-	if (!w || !w->trace)
-		return;
-	vsnprintf(text, sizeof(text), format, args);
-	const struct node *node = machine_current();
-	world_trace(w, NOBODY, "process %d says: %s", node ? node->who.pid : 0, text);
-}
-
-#define SAY(format)                                                                                \
-	va_list args;                                                                              \
-	va_start(args, format);                                                                    \
-	say(format, args);                                                                         \
-	va_end(args)
-
-void message_error(const char *format, ...)
-{
-	SAY(format);
-}
-
-void message_info(const char *format, ...)
-{
-	SAY(format);
-}
-
-void message_detail(const char *format, ...)
-{
-	(void)format;
-}
-
-void message_warnings(const char *lines)
-{
-	(void)lines;
-}
-
-int message_fail(const struct error *err)
-{
-	message_error("%s", err->text);
-	return err->status;
-}
-
-void message_program(const char *name)
-{
-	(void)name;
-}
-
-void message_level(enum message_level level)
-{
-	(void)level;
-}
-
-void message_patience(int64_t milliseconds)
-{
-	(void)milliseconds;
-}
-
-bool message_is_quiet(void)
-{
-	return false;
-}
-
-int message_close(int code)
-{
-	return code;
 }
 
 /* ---- No terminal, no stderr, no second stream of beats ---- */

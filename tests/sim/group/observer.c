@@ -63,7 +63,7 @@ static void observe_claim(struct world *w, const struct record *r)
 	if (k->claimed)
 		world_violate(w, "I1", "a second claim was written");
 	k->claimed = true;
-	k->claimed_at = w->now;
+	k->claimed_at = kernel.now;
 	k->claimer = json_get_unsigned(r->json, "task", &task) ? (int)task : NOBODY;
 	(void)keys_then_parse(get_word(r, "then"), &k->then);
 	world_trigger(w, AT_CLAIM, k->claimer);
@@ -88,12 +88,12 @@ static void observe_deadline(struct world *w, const struct record *r)
 			(deadline - k->deadline) / MS);
 	k->deadlines++;
 	k->deadline_machine = machine;
-	k->deadline_latest = w->now + left * MS;
+	k->deadline_latest = kernel.now + left * MS;
 	if (k->has_deadline && k->deadline <= deadline)
 		return;
 	k->has_deadline = true;
 	k->deadline = deadline;
-	k->deadline_changed_at = w->now;
+	k->deadline_changed_at = kernel.now;
 }
 
 static void observe_seal(struct world *w, const struct record *r)
@@ -110,7 +110,7 @@ static void observe_round(struct world *w, const struct record *r)
 		return;
 	w->keys.rounds = r->round;
 	struct round_keys *round = round_of(w, r->round);
-	*round = (struct round_keys){.opened = w->now};
+	*round = (struct round_keys){.opened = kernel.now};
 	(void)json_get_bool(r->json, "final", &round->final);
 }
 
@@ -136,7 +136,7 @@ static void observe_decision(struct world *w, const struct record *r)
 	if (round->rubbish)
 		return;
 	round->decided = true;
-	round->decided_at = w->now;
+	round->decided_at = kernel.now;
 	round->decision.step = get_number(r, "step");
 	for (int i = 0; i < w->schedule->tasks && round->decision.kind == KIND_EACH; i++)
 		if (round->reported[i] && round->next[i] > round->decision.step)
@@ -166,7 +166,7 @@ static void observe_left(struct world *w, const struct record *r)
 {
 	struct keys *k = &w->keys;
 	if (k->left[r->task] == REASON_NONE) {
-		k->left_at[r->task] = w->now;
+		k->left_at[r->task] = kernel.now;
 		k->left[r->task] = REASON_PREEMPTED;
 	}
 	(void)keys_reason_parse(get_word(r, "reason"), &k->left[r->task]);
@@ -177,7 +177,7 @@ static void observe_dead(struct world *w, const struct record *r)
 	TRACE(w, r->task, "is declared dead");
 	check_death(w, r->task);
 	w->keys.dead |= bit(r->task);
-	w->keys.dead_at[r->task] = w->now;
+	w->keys.dead_at[r->task] = kernel.now;
 }
 
 static void observe_join(struct world *w, const struct record *r)

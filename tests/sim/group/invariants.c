@@ -58,7 +58,7 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	const struct agreement *a = &t->seat->agreement;
 	const struct agreement_view *view = a->view;
 	if (hold->order == ORDER_LEAVE && !t->first_order_at)
-		t->first_order_at = w->now;
+		t->first_order_at = kernel.now;
 	/* One that is ended because the group is broken is told so, too; its agent stays. */
 	if (hold->order == ORDER_LEAVE && !t->seat->command->ending)
 		check_nobody_saves(w, task, "is told to leave");
@@ -70,7 +70,7 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	if (a->solo)
 		w->statistics->solo++;
 	if (!t->first_order_at && view->claimed)
-		t->first_order_at = w->now;
+		t->first_order_at = kernel.now;
 	if (t->panel.ordered_alone)
 		return;
 	const struct round_keys *round = &w->keys.round[view->round];
@@ -159,7 +159,7 @@ void check_closed(struct world *w)
 
 void check_fenced(struct world *w, int task)
 {
-	if (has(w->keys.dead, task) && w->keys.dead_at[task] < w->now)
+	if (has(w->keys.dead, task) && w->keys.dead_at[task] < kernel.now)
 		world_violate(w, "I6", "task %d wrote after it was declared dead", task);
 }
 
@@ -249,8 +249,9 @@ void check_deadline_seen(struct world *w, const struct node *node)
 	for (int i = 0; i < s->tasks; i++)
 		disturbed |= schedule_agent_of(s, i) == node->agent && w->task[i].faulted;
 	/* It may have looked a slice before, and the news take a moment. */
-	int64_t apart = (w->shim.slice + s->notify + 20 * s->latency * s->per_agent + 1000) * MS;
-	if (!disturbed && truth > w->now + apart &&
+	int64_t apart =
+		(kernel.shim.slice + s->notify + 20 * s->latency * s->per_agent + 1000) * MS;
+	if (!disturbed && truth > kernel.now + apart &&
 		(view->deadline_doubted || taken < truth - apart))
 		world_violate(w, "clocks", "agent %d takes its deadline %" PRId64 " ms too early",
 			node->agent, view->deadline_doubted ? -1 : (truth - taken) / MS);
@@ -360,7 +361,7 @@ static void check_code(struct world *w, int task)
 	case STATUS_PREEMPTED:
 		if (!k->claimed && !is_noticed(w, task))
 			wrong = "but nobody was preempted";
-		else if (seen_complete(w, task) && w->now < deadline_of(w, task))
+		else if (seen_complete(w, task) && kernel.now < deadline_of(w, task))
 			wrong = "though it saw a complete checkpoint";
 		break;
 	case STATUS_BROKEN:
@@ -402,11 +403,11 @@ static bool may_exit_early(struct world *w, int task, const struct round_keys *r
 	int64_t deadline = deadline_of(w, task);
 	int64_t timeout = w->schedule->save_timeout * MS;
 	int64_t patience = w->schedule->leave_patience * MS;
-	if (deadline != CLOCK_NEVER && w->now >= deadline - LEAVE_EARLY * MS - TOLERANCE)
+	if (deadline != CLOCK_NEVER && kernel.now >= deadline - LEAVE_EARLY * MS - TOLERANCE)
 		return true;
-	if (w->now >= round->decided_at + timeout - TOLERANCE)
+	if (kernel.now >= round->decided_at + timeout - TOLERANCE)
 		return true;
-	if (w->now - view_taken(w, task) >= patience / 2)
+	if (kernel.now - view_taken(w, task) >= patience / 2)
 		return true;
 	return has(w->keys.dead, task) || w->task[task].solo;
 }
@@ -420,8 +421,9 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 {
 	const struct training *p = &w->task[other].training;
 	const struct keys *k = &w->keys;
-	bool alive = node_of(w, other)->alive && p->state != GONE && !w->task[other].stopping &&
-		     !has(k->dead, other) && k->left[other] == REASON_NONE;
+	bool alive = node_of(w, other)->process.alive && p->state != GONE &&
+		     !w->task[other].stopping && !has(k->dead, other) &&
+		     k->left[other] == REASON_NONE;
 	if (!alive)
 		return false;
 	if (p->state == SAVING && p->saving_for != ORDER_RUN && p->saving_agreed &&
@@ -453,8 +455,8 @@ void check_ending(struct world *w, int task)
 	bool saves = p->state == SAVING && p->saving_for == ORDER_SAVE && p->saving_agreed;
 	bool excused = w->keys.claimed || is_noticed(w, task) || t->panel.lost ||
 		       has(w->keys.dead, task) ||
-		       w->now >= w->keys.round[p->saving_round].decided_at +
-					 w->schedule->save_timeout * MS - TOLERANCE;
+		       kernel.now >= w->keys.round[p->saving_round].decided_at +
+					     w->schedule->save_timeout * MS - TOLERANCE;
 	if (saves && !excused && w->keys.rounds == p->saving_round)
 		world_violate(w, "I8", "the save of task %d is cut short by its own agent", task);
 	/* One that could still save is given up at its deadline, however that was aged. */
@@ -464,9 +466,9 @@ void check_ending(struct world *w, int task)
 			  !has(w->keys.dead, task) && !w->schedule->store_loss_ends &&
 			  !(a->view->decided && a->view->decision.kind == KIND_NONE);
 	int64_t latest = latest_deadline_of(w, task);
-	if (could_save && deadline_of(w, task) != CLOCK_NEVER && w->now < latest - 2 * MS)
+	if (could_save && deadline_of(w, task) != CLOCK_NEVER && kernel.now < latest - 2 * MS)
 		world_violate(w, "clocks", "task %d is given up %" PRId64 " ms before its deadline",
-			task, (latest - w->now) / MS);
+			task, (latest - kernel.now) / MS);
 }
 
 /*
@@ -495,7 +497,7 @@ static void check_told_in_time(struct world *w, int task)
 	const struct task *t = &w->task[task];
 	int64_t time = (6000 + 2 * s->notify + (int64_t)(20 + 4 * s->per_agent) * s->latency) * MS;
 	if (!t->noticed || t->faulted || w->store_faults || w->slow_store || !k->claimed ||
-		t->own_deadline == CLOCK_NEVER || w->now < t->last_noticed + time ||
+		t->own_deadline == CLOCK_NEVER || kernel.now < t->last_noticed + time ||
 		t->code == STATUS_OK)
 		return;
 	if (!k->has_deadline || k->deadline > t->own_deadline + (NEARLY_SAME + 100) * MS)
@@ -524,7 +526,7 @@ static void check_hang(struct world *w)
 		const struct task *t = &w->task[i];
 		bool reason = w->keys.claimed || w->keys.seal != SEAL_NONE || t->noticed ||
 			      t->training.state == GONE;
-		if (agent_lives(w, i) && reason && !t->finished && w->now >= w->horizon)
+		if (agent_lives(w, i) && reason && !t->finished && kernel.now >= w->horizon)
 			world_violate(w, "hang", "task %d is still there", i);
 	}
 }
@@ -589,14 +591,14 @@ static void check_the_dead(struct world *w)
 	for (int i = 0; i < s->tasks; i++) {
 		const struct node *node = node_of(w, i);
 		/* One that saves by itself after a notice is at its own, and hurts nobody. */
-		if (!has(w->keys.dead, i) || !node->alive || w->task[i].solo)
+		if (!has(w->keys.dead, i) || !node->process.alive || w->task[i].solo)
 			continue;
 		int64_t since = w->keys.dead_at[i];
-		if (node->paused_until > since)
-			since = node->paused_until;
+		if (node->process.paused_until > since)
+			since = node->process.paused_until;
 		int64_t limit = since + (s->kill_after + 10000 + 3000 + 2 * s->notify) * MS;
 		bool gone = w->task[i].training.state == GONE;
-		if (gone ? w->task[i].training.ended_at > limit : w->now > limit)
+		if (gone ? w->task[i].training.ended_at > limit : kernel.now > limit)
 			world_violate(w, "dead", "task %d goes on though it was declared dead", i);
 	}
 }
@@ -741,7 +743,7 @@ static void check_liveness(struct world *w)
 	}
 	for (int i = 0; i < s->tasks; i++) {
 		const struct task *t = &w->task[i];
-		if (!node_of(w, i)->alive && s->launcher_kills)
+		if (!node_of(w, i)->process.alive && s->launcher_kills)
 			continue; /* I8 has looked at what the launcher's kill may not hit */
 		if (t->code != STATUS_SAVED && t->code != STATUS_DECIDED && t->code != STATUS_OK)
 			world_violate(w, "liveness", "task %d leaves with %d", i, t->code);
@@ -773,10 +775,10 @@ static void check_order_in_time(struct world *w)
 		return;
 	for (int i = 0; i < s->tasks; i++) {
 		const struct task *t = &w->task[i];
-		if (t->faulted || t->training.state == GONE || !node_of(w, i)->alive)
+		if (t->faulted || t->training.state == GONE || !node_of(w, i)->process.alive)
 			continue;
 		int64_t latest = k->deadline - s->trainee[i].save * MS;
-		if (!t->first_order_at ? w->now > latest : t->first_order_at > latest)
+		if (!t->first_order_at ? kernel.now > latest : t->first_order_at > latest)
 			world_violate(w, "I4", "task %d has no order in time", i);
 	}
 }
@@ -798,7 +800,7 @@ static void count_code(struct world *w, int task)
 	const struct task *t = &w->task[task];
 	uint64_t *codes = w->statistics->codes;
 	if (!t->finished) {
-		codes[node_of(w, task)->alive ? 7 : 6]++;
+		codes[node_of(w, task)->process.alive ? 7 : 6]++;
 		return;
 	}
 	switch (t->code) {
@@ -816,8 +818,6 @@ void count_end(struct world *w)
 	struct statistics *stats = w->statistics;
 	const struct schedule *s = w->schedule;
 	const struct keys *k = &w->keys;
-	stats->schedules++;
-	w->violated ? stats->failed++ : stats->passed++;
 	stats->claimed += k->claimed;
 	stats->broken += k->seal == SEAL_ERROR || k->seal == SEAL_DEAD;
 	stats->untouched += !k->claimed && k->seal == SEAL_NONE && !k->rounds;

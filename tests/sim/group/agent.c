@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the processes of the world run: agents, and programs beside them; and their way to the
- * store. */
+/* What the processes of the world run: agents, and programs beside them. */
 #include <string.h>
 
 #include "group/claim.h"
@@ -15,9 +14,8 @@
 static void exit_process(struct node *node)
 {
 	struct world *w = node->world;
-	node->exited = true;
-	node->died_at = w->now;
-	TRACE(w, NOBODY, "process %d of agent %d exits with %d", node->who.pid, node->agent,
+	process_exit(&node->process);
+	TRACE(w, NOBODY, "process %d of agent %d exits with %d", node->process.who.pid, node->agent,
 		node->code);
 	for (int i = 0; i < w->schedule->tasks && !node->ghost; i++)
 		if (schedule_agent_of(w->schedule, i) == node->agent)
@@ -26,8 +24,8 @@ static void exit_process(struct node *node)
 		return;
 	w->exits_begun = true;
 	if (w->schedule->launcher_kills)
-		world_at(w, w->now + random_in(&w->random, 0, 50 * MS), EVENT_LAUNCHER, node->agent,
-			0);
+		world_at(w, kernel.now + random_in(&kernel.random, 0, 50 * MS), EVENT_LAUNCHER,
+			node->agent, 0);
 }
 
 static void *run_agent(void *context)
@@ -73,7 +71,7 @@ void agent_begin(struct node *node)
 			.timeout = heartbeat_timeout(s->beat_period),
 			.limit = HEARTBEAT_LIMIT,
 			.first = JOIN_TIMEOUT};
-	machine_new_thread(node, run_agent, node);
+	process_new_thread(&node->process, run_agent, node);
 }
 
 void agent_give_notice(struct node *node, int64_t left)
@@ -86,7 +84,7 @@ void agent_give_notice(struct node *node, int64_t left)
 		.received = now,
 		.received_utc = now,
 		.deadline = left < 0 ? CLOCK_NEVER : now + left};
-	machine_poke(node);
+	process_poke(&node->process);
 }
 
 static void finish_task(struct world *w, int task, const struct seat *seat)
@@ -94,7 +92,7 @@ static void finish_task(struct world *w, int task, const struct seat *seat)
 	struct task *t = &w->task[task];
 	t->finished = true;
 	t->code = seat->code;
-	t->finished_at = w->now;
+	t->finished_at = kernel.now;
 	TRACE(w, task, "finished with %d", t->code);
 	check_exit(w, task);
 }
@@ -173,7 +171,7 @@ static void *run_program(void *context)
 		view_release(&view);
 	}
 	store_close(store);
-	node->exited = true;
+	process_exit(&node->process);
 	return NULL;
 }
 
@@ -184,92 +182,5 @@ void agent_program(struct world *w, const struct act *act, int task)
 		return;
 	node->act = act;
 	node->about = task;
-	machine_new_thread(node, run_program, node);
-}
-
-/* ---- The way to the store ---- */
-
-static void answer_beat(const struct node *node, struct shim_fate *fate)
-{
-	const struct world *w = node->world;
-	fate->before = MS;
-	if (node->cut_off_until > w->now) {
-		int64_t left = node->cut_off_until - w->now;
-		fate->before = left < 2000 * MS ? left : 2000 * MS;
-		fate->loss = SHIM_REQUEST_LOST;
-	}
-}
-
-static void answer(const struct node *node, enum shim_call call, struct shim_fate *fate)
-{
-	struct world *w = node->world;
-	const struct schedule *s = w->schedule;
-	int64_t wait = node->cut_off_until > w->now ? node->cut_off_until - w->now : 0;
-	int64_t took = random_in(&w->random, s->latency * MS / 5, s->latency * MS);
-	if (wait + took > s->give_up * MS || random_chance(&w->random, s->lost_before)) {
-		fate->before = wait + took < s->give_up * MS ? wait + took : s->give_up * MS;
-		fate->loss = SHIM_REQUEST_LOST;
-		return;
-	}
-	fate->before = wait + random_in(&w->random, 0, took);
-	fate->after = wait + took - fate->before;
-	if (call == SHIM_TXN && random_chance(&w->random, s->late_commit)) {
-		fate->loss = SHIM_LATE;
-		fate->late = random_in(&w->random, 0, 4000 * MS);
-		w->statistics->late_commits++;
-	} else if (random_chance(&w->random, s->lost_after)) {
-		fate->loss = SHIM_ANSWER_LOST;
-		w->statistics->lost_answers++;
-	}
-}
-
-static void decide(void *context, enum shim_call call, int64_t deadline, struct shim_fate *fate)
-{
-	struct world *w = context;
-	const struct node *node = machine_current();
-	(void)deadline;
-	if (!node)
-		return;
-	if (node->agent < 0) {
-		fate->before = random_in(&w->random, 0, 2 * MS);
-		return;
-	}
-	switch (call) {
-	case SHIM_OPEN:
-	case SHIM_OTHER:
-	case SHIM_BEAT:
-	case SHIM_BEAT_READ: answer_beat(node, fate); break;
-	case SHIM_WAIT:
-		if (node->cut_off_until > w->now)
-			fate->loss = SHIM_REQUEST_LOST;
-		fate->after = random_in(&w->random, 0, w->schedule->notify * MS);
-		break;
-	case SHIM_TXN:
-	case SHIM_READ: answer(node, call, fate); break;
-	case SHIM_CALLS: break;
-	}
-}
-
-static void let_pass(void *context, int64_t microseconds)
-{
-	machine_sleep(context, microseconds);
-}
-
-static void do_later(void *context, int64_t microseconds, void (*run)(void *what), void *what)
-{
-	struct world *w = context;
-	int number = w->lates++ % 32;
-	w->late[number].run = run;
-	w->late[number].what = what;
-	world_at(w, w->now + microseconds, EVENT_LATE, number, 0);
-}
-
-void agent_install_shim(struct world *w)
-{
-	w->shim = (struct shim){.context = w,
-		.decide = decide,
-		.sleep = let_pass,
-		.later = do_later,
-		.slice = 1000};
-	shim_install(&w->shim);
+	process_new_thread(&node->process, run_program, node);
 }

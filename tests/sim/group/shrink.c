@@ -13,7 +13,7 @@ static bool still_fails(struct world *w, struct schedule *s, const char *violate
 	for (uint64_t i = 0; i < ATTEMPTS; i++) {
 		memset(&stats, 0, sizeof stats);
 		s->seed = seed + i;
-		if (!world_run(w, s, &stats, NULL) && !strcmp(w->violated, violated))
+		if (!world_run(w, s, &stats, NULL) && !strcmp(kernel.violated, violated))
 			return true;
 	}
 	return false;
@@ -138,7 +138,7 @@ void shrink(struct world *w, struct schedule *s)
 		quiet_launcher, quick_store, same_agents, right_clocks, plain_options,
 		plain_trainee, plain_steps, sooner_acts};
 	static struct schedule smaller;
-	const char *violated = w->violated;
+	const char *violated = kernel.violated;
 	for (int pass = 0; pass < 3; pass++)
 		for (size_t c = 0; c < sizeof changes / sizeof *changes; c++)
 			for (int at = 0; at < 1000; at++) {

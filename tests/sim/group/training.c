@@ -23,7 +23,7 @@ static void enter(struct world *w, int task, enum training_state state, int64_t 
 	p->state = state;
 	p->epoch++;
 	if (delay != CLOCK_NEVER)
-		world_at(w, w->now + delay, EVENT_TRAINING, task, p->epoch);
+		world_at(w, kernel.now + delay, EVENT_TRAINING, task, p->epoch);
 }
 
 void training_start(struct world *w, int task)
@@ -45,8 +45,8 @@ void training_end(struct world *w, int task, int code)
 		w->in_collective--;
 	enter(w, task, GONE, CLOCK_NEVER);
 	p->code = code;
-	p->ended_at = w->now;
-	world_at(w, w->now + random_in(&w->random, 0, 5 * MS), EVENT_ENDED, task, 0);
+	p->ended_at = kernel.now;
+	world_at(w, kernel.now + random_in(&kernel.random, 0, 5 * MS), EVENT_ENDED, task, 0);
 }
 
 /* ---- A step ---- */
@@ -70,7 +70,7 @@ static void finish_step(struct world *w, int task)
 		enter(w, task, SAVING, t->save * MS);
 		return;
 	}
-	enter(w, task, STARTING, random_in(&w->random, 0, MS));
+	enter(w, task, STARTING, random_in(&kernel.random, 0, MS));
 }
 
 static void begin_step(struct world *w, int task)
@@ -79,7 +79,7 @@ static void begin_step(struct world *w, int task)
 	const struct trainee *t = trainee_of(w, task);
 	p->went_on = true;
 	p->farthest = p->boundary;
-	int64_t took = (int64_t)t->stride * t->step_us + random_in(&w->random, 0, t->uneven_us);
+	int64_t took = (int64_t)t->stride * t->step_us + random_in(&kernel.random, 0, t->uneven_us);
 	enter(w, task, COMPUTING, took);
 }
 
@@ -95,7 +95,7 @@ static void computed(struct world *w, int task)
 		return;
 	w->in_collective = 0;
 	for (int i = 0; i < w->schedule->tasks; i++)
-		enter(w, i, RELEASED, random_in(&w->random, 0, 3 * MS));
+		enter(w, i, RELEASED, random_in(&kernel.random, 0, 3 * MS));
 }
 
 /* ---- preempt_step ---- */
@@ -107,8 +107,8 @@ static void call_step(struct world *w, int task)
 	panel->started = true;
 	panel->step = p->boundary;
 	panel->next = p->boundary + trainee_of(w, task)->stride;
-	panel->step_at = w->now;
-	enter(w, task, LOOKING, random_in(&w->random, 0, trainee_of(w, task)->look_us));
+	panel->step_at = kernel.now;
+	enter(w, task, LOOKING, random_in(&kernel.random, 0, trainee_of(w, task)->look_us));
 }
 
 static void begin_save(struct world *w, int task)
@@ -193,14 +193,14 @@ static void finish_save(struct world *w, int task)
 	if (!panel->lost) {
 		panel->has_saved = true;
 		panel->saved = p->boundary;
-		panel->saved_at = w->now;
+		panel->saved_at = kernel.now;
 	}
 	if (p->saving_for == ORDER_RUN)
 		p->saved_step[p->saves++ % SAVE_LOG] = p->boundary;
 	else
 		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
 	TRACE(w, task, "has saved %" PRIu64, p->boundary);
-	enter(w, task, SAVED_LOOKING, random_in(&w->random, 0, MS));
+	enter(w, task, SAVED_LOOKING, random_in(&kernel.random, 0, MS));
 	if (p->saving_for != ORDER_RUN)
 		world_trigger(w, AT_SAVED, task);
 	if (trainee_of(w, task)->failing == FAIL_AFTER_SAVE && p->saving_for != ORDER_RUN)
@@ -228,7 +228,7 @@ static void stay_or_go_on(struct world *w, int task)
 	else if (stay)
 		enter(w, task, STAYING, CLOCK_NEVER);
 	else if (p->saves_unasked)
-		enter(w, task, STARTING, random_in(&w->random, 0, MS));
+		enter(w, task, STARTING, random_in(&kernel.random, 0, MS));
 	else
 		begin_step(w, task);
 	if (!stay)

@@ -20,8 +20,7 @@ static struct panel *panel_of(const struct board *board)
 
 static int64_t utc_of(int64_t microseconds)
 {
-	const struct world *w = machine_world;
-	return clock_utc() - (w->now - microseconds) / MS;
+	return clock_utc() - (kernel.now - microseconds) / MS;
 }
 
 static bool is_lost(const struct board *board)
@@ -95,8 +94,8 @@ enum status board_tell(
 	check_told(w, task, hold);
 	if (!changed)
 		return STATUS_OK;
-	int64_t react = random_in(&w->random, 0, w->schedule->trainee[task].react * MS);
-	world_at(w, w->now + react, EVENT_HOLD, task, 0);
+	int64_t react = random_in(&kernel.random, 0, w->schedule->trainee[task].react * MS);
+	world_at(w, kernel.now + react, EVENT_HOLD, task, 0);
 	if (hold->order == ORDER_WAIT)
 		world_trigger(w, AT_WAIT, task);
 	else if (hold->order == ORDER_SAVE || hold->order == ORDER_EXIT)

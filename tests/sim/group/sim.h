@@ -2,47 +2,26 @@
 /*
  * A deterministic world in which the agents of lib/group run as they are (agent.c, seat.c,
  * worker.c, pulse.c, attempt.c, view.c, writes.c, agreement.c, ...), over the store in memory. What
- * the world stands in for: the kernel (clocks, poll, processes, signals: machine.c), boards
- * (board.c), the training processes (training.c), and what an agent does not need here
- * (standins.c). No real clock, no I/O, one thread; a world is a function of its struct schedule,
- * and a random schedule is a function of its seed.
+ * the world stands in for: the machines (../kernel.h), boards (board.c), the training processes
+ * (training.c, processes.c), and what an agent does not need here (standins.c). A world is a
+ * function of its struct schedule, and a random schedule is a function of its seed.
  *
- * Times in a schedule are milliseconds; inside the world they are microseconds, so that what is
- * shorter than the millisecond of the protocol interleaves too.
+ * Times in a schedule are milliseconds; inside the world they are microseconds.
  */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/process.h"
-#include "fiber.h"
+#include "../kernel.h"
+#include "../runner.h"
 #include "group/agent_inside.h"
-#include "store/shim.h"
 
 #define MOST_TASKS  64
 #define MOST_NODES  (MOST_TASKS + 32)
 #define MOST_ROUNDS 24
 #define MOST_ACTS   16
 #define SAVE_LOG    128
-#define MS	    1000 /* microseconds */
 #define NOBODY	    (-1)
 #define NEVER_STEP  UINT64_MAX
-
-/* ---- Random numbers ---- */
-
-struct random {
-	uint64_t state;
-};
-
-uint64_t random_next(struct random *r);
-int64_t random_in(struct random *r, int64_t least, int64_t most); /* both included */
-bool random_chance(struct random *r, int permille);
 
 /* ---- What happens in a world: drawn beforehand, so that it can be shrunk ---- */
 
@@ -249,55 +228,27 @@ struct task {
 	bool solo;		 /* it goes by its own agent's agreement */
 };
 
-/* A thread of a process. */
-struct thread {
-	struct fiber *fiber; /* NULL: none, or over */
-	struct node *node;
-	void *(*work)(void *context);
-	void *context;
-	uint32_t epoch;	 /* of the wake-up that counts */
-	int waits_on[4]; /* bells, while it polls */
-	int waits;
-	int finished; /* bell */
-};
-
-enum { MOST_THREADS = 4 };
-
 /* A process of ours: an agent, or a program that somebody runs beside them. */
 struct node {
+	struct process process;
 	struct world *world;
-	int index, agent; /* NOBODY: it is no agent */
-	bool ghost;	  /* a later incarnation of an agent */
-	bool alive, exited;
+	int agent;  /* NOBODY: it is no agent */
+	bool ghost; /* a later incarnation of an agent */
 	int code;
-	int64_t died_at;
-	struct process_identity who;
-	struct thread thread[MOST_THREADS];
 	struct agent *self; /* from guard_start to guard_stop */
 	struct agent_options options;
 	struct identity identity;
-	const struct act *act; /* of a program, */
-	int about;	       /* and the task that it is about */
-	int64_t paused_until, cut_off_until;
+	const struct act *act;		  /* of a program, */
+	int about;			  /* and the task that it is about */
 	struct notice notices[MOST_ACTS]; /* not yet taken */
 	size_t notice_count;
-	int signals;		 /* bell: something for its main thread; 0: not opened */
 	size_t boards, commands; /* so many were made and started */
 	store_revision deadline_seen;
 	bool has_read; /* the attempt, when it was last inspected */
 };
 
-#define FIRST_BELL 1000000 /* no file has such a number */
-#define MOST_BELLS 4096
-
-struct bell {
-	struct node *node;
-	uint64_t count;
-	bool signals; /* poll empties it */
-};
-
 struct statistics {
-	uint64_t schedules, passed, failed, events;
+	uint64_t events;
 	uint64_t claimed, on_demand, broken, untouched;
 	uint64_t synchronous, tasks_64, several_per_agent, long_grace, short_grace, no_deadline;
 	uint64_t rounds[8]; /* schedules by number of rounds */
@@ -307,46 +258,18 @@ struct statistics {
 	uint64_t lost_answers, late_commits, solo, complete, comfortable;
 };
 
-struct event {
-	int64_t time;
-	uint64_t order;
-	uint8_t kind;
-	int16_t who;
-	uint32_t epoch;
-};
-
 struct world {
 	const struct schedule *schedule;
-	struct random random;
-	int64_t now; /* us */
-	int64_t horizon, calm_horizon;
-	uint64_t order, changes; /* of the store */
-	struct event *heap;
-	int events, capacity;
+	int64_t horizon, calm_horizon; /* us */
 	struct keys keys;
 	uint64_t newest_attempt;
 	struct task task[MOST_TASKS];
 	struct node node[MOST_NODES]; /* first one for each agent, then the others */
 	int nodes;
-	struct bell bell[MOST_BELLS];
-	int bells;
-	struct thread *running; /* NULL: the world itself */
-	uint64_t spins;		/* polls without time passing */
-	struct shim shim;
 	int started;	   /* agents that have started their commands */
 	int in_collective; /* how many tasks wait in it */
 	bool pulled[MOST_ACTS];
 	int pulled_by[MOST_ACTS];
-	struct {
-		void (*run)(void *what);
-		void *what;
-	} late[32]; /* committed after their answer was given up */
-	int lates;
-	struct store *store; /* of the world itself: answers at once */
-	FILE *trace;
-	/* The verdict. */
-	const char *violated; /* an invariant's name; NULL */
-	char detail[256];
 	struct statistics *statistics;
 	bool store_faults, slow_store;
 	bool exits_begun;
@@ -354,22 +277,25 @@ struct world {
 };
 
 enum event_kind {
-	EVENT_ACT,	/* who: the act */
-	EVENT_TRAINING, /* who: the task; it goes on from its state */
-	EVENT_HOLD,	/* a sleeping training process sees that hold changed */
-	EVENT_ENDED,	/* the agent is told that the command ended */
-	EVENT_THREAD,	/* who: node and thread; it goes on */
-	EVENT_LATE,	/* who: one of w->late */
-	EVENT_RETURN,	/* who: an agent; its next incarnation comes */
+	EVENT_ACT = KERNEL_EVENTS, /* who: the act */
+	EVENT_TRAINING,		   /* who: the task; it goes on from its state */
+	EVENT_HOLD,		   /* a sleeping training process sees that hold changed */
+	EVENT_ENDED,		   /* the agent is told that the command ended */
+	EVENT_RETURN,		   /* who: an agent; its next incarnation comes */
 	EVENT_DECLARE,	/* who: the act, epoch: the task; somebody concludes that it is dead */
 	EVENT_LAUNCHER, /* the launcher kills whoever is left */
 };
 
 /* Run one schedule to its end; whether all invariants held. */
 bool world_run(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace);
-void world_release(struct world *w);
 
-void world_at(struct world *w, int64_t time, enum event_kind kind, int who, uint32_t epoch);
+static inline void world_at(
+	struct world *w, int64_t time, enum event_kind kind, int who, uint32_t epoch)
+{
+	(void)w;
+	kernel_at(time, (int)kind, who, epoch);
+}
+
 void world_trigger(struct world *w, enum trigger trigger, int task);
 /* One more agent has started its commands. */
 void world_agent_started(struct world *w);
@@ -379,12 +305,11 @@ void world_trace(struct world *w, int task, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 #define TRACE(w, task, ...)                                                                        \
 	do {                                                                                       \
-		if ((w)->trace)                                                                    \
+		if (kernel.trace)                                                                  \
 			world_trace(w, task, __VA_ARGS__);                                         \
 	} while (0)
 
-/* The clock of a machine, ms, and back. Its zero is far away: 0 means "never" to the agreement. */
-#define CLOCK_ZERO INT64_C(200000000)
+/* The clock of a machine, ms, and back. */
 static inline int64_t clock_off(const struct world *w, int agent)
 {
 	return CLOCK_ZERO +
@@ -393,7 +318,7 @@ static inline int64_t clock_off(const struct world *w, int agent)
 
 static inline int64_t clock_of(const struct world *w, int agent)
 {
-	return w->now / MS + clock_off(w, agent);
+	return kernel.now / MS + clock_off(w, agent);
 }
 
 static inline int64_t clock_to_world(const struct world *w, int agent, int64_t instant)
@@ -408,20 +333,12 @@ static inline struct node *node_of(struct world *w, int task)
 
 static inline bool node_lives(const struct node *node)
 {
-	return node->alive && !node->exited;
+	return node->process.alive && !node->process.exited;
 }
 
-/* machine.c: the kernel */
+/* processes.c */
 extern struct world *machine_world; /* the one that runs */
 struct node *machine_new_node(struct world *w, int agent);
-struct thread *machine_new_thread(struct node *node, void *(*work)(void *context), void *context);
-int machine_new_bell(struct node *node, bool signals);
-void machine_ring(struct world *w, int bell);
-/* Wake the main thread of a node, as a signal does. */
-void machine_poke(struct node *node);
-void machine_run(struct world *w, int who, uint32_t epoch);
-/* Let time pass for the thread that runs. */
-void machine_sleep(struct world *w, int64_t microseconds);
 void machine_kill(struct node *node, const char *why);
 struct node *machine_current(void); /* NULL: the world itself */
 
@@ -438,7 +355,6 @@ void agent_give_notice(struct node *node, int64_t left);
 void agent_program(struct world *w, const struct act *act, int task);
 /* After each thing that it did: what its tasks have come to. */
 void agent_inspect(struct node *node);
-void agent_install_shim(struct world *w);
 
 /* invariants.c */
 void check_told(struct world *w, int task, const struct agreement_hold *hold);
@@ -462,13 +378,6 @@ bool checkpoint_is_complete(const struct world *w, uint64_t round);
 void count_end(struct world *w);
 
 /* scenarios.c */
-struct scenario {
-	const char *name;
-	const char *shows;
-	void (*build)(struct schedule *s);
-	/* What must have come out, beyond the invariants; NULL or what is wrong. */
-	const char *(*expect)(struct world *w);
-};
 extern const struct scenario scenarios[];
 
 /* shrink.c: w has just run s, which failed. */

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernel.h"
+
+#define MOST_NUMBERS 512 /* in the statistics of a simulator */
+
+static const struct simulator *sim;
+static const char *program;
+static uint64_t most_shown = 5; /* failures per job */
+
+/* What a job says at its end; the statistics follow. */
+struct share {
+	uint64_t passed, failed;
+};
+
+static bool run(FILE *trace)
+{
+	return sim->run(sim->world, sim->schedule, sim->statistics, trace);
+}
+
+static void clear(void)
+{
+	memset(sim->schedule, 0, sim->schedule_size);
+}
+
+/* ---- Many ---- */
+
+static void print_failure(uint64_t seed)
+{
+	printf("FAILED seed %" PRIu64 ": %s: %s\n  replay: %s --seed %" PRIu64 "\n", seed,
+		kernel.violated, kernel.detail, program, seed);
+	if (sim->shrink)
+		printf("  shrink: %s --shrink %" PRIu64 "\n", program, seed);
+	fflush(stdout);
+}
+
+static void run_share(uint64_t first, uint64_t count, uint64_t every, struct share *share)
+{
+	for (uint64_t i = 0; i < count; i += every) {
+		sim->draw(sim->schedule, first + i);
+		if (run(NULL))
+			share->passed++;
+		else if (++share->failed <= most_shown)
+			print_failure(first + i);
+	}
+}
+
+static bool say_share(int descriptor, const struct share *share)
+{
+	ssize_t length = (ssize_t)sim->statistics_size;
+	return write(descriptor, share, sizeof(*share)) == (ssize_t)sizeof(*share) &&
+	       write(descriptor, sim->statistics, sim->statistics_size) == length;
+}
+
+static bool hear_share(int descriptor, struct share *sum)
+{
+	struct share share;
+	uint64_t *to = (uint64_t *)sim->statistics, part[MOST_NUMBERS];
+	size_t length = sim->statistics_size;
+	if (read(descriptor, &share, sizeof(share)) != (ssize_t)sizeof(share) ||
+		length > sizeof(part) || read(descriptor, part, length) != (ssize_t)length)
+		return false;
+	sum->passed += share.passed;
+	sum->failed += share.failed;
+	for (size_t i = 0; i < length / sizeof(*part); i++)
+		to[i] += part[i];
+	return true;
+}
+
+/* Each job is a process, so that the worlds share nothing. -1: it cannot be started. */
+static int start_job(uint64_t first, uint64_t count, uint64_t every)
+{
+	int pipes[2];
+	if (pipe(pipes))
+		return -1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct share share = {0};
+		run_share(first, count, every, &share);
+		_exit(say_share(pipes[1], &share) ? 0 : 2);
+	}
+	close(pipes[1]);
+	return pid < 0 ? -1 : pipes[0];
+}
+
+static int run_many(uint64_t first, uint64_t count, int jobs)
+{
+	struct share sum = {0};
+	int descriptors[64];
+	bool broken = false;
+	fflush(stdout);
+	for (int j = 0; j < jobs; j++) {
+		uint64_t from = (uint64_t)j < count ? (uint64_t)j : count;
+		descriptors[j] = start_job(first + from, count - from, (uint64_t)jobs);
+	}
+	for (int j = 0; j < jobs; j++)
+		broken |= descriptors[j] < 0 || !hear_share(descriptors[j], &sum);
+	for (int j = 0; j < jobs; j++) {
+		int status;
+		broken |= wait(&status) < 0 || status != 0;
+	}
+	sim->report(sim->statistics);
+	printf("%" PRIu64 " passed, %" PRIu64 " failed\n", sum.passed, sum.failed);
+	if (broken || sum.passed + sum.failed != count) {
+		printf("a job ended early\n");
+		return 1;
+	}
+	return sum.failed ? 1 : 0;
+}
+
+/* ---- One ---- */
+
+static int run_one(uint64_t seed)
+{
+	sim->draw(sim->schedule, seed);
+	sim->print(sim->schedule, stdout);
+	bool held = run(stdout);
+	printf("%d passed, %d failed\n", held, !held);
+	return held ? 0 : 1;
+}
+
+static int run_shrink(uint64_t seed)
+{
+	sim->draw(sim->schedule, seed);
+	if (run(NULL)) {
+		printf("seed %" PRIu64 " does not fail\n", seed);
+		return 0;
+	}
+	sim->shrink(sim->world, sim->schedule);
+	sim->print(sim->schedule, stdout);
+	run(stdout);
+	return 1;
+}
+
+/* ---- Named ---- */
+
+static bool run_scenario(const struct scenario *scenario, FILE *trace)
+{
+	clear();
+	scenario->build(sim->schedule);
+	if (trace)
+		sim->print(sim->schedule, trace);
+	bool held = run(trace);
+	const char *wrong = held ? NULL : kernel.detail;
+	if (held && scenario->expect)
+		wrong = scenario->expect(sim->world);
+	printf("%s %s: %s%s%s\n", wrong ? "FAILED" : "ok", scenario->name, scenario->shows,
+		wrong ? ": " : "", wrong ? wrong : "");
+	return !wrong;
+}
+
+static int run_scenarios(const char *name, FILE *trace)
+{
+	int passed = 0, failed = 0;
+	for (const struct scenario *s = sim->scenarios; s->name; s++)
+		if (!strcmp(name, "all") || !strcmp(name, s->name))
+			run_scenario(s, trace) ? passed++ : failed++;
+	if (passed + failed == 0) {
+		fprintf(stderr, "%s: no scenario %s; they are:", sim->name, name);
+		for (const struct scenario *s = sim->scenarios; s->name; s++)
+			fprintf(stderr, " %s", s->name);
+		fputc('\n', stderr);
+		return 2;
+	}
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed ? 1 : 0;
+}
+
+/* ---- Command line ---- */
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t value = strtoull(text, &end, 10);
+	if (!*text || *end || *text == '-') {
+		fprintf(stderr, "%s: %s is not a number\n", sim->name, text);
+		exit(2);
+	}
+	return value;
+}
+
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: %s [--schedules N] [--first SEED] [-j JOBS] [--show N] | --seed SEED | "
+		"%s--scenario NAME|all [--trace]\n",
+		sim->name, sim->shrink ? "--shrink SEED | " : "");
+	return 2;
+}
+
+int runner_main(const struct simulator *simulator, int argc, char **argv)
+{
+	static const struct option options[] = {{"schedules", required_argument, NULL, 'n'},
+		{"first", required_argument, NULL, 'f'}, {"seed", required_argument, NULL, 's'},
+		{"shrink", required_argument, NULL, 'k'},
+		{"scenario", required_argument, NULL, 'c'}, {"trace", no_argument, NULL, 't'},
+		{"show", required_argument, NULL, 'w'}, {0}};
+	uint64_t schedules = 1000, first = 1, seed = 0, shrinks = 0;
+	const char *scenario = NULL;
+	FILE *trace = NULL;
+	int option, jobs = 1;
+	sim = simulator;
+	program = argv[0];
+	while ((option = getopt_long(argc, argv, "j:", options, NULL)) != -1) {
+		switch (option) {
+		case 'n': schedules = number(optarg); break;
+		case 'f': first = number(optarg); break;
+		case 's': seed = number(optarg); break;
+		case 'k': shrinks = number(optarg); break;
+		case 'c': scenario = optarg; break;
+		case 'w': most_shown = number(optarg); break;
+		case 't': trace = stdout; break;
+		case 'j': jobs = (int)number(optarg); break;
+		default: return usage();
+		}
+	}
+	if (optind < argc || jobs < 1 || jobs > 64 || (shrinks && !sim->shrink))
+		return usage();
+	if (scenario)
+		return run_scenarios(scenario, trace);
+	if (shrinks)
+		return run_shrink(shrinks);
+	if (seed)
+		return run_one(seed);
+	return run_many(first, schedules, jobs);
+}
