@@ -16,8 +16,10 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/process.h"
 #include "fiber.h"
+#include "notice/notice.h"
 #include "store/shim.h"
 #include "store/store.h"
 
@@ -25,6 +27,7 @@
 #define FIRST_BELL 1000000 /* no file has such a number */
 
 enum { MOST_THREADS = 4, MOST_PROCESSES = 256, MOST_BELLS = 8192, MOST_LATE = 32 };
+enum { MOST_WATCHED = 16, MOST_NOTICES = 16 };
 
 /* The zero of the machines' clocks, ms, is far away: 0 means "never" in many places. */
 #define CLOCK_ZERO INT64_C(200000000)
@@ -65,6 +68,9 @@ struct process {
 	struct process_identity who;
 	struct thread thread[MOST_THREADS];
 	int signals; /* bell: something for its main thread; 0: not opened */
+	int signal;  /* sent to it, and not yet read; 0: none */
+	struct notice notices[MOST_NOTICES]; /* not yet taken */
+	size_t notice_count;
 };
 
 /* A fresh one on the machine of that number, zeroed but for what is set here; false: no room. */
@@ -75,6 +81,8 @@ struct thread *process_new_thread(
 void process_kill(struct process *process);
 /* Called by its last act: its threads end when this one returns. */
 void process_exit(struct process *process);
+/* Give it a notice, ms before the end (negative: not known); false: it has too many. */
+bool process_give_notice(struct process *process, int64_t left);
 /* Wake the main thread, as a signal does. */
 void process_poke(struct process *process);
 /* The one that runs; NULL: the world itself. */
@@ -102,6 +110,8 @@ struct kernel_world {
 	void (*happen)(const struct event *event); /* one of its own */
 	/* When an event may come that is for somebody who is stopped; 0: nobody is. May be NULL. */
 	int64_t (*deferred)(const struct event *event);
+	/* The process that runs has made itself a guard, or (NULL) has stopped it. */
+	void (*guarded)(struct process *process, struct guard *guard);
 	/* Called by poll, for main threads that are about to wait. May be NULL. */
 	void (*inspect)(struct process *process);
 };
@@ -119,6 +129,9 @@ struct bell {
 	struct process *process;
 	uint64_t count;
 	bool signals; /* poll empties it */
+	bool closed;
+	int watched[MOST_WATCHED]; /* it is rung where one of these is: epoll */
+	int watches;
 };
 
 struct kernel {

@@ -8,8 +8,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,7 +194,28 @@ ssize_t getrandom(void *buffer, size_t length, unsigned flags)
 static struct bell *bell_of(int number)
 {
 	int index = number - FIRST_BELL;
-	return index >= 0 && index < kernel.bells ? &kernel.bell[index] : NULL;
+	return index >= 0 && index < kernel.bells && !kernel.bell[index].closed
+		       ? &kernel.bell[index]
+		       : NULL;
+}
+
+/* Whether this bell is that one, or one that watches it, as epoll descriptors do. */
+static bool hears(int number, int other)
+{
+	const struct bell *bell = bell_of(number);
+	bool heard = number == other;
+	for (int i = 0; bell && i < bell->watches && !heard; i++)
+		heard = hears(bell->watched[i], other);
+	return heard;
+}
+
+static bool is_rung(int number)
+{
+	const struct bell *bell = bell_of(number);
+	bool rung = bell && bell->count;
+	for (int i = 0; bell && i < bell->watches && !rung; i++)
+		rung = is_rung(bell->watched[i]);
+	return rung;
 }
 
 int bell_open(void)
@@ -209,7 +232,7 @@ void bell_ring(int number)
 	for (int i = 0; bell->process && i < MOST_THREADS; i++) {
 		struct thread *thread = &bell->process->thread[i];
 		for (int k = 0; thread->fiber && k < thread->waits; k++)
-			if (thread->waits_on[k] == number)
+			if (hears(thread->waits_on[k], number))
 				wake_at(thread, kernel.now);
 	}
 }
@@ -234,13 +257,62 @@ int signalfd(int descriptor, const sigset_t *mask, int flags)
 	return process->signals;
 }
 
+int epoll_create1(int flags)
+{
+	(void)flags;
+	return new_bell(process_current(), false);
+}
+
+int epoll_ctl(int descriptor, int action, int watched, struct epoll_event *event)
+{
+	struct bell *bell = bell_of(descriptor);
+	int kept = 0;
+	(void)event;
+	/* What was closed is not watched any more. */
+	for (int i = 0; i < bell->watches; i++)
+		if (bell_of(bell->watched[i]) && bell->watched[i] != watched)
+			bell->watched[kept++] = bell->watched[i];
+	bell->watches = kept;
+	if (action == EPOLL_CTL_ADD && bell->watches == MOST_WATCHED)
+		abort();
+	if (action == EPOLL_CTL_ADD)
+		bell->watched[bell->watches++] = watched;
+	return 0;
+}
+
+/* Of a descriptor of signals: the one that was sent last. */
+ssize_t read(int descriptor, void *buffer, size_t length)
+{
+	struct bell *bell = bell_of(descriptor);
+	if (!bell)
+		return descriptor < FIRST_BELL ? syscall(SYS_read, descriptor, buffer, length) : -1;
+	struct process *process = bell->process;
+	bell->count = 0;
+	if (!bell->signals || !process->signal) {
+		errno = EAGAIN;
+		return -1;
+	}
+	*(struct signalfd_siginfo *)buffer =
+		(struct signalfd_siginfo){.ssi_signo = (uint32_t)process->signal};
+	process->signal = 0;
+	return (ssize_t)length;
+}
+
+int close(int descriptor)
+{
+	struct bell *bell = bell_of(descriptor);
+	if (bell)
+		bell->closed = true;
+	return descriptor < FIRST_BELL ? (int)syscall(SYS_close, descriptor) : 0;
+}
+
 /* How many are readable; the bell of signals is emptied. */
 static int look_at(struct pollfd *polled, nfds_t count)
 {
 	int ready = 0;
 	for (nfds_t i = 0; i < count; i++) {
 		struct bell *bell = bell_of(polled[i].fd);
-		polled[i].revents = bell && bell->count ? POLLIN : 0;
+		polled[i].revents = is_rung(polled[i].fd) ? POLLIN : 0;
 		ready += polled[i].revents != 0;
 		if (bell && bell->signals)
 			bell->count = 0;
@@ -278,7 +350,9 @@ int poll(struct pollfd *polled, nfds_t count, int timeout)
 
 int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
-	(void)how, (void)set, (void)old;
+	(void)how, (void)set;
+	if (old)
+		sigemptyset(old);
 	return 0;
 }
 

@@ -74,19 +74,6 @@ void agent_begin(struct node *node)
 	process_new_thread(&node->process, run_agent, node);
 }
 
-void agent_give_notice(struct node *node, int64_t left)
-{
-	struct world *w = node->world;
-	int64_t now = clock_of(w, node->agent);
-	if (!node_lives(node) || node->notice_count == MOST_ACTS)
-		return;
-	node->notices[node->notice_count++] = (struct notice){.source = "signal:TERM",
-		.received = now,
-		.received_utc = now,
-		.deadline = left < 0 ? CLOCK_NEVER : now + left};
-	process_poke(&node->process);
-}
-
 static void finish_task(struct world *w, int task, const struct seat *seat)
 {
 	struct task *t = &w->task[task];

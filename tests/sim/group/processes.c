@@ -46,6 +46,22 @@ void machine_kill(struct node *node, const char *why)
 	node->self = NULL;
 }
 
+/* By its guard the world finds the agent that has it. */
+void machine_guarded(struct process *process, struct guard *guard)
+{
+	struct node *node = (struct node *)process;
+	struct world *w = node->world;
+	if (guard) {
+		node->self = (struct agent *)((char *)guard - offsetof(struct agent, guard));
+		node->boards = node->commands = 0;
+		return;
+	}
+	for (int i = 0; i < w->schedule->tasks && !node->ghost; i++)
+		if (schedule_agent_of(w->schedule, i) == node->agent)
+			w->task[i].seat = NULL;
+	node->self = NULL;
+}
+
 /* ---- Their children ---- */
 
 #define FIRST_CHILD 10000 /* the numbers of the training processes */

@@ -238,10 +238,8 @@ struct node {
 	struct agent *self; /* from guard_start to guard_stop */
 	struct agent_options options;
 	struct identity identity;
-	const struct act *act;		  /* of a program, */
-	int about;			  /* and the task that it is about */
-	struct notice notices[MOST_ACTS]; /* not yet taken */
-	size_t notice_count;
+	const struct act *act;	 /* of a program, */
+	int about;		 /* and the task that it is about */
 	size_t boards, commands; /* so many were made and started */
 	store_revision deadline_seen;
 	bool has_read; /* the attempt, when it was last inspected */
@@ -340,6 +338,7 @@ static inline bool node_lives(const struct node *node)
 extern struct world *machine_world; /* the one that runs */
 struct node *machine_new_node(struct world *w, int agent);
 void machine_kill(struct node *node, const char *why);
+void machine_guarded(struct process *process, struct guard *guard);
 struct node *machine_current(void); /* NULL: the world itself */
 
 /* training.c */
@@ -351,7 +350,6 @@ void training_end(struct world *w, int task, int code);
 
 /* agent.c: what the processes run */
 void agent_begin(struct node *node);
-void agent_give_notice(struct node *node, int64_t left);
 void agent_program(struct world *w, const struct act *act, int task);
 /* After each thing that it did: what its tasks have come to. */
 void agent_inspect(struct node *node);

@@ -1,116 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/guard.c, base/terminal.c, notice/watch.c, group/pump.c and
- * group/stream.c, whose real work lies outside of the world.
+ * In place of base/terminal.c, group/pump.c and group/stream.c, whose real work lies outside of the
+ * world.
  */
-#include <string.h>
-
-#include "base/guard.h"
 #include "base/terminal.h"
 #include "group/pump.h"
 #include "group/stream.h"
-#include "notice/watch.h"
 #include "sim.h"
-
-/* ---- The guard, by which the world finds the agent that has it ---- */
-
-enum status guard_start(struct guard *guard, struct error *err)
-{
-	(void)err;
-	struct node *node = machine_current();
-	node->self = (struct agent *)((char *)guard - offsetof(struct agent, guard));
-	node->boards = node->commands = 0;
-	*guard = (struct guard){.socket = -1};
-	return STATUS_OK;
-}
-
-void guard_stop(struct guard *guard)
-{
-	struct node *node = machine_current();
-	struct world *w = node->world;
-	(void)guard;
-	for (int i = 0; i < w->schedule->tasks && !node->ghost; i++)
-		if (schedule_agent_of(w->schedule, i) == node->agent)
-			w->task[i].seat = NULL;
-	node->self = NULL;
-}
-
-void guard_add(const struct guard *guard, pid_t group)
-{
-	(void)guard, (void)group;
-}
-
-void guard_remove(const struct guard *guard, pid_t group)
-{
-	(void)guard, (void)group;
-}
-
-void guard_add_directory(const struct guard *guard, const char *path)
-{
-	(void)guard, (void)path;
-}
-
-bool guard_keep(struct guard *guard)
-{
-	(void)guard;
-	return false;
-}
-
-/* ---- Notices ---- */
-
-enum status watch_add(struct watch *watch, struct source *source, struct error *err)
-{
-	(void)watch, (void)source, (void)err;
-	return STATUS_OK;
-}
-
-void watch_release(struct watch *watch)
-{
-	(void)watch;
-}
-
-size_t watch_poll(const struct watch *watch, struct pollfd *polls)
-{
-	(void)watch, (void)polls;
-	return 0;
-}
-
-int64_t watch_due(const struct watch *watch)
-{
-	(void)watch;
-	return CLOCK_NEVER;
-}
-
-void watch_begin(struct watch *watch, const struct pollfd *polls)
-{
-	(void)watch, (void)polls;
-}
-
-enum watch_event watch_next(
-	struct watch *watch, size_t *which, struct notice *notice, struct error *err)
-{
-	(void)watch, (void)err;
-	struct node *node = machine_current();
-	if (!node->notice_count)
-		return WATCH_END;
-	*which = 0;
-	*notice = node->notices[0];
-	node->notice_count--;
-	memmove(node->notices, node->notices + 1, node->notice_count * sizeof(*node->notices));
-	return WATCH_NOTICE;
-}
-
-bool watch_take_held(struct watch *watch, struct notice *notice)
-{
-	(void)watch, (void)notice;
-	return false;
-}
-
-bool watch_owns(const struct watch *watch, pid_t pid)
-{
-	(void)watch, (void)pid;
-	return false;
-}
 
 /* ---- No terminal, no stderr, no second stream of beats ---- */
 

@@ -45,7 +45,7 @@ static void give_notice(struct world *w, int task, int64_t left)
 	t->last_noticed = kernel.now;
 	if (left > 0 && kernel.now + left * MS < t->own_deadline)
 		t->own_deadline = kernel.now + left * MS;
-	agent_give_notice(node, left);
+	(void)process_give_notice(&node->process, left);
 }
 
 static void mark_faulted(struct world *w, int agent)
@@ -273,7 +273,7 @@ static void inspect(struct process *process)
 
 static void begin_kernel(struct world *w, const struct schedule *s, FILE *trace)
 {
-	static const struct kernel_world hooks = {happen, deferred, inspect};
+	static const struct kernel_world hooks = {happen, deferred, machine_guarded, inspect};
 	const struct way way = {.latency = s->latency,
 		.notify = s->notify,
 		.give_up = s->give_up,

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of base/message.c, base/guard.c and notice/watch.c: what people are told is a line of
+ * the trace, a guard tells the world whose it is, and notices come from the world.
+ */
+#include <string.h>
+
+#include "base/message.h"
+#include "kernel.h"
+#include "notice/watch.h"
+
+/* ---- What people are told ---- */
+
+static void say(const char *format, va_list args)
+{
+	const struct process *process = process_current();
+	char text[512];
+	if (!kernel.trace)
+		return;
+	vsnprintf(text, sizeof(text), format, args);
+	kernel_trace("", "process %d says: %s", process ? process->who.pid : 0, text);
+}
+
+#define SAY(format)                                                                                \
+	va_list args;                                                                              \
+	va_start(args, format);                                                                    \
+	say(format, args);                                                                         \
+	va_end(args)
+
+void message_error(const char *format, ...)
+{
+	SAY(format);
+}
+
+void message_info(const char *format, ...)
+{
+	SAY(format);
+}
+
+void message_detail(const char *format, ...)
+{
+	(void)format;
+}
+
+void message_warnings(const char *lines)
+{
+	(void)lines;
+}
+
+int message_fail(const struct error *err)
+{
+	message_error("%s", err->text);
+	return err->status;
+}
+
+void message_program(const char *name)
+{
+	(void)name;
+}
+
+void message_level(enum message_level level)
+{
+	(void)level;
+}
+
+void message_patience(int64_t milliseconds)
+{
+	(void)milliseconds;
+}
+
+bool message_is_quiet(void)
+{
+	return false;
+}
+
+int message_close(int code)
+{
+	return code;
+}
+
+/* ---- Guards ---- */
+
+enum status guard_start(struct guard *guard, struct error *err)
+{
+	(void)err;
+	*guard = (struct guard){.socket = -1};
+	kernel.world->guarded(process_current(), guard);
+	return STATUS_OK;
+}
+
+void guard_stop(struct guard *guard)
+{
+	(void)guard;
+	kernel.world->guarded(process_current(), NULL);
+}
+
+void guard_add(const struct guard *guard, pid_t group)
+{
+	(void)guard, (void)group;
+}
+
+void guard_remove(const struct guard *guard, pid_t group)
+{
+	(void)guard, (void)group;
+}
+
+void guard_add_directory(const struct guard *guard, const char *path)
+{
+	(void)guard, (void)path;
+}
+
+bool guard_keep(struct guard *guard)
+{
+	(void)guard;
+	return false;
+}
+
+/* ---- Notices ---- */
+
+bool process_give_notice(struct process *process, int64_t left)
+{
+	int64_t now = kernel.now / MS + CLOCK_ZERO + process->clock;
+	if (process->notice_count == MOST_NOTICES)
+		return false;
+	process->notices[process->notice_count++] = (struct notice){.source = "signal:TERM",
+		.received = now,
+		.received_utc = now,
+		.deadline = left < 0 ? CLOCK_NEVER : now + left};
+	process_poke(process);
+	return true;
+}
+
+enum status watch_add(struct watch *watch, struct source *source, struct error *err)
+{
+	(void)watch, (void)source, (void)err;
+	return STATUS_OK;
+}
+
+void watch_release(struct watch *watch)
+{
+	(void)watch;
+}
+
+size_t watch_poll(const struct watch *watch, struct pollfd *polls)
+{
+	(void)watch, (void)polls;
+	return 0;
+}
+
+int64_t watch_due(const struct watch *watch)
+{
+	(void)watch;
+	return CLOCK_NEVER;
+}
+
+void watch_begin(struct watch *watch, const struct pollfd *polls)
+{
+	(void)watch, (void)polls;
+}
+
+enum watch_event watch_next(
+	struct watch *watch, size_t *which, struct notice *notice, struct error *err)
+{
+	(void)watch, (void)err;
+	struct process *process = process_current();
+	if (!process->notice_count)
+		return WATCH_END;
+	*which = 0;
+	*notice = process->notices[0];
+	process->notice_count--;
+	memmove(process->notices, process->notices + 1,
+		process->notice_count * sizeof(*process->notices));
+	return WATCH_NOTICE;
+}
+
+bool watch_take_held(struct watch *watch, struct notice *notice)
+{
+	(void)watch, (void)notice;
+	return false;
+}
+
+bool watch_owns(const struct watch *watch, pid_t pid)
+{
+	(void)watch, (void)pid;
+	return false;
+}
