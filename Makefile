@@ -117,6 +117,8 @@ $(extra): $(OUT)/%: $(OUT)/%.o $(core) $(OUT)/libpreempt.a
 # Some of them are more than one file.
 simulation := $(filter-out %_sim.o,$(call objects,tests/sim/*.c))
 $(OUT)/tests/sim/agreement_sim: $(simulation) $(call objects,tests/sim/group/*.c)
+$(OUT)/tests/sim/queue_sim: $(simulation) $(call objects,tests/sim/queue/*.c) \
+  $(addprefix $(OUT)/src/preempt-queue/,join.o client.o rows.o)
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 

@@ -29,6 +29,7 @@ static bool run(FILE *trace)
 static void clear(void)
 {
 	memset(sim->schedule, 0, sim->schedule_size);
+	memset(sim->statistics, 0, sim->statistics_size);
 }
 
 /* ---- Many ---- */

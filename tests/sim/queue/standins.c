@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In place of base/ending.c, base/mounts.c, store/access.c, and of what libc says of directories
+ * and terminals.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/ending.h"
+#include "base/mounts.h"
+#include "sim.h"
+#include "store/access.h"
+
+/* ---- Signals that end a program: joiners are killed here, and workers read theirs ---- */
+
+void ending_catch(void)
+{
+}
+
+int ending_signal(void)
+{
+	return 0;
+}
+
+void ending_set(int number)
+{
+	(void)number;
+}
+
+void ending_wait(struct pollfd *polls, size_t count, int64_t deadline)
+{
+	if (deadline > clock_now())
+		(void)poll(polls, count, clock_poll_timeout(deadline));
+}
+
+int ending_die(int number)
+{
+	return 128 + number;
+}
+
+/* ---- All is mounted, and ours ---- */
+
+enum status mounts_confirm(const char *path, int descriptor, struct error *err)
+{
+	(void)path, (void)descriptor, (void)err;
+	return STATUS_OK;
+}
+
+enum status mounts_look(const char *path, int descriptor, struct error *err)
+{
+	return mounts_confirm(path, descriptor, err);
+}
+
+enum status mounts_look_without_markers(const char *path, int descriptor, struct error *err)
+{
+	return mounts_confirm(path, descriptor, err);
+}
+
+enum status mounts_open(const char *directory, int *descriptor, struct error *err)
+{
+	(void)descriptor;
+	return error_set(err, STATUS_NO, "%s is not of this world", directory);
+}
+
+bool mounts_find(int descriptor, struct mount_entry *entry)
+{
+	(void)descriptor, (void)entry;
+	return false;
+}
+
+bool mounts_own_list(char path[PATH_MAX])
+{
+	*path = '\0';
+	return false;
+}
+
+int access_share_directory(const char *path)
+{
+	(void)path;
+	return 0;
+}
+
+enum status access_check(
+	const char *path, const struct stat *st, bool shared_group, struct error *err)
+{
+	(void)path, (void)st, (void)shared_group, (void)err;
+	return STATUS_OK;
+}
+
+/* child.c starts what there is to start here. */
+enum status process_start(const struct process_command *command, pid_t *pid, struct error *err)
+{
+	(void)pid;
+	return error_set(err, STATUS_CANNOT_RUN, "%s is not of this world", command->argv[0]);
+}
+
+/* ---- The directories of resources ---- */
+
+char *mkdtemp(char *form)
+{
+	return form;
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+	(void)path, (void)mode;
+	return 0;
+}
+
+int access(const char *path, int mode)
+{
+	(void)path, (void)mode;
+	return 0;
+}
+
+char *realpath(const char *restrict path, char *restrict resolved)
+{
+	(void)resolved;
+	return strdup(path);
+}
+
+int isatty(int descriptor)
+{
+	(void)descriptor;
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* queue_sim: runs the queue through random schedules and through named scenarios. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "queue/sim.h"
+
+static void print(const struct statistics *t)
+{
+	printf("%" PRIu64 " events, %" PRIu64 " commits; answers lost %" PRIu64
+	       ", commits late %" PRIu64 "\n",
+		t->events, t->commits, t->lost_answers, t->late_commits);
+	printf("commands %" PRIu64 ", leases %" PRIu64 ", starts %" PRIu64 ", back %" PRIu64
+	       " of which lost %" PRIu64 ", succeeded %" PRIu64 ", failed %" PRIu64
+	       ", cancelled %" PRIu64 "\n",
+		t->items, t->leases, t->started, t->returned, t->lost, t->succeeded, t->failed,
+		t->cancelled);
+	printf("workers taken for dead %" PRIu64 ", failures pending %" PRIu64 " and told %" PRIu64
+	       "; joined with 0: %" PRIu64 ", 1: %" PRIu64 ", 44: %" PRIu64 "\n",
+		t->fenced, t->errors, t->raised, t->joined[0], t->joined[1], t->joined[2]);
+	printf("deeds:");
+	for (int i = KILL_WORKER; i < DEEDS; i++)
+		printf(" %s %" PRIu64 "%s", deed_name((enum deed)i), t->deeds[i],
+			i + 1 < DEEDS ? "," : "\n");
+}
+
+int main(int argc, char **argv)
+{
+	static struct world one;
+	static struct schedule schedule;
+	static struct statistics statistics;
+	static const struct simulator simulator = {.name = "queue_sim",
+		.world = &one,
+		.schedule = &schedule,
+		.schedule_size = sizeof(schedule),
+		.statistics = &statistics,
+		.statistics_size = sizeof(statistics),
+		.scenarios = scenarios,
+		.draw = schedule_draw,
+		.print = schedule_print,
+		.run = world_run,
+		.report = print};
+	/* Commands inherit nothing of ours, and resources lie nowhere. */
+	clearenv();
+	setenv("TMPDIR", "/simulated", 1);
+	return runner_main(&simulator, argc, argv);
+}
