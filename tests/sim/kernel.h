@@ -149,6 +149,7 @@ struct kernel {
 	int bells;
 	uint64_t spins; /* polls without time passing */
 	struct way way;
+	int64_t full_until; /* until then nobody can write to the store, beats neither */
 	uint64_t lost_answers, late_commits;
 	struct shim shim;
 	struct {

@@ -51,6 +51,11 @@ static void decide(void *context, enum shim_call call, int64_t deadline, struct 
 		fate->before = random_in(&kernel.random, 0, 2 * MS);
 		return;
 	}
+	if (kernel.full_until > kernel.now && (call == SHIM_TXN || call == SHIM_BEAT)) {
+		fate->before = MS;
+		fate->loss = SHIM_REQUEST_LOST;
+		return;
+	}
 	switch (call) {
 	case SHIM_OPEN:
 	case SHIM_OTHER:

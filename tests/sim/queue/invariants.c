@@ -24,6 +24,9 @@ void check_fence(const struct registration *worker)
 	if (worker->node == NOBODY)
 		return;
 	const struct node *node = &world->node[worker->node];
+	/* A registration whose answer was lost: nobody beats for it. */
+	if (strcmp(node->token, worker->token) != 0)
+		return;
 	if (!process_lives(&node->process)) {
 		bool sees = judge && judge->process.sees_others &&
 			    !strcmp(judge->process.who.boot, node->process.who.boot);
@@ -34,9 +37,6 @@ void check_fence(const struct registration *worker)
 				node->number, (kernel.now - node->ended) / MS);
 		return;
 	}
-	/* A registration whose answer was lost: nobody beats for it. */
-	if (!node->self || strcmp(node->self->worker.token, worker->token) != 0)
-		return;
 	if (!was_silent(node->silent_since, node->silent_until))
 		VIOLATE("dead", "worker %d is taken for dead, and lives", node->number);
 }

@@ -183,6 +183,15 @@ static bool has_leases(const char *worker)
 	return false;
 }
 
+/* Who begins anew has ended what it ran before. */
+static void check_anew(int node)
+{
+	for (int i = 0; i < world->commands; i++)
+		if (world->command[i].node == node && !world->command[i].ended)
+			VIOLATE("anew", "worker %d begins anew, and a command of its runs on",
+				world->node[node].number);
+}
+
 static void come(const struct queue_worker *read)
 {
 	struct keys *k = &world->keys;
@@ -192,6 +201,7 @@ static void come(const struct queue_worker *read)
 			node = i;
 	if (k->workers == MOST_NODES * 2)
 		abort();
+	check_anew(node);
 	for (int i = 0; i < k->workers; i++)
 		if (k->worker[i].here && k->worker[i].beat == read->beat)
 			VIOLATE("beats", "two workers have beat number %" PRIu64, read->beat);

@@ -53,6 +53,7 @@ enum deed {
 	PAUSE_WORKER,	/* for `amount` ms */
 	CUT_OFF,	/* from the store, for `amount` ms */
 	OUTAGE,		/* nobody reaches the store for `amount` ms */
+	FULL_STORE,	/* nobody can write to it, for `amount` ms */
 	GIVE_NOTICE,	/* the worker has `amount` ms left (negative: not known) */
 	SIGNAL_WORKER,	/* TERM */
 	KILL_COMMAND,	/* it dies of a signal */
@@ -177,7 +178,8 @@ struct node {
 	uint64_t id;	/* whom it is done to */
 	int64_t began, ended;
 	int code;
-	bool has_resource;		    /* it was built here */
+	bool has_resource; /* it was built here */
+	char token[17];	   /* under which it knows itself registered; "": it never was */
 	int64_t silent_since, silent_until; /* when it could not be heard last; us; 0: never */
 };
 

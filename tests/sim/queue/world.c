@@ -120,6 +120,7 @@ static void do_deed(int number)
 	TRACE("FATE: %s, %" PRId64 " ms", deed_name(act->deed), act->amount);
 	switch (act->deed) {
 	case OUTAGE: outage(length); return;
+	case FULL_STORE: kernel.full_until = kernel.now + length; return;
 	case KILL_COMMAND: kill_command(); return;
 	case NEW_WORKER: worker_begin((int)random_in(&kernel.random, 0, MOST_WORKERS - 1)); return;
 	case CANCEL:
@@ -153,6 +154,7 @@ static void begin_closing(void)
 {
 	world->closing = true;
 	kernel.way.lost_before = kernel.way.lost_after = kernel.way.late_commit = 0;
+	kernel.full_until = 0;
 	for (int i = 0; i < world->nodes; i++) {
 		struct node *node = &world->node[i];
 		node->process.cut_off_until = 0;
@@ -192,6 +194,13 @@ static void happen(const struct event *event)
 	}
 }
 
+static void inspect(struct process *process)
+{
+	struct node *node = (struct node *)process;
+	if (node->self && node->self->registered)
+		memcpy(node->token, node->self->worker.token, sizeof(node->token));
+}
+
 static int64_t closing_time(const struct schedule *s)
 {
 	int64_t time = 4000;
@@ -214,7 +223,8 @@ static void define_resource(void)
 
 static void set_up(struct world *w, const struct schedule *s, struct statistics *stats, FILE *trace)
 {
-	static const struct kernel_world hooks = {.happen = happen, .guarded = node_guarded};
+	static const struct kernel_world hooks = {
+		.happen = happen, .guarded = node_guarded, .inspect = inspect};
 	memset(w, 0, sizeof(*w));
 	world = w;
 	w->schedule = s;
