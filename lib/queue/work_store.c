@@ -167,8 +167,12 @@ static void exchange(struct work *work)
 	/* As many as we wanted: there may be more. */
 	if (status == STATUS_OK && want)
 		work->worth_trying = got == want;
+	/* One that has passed meanwhile stays noted until work_ask_store has seen that. */
 	int64_t next = exchange_due(&work->exchange);
-	work->paused_until = paused < next ? paused : next;
+	if (paused < work->paused_until)
+		work->paused_until = paused;
+	if (next < work->paused_until)
+		work->paused_until = next;
 	for (size_t i = 0; i < got; i++)
 		work_start(work, &taken[i]);
 	if (work->exchange.error_pending && !work->said_pending)
