@@ -222,6 +222,10 @@ static enum status wait_for_room(struct scheduling *s, struct error *err)
 		enum status status = queue_count(s->queue, &count, err);
 		if (status != STATUS_OK || count.waiting + fresh <= limit)
 			return status;
+		/* A failure empties it. One that comes after the count is counted, and wakes us. */
+		status = look(s, err);
+		if (status != STATUS_OK || s->failing || s->old == s->count)
+			return status;
 		status = store_wait(s->queue->store, prefix, count.revision, s->how->deadline,
 			s->how->wake, &revision, err);
 		if (status == STATUS_TIMEOUT)
@@ -230,10 +234,6 @@ static enum status wait_for_room(struct scheduling *s, struct error *err)
 				" commands wait and the limit is %" PRIu64,
 				s->queue->name, count.waiting, s->how->limit);
 		if (status != STATUS_OK)
-			return status;
-		/* A failure empties it. */
-		status = look(s, err);
-		if (status != STATUS_OK || s->failing)
 			return status;
 	}
 }
