@@ -310,17 +310,68 @@ static enum status shows_candidate(struct turn *turn, const struct exchange_cand
 	return status;
 }
 
-/* Whether the lost transaction was made: any part of it shows that, unless it has moved on. */
+/* It was in the transaction, and does not show: it is handed in again, unless it has moved on. */
+static enum status leave_out(struct turn *turn, struct queue_return *back, struct error *err)
+{
+	struct exchange *exchange = turn->exchange;
+	struct store_entry entry = {0};
+	for (size_t i = 0; i < exchange->handed_in_count; i++)
+		if (!strcmp(exchange->handed_in[i], back->token))
+			*exchange->handed_in[i] = '\0';
+	enum status status = read_place(turn, "run", back->item->id, &entry, err);
+	back->answered = status == STATUS_OK && entry.revision != back->lease;
+	store_entry_release(&entry);
+	return status;
+}
+
+/*
+ * Whether the lost transaction was made. Each part is looked for: what shows may be of an earlier
+ * one, which was made late and had fewer. Where it was made, only what shows is left in it.
+ */
 static enum status was_made(struct turn *turn, bool *made, struct error *err)
 {
-	const struct exchange *exchange = turn->exchange;
+	struct exchange *exchange = turn->exchange;
 	enum status status = STATUS_OK;
+	bool taken[QUEUE_BATCH] = {0}, shown[QUEUE_BATCH] = {0};
+	size_t kept = 0;
 	*made = false;
-	for (size_t i = 0; status == STATUS_OK && !*made && i < exchange->candidate_count; i++)
-		status = shows_candidate(turn, &exchange->candidates[i], made, err);
-	for (size_t i = 0; status == STATUS_OK && !*made && i < turn->count; i++)
+	for (size_t i = 0; status == STATUS_OK && i < exchange->candidate_count; i++) {
+		status = shows_candidate(turn, &exchange->candidates[i], &taken[i], err);
+		*made |= taken[i];
+	}
+	for (size_t i = 0; status == STATUS_OK && i < turn->count; i++) {
 		if (was_handed_in(exchange, &turn->returns[i]))
-			status = shows_return(turn, &turn->returns[i], made, err);
+			status = shows_return(turn, &turn->returns[i], &shown[i], err);
+		*made |= shown[i];
+	}
+	for (size_t i = 0; status == STATUS_OK && *made && i < turn->count; i++)
+		if (!shown[i])
+			status = leave_out(turn, &turn->returns[i], err);
+	if (status != STATUS_OK || !*made)
+		return status;
+	for (size_t i = 0; i < exchange->candidate_count; i++)
+		if (taken[i])
+			exchange->candidates[kept++] = exchange->candidates[i];
+	exchange->candidate_count = kept;
+	return STATUS_OK;
+}
+
+/*
+ * A result that was refused, and stands there all the same: a transaction whose answer was lost was
+ * made later than we looked for it.
+ */
+static enum status find_late(struct turn *turn, struct error *err)
+{
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < turn->count && status == STATUS_OK; i++) {
+		struct queue_return *back = &turn->returns[i];
+		bool made = false;
+		if (!back->answered || back->accepted || back->state == QUEUE_WAITING)
+			continue;
+		status = shows_return(turn, back, &made, err);
+		back->accepted = made;
+		back->answered = status == STATUS_OK;
+	}
 	return status;
 }
 
@@ -409,9 +460,10 @@ static enum status try_once(
 		status = accept(turn, &answer, taken, got, err);
 	else
 		find_conflicts(turn, &answer, asked_error);
+	bool refused = status == STATUS_OK && !answer.held;
 	store_answer_release(&answer);
 	moves_release(&moves);
-	return status;
+	return refused ? find_late(turn, err) : status;
 }
 
 enum status exchange_run(struct exchange *exchange, struct queue *queue,

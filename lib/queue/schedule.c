@@ -89,6 +89,10 @@ struct scheduling {
 	uint64_t number;
 	const struct queue_schedule *how;
 	char batch[17];
+	/* A transaction whose answer was lost may still be made: the first of its ids, and the
+	 * revision of count/@next without which it cannot be made any more. 0: there is none. */
+	uint64_t doubtful;
+	store_revision doubted;
 	char next_key[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX], once_key[QUEUE_KEY_MAX];
 	struct queue_tally next; /* of count/@next: the ids given so far are 1 .. scheduled */
 	store_revision next_revision;
@@ -194,15 +198,30 @@ static enum status was_put(struct scheduling *s, struct error *err)
 	char key[QUEUE_KEY_MAX];
 	struct store_entry entry = {0};
 	struct queue_item there = {0};
-	const struct queue_item *first = &s->items[s->old];
-	queue_key_at(s->queue, key, "item", first->id);
+	queue_key_at(s->queue, key, "item", s->doubtful);
 	enum status status = store_get(s->queue->store, key, &entry, err);
 	if (status == STATUS_OK)
 		status = queue_item_read(key, entry.value, entry.length, &there, err);
 	if (status == STATUS_OK && (!there.batch || strcmp(there.batch, s->batch) != 0))
 		status = STATUS_NO;
+	for (size_t i = s->old; i < s->count && status == STATUS_OK; i++)
+		s->items[i].id = s->doubtful + (i - s->old);
 	queue_item_release(&there);
 	store_entry_release(&entry);
+	return status;
+}
+
+/*
+ * The same, before anything else is tried: STATUS_NO: they are not there, and if count/@next has
+ * changed they never will be; else what is tried next excludes them, or they exclude that.
+ */
+static enum status came_late(struct scheduling *s, struct error *err)
+{
+	if (!s->doubtful || s->next_revision == s->doubted)
+		return STATUS_NO;
+	enum status status = was_put(s, err);
+	if (status == STATUS_NO)
+		s->doubtful = 0;
 	return status;
 }
 
@@ -277,10 +296,16 @@ enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t
 		status = wait_for_room(&s, err);
 		if (status != STATUS_OK || s.failing || s.old == s.count)
 			continue;
-		status = put(&s, &known, err);
+		status = came_late(&s, err);
+		if (status == STATUS_NO)
+			status = put(&s, &known, err);
+		else
+			known = true;
 		if (status == STATUS_OK)
 			break;
 		if (!known) {
+			s.doubtful = s.next.scheduled + 1;
+			s.doubted = s.next_revision;
 			status = was_put(&s, err);
 			if (status == STATUS_OK)
 				break;

@@ -52,6 +52,7 @@ struct work {
 	bool stuck;	  /* in this turn already */
 	bool refused;	  /* it did not take what we hand in, or give us anything */
 	bool doubtful;	  /* an exchange failed: the store may hold leases of ours unknown to us */
+	int64_t doubted_at; /* when the last one did */
 	bool said_trouble, said_damage, said_full, said_pending;
 
 	/* --idle-exit */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the worker asks of the store. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -12,8 +13,9 @@
 #define AGAIN_MOST   5000   /* ms */
 #define DRAINED	     1000   /* ms between two looks whether all is done */
 #define KEEP_RESULTS 600000 /* ms for which a store that refuses us is asked to take them */
-#define LEAVE_TIME   30000  /* ms for leaving when all is done */
-#define LONG_GRACE   10000  /* ms before KILL: what is less is for what runs, and for handing in */
+#define DOUBT	     60000 /* ms after a failed exchange in which leases unknown to us are looked for */
+#define LEAVE_TIME   30000 /* ms for leaving when all is done */
+#define LONG_GRACE   10000 /* ms before KILL: what is less is for what runs, and for handing in */
 
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
@@ -163,7 +165,10 @@ static void exchange(struct work *work)
 		begin_anew(work);
 		return;
 	}
-	work->doubtful |= status != STATUS_OK;
+	if (status != STATUS_OK) {
+		work->doubtful = true;
+		work->doubted_at = clock_now();
+	}
 	/* As many as we wanted: there may be more. */
 	if (status == STATUS_OK && want)
 		work->worth_trying = got == want;
@@ -241,6 +246,29 @@ static void look_for_cancelled(struct work *work)
 	store_answer_release(&answer);
 }
 
+/* What a transaction has taken for us whose answer was lost, and that was made late: it goes back.
+ */
+static void give_back_unknown(struct work *work)
+{
+	struct error err;
+	size_t count = 0;
+	char(*kept)[17] = calloc(work->slot_count, sizeof(*kept));
+	for (size_t i = 0; kept && i < work->slot_count; i++) {
+		const struct queue_taken *taken =
+			work->held[i].used ? &work->held[i].taken : &work->slots[i].taken;
+		if (work_slot_is_used(work, i))
+			memcpy(kept[count++], taken->token, sizeof(*kept));
+	}
+	if (!kept)
+		return;
+	enum status status =
+		workers_give_back(work->queue, &work->worker, (const char(*)[17])kept, count, &err);
+	free(kept);
+	work_note_answer(work, status, &err);
+	if (status == STATUS_NO)
+		begin_anew(work);
+}
+
 /* Nothing waits and nothing runs anywhere: for so long that we may go. */
 static void look_whether_drained(struct work *work, int64_t now)
 {
@@ -310,6 +338,9 @@ void work_ask_store(struct work *work)
 		look_at_others(work);
 		if (work->registered && !work->stuck && !work_is_idle(work))
 			look_for_cancelled(work);
+		if (work->registered && !work->stuck && work->doubtful && !work->exchange.unknown &&
+			clock_now() - work->doubted_at < DOUBT)
+			give_back_unknown(work);
 		work->period_at = clock_after(work->options->period);
 	}
 	while (has_something_for_store(work, clock_now()))
