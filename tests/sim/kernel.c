@@ -199,6 +199,8 @@ void kernel_begin(const struct kernel_world *world, const char *store, const str
 
 void kernel_end(void)
 {
+	for (int i = 0; i < kernel.processes; i++)
+		process_kill(kernel.process[i]);
 	store_close(kernel.store);
 	kernel.store = NULL;
 }

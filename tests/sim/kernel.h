@@ -172,7 +172,7 @@ void kernel_begin(const struct kernel_world *world, const char *store, const str
 int64_t kernel_next(void);
 /* Let it happen. */
 void kernel_step(void);
-/* Close the world's own store. */
+/* Kill whoever is left, and close the world's own store. */
 void kernel_end(void);
 /* Give back all memory. */
 void kernel_release(void);

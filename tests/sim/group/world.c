@@ -317,9 +317,9 @@ bool world_run(struct world *w, const struct schedule *s, struct statistics *sta
 	stats->events += kernel.happened;
 	stats->lost_answers += kernel.lost_answers;
 	stats->late_commits += kernel.late_commits;
-	kernel_end();
 	if (!kernel.violated)
 		check_end(w);
 	count_end(w);
+	kernel_end();
 	return !kernel.violated;
 }

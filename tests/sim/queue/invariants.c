@@ -41,6 +41,18 @@ void check_fence(const struct registration *worker)
 		VIOLATE("dead", "worker %d is taken for dead, and lives", node->number);
 }
 
+void check_anew(const struct node *node)
+{
+	for (int i = 0; i < world->commands; i++) {
+		const struct command *command = &world->command[i];
+		if (command->node == node->process.index && !command->ended &&
+			command->start != NOBODY &&
+			strcmp(world->keys.start[command->start].worker, node->token) != 0)
+			VIOLATE("anew", "worker %d begins anew, and a command of its runs on",
+				node->number);
+	}
+}
+
 /* ---- Who waits ---- */
 
 /* The answer that what stands in the store asks for. */

@@ -183,15 +183,6 @@ static bool has_leases(const char *worker)
 	return false;
 }
 
-/* Who begins anew has ended what it ran before. */
-static void check_anew(int node)
-{
-	for (int i = 0; i < world->commands; i++)
-		if (world->command[i].node == node && !world->command[i].ended)
-			VIOLATE("anew", "worker %d begins anew, and a command of its runs on",
-				world->node[node].number);
-}
-
 static void come(const struct queue_worker *read)
 {
 	struct keys *k = &world->keys;
@@ -201,7 +192,6 @@ static void come(const struct queue_worker *read)
 			node = i;
 	if (k->workers == MOST_NODES * 2)
 		abort();
-	check_anew(node);
 	for (int i = 0; i < k->workers; i++)
 		if (k->worker[i].here && k->worker[i].beat == read->beat)
 			VIOLATE("beats", "two workers have beat number %" PRIu64, read->beat);
@@ -449,6 +439,7 @@ static void reopen(struct item *item, const struct change *change)
 	if (change->history.starts != item->leases || change->history.attempts)
 		VIOLATE("history", "that of command %" PRIu64 " is not fresh", change->id);
 	item->place = WAITING;
+	item->reopened = true;
 	item->history = change->history;
 	item->result = (struct queue_result){0};
 	TRACE("command %" PRIu64 " is to run again", change->id);
@@ -538,7 +529,8 @@ static void observe_error(void)
 	if (!commit.raised || !k->error)
 		return;
 	for (int i = 0; i < k->items; i++)
-		if (k->item[i].place == WAITING || k->item[i].place == RUNNING)
+		if ((k->item[i].place == WAITING && !k->item[i].reopened) ||
+			k->item[i].place == RUNNING)
 			VIOLATE("raise", "a failure is told while command %d is not over", i + 1);
 	k->error = 0;
 	world->statistics->raised++;

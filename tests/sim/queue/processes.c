@@ -156,7 +156,8 @@ static bool schedule_batch(struct node *node, struct queue *queue, int first, in
 		status = queue_schedule(queue, items, (size_t)count, (uint64_t)number, &how, &err);
 		if (status == STATUS_TEMPORARY && how.once)
 			clock_sleep_until(clock_after(300));
-	} while ((status == STATUS_TEMPORARY && how.once) || status == STATUS_BROKEN);
+	} while ((status == STATUS_TEMPORARY && how.once) ||
+		 (status == STATUS_BROKEN && (how.once || !world->schedule->way.late_commit)));
 	for (int i = 0; i < count; i++) {
 		if (status == STATUS_OK)
 			world->acknowledged[first + i] = true;

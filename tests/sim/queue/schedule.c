@@ -90,7 +90,7 @@ static void draw_way(struct way *way, struct random *r)
 	way->give_up = random_in(r, 1000, 6000);
 	way->lost_before = faulty ? (int)random_in(r, 0, 40) : 0;
 	way->lost_after = faulty ? (int)random_in(r, 0, 40) : 0;
-	way->late_commit = 0;
+	way->late_commit = faulty ? (int)random_in(r, 0, 30) : 0;
 }
 
 void schedule_draw(struct schedule *s, uint64_t seed)

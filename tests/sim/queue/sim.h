@@ -124,7 +124,8 @@ struct item { /* of the id that is one more than its index */
 	int start;		      /* RUNNING: of starts */
 	struct queue_result result;   /* OVER */
 	bool told;		      /* RUNNING: it shall end */
-	uint64_t leases;	      /* so many so far */
+	bool reopened;	 /* somebody has asked for it again, also while a failure is pending */
+	uint64_t leases; /* so many so far */
 	bool forgotten;
 };
 
@@ -277,6 +278,8 @@ void check_end(void);
 void check_joined(const struct node *node);
 /* A worker is marked: it must have been silent, or be gone. */
 void check_fence(const struct registration *worker);
+/* Who is registered anew has ended what it ran before. */
+void check_anew(const struct node *node);
 
 extern const struct scenario scenarios[];
 

@@ -197,8 +197,11 @@ static void happen(const struct event *event)
 static void inspect(struct process *process)
 {
 	struct node *node = (struct node *)process;
-	if (node->self && node->self->registered)
-		memcpy(node->token, node->self->worker.token, sizeof(node->token));
+	if (!node->self || !node->self->registered ||
+		!strcmp(node->token, node->self->worker.token))
+		return;
+	memcpy(node->token, node->self->worker.token, sizeof(node->token));
+	check_anew(node);
 }
 
 static int64_t closing_time(const struct schedule *s)
@@ -250,8 +253,8 @@ bool world_run(struct world *w, const struct schedule *s, struct statistics *sta
 	stats->events += kernel.happened;
 	stats->lost_answers += kernel.lost_answers;
 	stats->late_commits += kernel.late_commits;
-	kernel_end();
 	if (!kernel.violated)
 		check_end();
+	kernel_end();
 	return !kernel.violated;
 }
