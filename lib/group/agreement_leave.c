@@ -264,7 +264,7 @@ static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan 
 static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	int64_t limit = a->decided_at + a->config.save_timeout;
-	/* A notice of its own may have had it told to wait meanwhile. */
+	/* The agent may have told it to wait since, because of a notice of its own. */
 	bool asked = a->told.order == ORDER_SAVE || a->told.order == ORDER_WAIT;
 	if (!a->saving || !asked || now >= limit)
 		return false;

@@ -189,7 +189,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	}
 	wake_at(plan, a->decided_at + a->config.save_timeout);
-	/* Also where a notice of its own had it told to wait since. */
+	/* The agent may have told it to wait since, because of a notice of its own. */
 	bool was_told = a->saving == a->round;
 	if (!was_told && !hold_and_know(a, plan))
 		return;

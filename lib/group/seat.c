@@ -86,12 +86,17 @@ static void look_at_owner(struct seat *seat)
 	seat->owner = owner;
 }
 
-/* When the step was written, which may be a second ago; now where the clock does not tell. */
+/*
+ * When a step was written that was not there at the last look. The file's clock may differ from
+ * ours (a board on a network filesystem) or be set: the answer lies between that look and now.
+ */
 static int64_t written_at(const struct seat *seat, const struct board_step *step, int64_t now)
 {
 	int64_t age = clock_utc() - step->written;
-	int64_t instant = age < 0 || age > 86400000 ? now : now - age;
-	return instant < seat->tempo.since ? seat->tempo.since : instant;
+	int64_t least = seat->looked > seat->tempo.since ? seat->looked : seat->tempo.since;
+	if (age < 0)
+		return now;
+	return age < now - least ? now - age : least;
 }
 
 /* The board says that the training has come to this step. */
@@ -101,6 +106,7 @@ static void saw_step(struct seat *seat, const struct board_step *step, int64_t n
 	tempo_saw(&seat->tempo, step->step, step->next,
 		agreement_stands_still(&seat->agreement.told, step->step),
 		moved ? written_at(seat, step, now) : now);
+	seat->looked = now;
 }
 
 void seat_sample(struct seat *seat, int64_t now)

@@ -48,6 +48,7 @@ struct seat {
 	uint64_t complete_step;
 	/* How long steps and saves take. */
 	struct tempo tempo;
+	int64_t looked;	    /* when the board's step was read last */
 	struct spent spent; /* of the grace period */
 	int64_t save_time;  /* of the last save, ms */
 	uint64_t saves;	    /* so many, */

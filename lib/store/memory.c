@@ -113,10 +113,10 @@ static void give_back(void *memory, size_t size)
 {
 	struct piece *piece = memory;
 	size_t class = class_of(size);
-	if (memory) {
-		piece->next = region->free[class];
-		region->free[class] = piece;
-	}
+	if (!memory)
+		return;
+	piece->next = region->free[class];
+	region->free[class] = piece;
 }
 
 void memory_observe(const struct memory_observer *chosen)
@@ -246,7 +246,8 @@ static struct content *find_content(const char *name, bool create)
 	for (size_t i = 0; i < region->count; i++)
 		if (!strcmp(region->stores[i]->name, name))
 			return region->stores[i];
-	if (!create || region->count == STORES)
+	bool fits = region->count < STORES && strlen(name) < sizeof(region->stores[0]->name);
+	if (!create || !fits)
 		return NULL;
 	size_t size = sizeof(struct content);
 	struct content *content = take(&size);
@@ -261,12 +262,10 @@ static enum status memory_open(struct store **opened, const struct store_url *ur
 {
 	(void)deadline;
 	bool shared = false;
-	for (size_t i = 0; i < url->count; i++) {
+	for (size_t i = 0; i < url->count; i++, shared = true)
 		if (strcmp(url->parameters[i].name, "shared"))
 			return error_set(err, STATUS_USAGE, "store memory:%s: unknown parameter %s",
 				url->path, url->parameters[i].name);
-		shared = true;
-	}
 	struct memory_store *store = calloc(1, sizeof(*store));
 	if (!store || !make_region()) {
 		free(store);
@@ -280,7 +279,8 @@ static enum status memory_open(struct store **opened, const struct store_url *ur
 	if (!store->content || !store->base.where) {
 		free(store->base.where);
 		free(store);
-		return error_set(err, STATUS_NO, "store memory:%s is not there", url->path);
+		return error_set(err, create ? STATUS_TEMPORARY : STATUS_NO,
+			"store memory:%s is not there", url->path);
 	}
 	store->base.local = true;
 	store->shared = shared;
@@ -396,11 +396,11 @@ static size_t first_of(const struct table *table, const char *prefix, const char
 static enum status memory_list(struct store *store, const struct store_range *range,
 	int64_t deadline, struct store_answer *answer, struct error *err)
 {
-	(void)deadline;
 	struct content *content = content_of(store);
 	const struct table *table = &content->keys;
 	size_t length = strlen(range->prefix), capacity = 0;
 	bool right = true;
+	(void)deadline;
 	lock();
 	for (size_t i = first_of(table, range->prefix, range->after); i < table->count; i++) {
 		const struct node *node = table->nodes[i];

@@ -8,7 +8,7 @@
  * its own process; with it the handle looks every 20 ms, because a bell does not reach other
  * processes. A process must not be killed while it is inside a call.
  *
- * What is remembered of deleted keys is never forgotten, and a store never goes back.
+ * Deleted keys are remembered until they are purged, and a store never goes back.
  */
 #ifndef STORE_MEMORY_H
 #define STORE_MEMORY_H

@@ -11,6 +11,7 @@
 struct shim_store {
 	struct store base;
 	struct store *inner;
+	char *url; /* of inner */
 };
 
 static struct shim *shim;
@@ -71,6 +72,7 @@ static void shim_close(struct store *base)
 	struct shim_store *store = (struct shim_store *)base;
 	store_close(store->inner);
 	free(store->base.where);
+	free(store->url);
 	free(store);
 }
 
@@ -85,6 +87,8 @@ static enum status shim_open(struct store **opened, const struct store_url *url,
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (status == STATUS_OK && is_done(&fate))
 		status = store_open(&store->inner, text_string(&text), flags, deadline, err);
+	if (store)
+		store->url = strdup(text_string(&text));
 	text_release(&text);
 	status = end(&fate, status, err);
 	if (status == STATUS_OK) {
@@ -151,15 +155,13 @@ static void run_late(void *what)
 	free(late);
 }
 
-static void do_later(struct store *inner, const struct store_request *request, int64_t after)
+static void do_later(
+	const struct shim_store *store, const struct store_request *request, int64_t after)
 {
 	struct late *late = calloc(1, sizeof(*late));
-	struct text url = {0};
 	struct error unused;
-	text_addf(&url, "%s:%s", inner->backend->scheme, inner->where);
-	if (!late || store_open(&late->store, text_string(&url), 0, CLOCK_NEVER, &unused))
+	if (!late || store_open(&late->store, store->url, 0, CLOCK_NEVER, &unused) != STATUS_OK)
 		abort();
-	text_release(&url);
 	late->request = *request;
 	late->request.compares = copy_compares(request->compares, request->compare_count);
 	late->request.then = copy_ops(request->then, request->then_count);
@@ -188,7 +190,7 @@ static enum status shim_txn(struct store *store, const struct store_request *req
 	if (is_done(&fate))
 		status = inner->backend->txn(inner, request, deadline, answer, err);
 	if (fate.loss == SHIM_LATE && writes)
-		do_later(inner, request, fate.after + fate.late);
+		do_later((struct shim_store *)store, request, fate.after + fate.late);
 	count_entries(answer);
 	answer->known =
 		fate.loss == SHIM_REQUEST_LOST || (fate.loss == SHIM_NOTHING_LOST && answer->known);

@@ -41,7 +41,7 @@ struct shim {
 	void (*sleep)(void *context, int64_t microseconds);
 	/* Call run(what) once, so much later. */
 	void (*later)(void *context, int64_t microseconds, void (*run)(void *what), void *what);
-	int64_t slice; /* ms: a wait looks so often, as on a shared filesystem */
+	int64_t slice; /* ms, at least 1: so often decide is asked during a wait */
 	/* Counted by the shim. */
 	uint64_t calls[SHIM_CALLS];
 	uint64_t entries, bytes; /* that reads answered: keys and values */

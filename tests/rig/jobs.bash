@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # One job of tests/run: a test program is started in a room of its own (home, temporary directory, mark of
 # its processes), and what it printed and left behind is judged and counted.
-# The caller is in the root of the project and sets within (seconds since its start, or nothing).
+# The caller is in the root of the project and sets ends (seconds since its start after which jobs are ended, or nothing).
 
 root=$PWD log=$PWD/build/check.log
 rooms=$(mktemp -d "${TMPDIR:-/tmp}/preempt-check.XXXXXX")
@@ -67,8 +67,8 @@ start() {
 	local bin=$root/bin path=$PATH
 	[ "$build" = plain ] || bin=$root/build/$build/bin path=$root/tests/rig/$build:$PATH
 	local report="log_path=$room/reports/report:abort_on_error=1" kill=(timeout -k 10 "$limit")
-	if [ -n "$within" ] && [ $((SECONDS + limit)) -gt "$within" ]; then
-		kill=(timeout -s KILL $((within - SECONDS)))
+	if [ -n "$ends" ] && [ $((SECONDS + limit)) -gt "$ends" ]; then
+		kill=(timeout -s KILL $((ends - SECONDS)))
 		touch "$room/cut"
 	fi
 	(
@@ -133,7 +133,7 @@ finished() {
 		why="did not end within $(cat "$room/limit") s${why:+; $why}"
 		late=1
 	fi
-	if [ -f "$room/cut" ] && [ "$code" = 137 ] && [ $SECONDS -ge "$within" ]; then
+	if [ -f "$room/cut" ] && [ "$code" = 137 ] && [ $SECONDS -ge "$ends" ]; then
 		left_out+=("$name (not finished)")
 		f=$(grep -c '^not ok' "$room/out") || :
 		why=''

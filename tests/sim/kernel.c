@@ -112,7 +112,7 @@ void kernel_step(void)
 	kernel.now = event.time;
 	int64_t until = deferred(&event);
 	if (until > kernel.now) {
-		/* What happens to whom is stopped happens when it goes on. */
+		/* An event of a stopped process waits until the process goes on. */
 		event.time = until;
 		push(event);
 	} else if (event.kind == KERNEL_THREAD) {

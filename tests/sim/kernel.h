@@ -26,7 +26,7 @@
 #define MS	   1000	   /* microseconds */
 #define FIRST_BELL 1000000 /* no file has such a number */
 
-enum { MOST_THREADS = 4, MOST_PROCESSES = 256, MOST_BELLS = 8192, MOST_LATE = 32 };
+enum { MOST_THREADS = 4, MOST_PROCESSES = 256, MOST_BELLS = 8192, MOST_LATE = 32, MOST_WAITS = 8 };
 enum { MOST_WATCHED = 16, MOST_NOTICES = 16 };
 
 /* The zero of the machines' clocks, ms, is far away: 0 means "never" in many places. */
@@ -49,8 +49,8 @@ struct thread {
 	struct process *process;
 	void *(*work)(void *context);
 	void *context;
-	uint32_t epoch;	 /* of the wake-up that counts */
-	int waits_on[4]; /* bells, while it polls */
+	uint32_t epoch;		  /* of the wake-up that counts */
+	int waits_on[MOST_WAITS]; /* bells, while it polls */
 	int waits;
 	int finished; /* bell */
 };

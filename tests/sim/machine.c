@@ -338,9 +338,13 @@ int poll(struct pollfd *polled, nfds_t count, int timeout)
 	}
 	int64_t until = timeout < 0 ? CLOCK_NEVER : (kernel.now / MS + timeout) * MS;
 	self->waits = 0;
-	for (nfds_t i = 0; i < count && self->waits < 4; i++)
-		if (bell_of(polled[i].fd))
-			self->waits_on[self->waits++] = polled[i].fd;
+	for (nfds_t i = 0; i < count; i++) {
+		if (!bell_of(polled[i].fd))
+			continue;
+		if (self->waits == MOST_WAITS)
+			abort();
+		self->waits_on[self->waits++] = polled[i].fd;
+	}
 	pause_until(until);
 	self->waits = 0;
 	return look_at(polled, count);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The way of the processes to the store: what the shim makes of each call. */
+#include <stdlib.h>
+
 #include "kernel.h"
 
 static int64_t left_cut_off(const struct process *process)
@@ -80,8 +82,10 @@ static void let_pass(void *context, int64_t microseconds)
 
 static void do_later(void *context, int64_t microseconds, void (*run)(void *what), void *what)
 {
-	int number = kernel.lates++ % MOST_LATE;
 	(void)context;
+	if (kernel.lates == MOST_LATE)
+		abort();
+	int number = kernel.lates++;
 	kernel.late[number].run = run;
 	kernel.late[number].what = what;
 	kernel_at(kernel.now + microseconds, KERNEL_LATE, number, 0);

@@ -59,7 +59,8 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	const struct agreement_view *view = a->view;
 	if (hold->order == ORDER_LEAVE && !t->first_order_at)
 		t->first_order_at = kernel.now;
-	/* One that is ended because the group is broken is told so, too; its agent stays. */
+	/* A task whose command is ended is told so, too; its agent stays, and its exit is looked
+	 * at. */
 	if (hold->order == ORDER_LEAVE && !t->seat->command->ending)
 		check_nobody_saves(w, task, "is told to leave");
 	bool each = view->decided && view->decision.kind == KIND_EACH;
@@ -163,7 +164,7 @@ void check_fenced(struct world *w, int task)
 		world_violate(w, "I6", "task %d wrote after it was declared dead", task);
 }
 
-/* Nobody is called dead to whom, and to whose way to the store, nothing was done. */
+/* A task is declared dead only if something was done to it, its agent or its way to the store. */
 void check_death(struct world *w, int task)
 {
 	const struct node *node = node_of(w, task);
@@ -173,14 +174,24 @@ void check_death(struct world *w, int task)
 		world_violate(w, "dead", "task %d is declared dead though it lives", task);
 }
 
+void check_decider(struct world *w, const struct node *node)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (schedule_agent_of(w->schedule, i) == node->agent &&
+			(!has(w->keys.dead, i) || w->keys.dead_at[i] == kernel.now))
+			return;
+	world_violate(
+		w, "I6", "agent %d decides after all its tasks were declared dead", node->agent);
+}
+
 /* What an agent takes for written stands in the store. */
 void check_believed(struct world *w, int task)
 {
 	const struct keys *k = &w->keys;
 	const uint64_t *done = w->task[task].seat->agreement.done;
-	if (w->task[task].solo)
-		return; /* it writes nothing any more but its goodbye */
-	const struct round_keys *saved = &k->round[done[WRITE_SAVED] % (MOST_ROUNDS + 1)];
+	if (w->task[task].solo || done[WRITE_SAVED] > MOST_ROUNDS)
+		return; /* alone it writes nothing any more but its goodbye */
+	const struct round_keys *saved = &k->round[done[WRITE_SAVED]];
 	const char *missing = done[WRITE_CLAIM] && !k->claimed		      ? "claim"
 			      : done[WRITE_SAVED] && !has(saved->saved, task) ? "save"
 			      : done[WRITE_LEFT] && !k->left[task]	      ? "goodbye"
@@ -590,7 +601,7 @@ static void check_the_dead(struct world *w)
 		return;
 	for (int i = 0; i < s->tasks; i++) {
 		const struct node *node = node_of(w, i);
-		/* One that saves by itself after a notice is at its own, and hurts nobody. */
+		/* A task that goes alone after a notice saves for itself until its deadline. */
 		if (!has(w->keys.dead, i) || !node->process.alive || w->task[i].solo)
 			continue;
 		int64_t since = w->keys.dead_at[i];

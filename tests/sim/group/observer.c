@@ -144,6 +144,8 @@ static void observe_decision(struct world *w, const struct record *r)
 	round->members = get_set(r, "members");
 	round->unheard = get_set(r, "missing");
 	check_decision(w, r->round);
+	if (node)
+		check_decider(w, node);
 	world_trigger(w, AT_DECISION, node ? node->agent * w->schedule->per_agent : NOBODY);
 }
 

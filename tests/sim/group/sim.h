@@ -359,6 +359,8 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold);
 void check_overshoot(struct world *w, int task);
 /* The keys show what a task has just written. */
 void check_fenced(struct world *w, int task);
+/* A task of this node has decided. */
+void check_decider(struct world *w, const struct node *node);
 void check_decision(struct world *w, uint64_t round);
 void check_saved(struct world *w, int task, uint64_t round);
 void check_open(struct world *w, uint64_t attempt);
