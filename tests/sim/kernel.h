@@ -26,7 +26,13 @@
 #define MS	   1000	   /* microseconds */
 #define FIRST_BELL 1000000 /* no file has such a number */
 
-enum { MOST_THREADS = 4, MOST_PROCESSES = 256, MOST_BELLS = 8192, MOST_LATE = 32, MOST_WAITS = 8 };
+enum {
+	MOST_THREADS = 4,
+	MOST_PROCESSES = 256,
+	MOST_BELLS = 8192,
+	MOST_LATE = 1024,
+	MOST_WAITS = 8
+};
 enum { MOST_WATCHED = 16, MOST_NOTICES = 16 };
 
 /* The zero of the machines' clocks, ms, is far away: 0 means "never" in many places. */

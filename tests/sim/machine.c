@@ -3,6 +3,7 @@
  * The machines: threads, clocks, poll and descriptors, processes. These functions stand in for
  * those of the same name in libc, in base/bell.c, base/thread.c and base/process.c.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -46,8 +47,7 @@ static void wake_at(struct thread *thread, int64_t time)
 
 static int new_bell(struct process *process, bool signals)
 {
-	if (kernel.bells == MOST_BELLS)
-		abort();
+	assert(kernel.bells < MOST_BELLS);
 	kernel.bell[kernel.bells] = (struct bell){.process = process, .signals = signals};
 	return FIRST_BELL + kernel.bells++;
 }
@@ -273,8 +273,7 @@ int epoll_ctl(int descriptor, int action, int watched, struct epoll_event *event
 		if (bell_of(bell->watched[i]) && bell->watched[i] != watched)
 			bell->watched[kept++] = bell->watched[i];
 	bell->watches = kept;
-	if (action == EPOLL_CTL_ADD && bell->watches == MOST_WATCHED)
-		abort();
+	assert(action != EPOLL_CTL_ADD || bell->watches < MOST_WATCHED);
 	if (action == EPOLL_CTL_ADD)
 		bell->watched[bell->watches++] = watched;
 	return 0;
@@ -341,8 +340,7 @@ int poll(struct pollfd *polled, nfds_t count, int timeout)
 	for (nfds_t i = 0; i < count; i++) {
 		if (!bell_of(polled[i].fd))
 			continue;
-		if (self->waits == MOST_WAITS)
-			abort();
+		assert(self->waits < MOST_WAITS);
 		self->waits_on[self->waits++] = polled[i].fd;
 	}
 	pause_until(until);

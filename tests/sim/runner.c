@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,11 +44,25 @@ static void print_failure(uint64_t seed)
 	fflush(stdout);
 }
 
+/* The process of a chunk has ended in the middle of a schedule, such as by a signal. */
+static void print_death(uint64_t seed, int status)
+{
+	if (WIFSIGNALED(status))
+		printf("FAILED seed %" PRIu64 ": signal %d\n", seed, WTERMSIG(status));
+	else
+		printf("FAILED seed %" PRIu64 ": exit code %d\n", seed, WEXITSTATUS(status));
+	printf("  replay: %s --seed %" PRIu64 "\n", program, seed);
+	fflush(stdout);
+}
+
 #define CHUNK 1000 /* schedules in one process */
 
-static void run_chunk(uint64_t first, uint64_t count, uint64_t every, struct share *share)
+/* The chunk's process and its job share *seed: what ran when the process died. */
+static void run_chunk(uint64_t first, uint64_t count, uint64_t every, struct share *share,
+	volatile uint64_t *seed)
 {
 	for (uint64_t i = 0; i < count; i += every) {
+		*seed = first + i;
 		sim->draw(sim->schedule, first + i);
 		if (run(NULL))
 			share->passed++;
@@ -84,6 +99,10 @@ static bool hear_share(int descriptor, struct share *sum)
  */
 static void run_share(uint64_t first, uint64_t count, uint64_t every, struct share *share)
 {
+	volatile uint64_t *seed = mmap(
+		NULL, sizeof(*seed), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (seed == MAP_FAILED)
+		return;
 	for (uint64_t i = 0; i < count; i += CHUNK * every) {
 		uint64_t left = count - i, length = left < CHUNK * every ? left : CHUNK * every;
 		int pipes[2], status;
@@ -93,15 +112,19 @@ static void run_share(uint64_t first, uint64_t count, uint64_t every, struct sha
 		if (pid == 0) {
 			struct share part = {.failed = share->failed};
 			memset(sim->statistics, 0, sim->statistics_size);
-			run_chunk(first + i, length, every, &part);
+			run_chunk(first + i, length, every, &part, seed);
 			part.failed -= share->failed;
 			_exit(say_share(pipes[1], &part) ? 0 : 2);
 		}
 		close(pipes[1]);
 		bool heard = pid > 0 && hear_share(pipes[0], share);
 		close(pipes[0]);
-		if (pid < 0 || wait(&status) != pid || status || !heard)
+		if (pid < 0 || wait(&status) != pid)
 			return; /* what is missing is seen in the sum */
+		if (status || !heard) {
+			print_death(*seed, status);
+			return;
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
  * what the store holds, what the commands of the world have done, and nothing of what the code that
  * is tried thinks.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,8 +143,7 @@ static struct tally *tally_of(const char *who)
 		if (!*k->tally[i].who)
 			free = i;
 	}
-	if (free == NOBODY && k->tallies == MOST_TALLIES)
-		abort();
+	assert(free != NOBODY || k->tallies < MOST_TALLIES);
 	struct tally *tally = &k->tally[free == NOBODY ? k->tallies++ : free];
 	*tally = (struct tally){0};
 	snprintf(tally->who, sizeof(tally->who), "%s", who);
@@ -190,8 +190,7 @@ static void come(const struct queue_worker *read)
 	for (int i = 0; i < world->nodes; i++)
 		if (world->node[i].process.who.pid == read->process.pid)
 			node = i;
-	if (k->workers == MOST_NODES * 2)
-		abort();
+	assert(k->workers < MOST_NODES * 2);
 	for (int i = 0; i < k->workers; i++)
 		if (k->worker[i].here && k->worker[i].beat == read->beat)
 			VIOLATE("beats", "two workers have beat number %" PRIu64, read->beat);
@@ -263,8 +262,7 @@ static void take(struct item *item, const struct change *change)
 			change->id);
 	if (start_of(lease->token) || lease->history.starts != item->leases + 1)
 		VIOLATE("lease", "command %" PRIu64 " is taken with an old lease", change->id);
-	if (k->starts == MOST_STARTS)
-		abort();
+	assert(k->starts < MOST_STARTS);
 	struct start *start = &k->start[k->starts];
 	*start = (struct start){
 		.item = (int)change->id - 1, .number = lease->history.starts, .command = NOBODY};
