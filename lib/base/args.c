@@ -195,20 +195,6 @@ static int refuse(
 	return STATUS_USAGE;
 }
 
-/* Whether word is "--NAME", and behind it end, of an option whose value may be empty. */
-static bool may_be_empty(const struct table *table, const char *word, const char *end)
-{
-	for (size_t k = 0; k < table->count; k++) {
-		const struct args_option *option = table->options[k];
-		size_t length = strlen(option->name);
-		if (option->kind == ARGS_ANY_TEXT && strncmp(word, "--", 2) == 0 &&
-			strncmp(word + 2, option->name, length) == 0 &&
-			strcmp(word + 2 + length, end) == 0)
-			return true;
-	}
-	return false;
-}
-
 /*
  * argtable2 takes an optional number only behind "=": a number that follows is meant, too. And it
  * takes no empty value: where one is meant, empty_word is given. joined has room for twice as many
@@ -216,38 +202,31 @@ static bool may_be_empty(const struct table *table, const char *word, const char
  */
 static bool join_values(const struct table *table, int *argc, char **argv, char *joined[])
 {
-	int count = 0;
-	bool whole = false;
-	for (int i = 0; i < *argc; i++) {
-		const char *next = i + 1 < *argc ? argv[i + 1] : "";
-		bool joined_empty = may_be_empty(table, argv[i], "=");
-		if (joined_empty || (i + 1 < *argc && !*next && may_be_empty(table, argv[i], ""))) {
-			joined[count] =
-				joined_empty ? strndup(argv[i], strlen(argv[i]) - 1) : argv[i];
-			if (!joined[count])
-				goto out;
-			joined[count + 1] = empty_word;
-			count += 2;
-			i += !joined_empty;
+	int count = 0, words = *argc;
+	bool first_part = true, whole = true;
+	for (int i = 0; i < words && whole; i++) {
+		char *word = argv[i], *next = i + 1 < words ? argv[i + 1] : NULL;
+		bool takes_next = false;
+		joined[count++] = word;
+		first_part &= strcmp(word, "--") != 0;
+		if (i == 0 || !first_part || word[0] != '-' || !word[1] ||
+			args_check_option(table->options, table->count, word, next, &takes_next,
+				NULL) != STATUS_OK)
 			continue;
+		i += takes_next;
+		char **last = &joined[count - 1], *value = strchr(word, '=');
+		if (takes_next && *next) {
+			whole = asprintf(last, "%s%s%s", word, word[1] == '-' ? "=" : "", next) > 0;
+		} else if (takes_next) {
+			joined[count++] = empty_word;
+		} else if (word[1] == '-' && value && !value[1]) {
+			*last = strndup(word, (size_t)(value - word));
+			whole = *last;
+			joined[count++] = empty_word;
 		}
-		bool number = *next && strspn(next, "0123456789") == strlen(next);
-		joined[count++] = argv[i];
-		for (size_t k = 0; k < table->count && number && !strncmp(argv[i], "--", 2); k++) {
-			if (table->options[k]->kind != ARGS_OPTIONAL ||
-				strcmp(argv[i] + 2, table->options[k]->name) != 0)
-				continue;
-			if (asprintf(&joined[count - 1], "%s=%s", argv[i], next) < 0) {
-				joined[count - 1] = argv[i];
-				goto out;
-			}
-			i++;
-			break;
-		}
+		if (!whole)
+			*last = word;
 	}
-	joined[count] = NULL;
-	whole = true;
-out:
 	*argc = count;
 	return whole;
 }
