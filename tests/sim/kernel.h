@@ -65,6 +65,7 @@ struct thread {
 struct process {
 	int index;
 	int64_t clock; /* ms, by which the clock of its machine is off */
+	int64_t wall;  /* ms, by which its wall clock was set ahead of that */
 	bool alive, exited;
 	bool sees_others;      /* it may look whether others on its machine live */
 	bool has_short_way;    /* to the store: no faults, and quick */

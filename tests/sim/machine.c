@@ -173,7 +173,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	int64_t off = CLOCK_ZERO + (process ? process->clock : 0);
 	int64_t microseconds = kernel.now + off * MS;
 	if (id == CLOCK_REALTIME)
-		microseconds += INT64_C(1700000000) * 1000000;
+		microseconds += INT64_C(1700000000) * 1000000 + (process ? process->wall * MS : 0);
 	*t = (struct timespec){microseconds / 1000000, microseconds % 1000000 * 1000};
 	return 0;
 }

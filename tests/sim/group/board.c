@@ -18,9 +18,10 @@ static struct panel *panel_of(const struct board *board)
 		       : NULL;
 }
 
-static int64_t utc_of(int64_t microseconds)
+/* What the clock said when it was so much ahead. */
+static int64_t utc_of(int64_t microseconds, int64_t wall)
 {
-	return clock_utc() - (kernel.now - microseconds) / MS;
+	return clock_utc() - process_current()->wall + wall - (kernel.now - microseconds) / MS;
 }
 
 static bool is_lost(const struct board *board)
@@ -114,7 +115,8 @@ enum status board_read_step(const struct board *board, struct board_step *step, 
 	if (panel->lost)
 		return lost(err);
 	if (panel->started)
-		*step = (struct board_step){true, panel->step, panel->next, utc_of(panel->step_at)};
+		*step = (struct board_step){
+			true, panel->step, panel->next, utc_of(panel->step_at, panel->step_wall)};
 	return STATUS_OK;
 }
 
@@ -125,7 +127,7 @@ enum status board_read_saved(
 	if (!panel || panel->lost || !panel->has_saved)
 		return panel && panel->lost ? lost(err) : STATUS_NO;
 	*step = panel->saved;
-	*written = utc_of(panel->saved_at);
+	*written = utc_of(panel->saved_at, panel->saved_wall);
 	return STATUS_OK;
 }
 
@@ -177,10 +179,12 @@ enum status board_read_notice(const char *path, struct notice *notice, struct er
 	return lost(err);
 }
 
+/* Nobody says in which section it is. */
 enum status board_read_section(const struct board *board, struct board_section *section)
 {
-	(void)board, (void)section;
-	return STATUS_NO;
+	(void)board;
+	*section = (struct board_section){0};
+	return STATUS_OK;
 }
 
 enum status board_read_owner(const struct board *board, struct board_owner *owner)

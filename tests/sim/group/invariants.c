@@ -164,13 +164,23 @@ void check_fenced(struct world *w, int task)
 		world_violate(w, "I6", "task %d wrote after it was declared dead", task);
 }
 
+/* Nobody is said to hang that has come to another boundary since it may have begun to. */
+static void check_hung(struct world *w, int task)
+{
+	int64_t since = kernel.now - w->schedule->progress_timeout * MS;
+	if (!w->schedule->progress_timeout || w->task[task].panel.step_at > since)
+		world_violate(w, "hung", "task %d is said to hang though it advances", task);
+}
+
 /* A task is declared dead only if something was done to it, its agent or its way to the store. */
 void check_death(struct world *w, int task)
 {
 	const struct node *node = node_of(w, task);
 	if (w->keys.left[task] != REASON_NONE)
 		world_violate(w, "dead", "task %d is declared dead after its goodbye", task);
-	if (node_lives(node) && !w->task[task].faulted)
+	if (has(w->keys.hung, task))
+		check_hung(w, task);
+	else if (node_lives(node) && !w->task[task].faulted)
 		world_violate(w, "dead", "task %d is declared dead though it lives", task);
 }
 
@@ -748,7 +758,7 @@ static void check_liveness(struct world *w)
 		return;
 	w->statistics->comfortable++;
 	if (round != &k->round[k->rounds]) {
-		if (strides_agree(s))
+		if (strides_agree(s) && !w->save_unmeasured)
 			world_violate(w, "liveness", "more than one final round");
 		return;
 	}

@@ -118,10 +118,13 @@ static void observe_report(struct world *w, const struct record *r)
 {
 	struct round_keys *round = round_of(w, r->round);
 	check_fenced(w, r->task);
-	round->reported[r->task] = true;
 	(void)json_get_bool(r->json, "none", &round->none[r->task]);
 	round->step[r->task] = get_number(r, "step");
 	round->next[r->task] = get_number(r, "next");
+	round->reported[r->task] =
+		round->none[r->task] || round->next[r->task] > round->step[r->task];
+	if (!round->reported[r->task])
+		return; /* rubbish */
 	world_trigger(w, AT_REPORT, r->task);
 }
 
@@ -177,6 +180,8 @@ static void observe_left(struct world *w, const struct record *r)
 static void observe_dead(struct world *w, const struct record *r)
 {
 	TRACE(w, r->task, "is declared dead");
+	if (!strcmp(get_word(r, "by"), keys_death_word(DEATH_HUNG)))
+		w->keys.hung |= bit(r->task);
 	check_death(w, r->task);
 	w->keys.dead |= bit(r->task);
 	w->keys.dead_at[r->task] = kernel.now;
@@ -199,21 +204,22 @@ static void observe_end(struct world *w, const struct record *r)
 static const struct {
 	const char *form;
 	void (*observe)(struct world *w, const struct record *r);
+	bool exists; /* rubbish is as good */
 } kinds[] = {
-	{"TERMINATED_WORKER", observe_claim},
-	{"DEADLINE", observe_deadline},
-	{"SEAL", observe_seal},
-	{"ROUND/%r", observe_round},
-	{"STEP/%r/%t", observe_report},
-	{"RUN_TO_CHECKPOINT", observe_decision},
-	{"LAST_RUN_TO_CHECKPOINT/%r", observe_decision},
-	{"RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_%t", observe_ack},
-	{"RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/%r_%t", observe_ack},
-	{"SAVED/%r/%t", observe_saved},
-	{"LEFT/%t", observe_left},
-	{"DEAD/%t", observe_dead},
-	{"TASK/%t", observe_join},
-	{"CLOSED", observe_end},
+	{"TERMINATED_WORKER", observe_claim, true},
+	{"DEADLINE", observe_deadline, false},
+	{"SEAL", observe_seal, false},
+	{"ROUND/%r", observe_round, true},
+	{"STEP/%r/%t", observe_report, false},
+	{"RUN_TO_CHECKPOINT", observe_decision, true},
+	{"LAST_RUN_TO_CHECKPOINT/%r", observe_decision, true},
+	{"RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_%t", observe_ack, false},
+	{"RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/%r_%t", observe_ack, false},
+	{"SAVED/%r/%t", observe_saved, false},
+	{"LEFT/%t", observe_left, false},
+	{"DEAD/%t", observe_dead, false},
+	{"TASK/%t", observe_join, false},
+	{"CLOSED", observe_end, false},
 };
 
 static bool take_number(const char **at, uint64_t *number)
@@ -280,7 +286,8 @@ static void observe(struct world *w, const struct store_op *op)
 			continue;
 		TRACE(w, NOBODY, "%s = %.*s", r.name, (int)op->length, (const char *)op->value);
 		r.json = json_parse(op->value, op->length);
-		kinds[i].observe(w, &r);
+		if (r.json || kinds[i].exists)
+			kinds[i].observe(w, &r);
 		json_object_put(r.json);
 		return;
 	}

@@ -772,6 +772,355 @@ static const char *saved_and_finished(struct world *w)
 	return all_left_with(w, STATUS_OK);
 }
 
+/* ---- What is written by nobody that knows how ---- */
+
+static void rubbish(struct schedule *s, enum deed deed, int64_t at, int task)
+{
+	plain(s, 3, false);
+	fate(s, AT_START, task, at, deed, 0);
+	s->act[s->acts - 1].subject = NOBODY;
+}
+
+static void rubbish_in_names(struct schedule *s)
+{
+	rubbish(s, RUBBISH_NAMES, 900, 0);
+	s->remembered_save = 500;
+	notice(s, 0, 1000, 10000);
+}
+
+/* Written when the round is open: its own report takes the place of that, */
+static void rubbish_for_a_report(struct schedule *s)
+{
+	plain(s, 3, false);
+	notice(s, 1, 1000, -1);
+	*NEW_ACT(s) = (struct act){
+		.trigger = AT_CLAIM, .subject = NOBODY, .deed = RUBBISH_REPORT, .who = 2};
+}
+
+static const char *heard_of_all(struct world *w)
+{
+	return w->keys.round[1].unheard ? "somebody's report is missing" : all_42_in_one_round(w);
+}
+
+/* or the others do not wait for one for longer than they would without. */
+static void rubbish_for_a_missing_report(struct schedule *s)
+{
+	rubbish_for_a_report(s);
+	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
+		.subject = NOBODY,
+		.deed = PAUSE_AGENT,
+		.who = 2,
+		.amount = s->report_timeout + 1500};
+}
+
+static const char *all_42_in_a_second_round(struct world *w)
+{
+	return w->keys.round[1].unheard != 1 << 2 ? "the rubbish counts as a report"
+						  : all_42_in_two_rounds(w);
+}
+
+/* ---- The end of training, stopped agents, and launchers that start one again ---- */
+
+/* About when the tasks end by themselves, which are not equally fast. */
+static void at_the_end(struct schedule *s, int64_t before)
+{
+	plain(s, 3, false);
+	for (int i = 0; i < 3; i++) {
+		s->trainee[i].total = 10;
+		s->trainee[i].uneven_us = 0;
+		s->trainee[i].step_us = (100 + 2 * i) * MS;
+	}
+	notice(s, 1, 1060 - before, -1);
+}
+
+static void just_before_the_end(struct schedule *s)
+{
+	at_the_end(s, 180);
+}
+
+static void at_its_end(struct schedule *s)
+{
+	at_the_end(s, 0);
+}
+
+static void after_the_first_end(struct schedule *s)
+{
+	at_the_end(s, -10);
+}
+
+static const char *finished_or_saved(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].code != STATUS_OK && w->task[i].code != STATUS_SAVED)
+			return "somebody neither finished nor saved";
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (!w->task[i].finished || w->task[i].finished_at > 4000 * MS)
+			return "somebody stayed for longer than a save takes";
+	return NULL;
+}
+
+/* An agent is stopped when it has reported, and goes on when the others have saved. */
+static void stopped_after_report(struct schedule *s)
+{
+	plain(s, 3, false);
+	notice(s, 0, 1000, -1);
+	fate(s, AT_REPORT, 1, 0, PAUSE_AGENT, 8000);
+}
+
+static const char *all_42_after_a_wait(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at < (1000 + 1000 + 8000) * MS)
+			return "somebody left before the one that was stopped had saved";
+	return all_42_in_one_round(w);
+}
+
+static void restarted_after_its_save(struct schedule *s)
+{
+	plain(s, 3, false);
+	for (int i = 0; i < 2; i++)
+		s->trainee[i].save = 5000;
+	notice(s, 0, 1000, -1);
+	fate(s, AT_SAVED, 2, 200, RESTART, 500);
+}
+
+static const char *saved_and_joins_the_next(struct world *w)
+{
+	if (w->newest_attempt != 2)
+		return "the one that was restarted has not joined the next attempt";
+	return survivors_42(w) ? survivors_42(w) : complete(w);
+}
+
+/* ---- Heartbeats ---- */
+
+/* Whoever is not decided without is waited for: only the heartbeat finds the dead. */
+static void beating(struct schedule *s, int tasks, bool synchronous)
+{
+	plain(s, tasks, synchronous);
+	s->beat_period = 5000;
+	s->report_timeout = s->save_timeout = 120000;
+}
+
+static const uint64_t stopped_ones = UINT64_C(1) << 63 | UINT64_C(1) << 50 | UINT64_C(1) << 31 |
+				     UINT64_C(1) << 30 | UINT64_C(1) << 17 | 7;
+
+/* The monitor and those who would follow it are among those who are stopped. */
+static void silence(struct schedule *s)
+{
+	beating(s, MOST_TASKS, true);
+	for (int i = 0; i < MOST_TASKS; i++)
+		if (stopped_ones >> i & 1)
+			*NEW_ACT(s) = (struct act){.subject = NOBODY,
+				.delay = 60000,
+				.deed = PAUSE_AGENT,
+				.who = i,
+				.amount = 90000};
+}
+
+/* Within limit + 3 periods, and what the ending of the commands takes. */
+static bool left_soon(const struct world *w, int task, int64_t since)
+{
+	int64_t limit = (HEARTBEAT_LIMIT + 3) * w->schedule->beat_period + w->schedule->kill_after;
+	return w->task[task].finished && w->task[task].finished_at <= (since + limit) * MS;
+}
+
+static const char *exactly_those_are_dead(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (!(stopped_ones >> i & 1) && !left_soon(w, i, 1000 + 60000))
+			return "somebody stayed for too long";
+	return w->keys.dead != stopped_ones ? "others than those who were stopped are called dead"
+					    : all_left_with(w, STATUS_BROKEN);
+}
+
+static void restarted_while_training(struct schedule *s)
+{
+	beating(s, 4, true);
+	fate(s, AT_START, 3, 20000, RESTART, 300);
+	s->act[0].subject = NOBODY;
+}
+
+static const char *ended_by_a_restart(struct world *w)
+{
+	if (w->keys.dead != 1 << 3 || w->newest_attempt != 2)
+		return "not exactly the restarted one is dead, and in the next attempt";
+	for (int i = 0; i < 3; i++)
+		if (w->task[i].code != STATUS_BROKEN || !left_soon(w, i, 1000 + 20000))
+			return "somebody did not leave soon, with 44";
+	return NULL;
+}
+
+static void claimer_falls_silent(struct schedule *s)
+{
+	beating(s, 3, false);
+	notice(s, 1, 20000, -1);
+	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
+		.subject = NOBODY,
+		.deed = PAUSE_AGENT,
+		.who = 1,
+		.amount = 90000};
+}
+
+/* The task that was stopped is dead: the others have saved at one step, and it has not. */
+static const char *decided_without(struct world *w, int dead)
+{
+	const struct round_keys *round = last_round(w);
+	uint64_t others = (UINT64_C(1) << w->schedule->tasks) - 1 - (UINT64_C(1) << dead);
+	if (w->keys.dead != UINT64_C(1) << dead)
+		return "not exactly the one that was stopped is called dead";
+	if (w->keys.rounds != 1 || !round->decided || round->saved != others)
+		return "not exactly the others have saved, in one round";
+	for (int i = 0; i < w->schedule->tasks; i++) {
+		if (i != dead && (!left_soon(w, i, 1000 + 20000) ||
+					 round->saved_step[i] != round->decision.step))
+			return "somebody did not save at the agreed step, and leave soon";
+	}
+	return NULL;
+}
+
+static const char *decided_without_the_claimer(struct world *w)
+{
+	return decided_without(w, 1) ? decided_without(w, 1) : all_43(w);
+}
+
+static void reporter_falls_silent(struct schedule *s)
+{
+	claimer_falls_silent(s);
+	s->act[0].who = 0;
+	s->act[1].who = 2;
+}
+
+static const char *decided_without_task_2(struct world *w)
+{
+	const struct round_keys *round = last_round(w);
+	if (round->reported[2] || round->acked >> 2 & 1 || round->members != 3)
+		return "the dead one took part";
+	return decided_without(w, 2) ? decided_without(w, 2) : all_43(w);
+}
+
+/* For less than the limit: as if nothing had been. */
+static void silent_for_a_while(struct schedule *s)
+{
+	reporter_falls_silent(s);
+	s->act[1].amount = 9000;
+}
+
+static const char *nobody_died(struct world *w)
+{
+	return w->keys.dead ? "somebody is called dead" : all_42_in_one_round(w);
+}
+
+/* Longer than the limit, and than a task may stand still; the training stalls with it. */
+static void stalled_store(struct schedule *s)
+{
+	beating(s, 3, true);
+	s->progress_timeout = 30000;
+	cut_off_all(s, AT_START, NOBODY, 20000, 45000);
+	fate(s, AT_START, NOBODY, 21000, PAUSE_TRAINING, 43000);
+	s->act[1].who = 0;
+	notice(s, 0, 100000, -1);
+}
+
+/* ---- Hangs ---- */
+
+static void hanging(struct schedule *s)
+{
+	beating(s, 4, true);
+	s->progress_timeout = 7000;
+	fate(s, AT_START, 1, 5000, PAUSE_TRAINING, 60000);
+	s->act[0].subject = NOBODY;
+}
+
+/* It has never come to a second step: what it does is no secret, but that it computes. */
+static void never_advancing(struct schedule *s)
+{
+	beating(s, 4, true);
+	s->progress_timeout = 7000;
+	s->trainee[3].step_us = 600000 * MS;
+}
+
+static const char *broken_by_a_hang(struct world *w)
+{
+	if (!w->keys.hung || w->keys.dead != w->keys.hung)
+		return "nobody hangs, or somebody is dead of something else";
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > 30000 * MS)
+			return "somebody stayed for too long";
+	return all_left_with(w, STATUS_BROKEN);
+}
+
+/* ---- Wall clocks that are set while all runs: to mean nothing ---- */
+
+static void clock_is_set(struct schedule *s, enum trigger trigger, int64_t delay, int64_t ahead)
+{
+	*NEW_ACT(s) = (struct act){.trigger = trigger,
+		.subject = NOBODY,
+		.delay = delay,
+		.deed = SET_CLOCK,
+		.who = NOBODY - 1,
+		.amount = ahead};
+}
+
+#define HOUR 3600000
+
+/* Either way while all train, and back while they agree and save. */
+static void clocks_are_set(struct schedule *s)
+{
+	plain(s, 3, false);
+	clock_is_set(s, AT_START, 500, HOUR);
+	clock_is_set(s, AT_START, 2000, -HOUR);
+	notice(s, 0, 4000, -1);
+	clock_is_set(s, AT_CLAIM, 0, HOUR);
+	clock_is_set(s, AT_DECISION, 0, -HOUR);
+	clock_is_set(s, AT_SAVING, 100, 0);
+}
+
+/* The same with a deadline, on the machine of the claimer alone. */
+static void clock_is_set_in_its_grace(struct schedule *s)
+{
+	clocks_are_set(s);
+	for (int i = 0; i < s->acts; i++)
+		s->act[i].who = 0;
+	s->act[2].amount = 30000;
+	s->remembered_save = 500;
+}
+
+static const char *used_its_grace(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > (1000 + 4000 + 30000) * MS)
+			return "somebody left after the deadline";
+	return two_checkpoints(w);
+}
+
+static void clocks_are_set_under_beats(struct schedule *s)
+{
+	beating(s, 3, false);
+	s->progress_timeout = 60000;
+	clock_is_set(s, AT_START, 20000, HOUR);
+	clock_is_set(s, AT_START, 60000, 0);
+	clock_is_set(s, AT_START, 100000, -HOUR);
+	clock_is_set(s, AT_START, 140000, 0);
+	notice(s, 0, 180000, -1);
+}
+
+/* And whoever falls silent when they have been set is found as ever. */
+static void silence_after_clocks_are_set(struct schedule *s)
+{
+	clocks_are_set_under_beats(s);
+	s->acts--;
+	fate(s, AT_START, NOBODY, 150000, PAUSE_AGENT, 90000);
+	s->act[s->acts - 1].who = 2;
+}
+
+static const char *found_silent(struct world *w)
+{
+	if (!left_soon(w, 0, 1000 + 150000) || !left_soon(w, 1, 1000 + 150000))
+		return "somebody stayed for too long";
+	return w->keys.dead != 1 << 2 ? "not exactly the silent one is dead"
+				      : all_left_with(w, STATUS_BROKEN);
+}
+
 const struct scenario scenarios[] = {
 	{"reporter-paused", "paused for exactly the report timeout while its peer publishes",
 		reporter_paused, all_42},
@@ -853,5 +1202,40 @@ const struct scenario scenarios[] = {
 	{"SY-10", "a peer stopped during the agreement, continued afterwards", sy10,
 		all_42_in_one_round},
 	{"SY-11", "rubbish in a key: the next round heals", sy11, all_42_in_two_rounds},
+	{"SY-11-names", "rubbish in keys of all kinds", rubbish_in_names, two_checkpoints},
+	{"SY-11-report", "a rubbish report is written over", rubbish_for_a_report, heard_of_all},
+	{"SY-11-no-report", "a rubbish report counts as none", rubbish_for_a_missing_report,
+		all_42_in_a_second_round},
+	{"SY-5-before", "a notice just before training ends", just_before_the_end,
+		finished_or_saved},
+	{"SY-5", "a notice while the first one ends", at_its_end, finished_or_saved},
+	{"SY-5-after", "a notice when the first one has ended", after_the_first_end,
+		finished_or_saved},
+	{"SY-10-after-report", "an agent stopped until the others have saved", stopped_after_report,
+		all_42_after_a_wait},
+	{"restarted-after-its-save", "its checkpoint stands, and it is in the next attempt",
+		restarted_after_its_save, saved_and_joins_the_next},
+	{"silence", "8 of 64 stopped at once: these and no others are called dead", silence,
+		exactly_those_are_dead},
+	{"HB-4", "restarted while all train: they leave, it is in the next attempt",
+		restarted_while_training, ended_by_a_restart},
+	{"PH-10-silent", "the claimer stopped for good: the others go on when it is called dead",
+		claimer_falls_silent, decided_without_the_claimer},
+	{"PH-12-silent", "a task stopped before it reports, and what it does afterwards",
+		reporter_falls_silent, decided_without_task_2},
+	{"SY-10-silent", "for less than the limit: as if nothing had been", silent_for_a_while,
+		nobody_died},
+	{"stalled-store", "for longer than any limit: nobody is dead, or hangs", stalled_store,
+		nobody_died},
+	{"hung", "a training stopped, its agent lives: all leave", hanging, broken_by_a_hang},
+	{"hung-busy", "a training that computes and never advances", never_advancing,
+		broken_by_a_hang},
+	{"CS-3", "wall clocks set by an hour, both ways", clocks_are_set, all_42_in_one_round},
+	{"CS-3-grace", "the claimer's, with a deadline: saved in time", clock_is_set_in_its_grace,
+		used_its_grace},
+	{"CS-3-beats", "under heartbeats: nobody is called dead", clocks_are_set_under_beats,
+		nobody_died},
+	{"CS-3-silence", "set, and then somebody falls silent", silence_after_clocks_are_set,
+		found_silent},
 	{0},
 };

@@ -249,6 +249,18 @@ static void draw_clocks(struct schedule *s, struct random *r)
 	}
 }
 
+/* By up to a day, at some time, either way. */
+static void draw_set_clocks(struct schedule *s, struct random *r)
+{
+	for (int i = random_chance(r, 200) ? (int)random_in(r, 1, 3) : 0; i > 0; i--)
+		add(s, (struct act){.trigger = (enum trigger)random_in(r, AT_START, TRIGGERS - 1),
+			       .subject = NOBODY,
+			       .delay = random_in(r, 0, 3000),
+			       .deed = SET_CLOCK,
+			       .who = random_chance(r, 500) ? draw_who(s, r) : NOBODY - 1,
+			       .amount = random_in(r, -86400000, 86400000)});
+}
+
 void schedule_draw(struct schedule *s, uint64_t seed)
 {
 	struct random r = {seed * 0x2545f4914f6cdd1du + 1};
@@ -278,6 +290,7 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 		draw_fault(s, &r);
 	s->early = random_chance(&r, 120);
 	s->beat_period = random_chance(&r, 300) ? random_in(&r, 500, 5000) : 0;
+	draw_set_clocks(s, &r);
 }
 
 /* ---- Showing ---- */
@@ -286,7 +299,8 @@ static const char *const trigger_names[TRIGGERS] = {
 	"start", "wait", "claim", "report", "decision", "order", "saving", "saved", "leave"};
 static const char *const deed_names[DEEDS] = {"nothing", "notice", "claim from outside",
 	"on demand", "move deadline", "kill agent", "pause agent", "kill training",
-	"pause training", "cut off", "restart", "declare dead", "lose board", "rubbish"};
+	"pause training", "cut off", "restart", "declare dead", "lose board", "rubbish",
+	"rubbish claim", "rubbish report", "rubbish names", "set clock"};
 
 const char *deed_name(enum deed deed)
 {
@@ -345,7 +359,8 @@ void schedule_print(const struct schedule *s, FILE *out)
 		"store: latency %" PRId64 ", notify %" PRId64 ", gives up %" PRId64
 		" ms, lost before %d, after %d, late %d of 1000\n",
 		s->latency, s->notify, s->give_up, s->lost_before, s->lost_after, s->late_commit);
-	fprintf(out, "beats every %" PRId64 " ms%s\n", s->beat_period,
+	fprintf(out, "beats every %" PRId64 " ms, hangs after %" PRId64 "%s\n", s->beat_period,
+		s->progress_timeout,
 		s->early ? "; what comes after start may come while they join" : "");
 	for (int i = 0; i < s->tasks; i++)
 		print_trainee(s, i, out);

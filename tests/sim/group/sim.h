@@ -53,6 +53,10 @@ enum deed {
 	DECLARE_DEAD,	/* the heartbeat calls `who` dead after `amount` ms, if paused or dead */
 	LOSE_BOARD,	/* somebody removes the board of `who` */
 	RUBBISH,	/* an unreadable decision appears in the newest round */
+	RUBBISH_CLAIM,	/* and with it a round */
+	RUBBISH_REPORT, /* of `who`, in the newest round or the one to come */
+	RUBBISH_NAMES,	/* in all kinds of keys, also ones that there are not */
+	SET_CLOCK, /* the wall clock of the machine of `who`, or of all, is `amount` ms ahead */
 	DEEDS,
 };
 
@@ -101,8 +105,9 @@ struct schedule {
 	bool watches_peers;  /* agents notice peers that died on their machine */
 	int64_t report_timeout, save_timeout, startup, leave_patience, kill_after;
 	bool savers_chief, complete_chief, per_task, store_loss_ends;
-	bool early;	     /* what AT_START triggers counts from before the agents join */
-	int64_t beat_period; /* ms; 0: the agents do not beat */
+	bool early;		  /* what AT_START triggers counts from before the agents join */
+	int64_t beat_period;	  /* ms; 0: the agents do not beat */
+	int64_t progress_timeout; /* ms; 0: nobody hangs, however long it stands still */
 };
 
 /* Everything from one seed. */
@@ -151,6 +156,7 @@ struct keys {
 	enum agreement_reason left[MOST_TASKS];
 	int64_t left_at[MOST_TASKS];
 	uint64_t dead; /* a bit per task */
+	uint64_t hung; /* of these, as their own agents said */
 	int64_t dead_at[MOST_TASKS];
 	struct round_keys round[MOST_ROUNDS + 1]; /* from 1 on; filled when opened */
 };
@@ -182,10 +188,11 @@ struct panel {
 	uint64_t order_round;
 	bool started;
 	uint64_t step, next;
-	int64_t step_at; /* us: when it was written */
+	int64_t step_at;   /* us: when it was written, */
+	int64_t step_wall; /* ms: and how much the wall clock was ahead then */
 	bool has_saved;
 	uint64_t saved;
-	int64_t saved_at;
+	int64_t saved_at, saved_wall;
 	bool lost;
 };
 
@@ -270,6 +277,7 @@ struct world {
 	int pulled_by[MOST_ACTS];
 	struct statistics *statistics;
 	bool store_faults, slow_store;
+	bool save_unmeasured; /* a clock was set during it */
 	bool exits_begun;
 	int64_t first_exit;
 };

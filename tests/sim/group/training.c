@@ -108,6 +108,7 @@ static void call_step(struct world *w, int task)
 	panel->step = p->boundary;
 	panel->next = p->boundary + trainee_of(w, task)->stride;
 	panel->step_at = kernel.now;
+	panel->step_wall = node_of(w, task)->process.wall;
 	enter(w, task, LOOKING, random_in(&kernel.random, 0, trainee_of(w, task)->look_us));
 }
 
@@ -194,6 +195,7 @@ static void finish_save(struct world *w, int task)
 		panel->has_saved = true;
 		panel->saved = p->boundary;
 		panel->saved_at = kernel.now;
+		panel->saved_wall = node_of(w, task)->process.wall;
 	}
 	if (p->saving_for == ORDER_RUN)
 		p->saved_step[p->saves++ % SAVE_LOG] = p->boundary;

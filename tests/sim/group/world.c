@@ -75,16 +75,73 @@ static void cut_off(struct world *w, int task, int64_t length)
 	}
 }
 
-static void put_rubbish(struct world *w)
+static void put_raw(struct world *w, const char *name, const char *value)
+{
+	char key[128];
+	snprintf(key, sizeof(key), "run/sim/%06" PRIu64 "/%s", w->keys.attempt, name);
+	(void)store_put(kernel.store, key, value, NULL, NULL);
+}
+
+/* It may make a further round necessary. */
+static void put_rubbish_decision(struct world *w)
 {
 	struct keys *k = &w->keys;
-	char name[64], key[128];
+	char name[64];
 	if (k->rounds == 0 || k->round[k->rounds].decided)
 		return;
 	w->store_faults = true;
 	keys_decision(k->rounds, name);
-	snprintf(key, sizeof(key), "run/sim/%06" PRIu64 "/%s", k->attempt, name);
-	(void)store_put(kernel.store, key, "rubbish", NULL, NULL);
+	put_raw(w, name, "rubbish");
+}
+
+static void put_rubbish_names(struct world *w)
+{
+	static const char *const names[] = {"DEADLINE", "ROUND/x", "ROUND/", "STEP/1/7", "STEP/1/",
+		"STEP/9999999999999999999999/1", "SAVED/1/1x", "TASK/77", "LEFT/-1",
+		"DEAD/4294967297", "RECEIVED_SIGNAL_", "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_99",
+		"RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/x_1", "LAST_RUN_TO_CHECKPOINT/",
+		"NEW/thing"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		put_raw(w, names[i], "{\"step\": -1, \"utc\": \"yes");
+	put_raw(w, "TASK/1", "\033[31mred");
+}
+
+static void put_rubbish(struct world *w, enum deed deed, int task)
+{
+	char name[64];
+	switch (deed) {
+	case RUBBISH: put_rubbish_decision(w); break;
+	case RUBBISH_CLAIM:
+		put_raw(w, "TERMINATED_WORKER", "rubbish");
+		put_raw(w, "ROUND/1", "more");
+		break;
+	case RUBBISH_REPORT:
+		snprintf(name, sizeof(name), "STEP/%" PRIu64 "/%d",
+			w->keys.rounds ? w->keys.rounds : 1, task);
+		put_raw(w, name, "{\"step\":5,\"next\":5}");
+		break;
+	default: put_rubbish_names(w); break;
+	}
+}
+
+/*
+ * Of the machine of a task, or of all. Nothing is done to anybody by that: it is to mean nothing.
+ * Only how long a save takes that is under way is not known afterwards.
+ */
+static void set_clock(struct world *w, int task, int64_t ahead)
+{
+	const struct schedule *s = w->schedule;
+	bool all = task < 0 || task >= s->tasks;
+	int machine = all ? NOBODY : schedule_machine_of(s, schedule_agent_of(s, task));
+	for (int i = 0; i < schedule_agents(s); i++)
+		if (all || schedule_machine_of(s, i) == machine)
+			w->node[i].process.wall = ahead;
+	for (int i = 0; i < s->tasks; i++) {
+		const struct task *t = &w->task[i];
+		if (all || schedule_machine_of(s, schedule_agent_of(s, i)) == machine)
+			w->save_unmeasured |=
+				t->training.state == SAVING || t->panel.hold.order == ORDER_SAVE;
+	}
 }
 
 static void restart(struct world *w, int agent, int64_t after)
@@ -107,7 +164,11 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 	case ON_DEMAND:
 	case MOVE_DEADLINE: agent_program(w, act, who); return;
 	case CUT_OFF: cut_off(w, who, length); return;
-	case RUBBISH: put_rubbish(w); return;
+	case RUBBISH:
+	case RUBBISH_CLAIM:
+	case RUBBISH_REPORT:
+	case RUBBISH_NAMES: put_rubbish(w, act->deed, who); return;
+	case SET_CLOCK: set_clock(w, who, act->amount); return;
 	case NOTHING:
 	case DEEDS: return;
 	default: break;
@@ -158,6 +219,12 @@ void world_trigger(struct world *w, enum trigger trigger, int task)
 	}
 }
 
+/* How long it lasts, ms. */
+static int64_t length_of(const struct act *act)
+{
+	return act->amount > 0 && act->deed != SET_CLOCK ? act->amount : 0;
+}
+
 /* After this nobody can still have a reason to wait. */
 static int64_t latest_end(const struct schedule *s)
 {
@@ -165,7 +232,7 @@ static int64_t latest_end(const struct schedule *s)
 	int64_t end = 20000 + patience * (s->report_timeout + 1000) + 4 * s->save_timeout +
 		      s->kill_after + s->leave_patience;
 	for (int i = 0; i < s->acts; i++)
-		end += s->act[i].delay + (s->act[i].amount > 0 ? s->act[i].amount : 0);
+		end += s->act[i].delay + length_of(&s->act[i]);
 	end += 20 * s->latency * s->per_agent;
 	return end;
 }
@@ -178,7 +245,7 @@ static int64_t latest_calm_end(const struct schedule *s)
 {
 	int64_t end = 15000;
 	for (int i = 0; i < s->acts; i++) {
-		end += s->act[i].delay + (s->act[i].amount > 0 ? s->act[i].amount / 4 : 0);
+		end += s->act[i].delay + length_of(&s->act[i]) / 4;
 		if (s->act[i].deed == ON_DEMAND)
 			end += 2 * s->report_timeout + s->save_timeout;
 	}
@@ -209,6 +276,7 @@ static void incarnation_returns(struct world *w, int agent)
 	if (!node)
 		return;
 	node->ghost = node->process.sees_others = true;
+	node->process.wall = w->node[agent].process.wall;
 	agent_begin(node);
 }
 
