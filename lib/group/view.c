@@ -173,6 +173,7 @@ static bool read_claim(struct view *view, const struct reading *r)
 	/* Whatever it says, somebody has claimed: what cannot be read is an ordinary preemption. */
 	view->agreement.claimed = true;
 	view->agreement.claim_then = THEN_EXIT;
+	claim->outside = true;
 	if (!r->json)
 		return false;
 	claim->outside = !json_get_unsigned(r->json, "task", &claim->task);

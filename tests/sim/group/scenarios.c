@@ -788,6 +788,11 @@ static void rubbish_in_names(struct schedule *s)
 	notice(s, 0, 1000, 10000);
 }
 
+static void rubbish_for_a_claim(struct schedule *s)
+{
+	rubbish(s, RUBBISH_CLAIM, 1000, 0);
+}
+
 /* Written when the round is open: its own report takes the place of that, */
 static void rubbish_for_a_report(struct schedule *s)
 {
@@ -1203,6 +1208,7 @@ const struct scenario scenarios[] = {
 		all_42_in_one_round},
 	{"SY-11", "rubbish in a key: the next round heals", sy11, all_42_in_two_rounds},
 	{"SY-11-names", "rubbish in keys of all kinds", rubbish_in_names, two_checkpoints},
+	{"SY-11-claim", "rubbish claims like any other", rubbish_for_a_claim, all_42_in_one_round},
 	{"SY-11-report", "a rubbish report is written over", rubbish_for_a_report, heard_of_all},
 	{"SY-11-no-report", "a rubbish report counts as none", rubbish_for_a_missing_report,
 		all_42_in_a_second_round},
