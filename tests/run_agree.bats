@@ -26,21 +26,6 @@ put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null
 later_than() { (($(date +%s%3N) > $1)); }
 put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null; }
 
-# bats test_tags=smoke
-@test "SY-2: a notice between two calls: exactly one call is answered with a save" {
-	count_agents 2 --steps 1000 --step-ms 200
-	until_true 10 all_begun 2 2
-	kill -TERM "${pids[0]}"
-	all_ended 42
-	saved_together 2
-	for i in 0 1; do
-		[ "$(grep -c '^save ' job/log/1.$i)" = 1 ]
-		# Asked at the agreed step once; what was begun is finished.
-		[ "$(grep -c "^ask $saved_step\$" job/log/1.$i)" = 1 ]
-	done
-	nothing_left
-}
-
 @test "SY-5: the end, with a notice and without, never hangs" {
 	for late in 0 1 5 20; do
 		count_agents 3 --steps 30 --step-ms 2 --end-ms $late
