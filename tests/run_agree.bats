@@ -26,18 +26,6 @@ put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null
 later_than() { (($(date +%s%3N) > $1)); }
 put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null; }
 
-@test "SY-5: the end, with a notice and without, never hangs" {
-	for late in 0 1 5 20; do
-		count_agents 3 --steps 30 --step-ms 2 --end-ms $late
-		until_true 10 all_begun 3 20
-		kill -TERM "${pids[1]}" 2>/dev/null || :
-		for i in 0 1 2; do ended $i "0|42"; done
-		rm -r job/ckpt job/end job/log
-		attempt=$((attempt + 1))
-	done
-	nothing_left
-}
-
 @test "SY-6, SY-7: a slow task at step 0 or 1, fast ones ahead, a notice to either: the same step" {
 	for victim in 0 1; do
 		count_agents 2 --steps 1000 --step-ms 120 --slow 0:300
