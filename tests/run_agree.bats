@@ -26,21 +26,6 @@ put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null
 later_than() { (($(date +%s%3N) > $1)); }
 put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null; }
 
-@test "SY-6, SY-7: a slow task at step 0 or 1, fast ones ahead, a notice to either: the same step" {
-	for victim in 0 1; do
-		count_agents 2 --steps 1000 --step-ms 120 --slow 0:300
-		until_true 10 begun 1 3
-		until_true 10 started 0
-		kill -TERM "${pids[victim]}"
-		all_ended 42
-		saved_together 2
-		[ "$saved_step" -ge 4 ]
-		rm -r job/ckpt
-		attempt=$((attempt + 1))
-	done
-	nothing_left
-}
-
 @test "SY-9: all restored at step 1000, none has called yet, one never will before its notice" {
 	count_agents 3 --from 1000 --steps 20000 --start-ms 60000
 	until_true 20 started 0
