@@ -26,18 +26,6 @@ put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null
 later_than() { (($(date +%s%3N) > $1)); }
 put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null; }
 
-@test "SY-9: all restored at step 1000, none has called yet, one never will before its notice" {
-	count_agents 3 --from 1000 --steps 20000 --start-ms 60000
-	until_true 20 started 0
-	until_true 20 started 1
-	until_true 20 started 2
-	kill -TERM "${pids[2]}"
-	all_ended 42
-	[ "$(field RUN_TO_CHECKPOINT kind)" = none ]
-	[ -z "$(ls job/ckpt)" ]
-	nothing_left
-}
-
 # bats test_tags=smoke
 @test "SY-10: a training process stopped during the agreement and continued: all save at one step" {
 	count_agents 3 --steps 100000 --step-ms 5
