@@ -45,21 +45,6 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
-@test "SY-10: an agent stopped before it reports, continued after the decision without it: it saves too, or is told" {
-	options=(--report-timeout 3s)
-	count_agents 3 --steps 100000 --step-ms 5
-	until_true 20 all_begun 3 10
-	stop_agent 1
-	kill -TERM "${pids[0]}"
-	until_true 20 has RUN_TO_CHECKPOINT
-	[[ $(field RUN_TO_CHECKPOINT missing) =~ ^(1|0-1|1-2)$ ]] # or one that was slow just then
-	kill -CONT "${pids[1]}"
-	all_ended 42
-	# It had run on: the next round is the one in which all saved.
-	saved_at_agreed 0 1 2
-	nothing_left
-}
-
 @test "SY-10: an agent stopped after its report and continued after everybody else has saved" {
 	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
