@@ -45,24 +45,6 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
-@test "SY-10: an agent stopped after its report and continued after everybody else has saved" {
-	count_agents 3 --steps 100000 --step-ms 5
-	until_true 20 all_begun 3 10
-	# Its training stands still, so that its agent cannot save and leave before it is stopped.
-	child=$(command_of 1)
-	kill -STOP "$child"
-	kill -TERM "${pids[0]}"
-	until_true 10 has STEP/1/1
-	stop_agent 1
-	kill -CONT "$child"
-	until_true 10 has SAVED/1/0
-	until_true 10 has SAVED/1/2
-	kill -CONT "${pids[1]}"
-	all_ended 42
-	saved_together 3
-	nothing_left
-}
-
 @test "SY-11: rubbish in keys of the run: nobody crashes, all save at one step" {
 	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
