@@ -45,21 +45,6 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
-@test "SY-11: rubbish in keys of the run: nobody crashes, all save at one step" {
-	count_agents 3 --steps 100000 --step-ms 5
-	until_true 20 all_begun 3 10
-	for name in DEADLINE ROUND/x ROUND/ STEP/1/7 STEP/1/ STEP/9999999999999999999999/1 SAVED/1/1x \
-		TASK/77 LEFT/-1 DEAD/4294967297 RECEIVED_SIGNAL_ RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_99 \
-		RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/x_1 LAST_RUN_TO_CHECKPOINT/ NEW/thing; do
-		put "$name" '{"step": -1, "utc": "yes'
-	done
-	put TASK/1 "$(printf '\033[31mred')"
-	kill -TERM "${pids[0]}"
-	all_ended 42
-	saved_at_agreed 0 1 2
-	nothing_left
-}
-
 @test "SY-11: a rubbish claim is an ordinary claim" {
 	count_agents 2 --steps 100000 --step-ms 5
 	until_true 20 all_begun 2 10
