@@ -45,15 +45,6 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
-@test "SY-11: a rubbish claim is an ordinary claim" {
-	count_agents 2 --steps 100000 --step-ms 5
-	until_true 20 all_begun 2 10
-	put TERMINATED_WORKER 'rubbish'
-	put ROUND/1 'more'
-	all_ended 42
-	nothing_left
-}
-
 # bats test_tags=smoke
 @test "SY-11: a rubbish decision is passed over: the next round heals it" {
 	count_agents 3 --steps 100000 --step-ms 5
