@@ -45,17 +45,6 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
-# bats test_tags=smoke
-@test "SY-11: a rubbish decision is passed over: the next round heals it" {
-	count_agents 3 --steps 100000 --step-ms 5
-	until_true 20 all_begun 3 10
-	put RUN_TO_CHECKPOINT '{"kind":"exit","step":"soon"}'
-	kill -TERM "${pids[1]}"
-	all_ended 42
-	saved_at_agreed 0 1 2
-	nothing_left
-}
-
 @test "SY-11: a rubbish report of a task counts as none; the others go on" {
 	options=(--report-timeout 1s)
 	count_agents 3 --steps 100000 --step-ms 5
