@@ -45,16 +45,6 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
-@test "SY-11: a rubbish report of a task counts as none; the others go on" {
-	options=(--report-timeout 1s)
-	count_agents 3 --steps 100000 --step-ms 5
-	until_true 20 all_begun 3 10
-	put STEP/1/2 '{"step":5,"next":5}'
-	kill -TERM "${pids[1]}"
-	for i in 0 1 2; do ended $i "42" 25; done
-	nothing_left
-}
-
 # bats test_tags=smoke
 @test "SY-12: the notice carries the time at which the signal came, and the deadline counts from it" {
 	# So long that a final round would begin at once; and there is time for one on a machine that stalls.
