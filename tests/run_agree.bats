@@ -145,32 +145,6 @@ put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null
 	nothing_left
 }
 
-@test "a task that was restarted while the others save: their checkpoint stands, it joins the next attempt" {
-	count_agents 3 --steps 100000 --step-ms 5
-	until_true 20 all_begun 3 10
-	# The others stand still, so that they cannot have saved before it is back.
-	children=("$(command_of 0)" "$(command_of 1)")
-	kill -STOP "${children[@]}"
-	kill -TERM "${pids[0]}"
-	until_true 10 has SAVED/1/2
-	steps=$(($(field RUN_TO_CHECKPOINT step) + 200))
-	kill -KILL "${pids[2]}"
-	ended 2 137
-	agent 2 3 -- "$COUNT" --dir job --steps $steps
-	attempt=2
-	until_true 20 has TASK/2
-	attempt=1
-	kill -CONT "${children[@]}"
-	ended 0 42
-	ended 1 42
-	# Its launcher starts the others again.
-	attempt=2
-	for i in 0 1; do agent $i 3 -- "$COUNT" --dir job --steps $steps; done
-	all_ended 0
-	counted 3 $steps
-	nothing_left
-}
-
 # bats test_tags=smoke
 @test "a killed agent that is started again while its peers still train: they leave, all join the next attempt" {
 	# Not their heartbeats find out that it is gone.
