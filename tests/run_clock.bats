@@ -63,24 +63,6 @@ machines() {
 	done
 }
 
-@test "CS-3: with a grace period, the wall clock an hour off on one machine and jumping: saved in time" {
-	# An hour is much longer; and so much time is left for a machine that stalls. The final round begins
-	# at once, because a save is said to have taken long before.
-	options=(--grace 32s)
-	preempt-store put run/job/MEASURE '{"save_ms": 12000}' >/dev/null
-	for hours in 1 -1; do
-		count_agents 2 --steps 100000 --step-ms 5
-		until_true 10 all_begun 2 $((attempt * 5))
-		clock_is $((hours * 3600))
-		kill -TERM "${pids[0]}"
-		until_true 10 has TERMINATED_WORKER
-		clock_is 0
-		all_ended 42
-		saved_at_agreed 0 1
-		attempt=$((attempt + 1))
-	done
-}
-
 @test "composed: the wall clock jumps by an hour while the task saves: its deadline stays, and it leaves with 42" {
 	export PREEMPT_GRACE=32s PREEMPT_TASK=0 PREEMPT_TASKS=1
 	preempt-store put run/job/MEASURE '{"save_ms": 12000}' >/dev/null
