@@ -56,11 +56,6 @@ stopped_together() {
 	stopped_together
 }
 
-@test "64 tasks under one agent, -n 64, TERM to it" {
-	one_agent 64 --steps 100000 --step-ms 50
-	stopped_together
-}
-
 @test "64 tasks as 8 agents with -n 8 each, TERM to three of them at once" {
 	for ((a = 0; a < 8; a++)); do agent $a 8 -n 8 -- "$COUNT" --dir job --steps 100000 --step-ms 50; done
 	stopped_together
