@@ -103,17 +103,6 @@ slowly=(--step-ms 60)
 	goes_on
 }
 
-@test "of 4 training tasks one is stopped, its agent lives: the group hangs, all leave with 44" {
-	options=(--progress-timeout 7s)
-	train_agents "${slowly[@]}"
-	until_true 30 has_saved 20
-	kill -STOP "$(command_of 1 train)"
-	all_broken 0 1 2 3
-	grep -q "task [0-3] on $(hostname) is hung: no progress since 20.*, last step [0-9]" err.0
-	[ "$(field SEAL by)" = hung ]
-	goes_on
-}
-
 @test "of 4 training tasks one computes but never advances: all leave with 44" {
 	train_agents "${slowly[@]}"
 	until_true 30 has_saved 20
