@@ -103,22 +103,6 @@ slowly=(--step-ms 60)
 	goes_on
 }
 
-@test "of 4 training tasks one computes but never advances: all leave with 44" {
-	train_agents "${slowly[@]}"
-	until_true 30 has_saved 20
-	stop_all_and_wait
-	attempt=2
-	options=(--progress-timeout 3s --section setup=100s)
-	train_agents "${slowly[@]}" --slow-task 3:600000
-	all_broken 0 1 2 3
-	grep -q "is hung: no progress since" err.3
-	goes_on
-}
-stop_all_and_wait() {
-	kill -TERM "${pids[0]}"
-	all_ended 42
-}
-
 @test "HB-4, CS-2: of 4 training tasks one is restarted by hand: the others leave with 44, then all go on" {
 	train_agents "${slowly[@]}"
 	until_true 30 has_saved 20
