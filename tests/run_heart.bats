@@ -103,22 +103,6 @@ slowly=(--step-ms 60)
 	goes_on
 }
 
-@test "HB-4, CS-2: of 4 training tasks one is restarted by hand: the others leave with 44, then all go on" {
-	train_agents "${slowly[@]}"
-	until_true 30 has_saved 20
-	at=$(saved_step)
-	kill -KILL "${pids[3]}"
-	wait "${pids[3]}" || :
-	train_agent 3
-	all_broken 0 1 2
-	until_true 10 grep -q "task 3 .*\(restarted\|gone\)" err.0
-	attempt=2
-	for i in 0 1 2; do train_agent $i; done
-	all_ended 0 60
-	cmp model "$BATS_FILE_TMPDIR/reference.model"
-	until_true 5 nobody
-}
-
 @test "PH-2: one fails while heartbeats run: its error is everybody's, not a death" {
 	count_agents 3 --steps 100000 --step-ms 5 --fail 1:40:7
 	ended 1 7
