@@ -113,25 +113,6 @@ slowly=(--step-ms 60)
 	nothing_left
 }
 
-@test "PH-10: the claimer is stopped right after its claim: declared dead, the others agree and save" {
-	# Without the heartbeat they would wait for a minute.
-	quick=(--period 500ms --limit 14 --kill-after 1s --report-timeout 60s --save-timeout 60s)
-	count_agents 3 --steps 100000 --step-ms 10 --start-ms 0
-	until_true 10 all_begun 3 5
-	# Stopped before: it might have saved and left by the time that the claim is seen to stand.
-	stop_agent 1
-	preempt-claim --task 1 --tasks 3 >/dev/null
-	[ "$(field TERMINATED_WORKER task)" = 1 ]
-	for i in 0 2; do ended $i "42|43" 20; done
-	step=$(field RUN_TO_CHECKPOINT step)
-	[ "$(field SAVED/1/0 step)" = "$step" ]
-	[ "$(field SAVED/1/2 step)" = "$step" ]
-	has DEAD/1
-	kill -CONT "${pids[1]}"
-	ended 1 "42|43|44" 20
-	run ! has SAVED/1/1
-}
-
 @test "PH-12, SY-10: a task is stopped before it reports: declared dead; continued, it reports and saves nothing" {
 	quick=(--period 500ms --limit 14 --kill-after 1s --report-timeout 60s --save-timeout 60s)
 	count_agents 3 --steps 100000 --step-ms 10
