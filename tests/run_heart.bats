@@ -113,24 +113,6 @@ slowly=(--step-ms 60)
 	nothing_left
 }
 
-@test "PH-12, SY-10: a task is stopped before it reports: declared dead; continued, it reports and saves nothing" {
-	quick=(--period 500ms --limit 14 --kill-after 1s --report-timeout 60s --save-timeout 60s)
-	count_agents 3 --steps 100000 --step-ms 10
-	until_true 10 all_begun 3 5
-	stop_agent 2
-	kill -TERM "${pids[0]}"
-	for i in 0 1; do ended $i "43" 20; done
-	[ "$(field RUN_TO_CHECKPOINT members)" = 0-1 ]
-	[ "$(field SAVED/1/0 step)" = "$(field SAVED/1/1 step)" ]
-	grep -q "declared dead: task 2; the others go on without" err.1
-	kill -CONT "${pids[2]}"
-	ended 2 43 20
-	run ! has STEP/1/2
-	run ! has SAVED/1/2
-	run ! has RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_2
-	nothing_left
-}
-
 @test "SY-10: stopped during the agreement for less than the limit: it takes part as if nothing had been" {
 	quick=(--period 500ms --limit 100 --report-timeout 60s --save-timeout 60s)
 	count_agents 3 --steps 100000 --step-ms 10
