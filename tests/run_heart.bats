@@ -113,19 +113,6 @@ slowly=(--step-ms 60)
 	nothing_left
 }
 
-@test "SY-10: stopped during the agreement for less than the limit: it takes part as if nothing had been" {
-	quick=(--period 500ms --limit 100 --report-timeout 60s --save-timeout 60s)
-	count_agents 3 --steps 100000 --step-ms 10
-	until_true 10 all_begun 3 5
-	stop_agent 2
-	kill -TERM "${pids[0]}"
-	until_true 10 has STEP/1/1
-	kill -CONT "${pids[2]}"
-	all_ended 42
-	saved_together 3
-	nothing_left
-}
-
 # set_clock SECONDS: the wall clock of all is so much ahead.
 set_clock() {
 	local i bytes=''
