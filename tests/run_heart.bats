@@ -15,7 +15,6 @@ setup_file() {
 	agents_setup_file
 	export TRAIN=$OUT/examples/train
 	[ -x "$TRAIN" ] || make -s -C "$REPO" "${TRAIN#"$REPO/"}" >&2
-	"${CC:-cc}" -shared -fPIC -O -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/clock.so" -x c "$TRAINERS/clock.c.txt"
 	"${CC:-cc}" -shared -fPIC -O -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/stall.so" -x c "$TRAINERS/stall.c.txt"
 	# What an undisturbed training ends with.
 	cd "$BATS_FILE_TMPDIR" || return
@@ -113,36 +112,12 @@ slowly=(--step-ms 60)
 	nothing_left
 }
 
-# set_clock SECONDS: the wall clock of all is so much ahead.
-set_clock() {
-	local i bytes=''
-	for ((i = 0; i < 8; i++)); do bytes+=$(printf '\\x%02x' $((($1 >> (8 * i)) & 255))); done
-	printf '%b' "$bytes" | dd of=clock conv=notrunc status=none
-}
-
 # beats_of I: how often task I has beaten.
 beats_of() {
 	local token sequence
 	read -r token sequence _ <"store/db.beats/job/00000$attempt/$1" && [ -n "$token" ] && echo $((0x${sequence: -10}))
 }
 beats_past() { (($(beats_of "$1") >= $2)); }
-
-@test "CS-3: the wall clock jumps by an hour, both ways, under heartbeats: nobody is called dead" {
-	head -c 8 /dev/zero >clock
-	export CLOCK_OFFSET=$PWD/clock
-	interruptible=(env "LD_PRELOAD=$BATS_FILE_TMPDIR/clock.so")
-	quick=(--period 200ms --limit 50 --kill-after 1s --report-timeout 60s)
-	options=(--progress-timeout 60s)
-	count_agents 3 --steps 100000 --step-ms 10
-	until_true 10 all_begun 3 5
-	for hours in 1 0 -1 0; do
-		set_clock $((hours * 3600))
-		until_true 20 beats_past 0 $(($(beats_of 0) + 7))
-	done
-	[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "OPEN TASK" ]
-	kill -TERM "${pids[0]}"
-	all_ended 42
-}
 
 @test "a store that stalls for longer than the limit: nobody is called dead, or hung" {
 	# 200 ms and limit 28 are 5.6 seconds: longer than a slow machine keeps one of them waiting.
