@@ -15,7 +15,6 @@ setup_file() {
 	agents_setup_file
 	export TRAIN=$OUT/examples/train
 	[ -x "$TRAIN" ] || make -s -C "$REPO" "${TRAIN#"$REPO/"}" >&2
-	"${CC:-cc}" -shared -fPIC -O -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/stall.so" -x c "$TRAINERS/stall.c.txt"
 	# What an undisturbed training ends with.
 	cd "$BATS_FILE_TMPDIR" || return
 	mkdir -p reference store boards
@@ -110,33 +109,6 @@ slowly=(--step-ms 60)
 	grep -q "loss is not a number" err.0
 	[ "$(count_keys DEAD)" = 0 ]
 	nothing_left
-}
-
-# beats_of I: how often task I has beaten.
-beats_of() {
-	local token sequence
-	read -r token sequence _ <"store/db.beats/job/00000$attempt/$1" && [ -n "$token" ] && echo $((0x${sequence: -10}))
-}
-beats_past() { (($(beats_of "$1") >= $2)); }
-
-@test "a store that stalls for longer than the limit: nobody is called dead, or hung" {
-	# 200 ms and limit 28 are 5.6 seconds: longer than a slow machine keeps one of them waiting.
-	export STALL=$PWD/stalled STALL_PATH=/store/
-	interruptible=(env "LD_PRELOAD=$BATS_FILE_TMPDIR/stall.so")
-	quick=(--period 200ms --limit 28 --kill-after 1s --report-timeout 60s)
-	options=(--progress-timeout 6s)
-	count_agents 3 --steps 100000 --step-ms 10
-	until_true 10 all_begun 3 5
-	: >stalled
-	before=$(beats_of 1)
-	# It stalls: only time passes.
-	read -r -t 8 <>"$(echo boards/*/pause | cut -d' ' -f1)" || :
-	(($(beats_of 1) <= before + 1))
-	rm stalled
-	until_true 20 beats_past 0 $(($(beats_of 0) + 10))
-	[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "OPEN TASK" ]
-	kill -TERM "${pids[0]}"
-	all_ended 42
 }
 
 # Both tasks beat, and are past their third step.
