@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-run: agreeing under bad conditions: slow, stopped and early tasks, rubbish in the store.
-# takes: 30
+# preempt-run: agreeing and joining under bad conditions, as far as real processes, signals and clocks
+# are needed; the rest is in the simulator (tests/sim/group/scenarios.c).
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2012,SC2086 # numbers
 
@@ -24,7 +24,6 @@ teardown() { agents_teardown; }
 # What a save took in earlier attempts, ms.
 put_measure() { preempt-store put run/job/MEASURE "{\"save_ms\": $1}" >/dev/null; }
 later_than() { (($(date +%s%3N) > $1)); }
-put() { preempt-store put "run/job/$(printf %06d "$attempt")/$1" "$2" >/dev/null; }
 
 # bats test_tags=smoke
 @test "SY-10: a training process stopped during the agreement and continued: all save at one step" {

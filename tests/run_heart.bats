@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-run's heartbeats: a task that is killed, stopped, hangs or is restarted ends the group, named,
-# in bounded time, with 44, and the next attempt goes on as if nothing had been; a clock that jumps and
-# a store that stalls do nothing.
-# takes: 80
-# asan: no (the clock and the store's stalls come by LD_PRELOAD; trainers are timed)
+# preempt-run's heartbeats: a task that is killed, stopped or hangs ends the group, named, in bounded
+# time, with 44, and the next attempt goes on as if nothing had been. Further silences, hangs, stalls and
+# clocks are in the simulator (tests/sim/group/scenarios.c).
+# takes: 35
+# asan: no (trainers are timed)
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
 # shellcheck disable=SC2016 # other shells expand it
 
