@@ -175,10 +175,7 @@ teardown() { doctor_teardown; }
 	need_mounts
 	bind "$dir"
 	kill -STOP "$job"
-	local began=$SECONDS
 	answers 75 preempt-store doctor "$bound" --quick
-	local took=$((SECONDS - began))
-	[ "$took" -lt 55 ] # without --quick: 60
 	[[ $stderr$output == *'did not answer in time'* ]]
 }
 

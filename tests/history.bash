@@ -26,11 +26,11 @@ figure() { sed -n "s/.*\b$1 \([^ :]*\).*/\1/p" <<<"${lines[-1]}"; }
 # answered is what one store can answer to one after the other.
 # shellcheck disable=SC2154 # bats sets output and status
 linearizable() {
-	local operations=${HISTORY_OPERATIONS:-$1} kills=${HISTORY_KILLS:-8}
+	local operations=${HISTORY_OPERATIONS:-$1} kills=${HISTORY_KILLS:-8} seed=$((RANDOM + 1))
 	shift
 	run -0 --separate-stderr store_history record -n $((operations / 8)) --kill "$kills" \
-		-s $((RANDOM + 1)) "$logs" "$@"
-	echo "# $output" >&3
+		-s $seed "$logs" "$@"
+	echo "# -s $seed: $output" >&3
 	[ "$(figure kills)" = "$kills" ]
 	[ "$(figure refused) $(figure unknown) $(figure failed)" = "0 0 0" ]
 	run store_history check "$logs"

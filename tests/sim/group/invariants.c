@@ -252,30 +252,31 @@ void check_deadline_seen(struct world *w, const struct node *node)
 	const struct view *whole = &node->self->group.view;
 	const struct agreement_view *view = &whole->agreement;
 	if (whole->deadline_revision == node->deadline_seen || view->deadline == CLOCK_NEVER ||
-		w->keys.deadlines != 1)
-		return;
+		whole->deadline_revision != w->keys.deadline_revision)
+		return; /* not the newest one */
 	int64_t taken = clock_to_world(w, node->agent, view->deadline);
 	int64_t latest = clock_to_world(w, node->agent, view->deadline_latest);
 	bool exact = w->keys.deadline_machine == schedule_machine_of(s, node->agent);
-	int64_t truth = exact ? w->keys.deadline : w->keys.deadline_latest;
+	int64_t truth = exact ? w->keys.deadline_written : w->keys.deadline_latest;
+	int64_t earliest = earlier(truth, w->keys.deadline_earliest);
 	/* Only an agent that has never read before has no earlier bound. */
 	bool bounded = exact || node->has_read;
 	if (bounded && !view->deadline_doubted && taken > truth + 2 * MS)
 		world_violate(w, "clocks", "agent %d takes its deadline %" PRId64 " ms too late",
 			node->agent, (taken - truth) / MS);
-	if (!exact && latest < truth - MS)
+	if (!exact && latest < earliest - MS)
 		world_violate(w, "clocks", "agent %d gives up %" PRId64 " ms too early",
-			node->agent, (truth - latest) / MS);
+			node->agent, (earliest - latest) / MS);
 	bool disturbed = w->store_faults || w->slow_store;
 	for (int i = 0; i < s->tasks; i++)
 		disturbed |= schedule_agent_of(s, i) == node->agent && w->task[i].faulted;
 	/* It may have looked a slice before, and the news take a moment. */
 	int64_t apart =
 		(kernel.shim.slice + s->notify + 20 * s->latency * s->per_agent + 1000) * MS;
-	if (!disturbed && truth > kernel.now + apart &&
-		(view->deadline_doubted || taken < truth - apart))
+	if (!disturbed && earliest > kernel.now + apart &&
+		(view->deadline_doubted || taken < earliest - apart))
 		world_violate(w, "clocks", "agent %d takes its deadline %" PRId64 " ms too early",
-			node->agent, view->deadline_doubted ? -1 : (truth - taken) / MS);
+			node->agent, view->deadline_doubted ? -1 : (earliest - taken) / MS);
 }
 
 /* What the task could see of the checkpoint when it last looked. */
@@ -611,10 +612,14 @@ static void check_the_dead(struct world *w)
 		return;
 	for (int i = 0; i < s->tasks; i++) {
 		const struct node *node = node_of(w, i);
-		/* A task that goes alone after a notice saves for itself until its deadline. */
-		if (!has(w->keys.dead, i) || !node->process.alive || w->task[i].solo)
+		if (!has(w->keys.dead, i) || !node->process.alive)
 			continue;
 		int64_t since = w->keys.dead_at[i];
+		/* A task that goes alone after a notice saves for itself until its deadline. */
+		if (w->task[i].solo && w->task[i].deadline_latest == CLOCK_NEVER)
+			continue;
+		if (w->task[i].solo && w->task[i].deadline_latest > since)
+			since = w->task[i].deadline_latest;
 		if (node->process.paused_until > since)
 			since = node->process.paused_until;
 		int64_t limit = since + (s->kill_after + 10000 + 3000 + 2 * s->notify) * MS;
@@ -707,10 +712,11 @@ static int64_t store_delays(const struct schedule *s)
 	return (3 * s->notify + (int64_t)(20 + 4 * s->per_agent) * s->latency) * MS;
 }
 
-/* A save of its own kept it from the final round until the end, and an earlier one stands. */
+/* A save of its own kept it from the final round, and an earlier one stands. */
 static bool stands_instead(const struct world *w, int task)
 {
-	return w->schedule->trainee[task].periodic && w->task[task].code == STATUS_SAVED;
+	const struct task *t = &w->task[task];
+	return t->training.own_save_until >= w->keys.claimed_at && t->code == STATUS_SAVED;
 }
 
 /*

@@ -17,6 +17,7 @@ struct record {
 	struct json_object *json; /* NULL: it is not JSON */
 	uint64_t round;
 	int task;
+	store_revision revision;
 };
 
 static uint64_t bit(int task)
@@ -87,8 +88,13 @@ static void observe_deadline(struct world *w, const struct record *r)
 		world_violate(w, "clocks", "the deadline is moved to %" PRId64 " ms later",
 			(deadline - k->deadline) / MS);
 	k->deadlines++;
+	k->deadline_revision = r->revision;
 	k->deadline_machine = machine;
+	k->deadline_written = deadline;
 	k->deadline_latest = kernel.now + left * MS;
+	int64_t earliest = deadline < k->deadline_latest ? deadline : k->deadline_latest;
+	if (!k->has_deadline || k->deadline_earliest > earliest)
+		k->deadline_earliest = earliest;
 	if (k->has_deadline && k->deadline <= deadline)
 		return;
 	k->has_deadline = true;
@@ -110,7 +116,7 @@ static void observe_round(struct world *w, const struct record *r)
 		return;
 	w->keys.rounds = r->round;
 	struct round_keys *round = round_of(w, r->round);
-	*round = (struct round_keys){.opened = kernel.now};
+	*round = (struct round_keys){0};
 	(void)json_get_bool(r->json, "final", &round->final);
 }
 
@@ -267,10 +273,10 @@ static void observe_open(struct world *w, uint64_t attempt)
 	w->keys.claimer = NOBODY;
 }
 
-static void observe(struct world *w, const struct store_op *op)
+static void observe(struct world *w, const struct store_op *op, store_revision revision)
 {
 	static const char prefix[] = "run/sim/";
-	struct record r = {0};
+	struct record r = {.revision = revision};
 	uint64_t attempt;
 	const char *at = op->key + strlen(prefix);
 	if (op->kind != STORE_PUT || strncmp(op->key, prefix, strlen(prefix)) ||
@@ -296,9 +302,8 @@ static void observe(struct world *w, const struct store_op *op)
 static void changed(
 	void *context, const struct store_op *ops, size_t count, store_revision revision)
 {
-	(void)revision;
 	for (size_t i = 0; i < count; i++)
-		observe(context, &ops[i]);
+		observe(context, &ops[i], revision);
 }
 
 void observer_begin(struct world *w)

@@ -124,7 +124,6 @@ enum seal { SEAL_NONE, SEAL_CLAIM, SEAL_ERROR, SEAL_DEAD, SEAL_OTHER };
 
 struct round_keys {
 	bool final;
-	int64_t opened;
 	bool reported[MOST_TASKS], none[MOST_TASKS];
 	uint64_t step[MOST_TASKS], next[MOST_TASKS];
 	bool decided, rubbish;
@@ -149,9 +148,12 @@ struct keys {
 	bool has_deadline;
 	int64_t deadline; /* us, the earliest that was announced, as fate knows it */
 	int64_t deadline_changed_at;
-	uint64_t deadlines;	 /* how often the key was written */
-	int deadline_machine;	 /* where that was last; MOST_TASKS: not where an agent is */
-	int64_t deadline_latest; /* us: what left counts from when it was committed */
+	uint64_t deadlines; /* how often the key was written; of the last time: */
+	store_revision deadline_revision;
+	int deadline_machine;	   /* where; MOST_TASKS: not where an agent is */
+	int64_t deadline_written;  /* us */
+	int64_t deadline_latest;   /* us: what left counts from when it was committed */
+	int64_t deadline_earliest; /* us: the least of these two, ever */
 	uint64_t rounds;
 	enum agreement_reason left[MOST_TASKS];
 	int64_t left_at[MOST_TASKS];
@@ -212,6 +214,7 @@ struct training {
 	int code;
 	int64_t ended_at;
 	/* For the checks. */
+	int64_t own_save_until; /* us; the last one that nobody asked for. CLOCK_NEVER: in it */
 	uint64_t saves;
 	uint64_t saved_step[SAVE_LOG]; /* the newest of them */
 	uint64_t asked_saves, asked_step[SAVE_LOG];
@@ -255,7 +258,7 @@ struct node {
 struct statistics {
 	uint64_t events;
 	uint64_t claimed, on_demand, broken, untouched;
-	uint64_t synchronous, tasks_64, several_per_agent, long_grace, short_grace, no_deadline;
+	uint64_t synchronous, tasks_64, several_per_agent;
 	uint64_t rounds[8]; /* schedules by number of rounds */
 	uint64_t kinds[4];
 	uint64_t deeds[DEEDS];
@@ -279,7 +282,6 @@ struct world {
 	bool store_faults, slow_store;
 	bool save_unmeasured; /* a clock was set during it */
 	bool exits_begun;
-	int64_t first_exit;
 };
 
 enum event_kind {

@@ -66,6 +66,7 @@ static void finish_step(struct world *w, int task)
 	}
 	if (t->periodic && (p->boundary / t->stride) % t->periodic == 0) {
 		p->saving_for = ORDER_RUN;
+		p->own_save_until = CLOCK_NEVER;
 		p->saves_unasked = true;
 		enter(w, task, SAVING, t->save * MS);
 		return;
@@ -197,9 +198,10 @@ static void finish_save(struct world *w, int task)
 		panel->saved_at = kernel.now;
 		panel->saved_wall = node_of(w, task)->process.wall;
 	}
-	if (p->saving_for == ORDER_RUN)
+	if (p->saving_for == ORDER_RUN) {
+		p->own_save_until = kernel.now;
 		p->saved_step[p->saves++ % SAVE_LOG] = p->boundary;
-	else
+	} else
 		p->asked_step[p->asked_saves++ % SAVE_LOG] = p->boundary;
 	TRACE(w, task, "has saved %" PRIu64, p->boundary);
 	enter(w, task, SAVED_LOOKING, random_in(&kernel.random, 0, MS));
