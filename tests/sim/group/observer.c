@@ -66,6 +66,9 @@ static void observe_claim(struct world *w, const struct record *r)
 	k->claimed = true;
 	k->claimed_at = kernel.now;
 	k->claimer = json_get_unsigned(r->json, "task", &task) ? (int)task : NOBODY;
+	const struct node *node = machine_current();
+	if (node && node->agent != NOBODY && k->claimer != NOBODY)
+		check_fenced(w, k->claimer);
 	(void)keys_then_parse(get_word(r, "then"), &k->then);
 	world_trigger(w, AT_CLAIM, k->claimer);
 }

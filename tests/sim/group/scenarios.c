@@ -1126,6 +1126,31 @@ static const char *found_silent(struct world *w)
 				      : all_left_with(w, STATUS_BROKEN);
 }
 
+/* ---- A store that takes long ---- */
+
+/* Its own decision is on its way when it is stopped, and called dead; the others have to decide. */
+static void decision_of_a_dead_task(struct schedule *s)
+{
+	plain(s, 3, false);
+	s->seed = 3;
+	s->latency = 1000;
+	s->give_up = 5000;
+	notice(s, 0, 1000, -1);
+	fate(s, AT_REPORT, 0, 700, PAUSE_AGENT, 1300);
+	fate(s, AT_REPORT, 0, 700, DECLARE_DEAD, 300);
+	for (int i = 1; i < 3; i++) {
+		fate(s, AT_REPORT, 0, 0, PAUSE_AGENT, 4000);
+		s->act[s->acts - 1].who = i;
+	}
+}
+
+static const char *decided_by_others(struct world *w)
+{
+	if (w->keys.dead != 1 || w->keys.round[1].members != 6)
+		return "it is not decided without the dead one";
+	return all_43(w);
+}
+
 const struct scenario scenarios[] = {
 	{"reporter-paused", "paused for exactly the report timeout while its peer publishes",
 		reporter_paused, all_42},
@@ -1241,6 +1266,8 @@ const struct scenario scenarios[] = {
 		used_its_grace},
 	{"CS-3-beats", "under heartbeats: nobody is called dead", clocks_are_set_under_beats,
 		nobody_died},
+	{"decision-of-a-dead-task", "it is void, also when it was on its way before",
+		decision_of_a_dead_task, decided_by_others},
 	{"CS-3-silence", "set, and then somebody falls silent", silence_after_clocks_are_set,
 		found_silent},
 	{0},
