@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 enum cache cache_kind(const struct filesystem_verdict *verdict)
 {
@@ -14,7 +17,29 @@ enum cache cache_kind(const struct filesystem_verdict *verdict)
 	return verdict->lends ? CACHE_LENT : CACHE_KERNEL;
 }
 
-int cache_open_at(enum cache cache, int directory, const char *path, int flags)
+/* The last call found no file of this name: whether it is worth looking again. */
+static bool is_to_look_again(enum cache cache, int outer, const char *path)
+{
+	int number = errno, descriptor = -1;
+	char *directory = cache == CACHE_OURS || number != ENOENT ? NULL : file_directory_of(path);
+	if (directory)
+		descriptor = openat(outer, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor >= 0)
+		close(descriptor);
+	free(directory);
+	errno = number;
+	return descriptor >= 0;
+}
+
+int cache_look(enum cache cache, const char *path, struct stat *st)
+{
+	int result = file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
+	if (result < 0 && is_to_look_again(cache, AT_FDCWD, path))
+		result = file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
+	return result;
+}
+
+static int open_unlent(enum cache cache, int directory, const char *path, int flags)
 {
 	if (cache == CACHE_LENT) {
 		int descriptor = openat(directory, path, flags | O_DIRECT);
@@ -24,6 +49,14 @@ int cache_open_at(enum cache cache, int directory, const char *path, int flags)
 			return descriptor;
 	}
 	return openat(directory, path, flags);
+}
+
+int cache_open_at(enum cache cache, int directory, const char *path, int flags)
+{
+	int descriptor = open_unlent(cache, directory, path, flags);
+	if (descriptor < 0 && is_to_look_again(cache, directory, path))
+		descriptor = open_unlent(cache, directory, path, flags);
+	return descriptor;
 }
 
 void cache_drop(enum cache cache, int descriptor)

@@ -15,9 +15,14 @@
  * whoever writes or replaces the file waits until the lease of the server has run out, 90 s on
  * most. A client of version 4.1 and later asks for no such loan where a file is opened with
  * O_DIRECT: so the files of a store are opened with that, and then used without.
+ *
+ * An NFS client also keeps for up to a minute that there was no file of a name. It asks the server
+ * anew once the directory is opened: so a file counts as missing only after that.
  */
 #ifndef STORE_CACHE_H
 #define STORE_CACHE_H
+
+#include <sys/stat.h>
 
 #include "store/filesystem.h"
 
@@ -31,6 +36,8 @@ enum cache {
 /* Pure. */
 enum cache cache_kind(const struct filesystem_verdict *verdict);
 
+/* lstat. -1 and errno. */
+int cache_look(enum cache cache, const char *path, struct stat *st);
 /* Errors do not matter: the client lets go when it is asked, whatever the server says. */
 void cache_drop(enum cache cache, int descriptor);
 /* openat without O_CREAT, of a file that the server shall not lend to us. -1 and errno. */
