@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * clock_offset PORT: how the clock of a machine of tests/rig/nfs differs from ours. Prints two
+ * numbers of nanoseconds: what is to be added to our CLOCK_MONOTONIC to get that machine's, and how
+ * far off that may be, at most. PORT of 127.0.0.1 leads to the machine.
+ *
+ * clock_offset: the other side: answers each byte of standard input with one line, the time.
+ *
+ * That machine read its clock after we had sent the byte and before we had its answer. Of many
+ * answers the one that came soonest is taken.
+ */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define QUESTIONS 100
+
+static int64_t nanoseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int answer(void)
+{
+	char byte;
+	while (read(STDIN_FILENO, &byte, 1) == 1) {
+		char line[32];
+		int length = snprintf(line, sizeof(line), "%" PRId64 "\n", nanoseconds());
+		if (write(STDOUT_FILENO, line, (size_t)length) != length)
+			return 1;
+	}
+	return 0;
+}
+
+/* One line from the machine, a byte at a time; false when it is gone. */
+static bool read_time(int machine, int64_t *time)
+{
+	char line[32];
+	size_t length = 0;
+	while (length < sizeof(line) - 1 && read(machine, line + length, 1) == 1) {
+		if (line[length++] != '\n')
+			continue;
+		line[length] = '\0';
+		*time = strtoll(line, NULL, 10);
+		return true;
+	}
+	return false;
+}
+
+static int ask(int machine)
+{
+	static const char command[] = "clock"; /* with its zero byte */
+	int64_t offset = 0, narrowest = INT64_MAX;
+	if (write(machine, command, sizeof(command)) != sizeof(command))
+		return 1;
+	for (int i = 0; i < QUESTIONS; i++) {
+		int64_t there, before = nanoseconds();
+		if (write(machine, "?", 1) != 1 || !read_time(machine, &there))
+			return 1;
+		int64_t width = nanoseconds() - before;
+		if (width >= narrowest)
+			continue;
+		narrowest = width;
+		offset = there - (before + width / 2);
+	}
+	printf("%" PRId64 " %" PRId64 "\n", offset, narrowest / 2 + 1);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	if (argc == 1)
+		return answer();
+	address.sin_port = htons((uint16_t)atoi(argv[1]));
+	int machine = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (machine < 0 || connect(machine, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+		ask(machine) != 0) {
+		fprintf(stderr, "clock_offset: the machine is gone\n");
+		return 1;
+	}
+	return 0;
+}

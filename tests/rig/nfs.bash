@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# For bats files that need NFS, with a server and two clients in virtual machines (tests/rig/nfs):
+#
+#   load rig/nfs
+#   setup_file()    { nfs_start; }         skips the file where no rig can run
+#   teardown_file() { nfs_stop; }
+#   teardown()      { nfs_dump_logs; }     says something only after a failure
+#
+# The project's programs and those of its tests are in the machines' /bin. $NFS is the rig's
+# directory. Tests of one file share the machines: each leaves all of them running.
+
+nfs_rig=$(realpath "$(dirname "${BASH_SOURCE[0]}")/nfs")
+nfs_versions=(v42 v41 v40 v3 v3nolock)
+
+# nfs_start [PROGRAM]...: with these programs in the machines, too.
+nfs_start() {
+	local why root out
+	root=$(realpath "${nfs_rig%/*}/../..")
+	out=${OUT:-$root/build/plain}
+	"${nfs_rig%/*}/packages" nfs || skip "cannot install what the rig needs"
+	why=$("$nfs_rig" usable 2>&1) || skip "$why"
+	# Sockets have short names: not below bats' own directories.
+	NFS=$(mktemp -d "${TMPDIR:-/tmp}/nfs.XXXXXX")
+	export NFS
+	"$nfs_rig" up "$NFS" --owner $$ "${BIN:-$root/bin}"/* "$out"/tests/rig/{contend,hold_store,clock_offset} \
+		"$out/unit/store" "$out/examples/train" "$@"
+}
+nfs_stop() {
+	[ -z "${NFS:-}" ] || "$nfs_rig" down "$NFS"
+}
+nfs_dump_logs() {
+	[ -z "${BATS_TEST_COMPLETED:-}" ] && [ -d "${NFS:-/nonexistent}" ] || return 0
+	"$nfs_rig" logs "$NFS" >&2
+}
+
+# on MACHINE COMMAND: run it there; its output, and its exit code.
+on() { "$nfs_rig" run "$NFS" "$1" "$2"; }
+
+# beside NAME MACHINE COMMAND: the same in the background; its output goes to NAME and its exit code to
+# NAME.code in the test's directory.
+beside() {
+	local file=$BATS_TEST_TMPDIR/$1
+	shift
+	{
+		code=0
+		on "$@" >"$file" 2>&1 || code=$?
+		echo $code >"$file.code"
+	} 3>&- &
+}
+
+# wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || { echo "not in time: $*"; return 1; }
+		sleep 0.1
+	done
+}
