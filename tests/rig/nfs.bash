@@ -11,6 +11,7 @@
 # directory. Tests of one file share the machines: each leaves all of them running.
 
 nfs_rig=$(realpath "$(dirname "${BASH_SOURCE[0]}")/nfs")
+# shellcheck disable=SC2034 # for those who load this
 nfs_versions=(v42 v41 v40 v3 v3nolock)
 
 # nfs_start [PROGRAM]...: with these programs in the machines, too.
@@ -24,7 +25,7 @@ nfs_start() {
 	NFS=$(mktemp -d "${TMPDIR:-/tmp}/nfs.XXXXXX")
 	export NFS
 	"$nfs_rig" up "$NFS" --owner $$ "${BIN:-$root/bin}"/* "$out"/tests/rig/{contend,hold_store,clock_offset} \
-		"$out/unit/store" "$out/examples/train" "$@"
+		"$out/unit/store" "$out/examples/train" "$(type -P timeout)" "$@"
 }
 nfs_stop() {
 	[ -z "${NFS:-}" ] || "$nfs_rig" down "$NFS"
