@@ -21,6 +21,8 @@ nfs_start() {
 	out=${OUT:-$root/build/plain}
 	"${nfs_rig%/*}/packages" nfs || skip "cannot install what the rig needs"
 	why=$("$nfs_rig" usable 2>&1) || skip "$why"
+	# For one who works on a test: a rig that is up already, and stays.
+	[ -z "${NFS_RIG:-}" ] || { export NFS=$NFS_RIG && return; }
 	# Sockets have short names: not below bats' own directories.
 	NFS=$(mktemp -d "${TMPDIR:-/tmp}/nfs.XXXXXX")
 	export NFS
@@ -28,7 +30,7 @@ nfs_start() {
 		"$out/unit/store" "$out/examples/train" "$(type -P timeout)" "$@"
 }
 nfs_stop() {
-	[ -z "${NFS:-}" ] || "$nfs_rig" down "$NFS"
+	[ -z "${NFS:-}" ] || [ -n "${NFS_RIG:-}" ] || "$nfs_rig" down "$NFS"
 }
 nfs_dump_logs() {
 	[ -z "${BATS_TEST_COMPLETED:-}" ] && [ -d "${NFS:-/nonexistent}" ] || return 0
@@ -39,15 +41,31 @@ nfs_dump_logs() {
 on() { "$nfs_rig" run "$NFS" "$1" "$2"; }
 
 # beside NAME MACHINE COMMAND: the same in the background; its output goes to NAME and its exit code to
-# NAME.code in the test's directory.
+# NAME.code in the test's directory. join_all waits for all of them, and fails unless all end with 0.
 beside() {
 	local file=$BATS_TEST_TMPDIR/$1
 	shift
-	{
+	(
+		exec >"$file" 2>&1 3>&- </dev/null
 		code=0
-		on "$@" >"$file" 2>&1 || code=$?
+		on "$@" || code=$?
 		echo $code >"$file.code"
-	} 3>&- &
+	) &
+	beside_pids+=($!) beside_files+=("$file")
+}
+join_all() {
+	local file bad=0
+	wait_beside
+	for file in "${beside_files[@]}"; do
+		[ "$(cat "$file.code")" = 0 ] || bad=1
+		[ "$(cat "$file.code")" = 0 ] || echo "${file##*/} ended with $(cat "$file.code"): $(tail -n 20 "$file")"
+	done
+	beside_files=()
+	return $bad
+}
+wait_beside() {
+	wait "${beside_pids[@]}"
+	beside_pids=()
 }
 
 # wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.

@@ -1,0 +1,210 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Kernel NFS: a server and two clients in virtual machines, which are booted once for the file.
+# Versions 4.2, 4.1, 4.0, 3 with locks and 3 without, each with the modes of the store that it takes.
+# The times that are printed are those of emulated processors, several times slower than real ones.
+# alone
+# limit: 1800
+# asan: no (the filesystem is tested; the same programs run with sanitizers in the other files)
+# shellcheck disable=SC2016 # what the machines run is theirs to expand
+
+bats_require_minimum_version 1.5.0
+load rig/nfs
+
+setup_file() {
+	nfs_start "${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/trainers/count"
+	make_stores
+}
+teardown_file() { nfs_stop; }
+setup() {
+	beside_pids=() beside_files=()
+	cd "$BATS_TEST_TMPDIR"
+}
+teardown() {
+	nfs_dump_logs
+	[ -n "${BATS_TEST_COMPLETED:-}" ] || tail -n 30 "$BATS_TEST_TMPDIR"/* >&2 || :
+}
+
+# The stores that all tests use: on each version one of the mode that is chosen there, and one of the
+# other mode where byte-range locks reach the other client.
+stores=(v42/s.db v41/s.db v40/s.db v3/s.db v3nolock/s.db v42/f.db v41/f.db v40/f.db v3/f.db)
+make_stores() {
+	on c1 'cd /mnt; for v in v42 v41 v40 v3 v3nolock; do preempt-store put --store $v/s.db made c1 || exit; done
+		for v in v42 v41 v40 v3; do preempt-store put --store "$v/f.db?lock=fcntl" made c1 || exit; done'
+}
+
+# ---- The store ----
+
+contract='mkdir -p /mnt/$1/contract && PREEMPT_TEST_SLOW=1 PREEMPT_TEST_STORE="/mnt/$1/contract/%s.db$2" store'
+
+@test "the contract of the store holds on each version, in both modes" {
+	beside one c1 "contract() { $contract; }; contract v42 && contract v3 && contract v3nolock"
+	beside two c2 "contract() { $contract; }; contract v41 && contract v40 && contract v42 '?lock=fcntl' && contract v3 '?lock=fcntl'"
+	join_all
+	run ! grep '^not ok' one two
+	[ "$(grep -c '^1\.\.29$' one)" = 3 ]
+	[ "$(grep -c '^1\.\.29$' two)" = 4 ]
+}
+
+# examine VERSION: the doctor on both clients at once. A verdict that was not found in time on a slow
+# machine is asked for again.
+examine() {
+	local try
+	for try in 1 2 3 4; do
+		beside "$1.c1" c1 "preempt-store doctor --nodes 2 --session $1.$try --timeout 5m /mnt/$1"
+		beside "$1.c2" c2 "preempt-store doctor --nodes 2 --session $1.$try --timeout 5m /mnt/$1"
+		wait_beside
+		code=$(cat "$1.c1.code")
+		[ "$code" = "$(cat "$1.c2.code")" ] || return 1
+		[ "$code" = 75 ] || break
+		cat "$1.c1" "$1.c2"
+	done
+	cat "$1.c1" "$1.c2" >"$1"
+	[ "$code" = 0 ]
+}
+
+@test "the doctor on both clients finds each version safe, and sees where locks do not exclude" {
+	local version
+	for version in v42 v3 v3nolock; do
+		examine $version
+		grep -q '^verdict  *safe: lock=link, for several machines' $version
+		grep -q '^lock=link  *\([0-9]*\) of \1 acknowledged rows are there' $version
+		grep -q '2 mounts of their own' $version
+		if [ $version = v3nolock ]; then
+			grep -q '^locks  *of open files DO NOT EXCLUDE' $version
+		else
+			grep -q '^locks  *of open files exclude' $version
+		fi
+	done
+}
+
+@test "mode fcntl is refused where the locks of NFS stay on one client" {
+	run -2 on c1 'cd /mnt/v3nolock && preempt-store put --store "refused.db?lock=fcntl" k v'
+	[[ $output == *nolock* ]]
+	run -0 on c2 'ls /mnt/v3nolock'
+	[[ $output != *refused* ]]
+}
+
+@test "what both clients put at once is there, and of two that put one key if absent one wins" {
+	local store i client
+	for client in c1 c2; do
+		beside $client $client "cd /mnt; for store in ${stores[*]}; do for i in 1 2 3; do
+			preempt-store put --timeout 10m --store \$store both/own/$client/\$i $client && echo own \$store \$i
+			preempt-store put --timeout 10m --store \$store both/shared/\$i $client --if-absent >/tmp/told
+			case \$? in 0) echo won \$store \$i ;; 1) echo lost \$store \$i \$(cat /tmp/told) ;; esac
+		done; done"
+	done
+	join_all
+	on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store --values both/ | sed \"s,^,\$store ,\"; done" >there
+	for store in "${stores[@]}"; do
+		for i in 1 2 3; do
+			for client in c1 c2; do
+				grep -qx "own $store $i" $client
+				grep -qx "$store both/own/$client/$i	$client" there
+			done
+			[ "$(cat c1 c2 | grep -cx "won $store $i")" = 1 ]
+			client=c1
+			grep -qx "won $store $i" c1 || client=c2
+			[ "$(cat c1 c2 | grep -cx "lost $store $i $client")" = 1 ]
+			grep -qx "$store both/shared/$i	$client" there
+		done
+	done
+}
+
+# ---- Disturbances ----
+
+# hold CLIENT: one process there for each store, which holds its lock and stands still.
+hold() {
+	on "$1" "cd /mnt; n=0; for store in ${stores[*]}; do hold_store \$store held begin >/dev/null 2>&1 </dev/null & done
+		until [ \$(grep -l '^State:.T' \$(pidof hold_store | sed 's,[0-9]*,/proc/&/status,g') | wc -l) = ${#stores[@]} ]; do sleep 0.1; done"
+}
+
+@test "kill -9 of the process that holds the lock: both clients go on" {
+	hold c1
+	run -75 on c1 'preempt-store put --store /mnt/v42/f.db killed no --timeout 2s'
+	[[ $output == *"busy: process "*" of this machine has held it"* ]]
+	on c1 'kill -9 $(pidof hold_store)'
+	local client
+	for client in c1 c2; do
+		beside $client $client "cd /mnt; for store in ${stores[*]}; do
+			preempt-store put --timeout 10m --store \$store killed/$client yes || exit; done"
+	done
+	join_all
+	run -0 on c2 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store killed/; preempt-store list --store \$store held; done"
+	[ "$(sort <<<"$output" | uniq -c | tr -s ' ' | paste -sd,)" = " ${#stores[@]} killed/c1, ${#stores[@]} killed/c2" ]
+}
+
+# putting NAME: on each client, over and over into each store, until /tmp/stop is there. Prints what was
+# acknowledged, and after each round its number.
+putting() {
+	local client
+	for client in c1 c2; do
+		beside $client $client "cd /mnt; rm -f /tmp/stop; for ((n = 1; ; n++)); do for store in ${stores[*]}; do
+			preempt-store put --timeout 10m --store \$store $1/$client/\$n v && echo put \$store $1/$client/\$n
+			[ ! -e /tmp/stop ] || exit 0; done; echo round \$n; done"
+	done
+}
+rounds() { grep -c '^round' "$1" || :; }
+rounds_are() { [ "$(rounds c1)" -ge "$1" ] && [ "$(rounds c2)" -ge "$2" ]; }
+some_put() { grep -q ^put c1 && grep -q ^put c2; }
+
+# all_there: after a whole round of puts that began after the disturbance, what was acknowledged is there,
+# and every put was answered.
+all_there() {
+	local began=$SECONDS
+	wait_for 1200 rounds_are $(($(rounds c1) + 2)) $(($(rounds c2) + 2))
+	echo "# two more rounds took $((SECONDS - began)) s"
+	for client in c1 c2; do on $client 'touch /tmp/stop'; done
+	join_all
+	on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store $1/ | sed \"s,^,put \$store ,\"; done" | sort >there
+	cat c1 c2 | grep ^put | sort >acknowledged
+	[ -s acknowledged ]
+	[ -z "$(comm -23 acknowledged there)" ]
+	run ! grep -v '^put\|^round' c1 c2
+}
+
+@test "the server stands still for seconds: every put is answered, and nothing is lost" {
+	putting stopped
+	wait_for 600 some_put
+	"$nfs_rig" stop "$NFS" s
+	sleep 5
+	"$nfs_rig" continue "$NFS" s
+	all_there stopped
+}
+
+@test "the cable of a client is pulled and put in again: every put is answered, and nothing is lost" {
+	putting cable
+	wait_for 600 some_put
+	"$nfs_rig" net "$NFS" c1 off
+	sleep 5
+	"$nfs_rig" net "$NFS" c1 on
+	all_there cable
+}
+
+@test "the server loses its power and boots: every put is answered, and nothing is lost" {
+	putting power
+	wait_for 600 some_put
+	"$nfs_rig" cut "$NFS" s
+	"$nfs_rig" boot "$NFS" s
+	all_there power
+}
+
+@test "a client that holds the lock loses its power: the other goes on, on version 3 in mode fcntl once the first has booted" {
+	hold c1
+	"$nfs_rig" cut "$NFS" c1
+	on c2 "cd /mnt; for store in ${stores[*]}; do
+			timeout=10m; [ \$store != v3/f.db ] || timeout=20s
+			{ began=\$SECONDS; preempt-store put --timeout \$timeout --store \$store cut/c2 yes; echo \$store answered \$? after \$((SECONDS - began)) s; } &
+		done; wait" >answers
+	sed 's/^/# /' answers >&3
+	local store
+	for store in "${stores[@]}"; do
+		[ $store = v3/f.db ] || grep -q "^$store answered 0 " answers
+	done
+	grep -q '^v3/f.db answered 75 ' answers
+	grep -q 'store /mnt/v3/f.db: it is busy' answers
+	"$nfs_rig" boot "$NFS" c1
+	on c2 'preempt-store put --timeout 10m --store /mnt/v3/f.db cut/c2 yes'
+	run -0 on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store cut/; preempt-store list --store \$store held; done"
+	[ "$(uniq -c <<<"$output" | tr -s ' ')" = " ${#stores[@]} cut/c2" ]
+}
