@@ -27,7 +27,7 @@ nfs_start() {
 	NFS=$(mktemp -d "${TMPDIR:-/tmp}/nfs.XXXXXX")
 	export NFS
 	"$nfs_rig" up "$NFS" --owner $$ "${BIN:-$root/bin}"/* "$out"/tests/rig/{contend,hold_store,clock_offset} \
-		"$out/unit/store" "$out/examples/train" "$(type -P timeout)" "$@"
+		"$out/unit/store" "$out/examples/train" "$@"
 }
 nfs_stop() {
 	[ -z "${NFS:-}" ] || [ -n "${NFS_RIG:-}" ] || "$nfs_rig" down "$NFS"
