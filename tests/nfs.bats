@@ -21,6 +21,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 teardown() {
+	end_beside
 	nfs_dump_logs
 	[ -n "${BATS_TEST_COMPLETED:-}" ] || tail -n 30 "$BATS_TEST_TMPDIR"/* >&2 || :
 }
@@ -207,4 +208,49 @@ all_there() {
 	on c2 'preempt-store put --timeout 10m --store /mnt/v3/f.db cut/c2 yes'
 	run -0 on c1 "cd /mnt; for store in ${stores[*]}; do preempt-store list --store \$store cut/; preempt-store list --store \$store held; done"
 	[ "$(uniq -c <<<"$output" | tr -s ' ')" = " ${#stores[@]} cut/c2" ]
+}
+
+# ---- A whole job ----
+
+# start_job DIRECTORY STEPS: four tasks, two on each client; store and checkpoints on NFS.
+start_job() {
+	local n
+	for n in 1 2; do
+		beside c$n c$n "mkdir -p /tmp/boards && cd $1 && preempt-run -n 2 --store $1/store.db --run demo \
+			--task $((n - 1)) --tasks 2 --board /tmp/boards --report-timeout 10m --join-timeout 10m --save-timeout 10m \
+			--period 30s --startup 1h -- count --dir . --steps $2 --step-ms 100"
+	done
+}
+# Every task has made a step.
+all_step() { on c1 "cd $1/log && [ \$(grep -l '^begin [1-9]' 1.[0-3] | wc -l) = 4 ]" 2>/dev/null >&2; }
+
+preempted_and_resumed() {
+	local step client job
+	job=$(on c1 "mktemp -d /mnt/$1/job.XXXXXX")
+	start_job "$job" 1000000
+	wait_for 600 all_step "$job"
+	on c2 'kill -TERM $(pidof preempt-run)'
+	wait_beside
+	for client in c1 c2; do
+		[ "$(cat $client.code)" = 42 ] || { cat $client; return 1; }
+	done
+	# One checkpoint, of one step, with the part of each task.
+	step=$(on c1 "ls $job/ckpt")
+	[[ $step =~ ^[0-9]+$ ]]
+	[ "$(on c2 "cd $job/ckpt/$step && cat 0 1 2 3" | sort -u)" = "$step" ]
+	[ "$(on c2 "cd $job/log && grep -h '^save ' 1.0 1.1 1.2 1.3" | sort | uniq -c | tr -s ' ')" = " 4 save $step" ]
+
+	beside_files=()
+	start_job "$job" $((step + 3))
+	join_all
+	[ "$(on c1 "cd $job && grep -h ^start log/2.[0-3] && cat end/[0-3]" | sort -n | uniq -c | tr -s ' ' | sort)" = \
+		"$(printf ' 4 %s\n' "$((step + 3))" "start $step" | sort)" ]
+}
+
+@test "four tasks on two clients are preempted: all save at one step, exit with 42, and resume from there (4.2)" {
+	preempted_and_resumed v42
+}
+
+@test "the same on version 3 without locks" {
+	preempted_and_resumed v3nolock
 }

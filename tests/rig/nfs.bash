@@ -68,6 +68,16 @@ wait_beside() {
 	beside_pids=()
 }
 
+# For teardown: what a test that failed left behind on this side of the connections.
+end_beside() {
+	local pid
+	for pid in "${beside_pids[@]}"; do
+		# shellcheck disable=SC2046 # several numbers
+		kill $pid $(cat "/proc/$pid/task/$pid/children") || :
+	done 2>/dev/null
+	beside_pids=()
+}
+
 # wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.
 wait_for() {
 	local end=$((SECONDS + $1))
