@@ -16,10 +16,7 @@ setup_file() {
 	make_stores
 }
 teardown_file() { nfs_stop; }
-setup() {
-	beside_pids=() beside_files=()
-	cd "$BATS_TEST_TMPDIR"
-}
+setup() { cd "$BATS_TEST_TMPDIR" || exit; }
 teardown() {
 	end_beside
 	nfs_dump_logs
@@ -200,7 +197,7 @@ all_there() {
 	sed 's/^/# /' answers >&3
 	local store
 	for store in "${stores[@]}"; do
-		[ $store = v3/f.db ] || grep -q "^$store answered 0 " answers
+		[ "$store" = v3/f.db ] || grep -q "^$store answered 0 " answers
 	done
 	grep -q '^v3/f.db answered 75 ' answers
 	grep -q 'store /mnt/v3/f.db: it is busy' answers
@@ -240,7 +237,7 @@ preempted_and_resumed() {
 	[ "$(on c2 "cd $job/ckpt/$step && cat 0 1 2 3" | sort -u)" = "$step" ]
 	[ "$(on c2 "cd $job/log && grep -h '^save ' 1.0 1.1 1.2 1.3" | sort | uniq -c | tr -s ' ')" = " 4 save $step" ]
 
-	beside_files=()
+	forget_beside
 	start_job "$job" $((step + 3))
 	join_all
 	[ "$(on c1 "cd $job && grep -h ^start log/2.[0-3] && cat end/[0-3]" | sort -n | uniq -c | tr -s ' ' | sort)" = \

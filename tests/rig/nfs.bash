@@ -10,6 +10,7 @@
 # The project's programs and those of its tests are in the machines' /bin. $NFS is the rig's
 # directory. Tests of one file share the machines: each leaves all of them running.
 
+beside_pids=() beside_files=()
 nfs_rig=$(realpath "$(dirname "${BASH_SOURCE[0]}")/nfs")
 # shellcheck disable=SC2034 # for those who load this
 nfs_versions=(v42 v41 v40 v3 v3nolock)
@@ -63,19 +64,23 @@ join_all() {
 	beside_files=()
 	return $bad
 }
+# Wait for them, whatever they end with.
 wait_beside() {
 	wait "${beside_pids[@]}"
 	beside_pids=()
 }
+
+# What they ended with was looked at.
+forget_beside() { beside_files=(); }
 
 # For teardown: what a test that failed left behind on this side of the connections.
 end_beside() {
 	local pid
 	for pid in "${beside_pids[@]}"; do
 		# shellcheck disable=SC2046 # several numbers
-		kill $pid $(cat "/proc/$pid/task/$pid/children") || :
+		kill "$pid" $(cat "/proc/$pid/task/$pid/children") || :
 	done 2>/dev/null
-	beside_pids=()
+	beside_pids=() beside_files=()
 }
 
 # wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.
