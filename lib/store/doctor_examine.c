@@ -160,10 +160,15 @@ static bool gather_sides(struct examination *examination)
 	const struct doctor_request *request = examination->request;
 	struct doctor_findings *findings = &examination->findings;
 	if (request->nodes) {
-		if (!meet(examination))
+		if (!meet(examination) || !start_worker(examination, 0, examination->directory))
 			return false;
-		findings->count = examination->meeting.leads ? request->nodes : 0;
-		return start_worker(examination, 0, examination->directory);
+		if (!examination->meeting.leads)
+			return true;
+		findings->count = request->nodes;
+		/* The directory has the same path on all nodes. */
+		snprintf(examination->peers[0].name, sizeof(examination->peers[0].name), "%s",
+			examination->meeting.members[0].host);
+		return true;
 	}
 	const char *second = request->other ? request->other : examination->directory;
 	if (!make_scratch(examination) || !start_worker(examination, 0, examination->directory) ||

@@ -53,7 +53,7 @@ struct doctor_check {
 	enum doctor_answer answer;
 	uint64_t rounds;
 	uint64_t several, none; /* rounds with more than one winner, and without any (no harm) */
-	char why[160];
+	char why[256];
 };
 
 /* Longest time between a change and when it was seen, milliseconds; == looked: never. */

@@ -199,8 +199,10 @@ static bool lock_round(struct examination *examination, size_t holder, const cha
 		if (!got)
 			continue;
 		check->answer = DOCTOR_NO;
-		snprintf(check->why, sizeof(check->why), "%.60s got it while %.60s held it",
-			examination->sides[k].path, examination->sides[holder].path);
+		snprintf(check->why, sizeof(check->why),
+			"%.60s on %.40s got it while %.60s on %.40s held it",
+			examination->sides[k].path, examination->sides[k].host,
+			examination->sides[holder].path, examination->sides[holder].host);
 	}
 	if (!lock(examination, holder, "drop", kind, check, &ignored))
 		return false;
