@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -170,10 +171,18 @@ static void close_request(struct sharedlock *lock)
 
 static enum status busy(const struct sharedlock *lock, struct error *err)
 {
+	char dead[96] = "";
+	if (lock->file.outlived == FILESYSTEM_FOR_EVER)
+		snprintf(dead, sizeof(dead),
+			"; a machine that lost its power holds it until it boots again");
+	else if (lock->file.outlived)
+		snprintf(dead, sizeof(dead),
+			"; a machine that lost its power holds it for about %d s",
+			lock->file.outlived);
 	return error_set(err, STATUS_TEMPORARY,
 		"it is busy: another machine, user or container holds %s; try again, or look for a "
-		"process there that is stopped",
-		lock->file.path);
+		"process there that is stopped%s",
+		lock->file.path, dead);
 }
 
 static enum status failed(const struct sharedlock *lock, int number, struct error *err)

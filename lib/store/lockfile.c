@@ -311,6 +311,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	*file = (struct lockfile){.descriptor = -1};
 	file->shared_group = terms->shared_group;
 	file->cache = cache_kind(&terms->verdict);
+	file->outlived = terms->verdict.outlived;
 	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
 		file->path = NULL;
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");

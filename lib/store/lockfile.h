@@ -50,6 +50,7 @@ struct lockfile {
 	int64_t takeover; /* milliseconds of silence after which a holder is dead; mode link only */
 	bool shared_group;
 	enum cache cache; /* what to let go of before files of the store are read */
+	int outlived;	  /* as in struct filesystem_verdict */
 	bool made;	  /* the database was finished once; see lockfile_read_made */
 	bool read_only;	  /* the filesystem or the file cannot be written */
 	/* What the descriptor is open on, and in which directory that was found. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Mode fcntl with a server that does not answer: the caller's patience holds. */
+/*
+ * Mode fcntl with a server that does not answer: the caller's patience holds; and with one that
+ * says that another machine has the lock.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +14,7 @@
 
 #include "base/clock.h"
 #include "scratch.h"
+#include "store/sharedlock.h"
 #include "store/sqlite.h"
 #include "unit.h"
 
@@ -18,8 +22,9 @@
 #define HANG	 60000 /* and after so many it is one that hangs */
 
 static struct error err;
-static _Atomic bool silent;	   /* the server, about locks */
-static _Atomic int waiting, asked; /* requests */
+static _Atomic bool silent;	    /* the server, about locks */
+static _Atomic bool held_elsewhere; /* it says so */
+static _Atomic int waiting, asked;  /* requests */
 
 /* In the place of libc's. */
 int fcntl(int descriptor, int command, ...)
@@ -35,6 +40,10 @@ int fcntl(int descriptor, int command, ...)
 		while (silent)
 			poll(NULL, 0, 1);
 		waiting--;
+		if (held_elsewhere) {
+			errno = EAGAIN;
+			return -1;
+		}
 	}
 	return (int)syscall(SYS_fcntl, descriptor, command, argument);
 }
@@ -69,6 +78,26 @@ static void answer(void)
 	for (int64_t until = clock_after(HANG); waiting && clock_now() < until;)
 		poll(NULL, 0, 1);
 	CHECK_EQ(waiting, 0);
+}
+
+/* What is said where a machine that died keeps its locks for so long; outlived as in filesystem.h.
+ */
+static const char *busy_where(int outlived)
+{
+	struct sharedlock lock;
+	char database[512];
+	struct lockfile_terms terms = {.database = database,
+		.mode = LOCK_FCNTL,
+		.verdict = {.reach = FILESYSTEM_SHARED, .name = "NFS", .outlived = outlived}};
+	snprintf(database, sizeof(database), "%s/run.db", scratch);
+	sharedlock_init(&lock);
+	CHECK_EQ(sharedlock_open(&lock, &terms, clock_after(HANG), &err), STATUS_OK);
+	held_elsewhere = true;
+	CHECK_EQ(sharedlock_acquire(&lock, clock_after(PATIENCE), &err), STATUS_TEMPORARY);
+	held_elsewhere = false;
+	sharedlock_close(&lock);
+	CHECK(strstr(err.text, "another machine, user or container holds"));
+	return err.text;
 }
 
 int main(void)
@@ -109,6 +138,13 @@ int main(void)
 		store_close(store);
 		answer();
 		CHECK_EQ(store_put(other, "k", "w", NULL, &err), STATUS_OK);
+	}
+	TEST("another machine holds it: for how long, should it have lost its power")
+	{
+		CHECK(strstr(busy_where(FILESYSTEM_FOR_EVER),
+			"lost its power holds it until it boots again"));
+		CHECK(strstr(busy_where(90), "lost its power holds it for about 90 s"));
+		CHECK(!strstr(busy_where(0), "power"));
 	}
 	store_close(other);
 	scratch_remove();
