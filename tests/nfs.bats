@@ -3,6 +3,10 @@
 # Kernel NFS: a server and two clients in virtual machines, which are booted once for the file.
 # Versions 4.2, 4.1, 4.0, 3 with locks and 3 without, each with the modes of the store that it takes.
 # The times that are printed are those of emulated processors, several times slower than real ones.
+#
+# A longer history, of some stores, by hand; two processes on each client make so many operations each:
+#   HISTORY_OPERATIONS=1000 HISTORY_STORES="v42/s.db v3/f.db" BIN=$PWD/bin OUT=$PWD/build/plain \
+#     bats -T tests/nfs.bats -f "is linearizable"
 # alone
 # limit: 1800
 # asan: no (the filesystem is tested; the same programs run with sanitizers in the other files)
@@ -12,7 +16,8 @@ bats_require_minimum_version 1.5.0
 load rig/nfs
 
 setup_file() {
-	nfs_start "${OUT:-$BATS_TEST_DIRNAME/../build/plain}/tests/trainers/count"
+	export OUT=${OUT:-$BATS_TEST_DIRNAME/../build/plain}
+	nfs_start "$OUT/tests/trainers/count" "$OUT/tests/history/store_history"
 	make_stores
 }
 teardown_file() { nfs_stop; }
@@ -107,6 +112,50 @@ examine() {
 			grep -qx "$store both/shared/$i	$client" there
 		done
 	done
+}
+
+# recorded CLIENT DIRECTORY OPERATIONS STORE...: a command for the client: two processes ask each store, in a
+# new directory, so many questions each, on all stores at the same time. Prints the logs, each behind a
+# line "file NAME".
+recorded() {
+	echo "rm -rf /tmp/history; for store in ${*:4}; do
+		logs=/tmp/history/\${store/\//.} new=/mnt/\${store%/*}/$2 name=\${store#*/}
+		[ \$name = s.db ] || name+='?lock=fcntl'
+		mkdir -p \$logs \$new
+		store_history record -p 2 -n $3 -t 600000 -s \$RANDOM --join --first $((${1#c} * 100)) \
+			\$logs \$new/\$name >\$logs.told 2>&1 || echo failed >>\$logs.told &
+	done; wait; cd /tmp/history; for file in *.told */*.log; do echo file \$file; cat \$file; done"
+}
+
+# linearizable OPERATIONS STORE...
+linearizable() {
+	local client store logs asked new=history.$RANDOM
+	read_clocks before
+	for client in c1 c2; do beside $client $client "$(recorded $client $new "$@")"; done
+	join_all
+	read_clocks after
+	for store in "${@:2}"; do mkdir -p "logs/${store/\//.}"; done
+	for client in c1 c2; do
+		awk -v client=$client '$1 == "file" { file = "logs/" $2; if (file ~ /told$/) file = file "." client; next }
+			{ print >file }' $client
+		add_clocks before after ${client#c} logs/*/"${client#c}"??.*.log
+	done
+	for store in "${@:2}"; do
+		logs=logs/${store/\//.}
+		cat "$logs.told".c[12]
+		run ! grep -v 'refused 0 unknown 0 .*failed 0 ' "$logs.told".c[12]
+		run "$OUT/tests/history/store_history" check "$logs"
+		echo "# $store: $output" | tee /dev/fd/3
+		[ "$status" = 0 ]
+		asked=$(sed -n 's/.*operations \([0-9]*\) .*/\1/p' <<<"$output")
+		[ "$asked" -ge $((4 * $1)) ]
+	done
+}
+
+@test "what processes on both clients ask a store at once, and are answered, is linearizable" {
+	local in
+	read -ra in <<<"${HISTORY_STORES:-v42/s.db v40/f.db v3/f.db v3nolock/s.db}"
+	linearizable "${HISTORY_OPERATIONS:-20}" "${in[@]}"
 }
 
 # ---- Disturbances ----

@@ -83,6 +83,23 @@ end_beside() {
 	beside_pids=() beside_files=()
 }
 
+# read_clocks FILE: of each client, for add_clocks.
+read_clocks() {
+	local client
+	for client in c1 c2; do "$nfs_rig" clock "$NFS" $client; done >"$1"
+}
+# add_clocks BEFORE AFTER N LOG...: put a "clock" line (tests/history/operations.h) behind the first line of
+# logs that client N wrote between two read_clocks. Its clock runs evenly, at a rate that is not known.
+add_clocks() {
+	local offset0 bound0 offset1 bound1 apart bound
+	read -r offset0 bound0 < <(sed -n "$3p" "$1")
+	read -r offset1 bound1 < <(sed -n "$3p" "$2")
+	apart=$((offset1 > offset0 ? offset1 - offset0 : offset0 - offset1))
+	bound=$((apart / 2 + (bound0 > bound1 ? bound0 : bound1)))
+	# Nanoseconds there, microseconds here.
+	sed -i "1a clock $((-(offset0 + offset1) / 2000)) $((bound / 1000 + 2))" "${@:4}"
+}
+
 # wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.
 wait_for() {
 	local end=$((SECONDS + $1))
