@@ -21,8 +21,11 @@
  *               numbers each: more than processes + 2 * URLs apart
  *   --join      another recording is under way in this store
  *
- * No other program may write to the store. Exit codes of check: 0: yes; 1: no, and the operations
- * concerned are printed; 2: these are no logs; 3: it cannot be decided.
+ * No other program may write to the store. The store in memory is "memory:NAME?shared", without
+ * kills.
+ *
+ * Exit codes of check: 0: yes; 1: no, and the operations concerned are printed; 2: these are no
+ * logs; 3: it cannot be decided.
  */
 /* clang-format on */
 #include <dirent.h>
@@ -36,6 +39,7 @@
 #include "base/parse.h"
 #include "check.h"
 #include "record.h"
+#include "store/memory.h"
 
 #define STEPS 5000000 /* of the search: about half a minute */
 
@@ -148,6 +152,7 @@ static int run_check(char **paths)
 int main(int argc, char **argv)
 {
 	const char *command = argc > 1 ? argv[1] : "";
+	store_register(&store_memory);
 	if (!strcmp(command, "record"))
 		return run_record(argc - 1, argv + 1);
 	if (!strcmp(command, "check") && argc > 2)
