@@ -63,6 +63,25 @@ char *file_directory_of(const char *path)
 	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
+int file_ask_for_names(int outer, const char *directory)
+{
+	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+	    descriptor = openat(outer, directory, flags);
+	int number = descriptor < 0 ? errno : 0;
+	/* That it is missing may be as old. */
+	if (number == ENOENT && strspn(directory, "./") < strlen(directory)) {
+		char *parent = file_directory_of(directory);
+		if (parent && file_ask_for_names(outer, parent) == 0) {
+			descriptor = openat(outer, directory, flags);
+			number = descriptor < 0 ? errno : 0;
+		}
+		free(parent);
+	}
+	if (descriptor >= 0)
+		close(descriptor);
+	return number;
+}
+
 enum status file_sync_directory(const char *path, struct error *err)
 {
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -51,6 +51,13 @@ int file_look(int directory, const char *path, int flags, struct stat *st);
 /* fstat, in the same way. */
 int file_look_open(int descriptor, struct stat *st);
 
+/*
+ * An NFS client keeps for up to a minute that there was no file of a name. Opening the directory
+ * makes it ask the server whether there are new names. directory: relative to outer, as in openat.
+ * 0, or the errno of opening it.
+ */
+int file_ask_for_names(int outer, const char *directory);
+
 /* "DIRECTORY" of "DIRECTORY/NAME", "." or "/" where there is none; malloc'd, NULL without memory.
  */
 char *file_directory_of(const char *path);

@@ -196,10 +196,11 @@ enum status beats_remove(struct store *base, const char *group, struct error *er
 {
 	const struct sqlite_store *store = (const struct sqlite_store *)base;
 	char *path = NULL;
+	struct stat st;
 	enum status status = group_path(store, group, &path, err);
 	if (status != STATUS_OK)
 		return status;
-	if (access(path, F_OK) == 0 || errno != ENOENT)
+	if (cache_look(store->lock.file.cache, path, &st) == 0 || errno != ENOENT)
 		status = file_remove_tree(path, err);
 	/* The parents, while they are empty; DATABASE.beats itself too. */
 	size_t top = strlen(store->beats);

@@ -17,24 +17,22 @@ enum cache cache_kind(const struct filesystem_verdict *verdict)
 	return verdict->lends ? CACHE_LENT : CACHE_KERNEL;
 }
 
-/* The last call found no file of this name: whether it is worth looking again. */
-static bool is_to_look_again(enum cache cache, int outer, const char *path)
+/* After a call that found no file of this name: ask for names. Whether to try again; keeps errno.
+ */
+static bool ask_anew(enum cache cache, int outer, const char *path)
 {
-	int number = errno, descriptor = -1;
+	int number = errno;
 	char *directory = cache == CACHE_OURS || number != ENOENT ? NULL : file_directory_of(path);
-	if (directory)
-		descriptor = openat(outer, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (descriptor >= 0)
-		close(descriptor);
+	bool asked = directory && file_ask_for_names(outer, directory) == 0;
 	free(directory);
 	errno = number;
-	return descriptor >= 0;
+	return asked;
 }
 
 int cache_look(enum cache cache, const char *path, struct stat *st)
 {
 	int result = file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
-	if (result < 0 && is_to_look_again(cache, AT_FDCWD, path))
+	if (result < 0 && ask_anew(cache, AT_FDCWD, path))
 		result = file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
 	return result;
 }
@@ -54,7 +52,7 @@ static int open_unlent(enum cache cache, int directory, const char *path, int fl
 int cache_open_at(enum cache cache, int directory, const char *path, int flags)
 {
 	int descriptor = open_unlent(cache, directory, path, flags);
-	if (descriptor < 0 && is_to_look_again(cache, directory, path))
+	if (descriptor < 0 && ask_anew(cache, directory, path))
 		descriptor = open_unlent(cache, directory, path, flags);
 	return descriptor;
 }
@@ -73,7 +71,7 @@ int cache_open(enum cache cache, const char *path)
 {
 	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, descriptor = -1;
 	if (cache == CACHE_CLIENT)
-		descriptor = open(path, O_RDWR | flags);
+		descriptor = cache_open_at(cache, AT_FDCWD, path, O_RDWR | flags);
 	if (descriptor < 0)
 		descriptor = cache_open_at(cache, AT_FDCWD, path, O_RDONLY | flags);
 	if (descriptor >= 0)

@@ -16,8 +16,7 @@
  * most. A client of version 4.1 and later asks for no such loan where a file is opened with
  * O_DIRECT: so the files of a store are opened with that, and then used without.
  *
- * An NFS client also keeps for up to a minute that there was no file of a name. It asks the server
- * anew once the directory is opened: so a file counts as missing only after that.
+ * A file counts as missing only after the client was made to ask for names (base/file.h).
  */
 #ifndef STORE_CACHE_H
 #define STORE_CACHE_H
@@ -36,7 +35,7 @@ enum cache {
 /* Pure. */
 enum cache cache_kind(const struct filesystem_verdict *verdict);
 
-/* lstat. -1 and errno. */
+/* As lstat. -1 and errno. */
 int cache_look(enum cache cache, const char *path, struct stat *st);
 /* Errors do not matter: the client lets go when it is asked, whatever the server says. */
 void cache_drop(enum cache cache, int descriptor);

@@ -212,12 +212,8 @@ static enum status receive_file(
 	struct text text = {0};
 	message_path(peer, peer->theirs, peer->received + 1, path);
 	for (;;) {
-		/* It makes the filesystem ask whether there are new names. */
-		int directory = open(peer->box, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (directory < 0 && errno == ENOENT)
+		if (file_ask_for_names(AT_FDCWD, peer->box) == ENOENT)
 			return gone(peer, err);
-		if (directory >= 0)
-			close(directory);
 		enum status status = file_read_whole(path, MESSAGE_MAX, &text, NULL);
 		if (status == STATUS_OK)
 			break;

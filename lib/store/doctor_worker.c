@@ -39,24 +39,13 @@ enum status doctor_failed(struct error *err, const char *action, const char *pat
 		strerror(number), lock_cure(number));
 }
 
-/*
- * Opening the directory makes a network filesystem ask whether it has changed (close-to-open holds
- * for directories, too); without, "no such file" may come from a cache for a minute.
- */
-static void look_again(const char *directory)
-{
-	int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (descriptor >= 0)
-		close(descriptor);
-}
-
 static bool wait_for(const struct doctor_worker *worker, const char *path, int64_t deadline)
 {
 	while (access(path, F_OK) < 0) {
 		if (clock_now() >= deadline)
 			return false;
 		usleep(200);
-		look_again(worker->scratch);
+		(void)file_ask_for_names(AT_FDCWD, worker->scratch);
 	}
 	return true;
 }
@@ -106,7 +95,7 @@ static enum status begin(struct doctor_worker *worker, const struct json_object 
 			return error_set(
 				err, STATUS_NO, "%s is not in %s", name, worker->directory);
 		usleep(1000);
-		look_again(worker->directory);
+		(void)file_ask_for_names(AT_FDCWD, worker->directory);
 	}
 	return STATUS_OK;
 }

@@ -234,9 +234,13 @@ static enum link_answer look(struct run *run)
 {
 	char path[PATH_MAX];
 	held_path(path, run->lock, "");
-	DIR *entries = opendir(path);
+	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	int descriptor = cache_open_at(run->lock->file.cache, AT_FDCWD, path, flags);
+	DIR *entries = descriptor < 0 ? NULL : fdopendir(descriptor);
 	if (!entries) {
 		enum link_answer answer = answer_of(run, -1);
+		if (descriptor >= 0)
+			close(descriptor);
 		return answer == LINK_MISSING || run->number == ESTALE ? LINK_NOBODY : answer;
 	}
 	enum link_answer answer = judge(run, entries);
