@@ -73,14 +73,23 @@ wait_beside() {
 # What they ended with was looked at.
 forget_beside() { beside_files=(); }
 
-# For teardown: what a test that failed left behind on this side of the connections.
+# For teardown: end what a test that failed left running here and in the machines, and have them all up.
 end_beside() {
-	local pid
+	local pid machine
 	for pid in "${beside_pids[@]}"; do
 		# shellcheck disable=SC2046 # several numbers
 		kill "$pid" $(cat "/proc/$pid/task/$pid/children") || :
 	done 2>/dev/null
 	beside_pids=() beside_files=()
+	[ -z "${BATS_TEST_COMPLETED:-}" ] && [ -d "${NFS:-/nonexistent}" ] || return 0
+	for machine in s c1 c2; do
+		"$nfs_rig" continue "$NFS" $machine || "$nfs_rig" boot "$NFS" $machine || :
+	done
+	for machine in c1 c2; do
+		"$nfs_rig" net "$NFS" $machine on || :
+		# shellcheck disable=SC2016 # the machine expands it
+		on $machine 'touch /tmp/stop; kill -9 $(pidof hold_store preempt-run preempt-store store_history)' || :
+	done
 }
 
 # read_clocks FILE: of each client, for add_clocks.
