@@ -43,7 +43,7 @@ network_of() {
 	pid=$(pgrep -f "glusterfs .*$1/gluster/a\$")
 	readlink "/proc/$pid/ns/net"
 }
-in_network() { find /proc/[0-9]*/ns/net -lname "$1" 2>/dev/null || :; }
+in_network() { find /proc/[0-9]*/ns/net -lname "${1/[/\\[}" 2>/dev/null || :; }
 # Of those that lived there; a network of somebody else may get the number of one that is gone.
 left_in_network() {
 	local one
@@ -61,7 +61,9 @@ start_rig() {
 	"$rig" start "$dir" --owner $sleeper gluster bindfs small
 	network=$(network_of "$dir")
 	servers=$(in_network "$network")
-	[ -n "$network" ] && [ -n "$servers" ] && [ -n "$(of_rig "$dir")" ]
+	[ -n "$network" ]
+	[ -n "$servers" ]
+	[ -n "$(of_rig "$dir")" ]
 	[ "$(mounts_below "$dir" | wc -l)" = 6 ]
 }
 
@@ -108,6 +110,32 @@ start_rig() {
 	[[ $output = *"Read-only"* ]]
 	mounts_writable "$MOUNTS/small/rw"
 	echo x >"$MOUNTS/small/rw/more"
+}
+
+@test "one more mount is one more machine; nothing can be made where it was unmounted" {
+	local more=$MOUNTS/more/one
+	"$rig" attach "$MOUNTS" "$more"
+	echo hello >"$more/hello"
+	[ "$(cat "$MOUNTS/gluster/b/hello")" = hello ]
+	[ "$(stat -c %d "$more")" != "$(stat -c %d "$MOUNTS/gluster/b")" ]
+	umount -l "$more"
+	run ! touch "$more/hello"
+	"$rig" attach "$MOUNTS" "$more"
+	[ "$(cat "$more/hello")" = hello ]
+	"$rig" detach "$MOUNTS" "$more"
+	[ ! -e "$more" ]
+	wait_for 10 none pgrep -f "^glusterfs .*$more\$"
+}
+
+@test "who asks servers that are frozen waits until they are thawed" {
+	"$rig" freeze "$MOUNTS"
+	cat "$MOUNTS/gluster/a/frozen" >"$BATS_TEST_TMPDIR/answer" 2>&1 3>&- &
+	sleeper=$!
+	run ! timeout -s KILL 1 tail --pid=$sleeper -f /dev/null
+	[ ! -s "$BATS_TEST_TMPDIR/answer" ]
+	"$rig" thaw "$MOUNTS"
+	wait_for 60 grep -q 'No such file' "$BATS_TEST_TMPDIR/answer"
+	sleeper=
 }
 
 @test "nothing listens on this machine: the servers have a network of their own" {
