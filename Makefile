@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # make, make demo, make check, make check-all, make bench [SECTION=queue], make fuzz [SECONDS=60],
+# make soak [HOURS=1] [PLACES="gluster nfs"] [SEED=N],
 # make install [PREFIX=/usr/local] [DESTDIR=], make clean
 #
 # Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
@@ -57,7 +58,7 @@ faults      := $(addprefix $(OUT)/tests/faults/,lives sweep powerloss inject cal
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 
-.PHONY: all everything deps demo check check-all bench fuzz fuzz-targets install clean format changed
+.PHONY: all everything deps demo check check-all bench soak fuzz fuzz-targets install clean format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
 everything: all $(unit_tests) $(extra) $(faults)
 
@@ -155,6 +156,10 @@ check-all:
 
 bench: everything
 	@tests/bench/bench.sh $(SECTION)
+
+# For so many hours, which may be a fraction, everything at once on shared filesystems, disturbed at random.
+soak: everything
+	@tests/soak --hours $(or $(HOURS),1) $(if $(PLACES),--places "$(PLACES)") $(if $(SEED),--seed $(SEED))
 
 install: into = $(DESTDIR)$(PREFIX)
 install: all
