@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # tests/soak itself, with small rounds on GlusterFS: for hours it is run by hand (make soak).
-# takes: 90
+# takes: 180
 # asan: no (KILL leaves nothing to look at)
 # mounts: private
 # limit: 1800
@@ -29,17 +29,79 @@ round() {
 	[ -z "$(ls "$BATS_TEST_TMPDIR")" ]
 }
 
+# replace PROGRAM LINE...: for the soak, a program is this shell script; all others of $BIN stay.
+replace() {
+	if [ "$BIN" != "$BATS_TEST_TMPDIR/bin" ]; then
+		mkdir "$BATS_TEST_TMPDIR/bin"
+		ln -s "$(realpath "$BIN")"/* "$BATS_TEST_TMPDIR/bin/"
+		export BIN=$BATS_TEST_TMPDIR/bin
+	fi
+	rm -f "$BIN/$1"
+	{ echo '#!/bin/sh' && printf '%s\n' "${@:2}"; } >"$BIN/$1"
+	chmod +x "$BIN/$1"
+}
+
 @test "a gc that removes nothing is a fault: exit code 1, with the seed and what was kept" {
-	mkdir "$BATS_TEST_TMPDIR/bin"
-	ln -s "$BIN"/* "$BATS_TEST_TMPDIR/bin/"
-	rm "$BATS_TEST_TMPDIR/bin/preempt-store"
 	# shellcheck disable=SC2016 # for another shell
-	printf '#!/bin/sh\n[ "$1" = gc ] || exec "%s" "$@"\n' "$BIN/preempt-store" >"$BATS_TEST_TMPDIR/bin/preempt-store"
-	chmod +x "$BATS_TEST_TMPDIR/bin/preempt-store"
-	BIN=$BATS_TEST_TMPDIR/bin round 1 --seed 500
+	replace preempt-store '[ "$1" = gc ] || exec "'"$(realpath "$BIN")"'/preempt-store" "$@"'
+	round 1 --seed 500
 	[[ $output == *'FAULT on gluster: tests/soak --places gluster --seed 500 --rounds 1, kept in '* ]]
 	[[ $output == *'keys are left in the store'* ]]
 	[ -s "$(sed -n 's/.*--rounds 1, kept in //p' <<<"$output")/lives/output" ]
+}
+
+@test "loads that exit with 1 and a round that cannot begin are faults; after three such rounds the place is left" {
+	replace python3 'exit 1' # for lives and queue
+	replace store_history
+	# In the way of the next round's directory.
+	# shellcheck disable=SC2016 # for another shell
+	replace contend ': >"$SOAK/gluster.600"' 'exit 1'
+	round 1 --seed 500 --rounds 9
+	[[ $output == *'lives: exit code 1'* && $output == *'claims: exit code 1'* ]]
+	[[ $output != *'history: exit code'* ]]
+	[[ $output == *"FileExistsError: "*"gluster.600'"* ]]
+	[[ $output == *'no longer on gluster: 3 rounds in a row had faults'* && $output == *'rounds on gluster: 3,'* ]]
+	[ "$(grep -c '^soak: FAULT on gluster: tests/soak ' <<<"$output")" = 3 ]
+}
+
+@test "a process that a round leaves behind is a fault, and is killed" {
+	replace python3
+	replace store_history
+	# shellcheck disable=SC2016 # for another shell
+	replace contend 'setsid sleep 1000 &' 'echo $! >"'"$BATS_TEST_TMPDIR/left"'"'
+	round 1 --seed 500
+	local left
+	left=$(<"$BATS_TEST_TMPDIR/left")
+	[[ $output == *"process $left is left: sleep 1000"* ]]
+	run ! grep -s sleep "/proc/$left/cmdline" # a process that nobody has waited for is empty
+}
+
+@test "a place that is usable and does not start is a fault" {
+	# shellcheck disable=SC2016 # for another shell
+	replace unshare 'case "$*" in *gluster-server*) exit 1 ;; esac' "exec $(type -P unshare)"' "$@"'
+	round 1 --seed 500
+	[[ $output == *'FAULT on gluster: '*'does not start: mounts rig: '* ]]
+	[ -s "$(sed -n 's/.*--rounds 1, kept in //p' <<<"$output")/start" ]
+}
+
+@test "machine_load: a worker that ends with an unknown exit code makes the queue load fail" {
+	local load=$BATS_TEST_DIRNAME/rig/machine_load worker
+	# A queue of two commands, which are over when a worker has ended.
+	# shellcheck disable=SC2016 # for another shell
+	replace preempt-queue 'case $1 in' \
+		'schedule) seq 2 ;;' \
+		'work) : >"'"$BATS_TEST_TMPDIR"'/worked"; exit $WORKER ;;' \
+		'join) until [ -e "'"$BATS_TEST_TMPDIR"'/worked" ]; do sleep 0.1; done ;;' \
+		'list) seq 2 ;;' \
+		'fetch) echo "result $(($2 * 7 + 1))" ;;' 'esac'
+	for worker in 0 99; do
+		rm -f "$BATS_TEST_TMPDIR/worked"
+		# With this seed the first worker is to be killed after 2 s.
+		PATH=$BIN:$PATH WORKER=$worker run -$((worker > 0)) "$load" queue "$BATS_TEST_TMPDIR/$worker" 2 45
+		echo "$output"
+		[[ $output == *'# 2 commands'* ]]
+		[[ $worker = 0 || $output == *'a worker ended with 99'* ]]
+	done
 }
 
 teardown() {
