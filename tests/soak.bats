@@ -105,6 +105,7 @@ replace() {
 }
 
 teardown() {
+	[ -z "${freezer:-}" ] || kill "$freezer" 2>/dev/null || :
 	[ -z "${soak_pid:-}" ] || kill "$soak_pid" 2>/dev/null || return 0
 	[ -z "${soak_pid:-}" ] || wait "$soak_pid" || :
 }
@@ -117,9 +118,13 @@ gone() { ! pgrep -f "$BATS_TEST_TMPDIR/tmp/"; }
 	TMPDIR=$BATS_TEST_TMPDIR/tmp "$soak" --places gluster --seed 500 3>&- &
 	soak_pid=$!
 	eventually compgen -G "$BATS_TEST_TMPDIR/tmp/soak.*/gluster.500/claims/output"
-	"$BATS_TEST_DIRNAME/rig/mounts" freeze "$BATS_TEST_TMPDIR"/tmp/soak.*/gluster
+	"$BATS_TEST_DIRNAME/rig/mounts" freeze "$BATS_TEST_TMPDIR"/tmp/soak.*/gluster 1000 3>&- &
+	freezer=$!
+	frozen() { grep -q '^State:	T' "/proc/$(cat "$BATS_TEST_TMPDIR"/tmp/soak.*/gluster/gluster/server)/status"; }
+	eventually frozen
 	kill $soak_pid
 	wait $soak_pid || code=$?
+	kill $freezer
 	[ "$code" = 130 ]
 	[ -z "$(ls "$BATS_TEST_TMPDIR/tmp")" ]
 	run ! grep "$BATS_TEST_TMPDIR" /proc/self/mounts

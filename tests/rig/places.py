@@ -314,9 +314,8 @@ class Shared(Local):
 
     def take_away(self, fault, lasts):
         if fault.startswith('server'):
-            # By a process of its own: it thaws the server also where we wait for it ourselves.
-            self.freezer = subprocess.Popen(['sh', '-c', '%s; sleep %.2f; %s' % (
-                shlex.join(self.server('freeze')), lasts, shlex.join(self.server('thaw')))])
+            # By a process of its own: it goes on also where we wait for the server ourselves.
+            self.freezer = subprocess.Popen(self.freeze(lasts))
         else:
             for side in self.sides(fault):
                 self.unmount(side)
@@ -352,8 +351,8 @@ class Gluster(Shared):
     def unmount(self, side):
         subprocess.run(['umount', '-l', self.points[side]], check=False)
 
-    def server(self, what):
-        return [rig + '/mounts', what, self.directory]
+    def freeze(self, lasts):
+        return [rig + '/mounts', 'freeze', self.directory, '%.2f' % lasts]
 
     def end(self):
         for point in self.points:
@@ -389,8 +388,8 @@ class Nfs(Shared):
     def unmount(self, side):
         self.machines[side].bash('umount -l ' + self.point)
 
-    def server(self, what):
-        return [rig + '/nfs', {'freeze': 'stop', 'thaw': 'continue'}[what], self.directory, 's']
+    def freeze(self, lasts):
+        return ['sh', '-c', '"$0" stop "$1" s; sleep %.2f; "$0" continue "$1" s' % lasts, rig + '/nfs', self.directory]
 
     def make_job(self, directories):
         self.machines[0].bash('cd %s && mkdir -m 700 %s' % (self.machines[0].cwd, ' '.join(directories)))
