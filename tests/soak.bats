@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # tests/soak itself, with small rounds on GlusterFS: for hours it is run by hand (make soak).
-# takes: 180
+# takes: 120
 # asan: no (KILL leaves nothing to look at)
 # mounts: private
 # limit: 1800

@@ -200,6 +200,8 @@ void kernel_trace_list(const char *subject, const char *format, va_list args)
 
 /* machine.c: thread number who goes on, unless it has been woken again since. */
 void thread_run(int who, uint32_t epoch);
+/* machine.c: a thread asks for something that may take no time. One that never stops is a fault. */
+void machine_spin(void);
 /* way.c: have the shim ask for kernel.way. */
 void way_install(void);
 

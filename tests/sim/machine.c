@@ -319,6 +319,14 @@ static int look_at(struct pollfd *polled, nfds_t count)
 	return ready;
 }
 
+void machine_spin(void)
+{
+	if (++kernel.spins <= MOST_SPINS)
+		return;
+	kernel_violate("busy", "process %d asks without end", kernel.running->process->who.pid);
+	pause_until(CLOCK_NEVER);
+}
+
 int poll(struct pollfd *polled, nfds_t count, int timeout)
 {
 	struct thread *self = kernel.running;
@@ -328,11 +336,7 @@ int poll(struct pollfd *polled, nfds_t count, int timeout)
 	if (timeout != 0 && self == &self->process->thread[0] && kernel.world->inspect)
 		kernel.world->inspect(self->process);
 	if (ready || timeout == 0) {
-		if (++kernel.spins > MOST_SPINS) {
-			kernel_violate(
-				"busy", "process %d polls without end", self->process->who.pid);
-			pause_until(CLOCK_NEVER);
-		}
+		machine_spin();
 		return ready;
 	}
 	int64_t until = timeout < 0 ? CLOCK_NEVER : (kernel.now / MS + timeout) * MS;

@@ -50,6 +50,7 @@ static void decide(void *context, enum shim_call call, int64_t deadline, struct 
 	(void)context, (void)deadline;
 	if (!process)
 		return;
+	machine_spin();
 	if (process->has_short_way) {
 		fate->before = random_in(&kernel.random, 0, 2 * MS);
 		return;

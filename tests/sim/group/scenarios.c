@@ -87,6 +87,22 @@ static const char *all_42_in_one_round(struct world *w)
 	return w->keys.rounds != 1 ? "more than one round" : all_42(w);
 }
 
+/* Each change is seen when it is made: by waiting for the next look it would take ten times as
+ * long. */
+static void seen_at_once(struct schedule *s)
+{
+	plain(s, 3, true);
+	notice(s, 0, 1000, -1);
+}
+
+static const char *all_42_soon(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished_at > (1000 + 1000 + 2000) * MS)
+			return "somebody was told late";
+	return all_42_in_one_round(w);
+}
+
 static const char *all_42_in_two_rounds(struct world *w)
 {
 	return w->keys.rounds != 2 ? "not two rounds" : all_42(w);
@@ -1026,6 +1042,14 @@ static void stalled_store(struct schedule *s)
 	notice(s, 0, 100000, -1);
 }
 
+/* Whoever cannot beat itself says nothing about the silence of others. */
+static void full_store(struct schedule *s)
+{
+	beating(s, 3, true);
+	fate(s, AT_START, NOBODY, 20000, FULL_STORE, 60000);
+	notice(s, 0, 100000, -1);
+}
+
 /* ---- Hangs ---- */
 
 static void hanging(struct schedule *s)
@@ -1203,6 +1227,7 @@ const struct scenario scenarios[] = {
 	{"standing", "the final save fails, the one before it stands", final_save_fails,
 		the_standing_one_counts},
 	{"PH-10", "the claimer killed between claim and step", ph10, survivors_agree},
+	{"seen-at-once", "they have saved within two seconds", seen_at_once, all_42_soon},
 	{"PH-11", "1 ms steps beside 300 ms steps", ph11, all_42_in_one_round},
 	{"PH-12", "a peer dead before it reports; the chief's save counts", ph12, survivors_42},
 	{"PH-15", "notice after one peer finished", ph15, finished_and_42},
@@ -1258,6 +1283,7 @@ const struct scenario scenarios[] = {
 		nobody_died},
 	{"stalled-store", "for longer than any limit: nobody is dead, or hangs", stalled_store,
 		nobody_died},
+	{"full-store", "for longer than any limit: nobody is dead", full_store, nobody_died},
 	{"hung", "a training stopped, its agent lives: all leave", hanging, broken_by_a_hang},
 	{"hung-busy", "a training that computes and never advances", never_advancing,
 		broken_by_a_hang},

@@ -300,7 +300,7 @@ static const char *const trigger_names[TRIGGERS] = {
 static const char *const deed_names[DEEDS] = {"nothing", "notice", "claim from outside",
 	"on demand", "move deadline", "kill agent", "pause agent", "kill training",
 	"pause training", "cut off", "restart", "declare dead", "lose board", "rubbish",
-	"rubbish claim", "rubbish report", "rubbish names", "set clock"};
+	"rubbish claim", "rubbish report", "rubbish names", "full store", "set clock"};
 
 const char *deed_name(enum deed deed)
 {

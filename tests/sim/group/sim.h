@@ -56,6 +56,7 @@ enum deed {
 	RUBBISH_CLAIM,	/* and with it a round */
 	RUBBISH_REPORT, /* of `who`, in the newest round or the one to come */
 	RUBBISH_NAMES,	/* in all kinds of keys, also ones that there are not */
+	FULL_STORE,	/* nobody can write to it for `amount` ms, beats neither */
 	SET_CLOCK, /* the wall clock of the machine of `who`, or of all, is `amount` ms ahead */
 	DEEDS,
 };

@@ -168,6 +168,10 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 	case RUBBISH_CLAIM:
 	case RUBBISH_REPORT:
 	case RUBBISH_NAMES: put_rubbish(w, act->deed, who); return;
+	case FULL_STORE:
+		w->store_faults = true;
+		kernel.full_until = kernel.now + length;
+		return;
 	case SET_CLOCK: set_clock(w, who, act->amount); return;
 	case NOTHING:
 	case DEEDS: return;

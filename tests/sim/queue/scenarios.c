@@ -95,6 +95,15 @@ static void build_silent_store(struct schedule *s)
 	s->act[s->acts++] = (struct act){.trigger = AT_RUN, .deed = OUTAGE, .amount = 30000};
 }
 
+/* Of every ten transactions three are given up by who asked, and committed later. */
+static void build_late(struct schedule *s)
+{
+	build_plain(s);
+	s->batch = 1;
+	s->way.latency = 100;
+	s->way.late_commit = 300;
+}
+
 const struct scenario scenarios[] = {
 	{"plain", "six commands are run, each once", build_plain, each_once},
 	{"killed", "what a dead worker ran is run by the other one", build_killed, one_is_lost},
@@ -106,5 +115,7 @@ const struct scenario scenarios[] = {
 		others_are_cancelled},
 	{"outage", "a store that nobody reaches for long kills nobody", build_silent_store,
 		each_once},
+	{"late", "what is committed after it was given up is not scheduled again", build_late,
+		all_succeed},
 	{0},
 };
