@@ -788,7 +788,7 @@ static const char *saved_and_finished(struct world *w)
 	return all_left_with(w, STATUS_OK);
 }
 
-/* ---- What is written by nobody that knows how ---- */
+/* ---- Values that cannot be read ---- */
 
 static void rubbish(struct schedule *s, enum deed deed, int64_t at, int task)
 {
@@ -809,7 +809,7 @@ static void rubbish_for_a_claim(struct schedule *s)
 	rubbish(s, RUBBISH_CLAIM, 1000, 0);
 }
 
-/* Written when the round is open: its own report takes the place of that, */
+/* When the round is open: the report of the task itself is written over it. */
 static void rubbish_for_a_report(struct schedule *s)
 {
 	plain(s, 3, false);
@@ -823,7 +823,7 @@ static const char *heard_of_all(struct world *w)
 	return w->keys.round[1].unheard ? "somebody's report is missing" : all_42_in_one_round(w);
 }
 
-/* or the others do not wait for one for longer than they would without. */
+/* The task does not report in time: the others wait no longer than without it. */
 static void rubbish_for_a_missing_report(struct schedule *s)
 {
 	rubbish_for_a_report(s);
@@ -877,7 +877,7 @@ static const char *finished_or_saved(struct world *w)
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (!w->task[i].finished || w->task[i].finished_at > 4000 * MS)
 			return "somebody stayed for longer than a save takes";
-	return NULL;
+	return w->keys.claimed ? NULL : "nobody has claimed";
 }
 
 /* An agent is stopped when it has reported, and goes on when the others have saved. */
@@ -1060,7 +1060,7 @@ static void hanging(struct schedule *s)
 	s->act[0].subject = NOBODY;
 }
 
-/* It has never come to a second step: what it does is no secret, but that it computes. */
+/* Its first step takes for ever. */
 static void never_advancing(struct schedule *s)
 {
 	beating(s, 4, true);
@@ -1078,7 +1078,7 @@ static const char *broken_by_a_hang(struct world *w)
 	return all_left_with(w, STATUS_BROKEN);
 }
 
-/* ---- Wall clocks that are set while all runs: to mean nothing ---- */
+/* ---- Wall clocks that are set while all runs: they must change nothing ---- */
 
 static void clock_is_set(struct schedule *s, enum trigger trigger, int64_t delay, int64_t ahead)
 {

@@ -125,7 +125,7 @@ static void put_rubbish(struct world *w, enum deed deed, int task)
 }
 
 /*
- * Of the machine of a task, or of all. Nothing is done to anybody by that: it is to mean nothing.
+ * Of the machine of a task, or of all. Nobody is faulted by that: it must change nothing.
  * Only how long a save takes that is under way is not known afterwards.
  */
 static void set_clock(struct world *w, int task, int64_t ahead)
