@@ -28,6 +28,8 @@ teardown() {
 	for pid in "${started[@]}"; do
 		wait "$pid" 2>/dev/null || :
 	done
+	# Those elsewhere are children of these.
+	pkill -KILL -f "hold_store $BATS_TEST_TMPDIR/" || :
 	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
 	for mount in "${mounted[@]}"; do
 		umount "$mount" || umount -l "$mount" || :
@@ -84,10 +86,10 @@ wait_for() {
 	done
 }
 
-# The only process whose arguments end so is stopped. Its number is in $stopped.
+# The only process of this test whose arguments end so is stopped. Its number is in $stopped.
 is_stopped() {
-	stopped=$(ps -e -o pid=,stat=,args= | awk -v end="$1" \
-		'$2 ~ /^T/ && /hold_store/ && substr($0, length($0) - length(end) + 1) == end { print $1 }')
+	stopped=$(ps -e -o pid=,stat=,args= | awk -v end="$1" -v ours="hold_store $BATS_TEST_TMPDIR/" \
+		'$2 ~ /^T/ && index($0, ours) && substr($0, length($0) - length(end) + 1) == end { print $1 }')
 	[ -n "$stopped" ]
 }
 
