@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/queue.h"
 #include "queue/template.h"
 
 #include "base/parse.h"
@@ -176,12 +177,10 @@ enum status queue_item_read(const char *key, const char *value, size_t length,
 		read.priority = (int)priority;
 	}
 	json_object_put(object);
-	if (!good) {
+	if (!good || !queue_key_id(key, &read.id)) {
 		queue_item_release(&read);
 		return queue_damaged(key, err);
 	}
-	const char *slash = strrchr(key, '/');
-	read.id = slash ? strtoull(slash + 1, NULL, 10) : 0;
 	*item = read;
 	return STATUS_OK;
 }
