@@ -9,11 +9,12 @@ eval "$exports"
 # Our notice becomes the claim of all; every round is agreed on; the command trains.
 preempt-watch --follow --source signal:TERM,USR1 | preempt-claim --from - >/dev/null &
 preempt-ack --serve &
-preempt-heartbeat --with "$(jobs -p)" -- "$@" &
+pieces=$(jobs -p)
+exec 3>&1 4< <(trap : TERM USR1; preempt-heartbeat --with "$pieces" -- "$@" >&3; echo $?)
 
-# A notice sent to this script alone is for all of them. It interrupts wait.
-trap 'kill $(jobs -p)' TERM USR1
-while kill -0 $!; do wait $!; done 2>/dev/null
+# A notice sent to this script alone is for all of them. The exit code comes by read, because bash's wait
+# can lose that of a child that ends when a trapped signal comes.
+trap 'kill $pieces' TERM USR1
+until read -t 1 -ru 4 code; do (($? > 128)) || break; done
 trap '' TERM USR1
-wait $!
-exit "$(preempt-store leave --code $?)"
+exit "$(preempt-store leave --code "${code:-137}")"

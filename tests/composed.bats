@@ -135,6 +135,34 @@ no_boards() {
 	done
 }
 
+# Stand-ins for the pieces: those that serve run on, and the training ends with 42 when it is told to.
+stand_ins() {
+	local piece
+	mkdir -p pieces
+	for piece in watch claim ack; do printf '#!/bin/sh\ntrap "" TERM USR1\nexec sleep 1000\n' >pieces/preempt-$piece; done
+	printf '#!/bin/sh\ntrap "" TERM USR1\n: >trains\nread -r _ <end\nexit 42\n' >pieces/preempt-heartbeat
+	printf '#!/bin/sh\n[ $1 = join ] || echo "$3"\n' >pieces/preempt-store
+	chmod +x pieces/*
+	mkfifo end
+	PATH=$PWD/pieces:$PATH
+}
+
+@test "the training ends while the script gets a notice: the script hears of both, and leaves with its code" {
+	stand_ins
+	for ((i = 0; i < 30; i++)); do
+		rm -f trains
+		composed 0
+		eventually test -e trains
+		echo >end
+		for _ in 1 2 3 4; do kill -USR1 "${agents[0]}" 2>/dev/null || :; done
+		mapfile -t pieces < <(below "${agents[0]}" .)
+		eventually gone "${agents[0]}"
+		code_of "${agents[0]}"
+		[ "$code" = 42 ]
+		kill -KILL "${pieces[@]}" 2>/dev/null || :
+	done
+}
+
 @test "a site whose notice is XCPU, sent to the whole tree: one step, all leave with 42" {
 	tasks=2
 	sed 's/kill \$/kill -TERM $/; s/TERM/XCPU/g' "$REPO/examples/composed.sh" >site.sh
