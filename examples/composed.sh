@@ -10,11 +10,11 @@ eval "$exports"
 preempt-watch --follow --source signal:TERM,USR1 | preempt-claim --from - >/dev/null &
 preempt-ack --serve &
 pieces=$(jobs -p)
+# A notice sent to this script alone is for all of them.
+trap 'kill $pieces' TERM USR1
 exec 3>&1 4< <(trap : TERM USR1; preempt-heartbeat --with "$pieces" -- "$@" >&3; echo $?)
 
-# A notice sent to this script alone is for all of them. The exit code comes by read, because bash's wait
-# can lose that of a child that ends when a trapped signal comes.
-trap 'kill $pieces' TERM USR1
+# Its exit code comes by read: bash's wait can lose that of a child that ends when a trapped signal comes.
 until read -t 1 -ru 4 code; do (($? > 128)) || break; done
 trap '' TERM USR1
 exit "$(preempt-store leave --code "${code:-137}")"

@@ -153,9 +153,9 @@ stand_ins() {
 		rm -f trains
 		composed 0
 		eventually test -e trains
+		mapfile -t pieces < <(below "${agents[0]}" .)
 		echo >end
 		for _ in 1 2 3 4; do kill -USR1 "${agents[0]}" 2>/dev/null || :; done
-		mapfile -t pieces < <(below "${agents[0]}" .)
 		eventually gone "${agents[0]}"
 		code_of "${agents[0]}"
 		[ "$code" = 42 ]
