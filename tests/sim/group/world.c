@@ -133,14 +133,14 @@ static void set_clock(struct world *w, int task, int64_t ahead)
 	const struct schedule *s = w->schedule;
 	bool all = task < 0 || task >= s->tasks;
 	int machine = all ? NOBODY : schedule_machine_of(s, schedule_agent_of(s, task));
-	for (int i = 0; i < schedule_agents(s); i++)
-		if (all || schedule_machine_of(s, i) == machine)
-			w->node[i].process.wall = ahead;
 	for (int i = 0; i < s->tasks; i++) {
 		const struct task *t = &w->task[i];
-		if (all || schedule_machine_of(s, schedule_agent_of(s, i)) == machine)
-			w->save_unmeasured |=
-				t->training.state == SAVING || t->panel.hold.order == ORDER_SAVE;
+		int agent = schedule_agent_of(s, i);
+		if (!all && schedule_machine_of(s, agent) != machine)
+			continue;
+		w->node[agent].process.wall = ahead;
+		w->save_unmeasured |=
+			t->training.state == SAVING || t->panel.hold.order == ORDER_SAVE;
 	}
 }
 
