@@ -4,8 +4,6 @@
 
 #include "sim.h"
 
-#define NEW_ACT(s) (&(s)->act[(s)->acts++])
-
 /* ---- Building ---- */
 
 static void plain(struct schedule *s, int tasks, bool synchronous)
@@ -34,30 +32,41 @@ static void plain(struct schedule *s, int tasks, bool synchronous)
 			.save = 500};
 }
 
-static void notice(struct schedule *s, int task, int64_t at, int64_t deadline)
+/* A deed to task `who`, `delay` ms after something happened to `subject` for the first time. */
+static void act(struct schedule *s, enum trigger trigger, int subject, int64_t delay,
+	enum deed deed, int who, int64_t amount)
 {
-	*NEW_ACT(s) = (struct act){
-		.subject = NOBODY, .delay = at, .deed = NOTICE, .who = task, .amount = deadline};
-}
-
-/* A deed of fate, `delay` ms after something happened to the same task. */
-static void fate(struct schedule *s, enum trigger trigger, int task, int64_t delay, enum deed deed,
-	int64_t amount)
-{
-	*NEW_ACT(s) = (struct act){.trigger = trigger,
-		.subject = task,
+	s->act[s->acts++] = (struct act){.trigger = trigger,
+		.subject = subject,
 		.delay = delay,
 		.deed = deed,
-		.who = task,
+		.who = who,
 		.amount = amount};
 }
 
-/* The store is away for everybody, from `delay` ms after something happened to a task. */
+/* `at` ms after the start. */
+static void act_at(struct schedule *s, int64_t at, enum deed deed, int who, int64_t amount)
+{
+	act(s, AT_START, NOBODY, at, deed, who, amount);
+}
+
+static void notice(struct schedule *s, int task, int64_t at, int64_t deadline)
+{
+	act_at(s, at, NOTICE, task, deadline);
+}
+
+/* `delay` ms after something happened to the same task. */
+static void fate(struct schedule *s, enum trigger trigger, int task, int64_t delay, enum deed deed,
+	int64_t amount)
+{
+	act(s, trigger, task, delay, deed, task, amount);
+}
+
+/* The store is away for all, from `delay` ms after something happened to a task. */
 static void cut_off_all(
 	struct schedule *s, enum trigger trigger, int task, int64_t delay, int64_t length)
 {
-	fate(s, trigger, task, delay, CUT_OFF, length);
-	s->act[s->acts - 1].who = NOBODY - 1;
+	act(s, trigger, task, delay, CUT_OFF, EVERYBODY, length);
 }
 
 /* ---- What must come out ---- */
@@ -73,6 +82,20 @@ static const char *all_left_with(const struct world *w, int code)
 		if (!w->task[i].finished || w->task[i].code != code)
 			return "not everybody left with the code that was expected";
 	return NULL;
+}
+
+/* limit: ms after the world began. */
+static bool left_by(const struct world *w, int task, int64_t limit)
+{
+	return w->task[task].finished && w->task[task].finished_at <= limit * MS;
+}
+
+static bool all_left_by(const struct world *w, int64_t limit)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (!left_by(w, i, limit))
+			return false;
+	return true;
 }
 
 static const char *all_42(struct world *w)
@@ -97,9 +120,8 @@ static void seen_at_once(struct schedule *s)
 
 static const char *all_42_soon(struct world *w)
 {
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > (1000 + 1000 + 2000) * MS)
-			return "somebody was told late";
+	if (!all_left_by(w, 1000 + 1000 + 2000))
+		return "somebody was told late";
 	return all_42_in_one_round(w);
 }
 
@@ -170,11 +192,7 @@ static void runner_paused(struct schedule *s)
 {
 	plain(s, 4, false);
 	notice(s, 0, 1000, -1);
-	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
-		.subject = NOBODY,
-		.deed = PAUSE_AGENT,
-		.who = 2,
-		.amount = s->report_timeout + 1500};
+	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 1500);
 }
 
 static void deadline_moved(struct schedule *s)
@@ -183,12 +201,7 @@ static void deadline_moved(struct schedule *s)
 	s->notify = 400;
 	s->remembered_save = 500;
 	notice(s, 0, 1000, 120000);
-	*NEW_ACT(s) = (struct act){.trigger = AT_DECISION,
-		.subject = NOBODY,
-		.delay = 1,
-		.deed = MOVE_DEADLINE,
-		.who = NOBODY,
-		.amount = 12000};
+	act(s, AT_DECISION, NOBODY, 1, MOVE_DEADLINE, NOBODY, 12000);
 }
 
 static void three_dead(struct schedule *s)
@@ -278,9 +291,8 @@ static void lost_while_deciding(struct schedule *s)
 
 static const char *all_43_early(struct world *w)
 {
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > 30000 * MS)
-			return "it was not saved soon after the store was lost";
+	if (!all_left_by(w, 30000))
+		return "it was not saved soon after the store was lost";
 	return all_43(w);
 }
 
@@ -348,9 +360,8 @@ static void saver_gone(struct schedule *s)
 
 static const char *all_42_early(struct world *w)
 {
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > 15000 * MS)
-			return "somebody stayed, though no newer checkpoint can be complete";
+	if (!all_left_by(w, 15000))
+		return "somebody stayed, though no newer checkpoint can be complete";
 	return all_42_in_one_round(w);
 }
 
@@ -390,8 +401,7 @@ static void error_while_saving(struct schedule *s)
 	plain(s, 4, true);
 	for (int i = 0; i < 4; i++)
 		s->trainee[i].save = 3000;
-	*NEW_ACT(s) =
-		(struct act){.subject = NOBODY, .delay = 1000, .deed = ON_DEMAND, .who = NOBODY};
+	act_at(s, 1000, ON_DEMAND, NOBODY, 0);
 	fate(s, AT_SAVING, 3, 50, KILL_TRAINING, 0);
 }
 
@@ -419,8 +429,7 @@ static void stopped_after_its_end(struct schedule *s)
 	s->latency = 50;
 	notice(s, 0, 2000, -1);
 	/* Its command ends about 1055 ms after the start. */
-	*NEW_ACT(s) = (struct act){
-		.subject = NOBODY, .delay = 1110, .deed = PAUSE_AGENT, .who = 1, .amount = 15000};
+	act_at(s, 1110, PAUSE_AGENT, 1, 15000);
 }
 
 /* ---- Many, and launchers ---- */
@@ -508,8 +517,7 @@ static void final_save_fails(struct schedule *s)
 	for (int i = 0; i < 4; i++)
 		s->trainee[i].save = 2000;
 	notice(s, 0, 1000, 20000);
-	*NEW_ACT(s) =
-		(struct act){.subject = NOBODY, .delay = 15500, .deed = KILL_TRAINING, .who = 3};
+	act_at(s, 15500, KILL_TRAINING, 3, 0);
 }
 
 static const char *the_standing_one_counts(struct world *w)
@@ -556,8 +564,7 @@ static void ph12(struct schedule *s)
 	plain(s, 4, false);
 	s->complete_chief = true;
 	notice(s, 0, 1000, -1);
-	*NEW_ACT(s) =
-		(struct act){.trigger = AT_CLAIM, .subject = NOBODY, .deed = KILL_AGENT, .who = 2};
+	act(s, AT_CLAIM, NOBODY, 0, KILL_AGENT, 2, 0);
 	s->watches_peers = true;
 	s->agents_per_machine = 4;
 }
@@ -582,9 +589,8 @@ static void clocks_apart(struct schedule *s)
 
 static const char *all_before_the_end(struct world *w)
 {
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > 1000 * MS + 1000 * MS + 30000 * MS)
-			return "somebody left after the deadline";
+	if (!all_left_by(w, 1000 + 1000 + 30000))
+		return "somebody left after the deadline";
 	return two_checkpoints(w);
 }
 
@@ -593,29 +599,20 @@ static void overdue(struct schedule *s)
 {
 	clocks_apart(s);
 	s->acts = 0;
-	*NEW_ACT(s) = (struct act){.subject = NOBODY,
-		.delay = 1000,
-		.deed = CLAIM_OUTSIDE,
-		.who = NOBODY,
-		.amount = 1};
+	act_at(s, 1000, CLAIM_OUTSIDE, NOBODY, 1);
 }
 
 /* The same while all train on after a first save. */
 static void moved_to_the_past(struct schedule *s)
 {
 	clocks_apart(s);
-	*NEW_ACT(s) = (struct act){.subject = NOBODY,
-		.delay = 8000,
-		.deed = MOVE_DEADLINE,
-		.who = NOBODY,
-		.amount = 1};
+	act_at(s, 8000, MOVE_DEADLINE, NOBODY, 1);
 }
 
 static const char *two_rounds_at_once(struct world *w)
 {
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > 1000 * MS + 8000 * MS + 5000 * MS)
-			return "somebody waited though the end was said to be over";
+	if (!all_left_by(w, 1000 + 8000 + 5000))
+		return "somebody waited though the end was said to be over";
 	return two_checkpoints(w);
 }
 
@@ -647,9 +644,8 @@ static void ph20(struct schedule *s)
 
 static const char *before_the_earlier_deadline(struct world *w)
 {
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > 1000 * MS + 1030 * MS + 8000 * MS)
-			return "somebody left after the earlier deadline";
+	if (!all_left_by(w, 1000 + 1030 + 8000))
+		return "somebody left after the earlier deadline";
 	return all_42(w);
 }
 
@@ -776,8 +772,7 @@ static void on_demand(struct schedule *s)
 	plain(s, 4, true);
 	for (int i = 0; i < 4; i++)
 		s->trainee[i].total = 60;
-	*NEW_ACT(s) =
-		(struct act){.subject = NOBODY, .delay = 1000, .deed = ON_DEMAND, .who = NOBODY};
+	act_at(s, 1000, ON_DEMAND, NOBODY, 0);
 }
 
 static const char *saved_and_finished(struct world *w)
@@ -793,8 +788,7 @@ static const char *saved_and_finished(struct world *w)
 static void rubbish(struct schedule *s, enum deed deed, int64_t at, int task)
 {
 	plain(s, 3, false);
-	fate(s, AT_START, task, at, deed, 0);
-	s->act[s->acts - 1].subject = NOBODY;
+	act_at(s, at, deed, task, 0);
 }
 
 static void rubbish_in_names(struct schedule *s)
@@ -814,8 +808,7 @@ static void rubbish_for_a_report(struct schedule *s)
 {
 	plain(s, 3, false);
 	notice(s, 1, 1000, -1);
-	*NEW_ACT(s) = (struct act){
-		.trigger = AT_CLAIM, .subject = NOBODY, .deed = RUBBISH_REPORT, .who = 2};
+	act(s, AT_CLAIM, NOBODY, 0, RUBBISH_REPORT, 2, 0);
 }
 
 static const char *heard_of_all(struct world *w)
@@ -827,11 +820,7 @@ static const char *heard_of_all(struct world *w)
 static void rubbish_for_a_missing_report(struct schedule *s)
 {
 	rubbish_for_a_report(s);
-	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
-		.subject = NOBODY,
-		.deed = PAUSE_AGENT,
-		.who = 2,
-		.amount = s->report_timeout + 1500};
+	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 1500);
 }
 
 static const char *all_42_in_a_second_round(struct world *w)
@@ -874,9 +863,8 @@ static const char *finished_or_saved(struct world *w)
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (w->task[i].code != STATUS_OK && w->task[i].code != STATUS_SAVED)
 			return "somebody neither finished nor saved";
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (!w->task[i].finished || w->task[i].finished_at > 4000 * MS)
-			return "somebody stayed for longer than a save takes";
+	if (!all_left_by(w, 4000))
+		return "somebody stayed for longer than a save takes";
 	return w->keys.claimed ? NULL : "nobody has claimed";
 }
 
@@ -931,18 +919,14 @@ static void silence(struct schedule *s)
 	beating(s, MOST_TASKS, true);
 	for (int i = 0; i < MOST_TASKS; i++)
 		if (stopped_ones >> i & 1)
-			*NEW_ACT(s) = (struct act){.subject = NOBODY,
-				.delay = 60000,
-				.deed = PAUSE_AGENT,
-				.who = i,
-				.amount = 90000};
+			act_at(s, 60000, PAUSE_AGENT, i, 90000);
 }
 
 /* Within limit + 3 periods, and what the ending of the commands takes. */
 static bool left_soon(const struct world *w, int task, int64_t since)
 {
 	int64_t limit = (HEARTBEAT_LIMIT + 3) * w->schedule->beat_period + w->schedule->kill_after;
-	return w->task[task].finished && w->task[task].finished_at <= (since + limit) * MS;
+	return left_by(w, task, since + limit);
 }
 
 static const char *exactly_those_are_dead(struct world *w)
@@ -957,8 +941,7 @@ static const char *exactly_those_are_dead(struct world *w)
 static void restarted_while_training(struct schedule *s)
 {
 	beating(s, 4, true);
-	fate(s, AT_START, 3, 20000, RESTART, 300);
-	s->act[0].subject = NOBODY;
+	act_at(s, 20000, RESTART, 3, 300);
 }
 
 static const char *ended_by_a_restart(struct world *w)
@@ -975,11 +958,7 @@ static void claimer_falls_silent(struct schedule *s)
 {
 	beating(s, 3, false);
 	notice(s, 1, 20000, -1);
-	*NEW_ACT(s) = (struct act){.trigger = AT_CLAIM,
-		.subject = NOBODY,
-		.deed = PAUSE_AGENT,
-		.who = 1,
-		.amount = 90000};
+	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 1, 90000);
 }
 
 /* The task that was stopped is dead: the others have saved at one step, and it has not. */
@@ -1037,8 +1016,7 @@ static void stalled_store(struct schedule *s)
 	beating(s, 3, true);
 	s->progress_timeout = 30000;
 	cut_off_all(s, AT_START, NOBODY, 20000, 45000);
-	fate(s, AT_START, NOBODY, 21000, PAUSE_TRAINING, 43000);
-	s->act[1].who = 0;
+	act_at(s, 21000, PAUSE_TRAINING, 0, 43000);
 	notice(s, 0, 100000, -1);
 }
 
@@ -1046,7 +1024,7 @@ static void stalled_store(struct schedule *s)
 static void full_store(struct schedule *s)
 {
 	beating(s, 3, true);
-	fate(s, AT_START, NOBODY, 20000, FULL_STORE, 60000);
+	act_at(s, 20000, FULL_STORE, NOBODY, 60000);
 	notice(s, 0, 100000, -1);
 }
 
@@ -1056,8 +1034,7 @@ static void hanging(struct schedule *s)
 {
 	beating(s, 4, true);
 	s->progress_timeout = 7000;
-	fate(s, AT_START, 1, 5000, PAUSE_TRAINING, 60000);
-	s->act[0].subject = NOBODY;
+	act_at(s, 5000, PAUSE_TRAINING, 1, 60000);
 }
 
 /* Its first step takes for ever. */
@@ -1072,9 +1049,8 @@ static const char *broken_by_a_hang(struct world *w)
 {
 	if (!w->keys.hung || w->keys.dead != w->keys.hung)
 		return "nobody hangs, or somebody is dead of something else";
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > 30000 * MS)
-			return "somebody stayed for too long";
+	if (!all_left_by(w, 30000))
+		return "somebody stayed for too long";
 	return all_left_with(w, STATUS_BROKEN);
 }
 
@@ -1082,12 +1058,7 @@ static const char *broken_by_a_hang(struct world *w)
 
 static void clock_is_set(struct schedule *s, enum trigger trigger, int64_t delay, int64_t ahead)
 {
-	*NEW_ACT(s) = (struct act){.trigger = trigger,
-		.subject = NOBODY,
-		.delay = delay,
-		.deed = SET_CLOCK,
-		.who = NOBODY - 1,
-		.amount = ahead};
+	act(s, trigger, NOBODY, delay, SET_CLOCK, EVERYBODY, ahead);
 }
 
 #define HOUR 3600000
@@ -1116,9 +1087,8 @@ static void clock_is_set_in_its_grace(struct schedule *s)
 
 static const char *used_its_grace(struct world *w)
 {
-	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished_at > (1000 + 4000 + 30000) * MS)
-			return "somebody left after the deadline";
+	if (!all_left_by(w, 1000 + 4000 + 30000))
+		return "somebody left after the deadline";
 	return two_checkpoints(w);
 }
 
@@ -1138,8 +1108,7 @@ static void silence_after_clocks_are_set(struct schedule *s)
 {
 	clocks_are_set_under_beats(s);
 	s->acts--;
-	fate(s, AT_START, NOBODY, 150000, PAUSE_AGENT, 90000);
-	s->act[s->acts - 1].who = 2;
+	act_at(s, 150000, PAUSE_AGENT, 2, 90000);
 }
 
 static const char *found_silent(struct world *w)
@@ -1162,10 +1131,8 @@ static void decision_of_a_dead_task(struct schedule *s)
 	notice(s, 0, 1000, -1);
 	fate(s, AT_REPORT, 0, 700, PAUSE_AGENT, 1300);
 	fate(s, AT_REPORT, 0, 700, DECLARE_DEAD, 300);
-	for (int i = 1; i < 3; i++) {
-		fate(s, AT_REPORT, 0, 0, PAUSE_AGENT, 4000);
-		s->act[s->acts - 1].who = i;
-	}
+	for (int i = 1; i < 3; i++)
+		act(s, AT_REPORT, 0, 0, PAUSE_AGENT, i, 4000);
 }
 
 static const char *decided_by_others(struct world *w)

@@ -216,7 +216,7 @@ static void draw_fault(struct schedule *s, struct random *r)
 	if (act.deed == RESTART)
 		act.amount = random_in(r, 0, 5000);
 	if (act.deed == CUT_OFF && random_chance(r, 300))
-		act.who = NOBODY - 1; /* everybody */
+		act.who = EVERYBODY;
 	add(s, act);
 }
 
@@ -257,7 +257,7 @@ static void draw_set_clocks(struct schedule *s, struct random *r)
 			       .subject = NOBODY,
 			       .delay = random_in(r, 0, 3000),
 			       .deed = SET_CLOCK,
-			       .who = random_chance(r, 500) ? draw_who(s, r) : NOBODY - 1,
+			       .who = random_chance(r, 500) ? draw_who(s, r) : EVERYBODY,
 			       .amount = random_in(r, -86400000, 86400000)});
 }
 

@@ -21,6 +21,7 @@
 #define MOST_ACTS   16
 #define SAVE_LOG    128
 #define NOBODY	    (-1)
+#define EVERYBODY   (-2)
 #define NEVER_STEP  UINT64_MAX
 
 /* ---- What happens in a world: drawn beforehand, so that it can be shrunk ---- */
@@ -48,7 +49,7 @@ enum deed {
 	PAUSE_AGENT,	/* for `amount` ms */
 	KILL_TRAINING,	/* it crashes */
 	PAUSE_TRAINING, /* for `amount` ms */
-	CUT_OFF,	/* the agent of `who`, or all if NOBODY, from the store for `amount` ms */
+	CUT_OFF,	/* the agent of `who` from the store for `amount` ms */
 	RESTART,	/* the agent is killed; its next incarnation comes `amount` ms later */
 	DECLARE_DEAD,	/* the heartbeat calls `who` dead after `amount` ms, if paused or dead */
 	LOSE_BOARD,	/* somebody removes the board of `who` */
@@ -57,7 +58,7 @@ enum deed {
 	RUBBISH_REPORT, /* of `who`, in the newest round or the one to come */
 	RUBBISH_NAMES,	/* in all kinds of keys, also ones that there are not */
 	FULL_STORE,	/* nobody can write to it for `amount` ms, beats neither */
-	SET_CLOCK, /* the wall clock of the machine of `who`, or of all, is `amount` ms ahead */
+	SET_CLOCK,	/* the wall clock of the machine of `who` is `amount` ms ahead */
 	DEEDS,
 };
 
@@ -66,7 +67,7 @@ struct act {
 	int subject; /* whose trigger; NOBODY: anybody's */
 	int64_t delay;
 	enum deed deed;
-	int who; /* a task; NOBODY: the subject that pulled the trigger */
+	int who; /* a task; NOBODY: the subject that pulled the trigger; EVERYBODY: all tasks */
 	int64_t amount;
 	enum agreement_then then;
 };
