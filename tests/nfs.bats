@@ -14,6 +14,7 @@
 # shellcheck disable=SC2016 # what the machines run is theirs to expand
 
 bats_require_minimum_version 1.5.0
+load eventually
 load rig/nfs
 
 setup_file() {
@@ -223,7 +224,7 @@ some_put() { grep -q ^put c1 && grep -q ^put c2; }
 # its lock over; it is not there, then, unless the refusal says that this is not known.
 all_there() {
 	local began=$SECONDS
-	wait_for 1200 rounds_are $(($(rounds c1) + 2)) $(($(rounds c2) + 2))
+	patience=1200 eventually rounds_are $(($(rounds c1) + 2)) $(($(rounds c2) + 2))
 	echo "# two more rounds took $((SECONDS - began)) s"
 	for client in c1 c2; do on $client 'touch /tmp/stop'; done
 	join_all
@@ -238,7 +239,7 @@ all_there() {
 
 @test "the server stands still for seconds: every put is answered, and nothing is lost" {
 	putting stopped
-	wait_for 600 some_put
+	patience=600 eventually some_put
 	"$nfs_rig" stop "$NFS" s
 	sleep 5
 	"$nfs_rig" continue "$NFS" s
@@ -247,7 +248,7 @@ all_there() {
 
 @test "the cable of a client is pulled and put in again: every put is answered, and nothing is lost" {
 	putting cable
-	wait_for 600 some_put
+	patience=600 eventually some_put
 	"$nfs_rig" net "$NFS" c1 off
 	sleep 5
 	"$nfs_rig" net "$NFS" c1 on
@@ -256,7 +257,7 @@ all_there() {
 
 @test "the server loses its power and boots: every put is answered, and nothing is lost" {
 	putting power
-	wait_for 600 some_put
+	patience=600 eventually some_put
 	"$nfs_rig" cut "$NFS" s
 	"$nfs_rig" boot "$NFS" s
 	all_there power
@@ -300,7 +301,7 @@ all_step() { on c1 "cd $1/log && [ \$(grep -l '^begin [1-9]' 1.[0-3] | wc -l) = 
 	local step client job
 	job=$(on c1 "mktemp -d /mnt/v42/job.XXXXXX")
 	start_job "$job" 1000000
-	wait_for 600 all_step "$job"
+	patience=600 eventually all_step "$job"
 	on c2 'kill -TERM $(pidof preempt-run)'
 	wait_beside
 	for client in c1 c2; do

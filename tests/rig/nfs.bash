@@ -108,13 +108,3 @@ add_clocks() {
 	# Nanoseconds there, microseconds here.
 	sed -i "1a clock $((-(offset0 + offset1) / 2000)) $((bound / 1000 + 2))" "${@:4}"
 }
-
-# wait_for SECONDS COMMAND...: until COMMAND succeeds; fails when the time is over.
-wait_for() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		((SECONDS < end)) || { echo "not in time: $*"; return 1; }
-		sleep 0.1
-	done
-}
