@@ -148,11 +148,12 @@ class Remote:
         self.directory, self.name = directory, name
         self.room, self.cwd, self.store = room, cwd, store
 
-    def rig(self, *arguments):
-        return [rig + '/nfs', arguments[0], self.directory, *arguments[1:]]
+    def command(self, script):
+        """What runs it there."""
+        return [rig + '/nfs', 'run', self.directory, self.name, script]
 
     def bash(self, script, patience=600):
-        run = subprocess.run(self.rig('run', self.name, script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        run = subprocess.run(self.command(script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, text=True, timeout=patience)
         return run.returncode, run.stdout
 
@@ -177,8 +178,8 @@ class Remote:
     def start(self, arguments, environment, out, err):
         child = RemoteChild(self)
         script = 'echo $$ >%s; cd %s || exit; exec %s' % (child.file, self.cwd, self.line(arguments, environment))
-        child.popen = subprocess.Popen(self.rig('run', self.name, script), stdin=subprocess.DEVNULL, stdout=err,
-                                       stderr=err, preexec_fn=die_with_us)
+        child.popen = subprocess.Popen(self.command(script), stdin=subprocess.DEVNULL, stdout=err, stderr=err,
+                                       preexec_fn=die_with_us)
         return child
 
     def run(self, arguments, environment, patience):
@@ -265,7 +266,7 @@ class Local:
         os.mkdir(room + '/disk', 0o700)
         self.machines = [Here(room, room, room + '/disk/db')]
 
-    def take_away(self, _, lasts=0):
+    def take_away(self, _fault, _lasts):
         os.rename(self.room + '/disk', self.room + '/away')
 
     def bring_back(self, _):
@@ -295,7 +296,7 @@ class Bindfs(Local):
         self.machines[0].store = self.point + '/db?assume=shared&lock=' + lock
         self.bring_back(None)
 
-    def take_away(self, _, lasts=0):
+    def take_away(self, _fault, _lasts):
         subprocess.run(['umount', '-l', self.point], check=False)
 
     def bring_back(self, _):
