@@ -261,8 +261,8 @@ static enum status memory_open(struct store **opened, const struct store_url *ur
 	int64_t deadline, struct error *err)
 {
 	(void)deadline;
-	bool shared = false;
-	for (size_t i = 0; i < url->count; i++, shared = true)
+	bool shared = url->count > 0;
+	for (size_t i = 0; i < url->count; i++)
 		if (strcmp(url->parameters[i].name, "shared"))
 			return error_set(err, STATUS_USAGE, "store memory:%s: unknown parameter %s",
 				url->path, url->parameters[i].name);
