@@ -39,7 +39,8 @@ int cache_look(enum cache cache, const char *path, struct stat *st)
 
 static int open_unlent(enum cache cache, int directory, const char *path, int flags)
 {
-	if (cache == CACHE_LENT) {
+	/* A directory is not lent, and refuses O_DIRECT only when it was opened. */
+	if (cache == CACHE_LENT && !(flags & O_DIRECTORY)) {
 		int descriptor = openat(directory, path, flags | O_DIRECT);
 		if (descriptor >= 0)
 			(void)fcntl(descriptor, F_SETFL, flags & ~O_DIRECT);

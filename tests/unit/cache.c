@@ -17,13 +17,15 @@
 /* This file, or directory with all that is in it, is said to be missing; "": none is. */
 static char missing[512];
 
+static int opened; /* how often something was */
+
 /* Also learns from an open directory what is in it. */
-static bool is_missing(const char *path, bool opened)
+static bool is_missing(const char *path, bool opens)
 {
 	size_t length = strlen(missing), above = strlen(path);
 	if (!length || !strncmp(path, missing, length))
 		return length;
-	if (opened && !strncmp(path, missing, above) && missing[above] == '/' &&
+	if (opens && !strncmp(path, missing, above) && missing[above] == '/' &&
 		!strchr(missing + above + 1, '/'))
 		*missing = '\0';
 	return false;
@@ -36,6 +38,7 @@ int openat(int directory, const char *path, int flags, ...)
 	va_start(list, flags);
 	int mode = flags & O_CREAT ? va_arg(list, int) : 0;
 	va_end(list);
+	opened++;
 	errno = ENOENT;
 	return is_missing(path, flags & O_DIRECTORY)
 		       ? -1
@@ -106,6 +109,15 @@ int main(void)
 			CHECK_EQ(opened_with(shared[i], "none/in/none"), -1);
 			CHECK_EQ(errno, ENOENT);
 		}
+	}
+	TEST("a directory, which is not lent, is opened once")
+	{
+		opened = 0;
+		int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+		int descriptor = cache_open_at(CACHE_LENT, AT_FDCWD, path_of("in"), flags);
+		CHECK(descriptor >= 0);
+		CHECK_EQ(opened, 1);
+		close(descriptor);
 	}
 	TEST("where nobody else writes nobody is asked")
 	{
