@@ -319,16 +319,11 @@ void world_trace(struct world *w, int task, const char *format, ...)
 			world_trace(w, task, __VA_ARGS__);                                         \
 	} while (0)
 
-/* The clock of a machine, ms, and back. */
+/* What a machine's clock, ms, is ahead of the world's, and what it says in the world's us. */
 static inline int64_t clock_off(const struct world *w, int agent)
 {
 	return CLOCK_ZERO +
 	       (agent < 0 ? 0 : w->schedule->clock[schedule_machine_of(w->schedule, agent)]);
-}
-
-static inline int64_t clock_of(const struct world *w, int agent)
-{
-	return kernel.now / MS + clock_off(w, agent);
 }
 
 static inline int64_t clock_to_world(const struct world *w, int agent, int64_t instant)
