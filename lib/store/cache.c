@@ -39,7 +39,7 @@ int cache_look(enum cache cache, const char *path, struct stat *st)
 
 static int open_unlent(enum cache cache, int directory, const char *path, int flags)
 {
-	/* A directory is not lent, and refuses O_DIRECT only when it was opened. */
+	/* A directory is not lent. NFS refuses O_DIRECT for one, but only after it was opened. */
 	if (cache == CACHE_LENT && !(flags & O_DIRECTORY)) {
 		int descriptor = openat(directory, path, flags | O_DIRECT);
 		if (descriptor >= 0)
