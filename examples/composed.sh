@@ -15,6 +15,7 @@ trap 'kill $pieces' TERM USR1
 exec 3>&1 4< <(trap : TERM USR1; preempt-heartbeat --with "$pieces" -- "$@" >&3; echo $?)
 
 # Its exit code comes by read: bash's wait can lose that of a child that ends when a trapped signal comes.
-until read -t 1 -ru 4 code; do (($? > 128)) || break; done
+code=''
+while read -t 1 -ru 4 digits; ended=$? code+=$digits; ((ended > 128)); do :; done
 trap '' TERM USR1
 exit "$(preempt-store leave --code "${code:-137}")"

@@ -163,6 +163,21 @@ stand_ins() {
 	done
 }
 
+@test "the exit code of the training comes in two pieces, a second apart: the script leaves with it" {
+	stand_ins
+	# shellcheck disable=SC2317 # called by the script
+	echo() { [ "$*" = 42 ] || { builtin echo "$@"; return; }; printf 4; sleep 2.5; printf '2\n'; }
+	export -f echo
+	composed 0
+	unset -f echo
+	eventually test -e trains
+	mapfile -t pieces < <(below "${agents[0]}" .)
+	echo >end
+	code_of "${agents[0]}"
+	kill -KILL "${pieces[@]}" 2>/dev/null || :
+	[ "$code" = 42 ]
+}
+
 @test "a site whose notice is XCPU, sent to the whole tree: one step, all leave with 42" {
 	tasks=2
 	sed 's/kill \$/kill -TERM $/; s/TERM/XCPU/g' "$REPO/examples/composed.sh" >site.sh
