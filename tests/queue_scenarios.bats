@@ -198,14 +198,15 @@ client() {
 # bats test_tags=smoke
 @test "WQ-8: an error while long items run: they are told to end, what waits is cancelled" {
 	local long stubborn bad ids later
-	schedule long --priority 3 -- bash -c 'trap "exit 0" TERM; : >begun.long; while :; do sleep 0.02; done'
-	schedule stubborn --priority 2 -- bash -c 'trap "" TERM; : >begun.stubborn; while :; do sleep 0.02; done'
-	schedule bad --priority 1 -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
-	schedule_many 4 -- ./item
+	schedule long -- bash -c 'trap "exit 0" TERM; : >begun.long; while :; do sleep 0.02; done'
+	schedule stubborn -- bash -c 'trap "" TERM; : >begun.stubborn; while :; do sleep 0.02; done'
+	schedule bad -- bash -c 'until [ -e fail ]; do sleep 0.02; done; exit 3'
 	worker a --slots 2 --kill-after 300ms
 	worker b --slots 1
 	eventually test -e begun.long -a -e begun.stubborn
 	eventually is "$bad" running
+	# Workers that contend choose among more than the first ones: these come when no slot is free.
+	schedule_many 4 -- ./item
 	: >fail
 	expect 44 preempt-queue join
 	are cancelled "$long" "$stubborn" "${ids[@]}"
