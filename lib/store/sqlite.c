@@ -238,10 +238,13 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 		return STATUS_OK;
 	}
 	store->base.local = local;
-	/* What is wrong with a lock file that is there has been said; an empty place has its
-	 * reason. */
+	/*
+	 * What is wrong with a lock file that is there has been said; an empty place has its
+	 * reason. What was missing when it was opened may be back: no store that was in use is
+	 * answered to be missing.
+	 */
 	bool absent = access(store->lock.file.path, F_OK) < 0 && errno == ENOENT;
-	if (opened || absent) {
+	if (opened || absent || status == STATUS_NO) {
 		status = lockfile_gone(&store->lock.file, why);
 		error_prefix(why, "store %s", store->base.where);
 	}

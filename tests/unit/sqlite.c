@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -24,6 +25,19 @@
 #define AT_ONCE	 30000
 
 static struct error err;
+
+/* Once, when somebody asks whether this file is there. */
+static const char *asked_for;
+static void (*when_asked)(void);
+
+int access(const char *path, int mode)
+{
+	if (asked_for && !strcmp(path, asked_for)) {
+		asked_for = NULL;
+		when_asked();
+	}
+	return faccessat(AT_FDCWD, path, mode, 0);
+}
 
 static const char *path_of(const char *name)
 {
@@ -492,6 +506,42 @@ static void polls(void)
 	}
 }
 
+static void take_directory_away(void)
+{
+	char directory[128];
+	snprintf(directory, sizeof(directory), "%s", path_of("there"));
+	CHECK_EQ(rename(directory, path_of("away")), 0);
+	CHECK_EQ(mkdir(directory, 0700), 0);
+}
+
+static void bring_directory_back(void)
+{
+	char directory[128];
+	snprintf(directory, sizeof(directory), "%s", path_of("there"));
+	CHECK_EQ(rmdir(directory), 0);
+	CHECK_EQ(rename(path_of("away"), directory), 0);
+}
+
+static void moves(void)
+{
+	TEST("a directory that was moved away is back while the store looks why: no missing store")
+	{
+		char lock[160];
+		CHECK_EQ(mkdir(path_of("there"), 0700), 0);
+		struct store *store = open_store("there/s.db");
+		snprintf(lock, sizeof(lock), "%s.lock", path_of("there/s.db"));
+		take_directory_away();
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
+		when_asked = bring_directory_back;
+		asked_for = lock;
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
+		CHECK(!asked_for);
+		CHECK(strstr(err.text, "was away for a moment: try again"));
+		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
+		store_close(store);
+	}
+}
+
 /* Two users of one group: the directory's group is what they share. */
 static void groups(void)
 {
@@ -525,6 +575,7 @@ int main(void)
 	threads();
 	peeks();
 	polls();
+	moves();
 	groups();
 	scratch_remove();
 	return unit_end();
