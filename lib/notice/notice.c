@@ -18,11 +18,16 @@ struct notice_time notice_time(void)
 	return (struct notice_time){.now = clock_now(), .utc = clock_utc()};
 }
 
-/* Copy, control characters escaped, without half a character of UTF-8 where it was cut. */
+/*
+ * Copy, control characters escaped, without half a character of UTF-8 where it was cut. Where there
+ * is room left, nothing was cut, and half a character came so.
+ */
 static void copy_clean(char *to, size_t size, const char *from)
 {
 	text_escape(to, size, from, strlen(from));
 	size_t length = strlen(to), tail = 0;
+	if (length + 1 < size)
+		return;
 	while (tail < length && tail < 4 && ((unsigned char)to[length - 1 - tail] & 0xc0) == 0x80)
 		tail++;
 	if (tail == length)
