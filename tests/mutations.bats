@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The simulator is tried by faults: each is put into a copy of the source, and has to be noticed.
 # asan: no (it builds for itself)
-# takes: 300
+# takes: 600
 # limit: 3600
 
 @test "the simulator notices every fault that is put into what it runs" {
