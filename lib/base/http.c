@@ -13,6 +13,7 @@
 #include "base/clock.h"
 
 #define ANSWER_MAX ((size_t)64 << 10)
+#define YEAR_9999  ((time_t)253402300799) /* its last second: what names a later one is no date */
 
 /* What we call of libcurl. */
 #define FUNCTIONS(use)                                                                             \
@@ -123,7 +124,7 @@ void http_take_header(struct http_answer *answer, const char *bytes, size_t leng
 		strcpy(answer->etag, value);
 	if ((value = value_of(line, "Date"))) {
 		time_t date = curl.getdate(value, NULL);
-		answer->date_utc = date > 0 ? (int64_t)date * 1000 : 0;
+		answer->date_utc = date > 0 && date <= YEAR_9999 ? (int64_t)date * 1000 : 0;
 	}
 }
 

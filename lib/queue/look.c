@@ -186,6 +186,7 @@ static enum status page_list(const struct page *page, const char *what, size_t l
 
 static enum status page_items(struct page *page, struct error *err)
 {
+	char key[QUEUE_KEY_MAX];
 	struct store_answer answer = {0};
 	enum status status = page_list(page, "item", PAGE, &answer, err);
 	for (size_t i = 0; i < answer.count && status == STATUS_OK; i++) {
@@ -193,8 +194,14 @@ static enum status page_items(struct page *page, struct error *err)
 		struct queue_view *view = &page->views[page->count];
 		*view = (struct queue_view){0};
 		status = queue_item_read(entry->key, entry->value, entry->length, &view->item, err);
-		page->seen[page->count] = false;
-		page->count += status == STATUS_OK;
+		if (status != STATUS_OK)
+			continue;
+		page->seen[page->count++] = false;
+		/* The next page begins after this id: a key that is not the id's own would lead
+		 * back. */
+		queue_key_at(page->queue, key, "item", view->item.id);
+		if (strcmp(entry->key, key) != 0)
+			status = queue_damaged(entry->key, err);
 	}
 	store_answer_release(&answer);
 	return status;
