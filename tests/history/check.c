@@ -269,17 +269,31 @@ static bool check_order(struct walk *walk, const struct operation *operation,
 				      .revision = revision});
 }
 
-/* A wait said that nothing was newer, and this was acknowledged already. */
-static bool check_quiet(struct walk *walk, const struct context *context,
-	const struct operation *maker, uint64_t changed, store_revision revision)
+/* The operation of this level or a later one that was answered first. */
+static const struct operation *first_back(const struct levels *levels, size_t level)
 {
+	const struct operation **at = levels->members + levels->first[level];
+	while ((*at)->back != levels->least_back[level])
+		at++;
+	return *at;
+}
+
+/*
+ * A wait said that at an instant nothing under its prefix was newer than its revision. False: a
+ * change under its prefix made this level, and this level or a later one had been answered by then.
+ */
+static bool check_quiet(
+	struct walk *walk, const struct context *context, uint64_t changed, store_revision revision)
+{
+	const struct levels *levels = &walk->levels;
+	size_t level = (size_t)(revision - walk->history->base);
 	for (int p = 0; p < walk->history->prefix_count; p++) {
 		const struct quiet *quiet = &context->quiet[p];
 		if (quiet->by && (walk->history->under[p] & changed) &&
-			maker->back < quiet->instant)
+			levels->least_back[level] < quiet->instant)
 			return is_wrong(walk, (struct fault){.kind = FAULT_WAIT_LATE,
 						      .operation = quiet->by,
-						      .other = maker,
+						      .other = first_back(levels, level),
 						      .key = -1,
 						      .revision = revision,
 						      .instant = quiet->instant});
@@ -304,7 +318,7 @@ static bool make_level(struct walk *walk, struct context *context, const struct 
 					      .key = -1,
 					      .revision = revision});
 	return (!told || check_gets(walk, before, maker, revision - 1)) &&
-	       check_quiet(walk, context, maker, changed, revision);
+	       check_quiet(walk, context, changed, revision);
 }
 
 static void note_call(struct context *context, const struct operation *operation)

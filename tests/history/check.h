@@ -9,7 +9,9 @@
  * - each other operation that was answered at that revision saw exactly the keys of it: all keys of
  *   a list at one revision, each compare, each delete that found nothing, each wait;
  * - the order of the revisions agrees with the clock: no operation was answered before another was
- *   called that has an earlier revision.
+ *   called that has an earlier revision;
+ * - where a wait timed out and says that nothing was newer at an instant, no operation had been
+ *   answered by then at the next change under its prefix, or later.
  * This is strict: one order of all keys, not one for each.
  *
  * An operation of unknown outcome may have made a revision that no acknowledged one made, at any

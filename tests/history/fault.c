@@ -251,7 +251,7 @@ static void say_kind(struct text *text, const struct history *history, const str
 		say_instant(text, fault->instant);
 		text_addf(text,
 			" it should have known of revision %" PRId64
-			", which operation %s had made and been told of.",
+			": operation %s was answered earlier, with that revision or a later one.",
 			fault->revision, second);
 		break;
 	}

@@ -26,7 +26,7 @@ enum fault_kind {
 	FAULT_ORDER,	     /* A was answered before B was called, and A has the later revision */
 	FAULT_WAIT_NOTHING,  /* the wait of A was answered, and nothing had changed */
 	FAULT_WAIT_MISSED,   /* the wait of A says that nothing had changed; B changed it */
-	FAULT_WAIT_LATE,     /* the wait of A does not know B, which was acknowledged earlier */
+	FAULT_WAIT_LATE,     /* the wait of A does not know what B had been answered earlier */
 };
 
 struct fault {

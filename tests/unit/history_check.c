@@ -366,6 +366,30 @@ static void waits(void)
 			"should have known"));
 		CHECK(good(PUT_A PUT_B_C "1 call 0 45 wait e/ 2 5\n1 back 0 80 quiet 2 61\n"));
 	}
+	TEST("a wait that timed out knows what another process had seen when it says it looked")
+	{
+#define SEEN "1 call 0 10 txn +gd/a\n1 back 0 20 held 1 d/a=1:9.0.0\n"
+		/* The operation that made revision 1 never returned. */
+		CHECK(bad("9 call 0 1 txn +pd/a\n" SEEN
+			  "2 call 0 30 wait d/ 0 5\n2 back 0 80 quiet 0 61\n",
+			"operation 1.0.0 was answered earlier"));
+		CHECK(good("9 call 0 1 txn +pd/a\n" SEEN
+			   "2 call 0 5 wait d/ 0 5\n2 back 0 80 quiet 0 20\n"));
+		/* It returned, and too late. */
+		CHECK(bad("0 call 0 1 txn +pd/a\n0 back 0 70 held 1\n"
+			  "1 call 0 10 txn +gd/a\n1 back 0 20 held 1 d/a=1:0.0.0\n"
+			  "2 call 0 30 wait d/ 0 5\n2 back 0 80 quiet 0 61\n",
+			"operation 1.0.0 was answered earlier"));
+		/* A later revision was seen, of a key elsewhere. */
+		CHECK(bad("9 call 0 1 txn +pd/a\n0 call 0 10 txn +pe\n0 back 0 20 held 2\n"
+			  "2 call 0 30 wait d/ 0 5\n2 back 0 80 quiet 0 61\n"
+			  "1 call 0 70 list d/ 0\n1 back 0 90 list 2 d/a=1:9.0.0\n",
+			"operation 0.0.0 was answered earlier"));
+		CHECK(bad("9 call 0 1 txn +pd/a\n" SEEN
+			  "2 call 0 30 wait d/ 0 60000\n2 back 0 60000000080 quiet 0 0\n",
+			"operation 1.0.0 was answered earlier"));
+#undef SEEN
+	}
 	TEST("a long wait does not miss what was acknowledged before its call")
 	{
 		CHECK(bad(PUT_A PUT_B_C
