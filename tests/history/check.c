@@ -235,7 +235,7 @@ static bool check_wait(
 					      .revision = operation->revision});
 	/* What was forgotten may have been a change. */
 	bool may_err = operation->since < walk->history->base ||
-		       operation->revision - operation->since >= CHECK_REMEMBERED;
+		       operation->revision - operation->since > CHECK_REMEMBERED;
 	if (operation->outcome == ANSWERED && changed < 0 && !may_err)
 		return is_wrong(walk, (struct fault){.kind = FAULT_WAIT_NOTHING,
 					      .operation = operation,

@@ -24,8 +24,12 @@
 #include "base/text.h"
 #include "operations.h"
 
-/* A store forgets deletions that are this many revisions old, and then answers a wait at once. */
-#define CHECK_REMEMBERED 100
+/*
+ * A store remembers deletions of this many revisions, at least (store/compact.c; the store in
+ * memory remembers all). It may answer a wait from further back at once, though nothing has
+ * changed.
+ */
+#define CHECK_REMEMBERED 512
 
 /*
  * A wait of at least this many nanoseconds must have seen what was acknowledged before its call.

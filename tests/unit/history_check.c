@@ -401,16 +401,16 @@ static void waits(void)
 	TEST("a wait from so long ago that deletions are forgotten may be answered at once")
 	{
 		struct text lines = {0};
-		for (int i = 0; i < CHECK_REMEMBERED + 1; i++)
+		for (int i = 0; i < CHECK_REMEMBERED + 2; i++)
 			text_addf(&lines, "0 call %d %d txn +pa\n0 back %d %d held %d\n", i, 10 * i,
 				i, 10 * i + 5, i + 1);
 		size_t length = lines.length;
 		text_addf(&lines, "1 call 0 1 wait d/ 1 5\n1 back 0 9000 changed %d\n",
-			CHECK_REMEMBERED + 1);
+			CHECK_REMEMBERED + 2);
 		CHECK(good(lines.data));
 		lines.length = length;
 		text_addf(&lines, "1 call 0 1 wait d/ 2 5\n1 back 0 9000 changed %d\n",
-			CHECK_REMEMBERED + 1);
+			CHECK_REMEMBERED + 2);
 		CHECK(bad(lines.data, "nothing under its prefix"));
 		text_release(&lines);
 	}
