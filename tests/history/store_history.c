@@ -4,8 +4,10 @@
  * store_history record [OPTION]... DIRECTORY URL...
  *       Many processes use one store, each through one of the URLs (the same store through several
  *       mounts), and log into DIRECTORY what they asked and what they were answered.
- * store_history check LOG|DIRECTORY...
- *       Is that what a key store may answer?
+ * store_history check [--answered N] LOG|DIRECTORY...
+ *       Is that what a key store may answer? With --answered, a history in which fewer operations
+ *       were answered (neither refused nor of unknown outcome) is not accepted either: one in which
+ *       all were refused shows nothing.
  * store_history clock
  *       Print the instant that a log would have now, in microseconds: for measuring "clock" lines.
  *
@@ -25,7 +27,7 @@
  * kills.
  *
  * Exit codes of check: 0: yes; 1: no, and the operations concerned are printed; 2: these are no
- * logs; 3: it cannot be decided.
+ * logs; 3: it cannot be decided; 4: yes, and fewer operations than --answered were answered.
  */
 /* clang-format on */
 #include <dirent.h>
@@ -48,7 +50,7 @@ static int usage(void)
 	fprintf(stderr,
 		"usage: store_history record [-p N] [-n N] [-k N] [-s N] [-t MS] [--kill N] [--first N] "
 		"[--join] DIRECTORY URL...\n"
-		"       store_history check LOG|DIRECTORY...\n"
+		"       store_history check [--answered N] LOG|DIRECTORY...\n"
 		"       store_history clock\n");
 	return 2;
 }
@@ -124,7 +126,17 @@ static enum status read_all(struct history *history, char **paths, struct error 
 	return status == STATUS_OK ? history_finish(history, err) : status;
 }
 
-static int run_check(char **paths)
+static size_t count_answered(const struct history *history)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < history->count; i++)
+		count += history->operations[i].outcome == ANSWERED ||
+			 history->operations[i].outcome == QUIET;
+	return count;
+}
+
+/* least: so many operations must have been answered. */
+static int check(char **paths, size_t least)
 {
 	static const char *const words[] = {"linearizable", "VIOLATED", "undecided"};
 	static const int codes[] = {0, 1, 3};
@@ -138,15 +150,33 @@ static int run_check(char **paths)
 		return 2;
 	}
 	check_history(&history, STEPS, &verdict);
-	printf("%soperations %zu revisions %zu unknown %zu took_effect %zu steps %" PRId64
-	       " seconds %.2f: %s\n",
-		text_string(&verdict.words), history.count, verdict.revisions, verdict.unknown,
-		verdict.took_effect, verdict.steps, (double)(record_instant() - began) / 1e9,
-		words[verdict.kind]);
+	size_t answered = count_answered(&history);
+	printf("%soperations %zu answered %zu revisions %zu unknown %zu took_effect %zu "
+	       "steps %" PRId64 " seconds %.2f: %s\n",
+		text_string(&verdict.words), history.count, answered, verdict.revisions,
+		verdict.unknown, verdict.took_effect, verdict.steps,
+		(double)(record_instant() - began) / 1e9, words[verdict.kind]);
 	int code = codes[verdict.kind];
+	if (code == 0 && answered < least) {
+		printf("Fewer than %zu operations were answered.\n", least);
+		code = 4;
+	}
 	verdict_release(&verdict);
 	history_release(&history);
 	return code;
+}
+
+static int run_check(int argc, char **argv)
+{
+	static const struct option options[] = {{"answered", required_argument, NULL, 'A'}, {0}};
+	size_t least = 0;
+	int option;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option != 'A')
+			return usage();
+		least = (size_t)take_number(optarg, 0, 1000000000);
+	}
+	return optind < argc ? check(argv + optind, least) : usage();
 }
 
 int main(int argc, char **argv)
@@ -155,8 +185,8 @@ int main(int argc, char **argv)
 	store_register(&store_memory);
 	if (!strcmp(command, "record"))
 		return run_record(argc - 1, argv + 1);
-	if (!strcmp(command, "check") && argc > 2)
-		return run_check(argv + 2);
+	if (!strcmp(command, "check"))
+		return run_check(argc - 1, argv + 1);
 	if (strcmp(command, "clock") != 0 || argc != 2)
 		return usage();
 	printf("%" PRId64 "\n", record_instant() / 1000);
