@@ -143,9 +143,10 @@ recorded() {
 	done; wait; cd /tmp/history; for file in *.told */*.log; do echo file \$file; cat \$file; done"
 }
 
-# linearizable OPERATIONS STORE...
+# linearizable OPERATIONS STORE...: what all are answered is what one store can answer. A few questions may be
+# refused: where a machine stands still for 5 s, the other one takes its lock over.
 linearizable() {
-	local client store logs asked new=history.$RANDOM
+	local client store logs new=history.$RANDOM
 	read_clocks before
 	for client in c1 c2; do beside $client $client "$(recorded $client $new "$@")"; done
 	join_all
@@ -159,12 +160,11 @@ linearizable() {
 	for store in "${@:2}"; do
 		logs=logs/${store/\//.}
 		cat "$logs.told".c[12]
-		run ! grep -v 'refused 0 unknown 0 .*failed 0 ' "$logs.told".c[12]
-		run "$OUT/tests/history/store_history" check "$logs"
+		run ! grep -v ' failed 0 ' "$logs.told".c[12]
+		# Of four processes.
+		run "$OUT/tests/history/store_history" check --answered $((3 * $1)) "$logs"
 		echo "# $store: $output" | tee /dev/fd/3
 		[ "$status" = 0 ]
-		asked=$(sed -n 's/.*operations \([0-9]*\) .*/\1/p' <<<"$output")
-		[ "$asked" -ge $((4 * $1)) ]
 	done
 }
 

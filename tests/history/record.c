@@ -399,6 +399,18 @@ static int supervise(const struct recording *recording, struct board *board, sto
 }
 
 /*
+ * Ask, and ask again where that was refused or its outcome is unknown: another machine may have
+ * taken the lock over because this one stood still. False: three times there was no answer.
+ */
+static bool is_answered(struct worker *worker, const struct question *question)
+{
+	enum status status = STATUS_TEMPORARY;
+	for (int i = 0; i < 3 && status != STATUS_OK && status != STATUS_DAMAGED; i++)
+		status = ask(worker, question);
+	return status == STATUS_OK;
+}
+
+/*
  * At last, through each URL: one waits for what another then puts through the next URL, so that a
  * wait that misses a change is seen; and a list shows what has remained.
  */
@@ -421,20 +433,20 @@ static bool last_look(
 	mix_start(&waits.mix, 0, recording->keys);
 	mix_start(&puts.mix, 0, recording->keys);
 	puts.store = open_store(recording, puts.url, 0);
-	bool done = puts.store && ask(&puts, &list) == STATUS_OK;
+	bool done = puts.store && is_answered(&puts, &list);
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
 		die_with(parent);
 		struct question wait = {
 			.kind = WAIT, .group = -1, .since = puts.mix.newest, .limit = LAST_WAIT};
 		waits.store = open_store(recording, waits.url, 0);
-		bool answered = waits.store && ask(&waits, &wait) == STATUS_OK &&
-				ask(&waits, &list) == STATUS_OK;
+		bool answered =
+			waits.store && is_answered(&waits, &wait) && is_answered(&waits, &list);
 		_exit(answered ? 0 : 3);
 	}
 	/* Most often it waits by now; the answer must be right either way. */
 	clock_sleep_until(clock_after(100));
-	done = done && ask(&puts, &put) == STATUS_OK;
+	done = done && is_answered(&puts, &put);
 	int status = 1;
 	if (pid > 0 && !done)
 		kill(pid, SIGKILL);
