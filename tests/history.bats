@@ -27,19 +27,12 @@ teardown() {
 	mounts_dump_logs
 }
 
-# two KIND [PARAMETERS]: a new directory, and in $a and $b a store in it through each mount.
-two() {
-	local new
-	new=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
-	a=$new/s.db${2:+?$2} b=$MOUNTS/$1/b/${new##*/}/s.db${2:+?$2}
-}
-
 # violated KIND PARAMETERS WITHOUT: with so much contention some change is lost. Each time it is most
 # likely, and ten times it does not fail to happen.
 violated() {
 	local i
 	for ((i = 0; i < 10; i++)); do
-		two "$1" "$2"
+		mounts_store "$1" "$2"
 		rm -rf "$logs"
 		mkdir "$logs"
 		run env WITHOUT="$3" LD_PRELOAD="$OUT/tests/faults/without.so" \
@@ -53,12 +46,12 @@ violated() {
 }
 
 @test "GlusterFS, two mounts: 2,400 operations of 8 processes, some killed, are linearizable" {
-	two gluster
+	mounts_store gluster
 	linearizable 2400 "$a" "$b"
 }
 
 @test "bindfs, two mounts, lock=link: 2,400 operations of 8 processes, some killed, are linearizable" {
-	two bindfs "lock=link"
+	mounts_store bindfs "lock=link"
 	linearizable 2400 "$a" "$b"
 }
 

@@ -21,13 +21,6 @@ setup() {
 }
 teardown() { mounts_dump_logs; }
 
-# two KIND [PARAMETERS]: a new directory, and in $a and $b a store in it through each mount.
-two() {
-	local new
-	new=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
-	a=$new/s.db${2:+?$2} b=$MOUNTS/$1/b/${new##*/}/s.db${2:+?$2}
-}
-
 # figure NAME: of the line that contend prints.
 figure() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<<"$output"; }
 
@@ -47,7 +40,7 @@ everybody_answered() {
 @test "GlusterFS: what was looked at without the lock is not believed under it" {
 	local i
 	for i in 1 2 3; do
-		two gluster
+		mounts_store gluster
 		preempt-store put --store "$b" first x
 		stat "$a" >/dev/null
 		preempt-store put --store "$b" second y
@@ -62,23 +55,23 @@ everybody_answered() {
 @test "GlusterFS: 8 processes on two mounts, 400 transactions, five times: all there, one winner each" {
 	local i
 	for i in 1 2 3 4 5; do
-		two gluster
+		mounts_store gluster
 		everybody_answered -k 50 "$a" "$b"
 	done
 }
 
 @test "GlusterFS: the same with 1,600 transactions, while others look without the lock" {
-	two gluster
+	mounts_store gluster
 	everybody_answered -k 200 --look "$a" "$b"
 }
 
 @test "bindfs: 8 processes on two mounts, 400 transactions five times, 1,600 once, lock=auto" {
 	local i
 	for i in 1 2 3 4 5; do
-		two bindfs
+		mounts_store bindfs
 		everybody_answered -k 50 "$a" "$b"
 	done
-	two bindfs
+	mounts_store bindfs
 	everybody_answered -k 200 --look "$a" "$b"
 	grep -q '^mode link$' "${a%\?*}.lock"
 }
@@ -87,7 +80,7 @@ everybody_answered() {
 	local i
 	# It may be found damaged at once, and be refused from then on: then there is little to lose.
 	for ((i = 0; i < 10; i++)); do
-		two bindfs "assume=shared&lock=fcntl"
+		mounts_store bindfs "assume=shared&lock=fcntl"
 		run --separate-stderr contend -t 30000 -k 200 "$a" "$b"
 		echo "$output" >&2
 		[ "$status" = 1 ] && [ "$(figure lost)" -gt 0 ] && return 0
@@ -100,7 +93,7 @@ everybody_answered() {
 	for kind in gluster bindfs; do
 		# It may be found damaged at once, and be refused from then on: then there is little to lose.
 		for ((i = 0; i < 10; i++)); do
-			two $kind
+			mounts_store $kind
 			run --separate-stderr contend --plain -t 30000 -k 100 "$a" "$b"
 			echo "$output" >&2
 			[ "$status" = 1 ] && [ "$(figure lost)" -gt 0 ] && continue 2
@@ -112,7 +105,7 @@ everybody_answered() {
 @test "kill -9 of contenders in the middle, on both: nothing acknowledged is lost, nothing half there" {
 	local kind
 	for kind in gluster bindfs; do
-		two $kind
+		mounts_store $kind
 		all_there -k 50 --kill 8 "$a" "$b"
 		[ "$(figure unknown)" -le 8 ]
 		[ "$(figure refused)" = 0 ]
@@ -122,7 +115,7 @@ everybody_answered() {
 @test "contenders stopped for seconds, then continued, on both: nothing acknowledged is lost" {
 	local kind
 	for kind in gluster bindfs; do
-		two $kind
+		mounts_store $kind
 		everybody_answered -k 50 --stop 2 --for 1500 "$a" "$b"
 	done
 }

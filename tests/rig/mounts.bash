@@ -30,6 +30,14 @@ mounts_stop() {
 	"$mounts_rig_script" stop "$MOUNTS"
 }
 
+# mounts_store KIND [PARAMETERS]: $a and $b are the URLs of one new store, through each mount of the pair.
+# shellcheck disable=SC2034 # for those who load this
+mounts_store() {
+	local new
+	new=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
+	a=$new/s.db${2:+?$2} b=$MOUNTS/$1/b/${new##*/}/s.db${2:+?$2}
+}
+
 # mounts_fill DIRECTORY: until nothing more fits; mounts_drain undoes it.
 mounts_fill() {
 	cat /dev/zero >"$1/filler" 2>/dev/null || :
