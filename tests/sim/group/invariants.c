@@ -544,11 +544,13 @@ static bool agent_lives(const struct world *w, int task)
 /* Nobody hangs: once there is a reason to end, every agent ends before the horizon. */
 static void check_hang(struct world *w)
 {
+	if (!w->timed_out)
+		return;
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct task *t = &w->task[i];
 		bool reason = w->keys.claimed || w->keys.seal != SEAL_NONE || t->noticed ||
 			      t->training.state == GONE;
-		if (agent_lives(w, i) && reason && !t->finished && kernel.now >= w->horizon)
+		if (agent_lives(w, i) && reason && !t->finished)
 			world_violate(w, "hang", "task %d is still there", i);
 	}
 }
@@ -564,15 +566,18 @@ static void check_deadline(struct world *w)
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct task *t = &w->task[i];
 		int64_t known = t->deadline_latest;
-		if (known == CLOCK_NEVER || !t->finished || t->faulted)
+		bool gone = !t->finished && !agent_lives(w, i);
+		if (known == CLOCK_NEVER || gone || t->faulted)
 			continue;
 		int64_t margin = w->schedule->kill_after + w->schedule->leave_patience + 3000 +
 				 20 * w->schedule->latency * w->schedule->per_agent;
 		int64_t since =
 			known > w->keys.deadline_changed_at ? known : w->keys.deadline_changed_at;
-		if (t->finished_at > since + margin * MS)
-			world_violate(w, "hang", "task %d leaves %" PRId64 " ms after its deadline",
-				i, (t->finished_at - known) / MS);
+		int64_t end = t->finished ? t->finished_at : kernel.now;
+		if (end > since + margin * MS)
+			world_violate(w, "hang",
+				"task %d is there %" PRId64 " ms after its deadline", i,
+				(end - known) / MS);
 	}
 }
 
@@ -719,6 +724,12 @@ static bool stands_instead(const struct world *w, int task)
 	return t->training.own_save_until >= w->keys.claimed_at && t->code == STATUS_SAVED;
 }
 
+/* In a world where nothing else kills. I8 has looked at what the launcher's kill may not hit. */
+static bool killed_by_launcher(struct world *w, int task)
+{
+	return w->schedule->launcher_kills && !node_of(w, task)->process.alive;
+}
+
 /*
  * Liveness: undisturbed, and with time enough, there is one final round, one step, and everybody
  * leaves with 42 (or has ended by itself).
@@ -735,7 +746,8 @@ static void check_liveness(struct world *w)
 		bool due = !k->has_deadline ||
 			   k->deadline > k->claimed_at + delays + 3 * longest_save_and_step(s);
 		for (int i = 0; i < s->tasks; i++)
-			if (due && w->task[i].code != STATUS_OK && !stands_instead(w, i))
+			if (due && !killed_by_launcher(w, i) && !ended_by_itself(w, i) &&
+				!stands_instead(w, i))
 				world_violate(w, "liveness", "no final decision");
 		return;
 	}
@@ -770,9 +782,12 @@ static void check_liveness(struct world *w)
 	}
 	for (int i = 0; i < s->tasks; i++) {
 		const struct task *t = &w->task[i];
-		if (!node_of(w, i)->process.alive && s->launcher_kills)
-			continue; /* I8 has looked at what the launcher's kill may not hit */
-		if (t->code != STATUS_SAVED && t->code != STATUS_DECIDED && t->code != STATUS_OK)
+		if (killed_by_launcher(w, i))
+			continue;
+		if (!t->finished)
+			world_violate(w, "liveness", "task %d does not leave", i);
+		else if (t->code != STATUS_SAVED && t->code != STATUS_DECIDED &&
+			 t->code != STATUS_OK)
 			world_violate(w, "liveness", "task %d leaves with %d", i, t->code);
 	}
 }

@@ -271,6 +271,7 @@ struct statistics {
 struct world {
 	const struct schedule *schedule;
 	int64_t horizon, calm_horizon; /* us */
+	bool timed_out;		       /* it ran until the horizon */
 	struct keys keys;
 	uint64_t newest_attempt;
 	struct task task[MOST_TASKS];

@@ -382,8 +382,12 @@ bool world_run(struct world *w, const struct schedule *s, struct statistics *sta
 	set_up(w, s, stats, trace);
 	while (!kernel.violated && !all_over(w)) {
 		int64_t next = kernel_next();
-		if (next > w->horizon || (next > w->calm_horizon && is_calm(w)))
+		if (next > w->calm_horizon && is_calm(w))
 			break;
+		if (next > w->horizon) {
+			w->timed_out = true;
+			break;
+		}
 		kernel_step();
 	}
 	stats->events += kernel.happened;
