@@ -488,17 +488,19 @@ static enum status memory_wait(struct store *base, const char *prefix, store_rev
 	struct memory_store *store = (struct memory_store *)base;
 	enum status status = STATUS_OK;
 	bool woken = is_readable(wake);
+	*revision = since;
 	if (store->bell < 0)
 		store->bell = bell_open();
 	lock();
 	bool right = store->bell >= 0 && listen(store, true);
 	for (; right; lock()) {
 		bool changed = has_changed(store->content, prefix, since);
-		*revision = store->content->revision;
+		if (!woken)
+			*revision = store->content->revision;
 		if (!changed)
 			base->unchanged = clock_now();
-		status = changed		   ? STATUS_OK
-			 : woken		   ? STATUS_NO
+		status = woken			   ? STATUS_NO
+			 : changed		   ? STATUS_OK
 			 : clock_now() >= deadline ? STATUS_TIMEOUT
 						   : STATUS_DAMAGED;
 		if (status != STATUS_DAMAGED)

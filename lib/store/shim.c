@@ -16,9 +16,22 @@ struct shim_store {
 
 static struct shim *shim;
 
+/* To be asked for what store is asked for. */
 static struct store *inner_of(struct store *store)
 {
-	return ((struct shim_store *)store)->inner;
+	struct store *inner = ((struct shim_store *)store)->inner;
+	inner->patience = store->patience;
+	return inner;
+}
+
+/* That an older copy was put back is told to who has opened the shim. */
+static void take_news(struct store *store, struct store *inner)
+{
+	if (!inner->back_from)
+		return;
+	store->back_from = inner->back_from;
+	store->back_to = inner->back_to;
+	inner->back_from = inner->back_to = 0;
 }
 
 /* Count the call, and let the time before it pass. */
@@ -189,6 +202,7 @@ static enum status shim_txn(struct store *store, const struct store_request *req
 	enum status status = STATUS_OK;
 	if (is_done(&fate))
 		status = inner->backend->txn(inner, request, deadline, answer, err);
+	take_news(store, inner);
 	if (fate.loss == SHIM_LATE && writes)
 		do_later((struct shim_store *)store, request, fate.after + fate.late);
 	count_entries(answer);
@@ -205,6 +219,7 @@ static enum status shim_list(struct store *store, const struct store_range *rang
 	enum status status = STATUS_OK;
 	if (is_done(&fate))
 		status = inner->backend->list(inner, range, deadline, answer, err);
+	take_news(store, inner);
 	count_entries(answer);
 	return end(&fate, status, err);
 }
@@ -225,16 +240,20 @@ static enum status shim_wait(struct store *store, const char *prefix, store_revi
 		until = until < deadline ? until : deadline;
 		struct shim_fate fate = begin(SHIM_WAIT, until);
 		enum status status = STATUS_TIMEOUT;
-		if (fate.loss == SHIM_NOTHING_LOST)
+		if (fate.loss == SHIM_UNSEEN) {
+			fate.loss = SHIM_NOTHING_LOST;
+			if (is_readable_by(wake, until))
+				status = STATUS_NO;
+		} else if (is_done(&fate)) {
+			inner->unchanged = 0;
 			status = inner->backend->wait(
 				inner, prefix, since, until, wake, revision, err);
-		else if (is_readable_by(wake, until))
-			status = STATUS_NO;
-		if (fate.loss == SHIM_NOTHING_LOST)
-			store->unchanged = inner->unchanged;
-		if (status == STATUS_TIMEOUT && until < deadline)
+			take_news(store, inner);
+			if (inner->unchanged)
+				store->unchanged = inner->unchanged;
+		}
+		if (fate.loss == SHIM_NOTHING_LOST && status == STATUS_TIMEOUT && until < deadline)
 			continue;
-		fate.loss = SHIM_NOTHING_LOST;
 		fate.after = status == STATUS_OK ? fate.after : 0;
 		return end(&fate, status, err);
 	}

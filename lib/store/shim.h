@@ -13,7 +13,7 @@ enum shim_call {
 	SHIM_OPEN,
 	SHIM_TXN,  /* may write */
 	SHIM_READ, /* a transaction without a write, or a list */
-	SHIM_WAIT, /* once for every slice; `after` passes where it ends with a change */
+	SHIM_WAIT, /* once for each slice; `after` passes where it ends with a change */
 	SHIM_BEAT,
 	SHIM_BEAT_READ,
 	SHIM_OTHER, /* beats prepared or removed, a purge */
@@ -25,6 +25,7 @@ enum shim_loss {
 	SHIM_REQUEST_LOST, /* nothing is done; STATUS_TEMPORARY */
 	SHIM_ANSWER_LOST,  /* it is done; STATUS_TEMPORARY, and the outcome is unknown */
 	SHIM_LATE,	   /* STATUS_TEMPORARY; a SHIM_TXN is done afterwards, after `late` */
+	SHIM_UNSEEN,	   /* a SHIM_WAIT sees no change in this slice, and goes on */
 };
 
 struct shim_fate {

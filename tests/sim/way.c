@@ -3,12 +3,22 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "kernel.h"
 
 static int64_t left_cut_off(const struct process *process)
 {
 	int64_t left = process->cut_off_until - kernel.now;
 	return left > 0 ? left : 0;
+}
+
+/* us that a call may take. */
+static int64_t longest_call(int64_t deadline)
+{
+	int64_t longest = kernel.way.give_up * MS, now = clock_now();
+	if (deadline != CLOCK_NEVER && deadline - now < longest / MS)
+		longest = deadline > now ? (deadline - now) * MS : 0;
+	return longest;
 }
 
 static void answer_beat(const struct process *process, struct shim_fate *fate)
@@ -21,14 +31,15 @@ static void answer_beat(const struct process *process, struct shim_fate *fate)
 	}
 }
 
-static void answer(const struct process *process, enum shim_call call, struct shim_fate *fate)
+static void answer(const struct process *process, enum shim_call call, int64_t deadline,
+	struct shim_fate *fate)
 {
 	const struct way *way = &kernel.way;
 	struct random *r = &kernel.random;
-	int64_t wait = left_cut_off(process);
+	int64_t wait = left_cut_off(process), longest = longest_call(deadline);
 	int64_t took = random_in(r, way->latency * MS / 5, way->latency * MS);
-	if (wait + took > way->give_up * MS || random_chance(r, way->lost_before)) {
-		fate->before = wait + took < way->give_up * MS ? wait + took : way->give_up * MS;
+	if (wait + took > longest || random_chance(r, way->lost_before)) {
+		fate->before = wait + took < longest ? wait + took : longest;
 		fate->loss = SHIM_REQUEST_LOST;
 		return;
 	}
@@ -47,7 +58,7 @@ static void answer(const struct process *process, enum shim_call call, struct sh
 static void decide(void *context, enum shim_call call, int64_t deadline, struct shim_fate *fate)
 {
 	const struct process *process = process_current();
-	(void)context, (void)deadline;
+	(void)context;
 	if (!process)
 		return;
 	machine_spin();
@@ -66,12 +77,17 @@ static void decide(void *context, enum shim_call call, int64_t deadline, struct 
 	case SHIM_BEAT:
 	case SHIM_BEAT_READ: answer_beat(process, fate); break;
 	case SHIM_WAIT:
-		if (left_cut_off(process))
-			fate->loss = SHIM_REQUEST_LOST;
 		fate->after = random_in(&kernel.random, 0, kernel.way.notify * MS);
+		if (!left_cut_off(process))
+			break;
+		fate->loss = SHIM_UNSEEN;
+		if (random_chance(&kernel.random, 300)) {
+			fate->loss = SHIM_REQUEST_LOST;
+			fate->before = random_in(&kernel.random, 0, 200 * MS);
+		}
 		break;
 	case SHIM_TXN:
-	case SHIM_READ: answer(process, call, fate); break;
+	case SHIM_READ: answer(process, call, deadline, fate); break;
 	case SHIM_CALLS: break;
 	}
 }

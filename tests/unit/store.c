@@ -2,8 +2,8 @@
 /*
  * The contract of store.h, for any backend. PREEMPT_TEST_STORE is the URL of a store with %s where
  * a fresh name goes ("etcd://127.0.0.1:2379/test/%s"); without it, SQLite in a directory of its
- * own, and then the store in memory. With PREEMPT_TEST_SLOW, for a store that takes long for each
- * transaction, fewer processes do less.
+ * own, the store in memory, and each of them behind the shim, which here only counts. With
+ * PREEMPT_TEST_SLOW, for a store that takes long for each transaction, fewer processes do less.
  */
 #include "store/store.h"
 
@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "scratch.h"
 #include "store/memory.h"
+#include "store/shim.h"
 #include "unit.h"
 
 /* So long may 256 processes take, with sanitizers, on a machine that is busy with other things. */
@@ -470,6 +471,20 @@ static void waits(void)
 			CHECK_EQ(seen, put);
 		}
 	}
+	TEST("who is woken is told so, and learns of a change by the next wait")
+	{
+		char byte;
+		store_revision put = 0, known = seen;
+		CHECK_EQ(store_put(store, "p/4", "v", &put, &err), STATUS_OK);
+		CHECK_EQ(write(wake[1], "x", 1), 1);
+		CHECK_EQ(store_wait(store, "p/", seen, clock_after(PATIENCE), wake[0], &seen, &err),
+			STATUS_NO);
+		CHECK_EQ(seen, known);
+		CHECK_EQ(read(wake[0], &byte, 1), 1);
+		CHECK_EQ(store_wait(store, "p/", seen, clock_now() - 1, wake[0], &seen, &err),
+			STATUS_OK);
+		CHECK_EQ(seen, put);
+	}
 	TEST("a wait ends when the wake descriptor becomes readable, before and while it waits")
 	{
 		char byte;
@@ -655,6 +670,35 @@ static void check_contract(const char *urls)
 	crowds();
 }
 
+/* ---- Behind the shim ---- */
+
+static void no_fault(void *context, enum shim_call call, int64_t deadline, struct shim_fate *fate)
+{
+	(void)context, (void)call, (void)deadline, (void)fate;
+}
+
+static void behind_shim(const char *urls)
+{
+	static struct shim shim;
+	char url[600];
+	shim = (struct shim){.decide = no_fault, .slice = 1000};
+	shim_install(&shim);
+	snprintf(url, sizeof(url), "shim:%s", urls);
+	check_contract(url);
+	TEST("the shim counts what a store is asked, and what it reads")
+	{
+		struct store *store = open_fresh();
+		struct shim before = shim;
+		CHECK_EQ(store_put(store, "key", "value", NULL, &err), STATUS_OK);
+		CHECK(has_value(store, "key", "value"));
+		CHECK_EQ(shim.calls[SHIM_TXN] - before.calls[SHIM_TXN], 1);
+		CHECK_EQ(shim.calls[SHIM_READ] - before.calls[SHIM_READ], 1);
+		CHECK_EQ(shim.entries - before.entries, 1);
+		CHECK_EQ(shim.bytes - before.bytes, strlen("key") + strlen("value"));
+		store_close(store);
+	}
+}
+
 int main(void)
 {
 	const char *given = getenv("PREEMPT_TEST_STORE");
@@ -668,8 +712,11 @@ int main(void)
 	}
 	snprintf(sqlite, sizeof(sqlite), "sqlite:%s/%%s.db", scratch);
 	check_contract(given && *given ? given : sqlite);
-	if (!given || !*given)
+	if (!given || !*given) {
 		check_contract("memory:%s?shared");
+		behind_shim("memory:%s?shared");
+		behind_shim(sqlite);
+	}
 	scratch_remove();
 	return unit_end();
 }
