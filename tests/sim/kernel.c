@@ -192,6 +192,7 @@ void kernel_begin(const struct kernel_world *world, const char *store, const str
 	kernel.world = world;
 	kernel.way = *way;
 	kernel.random.state = seed;
+	kernel.outside.state = 7;
 	kernel.trace = trace;
 	kernel.now = 1000 * MS; /* an instant of 0 means "never" to the state machine */
 	make_store(store);

@@ -69,7 +69,6 @@ struct process {
 	bool alive, exited;
 	bool sees_others;      /* it may look whether others on its machine live */
 	bool has_short_way;    /* to the store: no faults, and quick */
-	int64_t died_at;       /* or exited */
 	int64_t paused_until;  /* nothing of it runs */
 	int64_t cut_off_until; /* from the store */
 	struct process_identity who;
@@ -144,6 +143,7 @@ struct bell {
 struct kernel {
 	const struct kernel_world *world;
 	struct random random;
+	struct random outside; /* for what no process asks */
 	int64_t now;
 	uint64_t order; /* of events */
 	struct event *heap;

@@ -133,14 +133,12 @@ void kernel_sleep(int64_t microseconds)
 void process_kill(struct process *process)
 {
 	process->alive = false;
-	process->died_at = kernel.now;
 	end_threads(process);
 }
 
 void process_exit(struct process *process)
 {
 	process->exited = true;
-	process->died_at = kernel.now;
 }
 
 int thread_start(pthread_t *thread, void *(*run)(void *), void *context)
@@ -181,8 +179,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 ssize_t getrandom(void *buffer, size_t length, unsigned flags)
 {
 	unsigned char *bytes = buffer;
-	static struct random outside = {7};
-	struct random *r = process_current() ? &kernel.random : &outside;
+	struct random *r = process_current() ? &kernel.random : &kernel.outside;
 	(void)flags;
 	for (size_t i = 0; i < length; i++)
 		bytes[i] = (unsigned char)(random_next(r) >> 24);

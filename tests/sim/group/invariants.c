@@ -5,6 +5,7 @@
  * whose way to the store something was done.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "sim.h"
 
@@ -32,7 +33,7 @@ static bool ended_by_itself(const struct world *w, int task)
  */
 bool checkpoint_is_complete(const struct world *w, uint64_t number)
 {
-	const struct round_keys *round = &w->keys.round[number];
+	const struct round_keys *round = round_keys(&w->keys, number);
 	bool saves = round->decision.kind == KIND_EXIT || round->decision.kind == KIND_SAVE;
 	if (!round->decided || !saves || round->decision.then == THEN_CONTINUE)
 		return false;
@@ -74,7 +75,7 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 		t->first_order_at = kernel.now;
 	if (t->panel.ordered_alone)
 		return;
-	const struct round_keys *round = &w->keys.round[view->round];
+	const struct round_keys *round = round_keys(&w->keys, view->round);
 	if (!view->round || !round->decided || round->decision.step != hold->step)
 		world_violate(w, "I2", "task %d is ordered to step %" PRIu64 " which nobody agreed",
 			task, hold->step);
@@ -90,7 +91,7 @@ void check_overshoot(struct world *w, int task)
 
 void check_decision(struct world *w, uint64_t number)
 {
-	const struct round_keys *round = &w->keys.round[number];
+	const struct round_keys *round = round_keys(&w->keys, number);
 	if (round->decision.kind != KIND_SAVE && round->decision.kind != KIND_EXIT)
 		return;
 	for (int i = 0; i < w->schedule->tasks; i++)
@@ -103,11 +104,11 @@ void check_decision(struct world *w, uint64_t number)
 
 void check_saved(struct world *w, int task, uint64_t number)
 {
-	const struct round_keys *round = &w->keys.round[number];
+	const struct round_keys *round = round_keys(&w->keys, number);
 	uint64_t step = round->saved_step[task];
 	if (!training_has_saved(w, task, step))
 		world_violate(
-			w, "I5", "SAVED of task %d at %" PRIu64 " was never saved", task, step);
+			w, "saved", "SAVED of task %d at %" PRIu64 " was never saved", task, step);
 	bool agreed = round->decided && round->decision.kind != KIND_EACH;
 	/*
 	 * A later periodic save may hide the agreed one from the agent: that never counts. Nor does
@@ -119,33 +120,35 @@ void check_saved(struct world *w, int task, uint64_t number)
 			task, step, round->decision.step);
 }
 
-/* ---- I7: attempts follow each other ---- */
+/* ---- Attempts follow each other ---- */
 
 void check_open(struct world *w, uint64_t attempt)
 {
 	const struct keys *k = &w->keys;
 	if (attempt != w->newest_attempt + 1)
-		world_violate(w, "I7", "attempt %" PRIu64 " is opened after %" PRIu64, attempt,
-			w->newest_attempt);
+		world_violate(w, "attempts", "attempt %" PRIu64 " is opened after %" PRIu64,
+			attempt, w->newest_attempt);
 	if (k->attempt && attempt == k->attempt + 1 && k->seal == SEAL_NONE && !k->closed)
-		world_violate(w, "I7", "attempt %" PRIu64 " is opened while %" PRIu64 " goes on",
-			attempt, k->attempt);
+		world_violate(w, "attempts",
+			"attempt %" PRIu64 " is opened while %" PRIu64 " goes on", attempt,
+			k->attempt);
 }
 
 void check_join(struct world *w, int task)
 {
 	const struct keys *k = &w->keys;
 	if (k->seal != SEAL_NONE || k->closed)
-		world_violate(w, "I7", "task %d joins an attempt that is over", task);
+		world_violate(w, "attempts", "task %d joins an attempt that is over", task);
 	if (has(k->joined, task))
-		world_violate(w, "I7", "task %d joins twice", task);
+		world_violate(w, "attempts", "task %d joins twice", task);
 }
 
 void check_start(struct world *w, int task)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (!has(w->keys.joined, i))
-			world_violate(w, "I7", "task %d starts before task %d has joined", task, i);
+			world_violate(
+				w, "attempts", "task %d starts before task %d has joined", task, i);
 }
 
 void check_closed(struct world *w)
@@ -153,15 +156,29 @@ void check_closed(struct world *w)
 	const struct keys *k = &w->keys;
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (has(k->joined, i) && !has(k->dead, i) && k->left[i] == REASON_NONE)
-			world_violate(w, "I7", "the attempt is closed before task %d has left", i);
+			world_violate(
+				w, "attempts", "the attempt is closed before task %d has left", i);
 }
 
-/* ---- I1 and I6 ---- */
+/* ---- I1, and what was declared dead ---- */
 
 void check_fenced(struct world *w, int task)
 {
 	if (has(w->keys.dead, task) && w->keys.dead_at[task] < kernel.now)
-		world_violate(w, "I6", "task %d wrote after it was declared dead", task);
+		world_violate(w, "fence", "task %d wrote after it was declared dead", task);
+}
+
+/* I6: once it has joined, an agent writes into its own attempt. Of another it says only its end. */
+void check_own_attempt(struct world *w, uint64_t attempt, const char *name)
+{
+	const struct node *node = machine_current();
+	bool ends = !strcmp(name, "CLOSED") || !strcmp(name, "SEAL") || !strncmp(name, "DEAD/", 5);
+	if (!node || node->agent == NOBODY || !node->self || ends)
+		return;
+	uint64_t own = node->self->group.view.attempt.number;
+	if (own && own != attempt)
+		world_violate(w, "I6", "agent %d of attempt %" PRIu64 " writes %s of %" PRIu64,
+			node->agent, own, name, attempt);
 }
 
 /* Nobody is said to hang that has come to another boundary since it may have begun to. */
@@ -191,7 +208,7 @@ void check_decider(struct world *w, const struct node *node)
 			(!has(w->keys.dead, i) || w->keys.dead_at[i] == kernel.now))
 			return;
 	world_violate(
-		w, "I6", "agent %d decides after all its tasks were declared dead", node->agent);
+		w, "fence", "agent %d decides after all its tasks were declared dead", node->agent);
 }
 
 /* What an agent takes for written stands in the store. */
@@ -199,9 +216,9 @@ void check_believed(struct world *w, int task)
 {
 	const struct keys *k = &w->keys;
 	const uint64_t *done = w->task[task].seat->agreement.done;
-	if (w->task[task].solo || done[WRITE_SAVED] > MOST_ROUNDS)
+	if (w->task[task].solo)
 		return; /* alone it writes nothing any more but its goodbye */
-	const struct round_keys *saved = &k->round[done[WRITE_SAVED]];
+	const struct round_keys *saved = round_keys(k, done[WRITE_SAVED]);
 	const char *missing = done[WRITE_CLAIM] && !k->claimed		      ? "claim"
 			      : done[WRITE_SAVED] && !has(saved->saved, task) ? "save"
 			      : done[WRITE_LEFT] && !k->left[task]	      ? "goodbye"
@@ -340,7 +357,7 @@ static bool may_say_saved(const struct world *w, int task)
 	if (is_complete_alone(w, task))
 		return true;
 	for (uint64_t r = 1; r <= w->keys.rounds; r++) {
-		const struct round_keys *round = &w->keys.round[r];
+		const struct round_keys *round = round_keys(&w->keys, r);
 		if (checkpoint_is_complete(w, r))
 			return true;
 		if (!round->decided)
@@ -449,9 +466,9 @@ static bool is_saving(struct world *w, int other, int64_t seen)
 	if (!alive)
 		return false;
 	if (p->state == SAVING && p->saving_for != ORDER_RUN && p->saving_agreed &&
-		k->round[p->saving_round].decided_at < seen)
+		round_keys(k, p->saving_round)->decided_at < seen)
 		return true;
-	const struct round_keys *round = &k->round[k->rounds];
+	const struct round_keys *round = round_keys(k, k->rounds);
 	return k->claimed && k->rounds && round->decided && round->decided_at < seen &&
 	       round->decision.kind == KIND_EXIT && has(round->members, other) &&
 	       !training_has_saved(w, other, round->decision.step) && !has(round->saved, other);
@@ -464,7 +481,7 @@ static void check_nobody_saves(struct world *w, int task, const char *leaves)
 		seen = w->keys.left_at[task]; /* whoever says goodbye has to look around after it */
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (i != task && is_saving(w, i, seen) &&
-			!may_exit_early(w, task, &w->keys.round[w->keys.rounds]))
+			!may_exit_early(w, task, round_keys(&w->keys, w->keys.rounds)))
 			world_violate(
 				w, "I8", "task %d %s while task %d is saving", task, leaves, i);
 }
@@ -477,7 +494,7 @@ void check_ending(struct world *w, int task)
 	bool saves = p->state == SAVING && p->saving_for == ORDER_SAVE && p->saving_agreed;
 	bool excused = w->keys.claimed || is_noticed(w, task) || t->panel.lost ||
 		       has(w->keys.dead, task) ||
-		       kernel.now >= w->keys.round[p->saving_round].decided_at +
+		       kernel.now >= round_keys(&w->keys, p->saving_round)->decided_at +
 					     w->schedule->save_timeout * MS - TOLERANCE;
 	if (saves && !excused && w->keys.rounds == p->saving_round)
 		world_violate(w, "I8", "the save of task %d is cut short by its own agent", task);
@@ -590,7 +607,7 @@ static void check_deadline(struct world *w)
 static void check_final_step(struct world *w)
 {
 	const struct keys *k = &w->keys;
-	const struct round_keys *round = &k->round[k->rounds];
+	const struct round_keys *round = round_keys(k, k->rounds);
 	if (!k->rounds || !round->decided || round->decision.kind != KIND_EXIT)
 		return;
 	uint64_t step = round->decision.step;
@@ -680,7 +697,7 @@ static const struct round_keys *first_final(const struct world *w)
 {
 	for (uint64_t r = 1; r <= w->keys.rounds; r++)
 		if (w->keys.round[r].decided && w->keys.round[r].decision.kind != KIND_SAVE)
-			return &w->keys.round[r];
+			return round_keys(&w->keys, r);
 	return NULL;
 }
 
@@ -754,10 +771,10 @@ static void check_liveness(struct world *w)
 	if (round->decision.kind == KIND_NONE)
 		return;
 	/* How long a save takes was not known, so the first one may have eaten the time. */
-	if (k->has_deadline && s->remembered_save == 0 && round != &k->round[1])
+	if (k->has_deadline && s->remembered_save == 0 && round != round_keys(k, 1))
 		return;
 	int64_t needed = time_to_save(w, round) + delays;
-	if (round != &k->round[1])
+	if (round != round_keys(k, 1))
 		needed += longest_save_and_step(s); /* the save before may still be under way */
 	int64_t limit = round->decided_at + s->save_timeout * MS;
 	if (k->has_deadline) {
@@ -775,7 +792,7 @@ static void check_liveness(struct world *w)
 	if (round->decided_at + needed > limit)
 		return;
 	w->statistics->comfortable++;
-	if (round != &k->round[k->rounds]) {
+	if (round != round_keys(k, k->rounds)) {
 		if (strides_agree(s) && !w->save_unmeasured)
 			world_violate(w, "liveness", "more than one final round");
 		return;

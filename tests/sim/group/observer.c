@@ -51,8 +51,10 @@ static uint64_t get_set(const struct record *r, const char *member)
 
 static struct round_keys *round_of(struct world *w, uint64_t round)
 {
-	static struct round_keys nowhere;
-	return round >= 1 && round <= MOST_ROUNDS ? &w->keys.round[round] : &nowhere;
+	if (!round || round > w->keys.rounds)
+		world_violate(
+			w, "rounds", "a record of round %" PRIu64 ", which is not open", round);
+	return (struct round_keys *)round_keys(&w->keys, round);
 }
 
 /* ---- One kind of record each ---- */
@@ -108,6 +110,8 @@ static void observe_deadline(struct world *w, const struct record *r)
 static void observe_seal(struct world *w, const struct record *r)
 {
 	const char *by = get_word(r, "by");
+	if (w->keys.seal != SEAL_NONE)
+		world_violate(w, "seal", "the attempt is sealed a second time");
 	w->keys.seal = !strcmp(by, "claim")   ? SEAL_CLAIM
 		       : !strcmp(by, "error") ? SEAL_ERROR
 					      : SEAL_DEAD;
@@ -115,12 +119,14 @@ static void observe_seal(struct world *w, const struct record *r)
 
 static void observe_round(struct world *w, const struct record *r)
 {
-	if (r->round <= w->keys.rounds || r->round > MOST_ROUNDS)
+	if (r->round <= w->keys.rounds)
 		return;
+	if (r->round > MOST_ROUNDS) {
+		world_violate(w, "rounds", "round %" PRIu64 " is opened", r->round);
+		return;
+	}
 	w->keys.rounds = r->round;
-	struct round_keys *round = round_of(w, r->round);
-	*round = (struct round_keys){0};
-	(void)json_get_bool(r->json, "final", &round->final);
+	*round_of(w, r->round) = (struct round_keys){0};
 }
 
 static void observe_report(struct world *w, const struct record *r)
@@ -143,10 +149,9 @@ static void observe_decision(struct world *w, const struct record *r)
 	const struct node *node = machine_current();
 	if (round->decided)
 		world_violate(w, "I2", "round %" PRIu64 " is decided a second time", r->round);
-	round->rubbish = !keys_kind_parse(get_word(r, "kind"), &round->decision.kind) ||
-			 !keys_then_parse(get_word(r, "then"), &round->decision.then);
-	if (round->rubbish)
-		return;
+	if (!keys_kind_parse(get_word(r, "kind"), &round->decision.kind) ||
+		!keys_then_parse(get_word(r, "then"), &round->decision.then))
+		return; /* rubbish */
 	round->decided = true;
 	round->decided_at = kernel.now;
 	round->decision.step = get_number(r, "step");
@@ -288,6 +293,8 @@ static void observe(struct world *w, const struct store_op *op, store_revision r
 	r.name = at + 1;
 	if (!strcmp(r.name, "OPEN"))
 		observe_open(w, attempt);
+	else
+		check_own_attempt(w, attempt, r.name);
 	if (attempt != w->keys.attempt)
 		return;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

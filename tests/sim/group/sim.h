@@ -122,13 +122,12 @@ int schedule_machine_of(const struct schedule *s, int agent);
 
 /* ---- What stands in the store: the keys of one attempt, read when they are committed ---- */
 
-enum seal { SEAL_NONE, SEAL_CLAIM, SEAL_ERROR, SEAL_DEAD, SEAL_OTHER };
+enum seal { SEAL_NONE, SEAL_CLAIM, SEAL_ERROR, SEAL_DEAD };
 
 struct round_keys {
-	bool final;
 	bool reported[MOST_TASKS], none[MOST_TASKS];
 	uint64_t step[MOST_TASKS], next[MOST_TASKS];
-	bool decided, rubbish;
+	bool decided;
 	int64_t decided_at;
 	struct agreement_decision decision;
 	uint64_t members; /* a bit per task */
@@ -162,10 +161,16 @@ struct keys {
 	uint64_t dead; /* a bit per task */
 	uint64_t hung; /* of these, as their own agents said */
 	int64_t dead_at[MOST_TASKS];
-	struct round_keys round[MOST_ROUNDS + 1]; /* from 1 on; filled when opened */
+	struct round_keys round[MOST_ROUNDS + 1]; /* filled when opened; 0: of none */
 };
 
 struct world;
+
+/* Those of no round, which hold nothing, where there is no such round. */
+static inline const struct round_keys *round_keys(const struct keys *k, uint64_t round)
+{
+	return &k->round[round <= k->rounds ? round : 0];
+}
 
 /* Have the keys of a world filled from now on. */
 void observer_begin(struct world *w);
@@ -367,6 +372,8 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold);
 void check_overshoot(struct world *w, int task);
 /* The keys show what a task has just written. */
 void check_fenced(struct world *w, int task);
+/* What runs has written this key of an attempt. */
+void check_own_attempt(struct world *w, uint64_t attempt, const char *name);
 /* A task of this node has decided. */
 void check_decider(struct world *w, const struct node *node);
 void check_decision(struct world *w, uint64_t round);

@@ -206,7 +206,7 @@ struct statistics {
 	uint64_t events, commits;
 	uint64_t items, leases, started, succeeded, failed, cancelled, returned, lost, fenced;
 	uint64_t errors, raised, joined[4]; /* with 0, 1, 44, others */
-	uint64_t lost_answers, late_commits, refused;
+	uint64_t lost_answers, late_commits;
 	uint64_t deeds[DEEDS];
 };
 
@@ -228,7 +228,6 @@ struct world {
 	int schedulers_done;
 	bool closing; /* what was to come has come: what is left is to be done now */
 	int closer;   /* the node that joins at the end */
-	uint64_t sums;
 };
 
 enum event_kind {
