@@ -10,7 +10,7 @@ setup() {
 	house="$BATS_TEST_TMPDIR/a house"
 	mkdir -p "$house/tests/rig" "$house/tests/unit"
 	cp "$BATS_TEST_DIRNAME/run" "$house/tests"
-	cp "$BATS_TEST_DIRNAME/rig/jobs.bash" "$house/tests/rig"
+	cp "$BATS_TEST_DIRNAME"/rig/{takes,jobs}.bash "$house/tests/rig"
 	printf '#!/bin/sh\n' >"$house/tests/rig/packages"
 	printf '#!/bin/sh\necho "ok 1 - tidy"; echo 1..1\n' >"$house/tests/lint"
 	chmod +x "$house"/tests/*
