@@ -134,7 +134,7 @@ gone() { ! pgrep -f "$BATS_TEST_TMPDIR/tmp/"; }
 @test "where a place cannot run it is said why" {
 	mkdir "$BATS_TEST_TMPDIR/path"
 	local tool
-	for tool in bash env uname id realpath dirname sed; do ln -s "$(type -P $tool)" "$BATS_TEST_TMPDIR/path/"; done
+	for tool in bash env uname id realpath dirname sed rm; do ln -s "$(type -P $tool)" "$BATS_TEST_TMPDIR/path/"; done
 	# What is found by PATH may be a script that needs more.
 	ln -s "$(python3 -c 'import sys; print(sys.executable)')" "$BATS_TEST_TMPDIR/path/python3"
 	PATH=$BATS_TEST_TMPDIR/path round 77

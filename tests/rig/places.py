@@ -157,6 +157,13 @@ class Remote:
                              stderr=subprocess.DEVNULL, text=True, timeout=patience)
         return run.returncode, run.stdout
 
+    def must(self, script):
+        """What a script prints there that succeeds. A machine that does not answer is no empty answer."""
+        code, text = self.bash(script + '\n[ $? = 0 ] && echo asked')
+        if code or not text.endswith('asked\n'):
+            raise RuntimeError('%s: %s: exit code %d' % (self.name, script, code))
+        return text.removesuffix('asked\n')
+
     def fetch(self, directory, names, into):
         """Copy small files, named from a directory there: they come as text."""
         _, text = self.bash('cd %s && tar -c %s 2>/dev/null | base64' % (directory, names))
@@ -203,7 +210,8 @@ class Remote:
         self.bash('kill -%d %d 2>/dev/null' % (number, pid))
 
     def marked(self, mark):
-        _, text = self.bash('grep -lzsx %s /proc/[0-9]*/environ' % shlex.quote(mark))
+        # 1: there is none; 2: some have ended meanwhile.
+        text = self.must('grep -lzsx %s /proc/[0-9]*/environ; [ $? -le 2 ]' % shlex.quote(mark))
         return [int(line.split('/')[2]) for line in text.splitlines() if line.startswith('/proc/')]
 
     def describe(self, pid):
@@ -213,7 +221,7 @@ class Remote:
         return self.bash('cat /proc/$(cat %s)/task/*/syscall' % child.file)[1].splitlines()
 
     def boards(self):
-        return self.bash('ls %s/boards' % self.room)[1].split()
+        return self.must('ls %s/boards' % self.room).split()
 
 
 class RemoteChild:
