@@ -84,7 +84,7 @@ replace() {
 	[ -s "$(sed -n 's/.*--rounds 1, kept in //p' <<<"$output")/start" ]
 }
 
-@test "machine_load: a worker that ends with an unknown exit code makes the queue load fail" {
+@test "machine_load: a worker that ends with an unknown exit code, or of a signal it was not sent, makes the queue load fail" {
 	local load=$BATS_TEST_DIRNAME/rig/machine_load worker
 	# A queue of two commands, which are over when a worker has ended.
 	# shellcheck disable=SC2016 # for another shell
@@ -94,13 +94,13 @@ replace() {
 		'join) until [ -e "'"$BATS_TEST_TMPDIR"'/worked" ]; do sleep 0.1; done ;;' \
 		'list) seq 2 ;;' \
 		'fetch) echo "result $(($2 * 7 + 1))" ;;' 'esac'
-	for worker in 0 99; do
+	for worker in 0 99 137; do
 		rm -f "$BATS_TEST_TMPDIR/worked"
 		# With this seed the first worker is to be killed after 2 s.
 		PATH=$BIN:$PATH WORKER=$worker run -$((worker > 0)) "$load" queue "$BATS_TEST_TMPDIR/$worker" 2 45
 		echo "$output"
 		[[ $output == *'# 2 commands'* ]]
-		[[ $worker = 0 || $output == *'a worker ended with 99'* ]]
+		[[ $worker = 0 || $output == *"a worker ended with $worker"* ]]
 	done
 }
 
