@@ -86,13 +86,17 @@ attempts() { preempt-store list "run/slurm-$job/" | grep -c '/OPEN$'; }
 restarts() { scontrol show job "$job" | sed -n 's/.* Restarts=\([0-9]*\).*/\1/p'; }
 agreed_step() { key 1 RUN_TO_CHECKPOINT | sed -n 's/.*"step": *\([0-9]*\).*/\1/p'; }
 
-# One attempt was interrupted: four saves at one step in the middle, and all left with 42.
+# One attempt was interrupted: four saves at one step in the middle, which was its last and not its first,
+# and all left with 42.
 saved_together() {
-	local task step
+	local task step first saved
 	wait_for 90 key 1 CLOSED
 	step=$(agreed_step)
 	echo "agreed: $(key 1 RUN_TO_CHECKPOINT)"
-	[ "$step" -gt 20 ] && [ "$step" -lt 600 ]
+	first=$(sed '/^resumed /,$d' job.out)
+	mapfile -t saved < <(sed -n 's/^saved step \([0-9]*\)$/\1/p' <<<"$first")
+	[ "${#saved[@]}" -ge 2 ] && [ "${saved[-1]}" = "$step" ]
+	[[ $first != *"done step"* ]]
 	for task in 0 1 2 3; do
 		key 1 "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_$task"
 		[[ $(key 1 "SAVED/1/$task") == *"\"step\":$step,"* ]]
