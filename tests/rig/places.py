@@ -388,11 +388,11 @@ class Nfs(Shared):
             raise RuntimeError('cannot mount %s on %s: %d' % (self.version, self.machines[side].name, code))
 
     @staticmethod
-    def mount_command(version, client, point, more='rw'):
+    def mount_command(version, client, point):
         """For a client: mount what stands in /mnt there also at point."""
         return '{ set -- $(grep " /mnt/%s " /proc/mounts); mount.nfs 10.9.%d.1:/srv/%s %s -o ' \
-            '"$(sed "s/,clientaddr=.*//; s/,mountaddr=.*//; s/,addr=.*//" <<<"$4"),%s"; }' % (
-                version, client, version, point, more)
+            '"$(sed "s/,clientaddr=.*//; s/,mountaddr=.*//; s/,addr=.*//" <<<"$4")"; }' % (
+                version, client, version, point)
 
     def unmount(self, side):
         self.machines[side].bash('umount -l ' + self.point)
