@@ -77,7 +77,7 @@ enum status doctor_find_opener(struct doctor_worker *worker, const struct json_o
 {
 	char path[PATH_MAX], real[PATH_MAX];
 	const char *name;
-	if (!json_get_text(request, "name", &name))
+	if (!doctor_name(request, &name))
 		return error_set(err, STATUS_DAMAGED, "opener: not understood");
 	if (snprintf(path, sizeof(path), "%s/%s", worker->directory, name) >= (int)sizeof(path) ||
 		!realpath(path, real))

@@ -23,8 +23,7 @@ enum status doctor_open(struct doctor_worker *worker, const struct json_object *
 	const char *name, *parameters;
 	struct text url = {0};
 	(void)answer;
-	if (!json_get_text(request, "name", &name) ||
-		!json_get_text(request, "parameters", &parameters))
+	if (!doctor_name(request, &name) || !json_get_text(request, "parameters", &parameters))
 		return error_set(err, STATUS_DAMAGED, "open: not understood");
 	store_close(worker->store);
 	worker->store = NULL;
@@ -59,7 +58,7 @@ enum status doctor_alone(struct doctor_worker *worker, const struct json_object 
 	char key[64];
 	uint64_t limit, done = 0;
 	enum status status = STATUS_OK;
-	if (!worker->store || !json_get_unsigned(request, "ms", &limit))
+	if (!worker->store || !doctor_milliseconds(request, &limit))
 		return not_open(err);
 	int64_t began = clock_now(), end = began + (int64_t)limit;
 	while (clock_now() < end) {
@@ -125,7 +124,7 @@ enum status doctor_contend(struct doctor_worker *worker, const struct json_objec
 	uint64_t limit, rows = 0;
 	int64_t longest = 0;
 	struct error trouble = {0};
-	if (!worker->store || !json_get_unsigned(request, "ms", &limit) ||
+	if (!worker->store || !doctor_milliseconds(request, &limit) ||
 		!json_get_text(request, "tag", &tag))
 		return not_open(err);
 	char *wins = calloc(1, CLAIMS_MAX + 1);
@@ -263,7 +262,7 @@ enum status doctor_notice(struct doctor_worker *worker, const struct json_object
 	char mine[32], other[32];
 	if (!worker->store || !json_get_bool(request, "ping", &ping) ||
 		!json_get_unsigned(request, "rounds", &rounds) ||
-		!json_get_unsigned(request, "ms", &limit))
+		!doctor_milliseconds(request, &limit))
 		return not_open(err);
 	int64_t deadline = clock_after((int64_t)limit);
 	enum status status = STATUS_OK;
@@ -321,7 +320,7 @@ enum status doctor_check_database(struct doctor_worker *worker, const struct jso
 	const char *name;
 	sqlite3 *database = NULL;
 	sqlite3_stmt *statement = NULL;
-	if (!json_get_text(request, "name", &name))
+	if (!doctor_name(request, &name))
 		return error_set(err, STATUS_DAMAGED, "check: not understood");
 	doctor_path(worker, path, sizeof(path), "%s", name);
 	/* Nobody writes any more, but this mount may still have pages of various times. */

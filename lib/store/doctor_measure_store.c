@@ -85,7 +85,7 @@ static bool contend(struct examination *examination, struct doctor_load *load,
 		uint64_t rows = 0;
 		int64_t early = 0;
 		(void)json_get_unsigned(answers[k], "rows", &rows);
-		(void)json_get_signed(answers[k], "fast", &early);
+		(void)json_get_time(answers[k], "fast", &early);
 		load->acknowledged += rows;
 		fast += early;
 		answer_most(answers[k], "longest", &load->longest);

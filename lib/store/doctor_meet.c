@@ -196,7 +196,7 @@ static void see_new(
 	(void)json_copy_text(object, "host", member.host, sizeof(member.host));
 	if (json_copy_text(object, "boot", member.identity.boot, sizeof(member.identity.boot)) &&
 		json_get_unsigned(object, "namespace", &member.identity.pid_namespace) &&
-		json_get_signed(object, "pid", &pid) &&
+		json_get_signed(object, "pid", &pid) && pid > 0 && pid <= INT_MAX &&
 		json_get_unsigned(object, "start", &member.identity.start))
 		member.identity.pid = (pid_t)pid;
 	json_object_put(object);
@@ -226,11 +226,15 @@ static void see_hello(
 	}
 }
 
-static int64_t index_in(const struct json_object *call, const char *nonce)
+/* Which of the nodes that a call names bears this nonce; -1: none, or it is no call of so many. */
+static int64_t index_in(const struct json_object *call, uint64_t nodes, const char *nonce)
 {
 	struct json_object *members;
-	if (!json_object_object_get_ex(call, "members", &members) ||
-		!json_object_is_type(members, json_type_array))
+	const char *scratch;
+	if (!json_get_text(call, "scratch", &scratch) || !doctor_scratch_is_name(scratch) ||
+		!json_object_object_get_ex(call, "members", &members) ||
+		!json_object_is_type(members, json_type_array) ||
+		json_object_array_length(members) != nodes)
 		return -1;
 	for (size_t i = 0; i < json_object_array_length(members); i++) {
 		const char *member = json_object_get_string(json_object_array_get_idx(members, i));
@@ -249,7 +253,7 @@ static void see_call(struct search *search, const char *name, const char *nonce,
 		(!strcmp(nonce, search->refused) && number <= search->refused_call))
 		return;
 	struct json_object *call = read_message(meeting, name);
-	if (call && index_in(call, meeting->nonce) > 0) {
+	if (call && index_in(call, search->nodes, meeting->nonce) > 0) {
 		snprintf(search->caller, sizeof(search->caller), "%s", nonce);
 		search->caller_call = number;
 		json_object_put(search->called);
@@ -406,7 +410,7 @@ static void finish_as_member(struct search *search)
 	struct doctor_meeting *meeting = search->meeting;
 	struct doctor_member *leader = find(meeting, search->leader);
 	meeting->leads = false;
-	meeting->index = (uint64_t)index_in(search->called, meeting->nonce);
+	meeting->index = (uint64_t)index_in(search->called, search->nodes, meeting->nonce);
 	meeting->count = search->nodes;
 	if (leader)
 		meeting->members[0] = *leader;

@@ -170,5 +170,5 @@ void doctor_place_read(const struct json_object *object, struct doctor_side *sid
 	(void)json_copy_text(object, "sqlite", side->sqlite, sizeof(side->sqlite));
 	(void)json_copy_text(object, "version", side->version, sizeof(side->version));
 	*utc = 0;
-	(void)json_get_signed(object, "utc", utc);
+	(void)json_get_time(object, "utc", utc);
 }

@@ -20,6 +20,9 @@ enum status doctor_place_look(
 /* The same, read; what is missing stays zero. clock: see doctor_side. */
 void doctor_place_read(const struct json_object *object, struct doctor_side *side, int64_t *utc);
 
+/* Whether doctor_scratch_make may have made a directory of this name. What another process says is
+ * a path that is worked in, and removed. */
+bool doctor_scratch_is_name(const char *name);
 /*
  * A new scratch directory, mode 0700, with the file that names its owner; name (of 64 bytes) is its
  * name in directory. Nothing is left when it fails.

@@ -17,6 +17,8 @@
 #define CHANGE_EVERY 10	  /* milliseconds between two changes that are looked for */
 #define LOOK_EVERY   2000 /* microseconds */
 
+#define ROUNDS_MAX 1000
+
 /* GlusterFS allows 100 links of one file. */
 #define LINKS_OF_ONE 40
 
@@ -115,15 +117,24 @@ static int prepare(
 	return number;
 }
 
+static bool is_kind(const char *kind)
+{
+	static const char *const kinds[] = {"link", "create", "rename", "take"};
+	size_t i = 0;
+	while (i < 4 && strcmp(kinds[i], kind) != 0)
+		i++;
+	return i < 4;
+}
+
 enum status doctor_race(struct doctor_worker *worker, const struct json_object *request,
 	struct json_object *answer, struct error *err)
 {
 	const char *kind;
 	uint64_t rounds, limit;
 	char mark[32];
-	if (!json_get_text(request, "kind", &kind) ||
-		!json_get_unsigned(request, "rounds", &rounds) ||
-		!json_get_unsigned(request, "ms", &limit))
+	if (!json_get_text(request, "kind", &kind) || !is_kind(kind) ||
+		!json_get_unsigned(request, "rounds", &rounds) || rounds > ROUNDS_MAX ||
+		!doctor_milliseconds(request, &limit))
 		return error_set(err, STATUS_DAMAGED, "race: not understood");
 	snprintf(mark, sizeof(mark), "%llu", (unsigned long long)worker->index);
 	char *wins = calloc(1, rounds + 1);
@@ -209,7 +220,7 @@ enum status doctor_stale(struct doctor_worker *worker, const struct json_object 
 	char mine[METHODS][PATH_MAX];
 	struct filesystem filesystem;
 	uint64_t limit;
-	if (!json_get_unsigned(request, "ms", &limit))
+	if (!doctor_milliseconds(request, &limit))
 		return error_set(err, STATUS_DAMAGED, "stale: not understood");
 	if (filesystem_look(worker->directory, &filesystem, err) != STATUS_OK)
 		return STATUS_TEMPORARY;

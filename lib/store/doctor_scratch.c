@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,14 @@ static enum status write_owner(const char *scratch, struct error *err)
 	free(path);
 	json_object_put(object);
 	return status;
+}
+
+bool doctor_scratch_is_name(const char *name)
+{
+	size_t length = strlen(DOCTOR_SCRATCH_PREFIX);
+	return !strncmp(name, DOCTOR_SCRATCH_PREFIX, length) && strlen(name + length) == 6 &&
+	       strspn(name + length, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "abcdefghijklmnopqrstuvwxyz") == 6;
 }
 
 enum status doctor_scratch_make(const char *directory, char name[64], struct error *err)
@@ -139,7 +148,7 @@ static bool owner_is_gone(int parent, const char *name)
 		struct json_object *object = json_parse(text_string(&text), text.length);
 		if (json_copy_text(object, "boot", owner.boot, sizeof(owner.boot)) &&
 			json_get_unsigned(object, "namespace", &owner.pid_namespace) &&
-			json_get_signed(object, "pid", &pid) &&
+			json_get_signed(object, "pid", &pid) && pid > 0 && pid <= INT_MAX &&
 			json_get_unsigned(object, "start", &owner.start)) {
 			owner.pid = (pid_t)pid;
 			gone = process_look(&owner) == PROCESS_GONE;

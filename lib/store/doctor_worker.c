@@ -20,7 +20,19 @@
 
 #define APPEARS_IN  3000 /* milliseconds: a cached "no such file" of a network filesystem */
 #define GATHER_FOR  1000
-#define LOCKED_BYTE 4096 /* as in the lock file of a store */
+#define LOCKED_BYTE 4096    /* as in the lock file of a store */
+#define LONGEST	    3600000 /* milliseconds that a request may ask for */
+
+bool doctor_name(const struct json_object *request, const char **name)
+{
+	return json_get_text(request, "name", name) && **name && !strchr(*name, '/') &&
+	       strcmp(*name, ".") != 0 && strcmp(*name, "..") != 0;
+}
+
+bool doctor_milliseconds(const struct json_object *request, uint64_t *limit)
+{
+	return json_get_unsigned(request, "ms", limit) && *limit <= LONGEST;
+}
 
 void doctor_path(
 	const struct doctor_worker *worker, char *path, size_t size, const char *format, ...)
@@ -79,12 +91,16 @@ static enum status begin(struct doctor_worker *worker, const struct json_object 
 	struct json_object *answer, struct error *err)
 {
 	const char *name;
+	uint64_t index, count;
 	int64_t deadline = clock_after(APPEARS_IN);
 	(void)answer;
-	if (!json_get_text(request, "scratch", &name) ||
-		!json_get_unsigned(request, "index", &worker->index) ||
-		!json_get_unsigned(request, "count", &worker->count))
+	if (!json_get_text(request, "scratch", &name) || !doctor_scratch_is_name(name) ||
+		!json_get_unsigned(request, "index", &index) ||
+		!json_get_unsigned(request, "count", &count) || count > DOCTOR_SIDES_MAX ||
+		index >= count)
 		return error_set(err, STATUS_DAMAGED, "begin: not understood");
+	worker->index = index;
+	worker->count = count;
 	free(worker->scratch);
 	if (asprintf(&worker->scratch, "%s/%s", worker->directory, name) < 0) {
 		worker->scratch = NULL;
@@ -106,7 +122,7 @@ static enum status write_file(struct doctor_worker *worker, const struct json_ob
 	char path[PATH_MAX];
 	const char *name, *content;
 	(void)answer;
-	if (!json_get_text(request, "name", &name) || !json_get_text(request, "text", &content))
+	if (!doctor_name(request, &name) || !json_get_text(request, "text", &content))
 		return error_set(err, STATUS_DAMAGED, "write: not understood");
 	doctor_path(worker, path, sizeof(path), "%s", name);
 	return file_write_whole(path, content, strlen(content), 0600, true, err);
@@ -118,7 +134,7 @@ static enum status read_file(struct doctor_worker *worker, const struct json_obj
 	char path[PATH_MAX];
 	const char *name;
 	struct text content = {0};
-	if (!json_get_text(request, "name", &name))
+	if (!doctor_name(request, &name))
 		return error_set(err, STATUS_DAMAGED, "read: not understood");
 	doctor_path(worker, path, sizeof(path), "%s", name);
 	(void)wait_for(worker, path, clock_after(APPEARS_IN));
@@ -145,7 +161,7 @@ static enum status lock(struct doctor_worker *worker, const struct json_object *
 {
 	char path[PATH_MAX];
 	const char *name, *kind;
-	if (!json_get_text(request, "name", &name) || !json_get_text(request, "kind", &kind))
+	if (!doctor_name(request, &name) || !json_get_text(request, "kind", &kind))
 		return error_set(err, STATUS_DAMAGED, "lock: not understood");
 	doctor_path(worker, path, sizeof(path), "%s", name);
 	int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);

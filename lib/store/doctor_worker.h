@@ -51,6 +51,11 @@ struct json_object *doctor_worker_do(
 
 /* ---- Between its files ---- */
 
+/* The member "name" of a request: a name in the directory, not a path that leads out of it. */
+bool doctor_name(const struct json_object *request, const char **name);
+/* The member "ms": up to an hour. */
+bool doctor_milliseconds(const struct json_object *request, uint64_t *limit);
+
 /* Each fills answer. */
 enum status doctor_race(struct doctor_worker *worker, const struct json_object *request,
 	struct json_object *answer, struct error *err);
