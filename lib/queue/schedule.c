@@ -42,7 +42,9 @@ static enum status once_read(
 		struct json_object *triple = json_object_array_get_idx(array, i);
 		good = json_object_is_type(triple, json_type_array) &&
 		       json_object_array_length(triple) == 3 && once_get(triple, 0, &run->number) &&
-		       once_get(triple, 1, &run->id) && once_get(triple, 2, &run->count);
+		       once_get(triple, 1, &run->id) && once_get(triple, 2, &run->count) &&
+		       run->id >= 1 && run->id <= QUEUE_ID_MAX &&
+		       run->count <= QUEUE_ID_MAX - run->id + 1;
 	}
 	json_object_put(array);
 	return good ? STATUS_OK : queue_damaged(key, err);
@@ -139,7 +141,7 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 	for (size_t i = s->old; i < s->count; i++) {
 		struct queue_item *item = &s->items[i];
 		item->id = s->next.scheduled + 1 + (i - s->old);
-		if (item->id > QUEUE_ID_MAX)
+		if (s->next.scheduled >= QUEUE_ID_MAX || item->id > QUEUE_ID_MAX)
 			return error_set(err, STATUS_USAGE,
 				"queue %s has given all its ids: use another", s->queue->name);
 		free(item->batch);

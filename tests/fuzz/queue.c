@@ -192,6 +192,22 @@ static void check_queue(struct queue *queue)
 			(void)queue_outcome_end(queue, sets[i], &outcome, NULL);
 }
 
+/* Nothing can be raised in a store that is read only. */
+static void check_schedule(struct queue *queue)
+{
+	char *argv[] = {(char *)"a", NULL};
+	struct queue_item items[] = {{.argv = argv}, {.argv = argv}, {.argv = argv}};
+	struct queue_schedule how = {.deadline = CLOCK_NEVER, .once = "o", .wake = -1};
+	struct queue_failure failure;
+	if (queue_failure_pending(queue, &failure, NULL) == STATUS_OK)
+		return;
+	if (queue_schedule(queue, items, 3, 1, &how, NULL) == STATUS_OK)
+		for (size_t i = 0; i < 3; i++)
+			FUZZ_HOLDS(items[i].id >= 1 && items[i].id <= QUEUE_ID_MAX);
+	for (size_t i = 0; i < 3; i++)
+		free(items[i].batch);
+}
+
 static void check_workers(struct queue *queue)
 {
 	struct judge judge = {0};
@@ -221,6 +237,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_HOLDS(queue_open(&queue, store, "q", "/nowhere", NULL) == STATUS_OK);
 	check_records(&queue);
 	check_queue(&queue);
+	check_schedule(&queue);
 	check_workers(&queue);
 	check_resource(&queue);
 	queue_release(&queue);
