@@ -115,16 +115,9 @@ static bool arguments(int argc, char **argv, struct request *request, int *code)
 static void answers_read(const struct board *board, struct board_answers *answers)
 {
 	char path[PATH_MAX], line[80];
-	const char *text = line;
-	uint64_t numbers[3];
-	if (!preempt_board_path(board, "answered", path) ||
-		preempt_board_read(path, line, sizeof line) <= 0)
-		return;
-	for (int i = 0; i < 3; i++)
-		if (!preempt_board_number(&text, true, BOARD_STEP_MAX + 1, &numbers[i]) ||
-			*text++ != (i < 2 ? ' ' : '\n'))
-			return;
-	*answers = (struct board_answers){numbers[0], numbers[1], numbers[2]};
+	if (preempt_board_path(board, "answered", path) &&
+		preempt_board_read(path, line, sizeof line) > 0)
+		(void)preempt_board_answered(line, answers);
 }
 
 static bool answers_write(const struct board *board)

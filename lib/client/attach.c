@@ -136,27 +136,25 @@ static bool namespace_shared(pid_t pid)
 static int agent_check(struct board *board)
 {
 	char path[PATH_MAX], line[STEP_FILE];
-	const char *text = line;
-	uint64_t pid;
+	pid_t pid;
 	if (!preempt_board_path(board, "agent", path) ||
 		preempt_board_read(path, line, sizeof line) < 0)
 		return 1;
-	if (!preempt_board_number(&text, false, INT_MAX, &pid) || pid == 0 ||
-		(*text != '\n' && *text != ' ')) {
+	if (!preempt_board_agent(line, &pid)) {
 		preempt_board_say(board->name,
 			"%s does not name the agent's process: not a board, or damaged; start the "
 			"command under its agent again",
 			path);
 		return BOARD_LEAVE + 2;
 	}
-	if (!namespace_shared((pid_t)pid)) {
+	if (!namespace_shared(pid)) {
 		preempt_board_say(board->name,
 			"the agent (process %d) is in another PID namespace, so its death could not "
 			"be seen; run the agent inside the container, or share the PID namespace",
 			(int)pid);
 		return BOARD_LEAVE + 2;
 	}
-	board->agent = (struct board_process){.pid = (pid_t)pid};
+	board->agent = (struct board_process){.pid = pid};
 	if (!preempt_board_alive(board->agent)) {
 		preempt_board_say(board->name,
 			"the agent of the board %s (process %d) is gone, or not visible from this "
@@ -164,7 +162,7 @@ static int agent_check(struct board *board)
 			board->path, (int)pid);
 		return BOARD_LEAVE + 43;
 	}
-	board->agent.started = preempt_board_started((pid_t)pid);
+	board->agent.started = preempt_board_started(pid);
 	return 1;
 }
 
@@ -173,15 +171,10 @@ static struct board_process owner_read(const char *path)
 {
 	for (int turn = 0; turn < 100; turn++) {
 		char line[STEP_FILE];
-		const char *text = line;
-		uint64_t pid, started = 0;
-		if (preempt_board_read(path, line, sizeof line) > 0 && strchr(line, '\n') &&
-			preempt_board_number(&text, false, INT_MAX, &pid)) {
-			if (*text++ != ' ' ||
-				!preempt_board_number(&text, true, UINT64_MAX, &started))
-				started = 0;
-			return (struct board_process){.pid = (pid_t)pid, .started = started};
-		}
+		struct board_process owner;
+		if (preempt_board_read(path, line, sizeof line) > 0 &&
+			preempt_board_owner(line, &owner))
+			return owner;
 		nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
 	}
 	return (struct board_process){0};
@@ -313,7 +306,6 @@ bool preempt_board_open(struct board *board, int how)
 static int step_open(struct board *board)
 {
 	char line[STEP_FILE];
-	const char *text = line;
 	ssize_t length = -1;
 	if (preempt_board_open(board, O_CREAT))
 		length = pread(board->step, line, sizeof line - 1, 0);
@@ -325,8 +317,7 @@ static int step_open(struct board *board)
 	line[length] = '\0';
 
 	uint64_t last = 0;
-	if (length > 0 && (!preempt_board_number(&text, true, BOARD_STEP_MAX, &last) ||
-				  (*text != ' ' && *text != '\n'))) {
+	if (length > 0 && !preempt_board_last(line, &last)) {
 		preempt_board_say(board->name,
 			"%s/step has no step number in it: damaged; start the command under its "
 			"agent again",

@@ -121,6 +121,11 @@ bool preempt_board_number(const char **text, bool padded, uint64_t max, uint64_t
 /* What hold asks for. True: line, the text of hold, is one of the lines above, and the rest is
  * filled. False: it is not, and word and watch are not to be used. */
 bool preempt_board_hold(struct board_hold *hold);
+/* The other small files, whose text is line. False: it is not one, and nothing is changed. */
+bool preempt_board_agent(const char *line, pid_t *pid);
+bool preempt_board_owner(const char *line, struct board_process *owner); /* pid 0: nobody */
+bool preempt_board_last(const char *line, uint64_t *finished);		 /* of step */
+bool preempt_board_answered(const char *line, struct board_answers *answers);
 /* The process as /proc shows it, a zombie counting as gone; started is 0 where /proc is not there.
  */
 bool preempt_board_alive(struct board_process process);

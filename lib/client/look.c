@@ -108,6 +108,48 @@ bool preempt_board_hold(struct board_hold *hold)
 	return strcmp(text, "\n") == 0;
 }
 
+bool preempt_board_agent(const char *line, pid_t *pid)
+{
+	uint64_t number;
+	if (!preempt_board_number(&line, false, INT_MAX, &number) || number == 0 ||
+		(*line != '\n' && *line != ' '))
+		return false;
+	*pid = (pid_t)number;
+	return true;
+}
+
+bool preempt_board_owner(const char *line, struct board_process *owner)
+{
+	uint64_t pid, started = 0;
+	if (!strchr(line, '\n') || !preempt_board_number(&line, false, INT_MAX, &pid))
+		return false;
+	if (*line++ != ' ' || !preempt_board_number(&line, true, UINT64_MAX, &started))
+		started = 0;
+	*owner = (struct board_process){.pid = (pid_t)pid, .started = started};
+	return true;
+}
+
+bool preempt_board_last(const char *line, uint64_t *finished)
+{
+	uint64_t last;
+	if (!preempt_board_number(&line, true, BOARD_STEP_MAX, &last) ||
+		(*line != ' ' && *line != '\n'))
+		return false;
+	*finished = last;
+	return true;
+}
+
+bool preempt_board_answered(const char *line, struct board_answers *answers)
+{
+	uint64_t numbers[3];
+	for (int i = 0; i < 3; i++)
+		if (!preempt_board_number(&line, true, BOARD_STEP_MAX + 1, &numbers[i]) ||
+			*line++ != (i < 2 ? ' ' : '\n'))
+			return false;
+	*answers = (struct board_answers){numbers[0], numbers[1], numbers[2]};
+	return true;
+}
+
 /* State and start time. The name in parentheses may contain anything, so count from its end. */
 static bool process_read(pid_t pid, char *state, uint64_t *started)
 {
