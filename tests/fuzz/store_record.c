@@ -38,10 +38,19 @@ static void check_lockfile(const uint8_t *data, size_t size)
 	FUZZ_HOLDS(lockfile_read_made(&file, NULL) == STATUS_OK);
 }
 
+/* A record of the input, and a beat of its bytes. */
 static void check_beat(const uint8_t *data, size_t size)
 {
 	char record[BEAT_RECORD + 1] = "", again[BEAT_RECORD + 1];
-	struct store_beat beat;
+	uint64_t numbers[3] = {0};
+	memcpy(numbers, data, size < sizeof(numbers) ? size : sizeof(numbers));
+	struct store_beat beat,
+		made = {.token = numbers[0], .sequence = numbers[1], .step = numbers[2]};
+	beat_record_write(&made, record);
+	FUZZ_HOLDS(strlen(record) == BEAT_RECORD && beat_record_read(record, &beat));
+	FUZZ_HOLDS(beat.token == made.token && beat.sequence == made.sequence &&
+		   beat.step == made.step);
+	memset(record, 0, sizeof(record));
 	memcpy(record, data, size < BEAT_RECORD ? size : BEAT_RECORD);
 	if (!beat_record_read(record, &beat))
 		return;
