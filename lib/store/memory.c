@@ -58,7 +58,9 @@ struct memory_store {
 	struct store base;
 	struct content *content;
 	bool shared;
-	int bell; /* -1: it has not waited yet */
+	int bell;	       /* -1: it has not waited yet */
+	int64_t looked;	       /* when its last wait saw no change; 0: never */
+	store_revision newest; /* of the store, then */
 };
 
 static struct region *region;
@@ -497,8 +499,12 @@ static enum status memory_wait(struct store *base, const char *prefix, store_rev
 		bool changed = has_changed(store->content, prefix, since);
 		if (!woken)
 			*revision = store->content->revision;
-		if (!changed)
-			base->unchanged = clock_now();
+		if (!changed) {
+			store->looked = clock_now();
+			store->newest = store->content->revision;
+		}
+		if (!changed || since >= store->newest)
+			base->unchanged = store->looked;
 		status = woken			   ? STATUS_NO
 			 : changed		   ? STATUS_OK
 			 : clock_now() >= deadline ? STATUS_TIMEOUT
