@@ -189,6 +189,15 @@ static void check_hung(struct world *w, int task)
 		world_violate(w, "hung", "task %d is said to hang though it advances", task);
 }
 
+/*
+ * The thread that beats also follows the attempt and declares the dead: while the store takes its
+ * time for two calls, it does not beat.
+ */
+static bool may_be_held_up(const struct schedule *s)
+{
+	return 2 * s->latency >= (HEARTBEAT_LIMIT - 1) * s->beat_period;
+}
+
 /* A task is declared dead only if something was done to it, its agent or its way to the store. */
 void check_death(struct world *w, int task)
 {
@@ -197,7 +206,7 @@ void check_death(struct world *w, int task)
 		world_violate(w, "dead", "task %d is declared dead after its goodbye", task);
 	if (has(w->keys.hung, task))
 		check_hung(w, task);
-	else if (node_lives(node) && !w->task[task].faulted)
+	else if (node_lives(node) && !w->task[task].faulted && !may_be_held_up(w->schedule))
 		world_violate(w, "dead", "task %d is declared dead though it lives", task);
 }
 
@@ -519,7 +528,8 @@ static void check_goodbye(struct world *w, int task)
 {
 	const struct keys *k = &w->keys;
 	const struct schedule *s = w->schedule;
-	if (w->store_faults || w->slow_store || s->latency * (4 + 2 * s->per_agent) > 1500)
+	if (w->store_faults || w->slow_store || w->task[task].faulted ||
+		s->latency * (4 + 2 * s->per_agent) > 1500)
 		return;
 	if (k->left[task] == REASON_NONE && !has(k->dead, task))
 		world_violate(w, "goodbye", "task %d leaves without", task);
@@ -644,6 +654,8 @@ static void check_the_dead(struct world *w)
 			since = w->task[i].deadline_latest;
 		if (node->process.paused_until > since)
 			since = node->process.paused_until;
+		if (node->process.cut_off_until > since)
+			since = node->process.cut_off_until;
 		int64_t limit = since + (s->kill_after + 10000 + 3000 + 2 * s->notify) * MS;
 		bool gone = w->task[i].training.state == GONE;
 		if (gone ? w->task[i].training.ended_at > limit : kernel.now > limit)

@@ -65,7 +65,7 @@ static void pause_agent(struct world *w, int agent, int64_t length)
 
 static void cut_off(struct world *w, int task, int64_t length)
 {
-	w->store_faults = true;
+	w->store_faults |= task < 0;
 	for (int i = 0; i < schedule_agents(w->schedule); i++) {
 		if (task >= 0 && i != schedule_agent_of(w->schedule, task))
 			continue;
