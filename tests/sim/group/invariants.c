@@ -588,7 +588,7 @@ static void check_hang(struct world *w)
  */
 static void check_deadline(struct world *w)
 {
-	if (!w->keys.has_deadline || w->store_faults)
+	if (!w->keys.has_deadline)
 		return;
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		const struct task *t = &w->task[i];
@@ -597,7 +597,8 @@ static void check_deadline(struct world *w)
 		if (known == CLOCK_NEVER || gone || t->faulted)
 			continue;
 		int64_t margin = w->schedule->kill_after + w->schedule->leave_patience + 3000 +
-				 20 * w->schedule->latency * w->schedule->per_agent;
+				 20 * w->schedule->latency * w->schedule->per_agent +
+				 (w->store_faults ? w->schedule->give_up : 0);
 		int64_t since =
 			known > w->keys.deadline_changed_at ? known : w->keys.deadline_changed_at;
 		int64_t end = t->finished ? t->finished_at : kernel.now;
