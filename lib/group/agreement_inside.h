@@ -38,6 +38,12 @@ static inline const struct agreement_peer *self(const struct agreement *a)
 	return &a->view->peers[a->config.task];
 }
 
+/* Until then the store has answered, and taken what this task had to write. */
+static inline int64_t answered_until(const struct agreement *a)
+{
+	return a->unanswered_at ? earlier(a->answered_at, a->unanswered_at) : a->answered_at;
+}
+
 /* Whether this attempt ends: somebody was noticed, and it was not only a checkpoint on demand. */
 static inline bool preempted(const struct agreement *a)
 {

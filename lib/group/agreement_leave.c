@@ -223,10 +223,13 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 	look_by(a, plan);
 }
 
-/* The store did not answer for as long as we are ready to wait with nothing else to do. */
+/*
+ * For as long as we are ready to wait with nothing else to do, the store did not answer, or did not take
+ * what this task has to write.
+ */
 static bool is_hopeless(const struct agreement *a, int64_t now)
 {
-	int64_t since = later(later(a->answered_at, a->ended_at), a->stopped_until);
+	int64_t since = later(later(answered_until(a), a->ended_at), a->stopped_until);
 	int64_t patience = a->config.leave_patience;
 	int64_t left =
 		deadline_of(a) == CLOCK_NEVER ? patience : deadline_of(a) - LEAVE_BARELY - since;

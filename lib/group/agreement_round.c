@@ -271,12 +271,9 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
 static int64_t lost_at(const struct agreement *a)
 {
 	int64_t patience = later(STORE_PATIENCE, a->config.report_timeout / 2);
-	int64_t since = a->answered_at;
 	if (a->told.order != ORDER_WAIT)
 		return CLOCK_NEVER;
-	if (a->unanswered_at)
-		since = earlier(since, a->unanswered_at);
-	since = later(later(since, a->told_at), a->stopped_until);
+	int64_t since = later(later(answered_until(a), a->told_at), a->stopped_until);
 	return since + earlier(patience, a->config.save_timeout);
 }
 
