@@ -310,14 +310,18 @@ void agent_take_result(struct agent *agent, struct result *result)
 			message_error("%s", result->error.text);
 		view_feed(&group->view, &result->answer,
 			&(struct view_reading){result->unchanged, result->began, result->now});
+		group->deaths_unseen = false;
 		for (size_t i = 0; i < agent->seat_count; i++)
 			agreement_saw(&agent->seats[i].agreement, result->now);
 		break;
 	case RESULT_WROTE:
 		store_answered(agent, result);
 		worker_look(group->worker, result->now);
-		if (result->what == WRITE_KINDS)
-			break; /* a death */
+		if (result->what == WRITE_KINDS) { /* deaths */
+			group->deaths_asked--;
+			group->deaths_unseen = true;
+			break;
+		}
 		group->shared[result->what] = false;
 		note_own_write(agent, result);
 		for (size_t i = 0; i < agent->seat_count; i++)

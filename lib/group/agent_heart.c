@@ -46,6 +46,23 @@ static bool time_counts(const struct agent *agent, const struct seat *seat)
 	       !seat->command->ending && seat->agreement.told.order == ORDER_RUN && !seat->finished;
 }
 
+static void write_deaths(struct group *group, uint64_t by, const struct death *deaths, size_t count)
+{
+	struct write write;
+	write_build_deaths(&write, &group->view, by, deaths, count);
+	worker_write(group->worker, &write);
+	group->deaths_asked++;
+}
+
+/*
+ * Deaths are written again only after the view was read: it may say that they were, or that these
+ * tasks have left. Else a slow store would get one write after the other, and no look between them.
+ */
+static bool may_write_deaths(const struct group *group)
+{
+	return !group->deaths_asked && !group->deaths_unseen;
+}
+
 /* Another task is in, which declares ours dead if it can ask the store. */
 static bool is_watched(const struct agent *agent)
 {
@@ -67,7 +84,6 @@ static void end_cut_off(struct agent *agent)
 {
 	struct group *group = &agent->group;
 	struct death *deaths = calloc(agent->seat_count, sizeof(*deaths));
-	struct write write;
 	size_t count = 0;
 	agent->cut_off_ended = true;
 	for (size_t i = 0; i < agent->seat_count; i++) {
@@ -79,10 +95,8 @@ static void end_cut_off(struct agent *agent)
 				.has_step = agent->seats[i].tempo.seen,
 				.step = agent->seats[i].tempo.step};
 	}
-	if (count) {
-		write_build_deaths(&write, &group->view, deaths[0].task, deaths, count);
-		worker_write(group->worker, &write);
-	}
+	if (count)
+		write_deaths(group, deaths[0].task, deaths, count);
 	free(deaths);
 }
 
@@ -119,7 +133,6 @@ static void declare_hung(struct agent *agent, struct seat *seat)
 		.has_step = p->started,
 		.step = p->step,
 		.section = p->section};
-	struct write write;
 	if (!seat->hung)
 		message_error("task %llu hangs: no progress for %lld s, the limit is %lld s",
 			(unsigned long long)seat->task, (long long)p->standing / 1000,
@@ -130,8 +143,8 @@ static void declare_hung(struct agent *agent, struct seat *seat)
 			end_cut_off(agent);
 		return;
 	}
-	write_build_deaths(&write, &group->view, seat->task, &death, 1);
-	worker_write(group->worker, &write);
+	if (may_write_deaths(group))
+		write_deaths(group, seat->task, &death, 1);
 }
 
 static void look_at_progress(struct agent *agent, struct seat *seat, int64_t now)
@@ -179,6 +192,8 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 	const struct view *view = &group->view;
 	uint64_t first = agent->options->identity->task;
 	bool found = false;
+	if (!may_write_deaths(group))
+		return false;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		bool ours = i >= first && i < first + agent->seat_count;
 		bool asked =
@@ -187,9 +202,7 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 			process_look(&view->members[i].agent) != PROCESS_GONE)
 			continue;
 		struct death death = {.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
-		struct write write;
-		write_build_deaths(&write, view, first, &death, 1);
-		worker_write(group->worker, &write);
+		write_deaths(group, first, &death, 1);
 		found = true;
 	}
 	return found;

@@ -72,6 +72,8 @@ struct group {
 	bool noticed;
 	int64_t own_deadline;
 	bool shared[WRITE_KINDS]; /* one that is the same from whichever seat is under way */
+	unsigned deaths_asked;	  /* writes of deaths that are under way */
+	bool deaths_unseen;	  /* some came to an end since the view was read */
 };
 
 enum status seat_init(struct seat *seat, struct group *group, uint64_t task,
