@@ -1028,6 +1028,22 @@ static void full_store(struct schedule *s)
 	notice(s, 0, 100000, -1);
 }
 
+/* Their goodbyes cannot be written, while all can be read. */
+static void full_while_leaving(struct schedule *s)
+{
+	plain(s, 3, false);
+	notice(s, 1, 1000, 20000);
+	act(s, AT_CLAIM, NOBODY, 0, FULL_STORE, NOBODY, 120000);
+}
+
+static const char *left_by_the_deadline(struct world *w)
+{
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (!left_by(w, i, 25000))
+			return "a task waits for a store that is full";
+	return NULL;
+}
+
 /* ---- Hangs ---- */
 
 static void hanging(struct schedule *s)
@@ -1251,6 +1267,8 @@ const struct scenario scenarios[] = {
 	{"stalled-store", "for longer than any limit: nobody is dead, or hangs", stalled_store,
 		nobody_died},
 	{"full-store", "for longer than any limit: nobody is dead", full_store, nobody_died},
+	{"full-while-leaving", "for longer than the grace: all leave by the deadline",
+		full_while_leaving, left_by_the_deadline},
 	{"hung", "a training stopped, its agent lives: all leave", hanging, broken_by_a_hang},
 	{"hung-busy", "a training that computes and never advances", never_advancing,
 		broken_by_a_hang},

@@ -198,7 +198,7 @@ static void draw_fault(struct schedule *s, struct random *r)
 {
 	static const enum deed deeds[] = {KILL_AGENT, KILL_AGENT, PAUSE_AGENT, PAUSE_AGENT,
 		PAUSE_AGENT, KILL_TRAINING, PAUSE_TRAINING, CUT_OFF, CUT_OFF, CUT_OFF, RESTART,
-		DECLARE_DEAD, LOSE_BOARD, RUBBISH};
+		DECLARE_DEAD, LOSE_BOARD, RUBBISH, FULL_STORE};
 	int deed = (int)random_in(r, 0, (int)(sizeof deeds / sizeof *deeds) - 1);
 	struct act act = {.deed = deeds[deed], .subject = NOBODY, .who = draw_who(s, r)};
 	act.trigger = (enum trigger)random_in(r, AT_START, TRIGGERS - 1);
@@ -290,6 +290,8 @@ void schedule_draw(struct schedule *s, uint64_t seed)
 		draw_fault(s, &r);
 	s->early = random_chance(&r, 120);
 	s->beat_period = random_chance(&r, 300) ? random_in(&r, 500, 5000) : 0;
+	if (s->beat_period && random_chance(&r, 300))
+		s->progress_timeout = random_in(&r, 20000, 60000);
 	draw_set_clocks(s, &r);
 }
 
