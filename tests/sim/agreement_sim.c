@@ -33,6 +33,32 @@ static void print(const struct statistics *t)
 		t->codes[6], t->codes[7]);
 }
 
+#define ENOUGH 10000 /* schedules, in which everything happens */
+
+static const char *unseen(const struct statistics *t, uint64_t schedules)
+{
+	static const char *const codes[] = {"a task that leaves with 0", "one with 42",
+		"one with 43", "one with 44", "one with 93", "one with its own code",
+		"a killed one", "one that still runs"};
+	static const char *const kinds[] = {
+		"a decision to save", "one to exit", "one for each", "one that is none"};
+	if (schedules < ENOUGH)
+		return NULL;
+	for (int i = NOTICE; i < DEEDS; i++)
+		if (!t->deeds[i] && (i < RUBBISH_CLAIM || i > RUBBISH_NAMES)) /* of scenarios */
+			return deed_name((enum deed)i);
+	for (int i = 0; i < 8; i++)
+		if (!t->codes[i])
+			return codes[i];
+	for (int i = 0; i < 4; i++)
+		if (!t->kinds[i])
+			return kinds[i];
+	if (t->comfortable < schedules / 25)
+		return "enough schedules that nothing disturbs";
+	return t->lost_answers && t->late_commits && t->solo ? NULL
+							     : "a lost answer, or a late one";
+}
+
 int main(int argc, char **argv)
 {
 	static struct world world;
@@ -49,6 +75,7 @@ int main(int argc, char **argv)
 		.print = schedule_print,
 		.run = world_run,
 		.shrink = shrink,
-		.report = print};
+		.report = print,
+		.unseen = unseen};
 	return runner_main(&simulator, argc, argv);
 }

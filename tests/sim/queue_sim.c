@@ -24,6 +24,22 @@ static void print(const struct statistics *t)
 			i + 1 < DEEDS ? "," : "\n");
 }
 
+#define ENOUGH 4000 /* schedules, in which everything happens */
+
+static const char *unseen(const struct statistics *t, uint64_t schedules)
+{
+	if (schedules < ENOUGH)
+		return NULL;
+	for (int i = KILL_WORKER; i < DEEDS; i++)
+		if (!t->deeds[i])
+			return deed_name((enum deed)i);
+	bool moved = t->succeeded && t->failed && t->cancelled && t->returned && t->lost;
+	bool told = t->fenced && t->raised && t->joined[0] && t->joined[1] && t->joined[2];
+	return !moved  ? "an end of a command"
+	       : !told ? "a death, a failure, or a code of join"
+		       : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	static struct world one;
@@ -39,7 +55,8 @@ int main(int argc, char **argv)
 		.draw = schedule_draw,
 		.print = schedule_print,
 		.run = world_run,
-		.report = print};
+		.report = print,
+		.unseen = unseen};
 	/* Commands inherit nothing of ours, and resources lie nowhere. */
 	clearenv();
 	setenv("TMPDIR", "/simulated", 1);

@@ -166,7 +166,10 @@ static int run_many(uint64_t first, uint64_t count, int jobs)
 		printf("a job ended early\n");
 		return 1;
 	}
-	return sum.failed ? 1 : 0;
+	const char *unseen = sim->unseen(sim->statistics, count);
+	if (unseen)
+		printf("never happened: %s\n", unseen);
+	return sum.failed || unseen ? 1 : 0;
 }
 
 /* ---- One ---- */

@@ -47,6 +47,8 @@ struct simulator {
 		FILE *trace);
 	void (*shrink)(struct world *w, struct schedule *s); /* NULL: it cannot */
 	void (*report)(const struct statistics *statistics);
+	/* What must have happened in so many schedules, and has not; NULL: all has. */
+	const char *(*unseen)(const struct statistics *statistics, uint64_t schedules);
 };
 
 int runner_main(const struct simulator *simulator, int argc, char **argv);
