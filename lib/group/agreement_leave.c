@@ -224,8 +224,8 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 }
 
 /*
- * For as long as we are ready to wait with nothing else to do, the store did not answer, or did not take
- * what this task has to write.
+ * For as long as we are ready to wait with nothing else to do, the store did not answer, or did not
+ * take what this task has to write.
  */
 static bool is_hopeless(const struct agreement *a, int64_t now)
 {

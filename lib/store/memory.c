@@ -11,6 +11,7 @@
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 #define REGION	    ((size_t)1 << 32) /* bytes of address space; what is used takes memory */
 #define SMALLEST    32		      /* bytes; pieces are powers of two times this */
@@ -478,18 +479,12 @@ static bool sleep_until(const struct memory_store *store, int64_t deadline, int 
 	return polled[0].revents;
 }
 
-static bool is_readable(int descriptor)
-{
-	struct pollfd polled = {.fd = descriptor, .events = POLLIN};
-	return poll(&polled, 1, 0) > 0;
-}
-
 static enum status memory_wait(struct store *base, const char *prefix, store_revision since,
 	int64_t deadline, int wake, store_revision *revision, struct error *err)
 {
 	struct memory_store *store = (struct memory_store *)base;
 	enum status status = STATUS_OK;
-	bool woken = is_readable(wake);
+	bool woken = descriptor_is_ready(wake);
 	*revision = since;
 	if (store->bell < 0)
 		store->bell = bell_open();
@@ -505,11 +500,8 @@ static enum status memory_wait(struct store *base, const char *prefix, store_rev
 		}
 		if (!changed || since >= store->newest)
 			base->unchanged = store->looked;
-		status = woken			   ? STATUS_NO
-			 : changed		   ? STATUS_OK
-			 : clock_now() >= deadline ? STATUS_TIMEOUT
-						   : STATUS_DAMAGED;
-		if (status != STATUS_DAMAGED)
+		status = woken ? STATUS_NO : changed ? STATUS_OK : STATUS_TIMEOUT;
+		if (status != STATUS_TIMEOUT || clock_now() >= deadline)
 			break;
 		unlock();
 		woken = sleep_until(store, deadline, wake);

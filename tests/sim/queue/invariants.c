@@ -10,8 +10,8 @@
 /* ---- Who is taken for dead ---- */
 
 /*
- * Whether its silence, from one instant to another, was long enough and is not long over. Its last beat
- * may be a period older than that, and its next one comes up to a period after it.
+ * Whether its silence, from one instant to another, was long enough and is not long over. Its last
+ * beat may be a period older than that, and its next one comes up to a period after it.
  */
 static bool was_silent(int64_t from, int64_t until)
 {
