@@ -38,7 +38,8 @@ struct request {
 struct worker {
 	pthread_t thread;
 	char *url;
-	struct store *store; /* of the thread alone */
+	struct store *store; /* of the thread alone, as is */
+	int writes_failed;   /* in a row */
 	int wake;	     /* eventfd: there is something new for the thread */
 	int ready;	     /* eventfd: there are results */
 	int cancel;	     /* eventfd: give up joining */
@@ -132,6 +133,29 @@ static void carry_out_join(struct worker *worker, struct request *request)
 	post(worker, result);
 }
 
+static void wait_until(struct worker *worker, int64_t deadline)
+{
+	struct pollfd wake = {.fd = worker->wake, .events = POLLIN};
+	poll(&wake, 1, clock_poll_timeout(deadline));
+}
+
+/*
+ * Sleep after so many failures in a row: longer after each, up to a second. That a look is wanted
+ * does not end it; that something is to be carried out does, unless that has just failed.
+ */
+static void pause_after(struct worker *worker, int failures, bool requests_end_it)
+{
+	int64_t end = clock_after(100 + clock_jitter(failures > 10 ? 1000 : 100 * failures));
+	bool called = false;
+	while (!called && clock_now() < end) {
+		wait_until(worker, end);
+		bell_hush(worker->wake);
+		pthread_mutex_lock(&worker->lock);
+		called = worker->stopping || (requests_end_it && worker->first);
+		pthread_mutex_unlock(&worker->lock);
+	}
+}
+
 static void carry_out_write(struct worker *worker, struct request *request)
 {
 	struct result *result = new_result(RESULT_WROTE);
@@ -144,7 +168,11 @@ static void carry_out_write(struct worker *worker, struct request *request)
 	if (result->status == STATUS_OK)
 		result->outcome = write_carry_out(&request->write, worker->store, &result->error);
 	result->now = clock_now();
+	worker->writes_failed = result->outcome == OUTCOME_UNKNOWN ? worker->writes_failed + 1 : 0;
 	post(worker, result);
+	/* A full disk fails at once, and it would be tried again at once. */
+	if (worker->writes_failed)
+		pause_after(worker, worker->writes_failed, false);
 }
 
 static void carry_out_close(struct worker *worker, struct request *request)
@@ -207,26 +235,6 @@ static bool look(struct worker *worker, const char *prefix, store_revision revis
 	return right;
 }
 
-static void wait_until(struct worker *worker, int64_t deadline)
-{
-	struct pollfd wake = {.fd = worker->wake, .events = POLLIN};
-	poll(&wake, 1, clock_poll_timeout(deadline));
-}
-
-/* Sleep until there is something to carry out. That a look is wanted does not end it. */
-static void pause_for(struct worker *worker, int64_t milliseconds)
-{
-	int64_t end = clock_after(milliseconds);
-	bool called = false;
-	while (!called && clock_now() < end) {
-		wait_until(worker, end);
-		bell_hush(worker->wake);
-		pthread_mutex_lock(&worker->lock);
-		called = worker->first || worker->stopping;
-		pthread_mutex_unlock(&worker->lock);
-	}
-}
-
 static void follow(struct worker *worker, int *failures)
 {
 	char prefix[sizeof(worker->attempt.prefix)];
@@ -246,7 +254,7 @@ static void follow(struct worker *worker, int *failures)
 		return;
 	}
 	++*failures;
-	pause_for(worker, 100 + clock_jitter(*failures > 10 ? 1000 : 100 * *failures));
+	pause_after(worker, *failures, true);
 }
 
 static void *work(void *context)

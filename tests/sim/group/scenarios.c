@@ -1041,7 +1041,8 @@ static const char *left_by_the_deadline(struct world *w)
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (!left_by(w, i, 25000))
 			return "a task waits for a store that is full";
-	return NULL;
+	/* Each of the three tries a few times a second. */
+	return kernel.shim.calls[SHIM_TXN] < 500 ? NULL : "a full store is asked without a pause";
 }
 
 /* ---- Hangs ---- */
