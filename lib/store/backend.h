@@ -25,6 +25,10 @@ struct store_backend {
 		struct store_answer *answer, struct error *err);
 	enum status (*wait)(struct store *store, const char *prefix, store_revision since,
 		int64_t deadline, int wake, store_revision *revision, struct error *err);
+	uint32_t (*news)(struct store *store, const char *group);
+	/* heard is not 0. */
+	enum status (*await_news)(struct store *store, struct store_awaited *awaited,
+		int64_t deadline, int wake, struct error *err);
 	enum status (*beats_prepare)(
 		struct store *store, const char *group, uint64_t tasks, struct error *err);
 	enum status (*beat)(struct store *store, const char *group, uint64_t task,

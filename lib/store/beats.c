@@ -70,18 +70,15 @@ static enum status make_directories(const struct sqlite_store *store, char *path
 	}
 }
 
-/* A blank record, for a task that has not beaten. */
-static enum status make_file(const struct sqlite_store *store, const char *path, struct error *err)
+enum status beats_make_file(const struct sqlite_store *store, const char *path, const char *record,
+	size_t length, struct error *err)
 {
-	char blank[BEAT_RECORD];
 	int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (descriptor < 0)
 		return errno == EEXIST ? STATUS_OK : failed(err, "make", path, errno);
-	memset(blank, ' ', sizeof(blank));
-	blank[BEAT_RECORD - 1] = '\n';
 	int result = store->parameters.shared_group ? fchmod(descriptor, 0660) : 0;
 	if (result == 0)
-		result = file_write_all(descriptor, blank, sizeof(blank));
+		result = file_write_all(descriptor, record, length);
 	int number = errno;
 	if (close(descriptor) < 0 && result == 0) {
 		result = -1;
@@ -93,18 +90,22 @@ static enum status make_file(const struct sqlite_store *store, const char *path,
 enum status beats_prepare(struct store *base, const char *group, uint64_t tasks, struct error *err)
 {
 	const struct sqlite_store *store = (const struct sqlite_store *)base;
-	char *directory = NULL;
+	char *directory = NULL, blank[BEAT_RECORD]; /* of a task that has not beaten */
+	memset(blank, ' ', sizeof(blank));
+	blank[BEAT_RECORD - 1] = '\n';
 	enum status status = group_path(store, group, &directory, err);
 	if (status != STATUS_OK)
 		return status;
 	status = make_directories(store, directory, err);
+	if (status == STATUS_OK)
+		status = news_make(store, directory, err);
 	for (uint64_t task = 0; task < tasks && status == STATUS_OK; task++) {
 		char *path = NULL;
 		if (asprintf(&path, "%s/%" PRIu64, directory, task) < 0) {
 			status = error_set(err, STATUS_TEMPORARY, "out of memory");
 			break;
 		}
-		status = make_file(store, path, err);
+		status = beats_make_file(store, path, blank, sizeof(blank), err);
 		free(path);
 	}
 	free(directory);

@@ -90,7 +90,9 @@ enum status transaction_ask(const struct transaction *t, struct store *store,
 		.then = t->ops,
 		.then_count = t->op_count,
 		.otherwise = t->otherwise,
-		.otherwise_count = t->otherwise_count};
+		.otherwise_count = t->otherwise_count,
+		.group = t->group,
+		.news = t->news};
 	*answer = (struct store_answer){.known = true};
 	if (t->failed)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");

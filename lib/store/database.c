@@ -487,7 +487,7 @@ enum status session_end(struct session *session, enum status status, bool *known
 		if (now > store->newest)
 			store->newest = now;
 		if (saw)
-			watch_saw(store, big_endian(header + 24), now);
+			wait_saw(store, big_endian(header + 24), now);
 	}
 	*known = !unknown;
 	return status;

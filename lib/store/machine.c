@@ -25,11 +25,8 @@ struct machine_page {
 	uint64_t size; /* of this struct: programs of another word size have other mutexes */
 	_Atomic int32_t holder;
 	_Atomic int64_t held_since;
-	_Atomic int64_t polled;
-	_Atomic uint32_t counter;
 	struct silence silence;
 	struct turn turn;
-	uint32_t bell; /* only ever written through the descriptor, because inotify sees that */
 	struct line line;
 };
 
@@ -129,7 +126,6 @@ bool machine_open(struct machine *machine, dev_t device, ino_t inode)
 void machine_close(struct machine *machine)
 {
 	if (machine->page) {
-		machine_poller_leave(machine);
 		munmap(machine->page, SIZE);
 	}
 	if (machine->descriptor >= 0)
@@ -173,53 +169,4 @@ struct silence *machine_silence(struct machine *machine)
 struct turn *machine_turn(struct machine *machine)
 {
 	return machine->page ? &machine->page->turn : NULL;
-}
-
-static struct flock poller_lock(short type)
-{
-	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-}
-
-bool machine_poller_try(struct machine *machine)
-{
-	struct flock lock = poller_lock(F_WRLCK);
-	if (machine->page && !machine->polling)
-		machine->polling = fcntl(machine->descriptor, F_OFD_SETLK, &lock) == 0;
-	return machine->polling;
-}
-
-static void ring(struct machine *machine)
-{
-	uint32_t any = machine->page->counter;
-	(void)!pwrite(machine->descriptor, &any, sizeof(any), offsetof(struct machine_page, bell));
-}
-
-void machine_poller_leave(struct machine *machine)
-{
-	struct flock lock = poller_lock(F_UNLCK);
-	if (!machine->page || !machine->polling)
-		return;
-	machine->polling = false;
-	(void)fcntl(machine->descriptor, F_OFD_SETLK, &lock);
-	ring(machine);
-}
-
-uint32_t machine_counter(const struct machine *machine)
-{
-	return machine->page ? machine->page->counter : 0;
-}
-
-int64_t machine_polled(const struct machine *machine)
-{
-	return machine->page ? machine->page->polled : INT64_MIN;
-}
-
-void machine_tell(struct machine *machine, uint32_t counter, bool polled)
-{
-	if (!machine->page)
-		return;
-	if (polled)
-		machine->page->polled = clock_now();
-	if (atomic_exchange(&machine->page->counter, counter) != counter)
-		ring(machine);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the processes of this user on this machine share about one store: a line, so that only one
- * of them asks for the shared lock at a time; the election of the one that polls for changes; and a
- * doorbell by which it wakes the others. A little memory, the file
+ * of them asks for the shared lock at a time. A little memory, the file
  * /dev/shm/preempt-UID/DEVICE-INODE-page3, named after the lock file and the version of what is in
  * it, so that a store whose tools were replaced has its line at once (its directory is 0700 and
  * ours, else it is not used).
@@ -29,7 +28,6 @@ struct machine {
 	int descriptor;
 	char path[128];
 	struct line_ticket ticket;
-	bool polling; /* we are the one that polls */
 };
 
 bool machine_open(struct machine *machine, dev_t device, ino_t inode);
@@ -46,16 +44,5 @@ void machine_leave(struct machine *machine);
 struct silence *machine_silence(struct machine *machine);
 /* For how long this machine has had the lock without a pause. NULL where there is no page. */
 struct turn *machine_turn(struct machine *machine);
-
-/* Become the poller, if nobody is. */
-bool machine_poller_try(struct machine *machine);
-/* Stop being it; the others are woken, so that one of them takes over. */
-void machine_poller_leave(struct machine *machine);
-
-/* The change counter last told, and when somebody last looked at the shared one (clock_now). */
-uint32_t machine_counter(const struct machine *machine);
-int64_t machine_polled(const struct machine *machine);
-/* Tell a change counter just seen. Wakes the others (a write to machine->path) if it is news. */
-void machine_tell(struct machine *machine, uint32_t counter, bool polled);
 
 #endif

@@ -326,6 +326,16 @@ static bool copy_entry(const char *key, const struct node *node, struct store_en
 	return true;
 }
 
+static void beat_key(const char *group, uint64_t task, char key[STORE_KEY_MAX])
+{
+	snprintf(key, STORE_KEY_MAX, "%s/%020llu", group, (unsigned long long)task);
+}
+
+static void news_key(const char *group, char key[STORE_KEY_MAX])
+{
+	snprintf(key, STORE_KEY_MAX, "%s/news", group);
+}
+
 static void ring_all(const struct content *content)
 {
 	for (size_t i = 0; i < content->waiting; i++)
@@ -363,11 +373,25 @@ static bool run(struct content *content, const struct store_op *ops, size_t coun
 	}
 	content->revision += changed;
 	answer->revision = content->revision;
-	if (changed)
-		ring_all(content);
 	if (changed && observer)
 		observer->changed(observer->context, ops, count, content->revision);
 	return right;
+}
+
+/* The count of a group's news, one more of it first where that is asked for; 0: it has none. */
+static uint32_t count_news(const struct content *content, const char *group, bool more)
+{
+	char key[STORE_KEY_MAX];
+	uint32_t count;
+	news_key(group, key);
+	struct node *node = find(&content->beats, key);
+	if (!node || !node->value)
+		return 0;
+	memcpy(&count, node->value, sizeof(count));
+	count += more;
+	if (more)
+		set_value(node, &count, sizeof(count));
+	return count;
 }
 
 static enum status memory_txn(struct store *store, const struct store_request *request,
@@ -376,10 +400,16 @@ static enum status memory_txn(struct store *store, const struct store_request *r
 	(void)deadline;
 	struct content *content = content_of(store);
 	lock();
+	store_revision before = content->revision;
 	answer->held = hold(content, request->compares, request->compare_count);
 	bool right = answer->held
 			     ? run(content, request->then, request->then_count, answer)
 			     : run(content, request->otherwise, request->otherwise_count, answer);
+	if (request->group)
+		answer->news = count_news(
+			content, request->group, request->news && content->revision > before);
+	if (content->revision > before)
+		ring_all(content);
 	unlock();
 	answer->known = right;
 	return right ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -513,9 +543,42 @@ static enum status memory_wait(struct store *base, const char *prefix, store_rev
 	return status;
 }
 
-static void beat_key(const char *group, uint64_t task, char key[STORE_KEY_MAX])
+static uint32_t memory_news(struct store *store, const char *group)
 {
-	snprintf(key, STORE_KEY_MAX, "%s/%020llu", group, (unsigned long long)task);
+	lock();
+	uint32_t count = count_news(content_of(store), group, false);
+	unlock();
+	return count;
+}
+
+static enum status memory_await_news(struct store *base, struct store_awaited *awaited,
+	int64_t deadline, int wake, struct error *err)
+{
+	struct memory_store *store = (struct memory_store *)base;
+	enum status status = STATUS_OK;
+	bool woken = descriptor_is_ready(wake);
+	if (store->bell < 0)
+		store->bell = bell_open();
+	lock();
+	bool right = store->bell >= 0 && listen(store, true);
+	for (; right; lock()) {
+		uint32_t count = count_news(store->content, awaited->group, false);
+		bool more = count != awaited->heard;
+		if (!more)
+			base->unchanged = clock_now();
+		status = woken ? STATUS_NO : more ? STATUS_OK : STATUS_TIMEOUT;
+		if (status == STATUS_OK)
+			awaited->heard = count;
+		if (status != STATUS_TIMEOUT || clock_now() >= deadline)
+			break;
+		unlock();
+		woken = sleep_until(store, deadline, wake);
+	}
+	(void)listen(store, false);
+	unlock();
+	if (!right)
+		return error_set(err, STATUS_TEMPORARY, "too many wait for store %s", base->where);
+	return status;
 }
 
 static enum status memory_beats_prepare(
@@ -528,6 +591,10 @@ static enum status memory_beats_prepare(
 		beat_key(group, i, key);
 		(void)insert(&content_of(store)->beats, key);
 	}
+	news_key(group, key);
+	struct node *news = insert(&content_of(store)->beats, key);
+	if (!news->value)
+		set_value(news, &(uint32_t){1}, sizeof(uint32_t));
 	unlock();
 	return STATUS_OK;
 }
@@ -592,6 +659,8 @@ const struct store_backend store_memory = {
 	.txn = memory_txn,
 	.list = memory_list,
 	.wait = memory_wait,
+	.news = memory_news,
+	.await_news = memory_await_news,
 	.beats_prepare = memory_beats_prepare,
 	.beat = memory_beat,
 	.beat_read = memory_beat_read,

@@ -164,6 +164,7 @@ static void run_late(void *what)
 	free((struct store_compare *)request->compares);
 	free_ops((struct store_op *)request->then, request->then_count);
 	free_ops((struct store_op *)request->otherwise, request->otherwise_count);
+	free((char *)request->group);
 	store_close(late->store);
 	free(late);
 }
@@ -179,6 +180,8 @@ static void do_later(
 	late->request.compares = copy_compares(request->compares, request->compare_count);
 	late->request.then = copy_ops(request->then, request->then_count);
 	late->request.otherwise = copy_ops(request->otherwise, request->otherwise_count);
+	if (request->group)
+		late->request.group = strdup(request->group);
 	shim->later(shim->context, after, run_late, late);
 }
 
@@ -230,11 +233,27 @@ static bool is_readable_by(int descriptor, int64_t deadline)
 	return poll(&polled, 1, clock_poll_timeout(deadline)) > 0;
 }
 
-static enum status shim_wait(struct store *store, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err)
+/* What is waited for: a change below a prefix, or news. */
+struct waiting {
+	const char *prefix;
+	store_revision since, *revision;
+	struct store_awaited *news; /* NULL: a change */
+};
+
+static enum status wait_in(struct store *inner, const struct waiting *waiting, int64_t until,
+	int wake, struct error *err)
+{
+	if (waiting->news)
+		return inner->backend->await_news(inner, waiting->news, until, wake, err);
+	return inner->backend->wait(
+		inner, waiting->prefix, waiting->since, until, wake, waiting->revision, err);
+}
+
+/* In slices, each of which has a fate. */
+static enum status wait_for(struct store *store, const struct waiting *waiting, int64_t deadline,
+	int wake, struct error *err)
 {
 	struct store *inner = inner_of(store);
-	*revision = since;
 	for (;;) {
 		int64_t until = clock_after(shim->slice);
 		until = until < deadline ? until : deadline;
@@ -246,8 +265,7 @@ static enum status shim_wait(struct store *store, const char *prefix, store_revi
 				status = STATUS_NO;
 		} else if (is_done(&fate)) {
 			inner->unchanged = 0;
-			status = inner->backend->wait(
-				inner, prefix, since, until, wake, revision, err);
+			status = wait_in(inner, waiting, until, wake, err);
 			take_news(store, inner);
 			if (inner->unchanged)
 				store->unchanged = inner->unchanged;
@@ -257,6 +275,28 @@ static enum status shim_wait(struct store *store, const char *prefix, store_revi
 		fate.after = status == STATUS_OK ? fate.after : 0;
 		return end(&fate, status, err);
 	}
+}
+
+static enum status shim_wait(struct store *store, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err)
+{
+	struct waiting waiting = {.prefix = prefix, .since = since, .revision = revision};
+	*revision = since;
+	return wait_for(store, &waiting, deadline, wake, err);
+}
+
+static uint32_t shim_news(struct store *store, const char *group)
+{
+	struct store *inner = inner_of(store);
+	struct shim_fate fate = begin(SHIM_BEAT_READ, CLOCK_NEVER);
+	uint32_t count = is_done(&fate) ? inner->backend->news(inner, group) : 0;
+	return end(&fate, STATUS_OK, &(struct error){0}) == STATUS_OK ? count : 0;
+}
+
+static enum status shim_await_news(struct store *store, struct store_awaited *awaited,
+	int64_t deadline, int wake, struct error *err)
+{
+	return wait_for(store, &(struct waiting){.news = awaited}, deadline, wake, err);
 }
 
 static enum status shim_beats_prepare(
@@ -320,6 +360,8 @@ static const struct store_backend store_shim = {
 	.txn = shim_txn,
 	.list = shim_list,
 	.wait = shim_wait,
+	.news = shim_news,
+	.await_news = shim_await_news,
 	.beats_prepare = shim_beats_prepare,
 	.beat = shim_beat,
 	.beat_read = shim_beat_read,

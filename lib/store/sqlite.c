@@ -102,7 +102,8 @@ static enum status check_place(struct sqlite_store *store, struct error *err)
 static void sqlite_close(struct store *base)
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
-	watch_close(store);
+	lookout_release(&store->lookout);
+	news_release(&store->news);
 	sharedlock_close(&store->lock);
 	free(store->base.where);
 	free(store->journal);
@@ -233,8 +234,10 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	if (opened)
 		status = sharedlock_replace(&store->lock, &fresh);
 	if (status == STATUS_OK) {
-		/* What it watches may lie on what was unmounted, or be another machine's page. */
-		watch_close(store);
+		/* What it watches may lie on what was unmounted, or be another machine's post. */
+		lookout_release(&store->lookout);
+		news_release(&store->news);
+		store->sight.seen = false;
 		return STATUS_OK;
 	}
 	store->base.local = local;
@@ -271,7 +274,8 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (!store)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	syscalls_install();
-	watch_init(&store->watch);
+	lookout_init(&store->lookout);
+	lookout_init(&store->news.lookout);
 	sharedlock_init(&store->lock);
 	store->base.flags = flags;
 	enum status status = read_parameters(store, url, err);
@@ -303,7 +307,9 @@ const struct store_backend store_sqlite = {
 	.close = sqlite_close,
 	.txn = session_run,
 	.list = range_list,
-	.wait = watch_wait,
+	.wait = wait_change,
+	.news = news_read,
+	.await_news = news_await,
 	.beats_prepare = beats_prepare,
 	.beat = beats_write,
 	.beat_read = beats_read,

@@ -10,7 +10,9 @@
  *   database_make.c  its creation
  *   takeover.c	  the file out of the reach of one whose lock was taken over
  *   cause.c	  what an error of SQLite means here
- *   watch.c	  waiting for a change
+ *   lookout.c	  what tells of the change of a file
+ *   wait.c	  waiting for a change of a key
+ *   news.c	  the small files that count the news, and waiting for them
  *   beats.c	  the small files of the beats
  * Every transaction is: outer lock, let go of what is cached, open, one transaction, close,
  * release.
@@ -23,17 +25,32 @@
 #include "store/backend.h"
 #include "store/fence.h"
 #include "store/parameters.h"
+#include "store/post.h"
 #include "store/sharedlock.h"
 
 #define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 
-struct watch {
+/* What tells us that a file has changed: inotify on it, or where others change it, on the post. */
+struct lookout {
 	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
-	int descriptor;	  /* its watch; -1: none */
-	bool seen;	  /* the next two are what a locked transaction of ours saw last */
+	int descriptor; /* its watch; -1: none */
+	struct post post;
+	bool asked; /* whether there is a post */
+};
+
+/* What a locked transaction of ours saw last. */
+struct sight {
+	bool seen;
 	uint32_t counter; /* bytes 24 to 27 of the database */
 	store_revision revision;
-	int64_t looked; /* when that was */
+	int64_t when;
+};
+
+/* The news of the group that was asked for last. */
+struct news {
+	char *group; /* NULL: none yet */
+	char *path;
+	struct lookout lookout;
 };
 
 struct sqlite_store {
@@ -45,7 +62,9 @@ struct sqlite_store {
 	struct parameters parameters;
 	bool far_locks; /* byte-range locks are kept by a server, which can keep us waiting */
 	struct sharedlock lock;
-	struct watch watch;
+	struct lookout lookout; /* of the database */
+	struct sight sight;
+	struct news news;
 	store_revision newest; /* that a transaction of ours has seen or made */
 	/* What was read before this one may be of another past; 0: no such thing was seen. */
 	store_revision past;
@@ -166,13 +185,56 @@ enum status database_recover(struct sqlite_store *store, const char *path, struc
 enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
 
-/* watch.c */
-enum status watch_wait(struct store *store, const char *prefix, store_revision since,
+/* lookout.c */
+void lookout_init(struct lookout *lookout);
+void lookout_release(struct lookout *lookout);
+
+/* A file with a counter that each change of it changes. */
+struct watched {
+	const char *path;
+	int (*identity)(
+		struct sqlite_store *store, struct stat *st); /* what the post is named after */
+	/* Read the counter, without any lock. */
+	enum lookout_reading (*read)(struct sqlite_store *store, uint32_t *counter);
+	int64_t every; /* ms between two readings where nothing tells, +- a quarter */
+};
+enum lookout_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
+
+/* A hint whether the counter is still the known one. */
+enum hint { HINT_SAME, HINT_DIFFERENT, HINT_BUSY };
+struct glimpse {
+	enum hint hint;
+	uint32_t counter; /* as it is, where it could be read; 0 */
+	int64_t as_of;	  /* how old the hint may be */
+	int64_t next;	  /* until when it is good; 0: look again at once */
+};
+struct glimpse lookout_look(struct sqlite_store *store, struct lookout *lookout,
+	const struct watched *watched, uint32_t known);
+/* Until something is told, wake is readable, or the deadline. */
+void lookout_sleep(const struct lookout *lookout, int64_t deadline, int wake);
+/* We have just seen or made this counter: tell the others of this machine. */
+void lookout_tell(struct sqlite_store *store, struct lookout *lookout,
+	const struct watched *watched, uint32_t counter);
+/* Who does not wait does not look for others: another takes over. */
+void lookout_rest(struct lookout *lookout);
+
+/* wait.c */
+enum status wait_change(struct store *store, const char *prefix, store_revision since,
 	int64_t deadline, int wake, store_revision *revision, struct error *err);
-void watch_init(struct watch *watch);
-void watch_close(struct sqlite_store *store);
 /* Under the lock, at the end of a transaction: what it saw. */
-void watch_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
+void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
+/* At this instant nothing had changed yet that the caller waits for. */
+void wait_note_unchanged(struct sqlite_store *store, int64_t instant);
+
+/* news.c */
+uint32_t news_read(struct store *store, const char *group);
+enum status news_await(struct store *store, struct store_awaited *awaited, int64_t deadline,
+	int wake, struct error *err);
+/* Under the lock: what the count is, one more of it first where that is asked for; 0: not known. */
+uint32_t news_count(struct sqlite_store *store, const char *group, bool more);
+/* The file in which they are counted is made with those of the beats. */
+enum status news_make(const struct sqlite_store *store, const char *directory, struct error *err);
+void news_release(struct news *news);
 
 /* transaction.c */
 enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
@@ -190,13 +252,16 @@ enum status range_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err);
 /*
- * For watch.c: whether a key under prefix changed after since; one locked read. Below the floor it
- * is said to have changed.
+ * For lookout.c: whether a key under prefix changed after since; one locked read. Below the floor
+ * it is said to have changed.
  */
 enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
 	int64_t deadline, bool *changed, store_revision *revision, struct error *err);
 
 /* beats.c */
+/* Make a small file that is only ever rewritten in place; one that is there stays. */
+enum status beats_make_file(const struct sqlite_store *store, const char *path, const char *record,
+	size_t length, struct error *err);
 enum status beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err);
 enum status beats_write(struct store *store, const char *group, uint64_t task,

@@ -146,6 +146,17 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Every part of a group is a name, so that none leads out of the store. */
+static enum status check_group(const char *group, struct error *err)
+{
+	char *copy = strdup(group), *rest = copy;
+	enum status status = copy ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (char *part; status == STATUS_OK && (part = strsep(&rest, "/"));)
+		status = parse_name(part, "group of beats", err);
+	free(copy);
+	return status;
+}
+
 /* etcd refuses a key that is changed twice, so nothing may come to rely on it. */
 static enum status check_distinct(const struct store_op *ops, size_t count, struct error *err)
 {
@@ -201,6 +212,8 @@ enum status store_txn(struct store *store, const struct store_request *request,
 		status = check_ops(store, request->then, request->then_count, err);
 	if (status == STATUS_OK)
 		status = check_ops(store, request->otherwise, request->otherwise_count, err);
+	if (status == STATUS_OK && request->group)
+		status = check_group(request->group, err);
 	if (status == STATUS_OK)
 		status = store->backend->txn(
 			store, request, clock_after(store->patience), &got, err);
@@ -250,6 +263,32 @@ enum status store_wait(struct store *store, const char *prefix, store_revision s
 	return store->backend->wait(store, prefix, since, deadline, wake, revision, err);
 }
 
+uint32_t store_news(struct store *store, const char *group)
+{
+	struct error unused;
+	return check_group(group, &unused) == STATUS_OK ? store->backend->news(store, group) : 0;
+}
+
+enum status store_await_news(struct store *store, struct store_awaited *awaited, int64_t deadline,
+	int wake, struct error *err)
+{
+	WITH_ERROR(err);
+	store_revision unused;
+	enum status status = check_group(awaited->group, err);
+	if (status != STATUS_OK)
+		return status;
+	if (awaited->heard == 0) {
+		status = store_wait(
+			store, awaited->prefix, awaited->since, deadline, wake, &unused, err);
+		if (status == STATUS_OK)
+			awaited->heard = store_news(store, awaited->group);
+		return status;
+	}
+	store->waited_since = awaited->since;
+	store->unchanged = 0;
+	return store->backend->await_news(store, awaited, deadline, wake, err);
+}
+
 bool store_was_set_back(struct store *store, struct error *err)
 {
 	if (!store->back_from)
@@ -265,17 +304,6 @@ bool store_was_set_back(struct store *store, struct error *err)
 int64_t store_unchanged(const struct store *store, store_revision revision)
 {
 	return store->waited_since <= revision ? store->unchanged : 0;
-}
-
-/* Every part of a group is a name, so that none leads out of the store. */
-static enum status check_group(const char *group, struct error *err)
-{
-	char *copy = strdup(group), *rest = copy;
-	enum status status = copy ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
-	for (char *part; status == STATUS_OK && (part = strsep(&rest, "/"));)
-		status = parse_name(part, "group of beats", err);
-	free(copy);
-	return status;
 }
 
 enum status store_beats_prepare(
@@ -363,7 +391,12 @@ enum status store_put_if_absent(struct store *store, const char *key, const char
 	struct store_op put = {
 		.kind = STORE_PUT, .key = key, .value = value, .length = strlen(value)};
 	struct store_op get = {.kind = STORE_GET, .key = key};
-	struct store_request request = {&absent, 1, &put, 1, &get, 1};
+	struct store_request request = {.compares = &absent,
+		.compare_count = 1,
+		.then = &put,
+		.then_count = 1,
+		.otherwise = &get,
+		.otherwise_count = 1};
 	struct store_answer answer = {0};
 	enum status status = store_txn(store, &request, &answer, err);
 	if (status != STATUS_OK)

@@ -52,6 +52,8 @@ struct store_request {
 	size_t then_count;
 	const struct store_op *otherwise;
 	size_t otherwise_count;
+	const char *group; /* whose news are read along (store_news); NULL: nobody's */
+	bool news;	   /* if it changes anything, that is news for the group */
 };
 
 struct store_entry {
@@ -68,7 +70,8 @@ struct store_answer {
 	struct store_entry
 		*entries; /* store_txn: one per STORE_GET of the branch that ran, in order */
 	size_t count;
-	bool more; /* store_list: the limit cut it; go on after the last key */
+	bool more;     /* store_list: the limit cut it; go on after the last key */
+	uint32_t news; /* store_txn with a group: its news, this one counted; 0: not known */
 };
 void store_answer_release(struct store_answer *answer);
 
@@ -153,6 +156,31 @@ bool store_was_set_back(struct store *store, struct error *err);
 int64_t store_unchanged(const struct store *store, store_revision revision);
 
 /*
+ * News: of most changes one is read by few, and a few concern everybody of a group (that of the
+ * beats below). A transaction that is news is counted: whoever waits for news is woken by it, and
+ * by no other change. It is counted before it is committed, under the lock: who sees the count and
+ * then reads, reads it. The count is a hint, as a beat is: not durable, and never all that one
+ * relies on.
+ */
+/* How many there were, to be asked for before the keys are read; 0: that is not known. */
+uint32_t store_news(struct store *store, const char *group);
+
+struct store_awaited {
+	const char *group;
+	uint32_t heard;	      /* their count when the keys were last read */
+	const char *prefix;   /* what is waited for where there is no count: any change below it */
+	store_revision since; /* the store's, when the keys were last read */
+	int64_t every;	      /* ms between two looks where nothing tells us: a shared filesystem */
+};
+/*
+ * Wait until there is more. STATUS_OK: there may be; then heard is their count now, where it is
+ * known. STATUS_TIMEOUT and STATUS_NO as store_wait, and store_unchanged tells when there was
+ * none.
+ */
+enum status store_await_news(struct store *store, struct store_awaited *awaited, int64_t deadline,
+	int wake, struct error *err);
+
+/*
  * Beats: one small record per name, rewritten in place, not durable, never locked. A name is
  * "RUN/ATTEMPT/TASK". Reading gives what is there now (possibly stale on shared filesystems);
  * judge it by change only.
@@ -162,7 +190,7 @@ struct store_beat {
 	uint64_t sequence;
 	uint64_t step;
 };
-/* Make the beat files of tasks 0..tasks-1 (before the attempt's key is committed). */
+/* Make the beat files of tasks 0..tasks-1 and the news (before the attempt's key is committed). */
 enum status store_beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err);
 enum status store_beat(struct store *store, const char *group, uint64_t task,

@@ -178,6 +178,9 @@ enum status session_run(struct store *base, const struct store_request *request,
 	}
 	if (status == STATUS_OK)
 		status = run_branch(&session, branch, count, answer, err);
+	if (status == STATUS_OK && request->group)
+		answer->news = news_count((struct sqlite_store *)base, request->group,
+			request->news && session.changed);
 	answer->revision = session.revision + session.changed;
 	return session_end(&session, status, &answer->known, err);
 }

@@ -172,8 +172,12 @@ static enum status ask_transaction(struct worker *worker, const struct question 
 		branches[part->otherwise][counts[part->otherwise]++] = (struct store_op){
 			part->kind, keys[used++], puts ? value : NULL, puts ? (size_t)length : 0};
 	}
-	struct store_request request = {
-		compares, question->compare_count, branches[0], counts[0], branches[1], counts[1]};
+	struct store_request request = {.compares = compares,
+		.compare_count = question->compare_count,
+		.then = branches[0],
+		.then_count = counts[0],
+		.otherwise = branches[1],
+		.otherwise_count = counts[1]};
 	struct store_answer answer = {0};
 	struct error err = {0};
 	enum status status = store_txn(worker->store, &request, &answer, &err);

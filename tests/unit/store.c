@@ -165,7 +165,7 @@ static void transactions(void)
 		struct store_op then[] = {{STORE_PUT, "y", "2", 1}, {STORE_GET, "x", NULL, 0},
 			{STORE_GET, "y", NULL, 0}};
 		struct store_op otherwise[] = {{STORE_PUT, "z", "3", 1}, {STORE_GET, "x", NULL, 0}};
-		struct store_request request = {compares, 2, then, 3, otherwise, 2};
+		struct store_request request = {compares, 2, then, 3, otherwise, 2, NULL, false};
 		struct store_answer answer = {0};
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
 		CHECK(answer.held && answer.known);
@@ -189,7 +189,7 @@ static void transactions(void)
 		struct store_answer answer = {0};
 		struct store_op get = {.kind = STORE_GET, .key = "gone"};
 		struct store_compare compare = {"gone", 0};
-		struct store_request request = {&compare, 1, &get, 1, NULL, 0};
+		struct store_request request = {&compare, 1, &get, 1, NULL, 0, NULL, false};
 		CHECK_EQ(store_put(store, "gone", "v", &revision, &err), STATUS_OK);
 		CHECK_EQ(store_delete(store, "gone", &err), STATUS_OK);
 		CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
@@ -626,6 +626,98 @@ static int write_rows(struct store *store, int i)
 	return 0;
 }
 
+/* A put that is news for the group or not; the count that it was answered. */
+static uint32_t put_news(struct store *store, const char *key, bool news)
+{
+	struct store_op put = {STORE_PUT, key, "v", 1};
+	struct store_request request = {
+		.then = &put, .then_count = 1, .group = "run/000001", .news = news};
+	struct store_answer answer = {0};
+	CHECK_EQ(store_txn(store, &request, &answer, &err), STATUS_OK);
+	uint32_t count = answer.news;
+	store_answer_release(&answer);
+	return count;
+}
+
+static void news(void)
+{
+	char url[640];
+	snprintf(url, sizeof(url), "%s", fresh_url());
+	struct store *store = open_url(url, STORE_CREATE), *other = open_url(url, 0);
+	struct store_awaited awaited = {
+		.group = "run/000001", .prefix = "run/000001/", .every = 20};
+
+	TEST("where there is no count, any change below the prefix is news")
+	{
+		CHECK_EQ(store_news(store, "run/000001"), 0);
+		CHECK_EQ(put_news(other, "run/000001/a", true), 0);
+		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
+			STATUS_OK);
+		CHECK_EQ(awaited.heard, 0);
+	}
+	TEST("only news wakes who waits for news, and only of that group")
+	{
+		CHECK_EQ(store_beats_prepare(store, "run/000001", 1, &err), STATUS_OK);
+		CHECK_EQ(store_beats_prepare(store, "run/000002", 1, &err), STATUS_OK);
+		awaited.heard = store_news(store, "run/000001");
+		CHECK(awaited.heard > 0);
+		uint32_t before = awaited.heard;
+		CHECK_EQ(put_news(other, "run/000001/b", false), before);
+		CHECK_EQ(store_await_news(store, &awaited, clock_after(100), -1, &err),
+			STATUS_TIMEOUT);
+		CHECK_EQ(put_news(other, "run/000001/b", true), before + 1);
+		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
+			STATUS_OK);
+		CHECK_EQ(awaited.heard, before + 1);
+		CHECK_EQ(store_news(other, "run/000001"), before + 1);
+		CHECK_EQ(store_news(other, "run/000002"), before);
+	}
+	TEST("what changes nothing is no news")
+	{
+		struct store_compare compare = {"run/000001/b", 0};
+		struct store_op put = {STORE_PUT, "run/000001/b", "w", 1};
+		struct store_request request = {.compares = &compare,
+			.compare_count = 1,
+			.then = &put,
+			.then_count = 1,
+			.group = "run/000001",
+			.news = true};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_txn(other, &request, &answer, &err), STATUS_OK);
+		CHECK(!answer.held);
+		CHECK_EQ(answer.news, awaited.heard);
+		store_answer_release(&answer);
+		CHECK_EQ(store_await_news(store, &awaited, clock_now() - 1, -1, &err),
+			STATUS_TIMEOUT);
+	}
+	TEST("news of another process wakes, and is read by who was woken")
+	{
+		int status = -1;
+		store_revision at = 0;
+		CHECK_EQ(store_put(store, "x", "1", &at, &err), STATUS_OK);
+		pid_t pid = fork();
+		if (pid == 0) {
+			struct store *mine = open_url(url, 0);
+			clock_sleep_until(clock_after(100));
+			(void)put_news(mine, "run/000001/c", true);
+			_exit(0);
+		}
+		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
+			STATUS_OK);
+		CHECK(has_value(store, "run/000001/c", "v"));
+		waitpid(pid, &status, 0);
+		CHECK_EQ(status, 0);
+	}
+	TEST("with its beats a group loses its news")
+	{
+		CHECK_EQ(store_beats_remove(store, "run/000001", &err), STATUS_OK);
+		CHECK_EQ(store_news(store, "run/000001"), 0);
+		CHECK_EQ(put_news(store, "run/000001/d", true), 0);
+	}
+	store_close(other);
+	store_close(store);
+}
+
 static void crowds(void)
 {
 	TEST("many processes put one key if absent in a store that is not there yet: one wins")
@@ -667,6 +759,7 @@ static void check_contract(const char *urls)
 	limits();
 	waits();
 	beats();
+	news();
 	crowds();
 }
 
