@@ -177,7 +177,7 @@ static enum status beat_once(struct scene *scene, struct error *err)
 	enum status status = stream_claim(store_where(scene->store), attempt, task, &stream, err);
 	if (status == STATUS_OK)
 		status = process_identify(guarded_given ? (pid_t)guarded : getppid(), &who, err);
-	pulse_group(attempt, group);
+	keys_group(attempt, group);
 	if (status == STATUS_OK) {
 		(void)store_beat_read(scene->store, group, task, &beat, NULL);
 		beat.token = pulse_token(&who);

@@ -77,6 +77,8 @@ void agent_advance(struct agent *agent)
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return;
+	if (agent->group.deaths_unseen)
+		look = now;
 	worker_look(agent->group.worker, look);
 	if (agent->sample_at < wake)
 		wake = agent->sample_at;
@@ -219,7 +221,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	if (options->identity->tasks > options->identity->count)
 		pulse_watch(agent.group.pulse);
 	started = true;
-	worker_follow(agent.group.worker, &agent.group.view.attempt, agent.group.view.revision);
+	worker_follow(agent.group.worker, &agent.group.view);
 	while (!agent_is_through(&agent))
 		agent_advance(&agent);
 	code = combined_code(&agent);

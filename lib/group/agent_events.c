@@ -18,18 +18,6 @@
 #define ROOT_LOOK    20	 /* ms between two looks for it */
 #define ROOT_FAILURE 200 /* ms in which a death elsewhere explains a failure here */
 
-/* What we wrote is so, whether the last reading shows it yet or not. */
-static void note_own_write(struct agent *agent, const struct result *result)
-{
-	struct agreement_view *view = &agent->group.view.agreement;
-	struct agreement_peer *peer = &view->peers[result->task];
-	if (result->outcome != OUTCOME_DONE || result->what != WRITE_SAVED ||
-		result->round != view->round)
-		return;
-	peer->saved = true;
-	peer->saved_step = result->saved_step;
-}
-
 void agent_take_notice(struct agent *agent, const struct notice *notice)
 {
 	struct group *group = &agent->group;
@@ -298,36 +286,62 @@ static void store_answered(struct agent *agent, const struct result *result)
 	agent->store_away = !right;
 }
 
-void agent_take_result(struct agent *agent, struct result *result)
+/* What the answer tells beside itself: what is unseen, and how long the store takes. */
+static void learn_from(struct group *group, const struct result *result)
+{
+	group->view.agreement.unseen = view_unseen(&group->view);
+	group->view.agreement.took = result->now - result->began;
+}
+
+static void take_look(struct agent *agent, const struct result *result)
 {
 	struct group *group = &agent->group;
+	if (result->status != STATUS_OK)
+		return;
+	if (result->set_back)
+		message_error("%s", result->error.text);
+	view_feed(&group->view, &result->answer,
+		&(struct view_reading){result->unchanged, result->began, result->now});
+	learn_from(group, result);
+	group->deaths_unseen = false;
+	for (size_t i = 0; i < agent->seat_count; i++)
+		agreement_saw(&agent->seats[i].agreement, result->now);
+}
+
+static void take_write(struct agent *agent, const struct result *result)
+{
+	struct group *group = &agent->group;
+	const struct write *write = &result->write;
+	if (result->outcome == OUTCOME_DONE) {
+		view_feed_written(&group->view, write, result->now);
+		learn_from(group, result);
+	}
+	if (write->what == WRITE_KINDS) { /* deaths */
+		group->deaths_asked--;
+		group->deaths_unseen = result->outcome != OUTCOME_DONE;
+	} else {
+		group->shared[write->what] = false;
+	}
+	for (size_t i = 0; i < agent->seat_count && !agent->unstarted; i++) {
+		struct agreement *a = &agent->seats[i].agreement;
+		if (result->outcome == OUTCOME_DONE)
+			agreement_took_in(a, result->now);
+		if (write->what != WRITE_KINDS && agent->seats[i].task == write->task)
+			agreement_wrote(a, write->what, write->round, result->outcome,
+				result->news, result->now);
+	}
+}
+
+void agent_take_result(struct agent *agent, struct result *result)
+{
 	switch (result->kind) {
 	case RESULT_SAW:
 		store_answered(agent, result);
-		if (result->status != STATUS_OK)
-			break;
-		if (result->set_back)
-			message_error("%s", result->error.text);
-		view_feed(&group->view, &result->answer,
-			&(struct view_reading){result->unchanged, result->began, result->now});
-		group->deaths_unseen = false;
-		for (size_t i = 0; i < agent->seat_count; i++)
-			agreement_saw(&agent->seats[i].agreement, result->now);
+		take_look(agent, result);
 		break;
 	case RESULT_WROTE:
 		store_answered(agent, result);
-		worker_look(group->worker, result->now);
-		if (result->what == WRITE_KINDS) { /* deaths */
-			group->deaths_asked--;
-			group->deaths_unseen = true;
-			break;
-		}
-		group->shared[result->what] = false;
-		note_own_write(agent, result);
-		for (size_t i = 0; i < agent->seat_count; i++)
-			if (agent->seats[i].task == result->task)
-				agreement_wrote(&agent->seats[i].agreement, result->what,
-					result->round, result->outcome, result->now);
+		take_write(agent, result);
 		break;
 	case RESULT_CLOSED: agent->goodbye_done = true; break;
 	case RESULT_JOINED: break;

@@ -32,6 +32,32 @@ static uint64_t count_reports(const struct agreement_view *view)
 	return count;
 }
 
+/*
+ * How long to wait for news before looking without any: whoever should have made them may be dead.
+ * A few look often, so that not all ask at once, and nobody so often that asking takes the store's
+ * time.
+ */
+int64_t agreement_pace(const struct agreement *a)
+{
+	int64_t pace = LOOK_OFTEN;
+	uint64_t before = 0;
+	for (uint64_t i = 0; i < a->config.task && before <= LOOKERS; i++)
+		before += agreement_counts(a->view, i);
+	if (before > LOOKERS)
+		pace = LOOK_SELDOM;
+	else if (before > LOOKERS / 4)
+		pace = 2 * LOOK_OFTEN;
+	return later(pace, earlier(LOOK_SHARE * a->view->took, LOOK_SELDOM));
+}
+
+/* What others have written may be all that is waited for: look. */
+void agreement_look_for(
+	const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
+{
+	if (awaited && a->view->unseen >= awaited)
+		plan->look = earlier(plan->look, a->answered_at);
+}
+
 static void enter_round(struct agreement *a, int64_t now)
 {
 	a->round = a->view->round;
@@ -50,7 +76,7 @@ static void count_silence(struct agreement *a, int64_t now)
 {
 	uint64_t reports = count_reports(a->view);
 	if (reports == a->reports) {
-		a->silence += earlier(now - a->answered_at, 2 * LOOK_OFTEN);
+		a->silence += earlier(now - a->answered_at, agreement_pace(a) + LOOK_OFTEN);
 		return;
 	}
 	a->reports = reports;
@@ -68,11 +94,16 @@ void agreement_take_in(struct agreement *a, int64_t now)
 		a->decided_at = now;
 }
 
-void agreement_saw(struct agreement *a, int64_t now)
+void agreement_took_in(struct agreement *a, int64_t now)
 {
 	if (!a->solo)
 		agreement_take_in(a, now);
 	a->answered_at = now;
+}
+
+void agreement_saw(struct agreement *a, int64_t now)
+{
+	agreement_took_in(a, now);
 	a->look_first = false;
 }
 
@@ -86,15 +117,15 @@ void agreement_writing(struct agreement *a, enum agreement_write what)
 }
 
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
-	enum agreement_outcome outcome, int64_t now)
+	enum agreement_outcome outcome, bool news, int64_t now)
 {
 	/* A still earlier deadline may have come while the last one was being written. */
 	bool overtaken = what == WRITE_DEADLINE && a->deadline_written != a->own_deadline;
 	a->pending[what] = false;
 	if (outcome == OUTCOME_DONE && !overtaken)
 		a->done[what] = round;
-	/* What we changed we want to see, and what we could not change all the more. */
-	if (outcome != OUTCOME_DONE || what != WRITE_ACK)
+	/* What we changed we know; what we could not change, or came before, we want to see. */
+	if (outcome != OUTCOME_DONE || news)
 		a->look_first = true;
 	if (outcome == OUTCOME_UNKNOWN)
 		return;
@@ -224,6 +255,7 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 		.wake = CLOCK_NEVER};
 	note_deadline(a, now);
 	(void)agreement_announce(a, plan);
+	agreement_tell_all_saved(a, plan);
 	if (!a->verdict)
 		agreement_judge(a, now, plan);
 	if (!a->verdict) {

@@ -92,6 +92,15 @@ struct agreement_view {
 	 * none. Should no final save come about, its checkpoint is the one to resume from.
 	 */
 	uint64_t standing_round, standing_step;
+	uint64_t all_saved; /* the newest round in which nobody has to save any more, as is known */
+	/* Whose report, and whose save, of the newest round came last, of those that are seen. */
+	uint64_t last_reporter, last_saver;
+	/*
+	 * How many records others may have written since this was read, as far as the answers to
+	 * our own writes tell: who waits for no more than that looks.
+	 */
+	uint64_t unseen;
+	int64_t took; /* ms: how long the store took for what it was asked last */
 };
 
 #define TOLD_LATE   500	 /* ms by which others may take the claimer's deadline too late */
@@ -152,6 +161,7 @@ struct agreement_config {
 	bool complete_chief;	/* task 0's save makes the checkpoint complete */
 	bool per_task;		/* checkpoints are per task: KIND_EACH counts as saved */
 	bool store_loss_ends;	/* --on-store-loss end */
+	bool acknowledges;	/* the decision is acknowledged at once, not with the save */
 };
 
 enum agreement_order { ORDER_RUN, ORDER_WAIT, ORDER_SAVE, ORDER_EXIT, ORDER_LEAVE };
@@ -171,6 +181,7 @@ enum agreement_write {
 	WRITE_DECISION, /* if absent, and if those without a report still have none */
 	WRITE_ACK,	/* RECEIVED_SIGNAL_<key>_<task> */
 	WRITE_SAVED,	/* SAVED/<round>/<task> */
+	WRITE_ALL_SAVED, /* ALL_SAVED/<round>, if absent */
 	WRITE_ERROR,	/* ERROR and the seal, if not sealed */
 	WRITE_LEFT,	/* LEFT/<task>; whoever finds all gone closes the attempt */
 	WRITE_KINDS,
@@ -284,6 +295,8 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 void agreement_noticed(struct agreement *a, int64_t deadline);
 /* The view was read anew (the reading began after the last write was answered). */
 void agreement_saw(struct agreement *a, int64_t now);
+/* What this agent wrote itself was put into the view. */
+void agreement_took_in(struct agreement *a, int64_t now);
 /* hold now says what the plan asked for. */
 void agreement_told(struct agreement *a, const struct agreement_hold *hold, int64_t now);
 /* What `step` said; started false: empty, it has not called yet. */
@@ -304,8 +317,9 @@ void agreement_restarted(struct agreement *a);
 void agreement_measured(struct agreement *a, const struct grace_measure *measure);
 void agreement_ended(struct agreement *a, int code, int64_t now);
 void agreement_writing(struct agreement *a, enum agreement_write what);
+/* news: the view does not show all that concerns everybody. */
 void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t round,
-	enum agreement_outcome outcome, int64_t now);
+	enum agreement_outcome outcome, bool news, int64_t now);
 
 /* What is to be done at now. */
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan);

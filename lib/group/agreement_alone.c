@@ -36,6 +36,7 @@ static void begin(struct agreement *a)
 	alone->view.broken = alone->view.error = alone->view.closed = false;
 	alone->view.decided = alone->view.unreadable = false;
 	alone->view.round = store->round + 1;
+	alone->view.unseen = 0;
 	alone->view.round_final = true;
 	for (uint64_t i = 0; i < store->tasks; i++) {
 		bool ours = i >= alone->first && i - alone->first < alone->count;
@@ -116,6 +117,7 @@ static void write_alone(
 		peer->step = plan->step;
 		peer->next = plan->next;
 		peer->step_time = a->measure.longest_step;
+		view->last_reporter = a->config.task;
 		break;
 	case WRITE_DECISION:
 		if (view->decided)

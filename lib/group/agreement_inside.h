@@ -10,7 +10,10 @@
 #include "base/clock.h"
 #include "group/agreement.h"
 
-#define LOOK_OFTEN 1000 /* ms between views while something is awaited */
+#define LOOK_OFTEN  1000 /* ms between views while something is awaited: of a few tasks */
+#define LOOK_SELDOM 4000 /* of the others */
+#define LOOK_SHARE  8	 /* of the time, at most, is one view */
+#define LOOKERS	    16	 /* tasks that look more often than the rest */
 
 static inline int64_t earlier(int64_t a, int64_t b)
 {
@@ -74,10 +77,15 @@ static inline bool has_come(struct agreement_plan *plan, int64_t instant, int64_
 	return now >= instant;
 }
 
+/* agreement.c */
+int64_t agreement_pace(const struct agreement *a);
+void agreement_look_for(
+	const struct agreement *a, struct agreement_plan *plan, uint64_t awaited);
+
 /* Something is awaited from the others. */
 static inline void look_by(const struct agreement *a, struct agreement_plan *plan)
 {
-	plan->look = earlier(plan->look, a->answered_at + LOOK_OFTEN);
+	plan->look = earlier(plan->look, a->answered_at + agreement_pace(a));
 }
 
 /* agreement_alone.c */
@@ -129,6 +137,8 @@ enum agreement_prospect agreement_prospect(
 bool agreement_no_newer(const struct agreement *a);
 bool agreement_final_save_done(const struct agreement *a);
 bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
+/* Whoever saves last tells those who wait for it. */
+void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan);
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);
 void agreement_judge(struct agreement *a, int64_t now, struct agreement_plan *plan);
 void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan);

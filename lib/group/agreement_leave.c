@@ -33,15 +33,32 @@ bool agreement_report_saved(const struct agreement *a, struct agreement_plan *pl
 	return true;
 }
 
-/* Every other member of the decision has saved, ended, or is dead. */
-static bool others_have_saved(const struct agreement *a)
+/* The other members of the decision who have not saved, ended or died. */
+static uint64_t count_unsaved(const struct agreement *a)
 {
 	const struct agreement_view *view = a->view;
+	uint64_t count = 0;
 	for (uint64_t i = 0; i < view->tasks; i++)
-		if (i != a->config.task && view->peers[i].member && agreement_counts(view, i) &&
-			!view->peers[i].saved)
-			return false;
-	return true;
+		count += i != a->config.task && view->peers[i].member &&
+			 agreement_counts(view, i) && !view->peers[i].saved;
+	return count;
+}
+
+static bool others_have_saved(const struct agreement *a)
+{
+	return count_unsaved(a) == 0;
+}
+
+void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	/* A checkpoint on demand is awaited by no task. */
+	if (a->solo || !view->claimed || !view->decided || a->saving != view->round ||
+		!save_is_written(a) || view->all_saved >= view->round)
+		return;
+	agreement_look_for(a, plan, count_unsaved(a));
+	if (others_have_saved(a) && view->last_saver == a->config.task)
+		want(a, plan, WRITE_ALL_SAVED, view->round);
 }
 
 static bool saved_at(const struct agreement *a, uint64_t task, uint64_t step)

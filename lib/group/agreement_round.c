@@ -64,28 +64,35 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 
 /* ---- Reporting and deciding ---- */
 
-/* How many reporters come before this task: each lets those publish first. */
+/*
+ * Whoever reported last knows first that all have, and publishes at once. The others let him, and
+ * those before them: he may be dead.
+ */
 static int64_t publish_delay(const struct agreement *a)
 {
-	int64_t before = 0;
+	int64_t before = 1;
+	if (a->view->last_reporter == a->config.task)
+		return 0;
 	for (uint64_t i = 0; i < a->config.task; i++)
 		before += agreement_counts(a->view, i) && a->view->peers[i].reported;
-	return earlier(before * STAGGER, STAGGER_MOST);
+	return earlier(before * later(STAGGER, a->view->took), STAGGER_MOST);
 }
 
-static bool all_reported(const struct agreement_view *view)
+static uint64_t count_unreported(const struct agreement_view *view)
 {
+	uint64_t count = 0;
 	for (uint64_t i = 0; i < view->tasks; i++)
-		if (agreement_counts(view, i) && !view->peers[i].reported)
-			return false;
-	return true;
+		count += agreement_counts(view, i) && !view->peers[i].reported;
+	return count;
 }
 
 /* Whether it is for this task to publish now. */
 static bool may_decide(const struct agreement *a, const struct grace_measure *measure, int64_t now,
 	struct agreement_plan *plan)
 {
-	if (all_reported(a->view))
+	uint64_t unreported = count_unreported(a->view);
+	agreement_look_for(a, plan, unreported);
+	if (!unreported)
 		return has_come(plan, a->reports_at + publish_delay(a), now);
 	int64_t patience = grace_report_patience(
 		a->round_seen, deadline_of(a), a->config.report_timeout, measure);
@@ -167,7 +174,7 @@ static bool is_told(const struct agreement *a, enum agreement_order what)
 
 static void acknowledge(const struct agreement *a, struct agreement_plan *plan)
 {
-	if (is_told(a, plan->hold.order))
+	if (a->config.acknowledges && is_told(a, plan->hold.order))
 		want(a, plan, WRITE_ACK, a->round);
 }
 

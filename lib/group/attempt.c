@@ -242,13 +242,12 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	struct error *err)
 {
 	struct transaction t = {0};
-	char key[KEYS_MAX], group[192];
+	char key[KEYS_MAX], group[KEYS_GROUP];
 	attempt_name(attempt, entry->run, last->number + 1, entry->tasks);
 	if (!life_draw(last->life, attempt->life))
 		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
 	/* The beats' files exist before the attempt does: a client may cache "no such file". */
-	snprintf(
-		group, sizeof(group), "%s/%06llu", entry->run, (unsigned long long)attempt->number);
+	keys_group(attempt, group);
 	enum status status = store_beats_prepare(store, group, entry->tasks, err);
 	if (status != STATUS_OK)
 		return status;
@@ -296,6 +295,7 @@ static enum status seal(struct store *store, const struct attempt *attempt, cons
 	keys_of(attempt, key, "SEAL");
 	transaction_require(&t, transaction_own(&t, key), 0);
 	transaction_put(&t, transaction_own(&t, key), json);
+	write_news(&t, attempt, true);
 	enum status status = run_and_release(&t, store, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }
@@ -589,6 +589,7 @@ enum status attempt_close(struct store *store, struct view *view, bool forced,
 	if (!corrects)
 		transaction_require(&t, transaction_own(&t, key), 0);
 	transaction_put(&t, transaction_own(&t, key), json);
+	write_news(&t, &view->attempt, true);
 	status = run_and_release(&t, store, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }

@@ -16,6 +16,11 @@ void attempt_name(struct attempt *attempt, const char *run, uint64_t number, uin
 		(unsigned long long)number);
 }
 
+void keys_group(const struct attempt *attempt, char group[KEYS_GROUP])
+{
+	snprintf(group, KEYS_GROUP, "%s/%06llu", attempt->run, (unsigned long long)attempt->number);
+}
+
 void keys_of(const struct attempt *attempt, char key[KEYS_MAX], const char *format, ...)
 {
 	va_list arguments;

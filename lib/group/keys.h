@@ -7,6 +7,7 @@
  *   run/RUN/MEASURE, run/RUN/PACE               what is remembered of this run across attempts
  *   .../OPEN                                    launch id, number of tasks, life (base/life.h)
  *   .../TASK/i                                  who task i's agent is (it has joined)
+ *   .../ALL_JOINED                              all have
  *   .../SEAL                                    what ended the joining: claim, error, death, hung,
  *                                               restart, ...
  *   .../TERMINATED_WORKER                       the claim
@@ -17,11 +18,16 @@
  *   .../LAST_RUN_TO_CHECKPOINT/r                decision of round r > 1
  *   .../RECEIVED_SIGNAL_<step key>_i            acknowledgement of task i
  *   .../SAVED/r/i                               task i has saved
+ *   .../ALL_SAVED/r                             nobody of round r has still to save
  *   .../RESUME                                  the checkpoint that all tasks resume from
  *   .../ERROR                                   the first failure
  *   .../DEAD/i, .../LEFT/i, .../CLOSED          the last with how it ended (outcome.h)
  *   .../NEXT                                    whether its agents run again in a next one
  *   .../REFUSED                                 decided later not to run again
+ *
+ * Most of these are news (store.h) for all tasks of the attempt. TASK, STEP, SAVED and the
+ * acknowledgements are not: each concerns who waits for the last of them, and he looks when as many
+ * changes have come as he waits for (view.h). LEFT is news only to a round that is under way.
  *
  * Values are JSON objects on one line. A value that cannot be read is treated as the comment at its
  * reader says, and never crashes anybody (SY-11).
@@ -53,6 +59,10 @@ struct attempt {
 	char life[LIFE_SIZE]; /* of its record OPEN; "": that was not read */
 };
 void attempt_name(struct attempt *attempt, const char *run, uint64_t number, uint64_t tasks);
+
+/* "RUN/000001": the group of its beats and news (store.h). */
+#define KEYS_GROUP 192
+void keys_group(const struct attempt *attempt, char group[KEYS_GROUP]);
 
 /* "run/RUN/000001/" + the formatted rest. */
 void keys_of(const struct attempt *attempt, char key[KEYS_MAX], const char *format, ...)

@@ -26,11 +26,6 @@ uint64_t pulse_token(const struct process_identity *who)
 	return token ? token : 1;
 }
 
-void pulse_group(const struct attempt *attempt, char group[192])
-{
-	snprintf(group, 192, "%s/%06llu", attempt->run, (unsigned long long)attempt->number);
-}
-
 /* ---- The thread ---- */
 
 static bool is_ours(const struct pulse *pulse, uint64_t task)
@@ -82,7 +77,7 @@ static enum status prepare(struct pulse *pulse)
 {
 	struct error err;
 	claim_streams(pulse);
-	pulse_group(&pulse->attempt, pulse->group);
+	keys_group(&pulse->attempt, pulse->group);
 	pulse->peers = calloc(pulse->attempt.tasks, sizeof(*pulse->peers));
 	pulse->out = calloc(pulse->attempt.tasks, sizeof(*pulse->out));
 	if (!pulse->peers || !pulse->out)

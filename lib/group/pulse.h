@@ -69,7 +69,4 @@ void pulse_stop(struct pulse *pulse, int64_t patience);
 /* The token of an incarnation: the same for the same process, never 0. */
 uint64_t pulse_token(const struct process_identity *who);
 
-/* "RUN/000001": what store_beat calls the group of an attempt. */
-void pulse_group(const struct attempt *attempt, char group[192]);
-
 #endif

@@ -91,6 +91,7 @@ enum status stage_open(struct stage *stage, struct store *store, const struct at
 {
 	int64_t now = clock_now();
 	*stage = (struct stage){.store = store, .config = *config};
+	stage->config.acknowledges = true; /* the caller is told so, and saves later */
 	stage->board = (struct board){.directory = -1, .watch = -1};
 	enum status status = view_init(&stage->view, attempt, err);
 	if (status == STATUS_OK)
@@ -162,7 +163,7 @@ static enum status carry_out(
 		agreement_writing(a, what);
 		write_build(&write, &stage->view, what, stage->config.task, plan, &details);
 		enum agreement_outcome outcome = write_carry_out(&write, stage->store, err);
-		agreement_wrote(a, what, write.round, outcome, clock_now());
+		agreement_wrote(a, what, write.round, outcome, true, clock_now());
 		write_release(&write);
 		*wrote = true;
 		if (outcome == OUTCOME_UNKNOWN)
@@ -402,7 +403,7 @@ static enum status report_and_wait(struct store *store, struct view *view,
 			write_build(&write, view, mine[i], config->task, &plan,
 				&(struct write_details){0});
 			enum agreement_outcome outcome = write_carry_out(&write, store, err);
-			agreement_wrote(&a, mine[i], write.round, outcome, clock_now());
+			agreement_wrote(&a, mine[i], write.round, outcome, true, clock_now());
 			write_release(&write);
 			if (outcome == OUTCOME_UNKNOWN)
 				return STATUS_TEMPORARY;
@@ -465,6 +466,8 @@ static enum status report_saved(
 			(unsigned long long)at);
 	plan.write[WRITE_SAVED] = a->round;
 	write_build(&write, view, WRITE_SAVED, task, &plan, &(struct write_details){0});
+	/* Nobody stays here to see whether it was the last one. */
+	write_news(&write.transaction, &view->attempt, true);
 	enum agreement_outcome outcome = write_carry_out(&write, store, err);
 	write_release(&write);
 	if (outcome == OUTCOME_REFUSED)

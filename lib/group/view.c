@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "group/writes.h"
 
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err)
 {
@@ -64,6 +65,7 @@ static void enter_round(struct view *view, uint64_t round)
 		view->members[i].save_time = 0;
 		view->members[i].rubbish = 0;
 	}
+	view->reported_at = view->saved_at = 0;
 }
 
 struct reading {
@@ -113,6 +115,10 @@ static bool read_step(struct view *view, const struct reading *r)
 	peer->step_time = step_time;
 	peer->reported = true;
 	view->members[r->task].rubbish = 0;
+	if (r->entry->revision >= view->reported_at) {
+		view->reported_at = r->entry->revision;
+		view->agreement.last_reporter = r->task;
+	}
 	return true;
 }
 
@@ -132,6 +138,10 @@ static bool read_saved(struct view *view, const struct reading *r)
 	(void)json_get_time(r->json, "ms", &milliseconds);
 	view->members[r->task].save_time = milliseconds;
 	peer->saved = true;
+	if (r->entry->revision >= view->saved_at) {
+		view->saved_at = r->entry->revision;
+		view->agreement.last_saver = r->task;
+	}
 	return true;
 }
 
@@ -289,6 +299,12 @@ static bool read_seal(struct view *view, const struct reading *r)
 	return right;
 }
 
+static bool read_all_joined(struct view *view, const struct reading *r)
+{
+	view->all_joined = true;
+	return r->json;
+}
+
 static bool read_resume(struct view *view, const struct reading *r)
 {
 	view->resume_known = json_copy_text(r->json, "path", view->resume, sizeof(view->resume)) &&
@@ -351,6 +367,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 			{"ERROR", read_error},
 			{"CLOSED", read_closed},
 			{"RESUME", read_resume},
+			{"ALL_JOINED", read_all_joined},
 		},
 	  of_task[] = {{"TASK/", read_task}, {"LEFT/", read_left}, {"DEAD/", read_dead}},
 	  of_round[] = {{"STEP/", read_step}, {"SAVED/", read_saved}};
@@ -382,6 +399,15 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		enter_round(view, r->round);
 		return r->round < a->round || json_get_bool(r->json, "final", &a->round_final);
 	}
+	if (!strncmp(name, "ALL_SAVED/", 10)) {
+		at = name + 10;
+		if (!take_number(&at, '\0', &r->round))
+			return false;
+		enter_round(view, r->round);
+		if (r->round > a->all_saved)
+			a->all_saved = r->round;
+		return true;
+	}
 	bool first = !strcmp(name, "RUN_TO_CHECKPOINT");
 	if (first || !strncmp(name, "LAST_RUN_TO_CHECKPOINT/", 23)) {
 		at = name + 23;
@@ -396,38 +422,88 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 	return true; /* keys of a newer version */
 }
 
+static void feed(struct view *view, const struct store_entry *entry, const struct view_reading *when)
+{
+	size_t length = strlen(view->attempt.prefix);
+	if (strncmp(entry->key, view->attempt.prefix, length) || !entry->value)
+		return;
+	struct reading r = {.entry = entry, .when = when};
+	r.json = json_parse(entry->value, entry->length);
+	if (!feed_entry(view, &r, entry->key + length))
+		view->damaged++;
+	json_object_put(r.json);
+}
+
 void view_feed(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading)
 {
-	size_t length = strlen(view->attempt.prefix);
-	for (size_t i = 0; i < answer->count; i++) {
-		const struct store_entry *entry = &answer->entries[i];
-		if (strncmp(entry->key, view->attempt.prefix, length) || !entry->value)
-			continue;
-		struct reading r = {.entry = entry, .when = reading};
-		r.json = json_parse(entry->value, entry->length);
-		if (!feed_entry(view, &r, entry->key + length))
-			view->damaged++;
-		json_object_put(r.json);
-	}
+	for (size_t i = 0; i < answer->count; i++)
+		feed(view, &answer->entries[i], reading);
 	if (answer->revision > view->revision)
 		view->revision = answer->revision;
+	if (answer->revision > view->store)
+		view->store = answer->revision;
+	view->written = 0;
 	if (reading->began > view->unchanged)
 		view->unchanged = reading->began;
 }
 
+void view_feed_written(struct view *view, const struct write *write, int64_t now)
+{
+	const struct transaction *t = &write->transaction;
+	const struct view_reading when = {.began = now, .ended = now};
+	if (write->revision <= view->revision)
+		return; /* it was read since */
+	for (size_t i = 0; i < t->op_count; i++) {
+		const struct store_op *op = &t->ops[i];
+		struct store_entry entry = {.key = (char *)op->key,
+			.value = (char *)op->value,
+			.length = op->length,
+			.revision = write->revision};
+		if (op->kind == STORE_PUT)
+			feed(view, &entry, &when);
+	}
+	if (write->revision > view->store)
+		view->store = write->revision;
+	view->written++;
+}
+
+uint64_t view_unseen(const struct view *view)
+{
+	store_revision changes = view->store - view->revision - (store_revision)view->written;
+	return changes > 0 ? (uint64_t)changes : 0;
+}
+
 enum status view_refresh(struct view *view, struct store *store, struct error *err)
 {
+	char group[KEYS_GROUP];
 	struct store_answer answer = {0};
 	struct store_range range = {.prefix = view->attempt.prefix, .since = view->revision};
 	struct view_reading reading = {
 		.unchanged = store_unchanged(store, view->revision), .began = clock_now()};
+	keys_group(&view->attempt, group);
+	uint32_t heard = store_news(store, group);
 	enum status status = store_list(store, &range, &answer, err);
 	reading.ended = clock_now();
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
 		view_feed(view, &answer, &reading);
+		view->heard = heard;
+	}
 	store_answer_release(&answer);
 	return status;
+}
+
+enum status view_await(struct view *view, struct store *store, int64_t deadline, int wake,
+	struct error *err)
+{
+	char group[KEYS_GROUP];
+	keys_group(&view->attempt, group);
+	struct store_awaited awaited = {.group = group,
+		.heard = view->heard,
+		.prefix = view->attempt.prefix,
+		.since = view->revision,
+		.every = VIEW_EVERY};
+	return store_await_news(store, &awaited, deadline, wake, err);
 }
 
 uint64_t view_joined(const struct view *view)
@@ -471,6 +547,8 @@ static bool is_missing(const void *context, uint64_t task)
 
 bool view_is_gathered(const struct view *view)
 {
+	if (view->all_joined)
+		return true; /* whoever joined last has looked */
 	/* Looking at processes takes time: none is looked at before all places are taken. */
 	bool gathered = view_joined(view) == view->attempt.tasks;
 	for (uint64_t i = 0; i < view->attempt.tasks && gathered; i++)

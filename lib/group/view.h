@@ -59,6 +59,12 @@ struct view {
 	uint64_t resume_step;
 	uint64_t damaged; /* values that could not be read */
 	store_revision deadline_revision;
+	store_revision reported_at, saved_at; /* of the newest report and save of the round */
+	bool all_joined;
+	/* The store's revision as far as we know, of which so many changes are ours. */
+	store_revision store;
+	uint64_t written;
+	uint32_t heard; /* the count of news (store.h) before it was read; 0: not known */
 };
 
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err);
@@ -74,8 +80,20 @@ struct view_reading {
 void view_feed(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 
+/* Take in what was written by us, which need not be read. */
+struct write;
+void view_feed_written(struct view *view, const struct write *write, int64_t now);
+
+/* How many changes others have made since it was read, as far as our own writes have told. */
+uint64_t view_unseen(const struct view *view);
+
 /* Read what changed since the last time and take it in. */
 enum status view_refresh(struct view *view, struct store *store, struct error *err);
+
+#define VIEW_EVERY 200 /* ms between two looks for news where the filesystem does not tell */
+/* Wait until there is news since then; as store_await_news. */
+enum status view_await(struct view *view, struct store *store, int64_t deadline, int wake,
+	struct error *err);
 
 /* How many have joined; how many are through (left or dead, or can no longer join). */
 uint64_t view_joined(const struct view *view);

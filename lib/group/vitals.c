@@ -55,7 +55,7 @@ enum status vitals_read(struct store *store, struct view *view, struct vital *vi
 	struct store_beat *first = calloc(tasks, sizeof(*first));
 	if (!first)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	pulse_group(&view->attempt, group);
+	keys_group(&view->attempt, group);
 	for (uint64_t i = 0; i < tasks; i++)
 		vitals[i] = (struct vital){.state = by_keys(view, i)};
 	for (bool awaited = true; awaited;) {

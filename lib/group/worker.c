@@ -50,6 +50,7 @@ struct worker {
 	bool following, stopping, ended;
 	struct attempt attempt;
 	store_revision revision;
+	uint32_t heard; /* the count of news (store.h) when the last look began */
 	int64_t look_by;
 };
 
@@ -58,6 +59,7 @@ void result_free(struct result *result)
 	if (!result)
 		return;
 	store_answer_release(&result->answer);
+	write_release(&result->write);
 	free(result);
 }
 
@@ -156,18 +158,32 @@ static void pause_after(struct worker *worker, int failures, bool requests_end_i
 	}
 }
 
+/* Whether there is news that the last look did not show. What we made ourselves needs no look. */
+static bool is_behind(struct worker *worker, const struct write *write)
+{
+	const struct transaction *t = &write->transaction;
+	if (!t->group)
+		return false;
+	pthread_mutex_lock(&worker->lock);
+	bool known = write->news && write->news == worker->heard + t->news;
+	if (known)
+		worker->heard = write->news;
+	pthread_mutex_unlock(&worker->lock);
+	return !known;
+}
+
 static void carry_out_write(struct worker *worker, struct request *request)
 {
 	struct result *result = new_result(RESULT_WROTE);
-	result->what = request->write.what;
-	result->task = request->write.task;
-	result->round = request->write.round;
-	result->saved_step = request->write.saved_step;
 	result->outcome = OUTCOME_UNKNOWN;
+	result->began = clock_now();
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK)
 		result->outcome = write_carry_out(&request->write, worker->store, &result->error);
 	result->now = clock_now();
+	result->news = result->outcome == OUTCOME_DONE && is_behind(worker, &request->write);
+	result->write = request->write;
+	request->write = (struct write){0};
 	worker->writes_failed = result->outcome == OUTCOME_UNKNOWN ? worker->writes_failed + 1 : 0;
 	post(worker, result);
 	/* A full disk fails at once, and it would be tried again at once. */
@@ -212,44 +228,65 @@ static void carry_out(struct worker *worker, struct request *request)
 	free(request);
 }
 
+static void post_look(struct worker *worker, struct result *result, uint32_t heard)
+{
+	pthread_mutex_lock(&worker->lock);
+	if (result->status == STATUS_OK) {
+		worker->heard = heard;
+		if (result->answer.revision > worker->revision)
+			worker->revision = result->answer.revision;
+	}
+	worker->look_by = CLOCK_NEVER;
+	*worker->results_end = result;
+	worker->results_end = &result->next;
+	pthread_mutex_unlock(&worker->lock);
+	bell_ring(worker->ready);
+}
+
 /* Read what changed and report it. */
-static bool look(struct worker *worker, const char *prefix, store_revision revision)
+static bool look(struct worker *worker, const struct store_awaited *since)
 {
 	struct result *result = new_result(RESULT_SAW);
-	struct store_range range = {.prefix = prefix, .since = revision};
+	struct store_range range = {.prefix = since->prefix, .since = since->since};
+	uint32_t heard = since->heard;
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK)
-		result->unchanged = store_unchanged(worker->store, revision);
+		result->unchanged = store_unchanged(worker->store, since->since);
 	result->began = clock_now();
+	if (result->status == STATUS_OK && !heard)
+		heard = store_news(worker->store, since->group);
 	if (result->status == STATUS_OK)
 		result->status = store_list(worker->store, &range, &result->answer, &result->error);
 	result->now = clock_now();
 	bool right = result->status == STATUS_OK;
 	result->set_back = right && store_was_set_back(worker->store, &result->error);
-	pthread_mutex_lock(&worker->lock);
-	if (right && result->answer.revision > worker->revision)
-		worker->revision = result->answer.revision;
-	worker->look_by = CLOCK_NEVER;
-	pthread_mutex_unlock(&worker->lock);
-	post(worker, result);
+	post_look(worker, result, heard);
 	return right;
 }
 
 static void follow(struct worker *worker, int *failures)
 {
-	char prefix[sizeof(worker->attempt.prefix)];
+	struct attempt attempt;
+	char group[KEYS_GROUP];
 	pthread_mutex_lock(&worker->lock);
-	memcpy(prefix, worker->attempt.prefix, sizeof(prefix));
-	store_revision revision = worker->revision, seen;
+	attempt = worker->attempt;
+	struct store_awaited awaited = {.group = group,
+		.heard = worker->heard,
+		.prefix = attempt.prefix,
+		.since = worker->revision,
+		.every = VIEW_EVERY};
 	int64_t by = worker->look_by;
 	pthread_mutex_unlock(&worker->lock);
+	keys_group(&attempt, group);
 
-	enum status status = STATUS_OK;
+	enum status status = STATUS_TIMEOUT;
 	if (worker->store && *failures == 0 && by > clock_now())
-		status = store_wait(worker->store, prefix, revision, by, worker->wake, &seen, NULL);
+		status = store_await_news(worker->store, &awaited, by, worker->wake, NULL);
 	if (status == STATUS_NO)
 		return; /* a request */
-	if (look(worker, prefix, revision)) {
+	if (status == STATUS_TIMEOUT)
+		awaited.heard = 0; /* there may be some by now */
+	if (look(worker, &awaited)) {
 		*failures = 0;
 		return;
 	}
@@ -391,12 +428,13 @@ void worker_write(struct worker *worker, struct write *write)
 	submit(worker, request);
 }
 
-void worker_follow(struct worker *worker, const struct attempt *attempt, store_revision revision)
+void worker_follow(struct worker *worker, const struct view *view)
 {
 	pthread_mutex_lock(&worker->lock);
 	worker->following = true;
-	worker->attempt = *attempt;
-	worker->revision = revision;
+	worker->attempt = view->attempt;
+	worker->revision = view->revision;
+	worker->heard = view->heard;
 	pthread_mutex_unlock(&worker->lock);
 	bell_ring(worker->wake);
 }
@@ -404,7 +442,8 @@ void worker_follow(struct worker *worker, const struct attempt *attempt, store_r
 void worker_look(struct worker *worker, int64_t by)
 {
 	pthread_mutex_lock(&worker->lock);
-	bool sooner = by < worker->look_by;
+	/* Results that wait may say what is to be looked for. */
+	bool sooner = by < worker->look_by && !worker->results;
 	if (sooner)
 		worker->look_by = by;
 	pthread_mutex_unlock(&worker->lock);

@@ -27,9 +27,8 @@ struct result {
 	struct error error;
 	bool set_back; /* RESULT_SAW: an older copy of the store was put back; in error */
 	enum agreement_outcome outcome;
-	enum agreement_write what;
-	uint64_t task, round;
-	uint64_t saved_step; /* RESULT_WROTE of WRITE_SAVED */
+	struct write write; /* RESULT_WROTE: what was, or was to be, written */
+	bool news;	    /* RESULT_WROTE: there is some that no look has shown yet */
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
@@ -60,9 +59,12 @@ void worker_join(struct worker *worker, const struct attempt_entry *entry,
 void worker_cancel(struct worker *worker);
 /* Carry out a write, which is taken over. */
 void worker_write(struct worker *worker, struct write *write);
-/* Report changes after revision from now on. */
-void worker_follow(struct worker *worker, const struct attempt *attempt, store_revision revision);
-/* A fresh look is wanted by this instant at the latest; earlier ones replace later ones. */
+/* Report what changes after what this view shows from now on: news at once, the rest with it. */
+void worker_follow(struct worker *worker, const struct view *view);
+/*
+ * A fresh look is wanted by this instant at the latest; earlier ones replace later ones. To be
+ * asked for again after results were taken.
+ */
 void worker_look(struct worker *worker, int64_t by);
 /*
  * Remember the longest save and what was learned, close the attempt if everybody is through.

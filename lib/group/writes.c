@@ -34,6 +34,14 @@ static const char *own_round_key(struct write *write, const struct view *view, c
 	return own_key(write, view, rest);
 }
 
+void write_news(struct transaction *t, const struct attempt *attempt, bool news)
+{
+	char group[KEYS_GROUP];
+	keys_group(attempt, group);
+	t->group = transaction_own(t, group);
+	t->news = news;
+}
+
 static struct json_object *stamped(void)
 {
 	struct json_object *json = json_object_new_object();
@@ -189,6 +197,8 @@ static void build_saved(struct write *write, const struct view *view,
 	json_put_signed(json, "ms", details->save_time);
 	transaction_put(&write->transaction,
 		own_round_key(write, view, "SAVED", write->round, write->task), json);
+	if (details->acknowledges)
+		build_ack(write, view);
 }
 
 static void build_error(
@@ -210,6 +220,20 @@ static void build_error(
 		&write->transaction, own_key(write, view, "SEAL"), seal_value("error", text));
 }
 
+static void build_all_saved(struct write *write, const struct view *view)
+{
+	transaction_put_new(&write->transaction,
+		own_task_key(write, view, "ALL_SAVED", write->round), stamped());
+}
+
+/* Whether others wait for what this task has still to do: its report, or its save. */
+static bool is_awaited(const struct view *view)
+{
+	const struct agreement_view *a = &view->agreement;
+	bool final = a->decided && a->decision.kind != KIND_SAVE;
+	return a->round && !a->broken && !a->closed && !(final && a->all_saved == a->round);
+}
+
 static void build_left(struct write *write, const struct view *view,
 	const struct agreement_plan *plan, const struct write_details *details)
 {
@@ -221,6 +245,8 @@ static void build_left(struct write *write, const struct view *view,
 	if (details->saved)
 		json_put_unsigned(json, "saved", details->saved_step);
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
+	/* Without news the count is read along: has anything happened that it does not know of? */
+	write_news(&write->transaction, &view->attempt, is_awaited(view));
 }
 
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
@@ -228,8 +254,7 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 {
 	*write = (struct write){.what = what,
 		.task = task,
-		.round = plan->write[what],
-		.saved_step = plan->saved_step};
+		.round = plan->write[what]};
 	switch (what) {
 	case WRITE_CLAIM: build_claim(write, view, details); break;
 	case WRITE_DEADLINE: {
@@ -249,10 +274,13 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 	case WRITE_DECISION: build_decision(write, view, plan); break;
 	case WRITE_ACK: build_ack(write, view); break;
 	case WRITE_SAVED: build_saved(write, view, plan, details); break;
+	case WRITE_ALL_SAVED: build_all_saved(write, view); break;
 	case WRITE_ERROR: build_error(write, view, details); break;
 	case WRITE_LEFT: build_left(write, view, plan, details); return;
 	case WRITE_KINDS: return;
 	}
+	if (what != WRITE_REPORT && what != WRITE_ACK && what != WRITE_SAVED)
+		write_news(&write->transaction, &view->attempt, true);
 	/* What was declared dead can no longer take part. */
 	if (!details->outside)
 		transaction_require(
@@ -317,6 +345,7 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 			death_value(view, &deaths[i]));
 		own |= deaths[i].task == by;
 	}
+	write_news(t, &view->attempt, true);
 	if (!own && by != BY_NO_TASK)
 		transaction_require(t, own_task_key(write, view, "DEAD", by), 0);
 	if (*view->seal)
@@ -333,6 +362,7 @@ void write_build_demand(struct write *write, const struct view *view)
 	*write = (struct write){.what = WRITE_ROUND, .round = view->agreement.round + 1};
 	transaction_put_new(&write->transaction, own_next_round(write, view), round_value(false));
 	transaction_require(&write->transaction, own_key(write, view, "SEAL"), 0);
+	write_news(&write->transaction, &view->attempt, true);
 }
 
 void write_release(struct write *write)
@@ -347,9 +377,13 @@ enum agreement_outcome write_carry_out(struct write *write, struct store *store,
 		transaction_put(
 			&write->transaction, write->deadline_key, deadline_value(write->deadline));
 	write->deadline_key = NULL;
-	switch (transaction_run(&write->transaction, store, err)) {
-	case STATUS_OK: return OUTCOME_DONE;
-	case STATUS_NO: return OUTCOME_REFUSED;
-	default: return OUTCOME_UNKNOWN;
-	}
+	struct store_answer answer;
+	enum status status = transaction_ask(&write->transaction, store, &answer, err);
+	enum agreement_outcome outcome = status != STATUS_OK ? OUTCOME_UNKNOWN
+					 : answer.held	     ? OUTCOME_DONE
+							     : OUTCOME_REFUSED;
+	write->revision = answer.revision;
+	write->news = answer.news;
+	store_answer_release(&answer);
+	return outcome;
 }

@@ -14,11 +14,13 @@
 struct write {
 	enum agreement_write what;
 	uint64_t task, round;
-	uint64_t saved_step; /* of WRITE_SAVED */
 	struct transaction transaction;
 	const char
 		*deadline_key; /* where deadline is told, as what is left then; NULL: it is not */
 	int64_t deadline;
+	/* Once it was carried out: the store's revision then, and the count of news (store.h). */
+	store_revision revision;
+	uint32_t news;
 };
 
 /* What only the agent knows of its task. */
@@ -30,6 +32,7 @@ struct write_details {
 	int64_t deadline;	     /* of WRITE_CLAIM, WRITE_DEADLINE; CLOCK_NEVER */
 	int64_t step_time;	     /* of WRITE_REPORT, ms */
 	int64_t save_time;	     /* of WRITE_SAVED, ms */
+	bool acknowledges;	     /* WRITE_SAVED: and the decision, which was not until now */
 	int code;		     /* of WRITE_ERROR, WRITE_LEFT */
 	const char *line;	     /* of WRITE_ERROR */
 	/* Of WRITE_LEFT: how far it has come. */
@@ -64,6 +67,9 @@ void write_build_deaths(struct write *write, const struct view *view, uint64_t b
 
 /* An on-demand checkpoint: the next round, without a claim. */
 void write_build_demand(struct write *write, const struct view *view);
+
+/* Have the count of the attempt's news read along; news: this is one. */
+void write_news(struct transaction *t, const struct attempt *attempt, bool news);
 
 void write_release(struct write *write);
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/parse.h"
@@ -259,6 +260,7 @@ enum status store_wait(struct store *store, const char *prefix, store_revision s
 	if (status != STATUS_OK)
 		return status;
 	store->waited_since = since;
+	store->waited_group = 0;
 	store->unchanged = 0;
 	return store->backend->wait(store, prefix, since, deadline, wake, revision, err);
 }
@@ -284,8 +286,14 @@ enum status store_await_news(struct store *store, struct store_awaited *awaited,
 			awaited->heard = store_news(store, awaited->group);
 		return status;
 	}
+	uint64_t hash = XXH64(awaited->group, strlen(awaited->group), 1);
+	bool again = store->waited_group == hash && store->waited_heard == awaited->heard &&
+		     store->waited_since == awaited->since;
+	if (!again)
+		store->unchanged = 0;
 	store->waited_since = awaited->since;
-	store->unchanged = 0;
+	store->waited_group = hash;
+	store->waited_heard = awaited->heard;
 	return store->backend->await_news(store, awaited, deadline, wake, err);
 }
 

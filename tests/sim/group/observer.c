@@ -214,6 +214,12 @@ static void observe_end(struct world *w, const struct record *r)
 	w->keys.closed = true;
 }
 
+/* It is only traced. */
+static void observe_nothing(struct world *w, const struct record *r)
+{
+	(void)w, (void)r;
+}
+
 /* Names as printf would write them: %r the round, %t the task. */
 static const struct {
 	const char *form;
@@ -234,6 +240,8 @@ static const struct {
 	{"DEAD/%t", observe_dead, false},
 	{"TASK/%t", observe_join, false},
 	{"CLOSED", observe_end, false},
+	{"ALL_JOINED", observe_nothing, false},
+	{"ALL_SAVED/%r", observe_nothing, false},
 };
 
 static bool take_number(const char **at, uint64_t *number)

@@ -1146,8 +1146,8 @@ static void decision_of_a_dead_task(struct schedule *s)
 	s->latency = 1000;
 	s->give_up = 5000;
 	notice(s, 0, 1000, -1);
-	fate(s, AT_REPORT, 0, 700, PAUSE_AGENT, 1300);
-	fate(s, AT_REPORT, 0, 700, DECLARE_DEAD, 300);
+	fate(s, AT_REPORT, 0, 400, PAUSE_AGENT, 1300);
+	fate(s, AT_REPORT, 0, 400, DECLARE_DEAD, 300);
 	for (int i = 1; i < 3; i++)
 		act(s, AT_REPORT, 0, 0, PAUSE_AGENT, i, 4000);
 }
