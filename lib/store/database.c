@@ -471,6 +471,10 @@ enum status session_end(struct session *session, enum status status, bool *known
 		unknown = !committed && session->write;
 		saw = committed && read_header(session, header) == SQLITE_OK;
 	}
+	if (committed && sqlite3_total_changes(session->database) > 0)
+		store->count.writes++;
+	else
+		store->count.reads++;
 	session_close(session);
 	if (unknown && !sharedlock_is_lost(lock))
 		unknown = !was_rolled_back(session);

@@ -18,6 +18,10 @@ static bool read_one(struct parameters *parameters, const char *name, const char
 		parameters->assume = value;
 		return value && (!strcmp(value, "local") || !strcmp(value, "shared"));
 	}
+	if (!strcmp(name, "count")) {
+		parameters->count = value;
+		return value && *value;
+	}
 	return !strcmp(name, "takeover") && value;
 }
 
@@ -47,7 +51,7 @@ enum status parameters_read(
 		if (!read_one(parameters, name, value))
 			return error_set(err, STATUS_USAGE,
 				"store %s: \"%s%s%s\" is not understood; known are lock=auto|fcntl|link, "
-				"takeover=D, shared-group, must-exist, assume=local|shared",
+				"takeover=D, shared-group, must-exist, assume=local|shared, count=FILE",
 				url->path, name, value ? "=" : "", value ? value : "");
 		if (!strcmp(name, "takeover"))
 			status = read_takeover(url, value, parameters, err);

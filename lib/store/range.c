@@ -64,8 +64,8 @@ static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *hea
 }
 
 /* One more entry of a list. */
-static enum status add_entry(
-	struct store_answer *answer, size_t *capacity, sqlite3_stmt *statement, struct error *err)
+static enum status add_entry(struct session *session, struct store_answer *answer, size_t *capacity,
+	sqlite3_stmt *statement, struct error *err)
 {
 	if (answer->count == *capacity) {
 		size_t more = *capacity ? *capacity * 2 : 16;
@@ -79,7 +79,7 @@ static enum status add_entry(
 	*entry = (struct store_entry){0};
 	entry->key = strndup(
 		sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0));
-	if (!entry->key || !session_copy_value(entry, statement, 1, 2))
+	if (!entry->key || !session_copy_value(session, entry, statement, 1, 2))
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	return STATUS_OK;
 }
@@ -122,7 +122,7 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 				code = SQLITE_DONE;
 				break;
 			}
-			status = add_entry(answer, &capacity, statement, err);
+			status = add_entry(&session, answer, &capacity, statement, err);
 		}
 		if (status == STATUS_OK && code != SQLITE_DONE)
 			status = session_failed(&session, "read", code, err);

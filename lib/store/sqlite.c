@@ -99,9 +99,25 @@ static enum status check_place(struct sqlite_store *store, struct error *err)
 		store->base.where);
 }
 
-static void sqlite_close(struct store *base)
+/* Append what was counted to the file of the parameter count, in one write. */
+static void write_count(const struct sqlite_store *store)
 {
-	struct sqlite_store *store = (struct sqlite_store *)base;
+	struct stat st;
+	/* Without waiting for the reader of a pipe. */
+	int descriptor = open(store->count_file,
+		O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+		return;
+	if (fstat(descriptor, &st) == 0 && S_ISREG(st.st_mode))
+		(void)!dprintf(descriptor, "reads %llu writes %llu bytes %llu\n",
+			(unsigned long long)store->count.reads,
+			(unsigned long long)store->count.writes,
+			(unsigned long long)store->count.bytes);
+	close(descriptor);
+}
+
+static void release(struct sqlite_store *store)
+{
 	lookout_release(&store->lookout);
 	news_release(&store->news);
 	sharedlock_close(&store->lock);
@@ -110,7 +126,16 @@ static void sqlite_close(struct store *base)
 	free(store->directory);
 	free(store->beats);
 	free(store->assume);
+	free(store->count_file);
 	free(store);
+}
+
+static void sqlite_close(struct store *base)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	if (store->count_file)
+		write_count(store);
+	release(store);
 }
 
 static enum status refuse_missing(const struct sqlite_store *store, struct error *err)
@@ -254,16 +279,22 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	return status;
 }
 
+/* Make text, unless it is NULL, point to *copy. False: no memory. */
+static bool keep(const char **text, char **copy)
+{
+	if (*text)
+		*text = *copy = strdup(*text);
+	return *copy || !*text;
+}
+
 static enum status read_parameters(
 	struct sqlite_store *store, const struct store_url *url, struct error *err)
 {
 	enum status status = parameters_read(url, &store->parameters, err);
-	/* It is the url's. */
-	if (store->parameters.assume) {
-		store->parameters.assume = store->assume = strdup(store->parameters.assume);
-		if (status == STATUS_OK && !store->assume)
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	/* They are the url's. */
+	if (status == STATUS_OK && (!keep(&store->parameters.assume, &store->assume) ||
+					   !keep(&store->parameters.count, &store->count_file)))
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	return status;
 }
 
@@ -295,7 +326,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (status == STATUS_OK)
 		*opened = &store->base;
 	else
-		sqlite_close(&store->base);
+		release(store);
 	return status;
 }
 

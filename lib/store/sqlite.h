@@ -53,12 +53,21 @@ struct news {
 	struct lookout lookout;
 };
 
+/* What the locked transactions of one handle have cost, for the parameter count. */
+struct count {
+	uint64_t reads;	 /* that changed nothing */
+	uint64_t writes; /* that committed a change */
+	uint64_t bytes;	 /* of keys and values answered */
+};
+
 struct sqlite_store {
 	struct store base; /* where: the path of the database */
 	char *journal;
 	char *directory;
 	char *beats;
-	char *assume; /* of the parameters; may be NULL */
+	char *assume;	  /* of the parameters; may be NULL */
+	char *count_file; /* the same */
+	struct count count;
 	struct parameters parameters;
 	bool far_locks; /* byte-range locks are kept by a server, which can keep us waiting */
 	struct sharedlock lock;
@@ -239,11 +248,14 @@ void news_release(struct news *news);
 /* transaction.c */
 enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
 	struct store_answer *answer, struct error *err);
-/* For range.c: whether all compares hold; copy two columns into an entry (false: no memory). */
+/*
+ * For range.c: whether all compares hold; copy two columns into an entry that has its key (false:
+ * no memory).
+ */
 enum status session_compare(struct session *session, const struct store_compare *compares,
 	size_t count, bool *hold, struct error *err);
-bool session_copy_value(
-	struct store_entry *entry, sqlite3_stmt *statement, int value, int revision);
+bool session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
+	int value, int revision);
 
 /* range.c */
 enum status range_list(struct store *store, const struct store_range *range, int64_t deadline,

@@ -91,6 +91,10 @@ enum store_open_flags {
  *   shared-group          the group may read and write it, and is trusted
  *   must-exist            a store that is missing is STATUS_TEMPORARY, and never made
  *   assume=local|shared   what the filesystem is, where we cannot tell or tell wrongly
+ *   count=FILE            store_close appends "reads R writes W bytes B" to FILE: how many locked
+ *                         transactions of this handle only read, how many committed a change, and
+ *                         the bytes of the keys and values that they answered. A FILE that cannot be
+ *                         written is ignored
  * STATUS_TEMPORARY where a filesystem that belongs there is not mounted (base/mounts.h): then there
  * is neither a "no" nor a new store. A missing directory is never made. deadline (base/clock.h) also
  * bounds the first contact.

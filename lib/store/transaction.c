@@ -32,8 +32,8 @@ enum status session_compare(struct session *session, const struct store_compare 
 	return status;
 }
 
-/* Copy column value and its revision into an entry that has its key. */
-bool session_copy_value(struct store_entry *entry, sqlite3_stmt *statement, int value, int revision)
+bool session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
+	int value, int revision)
 {
 	size_t length = (size_t)sqlite3_column_bytes(statement, value);
 	entry->value = malloc(length + 1);
@@ -44,6 +44,7 @@ bool session_copy_value(struct store_entry *entry, sqlite3_stmt *statement, int 
 	entry->value[length] = '\0';
 	entry->length = length;
 	entry->revision = sqlite3_column_int64(statement, revision);
+	session->store->count.bytes += strlen(entry->key) + length;
 	return true;
 }
 
@@ -56,7 +57,8 @@ static enum status get_one(
 	int code = sqlite3_step(statement);
 	enum status status = STATUS_OK;
 	entry->key = strdup(key);
-	if (!entry->key || (code == SQLITE_ROW && !session_copy_value(entry, statement, 0, 1)))
+	if (!entry->key ||
+		(code == SQLITE_ROW && !session_copy_value(session, entry, statement, 0, 1)))
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	else if (code != SQLITE_ROW && code != SQLITE_DONE)
 		status = session_failed(session, "read", code, err);
