@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# make, make demo, make check, make check-all, make bench [SECTION=queue], make fuzz [SECONDS=60],
+# make, make demo, make check, make check-all, make bench [SECTION=queue|scale],
+# make fuzz [SECONDS=60],
 # make soak [HOURS=1] [PLACES="gluster nfs"] [SEED=N],
 # make install [PREFIX=/usr/local] [DESTDIR=], make clean
 #

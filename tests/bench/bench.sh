@@ -3,7 +3,7 @@
 # The budgets of the design, measured here and now: each row is a ratio or a limit, with peers in the
 # same run. Nothing fails on a time; a row over its budget says so.
 #
-#   tests/bench/bench.sh [queue]      only that section
+#   tests/bench/bench.sh [queue|scale]      only that section
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,7 +18,7 @@ cleanup() {
 	wait 2>/dev/null || :
 	"$here/tests/rig/mounts" stop "$work/mounts"
 	"$here/tests/rig/forget-stores" "$work"
-	rm -rf --one-file-system "$work"
+	rm -rf --one-file-system "$work" ${quiet:+"$quiet"}
 }
 trap cleanup EXIT
 export PREEMPT_STORE=$work/store.db
@@ -37,6 +37,11 @@ case ${1:-} in
 queue)
 	# shellcheck source-path=SCRIPTDIR source=queue.sh
 	. "$here/tests/bench/queue.sh"
+	exit
+	;;
+scale)
+	# shellcheck source-path=SCRIPTDIR source=scale.sh
+	. "$here/tests/bench/scale.sh"
 	exit
 	;;
 *)
