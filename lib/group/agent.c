@@ -15,7 +15,6 @@
 #include "group/agent_inside.h"
 
 #define SAMPLE_EVERY 1000  /* ms between looks at how far the tasks are */
-#define DEATHS_EVERY 1000  /* ms between looks for processes that are gone */
 #define SAFETY_LOOK  15000 /* ms after which the store is read even if it seems unchanged */
 #define GOODBYE	     10000 /* ms to close the attempt */
 
@@ -62,10 +61,7 @@ void agent_advance(struct agent *agent)
 		agent_keep_guard(agent);
 		agent->sample_at = now + SAMPLE_EVERY;
 	}
-	if (agent->group.view.agreement.round && now >= agent->deaths_at) {
-		(void)agent_declare_gone(agent, true);
-		agent->deaths_at = now + DEATHS_EVERY;
-	}
+	agent_look_for_gone(agent, now);
 	for (size_t i = 0; i < agent->command_count; i++)
 		unaware_tell(&agent->commands[i], &agent->group, now);
 	agent_rehearse(agent, now, &wake);
@@ -88,13 +84,9 @@ void agent_advance(struct agent *agent)
 
 void agent_say_goodbye(struct agent *agent, int code)
 {
-	int64_t longest_save = 0;
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
-	for (size_t i = 0; i < agent->seat_count; i++)
-		if (agent->seats[i].agreement.measure.longest_save > longest_save)
-			longest_save = agent->seats[i].agreement.measure.longest_save;
 	worker_close(agent->group.worker, &agent->group.view.attempt, agent->options,
-		code == STATUS_OK, longest_save, &agent->group.progress);
+		code == STATUS_OK);
 	while (!agent->goodbye_done && clock_now() < until) {
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
@@ -225,7 +217,8 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	while (!agent_is_through(&agent))
 		agent_advance(&agent);
 	code = combined_code(&agent);
-	agent_say_goodbye(&agent, code);
+	if (view_may_be_through(&agent.group.view))
+		agent_say_goodbye(&agent, code);
 	if (options->rehearsal.signal)
 		rehearsed_well = agent_judge_rehearsal(&agent, code);
 	if (!options->restarts || code != STATUS_BROKEN)

@@ -7,6 +7,10 @@
 #include "base/message.h"
 #include "group/agent_inside.h"
 
+#define DEATHS_EVERY 1000 /* ms between looks for processes that are gone */
+#define LOOKERS	     4	  /* agents of a machine that look */
+#define DEATHS_MOST  256  /* in one transaction; the rest follows */
+
 enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err)
 {
@@ -186,24 +190,68 @@ static bool is_awaited(const struct agent *agent, uint64_t task)
 	return view->decided ? peer->member && !peer->saved : !peer->reported;
 }
 
+static bool is_ours(const struct agent *agent, uint64_t task)
+{
+	uint64_t first = agent->options->identity->task;
+	return task >= first && task - first < agent->seat_count;
+}
+
+/*
+ * How many agents of this machine come before this one, and live: the first few look for those who
+ * are gone, so that not everybody looks at everybody.
+ */
+static size_t rank_on_machine(const struct agent *agent)
+{
+	const struct view *view = &agent->group.view;
+	const struct process_identity *last = NULL;
+	size_t rank = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks && rank < LOOKERS; i++) {
+		const struct process_identity *who = &view->members[i].agent;
+		if (is_ours(agent, i))
+			break;
+		if (!view->members[i].joined || !agreement_counts(&view->agreement, i) ||
+			(last && last->pid == who->pid && last->start == who->start) ||
+			process_look(who) != PROCESS_ALIVE)
+			continue;
+		last = who;
+		rank++;
+	}
+	return rank;
+}
+
+void agent_look_for_gone(struct agent *agent, int64_t now)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	if (!view->round || now < agent->deaths_at)
+		return;
+	size_t rank = rank_on_machine(agent);
+	agent->deaths_at = now + DEATHS_EVERY * (int64_t)(1 + rank);
+	/* Who comes later looks later, and not at all while there are enough before him. */
+	bool first_time = view->round != agent->deaths_round;
+	agent->deaths_round = view->round;
+	if (rank < LOOKERS && (rank == 0 || !first_time))
+		(void)agent_declare_gone(agent, true);
+}
+
 bool agent_declare_gone(struct agent *agent, bool awaited_only)
 {
 	struct group *group = &agent->group;
 	const struct view *view = &group->view;
-	uint64_t first = agent->options->identity->task;
-	bool found = false;
+	size_t count = 0;
 	if (!may_write_deaths(group))
 		return false;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		bool ours = i >= first && i < first + agent->seat_count;
+	struct death *deaths = calloc(view->attempt.tasks, sizeof(*deaths));
+	for (uint64_t i = 0; deaths && i < view->attempt.tasks && count < DEATHS_MOST; i++) {
 		bool asked =
 			awaited_only ? is_awaited(agent, i) : agreement_counts(&view->agreement, i);
-		if (ours || !asked || !view->members[i].joined ||
+		if (is_ours(agent, i) || !asked || !view->members[i].joined ||
 			process_look(&view->members[i].agent) != PROCESS_GONE)
 			continue;
-		struct death death = {.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
-		write_deaths(group, first, &death, 1);
-		found = true;
+		deaths[count++] = (struct death){
+			.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
 	}
-	return found;
+	if (count)
+		write_deaths(group, agent->options->identity->task, deaths, count);
+	free(deaths);
+	return count > 0;
 }

@@ -34,6 +34,7 @@ struct agent {
 	size_t seat_count;
 	struct board boards; /* with --ranks: the directory above the boards; no path: none */
 	int64_t sample_at, deaths_at;
+	uint64_t deaths_round; /* the one in which deaths were looked for last */
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
 	struct cut_off cut_off;
 	bool cut_off_ended;	      /* its tasks are ended because of that */
@@ -96,6 +97,8 @@ enum status agent_start_pulse(
 /* About once a second, after the boards were sampled: tell how far we are; does it hang, or is it
  * cut off from the store? */
 void agent_look_for_hangs(struct agent *agent, int64_t now);
+/* In a round, now and then: is one that it waits for gone? */
+void agent_look_for_gone(struct agent *agent, int64_t now);
 /*
  * Declare the peers whose processes ran on this machine and exist no more, of all or of those that
  * the round waits for; whether there are any.

@@ -24,6 +24,20 @@ static void recall_saves(struct agent *agent)
 	store_close(store);
 }
 
+static void remember_saves(const struct agent *agent)
+{
+	int64_t longest = agent->seats[0].agreement.measure.longest_save;
+	struct store *store;
+	struct error unused;
+	if (longest <= agent->group.view.agreement.longest_save || agent->store_away ||
+		store_open(&store, agent->options->store, 0, clock_after(RECALL), &unused) !=
+			STATUS_OK)
+		return;
+	store_set_patience(store, RECALL);
+	(void)measure_remember(store, agent->group.view.attempt.run, longest, &unused);
+	store_close(store);
+}
+
 static enum status begin(struct agent *agent, const struct attempt *attempt, const char *board,
 	pid_t pid, struct error *err)
 {
@@ -135,8 +149,10 @@ int agent_serve(const struct agent_options *options, const struct attempt *attem
 		}
 		if (served_is_gone(served) && !agent.group.view.agreement.closed)
 			declare_dead(&agent);
-		else if (!board_vanished(&agent.seats[0].board))
+		else if (!board_vanished(&agent.seats[0].board)) {
+			remember_saves(&agent);
 			agent_say_goodbye(&agent, STATUS_PREEMPTED);
+		}
 	}
 	/* The board is the agent's to remove; no other process does where that is gone. */
 	if (agent.seat_count)

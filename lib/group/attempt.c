@@ -11,6 +11,8 @@
 #include "group/outcome.h"
 #include "store/builder.h"
 
+#define LOOK_EVERY 4000 /* ms between two looks of one who waits for news that may never come */
+
 static enum status read_last(struct store *store, const char *run, uint64_t *number,
 	store_revision *revision, struct error *err)
 {
@@ -236,27 +238,54 @@ static void take_slots(
 	}
 }
 
-/* Open the attempt after last (its number is 0: the first). Its life is of the line of last's. */
-static enum status open_next(struct store *store, const struct attempt_entry *entry,
-	const struct attempt *last, store_revision last_revision, struct attempt *attempt,
-	struct error *err)
+/* Carry out what takes our places; the view then shows it. STATUS_NO: others were faster. */
+static enum status take_part(
+	struct write *write, struct store *store, struct view *view, struct error *err)
 {
-	struct transaction t = {0};
-	char key[KEYS_MAX], group[KEYS_GROUP];
-	attempt_name(attempt, entry->run, last->number + 1, entry->tasks);
-	if (!life_draw(last->life, attempt->life))
+	enum agreement_outcome outcome = write_carry_out(write, store, err);
+	if (outcome == OUTCOME_DONE) {
+		if (view->revision == 0) /* we have just opened it: nothing came before */
+			view->revision = write->revision - 1;
+		view->heard = view->heard ? view->heard : write->news;
+		view_feed_written(view, write, clock_now());
+		view->joined_by_us = write->revision;
+	}
+	write_release(write);
+	return outcome == OUTCOME_DONE	    ? STATUS_OK
+	       : outcome == OUTCOME_REFUSED ? STATUS_NO
+					    : err->status;
+}
+
+/*
+ * Open the attempt after the view's (a zeroed one: the first), and turn the view to it. Its life is
+ * of the line of that one's.
+ */
+static enum status open_next(struct store *store, const struct attempt_entry *entry,
+	store_revision last_revision, struct view *view, struct error *err)
+{
+	struct write write = {0};
+	struct transaction *t = &write.transaction;
+	char key[KEYS_MAX], group[KEYS_GROUP], life[LIFE_SIZE];
+	struct attempt next, *attempt = &next;
+	attempt_name(attempt, entry->run, view->attempt.number + 1, entry->tasks);
+	if (!life_draw(view->attempt.life, life))
 		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
+	memcpy(attempt->life, life, sizeof(life));
 	/* The beats' files exist before the attempt does: a client may cache "no such file". */
 	keys_group(attempt, group);
 	enum status status = store_beats_prepare(store, group, entry->tasks, err);
 	if (status != STATUS_OK)
 		return status;
 
+	view_release(view);
+	status = view_init(view, attempt, err);
+	if (status != STATUS_OK)
+		return status;
 	struct json_object *number = json_object_new_object();
 	json_put_unsigned(number, "attempt", attempt->number);
 	snprintf(key, sizeof(key), "run/%s/LAST", entry->run);
-	transaction_require(&t, transaction_own(&t, key), last_revision);
-	transaction_put(&t, transaction_own(&t, key), number);
+	transaction_require(t, transaction_own(t, key), last_revision);
+	transaction_put(t, transaction_own(t, key), number);
 
 	struct json_object *open = json_object_new_object();
 	json_put_unsigned(open, "tasks", entry->tasks);
@@ -264,23 +293,27 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	json_put_text(open, "life", attempt->life);
 	json_put_signed(open, "utc", clock_utc());
 	keys_of(attempt, key, "OPEN");
-	transaction_require(&t, transaction_own(&t, key), 0);
-	transaction_put(&t, transaction_own(&t, key), open);
-	take_slots(&t, attempt, entry);
-	return run_and_release(&t, store, err);
+	transaction_require(t, transaction_own(t, key), 0);
+	transaction_put(t, transaction_own(t, key), open);
+	take_slots(t, attempt, entry);
+	write_news(t, attempt, false);
+	return take_part(&write, store, view, err);
 }
 
 static enum status join_this(struct store *store, const struct attempt_entry *entry,
-	const struct attempt *attempt, struct error *err)
+	struct view *view, struct error *err)
 {
-	struct transaction t = {0};
+	struct write write = {0};
+	struct transaction *t = &write.transaction;
 	char key[KEYS_MAX];
-	keys_of(attempt, key, "SEAL");
-	transaction_require(&t, transaction_own(&t, key), 0);
-	keys_of(attempt, key, "CLOSED");
-	transaction_require(&t, transaction_own(&t, key), 0);
-	take_slots(&t, attempt, entry);
-	return run_and_release(&t, store, err);
+	keys_of(&view->attempt, key, "SEAL");
+	transaction_require(t, transaction_own(t, key), 0);
+	keys_of(&view->attempt, key, "CLOSED");
+	transaction_require(t, transaction_own(t, key), 0);
+	take_slots(t, &view->attempt, entry);
+	/* Between our look and this there was no news: it would have sealed the attempt. */
+	write_news(t, &view->attempt, false);
+	return take_part(&write, store, view, err);
 }
 
 static enum status seal(struct store *store, const struct attempt *attempt, const char *by,
@@ -367,19 +400,19 @@ static enum status refuse(const struct attempt_entry *entry, enum attempt_verdic
 	return error_set(err, STATUS_USAGE, "run %s is running", entry->run);
 }
 
-/* Wait for a change under the attempt. */
-static enum status wait_change(
+/* Wait for news of the attempt, and now and then look without any. STATUS_TIMEOUT: until then. */
+static enum status wait_for_news(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
-	store_revision revision = 0;
-	enum status status = store_wait(
-		store, view->attempt.prefix, view->revision, deadline, cancel, &revision, err);
+	int64_t look = clock_after(LOOK_EVERY / 2 + clock_jitter(LOOK_EVERY / 2));
+	enum status status =
+		view_await(view, store, look < deadline ? look : deadline, cancel, err);
 	if (status == STATUS_NO)
 		return error_set(
 			err, STATUS_NO, "run %s: joining was cancelled", view->attempt.run);
-	if (status != STATUS_OK)
-		return status;
-	return view_refresh(view, store, err);
+	if (status == STATUS_TIMEOUT && look < deadline)
+		status = STATUS_OK;
+	return status == STATUS_OK ? view_refresh(view, store, err) : status;
 }
 
 /* Whether what would be done concerns the attempt that was asked for, if any was. */
@@ -398,10 +431,9 @@ static enum status check_number(const struct attempt_entry *entry, enum attempt_
 
 /* attempt_join, once: STATUS_TEMPORARY as soon as the store does not answer. */
 static enum status try_join(struct store *store, const struct attempt_entry *entry,
-	struct attempt *attempt, struct error *err)
+	struct view *view, struct error *err)
 {
 	enum status status;
-	struct view view = {0};
 	for (;;) {
 		uint64_t last;
 		store_revision last_revision;
@@ -410,47 +442,40 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 
 		status = read_last(store, entry->run, &last, &last_revision, err);
 		if (status == STATUS_OK && last)
-			status = read_attempt(store, entry->run, last, &view, launch, err);
+			status = read_attempt(store, entry->run, last, view, launch, err);
 		if (status != STATUS_OK)
 			goto out;
 		if (last)
-			describe(&view, entry, launch, &scene);
+			describe(view, entry, launch, &scene);
 
 		enum attempt_verdict verdict = attempt_judge(&scene, entry->tasks);
 		status = check_number(entry, verdict, last, err);
 		if (status != STATUS_OK)
 			goto out;
 		switch (verdict) {
-		case ATTEMPT_JOINED:
-			*attempt = view.attempt;
-			status = STATUS_OK;
-			goto out;
+		case ATTEMPT_JOINED: return STATUS_OK;
 		case ATTEMPT_JOIN:
-			status = join_this(store, entry, &view.attempt, err);
-			if (status == STATUS_OK) {
-				*attempt = view.attempt;
-				goto out;
-			}
+			status = join_this(store, entry, view, err);
+			if (status == STATUS_OK)
+				return STATUS_OK;
 			break;
 		case ATTEMPT_BURY:
-			status = bury(store, entry, &view, err);
+			status = bury(store, entry, view, err);
 			if (status != STATUS_OK)
 				goto out;
-			status =
-				open_next(store, entry, &view.attempt, last_revision, attempt, err);
+			status = open_next(store, entry, last_revision, view, err);
 			if (status == STATUS_OK)
-				goto out;
+				return STATUS_OK;
 			break;
 		case ATTEMPT_OPEN:
 			if (scene.exists && !scene.closed)
-				(void)attempt_close(store, &view, false, NULL, NULL);
-			status =
-				open_next(store, entry, &view.attempt, last_revision, attempt, err);
+				(void)attempt_close(store, view, false, NULL, NULL);
+			status = open_next(store, entry, last_revision, view, err);
 			if (status == STATUS_OK)
-				goto out;
+				return STATUS_OK;
 			break;
 		case ATTEMPT_WAIT:
-			status = wait_change(store, &view, entry->deadline, entry->cancel, err);
+			status = wait_for_news(store, view, entry->deadline, entry->cancel, err);
 			if (status == STATUS_TIMEOUT)
 				error_set(err, STATUS_TIMEOUT,
 					"run %s: attempt %llu has not closed; if nothing of it runs any "
@@ -469,10 +494,10 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 		case ATTEMPT_REFUSE_ALIVE:
 		case ATTEMPT_REFUSE_LINGERING:
 		case ATTEMPT_REFUSE_TASKS:
-			status = refuse(entry, verdict, &view, launch, err);
+			status = refuse(entry, verdict, view, launch, err);
 			goto out;
 		}
-		view_release(&view);
+		view_release(view);
 		if (status != STATUS_NO)
 			return status; /* the store could not be asked */
 		if (clock_now() >= entry->deadline)
@@ -480,27 +505,46 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 				err, STATUS_TIMEOUT, "run %s: could not join in time", entry->run);
 	}
 out:
-	view_release(&view);
+	view_release(view);
 	return status;
 }
 
 enum status attempt_join(struct store *store, const struct attempt_entry *entry,
-	struct attempt *attempt, struct error *err)
+	struct view *view, struct error *err)
 {
 	struct outage outage = {
 		.deadline = entry->deadline, .cancel = &entry->cancel, .cancel_count = 1};
 	enum status status;
+	*view = (struct view){0};
 	do
-		status = try_join(store, entry, attempt, err);
+		status = try_join(store, entry, view, err);
 	while (outage_retry(&outage, &status, err));
 	return status;
+}
+
+/* Whoever joined last tells the others; should that fail, they look now and then. */
+static void tell_all_joined(struct store *store, const struct view *view)
+{
+	struct transaction t = {0};
+	char key[KEYS_MAX];
+	struct json_object *json = json_object_new_object();
+	bool last = view->joined_by_us && view->joined_by_us == view->joined_at;
+	if (view->all_joined || !last || view->attempt.tasks == 1) {
+		json_object_put(json);
+		return;
+	}
+	json_put_signed(json, "utc", clock_utc());
+	keys_of(&view->attempt, key, "ALL_JOINED");
+	transaction_put_new(&t, transaction_own(&t, key), json);
+	write_news(&t, &view->attempt, true);
+	(void)run_and_release(&t, store, NULL);
 }
 
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
 	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
-	enum status status = view_refresh(view, store, err);
+	enum status status = STATUS_OK;
 	for (;;) {
 		while (outage_retry(&outage, &status, err))
 			status = view_refresh(view, store, err);
@@ -520,8 +564,10 @@ enum status attempt_gather(
 		if (*view->seal)
 			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
 				*view->seal_text ? view->seal_text : view->seal);
-		if (view_is_gathered(view))
+		if (view_is_gathered(view)) {
+			tell_all_joined(store, view);
 			return STATUS_OK;
+		}
 		if (status == STATUS_TIMEOUT) {
 			struct text missing = {0};
 			char why[256];
@@ -534,7 +580,11 @@ enum status attempt_gather(
 			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
 				view->attempt.run, why);
 		}
-		status = wait_change(store, view, deadline, cancel, err);
+		uint64_t missing = view->attempt.tasks - view_joined(view);
+		if (missing && view_unseen(view) >= missing)
+			status = view_refresh(view, store, err);
+		else
+			status = wait_for_news(store, view, deadline, cancel, err);
 	}
 }
 
@@ -564,14 +614,22 @@ static const char *state_of(enum outcome_cause cause, bool claimed)
 enum status attempt_close(struct store *store, struct view *view, bool forced,
 	const struct outcome_finding *finding, struct error *err)
 {
+	enum status status = view_refresh(view, store, err);
+	return status == STATUS_OK ? attempt_close_as_seen(store, view, forced, finding, err)
+				   : status;
+}
+
+enum status attempt_close_as_seen(struct store *store, const struct view *view, bool forced,
+	const struct outcome_finding *finding, struct error *err)
+{
 	struct transaction t = {0};
 	char key[KEYS_MAX];
-	enum status status = view_refresh(view, store, err);
+	enum status status = STATUS_OK;
 	/* A task that was lost may have come back since and have said that it had finished. */
 	bool corrects = view->agreement.closed && strcmp(view->closed, "completed") != 0 &&
 			view_all_completed(view);
-	if (status != STATUS_OK || (view->agreement.closed && !corrects))
-		return status;
+	if (view->agreement.closed && !corrects)
+		return STATUS_OK;
 	if (!forced && !view_all_through(view))
 		return error_set(
 			err, STATUS_NO, "run %s: not everybody has left", view->attempt.run);

@@ -62,14 +62,15 @@ enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t t
 enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
 
 /*
- * Join, or open and join. STATUS_OK: *attempt is ours, the slots are taken. STATUS_SAVED (42): this
+ * Join, or open and join. STATUS_OK: the slots are taken; *view shows the attempt, and is to be
+ * released. STATUS_SAVED (42): this
  * launch is over before it began, leave unstarted. STATUS_USAGE: refused, err says the cure.
  * STATUS_TIMEOUT: the predecessor's attempt did not close in time. STATUS_NO, with err: cancelled,
  * or the attempt is missing from the store. A store that does not answer is asked again until the
  * deadline (outage.h); then STATUS_TEMPORARY.
  */
 enum status attempt_join(struct store *store, const struct attempt_entry *entry,
-	struct attempt *attempt, struct error *err);
+	struct view *view, struct error *err);
 
 /* The newest attempt of a run, or the given one; STATUS_NO: there is none. */
 enum status attempt_find(struct store *store, const char *run, uint64_t number,
@@ -108,6 +109,9 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
  */
 struct outcome_finding;
 enum status attempt_close(struct store *store, struct view *view, bool forced,
+	const struct outcome_finding *finding, struct error *err);
+/* The same as the view shows it, without looking again. */
+enum status attempt_close_as_seen(struct store *store, const struct view *view, bool forced,
 	const struct outcome_finding *finding, struct error *err);
 
 #endif

@@ -30,18 +30,17 @@ static enum status join_until_gathered(struct store *store, const struct attempt
 	struct attempt *attempt, struct error *err)
 {
 	for (;;) {
-		struct view view = {0};
-		enum status status = attempt_join(store, entry, attempt, err);
+		struct view view;
+		enum status status = attempt_join(store, entry, &view, err);
 		if (status != STATUS_OK)
 			return status;
-		status = view_init(&view, attempt, err);
-		if (status == STATUS_OK)
-			status = attempt_gather(store, &view, entry->deadline, entry->cancel, err);
+		*attempt = view.attempt;
+		status = attempt_gather(store, &view, entry->deadline, entry->cancel, err);
 		bool again =
 			status == STATUS_BROKEN && !entry->number && attempt_is_superseded(&view);
 		bool agent_gone = process_look(&entry->agent) == PROCESS_GONE;
 		/* For an agent that is gone nothing is said: it has not left, it died. */
-		if (status != STATUS_OK && !agent_gone && view.attempt.number) {
+		if (status != STATUS_OK && !agent_gone) {
 			enum agreement_reason reason =
 				status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
 			for (uint64_t i = 0; i < entry->count; i++)

@@ -9,30 +9,45 @@
 #include "group/keys.h"
 #include "store/builder.h"
 
+void pace_take(const struct json_object *json, struct progress_rules *rules)
+{
+	struct json_object *longest = NULL;
+	if (!json_object_object_get_ex(json, "longest_ms", &longest) ||
+		!json_object_is_type(longest, json_type_object))
+		return;
+	json_object_object_foreach(longest, name, value)
+	{
+		int64_t milliseconds;
+		(void)value;
+		struct progress_section *section =
+			json_get_time(longest, name, &milliseconds) && milliseconds > 0
+				? progress_section(rules, name, true)
+				: NULL;
+		if (section && milliseconds > section->longest)
+			section->longest = milliseconds;
+	}
+}
+
+void pace_put(const struct progress_rules *rules, struct json_object *json)
+{
+	struct json_object *longest = json_object_new_object();
+	for (size_t i = 0; i < rules->count; i++)
+		if (rules->sections[i].longest)
+			json_put_signed(
+				longest, rules->sections[i].name, rules->sections[i].longest);
+	json_object_object_add(json, "longest_ms", longest);
+}
+
 static enum status read_pace(struct store *store, const char *key, struct progress_rules *rules,
 	store_revision *revision, struct error *err)
 {
 	struct store_entry entry = {0};
-	struct json_object *longest = NULL;
 	*revision = 0;
 	enum status status = store_get(store, key, &entry, err);
 	if (status != STATUS_OK)
 		return status == STATUS_NO ? STATUS_OK : status;
 	struct json_object *json = json_parse(entry.value, entry.length);
-	if (json_object_object_get_ex(json, "longest_ms", &longest) &&
-		json_object_is_type(longest, json_type_object)) {
-		json_object_object_foreach(longest, name, value)
-		{
-			int64_t milliseconds;
-			(void)value;
-			struct progress_section *section =
-				json_get_time(longest, name, &milliseconds) && milliseconds > 0
-					? progress_section(rules, name, true)
-					: NULL;
-			if (section && milliseconds > section->longest)
-				section->longest = milliseconds;
-		}
-	}
+	pace_take(json, rules);
 	*revision = entry.revision;
 	json_object_put(json);
 	store_entry_release(&entry);
@@ -75,7 +90,6 @@ enum status pace_remember(
 		enum status status = read_pace(store, key, &known, &revision, err);
 		if (status != STATUS_OK || !knows_more(rules, &known))
 			return status;
-		struct json_object *longest = json_object_new_object();
 		for (size_t i = 0; i < rules->count; i++) {
 			const struct progress_section *ours = &rules->sections[i];
 			struct progress_section *section =
@@ -83,10 +97,8 @@ enum status pace_remember(
 			if (section && ours->longest > section->longest)
 				section->longest = ours->longest;
 		}
-		for (size_t i = 0; i < known.count; i++)
-			json_put_signed(longest, known.sections[i].name, known.sections[i].longest);
 		struct json_object *json = json_object_new_object();
-		json_object_object_add(json, "longest_ms", longest);
+		pace_put(&known, json);
 		json_put_signed(json, "utc", clock_utc());
 		transaction_require(&t, transaction_own(&t, key), revision);
 		transaction_put(&t, transaction_own(&t, key), json);

@@ -202,6 +202,10 @@ static void build_write(struct write *write, struct seat *seat, const struct gro
 		.saved = a->has_saved,
 		.saved_step = a->saved_step};
 	struct board_step step;
+	if (what == WRITE_LEFT) {
+		details.longest_save = a->measure.longest_save;
+		details.learned = &group->progress;
+	}
 	if (what == WRITE_LEFT && board_read_step(&seat->board, &step, NULL) == STATUS_OK) {
 		details.called = step.started;
 		details.step = step.step;

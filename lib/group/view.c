@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "group/pace.h"
 #include "group/writes.h"
 
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err)
@@ -236,6 +237,8 @@ static bool read_task(struct view *view, const struct reading *r)
 	uint64_t pid;
 	bool beats = true;
 	member->joined = true;
+	if (r->entry->revision > view->joined_at)
+		view->joined_at = r->entry->revision;
 	(void)json_get_bool(r->json, "beats", &beats);
 	member->beatless = !beats;
 	(void)json_get_time(r->json, "utc", &member->joined_utc);
@@ -263,6 +266,10 @@ static bool read_left(struct view *view, const struct reading *r)
 	(void)json_get_code(r->json, "code", &member->left_code);
 	member->left_called = get_step(r->json, "step", &step);
 	member->left_saved = get_step(r->json, "saved", &member->left_saved_step);
+	int64_t save;
+	if (json_get_time(r->json, "save_ms", &save) && save > view->longest_save)
+		view->longest_save = save;
+	pace_take(r->json, &view->learned);
 	return json_get_text(r->json, "reason", &word) &&
 	       keys_reason_parse(word, &view->agreement.peers[r->task].left);
 }
@@ -514,14 +521,26 @@ uint64_t view_joined(const struct view *view)
 	return count;
 }
 
-bool view_all_through(const struct view *view)
+/* How many have not left, and are not dead, of those who have joined or still may. */
+static uint64_t count_there(const struct view *view)
 {
+	uint64_t count = 0;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		bool may_join = !view->members[i].joined && !*view->seal;
-		if (agreement_counts(&view->agreement, i) && (view->members[i].joined || may_join))
-			return false;
+		count += agreement_counts(&view->agreement, i) &&
+			 (view->members[i].joined || may_join);
 	}
-	return true;
+	return count;
+}
+
+bool view_all_through(const struct view *view)
+{
+	return count_there(view) == 0;
+}
+
+bool view_may_be_through(const struct view *view)
+{
+	return view_unseen(view) >= count_there(view);
 }
 
 bool view_all_completed(const struct view *view)

@@ -7,6 +7,7 @@
 #define GROUP_VIEW_H
 
 #include "group/keys.h"
+#include "group/progress.h"
 #include "store/store.h"
 
 struct view_claim {
@@ -57,10 +58,15 @@ struct view {
 	bool resume_known; /* RESUME is there */
 	char resume[4096]; /* the checkpoint to resume from; empty: none */
 	uint64_t resume_step;
+	/* What those who have left had learned: the longest save (ms), and the pace. */
+	int64_t longest_save;
+	struct progress_rules learned;
 	uint64_t damaged; /* values that could not be read */
 	store_revision deadline_revision;
 	store_revision reported_at, saved_at; /* of the newest report and save of the round */
 	bool all_joined;
+	/* The revisions with which the newest task joined, and we did (0: not by this view). */
+	store_revision joined_at, joined_by_us;
 	/* The store's revision as far as we know, of which so many changes are ours. */
 	store_revision store;
 	uint64_t written;
@@ -98,6 +104,11 @@ enum status view_await(struct view *view, struct store *store, int64_t deadline,
 /* How many have joined; how many are through (left or dead, or can no longer join). */
 uint64_t view_joined(const struct view *view);
 bool view_all_through(const struct view *view);
+/*
+ * Whether all may be through: it shows so, or as many changes are unseen as are missing. False: for
+ * somebody else to close.
+ */
+bool view_may_be_through(const struct view *view);
 /* Whether every task has said that its command ended with 0, also one declared dead before. */
 bool view_all_completed(const struct view *view);
 

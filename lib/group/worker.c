@@ -27,10 +27,8 @@ struct request {
 	struct view *view;
 	struct write write;
 	struct attempt attempt;
-	int64_t longest_save;
 	struct pulse *pulse;		 /* of REQUEST_JOIN */
 	struct progress_rules *progress; /* of REQUEST_JOIN */
-	struct progress_rules learned;	 /* of REQUEST_CLOSE */
 	bool finished;			 /* of REQUEST_CLOSE */
 	struct request *next;
 };
@@ -103,7 +101,6 @@ static enum status recall(struct worker *worker, struct request *request, struct
 static void carry_out_join(struct worker *worker, struct request *request)
 {
 	struct result *result = new_result(RESULT_JOINED);
-	struct attempt attempt;
 	request->entry.run = request->run;
 	request->entry.launch = request->launch;
 	request->entry.cancel = worker->cancel;
@@ -114,12 +111,9 @@ static void carry_out_join(struct worker *worker, struct request *request)
 	while (outage_retry(&outage, &result->status, &result->error));
 	if (result->status == STATUS_OK)
 		result->status =
-			attempt_join(worker->store, &request->entry, &attempt, &result->error);
-	if (result->status == STATUS_OK) {
-		if (request->pulse)
-			pulse_begin(request->pulse, &attempt);
-		result->status = view_init(request->view, &attempt, &result->error);
-	}
+			attempt_join(worker->store, &request->entry, request->view, &result->error);
+	if (result->status == STATUS_OK && request->pulse)
+		pulse_begin(request->pulse, &request->view->attempt);
 	if (result->status == STATUS_OK) {
 		do
 			result->status = recall(worker, request, result);
@@ -191,28 +185,35 @@ static void carry_out_write(struct worker *worker, struct request *request)
 		pause_after(worker, worker->writes_failed, false);
 }
 
+/* What all have learned, for the next attempt. Nothing depends on it. */
+static void remember(struct worker *worker, const struct view *view)
+{
+	const char *run = view->attempt.run;
+	struct progress_rules learned = view->learned;
+	learned.learn = learned.count > 0;
+	if (view->longest_save > 0)
+		(void)measure_remember(worker->store, run, view->longest_save, NULL);
+	(void)pace_remember(worker->store, run, &learned, NULL);
+}
+
 static void carry_out_close(struct worker *worker, struct request *request)
 {
 	struct result *result = new_result(RESULT_CLOSED);
 	struct outcome_finding finding = {.finished = request->finished};
 	struct view view = {0};
 	result->status = open_store(worker, &result->error);
-	if (result->status == STATUS_OK && request->longest_save > 0)
-		(void)measure_remember(
-			worker->store, request->attempt.run, request->longest_save, NULL);
-	if (result->status == STATUS_OK)
-		(void)pace_remember(worker->store, request->attempt.run, &request->learned, NULL);
 	if (result->status == STATUS_OK)
 		result->status = view_init(&view, &request->attempt, &result->error);
 	if (result->status == STATUS_OK)
 		result->status = view_refresh(&view, worker->store, &result->error);
-	if (result->status == STATUS_OK && request->options->find_checkpoint && view.resume_known &&
-		view_all_through(&view))
-		finding.newer = unaware_find_newer(request->options, &view, &finding.step,
-					&(struct error){0}) == STATUS_OK;
-	if (result->status == STATUS_OK)
-		result->status =
-			attempt_close(worker->store, &view, false, &finding, &result->error);
+	if (result->status == STATUS_OK && view_all_through(&view)) {
+		remember(worker, &view);
+		if (request->options->find_checkpoint && view.resume_known)
+			finding.newer = unaware_find_newer(request->options, &view, &finding.step,
+						&(struct error){0}) == STATUS_OK;
+		result->status = attempt_close_as_seen(
+			worker->store, &view, false, &finding, &result->error);
+	}
 	view_release(&view);
 	post(worker, result);
 }
@@ -452,15 +453,12 @@ void worker_look(struct worker *worker, int64_t by)
 }
 
 void worker_close(struct worker *worker, const struct attempt *attempt,
-	const struct agent_options *options, bool finished, int64_t longest_save,
-	const struct progress_rules *learned)
+	const struct agent_options *options, bool finished)
 {
 	struct request *request = new_request(REQUEST_CLOSE);
 	request->attempt = *attempt;
 	request->options = options;
 	request->finished = finished;
-	request->longest_save = longest_save;
-	request->learned = *learned;
 	submit(worker, request);
 }
 

@@ -67,12 +67,11 @@ void worker_follow(struct worker *worker, const struct view *view);
  */
 void worker_look(struct worker *worker, int64_t by);
 /*
- * Remember the longest save and what was learned, close the attempt if everybody is through.
- * finished: this agent leaves with 0.
+ * If everybody is through, remember what all have learned, and close the attempt. finished: this
+ * agent leaves with 0.
  */
 void worker_close(struct worker *worker, const struct attempt *attempt,
-	const struct agent_options *options, bool finished, int64_t longest_save,
-	const struct progress_rules *learned);
+	const struct agent_options *options, bool finished);
 
 /*
  * End the thread; one that hangs in the filesystem for longer than patience (ms) is left alone, and

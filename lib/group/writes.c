@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "group/pace.h"
 #include "group/progress.h"
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
@@ -244,6 +245,10 @@ static void build_left(struct write *write, const struct view *view,
 		json_put_unsigned(json, "step", details->step);
 	if (details->saved)
 		json_put_unsigned(json, "saved", details->saved_step);
+	if (details->longest_save > 0)
+		json_put_signed(json, "save_ms", details->longest_save);
+	if (details->learned && details->learned->learn)
+		pace_put(details->learned, json);
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
 	/* Without news the count is read along: has anything happened that it does not know of? */
 	write_news(&write->transaction, &view->attempt, is_awaited(view));

@@ -486,6 +486,7 @@ static void join_all(struct store *store, uint64_t tasks, struct attempt *joined
 {
 	struct error err = {0};
 	for (uint64_t i = 0; i < tasks; i++) {
+		struct view view;
 		struct attempt_entry entry = {.run = "s",
 			.tasks = tasks,
 			.first = i,
@@ -494,7 +495,9 @@ static void join_all(struct store *store, uint64_t tasks, struct attempt *joined
 			.deadline = clock_after(30000),
 			.cancel = -1};
 		CHECK(process_identify(0, &entry.agent, &err) == STATUS_OK);
-		CHECK(attempt_join(store, &entry, joined, &err) == STATUS_OK);
+		CHECK(attempt_join(store, &entry, &view, &err) == STATUS_OK);
+		*joined = view.attempt;
+		view_release(&view);
 	}
 }
 
