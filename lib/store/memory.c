@@ -426,6 +426,15 @@ static size_t first_of(const struct table *table, const char *prefix, const char
 	return at + (exclusive && at < table->count && !strcmp(table->nodes[at]->key, lower));
 }
 
+static bool is_skipped(const struct store_range *range, const char *key)
+{
+	const char *rest = key + strlen(range->prefix);
+	for (size_t i = 0; range->skip && range->skip[i]; i++)
+		if (!strncmp(rest, range->skip[i], strlen(range->skip[i])))
+			return true;
+	return false;
+}
+
 static enum status memory_list(struct store *store, const struct store_range *range,
 	int64_t deadline, struct store_answer *answer, struct error *err)
 {
@@ -439,7 +448,7 @@ static enum status memory_list(struct store *store, const struct store_range *ra
 		const struct node *node = table->nodes[i];
 		if (strncmp(node->key, range->prefix, length))
 			break;
-		if (!node->value || node->revision <= range->since)
+		if (!node->value || node->revision <= range->since || is_skipped(range, node->key))
 			continue;
 		answer->more = answer->count == range->limit;
 		if (answer->more)

@@ -43,7 +43,7 @@ static void find_bounds(const char *prefix, const char *after, struct bounds *bo
 static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *head,
 	const struct bounds *bounds, store_revision since, const char *tail, struct error *err)
 {
-	char sql[320];
+	char sql[1024];
 	snprintf(sql, sizeof(sql), "%s WHERE key %s ?1%s%s %s", head,
 		bounds->exclusive ? ">" : ">=", bounds->upper_length ? " AND key < ?2" : "",
 		since ? " AND revision > ?3" : "", tail);
@@ -95,6 +95,38 @@ static bool is_past(const struct session *session, store_revision since)
 	       (session->revision < store->newest && since > session->revision);
 }
 
+/*
+ * The keys are chosen by an index that has all of them, and the rows of those alone are read. ?4 is
+ * the limit, and from ?5 on, two each, what is skipped.
+ */
+static sqlite3_stmt *prepare_list(struct session *session, const struct store_range *range,
+	const struct bounds *bounds, store_revision since, struct error *err)
+{
+	char tail[512] = "", key[STORE_KEY_MAX + 1];
+	size_t used = 0, count = 0;
+	for (; range->skip && range->skip[count]; count++)
+		used += (size_t)snprintf(tail + used, sizeof(tail) - used,
+			" AND NOT (key >= ?%zu AND key < ?%zu)", 5 + 2 * count, 6 + 2 * count);
+	const char *head = !since  ? "SELECT key, value, revision FROM keys"
+			   : count ? "SELECT key, value, revision FROM keys WHERE key IN "
+				     "(SELECT key FROM keys" CHANGED_LATELY
+				   : "SELECT key, value, revision FROM keys" CHANGED_LATELY;
+	snprintf(tail + used, sizeof(tail) - used, "%s AND value IS NOT NULL ORDER BY key LIMIT ?4",
+		since && count ? ")" : "");
+	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, since, tail, err);
+	for (size_t i = 0; statement && i < count; i++) {
+		struct bounds skipped;
+		snprintf(key, sizeof(key), "%s%s", range->prefix, range->skip[i]);
+		find_bounds(key, NULL, &skipped);
+		sqlite3_bind_blob(statement, 5 + 2 * (int)i, key, (int)strlen(key), SQLITE_TRANSIENT);
+		sqlite3_bind_blob(statement, 6 + 2 * (int)i, skipped.upper,
+			(int)skipped.upper_length, SQLITE_TRANSIENT);
+	}
+	if (statement)
+		sqlite3_bind_int64(statement, 4, (int64_t)range->limit + 1);
+	return statement;
+}
+
 enum status range_list(struct store *base, const struct store_range *range, int64_t deadline,
 	struct store_answer *answer, struct error *err)
 {
@@ -108,14 +140,10 @@ enum status range_list(struct store *base, const struct store_range *range, int6
 		return status;
 	find_bounds(range->prefix, range->after, &bounds);
 	store_revision since = is_past(&session, range->since) ? 0 : range->since;
-	sqlite3_stmt *statement = prepare_for_bounds(&session,
-		since ? "SELECT key, value, revision FROM keys" CHANGED_LATELY
-		      : "SELECT key, value, revision FROM keys",
-		&bounds, since, "AND value IS NOT NULL ORDER BY key LIMIT ?4", err);
+	sqlite3_stmt *statement = prepare_list(&session, range, &bounds, since, err);
 	if (!statement) {
 		status = err->status;
 	} else {
-		sqlite3_bind_int64(statement, 4, (int64_t)range->limit + 1);
 		while (status == STATUS_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 			if (answer->count == range->limit) {
 				answer->more = true;

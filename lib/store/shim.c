@@ -249,11 +249,25 @@ static enum status wait_in(struct store *inner, const struct waiting *waiting, i
 		inner, waiting->prefix, waiting->since, until, wake, waiting->revision, err);
 }
 
+/* The change takes its time to be seen; true: wake became readable before it was. */
+static bool hears_late(const struct waiting *waiting, const struct shim_fate *fate, uint32_t heard,
+	int wake)
+{
+	if (fate->after <= 0)
+		return false;
+	if (!is_readable_by(wake, clock_after(fate->after / 1000 + 1)))
+		return false;
+	if (waiting->news)
+		waiting->news->heard = heard;
+	return true;
+}
+
 /* In slices, each of which has a fate. */
 static enum status wait_for(struct store *store, const struct waiting *waiting, int64_t deadline,
 	int wake, struct error *err)
 {
 	struct store *inner = inner_of(store);
+	uint32_t heard = waiting->news ? waiting->news->heard : 0;
 	for (;;) {
 		int64_t until = clock_after(shim->slice);
 		until = until < deadline ? until : deadline;
@@ -272,7 +286,9 @@ static enum status wait_for(struct store *store, const struct waiting *waiting, 
 		}
 		if (fate.loss == SHIM_NOTHING_LOST && status == STATUS_TIMEOUT && until < deadline)
 			continue;
-		fate.after = status == STATUS_OK ? fate.after : 0;
+		if (status == STATUS_OK && hears_late(waiting, &fate, heard, wake))
+			status = STATUS_NO;
+		fate.after = 0;
 		return end(&fate, status, err);
 	}
 }

@@ -228,6 +228,19 @@ enum status store_txn(struct store *store, const struct store_request *request,
 	return STATUS_OK;
 }
 
+static enum status check_skip(const struct store_range *range, struct error *err)
+{
+	size_t count = 0;
+	for (; range->skip && range->skip[count]; count++)
+		if (!*range->skip[count] ||
+			strlen(range->prefix) + strlen(range->skip[count]) > STORE_KEY_MAX)
+			return error_set(err, STATUS_USAGE, "what is skipped cannot be \"%.32s\"",
+				range->skip[count]);
+	return count <= STORE_SKIP
+		       ? STATUS_OK
+		       : error_set(err, STATUS_USAGE, "at most %d may be skipped", STORE_SKIP);
+}
+
 enum status store_list(struct store *store, const struct store_range *range,
 	struct store_answer *answer, struct error *err)
 {
@@ -241,6 +254,8 @@ enum status store_list(struct store *store, const struct store_range *range,
 	enum status status = check_prefix(checked.prefix, err);
 	if (status == STATUS_OK && checked.after)
 		status = check_prefix(checked.after, err);
+	if (status == STATUS_OK)
+		status = check_skip(&checked, err);
 	if (status == STATUS_OK)
 		status = store->backend->list(
 			store, &checked, clock_after(store->patience), &got, err);

@@ -116,14 +116,17 @@ enum status store_txn(struct store *store, const struct store_request *request,
 /*
  * The entries whose key begins with prefix (the bare prefix itself is not in it unless it is a key
  * that equals it and prefix does not end with '/'), in key order, greater than after (NULL: all),
- * changed later than since (0: all), at most limit (0: 1,000,000).
+ * changed later than since (0: all), at most limit (0: 1,000,000), without those that go on behind
+ * prefix with one of skip.
  */
 struct store_range {
 	const char *prefix;
 	const char *after;
 	store_revision since;
 	size_t limit;
+	const char *const *skip; /* NULL, or up to STORE_SKIP, the last NULL */
 };
+#define STORE_SKIP 8
 enum status store_list(struct store *store, const struct store_range *range,
 	struct store_answer *answer, struct error *err);
 

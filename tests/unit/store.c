@@ -626,6 +626,36 @@ static int write_rows(struct store *store, int i)
 	return 0;
 }
 
+static void skipping(void)
+{
+	static const char *const skip[] = {"b/", "d", NULL};
+	static const char *const keys[] = {"p/a", "p/b", "p/b/1", "p/b/2", "p/c", "p/d", "p/d/1", "q"};
+	struct store *store = open_fresh();
+	store_revision third = 0;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		CHECK_EQ(store_put(store, keys[i], "v", i == 2 ? &third : NULL, &err), STATUS_OK);
+	TEST("a list is without what is to be skipped")
+	{
+		struct store_range range = {.prefix = "p/", .skip = skip};
+		struct store_answer answer = {0};
+		CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.count, 3);
+		CHECK_TEXT(answer.entries[0].key, "p/a");
+		CHECK_TEXT(answer.entries[1].key, "p/b");
+		CHECK_TEXT(answer.entries[2].key, "p/c");
+		store_answer_release(&answer);
+		range.since = third;
+		CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.count, 1);
+		CHECK_TEXT(answer.entries[0].key, "p/c");
+		CHECK_TEXT(answer.entries[0].value, "v");
+		store_answer_release(&answer);
+		range.skip = (const char *const[]){"", NULL};
+		CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_USAGE);
+	}
+	store_close(store);
+}
+
 /* A put that is news for the group or not; the count that it was answered. */
 static uint32_t put_news(struct store *store, const char *key, bool news)
 {
@@ -759,6 +789,7 @@ static void check_contract(const char *urls)
 	limits();
 	waits();
 	beats();
+	skipping();
 	news();
 	crowds();
 }

@@ -192,7 +192,7 @@ static void runner_paused(struct schedule *s)
 {
 	plain(s, 4, false);
 	notice(s, 0, 1000, -1);
-	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 1500);
+	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 2500);
 }
 
 static void deadline_moved(struct schedule *s)
@@ -820,7 +820,7 @@ static const char *heard_of_all(struct world *w)
 static void rubbish_for_a_missing_report(struct schedule *s)
 {
 	rubbish_for_a_report(s);
-	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 1500);
+	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 2500);
 }
 
 static const char *all_42_in_a_second_round(struct world *w)
