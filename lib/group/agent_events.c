@@ -300,12 +300,14 @@ static void take_look(struct agent *agent, const struct result *result)
 		return;
 	if (result->set_back)
 		message_error("%s", result->error.text);
-	view_feed(&group->view, &result->answer,
+	(result->whole ? view_feed : view_feed_news)(&group->view, &result->answer,
 		&(struct view_reading){result->unchanged, result->began, result->now});
 	learn_from(group, result);
-	group->deaths_unseen = false;
+	if (result->whole)
+		group->deaths_unseen = false;
 	for (size_t i = 0; i < agent->seat_count; i++)
-		agreement_saw(&agent->seats[i].agreement, result->now);
+		(result->whole ? agreement_saw : agreement_took_in)(
+			&agent->seats[i].agreement, result->now);
 }
 
 static void take_write(struct agent *agent, const struct result *result)

@@ -229,7 +229,12 @@ void agent_look_for_gone(struct agent *agent, int64_t now)
 	/* Who comes later looks later, and not at all while there are enough before him. */
 	bool first_time = view->round != agent->deaths_round;
 	agent->deaths_round = view->round;
-	if (rank < LOOKERS && (rank == 0 || !first_time))
+	if (rank >= LOOKERS || (rank > 0 && first_time))
+		return;
+	if (view->unseen) { /* who is awaited is not known yet */
+		agent->group.deaths_unseen = true;
+		agent->deaths_at = now;
+	} else
 		(void)agent_declare_gone(agent, true);
 }
 

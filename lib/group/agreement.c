@@ -34,20 +34,20 @@ static uint64_t count_reports(const struct agreement_view *view)
 
 /*
  * How long to wait for news before looking without any: whoever should have made them may be dead.
- * A few look often, so that not all ask at once, and nobody so often that asking takes the store's
- * time.
+ * A few look often, so that not all ask at once.
  */
-int64_t agreement_pace(const struct agreement *a)
+static int64_t pace_by_rank(const struct agreement *a)
 {
-	int64_t pace = LOOK_OFTEN;
 	uint64_t before = 0;
 	for (uint64_t i = 0; i < a->config.task && before <= LOOKERS; i++)
 		before += agreement_counts(a->view, i);
-	if (before > LOOKERS)
-		pace = LOOK_SELDOM;
-	else if (before > LOOKERS / 4)
-		pace = 2 * LOOK_OFTEN;
-	return later(pace, earlier(LOOK_SHARE * a->view->took, LOOK_SELDOM));
+	return before > LOOKERS ? LOOK_SELDOM : before > LOOKERS / 4 ? 2 * LOOK_OFTEN : LOOK_OFTEN;
+}
+
+/* And nobody so often that asking takes the store's time. */
+int64_t agreement_pace(const struct agreement *a)
+{
+	return later(pace_by_rank(a), earlier(LOOK_SHARE * a->view->took, LOOK_SELDOM));
 }
 
 /* What others have written may be all that is waited for: look. */
@@ -75,8 +75,10 @@ static void enter_round(struct agreement *a, int64_t now)
 static void count_silence(struct agreement *a, int64_t now)
 {
 	uint64_t reports = count_reports(a->view);
+	if (a->view->unseen)
+		return; /* they may be reports */
 	if (reports == a->reports) {
-		a->silence += earlier(now - a->answered_at, agreement_pace(a) + LOOK_OFTEN);
+		a->silence += earlier(now - a->answered_at, pace_by_rank(a) + LOOK_OFTEN);
 		return;
 	}
 	a->reports = reports;

@@ -93,11 +93,12 @@ struct agreement_view {
 	 */
 	uint64_t standing_round, standing_step;
 	uint64_t all_saved; /* the newest round in which nobody has to save any more, as is known */
+	bool all_saved_complete; /* and whoever must save has */
 	/* Whose report, and whose save, of the newest round came last, of those that are seen. */
 	uint64_t last_reporter, last_saver;
 	/*
-	 * How many records others may have written since this was read, as far as the answers to
-	 * our own writes tell: who waits for no more than that looks.
+	 * How many records of others (reports, saves) may be there that this does not show, as far
+	 * as is known: who waits for no more than that looks.
 	 */
 	uint64_t unseen;
 	int64_t took; /* ms: how long the store took for what it was asked last */
@@ -208,6 +209,7 @@ struct agreement_plan {
 	bool report_none;	      /* of REPORT; else step, next and step_time */
 	uint64_t step, next;	      /* of REPORT */
 	uint64_t saved_step;	      /* of SAVED */
+	bool complete;		      /* of ALL_SAVED */
 	enum agreement_reason reason; /* of LEFT */
 	bool end_command;	      /* TERM, then KILL after the caller's patience */
 	bool finished;		      /* the agent is done with this task; leave with code */

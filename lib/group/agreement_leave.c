@@ -46,19 +46,8 @@ static uint64_t count_unsaved(const struct agreement *a)
 
 static bool others_have_saved(const struct agreement *a)
 {
-	return count_unsaved(a) == 0;
-}
-
-void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan)
-{
-	const struct agreement_view *view = a->view;
-	/* A checkpoint on demand is awaited by no task. */
-	if (a->solo || !view->claimed || !view->decided || a->saving != view->round ||
-		!save_is_written(a) || view->all_saved >= view->round)
-		return;
-	agreement_look_for(a, plan, count_unsaved(a));
-	if (others_have_saved(a) && view->last_saver == a->config.task)
-		want(a, plan, WRITE_ALL_SAVED, view->round);
+	return (a->view->all_saved && a->view->all_saved == a->view->round) ||
+	       count_unsaved(a) == 0;
 }
 
 static bool saved_at(const struct agreement *a, uint64_t task, uint64_t step)
@@ -75,6 +64,21 @@ static uint64_t savers(const struct agreement *a)
 	return a->config.savers_chief || a->config.complete_chief ? 1 : a->view->tasks;
 }
 
+/* Whoever must save has saved exactly at the decided step, or had ended well before. */
+static bool common_complete(const struct agreement *a)
+{
+	const struct agreement_view *view = a->view;
+	if (view->decision.kind == KIND_EACH || view->decision.kind == KIND_NONE ||
+		view->decision.then == THEN_CONTINUE)
+		return false;
+	if (view->all_saved == view->round && view->all_saved_complete)
+		return true;
+	for (uint64_t i = 0; i < savers(a); i++)
+		if (!saved_at(a, i, view->decision.step) && view->peers[i].left != REASON_COMPLETED)
+			return false;
+	return true;
+}
+
 /*
  * The checkpoint of the newest decision is complete (DESIGN.md, 4.5): whoever must save has saved
  * exactly there, or had ended well before. That of a checkpoint on demand is nobody's last one.
@@ -87,14 +91,21 @@ static bool newest_complete(const struct agreement *a)
 	bool ours_counts = view->decision.kind == KIND_EACH || a->solo;
 	if (ours_counts && a->config.per_task && save_is_written(a))
 		return true;
-	if (view->decision.kind == KIND_EACH)
-		return false;
-	if (view->decision.kind == KIND_NONE || view->decision.then == THEN_CONTINUE)
-		return false;
-	for (uint64_t i = 0; i < savers(a); i++)
-		if (!saved_at(a, i, view->decision.step) && view->peers[i].left != REASON_COMPLETED)
-			return false;
-	return true;
+	return common_complete(a);
+}
+
+void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan)
+{
+	const struct agreement_view *view = a->view;
+	/* A checkpoint on demand is awaited by no task. */
+	if (a->solo || !view->claimed || !view->decided || a->saving != view->round ||
+		!save_is_written(a) || view->all_saved >= view->round)
+		return;
+	agreement_look_for(a, plan, count_unsaved(a));
+	if (view->unseen || !others_have_saved(a) || view->last_saver != a->config.task)
+		return;
+	plan->complete = common_complete(a);
+	want(a, plan, WRITE_ALL_SAVED, view->round);
 }
 
 static bool standing_complete(const struct agreement *a)
@@ -116,7 +127,8 @@ static bool checkpoint_complete(const struct agreement *a)
 static bool complete_step(const struct agreement *a, uint64_t *step)
 {
 	bool newest = newest_complete(a);
-	bool common = a->view->decision.kind != KIND_EACH && saved_at(a, 0, a->view->decision.step);
+	bool common = common_complete(a) || (a->view->decision.kind != KIND_EACH &&
+						    saved_at(a, 0, a->view->decision.step));
 	if (newest && a->config.per_task && !common)
 		*step = a->saved_step;
 	else if (newest)
@@ -329,7 +341,7 @@ void agreement_judge(struct agreement *a, int64_t now, struct agreement_plan *pl
 bool agreement_others_save(const struct agreement_view *view, uint64_t task)
 {
 	bool under_way = view->claimed || view->decided;
-	if (!view->round || !under_way)
+	if (!view->round || !under_way || (is_final(view) && view->all_saved == view->round))
 		return false;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		bool to_come = view->claimed && !is_final(view);

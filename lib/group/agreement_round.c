@@ -100,9 +100,11 @@ static bool may_decide(const struct agreement *a, const struct grace_measure *me
 		patience += a->config.report_jitter;
 	if (a->solo) /* a neighbour tells at once what it does */
 		return false;
-	if (a->silence < patience)
+	if (a->view->unseen && a->silence >= patience)
+		plan->look = a->answered_at;
+	else if (a->silence < patience)
 		plan->look = earlier(plan->look, a->answered_at + patience - a->silence);
-	return a->silence >= patience;
+	return a->silence >= patience && !a->view->unseen;
 }
 
 static void report_and_decide(struct agreement *a, int64_t now, struct agreement_plan *plan)
@@ -240,6 +242,11 @@ static bool no_task_has_begun(const struct agreement_view *view)
 /* Nobody has started to train: there is nothing to save. */
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
+	if (a->view->unseen) { /* others may have begun */
+		(void)hold_and_read(a, plan);
+		plan->look = a->answered_at;
+		return;
+	}
 	bool young = a->decided_at - a->started <= a->config.startup;
 	bool certain = no_task_has_begun(a->view);
 	if (!a->view->claimed)

@@ -306,6 +306,18 @@ static bool read_seal(struct view *view, const struct reading *r)
 	return right;
 }
 
+static bool read_all_saved(struct view *view, const struct reading *r)
+{
+	struct agreement_view *a = &view->agreement;
+	bool complete = false;
+	(void)json_get_bool(r->json, "complete", &complete);
+	if (r->round < a->all_saved)
+		return true;
+	a->all_saved = r->round;
+	a->all_saved_complete = complete;
+	return r->json;
+}
+
 static bool read_all_joined(struct view *view, const struct reading *r)
 {
 	view->all_joined = true;
@@ -411,9 +423,7 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		if (!take_number(&at, '\0', &r->round))
 			return false;
 		enter_round(view, r->round);
-		if (r->round > a->all_saved)
-			a->all_saved = r->round;
-		return true;
+		return read_all_saved(view, r);
 	}
 	bool first = !strcmp(name, "RUN_TO_CHECKPOINT");
 	if (first || !strncmp(name, "LAST_RUN_TO_CHECKPOINT/", 23)) {
@@ -441,18 +451,26 @@ static void feed(struct view *view, const struct store_entry *entry, const struc
 	json_object_put(r.json);
 }
 
-void view_feed(
+const char *const view_records[] = {"TASK/", "STEP/", "SAVED/", "RECEIVED_SIGNAL_", NULL};
+
+void view_feed_news(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading)
 {
 	for (size_t i = 0; i < answer->count; i++)
 		feed(view, &answer->entries[i], reading);
-	if (answer->revision > view->revision)
-		view->revision = answer->revision;
 	if (answer->revision > view->store)
 		view->store = answer->revision;
-	view->written = 0;
 	if (reading->began > view->unchanged)
 		view->unchanged = reading->began;
+}
+
+void view_feed(
+	struct view *view, const struct store_answer *answer, const struct view_reading *reading)
+{
+	view_feed_news(view, answer, reading);
+	if (answer->revision > view->revision)
+		view->revision = answer->revision;
+	view->written = 0;
 }
 
 void view_feed_written(struct view *view, const struct write *write, int64_t now)

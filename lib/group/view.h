@@ -86,6 +86,14 @@ struct view_reading {
 void view_feed(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 
+/*
+ * The same of what was read without the records of single tasks: what each of them has to say to
+ * whoever waits for all, and nobody else has to read (keys.h). They count as unseen.
+ */
+void view_feed_news(
+	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
+extern const char *const view_records[]; /* to be skipped (struct store_range) */
+
 /* Take in what was written by us, which need not be read. */
 struct write;
 void view_feed_written(struct view *view, const struct write *write, int64_t now);

@@ -47,7 +47,8 @@ struct worker {
 	struct result *results, **results_end;
 	bool following, stopping, ended;
 	struct attempt attempt;
-	store_revision revision;
+	store_revision revision; /* up to here all was read, */
+	store_revision seen;	 /* and up to here the news */
 	uint32_t heard; /* the count of news (store.h) when the last look began */
 	int64_t look_by;
 };
@@ -234,21 +235,26 @@ static void post_look(struct worker *worker, struct result *result, uint32_t hea
 	pthread_mutex_lock(&worker->lock);
 	if (result->status == STATUS_OK) {
 		worker->heard = heard;
-		if (result->answer.revision > worker->revision)
+		worker->seen = result->answer.revision;
+		if (result->whole)
 			worker->revision = result->answer.revision;
 	}
-	worker->look_by = CLOCK_NEVER;
+	if (result->whole)
+		worker->look_by = CLOCK_NEVER;
 	*worker->results_end = result;
 	worker->results_end = &result->next;
 	pthread_mutex_unlock(&worker->lock);
 	bell_ring(worker->ready);
 }
 
-/* Read what changed and report it. */
-static bool look(struct worker *worker, const struct store_awaited *since)
+/* Read what changed and report it: all of it, or without the records of single tasks. */
+static bool look(struct worker *worker, const struct store_awaited *since, bool whole)
 {
 	struct result *result = new_result(RESULT_SAW);
-	struct store_range range = {.prefix = since->prefix, .since = since->since};
+	struct store_range range = {.prefix = since->prefix,
+		.since = whole ? worker->revision : since->since,
+		.skip = whole ? NULL : view_records};
+	result->whole = whole;
 	uint32_t heard = since->heard;
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK)
@@ -274,7 +280,7 @@ static void follow(struct worker *worker, int *failures)
 	struct store_awaited awaited = {.group = group,
 		.heard = worker->heard,
 		.prefix = attempt.prefix,
-		.since = worker->revision,
+		.since = worker->seen,
 		.every = VIEW_EVERY};
 	int64_t by = worker->look_by;
 	pthread_mutex_unlock(&worker->lock);
@@ -285,9 +291,10 @@ static void follow(struct worker *worker, int *failures)
 		status = store_await_news(worker->store, &awaited, by, worker->wake, NULL);
 	if (status == STATUS_NO)
 		return; /* a request */
-	if (status == STATUS_TIMEOUT)
+	bool news = status == STATUS_OK && by > clock_now();
+	if (status != STATUS_OK)
 		awaited.heard = 0; /* there may be some by now */
-	if (look(worker, &awaited)) {
+	if (look(worker, &awaited, !news)) {
 		*failures = 0;
 		return;
 	}
@@ -434,7 +441,7 @@ void worker_follow(struct worker *worker, const struct view *view)
 	pthread_mutex_lock(&worker->lock);
 	worker->following = true;
 	worker->attempt = view->attempt;
-	worker->revision = view->revision;
+	worker->revision = worker->seen = view->revision;
 	worker->heard = view->heard;
 	pthread_mutex_unlock(&worker->lock);
 	bell_ring(worker->wake);

@@ -221,10 +221,13 @@ static void build_error(
 		&write->transaction, own_key(write, view, "SEAL"), seal_value("error", text));
 }
 
-static void build_all_saved(struct write *write, const struct view *view)
+static void build_all_saved(
+	struct write *write, const struct view *view, const struct agreement_plan *plan)
 {
+	struct json_object *json = stamped();
+	json_put_bool(json, "complete", plan->complete);
 	transaction_put_new(&write->transaction,
-		own_task_key(write, view, "ALL_SAVED", write->round), stamped());
+		own_task_key(write, view, "ALL_SAVED", write->round), json);
 }
 
 /* Whether others wait for what this task has still to do: its report, or its save. */
@@ -279,7 +282,7 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 	case WRITE_DECISION: build_decision(write, view, plan); break;
 	case WRITE_ACK: build_ack(write, view); break;
 	case WRITE_SAVED: build_saved(write, view, plan, details); break;
-	case WRITE_ALL_SAVED: build_all_saved(write, view); break;
+	case WRITE_ALL_SAVED: build_all_saved(write, view, plan); break;
 	case WRITE_ERROR: build_error(write, view, details); break;
 	case WRITE_LEFT: build_left(write, view, plan, details); return;
 	case WRITE_KINDS: return;
