@@ -23,7 +23,10 @@
 #define GUARD_NAME "preempt-guard"
 #define SWEEPS	   100 /* a process that forks while we look is found by the next look */
 
-/* What the guard is told; one packet, as long as its path. */
+/*
+ * What the guard is told; one packet, as long as its path. To forget no path: nothing that carries
+ * the mark is left, so that it is not looked for among all processes of the machine.
+ */
 struct message {
 	bool forget;
 	pid_t group;	     /* 0: path */
@@ -104,20 +107,23 @@ static void watch_over(const char *mark)
 {
 	struct message message, *list = NULL;
 	size_t count = 0;
+	bool nothing_left = false;
 	ssize_t n;
 	while ((n = read(0, &message, sizeof(message))) != 0) {
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			break;
-		struct message *known = find(&list, &count, &message);
+		nothing_left = message.forget && !message.group && !*message.path;
+		struct message *known = nothing_left ? NULL : find(&list, &count, &message);
 		if (known)
 			*known = message;
 	}
 	for (size_t i = 0; i < count; i++)
 		if (list[i].group && !list[i].forget)
 			kill(-list[i].group, SIGKILL);
-	sweep(mark);
+	if (!nothing_left)
+		sweep(mark);
 	for (size_t i = 0; i < count; i++)
 		if (!list[i].group && !list[i].forget)
 			(void)file_remove_tree(list[i].path, NULL);
@@ -246,10 +252,41 @@ bool guard_keep(struct guard *guard)
 	return made;
 }
 
+static bool is_subreaper(void)
+{
+	int is = 0;
+	return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &is) == 0 && is);
+}
+
+/* Whether we have no child but the guard. What loses its parent below us becomes our child. */
+static bool is_only_child(pid_t guard)
+{
+	uint64_t child;
+	char path[64];
+	DIR *threads = is_subreaper() ? opendir("/proc/self/task") : NULL;
+	bool only = threads;
+	for (struct dirent *entry; only && (entry = readdir(threads));) {
+		struct text children = {0};
+		if (*entry->d_name == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%.20s/children", entry->d_name);
+		only = file_read_whole(path, 65536, &children, NULL) == STATUS_OK;
+		char *rest = children.data;
+		for (char *word; only && (word = strsep(&rest, " "));)
+			only = !*word || (parse_decimal(word, &child) && (pid_t)child == guard);
+		text_release(&children);
+	}
+	if (threads)
+		closedir(threads);
+	return only;
+}
+
 void guard_stop(struct guard *guard)
 {
 	(void)guard_keep(guard);
 	if (guard->pid > 0) {
+		if (is_only_child(guard->pid))
+			send_message(guard, &(struct message){.forget = true});
 		close(guard->socket);
 		kill(guard->pid, SIGCONT); /* it may have been stopped with all of us */
 		waitpid(guard->pid, NULL, 0);

@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 #define POLL_NS	   (10 * 1000 * 1000)
+#define ALIVE_EVERY 10 /* looks at hold for one whether the agent lives */
 #define SETTLED_NS (50 * 1000 * 1000) /* several ticks of any kernel */
 
 /* What a wait remembers from look to look. */
 struct patience {
 	bool told; /* that `line` is garbled */
 	bool gone; /* the process that `line` names */
+	unsigned turns;
 	char line[96];
 };
 
@@ -65,7 +67,8 @@ static bool patience_turn(
 	struct board_process watched = {.pid = hold->watch};
 	if (watched.pid == board->agent.pid)
 		watched.started = board->agent.started;
-	if (watched.pid && !preempt_board_alive(watched)) {
+	bool due = patience->gone || patience->turns++ % ALIVE_EVERY == 0;
+	if (due && watched.pid && !preempt_board_alive(watched)) {
 		if (!patience->gone)
 			return patience->gone = true;
 		preempt_board_say(board->name,

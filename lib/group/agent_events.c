@@ -290,6 +290,7 @@ static void store_answered(struct agent *agent, const struct result *result)
 static void learn_from(struct group *group, const struct result *result)
 {
 	group->view.agreement.unseen = view_unseen(&group->view);
+	group->view.agreement.partial = !view_is_whole(&group->view);
 	group->view.agreement.took = result->now - result->began;
 }
 
@@ -315,6 +316,10 @@ static void take_write(struct agent *agent, const struct result *result)
 	struct group *group = &agent->group;
 	const struct write *write = &result->write;
 	if (result->outcome == OUTCOME_DONE) {
+		/* The count of news has told that there was none when this began. */
+		if (write->transaction.group && !result->news &&
+			result->began > group->view.unchanged)
+			group->view.unchanged = result->began;
 		view_feed_written(&group->view, write, result->now);
 		learn_from(group, result);
 	}

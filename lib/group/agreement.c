@@ -285,11 +285,14 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 	if (a->due != CLOCK_NEVER && now > a->due + STOPPED)
 		a->stopped_until = now;
 	a->now = now;
+	if (!a->awaits)
+		a->awaits_at = now;
 	agreement_follow_alone(a, now);
 	derive(a, now, plan);
 	while (agreement_write_alone(a, plan)) {
 		agreement_take_in(a, now);
 		derive(a, now, plan);
 	}
+	a->awaits = plan->look != CLOCK_NEVER;
 	a->due = earlier(plan->wake, plan->read_board);
 }

@@ -97,10 +97,11 @@ struct agreement_view {
 	/* Whose report, and whose save, of the newest round came last, of those that are seen. */
 	uint64_t last_reporter, last_saver;
 	/*
-	 * How many records of others (reports, saves) may be there that this does not show, as far
-	 * as is known: who waits for no more than that looks.
+	 * How many records that are awaited now (reports, then saves) may be there that this does
+	 * not show, as far as is known: who waits for no more than that looks.
 	 */
 	uint64_t unseen;
+	bool partial; /* it may lack others' records of any kind */
 	int64_t took; /* ms: how long the store took for what it was asked last */
 };
 
@@ -279,6 +280,8 @@ struct agreement {
 	int64_t deadline_written;   /* own_deadline as it was when its writing began */
 	bool look_first;
 	int64_t answered_at;   /* when the store last answered */
+	bool awaits;	       /* news, or what was asked of the store; */
+	int64_t awaits_at;     /* since then */
 	int64_t unanswered_at; /* when the first write began that it has not answered since; 0 */
 	int64_t now;	       /* of the last agreement_next */
 

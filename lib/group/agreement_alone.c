@@ -37,6 +37,7 @@ static void begin(struct agreement *a)
 	alone->view.decided = alone->view.unreadable = false;
 	alone->view.round = store->round + 1;
 	alone->view.unseen = 0;
+	alone->view.partial = false;
 	alone->view.round_final = true;
 	for (uint64_t i = 0; i < store->tasks; i++) {
 		bool ours = i >= alone->first && i - alone->first < alone->count;

@@ -85,7 +85,8 @@ void agreement_look_for(
 /* Something is awaited from the others. */
 static inline void look_by(const struct agreement *a, struct agreement_plan *plan)
 {
-	plan->look = earlier(plan->look, a->answered_at + agreement_pace(a));
+	plan->look = earlier(plan->look,
+		later(a->answered_at, a->awaits_at) + agreement_pace(a));
 }
 
 /* agreement_alone.c */

@@ -242,7 +242,7 @@ static bool no_task_has_begun(const struct agreement_view *view)
 /* Nobody has started to train: there is nothing to save. */
 static void follow_none(struct agreement *a, struct agreement_plan *plan)
 {
-	if (a->view->unseen) { /* others may have begun */
+	if (a->view->partial) { /* others may have begun */
 		(void)hold_and_read(a, plan);
 		plan->look = a->answered_at;
 		return;

@@ -77,6 +77,14 @@ struct reading {
 	uint64_t task;
 };
 
+static void begin_stage(struct view *view, const struct reading *r)
+{
+	if (r->entry->revision <= view->stage)
+		return;
+	view->stage = r->entry->revision;
+	view->written = 0;
+}
+
 /* A task wrote this, at a time of its own clock. */
 static void note_time(struct view *view, const struct reading *r)
 {
@@ -165,6 +173,7 @@ static bool read_decision(struct view *view, const struct reading *r)
 	if (over && right)
 		let_stand(a, r->round, &decision);
 	if (!over) {
+		begin_stage(view, r);
 		a->unreadable = !right;
 		a->decided = right;
 	}
@@ -313,6 +322,7 @@ static bool read_all_saved(struct view *view, const struct reading *r)
 	(void)json_get_bool(r->json, "complete", &complete);
 	if (r->round < a->all_saved)
 		return true;
+	begin_stage(view, r);
 	a->all_saved = r->round;
 	a->all_saved_complete = complete;
 	return r->json;
@@ -321,6 +331,7 @@ static bool read_all_saved(struct view *view, const struct reading *r)
 static bool read_all_joined(struct view *view, const struct reading *r)
 {
 	view->all_joined = true;
+	begin_stage(view, r);
 	return r->json;
 }
 
@@ -415,6 +426,8 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 		at = name + 6;
 		if (!take_number(&at, '\0', &r->round))
 			return false;
+		if (r->round > a->round)
+			begin_stage(view, r);
 		enter_round(view, r->round);
 		return r->round < a->round || json_get_bool(r->json, "final", &a->round_final);
 	}
@@ -490,13 +503,20 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
 	}
 	if (write->revision > view->store)
 		view->store = write->revision;
-	view->written++;
+	if (write->revision > view->stage)
+		view->written++;
 }
 
 uint64_t view_unseen(const struct view *view)
 {
-	store_revision changes = view->store - view->revision - (store_revision)view->written;
+	store_revision from = view->stage > view->revision ? view->stage : view->revision;
+	store_revision changes = view->store - from - (store_revision)view->written;
 	return changes > 0 ? (uint64_t)changes : 0;
+}
+
+bool view_is_whole(const struct view *view)
+{
+	return view_unseen(view) == 0 && view->stage <= view->revision;
 }
 
 enum status view_refresh(struct view *view, struct store *store, struct error *err)

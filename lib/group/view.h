@@ -67,8 +67,12 @@ struct view {
 	bool all_joined;
 	/* The revisions with which the newest task joined, and we did (0: not by this view). */
 	store_revision joined_at, joined_by_us;
-	/* The store's revision as far as we know, of which so many changes are ours. */
-	store_revision store;
+	/*
+	 * The store's revision as far as we know; that of the newest stage: all have joined, a
+	 * round was opened, decided, saved; and how many changes since that and the last reading
+	 * are ours.
+	 */
+	store_revision store, stage;
 	uint64_t written;
 	uint32_t heard; /* the count of news (store.h) before it was read; 0: not known */
 };
@@ -98,8 +102,13 @@ extern const char *const view_records[]; /* to be skipped (struct store_range) *
 struct write;
 void view_feed_written(struct view *view, const struct write *write, int64_t now);
 
-/* How many changes others have made since it was read, as far as our own writes have told. */
+/*
+ * How many changes others have made in this stage that it does not show, as far as is known: none
+ * of what came before is a record of this stage.
+ */
 uint64_t view_unseen(const struct view *view);
+/* Whether it shows all that is known to be there, of all stages. */
+bool view_is_whole(const struct view *view);
 
 /* Read what changed since the last time and take it in. */
 enum status view_refresh(struct view *view, struct store *store, struct error *err);

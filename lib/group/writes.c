@@ -230,12 +230,13 @@ static void build_all_saved(
 		own_task_key(write, view, "ALL_SAVED", write->round), json);
 }
 
-/* Whether others wait for what this task has still to do: its report, or its save. */
-static bool is_awaited(const struct view *view)
+/* Whether others wait for what this task has still to do: its report, or a save. */
+static bool is_awaited(const struct view *view, uint64_t task)
 {
 	const struct agreement_view *a = &view->agreement;
 	bool final = a->decided && a->decision.kind != KIND_SAVE;
-	return a->round && !a->broken && !a->closed && !(final && a->all_saved == a->round);
+	return a->round && !a->broken && !a->closed &&
+	       !(final && (a->all_saved == a->round || a->peers[task].saved));
 }
 
 static void build_left(struct write *write, const struct view *view,
@@ -254,7 +255,7 @@ static void build_left(struct write *write, const struct view *view,
 		pace_put(details->learned, json);
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
 	/* Without news the count is read along: has anything happened that it does not know of? */
-	write_news(&write->transaction, &view->attempt, is_awaited(view));
+	write_news(&write->transaction, &view->attempt, is_awaited(view, write->task));
 }
 
 void write_build(struct write *write, const struct view *view, enum agreement_write what,

@@ -941,6 +941,8 @@ static const char *exactly_those_are_dead(struct world *w)
 static void restarted_while_training(struct schedule *s)
 {
 	beating(s, 4, true);
+	/* Somebody is there until the restarted one has opened the next attempt. */
+	s->trainee[0].ignores_term = true;
 	act_at(s, 20000, RESTART, 3, 300);
 }
 
