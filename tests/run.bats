@@ -339,7 +339,7 @@ names_task() {
 	all_ended 0
 	counted 4 300
 	[ -z "$(ls job/ckpt)" ]
-	[ "$(keys "" | sed 's|.*/000001/||; s|/.*||' | sort -u | xargs)" = "CLOSED LEFT OPEN TASK" ]
+	[ "$(keys "" | sed 's|.*/000001/||; s|/.*||' | sort -u | xargs)" = "ALL_JOINED CLOSED LEFT OPEN TASK" ]
 	nothing_left
 }
 
@@ -561,7 +561,7 @@ names_task() {
 	attempt=2
 	count_agents 2 --steps 100000 --step-ms 2
 	until_true 20 all_begun 2 $((first + 50))
-	[ "$(count_keys "")" = 3 ]
+	[ "$(count_keys "")" = 4 ]
 	kill -TERM "${pids[1]}"
 	all_ended 42
 	saved_together 2

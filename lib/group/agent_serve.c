@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "group/agent_inside.h"
-#include "group/measure.h"
+#include "group/remembered.h"
 #include "group/served.h"
 
 #define RECALL	5000 /* ms to ask the store what earlier attempts have measured */
@@ -19,8 +19,9 @@ static void recall_saves(struct agent *agent)
 	if (store_open(&store, agent->options->store, 0, clock_after(RECALL), &unused) != STATUS_OK)
 		return;
 	store_set_patience(store, RECALL);
-	(void)measure_recall(store, agent->group.view.attempt.run,
-		&agent->group.view.agreement.longest_save, &unused);
+	struct remembered known;
+	if (remembered_read(store, agent->group.view.attempt.run, &known, &unused) == STATUS_OK)
+		agent->group.view.agreement.longest_save = known.longest_save;
 	store_close(store);
 }
 
@@ -34,7 +35,7 @@ static void remember_saves(const struct agent *agent)
 			STATUS_OK)
 		return;
 	store_set_patience(store, RECALL);
-	(void)measure_remember(store, agent->group.view.attempt.run, longest, &unused);
+	(void)remembered_add(store, agent->group.view.attempt.run, longest, NULL, &unused);
 	store_close(store);
 }
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "group/outage.h"
 #include "group/outcome.h"
+#include "group/remembered.h"
 #include "store/builder.h"
 
 #define LOOK_EVERY 4000 /* ms between two looks of one who waits for news that may never come */
@@ -619,22 +620,13 @@ enum status attempt_close(struct store *store, struct view *view, bool forced,
 				   : status;
 }
 
-enum status attempt_close_as_seen(struct store *store, const struct view *view, bool forced,
-	const struct outcome_finding *finding, struct error *err)
+static enum status put_closed(struct store *store, const struct view *view, bool corrects,
+	const struct outcome_finding *finding, const struct remembered *known, struct error *err)
 {
 	struct transaction t = {0};
 	char key[KEYS_MAX];
-	enum status status = STATUS_OK;
-	/* A task that was lost may have come back since and have said that it had finished. */
-	bool corrects = view->agreement.closed && strcmp(view->closed, "completed") != 0 &&
-			view_all_completed(view);
-	if (view->agreement.closed && !corrects)
-		return STATUS_OK;
-	if (!forced && !view_all_through(view))
-		return error_set(
-			err, STATUS_NO, "run %s: not everybody has left", view->attempt.run);
-	struct json_object *json = json_object_new_object();
 	struct outcome outcome;
+	struct json_object *json = json_object_new_object();
 	outcome_of_view(view, finding, &outcome);
 	if (outcome.cause == CAUSE_OPEN)
 		outcome.cause = CAUSE_LOST; /* closed by hand, or nobody said why */
@@ -648,6 +640,30 @@ enum status attempt_close_as_seen(struct store *store, const struct view *view, 
 		transaction_require(&t, transaction_own(&t, key), 0);
 	transaction_put(&t, transaction_own(&t, key), json);
 	write_news(&t, &view->attempt, true);
-	status = run_and_release(&t, store, err);
+	if (known)
+		remembered_put(known, view->attempt.run, view->longest_save, &view->learned, &t);
+	return run_and_release(&t, store, err);
+}
+
+enum status attempt_close_as_seen(struct store *store, const struct view *view, bool forced,
+	const struct outcome_finding *finding, struct error *err)
+{
+	struct remembered known;
+	bool learned = view->longest_save > 0 || view->learned.count > 0;
+	/* A task that was lost may have come back since and have said that it had finished. */
+	bool corrects = view->agreement.closed && strcmp(view->closed, "completed") != 0 &&
+			view_all_completed(view);
+	if (view->agreement.closed && !corrects)
+		return STATUS_OK;
+	if (!forced && !view_all_through(view))
+		return error_set(
+			err, STATUS_NO, "run %s: not everybody has left", view->attempt.run);
+	learned = learned &&
+		  remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
+	enum status status =
+		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);
+	/* Somebody has closed it, or remembered something since. */
+	if (status == STATUS_NO && learned)
+		status = put_closed(store, view, corrects, finding, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }

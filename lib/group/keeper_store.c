@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "group/attempt.h"
 #include "group/outage.h"
-#include "group/pace.h"
+#include "group/remembered.h"
 #include "group/view.h"
 
 /* ms for one try: of a store that is asked again, or not at all; and of one that is asked once. */
@@ -25,8 +25,12 @@ enum status keeper_find(const struct keeper_options *options, struct attempt *at
 	status = attempt_find(store, options->run, options->attempt, attempt, err);
 	if (status == STATUS_OK)
 		status = attempt_check_task(attempt, options->task, err);
-	if (status == STATUS_OK)
-		status = pace_recall(store, options->run, rules, err);
+	struct remembered known;
+	if (status == STATUS_OK && rules->learn) {
+		status = remembered_read(store, options->run, &known, err);
+		if (status == STATUS_OK)
+			progress_merge(rules, &known.pace);
+	}
 	if (status == STATUS_OK && !(*where = strdup(store_where(store))))
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	store_close(store);
@@ -62,6 +66,6 @@ void keeper_remember(const struct keeper_options *options, const struct progress
 	if (!rules->learn ||
 		store_open(&store, options->store, 0, clock_after(PATIENCE), NULL) != STATUS_OK)
 		return;
-	(void)pace_remember(store, options->run, rules, NULL);
+	(void)remembered_add(store, options->run, 0, rules, NULL);
 	store_close(store);
 }

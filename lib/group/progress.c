@@ -117,3 +117,18 @@ bool progress_look(
 	int64_t limit = progress_limit(p, rules);
 	return limit > 0 && p->standing >= limit;
 }
+
+bool progress_merge(struct progress_rules *rules, const struct progress_rules *learned)
+{
+	bool more = false;
+	for (size_t i = 0; i < learned->count; i++) {
+		const struct progress_section *theirs = &learned->sections[i];
+		struct progress_section *section =
+			theirs->longest ? progress_section(rules, theirs->name, true) : NULL;
+		if (!section || theirs->longest <= section->longest)
+			continue;
+		section->longest = theirs->longest;
+		more = true;
+	}
+	return more;
+}

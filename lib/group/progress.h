@@ -47,6 +47,9 @@ enum status progress_add_section(struct progress_rules *rules, const char *text,
 struct progress_section *progress_section(
 	struct progress_rules *rules, const char *name, bool create);
 
+/* Add what other rules have learned: the longest counts. Whether anything became longer. */
+bool progress_merge(struct progress_rules *rules, const struct progress_rules *learned);
+
 /* What was read. */
 struct progress_look {
 	int64_t now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "group/stage.h"
-#include "group/measure.h"
+#include "group/remembered.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -96,9 +96,10 @@ enum status stage_open(struct stage *stage, struct store *store, const struct at
 	enum status status = view_init(&stage->view, attempt, err);
 	if (status == STATUS_OK)
 		status = view_refresh(&stage->view, store, err);
+	struct remembered known = {0};
 	if (status == STATUS_OK)
-		status = measure_recall(
-			store, attempt->run, &stage->view.agreement.longest_save, err);
+		status = remembered_read(store, attempt->run, &known, err);
+	stage->view.agreement.longest_save = known.longest_save;
 	if (status == STATUS_OK)
 		status = board_open(&stage->board, board, agent, err);
 	if (status == STATUS_OK) {
@@ -275,8 +276,8 @@ static void remember_save(const struct stage *stage)
 {
 	struct error unused;
 	if (stage->save_time > stage->view.agreement.longest_save)
-		(void)measure_remember(
-			stage->store, stage->view.attempt.run, stage->save_time, &unused);
+		(void)remembered_add(
+			stage->store, stage->view.attempt.run, stage->save_time, NULL, &unused);
 }
 
 static enum status run_until(struct stage *stage, enum stage_goal goal, int64_t deadline,

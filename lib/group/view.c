@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/parse.h"
-#include "group/pace.h"
+#include "group/remembered.h"
 #include "group/writes.h"
 
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err)
@@ -278,7 +278,7 @@ static bool read_left(struct view *view, const struct reading *r)
 	int64_t save;
 	if (json_get_time(r->json, "save_ms", &save) && save > view->longest_save)
 		view->longest_save = save;
-	pace_take(r->json, &view->learned);
+	remembered_read_pace(r->json, &view->learned);
 	return json_get_text(r->json, "reason", &word) &&
 	       keys_reason_parse(word, &view->agreement.peers[r->task].left);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "group/worker.h"
-#include "group/measure.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +13,7 @@
 #include "base/thread.h"
 #include "group/outage.h"
 #include "group/outcome.h"
-#include "group/pace.h"
+#include "group/remembered.h"
 #include "group/unaware.h"
 
 enum request_kind { REQUEST_JOIN, REQUEST_WRITE, REQUEST_CLOSE };
@@ -91,12 +90,15 @@ static enum status open_store(struct worker *worker, struct error *err)
 /* What the store remembers of the run's earlier attempts. */
 static enum status recall(struct worker *worker, struct request *request, struct result *result)
 {
+	struct remembered known;
 	enum status status =
-		measure_recall(worker->store, request->run, &result->longest_save, &result->error);
-	if (status == STATUS_OK)
-		status =
-			pace_recall(worker->store, request->run, request->progress, &result->error);
-	return status;
+		remembered_read(worker->store, request->run, &known, &result->error);
+	if (status != STATUS_OK)
+		return status;
+	result->longest_save = known.longest_save;
+	if (request->progress->learn)
+		(void)progress_merge(request->progress, &known.pace);
+	return STATUS_OK;
 }
 
 static void carry_out_join(struct worker *worker, struct request *request)
@@ -186,17 +188,6 @@ static void carry_out_write(struct worker *worker, struct request *request)
 		pause_after(worker, worker->writes_failed, false);
 }
 
-/* What all have learned, for the next attempt. Nothing depends on it. */
-static void remember(struct worker *worker, const struct view *view)
-{
-	const char *run = view->attempt.run;
-	struct progress_rules learned = view->learned;
-	learned.learn = learned.count > 0;
-	if (view->longest_save > 0)
-		(void)measure_remember(worker->store, run, view->longest_save, NULL);
-	(void)pace_remember(worker->store, run, &learned, NULL);
-}
-
 static void carry_out_close(struct worker *worker, struct request *request)
 {
 	struct result *result = new_result(RESULT_CLOSED);
@@ -208,7 +199,6 @@ static void carry_out_close(struct worker *worker, struct request *request)
 	if (result->status == STATUS_OK)
 		result->status = view_refresh(&view, worker->store, &result->error);
 	if (result->status == STATUS_OK && view_all_through(&view)) {
-		remember(worker, &view);
 		if (request->options->find_checkpoint && view.resume_known)
 			finding.newer = unaware_find_newer(request->options, &view, &finding.step,
 						&(struct error){0}) == STATUS_OK;

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/pace.h"
+#include "group/remembered.h"
 #include "group/progress.h"
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
@@ -252,7 +252,7 @@ static void build_left(struct write *write, const struct view *view,
 	if (details->longest_save > 0)
 		json_put_signed(json, "save_ms", details->longest_save);
 	if (details->learned && details->learned->learn)
-		pace_put(details->learned, json);
+		remembered_write_pace(details->learned, json);
 	transaction_put(&write->transaction, own_task_key(write, view, "LEFT", write->task), json);
 	/* Without news the count is read along: has anything happened that it does not know of? */
 	write_news(&write->transaction, &view->attempt, is_awaited(view, write->task));

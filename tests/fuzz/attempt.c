@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "group/attempt.h"
 #include "group/history.h"
-#include "group/measure.h"
-#include "group/pace.h"
+#include "group/remembered.h"
 #include "group/runs.h"
 #include "support/fuzz.h"
 
@@ -176,10 +175,13 @@ static void check_runs(struct store *store)
 
 static void check_pace(struct store *store)
 {
+	struct remembered known;
 	struct progress_rules rules = {.learn = true};
 	struct progress progress = {.any = true, .started = true};
-	if (pace_recall(store, "r", &rules, NULL) != STATUS_OK)
+	if (remembered_read(store, "r", &known, NULL) != STATUS_OK)
 		return;
+	FUZZ_HOLDS(known.longest_save >= 0);
+	(void)progress_merge(&rules, &known.pace);
 	for (size_t i = 0; i < rules.count; i++) {
 		memcpy(progress.section, rules.sections[i].name, sizeof(progress.section));
 		FUZZ_HOLDS(progress_limit(&progress, &rules) >= 0);
@@ -210,8 +212,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct store *store = make_store(data, size);
 	struct view view = {0};
 	struct grace_measure measure = {.longest_save = 3000, .longest_step = 200, .skew = 1};
-	if (measure_recall(store, "r", &measure.longest_save, NULL) == STATUS_OK)
-		FUZZ_HOLDS(measure.longest_save >= 0);
+	struct remembered known;
+	if (remembered_read(store, "r", &known, NULL) == STATUS_OK)
+		measure.longest_save = known.longest_save;
 	if (attempt_view(store, "r", 0, &view, NULL) == STATUS_OK) {
 		check_view(&view, &measure);
 		feed_backwards(store, &view.attempt);

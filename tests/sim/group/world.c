@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/measure.h"
+#include "group/remembered.h"
 #include "sim.h"
 
 struct world *machine_world;
@@ -355,7 +355,7 @@ static void begin_kernel(struct world *w, const struct schedule *s, FILE *trace)
 	machine_world = w;
 	kernel_begin(&hooks, "run", &way, s->seed, trace);
 	if (s->remembered_save)
-		(void)measure_remember(kernel.store, "sim", s->remembered_save, NULL);
+		(void)remembered_add(kernel.store, "sim", s->remembered_save, NULL, NULL);
 	observer_begin(w);
 }
 
