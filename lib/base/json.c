@@ -13,7 +13,7 @@ struct json_object *json_parse(const char *text, size_t length)
 
 struct json_object *json_parse_limited(const char *text, size_t length, size_t limit)
 {
-	if (length > limit || length > (size_t)1 << 30)
+	if (!text || length > limit || length > (size_t)1 << 30)
 		return NULL;
 	struct json_tokener *tokener = json_tokener_new_ex(32);
 	if (!tokener)
