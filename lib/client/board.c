@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_NS	   (10 * 1000 * 1000)
-#define ALIVE_EVERY 10 /* looks at hold for one whether the agent lives */
-#define SETTLED_NS (50 * 1000 * 1000) /* several ticks of any kernel */
+#define POLL_NS	    (10 * 1000 * 1000)
+#define ALIVE_EVERY 10		       /* looks at hold for one whether the agent lives */
+#define SETTLED_NS  (50 * 1000 * 1000) /* several ticks of any kernel */
 
 /* What a wait remembers from look to look. */
 struct patience {

@@ -85,8 +85,8 @@ void agent_advance(struct agent *agent)
 void agent_say_goodbye(struct agent *agent, int code)
 {
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
-	worker_close(agent->group.worker, &agent->group.view.attempt, agent->options,
-		code == STATUS_OK);
+	worker_close(
+		agent->group.worker, &agent->group.view.attempt, agent->options, code == STATUS_OK);
 	while (!agent->goodbye_done && clock_now() < until) {
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);

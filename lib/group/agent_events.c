@@ -334,8 +334,8 @@ static void take_write(struct agent *agent, const struct result *result)
 		if (result->outcome == OUTCOME_DONE)
 			agreement_took_in(a, result->now);
 		if (write->what != WRITE_KINDS && agent->seats[i].task == write->task)
-			agreement_wrote(a, write->what, write->round, result->outcome,
-				result->news, result->now);
+			agreement_wrote(a, write->what, write->round, result->outcome, result->news,
+				result->now);
 	}
 }
 

@@ -252,8 +252,8 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 		if (is_ours(agent, i) || !asked || !view->members[i].joined ||
 			process_look(&view->members[i].agent) != PROCESS_GONE)
 			continue;
-		deaths[count++] = (struct death){
-			.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
+		deaths[count++] =
+			(struct death){.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
 	}
 	if (count)
 		write_deaths(group, agent->options->identity->task, deaths, count);

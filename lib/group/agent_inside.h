@@ -34,7 +34,7 @@ struct agent {
 	size_t seat_count;
 	struct board boards; /* with --ranks: the directory above the boards; no path: none */
 	int64_t sample_at, deaths_at;
-	uint64_t deaths_round; /* the one in which deaths were looked for last */
+	uint64_t deaths_round;		   /* the one in which deaths were looked for last */
 	int64_t rehearse_at, rehearsed_at; /* 0: not yet */
 	struct cut_off cut_off;
 	bool cut_off_ended;	      /* its tasks are ended because of that */

@@ -63,6 +63,8 @@ static enum status begin(struct agent *agent, const struct attempt *attempt, con
 		return status;
 	recall_saves(agent);
 	seat_init(&agent->seats[0], group, alone->first, &agent->commands[0], clock_now());
+	/* Whoever asks (preempt-ack) is told as soon as it is agreed. */
+	agent->seats[0].config.acknowledges = agent->seats[0].agreement.config.acknowledges = true;
 	worker_follow(group->worker, &group->view);
 	return STATUS_OK;
 }
@@ -115,7 +117,8 @@ static void declare_dead(struct agent *agent)
 			.fd = worker_descriptor(agent->group.worker), .events = POLLIN};
 		(void)poll(&ready, 1, clock_poll_timeout(until));
 		for (struct result *result; (result = worker_take(agent->group.worker));) {
-			written |= result->kind == RESULT_WROTE && result->write.what == WRITE_KINDS;
+			written |=
+				result->kind == RESULT_WROTE && result->write.what == WRITE_KINDS;
 			result_free(result);
 		}
 	}

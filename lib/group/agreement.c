@@ -51,8 +51,7 @@ int64_t agreement_pace(const struct agreement *a)
 }
 
 /* What others have written may be all that is waited for: look. */
-void agreement_look_for(
-	const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
+void agreement_look_for(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
 {
 	if (awaited && a->view->unseen >= awaited)
 		plan->look = earlier(plan->look, a->answered_at);

@@ -177,15 +177,15 @@ struct agreement_hold {
 
 enum agreement_write {
 	WRITE_CLAIM, /* TERMINATED_WORKER, the seal and the next ROUND, if none of them is there */
-	WRITE_DEADLINE, /* DEADLINE to the minimum */
-	WRITE_ROUND,	/* ROUND/<round>, if absent; final says which kind */
-	WRITE_REPORT,	/* STEP/<round>/<task> */
-	WRITE_DECISION, /* if absent, and if those without a report still have none */
-	WRITE_ACK,	/* RECEIVED_SIGNAL_<key>_<task> */
-	WRITE_SAVED,	/* SAVED/<round>/<task> */
+	WRITE_DEADLINE,	 /* DEADLINE to the minimum */
+	WRITE_ROUND,	 /* ROUND/<round>, if absent; final says which kind */
+	WRITE_REPORT,	 /* STEP/<round>/<task> */
+	WRITE_DECISION,	 /* if absent, and if those without a report still have none */
+	WRITE_ACK,	 /* RECEIVED_SIGNAL_<key>_<task> */
+	WRITE_SAVED,	 /* SAVED/<round>/<task> */
 	WRITE_ALL_SAVED, /* ALL_SAVED/<round>, if absent */
-	WRITE_ERROR,	/* ERROR and the seal, if not sealed */
-	WRITE_LEFT,	/* LEFT/<task>; whoever finds all gone closes the attempt */
+	WRITE_ERROR,	 /* ERROR and the seal, if not sealed */
+	WRITE_LEFT,	 /* LEFT/<task>; whoever finds all gone closes the attempt */
 	WRITE_KINDS,
 };
 

@@ -79,14 +79,12 @@ static inline bool has_come(struct agreement_plan *plan, int64_t instant, int64_
 
 /* agreement.c */
 int64_t agreement_pace(const struct agreement *a);
-void agreement_look_for(
-	const struct agreement *a, struct agreement_plan *plan, uint64_t awaited);
+void agreement_look_for(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited);
 
 /* Something is awaited from the others. */
 static inline void look_by(const struct agreement *a, struct agreement_plan *plan)
 {
-	plan->look = earlier(plan->look,
-		later(a->answered_at, a->awaits_at) + agreement_pace(a));
+	plan->look = earlier(plan->look, later(a->answered_at, a->awaits_at) + agreement_pace(a));
 }
 
 /* agreement_alone.c */

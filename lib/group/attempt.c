@@ -510,8 +510,8 @@ out:
 	return status;
 }
 
-enum status attempt_join(struct store *store, const struct attempt_entry *entry,
-	struct view *view, struct error *err)
+enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
+	struct error *err)
 {
 	struct outage outage = {
 		.deadline = entry->deadline, .cancel = &entry->cancel, .cancel_count = 1};
@@ -658,8 +658,7 @@ enum status attempt_close_as_seen(struct store *store, const struct view *view, 
 	if (!forced && !view_all_through(view))
 		return error_set(
 			err, STATUS_NO, "run %s: not everybody has left", view->attempt.run);
-	learned = learned &&
-		  remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
+	learned = learned && remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
 	enum status status =
 		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);
 	/* Somebody has closed it, or remembered something since. */

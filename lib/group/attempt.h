@@ -69,8 +69,8 @@ enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
  * or the attempt is missing from the store. A store that does not answer is asked again until the
  * deadline (outage.h); then STATUS_TEMPORARY.
  */
-enum status attempt_join(struct store *store, const struct attempt_entry *entry,
-	struct view *view, struct error *err);
+enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
+	struct error *err);
 
 /* The newest attempt of a run, or the given one; STATUS_NO: there is none. */
 enum status attempt_find(struct store *store, const char *run, uint64_t number,

@@ -56,8 +56,7 @@ enum status remembered_read(
 	transaction_release(&t);
 	if (status != STATUS_OK)
 		return status;
-	struct json_object *json =
-		json_parse(answer.entries[0].value, answer.entries[0].length);
+	struct json_object *json = json_parse(answer.entries[0].value, answer.entries[0].length);
 	(void)json_get_time(json, "save_ms", &known->longest_save);
 	known->measured = answer.entries[0].revision;
 	json_object_put(json);
@@ -69,8 +68,8 @@ enum status remembered_read(
 	return STATUS_OK;
 }
 
-static void put(struct transaction *t, const char *key, store_revision revision,
-	struct json_object *json)
+static void put(
+	struct transaction *t, const char *key, store_revision revision, struct json_object *json)
 {
 	json_put_signed(json, "utc", clock_utc());
 	transaction_require(t, key, revision);

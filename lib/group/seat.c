@@ -196,7 +196,7 @@ static void build_write(struct write *write, struct seat *seat, const struct gro
 		.deadline = group->own_deadline,
 		.step_time = tempo_longest(&seat->tempo, now),
 		.save_time = seat->save_time,
-		.acknowledges = true,
+		.acknowledges = !seat->config.acknowledges,
 		.code = what == WRITE_ERROR ? a->end_code : a->code,
 		.line = seat->command->line,
 		.saved = a->has_saved,

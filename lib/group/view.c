@@ -10,6 +10,8 @@
 #include "group/remembered.h"
 #include "group/writes.h"
 
+#define LOOKS_MOST 16 /* processes of this machine that one looks at whom another has looked at */
+
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err)
 {
 	*view = (struct view){.attempt = *attempt};
@@ -452,7 +454,8 @@ static bool feed_entry(struct view *view, struct reading *r, const char *name)
 	return true; /* keys of a newer version */
 }
 
-static void feed(struct view *view, const struct store_entry *entry, const struct view_reading *when)
+static void feed(
+	struct view *view, const struct store_entry *entry, const struct view_reading *when)
 {
 	size_t length = strlen(view->attempt.prefix);
 	if (strncmp(entry->key, view->attempt.prefix, length) || !entry->value)
@@ -538,8 +541,8 @@ enum status view_refresh(struct view *view, struct store *store, struct error *e
 	return status;
 }
 
-enum status view_await(struct view *view, struct store *store, int64_t deadline, int wake,
-	struct error *err)
+enum status view_await(
+	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err)
 {
 	char group[KEYS_GROUP];
 	keys_group(&view->attempt, group);
@@ -604,13 +607,19 @@ static bool is_missing(const void *context, uint64_t task)
 
 bool view_is_gathered(const struct view *view)
 {
-	if (view->all_joined)
-		return true; /* whoever joined last has looked */
+	unsigned looked = 0;
 	/* Looking at processes takes time: none is looked at before all places are taken. */
-	bool gathered = view_joined(view) == view->attempt.tasks;
-	for (uint64_t i = 0; i < view->attempt.tasks && gathered; i++)
-		gathered = !is_missing(view, i);
-	return gathered;
+	if (view_joined(view) < view->attempt.tasks)
+		return false;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		if (is_missing(view, i))
+			return false;
+		/* Whoever joined last has looked at all, a moment ago. */
+		looked += process_look(&view->members[i].agent) == PROCESS_ALIVE;
+		if (view->all_joined && looked == LOOKS_MOST)
+			break;
+	}
+	return true;
 }
 
 uint64_t view_name_missing(const struct view *view, struct text *text)

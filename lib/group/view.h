@@ -115,8 +115,8 @@ enum status view_refresh(struct view *view, struct store *store, struct error *e
 
 #define VIEW_EVERY 200 /* ms between two looks for news where the filesystem does not tell */
 /* Wait until there is news since then; as store_await_news. */
-enum status view_await(struct view *view, struct store *store, int64_t deadline, int wake,
-	struct error *err);
+enum status view_await(
+	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err);
 
 /* How many have joined; how many are through (left or dead, or can no longer join). */
 uint64_t view_joined(const struct view *view);

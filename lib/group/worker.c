@@ -48,7 +48,7 @@ struct worker {
 	struct attempt attempt;
 	store_revision revision; /* up to here all was read, */
 	store_revision seen;	 /* and up to here the news */
-	uint32_t heard; /* the count of news (store.h) when the last look began */
+	uint32_t heard;		 /* the count of news (store.h) when the last look began */
 	int64_t look_by;
 };
 
@@ -91,8 +91,7 @@ static enum status open_store(struct worker *worker, struct error *err)
 static enum status recall(struct worker *worker, struct request *request, struct result *result)
 {
 	struct remembered known;
-	enum status status =
-		remembered_read(worker->store, request->run, &known, &result->error);
+	enum status status = remembered_read(worker->store, request->run, &known, &result->error);
 	if (status != STATUS_OK)
 		return status;
 	result->longest_save = known.longest_save;

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/remembered.h"
 #include "group/progress.h"
+#include "group/remembered.h"
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {
@@ -226,8 +226,8 @@ static void build_all_saved(
 {
 	struct json_object *json = stamped();
 	json_put_bool(json, "complete", plan->complete);
-	transaction_put_new(&write->transaction,
-		own_task_key(write, view, "ALL_SAVED", write->round), json);
+	transaction_put_new(
+		&write->transaction, own_task_key(write, view, "ALL_SAVED", write->round), json);
 }
 
 /* Whether others wait for what this task has still to do: its report, or a save. */
@@ -261,9 +261,7 @@ static void build_left(struct write *write, const struct view *view,
 void write_build(struct write *write, const struct view *view, enum agreement_write what,
 	uint64_t task, const struct agreement_plan *plan, const struct write_details *details)
 {
-	*write = (struct write){.what = what,
-		.task = task,
-		.round = plan->write[what]};
+	*write = (struct write){.what = what, .task = task, .round = plan->write[what]};
 	switch (what) {
 	case WRITE_CLAIM: build_claim(write, view, details); break;
 	case WRITE_DEADLINE: {

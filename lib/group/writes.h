@@ -36,7 +36,7 @@ struct write_details {
 	int code;		     /* of WRITE_ERROR, WRITE_LEFT */
 	const char *line;	     /* of WRITE_ERROR */
 	/* Of WRITE_LEFT: what was learned, for the next attempt; */
-	int64_t longest_save;		     /* ms; 0: nothing */
+	int64_t longest_save;		      /* ms; 0: nothing */
 	const struct progress_rules *learned; /* NULL: nothing */
 	/* and how far it has come. */
 	bool called, saved; /* whether it has called preempt_step, and saved */

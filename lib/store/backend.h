@@ -52,7 +52,8 @@ struct store {
 	/* store_unchanged: filled by wait, which may leave the second at 0 */
 	store_revision waited_since;
 	int64_t unchanged;
-	/* What it waited for was news, of this group and so many: then an earlier answer still counts. */
+	/* What it waited for was news, of this group and so many: then an earlier answer still
+	 * counts. */
 	uint64_t waited_group; /* a hash; 0: it was not news */
 	uint32_t waited_heard;
 };

@@ -118,7 +118,8 @@ static sqlite3_stmt *prepare_list(struct session *session, const struct store_ra
 		struct bounds skipped;
 		snprintf(key, sizeof(key), "%s%s", range->prefix, range->skip[i]);
 		find_bounds(key, NULL, &skipped);
-		sqlite3_bind_blob(statement, 5 + 2 * (int)i, key, (int)strlen(key), SQLITE_TRANSIENT);
+		sqlite3_bind_blob(
+			statement, 5 + 2 * (int)i, key, (int)strlen(key), SQLITE_TRANSIENT);
 		sqlite3_bind_blob(statement, 6 + 2 * (int)i, skipped.upper,
 			(int)skipped.upper_length, SQLITE_TRANSIENT);
 	}

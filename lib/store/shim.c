@@ -250,8 +250,8 @@ static enum status wait_in(struct store *inner, const struct waiting *waiting, i
 }
 
 /* The change takes its time to be seen; true: wake became readable before it was. */
-static bool hears_late(const struct waiting *waiting, const struct shim_fate *fate, uint32_t heard,
-	int wake)
+static bool hears_late(
+	const struct waiting *waiting, const struct shim_fate *fate, uint32_t heard, int wake)
 {
 	if (fate->after <= 0)
 		return false;

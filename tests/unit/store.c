@@ -629,7 +629,8 @@ static int write_rows(struct store *store, int i)
 static void skipping(void)
 {
 	static const char *const skip[] = {"b/", "d", NULL};
-	static const char *const keys[] = {"p/a", "p/b", "p/b/1", "p/b/2", "p/c", "p/d", "p/d/1", "q"};
+	static const char *const keys[] = {
+		"p/a", "p/b", "p/b/1", "p/b/2", "p/c", "p/d", "p/d/1", "q"};
 	struct store *store = open_fresh();
 	store_revision third = 0;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)

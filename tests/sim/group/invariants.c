@@ -415,7 +415,8 @@ static void check_code(struct world *w, int task)
 	case STATUS_BROKEN:
 		/* One that hangs while the store takes nothing cannot be declared dead. */
 		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task) &&
-			!t->panel.lost && !(t->seat->hung && kernel.full_until > 0))
+			!t->panel.lost &&
+			!(t->seat->hung && (kernel.full_until > 0 || w->store_faults)))
 			wrong = "but nothing was broken";
 		break;
 	case STATUS_DECIDED:
