@@ -6,54 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "store/memory_table.h"
 
-#define REGION	    ((size_t)1 << 32) /* bytes of address space; what is used takes memory */
-#define SMALLEST    32		      /* bytes; pieces are powers of two times this */
-#define SIZES	    24
-#define STORES	    256
-#define WAITING	    512 /* handles that wait at one time */
-#define SHARED_LOOK 20	/* ms between two looks for changes of other processes */
-
-/* One key, or one beat (its value is a struct store_beat). */
-struct node {
-	char *key;
-	char *value; /* NULL: deleted, or never beaten */
-	size_t length, capacity;
-	store_revision revision;
-};
-
-/* Sorted by key. */
-struct table {
-	struct node **nodes;
-	size_t count, capacity;
-};
-
-struct piece {
-	struct piece *next;
-};
-
-/* What is in one store. */
-struct content {
-	char name[128];
-	store_revision revision;
-	struct table keys, beats;
-	int bells[WAITING]; /* of the handles that wait in this process */
-	size_t waiting;
-};
-
-struct region {
-	pthread_mutex_t lock;
-	size_t used;
-	struct piece *free[SIZES];
-	struct content *stores[STORES];
-	size_t count;
-};
+#define SHARED_LOOK 20 /* ms between two looks for changes of other processes */
 
 struct memory_store {
 	struct store base;
@@ -64,63 +24,7 @@ struct memory_store {
 	store_revision newest; /* of the store, then */
 };
 
-static struct region *region;
 static const struct memory_observer *observer;
-
-/* ---- Memory that children share ---- */
-
-static bool make_region(void)
-{
-	pthread_mutexattr_t shared;
-	if (region)
-		return true;
-	void *memory = mmap(NULL, REGION, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
-		return false;
-	region = memory;
-	region->used = sizeof(*region);
-	pthread_mutexattr_init(&shared);
-	pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-	pthread_mutex_init(&region->lock, &shared);
-	pthread_mutexattr_destroy(&shared);
-	return true;
-}
-
-static size_t class_of(size_t size)
-{
-	size_t class = 0;
-	while (((size_t)SMALLEST << class) < size)
-		class ++;
-	return class;
-}
-
-/* Uninitialised memory; its size is rounded up to *size. */
-static void *take(size_t *size)
-{
-	size_t class = class_of(*size);
-	struct piece *piece = region->free[class];
-	*size = (size_t)SMALLEST << class;
-	if (piece) {
-		region->free[class] = piece->next;
-		return piece;
-	}
-	if (REGION - region->used < *size)
-		abort(); /* a test with more than 4 GB of keys */
-	void *memory = (char *)region + region->used;
-	region->used += *size;
-	return memory;
-}
-
-static void give_back(void *memory, size_t size)
-{
-	struct piece *piece = memory;
-	size_t class = class_of(size);
-	if (!memory)
-		return;
-	piece->next = region->free[class];
-	region->free[class] = piece;
-}
 
 void memory_observe(const struct memory_observer *chosen)
 {
@@ -129,102 +33,11 @@ void memory_observe(const struct memory_observer *chosen)
 
 void memory_forget(void)
 {
-	if (!region)
+	if (!memory_region)
 		return;
-	region->used = sizeof(*region);
-	region->count = 0;
-	memset(region->free, 0, sizeof(region->free));
-}
-
-/* ---- Tables ---- */
-
-/* The index of the first node whose key is not below key. */
-static size_t lower_bound(const struct table *table, const char *key)
-{
-	size_t low = 0, high = table->count;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		if (strcmp(table->nodes[middle]->key, key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* NULL: there never was such a key. */
-static struct node *find(const struct table *table, const char *key)
-{
-	size_t at = lower_bound(table, key);
-	return at < table->count && !strcmp(table->nodes[at]->key, key) ? table->nodes[at] : NULL;
-}
-
-static void grow(struct table *table)
-{
-	size_t bytes = (table->capacity ? 2 * table->capacity : 16) * sizeof(*table->nodes);
-	struct node **nodes = take(&bytes);
-	if (table->count)
-		memcpy(nodes, table->nodes, table->count * sizeof(*nodes));
-	give_back(table->nodes, table->capacity * sizeof(*nodes));
-	table->nodes = nodes;
-	table->capacity = bytes / sizeof(*nodes);
-}
-
-static struct node *insert(struct table *table, const char *key)
-{
-	size_t at = lower_bound(table, key);
-	if (at < table->count && !strcmp(table->nodes[at]->key, key))
-		return table->nodes[at];
-	if (table->count == table->capacity)
-		grow(table);
-	size_t size = sizeof(struct node), length = strlen(key) + 1;
-	struct node *node = take(&size);
-	*node = (struct node){.key = take(&length)};
-	strcpy(node->key, key);
-	memmove(&table->nodes[at + 1], &table->nodes[at],
-		(table->count - at) * sizeof(*table->nodes));
-	table->nodes[at] = node;
-	table->count++;
-	return node;
-}
-
-static void drop_value(struct node *node)
-{
-	give_back(node->value, node->capacity);
-	node->value = NULL;
-	node->length = node->capacity = 0;
-}
-
-static void set_value(struct node *node, const void *value, size_t length)
-{
-	size_t size = length + 1;
-	if (!node->value || node->capacity < size) {
-		drop_value(node);
-		node->value = take(&size);
-		node->capacity = size;
-	}
-	if (length)
-		memcpy(node->value, value, length);
-	node->value[length] = '\0';
-	node->length = length;
-}
-
-/* Remove the nodes whose key begins with prefix. */
-static void remove_under(struct table *table, const char *prefix)
-{
-	size_t length = strlen(prefix), kept = 0;
-	bool exclusive = length && prefix[length - 1] == '/';
-	for (size_t i = 0; i < table->count; i++) {
-		struct node *node = table->nodes[i];
-		if (strncmp(node->key, prefix, length) || (exclusive && !node->key[length])) {
-			table->nodes[kept++] = node;
-			continue;
-		}
-		drop_value(node);
-		give_back(node->key, strlen(node->key) + 1);
-		give_back(node, sizeof(*node));
-	}
-	table->count = kept;
+	memory_region->used = sizeof(*memory_region);
+	memory_region->count = 0;
+	memset(memory_region->free, 0, sizeof(memory_region->free));
 }
 
 /* ---- The calls ---- */
@@ -236,27 +49,28 @@ static struct content *content_of(struct store *store)
 
 static void lock(void)
 {
-	pthread_mutex_lock(&region->lock);
+	pthread_mutex_lock(&memory_region->lock);
 }
 
 static void unlock(void)
 {
-	pthread_mutex_unlock(&region->lock);
+	pthread_mutex_unlock(&memory_region->lock);
 }
 
 static struct content *find_content(const char *name, bool create)
 {
-	for (size_t i = 0; i < region->count; i++)
-		if (!strcmp(region->stores[i]->name, name))
-			return region->stores[i];
-	bool fits = region->count < STORES && strlen(name) < sizeof(region->stores[0]->name);
+	for (size_t i = 0; i < memory_region->count; i++)
+		if (!strcmp(memory_region->stores[i]->name, name))
+			return memory_region->stores[i];
+	bool fits = memory_region->count < STORES &&
+		    strlen(name) < sizeof(memory_region->stores[0]->name);
 	if (!create || !fits)
 		return NULL;
 	size_t size = sizeof(struct content);
-	struct content *content = take(&size);
+	struct content *content = table_take(&size);
 	*content = (struct content){0};
 	strncpy(content->name, name, sizeof(content->name) - 1);
-	region->stores[region->count++] = content;
+	memory_region->stores[memory_region->count++] = content;
 	return content;
 }
 
@@ -270,7 +84,7 @@ static enum status memory_open(struct store **opened, const struct store_url *ur
 			return error_set(err, STATUS_USAGE, "store memory:%s: unknown parameter %s",
 				url->path, url->parameters[i].name);
 	struct memory_store *store = calloc(1, sizeof(*store));
-	if (!store || !make_region()) {
+	if (!store || !table_make_region()) {
 		free(store);
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	}
@@ -304,7 +118,7 @@ static void memory_close(struct store *base)
 static bool hold(const struct content *content, const struct store_compare *compares, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct node *node = find(&content->keys, compares[i].key);
+		const struct node *node = table_find(&content->keys, compares[i].key);
 		store_revision revision = node && node->value ? node->revision : 0;
 		if (revision != compares[i].revision)
 			return false;
@@ -351,21 +165,21 @@ static bool run(struct content *content, const struct store_op *ops, size_t coun
 	if (!answer->entries)
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		struct node *node = find(&content->keys, ops[i].key);
+		struct node *node = table_find(&content->keys, ops[i].key);
 		switch (ops[i].kind) {
 		case STORE_GET:
 			right &= copy_entry(ops[i].key, node, &answer->entries[answer->count++]);
 			break;
 		case STORE_PUT:
-			node = insert(&content->keys, ops[i].key);
-			set_value(node, ops[i].value, ops[i].length);
+			node = table_insert(&content->keys, ops[i].key);
+			table_set_value(node, ops[i].value, ops[i].length);
 			node->revision = content->revision + 1;
 			changed = true;
 			break;
 		case STORE_DELETE:
 			if (!node || !node->value)
 				break;
-			drop_value(node);
+			table_drop_value(node);
 			node->revision = content->revision + 1;
 			changed = true;
 			break;
@@ -384,13 +198,13 @@ static uint32_t count_news(const struct content *content, const char *group, boo
 	char key[STORE_KEY_MAX];
 	uint32_t count;
 	news_key(group, key);
-	struct node *node = find(&content->beats, key);
+	struct node *node = table_find(&content->beats, key);
 	if (!node || !node->value)
 		return 0;
 	memcpy(&count, node->value, sizeof(count));
 	count += more;
 	if (more)
-		set_value(node, &count, sizeof(count));
+		table_set_value(node, &count, sizeof(count));
 	return count;
 }
 
@@ -422,7 +236,7 @@ static size_t first_of(const struct table *table, const char *prefix, const char
 	bool later = after && strcmp(after, prefix) >= 0;
 	bool exclusive = later || (length && prefix[length - 1] == '/');
 	const char *lower = later ? after : prefix;
-	size_t at = lower_bound(table, lower);
+	size_t at = table_lower_bound(table, lower);
 	return at + (exclusive && at < table->count && !strcmp(table->nodes[at]->key, lower));
 }
 
@@ -598,12 +412,12 @@ static enum status memory_beats_prepare(
 	lock();
 	for (uint64_t i = 0; i < tasks; i++) {
 		beat_key(group, i, key);
-		(void)insert(&content_of(store)->beats, key);
+		(void)table_insert(&content_of(store)->beats, key);
 	}
 	news_key(group, key);
-	struct node *news = insert(&content_of(store)->beats, key);
+	struct node *news = table_insert(&content_of(store)->beats, key);
 	if (!news->value)
-		set_value(news, &(uint32_t){1}, sizeof(uint32_t));
+		table_set_value(news, &(uint32_t){1}, sizeof(uint32_t));
 	unlock();
 	return STATUS_OK;
 }
@@ -614,9 +428,9 @@ static enum status memory_beat(struct store *store, const char *group, uint64_t 
 	char key[STORE_KEY_MAX];
 	beat_key(group, task, key);
 	lock();
-	struct node *node = find(&content_of(store)->beats, key);
+	struct node *node = table_find(&content_of(store)->beats, key);
 	if (node)
-		set_value(node, beat, sizeof(*beat));
+		table_set_value(node, beat, sizeof(*beat));
 	unlock();
 	return node ? STATUS_OK : error_set(err, STATUS_NO, "%s was not prepared", key);
 }
@@ -627,7 +441,7 @@ static enum status memory_beat_read(struct store *store, const char *group, uint
 	char key[STORE_KEY_MAX];
 	beat_key(group, task, key);
 	lock();
-	const struct node *node = find(&content_of(store)->beats, key);
+	const struct node *node = table_find(&content_of(store)->beats, key);
 	bool beaten = node && node->value;
 	if (beaten)
 		memcpy(beat, node->value, sizeof(*beat));
@@ -641,7 +455,7 @@ static enum status memory_beats_remove(struct store *store, const char *group, s
 	(void)err;
 	snprintf(prefix, sizeof(prefix), "%s/", group);
 	lock();
-	remove_under(&content_of(store)->beats, prefix);
+	table_remove_under(&content_of(store)->beats, prefix);
 	unlock();
 	return STATUS_OK;
 }
@@ -655,7 +469,7 @@ static enum status memory_purge(struct store *store, const char *prefix,
 	lock();
 	bool held = hold(content, compares, compare_count);
 	if (held)
-		remove_under(&content->keys, prefix);
+		table_remove_under(&content->keys, prefix);
 	unlock();
 	return held ? STATUS_OK : STATUS_NO;
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* What a view says of all tasks together. */
+#include "group/view.h"
+
+#define LOOKS_MOST 16 /* processes of this machine that one looks at whom another has looked at */
+
+uint64_t view_joined(const struct view *view)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		count += view->members[i].joined;
+	return count;
+}
+
+/* How many have not left, and are not dead, of those who have joined or still may. */
+static uint64_t count_there(const struct view *view)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		bool may_join = !view->members[i].joined && !*view->seal;
+		count += agreement_counts(&view->agreement, i) &&
+			 (view->members[i].joined || may_join);
+	}
+	return count;
+}
+
+bool view_all_through(const struct view *view)
+{
+	return count_there(view) == 0;
+}
+
+bool view_may_be_through(const struct view *view)
+{
+	return view_unseen(view) >= count_there(view);
+}
+
+bool view_all_completed(const struct view *view)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		if (view->agreement.peers[i].left != REASON_COMPLETED)
+			return false;
+	return true;
+}
+
+bool view_is_surely_dead(const struct view *view, uint64_t task)
+{
+	return view->agreement.peers[task].dead ||
+	       process_look(&view->members[task].agent) == PROCESS_GONE;
+}
+
+static bool is_missing(const void *context, uint64_t task)
+{
+	const struct view *view = context;
+	return !view->members[task].joined ||
+	       (view->agreement.peers[task].left == REASON_NONE && view_is_surely_dead(view, task));
+}
+
+bool view_is_gathered(const struct view *view)
+{
+	unsigned looked = 0;
+	/* Looking at processes takes time: none is looked at before all places are taken. */
+	if (view_joined(view) < view->attempt.tasks)
+		return false;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		if (is_missing(view, i))
+			return false;
+		/* Whoever joined last has looked at all, a moment ago. */
+		looked += process_look(&view->members[i].agent) == PROCESS_ALIVE;
+		if (view->all_joined && looked == LOOKS_MOST)
+			break;
+	}
+	return true;
+}
+
+uint64_t view_name_missing(const struct view *view, struct text *text)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		count += is_missing(view, i);
+	keys_write_set(view->attempt.tasks, is_missing, view, text);
+	return count;
+}
