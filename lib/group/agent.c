@@ -66,8 +66,10 @@ void agent_advance(struct agent *agent)
 		unaware_tell(&agent->commands[i], &agent->group, now);
 	agent_rehearse(agent, now, &wake);
 	agent_tell_ends(agent, now, &wake);
+	worker_gather(agent->group.worker, true);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
+	worker_gather(agent->group.worker, false);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_spend(&agent->seats[i], &agent->group, now);
 	agent_say_saves(agent);

@@ -289,7 +289,8 @@ static void store_answered(struct agent *agent, const struct result *result)
 /* What the answer tells beside itself: what is unseen, and how long the store takes. */
 static void learn_from(struct group *group, const struct result *result)
 {
-	group->view.agreement.unseen = view_unseen(&group->view);
+	group->view.agreement.unseen =
+		view_unseen(&group->view) * view_tasks_together(&group->view);
 	group->view.agreement.partial = !view_is_whole(&group->view);
 	group->view.agreement.took = result->now - result->began;
 }

@@ -504,8 +504,9 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
 	}
 	if (write->revision > view->store)
 		view->store = write->revision;
-	if (write->revision > view->stage)
+	if (write->revision > view->stage && write->revision > view->written_at)
 		view->written++;
+	view->written_at = write->revision;
 }
 
 uint64_t view_unseen(const struct view *view)

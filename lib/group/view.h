@@ -74,6 +74,7 @@ struct view {
 	 */
 	store_revision store, stage;
 	uint64_t written;
+	store_revision written_at; /* the newest of them */
 	uint32_t heard; /* the count of news (store.h) before it was read; 0: not known */
 };
 
@@ -107,6 +108,8 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
  * of what came before is a record of this stage.
  */
 uint64_t view_unseen(const struct view *view);
+/* So many tasks at most have one agent, which may write what they have to say in one change. */
+uint64_t view_tasks_together(const struct view *view);
 /* Whether it shows all that is known to be there, of all stages. */
 bool view_is_whole(const struct view *view);
 

@@ -2,7 +2,24 @@
 /* What a view says of all tasks together. */
 #include "group/view.h"
 
+#include <string.h>
+
 #define LOOKS_MOST 16 /* processes of this machine that one looks at whom another has looked at */
+
+uint64_t view_tasks_together(const struct view *view)
+{
+	uint64_t most = 1, run = 1;
+	for (uint64_t i = 1; i < view->attempt.tasks; i++) {
+		const struct process_identity *who = &view->members[i].agent;
+		const struct process_identity *before = &view->members[i - 1].agent;
+		bool same = who->pid && who->pid == before->pid && who->start == before->start &&
+			    !strcmp(who->boot, before->boot);
+		run = same ? run + 1 : 1;
+		if (run > most)
+			most = run;
+	}
+	return most;
+}
 
 uint64_t view_joined(const struct view *view)
 {

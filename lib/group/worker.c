@@ -16,6 +16,8 @@
 #include "group/remembered.h"
 #include "group/unaware.h"
 
+#define TOGETHER 64 /* writes in one transaction, at most */
+
 enum request_kind { REQUEST_JOIN, REQUEST_WRITE, REQUEST_CLOSE };
 
 struct request {
@@ -45,6 +47,7 @@ struct worker {
 	struct request *first, **last;
 	struct result *results, **results_end;
 	bool following, stopping, ended;
+	bool gathering; /* more is to be written: wait for it */
 	struct attempt attempt;
 	store_revision revision; /* up to here all was read, */
 	store_revision seen;	 /* and up to here the news */
@@ -154,37 +157,78 @@ static void pause_after(struct worker *worker, int failures, bool requests_end_i
 	}
 }
 
-/* Whether there is news that the last look did not show. What we made ourselves needs no look. */
-static bool is_behind(struct worker *worker, const struct write *write)
+/*
+ * Whether there is news that the last look did not show, by the count that a transaction has read.
+ * What we made ourselves needs no look.
+ */
+static bool is_behind(struct worker *worker, uint32_t count, bool made)
 {
-	const struct transaction *t = &write->transaction;
-	if (!t->group)
-		return false;
 	pthread_mutex_lock(&worker->lock);
-	bool known = write->news && write->news == worker->heard + t->news;
+	bool known = count && count == worker->heard + made;
 	if (known)
-		worker->heard = write->news;
+		worker->heard = count;
 	pthread_mutex_unlock(&worker->lock);
 	return !known;
 }
 
+static void post_written(
+	struct worker *worker, struct request *request, struct result *result, bool behind)
+{
+	result->now = clock_now();
+	result->news =
+		result->outcome == OUTCOME_DONE && request->write.transaction.group && behind;
+	result->write = request->write;
+	request->write = (struct write){0};
+	post(worker, result);
+}
+
 static void carry_out_write(struct worker *worker, struct request *request)
 {
+	const struct write *write = &request->write;
 	struct result *result = new_result(RESULT_WROTE);
 	result->outcome = OUTCOME_UNKNOWN;
 	result->began = clock_now();
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK)
 		result->outcome = write_carry_out(&request->write, worker->store, &result->error);
-	result->now = clock_now();
-	result->news = result->outcome == OUTCOME_DONE && is_behind(worker, &request->write);
-	result->write = request->write;
-	request->write = (struct write){0};
+	bool behind = result->outcome == OUTCOME_DONE && write->transaction.group &&
+		      is_behind(worker, write->news, write->transaction.news);
 	worker->writes_failed = result->outcome == OUTCOME_UNKNOWN ? worker->writes_failed + 1 : 0;
-	post(worker, result);
+	post_written(worker, request, result, behind);
 	/* A full disk fails at once, and it would be tried again at once. */
 	if (worker->writes_failed)
 		pause_after(worker, worker->writes_failed, false);
+}
+
+/*
+ * What waits to be written, in one transaction: an agent with eight tasks shall cost the store no
+ * more than one. False: not all of it, or not for sure.
+ */
+static bool carry_out_writes(struct worker *worker, struct request *first)
+{
+	struct write *writes[TOGETHER];
+	size_t count = 0;
+	int64_t began = clock_now();
+	bool made = false;
+	for (struct request *request = first; request; request = request->next) {
+		made |= request->write.transaction.news;
+		writes[count++] = &request->write;
+	}
+	if (!worker->store || worker->writes_failed ||
+		!write_carry_out_all(writes, count, worker->store, NULL))
+		return false;
+	uint32_t news = 0;
+	for (size_t i = 0; i < count; i++)
+		if (writes[i]->transaction.group)
+			news = writes[i]->news;
+	bool behind = news && is_behind(worker, news, made);
+	for (struct request *request = first; request; request = request->next) {
+		struct result *result = new_result(RESULT_WROTE);
+		result->outcome = OUTCOME_DONE;
+		result->began = began;
+		post_written(worker, request, result, behind);
+	}
+	return true;
 }
 
 static void carry_out_close(struct worker *worker, struct request *request)
@@ -291,6 +335,35 @@ static void follow(struct worker *worker, int *failures)
 	pause_after(worker, *failures, true);
 }
 
+/* The next request, and with a write those that follow it; the lock is held. */
+static struct request *take_requests(struct worker *worker)
+{
+	struct request *first = worker->gathering ? NULL : worker->first, *last = first;
+	size_t count = 1;
+	if (!first)
+		return NULL;
+	while (first->kind == REQUEST_WRITE && last->next && last->next->kind == REQUEST_WRITE &&
+		count++ < TOGETHER)
+		last = last->next;
+	worker->first = last->next;
+	if (!worker->first)
+		worker->last = &worker->first;
+	last->next = NULL;
+	return first;
+}
+
+static void carry_out_all(struct worker *worker, struct request *request)
+{
+	bool done = request->next && carry_out_writes(worker, request);
+	for (struct request *next; request; request = next) {
+		next = request->next;
+		if (done)
+			free(request);
+		else
+			carry_out(worker, request);
+	}
+}
+
 static void *work(void *context)
 {
 	struct worker *worker = context;
@@ -298,19 +371,14 @@ static void *work(void *context)
 	for (;;) {
 		bell_hush(worker->wake);
 		pthread_mutex_lock(&worker->lock);
-		struct request *request = worker->first;
-		if (request) {
-			worker->first = request->next;
-			if (!worker->first)
-				worker->last = &worker->first;
-		}
+		struct request *request = take_requests(worker);
 		bool following = worker->following;
 		bool stop = worker->stopping && !request;
 		pthread_mutex_unlock(&worker->lock);
 		if (stop)
 			break;
 		if (request)
-			carry_out(worker, request);
+			carry_out_all(worker, request);
 		else if (following)
 			follow(worker, &failures);
 		else
@@ -384,8 +452,20 @@ static void submit(struct worker *worker, struct request *request)
 	pthread_mutex_lock(&worker->lock);
 	*worker->last = request;
 	worker->last = &request->next;
+	bool ring = !worker->gathering;
 	pthread_mutex_unlock(&worker->lock);
-	bell_ring(worker->wake);
+	if (ring)
+		bell_ring(worker->wake);
+}
+
+void worker_gather(struct worker *worker, bool begin)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->gathering = begin;
+	bool ring = !begin && worker->first;
+	pthread_mutex_unlock(&worker->lock);
+	if (ring)
+		bell_ring(worker->wake);
 }
 
 static struct request *new_request(enum request_kind kind)

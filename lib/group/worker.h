@@ -58,6 +58,8 @@ void worker_join(struct worker *worker, const struct attempt_entry *entry,
 	const struct agent_options *options, struct view *view, struct pulse *pulse,
 	struct progress_rules *progress);
 void worker_cancel(struct worker *worker);
+/* From begin to end: what is to be written meanwhile is written together, then. */
+void worker_gather(struct worker *worker, bool begin);
 /* Carry out a write, which is taken over. */
 void worker_write(struct worker *worker, struct write *write);
 /* Report what changes after what this view shows from now on: news at once, the rest with it. */

@@ -377,20 +377,55 @@ void write_release(struct write *write)
 	transaction_release(&write->transaction);
 }
 
-enum agreement_outcome write_carry_out(struct write *write, struct store *store, struct error *err)
+/* As late as possible: what is left is counted from here. */
+static void tell_deadline(struct write *write)
 {
-	/* As late as possible: what is left is counted from here. */
 	if (write->deadline_key)
 		transaction_put(
 			&write->transaction, write->deadline_key, deadline_value(write->deadline));
 	write->deadline_key = NULL;
-	struct store_answer answer;
-	enum status status = transaction_ask(&write->transaction, store, &answer, err);
+}
+
+static enum agreement_outcome run(const struct transaction *t, struct store *store,
+	struct store_answer *answer, struct error *err)
+{
+	enum status status = transaction_ask(t, store, answer, err);
 	enum agreement_outcome outcome = status != STATUS_OK ? OUTCOME_UNKNOWN
-					 : answer.held	     ? OUTCOME_DONE
+					 : answer->held	     ? OUTCOME_DONE
 							     : OUTCOME_REFUSED;
+	store_answer_release(
+		&(struct store_answer){.entries = answer->entries, .count = answer->count});
+	answer->entries = NULL;
+	answer->count = 0;
+	return outcome;
+}
+
+enum agreement_outcome write_carry_out(struct write *write, struct store *store, struct error *err)
+{
+	struct store_answer answer;
+	tell_deadline(write);
+	enum agreement_outcome outcome = run(&write->transaction, store, &answer, err);
 	write->revision = answer.revision;
 	write->news = answer.news;
-	store_answer_release(&answer);
 	return outcome;
+}
+
+bool write_carry_out_all(
+	struct write *const writes[], size_t count, struct store *store, struct error *err)
+{
+	struct transaction all = {0};
+	struct store_answer answer;
+	for (size_t i = 0; i < count; i++) {
+		tell_deadline(writes[i]);
+		transaction_add(&all, &writes[i]->transaction);
+	}
+	enum agreement_outcome outcome = OUTCOME_REFUSED;
+	if (all.op_count <= store_operations(store))
+		outcome = run(&all, store, &answer, err);
+	for (size_t i = 0; i < count && outcome == OUTCOME_DONE; i++) {
+		writes[i]->revision = answer.revision;
+		writes[i]->news = answer.news;
+	}
+	transaction_release(&all);
+	return outcome == OUTCOME_DONE;
 }

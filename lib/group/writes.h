@@ -76,6 +76,13 @@ void write_news(struct transaction *t, const struct attempt *attempt, bool news)
 
 void write_release(struct write *write);
 
+/*
+ * Carry out several, which are of different tasks or of different kinds, in one transaction. False:
+ * not all together; each is to be carried out by itself, as after any unknown outcome.
+ */
+bool write_carry_out_all(
+	struct write *const writes[], size_t count, struct store *store, struct error *err);
+
 /* Carry it out. err says why for OUTCOME_UNKNOWN. */
 enum agreement_outcome write_carry_out(struct write *write, struct store *store, struct error *err);
 

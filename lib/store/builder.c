@@ -82,6 +82,20 @@ void transaction_get(struct transaction *t, const char *key)
 	add(t, &t->ops, &t->op_count, (struct store_op){.kind = STORE_GET, .key = key});
 }
 
+void transaction_add(struct transaction *t, const struct transaction *other)
+{
+	for (size_t i = 0; i < other->compare_count; i++)
+		transaction_require(t, other->compares[i].key, other->compares[i].revision);
+	for (size_t i = 0; i < other->op_count; i++)
+		add(t, &t->ops, &t->op_count, other->ops[i]);
+	for (size_t i = 0; i < other->otherwise_count; i++)
+		add(t, &t->otherwise, &t->otherwise_count, other->otherwise[i]);
+	if (other->group)
+		t->group = other->group;
+	t->news |= other->news;
+	t->failed |= other->failed;
+}
+
 enum status transaction_ask(const struct transaction *t, struct store *store,
 	struct store_answer *answer, struct error *err)
 {

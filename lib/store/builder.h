@@ -39,6 +39,9 @@ void transaction_delete(struct transaction *t, const char *key);
 /* Read what is at key (owned): the next of answer->entries. */
 void transaction_get(struct transaction *t, const char *key);
 
+/* All that other requires and does, too. It must live as long as t. */
+void transaction_add(struct transaction *t, const struct transaction *other);
+
 /* STATUS_NO: a requirement does not hold, and nothing was changed. May be run again. */
 enum status transaction_run(const struct transaction *t, struct store *store, struct error *err);
 /*
