@@ -31,28 +31,33 @@ void line_init(struct line *line)
 static int take(pthread_mutex_t *mutex, int64_t deadline)
 {
 	struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
-	int result = deadline == CLOCK_NEVER
-			     ? pthread_mutex_lock(mutex)
-			     : pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+	int result;
+	if (deadline == LINE_AT_ONCE)
+		result = pthread_mutex_trylock(mutex);
+	else if (deadline == CLOCK_NEVER)
+		result = pthread_mutex_lock(mutex);
+	else
+		result = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+	if (result == EBUSY)
+		return ETIMEDOUT;
 	return result == EOWNERDEAD ? pthread_mutex_consistent(mutex) : result;
 }
 
-/* Draw a ticket and take its place. The place stays NULL where all are taken. */
-static int draw(struct line *line, struct line_place **place, uint64_t *ticket, int64_t deadline)
+int line_draw(struct line *line, struct line_ticket *ticket, int64_t deadline)
 {
 	int result = take(&line->door, deadline);
 	if (result != 0)
 		return result;
-	*ticket = line->next;
+	uint64_t number = line->next;
 	/* One is left free, so that nobody waits for a place whose owner waits for him. */
-	if (*ticket - line->serving < LINE_PLACES - 1) {
-		struct line_place *mine = &line->places[*ticket % LINE_PLACES];
+	if (number - line->serving < LINE_PLACES - 1) {
+		struct line_place *mine = &line->places[number % LINE_PLACES];
 		result = take(&mine->taken, deadline);
 		if (result == 0) {
-			mine->ticket = *ticket;
+			mine->ticket = number;
 			mine->served = false;
-			line->next = *ticket + 1;
-			*place = mine;
+			line->next = number + 1;
+			*ticket = (struct line_ticket){.place = mine, .number = number};
 		}
 	}
 	(void)pthread_mutex_unlock(&line->door);
@@ -63,9 +68,9 @@ static int draw(struct line *line, struct line_place **place, uint64_t *ticket, 
  * Wait for the owner of the place before ours to go. If he went before his turn came (he was killed
  * or gave up), whom he waited for is still to be waited for.
  */
-static int wait_for_turn(struct line *line, uint64_t ticket, int64_t deadline)
+int line_wait(struct line *line, struct line_ticket *ticket, int64_t deadline)
 {
-	for (uint64_t before = ticket - 1; before >= line->serving; before--) {
+	for (uint64_t before = ticket->number - 1; before >= line->serving; before--) {
 		struct line_place *place = &line->places[before % LINE_PLACES];
 		int result = take(&place->taken, deadline);
 		if (result != 0)
@@ -76,25 +81,20 @@ static int wait_for_turn(struct line *line, uint64_t ticket, int64_t deadline)
 		if (over)
 			break;
 	}
+	ticket->place->served = true;
+	line->serving = ticket->number;
 	return 0;
 }
 
 int line_enter(struct line *line, struct line_ticket *ticket, int64_t deadline)
 {
-	uint64_t number;
-	struct line_place *place = NULL;
-	int result = draw(line, &place, &number, deadline);
-	if (result != 0 || !place)
+	int result = line_draw(line, ticket, deadline);
+	if (result != 0 || !ticket->place)
 		return result;
-	result = wait_for_turn(line, number, deadline);
-	if (result != 0) {
-		(void)pthread_mutex_unlock(&place->taken);
-		return result;
-	}
-	place->served = true;
-	line->serving = number;
-	ticket->place = place;
-	return 0;
+	result = line_wait(line, ticket, deadline);
+	if (result != 0)
+		line_leave(ticket);
+	return result;
 }
 
 void line_leave(struct line_ticket *ticket)

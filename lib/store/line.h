@@ -25,7 +25,7 @@ struct line_place {
 /* Lies in shared memory; nobody else touches the inside. */
 struct line {
 	pthread_mutex_t door;	  /* robust: held for a moment, to draw a ticket */
-	uint64_t next;		  /* ticket */
+	_Atomic uint64_t next;	  /* ticket */
 	_Atomic uint64_t serving; /* the newest ticket whose turn came */
 	struct line_place places[LINE_PLACES];
 };
@@ -33,6 +33,7 @@ struct line {
 /* What one who is in the line remembers; zeroed: he is not. */
 struct line_ticket {
 	struct line_place *place;
+	uint64_t number;
 };
 
 /* Once, by who made the memory, before anybody else sees it. */
@@ -43,6 +44,13 @@ void line_init(struct line *line);
  * ETIMEDOUT, or another errno: the memory is damaged, and the line must not be used any more.
  */
 int line_enter(struct line *line, struct line_ticket *ticket, int64_t deadline);
+/*
+ * The same in two steps: draw a ticket (its place is NULL where all are taken), and wait for its
+ * turn, which may be tried again after ETIMEDOUT. Then line_leave in any case.
+ */
+#define LINE_AT_ONCE 0 /* a deadline: look whether it has come, and do not wait */
+int line_draw(struct line *line, struct line_ticket *ticket, int64_t deadline);
+int line_wait(struct line *line, struct line_ticket *ticket, int64_t deadline);
 /* In the thread that entered. */
 void line_leave(struct line_ticket *ticket);
 
