@@ -177,6 +177,8 @@ bool combine_write_request(
 	}
 	write_ops(&writer, request->then, request->then_count);
 	write_ops(&writer, request->otherwise, request->otherwise_count);
+	write_text(&writer, request->group ? request->group : "");
+	write_number(&writer, request->news);
 	return !writer.full;
 }
 
@@ -207,6 +209,12 @@ bool combine_read_request(const struct combine_room *room, struct combine_reques
 	}
 	to->then_count = read_ops(&reader, request->then);
 	to->otherwise_count = read_ops(&reader, request->otherwise);
+	to->group = read_text(&reader, 0, STORE_KEY_MAX);
+	to->news = read_number(&reader, 1);
+	if (to->group && !*to->group)
+		to->group = NULL;
+	/* It is a path below the store's, and leads nowhere else. */
+	reader.bad |= to->group && (*to->group == '/' || strstr(to->group, ".."));
 	to->compares = request->compares;
 	to->then = request->then;
 	to->otherwise = request->otherwise;
@@ -223,6 +231,7 @@ bool combine_write_answer(struct combine_room *room, const struct store_answer *
 	write_bytes(&writer, &end, sizeof(end));
 	write_number(&writer, answer->held);
 	write_number(&writer, answer->revision);
+	write_number(&writer, answer->news);
 	write_number(&writer, (int64_t)answer->count);
 	/* Their keys are known to whoever asked. */
 	for (size_t i = 0; i < answer->count; i++) {
@@ -282,6 +291,7 @@ bool combine_read_answer(const struct combine_room *room, const struct store_req
 	(void)read_bytes(&reader, sizeof(struct combine_end));
 	answer->held = read_number(&reader, 1);
 	answer->revision = read_number(&reader, INT64_MAX);
+	answer->news = (uint32_t)read_number(&reader, UINT32_MAX);
 	read_entries(&reader, answer->held ? request->then : request->otherwise,
 		answer->held ? request->then_count : request->otherwise_count, answer);
 	if (!reader.bad && reader.at == room->length)

@@ -66,7 +66,7 @@ static enum status forget(
 
 enum status compact_some(struct session *session, struct error *err)
 {
-	store_revision oldest = 0, last = 0, up_to = session->revision + 1 - REMEMBERED;
+	store_revision oldest = 0, last = 0, up_to = session->revision - REMEMBERED;
 	int64_t most = 2 * (int64_t)session->deleted + GATHERED;
 	if (up_to <= GATHERED)
 		return STATUS_OK;

@@ -169,7 +169,7 @@ static enum status read_meta(struct session *session, struct error *err)
 			"not used; put back the two that belong together",
 			session->store->base.where, session->store->lock.file.path);
 	} else {
-		session->revision = sqlite3_column_int64(statement, 1);
+		session->began = session->revision = sqlite3_column_int64(statement, 1);
 		session->floor = sqlite3_column_int64(statement, 2);
 	}
 	sqlite3_finalize(statement);
@@ -452,24 +452,33 @@ static bool was_rolled_back(struct session *session)
 		.path = session->path,
 		.write = true,
 		.deadline = session->deadline};
-	bool old = open_and_begin(&again, NULL) == STATUS_OK && again.revision == session->revision;
+	bool old = open_and_begin(&again, NULL) == STATUS_OK && again.revision == session->began;
 	session_close(&again);
 	return old;
 }
 
 enum status session_end(struct session *session, enum status status, bool *known, struct error *err)
 {
+	status = session_commit(session, status, known, err);
+	sharedlock_leave(&session->store->lock);
+	return status;
+}
+
+enum status session_commit(
+	struct session *session, enum status status, bool *known, struct error *err)
+{
 	unsigned char header[100];
 	struct sqlite_store *store = session->store;
 	struct sharedlock *lock = &store->lock;
-	bool unknown = false, saw = false, committed = false;
+	bool unknown = false, committed = false;
 	if ((status == STATUS_OK || status == STATUS_NO) && sharedlock_keep(lock, false)) {
 		enum status commit = session_execute(session, "COMMIT", "change", err);
 		committed = commit == STATUS_OK;
 		if (!committed)
 			status = commit;
 		unknown = !committed && session->write;
-		saw = committed && read_header(session, header) == SQLITE_OK;
+		session->counted = committed && read_header(session, header) == SQLITE_OK;
+		session->counter = session->counted ? big_endian(header + 24) : 0;
 	}
 	if (committed && sqlite3_total_changes(session->database) > 0)
 		store->count.writes++;
@@ -482,16 +491,17 @@ enum status session_end(struct session *session, enum status status, bool *known
 	 * What was read or committed counts only if nobody had the lock meanwhile: whoever takes it
 	 * over from now on finds all of it synced (takeover_step.h).
 	 */
-	if (!sharedlock_release(lock)) {
+	store_revision now = session->revision + session->changed;
+	if (!sharedlock_give(lock)) {
 		/* What did not begin to change the database is undone by whoever has it now. */
-		unknown = (unknown || (committed && session->changed)) && session->fence.touched;
+		unknown =
+			(unknown || (committed && now != session->began)) && session->fence.touched;
 		status = database_lost(store, unknown, err);
 	} else if (committed) {
-		store_revision now = session->revision + session->changed;
 		if (now > store->newest)
 			store->newest = now;
-		if (saw)
-			wait_saw(store, big_endian(header + 24), now);
+		if (session->counted)
+			wait_saw(store, session->counter, now);
 	}
 	*known = !unknown;
 	return status;

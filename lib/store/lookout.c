@@ -3,7 +3,7 @@
  * What tells of the change of a file:
  * - on a filesystem of this machine: inotify on it;
  * - else: one process of this machine reads its counter now and then and tells the others through
- *   the post (post.h); so does every process that changes it. inotify on that.
+ *   a doorbell (doorbell.h); so does every process that changes it. inotify on that.
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,28 +29,28 @@ void lookout_release(struct lookout *lookout)
 {
 	if (lookout->inotify >= 0)
 		close(lookout->inotify);
-	post_close(&lookout->post);
+	doorbell_close(&lookout->doorbell);
 	lookout_init(lookout);
 }
 
-/* The post, where others than this machine may change the file. */
-static struct post *post_of(
+/* The doorbell, where others than this machine may change the file. */
+static struct doorbell *doorbell_of(
 	struct sqlite_store *store, struct lookout *lookout, const struct watched *watched)
 {
 	struct stat st;
 	if (!store->base.local && !lookout->asked && watched->identity(store, &st) == 0) {
 		lookout->asked = true;
-		(void)post_open(&lookout->post, st.st_dev, st.st_ino);
+		(void)doorbell_open(&lookout->doorbell, st.st_dev, st.st_ino);
 	}
-	return &lookout->post;
+	return &lookout->doorbell;
 }
 
 /* Have inotify watch what will tell, if it can. */
 static void arm(struct sqlite_store *store, struct lookout *lookout, const struct watched *watched)
 {
-	const struct post *post = post_of(store, lookout, watched);
-	const char *path = store->base.local ? watched->path : post->path;
-	if (lookout->descriptor >= 0 || (!store->base.local && !post->page))
+	const struct doorbell *doorbell = doorbell_of(store, lookout, watched);
+	const char *path = store->base.local ? watched->path : doorbell->path;
+	if (lookout->descriptor >= 0 || (!store->base.local && !doorbell->page))
 		return;
 	if (lookout->inotify < 0)
 		lookout->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -93,14 +93,14 @@ static void read_file(struct sqlite_store *store, struct lookout *lookout,
 	case READING_RIGHT: break;
 	}
 	if (!store->base.local)
-		post_tell(&lookout->post, look->counter, true);
+		doorbell_tell(&lookout->doorbell, look->counter, true);
 	look->hint = look->counter == known ? HINT_SAME : HINT_DIFFERENT;
 }
 
 struct glimpse lookout_look(struct sqlite_store *store, struct lookout *lookout,
 	const struct watched *watched, uint32_t known)
 {
-	struct post *post = &lookout->post;
+	struct doorbell *doorbell = &lookout->doorbell;
 	struct glimpse look = {.hint = HINT_DIFFERENT};
 	arm(store, lookout, watched);
 	if (drain(lookout))
@@ -109,11 +109,12 @@ struct glimpse lookout_look(struct sqlite_store *store, struct lookout *lookout,
 	look.as_of = store->base.local ? now : now - CACHED_FOR;
 	if (store->base.local) {
 		look.next = now + (lookout->descriptor >= 0 ? LOCAL_EVERY : UNTOLD_EVERY);
-	} else if (post->page && !post_poller_try(post) && now - post_polled(post) < POLLER_LOST) {
+	} else if (doorbell->page && !doorbell_poller_try(doorbell) &&
+		   now - doorbell_polled(doorbell) < POLLER_LOST) {
 		bool told = lookout->descriptor >= 0;
-		look.as_of = post_polled(post) - CACHED_FOR;
-		look.next = told ? post_polled(post) + POLLER_LOST : now + UNTOLD_EVERY;
-		look.counter = post_counter(post);
+		look.as_of = doorbell_polled(doorbell) - CACHED_FOR;
+		look.next = told ? doorbell_polled(doorbell) + POLLER_LOST : now + UNTOLD_EVERY;
+		look.counter = doorbell_counter(doorbell);
 		look.hint = look.counter == known ? HINT_SAME : HINT_DIFFERENT;
 		return look;
 	} else {
@@ -135,10 +136,10 @@ void lookout_sleep(const struct lookout *lookout, int64_t deadline, int wake)
 void lookout_tell(struct sqlite_store *store, struct lookout *lookout,
 	const struct watched *watched, uint32_t counter)
 {
-	post_tell(post_of(store, lookout, watched), counter, false);
+	doorbell_tell(doorbell_of(store, lookout, watched), counter, false);
 }
 
 void lookout_rest(struct lookout *lookout)
 {
-	post_poller_leave(&lookout->post);
+	doorbell_poller_leave(&lookout->doorbell);
 }

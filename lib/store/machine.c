@@ -16,8 +16,10 @@
 #include "base/clock.h"
 #include "store/line.h"
 
-#define MAGIC	"preempt page 3" /* and in the name: machine.h */
+#define MAGIC	"preempt page 4" /* and in the name: machine.h */
 #define SIZE	sizeof(struct machine_page)
+#define POSTS	offsetof(struct machine_page, posts)
+#define ROOMS	(POSTS + offsetof(struct posts, rooms)) /* from here on it is sparse */
 #define KEEP_MS 3600000
 
 struct machine_page {
@@ -28,6 +30,7 @@ struct machine_page {
 	struct silence silence;
 	struct turn turn;
 	struct line line;
+	struct posts posts;
 };
 
 /* The directory, if it is or can be made one that only we can write. */
@@ -57,16 +60,16 @@ static void sweep(const char *directory)
 	if (!entries)
 		return;
 	for (struct dirent *entry; (entry = readdir(entries));) {
-		struct machine_page page;
-		size_t head = offsetof(struct machine_page, line);
+		int64_t used;
+		off_t at = offsetof(struct machine_page, held_since);
 		if (!strstr(entry->d_name, "-page"))
 			continue;
 		int descriptor =
 			openat(dirfd(entries), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		if (descriptor < 0)
 			continue;
-		if (pread(descriptor, &page, head, 0) == (ssize_t)head &&
-			clock_now() - page.held_since > KEEP_MS)
+		if (pread(descriptor, &used, sizeof(used), at) == sizeof(used) &&
+			clock_now() - used > KEEP_MS)
 			unlinkat(dirfd(entries), entry->d_name, 0);
 		close(descriptor);
 	}
@@ -82,8 +85,8 @@ static void make_page(const char *directory, const char *path)
 	if (descriptor < 0)
 		return;
 	/* Allocated now: a full /dev/shm must be an error here, not a SIGBUS later. */
-	struct machine_page *page =
-		posix_fallocate(descriptor, 0, SIZE) == 0 ? map(descriptor) : NULL;
+	bool made = posix_fallocate(descriptor, 0, ROOMS) == 0 && ftruncate(descriptor, SIZE) == 0;
+	struct machine_page *page = made ? map(descriptor) : NULL;
 	if (page) {
 		line_init(&page->line);
 		page->size = sizeof(*page);
@@ -104,7 +107,7 @@ bool machine_open(struct machine *machine, dev_t device, ino_t inode)
 	*machine = (struct machine){.descriptor = -1};
 	if (!find_directory(directory, sizeof(directory)))
 		return false;
-	snprintf(machine->path, sizeof(machine->path), "%s/%llx-%llx-page3", directory,
+	snprintf(machine->path, sizeof(machine->path), "%s/%llx-%llx-page4", directory,
 		(unsigned long long)device, (unsigned long long)inode);
 	machine->descriptor = open(machine->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (machine->descriptor < 0 && errno == ENOENT) {
@@ -133,22 +136,49 @@ void machine_close(struct machine *machine)
 	*machine = (struct machine){.descriptor = -1};
 }
 
-int machine_enter(struct machine *machine, int64_t deadline, pid_t *holder, int64_t *since)
+/* Wait in the line, and have others carry out what we post meanwhile. */
+static int wait_in_line(struct machine *machine, struct post *post, int64_t deadline)
+{
+	struct machine_page *page = machine->page;
+	struct line_ticket *ticket = &machine->ticket;
+	int result = line_draw(&page->line, ticket, deadline);
+	if (result != 0 || !ticket->place)
+		return result;
+	/* Mostly nobody is before us: then nothing is posted. */
+	result = line_wait(&page->line, ticket, LINE_AT_ONCE);
+	bool waits = result == ETIMEDOUT;
+	if (!waits || !post ||
+		!posts_post(&page->posts, machine->descriptor, POSTS, ticket->number, post))
+		post = NULL;
+	if (waits)
+		result = line_wait(&page->line, ticket, deadline);
+	if (post)
+		posts_end(&page->posts, ticket->number, result == 0, post);
+	bool over = post && (post->fate == FATE_ANSWERED || post->fate == FATE_UNKNOWN);
+	if (over && (result == 0 || result == ETIMEDOUT))
+		result = EALREADY;
+	if (result != 0)
+		line_leave(ticket);
+	return result;
+}
+
+int machine_enter(
+	struct machine *machine, struct post *post, int64_t deadline, pid_t *holder, int64_t *since)
 {
 	*holder = 0;
 	if (!machine->page)
 		return 0;
-	int result = line_enter(&machine->page->line, &machine->ticket, deadline);
+	int result = wait_in_line(machine, post, deadline);
 	if (result == 0) {
 		machine->page->holder = getpid();
 		machine->page->held_since = clock_now();
 	} else if (result == ETIMEDOUT) {
 		*holder = machine->page->holder;
 		*since = machine->page->held_since;
-	} else {
+	} else if (result != EALREADY) {
 		/* A page that somebody scribbled on: do without. */
 		machine_close(machine);
-		result = 0;
+		result = post && post->posted && post->fate != FATE_OURS ? EALREADY : 0;
 	}
 	return result;
 }
@@ -159,6 +189,15 @@ void machine_leave(struct machine *machine)
 		return;
 	machine->page->holder = 0;
 	line_leave(&machine->ticket);
+}
+
+struct posts *machine_posts(struct machine *machine, uint64_t *first, uint64_t *end)
+{
+	if (!machine->page || !machine->ticket.place)
+		return NULL;
+	*first = machine->ticket.number + 1;
+	*end = machine->page->line.next;
+	return &machine->page->posts;
 }
 
 struct silence *machine_silence(struct machine *machine)

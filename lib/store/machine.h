@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the processes of this user on this machine share about one store: a line, so that only one
- * of them asks for the shared lock at a time. A little memory, the file
- * /dev/shm/preempt-UID/DEVICE-INODE-page3, named after the lock file and the version of what is in
+ * of them asks for the shared lock at a time; and the requests of those in it, which that one
+ * carries out with its own (posts.h). A little memory, the file
+ * /dev/shm/preempt-UID/DEVICE-INODE-page4, named after the lock file and the version of what is in
  * it, so that a store whose tools were replaced has its line at once (its directory is 0700 and
  * ours, else it is not used).
  *
@@ -18,6 +19,7 @@
 #include <sys/types.h>
 
 #include "store/line.h"
+#include "store/posts.h"
 #include "store/silence.h"
 #include "store/turn.h"
 
@@ -33,9 +35,21 @@ struct machine {
 bool machine_open(struct machine *machine, dev_t device, ino_t inode);
 void machine_close(struct machine *machine);
 
-/* 0; or ETIMEDOUT, and then who is in the way, for messages: a process and since when, or 0. */
-int machine_enter(struct machine *machine, int64_t deadline, pid_t *holder, int64_t *since);
+/*
+ * 0; or ETIMEDOUT, and then who is in the way, for messages: a process and since when, or 0.
+ *
+ * post (may be NULL): a request that another may carry out while we wait. EALREADY: we are not in
+ * the line, and post->fate is FATE_ANSWERED or FATE_UNKNOWN. With 0 it is FATE_OURS or FATE_LOOK.
+ */
+int machine_enter(struct machine *machine, struct post *post, int64_t deadline, pid_t *holder,
+	int64_t *since);
 void machine_leave(struct machine *machine);
+
+/*
+ * Where those who are behind us in the line post their requests, and their tickets: first to before
+ * end. NULL: we are in no line.
+ */
+struct posts *machine_posts(struct machine *machine, uint64_t *first, uint64_t *end);
 
 /*
  * What the one whose turn it is has seen of a holder elsewhere: it adds up over many short-lived

@@ -110,15 +110,19 @@ static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struc
 	}
 }
 
-enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err)
+enum status sharedlock_enter(
+	struct sharedlock *lock, struct post *post, int64_t deadline, struct error *err)
 {
 	pid_t holder;
 	int64_t since;
 	if (guard_enter(lock->guard, deadline) != 0)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: another thread of this process is at work on it");
-	if (machine_enter(&lock->machine, deadline, &holder, &since) != 0) {
+	int number = machine_enter(&lock->machine, post, deadline, &holder, &since);
+	if (number != 0) {
 		guard_leave(lock->guard);
+		if (number == EALREADY)
+			return STATUS_NO;
 		return holder ? error_set(err, STATUS_TEMPORARY,
 					"it is busy: process %d of this machine has held it for %lld "
 					"ms; try again, or see whether that process is stopped",
@@ -127,6 +131,21 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 					"it is busy: too many processes of this machine are waiting "
 					"for it; try again");
 	}
+	lock->entered = true;
+	return STATUS_OK;
+}
+
+void sharedlock_leave(struct sharedlock *lock)
+{
+	lock->entered = false;
+	machine_leave(&lock->machine);
+	guard_leave(lock->guard);
+}
+
+enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err)
+{
+	if (!lock->entered && sharedlock_enter(lock, NULL, deadline, err) != STATUS_OK)
+		return STATUS_TEMPORARY;
 	/* Where it is locked by names, none is made below an empty mount point. */
 	enum status status = kind_of(lock)->keep ? lockfile_verify(&lock->file, err) : STATUS_OK;
 	if (status == STATUS_OK)
@@ -139,19 +158,23 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 		if (kind_of(lock)->close)
 			kind_of(lock)->close(lock);
 	}
-	machine_leave(&lock->machine);
-	guard_leave(lock->guard);
+	sharedlock_leave(lock);
 	return status;
 }
 
-bool sharedlock_release(struct sharedlock *lock)
+bool sharedlock_give(struct sharedlock *lock)
 {
 	struct turn *turn = turn_of(lock);
 	bool was_ours = kind_of(lock)->release(lock);
 	if (turn)
 		turn_gave(turn, clock_now());
-	machine_leave(&lock->machine);
-	guard_leave(lock->guard);
+	return was_ours;
+}
+
+bool sharedlock_release(struct sharedlock *lock)
+{
+	bool was_ours = sharedlock_give(lock);
+	sharedlock_leave(lock);
 	return was_ours;
 }
 

@@ -29,6 +29,7 @@ struct sharedlock {
 	struct link_state link; /* mode link only */
 	struct lock_request
 		*request; /* mode fcntl only: one that is not answered yet; mostly NULL */
+	bool entered;	  /* the first two levels are taken */
 };
 
 /* A lock that is closed: closing it again is legal. */
@@ -60,17 +61,28 @@ bool sharedlock_is_open(const struct sharedlock *lock);
 enum status sharedlock_replace(struct sharedlock *lock, struct sharedlock *fresh);
 
 /*
+ * Take the first two levels, so that sharedlock_acquire only asks the machines. STATUS_NO: the
+ * request that was posted was carried out by another process of this machine, or it is not known
+ * whether it was (post->fate); then nothing is taken.
+ */
+enum status sharedlock_enter(
+	struct sharedlock *lock, struct post *post, int64_t deadline, struct error *err);
+/*
  * STATUS_DAMAGED: the file under the path is no longer the one that was opened. After another error
  * it may be that the lock file was dropped, because it could not be reached any more by what was
  * opened: see sharedlock_is_open.
  */
 enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err);
+/* sharedlock_give, then sharedlock_leave. */
+bool sharedlock_release(struct sharedlock *lock);
 /*
- * True: it was ours until now, as the filesystem says. False: others may have taken it over, and
- * what was read or written since it was last known to be ours does not count
+ * Let other machines have it, and keep the first two levels: nobody of this machine goes on before
+ * sharedlock_leave. True: it was ours until now, as the filesystem says. False: others may have
+ * taken it over, and what was read or written since it was last known to be ours does not count
  * (sharedlock_is_lost).
  */
-bool sharedlock_release(struct sharedlock *lock);
+bool sharedlock_give(struct sharedlock *lock);
+void sharedlock_leave(struct sharedlock *lock);
 
 /*
  * Whether the lock was taken over from one who may be alive, and may still write: nothing is read
@@ -103,7 +115,7 @@ struct lock_kind {
 	int (*try)(struct sharedlock *lock, int64_t deadline);
 	/* It is not tried any more; NULL: nothing to do. */
 	void (*give_up)(struct sharedlock *lock);
-	/* As sharedlock_release. */
+	/* As sharedlock_give. */
 	bool (*release)(struct sharedlock *lock);
 	/* As sharedlock_keep; NULL: it cannot be lost. */
 	bool (*keep)(struct sharedlock *lock, bool ask);

@@ -3,6 +3,7 @@
  * The inside of the SQLite backend, shared by its files:
  *   sqlite.c	  opening and closing, and the table of the calls
  *   transaction.c  compares and operations
+ *   gather.c	  the transactions of other processes of this machine, carried out with ours
  *   statement.c	  the statements that they are made of
  *   compact.c	  what is remembered of deleted keys, and for how long
  *   range.c	  all keys under a prefix
@@ -23,9 +24,10 @@
 #include <sqlite3.h>
 
 #include "store/backend.h"
+#include "store/doorbell.h"
 #include "store/fence.h"
 #include "store/parameters.h"
-#include "store/post.h"
+#include "store/posts.h"
 #include "store/sharedlock.h"
 
 #define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
@@ -34,8 +36,8 @@
 struct lookout {
 	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
 	int descriptor; /* its watch; -1: none */
-	struct post post;
-	bool asked; /* whether there is a post */
+	struct doorbell doorbell;
+	bool asked; /* whether there is a doorbell */
 };
 
 /* What a locked transaction of ours saw last. */
@@ -110,14 +112,17 @@ struct session {
 	struct fence fence;
 	int64_t deadline;
 	bool write;
-	store_revision revision; /* of the store, when it began */
-	bool changed;		 /* it will be one more when this is committed */
+	store_revision began;	 /* the store's revision when it began */
+	store_revision revision; /* with the requests that have run since */
+	bool changed;		 /* by the request that runs now: then it becomes one more */
 	bool busy;		 /* what failed last failed because another program has it open */
 	enum format format;
 	/* Of what was deleted up to here not all is remembered; 0: all is. */
 	store_revision floor;
 	bool raised;	/* the floor, by this transaction */
 	size_t deleted; /* so many keys by this transaction */
+	bool counted;	/* it was committed with this change counter */
+	uint32_t counter;
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 };
 
@@ -131,9 +136,9 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 
 /* database.c */
 /*
- * Lock, open and begin; write: a transaction that may write. After STATUS_OK session_end is called
- * exactly once, and the session stays where it is until then; after an error there is nothing to
- * release.
+ * Lock, open and begin; write: a transaction that may write. After STATUS_OK session_end, or
+ * session_commit and then sharedlock_leave, is called exactly once, and the session stays where it
+ * is until then; after an error there is nothing to release.
  */
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
 	int64_t deadline, struct error *err);
@@ -144,6 +149,9 @@ enum status session_upgrade(struct session *session, struct error *err);
  * commit; then *known says whether it is certain that nothing was changed.
  */
 enum status session_end(
+	struct session *session, enum status status, bool *known, struct error *err);
+/* The same, but nobody of this machine goes on before sharedlock_leave. */
+enum status session_commit(
 	struct session *session, enum status status, bool *known, struct error *err);
 
 /* Run sql, which answers no rows. */
@@ -175,7 +183,8 @@ void session_drop_statements(struct session *session);
 enum status compact_bury(struct session *session, const char *key, struct error *err);
 /*
  * Forget a few of those that were deleted long ago, the oldest first, and raise the floor: to be
- * called once by a transaction that has deleted something, before its revision is written.
+ * called once by a transaction that has deleted something, when its last request has run and before
+ * its revision is written.
  */
 enum status compact_some(struct session *session, struct error *err);
 
@@ -232,6 +241,10 @@ enum status wait_change(struct store *store, const char *prefix, store_revision 
 	int64_t deadline, int wake, store_revision *revision, struct error *err);
 /* Under the lock, at the end of a transaction: what it saw. */
 void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
+/* The same, of a transaction in which another process carried out our request, after this instant.
+ */
+void wait_heard(
+	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);
 /* At this instant nothing had changed yet that the caller waits for. */
 void wait_note_unchanged(struct sqlite_store *store, int64_t instant);
 
@@ -249,6 +262,12 @@ void news_release(struct news *news);
 enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
 	struct store_answer *answer, struct error *err);
 /*
+ * One of the requests of a transaction: run it, and count the session's revision up if it changed
+ * something. A reader is made a writer where it needs that.
+ */
+enum status session_run_one(struct session *session, const struct store_request *request,
+	struct store_answer *answer, struct error *err);
+/*
  * For range.c: whether all compares hold; copy two columns into an entry that has its key (false:
  * no memory).
  */
@@ -256,6 +275,45 @@ enum status session_compare(struct session *session, const struct store_compare 
 	size_t count, bool *hold, struct error *err);
 bool session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
 	int value, int revision);
+
+/* gather.c */
+/* What others asked and we have run in a transaction of ours; zeroed: nothing. */
+struct gather {
+	struct posts *posts;
+	uint64_t seed, mark;
+	store_revision floor; /* when the transaction began */
+	struct gathered *items;
+	size_t count;
+};
+/*
+ * Wait for our turn among the processes of this machine, with the request posted so that another
+ * may carry it out meanwhile. True: it is over, with this status. False: it is our turn, or there
+ * is no line; session_begin goes on from there. Then with FATE_LOOK gather_look says whether it was
+ * carried out, else we are to run it.
+ */
+bool gather_ask(struct sqlite_store *store, const struct store_request *request, struct post *post,
+	int64_t deadline, struct store_answer *answer, enum status *status, struct error *err);
+/*
+ * In a session that may write. *committed: it was carried out; once this session is committed, so
+ * that it is synced, gather_read has the answer. Else post becomes FATE_OURS.
+ */
+enum status gather_look(
+	struct session *session, struct post *post, bool *committed, struct error *err);
+enum status gather_read(struct sqlite_store *store, const struct store_request *request,
+	const struct post *post, struct store_answer *answer, struct error *err);
+
+/* It is our turn: whether others have posted requests. */
+bool gather_waits(struct sqlite_store *store);
+/*
+ * In a session that may write, after our own request: run those of others. After STATUS_OK as after
+ * an error gather_end is called once.
+ */
+enum status gather_run(struct gather *gather, struct session *session, struct error *err);
+/* Right before the commit. */
+void gather_commit(struct gather *gather, const struct session *session);
+/* Answer them; status and known are what session_commit said. Before sharedlock_leave. */
+void gather_end(
+	struct gather *gather, const struct session *session, enum status status, bool known);
 
 /* range.c */
 enum status range_list(struct store *store, const struct store_range *range, int64_t deadline,

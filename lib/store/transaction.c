@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares and operations: store_txn on SQLite. */
+/*
+ * Compares and operations: store_txn on SQLite. A transaction has one or more requests, those
+ * behind the first from other processes of this machine (gather.c); each is a transaction of
+ * store.h.
+ */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "store/sqlite.h"
 
 static enum status compare_one(struct session *session, const struct store_compare *compare,
@@ -99,23 +104,6 @@ static enum status delete_one(struct session *session, const char *key, struct e
 	return buries ? compact_bury(session, key, err) : STATUS_OK;
 }
 
-static enum status write_revision(struct session *session, struct error *err)
-{
-	int changes;
-	sqlite3_stmt *statement = session_prepare(session,
-		session->raised ? "UPDATE meta SET revision=?1, floor=?2"
-				: "UPDATE meta SET revision=?1",
-		err);
-	if (!statement)
-		return err->status;
-	sqlite3_bind_int64(statement, 1, session->revision + 1);
-	if (session->raised)
-		sqlite3_bind_int64(statement, 2, session->floor);
-	enum status status = session_finish(session, statement, &changes, err);
-	sqlite3_finalize(statement);
-	return status;
-}
-
 static bool may_write(const struct store_op *ops, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -140,49 +128,124 @@ static enum status run_branch(struct session *session, const struct store_op *op
 			break;
 		}
 	}
-	if (status == STATUS_OK && session->deleted && session->format >= FORMAT_COMPACTED)
-		status = compact_some(session, err);
-	if (status == STATUS_OK && session->changed)
-		status = write_revision(session, err);
+	session->revision += session->changed;
+	session->changed = false;
+	answer->revision = session->revision;
 	return status;
+}
+
+enum status session_run_one(struct session *session, const struct store_request *request,
+	struct store_answer *answer, struct error *err)
+{
+	for (;;) {
+		enum status status = session_compare(
+			session, request->compares, request->compare_count, &answer->held, err);
+		if (status != STATUS_OK)
+			return status;
+		const struct store_op *ops = answer->held ? request->then : request->otherwise;
+		size_t count = answer->held ? request->then_count : request->otherwise_count;
+		if (session->write || !may_write(ops, count)) {
+			store_revision before = session->revision;
+			status = run_branch(session, ops, count, answer, err);
+			if (status == STATUS_OK && request->group)
+				answer->news = news_count(session->store, request->group,
+					request->news && session->revision > before);
+			return status;
+		}
+		status = session_upgrade(session, err);
+		if (status != STATUS_OK)
+			return status;
+	}
+}
+
+/* What all requests of the transaction have changed in common. */
+static enum status write_meta(struct session *session, struct error *err)
+{
+	int changes;
+	enum status status = STATUS_OK;
+	if (session->revision == session->began)
+		return STATUS_OK;
+	if (session->deleted && session->format >= FORMAT_COMPACTED)
+		status = compact_some(session, err);
+	if (status != STATUS_OK)
+		return status;
+	sqlite3_stmt *statement = session_prepare(session,
+		session->raised ? "UPDATE meta SET revision=?1, floor=?2"
+				: "UPDATE meta SET revision=?1",
+		err);
+	if (!statement)
+		return err->status;
+	sqlite3_bind_int64(statement, 1, session->revision);
+	if (session->raised)
+		sqlite3_bind_int64(statement, 2, session->floor);
+	status = session_finish(session, statement, &changes, err);
+	sqlite3_finalize(statement);
+	return status;
+}
+
+/*
+ * Our request, and where others of this machine wait also theirs, in one transaction. With compares
+ * it begins as a reader: of many who claim, all but the winner stay one, and take no more locks.
+ * For those who wait it is a writer at once, so that one turn carries out all of them. *gathered:
+ * their requests are in it, too.
+ */
+static enum status run_in_turn(struct sqlite_store *store, const struct store_request *request,
+	struct post *post, bool others, int64_t deadline, struct store_answer *answer,
+	bool *gathered, struct error *err)
+{
+	struct session session;
+	struct gather gather = {0};
+	bool looks = post->fate == FATE_LOOK, committed = false;
+	bool write = others || looks || (post->changes && !request->compare_count);
+	answer->known = !looks;
+	*gathered = false;
+	enum status status = session_begin(&session, store, write, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	if (looks)
+		status = gather_look(&session, post, &committed, err);
+	/* Whatever becomes of this transaction. */
+	bool unknown = looks && (committed || status != STATUS_OK);
+	if (status == STATUS_OK && !committed)
+		status = session_run_one(&session, request, answer, err);
+	if (status == STATUS_OK && others)
+		status = gather_run(&gather, &session, err);
+	*gathered = gather.count;
+	if (status == STATUS_OK)
+		status = write_meta(&session, err);
+	gather_commit(&gather, &session);
+	status = session_commit(&session, status, &answer->known, err);
+	gather_end(&gather, &session, status, answer->known);
+	sharedlock_leave(&store->lock);
+	if (unknown)
+		answer->known = false;
+	return committed && status == STATUS_OK ? gather_read(store, request, post, answer, err)
+						: status;
 }
 
 enum status session_run(struct store *base, const struct store_request *request, int64_t deadline,
 	struct store_answer *answer, struct error *err)
 {
-	struct session session;
-	bool writes = may_write(request->then, request->then_count) ||
-		      may_write(request->otherwise, request->otherwise_count);
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	struct post post;
+	enum status status;
+	bool gathered;
 	answer->known = true;
-	/*
-	 * With compares it begins as a reader: of many who claim, all but the winner stay one, and
-	 * take no more locks.
-	 */
-	bool write = writes && !request->compare_count;
-	enum status status =
-		session_begin(&session, (struct sqlite_store *)base, write, deadline, err);
-	if (status != STATUS_OK)
+	if (gather_ask(store, request, &post, deadline, answer, &status, err)) {
+		/* Another process has carried it out: our write, if it was one, in its transaction.
+		 */
+		bool wrote = answer->held ? may_write(request->then, request->then_count)
+					  : may_write(request->otherwise, request->otherwise_count);
+		store->count.writes += status == STATUS_OK && wrote;
+		store->count.reads += status == STATUS_OK && !wrote;
 		return status;
-	const struct store_op *branch = NULL;
-	size_t count = 0;
-	for (;;) {
-		status = session_compare(
-			&session, request->compares, request->compare_count, &answer->held, err);
-		if (status != STATUS_OK)
-			break;
-		branch = answer->held ? request->then : request->otherwise;
-		count = answer->held ? request->then_count : request->otherwise_count;
-		if (session.write || !may_write(branch, count))
-			break;
-		status = session_upgrade(&session, err);
-		if (status != STATUS_OK)
-			break;
 	}
-	if (status == STATUS_OK)
-		status = run_branch(&session, branch, count, answer, err);
-	if (status == STATUS_OK && request->group)
-		answer->news = news_count((struct sqlite_store *)base, request->group,
-			request->news && session.changed);
-	answer->revision = session.revision + session.changed;
-	return session_end(&session, status, &answer->known, err);
+	/* Who only reads has a short turn, and is not to fail for what others write. */
+	bool others = post.changes && gather_waits(store);
+	status = run_in_turn(store, request, &post, others, deadline, answer, &gathered, err);
+	if (status == STATUS_OK || !answer->known || !gathered || clock_now() >= deadline)
+		return status;
+	/* It may have failed for what the others asked: once more, without them. */
+	store_answer_release(answer);
+	return run_in_turn(store, request, &post, false, deadline, answer, &gathered, err);
 }

@@ -49,11 +49,17 @@ static struct watched database(const struct sqlite_store *store)
 		.every = POLL_EVERY};
 }
 
+void wait_heard(
+	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant)
+{
+	store->sight = (struct sight){
+		.seen = true, .counter = counter, .revision = revision, .when = instant};
+}
+
 void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision)
 {
 	struct watched watched = database(store);
-	store->sight = (struct sight){
-		.seen = true, .counter = counter, .revision = revision, .when = clock_now()};
+	wait_heard(store, counter, revision, clock_now());
 	if (!store->base.local)
 		lookout_tell(store, &store->lookout, &watched, counter);
 }

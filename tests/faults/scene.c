@@ -79,7 +79,7 @@ static void find_page(struct scene *scene)
 {
 	struct stat st;
 	if (stat(path_in(scene, "s.db.lock"), &st) == 0)
-		snprintf(scene->page, sizeof(scene->page), "/dev/shm/preempt-%u/%llx-%llx-page3",
+		snprintf(scene->page, sizeof(scene->page), "/dev/shm/preempt-%u/%llx-%llx-page4",
 			(unsigned)geteuid(), (unsigned long long)st.st_dev,
 			(unsigned long long)st.st_ino);
 }

@@ -486,14 +486,14 @@ static void polls(void)
 			}
 		}
 		/* Until one of them is the poller and has looked. */
-		struct post post;
+		struct doorbell doorbell;
 		struct stat st;
 		CHECK_EQ(fstat(((struct sqlite_store *)store)->lock.file.descriptor, &st), 0);
-		CHECK(post_open(&post, st.st_dev, st.st_ino));
+		CHECK(doorbell_open(&doorbell, st.st_dev, st.st_ino));
 		int64_t began = clock_now();
-		while (post_polled(&post) < began && clock_now() - began < 60000)
+		while (doorbell_polled(&doorbell) < began && clock_now() - began < 60000)
 			poll(NULL, 0, 5);
-		CHECK(!post_poller_try(&post));
+		CHECK(!doorbell_poller_try(&doorbell));
 		began = clock_now();
 		write_from_elsewhere("polled.db");
 		for (int i = 0; i < 4; i++) {
@@ -504,8 +504,8 @@ static void polls(void)
 		printf("# all awake after %lld ms\n", (long long)(clock_now() - began));
 		/* Not by the locked read that comes every 15 s. */
 		CHECK(clock_now() - began < 12000);
-		CHECK(post_poller_try(&post));
-		post_close(&post);
+		CHECK(doorbell_poller_try(&doorbell));
+		doorbell_close(&doorbell);
 		store_close(store);
 	}
 }
