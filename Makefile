@@ -54,7 +54,7 @@ extra       := $(patsubst %.c,$(OUT)/%,$(wildcard tests/sim/*_sim.c tests/histor
                  tests/rig/*.c tests/clients/*.c tests/trainers/*.c examples/*.c))
 
 # The injected faults: programs, and what is preloaded into ours.
-faults      := $(addprefix $(OUT)/tests/faults/,lives sweep powerloss inject calls.so without.so)
+faults      := $(addprefix $(OUT)/tests/faults/,lives sweep together powerloss inject calls.so without.so)
 
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))

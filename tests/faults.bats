@@ -5,6 +5,7 @@
 # schedule (queue-*: also that the same caller, asking again, is answered as without the fault);
 # here they are run on a sample, under a seed that is printed. For all:
 #   build/plain/tests/faults/sweep errors|kills|stops [--url '?lock=link']
+#   build/plain/tests/faults/together kills|errors|stops [--url '?lock=link']
 #   build/plain/tests/faults/powerloss --tries 100
 #   build/plain/tests/faults/lives --schedules 100
 # takes: 230
@@ -65,6 +66,13 @@ swept() {
 @test "stopped at any change: the others are told who it is (75); when it goes on nothing is lost" {
 	swept sweep stops --one-in 15
 	swept sweep stops --one-in 40 --url '?lock=link'
+}
+
+@test "the same of one that carries out what three others ask: they are answered rightly and in time" {
+	swept together kills
+	swept together kills --url '?lock=link'
+	swept together errors --one-in 8 --url '?assume=shared'
+	swept together stops --one-in 8
 }
 
 @test "power is lost at any change, what was not synced in any way: what was acknowledged is there" {
@@ -274,6 +282,17 @@ end_writers() {
 		wait "$pid"
 	done
 	pids=
+}
+
+@test "the disk becomes full while 32 write at once: who was refused has nothing there, the others all" {
+	need_root "to mount a small tmpfs"
+	mount -t tmpfs -o mode=700,size=600k none "$dir" || skip "needs to mount a tmpfs"
+	mounted=$dir
+	run -0 --separate-stderr "$faults/../rig/contend" -p 32 -k 300 "$PREEMPT_STORE"
+	echo "# $output" >&3
+	[[ $output =~ refused\ ([0-9]+)\ unknown\ 0\  ]]
+	[ "${BASH_REMATCH[1]}" -gt 0 ]
+	[[ $stderr == *"No space left on device"* ]]
 }
 
 @test "the disk becomes full under four writers, and is freed: 75, and all that was acknowledged is there" {
