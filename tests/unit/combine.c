@@ -99,15 +99,24 @@ static void requests(void)
 		struct store_op then[] = {{STORE_PUT, "a", "x\0y", 3}, {STORE_GET, key, NULL, 0},
 			{STORE_DELETE, "b", NULL, 0}, {STORE_PUT, "empty", "", 0}};
 		struct store_op otherwise[] = {{STORE_GET, "a", NULL, 0}};
-		struct store_request request = {compares, 3, then, 4, otherwise, 1}, none = {0};
+		struct store_request request = {compares, 3, then, 4, otherwise, 1, "run/000001", true}, none = {0};
 		CHECK(combine_write_request(&room, &request, 41));
 		CHECK(combine_read_request(&room, &got));
 		CHECK(same_request(&request, &got.request));
 		CHECK_EQ(got.newest, 41);
+		CHECK_TEXT(got.request.group, "run/000001");
+		CHECK(got.request.news);
 		CHECK(combine_changes(&got.request));
 		CHECK(combine_write_request(&room, &none, 0));
 		CHECK(combine_read_request(&room, &got));
 		CHECK(same_request(&none, &got.request));
+		CHECK(!got.request.group && !got.request.news);
+		none.group = "../elsewhere";
+		CHECK(combine_write_request(&room, &none, 0));
+		CHECK(!combine_read_request(&room, &got));
+		none.group = NULL;
+		CHECK(combine_write_request(&room, &none, 0));
+		CHECK(combine_read_request(&room, &got));
 		CHECK(!combine_changes(&got.request));
 	}
 	TEST("four compares and four puts of 200 bytes fit; too many, too much and too long do not")
@@ -117,7 +126,7 @@ static void requests(void)
 			puts[i] = (struct store_op){STORE_PUT,
 				"queue/0123456789/item/0123456789abcdef0123456789abcdef/x", value,
 				200};
-		struct store_request request = {compares, 4, puts, 4, puts, 4};
+		struct store_request request = {compares, 4, puts, 4, puts, 4, NULL, false};
 		CHECK(combine_write_request(&room, &request, 1));
 		request = (struct store_request){
 			.compares = compares, .compare_count = COMBINE_COMPARES};
@@ -191,7 +200,7 @@ static void rubbish(void)
 	struct store_compare compare = {"compared", 3};
 	struct store_op ops[] = {{STORE_PUT, "put", "value", 5}, {STORE_GET, "got", NULL, 0},
 		{STORE_DELETE, "deleted", NULL, 0}};
-	struct store_request request = {&compare, 1, ops, 3, ops, 2};
+	struct store_request request = {&compare, 1, ops, 3, ops, 2, "run/000001", true};
 	struct store_answer answer = {0};
 	int accepted = 0;
 	TEST("whatever stands in a room, what is read from it is within the limits")
@@ -213,7 +222,8 @@ static void rubbish(void)
 			accepted++;
 			bool sound = got.request.compare_count <= COMBINE_COMPARES &&
 				     is_sound(got.request.then, got.request.then_count) &&
-				     is_sound(got.request.otherwise, got.request.otherwise_count);
+				     is_sound(got.request.otherwise, got.request.otherwise_count) &&
+				     (!got.request.group || is_sound_text(got.request.group));
 			for (size_t n = 0; sound && n < got.request.compare_count; n++)
 				sound = is_sound_text(got.compares[n].key);
 			if (!CHECK(sound))
