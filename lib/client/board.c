@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define POLL_NS	    (10 * 1000 * 1000)
+#define LONG_NS	    (50 * 1000 * 1000) /* of a wait that has lasted for PATIENT turns */
+#define PATIENT	    50
 #define ALIVE_EVERY 10		       /* looks at hold for one whether the agent lives */
 #define SETTLED_NS  (50 * 1000 * 1000) /* several ticks of any kernel */
 
@@ -67,7 +69,8 @@ static bool patience_turn(
 	struct board_process watched = {.pid = hold->watch};
 	if (watched.pid == board->agent.pid)
 		watched.started = board->agent.started;
-	bool due = patience->gone || patience->turns++ % ALIVE_EVERY == 0;
+	bool due = patience->gone || patience->turns % ALIVE_EVERY == 0;
+	patience->turns++;
 	if (due && watched.pid && !preempt_board_alive(watched)) {
 		if (!patience->gone)
 			return patience->gone = true;
@@ -77,7 +80,8 @@ static bool patience_turn(
 		return false;
 	}
 	patience->gone = false;
-	nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+	bool patient = patience->turns > PATIENT;
+	nanosleep(&(struct timespec){.tv_nsec = patient ? LONG_NS : POLL_NS}, NULL);
 	return true;
 }
 

@@ -218,6 +218,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	worker_follow(agent.group.worker, &agent.group.view);
 	while (!agent_is_through(&agent))
 		agent_advance(&agent);
+	worker_rest(agent.group.worker);
 	code = combined_code(&agent);
 	if (view_may_be_through(&agent.group.view))
 		agent_say_goodbye(&agent, code);

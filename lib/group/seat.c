@@ -9,7 +9,9 @@
 
 #include "group/unaware.h"
 
-#define SAVED_EVERY  20	 /* ms between looks for a save that was asked for */
+#define SAVED_EVERY 20	 /* ms between looks for a save that was asked for, or a tenth of the wait \
+			  */
+#define SAVED_SELDOM 100 /* but no more than that */
 #define FAILED_EVERY 100 /* ms between two tries to write to a board that cannot be written */
 
 enum status seat_init(
@@ -137,7 +139,10 @@ void seat_look_at_saved(struct seat *seat, int64_t now)
 	struct board_step step;
 	struct agreement *a = &seat->agreement;
 	board_drain(&seat->board);
-	look_at_owner(seat);
+	if (board_read_saved(&seat->board, &saved, &saved_at, NULL) != STATUS_OK ||
+		(a->has_saved && saved <= a->saved_step))
+		return;
+	look_at_owner(seat); /* it may be of a former training */
 	if (board_read_saved(&seat->board, &saved, &saved_at, NULL) != STATUS_OK ||
 		(a->has_saved && saved <= a->saved_step))
 		return;
@@ -330,6 +335,13 @@ static bool awaits_save(const struct agreement *a)
 	       !(a->has_saved && a->saved_step >= a->told.step);
 }
 
+static int64_t look_for_save_at(const struct seat *seat, int64_t now)
+{
+	int64_t pause = (now - seat->agreement.told_at) / 10;
+	pause = pause < SAVED_EVERY ? SAVED_EVERY : pause > SAVED_SELDOM ? SAVED_SELDOM : pause;
+	return now + pause;
+}
+
 /* A command that failed with a code which says something else here has failed with 1. */
 static int own_code(struct seat *seat, const struct group *group, int code)
 {
@@ -365,8 +377,8 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 			unaware_judge(seat, group, own_code(seat, group, plan.code), now, wake);
 		return;
 	}
-	if (awaits_save(&seat->agreement) && now + SAVED_EVERY < *wake)
-		*wake = now + SAVED_EVERY;
+	if (awaits_save(&seat->agreement) && look_for_save_at(seat, now) < *wake)
+		*wake = look_for_save_at(seat, now);
 	if (plan.wake < *wake)
 		*wake = plan.wake;
 	if (plan.read_board < *wake)

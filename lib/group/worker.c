@@ -516,6 +516,13 @@ void worker_follow(struct worker *worker, const struct view *view)
 	bell_ring(worker->wake);
 }
 
+void worker_rest(struct worker *worker)
+{
+	pthread_mutex_lock(&worker->lock);
+	worker->following = false;
+	pthread_mutex_unlock(&worker->lock);
+}
+
 void worker_look(struct worker *worker, int64_t by)
 {
 	pthread_mutex_lock(&worker->lock);

@@ -64,6 +64,8 @@ void worker_gather(struct worker *worker, bool begin);
 void worker_write(struct worker *worker, struct write *write);
 /* Report what changes after what this view shows from now on: news at once, the rest with it. */
 void worker_follow(struct worker *worker, const struct view *view);
+/* Report no changes any more. */
+void worker_rest(struct worker *worker);
 /*
  * A fresh look is wanted by this instant at the latest; earlier ones replace later ones. To be
  * asked for again after results were taken.
