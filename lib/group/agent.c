@@ -75,7 +75,7 @@ void agent_advance(struct agent *agent)
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return;
-	if (agent->group.deaths_unseen)
+	if (agent->group.deaths_unseen || agent->group.unexplained)
 		look = now;
 	worker_look(agent->group.worker, look);
 	if (agent->sample_at < wake)

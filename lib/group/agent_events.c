@@ -307,6 +307,8 @@ static void take_look(struct agent *agent, const struct result *result)
 	learn_from(group, result);
 	if (result->whole)
 		group->deaths_unseen = false;
+	/* News that is not there is a task that has left, and was awaited. */
+	group->unexplained = !result->whole && !result->answer.count;
 	for (size_t i = 0; i < agent->seat_count; i++)
 		(result->whole ? agreement_saw : agreement_took_in)(
 			&agent->seats[i].agreement, result->now);

@@ -74,6 +74,7 @@ struct group {
 	bool shared[WRITE_KINDS]; /* one that is the same from whichever seat is under way */
 	unsigned deaths_asked;	  /* writes of deaths that are under way */
 	bool deaths_unseen;	  /* some came to an end since the view was read */
+	bool unexplained;	  /* there was news, and the view does not show what */
 };
 
 enum status seat_init(struct seat *seat, struct group *group, uint64_t task,

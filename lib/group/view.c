@@ -465,7 +465,7 @@ static void feed(
 	json_object_put(r.json);
 }
 
-const char *const view_records[] = {"TASK/", "STEP/", "SAVED/", "RECEIVED_SIGNAL_", NULL};
+const char *const view_records[] = {"TASK/", "STEP/", "SAVED/", "LEFT/", "RECEIVED_SIGNAL_", NULL};
 
 void view_feed_news(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading)

@@ -18,6 +18,7 @@
 #define LOCAL_EVERY  5000 /* where inotify should tell */
 #define UNTOLD_EVERY 50	  /* on this machine where inotify cannot be had */
 #define BUSY_AGAIN   2	  /* another thread of ours is at work on the database */
+#define ARM_AGAIN    2000 /* between two tries to have inotify */
 #define CACHED_FOR   1000 /* how old a counter may be that was read without a lock */
 
 void lookout_init(struct lookout *lookout)
@@ -50,8 +51,10 @@ static void arm(struct sqlite_store *store, struct lookout *lookout, const struc
 {
 	const struct doorbell *doorbell = doorbell_of(store, lookout, watched);
 	const char *path = store->base.local ? watched->path : doorbell->path;
-	if (lookout->descriptor >= 0 || (!store->base.local && !doorbell->page))
+	if (lookout->descriptor >= 0 || (!store->base.local && !doorbell->page) ||
+		clock_now() < lookout->arm_at)
 		return;
+	lookout->arm_at = clock_after(ARM_AGAIN);
 	if (lookout->inotify < 0)
 		lookout->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (lookout->inotify >= 0)
@@ -76,6 +79,7 @@ static bool drain(struct lookout *lookout)
 	if (replaced) {
 		inotify_rm_watch(lookout->inotify, lookout->descriptor);
 		lookout->descriptor = -1;
+		lookout->arm_at = 0;
 	}
 	return replaced;
 }

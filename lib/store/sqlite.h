@@ -36,6 +36,7 @@
 struct lookout {
 	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
 	int descriptor; /* its watch; -1: none */
+	int64_t arm_at; /* when to try again to have one; few belong to one user */
 	struct doorbell doorbell;
 	bool asked; /* whether there is a doorbell */
 };
