@@ -9,7 +9,8 @@
 
 #include "group/unaware.h"
 
-#define SAVED_EVERY 20	 /* ms between looks for a save that was asked for, or a tenth of the wait \
+#define SAVED_EVERY                                                                                \
+	20		 /* ms between looks for a save that was asked for, or a tenth of the wait \
 			  */
 #define SAVED_SELDOM 100 /* but no more than that */
 #define FAILED_EVERY 100 /* ms between two tries to write to a board that cannot be written */

@@ -99,7 +99,9 @@ static void requests(void)
 		struct store_op then[] = {{STORE_PUT, "a", "x\0y", 3}, {STORE_GET, key, NULL, 0},
 			{STORE_DELETE, "b", NULL, 0}, {STORE_PUT, "empty", "", 0}};
 		struct store_op otherwise[] = {{STORE_GET, "a", NULL, 0}};
-		struct store_request request = {compares, 3, then, 4, otherwise, 1, "run/000001", true}, none = {0};
+		struct store_request request = {compares, 3, then, 4, otherwise, 1, "run/000001",
+					     true},
+				     none = {0};
 		CHECK(combine_write_request(&room, &request, 41));
 		CHECK(combine_read_request(&room, &got));
 		CHECK(same_request(&request, &got.request));
