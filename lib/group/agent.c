@@ -77,7 +77,7 @@ void agent_advance(struct agent *agent)
 		return;
 	if (agent->group.deaths_unseen || agent->group.unexplained)
 		look = now;
-	worker_look(agent->group.worker, look);
+	worker_look(agent->group.worker, look, look < now + SAFETY_LOOK);
 	if (agent->sample_at < wake)
 		wake = agent->sample_at;
 	agent_wait_for_events(agent, wake);

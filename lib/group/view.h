@@ -116,7 +116,10 @@ bool view_is_whole(const struct view *view);
 /* Read what changed since the last time and take it in. */
 enum status view_refresh(struct view *view, struct store *store, struct error *err);
 
-#define VIEW_EVERY 200 /* ms between two looks for news where the filesystem does not tell */
+/* ms between two looks for news where the filesystem does not tell: while some is awaited, or not
+ */
+#define VIEW_EVERY  200
+#define VIEW_SELDOM 1000
 /* Wait until there is news since then; as store_await_news. */
 enum status view_await(
 	struct view *view, struct store *store, int64_t deadline, int wake, struct error *err);

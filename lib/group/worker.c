@@ -47,6 +47,7 @@ struct worker {
 	struct request *first, **last;
 	struct result *results, **results_end;
 	bool following, stopping, ended;
+	bool awaits;	/* news that others are about to make */
 	bool gathering; /* more is to be written: wait for it */
 	struct attempt attempt;
 	store_revision revision; /* up to here all was read, */
@@ -314,7 +315,7 @@ static void follow(struct worker *worker, int *failures)
 		.heard = worker->heard,
 		.prefix = attempt.prefix,
 		.since = worker->seen,
-		.every = VIEW_EVERY};
+		.every = worker->awaits ? VIEW_EVERY : VIEW_SELDOM};
 	int64_t by = worker->look_by;
 	pthread_mutex_unlock(&worker->lock);
 	keys_group(&attempt, group);
@@ -523,9 +524,10 @@ void worker_rest(struct worker *worker)
 	pthread_mutex_unlock(&worker->lock);
 }
 
-void worker_look(struct worker *worker, int64_t by)
+void worker_look(struct worker *worker, int64_t by, bool awaits)
 {
 	pthread_mutex_lock(&worker->lock);
+	worker->awaits = awaits;
 	/* Results that wait may say what is to be looked for. */
 	bool sooner = by < worker->look_by && !worker->results;
 	if (sooner)

@@ -68,9 +68,9 @@ void worker_follow(struct worker *worker, const struct view *view);
 void worker_rest(struct worker *worker);
 /*
  * A fresh look is wanted by this instant at the latest; earlier ones replace later ones. To be
- * asked for again after results were taken.
+ * asked for again after results were taken. awaits: news is to be expected soon.
  */
-void worker_look(struct worker *worker, int64_t by);
+void worker_look(struct worker *worker, int64_t by, bool awaits);
 /*
  * If everybody is through, remember what all have learned, and close the attempt. finished: this
  * agent leaves with 0.
