@@ -290,7 +290,7 @@ static void store_answered(struct agent *agent, const struct result *result)
 static void learn_from(struct group *group, const struct result *result)
 {
 	group->view.agreement.unseen =
-		view_unseen(&group->view) * view_tasks_together(&group->view);
+		view_unseen_records(&group->view);
 	group->view.agreement.partial = !view_is_whole(&group->view);
 	group->view.agreement.took = result->now - result->began;
 }

@@ -288,7 +288,9 @@ static int64_t lost_at(const struct agreement *a)
 	if (a->told.order != ORDER_WAIT)
 		return CLOCK_NEVER;
 	int64_t since = later(later(answered_until(a), a->told_at), a->stopped_until);
-	return since + earlier(patience, a->config.save_timeout);
+	/* Whoever looks seldom asks late, and is not to take that for silence. */
+	int64_t pause = agreement_pace(a) - LOOK_OFTEN;
+	return since + pause + earlier(patience, a->config.save_timeout);
 }
 
 /* When there is no more time to wait for an agreement. */

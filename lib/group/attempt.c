@@ -580,7 +580,7 @@ enum status attempt_gather(
 				view->attempt.run, why);
 		}
 		uint64_t missing = view->attempt.tasks - view_joined(view);
-		if (missing && view_unseen(view) >= missing)
+		if (missing && view_unseen_records(view) >= missing)
 			status = view_refresh(view, store, err);
 		else
 			status = wait_for_news(store, view, deadline, cancel, err);

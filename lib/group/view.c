@@ -322,7 +322,7 @@ static bool read_all_saved(struct view *view, const struct reading *r)
 	(void)json_get_bool(r->json, "complete", &complete);
 	if (r->round < a->all_saved)
 		return true;
-	begin_stage(view, r);
+	view->all_saved_at = r->entry->revision;
 	a->all_saved = r->round;
 	a->all_saved_complete = complete;
 	return r->json;
@@ -491,6 +491,7 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
 {
 	const struct transaction *t = &write->transaction;
 	const struct view_reading when = {.began = now, .ended = now};
+	store_revision all_saved_at = view->all_saved_at;
 	if (write->revision <= view->revision)
 		return; /* it was read since */
 	for (size_t i = 0; i < t->op_count; i++) {
@@ -502,6 +503,7 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
 		if (op->kind == STORE_PUT)
 			feed(view, &entry, &when);
 	}
+	view->all_saved_at = all_saved_at;
 	if (write->revision > view->store)
 		view->store = write->revision;
 	if (write->revision > view->stage && write->revision > view->written_at)

@@ -64,12 +64,13 @@ struct view {
 	uint64_t damaged; /* values that could not be read */
 	store_revision deadline_revision;
 	store_revision reported_at, saved_at; /* of the newest report and save of the round */
+	store_revision all_saved_at;	      /* of the newest ALL_SAVED that others wrote */
 	bool all_joined;
 	/* The revisions with which the newest task joined, and we did (0: not by this view). */
 	store_revision joined_at, joined_by_us;
 	/*
 	 * The store's revision as far as we know; that of the newest stage: all have joined, a
-	 * round was opened, decided, saved; and how many changes since that and the last reading
+	 * round was opened, or decided; and how many changes since that and the last reading
 	 * are ours.
 	 */
 	store_revision store, stage;
@@ -108,8 +109,8 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
  * of what came before is a record of this stage.
  */
 uint64_t view_unseen(const struct view *view);
-/* So many tasks at most have one agent, which may write what they have to say in one change. */
-uint64_t view_tasks_together(const struct view *view);
+/* How many records of single tasks these may be, at most. */
+uint64_t view_unseen_records(const struct view *view);
 /* Whether it shows all that is known to be there, of all stages. */
 bool view_is_whole(const struct view *view);
 

@@ -6,7 +6,8 @@
 
 #define LOOKS_MOST 16 /* processes of this machine that one looks at whom another has looked at */
 
-uint64_t view_tasks_together(const struct view *view)
+/* So many tasks at most have one agent, which may write what they have to say in one change. */
+static uint64_t tasks_together(const struct view *view)
 {
 	uint64_t most = 1, run = 1;
 	for (uint64_t i = 1; i < view->attempt.tasks; i++) {
@@ -19,6 +20,12 @@ uint64_t view_tasks_together(const struct view *view)
 			most = run;
 	}
 	return most;
+}
+
+uint64_t view_unseen_records(const struct view *view)
+{
+	uint64_t changes = view_unseen(view);
+	return changes ? changes * tasks_together(view) : 0;
 }
 
 uint64_t view_joined(const struct view *view)
@@ -48,7 +55,16 @@ bool view_all_through(const struct view *view)
 
 bool view_may_be_through(const struct view *view)
 {
-	return view_unseen(view) >= count_there(view);
+	/*
+	 * Once all have saved, what is unseen since the decision are saves, the word that all have,
+	 * and goodbyes.
+	 */
+	const struct agreement_view *a = &view->agreement;
+	bool all_saved = a->decided && a->all_saved == a->round;
+	uint64_t others = view->all_saved_at > view->revision;
+	for (uint64_t i = 0; i < a->tasks && all_saved; i++)
+		others += a->peers[i].member && agreement_counts(a, i) && !a->peers[i].saved;
+	return view_unseen_records(view) >= count_there(view) + others || view_all_through(view);
 }
 
 bool view_all_completed(const struct view *view)

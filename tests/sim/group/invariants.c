@@ -857,8 +857,22 @@ static void check_order_in_time(struct world *w)
 	}
 }
 
+/* Where nothing was done to anybody, whoever is the last to leave closes the attempt. */
+static void check_closed_at_last(struct world *w)
+{
+	if (w->timed_out || w->store_faults || w->slow_store || kernel.full_until > 0)
+		return;
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].faulted || w->keys.left[i] == REASON_NONE ||
+			!node_of(w, i)->process.exited)
+			return;
+	if (!w->keys.closed)
+		world_violate(w, "closing", "all have left, and nobody has closed the attempt");
+}
+
 void check_end(struct world *w)
 {
+	check_closed_at_last(w);
 	check_hang(w);
 	check_deadline(w);
 	check_final_step(w);

@@ -17,7 +17,9 @@ static bool was_silent(int64_t from, int64_t until)
 {
 	const struct schedule *s = world->schedule;
 	int64_t end = until < kernel.now ? until : kernel.now;
-	return from && end - from >= ((int64_t)s->silent_limit - 2) * s->period * MS &&
+	/* Its last beat may have been a period before, and the one before that one lost. */
+	int64_t lost = s->way.lost_before || s->way.lost_after ? 3 : 2;
+	return from && end - from >= ((int64_t)s->silent_limit - lost) * s->period * MS &&
 	       kernel.now - end <= 3 * s->period * MS + SLACK;
 }
 
