@@ -12,7 +12,7 @@
 
 #define SIZES	24
 #define STORES	256
-#define WAITING 512 /* handles that wait at one time */
+#define WAITING 4096 /* handles that wait at one time */
 
 /* One key, or one beat (its value is a struct store_beat). */
 struct node {

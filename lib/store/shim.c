@@ -63,9 +63,13 @@ static bool is_done(const struct shim_fate *fate)
 
 static void count_entries(const struct store_answer *answer)
 {
-	shim->entries += answer->count;
+	size_t bytes = 0;
 	for (size_t i = 0; i < answer->count; i++)
-		shim->bytes += strlen(answer->entries[i].key) + answer->entries[i].length;
+		bytes += strlen(answer->entries[i].key) + answer->entries[i].length;
+	shim->entries += answer->count;
+	shim->bytes += bytes;
+	if (shim->answered && answer->count)
+		shim->answered(shim->context, answer->count, bytes);
 }
 
 /* The URL behind "shim:". */

@@ -42,6 +42,8 @@ struct shim {
 	void (*sleep)(void *context, int64_t microseconds);
 	/* Call run(what) once, so much later. */
 	void (*later)(void *context, int64_t microseconds, void (*run)(void *what), void *what);
+	/* A read was answered with so much. May be NULL. */
+	void (*answered)(void *context, size_t entries, size_t bytes);
 	int64_t slice; /* ms, at least 1: so often decide is asked during a wait */
 	/* Counted by the shim. */
 	uint64_t calls[SHIM_CALLS];
