@@ -42,16 +42,22 @@ static bool sooner(const struct event *a, const struct event *b)
 	return a->time != b->time ? a->time < b->time : a->order < b->order;
 }
 
+void *kernel_room(void *array, int count, int *room, size_t size)
+{
+	if (count < *room)
+		return array;
+	*room = *room ? 2 * *room : 256;
+	array = realloc(array, (size_t)*room * size);
+	if (!array)
+		abort();
+	return array;
+}
+
 static void push(struct event event)
 {
 	struct kernel *k = &kernel;
 	event.order = k->order++;
-	if (k->events == k->capacity) {
-		k->capacity = k->capacity ? 2 * k->capacity : 256;
-		k->heap = realloc(k->heap, (size_t)k->capacity * sizeof(*k->heap));
-		if (!k->heap)
-			abort();
-	}
+	k->heap = kernel_room(k->heap, k->events, &k->capacity, sizeof(*k->heap));
 	int at = k->events++;
 	while (at > 0 && sooner(&event, &k->heap[(at - 1) / 2])) {
 		k->heap[at] = k->heap[(at - 1) / 2];
@@ -122,8 +128,9 @@ void kernel_step(void)
 	} else {
 		kernel.world->happen(&event);
 	}
-	if (++kernel.happened > MOST_EVENTS_RUN)
-		kernel_violate("endless", "more than %d events", MOST_EVENTS_RUN);
+	uint64_t most = kernel.world->most_events ? kernel.world->most_events : MOST_EVENTS_RUN;
+	if (++kernel.happened > most)
+		kernel_violate("endless", "more than %llu events", (unsigned long long)most);
 }
 
 /* ---- Saying what happens ---- */
@@ -184,11 +191,14 @@ static void make_store(const char *name)
 void kernel_begin(const struct kernel_world *world, const char *store, const struct way *way,
 	uint64_t seed, FILE *trace)
 {
-	struct event *heap = kernel.heap;
-	int capacity = kernel.capacity;
+	struct kernel former = kernel;
 	memset(&kernel, 0, sizeof(kernel));
-	kernel.heap = heap;
-	kernel.capacity = capacity;
+	kernel.heap = former.heap;
+	kernel.capacity = former.capacity;
+	kernel.process = former.process;
+	kernel.process_room = former.process_room;
+	kernel.bell = former.bell;
+	kernel.bell_room = former.bell_room;
 	kernel.world = world;
 	kernel.way = *way;
 	kernel.random.state = seed;
@@ -209,6 +219,10 @@ void kernel_end(void)
 void kernel_release(void)
 {
 	free(kernel.heap);
+	free(kernel.process);
+	free(kernel.bell);
 	kernel.heap = NULL;
-	kernel.capacity = 0;
+	kernel.process = NULL;
+	kernel.bell = NULL;
+	kernel.capacity = kernel.process_room = kernel.bell_room = 0;
 }

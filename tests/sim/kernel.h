@@ -28,8 +28,7 @@
 
 enum {
 	MOST_THREADS = 4,
-	MOST_PROCESSES = 256,
-	MOST_BELLS = 8192,
+	MOST_PROCESSES = INT16_MAX / MOST_THREADS, /* struct event numbers their threads */
 	MOST_LATE = 1024,
 	MOST_WAITS = 8
 };
@@ -120,6 +119,8 @@ struct kernel_world {
 	void (*guarded)(struct process *process, struct guard *guard);
 	/* Called by poll, for main threads that are about to wait. May be NULL. */
 	void (*inspect)(struct process *process);
+	/* A world with more events than this runs without end; 0: the number of kernel.c. */
+	uint64_t most_events;
 };
 
 /* ---- The way to the store ---- */
@@ -149,11 +150,11 @@ struct kernel {
 	struct event *heap;
 	int events, capacity;
 	uint64_t happened; /* events so far */
-	struct process *process[MOST_PROCESSES];
-	int processes;
+	struct process **process;
+	int processes, process_room;
 	struct thread *running; /* NULL: the world itself */
-	struct bell bell[MOST_BELLS];
-	int bells;
+	struct bell *bell;
+	int bells, bell_room;
 	uint64_t spins; /* polls without time passing */
 	struct way way;
 	int64_t full_until; /* until then nobody can write to the store, beats neither */
@@ -184,6 +185,8 @@ void kernel_end(void);
 /* Give back all memory. */
 void kernel_release(void);
 
+/* The array of so many, with room for at least one more of that size; it may have moved. */
+void *kernel_room(void *array, int count, int *room, size_t size);
 void kernel_at(int64_t time, int kind, int who, uint32_t epoch);
 /* Let time pass for the thread that runs. */
 void kernel_sleep(int64_t microseconds);

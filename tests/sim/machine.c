@@ -47,7 +47,8 @@ static void wake_at(struct thread *thread, int64_t time)
 
 static int new_bell(struct process *process, bool signals)
 {
-	assert(kernel.bells < MOST_BELLS);
+	kernel.bell =
+		kernel_room(kernel.bell, kernel.bells, &kernel.bell_room, sizeof(*kernel.bell));
 	kernel.bell[kernel.bells] = (struct bell){.process = process, .signals = signals};
 	return FIRST_BELL + kernel.bells++;
 }
@@ -83,6 +84,8 @@ bool process_new(struct process *process, int machine, int64_t clock)
 	who->pid_namespace = who->time_namespace = 1;
 	who->pid = FIRST_PID + process->index;
 	who->start = (uint64_t)(1000 + process->index);
+	kernel.process = kernel_room(
+		kernel.process, kernel.processes, &kernel.process_room, sizeof(*kernel.process));
 	kernel.process[kernel.processes++] = process;
 	return true;
 }

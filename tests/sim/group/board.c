@@ -71,11 +71,6 @@ void board_release(struct board *board, bool remove)
 	*board = (struct board){.directory = -1, .watch = -1};
 }
 
-bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b)
-{
-	return a->order == b->order && a->step == b->step && a->code == b->code;
-}
-
 enum status board_tell(
 	const struct board *board, const struct agreement_hold *hold, struct error *err)
 {
@@ -134,71 +129,4 @@ enum status board_read_saved(
 bool board_vanished(const struct board *board)
 {
 	return is_lost(board);
-}
-
-/* ---- What is not used here ---- */
-
-bool board_remove_joined(const char *path)
-{
-	(void)path;
-	return true;
-}
-
-enum status board_told(
-	const struct board *board, struct agreement_hold *hold, int64_t *written, struct error *err)
-{
-	(void)board, (void)hold, (void)written;
-	return lost(err);
-}
-
-void board_keep_deadline(const struct board *board, struct board_deadline *known)
-{
-	(void)board, (void)known;
-}
-
-void board_keep_error(const char *path, const char *line)
-{
-	(void)path, (void)line;
-}
-
-void board_read_error(const char *path, char *line, size_t size)
-{
-	(void)path, (void)size;
-	*line = '\0';
-}
-
-enum status board_put_notice(const char *path, const struct notice *notice, struct error *err)
-{
-	(void)path, (void)notice;
-	return lost(err);
-}
-
-enum status board_read_notice(const char *path, struct notice *notice, struct error *err)
-{
-	(void)path, (void)notice;
-	return lost(err);
-}
-
-/* Nobody says in which section it is. */
-enum status board_read_section(const struct board *board, struct board_section *section)
-{
-	(void)board;
-	*section = (struct board_section){0};
-	return STATUS_OK;
-}
-
-enum status board_read_owner(const struct board *board, struct board_owner *owner)
-{
-	(void)board, (void)owner;
-	return STATUS_NO;
-}
-
-void board_make_room(const struct board *board)
-{
-	(void)board;
-}
-
-void board_drain(const struct board *board)
-{
-	(void)board;
 }

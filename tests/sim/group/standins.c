@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In place of base/terminal.c, group/pump.c and group/stream.c, whose real work lies outside of the
- * world.
+ * world, and of the part of group/board.c that no world needs. ../scale_sim is linked with it, too.
  */
 #include "base/terminal.h"
+#include "group/board.h"
 #include "group/pump.h"
 #include "group/stream.h"
-#include "sim.h"
 
 /* ---- No terminal, no stderr, no second stream of beats ---- */
 
@@ -109,4 +109,76 @@ enum status stream_stop(const char *store, const struct attempt *attempt, uint64
 {
 	(void)store, (void)attempt, (void)task, (void)deadline, (void)err;
 	return STATUS_NO;
+}
+
+/* ---- What no board here is asked for ---- */
+
+bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b)
+{
+	return a->order == b->order && a->step == b->step && a->code == b->code;
+}
+
+bool board_remove_joined(const char *path)
+{
+	(void)path;
+	return true;
+}
+
+enum status board_told(
+	const struct board *board, struct agreement_hold *hold, int64_t *written, struct error *err)
+{
+	(void)board, (void)hold, (void)written;
+	return error_set(err, STATUS_NO, "no board here has that");
+}
+
+void board_keep_deadline(const struct board *board, struct board_deadline *known)
+{
+	(void)board, (void)known;
+}
+
+void board_keep_error(const char *path, const char *line)
+{
+	(void)path, (void)line;
+}
+
+void board_read_error(const char *path, char *line, size_t size)
+{
+	(void)path, (void)size;
+	*line = '\0';
+}
+
+enum status board_put_notice(const char *path, const struct notice *notice, struct error *err)
+{
+	(void)path, (void)notice;
+	return error_set(err, STATUS_NO, "no board here has that");
+}
+
+enum status board_read_notice(const char *path, struct notice *notice, struct error *err)
+{
+	(void)path, (void)notice;
+	return error_set(err, STATUS_NO, "no board here has that");
+}
+
+/* Nobody says in which section it is. */
+enum status board_read_section(const struct board *board, struct board_section *section)
+{
+	(void)board;
+	*section = (struct board_section){0};
+	return STATUS_OK;
+}
+
+enum status board_read_owner(const struct board *board, struct board_owner *owner)
+{
+	(void)board, (void)owner;
+	return STATUS_NO;
+}
+
+void board_make_room(const struct board *board)
+{
+	(void)board;
+}
+
+void board_drain(const struct board *board)
+{
+	(void)board;
 }

@@ -345,7 +345,10 @@ static void inspect(struct process *process)
 
 static void begin_kernel(struct world *w, const struct schedule *s, FILE *trace)
 {
-	static const struct kernel_world hooks = {happen, deferred, machine_guarded, inspect};
+	static const struct kernel_world hooks = {.happen = happen,
+		.deferred = deferred,
+		.guarded = machine_guarded,
+		.inspect = inspect};
 	const struct way way = {.latency = s->latency,
 		.notify = s->notify,
 		.give_up = s->give_up,
