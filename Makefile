@@ -121,6 +121,8 @@ simulation := $(filter-out %_sim.o,$(call objects,tests/sim/*.c))
 $(OUT)/tests/sim/agreement_sim: $(simulation) $(call objects,tests/sim/group/*.c)
 $(OUT)/tests/sim/queue_sim: $(simulation) $(call objects,tests/sim/queue/*.c) \
   $(addprefix $(OUT)/src/preempt-queue/,join.o client.o rows.o)
+$(OUT)/tests/sim/scale_sim: $(filter-out %/runner.o,$(simulation)) $(call objects,tests/sim/scale/*.c) \
+  $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
