@@ -289,8 +289,7 @@ static void store_answered(struct agent *agent, const struct result *result)
 /* What the answer tells beside itself: what is unseen, and how long the store takes. */
 static void learn_from(struct group *group, const struct result *result)
 {
-	group->view.agreement.unseen =
-		view_unseen_records(&group->view);
+	group->view.agreement.unseen = view_unseen_records(&group->view);
 	group->view.agreement.partial = !view_is_whole(&group->view);
 	group->view.agreement.took = result->now - result->began;
 }
@@ -307,8 +306,8 @@ static void take_look(struct agent *agent, const struct result *result)
 	learn_from(group, result);
 	if (result->whole)
 		group->deaths_unseen = false;
-	/* News that is not there is a task that has left, and was awaited. */
-	group->unexplained = !result->whole && !result->answer.count;
+	/* Of a task that has left, and was awaited, only the whole tells. */
+	group->unexplained = !result->whole && result->counted && !result->answer.count;
 	for (size_t i = 0; i < agent->seat_count; i++)
 		(result->whole ? agreement_saw : agreement_took_in)(
 			&agent->seats[i].agreement, result->now);
@@ -319,9 +318,11 @@ static void take_write(struct agent *agent, const struct result *result)
 	struct group *group = &agent->group;
 	const struct write *write = &result->write;
 	if (result->outcome == OUTCOME_DONE) {
-		/* The count of news has told that there was none when this began. */
+		/* It was the next change of all after what the view shows, which is all there was.
+		 */
 		if (write->transaction.group && !result->news &&
-			result->began > group->view.unchanged)
+			write->revision == group->view.store + 1 &&
+			view_unread(&group->view) == 0 && result->began > group->view.unchanged)
 			group->view.unchanged = result->began;
 		view_feed_written(&group->view, write, result->now);
 		learn_from(group, result);

@@ -105,6 +105,7 @@ void agreement_took_in(struct agreement *a, int64_t now)
 void agreement_saw(struct agreement *a, int64_t now)
 {
 	agreement_took_in(a, now);
+	a->saw_at = now;
 	a->look_first = false;
 }
 

@@ -280,6 +280,7 @@ struct agreement {
 	int64_t deadline_written;   /* own_deadline as it was when its writing began */
 	bool look_first;
 	int64_t answered_at;   /* when the store last answered */
+	int64_t saw_at;	       /* when the whole view was read last */
 	bool awaits;	       /* news, or what was asked of the store; */
 	int64_t awaits_at;     /* since then */
 	int64_t unanswered_at; /* when the first write began that it has not answered since; 0 */

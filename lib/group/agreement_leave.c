@@ -102,6 +102,8 @@ void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *
 		!save_is_written(a) || view->all_saved >= view->round)
 		return;
 	agreement_look_for(a, plan, count_unsaved(a));
+	if (view->unseen && others_have_saved(a) && view->last_saver == a->config.task)
+		plan->look = earlier(plan->look, a->answered_at);
 	if (view->unseen || !others_have_saved(a) || view->last_saver != a->config.task)
 		return;
 	plan->complete = common_complete(a);
@@ -238,6 +240,20 @@ static int64_t give_up_at(const struct agreement *a)
 	return later(a->told_at, a->decided_at) + a->config.save_timeout;
 }
 
+/*
+ * The time is up, and what the view lacks may be the last save: one look at all of it first, while
+ * there is a moment left.
+ */
+static bool looks_once_more(const struct agreement *a, int64_t now, struct agreement_plan *plan)
+{
+	int64_t until = earlier(stay_until(a) + LOOK_OFTEN, deadline_of(a) - LEAVE_BARELY);
+	if (a->solo || a->saw_at >= stay_until(a) || now >= until)
+		return false;
+	plan->look = earlier(plan->look, a->answered_at);
+	wake_at(plan, until);
+	return true;
+}
+
 /* Parked after the final save: until all are through, or a newer round makes it void. */
 static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
@@ -247,7 +263,9 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 	bool through =
 		newest && save_is_written(a) && others_have_saved(a) && agreement_knows_all(a);
 	bool void_here = a->ended && !newest; /* what has ended takes no part in a newer round */
-	if (through || void_here || has_come(plan, stay_until(a), now))
+	if (through || void_here)
+		reach_preempted(a);
+	else if (has_come(plan, stay_until(a), now) && !looks_once_more(a, now, plan))
 		reach_preempted(a);
 	look_by(a, plan);
 }

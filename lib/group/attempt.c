@@ -83,8 +83,11 @@ static enum status read_attempt(struct store *store, const char *run, uint64_t n
 {
 	struct attempt attempt;
 	struct store_answer answer = {0};
+	char group[KEYS_GROUP];
 	attempt_name(&attempt, run, number, 0);
+	keys_group(&attempt, group);
 	struct view_reading reading = {.began = clock_now()};
+	uint32_t heard = store_news(store, group);
 	enum status status =
 		store_list(store, &(struct store_range){.prefix = attempt.prefix}, &answer, err);
 	reading.ended = clock_now();
@@ -92,8 +95,10 @@ static enum status read_attempt(struct store *store, const char *run, uint64_t n
 		status = read_open(store, &attempt, &answer, launch, err);
 	if (status == STATUS_OK)
 		status = view_init(view, &attempt, err);
-	if (status == STATUS_OK)
+	if (status == STATUS_OK) {
 		view_feed(view, &answer, &reading);
+		view->heard = heard;
+	}
 	store_answer_release(&answer);
 	return status;
 }
@@ -310,8 +315,6 @@ static enum status join_this(struct store *store, const struct attempt_entry *en
 	keys_of(&view->attempt, key, "CLOSED");
 	transaction_require(t, transaction_own(t, key), 0);
 	take_slots(t, &view->attempt, entry);
-	/* Between our look and this there was no news: it would have sealed the attempt. */
-	write_news(t, &view->attempt, false);
 	return take_part(&write, store, view, err);
 }
 

@@ -163,6 +163,8 @@ static enum status carry_out(
 			continue;
 		agreement_writing(a, what);
 		write_build(&write, &stage->view, what, stage->config.task, plan, &details);
+		if (what == WRITE_SAVED) /* nobody stays here to see whether it was the last one */
+			write_news(&write.transaction, &stage->view.attempt, true);
 		enum agreement_outcome outcome = write_carry_out(&write, stage->store, err);
 		agreement_wrote(a, what, write.round, outcome, true, clock_now());
 		write_release(&write);

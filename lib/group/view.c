@@ -43,8 +43,11 @@ static void let_stand(
 	a->standing_round = round;
 	a->standing_step = decision->step;
 	for (uint64_t i = 0; i < a->tasks; i++)
-		a->peers[i].stands = round == a->round && a->peers[i].saved &&
-				     a->peers[i].saved_step == decision->step;
+		a->peers[i].stands =
+			round == a->round &&
+			((a->peers[i].saved && a->peers[i].saved_step == decision->step) ||
+				(a->peers[i].member && a->all_saved == round &&
+					a->all_saved_complete));
 }
 
 /* A newer round makes what was known of the older one history. */
@@ -65,6 +68,7 @@ static void enter_round(struct view *view, uint64_t round)
 		view->members[i].acked = false;
 		view->members[i].save_time = 0;
 		view->members[i].rubbish = 0;
+		view->members[i].unreported = false;
 	}
 	view->reported_at = view->saved_at = 0;
 }
@@ -181,6 +185,11 @@ static bool read_decision(struct view *view, const struct reading *r)
 		a->decision = decision;
 		for (uint64_t i = 0; i < a->tasks; i++)
 			a->peers[i].member = set[i];
+		memset(set, 0, a->tasks * sizeof(*set));
+		bool told = json_get_text(r->json, "missing", &members) &&
+			    keys_read_set(members, a->tasks, set);
+		for (uint64_t i = 0; i < a->tasks; i++)
+			view->members[i].unreported = told && set[i];
 	}
 	free(set);
 	return right || over;
@@ -484,7 +493,7 @@ void view_feed(
 	view_feed_news(view, answer, reading);
 	if (answer->revision > view->revision)
 		view->revision = answer->revision;
-	view->written = 0;
+	view->written = view->written_all = 0;
 }
 
 void view_feed_written(struct view *view, const struct write *write, int64_t now)
@@ -508,6 +517,7 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
 		view->store = write->revision;
 	if (write->revision > view->stage && write->revision > view->written_at)
 		view->written++;
+	view->written_all += write->revision > view->written_at;
 	view->written_at = write->revision;
 }
 

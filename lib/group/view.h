@@ -32,6 +32,7 @@ struct view_error {
 struct view_member {
 	bool joined;
 	bool acked;		/* in the newest round */
+	bool unreported;	/* it was decided without its report */
 	int64_t save_time;	/* ms, of the save in the newest round */
 	store_revision rubbish; /* of a report in the newest round that cannot be read; 0 */
 	int left_code;
@@ -74,8 +75,8 @@ struct view {
 	 * are ours.
 	 */
 	store_revision store, stage;
-	uint64_t written;
-	store_revision written_at; /* the newest of them */
+	uint64_t written, written_all; /* the latter of all since the last reading */
+	store_revision written_at;     /* the newest of them */
 	uint32_t heard; /* the count of news (store.h) before it was read; 0: not known */
 };
 
@@ -109,6 +110,8 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
  * of what came before is a record of this stage.
  */
 uint64_t view_unseen(const struct view *view);
+/* How many changes others have made, of all stages, since it was read whole, as far as is known. */
+uint64_t view_unread(const struct view *view);
 /* How many records of single tasks these may be, at most. */
 uint64_t view_unseen_records(const struct view *view);
 /* Whether it shows all that is known to be there, of all stages. */

@@ -22,6 +22,12 @@ static uint64_t tasks_together(const struct view *view)
 	return most;
 }
 
+uint64_t view_unread(const struct view *view)
+{
+	store_revision changes = view->store - view->revision - (store_revision)view->written_all;
+	return changes > 0 ? (uint64_t)changes : 0;
+}
+
 uint64_t view_unseen_records(const struct view *view)
 {
 	uint64_t changes = view_unseen(view);
@@ -56,15 +62,18 @@ bool view_all_through(const struct view *view)
 bool view_may_be_through(const struct view *view)
 {
 	/*
-	 * Once all have saved, what is unseen since the decision are saves, the word that all have,
-	 * and goodbyes.
+	 * Of what was not read since the last whole reading, so many are reports and saves, once
+	 * all have saved; the rest may be goodbyes.
 	 */
 	const struct agreement_view *a = &view->agreement;
+	uint64_t unread = view_unread(view) * tasks_together(view), others = 0;
 	bool all_saved = a->decided && a->all_saved == a->round;
-	uint64_t others = view->all_saved_at > view->revision;
 	for (uint64_t i = 0; i < a->tasks && all_saved; i++)
-		others += a->peers[i].member && agreement_counts(a, i) && !a->peers[i].saved;
-	return view_unseen_records(view) >= count_there(view) + others || view_all_through(view);
+		if (a->peers[i].member && agreement_counts(a, i))
+			others +=
+				(!a->peers[i].reported && !view->members[i].unreported ? 1U : 0U) +
+				(a->peers[i].saved ? 0U : 1U);
+	return unread >= count_there(view) + others || view_all_through(view);
 }
 
 bool view_all_completed(const struct view *view)

@@ -212,6 +212,8 @@ static bool carry_out_writes(struct worker *worker, struct request *first)
 	int64_t began = clock_now();
 	bool made = false;
 	for (struct request *request = first; request; request = request->next) {
+		if (request->write.deadline_key)
+			return false; /* what is left is counted when it is written */
 		made |= request->write.transaction.news;
 		writes[count++] = &request->write;
 	}
@@ -282,13 +284,14 @@ static void post_look(struct worker *worker, struct result *result, uint32_t hea
 }
 
 /* Read what changed and report it: all of it, or without the records of single tasks. */
-static bool look(struct worker *worker, const struct store_awaited *since, bool whole)
+static bool look(struct worker *worker, const struct store_awaited *since, bool whole, bool counted)
 {
 	struct result *result = new_result(RESULT_SAW);
 	struct store_range range = {.prefix = since->prefix,
 		.since = whole ? worker->revision : since->since,
 		.skip = whole ? NULL : view_records};
 	result->whole = whole;
+	result->counted = counted;
 	uint32_t heard = since->heard;
 	result->status = open_store(worker, &result->error);
 	if (result->status == STATUS_OK)
@@ -321,14 +324,17 @@ static void follow(struct worker *worker, int *failures)
 	keys_group(&attempt, group);
 
 	enum status status = STATUS_TIMEOUT;
+	uint32_t heard = awaited.heard;
 	if (worker->store && *failures == 0 && by > clock_now())
 		status = store_await_news(worker->store, &awaited, by, worker->wake, NULL);
 	if (status == STATUS_NO)
 		return; /* a request */
-	bool news = status == STATUS_OK && by > clock_now();
+	/* Where news is not counted, whatever has changed is looked at whole. */
+	bool news = status == STATUS_OK && by > clock_now() && heard;
+	bool counted = awaited.heard != heard;
 	if (status != STATUS_OK)
 		awaited.heard = 0; /* there may be some by now */
-	if (look(worker, &awaited, !news)) {
+	if (look(worker, &awaited, !news, counted)) {
 		*failures = 0;
 		return;
 	}

@@ -30,6 +30,7 @@ struct result {
 	struct write write; /* RESULT_WROTE: what was, or was to be, written */
 	bool news;	    /* RESULT_WROTE: there is some that no look has shown yet */
 	bool whole;	    /* RESULT_SAW: with the records of single tasks (view_feed) */
+	bool counted;	    /* because of news that was counted */
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */

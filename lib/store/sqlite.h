@@ -54,6 +54,7 @@ struct news {
 	char *group; /* NULL: none yet */
 	char *path;
 	struct lookout lookout;
+	int64_t checked; /* when the database's own counter was looked at */
 };
 
 /* What the locked transactions of one handle have cost, for the parameter count. */
@@ -246,6 +247,8 @@ void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revis
  */
 void wait_heard(
 	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);
+/* The database's change counter, without any lock. */
+enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter);
 /* At this instant nothing had changed yet that the caller waits for. */
 void wait_note_unchanged(struct sqlite_store *store, int64_t instant);
 

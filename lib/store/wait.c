@@ -23,7 +23,7 @@ static int find_identity(struct sqlite_store *store, struct stat *st)
 	return file_look_open(store->lock.file.descriptor, st);
 }
 
-static enum lookout_reading read_counter(struct sqlite_store *store, uint32_t *counter)
+enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
 {
 	unsigned char bytes[4];
 	/* Not while SQLite is at work in this process: the close below would drop its locks. */
@@ -45,7 +45,7 @@ static struct watched database(const struct sqlite_store *store)
 {
 	return (struct watched){.path = store->base.where,
 		.identity = find_identity,
-		.read = read_counter,
+		.read = wait_read_counter,
 		.every = POLL_EVERY};
 }
 
