@@ -8,7 +8,7 @@
 #include "group/agent_inside.h"
 
 #define DEATHS_EVERY 1000 /* ms between looks for processes that are gone */
-#define LOOKERS	     4	  /* agents of a machine that look */
+#define NEIGHBOURS   4	  /* agents of a machine that look */
 #define DEATHS_MOST  256  /* in one transaction; the rest follows */
 
 enum status agent_start_pulse(
@@ -205,7 +205,7 @@ static size_t rank_on_machine(const struct agent *agent)
 	const struct view *view = &agent->group.view;
 	const struct process_identity *last = NULL;
 	size_t rank = 0;
-	for (uint64_t i = 0; i < view->attempt.tasks && rank < LOOKERS; i++) {
+	for (uint64_t i = 0; i < view->attempt.tasks && rank < NEIGHBOURS; i++) {
 		const struct process_identity *who = &view->members[i].agent;
 		if (is_ours(agent, i))
 			break;
@@ -229,7 +229,7 @@ void agent_look_for_gone(struct agent *agent, int64_t now)
 	/* Who comes later looks later, and not at all while there are enough before him. */
 	bool first_time = view->round != agent->deaths_round;
 	agent->deaths_round = view->round;
-	if (rank >= LOOKERS || (rank > 0 && first_time))
+	if (rank >= NEIGHBOURS || (rank > 0 && first_time))
 		return;
 	if (view->unseen) { /* who is awaited is not known yet */
 		agent->group.deaths_unseen = true;

@@ -299,9 +299,9 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 
 /* A notice of this task's own; deadline CLOCK_NEVER where it is not known. */
 void agreement_noticed(struct agreement *a, int64_t deadline);
-/* The view was read anew (the reading began after the last write was answered). */
+/* The view was read whole (the reading began after the last write was answered). */
 void agreement_saw(struct agreement *a, int64_t now);
-/* What this agent wrote itself was put into the view. */
+/* The view shows more: what this agent wrote itself, or news. */
 void agreement_took_in(struct agreement *a, int64_t now);
 /* hold now says what the plan asked for. */
 void agreement_told(struct agreement *a, const struct agreement_hold *hold, int64_t now);

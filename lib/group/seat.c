@@ -9,10 +9,9 @@
 
 #include "group/unaware.h"
 
-#define SAVED_EVERY                                                                                \
-	20		 /* ms between looks for a save that was asked for, or a tenth of the wait \
-			  */
-#define SAVED_SELDOM 100 /* but no more than that */
+/* ms between looks for a save that was asked for: a tenth of the wait, within these. */
+#define SAVED_EVERY  20
+#define SAVED_SELDOM 100
 #define FAILED_EVERY 100 /* ms between two tries to write to a board that cannot be written */
 
 enum status seat_init(

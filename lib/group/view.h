@@ -132,8 +132,8 @@ enum status view_await(
 uint64_t view_joined(const struct view *view);
 bool view_all_through(const struct view *view);
 /*
- * Whether all may be through: it shows so, or as many changes are unseen as are missing. False: for
- * somebody else to close.
+ * Whether all may be through: it shows so, or as many changes are unread as goodbyes are missing.
+ * False: not yet, so that somebody else will close.
  */
 bool view_may_be_through(const struct view *view);
 /* Whether every task has said that its command ended with 0, also one declared dead before. */

@@ -213,7 +213,7 @@ void lookout_release(struct lookout *lookout);
 struct watched {
 	const char *path;
 	int (*identity)(
-		struct sqlite_store *store, struct stat *st); /* what the post is named after */
+		struct sqlite_store *store, struct stat *st); /* what the doorbell is named after */
 	/* Read the counter, without any lock. */
 	enum lookout_reading (*read)(struct sqlite_store *store, uint32_t *counter);
 	int64_t every; /* ms between two readings where nothing tells, +- a quarter */
@@ -243,8 +243,7 @@ enum status wait_change(struct store *store, const char *prefix, store_revision 
 	int64_t deadline, int wake, store_revision *revision, struct error *err);
 /* Under the lock, at the end of a transaction: what it saw. */
 void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
-/* The same, of a transaction in which another process carried out our request, after this instant.
- */
+/* The same, of a transaction after instant, in which another process carried out our request. */
 void wait_heard(
 	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);
 /* The database's change counter, without any lock. */

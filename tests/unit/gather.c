@@ -472,7 +472,7 @@ static void ask_and_wait(struct sqlite_store *store, int i, struct result *resul
 	store_revision revision = result->revision;
 	/* Those behind it were carried out in the same commit. */
 	result->status = store_wait(
-		&store->base, "", revision, clock_after(5000), -1, &result->revision, &why);
+		&store->base, "", revision, clock_after(PATIENCE), -1, &result->revision, &why);
 }
 
 typedef void asks(struct sqlite_store *store, int i, struct result *result);
