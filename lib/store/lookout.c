@@ -16,7 +16,7 @@
 /* All in milliseconds. */
 #define POLLER_LOST  3000 /* the poller has not looked for this long: look ourselves */
 #define LOCAL_EVERY  5000 /* where inotify should tell */
-#define UNTOLD_EVERY 50	  /* on this machine where inotify cannot be had */
+#define UNTOLD_EVERY 100  /* on this machine where inotify cannot be had */
 #define BUSY_AGAIN   2	  /* another thread of ours is at work on the database */
 #define ARM_AGAIN    2000 /* between two tries to have inotify */
 #define CACHED_FOR   1000 /* how old a counter may be that was read without a lock */

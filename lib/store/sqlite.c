@@ -259,7 +259,8 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	if (opened)
 		status = sharedlock_replace(&store->lock, &fresh);
 	if (status == STATUS_OK) {
-		/* What it watches may lie on what was unmounted, or be another machine's doorbell. */
+		/* What it watches may lie on what was unmounted, or be another machine's doorbell.
+		 */
 		lookout_release(&store->lookout);
 		news_release(&store->news);
 		store->sight.seen = false;
