@@ -638,6 +638,66 @@ static void counts(void)
 	}
 }
 
+static enum status await(struct store *store, struct store_awaited *awaited, int64_t deadline)
+{
+	struct store_range range = {.prefix = "run/"};
+	struct store_answer answer = {0};
+	CHECK_EQ(store_list(store, &range, &answer, &err), STATUS_OK);
+	awaited->since = answer.revision;
+	store_answer_release(&answer);
+	return store_await_news(store, awaited, deadline, -1, &err);
+}
+
+/* An older program changes keys and counts nothing; one that cannot count says so. */
+static void uncounted(void)
+{
+	struct store *store = open_store("uncounted.db"), *other = open_store("uncounted.db");
+	struct store_awaited awaited = {
+		.group = "run/000001", .prefix = "run/000001/", .every = 1000};
+	CHECK_EQ(store_beats_prepare(store, "run/000001", 1, &err), STATUS_OK);
+	awaited.heard = store_news(store, "run/000001");
+	uint32_t heard = awaited.heard;
+	TEST("where nothing changes, waiting for news tells that nothing was new")
+	{
+		int64_t began = clock_now();
+		CHECK_EQ(await(store, &awaited, clock_after(50)), STATUS_TIMEOUT);
+		CHECK(store_unchanged(store, awaited.since) >= began);
+	}
+	TEST("a change that nobody counted is told, later, and until then nothing is called unchanged")
+	{
+		CHECK_EQ(await(store, &awaited, clock_now() - 1), STATUS_TIMEOUT);
+		CHECK_EQ(store_put(other, "run/000001/key", "value", NULL, &err), STATUS_OK);
+		int64_t put = clock_now();
+		clock_sleep_until(clock_after(5));
+		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
+			STATUS_OK);
+		CHECK_EQ(awaited.heard, heard);
+		CHECK(store_unchanged(store, awaited.since) <= put);
+		/* It was looked at. */
+		CHECK_EQ(await(store, &awaited, clock_after(50)), STATUS_TIMEOUT);
+	}
+	TEST("where news cannot be counted any more, any change is told")
+	{
+		char path[600];
+		struct store_op put = {STORE_PUT, "run/000001/key", "w", 1};
+		struct store_request request = {
+			.then = &put, .then_count = 1, .group = "run/000001", .news = true};
+		struct store_answer answer = {0};
+		snprintf(path, sizeof(path), "%s.beats/run/000001/news", path_of("uncounted.db"));
+		CHECK_EQ(unlink(path), 0);
+		CHECK_EQ(mkdir(path, 0700), 0);
+		CHECK_EQ(await(store, &awaited, clock_after(PATIENCE)), STATUS_OK);
+		CHECK_EQ(awaited.heard, 0);
+		CHECK_EQ(store_txn(other, &request, &answer, &err), STATUS_OK);
+		CHECK_EQ(answer.news, 0);
+		store_answer_release(&answer);
+		CHECK_EQ(store_await_news(store, &awaited, clock_after(PATIENCE), -1, &err),
+			STATUS_OK);
+	}
+	store_close(other);
+	store_close(store);
+}
+
 int main(void)
 {
 	scratch_make();
@@ -646,6 +706,7 @@ int main(void)
 	errors();
 	threads();
 	peeks();
+	uncounted();
 	polls();
 	moves();
 	groups();

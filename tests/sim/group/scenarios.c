@@ -1161,7 +1161,33 @@ static const char *decided_by_others(struct world *w)
 	return all_43(w);
 }
 
+/* The last to save is killed before it can tell the others that all have; then the time is up. */
+static void last_saver_killed(struct schedule *s)
+{
+	const int slow = 5;
+	plain(s, 24, false);
+	s->remembered_save = 3000;
+	s->latency = 100;
+	for (int i = 0; i < s->tasks; i++)
+		s->trainee[i].save = 300;
+	s->trainee[slow].save = 3000;
+	notice(s, 0, 1000, 7000);
+	fate(s, AT_SAVED, slow, 114, KILL_AGENT, 0);
+}
+
+static const char *nobody_misses_it(struct world *w)
+{
+	if (!checkpoint_is_complete(w, w->keys.rounds))
+		return "its save was not committed: the scenario shows nothing";
+	for (int i = 0; i < w->schedule->tasks; i++)
+		if (w->task[i].finished && w->task[i].code != STATUS_SAVED)
+			return "somebody says that the complete checkpoint is not";
+	return NULL;
+}
+
 const struct scenario scenarios[] = {
+	{"last-saver-killed", "whose time is up looks once more", last_saver_killed,
+		nobody_misses_it},
 	{"reporter-paused", "paused for exactly the report timeout while its peer publishes",
 		reporter_paused, all_42},
 	{"runner-paused", "its training ran past the step meanwhile: a further round",
