@@ -1170,7 +1170,7 @@ static void last_saver_killed(struct schedule *s)
 	s->latency = 100;
 	for (int i = 0; i < s->tasks; i++)
 		s->trainee[i].save = 300;
-	s->trainee[slow].save = 3000;
+	s->trainee[slow].save = 2600;
 	notice(s, 0, 1000, 7000);
 	fate(s, AT_SAVED, slow, 114, KILL_AGENT, 0);
 }
