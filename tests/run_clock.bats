@@ -52,7 +52,7 @@ machines() {
 		# As many steps as it likes: nobody thinks that anybody is dead or late.
 		at=$(tail -n 1 "job/log/$attempt.0")
 		until_true 10 begun 0 $((${at#* } + 100))
-		[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "OPEN TASK" ]
+		[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "ALL_JOINED OPEN TASK" ]
 		kill -TERM "${pids[0]}"
 		until_true 10 has RUN_TO_CHECKPOINT
 		clock_is 0
