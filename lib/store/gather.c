@@ -23,7 +23,7 @@
 
 /* So much at most is taken in one turn, so that neither the owner nor other machines wait long. */
 #define MOST	64
-#define LONGEST 50 /* milliseconds */
+#define LONGEST 250 /* milliseconds */
 
 struct gathered {
 	uint64_t ticket;
