@@ -20,7 +20,8 @@ struct doorbell_page {
 bool doorbell_open(struct doorbell *doorbell, dev_t device, ino_t inode)
 {
 	*doorbell = (struct doorbell){0};
-	struct shared_page_kind kind = {.name = "bell1", .size = sizeof(struct doorbell_page)};
+	const struct shared_page_kind kind = {
+		.name = "bell1", .size = sizeof(struct doorbell_page)};
 	doorbell->page =
 		shared_page_open(&kind, device, inode, &doorbell->descriptor, doorbell->path);
 	return doorbell->page;

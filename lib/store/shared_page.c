@@ -70,9 +70,10 @@ static void make(const struct shared_page_kind *kind, const char *directory, con
 	if (descriptor < 0)
 		return;
 	/* Allocated now: a full /dev/shm must be an error here, not a SIGBUS later. */
-	struct shared_page *page = posix_fallocate(descriptor, 0, (off_t)kind->size) == 0
-					   ? map(descriptor, kind->size)
-					   : NULL;
+	size_t allocated = kind->sparse_from ? kind->sparse_from : kind->size;
+	bool made = posix_fallocate(descriptor, 0, (off_t)allocated) == 0 &&
+		    ftruncate(descriptor, (off_t)kind->size) == 0;
+	struct shared_page *page = made ? map(descriptor, kind->size) : NULL;
 	if (page) {
 		if (kind->init)
 			kind->init(page);

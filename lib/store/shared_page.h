@@ -20,8 +20,9 @@ struct shared_page {
 };
 
 struct shared_page_kind {
-	const char *name; /* at most 9 bytes */
+	const char *name; /* at most 7 bytes */
 	size_t size;
+	size_t sparse_from;	  /* what is behind it has no memory yet; 0: all has */
 	void (*init)(void *page); /* once, by who makes it, before anybody sees it; NULL: zeros */
 };
 
