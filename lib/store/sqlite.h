@@ -325,7 +325,7 @@ enum status range_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, int64_t deadline,
 	struct error *err);
 /*
- * For lookout.c: whether a key under prefix changed after since; one locked read. Below the floor
+ * For wait.c: whether a key under prefix changed after since; one locked read. Below the floor
  * it is said to have changed.
  */
 enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
