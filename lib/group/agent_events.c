@@ -324,7 +324,8 @@ static void take_write(struct agent *agent, const struct result *result)
 			write->revision == group->view.store + 1 &&
 			view_unread(&group->view) == 0 && result->began > group->view.unchanged)
 			group->view.unchanged = result->began;
-		view_feed_written(&group->view, write, result->now);
+		view_feed_written(&group->view, write,
+			&(struct view_reading){.began = result->began, .ended = result->now});
 		learn_from(group, result);
 	}
 	if (write->what == WRITE_KINDS) { /* deaths */

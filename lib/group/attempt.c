@@ -246,12 +246,14 @@ static void take_slots(
 static enum status take_part(
 	struct write *write, struct store *store, struct view *view, struct error *err)
 {
+	int64_t began = clock_now();
 	enum agreement_outcome outcome = write_carry_out(write, store, err);
 	if (outcome == OUTCOME_DONE) {
 		if (view->revision == 0) /* we have just opened it: nothing came before */
 			view->revision = write->revision - 1;
 		view->heard = view->heard ? view->heard : write->news;
-		view_feed_written(view, write, clock_now());
+		view_feed_written(
+			view, write, &(struct view_reading){.began = began, .ended = clock_now()});
 		view->joined_by_us = write->revision;
 	}
 	write_release(write);

@@ -231,6 +231,12 @@ static int64_t exact_deadline(struct json_object *json)
 	return json_get_time(json, "at", &exact) ? exact : 0;
 }
 
+static int64_t latest_of(int64_t a, int64_t b, int64_t c)
+{
+	int64_t latest = a > b ? a : b;
+	return latest > c ? latest : c;
+}
+
 static bool read_deadline(struct view *view, const struct reading *r)
 {
 	struct agreement_sighting sighting = {.seen = r->when->ended};
@@ -241,9 +247,7 @@ static bool read_deadline(struct view *view, const struct reading *r)
 		sighting.left > (int64_t)366 * 86400000)
 		return false; /* as if there were none */
 	sighting.exact = exact_deadline(r->json);
-	sighting.absent = view->unchanged;
-	if (r->when->unchanged > sighting.absent)
-		sighting.absent = r->when->unchanged;
+	sighting.absent = latest_of(view->unchanged, view->deadline_unchanged, r->when->unchanged);
 	agreement_learn_deadline(&view->agreement, &sighting);
 	return true;
 }
@@ -496,10 +500,10 @@ void view_feed(
 	view->written = view->written_all = 0;
 }
 
-void view_feed_written(struct view *view, const struct write *write, int64_t now)
+void view_feed_written(
+	struct view *view, const struct write *write, const struct view_reading *reading)
 {
 	const struct transaction *t = &write->transaction;
-	const struct view_reading when = {.began = now, .ended = now};
 	store_revision all_saved_at = view->all_saved_at;
 	if (write->revision <= view->revision)
 		return; /* it was read since */
@@ -510,8 +514,11 @@ void view_feed_written(struct view *view, const struct write *write, int64_t now
 			.length = op->length,
 			.revision = write->revision};
 		if (op->kind == STORE_PUT)
-			feed(view, &entry, &when);
+			feed(view, &entry, reading);
 	}
+	/* Whoever writes a deadline over ours does so after we began to write it. */
+	if (view->deadline_revision == write->revision)
+		view->deadline_unchanged = reading->began;
 	view->all_saved_at = all_saved_at;
 	if (write->revision > view->store)
 		view->store = write->revision;

@@ -64,6 +64,7 @@ struct view {
 	struct progress_rules learned;
 	uint64_t damaged; /* values that could not be read */
 	store_revision deadline_revision;
+	int64_t deadline_unchanged; /* an instant before which no later one was written; 0: none */
 	store_revision reported_at, saved_at; /* of the newest report and save of the round */
 	store_revision all_saved_at;	      /* of the newest ALL_SAVED that others wrote */
 	bool all_joined;
@@ -101,9 +102,10 @@ void view_feed_news(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 extern const char *const view_records[]; /* to be skipped (struct store_range) */
 
-/* Take in what was written by us, which need not be read. */
+/* Take in what was written by us, from began to ended, which need not be read. */
 struct write;
-void view_feed_written(struct view *view, const struct write *write, int64_t now);
+void view_feed_written(
+	struct view *view, const struct write *write, const struct view_reading *reading);
 
 /*
  * How many changes others have made in this stage that it does not show, as far as is known: none

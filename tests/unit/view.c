@@ -196,6 +196,22 @@ static void deadlines(void)
 		CHECK(is_known(&view, 1034010, 1034010));
 		view_release(&view);
 	}
+	TEST("one that was written over ours is later than ours")
+	{
+		char key[KEYS_MAX];
+		static const char ours[] = "{\"left\":90000}";
+		struct store_op op = {.kind = STORE_PUT, .key = key, .value = ours};
+		op.length = strlen(ours);
+		struct write write = {.transaction = {.ops = &op, .op_count = 1}, .revision = 2};
+		keys_of(&attempt, key, "DEADLINE");
+		fresh(&view);
+		read_at(&view, 0, 1000000, 1000010, NULL);
+		view_feed_written(&view, &write, &(struct view_reading){0, 1007000, 1007300});
+		revision = 2;
+		read_at(&view, 0, 1008000, 1008010, "{\"left\":30000}");
+		CHECK(is_known(&view, 1037000, 1038010));
+		view_release(&view);
+	}
 	TEST("it only moves earlier, in whatever order the values are read")
 	{
 		fresh(&view);
