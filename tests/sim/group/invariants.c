@@ -426,7 +426,8 @@ static void check_code(struct world *w, int task)
 	default:
 		if (t->training.code != t->code || (t->stopping && !t->panel.lost))
 			wrong = "which is not the code of its command";
-		else if (t->seat->agreement.view->claimed && !w->store_faults)
+		else if (t->seat->agreement.view->claimed && !w->store_faults &&
+			 t->training.ended_at >= k->claimed_at)
 			wrong = "after a claim"; /* unless it could not know */
 	}
 	if (wrong)

@@ -1148,8 +1148,9 @@ static void decision_of_a_dead_task(struct schedule *s)
 	s->latency = 1000;
 	s->give_up = 5000;
 	notice(s, 0, 1000, -1);
-	fate(s, AT_REPORT, 0, 400, PAUSE_AGENT, 1300);
-	fate(s, AT_REPORT, 0, 400, DECLARE_DEAD, 300);
+	fate(s, AT_CLAIM, 0, 0, PAUSE_AGENT, 6000); /* so that it is the last to report */
+	fate(s, AT_REPORT, 0, 100, PAUSE_AGENT, 2000);
+	fate(s, AT_REPORT, 0, 100, DECLARE_DEAD, 1);
 	for (int i = 1; i < 3; i++)
 		act(s, AT_REPORT, 0, 0, PAUSE_AGENT, i, 4000);
 }
@@ -1159,6 +1160,19 @@ static const char *decided_by_others(struct world *w)
 	if (w->keys.dead != 1 || w->keys.round[1].members != 6)
 		return "it is not decided without the dead one";
 	return all_43(w);
+}
+
+/* The store takes seconds to take the death: it is written once, not each time that it is seen. */
+static void slow_death(struct schedule *s)
+{
+	hanging(s);
+	s->latency = 2000;
+	s->give_up = 10000;
+}
+
+static const char *broken_in_the_end(struct world *w)
+{
+	return w->keys.hung ? all_left_with(w, STATUS_BROKEN) : "nobody hangs";
 }
 
 /* The last to save is killed before it can tell the others that all have; then the time is up. */
@@ -1308,6 +1322,8 @@ const struct scenario scenarios[] = {
 		nobody_died},
 	{"decision-of-a-dead-task", "it is void, also when it was on its way before",
 		decision_of_a_dead_task, decided_by_others},
+	{"slow-death", "a death that takes long to be written is written once", slow_death,
+		broken_in_the_end},
 	{"CS-3-silence", "set, and then somebody falls silent", silence_after_clocks_are_set,
 		found_silent},
 	{0},

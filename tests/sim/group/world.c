@@ -96,9 +96,10 @@ static void put_rubbish_decision(struct world *w)
 
 static void put_rubbish_names(struct world *w)
 {
-	static const char *const names[] = {"DEADLINE", "ROUND/x", "ROUND/", "STEP/1/7", "STEP/1/",
-		"STEP/9999999999999999999999/1", "SAVED/1/1x", "TASK/77", "LEFT/-1",
-		"DEAD/4294967297", "RECEIVED_SIGNAL_", "RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_99",
+	static const char *const names[] = {"DEADLINE", "ROUND/x", "ROUND/", "STEP/1/7",
+		"STEP/1/4000000000", "STEP/1/", "STEP/9999999999999999999999/1", "SAVED/1/1x",
+		"TASK/77", "LEFT/-1", "DEAD/4294967297", "RECEIVED_SIGNAL_",
+		"RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_99",
 		"RECEIVED_SIGNAL_LAST_RUN_TO_CHECKPOINT/x_1", "LAST_RUN_TO_CHECKPOINT/",
 		"NEW/thing"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
