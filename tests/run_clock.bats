@@ -116,6 +116,7 @@ machines() {
 	agent 0 1 "${options[@]}" -- "$COUNT" --dir job --steps 100000 --step-ms 5
 	until_true 20 grep -q "one of the clocks is wrong" err.0
 	until_true 20 test -e asked
+	until_true 20 begun 0 1
 	at=$(tail -n 1 job/log/1.0)
 	until_true 20 begun 0 $((${at#* } + 100))
 	run -1 grep 'notice:' err.0
