@@ -22,6 +22,16 @@ int64_t clock_utc(void);
 /* now + duration, CLOCK_NEVER where that overflows or duration is negative (no limit). */
 int64_t clock_after(int64_t duration);
 
+static inline int64_t clock_earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t clock_later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* The timeout for poll(2): 0 when passed, -1 for CLOCK_NEVER, rounded so as not to spin. */
 int clock_poll_timeout(int64_t deadline);
 

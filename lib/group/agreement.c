@@ -47,14 +47,14 @@ static int64_t pace_by_rank(const struct agreement *a)
 /* And nobody so often that asking takes the store's time. */
 int64_t agreement_pace(const struct agreement *a)
 {
-	return later(pace_by_rank(a), earlier(LOOK_SHARE * a->view->took, LOOK_SELDOM));
+	return clock_later(pace_by_rank(a), clock_earlier(LOOK_SHARE * a->view->took, LOOK_SELDOM));
 }
 
 /* What others have written may be all that is waited for: look. */
 void agreement_look_for(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
 {
 	if (awaited && a->view->unseen >= awaited)
-		plan->look = earlier(plan->look, a->answered_at);
+		plan->look = clock_earlier(plan->look, a->answered_at);
 }
 
 static void enter_round(struct agreement *a, int64_t now)
@@ -77,7 +77,7 @@ static void count_silence(struct agreement *a, int64_t now)
 	if (a->view->unseen)
 		return; /* they may be reports */
 	if (reports == a->reports) {
-		a->silence += earlier(now - a->answered_at, pace_by_rank(a) + LOOK_OFTEN);
+		a->silence += clock_earlier(now - a->answered_at, pace_by_rank(a) + LOOK_OFTEN);
 		return;
 	}
 	a->reports = reports;
@@ -195,7 +195,7 @@ void agreement_restarted(struct agreement *a)
 
 void agreement_measured(struct agreement *a, const struct grace_measure *measure)
 {
-	int64_t longest = later(a->measure.longest_save, measure->longest_save);
+	int64_t longest = clock_later(a->measure.longest_save, measure->longest_save);
 	a->measure = *measure;
 	a->measure.longest_save = longest;
 	a->measure.skew = 0;
@@ -222,7 +222,7 @@ struct grace_measure agreement_measure(const struct agreement *a)
 	const struct agreement_view *view = a->view;
 	struct grace_measure measure = a->measure;
 	uint64_t least = UINT64_MAX, most = 0, stride = UINT64_MAX;
-	measure.longest_save = later(measure.longest_save, view->longest_save);
+	measure.longest_save = clock_later(measure.longest_save, view->longest_save);
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
 		if (!peer->reported || peer->none)
@@ -233,7 +233,7 @@ struct grace_measure agreement_measure(const struct agreement *a)
 			most = peer->step;
 		if (agreement_stride(peer) < stride)
 			stride = agreement_stride(peer);
-		measure.longest_step = later(measure.longest_step, peer->step_time);
+		measure.longest_step = clock_later(measure.longest_step, peer->step_time);
 	}
 	if (most > least)
 		measure.skew = (most - least) / stride;
@@ -294,5 +294,5 @@ void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *pla
 		derive(a, now, plan);
 	}
 	a->awaits = plan->look != CLOCK_NEVER;
-	a->due = earlier(plan->wake, plan->read_board);
+	a->due = clock_earlier(plan->wake, plan->read_board);
 }

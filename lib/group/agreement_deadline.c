@@ -7,11 +7,6 @@
 #include "base/clock.h"
 #include "group/agreement.h"
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 void agreement_learn_deadline(
 	struct agreement_view *view, const struct agreement_sighting *sighting)
 {
@@ -21,11 +16,11 @@ void agreement_learn_deadline(
 	} else if (sighting->absent && sighting->absent < sighting->seen) {
 		earliest = sighting->absent + sighting->left;
 	}
-	view->deadline_told = earlier(view->deadline_told, told);
+	view->deadline_told = clock_earlier(view->deadline_told, told);
 	if (earliest <= sighting->seen) {
 		view->deadline_doubted = true;
 		return;
 	}
-	view->deadline = earlier(view->deadline, earliest);
-	view->deadline_latest = earlier(view->deadline_latest, latest);
+	view->deadline = clock_earlier(view->deadline, earliest);
+	view->deadline_latest = clock_earlier(view->deadline_latest, latest);
 }

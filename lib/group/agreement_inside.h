@@ -15,25 +15,15 @@
 #define LOOK_SHARE  8	 /* of the time, at most, is one view */
 #define LOOKERS	    16	 /* tasks that look more often than the rest */
 
-static inline int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline int64_t later(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 static inline int64_t deadline_of(const struct agreement *a)
 {
-	return earlier(a->view->deadline, a->own_deadline);
+	return clock_earlier(a->view->deadline, a->own_deadline);
 }
 
 /* At the latest; our own machine's is known, so that is never later than it. */
 static inline int64_t latest_deadline_of(const struct agreement *a)
 {
-	return earlier(a->view->deadline_latest, a->own_deadline);
+	return clock_earlier(a->view->deadline_latest, a->own_deadline);
 }
 
 static inline const struct agreement_peer *self(const struct agreement *a)
@@ -44,7 +34,7 @@ static inline const struct agreement_peer *self(const struct agreement *a)
 /* Until then the store has answered, and taken what this task had to write. */
 static inline int64_t answered_until(const struct agreement *a)
 {
-	return a->unanswered_at ? earlier(a->answered_at, a->unanswered_at) : a->answered_at;
+	return a->unanswered_at ? clock_earlier(a->answered_at, a->unanswered_at) : a->answered_at;
 }
 
 /* Whether this attempt ends: somebody was noticed, and it was not only a checkpoint on demand. */
@@ -66,7 +56,7 @@ static inline bool awaits_first_call(const struct agreement *a)
 
 static inline void wake_at(struct agreement_plan *plan, int64_t instant)
 {
-	plan->wake = earlier(plan->wake, instant);
+	plan->wake = clock_earlier(plan->wake, instant);
 }
 
 /* Whether the instant has come. Until then the plan wakes at it: never at one that is over. */
@@ -84,7 +74,8 @@ void agreement_look_for(const struct agreement *a, struct agreement_plan *plan, 
 /* Something is awaited from the others. */
 static inline void look_by(const struct agreement *a, struct agreement_plan *plan)
 {
-	plan->look = earlier(plan->look, later(a->answered_at, a->awaits_at) + agreement_pace(a));
+	plan->look = clock_earlier(
+		plan->look, clock_later(a->answered_at, a->awaits_at) + agreement_pace(a));
 }
 
 /* agreement_alone.c */

@@ -103,7 +103,7 @@ void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *
 		return;
 	agreement_look_for(a, plan, count_unsaved(a));
 	if (view->unseen && others_have_saved(a) && view->last_saver == a->config.task)
-		plan->look = earlier(plan->look, a->answered_at);
+		plan->look = clock_earlier(plan->look, a->answered_at);
 	if (view->unseen || !others_have_saved(a) || view->last_saver != a->config.task)
 		return;
 	plan->complete = common_complete(a);
@@ -156,7 +156,7 @@ bool agreement_no_newer(const struct agreement *a)
 static int64_t arrival(const struct agreement *a, const struct agreement_peer *peer,
 	const struct grace_measure *measure)
 {
-	int64_t step_time = later(peer->step_time, measure->longest_step);
+	int64_t step_time = clock_later(peer->step_time, measure->longest_step);
 	uint64_t step = a->view->decision.step, stride = agreement_stride(peer), strides = 1;
 	if (step > peer->next)
 		strides += (step - peer->next + stride - 1) / stride;
@@ -181,7 +181,7 @@ enum agreement_prospect agreement_prospect(
 		bool awaited = peer->member && agreement_counts(view, i) && !peer->saved && !hidden;
 		int64_t begun = arrival(a, peer, measure);
 		if (awaited) /* it takes at least as long as it has taken */
-			measured.longest_save = later(measured.longest_save, now - begun);
+			measured.longest_save = clock_later(measured.longest_save, now - begun);
 		if (awaited && begun + measure->longest_save > deadline_of(a))
 			return PROSPECT_NONE;
 		if (!awaited && i < savers(a) && !complete &&
@@ -217,15 +217,15 @@ static void reach_preempted(struct agreement *a)
 static int64_t stay_until(const struct agreement *a)
 {
 	int64_t ready = a->parked_at ? a->parked_at : a->ended_at;
-	int64_t since = later(later(ready, a->decided_at), a->stopped_until);
+	int64_t since = clock_later(clock_later(ready, a->decided_at), a->stopped_until);
 	int64_t deadline = deadline_of(a);
 	if (deadline == CLOCK_NEVER && a->solo)
-		return since +
-		       earlier(a->config.save_timeout, later(STAY_ALONE, a->measure.longest_save));
+		return since + clock_earlier(a->config.save_timeout,
+				       clock_later(STAY_ALONE, a->measure.longest_save));
 	if (deadline == CLOCK_NEVER)
 		return since + a->config.save_timeout;
-	int64_t look_once_more = earlier(since + LOOK_OFTEN, deadline - LEAVE_BARELY);
-	return later(deadline - LEAVE_EARLY, look_once_more);
+	int64_t look_once_more = clock_earlier(since + LOOK_OFTEN, deadline - LEAVE_BARELY);
+	return clock_later(deadline - LEAVE_EARLY, look_once_more);
 }
 
 /* At this instant a task that has not saved is given up. */
@@ -237,7 +237,7 @@ static int64_t give_up_at(const struct agreement *a)
 		return latest_deadline_of(a);
 	if (a->told.order != ORDER_EXIT && !(is_final(a->view) && awaits_first_call(a)))
 		return CLOCK_NEVER; /* it will have to go alone first */
-	return later(a->told_at, a->decided_at) + a->config.save_timeout;
+	return clock_later(a->told_at, a->decided_at) + a->config.save_timeout;
 }
 
 /*
@@ -246,10 +246,10 @@ static int64_t give_up_at(const struct agreement *a)
  */
 static bool looks_once_more(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
-	int64_t until = earlier(stay_until(a) + LOOK_OFTEN, deadline_of(a) - LEAVE_BARELY);
+	int64_t until = clock_earlier(stay_until(a) + LOOK_OFTEN, deadline_of(a) - LEAVE_BARELY);
 	if (a->solo || a->saw_at >= stay_until(a) || now >= until)
 		return false;
-	plan->look = earlier(plan->look, a->answered_at);
+	plan->look = clock_earlier(plan->look, a->answered_at);
 	wake_at(plan, until);
 	return true;
 }
@@ -276,12 +276,12 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
  */
 static bool is_hopeless(const struct agreement *a, int64_t now)
 {
-	int64_t since = later(later(answered_until(a), a->ended_at), a->stopped_until);
+	int64_t since = clock_later(clock_later(answered_until(a), a->ended_at), a->stopped_until);
 	int64_t patience = a->config.leave_patience;
 	int64_t left =
 		deadline_of(a) == CLOCK_NEVER ? patience : deadline_of(a) - LEAVE_BARELY - since;
 	if (preempted(a))
-		patience = earlier(patience, later(a->solo ? 0 : left, GOODBYE_SHORT));
+		patience = clock_earlier(patience, clock_later(a->solo ? 0 : left, GOODBYE_SHORT));
 	return now - since >= patience;
 }
 
@@ -390,8 +390,8 @@ static void end_command(struct agreement *a, int64_t now, struct agreement_plan 
 		return;
 	int64_t limit = a->told_at + LEAVE_STUBBORN;
 	if (a->content && deadline_of(a) != CLOCK_NEVER)
-		limit = earlier(
-			limit, later(deadline_of(a) - LEAVE_EARLY, a->told_at + LEAVE_BARELY));
+		limit = clock_earlier(limit,
+			clock_later(deadline_of(a) - LEAVE_EARLY, a->told_at + LEAVE_BARELY));
 	plan->end_command = has_come(plan, limit, now);
 }
 

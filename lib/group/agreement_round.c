@@ -75,7 +75,7 @@ static int64_t publish_delay(const struct agreement *a)
 		return 0;
 	for (uint64_t i = 0; i < a->config.task; i++)
 		before += agreement_counts(a->view, i) && a->view->peers[i].reported;
-	return earlier(before * later(STAGGER, a->view->took), STAGGER_MOST);
+	return clock_earlier(before * clock_later(STAGGER, a->view->took), STAGGER_MOST);
 }
 
 static uint64_t count_unreported(const struct agreement_view *view)
@@ -103,7 +103,7 @@ static bool may_decide(const struct agreement *a, const struct grace_measure *me
 	if (a->view->unseen && a->silence >= patience)
 		plan->look = a->answered_at;
 	else if (a->silence < patience)
-		plan->look = earlier(plan->look, a->answered_at + patience - a->silence);
+		plan->look = clock_earlier(plan->look, a->answered_at + patience - a->silence);
 	return a->silence >= patience && !a->view->unseen;
 }
 
@@ -284,13 +284,13 @@ static void follow(struct agreement *a, int64_t now, struct agreement_plan *plan
  */
 static int64_t lost_at(const struct agreement *a)
 {
-	int64_t patience = later(STORE_PATIENCE, a->config.report_timeout / 2);
+	int64_t patience = clock_later(STORE_PATIENCE, a->config.report_timeout / 2);
 	if (a->told.order != ORDER_WAIT)
 		return CLOCK_NEVER;
-	int64_t since = later(later(answered_until(a), a->told_at), a->stopped_until);
+	int64_t since = clock_later(clock_later(answered_until(a), a->told_at), a->stopped_until);
 	/* Whoever looks seldom asks late, and is not to take that for silence. */
 	int64_t pause = agreement_pace(a) - LOOK_OFTEN;
-	return since + pause + earlier(patience, a->config.save_timeout);
+	return since + pause + clock_earlier(patience, a->config.save_timeout);
 }
 
 /* When there is no more time to wait for an agreement. */
@@ -299,10 +299,12 @@ static int64_t last_call(const struct agreement *a)
 	struct grace_measure measure = agreement_measure(a);
 	bool holds = a->told.order == ORDER_WAIT;
 	if (deadline_of(a) != CLOCK_NEVER)
-		return grace_last_call(holds ? later(a->told_at, a->deadline_at) : a->deadline_at,
+		return grace_last_call(
+			holds ? clock_later(a->told_at, a->deadline_at) : a->deadline_at,
 			deadline_of(a), &measure);
 	/* Whoever was stopped meanwhile asks the store first. */
-	return holds ? later(a->told_at, a->stopped_until) + a->config.save_timeout : CLOCK_NEVER;
+	return holds ? clock_later(a->told_at, a->stopped_until) + a->config.save_timeout
+		     : CLOCK_NEVER;
 }
 
 /*
@@ -315,7 +317,8 @@ static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 		return; /* an agreed save needs no store */
 	if (awaits_first_call(a))
 		return;
-	if (!has_come(plan, earlier(last_call(a), lost_at(a)), now) || !hold_and_read(a, plan))
+	if (!has_come(plan, clock_earlier(last_call(a), lost_at(a)), now) ||
+		!hold_and_read(a, plan))
 		return;
 	if (a->config.store_loss_ends)
 		agreement_reach(a, REASON_PREEMPTED, STATUS_PREEMPTED);
@@ -335,7 +338,8 @@ static bool final_time_has_come(const struct agreement *a, int64_t now, struct a
 		return true;
 	struct grace_measure measure = agreement_measure(a);
 	int64_t final = grace_final_time(deadline_of(a), &measure);
-	wake_at(plan, now < final ? earlier(final, now + MEASURE_AGAIN) : now + MEASURE_AGAIN);
+	wake_at(plan,
+		now < final ? clock_earlier(final, now + MEASURE_AGAIN) : now + MEASURE_AGAIN);
 	return now >= final;
 }
 

@@ -231,12 +231,6 @@ static int64_t exact_deadline(struct json_object *json)
 	return json_get_time(json, "at", &exact) ? exact : 0;
 }
 
-static int64_t latest_of(int64_t a, int64_t b, int64_t c)
-{
-	int64_t latest = a > b ? a : b;
-	return latest > c ? latest : c;
-}
-
 static bool read_deadline(struct view *view, const struct reading *r)
 {
 	struct agreement_sighting sighting = {.seen = r->when->ended};
@@ -247,7 +241,8 @@ static bool read_deadline(struct view *view, const struct reading *r)
 		sighting.left > (int64_t)366 * 86400000)
 		return false; /* as if there were none */
 	sighting.exact = exact_deadline(r->json);
-	sighting.absent = latest_of(view->unchanged, view->deadline_unchanged, r->when->unchanged);
+	sighting.absent = clock_later(view->unchanged, view->deadline_unchanged);
+	sighting.absent = clock_later(sighting.absent, r->when->unchanged);
 	agreement_learn_deadline(&view->agreement, &sighting);
 	return true;
 }
@@ -516,7 +511,7 @@ void view_feed_written(
 		if (op->kind == STORE_PUT)
 			feed(view, &entry, reading);
 	}
-	/* Whoever writes a deadline over ours does so after we began to write it. */
+	/* A deadline that replaces ours was written after we began to write ours. */
 	if (view->deadline_revision == write->revision)
 		view->deadline_unchanged = reading->began;
 	view->all_saved_at = all_saved_at;

@@ -64,7 +64,8 @@ struct view {
 	struct progress_rules learned;
 	uint64_t damaged; /* values that could not be read */
 	store_revision deadline_revision;
-	int64_t deadline_unchanged; /* an instant before which no later one was written; 0: none */
+	int64_t deadline_unchanged; /* an instant before the next one was written; 0: none is known
+				     */
 	store_revision reported_at, saved_at; /* of the newest report and save of the round */
 	store_revision all_saved_at;	      /* of the newest ALL_SAVED that others wrote */
 	bool all_joined;

@@ -193,11 +193,6 @@ static void tick(struct work *work, int64_t now)
 
 /* ---- Waiting ---- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Whether we sleep until there is something to take. */
 static bool waits_for_commands(const struct work *work)
 {
@@ -209,24 +204,24 @@ static int64_t due(const struct work *work)
 {
 	int64_t now = clock_now(), at = watch_due(work->options->watch);
 	for (size_t i = 0; i < work->slot_count; i++)
-		at = earlier(at, slot_due(&work->slots[i]));
-	at = earlier(at, work_watchdog_due(work));
+		at = clock_earlier(at, slot_due(&work->slots[i]));
+	at = clock_earlier(at, work_watchdog_due(work));
 	if (work->leaving)
-		at = earlier(at, work->until);
+		at = clock_earlier(at, work->until);
 	if (work->failures)
 		/* Past by now it may be, and yet it was not asked. Never is never right. */
-		return earlier(
+		return clock_earlier(
 			at, work->again > work->asked_at ? work->again : work->asked_at + PATIENCE);
 	if (!work->leaving || work_looks_at_others(work, now))
-		at = earlier(at, work->period_at);
+		at = clock_earlier(at, work->period_at);
 	if (work->leaving)
 		return at;
 	if (work->not_before > now)
-		at = earlier(at, work->not_before);
+		at = clock_earlier(at, work->not_before);
 	if (work_free_slots(work))
-		at = earlier(at, work->paused_until);
+		at = clock_earlier(at, work->paused_until);
 	if (work_asks_whether_drained(work, now))
-		at = earlier(at, work->drained_at);
+		at = clock_earlier(at, work->drained_at);
 	return at;
 }
 

@@ -148,9 +148,8 @@ enum status news_await(struct store *base, struct store_awaited *awaited, int64_
 		}
 		if (clock_now() >= deadline)
 			break;
-		int64_t next = clock_after(CHECKED);
-		next = look.next < next ? look.next : next;
-		lookout_sleep(&store->news.lookout, next < deadline ? next : deadline, wake);
+		int64_t next = clock_earlier(look.next, clock_after(CHECKED));
+		lookout_sleep(&store->news.lookout, clock_earlier(next, deadline), wake);
 	}
 	lookout_rest(&store->news.lookout);
 	return status;

@@ -64,11 +64,6 @@ void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revis
 		lookout_tell(store, &store->lookout, &watched, counter);
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The locked read, in slices so that wake is not kept waiting. */
 static enum status ask(struct sqlite_store *store, const char *prefix, store_revision since,
 	int64_t deadline, int wake, bool *changed, store_revision *revision, struct error *err)
@@ -76,7 +71,7 @@ static enum status ask(struct sqlite_store *store, const char *prefix, store_rev
 	int64_t patience = clock_after(store->base.patience);
 	for (;;) {
 		int64_t slice =
-			wake >= 0 ? earlier(clock_after(LOCK_PATIENCE), patience) : patience;
+			wake >= 0 ? clock_earlier(clock_after(LOCK_PATIENCE), patience) : patience;
 		enum status status =
 			range_changed(store, prefix, since, slice, changed, revision, err);
 		int64_t now = clock_now();
@@ -138,7 +133,9 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 		if (clock_now() >= deadline)
 			return STATUS_TIMEOUT;
 		lookout_sleep(&store->lookout,
-			earlier(look.next, earlier(deadline, sight->when + LOCKED_EVERY)), wake);
+			clock_earlier(
+				look.next, clock_earlier(deadline, sight->when + LOCKED_EVERY)),
+			wake);
 	}
 }
 

@@ -247,24 +247,19 @@ void check_claimer(struct world *w, const struct node *node)
 
 /* ---- Exit codes ---- */
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* As its agent knows it now: us. */
 static int64_t deadline_of(struct world *w, int task)
 {
 	const struct agreement *a = &w->task[task].seat->agreement;
 	return clock_to_world(
-		w, node_of(w, task)->agent, earlier(a->view->deadline, a->own_deadline));
+		w, node_of(w, task)->agent, clock_earlier(a->view->deadline, a->own_deadline));
 }
 
 static int64_t latest_deadline_of(struct world *w, int task)
 {
 	const struct agreement *a = &w->task[task].seat->agreement;
-	return clock_to_world(
-		w, node_of(w, task)->agent, earlier(a->view->deadline_latest, a->own_deadline));
+	return clock_to_world(w, node_of(w, task)->agent,
+		clock_earlier(a->view->deadline_latest, a->own_deadline));
 }
 
 /*
@@ -284,7 +279,7 @@ void check_deadline_seen(struct world *w, const struct node *node)
 	int64_t latest = clock_to_world(w, node->agent, view->deadline_latest);
 	bool exact = w->keys.deadline_machine == schedule_machine_of(s, node->agent);
 	int64_t truth = exact ? w->keys.deadline_written : w->keys.deadline_latest;
-	int64_t earliest = earlier(truth, w->keys.deadline_earliest);
+	int64_t earliest = clock_earlier(truth, w->keys.deadline_earliest);
 	/* Only an agent that has never read before has no earlier bound. */
 	bool bounded = exact || node->has_read;
 	if (bounded && !view->deadline_doubted && taken > truth + 2 * MS)
