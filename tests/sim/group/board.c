@@ -2,7 +2,6 @@
 /* Boards: in place of the files of group/board.c, what the world knows of them (struct panel). */
 #include "group/board.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim.h"
@@ -49,26 +48,6 @@ enum status board_create(struct board *board, const char *parent, pid_t agent, s
 		w->task[task].seat =
 			(const struct seat *)((char *)board - offsetof(struct seat, board));
 	return STATUS_OK;
-}
-
-enum status board_create_rank(
-	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err)
-{
-	(void)directory, (void)rank;
-	return board_create(board, NULL, agent, err);
-}
-
-enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err)
-{
-	(void)path;
-	return board_create(board, NULL, agent, err);
-}
-
-void board_release(struct board *board, bool remove)
-{
-	(void)remove;
-	free(board->path);
-	*board = (struct board){.directory = -1, .watch = -1};
 }
 
 enum status board_tell(

@@ -13,6 +13,7 @@
 
 #include "../kernel.h"
 #include "../runner.h"
+#include "../training.h"
 #include "group/agent_inside.h"
 
 #define MOST_TASKS  64
@@ -176,19 +177,6 @@ static inline const struct round_keys *round_keys(const struct keys *k, uint64_t
 void observer_begin(struct world *w);
 
 /* ---- The world ---- */
-
-enum training_state {
-	STARTING,
-	COMPUTING,
-	IN_COLLECTIVE, /* waits for the others in a synchronous step */
-	RELEASED,      /* from it */
-	LOOKING,       /* has written step, will look at hold */
-	PARKED,
-	SAVING,
-	SAVED_LOOKING, /* has reported saved, will look at hold */
-	STAYING,
-	GONE,
-};
 
 /* What a board says. */
 struct panel {

@@ -8,6 +8,8 @@
 #include "group/pump.h"
 #include "group/stream.h"
 
+#include <stdlib.h>
+
 /* ---- No terminal, no stderr, no second stream of beats ---- */
 
 void terminal_open(struct terminal *terminal)
@@ -109,6 +111,28 @@ enum status stream_stop(const char *store, const struct attempt *attempt, uint64
 {
 	(void)store, (void)attempt, (void)task, (void)deadline, (void)err;
 	return STATUS_NO;
+}
+
+/* ---- Boards: each world makes them in one way ---- */
+
+enum status board_create_rank(
+	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err)
+{
+	(void)directory, (void)rank;
+	return board_create(board, NULL, agent, err);
+}
+
+enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err)
+{
+	(void)path;
+	return board_create(board, NULL, agent, err);
+}
+
+void board_release(struct board *board, bool remove)
+{
+	(void)remove;
+	free(board->path);
+	*board = (struct board){.directory = -1, .watch = -1};
 }
 
 /* ---- What no board here is asked for ---- */

@@ -12,6 +12,7 @@
 #define SIM_SCALE_SCALE_H
 
 #include "../kernel.h"
+#include "../training.h"
 #include "group/agent.h"
 
 struct scale {
@@ -66,19 +67,6 @@ struct report {
 void scale_run(const struct scale *what, struct report *report);
 
 /* ---- Inside ---- */
-
-enum training_state {
-	STARTING,
-	COMPUTING,
-	IN_COLLECTIVE, /* waits for the others at the end of a step */
-	RELEASED,      /* from it */
-	LOOKING,       /* has written step, will look at hold */
-	PARKED,
-	SAVING,
-	SAVED_LOOKING, /* has written saved, will look at hold */
-	STAYING,
-	GONE,
-};
 
 /* A task: its board, and its training. */
 struct task {
