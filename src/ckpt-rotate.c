@@ -32,8 +32,8 @@ static int64_t settled = ADOPTED_SETTLED;
 #define DIRECTORIES 1024
 
 #define WRITE_OPTIONS                                                                              \
-	{0, "attempt", "K", "the attempt that writes; 0 where nobody counts", ARGS_UNSIGNED,       \
-		&attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},                  \
+	{0, "attempt", "K", "the writer's attempt number; 0: attempts are not counted",            \
+		ARGS_UNSIGNED, &attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},   \
 		{0, "sharded", NULL, "each task has a shard of its own", ARGS_FLAG, &sharded,      \
 			NULL, 0, 0, NULL},                                                         \
 		{0, "chief-only", NULL, "all tasks write the same; only task 0's is kept",         \
@@ -68,7 +68,7 @@ static const struct args_option commit_options[] = {
 		NULL, 0, 0, NULL},
 	{0, "time", "INSTANT", "@SECONDS after 1970: when it was made, if not now", ARGS_TEXT,
 		&when, NULL, 0, 0, NULL},
-	{0, "timeout", "D", "wait so long for the other tasks", ARGS_DURATION, &timeout, NULL, 0, 0,
+	{0, "timeout", "D", "time to wait for the other tasks", ARGS_DURATION, &timeout, NULL, 0, 0,
 		&timeout_given},
 	{0},
 };
@@ -86,8 +86,8 @@ static const struct args_option list_options[] = {
 };
 static const struct args_option verify_options[] = {
 	{0, "all", NULL, "all of them, not only the newest", ARGS_FLAG, &every, NULL, 0, 0, NULL},
-	{0, "quick", NULL, "only that all is there, with its size", ARGS_FLAG, &quick, NULL, 0, 0,
-		NULL},
+	{0, "quick", NULL, "check only that all files exist, with their sizes", ARGS_FLAG, &quick,
+		NULL, 0, 0, NULL},
 	LAYOUT_OPTIONS,
 	{0},
 };
@@ -100,7 +100,7 @@ static const struct args_option prune_options[] = {
 		1, 1000000000, NULL},
 	{0, "keep-every-steps", "K", "keep each whose step is divisible by K", ARGS_UNSIGNED,
 		&policy.every_steps, NULL, 1, CKPT_NUMBER_MAX, NULL},
-	{0, "keep-every", "D", "keep one in each time of D, from the oldest on", ARGS_DURATION,
+	{0, "keep-every", "D", "keep one per interval D, starting with the oldest", ARGS_DURATION,
 		&policy.every, NULL, 0, 0, &every_given},
 	{0, "keep-within", "D", "keep what is not older than D", ARGS_DURATION, &policy.within,
 		NULL, 0, 0, &within_given},
@@ -118,14 +118,18 @@ static const struct args_option prune_options[] = {
 		ARGS_TEXT, &max_bytes, NULL, 0, 0, NULL},
 	{0, "min-free", "SIZE", "remove the oldest while less is free on the disk", ARGS_TEXT,
 		&min_free, NULL, 0, 0, NULL},
-	{0, "must", "RULES", "what keep-last,keep-best keep, no limit removes; or all", ARGS_LIST,
-		&must, NULL, 0, 0, NULL},
+	{0, "must", "RULES",
+		"rules whose checkpoints no limit removes: keep-last,keep-best; or "
+		"all",
+		ARGS_LIST, &must, NULL, 0, 0, NULL},
 	{'n', "dry-run", NULL, "only say what would go", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
-	{0, "now", "INSTANT", "@SECONDS after 1970: as if it were that late", ARGS_TEXT, &now_is,
-		NULL, 0, 0, NULL},
-	{0, "timeout", "D", "wait so long for another prune (1m)", ARGS_DURATION, &timeout, NULL, 0,
+	{0, "now", "INSTANT", "@SECONDS after 1970: decide as if it were this time", ARGS_TEXT,
+		&now_is, NULL, 0, 0, NULL},
+	{0, "timeout", "D", "time to wait for another prune (1m)", ARGS_DURATION, &timeout, NULL, 0,
 		0, &timeout_given},
-	{0, "settled", "D", "not native: unchanged for so long, nobody writes it (15m)",
+	{0, "settled", "D",
+		"framework layouts: unchanged this long means no longer being "
+		"written (15m)",
 		ARGS_DURATION, &settled, NULL, 0, 0, NULL},
 	LAYOUT_OPTIONS,
 	{0},
@@ -538,7 +542,7 @@ static enum status read_wish(struct prune_wish *wish, struct error *err)
 		status = parse_instant(now_is, &wish->now, "--now", err);
 	if (status == STATUS_OK &&
 		((every_given && !policy.every) || (within_given && !policy.within)))
-		status = error_set(err, STATUS_USAGE, "--keep-%s: 0 is no time",
+		status = error_set(err, STATUS_USAGE, "--keep-%s: duration must be greater than 0",
 			within_given && !policy.within ? "within" : "every");
 	policy.highest = mode && strcmp(mode, "max") == 0;
 	if (status == STATUS_OK && mode && !policy.highest && strcmp(mode, "min") != 0)
@@ -548,7 +552,7 @@ static enum status read_wish(struct prune_wish *wish, struct error *err)
 		status = error_set(err, STATUS_USAGE,
 			"--keep-best needs --mode min or max: which values are better?");
 	if (status == STATUS_OK && mode && !policy.best)
-		status = error_set(err, STATUS_USAGE, "--mode says nothing without --keep-best");
+		status = error_set(err, STATUS_USAGE, "--mode has no effect without --keep-best");
 	for (size_t i = 0; i < must.count && status == STATUS_OK; i++)
 		status = keep_read_must(&policy, must.items[i], err);
 	if (status == STATUS_OK)

@@ -31,8 +31,8 @@ static const struct args_option options[] = {
 	{0, "grace", "D", "time until the end", ARGS_DURATION, &grace, "PREEMPT_GRACE", 0, 0, NULL},
 	{0, "from", "FILE", "claim for each event that preempt-watch writes there; - is stdin",
 		ARGS_TEXT, &from, NULL, 0, 0, NULL},
-	{0, "outside", NULL, "claim from outside even where we seem to be a task", ARGS_FLAG,
-		&outside, NULL, 0, 0, NULL},
+	{0, "outside", NULL, "claim from outside, even if the environment says this is a task",
+		ARGS_FLAG, &outside, NULL, 0, 0, NULL},
 	{0},
 };
 

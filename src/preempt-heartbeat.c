@@ -52,7 +52,9 @@ static const struct args_option options[] = {
 		ARGS_FLAG, &progress.learn, NULL, 0, 0, NULL},
 	{0, "on-failure", "COMMAND", "run before the guarded process is ended", ARGS_TEXT,
 		&on_failure, NULL, 0, 0, NULL},
-	{0, "with", "PIDS", "end COMMAND when one of these ends; pass no TERM, USR1, USR2 on",
+	{0, "with", "PIDS",
+		"end COMMAND when one of these processes ends; do not forward TERM, "
+		"USR1, USR2",
 		ARGS_LIST, &with_words, NULL, 0, 0, NULL},
 	{0, "kill-after", "D", "time between TERM and KILL (5s)", ARGS_DURATION, &kill_after, NULL,
 		0, 0, NULL},

@@ -33,7 +33,9 @@ static const struct args_option options[] = {
 		ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
 	{0, "platform", "NAME", "slurm, sge, condor, lsf, k8s or none; sets the exit code, too",
 		ARGS_TEXT, &platform_name, NULL, 0, 0, NULL},
-	{0, "requeue-command", "COMMAND", "ask for it by this shell command, not by scontrol",
+	{0, "requeue-command", "COMMAND",
+		"request the requeue with this shell command, not "
+		"scontrol",
 		ARGS_TEXT, &requeue_command, NULL, 0, 0, NULL},
 	{0, "exit-code", "N", "leave with N, not 42 to 44, when it is to run again", ARGS_UNSIGNED,
 		&exit_code, NULL, 1, 255, &exit_code_given},
@@ -47,9 +49,9 @@ static const struct args_option options[] = {
 		ARGS_LIST, &notices, NULL, 0, 0, NULL},
 	{0, "grace", "D", "time between a notice and the end", ARGS_DURATION, &grace,
 		"PREEMPT_GRACE", 0, 0, NULL},
-	{0, "timeout", "D", "try so long to ask the scheduler (2m)", ARGS_DURATION, &ask_limit,
+	{0, "timeout", "D", "time to try to reach the scheduler (2m)", ARGS_DURATION, &ask_limit,
 		NULL, 0, 0, NULL},
-	{0, "stay", "D", "if Slurm preempts, but cannot be asked: wait so long for it (5m)",
+	{0, "stay", "D", "if Slurm preempts the job but does not answer: time to wait for it (5m)",
 		ARGS_DURATION, &stay, NULL, 0, 0, NULL},
 	{0},
 };

@@ -74,7 +74,7 @@ static const struct args_option doctor_options[] = {
 		ARGS_UNSIGNED, &nodes, NULL, 2, 64, NULL},
 	{0, "session", "NAME", "with --nodes: what the N have in common (default: the Slurm step)",
 		ARGS_NAME, &session, NULL, 0, 0, NULL},
-	{0, "shared", NULL, "is it a place for several machines? Else only for this one", ARGS_FLAG,
+	{0, "shared", NULL, "check it for several machines, not only for this one", ARGS_FLAG,
 		&shared, NULL, 0, 0, NULL},
 	{0, "mark", NULL, "mark DIRECTORY, so that it is noticed when it is not mounted", ARGS_FLAG,
 		&mark, NULL, 0, 0, NULL},

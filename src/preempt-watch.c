@@ -53,7 +53,8 @@ static const struct args_option options[] = {
 		&period, NULL, 0, 0, &period_given},
 	{0, "look-timeout", "D", "time that a source's command may take (10s)", ARGS_DURATION,
 		&look_timeout, NULL, 0, 0, &look_timeout_given},
-	{0, "until-exit", NULL, "the group's claim: then wait until whoever claimed is gone", ARGS_FLAG,
+	{0, "until-exit", NULL, "wait for the group's claim, then until the claiming task has "
+		"exited", ARGS_FLAG,
 		&until_exit, NULL, 0, 0, NULL},
 	{0},
 };
@@ -132,8 +133,8 @@ static void say_doubt(enum watch_event event, const char *name, const struct err
 	if (event == WATCH_DOUBT)
 		message_detail("cannot ask %s: %s", name, err->text);
 	else if (event == WATCH_LOST)
-		message_error(
-			"cannot ask %s, three times in a row: %s; asking goes on", name, err->text);
+		message_error("%s could not be asked three times in a row: %s; retrying", name,
+			err->text);
 	else if (event == WATCH_WARNING)
 		message_error("%s", err->text);
 	else if (event == WATCH_BACK)
@@ -203,7 +204,7 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 		if (code == STATUS_TIMEOUT)
 			message_info("no notice came within --timeout");
 		else if (until_exit)
-			message_info("whoever claimed is not gone within --timeout");
+			message_info("timed out waiting for the claiming task to exit");
 		return until_exit ? STATUS_TIMEOUT : code;
 	}
 }

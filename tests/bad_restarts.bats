@@ -89,7 +89,7 @@ offered() { ckpt-rotate latest ck --step 2>/dev/null; }
 	printf '%s\n' 10 20 30 >poison
 	for _ in 1 2 3 4; do run -1 --separate-stderr train 1; done
 	[ "$(tr '\n' ' ' <resumed.0)" = "30 20 10 10 " ]
-	[[ $stderr == *"no other complete one"* ]]
+	[[ $stderr == *"no other complete checkpoint"* ]]
 	[ "$(offered)" = 10 ]
 }
 

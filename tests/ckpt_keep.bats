@@ -192,7 +192,7 @@ assert json.load(sys.stdin)[0]["metrics"] == {"größe/loss(2)": None, "b": None
 	for step in 1 2 3 4 5; do save $step --metric "loss=$step"; done # 11 bytes each
 	run -0 --separate-stderr prune -n --max-bytes 33
 	[ "$(awk '/ kept: /{printf "%s ", $1}' <<<"$output")" = "3 4 5 " ]
-	[ "$(reason 2)" = "over --max-bytes, and the oldest that may go" ]
+	[ "$(reason 2)" = "over --max-bytes, and it is the oldest that may be removed" ]
 	[ "$(reason 3)" = "there is room" ]
 	run -0 --separate-stderr prune -n --keep-last 4 --max-bytes 32
 	[ "$(awk '/ kept: /{printf "%s ", $1}' <<<"$output")" = "4 5 " ]
@@ -262,7 +262,7 @@ assert json.load(sys.stdin)[0]["metrics"] == {"größe/loss(2)": None, "b": None
 	ckpt-rotate mark ck 30 bad --reason 'loss is nan since 25'
 	run -0 --separate-stderr ckpt-rotate latest ck --step
 	[ "$output" = 20 ]
-	[[ $stderr == *"step-00000030 is bad and passed over: loss is nan since 25"* ]]
+	[[ $stderr == *"step-00000030 is bad and was skipped: loss is nan since 25"* ]]
 	[ "$(stat -c '%i %y' ck/step-00000030/.ckpt-manifest.json)" = "$before" ]
 	run -0 ckpt-rotate list ck
 	[[ ${lines[3]} == *"bad: loss is nan since 25" ]]
@@ -434,7 +434,7 @@ replica() {
 	done
 	for d in ck/.tmp-*; do echo "the same" >"$d/model"; done
 	run -0 ckpt-rotate list ck
-	[[ ${lines[3]} == *"incomplete: task 1 writes it for nothing; its writer runs" ]]
+	[[ ${lines[3]} == *"incomplete: task 1's own copy, which is discarded (--chief-only); its writer runs" ]]
 	prune -q --keep-last 1
 	[ "$(replica commit 20 1 3)" = "waiting for 1 of 3" ]
 	[ ! -e ck/.tmp-step-00000020-attempt-1-workertemp_1 ]

@@ -167,7 +167,7 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	# Something in the way.
 	rm -r far && mkdir -p far/step-00000010
 	run -1 --separate-stderr ckpt-rotate copy near far 10
-	[[ $stderr == *"in the way"* ]]
+	[[ $stderr == *"is not a checkpoint of ours"* ]]
 }
 
 @test "what does not come out as it went in is copied again, then refused" {

@@ -110,7 +110,7 @@ teardown() { doctor_teardown; }
 	chown 0 "$dir"
 	chmod 777 "$dir"
 	answers 77 preempt-store doctor "$dir" --quick --timeout 60s
-	[[ $output == *'everybody can write'* ]]
+	[[ $output == *'writable by everyone'* ]]
 	# Where names cannot be taken away it can be tried, but a store would be refused.
 	chmod 1777 "$dir"
 	answers 0 preempt-store doctor "$dir" --quick --timeout 60s

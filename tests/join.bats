@@ -122,7 +122,7 @@ step() {
 	as 0 preempt-store leave
 	for asked in 1 7; do
 		PREEMPT_ATTEMPT=$asked as 0 run -2 --separate-stderr preempt-store join
-		[[ $stderr = *"attempt $asked was asked for, but it is time for 2: leave out --attempt, or unset PREEMPT_ATTEMPT"* ]]
+		[[ $stderr = *"attempt $asked was requested, but the next one is 2: leave out --attempt, or unset PREEMPT_ATTEMPT"* ]]
 	done
 	# In a shell that joined before, only the option asks for one.
 	export PREEMPT_LIFE=x

@@ -51,7 +51,7 @@ refused() {
 	refused '"true" is not an option; if the command begins here, write -- before it: -- true' preempt-run true
 	refused 'write -- before it: -- echo' preempt-queue schedule echo hello
 	refused 'a command is missing: write -- COMMAND' preempt-run
-	refused '"c" is one word too many' preempt-claim --reason a c
+	refused 'unexpected argument "c"' preempt-claim --reason a c
 }
 
 # bats test_tags=smoke

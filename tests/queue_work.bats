@@ -150,7 +150,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	eventually test -e up
 	kill -INT "$worker"
 	ends 130
-	grep -q 'Interrupt: what runs is told to end, and goes back' err.int
+	grep -q 'Interrupt: stopping the running commands and putting them back' err.int
 	is 1 waiting
 	[ "$(state_of 1 attempts)" = 0 ]
 	here 0
@@ -200,7 +200,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	schedule -- touch taken
 	work one
 	eventually is 1 failed
-	eventually grep -q 'nothing is taken until that was told' err.one
+	eventually grep -q 'nothing is taken until the failure is reported' err.one
 	run -44 preempt-queue join
 	is 2 cancelled
 	schedule -- touch after

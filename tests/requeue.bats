@@ -460,7 +460,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	job=$!
 	until_true 10 test -e started
 	kill -TERM "$job"
-	until_true 60 grep -q 'the tasks could not be told by the store: .*: the command gets a SIGTERM' err
+	until_true 60 grep -q 'cannot notify the tasks through the store: .*: sending the command a SIGTERM' err
 	grep -q 'EACCES.*INJECTED' trace
 	code 42
 	[ "$(cat ck)" -gt 0 ]

@@ -250,7 +250,7 @@ one_node_away() { # OPTION...
 	until_true 20 test -s starts.1
 	umount -l other
 	touch end
-	until_true 30 grep -q 'finished here: running again only with a task that has not' err.0
+	until_true 30 grep -q 'the tasks here have finished: running again only together with a task that has not' err.0
 	until_true 30 grep -q 'finished; waiting for the store' err.1
 }
 
@@ -394,7 +394,7 @@ pausing() {
 	kill -KILL "${agents[1]}"
 	echo now >fail.0
 	code 0 44
-	grep -q 'not all have come back' err.0
+	grep -q 'not all tasks have come back' err.0
 	closed_by 1 crashed || closed_by 1 lost # whichever is seen first
 	closed_by 2 unjoined
 }
@@ -471,7 +471,7 @@ paused() {
 	BREAKS
 	chmod +x breaks
 	run -44 --separate-stderr timeout 200 preempt-run --restarts --save-timeout 1s -- ./breaks
-	[[ $stderr == *'whoever started this has to run it again'* ]]
+	[[ $stderr == *'this run must be started again from outside'* ]]
 }
 
 @test "a task that hangs: ended, run again with the others; hangs have their own budget" {

@@ -263,7 +263,7 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	# shellcheck disable=SC2086 # numbers
 	kill -KILL $old
 	until_true 10 other_guards 2 "$old"
-	until_true 10 grep -q "another one is there" err.0
+	until_true 10 grep -q "a new one was started" err.0
 	# Its agent is killed: what the command has left in sessions of their own goes, and the board.
 	kill -KILL "${pids[0]}"
 	ended 0 137
@@ -613,7 +613,7 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	attempt=2
 	agent 0 1 -- sh -c 'exit 42'
 	ended 0 1
-	grep -q "its command failed with 42" err.0
+	grep -q "its command exited with 42" err.0
 	attempt=3
 	agent 0 1 --exit-code 99 -- sh -c 'exit 99'
 	ended 0 1

@@ -347,7 +347,7 @@ stop_and_overtake() {
 	preempt-store put k v
 	mount -o remount,ro "$dir"
 	answers 77 preempt-store get k
-	[[ $stderr == *'lock=link'*'through a mount that can be written'* ]]
+	[[ $stderr == *'lock=link'*'use a writable mount'* ]]
 	answers 77 preempt-store put k w
 	[[ $stderr == *'ead-only'* ]]
 }
@@ -377,7 +377,7 @@ stop_and_overtake() {
 	mkdir "$db.lock.held"
 	touch "$db.lock.held/.nfs0000001"
 	answers 75 preempt-store get k --store "$db" --timeout 300ms
-	[[ $stderr == *'".nfs0000001", which we do not know'*'after 5 s it is removed'* ]]
+	[[ $stderr == *'".nfs0000001", which is not a lock of this version'*'after 5 s it is removed'* ]]
 	local began new=$dir/new.db
 	preempt-store put k v --store "$new?lock=link&takeover=2s"
 	began=$(milliseconds)

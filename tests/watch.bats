@@ -147,7 +147,7 @@ watch_told_term() {
 	# Preempted then, by a controller that is two hours behind: both times are said.
 	printf '#!/bin/sh\necho "PREEMPTED $SLURM_JOB_END_TIME"\n' >fake/squeue
 	if_answered watch_told_term --source slurm
-	grep -q ' signal:TERM left=unknown sent by .*; the job is preempted at .*Z, but our clock says .*Z: what is left is not known' out
+	grep -q ' signal:TERM left=unknown sent by .*; the job is preempted at .*Z, but this machine.s clock says .*Z: the time left is not known' out
 }
 
 @test "slurm: with an end that is over by our clock, the time is counted from the job's start" {
@@ -157,12 +157,12 @@ watch_told_term() {
 	export SLURM_JOB_START_TIME=$((now - 7200)) SLURM_JOB_END_TIME=$((now - 7198)) SLURM_NTASKS=1
 	start --source slurm
 	code_of "$watch"
-	grep -q ' slurm:end left=unknown the job.s time is up at .*Z, but our clock says .*Z: what is left is not known' out
+	grep -q ' slurm:end left=unknown the job.s time is up at .*Z, but this machine.s clock says .*Z: the time left is not known' out
 }
 
 @test "deadline: a time that is over from the start is a notice without a known end, in words with both times" {
 	run -0 --separate-stderr preempt-watch --source deadline:2020-01-31T12:00:00Z --timeout 5m
-	[[ $output = *"left=unknown the time was up at 2020-01-31T12:00:00.000Z, and our clock says 20"* ]]
+	[[ $output = *"left=unknown the deadline was 2020-01-31T12:00:00.000Z, but this machine's clock says 20"* ]]
 }
 
 @test "slurm: why squeue did not tell the end is said; with --grace 0 it is not asked, as nothing could come of it" {
@@ -379,7 +379,7 @@ watch_told_term() {
 @test "one that cannot be asked, or hangs, never stops the others; it is said once, and its return too" {
 	start --follow --period 20ms --source 'command:echo x >>asked; test -e good && exit 1; exit 3' \
 		--source file:flag --source signal:TERM
-	eventually grep -q 'three times in a row: it ended with 3; asking goes on' err
+	eventually grep -q 'could not be asked three times in a row: it ended with 3; retrying' err
 	eventually lines asked 8
 	echo one >flag
 	eventually lines out 1

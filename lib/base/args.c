@@ -17,8 +17,9 @@ static bool show_help, show_version, quiet;
 static int verbose;
 
 static const struct args_option everywhere[] = {
-	{'q', "quiet", NULL, "say only errors and warnings", ARGS_FLAG, &quiet, NULL, 0, 0, NULL},
-	{'v', "verbose", NULL, "say why, too", ARGS_COUNT, &verbose, NULL, 0, 0, NULL},
+	{'q', "quiet", NULL, "print errors and warnings only", ARGS_FLAG, &quiet, NULL, 0, 0, NULL},
+	{'v', "verbose", NULL, "also print reasons and details", ARGS_COUNT, &verbose, NULL, 0, 0,
+		NULL},
 	{'h', "help", NULL, "show this and exit", ARGS_FLAG, &show_help, NULL, 0, 0, NULL},
 	{'V', "version", NULL, "show the version and exit", ARGS_FLAG, &show_version, NULL, 0, 0,
 		NULL},
@@ -132,7 +133,7 @@ static enum status set_target(
 	case ARGS_LIST: {
 		struct args_list *list = option->target;
 		if (list->count == sizeof(list->items) / sizeof(list->items[0]))
-			return error_set(err, STATUS_USAGE, "%s: given too often", what);
+			return error_set(err, STATUS_USAGE, "%s: given too many times", what);
 		list->items[list->count++] = text;
 		break;
 	}
@@ -293,7 +294,7 @@ static int run_command(const struct args_program *program, const struct args_com
 		goto out;
 	}
 	if (!parsed) {
-		code = refuse(program, command, "an option was given too often");
+		code = refuse(program, command, "an option was given too many times");
 		goto out;
 	}
 	if (set_targets(&table, &err) != STATUS_OK) {
@@ -313,8 +314,9 @@ out:
 }
 
 /*
- * A standard descriptor that is closed would go to the next file opened, and messages into a
- * database. Read-only, so that writing an answer there is still an error.
+ * If stdin, stdout or stderr is closed, the next file opened would get its number, and messages
+ * would be written into that file. Open /dev/null in its place, read-only, so that writing an
+ * answer there still fails.
  */
 static void occupy_standard_descriptors(void)
 {
@@ -332,8 +334,8 @@ static void do_nothing(int number)
 }
 
 /*
- * A file that would become larger than it may (ulimit -f) is an error of the write, not our death
- * with a core. Not ignored: a command that we run would inherit that.
+ * Catch SIGXFSZ, so that exceeding ulimit -f makes the write fail instead of killing us with a core
+ * dump. Do not ignore it: the commands we start would inherit that.
  */
 static void survive_file_size(void)
 {

@@ -103,12 +103,12 @@ enum status args_check(const struct args_option *const *options, size_t count,
 						 "\"%s\" is not an option; if the command begins "
 						 "here, write -- before it: -- %s",
 						 argv[i], argv[i])
-				       : error_set(err, STATUS_USAGE, "\"%s\" is one word too many",
+				       : error_set(err, STATUS_USAGE, "unexpected argument \"%s\"",
 						 argv[i]);
 		}
 	}
 	if (words < command->min_words)
-		return error_set(err, STATUS_USAGE, "something is missing: %s", command->synopsis);
+		return error_set(err, STATUS_USAGE, "missing argument: %s", command->synopsis);
 	if (command->command_required && (!rest->command || !rest->command[0]))
 		return error_set(
 			err, STATUS_USAGE, "a command is missing: write -- COMMAND [ARG...]");

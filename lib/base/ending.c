@@ -23,7 +23,7 @@ void ending_catch(void)
 	sigemptyset(&block);
 	sigprocmask(SIG_SETMASK, NULL, &waiting_mask);
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		/* Ignored by whoever started us, or a source of notices: not ours. */
+		/* Leave a signal alone that our parent ignored or that a notice source handles. */
 		if (sigaction(endings[i], NULL, &old) < 0 || old.sa_handler != SIG_DFL)
 			continue;
 		sigaction(endings[i], &action, NULL);
@@ -31,7 +31,8 @@ void ending_catch(void)
 		sigdelset(&waiting_mask, endings[i]);
 	}
 	sigprocmask(SIG_BLOCK, &block, NULL);
-	/* A reader that went away is seen as EPIPE, so that commands are ended first. */
+	/* Catch SIGPIPE, so that the write fails with EPIPE and running commands are ended
+	 * before this program exits. */
 	if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
 		sigaction(SIGPIPE, &action, NULL);
 }

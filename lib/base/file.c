@@ -68,7 +68,7 @@ int file_ask_for_names(int outer, const char *directory)
 	int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 	    descriptor = openat(outer, directory, flags);
 	int number = descriptor < 0 ? errno : 0;
-	/* That it is missing may be as old. */
+	/* The missing directory may be a stale cache entry, too: refresh its parent first. */
 	if (number == ENOENT && strspn(directory, "./") < strlen(directory)) {
 		char *parent = file_directory_of(directory);
 		if (parent && file_ask_for_names(outer, parent) == 0) {
@@ -169,7 +169,8 @@ enum status file_read_descriptor(
 enum status file_read_whole(const char *path, size_t limit, struct text *text, struct error *err)
 {
 	struct stat st;
-	/* Others can write where it lies: a pipe must not hold us up. */
+	/* Other users may be able to write in that directory: do not block on a pipe that they
+	 * put there. */
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (descriptor < 0) {
 		int number = errno;

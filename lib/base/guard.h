@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A guard: a tiny process that outlives us by a moment, to end what we started when we die without
- * a chance to do it ourselves (kill -9). It knows the process groups that we name and the mark that
- * our commands carry in their environment, ends them with KILL once we are gone, and removes the
- * directories that we name. It has a session, a name and an argv of its own: what is aimed at our
- * group, our session or our command line does not hit it. One that was killed is replaced
- * (guard_keep). Where both are killed at once, the kernel still ends the process groups
- * (die_with_parent in process.h).
+ * A reaper: a small process that outlives this one for a moment. If this process dies without
+ * cleaning up (kill -9), the reaper sends KILL to the process groups that were registered and to
+ * every process with our mark in its environment, and removes the directories that were registered.
+ * It has its own session, name and argv, so a signal to our process group, our session or our
+ * command line does not reach it. If it is killed, it is replaced (guard_keep). If both are killed
+ * at once, the kernel still kills the process groups (die_with_parent in process.h).
  */
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
@@ -21,7 +20,7 @@
 struct guard_told;
 
 struct guard {
-	int socket;		 /* its end means that we are gone */
+	int socket;		 /* the reaper sees its other end closed when we die */
 	pid_t pid;		 /* 0: there is none */
 	struct guard_told *told; /* all that one which replaces it has to know */
 	/* Value of GUARD_MARK in what we start: also what leaves its group is found by it. */

@@ -109,7 +109,8 @@ int message_fail(const struct error *err)
 int message_close(int code)
 {
 	int failed = fflush(stdout) == EOF || ferror(stdout);
-	/* One that was closed at our start does not matter where nothing was to be written. */
+	/* A stdout that was closed at the start is an error only if something was to be
+	 * written. */
 	if (fclose(stdout) == EOF && errno != EBADF)
 		failed = 1;
 	if (failed && errno != EPIPE)

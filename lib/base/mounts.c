@@ -97,8 +97,8 @@ static void expect_mount(void *context, const char *point)
 	if (!top || strlen(top) <= strlen(check->here.point) || strcmp(top, "/") == 0)
 		return;
 	check->status = error_set(check->err, STATUS_NO,
-		"the filesystem that %s puts on %s is not mounted, so nothing is known of %s: mount "
-		"it, then try again",
+		"the filesystem that %s lists for %s is not mounted, so %s cannot be read or "
+		"created: mount it, then try again",
 		check->table, top, check->path);
 }
 
@@ -126,15 +126,15 @@ static void expect_marker(void *context, const char *point)
 		check->status = cannot("look for " MOUNTS_MARKER " in", top, number, check->err);
 	else if (!there)
 		check->status = error_set(check->err, STATUS_NO,
-			"%s is not mounted: %s lists it, and the file " MOUNTS_MARKER
-			" is not in it, so nothing is known of %s: mount it, then try again (the file "
-			"was lost: preempt-store doctor --mark %s)",
+			"%s is not mounted: %s lists it, but the marker file " MOUNTS_MARKER
+			" is missing, so %s cannot be read or created: mount it, then try again "
+			"(if the marker file was deleted: preempt-store doctor --mark %s)",
 			top, check->table, check->path, top);
 }
 
 /*
- * A table that is missing, or that we may not read, says nothing; but our own list of the machine
- * is there to be read by all.
+ * Skip a table that is missing or unreadable. Our own list in /etc must be readable: it is an error
+ * if it is not.
  */
 static bool read_table(struct check *check, const char *path, struct text *text)
 {
@@ -144,8 +144,8 @@ static bool read_table(struct check *check, const char *path, struct text *text)
 	if (number == EACCES && strcmp(path, MOUNTS_LIST) == 0)
 		check->status = error_set(check->err, STATUS_TEMPORARY,
 			"cannot read " MOUNTS_LIST
-			": %s; so whether what it lists is mounted is not "
-			"known: as root, chmod a+rX /etc/preempt " MOUNTS_LIST,
+			": %s; it must be readable to check the mounts that it lists: as root, "
+			"chmod a+rX /etc/preempt " MOUNTS_LIST,
 			strerror(number));
 	if (number == ENOENT || number == ENOTDIR || number == EACCES)
 		return false;
@@ -298,8 +298,8 @@ static enum status check_tables(struct check *check, int descriptor)
 		check->here = (struct mount_entry){0};
 	if (strcmp(check->here.type, "autofs") == 0)
 		check->status = error_set(check->err, STATUS_NO,
-			"the automounter has mounted nothing at %s, so nothing is known of %s: is its "
-			"server there?",
+			"the automounter mounted nothing at %s, so %s cannot be read or "
+			"created: check that its server is up",
 			check->real, check->path);
 	check_table(check, "/etc/fstab", mount_tables_fstab, expect_mount);
 	for (size_t i = 0; i < sizeof(unit_directories) / sizeof(unit_directories[0]); i++)

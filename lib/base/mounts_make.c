@@ -107,9 +107,10 @@ enum status mounts_allow_new(const char *path, struct error *err)
 		const char *value = getenv(counts[i].name);
 		if (value && strtoul(value, NULL, 10) > counts[i].first)
 			return error_set(err, STATUS_TEMPORARY,
-				"%s is not there, and $%s (%.20s) says that this is a restart: is its "
-				"filesystem mounted, and was this its place before? Nothing is made; if "
-				"it is meant to be new, set PREEMPT_NEW=1",
+				"%s does not exist, but $%s (%.20s) says that this is a "
+				"restart, so it should: check that its filesystem is mounted "
+				"and that the path is the same as before; nothing was created; "
+				"to create it, set PREEMPT_NEW=1",
 				path, counts[i].name, value);
 	}
 	return STATUS_OK;

@@ -87,7 +87,7 @@ enum process_state process_look(const struct process_identity *identity)
 	return (state == 'Z' && threads <= 1) || state == 'X' ? PROCESS_GONE : PROCESS_ALIVE;
 }
 
-/* What the child says when it cannot become the command. */
+/* What the child reports to its parent when it cannot start the command. */
 struct refusal {
 	int number;
 	enum { REFUSED_COMMAND, REFUSED_DIRECTORY, REFUSED_INTERPRETER } what;
@@ -178,7 +178,7 @@ static void become(const struct process_command *command, pid_t parent, int repo
 	refuse(report, refusal);
 }
 
-/* Said of errors that have nothing to do with the command, and pass. */
+/* Errors that the command does not cause and that may pass. */
 static bool passes(int number)
 {
 	switch (number) {

@@ -73,7 +73,7 @@ static void note_tracker(const char *directory, const struct layout_choice *choi
 	if (!notes || !tracker->found)
 		return;
 	if (*tracker->broken)
-		text_addf(notes, "%s/%s says nothing of use: %s\n", directory,
+		text_addf(notes, "%s/%s: cannot parse the tracker file: %s\n", directory,
 			choice->layout->tracker, tracker->broken);
 	bool there = !tracker->named || !*tracker->name;
 	for (size_t i = 0; i < scan->count && !there; i++)
@@ -125,7 +125,7 @@ static enum status choose(const char *directory, const struct layout *layout,
 			(!unproven || (unproven->fewer && !scan->items[i].fewer)))
 			unproven = &scan->items[i];
 		if (skipped)
-			text_addf(skipped, "%s/%s is %s and passed over: %s\n", directory,
+			text_addf(skipped, "%s/%s is %s and was skipped: %s\n", directory,
 				item->name, checkpoint_state_name(item->state), item->why);
 	}
 	if (unproven) {
@@ -133,7 +133,9 @@ static enum status choose(const char *directory, const struct layout *layout,
 		return STATUS_OK;
 	}
 	if (layout->tracker_is_checkpoint && *scan->tracker.broken)
-		return error_set(err, STATUS_DAMAGED, "%s/%s is all there is, and is not complete",
+		return error_set(err, STATUS_DAMAGED,
+			"%s/%s is the only checkpoint, and it is "
+			"not complete",
 			directory, layout->tracker);
 	return error_set(err, STATUS_NO, "there is no complete checkpoint in %s", directory);
 }
@@ -166,7 +168,8 @@ enum status adopted_latest(const char *directory, const struct layout_choice *ch
 	status = choose(directory, choice->layout, &scan, found, skipped, err);
 	if (status == STATUS_NO && scan.vanished)
 		status = error_set(err, STATUS_TEMPORARY,
-			"the checkpoints in %s changed all the time", directory);
+			"the checkpoints in %s kept changing while they were read; try again",
+			directory);
 	if (status == STATUS_NO) {
 		struct error why;
 		enum status confirmed = place_confirm(directory, descriptor, &why);
@@ -213,7 +216,7 @@ enum status adopted_give_up(const char *place, uint64_t step, uint64_t failures,
 	enum status status = adopted_read_place(place, directory, &choice, err);
 	if (status == STATUS_OK && choice.layout)
 		return error_set(err, STATUS_NO,
-			"in the layout %s nothing can be marked; move it away yourself",
+			"checkpoints of the layout %s cannot be marked; move it away yourself",
 			layout_name(&choice));
 	if (status == STATUS_OK)
 		status = checkpoint_list(directory, &list, err);
@@ -223,7 +226,7 @@ enum status adopted_give_up(const char *place, uint64_t step, uint64_t failures,
 		others += list.items[i].state == CHECKPOINT_COMPLETE && list.items[i].step != step;
 	checkpoint_list_release(&list);
 	if (others == 0)
-		return error_set(err, STATUS_NO, "there is no other complete one");
+		return error_set(err, STATUS_NO, "there is no other complete checkpoint");
 	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
 		(unsigned long long)failures);
 	/* Marked, or pruned, by somebody else meanwhile: then it is not found either. */

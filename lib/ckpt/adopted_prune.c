@@ -267,7 +267,7 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 		return status;
 	if (*now.broken || now.found < pruning->scan.tracker.found)
 		return error_set(err, STATUS_TEMPORARY,
-			"%s/%s changed while we looked; nothing was removed, try again",
+			"%s/%s changed while it was examined; nothing was removed, try again",
 			pruning->directory, pruning->choice->layout->tracker);
 	for (size_t i = 0; i < pruning->report->count; i++) {
 		struct prune_item *item = &pruning->report->items[i];
@@ -286,7 +286,8 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 		if (status == STATUS_NO ||
 			(status == STATUS_OK && look.checkpoint.state != CHECKPOINT_COMPLETE))
 			status = error_set(err, STATUS_TEMPORARY,
-				"%s/%s went while we looked; nothing was removed, try again",
+				"%s/%s disappeared while it was examined; nothing was removed, "
+				"try again",
 				pruning->directory, look.checkpoint.name);
 		break;
 	}
@@ -415,8 +416,8 @@ static enum status prune(struct pruning *pruning, const struct prune_wish *wish,
 		pruning->settled, &pruning->scan, err);
 	if (status == STATUS_OK && *tracker->broken)
 		status = error_set(err, STATUS_DAMAGED,
-			"%s/%s says nothing of use: %s. Nothing was removed; where nobody trains, "
-			"correct it or take it away",
+			"%s/%s: cannot parse the tracker file: %s; nothing was removed; if no "
+			"training is running, correct or remove the file",
 			pruning->directory, pruning->choice->layout->tracker, tracker->broken);
 	if (status == STATUS_OK)
 		status = read_best(pruning, err);

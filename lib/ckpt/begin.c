@@ -40,8 +40,10 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 		return error_set(
 			err, found.status, "%s/%s: %s", target->directory, found.name, found.why);
 	case CHECKPOINT_FOREIGN:
-		return error_set(err, STATUS_NO, "%s/%s is in the way: %s", target->directory,
-			found.name, found.why);
+		return error_set(err, STATUS_NO,
+			"%s/%s already exists and is not a checkpoint "
+			"of ours: %s",
+			target->directory, found.name, found.why);
 	default: return STATUS_OK; /* bad or damaged: to be replaced */
 	}
 }
@@ -123,8 +125,8 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 }
 
 /*
- * The directory of a writer that does not live may be in a pruner's hands: it goes out of the way,
- * and a new one is made. (One that tasks share stays; there each start has an attempt of its own.)
+ * A pruner may be removing the directory of a dead writer: rename it away and make a new one. (A
+ * directory that tasks share stays: each start has its own attempt number there.)
  */
 static enum status take_away_old(const struct checkpoint_target *target, const struct staging *look,
 	bool *again, struct error *err)
@@ -193,7 +195,7 @@ enum status checkpoint_begin(
 	bool again = true;
 	writer_identify(&self);
 	enum status status = place_make(target->directory, err);
-	/* A task that writes for nothing may come when the chief is through. */
+	/* A task whose copy is discarded (--chief-only) may begin after task 0 has finished. */
 	if (status == STATUS_OK && !staging_is_scratch(target))
 		status = refuse_existing(target, err);
 	if (status != STATUS_OK)

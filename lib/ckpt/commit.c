@@ -64,7 +64,7 @@ static enum status open_staging(struct pass *pass, struct error *err)
 {
 	struct stat st;
 	pass->root = open(pass->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* Of a writer that is gone a pruner empties the directory, in which it then is alone. */
+	/* If the writer is gone, a pruner may be emptying this directory. */
 	if (pass->root >= 0 && flock(pass->root, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return error_set(err, STATUS_TEMPORARY,
 			"a prune or a copy is at work in %s; try again", pass->path);
@@ -231,7 +231,8 @@ static enum status merge_shard(
 	return status;
 }
 
-/* All shards are there: publish. Several may be here at once; the rename decides. */
+/* All shards are committed: publish. Several tasks may do this at once; only one rename
+ * succeeds. */
 static enum status publish_shards(struct pass *pass, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
@@ -305,7 +306,8 @@ static enum status check_staging(struct pass *pass, struct error *err)
 		status = error_set(err, STATUS_USAGE,
 			"%s was begun for %" PRIu64 " tasks, not for %" PRIu64, pass->path,
 			look.tasks, target->tasks);
-	/* Who began it may be gone: while we commit, a pruner shall see us. */
+	/* The process that began it may be gone. Record this process as the writer, so that no
+	 * pruner removes the directory during the commit. */
 	if (status == STATUS_OK && look.writer != WRITER_ALIVE) {
 		struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
 		ckpt_name_writer(name, target->sharded, target->task);
@@ -350,7 +352,8 @@ static enum status compare_published(struct pass *pass, const struct checkpoint 
 			*found->life ? " of life " : "", found->life);
 		goto out;
 	}
-	/* What was written for nothing goes; a shard's place goes when all are done. */
+	/* Remove the discarded copy (--chief-only) now; remove a shard's directory when all
+	 * shards are published. */
 	status =
 		pass->root >= 0 && !target->sharded ? file_remove_tree(pass->path, err) : STATUS_OK;
 	if (status != STATUS_OK)
@@ -390,7 +393,9 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 			return error_set(err, found.status, "%s/%s: %s", target->directory,
 				found.name, found.why);
 		default:
-			return error_set(err, STATUS_NO, "%s/%s is in the way: %s",
+			return error_set(err, STATUS_NO,
+				"%s/%s already exists and is not a "
+				"checkpoint of ours: %s",
 				target->directory, found.name, found.why);
 		}
 	} else if (status != STATUS_NO) {

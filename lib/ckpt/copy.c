@@ -93,8 +93,10 @@ static enum status look_at_destination(struct copying *copying, bool *there, str
 		return error_set(err, found.status, "%s/%s: %s", copying->destination, found.name,
 			found.why);
 	default:
-		return error_set(err, STATUS_NO, "%s/%s is in the way: %s", copying->destination,
-			found.name, found.why);
+		return error_set(err, STATUS_NO,
+			"%s/%s already exists and is not a checkpoint "
+			"of ours: %s",
+			copying->destination, found.name, found.why);
 	}
 }
 
@@ -300,8 +302,7 @@ static enum status bring_and_verify(struct copying *copying, struct error *err)
 			"%s: step %" PRIu64 " is damaged, and was not copied: %s",
 			copying->directory, copying->manifest->step, why.text);
 	return error_set(err, STATUS_TEMPORARY,
-		"%s: what was written there is read back different; is the disk all right?",
-		copying->path);
+		"%s: the copy reads back with different content; check that disk", copying->path);
 }
 
 static enum status publish(struct copying *copying, struct error *err)

@@ -97,7 +97,7 @@ static enum status take_away(const char *directory, const char *destination, int
 	*removed = NULL;
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
-	decide(item, true, "the copy went with it: the same directory?");
+	decide(item, true, "its copy disappeared with it: are both the same directory?");
 	return error_set(err, STATUS_USAGE,
 		"%s: the copy of %s went when the original was renamed; is it the same directory "
 		"as %s? It was given back",

@@ -105,7 +105,7 @@ static void keep_always(const struct scene *scene)
 		else if (scene->items[i].state == CHECKPOINT_UNKNOWN)
 			keep(verdict, true, "could not be read");
 		else if (scene->items[i].state == CHECKPOINT_UNPROVEN)
-			keep(verdict, true, "perhaps complete: nothing says so");
+			keep(verdict, true, "not known to be complete");
 		newest = newest && !counts(scene, i);
 		if (scene->items[i].pinned)
 			keep(verdict, true, "pinned");
@@ -223,7 +223,8 @@ static void say_rest(const struct scene *scene)
 			if (!verdict->keep && only_limits)
 				keep(verdict, false, "there is room");
 			else if (!verdict->keep)
-				decide(verdict, false, "%" PRIu64 " complete newer", newer);
+				decide(verdict, false, "%" PRIu64 " newer ones are complete",
+					newer);
 			newer++;
 		} else if (verdict->keep) {
 			continue;
@@ -231,10 +232,11 @@ static void say_rest(const struct scene *scene)
 			decide(verdict, true, "%s, and no complete one is newer", state);
 			verdict->must = true;
 		} else if (newer < wanted) {
-			decide(verdict, true, "%s, but only %" PRIu64 " complete newer", state,
-				newer);
+			decide(verdict, true, "%s, but only %" PRIu64 " newer ones are complete",
+				state, newer);
 		} else {
-			decide(verdict, false, "%s, and %" PRIu64 " complete newer", state, newer);
+			decide(verdict, false, "%s, and %" PRIu64 " newer ones are complete", state,
+				newer);
 		}
 	}
 }
@@ -263,7 +265,7 @@ static bool keep_limits(const struct scene *scene)
 			return true;
 		if (i >= scene->count)
 			return false;
-		decide(&scene->verdicts[i], false, "%s, and the oldest that may go",
+		decide(&scene->verdicts[i], false, "%s, and it is the oldest that may be removed",
 			large ? "over --max-bytes" : "less than --min-free");
 		kept -= scene->items[i].bytes < kept ? scene->items[i].bytes : kept;
 		left = plus(left, scene->items[i].bytes);
@@ -328,7 +330,7 @@ void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attem
 	else if (item->writer == WRITER_UNKNOWN && item->vacant)
 		decide(verdict, false, "nothing is in it");
 	else if (item->writer == WRITER_ELSEWHERE)
-		decide(verdict, true, "not committed; its writer cannot be asked from here");
+		decide(verdict, true, "not committed; its writer cannot be checked from here");
 	else
-		decide(verdict, true, "not committed; nobody knows who writes it");
+		decide(verdict, true, "not committed; its writer is not recorded");
 }

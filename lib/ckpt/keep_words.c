@@ -37,13 +37,12 @@ enum status keep_check(const struct keep_policy *policy, struct error *err)
 		return error_set(err, STATUS_USAGE,
 			"no rule says what to keep; give --keep-last N or another --keep-...");
 	if ((policy->best || policy->unmeasured) && !policy->metric)
-		return error_set(err, STATUS_USAGE,
-			"--keep-best and --keep-unmeasured need "
-			"--metric: by which metric?");
-	/* Whoever says by what to compare has forgotten what to keep. */
+		return error_set(
+			err, STATUS_USAGE, "--keep-best and --keep-unmeasured need --metric NAME");
+	/* Refuse --metric alone: a rule that uses it was probably forgotten. */
 	if (policy->metric && !policy->best && !policy->unmeasured)
 		return error_set(err, STATUS_USAGE,
-			"--metric says nothing without --keep-best or --keep-unmeasured");
+			"--metric has no effect without --keep-best or --keep-unmeasured");
 	for (size_t i = 0; i < RULES; i++)
 		if ((policy->must & names[i].rule) && !(given & names[i].rule))
 			return error_set(err, STATUS_USAGE, "--must %s: there is no --%s",

@@ -80,7 +80,7 @@ static enum status choose(const char *directory, const struct place_entries *ent
 				err, look.status, "%s/%s: %s", directory, look.name, look.why);
 		default:
 			if (skipped)
-				text_addf(skipped, "%s/%s is %s and passed over: %s\n", directory,
+				text_addf(skipped, "%s/%s is %s and was skipped: %s\n", directory,
 					look.name, checkpoint_state_name(look.state), look.why);
 		}
 	}
@@ -112,8 +112,9 @@ enum status checkpoint_latest_below(const char *directory, uint64_t below, bool 
 	}
 	if (status != STATUS_OK)
 		return status;
-	/* What is listed while another commits and prunes may be gone when it is looked at: only a
-	 * listing that held still is believed, "none" always, something found after some tries. */
+	/* While another process commits and prunes, a listed checkpoint may be gone when it is
+	 * examined. Repeat until nothing listed disappeared. Never answer "none" from an
+	 * unstable listing; a checkpoint that was found is answered after some tries. */
 	status = STATUS_NO;
 	for (int tries = 0; changed && tries < TRIES; tries++) {
 		struct place_entries entries = {0};
@@ -132,7 +133,8 @@ enum status checkpoint_latest_below(const char *directory, uint64_t below, bool 
 	}
 	if (status == STATUS_NO && changed)
 		status = error_set(err, STATUS_TEMPORARY,
-			"the checkpoints in %s changed all the time", directory);
+			"the checkpoints in %s kept changing while they were read; try again",
+			directory);
 	if (status == STATUS_NO) {
 		status = place_confirm(directory, descriptor, err);
 		if (status == STATUS_OK)

@@ -14,7 +14,7 @@
 #include "ckpt/staging.h"
 #include "ckpt/tree.h"
 
-/* How often something may be replaced under our eyes before we give up. */
+/* Tries before giving up if other processes keep replacing the checkpoint. */
 #define TRIES 8
 
 static void conclude(struct checkpoint *found, enum checkpoint_state state, enum status status,
@@ -122,8 +122,8 @@ enum status look_at_step(const char *directory, uint64_t step, bool contents,
 			*manifest = own;
 		else
 			manifest_release(&own);
-		/* A fault found in what is no longer there is none: a pruner or a committer was at
-		 * work. */
+		/* Ignore a fault in a checkpoint that has been replaced or removed since: a
+		 * pruner or a committer was at work. */
 		if (complete || tries == TRIES ||
 			(lstat(path, &named) == 0 && named.st_ino == held.st_ino &&
 				named.st_dev == held.st_dev))
@@ -147,7 +147,8 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 		[WRITER_UNKNOWN] = "no record of who writes it",
 		[WRITER_ALIVE] = "its writer runs",
 		[WRITER_GONE] = "its writer is gone",
-		[WRITER_ELSEWHERE] = "its writer is elsewhere and cannot be asked from here",
+		[WRITER_ELSEWHERE] = "its writer is on another machine or in another container "
+				     "and cannot be checked from here",
 	};
 	snprintf(look.name, sizeof(look.name), "%s", entry->name);
 	memcpy(look.life, entry->read.life, sizeof(look.life));
@@ -171,7 +172,8 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 	look.copy = staging.copy;
 	look.vacant = !staging.others && !staging.sharded && !staging.one_writer;
 	if (entry->read.kind == CKPT_NAME_SCRATCH) {
-		text_addf(&why, "task %" PRIu64 " writes it for nothing", entry->read.task);
+		text_addf(&why, "task %" PRIu64 "'s own copy, which is discarded (--chief-only)",
+			entry->read.task);
 	} else if (staging.sharded && staging.tasks) {
 		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
 		look.whole = missing == 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was said of a checkpoint after it was published: that it is bad, that it is pinned. Each is
- * a small file inside it, which appears whole and durable or not at all, so that it goes where the
- * checkpoint goes; what the checkpoint itself holds is never touched. Two marks never undo each
- * other.
+ * Marks that are set on a published checkpoint: bad, pinned. Each mark is a small file inside the
+ * checkpoint, written whole and durable, so it moves and disappears with the checkpoint. The
+ * checkpoint's own files are never changed. Setting one mark never removes the other.
  *
  * A mark is there when its file is, whatever is in it: half a word that a checkpoint is bad is
  * enough.

@@ -33,7 +33,9 @@ static enum status judge_absence(const char *directory, struct error *err)
 	struct stat st;
 	if (lstat(directory, &st) == 0)
 		return error_set(err, STATUS_TEMPORARY,
-			"%s is a symbolic link to what is not there; is a disk away?", directory);
+			"%s is a symbolic link whose target does not exist; is its filesystem "
+			"mounted?",
+			directory);
 	if (errno != ENOENT)
 		return failed(err, "look for", directory, errno);
 	size_t length = strlen(directory);
@@ -50,13 +52,16 @@ static enum status judge_absence(const char *directory, struct error *err)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	else if (descriptor < 0 && errno == ENOENT)
 		status = error_set(err, STATUS_TEMPORARY,
-			"neither %s nor %s is there; is a disk away?", directory, parent);
+			"neither %s nor %s exists; is the filesystem mounted?", directory, parent);
 	else if (descriptor < 0)
 		status = failed(err, "read", parent, errno);
 	else if (mounts_confirm(directory, descriptor, err) != STATUS_OK)
 		status = err ? err->status : STATUS_TEMPORARY;
 	else if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		status = error_set(err, STATUS_TEMPORARY, "%s came and went", directory);
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s appeared and disappeared while it "
+			"was opened; try again",
+			directory);
 	else if (errno != ENOENT)
 		status = failed(err, "look for", directory, errno);
 	else
@@ -70,7 +75,8 @@ static enum status judge_absence(const char *directory, struct error *err)
 
 enum status place_open(const char *directory, int *descriptor, struct error *err)
 {
-	/* An empty name is an unset variable of a script, not a run that has not begun. */
+	/* An empty name is most likely an unset variable in a script, not a run that has not
+	 * started. */
 	if (!*directory)
 		return error_set(err, STATUS_USAGE, "the name of the directory is empty");
 	int opened = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -190,7 +196,8 @@ enum status place_remove_begin(
 				 ? STATUS_NO
 				 : failed(err, "rename", from, errno);
 	else if (lstat(to, &st) == 0 && st.st_ino != inode) {
-		/* Somebody put another one there in that moment: it stays what it was. */
+		/* Another process put a different directory there in that moment: give it back
+		 * its name. */
 		(void)file_rename_new(AT_FDCWD, to, AT_FDCWD, from);
 		status = STATUS_NO;
 	}

@@ -107,8 +107,8 @@ static enum status confirm_newest(
 	enum status status = look_at_step(directory, newest->step, false, &now, NULL, err);
 	if (status == STATUS_NO || (status == STATUS_OK && now.state != CHECKPOINT_COMPLETE))
 		return error_set(err, STATUS_TEMPORARY,
-			"%s/%s went while we looked; nothing was removed, try again", directory,
-			newest->name);
+			"%s/%s disappeared while it was examined; nothing was removed, try again",
+			directory, newest->name);
 	return status;
 }
 
@@ -156,10 +156,11 @@ static enum status claim(const char *path, int descriptor, const struct checkpoi
 }
 
 /*
- * A directory that was being written is emptied where it is, by its descriptor, and goes last. A
- * begin that finds a writer gone makes a directory anew, so nothing of a new writer is in this one;
- * and what is not empty is not removed. The records go after the rest: till then it can be told
- * that its writers are gone. STATUS_NO: it went already, or it has come to life.
+ * Empty an unfinished directory in place, by its descriptor, and remove it last. A `begin` that
+ * finds a dead writer creates a new directory, so this one holds nothing of a new writer, and rmdir
+ * fails if it is not empty. Remove the writers' records after the other files: until then other
+ * processes can see that the writers are gone. STATUS_NO: it is gone already, or a live writer uses
+ * it now.
  */
 static enum status remove_incomplete(
 	const char *directory, const struct checkpoint *checkpoint, struct error *err)

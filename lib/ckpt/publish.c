@@ -107,8 +107,8 @@ static int read_link(int descriptor, char target[CKPT_NAME_SIZE])
 }
 
 /*
- * Whoever changed the link looks again whether it is right: so the last one to change it leaves it
- * right, whoever else publishes at the same time.
+ * After changing the link, check it again. If several processes publish at the same time, the last
+ * one to change the link then leaves it correct.
  */
 static void point_latest(const char *directory, int descriptor, char *warning, size_t size)
 {
@@ -119,7 +119,9 @@ static void point_latest(const char *directory, int descriptor, char *warning, s
 			break;
 		int kind = read_link(descriptor, have);
 		if (kind < 0) {
-			snprintf(warning, size, "%s/%s is not a link of ours and stays as it is",
+			snprintf(warning, size,
+				"%s/%s was not made by ckpt-rotate and was left "
+				"unchanged",
 				directory, CKPT_LATEST);
 			break;
 		}

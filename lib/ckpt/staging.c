@@ -47,7 +47,8 @@ bool staging_is_settled(const struct checkpoint_target *target, const struct che
 	return settled;
 }
 
-/* Any living one keeps it; else any that cannot be asked; else all are gone. */
+/* WRITER_ALIVE if any recorded writer lives, else WRITER_ELSEWHERE if any cannot be checked,
+ * else WRITER_GONE. */
 static enum checkpoint_writer weigh(enum checkpoint_writer known, enum process_state state)
 {
 	if (known == WRITER_ALIVE || state == PROCESS_ALIVE)

@@ -193,7 +193,8 @@ static enum status check_table(int descriptor, const struct manifest_file *file,
 		descriptor, file->name, footer, sizeof(footer), file->bytes - sizeof(footer), why);
 	if (status == STATUS_OK && memcmp(footer + TABLE_FOOTER - sizeof(table_magic), table_magic,
 					   sizeof(table_magic)) != 0)
-		status = error_set(why, STATUS_NO, "%s is cut short, or no table", file->name);
+		status =
+			error_set(why, STATUS_NO, "%s is cut short, or is not a table", file->name);
 	return status;
 }
 
@@ -260,7 +261,7 @@ enum status structure_read_line(int root, const char *name, char line[256], stru
 	struct stat st;
 	enum status status = structure_read(root, name, 4096, &text, why);
 	if (status == STATUS_NO && fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		status = error_set(why, STATUS_DAMAGED, "it is no small file");
+		status = error_set(why, STATUS_DAMAGED, "it is too large, or not a regular file");
 	if (status == STATUS_OK) {
 		const char *at = text_string(&text);
 		size_t length = strcspn(at, "\r\n");

@@ -32,7 +32,7 @@ void writer_identify(struct writer *writer)
 	if (process_identify(0, &self, NULL) != STATUS_OK)
 		return;
 	writer->parent = self;
-	/* Init never ends: with it as witness nothing would ever be removed. */
+	/* Do not record init: it never ends, so the directory would never be removed. */
 	if (parent <= 1 || process_identify(parent, &writer->parent, NULL) != STATUS_OK)
 		writer->parent.pid = 0;
 	writer->group = self;
@@ -94,7 +94,7 @@ enum process_state writer_look(const struct writer *writer)
 		return PROCESS_ELSEWHERE;
 	if (parent == PROCESS_ALIVE || group_is_alive(&writer->group))
 		return PROCESS_ALIVE;
-	/* Nobody was recorded who could be asked. */
+	/* No process was recorded that could be checked. */
 	return writer->parent.pid || writer->group.pid > 1 ? PROCESS_GONE : PROCESS_ELSEWHERE;
 }
 

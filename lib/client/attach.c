@@ -166,7 +166,8 @@ static int agent_check(struct board *board)
 	return 1;
 }
 
-/* Who is written there; pid 0 if nobody. It is created first and filled a moment later. */
+/* The process recorded in `owner`; pid 0: none. The file is created first and filled a moment
+ * later. */
 static struct board_process owner_read(const char *path)
 {
 	for (int turn = 0; turn < 100; turn++) {
@@ -196,8 +197,8 @@ static bool owner_write(const char *path, int how, struct board_process who)
 	return done;
 }
 
-/* What the former training process was at and was answered says nothing of the one that follows it:
- * that may have gone back to a checkpoint. */
+/* Discard the former training process's step and answers: its successor may have gone back to
+ * an earlier checkpoint. */
 static bool former_forget(const struct board *board)
 {
 	static const char *const files[] = {"step", "saved", "section", "answered"};
@@ -352,7 +353,7 @@ int preempt_board_attach(struct board *board, pid_t owner)
 void preempt_board_release(struct board *board)
 {
 	struct stat about;
-	/* Where the program closed them, the numbers may be someone else's by now. */
+	/* If the program closed the descriptors, their numbers may belong to other files now. */
 	if (*board->path && fstat(board->dir, &about) == 0 && about.st_dev == board->dev &&
 		about.st_ino == board->ino) {
 		close(board->dir);

@@ -87,8 +87,9 @@ static bool patience_turn(
 
 enum verdict { RUN, SAVE, OVERSHOOT, LEAVE, STAY };
 
-/* What hold asks for where n steps are finished; answers are what save and exit were answered so
- * far. After the final save no step may start, but asking again at the same boundary is right. */
+/* What `hold` asks for when n steps are finished. answers: the steps at which save and exit
+ * were answered already. After the final save no further step may start; asking again at the
+ * same boundary is allowed. */
 static enum verdict decide(const struct board_hold *hold, struct board_answers *answers, uint64_t n)
 {
 	uint64_t s = hold->number;
@@ -175,11 +176,11 @@ static int vanished(const struct board *board, const char *what)
 	return BOARD_LEAVE + 43;
 }
 
-/* Is hold there, and is the board? Looking up a name that is absent is the dearest part of a step
- * on tmpfs, which forgets such names; so the directory's time is asked instead. It is the time of
- * the last tick, so an absence is believed only where the directory had last changed well before
- * the look: then any later change must show. On other filesystems times may be coarser or cached:
- * there we look. */
+/* Whether `hold` exists, and whether the board does. Looking up a missing name is the most
+ * expensive part of a step on tmpfs, which does not cache missing names. So read the
+ * directory's modification time instead. It has the resolution of a clock tick: trust "no hold"
+ * only if the directory last changed well before the previous lookup, because any later change
+ * then shows. On other filesystems times may be coarser or cached: look up the name. */
 static int hold_there(struct board *board, bool *held)
 {
 	struct stat about;

@@ -95,7 +95,7 @@ void agent_say_goodbye(struct agent *agent, int code)
 	}
 }
 
-/* The code of several tasks is that of the one with the most to say. */
+/* Exit with the most severe code of the tasks: own failure, 44, 43, 93, 42, 0. */
 static int combined_code(const struct agent *agent)
 {
 	static const int weight[] = {
@@ -241,7 +241,8 @@ out:
 		.passed_on = agent.passed_on};
 	if (started)
 		keep_goodbyes(&agent, end);
-	/* What has not said goodbye must not look as if it had: its silence has to be seen. */
+	/* Do not send a last beat for tasks that have not written LEFT: the other tasks must
+	 * notice that they are gone. */
 	if (end->unwritten_count)
 		pulse_fall_silent(agent.group.pulse);
 	agent_release(&agent);

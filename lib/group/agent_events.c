@@ -31,7 +31,8 @@ void agent_take_notice(struct agent *agent, const struct notice *notice)
 	group->noticed = true;
 	if (deadline < group->own_deadline)
 		group->own_deadline = deadline;
-	/* One seat claims for the machine; the others hold as soon as it shows. */
+	/* One task claims for all tasks of this machine; the others hold as soon as the claim
+	 * shows in the store. */
 	for (size_t i = 0; i < agent->seat_count; i++)
 		agreement_noticed(&agent->seats[i].agreement, group->own_deadline);
 	if (!agent->options->forward || strncmp(notice->source, "signal:", 7))
@@ -54,7 +55,7 @@ void agent_check_sources(struct agent *agent, const struct pollfd *polled)
 		switch (event) {
 		case WATCH_NOTICE: agent_take_notice(agent, &notice); break;
 		case WATCH_LOST:
-			message_error("cannot ask %s, three times in a row: %s; asking goes on",
+			message_error("%s could not be asked three times in a row: %s; retrying",
 				source_name(agent->watch.sources[which].source), err.text);
 			break;
 		case WATCH_BACK:
@@ -155,7 +156,8 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 			struct command *command = &agent->commands[i];
 			if (!command->pid || command->running || command->told)
 				continue;
-			/* A notice that only waits for its deadline has come before this end. */
+			/* A source may hold back a notice that it received before this command
+			 * ended: take it now. */
 			agent_take_held(agent);
 			int64_t until = wait_with_failure(agent, command);
 			if (until)
@@ -219,8 +221,8 @@ void agent_keep_guard(struct agent *agent)
 {
 	if (guard_keep(&agent->guard))
 		message_error(
-			"the process that ends the command when this one is killed was killed "
-			"itself; another one is there");
+			"preempt-guard, which ends the command if this process is killed, was "
+			"killed; a new one was started");
 }
 
 /*
@@ -270,7 +272,7 @@ void agent_take_signals(struct agent *agent, int64_t now)
 	reap(agent, now);
 }
 
-/* A store that takes no write is away, even if it can be read. */
+/* Treat a store that accepts no writes as unavailable, even if it can be read. */
 static void store_answered(struct agent *agent, const struct result *result)
 {
 	bool wrote = result->kind == RESULT_WROTE;

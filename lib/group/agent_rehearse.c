@@ -95,7 +95,7 @@ static const char *what_failed(const struct agent *agent, int code)
 		return which_did_not_obey(agent);
 	if (code == STATUS_PREEMPTED)
 		return "no complete checkpoint was saved";
-	return code == options->exit_code ? NULL : "it ended otherwise";
+	return code == options->exit_code ? NULL : "it ended in another way";
 }
 
 bool agent_judge_rehearsal(const struct agent *agent, int code)

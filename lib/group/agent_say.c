@@ -176,7 +176,7 @@ static void say_saved(const struct agent *agent, const struct seat *saved, int c
 			(unsigned long long)saved->complete_step, code);
 }
 
-/* Nobody runs it again: what is left behind is said the more clearly. */
+/* The run will not be started again, so say clearly whether a checkpoint is missing. */
 static void say_stopped(const struct agent *agent, int code)
 {
 	const struct seat *complete = NULL;

@@ -3,7 +3,7 @@
 #include "group/agreement_inside.h"
 
 #define SETTLE	   1	/* ms between writing hold = wait and reading step */
-#define STOPPED	   1000 /* whoever comes so many ms late was stopped meanwhile */
+#define STOPPED	   1000 /* a call that comes this many ms late: this process was stopped */
 #define NEIGHBOURS 50	/* ms between looks at the other tasks of the agent, without the store */
 
 void agreement_init(struct agreement *a, const struct agreement_config *config,
@@ -33,8 +33,8 @@ static uint64_t count_reports(const struct agreement_view *view)
 }
 
 /*
- * How long to wait for news before looking without any: whoever should have made them may be dead.
- * A few look often, so that not all ask at once.
+ * How long to wait for a notification before reading anyway: the task that should send it may be
+ * dead. Only a few tasks poll often, so that not all of them read at once.
  */
 static int64_t pace_by_rank(const struct agreement *a)
 {
@@ -44,13 +44,13 @@ static int64_t pace_by_rank(const struct agreement *a)
 	return before > LOOKERS ? LOOK_SELDOM : before > LOOKERS / 4 ? 2 * LOOK_OFTEN : LOOK_OFTEN;
 }
 
-/* And nobody so often that asking takes the store's time. */
+/* No task polls so often that polling loads the store. */
 int64_t agreement_pace(const struct agreement *a)
 {
 	return clock_later(pace_by_rank(a), clock_earlier(LOOK_SHARE * a->view->took, LOOK_SELDOM));
 }
 
-/* What others have written may be all that is waited for: look. */
+/* The unread changes may be all the records that this task waits for: read them. */
 void agreement_look_for(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
 {
 	if (awaited && a->view->unseen >= awaited)
@@ -126,7 +126,8 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 	a->pending[what] = false;
 	if (outcome == OUTCOME_DONE && !overtaken)
 		a->done[what] = round;
-	/* What we changed we know; what we could not change, or came before, we want to see. */
+	/* The result of our own write is known. If it was refused or was made before, read the
+	 * store. */
 	if (outcome != OUTCOME_DONE || news)
 		a->look_first = true;
 	if (outcome == OUTCOME_UNKNOWN)
@@ -149,7 +150,7 @@ void agreement_told(struct agreement *a, const struct agreement_hold *hold, int6
 		a->read = false; /* it may be anywhere from now on */
 	if (hold->order == ORDER_RUN) {
 		if (!a->has_saved || a->saved_step < a->saving_step)
-			a->saving = 0; /* it was given up; what is saved later is not it */
+			a->saving = 0; /* the save was abandoned; a later save is another one */
 	}
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
 		return;
@@ -275,7 +276,7 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 		plan->look = a->answered_at;
 	if (a->solo && !a->verdict)
 		wake_at(plan, now + NEIGHBOURS);
-	/* Often, so that having been stopped does not look like a store that is lost. */
+	/* Wake up often: a long sleep could not be told from this process having been stopped. */
 	if (plan->look != CLOCK_NEVER)
 		wake_at(plan, now + LOOK_OFTEN);
 }

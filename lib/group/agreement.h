@@ -8,9 +8,9 @@
  * answers, repeated events and restarts of the store need no cases of their own. A write that is
  * wanted stays wanted until the view shows it or it was answered.
  *
- * The rules are those of DESIGN.md, section 4. In short: whoever is noticed claims; everybody holds
- * at the next boundary and reports it; the decision is the largest report; all save there; after
- * the final save everybody stays until all have saved, then leaves.
+ * docs/design.md, section 4, has the rules. In short: a task that receives a notice claims; every
+ * task holds at its next boundary and reports it; the decision is the largest report; all tasks
+ * save there; after the final save each task stays until all have saved, then leaves.
  */
 #ifndef GROUP_AGREEMENT_H
 #define GROUP_AGREEMENT_H
@@ -97,8 +97,8 @@ struct agreement_view {
 	/* Whose report, and whose save, of the newest round came last, of those that are seen. */
 	uint64_t last_reporter, last_saver;
 	/*
-	 * How many records that are awaited now (reports, then saves) may be there that this does
-	 * not show, as far as is known: who waits for no more than that looks.
+	 * Upper bound for the awaited records (reports, then saves) that exist but that this view
+	 * does not show. A task that waits for no more than that many reads the store.
 	 */
 	uint64_t unseen;
 	bool partial; /* it may lack others' records of any kind */
@@ -140,9 +140,8 @@ bool agreement_others_save(const struct agreement_view *view, uint64_t task);
 /* ---- One task ---- */
 
 /*
- * What the tasks of one agent agree on among themselves when the store does not answer after a
- * notice. Zero it but for peers ([tasks], zeroed, owned by whoever runs the agreements) and the
- * tasks that share it.
+ * What the tasks of one agent agree on without the store, if it does not answer after a notice.
+ * Zero it, except for peers ([tasks], zeroed, owned by the caller) and the tasks that share it.
  */
 struct agreement_alone {
 	struct agreement_view view;

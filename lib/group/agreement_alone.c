@@ -51,7 +51,7 @@ static void begin(struct agreement *a)
 	alone->begun = true;
 }
 
-/* Go by the round in memory from now on; what is under way in the store does not matter to it. */
+/* From now on use the round in memory, and ignore writes to the store that are still under way. */
 static void join(struct agreement *a, int64_t now)
 {
 	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
@@ -59,7 +59,7 @@ static void join(struct agreement *a, int64_t now)
 			a->pending[what] = false;
 	a->solo = true;
 	a->view = &a->config.alone->view;
-	/* It may have been counted out while it still had an agreed save to do. */
+	/* It may have been marked dead while it still had to save at an agreed step. */
 	a->config.alone->view.peers[a->config.task].dead = false;
 	agreement_take_in(a, now);
 }
@@ -82,7 +82,8 @@ void agreement_follow_alone(struct agreement *a, int64_t now)
 	alone->view.deadline_doubted = a->store->deadline_doubted;
 	if (a->store->claimed)
 		alone->view.claim_then = a->store->claim_then;
-	/* An agreed save needs no store, and what has ended has nothing to save. */
+	/* A task that is told to save at an agreed step needs no further agreement, and a
+	 * command that has ended cannot save. */
 	bool takes_part = !a->verdict && !a->ended && !a->lost && a->told.order != ORDER_EXIT;
 	if (a->solo)
 		agreement_take_in(a, now);
@@ -149,7 +150,7 @@ bool agreement_write_alone(struct agreement *a, struct agreement_plan *plan)
 		plan->write[what] = 0;
 		any = true;
 	}
-	/* For those of our own agent that are still at it. */
+	/* Let the other tasks of this agent see that this one has left. */
 	if (a->verdict && a->config.alone)
 		a->config.alone->view.peers[a->config.task].left = a->reason;
 	return any;

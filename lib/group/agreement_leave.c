@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Park, judge, leave: how the attempt ends for one task. */
+/* How the attempt ends for one task: wait for the others, decide the exit code, leave. */
 #include "base/error.h"
 #include "group/agreement_inside.h"
 
@@ -64,7 +64,8 @@ static uint64_t savers(const struct agreement *a)
 	return a->config.savers_chief || a->config.complete_chief ? 1 : a->view->tasks;
 }
 
-/* Whoever must save has saved exactly at the decided step, or had ended well before. */
+/* Whether every task that must save has saved at exactly the decided step, or had completed
+ * before. */
 static bool common_complete(const struct agreement *a)
 {
 	const struct agreement_view *view = a->view;
@@ -80,8 +81,9 @@ static bool common_complete(const struct agreement *a)
 }
 
 /*
- * The checkpoint of the newest decision is complete (DESIGN.md, 4.5): whoever must save has saved
- * exactly there, or had ended well before. That of a checkpoint on demand is nobody's last one.
+ * Whether the checkpoint of the newest decision is complete (docs/design.md, section 4, step 5):
+ * every task that must save has saved at exactly that step, or had completed before. A checkpoint
+ * on demand is never the last one of the attempt.
  */
 static bool newest_complete(const struct agreement *a)
 {
@@ -175,7 +177,7 @@ enum agreement_prospect agreement_prospect(
 		return PROSPECT_COMPLETE;
 	for (uint64_t i = 0; i < view->tasks; i++) {
 		const struct agreement_peer *peer = &view->peers[i];
-		/* A later periodic save has hidden it from us. */
+		/* `saved` shows only a later periodic save. */
 		bool hidden =
 			i == a->config.task && a->has_saved && a->saved_step > view->decision.step;
 		bool awaited = peer->member && agreement_counts(view, i) && !peer->saved && !hidden;
@@ -188,7 +190,7 @@ enum agreement_prospect agreement_prospect(
 			!saved_at(a, i, view->decision.step) && peer->left != REASON_COMPLETED)
 			return PROSPECT_NONE;
 	}
-	/* What is not known to be under way is not waited for. */
+	/* Do not wait for a save that is not known to be under way. */
 	if (a->skipped || now >= a->decided_at + a->config.save_timeout ||
 		now - a->answered_at > 2 * LOOK_OFTEN)
 		return PROSPECT_NONE;
@@ -213,7 +215,8 @@ static void reach_preempted(struct agreement *a)
 		complete ? STATUS_SAVED : STATUS_PREEMPTED);
 }
 
-/* How long a task that has saved stays for the others: our own pause is not their silence. */
+/* Until when a task that has saved waits for the others. Time in which this process was stopped
+ * does not count. */
 static int64_t stay_until(const struct agreement *a)
 {
 	int64_t ready = a->parked_at ? a->parked_at : a->ended_at;
@@ -228,7 +231,7 @@ static int64_t stay_until(const struct agreement *a)
 	return clock_later(deadline - LEAVE_EARLY, look_once_more);
 }
 
-/* At this instant a task that has not saved is given up. */
+/* When this task is ended if it has not saved by then. */
 static int64_t give_up_at(const struct agreement *a)
 {
 	if (!preempted(a))
@@ -241,8 +244,8 @@ static int64_t give_up_at(const struct agreement *a)
 }
 
 /*
- * The time is up, and what the view lacks may be the last save: one look at all of it first, while
- * there is a moment left.
+ * The time is up, but the last save may be a record that the view does not show: read everything
+ * once more while a moment is left.
  */
 static bool looks_once_more(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
@@ -271,8 +274,8 @@ static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan
 }
 
 /*
- * For as long as we are ready to wait with nothing else to do, the store did not answer, or did not
- * take what this task has to write.
+ * Whether the store has not answered, or has accepted no write of this task, for as long as an
+ * ended task waits for it.
  */
 static bool is_hopeless(const struct agreement *a, int64_t now)
 {
@@ -285,7 +288,8 @@ static bool is_hopeless(const struct agreement *a, int64_t now)
 	return now - since >= patience;
 }
 
-/* It was written although the answer was lost: what broke is not another task. */
+/* ERROR in the store is our own, although the answer to its write was lost: no other task has
+ * failed. */
 static bool is_our_error(const struct agreement *a)
 {
 	return a->view->broken && a->view->error && a->view->error_task == a->config.task;
@@ -301,7 +305,7 @@ static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan 
 		reach_preempted(a);
 	} else if (a->done[WRITE_ERROR] || is_our_error(a) ||
 		   (is_hopeless(a, now) && !a->view->broken)) {
-		/* A command that we ended for its lost board may have obeyed with 0. */
+		/* A command that was ended because its board was lost may exit with 0. */
 		agreement_reach(a, REASON_FAILED, a->end_code ? a->end_code : STATUS_BROKEN);
 	} else if (a->view->broken) {
 		agreement_reach(a, REASON_PEER, STATUS_BROKEN);
@@ -310,7 +314,8 @@ static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan 
 	}
 }
 
-/* A save of an agreed step that is under way is finished before the group falls apart. */
+/* Whether a save of the agreed step is under way: let it finish before acting on the failure of
+ * another task. */
 static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	int64_t limit = a->decided_at + a->config.save_timeout;
@@ -401,7 +406,7 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 		end_command(a, now, plan);
 		return;
 	}
-	/* Our own save, or the last one of the others, may have become known only now. */
+	/* The save of this or of the last other task may have become known only now. */
 	bool unwritten = agreement_report_saved(a, plan) || agreement_announce(a, plan);
 	unwritten = unwritten && !is_hopeless(a, now);
 	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))

@@ -43,7 +43,7 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->store;
 	bool completed =
-		a->verdict && a->reason == REASON_COMPLETED; /* and needs its machine no more */
+		a->verdict && a->reason == REASON_COMPLETED; /* and no longer needs its machine */
 	if (!a->noticed || completed || view->closed || view->broken ||
 		view->peers[a->config.task].dead)
 		return false;
@@ -65,8 +65,9 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 /* ---- Reporting and deciding ---- */
 
 /*
- * Whoever reported last knows first that all have, and publishes at once. The others let him, and
- * those before them: he may be dead.
+ * How long this task waits before it publishes the decision. The task that reported last knows
+ * first that all have reported, and publishes at once. The others wait in the order of their
+ * numbers, in case it is dead.
  */
 static int64_t publish_delay(const struct agreement *a)
 {
@@ -112,7 +113,7 @@ static void report_and_decide(struct agreement *a, int64_t now, struct agreement
 	const struct agreement_view *view = a->view;
 	look_by(a, plan);
 	if (!preempted(a) && now - a->answered_at >= a->config.report_timeout) {
-		/* Nobody has to leave, so nobody stands still for long. */
+		/* No task has to leave, so wait only a short time for late reports. */
 		order(plan, ORDER_RUN, 0);
 		return;
 	}
@@ -228,7 +229,8 @@ static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 	order(plan, ORDER_EXIT, decision->kind == KIND_EACH ? own_step(a) : decision->step);
 }
 
-/* Known of every task: who is silent, dead or has left may have trained, and lost that. */
+/* Whether every task is known not to have trained. A silent, dead or departed task may have
+ * trained, and its work is lost. */
 static bool no_task_has_begun(const struct agreement_view *view)
 {
 	for (uint64_t i = 0; i < view->tasks; i++) {
@@ -288,7 +290,7 @@ static int64_t lost_at(const struct agreement *a)
 	if (a->told.order != ORDER_WAIT)
 		return CLOCK_NEVER;
 	int64_t since = clock_later(clock_later(answered_until(a), a->told_at), a->stopped_until);
-	/* Whoever looks seldom asks late, and is not to take that for silence. */
+	/* A task that polls rarely also reads late: do not count that as silence of the store. */
 	int64_t pause = agreement_pace(a) - LOOK_OFTEN;
 	return since + pause + clock_earlier(patience, a->config.save_timeout);
 }
@@ -302,7 +304,7 @@ static int64_t last_call(const struct agreement *a)
 		return grace_last_call(
 			holds ? clock_later(a->told_at, a->deadline_at) : a->deadline_at,
 			deadline_of(a), &measure);
-	/* Whoever was stopped meanwhile asks the store first. */
+	/* If this process was stopped, give the store time to answer first. */
 	return holds ? clock_later(a->told_at, a->stopped_until) + a->config.save_timeout
 		     : CLOCK_NEVER;
 }
@@ -388,5 +390,6 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 		order(plan, ORDER_RUN, 0);
 	}
 	if (plan->hold.order == ORDER_WAIT)
-		look_by(a, plan); /* nobody stands still without news */
+		look_by(a,
+			plan); /* do not hold the training without a recent answer of the store */
 }

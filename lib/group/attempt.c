@@ -161,7 +161,7 @@ static enum slot look_at_slot(
 	case PROCESS_GONE: return SLOT_DEAD;
 	case PROCESS_ELSEWHERE: break;
 	}
-	/* The same host after a reboot: whatever ran there is gone. */
+	/* The host has rebooted since, so every process that ran there is gone. */
 	bool rebooted =
 		!strcmp(member->agent.host, us->host) && strcmp(member->agent.boot, us->boot);
 	return rebooted ? SLOT_DEAD : SLOT_UNKNOWN;
@@ -242,7 +242,8 @@ static void take_slots(
 	}
 }
 
-/* Carry out what takes our places; the view then shows it. STATUS_NO: others were faster. */
+/* Run the transaction that joins our tasks; the view then shows them. STATUS_NO: another
+ * process was faster. */
 static enum status take_part(
 	struct write *write, struct store *store, struct view *view, struct error *err)
 {
@@ -338,8 +339,8 @@ static enum status seal(struct store *store, const struct attempt *attempt, cons
 }
 
 /*
- * Our predecessors are dead: say so, and close what is left of their attempt. The seal comes first:
- * tasks that still gather there see that it was a restart, and join the next attempt.
+ * Declare our dead predecessors dead and close their attempt. Write the seal first: tasks that are
+ * still joining that attempt then see a restart, and join the next one.
  */
 static enum status bury(struct store *store, const struct attempt_entry *entry, struct view *view,
 	struct error *err)
@@ -428,8 +429,8 @@ static enum status check_number(const struct attempt_entry *entry, enum attempt_
 	if (entry->number == 0 || entry->number == next)
 		return STATUS_OK;
 	return error_set(err, STATUS_USAGE,
-		"run %s: attempt %llu was asked for, but it is time for %llu: leave out --attempt, "
-		"or unset PREEMPT_ATTEMPT",
+		"run %s: attempt %llu was requested, but the next one is %llu: leave out "
+		"--attempt, or unset PREEMPT_ATTEMPT",
 		entry->run, (unsigned long long)entry->number, (unsigned long long)next);
 }
 
@@ -526,7 +527,7 @@ enum status attempt_join(struct store *store, const struct attempt_entry *entry,
 	return status;
 }
 
-/* Whoever joined last tells the others; should that fail, they look now and then. */
+/* The task that joins last notifies the others. If that fails, they find out by polling. */
 static void tell_all_joined(struct store *store, const struct view *view)
 {
 	struct transaction t = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attempts: which incarnation of the run a process belongs to. An attempt is opened by whoever
- * comes first, joined by the others, sealed by the first claim, error or death, and closed by the
- * last to leave. Nothing of an old attempt is seen by a new one.
+ * Attempts: the incarnations of a run. The first task opens an attempt, the others join it, the
+ * first claim, error or death seals it, and the last task to leave closes it. A new attempt never
+ * reads keys of an old one.
  *
  * All calls here block on the store; they are made by a program, or by the agent's store thread.
  */
@@ -12,7 +12,7 @@
 #include "group/view.h"
 #include "group/writes.h"
 
-/* What a process brings along when it wants to join. */
+/* What a process knows of itself when it joins. */
 struct attempt_entry {
 	const char *run;
 	uint64_t number; /* this very attempt; 0: whichever is right */
@@ -25,7 +25,7 @@ struct attempt_entry {
 	int cancel;	  /* a descriptor: readable means give up (STATUS_NO); -1 */
 };
 
-/* What there is, as far as the decision needs it. */
+/* What the store shows, as far as the decision to join needs it. */
 enum slot { SLOT_FREE, SLOT_OURS, SLOT_LEFT, SLOT_DEAD, SLOT_ALIVE, SLOT_UNKNOWN };
 enum launch_order { LAUNCH_SAME, LAUNCH_NEWER, LAUNCH_OLDER, LAUNCH_OTHER };
 struct attempt_scene {

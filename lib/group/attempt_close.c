@@ -67,14 +67,14 @@ enum status attempt_close_as_seen(struct store *store, const struct view *view, 
 {
 	struct remembered known;
 	bool learned = view->longest_save > 0 || view->learned.count > 0;
-	/* A task that was lost may have come back since and have said that it had finished. */
+	/* A task that was declared dead may have come back since and reported that it finished. */
 	bool corrects = view->agreement.closed && strcmp(view->closed, "completed") != 0 &&
 			view_all_completed(view);
 	if (view->agreement.closed && !corrects)
 		return STATUS_OK;
 	if (!forced && !view_all_through(view))
 		return error_set(
-			err, STATUS_NO, "run %s: not everybody has left", view->attempt.run);
+			err, STATUS_NO, "run %s: some tasks have not left yet", view->attempt.run);
 	learned = learned && remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
 	enum status status =
 		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);

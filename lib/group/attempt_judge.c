@@ -22,8 +22,8 @@ enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t t
 	if (scene->slot == SLOT_ALIVE)
 		return ATTEMPT_REFUSE_ALIVE;
 	if (scene->launch == LAUNCH_NEWER || scene->launch == LAUNCH_OTHER) {
-		/* The scheduler started the job anew; what of the old launch still lives is at
-		 * odds. */
+		/* The scheduler started the job again. Tasks of the old launch that still run
+		 * conflict with it. */
 		if (scene->others == SLOT_ALIVE)
 			return scene->launch == LAUNCH_NEWER && scene->sealed
 				       ? ATTEMPT_WAIT

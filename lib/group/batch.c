@@ -168,7 +168,7 @@ static void tell(struct batch *batch, int64_t now)
 		(void)parse_signal(batch->notice.source + 7, &number, "signal", NULL);
 	else if (!batch->slurm_job)
 		number = SIGTERM;
-	message_info("the tasks could not be told by the store%s%s: the command gets a SIG%s",
+	message_info("cannot notify the tasks through the store%s%s: sending the command a SIG%s",
 		*err.text ? ": " : "", err.text, sigabbrev_np(number));
 	kill(batch->pid, number);
 }

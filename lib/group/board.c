@@ -33,8 +33,8 @@ static enum status failed(struct error *err, const char *action, const char *pat
 }
 
 /*
- * What will be written in place is given its room now: data loaders fill the same filesystem later.
- * False: there is none; filesystems that cannot do it have it, as far as we know.
+ * Allocate the space of files that are overwritten in place now, because data loaders may fill the
+ * filesystem later. False: no space. True also on filesystems that cannot preallocate.
  */
 static bool make_room(int descriptor)
 {
@@ -430,7 +430,7 @@ enum status board_read_saved(
 	return STATUS_OK;
 }
 
-/* "NAME" and blanks up to the newline. Anything else is as if it said nothing. */
+/* Parse "NAME" and blanks up to the newline. Treat any other content as empty. */
 enum status board_read_section(const struct board *board, struct board_section *section)
 {
 	char line[128];

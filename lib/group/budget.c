@@ -25,7 +25,7 @@ static bool is_failure(const struct outcome *o)
 	}
 }
 
-/* Ended in a way after which a newer save could have been expected. */
+/* It ended in a way that normally leaves a newer save. */
 static bool owes_progress(const struct outcome *o)
 {
 	return o->cause != CAUSE_PREEMPTED && o->cause != CAUSE_UNJOINED && o->measured;
@@ -63,7 +63,7 @@ static struct tally count_all(const struct outcome *past, size_t count)
 	struct tally tally = {0};
 	for (size_t i = 0; i < count; i++) {
 		uint64_t step;
-		/* What it began from was saved before it, by whomever. */
+		/* The step it started from was saved earlier, by this or another attempt. */
 		if (past[i].has_resume && past[i].resume > tally.best) {
 			tally.best = past[i].resume;
 			tally.any_saved = true;
@@ -75,7 +75,8 @@ static struct tally count_all(const struct outcome *past, size_t count)
 			tally.best = step;
 			tally.any_saved = true;
 		}
-		/* Whoever started it after that knew what he did; perhaps it trains something else.
+		/* A user started it again after that decision: count from there, because it may
+		 * be a different training.
 		 */
 		bool over = past[i].refused || past[i].cause == CAUSE_COMPLETED;
 		if (over && i + 1 < count)
@@ -113,7 +114,7 @@ static const char *verb_of(enum outcome_cause cause)
 	switch (cause) {
 	case CAUSE_CRASHED: return "crashed";
 	case CAUSE_HUNG: return "hung";
-	case CAUSE_UNJOINED: return "did not come together";
+	case CAUSE_UNJOINED: return "did not get all its tasks";
 	default: return "lost a task";
 	}
 }

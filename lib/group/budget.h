@@ -22,7 +22,7 @@
 #define BUDGET_UNLIMITED UINT64_MAX
 
 struct budget_limits {
-	/* So many are forgiven; one more is one too many. */
+	/* The allowed number; one more stops the run. */
 	uint64_t restarts; /* after failures of any kind; BUDGET_UNLIMITED */
 	uint64_t crashes;
 	uint64_t hangs;

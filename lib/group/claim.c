@@ -71,7 +71,7 @@ static enum status refuse(const struct view *view, const struct claim *claim, st
 	return STATUS_OK;
 }
 
-/* Ours may have waited for the store since what is left was counted. */
+/* The claim may have waited for the store since the remaining time was computed. */
 static bool brings_deadline_forward(const struct view *view, const struct claim *claim)
 {
 	int64_t told = view->agreement.deadline_told;
@@ -97,7 +97,7 @@ static void show_ours(struct view *view, const struct claim *claim)
 	view->agreement.round++;
 }
 
-/* The claim took long, so what is left was counted long before: say it again. */
+/* The claim took long, so the remaining time in it is too large: write it again. */
 static void correct_deadline(struct store *store, struct view *view, const struct claim *claim)
 {
 	struct error unused;

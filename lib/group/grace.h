@@ -11,7 +11,7 @@
 /* How long a save is taken to last, ms, where that is not known but has to be. */
 #define GRACE_UNKNOWN_SAVE 5000
 
-/* What was measured, in this attempt and in earlier ones. 0 where nothing is known yet. */
+/* Measured durations of this and earlier attempts; 0: not measured yet. */
 struct grace_measure {
 	int64_t longest_save;
 	int64_t usual_save;   /* of at least three saves; 0: not known */

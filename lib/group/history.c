@@ -163,7 +163,7 @@ static enum status put_next(struct store *store, const char *key, store_revision
 	json_put_text(json, "why", decision->why);
 	json_put_signed(json, "utc", clock_utc());
 	const char *owned = transaction_own(&t, key);
-	transaction_require(&t, owned, revision); /* rubbish is written over */
+	transaction_require(&t, owned, revision); /* overwrite a value that cannot be parsed */
 	transaction_put(&t, owned, json);
 	enum status status = transaction_run(&t, store, err);
 	transaction_release(&t);

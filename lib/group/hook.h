@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A shell command of the user's that the agent runs beside the training (--on-notice, --done-if),
- * in a process group of its own and with a time limit: the agent goes on meanwhile. It ends with
- * the agent, whatever ends that. A zeroed one was never started. Private to lib/group.
+ * in a process group of its own and with a time limit: the agent goes on meanwhile. It is killed
+ * when the agent ends, even by kill -9. A zeroed struct means: never started. Private to lib/group.
  */
 #ifndef GROUP_HOOK_H
 #define GROUP_HOOK_H

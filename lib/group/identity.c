@@ -78,7 +78,8 @@ static const struct launcher *launcher_find(const struct identity_environment *e
 {
 	for (const struct launcher *const *l = launchers; *l; l++) {
 		bool marked = environment_value(environment, (*l)->marker) != NULL;
-		/* Half of a pair is a mistake to name, not another launcher's turn. */
+		/* If only one of a launcher's two variables is set, report that instead of
+		 * trying the next launcher. */
 		if (!marked && (*l)->tasks && !strcmp((*l)->marker, (*l)->task))
 			marked = environment_value(environment, (*l)->tasks) != NULL;
 		if (marked && (!(*l)->present || (*l)->present(environment)))
@@ -99,8 +100,8 @@ static enum status launcher_numbers(const struct identity_environment *environme
 				      : NULL;
 	if (missing)
 		return error_set(err, STATUS_USAGE,
-			"%s: %s is not set, so who we are is unclear; %s", launcher->name, missing,
-			launcher->cure);
+			"%s: %s is not set, so this task's number cannot be determined; %s",
+			launcher->name, missing, launcher->cure);
 	enum status status = environment_number(
 		environment, launcher->task, 0, IDENTITY_TASKS_MAX - 1, task, err);
 	if (status != STATUS_OK || !launcher->tasks)
@@ -108,7 +109,9 @@ static enum status launcher_numbers(const struct identity_environment *environme
 	status =
 		environment_number(environment, launcher->tasks, 1, IDENTITY_TASKS_MAX, tasks, err);
 	if (status == STATUS_OK && *task >= *tasks)
-		return error_set(err, STATUS_USAGE, "%s: task %s=%llu is not below %s=%llu; %s",
+		return error_set(err, STATUS_USAGE,
+			"%s: task %s=%llu must be less than "
+			"%s=%llu; %s",
 			launcher->name, launcher->task, (unsigned long long)*task, launcher->tasks,
 			(unsigned long long)*tasks, launcher->cure);
 	return status;
@@ -156,7 +159,8 @@ static enum status find_task(const struct identity_environment *environment,
 	const char *task_source, *tasks_source;
 	enum status has_task = given_number(environment, request->task_given, request->task,
 		"--task", "PREEMPT_TASK", 0, IDENTITY_TASKS_MAX - 1, &task, &task_source, err);
-	/* One of several ranks; what is no rank (the launcher itself) speaks for the first. */
+	/* One of several ranks. A process that is not a rank, such as the launcher itself,
+	 * counts as the first. */
 	if (has_task == STATUS_OK && !request->task_given && request->need != IDENTITY_START &&
 		environment_value(environment, "LOCAL_RANK"))
 		has_task = identity_own_task(environment, &task, &task_source, err);
@@ -176,7 +180,8 @@ static enum status find_task(const struct identity_environment *environment,
 				task_source);
 		if (task >= tasks)
 			return error_set(err, STATUS_USAGE,
-				"task %llu (%s) is not below %llu (%s): tasks are numbered from 0",
+				"task %llu (%s) must be less than %llu (%s): tasks are numbered "
+				"from 0",
 				(unsigned long long)task, task_source, (unsigned long long)tasks,
 				tasks_source);
 	} else if (launcher) {
@@ -202,14 +207,16 @@ static enum status find_task(const struct identity_environment *environment,
 		if (status == STATUS_OK)
 			tasks = its_tasks;
 		if (task >= tasks)
-			return error_set(err, STATUS_USAGE, "%s=%llu is not below %llu (%s): %s",
+			return error_set(err, STATUS_USAGE,
+				"%s=%llu must be less than %llu "
+				"(%s): %s",
 				launcher->task, (unsigned long long)task, (unsigned long long)tasks,
 				tasks_source, launcher->cure);
 		task_source = launcher->name;
 	} else if (only_run) {
 		return STATUS_OK;
 	} else if (has_tasks == STATUS_OK && tasks > 1) {
-		/* Not a task at all: say that first, it is the likelier mistake. */
+		/* Report first that this is not a task: that is the likelier mistake. */
 		enum status status = check_outside(environment, request, identity, err);
 		return status != STATUS_OK
 			       ? status
@@ -230,9 +237,9 @@ static enum status find_task(const struct identity_environment *environment,
 			environment_number(environment, "WORLD_SIZE", 2, IDENTITY_TASKS_MAX, &world,
 				NULL) == STATUS_OK)
 			warn(identity,
-				"RANK and WORLD_SIZE are set, but not by torchrun, and do not "
-				"count: taken for a single task; if this is one of %llu, give "
-				"--task $RANK --tasks $WORLD_SIZE",
+				"RANK and WORLD_SIZE are set, but not by torchrun, so they are "
+				"ignored and this runs as a single task; if it is one of %llu, "
+				"give --task $RANK --tasks $WORLD_SIZE",
 				(unsigned long long)world);
 		task_source = has_tasks == STATUS_OK ? tasks_source : "no launcher";
 	}
@@ -249,7 +256,8 @@ static enum status find_machines(const struct identity_environment *environment,
 {
 	uint64_t local_tasks;
 	bool its_numbers = launcher && identity->task_source == launcher->name;
-	/* A person may know better: containers, several slurmds on one machine. */
+	/* PREEMPT_MACHINES overrides the launcher's number, which may be wrong with containers
+	 * or several slurmds on one machine. */
 	enum status status = environment_number(
 		environment, "PREEMPT_MACHINES", 1, IDENTITY_TASKS_MAX, &identity->machines, err);
 	if (status == STATUS_OK)
@@ -331,12 +339,12 @@ static enum status find_run(const struct identity_environment *environment,
 	}
 	if (identity->is_task && identity->tasks > 1)
 		return error_set(err, STATUS_USAGE,
-			"%llu tasks need a name they share and no other job has: give --run NAME "
-			"or set PREEMPT_RUN",
+			"a run of %llu tasks needs a name that no other job uses: give --run "
+			"NAME or set PREEMPT_RUN",
 			(unsigned long long)identity->tasks);
 	if (request->need != IDENTITY_START || !environment->nonce)
-		return error_set(err, STATUS_USAGE,
-			"which run is not said: give --run NAME or set PREEMPT_RUN");
+		return error_set(
+			err, STATUS_USAGE, "no run is named: give --run NAME or set PREEMPT_RUN");
 	/*
 	 * Not from user, directory or command: a sweep starts the same command many times in one
 	 * directory. The price is that a later start does not find this one.
@@ -404,7 +412,7 @@ enum status identity_find(const struct identity_environment *environment,
 		return status;
 
 	status = find_task(environment, request, launcher, &found, err);
-	/* What was left over explains wrong numbers better than the numbers do. */
+	/* Check for leftover variables first: they are the usual cause of wrong numbers. */
 	struct error launch_err;
 	enum status launch_status = find_launch(environment, launcher, &found, &launch_err);
 	if (launch_status != STATUS_OK)
@@ -440,7 +448,7 @@ enum status identity_spread(uint64_t rank, uint64_t ranks, uint64_t local,
 			(unsigned long long)ranks, (unsigned long long)local, IDENTITY_TASKS_MAX);
 	if (rank >= ranks)
 		return error_set(err, STATUS_USAGE,
-			"task %llu is not below %llu: tasks are numbered from 0",
+			"task %llu must be less than %llu: tasks are numbered from 0",
 			(unsigned long long)rank, (unsigned long long)ranks);
 	*span = (struct identity_span){rank * local, local, ranks * local};
 	return STATUS_OK;

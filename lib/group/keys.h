@@ -4,7 +4,7 @@
  * run/RUN/ATTEMPT/, so that nothing left over by an earlier attempt can touch a later one.
  *
  *   run/RUN/LAST                                number of the newest attempt
- *   run/RUN/MEASURE, run/RUN/PACE               what is remembered of this run across attempts
+ *   run/RUN/MEASURE, run/RUN/PACE               measurements kept across attempts
  *   .../OPEN                                    launch id, number of tasks, life (base/life.h)
  *   .../TASK/i                                  who task i's agent is (it has joined)
  *   .../ALL_JOINED                              all have
@@ -25,12 +25,13 @@
  *   .../NEXT                                    whether its agents run again in a next one
  *   .../REFUSED                                 decided later not to run again
  *
- * Most of these are news (store.h) for all tasks of the attempt. TASK, STEP, SAVED and the
- * acknowledgements are not: each concerns who waits for the last of them, and he looks when as many
- * changes have come as he waits for (view.h). LEFT is news only to a round that is under way.
+ * Writing most of these keys notifies all tasks of the attempt (news, store.h). TASK, STEP, SAVED
+ * and the acknowledgements do not: only a task that waits for all of them needs them, and it reads
+ * when as many changes have been counted as it waits for (view.h). LEFT notifies only while a round
+ * is open.
  *
- * Values are JSON objects on one line. A value that cannot be read is treated as the comment at its
- * reader says, and never crashes anybody (SY-11).
+ * Values are JSON objects on one line. A value that cannot be parsed never crashes a reader; the
+ * comment at each reader says how it is treated (scenario SY-11, docs/scenarios.md).
  */
 #ifndef GROUP_KEYS_H
 #define GROUP_KEYS_H

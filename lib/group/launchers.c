@@ -98,7 +98,8 @@ static enum status pmix_launch(
 	return STATUS_OK;
 }
 
-/* srun speaks PMI too; then the step says more, and a variable of another step says nothing. */
+/* srun sets the PMI variables, too. In a Slurm step use the step's own variables, and ignore
+ * PMI variables of another step. */
 static bool pmi_present(const struct identity_environment *environment)
 {
 	const char *job = environment_value(environment, "PMI_JOBID");
@@ -288,8 +289,8 @@ static const struct launcher launcher_kubernetes = {
 };
 
 /*
- * Those that start programs inside a job or a step come before the scheduler's own. Where jsrun or
- * flux also set the variables of Open MPI or PMI, the numbers are the same.
+ * Launchers that start programs inside a job or a step come before the scheduler's own. jsrun and
+ * flux may also set the variables of Open MPI or PMI, with the same numbers.
  */
 const struct launcher *const launchers[] = {&launcher_torchrun, &launcher_flux, &launcher_jsm,
 	&launcher_openmpi, &launcher_pmi, &launcher_pmix, &launcher_slurm, &launcher_kubernetes,

@@ -65,9 +65,10 @@ static enum status add_torchrun(
 		environment, "TORCHELASTIC_MAX_RESTARTS", 0, UINT32_MAX, &restarts, NULL);
 	if (machines > 1 && restarts > 0)
 		return error_set(err, STATUS_USAGE,
-			"--sharded: torchrun on several machines may start its workers again, which "
-			"cannot be told: use --max-restarts 0 (and preempt-run --restarts), or let "
-			"rank 0 draw a word at each start and give it to all: --life WORD");
+			"--sharded: torchrun on several machines may restart its workers "
+			"without a trace in their environment: use --max-restarts 0 (and "
+			"preempt-run --restarts), or let rank 0 generate a word at each start "
+			"and send it to all ranks: --life WORD");
 	enum status status = launcher_torchrun.launch(environment, launch, sizeof(launch), err);
 	/* Where machines come and go, the workers start anew without being counted. */
 	if (status == STATUS_OK || status == STATUS_NO)
@@ -107,7 +108,8 @@ static enum status find_by_word(const struct identity_environment *environment, 
 			"the PREEMPT_ variables are left over from Slurm job %llu, and this is job "
 			"%llu: put `unset ${!PREEMPT_@}` at the top of the batch script",
 			(unsigned long long)other, (unsigned long long)job->number);
-	/* A word that the program gives itself is of this very start. */
+	/* A word inherited from the environment is the same after each torchrun restart: add
+	 * torchrun's start to it. A word passed with --life belongs to this start already. */
 	const char *inherited = environment_value(environment, "PREEMPT_LIFE");
 	enum status status = inherited && strcmp(inherited, word) == 0
 				     ? add_torchrun(environment, part, err)
@@ -168,9 +170,9 @@ enum status life_find(const struct identity_environment *environment, const char
 		memcpy(line, part, sizeof(line));
 	} else {
 		return error_set(err, STATUS_USAGE,
-			"--sharded: nothing tells this start of the job from others, whose shards "
-			"must not come into the same checkpoint: use preempt-run, or `export "
-			"PREEMPT_LIFE=$(uuidgen)` before each start of all tasks");
+			"--sharded: this start of the job cannot be told from earlier starts, "
+			"and shards of two starts must not be mixed: use preempt-run, or "
+			"`export PREEMPT_LIFE=$(uuidgen)` before each start of all tasks");
 	}
 	status = add_torchrun(environment, part, err);
 	if (status == STATUS_OK)

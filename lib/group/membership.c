@@ -39,7 +39,7 @@ static enum status join_until_gathered(struct store *store, const struct attempt
 		bool again =
 			status == STATUS_BROKEN && !entry->number && attempt_is_superseded(&view);
 		bool agent_gone = process_look(&entry->agent) == PROCESS_GONE;
-		/* For an agent that is gone nothing is said: it has not left, it died. */
+		/* Do not write LEFT for an agent that is gone: it died. */
 		if (status != STATUS_OK && !agent_gone) {
 			enum agreement_reason reason =
 				status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
@@ -106,7 +106,7 @@ enum status membership_join(
 	export(exports, "PREEMPT_LIFE", attempt.life);
 	export_number(exports, "PREEMPT_TASK", identity->task);
 	export_number(exports, "PREEMPT_TASKS", identity->tasks);
-	/* Slurm's TaskProlog would take the quotes of an empty one for its value. */
+	/* Slurm's TaskProlog would use the quotes of an empty value as the value. */
 	if (*identity->launch)
 		export(exports, "PREEMPT_LAUNCH", identity->launch);
 	if (*request->signals)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store that was there and does not answer now: ask it again until a deadline, and never make
- * another one in its place.
+ * A store that was opened before and does not answer now: retry until a deadline, and never create
+ * a new store in its place.
  */
 #ifndef GROUP_OUTAGE_H
 #define GROUP_OUTAGE_H

@@ -198,8 +198,8 @@ static enum status wait_closed(struct between *between, struct error *err)
 }
 
 /*
- * Another task has failed or was lost, which does not undo what has finished here: it is run again
- * only with a task that has not finished, when that one has opened the next attempt. True: it has.
+ * Another task has failed or was lost; the tasks here have finished. Run them again only together
+ * with a task that has not finished, once that task has opened the next attempt. True: it has.
  */
 static bool wait_for_opening(struct between *between)
 {
@@ -222,7 +222,8 @@ static bool wait_for_opening(struct between *between)
 	return false;
 }
 
-/* All who wait here beat, so that the others see them live, and see when the others die. */
+/* Keep the heartbeat going while waiting, so that the other tasks see this one alive, and it
+ * sees them die. */
 static enum status watch_the_rest(struct between *between, struct error *err)
 {
 	enum status status = agent_start_pulse(between->options, &between->pulse, err);
@@ -234,8 +235,8 @@ static enum status watch_the_rest(struct between *between, struct error *err)
 }
 
 /*
- * The exit code of an agent that was preempted and had ended with `code`: what stands stays, and
- * what would have been run again is left to whoever started it.
+ * The exit code of an agent that was preempted after it had ended with `code`: 0, 42, 43 and 93
+ * stay; any other becomes 44, so that the caller starts it again.
  */
 static int preempted_code(const struct agent_options *options, int code)
 {
@@ -244,7 +245,7 @@ static int preempted_code(const struct agent_options *options, int code)
 	return stands ? code : STATUS_BROKEN;
 }
 
-/* The exit code of an agent that goes although it would be run again. */
+/* The exit code of an agent that leaves although the limits allow another attempt. */
 static int leave_for_good(const struct between *between, int code)
 {
 	if (between->finished)
@@ -271,7 +272,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
 		has_resume, resume, &decision, &err);
 	if (status != STATUS_OK) {
-		message_error("%s; whoever started this has to run it again", err.text);
+		message_error("%s; this run must be started again from outside", err.text);
 		*code = between->finished ? STATUS_OK : STATUS_BROKEN;
 		return false;
 	}
@@ -283,7 +284,8 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 		return false;
 	bool again;
 	if (between->finished) {
-		message_info("%s; finished here: running again only with a task that has not",
+		message_info("%s; the tasks here have finished: running again only together "
+			     "with a task that has not",
 			decision.why);
 		again = wait_for_opening(between);
 	} else {
@@ -315,7 +317,7 @@ static bool runs_again(struct between *between, const struct budget_limits *limi
 	} else if (status == STATUS_OK) {
 		*code = preempted_code(between->options, *code);
 	} else {
-		message_error("%s; whoever started this has to run it again", err.text);
+		message_error("%s; this run must be started again from outside", err.text);
 		*code = between->finished ? STATUS_OK : STATUS_BROKEN;
 	}
 	return false;
@@ -343,8 +345,8 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 		(first && unstarted_late))
 		return false;
 	if (unstarted_late) {
-		message_error(
-			"not all have come back: whoever started this has to run it again (%d)",
+		message_error("not all tasks have come back: this run must be started again from "
+			      "outside (%d)",
 			STATUS_BROKEN);
 		*code = STATUS_BROKEN;
 		return false;
@@ -373,7 +375,7 @@ int restart_run(const struct agent_options *options, const struct budget_limits 
 	for (bool first = true;;) {
 		struct agent_end end;
 		bool again = run_once(&next, limits, first, &end, &code);
-		/* Whoever rehearses wants to know how it went. */
+		/* After a rehearsal report the result instead of running again. */
 		if (!again && end.started && options->rehearsal.signal)
 			code = end.rehearsed_well ? STATUS_OK : STATUS_NO;
 		bool superseded =

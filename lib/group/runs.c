@@ -95,7 +95,7 @@ enum status runs_next(
 	char prefix[KEY], attempt[32];
 	uint64_t number;
 	enum status status;
-	/* What is not a name was not made by us. */
+	/* Skip a key that is not a valid run name: these programs did not write it. */
 	do {
 		status = next_directory(store, PREFIX, after, found.name, sizeof(found.name), err);
 		if (status != STATUS_OK)

@@ -87,7 +87,7 @@ enum status slurm_job_name(char name[64], struct error *err)
 	if (!is_set("SLURM_JOB_ID"))
 		return STATUS_NO;
 	if (!number_of("SLURM_JOB_ID", &job))
-		return error_set(err, STATUS_USAGE, "$SLURM_JOB_ID is no number");
+		return error_set(err, STATUS_USAGE, "$SLURM_JOB_ID is not a number");
 	if (number_of("SLURM_ARRAY_JOB_ID", &array) && number_of("SLURM_ARRAY_TASK_ID", &index))
 		snprintf(name, 64, "%llu_%llu", (unsigned long long)array,
 			(unsigned long long)index);
@@ -131,7 +131,7 @@ static enum status call(char *const *argv, int64_t deadline, struct text *output
 		    says(output, "Connection") || says(output, "Communication") ||
 		    says(output, "try again") || says(output, "credential");
 	return error_set(err, away ? STATUS_TEMPORARY : STATUS_NO, "%s %s: %s", argv[0], argv[1],
-		*line ? line : "failed without a word");
+		*line ? line : "failed with no output");
 }
 
 /* "KEY=VALUE " behind the job's own name, which may be anything. */
@@ -171,7 +171,8 @@ enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job,
 	return status;
 }
 
-/* What may be requeued; what is so already; all else is ending or over. */
+/* States that can be requeued; states that mean it is requeued already. All other states: the
+ * job is ending or over. */
 static bool is_one_of(const char *state, const char *const *states)
 {
 	while (*states && strcmp(*states, state) != 0)

@@ -69,8 +69,8 @@ static void count_save(struct seat *seat, uint64_t step, int64_t now)
 }
 
 /*
- * Before anything else on the board is believed: does the same process train as at the last look?
- * One that follows another has emptied the board before it signs.
+ * Check first whether the same process trains as at the last reading. A successor empties the board
+ * before it writes its name.
  */
 static void look_at_owner(struct seat *seat)
 {
@@ -342,7 +342,7 @@ static int64_t look_for_save_at(const struct seat *seat, int64_t now)
 	return now + pause;
 }
 
-/* A command that failed with a code which says something else here has failed with 1. */
+/* A command's own exit code that preempt-run reserves for its answers is reported as 1. */
 static int own_code(struct seat *seat, const struct group *group, int code)
 {
 	bool means_other = code == STATUS_SAVED || code == STATUS_PREEMPTED ||
@@ -354,8 +354,8 @@ static int own_code(struct seat *seat, const struct group *group, int code)
 	if (!own || !means_other || lost)
 		return code;
 	if (!seat->said_own_code)
-		message_error("task %llu: its command failed with %d, which would say something "
-			      "else here: taken for 1",
+		message_error("task %llu: its command exited with %d, which preempt-run "
+			      "reserves for its own answers: reported as 1",
 			(unsigned long long)seat->task, code);
 	seat->said_own_code = true;
 	return 1;
@@ -366,10 +366,11 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 	struct agreement_plan plan;
 	if (seat->finished)
 		return;
-	/* Few inotify instances belong to one user, and a save is rare: look for it. */
+	/* A user may have only few inotify instances, and saves are rare: poll for the save. */
 	if (awaits_save(&seat->agreement))
 		seat_look_at_saved(seat, now);
-	/* Each pass answers one question; a handful settles everything that is known now. */
+	/* Each pass carries out one plan, which may make another one possible; a few passes are
+	 * enough. */
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
 		;
 	if (plan.finished && may_finish(seat, group, now, wake, look)) {

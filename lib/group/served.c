@@ -28,7 +28,7 @@ enum status served_agent(pid_t *pid, struct error *err)
 	long number = strtol(text, &end, 10);
 	if (*text < '1' || *text > '9' || errno || number > INT32_MAX || (*end && *end != '.'))
 		return error_set(
-			err, STATUS_USAGE, "$PREEMPT_AGENT: \"%s\" is no process number", text);
+			err, STATUS_USAGE, "$PREEMPT_AGENT: \"%s\" is not a process id", text);
 	*pid = *end || number == getpid() ? 0 : (pid_t)number;
 	return STATUS_OK;
 }
@@ -92,7 +92,7 @@ bool served_is_gone(int descriptor)
 	return descriptor_is_ready(descriptor);
 }
 
-/* A name that is none is the business of who exports it. */
+/* Ignore a name that is not a signal. */
 static sigset_t notices(void)
 {
 	sigset_t set;

@@ -61,7 +61,7 @@ static void describe(const struct view *view, struct notice *notice)
 			(unsigned long long)claim->task, claim->host);
 	snprintf(reason, sizeof(reason), "%s%s%s%s%s", who, *claim->source ? ": " : "",
 		claim->source, *claim->reason ? " " : "", claim->reason);
-	/* When it was seen here: the claimer's clock may say anything. */
+	/* The time when it was seen here: the claiming machine's clock may be wrong. */
 	int64_t deadline = view->agreement.deadline;
 	if (deadline != CLOCK_NEVER && !view->agreement.deadline_doubted)
 		left = deadline > received.now ? deadline - received.now : 0;
@@ -91,7 +91,7 @@ static enum status judge_over(const struct view *view, struct error *err)
 			number, *view->seal_text ? view->seal_text : view->seal);
 	if (view->agreement.closed)
 		return error_set(err, STATUS_NO,
-			"run %s: attempt %llu is over (%s), and nobody had claimed", run, number,
+			"run %s: attempt %llu is over (%s) without a claim", run, number,
 			view->closed);
 	return STATUS_OK;
 }

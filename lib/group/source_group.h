@@ -4,8 +4,8 @@
  * fills struct source itself, because what it needs is not one specification. A thread of its own
  * asks the store, so that a store that hangs never delays a signal.
  *
- * Its notices are named "group". Each claim is given once, and each round; the reason says whose it
- * is and what he said himself; the deadline is the group's.
+ * Its notices have the source "group". Each claim and each round is reported once. The reason names
+ * the claiming task and repeats its own source and reason; the deadline is the run's.
  */
 #ifndef GROUP_SOURCE_GROUP_H
 #define GROUP_SOURCE_GROUP_H

@@ -70,8 +70,8 @@ static enum status find_role(const struct json_object *json, struct role *role, 
 	bool has_index = json_get_unsigned(task, "index", &index);
 	if (type && (!strcmp(type, "evaluator") || !strcmp(type, "ps")))
 		return error_set(err, STATUS_USAGE,
-			"TF_CONFIG says that this is %s, which is no task of the run: it reaches no "
-			"step together with the others; start it without these programs",
+			"TF_CONFIG says that this is %s, which is not a task of the run because "
+			"it does not train in step with the others; start it without preempt-run",
 			*type == 'e' ? "an evaluator" : "a parameter server (ps)");
 	/* What a job of one machine has. */
 	if (!cluster || (json_object_is_type(cluster, json_type_object) &&

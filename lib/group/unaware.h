@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that know nothing of the board, but save on a signal: they are told when anybody was
- * noticed, have the time that is left, and are judged by the checkpoints that they leave behind.
- * Private to lib/group.
+ * Programs that do not use the board but save on a signal. They are signalled when any task
+ * receives a notice, may use the remaining time, and their exit code depends on the checkpoints
+ * that they wrote. Private to lib/group.
  */
 #ifndef GROUP_UNAWARE_H
 #define GROUP_UNAWARE_H
@@ -24,7 +24,7 @@ enum status unaware_resolve(struct store *store, struct view *view,
  */
 void unaware_tell(struct command *command, const struct group *group, int64_t now);
 
-/* Everybody else is through: nobody's save can be hit by our exit. */
+/* Whether all other tasks have left or ended: then exiting cannot interrupt their saves. */
 bool unaware_others_through(const struct view *view, uint64_t task);
 
 /*

@@ -19,7 +19,7 @@ static int code_of(const struct outcome *outcome)
 	return outcome->cause == CAUSE_UNSAVED ? STATUS_PREEMPTED : STATUS_BROKEN;
 }
 
-/* A store that refuses us will do so in the next restart, too. */
+/* A store that refuses this program will refuse it after a restart, too. */
 static bool may_pass(const struct error *unasked)
 {
 	return unasked && unasked->status != STATUS_USAGE && unasked->status != STATUS_DAMAGED;
@@ -82,8 +82,9 @@ static enum status is_of_launch(struct store *store, const struct attempt *attem
 }
 
 /*
- * The agents may know more than the store: --done-if, --checkpoints. And where a task could not be
- * heard of any more, its launcher's 0 says that it has finished, as all others have.
+ * The launcher's exit code may tell more than the store: the agents also know --done-if and
+ * --checkpoints. If a task was lost at the end, the launcher's 0 means that it finished like all
+ * others.
  */
 static void take_hint(int code, struct outcome *last)
 {

@@ -33,7 +33,7 @@ void view_release(struct view *view)
 	*view = (struct view){0};
 }
 
-/* A round that is over decided to save and run on: its checkpoint may have to do. */
+/* Remember the last completed save-and-continue round: resume from it if no final save happens. */
 static void let_stand(
 	struct agreement_view *a, uint64_t round, const struct agreement_decision *decision)
 {
@@ -50,7 +50,7 @@ static void let_stand(
 					a->all_saved_complete));
 }
 
-/* A newer round makes what was known of the older one history. */
+/* A newer round was opened: discard what was known about the older one. */
 static void enter_round(struct view *view, uint64_t round)
 {
 	struct agreement_view *a = &view->agreement;
@@ -89,7 +89,7 @@ static void begin_stage(struct view *view, const struct reading *r)
 	view->written = 0;
 }
 
-/* A task wrote this, at a time of its own clock. */
+/* Note when the task wrote this, by its own clock. */
 static void note_time(struct view *view, const struct reading *r)
 {
 	struct view_member *member = &view->members[r->task];
@@ -121,7 +121,7 @@ static bool read_step(struct view *view, const struct reading *r)
 	view->members[r->task].rubbish = r->entry->revision;
 	if (!none && (!get_step(r->json, "step", &step) || !get_step(r->json, "next", &next) ||
 			     next <= step))
-		return false; /* as if it had not reported */
+		return false; /* treat a report that cannot be parsed as missing */
 	peer->none = none;
 	peer->step = step;
 	peer->next = next;
@@ -158,7 +158,7 @@ static bool read_saved(struct view *view, const struct reading *r)
 	return true;
 }
 
-/* A decision that cannot be read is passed over: the next round heals it. */
+/* Ignore a decision that cannot be parsed: the next round replaces it. */
 static bool read_decision(struct view *view, const struct reading *r)
 {
 	struct agreement_view *a = &view->agreement;
@@ -199,7 +199,8 @@ static bool read_claim(struct view *view, const struct reading *r)
 {
 	struct view_claim *claim = &view->claim;
 	const char *then;
-	/* Whatever it says, somebody has claimed: what cannot be read is an ordinary preemption. */
+	/* The key exists, so a task has claimed. Treat a claim that cannot be parsed as an
+	 * ordinary preemption. */
 	view->agreement.claimed = true;
 	view->agreement.claim_then = THEN_EXIT;
 	claim->outside = true;
@@ -236,7 +237,8 @@ static bool read_deadline(struct view *view, const struct reading *r)
 	struct agreement_sighting sighting = {.seen = r->when->ended};
 	if (r->entry->revision == view->deadline_revision)
 		return true;
-	view->deadline_revision = r->entry->revision; /* rubbish, too, is replaced by it */
+	view->deadline_revision =
+		r->entry->revision; /* also replace a value that cannot be parsed */
 	if (!json_get_time(r->json, "left", &sighting.left) ||
 		sighting.left > (int64_t)366 * 86400000)
 		return false; /* as if there were none */
@@ -261,7 +263,8 @@ static bool read_task(struct view *view, const struct reading *r)
 	(void)json_get_time(r->json, "utc", &member->joined_utc);
 	json_copy_text(r->json, "host", agent.host, sizeof(agent.host));
 	json_copy_text(r->json, "boot", agent.boot, sizeof(agent.boot));
-	/* Half an identity must not look like a process that is gone: keep what was known. */
+	/* Keep the known identity if the new one is incomplete: it would look like a dead
+	 * process. */
 	if (!json_get_unsigned(r->json, "pidns", &agent.pid_namespace) ||
 		!json_get_unsigned(r->json, "start", &agent.start) ||
 		!json_get_unsigned(r->json, "pid", &pid) || pid == 0 || pid > INT32_MAX)
@@ -275,7 +278,8 @@ static bool read_left(struct view *view, const struct reading *r)
 {
 	const char *word;
 	uint64_t step;
-	/* Whatever it says, it has left; without a reason that we know, without its save. */
+	/* The key exists, so the task has left. If the reason is unknown, assume that it has
+	 * not saved. */
 	view->agreement.peers[r->task].left = REASON_PREEMPTED;
 	note_time(view, r);
 	struct view_member *member = &view->members[r->task];
@@ -294,7 +298,7 @@ static bool read_left(struct view *view, const struct reading *r)
 static bool read_dead(struct view *view, const struct reading *r)
 {
 	const char *word;
-	/* Whatever it says, the task was declared dead. */
+	/* The key exists, so the task was declared dead, even if the value cannot be parsed. */
 	view->agreement.peers[r->task].dead = true;
 	if (json_get_text(r->json, "by", &word))
 		(void)keys_death_parse(word, &view->members[r->task].death);

@@ -96,8 +96,8 @@ void view_feed(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
 
 /*
- * The same of what was read without the records of single tasks: what each of them has to say to
- * whoever waits for all, and nobody else has to read (keys.h). They count as unseen.
+ * As view_feed, but the entries were read without the records that concern only a task that waits
+ * for all (TASK, STEP, SAVED, acknowledgements; see keys.h). Those records count as unseen.
  */
 void view_feed_news(
 	struct view *view, const struct store_answer *answer, const struct view_reading *reading);
@@ -135,14 +135,15 @@ enum status view_await(
 uint64_t view_joined(const struct view *view);
 bool view_all_through(const struct view *view);
 /*
- * Whether all may be through: it shows so, or as many changes are unread as goodbyes are missing.
- * False: not yet, so that somebody else will close.
+ * Whether all tasks may have left: the view shows it, or there are as many unread changes as
+ * missing LEFT keys. False: not yet, and a task that leaves later will close the attempt.
  */
 bool view_may_be_through(const struct view *view);
 /* Whether every task has said that its command ended with 0, also one declared dead before. */
 bool view_all_completed(const struct view *view);
 
-/* Whether a task that joined is dead for sure: declared so, or its process ran here and is gone. */
+/* Whether a task that joined is certainly dead: it was declared dead, or its process ran on
+ * this machine and is gone. */
 bool view_is_surely_dead(const struct view *view, uint64_t task);
 
 /*

@@ -136,7 +136,7 @@ static void build_report(struct write *write, const struct view *view,
 		json_put_unsigned(json, "next", plan->next);
 		json_put_signed(json, "step_ms", details->step_time);
 	}
-	/* Rubbish in its place is written over. */
+	/* Overwrite a value that cannot be parsed. */
 	const char *key = own_round_key(write, view, "STEP", write->round, write->task);
 	transaction_require(&write->transaction, key, view->members[write->task].rubbish);
 	transaction_put(&write->transaction, key, json);
@@ -173,7 +173,8 @@ static void build_decision(
 	text_release(&missing);
 	keys_decision(write->round, name);
 	transaction_put_new(&write->transaction, own_key(write, view, name), json);
-	/* A report that arrived unseen makes this decision void: look again. */
+	/* Refuse the decision if a report has arrived that the view does not show: read again
+	 * first. */
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		if (is_missing(&view->agreement, i))
 			transaction_require(&write->transaction,
@@ -212,7 +213,8 @@ static void build_error(
 	json_put_unsigned(json, "code", (uint64_t)details->code);
 	json_put_text(json, "host", host);
 	json_put_text(json, "line", details->line ? details->line : "");
-	/* Without a seal it is not one that a task has written: write over it. */
+	/* A task writes ERROR together with the seal. Without a seal this ERROR is not a
+	 * task's: overwrite it. */
 	const char *key = own_key(write, view, "ERROR");
 	transaction_require(&write->transaction, key, *view->seal ? 0 : view->error.revision);
 	transaction_put(&write->transaction, key, json);
@@ -267,7 +269,7 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 	case WRITE_DEADLINE: {
 		const char *key = own_key(write, view, "DEADLINE");
 		transaction_require(&write->transaction, key, view->deadline_revision);
-		/* What is there may be earlier than ours, as far as we know. */
+		/* The stored deadline may be earlier than ours. */
 		int64_t known = view->agreement.deadline;
 		write->deadline_key = key;
 		write->deadline = details->deadline < known ? details->deadline : known;
@@ -288,7 +290,7 @@ void write_build(struct write *write, const struct view *view, enum agreement_wr
 	}
 	if (what != WRITE_REPORT && what != WRITE_ACK && what != WRITE_SAVED)
 		write_news(&write->transaction, &view->attempt, true);
-	/* What was declared dead can no longer take part. */
+	/* A task that was declared dead must not write any more. */
 	if (!details->outside)
 		transaction_require(
 			&write->transaction, own_task_key(write, view, "DEAD", task), 0);
@@ -377,7 +379,7 @@ void write_release(struct write *write)
 	transaction_release(&write->transaction);
 }
 
-/* As late as possible: what is left is counted from here. */
+/* Compute the remaining time as late as possible. */
 static void tell_deadline(struct write *write)
 {
 	if (write->deadline_key)

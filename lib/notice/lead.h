@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How long before an end that is known from the start its notice is given. Pure. */
+/* How long before a known end its notice is given. Pure. */
 #ifndef NOTICE_LEAD_H
 #define NOTICE_LEAD_H
 

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 
-/* Longer than any that parse_duration reads: such a deadline is as good as none. */
+/* Longer than any duration that parse_duration accepts: treat such a deadline as unknown. */
 static const int64_t longest = (int64_t)100 * 366 * 86400000;
 
 struct notice_time notice_time(void)

@@ -150,7 +150,9 @@ enum probe_state probe_check(struct probe *probe, int64_t now, int *code, struct
 	drain(probe, &probe->output);
 	drain(probe, &probe->errors);
 	if (waited < 0) {
-		error_set(err, STATUS_TEMPORARY, "somebody else took its exit code");
+		error_set(err, STATUS_TEMPORARY,
+			"its exit code was taken by another wait in "
+			"this process");
 		end(probe);
 		return PROBE_FAILED;
 	}

@@ -56,7 +56,7 @@ struct slurm_verdict slurm_judge(
 	if (job->end == 0)
 		return (struct slurm_verdict){-1,
 			preempted ? "the job is preempted"
-				  : "Slurm tells no end of a job without a time limit",
+				  : "Slurm gives no end for a job without a time limit",
 			false};
 	int64_t left = job->end > utc ? job->end - utc : 0;
 	/* A second is how exactly an end is told. */

@@ -128,7 +128,8 @@ static enum source_answer deadline_check(
 	snprintf(reason, sizeof(reason), "the time is up at %s", utc);
 	if (self->over)
 		snprintf(reason, sizeof(reason),
-			"the time was up at %s, and our clock says %s: what is left is not known",
+			"the deadline was %s, but this machine's clock says %s: the time left "
+			"is not known",
 			utc, now_utc);
 	notice_set(notice, self->source.name, reason, time, self->over ? -1 : left);
 	return SOURCE_NOTICE;

@@ -46,7 +46,7 @@ static void catch (int number, siginfo_t *info, void *context)
 		caught.sender = info->si_pid;
 		caught.user = info->si_uid;
 	}
-	/* When the pipe is full, a thousand wait unread: the first ones count. */
+	/* If the pipe is full, about a thousand signals are unread: drop this one. */
 	if (end)
 		(void)!write(end, &caught, sizeof(caught));
 	errno = kept;

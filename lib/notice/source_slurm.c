@@ -245,8 +245,10 @@ static void say_doubt(char *text, size_t size, const char *what, int64_t end_utc
 	char end[32], now[32];
 	clock_format_utc(end_utc, end);
 	clock_format_utc(clock_utc(), now);
-	snprintf(text, size, "%s at %s, but our clock says %s: what is left is not known", what,
-		end, now);
+	snprintf(text, size,
+		"%s at %s, but this machine's clock says %s: the time left is not "
+		"known",
+		what, end, now);
 }
 
 /* What Slurm said goes into the notice that waited for it. */
@@ -272,7 +274,7 @@ static void complete_held(struct slurm_source *self, const struct slurm_job *job
 	amend_held(self, why, left);
 }
 
-/* No answer: whoever wonders why the grace time was not used is told. */
+/* Slurm did not answer: log it, because it explains why the grace time is not used. */
 static enum source_answer give_unanswered(
 	struct slurm_source *self, const char *why, struct notice *notice)
 {
@@ -363,7 +365,7 @@ static enum source_answer slurm_check(
 	catch_signal(self, now, err);
 	if (self->warn_of)
 		return warn(self, err);
-	/* No answer could leave it more time than none. */
+	/* With --grace 0 no answer could add time: do not ask. */
 	if (self->held && self->grace == 0)
 		return give_held(self, notice);
 	enum probe_state state = probe_check(&self->probe, now, &code, err);

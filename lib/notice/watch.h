@@ -39,10 +39,10 @@ enum watch_event {
 	WATCH_END,    /* all were checked: poll again */
 	WATCH_NOTICE, /* the notice is filled */
 	/* The error is filled: */
-	WATCH_DOUBT, /* could not ask, but that may pass: one or two times in a row */
-	WATCH_LOST,  /* could not ask three times in a row: to be said; asking goes on */
+	WATCH_DOUBT, /* failed once or twice in a row: may be temporary */
+	WATCH_LOST,  /* failed three times in a row: report it; retries continue */
 	WATCH_BACK,  /* after WATCH_LOST: it answers again */
-	/* The error is filled; to be said: a source was told what it does not believe. */
+	/* The error is filled: report it. A source received an answer that cannot be right. */
 	WATCH_WARNING,
 };
 

@@ -90,8 +90,9 @@ static enum status consider(struct turn *turn, const struct store_entry *entry, 
 }
 
 /*
- * Choose among those at the head. Alone a worker takes them in order; where others take the same,
- * it chooses among more of them, at random, so that not all compare what only one can have.
+ * Choose candidates from the head of the queue. A lone worker takes them in order. After conflicts
+ * with other workers it chooses at random among more of them, so that not all workers compete for
+ * the same command.
  */
 static enum status choose(struct turn *turn, struct error *err)
 {
@@ -148,7 +149,7 @@ static void build(struct turn *turn, struct moves *moves, bool note)
 		queue_key_at(turn->queue, key, "run", back->item->id);
 		transaction_require_told(t, transaction_own(t, key), back->lease);
 		if (back->state == QUEUE_WAITING) {
-			/* What somebody wants to end does not wait again. */
+			/* A command that is to be cancelled does not go back to waiting. */
 			queue_key_at(turn->queue, key, "cancel", back->item->id);
 			transaction_require_told(t, transaction_own(t, key), 0);
 		}
@@ -214,7 +215,7 @@ static enum status accept(struct turn *turn, const struct store_answer *answer,
 	return STATUS_OK;
 }
 
-/* It does not go back: somebody wants it to end. */
+/* It was cancelled, so it does not go back to waiting. */
 static void cancel_return(struct queue_return *back, const struct store_entry *wish)
 {
 	back->result.because = queue_cancel_because(wish);
@@ -357,8 +358,8 @@ static enum status was_made(struct turn *turn, bool *made, struct error *err)
 }
 
 /*
- * A result that was refused, and stands there all the same: a transaction whose answer was lost was
- * made later than we looked for it.
+ * A refused result that is in the store after all: a transaction whose answer was lost committed
+ * after it was looked for.
  */
 static enum status find_late(struct turn *turn, struct error *err)
 {
@@ -497,8 +498,8 @@ enum status exchange_run(struct exchange *exchange, struct queue *queue,
 				exchange->spread /= 2;
 			return STATUS_OK;
 		}
-		/* The others were faster each time: hand in, and take nothing. The caller has more
-		 * to do than this, and asks again at once. */
+		/* Other workers were faster every time: hand in the results and take nothing,
+		 * so that the caller can do its other work; it calls again at once. */
 		if (status == STATUS_OK && !exchange->unknown && tries >= TRIES_MAX) {
 			turn.want = exchange->candidate_count = 0;
 			exchange->seen = 0;
@@ -510,7 +511,7 @@ enum status exchange_run(struct exchange *exchange, struct queue *queue,
 	}
 	if (turn.fenced)
 		return error_set(err, STATUS_NO,
-			"worker %s was taken for dead: what it ran was given to others",
+			"worker %s was declared dead: its commands were given to other workers",
 			worker->name);
 	return status;
 }

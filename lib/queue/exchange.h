@@ -49,8 +49,8 @@ struct exchange {
 	} paused[EXCHANGE_PAUSED];
 	size_t spread; /* among how many more at the head it chooses: grows by conflicts */
 	/*
-	 * Why less was taken than wanted, for waiting with store_wait: nothing (more) waited at
-	 * revision seen ("wait/"), or an error was pending then ("error").
+	 * Why fewer commands were taken than wanted, for store_wait: none (or no more) waited at
+	 * revision `seen` ("wait/"), or an error was pending then ("error").
 	 */
 	bool error_pending;
 	store_revision seen;

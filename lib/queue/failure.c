@@ -73,7 +73,7 @@ void queue_ending_describe(const struct queue_ending *ending, char text[64])
 	case ENDING_EXITED: snprintf(text, 64, "ended with exit code %d", ending->code); break;
 	case ENDING_SIGNALLED: snprintf(text, 64, "died of signal %d", ending->number); break;
 	case ENDING_TIMED_OUT: snprintf(text, 64, "took longer than its timeout"); break;
-	case ENDING_LOST: snprintf(text, 64, "lost its worker once too often"); break;
+	case ENDING_LOST: snprintf(text, 64, "lost its worker too many times"); break;
 	case ENDING_CANNOT: snprintf(text, 64, "could not be started"); break;
 	case ENDING_PREEMPTED:
 	case ENDING_CANCELLED: snprintf(text, 64, "was %s", queue_ending_word(ending->kind)); break;

@@ -79,7 +79,8 @@ static void put_time(struct json_object *object, const char *member, int64_t val
 enum status queue_damaged(const char *key, struct error *err)
 {
 	return error_set(err, STATUS_DAMAGED,
-		"key %s holds what is not of a queue, or of a newer one: not used", key);
+		"key %s is not a record of a queue, or was written by a newer version: not used",
+		key);
 }
 
 /* ---- What was asked ---- */

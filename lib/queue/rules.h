@@ -25,8 +25,8 @@ enum queue_state rules_decide(const struct queue_item *item, const struct queue_
 	const struct queue_ending *ending, struct queue_history *after);
 
 /*
- * How long a worker leaves a command alone that it has given back itself, ms: it shall not spin
- * with one that always wants to be put back. Doubles with each start, at most 5 min.
+ * How long a worker does not take a command that it has put back itself, ms, so that it does not
+ * spin on a command that is put back every time. Doubles with each start, at most 5 min.
  */
 int64_t rules_pause(const struct queue_history *history);
 

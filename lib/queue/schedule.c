@@ -143,7 +143,7 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 		item->id = s->next.scheduled + 1 + (i - s->old);
 		if (s->next.scheduled >= QUEUE_ID_MAX || item->id > QUEUE_ID_MAX)
 			return error_set(err, STATUS_USAGE,
-				"queue %s has given all its ids: use another", s->queue->name);
+				"queue %s has used up its ids: use another queue", s->queue->name);
 		free(item->batch);
 		item->batch = strdup(s->batch);
 		queue_key_at(s->queue, key, "item", item->id);

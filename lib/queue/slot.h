@@ -33,8 +33,9 @@ struct slot {
 	uint64_t because; /* it is to end because this command failed; 0: otherwise */
 
 	/*
-	 * When it was seen to have died, untold, of a signal that its worker may have got as a
-	 * notice; 0: it has not. Schedulers signal all at once: the notice may be a moment late.
+	 * When it was seen to have died, without being told to end, of a signal that may be a
+	 * notice; 0: it has not. Schedulers signal all processes at once, so the worker's own
+	 * notice may arrive a moment later.
 	 */
 	int64_t hit;
 

@@ -99,7 +99,8 @@ static enum status build_environment(const struct slot *slot, const struct slot_
 		variables_set(all, "PWD", item->directory);
 	variables_set_all(all, extra);
 	variables_set_all(all, item->environment);
-	/* Last: by it the guard finds what would outlive us. */
+	/* Set last, so that neither resources nor --env can change it: by this variable the
+	 * reaper finds processes that would outlive us. */
 	variables_set(all, GUARD_MARK, place->guard->mark);
 	return all->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
 }
@@ -133,7 +134,7 @@ void slot_start(struct slot *slot, const struct slot_place *place, struct queue_
 	const struct queue_item *item = &slot->taken.item;
 	if (slot->taken.damaged) {
 		error_set(&err, STATUS_CANNOT_RUN,
-			"what the store says of command %" PRIu64 " is damaged", item->id);
+			"the record of command %" PRIu64 " in the store is damaged", item->id);
 		fail(slot, &err);
 		return;
 	}

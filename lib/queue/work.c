@@ -52,7 +52,8 @@ size_t work_free_slots(const struct work *work)
 
 bool work_may_take(const struct work *work, int64_t now)
 {
-	/* Where one was hit by what may be a notice, the next would be hit by it, too. */
+	/* If a command died of what may be a notice, do not take more: the next one would be
+	 * hit, too. */
 	for (size_t i = 0; i < work->slot_count; i++)
 		if (work->slots[i].hit && !work->slots[i].collected)
 			return false;
@@ -104,8 +105,8 @@ static void note_start(struct work *work, const struct slot *slot)
 	work->not_before = now + (pause < PAUSE_LONGEST ? pause : PAUSE_LONGEST);
 	work->worth_trying = true;
 	if (!work->not_started++)
-		message_error("command %llu cannot be started here now: %s; it goes back, and "
-			      "nothing is taken for a while",
+		message_error("command %llu cannot be started here now: %s; it is put back, and "
+			      "this worker takes nothing for a while",
 			(unsigned long long)slot->taken.item.id, ending->text);
 }
 
@@ -209,7 +210,7 @@ static int64_t due(const struct work *work)
 	if (work->leaving)
 		at = clock_earlier(at, work->until);
 	if (work->failures)
-		/* Past by now it may be, and yet it was not asked. Never is never right. */
+		/* The retry time may have passed; still return a finite deadline. */
 		return clock_earlier(
 			at, work->again > work->asked_at ? work->again : work->asked_at + PATIENCE);
 	if (!work->leaving || work_looks_at_others(work, now))
@@ -378,7 +379,7 @@ static void end(struct work *work)
 		close(work->signals);
 	if (work->wake >= 0)
 		close(work->wake);
-	/* A reader of stderr that went away is none of our business. */
+	/* Keep working if the reader of stderr is gone. */
 	ending_set(work->ended_by);
 }
 

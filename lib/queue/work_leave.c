@@ -71,7 +71,7 @@ void work_take_notices(struct work *work)
 		if (event == WATCH_NOTICE)
 			take_notice(work, &notice);
 		else if (event == WATCH_LOST)
-			message_error("cannot ask %s, three times in a row: %s; asking goes on",
+			message_error("%s could not be asked three times in a row: %s; retrying",
 				name, err.text);
 		else if (event == WATCH_WARNING)
 			message_error("%s", err.text);
@@ -97,8 +97,8 @@ void work_take_signals(struct work *work)
 		if (!work->leaving || work->code != STATUS_SAVED)
 			work->ended_by = (int)signal.ssi_signo;
 		if (!work->leaving && work_runs_something(work))
-			message_info("%s: what runs is told to end, and goes back; a second one "
-				     "kills it",
+			message_info("%s: stopping the running commands and putting them back; "
+				     "a second signal kills them",
 				strsignal((int)signal.ssi_signo));
 		/* Told twice, it is urgent. */
 		int64_t kill_at = again ? now : now + work->options->kill_after;
@@ -112,11 +112,12 @@ static void say_what_is_left(const struct work *work)
 	for (size_t i = 0; i < work->slot_count; i++)
 		running += work_slot_is_used(work, i);
 	if (running)
-		message_error("no time is left, and what became of %zu command%s could not be "
-			      "handed in: others will be given %s",
+		message_error("no time is left: the results of %zu command%s could not be "
+			      "stored; other workers will run %s again",
 			running, running == 1 ? "" : "s", running == 1 ? "it" : "them");
 	else
-		message_error("no time is left to say goodbye: others will find that we are gone");
+		message_error("no time is left to unregister: the other workers will declare "
+			      "this one dead");
 }
 
 bool work_has_left(struct work *work)

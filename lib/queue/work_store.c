@@ -20,7 +20,8 @@
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
 	if (status == STATUS_OK || status == STATUS_NO) {
-		/* On a full disk it can be asked, and that is no answer to what it refused. */
+		/* On a full disk reads succeed; that does not show that the refused write would
+		 * be accepted now. */
 		if (work->refused)
 			return;
 		if (work->said_trouble)
@@ -45,7 +46,7 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 	/* One that passes at once is not worth a word. */
 	if (++work->failures == 3 && !work->said_trouble) {
 		message_error(
-			"cannot ask the store: %s; what runs goes on, and asking too", err->text);
+			"cannot ask the store: %s; running commands go on; retrying", err->text);
 		work->said_trouble = true;
 	}
 	int64_t most = AGAIN_FIRST;
@@ -77,8 +78,8 @@ static void join(struct work *work)
 	else if (work->worker.index < (uint64_t)(delay / work->options->start_delay))
 		delay = (int64_t)work->worker.index * work->options->start_delay;
 	work->not_before = clock_after(delay);
-	message_detail("worker %s (%s) is here%s", work->worker.name, work->worker.token,
-		delay ? ", and waits before it starts" : "");
+	message_detail("worker %s (%s) has registered%s", work->worker.name, work->worker.token,
+		delay ? " and delays its start (--start-delay)" : "");
 }
 
 /* ---- Handing in and taking ---- */
@@ -96,8 +97,8 @@ static void settle(struct work *work)
 			continue;
 		}
 		if (!back->accepted)
-			message_info("the result of command %llu was refused: it was given to "
-				     "somebody else",
+			message_info("the result of command %llu was refused: the command was "
+				     "given to another worker",
 				id);
 		else
 			message_detail("command %llu: %s", id, queue_state_word(back->state));
@@ -112,8 +113,8 @@ static void settle(struct work *work)
 static void begin_anew(struct work *work)
 {
 	int64_t now = clock_now();
-	message_error("this worker was silent for so long that it was taken for dead: what it ran "
-		      "was given to others and is ended here%s",
+	message_error("this worker was silent for so long that it was declared dead: its "
+		      "commands were given to other workers and are ended here%s",
 		work->leaving ? "" : "; beginning anew");
 	/* Refused, unless a transaction whose answer was lost has handed them in. */
 	for (size_t i = 0; !work->exchange.unknown && i < work->return_count; i++)
@@ -181,7 +182,8 @@ static void exchange(struct work *work)
 	for (size_t i = 0; i < got; i++)
 		work_start(work, &taken[i]);
 	if (work->exchange.error_pending && !work->said_pending)
-		message_info("a command has failed: nothing is taken until that was told (join)");
+		message_info("a command has failed: nothing is taken until the failure is "
+			     "reported (preempt-queue join)");
 	if (want)
 		work->said_pending = work->exchange.error_pending;
 	if (got)
@@ -201,7 +203,7 @@ static void look_at_others(struct work *work)
 	enum status status =
 		judge_look(&work->judge, work->queue, &work->worker, written, &fenced, &err);
 	if (fenced)
-		message_info("%llu worker%s gone: what was running there waits again",
+		message_info("%llu worker%s gone: the commands that ran there wait again",
 			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
 	if (status == STATUS_DAMAGED) {
 		/* Of somebody else: what we run goes on. Trying to take tells if the store answers.

@@ -89,7 +89,8 @@ enum status workers_read(
 	json_object_put(object);
 	if (!good)
 		return error_set(err, STATUS_DAMAGED,
-			"key %s holds what is not a worker, or of a newer one: not used",
+			"key %s is not a record of a worker, or was written by a newer version: "
+			"not used",
 			entry->key);
 	memcpy(read.token, token + 1, sizeof(read.token));
 	*worker = read;
@@ -202,7 +203,8 @@ enum status workers_join(struct queue *queue, struct queue_worker *worker, struc
 	int64_t spread = 1;
 	made.fenced = false;
 	for (int tries = 0; status == STATUS_OK; tries++) {
-		/* Anew each time: one whose answer was lost may be there, and nobody beats for it.
+		/* Use a new token at each try: if the answer was lost, the old registration may
+		 * exist, and no thread beats for it.
 		 */
 		status = queue_draw_token(made.token, err);
 		if (status == STATUS_OK)
@@ -219,7 +221,7 @@ enum status workers_join(struct queue *queue, struct queue_worker *worker, struc
 			status = STATUS_OK;
 		else if (status == STATUS_NO)
 			status = error_set(err, STATUS_TEMPORARY,
-				"queue %s: no beat number could be had", queue->name);
+				"queue %s: cannot allocate a heartbeat slot", queue->name);
 		if (spread < SPREAD_MOST)
 			spread *= 2;
 	}

@@ -74,12 +74,12 @@ static void add_move(struct moves *moves, const struct returning *returning,
 		.started = leased->lease.since,
 		.ended = clock_utc()};
 	snprintf(result.ending.text, sizeof(result.ending.text), "%s", returning->text);
-	/* Nobody could run it: it fails, as where it is taken. */
+	/* No worker could run it: it fails, as it would when taken. */
 	if (leased->damaged) {
 		result.ending.kind = ENDING_CANNOT;
 		result.ending.code = STATUS_CANNOT_RUN;
 		snprintf(result.ending.text, sizeof(result.ending.text),
-			"what the store says of command %" PRIu64 " is damaged", leased->id);
+			"the record of command %" PRIu64 " in the store is damaged", leased->id);
 	}
 	memcpy(result.token, leased->lease.token, sizeof(result.token));
 	memcpy(result.worker, leased->lease.worker, sizeof(result.worker));
@@ -200,7 +200,7 @@ static enum status move_page(
 		*leased = (struct leased){.revision = entry->revision};
 		if (!queue_key_id(entry->key, &leased->id))
 			continue;
-		/* One that cannot be read keeps the others from nothing. */
+		/* A record that cannot be parsed must not block the others: skip it. */
 		if (queue_lease_read(entry->key, entry->value, entry->length, &leased->lease,
 			    err) != STATUS_OK) {
 			damaged = STATUS_DAMAGED;
@@ -277,7 +277,7 @@ enum status workers_fence(struct queue *queue, const struct queue_worker *self,
 		.self = self,
 		.token = dead->token,
 		.kind = ENDING_LOST,
-		.text = "its worker vanished"};
+		.text = "its worker disappeared"};
 	enum status status = mark(queue, &marked, err);
 	if (status == STATUS_NO)
 		return STATUS_OK;
@@ -295,7 +295,7 @@ enum status workers_give_back(struct queue *queue, const struct queue_worker *se
 		.self = self,
 		.token = self->token,
 		.kind = ENDING_PREEMPTED,
-		.text = "its worker did not know that it had it",
+		.text = "lease never confirmed: the answer to the worker's request was lost",
 		.kept = kept,
 		.kept_count = count};
 	enum status status = move_all(&returning, err);

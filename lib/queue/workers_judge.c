@@ -175,8 +175,9 @@ static enum status look_at_neighbours(struct looking *looking, size_t self, stru
 }
 
 /*
- * Whether all of us was stopped since the last look, and maybe whom we look at, too. A thread that
- * only was busy is no reason to see nothing: the one that beats went on.
+ * Whether this whole process was stopped since the last reading; the observed worker may have been
+ * stopped, too. If only this thread was late, its readings are still valid: the heartbeat thread
+ * kept running.
  */
 static bool was_stopped(
 	const struct judge *judge, const struct queue_worker *self, int64_t now, uint64_t written)

@@ -30,10 +30,10 @@ enum status access_check(
 			shared_group ? " or as a member of its group" : "");
 	if (st->st_mode & S_IWOTH)
 		return error_set(err, STATUS_PERMISSION,
-			directory
-				? "everybody can write the directory %s: not used for a store; make "
-				  "one of your own in it (mkdir -m 700)"
-				: "everybody can write %s: not used; run: chmod o-w",
+			directory ? "the directory %s is writable by everyone: not used for a "
+				    "store; make a directory of your own in it (mkdir -m "
+				    "700)"
+				  : "%s is writable by everyone: not used; run: chmod o-w",
 			path);
 	if ((st->st_mode & S_IWGRP) && !shared_group)
 		return error_set(err, STATUS_PERMISSION,

@@ -86,8 +86,8 @@ enum status session_failed(struct session *session, const char *action, int code
 		if ((code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) &&
 			(!number || session->store->lock.file.read_only))
 			return error_set(err, status,
-				"cannot %s store %s: a writer was killed, and what it left can only be "
-				"put right by a program that may write here",
+				"cannot %s store %s: a writer was killed in a transaction, and "
+				"only a program with write permission can roll it back",
 				action, where);
 		if (code == SQLITE_READONLY_DBMOVED && !number)
 			return error_set(err, status,

@@ -31,7 +31,7 @@ enum combine_fate combine_fate(uint64_t word, uint64_t ticket, bool my_turn, boo
 	case COMBINE_NONE:
 	case COMBINE_WAITING: return FATE_OURS;
 	case COMBINE_ANSWERED: return FATE_ANSWERED;
-	/* Whoever took it died before the commit, so the store rolls it back. */
+	/* The process that took the request died before the commit, so the store rolls it back. */
 	case COMBINE_TAKEN: return my_turn || !changes ? FATE_OURS : FATE_UNKNOWN;
 	case COMBINE_COMMITTING: break;
 	}

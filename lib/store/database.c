@@ -139,7 +139,7 @@ static enum status read_meta(struct session *session, struct error *err)
 	struct error trouble = {0};
 	sqlite3_stmt *statement =
 		session_prepare(session, "SELECT nonce, revision, floor FROM meta", &trouble);
-	/* No such column: FORMAT_KEPT. */
+	/* A database of format 1 has no such column. */
 	if (!statement && sqlite3_errcode(session->database) == SQLITE_ERROR)
 		statement =
 			session_prepare(session, "SELECT nonce, revision, 0 FROM meta", &trouble);
@@ -493,7 +493,8 @@ enum status session_commit(
 	 */
 	store_revision now = session->revision + session->changed;
 	if (!sharedlock_give(lock)) {
-		/* What did not begin to change the database is undone by whoever has it now. */
+		/* If this transaction had not begun to change the database, the process that
+		 * holds the lock now undoes it. */
 		unknown =
 			(unknown || (committed && now != session->began)) && session->fence.touched;
 		status = database_lost(store, unknown, err);

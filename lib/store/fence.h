@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thin layer between SQLite and its own way to files (a VFS), through which every store is
- * opened. It leaves out two of the six syncs of a transaction on a connection of its own: that of
- * the directory where the journal is there already, and a second one of a file that was not written
- * since the first.
- * For locks that can be lost it is a fence: before every read, write, sync and truncation of the
- * database and its journal it looks at the clock whether the lock is still ours, and once it is
- * not, nothing reaches the files any more, not even a rollback.
- * One that is stopped between that look and the write still writes. So the filesystem is asked once
- * more when the journal has been opened for writing, which comes after the database was opened and
- * before anything is written: where the lock was ours then, both files are those that whoever
- * overtakes us replaces (takeover_step.h), and what is written to them later reaches nobody.
+ * A SQLite VFS layer through which every store is opened. (1) It skips two of the six syncs of a
+ * transaction on a fresh connection: that of the directory if the journal exists already, and a
+ * second sync of a file that was not written since the first. (2) For locks that can be lost it is
+ * a write guard: before every read, write, sync and truncation of the database and its journal it
+ * checks by the clock that the lock is still ours; once it is not, nothing reaches the files any
+ * more, not even a rollback. One that is stopped between that look and the write still writes. So
+ * the filesystem is asked once more when the journal has been opened for writing, which comes after
+ * the database was opened and before anything is written: where the lock was ours then, both files
+ * are those that whoever overtakes us replaces (takeover_step.h), and what is written to them later
+ * reaches nobody.
  */
 #ifndef STORE_FENCE_H
 #define STORE_FENCE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Group commit. What costs is not the request but the transaction around it: lock, open, four
- * syncs, close. So the process whose turn it is carries out the requests of those behind it in the
- * same transaction, as if they had run one after the other in the order of the line, and answers
- * them once the commit is synced and the lock was still ours.
+ * Group commit. The cost of a transaction is not in the request but in what surrounds it: lock,
+ * open, four syncs, close. So the process whose turn it is carries out the requests of those behind
+ * it in the same transaction, as if they had run one after the other in the order of the line, and
+ * answers them once the commit is synced and the lock was still ours.
  *
  * Where the transaction fails and nothing was changed, each owner runs its own request in its own
  * turn, and gets its own error. Nobody takes it a second time: what cannot be written would make
@@ -63,8 +63,8 @@ static enum status is_unknown(struct sqlite_store *store, const struct post *pos
 {
 	answer->known = !post->changes;
 	return error_set(err, STATUS_TEMPORARY,
-		"store %s: process %d of this machine was carrying this out with its own, and did not "
-		"say what came of it; %s",
+		"store %s: process %d of this machine was committing this transaction together "
+		"with its own and did not report the result; %s",
 		store->base.where, (int)post->taker,
 		post->changes
 			? "whether this change was made is not known: look before you try again"
@@ -199,7 +199,7 @@ static enum status write_mark(struct gather *gather, struct session *session, st
 	int changes;
 	unsigned char key[MARK_LENGTH];
 	if (getrandom(&gather->mark, sizeof(gather->mark), 0) != sizeof(gather->mark))
-		return error_set(err, STATUS_TEMPORARY, "no random number can be had");
+		return error_set(err, STATUS_TEMPORARY, "cannot get a random number");
 	make_key(gather->mark, key);
 	sqlite3_stmt *statement =
 		session_prepare(session, "INSERT INTO gone(key, revision) VALUES(?1, ?2)", err);

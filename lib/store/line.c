@@ -49,7 +49,8 @@ int line_draw(struct line *line, struct line_ticket *ticket, int64_t deadline)
 	if (result != 0)
 		return result;
 	uint64_t number = line->next;
-	/* One is left free, so that nobody waits for a place whose owner waits for him. */
+	/* Keep one place free, so that no process waits for a place whose owner waits for this
+	 * process. */
 	if (number - line->serving < LINE_PLACES - 1) {
 		struct line_place *mine = &line->places[number % LINE_PLACES];
 		result = take(&mine->taken, deadline);
@@ -65,8 +66,8 @@ int line_draw(struct line *line, struct line_ticket *ticket, int64_t deadline)
 }
 
 /*
- * Wait for the owner of the place before ours to go. If he went before his turn came (he was killed
- * or gave up), whom he waited for is still to be waited for.
+ * Wait until the owner of the place before ours leaves. If it left before its turn (it was killed
+ * or gave up), wait for the place before that one, too.
  */
 int line_wait(struct line *line, struct line_ticket *ticket, int64_t deadline)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line of threads of any processes in memory that they share: who comes first is served first,
- * waiting has a deadline and needs no signal, and whoever is killed, waiting or served, is passed
- * over at once.
+ * A ticket queue in shared memory for threads of any processes: first come, first served. Waiting
+ * has a deadline and needs no signal. A process that is killed, waiting or being served, is skipped
+ * at once.
  *
- * A mutex is not a line: who has just left it and comes again is faster than who must be woken
- * first; with 64 processes some waited for seconds. Here each has a place of his own, and waits for
- * the one before him.
+ * A mutex is not fair: a process that has just released it takes it again before a waiting process
+ * has woken up; with 64 processes some waited for seconds. Here each process has its own place and
+ * waits for the one before it.
  */
 #ifndef STORE_LINE_H
 #define STORE_LINE_H
@@ -30,7 +30,7 @@ struct line {
 	struct line_place places[LINE_PLACES];
 };
 
-/* What one who is in the line remembers; zeroed: he is not. */
+/* A process's place in the queue; zeroed: it is not in the queue. */
 struct line_ticket {
 	struct line_place *place;
 	uint64_t number;

@@ -19,13 +19,13 @@
  *		(takeover_step.h). A takeover that is not finished is given up by leaving a name
  *		behind, never by unlinking it, so that the next one has to begin it anew.
  *
- * Whoever is stopped before any of these and goes on an hour later, or whose request a network
- * repeats, can only remove a name that is his own or dead: never another's lock. That is why it is
- * no plain file or hard link: there is no "unlink it if it is still mine", so that an unlink that
- * comes late would remove the lock of somebody else (the search finds that). A lock for breaking
- * would not cure it: its holder, too, can be stopped between his last look and the unlink, and who
- * gives his own lock back late does not ask for it. Here it is not needed: of two that rename the
- * same dead name one comes late and does nothing.
+ * A process that is stopped before any of these steps and continues an hour later, or whose request
+ * the network repeats, can only remove its own name or a dead one, never another process's lock.
+ * That is why it is no plain file or hard link: there is no "unlink it if it is still mine", so
+ * that an unlink that comes late would remove the lock of somebody else (the search finds that). A
+ * lock for breaking would not cure it: its holder, too, can be stopped between his last look and
+ * the unlink, and who gives his own lock back late does not ask for it. Here it is not needed: of
+ * two that rename the same dead name one comes late and does nothing.
  */
 #ifndef STORE_LINK_STEP_H
 #define STORE_LINK_STEP_H

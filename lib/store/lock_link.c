@@ -318,7 +318,7 @@ static enum link_answer rename_to_next(struct run *run, const char *old)
 	return answer_of(run, rename(from, to));
 }
 
-/* Nobody is in HELD, only what is left of takeovers: no lock is to be had by removing that. */
+/* HELD contains only leftovers of takeovers: removing them does not give us the lock. */
 static enum link_answer clear_workspaces(struct run *run)
 {
 	char path[PATH_MAX];
@@ -382,8 +382,8 @@ static enum link_answer carry_out(struct run *run, enum link_action action)
 	case LINK_CLEAR: clear_held(run->lock); return LINK_YES;
 	case LINK_UNMAKE:
 		unmake(run->lock);
-		/* The lock of one who was overtaken is never left free: whoever finds that name
-		 * begins the takeover anew. */
+		/* After overtaking a holder never leave the lock free: leave a name that makes
+		 * the next process begin the takeover again. */
 		if (run->overtook)
 			set_name(run->lock->link.next, "");
 		number = run->number;
@@ -489,11 +489,11 @@ static enum status busy(const struct sharedlock *lock, struct error *err)
 	const struct link_state *link = &lock->link;
 	if (!*link->holder)
 		return error_set(err, STATUS_TEMPORARY,
-			"it is busy: others come and go all the time; try again");
+			"it is busy: other processes keep taking the lock; try again");
 	if (!link_name_parse(link->holder, &who))
 		return error_set(err, STATUS_TEMPORARY,
-			"it is busy: in %s.held is \"%s\", which we do not know, unchanged for %lld s; "
-			"after %lld s it is removed: try again",
+			"it is busy: %s.held contains \"%s\", which is not a lock of this "
+			"version, unchanged for %lld s; after %lld s it is removed: try again",
 			lock->file.path, link->holder, (long long)(link->silent / 1000),
 			(long long)(lock->file.takeover / 1000));
 	if (process_look(&who) == PROCESS_ALIVE)

@@ -50,9 +50,9 @@ enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdi
 {
 	if (asked == LOCK_FCNTL && !reaches(verdict))
 		return error_set(err, STATUS_USAGE,
-			"it is on %s, and %s: with lock=fcntl two machines could both win; leave "
-			"lock=fcntl out, or add to the store's URL ?assume=local if one machine alone "
-			"uses it%s",
+			"it is on %s, and %s: with lock=fcntl two machines could hold the lock "
+			"at once; leave lock=fcntl out, or add ?assume=local to the store's URL "
+			"if only one machine uses it%s",
 			verdict->name, verdict->why, vouch(verdict));
 	if (asked == LOCK_AUTO)
 		asked = reaches(verdict) && !lock_mode_outlives(verdict) ? LOCK_FCNTL : LOCK_LINK;
@@ -69,9 +69,10 @@ enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
 			names[recorded], names[asked]);
 	if (recorded == LOCK_FCNTL && !reaches(verdict))
 		return error_set(err, STATUS_USAGE,
-			"it was made with lock=fcntl; here it is on %s, and %s: two machines could both "
-			"win; use it through a mount whose locks reach all, make another with lock=link, "
-			"or add to the store's URL ?assume=local if one machine alone uses it%s",
+			"it was made with lock=fcntl; here it is on %s, and %s: two machines "
+			"could hold the lock at once; use a mount whose locks reach all "
+			"machines, make a new store with lock=link, or add ?assume=local to the "
+			"store's URL if only one machine uses it%s",
 			verdict->name, verdict->why, vouch(verdict));
 	return STATUS_OK;
 }

@@ -71,7 +71,9 @@ static enum status compose(
 		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(nonce + 2 * i, 3, "%02x", random[i]);
-	/* Tools that know no mode link, or no takeover.h, must not follow it. */
+	/* Versions without lock=link or without the takeover must refuse such files, so these
+	 * get a higher format number; files of mode fcntl stay at format 1, readable by all
+	 * versions. */
 	if (mode == LOCK_LINK)
 		snprintf(line, sizeof(line), "takeover %lld\n",
 			(long long)(takeover ? takeover : TAKEOVER_DEFAULT));
@@ -266,8 +268,8 @@ static enum status check_link(
 	/* Whoever can make no name cannot keep writers out, and nothing else keeps them out. */
 	if (file->read_only)
 		return error_set(err, STATUS_PERMISSION,
-			"it was made with lock=link, so that reading it, too, needs names in its "
-			"directory, and we cannot write here: use it through a mount that can be written");
+			"it was made with lock=link, so even reading needs write permission in "
+			"its directory, which is missing here: use a writable mount");
 	return STATUS_OK;
 }
 
@@ -338,9 +340,9 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 			if (there) {
 				if (seen_database) {
 					status = error_set(err, STATUS_DAMAGED,
-						"its lock file %s is missing: deleted by somebody; put "
-						"it back, or when nobody uses the store any more, "
-						"move the store away",
+						"its lock file %s was deleted: restore it, or, "
+						"once no program uses the store, move the store "
+						"away",
 						file->path);
 					break;
 				}
@@ -360,7 +362,8 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
 			break;
 		}
-		/* What a race looks like does not last, from when it was first seen. */
+		/* Errors that a race causes on network filesystems do not last: give up
+		 * RACES_END ms after the first one. */
 		if (!races_until)
 			races_until = clock_after(RACES_END);
 		if (clock_now() >= deadline || clock_now() >= races_until) {

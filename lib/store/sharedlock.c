@@ -209,7 +209,7 @@ enum status sharedlock_lost(
 	int why = lock->link.why;
 	if (why)
 		return error_set(err, error_status_of_errno(why),
-			"whether its lock %s.held is still ours cannot be told: %s%s; %s",
+			"cannot check whether we still hold its lock %s.held: %s%s; %s",
 			lock->file.path, strerror(why), lock_cure(why), consequence);
 	return error_set(err, STATUS_TEMPORARY,
 		"its lock %s.held was taken over by others: we were stopped, or did not reach the "

@@ -3,7 +3,8 @@
 
 int64_t silence_observe(struct silence *silence, uint64_t what, int64_t now, int64_t limit)
 {
-	/* Whoever exchanges it counts the time before: two observers at once count it once. */
+	/* Only the observer whose exchange succeeds adds the elapsed time, so two observers at
+	 * once count it once. */
 	int64_t gap = now - atomic_exchange(&silence->last, now);
 	if (silence->what != what) {
 		/* In this order: should we be killed in between, the next one starts anew. */

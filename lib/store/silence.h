@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For how long something that should change has been seen not to. Judged by observations, not by
- * two readings of a clock: what lies between two observations counts for a sixteenth of the limit
- * at most, so that a machine that was suspended, an observer that was stopped, or a server that did
- * not answer, is not taken for the silence of the other.
+ * A staleness timer: for how long a value that should change was observed unchanged. It counts
+ * observations, not the difference of two clock readings: the time between two observations counts
+ * for at most a sixteenth of the limit. So a suspended machine, a stopped observer or a server that
+ * does not answer is not mistaken for staleness of the other side.
  *
  * A zeroed struct silence has seen nothing. It may lie in memory that processes share, and survives
  * the death of any of them at any point: what is torn counts for too little, never for too much.

@@ -91,8 +91,8 @@ static enum status check_place(struct sqlite_store *store, struct error *err)
 		return STATUS_OK;
 	if (S_ISLNK(st.st_mode))
 		return error_set(err, STATUS_DAMAGED,
-			"store %s is a symbolic link that leads nowhere: not used; is the filesystem "
-			"mounted to which it leads? Else name the file itself",
+			"store %s is a symbolic link whose target does not exist: not used; "
+			"mount the filesystem it points to, or name the file itself",
 			store->base.where);
 	return error_set(err, STATUS_DAMAGED,
 		"store %s is not a regular file: not used; choose another --store",
@@ -205,7 +205,9 @@ static enum status find_lock(struct sqlite_store *store, const struct lockfile_t
 			return STATUS_NO;
 		}
 	}
-	return error_set(err, STATUS_TEMPORARY, "it came and went while it was opened: try again");
+	return error_set(err, STATUS_TEMPORARY,
+		"it appeared and disappeared while it was "
+		"opened: try again");
 }
 
 /* Look at the place, and open the lock file there; make it where that is asked for and allowed. */

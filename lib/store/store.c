@@ -45,8 +45,8 @@ static enum status find_backend(
 		return STATUS_OK;
 	}
 	return error_set(err, STATUS_USAGE,
-		"there is no kind of store named \"%s\"; write sqlite:PATH, or ./PATH for a file of "
-		"such a name",
+		"unknown kind of store \"%s\"; write sqlite:PATH, or ./PATH for a file of that "
+		"name",
 		scheme);
 }
 
@@ -317,8 +317,7 @@ bool store_was_set_back(struct store *store, struct error *err)
 	if (!store->back_from)
 		return false;
 	error_set(err, STATUS_DAMAGED,
-		"store %s went back from revision %lld to %lld: an older copy of it was put back, and "
-		"what was written in between is lost; all that is there is read anew",
+		"store %s went back from revision %lld to %lld: an older copy of it was put back, and what was written in between is lost; reading everything again",
 		store->where, (long long)store->back_from, (long long)store->back_to);
 	store->back_from = store->back_to = 0;
 	return true;

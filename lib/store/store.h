@@ -131,16 +131,15 @@ enum status store_list(struct store *store, const struct store_range *range,
 	struct store_answer *answer, struct error *err);
 
 /*
- * Wait until some key under prefix was put or deleted after revision since. STATUS_OK: *revision
- * is the store's, to be given to the next wait. STATUS_TIMEOUT: deadline passed. STATUS_NO: the
- * descriptor wake (-1: none) became readable; with these two *revision is up to where it is known
- * that nothing under prefix has changed, since or later: who gives that to the next wait does not
- * have it looked for again. Costs no lock and reads no page while nothing changes (but for a safety
- * read now and then).
+ * Wait until a key under prefix was put or deleted after revision `since`. STATUS_OK: *revision is
+ * the store's revision; pass it to the next wait. STATUS_TIMEOUT: the deadline passed. STATUS_NO:
+ * the descriptor wake (-1: none) became readable. With these two *revision is the newest revision
+ * up to which nothing under prefix has changed; passing it to the next wait saves a search. While
+ * nothing changes it takes no lock and reads no page, except for a safety read every 15 s.
  *
- * Deletions are remembered for some hundred revisions only. Where some were forgotten that are
- * newer than since, 0 too, it is STATUS_OK at once, even if nothing under prefix changed: look, and
- * go on from *revision. A change is never missed.
+ * Deletions are remembered for some hundred revisions. If deletions newer than `since` (also 0)
+ * were forgotten, the answer is STATUS_OK at once, even if nothing under prefix changed: read, and
+ * continue from *revision. A change is never missed.
  */
 enum status store_wait(struct store *store, const char *prefix, store_revision since,
 	int64_t deadline, int wake, store_revision *revision, struct error *err);
@@ -163,11 +162,11 @@ bool store_was_set_back(struct store *store, struct error *err);
 int64_t store_unchanged(const struct store *store, store_revision revision);
 
 /*
- * News: of most changes one is read by few, and a few concern everybody of a group (that of the
- * beats below). A transaction that is news is counted: whoever waits for news is woken by it, and
- * by no other change. It is counted before it is committed, under the lock: who sees the count and
- * then reads, reads it. The count is a hint, as a beat is: not durable, and never all that one
- * relies on.
+ * News: change notifications for all members of a group (the group of the beats below). Most
+ * changes concern few readers; a transaction that is marked as news increments a counter, and
+ * waiting for news is woken only by that counter. It is incremented under the lock, before the
+ * commit, so a reader that sees the new count and then reads the store sees the change. Like a
+ * beat, the counter is a hint: it is not durable, and no caller may rely on it alone.
  */
 /* How many there were, to be asked for before the keys are read; 0: that is not known. */
 uint32_t store_news(struct store *store, const char *group);
@@ -217,8 +216,8 @@ const char *store_where(const struct store *store);
 bool store_is_local(const struct store *store);
 
 /*
- * Delete for good all keys under prefix, and what is remembered of deleted ones, if the compares
- * hold; STATUS_NO where they do not. Nobody waiting is told.
+ * Delete all keys under prefix, and the memory of deleted ones, if the compares hold; STATUS_NO if
+ * they do not. Waiting callers are not woken.
  */
 enum status store_purge(struct store *store, const char *prefix,
 	const struct store_compare *compares, size_t compare_count, struct error *err);

@@ -48,8 +48,9 @@ static enum takeover_answer failed(
 {
 	if (takeover->status == STATUS_OK)
 		takeover->status = error_set(takeover->err, error_status_of_errno(number),
-			"its lock was taken over from a process that is dead or does not answer, and it "
-			"cannot be put out of its reach: cannot %s %s: %s%s",
+			"its lock was taken over from a process that is dead or does not "
+			"answer, but its files cannot be replaced to keep that process out: "
+			"cannot %s %s: %s%s",
 			action, path, strerror(number), lock_cure(number));
 	return TAKEOVER_NO;
 }

@@ -240,7 +240,8 @@ enum status session_run(struct store *base, const struct store_request *request,
 		store->count.reads += status == STATUS_OK && !wrote;
 		return status;
 	}
-	/* Who only reads has a short turn, and is not to fail for what others write. */
+	/* A reader carries out no requests of other processes: its transaction is short, and
+	 * must not fail because of their writes. */
 	bool others = post.changes && gather_waits(store);
 	status = run_in_turn(store, request, &post, others, deadline, answer, &gathered, err);
 	if (status == STATUS_OK || !answer->known || !gathered || clock_now() >= deadline)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The turn of one machine among the machines. Its queue hands the lock on within microseconds,
- * while those of other machines look for it every TURN_RETRY at most: as long as this queue does
- * not run empty, they would find it free by luck only, and wait for many seconds. So after
- * TURN_LONGEST the lock is left free for longer than any of them waits between two looks.
+ * Fairness between machines. Processes of one machine hand the lock on within microseconds, while
+ * other machines poll for it at most every TURN_RETRY ms. As long as this machine's queue is not
+ * empty, the others would find the lock free only by luck and wait for many seconds. So after
+ * TURN_LONGEST ms the lock is left free for longer than any of them sleeps between two polls.
  *
  * A zeroed struct turn is over. It lies in memory that the processes of a machine share; whoever
  * comes next to hold the lock reads and writes it, one at a time. What one who was killed did not

@@ -26,7 +26,8 @@ static int find_identity(struct sqlite_store *store, struct stat *st)
 enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
 {
 	unsigned char bytes[4];
-	/* Not while SQLite is at work in this process: the close below would drop its locks. */
+	/* Skip this while SQLite has the database open in this process: close() below would
+	 * drop its POSIX locks. */
 	if (!guard_try(store->lock.guard))
 		return READING_BUSY;
 	int descriptor = cache_open(store->lock.file.cache, store->base.where);

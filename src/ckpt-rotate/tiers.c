@@ -20,8 +20,8 @@ const struct args_option copy_options[] = {
 	{0, "last", "N", "the N newest complete ones (1)", ARGS_UNSIGNED, &last, NULL, 1,
 		1000000000, &last_given},
 	{0, "all", NULL, "all complete ones", ARGS_FLAG, &all, NULL, 0, 0, NULL},
-	{0, "bwlimit", "SIZE", "at most so many bytes a second (200M)", ARGS_TEXT, &limit, NULL, 0,
-		0, NULL},
+	{0, "bwlimit", "SIZE", "maximum bytes per second (200M)", ARGS_TEXT, &limit, NULL, 0, 0,
+		NULL},
 	{0},
 };
 const struct args_option drain_options[] = {

@@ -283,7 +283,7 @@ static void judge_answer(const struct act *act)
 		return;
 	/* Mode link has no readers that cannot write: that is said, and not why they cannot. */
 	if (outcome->status == STATUS_PERMISSION &&
-		strstr(outcome->err.text, "we cannot write here"))
+		strstr(outcome->err.text, "needs write permission"))
 		return;
 	if (outcome->status != status_of(plan->number))
 		complain(act, "should be %d or %d", (int)normal.status,

@@ -103,7 +103,7 @@ static void decided(void)
 			"no progress in 4 attempts"},
 		{"not all came: neither progress nor none",
 			"unjoined unjoined unjoined unjoined unjoined", AGAIN,
-			"did not come together"},
+			"did not get all its tasks"},
 		{"not closed, and nothing of it runs: lost", "open", AGAIN, "lost a task"},
 		{"what the next one began from was saved",
 			"lost~ lost@10~ lost@20~ lost@30~ lost@40~ lost@50~", AGAIN, ""},

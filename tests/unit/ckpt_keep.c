@@ -400,7 +400,7 @@ static void check_by_hand(void)
 		keep_decide(&policy, &moment, hourly, 10, verdicts);
 		CHECK_TEXT(verdicts[9].why, "the newest complete one");
 		CHECK_TEXT(verdicts[8].why, "one of the last 2, every 4 steps");
-		CHECK_TEXT(verdicts[7].why, "2 complete newer");
+		CHECK_TEXT(verdicts[7].why, "2 newer ones are complete");
 	}
 }
 

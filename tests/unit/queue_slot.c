@@ -348,7 +348,7 @@ static void refused(void)
 		CHECK_EQ(chmod(queue.files, 0777), 0);
 		run(shell("true"));
 		CHECK_EQ(back.state, QUEUE_WAITING);
-		CHECK(strstr(back.result.ending.text, "everybody can write"));
+		CHECK(strstr(back.result.ending.text, "writable by everyone"));
 		clear(true);
 		CHECK_EQ(chmod(queue.files, 0700), 0);
 	}
