@@ -192,7 +192,7 @@ static enum link_answer judge(struct run *run, DIR *entries)
 {
 	struct sharedlock *lock = run->lock;
 	struct link_state *link = &lock->link;
-	struct silence *silence = machine_silence(&lock->machine);
+	struct staleness *staleness = machine_staleness(&lock->machine);
 	char waiting[DEAD_MAX][NAME_MAX + 1];
 	size_t waiting_count = 0;
 	bool ours = false, left = false, can_be_silent = true;
@@ -221,8 +221,8 @@ static enum link_answer judge(struct run *run, DIR *entries)
 		return run->dead_count ? LINK_DEAD : LINK_OURSELVES;
 	if (waiting_count == 0)
 		return left ? LINK_DEAD : LINK_NOBODY;
-	link->silent = silence_observe(
-		silence ? silence : &link->silence, what, clock_now(), lock->file.takeover);
+	link->silent = staleness_observe(
+		staleness ? staleness : &link->staleness, what, clock_now(), lock->file.takeover);
 	if (!can_be_silent || link->silent < lock->file.takeover)
 		return LINK_ALIVE;
 	for (size_t i = 0; i < waiting_count && run->dead_count < DEAD_MAX; i++)

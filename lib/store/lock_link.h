@@ -6,7 +6,7 @@
  *
  * Who may be taken for dead: a process of this machine (same boot, same PID namespace) that is
  * gone, at once; one that is seen alive on this machine, never; any other, when its name has not
- * changed for the takeover time (lockfile.h), as observed from here (silence.h). A holder knows
+ * changed for the takeover time (lockfile.h), as observed from here (staleness.h). A holder knows
  * that: it renews its name at every read and write once a quarter of that time has passed, by
  * CLOCK_BOOTTIME, and goes on no more where that fails. That makes it rare that one who lives is
  * overtaken. What makes it harmless is in takeover_step.h, and needs no clock.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "store/link_name.h"
-#include "store/silence.h"
+#include "store/staleness.h"
 
 /* What one opener remembers; zeroed: it does not hold or want the lock. */
 struct link_state {
@@ -36,7 +36,7 @@ struct link_state {
 	/* Who was in the way when we asked last, for messages, and for how long he was silent. */
 	char holder[LINK_NAME_MAX];
 	int64_t silent;
-	struct silence silence; /* where the machine has no page to share it */
+	struct staleness staleness; /* where the machine has no page to share it */
 };
 
 #endif

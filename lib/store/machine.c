@@ -13,7 +13,7 @@
 struct machine_page {
 	struct shared_page head; /* used: since when it is held, too */
 	_Atomic int32_t holder;
-	struct silence silence;
+	struct staleness staleness;
 	struct turn turn;
 	struct line line;
 	struct posts posts;
@@ -111,9 +111,9 @@ struct posts *machine_posts(struct machine *machine, uint64_t *first, uint64_t *
 	return &machine->page->posts;
 }
 
-struct silence *machine_silence(struct machine *machine)
+struct staleness *machine_staleness(struct machine *machine)
 {
-	return machine->page ? &machine->page->silence : NULL;
+	return machine->page ? &machine->page->staleness : NULL;
 }
 
 struct turn *machine_turn(struct machine *machine)

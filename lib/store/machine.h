@@ -20,7 +20,7 @@
 
 #include "store/line.h"
 #include "store/posts.h"
-#include "store/silence.h"
+#include "store/staleness.h"
 #include "store/turn.h"
 
 struct machine_page;
@@ -55,7 +55,7 @@ struct posts *machine_posts(struct machine *machine, uint64_t *first, uint64_t *
  * What the one whose turn it is has seen of a holder elsewhere: it adds up over many short-lived
  * processes. NULL where there is no page.
  */
-struct silence *machine_silence(struct machine *machine);
+struct staleness *machine_staleness(struct machine *machine);
 /* For how long this machine has had the lock without a pause. NULL where there is no page. */
 struct turn *machine_turn(struct machine *machine);
 

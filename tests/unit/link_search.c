@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#include "store/silence.h"
+#include "store/staleness.h"
 #include "unit.h"
 
 enum { PROCESSES = 3, NAMES = 4, ALL_NAMES = PROCESSES * NAMES, PENDING = 2, NONE = 255 };
@@ -559,22 +559,22 @@ static const char *search(enum weakness which, struct bounds bounds)
 	return harm;
 }
 
-static void silences(void)
+static void timers(void)
 {
 	TEST("silence adds up only in small pieces that were seen")
 	{
-		struct silence silence = {0};
-		CHECK_EQ(silence_observe(&silence, 7, 1000, 16000), 0);
-		CHECK_EQ(silence_observe(&silence, 7, 1500, 16000), 500);
+		struct staleness staleness = {0};
+		CHECK_EQ(staleness_observe(&staleness, 7, 1000, 16000), 0);
+		CHECK_EQ(staleness_observe(&staleness, 7, 1500, 16000), 500);
 		/* Suspended for an hour: one observation, one sixteenth. */
-		CHECK_EQ(silence_observe(&silence, 7, 3601500, 16000), 1500);
+		CHECK_EQ(staleness_observe(&staleness, 7, 3601500, 16000), 1500);
 		/* A clock that went back. */
-		CHECK_EQ(silence_observe(&silence, 7, 1, 16000), 1500);
-		CHECK_EQ(silence_observe(&silence, 8, 2, 16000), 0);
+		CHECK_EQ(staleness_observe(&staleness, 7, 1, 16000), 1500);
+		CHECK_EQ(staleness_observe(&staleness, 8, 2, 16000), 0);
 		int64_t silent = 0;
 		int observations = 0;
 		for (int64_t now = 2; silent < 16000; now += 100000, observations++)
-			silent = silence_observe(&silence, 8, now, 16000);
+			silent = staleness_observe(&staleness, 8, now, 16000);
 		CHECK_EQ(observations, 17);
 	}
 }
@@ -592,7 +592,7 @@ int main(void)
 	};
 	seen_size = (size_t)1 << 23;
 	seen = calloc(seen_size, sizeof(*seen));
-	silences();
+	timers();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char name[160];
 		snprintf(name, sizeof(name),

@@ -176,9 +176,9 @@ static void overtake(struct sqlite_store *from)
 	guard_put(other->lock.guard);
 	other->lock.guard = guard_get("another machine");
 	machine_close(&other->lock.machine);
-	other->lock.link.silence.what = link_name_hash(from->lock.link.name);
-	other->lock.link.silence.last = clock_now();
-	other->lock.link.silence.silent = other->lock.file.takeover;
+	other->lock.link.staleness.what = link_name_hash(from->lock.link.name);
+	other->lock.link.staleness.last = clock_now();
+	other->lock.link.staleness.silent = other->lock.file.takeover;
 	snprintf(key, sizeof(key), "overtook/%d", count++);
 	int64_t since = from->lock.link.since;
 	CHECK_EQ(put(other, key), STATUS_OK);

@@ -5,16 +5,17 @@
  * for at most a sixteenth of the limit. So a suspended machine, a stopped observer or a server that
  * does not answer is not mistaken for staleness of the other side.
  *
- * A zeroed struct silence has seen nothing. It may lie in memory that processes share, and survives
- * the death of any of them at any point: what is torn counts for too little, never for too much.
+ * A zeroed struct staleness has seen nothing. It may lie in memory that processes share, and
+ * survives the death of any of them at any point: what is torn counts for too little, never for too
+ * much.
  */
-#ifndef STORE_SILENCE_H
-#define STORE_SILENCE_H
+#ifndef STORE_STALENESS_H
+#define STORE_STALENESS_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct silence {
+struct staleness {
 	_Atomic uint64_t what;
 	_Atomic int64_t last; /* observation, milliseconds */
 	_Atomic int64_t silent;
@@ -24,6 +25,6 @@ struct silence {
  * One observation, now (clock_now): it is what it is (a hash of it; 0: nothing). Answers for how
  * many milliseconds of the limit it has been this.
  */
-int64_t silence_observe(struct silence *silence, uint64_t what, int64_t now, int64_t limit);
+int64_t staleness_observe(struct staleness *staleness, uint64_t what, int64_t now, int64_t limit);
 
 #endif
