@@ -20,9 +20,9 @@
 /* ---- States ---- */
 
 /*
- * A request's word holds the ticket of its owner in the line and a state. The owner alone posts
+ * A request's word holds the ticket of its owner in the queue and a state. The owner alone posts
  * (WAITING) and withdraws (WAITING to NONE); the process whose turn it is does the rest. It leaves
- * the line only when none of those that it took is TAKEN or COMMITTING.
+ * the queue only when none of those that it took is TAKEN or COMMITTING.
  */
 enum combine_state {
 	COMBINE_NONE,	    /* not posted, or its owner is to run it */
@@ -45,8 +45,9 @@ enum combine_fate {
 };
 
 /*
- * my_turn: all who were before the owner in the line have left it or are dead. changes: the request
- * may change something. With FATE_OURS, a word that still is WAITING is to be withdrawn first.
+ * my_turn: all who were before the owner in the queue have left it or are dead. changes: the
+ * request may change something. With FATE_OURS, a word that still is WAITING is to be withdrawn
+ * first.
  */
 enum combine_fate combine_fate(uint64_t word, uint64_t ticket, bool my_turn, bool changes);
 

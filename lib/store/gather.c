@@ -2,7 +2,7 @@
 /*
  * Group commit. The cost of a transaction is not in the request but in what surrounds it: lock,
  * open, four syncs, close. So the process whose turn it is carries out the requests of those behind
- * it in the same transaction, as if they had run one after the other in the order of the line, and
+ * it in the same transaction, as if they had run one after the other in the order of the queue, and
  * answers them once the commit is synced and the lock was still ours.
  *
  * Where the transaction fails and nothing was changed, each owner runs its own request in its own

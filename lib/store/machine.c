@@ -15,7 +15,7 @@ struct machine_page {
 	_Atomic int32_t holder;
 	struct staleness staleness;
 	struct turn turn;
-	struct line line;
+	struct ticket_queue queue;
 	struct posts posts;
 };
 
@@ -23,7 +23,7 @@ struct machine_page {
 
 static void init_page(void *page)
 {
-	line_init(&((struct machine_page *)page)->line);
+	ticket_queue_init(&((struct machine_page *)page)->queue);
 }
 
 static const struct shared_page_kind kind = {.name = "page4",
@@ -47,29 +47,29 @@ void machine_close(struct machine *machine)
 	*machine = (struct machine){.descriptor = -1};
 }
 
-/* Wait in the line, and have others carry out what we post meanwhile. */
-static int wait_in_line(struct machine *machine, struct post *post, int64_t deadline)
+/* Wait in the queue, and have others carry out what we post meanwhile. */
+static int wait_in_queue(struct machine *machine, struct post *post, int64_t deadline)
 {
 	struct machine_page *page = machine->page;
-	struct line_ticket *ticket = &machine->ticket;
-	int result = line_draw(&page->line, ticket, deadline);
+	struct queue_ticket *ticket = &machine->ticket;
+	int result = ticket_queue_draw(&page->queue, ticket, deadline);
 	if (result != 0 || !ticket->place)
 		return result;
 	/* Mostly nobody is before us: then nothing is posted. */
-	result = line_wait(&page->line, ticket, LINE_AT_ONCE);
+	result = ticket_queue_wait(&page->queue, ticket, TICKET_QUEUE_AT_ONCE);
 	bool waits = result == ETIMEDOUT;
 	if (!waits || !post ||
 		!posts_post(&page->posts, machine->descriptor, POSTS, ticket->number, post))
 		post = NULL;
 	if (waits)
-		result = line_wait(&page->line, ticket, deadline);
+		result = ticket_queue_wait(&page->queue, ticket, deadline);
 	if (post)
 		posts_end(&page->posts, ticket->number, result == 0, post);
 	bool over = post && (post->fate == FATE_ANSWERED || post->fate == FATE_UNKNOWN);
 	if (over && (result == 0 || result == ETIMEDOUT))
 		result = EALREADY;
 	if (result != 0)
-		line_leave(ticket);
+		ticket_queue_leave(ticket);
 	return result;
 }
 
@@ -79,7 +79,7 @@ int machine_enter(
 	*holder = 0;
 	if (!machine->page)
 		return 0;
-	int result = wait_in_line(machine, post, deadline);
+	int result = wait_in_queue(machine, post, deadline);
 	if (result == 0) {
 		machine->page->holder = getpid();
 		machine->page->head.used = clock_now();
@@ -99,7 +99,7 @@ void machine_leave(struct machine *machine)
 	if (!machine->page)
 		return;
 	machine->page->holder = 0;
-	line_leave(&machine->ticket);
+	ticket_queue_leave(&machine->ticket);
 }
 
 struct posts *machine_posts(struct machine *machine, uint64_t *first, uint64_t *end)
@@ -107,7 +107,7 @@ struct posts *machine_posts(struct machine *machine, uint64_t *first, uint64_t *
 	if (!machine->page || !machine->ticket.place)
 		return NULL;
 	*first = machine->ticket.number + 1;
-	*end = machine->page->line.next;
+	*end = machine->page->queue.next;
 	return &machine->page->posts;
 }
 

@@ -10,12 +10,12 @@
 
 static _Atomic uint64_t *word_of(struct posts *posts, uint64_t ticket)
 {
-	return &posts->posts[ticket % LINE_PLACES].word;
+	return &posts->posts[ticket % TICKET_QUEUE_PLACES].word;
 }
 
 static struct combine_room *room_of(struct posts *posts, uint64_t ticket)
 {
-	return &posts->rooms[ticket % LINE_PLACES];
+	return &posts->rooms[ticket % TICKET_QUEUE_PLACES];
 }
 
 /* Only while it is this ticket's. */
@@ -43,7 +43,7 @@ static void put_room(struct posts *posts, uint64_t ticket, const struct combine_
 bool posts_post(
 	struct posts *posts, int descriptor, off_t offset, uint64_t ticket, struct post *post)
 {
-	size_t place = ticket % LINE_PLACES;
+	size_t place = ticket % TICKET_QUEUE_PLACES;
 	off_t at = offset + (off_t)(offsetof(struct posts, rooms) + place * COMBINE_ROOM);
 	/* A full /dev/shm must be an error here, not a SIGBUS below. */
 	if (!posts->posts[place].has_room && posix_fallocate(descriptor, at, COMBINE_ROOM) != 0)
@@ -61,7 +61,7 @@ void posts_end(struct posts *posts, uint64_t ticket, bool my_turn, struct post *
 {
 	/* If that fails, another has taken it. */
 	(void)change(posts, ticket, COMBINE_WAITING, COMBINE_NONE);
-	post->taker = posts->posts[ticket % LINE_PLACES].taker;
+	post->taker = posts->posts[ticket % TICKET_QUEUE_PLACES].taker;
 	post->fate = combine_fate(*word_of(posts, ticket), ticket, my_turn, post->changes);
 	if ((post->fate == FATE_ANSWERED || post->fate == FATE_LOOK) &&
 		!combine_copy(&post->room, room_of(posts, ticket), post->seed, ticket))
@@ -70,8 +70,9 @@ void posts_end(struct posts *posts, uint64_t ticket, bool my_turn, struct post *
 
 bool posts_any(const struct posts *posts, uint64_t first, uint64_t end)
 {
-	for (uint64_t ticket = first; ticket < end && ticket - first < LINE_PLACES; ticket++)
-		if (posts->posts[ticket % LINE_PLACES].word ==
+	for (uint64_t ticket = first; ticket < end && ticket - first < TICKET_QUEUE_PLACES;
+		ticket++)
+		if (posts->posts[ticket % TICKET_QUEUE_PLACES].word ==
 			combine_word(ticket, COMBINE_WAITING))
 			return true;
 	return false;
@@ -81,7 +82,7 @@ bool posts_take(struct posts *posts, uint64_t ticket, uint64_t seed, struct comb
 {
 	if (!change(posts, ticket, COMBINE_WAITING, COMBINE_TAKEN))
 		return false;
-	posts->posts[ticket % LINE_PLACES].taker = getpid();
+	posts->posts[ticket % TICKET_QUEUE_PLACES].taker = getpid();
 	if (combine_copy(room, room_of(posts, ticket), seed, ticket))
 		return true;
 	posts_return(posts, ticket);

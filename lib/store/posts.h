@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the processes in a line (line.h) have to be carried out: each may post one request in the
- * room that belongs to its place, and the process whose turn it is may take those behind it, run
- * them with its own, and answer them before it leaves the line. combine.h has the states and what
- * is in a room.
+ * What the processes in a queue (ticket_queue.h) have to be carried out: each may post one request
+ * in the room that belongs to its place, and the process whose turn it is may take those behind it,
+ * run them with its own, and answer them before it leaves the queue. combine.h has the states and
+ * what is in a room.
  *
  * Lies in shared memory. The rooms get their memory when they are used first, so that a store with
  * few processes costs little of it.
  *
- * A room belongs to one ticket until its owner has left the line and the line has gone on: a place
- * is given out again only LINE_PLACES tickets later, and not before the turn of the one whose
- * answer may still be written there is over (line_draw).
+ * A room belongs to one ticket until its owner has left the queue and the queue has gone on: a
+ * place is given out again only TICKET_QUEUE_PLACES tickets later, and not before the turn of the
+ * one whose answer may still be written there is over (ticket_queue_draw).
  */
 #ifndef STORE_POSTS_H
 #define STORE_POSTS_H
@@ -21,16 +21,16 @@
 #include <sys/types.h>
 
 #include "store/combine.h"
-#include "store/line.h"
+#include "store/ticket_queue.h"
 
 struct posts {
 	struct {
 		_Atomic uint64_t word; /* combine_word */
 		_Atomic pid_t taker;   /* who took it, for messages */
 		_Atomic bool has_room; /* its memory is there */
-	} posts[LINE_PLACES];
+	} posts[TICKET_QUEUE_PLACES];
 	/* Nothing behind it: this part of the file may be sparse. */
-	struct combine_room rooms[LINE_PLACES] __attribute__((aligned(COMBINE_ROOM)));
+	struct combine_room rooms[TICKET_QUEUE_PLACES] __attribute__((aligned(COMBINE_ROOM)));
 };
 
 /* A request of ours, in private memory. */

@@ -291,8 +291,8 @@ struct gather {
 /*
  * Wait for our turn among the processes of this machine, with the request posted so that another
  * may carry it out meanwhile. True: it is over, with this status. False: it is our turn, or there
- * is no line; session_begin goes on from there. Then with FATE_LOOK gather_look says whether it was
- * carried out, else we are to run it.
+ * is no queue; session_begin goes on from there. Then with FATE_LOOK gather_look says whether it
+ * was carried out, else we are to run it.
  */
 bool gather_ask(struct sqlite_store *store, const struct store_request *request, struct post *post,
 	int64_t deadline, struct store_answer *answer, enum status *status, struct error *err);

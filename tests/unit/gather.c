@@ -130,7 +130,7 @@ static int waiting(struct sqlite_store *store, bool others)
 	int count = 0;
 	struct posts *posts = machine_posts(&store->lock.machine, &ticket, &end);
 	for (; posts && ticket < end; ticket++)
-		count += others || posts->posts[ticket % LINE_PLACES].word ==
+		count += others || posts->posts[ticket % TICKET_QUEUE_PLACES].word ==
 					   combine_word(ticket, COMBINE_WAITING);
 	return count;
 }
@@ -567,13 +567,13 @@ static void scribble(void)
 		wait_until(store, 8, false);
 		struct posts *posts = machine_posts(&store->lock.machine, &ticket, &end);
 		for (int i = 0; ticket < end; ticket++, i++) {
-			struct combine_room *room = &posts->rooms[ticket % LINE_PLACES];
+			struct combine_room *room = &posts->rooms[ticket % TICKET_QUEUE_PLACES];
 			if (i % 4 == 0)
 				memset(room, 0xff, sizeof(*room));
 			else if (i % 4 == 1)
 				room->bytes[20] ^= 1;
 			else if (i % 4 == 2)
-				posts->posts[ticket % LINE_PLACES].word = UINT64_MAX;
+				posts->posts[ticket % TICKET_QUEUE_PLACES].word = UINT64_MAX;
 		}
 		let_go(store);
 		reap(pids, 8);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The line of processes: order, deadlines, and what happens when those in it are killed. */
-#include "store/line.h"
+/* The queue of processes: order, deadlines, and what happens when those in it are killed. */
+#include "store/ticket_queue.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 enum { PEOPLE = 40 };
 
 static struct shared {
-	struct line line;
+	struct ticket_queue queue;
 	_Atomic int served;	   /* how many had their turn */
 	_Atomic int order[PEOPLE]; /* who, in order */
 	_Atomic int inside, most_inside;
@@ -28,12 +28,12 @@ static struct shared {
 /* A process that enters, notes its turn, and leaves, or stays for ever. */
 static pid_t enter(int who, int64_t patience, bool stays)
 {
-	uint64_t next = shared->line.next;
+	uint64_t next = shared->queue.next;
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct line_ticket ticket = {0};
-		int result = line_enter(&shared->line, &ticket, clock_after(patience));
+		struct queue_ticket ticket = {0};
+		int result = ticket_queue_enter(&shared->queue, &ticket, clock_after(patience));
 		if (result != 0)
 			_exit(result == ETIMEDOUT ? 2 : 3);
 		if (++shared->inside > 1)
@@ -43,12 +43,12 @@ static pid_t enter(int who, int64_t patience, bool stays)
 			pause();
 		poll(NULL, 0, 2);
 		shared->inside--;
-		line_leave(&ticket);
+		ticket_queue_leave(&ticket);
 		_exit(0);
 	}
 	/* Until it has drawn its ticket, so that the order is known. */
 	int64_t deadline = clock_after(60000);
-	while (shared->line.next == next && clock_now() < deadline)
+	while (shared->queue.next == next && clock_now() < deadline)
 		poll(NULL, 0, 1);
 	return pid;
 }
@@ -63,7 +63,7 @@ static int end_of(pid_t pid)
 static void start_again(void)
 {
 	memset(shared, 0, sizeof(*shared));
-	line_init(&shared->line);
+	ticket_queue_init(&shared->queue);
 }
 
 int main(void)
@@ -74,13 +74,13 @@ int main(void)
 
 	TEST("those who wait are served in the order in which they came, one at a time")
 	{
-		struct line_ticket ticket = {0};
+		struct queue_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(60000)), 0);
+		CHECK_EQ(ticket_queue_enter(&shared->queue, &ticket, clock_after(60000)), 0);
 		for (int i = 0; i < PEOPLE; i++)
 			pids[i] = enter(i, 120000, false);
 		CHECK_EQ(shared->served, 0);
-		line_leave(&ticket);
+		ticket_queue_leave(&ticket);
 		for (int i = 0; i < PEOPLE; i++)
 			CHECK_EQ(end_of(pids[i]), 0);
 		for (int i = 0; i < PEOPLE; i++)
@@ -89,23 +89,23 @@ int main(void)
 	}
 	TEST("who leaves and comes again goes behind those who wait")
 	{
-		struct line_ticket ticket = {0};
+		struct queue_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(60000)), 0);
+		CHECK_EQ(ticket_queue_enter(&shared->queue, &ticket, clock_after(60000)), 0);
 		for (int i = 0; i < 5; i++)
 			pids[i] = enter(i, 120000, false);
-		line_leave(&ticket);
-		CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(120000)), 0);
+		ticket_queue_leave(&ticket);
+		CHECK_EQ(ticket_queue_enter(&shared->queue, &ticket, clock_after(120000)), 0);
 		CHECK_EQ(shared->served, 5);
-		line_leave(&ticket);
+		ticket_queue_leave(&ticket);
 		for (int i = 0; i < 5; i++)
 			CHECK_EQ(end_of(pids[i]), 0);
 	}
 	TEST("one who gives up, and one who is killed while he waits, let nobody in early")
 	{
-		struct line_ticket ticket = {0};
+		struct queue_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(60000)), 0);
+		CHECK_EQ(ticket_queue_enter(&shared->queue, &ticket, clock_after(60000)), 0);
 		pids[0] = enter(0, 100, false);
 		pids[1] = enter(1, 120000, false);
 		pids[2] = enter(2, 120000, false);
@@ -115,7 +115,7 @@ int main(void)
 		/* Long enough for him to come in, if he wrongly could. */
 		poll(NULL, 0, 50);
 		CHECK_EQ(shared->served, 0);
-		line_leave(&ticket);
+		ticket_queue_leave(&ticket);
 		CHECK_EQ(end_of(pids[2]), 0);
 	}
 	TEST("one who is killed in his turn: the next is served at once")
@@ -136,24 +136,27 @@ int main(void)
 	{
 		start_again();
 		/* On a busy machine many are killed before they do anything: then more of them. */
-		for (int i = 0; i < 300 || shared->line.next <= LINE_PLACES * 3; i++) {
+		for (int i = 0; i < 300 || shared->queue.next <= TICKET_QUEUE_PLACES * 3; i++) {
 			fflush(stdout);
 			pid_t pid = fork();
 			if (pid == 0)
 				for (;;) {
-					struct line_ticket mine = {0};
-					if (line_enter(&shared->line, &mine, CLOCK_NEVER) != 0)
+					struct queue_ticket mine = {0};
+					if (ticket_queue_enter(
+						    &shared->queue, &mine, CLOCK_NEVER) != 0)
 						_exit(1);
-					line_leave(&mine);
+					ticket_queue_leave(&mine);
 				}
 			struct timespec moment = {.tv_nsec = (long)clock_jitter(2000) * 1000};
 			nanosleep(&moment, NULL);
 			kill(pid, SIGKILL);
 			CHECK_EQ(end_of(pid), 128 + SIGKILL);
-			struct line_ticket ticket = {0};
-			if (!CHECK_EQ(line_enter(&shared->line, &ticket, clock_after(60000)), 0))
+			struct queue_ticket ticket = {0};
+			if (!CHECK_EQ(
+				    ticket_queue_enter(&shared->queue, &ticket, clock_after(60000)),
+				    0))
 				break;
-			line_leave(&ticket);
+			ticket_queue_leave(&ticket);
 		}
 	}
 	return unit_end();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/line.h"
+#include "store/ticket_queue.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -17,14 +17,14 @@ static void init_mutex(pthread_mutex_t *mutex)
 	pthread_mutexattr_destroy(&attributes);
 }
 
-void line_init(struct line *line)
+void ticket_queue_init(struct ticket_queue *queue)
 {
-	init_mutex(&line->door);
-	for (int i = 0; i < LINE_PLACES; i++)
-		init_mutex(&line->places[i].taken);
+	init_mutex(&queue->door);
+	for (int i = 0; i < TICKET_QUEUE_PLACES; i++)
+		init_mutex(&queue->places[i].taken);
 	/* So that the ticket before the first is not negative. */
-	line->next = LINE_PLACES;
-	line->serving = LINE_PLACES - 1;
+	queue->next = TICKET_QUEUE_PLACES;
+	queue->serving = TICKET_QUEUE_PLACES - 1;
 }
 
 /* 0, ETIMEDOUT, or that the mutex is damaged. That its owner was killed is told by what he left. */
@@ -32,7 +32,7 @@ static int take(pthread_mutex_t *mutex, int64_t deadline)
 {
 	struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
 	int result;
-	if (deadline == LINE_AT_ONCE)
+	if (deadline == TICKET_QUEUE_AT_ONCE)
 		result = pthread_mutex_trylock(mutex);
 	else if (deadline == CLOCK_NEVER)
 		result = pthread_mutex_lock(mutex);
@@ -43,25 +43,25 @@ static int take(pthread_mutex_t *mutex, int64_t deadline)
 	return result == EOWNERDEAD ? pthread_mutex_consistent(mutex) : result;
 }
 
-int line_draw(struct line *line, struct line_ticket *ticket, int64_t deadline)
+int ticket_queue_draw(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline)
 {
-	int result = take(&line->door, deadline);
+	int result = take(&queue->door, deadline);
 	if (result != 0)
 		return result;
-	uint64_t number = line->next;
+	uint64_t number = queue->next;
 	/* Keep one place free, so that no process waits for a place whose owner waits for this
 	 * process. */
-	if (number - line->serving < LINE_PLACES - 1) {
-		struct line_place *mine = &line->places[number % LINE_PLACES];
+	if (number - queue->serving < TICKET_QUEUE_PLACES - 1) {
+		struct ticket_queue_place *mine = &queue->places[number % TICKET_QUEUE_PLACES];
 		result = take(&mine->taken, deadline);
 		if (result == 0) {
 			mine->ticket = number;
 			mine->served = false;
-			line->next = number + 1;
-			*ticket = (struct line_ticket){.place = mine, .number = number};
+			queue->next = number + 1;
+			*ticket = (struct queue_ticket){.place = mine, .number = number};
 		}
 	}
-	(void)pthread_mutex_unlock(&line->door);
+	(void)pthread_mutex_unlock(&queue->door);
 	return result;
 }
 
@@ -69,10 +69,10 @@ int line_draw(struct line *line, struct line_ticket *ticket, int64_t deadline)
  * Wait until the owner of the place before ours leaves. If it left before its turn (it was killed
  * or gave up), wait for the place before that one, too.
  */
-int line_wait(struct line *line, struct line_ticket *ticket, int64_t deadline)
+int ticket_queue_wait(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline)
 {
-	for (uint64_t before = ticket->number - 1; before >= line->serving; before--) {
-		struct line_place *place = &line->places[before % LINE_PLACES];
+	for (uint64_t before = ticket->number - 1; before >= queue->serving; before--) {
+		struct ticket_queue_place *place = &queue->places[before % TICKET_QUEUE_PLACES];
 		int result = take(&place->taken, deadline);
 		if (result != 0)
 			return result;
@@ -83,22 +83,22 @@ int line_wait(struct line *line, struct line_ticket *ticket, int64_t deadline)
 			break;
 	}
 	ticket->place->served = true;
-	line->serving = ticket->number;
+	queue->serving = ticket->number;
 	return 0;
 }
 
-int line_enter(struct line *line, struct line_ticket *ticket, int64_t deadline)
+int ticket_queue_enter(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline)
 {
-	int result = line_draw(line, ticket, deadline);
+	int result = ticket_queue_draw(queue, ticket, deadline);
 	if (result != 0 || !ticket->place)
 		return result;
-	result = line_wait(line, ticket, deadline);
+	result = ticket_queue_wait(queue, ticket, deadline);
 	if (result != 0)
-		line_leave(ticket);
+		ticket_queue_leave(ticket);
 	return result;
 }
 
-void line_leave(struct line_ticket *ticket)
+void ticket_queue_leave(struct queue_ticket *ticket)
 {
 	if (ticket->place)
 		(void)pthread_mutex_unlock(&ticket->place->taken);

@@ -8,50 +8,50 @@
  * has woken up; with 64 processes some waited for seconds. Here each process has its own place and
  * waits for the one before it.
  */
-#ifndef STORE_LINE_H
-#define STORE_LINE_H
+#ifndef STORE_TICKET_QUEUE_H
+#define STORE_TICKET_QUEUE_H
 
 #include <pthread.h>
 #include <stdint.h>
 
-#define LINE_PLACES 448
+#define TICKET_QUEUE_PLACES 448
 
-struct line_place {
+struct ticket_queue_place {
 	pthread_mutex_t taken; /* robust: held by its owner from coming to going */
 	uint64_t ticket;
 	uint64_t served; /* its owner's turn came */
 };
 
 /* Lies in shared memory; nobody else touches the inside. */
-struct line {
+struct ticket_queue {
 	pthread_mutex_t door;	  /* robust: held for a moment, to draw a ticket */
 	_Atomic uint64_t next;	  /* ticket */
 	_Atomic uint64_t serving; /* the newest ticket whose turn came */
-	struct line_place places[LINE_PLACES];
+	struct ticket_queue_place places[TICKET_QUEUE_PLACES];
 };
 
 /* A process's place in the queue; zeroed: it is not in the queue. */
-struct line_ticket {
-	struct line_place *place;
+struct queue_ticket {
+	struct ticket_queue_place *place;
 	uint64_t number;
 };
 
 /* Once, by who made the memory, before anybody else sees it. */
-void line_init(struct line *line);
+void ticket_queue_init(struct ticket_queue *queue);
 
 /*
- * Wait for one's turn: 0 when it has come (or when there are more than LINE_PLACES, without it),
- * ETIMEDOUT, or another errno: the memory is damaged, and the line must not be used any more.
+ * Wait for one's turn: 0 when it has come (or when there are more than TICKET_QUEUE_PLACES, without
+ * it), ETIMEDOUT, or another errno: the memory is damaged, and the queue must not be used any more.
  */
-int line_enter(struct line *line, struct line_ticket *ticket, int64_t deadline);
+int ticket_queue_enter(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline);
 /*
  * The same in two steps: draw a ticket (its place is NULL where all are taken), and wait for its
- * turn, which may be tried again after ETIMEDOUT. Then line_leave in any case.
+ * turn, which may be tried again after ETIMEDOUT. Then ticket_queue_leave in any case.
  */
-#define LINE_AT_ONCE 0 /* a deadline: look whether it has come, and do not wait */
-int line_draw(struct line *line, struct line_ticket *ticket, int64_t deadline);
-int line_wait(struct line *line, struct line_ticket *ticket, int64_t deadline);
+#define TICKET_QUEUE_AT_ONCE 0 /* a deadline: look whether it has come, and do not wait */
+int ticket_queue_draw(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline);
+int ticket_queue_wait(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline);
 /* In the thread that entered. */
-void line_leave(struct line_ticket *ticket);
+void ticket_queue_leave(struct queue_ticket *ticket);
 
 #endif
