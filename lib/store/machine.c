@@ -14,7 +14,7 @@ struct machine_page {
 	struct shared_page head; /* used: since when it is held, too */
 	_Atomic int32_t holder;
 	struct staleness staleness;
-	struct turn turn;
+	struct handoff handoff;
 	struct ticket_queue queue;
 	struct posts posts;
 };
@@ -116,7 +116,7 @@ struct staleness *machine_staleness(struct machine *machine)
 	return machine->page ? &machine->page->staleness : NULL;
 }
 
-struct turn *machine_turn(struct machine *machine)
+struct handoff *machine_handoff(struct machine *machine)
 {
-	return machine->page ? &machine->page->turn : NULL;
+	return machine->page ? &machine->page->handoff : NULL;
 }

@@ -18,10 +18,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "store/handoff.h"
 #include "store/posts.h"
 #include "store/staleness.h"
 #include "store/ticket_queue.h"
-#include "store/turn.h"
 
 struct machine_page;
 
@@ -57,6 +57,6 @@ struct posts *machine_posts(struct machine *machine, uint64_t *first, uint64_t *
  */
 struct staleness *machine_staleness(struct machine *machine);
 /* For how long this machine has had the lock without a pause. NULL where there is no page. */
-struct turn *machine_turn(struct machine *machine);
+struct handoff *machine_handoff(struct machine *machine);
 
 #endif

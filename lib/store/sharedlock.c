@@ -75,23 +75,23 @@ static void pause_for(int64_t milliseconds, int64_t deadline)
 }
 
 /* NULL where only this machine uses it, or its processes share no page. */
-static struct turn *turn_of(struct sharedlock *lock)
+static struct handoff *handoff_of(struct sharedlock *lock)
 {
-	return lock->file.cache == CACHE_OURS ? NULL : machine_turn(&lock->machine);
+	return lock->file.cache == CACHE_OURS ? NULL : machine_handoff(&lock->machine);
 }
 
 /* Ask the other machines. Full jitter: those who were refused together do not come together. */
 static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struct error *err)
 {
 	const struct lock_kind *kind = kind_of(lock);
-	struct turn *turn = turn_of(lock);
-	if (turn)
-		pause_for(turn_rest(turn, clock_now()), deadline);
-	for (int64_t longest = 1;; longest = longest < TURN_RETRY ? longest * 2 : longest) {
+	struct handoff *handoff = handoff_of(lock);
+	if (handoff)
+		pause_for(handoff_pause(handoff, clock_now()), deadline);
+	for (int64_t longest = 1;; longest = longest < HANDOFF_RETRY ? longest * 2 : longest) {
 		int number = kind->try(lock, deadline);
 		if (number == 0) {
-			if (turn)
-				turn_took(turn, clock_now(), longest > 1);
+			if (handoff)
+				handoff_taken(handoff, clock_now(), longest > 1);
 			return STATUS_OK;
 		}
 		if (number == EAGAIN && clock_now() < deadline) {
@@ -164,10 +164,10 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 
 bool sharedlock_give(struct sharedlock *lock)
 {
-	struct turn *turn = turn_of(lock);
+	struct handoff *handoff = handoff_of(lock);
 	bool was_ours = kind_of(lock)->release(lock);
-	if (turn)
-		turn_gave(turn, clock_now());
+	if (handoff)
+		handoff_given(handoff, clock_now());
 	return was_ours;
 }
 

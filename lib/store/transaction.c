@@ -189,7 +189,7 @@ static enum status write_meta(struct session *session, struct error *err)
  * For those who wait it is a writer at once, so that one turn carries out all of them. *gathered:
  * their requests are in it, too.
  */
-static enum status run_in_turn(struct sqlite_store *store, const struct store_request *request,
+static enum status run_queued(struct sqlite_store *store, const struct store_request *request,
 	struct post *post, bool others, int64_t deadline, struct store_answer *answer,
 	bool *gathered, struct error *err)
 {
@@ -243,10 +243,10 @@ enum status session_run(struct store *base, const struct store_request *request,
 	/* A reader carries out no requests of other processes: its transaction is short, and
 	 * must not fail because of their writes. */
 	bool others = post.changes && gather_waits(store);
-	status = run_in_turn(store, request, &post, others, deadline, answer, &gathered, err);
+	status = run_queued(store, request, &post, others, deadline, answer, &gathered, err);
 	if (status == STATUS_OK || !answer->known || !gathered || clock_now() >= deadline)
 		return status;
 	/* It may have failed for what the others asked: once more, without them. */
 	store_answer_release(answer);
-	return run_in_turn(store, request, &post, false, deadline, answer, &gathered, err);
+	return run_queued(store, request, &post, false, deadline, answer, &gathered, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How long one machine may have the lock while others wait for it. */
-#include "store/turn.h"
+#include "store/handoff.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -17,49 +17,49 @@ static struct error err;
 
 static void turns(void)
 {
-	struct turn turn = {0};
+	struct handoff handoff = {0};
 	TEST("a turn begins when the lock was free for a while, or another machine had it")
 	{
-		CHECK_EQ(turn_rest(&turn, 50000), 0);
-		turn_took(&turn, 50000, false);
-		turn_gave(&turn, 50900);
-		CHECK_EQ(turn_rest(&turn, 50901), 0);
-		turn_took(&turn, 50901, true);
-		turn_gave(&turn, 51800);
-		CHECK_EQ(turn_rest(&turn, 51801), 0);
-		turn_took(&turn, 51801, false);
-		turn_gave(&turn, 51802);
-		turn_took(&turn, 51802 + TURN_REST, false);
-		turn_gave(&turn, 51802 + TURN_REST + 900);
-		CHECK_EQ(turn_rest(&turn, 51802 + TURN_REST + 901), 0);
+		CHECK_EQ(handoff_pause(&handoff, 50000), 0);
+		handoff_taken(&handoff, 50000, false);
+		handoff_given(&handoff, 50900);
+		CHECK_EQ(handoff_pause(&handoff, 50901), 0);
+		handoff_taken(&handoff, 50901, true);
+		handoff_given(&handoff, 51800);
+		CHECK_EQ(handoff_pause(&handoff, 51801), 0);
+		handoff_taken(&handoff, 51801, false);
+		handoff_given(&handoff, 51802);
+		handoff_taken(&handoff, 51802 + HANDOFF_PAUSE, false);
+		handoff_given(&handoff, 51802 + HANDOFF_PAUSE + 900);
+		CHECK_EQ(handoff_pause(&handoff, 51802 + HANDOFF_PAUSE + 901), 0);
 	}
 	TEST("after a second without a pause there is one, longer than others wait between two looks")
 	{
-		turn = (struct turn){0};
+		handoff = (struct handoff){0};
 		int64_t now = 50000, rested = 0;
 		/* Ten seconds of one that holds it for 5 ms and comes back at once. */
 		for (int64_t rest; now < 60000; now += 5) {
-			rest = turn_rest(&turn, now);
-			CHECK(rest == 0 || rest >= TURN_RETRY);
+			rest = handoff_pause(&handoff, now);
+			CHECK(rest == 0 || rest >= HANDOFF_RETRY);
 			rested += rest > 0;
 			now += rest;
-			turn_took(&turn, now, false);
-			turn_gave(&turn, now + 5);
+			handoff_taken(&handoff, now, false);
+			handoff_given(&handoff, now + 5);
 		}
 		CHECK_EQ(rested, 9);
 	}
 	TEST("who comes in the middle of the pause waits for the rest of it only")
 	{
-		turn = (struct turn){.began = 50000, .gave = 51000};
-		CHECK_EQ(turn_rest(&turn, 51030), TURN_REST - 30);
-		CHECK_EQ(turn_rest(&turn, 51000 + TURN_REST), 0);
+		handoff = (struct handoff){.began = 50000, .gave = 51000};
+		CHECK_EQ(handoff_pause(&handoff, 51030), HANDOFF_PAUSE - 30);
+		CHECK_EQ(handoff_pause(&handoff, 51000 + HANDOFF_PAUSE), 0);
 	}
 	TEST("a clock of an earlier boot hinders nobody")
 	{
-		turn = (struct turn){.began = 90000, .gave = 99000};
-		CHECK_EQ(turn_rest(&turn, 5), 0);
-		turn_took(&turn, 5, false);
-		CHECK_EQ(turn.began, 5);
+		handoff = (struct handoff){.began = 90000, .gave = 99000};
+		CHECK_EQ(handoff_pause(&handoff, 5), 0);
+		handoff_taken(&handoff, 5, false);
+		CHECK_EQ(handoff.began, 5);
 	}
 }
 
