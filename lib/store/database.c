@@ -250,9 +250,9 @@ static int busy_timeout(const struct session *session)
 }
 
 /* A lock that needs no server shall not wait for one, nor for a machine that died. */
-struct fence session_guard(struct sqlite_store *store)
+struct write_guard session_write_guard(struct sqlite_store *store)
 {
-	return (struct fence){
+	return (struct write_guard){
 		.keep = keep_lock, .context = &store->lock, .lockless = store->far_locks};
 }
 
@@ -264,11 +264,12 @@ static enum status try_to_begin(struct session *session, struct error *err)
 	syscalls_forget(store->lock.file.cache);
 	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
 	bool fenced = sharedlock_can_be_lost(&store->lock);
-	if (!fence_register())
+	if (!write_guard_register())
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	int code = sqlite3_open_v2(session->path, &session->database, flags, FENCE_VFS);
-	session->fence = session_guard(store);
-	if (code == SQLITE_OK && fenced && !fence_set(session->database, &session->fence))
+	int code = sqlite3_open_v2(session->path, &session->database, flags, WRITE_GUARD_VFS);
+	session->write_guard = session_write_guard(store);
+	if (code == SQLITE_OK && fenced &&
+		!write_guard_set(session->database, &session->write_guard))
 		code = SQLITE_INTERNAL;
 	if (code != SQLITE_OK)
 		return session_failed(session, "open", code, err);
@@ -495,8 +496,8 @@ enum status session_commit(
 	if (!sharedlock_give(lock)) {
 		/* If this transaction had not begun to change the database, the process that
 		 * holds the lock now undoes it. */
-		unknown =
-			(unknown || (committed && now != session->began)) && session->fence.touched;
+		unknown = (unknown || (committed && now != session->began)) &&
+			  session->write_guard.touched;
 		status = database_lost(store, unknown, err);
 	} else if (committed) {
 		if (now > store->newest)

@@ -64,14 +64,14 @@ static enum status make_temporary(
 	}
 	close(descriptor);
 	syscalls_forget(store->lock.file.cache);
-	int code = fence_register() ? sqlite3_open_v2(temporary, &session.database,
-					      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
-						      SQLITE_OPEN_EXRESCODE,
-					      FENCE_VFS)
-				    : SQLITE_NOMEM;
-	session.fence = session_guard(store);
+	int code = write_guard_register() ? sqlite3_open_v2(temporary, &session.database,
+						    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+							    SQLITE_OPEN_EXRESCODE,
+						    WRITE_GUARD_VFS)
+					  : SQLITE_NOMEM;
+	session.write_guard = session_write_guard(store);
 	if (code == SQLITE_OK && sharedlock_can_be_lost(&store->lock) &&
-		!fence_set(session.database, &session.fence))
+		!write_guard_set(session.database, &session.write_guard))
 		code = SQLITE_INTERNAL;
 	enum status status = code == SQLITE_OK ? session_execute(&session, on_make, "make", err)
 					       : session_failed(&session, "make", code, err);

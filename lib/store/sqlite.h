@@ -25,10 +25,10 @@
 
 #include "store/backend.h"
 #include "store/doorbell.h"
-#include "store/fence.h"
 #include "store/parameters.h"
 #include "store/posts.h"
 #include "store/sharedlock.h"
+#include "store/write_guard.h"
 
 #define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 
@@ -111,7 +111,7 @@ struct session {
 	struct sqlite_store *store;
 	const char *path; /* of the database, mostly that of the store */
 	sqlite3 *database;
-	struct fence fence;
+	struct write_guard write_guard;
 	int64_t deadline;
 	bool write;
 	store_revision began;	 /* the store's revision when it began */
@@ -160,8 +160,8 @@ enum status session_commit(
 enum status session_execute(
 	struct session *session, const char *sql, const char *action, struct error *err);
 void session_close(struct session *session);
-/* What a connection to the store's files is guarded by (fence_set). */
-struct fence session_guard(struct sqlite_store *store);
+/* What a connection to the store's files is guarded by (write_guard_set). */
+struct write_guard session_write_guard(struct sqlite_store *store);
 /* The lock was lost, which explains whatever else failed. unknown: whether a change was made is. */
 enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err);
 

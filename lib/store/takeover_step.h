@@ -22,9 +22,9 @@
  *		sync. In between, and after a crash there, the old journal lies beside the new
  *		database: it holds what that holds already, so to play it back changes nothing.
  *
- * The one who was overtaken has both files open, if it was about to write (fence.h): what it still
- * writes goes to the old inodes. That it committed it says only if it gave back its lock itself,
- * after all was synced: then nobody had overtaken it, and the copy has what it wrote.
+ * The one who was overtaken has both files open, if it was about to write (write_guard.h): what it
+ *still writes goes to the old inodes. That it committed it says only if it gave back its lock
+ *itself, after all was synced: then nobody had overtaken it, and the copy has what it wrote.
  *
  * Whoever dies or fails on the way leaves a name in HELD: the next one begins anew.
  */

@@ -11,19 +11,19 @@
  * are those that whoever overtakes us replaces (takeover_step.h), and what is written to them later
  * reaches nobody.
  */
-#ifndef STORE_FENCE_H
-#define STORE_FENCE_H
+#ifndef STORE_WRITE_GUARD_H
+#define STORE_WRITE_GUARD_H
 
 #include <sqlite3.h>
 #include <stdbool.h>
 
 /* NULL on success, else the name of the VFS is not known to SQLite. */
-#define FENCE_VFS "preempt-fence"
+#define WRITE_GUARD_VFS "preempt-write-guard"
 
-/* Once or more: make FENCE_VFS known. False without memory. */
-bool fence_register(void);
+/* Once or more: make WRITE_GUARD_VFS known. False without memory. */
+bool write_guard_register(void);
 
-struct fence {
+struct write_guard {
 	/* Whether it is still ours; ask: also where the clock says so. */
 	bool (*keep)(void *context, bool ask);
 	void *context;
@@ -31,9 +31,9 @@ struct fence {
 	bool touched;  /* something may have reached the database itself */
 };
 /*
- * Guard a database just opened with FENCE_VFS, before anything is read from it. fence stays where
- * it is until the database is closed. False if the database is not one of ours.
+ * Guard a database just opened with WRITE_GUARD_VFS, before anything is read from it. fence stays
+ * where it is until the database is closed. False if the database is not one of ours.
  */
-bool fence_set(sqlite3 *database, struct fence *fence);
+bool write_guard_set(sqlite3 *database, struct write_guard *write_guard);
 
 #endif

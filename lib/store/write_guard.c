@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/fence.h"
+#include "store/write_guard.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 
 #include "base/file.h"
 
-#define SET_FENCE 0x50726d74 /* an xFileControl of our own */
+#define SET_WRITE_GUARD 0x50726d74 /* an xFileControl of our own */
 
 struct guarded {
 	sqlite3_file base;
-	struct fence *fence;
+	struct write_guard *write_guard;
 	bool main;	     /* the database itself */
 	bool synced;	     /* by us, and not written since */
 	sqlite3_file real[]; /* of the VFS below */
@@ -33,11 +33,11 @@ static sqlite3_file *real_of(sqlite3_file *file)
 static bool may_write(sqlite3_file *file)
 {
 	struct guarded *guarded = of(file);
-	if (!guarded->fence)
+	if (!guarded->write_guard)
 		return true;
-	if (!guarded->fence->keep(guarded->fence->context, false))
+	if (!guarded->write_guard->keep(guarded->write_guard->context, false))
 		return false;
-	guarded->fence->touched |= guarded->main;
+	guarded->write_guard->touched |= guarded->main;
 	return true;
 }
 
@@ -48,9 +48,9 @@ static int guarded_close(sqlite3_file *file)
 
 static int guarded_read(sqlite3_file *file, void *to, int count, sqlite3_int64 at)
 {
-	struct fence *fence = of(file)->fence;
+	struct write_guard *write_guard = of(file)->write_guard;
 	/* One that reads for long keeps its lock, too. */
-	if (fence && !fence->keep(fence->context, false))
+	if (write_guard && !write_guard->keep(write_guard->context, false))
 		return SQLITE_IOERR_READ;
 	return real_of(file)->pMethods->xRead(real_of(file), to, count, at);
 }
@@ -91,7 +91,7 @@ static int guarded_size(sqlite3_file *file, sqlite3_int64 *size)
 
 static bool is_lockless(sqlite3_file *file)
 {
-	return of(file)->fence && of(file)->fence->lockless;
+	return of(file)->write_guard && of(file)->write_guard->lockless;
 }
 
 static int guarded_lock(sqlite3_file *file, int level)
@@ -118,8 +118,8 @@ static int guarded_check(sqlite3_file *file, int *reserved)
 
 static int guarded_control(sqlite3_file *file, int operation, void *argument)
 {
-	if (operation == SET_FENCE) {
-		of(file)->fence = argument;
+	if (operation == SET_WRITE_GUARD) {
+		of(file)->write_guard = argument;
 		return SQLITE_OK;
 	}
 	/* It may make the file larger. */
@@ -188,8 +188,8 @@ static int open_journal(const char *name, sqlite3_file *file, int flags, int *gi
 /* The journal was opened to be written: whether it is one that we may write. */
 static int prove(struct guarded *guarded, int code)
 {
-	struct fence *fence = guarded->fence;
-	if (code != SQLITE_OK || !fence || fence->keep(fence->context, true))
+	struct write_guard *write_guard = guarded->write_guard;
+	if (code != SQLITE_OK || !write_guard || write_guard->keep(write_guard->context, true))
 		return code;
 	(void)guarded->real->pMethods->xClose(guarded->real);
 	guarded->real->pMethods = NULL;
@@ -202,13 +202,13 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 	int code;
 	(void)vfs;
 	guarded->base.pMethods = NULL;
-	guarded->fence = NULL;
+	guarded->write_guard = NULL;
 	guarded->main = flags & SQLITE_OPEN_MAIN_DB;
 	/* Who was killed may have written it and not synced it. */
 	guarded->synced = false;
 	if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
 		/* It is guarded as its database. */
-		guarded->fence = of(sqlite3_database_file_object(name))->fence;
+		guarded->write_guard = of(sqlite3_database_file_object(name))->write_guard;
 		code = open_journal(name, guarded->real, flags, given);
 		if (flags & SQLITE_OPEN_READWRITE)
 			code = prove(guarded, code);
@@ -265,9 +265,9 @@ static int vfs_error(sqlite3_vfs *vfs, int count, char *text)
 	return below->xGetLastError(below, count, text);
 }
 
-static sqlite3_vfs fence_vfs = {
+static sqlite3_vfs write_guard_vfs = {
 	.iVersion = 1,
-	.zName = FENCE_VFS,
+	.zName = WRITE_GUARD_VFS,
 	.xOpen = vfs_open,
 	.xDelete = vfs_delete,
 	.xAccess = vfs_access,
@@ -283,21 +283,21 @@ static void register_once(void)
 	sqlite3_vfs *found = sqlite3_vfs_find(NULL);
 	if (!found)
 		return;
-	fence_vfs.szOsFile = (int)sizeof(struct guarded) + found->szOsFile;
-	fence_vfs.mxPathname = found->mxPathname;
+	write_guard_vfs.szOsFile = (int)sizeof(struct guarded) + found->szOsFile;
+	write_guard_vfs.mxPathname = found->mxPathname;
 	below = found;
-	if (sqlite3_vfs_register(&fence_vfs, 0) != SQLITE_OK)
+	if (sqlite3_vfs_register(&write_guard_vfs, 0) != SQLITE_OK)
 		below = NULL;
 }
 
-bool fence_register(void)
+bool write_guard_register(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	(void)pthread_once(&once, register_once);
 	return below;
 }
 
-bool fence_set(sqlite3 *database, struct fence *fence)
+bool write_guard_set(sqlite3 *database, struct write_guard *write_guard)
 {
-	return sqlite3_file_control(database, "main", SET_FENCE, fence) == SQLITE_OK;
+	return sqlite3_file_control(database, "main", SET_WRITE_GUARD, write_guard) == SQLITE_OK;
 }
