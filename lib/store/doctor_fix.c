@@ -187,11 +187,11 @@ static enum status lock(struct fix *fix, enum lock_mode mode, struct error *err)
 		return status;
 	/* Each has a guard of its own: both are ours. */
 	snprintf(key, sizeof(key), "%s %s", lock_mode_name(mode), fix->database);
-	lock->guard = guard_get(key);
+	lock->mutex = database_mutex_get(key);
 	lock->file.mode = mode;
 	if (!lock->file.takeover)
 		lock->file.takeover = TAKEOVER_DEFAULT;
-	status = lock->guard ? sharedlock_acquire(lock, clock_after(LOCK_PATIENCE), err)
+	status = lock->mutex ? sharedlock_acquire(lock, clock_after(LOCK_PATIENCE), err)
 			     : error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (status == STATUS_OK)
 		fix->locked++;

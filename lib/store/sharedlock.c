@@ -29,8 +29,8 @@ enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms
 {
 	struct stat st;
 	sharedlock_init(lock);
-	lock->guard = guard_get(terms->database);
-	if (!lock->guard)
+	lock->mutex = database_mutex_get(terms->database);
+	if (!lock->mutex)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = lockfile_open(&lock->file, terms, deadline, err);
 	if (status != STATUS_OK)
@@ -46,7 +46,7 @@ void sharedlock_close(struct sharedlock *lock)
 		kind_of(lock)->close(lock);
 	machine_close(&lock->machine);
 	lockfile_close(&lock->file);
-	guard_put(lock->guard);
+	database_mutex_put(lock->mutex);
 	sharedlock_init(lock);
 }
 
@@ -115,12 +115,12 @@ enum status sharedlock_enter(
 {
 	pid_t holder;
 	int64_t since;
-	if (guard_enter(lock->guard, deadline) != 0)
+	if (database_mutex_lock(lock->mutex, deadline) != 0)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: another thread of this process is at work on it");
 	int number = machine_enter(&lock->machine, post, deadline, &holder, &since);
 	if (number != 0) {
-		guard_leave(lock->guard);
+		database_mutex_unlock(lock->mutex);
 		if (number == EALREADY)
 			return STATUS_NO;
 		return holder ? error_set(err, STATUS_TEMPORARY,
@@ -139,7 +139,7 @@ void sharedlock_leave(struct sharedlock *lock)
 {
 	lock->entered = false;
 	machine_leave(&lock->machine);
-	guard_leave(lock->guard);
+	database_mutex_unlock(lock->mutex);
 }
 
 enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The outer lock of a store: one holder in the whole cluster. Three levels, taken in this order and
- * never waited for beyond the deadline: the threads of this process (guard.h), the processes of
- * this machine (machine.h), the machines. How machines exclude each other stands in the lock file
- * (lockfile.h, lock_mode.h).
+ * never waited for beyond the deadline: the threads of this process (database_mutex.h), the
+ * processes of this machine (machine.h), the machines. How machines exclude each other stands in
+ * the lock file (lockfile.h, lock_mode.h).
  *
  * Fork: the lock belongs to the open file description. It is always released explicitly, so a child
  * that still has a copy of the descriptor does not keep it.
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "store/guard.h"
+#include "store/database_mutex.h"
 #include "store/lock_link.h"
 #include "store/lock_mode.h"
 #include "store/lockfile.h"
@@ -24,7 +24,7 @@
 
 struct sharedlock {
 	struct lockfile file;
-	struct guard *guard;
+	struct database_mutex *mutex;
 	struct machine machine;
 	struct link_state link; /* mode link only */
 	struct lock_request

@@ -28,13 +28,13 @@ enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *cou
 	unsigned char bytes[4];
 	/* Skip this while SQLite has the database open in this process: close() below would
 	 * drop its POSIX locks. */
-	if (!guard_try(store->lock.guard))
+	if (!database_mutex_try(store->lock.mutex))
 		return READING_BUSY;
 	int descriptor = cache_open(store->lock.file.cache, store->base.where);
 	bool read = descriptor >= 0 && pread(descriptor, bytes, sizeof(bytes), 24) == sizeof(bytes);
 	if (descriptor >= 0)
 		close(descriptor);
-	guard_leave(store->lock.guard);
+	database_mutex_unlock(store->lock.mutex);
 	if (!read)
 		return READING_FAILED; /* the locked read says what is wrong */
 	*counter = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |

@@ -173,8 +173,8 @@ static void overtake(struct sqlite_store *from)
 	char key[32];
 	struct sqlite_store *other = open_with(strrchr(from->base.where, '/') + 1, "");
 	/* Nothing in common with victim: no thread of its process, no queue. */
-	guard_put(other->lock.guard);
-	other->lock.guard = guard_get("another machine");
+	database_mutex_put(other->lock.mutex);
+	other->lock.mutex = database_mutex_get("another machine");
 	machine_close(&other->lock.machine);
 	other->lock.link.staleness.what = link_name_hash(from->lock.link.name);
 	other->lock.link.staleness.last = clock_now();

@@ -4,21 +4,21 @@
  * closes any descriptor of the file: so no thread may open and close the database to peek at it
  * while another has SQLite at work on it.
  */
-#ifndef STORE_GUARD_H
-#define STORE_GUARD_H
+#ifndef STORE_DATABASE_MUTEX_H
+#define STORE_DATABASE_MUTEX_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct guard;
+struct database_mutex;
 
 /* The guard of this path, shared by all who ask for it; NULL without memory. */
-struct guard *guard_get(const char *path);
-void guard_put(struct guard *guard);
+struct database_mutex *database_mutex_get(const char *path);
+void database_mutex_put(struct database_mutex *mutex);
 
 /* 0 or ETIMEDOUT. */
-int guard_enter(struct guard *guard, int64_t deadline);
-bool guard_try(struct guard *guard);
-void guard_leave(struct guard *guard);
+int database_mutex_lock(struct database_mutex *mutex, int64_t deadline);
+bool database_mutex_try(struct database_mutex *mutex);
+void database_mutex_unlock(struct database_mutex *mutex);
 
 #endif
