@@ -58,7 +58,7 @@ void agent_advance(struct agent *agent)
 		for (size_t i = 0; i < agent->seat_count; i++)
 			seat_sample(&agent->seats[i], now);
 		agent_look_for_hangs(agent, now);
-		agent_keep_guard(agent);
+		agent_keep_reaper(agent);
 		agent->sample_at = now + SAMPLE_EVERY;
 	}
 	agent_look_for_gone(agent, now);
@@ -138,7 +138,7 @@ void agent_release(struct agent *agent)
 	pulse_stop(agent->group.pulse, 1000);
 	if (agent->group.worker)
 		worker_stop(agent->group.worker, 1000);
-	guard_stop(&agent->guard);
+	reaper_stop(&agent->reaper);
 	view_release(&agent->group.view);
 	free(agent->group.alone.view.peers);
 	free(agent->commands);
@@ -187,10 +187,10 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		code = message_fail(&err);
 		goto out;
 	}
-	agent.group.guard = &agent.guard;
+	agent.group.reaper = &agent.reaper;
 	for (size_t i = 0; i < agent.seat_count; i++)
 		agent.seats[i].board = (struct board){.directory = -1, .watch = -1};
-	if (guard_start(&agent.guard, &err) != STATUS_OK ||
+	if (reaper_start(&agent.reaper, &err) != STATUS_OK ||
 		agent_open_signals(&agent, &err) != STATUS_OK ||
 		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||
 		worker_start(&agent.group.worker, options->store, &err) != STATUS_OK ||

@@ -186,7 +186,7 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 static void end_group(struct agent *agent, pid_t leader)
 {
 	kill(-leader, SIGKILL);
-	guard_remove(&agent->guard, leader);
+	reaper_remove(&agent->reaper, leader);
 }
 
 static void command_ended(struct command *command, int wait_status, int64_t now)
@@ -217,9 +217,9 @@ static struct hook *find_hook(struct agent *agent, pid_t pid)
 	return NULL;
 }
 
-void agent_keep_guard(struct agent *agent)
+void agent_keep_reaper(struct agent *agent)
 {
-	if (guard_keep(&agent->guard))
+	if (reaper_keep(&agent->reaper))
 		message_error(
 			"preempt-guard, which ends the command if this process is killed, was "
 			"killed; a new one was started");
@@ -236,8 +236,8 @@ static void reap(struct agent *agent, int64_t now)
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid ||
 			watch_owns(&agent->watch, info.si_pid))
 			return;
-		if (info.si_pid == agent->guard.pid) {
-			agent_keep_guard(agent);
+		if (info.si_pid == agent->reaper.pid) {
+			agent_keep_reaper(agent);
 			continue;
 		}
 		struct command *command = find_command(agent, info.si_pid);

@@ -21,7 +21,7 @@
 struct agent {
 	struct group group;
 	const struct agent_options *options;
-	struct guard guard;
+	struct reaper reaper;
 	struct pump *pump;
 	struct watch watch; /* the sources of notices */
 	int signals;	    /* signalfd: CHLD, and what is passed on */
@@ -84,7 +84,7 @@ void agent_take_held(struct agent *agent);
 bool agent_watches_signal(const struct agent *agent, int number);
 void agent_take_signals(struct agent *agent, int64_t now);
 /* A guard that was killed is replaced. */
-void agent_keep_guard(struct agent *agent);
+void agent_keep_reaper(struct agent *agent);
 /* Tell the seats of commands that have ended, as soon as it is clear what they have died of. */
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);
 void agent_take_result(struct agent *agent, struct result *result);

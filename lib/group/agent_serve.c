@@ -51,7 +51,7 @@ static enum status begin(struct agent *agent, const struct attempt *attempt, con
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	agent->seat_count = agent->command_count = 1;
 	agent->commands[0].foreign = true;
-	group->guard = &agent->guard;
+	group->reaper = &agent->reaper;
 	alone->first = agent->options->identity->task;
 	alone->count = 1;
 	enum status status = board_open(&agent->seats[0].board, board, pid, err);

@@ -74,7 +74,7 @@ static enum status make_boards(struct agent *agent, struct error *err)
 		status = board_create(&agent->boards, options->board_parent, self, err);
 		if (status != STATUS_OK)
 			return status;
-		guard_add_directory(&agent->guard, agent->boards.path);
+		reaper_add_directory(&agent->reaper, agent->boards.path);
 	}
 	for (size_t i = 0; i < agent->seat_count && status == STATUS_OK; i++) {
 		status = options->ranks ? board_create_rank(&agent->seats[i].board,
@@ -82,7 +82,7 @@ static enum status make_boards(struct agent *agent, struct error *err)
 					: board_create(&agent->seats[i].board,
 						  options->board_parent, self, err);
 		if (status == STATUS_OK)
-			guard_add_directory(&agent->guard, agent->seats[i].board.path);
+			reaper_add_directory(&agent->reaper, agent->seats[i].board.path);
 	}
 	return status;
 }
@@ -95,7 +95,7 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 	struct command_environment what = {.identity = options->identity,
 		.attempt = &agent->group.view.attempt,
 		.store = options->store,
-		.mark = agent->guard.mark,
+		.mark = agent->reaper.mark,
 		.board = options->ranks ? agent->boards.path : seat->board.path,
 		.task = seat->task,
 		.local = index,
@@ -125,7 +125,7 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 		terminal_take_back(&agent->terminal, 0);
 		return status;
 	}
-	guard_add(&agent->guard, command->pid);
+	reaper_add(&agent->reaper, command->pid);
 	command->running = true;
 	return STATUS_OK;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/guard.h"
 #include "base/parse.h"
+#include "base/reaper.h"
 #include "base/variables.h"
 #include "notice/source.h"
 
@@ -29,7 +29,7 @@ char **environment_build(const struct command_environment *what)
 	variables_inherit(&list);
 	variables_set(&list, "PREEMPT_DIR", what->board);
 	variables_set(&list, "PREEMPT_STORE", what->store);
-	variables_set(&list, GUARD_MARK, what->mark);
+	variables_set(&list, REAPER_MARK, what->mark);
 	variables_set(&list, "PREEMPT_RUN", what->attempt->run);
 	variables_set_number(&list, "PREEMPT_ATTEMPT", what->attempt->number);
 	variables_set(&list, "PREEMPT_LIFE", what->attempt->life);

@@ -13,7 +13,7 @@ struct command_environment {
 	const struct identity *identity;
 	const struct attempt *attempt;
 	const char *store;
-	const char *mark;  /* GUARD_MARK */
+	const char *mark;  /* REAPER_MARK */
 	const char *board; /* PREEMPT_DIR */
 	uint64_t task;
 	uint64_t local;		    /* which of the commands of this machine */

@@ -10,7 +10,7 @@
 #define REAP_PATIENCE 1000 /* ms between looks for one that was killed */
 
 void hook_start(struct hook *hook, const char *option, const char *text, int64_t limit,
-	const struct guard *guard)
+	const struct reaper *reaper)
 {
 	char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)text, NULL};
 	struct process_command command = {.argv = argv, .own_group = true, .die_with_parent = true};
@@ -25,7 +25,7 @@ void hook_start(struct hook *hook, const char *option, const char *text, int64_t
 		return;
 	}
 	hook->pid = pid;
-	guard_add(guard, pid);
+	reaper_add(reaper, pid);
 }
 
 bool hook_is(const struct hook *hook, pid_t pid)

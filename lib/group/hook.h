@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/guard.h"
+#include "base/reaper.h"
 
 struct hook {
 	const char *option; /* for messages: "--done-if" */
@@ -24,7 +24,7 @@ struct hook {
 
 /* Run text by sh; option stays the caller's. A failure is said, and is its code. */
 void hook_start(struct hook *hook, const char *option, const char *text, int64_t limit,
-	const struct guard *guard);
+	const struct reaper *reaper);
 
 /* Whether this process is it. The caller reaps: KILL to its group first, then hook_ended. */
 bool hook_is(const struct hook *hook, pid_t pid);

@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
-#include "base/guard.h"
 #include "base/message.h"
+#include "base/reaper.h"
 #include "group/board.h"
 #include "group/cut_off.h"
 #include "group/keeper_store.h"
@@ -41,7 +41,7 @@ struct keeper {
 	struct progress progress;
 	struct board board;
 	struct pulse *pulse;
-	struct guard guard;
+	struct reaper reaper;
 	struct pump *pump;	      /* of the command's stderr; NULL: it has ours */
 	int signals, stream, process; /* descriptors; process: a pidfd */
 	sigset_t before;	      /* the signal mask at our start */
@@ -91,7 +91,7 @@ static void reap(struct keeper *k)
 	kill(-k->pid, SIGKILL);
 	if (waitpid(k->pid, &wait_status, 0) == k->pid)
 		k->code = process_exit_code(wait_status);
-	guard_remove(&k->guard, k->pid);
+	reaper_remove(&k->reaper, k->pid);
 	keep_error(k);
 }
 
@@ -111,7 +111,7 @@ static enum status start(struct keeper *k, struct error *err)
 		if (k->pump)
 			pump_started(k->pump, 0);
 		if (status == STATUS_OK)
-			guard_add(&k->guard, k->pid);
+			reaper_add(&k->reaper, k->pid);
 	} else if (status == STATUS_OK) {
 		k->pid = options->pid;
 	}
@@ -331,7 +331,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		wait_for_events(k, verdict, look_at);
 		take_signals(k);
 		if (k->options->command)
-			(void)guard_keep(&k->guard);
+			(void)reaper_keep(&k->reaper);
 		reap(k);
 		enum keeper_end end = look_at_others(k);
 		/* Nobody says goodbye for a command whose script is gone, however it ended. */
@@ -487,7 +487,7 @@ static enum status begin(struct keeper *k, struct error *err)
 	if (options->board && k->board.directory < 0)
 		status = board_open(&k->board, options->board, getpid(), err);
 	if (status == STATUS_OK && options->command)
-		status = guard_start(&k->guard, err);
+		status = reaper_start(&k->reaper, err);
 	if (status == STATUS_OK)
 		status = start(k, err);
 	if (status == STATUS_OK)
@@ -571,7 +571,7 @@ int keeper_run(const struct keeper_options *options)
 		close(k.stream);
 	board_release(&k.board, false);
 	free(k.where);
-	if (options->command && k.guard.pid)
-		guard_stop(&k.guard);
+	if (options->command && k.reaper.pid)
+		reaper_stop(&k.reaper);
 	return code;
 }

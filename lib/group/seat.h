@@ -6,7 +6,7 @@
 #ifndef GROUP_SEAT_H
 #define GROUP_SEAT_H
 
-#include "base/guard.h"
+#include "base/reaper.h"
 #include "group/agent.h"
 #include "group/board.h"
 #include "group/hook.h"
@@ -63,7 +63,7 @@ struct seat {
 struct group {
 	const struct agent_options *options;
 	struct worker *worker;
-	const struct guard *guard;
+	const struct reaper *reaper;
 	struct pulse *pulse; /* NULL: no heartbeat */
 	struct progress_rules progress;
 	struct view view;

@@ -13,7 +13,7 @@
 
 /*
  * What PREEMPT_AGENT names; *pid is 0 where it is not set, is this very process, or is the mark of
- * preempt-run (GUARD_MARK).
+ * preempt-run (REAPER_MARK).
  */
 enum status served_agent(pid_t *pid, struct error *err);
 

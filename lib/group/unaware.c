@@ -61,7 +61,7 @@ void unaware_tell(struct command *command, const struct group *group, int64_t no
 		kill(options->signal_ranks ? -command->pid : command->pid, options->notice_signal);
 	if (options->notice_command)
 		hook_start(&command->on_notice, "--on-notice", options->notice_command,
-			command->end_not_before, group->guard);
+			command->end_not_before, group->reaper);
 }
 
 bool unaware_others_through(const struct view *view, uint64_t task)
@@ -127,7 +127,7 @@ bool unaware_judge(
 	if (options->done_if && seat->agreement.end_code == 0) {
 		if (!done_if->started)
 			hook_start(done_if, "--done-if", options->done_if,
-				now + options->agreement.save_timeout, group->guard);
+				now + options->agreement.save_timeout, group->reaper);
 		if (hook_runs(done_if, now, wake))
 			return false;
 	}

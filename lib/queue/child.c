@@ -15,7 +15,7 @@
 #define KILL_TIME 1000 /* ms that a killed one may take to be gone: the kernel may hold it */
 
 enum status child_start(struct child *child, struct process_command *command,
-	const struct guard *guard, struct error *err)
+	const struct reaper *reaper, struct error *err)
 {
 	pid_t pid;
 	command->own_group = true;
@@ -23,7 +23,7 @@ enum status child_start(struct child *child, struct process_command *command,
 	enum status status = process_start(command, &pid, err);
 	if (status != STATUS_OK)
 		return status;
-	guard_add(guard, pid);
+	reaper_add(reaper, pid);
 	int descriptor = pidfd_open(pid, 0);
 	int number = errno;
 	if (descriptor >= 0) {
@@ -31,7 +31,7 @@ enum status child_start(struct child *child, struct process_command *command,
 		return STATUS_OK;
 	}
 	kill(-pid, SIGKILL);
-	guard_remove(guard, pid);
+	reaper_remove(reaper, pid);
 	waitpid(pid, NULL, 0);
 	return error_set(
 		err, STATUS_TEMPORARY, "cannot watch %s: %s", command->argv[0], strerror(number));
@@ -50,16 +50,16 @@ void child_signal(const struct child *child, int signal)
 		kill(child->pid, signal);
 }
 
-void child_reap(struct child *child, const struct guard *guard, struct rusage *usage)
+void child_reap(struct child *child, const struct reaper *reaper, struct rusage *usage)
 {
-	guard_remove(guard, child->pid);
+	reaper_remove(reaper, child->pid);
 	while (wait4(child->pid, NULL, 0, usage) < 0 && errno == EINTR)
 		;
 	close(child->descriptor);
 	*child = (struct child){.descriptor = -1};
 }
 
-void child_kill(struct child *child, const struct guard *guard)
+void child_kill(struct child *child, const struct reaper *reaper)
 {
 	struct pollfd ended = {.fd = child->descriptor, .events = POLLIN};
 	int64_t deadline = clock_after(KILL_TIME);
@@ -67,7 +67,7 @@ void child_kill(struct child *child, const struct guard *guard)
 	while (poll(&ended, 1, clock_poll_timeout(deadline)) < 0 && errno == EINTR)
 		;
 	if (waitpid(child->pid, NULL, WNOHANG) == child->pid)
-		guard_remove(guard, child->pid);
+		reaper_remove(reaper, child->pid);
 	close(child->descriptor);
 	*child = (struct child){.descriptor = -1};
 }

@@ -10,8 +10,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "base/guard.h"
 #include "base/process.h"
+#include "base/reaper.h"
 
 struct child {
 	pid_t pid;	/* 0: there is none */
@@ -24,15 +24,15 @@ struct child {
  * watched it is ended again: STATUS_TEMPORARY.
  */
 enum status child_start(struct child *child, struct process_command *command,
-	const struct guard *guard, struct error *err);
+	const struct reaper *reaper, struct error *err);
 /* Whether it has ended, and how; it stays to be reaped. */
 bool child_has_ended(const struct child *child, siginfo_t *info);
 /* To its group; where it has left that, also to itself. */
 void child_signal(const struct child *child, int signal);
 /* One that has ended. usage may be NULL. */
-void child_reap(struct child *child, const struct guard *guard, struct rusage *usage);
+void child_reap(struct child *child, const struct reaper *reaper, struct rusage *usage);
 /* KILL its group and reap it, unless the kernel holds it: then it is left to the guard. */
-void child_kill(struct child *child, const struct guard *guard);
+void child_kill(struct child *child, const struct reaper *reaper);
 
 /* /dev/null or path for its stdin, a descriptor above 2, or -1 and err: STATUS_NO: path cannot be
  * read, and that does not pass; STATUS_TEMPORARY. A pipe without a writer is empty. */

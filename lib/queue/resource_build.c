@@ -94,7 +94,7 @@ static enum status make_private(struct resources *all, struct error *err)
 	if (asprintf(&made, "%s/preempt-resources.XXXXXX", above && *above ? above : "/tmp") < 0)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (mkdtemp(made) && (real = realpath(made, NULL))) {
-		guard_add_directory(all->place->guard, real);
+		reaper_add_directory(all->place->reaper, real);
 		all->directory = real;
 		free(made);
 		return STATUS_OK;
@@ -140,7 +140,7 @@ static enum status build_environment(const struct slot_place *place,
 	variables_set(list, own, resource->directory);
 	variables_set(list, "PREEMPT_RESOURCE_DIR", resource->directory);
 	variables_set(list, "PWD", directory);
-	variables_set(list, GUARD_MARK, place->guard->mark);
+	variables_set(list, REAPER_MARK, place->reaper->mark);
 	return list->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
 }
 
@@ -161,7 +161,7 @@ static enum status start_command(struct resources *all, struct resource *resourc
 			.standard_output = resource->output,
 			.standard_error = resource->output};
 		sigemptyset(&command.ignored);
-		status = child_start(&resource->child, &command, all->place->guard, err);
+		status = child_start(&resource->child, &command, all->place->reaper, err);
 	}
 	if (input >= 0)
 		close(input);
@@ -176,7 +176,7 @@ static enum status attend(struct resources *all, struct resource *resource, stru
 	if (epoll_ctl(all->descriptor, EPOLL_CTL_ADD, resource->child.descriptor, &event) == 0)
 		return STATUS_OK;
 	int number = errno;
-	child_kill(&resource->child, all->place->guard);
+	child_kill(&resource->child, all->place->reaper);
 	return error_set(err, STATUS_TEMPORARY, "cannot watch its build: %s", strerror(number));
 }
 
@@ -294,7 +294,7 @@ static void look_at(struct resources *all, struct resource *resource)
 	(void)epoll_ctl(all->descriptor, EPOLL_CTL_DEL, resource->child.descriptor, NULL);
 	if (resource->state != RESOURCE_READY)
 		kill(-resource->child.pid, SIGKILL);
-	child_reap(&resource->child, all->place->guard, NULL);
+	child_reap(&resource->child, all->place->reaper, NULL);
 	release(resource);
 }
 
@@ -320,7 +320,7 @@ void resources_release(struct resources *all)
 	for (size_t i = 0; i < all->count; i++) {
 		struct resource *resource = &all->list[i];
 		if (resource->state == RESOURCE_BUILDING)
-			child_kill(&resource->child, all->place->guard);
+			child_kill(&resource->child, all->place->reaper);
 		release(resource);
 		free(resource->directory);
 	}

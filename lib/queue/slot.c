@@ -117,7 +117,7 @@ static bool reap(struct slot *slot, const struct slot_place *place)
 		/* While its number is its own. */
 		if (slot->told || result->ending.kind != ENDING_EXITED || result->ending.code)
 			kill(-slot->child.pid, SIGKILL);
-		child_reap(&slot->child, place->guard, &usage);
+		child_reap(&slot->child, place->reaper, &usage);
 	}
 	result->started = slot->started;
 	result->ended = clock_utc();
@@ -194,7 +194,7 @@ void slot_clear(struct slot *slot, const struct slot_place *place, struct queue_
 	bool accepted = back && back->accepted;
 	uint64_t id = slot->taken.item.id;
 	if (slot->child.pid > 0)
-		child_kill(&slot->child, place->guard);
+		child_kill(&slot->child, place->reaper);
 	for (int stream = OUTPUT_OUT; stream <= OUTPUT_ERR; stream++) {
 		struct slot_output *output = &slot->outputs[stream];
 		/* One that was handed in without an answer may count: whoever knows removes it. */

@@ -14,7 +14,7 @@
 struct slot_place {
 	const struct queue *queue;
 	const struct queue_worker *worker;
-	const struct guard *guard;
+	const struct reaper *reaper;
 	int64_t kill_after; /* ms between TERM and KILL where nothing else says */
 };
 

@@ -101,7 +101,7 @@ static enum status build_environment(const struct slot *slot, const struct slot_
 	variables_set_all(all, item->environment);
 	/* Set last, so that neither resources nor --env can change it: by this variable the
 	 * reaper finds processes that would outlive us. */
-	variables_set(all, GUARD_MARK, place->guard->mark);
+	variables_set(all, REAPER_MARK, place->reaper->mark);
 	return all->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
 }
 
@@ -156,7 +156,7 @@ void slot_start(struct slot *slot, const struct slot_place *place, struct queue_
 			.standard_error = slot->err};
 		sigemptyset(&command.ignored);
 		slot->started = clock_utc();
-		status = child_start(&slot->child, &command, place->guard, &err);
+		status = child_start(&slot->child, &command, place->reaper, &err);
 	}
 	if (status != STATUS_OK)
 		fail(slot, &err);

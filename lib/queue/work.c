@@ -264,8 +264,8 @@ static int loop(struct work *work)
 		int64_t now = clock_now();
 		work_take_signals(work);
 		work_take_notices(work);
-		if (guard_keep(&work->guard))
-			watch_descriptor(work, work->guard.socket);
+		if (reaper_keep(&work->reaper))
+			watch_descriptor(work, work->reaper.socket);
 		tick(work, now);
 		work_ask_store(work);
 		work_watchdog(work, clock_now());
@@ -339,10 +339,10 @@ static enum status begin(struct work *work, struct error *err)
 	if (status == STATUS_OK)
 		status = open_signals(work, err);
 	if (status == STATUS_OK)
-		status = guard_start(&work->guard, err);
+		status = reaper_start(&work->reaper, err);
 	if (status != STATUS_OK)
 		return status;
-	watch_descriptor(work, work->guard.socket); /* readable when it is gone */
+	watch_descriptor(work, work->reaper.socket); /* readable when it is gone */
 	work->slots = calloc(options->slots, sizeof(*work->slots));
 	work->returns = calloc(options->slots, sizeof(*work->returns));
 	work->return_slots = calloc(options->slots, sizeof(*work->return_slots));
@@ -368,7 +368,7 @@ static void end(struct work *work)
 	resources_release(&work->resources);
 	beater_stop(work->beater);
 	judge_release(&work->judge);
-	guard_stop(&work->guard);
+	reaper_stop(&work->reaper);
 	free(work->slots);
 	free(work->held);
 	free(work->returns);
@@ -396,7 +396,7 @@ int work_run(struct queue *queue, const struct work_options *options)
 		.until = CLOCK_NEVER};
 	work.place = (struct slot_place){.queue = queue,
 		.worker = &work.worker,
-		.guard = &work.guard,
+		.reaper = &work.reaper,
 		.kill_after = options->kill_after};
 	int code = begin(&work, &err) == STATUS_OK ? loop(&work) : message_fail(&err);
 	end(&work);

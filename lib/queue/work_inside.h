@@ -19,7 +19,7 @@ struct work {
 	struct beater *beater;
 	struct judge judge;
 	struct exchange exchange;
-	struct guard guard;
+	struct reaper reaper;
 	struct slot_place place;
 	int wake;    /* an epoll descriptor of all that can happen here */
 	int signals; /* a signalfd of those that end us */

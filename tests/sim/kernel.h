@@ -16,8 +16,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/guard.h"
 #include "base/process.h"
+#include "base/reaper.h"
 #include "fiber.h"
 #include "notice/notice.h"
 #include "store/shim.h"
@@ -116,7 +116,7 @@ struct kernel_world {
 	/* When an event may come that is for somebody who is stopped; 0: nobody is. May be NULL. */
 	int64_t (*deferred)(const struct event *event);
 	/* The process that runs has made itself a guard, or (NULL) has stopped it. */
-	void (*guarded)(struct process *process, struct guard *guard);
+	void (*guarded)(struct process *process, struct reaper *reaper);
 	/* Called by poll, for main threads that are about to wait. May be NULL. */
 	void (*inspect)(struct process *process);
 	/* A world with more events than this runs without end; 0: the number of kernel.c. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/message.c, base/guard.c and notice/watch.c: what people are told is a line of
+ * In place of base/message.c, base/reaper.c and notice/watch.c: what people are told is a line of
  * the trace, a guard tells the world whose it is, and notices come from the world.
  */
 #include <string.h>
@@ -80,38 +80,38 @@ int message_close(int code)
 
 /* ---- Guards ---- */
 
-enum status guard_start(struct guard *guard, struct error *err)
+enum status reaper_start(struct reaper *reaper, struct error *err)
 {
 	(void)err;
-	*guard = (struct guard){.socket = -1};
-	kernel.world->guarded(process_current(), guard);
+	*reaper = (struct reaper){.socket = -1};
+	kernel.world->guarded(process_current(), reaper);
 	return STATUS_OK;
 }
 
-void guard_stop(struct guard *guard)
+void reaper_stop(struct reaper *reaper)
 {
-	(void)guard;
+	(void)reaper;
 	kernel.world->guarded(process_current(), NULL);
 }
 
-void guard_add(const struct guard *guard, pid_t group)
+void reaper_add(const struct reaper *reaper, pid_t group)
 {
-	(void)guard, (void)group;
+	(void)reaper, (void)group;
 }
 
-void guard_remove(const struct guard *guard, pid_t group)
+void reaper_remove(const struct reaper *reaper, pid_t group)
 {
-	(void)guard, (void)group;
+	(void)reaper, (void)group;
 }
 
-void guard_add_directory(const struct guard *guard, const char *path)
+void reaper_add_directory(const struct reaper *reaper, const char *path)
 {
-	(void)guard, (void)path;
+	(void)reaper, (void)path;
 }
 
-bool guard_keep(struct guard *guard)
+bool reaper_keep(struct reaper *reaper)
 {
-	(void)guard;
+	(void)reaper;
 	return false;
 }
 

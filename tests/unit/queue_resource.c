@@ -13,10 +13,10 @@
 
 #define PATIENCE 60000 /* ms; what takes longer has failed */
 
-static struct guard guard;
+static struct reaper reaper;
 static struct queue_worker worker = {.name = "w-1", .index = 4};
 static struct slot_place place = {
-	.queue = &queue, .worker = &worker, .guard = &guard, .kill_after = PATIENCE};
+	.queue = &queue, .worker = &worker, .reaper = &reaper, .kill_after = PATIENCE};
 static struct resources resources;
 
 static char sh[] = "sh", option[] = "-c";
@@ -306,7 +306,7 @@ static void worker_killed(void)
 		fflush(stdout);
 		pid_t child = fork();
 		if (child == 0) {
-			if (guard_start(&guard, &err) != STATUS_OK ||
+			if (reaper_start(&reaper, &err) != STATUS_OK ||
 				resources_open(&resources, &place, &err) != STATUS_OK)
 				_exit(1);
 			(void)need("LONG", NULL);
@@ -331,13 +331,13 @@ int main(void)
 	unsetenv("PREEMPT_AGENT");
 	reopen("q");
 	worker_killed();
-	if (guard_start(&guard, &err) != STATUS_OK)
+	if (reaper_start(&reaper, &err) != STATUS_OK)
 		return 99;
 	builds();
 	failures();
 	definitions();
 	close_all();
-	guard_stop(&guard);
+	reaper_stop(&reaper);
 	scratch_remove();
 	return unit_end();
 }

@@ -19,10 +19,10 @@
 
 #define PATIENCE 60000 /* ms; what takes longer has failed */
 
-static struct guard guard;
+static struct reaper reaper;
 static struct queue_worker worker = {.name = "w-1", .index = 4, .process.host = "here"};
 static struct slot_place place = {
-	.queue = &queue, .worker = &worker, .guard = &guard, .kill_after = PATIENCE};
+	.queue = &queue, .worker = &worker, .reaper = &reaper, .kill_after = PATIENCE};
 static struct slot slot;
 static struct queue_return back;
 
@@ -883,7 +883,7 @@ static void worker_killed(void)
 			pid_t child = fork();
 			if (child == 0) {
 				struct queue_taken taken = shell(text);
-				if (guard_start(&guard, &err) != STATUS_OK)
+				if (reaper_start(&reaper, &err) != STATUS_OK)
 					_exit(1);
 				slot_start(&slot, &place, &taken, NULL);
 				(void)file_write_whole(started, "", 0, 0600, false, NULL);
@@ -915,7 +915,7 @@ int main(void)
 	unsetenv("PREEMPT_AGENT");
 	reopen("q");
 	worker_killed();
-	if (guard_start(&guard, &err) != STATUS_OK)
+	if (reaper_start(&reaper, &err) != STATUS_OK)
 		return 99;
 	surroundings();
 	unstarted();
@@ -928,7 +928,7 @@ int main(void)
 	outputs();
 	full_disks();
 	close_all();
-	guard_stop(&guard);
+	reaper_stop(&reaper);
 	scratch_remove();
 	return unit_end();
 }

@@ -47,12 +47,12 @@ void machine_kill(struct node *node, const char *why)
 }
 
 /* By its guard the world finds the agent that has it. */
-void machine_guarded(struct process *process, struct guard *guard)
+void machine_guarded(struct process *process, struct reaper *reaper)
 {
 	struct node *node = (struct node *)process;
 	struct world *w = node->world;
-	if (guard) {
-		node->self = (struct agent *)((char *)guard - offsetof(struct agent, guard));
+	if (reaper) {
+		node->self = (struct agent *)((char *)reaper - offsetof(struct agent, reaper));
 		node->boards = node->commands = 0;
 		return;
 	}

@@ -240,7 +240,7 @@ struct node {
 	int agent;  /* NOBODY: it is no agent */
 	bool ghost; /* a later incarnation of an agent */
 	int code;
-	struct agent *self; /* from guard_start to guard_stop */
+	struct agent *self; /* from reaper_start to reaper_stop */
 	struct agent_options options;
 	struct identity identity;
 	const struct act *act;	 /* of a program, */
@@ -339,7 +339,7 @@ static inline bool node_lives(const struct node *node)
 extern struct world *machine_world; /* the one that runs */
 struct node *machine_new_node(struct world *w, int agent);
 void machine_kill(struct node *node, const char *why);
-void machine_guarded(struct process *process, struct guard *guard);
+void machine_guarded(struct process *process, struct reaper *reaper);
 struct node *machine_current(void); /* NULL: the world itself */
 
 /* training.c */

@@ -82,11 +82,11 @@ static void run_build(struct command *command)
 }
 
 enum status child_start(struct child *child, struct process_command *asked,
-	const struct guard *guard, struct error *err)
+	const struct reaper *reaper, struct error *err)
 {
 	struct node *node = node_current();
 	int number = world->commands;
-	(void)guard;
+	(void)reaper;
 	if (number == MOST_COMMANDS)
 		return error_set(err, STATUS_TEMPORARY, "no process can be made");
 	world->commands++;
@@ -180,10 +180,10 @@ void child_signal(const struct child *child, int number)
 		tell(command, number);
 }
 
-void child_reap(struct child *child, const struct guard *guard, struct rusage *usage)
+void child_reap(struct child *child, const struct reaper *reaper, struct rusage *usage)
 {
 	struct command *command = command_of(child);
-	(void)guard;
+	(void)reaper;
 	if (usage)
 		*usage = (struct rusage){0};
 	if (!command->ended || command->reaped)
@@ -193,10 +193,10 @@ void child_reap(struct child *child, const struct guard *guard, struct rusage *u
 	*child = (struct child){.descriptor = -1};
 }
 
-void child_kill(struct child *child, const struct guard *guard)
+void child_kill(struct child *child, const struct reaper *reaper)
 {
 	child_signal(child, SIGKILL);
-	child_reap(child, guard, NULL);
+	child_reap(child, reaper, NULL);
 }
 
 /* What is left of a group: nothing is. */

@@ -27,10 +27,11 @@ struct node *node_new(enum role role, int number, int machine)
 	return node;
 }
 
-void node_guarded(struct process *process, struct guard *guard)
+void node_guarded(struct process *process, struct reaper *reaper)
 {
 	struct node *node = (struct node *)process;
-	node->self = guard ? (struct work *)((char *)guard - offsetof(struct work, guard)) : NULL;
+	node->self =
+		reaper ? (struct work *)((char *)reaper - offsetof(struct work, reaper)) : NULL;
 	node->has_resource = false;
 }
 

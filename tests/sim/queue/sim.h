@@ -172,7 +172,7 @@ struct node {
 	struct process process;
 	enum role role;
 	int number;	   /* of the worker, or the scheduler */
-	struct work *self; /* a worker, from guard_start to guard_stop */
+	struct work *self; /* a worker, from reaper_start to reaper_stop */
 	struct work_options options;
 	struct watch watch;
 	enum deed deed; /* of a person */
@@ -254,7 +254,7 @@ void world_trigger(enum trigger trigger, const struct node *node);
 /* processes.c */
 struct node *node_current(void); /* NULL: the world itself */
 struct node *node_new(enum role role, int number, int machine);
-void node_guarded(struct process *process, struct guard *guard);
+void node_guarded(struct process *process, struct reaper *reaper);
 void worker_begin(int number);
 void scheduler_begin(int number);
 void joiner_begin(void);

@@ -143,9 +143,9 @@ static void happen(const struct event *event)
 	}
 }
 
-static void guarded(struct process *process, struct guard *guard)
+static void guarded(struct process *process, struct reaper *reaper)
 {
-	(void)process, (void)guard;
+	(void)process, (void)reaper;
 }
 
 static int right_code(void)

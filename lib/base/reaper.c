@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/guard.h"
+#include "base/reaper.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,8 +20,8 @@
 #include "base/parse.h"
 #include "base/process.h"
 
-#define GUARD_NAME "preempt-guard"
-#define SWEEPS	   100 /* a process that forks while we look is found by the next look */
+#define REAPER_NAME "preempt-guard"
+#define SWEEPS	    100 /* a process that forks while we look is found by the next look */
 
 /*
  * What the guard is told; one packet, as long as its path. To forget no path: nothing that carries
@@ -70,13 +70,13 @@ static bool carries(pid_t pid, const char *mark)
 }
 
 /* A guard sees to its own; it inherits the mark where an agent runs below another. */
-static bool is_guard(pid_t pid)
+static bool is_reaper(pid_t pid)
 {
 	char path[32];
 	struct text name = {0};
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
 	bool same = file_read_whole(path, 64, &name, NULL) == STATUS_OK &&
-		    !strcmp(text_string(&name), GUARD_NAME "\n");
+		    !strcmp(text_string(&name), REAPER_NAME "\n");
 	text_release(&name);
 	return same;
 }
@@ -89,7 +89,7 @@ static bool sweep_once(const char *mark)
 	for (struct dirent *entry; proc && (entry = readdir(proc));) {
 		uint64_t pid;
 		if (parse_decimal(entry->d_name, &pid) && carries((pid_t)pid, mark) &&
-			!is_guard((pid_t)pid) && kill((pid_t)pid, SIGKILL) == 0)
+			!is_reaper((pid_t)pid) && kill((pid_t)pid, SIGKILL) == 0)
 			any = true;
 	}
 	if (proc)
@@ -133,29 +133,29 @@ static void watch_over(const char *mark)
 /* ---- Outside ---- */
 
 /* What all guards of this process were told, so that the next one can be told it, too. */
-struct guard_told {
+struct reaper_told {
 	pthread_mutex_t lock;
 	struct message *list;
 	size_t count;
 };
 
 /* In the child: be a guard. Holding nothing of ours; it may have been forked beside threads. */
-static void become_guard(int end, const char *value)
+static void become_reaper(int end, const char *value)
 {
-	char mark[sizeof(((struct guard *)0)->mark) + sizeof(GUARD_MARK)];
+	char mark[sizeof(((struct reaper *)0)->mark) + sizeof(REAPER_MARK)];
 	sigset_t all;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
-	process_rename(GUARD_NAME);
+	process_rename(REAPER_NAME);
 	dup2(end, 0);
 	close_range(1, ~0u, 0);
 	(void)!chdir("/");
-	snprintf(mark, sizeof(mark), GUARD_MARK "=%s", value);
+	snprintf(mark, sizeof(mark), REAPER_MARK "=%s", value);
 	watch_over(mark);
 }
 
-static enum status start(struct guard *guard, struct error *err)
+static enum status start(struct reaper *reaper, struct error *err)
 {
 	int ends[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -163,7 +163,7 @@ static enum status start(struct guard *guard, struct error *err)
 			err, STATUS_TEMPORARY, "cannot make a socket: %s", strerror(errno));
 	pid_t pid = fork();
 	if (pid == 0)
-		become_guard(ends[0], guard->mark);
+		become_reaper(ends[0], reaper->mark);
 	int number = errno;
 	close(ends[0]);
 	if (pid < 0) {
@@ -171,15 +171,15 @@ static enum status start(struct guard *guard, struct error *err)
 		return error_set(
 			err, STATUS_TEMPORARY, "cannot start a guard: %s", strerror(number));
 	}
-	guard->pid = pid;
-	guard->socket = ends[1];
+	reaper->pid = pid;
+	reaper->socket = ends[1];
 	return STATUS_OK;
 }
 
-enum status guard_start(struct guard *guard, struct error *err)
+enum status reaper_start(struct reaper *reaper, struct error *err)
 {
 	struct process_identity self = {0};
-	struct guard made = {0};
+	struct reaper made = {0};
 	enum status status = process_identify(0, &self, err);
 	if (status != STATUS_OK)
 		return status;
@@ -191,64 +191,64 @@ enum status guard_start(struct guard *guard, struct error *err)
 	pthread_mutex_init(&made.told->lock, NULL);
 	status = start(&made, err);
 	if (status == STATUS_OK)
-		*guard = made;
+		*reaper = made;
 	else
 		free(made.told);
 	return status;
 }
 
 /* One that was killed gets no word: the next one is told all. */
-static void send_message(const struct guard *guard, const struct message *message)
+static void send_message(const struct reaper *reaper, const struct message *message)
 {
 	size_t length = offsetof(struct message, path) + strlen(message->path) + 1;
-	if (guard->pid)
-		(void)send(guard->socket, message, length, MSG_NOSIGNAL);
+	if (reaper->pid)
+		(void)send(reaper->socket, message, length, MSG_NOSIGNAL);
 }
 
-static void tell(const struct guard *guard, pid_t group, const char *path, bool forget)
+static void tell(const struct reaper *reaper, pid_t group, const char *path, bool forget)
 {
 	struct message message = {.forget = forget, .group = group};
 	size_t length = path ? strlen(path) : 0;
-	if (length >= sizeof(message.path) || !guard->told)
+	if (length >= sizeof(message.path) || !reaper->told)
 		return;
 	if (length)
 		memcpy(message.path, path, length);
-	pthread_mutex_lock(&guard->told->lock);
-	struct message *known = find(&guard->told->list, &guard->told->count, &message);
+	pthread_mutex_lock(&reaper->told->lock);
+	struct message *known = find(&reaper->told->list, &reaper->told->count, &message);
 	if (known)
 		*known = message;
-	send_message(guard, &message);
-	pthread_mutex_unlock(&guard->told->lock);
+	send_message(reaper, &message);
+	pthread_mutex_unlock(&reaper->told->lock);
 }
 
-void guard_add(const struct guard *guard, pid_t group)
+void reaper_add(const struct reaper *reaper, pid_t group)
 {
-	tell(guard, group, NULL, false);
+	tell(reaper, group, NULL, false);
 }
 
-void guard_remove(const struct guard *guard, pid_t group)
+void reaper_remove(const struct reaper *reaper, pid_t group)
 {
-	tell(guard, group, NULL, true);
+	tell(reaper, group, NULL, true);
 }
 
-void guard_add_directory(const struct guard *guard, const char *path)
+void reaper_add_directory(const struct reaper *reaper, const char *path)
 {
-	tell(guard, 0, path, false);
+	tell(reaper, 0, path, false);
 }
 
-bool guard_keep(struct guard *guard)
+bool reaper_keep(struct reaper *reaper)
 {
-	if (!guard->told || (guard->pid && waitpid(guard->pid, NULL, WNOHANG) == 0))
+	if (!reaper->told || (reaper->pid && waitpid(reaper->pid, NULL, WNOHANG) == 0))
 		return false;
-	pthread_mutex_lock(&guard->told->lock);
-	if (guard->pid)
-		close(guard->socket);
-	guard->pid = 0;
-	bool made = start(guard, NULL) == STATUS_OK;
-	for (size_t i = 0; made && i < guard->told->count; i++)
-		if (!guard->told->list[i].forget)
-			send_message(guard, &guard->told->list[i]);
-	pthread_mutex_unlock(&guard->told->lock);
+	pthread_mutex_lock(&reaper->told->lock);
+	if (reaper->pid)
+		close(reaper->socket);
+	reaper->pid = 0;
+	bool made = start(reaper, NULL) == STATUS_OK;
+	for (size_t i = 0; made && i < reaper->told->count; i++)
+		if (!reaper->told->list[i].forget)
+			send_message(reaper, &reaper->told->list[i]);
+	pthread_mutex_unlock(&reaper->told->lock);
 	return made;
 }
 
@@ -259,7 +259,7 @@ static bool is_subreaper(void)
 }
 
 /* Whether we have no child but the guard. What loses its parent below us becomes our child. */
-static bool is_only_child(pid_t guard)
+static bool is_only_child(pid_t reaper)
 {
 	uint64_t child;
 	char path[64];
@@ -273,7 +273,7 @@ static bool is_only_child(pid_t guard)
 		only = file_read_whole(path, 65536, &children, NULL) == STATUS_OK;
 		char *rest = children.data;
 		for (char *word; only && (word = strsep(&rest, " "));)
-			only = !*word || (parse_decimal(word, &child) && (pid_t)child == guard);
+			only = !*word || (parse_decimal(word, &child) && (pid_t)child == reaper);
 		text_release(&children);
 	}
 	if (threads)
@@ -281,20 +281,20 @@ static bool is_only_child(pid_t guard)
 	return only;
 }
 
-void guard_stop(struct guard *guard)
+void reaper_stop(struct reaper *reaper)
 {
-	(void)guard_keep(guard);
-	if (guard->pid > 0) {
-		if (is_only_child(guard->pid))
-			send_message(guard, &(struct message){.forget = true});
-		close(guard->socket);
-		kill(guard->pid, SIGCONT); /* it may have been stopped with all of us */
-		waitpid(guard->pid, NULL, 0);
+	(void)reaper_keep(reaper);
+	if (reaper->pid > 0) {
+		if (is_only_child(reaper->pid))
+			send_message(reaper, &(struct message){.forget = true});
+		close(reaper->socket);
+		kill(reaper->pid, SIGCONT); /* it may have been stopped with all of us */
+		waitpid(reaper->pid, NULL, 0);
 	}
-	if (guard->told) {
-		pthread_mutex_destroy(&guard->told->lock);
-		free(guard->told->list);
-		free(guard->told);
+	if (reaper->told) {
+		pthread_mutex_destroy(&reaper->told->lock);
+		free(reaper->told->list);
+		free(reaper->told);
 	}
-	*guard = (struct guard){0};
+	*reaper = (struct reaper){0};
 }
