@@ -134,7 +134,7 @@ void agent_release(struct agent *agent)
 		seat_release(&agent->seats[i]);
 	board_release(&agent->boards, true);
 	watch_release(&agent->watch);
-	pump_stop(agent->pump);
+	stderr_relay_stop(agent->relay);
 	pulse_stop(agent->group.pulse, 1000);
 	if (agent->group.worker)
 		worker_stop(agent->group.worker, 1000);

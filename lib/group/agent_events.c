@@ -96,8 +96,8 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 	struct command *command = &agent->commands[index];
 	int64_t patience = command->ended_at + STDERR_WAIT - now;
 	command->told = true;
-	if (agent->pump)
-		pump_error_line(agent->pump, index, patience > 0 ? patience : 0, command->line);
+	if (agent->relay)
+		stderr_relay_line(agent->relay, index, patience > 0 ? patience : 0, command->line);
 	/* Killed by the signal of a notice: the notice reaches us too, in a moment. */
 	if (was_notice_signal(agent, command->wait_status) && !command->ending &&
 		!agent->group.noticed) {

@@ -22,7 +22,7 @@ struct agent {
 	struct group group;
 	const struct agent_options *options;
 	struct reaper reaper;
-	struct pump *pump;
+	struct stderr_relay *relay;
 	struct watch watch; /* the sources of notices */
 	int signals;	    /* signalfd: CHLD, and what is passed on */
 	int served;	    /* a pidfd of the process that agent_serve serves; -1: none */

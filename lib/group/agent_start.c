@@ -108,7 +108,7 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 		.own_group = true,
 		.die_with_parent = true,
 		.terminal = agent_terminal_for(agent),
-		.standard_error = agent->pump ? pump_input(agent->pump, index) : 0};
+		.standard_error = agent->relay ? stderr_relay_input(agent->relay, index) : 0};
 	sigemptyset(&start.ignored);
 	enum status status =
 		environment_signal_set(options->shield, "--shield", &start.ignored, err);
@@ -119,8 +119,8 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 	if (status == STATUS_OK)
 		status = process_start(&start, &command->pid, err);
 	environment_free(environment);
-	if (agent->pump)
-		pump_started(agent->pump, index);
+	if (agent->relay)
+		stderr_relay_started(agent->relay, index);
 	if (status != STATUS_OK) {
 		terminal_take_back(&agent->terminal, 0);
 		return status;
@@ -135,7 +135,7 @@ enum status agent_start(struct agent *agent, struct error *err)
 	const struct agent_options *options = agent->options;
 	enum status status = make_boards(agent, err);
 	if (status == STATUS_OK && !isatty(STDERR_FILENO))
-		status = pump_start(&agent->pump, agent->command_count, err);
+		status = stderr_relay_start(&agent->relay, agent->command_count, err);
 	int64_t now = clock_now();
 	struct agreement_alone *alone = &agent->group.alone;
 	alone->first = options->identity->task;

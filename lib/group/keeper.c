@@ -22,8 +22,8 @@
 #include "group/keeper_store.h"
 #include "group/outage.h"
 #include "group/pulse.h"
-#include "group/pump.h"
 #include "group/served.h"
+#include "group/stderr_relay.h"
 #include "group/stream.h"
 
 #define LOOK_EVERY   1000  /* ms between looks at the board */
@@ -42,7 +42,7 @@ struct keeper {
 	struct board board;
 	struct pulse *pulse;
 	struct reaper reaper;
-	struct pump *pump;	      /* of the command's stderr; NULL: it has ours */
+	struct stderr_relay *relay;   /* of the command's stderr; NULL: it has ours */
 	int signals, stream, process; /* descriptors; process: a pidfd */
 	sigset_t before;	      /* the signal mask at our start */
 	pid_t pid;		      /* what is guarded; 0: nothing */
@@ -72,10 +72,10 @@ static void signal_process(const struct keeper *k, int number)
 /* Why the command has failed, for the goodbye that follows. */
 static void keep_error(const struct keeper *k)
 {
-	char line[PUMP_LINE];
-	if (!k->pump || !k->options->board || k->code == 0)
+	char line[STDERR_RELAY_LINE];
+	if (!k->relay || !k->options->board || k->code == 0)
 		return;
-	pump_error_line(k->pump, 0, STDERR_WAIT, line);
+	stderr_relay_line(k->relay, 0, STDERR_WAIT, line);
 	board_keep_error(k->options->board, line);
 }
 
@@ -100,16 +100,16 @@ static enum status start(struct keeper *k, struct error *err)
 	const struct keeper_options *options = k->options;
 	enum status status = STATUS_OK;
 	if (options->command && !isatty(STDERR_FILENO))
-		status = pump_start(&k->pump, 1, err);
+		status = stderr_relay_start(&k->relay, 1, err);
 	if (status == STATUS_OK && options->command) {
 		struct process_command command = {.argv = options->command,
 			.own_group = true,
 			.die_with_parent = true,
-			.standard_error = k->pump ? pump_input(k->pump, 0) : 0};
+			.standard_error = k->relay ? stderr_relay_input(k->relay, 0) : 0};
 		sigemptyset(&command.ignored);
 		status = process_start(&command, &k->pid, err);
-		if (k->pump)
-			pump_started(k->pump, 0);
+		if (k->relay)
+			stderr_relay_started(k->relay, 0);
 		if (status == STATUS_OK)
 			reaper_add(&k->reaper, k->pid);
 	} else if (status == STATUS_OK) {
@@ -565,7 +565,7 @@ int keeper_run(const struct keeper_options *options)
 		code = message_fail(&err);
 	else
 		code = keep(&k);
-	pump_stop(k.pump);
+	stderr_relay_stop(k.relay);
 	pulse_stop(k.pulse, 1000);
 	if (k.stream >= 0)
 		close(k.stream);

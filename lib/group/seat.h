@@ -11,8 +11,8 @@
 #include "group/board.h"
 #include "group/hook.h"
 #include "group/pulse.h"
-#include "group/pump.h"
 #include "group/spent.h"
+#include "group/stderr_relay.h"
 #include "group/tempo.h"
 #include "group/view.h"
 #include "group/worker.h"
@@ -31,7 +31,7 @@ struct command {
 	bool root_found; /* a peer is gone, and that was said */
 	bool told;	 /* the agreement knows that it has ended */
 	int code;	 /* when not running, as a shell says it */
-	char line[PUMP_LINE];
+	char line[STDERR_RELAY_LINE];
 };
 
 struct seat {

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "group/agent.h"
 #include "group/pulse.h"
-#include "group/pump.h"
 #include "group/source_group.h"
+#include "group/stderr_relay.h"
 #include "group/worker.h"
 #include "unit.h"
 
@@ -50,12 +50,12 @@ static size_t entries_of(const char *directory)
 static const char none[] = "/nonexistent/preempt/unit.db";
 
 /* Each starts one and ends it at once. */
-static enum status pump(struct error *err)
+static enum status relay(struct error *err)
 {
-	struct pump *pump;
-	enum status status = pump_start(&pump, 2, err);
+	struct stderr_relay *relay;
+	enum status status = stderr_relay_start(&relay, 2, err);
 	if (status == STATUS_OK)
-		pump_stop(pump);
+		stderr_relay_stop(relay);
 	return status;
 }
 
@@ -118,7 +118,7 @@ static void without_descriptors(const char *name, enum status (*start)(struct er
 
 int main(void)
 {
-	without_descriptors("stderr relay without descriptors", pump);
+	without_descriptors("stderr relay without descriptors", relay);
 	without_descriptors("store thread without descriptors", worker);
 	without_descriptors("heartbeat without descriptors", pulse);
 	without_descriptors("source of the group without descriptors", group);

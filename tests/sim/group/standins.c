@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/terminal.c, group/pump.c and group/stream.c, whose real work lies outside of the
- * world, and of the part of group/board.c that no world needs. ../scale_sim is linked with it, too.
+ * In place of base/terminal.c, group/stderr_relay.c and group/stream.c, whose real work lies
+ * outside of the world, and of the part of group/board.c that no world needs. ../scale_sim is
+ * linked with it, too.
  */
 #include "base/terminal.h"
 #include "group/board.h"
-#include "group/pump.h"
+#include "group/stderr_relay.h"
 #include "group/stream.h"
 
 #include <stdlib.h>
@@ -63,33 +64,34 @@ bool terminal_stop(int signal)
 	return false;
 }
 
-enum status pump_start(struct pump **pump, size_t count, struct error *err)
+enum status stderr_relay_start(struct stderr_relay **relay, size_t count, struct error *err)
 {
 	(void)count, (void)err;
-	*pump = NULL;
+	*relay = NULL;
 	return STATUS_OK;
 }
 
-int pump_input(const struct pump *pump, size_t index)
+int stderr_relay_input(const struct stderr_relay *relay, size_t index)
 {
-	(void)pump, (void)index;
+	(void)relay, (void)index;
 	return 0;
 }
 
-void pump_started(struct pump *pump, size_t index)
+void stderr_relay_started(struct stderr_relay *relay, size_t index)
 {
-	(void)pump, (void)index;
+	(void)relay, (void)index;
 }
 
-void pump_error_line(struct pump *pump, size_t index, int64_t patience, char line[PUMP_LINE])
+void stderr_relay_line(
+	struct stderr_relay *relay, size_t index, int64_t patience, char line[STDERR_RELAY_LINE])
 {
-	(void)pump, (void)index, (void)patience;
+	(void)relay, (void)index, (void)patience;
 	*line = '\0';
 }
 
-void pump_stop(struct pump *pump)
+void stderr_relay_stop(struct stderr_relay *relay)
 {
-	(void)pump;
+	(void)relay;
 }
 
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,
