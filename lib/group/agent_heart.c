@@ -96,8 +96,8 @@ static void end_cut_off(struct agent *agent)
 			deaths[count++] = (struct death){.task = agent->seats[i].task,
 				.cause = agent->seats[i].hung ? DEATH_HUNG : DEATH_SILENT,
 				.since_utc = clock_utc() - agent->cut_off.lasted,
-				.has_step = agent->seats[i].tempo.seen,
-				.step = agent->seats[i].tempo.step};
+				.has_step = agent->seats[i].interval.seen,
+				.step = agent->seats[i].interval.step};
 	}
 	if (count)
 		write_deaths(group, deaths[0].task, deaths, count);
@@ -159,8 +159,8 @@ static void look_at_progress(struct agent *agent, struct seat *seat, int64_t now
 		return;
 	struct progress_look look = {.now = now,
 		.counts = time_counts(agent, seat),
-		.started = seat->tempo.seen,
-		.step = seat->tempo.step,
+		.started = seat->interval.seen,
+		.step = seat->interval.step,
 		.section = section.name,
 		.written = section.written};
 	bool dead = agent->group.view.agreement.peers[seat->task].dead;
@@ -173,8 +173,8 @@ void agent_look_for_hangs(struct agent *agent, int64_t now)
 	look_at_store(agent, now);
 	for (size_t i = 0; i < agent->seat_count; i++) {
 		struct seat *seat = &agent->seats[i];
-		if (seat->tempo.seen)
-			pulse_tell_step(agent->group.pulse, i, seat->tempo.step);
+		if (seat->interval.seen)
+			pulse_tell_step(agent->group.pulse, i, seat->interval.step);
 		if (!seat->agreement.ended)
 			look_at_progress(agent, seat, now);
 	}

@@ -25,7 +25,7 @@ enum status seat_init(
 	seat->config.report_jitter = clock_jitter(1000);
 	agreement_init(&seat->agreement, &seat->config, &group->view.agreement, now);
 	agreement_saw(&seat->agreement, now);
-	seat->tempo.since = now;
+	seat->interval.since = now;
 	return STATUS_OK;
 }
 
@@ -54,8 +54,8 @@ static void tell_measure(struct seat *seat, int64_t now)
 {
 	const uint64_t enough = 3; /* saves, to say what is usual */
 	struct grace_measure measure = {.longest_save = seat->save_time,
-		.longest_step = tempo_longest(&seat->tempo, now),
-		.usual_step = tempo_usual(&seat->tempo)};
+		.longest_step = step_interval_longest(&seat->interval, now),
+		.usual_step = step_interval_usual(&seat->interval)};
 	if (seat->saves >= enough)
 		measure.usual_save = seat->saves_time / (int64_t)seat->saves;
 	agreement_measured(&seat->agreement, &measure);
@@ -63,7 +63,7 @@ static void tell_measure(struct seat *seat, int64_t now)
 
 static void count_save(struct seat *seat, uint64_t step, int64_t now)
 {
-	tempo_saved(&seat->tempo, step, seat->save_time, now);
+	step_interval_saved(&seat->interval, step, seat->save_time, now);
 	seat->saves++;
 	seat->saves_time += seat->save_time;
 }
@@ -83,7 +83,7 @@ static void look_at_owner(struct seat *seat)
 			(unsigned long long)seat->task);
 		agreement_restarted(&seat->agreement);
 		board_make_room(&seat->board);
-		seat->tempo.seen = false;
+		seat->interval.seen = false;
 	}
 	seat->owner = owner;
 }
@@ -95,7 +95,7 @@ static void look_at_owner(struct seat *seat)
 static int64_t written_at(const struct seat *seat, const struct board_step *step, int64_t now)
 {
 	int64_t age = clock_utc() - step->written;
-	int64_t least = seat->looked > seat->tempo.since ? seat->looked : seat->tempo.since;
+	int64_t least = seat->looked > seat->interval.since ? seat->looked : seat->interval.since;
 	if (age < 0)
 		return now;
 	return age < now - least ? now - age : least;
@@ -104,8 +104,8 @@ static int64_t written_at(const struct seat *seat, const struct board_step *step
 /* The board says that the training has come to this step. */
 static void saw_step(struct seat *seat, const struct board_step *step, int64_t now)
 {
-	bool moved = seat->tempo.seen && step->step > seat->tempo.step;
-	tempo_saw(&seat->tempo, step->step, step->next,
+	bool moved = seat->interval.seen && step->step > seat->interval.step;
+	step_interval_saw(&seat->interval, step->step, step->next,
 		agreement_stands_still(&seat->agreement.told, step->step),
 		moved ? written_at(seat, step, now) : now);
 	seat->looked = now;
@@ -199,7 +199,7 @@ static void build_write(struct write *write, struct seat *seat, const struct gro
 	struct write_details details = {.notice = &group->notice,
 		.then = THEN_EXIT,
 		.deadline = group->own_deadline,
-		.step_time = tempo_longest(&seat->tempo, now),
+		.step_time = step_interval_longest(&seat->interval, now),
 		.save_time = seat->save_time,
 		.acknowledges = !seat->config.acknowledges,
 		.code = what == WRITE_ERROR ? a->end_code : a->code,
@@ -296,8 +296,8 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 		if (told || a->lost)
 			agreement_told(a, &plan->hold, now);
 		if (told)
-			tempo_told(&seat->tempo,
-				agreement_stands_still(&plan->hold, seat->tempo.step), now);
+			step_interval_told(&seat->interval,
+				agreement_stands_still(&plan->hold, seat->interval.step), now);
 		again = told || a->lost;
 		if (!again && now + FAILED_EVERY < *wake)
 			*wake = now + FAILED_EVERY;

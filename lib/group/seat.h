@@ -13,7 +13,7 @@
 #include "group/pulse.h"
 #include "group/spent.h"
 #include "group/stderr_relay.h"
-#include "group/tempo.h"
+#include "group/step_interval.h"
 #include "group/view.h"
 #include "group/worker.h"
 
@@ -47,7 +47,7 @@ struct seat {
 	bool has_complete; /* a complete checkpoint is known, with code 42: */
 	uint64_t complete_step;
 	/* How long steps and saves take. */
-	struct tempo tempo;
+	struct step_interval interval;
 	int64_t looked;	    /* when the board's step was read last */
 	struct spent spent; /* of the grace period */
 	int64_t save_time;  /* of the last save, ms */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * When the final save begins: 10,000 preemptions drawn at random, of trainings whose steps and
- * saves are steady, spiky or growing, with the rules of grace.h and tempo.h as the agent uses them
- * (it looks once a second), and with the rule of the upstream handler beside them: 6 average steps
- * before the deadline, what has to be agreed and saved fits in.
+ * saves are steady, spiky or growing, with the rules of grace.h and step_interval.h as the agent
+ * uses them (it looks once a second), and with the rule of the upstream handler beside them: 6
+ * average steps before the deadline, what has to be agreed and saved fits in.
  *
  * Shown: our save is done before the deadline in at least 99.9 %, of those in which it can be; and
  * where the upstream rule makes it too, ours leaves less of the grace period unused.
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "group/grace.h"
-#include "group/tempo.h"
+#include "group/step_interval.h"
 #include "unit.h"
 
 #define DRAWS 10000
@@ -89,7 +89,7 @@ struct outcome {
 struct agent {
 	struct training *training;
 	struct grace_measure measure;
-	struct tempo tempo;
+	struct step_interval interval;
 	double now, boundary; /* the end of the present step */
 	uint64_t step;
 	double looked;
@@ -107,7 +107,7 @@ static void save(struct agent *agent)
 	agent->saved += time;
 	if (agent->saves >= 3)
 		agent->measure.usual_save = (int64_t)(agent->saved / agent->saves);
-	agent->tempo.since = (int64_t)agent->now;
+	agent->interval.since = (int64_t)agent->now;
 }
 
 static void begin_step(struct agent *agent)
@@ -128,12 +128,12 @@ static void train_until(struct agent *agent, double instant)
 		}
 		if (agent->now >= look) {
 			agent->looked = agent->now;
-			tempo_saw(&agent->tempo, agent->step, agent->step + 1, false,
+			step_interval_saw(&agent->interval, agent->step, agent->step + 1, false,
 				(int64_t)agent->now);
 		}
 	}
-	agent->measure.longest_step = tempo_longest(&agent->tempo, (int64_t)agent->now);
-	agent->measure.usual_step = tempo_usual(&agent->tempo);
+	agent->measure.longest_step = step_interval_longest(&agent->interval, (int64_t)agent->now);
+	agent->measure.usual_step = step_interval_usual(&agent->interval);
 }
 
 /*
