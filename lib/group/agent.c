@@ -71,7 +71,7 @@ void agent_advance(struct agent *agent)
 		seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
 	worker_gather(agent->group.worker, false);
 	for (size_t i = 0; i < agent->seat_count; i++)
-		seat_spend(&agent->seats[i], &agent->group, now);
+		seat_account_grace(&agent->seats[i], &agent->group, now);
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return;

@@ -130,10 +130,11 @@ void agent_say_saves(struct agent *agent)
 }
 
 /* The tasks of one machine stop together: the first stands for all. */
-static void say_spent(const struct agent *agent)
+static void say_grace_account(const struct agent *agent)
 {
 	struct text text = {0};
-	if (agent->group.view.agreement.claimed && spent_say(&agent->seats[0].spent, &text))
+	if (agent->group.view.agreement.claimed &&
+		grace_account_describe(&agent->seats[0].account, &text))
 		message_info("%s", text_string(&text));
 	text_release(&text);
 }
@@ -198,7 +199,7 @@ static void say_stopped(const struct agent *agent, int code)
 void agent_say_end(const struct agent *agent, int code)
 {
 	const struct seat *saved = complete_seat(agent);
-	say_spent(agent);
+	say_grace_account(agent);
 	if (code == agent->options->exit_code && one_is_saved(agent))
 		say_saved(agent, saved, code);
 	else if (code == STATUS_PREEMPTED)

@@ -388,18 +388,18 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 		*look = plan.look;
 }
 
-void seat_spend(struct seat *seat, const struct group *group, int64_t now)
+void seat_account_grace(struct seat *seat, const struct group *group, int64_t now)
 {
 	const struct agreement *a = &seat->agreement;
 	int64_t deadline = group->view.agreement.deadline;
 	if (group->own_deadline < deadline)
 		deadline = group->own_deadline;
-	if (deadline == CLOCK_NEVER || (seat->spent.begun && seat->spent.on == SPENT_NOT))
+	if (deadline == CLOCK_NEVER || (seat->account.begun && seat->account.on == GRACE_NOT_USED))
 		return;
 	bool through = a->verdict || a->parked_at || a->ended;
-	spent_turn(&seat->spent,
-		through			     ? SPENT_NOT
-		: a->told.order == ORDER_RUN ? SPENT_TRAINING
-					     : SPENT_SAVING,
+	grace_account_switch(&seat->account,
+		through			     ? GRACE_NOT_USED
+		: a->told.order == ORDER_RUN ? GRACE_TRAINING
+					     : GRACE_SAVING,
 		deadline, now);
 }

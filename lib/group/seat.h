@@ -9,9 +9,9 @@
 #include "base/reaper.h"
 #include "group/agent.h"
 #include "group/board.h"
+#include "group/grace_account.h"
 #include "group/hook.h"
 #include "group/pulse.h"
-#include "group/spent.h"
 #include "group/stderr_relay.h"
 #include "group/step_interval.h"
 #include "group/view.h"
@@ -48,11 +48,11 @@ struct seat {
 	uint64_t complete_step;
 	/* How long steps and saves take. */
 	struct step_interval interval;
-	int64_t looked;	    /* when the board's step was read last */
-	struct spent spent; /* of the grace period */
-	int64_t save_time;  /* of the last save, ms */
-	uint64_t saves;	    /* so many, */
-	int64_t saves_time; /* ms in all */
+	int64_t looked;		      /* when the board's step was read last */
+	struct grace_account account; /* of the grace period */
+	int64_t save_time;	      /* of the last save, ms */
+	uint64_t saves;		      /* so many, */
+	int64_t saves_time;	      /* ms in all */
 	uint64_t said_saved;
 	bool said_lost, said_failing, said_own_code;
 	struct progress progress;
@@ -98,6 +98,6 @@ void seat_advance(
  */
 size_t seat_unwritten(struct seat *seat, const struct group *group, struct write unwritten[2]);
 /* What the grace period, if there is one, is spent on now. */
-void seat_spend(struct seat *seat, const struct group *group, int64_t now);
+void seat_account_grace(struct seat *seat, const struct group *group, int64_t now);
 
 #endif
