@@ -143,40 +143,40 @@ static bool same_process(const struct process_identity *a, const struct process_
 	       !strcmp(a->boot, b->boot);
 }
 
-static enum slot look_at_slot(
+static enum membership read_membership(
 	const struct view *view, uint64_t task, const struct process_identity *us)
 {
 	const struct view_member *member = &view->members[task];
 	const struct agreement_peer *peer = &view->agreement.peers[task];
 	if (!member->joined)
-		return SLOT_FREE;
+		return MEMBERSHIP_FREE;
 	if (peer->left != REASON_NONE)
-		return SLOT_LEFT;
+		return MEMBERSHIP_LEFT;
 	if (peer->dead)
-		return SLOT_DEAD;
+		return MEMBERSHIP_DEAD;
 	if (same_process(&member->agent, us))
-		return SLOT_OURS;
+		return MEMBERSHIP_OURS;
 	switch (process_look(&member->agent)) {
-	case PROCESS_ALIVE: return SLOT_ALIVE;
-	case PROCESS_GONE: return SLOT_DEAD;
+	case PROCESS_ALIVE: return MEMBERSHIP_ALIVE;
+	case PROCESS_GONE: return MEMBERSHIP_DEAD;
 	case PROCESS_ELSEWHERE: break;
 	}
 	/* The host has rebooted since, so every process that ran there is gone. */
 	bool rebooted =
 		!strcmp(member->agent.host, us->host) && strcmp(member->agent.boot, us->boot);
-	return rebooted ? SLOT_DEAD : SLOT_UNKNOWN;
+	return rebooted ? MEMBERSHIP_DEAD : MEMBERSHIP_UNKNOWN;
 }
 
 static void describe(const struct view *view, const struct attempt_entry *entry, const char *launch,
-	struct attempt_scene *scene)
+	struct attempt_join_state *state)
 {
-	static const int weight[] = {[SLOT_OURS] = 0,
-		[SLOT_FREE] = 1,
-		[SLOT_LEFT] = 2,
-		[SLOT_DEAD] = 3,
-		[SLOT_UNKNOWN] = 4,
-		[SLOT_ALIVE] = 5};
-	*scene = (struct attempt_scene){.exists = true,
+	static const int weight[] = {[MEMBERSHIP_OURS] = 0,
+		[MEMBERSHIP_FREE] = 1,
+		[MEMBERSHIP_LEFT] = 2,
+		[MEMBERSHIP_DEAD] = 3,
+		[MEMBERSHIP_UNKNOWN] = 4,
+		[MEMBERSHIP_ALIVE] = 5};
+	*state = (struct attempt_join_state){.exists = true,
 		.closed = view->agreement.closed,
 		.sealed = *view->seal != '\0',
 		.claimed = view->agreement.claimed,
@@ -184,26 +184,26 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		.tasks = view->attempt.tasks,
 		.launch = attempt_compare_launch(entry->launch, launch),
 		.same_launch = *launch && !strcmp(entry->launch, launch),
-		.slot = SLOT_OURS,
-		.others = SLOT_OURS};
+		.membership = MEMBERSHIP_OURS,
+		.others = MEMBERSHIP_OURS};
 	bool any = false, lives = false;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		bool ours = i >= entry->first && i < entry->first + entry->count;
-		enum slot slot = look_at_slot(view, i, &entry->agent);
-		enum slot *worst = ours ? &scene->slot : &scene->others;
-		if (slot == SLOT_FREE && !ours)
+		enum membership membership = read_membership(view, i, &entry->agent);
+		enum membership *worst = ours ? &state->membership : &state->others;
+		if (membership == MEMBERSHIP_FREE && !ours)
 			continue;
 		any |= ours;
-		if (!ours && slot != SLOT_LEFT && view_is_surely_dead(view, i))
-			scene->lost = true;
-		else if (!ours && slot != SLOT_LEFT)
+		if (!ours && membership != MEMBERSHIP_LEFT && view_is_surely_dead(view, i))
+			state->lost = true;
+		else if (!ours && membership != MEMBERSHIP_LEFT)
 			lives = true;
-		if (weight[slot] > weight[*worst])
-			*worst = slot;
+		if (weight[membership] > weight[*worst])
+			*worst = membership;
 	}
-	scene->deserted = scene->others != SLOT_OURS && !lives;
+	state->deserted = state->others != MEMBERSHIP_OURS && !lives;
 	if (!any)
-		scene->slot = SLOT_FREE;
+		state->membership = MEMBERSHIP_FREE;
 }
 
 /* ---- What is done ---- */
@@ -230,7 +230,7 @@ static enum status run_and_release(struct transaction *t, struct store *store, s
 	return status;
 }
 
-static void take_slots(
+static void take_memberships(
 	struct transaction *t, const struct attempt *attempt, const struct attempt_entry *entry)
 {
 	char key[KEYS_MAX];
@@ -302,7 +302,7 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	keys_of(attempt, key, "OPEN");
 	transaction_require(t, transaction_own(t, key), 0);
 	transaction_put(t, transaction_own(t, key), open);
-	take_slots(t, attempt, entry);
+	take_memberships(t, attempt, entry);
 	write_news(t, attempt, false);
 	return take_part(&write, store, view, err);
 }
@@ -317,7 +317,7 @@ static enum status join_this(struct store *store, const struct attempt_entry *en
 	transaction_require(t, transaction_own(t, key), 0);
 	keys_of(&view->attempt, key, "CLOSED");
 	transaction_require(t, transaction_own(t, key), 0);
-	take_slots(t, &view->attempt, entry);
+	take_memberships(t, &view->attempt, entry);
 	return take_part(&write, store, view, err);
 }
 
@@ -342,8 +342,8 @@ static enum status seal(struct store *store, const struct attempt *attempt, cons
  * Declare our dead predecessors dead and close their attempt. Write the seal first: tasks that are
  * still joining that attempt then see a restart, and join the next one.
  */
-static enum status bury(struct store *store, const struct attempt_entry *entry, struct view *view,
-	struct error *err)
+static enum status seal_as_dead(struct store *store, const struct attempt_entry *entry,
+	struct view *view, struct error *err)
 {
 	char text[96] = "a new launch has taken over";
 	if (entry->first < view->attempt.tasks && view->members[entry->first].joined)
@@ -356,9 +356,10 @@ static enum status bury(struct store *store, const struct attempt_entry *entry, 
 		return status;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		struct write write;
-		enum slot slot = look_at_slot(view, i, &entry->agent);
+		enum membership membership = read_membership(view, i, &entry->agent);
 		bool ours = i >= entry->first && i < entry->first + entry->count;
-		bool dead = slot == SLOT_DEAD || (ours && slot != SLOT_FREE);
+		bool dead =
+			membership == MEMBERSHIP_DEAD || (ours && membership != MEMBERSHIP_FREE);
 		if (!dead || view->agreement.peers[i].dead ||
 			view->agreement.peers[i].left != REASON_NONE)
 			continue;
@@ -378,23 +379,23 @@ static enum status bury(struct store *store, const struct attempt_entry *entry, 
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-static enum status refuse(const struct attempt_entry *entry, enum attempt_verdict verdict,
+static enum status refuse(const struct attempt_entry *entry, enum attempt_join_decision decision,
 	const struct view *view, const char *launch, struct error *err)
 {
 	uint64_t number = view->attempt.number;
-	if (verdict == ATTEMPT_REFUSE_LINGERING)
+	if (decision == ATTEMPT_REFUSE_LINGERING)
 		return error_set(err, STATUS_USAGE,
 			"run %s: attempt %llu belongs to launch %s, and this is %s, which is older; "
 			"end this process",
 			entry->run, (unsigned long long)number, launch, entry->launch);
-	if (verdict == ATTEMPT_REFUSE_TASKS)
+	if (decision == ATTEMPT_REFUSE_TASKS)
 		return error_set(err, STATUS_USAGE,
 			"run %s: attempt %llu is open with %llu tasks, and this says %llu; two jobs "
 			"need two names (--run)",
 			entry->run, (unsigned long long)number,
 			(unsigned long long)view->attempt.tasks, (unsigned long long)entry->tasks);
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		if (look_at_slot(view, i, &entry->agent) == SLOT_ALIVE)
+		if (read_membership(view, i, &entry->agent) == MEMBERSHIP_ALIVE)
 			return error_set(err, STATUS_USAGE,
 				"run %s: task %llu of attempt %llu%s%s is running (pid %d on %s); two "
 				"jobs%s%s need two names (--run)",
@@ -421,10 +422,10 @@ static enum status wait_for_news(
 }
 
 /* Whether what would be done concerns the attempt that was asked for, if any was. */
-static enum status check_number(const struct attempt_entry *entry, enum attempt_verdict verdict,
-	uint64_t last, struct error *err)
+static enum status check_number(const struct attempt_entry *entry,
+	enum attempt_join_decision decision, uint64_t last, struct error *err)
 {
-	bool opens = verdict == ATTEMPT_OPEN || verdict == ATTEMPT_BURY;
+	bool opens = decision == ATTEMPT_OPEN || decision == ATTEMPT_DECLARE_DEAD;
 	uint64_t next = opens ? last + 1 : last;
 	if (entry->number == 0 || entry->number == next)
 		return STATUS_OK;
@@ -443,7 +444,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 		uint64_t last;
 		store_revision last_revision;
 		char launch[160] = "";
-		struct attempt_scene scene = {0};
+		struct attempt_join_state state = {0};
 
 		status = read_last(store, entry->run, &last, &last_revision, err);
 		if (status == STATUS_OK && last)
@@ -451,21 +452,21 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 		if (status != STATUS_OK)
 			goto out;
 		if (last)
-			describe(view, entry, launch, &scene);
+			describe(view, entry, launch, &state);
 
-		enum attempt_verdict verdict = attempt_judge(&scene, entry->tasks);
-		status = check_number(entry, verdict, last, err);
+		enum attempt_join_decision decision = attempt_decide_join(&state, entry->tasks);
+		status = check_number(entry, decision, last, err);
 		if (status != STATUS_OK)
 			goto out;
-		switch (verdict) {
+		switch (decision) {
 		case ATTEMPT_JOINED: return STATUS_OK;
 		case ATTEMPT_JOIN:
 			status = join_this(store, entry, view, err);
 			if (status == STATUS_OK)
 				return STATUS_OK;
 			break;
-		case ATTEMPT_BURY:
-			status = bury(store, entry, view, err);
+		case ATTEMPT_DECLARE_DEAD:
+			status = seal_as_dead(store, entry, view, err);
 			if (status != STATUS_OK)
 				goto out;
 			status = open_next(store, entry, last_revision, view, err);
@@ -473,7 +474,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 				return STATUS_OK;
 			break;
 		case ATTEMPT_OPEN:
-			if (scene.exists && !scene.closed)
+			if (state.exists && !state.closed)
 				(void)attempt_close(store, view, false, NULL, NULL);
 			status = open_next(store, entry, last_revision, view, err);
 			if (status == STATUS_OK)
@@ -499,7 +500,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 		case ATTEMPT_REFUSE_ALIVE:
 		case ATTEMPT_REFUSE_LINGERING:
 		case ATTEMPT_REFUSE_TASKS:
-			status = refuse(entry, verdict, view, launch, err);
+			status = refuse(entry, decision, view, launch, err);
 			goto out;
 		}
 		view_release(view);

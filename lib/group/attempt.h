@@ -26,34 +26,43 @@ struct attempt_entry {
 };
 
 /* What the store shows, as far as the decision to join needs it. */
-enum slot { SLOT_FREE, SLOT_OURS, SLOT_LEFT, SLOT_DEAD, SLOT_ALIVE, SLOT_UNKNOWN };
+enum membership {
+	MEMBERSHIP_FREE,
+	MEMBERSHIP_OURS,
+	MEMBERSHIP_LEFT,
+	MEMBERSHIP_DEAD,
+	MEMBERSHIP_ALIVE,
+	MEMBERSHIP_UNKNOWN
+};
 enum launch_order { LAUNCH_SAME, LAUNCH_NEWER, LAUNCH_OLDER, LAUNCH_OTHER };
-struct attempt_scene {
+struct attempt_join_state {
 	bool exists, closed, sealed, claimed;
 	bool all_through;	  /* everybody who joined has left or is dead */
 	uint64_t tasks;		  /* of the newest attempt */
 	enum launch_order launch; /* ours, compared with its */
 	bool same_launch;	  /* both are known, and equal */
-	enum slot slot;	  /* the worst of ours: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE */
-	enum slot others; /* the worst of all others who joined */
+	enum membership
+		membership;	/* the worst of ours: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE */
+	enum membership others; /* the worst of all others who joined */
 	/* For sure, not as after a reboot of a host of the same name: */
 	bool lost;     /* one of these is dead */
 	bool deserted; /* all of these have left or are dead, and there was one */
 };
 
-enum attempt_verdict {
-	ATTEMPT_OPEN,	  /* open the next one */
-	ATTEMPT_JOIN,	  /* join this one */
-	ATTEMPT_JOINED,	  /* we are in it already */
-	ATTEMPT_WAIT,	  /* until it closes */
-	ATTEMPT_BURY,	  /* our predecessor is dead: seal this one, then open the next */
-	ATTEMPT_TOO_LATE, /* this launch is over: leave, unstarted, with 42 */
+enum attempt_join_decision {
+	ATTEMPT_OPEN,	      /* open the next one */
+	ATTEMPT_JOIN,	      /* join this one */
+	ATTEMPT_JOINED,	      /* we are in it already */
+	ATTEMPT_WAIT,	      /* until it closes */
+	ATTEMPT_DECLARE_DEAD, /* our predecessor is dead: seal this one, then open the next */
+	ATTEMPT_TOO_LATE,     /* this launch is over: leave, unstarted, with 42 */
 	ATTEMPT_REFUSE_ALIVE,
 	ATTEMPT_REFUSE_LINGERING,
 	ATTEMPT_REFUSE_TASKS,
 };
 /* Pure. */
-enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t tasks);
+enum attempt_join_decision attempt_decide_join(
+	const struct attempt_join_state *state, uint64_t tasks);
 
 /*
  * How our launch id (identity.h) stands to another's. Those of one job,

@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-static const char *const verdicts[] = {
+static const char *const decisions[] = {
 	"open", "join", "joined", "wait", "bury", "too late", "alive", "lingering", "tasks"};
 
 static void launches(void)
@@ -43,10 +43,10 @@ static void launches(void)
 /* An attempt of 4 tasks, and a process that says so, too. */
 struct row {
 	const char *what;
-	struct attempt_scene scene;
-	enum attempt_verdict verdict;
+	struct attempt_join_state state;
+	enum attempt_join_decision decision;
 };
-#define SCENE(...)                                                                                 \
+#define STATE(...)                                                                                 \
 	{                                                                                          \
 		.exists = true, .tasks = 4, __VA_ARGS__                                            \
 	}
@@ -55,116 +55,134 @@ static void judged(void)
 {
 	static const struct row rows[] = {
 		{"nothing there: open the first", {.exists = false}, ATTEMPT_OPEN},
-		{"the newest is closed: open the next", SCENE(.closed = true), ATTEMPT_OPEN},
+		{"the newest is closed: open the next", STATE(.closed = true), ATTEMPT_OPEN},
 		{"closed wins over a living process of it",
-			SCENE(.closed = true, .slot = SLOT_ALIVE, .others = SLOT_ALIVE),
+			STATE(.closed = true, .membership = MEMBERSHIP_ALIVE,
+				.others = MEMBERSHIP_ALIVE),
 			ATTEMPT_OPEN},
-		{"closed wins over our own place in it", SCENE(.closed = true, .slot = SLOT_OURS),
-			ATTEMPT_OPEN},
+		{"closed wins over our own place in it",
+			STATE(.closed = true, .membership = MEMBERSHIP_OURS), ATTEMPT_OPEN},
 		{"closed wins over an older launch id",
-			SCENE(.closed = true, .launch = LAUNCH_OLDER), ATTEMPT_OPEN},
-		{"open and our place is free: join", SCENE(.slot = SLOT_FREE), ATTEMPT_JOIN},
+			STATE(.closed = true, .launch = LAUNCH_OLDER), ATTEMPT_OPEN},
+		{"open and our place is free: join", STATE(.membership = MEMBERSHIP_FREE),
+			ATTEMPT_JOIN},
 		{"the others being there does not matter",
-			SCENE(.slot = SLOT_FREE, .others = SLOT_ALIVE), ATTEMPT_JOIN},
-		{"we are in it already", SCENE(.slot = SLOT_OURS), ATTEMPT_JOINED},
+			STATE(.membership = MEMBERSHIP_FREE, .others = MEMBERSHIP_ALIVE),
+			ATTEMPT_JOIN},
+		{"we are in it already", STATE(.membership = MEMBERSHIP_OURS), ATTEMPT_JOINED},
 		{"we are in it, and it was claimed since",
-			SCENE(.slot = SLOT_OURS, .sealed = true, .claimed = true), ATTEMPT_JOINED},
+			STATE(.membership = MEMBERSHIP_OURS, .sealed = true, .claimed = true),
+			ATTEMPT_JOINED},
 		{"claimed before we joined: leave unstarted",
-			SCENE(.sealed = true, .claimed = true, .slot = SLOT_FREE),
+			STATE(.sealed = true, .claimed = true, .membership = MEMBERSHIP_FREE),
 			ATTEMPT_TOO_LATE},
 		{"broken before we joined: wait for its end",
-			SCENE(.sealed = true, .slot = SLOT_FREE), ATTEMPT_WAIT},
+			STATE(.sealed = true, .membership = MEMBERSHIP_FREE), ATTEMPT_WAIT},
 		{"claimed before we joined, and nobody of it lives: bury",
-			SCENE(.sealed = true, .claimed = true, .slot = SLOT_FREE,
-				.others = SLOT_DEAD, .lost = true, .deserted = true),
-			ATTEMPT_BURY},
+			STATE(.sealed = true, .claimed = true, .membership = MEMBERSHIP_FREE,
+				.others = MEMBERSHIP_DEAD, .lost = true, .deserted = true),
+			ATTEMPT_DECLARE_DEAD},
 		{"claimed before we joined, a host of the same name has another boot: leave unstarted",
-			SCENE(.sealed = true, .claimed = true, .slot = SLOT_FREE,
-				.others = SLOT_DEAD),
+			STATE(.sealed = true, .claimed = true, .membership = MEMBERSHIP_FREE,
+				.others = MEMBERSHIP_DEAD),
 			ATTEMPT_TOO_LATE},
 		{"not complete, a host of the same name has another boot: join",
-			SCENE(.slot = SLOT_FREE, .others = SLOT_DEAD), ATTEMPT_JOIN},
+			STATE(.membership = MEMBERSHIP_FREE, .others = MEMBERSHIP_DEAD),
+			ATTEMPT_JOIN},
 		{"the same, but of our launch: leave unstarted",
-			SCENE(.sealed = true, .claimed = true, .same_launch = true,
-				.slot = SLOT_FREE, .others = SLOT_DEAD, .lost = true,
-				.deserted = true),
+			STATE(.sealed = true, .claimed = true, .same_launch = true,
+				.membership = MEMBERSHIP_FREE, .others = MEMBERSHIP_DEAD,
+				.lost = true, .deserted = true),
 			ATTEMPT_TOO_LATE},
 		{"claimed before we joined, and another still leaves: leave unstarted",
-			SCENE(.sealed = true, .claimed = true, .slot = SLOT_FREE,
-				.others = SLOT_ALIVE, .lost = true),
+			STATE(.sealed = true, .claimed = true, .membership = MEMBERSHIP_FREE,
+				.others = MEMBERSHIP_ALIVE, .lost = true),
 			ATTEMPT_TOO_LATE},
 		{"not complete, and one who joined is dead: bury",
-			SCENE(.slot = SLOT_FREE, .others = SLOT_ALIVE, .lost = true), ATTEMPT_BURY},
+			STATE(.membership = MEMBERSHIP_FREE, .others = MEMBERSHIP_ALIVE,
+				.lost = true),
+			ATTEMPT_DECLARE_DEAD},
 		{"the same, but of our launch: join",
-			SCENE(.slot = SLOT_FREE, .others = SLOT_ALIVE, .lost = true,
-				.same_launch = true),
+			STATE(.membership = MEMBERSHIP_FREE, .others = MEMBERSHIP_ALIVE,
+				.lost = true, .same_launch = true),
 			ATTEMPT_JOIN},
 		{"the others of our launch were preempted and have left: leave unstarted",
-			SCENE(.closed = true, .claimed = true, .same_launch = true,
-				.slot = SLOT_FREE),
+			STATE(.closed = true, .claimed = true, .same_launch = true,
+				.membership = MEMBERSHIP_FREE),
 			ATTEMPT_TOO_LATE},
 		{"we were among those who were preempted and have left: open the next",
-			SCENE(.closed = true, .claimed = true, .same_launch = true,
-				.slot = SLOT_LEFT),
+			STATE(.closed = true, .claimed = true, .same_launch = true,
+				.membership = MEMBERSHIP_LEFT),
 			ATTEMPT_OPEN},
-		{"a living process has our place", SCENE(.slot = SLOT_ALIVE), ATTEMPT_REFUSE_ALIVE},
-		{"the same when sealed", SCENE(.slot = SLOT_ALIVE, .sealed = true, .claimed = true),
+		{"a living process has our place", STATE(.membership = MEMBERSHIP_ALIVE),
 			ATTEMPT_REFUSE_ALIVE},
-		{"our predecessor has left, the others have not: wait", SCENE(.slot = SLOT_LEFT),
-			ATTEMPT_WAIT},
-		{"our predecessor is dead: bury", SCENE(.slot = SLOT_DEAD, .others = SLOT_ALIVE),
-			ATTEMPT_BURY},
-		{"our predecessor cannot be seen from here: wait", SCENE(.slot = SLOT_UNKNOWN),
-			ATTEMPT_WAIT},
+		{"the same when sealed",
+			STATE(.membership = MEMBERSHIP_ALIVE, .sealed = true, .claimed = true),
+			ATTEMPT_REFUSE_ALIVE},
+		{"our predecessor has left, the others have not: wait",
+			STATE(.membership = MEMBERSHIP_LEFT), ATTEMPT_WAIT},
+		{"our predecessor is dead: bury",
+			STATE(.membership = MEMBERSHIP_DEAD, .others = MEMBERSHIP_ALIVE),
+			ATTEMPT_DECLARE_DEAD},
+		{"our predecessor cannot be seen from here: wait",
+			STATE(.membership = MEMBERSHIP_UNKNOWN), ATTEMPT_WAIT},
 		{"everybody is through, nobody closed it: open the next",
-			SCENE(.all_through = true, .slot = SLOT_LEFT), ATTEMPT_OPEN},
+			STATE(.all_through = true, .membership = MEMBERSHIP_LEFT), ATTEMPT_OPEN},
 		{"a lingering old script: refused",
-			SCENE(.launch = LAUNCH_OLDER, .slot = SLOT_FREE), ATTEMPT_REFUSE_LINGERING},
+			STATE(.launch = LAUNCH_OLDER, .membership = MEMBERSHIP_FREE),
+			ATTEMPT_REFUSE_LINGERING},
 		{"a lingering old script: refused although all are through",
-			SCENE(.launch = LAUNCH_OLDER, .all_through = true, .slot = SLOT_LEFT),
+			STATE(.launch = LAUNCH_OLDER, .all_through = true,
+				.membership = MEMBERSHIP_LEFT),
 			ATTEMPT_REFUSE_LINGERING},
 		{"restarted by the scheduler, the old ones are dead: bury",
-			SCENE(.launch = LAUNCH_NEWER, .slot = SLOT_DEAD, .others = SLOT_DEAD),
-			ATTEMPT_BURY},
+			STATE(.launch = LAUNCH_NEWER, .membership = MEMBERSHIP_DEAD,
+				.others = MEMBERSHIP_DEAD),
+			ATTEMPT_DECLARE_DEAD},
 		{"restarted by the scheduler, the old ones cannot be seen: it is surely over",
-			SCENE(.launch = LAUNCH_NEWER, .slot = SLOT_UNKNOWN, .others = SLOT_UNKNOWN),
-			ATTEMPT_BURY},
+			STATE(.launch = LAUNCH_NEWER, .membership = MEMBERSHIP_UNKNOWN,
+				.others = MEMBERSHIP_UNKNOWN),
+			ATTEMPT_DECLARE_DEAD},
 		{"restarted by the scheduler, an old one lives and leaves: wait",
-			SCENE(.launch = LAUNCH_NEWER, .slot = SLOT_FREE, .others = SLOT_ALIVE,
-				.sealed = true, .claimed = true),
+			STATE(.launch = LAUNCH_NEWER, .membership = MEMBERSHIP_FREE,
+				.others = MEMBERSHIP_ALIVE, .sealed = true, .claimed = true),
 			ATTEMPT_WAIT},
 		{"restarted by the scheduler, an old one lives and trains: refused",
-			SCENE(.launch = LAUNCH_NEWER, .slot = SLOT_FREE, .others = SLOT_ALIVE),
+			STATE(.launch = LAUNCH_NEWER, .membership = MEMBERSHIP_FREE,
+				.others = MEMBERSHIP_ALIVE),
 			ATTEMPT_REFUSE_ALIVE},
 		{"another launch beside a living one: two jobs, one name",
-			SCENE(.launch = LAUNCH_OTHER, .slot = SLOT_FREE, .others = SLOT_ALIVE),
+			STATE(.launch = LAUNCH_OTHER, .membership = MEMBERSHIP_FREE,
+				.others = MEMBERSHIP_ALIVE),
 			ATTEMPT_REFUSE_ALIVE},
 		{"another launch after a dead one: bury",
-			SCENE(.launch = LAUNCH_OTHER, .slot = SLOT_DEAD, .others = SLOT_DEAD),
-			ATTEMPT_BURY},
+			STATE(.launch = LAUNCH_OTHER, .membership = MEMBERSHIP_DEAD,
+				.others = MEMBERSHIP_DEAD),
+			ATTEMPT_DECLARE_DEAD},
 		{"another launch, the old one cannot be seen: wait",
-			SCENE(.launch = LAUNCH_OTHER, .slot = SLOT_FREE, .others = SLOT_UNKNOWN),
+			STATE(.launch = LAUNCH_OTHER, .membership = MEMBERSHIP_FREE,
+				.others = MEMBERSHIP_UNKNOWN),
 			ATTEMPT_WAIT},
 		{"another launch after one that is through: open the next",
-			SCENE(.launch = LAUNCH_OTHER, .all_through = true, .slot = SLOT_LEFT,
-				.others = SLOT_LEFT),
+			STATE(.launch = LAUNCH_OTHER, .all_through = true,
+				.membership = MEMBERSHIP_LEFT, .others = MEMBERSHIP_LEFT),
 			ATTEMPT_OPEN},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		enum attempt_verdict got = attempt_judge(&rows[i].scene, 4);
-		if (!CHECK(got == rows[i].verdict, "%s", rows[i].what))
-			printf("# got:    %s\n# wanted: %s\n", verdicts[got],
-				verdicts[rows[i].verdict]);
+		enum attempt_join_decision got = attempt_decide_join(&rows[i].state, 4);
+		if (!CHECK(got == rows[i].decision, "%s", rows[i].what))
+			printf("# got:    %s\n# wanted: %s\n", decisions[got],
+				decisions[rows[i].decision]);
 	}
 }
 
 static void other_numbers(void)
 {
-	struct attempt_scene scene = SCENE(.slot = SLOT_FREE);
-	CHECK(attempt_judge(&scene, 3) == ATTEMPT_REFUSE_TASKS,
+	struct attempt_join_state state = STATE(.membership = MEMBERSHIP_FREE);
+	CHECK(attempt_decide_join(&state, 3) == ATTEMPT_REFUSE_TASKS,
 		"another number of tasks is another job: refused");
-	scene.sealed = scene.claimed = true;
-	CHECK(attempt_judge(&scene, 3) == ATTEMPT_TOO_LATE,
+	state.sealed = state.claimed = true;
+	CHECK(attempt_decide_join(&state, 3) == ATTEMPT_TOO_LATE,
 		"claimed, with another number of tasks: too late, not refused");
 }
 

@@ -6,48 +6,52 @@
 #include "base/parse.h"
 #include "group/attempt.h"
 
-enum attempt_verdict attempt_judge(const struct attempt_scene *scene, uint64_t tasks)
+enum attempt_join_decision attempt_decide_join(
+	const struct attempt_join_state *state, uint64_t tasks)
 {
 	/* The others of this launch have left already; it is to be started again as a whole. */
-	if (scene->exists && scene->claimed && scene->same_launch && scene->slot == SLOT_FREE)
+	if (state->exists && state->claimed && state->same_launch &&
+		state->membership == MEMBERSHIP_FREE)
 		return ATTEMPT_TOO_LATE;
-	if (!scene->exists || scene->closed)
+	if (!state->exists || state->closed)
 		return ATTEMPT_OPEN;
-	if (scene->slot == SLOT_OURS)
+	if (state->membership == MEMBERSHIP_OURS)
 		return ATTEMPT_JOINED;
-	if (scene->launch == LAUNCH_OLDER)
+	if (state->launch == LAUNCH_OLDER)
 		return ATTEMPT_REFUSE_LINGERING;
-	if (scene->all_through)
+	if (state->all_through)
 		return ATTEMPT_OPEN;
-	if (scene->slot == SLOT_ALIVE)
+	if (state->membership == MEMBERSHIP_ALIVE)
 		return ATTEMPT_REFUSE_ALIVE;
-	if (scene->launch == LAUNCH_NEWER || scene->launch == LAUNCH_OTHER) {
+	if (state->launch == LAUNCH_NEWER || state->launch == LAUNCH_OTHER) {
 		/* The scheduler started the job again. Tasks of the old launch that still run
 		 * conflict with it. */
-		if (scene->others == SLOT_ALIVE)
-			return scene->launch == LAUNCH_NEWER && scene->sealed
+		if (state->others == MEMBERSHIP_ALIVE)
+			return state->launch == LAUNCH_NEWER && state->sealed
 				       ? ATTEMPT_WAIT
 				       : ATTEMPT_REFUSE_ALIVE;
-		if (scene->launch == LAUNCH_NEWER)
-			return ATTEMPT_BURY;
-		return scene->others == SLOT_UNKNOWN || scene->slot == SLOT_UNKNOWN ? ATTEMPT_WAIT
-										    : ATTEMPT_BURY;
+		if (state->launch == LAUNCH_NEWER)
+			return ATTEMPT_DECLARE_DEAD;
+		return state->others == MEMBERSHIP_UNKNOWN ||
+				       state->membership == MEMBERSHIP_UNKNOWN
+			       ? ATTEMPT_WAIT
+			       : ATTEMPT_DECLARE_DEAD;
 	}
-	switch (scene->slot) {
-	case SLOT_LEFT:
-	case SLOT_UNKNOWN: return ATTEMPT_WAIT;
-	case SLOT_DEAD: return ATTEMPT_BURY;
+	switch (state->membership) {
+	case MEMBERSHIP_LEFT:
+	case MEMBERSHIP_UNKNOWN: return ATTEMPT_WAIT;
+	case MEMBERSHIP_DEAD: return ATTEMPT_DECLARE_DEAD;
 	default: break;
 	}
 	/*
 	 * Without a launch id this may be the first task of a new launch. An attempt is over when
 	 * nobody lives who joined it; one that is not complete yet, when it has lost a task.
 	 */
-	if (!scene->same_launch && (scene->sealed ? scene->deserted : scene->lost))
-		return ATTEMPT_BURY;
-	if (scene->sealed)
-		return scene->claimed ? ATTEMPT_TOO_LATE : ATTEMPT_WAIT;
-	return scene->tasks == tasks ? ATTEMPT_JOIN : ATTEMPT_REFUSE_TASKS;
+	if (!state->same_launch && (state->sealed ? state->deserted : state->lost))
+		return ATTEMPT_DECLARE_DEAD;
+	if (state->sealed)
+		return state->claimed ? ATTEMPT_TOO_LATE : ATTEMPT_WAIT;
+	return state->tasks == tasks ? ATTEMPT_JOIN : ATTEMPT_REFUSE_TASKS;
 }
 
 /* The restart count in "SCHEDULER:JOB:RESTART[+...]", and the length of what stands before it. */
