@@ -8,13 +8,13 @@
 
 #include "base/file.h"
 
-enum cache cache_kind(const struct filesystem_verdict *verdict)
+enum cache cache_kind(const struct filesystem_traits *traits)
 {
-	if (verdict->reach == FILESYSTEM_LOCAL)
+	if (traits->reach == FILESYSTEM_LOCAL)
 		return CACHE_OURS;
-	if (verdict->client)
+	if (traits->client)
 		return CACHE_CLIENT;
-	return verdict->lends ? CACHE_LENT : CACHE_KERNEL;
+	return traits->lends ? CACHE_LENT : CACHE_KERNEL;
 }
 
 /* After a call that found no file of this name: ask for names. Whether to try again; keeps errno.

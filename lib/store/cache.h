@@ -33,7 +33,7 @@ enum cache {
 };
 
 /* Pure. */
-enum cache cache_kind(const struct filesystem_verdict *verdict);
+enum cache cache_kind(const struct filesystem_traits *traits);
 
 /* As lstat. -1 and errno. */
 int cache_look(enum cache cache, const char *path, struct stat *st);

@@ -214,12 +214,12 @@ static void settle_mode(struct examination *examination)
 			      : asked != LOCK_AUTO ? "asked for"
 						   : "the default there";
 	for (size_t k = 0; k < findings->count && findings->mode_status == STATUS_OK; k++) {
-		const struct filesystem_verdict *verdict = &examination->sides[k].verdict;
+		const struct filesystem_traits *traits = &examination->sides[k].traits;
 		enum lock_mode mode = LOCK_FCNTL;
 		if (findings->exists)
-			findings->mode_status = lock_mode_follow(recorded, asked, verdict, &err);
+			findings->mode_status = lock_mode_follow(recorded, asked, traits, &err);
 		else
-			findings->mode_status = lock_mode_choose(asked, verdict, &mode, &err);
+			findings->mode_status = lock_mode_choose(asked, traits, &mode, &err);
 		/* Where the sides differ, the one that relies on less. */
 		if (!findings->exists && findings->mode != LOCK_LINK)
 			findings->mode = mode;
@@ -233,7 +233,7 @@ static bool could_use(struct examination *examination, enum lock_mode wanted)
 {
 	enum lock_mode mode;
 	for (size_t k = 0; k < examination->findings.count; k++)
-		if (lock_mode_choose(wanted, &examination->sides[k].verdict, &mode, NULL) !=
+		if (lock_mode_choose(wanted, &examination->sides[k].traits, &mode, NULL) !=
 			STATUS_OK)
 			return false;
 	return true;
@@ -267,7 +267,7 @@ static bool measure(struct examination *examination)
 		    (findings->clients > 1 && findings->mode == LOCK_FCNTL);
 	for (size_t k = 0; k < findings->count; k++)
 		seen &= findings->mode_status == STATUS_OK ||
-			examination->sides[k].verdict.reach != FILESYSTEM_NODE;
+			examination->sides[k].traits.reach != FILESYSTEM_NODE;
 	if (!refuted && seen && !measure_load(examination, findings->mode, &findings->load, !quick))
 		return false;
 	enum lock_mode other = findings->mode == LOCK_LINK ? LOCK_FCNTL : LOCK_LINK;

@@ -39,7 +39,7 @@ struct doctor_side {
 	bool trusted; /* the directory's owner and mode are right for a store; else why_not */
 	char why_not[256];
 	struct filesystem filesystem;
-	struct filesystem_verdict verdict; /* with what the user vouches for */
+	struct filesystem_traits traits;   /* with what the user vouches for */
 	int64_t free_bytes, free_inodes;   /* -1: not known */
 	int64_t quota_bytes, quota_inodes; /* left of ours; -1: none, or could not be asked */
 	char quota[96];			   /* why it could not be asked; empty: it was */

@@ -32,8 +32,8 @@ static bool below(int64_t value, int64_t limit)
 static void warn_of_side(const struct doctor_side *side, struct doctor_verdict *verdict)
 {
 	const char *host = side->host;
-	if (side->verdict.warning)
-		warn(verdict, "%s on %s: %s", side->path, host, side->verdict.warning);
+	if (side->traits.warning)
+		warn(verdict, "%s on %s: %s", side->path, host, side->traits.warning);
 	if (!side->trusted)
 		warn(verdict, "a store is refused there: %s", side->why_not);
 	if (below(side->free_bytes, SPACE_WARNING) || below(side->quota_bytes, SPACE_WARNING))
@@ -63,9 +63,9 @@ static void warn_of_side(const struct doctor_side *side, struct doctor_verdict *
 static void warn_of_death(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	char figure[64], cure[512];
-	const struct filesystem_verdict *worst = NULL;
+	const struct filesystem_traits *worst = NULL;
 	for (size_t i = 0; i < findings->count && findings->mode == LOCK_FCNTL; i++) {
-		const struct filesystem_verdict *side = &findings->sides[i].verdict;
+		const struct filesystem_traits *side = &findings->sides[i].traits;
 		if (side->reach == FILESYSTEM_SHARED && side->outlived &&
 			(!worst || side->outlived == FILESYSTEM_FOR_EVER))
 			worst = side;
@@ -121,7 +121,7 @@ static void warn_of_all(const struct doctor_findings *findings, struct doctor_ve
 static bool reaches(const struct doctor_findings *findings, enum filesystem_reach reach)
 {
 	for (size_t i = 0; i < findings->count; i++)
-		if (findings->sides[i].verdict.reach == reach)
+		if (findings->sides[i].traits.reach == reach)
 			return true;
 	return false;
 }
@@ -129,7 +129,7 @@ static bool reaches(const struct doctor_findings *findings, enum filesystem_reac
 static bool is_local(const struct doctor_findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++)
-		if (findings->sides[i].verdict.reach != FILESYSTEM_LOCAL)
+		if (findings->sides[i].traits.reach != FILESYSTEM_LOCAL)
 			return false;
 	return findings->count > 0;
 }
@@ -185,10 +185,10 @@ static void advise_link(const struct doctor_findings *findings, struct doctor_ve
 			findings->other.present, findings->other.acknowledged);
 	}
 	for (size_t i = 0; i < findings->count && !*second; i++)
-		if (findings->sides[i].verdict.reach == FILESYSTEM_NODE &&
-			findings->sides[i].verdict.why)
+		if (findings->sides[i].traits.reach == FILESYSTEM_NODE &&
+			findings->sides[i].traits.why)
 			snprintf(second, size, "or change the mount: %s",
-				findings->sides[i].verdict.why);
+				findings->sides[i].traits.why);
 }
 
 /* Anything that shows harm; it outweighs whatever else could not be asked. */
@@ -252,7 +252,7 @@ static bool judge_place(const struct doctor_findings *findings, struct doctor_ve
 		say(verdict, STATUS_NO,
 			"%s is on a filesystem of this machine only (%s), which no other machine sees: is "
 			"the shared filesystem mounted?",
-			findings->directory, findings->sides[0].verdict.name);
+			findings->directory, findings->sides[0].traits.name);
 		snprintf(verdict->change[0], sizeof(verdict->change[0]), "mount it, or " ELSEWHERE);
 	} else {
 		return false;

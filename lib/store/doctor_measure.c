@@ -50,8 +50,8 @@ static bool look_at_all(struct examination *examination, size_t *looked)
 		*looked = k + 1;
 		side->clock_error = took / 2 + 1;
 		side->clock_ahead = utc - peer->asked_utc - took / 2;
-		side->verdict = filesystem_judge(&side->filesystem);
-		side->verdict.reach = parameters_reach(&examination->wanted, side->verdict.reach);
+		side->traits = filesystem_classify(&side->filesystem);
+		side->traits.reach = parameters_reach(&examination->wanted, side->traits.reach);
 		/* A store that was named is to be used as it is; else it is only a hint. */
 		if (!side->trusted && findings->store)
 			return examination_trouble(examination, STATUS_PERMISSION, side->why_not);

@@ -224,8 +224,8 @@ enum status doctor_stale(struct doctor_worker *worker, const struct json_object 
 		return error_set(err, STATUS_DAMAGED, "stale: not understood");
 	if (filesystem_look(worker->directory, &filesystem, err) != STATUS_OK)
 		return STATUS_TEMPORARY;
-	struct filesystem_verdict verdict = filesystem_judge(&filesystem);
-	enum cache cache = cache_kind(&verdict);
+	struct filesystem_traits traits = filesystem_classify(&filesystem);
+	enum cache cache = cache_kind(&traits);
 	unsigned long long next = (worker->index + 1) % worker->count;
 	for (int i = 0; i < METHODS; i++) {
 		doctor_path(worker, mine[i], sizeof(mine[i]), "%s.%llu", names[i],

@@ -53,7 +53,7 @@ static void show_side(const struct doctor_side *side, bool new_host, struct text
 {
 	struct text space = {0};
 	row(text, "directory", "%s on %s", side->path, side->host);
-	row(text, "filesystem", "%s%s%s%s%s", side->verdict.name ? side->verdict.name : "unknown",
+	row(text, "filesystem", "%s%s%s%s%s", side->traits.name ? side->traits.name : "unknown",
 		*side->filesystem.type ? ", " : "", side->filesystem.type,
 		*side->filesystem.options ? ", " : "", side->filesystem.options);
 	if (new_host)
@@ -247,11 +247,11 @@ static struct json_object *side_object(const struct doctor_side *side)
 	json_put_text(object, "host", side->host);
 	json_put_text(object, "path", side->path);
 	json_put_text(object, "device", device);
-	json_put_text(object, "filesystem", side->verdict.name ? side->verdict.name : "");
+	json_put_text(object, "filesystem", side->traits.name ? side->traits.name : "");
 	json_put_text(object, "magic", magic);
 	json_put_text(object, "type", side->filesystem.type);
 	json_put_text(object, "options", side->filesystem.options);
-	json_put_text(object, "locks_reach", reaches[side->verdict.reach]);
+	json_put_text(object, "locks_reach", reaches[side->traits.reach]);
 	json_put_bool(object, "trusted", side->trusted);
 	put_known(object, "free_bytes", side->free_bytes);
 	put_known(object, "free_files", side->free_inodes);

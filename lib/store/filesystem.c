@@ -79,21 +79,21 @@ static bool has(const struct filesystem *filesystem, const char *option)
 	return false;
 }
 
-static struct filesystem_verdict judge_in_user_space(const struct filesystem *filesystem)
+static struct filesystem_traits classify_in_user_space(const struct filesystem *filesystem)
 {
 	size_t count = sizeof(in_user_space) / sizeof(in_user_space[0]);
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(in_user_space[i].type, filesystem->type))
 			continue;
-		struct filesystem_verdict verdict = {.reach = in_user_space[i].reach,
+		struct filesystem_traits traits = {.reach = in_user_space[i].reach,
 			.client = true,
 			.outlived = in_user_space[i].outlived,
 			.name = in_user_space[i].type};
-		if (verdict.reach == FILESYSTEM_NODE)
-			verdict.why = "its locks are kept by each mount for itself";
-		return verdict;
+		if (traits.reach == FILESYSTEM_NODE)
+			traits.why = "its locks are kept by each mount for itself";
+		return traits;
 	}
-	return (struct filesystem_verdict){
+	return (struct filesystem_traits){
 		.reach = FILESYSTEM_UNKNOWN,
 		.client = true,
 		.name = "an unknown FUSE filesystem",
@@ -105,93 +105,91 @@ static struct filesystem_verdict judge_in_user_space(const struct filesystem *fi
  * Version 3 frees the locks of a client when that boots again and says so; version 4 when its lease
  * has run out.
  */
-static struct filesystem_verdict judge_nfs(const struct filesystem *filesystem)
+static struct filesystem_traits classify_nfs(const struct filesystem *filesystem)
 {
 	bool old = has(filesystem, "vers=3") || has(filesystem, "nfsvers=3") ||
 		   has(filesystem, "vers=2");
-	struct filesystem_verdict verdict = {.reach = FILESYSTEM_SHARED,
+	struct filesystem_traits traits = {.reach = FILESYSTEM_SHARED,
 		.name = "NFS",
 		.outlived = old ? FILESYSTEM_FOR_EVER : 90,
 		.lends = !old,
 		.by_name = true};
 	if (has(filesystem, "nolock") || has(filesystem, "local_lock=posix") ||
 		has(filesystem, "local_lock=all")) {
-		verdict.reach = FILESYSTEM_NODE;
-		verdict.outlived = 0;
-		verdict.why =
-			"it is mounted with nolock or local_lock here, so that its locks stay "
-			"on this machine; mount it without";
+		traits.reach = FILESYSTEM_NODE;
+		traits.outlived = 0;
+		traits.why = "it is mounted with nolock or local_lock here, so that its locks stay "
+			     "on this machine; mount it without";
 	} else if (has(filesystem, "nocto")) {
-		verdict.warning =
+		traits.warning =
 			"it is mounted with nocto: changes are seen late; mount it without";
 	} else if (has(filesystem, "soft")) {
-		verdict.warning = "it is mounted soft: writes can fail half-way; mount it hard";
+		traits.warning = "it is mounted soft: writes can fail half-way; mount it hard";
 	}
-	return verdict;
+	return traits;
 }
 
-struct filesystem_verdict filesystem_judge(const struct filesystem *filesystem)
+struct filesystem_traits filesystem_classify(const struct filesystem *filesystem)
 {
-	struct filesystem_verdict verdict = {.reach = FILESYSTEM_SHARED};
+	struct filesystem_traits traits = {.reach = FILESYSTEM_SHARED};
 	for (size_t i = 0; i < sizeof(locals) / sizeof(locals[0]); i++)
 		if (locals[i].magic == filesystem->magic)
-			return (struct filesystem_verdict){
+			return (struct filesystem_traits){
 				.reach = FILESYSTEM_LOCAL, .name = locals[i].name};
 
 	switch (filesystem->magic) {
-	case MAGIC_FUSE: return judge_in_user_space(filesystem);
-	case MAGIC_NFS: return judge_nfs(filesystem);
-	case MAGIC_GPFS: verdict.name = "GPFS"; break;
+	case MAGIC_FUSE: return classify_in_user_space(filesystem);
+	case MAGIC_NFS: return classify_nfs(filesystem);
+	case MAGIC_GPFS: traits.name = "GPFS"; break;
 	case MAGIC_CEPH:
-		verdict.name = "CephFS";
-		verdict.outlived = 300; /* mds_session_autoclose */
+		traits.name = "CephFS";
+		traits.outlived = 300; /* mds_session_autoclose */
 		break;
 	case MAGIC_GFS2:
-		verdict.name = "GFS2";
+		traits.name = "GFS2";
 		if (has(filesystem, "localflocks") || has(filesystem, "localcaching"))
-			verdict.why = "it is mounted with localflocks here; mount it without";
+			traits.why = "it is mounted with localflocks here; mount it without";
 		break;
 	case MAGIC_LUSTRE:
-		verdict.name = "Lustre";
+		traits.name = "Lustre";
 		/* noflock, the default of old clients, fails with ENOSYS when the lock is asked. */
 		if (has(filesystem, "localflock"))
-			verdict.why =
+			traits.why =
 				"it is mounted with localflock here, so that its locks stay on "
 				"this machine; mount it with flock";
 		break;
 	case MAGIC_BEEGFS:
-		verdict.name = "BeeGFS";
+		traits.name = "BeeGFS";
 		if (!has(filesystem, "tuneUseGlobalFileLocks"))
-			verdict.why =
-				"its locks stay on this machine unless tuneUseGlobalFileLocks "
-				"is set in beegfs-client.conf";
+			traits.why = "its locks stay on this machine unless tuneUseGlobalFileLocks "
+				     "is set in beegfs-client.conf";
 		break;
 	case MAGIC_CIFS:
 	case MAGIC_SMB2:
-		verdict.name = "CIFS";
+		traits.name = "CIFS";
 		if (has(filesystem, "nobrl"))
-			verdict.why =
+			traits.why =
 				"it is mounted with nobrl here, so that its locks stay on this "
 				"machine; mount it without";
 		break;
 	case MAGIC_AFS:
-		verdict.name = "AFS";
-		verdict.why = "its byte-range locks stay on each machine";
+		traits.name = "AFS";
+		traits.why = "its byte-range locks stay on each machine";
 		break;
 	case MAGIC_9P:
-		verdict.reach = FILESYSTEM_UNKNOWN;
-		verdict.name = "9p";
-		verdict.why = "it is not known whether its locks reach other machines";
-		return verdict;
+		traits.reach = FILESYSTEM_UNKNOWN;
+		traits.name = "9p";
+		traits.why = "it is not known whether its locks reach other machines";
+		return traits;
 	default:
-		verdict.reach = FILESYSTEM_UNKNOWN;
-		verdict.name = "an unknown filesystem";
-		verdict.why = "it is not known whether its locks reach other machines";
-		return verdict;
+		traits.reach = FILESYSTEM_UNKNOWN;
+		traits.name = "an unknown filesystem";
+		traits.why = "it is not known whether its locks reach other machines";
+		return traits;
 	}
-	if (verdict.why)
-		verdict.reach = FILESYSTEM_NODE;
-	return verdict;
+	if (traits.why)
+		traits.reach = FILESYSTEM_NODE;
+	return traits;
 }
 
 static void add_option(struct filesystem *filesystem, const char *options)
@@ -235,7 +233,7 @@ enum status filesystem_look(const char *directory, struct filesystem *filesystem
 	}
 	seen.magic = (uint32_t)st.f_type;
 	/* Only where its options decide is the list of mounts read: it can be long. */
-	if (filesystem_judge(&seen).reach != FILESYSTEM_LOCAL) {
+	if (filesystem_classify(&seen).reach != FILESYSTEM_LOCAL) {
 		if (mounts_find(descriptor, &mount)) {
 			snprintf(seen.type, sizeof(seen.type), "%s", mount.type);
 			snprintf(seen.options, sizeof(seen.options), "%s", mount.options);

@@ -27,7 +27,7 @@ enum filesystem_reach {
 
 #define FILESYSTEM_FOR_EVER (-1)
 
-struct filesystem_verdict {
+struct filesystem_traits {
 	enum filesystem_reach reach;
 	bool client;	  /* a process of this machine serves it, which may cache, too */
 	const char *name; /* for people: "NFS" */
@@ -47,6 +47,6 @@ struct filesystem_verdict {
 enum status filesystem_look(
 	const char *directory, struct filesystem *filesystem, struct error *err);
 
-struct filesystem_verdict filesystem_judge(const struct filesystem *filesystem);
+struct filesystem_traits filesystem_classify(const struct filesystem *filesystem);
 
 #endif

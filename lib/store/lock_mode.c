@@ -26,53 +26,53 @@ const char *lock_mode_name(enum lock_mode mode)
 	return names[mode];
 }
 
-static bool reaches(const struct filesystem_verdict *verdict)
+static bool reaches(const struct filesystem_traits *traits)
 {
-	return verdict->reach == FILESYSTEM_LOCAL || verdict->reach == FILESYSTEM_SHARED;
+	return traits->reach == FILESYSTEM_LOCAL || traits->reach == FILESYSTEM_SHARED;
 }
 
 /* What may be said of a filesystem that cannot be told. */
-static const char *vouch(const struct filesystem_verdict *verdict)
+static const char *vouch(const struct filesystem_traits *traits)
 {
-	return verdict->reach == FILESYSTEM_UNKNOWN
+	return traits->reach == FILESYSTEM_UNKNOWN
 		       ? ", ?assume=shared if you know that its locks reach all"
 		       : "";
 }
 
-bool lock_mode_outlives(const struct filesystem_verdict *verdict)
+bool lock_mode_outlives(const struct filesystem_traits *traits)
 {
-	return verdict->reach == FILESYSTEM_SHARED && verdict->by_name &&
-	       (verdict->outlived == FILESYSTEM_FOR_EVER || verdict->outlived > OUTLIVED_MOST);
+	return traits->reach == FILESYSTEM_SHARED && traits->by_name &&
+	       (traits->outlived == FILESYSTEM_FOR_EVER || traits->outlived > OUTLIVED_MOST);
 }
 
-enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdict *verdict,
+enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_traits *traits,
 	enum lock_mode *mode, struct error *err)
 {
-	if (asked == LOCK_FCNTL && !reaches(verdict))
+	if (asked == LOCK_FCNTL && !reaches(traits))
 		return error_set(err, STATUS_USAGE,
 			"it is on %s, and %s: with lock=fcntl two machines could hold the lock "
 			"at once; leave lock=fcntl out, or add ?assume=local to the store's URL "
 			"if only one machine uses it%s",
-			verdict->name, verdict->why, vouch(verdict));
+			traits->name, traits->why, vouch(traits));
 	if (asked == LOCK_AUTO)
-		asked = reaches(verdict) && !lock_mode_outlives(verdict) ? LOCK_FCNTL : LOCK_LINK;
+		asked = reaches(traits) && !lock_mode_outlives(traits) ? LOCK_FCNTL : LOCK_LINK;
 	*mode = asked;
 	return STATUS_OK;
 }
 
 enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
-	const struct filesystem_verdict *verdict, struct error *err)
+	const struct filesystem_traits *traits, struct error *err)
 {
 	if (asked != LOCK_AUTO && asked != recorded)
 		return error_set(err, STATUS_USAGE,
 			"it was made with lock=%s, and all must use the same: leave lock=%s out",
 			names[recorded], names[asked]);
-	if (recorded == LOCK_FCNTL && !reaches(verdict))
+	if (recorded == LOCK_FCNTL && !reaches(traits))
 		return error_set(err, STATUS_USAGE,
 			"it was made with lock=fcntl; here it is on %s, and %s: two machines "
 			"could hold the lock at once; use a mount whose locks reach all "
 			"machines, make a new store with lock=link, or add ?assume=local to the "
 			"store's URL if only one machine uses it%s",
-			verdict->name, verdict->why, vouch(verdict));
+			traits->name, traits->why, vouch(traits));
 	return STATUS_OK;
 }

@@ -21,7 +21,7 @@ enum lock_mode {
 /* Seconds: a machine that dies with the lock may not hold up the others for longer. */
 #define OUTLIVED_MOST 10
 /* Whether byte-range locks do that there, and names in a directory do not. */
-bool lock_mode_outlives(const struct filesystem_verdict *verdict);
+bool lock_mode_outlives(const struct filesystem_traits *traits);
 
 bool lock_mode_parse(const char *name, enum lock_mode *mode);
 const char *lock_mode_name(enum lock_mode mode);
@@ -31,10 +31,10 @@ const char *lock_mode_name(enum lock_mode mode);
  * nothing is asked for: fcntl where byte-range locks reach all machines and are free soon after the
  * death of one, else link.
  */
-enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_verdict *verdict,
+enum status lock_mode_choose(enum lock_mode asked, const struct filesystem_traits *traits,
 	enum lock_mode *mode, struct error *err);
 /* Whether a store made in this mode may be opened from here. */
 enum status lock_mode_follow(enum lock_mode recorded, enum lock_mode asked,
-	const struct filesystem_verdict *verdict, struct error *err);
+	const struct filesystem_traits *traits, struct error *err);
 
 #endif

@@ -101,12 +101,12 @@ static enum status make(
 	char *path = file_directory_of(file->path);
 	enum lock_mode mode;
 	int directory = -1, descriptor = -1;
-	enum status status = lock_mode_choose(terms->mode, &terms->verdict, &mode, err);
+	enum status status = lock_mode_choose(terms->mode, &terms->traits, &mode, err);
 	if (status == STATUS_OK && mode == LOCK_LINK)
 		status = link_prove(file->path, err);
 	/* It was only the quicker one. */
 	if (status == STATUS_USAGE && terms->mode == LOCK_AUTO &&
-		terms->verdict.reach == FILESYSTEM_SHARED) {
+		terms->traits.reach == FILESYSTEM_SHARED) {
 		mode = LOCK_FCNTL;
 		status = STATUS_OK;
 	}
@@ -298,7 +298,7 @@ static enum status open_existing(
 	if (status == STATUS_OK)
 		status = read_record(file, err);
 	if (status == STATUS_OK)
-		status = lock_mode_follow(file->mode, terms->mode, &terms->verdict, err);
+		status = lock_mode_follow(file->mode, terms->mode, &terms->traits, err);
 	if (status == STATUS_OK && file->mode == LOCK_LINK)
 		status = check_link(file, terms, err);
 	return status;
@@ -312,8 +312,8 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	int64_t races_until = 0;
 	*file = (struct lockfile){.descriptor = -1};
 	file->shared_group = terms->shared_group;
-	file->cache = cache_kind(&terms->verdict);
-	file->outlived = terms->verdict.outlived;
+	file->cache = cache_kind(&terms->traits);
+	file->outlived = terms->traits.outlived;
 	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
 		file->path = NULL;
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");

@@ -34,7 +34,7 @@ struct lockfile_terms {
 	bool read_only;	     /* a lock that only keeps writers out will do, where we cannot write */
 	bool shared_group;
 	int64_t takeover; /* asked for, milliseconds; 0: as recorded, else the default */
-	struct filesystem_verdict verdict;
+	struct filesystem_traits traits;
 };
 
 struct lockfile_place {
@@ -50,7 +50,7 @@ struct lockfile {
 	int64_t takeover; /* milliseconds of silence after which a holder is dead; mode link only */
 	bool shared_group;
 	enum cache cache; /* what to let go of before files of the store are read */
-	int outlived;	  /* as in struct filesystem_verdict */
+	int outlived;	  /* as in struct filesystem_traits */
 	bool made;	  /* the database was finished once; see lockfile_read_made */
 	bool read_only;	  /* the filesystem or the file cannot be written */
 	/* What the descriptor is open on, and in which directory that was found. */

@@ -229,11 +229,11 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 		.read_only = store->base.flags & STORE_READ_ONLY,
 		.shared_group = parameters->shared_group,
 		.takeover = parameters->takeover,
-		.verdict = filesystem_judge(&filesystem),
+		.traits = filesystem_classify(&filesystem),
 	};
-	terms.verdict.reach = parameters_reach(parameters, terms.verdict.reach);
-	store->base.local = terms.verdict.reach == FILESYSTEM_LOCAL;
-	store->far_locks = terms.verdict.reach == FILESYSTEM_SHARED;
+	terms.traits.reach = parameters_reach(parameters, terms.traits.reach);
+	store->base.local = terms.traits.reach == FILESYSTEM_LOCAL;
+	store->far_locks = terms.traits.reach == FILESYSTEM_SHARED;
 	status = find_lock(store, &terms, lock, deadline, err);
 	if (status == STATUS_NO && create) {
 		if (!(store->base.flags & STORE_SCRATCH) &&

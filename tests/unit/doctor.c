@@ -145,7 +145,7 @@ static struct doctor_findings findings_of(const struct example *example)
 			.path = "/shared",
 			.device = example->clients > 1 ? i : 0,
 			.trusted = true,
-			.verdict = {example->reach, "testfs", "it is so", NULL},
+			.traits = {example->reach, "testfs", "it is so", NULL},
 			.free_bytes = (int64_t)1 << 40,
 			.free_inodes = -1,
 			.quota_bytes = -1,
@@ -191,7 +191,7 @@ static void nothing(struct doctor_side *side)
 }
 static void soft(struct doctor_side *side)
 {
-	side->verdict.warning = "it is mounted soft";
+	side->traits.warning = "it is mounted soft";
 }
 static void clock_off(struct doctor_side *side)
 {
@@ -309,8 +309,8 @@ int main(void)
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			struct doctor_verdict verdict;
 			struct doctor_findings findings = findings_of(&examples[4]);
-			findings.sides[0].verdict.outlived = rows[i].outlived;
-			findings.sides[0].verdict.by_name = rows[i].by_name;
+			findings.sides[0].traits.outlived = rows[i].outlived;
+			findings.sides[0].traits.by_name = rows[i].by_name;
 			findings.mode = findings.load.mode = rows[i].mode;
 			findings.exists = rows[i].exists;
 			findings.store = "/x/run.db";

@@ -56,26 +56,26 @@ static const struct {
 	{{0x12345678, "new", "rw"}, UNKNOWN, false},
 };
 
-static struct filesystem_verdict of(enum filesystem_reach reach)
+static struct filesystem_traits of(enum filesystem_reach reach)
 {
-	return (struct filesystem_verdict){.reach = reach, .name = "testfs", .why = "it is so"};
+	return (struct filesystem_traits){.reach = reach, .name = "testfs", .why = "it is so"};
 }
 
 /* The mode chosen, or -1 where it is refused. */
 static int chosen(enum lock_mode asked, enum filesystem_reach reach)
 {
-	struct filesystem_verdict verdict = of(reach);
+	struct filesystem_traits traits = of(reach);
 	enum lock_mode mode;
 	struct error err;
-	enum status status = lock_mode_choose(asked, &verdict, &mode, &err);
+	enum status status = lock_mode_choose(asked, &traits, &mode, &err);
 	return status == STATUS_OK ? (int)mode : status == STATUS_USAGE ? -1 : -2;
 }
 
 static int followed(enum lock_mode recorded, enum lock_mode asked, enum filesystem_reach reach)
 {
-	struct filesystem_verdict verdict = of(reach);
+	struct filesystem_traits traits = of(reach);
 	struct error err;
-	return lock_mode_follow(recorded, asked, &verdict, &err);
+	return lock_mode_follow(recorded, asked, &traits, &err);
 }
 
 /* What it points to lives until the next call. */
@@ -131,21 +131,21 @@ int main(void)
 	TEST("each filesystem is judged by its number, type and options")
 	{
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-			struct filesystem_verdict verdict = filesystem_judge(&cases[i].filesystem);
-			if (verdict.reach != cases[i].reach)
+			struct filesystem_traits traits = filesystem_classify(&cases[i].filesystem);
+			if (traits.reach != cases[i].reach)
 				printf("# %s %s\n", cases[i].filesystem.type,
 					cases[i].filesystem.options);
-			CHECK_EQ(verdict.reach, cases[i].reach);
-			CHECK(verdict.name && *verdict.name);
+			CHECK_EQ(traits.reach, cases[i].reach);
+			CHECK(traits.name && *traits.name);
 			bool fuse = cases[i].filesystem.magic == 0x65735546;
 			bool nfs4 = !strcmp(cases[i].filesystem.type, "nfs4");
-			CHECK_EQ(cache_kind(&verdict), cases[i].reach == LOCAL ? CACHE_OURS
-						       : fuse		       ? CACHE_CLIENT
-						       : nfs4		       ? CACHE_LENT
-									       : CACHE_KERNEL);
-			CHECK_EQ(verdict.warning != NULL, cases[i].warned);
-			CHECK_EQ(verdict.why != NULL, verdict.reach == FILESYSTEM_NODE ||
-							      verdict.reach == FILESYSTEM_UNKNOWN);
+			CHECK_EQ(cache_kind(&traits), cases[i].reach == LOCAL ? CACHE_OURS
+						      : fuse		      ? CACHE_CLIENT
+						      : nfs4		      ? CACHE_LENT
+									      : CACHE_KERNEL);
+			CHECK_EQ(traits.warning != NULL, cases[i].warned);
+			CHECK_EQ(traits.why != NULL, traits.reach == FILESYSTEM_NODE ||
+							     traits.reach == FILESYSTEM_UNKNOWN);
 		}
 	}
 	TEST("auto picks fcntl where its locks reach everybody, else link: it is no matter of guessing")
@@ -171,16 +171,16 @@ int main(void)
 			{{0xef53, "", ""}, LOCK_FCNTL, 0},
 		};
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			struct filesystem_verdict verdict = filesystem_judge(&rows[i].filesystem);
+			struct filesystem_traits traits = filesystem_classify(&rows[i].filesystem);
 			enum lock_mode mode;
 			struct error err;
-			CHECK_EQ(lock_mode_choose(LOCK_AUTO, &verdict, &mode, &err), STATUS_OK);
+			CHECK_EQ(lock_mode_choose(LOCK_AUTO, &traits, &mode, &err), STATUS_OK);
 			CHECK_EQ(mode, rows[i].mode);
-			CHECK_EQ(verdict.outlived, rows[i].outlived);
+			CHECK_EQ(traits.outlived, rows[i].outlived);
 			/* A store that is there keeps the mode that it has. */
-			CHECK_EQ(lock_mode_follow(LOCK_LINK, LOCK_AUTO, &verdict, &err), STATUS_OK);
-			if (verdict.reach != FILESYSTEM_NODE)
-				CHECK_EQ(lock_mode_follow(LOCK_FCNTL, LOCK_AUTO, &verdict, &err),
+			CHECK_EQ(lock_mode_follow(LOCK_LINK, LOCK_AUTO, &traits, &err), STATUS_OK);
+			if (traits.reach != FILESYSTEM_NODE)
+				CHECK_EQ(lock_mode_follow(LOCK_FCNTL, LOCK_AUTO, &traits, &err),
 					STATUS_OK);
 		}
 	}
@@ -214,7 +214,7 @@ int main(void)
 		struct filesystem filesystem;
 		struct error err;
 		CHECK_EQ(filesystem_look("/dev/shm", &filesystem, &err), STATUS_OK);
-		CHECK_EQ(filesystem_judge(&filesystem).reach, FILESYSTEM_LOCAL);
+		CHECK_EQ(filesystem_classify(&filesystem).reach, FILESYSTEM_LOCAL);
 		CHECK_EQ(filesystem_look("/no/such/place", &filesystem, &err), STATUS_TEMPORARY);
 	}
 	TEST("a file is opened so that no server lends it, where that can be said, and used as any")

@@ -88,7 +88,7 @@ static const char *busy_where(int outlived)
 	char database[512];
 	struct lockfile_terms terms = {.database = database,
 		.mode = LOCK_FCNTL,
-		.verdict = {.reach = FILESYSTEM_SHARED, .name = "NFS", .outlived = outlived}};
+		.traits = {.reach = FILESYSTEM_SHARED, .name = "NFS", .outlived = outlived}};
 	snprintf(database, sizeof(database), "%s/run.db", scratch);
 	sharedlock_init(&lock);
 	CHECK_EQ(sharedlock_open(&lock, &terms, clock_after(HANG), &err), STATUS_OK);
