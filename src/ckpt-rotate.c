@@ -579,10 +579,10 @@ static int prune_directory(
 		const char *deed = prune_deed(item, dry_run);
 		if (json)
 			show_element(&line, (*shown)++, directory, &item->checkpoint,
-				&item->verdict, deed);
+				&item->decision, deed);
 		else
 			show_row(&line, !choice.layout, wish->now, &item->checkpoint, deed,
-				item->verdict.why);
+				item->decision.why);
 		print(&line);
 	}
 	text_release(&line);

@@ -35,10 +35,10 @@ struct pruning {
 
 static void keep(struct prune_item *item, const char *why)
 {
-	item->verdict.keep = true;
+	item->decision.keep = true;
 	item->status = STATUS_OK;
-	snprintf(item->verdict.why, sizeof(item->verdict.why), "%.*s",
-		(int)sizeof(item->verdict.why) - 1, why);
+	snprintf(item->decision.why, sizeof(item->decision.why), "%.*s",
+		(int)sizeof(item->decision.why) - 1, why);
 }
 
 /* Whether a tracker protects it; then why. */
@@ -130,12 +130,12 @@ static enum status decide(
 	struct keep_moment moment = {.now = wish->now};
 	size_t count = pruning->scan.count, judged = 0;
 	struct checkpoint *items = calloc(count + 1, sizeof(*items));
-	struct keep_verdict *verdicts = calloc(count + 1, sizeof(*verdicts));
+	struct keep_decision *decisions = calloc(count + 1, sizeof(*decisions));
 	size_t *places = calloc(count + 1, sizeof(*places));
 	struct prune_report *report = pruning->report;
 	const struct layout *layout = pruning->choice->layout;
 	report->items = calloc(count + 1, sizeof(*report->items));
-	enum status status = items && verdicts && places && report->items
+	enum status status = items && decisions && places && report->items
 				     ? STATUS_OK
 				     : error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (status == STATUS_OK && wish->policy.min_free)
@@ -167,19 +167,19 @@ static enum status decide(
 		}
 	}
 	if (status == STATUS_OK) {
-		*met = keep_decide(&wish->policy, &moment, items, judged, verdicts);
+		*met = keep_decide(&wish->policy, &moment, items, judged, decisions);
 		report->count = count;
 	}
 	for (size_t k = 0; k < judged && status == STATUS_OK; k++) {
 		struct prune_item *item = &report->items[places[k]];
 		char why[LAYOUT_NAME_SIZE];
-		item->verdict = verdicts[k];
-		item->status = verdicts[k].keep ? STATUS_OK : STATUS_TEMPORARY;
+		item->decision = decisions[k];
+		item->status = decisions[k].keep ? STATUS_OK : STATUS_TEMPORARY;
 		if (items[k].pinned && is_protected(pruning, &pruning->scan.items[places[k]], why))
 			keep(item, why);
 	}
 	free(items);
-	free(verdicts);
+	free(decisions);
 	free(places);
 	return status;
 }
@@ -249,7 +249,7 @@ static void find_witness(struct pruning *pruning)
 static bool removes(const struct prune_report *report)
 {
 	for (size_t i = 0; i < report->count; i++)
-		if (!report->items[i].verdict.keep)
+		if (!report->items[i].decision.keep)
 			return true;
 	return false;
 }
@@ -272,7 +272,7 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 	for (size_t i = 0; i < pruning->report->count; i++) {
 		struct prune_item *item = &pruning->report->items[i];
 		char why[LAYOUT_NAME_SIZE];
-		if (!item->verdict.keep &&
+		if (!item->decision.keep &&
 			is_tracked(pruning->choice->layout, &now, &item->checkpoint, why))
 			keep(item, why);
 	}
@@ -391,7 +391,7 @@ static enum status remove_all(struct pruning *pruning, struct error *err)
 	struct prune_report *report = pruning->report;
 	for (size_t i = 0; i < report->count; i++) {
 		struct prune_item *item = &report->items[i];
-		if (item->verdict.keep)
+		if (item->decision.keep)
 			continue;
 		item->status = take_away(pruning, i, &one);
 		renamed += item->status == STATUS_OK ? pruning->scan.items[i].count : 0;

@@ -19,10 +19,10 @@
 
 static void decide(struct prune_item *item, bool keep, const char *why)
 {
-	item->verdict = (struct keep_verdict){.keep = keep};
+	item->decision = (struct keep_decision){.keep = keep};
 	item->status = keep ? STATUS_OK : STATUS_TEMPORARY;
-	snprintf(item->verdict.why, sizeof(item->verdict.why), "%.*s",
-		(int)sizeof(item->verdict.why) - 1, why);
+	snprintf(item->decision.why, sizeof(item->decision.why), "%.*s",
+		(int)sizeof(item->decision.why) - 1, why);
 }
 
 /*
@@ -149,11 +149,11 @@ static enum status remove_all(const char *directory, const char *destination, in
 	for (size_t i = 0; i < report->count && first != STATUS_USAGE; i++) {
 		struct prune_item *item = &report->items[i];
 		char *removed = NULL;
-		if (item->verdict.keep)
+		if (item->decision.keep)
 			continue;
 		enum status status =
 			take_away(directory, destination, descriptor, item, &removed, &one);
-		if (!item->verdict.keep)
+		if (!item->decision.keep)
 			item->status = status;
 		if (status != STATUS_OK && status != STATUS_NO && first == STATUS_OK)
 			first = error_set(err, status, "%s", one.text);
@@ -183,7 +183,7 @@ static void repair_latest(const char *directory, int descriptor, const struct pr
 	(void)unlinkat(descriptor, CKPT_LATEST, 0);
 	for (size_t i = report->count; i-- > 0;) {
 		const struct prune_item *item = &report->items[i];
-		if (item->verdict.keep && item->checkpoint.state == CHECKPOINT_COMPLETE) {
+		if (item->decision.keep && item->checkpoint.state == CHECKPOINT_COMPLETE) {
 			(void)publish_settle(
 				directory, item->checkpoint.step, warning, sizeof(warning), NULL);
 			break;

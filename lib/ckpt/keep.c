@@ -8,50 +8,50 @@
 #include <string.h>
 
 __attribute__((format(printf, 3, 4))) static void decide(
-	struct keep_verdict *verdict, bool keep, const char *format, ...)
+	struct keep_decision *decision, bool keep, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(verdict->why, sizeof(verdict->why), format, arguments);
+	vsnprintf(decision->why, sizeof(decision->why), format, arguments);
 	va_end(arguments);
-	verdict->keep = keep;
-	verdict->must = false;
+	decision->keep = keep;
+	decision->must = false;
 }
 
 /* One more reason to keep it. */
 __attribute__((format(printf, 3, 4))) static void keep(
-	struct keep_verdict *verdict, bool must, const char *format, ...)
+	struct keep_decision *decision, bool must, const char *format, ...)
 {
-	size_t length = verdict->keep ? strlen(verdict->why) : 0;
+	size_t length = decision->keep ? strlen(decision->why) : 0;
 	va_list arguments;
 	va_start(arguments, format);
-	if (length && length + 2 < sizeof(verdict->why)) {
-		strcpy(verdict->why + length, ", ");
+	if (length && length + 2 < sizeof(decision->why)) {
+		strcpy(decision->why + length, ", ");
 		length += 2;
 	}
-	vsnprintf(verdict->why + length, sizeof(verdict->why) - length, format, arguments);
+	vsnprintf(decision->why + length, sizeof(decision->why) - length, format, arguments);
 	va_end(arguments);
-	verdict->must |= must;
-	verdict->keep = true;
+	decision->must |= must;
+	decision->keep = true;
 }
 
 /* What is decided on, and what is known of it already. */
-struct scene {
+struct keep_input {
 	const struct keep_policy *policy;
 	const struct keep_moment *moment;
 	const struct checkpoint *items;
 	size_t count;
-	struct keep_verdict *verdicts;
+	struct keep_decision *decisions;
 };
 
-static bool counts(const struct scene *scene, size_t i)
+static bool counts(const struct keep_input *input, size_t i)
 {
-	return scene->items[i].state == CHECKPOINT_COMPLETE;
+	return input->items[i].state == CHECKPOINT_COMPLETE;
 }
 
-static bool is_must(const struct scene *scene, enum keep_rule rule)
+static bool is_must(const struct keep_input *input, enum keep_rule rule)
 {
-	return (scene->policy->must & rule) != 0;
+	return (input->policy->must & rule) != 0;
 }
 
 /* a - b, as far as it can be said. */
@@ -64,12 +64,12 @@ static int64_t later(int64_t a, int64_t b)
 }
 
 /* The place of the complete one committed last; on equal times of the highest step. */
-static size_t committed_last(const struct scene *scene)
+static size_t committed_last(const struct keep_input *input)
 {
-	size_t last = scene->count;
-	for (size_t i = 0; i < scene->count; i++)
-		if (counts(scene, i) &&
-			(last == scene->count || scene->items[i].utc >= scene->items[last].utc))
+	size_t last = input->count;
+	for (size_t i = 0; i < input->count; i++)
+		if (counts(input, i) &&
+			(last == input->count || input->items[i].utc >= input->items[last].utc))
 			last = i;
 	return last;
 }
@@ -90,82 +90,83 @@ static void span(char text[32], int64_t milliseconds)
 		snprintf(text, 32, "%" PRId64 "s", seconds);
 }
 
-static void keep_always(const struct scene *scene)
+static void keep_always(const struct keep_input *input)
 {
-	size_t last = committed_last(scene);
+	size_t last = committed_last(input);
 	bool newest = true;
-	for (size_t i = scene->count; i-- > 0;) {
-		struct keep_verdict *verdict = &scene->verdicts[i];
-		if (counts(scene, i) && newest)
-			keep(verdict, true, "the newest complete one");
+	for (size_t i = input->count; i-- > 0;) {
+		struct keep_decision *decision = &input->decisions[i];
+		if (counts(input, i) && newest)
+			keep(decision, true, "the newest complete one");
 		else if (i == last)
-			keep(verdict, true, "the one committed last");
-		else if (scene->items[i].state == CHECKPOINT_FOREIGN)
-			keep(verdict, true, "not ours");
-		else if (scene->items[i].state == CHECKPOINT_UNKNOWN)
-			keep(verdict, true, "could not be read");
-		else if (scene->items[i].state == CHECKPOINT_UNPROVEN)
-			keep(verdict, true, "not known to be complete");
-		newest = newest && !counts(scene, i);
-		if (scene->items[i].pinned)
-			keep(verdict, true, "pinned");
+			keep(decision, true, "the one committed last");
+		else if (input->items[i].state == CHECKPOINT_FOREIGN)
+			keep(decision, true, "not ours");
+		else if (input->items[i].state == CHECKPOINT_UNKNOWN)
+			keep(decision, true, "could not be read");
+		else if (input->items[i].state == CHECKPOINT_UNPROVEN)
+			keep(decision, true, "not known to be complete");
+		newest = newest && !counts(input, i);
+		if (input->items[i].pinned)
+			keep(decision, true, "pinned");
 	}
 }
 
-static void keep_last(const struct scene *scene)
+static void keep_last(const struct keep_input *input)
 {
 	uint64_t newer = 0;
-	for (size_t i = scene->count; i-- > 0;) {
-		if (!counts(scene, i))
+	for (size_t i = input->count; i-- > 0;) {
+		if (!counts(input, i))
 			continue;
 		/* That the newest is one of the last N goes without saying. */
-		if (newer > 0 && newer < scene->policy->last)
-			keep(&scene->verdicts[i], is_must(scene, KEEP_LAST),
-				"one of the last %" PRIu64, scene->policy->last);
+		if (newer > 0 && newer < input->policy->last)
+			keep(&input->decisions[i], is_must(input, KEEP_LAST),
+				"one of the last %" PRIu64, input->policy->last);
 		newer++;
 	}
 }
 
-static void keep_by_step(const struct scene *scene)
+static void keep_by_step(const struct keep_input *input)
 {
-	const struct keep_policy *policy = scene->policy;
-	for (size_t i = 0; i < scene->count; i++) {
-		uint64_t step = scene->items[i].step;
-		if (policy->every_steps && counts(scene, i) && step % policy->every_steps == 0)
-			keep(&scene->verdicts[i], is_must(scene, KEEP_EVERY_STEPS),
+	const struct keep_policy *policy = input->policy;
+	for (size_t i = 0; i < input->count; i++) {
+		uint64_t step = input->items[i].step;
+		if (policy->every_steps && counts(input, i) && step % policy->every_steps == 0)
+			keep(&input->decisions[i], is_must(input, KEEP_EVERY_STEPS),
 				"every %" PRIu64 " steps", policy->every_steps);
 		for (size_t k = 0; k < policy->step_count; k++)
 			if (policy->steps[k] == step) {
-				keep(&scene->verdicts[i], is_must(scene, KEEP_STEP),
+				keep(&input->decisions[i], is_must(input, KEEP_STEP),
 					"named by --keep-step");
 				break;
 			}
 	}
 }
 
-static void keep_by_time(const struct scene *scene)
+static void keep_by_time(const struct keep_input *input)
 {
-	const struct keep_policy *policy = scene->policy;
+	const struct keep_policy *policy = input->policy;
 	char every[32], within[32];
 	int64_t kept = 0;
 	bool any = false;
 	span(every, policy->every);
 	span(within, policy->within);
-	for (size_t i = 0; i < scene->count; i++) {
-		int64_t utc = scene->items[i].utc;
-		if (!counts(scene, i))
+	for (size_t i = 0; i < input->count; i++) {
+		int64_t utc = input->items[i].utc;
+		if (!counts(input, i))
 			continue;
 		if (policy->every &&
 			(utc == 0 || !any || utc < kept || later(utc, kept) >= policy->every)) {
-			keep(&scene->verdicts[i], is_must(scene, KEEP_EVERY), "every %s", every);
+			keep(&input->decisions[i], is_must(input, KEEP_EVERY), "every %s", every);
 			if (utc != 0) {
 				kept = utc;
 				any = true;
 			}
 		}
 		if (policy->within &&
-			(utc == 0 || later(scene->moment->now, utc) <= policy->within))
-			keep(&scene->verdicts[i], is_must(scene, KEEP_WITHIN), "within %s", within);
+			(utc == 0 || later(input->moment->now, utc) <= policy->within))
+			keep(&input->decisions[i], is_must(input, KEEP_WITHIN), "within %s",
+				within);
 	}
 }
 
@@ -183,60 +184,60 @@ static int by_value(const void *a, const void *b)
 	return x->place > y->place ? -1 : x->place < y->place;
 }
 
-static void keep_best(const struct scene *scene)
+static void keep_best(const struct keep_input *input)
 {
-	const struct keep_policy *policy = scene->policy;
+	const struct keep_policy *policy = input->policy;
 	size_t count = 0;
 	struct measured *measured =
-		policy->metric ? calloc(scene->count + 1, sizeof(*measured)) : NULL;
-	for (size_t i = 0; i < scene->count && policy->metric; i++) {
+		policy->metric ? calloc(input->count + 1, sizeof(*measured)) : NULL;
+	for (size_t i = 0; i < input->count && policy->metric; i++) {
 		double value;
-		if (!counts(scene, i))
+		if (!counts(input, i))
 			continue;
-		if (!metrics_get(&scene->items[i].metrics, policy->metric, &value)) {
+		if (!metrics_get(&input->items[i].metrics, policy->metric, &value)) {
 			if (policy->unmeasured)
-				keep(&scene->verdicts[i], is_must(scene, KEEP_UNMEASURED),
+				keep(&input->decisions[i], is_must(input, KEEP_UNMEASURED),
 					"no %s measured", policy->metric);
 		} else if (measured) {
 			measured[count++] = (struct measured){policy->highest ? -value : value, i};
 		} else if (policy->best) {
-			keep(&scene->verdicts[i], true, "no memory to compare it");
+			keep(&input->decisions[i], true, "no memory to compare it");
 		}
 	}
 	if (count)
 		qsort(measured, count, sizeof(*measured), by_value);
 	for (size_t i = 0; i < count && i < policy->best; i++)
-		keep(&scene->verdicts[measured[i].place], is_must(scene, KEEP_BEST),
+		keep(&input->decisions[measured[i].place], is_must(input, KEEP_BEST),
 			"one of the best %" PRIu64 " by %s", policy->best, policy->metric);
 	free(measured);
 }
 
 /* What no rule keeps. A bad or damaged one stays until enough complete ones are newer. */
-static void say_rest(const struct scene *scene)
+static void say_rest(const struct keep_input *input)
 {
-	uint64_t newer = 0, wanted = scene->policy->last ? scene->policy->last : 1;
-	bool only_limits = keep_rules(scene->policy) == 0;
-	for (size_t i = scene->count; i-- > 0;) {
-		struct keep_verdict *verdict = &scene->verdicts[i];
-		const char *state = checkpoint_state_name(scene->items[i].state);
-		if (counts(scene, i)) {
-			if (!verdict->keep && only_limits)
-				keep(verdict, false, "there is room");
-			else if (!verdict->keep)
-				decide(verdict, false, "%" PRIu64 " newer ones are complete",
+	uint64_t newer = 0, wanted = input->policy->last ? input->policy->last : 1;
+	bool only_limits = keep_rules(input->policy) == 0;
+	for (size_t i = input->count; i-- > 0;) {
+		struct keep_decision *decision = &input->decisions[i];
+		const char *state = checkpoint_state_name(input->items[i].state);
+		if (counts(input, i)) {
+			if (!decision->keep && only_limits)
+				keep(decision, false, "there is room");
+			else if (!decision->keep)
+				decide(decision, false, "%" PRIu64 " newer ones are complete",
 					newer);
 			newer++;
-		} else if (verdict->keep) {
+		} else if (decision->keep) {
 			continue;
 		} else if (newer == 0) {
-			decide(verdict, true, "%s, and no complete one is newer", state);
-			verdict->must = true;
+			decide(decision, true, "%s, and no complete one is newer", state);
+			decision->must = true;
 		} else if (newer < wanted) {
-			decide(verdict, true, "%s, but only %" PRIu64 " newer ones are complete",
+			decide(decision, true, "%s, but only %" PRIu64 " newer ones are complete",
 				state, newer);
 		} else {
-			decide(verdict, false, "%s, and %" PRIu64 " newer ones are complete", state,
-				newer);
+			decide(decision, false, "%s, and %" PRIu64 " newer ones are complete",
+				state, newer);
 		}
 	}
 }
@@ -247,44 +248,44 @@ static uint64_t plus(uint64_t a, uint64_t b)
 }
 
 /* The oldest that may go goes until the limits are met. False: they are not. */
-static bool keep_limits(const struct scene *scene)
+static bool keep_limits(const struct keep_input *input)
 {
-	const struct keep_policy *policy = scene->policy;
-	uint64_t kept = 0, left = scene->moment->free;
-	for (size_t i = 0; i < scene->count; i++) {
-		uint64_t *sum = scene->verdicts[i].keep ? &kept : &left;
-		*sum = plus(*sum, scene->items[i].bytes);
+	const struct keep_policy *policy = input->policy;
+	uint64_t kept = 0, left = input->moment->free;
+	for (size_t i = 0; i < input->count; i++) {
+		uint64_t *sum = input->decisions[i].keep ? &kept : &left;
+		*sum = plus(*sum, input->items[i].bytes);
 	}
 	for (size_t i = 0;; i++) {
 		bool large = policy->max_bytes && kept > policy->max_bytes;
 		bool full = policy->min_free && left < policy->min_free;
-		while (i < scene->count && (!scene->verdicts[i].keep || scene->verdicts[i].must ||
-						   scene->items[i].bytes == 0))
+		while (i < input->count && (!input->decisions[i].keep || input->decisions[i].must ||
+						   input->items[i].bytes == 0))
 			i++;
 		if (!large && !full)
 			return true;
-		if (i >= scene->count)
+		if (i >= input->count)
 			return false;
-		decide(&scene->verdicts[i], false, "%s, and it is the oldest that may be removed",
+		decide(&input->decisions[i], false, "%s, and it is the oldest that may be removed",
 			large ? "over --max-bytes" : "less than --min-free");
-		kept -= scene->items[i].bytes < kept ? scene->items[i].bytes : kept;
-		left = plus(left, scene->items[i].bytes);
+		kept -= input->items[i].bytes < kept ? input->items[i].bytes : kept;
+		left = plus(left, input->items[i].bytes);
 	}
 }
 
 bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
-	const struct checkpoint *items, size_t count, struct keep_verdict *verdicts)
+	const struct checkpoint *items, size_t count, struct keep_decision *decisions)
 {
-	const struct scene scene = {policy, moment, items, count, verdicts};
+	const struct keep_input input = {policy, moment, items, count, decisions};
 	for (size_t i = 0; i < count; i++)
-		verdicts[i] = (struct keep_verdict){0};
-	keep_always(&scene);
-	keep_last(&scene);
-	keep_by_step(&scene);
-	keep_by_time(&scene);
-	keep_best(&scene);
-	say_rest(&scene);
-	return keep_limits(&scene);
+		decisions[i] = (struct keep_decision){0};
+	keep_always(&input);
+	keep_last(&input);
+	keep_by_step(&input);
+	keep_by_time(&input);
+	keep_best(&input);
+	say_rest(&input);
+	return keep_limits(&input);
 }
 
 enum status keep_check_metric(const struct keep_policy *policy, const struct checkpoint *items,
@@ -313,24 +314,24 @@ enum status keep_check_metric(const struct keep_policy *policy, const struct che
 }
 
 void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
-	const struct checkpoint *newest, struct keep_verdict *verdict)
+	const struct checkpoint *newest, struct keep_decision *decision)
 {
 	if (item->state != CHECKPOINT_INCOMPLETE)
-		decide(verdict, true, "could not be read");
+		decide(decision, true, "could not be read");
 	else if (item->writer == WRITER_ALIVE)
-		decide(verdict, true, "being written");
+		decide(decision, true, "being written");
 	else if (item->whole && (!newest || item->step > newest->step))
-		decide(verdict, true, "all shards are there, and no newer one is complete");
+		decide(decision, true, "all shards are there, and no newer one is complete");
 	else if (item->writer == WRITER_GONE)
-		decide(verdict, false, "not committed, and its writer is gone");
+		decide(decision, false, "not committed, and its writer is gone");
 	/* (A copy has the attempt of what it brings, which may long be over.) */
 	else if (item->attempt > 0 && item->attempt < newest_attempt && !item->copy)
-		decide(verdict, false, "not committed, and attempt %" PRIu64 " has saved since",
+		decide(decision, false, "not committed, and attempt %" PRIu64 " has saved since",
 			newest_attempt);
 	else if (item->writer == WRITER_UNKNOWN && item->vacant)
-		decide(verdict, false, "nothing is in it");
+		decide(decision, false, "nothing is in it");
 	else if (item->writer == WRITER_ELSEWHERE)
-		decide(verdict, true, "not committed; its writer cannot be checked from here");
+		decide(decision, true, "not committed; its writer cannot be checked from here");
 	else
-		decide(verdict, true, "not committed; its writer is not recorded");
+		decide(decision, true, "not committed; its writer is not recorded");
 }

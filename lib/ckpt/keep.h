@@ -75,7 +75,7 @@ struct keep_moment {
 	uint64_t free; /* bytes that may still be written; only for min_free */
 };
 
-struct keep_verdict {
+struct keep_decision {
 	bool keep;
 	bool must; /* kept, and no limit takes it */
 	char why[192];
@@ -87,7 +87,7 @@ struct keep_verdict {
  * may go.
  */
 bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
-	const struct checkpoint *items, size_t count, struct keep_verdict *verdicts);
+	const struct checkpoint *items, size_t count, struct keep_decision *decisions);
 
 /*
  * STATUS_USAGE: --keep-best compares by a metric that none of these has, so that it would keep
@@ -105,6 +105,6 @@ enum status keep_check_metric(const struct keep_policy *policy, const struct che
  * is newer stays: to commit it again publishes it.
  */
 void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
-	const struct checkpoint *newest, struct keep_verdict *verdict);
+	const struct checkpoint *newest, struct keep_decision *decision);
 
 #endif

@@ -28,7 +28,7 @@ void prune_report_release(struct prune_report *report)
 
 const char *prune_deed(const struct prune_item *item, bool dry_run)
 {
-	if (item->verdict.keep)
+	if (item->decision.keep)
 		return "kept";
 	return dry_run || item->status == STATUS_OK ? "removed"
 	       : item->status == STATUS_NO	    ? "gone"
@@ -65,10 +65,10 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 {
 	size_t published = 0;
 	const struct checkpoint *newest = NULL; /* complete */
-	struct keep_verdict *verdicts = calloc(list->count + 1, sizeof(*verdicts));
+	struct keep_decision *decisions = calloc(list->count + 1, sizeof(*decisions));
 	report->items = calloc(list->count + 1, sizeof(*report->items));
-	if (!verdicts || !report->items) {
-		free(verdicts);
+	if (!decisions || !report->items) {
+		free(decisions);
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	}
 	for (size_t i = 0; i < list->count; i++) {
@@ -78,15 +78,15 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 		if (item->state == CHECKPOINT_COMPLETE && (!newest || item->step > newest->step))
 			newest = item;
 	}
-	*met = keep_decide(policy, moment, list->items, published, verdicts);
+	*met = keep_decide(policy, moment, list->items, published, decisions);
 	for (size_t i = published; i < list->count; i++)
 		keep_decide_incomplete(&list->items[i], newest_attempt(list, list->items[i].life),
-			newest, &verdicts[i]);
+			newest, &decisions[i]);
 	for (size_t i = 0; i < list->count; i++)
-		report->items[i] = (struct prune_item){list->items[i], verdicts[i],
-			verdicts[i].keep ? STATUS_OK : STATUS_TEMPORARY};
+		report->items[i] = (struct prune_item){list->items[i], decisions[i],
+			decisions[i].keep ? STATUS_OK : STATUS_TEMPORARY};
 	report->count = list->count;
-	free(verdicts);
+	free(decisions);
 	return STATUS_OK;
 }
 
@@ -100,7 +100,7 @@ static enum status confirm_newest(
 	for (size_t i = 0; i < report->count; i++) {
 		if (report->items[i].checkpoint.state == CHECKPOINT_COMPLETE)
 			newest = &report->items[i].checkpoint;
-		removes |= !report->items[i].verdict.keep;
+		removes |= !report->items[i].decision.keep;
 	}
 	if (!removes || !newest)
 		return STATUS_OK;
@@ -226,7 +226,7 @@ static enum status take_away(const char *directory, int descriptor, struct prune
 		}
 	}
 	if (status == STATUS_OK && pinned) {
-		item->verdict = (struct keep_verdict){true, true, "pinned meanwhile"};
+		item->decision = (struct keep_decision){true, true, "pinned meanwhile"};
 		item->checkpoint.pinned = true;
 	}
 	return status;
@@ -269,7 +269,7 @@ static enum status remove_all(
 	bool any = false;
 	for (size_t i = 0; i < report->count; i++) {
 		struct prune_item *item = &report->items[i];
-		if (item->verdict.keep)
+		if (item->decision.keep)
 			continue;
 		const struct checkpoint *checkpoint = &item->checkpoint;
 		item->status = checkpoint->state == CHECKPOINT_INCOMPLETE

@@ -16,7 +16,7 @@
 
 struct prune_item {
 	struct checkpoint checkpoint;
-	struct keep_verdict verdict;
+	struct keep_decision decision;
 	enum status status; /* of its removal; STATUS_NO: it went, or came to life, without us */
 };
 struct prune_report {

@@ -47,16 +47,16 @@ void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t n
 }
 
 void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
-	const struct keep_verdict *verdict, const char *deed)
+	const struct keep_decision *decision, const char *deed)
 {
 	char utc[32];
 	struct text path = {0};
 	text_addf(text, "{\"step\": %" PRIu64 ", \"attempt\": %" PRIu64 ", \"state\": \"%s\"",
 		checkpoint->step, checkpoint->attempt, checkpoint_state_name(checkpoint->state));
-	if (verdict) {
+	if (decision) {
 		text_addf(text, ", \"keep\": %s, \"done\": \"%s\", \"reason\": ",
-			verdict->keep ? "true" : "false", deed);
-		text_add_json_string(text, verdict->why);
+			decision->keep ? "true" : "false", deed);
+		text_add_json_string(text, decision->why);
 	}
 	if (*checkpoint->life)
 		text_addf(text, ", \"life\": \"%s\"", checkpoint->life);
@@ -85,10 +85,10 @@ void show_json(struct text *text, const char *directory, const struct checkpoint
 }
 
 void show_element(struct text *text, size_t index, const char *directory,
-	const struct checkpoint *checkpoint, const struct keep_verdict *verdict, const char *deed)
+	const struct checkpoint *checkpoint, const struct keep_decision *decision, const char *deed)
 {
 	text_add(text, index ? ",\n " : "\n ");
-	show_json(text, directory, checkpoint, verdict, deed);
+	show_json(text, directory, checkpoint, decision, deed);
 }
 
 void show_state(struct text *text, const struct checkpoint *checkpoint)

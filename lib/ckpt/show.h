@@ -17,14 +17,15 @@
 /* {"step": ..., "path": "DIR/NAME"}, on one line; with "keep", "done" and "reason" where verdict is
  * given; deed: what was done then. */
 void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
-	const struct keep_verdict *verdict, const char *deed);
+	const struct keep_decision *decision, const char *deed);
 
 /* A line of a table: its columns, "-" for what is not known, then what it is and why. */
 void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t now_utc,
 	const char *what, const char *why);
 /* One more of a JSON array, whose index it has. */
 void show_element(struct text *text, size_t index, const char *directory,
-	const struct checkpoint *checkpoint, const struct keep_verdict *verdict, const char *deed);
+	const struct checkpoint *checkpoint, const struct keep_decision *decision,
+	const char *deed);
 /* "complete, pinned" */
 void show_state(struct text *text, const struct checkpoint *checkpoint);
 /* "loss=0.25 score=-" */

@@ -151,9 +151,10 @@ int run_drain(const struct args_rest *rest)
 		const struct prune_item *item = &report.items[i];
 		const char *deed = prune_deed(item, dry_run);
 		if (json)
-			show_element(&line, i, directory, &item->checkpoint, &item->verdict, deed);
+			show_element(&line, i, directory, &item->checkpoint, &item->decision, deed);
 		else
-			show_row(&line, true, wish.now, &item->checkpoint, deed, item->verdict.why);
+			show_row(
+				&line, true, wish.now, &item->checkpoint, deed, item->decision.why);
 	}
 	if (wanted)
 		show_end(&line, json);

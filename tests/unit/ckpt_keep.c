@@ -238,7 +238,7 @@ static struct keep_policy make_policy(unsigned rules)
 static bool agrees(uint64_t history, unsigned rules, bool limits)
 {
 	struct checkpoint made[ITEMS], left[ITEMS];
-	struct keep_verdict verdicts[ITEMS], again[ITEMS];
+	struct keep_decision decisions[ITEMS], again[ITEMS];
 	bool keeps[ITEMS] = {false};
 	seed = history * 1000003 + rules;
 	(void)draw(1);
@@ -251,17 +251,17 @@ static bool agrees(uint64_t history, unsigned rules, bool limits)
 		policy.min_free = draw(3) && policy.max_bytes ? 0 : draw(400) + 1;
 		policy.must = (unsigned)draw(128) & rules;
 	}
-	bool met = keep_decide(&policy, &moment, made, count, verdicts);
+	bool met = keep_decide(&policy, &moment, made, count, decisions);
 	if (met != reference(&policy, &moment, keeps)) {
 		printf("# history %" PRIu64 ", rules %u: limits met: %d\n", history, rules, met);
 		return false;
 	}
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (verdicts[i].keep != keeps[i] || !*verdicts[i].why) {
+		if (decisions[i].keep != keeps[i] || !*decisions[i].why) {
 			printf("# history %" PRIu64 ", rules %u, step %" PRIu64 ": %s %s\n",
-				history, rules, made[i].step, verdicts[i].keep ? "kept" : "removed",
-				verdicts[i].why);
+				history, rules, made[i].step,
+				decisions[i].keep ? "kept" : "removed", decisions[i].why);
 			return false;
 		}
 		if (keeps[i])
@@ -314,12 +314,12 @@ static const char *kept_of(
 	const struct keep_policy *policy, int64_t now, size_t n, const struct checkpoint *of)
 {
 	static char text[256];
-	struct keep_verdict verdicts[16];
+	struct keep_decision decisions[16];
 	const struct keep_moment moment = {now, 0};
-	(void)keep_decide(policy, &moment, of, n, verdicts);
+	(void)keep_decide(policy, &moment, of, n, decisions);
 	text[0] = '\0';
 	for (size_t i = 0; i < n; i++)
-		if (verdicts[i].keep)
+		if (decisions[i].keep)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%" PRIu64,
 				*text ? " " : "", of[i].step);
 	return text;
@@ -382,25 +382,25 @@ static void check_by_hand(void)
 	}
 	TEST("what must be kept is kept over the limit, and that is said")
 	{
-		struct keep_verdict verdicts[10];
+		struct keep_decision decisions[10];
 		const struct keep_moment moment = {0, 0};
 		struct keep_policy policy = {.last = 5, .max_bytes = 30, .must = KEEP_LAST};
 		hourly[2].utc -= 1;
-		CHECK(!keep_decide(&policy, &moment, hourly, 10, verdicts));
+		CHECK(!keep_decide(&policy, &moment, hourly, 10, decisions));
 		CHECK_TEXT(kept_of(&policy, 0, 10, hourly), "5 6 7 8 9");
 		policy.must = 0;
-		CHECK(keep_decide(&policy, &moment, hourly, 10, verdicts));
+		CHECK(keep_decide(&policy, &moment, hourly, 10, decisions));
 		CHECK_TEXT(kept_of(&policy, 0, 10, hourly), "7 8 9");
 	}
 	TEST("the reasons name every rule that keeps it")
 	{
-		struct keep_verdict verdicts[10];
+		struct keep_decision decisions[10];
 		const struct keep_moment moment = {0, 0};
 		const struct keep_policy policy = {.last = 2, .every_steps = 4};
-		keep_decide(&policy, &moment, hourly, 10, verdicts);
-		CHECK_TEXT(verdicts[9].why, "the newest complete one");
-		CHECK_TEXT(verdicts[8].why, "one of the last 2, every 4 steps");
-		CHECK_TEXT(verdicts[7].why, "2 newer ones are complete");
+		keep_decide(&policy, &moment, hourly, 10, decisions);
+		CHECK_TEXT(decisions[9].why, "the newest complete one");
+		CHECK_TEXT(decisions[8].why, "one of the last 2, every 4 steps");
+		CHECK_TEXT(decisions[7].why, "2 newer ones are complete");
 	}
 }
 
@@ -463,26 +463,26 @@ static void check_metric(void)
 
 static bool whole_is_kept(uint64_t step, const struct checkpoint *newest)
 {
-	struct keep_verdict verdict;
+	struct keep_decision decision;
 	struct checkpoint item = {.state = CHECKPOINT_INCOMPLETE,
 		.step = step,
 		.writer = WRITER_GONE,
 		.attempt = 1,
 		.whole = true};
-	keep_decide_incomplete(&item, 2, newest, &verdict);
-	return verdict.keep;
+	keep_decide_incomplete(&item, 2, newest, &decision);
+	return decision.keep;
 }
 
-static const struct keep_verdict *incomplete(
+static const struct keep_decision *incomplete(
 	enum checkpoint_writer writer, uint64_t attempt, uint64_t newest, bool vacant)
 {
-	static struct keep_verdict verdict;
+	static struct keep_decision decision;
 	struct checkpoint item = {.state = CHECKPOINT_INCOMPLETE,
 		.writer = writer,
 		.attempt = attempt,
 		.vacant = vacant};
-	keep_decide_incomplete(&item, newest, NULL, &verdict);
-	return &verdict;
+	keep_decide_incomplete(&item, newest, NULL, &decision);
+	return &decision;
 }
 
 int main(void)
