@@ -524,11 +524,11 @@ static int run_unpin(const struct args_rest *rest)
 }
 
 /* What the options say, into one rule book. */
-static enum status read_wish(struct prune_wish *wish, struct error *err)
+static enum status read_prune_request(struct prune_request *request, struct error *err)
 {
 	static uint64_t steps[4096];
 	enum status status = STATUS_OK;
-	*wish = (struct prune_wish){
+	*request = (struct prune_request){
 		.now = clock_utc(), .wait = timeout_given ? timeout : 60000, .dry_run = dry_run};
 	policy.steps = steps;
 	for (size_t i = 0; i < keep_steps.count && status == STATUS_OK; i++)
@@ -539,7 +539,7 @@ static enum status read_wish(struct prune_wish *wish, struct error *err)
 	if (status == STATUS_OK && min_free)
 		status = parse_bytes(min_free, &policy.min_free, "--min-free", err);
 	if (status == STATUS_OK && now_is)
-		status = parse_instant(now_is, &wish->now, "--now", err);
+		status = parse_instant(now_is, &request->now, "--now", err);
 	if (status == STATUS_OK &&
 		((every_given && !policy.every) || (within_given && !policy.within)))
 		status = error_set(err, STATUS_USAGE, "--keep-%s: duration must be greater than 0",
@@ -557,13 +557,13 @@ static enum status read_wish(struct prune_wish *wish, struct error *err)
 		status = keep_read_must(&policy, must.items[i], err);
 	if (status == STATUS_OK)
 		status = keep_check(&policy, err);
-	wish->policy = policy;
+	request->policy = policy;
 	return status;
 }
 
 /* One DIR; *shown: rows of all so far. */
 static int prune_directory(
-	const char *directory, const struct prune_wish *wish, bool wanted, size_t *shown)
+	const char *directory, const struct prune_request *request, bool wanted, size_t *shown)
 {
 	struct error err = {0};
 	struct text line = {0};
@@ -571,17 +571,17 @@ static int prune_directory(
 	struct layout_choice choice;
 	enum status status = adopted_choose(directory, layout, pattern, &choice, &err);
 	if (status == STATUS_OK)
-		status = adopted_prune(directory, &choice, wish, settled, &report, &err);
+		status = adopted_prune(directory, &choice, request, settled, &report, &err);
 	if (wanted && !json)
 		show_begin(&line, false, report.count, "WHAT");
 	for (size_t i = 0; i < report.count && wanted; i++) {
 		const struct prune_item *item = &report.items[i];
-		const char *deed = prune_deed(item, dry_run);
+		const char *action = prune_action(item, dry_run);
 		if (json)
 			show_element(&line, (*shown)++, directory, &item->checkpoint,
-				&item->decision, deed);
+				&item->decision, action);
 		else
-			show_row(&line, !choice.layout, wish->now, &item->checkpoint, deed,
+			show_row(&line, !choice.layout, request->now, &item->checkpoint, action,
 				item->decision.why);
 		print(&line);
 	}
@@ -601,10 +601,10 @@ static int run_prune(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct text line = {0};
-	struct prune_wish wish;
+	struct prune_request request;
 	size_t shown = 0;
 	int code = STATUS_OK;
-	if (read_wish(&wish, &err) != STATUS_OK)
+	if (read_prune_request(&request, &err) != STATUS_OK)
 		return message_fail(&err);
 	bool wanted = json || !message_is_quiet();
 	if (json)
@@ -613,7 +613,8 @@ static int run_prune(const struct args_rest *rest)
 	for (size_t i = 0; i < rest->count; i++) {
 		if (wanted && !json)
 			show_heading(rest, i);
-		code = worse(code, prune_directory(directory_at(rest, i), &wish, wanted, &shown));
+		code = worse(
+			code, prune_directory(directory_at(rest, i), &request, wanted, &shown));
 	}
 	show_end(&line, json);
 	print(&line);

@@ -61,7 +61,7 @@ enum status adopted_find_resume(
 
 /* As checkpoint_prune. settled: milliseconds. STATUS_DAMAGED: the tracker is broken. */
 enum status adopted_prune(const char *directory, const struct layout_choice *choice,
-	const struct prune_wish *wish, int64_t settled, struct prune_report *report,
+	const struct prune_request *request, int64_t settled, struct prune_report *report,
 	struct error *err);
 
 /*

@@ -125,9 +125,9 @@ static bool is_finished(const struct pruning *pruning, const struct scan_item *f
  * settled ones are newer.
  */
 static enum status decide(
-	struct pruning *pruning, const struct prune_wish *wish, bool *met, struct error *err)
+	struct pruning *pruning, const struct prune_request *request, bool *met, struct error *err)
 {
-	struct keep_moment moment = {.now = wish->now};
+	struct keep_moment moment = {.now = request->now};
 	size_t count = pruning->scan.count, judged = 0;
 	struct checkpoint *items = calloc(count + 1, sizeof(*items));
 	struct keep_decision *decisions = calloc(count + 1, sizeof(*decisions));
@@ -138,13 +138,13 @@ static enum status decide(
 	enum status status = items && decisions && places && report->items
 				     ? STATUS_OK
 				     : error_set(err, STATUS_TEMPORARY, "out of memory");
-	if (status == STATUS_OK && wish->policy.min_free)
+	if (status == STATUS_OK && request->policy.min_free)
 		status = prune_measure_free(
 			pruning->directory, pruning->descriptor, &moment.free, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++)
 		items[i] = pruning->scan.items[i].checkpoint;
 	if (status == STATUS_OK)
-		status = keep_check_metric(&wish->policy, items, count, err);
+		status = keep_check_metric(&request->policy, items, count, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct scan_item *found = &pruning->scan.items[i];
 		struct prune_item *item = &report->items[i];
@@ -167,7 +167,7 @@ static enum status decide(
 		}
 	}
 	if (status == STATUS_OK) {
-		*met = keep_decide(&wish->policy, &moment, items, judged, decisions);
+		*met = keep_decide(&request->policy, &moment, items, judged, decisions);
 		report->count = count;
 	}
 	for (size_t k = 0; k < judged && status == STATUS_OK; k++) {
@@ -408,7 +408,8 @@ static enum status remove_all(struct pruning *pruning, struct error *err)
 	return first;
 }
 
-static enum status prune(struct pruning *pruning, const struct prune_wish *wish, struct error *err)
+static enum status prune(
+	struct pruning *pruning, const struct prune_request *request, struct error *err)
 {
 	const struct layout_tracker *tracker = &pruning->scan.tracker;
 	bool met = true;
@@ -423,28 +424,28 @@ static enum status prune(struct pruning *pruning, const struct prune_wish *wish,
 		status = read_best(pruning, err);
 	if (status == STATUS_OK) {
 		find_witness(pruning);
-		status = decide(pruning, wish, &met, err);
+		status = decide(pruning, request, &met, err);
 	}
 	if (status != STATUS_OK)
 		return status;
 	pruning->report->leftovers = pruning->scan.removed;
-	if (!wish->dry_run) {
+	if (!request->dry_run) {
 		if (removes(pruning->report))
 			status = confirm(pruning, err);
 		if (status == STATUS_OK)
 			status = remove_all(pruning, err);
 	}
 	if (status == STATUS_OK && !met)
-		status = prune_unmet(pruning->directory, &wish->policy, err);
+		status = prune_unmet(pruning->directory, &request->policy, err);
 	return status;
 }
 
 enum status adopted_prune(const char *directory, const struct layout_choice *choice,
-	const struct prune_wish *wish, int64_t settled, struct prune_report *report,
+	const struct prune_request *request, int64_t settled, struct prune_report *report,
 	struct error *err)
 {
 	if (!choice->layout)
-		return checkpoint_prune(directory, wish, report, err);
+		return checkpoint_prune(directory, request, report, err);
 	*report = (struct prune_report){0};
 	struct pruning pruning = {
 		.directory = directory, .choice = choice, .settled = settled, .report = report};
@@ -453,11 +454,11 @@ enum status adopted_prune(const char *directory, const struct layout_choice *cho
 	if (status != STATUS_OK)
 		return report->absent ? STATUS_OK : status;
 	status = scan_refuse_inside(directory, pruning.descriptor, choice, err);
-	if (status == STATUS_OK && !wish->dry_run)
-		status = prune_lock(directory, pruning.descriptor, wish->wait, err);
+	if (status == STATUS_OK && !request->dry_run)
+		status = prune_lock(directory, pruning.descriptor, request->wait, err);
 	if (status == STATUS_OK) {
-		pruning.ahead = wish->dry_run ? 0 : measure_ahead(pruning.descriptor);
-		status = prune(&pruning, wish, err);
+		pruning.ahead = request->dry_run ? 0 : measure_ahead(pruning.descriptor);
+		status = prune(&pruning, request, err);
 	}
 	close(pruning.descriptor);
 	scan_release(&pruning.scan);

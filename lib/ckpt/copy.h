@@ -43,7 +43,7 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
  * is renamed (DEST is DIR by another way), it is given back. Damaged and incomplete ones stay.
  */
 enum status checkpoint_drain(const char *directory, const char *destination, bool newest_too,
-	const struct prune_wish *wish, struct prune_report *report, struct error *err);
+	const struct prune_request *request, struct prune_report *report, struct error *err);
 
 /* STATUS_USAGE: both are the same directory. */
 enum status copy_check_places(const char *directory, const char *destination, struct error *err);

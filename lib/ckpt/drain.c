@@ -192,7 +192,7 @@ static void repair_latest(const char *directory, int descriptor, const struct pr
 }
 
 enum status checkpoint_drain(const char *directory, const char *destination, bool newest_too,
-	const struct prune_wish *wish, struct prune_report *report, struct error *err)
+	const struct prune_request *request, struct prune_report *report, struct error *err)
 {
 	struct checkpoint_list list = {0};
 	struct error one;
@@ -203,15 +203,15 @@ enum status checkpoint_drain(const char *directory, const char *destination, boo
 		status = place_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
-	if (!wish->dry_run)
-		status = prune_lock(directory, descriptor, wish->wait, err);
+	if (!request->dry_run)
+		status = prune_lock(directory, descriptor, request->wait, err);
 	if (status == STATUS_OK)
 		status = checkpoint_list(directory, &list, err);
 	if (status == STATUS_OK)
 		status = judge(directory, destination, newest_too, &list, report, err);
-	report->leftovers = wish->dry_run ? list.removed : 0;
+	report->leftovers = request->dry_run ? list.removed : 0;
 	checkpoint_list_release(&list);
-	if (!wish->dry_run && report->count) {
+	if (!request->dry_run && report->count) {
 		/* What could not be asked stays; the others go. */
 		enum status removed = remove_all(directory, destination, descriptor, report, &one);
 		if (removed != STATUS_OK && status == STATUS_OK)

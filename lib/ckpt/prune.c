@@ -26,7 +26,7 @@ void prune_report_release(struct prune_report *report)
 	*report = (struct prune_report){0};
 }
 
-const char *prune_deed(const struct prune_item *item, bool dry_run)
+const char *prune_action(const struct prune_item *item, bool dry_run)
 {
 	if (item->decision.keep)
 		return "kept";
@@ -296,11 +296,11 @@ static enum status remove_all(
 	return first;
 }
 
-enum status checkpoint_prune(const char *directory, const struct prune_wish *wish,
+enum status checkpoint_prune(const char *directory, const struct prune_request *request,
 	struct prune_report *report, struct error *err)
 {
 	struct checkpoint_list list = {0};
-	struct keep_moment moment = {.now = wish->now};
+	struct keep_moment moment = {.now = request->now};
 	struct error one;
 	int descriptor;
 	bool met = true;
@@ -309,20 +309,20 @@ enum status checkpoint_prune(const char *directory, const struct prune_wish *wis
 	report->absent = status == STATUS_NO;
 	if (status != STATUS_OK)
 		return report->absent ? STATUS_OK : status;
-	if (!wish->dry_run)
-		status = prune_lock(directory, descriptor, wish->wait, err);
-	if (status == STATUS_OK && wish->policy.min_free)
+	if (!request->dry_run)
+		status = prune_lock(directory, descriptor, request->wait, err);
+	if (status == STATUS_OK && request->policy.min_free)
 		status = prune_measure_free(directory, descriptor, &moment.free, err);
 	if (status == STATUS_OK)
 		status = checkpoint_list(directory, &list, err);
 	if (status == STATUS_OK)
-		status = keep_check_metric(&wish->policy, list.items, list.count, err);
+		status = keep_check_metric(&request->policy, list.items, list.count, err);
 	if (status != STATUS_OK)
 		goto out;
-	status = decide(&list, &wish->policy, &moment, report, &met, err);
+	status = decide(&list, &request->policy, &moment, report, &met, err);
 	if (status != STATUS_OK)
 		goto out;
-	if (wish->dry_run) {
+	if (request->dry_run) {
 		report->leftovers = list.removed;
 	} else {
 		status = confirm_newest(directory, report, err);
@@ -333,7 +333,7 @@ enum status checkpoint_prune(const char *directory, const struct prune_wish *wis
 			&one);
 	}
 	if (status == STATUS_OK && !met)
-		status = prune_unmet(directory, &wish->policy, err);
+		status = prune_unmet(directory, &request->policy, err);
 out:
 	checkpoint_list_release(&list);
 	close(descriptor);

@@ -26,7 +26,7 @@ struct prune_report {
 	bool absent;	  /* DIR does not exist: nothing was ever saved there */
 };
 
-struct prune_wish {
+struct prune_request {
 	struct keep_policy policy; /* that keep_check accepts */
 	int64_t now;		   /* milliseconds since 1970 */
 	int64_t wait;		   /* milliseconds: so long for another pruner to end */
@@ -38,10 +38,10 @@ struct prune_wish {
  * go, err says which. Others: the report stands as far as it got, when its count is not 0; err says
  * what failed first.
  */
-enum status checkpoint_prune(const char *directory, const struct prune_wish *wish,
+enum status checkpoint_prune(const char *directory, const struct prune_request *request,
 	struct prune_report *report, struct error *err);
 /* "kept", "removed" (also of a dry run), "gone" (without us), "FAILED". */
-const char *prune_deed(const struct prune_item *item, bool dry_run);
+const char *prune_action(const struct prune_item *item, bool dry_run);
 void prune_report_release(struct prune_report *report);
 
 #endif

@@ -47,7 +47,7 @@ void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t n
 }
 
 void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
-	const struct keep_decision *decision, const char *deed)
+	const struct keep_decision *decision, const char *action)
 {
 	char utc[32];
 	struct text path = {0};
@@ -55,7 +55,7 @@ void show_json(struct text *text, const char *directory, const struct checkpoint
 		checkpoint->step, checkpoint->attempt, checkpoint_state_name(checkpoint->state));
 	if (decision) {
 		text_addf(text, ", \"keep\": %s, \"done\": \"%s\", \"reason\": ",
-			decision->keep ? "true" : "false", deed);
+			decision->keep ? "true" : "false", action);
 		text_add_json_string(text, decision->why);
 	}
 	if (*checkpoint->life)
@@ -85,10 +85,11 @@ void show_json(struct text *text, const char *directory, const struct checkpoint
 }
 
 void show_element(struct text *text, size_t index, const char *directory,
-	const struct checkpoint *checkpoint, const struct keep_decision *decision, const char *deed)
+	const struct checkpoint *checkpoint, const struct keep_decision *decision,
+	const char *action)
 {
 	text_add(text, index ? ",\n " : "\n ");
-	show_json(text, directory, checkpoint, decision, deed);
+	show_json(text, directory, checkpoint, decision, action);
 }
 
 void show_state(struct text *text, const struct checkpoint *checkpoint)

@@ -17,7 +17,7 @@
 /* {"step": ..., "path": "DIR/NAME"}, on one line; with "keep", "done" and "reason" where verdict is
  * given; deed: what was done then. */
 void show_json(struct text *text, const char *directory, const struct checkpoint *checkpoint,
-	const struct keep_decision *decision, const char *deed);
+	const struct keep_decision *decision, const char *action);
 
 /* A line of a table: its columns, "-" for what is not known, then what it is and why. */
 void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t now_utc,
@@ -25,7 +25,7 @@ void show_line(struct text *text, const struct checkpoint *checkpoint, int64_t n
 /* One more of a JSON array, whose index it has. */
 void show_element(struct text *text, size_t index, const char *directory,
 	const struct checkpoint *checkpoint, const struct keep_decision *decision,
-	const char *deed);
+	const char *action);
 /* "complete, pinned" */
 void show_state(struct text *text, const struct checkpoint *checkpoint);
 /* "loss=0.25 score=-" */

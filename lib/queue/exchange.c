@@ -216,9 +216,9 @@ static enum status accept(struct turn *turn, const struct store_answer *answer,
 }
 
 /* It was cancelled, so it does not go back to waiting. */
-static void cancel_return(struct queue_return *back, const struct store_entry *wish)
+static void cancel_return(struct queue_return *back, const struct store_entry *cancel_request)
 {
-	back->result.because = queue_cancel_because(wish);
+	back->result.because = queue_cancel_because(cancel_request);
 	back->state = back->result.state = QUEUE_CANCELLED;
 	back->result.ending.kind = ENDING_CANCELLED;
 }

@@ -89,17 +89,19 @@ void moves_end(struct moves *moves, const struct queue_item *item, enum queue_st
 
 void moves_tell_end(struct moves *moves, uint64_t id, uint64_t because)
 {
-	struct json_object *wish = json_object_new_object();
-	json_put_signed(wish, "utc", clock_utc());
+	struct json_object *cancel_request = json_object_new_object();
+	json_put_signed(cancel_request, "utc", clock_utc());
 	if (because)
-		json_put_unsigned(wish, "because", because);
-	transaction_put(&moves->t, key_of(moves, "cancel", id), wish);
+		json_put_unsigned(cancel_request, "because", because);
+	transaction_put(&moves->t, key_of(moves, "cancel", id), cancel_request);
 }
 
-uint64_t queue_cancel_because(const struct store_entry *wish)
+uint64_t queue_cancel_because(const struct store_entry *cancel_request)
 {
 	uint64_t because = 0;
-	struct json_object *object = wish->value ? json_parse(wish->value, wish->length) : NULL;
+	struct json_object *object =
+		cancel_request->value ? json_parse(cancel_request->value, cancel_request->length)
+				      : NULL;
 	(void)json_get_unsigned(object, "because", &because);
 	json_object_put(object);
 	return because;

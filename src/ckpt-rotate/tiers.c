@@ -136,25 +136,26 @@ int run_drain(const struct args_rest *rest)
 	struct error err = {0};
 	struct text line = {0};
 	struct prune_report report = {0};
-	struct prune_wish wish = {.now = clock_utc(), .wait = 60000, .dry_run = dry_run};
+	struct prune_request request = {.now = clock_utc(), .wait = 60000, .dry_run = dry_run};
 	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
 	enum status status = check_layouts(directory, destination, &err);
 	if (status == STATUS_OK && progress_begin(0))
 		checkpoint_watch(progress_add);
 	if (status == STATUS_OK)
-		status = checkpoint_drain(directory, destination, all, &wish, &report, &err);
+		status = checkpoint_drain(directory, destination, all, &request, &report, &err);
 	progress_end();
 	bool wanted = json || (!message_is_quiet() && report.count);
 	if (wanted)
 		show_begin(&line, json, report.count, "WHAT");
 	for (size_t i = 0; i < report.count && wanted; i++) {
 		const struct prune_item *item = &report.items[i];
-		const char *deed = prune_deed(item, dry_run);
+		const char *action = prune_action(item, dry_run);
 		if (json)
-			show_element(&line, i, directory, &item->checkpoint, &item->decision, deed);
+			show_element(
+				&line, i, directory, &item->checkpoint, &item->decision, action);
 		else
-			show_row(
-				&line, true, wish.now, &item->checkpoint, deed, item->decision.why);
+			show_row(&line, true, request.now, &item->checkpoint, action,
+				item->decision.why);
 	}
 	if (wanted)
 		show_end(&line, json);

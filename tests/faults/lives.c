@@ -268,13 +268,13 @@ static int count_left(const char *end)
 /* A prune: a living life's directory stays, a dead one's goes. */
 static void judge_prune(void)
 {
-	struct prune_wish wish = {.policy = {.last = 1}, .now = clock_utc(), .wait = 60000};
+	struct prune_request request = {.policy = {.last = 1}, .now = clock_utc(), .wait = 60000};
 	struct prune_report pruned = {0};
 	struct error err = {0};
 	int before[LIVES];
 	for (int i = 0; i < LIVES; i++)
 		before[i] = count_left(i ? "b" : "a");
-	enum status status = checkpoint_prune(directory, &wish, &pruned, &err);
+	enum status status = checkpoint_prune(directory, &request, &pruned, &err);
 	prune_report_release(&pruned);
 	if (status != STATUS_OK)
 		complain("prune", err.text);
