@@ -35,7 +35,7 @@ int64_t slurm_utc(int64_t utc, int64_t start, int64_t running)
 	return start && utc < start + running ? start + running : utc;
 }
 
-struct slurm_verdict slurm_judge(
+struct slurm_estimate slurm_estimate_left(
 	const struct slurm_job *job, int signal, int64_t known_end, int64_t lead, int64_t utc)
 {
 	static const struct {
@@ -51,20 +51,20 @@ struct slurm_verdict slurm_judge(
 	};
 	for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++)
 		if (!strcmp(job->state, over[i].state))
-			return (struct slurm_verdict){-1, over[i].why, false};
+			return (struct slurm_estimate){-1, over[i].why, false};
 	bool preempted = !strcmp(job->state, "PREEMPTED");
 	if (job->end == 0)
-		return (struct slurm_verdict){-1,
+		return (struct slurm_estimate){-1,
 			preempted ? "the job is preempted"
 				  : "Slurm gives no end for a job without a time limit",
 			false};
 	int64_t left = job->end > utc ? job->end - utc : 0;
 	/* A second is how exactly an end is told. */
 	if (preempted || (known_end && job->end < known_end - 1000))
-		return (struct slurm_verdict){left ? left : -1, "the job is preempted", left == 0};
+		return (struct slurm_estimate){left ? left : -1, "the job is preempted", left == 0};
 	if (left == 0) /* KILL follows, but when is not told */
-		return (struct slurm_verdict){-1, "the job has reached its time limit", false};
+		return (struct slurm_estimate){-1, "the job has reached its time limit", false};
 	if (left <= lead || signal != SIGTERM)
-		return (struct slurm_verdict){left, "the job is near its time limit", false};
-	return (struct slurm_verdict){-1, "the job's end was not moved", false};
+		return (struct slurm_estimate){left, "the job is near its time limit", false};
+	return (struct slurm_estimate){-1, "the job's end was not moved", false};
 }

@@ -32,7 +32,7 @@ bool slurm_read_job(const char *line, struct slurm_job *job);
  */
 int64_t slurm_utc(int64_t utc, int64_t start, int64_t running);
 
-struct slurm_verdict {
+struct slurm_estimate {
 	int64_t left; /* ms until the job is killed; -1: not known */
 	const char *why;
 	bool over; /* left would be known if the end were not over by our clock */
@@ -42,7 +42,7 @@ struct slurm_verdict {
  * A TERM whose sender has not moved the end (scancel -s TERM) says nothing of when it will be,
  * unless the end is no further away than lead. Any other signal was asked for (--signal=USR1@T).
  */
-struct slurm_verdict slurm_judge(
+struct slurm_estimate slurm_estimate_left(
 	const struct slurm_job *job, int signal, int64_t known_end, int64_t lead, int64_t utc);
 
 #endif

@@ -261,13 +261,14 @@ static void complete_held(struct slurm_source *self, const struct slurm_job *job
 	if (job->start)
 		self->start_utc = job->start;
 	int64_t utc = slurm_utc(now.utc, self->start_utc, now.now - self->began);
-	struct slurm_verdict verdict = slurm_judge(job, number, self->end_utc, self->lead, utc);
-	bool doubted = verdict.over || (self->doubted && verdict.left >= 0);
-	snprintf(why, sizeof(why), "%s", verdict.why);
+	struct slurm_estimate estimate =
+		slurm_estimate_left(job, number, self->end_utc, self->lead, utc);
+	bool doubted = estimate.over || (self->doubted && estimate.left >= 0);
+	snprintf(why, sizeof(why), "%s", estimate.why);
 	if (doubted)
-		say_doubt(why, sizeof(why), verdict.why, job->end);
-	int64_t left = !doubted && verdict.left >= 0
-			       ? verdict.left + (now.now - self->notice.received)
+		say_doubt(why, sizeof(why), estimate.why, job->end);
+	int64_t left = !doubted && estimate.left >= 0
+			       ? estimate.left + (now.now - self->notice.received)
 			       : self->grace;
 	if (self->grace >= 0 && self->grace < left)
 		left = self->grace;

@@ -55,8 +55,9 @@ static void check_slurm(const char *text)
 	(void)slurm_utc(NOW, job.start, 1000);
 	static const int64_t ends[] = {0, NOW, INT64_MAX / 2};
 	for (size_t i = 0; i < 3; i++) {
-		struct slurm_verdict verdict = slurm_judge(&job, SIGTERM, ends[i], 30000, NOW);
-		FUZZ_HOLDS(verdict.left >= -1 && verdict.why);
+		struct slurm_estimate estimate =
+			slurm_estimate_left(&job, SIGTERM, ends[i], 30000, NOW);
+		FUZZ_HOLDS(estimate.left >= -1 && estimate.why);
 	}
 }
 

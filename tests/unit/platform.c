@@ -111,7 +111,7 @@ static void judge(void)
 	struct slurm_job job;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		CHECK(slurm_read_job(words[i].line, &job) &&
-				slurm_judge(
+				slurm_estimate_left(
 					&job, words[i].signal, words[i].known, words[i].lead, NOW)
 						.left == words[i].left,
 			"%s", words[i].what);
@@ -126,8 +126,8 @@ static void judge(void)
 		CHECK(slurm_read_job("RUNNING 1767225620 1767225000", &job));
 		CHECK(job.end == NOW + 20000 && job.start == NOW - 600000);
 		CHECK(slurm_read_job("RUNNING 1767225620 N/A", &job) && job.start == 0);
-		CHECK(slurm_judge(&job, SIGTERM, NOW + HOUR, 300000, NOW + 20000).over);
-		CHECK(!slurm_judge(&job, SIGTERM, NOW + HOUR, 300000, NOW).over);
+		CHECK(slurm_estimate_left(&job, SIGTERM, NOW + HOUR, 300000, NOW + 20000).over);
+		CHECK(!slurm_estimate_left(&job, SIGTERM, NOW + HOUR, 300000, NOW).over);
 	}
 	TEST("a clock that is behind the job's start is not believed, one that is ahead is")
 	{
