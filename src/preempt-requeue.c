@@ -87,9 +87,9 @@ static void ask_by_command(const char *job)
  * Slurm could not be asked. When it takes the machines away it requeues the job by itself, if the
  * script still lives when the grace time is over; a script that ends before is completed.
  */
-static void stay_for_slurm(struct batch *batch, const struct verdict *verdict)
+static void stay_for_slurm(struct batch *batch, const struct requeue_decision *requeue)
 {
-	if (!verdict->by_signal || stay == 0)
+	if (!requeue->by_signal || stay == 0)
 		return;
 	message_info(
 		"staying for at most %lld s: Slurm requeues a preempted job whose script lives "
@@ -100,7 +100,7 @@ static void stay_for_slurm(struct batch *batch, const struct verdict *verdict)
 		batch_wait(batch, until);
 }
 
-static void ask_slurm(struct batch *batch, const char *job, const struct verdict *verdict)
+static void ask_slurm(struct batch *batch, const char *job, const struct requeue_decision *requeue)
 {
 	struct error err;
 	switch (slurm_requeue(job, clock_after(ask_limit), &err)) {
@@ -116,7 +116,7 @@ static void ask_slurm(struct batch *batch, const char *job, const struct verdict
 	case SLURM_UNREACHABLE:
 		message_error("job %s is not requeued: %s; from outside: scontrol requeue %s", job,
 			err.text, job);
-		stay_for_slurm(batch, verdict);
+		stay_for_slurm(batch, requeue);
 		break;
 	}
 }
@@ -129,17 +129,17 @@ static int code_for(const struct scheduler *scheduler, int code)
 	return platform_name && scheduler->again ? scheduler->again : code;
 }
 
-static int print_plan(const struct verdict_question *question, const struct scheduler *scheduler,
-	const char *job, const struct verdict *verdict)
+static int print_plan(const struct requeue_question *question, const struct scheduler *scheduler,
+	const char *job, const struct requeue_decision *requeue)
 {
-	const struct budget_decision *decision = &verdict->decision;
-	int code = decision->again ? code_for(scheduler, verdict->code) : verdict->code;
+	const struct budget_decision *decision = &requeue->decision;
+	int code = decision->again ? code_for(scheduler, requeue->code) : requeue->code;
 	printf("run %s, store %s\n", question->run, question->store);
 	printf("platform %s%s%s\n", scheduler->name, job ? ", job " : "", job ? job : "");
-	if (verdict->known)
-		printf("attempt %llu: %s%s%s\n", (unsigned long long)verdict->outcome.attempt,
-			outcome_word(verdict->outcome.cause), *verdict->outcome.text ? ": " : "",
-			verdict->outcome.text);
+	if (requeue->known)
+		printf("attempt %llu: %s%s%s\n", (unsigned long long)requeue->outcome.attempt,
+			outcome_word(requeue->outcome.cause), *requeue->outcome.text ? ": " : "",
+			requeue->outcome.text);
 	printf("%s%s%s\n",
 		decision->again	    ? "run again"
 		: decision->decided ? "do not run again"
@@ -155,21 +155,21 @@ static int print_plan(const struct verdict_question *question, const struct sche
 	return code;
 }
 
-static int act(struct batch *batch, const struct verdict_question *question,
-	const struct scheduler *scheduler, const char *job, const struct verdict *verdict)
+static int act(struct batch *batch, const struct requeue_question *question,
+	const struct scheduler *scheduler, const char *job, const struct requeue_decision *requeue)
 {
-	const struct budget_decision *decision = &verdict->decision;
+	const struct budget_decision *decision = &requeue->decision;
 	struct error err;
 	if (decision->decided) {
 		message_error("not run again (%d): %s", STATUS_DECIDED, decision->why);
-		if (verdict->known && verdict_keep(question, verdict, &err) != STATUS_OK)
+		if (requeue->known && requeue_record(question, requeue, &err) != STATUS_OK)
 			message_error("%s", err.text);
 		return STATUS_DECIDED;
 	}
 	if (!decision->again) {
-		if (*decision->why && verdict->code)
+		if (*decision->why && requeue->code)
 			message_info("not run again: %s", decision->why);
-		return verdict->code;
+		return requeue->code;
 	}
 	message_info("run again: %s", decision->why);
 	if (decision->pause)
@@ -179,13 +179,13 @@ static int act(struct batch *batch, const struct verdict_question *question,
 	if (requeue_command)
 		ask_by_command(job);
 	else if (scheduler->scontrol && job)
-		ask_slurm(batch, job, verdict);
-	return code_for(scheduler, verdict->code);
+		ask_slurm(batch, job, requeue);
+	return code_for(scheduler, requeue->code);
 }
 
 /* Which attempt is the newest before we start. What cannot be asked now is told by the launch id.
  */
-static uint64_t newest_attempt(const struct verdict_question *question)
+static uint64_t newest_attempt(const struct requeue_question *question)
 {
 	struct store *store;
 	uint64_t number = 0;
@@ -197,13 +197,13 @@ static uint64_t newest_attempt(const struct verdict_question *question)
 	return number;
 }
 
-static int judge_and_act(struct batch *batch, struct verdict_question *question,
+static int judge_and_act(struct batch *batch, struct requeue_question *question,
 	const struct scheduler *scheduler, const char *job)
 {
-	struct verdict verdict;
+	struct requeue_decision requeue;
 	struct error err;
 	question->deadline = clock_after(STORE_LIMIT);
-	enum status status = verdict_find(question, &verdict, &err);
+	enum status status = requeue_decide(question, &requeue, &err);
 	/* A plan that is made of nothing is no answer. */
 	if (status != STATUS_OK && dry_run && !code_given)
 		return message_fail(&err);
@@ -211,14 +211,14 @@ static int judge_and_act(struct batch *batch, struct verdict_question *question,
 		message_error("the store could not be asked: %s; whether to run again is judged "
 			      "by the exit code alone",
 			err.text);
-		verdict_guess(question, &err, &verdict);
-	} else if (!verdict.known && !dry_run) {
+		requeue_guess(question, &err, &requeue);
+	} else if (!requeue.known && !dry_run) {
 		message_info("%s has no attempt of this start of run %s: do the job and this use "
 			     "the same --run and --store?",
 			question->store, question->run);
 	}
-	return dry_run ? print_plan(question, scheduler, job, &verdict)
-		       : act(batch, question, scheduler, job, &verdict);
+	return dry_run ? print_plan(question, scheduler, job, &requeue)
+		       : act(batch, question, scheduler, job, &requeue);
 }
 
 static int run(const struct args_rest *rest)
@@ -230,7 +230,7 @@ static int run(const struct args_rest *rest)
 	char url[4096], job[64] = "", names[128];
 	const struct scheduler *scheduler =
 		platform_name ? scheduler_find(platform_name) : scheduler_here();
-	struct verdict_question question = {.code = -1, .limits = &limits};
+	struct requeue_question question = {.code = -1, .limits = &limits};
 	struct batch batch = {.question = &question, .signals = -1};
 	message_patience(1000); /* a log that stalls must not keep us from telling the tasks */
 	if (!scheduler) {

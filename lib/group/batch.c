@@ -127,7 +127,7 @@ static void take_signals(struct batch *batch)
 /* One try to claim for all. STATUS_OK: the tasks know; STATUS_NO: there is nothing to claim yet. */
 static enum status tell_once(const struct batch *batch, struct error *err)
 {
-	const struct verdict_question *question = batch->question;
+	const struct requeue_question *question = batch->question;
 	struct claim claim = {.outside = true, .then = THEN_EXIT, .notice = batch->notice};
 	int64_t limit = clock_after(STORE_LIMIT);
 	struct store *store = NULL;

@@ -7,12 +7,12 @@
 #ifndef GROUP_BATCH_H
 #define GROUP_BATCH_H
 
-#include "group/verdict.h"
+#include "group/requeue_decision.h"
 #include "notice/notice.h"
 #include "notice/watch.h"
 
 struct batch {
-	struct verdict_question *question;
+	struct requeue_question *question;
 	const char *slurm_job; /* asked for the deadline when a notice comes; NULL: not in Slurm */
 	struct watch watch;
 	int signals;	      /* signalfd: CHLD, and what ends us by hand */

@@ -4,13 +4,13 @@
  * attempt, by the budgets, and only as a hint by the exit code of its launcher (srun answers the
  * largest, and leaves out tasks that were ended by TERM).
  */
-#ifndef GROUP_VERDICT_H
-#define GROUP_VERDICT_H
+#ifndef GROUP_REQUEUE_DECISION_H
+#define GROUP_REQUEUE_DECISION_H
 
 #include "group/budget.h"
 #include "group/history.h"
 
-struct verdict_question {
+struct requeue_question {
 	const char *run;
 	const char *store;  /* URL */
 	const char *launch; /* of this start of the job (identity.h); "": not known */
@@ -22,7 +22,7 @@ struct verdict_question {
 	int64_t deadline; /* for the store */
 };
 
-struct verdict {
+struct requeue_decision {
 	struct budget_decision decision;
 	bool known;		/* the store shows an attempt of this start of the job: */
 	struct outcome outcome; /* how it ended, */
@@ -36,19 +36,19 @@ struct verdict {
 };
 
 /* Fails where the store could not be asked: then nothing is known, which is not "no". */
-enum status verdict_find(
-	const struct verdict_question *question, struct verdict *verdict, struct error *err);
+enum status requeue_decide(const struct requeue_question *question,
+	struct requeue_decision *requeue, struct error *err);
 
 /*
  * The same without an attempt in the store: by the exit code and the scheduler's own count alone.
  * Pure. unasked: why the store could not be asked, then a failure is run again, too, since it may
  * be one that is forgiven; NULL: it was, and no task has joined.
  */
-void verdict_guess(const struct verdict_question *question, const struct error *unasked,
-	struct verdict *verdict);
+void requeue_guess(const struct requeue_question *question, const struct error *unasked,
+	struct requeue_decision *requeue);
 
 /* Keep a decision against running again, for whoever asks later. */
-enum status verdict_keep(
-	const struct verdict_question *question, const struct verdict *verdict, struct error *err);
+enum status requeue_record(const struct requeue_question *question,
+	const struct requeue_decision *requeue, struct error *err);
 
 #endif

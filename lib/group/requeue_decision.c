@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/verdict.h"
+#include "group/requeue_decision.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,10 +25,10 @@ static bool may_pass(const struct error *unasked)
 	return unasked && unasked->status != STATUS_USAGE && unasked->status != STATUS_DAMAGED;
 }
 
-void verdict_guess(const struct verdict_question *question, const struct error *unasked,
-	struct verdict *verdict)
+void requeue_guess(const struct requeue_question *question, const struct error *unasked,
+	struct requeue_decision *requeue)
 {
-	struct budget_decision *decision = &verdict->decision;
+	struct budget_decision *decision = &requeue->decision;
 	int code = question->code;
 	bool failed = code > 0 && code != STATUS_DECIDED;
 	/* 75: preempt-run could not ask the store. */
@@ -36,11 +36,11 @@ void verdict_guess(const struct verdict_question *question, const struct error *
 		     (failed && may_pass(unasked));
 	const char *without = unasked ? ", and the store could not be asked" : "";
 	unsigned long long restarts = question->restarts;
-	*verdict = (struct verdict){.code = code < 0 ? 0 : code};
+	*requeue = (struct requeue_decision){.code = code < 0 ? 0 : code};
 	/* Preempted, it may have been restarted often; but here nobody counts. */
 	decision->again = again && restarts < question->limits->no_progress;
 	if (decision->again) {
-		verdict->code = means_again(code)   ? code
+		requeue->code = means_again(code)   ? code
 				: question->noticed ? STATUS_SAVED
 						    : STATUS_BROKEN;
 		if (question->noticed)
@@ -97,8 +97,8 @@ static void take_hint(int code, struct outcome *last)
 						 : CAUSE_LOST;
 }
 
-static enum status judge(struct store *store, const struct verdict_question *question,
-	struct verdict *verdict, struct error *err)
+static enum status judge(struct store *store, const struct requeue_question *question,
+	struct requeue_decision *requeue, struct error *err)
 {
 	struct view view = {0};
 	struct history history = {0};
@@ -109,7 +109,7 @@ static enum status judge(struct store *store, const struct verdict_question *que
 		status = is_of_launch(store, attempt, question->launch, &is_ours, err);
 	is_ours = is_ours && attempt->number > question->before;
 	if (status == STATUS_NO || (status == STATUS_OK && !is_ours)) {
-		verdict_guess(question, NULL, verdict);
+		requeue_guess(question, NULL, requeue);
 		status = STATUS_OK;
 		goto out;
 	}
@@ -118,7 +118,7 @@ static enum status judge(struct store *store, const struct verdict_question *que
 	if (status != STATUS_OK)
 		goto out;
 	struct outcome *last = &history.past[history.count - 1];
-	struct budget_decision *decision = &verdict->decision;
+	struct budget_decision *decision = &requeue->decision;
 	take_hint(question->code, last);
 	budget_decide(history.past, history.count, question->limits,
 		(uint64_t)clock_jitter(INT64_MAX / 2), decision);
@@ -128,12 +128,12 @@ static enum status judge(struct store *store, const struct verdict_question *que
 		snprintf(decision->why, sizeof(decision->why), "the exit code was %d",
 			STATUS_DECIDED);
 	}
-	verdict->known = true;
-	verdict->outcome = *last;
-	verdict->attempt = *attempt;
-	verdict->by_signal = view.agreement.claimed && !view.claim.outside &&
+	requeue->known = true;
+	requeue->outcome = *last;
+	requeue->attempt = *attempt;
+	requeue->by_signal = view.agreement.claimed && !view.claim.outside &&
 			     !strcmp(view.claim.source, "signal:TERM");
-	verdict->code = decision->decided    ? STATUS_DECIDED
+	requeue->code = decision->decided    ? STATUS_DECIDED
 			: decision->again    ? code_of(last)
 			: question->code < 0 ? 0
 					     : question->code;
@@ -143,32 +143,32 @@ out:
 	return status;
 }
 
-enum status verdict_find(
-	const struct verdict_question *question, struct verdict *verdict, struct error *err)
+enum status requeue_decide(const struct requeue_question *question,
+	struct requeue_decision *requeue, struct error *err)
 {
 	struct store *store = NULL;
-	struct verdict found = {0};
+	struct requeue_decision found = {0};
 	enum status status = store_open(&store, question->store, 0, question->deadline, err);
 	if (status == STATUS_OK) {
 		status = judge(store, question, &found, err);
 	} else if (status == STATUS_NO) {
-		verdict_guess(question, NULL, &found);
+		requeue_guess(question, NULL, &found);
 		status = STATUS_OK;
 	}
 	store_close(store);
 	if (status == STATUS_OK)
-		*verdict = found;
+		*requeue = found;
 	return status;
 }
 
-enum status verdict_keep(
-	const struct verdict_question *question, const struct verdict *verdict, struct error *err)
+enum status requeue_record(const struct requeue_question *question,
+	const struct requeue_decision *requeue, struct error *err)
 {
 	struct store *store;
 	enum status status = store_open(&store, question->store, 0, question->deadline, err);
 	if (status != STATUS_OK)
 		return status;
-	status = history_refuse(store, &verdict->attempt, verdict->decision.why, err);
+	status = history_refuse(store, &requeue->attempt, requeue->decision.why, err);
 	store_close(store);
 	return status;
 }
