@@ -223,7 +223,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	if (view_may_be_through(&agent.group.view))
 		agent_say_goodbye(&agent, code);
 	if (options->rehearsal.signal)
-		rehearsed_well = agent_judge_rehearsal(&agent, code);
+		rehearsed_well = agent_check_rehearsal(&agent, code);
 	if (!options->restarts || code != STATUS_BROKEN)
 		agent_say_end(&agent, code);
 out:

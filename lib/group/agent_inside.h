@@ -119,7 +119,7 @@ void agent_terminal_ended(struct agent *agent, const struct command *command);
 /* agent_rehearse.c */
 void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake);
 /* Say how it went; whether it passed. */
-bool agent_judge_rehearsal(const struct agent *agent, int code);
+bool agent_check_rehearsal(const struct agent *agent, int code);
 
 /* agent_say.c */
 void agent_say_news(struct agent *agent);

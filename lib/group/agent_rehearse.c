@@ -98,7 +98,7 @@ static const char *what_failed(const struct agent *agent, int code)
 	return code == options->exit_code ? NULL : "it ended in another way";
 }
 
-bool agent_judge_rehearsal(const struct agent *agent, int code)
+bool agent_check_rehearsal(const struct agent *agent, int code)
 {
 	const struct seat *first = &agent->seats[0];
 	const char *failed = what_failed(agent, code);

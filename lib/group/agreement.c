@@ -259,9 +259,9 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 	note_deadline(a, now);
 	(void)agreement_announce(a, plan);
 	agreement_tell_all_saved(a, plan);
-	if (!a->verdict)
-		agreement_judge(a, now, plan);
-	if (!a->verdict) {
+	if (!a->concluded)
+		agreement_conclude(a, now, plan);
+	if (!a->concluded) {
 		(void)agreement_report_saved(a, plan);
 		if (a->ended)
 			look_by(a, plan);
@@ -270,11 +270,11 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 		else
 			agreement_hold(a, now, plan);
 	}
-	if (a->verdict)
+	if (a->concluded)
 		agreement_leave(a, now, plan);
 	if (a->look_first)
 		plan->look = a->answered_at;
-	if (a->solo && !a->verdict)
+	if (a->solo && !a->concluded)
 		wake_at(plan, now + NEIGHBOURS);
 	/* Wake up often: a long sleep could not be told from this process having been stopped. */
 	if (plan->look != CLOCK_NEVER)

@@ -265,7 +265,7 @@ struct agreement {
 	bool solo;	   /* no decision came in time: this task goes by config.alone */
 	bool content;	   /* with the first save after the notice: there is no time for another */
 	int64_t parked_at; /* when the final save was seen; 0: not yet */
-	bool verdict;
+	bool concluded;
 	enum agreement_reason reason;
 	int code;
 	/* With REASON_SAVED: the agreed step, or its own where each checkpoint stands for itself.

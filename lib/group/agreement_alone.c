@@ -84,7 +84,7 @@ void agreement_follow_alone(struct agreement *a, int64_t now)
 		alone->view.claim_then = a->store->claim_then;
 	/* A task that is told to save at an agreed step needs no further agreement, and a
 	 * command that has ended cannot save. */
-	bool takes_part = !a->verdict && !a->ended && !a->lost && a->told.order != ORDER_EXIT;
+	bool takes_part = !a->concluded && !a->ended && !a->lost && a->told.order != ORDER_EXIT;
 	if (a->solo)
 		agreement_take_in(a, now);
 	else if (takes_part)
@@ -151,7 +151,7 @@ bool agreement_write_alone(struct agreement *a, struct agreement_plan *plan)
 		any = true;
 	}
 	/* Let the other tasks of this agent see that this one has left. */
-	if (a->verdict && a->config.alone)
+	if (a->concluded && a->config.alone)
 		a->config.alone->view.peers[a->config.task].left = a->reason;
 	return any;
 }

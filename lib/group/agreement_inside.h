@@ -130,7 +130,7 @@ bool agreement_report_saved(const struct agreement *a, struct agreement_plan *pl
 /* Whoever saves last tells those who wait for it. */
 void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan);
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);
-void agreement_judge(struct agreement *a, int64_t now, struct agreement_plan *plan);
+void agreement_conclude(struct agreement *a, int64_t now, struct agreement_plan *plan);
 void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
 #endif

@@ -202,7 +202,7 @@ enum agreement_prospect agreement_prospect(
 
 void agreement_reach(struct agreement *a, enum agreement_reason reason, int code)
 {
-	a->verdict = true;
+	a->concluded = true;
 	a->reason = reason;
 	a->has_complete = reason == REASON_SAVED && complete_step(a, &a->complete_step);
 	a->code = agreement_stops(a->view) && reason != REASON_COMPLETED ? STATUS_DECIDED : code;
@@ -258,7 +258,7 @@ static bool looks_once_more(const struct agreement *a, int64_t now, struct agree
 }
 
 /* Parked after the final save: until all are through, or a newer round makes it void. */
-static void judge_parked(struct agreement *a, int64_t now, struct agreement_plan *plan)
+static void conclude_parked(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	bool newest = a->saving == a->view->round;
 	if (!a->parked_at)
@@ -295,10 +295,10 @@ static bool is_our_error(const struct agreement *a)
 	return a->view->broken && a->view->error && a->view->error_task == a->config.task;
 }
 
-static void judge_ended(struct agreement *a, int64_t now, struct agreement_plan *plan)
+static void conclude_ended(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	if (agreement_final_save_done(a)) {
-		judge_parked(a, now, plan);
+		conclude_parked(a, now, plan);
 	} else if (a->end_code == 0 && !a->lost) {
 		agreement_reach(a, REASON_COMPLETED, STATUS_OK);
 	} else if (preempted(a)) {
@@ -331,7 +331,7 @@ static bool is_in_save(const struct agreement *a, int64_t now, struct agreement_
 	return a->read_step == a->saving_step && !(a->has_saved && a->saved_step >= a->saving_step);
 }
 
-static void judge_running(struct agreement *a, int64_t now, struct agreement_plan *plan)
+static void conclude_running(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
 	if (a->lost)
@@ -345,18 +345,18 @@ static void judge_running(struct agreement *a, int64_t now, struct agreement_pla
 		if (!is_in_save(a, now, plan))
 			agreement_reach(a, REASON_PEER, STATUS_BROKEN);
 	} else if (agreement_final_save_done(a)) {
-		judge_parked(a, now, plan);
+		conclude_parked(a, now, plan);
 	} else if (has_come(plan, give_up_at(a), now)) {
 		reach_preempted(a);
 	}
 }
 
-void agreement_judge(struct agreement *a, int64_t now, struct agreement_plan *plan)
+void agreement_conclude(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	if (a->ended)
-		judge_ended(a, now, plan);
+		conclude_ended(a, now, plan);
 	else
-		judge_running(a, now, plan);
+		conclude_running(a, now, plan);
 }
 
 /* ---- Leaving ---- */

@@ -43,7 +43,7 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->store;
 	bool completed =
-		a->verdict && a->reason == REASON_COMPLETED; /* and no longer needs its machine */
+		a->concluded && a->reason == REASON_COMPLETED; /* and no longer needs its machine */
 	if (!a->noticed || completed || view->closed || view->broken ||
 		view->peers[a->config.task].dead)
 		return false;
@@ -375,7 +375,7 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	go_alone(a, now, plan);
-	if (a->verdict)
+	if (a->concluded)
 		return;
 	const struct agreement_view *view = a->view;
 	if (a->noticed && !view->claimed && !view->broken) {

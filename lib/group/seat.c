@@ -396,7 +396,7 @@ void seat_account_grace(struct seat *seat, const struct group *group, int64_t no
 		deadline = group->own_deadline;
 	if (deadline == CLOCK_NEVER || (seat->account.begun && seat->account.on == GRACE_NOT_USED))
 		return;
-	bool through = a->verdict || a->parked_at || a->ended;
+	bool through = a->concluded || a->parked_at || a->ended;
 	grace_account_switch(&seat->account,
 		through			     ? GRACE_NOT_USED
 		: a->told.order == ORDER_RUN ? GRACE_TRAINING
