@@ -63,7 +63,7 @@ void agent_advance(struct agent *agent)
 	}
 	agent_look_for_gone(agent, now);
 	for (size_t i = 0; i < agent->command_count; i++)
-		unaware_tell(&agent->commands[i], &agent->group, now);
+		signal_only_tell(&agent->commands[i], &agent->group, now);
 	agent_rehearse(agent, now, &wake);
 	agent_tell_ends(agent, now, &wake);
 	worker_gather(agent->group.worker, true);

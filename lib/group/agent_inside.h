@@ -15,7 +15,7 @@
 #include "group/agent.h"
 #include "group/cut_off.h"
 #include "group/seat.h"
-#include "group/unaware.h"
+#include "group/signal_only.h"
 #include "notice/watch.h"
 
 struct agent {

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 
-#include "group/unaware.h"
+#include "group/signal_only.h"
 
 /* ms between looks for a save that was asked for: a tenth of the wait, within these. */
 #define SAVED_EVERY  20
@@ -311,7 +311,8 @@ static bool advance_once(struct seat *seat, struct group *group, int64_t now,
 		if (plan->write[what])
 			start_write(seat, group, what, plan, now);
 	if (plan->end_command) {
-		unaware_tell(seat->command, group, now); /* if it was not, it shall save first */
+		signal_only_tell(
+			seat->command, group, now); /* if it was not, it shall save first */
 		end_command(seat, group, now, wake);
 	}
 	return again;
@@ -322,7 +323,7 @@ static bool may_finish(const struct seat *seat, const struct group *group, int64
 	int64_t *wake, int64_t *look)
 {
 	int64_t limit = seat->command->end_not_before;
-	if (!limit || now >= limit || unaware_others_through(&group->view, seat->task))
+	if (!limit || now >= limit || signal_only_others_through(&group->view, seat->task))
 		return true;
 	*wake = limit < *wake ? limit : *wake;
 	*look = now + 1000 < *look ? now + 1000 : *look;
@@ -374,8 +375,8 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)
 		;
 	if (plan.finished && may_finish(seat, group, now, wake, look)) {
-		seat->finished =
-			unaware_judge(seat, group, own_code(seat, group, plan.code), now, wake);
+		seat->finished = signal_only_conclude(
+			seat, group, own_code(seat, group, plan.code), now, wake);
 		return;
 	}
 	if (awaits_save(&seat->agreement) && look_for_save_at(seat, now) < *wake)

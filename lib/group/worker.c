@@ -14,7 +14,7 @@
 #include "group/outage.h"
 #include "group/outcome.h"
 #include "group/remembered.h"
-#include "group/unaware.h"
+#include "group/signal_only.h"
 
 #define TOGETHER 64 /* writes in one transaction, at most */
 
@@ -130,7 +130,7 @@ static void carry_out_join(struct worker *worker, struct request *request)
 			clock_after(request->options->join_timeout), worker->cancel,
 			&result->error);
 	if (result->status == STATUS_OK && request->options->find_checkpoint)
-		result->status = unaware_resolve(
+		result->status = signal_only_resolve(
 			worker->store, request->view, request->options, &result->error);
 	post(worker, result);
 }
@@ -246,8 +246,8 @@ static void carry_out_close(struct worker *worker, struct request *request)
 		result->status = view_refresh(&view, worker->store, &result->error);
 	if (result->status == STATUS_OK && view_all_through(&view)) {
 		if (request->options->find_checkpoint && view.resume_known)
-			finding.newer = unaware_find_newer(request->options, &view, &finding.step,
-						&(struct error){0}) == STATUS_OK;
+			finding.newer = signal_only_find_newer(request->options, &view,
+						&finding.step, &(struct error){0}) == STATUS_OK;
 		result->status = attempt_close_as_seen(
 			worker->store, &view, false, &finding, &result->error);
 	}

@@ -4,8 +4,8 @@
  * receives a notice, may use the remaining time, and their exit code depends on the checkpoints
  * that they wrote. Private to lib/group.
  */
-#ifndef GROUP_UNAWARE_H
-#define GROUP_UNAWARE_H
+#ifndef GROUP_SIGNAL_ONLY_H
+#define GROUP_SIGNAL_ONLY_H
 
 #include "group/agent.h"
 #include "group/seat.h"
@@ -15,24 +15,24 @@
  * The resume point of the attempt: found by whoever comes first and kept in the key RESUME, so that
  * all tasks of the attempt resume from the same. Fails where it could not be looked for.
  */
-enum status unaware_resolve(struct store *store, struct view *view,
+enum status signal_only_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct error *err);
 
 /*
  * Tell a running command that is to be told, once, if anybody was noticed; it has until the
  * deadline, or for the save timeout.
  */
-void unaware_tell(struct command *command, const struct group *group, int64_t now);
+void signal_only_tell(struct command *command, const struct group *group, int64_t now);
 
 /* Whether all other tasks have left or ended: then exiting cannot interrupt their saves. */
-bool unaware_others_through(const struct view *view, uint64_t task);
+bool signal_only_others_through(const struct view *view, uint64_t task);
 
 /*
  * A complete checkpoint that is newer than the one the attempt began from: STATUS_OK, with its
  * step; STATUS_NO: there is none; notes is empty, or says which one does not count, and why. Else
  * notes says why it could not be looked for.
  */
-enum status unaware_find_newer(const struct agent_options *options, const struct view *view,
+enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,
 	uint64_t *step, struct error *notes);
 
 /*
@@ -40,7 +40,7 @@ enum status unaware_find_newer(const struct agent_options *options, const struct
  * is judged by its checkpoints: 0 finished, 42 a newer complete checkpoint is there, else 43. False
  * as long as what --on-notice or --done-if has started runs within its time: ask again, by *wake.
  */
-bool unaware_judge(
+bool signal_only_conclude(
 	struct seat *seat, const struct group *group, int agreed, int64_t now, int64_t *wake);
 
 #endif

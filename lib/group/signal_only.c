@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/unaware.h"
+#include "group/signal_only.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "group/bad_restarts.h"
 #include "store/builder.h"
 
-enum status unaware_resolve(struct store *store, struct view *view,
+enum status signal_only_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct error *err)
 {
 	char path[4096] = "", key[KEYS_MAX];
@@ -33,7 +33,7 @@ enum status unaware_resolve(struct store *store, struct view *view,
 }
 
 /* Whether the options name a way to tell the command. */
-static bool is_unaware(const struct agent_options *options)
+static bool is_signal_only(const struct agent_options *options)
 {
 	return options->notice_signal || options->notice_command;
 }
@@ -44,11 +44,11 @@ static bool is_preempted(const struct group *group)
 	return group->view.agreement.claimed || group->alone.begun;
 }
 
-void unaware_tell(struct command *command, const struct group *group, int64_t now)
+void signal_only_tell(struct command *command, const struct group *group, int64_t now)
 {
 	const struct agent_options *options = group->options;
 	int64_t deadline = group->view.agreement.deadline;
-	if (!is_unaware(options) || !is_preempted(group) || !command->running ||
+	if (!is_signal_only(options) || !is_preempted(group) || !command->running ||
 		command->end_not_before)
 		return;
 	if (group->own_deadline < deadline)
@@ -64,7 +64,7 @@ void unaware_tell(struct command *command, const struct group *group, int64_t no
 			command->end_not_before, group->reaper);
 }
 
-bool unaware_others_through(const struct view *view, uint64_t task)
+bool signal_only_others_through(const struct view *view, uint64_t task)
 {
 	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		if (i != task && view->members[i].joined && agreement_counts(&view->agreement, i))
@@ -72,7 +72,7 @@ bool unaware_others_through(const struct view *view, uint64_t task)
 	return true;
 }
 
-enum status unaware_find_newer(const struct agent_options *options, const struct view *view,
+enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,
 	uint64_t *step, struct error *notes)
 {
 	char path[4096];
@@ -101,7 +101,7 @@ static int judge(struct seat *seat, const struct group *group, int agreed, bool 
 			       ? STATUS_OK
 			       : STATUS_PREEMPTED;
 	enum status status =
-		unaware_find_newer(options, &group->view, &seat->complete_step, &notes);
+		signal_only_find_newer(options, &group->view, &seat->complete_step, &notes);
 	if (status == STATUS_NO && *notes.text)
 		message_error("%s; it does not count as a new complete checkpoint", notes.text);
 	else if (status != STATUS_OK && status != STATUS_NO)
@@ -110,7 +110,7 @@ static int judge(struct seat *seat, const struct group *group, int agreed, bool 
 	return seat->has_complete ? STATUS_SAVED : STATUS_PREEMPTED;
 }
 
-bool unaware_judge(
+bool signal_only_conclude(
 	struct seat *seat, const struct group *group, int agreed, int64_t now, int64_t *wake)
 {
 	const struct agent_options *options = group->options;
@@ -121,7 +121,7 @@ bool unaware_judge(
 	/* It may be what saves. */
 	if (hook_runs(on_notice, now, wake))
 		return false;
-	if ((!is_unaware(options) && !options->find_checkpoint && !options->done_if) ||
+	if ((!is_signal_only(options) && !options->find_checkpoint && !options->done_if) ||
 		(agreed != STATUS_OK && agreed != STATUS_SAVED && agreed != STATUS_PREEMPTED))
 		return true;
 	if (options->done_if && seat->agreement.end_code == 0) {
