@@ -21,7 +21,7 @@
 void agent_wait_for_events(struct agent *agent, int64_t wake)
 {
 	struct pollfd polled[3 + WATCH_SOURCES] = {{.fd = agent->signals, .events = POLLIN},
-		{.fd = worker_descriptor(agent->group.worker), .events = POLLIN},
+		{.fd = store_thread_descriptor(agent->group.store_thread), .events = POLLIN},
 		{.fd = agent->served, .events = POLLIN}};
 	struct pollfd *sources = polled + 3;
 	size_t source_count = watch_poll(&agent->watch, sources);
@@ -36,7 +36,7 @@ void agent_wait_for_events(struct agent *agent, int64_t wake)
 
 void agent_take_results(struct agent *agent)
 {
-	for (struct result *result; (result = worker_take(agent->group.worker));) {
+	for (struct result *result; (result = store_thread_take(agent->group.store_thread));) {
 		agent_take_result(agent, result);
 		result_free(result);
 	}
@@ -66,10 +66,10 @@ void agent_advance(struct agent *agent)
 		signal_only_tell(&agent->commands[i], &agent->group, now);
 	agent_rehearse(agent, now, &wake);
 	agent_tell_ends(agent, now, &wake);
-	worker_gather(agent->group.worker, true);
+	store_thread_batch(agent->group.store_thread, true);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
-	worker_gather(agent->group.worker, false);
+	store_thread_batch(agent->group.store_thread, false);
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_account_grace(&agent->seats[i], &agent->group, now);
 	agent_say_saves(agent);
@@ -77,7 +77,7 @@ void agent_advance(struct agent *agent)
 		return;
 	if (agent->group.deaths_unseen || agent->group.unexplained)
 		look = now;
-	worker_look(agent->group.worker, look, look < now + SAFETY_LOOK);
+	store_thread_want_view(agent->group.store_thread, look, look < now + SAFETY_LOOK);
 	if (agent->sample_at < wake)
 		wake = agent->sample_at;
 	agent_wait_for_events(agent, wake);
@@ -87,8 +87,8 @@ void agent_advance(struct agent *agent)
 void agent_say_goodbye(struct agent *agent, int code)
 {
 	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
-	worker_close(
-		agent->group.worker, &agent->group.view.attempt, agent->options, code == STATUS_OK);
+	store_thread_close(agent->group.store_thread, &agent->group.view.attempt, agent->options,
+		code == STATUS_OK);
 	while (!agent->goodbye_done && clock_now() < until) {
 		agent_wait_for_events(agent, until);
 		agent_take_results(agent);
@@ -136,8 +136,8 @@ void agent_release(struct agent *agent)
 	watch_release(&agent->watch);
 	stderr_relay_stop(agent->relay);
 	pulse_stop(agent->group.pulse, 1000);
-	if (agent->group.worker)
-		worker_stop(agent->group.worker, 1000);
+	if (agent->group.store_thread)
+		store_thread_stop(agent->group.store_thread, 1000);
 	reaper_stop(&agent->reaper);
 	view_release(&agent->group.view);
 	free(agent->group.alone.view.peers);
@@ -193,7 +193,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	if (reaper_start(&agent.reaper, &err) != STATUS_OK ||
 		agent_open_signals(&agent, &err) != STATUS_OK ||
 		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||
-		worker_start(&agent.group.worker, options->store, &err) != STATUS_OK ||
+		store_thread_start(&agent.group.store_thread, options->store, &err) != STATUS_OK ||
 		agent_open_pulse(&agent, &err) != STATUS_OK) {
 		code = message_fail(&err);
 		goto out;
@@ -215,10 +215,10 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	if (options->identity->tasks > options->identity->count)
 		pulse_watch(agent.group.pulse);
 	started = true;
-	worker_follow(agent.group.worker, &agent.group.view);
+	store_thread_follow(agent.group.store_thread, &agent.group.view);
 	while (!agent_is_through(&agent))
 		agent_advance(&agent);
-	worker_rest(agent.group.worker);
+	store_thread_unfollow(agent.group.store_thread);
 	code = combined_code(&agent);
 	if (view_may_be_through(&agent.group.view))
 		agent_say_goodbye(&agent, code);

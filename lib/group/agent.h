@@ -2,8 +2,8 @@
 /*
  * The agent around the training: it starts the tasks of this machine, waits for notices, talks to
  * the boards and to the store, and carries out what the agreement of each task wants
- * (agreement.h). One thread for signals, children and boards; one for the store (worker.h); one
- * that beats (pulse.h); one that passes stderr on (stderr_relay.h).
+ * (agreement.h). One thread for signals, children and boards; one for the store (store_thread.h);
+ * one that beats (pulse.h); one that passes stderr on (stderr_relay.h).
  */
 #ifndef GROUP_AGENT_H
 #define GROUP_AGENT_H

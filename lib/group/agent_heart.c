@@ -54,7 +54,7 @@ static void write_deaths(struct group *group, uint64_t by, const struct death *d
 {
 	struct write write;
 	write_build_deaths(&write, &group->view, by, deaths, count);
-	worker_write(group->worker, &write);
+	store_thread_write(group->store_thread, &write);
 	group->deaths_asked++;
 }
 

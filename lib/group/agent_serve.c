@@ -58,14 +58,14 @@ static enum status begin(struct agent *agent, const struct attempt *attempt, con
 	if (status == STATUS_OK)
 		status = view_init(&group->view, attempt, err);
 	if (status == STATUS_OK)
-		status = worker_start(&group->worker, agent->options->store, err);
+		status = store_thread_start(&group->store_thread, agent->options->store, err);
 	if (status != STATUS_OK)
 		return status;
 	recall_saves(agent);
 	seat_init(&agent->seats[0], group, alone->first, &agent->commands[0], clock_now());
 	/* Whoever asks (preempt-ack) is told as soon as it is agreed. */
 	agent->seats[0].config.acknowledges = agent->seats[0].agreement.config.acknowledges = true;
-	worker_follow(group->worker, &group->view);
+	store_thread_follow(group->store_thread, &group->view);
 	return STATUS_OK;
 }
 
@@ -111,12 +111,13 @@ static void declare_dead(struct agent *agent)
 		.cause = DEATH_GONE,
 		.since_utc = clock_utc()};
 	write_build_deaths(&write, &agent->group.view, BY_NO_TASK, &death, 1);
-	worker_write(agent->group.worker, &write);
+	store_thread_write(agent->group.store_thread, &write);
 	while (!written && clock_now() < until) {
 		struct pollfd ready = {
-			.fd = worker_descriptor(agent->group.worker), .events = POLLIN};
+			.fd = store_thread_descriptor(agent->group.store_thread), .events = POLLIN};
 		(void)poll(&ready, 1, clock_poll_timeout(until));
-		for (struct result *result; (result = worker_take(agent->group.worker));) {
+		for (struct result *result;
+			(result = store_thread_take(agent->group.store_thread));) {
 			written |=
 				result->kind == RESULT_WROTE && result->write.what == WRITE_KINDS;
 			result_free(result);

@@ -170,12 +170,13 @@ enum status agent_join(struct agent *agent, struct error *err)
 	enum status status = process_identify(0, &entry.agent, err);
 	if (status != STATUS_OK)
 		return status;
-	worker_join(group->worker, &entry, options, &group->view, group->pulse, &group->progress);
+	store_thread_join(
+		group->store_thread, &entry, options, &group->view, group->pulse, &group->progress);
 	for (;;) {
 		agent_wait_for_events(agent, CLOCK_NEVER);
 		if (group->noticed || agent->passed_on)
-			worker_cancel(group->worker);
-		struct result *result = worker_take(group->worker);
+			store_thread_cancel(group->store_thread);
+		struct result *result = store_thread_take(group->store_thread);
 		if (!result)
 			continue;
 		status = result->status;
@@ -193,7 +194,7 @@ static void write_unstarted(struct agent *agent, enum agreement_write what, uint
 	struct write write;
 	plan.write[what] = 1;
 	write_build(&write, &agent->group.view, what, task, &plan, details);
-	worker_write(agent->group.worker, &write);
+	store_thread_write(agent->group.store_thread, &write);
 }
 
 /* Leave an attempt whose commands were never started; the others are told why, if it is an error.

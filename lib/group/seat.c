@@ -229,7 +229,7 @@ static void start_write(struct seat *seat, struct group *group, enum agreement_w
 	group->shared[what] = same;
 	build_write(&write, seat, group, what, plan, now);
 	agreement_writing(&seat->agreement, what);
-	worker_write(group->worker, &write);
+	store_thread_write(group->store_thread, &write);
 }
 
 size_t seat_unwritten(struct seat *seat, const struct group *group, struct write unwritten[2])

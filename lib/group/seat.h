@@ -14,8 +14,8 @@
 #include "group/pulse.h"
 #include "group/stderr_relay.h"
 #include "group/step_interval.h"
+#include "group/store_thread.h"
 #include "group/view.h"
-#include "group/worker.h"
 
 /* A command that was started; with --ranks several seats share one. */
 struct command {
@@ -62,7 +62,7 @@ struct seat {
 /* What the seats share. */
 struct group {
 	const struct agent_options *options;
-	struct worker *worker;
+	struct store_thread *store_thread;
 	const struct reaper *reaper;
 	struct pulse *pulse; /* NULL: no heartbeat */
 	struct progress_rules progress;

@@ -15,7 +15,7 @@
 #include "group/pulse.h"
 #include "group/source_group.h"
 #include "group/stderr_relay.h"
-#include "group/worker.h"
+#include "group/store_thread.h"
 #include "unit.h"
 
 static int64_t day_off; /* s, of the wall clock of this process */
@@ -61,12 +61,12 @@ static enum status relay(struct error *err)
 
 static enum status worker(struct error *err)
 {
-	struct worker *worker;
-	enum status status = worker_start(&worker, none, err);
+	struct store_thread *thread;
+	enum status status = store_thread_start(&thread, none, err);
 	if (status != STATUS_OK)
 		return status;
-	bool whole = worker_descriptor(worker) >= 0;
-	worker_stop(worker, 60000);
+	bool whole = store_thread_descriptor(thread) >= 0;
+	store_thread_stop(thread, 60000);
 	return whole ? status : STATUS_DAMAGED;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A deterministic world in which the agents of lib/group run as they are (agent.c, seat.c,
- * worker.c, pulse.c, attempt.c, view.c, writes.c, agreement.c, ...), over the store in memory. What
- * the world stands in for: the machines (../kernel.h), boards (board.c), the training processes
- * (training.c, processes.c), and what an agent does not need here (standins.c). A world is a
- * function of its struct schedule, and a random schedule is a function of its seed.
+ * store_thread.c, pulse.c, attempt.c, view.c, writes.c, agreement.c, ...), over the store in
+ * memory. What the world stands in for: the machines (../kernel.h), boards (board.c), the training
+ * processes (training.c, processes.c), and what an agent does not need here (standins.c). A world
+ * is a function of its struct schedule, and a random schedule is a function of its seed.
  *
  * Times in a schedule are milliseconds; inside the world they are microseconds.
  */

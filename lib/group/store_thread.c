@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/worker.h"
+#include "group/store_thread.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ struct request {
 	struct request *next;
 };
 
-struct worker {
+struct store_thread {
 	pthread_t thread;
 	char *url;
 	struct store *store; /* of the thread alone, as is */
@@ -65,13 +65,13 @@ void result_free(struct result *result)
 	free(result);
 }
 
-static void post(struct worker *worker, struct result *result)
+static void post(struct store_thread *thread, struct result *result)
 {
-	pthread_mutex_lock(&worker->lock);
-	*worker->results_end = result;
-	worker->results_end = &result->next;
-	pthread_mutex_unlock(&worker->lock);
-	bell_ring(worker->ready);
+	pthread_mutex_lock(&thread->lock);
+	*thread->results_end = result;
+	thread->results_end = &result->next;
+	pthread_mutex_unlock(&thread->lock);
+	bell_ring(thread->ready);
 }
 
 static struct result *new_result(enum result_kind kind)
@@ -84,18 +84,19 @@ static struct result *new_result(enum result_kind kind)
 }
 
 /* The store, opened anew after a failure to open it. */
-static enum status open_store(struct worker *worker, struct error *err)
+static enum status open_store(struct store_thread *thread, struct error *err)
 {
-	if (worker->store)
+	if (thread->store)
 		return STATUS_OK;
-	return outage_open(&worker->store, worker->url, clock_after(30000), err);
+	return outage_open(&thread->store, thread->url, clock_after(30000), err);
 }
 
 /* What the store remembers of the run's earlier attempts. */
-static enum status recall(struct worker *worker, struct request *request, struct result *result)
+static enum status recall(
+	struct store_thread *thread, struct request *request, struct result *result)
 {
 	struct remembered known;
-	enum status status = remembered_read(worker->store, request->run, &known, &result->error);
+	enum status status = remembered_read(thread->store, request->run, &known, &result->error);
 	if (status != STATUS_OK)
 		return status;
 	result->longest_save = known.longest_save;
@@ -104,40 +105,40 @@ static enum status recall(struct worker *worker, struct request *request, struct
 	return STATUS_OK;
 }
 
-static void carry_out_join(struct worker *worker, struct request *request)
+static void carry_out_join(struct store_thread *thread, struct request *request)
 {
 	struct result *result = new_result(RESULT_JOINED);
 	request->entry.run = request->run;
 	request->entry.launch = request->launch;
-	request->entry.cancel = worker->cancel;
+	request->entry.cancel = thread->cancel;
 	struct outage outage = {
-		.deadline = request->entry.deadline, .cancel = &worker->cancel, .cancel_count = 1};
+		.deadline = request->entry.deadline, .cancel = &thread->cancel, .cancel_count = 1};
 	do
-		result->status = open_store(worker, &result->error);
+		result->status = open_store(thread, &result->error);
 	while (outage_retry(&outage, &result->status, &result->error));
 	if (result->status == STATUS_OK)
 		result->status =
-			attempt_join(worker->store, &request->entry, request->view, &result->error);
+			attempt_join(thread->store, &request->entry, request->view, &result->error);
 	if (result->status == STATUS_OK && request->pulse)
 		pulse_begin(request->pulse, &request->view->attempt);
 	if (result->status == STATUS_OK) {
 		do
-			result->status = recall(worker, request, result);
+			result->status = recall(thread, request, result);
 		while (outage_retry(&outage, &result->status, &result->error));
 	}
 	if (result->status == STATUS_OK)
-		result->status = attempt_gather(worker->store, request->view,
-			clock_after(request->options->join_timeout), worker->cancel,
+		result->status = attempt_gather(thread->store, request->view,
+			clock_after(request->options->join_timeout), thread->cancel,
 			&result->error);
 	if (result->status == STATUS_OK && request->options->find_checkpoint)
 		result->status = signal_only_resolve(
-			worker->store, request->view, request->options, &result->error);
-	post(worker, result);
+			thread->store, request->view, request->options, &result->error);
+	post(thread, result);
 }
 
-static void wait_until(struct worker *worker, int64_t deadline)
+static void wait_until(struct store_thread *thread, int64_t deadline)
 {
-	struct pollfd wake = {.fd = worker->wake, .events = POLLIN};
+	struct pollfd wake = {.fd = thread->wake, .events = POLLIN};
 	poll(&wake, 1, clock_poll_timeout(deadline));
 }
 
@@ -145,16 +146,16 @@ static void wait_until(struct worker *worker, int64_t deadline)
  * Sleep after so many failures in a row: longer after each, up to a second. That a look is wanted
  * does not end it; that something is to be carried out does, unless that has just failed.
  */
-static void pause_after(struct worker *worker, int failures, bool requests_end_it)
+static void pause_after(struct store_thread *thread, int failures, bool requests_end_it)
 {
 	int64_t end = clock_after(100 + clock_jitter(failures > 10 ? 1000 : 100 * failures));
 	bool called = false;
 	while (!called && clock_now() < end) {
-		wait_until(worker, end);
-		bell_hush(worker->wake);
-		pthread_mutex_lock(&worker->lock);
-		called = worker->stopping || (requests_end_it && worker->first);
-		pthread_mutex_unlock(&worker->lock);
+		wait_until(thread, end);
+		bell_hush(thread->wake);
+		pthread_mutex_lock(&thread->lock);
+		called = thread->stopping || (requests_end_it && thread->first);
+		pthread_mutex_unlock(&thread->lock);
 	}
 }
 
@@ -162,50 +163,50 @@ static void pause_after(struct worker *worker, int failures, bool requests_end_i
  * Whether there is news that the last look did not show, by the count that a transaction has read.
  * What we made ourselves needs no look.
  */
-static bool is_behind(struct worker *worker, uint32_t count, bool made)
+static bool is_behind(struct store_thread *thread, uint32_t count, bool made)
 {
-	pthread_mutex_lock(&worker->lock);
-	bool known = count && count == worker->heard + made;
+	pthread_mutex_lock(&thread->lock);
+	bool known = count && count == thread->heard + made;
 	if (known)
-		worker->heard = count;
-	pthread_mutex_unlock(&worker->lock);
+		thread->heard = count;
+	pthread_mutex_unlock(&thread->lock);
 	return !known;
 }
 
 static void post_written(
-	struct worker *worker, struct request *request, struct result *result, bool behind)
+	struct store_thread *thread, struct request *request, struct result *result, bool behind)
 {
 	result->now = clock_now();
 	result->news =
 		result->outcome == OUTCOME_DONE && request->write.transaction.group && behind;
 	result->write = request->write;
 	request->write = (struct write){0};
-	post(worker, result);
+	post(thread, result);
 }
 
-static void carry_out_write(struct worker *worker, struct request *request)
+static void carry_out_write(struct store_thread *thread, struct request *request)
 {
 	const struct write *write = &request->write;
 	struct result *result = new_result(RESULT_WROTE);
 	result->outcome = OUTCOME_UNKNOWN;
 	result->began = clock_now();
-	result->status = open_store(worker, &result->error);
+	result->status = open_store(thread, &result->error);
 	if (result->status == STATUS_OK)
-		result->outcome = write_carry_out(&request->write, worker->store, &result->error);
+		result->outcome = write_carry_out(&request->write, thread->store, &result->error);
 	bool behind = result->outcome == OUTCOME_DONE && write->transaction.group &&
-		      is_behind(worker, write->news, write->transaction.news);
-	worker->writes_failed = result->outcome == OUTCOME_UNKNOWN ? worker->writes_failed + 1 : 0;
-	post_written(worker, request, result, behind);
+		      is_behind(thread, write->news, write->transaction.news);
+	thread->writes_failed = result->outcome == OUTCOME_UNKNOWN ? thread->writes_failed + 1 : 0;
+	post_written(thread, request, result, behind);
 	/* A full disk fails at once, and it would be tried again at once. */
-	if (worker->writes_failed)
-		pause_after(worker, worker->writes_failed, false);
+	if (thread->writes_failed)
+		pause_after(thread, thread->writes_failed, false);
 }
 
 /*
  * What waits to be written, in one transaction: an agent with eight tasks shall cost the store no
  * more than one. False: not all of it, or not for sure.
  */
-static bool carry_out_writes(struct worker *worker, struct request *first)
+static bool carry_out_writes(struct store_thread *thread, struct request *first)
 {
 	struct write *writes[TOGETHER];
 	size_t count = 0;
@@ -217,116 +218,117 @@ static bool carry_out_writes(struct worker *worker, struct request *first)
 		made |= request->write.transaction.news;
 		writes[count++] = &request->write;
 	}
-	if (!worker->store || worker->writes_failed ||
-		!write_carry_out_all(writes, count, worker->store, NULL))
+	if (!thread->store || thread->writes_failed ||
+		!write_carry_out_all(writes, count, thread->store, NULL))
 		return false;
 	uint32_t news = 0;
 	for (size_t i = 0; i < count; i++)
 		if (writes[i]->transaction.group)
 			news = writes[i]->news;
-	bool behind = news && is_behind(worker, news, made);
+	bool behind = news && is_behind(thread, news, made);
 	for (struct request *request = first; request; request = request->next) {
 		struct result *result = new_result(RESULT_WROTE);
 		result->outcome = OUTCOME_DONE;
 		result->began = began;
-		post_written(worker, request, result, behind);
+		post_written(thread, request, result, behind);
 	}
 	return true;
 }
 
-static void carry_out_close(struct worker *worker, struct request *request)
+static void carry_out_close(struct store_thread *thread, struct request *request)
 {
 	struct result *result = new_result(RESULT_CLOSED);
 	struct outcome_finding finding = {.finished = request->finished};
 	struct view view = {0};
-	result->status = open_store(worker, &result->error);
+	result->status = open_store(thread, &result->error);
 	if (result->status == STATUS_OK)
 		result->status = view_init(&view, &request->attempt, &result->error);
 	if (result->status == STATUS_OK)
-		result->status = view_refresh(&view, worker->store, &result->error);
+		result->status = view_refresh(&view, thread->store, &result->error);
 	if (result->status == STATUS_OK && view_all_through(&view)) {
 		if (request->options->find_checkpoint && view.resume_known)
 			finding.newer = signal_only_find_newer(request->options, &view,
 						&finding.step, &(struct error){0}) == STATUS_OK;
 		result->status = attempt_close_as_seen(
-			worker->store, &view, false, &finding, &result->error);
+			thread->store, &view, false, &finding, &result->error);
 	}
 	view_release(&view);
-	post(worker, result);
+	post(thread, result);
 }
 
-static void carry_out(struct worker *worker, struct request *request)
+static void carry_out(struct store_thread *thread, struct request *request)
 {
 	switch (request->kind) {
-	case REQUEST_JOIN: carry_out_join(worker, request); break;
-	case REQUEST_WRITE: carry_out_write(worker, request); break;
-	case REQUEST_CLOSE: carry_out_close(worker, request); break;
+	case REQUEST_JOIN: carry_out_join(thread, request); break;
+	case REQUEST_WRITE: carry_out_write(thread, request); break;
+	case REQUEST_CLOSE: carry_out_close(thread, request); break;
 	}
 	write_release(&request->write);
 	free(request);
 }
 
-static void post_look(struct worker *worker, struct result *result, uint32_t heard)
+static void post_look(struct store_thread *thread, struct result *result, uint32_t heard)
 {
-	pthread_mutex_lock(&worker->lock);
+	pthread_mutex_lock(&thread->lock);
 	if (result->status == STATUS_OK) {
-		worker->heard = heard;
-		worker->seen = result->answer.revision;
+		thread->heard = heard;
+		thread->seen = result->answer.revision;
 		if (result->whole)
-			worker->revision = result->answer.revision;
+			thread->revision = result->answer.revision;
 	}
 	if (result->whole)
-		worker->look_by = CLOCK_NEVER;
-	*worker->results_end = result;
-	worker->results_end = &result->next;
-	pthread_mutex_unlock(&worker->lock);
-	bell_ring(worker->ready);
+		thread->look_by = CLOCK_NEVER;
+	*thread->results_end = result;
+	thread->results_end = &result->next;
+	pthread_mutex_unlock(&thread->lock);
+	bell_ring(thread->ready);
 }
 
 /* Read what changed and report it: all of it, or without the records of single tasks. */
-static bool look(struct worker *worker, const struct store_awaited *since, bool whole, bool counted)
+static bool look(
+	struct store_thread *thread, const struct store_awaited *since, bool whole, bool counted)
 {
 	struct result *result = new_result(RESULT_SAW);
 	struct store_range range = {.prefix = since->prefix,
-		.since = whole ? worker->revision : since->since,
+		.since = whole ? thread->revision : since->since,
 		.skip = whole ? NULL : view_records};
 	result->whole = whole;
 	result->counted = counted;
 	uint32_t heard = since->heard;
-	result->status = open_store(worker, &result->error);
+	result->status = open_store(thread, &result->error);
 	if (result->status == STATUS_OK)
-		result->unchanged = store_unchanged(worker->store, since->since);
+		result->unchanged = store_unchanged(thread->store, since->since);
 	result->began = clock_now();
 	if (result->status == STATUS_OK && !heard)
-		heard = store_news(worker->store, since->group);
+		heard = store_news(thread->store, since->group);
 	if (result->status == STATUS_OK)
-		result->status = store_list(worker->store, &range, &result->answer, &result->error);
+		result->status = store_list(thread->store, &range, &result->answer, &result->error);
 	result->now = clock_now();
 	bool right = result->status == STATUS_OK;
-	result->set_back = right && store_was_set_back(worker->store, &result->error);
-	post_look(worker, result, heard);
+	result->set_back = right && store_was_set_back(thread->store, &result->error);
+	post_look(thread, result, heard);
 	return right;
 }
 
-static void follow(struct worker *worker, int *failures)
+static void follow(struct store_thread *thread, int *failures)
 {
 	struct attempt attempt;
 	char group[KEYS_GROUP];
-	pthread_mutex_lock(&worker->lock);
-	attempt = worker->attempt;
+	pthread_mutex_lock(&thread->lock);
+	attempt = thread->attempt;
 	struct store_awaited awaited = {.group = group,
-		.heard = worker->heard,
+		.heard = thread->heard,
 		.prefix = attempt.prefix,
-		.since = worker->seen,
-		.every = worker->awaits ? VIEW_EVERY : VIEW_SELDOM};
-	int64_t by = worker->look_by;
-	pthread_mutex_unlock(&worker->lock);
+		.since = thread->seen,
+		.every = thread->awaits ? VIEW_EVERY : VIEW_SELDOM};
+	int64_t by = thread->look_by;
+	pthread_mutex_unlock(&thread->lock);
 	keys_group(&attempt, group);
 
 	enum status status = STATUS_TIMEOUT;
 	uint32_t heard = awaited.heard;
-	if (worker->store && *failures == 0 && by > clock_now())
-		status = store_await_news(worker->store, &awaited, by, worker->wake, NULL);
+	if (thread->store && *failures == 0 && by > clock_now())
+		status = store_await_news(thread->store, &awaited, by, thread->wake, NULL);
 	if (status == STATUS_NO)
 		return; /* a request */
 	/* Where news is not counted, whatever has changed is looked at whole. */
@@ -334,145 +336,145 @@ static void follow(struct worker *worker, int *failures)
 	bool counted = awaited.heard != heard;
 	if (status != STATUS_OK)
 		awaited.heard = 0; /* there may be some by now */
-	if (look(worker, &awaited, !news, counted)) {
+	if (look(thread, &awaited, !news, counted)) {
 		*failures = 0;
 		return;
 	}
 	++*failures;
-	pause_after(worker, *failures, true);
+	pause_after(thread, *failures, true);
 }
 
 /* The next request, and with a write those that follow it; the lock is held. */
-static struct request *take_requests(struct worker *worker)
+static struct request *take_requests(struct store_thread *thread)
 {
-	struct request *first = worker->gathering ? NULL : worker->first, *last = first;
+	struct request *first = thread->gathering ? NULL : thread->first, *last = first;
 	size_t count = 1;
 	if (!first)
 		return NULL;
 	while (first->kind == REQUEST_WRITE && last->next && last->next->kind == REQUEST_WRITE &&
 		count++ < TOGETHER)
 		last = last->next;
-	worker->first = last->next;
-	if (!worker->first)
-		worker->last = &worker->first;
+	thread->first = last->next;
+	if (!thread->first)
+		thread->last = &thread->first;
 	last->next = NULL;
 	return first;
 }
 
-static void carry_out_all(struct worker *worker, struct request *request)
+static void carry_out_all(struct store_thread *thread, struct request *request)
 {
-	bool done = request->next && carry_out_writes(worker, request);
+	bool done = request->next && carry_out_writes(thread, request);
 	for (struct request *next; request; request = next) {
 		next = request->next;
 		if (done)
 			free(request);
 		else
-			carry_out(worker, request);
+			carry_out(thread, request);
 	}
 }
 
 static void *work(void *context)
 {
-	struct worker *worker = context;
+	struct store_thread *thread = context;
 	int failures = 0;
 	for (;;) {
-		bell_hush(worker->wake);
-		pthread_mutex_lock(&worker->lock);
-		struct request *request = take_requests(worker);
-		bool following = worker->following;
-		bool stop = worker->stopping && !request;
-		pthread_mutex_unlock(&worker->lock);
+		bell_hush(thread->wake);
+		pthread_mutex_lock(&thread->lock);
+		struct request *request = take_requests(thread);
+		bool following = thread->following;
+		bool stop = thread->stopping && !request;
+		pthread_mutex_unlock(&thread->lock);
 		if (stop)
 			break;
 		if (request)
-			carry_out_all(worker, request);
+			carry_out_all(thread, request);
 		else if (following)
-			follow(worker, &failures);
+			follow(thread, &failures);
 		else
-			wait_until(worker, CLOCK_NEVER);
+			wait_until(thread, CLOCK_NEVER);
 	}
-	store_close(worker->store);
-	pthread_mutex_lock(&worker->lock);
-	worker->ended = true;
-	pthread_mutex_unlock(&worker->lock);
+	store_close(thread->store);
+	pthread_mutex_lock(&thread->lock);
+	thread->ended = true;
+	pthread_mutex_unlock(&thread->lock);
 	return NULL;
 }
 
-static void release(struct worker *worker)
+static void release(struct store_thread *thread)
 {
-	const int bells[] = {worker->wake, worker->ready, worker->cancel};
+	const int bells[] = {thread->wake, thread->ready, thread->cancel};
 	for (size_t i = 0; i < 3; i++)
 		if (bells[i] >= 0)
 			close(bells[i]);
-	pthread_mutex_destroy(&worker->lock);
-	free(worker->url);
-	free(worker);
+	pthread_mutex_destroy(&thread->lock);
+	free(thread->url);
+	free(thread);
 }
 
-enum status worker_start(struct worker **out, const char *url, struct error *err)
+enum status store_thread_start(struct store_thread **out, const char *url, struct error *err)
 {
-	struct worker *worker = calloc(1, sizeof(*worker));
-	if (!worker)
+	struct store_thread *thread = calloc(1, sizeof(*thread));
+	if (!thread)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	worker->url = strdup(url);
-	worker->last = &worker->first;
-	worker->results_end = &worker->results;
-	worker->look_by = CLOCK_NEVER;
-	pthread_mutex_init(&worker->lock, NULL);
-	worker->wake = bell_open();
-	worker->ready = bell_open();
-	worker->cancel = bell_open();
-	bool bells = worker->wake >= 0 && worker->ready >= 0 && worker->cancel >= 0;
-	int number = !bells ? errno : worker->url ? 0 : ENOMEM;
+	thread->url = strdup(url);
+	thread->last = &thread->first;
+	thread->results_end = &thread->results;
+	thread->look_by = CLOCK_NEVER;
+	pthread_mutex_init(&thread->lock, NULL);
+	thread->wake = bell_open();
+	thread->ready = bell_open();
+	thread->cancel = bell_open();
+	bool bells = thread->wake >= 0 && thread->ready >= 0 && thread->cancel >= 0;
+	int number = !bells ? errno : thread->url ? 0 : ENOMEM;
 	if (number == 0)
-		number = thread_start(&worker->thread, work, worker);
+		number = thread_start(&thread->thread, work, thread);
 	if (number == 0) {
-		*out = worker;
+		*out = thread;
 		return STATUS_OK;
 	}
-	release(worker);
+	release(thread);
 	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
 }
 
-int worker_descriptor(const struct worker *worker)
+int store_thread_descriptor(const struct store_thread *thread)
 {
-	return worker->ready;
+	return thread->ready;
 }
 
-struct result *worker_take(struct worker *worker)
+struct result *store_thread_take(struct store_thread *thread)
 {
-	pthread_mutex_lock(&worker->lock);
-	struct result *result = worker->results;
+	pthread_mutex_lock(&thread->lock);
+	struct result *result = thread->results;
 	if (result) {
-		worker->results = result->next;
-		if (!worker->results)
-			worker->results_end = &worker->results;
+		thread->results = result->next;
+		if (!thread->results)
+			thread->results_end = &thread->results;
 	} else {
-		bell_hush(worker->ready);
+		bell_hush(thread->ready);
 	}
-	pthread_mutex_unlock(&worker->lock);
+	pthread_mutex_unlock(&thread->lock);
 	return result;
 }
 
-static void submit(struct worker *worker, struct request *request)
+static void submit(struct store_thread *thread, struct request *request)
 {
-	pthread_mutex_lock(&worker->lock);
-	*worker->last = request;
-	worker->last = &request->next;
-	bool ring = !worker->gathering;
-	pthread_mutex_unlock(&worker->lock);
+	pthread_mutex_lock(&thread->lock);
+	*thread->last = request;
+	thread->last = &request->next;
+	bool ring = !thread->gathering;
+	pthread_mutex_unlock(&thread->lock);
 	if (ring)
-		bell_ring(worker->wake);
+		bell_ring(thread->wake);
 }
 
-void worker_gather(struct worker *worker, bool begin)
+void store_thread_batch(struct store_thread *thread, bool begin)
 {
-	pthread_mutex_lock(&worker->lock);
-	worker->gathering = begin;
-	bool ring = !begin && worker->first;
-	pthread_mutex_unlock(&worker->lock);
+	pthread_mutex_lock(&thread->lock);
+	thread->gathering = begin;
+	bool ring = !begin && thread->first;
+	pthread_mutex_unlock(&thread->lock);
 	if (ring)
-		bell_ring(worker->wake);
+		bell_ring(thread->wake);
 }
 
 static struct request *new_request(enum request_kind kind)
@@ -484,7 +486,7 @@ static struct request *new_request(enum request_kind kind)
 	return request;
 }
 
-void worker_join(struct worker *worker, const struct attempt_entry *entry,
+void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
 	const struct agent_options *options, struct view *view, struct pulse *pulse,
 	struct progress_rules *progress)
 {
@@ -496,72 +498,72 @@ void worker_join(struct worker *worker, const struct attempt_entry *entry,
 	request->view = view;
 	request->pulse = pulse;
 	request->progress = progress;
-	submit(worker, request);
+	submit(thread, request);
 }
 
-void worker_cancel(struct worker *worker)
+void store_thread_cancel(struct store_thread *thread)
 {
-	bell_ring(worker->cancel);
+	bell_ring(thread->cancel);
 }
 
-void worker_write(struct worker *worker, struct write *write)
+void store_thread_write(struct store_thread *thread, struct write *write)
 {
 	struct request *request = new_request(REQUEST_WRITE);
 	request->write = *write;
 	*write = (struct write){0};
-	submit(worker, request);
+	submit(thread, request);
 }
 
-void worker_follow(struct worker *worker, const struct view *view)
+void store_thread_follow(struct store_thread *thread, const struct view *view)
 {
-	pthread_mutex_lock(&worker->lock);
-	worker->following = true;
-	worker->attempt = view->attempt;
-	worker->revision = worker->seen = view->revision;
-	worker->heard = view->heard;
-	pthread_mutex_unlock(&worker->lock);
-	bell_ring(worker->wake);
+	pthread_mutex_lock(&thread->lock);
+	thread->following = true;
+	thread->attempt = view->attempt;
+	thread->revision = thread->seen = view->revision;
+	thread->heard = view->heard;
+	pthread_mutex_unlock(&thread->lock);
+	bell_ring(thread->wake);
 }
 
-void worker_rest(struct worker *worker)
+void store_thread_unfollow(struct store_thread *thread)
 {
-	pthread_mutex_lock(&worker->lock);
-	worker->following = false;
-	pthread_mutex_unlock(&worker->lock);
+	pthread_mutex_lock(&thread->lock);
+	thread->following = false;
+	pthread_mutex_unlock(&thread->lock);
 }
 
-void worker_look(struct worker *worker, int64_t by, bool awaits)
+void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits)
 {
-	pthread_mutex_lock(&worker->lock);
-	worker->awaits = awaits;
+	pthread_mutex_lock(&thread->lock);
+	thread->awaits = awaits;
 	/* Results that wait may say what is to be looked for. */
-	bool sooner = by < worker->look_by && !worker->results;
+	bool sooner = by < thread->look_by && !thread->results;
 	if (sooner)
-		worker->look_by = by;
-	pthread_mutex_unlock(&worker->lock);
+		thread->look_by = by;
+	pthread_mutex_unlock(&thread->lock);
 	if (sooner)
-		bell_ring(worker->wake);
+		bell_ring(thread->wake);
 }
 
-void worker_close(struct worker *worker, const struct attempt *attempt,
+void store_thread_close(struct store_thread *thread, const struct attempt *attempt,
 	const struct agent_options *options, bool finished)
 {
 	struct request *request = new_request(REQUEST_CLOSE);
 	request->attempt = *attempt;
 	request->options = options;
 	request->finished = finished;
-	submit(worker, request);
+	submit(thread, request);
 }
 
-void worker_stop(struct worker *worker, int64_t patience)
+void store_thread_stop(struct store_thread *thread, int64_t patience)
 {
-	pthread_mutex_lock(&worker->lock);
-	worker->stopping = true;
-	pthread_mutex_unlock(&worker->lock);
-	bell_ring(worker->wake);
-	if (!thread_join(worker->thread, worker, patience))
+	pthread_mutex_lock(&thread->lock);
+	thread->stopping = true;
+	pthread_mutex_unlock(&thread->lock);
+	bell_ring(thread->wake);
+	if (!thread_join(thread->thread, thread, patience))
 		return;
-	for (struct result *result; (result = worker_take(worker));)
+	for (struct result *result; (result = store_thread_take(thread));)
 		result_free(result);
-	release(worker);
+	release(thread);
 }

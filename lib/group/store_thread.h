@@ -5,14 +5,14 @@
  * results come back in the same order. When there is nothing to do it waits for changes of the
  * attempt and reports them.
  */
-#ifndef GROUP_WORKER_H
-#define GROUP_WORKER_H
+#ifndef GROUP_STORE_THREAD_H
+#define GROUP_STORE_THREAD_H
 
 #include "group/agent.h"
 #include "group/attempt.h"
 #include "group/pulse.h"
 
-struct worker;
+struct store_thread;
 
 enum result_kind {
 	RESULT_JOINED, /* attempt_join and attempt_gather are over: status, view */
@@ -42,47 +42,47 @@ void result_free(struct result *result);
  * Start the thread on a store of its own, which it opens. The process has opened that store before:
  * a missing one is away, and is never made anew. All signals are blocked in the thread.
  */
-enum status worker_start(struct worker **worker, const char *url, struct error *err);
+enum status store_thread_start(struct store_thread **thread, const char *url, struct error *err);
 
 /* Readable when there are results. */
-int worker_descriptor(const struct worker *worker);
+int store_thread_descriptor(const struct store_thread *thread);
 /* The next result, or NULL. The caller frees it. */
-struct result *worker_take(struct worker *worker);
+struct result *store_thread_take(struct store_thread *thread);
 
 /*
  * Join, gather, and find the checkpoint to resume from; fills *view (which must stay valid and is
  * not touched by others until RESULT_JOINED comes; nor *progress, which is told what was learned
- * earlier). pulse (may be NULL) begins to beat once it has joined. worker_cancel gives up a join
- * that is under way.
+ * earlier). pulse (may be NULL) begins to beat once it has joined. store_thread_cancel gives up a
+ * join that is under way.
  */
-void worker_join(struct worker *worker, const struct attempt_entry *entry,
+void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
 	const struct agent_options *options, struct view *view, struct pulse *pulse,
 	struct progress_rules *progress);
-void worker_cancel(struct worker *worker);
+void store_thread_cancel(struct store_thread *thread);
 /* From begin to end: what is to be written meanwhile is written together, then. */
-void worker_gather(struct worker *worker, bool begin);
+void store_thread_batch(struct store_thread *thread, bool begin);
 /* Carry out a write, which is taken over. */
-void worker_write(struct worker *worker, struct write *write);
+void store_thread_write(struct store_thread *thread, struct write *write);
 /* Report what changes after what this view shows from now on: news at once, the rest with it. */
-void worker_follow(struct worker *worker, const struct view *view);
+void store_thread_follow(struct store_thread *thread, const struct view *view);
 /* Report no changes any more. */
-void worker_rest(struct worker *worker);
+void store_thread_unfollow(struct store_thread *thread);
 /*
  * A fresh look is wanted by this instant at the latest; earlier ones replace later ones. To be
  * asked for again after results were taken. awaits: news is to be expected soon.
  */
-void worker_look(struct worker *worker, int64_t by, bool awaits);
+void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits);
 /*
  * If everybody is through, remember what all have learned, and close the attempt. finished: this
  * agent leaves with 0.
  */
-void worker_close(struct worker *worker, const struct attempt *attempt,
+void store_thread_close(struct store_thread *thread, const struct attempt *attempt,
 	const struct agent_options *options, bool finished);
 
 /*
  * End the thread; one that hangs in the filesystem for longer than patience (ms) is left alone, and
  * the process must then end by _exit.
  */
-void worker_stop(struct worker *worker, int64_t patience);
+void store_thread_stop(struct store_thread *thread, int64_t patience);
 
 #endif
