@@ -21,7 +21,7 @@
 #include "group/source_group.h"
 #include "notice/exec.h"
 #include "notice/platform.h"
-#include "notice/watch.h"
+#include "notice/source_set.h"
 
 #define BOARD_EVERY 1000 /* ms between looks whether the board is there */
 
@@ -106,12 +106,12 @@ static int handle(const struct notice *notice)
 }
 
 /* The last two: our stdout, whose reader may go away while we wait for a notice, and the agent. */
-static struct pollfd polls[WATCH_SOURCES + 2];
+static struct pollfd polls[SOURCE_SET_SOURCES + 2];
 
-static void wait_for_sources(const struct watch *watch, int64_t deadline)
+static void wait_for_sources(const struct source_set *watch, int64_t deadline)
 {
-	size_t count = watch_poll(watch, polls);
-	int64_t due = watch_due(watch);
+	size_t count = source_set_poll(watch, polls);
+	int64_t due = source_set_due(watch);
 	if (board && clock_after(BOARD_EVERY) < due)
 		due = clock_after(BOARD_EVERY);
 	polls[count] = (struct pollfd){.fd = has_reader ? STDOUT_FILENO : -1};
@@ -128,20 +128,20 @@ static bool is_refusal(const struct error *err)
 	       err->status == STATUS_PERMISSION;
 }
 
-static void say_doubt(enum watch_event event, const char *name, const struct error *err)
+static void say_doubt(enum source_set_event event, const char *name, const struct error *err)
 {
-	if (event == WATCH_DOUBT)
+	if (event == SOURCE_SET_DOUBT)
 		message_detail("cannot ask %s: %s", name, err->text);
-	else if (event == WATCH_LOST)
+	else if (event == SOURCE_SET_LOST)
 		message_error("%s could not be asked three times in a row: %s; retrying", name,
 			err->text);
-	else if (event == WATCH_WARNING)
+	else if (event == SOURCE_SET_WARNING)
 		message_error("%s", err->text);
-	else if (event == WATCH_BACK)
+	else if (event == SOURCE_SET_BACK)
 		message_info("%s answers again", name);
 }
 
-static bool group_has_answered(const struct watch *watch)
+static bool group_has_answered(const struct source_set *watch)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		if (watch->sources[i].source == group)
@@ -154,11 +154,11 @@ static bool group_has_answered(const struct watch *watch)
  * Until the first notice (and until the claimer is gone), or --follow; or until agent or board is
  * gone. code: STATUS_TIMEOUT until a notice came.
  */
-static int watch_on(struct watch *watch, int64_t deadline, int code)
+static int watch_on(struct source_set *watch, int64_t deadline, int code)
 {
 	struct notice notice;
 	struct error err, unasked; /* why the group has not answered, while asked is false */
-	enum watch_event event;
+	enum source_set_event event;
 	bool asked = false; /* the group has answered once */
 	size_t which;
 	error_set(&unasked, STATUS_TEMPORARY, "its store did not answer in that time");
@@ -167,15 +167,17 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 		wait_for_sources(watch, deadline);
 		if (ending_signal())
 			return code;
-		watch_begin(watch, polls);
-		while ((event = watch_next(watch, &which, &notice, &err)) != WATCH_END) {
+		source_set_begin(watch, polls);
+		while ((event = source_set_next(watch, &which, &notice, &err)) != SOURCE_SET_END) {
 			const struct source *source = watch->sources[which].source;
-			if (source == group && event == WATCH_DOUBT && !asked && is_refusal(&err))
+			if (source == group && event == SOURCE_SET_DOUBT && !asked &&
+				is_refusal(&err))
 				return message_fail(&err);
-			if (source == group && (event == WATCH_DOUBT || event == WATCH_LOST))
+			if (source == group &&
+				(event == SOURCE_SET_DOUBT || event == SOURCE_SET_LOST))
 				unasked = err;
 			say_doubt(event, source_name(source), &err);
-			if (event != WATCH_NOTICE)
+			if (event != SOURCE_SET_NOTICE)
 				continue;
 			int answer = handle(&notice);
 			if (code == STATUS_TIMEOUT || code == STATUS_OK)
@@ -210,34 +212,34 @@ static int watch_on(struct watch *watch, int64_t deadline, int code)
 }
 
 /* One look at each. A "no" is definite only where all could be asked. */
-static int look_once(struct watch *watch, int64_t deadline)
+static int look_once(struct source_set *watch, int64_t deadline)
 {
 	struct notice notice;
 	struct error err;
-	enum watch_event event;
-	bool done[WATCH_SOURCES] = {false}, found = false, doubt = false;
+	enum source_set_event event;
+	bool done[SOURCE_SET_SOURCES] = {false}, found = false, doubt = false;
 	size_t which, left = watch->count;
 	int code = STATUS_OK, refused = STATUS_TEMPORARY;
 
-	watch_poll(watch, polls);
+	source_set_poll(watch, polls);
 	for (size_t i = 0; i < watch->count; i++)
 		polls[i].revents = POLLIN; /* ask also those that would wait */
 	for (;;) {
-		watch_begin(watch, polls);
-		while ((event = watch_next(watch, &which, &notice, &err)) != WATCH_END) {
+		source_set_begin(watch, polls);
+		while ((event = source_set_next(watch, &which, &notice, &err)) != SOURCE_SET_END) {
 			if (done[which])
 				continue;
-			if (event == WATCH_DOUBT) {
+			if (event == SOURCE_SET_DOUBT) {
 				const struct source *source = watch->sources[which].source;
 				message_error("cannot ask %s: %s", source_name(source), err.text);
 				if (source == group && is_refusal(&err))
 					refused = (int)err.status;
-			} else if (event == WATCH_WARNING)
+			} else if (event == SOURCE_SET_WARNING)
 				message_error("%s", err.text);
-			else if (event == WATCH_NOTICE && code == STATUS_OK)
+			else if (event == SOURCE_SET_NOTICE && code == STATUS_OK)
 				code = handle(&notice);
-			doubt |= event == WATCH_DOUBT;
-			found |= event == WATCH_NOTICE;
+			doubt |= event == SOURCE_SET_DOUBT;
+			found |= event == SOURCE_SET_NOTICE;
 		}
 		left = 0;
 		for (size_t i = 0; i < watch->count; i++) {
@@ -254,7 +256,7 @@ static int look_once(struct watch *watch, int64_t deadline)
 }
 
 /* Without --source: our own notice, and the claim of the group where one is named. */
-static enum status open_sources(struct watch *watch, struct error *err)
+static enum status open_sources(struct source_set *watch, struct error *err)
 {
 	struct listen_request request = {.specifications = sources.items,
 		.platform = platform			  ? platform
@@ -305,7 +307,7 @@ static int print_platform(void)
 
 static int run(const struct args_rest *rest)
 {
-	struct watch watch = {0};
+	struct source_set watch = {0};
 	struct error err;
 	sigset_t all;
 	int code;
@@ -330,7 +332,7 @@ static int run(const struct args_rest *rest)
 	/* A second TERM while we leave must not turn our answer into a death. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	watch_release(&watch);
+	source_set_release(&watch);
 	return ending_signal() ? ending_die(ending_signal()) : code;
 }
 

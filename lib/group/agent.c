@@ -20,13 +20,13 @@
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
 {
-	struct pollfd polled[3 + WATCH_SOURCES] = {{.fd = agent->signals, .events = POLLIN},
+	struct pollfd polled[3 + SOURCE_SET_SOURCES] = {{.fd = agent->signals, .events = POLLIN},
 		{.fd = store_thread_descriptor(agent->group.store_thread), .events = POLLIN},
 		{.fd = agent->served, .events = POLLIN}};
 	struct pollfd *sources = polled + 3;
-	size_t source_count = watch_poll(&agent->watch, sources);
-	if (watch_due(&agent->watch) < wake)
-		wake = watch_due(&agent->watch);
+	size_t source_count = source_set_poll(&agent->watch, sources);
+	if (source_set_due(&agent->watch) < wake)
+		wake = source_set_due(&agent->watch);
 	(void)poll(polled, 3 + source_count, clock_poll_timeout(wake));
 
 	int64_t now = clock_now();
@@ -133,7 +133,7 @@ void agent_release(struct agent *agent)
 	for (size_t i = 0; i < agent->seat_count; i++)
 		seat_release(&agent->seats[i]);
 	board_release(&agent->boards, true);
-	watch_release(&agent->watch);
+	source_set_release(&agent->watch);
 	stderr_relay_stop(agent->relay);
 	pulse_stop(agent->group.pulse, 1000);
 	if (agent->group.store_thread)

@@ -14,7 +14,7 @@
 #include "group/keys.h"
 #include "group/progress.h"
 #include "group/writes.h"
-#include "notice/watch.h"
+#include "notice/source_set.h"
 
 /* A notice that the agent gives itself (--rehearse). */
 struct agent_rehearsal {
@@ -80,7 +80,7 @@ void agent_hold_signals(const char *const *sources, size_t count);
 
 /* Open the sources, as agent_run does; what is open is in watch also where it fails. */
 enum status agent_watch_sources(
-	const struct agent_options *options, struct watch *watch, struct error *err);
+	const struct agent_options *options, struct source_set *watch, struct error *err);
 
 /* What its caller has to know to run it again; a notice or a signal came until the very end. */
 struct agent_end {

@@ -49,22 +49,22 @@ void agent_check_sources(struct agent *agent, const struct pollfd *polled)
 	struct notice notice;
 	struct error err;
 	size_t which;
-	enum watch_event event;
-	watch_begin(&agent->watch, polled);
-	while ((event = watch_next(&agent->watch, &which, &notice, &err)) != WATCH_END) {
+	enum source_set_event event;
+	source_set_begin(&agent->watch, polled);
+	while ((event = source_set_next(&agent->watch, &which, &notice, &err)) != SOURCE_SET_END) {
 		switch (event) {
-		case WATCH_NOTICE: agent_take_notice(agent, &notice); break;
-		case WATCH_LOST:
+		case SOURCE_SET_NOTICE: agent_take_notice(agent, &notice); break;
+		case SOURCE_SET_LOST:
 			message_error("%s could not be asked three times in a row: %s; retrying",
 				source_name(agent->watch.sources[which].source), err.text);
 			break;
-		case WATCH_BACK:
+		case SOURCE_SET_BACK:
 			message_info("%s answers again",
 				source_name(agent->watch.sources[which].source));
 			break;
-		case WATCH_WARNING: message_error("%s", err.text); break;
-		case WATCH_DOUBT:
-		case WATCH_END: break;
+		case SOURCE_SET_WARNING: message_error("%s", err.text); break;
+		case SOURCE_SET_DOUBT:
+		case SOURCE_SET_END: break;
 		}
 	}
 }
@@ -72,7 +72,7 @@ void agent_check_sources(struct agent *agent, const struct pollfd *polled)
 void agent_take_held(struct agent *agent)
 {
 	struct notice notice;
-	while (watch_take_held(&agent->watch, &notice))
+	while (source_set_take_held(&agent->watch, &notice))
 		agent_take_notice(agent, &notice);
 }
 
@@ -234,7 +234,7 @@ static void reap(struct agent *agent, int64_t now)
 		siginfo_t info = {0};
 		int wait_status;
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid ||
-			watch_owns(&agent->watch, info.si_pid))
+			source_set_owns(&agent->watch, info.si_pid))
 			return;
 		if (info.si_pid == agent->reaper.pid) {
 			agent_keep_reaper(agent);

@@ -16,16 +16,16 @@
 #include "group/cut_off.h"
 #include "group/seat.h"
 #include "group/signal_only.h"
-#include "notice/watch.h"
+#include "notice/source_set.h"
 
 struct agent {
 	struct group group;
 	const struct agent_options *options;
 	struct reaper reaper;
 	struct stderr_relay *relay;
-	struct watch watch; /* the sources of notices */
-	int signals;	    /* signalfd: CHLD, and what is passed on */
-	int served;	    /* a pidfd of the process that agent_serve serves; -1: none */
+	struct source_set watch; /* the sources of notices */
+	int signals;		 /* signalfd: CHLD, and what is passed on */
+	int served;		 /* a pidfd of the process that agent_serve serves; -1: none */
 	struct terminal terminal;
 	bool terminal_lent; /* the command has used it */
 	struct command *commands;

@@ -48,7 +48,7 @@ enum status agent_open_signals(struct agent *agent, struct error *err)
 }
 
 enum status agent_watch_sources(
-	const struct agent_options *options, struct watch *watch, struct error *err)
+	const struct agent_options *options, struct source_set *watch, struct error *err)
 {
 	struct source_options how = {.grace = options->grace, .since = options->began};
 	enum status status = STATUS_OK;
@@ -60,7 +60,7 @@ enum status agent_watch_sources(
 				"warning: no notices from %s: %s", options->sources[i], err->text);
 			status = STATUS_OK;
 		} else if (status == STATUS_OK)
-			status = watch_add(watch, source, err);
+			status = source_set_add(watch, source, err);
 	}
 	return status;
 }

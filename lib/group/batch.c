@@ -44,14 +44,14 @@ enum status batch_open(struct batch *batch, const char *const *sources, size_t c
 		struct source *source;
 		status = source_open(&source, sources[i], &how, err);
 		if (status == STATUS_OK)
-			status = watch_add(&batch->watch, source, err);
+			status = source_set_add(&batch->watch, source, err);
 	}
 	return status;
 }
 
 void batch_close(struct batch *batch)
 {
-	watch_release(&batch->watch);
+	source_set_release(&batch->watch);
 	if (batch->signals >= 0)
 		close(batch->signals);
 	batch->signals = -1;
@@ -84,12 +84,12 @@ static void check_sources(struct batch *batch, const struct pollfd *polled)
 	struct notice notice;
 	struct error err;
 	size_t which;
-	enum watch_event event;
-	watch_begin(&batch->watch, polled);
-	while ((event = watch_next(&batch->watch, &which, &notice, &err)) != WATCH_END)
-		if (event == WATCH_NOTICE)
+	enum source_set_event event;
+	source_set_begin(&batch->watch, polled);
+	while ((event = source_set_next(&batch->watch, &which, &notice, &err)) != SOURCE_SET_END)
+		if (event == SOURCE_SET_NOTICE)
 			take_notice(batch, &notice);
-		else if (event == WATCH_LOST || event == WATCH_WARNING)
+		else if (event == SOURCE_SET_LOST || event == SOURCE_SET_WARNING)
 			message_error("%s", err.text);
 }
 
@@ -103,7 +103,7 @@ static void reap(struct batch *batch)
 	}
 	/* As process 1 we reap what others leave; but what a source runs is the source's. */
 	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
-		info.si_pid != batch->pid && !watch_owns(&batch->watch, info.si_pid)) {
+		info.si_pid != batch->pid && !source_set_owns(&batch->watch, info.si_pid)) {
 		(void)waitpid(info.si_pid, NULL, WNOHANG);
 		info.si_pid = 0;
 	}
@@ -175,9 +175,9 @@ static void tell(struct batch *batch, int64_t now)
 
 static void wait_once(struct batch *batch, int64_t deadline)
 {
-	struct pollfd polled[1 + WATCH_SOURCES] = {{.fd = batch->signals, .events = POLLIN}};
-	size_t count = watch_poll(&batch->watch, polled + 1);
-	int64_t due = watch_due(&batch->watch);
+	struct pollfd polled[1 + SOURCE_SET_SOURCES] = {{.fd = batch->signals, .events = POLLIN}};
+	size_t count = source_set_poll(&batch->watch, polled + 1);
+	int64_t due = source_set_due(&batch->watch);
 	(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
 	check_sources(batch, polled + 1);
 	take_signals(batch);
@@ -196,7 +196,7 @@ enum status batch_run(struct batch *batch, char *const *command, struct error *e
 		wait_once(batch, tells && !batch->told ? batch->tell_at : CLOCK_NEVER);
 	}
 	struct notice notice;
-	while (watch_take_held(&batch->watch, &notice))
+	while (source_set_take_held(&batch->watch, &notice))
 		take_notice(batch, &notice);
 	return status;
 }

@@ -9,12 +9,12 @@
 
 #include "group/requeue_decision.h"
 #include "notice/notice.h"
-#include "notice/watch.h"
+#include "notice/source_set.h"
 
 struct batch {
 	struct requeue_question *question;
 	const char *slurm_job; /* asked for the deadline when a notice comes; NULL: not in Slurm */
-	struct watch watch;
+	struct source_set watch;
 	int signals;	      /* signalfd: CHLD, and what ends us by hand */
 	pid_t pid;	      /* the launcher; 0: not running */
 	struct notice notice; /* the first, */

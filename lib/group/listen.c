@@ -12,13 +12,13 @@
 #include "notice/platform.h"
 
 static enum status add(
-	struct watch *watch, enum status status, struct source *source, struct error *err)
+	struct source_set *watch, enum status status, struct source *source, struct error *err)
 {
-	return status == STATUS_OK ? watch_add(watch, source, err) : status;
+	return status == STATUS_OK ? source_set_add(watch, source, err) : status;
 }
 
 /* round 0: the claim. */
-static enum status open_group(struct watch *watch, const struct listen_request *request,
+static enum status open_group(struct source_set *watch, const struct listen_request *request,
 	uint64_t round, struct source **group, struct error *err)
 {
 	struct identity identity;
@@ -44,7 +44,7 @@ static enum status open_group(struct watch *watch, const struct listen_request *
 }
 
 /* "group" or "group:ROUND": anything else is a source by its specification. */
-static enum status open_one(struct watch *watch, const struct listen_request *request,
+static enum status open_one(struct source_set *watch, const struct listen_request *request,
 	const char *specification, struct source **group, struct error *err)
 {
 	struct source *source = NULL;
@@ -61,7 +61,7 @@ static enum status open_one(struct watch *watch, const struct listen_request *re
 	return add(watch, status, source, err);
 }
 
-static enum status open_platform(struct watch *watch, struct listen_request *request,
+static enum status open_platform(struct source_set *watch, struct listen_request *request,
 	struct text *warnings, struct error *err)
 {
 	struct platform_signs signs;
@@ -82,8 +82,8 @@ static enum status open_platform(struct watch *watch, struct listen_request *req
 	return status;
 }
 
-enum status listen_open(struct watch *watch, struct listen_request *request, struct source **group,
-	struct text *warnings, struct error *err)
+enum status listen_open(struct source_set *watch, struct listen_request *request,
+	struct source **group, struct text *warnings, struct error *err)
 {
 	enum status status = STATUS_OK;
 	*group = NULL;

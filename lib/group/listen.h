@@ -4,7 +4,7 @@
 #define GROUP_LISTEN_H
 
 #include "base/text.h"
-#include "notice/watch.h"
+#include "notice/source_set.h"
 
 struct listen_request {
 	const char *const *specifications; /* source.h; also "group", "group:ROUND" */
@@ -18,8 +18,8 @@ struct listen_request {
  * Open all into watch. *group is the one of them that is the group, NULL where none is; it stays
  * the watch's. warnings: a line for each source that was only found here and cannot be opened.
  */
-enum status listen_open(struct watch *watch, struct listen_request *request, struct source **group,
-	struct text *warnings, struct error *err);
+enum status listen_open(struct source_set *watch, struct listen_request *request,
+	struct source **group, struct text *warnings, struct error *err);
 
 /*
  * The signals that are notices of this process, "TERM,USR1", for PREEMPT_SIGNALS: what that says

@@ -16,7 +16,7 @@
 #include "group/history.h"
 #include "group/outage.h"
 #include "group/pulse.h"
-#include "notice/watch.h"
+#include "notice/source_set.h"
 
 #define OPEN_PATIENCE 2000 /* ms for one try to open the store */
 #define LOOK_EVERY    250  /* ms between looks for a notice while the store is waited for */
@@ -27,7 +27,7 @@ struct between {
 	const struct agent_options *options;
 	struct agent_end *end; /* of the attempt that is over here */
 	bool finished;	       /* with 0: this agent's tasks have nothing more to do */
-	struct watch watch;
+	struct source_set watch;
 	int signals; /* signalfd of those that end us */
 	bool noticed;
 	int ended_by; /* INT, HUP, QUIT; 0 */
@@ -59,20 +59,21 @@ static void take_notice(struct between *between, const struct notice *notice)
 /* Wait until deadline; false: a notice or a signal came. */
 static bool wait_between(struct between *between, int64_t deadline)
 {
-	struct pollfd polled[1 + WATCH_SOURCES];
+	struct pollfd polled[1 + SOURCE_SET_SOURCES];
 	do {
 		struct signalfd_siginfo info;
 		struct notice notice;
 		struct error err;
 		size_t which;
-		enum watch_event event;
-		int64_t due = watch_due(&between->watch);
+		enum source_set_event event;
+		int64_t due = source_set_due(&between->watch);
 		polled[0] = (struct pollfd){.fd = between->signals, .events = POLLIN};
-		size_t count = watch_poll(&between->watch, polled + 1);
+		size_t count = source_set_poll(&between->watch, polled + 1);
 		(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
-		watch_begin(&between->watch, polled + 1);
-		while ((event = watch_next(&between->watch, &which, &notice, &err)) != WATCH_END)
-			if (event == WATCH_NOTICE)
+		source_set_begin(&between->watch, polled + 1);
+		while ((event = source_set_next(&between->watch, &which, &notice, &err)) !=
+			SOURCE_SET_END)
+			if (event == SOURCE_SET_NOTICE)
 				take_notice(between, &notice);
 		if (read(between->signals, &info, sizeof(info)) == sizeof(info))
 			between->ended_by = (int)info.ssi_signo;
@@ -88,7 +89,7 @@ static bool end_between(struct between *between)
 	/* What comes from here on waits for the next start. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	while (watch_take_held(&between->watch, &notice))
+	while (source_set_take_held(&between->watch, &notice))
 		take_notice(between, &notice);
 	return !between->noticed;
 }
@@ -330,7 +331,7 @@ static void release_between(struct between *between)
 	pulse_stop(between->pulse, 1000);
 	view_release(&between->view);
 	store_close(between->store);
-	watch_release(&between->watch);
+	source_set_release(&between->watch);
 	if (between->signals >= 0)
 		close(between->signals);
 }

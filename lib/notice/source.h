@@ -4,8 +4,9 @@
  * (source_signal.c, source_file.c, source_command.c), and one list of them in source.c.
  *
  * A caller opens its sources, then waits with poll(2) on each source_descriptor for reading and
- * until the earliest source_due, and calls source_check (watch.h does this for several). No call
- * blocks. "Could not ask" is not "none": it is SOURCE_CANNOT_ASK with an error, and asking goes on.
+ * until the earliest source_due, and calls source_check (source_set.h does this for several). No
+ * call blocks. "Could not ask" is not "none": it is SOURCE_CANNOT_ASK with an error, and asking
+ * goes on.
  *
  * A notice is given once for each event: again only after the file was gone or replaced, after the
  * command said no in between or gave another reason.

@@ -203,7 +203,7 @@ static bool waits_for_commands(const struct work *work)
 
 static int64_t due(const struct work *work)
 {
-	int64_t now = clock_now(), at = watch_due(work->options->watch);
+	int64_t now = clock_now(), at = source_set_due(work->options->watch);
 	for (size_t i = 0; i < work->slot_count; i++)
 		at = clock_earlier(at, slot_due(&work->slots[i]));
 	at = clock_earlier(at, work_watchdog_due(work));
@@ -229,8 +229,8 @@ static int64_t due(const struct work *work)
 /* The sources' descriptors may be others after each look. */
 static void watch_sources(struct work *work)
 {
-	struct pollfd polls[WATCH_SOURCES];
-	size_t count = watch_poll(work->options->watch, polls);
+	struct pollfd polls[SOURCE_SET_SOURCES];
+	size_t count = source_set_poll(work->options->watch, polls);
 	for (size_t i = 0; i < count; i++)
 		watch_descriptor(work, polls[i].fd);
 }

@@ -3,7 +3,7 @@
 #ifndef QUEUE_WORK_H
 #define QUEUE_WORK_H
 
-#include "notice/watch.h"
+#include "notice/source_set.h"
 #include "queue/queue.h"
 
 struct work_options {
@@ -14,7 +14,7 @@ struct work_options {
 	uint64_t slots;	   /* commands at a time, from 1 */
 	int64_t idle_exit; /* ms without anything waiting or running anywhere, then it ends;
 			      negative: never */
-	struct watch *watch;		      /* sources of notices, opened; stays the caller's */
+	struct source_set *watch;	      /* sources of notices, opened; stays the caller's */
 	int64_t grace;			      /* ms after a notice without a deadline */
 	int term_signal;		      /* what running commands get at a notice */
 	int64_t kill_after;		      /* ms between TERM and KILL otherwise */

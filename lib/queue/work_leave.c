@@ -56,26 +56,26 @@ static void take_notice(struct work *work, const struct notice *notice)
 
 void work_take_notices(struct work *work)
 {
-	struct watch *watch = work->options->watch;
-	struct pollfd polls[WATCH_SOURCES];
+	struct source_set *watch = work->options->watch;
+	struct pollfd polls[SOURCE_SET_SOURCES];
 	struct notice notice;
 	struct error err;
-	enum watch_event event;
-	size_t which, count = watch_poll(watch, polls);
+	enum source_set_event event;
+	size_t which, count = source_set_poll(watch, polls);
 	if (poll(polls, count, 0) < 0)
 		for (size_t i = 0; i < count; i++)
 			polls[i].revents = 0;
-	watch_begin(watch, polls);
-	while ((event = watch_next(watch, &which, &notice, &err)) != WATCH_END) {
+	source_set_begin(watch, polls);
+	while ((event = source_set_next(watch, &which, &notice, &err)) != SOURCE_SET_END) {
 		const char *name = source_name(watch->sources[which].source);
-		if (event == WATCH_NOTICE)
+		if (event == SOURCE_SET_NOTICE)
 			take_notice(work, &notice);
-		else if (event == WATCH_LOST)
+		else if (event == SOURCE_SET_LOST)
 			message_error("%s could not be asked three times in a row: %s; retrying",
 				name, err.text);
-		else if (event == WATCH_WARNING)
+		else if (event == SOURCE_SET_WARNING)
 			message_error("%s", err.text);
-		else if (event == WATCH_BACK)
+		else if (event == SOURCE_SET_BACK)
 			message_info("%s answers again", name);
 	}
 }
@@ -83,7 +83,7 @@ void work_take_notices(struct work *work)
 void work_take_held(struct work *work)
 {
 	struct notice notice;
-	while (watch_take_held(work->options->watch, &notice))
+	while (source_set_take_held(work->options->watch, &notice))
 		take_notice(work, &notice);
 }
 

@@ -58,7 +58,7 @@ const struct args_option work_options[] = {
 };
 /* clang-format on */
 
-static enum status open_sources(struct watch *watch, struct error *err)
+static enum status open_sources(struct source_set *watch, struct error *err)
 {
 	struct listen_request request = {.specifications = sources.items,
 		.count = sources.count,
@@ -87,7 +87,7 @@ int run_work(const struct args_rest *rest)
 {
 	struct error err = {0};
 	struct client client = {0};
-	struct watch watch = {0};
+	struct source_set watch = {0};
 	sigset_t all;
 	int signal = SIGTERM, code = STATUS_OK;
 	(void)rest;
@@ -119,7 +119,7 @@ int run_work(const struct args_rest *rest)
 	/* A second TERM while we leave must not turn our answer into a death. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	watch_release(&watch);
+	source_set_release(&watch);
 	int ended = client_end(&client, status, &err);
 	if (ending_signal())
 		return ending_die(ending_signal());

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/message.c, base/reaper.c and notice/watch.c: what people are told is a line of
- * the trace, a guard tells the world whose it is, and notices come from the world.
+ * In place of base/message.c, base/reaper.c and notice/source_set.c: what people are told is a line
+ * of the trace, a guard tells the world whose it is, and notices come from the world.
  */
 #include <string.h>
 
 #include "base/message.h"
 #include "kernel.h"
-#include "notice/watch.h"
+#include "notice/source_set.h"
 
 /* ---- What people are told ---- */
 
@@ -130,56 +130,56 @@ bool process_give_notice(struct process *process, int64_t left)
 	return true;
 }
 
-enum status watch_add(struct watch *watch, struct source *source, struct error *err)
+enum status source_set_add(struct source_set *watch, struct source *source, struct error *err)
 {
 	(void)watch, (void)source, (void)err;
 	return STATUS_OK;
 }
 
-void watch_release(struct watch *watch)
+void source_set_release(struct source_set *watch)
 {
 	(void)watch;
 }
 
-size_t watch_poll(const struct watch *watch, struct pollfd *polls)
+size_t source_set_poll(const struct source_set *watch, struct pollfd *polls)
 {
 	(void)watch, (void)polls;
 	return 0;
 }
 
-int64_t watch_due(const struct watch *watch)
+int64_t source_set_due(const struct source_set *watch)
 {
 	(void)watch;
 	return CLOCK_NEVER;
 }
 
-void watch_begin(struct watch *watch, const struct pollfd *polls)
+void source_set_begin(struct source_set *watch, const struct pollfd *polls)
 {
 	(void)watch, (void)polls;
 }
 
-enum watch_event watch_next(
-	struct watch *watch, size_t *which, struct notice *notice, struct error *err)
+enum source_set_event source_set_next(
+	struct source_set *watch, size_t *which, struct notice *notice, struct error *err)
 {
 	(void)watch, (void)err;
 	struct process *process = process_current();
 	if (!process->notice_count)
-		return WATCH_END;
+		return SOURCE_SET_END;
 	*which = 0;
 	*notice = process->notices[0];
 	process->notice_count--;
 	memmove(process->notices, process->notices + 1,
 		process->notice_count * sizeof(*process->notices));
-	return WATCH_NOTICE;
+	return SOURCE_SET_NOTICE;
 }
 
-bool watch_take_held(struct watch *watch, struct notice *notice)
+bool source_set_take_held(struct source_set *watch, struct notice *notice)
 {
 	(void)watch, (void)notice;
 	return false;
 }
 
-bool watch_owns(const struct watch *watch, pid_t pid)
+bool source_set_owns(const struct source_set *watch, pid_t pid)
 {
 	(void)watch, (void)pid;
 	return false;

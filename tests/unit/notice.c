@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "notice/watch.h"
+#include "notice/source_set.h"
 #include "unit.h"
 
 /* Milliseconds; a busy machine may stop us between two looks at the clock, for long. */

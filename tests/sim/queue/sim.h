@@ -174,7 +174,7 @@ struct node {
 	int number;	   /* of the worker, or the scheduler */
 	struct work *self; /* a worker, from reaper_start to reaper_stop */
 	struct work_options options;
-	struct watch watch;
+	struct source_set watch;
 	enum deed deed; /* of a person */
 	uint64_t id;	/* whom it is done to */
 	int64_t began, ended;

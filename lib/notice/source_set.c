@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "notice/watch.h"
+#include "notice/source_set.h"
 
 #include "base/clock.h"
 
 /* So many failures in a row, and a source counts as not to be asked. */
 static const unsigned patience = 3;
 
-enum status watch_add(struct watch *watch, struct source *source, struct error *err)
+enum status source_set_add(struct source_set *watch, struct source *source, struct error *err)
 {
-	if (watch->count == WATCH_SOURCES) {
+	if (watch->count == SOURCE_SET_SOURCES) {
 		source_close(source);
 		return error_set(
-			err, STATUS_USAGE, "more than %d sources of notices", WATCH_SOURCES);
+			err, STATUS_USAGE, "more than %d sources of notices", SOURCE_SET_SOURCES);
 	}
 	watch->sources[watch->count].source = source;
 	watch->sources[watch->count].answer = SOURCE_PENDING;
@@ -19,14 +19,14 @@ enum status watch_add(struct watch *watch, struct source *source, struct error *
 	return STATUS_OK;
 }
 
-void watch_release(struct watch *watch)
+void source_set_release(struct source_set *watch)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		source_close(watch->sources[i].source);
-	*watch = (struct watch){0};
+	*watch = (struct source_set){0};
 }
 
-size_t watch_poll(const struct watch *watch, struct pollfd *polls)
+size_t source_set_poll(const struct source_set *watch, struct pollfd *polls)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		polls[i] = (struct pollfd){
@@ -34,7 +34,7 @@ size_t watch_poll(const struct watch *watch, struct pollfd *polls)
 	return watch->count;
 }
 
-int64_t watch_due(const struct watch *watch)
+int64_t source_set_due(const struct source_set *watch)
 {
 	int64_t due = CLOCK_NEVER;
 	for (size_t i = 0; i < watch->count; i++) {
@@ -44,15 +44,15 @@ int64_t watch_due(const struct watch *watch)
 	return due;
 }
 
-void watch_begin(struct watch *watch, const struct pollfd *polls)
+void source_set_begin(struct source_set *watch, const struct pollfd *polls)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		watch->sources[i].ready = polls[i].revents != 0;
 	watch->next = 0;
 }
 
-enum watch_event watch_next(
-	struct watch *watch, size_t *which, struct notice *notice, struct error *err)
+enum source_set_event source_set_next(
+	struct source_set *watch, size_t *which, struct notice *notice, struct error *err)
 {
 	while (watch->next < watch->count) {
 		size_t i = watch->next++;
@@ -65,24 +65,25 @@ enum watch_event watch_next(
 			continue;
 		*which = i;
 		if (answer == SOURCE_WARNING)
-			return WATCH_WARNING;
+			return SOURCE_SET_WARNING;
 		watch->sources[i].answer = answer;
 		bool lost = watch->sources[i].failures == patience;
 		if (answer == SOURCE_CANNOT_ASK) {
 			if (lost)
 				continue; /* said already */
-			return ++watch->sources[i].failures == patience ? WATCH_LOST : WATCH_DOUBT;
+			return ++watch->sources[i].failures == patience ? SOURCE_SET_LOST
+									: SOURCE_SET_DOUBT;
 		}
 		watch->sources[i].failures = 0;
 		if (answer == SOURCE_NOTICE)
-			return WATCH_NOTICE;
+			return SOURCE_SET_NOTICE;
 		if (lost)
-			return WATCH_BACK;
+			return SOURCE_SET_BACK;
 	}
-	return WATCH_END;
+	return SOURCE_SET_END;
 }
 
-bool watch_take_held(struct watch *watch, struct notice *notice)
+bool source_set_take_held(struct source_set *watch, struct notice *notice)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		if (source_take_held(watch->sources[i].source, notice))
@@ -90,7 +91,7 @@ bool watch_take_held(struct watch *watch, struct notice *notice)
 	return false;
 }
 
-bool watch_owns(const struct watch *watch, pid_t pid)
+bool source_set_owns(const struct source_set *watch, pid_t pid)
 {
 	for (size_t i = 0; i < watch->count; i++)
 		if (pid > 0 && source_child(watch->sources[i].source) == pid)

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Several sources side by side, so that one which cannot be asked never stops the others. A zeroed
+ * struct source_set is empty.
+ *
+ *	source_set_add(...);
+ *	for (;;) {
+ *		struct pollfd polls[SOURCE_SET_SOURCES];
+ *		size_t count = source_set_poll(&watch, polls);
+ *		poll(polls, count, clock_poll_timeout(source_set_due(&watch)));
+ *		source_set_begin(&watch, polls);
+ *		while ((event = source_set_next(&watch, &which, &notice, &err)) != SOURCE_SET_END)
+ *			...
+ *	}
+ */
+#ifndef NOTICE_SOURCE_SET_H
+#define NOTICE_SOURCE_SET_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "notice/source.h"
+
+enum { SOURCE_SET_SOURCES = 64 };
+
+struct source_set {
+	struct {
+		struct source *source;
+		unsigned failures;	   /* in a row */
+		bool ready;		   /* its descriptor was readable */
+		enum source_answer answer; /* the last one; at first SOURCE_PENDING */
+	} sources[SOURCE_SET_SOURCES];
+	size_t count;
+	size_t next; /* to be checked in this round */
+};
+
+enum source_set_event {
+	SOURCE_SET_END,	   /* all were checked: poll again */
+	SOURCE_SET_NOTICE, /* the notice is filled */
+	/* The error is filled: */
+	SOURCE_SET_DOUBT, /* failed once or twice in a row: may be temporary */
+	SOURCE_SET_LOST,  /* failed three times in a row: report it; retries continue */
+	SOURCE_SET_BACK,  /* after SOURCE_SET_LOST: it answers again */
+	/* The error is filled: report it. A source received an answer that cannot be right. */
+	SOURCE_SET_WARNING,
+};
+
+/* Takes source over. STATUS_USAGE when there are too many; then it is closed. */
+enum status source_set_add(struct source_set *watch, struct source *source, struct error *err);
+/* Closes all. A zeroed watch is legal. */
+void source_set_release(struct source_set *watch);
+
+/* Fill polls[] (SOURCE_SET_SOURCES long), one for each source, in order; their number. */
+size_t source_set_poll(const struct source_set *watch, struct pollfd *polls);
+/* The instant until which to poll; CLOCK_NEVER: no limit. */
+int64_t source_set_due(const struct source_set *watch);
+/* Start a round with what poll(2) answered. */
+void source_set_begin(struct source_set *watch, const struct pollfd *polls);
+/* The next event of this round; *which is its source's index. */
+enum source_set_event source_set_next(
+	struct source_set *watch, size_t *which, struct notice *notice, struct error *err);
+/* A notice that one of them has caught, but not given yet (source_take_held). False: none has. */
+bool source_set_take_held(struct source_set *watch, struct notice *notice);
+/* Whether pid is the child of one of the sources: source_set_next reaps it. */
+bool source_set_owns(const struct source_set *watch, pid_t pid);
+
+#endif
