@@ -385,7 +385,7 @@ static int verify_one(
 	struct text size = {0};
 	enum status status = STATUS_OK;
 	if (!choice->layout)
-		status = checkpoint_look(directory, item->step, !quick, &found, &err);
+		status = checkpoint_inspect(directory, item->step, !quick, &found, &err);
 	progress_end();
 	if (status != STATUS_OK)
 		return message_fail(&err);
@@ -414,7 +414,7 @@ static int verify_one(
 static int verify_step(const char *directory, const struct layout_choice *choice, uint64_t step)
 {
 	struct checkpoint found = {.step = step};
-	if (checkpoint_look(directory, step, false, &found, NULL) == STATUS_OK)
+	if (checkpoint_inspect(directory, step, false, &found, NULL) == STATUS_OK)
 		watch_progress(found.bytes);
 	return verify_one(directory, choice, &found);
 }

@@ -240,7 +240,7 @@ static enum status choose_sources(struct agent_options *agent, struct error *err
 	if (platform && !strcmp(platform, "none"))
 		return error_set(err, STATUS_USAGE,
 			"--platform none needs --notice: nothing would be watched");
-	platform_look(&signs);
+	platform_inspect(&signs);
 	if (platform_choose(platform ? platform : "auto", &signs, &choice, err) != STATUS_OK)
 		return err->status;
 	if (notices.count && !platform)

@@ -298,7 +298,7 @@ static int print_platform(void)
 {
 	struct platform_signs signs;
 	struct text text = {0};
-	platform_look(&signs);
+	platform_inspect(&signs);
 	platform_show(&signs, &text);
 	fputs(text_string(&text), stdout);
 	text_release(&text);

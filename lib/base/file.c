@@ -42,7 +42,7 @@ int file_write_all(int descriptor, const void *bytes, size_t length)
 	return 0;
 }
 
-int file_look(int directory, const char *path, int flags, struct stat *st)
+int file_stat(int directory, const char *path, int flags, struct stat *st)
 {
 	int result, tries = 100;
 	while ((result = fstatat(directory, path, st, flags)) < 0 && errno == EBADFD && --tries > 0)
@@ -50,9 +50,9 @@ int file_look(int directory, const char *path, int flags, struct stat *st)
 	return result;
 }
 
-int file_look_open(int descriptor, struct stat *st)
+int file_fstat(int descriptor, struct stat *st)
 {
-	return file_look(descriptor, "", AT_EMPTY_PATH, st);
+	return file_stat(descriptor, "", AT_EMPTY_PATH, st);
 }
 
 char *file_directory_of(const char *path)

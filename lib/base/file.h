@@ -47,9 +47,9 @@ enum status file_sync_directory(const char *path, struct error *err);
  * fstatat: 0, or -1 and errno. GlusterFS may ask through a descriptor of another process that is
  * just being closed, and answers EBADFD: then it is asked again, for a tenth of a second.
  */
-int file_look(int directory, const char *path, int flags, struct stat *st);
+int file_stat(int directory, const char *path, int flags, struct stat *st);
 /* fstat, in the same way. */
-int file_look_open(int descriptor, struct stat *st);
+int file_fstat(int descriptor, struct stat *st);
 
 /*
  * An NFS client keeps for up to a minute that there was no file of a name. Opening the directory

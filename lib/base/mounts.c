@@ -328,12 +328,12 @@ static enum status look(const char *path, int descriptor, bool markers, struct e
 	return check.status;
 }
 
-enum status mounts_look_without_markers(const char *path, int descriptor, struct error *err)
+enum status mounts_check_tables(const char *path, int descriptor, struct error *err)
 {
 	return look(path, descriptor, false, err);
 }
 
-enum status mounts_look(const char *path, int descriptor, struct error *err)
+enum status mounts_check(const char *path, int descriptor, struct error *err)
 {
 	return look(path, descriptor, true, err);
 }

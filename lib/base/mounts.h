@@ -27,9 +27,9 @@
  * it: a file or directory that was opened at path or above; -1: the deepest directory on the way
  * that is there. STATUS_NO: one is not mounted. Other answers: that could not be found out.
  */
-enum status mounts_look(const char *path, int descriptor, struct error *err);
+enum status mounts_check(const char *path, int descriptor, struct error *err);
 /* The same, whatever marker files say. */
-enum status mounts_look_without_markers(const char *path, int descriptor, struct error *err);
+enum status mounts_check_tables(const char *path, int descriptor, struct error *err);
 /* The same for who wants to use path: STATUS_TEMPORARY where a filesystem is not mounted. */
 enum status mounts_confirm(const char *path, int descriptor, struct error *err);
 

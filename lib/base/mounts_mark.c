@@ -110,7 +110,7 @@ static enum status mark(const char *real, int descriptor, struct text *list, str
 	bool for_all = geteuid() == 0;
 	struct mount_entry mount;
 	bool made;
-	enum status status = mounts_look_without_markers(real, descriptor, err);
+	enum status status = mounts_check_tables(real, descriptor, err);
 	if (status == STATUS_NO)
 		return error_set(
 			err, STATUS_TEMPORARY, "%s: mount the filesystem, then mark it", real);

@@ -65,7 +65,7 @@ static bool proc_is_ours(void)
 	return n > 0 && (target[n] = '\0', atoi(target) == (int)getpid());
 }
 
-enum process_state process_look(const struct process_identity *identity)
+enum process_state process_check(const struct process_identity *identity)
 {
 	struct process_identity self;
 	char state;

@@ -34,7 +34,7 @@ enum process_state {
 	PROCESS_GONE,
 	PROCESS_ELSEWHERE, /* another machine, boot or namespace: cannot be told from here */
 };
-enum process_state process_look(const struct process_identity *identity);
+enum process_state process_check(const struct process_identity *identity);
 
 /* How a command is started. Zeroed is a plain fork and exec. */
 struct process_command {

@@ -78,7 +78,7 @@ static enum status read_all(
 	return STATUS_OK;
 }
 
-enum status tree_look(
+enum status tree_list(
 	pid_t root, int signal, struct tree_process **processes, size_t *count, struct error *err)
 {
 	struct tree_process *all = NULL, *found;

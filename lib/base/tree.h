@@ -24,7 +24,7 @@ struct tree_process {
  * All descendants of root (not itself), each behind its parent; what comes or goes meanwhile may or
  * may not be there. *processes is to be freed.
  */
-enum status tree_look(
+enum status tree_list(
 	pid_t root, int signal, struct tree_process **processes, size_t *count, struct error *err);
 
 #endif

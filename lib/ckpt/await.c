@@ -25,7 +25,7 @@ static enum status look_around(const struct checkpoint_target *target, int64_t *
 	struct checkpoint found;
 	struct staging staging = {0};
 	enum status status =
-		look_at_step(target->directory, target->step, false, &found, NULL, err);
+		inspect_step(target->directory, target->step, false, &found, NULL, err);
 	answer->complete = status == STATUS_OK && staging_is_settled(target, &found);
 	if (answer->complete || (status != STATUS_OK && status != STATUS_NO))
 		return status;
@@ -34,7 +34,7 @@ static enum status look_around(const struct checkpoint_target *target, int64_t *
 		return STATUS_OK;
 	ckpt_name_staging(name, target->step, target->attempt, target->life);
 	char *path = place_path(target->directory, name);
-	status = path ? staging_look(path, &staging, err)
+	status = path ? staging_inspect(path, &staging, err)
 		      : error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (status == STATUS_OK) {
 		text_release(&answer->absent);

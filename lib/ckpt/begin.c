@@ -24,7 +24,7 @@ static enum status refuse_existing(const struct checkpoint_target *target, struc
 {
 	struct checkpoint found;
 	enum status status =
-		look_at_step(target->directory, target->step, false, &found, NULL, err);
+		inspect_step(target->directory, target->step, false, &found, NULL, err);
 	if (status == STATUS_NO)
 		return STATUS_OK;
 	if (status != STATUS_OK)
@@ -116,7 +116,7 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	enum status status = writer_load(record, &other, err);
 	free(record);
 	if (status == STATUS_OK && !writer_is_same(&other, self) &&
-		writer_look(&other) == PROCESS_ALIVE)
+		writer_check(&other) == PROCESS_ALIVE)
 		return error_set(err, STATUS_NO,
 			"%s is being written by another process (started by %d, process group %d); "
 			"with --sharded every task has its own",
@@ -155,7 +155,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	enum status status = mounts_make_directory(staging, 0777, &made, err);
 	if (status != STATUS_OK)
 		return status;
-	status = staging_look(staging, &look, err);
+	status = staging_inspect(staging, &look, err);
 	uint64_t inode = look.inode;
 	if (status == STATUS_NO)
 		*again = true;

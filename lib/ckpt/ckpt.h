@@ -130,7 +130,7 @@ enum status checkpoint_latest_below(const char *directory, uint64_t below, bool 
  * One step, with its contents or only sizes. STATUS_NO: there is no such directory. Every other
  * finding is in found->state.
  */
-enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
+enum status checkpoint_inspect(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct error *err);
 
 /*

@@ -270,7 +270,7 @@ static enum status commit_sharded(struct pass *pass, struct error *err)
 	enum status status = commit_shard(pass, err);
 	/* Our own shard is there before we count: the last of us sees all. */
 	if (status == STATUS_OK) {
-		status = staging_look(pass->path, &look, err);
+		status = staging_inspect(pass->path, &look, err);
 		if (status == STATUS_NO)
 			pass->again = true;
 	}
@@ -295,7 +295,7 @@ static enum status check_staging(struct pass *pass, struct error *err)
 	const struct checkpoint_target *target = pass->target;
 	char name[CKPT_NAME_SIZE];
 	struct staging look = {0};
-	enum status status = staging_look(pass->path, &look, err);
+	enum status status = staging_inspect(pass->path, &look, err);
 	if (status == STATUS_NO)
 		pass->again = true;
 	else if (status == STATUS_OK && (target->sharded ? look.one_writer : look.sharded))
@@ -372,7 +372,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	struct checkpoint found = {0};
 	struct manifest published = {0};
 	enum status status =
-		look_at_step(target->directory, target->step, false, &found, &published, err);
+		inspect_step(target->directory, target->step, false, &found, &published, err);
 	if (status == STATUS_OK) {
 		switch (found.state) {
 		case CHECKPOINT_COMPLETE:
@@ -440,7 +440,7 @@ static enum status commit_scratch(struct pass *pass, struct error *err)
 	if (status == STATUS_OK || status == STATUS_NO)
 		status = place_remove_finish(target->directory, pass->staging, NULL, err);
 	if (status == STATUS_OK)
-		status = look_at_step(target->directory, target->step, false, &found, NULL, err);
+		status = inspect_step(target->directory, target->step, false, &found, NULL, err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
 	pass->answer->complete = status == STATUS_OK && staging_is_settled(target, &found);

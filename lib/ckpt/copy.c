@@ -72,7 +72,7 @@ static enum status look_at_destination(struct copying *copying, bool *there, str
 	*there = false;
 	copying->damaged = 0;
 	enum status status =
-		look_at_step(copying->destination, manifest->step, false, &found, &published, err);
+		inspect_step(copying->destination, manifest->step, false, &found, &published, err);
 	if (status == STATUS_NO)
 		return STATUS_OK;
 	if (status != STATUS_OK)
@@ -146,7 +146,7 @@ static enum status is_left_over(struct copying *copying, bool *is, struct error 
 	path = place_path(copying->path, name);
 	status = path ? writer_load(path, &writer, err) : out_of_memory(err);
 	free(path);
-	if (status == STATUS_OK && writer_look(&writer) != PROCESS_GONE)
+	if (status == STATUS_OK && writer_check(&writer) != PROCESS_GONE)
 		return error_set(err, STATUS_NO,
 			"%s is being written on %s, by another process (started by %d)",
 			copying->path, writer.group.host, (int)writer.parent.pid);
@@ -369,7 +369,7 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 	if (status == STATUS_OK)
 		status = place_confirm(directory, -1, err);
 	if (status == STATUS_OK)
-		status = look_at_step(directory, step, false, &found, &manifest, err);
+		status = inspect_step(directory, step, false, &found, &manifest, err);
 	if (status == STATUS_OK && found.state != CHECKPOINT_COMPLETE)
 		status =
 			error_set(err, found.state == CHECKPOINT_UNKNOWN ? found.status : STATUS_NO,

@@ -47,11 +47,11 @@ static enum status compare(const char *directory, const char *destination,
 {
 	struct checkpoint here, there;
 	struct manifest ours = {0}, theirs = {0};
-	enum status status = look_at_step(directory, item->step, false, &here, &ours, err);
+	enum status status = inspect_step(directory, item->step, false, &here, &ours, err);
 	if (status == STATUS_OK && here.state != CHECKPOINT_COMPLETE)
 		status = error_set(err, STATUS_NO, "no longer complete");
 	if (status == STATUS_OK) {
-		status = look_at_step(destination, item->step, true, &there, &theirs, err);
+		status = inspect_step(destination, item->step, true, &there, &theirs, err);
 		if (status == STATUS_NO)
 			error_set(err, STATUS_NO, "not in %s", destination);
 	}
@@ -79,7 +79,7 @@ static enum status take_away(const char *directory, const char *destination, int
 	struct checkpoint there;
 	bool pinned = false;
 	const char *name = item->checkpoint.name;
-	enum status status = marks_look_pinned(descriptor, name, &pinned, err);
+	enum status status = marks_read_pinned(descriptor, name, &pinned, err);
 	if (status == STATUS_OK && pinned) {
 		decide(item, true, "pinned meanwhile");
 		return STATUS_OK;
@@ -88,7 +88,7 @@ static enum status take_away(const char *directory, const char *destination, int
 		status = place_remove_begin(directory, name, item->checkpoint.inode, removed, err);
 	if (status != STATUS_OK)
 		return status;
-	status = look_at_step(destination, item->checkpoint.step, false, &there, NULL, err);
+	status = inspect_step(destination, item->checkpoint.step, false, &there, NULL, err);
 	if (status == STATUS_OK && there.state == CHECKPOINT_COMPLETE)
 		return STATUS_OK;
 	const char *gone = strrchr(*removed, '/') + 1;

@@ -37,8 +37,8 @@ enum status checkpoint_list(const char *directory, struct checkpoint_list *list,
 			continue;
 		}
 		status = entry->read.kind == CKPT_NAME_STEP
-				 ? look_at_step(directory, entry->read.step, false, item, NULL, err)
-				 : look_at_staging(directory, entry, item, err);
+				 ? inspect_step(directory, entry->read.step, false, item, NULL, err)
+				 : inspect_staging(directory, entry, item, err);
 		if (status == STATUS_OK)
 			made.count++;
 		else if (status == STATUS_NO) /* gone since it was listed */
@@ -66,7 +66,7 @@ static enum status choose(const char *directory, const struct place_entries *ent
 		if (entry->read.kind != CKPT_NAME_STEP || entry->read.step >= below)
 			continue;
 		enum status status =
-			look_at_step(directory, entry->read.step, contents, &look, NULL, err);
+			inspect_step(directory, entry->read.step, contents, &look, NULL, err);
 		if (status == STATUS_NO) {
 			*changed = true;
 			continue;

@@ -65,7 +65,7 @@ static void judge(const char *path, int descriptor, bool contents, struct checkp
 	struct marks marks = {0};
 	if (status == STATUS_OK || status == STATUS_NO) {
 		struct error own = {0};
-		enum status marked = marks_look(descriptor, &marks, &own);
+		enum status marked = marks_read(descriptor, &marks, &own);
 		if (marked != STATUS_OK) {
 			status = marked;
 			err = own;
@@ -83,7 +83,7 @@ out:
 	free(file);
 }
 
-enum status look_at_step(const char *directory, uint64_t step, bool contents,
+enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *err)
 {
 	struct checkpoint look = {.step = step};
@@ -135,7 +135,7 @@ enum status look_at_step(const char *directory, uint64_t step, bool contents,
 	return status;
 }
 
-enum status look_at_staging(const char *directory, const struct place_entry *entry,
+enum status inspect_staging(const char *directory, const struct place_entry *entry,
 	struct checkpoint *found, struct error *err)
 {
 	struct checkpoint look = {.state = CHECKPOINT_INCOMPLETE,
@@ -153,7 +153,7 @@ enum status look_at_staging(const char *directory, const struct place_entry *ent
 	snprintf(look.name, sizeof(look.name), "%s", entry->name);
 	memcpy(look.life, entry->read.life, sizeof(look.life));
 	char *path = place_path(directory, entry->name);
-	enum status status = path ? staging_look(path, &staging, err)
+	enum status status = path ? staging_inspect(path, &staging, err)
 				  : error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (status == STATUS_NO)
 		goto out;
@@ -200,7 +200,7 @@ out:
 	return status;
 }
 
-enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
+enum status checkpoint_inspect(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct error *err)
 {
 	int descriptor;
@@ -208,7 +208,7 @@ enum status checkpoint_look(const char *directory, uint64_t step, bool contents,
 	if (status != STATUS_OK)
 		return status;
 	close(descriptor);
-	return look_at_step(directory, step, contents, found, NULL, err);
+	return inspect_step(directory, step, contents, found, NULL, err);
 }
 
 const char *checkpoint_state_name(enum checkpoint_state state)

@@ -14,9 +14,9 @@
  * STATUS_NO: it is not there (any more). STATUS_OK: found says what it is, which may be "could not
  * be asked". manifest, where not NULL and found is complete or bad, is given to the caller.
  */
-enum status look_at_step(const char *directory, uint64_t step, bool contents,
+enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *err);
-enum status look_at_staging(const char *directory, const struct place_entry *entry,
+enum status inspect_staging(const char *directory, const struct place_entry *entry,
 	struct checkpoint *found, struct error *err);
 
 #endif

@@ -53,7 +53,7 @@ static enum status read_reason(int directory, struct marks *marks, struct error 
 	return status == STATUS_DAMAGED ? STATUS_OK : status;
 }
 
-enum status marks_look(int directory, struct marks *marks, struct error *err)
+enum status marks_read(int directory, struct marks *marks, struct error *err)
 {
 	struct marks look = {0};
 	enum status status = is_there(directory, CKPT_BAD, &look.bad, err);
@@ -66,7 +66,7 @@ enum status marks_look(int directory, struct marks *marks, struct error *err)
 	return status;
 }
 
-enum status marks_look_pinned(int directory, const char *name, bool *pinned, struct error *err)
+enum status marks_read_pinned(int directory, const char *name, bool *pinned, struct error *err)
 {
 	char path[2 * CKPT_NAME_SIZE];
 	snprintf(path, sizeof(path), "%s/%s", name, CKPT_PIN);
@@ -142,7 +142,7 @@ static enum status change(const char *directory, uint64_t step, const char *mark
 	struct checkpoint found;
 	enum status status = STATUS_TEMPORARY;
 	for (int tries = 0; tries < TRIES; tries++) {
-		status = checkpoint_look(directory, step, false, &found, err);
+		status = checkpoint_inspect(directory, step, false, &found, err);
 		if (status != STATUS_OK)
 			return status;
 		if (found.state == CHECKPOINT_UNKNOWN || found.state == CHECKPOINT_FOREIGN)
@@ -157,7 +157,7 @@ static enum status change(const char *directory, uint64_t step, const char *mark
 		/* Was it the one we looked at? A pruner, or a save anew, may have been quicker. */
 		struct checkpoint now;
 		bool same = status == STATUS_OK &&
-			    checkpoint_look(directory, step, false, &now, NULL) == STATUS_OK &&
+			    checkpoint_inspect(directory, step, false, &now, NULL) == STATUS_OK &&
 			    now.inode == found.inode;
 		free(path);
 		if (same)
@@ -199,7 +199,7 @@ enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
 	for (size_t i = 0; i < count && !*bad; i++) {
 		struct checkpoint other;
 		enum status status =
-			checkpoint_look(directories[i], checkpoint->step, false, &other, err);
+			checkpoint_inspect(directories[i], checkpoint->step, false, &other, err);
 		if (status != STATUS_OK && status != STATUS_NO)
 			return status;
 		*bad = status == STATUS_OK && other.state == CHECKPOINT_BAD &&

@@ -25,9 +25,9 @@ struct marks {
 };
 
 /* Of the checkpoint that is open as directory. Fails where it could not be asked. */
-enum status marks_look(int directory, struct marks *marks, struct error *err);
+enum status marks_read(int directory, struct marks *marks, struct error *err);
 /* Only whether DIRECTORY/NAME is pinned. */
-enum status marks_look_pinned(int directory, const char *name, bool *pinned, struct error *err);
+enum status marks_read_pinned(int directory, const char *name, bool *pinned, struct error *err);
 
 /*
  * Set or take back a mark of a published checkpoint, complete or damaged; to do it again changes

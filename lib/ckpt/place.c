@@ -85,7 +85,7 @@ enum status place_open(const char *directory, int *descriptor, struct error *err
 		if (number == ENOENT)
 			return judge_absence(directory, err);
 		/* An empty mount point may be closed to us, too. */
-		if (mounts_look(directory, -1, err) == STATUS_NO)
+		if (mounts_check(directory, -1, err) == STATUS_NO)
 			return mounts_confirm(directory, -1, err);
 		if (number == ENOTDIR)
 			return error_set(err, STATUS_USAGE, "%s is not a directory", directory);
@@ -226,7 +226,7 @@ static enum status give_back(int descriptor, const char *gone, bool *given, stru
 	if (fstatat(descriptor, gone, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? STATUS_OK : failed(err, "look at", gone, errno);
 	if (ckpt_name_read(name).kind == CKPT_NAME_STEP)
-		status = marks_look_pinned(descriptor, gone, &pinned, err);
+		status = marks_read_pinned(descriptor, gone, &pinned, err);
 	if (status != STATUS_OK || (st.st_ino == ckpt_name_inode_of_removed(gone) && !pinned))
 		return status;
 	int number = file_rename_new(descriptor, gone, descriptor, name);

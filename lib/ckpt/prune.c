@@ -104,7 +104,7 @@ static enum status confirm_newest(
 	}
 	if (!removes || !newest)
 		return STATUS_OK;
-	enum status status = look_at_step(directory, newest->step, false, &now, NULL, err);
+	enum status status = inspect_step(directory, newest->step, false, &now, NULL, err);
 	if (status == STATUS_NO || (status == STATUS_OK && now.state != CHECKPOINT_COMPLETE))
 		return error_set(err, STATUS_TEMPORARY,
 			"%s/%s disappeared while it was examined; nothing was removed, try again",
@@ -149,8 +149,8 @@ static enum status claim(const char *path, int descriptor, const struct checkpoi
 	struct staging now = {0};
 	if (flock(descriptor, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return STATUS_NO;
-	bool same = staging_look(path, &now, NULL) == STATUS_OK && now.inode == checkpoint->inode &&
-		    now.writer == checkpoint->writer;
+	bool same = staging_inspect(path, &now, NULL) == STATUS_OK &&
+		    now.inode == checkpoint->inode && now.writer == checkpoint->writer;
 	staging_release(&now);
 	return same ? STATUS_OK : STATUS_NO;
 }
@@ -168,7 +168,7 @@ static enum status remove_incomplete(
 	struct staging look = {0};
 	int descriptor = -1;
 	char *path = place_path(directory, checkpoint->name);
-	enum status status = path ? staging_look(path, &look, err)
+	enum status status = path ? staging_inspect(path, &look, err)
 				  : error_set(err, STATUS_TEMPORARY, "out of memory");
 	bool same = status == STATUS_OK && look.inode == checkpoint->inode;
 	bool vacant = same && !look.others && !look.sharded && !look.one_writer;
@@ -211,14 +211,14 @@ static enum status take_away(const char *directory, int descriptor, struct prune
 {
 	bool pinned = false;
 	const char *name = item->checkpoint.name;
-	enum status status = marks_look_pinned(descriptor, name, &pinned, err);
+	enum status status = marks_read_pinned(descriptor, name, &pinned, err);
 	if (status == STATUS_OK && !pinned) {
 		status = place_remove_begin(directory, name, item->checkpoint.inode, removed, err);
 		if (status != STATUS_OK)
 			return status;
 		const char *gone = strrchr(*removed, '/') + 1;
 		/* What cannot be told now is deleted by nobody. */
-		status = marks_look_pinned(descriptor, gone, &pinned, err);
+		status = marks_read_pinned(descriptor, gone, &pinned, err);
 		if (status != STATUS_OK || pinned) {
 			(void)file_rename_new(descriptor, gone, descriptor, name);
 			free(*removed);

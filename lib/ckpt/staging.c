@@ -71,7 +71,7 @@ static enum status look_at_writer(
 		return STATUS_OK; /* removed meanwhile, or not readable: it says nothing */
 	if (status != STATUS_OK)
 		return status;
-	staging->writer = weigh(staging->writer, writer_look(&writer));
+	staging->writer = weigh(staging->writer, writer_check(&writer));
 	if (writer.tasks)
 		staging->tasks = writer.tasks;
 	return STATUS_OK;
@@ -94,7 +94,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-enum status staging_look(const char *path, struct staging *staging, struct error *err)
+enum status staging_inspect(const char *path, struct staging *staging, struct error *err)
 {
 	struct staging look = {.writer = WRITER_UNKNOWN};
 	struct stat st;

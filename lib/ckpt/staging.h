@@ -28,7 +28,7 @@ struct staging {
 void staging_release(struct staging *staging);
 
 /* STATUS_NO: there is no such directory. */
-enum status staging_look(const char *path, struct staging *staging, struct error *err);
+enum status staging_inspect(const char *path, struct staging *staging, struct error *err);
 
 /* Of tasks 0..tasks-1: how many have no committed shard; their numbers are added to absent. */
 uint64_t staging_absent(const struct staging *staging, uint64_t tasks, struct text *absent);

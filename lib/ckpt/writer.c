@@ -78,7 +78,7 @@ static bool group_is_alive(const struct process_identity *leader)
 	return kill(-leader->pid, 0) == 0 || errno != ESRCH;
 }
 
-enum process_state writer_look(const struct writer *writer)
+enum process_state writer_check(const struct writer *writer)
 {
 	struct writer here = {0};
 	writer_identify(&here);
@@ -88,8 +88,8 @@ enum process_state writer_look(const struct writer *writer)
 			       ? PROCESS_GONE
 			       : PROCESS_ELSEWHERE;
 	enum process_state parent =
-		writer->parent.pid ? process_look(&writer->parent) : PROCESS_GONE;
-	enum process_state group = process_look(&writer->group);
+		writer->parent.pid ? process_check(&writer->parent) : PROCESS_GONE;
+	enum process_state group = process_check(&writer->group);
 	if (parent == PROCESS_ELSEWHERE || group == PROCESS_ELSEWHERE)
 		return PROCESS_ELSEWHERE;
 	if (parent == PROCESS_ALIVE || group_is_alive(&writer->group))

@@ -29,7 +29,7 @@ struct writer {
 void writer_identify(struct writer *writer);
 
 bool writer_is_same(const struct writer *a, const struct writer *b);
-enum process_state writer_look(const struct writer *writer);
+enum process_state writer_check(const struct writer *writer);
 
 /* Whole, and durable: after a crash of the machine it shows that the writer is gone. */
 enum status writer_save(const char *path, const struct writer *writer, struct error *err);

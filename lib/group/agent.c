@@ -15,7 +15,7 @@
 #include "group/agent_inside.h"
 
 #define SAMPLE_EVERY 1000  /* ms between looks at how far the tasks are */
-#define SAFETY_LOOK  15000 /* ms after which the store is read even if it seems unchanged */
+#define SAFETY_POLL  15000 /* ms after which the store is read even if it seems unchanged */
 #define GOODBYE	     10000 /* ms to close the attempt */
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
@@ -53,15 +53,15 @@ bool agent_is_through(const struct agent *agent)
 void agent_advance(struct agent *agent)
 {
 	int64_t now = clock_now();
-	int64_t wake = CLOCK_NEVER, look = now + SAFETY_LOOK;
+	int64_t wake = CLOCK_NEVER, look = now + SAFETY_POLL;
 	if (now >= agent->sample_at) {
 		for (size_t i = 0; i < agent->seat_count; i++)
 			seat_sample(&agent->seats[i], now);
-		agent_look_for_hangs(agent, now);
+		agent_check_progress(agent, now);
 		agent_keep_reaper(agent);
 		agent->sample_at = now + SAMPLE_EVERY;
 	}
-	agent_look_for_gone(agent, now);
+	agent_check_gone(agent, now);
 	for (size_t i = 0; i < agent->command_count; i++)
 		signal_only_tell(&agent->commands[i], &agent->group, now);
 	agent_rehearse(agent, now, &wake);
@@ -77,7 +77,7 @@ void agent_advance(struct agent *agent)
 		return;
 	if (agent->group.deaths_unseen || agent->group.unexplained)
 		look = now;
-	store_thread_want_view(agent->group.store_thread, look, look < now + SAFETY_LOOK);
+	store_thread_want_view(agent->group.store_thread, look, look < now + SAFETY_POLL);
 	if (agent->sample_at < wake)
 		wake = agent->sample_at;
 	agent_wait_for_events(agent, wake);

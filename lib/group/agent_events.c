@@ -114,7 +114,7 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 		struct seat *seat = &agent->seats[i];
 		if (seat->command != command)
 			continue;
-		seat_look_at_saved(seat, now);
+		seat_read_saved(seat, now);
 		agreement_ended(&seat->agreement, command->code, now);
 	}
 }
@@ -268,7 +268,7 @@ void agent_take_signals(struct agent *agent, int64_t now)
 			if (agent->commands[i].running)
 				kill(-agent->commands[i].pid, number);
 	}
-	agent_look_for_stops(agent);
+	agent_check_stopped(agent);
 	reap(agent, now);
 }
 

@@ -116,7 +116,7 @@ static void look_at_store(struct agent *agent, int64_t now)
 	int64_t limit = agent->options->beats.cut_off;
 	if (!group->pulse)
 		return;
-	cut_off_look(&agent->cut_off, pulse_is_answered(group->pulse), now);
+	cut_off_update(&agent->cut_off, pulse_is_answered(group->pulse), now);
 	if (!limit || agent->cut_off.lasted < limit || agent->cut_off_ended ||
 		is_preempted(group) || !is_watched(agent))
 		return;
@@ -157,18 +157,18 @@ static void look_at_progress(struct agent *agent, struct seat *seat, int64_t now
 	struct board_section section = {0};
 	if (!progress_is_wanted(rules) || board_read_section(&seat->board, &section) != STATUS_OK)
 		return;
-	struct progress_look look = {.now = now,
+	struct progress_reading look = {.now = now,
 		.counts = time_counts(agent, seat),
 		.started = seat->interval.seen,
 		.step = seat->interval.step,
 		.section = section.name,
 		.written = section.written};
 	bool dead = agent->group.view.agreement.peers[seat->task].dead;
-	if (progress_look(&seat->progress, rules, &look) && !dead && look.counts)
+	if (progress_observe(&seat->progress, rules, &look) && !dead && look.counts)
 		declare_hung(agent, seat);
 }
 
-void agent_look_for_hangs(struct agent *agent, int64_t now)
+void agent_check_progress(struct agent *agent, int64_t now)
 {
 	look_at_store(agent, now);
 	for (size_t i = 0; i < agent->seat_count; i++) {
@@ -211,7 +211,7 @@ static size_t rank_on_machine(const struct agent *agent)
 			break;
 		if (!view->members[i].joined || !agreement_counts(&view->agreement, i) ||
 			(last && last->pid == who->pid && last->start == who->start) ||
-			process_look(who) != PROCESS_ALIVE)
+			process_check(who) != PROCESS_ALIVE)
 			continue;
 		last = who;
 		rank++;
@@ -219,7 +219,7 @@ static size_t rank_on_machine(const struct agent *agent)
 	return rank;
 }
 
-void agent_look_for_gone(struct agent *agent, int64_t now)
+void agent_check_gone(struct agent *agent, int64_t now)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
 	if (!view->round || now < agent->deaths_at)
@@ -250,7 +250,7 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 		bool asked =
 			awaited_only ? is_awaited(agent, i) : agreement_counts(&view->agreement, i);
 		if (is_ours(agent, i) || !asked || !view->members[i].joined ||
-			process_look(&view->members[i].agent) != PROCESS_GONE)
+			process_check(&view->members[i].agent) != PROCESS_GONE)
 			continue;
 		deaths[count++] =
 			(struct death){.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};

@@ -96,9 +96,9 @@ enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err);
 /* About once a second, after the boards were sampled: tell how far we are; does it hang, or is it
  * cut off from the store? */
-void agent_look_for_hangs(struct agent *agent, int64_t now);
+void agent_check_progress(struct agent *agent, int64_t now);
 /* In a round, now and then: is one that it waits for gone? */
-void agent_look_for_gone(struct agent *agent, int64_t now);
+void agent_check_gone(struct agent *agent, int64_t now);
 /*
  * Declare the peers whose processes ran on this machine and exist no more, of all or of those that
  * the round waits for; whether there are any.
@@ -110,7 +110,7 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only);
 /* The descriptor of the terminal that a command is to have from its start; 0: none. */
 int agent_terminal_for(struct agent *agent);
 /* A command that was stopped stops us with it, or gets the terminal that it asked for. */
-void agent_look_for_stops(struct agent *agent);
+void agent_check_stopped(struct agent *agent);
 /* We were stopped, and are continued. */
 void agent_continued(struct agent *agent);
 /* A command has ended: the terminal is ours again. */

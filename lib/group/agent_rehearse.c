@@ -25,7 +25,7 @@ static void reach_tree(const struct agent_rehearsal *rehearsal)
 	struct tree_process *processes = NULL;
 	size_t count = 0;
 	struct error err;
-	if (tree_look(getpid(), rehearsal->signal, &processes, &count, &err) != STATUS_OK)
+	if (tree_list(getpid(), rehearsal->signal, &processes, &count, &err) != STATUS_OK)
 		message_error("rehearsal: %s", err.text);
 	for (size_t i = 0; i < count; i++) {
 		const struct tree_process *process = &processes[i];

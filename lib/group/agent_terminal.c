@@ -45,7 +45,7 @@ static void stopped(struct agent *agent, const struct command *command, int numb
 	}
 }
 
-void agent_look_for_stops(struct agent *agent)
+void agent_check_stopped(struct agent *agent)
 {
 	for (size_t i = 0; i < agent->command_count && agent->terminal.descriptor >= 0; i++) {
 		siginfo_t info = {0};

@@ -41,17 +41,17 @@ static int64_t pace_by_rank(const struct agreement *a)
 	uint64_t before = 0;
 	for (uint64_t i = 0; i < a->config.task && before <= LOOKERS; i++)
 		before += agreement_counts(a->view, i);
-	return before > LOOKERS ? LOOK_SELDOM : before > LOOKERS / 4 ? 2 * LOOK_OFTEN : LOOK_OFTEN;
+	return before > LOOKERS ? POLL_SELDOM : before > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
 }
 
 /* No task polls so often that polling loads the store. */
 int64_t agreement_pace(const struct agreement *a)
 {
-	return clock_later(pace_by_rank(a), clock_earlier(LOOK_SHARE * a->view->took, LOOK_SELDOM));
+	return clock_later(pace_by_rank(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
 }
 
 /* The unread changes may be all the records that this task waits for: read them. */
-void agreement_look_for(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
+void agreement_await(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
 {
 	if (awaited && a->view->unseen >= awaited)
 		plan->look = clock_earlier(plan->look, a->answered_at);
@@ -77,7 +77,7 @@ static void count_silence(struct agreement *a, int64_t now)
 	if (a->view->unseen)
 		return; /* they may be reports */
 	if (reports == a->reports) {
-		a->silence += clock_earlier(now - a->answered_at, pace_by_rank(a) + LOOK_OFTEN);
+		a->silence += clock_earlier(now - a->answered_at, pace_by_rank(a) + POLL_OFTEN);
 		return;
 	}
 	a->reports = reports;
@@ -106,7 +106,7 @@ void agreement_saw(struct agreement *a, int64_t now)
 {
 	agreement_took_in(a, now);
 	a->saw_at = now;
-	a->look_first = false;
+	a->poll_first = false;
 }
 
 void agreement_writing(struct agreement *a, enum agreement_write what)
@@ -129,7 +129,7 @@ void agreement_wrote(struct agreement *a, enum agreement_write what, uint64_t ro
 	/* The result of our own write is known. If it was refused or was made before, read the
 	 * store. */
 	if (outcome != OUTCOME_DONE || news)
-		a->look_first = true;
+		a->poll_first = true;
 	if (outcome == OUTCOME_UNKNOWN)
 		return;
 	a->answered_at = now;
@@ -264,7 +264,7 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 	if (!a->concluded) {
 		(void)agreement_report_saved(a, plan);
 		if (a->ended)
-			look_by(a, plan);
+			view_by(a, plan);
 		else if (a->lost)
 			plan->end_command = true;
 		else
@@ -272,13 +272,13 @@ static void derive(struct agreement *a, int64_t now, struct agreement_plan *plan
 	}
 	if (a->concluded)
 		agreement_leave(a, now, plan);
-	if (a->look_first)
+	if (a->poll_first)
 		plan->look = a->answered_at;
 	if (a->solo && !a->concluded)
 		wake_at(plan, now + NEIGHBOURS);
 	/* Wake up often: a long sleep could not be told from this process having been stopped. */
 	if (plan->look != CLOCK_NEVER)
-		wake_at(plan, now + LOOK_OFTEN);
+		wake_at(plan, now + POLL_OFTEN);
 }
 
 void agreement_next(struct agreement *a, int64_t now, struct agreement_plan *plan)

@@ -277,7 +277,7 @@ struct agreement {
 	bool pending[WRITE_KINDS];
 	uint64_t done[WRITE_KINDS]; /* the round (or 1) in which it was done; 0 never */
 	int64_t deadline_written;   /* own_deadline as it was when its writing began */
-	bool look_first;
+	bool poll_first;
 	int64_t answered_at;   /* when the store last answered */
 	int64_t saw_at;	       /* when the whole view was read last */
 	bool awaits;	       /* news, or what was asked of the store; */

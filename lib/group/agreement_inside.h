@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "group/agreement.h"
 
-#define LOOK_OFTEN  1000 /* ms between views while something is awaited: of a few tasks */
-#define LOOK_SELDOM 4000 /* of the others */
-#define LOOK_SHARE  8	 /* of the time, at most, is one view */
+#define POLL_OFTEN  1000 /* ms between views while something is awaited: of a few tasks */
+#define POLL_SELDOM 4000 /* of the others */
+#define POLL_SHARE  8	 /* of the time, at most, is one view */
 #define LOOKERS	    16	 /* tasks that look more often than the rest */
 
 static inline int64_t deadline_of(const struct agreement *a)
@@ -69,10 +69,10 @@ static inline bool has_come(struct agreement_plan *plan, int64_t instant, int64_
 
 /* agreement.c */
 int64_t agreement_pace(const struct agreement *a);
-void agreement_look_for(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited);
+void agreement_await(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited);
 
 /* Something is awaited from the others. */
-static inline void look_by(const struct agreement *a, struct agreement_plan *plan)
+static inline void view_by(const struct agreement *a, struct agreement_plan *plan)
 {
 	plan->look = clock_earlier(
 		plan->look, clock_later(a->answered_at, a->awaits_at) + agreement_pace(a));
@@ -96,7 +96,7 @@ static inline void want(const struct agreement *a, struct agreement_plan *plan,
 	bool in_memory = a->solo && agreement_is_of_round(what);
 	if (a->done[what] == round || (a->pending[what] && !in_memory))
 		return;
-	if (a->look_first && !in_memory)
+	if (a->poll_first && !in_memory)
 		plan->look = a->answered_at;
 	else
 		plan->write[what] = round;

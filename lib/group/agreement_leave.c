@@ -103,7 +103,7 @@ void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *
 	if (a->solo || !view->claimed || !view->decided || a->saving != view->round ||
 		!save_is_written(a) || view->all_saved >= view->round)
 		return;
-	agreement_look_for(a, plan, count_unsaved(a));
+	agreement_await(a, plan, count_unsaved(a));
 	if (view->unseen && others_have_saved(a) && view->last_saver == a->config.task)
 		plan->look = clock_earlier(plan->look, a->answered_at);
 	if (view->unseen || !others_have_saved(a) || view->last_saver != a->config.task)
@@ -192,7 +192,7 @@ enum agreement_prospect agreement_prospect(
 	}
 	/* Do not wait for a save that is not known to be under way. */
 	if (a->skipped || now >= a->decided_at + a->config.save_timeout ||
-		now - a->answered_at > 2 * LOOK_OFTEN)
+		now - a->answered_at > 2 * POLL_OFTEN)
 		return PROSPECT_NONE;
 	*measure = measured;
 	return PROSPECT_OPEN;
@@ -227,7 +227,7 @@ static int64_t stay_until(const struct agreement *a)
 				       clock_later(STAY_ALONE, a->measure.longest_save));
 	if (deadline == CLOCK_NEVER)
 		return since + a->config.save_timeout;
-	int64_t look_once_more = clock_earlier(since + LOOK_OFTEN, deadline - LEAVE_BARELY);
+	int64_t look_once_more = clock_earlier(since + POLL_OFTEN, deadline - LEAVE_BARELY);
 	return clock_later(deadline - LEAVE_EARLY, look_once_more);
 }
 
@@ -249,7 +249,7 @@ static int64_t give_up_at(const struct agreement *a)
  */
 static bool looks_once_more(const struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
-	int64_t until = clock_earlier(stay_until(a) + LOOK_OFTEN, deadline_of(a) - LEAVE_BARELY);
+	int64_t until = clock_earlier(stay_until(a) + POLL_OFTEN, deadline_of(a) - LEAVE_BARELY);
 	if (a->solo || a->saw_at >= stay_until(a) || now >= until)
 		return false;
 	plan->look = clock_earlier(plan->look, a->answered_at);
@@ -270,7 +270,7 @@ static void conclude_parked(struct agreement *a, int64_t now, struct agreement_p
 		reach_preempted(a);
 	else if (has_come(plan, stay_until(a), now) && !looks_once_more(a, now, plan))
 		reach_preempted(a);
-	look_by(a, plan);
+	view_by(a, plan);
 }
 
 /*
@@ -416,11 +416,11 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	plan->reason = a->reason;
 	if (!unwritten)
 		want(a, plan, WRITE_LEFT, 1);
-	look_by(a, plan);
+	view_by(a, plan);
 	wake_at(plan, now + GOODBYE_SHORT / 6); /* a pause of our own is not the store's silence */
 	bool gone = a->done[WRITE_LEFT] || a->store->peers[a->config.task].left != REASON_NONE;
 	/* Whether others are saving is judged by a view from after our goodbye. */
-	bool free = gone && !unwritten && !a->look_first && !others_are_saving(a, now);
+	bool free = gone && !unwritten && !a->poll_first && !others_are_saving(a, now);
 	if (!free && !(is_hopeless(a, now) && !others_are_saving(a, now)))
 		return;
 	plan->finished = true;

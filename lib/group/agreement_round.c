@@ -30,7 +30,7 @@ static void open_round(const struct agreement *a, struct agreement_plan *plan, b
 {
 	plan->final = final;
 	want(a, plan, WRITE_ROUND, a->view->round + 1);
-	look_by(a, plan);
+	view_by(a, plan);
 }
 
 /* ---- Announcing ---- */
@@ -49,7 +49,7 @@ bool agreement_announce(const struct agreement *a, struct agreement_plan *plan)
 		return false;
 	if (!view->claimed) {
 		want(a, plan, WRITE_CLAIM, 1);
-		look_by(a, plan);
+		view_by(a, plan);
 		return true;
 	}
 	/* The claim may have waited for the store since its seconds were counted. */
@@ -92,7 +92,7 @@ static bool may_decide(const struct agreement *a, const struct grace_measure *me
 	struct agreement_plan *plan)
 {
 	uint64_t unreported = count_unreported(a->view);
-	agreement_look_for(a, plan, unreported);
+	agreement_await(a, plan, unreported);
 	if (!unreported)
 		return has_come(plan, a->reports_at + publish_delay(a), now);
 	int64_t patience = grace_report_patience(
@@ -111,7 +111,7 @@ static bool may_decide(const struct agreement *a, const struct grace_measure *me
 static void report_and_decide(struct agreement *a, int64_t now, struct agreement_plan *plan)
 {
 	const struct agreement_view *view = a->view;
-	look_by(a, plan);
+	view_by(a, plan);
 	if (!preempted(a) && now - a->answered_at >= a->config.report_timeout) {
 		/* No task has to leave, so wait only a short time for late reports. */
 		order(plan, ORDER_RUN, 0);
@@ -193,7 +193,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 	/* Whether there is time for another depends on this one. */
 	struct grace_measure measure = agreement_measure(a);
 	if (a->view->claimed && agreement_prospect(a, now, &measure) == PROSPECT_OPEN)
-		look_by(a, plan);
+		view_by(a, plan);
 	if (is_through(a, now)) {
 		order(plan, ORDER_RUN, 0);
 		return;
@@ -215,7 +215,7 @@ static void follow_save(struct agreement *a, int64_t now, struct agreement_plan 
 static void follow_exit(struct agreement *a, struct agreement_plan *plan)
 {
 	const struct agreement_decision *decision = &a->view->decision;
-	look_by(a, plan);
+	view_by(a, plan);
 	if (is_told(a, ORDER_EXIT)) {
 		acknowledge(a, plan);
 		return;
@@ -291,7 +291,7 @@ static int64_t lost_at(const struct agreement *a)
 		return CLOCK_NEVER;
 	int64_t since = clock_later(clock_later(answered_until(a), a->told_at), a->stopped_until);
 	/* A task that polls rarely also reads late: do not count that as silence of the store. */
-	int64_t pause = agreement_pace(a) - LOOK_OFTEN;
+	int64_t pause = agreement_pace(a) - POLL_OFTEN;
 	return since + pause + clock_earlier(patience, a->config.save_timeout);
 }
 
@@ -363,7 +363,7 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 		break;
 	case PROSPECT_OPEN:
 		follow(a, now, plan);
-		look_by(a, plan);
+		view_by(a, plan);
 		break;
 	case PROSPECT_NONE:
 		(void)hold_and_read(a, plan);
@@ -390,6 +390,6 @@ void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *pla
 		order(plan, ORDER_RUN, 0);
 	}
 	if (plan->hold.order == ORDER_WAIT)
-		look_by(a,
+		view_by(a,
 			plan); /* do not hold the training without a recent answer of the store */
 }

@@ -10,7 +10,7 @@
 #include "group/outage.h"
 #include "store/builder.h"
 
-#define LOOK_EVERY 4000 /* ms between two looks of one who waits for news that may never come */
+#define CHECK_EVERY 4000 /* ms between two looks of one who waits for news that may never come */
 
 static enum status read_last(struct store *store, const char *run, uint64_t *number,
 	store_revision *revision, struct error *err)
@@ -156,7 +156,7 @@ static enum membership read_membership(
 		return MEMBERSHIP_DEAD;
 	if (same_process(&member->agent, us))
 		return MEMBERSHIP_OURS;
-	switch (process_look(&member->agent)) {
+	switch (process_check(&member->agent)) {
 	case PROCESS_ALIVE: return MEMBERSHIP_ALIVE;
 	case PROCESS_GONE: return MEMBERSHIP_DEAD;
 	case PROCESS_ELSEWHERE: break;
@@ -410,7 +410,7 @@ static enum status refuse(const struct attempt_entry *entry, enum attempt_join_d
 static enum status wait_for_news(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
-	int64_t look = clock_after(LOOK_EVERY / 2 + clock_jitter(LOOK_EVERY / 2));
+	int64_t look = clock_after(CHECK_EVERY / 2 + clock_jitter(CHECK_EVERY / 2));
 	enum status status =
 		view_await(view, store, look < deadline ? look : deadline, cancel, err);
 	if (status == STATUS_NO)

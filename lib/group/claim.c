@@ -164,5 +164,5 @@ bool claim_is_gone(const struct view *view)
 	uint64_t task = view->claim.task;
 	return view->claim.outside || task >= view->attempt.tasks || !view->members[task].joined ||
 	       !agreement_counts(&view->agreement, task) ||
-	       process_look(&view->members[task].agent) == PROCESS_GONE;
+	       process_check(&view->members[task].agent) == PROCESS_GONE;
 }

@@ -4,7 +4,7 @@
 #define LONGEST_TICK 2500 /* ms between looks; more of it was a pause of ours */
 #define DECLARED     3	  /* periods after the limit in which a death is declared */
 
-void cut_off_look(struct cut_off *cut_off, bool answered, int64_t now)
+void cut_off_update(struct cut_off *cut_off, bool answered, int64_t now)
 {
 	int64_t passed = cut_off->looked_at ? now - cut_off->looked_at : 0;
 	cut_off->looked_at = now;

@@ -25,7 +25,7 @@ struct cut_off {
 };
 
 /* To be called about once a second. answered: the store has taken the last beat in time. */
-void cut_off_look(struct cut_off *cut_off, bool answered, int64_t now);
+void cut_off_update(struct cut_off *cut_off, bool answered, int64_t now);
 
 /* Tasks that can ask the store have given up one that has not beaten for so long; ms. */
 int64_t cut_off_given_up(const struct heartbeat_rules *rules);

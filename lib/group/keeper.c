@@ -26,7 +26,7 @@
 #include "group/stderr_relay.h"
 #include "group/stream.h"
 
-#define LOOK_EVERY   1000  /* ms between looks at the board */
+#define CHECK_EVERY  1000  /* ms between looks at the board */
 #define SILENCE_SAID 3000  /* ms after which we say that the store does not answer */
 #define STDERR_WAIT  500   /* ms for the last line of a command that has ended */
 #define HOOK_LIMIT   30000 /* ms for --on-failure */
@@ -218,13 +218,13 @@ static void look_at_board(struct keeper *k)
 		pulse_tell_step(k->pulse, 0, step.step);
 	bool answered = pulse_is_answered(k->pulse);
 	bool cut_off = k->cut_off.lasted >= cut_off_given_up(&k->options->rules);
-	struct progress_look look = {.now = clock_now(),
+	struct progress_reading look = {.now = clock_now(),
 		.counts = hold.order == ORDER_RUN && (answered || cut_off),
 		.started = step.started,
 		.step = step.step,
 		.section = section.name,
 		.written = section.written};
-	bool hangs = progress_look(&k->progress, &k->rules, &look) && look.counts;
+	bool hangs = progress_observe(&k->progress, &k->rules, &look) && look.counts;
 	if (hangs && answered)
 		declare_dead(k, DEATH_HUNG);
 	k->hangs = hangs && !answered;
@@ -235,7 +235,7 @@ static void look_at_board(struct keeper *k)
 static void look_at_store(struct keeper *k)
 {
 	bool answered = pulse_is_answered(k->pulse);
-	cut_off_look(&k->cut_off, answered, clock_now());
+	cut_off_update(&k->cut_off, answered, clock_now());
 	if (answered && k->said_silent) {
 		message_info("the store takes our beats again");
 		k->said_silent = false;
@@ -353,7 +353,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 			look_at_board(k);
 			if (is_given_up(k, why))
 				return END_BROKEN;
-			look_at = clock_now() + LOOK_EVERY;
+			look_at = clock_now() + CHECK_EVERY;
 		}
 		if (k->told_to_leave && k->options->command &&
 			clock_now() - k->told_to_leave >= k->options->kill_after)

@@ -67,7 +67,7 @@ static enum status open_platform(struct source_set *watch, struct listen_request
 	struct platform_signs signs;
 	struct platform_choice choice;
 	struct source *none = NULL;
-	platform_look(&signs);
+	platform_inspect(&signs);
 	enum status status = platform_choose(request->platform, &signs, &choice, err);
 	if (status == STATUS_OK && request->how.grace < 0)
 		request->how.grace = choice.grace;
@@ -104,7 +104,7 @@ enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
 		snprintf(names, LISTEN_SIGNALS_SIZE, "%s", given);
 		return STATUS_OK;
 	}
-	platform_look(&signs);
+	platform_inspect(&signs);
 	const char *platform = getenv("PREEMPT_PLATFORM");
 	enum status status = platform_choose(platform ? platform : "auto", &signs, &choice, err);
 	if (status != STATUS_OK)

@@ -38,7 +38,7 @@ static enum status join_until_gathered(struct store *store, const struct attempt
 		status = attempt_gather(store, &view, entry->deadline, entry->cancel, err);
 		bool again =
 			status == STATUS_BROKEN && !entry->number && attempt_is_superseded(&view);
-		bool agent_gone = process_look(&entry->agent) == PROCESS_GONE;
+		bool agent_gone = process_check(&entry->agent) == PROCESS_GONE;
 		/* Do not write LEFT for an agent that is gone: it died. */
 		if (status != STATUS_OK && !agent_gone) {
 			enum agreement_reason reason =
@@ -75,7 +75,7 @@ static enum status join_and_gather(struct store *store, const struct membership_
 	status = join_until_gathered(store, &entry, attempt, err);
 	if (entry.cancel >= 0)
 		close(entry.cancel);
-	if (status == STATUS_NO && process_look(&entry.agent) == PROCESS_GONE)
+	if (status == STATUS_NO && process_check(&entry.agent) == PROCESS_GONE)
 		error_set(err, STATUS_NO, "process %d, for which this would join, is gone",
 			(int)entry.agent.pid);
 	return status;

@@ -86,8 +86,8 @@ static void learn(const struct progress *p, struct progress_rules *rules)
 		section->longest = p->standing;
 }
 
-bool progress_look(
-	struct progress *p, struct progress_rules *rules, const struct progress_look *look)
+bool progress_observe(
+	struct progress *p, struct progress_rules *rules, const struct progress_reading *look)
 {
 	bool advanced = p->any && p->started && look->started && p->step != look->step;
 	uint64_t advances = p->advances + advanced;

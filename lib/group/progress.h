@@ -51,7 +51,7 @@ struct progress_section *progress_section(
 bool progress_merge(struct progress_rules *rules, const struct progress_rules *learned);
 
 /* What was read. */
-struct progress_look {
+struct progress_reading {
 	int64_t now;
 	bool counts; /* it runs, nothing holds it, and the store is no excuse */
 	bool started;
@@ -72,8 +72,8 @@ struct progress {
 };
 
 /* Take in what was read, note in rules what is learned. True: it hangs. */
-bool progress_look(
-	struct progress *p, struct progress_rules *rules, const struct progress_look *look);
+bool progress_observe(
+	struct progress *p, struct progress_rules *rules, const struct progress_reading *look);
 
 /* The limit that holds now, ms; 0: none. */
 int64_t progress_limit(const struct progress *p, const struct progress_rules *rules);

@@ -50,7 +50,7 @@ static enum heartbeat_state observe(
 	/* Who it is, is known once somebody was suspected; asked only where something is odd. */
 	bool odd = peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
 	look.expected = member->joined && !member->beatless;
-	look.gone = odd && member->joined && process_look(&member->agent) == PROCESS_GONE;
+	look.gone = odd && member->joined && process_check(&member->agent) == PROCESS_GONE;
 	enum heartbeat_state state =
 		heartbeat_observe(peer, &pulse->options.rules, exchange, &look);
 	pulse->tally.late += state == HEARTBEAT_LATE;

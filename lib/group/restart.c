@@ -19,7 +19,7 @@
 #include "notice/source_set.h"
 
 #define OPEN_PATIENCE 2000 /* ms for one try to open the store */
-#define LOOK_EVERY    250  /* ms between looks for a notice while the store is waited for */
+#define CHECK_EVERY   250  /* ms between looks for a notice while the store is waited for */
 #define GONE_EVERY    1000 /* ms between looks for agents that are gone */
 
 /* The time between two attempts: no agent runs, but notices and signals come. */
@@ -100,7 +100,7 @@ static void look_for_the_gone(struct store *store, struct view *view)
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
 		struct write write;
 		if (!view->members[i].joined || !agreement_counts(&view->agreement, i) ||
-			process_look(&view->members[i].agent) != PROCESS_GONE)
+			process_check(&view->members[i].agent) != PROCESS_GONE)
 			continue;
 		struct death death = {.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
 		write_build_deaths(&write, view, BY_NO_TASK, &death, 1);
@@ -188,12 +188,12 @@ static enum status wait_closed(struct between *between, struct error *err)
 					      : "finished; waiting for the store to say so to the "
 						"other tasks (--restarts)");
 		said = true;
-		if (!wait_between(between, clock_after(answered ? 0 : LOOK_EVERY)))
+		if (!wait_between(between, clock_after(answered ? 0 : CHECK_EVERY)))
 			return STATUS_NO;
 		store_revision revision;
 		if (answered)
 			(void)store_wait(between->store, between->view.attempt.prefix,
-				between->view.revision, clock_after(LOOK_EVERY), -1, &revision,
+				between->view.revision, clock_after(CHECK_EVERY), -1, &revision,
 				NULL);
 	}
 }
@@ -216,7 +216,7 @@ static bool wait_for_opening(struct between *between)
 		if (history_newest(between->store, attempt->run, &newest, &err) == STATUS_OK &&
 			newest > attempt->number)
 			return true;
-		if (!wait_between(between, clock_after(LOOK_EVERY)))
+		if (!wait_between(between, clock_after(CHECK_EVERY)))
 			return false;
 	} while (clock_now() < limit);
 	message_info("finished; no other task has run again within --join-timeout");

@@ -124,7 +124,7 @@ void seat_sample(struct seat *seat, int64_t now)
 	}
 	if (!step.started)
 		return;
-	seat_look_at_saved(seat, now);
+	seat_read_saved(seat, now);
 	saw_step(seat, &step, now);
 	/* What was read for the report binds: it has come to that boundary since, not past it. */
 	if (seat->agreement.told.order != ORDER_WAIT || !seat->agreement.read)
@@ -132,7 +132,7 @@ void seat_sample(struct seat *seat, int64_t now)
 	tell_measure(seat, now);
 }
 
-void seat_look_at_saved(struct seat *seat, int64_t now)
+void seat_read_saved(struct seat *seat, int64_t now)
 {
 	uint64_t saved;
 	int64_t saved_at = 0;
@@ -369,7 +369,7 @@ void seat_advance(struct seat *seat, struct group *group, int64_t now, int64_t *
 		return;
 	/* A user may have only few inotify instances, and saves are rare: poll for the save. */
 	if (awaits_save(&seat->agreement))
-		seat_look_at_saved(seat, now);
+		seat_read_saved(seat, now);
 	/* Each pass carries out one plan, which may make another one possible; a few passes are
 	 * enough. */
 	for (int passes = 0; passes < 8 && advance_once(seat, group, now, &plan, wake); passes++)

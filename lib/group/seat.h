@@ -82,7 +82,7 @@ enum status seat_init(struct seat *seat, struct group *group, uint64_t task,
 void seat_release(struct seat *seat);
 
 /* saved was written, or may have been. */
-void seat_look_at_saved(struct seat *seat, int64_t now);
+void seat_read_saved(struct seat *seat, int64_t now);
 /* About once a second: how far is it? */
 void seat_sample(struct seat *seat, int64_t now);
 

@@ -53,7 +53,7 @@ struct store_thread {
 	store_revision revision; /* up to here all was read, */
 	store_revision seen;	 /* and up to here the news */
 	uint32_t heard;		 /* the count of news (store.h) when the last look began */
-	int64_t look_by;
+	int64_t view_by;
 };
 
 void result_free(struct result *result)
@@ -277,7 +277,7 @@ static void post_look(struct store_thread *thread, struct result *result, uint32
 			thread->revision = result->answer.revision;
 	}
 	if (result->whole)
-		thread->look_by = CLOCK_NEVER;
+		thread->view_by = CLOCK_NEVER;
 	*thread->results_end = result;
 	thread->results_end = &result->next;
 	pthread_mutex_unlock(&thread->lock);
@@ -321,7 +321,7 @@ static void follow(struct store_thread *thread, int *failures)
 		.prefix = attempt.prefix,
 		.since = thread->seen,
 		.every = thread->awaits ? VIEW_EVERY : VIEW_SELDOM};
-	int64_t by = thread->look_by;
+	int64_t by = thread->view_by;
 	pthread_mutex_unlock(&thread->lock);
 	keys_group(&attempt, group);
 
@@ -419,7 +419,7 @@ enum status store_thread_start(struct store_thread **out, const char *url, struc
 	thread->url = strdup(url);
 	thread->last = &thread->first;
 	thread->results_end = &thread->results;
-	thread->look_by = CLOCK_NEVER;
+	thread->view_by = CLOCK_NEVER;
 	pthread_mutex_init(&thread->lock, NULL);
 	thread->wake = bell_open();
 	thread->ready = bell_open();
@@ -537,9 +537,9 @@ void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits
 	pthread_mutex_lock(&thread->lock);
 	thread->awaits = awaits;
 	/* Results that wait may say what is to be looked for. */
-	bool sooner = by < thread->look_by && !thread->results;
+	bool sooner = by < thread->view_by && !thread->results;
 	if (sooner)
-		thread->look_by = by;
+		thread->view_by = by;
 	pthread_mutex_unlock(&thread->lock);
 	if (sooner)
 		bell_ring(thread->wake);

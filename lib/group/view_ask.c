@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#define LOOKS_MOST 16 /* processes of this machine that one looks at whom another has looked at */
+#define CHECKED_MOST 16 /* processes of this machine that one looks at whom another has looked at  \
+			 */
 
 /* So many tasks at most have one agent, which may write what they have to say in one change. */
 static uint64_t tasks_together(const struct view *view)
@@ -87,7 +88,7 @@ bool view_all_completed(const struct view *view)
 bool view_is_surely_dead(const struct view *view, uint64_t task)
 {
 	return view->agreement.peers[task].dead ||
-	       process_look(&view->members[task].agent) == PROCESS_GONE;
+	       process_check(&view->members[task].agent) == PROCESS_GONE;
 }
 
 static bool is_missing(const void *context, uint64_t task)
@@ -107,8 +108,8 @@ bool view_is_gathered(const struct view *view)
 		if (is_missing(view, i))
 			return false;
 		/* Whoever joined last has looked at all, a moment ago. */
-		looked += process_look(&view->members[i].agent) == PROCESS_ALIVE;
-		if (view->all_joined && looked == LOOKS_MOST)
+		looked += process_check(&view->members[i].agent) == PROCESS_ALIVE;
+		if (view->all_joined && looked == CHECKED_MOST)
 			break;
 	}
 	return true;

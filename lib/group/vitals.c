@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "group/pulse.h"
 
-#define LOOK_EVERY 50	/* ms */
-#define ALLOWANCE  1000 /* ms more than a period before a beat is missed */
+#define CHECK_EVERY 50	 /* ms */
+#define ALLOWANCE   1000 /* ms more than a period before a beat is missed */
 
 static enum heartbeat_state by_keys(const struct view *view, uint64_t task)
 {
@@ -71,11 +71,11 @@ enum status vitals_read(struct store *store, struct view *view, struct vital *vi
 		if (clock_now() >= deadline)
 			break;
 		if (awaited)
-			clock_sleep_until(clock_after(LOOK_EVERY));
+			clock_sleep_until(clock_after(CHECK_EVERY));
 	}
 	for (uint64_t i = 0; i < tasks; i++)
 		if (vitals[i].state == HEARTBEAT_LATE && view->members[i].joined &&
-			process_look(&view->members[i].agent) == PROCESS_GONE)
+			process_check(&view->members[i].agent) == PROCESS_GONE)
 			vitals[i].state = HEARTBEAT_DEAD;
 	free(first);
 	return STATUS_OK;

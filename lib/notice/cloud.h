@@ -35,7 +35,7 @@ struct cloud_finding {
 };
 
 /* One thing that is asked again and again. */
-struct cloud_look {
+struct cloud_query {
 	const char *name;      /* "preempted"; its notices come from "gce:preempted" */
 	const char *path;      /* behind the base */
 	const char *long_poll; /* to be added to path, the last etag behind it; NULL: it has none */
@@ -56,7 +56,7 @@ struct cloud_introduction {
 	int64_t life;	    /* ms that the answer is good for; 0: for ever */
 };
 
-enum { CLOUD_LOOKS = 3, CLOUD_OPTIONS = 3 };
+enum { CLOUD_QUERIES = 3, CLOUD_OPTIONS = 3 };
 
 struct cloud {
 	const char *name;
@@ -65,9 +65,9 @@ struct cloud {
 	const char *hosts[2];	 /* variables with another HOST[:PORT], as the cloud's
 				    own tools read them; NULL: none */
 	const char *header;	 /* of every request; NULL: none */
-	struct cloud_introduction introduction; /* method NULL: none */
-	const char *options[CLOUD_OPTIONS];	/* words that may stand in the specification */
-	struct cloud_look looks[CLOUD_LOOKS];	/* path NULL ends them */
+	struct cloud_introduction introduction;	 /* method NULL: none */
+	const char *options[CLOUD_OPTIONS];	 /* words that may stand in the specification */
+	struct cloud_query looks[CLOUD_QUERIES]; /* path NULL ends them */
 };
 
 extern const struct cloud cloud_gce, cloud_aws, cloud_azure, cloud_alibaba;

@@ -70,7 +70,7 @@ static bool is_set(const char *variable)
 	return value && *value;
 }
 
-void platform_look(struct platform_signs *signs)
+void platform_inspect(struct platform_signs *signs)
 {
 	*signs = (struct platform_signs){
 		.slurm = is_set("SLURM_JOB_ID"), .kubernetes = is_set("KUBERNETES_SERVICE_HOST")};

@@ -23,7 +23,7 @@ struct platform_signs {
 	bool kubernetes;			     /* KUBERNETES_SERVICE_HOST */
 	char vendor[64], product[64], asset_tag[64]; /* DMI; empty: not there */
 };
-void platform_look(struct platform_signs *signs);
+void platform_inspect(struct platform_signs *signs);
 
 struct platform {
 	const char *name;

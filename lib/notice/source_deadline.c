@@ -14,7 +14,7 @@
 #include "notice/lead.h"
 #include "notice/source.h"
 
-#define LOOK_EVERY 30000 /* ms, at the wall clock */
+#define CHECK_EVERY 30000 /* ms, at the wall clock */
 
 struct deadline_source {
 	struct source source;
@@ -105,7 +105,7 @@ static int64_t deadline_due(const struct source *source)
 		return 0;
 	if (self->given)
 		return CLOCK_NEVER;
-	int64_t due = self->end - self->lead, look = self->looked + LOOK_EVERY;
+	int64_t due = self->end - self->lead, look = self->looked + CHECK_EVERY;
 	return self->end_utc && look < due ? look : due;
 }
 

@@ -24,7 +24,7 @@
 #define LONGEST_WAIT	30000 /* ms after a failure */
 
 struct look {
-	const struct cloud_look *kind;
+	const struct cloud_query *kind;
 	struct http *http;
 	int64_t next; /* when to ask again */
 	bool busy;
@@ -52,7 +52,7 @@ struct metadata_source {
 	int64_t introduced_until; /* good until */
 	int64_t introduce_next;
 
-	struct look looks[CLOUD_LOOKS];
+	struct look looks[CLOUD_QUERIES];
 	size_t count;
 };
 
@@ -135,7 +135,7 @@ static enum status read_words(struct metadata_source *self, const char *rest, st
 	return status;
 }
 
-static bool is_wanted(const struct metadata_source *self, const struct cloud_look *kind)
+static bool is_wanted(const struct metadata_source *self, const struct cloud_query *kind)
 {
 	if (!kind->option)
 		return true;
@@ -158,7 +158,7 @@ static enum status open_cloud(const struct cloud *cloud, struct source **source,
 	enum status status = read_words(self, rest, err);
 	if (status == STATUS_OK && cloud->introduction.method)
 		status = attend(self, &self->introduction, err);
-	for (size_t i = 0; status == STATUS_OK && i < CLOUD_LOOKS && cloud->looks[i].path; i++) {
+	for (size_t i = 0; status == STATUS_OK && i < CLOUD_QUERIES && cloud->looks[i].path; i++) {
 		if (!is_wanted(self, &cloud->looks[i]))
 			continue;
 		struct look *look = &self->looks[self->count++];
@@ -283,7 +283,7 @@ static enum source_answer check_introduction(
 static enum status start_look(struct metadata_source *self, struct look *look, struct error *err)
 {
 	const struct cloud *cloud = self->cloud;
-	const struct cloud_look *kind = look->kind;
+	const struct cloud_query *kind = look->kind;
 	struct text url = {0}, bear = {0};
 	bool waits = kind->long_poll && *look->etag;
 	text_addf(&url, "%s%s", self->base, kind->path);
@@ -341,7 +341,7 @@ static enum source_answer give(struct metadata_source *self, struct look *look,
 	const struct cloud_finding *finding, int64_t utc, bool server, struct notice *notice)
 {
 	char name[64], reason[400], now[32];
-	const struct cloud_look *kind = look->kind;
+	const struct cloud_query *kind = look->kind;
 	if (look->given && !strcmp(look->given_reason, finding->reason))
 		return SOURCE_PENDING;
 	look->given = true;

@@ -30,7 +30,7 @@
 #define SPREAD	      2000   /* ms at most over which the tasks of a job spread their questions */
 #define SPREAD_EACH   4	     /* ms for each task */
 #define AGAIN	      600000 /* ms until a failed question about the end is asked again */
-#define LOOK_EVERY    30000  /* ms, at the wall clock */
+#define CHECK_EVERY   30000  /* ms, at the wall clock */
 #define SIGNAL_SOURCE "signal:"
 #define SIGNALS	      "TERM,USR1"
 
@@ -192,7 +192,7 @@ static int64_t end_due(const struct slurm_source *self)
 	if (is_near(self)) /* now, or when the question about it is to be asked */
 		return self->confirmed || self->ask == CLOCK_NEVER ? 0 : CLOCK_NEVER;
 	int64_t wait = self->end_utc - self->lead - controller_utc(self);
-	return clock_after(wait < LOOK_EVERY ? wait : LOOK_EVERY);
+	return clock_after(wait < CHECK_EVERY ? wait : CHECK_EVERY);
 }
 
 static int64_t slurm_due(const struct source *source)

@@ -107,7 +107,7 @@ enum status queue_change(struct queue *queue, enum queue_change how, const uint6
 	struct queue_view views[QUEUE_CHANGE_BATCH];
 	enum status status;
 	do {
-		status = queue_look_some(queue, ids, count, views, err);
+		status = queue_inspect_some(queue, ids, count, views, err);
 		if (status != STATUS_OK)
 			return status;
 		status = change(queue, how, views, count, changed, err);

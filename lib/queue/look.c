@@ -117,7 +117,7 @@ static enum status read_places(
 	return status;
 }
 
-enum status queue_look_some(struct queue *queue, const uint64_t *ids, size_t count,
+enum status queue_inspect_some(struct queue *queue, const uint64_t *ids, size_t count,
 	struct queue_view *views, struct error *err)
 {
 	for (size_t i = 0; i < count; i++)
@@ -130,10 +130,11 @@ enum status queue_look_some(struct queue *queue, const uint64_t *ids, size_t cou
 	return status;
 }
 
-enum status queue_look(struct queue *queue, uint64_t id, struct queue_view *view, struct error *err)
+enum status queue_inspect(
+	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err)
 {
 	struct queue_view seen;
-	enum status status = queue_look_some(queue, &id, 1, &seen, err);
+	enum status status = queue_inspect_some(queue, &id, 1, &seen, err);
 	if (status != STATUS_OK)
 		return status;
 	if (!seen.item.id)
@@ -273,7 +274,7 @@ static enum status page_fill(struct page *page, struct error *err)
 		struct queue_view again;
 		if (page->seen[i])
 			continue;
-		status = queue_look(page->queue, page->views[i].item.id, &again, err);
+		status = queue_inspect(page->queue, page->views[i].item.id, &again, err);
 		if (status == STATUS_OK) {
 			queue_view_release(&page->views[i]);
 			page->views[i] = again;

@@ -68,7 +68,7 @@ static enum status add_named(struct queue *queue, const struct queue_set *set,
 		size_t count = set->count - at;
 		if (count > QUEUE_CHANGE_BATCH)
 			count = QUEUE_CHANGE_BATCH;
-		status = queue_look_some(queue, set->ids + at, count, views, err);
+		status = queue_inspect_some(queue, set->ids + at, count, views, err);
 		for (size_t i = 0; i < count; i++) {
 			if (status == STATUS_OK && views[i].item.id)
 				(void)add(outcome, &views[i]);

@@ -91,13 +91,13 @@ struct queue_view {
 void queue_view_release(struct queue_view *view);
 
 /* STATUS_NO: there is no such command. */
-enum status queue_look(
+enum status queue_inspect(
 	struct queue *queue, uint64_t id, struct queue_view *view, struct error *err);
 /*
  * The same for several (at most QUEUE_CHANGE_BATCH), each at the same instant as the others: a view
  * whose item.id is 0 says that there is none. All are to be released.
  */
-enum status queue_look_some(struct queue *queue, const uint64_t *ids, size_t count,
+enum status queue_inspect_some(struct queue *queue, const uint64_t *ids, size_t count,
 	struct queue_view *views, struct error *err);
 /*
  * Call visit for every command with an id above after, in the order of ids, until it answers other

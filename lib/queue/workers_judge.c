@@ -62,7 +62,7 @@ static enum status refresh(struct judge *judge, struct queue *queue, struct erro
 
 static bool is_gone(const struct queue_worker *worker)
 {
-	return process_look(&worker->process) == PROCESS_GONE;
+	return process_check(&worker->process) == PROCESS_GONE;
 }
 
 struct looking {
@@ -161,7 +161,7 @@ static enum status look_at_neighbours(struct looking *looking, size_t self, stru
 	enum status status = STATUS_OK, damaged = STATUS_OK;
 	for (size_t i = 1; i < judge->count && status == STATUS_OK; i++) {
 		size_t index = (self + i) % judge->count;
-		enum process_state state = process_look(&judge->workers[index].process);
+		enum process_state state = process_check(&judge->workers[index].process);
 		if (state == PROCESS_ALIVE)
 			break;
 		if (state == PROCESS_GONE)

@@ -201,7 +201,7 @@ enum status beats_remove(struct store *base, const char *group, struct error *er
 	enum status status = group_path(store, group, &path, err);
 	if (status != STATUS_OK)
 		return status;
-	if (cache_look(store->lock.file.cache, path, &st) == 0 || errno != ENOENT)
+	if (cache_stat(store->lock.file.cache, path, &st) == 0 || errno != ENOENT)
 		status = file_remove_tree(path, err);
 	/* The parents, while they are empty; DATABASE.beats itself too. */
 	size_t top = strlen(store->beats);

@@ -29,11 +29,11 @@ static bool ask_anew(enum cache cache, int outer, const char *path)
 	return asked;
 }
 
-int cache_look(enum cache cache, const char *path, struct stat *st)
+int cache_stat(enum cache cache, const char *path, struct stat *st)
 {
-	int result = file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
+	int result = file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
 	if (result < 0 && ask_anew(cache, AT_FDCWD, path))
-		result = file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
+		result = file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st);
 	return result;
 }
 

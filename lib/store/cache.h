@@ -36,7 +36,7 @@ enum cache {
 enum cache cache_kind(const struct filesystem_traits *traits);
 
 /* As lstat. -1 and errno. */
-int cache_look(enum cache cache, const char *path, struct stat *st);
+int cache_stat(enum cache cache, const char *path, struct stat *st);
 /* Errors do not matter: the client lets go when it is asked, whatever the server says. */
 void cache_drop(enum cache cache, int descriptor);
 /* openat without O_CREAT, of a file that the server shall not lend to us. -1 and errno. */

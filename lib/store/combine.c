@@ -37,7 +37,7 @@ enum combine_fate combine_fate(uint64_t word, uint64_t ticket, bool my_turn, boo
 	}
 	if (!changes)
 		return FATE_OURS;
-	return my_turn ? FATE_LOOK : FATE_UNKNOWN;
+	return my_turn ? FATE_CHECK : FATE_UNKNOWN;
 }
 
 /* ---- Rooms ---- */

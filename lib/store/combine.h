@@ -40,7 +40,7 @@ bool combine_is_of(uint64_t word, uint64_t ticket);
 enum combine_fate {
 	FATE_OURS,     /* run it; at a deadline: nothing was changed */
 	FATE_ANSWERED, /* read the answer */
-	FATE_LOOK,     /* the store says whether it was committed: read the answer, or run it */
+	FATE_CHECK,    /* the store says whether it was committed: read the answer, or run it */
 	FATE_UNKNOWN,  /* it may have been committed, or may still be */
 };
 

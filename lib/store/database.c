@@ -58,13 +58,13 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 	struct stat st;
 	const char *path = store->base.where;
 	enum cache cache = store->lock.file.cache;
-	int number = cache_look(cache, path, &st) < 0 ? errno : 0;
+	int number = cache_stat(cache, path, &st) < 0 ? errno : 0;
 	if (number == ENOENT) {
 		/* Is its lock file still there? Else the filesystem went away. */
 		enum status there = lockfile_verify(&store->lock.file, err);
 		if (there != STATUS_OK)
 			return there;
-		number = cache_look(cache, path, &st) < 0 ? errno : 0;
+		number = cache_stat(cache, path, &st) < 0 ? errno : 0;
 	}
 	if (number) {
 		if (number == ENOENT)
@@ -84,7 +84,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 			path, (long long)st.st_size);
 	if (status != STATUS_OK)
 		return status;
-	if (cache_look(cache, store->journal, &st) < 0) {
+	if (cache_stat(cache, store->journal, &st) < 0) {
 		number = errno;
 		return number == ENOENT ? STATUS_OK
 					: error_set(err, error_status_of_errno(number),

@@ -155,7 +155,7 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 static enum status is_there(const struct sqlite_store *store, bool *there, struct error *err)
 {
 	struct stat st;
-	*there = cache_look(store->lock.file.cache, store->base.where, &st) == 0;
+	*there = cache_stat(store->lock.file.cache, store->base.where, &st) == 0;
 	int number = errno;
 	if (*there || number == ENOENT)
 		return STATUS_OK;

@@ -89,7 +89,7 @@ static bool check_directory(struct examination *examination)
 	char why[512];
 	for (int i = 0; i < 2 && paths[i]; i++) {
 		struct stat st;
-		if (mounts_look(paths[i], -1, &err) == STATUS_NO) {
+		if (mounts_check(paths[i], -1, &err) == STATUS_NO) {
 			snprintf(findings->unmounted, sizeof(findings->unmounted), "%s", err.text);
 			return false;
 		}
@@ -189,7 +189,7 @@ static bool recorded_mode(struct examination *examination, enum lock_mode *mode)
 	char *path = NULL;
 	if (asprintf(&path, "%s.lock", examination->database) < 0)
 		return false;
-	enum status status = lockfile_look(&file, path, examination->wanted.shared_group, &err);
+	enum status status = lockfile_inspect(&file, path, examination->wanted.shared_group, &err);
 	*mode = file.mode;
 	if (status != STATUS_OK && status != STATUS_NO) {
 		findings->store_status = status;

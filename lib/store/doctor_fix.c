@@ -22,7 +22,7 @@
 #include "store/sharedlock.h"
 
 #define LOCK_PATIENCE 5000 /* milliseconds */
-#define LOOK_EVERY    500
+#define CHECK_EVERY   500
 
 struct fix {
 	const char *database;
@@ -165,7 +165,7 @@ static enum status watch(const struct fix *fix, int64_t patience, struct error *
 	while (clock_now() < deadline) {
 		if (doctor_stop)
 			return error_set(err, STATUS_TEMPORARY, "%s", doctor_stop_why());
-		clock_sleep_until(clock_after(LOOK_EVERY));
+		clock_sleep_until(clock_after(CHECK_EVERY));
 		if (fingerprint(fix) != before)
 			return error_set(err, STATUS_TEMPORARY,
 				"%s is in use: it was changed while we held its locks; stop everything "
@@ -182,7 +182,7 @@ static enum status lock(struct fix *fix, enum lock_mode mode, struct error *err)
 	char key[PATH_MAX];
 	struct sharedlock *lock = &fix->locks[fix->locked];
 	sharedlock_init(lock);
-	enum status status = lockfile_look(&lock->file, fix->lock, fix->shared_group, err);
+	enum status status = lockfile_inspect(&lock->file, fix->lock, fix->shared_group, err);
 	if (status != STATUS_OK)
 		return status;
 	/* Each has a guard of its own: both are ours. */
@@ -312,7 +312,7 @@ static enum status record(struct fix *fix, sqlite3 *database, enum lock_mode mod
 	}
 	status = lockfile_write(fix->fresh, mode, fix->takeover, fix->shared_group, err);
 	if (status == STATUS_OK)
-		status = lockfile_look(&fresh, fix->fresh, fix->shared_group, err);
+		status = lockfile_inspect(&fresh, fix->fresh, fix->shared_group, err);
 	if (status == STATUS_OK && !keep_all(fix))
 		status = error_set(err, STATUS_TEMPORARY, "its locks were lost: try again");
 	if (status == STATUS_OK) {
@@ -371,10 +371,10 @@ enum status doctor_fix(const char *database, const struct parameters *parameters
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
 	}
-	status = lockfile_look(&fix.old, fix.lock, shared_group, err);
+	status = lockfile_inspect(&fix.old, fix.lock, shared_group, err);
 	if (status != STATUS_OK)
 		goto out;
-	fix.has_intent = lockfile_look(&fix.intent, fix.fresh, shared_group, NULL) == STATUS_OK;
+	fix.has_intent = lockfile_inspect(&fix.intent, fix.fresh, shared_group, NULL) == STATUS_OK;
 	status = lock(&fix, LOCK_FCNTL, err);
 	if (status == STATUS_OK)
 		status = lock(&fix, LOCK_LINK, err);

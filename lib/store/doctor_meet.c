@@ -200,7 +200,7 @@ static void see_new(
 		json_get_unsigned(object, "start", &member.identity.start))
 		member.identity.pid = (pid_t)pid;
 	json_object_put(object);
-	if (member.identity.pid && process_look(&member.identity) == PROCESS_GONE) {
+	if (member.identity.pid && process_check(&member.identity) == PROCESS_GONE) {
 		char path[PATH_MAX];
 		if (snprintf(path, sizeof(path), "%s/%s", meeting->path, name) < (int)sizeof(path))
 			unlink(path);
@@ -529,7 +529,7 @@ void doctor_meet_leave(struct doctor_meeting *meeting)
 			ours.st_mtime - theirs.st_ctime > OLD_SECONDS;
 		struct doctor_member *member = find(meeting, nonce);
 		bool gone = member && member->identity.pid &&
-			    process_look(&member->identity) == PROCESS_GONE;
+			    process_check(&member->identity) == PROCESS_GONE;
 		if (!strcmp(nonce, meeting->nonce) || gone || old)
 			unlinkat(dirfd(entries), entry->d_name, 0);
 	}

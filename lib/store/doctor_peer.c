@@ -224,7 +224,7 @@ static enum status receive_file(
 		if (now >= deadline)
 			return late(peer, err);
 		if (now >= look_at_peer) {
-			if (peer->identity.pid && process_look(&peer->identity) == PROCESS_GONE &&
+			if (peer->identity.pid && process_check(&peer->identity) == PROCESS_GONE &&
 				access(path, F_OK) < 0)
 				return gone(peer, err);
 			look_at_peer = now + SLICE;

@@ -126,7 +126,7 @@ enum status doctor_place_look(
 			directory, strerror(number), lock_cure(number));
 		goto out;
 	}
-	status = filesystem_look(directory, &filesystem, err);
+	status = filesystem_inspect(directory, &filesystem, err);
 	if (status == STATUS_OK)
 		status = put_trust(directory, &st, shared_group, object, err);
 	if (status != STATUS_OK)

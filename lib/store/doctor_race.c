@@ -15,7 +15,7 @@
 #include "store/doctor_worker.h"
 
 #define CHANGE_EVERY 10	  /* milliseconds between two changes that are looked for */
-#define LOOK_EVERY   2000 /* microseconds */
+#define CHECK_EVERY  2000 /* microseconds */
 
 #define ROUNDS_MAX 1000
 
@@ -222,7 +222,7 @@ enum status doctor_stale(struct doctor_worker *worker, const struct json_object 
 	uint64_t limit;
 	if (!doctor_milliseconds(request, &limit))
 		return error_set(err, STATUS_DAMAGED, "stale: not understood");
-	if (filesystem_look(worker->directory, &filesystem, err) != STATUS_OK)
+	if (filesystem_inspect(worker->directory, &filesystem, err) != STATUS_OK)
 		return STATUS_TEMPORARY;
 	struct filesystem_traits traits = filesystem_classify(&filesystem);
 	enum cache cache = cache_kind(&traits);
@@ -252,7 +252,7 @@ enum status doctor_stale(struct doctor_worker *worker, const struct json_object 
 		}
 		for (int i = 0; i < METHODS; i++)
 			read_once(&readers[i], (enum method)i, clock_now());
-		usleep(LOOK_EVERY);
+		usleep(CHECK_EVERY);
 	}
 	for (int i = 0; i < METHODS; i++) {
 		int64_t since = now - readers[i].changed;

@@ -151,7 +151,7 @@ static bool owner_is_gone(int parent, const char *name)
 			json_get_signed(object, "pid", &pid) && pid > 0 && pid <= INT_MAX &&
 			json_get_unsigned(object, "start", &owner.start)) {
 			owner.pid = (pid_t)pid;
-			gone = process_look(&owner) == PROCESS_GONE;
+			gone = process_check(&owner) == PROCESS_GONE;
 		}
 		json_object_put(object);
 	}

@@ -217,7 +217,8 @@ static bool beegfs_asks_server(void)
 	return asks;
 }
 
-enum status filesystem_look(const char *directory, struct filesystem *filesystem, struct error *err)
+enum status filesystem_inspect(
+	const char *directory, struct filesystem *filesystem, struct error *err)
 {
 	struct filesystem seen = {0};
 	struct mount_entry mount;

@@ -44,7 +44,7 @@ struct filesystem_traits {
 };
 
 /* directory must exist. */
-enum status filesystem_look(
+enum status filesystem_inspect(
 	const char *directory, struct filesystem *filesystem, struct error *err);
 
 struct filesystem_traits filesystem_classify(const struct filesystem *filesystem);

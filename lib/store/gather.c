@@ -107,7 +107,7 @@ bool gather_ask(struct sqlite_store *store, const struct store_request *request,
 	return true;
 }
 
-enum status gather_look(
+enum status gather_find_outcome(
 	struct session *session, struct post *post, bool *committed, struct error *err)
 {
 	struct combine_end end;

@@ -72,14 +72,14 @@ uint64_t link_name_hash(const char *name)
 	return hash ? hash : 1;
 }
 
-enum link_holder link_name_look(const char *name)
+enum link_holder link_name_classify(const char *name)
 {
 	struct process_identity who, us;
 	if (!strncmp(name, LINK_ABANDONED, strlen(LINK_ABANDONED)))
 		return HOLDER_GONE;
 	if (!link_name_parse(name, &who))
 		return HOLDER_ELSEWHERE;
-	switch (process_look(&who)) {
+	switch (process_check(&who)) {
 	case PROCESS_GONE: return HOLDER_GONE;
 	case PROCESS_ELSEWHERE: return HOLDER_ELSEWHERE;
 	case PROCESS_ALIVE: break;

@@ -33,6 +33,6 @@ enum link_holder {
 	HOLDER_OURSELVES, /* this very process */
 	HOLDER_ELSEWHERE, /* on another machine, in another container, or not a name of ours */
 };
-enum link_holder link_name_look(const char *name);
+enum link_holder link_name_classify(const char *name);
 
 #endif

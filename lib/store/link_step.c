@@ -41,7 +41,7 @@ static enum link_action after(struct link_step *step, enum link_answer answer)
 		if (answer == LINK_YES)
 			return LINK_HELD;
 		if (answer == LINK_OCCUPIED)
-			return LINK_LOOK;
+			return LINK_LIST_HELD;
 		/* "No such file" is also what a request that is repeated gets after a success. */
 		step->cause = answer;
 		return LINK_CHECK;
@@ -49,7 +49,7 @@ static enum link_action after(struct link_step *step, enum link_answer answer)
 		/* It is there, perhaps since an earlier request: others may have watched it long.
 		 */
 		return answer == LINK_YES ? LINK_RENEW : not_there(step, answer);
-	case LINK_LOOK:
+	case LINK_LIST_HELD:
 		switch (answer) {
 		case LINK_OURSELVES:
 			return LINK_RENEW; /* for the same reason */

@@ -36,7 +36,7 @@ enum link_action {
 	LINK_MAKE,	 /* a directory of our own, with a fresh name in it */
 	LINK_TAKE,	 /* rename it to HELD */
 	LINK_CHECK,	 /* is HELD/name there? */
-	LINK_LOOK,	 /* who is in HELD? */
+	LINK_LIST_HELD,	 /* who is in HELD? */
 	LINK_BREAK,	 /* rename the dead name in HELD to HELD/next */
 	LINK_CLEAR,	 /* rmdir HELD, which fails unless it is empty */
 	LINK_UNMAKE,	 /* undo MAKE and TAKE, of which it is not known what came of them */

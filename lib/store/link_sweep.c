@@ -37,7 +37,7 @@ static bool is_abandoned(int directory, const char *name)
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		found = true;
-		all = all && link_name_look(entry->d_name) == HOLDER_GONE;
+		all = all && link_name_classify(entry->d_name) == HOLDER_GONE;
 	}
 	closedir(entries);
 	return found && all;

@@ -179,7 +179,7 @@ static enum link_answer check(struct run *run, const char *name)
 /* Whether the holder of this name is surely dead; sure or not, silence is counted for all. */
 static bool is_gone(const char *name, bool *can_be_silent)
 {
-	switch (link_name_look(name)) {
+	switch (link_name_classify(name)) {
 	case HOLDER_GONE: return true;
 	case HOLDER_OURSELVES: return !is_in_use(name);
 	case HOLDER_HERE: *can_be_silent = false; return false;
@@ -377,7 +377,7 @@ static enum link_answer carry_out(struct run *run, enum link_action action)
 	case LINK_TAKE: return take(run);
 	case LINK_CHECK: return check(run, run->lock->link.name);
 	case LINK_CHECK_NEXT: return check(run, run->lock->link.next);
-	case LINK_LOOK: return look(run);
+	case LINK_LIST_HELD: return look(run);
 	case LINK_BREAK: return break_dead(run);
 	case LINK_CLEAR: clear_held(run->lock); return LINK_YES;
 	case LINK_UNMAKE:
@@ -496,7 +496,7 @@ static enum status busy(const struct sharedlock *lock, struct error *err)
 			"version, unchanged for %lld s; after %lld s it is removed: try again",
 			lock->file.path, link->holder, (long long)(link->silent / 1000),
 			(long long)(lock->file.takeover / 1000));
-	if (process_look(&who) == PROCESS_ALIVE)
+	if (process_check(&who) == PROCESS_ALIVE)
 		return error_set(err, STATUS_TEMPORARY,
 			"it is busy: process %d of this machine holds %s.held; try again, or see whether "
 			"that process is stopped",

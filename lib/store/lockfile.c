@@ -244,7 +244,7 @@ static int open_path(struct lockfile *file, bool write, struct stat *st)
 		return errno;
 	file->descriptor = cache_open_at(file->cache, outer, strrchr(file->path, '/') + 1,
 		(write ? O_RDWR : O_RDONLY) | flags);
-	int number = file->descriptor < 0 || file_look_open(file->descriptor, st) < 0 ||
+	int number = file->descriptor < 0 || file_fstat(file->descriptor, st) < 0 ||
 				     fstat(outer, &around) < 0
 			     ? errno
 			     : 0;
@@ -389,7 +389,7 @@ void lockfile_close(struct lockfile *file)
 static bool is_back(const struct lockfile *file)
 {
 	struct stat there;
-	return file_look(AT_FDCWD, file->path, 0, &there) == 0 && is_at(&file->itself, &there);
+	return file_stat(AT_FDCWD, file->path, 0, &there) == 0 && is_at(&file->itself, &there);
 }
 
 /* Under its path it is no longer: it alone, or the directory, or the filesystem? */
@@ -433,7 +433,7 @@ void lockfile_drop(struct lockfile *file)
 enum status lockfile_verify(struct lockfile *file, struct error *err)
 {
 	struct stat there;
-	int number = file_look(AT_FDCWD, file->path, 0, &there) < 0 ? errno : 0;
+	int number = file_stat(AT_FDCWD, file->path, 0, &there) < 0 ? errno : 0;
 	/* While the descriptor is open, no other file of its device has its number. */
 	if (!number && is_at(&file->itself, &there))
 		return STATUS_OK;
@@ -483,7 +483,7 @@ enum status lockfile_write_made(struct lockfile *file, struct error *err)
 	return STATUS_OK;
 }
 
-enum status lockfile_look(
+enum status lockfile_inspect(
 	struct lockfile *file, const char *path, bool shared_group, struct error *err)
 {
 	struct stat st;

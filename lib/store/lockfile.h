@@ -72,7 +72,7 @@ void lockfile_drop(struct lockfile *file);
  * For who examines or repairs a store: the record of the lock file path, whatever its mode is.
  * STATUS_NO: there is none.
  */
-enum status lockfile_look(
+enum status lockfile_inspect(
 	struct lockfile *file, const char *path, bool shared_group, struct error *err);
 /* A whole and synced one, with a nonce of its own, of a finished store. An old one is replaced.
  * takeover: mode link only; 0: the default. */

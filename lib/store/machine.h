@@ -39,7 +39,7 @@ void machine_close(struct machine *machine);
  * 0; or ETIMEDOUT, and then who is in the way, for messages: a process and since when, or 0.
  *
  * post (may be NULL): a request that another may carry out while we wait. EALREADY: we are not in
- * the queue, and post->fate is FATE_ANSWERED or FATE_UNKNOWN. With 0 it is FATE_OURS or FATE_LOOK.
+ * the queue, and post->fate is FATE_ANSWERED or FATE_UNKNOWN. With 0 it is FATE_OURS or FATE_CHECK.
  */
 int machine_enter(struct machine *machine, struct post *post, int64_t deadline, pid_t *holder,
 	int64_t *since);

@@ -84,7 +84,7 @@ static enum lookout_reading read_news(struct sqlite_store *store, uint32_t *coun
 
 static int find_identity(struct sqlite_store *store, struct stat *st)
 {
-	return file_look(AT_FDCWD, store->news.path, AT_SYMLINK_NOFOLLOW, st);
+	return file_stat(AT_FDCWD, store->news.path, AT_SYMLINK_NOFOLLOW, st);
 }
 
 static struct watched watched_news(const struct sqlite_store *store, int64_t every)

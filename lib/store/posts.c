@@ -63,7 +63,7 @@ void posts_end(struct posts *posts, uint64_t ticket, bool my_turn, struct post *
 	(void)change(posts, ticket, COMBINE_WAITING, COMBINE_NONE);
 	post->taker = posts->posts[ticket % TICKET_QUEUE_PLACES].taker;
 	post->fate = combine_fate(*word_of(posts, ticket), ticket, my_turn, post->changes);
-	if ((post->fate == FATE_ANSWERED || post->fate == FATE_LOOK) &&
+	if ((post->fate == FATE_ANSWERED || post->fate == FATE_CHECK) &&
 		!combine_copy(&post->room, room_of(posts, ticket), post->seed, ticket))
 		post->fate = FATE_UNKNOWN;
 }

@@ -41,7 +41,7 @@ struct post {
 	int64_t since; /* when (clock_now) */
 	enum combine_fate fate;
 	pid_t taker;		  /* with FATE_UNKNOWN: the process that took it */
-	struct combine_room room; /* the request; with FATE_ANSWERED and FATE_LOOK the answer */
+	struct combine_room room; /* the request; with FATE_ANSWERED and FATE_CHECK the answer */
 };
 
 /*

@@ -179,7 +179,7 @@ static enum status confirm_missing(
 static enum status explain(const char *path, enum status status, struct error *err)
 {
 	struct error why;
-	if (status == STATUS_USAGE || mounts_look(path, -1, &why) != STATUS_NO)
+	if (status == STATUS_USAGE || mounts_check(path, -1, &why) != STATUS_NO)
 		return status;
 	return error_set(err, STATUS_TEMPORARY, "%s", why.text);
 }
@@ -220,7 +220,7 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 	if (status == STATUS_OK)
 		status = check_place(store, err);
 	if (status == STATUS_OK)
-		status = filesystem_look(store->directory, &filesystem, err);
+		status = filesystem_inspect(store->directory, &filesystem, err);
 	if (status != STATUS_OK)
 		return explain(store->base.where, status, err);
 	struct lockfile_terms terms = {

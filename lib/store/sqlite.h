@@ -291,8 +291,8 @@ struct gather {
 /*
  * Wait for our turn among the processes of this machine, with the request posted so that another
  * may carry it out meanwhile. True: it is over, with this status. False: it is our turn, or there
- * is no queue; session_begin goes on from there. Then with FATE_LOOK gather_look says whether it
- * was carried out, else we are to run it.
+ * is no queue; session_begin goes on from there. Then with FATE_CHECK gather_find_outcome says
+ * whether it was carried out, else we are to run it.
  */
 bool gather_ask(struct sqlite_store *store, const struct store_request *request, struct post *post,
 	int64_t deadline, struct store_answer *answer, enum status *status, struct error *err);
@@ -300,7 +300,7 @@ bool gather_ask(struct sqlite_store *store, const struct store_request *request,
  * In a session that may write. *committed: it was carried out; once this session is committed, so
  * that it is synced, gather_read has the answer. Else post becomes FATE_OURS.
  */
-enum status gather_look(
+enum status gather_find_outcome(
 	struct session *session, struct post *post, bool *committed, struct error *err);
 enum status gather_read(struct sqlite_store *store, const struct store_request *request,
 	const struct post *post, struct store_answer *answer, struct error *err);

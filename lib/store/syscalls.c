@@ -137,7 +137,7 @@ static int open_file(const char *path, int flags, int mode)
 static int look_at_path(const char *path, struct stat *st)
 {
 	size_t length = strlen(path);
-	int result = RETRIED(file_look(AT_FDCWD, path, 0, st));
+	int result = RETRIED(file_stat(AT_FDCWD, path, 0, st));
 	if (result == 0 || errno == ENOENT || (length > 4 && !strcmp(path + length - 4, "-wal")))
 		return result;
 	failed();
@@ -147,12 +147,12 @@ static int look_at_path(const char *path, struct stat *st)
 
 static int look_at_name(const char *path, struct stat *st)
 {
-	return RETRIED(file_look(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st));
+	return RETRIED(file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st));
 }
 
 static int look_at(int descriptor, struct stat *st)
 {
-	int result = RETRIED(file_look_open(descriptor, st));
+	int result = RETRIED(file_fstat(descriptor, st));
 	if (result < 0)
 		failed();
 	return result;

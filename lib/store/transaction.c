@@ -195,7 +195,7 @@ static enum status run_queued(struct sqlite_store *store, const struct store_req
 {
 	struct session session;
 	struct gather gather = {0};
-	bool looks = post->fate == FATE_LOOK, committed = false;
+	bool looks = post->fate == FATE_CHECK, committed = false;
 	bool write = others || looks || (post->changes && !request->compare_count);
 	answer->known = !looks;
 	*gathered = false;
@@ -203,7 +203,7 @@ static enum status run_queued(struct sqlite_store *store, const struct store_req
 	if (status != STATUS_OK)
 		return status;
 	if (looks)
-		status = gather_look(&session, post, &committed, err);
+		status = gather_find_outcome(&session, post, &committed, err);
 	/* Whatever becomes of this transaction. */
 	bool unknown = looks && (committed || status != STATUS_OK);
 	if (status == STATUS_OK && !committed)

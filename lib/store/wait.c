@@ -20,7 +20,7 @@
 
 static int find_identity(struct sqlite_store *store, struct stat *st)
 {
-	return file_look_open(store->lock.file.descriptor, st);
+	return file_fstat(store->lock.file.descriptor, st);
 }
 
 enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)

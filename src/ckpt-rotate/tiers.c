@@ -49,7 +49,7 @@ static enum status copy_one(
 	if (limit)
 		status = parse_bytes(limit, &options.bytes_per_second, "--bwlimit", err);
 	if (status == STATUS_OK)
-		status = checkpoint_look(directory, step, false, &found, err);
+		status = checkpoint_inspect(directory, step, false, &found, err);
 	if (status == STATUS_OK && progress_begin(found.bytes))
 		options.progress = progress_add;
 	if (status == STATUS_OK)

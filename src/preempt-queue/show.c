@@ -138,7 +138,7 @@ static enum status find(
 	if (status == STATUS_OK && !client->store)
 		status = client_open(client, 0, err);
 	if (status == STATUS_OK)
-		status = queue_look(&client->queue, id, view, err);
+		status = queue_inspect(&client->queue, id, view, err);
 	return status;
 }
 
@@ -183,7 +183,7 @@ static enum status wait_until_over(struct client *client, int wake, int64_t dead
 		if (status != STATUS_OK)
 			return status;
 		queue_view_release(view);
-		status = queue_look(&client->queue, id, view, err);
+		status = queue_inspect(&client->queue, id, view, err);
 		if (status != STATUS_OK)
 			return status;
 	}

@@ -124,7 +124,7 @@ static bool read_start(const char *board, const char *name, char *line, size_t s
 }
 
 /* Whose board it is is known from its first step on. */
-static void look_at_step(int watch)
+static void inspect_step(int watch)
 {
 	char line[128];
 	if (owners[watch] || !read_start(boards[watch], "step", line, sizeof(line)) ||
@@ -160,7 +160,7 @@ static void add_board(const char *name)
 	if (watch < 0 || watch >= WATCHES_MOST)
 		return;
 	boards[watch] = path;
-	look_at_step(watch);
+	inspect_step(watch);
 	look_at_hold(watch);
 }
 
@@ -179,7 +179,7 @@ static void take_event(const struct inotify_event *event)
 		if (task >= 0 && task < count)
 			agents[task].ended = now();
 	} else if (boards[event->wd] && !strcmp(event->name, "step")) {
-		look_at_step(event->wd);
+		inspect_step(event->wd);
 	} else if (boards[event->wd] && !strcmp(event->name, "hold")) {
 		look_at_hold(event->wd);
 	}

@@ -20,7 +20,7 @@ static void check_mark(const uint8_t *data, size_t size)
 {
 	struct marks marks;
 	FUZZ_HOLDS(fuzz_write(CKPT_BAD, data, size));
-	FUZZ_HOLDS(marks_look(fuzz_directory(), &marks, NULL) == STATUS_OK);
+	FUZZ_HOLDS(marks_read(fuzz_directory(), &marks, NULL) == STATUS_OK);
 	FUZZ_HOLDS(marks.bad && !marks.pinned);
 	FUZZ_HOLDS(memchr(marks.reason, '\0', sizeof(marks.reason)));
 }
@@ -34,7 +34,7 @@ static void check_writer(const uint8_t *data, size_t size)
 	FUZZ_HOLDS(fuzz_write("w", data, size) && fuzz_write("v", "", 0));
 	if (writer_load(first, &writer, NULL) != STATUS_OK)
 		return;
-	(void)writer_look(&writer);
+	(void)writer_check(&writer);
 	FUZZ_HOLDS(writer_save(second, &writer, NULL) == STATUS_OK);
 	FUZZ_HOLDS(writer_load(second, &again, NULL) == STATUS_OK);
 	FUZZ_HOLDS(again.parent.pid == writer.parent.pid && again.parent.pid >= 0);

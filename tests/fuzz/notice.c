@@ -73,7 +73,7 @@ static void check_header(const uint8_t *data, size_t size)
 	FUZZ_HOLDS(!strpbrk(answer.etag, "\r\n") && answer.date_utc >= 0);
 }
 
-static void check_cloud(const struct cloud_look *look, const char *body)
+static void check_cloud(const struct cloud_query *look, const char *body)
 {
 	static const int codes[] = {200, 401, 404, 503};
 	for (unsigned i = 0; i < 4; i++) {
@@ -89,7 +89,7 @@ static void check_cloud(const struct cloud_look *look, const char *body)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct cloud_look *looks[] = {&cloud_gce.looks[0], &cloud_gce.looks[1],
+	const struct cloud_query *looks[] = {&cloud_gce.looks[0], &cloud_gce.looks[1],
 		&cloud_aws.looks[0], &cloud_aws.looks[1], &cloud_aws.looks[2],
 		&cloud_azure.looks[0], &cloud_alibaba.looks[0]};
 	if (size == 0)

@@ -184,7 +184,7 @@ static void check_queue(struct queue *queue)
 	(void)queue_visit_running(queue, see, NULL, NULL);
 	(void)queue_visit_done(queue, &since, NULL, see, NULL, NULL);
 	(void)queue_failure_pending(queue, &failure, NULL);
-	if (queue_look(queue, 1, &view, NULL) == STATUS_OK)
+	if (queue_inspect(queue, 1, &view, NULL) == STATUS_OK)
 		queue_view_release(&view);
 	const struct queue_set *sets[] = {&some, &all, &tagged};
 	for (size_t i = 0; i < 3; i++)

@@ -61,7 +61,7 @@ static void check_beat(const uint8_t *data, size_t size)
 static void check_link_name(const char *name)
 {
 	struct process_identity who;
-	(void)link_name_look(name);
+	(void)link_name_classify(name);
 	FUZZ_HOLDS(link_name_hash(name) != 0);
 	if (!link_name_parse(name, &who))
 		return;

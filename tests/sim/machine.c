@@ -378,7 +378,7 @@ enum status process_identify(pid_t pid, struct process_identity *identity, struc
 	return STATUS_OK;
 }
 
-enum process_state process_look(const struct process_identity *identity)
+enum process_state process_check(const struct process_identity *identity)
 {
 	const struct process *self = process_current();
 	int index = identity->pid - FIRST_PID;

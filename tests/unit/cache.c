@@ -88,7 +88,7 @@ int main(void)
 	TEST("a file that was said to be missing is looked for again")
 	{
 		for (int i = 0; i < 3; i++)
-			CHECK_EQ(cache_look(shared[i], path_of(forget("file")), &st), 0);
+			CHECK_EQ(cache_stat(shared[i], path_of(forget("file")), &st), 0);
 		for (int i = 0; i < 3; i++)
 			CHECK_EQ(opened_with(shared[i], forget("file")),
 				shared[i] == CACHE_CLIENT ? O_RDWR : O_RDONLY);
@@ -96,14 +96,14 @@ int main(void)
 	TEST("its directory may have been said to be missing, too")
 	{
 		forget("in");
-		CHECK_EQ(cache_look(CACHE_KERNEL, path_of("in/file"), &st), 0);
+		CHECK_EQ(cache_stat(CACHE_KERNEL, path_of("in/file"), &st), 0);
 		forget("in");
 		CHECK_EQ(opened_with(CACHE_LENT, "in/file"), O_RDONLY);
 	}
 	TEST("one that is missing is missing")
 	{
 		for (int i = 0; i < 3; i++) {
-			CHECK_EQ(cache_look(shared[i], path_of("none"), &st), -1);
+			CHECK_EQ(cache_stat(shared[i], path_of("none"), &st), -1);
 			CHECK_EQ(errno, ENOENT);
 			CHECK_EQ(opened_with(shared[i], "none"), -1);
 			CHECK_EQ(opened_with(shared[i], "none/in/none"), -1);
@@ -121,7 +121,7 @@ int main(void)
 	}
 	TEST("where nobody else writes nobody is asked")
 	{
-		CHECK_EQ(cache_look(CACHE_OURS, path_of(forget("file")), &st), -1);
+		CHECK_EQ(cache_stat(CACHE_OURS, path_of(forget("file")), &st), -1);
 		CHECK_EQ(errno, ENOENT);
 	}
 	*missing = '\0';

@@ -107,9 +107,9 @@ static const struct {
 	{&cloud_alibaba, "spot", 503, "", 0, CLOUD_CANNOT_ASK, 0},
 };
 
-static const struct cloud_look *look_of(const struct cloud *cloud, const char *name)
+static const struct cloud_query *look_of(const struct cloud *cloud, const char *name)
 {
-	for (size_t i = 0; i < CLOUD_LOOKS && cloud->looks[i].path; i++)
+	for (size_t i = 0; i < CLOUD_QUERIES && cloud->looks[i].path; i++)
 		if (!strcmp(cloud->looks[i].name, name))
 			return &cloud->looks[i];
 	abort();
@@ -142,7 +142,7 @@ static bool any_bytes(void)
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct cloud_look *look = look_of(cases[i].cloud, cases[i].look);
+		const struct cloud_query *look = look_of(cases[i].cloud, cases[i].look);
 		struct cloud_reply reply = {.code = cases[i].code,
 			.body = cases[i].body,
 			.self = "vm1",

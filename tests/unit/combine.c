@@ -34,7 +34,7 @@ static void states(void)
 		{COMBINE_TAKEN, true, true, FATE_OURS},
 		{COMBINE_TAKEN, false, true, FATE_UNKNOWN},
 		{COMBINE_TAKEN, false, false, FATE_OURS},
-		{COMBINE_COMMITTING, true, true, FATE_LOOK},
+		{COMBINE_COMMITTING, true, true, FATE_CHECK},
 		{COMBINE_COMMITTING, false, true, FATE_UNKNOWN},
 		{COMBINE_COMMITTING, true, false, FATE_OURS},
 		{COMBINE_ANSWERED, true, true, FATE_ANSWERED},

@@ -9,21 +9,21 @@ static void lasted(void)
 	struct cut_off c = {0};
 	TEST("only time without an answer counts, from the first look on")
 	{
-		cut_off_look(&c, false, 1000000);
+		cut_off_update(&c, false, 1000000);
 		CHECK_EQ(c.lasted, 0);
-		cut_off_look(&c, false, 1001000);
-		cut_off_look(&c, false, 1002500);
+		cut_off_update(&c, false, 1001000);
+		cut_off_update(&c, false, 1002500);
 		CHECK_EQ(c.lasted, 2500);
-		cut_off_look(&c, true, 1003000);
+		cut_off_update(&c, true, 1003000);
 		CHECK_EQ(c.lasted, 0);
-		cut_off_look(&c, false, 1004000);
+		cut_off_update(&c, false, 1004000);
 		CHECK_EQ(c.lasted, 1000);
 	}
 	TEST("a machine that is suspended for an hour was not cut off for an hour")
 	{
-		cut_off_look(&c, true, 2000000);
-		cut_off_look(&c, false, 2001000);
-		cut_off_look(&c, false, 2001000 + 3600000);
+		cut_off_update(&c, true, 2000000);
+		cut_off_update(&c, false, 2001000);
+		cut_off_update(&c, false, 2001000 + 3600000);
 		CHECK(c.lasted <= 5000, "%lld ms", (long long)c.lasted);
 	}
 }

@@ -68,7 +68,7 @@ static enum lock_mode recorded(void)
 {
 	struct lockfile file;
 	enum lock_mode mode = LOCK_AUTO;
-	if (lockfile_look(&file, lock, false, NULL) == STATUS_OK)
+	if (lockfile_inspect(&file, lock, false, NULL) == STATUS_OK)
 		mode = file.mode;
 	CHECK(mode != LOCK_LINK || file.takeover == 5000);
 	lockfile_close(&file);

@@ -213,9 +213,9 @@ int main(void)
 	{
 		struct filesystem filesystem;
 		struct error err;
-		CHECK_EQ(filesystem_look("/dev/shm", &filesystem, &err), STATUS_OK);
+		CHECK_EQ(filesystem_inspect("/dev/shm", &filesystem, &err), STATUS_OK);
 		CHECK_EQ(filesystem_classify(&filesystem).reach, FILESYSTEM_LOCAL);
-		CHECK_EQ(filesystem_look("/no/such/place", &filesystem, &err), STATUS_TEMPORARY);
+		CHECK_EQ(filesystem_inspect("/no/such/place", &filesystem, &err), STATUS_TEMPORARY);
 	}
 	TEST("a file is opened so that no server lends it, where that can be said, and used as any")
 	{

@@ -342,7 +342,7 @@ static void test_worlds(void)
 struct training {
 	struct progress p;
 	struct progress_rules rules;
-	struct progress_look look;
+	struct progress_reading look;
 };
 
 static bool tick(struct training *t, int64_t ms)
@@ -350,7 +350,7 @@ static bool tick(struct training *t, int64_t ms)
 	bool hangs = false;
 	for (int64_t done = 0; done < ms; done += 1000) {
 		t->look.now += 1000;
-		hangs = progress_look(&t->p, &t->rules, &t->look);
+		hangs = progress_observe(&t->p, &t->rules, &t->look);
 	}
 	return hangs;
 }

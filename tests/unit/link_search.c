@@ -336,7 +336,7 @@ static void carry_out(const struct state *state, unsigned number)
 			conclude(&now, number, LINK_UNCERTAIN);
 		return;
 	}
-	case LINK_LOOK: look(&now, number); return;
+	case LINK_LIST_HELD: look(&now, number); return;
 	case LINK_BREAK: break_dead(&now, number); return;
 	case LINK_CLEAR: conclude(&now, number, LINK_YES); return;
 	case LINK_UNMAKE:
@@ -495,7 +495,7 @@ static void check_alone(const struct state *state, unsigned number)
 				now.held & bit(process->name) ? LINK_YES : LINK_MISSING);
 			break;
 		case LINK_CHECK_NEXT: return;
-		case LINK_LOOK: {
+		case LINK_LIST_HELD: {
 			unsigned short others = now.held & (unsigned short)~bit(process->name);
 			process->dead = others;
 			answered(&now, number,

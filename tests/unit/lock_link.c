@@ -129,7 +129,7 @@ static void names(void)
 		CHECK_EQ(who.start, us.start);
 		CHECK_EQ(who.pid_namespace, us.pid_namespace);
 		CHECK_TEXT(who.boot, us.boot);
-		CHECK_EQ(link_name_look(name), HOLDER_OURSELVES);
+		CHECK_EQ(link_name_classify(name), HOLDER_OURSELVES);
 	}
 	TEST("who is alive, gone, on another machine, or no name at all")
 	{
@@ -145,19 +145,19 @@ static void names(void)
 			_exit(made);
 		}
 		CHECK_EQ(read(pipes[0], name, sizeof(name)), sizeof(name));
-		CHECK_EQ(link_name_look(name), HOLDER_HERE);
+		CHECK_EQ(link_name_classify(name), HOLDER_HERE);
 		kill(pid, SIGSTOP);
-		CHECK_EQ(link_name_look(name), HOLDER_HERE);
+		CHECK_EQ(link_name_classify(name), HOLDER_HERE);
 		kill(pid, SIGKILL);
 		/* Dead, and not yet waited for. */
-		for (int i = 0; i < 500 && link_name_look(name) != HOLDER_GONE; i++)
+		for (int i = 0; i < 500 && link_name_classify(name) != HOLDER_GONE; i++)
 			poll(NULL, 0, 10);
-		CHECK_EQ(link_name_look(name), HOLDER_GONE);
+		CHECK_EQ(link_name_classify(name), HOLDER_GONE);
 		waitpid(pid, NULL, 0);
-		CHECK_EQ(link_name_look(name), HOLDER_GONE);
-		CHECK_EQ(link_name_look(STRANGER), HOLDER_ELSEWHERE);
-		CHECK_EQ(link_name_look(".nfs000000000000001"), HOLDER_ELSEWHERE);
-		CHECK_EQ(link_name_look(""), HOLDER_ELSEWHERE);
+		CHECK_EQ(link_name_classify(name), HOLDER_GONE);
+		CHECK_EQ(link_name_classify(STRANGER), HOLDER_ELSEWHERE);
+		CHECK_EQ(link_name_classify(".nfs000000000000001"), HOLDER_ELSEWHERE);
+		CHECK_EQ(link_name_classify(""), HOLDER_ELSEWHERE);
 		close(pipes[0]);
 		close(pipes[1]);
 	}

@@ -42,7 +42,7 @@ static bool take(uint64_t id)
 	struct queue_view view;
 	struct queue_lease lease = {.token = "0123456789abcdef", .since = 1};
 	char key[QUEUE_KEY_MAX];
-	if (queue_look(&queue, id, &view, &err) != STATUS_OK || view.state != QUEUE_WAITING ||
+	if (queue_inspect(&queue, id, &view, &err) != STATUS_OK || view.state != QUEUE_WAITING ||
 		moves_begin(&moves, &queue, &err) != STATUS_OK)
 		return false;
 	queue_key_waiting(&queue, key, view.item.priority, id);
@@ -63,7 +63,7 @@ static bool end(uint64_t id, int code)
 	struct moves moves;
 	struct store_answer answer = {0};
 	struct queue_view view;
-	if (queue_look(&queue, id, &view, &err) != STATUS_OK || view.state != QUEUE_RUNNING ||
+	if (queue_inspect(&queue, id, &view, &err) != STATUS_OK || view.state != QUEUE_RUNNING ||
 		moves_begin(&moves, &queue, &err) != STATUS_OK)
 		return false;
 	struct queue_result result = {.state = code ? QUEUE_FAILED : QUEUE_SUCCEEDED,
@@ -83,7 +83,7 @@ static bool end(uint64_t id, int code)
 static enum queue_state state_of(uint64_t id)
 {
 	struct queue_view view;
-	if (queue_look(&queue, id, &view, &err) != STATUS_OK)
+	if (queue_inspect(&queue, id, &view, &err) != STATUS_OK)
 		return (enum queue_state)99;
 	enum queue_state state = view.state;
 	queue_view_release(&view);
@@ -215,7 +215,7 @@ static void changing(void)
 		CHECK_EQ(changed[2], QUEUE_CHANGED_NOT);
 		CHECK_EQ(changed[3], QUEUE_CHANGED_NOT);
 		CHECK(counts_are(1, 1, 0, 1, 1));
-		CHECK_EQ(queue_look(&queue, 2, &view, &err), STATUS_OK);
+		CHECK_EQ(queue_inspect(&queue, 2, &view, &err), STATUS_OK);
 		CHECK(view.cancelling && view.state == QUEUE_RUNNING);
 		queue_view_release(&view);
 		CHECK_EQ(queue_cancel(&queue, 2, &running, &err), STATUS_OK);
@@ -225,12 +225,12 @@ static void changing(void)
 		CHECK(end(2, 0));
 		CHECK_EQ(queue_retry(&queue, 2, false, &err), STATUS_NO);
 		CHECK_EQ(queue_retry(&queue, 2, true, &err), STATUS_OK);
-		CHECK_EQ(queue_look(&queue, 2, &view, &err), STATUS_OK);
+		CHECK_EQ(queue_inspect(&queue, 2, &view, &err), STATUS_OK);
 		CHECK(!view.cancelling && view.state == QUEUE_WAITING);
 		queue_view_release(&view);
 		CHECK_EQ(queue_retry(&queue, 3, false, &err), STATUS_OK);
 		CHECK_EQ(queue_forget(&queue, 1, &err), STATUS_OK);
-		CHECK_EQ(queue_look(&queue, 1, &view, &err), STATUS_NO);
+		CHECK_EQ(queue_inspect(&queue, 1, &view, &err), STATUS_NO);
 		CHECK_EQ(state_of(3), QUEUE_WAITING);
 		close_all();
 	}

@@ -99,7 +99,7 @@ static bool lives(const char *name)
 	struct process_identity process;
 	pid_t pid = atoi(content(scratch, name));
 	return pid > 0 && process_identify(pid, &process, &err) == STATUS_OK &&
-	       process_look(&process) == PROCESS_ALIVE;
+	       process_check(&process) == PROCESS_ALIVE;
 }
 
 static void definitions(void)

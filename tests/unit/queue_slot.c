@@ -112,9 +112,9 @@ static pid_t written_pid(void)
 static bool goes(const struct process_identity *process)
 {
 	int64_t deadline = clock_after(PATIENCE);
-	while (process_look(process) != PROCESS_GONE && clock_now() < deadline)
+	while (process_check(process) != PROCESS_GONE && clock_now() < deadline)
 		clock_sleep_until(clock_after(2));
-	return process_look(process) == PROCESS_GONE;
+	return process_check(process) == PROCESS_GONE;
 }
 
 static const char *path_in_files(const char *format, ...)
@@ -400,7 +400,7 @@ static void endings(void)
 			if (code) {
 				CHECK(!found || goes(&left));
 			} else {
-				CHECK(found && process_look(&left) == PROCESS_ALIVE);
+				CHECK(found && process_check(&left) == PROCESS_ALIVE);
 				kill(left.pid, SIGKILL);
 			}
 			clear(true);

@@ -142,7 +142,7 @@ static void registry(void)
 		CHECK_TEXT(list[1].token, d.token);
 		CHECK_EQ(list[1].revision, d.revision);
 		CHECK_EQ(list[1].process.pid, getpid());
-		CHECK_EQ(process_look(&list[1].process), PROCESS_ALIVE);
+		CHECK_EQ(process_check(&list[1].process), PROCESS_ALIVE);
 		free(list);
 	}
 	TEST("the tally of one who leaves stays in the sum")

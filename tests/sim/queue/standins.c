@@ -48,12 +48,12 @@ enum status mounts_confirm(const char *path, int descriptor, struct error *err)
 	return STATUS_OK;
 }
 
-enum status mounts_look(const char *path, int descriptor, struct error *err)
+enum status mounts_check(const char *path, int descriptor, struct error *err)
 {
 	return mounts_confirm(path, descriptor, err);
 }
 
-enum status mounts_look_without_markers(const char *path, int descriptor, struct error *err)
+enum status mounts_check_tables(const char *path, int descriptor, struct error *err)
 {
 	return mounts_confirm(path, descriptor, err);
 }
