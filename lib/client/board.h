@@ -106,7 +106,7 @@ int preempt_board_saved(const struct board *board, uint64_t step, bool *held);
 int preempt_board_section(const struct board *board, const char *name);
 int preempt_board_barrier(const struct board *board, uint64_t step);
 
-/* look.c: what the board's parts have in common. */
+/* board_files.c: what the board's parts have in common. */
 
 /* "NAME: ...\n" on stderr in one write; control characters are replaced. */
 void preempt_board_say(const char *name, const char *format, ...)

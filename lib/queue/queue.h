@@ -76,7 +76,7 @@ size_t queue_schedule_most(const struct queue *queue);
 enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t count,
 	uint64_t number, const struct queue_schedule *how, struct error *err);
 
-/* ---- look.c ---- */
+/* ---- inspect.c ---- */
 
 /* All that is known of one command. Release with queue_view_release. */
 struct queue_view {
