@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ckpt/place.h"
+#include "ckpt/directory.h"
 #include "ckpt/scan.h"
 
 /* How often things may go while we look before we give up. */
@@ -50,14 +50,14 @@ enum status adopted_read_place(
 static enum status look(const char *directory, const struct layout_choice *choice, int *descriptor,
 	struct scan *scan, struct error *err)
 {
-	enum status status = place_open(directory, descriptor, err);
+	enum status status = ckpt_directory_open(directory, descriptor, err);
 	if (status != STATUS_OK)
 		return status;
 	status = scan_refuse_inside(directory, *descriptor, choice, err);
 	if (status == STATUS_OK)
 		status = scan_read(directory, *descriptor, choice, ADOPTED_SETTLED, scan, err);
 	if (status == STATUS_OK && scan->count == 0)
-		status = place_confirm(directory, *descriptor, err);
+		status = ckpt_directory_confirm(directory, *descriptor, err);
 	if (status != STATUS_OK) {
 		close(*descriptor);
 		scan_release(scan);
@@ -149,7 +149,7 @@ enum status adopted_latest(const char *directory, const struct layout_choice *ch
 		return checkpoint_latest(directory, contents, found, skipped, err);
 	enum status status = look(directory, choice, &descriptor, &scan, err);
 	if (status == STATUS_NO) {
-		enum status confirmed = place_confirm(directory, -1, err);
+		enum status confirmed = ckpt_directory_confirm(directory, -1, err);
 		return confirmed == STATUS_OK
 			       ? error_set(err, STATUS_NO, "there is no directory %s", directory)
 			       : confirmed;
@@ -172,7 +172,7 @@ enum status adopted_latest(const char *directory, const struct layout_choice *ch
 			directory);
 	if (status == STATUS_NO) {
 		struct error why;
-		enum status confirmed = place_confirm(directory, descriptor, &why);
+		enum status confirmed = ckpt_directory_confirm(directory, descriptor, &why);
 		if (confirmed != STATUS_OK)
 			status = error_set(err, confirmed, "%s", why.text);
 	}

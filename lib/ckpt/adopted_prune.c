@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "ckpt/adopted.h"
-#include "ckpt/place.h"
-#include "ckpt/prune_turn.h"
+#include "ckpt/directory.h"
+#include "ckpt/prune_lock.h"
 #include "ckpt/scan.h"
 #include "ckpt/show.h"
 
@@ -449,7 +449,7 @@ enum status adopted_prune(const char *directory, const struct layout_choice *cho
 	*report = (struct prune_report){0};
 	struct pruning pruning = {
 		.directory = directory, .choice = choice, .settled = settled, .report = report};
-	enum status status = place_open(directory, &pruning.descriptor, err);
+	enum status status = ckpt_directory_open(directory, &pruning.descriptor, err);
 	report->absent = status == STATUS_NO;
 	if (status != STATUS_OK)
 		return report->absent ? STATUS_OK : status;

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/directory.h"
 #include "ckpt/look.h"
-#include "ckpt/place.h"
 #include "ckpt/staging.h"
 
 /* Milliseconds: between two looks, and how long the last to commit may take to publish. */
@@ -33,7 +33,7 @@ static enum status look_around(const struct checkpoint_target *target, int64_t *
 	if (!target->sharded)
 		return STATUS_OK;
 	ckpt_name_staging(name, target->step, target->attempt, target->life);
-	char *path = place_path(target->directory, name);
+	char *path = ckpt_directory_path(target->directory, name);
 	status = path ? staging_inspect(path, &staging, err)
 		      : error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (status == STATUS_OK) {

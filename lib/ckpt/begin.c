@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "base/mounts.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/directory.h"
 #include "ckpt/look.h"
-#include "ckpt/place.h"
 #include "ckpt/staging.h"
 #include "ckpt/writer.h"
 
@@ -75,7 +75,7 @@ static enum status empty(
 						      strcmp(name, "..") != 0;
 		if (!ours)
 			continue;
-		char *path = place_path(staging, name);
+		char *path = ckpt_directory_path(staging, name);
 		status = path ? file_remove_tree(path, err)
 			      : error_set(err, STATUS_TEMPORARY, "out of memory");
 		free(path);
@@ -110,7 +110,7 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	char name[CKPT_NAME_SIZE];
 	struct writer other;
 	ckpt_name_writer(name, target->sharded, target->task);
-	char *record = place_path(path, name);
+	char *record = ckpt_directory_path(path, name);
 	if (!record)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = writer_load(record, &other, err);
@@ -138,7 +138,7 @@ static enum status take_away_old(const struct checkpoint_target *target, const s
 		return STATUS_OK;
 	staging_name(target, name);
 	enum status status =
-		place_remove_begin(target->directory, name, look->inode, &removed, err);
+		ckpt_directory_remove_begin(target->directory, name, look->inode, &removed, err);
 	*again = status == STATUS_OK || status == STATUS_NO;
 	free(removed);
 	return status == STATUS_OK ? STATUS_NO : status;
@@ -168,9 +168,9 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 		return status;
 	/* From here on a pruner sees that somebody lives here; was it quicker, we start again. */
 	ckpt_name_writer(name, target->sharded, target->task);
-	char *record = place_path(staging, name);
+	char *record = ckpt_directory_path(staging, name);
 	ckpt_name_task(name, target->task);
-	char *shard = place_path(staging, name);
+	char *shard = ckpt_directory_path(staging, name);
 	status = record && shard ? writer_save(record, self, err)
 				 : error_set(err, STATUS_TEMPORARY, "out of memory");
 	/* While it was on its way to its name, a pruner may have taken it for a dead one's. */
@@ -194,14 +194,14 @@ enum status checkpoint_begin(
 	char *staging = NULL;
 	bool again = true;
 	writer_identify(&self);
-	enum status status = place_make(target->directory, err);
+	enum status status = ckpt_directory_make(target->directory, err);
 	/* A task whose copy is discarded (--chief-only) may begin after task 0 has finished. */
 	if (status == STATUS_OK && !staging_is_scratch(target))
 		status = refuse_existing(target, err);
 	if (status != STATUS_OK)
 		return status;
 	staging_name(target, name);
-	staging = place_path(target->directory, name);
+	staging = ckpt_directory_path(target->directory, name);
 	if (!staging)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (int tries = 0; again && tries < TRIES; tries++) {
@@ -212,7 +212,7 @@ enum status checkpoint_begin(
 		status = error_set(
 			err, STATUS_TEMPORARY, "%s was taken away again and again", staging);
 	if (status == STATUS_OK)
-		status = place_remove_finish(target->directory, name, NULL, err);
+		status = ckpt_directory_remove_finish(target->directory, name, NULL, err);
 	if (status == STATUS_OK) {
 		text_add(path, staging);
 		if (target->sharded) {

@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/directory.h"
 #include "ckpt/look.h"
 #include "ckpt/manifest.h"
 #include "ckpt/marks.h"
-#include "ckpt/place.h"
 #include "ckpt/publish.h"
 #include "ckpt/staging.h"
 #include "ckpt/tree.h"
@@ -109,7 +109,7 @@ static enum status record_files(struct pass *pass, struct manifest *manifest, st
 static enum status publish(struct pass *pass, const struct manifest *manifest, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;
-	char *path = place_path(pass->path, CKPT_MANIFEST);
+	char *path = ckpt_directory_path(pass->path, CKPT_MANIFEST);
 	if (!path)
 		return out_of_memory(err);
 	enum status status = marks_clear(pass->root, err);
@@ -155,7 +155,7 @@ static enum status commit_shard(struct pass *pass, struct error *err)
 	char name[CKPT_NAME_SIZE];
 	struct manifest manifest = {0}, before = {0};
 	ckpt_name_shard(name, pass->target->task);
-	char *record = place_path(pass->path, name);
+	char *record = ckpt_directory_path(pass->path, name);
 	enum status status = record ? record_files(pass, &manifest, err) : out_of_memory(err);
 	describe(&manifest, pass->target);
 	if (status != STATUS_OK)
@@ -193,7 +193,7 @@ static enum status merge_shard(
 	char name[CKPT_NAME_SIZE];
 	struct manifest shard = {0};
 	ckpt_name_shard(name, task);
-	char *record = place_path(pass->path, name);
+	char *record = ckpt_directory_path(pass->path, name);
 	enum status status = record ? manifest_load(record, &shard, err) : out_of_memory(err);
 	free(record);
 	if (status == STATUS_NO) {
@@ -311,7 +311,7 @@ static enum status check_staging(struct pass *pass, struct error *err)
 	if (status == STATUS_OK && look.writer != WRITER_ALIVE) {
 		struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
 		ckpt_name_writer(name, target->sharded, target->task);
-		char *record = place_path(pass->path, name);
+		char *record = ckpt_directory_path(pass->path, name);
 		writer_identify(&self);
 		status = record ? writer_save(record, &self, err) : out_of_memory(err);
 		free(record);
@@ -405,7 +405,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	if (status == STATUS_NO && first) {
 		pass->again = true; /* published between our two looks? */
 	} else if (status == STATUS_NO) {
-		status = place_confirm(target->directory, pass->place, err);
+		status = ckpt_directory_confirm(target->directory, pass->place, err);
 		if (status == STATUS_OK)
 			status = error_set(err, STATUS_NO,
 				"there is no %s: \"ckpt-rotate begin\" comes first, with the same "
@@ -428,7 +428,7 @@ static enum status commit_scratch(struct pass *pass, struct error *err)
 	char *removed = NULL;
 	enum status status = STATUS_OK;
 	if (lstat(pass->path, &st) == 0)
-		status = place_remove_begin(
+		status = ckpt_directory_remove_begin(
 			target->directory, pass->staging, st.st_ino, &removed, err);
 	else if (errno != ENOENT)
 		status = error_set(err, error_status_of_errno(errno), "cannot look at %s: %s",
@@ -438,7 +438,7 @@ static enum status commit_scratch(struct pass *pass, struct error *err)
 	free(removed);
 	/* And what one that was killed here had renamed already. */
 	if (status == STATUS_OK || status == STATUS_NO)
-		status = place_remove_finish(target->directory, pass->staging, NULL, err);
+		status = ckpt_directory_remove_finish(target->directory, pass->staging, NULL, err);
 	if (status == STATUS_OK)
 		status = inspect_step(target->directory, target->step, false, &found, NULL, err);
 	if (status != STATUS_OK && status != STATUS_NO)
@@ -456,12 +456,12 @@ enum status checkpoint_commit(
 {
 	struct pass pass = {
 		.target = target, .place = -1, .root = -1, .again = true, .answer = answer};
-	enum status status = place_open(target->directory, &pass.place, err);
+	enum status status = ckpt_directory_open(target->directory, &pass.place, err);
 	if (status != STATUS_OK)
 		return status;
 	*answer = (struct checkpoint_commit){0};
 	staging_name(target, pass.staging);
-	pass.path = place_path(target->directory, pass.staging);
+	pass.path = ckpt_directory_path(target->directory, pass.staging);
 	if (!pass.path)
 		status = out_of_memory(err);
 	else if (staging_is_scratch(target)) {

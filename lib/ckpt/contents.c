@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/stream.h"
+#include "ckpt/read_ahead.h"
 #include "ckpt/tree.h"
 
 /* More than a machine's processors: most of the time they wait for a disk, to sync above all. */
@@ -74,7 +74,7 @@ static enum status hash(struct work *work, int descriptor, const struct manifest
 {
 	struct hashing hashing = {work, state, 0};
 	XXH3_128bits_reset(state);
-	int number = stream_file(descriptor, file->bytes, take, &hashing);
+	int number = read_ahead_file(descriptor, file->bytes, take, &hashing);
 	if (number)
 		return failed(err, "read", file->name, number);
 	XXH128_canonical_t canonical;

@@ -14,8 +14,8 @@
 
 #include "base/file.h"
 #include "base/mounts.h"
+#include "ckpt/directory.h"
 #include "ckpt/look.h"
-#include "ckpt/place.h"
 #include "ckpt/publish.h"
 #include "ckpt/transfer.h"
 #include "ckpt/tree.h"
@@ -130,7 +130,7 @@ static enum status is_left_over(struct copying *copying, bool *is, struct error 
 	struct manifest record = {0};
 	struct writer writer;
 	char name[CKPT_NAME_SIZE];
-	char *path = place_path(copying->path, CKPT_COPY);
+	char *path = ckpt_directory_path(copying->path, CKPT_COPY);
 	enum status status = path ? manifest_load(path, &record, err) : out_of_memory(err);
 	free(path);
 	*is = status == STATUS_OK && record.attempt == copying->manifest->attempt &&
@@ -143,7 +143,7 @@ static enum status is_left_over(struct copying *copying, bool *is, struct error 
 		return STATUS_OK;
 	/* A save of the same step and attempt: does it live? */
 	ckpt_name_writer(name, false, 0);
-	path = place_path(copying->path, name);
+	path = ckpt_directory_path(copying->path, name);
 	status = path ? writer_load(path, &writer, err) : out_of_memory(err);
 	free(path);
 	if (status == STATUS_OK && writer_check(&writer) != PROCESS_GONE)
@@ -172,8 +172,8 @@ static enum status save_records(struct copying *copying, struct error *err)
 	struct writer self = {.tasks = 1};
 	writer_identify(&self);
 	ckpt_name_writer(name, false, 0);
-	char *writer = place_path(copying->path, name);
-	char *record = place_path(copying->path, CKPT_COPY);
+	char *writer = ckpt_directory_path(copying->path, name);
+	char *record = ckpt_directory_path(copying->path, CKPT_COPY);
 	/* First that it is a copy: then the lock tells whether somebody is at work. */
 	enum status status = writer && record ? manifest_save(record, copying->manifest, err)
 					      : out_of_memory(err);
@@ -199,7 +199,7 @@ static enum status begin(struct copying *copying, struct error *err)
 	if (status == STATUS_OK && copying->root >= 0) {
 		status = is_left_over(copying, &usable, err);
 		if (status == STATUS_OK) {
-			status = place_remove_begin(copying->destination, copying->staging,
+			status = ckpt_directory_remove_begin(copying->destination, copying->staging,
 				copying->inode, &removed, err);
 			copying->again = status == STATUS_NO;
 		}
@@ -222,7 +222,8 @@ static enum status begin(struct copying *copying, struct error *err)
 	if (old >= 0)
 		close(old);
 	if (status == STATUS_OK)
-		status = place_remove_finish(copying->destination, copying->staging, NULL, err);
+		status = ckpt_directory_remove_finish(
+			copying->destination, copying->staging, NULL, err);
 	free(removed);
 	return status;
 }
@@ -307,7 +308,7 @@ static enum status bring_and_verify(struct copying *copying, struct error *err)
 
 static enum status publish(struct copying *copying, struct error *err)
 {
-	char *path = place_path(copying->path, CKPT_MANIFEST);
+	char *path = ckpt_directory_path(copying->path, CKPT_MANIFEST);
 	enum status status =
 		path ? manifest_save(path, copying->manifest, err) : out_of_memory(err);
 	free(path);
@@ -367,7 +368,7 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 	*answer = (struct copy_answer){0};
 	enum status status = copy_check_places(directory, destination, err);
 	if (status == STATUS_OK)
-		status = place_confirm(directory, -1, err);
+		status = ckpt_directory_confirm(directory, -1, err);
 	if (status == STATUS_OK)
 		status = inspect_step(directory, step, false, &found, &manifest, err);
 	if (status == STATUS_OK && found.state != CHECKPOINT_COMPLETE)
@@ -376,12 +377,12 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 				"%s/%s is %s and not copied: %s", directory, found.name,
 				checkpoint_state_name(found.state), found.why);
 	if (status == STATUS_OK)
-		status = place_make(destination, err);
+		status = ckpt_directory_make(destination, err);
 	if (status != STATUS_OK)
 		goto out;
 	ckpt_name_staging(copying.staging, step, manifest.attempt, "");
-	copying.path = place_path(destination, copying.staging);
-	original = place_path(directory, found.name);
+	copying.path = ckpt_directory_path(destination, copying.staging);
+	original = ckpt_directory_path(directory, found.name);
 	if (!copying.path || !original) {
 		status = out_of_memory(err);
 		goto out;

@@ -11,10 +11,10 @@
 
 #include "base/file.h"
 #include "ckpt/copy.h"
+#include "ckpt/directory.h"
 #include "ckpt/look.h"
 #include "ckpt/marks.h"
-#include "ckpt/place.h"
-#include "ckpt/prune_turn.h"
+#include "ckpt/prune_lock.h"
 #include "ckpt/publish.h"
 
 static void decide(struct prune_item *item, bool keep, const char *why)
@@ -85,7 +85,8 @@ static enum status take_away(const char *directory, const char *destination, int
 		return STATUS_OK;
 	}
 	if (status == STATUS_OK)
-		status = place_remove_begin(directory, name, item->checkpoint.inode, removed, err);
+		status = ckpt_directory_remove_begin(
+			directory, name, item->checkpoint.inode, removed, err);
 	if (status != STATUS_OK)
 		return status;
 	status = inspect_step(destination, item->checkpoint.step, false, &there, NULL, err);
@@ -162,7 +163,7 @@ static enum status remove_all(const char *directory, const char *destination, in
 	/* Otherwise a crash of the machine could show the old name with half the files. */
 	enum status status = file_sync_directory(directory, &one);
 	if (status == STATUS_OK)
-		status = place_remove_finish(directory, NULL, NULL, &one);
+		status = ckpt_directory_remove_finish(directory, NULL, NULL, &one);
 	if (status != STATUS_OK && first == STATUS_OK)
 		first = error_set(err, status, "%s", one.text);
 	return first;
@@ -200,7 +201,7 @@ enum status checkpoint_drain(const char *directory, const char *destination, boo
 	*report = (struct prune_report){0};
 	enum status status = copy_check_places(directory, destination, err);
 	if (status == STATUS_OK)
-		status = place_open(directory, &descriptor, err);
+		status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
 	if (!request->dry_run)

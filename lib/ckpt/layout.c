@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "ckpt/directory.h"
 #include "ckpt/names.h"
-#include "ckpt/place.h"
 #include "ckpt/structure.h"
 
 /* In the order in which they are told to people. */
@@ -188,7 +188,7 @@ static enum status detect(const char *directory, struct detection *detection, st
 {
 	struct error why;
 	int descriptor;
-	enum status status = place_open(directory, &descriptor, err);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	if (status == STATUS_NO)
 		return STATUS_OK;
 	if (status != STATUS_OK)

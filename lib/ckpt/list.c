@@ -6,8 +6,8 @@
 
 #include "base/mounts.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/directory.h"
 #include "ckpt/look.h"
-#include "ckpt/place.h"
 
 #define TRIES 100
 
@@ -20,17 +20,17 @@ void checkpoint_list_release(struct checkpoint_list *list)
 enum status checkpoint_list(const char *directory, struct checkpoint_list *list, struct error *err)
 {
 	struct checkpoint_list made = {0};
-	struct place_entries entries = {0};
+	struct ckpt_directory_entries entries = {0};
 	int descriptor;
-	enum status status = place_open(directory, &descriptor, err);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
-	status = place_list(directory, descriptor, &entries, err);
+	status = ckpt_directory_list(directory, descriptor, &entries, err);
 	made.items = calloc(entries.count + 1, sizeof(*made.items));
 	if (status == STATUS_OK && !made.items)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (size_t i = 0; i < entries.count && status == STATUS_OK; i++) {
-		const struct place_entry *entry = &entries.items[i];
+		const struct ckpt_directory_entry *entry = &entries.items[i];
 		struct checkpoint *item = &made.items[made.count];
 		if (entry->read.kind == CKPT_NAME_REMOVED) {
 			made.removed++;
@@ -45,7 +45,7 @@ enum status checkpoint_list(const char *directory, struct checkpoint_list *list,
 			status = STATUS_OK;
 	}
 	if (status == STATUS_OK && made.count == 0)
-		status = place_confirm(directory, descriptor, err);
+		status = ckpt_directory_confirm(directory, descriptor, err);
 	close(descriptor);
 	free(entries.items);
 	if (status == STATUS_OK)
@@ -56,12 +56,12 @@ enum status checkpoint_list(const char *directory, struct checkpoint_list *list,
 }
 
 /* The newest complete one of entries. STATUS_NO: none. *changed: one of them went meanwhile. */
-static enum status choose(const char *directory, const struct place_entries *entries,
+static enum status choose(const char *directory, const struct ckpt_directory_entries *entries,
 	uint64_t below, bool contents, struct checkpoint *found, struct text *skipped,
 	bool *changed, struct error *err)
 {
 	for (size_t i = entries->count; i-- > 0;) {
-		const struct place_entry *entry = &entries->items[i];
+		const struct ckpt_directory_entry *entry = &entries->items[i];
 		struct checkpoint look;
 		if (entry->read.kind != CKPT_NAME_STEP || entry->read.step >= below)
 			continue;
@@ -99,9 +99,9 @@ enum status checkpoint_latest_below(const char *directory, uint64_t below, bool 
 {
 	int descriptor;
 	bool changed = true;
-	enum status status = place_open(directory, &descriptor, err);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	if (status == STATUS_NO) {
-		enum status confirmed = place_confirm(directory, -1, err);
+		enum status confirmed = ckpt_directory_confirm(directory, -1, err);
 		if (confirmed != STATUS_OK)
 			return confirmed;
 		bool refused = mounts_allow_new(directory, NULL) != STATUS_OK;
@@ -117,10 +117,10 @@ enum status checkpoint_latest_below(const char *directory, uint64_t below, bool 
 	 * unstable listing; a checkpoint that was found is answered after some tries. */
 	status = STATUS_NO;
 	for (int tries = 0; changed && tries < TRIES; tries++) {
-		struct place_entries entries = {0};
+		struct ckpt_directory_entries entries = {0};
 		struct text passed = {0};
 		changed = false;
-		status = place_list(directory, descriptor, &entries, err);
+		status = ckpt_directory_list(directory, descriptor, &entries, err);
 		if (status == STATUS_OK)
 			status = choose(directory, &entries, below, contents, found, &passed,
 				&changed, err);
@@ -136,7 +136,7 @@ enum status checkpoint_latest_below(const char *directory, uint64_t below, bool 
 			"the checkpoints in %s kept changing while they were read; try again",
 			directory);
 	if (status == STATUS_NO) {
-		status = place_confirm(directory, descriptor, err);
+		status = ckpt_directory_confirm(directory, descriptor, err);
 		if (status == STATUS_OK)
 			status = error_set(
 				err, STATUS_NO, "there is no complete checkpoint in %s", directory);

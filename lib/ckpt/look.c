@@ -33,7 +33,7 @@ static void judge(const char *path, int descriptor, bool contents, struct checkp
 	struct error err = {0};
 	struct stat st;
 	enum status status = STATUS_OK;
-	char *file = place_path(path, CKPT_MANIFEST);
+	char *file = ckpt_directory_path(path, CKPT_MANIFEST);
 	if (fstatat(descriptor, CKPT_MANIFEST, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT) {
 			error_set(&err, STATUS_NO, "it has no manifest, so it is not ours");
@@ -90,7 +90,7 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct stat held = {0}, named;
 	enum status status = STATUS_OK;
 	ckpt_name_step(look.name, step);
-	char *path = place_path(directory, look.name);
+	char *path = ckpt_directory_path(directory, look.name);
 	if (!path)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (int tries = 0;; tries++) {
@@ -135,7 +135,7 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	return status;
 }
 
-enum status inspect_staging(const char *directory, const struct place_entry *entry,
+enum status inspect_staging(const char *directory, const struct ckpt_directory_entry *entry,
 	struct checkpoint *found, struct error *err)
 {
 	struct checkpoint look = {.state = CHECKPOINT_INCOMPLETE,
@@ -152,7 +152,7 @@ enum status inspect_staging(const char *directory, const struct place_entry *ent
 	};
 	snprintf(look.name, sizeof(look.name), "%s", entry->name);
 	memcpy(look.life, entry->read.life, sizeof(look.life));
-	char *path = place_path(directory, entry->name);
+	char *path = ckpt_directory_path(directory, entry->name);
 	enum status status = path ? staging_inspect(path, &staging, err)
 				  : error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (status == STATUS_NO)
@@ -204,7 +204,7 @@ enum status checkpoint_inspect(const char *directory, uint64_t step, bool conten
 	struct checkpoint *found, struct error *err)
 {
 	int descriptor;
-	enum status status = place_open(directory, &descriptor, err);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
 	close(descriptor);

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/directory.h"
 #include "ckpt/manifest.h"
-#include "ckpt/place.h"
 
 /*
  * STATUS_NO: it is not there (any more). STATUS_OK: found says what it is, which may be "could not
@@ -16,7 +16,7 @@
  */
 enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *err);
-enum status inspect_staging(const char *directory, const struct place_entry *entry,
+enum status inspect_staging(const char *directory, const struct ckpt_directory_entry *entry,
 	struct checkpoint *found, struct error *err);
 
 #endif

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "ckpt/directory.h"
 #include "ckpt/look.h"
 #include "ckpt/names.h"
-#include "ckpt/place.h"
 
 #define RECORD_LIMIT 4096
 /* How often others may sweep away what we are writing. */
@@ -100,7 +100,7 @@ static enum status write_mark(
 {
 	char utc[32], host[65] = "";
 	struct json_object *object = json_object_new_object();
-	char *file = place_path(path, mark);
+	char *file = ckpt_directory_path(path, mark);
 	clock_format_utc(clock_utc(), utc);
 	if (gethostname(host, sizeof(host) - 1) < 0)
 		strcpy(host, "unknown");
@@ -125,7 +125,7 @@ static enum status write_mark(
 
 static enum status remove_mark(const char *path, const char *mark, struct error *err)
 {
-	char *file = place_path(path, mark);
+	char *file = ckpt_directory_path(path, mark);
 	enum status status = STATUS_OK;
 	if (!file)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -148,7 +148,7 @@ static enum status change(const char *directory, uint64_t step, const char *mark
 		if (found.state == CHECKPOINT_UNKNOWN || found.state == CHECKPOINT_FOREIGN)
 			return error_set(err, checkpoint_status(&found), "%s/%s: %s", directory,
 				found.name, found.why);
-		char *path = place_path(directory, found.name);
+		char *path = ckpt_directory_path(directory, found.name);
 		if (!path)
 			return error_set(err, STATUS_TEMPORARY, "out of memory");
 		status = set ? write_mark(path, mark, reason, err) : remove_mark(path, mark, err);

@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "ckpt/delete.h"
+#include "ckpt/directory.h"
 #include "ckpt/look.h"
 #include "ckpt/marks.h"
-#include "ckpt/place.h"
-#include "ckpt/prune_turn.h"
+#include "ckpt/prune_lock.h"
 #include "ckpt/staging.h"
 
 void prune_report_release(struct prune_report *report)
@@ -167,7 +167,7 @@ static enum status remove_incomplete(
 {
 	struct staging look = {0};
 	int descriptor = -1;
-	char *path = place_path(directory, checkpoint->name);
+	char *path = ckpt_directory_path(directory, checkpoint->name);
 	enum status status = path ? staging_inspect(path, &look, err)
 				  : error_set(err, STATUS_TEMPORARY, "out of memory");
 	bool same = status == STATUS_OK && look.inode == checkpoint->inode;
@@ -213,7 +213,8 @@ static enum status take_away(const char *directory, int descriptor, struct prune
 	const char *name = item->checkpoint.name;
 	enum status status = marks_read_pinned(descriptor, name, &pinned, err);
 	if (status == STATUS_OK && !pinned) {
-		status = place_remove_begin(directory, name, item->checkpoint.inode, removed, err);
+		status = ckpt_directory_remove_begin(
+			directory, name, item->checkpoint.inode, removed, err);
 		if (status != STATUS_OK)
 			return status;
 		const char *gone = strrchr(*removed, '/') + 1;
@@ -305,7 +306,7 @@ enum status checkpoint_prune(const char *directory, const struct prune_request *
 	int descriptor;
 	bool met = true;
 	*report = (struct prune_report){0};
-	enum status status = place_open(directory, &descriptor, err);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	report->absent = status == STATUS_NO;
 	if (status != STATUS_OK)
 		return report->absent ? STATUS_OK : status;
@@ -329,7 +330,8 @@ enum status checkpoint_prune(const char *directory, const struct prune_request *
 		if (status != STATUS_OK)
 			goto out;
 		status = remove_all(directory, descriptor, report, err);
-		note(&status, err, place_remove_finish(directory, NULL, &report->leftovers, &one),
+		note(&status, err,
+			ckpt_directory_remove_finish(directory, NULL, &report->leftovers, &one),
 			&one);
 	}
 	if (status == STATUS_OK && !met)

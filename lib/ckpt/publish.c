@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/directory.h"
 #include "ckpt/names.h"
-#include "ckpt/place.h"
 
 /* How often others may move the link while we do. */
 #define TRIES 100
@@ -25,14 +25,14 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 	struct stat st;
 	enum status status = STATUS_OK;
 	ckpt_name_step(name, step);
-	char *from = place_path(directory, staging);
-	char *to = place_path(directory, name);
+	char *from = ckpt_directory_path(directory, staging);
+	char *to = ckpt_directory_path(directory, name);
 	if (!from || !to) {
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 		goto out;
 	}
 	if (damaged) {
-		status = place_remove_begin(directory, name, damaged, &removed, err);
+		status = ckpt_directory_remove_begin(directory, name, damaged, &removed, err);
 		if (status != STATUS_OK)
 			goto out;
 	}
@@ -80,9 +80,9 @@ static int sweep(const char *path)
 /* The name of the highest step that carries a manifest; false: none, or not readable. */
 static bool highest_step(const char *directory, int descriptor, char name[CKPT_NAME_SIZE])
 {
-	struct place_entries entries = {0};
+	struct ckpt_directory_entries entries = {0};
 	bool found = false;
-	if (place_list(directory, descriptor, &entries, NULL) != STATUS_OK)
+	if (ckpt_directory_list(directory, descriptor, &entries, NULL) != STATUS_OK)
 		return false;
 	for (size_t i = entries.count; i-- > 0 && !found;) {
 		char manifest[CKPT_NAME_SIZE + sizeof(CKPT_MANIFEST) + 1];
@@ -150,8 +150,8 @@ enum status publish_settle(
 	int descriptor;
 	struct error ignored;
 	ckpt_name_step(name, step);
-	char *path = place_path(directory, name);
-	char *parent = place_path(directory, "..");
+	char *path = ckpt_directory_path(directory, name);
+	char *parent = ckpt_directory_path(directory, "..");
 	enum status status = STATUS_OK;
 	if (!path || !parent) {
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -164,8 +164,8 @@ enum status publish_settle(
 			"it when run again",
 			path, strerror(number));
 	/* A damaged one that was in its place. */
-	(void)place_remove_finish(directory, name, NULL, NULL);
-	status = place_open(directory, &descriptor, err);
+	(void)ckpt_directory_remove_finish(directory, name, NULL, NULL);
+	status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		goto out;
 	point_latest(directory, descriptor, warning, size);

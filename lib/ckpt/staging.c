@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ckpt/place.h"
+#include "ckpt/directory.h"
 #include "ckpt/writer.h"
 
 /* How many missing tasks are named one by one. */
@@ -41,7 +41,7 @@ bool staging_is_settled(const struct checkpoint_target *target, const struct che
 	if (found->state != CHECKPOINT_BAD)
 		return found->state == CHECKPOINT_COMPLETE;
 	ckpt_name_staging(name, target->step, target->attempt, target->life);
-	char *path = place_path(target->directory, name);
+	char *path = ckpt_directory_path(target->directory, name);
 	bool settled = path && access(path, F_OK) < 0 && errno == ENOENT;
 	free(path);
 	return settled;
@@ -62,7 +62,7 @@ static enum status look_at_writer(
 	const char *path, const char *name, struct staging *staging, struct error *err)
 {
 	struct writer writer;
-	char *record = place_path(path, name);
+	char *record = ckpt_directory_path(path, name);
 	if (!record)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = writer_load(record, &writer, err);

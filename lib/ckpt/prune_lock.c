@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/prune_turn.h"
+#include "ckpt/prune_lock.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * The directory DIR that holds checkpoints: opened, read, and when "there is nothing" may be
  * believed. A disk that is away must never look like a run that has not begun.
  */
-#ifndef CKPT_PLACE_H
-#define CKPT_PLACE_H
+#ifndef CKPT_DIRECTORY_H
+#define CKPT_DIRECTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,40 +16,41 @@
  * Open DIR for reading. STATUS_NO: it definitely does not exist, its parent was read.
  * STATUS_TEMPORARY: a filesystem that should be mounted on the way is not (base/mounts.h).
  */
-enum status place_open(const char *directory, int *descriptor, struct error *err);
+enum status ckpt_directory_open(const char *directory, int *descriptor, struct error *err);
 
 /*
  * The same after reading. STATUS_OK: what was read from descriptor is what DIR holds, and every
  * filesystem that should be mounted on the way still is. STATUS_TEMPORARY: do not believe it.
  * descriptor -1: DIR is missing.
  */
-enum status place_confirm(const char *directory, int descriptor, struct error *err);
+enum status ckpt_directory_confirm(const char *directory, int descriptor, struct error *err);
 
 /*
  * Make DIR, durably, if only it is missing. STATUS_TEMPORARY: its parent is missing, too, as when a
  * disk is away; or this is a restart, which should find it (base/mounts.h).
  */
-enum status place_make(const char *directory, struct error *err);
+enum status ckpt_directory_make(const char *directory, struct error *err);
 
-struct place_entry {
+struct ckpt_directory_entry {
 	struct ckpt_name read;
 	char name[CKPT_NAME_SIZE];
 };
-struct place_entries {
-	struct place_entry *items; /* ours only; by kind, then rising step, attempt, task */
+struct ckpt_directory_entries {
+	struct ckpt_directory_entry
+		*items; /* ours only; by kind, then rising step, attempt, task */
 	size_t count;
 };
-enum status place_list(
-	const char *directory, int descriptor, struct place_entries *entries, struct error *err);
+enum status ckpt_directory_list(const char *directory, int descriptor,
+	struct ckpt_directory_entries *entries, struct error *err);
 
 /* "DIR/NAME", malloc'd; NULL without memory. */
-char *place_path(const char *directory, const char *name);
+char *ckpt_directory_path(const char *directory, const char *name);
 
 /*
  * Take NAME out of the way by renaming it to a name from which only deletion follows. inode: only
  * if it is that directory. STATUS_NO: it is not there, or another one.
  */
-enum status place_remove_begin(
+enum status ckpt_directory_remove_begin(
 	const char *directory, const char *name, uint64_t inode, char **removed, struct error *err);
 
 /*
@@ -57,7 +58,7 @@ enum status place_remove_begin(
  * What was taken by mistake, or pinned meanwhile, gets its name back instead.
  * deleted: how many; may be NULL. The first failure is answered, after the others are done.
  */
-enum status place_remove_finish(
+enum status ckpt_directory_remove_finish(
 	const char *directory, const char *name, size_t *deleted, struct error *err);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * What pruning has in common, whosever checkpoints they are: whose turn it is, and the limits.
  */
-#ifndef CKPT_PRUNE_TURN_H
-#define CKPT_PRUNE_TURN_H
+#ifndef CKPT_PRUNE_LOCK_H
+#define CKPT_PRUNE_LOCK_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/stream.h"
+#include "ckpt/read_ahead.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ struct piece {
 };
 
 /* A ring: the reader fills the piece at head, the caller empties the one at tail. */
-struct stream {
+struct read_ahead {
 	int descriptor;
 	struct piece pieces[PIECES];
 	pthread_mutex_t mutex; /* of the two below */
@@ -42,7 +42,7 @@ static void fill(int descriptor, struct piece *piece)
 
 static void *read_ahead(void *argument)
 {
-	struct stream *stream = argument;
+	struct read_ahead *stream = argument;
 	for (bool ended = false; !ended;) {
 		pthread_mutex_lock(&stream->mutex);
 		while (stream->head - stream->tail == PIECES)
@@ -60,7 +60,7 @@ static void *read_ahead(void *argument)
 }
 
 /* The piece at tail, once it is filled. */
-static struct piece *next(struct stream *stream)
+static struct piece *next(struct read_ahead *stream)
 {
 	pthread_mutex_lock(&stream->mutex);
 	while (stream->head == stream->tail)
@@ -69,7 +69,7 @@ static struct piece *next(struct stream *stream)
 	return &stream->pieces[stream->tail % PIECES];
 }
 
-static void give_back(struct stream *stream)
+static void give_back(struct read_ahead *stream)
 {
 	pthread_mutex_lock(&stream->mutex);
 	stream->tail++;
@@ -77,10 +77,10 @@ static void give_back(struct stream *stream)
 	pthread_mutex_unlock(&stream->mutex);
 }
 
-int stream_file(int descriptor, uint64_t size,
+int read_ahead_file(int descriptor, uint64_t size,
 	void (*consume)(void *context, const void *bytes, size_t length), void *context)
 {
-	struct stream stream = {.descriptor = descriptor};
+	struct read_ahead stream = {.descriptor = descriptor};
 	pthread_t reader;
 	bool threaded = size >= LARGE;
 	int number = 0;

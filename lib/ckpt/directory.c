@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/place.h"
+#include "ckpt/directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static enum status failed(struct error *err, const char *action, const char *pat
 		strerror(number));
 }
 
-char *place_path(const char *directory, const char *name)
+char *ckpt_directory_path(const char *directory, const char *name)
 {
 	char *path;
 	return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
@@ -73,7 +73,7 @@ static enum status judge_absence(const char *directory, struct error *err)
 	return status;
 }
 
-enum status place_open(const char *directory, int *descriptor, struct error *err)
+enum status ckpt_directory_open(const char *directory, int *descriptor, struct error *err)
 {
 	/* An empty name is most likely an unset variable in a script, not a run that has not
 	 * started. */
@@ -99,7 +99,7 @@ enum status place_open(const char *directory, int *descriptor, struct error *err
 	return status;
 }
 
-enum status place_confirm(const char *directory, int descriptor, struct error *err)
+enum status ckpt_directory_confirm(const char *directory, int descriptor, struct error *err)
 {
 	struct stat held, named;
 	if (descriptor >= 0) {
@@ -115,8 +115,8 @@ enum status place_confirm(const char *directory, int descriptor, struct error *e
 
 static int by_kind_and_step(const void *a, const void *b)
 {
-	const struct ckpt_name *x = &((const struct place_entry *)a)->read;
-	const struct ckpt_name *y = &((const struct place_entry *)b)->read;
+	const struct ckpt_name *x = &((const struct ckpt_directory_entry *)a)->read;
+	const struct ckpt_name *y = &((const struct ckpt_directory_entry *)b)->read;
 	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
 	if (x->step != y->step)
@@ -126,10 +126,10 @@ static int by_kind_and_step(const void *a, const void *b)
 	return x->task < y->task ? -1 : x->task > y->task;
 }
 
-enum status place_list(
-	const char *directory, int descriptor, struct place_entries *entries, struct error *err)
+enum status ckpt_directory_list(const char *directory, int descriptor,
+	struct ckpt_directory_entries *entries, struct error *err)
 {
-	struct place_entries read = {0};
+	struct ckpt_directory_entries read = {0};
 	size_t capacity = 0;
 	enum status status = STATUS_OK;
 	int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -148,12 +148,12 @@ enum status place_list(
 				status = failed(err, "read directory", directory, errno);
 			break;
 		}
-		struct place_entry item = {.read = ckpt_name_read(entry->d_name)};
+		struct ckpt_directory_entry item = {.read = ckpt_name_read(entry->d_name)};
 		if (item.read.kind == CKPT_NAME_FOREIGN)
 			continue;
 		if (read.count == capacity) {
 			capacity = capacity ? capacity * 2 : 64;
-			struct place_entry *items =
+			struct ckpt_directory_entry *items =
 				reallocarray(read.items, capacity, sizeof(*items));
 			if (!items) {
 				status = error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -176,15 +176,15 @@ enum status place_list(
 	return STATUS_OK;
 }
 
-enum status place_remove_begin(
+enum status ckpt_directory_remove_begin(
 	const char *directory, const char *name, uint64_t inode, char **removed, struct error *err)
 {
 	struct stat st;
 	char gone[CKPT_NAME_SIZE];
 	enum status status = STATUS_OK;
 	ckpt_name_removed(gone, name, inode);
-	char *from = place_path(directory, name);
-	char *to = place_path(directory, gone);
+	char *from = ckpt_directory_path(directory, name);
+	char *to = ckpt_directory_path(directory, gone);
 	if (!from || !to)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	else if (lstat(from, &st) < 0)
@@ -236,18 +236,18 @@ static enum status give_back(int descriptor, const char *gone, bool *given, stru
 	return STATUS_OK;
 }
 
-enum status place_remove_finish(
+enum status ckpt_directory_remove_finish(
 	const char *directory, const char *name, size_t *deleted, struct error *err)
 {
-	struct place_entries entries = {0};
+	struct ckpt_directory_entries entries = {0};
 	const char **names = NULL;
 	enum status *statuses = NULL;
 	size_t count = 0;
 	int descriptor;
-	enum status status = place_open(directory, &descriptor, err);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		return status;
-	status = place_list(directory, descriptor, &entries, err);
+	status = ckpt_directory_list(directory, descriptor, &entries, err);
 	if (status != STATUS_OK)
 		goto out;
 	names = calloc(entries.count + 1, sizeof(*names));
@@ -257,7 +257,7 @@ enum status place_remove_finish(
 		goto out;
 	}
 	for (size_t i = 0; i < entries.count; i++) {
-		const struct place_entry *entry = &entries.items[i];
+		const struct ckpt_directory_entry *entry = &entries.items[i];
 		struct error one;
 		bool given;
 		if (entry->read.kind != CKPT_NAME_REMOVED ||
@@ -285,11 +285,11 @@ out:
 	return status;
 }
 
-enum status place_make(const char *directory, struct error *err)
+enum status ckpt_directory_make(const char *directory, struct error *err)
 {
 	bool made;
 	int descriptor;
-	enum status status = place_open(directory, &descriptor, err);
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
 	if (status == STATUS_OK)
 		close(descriptor);
 	if (status != STATUS_NO)
@@ -299,7 +299,7 @@ enum status place_make(const char *directory, struct error *err)
 		status = mounts_make_directory(directory, 0777, &made, err);
 	if (status != STATUS_OK || !made)
 		return status;
-	char *parent = place_path(directory, "..");
+	char *parent = ckpt_directory_path(directory, "..");
 	status = parent ? file_sync_directory(parent, err)
 			: error_set(err, STATUS_TEMPORARY, "out of memory");
 	free(parent);
