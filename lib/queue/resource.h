@@ -52,7 +52,7 @@ enum resource_state {
 struct resource;
 /* Zeroed is not opened, and may be released. */
 struct resources {
-	const struct slot_place *place;
+	const struct slot_context *place;
 	int descriptor;	 /* readable when resources_tick has something to do (epoll) */
 	char *directory; /* what is built is below: private, in $TMPDIR or /tmp; NULL: nothing yet
 			  */
@@ -62,7 +62,7 @@ struct resources {
 
 /* place stays the caller's, and outlives it. */
 enum status resources_open(
-	struct resources *all, const struct slot_place *place, struct error *err);
+	struct resources *all, const struct slot_context *place, struct error *err);
 /*
  * Whether all of these (NULL-terminated; NULL: none) are there. Those that are not are built now,
  * side by side, each once, whoever needs it. Asks the store about those that are new here. why is

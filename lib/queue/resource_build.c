@@ -21,7 +21,8 @@ struct resource {
 	struct error error; /* the last two states */
 };
 
-enum status resources_open(struct resources *all, const struct slot_place *place, struct error *err)
+enum status resources_open(
+	struct resources *all, const struct slot_context *place, struct error *err)
 {
 	*all = (struct resources){.place = place, .descriptor = epoll_create1(EPOLL_CLOEXEC)};
 	if (all->descriptor >= 0)
@@ -124,7 +125,7 @@ static enum status make_directory(
 	return STATUS_OK;
 }
 
-static enum status build_environment(const struct slot_place *place,
+static enum status build_environment(const struct slot_context *place,
 	const struct resource *resource, const char *directory, struct variables *list,
 	struct error *err)
 {

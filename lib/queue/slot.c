@@ -61,7 +61,7 @@ int64_t slot_due(const struct slot *slot)
 	return !slot->told && slot->timeout < slot->kill_at ? slot->timeout : slot->kill_at;
 }
 
-bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now)
+bool slot_tick(struct slot *slot, const struct slot_context *place, int64_t now)
 {
 	siginfo_t info;
 	if (!slot->busy || slot->collected)
@@ -105,7 +105,7 @@ static void judge(const struct slot *slot, const siginfo_t *info, struct queue_e
 }
 
 /* The command is over, once and for all. False: it is not. */
-static bool reap(struct slot *slot, const struct slot_place *place)
+static bool reap(struct slot *slot, const struct slot_context *place)
 {
 	struct queue_result *result = &slot->result;
 	struct rusage usage = {0};
@@ -136,7 +136,7 @@ static bool reap(struct slot *slot, const struct slot_place *place)
 	return true;
 }
 
-static enum status keep_output(struct slot *slot, const struct slot_place *place,
+static enum status keep_output(struct slot *slot, const struct slot_context *place,
 	enum output_stream stream, int descriptor, struct error *err)
 {
 	struct slot_output *output = &slot->outputs[stream];
@@ -149,7 +149,7 @@ static enum status keep_output(struct slot *slot, const struct slot_place *place
 	return status;
 }
 
-enum status slot_collect(struct slot *slot, const struct slot_place *place,
+enum status slot_collect(struct slot *slot, const struct slot_context *place,
 	struct queue_return *back, struct error *err)
 {
 	struct queue_result *result = &slot->result;
@@ -187,7 +187,7 @@ static void close_output(int descriptor)
 		close(descriptor);
 }
 
-void slot_clear(struct slot *slot, const struct slot_place *place, struct queue_return *back)
+void slot_clear(struct slot *slot, const struct slot_context *place, struct queue_return *back)
 {
 	if (!slot->busy)
 		return;

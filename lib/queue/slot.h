@@ -11,7 +11,7 @@
 #include "queue/output.h"
 
 /* What all slots of a worker share. */
-struct slot_place {
+struct slot_context {
 	const struct queue *queue;
 	const struct queue_worker *worker;
 	const struct reaper *reaper;
@@ -62,7 +62,7 @@ struct slot {
  * empty), PREEMPT_WORKER, PREEMPT_WORKER_INDEX, PREEMPT_SLOT, extra (NAME=VALUE, NULL-terminated;
  * NULL: none: the resources), and its own --env. Placeholders in argv are filled (template.h).
  */
-void slot_start(struct slot *slot, const struct slot_place *place, struct queue_taken *taken,
+void slot_start(struct slot *slot, const struct slot_context *place, struct queue_taken *taken,
 	char *const *extra);
 /* Mark it as one that cannot be started because of this: it fails. */
 void slot_refuse(struct slot *slot, struct queue_taken *taken, const char *why);
@@ -78,7 +78,7 @@ void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_
  * ended. */
 int64_t slot_due(const struct slot *slot);
 /* Its timeout and its KILL. True: it has ended, and is to be collected now. */
-bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now);
+bool slot_tick(struct slot *slot, const struct slot_context *place, int64_t now);
 
 /*
  * What became of it: reaps it, ends what is left of its group unless it ended by itself with 0,
@@ -87,13 +87,13 @@ bool slot_tick(struct slot *slot, const struct slot_place *place, int64_t now);
  * is filled, and the slot must stay as it is until slot_clear. Else (the disk is full): the command
  * is over; slot_due says when to try again, which goes on from there.
  */
-enum status slot_collect(struct slot *slot, const struct slot_place *place,
+enum status slot_collect(struct slot *slot, const struct slot_context *place,
 	struct queue_return *back, struct error *err);
 /*
  * After the exchange (back as slot_collect filled it): frees all, removes its output where the
  * result was not accepted, and its directory where it succeeded and that is empty. At any other
  * time, with back NULL: nobody wants its result any more; it gets KILL where it still runs.
  */
-void slot_clear(struct slot *slot, const struct slot_place *place, struct queue_return *back);
+void slot_clear(struct slot *slot, const struct slot_context *place, struct queue_return *back);
 
 #endif

@@ -82,7 +82,7 @@ static enum status build_words(const struct queue_item *item, const struct queue
 	return status;
 }
 
-static enum status build_environment(const struct slot *slot, const struct slot_place *place,
+static enum status build_environment(const struct slot *slot, const struct slot_context *place,
 	const char *directory, char *const *extra, struct variables *all, struct error *err)
 {
 	const struct queue_item *item = &slot->taken.item;
@@ -107,7 +107,7 @@ static enum status build_environment(const struct slot *slot, const struct slot_
 
 /* Absolute, as the command may run elsewhere. */
 static enum status make_directory(
-	const struct slot_place *place, uint64_t id, char **directory, struct error *err)
+	const struct slot_context *place, uint64_t id, char **directory, struct error *err)
 {
 	char *made = NULL;
 	enum status status = files_make_item(place->queue, id, &made, err);
@@ -123,7 +123,7 @@ static enum status make_directory(
 				    place->queue->files, strerror(number));
 }
 
-void slot_start(struct slot *slot, const struct slot_place *place, struct queue_taken *taken,
+void slot_start(struct slot *slot, const struct slot_context *place, struct queue_taken *taken,
 	char *const *extra)
 {
 	struct error err = {0};

@@ -394,7 +394,7 @@ int work_run(struct queue *queue, const struct work_options *options)
 		.paused_until = CLOCK_NEVER,
 		.kill_at = CLOCK_NEVER,
 		.until = CLOCK_NEVER};
-	work.place = (struct slot_place){.queue = queue,
+	work.place = (struct slot_context){.queue = queue,
 		.worker = &work.worker,
 		.reaper = &work.reaper,
 		.kill_after = options->kill_after};

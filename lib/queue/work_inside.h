@@ -20,7 +20,7 @@ struct work {
 	struct judge judge;
 	struct exchange exchange;
 	struct reaper reaper;
-	struct slot_place place;
+	struct slot_context place;
 	int wake;    /* an epoll descriptor of all that can happen here */
 	int signals; /* a signalfd of those that end us */
 	int joblog;  /* -1: none */

@@ -210,12 +210,12 @@ static enum status read_record(struct lockfile *file, struct error *err)
 	return STATUS_OK;
 }
 
-static struct lockfile_place place_of(const struct stat *st)
+static struct lockfile_location place_of(const struct stat *st)
 {
-	return (struct lockfile_place){st->st_dev, st->st_ino};
+	return (struct lockfile_location){st->st_dev, st->st_ino};
 }
 
-static bool is_at(const struct lockfile_place *place, const struct stat *st)
+static bool is_at(const struct lockfile_location *place, const struct stat *st)
 {
 	return place->device == st->st_dev && place->inode == st->st_ino;
 }

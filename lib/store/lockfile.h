@@ -37,7 +37,7 @@ struct lockfile_terms {
 	struct filesystem_traits traits;
 };
 
-struct lockfile_place {
+struct lockfile_location {
 	dev_t device;
 	ino_t inode;
 };
@@ -54,7 +54,7 @@ struct lockfile {
 	bool made;	  /* the database was finished once; see lockfile_read_made */
 	bool read_only;	  /* the filesystem or the file cannot be written */
 	/* What the descriptor is open on, and in which directory that was found. */
-	struct lockfile_place itself, directory;
+	struct lockfile_location itself, directory;
 };
 
 /* STATUS_NO: there is neither lock file nor database, and create was not asked for. */

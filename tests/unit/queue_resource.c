@@ -15,7 +15,7 @@
 
 static struct reaper reaper;
 static struct queue_worker worker = {.name = "w-1", .index = 4};
-static struct slot_place place = {
+static struct slot_context place = {
 	.queue = &queue, .worker = &worker, .reaper = &reaper, .kill_after = PATIENCE};
 static struct resources resources;
 

@@ -21,7 +21,7 @@
 
 static struct reaper reaper;
 static struct queue_worker worker = {.name = "w-1", .index = 4, .process.host = "here"};
-static struct slot_place place = {
+static struct slot_context place = {
 	.queue = &queue, .worker = &worker, .reaper = &reaper, .kill_after = PATIENCE};
 static struct slot slot;
 static struct queue_return back;
