@@ -126,7 +126,7 @@ $(OUT)/tests/sim/scale_sim: $(filter-out %/runner.o,$(simulation)) $(call object
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
-fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o scene.o)
+fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o fixture.o)
 $(OUT)/tests/faults/calls.o $(OUT)/tests/faults/without.o: ALL_CFLAGS += -fPIC
 $(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core)
 	$(link)

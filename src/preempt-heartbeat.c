@@ -67,38 +67,41 @@ static const struct args_option options[] = {
 	{0},
 };
 
-struct scene {
+struct attempt_access {
 	struct identity identity;
 	char url[4096];
 	struct store *store;
 	struct view view;
 };
 
-static enum status find_run(enum identity_need need, struct scene *scene, struct error *err)
+static enum status find_run(
+	enum identity_need need, struct attempt_access *access, struct error *err)
 {
-	enum status status = group_identify(need, 0, &scene->identity, err);
-	return status == STATUS_OK ? group_store_url(scene->identity.run, false, scene->url,
-					     sizeof(scene->url), err)
+	enum status status = group_identify(need, 0, &access->identity, err);
+	return status == STATUS_OK ? group_store_url(access->identity.run, false, access->url,
+					     sizeof(access->url), err)
 				   : status;
 }
 
-static enum status open_scene(enum identity_need need, struct scene *scene, struct error *err)
+static enum status open_attempt(
+	enum identity_need need, struct attempt_access *access, struct error *err)
 {
-	enum status status = find_run(need, scene, err);
+	enum status status = find_run(need, access, err);
 	if (status == STATUS_OK)
-		status = store_open(&scene->store, scene->url, 0, clock_after(30000), err);
+		status = store_open(&access->store, access->url, 0, clock_after(30000), err);
 	if (status == STATUS_OK)
-		status = attempt_view(scene->store, scene->identity.run,
-			group_options.attempt_given ? group_options.attempt : 0, &scene->view, err);
+		status = attempt_view(access->store, access->identity.run,
+			group_options.attempt_given ? group_options.attempt : 0, &access->view,
+			err);
 	if (status == STATUS_OK && need == IDENTITY_TASK)
-		status = attempt_check_task(&scene->view.attempt, scene->identity.task, err);
+		status = attempt_check_task(&access->view.attempt, access->identity.task, err);
 	return status;
 }
 
-static void close_scene(struct scene *scene)
+static void close_attempt(struct attempt_access *access)
 {
-	view_release(&scene->view);
-	store_close(scene->store);
+	view_release(&access->view);
+	store_close(access->store);
 }
 
 /* ---- --list ---- */
@@ -144,15 +147,15 @@ static void print_table(const struct view *view, const struct vital *vitals)
 	}
 }
 
-static enum status show_list(struct scene *scene, struct error *err)
+static enum status show_list(struct attempt_access *access, struct error *err)
 {
-	const struct view *view = &scene->view;
+	const struct view *view = &access->view;
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
 	struct vital *vitals = calloc(view->attempt.tasks, sizeof(*vitals));
 	if (!vitals)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	enum status status = vitals_read(scene->store, &scene->view, vitals, deadline, err);
+	enum status status = vitals_read(access->store, &access->view, vitals, deadline, err);
 	if (status == STATUS_OK && group_options.json)
 		print_json(view, vitals);
 	else if (status == STATUS_OK)
@@ -167,27 +170,27 @@ static enum status show_list(struct scene *scene, struct error *err)
 
 /* ---- --once, --stop, and the whole ---- */
 
-static enum status beat_once(struct scene *scene, struct error *err)
+static enum status beat_once(struct attempt_access *access, struct error *err)
 {
 	struct process_identity who;
 	struct store_beat beat = {0};
 	char group[192];
 	int stream = -1;
-	const struct attempt *attempt = &scene->view.attempt;
-	const struct agreement_view *a = &scene->view.agreement;
-	uint64_t task = scene->identity.task;
-	enum status status = stream_claim(store_where(scene->store), attempt, task, &stream, err);
+	const struct attempt *attempt = &access->view.attempt;
+	const struct agreement_view *a = &access->view.agreement;
+	uint64_t task = access->identity.task;
+	enum status status = stream_claim(store_where(access->store), attempt, task, &stream, err);
 	if (status == STATUS_OK)
 		status = process_identify(guarded_given ? (pid_t)guarded : getppid(), &who, err);
 	keys_group(attempt, group);
 	if (status == STATUS_OK) {
-		(void)store_beat_read(scene->store, group, task, &beat, NULL);
+		(void)store_beat_read(access->store, group, task, &beat, NULL);
 		beat.token = pulse_token(&who);
 		beat.sequence =
 			heartbeat_sequence(heartbeat_count(beat.sequence) + 1, rules.period);
 		if (beat.step == 0)
 			beat.step = HEARTBEAT_NO_STEP;
-		status = store_beat(scene->store, group, task, &beat, err);
+		status = store_beat(access->store, group, task, &beat, err);
 	} else if (status == STATUS_NO && stream < 0) {
 		status = STATUS_OK; /* somebody does it already */
 	}
@@ -197,7 +200,7 @@ static enum status beat_once(struct scene *scene, struct error *err)
 		((a->broken && !a->claimed && !a->closed) || a->peers[task].dead))
 		return error_set(err, STATUS_BROKEN, "run %s attempt %llu is broken: %s",
 			attempt->run, (unsigned long long)attempt->number,
-			*scene->view.seal_text ? scene->view.seal_text : scene->view.seal);
+			*access->view.seal_text ? access->view.seal_text : access->view.seal);
 	return status;
 }
 
@@ -228,17 +231,17 @@ static enum status read_with(struct error *err)
 static int guard(char *const *command)
 {
 	struct error err;
-	struct scene scene = {0};
+	struct attempt_access access = {0};
 	int served = -1;
 	enum status status = served_open_agent(&served, &err);
 	if (status == STATUS_OK)
-		status = find_run(IDENTITY_TASK, &scene, &err);
+		status = find_run(IDENTITY_TASK, &access, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	return keeper_run(&(struct keeper_options){.store = scene.url,
-		.run = scene.identity.run,
+	return keeper_run(&(struct keeper_options){.store = access.url,
+		.run = access.identity.run,
 		.attempt = group_options.attempt_given ? group_options.attempt : 0,
-		.task = scene.identity.task,
+		.task = access.identity.task,
 		.rules = rules,
 		.progress = progress,
 		.board = board && *board ? board : NULL,
@@ -281,7 +284,7 @@ static enum status check_options(bool command, struct error *err)
 static int run(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct scene scene = {0};
+	struct attempt_access access = {0};
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
 	/* The keeper takes them: until then they must not end this program. */
 	if (with_words.count)
@@ -290,17 +293,17 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK && !list && !once && !stop)
 		return guard(rest->command);
 	if (status == STATUS_OK)
-		status = open_scene(list ? IDENTITY_RUN : IDENTITY_TASK, &scene, &err);
+		status = open_attempt(list ? IDENTITY_RUN : IDENTITY_TASK, &access, &err);
 	if (status == STATUS_OK && list)
-		status = show_list(&scene, &err);
+		status = show_list(&access, &err);
 	else if (status == STATUS_OK && once)
-		status = beat_once(&scene, &err);
+		status = beat_once(&access, &err);
 	else if (status == STATUS_OK)
-		status = stream_stop(store_where(scene.store), &scene.view.attempt,
-			scene.identity.task,
+		status = stream_stop(store_where(access.store), &access.view.attempt,
+			access.identity.task,
 			clock_after(group_options.timeout_given ? group_options.timeout : 10000),
 			&err);
-	close_scene(&scene);
+	close_attempt(&access);
 	if (status == STATUS_NO && *err.text)
 		message_info("%s", err.text);
 	else if (status != STATUS_OK && status != STATUS_NO)

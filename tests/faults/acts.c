@@ -38,7 +38,7 @@ static enum status put(struct store *store, struct outcome *outcome)
 
 static enum status put_many(struct store *store, struct outcome *outcome)
 {
-	return scene_change(store, &outcome->known, &outcome->err);
+	return fixture_change(store, &outcome->known, &outcome->err);
 }
 
 static enum status put_if_absent(struct store *store, struct outcome *outcome)

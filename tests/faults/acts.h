@@ -6,7 +6,7 @@
 #ifndef FAULTS_ACTS_H
 #define FAULTS_ACTS_H
 
-#include "scene.h"
+#include "fixture.h"
 
 /* What a caller got; lies in memory shared with the process that judges it. */
 struct outcome {

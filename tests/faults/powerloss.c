@@ -31,7 +31,7 @@
 #define SECTOR	 512
 #define FILE_MAX (1024 * 1024)
 
-static struct scene scene;
+static struct fixture fixture;
 static struct plan *plan;
 static struct outcome *outcome;
 static uint64_t chance = 1;
@@ -117,7 +117,7 @@ static void read_disk(struct disk *disk)
 	for (size_t i = 0; i < 3; i++) {
 		struct text bytes = {0};
 		char path[128];
-		snprintf(path, sizeof(path), "%s/%s", scene.directory, names[i]);
+		snprintf(path, sizeof(path), "%s/%s", fixture.directory, names[i]);
 		if (stat(path, &st) < 0)
 			continue;
 		if (file_read_whole(path, FILE_MAX, &bytes, NULL) != STATUS_OK)
@@ -144,7 +144,7 @@ static void copy_disk(struct disk *to, const struct disk *from)
 /* Put it where the store is looked for. */
 static void write_disk(const struct disk *disk)
 {
-	scene_restore(&scene, STATE_NOTHING);
+	fixture_restore(&fixture, STATE_NOTHING);
 	for (size_t i = 0; i < FILES; i++) {
 		char path[200];
 		const struct file *file = NULL;
@@ -153,7 +153,7 @@ static void write_disk(const struct disk *disk)
 		for (size_t k = 0; k < disk->file_count; k++)
 			if (disk->files[k].inode == disk->names[i].inode)
 				file = &disk->files[k];
-		snprintf(path, sizeof(path), "%s/%s", scene.directory, disk->names[i].name);
+		snprintf(path, sizeof(path), "%s/%s", fixture.directory, disk->names[i].name);
 		int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 		if (descriptor < 0 || (file && pwrite(descriptor, file->bytes, file->size, 0) !=
 						       (ssize_t)file->size))
@@ -255,7 +255,7 @@ static void play(const struct act *act)
 	if (pid == 0) {
 		struct store *store = NULL;
 		calls_arm(plan);
-		act_play(act, scene.url, 5000, &store, outcome);
+		act_play(act, fixture.url, 5000, &store, outcome);
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
@@ -266,7 +266,7 @@ static void look(
 {
 	text_release(lines);
 	text_release(without_revisions);
-	*status = scene_look(&scene, 5000, lines, without_revisions, err);
+	*status = fixture_inspect(&fixture, 5000, lines, without_revisions, err);
 }
 
 /* Mode link: a lock outlives no machine, and what is tried out in a directory of its own no one. */
@@ -300,7 +300,7 @@ static void run(const struct act *act, unsigned tries)
 	int64_t began = clock_now();
 	static unsigned number;
 
-	scene_restore(&scene, act->state);
+	fixture_restore(&fixture, act->state);
 	read_disk(&before);
 	look(&old, &ignored, &old_status, &err);
 	write_disk(&before); /* looking rolls back */
@@ -340,11 +340,12 @@ static void run(const struct act *act, unsigned tries)
 			look(&ignored, &got, &status, &err);
 			if (status != STATUS_OK ||
 				strcmp(text_string(&got), text_string(&again)) != 0 ||
-				scene_stranger(&scene)) {
+				fixture_stranger(&fixture)) {
 				printf("# %s, before change %zu of %zu, try %u: then again: %d %s %s\n",
 					act->name, moment, change_count, how, outcome->status,
 					outcome->err.text,
-					scene_stranger(&scene) ? scene_stranger(&scene) : "");
+					fixture_stranger(&fixture) ? fixture_stranger(&fixture)
+								   : "");
 				wrong++;
 			}
 		}
@@ -390,10 +391,10 @@ int main(int argc, char **argv)
 	plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	outcome = mmap(
 		NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	scene_make(&scene, parameters);
-	snprintf(plan->directory, sizeof(plan->directory), "%s", scene.directory);
+	fixture_make(&fixture, parameters);
+	snprintf(plan->directory, sizeof(plan->directory), "%s", fixture.directory);
 	struct stat st;
-	if (stat(scene.directory, &st) < 0)
+	if (stat(fixture.directory, &st) < 0)
 		give_up("no directory");
 	directory = st.st_ino;
 	for (size_t i = 0; i < act_count; i++) {
@@ -405,6 +406,6 @@ int main(int argc, char **argv)
 		count++;
 	}
 	printf("1..%u\n# power was lost %lu times, %lu wrong\n", count, losses, wrong);
-	scene_remove(&scene);
+	fixture_remove(&fixture);
 	return wrong != 0;
 }

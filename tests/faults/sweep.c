@@ -32,7 +32,7 @@
 #define PATIENCE 40000	/* of a transaction: whoever uses it up has waited */
 #define HANGS	 100000 /* and when it is called one that hangs */
 
-static struct scene scene;
+static struct fixture fixture;
 static struct plan *plan;
 static struct outcome *outcome;
 static unsigned long injected, wrong, one_in = 1;
@@ -127,7 +127,7 @@ static struct child start(const struct act *act)
 		int before = count_descriptors();
 		calls_arm(plan);
 		bool waits = plan->act == ACT_FAIL_ALWAYS && may_take_long(plan->number);
-		act_play(act, scene.url, waits ? 100 : PATIENCE, &store, outcome);
+		act_play(act, fixture.url, waits ? 100 : PATIENCE, &store, outcome);
 		calls_arm(NULL);
 		if (write(done[1], "x", 1) != 1 || read(close_it[0], &byte, 1) != 1)
 			_exit(1);
@@ -210,11 +210,11 @@ static void prepare(const struct act *act)
 {
 	struct error err;
 	struct store *store = NULL;
-	scene_restore(&scene, act->state);
+	fixture_restore(&fixture, act->state);
 	if (!act->made)
 		return;
 	struct store_beat beat = {.token = 1, .sequence = 4, .step = 1};
-	if (store_open(&store, scene.url, 0, clock_after(PATIENCE), &err) != STATUS_OK ||
+	if (store_open(&store, fixture.url, 0, clock_after(PATIENCE), &err) != STATUS_OK ||
 		store_beats_prepare(store, "r/1", 3, &err) != STATUS_OK ||
 		store_beat(store, "r/1", 0, &beat, &err) != STATUS_OK) {
 		printf("Bail out! %s\n", err.text);
@@ -228,7 +228,7 @@ static void look(struct text *lines, struct text *without_revisions)
 	struct error err;
 	text_release(lines);
 	text_release(without_revisions);
-	enum status status = scene_look(&scene, AT_ONCE, lines, without_revisions, &err);
+	enum status status = fixture_inspect(&fixture, AT_ONCE, lines, without_revisions, &err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		text_addf(lines, "%d %s", (int)status, err.text);
 }
@@ -242,7 +242,7 @@ static bool learn(const struct act *act)
 	look(&normal.before, &ignored);
 	plan->act = ACT_COUNT;
 	plan->at = 0;
-	snprintf(plan->page, sizeof(plan->page), "%s", scene.page);
+	snprintf(plan->page, sizeof(plan->page), "%s", fixture.page);
 	struct child child = start(act);
 	bool ended = await(&child) && end(&child) == 0;
 	normal.calls = plan->count;
@@ -307,7 +307,7 @@ static void judge_state(const struct act *act, int64_t patience)
 	struct error err = {0};
 	bool done = outcome->finished && outcome->status == STATUS_OK;
 	int64_t began = clock_now();
-	enum status status = scene_look(&scene, patience, &lines, &without, &err);
+	enum status status = fixture_inspect(&fixture, patience, &lines, &without, &err);
 	int64_t took = clock_now() - began;
 	slowest = took > slowest ? took : slowest;
 	if (status != STATUS_OK && (status != STATUS_NO || act->state != STATE_NOTHING)) {
@@ -337,7 +337,7 @@ static void judge_same_caller(const struct act *act, enum status first)
 	if (outcome->status != normal.status || strcmp(outcome->answer, normal.answer) != 0)
 		complain(act, "answered %d, the same caller asks again, and is not answered \"%s\"",
 			(int)first, normal.answer);
-	if (scene_look(&scene, AT_ONCE, &lines, &without, &err) != STATUS_OK)
+	if (fixture_inspect(&fixture, AT_ONCE, &lines, &without, &err) != STATUS_OK)
 		complain(act, "then the store does not open: %s", err.text);
 	else if (strcmp(text_string(&without), text_string(&normal.after_once)) != 0)
 		complain(act,
@@ -366,15 +366,15 @@ static void judge_again(const struct act *act)
 	if (!ended || second.status == STATUS_TEMPORARY || second.status == STATUS_DAMAGED ||
 		second.status == STATUS_PERMISSION)
 		complain(act, "then again: %d %s", second.status, second.err.text);
-	if (scene_look(&scene, AT_ONCE, &lines, &without, &err) != STATUS_OK)
+	if (fixture_inspect(&fixture, AT_ONCE, &lines, &without, &err) != STATUS_OK)
 		complain(act, "after doing it again the store does not open: %s", err.text);
 	else if (!act->adds && strcmp(text_string(&without), text_string(&normal.after_again)) != 0)
 		complain(act, "doing it again leads elsewhere:\n%s\n#   not:\n%s",
 			text_string(&without), text_string(&normal.after_again));
-	const char *stranger = scene_stranger(&scene);
+	const char *stranger = fixture_stranger(&fixture);
 	/* Mode link: what a killed one leaves beside its lock goes when it is old (link_sweep.h).
 	 */
-	bool will_go = plan->act >= ACT_BEFORE && stranger && strstr(scene.url, "lock=link") &&
+	bool will_go = plan->act >= ACT_BEFORE && stranger && strstr(fixture.url, "lock=link") &&
 		       !strncmp(stranger, "s.db.lock.", 10);
 	if (stranger && !cannot_remove() && !will_go)
 		complain(act, "%s is left behind", stranger);
@@ -412,8 +412,8 @@ static void inject(const struct act *act, unsigned at, enum call_act what, int n
 		else if (outcome->descriptors)
 			complain(act, "%d descriptors are left open", outcome->descriptors);
 		judge_same_caller(act, first);
-		if (scene_stranger(&scene) && outcome->status == STATUS_OK && !cannot_remove())
-			complain(act, "%s is left behind", scene_stranger(&scene));
+		if (fixture_stranger(&fixture) && outcome->status == STATUS_OK && !cannot_remove())
+			complain(act, "%s is left behind", fixture_stranger(&fixture));
 	} else {
 		died_of = end(&child);
 		if (plan->hits && (!WIFSIGNALED(died_of) || WTERMSIG(died_of) != number))
@@ -482,7 +482,7 @@ static void stop_at(const struct act *act, unsigned at)
 		return;
 	}
 	bool others = false;
-	enum status answer = store_open(&store, scene.url, STORE_CREATE, clock_after(100), &err);
+	enum status answer = store_open(&store, fixture.url, STORE_CREATE, clock_after(100), &err);
 	if (answer == STATUS_OK) {
 		store_set_patience(store, 100);
 		answer = store_put(store, "other", "1", NULL, &err);
@@ -495,7 +495,7 @@ static void stop_at(const struct act *act, unsigned at)
 	if (!await(&child) || end(&child) != 0 || outcome->status != normal.status)
 		complain(act, "does not go on");
 	struct text lines = {0}, without = {0};
-	if (scene_look(&scene, AT_ONCE, &lines, &without, &err) != STATUS_OK)
+	if (fixture_inspect(&fixture, AT_ONCE, &lines, &without, &err) != STATUS_OK)
 		complain(act, "then the store does not open: %s", err.text);
 	bool there = strstr(text_string(&lines), "\nother ") != NULL ||
 		     !strncmp(text_string(&lines), "other ", 6);
@@ -588,8 +588,8 @@ int main(int argc, char **argv)
 	plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	outcome = mmap(
 		NULL, sizeof(*outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	scene_make(&scene, parameters);
-	snprintf(plan->directory, sizeof(plan->directory), "%s", scene.directory);
+	fixture_make(&fixture, parameters);
+	snprintf(plan->directory, sizeof(plan->directory), "%s", fixture.directory);
 	unsigned count = 0;
 	for (size_t i = 0; i < act_count; i++)
 		if (!some || wanted[i]) {
@@ -598,6 +598,6 @@ int main(int argc, char **argv)
 		}
 	printf("1..%u\n# %lu faults, %lu wrong; the slowest look after one took %lld ms\n", count,
 		injected, wrong, (long long)slowest);
-	scene_remove(&scene);
+	fixture_remove(&fixture);
 	return wrong != 0;
 }

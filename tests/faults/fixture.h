@@ -4,8 +4,8 @@
  * as a whole. The files keep their inodes, so that the queue of this machine lives on, too: what a
  * fault leaves in it is met by the next.
  */
-#ifndef FAULTS_SCENE_H
-#define FAULTS_SCENE_H
+#ifndef FAULTS_FIXTURE_H
+#define FAULTS_FIXTURE_H
 
 #include "base/text.h"
 #include "store/store.h"
@@ -18,31 +18,31 @@ enum state {
 	STATES,
 };
 
-struct scene {
+struct fixture {
 	char directory[64];
 	char database[80];
 	char url[160];
 	char page[128]; /* of the machine; empty: not known yet */
-	bool unclean;	/* what scene_restore found wrong */
+	bool unclean;	/* what fixture_restore found wrong */
 };
 
 /* parameters: "", or "?lock=link" and the like. Exits where that fails: nothing can be tested. */
-void scene_make(struct scene *scene, const char *parameters);
-void scene_restore(struct scene *scene, enum state state);
-void scene_remove(struct scene *scene);
+void fixture_make(struct fixture *fixture, const char *parameters);
+void fixture_restore(struct fixture *fixture, enum state state);
+void fixture_remove(struct fixture *fixture);
 
 /* Put and delete what STATE_FULL has; for making STATE_HOT: what the killed writer was at. */
-enum status scene_change(struct store *store, bool *known, struct error *err);
+enum status fixture_change(struct store *store, bool *known, struct error *err);
 
 /*
  * All keys, values (what is drawn or timed in those of a queue: passed over) and revisions, what is
  * remembered of deleted ones, and the beats, in lines; without revisions too, for comparing what
  * was done twice. STATUS_NO: there is no store. Takes at most patience milliseconds.
  */
-enum status scene_look(const struct scene *scene, int64_t patience, struct text *lines,
+enum status fixture_inspect(const struct fixture *fixture, int64_t patience, struct text *lines,
 	struct text *without_revisions, struct error *err);
 
 /* The name of a file that does not belong to a store at rest, or NULL. */
-const char *scene_stranger(const struct scene *scene);
+const char *fixture_stranger(const struct fixture *fixture);
 
 #endif

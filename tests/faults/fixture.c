@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scene.h"
+#include "fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -39,23 +39,23 @@ static _Noreturn void give_up(const char *what, const struct error *err)
 	exit(99);
 }
 
-static char *path_in(const struct scene *scene, const char *name)
+static char *path_in(const struct fixture *fixture, const char *name)
 {
 	static char path[400];
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
 	return path;
 }
 
-static void capture(const struct scene *scene, struct image *image)
+static void capture(const struct fixture *fixture, struct image *image)
 {
-	DIR *entries = opendir(scene->directory);
+	DIR *entries = opendir(fixture->directory);
 	for (struct dirent *entry; entries && (entry = readdir(entries));) {
 		struct text bytes = {0};
 		if (entry->d_type != DT_REG)
 			continue;
 		if (image->count == FILES)
 			give_up("too many files", NULL);
-		if (file_read_whole(path_in(scene, entry->d_name), 1 << 24, &bytes, NULL) !=
+		if (file_read_whole(path_in(fixture, entry->d_name), 1 << 24, &bytes, NULL) !=
 			STATUS_OK)
 			give_up("cannot read what was made", NULL);
 		snprintf(image->files[image->count].name, sizeof(image->files[0].name), "%s",
@@ -75,36 +75,36 @@ static bool is_in(const struct image *image, const char *name)
 }
 
 /* Remember where the page is, so that it can be removed when its lock file is. */
-static void find_page(struct scene *scene)
+static void find_page(struct fixture *fixture)
 {
 	struct stat st;
-	if (stat(path_in(scene, "s.db.lock"), &st) == 0)
-		snprintf(scene->page, sizeof(scene->page), "/dev/shm/preempt-%u/%llx-%llx-page4",
-			(unsigned)geteuid(), (unsigned long long)st.st_dev,
-			(unsigned long long)st.st_ino);
+	if (stat(path_in(fixture, "s.db.lock"), &st) == 0)
+		snprintf(fixture->page, sizeof(fixture->page),
+			"/dev/shm/preempt-%u/%llx-%llx-page4", (unsigned)geteuid(),
+			(unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
 }
 
-void scene_restore(struct scene *scene, enum state state)
+void fixture_restore(struct fixture *fixture, enum state state)
 {
 	const struct image *image = &images[state];
-	DIR *entries = opendir(scene->directory);
-	find_page(scene);
+	DIR *entries = opendir(fixture->directory);
+	find_page(fixture);
 	for (struct dirent *entry; entries && (entry = readdir(entries));)
 		if (entry->d_name[0] != '.' && !is_in(image, entry->d_name))
-			(void)file_remove_tree(path_in(scene, entry->d_name), NULL);
+			(void)file_remove_tree(path_in(fixture, entry->d_name), NULL);
 	closedir(entries);
-	if (state == STATE_NOTHING && *scene->page)
-		unlink(scene->page);
+	if (state == STATE_NOTHING && *fixture->page)
+		unlink(fixture->page);
 	for (size_t i = 0; i < image->count; i++) {
 		int descriptor = open(
-			path_in(scene, image->files[i].name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+			path_in(fixture, image->files[i].name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		if (descriptor < 0 || ftruncate(descriptor, (off_t)image->files[i].length) < 0 ||
 			pwrite(descriptor, image->files[i].bytes, image->files[i].length, 0) !=
 				(ssize_t)image->files[i].length)
 			give_up("cannot restore", NULL);
 		close(descriptor);
 	}
-	find_page(scene);
+	find_page(fixture);
 }
 
 static enum status put(struct store *store, const char *key, size_t length, struct error *err)
@@ -161,7 +161,7 @@ static void fill(struct store *store)
 		give_up("cannot fill", &err);
 }
 
-enum status scene_change(struct store *store, bool *known, struct error *err)
+enum status fixture_change(struct store *store, bool *known, struct error *err)
 {
 	char large[20000];
 	memset(large, 'y', sizeof(large));
@@ -176,17 +176,17 @@ enum status scene_change(struct store *store, bool *known, struct error *err)
 	return status;
 }
 
-static struct store *open_scene(const struct scene *scene)
+static struct store *open_scene(const struct fixture *fixture)
 {
 	struct error err = {0};
 	struct store *store = NULL;
-	if (store_open(&store, scene->url, STORE_CREATE, clock_after(5000), &err) != STATUS_OK)
+	if (store_open(&store, fixture->url, STORE_CREATE, clock_after(5000), &err) != STATUS_OK)
 		give_up("cannot open", &err);
 	return store;
 }
 
 /* A writer that is killed before its at-th call; 0: not. */
-static void change_in_child(const struct scene *scene, struct plan *plan, unsigned at)
+static void change_in_child(const struct fixture *fixture, struct plan *plan, unsigned at)
 {
 	plan->act = at ? ACT_BEFORE : ACT_COUNT;
 	plan->at = at;
@@ -196,9 +196,9 @@ static void change_in_child(const struct scene *scene, struct plan *plan, unsign
 	if (pid == 0) {
 		bool known;
 		struct error err;
-		struct store *store = open_scene(scene);
+		struct store *store = open_scene(fixture);
 		calls_arm(plan);
-		_exit(scene_change(store, &known, &err) != STATUS_OK);
+		_exit(fixture_change(store, &known, &err) != STATUS_OK);
 	}
 	int status = -1;
 	waitpid(pid, &status, 0);
@@ -207,49 +207,49 @@ static void change_in_child(const struct scene *scene, struct plan *plan, unsign
 }
 
 /* The last write of the commit is the one that makes the journal void: killed just before it. */
-static void make_hot(struct scene *scene)
+static void make_hot(struct fixture *fixture)
 {
 	struct plan *plan = mmap(
 		NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned last = 0;
-	snprintf(plan->directory, sizeof(plan->directory), "%s", scene->directory);
-	change_in_child(scene, plan, 0);
+	snprintf(plan->directory, sizeof(plan->directory), "%s", fixture->directory);
+	change_in_child(fixture, plan, 0);
 	for (unsigned i = 0; i < plan->count; i++)
 		if (!strcmp(plan->log[i].name, "pwrite") &&
 			!strcmp(plan->log[i].file, "s.db-journal"))
 			last = i + 1;
-	scene_restore(scene, STATE_FULL);
-	change_in_child(scene, plan, last);
+	fixture_restore(fixture, STATE_FULL);
+	change_in_child(fixture, plan, last);
 	munmap(plan, sizeof(*plan));
 }
 
-void scene_make(struct scene *scene, const char *parameters)
+void fixture_make(struct fixture *fixture, const char *parameters)
 {
 	struct error err = {0};
 	const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-	snprintf(scene->directory, sizeof(scene->directory), "%s/faults-XXXXXX", parent);
-	if (!mkdtemp(scene->directory))
+	snprintf(fixture->directory, sizeof(fixture->directory), "%s/faults-XXXXXX", parent);
+	if (!mkdtemp(fixture->directory))
 		give_up("no directory", NULL);
-	snprintf(scene->database, sizeof(scene->database), "%s/s.db", scene->directory);
-	snprintf(scene->url, sizeof(scene->url), "%s%s", scene->database, parameters);
-	struct store *store = open_scene(scene);
+	snprintf(fixture->database, sizeof(fixture->database), "%s/s.db", fixture->directory);
+	snprintf(fixture->url, sizeof(fixture->url), "%s%s", fixture->database, parameters);
+	struct store *store = open_scene(fixture);
 	fill(store);
 	store_close(store);
-	capture(scene, &images[STATE_FULL]);
-	make_hot(scene);
-	capture(scene, &images[STATE_HOT]);
-	scene_restore(scene, STATE_FULL);
-	store = open_scene(scene);
+	capture(fixture, &images[STATE_FULL]);
+	make_hot(fixture);
+	capture(fixture, &images[STATE_HOT]);
+	fixture_restore(fixture, STATE_FULL);
+	store = open_scene(fixture);
 	if (moves_fill(store, &err) != STATUS_OK)
 		give_up("cannot fill the queue", &err);
 	store_close(store);
-	capture(scene, &images[STATE_QUEUE]);
+	capture(fixture, &images[STATE_QUEUE]);
 }
 
-void scene_remove(struct scene *scene)
+void fixture_remove(struct fixture *fixture)
 {
-	scene_restore(scene, STATE_NOTHING);
-	(void)file_remove_tree(scene->directory, NULL);
+	fixture_restore(fixture, STATE_NOTHING);
+	(void)file_remove_tree(fixture->directory, NULL);
 	for (int state = 0; state < STATES; state++)
 		for (size_t i = 0; i < images[state].count; i++)
 			free(images[state].files[i].bytes);
@@ -299,14 +299,14 @@ static enum status add_gone(struct store *store, struct text *lines, struct erro
 	return session_end(&session, STATUS_OK, &known, err);
 }
 
-enum status scene_look(const struct scene *scene, int64_t patience, struct text *lines,
+enum status fixture_inspect(const struct fixture *fixture, int64_t patience, struct text *lines,
 	struct text *without_revisions, struct error *err)
 {
 	struct store *store = NULL;
 	struct store_answer answer = {0};
 	struct store_range all = {.prefix = ""};
 	/* Not read-only: like a program that goes on working. */
-	enum status status = store_open(&store, scene->url, 0, clock_after(patience), err);
+	enum status status = store_open(&store, fixture->url, 0, clock_after(patience), err);
 	if (status != STATUS_OK)
 		return status;
 	store_set_patience(store, patience);
@@ -331,12 +331,12 @@ enum status scene_look(const struct scene *scene, int64_t patience, struct text 
 	return status;
 }
 
-const char *scene_stranger(const struct scene *scene)
+const char *fixture_stranger(const struct fixture *fixture)
 {
 	static const char *const ours[] = {
 		".", "..", "s.db", "s.db-journal", "s.db.lock", "s.db.beats", "s.db.lock.held"};
 	static char name[256];
-	DIR *entries = opendir(scene->directory);
+	DIR *entries = opendir(fixture->directory);
 	*name = '\0';
 	for (struct dirent *entry; entries && (entry = readdir(entries));) {
 		bool known = false;
