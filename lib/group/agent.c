@@ -44,8 +44,8 @@ void agent_take_results(struct agent *agent)
 
 bool agent_is_through(const struct agent *agent)
 {
-	for (size_t i = 0; i < agent->seat_count; i++)
-		if (!agent->seats[i].finished)
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (!agent->tasks[i].finished)
 			return false;
 	return true;
 }
@@ -55,8 +55,8 @@ void agent_advance(struct agent *agent)
 	int64_t now = clock_now();
 	int64_t wake = CLOCK_NEVER, look = now + SAFETY_POLL;
 	if (now >= agent->sample_at) {
-		for (size_t i = 0; i < agent->seat_count; i++)
-			seat_sample(&agent->seats[i], now);
+		for (size_t i = 0; i < agent->task_count; i++)
+			agent_task_sample(&agent->tasks[i], now);
 		agent_check_progress(agent, now);
 		agent_keep_reaper(agent);
 		agent->sample_at = now + SAMPLE_EVERY;
@@ -67,11 +67,11 @@ void agent_advance(struct agent *agent)
 	agent_rehearse(agent, now, &wake);
 	agent_tell_ends(agent, now, &wake);
 	store_thread_batch(agent->group.store_thread, true);
-	for (size_t i = 0; i < agent->seat_count; i++)
-		seat_advance(&agent->seats[i], &agent->group, now, &wake, &look);
+	for (size_t i = 0; i < agent->task_count; i++)
+		agent_task_advance(&agent->tasks[i], &agent->group, now, &wake, &look);
 	store_thread_batch(agent->group.store_thread, false);
-	for (size_t i = 0; i < agent->seat_count; i++)
-		seat_account_grace(&agent->seats[i], &agent->group, now);
+	for (size_t i = 0; i < agent->task_count; i++)
+		agent_task_account_grace(&agent->tasks[i], &agent->group, now);
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
 		return;
@@ -101,12 +101,12 @@ static int combined_code(const struct agent *agent)
 	static const int weight[] = {
 		STATUS_OK, STATUS_SAVED, STATUS_DECIDED, STATUS_PREEMPTED, STATUS_BROKEN};
 	size_t heaviest = 0;
-	for (size_t i = 0; i < agent->seat_count; i++) {
+	for (size_t i = 0; i < agent->task_count; i++) {
 		size_t rank = 0;
-		while (rank < 5 && weight[rank] != agent->seats[i].code)
+		while (rank < 5 && weight[rank] != agent->tasks[i].code)
 			rank++;
 		if (rank == 5)
-			return agent->seats[i].code; /* its own failure */
+			return agent->tasks[i].code; /* its own failure */
 		if (rank > heaviest)
 			heaviest = rank;
 	}
@@ -123,15 +123,15 @@ static void end_commands(struct agent *agent)
 		kill(-agent->commands[i].pid, SIGKILL);
 		waitpid(agent->commands[i].pid, NULL, 0);
 	}
-	for (size_t i = 0; i < agent->seat_count; i++)
-		hook_end(&agent->seats[i].done_if);
+	for (size_t i = 0; i < agent->task_count; i++)
+		hook_end(&agent->tasks[i].done_if);
 }
 
 void agent_release(struct agent *agent)
 {
 	end_commands(agent);
-	for (size_t i = 0; i < agent->seat_count; i++)
-		seat_release(&agent->seats[i]);
+	for (size_t i = 0; i < agent->task_count; i++)
+		agent_task_release(&agent->tasks[i]);
 	board_release(&agent->boards, true);
 	source_set_release(&agent->watch);
 	stderr_relay_stop(agent->relay);
@@ -142,7 +142,7 @@ void agent_release(struct agent *agent)
 	view_release(&agent->group.view);
 	free(agent->group.alone.view.peers);
 	free(agent->commands);
-	free(agent->seats);
+	free(agent->tasks);
 	if (agent->signals >= 0)
 		close(agent->signals);
 	terminal_close(&agent->terminal);
@@ -150,10 +150,10 @@ void agent_release(struct agent *agent)
 
 static void keep_goodbyes(struct agent *agent, struct agent_end *end)
 {
-	end->unwritten = calloc(2 * agent->seat_count, sizeof(*end->unwritten));
-	for (size_t i = 0; i < agent->seat_count && end->unwritten; i++)
-		end->unwritten_count += seat_unwritten(
-			&agent->seats[i], &agent->group, &end->unwritten[end->unwritten_count]);
+	end->unwritten = calloc(2 * agent->task_count, sizeof(*end->unwritten));
+	for (size_t i = 0; i < agent->task_count && end->unwritten; i++)
+		end->unwritten_count += agent_task_unwritten(
+			&agent->tasks[i], &agent->group, &end->unwritten[end->unwritten_count]);
 }
 
 void agent_end_release(struct agent_end *end)
@@ -172,24 +172,24 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		.served = -1,
 		.terminal = {.descriptor = -1},
 		.boards = {.directory = -1, .watch = -1},
-		.seat_count = options->identity->count,
+		.task_count = options->identity->count,
 		.command_count = options->ranks ? 1 : options->identity->count};
 	struct error err = {0};
 	sigset_t all;
 	int code;
 	bool started = false, superseded = false, rehearsed_well = false;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	agent.seats = calloc(agent.seat_count, sizeof(*agent.seats));
+	agent.tasks = calloc(agent.task_count, sizeof(*agent.tasks));
 	agent.commands = calloc(agent.command_count, sizeof(*agent.commands));
-	if (!agent.seats || !agent.commands) {
-		agent.seat_count = agent.command_count = 0;
+	if (!agent.tasks || !agent.commands) {
+		agent.task_count = agent.command_count = 0;
 		error_set(&err, STATUS_TEMPORARY, "out of memory");
 		code = message_fail(&err);
 		goto out;
 	}
 	agent.group.reaper = &agent.reaper;
-	for (size_t i = 0; i < agent.seat_count; i++)
-		agent.seats[i].board = (struct board){.directory = -1, .watch = -1};
+	for (size_t i = 0; i < agent.task_count; i++)
+		agent.tasks[i].board = (struct board){.directory = -1, .watch = -1};
 	if (reaper_start(&agent.reaper, &err) != STATUS_OK ||
 		agent_open_signals(&agent, &err) != STATUS_OK ||
 		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||

@@ -33,8 +33,8 @@ void agent_take_notice(struct agent *agent, const struct notice *notice)
 		group->own_deadline = deadline;
 	/* One task claims for all tasks of this machine; the others hold as soon as the claim
 	 * shows in the store. */
-	for (size_t i = 0; i < agent->seat_count; i++)
-		agreement_noticed(&agent->seats[i].agreement, group->own_deadline);
+	for (size_t i = 0; i < agent->task_count; i++)
+		agreement_noticed(&agent->tasks[i].agreement, group->own_deadline);
 	if (!agent->options->forward || strncmp(notice->source, "signal:", 7))
 		return;
 	int number;
@@ -110,12 +110,12 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 		snprintf(notice.reason, sizeof(notice.reason), "the command died of it");
 		agent_take_notice(agent, &notice);
 	}
-	for (size_t i = 0; i < agent->seat_count; i++) {
-		struct seat *seat = &agent->seats[i];
-		if (seat->command != command)
+	for (size_t i = 0; i < agent->task_count; i++) {
+		struct agent_task *task = &agent->tasks[i];
+		if (task->command != command)
 			continue;
-		seat_read_saved(seat, now);
-		agreement_ended(&seat->agreement, command->code, now);
+		agent_task_read_saved(task, now);
+		agreement_ended(&task->agreement, command->code, now);
 	}
 }
 
@@ -211,9 +211,9 @@ static struct hook *find_hook(struct agent *agent, pid_t pid)
 	for (size_t i = 0; i < agent->command_count; i++)
 		if (hook_is(&agent->commands[i].on_notice, pid))
 			return &agent->commands[i].on_notice;
-	for (size_t i = 0; i < agent->seat_count; i++)
-		if (hook_is(&agent->seats[i].done_if, pid))
-			return &agent->seats[i].done_if;
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (hook_is(&agent->tasks[i].done_if, pid))
+			return &agent->tasks[i].done_if;
 	return NULL;
 }
 
@@ -310,9 +310,9 @@ static void take_look(struct agent *agent, const struct result *result)
 		group->deaths_unseen = false;
 	/* Of a task that has left, and was awaited, only the whole tells. */
 	group->unexplained = !result->whole && result->counted && !result->answer.count;
-	for (size_t i = 0; i < agent->seat_count; i++)
+	for (size_t i = 0; i < agent->task_count; i++)
 		(result->whole ? agreement_saw : agreement_took_in)(
-			&agent->seats[i].agreement, result->now);
+			&agent->tasks[i].agreement, result->now);
 }
 
 static void take_write(struct agent *agent, const struct result *result)
@@ -336,11 +336,11 @@ static void take_write(struct agent *agent, const struct result *result)
 	} else {
 		group->shared[write->what] = false;
 	}
-	for (size_t i = 0; i < agent->seat_count && !agent->unstarted; i++) {
-		struct agreement *a = &agent->seats[i].agreement;
+	for (size_t i = 0; i < agent->task_count && !agent->unstarted; i++) {
+		struct agreement *a = &agent->tasks[i].agreement;
 		if (result->outcome == OUTCOME_DONE)
 			agreement_took_in(a, result->now);
-		if (write->what != WRITE_KINDS && agent->seats[i].task == write->task)
+		if (write->what != WRITE_KINDS && agent->tasks[i].number == write->task)
 			agreement_wrote(a, write->what, write->round, result->outcome, result->news,
 				result->now);
 	}

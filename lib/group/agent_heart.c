@@ -42,12 +42,12 @@ static bool is_answered(const struct agent *agent)
  * Only time in which it could advance is held against it: not that in which the store is away,
  * unless it is away for so long that a stall is no excuse any more.
  */
-static bool time_counts(const struct agent *agent, const struct seat *seat)
+static bool time_counts(const struct agent *agent, const struct agent_task *task)
 {
 	bool cut_off = agent->group.pulse &&
 		       agent->cut_off.lasted >= cut_off_given_up(&agent->options->beats);
-	return (is_answered(agent) || cut_off) && seat->command->running &&
-	       !seat->command->ending && seat->agreement.told.order == ORDER_RUN && !seat->finished;
+	return (is_answered(agent) || cut_off) && task->command->running &&
+	       !task->command->ending && task->agreement.told.order == ORDER_RUN && !task->finished;
 }
 
 static void write_deaths(struct group *group, uint64_t by, const struct death *deaths, size_t count)
@@ -73,7 +73,7 @@ static bool is_watched(const struct agent *agent)
 	const struct view *view = &agent->group.view;
 	uint64_t first = agent->options->identity->task;
 	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		bool ours = i >= first && i - first < agent->seat_count;
+		bool ours = i >= first && i - first < agent->task_count;
 		if (!ours && view->members[i].joined && agreement_counts(&view->agreement, i))
 			return true;
 	}
@@ -87,17 +87,17 @@ static bool is_watched(const struct agent *agent)
 static void end_cut_off(struct agent *agent)
 {
 	struct group *group = &agent->group;
-	struct death *deaths = calloc(agent->seat_count, sizeof(*deaths));
+	struct death *deaths = calloc(agent->task_count, sizeof(*deaths));
 	size_t count = 0;
 	agent->cut_off_ended = true;
-	for (size_t i = 0; i < agent->seat_count; i++) {
-		agreement_cut_off(&agent->seats[i].agreement);
-		if (deaths && !agent->seats[i].finished)
-			deaths[count++] = (struct death){.task = agent->seats[i].task,
-				.cause = agent->seats[i].hung ? DEATH_HUNG : DEATH_SILENT,
+	for (size_t i = 0; i < agent->task_count; i++) {
+		agreement_cut_off(&agent->tasks[i].agreement);
+		if (deaths && !agent->tasks[i].finished)
+			deaths[count++] = (struct death){.task = agent->tasks[i].number,
+				.cause = agent->tasks[i].hung ? DEATH_HUNG : DEATH_SILENT,
 				.since_utc = clock_utc() - agent->cut_off.lasted,
-				.has_step = agent->seats[i].interval.seen,
-				.step = agent->seats[i].interval.step};
+				.has_step = agent->tasks[i].interval.seen,
+				.step = agent->tasks[i].interval.step};
 	}
 	if (count)
 		write_deaths(group, deaths[0].task, deaths, count);
@@ -127,56 +127,56 @@ static void look_at_store(struct agent *agent, int64_t now)
 	end_cut_off(agent);
 }
 
-static void declare_hung(struct agent *agent, struct seat *seat)
+static void declare_hung(struct agent *agent, struct agent_task *task)
 {
 	struct group *group = &agent->group;
-	const struct progress *p = &seat->progress;
-	struct death death = {.task = seat->task,
+	const struct progress *p = &task->progress;
+	struct death death = {.task = task->number,
 		.cause = DEATH_HUNG,
 		.since_utc = clock_utc() - p->standing,
 		.has_step = p->started,
 		.step = p->step,
 		.section = p->section};
-	if (!seat->hung)
+	if (!task->hung)
 		message_error("task %llu hangs: no progress for %lld s, the limit is %lld s",
-			(unsigned long long)seat->task, (long long)p->standing / 1000,
+			(unsigned long long)task->number, (long long)p->standing / 1000,
 			(long long)progress_limit(p, &group->progress) / 1000);
-	seat->hung = true;
+	task->hung = true;
 	if (!is_answered(agent)) { /* the others cannot be told */
 		if (!is_preempted(group) && !agent->cut_off_ended)
 			end_cut_off(agent);
 		return;
 	}
 	if (may_write_deaths(group))
-		write_deaths(group, seat->task, &death, 1);
+		write_deaths(group, task->number, &death, 1);
 }
 
-static void look_at_progress(struct agent *agent, struct seat *seat, int64_t now)
+static void look_at_progress(struct agent *agent, struct agent_task *task, int64_t now)
 {
 	struct progress_rules *rules = &agent->group.progress;
 	struct board_section section = {0};
-	if (!progress_is_wanted(rules) || board_read_section(&seat->board, &section) != STATUS_OK)
+	if (!progress_is_wanted(rules) || board_read_section(&task->board, &section) != STATUS_OK)
 		return;
 	struct progress_reading look = {.now = now,
-		.counts = time_counts(agent, seat),
-		.started = seat->interval.seen,
-		.step = seat->interval.step,
+		.counts = time_counts(agent, task),
+		.started = task->interval.seen,
+		.step = task->interval.step,
 		.section = section.name,
 		.written = section.written};
-	bool dead = agent->group.view.agreement.peers[seat->task].dead;
-	if (progress_observe(&seat->progress, rules, &look) && !dead && look.counts)
-		declare_hung(agent, seat);
+	bool dead = agent->group.view.agreement.peers[task->number].dead;
+	if (progress_observe(&task->progress, rules, &look) && !dead && look.counts)
+		declare_hung(agent, task);
 }
 
 void agent_check_progress(struct agent *agent, int64_t now)
 {
 	look_at_store(agent, now);
-	for (size_t i = 0; i < agent->seat_count; i++) {
-		struct seat *seat = &agent->seats[i];
-		if (seat->interval.seen)
-			pulse_tell_step(agent->group.pulse, i, seat->interval.step);
-		if (!seat->agreement.ended)
-			look_at_progress(agent, seat, now);
+	for (size_t i = 0; i < agent->task_count; i++) {
+		struct agent_task *task = &agent->tasks[i];
+		if (task->interval.seen)
+			pulse_tell_step(agent->group.pulse, i, task->interval.step);
+		if (!task->agreement.ended)
+			look_at_progress(agent, task, now);
 	}
 }
 
@@ -193,7 +193,7 @@ static bool is_awaited(const struct agent *agent, uint64_t task)
 static bool is_ours(const struct agent *agent, uint64_t task)
 {
 	uint64_t first = agent->options->identity->task;
-	return task >= first && task - first < agent->seat_count;
+	return task >= first && task - first < agent->task_count;
 }
 
 /*

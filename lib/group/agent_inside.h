@@ -13,8 +13,8 @@
 
 #include "base/terminal.h"
 #include "group/agent.h"
+#include "group/agent_task.h"
 #include "group/cut_off.h"
-#include "group/seat.h"
 #include "group/signal_only.h"
 #include "notice/source_set.h"
 
@@ -30,8 +30,8 @@ struct agent {
 	bool terminal_lent; /* the command has used it */
 	struct command *commands;
 	size_t command_count;
-	struct seat *seats;
-	size_t seat_count;
+	struct agent_task *tasks;
+	size_t task_count;
 	struct board boards; /* with --ranks: the directory above the boards; no path: none */
 	int64_t sample_at, deaths_at;
 	uint64_t deaths_round;		   /* the one in which deaths were looked for last */
@@ -85,7 +85,7 @@ bool agent_watches_signal(const struct agent *agent, int number);
 void agent_take_signals(struct agent *agent, int64_t now);
 /* A guard that was killed is replaced. */
 void agent_keep_reaper(struct agent *agent);
-/* Tell the seats of commands that have ended, as soon as it is clear what they have died of. */
+/* Tell the tasks of commands that have ended, as soon as it is clear what they have died of. */
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);
 void agent_take_result(struct agent *agent, struct result *result);
 

@@ -87,8 +87,8 @@ static const char *what_failed(const struct agent *agent, int code)
 		return "the run was over before it began";
 	if (!agent->group.noticed)
 		return "the signal was no notice";
-	for (size_t i = 0; i < agent->seat_count && !told && !options->find_checkpoint; i++)
-		if (!agent->seats[i].agreement.called)
+	for (size_t i = 0; i < agent->task_count && !told && !options->find_checkpoint; i++)
+		if (!agent->tasks[i].agreement.called)
 			return "a task has never called preempt_step: does its program get PREEMPT_DIR?";
 	/* Of a program that is only told nothing more can be known. */
 	if (told && !options->find_checkpoint)
@@ -100,7 +100,7 @@ static const char *what_failed(const struct agent *agent, int code)
 
 bool agent_check_rehearsal(const struct agent *agent, int code)
 {
-	const struct seat *first = &agent->seats[0];
+	const struct agent_task *first = &agent->tasks[0];
 	const char *failed = what_failed(agent, code);
 	double seconds = (double)(clock_now() - agent->rehearsed_at) / 1000;
 	if (failed)

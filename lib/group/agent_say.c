@@ -118,14 +118,15 @@ void agent_say_news(struct agent *agent)
 void agent_say_saves(struct agent *agent)
 {
 	say_alone(agent);
-	for (size_t i = 0; i < agent->seat_count; i++) {
-		struct seat *seat = &agent->seats[i];
-		const struct agreement *a = &seat->agreement;
-		if (!agreement_saved_reported(a) || seat->said_saved == a->saving)
+	for (size_t i = 0; i < agent->task_count; i++) {
+		struct agent_task *task = &agent->tasks[i];
+		const struct agreement *a = &task->agreement;
+		if (!agreement_saved_reported(a) || task->said_saved == a->saving)
 			continue;
-		seat->said_saved = a->saving;
-		message_info("task %llu: saved step %llu in %.2f s", (unsigned long long)seat->task,
-			(unsigned long long)a->saved_step, (double)seat->save_time / 1000);
+		task->said_saved = a->saving;
+		message_info("task %llu: saved step %llu in %.2f s",
+			(unsigned long long)task->number, (unsigned long long)a->saved_step,
+			(double)task->save_time / 1000);
 	}
 }
 
@@ -134,36 +135,36 @@ static void say_grace_account(const struct agent *agent)
 {
 	struct text text = {0};
 	if (agent->group.view.agreement.claimed &&
-		grace_account_describe(&agent->seats[0].account, &text))
+		grace_account_describe(&agent->tasks[0].account, &text))
 		message_info("%s", text_string(&text));
 	text_release(&text);
 }
 
 /* A task that knows of a complete checkpoint; NULL: none does. */
-static const struct seat *complete_seat(const struct agent *agent)
+static const struct agent_task *complete_task(const struct agent *agent)
 {
-	for (size_t i = 0; i < agent->seat_count; i++)
-		if (agent->seats[i].code == STATUS_SAVED && agent->seats[i].has_complete)
-			return &agent->seats[i];
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (agent->tasks[i].code == STATUS_SAVED && agent->tasks[i].has_complete)
+			return &agent->tasks[i];
 	return NULL;
 }
 
 /* Whether a task was preempted and lost nothing: a command may have failed with the same code. */
 static bool one_is_saved(const struct agent *agent)
 {
-	for (size_t i = 0; i < agent->seat_count; i++)
-		if (agent->seats[i].code == STATUS_SAVED)
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (agent->tasks[i].code == STATUS_SAVED)
 			return true;
 	return false;
 }
 
 /* What is complete, and only that. */
-static void say_saved(const struct agent *agent, const struct seat *saved, int code)
+static void say_saved(const struct agent *agent, const struct agent_task *saved, int code)
 {
 	bool same = true;
-	for (size_t i = 0; saved && i < agent->seat_count; i++)
-		same &= !agent->seats[i].has_complete ||
-			agent->seats[i].complete_step == saved->complete_step;
+	for (size_t i = 0; saved && i < agent->task_count; i++)
+		same &= !agent->tasks[i].has_complete ||
+			agent->tasks[i].complete_step == saved->complete_step;
 	if (!saved)
 		message_info(
 			"no task had begun to train: nothing was saved, and nothing is lost; run "
@@ -180,12 +181,12 @@ static void say_saved(const struct agent *agent, const struct seat *saved, int c
 /* The run will not be started again, so say clearly whether a checkpoint is missing. */
 static void say_stopped(const struct agent *agent, int code)
 {
-	const struct seat *complete = NULL;
+	const struct agent_task *complete = NULL;
 	bool lost = false;
-	for (size_t i = 0; i < agent->seat_count; i++) {
-		const struct seat *seat = &agent->seats[i];
-		complete = seat->has_complete ? seat : complete;
-		lost |= !seat->has_complete && seat->agreement.reason == REASON_PREEMPTED;
+	for (size_t i = 0; i < agent->task_count; i++) {
+		const struct agent_task *task = &agent->tasks[i];
+		complete = task->has_complete ? task : complete;
+		lost |= !task->has_complete && task->agreement.reason == REASON_PREEMPTED;
 	}
 	if (complete && !lost)
 		message_info("step %llu is saved and complete; asked to stop: do not run me again "
@@ -198,7 +199,7 @@ static void say_stopped(const struct agent *agent, int code)
 
 void agent_say_end(const struct agent *agent, int code)
 {
-	const struct seat *saved = complete_seat(agent);
+	const struct agent_task *saved = complete_task(agent);
 	say_grace_account(agent);
 	if (code == agent->options->exit_code && one_is_saved(agent))
 		say_saved(agent, saved, code);

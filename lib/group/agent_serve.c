@@ -27,7 +27,7 @@ static void recall_saves(struct agent *agent)
 
 static void remember_saves(const struct agent *agent)
 {
-	int64_t longest = agent->seats[0].agreement.measure.longest_save;
+	int64_t longest = agent->tasks[0].agreement.measure.longest_save;
 	struct store *store;
 	struct error unused;
 	if (longest <= agent->group.view.agreement.longest_save || agent->store_away ||
@@ -44,17 +44,17 @@ static enum status begin(struct agent *agent, const struct attempt *attempt, con
 {
 	struct group *group = &agent->group;
 	struct agreement_alone *alone = &group->alone;
-	agent->seats = calloc(1, sizeof(*agent->seats));
+	agent->tasks = calloc(1, sizeof(*agent->tasks));
 	agent->commands = calloc(1, sizeof(*agent->commands));
 	alone->view.peers = calloc(attempt->tasks, sizeof(*alone->view.peers));
-	if (!agent->seats || !agent->commands || !alone->view.peers)
+	if (!agent->tasks || !agent->commands || !alone->view.peers)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	agent->seat_count = agent->command_count = 1;
+	agent->task_count = agent->command_count = 1;
 	agent->commands[0].foreign = true;
 	group->reaper = &agent->reaper;
 	alone->first = agent->options->identity->task;
 	alone->count = 1;
-	enum status status = board_open(&agent->seats[0].board, board, pid, err);
+	enum status status = board_open(&agent->tasks[0].board, board, pid, err);
 	if (status == STATUS_OK)
 		status = view_init(&group->view, attempt, err);
 	if (status == STATUS_OK)
@@ -62,9 +62,9 @@ static enum status begin(struct agent *agent, const struct attempt *attempt, con
 	if (status != STATUS_OK)
 		return status;
 	recall_saves(agent);
-	seat_init(&agent->seats[0], group, alone->first, &agent->commands[0], clock_now());
+	agent_task_init(&agent->tasks[0], group, alone->first, &agent->commands[0], clock_now());
 	/* Whoever asks (preempt-ack) is told as soon as it is agreed. */
-	agent->seats[0].config.acknowledges = agent->seats[0].agreement.config.acknowledges = true;
+	agent->tasks[0].config.acknowledges = agent->tasks[0].agreement.config.acknowledges = true;
 	store_thread_follow(group->store_thread, &group->view);
 	return STATUS_OK;
 }
@@ -74,7 +74,7 @@ static bool is_over(const struct agent *agent)
 	const struct agreement_view *view = &agent->group.view.agreement;
 	return served_is_gone(agent->served) || view->closed ||
 	       view->peers[agent->options->identity->task].left != REASON_NONE ||
-	       board_vanished(&agent->seats[0].board);
+	       board_vanished(&agent->tasks[0].board);
 }
 
 static int64_t time_left(const struct notice *notice)
@@ -90,7 +90,7 @@ static void look_for_notice(struct agent *agent, struct notice *taken)
 {
 	struct notice notice;
 	struct error unused;
-	if (board_read_notice(agent->seats[0].board.path, &notice, &unused) != STATUS_OK ||
+	if (board_read_notice(agent->tasks[0].board.path, &notice, &unused) != STATUS_OK ||
 		(notice.received_utc == taken->received_utc &&
 			time_left(&notice) == time_left(taken)))
 		return;
@@ -154,14 +154,14 @@ int agent_serve(const struct agent_options *options, const struct attempt *attem
 		}
 		if (served_is_gone(served) && !agent.group.view.agreement.closed)
 			declare_dead(&agent);
-		else if (!board_vanished(&agent.seats[0].board)) {
+		else if (!board_vanished(&agent.tasks[0].board)) {
 			remember_saves(&agent);
 			agent_say_goodbye(&agent, STATUS_PREEMPTED);
 		}
 	}
 	/* The board is the agent's to remove; no other process does where that is gone. */
-	if (agent.seat_count)
-		board_release(&agent.seats[0].board, false);
+	if (agent.task_count)
+		board_release(&agent.tasks[0].board, false);
 	if (served_is_gone(served))
 		remove_board(board);
 	agent_release(&agent);

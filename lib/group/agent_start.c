@@ -76,13 +76,13 @@ static enum status make_boards(struct agent *agent, struct error *err)
 			return status;
 		reaper_add_directory(&agent->reaper, agent->boards.path);
 	}
-	for (size_t i = 0; i < agent->seat_count && status == STATUS_OK; i++) {
-		status = options->ranks ? board_create_rank(&agent->seats[i].board,
+	for (size_t i = 0; i < agent->task_count && status == STATUS_OK; i++) {
+		status = options->ranks ? board_create_rank(&agent->tasks[i].board,
 						  agent->boards.path, i, self, err)
-					: board_create(&agent->seats[i].board,
+					: board_create(&agent->tasks[i].board,
 						  options->board_parent, self, err);
 		if (status == STATUS_OK)
-			reaper_add_directory(&agent->reaper, agent->seats[i].board.path);
+			reaper_add_directory(&agent->reaper, agent->tasks[i].board.path);
 	}
 	return status;
 }
@@ -91,13 +91,13 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 {
 	const struct agent_options *options = agent->options;
 	struct command *command = &agent->commands[index];
-	struct seat *seat = &agent->seats[index];
+	struct agent_task *task = &agent->tasks[index];
 	struct command_environment what = {.identity = options->identity,
 		.attempt = &agent->group.view.attempt,
 		.store = options->store,
 		.mark = agent->reaper.mark,
-		.board = options->ranks ? agent->boards.path : seat->board.path,
-		.task = seat->task,
+		.board = options->ranks ? agent->boards.path : task->board.path,
+		.task = task->number,
 		.local = index,
 		.ranks = options->ranks,
 		.spread = agent->command_count > 1 || options->identity->count > 1,
@@ -139,15 +139,15 @@ enum status agent_start(struct agent *agent, struct error *err)
 	int64_t now = clock_now();
 	struct agreement_alone *alone = &agent->group.alone;
 	alone->first = options->identity->task;
-	alone->count = agent->seat_count;
+	alone->count = agent->task_count;
 	alone->view.peers = calloc(options->identity->tasks, sizeof(*alone->view.peers));
 	if (status == STATUS_OK && !alone->view.peers)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	for (size_t i = 0; i < agent->seat_count && status == STATUS_OK; i++) {
-		seat_init(&agent->seats[i], &agent->group, options->identity->task + i,
+	for (size_t i = 0; i < agent->task_count && status == STATUS_OK; i++) {
+		agent_task_init(&agent->tasks[i], &agent->group, options->identity->task + i,
 			&agent->commands[options->ranks ? 0 : i], now);
 		if (agent->group.noticed)
-			agreement_noticed(&agent->seats[i].agreement, agent->group.own_deadline);
+			agreement_noticed(&agent->tasks[i].agreement, agent->group.own_deadline);
 	}
 	for (size_t i = 0; i < agent->command_count && status == STATUS_OK; i++)
 		status = start_command(agent, i, err);

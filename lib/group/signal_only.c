@@ -89,48 +89,48 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	return STATUS_OK;
 }
 
-static int judge(struct seat *seat, const struct group *group, int agreed, bool done)
+static int judge(struct agent_task *task, const struct group *group, int agreed, bool done)
 {
 	const struct agent_options *options = group->options;
 	struct error notes = {0};
-	bool ended_well = seat->agreement.end_code == 0;
+	bool ended_well = task->agreement.end_code == 0;
 	if (done || (ended_well && !options->done_if && !is_preempted(group)))
 		return STATUS_OK;
 	if (!options->find_checkpoint)
-		return agreed == STATUS_OK && !is_preempted(group) && !seat->done_if.started
+		return agreed == STATUS_OK && !is_preempted(group) && !task->done_if.started
 			       ? STATUS_OK
 			       : STATUS_PREEMPTED;
 	enum status status =
-		signal_only_find_newer(options, &group->view, &seat->complete_step, &notes);
+		signal_only_find_newer(options, &group->view, &task->complete_step, &notes);
 	if (status == STATUS_NO && *notes.text)
 		message_error("%s; it does not count as a new complete checkpoint", notes.text);
 	else if (status != STATUS_OK && status != STATUS_NO)
 		message_error("%s", notes.text);
-	seat->has_complete = status == STATUS_OK;
-	return seat->has_complete ? STATUS_SAVED : STATUS_PREEMPTED;
+	task->has_complete = status == STATUS_OK;
+	return task->has_complete ? STATUS_SAVED : STATUS_PREEMPTED;
 }
 
 bool signal_only_conclude(
-	struct seat *seat, const struct group *group, int agreed, int64_t now, int64_t *wake)
+	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake)
 {
 	const struct agent_options *options = group->options;
-	struct hook *on_notice = &seat->command->on_notice, *done_if = &seat->done_if;
-	seat->code = agreed;
-	seat->has_complete = seat->agreement.has_complete;
-	seat->complete_step = seat->agreement.complete_step;
+	struct hook *on_notice = &task->command->on_notice, *done_if = &task->done_if;
+	task->code = agreed;
+	task->has_complete = task->agreement.has_complete;
+	task->complete_step = task->agreement.complete_step;
 	/* It may be what saves. */
 	if (hook_runs(on_notice, now, wake))
 		return false;
 	if ((!is_signal_only(options) && !options->find_checkpoint && !options->done_if) ||
 		(agreed != STATUS_OK && agreed != STATUS_SAVED && agreed != STATUS_PREEMPTED))
 		return true;
-	if (options->done_if && seat->agreement.end_code == 0) {
+	if (options->done_if && task->agreement.end_code == 0) {
 		if (!done_if->started)
 			hook_start(done_if, "--done-if", options->done_if,
 				now + options->agreement.save_timeout, group->reaper);
 		if (hook_runs(done_if, now, wake))
 			return false;
 	}
-	seat->code = judge(seat, group, agreed, done_if->started && done_if->code == 0);
+	task->code = judge(task, group, agreed, done_if->started && done_if->code == 0);
 	return true;
 }

@@ -8,7 +8,7 @@
 #define GROUP_SIGNAL_ONLY_H
 
 #include "group/agent.h"
-#include "group/seat.h"
+#include "group/agent_task.h"
 #include "group/view.h"
 
 /*
@@ -36,11 +36,11 @@ enum status signal_only_find_newer(const struct agent_options *options, const st
 	uint64_t *step, struct error *notes);
 
 /*
- * A task is through, and the agreement's code is `agreed`: sets seat->code. Where it was told, or
+ * A task is through, and the agreement's code is `agreed`: sets task->code. Where it was told, or
  * is judged by its checkpoints: 0 finished, 42 a newer complete checkpoint is there, else 43. False
  * as long as what --on-notice or --done-if has started runs within its time: ask again, by *wake.
  */
 bool signal_only_conclude(
-	struct seat *seat, const struct group *group, int agreed, int64_t now, int64_t *wake);
+	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake);
 
 #endif

@@ -75,11 +75,11 @@ void agent_begin(struct node *node)
 	process_new_thread(&node->process, run_agent, node);
 }
 
-static void finish_task(struct world *w, int task, const struct seat *seat)
+static void finish_task(struct world *w, int task, const struct agent_task *agent_task)
 {
 	struct task *t = &w->task[task];
 	t->finished = true;
-	t->code = seat->code;
+	t->code = agent_task->code;
 	t->finished_at = kernel.now;
 	TRACE(w, task, "finished with %d", t->code);
 	check_exit(w, task);
@@ -93,18 +93,18 @@ void agent_inspect(struct node *node)
 		return;
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		struct task *t = &w->task[i];
-		const struct seat *seat = t->seat;
-		if (schedule_agent_of(w->schedule, i) != node->agent || !seat ||
-			!seat->agreement.view)
+		const struct agent_task *agent_task = t->agent_task;
+		if (schedule_agent_of(w->schedule, i) != node->agent || !agent_task ||
+			!agent_task->agreement.view)
 			continue;
-		const struct agreement_view *view = seat->agreement.view;
-		int64_t own = seat->agreement.own_deadline;
+		const struct agreement_view *view = agent_task->agreement.view;
+		int64_t own = agent_task->agreement.own_deadline;
 		t->deadline_latest = clock_to_world(
 			w, node->agent, own < view->deadline_latest ? own : view->deadline_latest);
-		t->solo = seat->agreement.solo;
+		t->solo = agent_task->agreement.solo;
 		check_believed(w, i);
-		if (seat->finished && !t->finished)
-			finish_task(w, i, seat);
+		if (agent_task->finished && !t->finished)
+			finish_task(w, i, agent_task);
 	}
 	if (self->group.view.members) {
 		check_claimer(w, node);

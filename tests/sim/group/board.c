@@ -45,8 +45,9 @@ enum status board_create(struct board *board, const char *parent, pid_t agent, s
 		.agent = agent,
 		.path = strdup("board")};
 	if (!node->ghost)
-		w->task[task].seat =
-			(const struct seat *)((char *)board - offsetof(struct seat, board));
+		w->task[task].agent_task =
+			(const struct agent_task *)((char *)board -
+						    offsetof(struct agent_task, board));
 	return STATUS_OK;
 }
 

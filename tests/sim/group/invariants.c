@@ -56,13 +56,13 @@ static void check_nobody_saves(struct world *w, int task, const char *leaves);
 void check_told(struct world *w, int task, const struct agreement_hold *hold)
 {
 	struct task *t = &w->task[task];
-	const struct agreement *a = &t->seat->agreement;
+	const struct agreement *a = &t->agent_task->agreement;
 	const struct agreement_view *view = a->view;
 	if (hold->order == ORDER_LEAVE && !t->first_order_at)
 		t->first_order_at = kernel.now;
 	/* A task whose command is ended is told so, too; its agent stays, and its exit is looked
 	 * at. */
-	if (hold->order == ORDER_LEAVE && !t->seat->command->ending)
+	if (hold->order == ORDER_LEAVE && !t->agent_task->command->ending)
 		check_nobody_saves(w, task, "is told to leave");
 	bool each = view->decided && view->decision.kind == KIND_EACH;
 	if (hold->order != ORDER_SAVE && hold->order != ORDER_EXIT)
@@ -224,7 +224,7 @@ void check_decider(struct world *w, const struct node *node)
 void check_believed(struct world *w, int task)
 {
 	const struct keys *k = &w->keys;
-	const uint64_t *done = w->task[task].seat->agreement.done;
+	const uint64_t *done = w->task[task].agent_task->agreement.done;
 	if (w->task[task].solo)
 		return; /* alone it writes nothing any more but its goodbye */
 	const struct round_keys *saved = round_keys(k, done[WRITE_SAVED]);
@@ -250,14 +250,14 @@ void check_claimer(struct world *w, const struct node *node)
 /* As its agent knows it now: us. */
 static int64_t deadline_of(struct world *w, int task)
 {
-	const struct agreement *a = &w->task[task].seat->agreement;
+	const struct agreement *a = &w->task[task].agent_task->agreement;
 	return clock_to_world(
 		w, node_of(w, task)->agent, clock_earlier(a->view->deadline, a->own_deadline));
 }
 
 static int64_t latest_deadline_of(struct world *w, int task)
 {
-	const struct agreement *a = &w->task[task].seat->agreement;
+	const struct agreement *a = &w->task[task].agent_task->agreement;
 	return clock_to_world(w, node_of(w, task)->agent,
 		clock_earlier(a->view->deadline_latest, a->own_deadline));
 }
@@ -303,7 +303,7 @@ void check_deadline_seen(struct world *w, const struct node *node)
 /* What the task could see of the checkpoint when it last looked. */
 static bool seen_complete(const struct world *w, int task)
 {
-	const struct agreement_view *view = w->task[task].seat->agreement.view;
+	const struct agreement_view *view = w->task[task].agent_task->agreement.view;
 	bool stands = view->standing_round;
 	for (int i = 0; i < w->schedule->tasks; i++)
 		stands &= !must_save(w->schedule, i) || view->peers[i].stands ||
@@ -337,7 +337,7 @@ static bool nobody_has_trained(const struct world *w, const struct round_keys *r
 static bool is_complete_alone(const struct world *w, int task)
 {
 	const struct task *t = &w->task[task];
-	const struct agreement *a = &t->seat->agreement;
+	const struct agreement *a = &t->agent_task->agreement;
 	const struct agreement_view *view = a->view;
 	const struct schedule *s = w->schedule;
 	if (!a->solo || !view->decided)
@@ -398,7 +398,7 @@ static void check_code(struct world *w, int task)
 	case STATUS_SAVED:
 		if (!may_say_saved(w, task))
 			wrong = "but no checkpoint is complete";
-		else if (k->then == THEN_STOP && t->seat->agreement.store->claimed)
+		else if (k->then == THEN_STOP && t->agent_task->agreement.store->claimed)
 			wrong = "but was asked to stop";
 		break;
 	case STATUS_PREEMPTED:
@@ -411,7 +411,7 @@ static void check_code(struct world *w, int task)
 		/* One that hangs while the store takes nothing cannot be declared dead. */
 		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task) &&
 			!t->panel.lost &&
-			!(t->seat->hung && (kernel.full_until > 0 || w->store_faults)))
+			!(t->agent_task->hung && (kernel.full_until > 0 || w->store_faults)))
 			wrong = "but nothing was broken";
 		break;
 	case STATUS_DECIDED:
@@ -421,7 +421,7 @@ static void check_code(struct world *w, int task)
 	default:
 		if (t->training.code != t->code || (t->stopping && !t->panel.lost))
 			wrong = "which is not the code of its command";
-		else if (t->seat->agreement.view->claimed && !w->store_faults &&
+		else if (t->agent_task->agreement.view->claimed && !w->store_faults &&
 			 t->training.ended_at >= k->claimed_at)
 			wrong = "after a claim"; /* unless it could not know */
 	}
@@ -506,7 +506,7 @@ void check_ending(struct world *w, int task)
 	if (saves && !excused && w->keys.rounds == p->saving_round)
 		world_violate(w, "I8", "the save of task %d is cut short by its own agent", task);
 	/* One that could still save is given up at its deadline, however that was aged. */
-	const struct agreement *a = &t->seat->agreement;
+	const struct agreement *a = &t->agent_task->agreement;
 	bool could_save = a->reason == REASON_PREEMPTED && a->called && !t->panel.lost &&
 			  !(a->has_saved && a->saved_step >= a->told.step) &&
 			  !has(w->keys.dead, task) && !w->schedule->store_loss_ends &&

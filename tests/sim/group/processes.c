@@ -40,7 +40,7 @@ void machine_kill(struct node *node, const char *why)
 	for (int i = 0; i < w->schedule->tasks && node->agent >= 0 && !node->ghost; i++) {
 		if (schedule_agent_of(w->schedule, i) != node->agent)
 			continue;
-		w->task[i].seat = NULL;
+		w->task[i].agent_task = NULL;
 		training_end(w, i, 137);
 	}
 	node->self = NULL;
@@ -58,7 +58,7 @@ void machine_guarded(struct process *process, struct reaper *reaper)
 	}
 	for (int i = 0; i < w->schedule->tasks && !node->ghost; i++)
 		if (schedule_agent_of(w->schedule, i) == node->agent)
-			w->task[i].seat = NULL;
+			w->task[i].agent_task = NULL;
 	node->self = NULL;
 }
 

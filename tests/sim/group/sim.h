@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A deterministic world in which the agents of lib/group run as they are (agent.c, seat.c,
+ * A deterministic world in which the agents of lib/group run as they are (agent.c, agent_task.c,
  * store_thread.c, pulse.c, attempt.c, view.c, writes.c, agreement.c, ...), over the store in
  * memory. What the world stands in for: the machines (../kernel.h), boards (board.c), the training
  * processes (training.c, processes.c), and what an agent does not need here (standins.c). A world
@@ -218,7 +218,8 @@ struct training {
 };
 
 struct task {
-	const struct seat *seat; /* in the agent that has started it; NULL: none lives */
+	const struct agent_task
+		*agent_task; /* in the agent that has started it; NULL: none lives */
 	struct panel panel;
 	struct training training;
 	bool finished; /* the agent is done with it */

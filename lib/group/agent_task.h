@@ -3,8 +3,8 @@
  * One task in the agent: its command, its board, its agreement. The agent's loop feeds it with what
  * happens and lets it carry out what the agreement wants. Private to lib/group.
  */
-#ifndef GROUP_SEAT_H
-#define GROUP_SEAT_H
+#ifndef GROUP_AGENT_TASK_H
+#define GROUP_AGENT_TASK_H
 
 #include "base/reaper.h"
 #include "group/agent.h"
@@ -17,7 +17,7 @@
 #include "group/store_thread.h"
 #include "group/view.h"
 
-/* A command that was started; with --ranks several seats share one. */
+/* A command that was started; with --ranks several tasks share one. */
 struct command {
 	pid_t pid; /* also its process group; 0: not started, or swept up */
 	bool running;
@@ -34,8 +34,8 @@ struct command {
 	char line[STDERR_RELAY_LINE];
 };
 
-struct seat {
-	uint64_t task;
+struct agent_task {
+	uint64_t number;
 	struct agreement agreement;
 	struct agreement_config config;
 	struct board board;
@@ -59,7 +59,7 @@ struct seat {
 	bool hung; /* said so */
 };
 
-/* What the seats share. */
+/* What the tasks share. */
 struct group {
 	const struct agent_options *options;
 	struct store_thread *store_thread;
@@ -67,37 +67,38 @@ struct group {
 	struct pulse *pulse; /* NULL: no heartbeat */
 	struct progress_rules progress;
 	struct view view;
-	struct agreement_alone alone; /* what the seats agree on without the store */
+	struct agreement_alone alone; /* what the tasks agree on without the store */
 	struct notice notice;	      /* our own, when noticed */
 	bool noticed;
 	int64_t own_deadline;
-	bool shared[WRITE_KINDS]; /* one that is the same from whichever seat is under way */
+	bool shared[WRITE_KINDS]; /* one that is the same from whichever task is under way */
 	unsigned deaths_asked;	  /* writes of deaths that are under way */
 	bool deaths_unseen;	  /* some came to an end since the view was read */
 	bool unexplained;	  /* there was news, and the view does not show what */
 };
 
-enum status seat_init(struct seat *seat, struct group *group, uint64_t task,
+enum status agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
 	struct command *command, int64_t now);
-void seat_release(struct seat *seat);
+void agent_task_release(struct agent_task *task);
 
 /* saved was written, or may have been. */
-void seat_read_saved(struct seat *seat, int64_t now);
+void agent_task_read_saved(struct agent_task *task, int64_t now);
 /* About once a second: how far is it? */
-void seat_sample(struct seat *seat, int64_t now);
+void agent_task_sample(struct agent_task *task, int64_t now);
 
 /*
  * Carry out what is wanted now. *wake becomes the earlier of itself and when this wants to be
  * called again; *look likewise for a fresh view of the store.
  */
-void seat_advance(
-	struct seat *seat, struct group *group, int64_t now, int64_t *wake, int64_t *look);
+void agent_task_advance(
+	struct agent_task *task, struct group *group, int64_t now, int64_t *wake, int64_t *look);
 /*
  * What a task that is through has not got into the store: its goodbye, and before it its error.
  * Returns how many writes were built, at most 2; each is to be released with write_release.
  */
-size_t seat_unwritten(struct seat *seat, const struct group *group, struct write unwritten[2]);
+size_t agent_task_unwritten(
+	struct agent_task *task, const struct group *group, struct write unwritten[2]);
 /* What the grace period, if there is one, is spent on now. */
-void seat_account_grace(struct seat *seat, const struct group *group, int64_t now);
+void agent_task_account_grace(struct agent_task *task, const struct group *group, int64_t now);
 
 #endif
