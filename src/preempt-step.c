@@ -112,7 +112,7 @@ static bool arguments(int argc, char **argv, struct request *request, int *code)
 }
 
 /* A damaged or missing memory means "nothing answered": at worst a save is asked for twice. */
-static void answers_read(const struct board *board, struct board_answers *answers)
+static void answers_read(const struct preempt_board *board, struct board_answers *answers)
 {
 	char path[PATH_MAX], line[80];
 	if (preempt_board_path(board, "answered", path) &&
@@ -120,7 +120,7 @@ static void answers_read(const struct board *board, struct board_answers *answer
 		(void)preempt_board_answered(line, answers);
 }
 
-static bool answers_write(const struct board *board)
+static bool answers_write(const struct preempt_board *board)
 {
 	char path[PATH_MAX], line[80];
 	int length = snprintf(line, sizeof line, "%020llu %020llu %020llu\n",
@@ -136,7 +136,7 @@ static bool answers_write(const struct board *board)
 	return done;
 }
 
-static int step(struct board *board, const struct request *request)
+static int step(struct preempt_board *board, const struct request *request)
 {
 	bool held = false;
 	int answer = preempt_board_step(board, request->n, request->next, &held);
@@ -151,7 +151,7 @@ static int step(struct board *board, const struct request *request)
 	return answer;
 }
 
-static int saved(const struct board *board, uint64_t n)
+static int saved(const struct preempt_board *board, uint64_t n)
 {
 	bool held = false;
 	int answer = preempt_board_saved(board, n, &held);
@@ -160,7 +160,7 @@ static int saved(const struct board *board, uint64_t n)
 
 int main(int argc, char **argv)
 {
-	static struct board board = {.name = "preempt-step"};
+	static struct preempt_board board = {.name = "preempt-step"};
 	struct request request = {0};
 	int answer;
 	if (!arguments(argc, argv, &request, &answer))

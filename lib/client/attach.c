@@ -73,7 +73,7 @@ static void signals_ignore(const char *name)
 }
 
 /* board->path from the environment. 1, 0 for no board, else BOARD_LEAVE + code. */
-static int board_find(struct board *board)
+static int board_find(struct preempt_board *board)
 {
 	const char *dir = getenv("PREEMPT_DIR"), *ranks = getenv("PREEMPT_RANKS");
 	if (!dir || !*dir)
@@ -133,7 +133,7 @@ static bool namespace_shared(pid_t pid)
 	return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-static int agent_check(struct board *board)
+static int agent_check(struct preempt_board *board)
 {
 	char path[PATH_MAX], line[STEP_FILE];
 	pid_t pid;
@@ -199,7 +199,7 @@ static bool owner_write(const char *path, int how, struct board_process who)
 
 /* Discard the former training process's step and answers: its successor may have gone back to
  * an earlier checkpoint. */
-static bool former_forget(const struct board *board)
+static bool former_forget(const struct preempt_board *board)
 {
 	static const char *const files[] = {"step", "saved", "section", "answered"};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -211,7 +211,7 @@ static bool former_forget(const struct board *board)
 	return true;
 }
 
-static int owner_take(struct board *board, pid_t owner)
+static int owner_take(struct preempt_board *board, pid_t owner)
 {
 	struct board_process we = {.pid = owner, .started = preempt_board_started(owner)};
 	char first[PATH_MAX], path[PATH_MAX], name[24] = "owner";
@@ -260,7 +260,7 @@ static int descriptor_raise(int fd)
 
 /* Ask the kernel to end this process's group when the agent is gone, whatever ends it: ranks that a
  * launcher started in sessions of their own are in no group that it knows. */
-static int die_with_agent(struct board *board, pid_t owner)
+static int die_with_agent(struct preempt_board *board, pid_t owner)
 {
 	char path[PATH_MAX];
 	if (owner != getpid() || !board->agent.pid || !preempt_board_path(board, "alive", path))
@@ -277,7 +277,7 @@ static int die_with_agent(struct board *board, pid_t owner)
 	return preempt_board_alive(board->agent) ? 1 : BOARD_LEAVE + 43;
 }
 
-bool preempt_board_open(struct board *board, int how)
+bool preempt_board_open(struct preempt_board *board, int how)
 {
 	char path[PATH_MAX];
 	struct stat about;
@@ -304,7 +304,7 @@ bool preempt_board_open(struct board *board, int how)
 }
 
 /* Opens the board and reads where this owner is, which preempt-step cannot know otherwise. */
-static int step_open(struct board *board)
+static int step_open(struct preempt_board *board)
 {
 	char line[STEP_FILE];
 	ssize_t length = -1;
@@ -330,7 +330,7 @@ static int step_open(struct board *board)
 	return 1;
 }
 
-int preempt_board_attach(struct board *board, pid_t owner)
+int preempt_board_attach(struct preempt_board *board, pid_t owner)
 {
 	int answer = board_find(board);
 	if (answer == 1 && !preempt_board_path(board, "hold", board->hold))
@@ -350,7 +350,7 @@ int preempt_board_attach(struct board *board, pid_t owner)
 	return answer;
 }
 
-void preempt_board_release(struct board *board)
+void preempt_board_release(struct preempt_board *board)
 {
 	struct stat about;
 	/* If the program closed the descriptors, their numbers may belong to other files now. */

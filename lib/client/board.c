@@ -28,7 +28,7 @@ struct patience {
 };
 
 /* 0, or BOARD_LEAVE + 43 when the board is gone. */
-static int hold_look(const struct board *board, struct board_hold *hold)
+static int hold_look(const struct preempt_board *board, struct board_hold *hold)
 {
 	*hold = (struct board_hold){.word = HOLD_NONE};
 	ssize_t length = preempt_board_read(board->hold, hold->line, sizeof hold->line);
@@ -53,7 +53,7 @@ static int hold_look(const struct board *board, struct board_hold *hold)
 /* One turn of waiting for hold to change. False: the process it names is gone. That is believed
  * only when hold reads the same afterwards: an agent may write its last word and end. */
 static bool patience_turn(
-	struct patience *patience, const struct board *board, const struct board_hold *hold)
+	struct patience *patience, const struct preempt_board *board, const struct board_hold *hold)
 {
 	bool same = strcmp(patience->line, hold->line) == 0;
 	if (!same) {
@@ -85,12 +85,13 @@ static bool patience_turn(
 	return true;
 }
 
-enum verdict { RUN, SAVE, OVERSHOOT, LEAVE, STAY };
+enum step_answer { RUN, SAVE, OVERSHOOT, LEAVE, STAY };
 
 /* What `hold` asks for when n steps are finished. answers: the steps at which save and exit
  * were answered already. After the final save no further step may start; asking again at the
  * same boundary is allowed. */
-static enum verdict decide(const struct board_hold *hold, struct board_answers *answers, uint64_t n)
+static enum step_answer decide(
+	const struct board_hold *hold, struct board_answers *answers, uint64_t n)
 {
 	uint64_t s = hold->number;
 	switch (hold->word) {
@@ -117,7 +118,7 @@ static enum verdict decide(const struct board_hold *hold, struct board_answers *
 	return n == s ? SAVE : OVERSHOOT;
 }
 
-int preempt_board_answer(struct board *board, uint64_t finished)
+int preempt_board_answer(struct preempt_board *board, uint64_t finished)
 {
 	struct patience patience = {0};
 	for (;;) {
@@ -142,7 +143,7 @@ int preempt_board_answer(struct board *board, uint64_t finished)
 	}
 }
 
-int preempt_board_barrier(const struct board *board, uint64_t step)
+int preempt_board_barrier(const struct preempt_board *board, uint64_t step)
 {
 	struct patience patience = {0};
 	bool parked = false;
@@ -169,7 +170,7 @@ int preempt_board_barrier(const struct board *board, uint64_t step)
 	}
 }
 
-static int vanished(const struct board *board, const char *what)
+static int vanished(const struct preempt_board *board, const char *what)
 {
 	preempt_board_say(board->name, "cannot write %s on the board %s: %s; leaving with 43", what,
 		board->path, strerror(errno));
@@ -181,7 +182,7 @@ static int vanished(const struct board *board, const char *what)
  * directory's modification time instead. It has the resolution of a clock tick: trust "no hold"
  * only if the directory last changed well before the previous lookup, because any later change
  * then shows. On other filesystems times may be coarser or cached: look up the name. */
-static int hold_there(struct board *board, bool *held)
+static int hold_there(struct preempt_board *board, bool *held)
 {
 	struct stat about;
 	struct timespec now;
@@ -208,7 +209,7 @@ static int hold_there(struct board *board, bool *held)
 	return BOARD_RUN;
 }
 
-int preempt_board_step(struct board *board, uint64_t finished, uint64_t next, bool *held)
+int preempt_board_step(struct preempt_board *board, uint64_t finished, uint64_t next, bool *held)
 {
 	if (finished > BOARD_STEP_MAX || next > BOARD_STEP_MAX + 1 || next <= finished) {
 		preempt_board_say(board->name,
@@ -248,7 +249,8 @@ static bool is_name(const char *name)
 }
 
 /* Replace a small file on the board in place, in one write. */
-static bool overwrite(const struct board *board, const char *file, const char *line, int length)
+static bool overwrite(
+	const struct preempt_board *board, const char *file, const char *line, int length)
 {
 	char path[PATH_MAX];
 	int fd = preempt_board_path(board, file, path)
@@ -261,7 +263,7 @@ static bool overwrite(const struct board *board, const char *file, const char *l
 	return done;
 }
 
-int preempt_board_section(const struct board *board, const char *name)
+int preempt_board_section(const struct preempt_board *board, const char *name)
 {
 	char line[BOARD_SECTION_MAX + 2];
 	if (!name || !is_name(name)) {
@@ -275,7 +277,7 @@ int preempt_board_section(const struct board *board, const char *name)
 	return overwrite(board, "section", line, length) ? BOARD_RUN : vanished(board, "section");
 }
 
-int preempt_board_saved(const struct board *board, uint64_t step, bool *held)
+int preempt_board_saved(const struct preempt_board *board, uint64_t step, bool *held)
 {
 	if (step > BOARD_STEP_MAX) {
 		preempt_board_say(board->name, "saved %llu: steps go from 0 to %llu",

@@ -21,7 +21,7 @@
  *KILL to its process group when that is gone (not from shell, whose files are its own) answered,
  *traps.PID what preempt-step and preempt.sh note for themselves
  *
- * A struct board is zero-initialised by its caller, who sets `name`, and is released with
+ * A struct preempt_board is zero-initialised by its caller, who sets `name`, and is released with
  * preempt_board_release (legal on a zeroed one). Nothing is allocated.
  * Functions that give an answer return BOARD_RUN, BOARD_SAVE or BOARD_LEAVE + code; a "leave" that
  * the agent did not ask for has been explained on stderr in one line.
@@ -63,7 +63,7 @@ struct board_process {
 	uint64_t started; /* clock ticks after boot, from /proc/PID/stat; 0: unknown */
 };
 
-struct board {
+struct preempt_board {
 	const char *name;    /* who speaks: "preempt", or the program's name */
 	char path[PATH_MAX]; /* absolute; "" while not attached */
 	char hold[PATH_MAX]; /* path of hold */
@@ -91,20 +91,20 @@ struct board_hold {
 /* attach.c: finds the board of this environment, checks that its agent can be seen, takes it for
  * the process `owner` (this one, or the one this one speaks for), ignores the notice signals. 1:
  * attached; 0: no PREEMPT_DIR (nothing said); else BOARD_LEAVE + code. */
-int preempt_board_attach(struct board *board, pid_t owner);
-void preempt_board_release(struct board *board);
+int preempt_board_attach(struct preempt_board *board, pid_t owner);
+void preempt_board_release(struct preempt_board *board);
 /* Opens directory and step (O_CREAT or 0), for the first time or again. False: with errno. */
-bool preempt_board_open(struct board *board, int how);
+bool preempt_board_open(struct preempt_board *board, int how);
 
 /* board.c. One caller at a time for step and answer; saved and barrier change nothing of the
  * struct, nor does section, which writes it. step: writes step, then looks whether hold is there.
  * If so, answer waits as long as hold says. saved, barrier: the same for a finished save; barrier
  * is the exit barrier. */
-int preempt_board_step(struct board *board, uint64_t finished, uint64_t next, bool *held);
-int preempt_board_answer(struct board *board, uint64_t finished);
-int preempt_board_saved(const struct board *board, uint64_t step, bool *held);
-int preempt_board_section(const struct board *board, const char *name);
-int preempt_board_barrier(const struct board *board, uint64_t step);
+int preempt_board_step(struct preempt_board *board, uint64_t finished, uint64_t next, bool *held);
+int preempt_board_answer(struct preempt_board *board, uint64_t finished);
+int preempt_board_saved(const struct preempt_board *board, uint64_t step, bool *held);
+int preempt_board_section(const struct preempt_board *board, const char *name);
+int preempt_board_barrier(const struct preempt_board *board, uint64_t step);
 
 /* board_files.c: what the board's parts have in common. */
 
@@ -112,7 +112,7 @@ int preempt_board_barrier(const struct board *board, uint64_t step);
 void preempt_board_say(const char *name, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* PATH/FILE, or false when that is too long. */
-bool preempt_board_path(const struct board *board, const char *file, char out[PATH_MAX]);
+bool preempt_board_path(const struct preempt_board *board, const char *file, char out[PATH_MAX]);
 /* The text of a small file, terminated; -1 with errno. Longer ones are cut. */
 ssize_t preempt_board_read(const char *path, char *text, size_t size);
 /* A whole number from *text on, at most max: true, and *text is behind it. Without leading zeros,

@@ -30,7 +30,7 @@ void preempt_board_say(const char *name, const char *format, ...)
 		return; /* nobody listens */
 }
 
-bool preempt_board_path(const struct board *board, const char *file, char out[PATH_MAX])
+bool preempt_board_path(const struct preempt_board *board, const char *file, char out[PATH_MAX])
 {
 	int length = snprintf(out, PATH_MAX, "%s/%s", board->path, file);
 	return length > 0 && length < PATH_MAX;

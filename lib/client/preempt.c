@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static struct board board = {.name = "preempt"};
+static struct preempt_board board = {.name = "preempt"};
 static pid_t attached_by; /* this process, or the one it was forked from; 0: not attached */
 static bool boardless;	  /* no PREEMPT_DIR, and said so */
 static bool watched;	  /* forks are */
