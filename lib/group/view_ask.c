@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-#define CHECKED_MOST 16 /* processes of this machine that one looks at whom another has looked at  \
-			 */
+#define CHECKED_MOST                                                                               \
+	16 /* processes of this machine that one looks at whom another has looked at               \
+	    */
 
 /* So many tasks at most have one agent, which may write what they have to say in one change. */
 static uint64_t tasks_together(const struct view *view)
