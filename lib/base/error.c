@@ -22,6 +22,29 @@ enum status error_set(struct error *err, enum status status, const char *format,
 	return status;
 }
 
+static const char *cure(int number)
+{
+	switch (number) {
+	case ENOSPC:
+	case EDQUOT: return "; free space there";
+	case EMFILE:
+	case ENFILE: return "; close files, or raise the limit (ulimit -n)";
+	case EFBIG: return "; raise the limit of the file size (ulimit -f)";
+	default: return "";
+	}
+}
+
+enum status error_errno(struct error *err, int number, const char *format, ...)
+{
+	char what[sizeof(err->text)];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	return error_set(err, error_status_of_errno(number), "cannot %s: %s%s", what,
+		strerror(number), cure(number));
+}
+
 enum status error_prefix(struct error *err, const char *format, ...)
 {
 	char prefix[256];

@@ -34,6 +34,13 @@ struct error {
 enum status error_set(struct error *err, enum status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * The same for an errno: "cannot FORMAT: why", and what to do if that is known ("; free space
+ * there"). The status is error_status_of_errno's.
+ */
+enum status error_errno(struct error *err, int number, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* Put "TEXT: " before what err, which is not NULL, says already. Returns err's status. */
 enum status error_prefix(struct error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
