@@ -94,7 +94,7 @@ $(OUT)/lib/client/%.o: lib/client/%.c $(OUT)/flags | deps
 	@rm -f $@
 	$(say) AR $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
-$(core): $(filter-out $(OUT)/lib/client/%,$(call objects,lib/*/*.c)) $(wildcard lib/*/)
+$(core): $(filter-out $(OUT)/lib/client/%,$(call objects,lib/*/*.c lib/*/*/*.c)) $(wildcard lib/*/ lib/*/*/)
 $(OUT)/libpreempt.a: $(call objects,lib/client/*.c) lib/client/
 $(OUT)/libpreempt.so.0: $(call objects,lib/client/*.c) lib/client/
 	$(say) LD $@

@@ -15,8 +15,8 @@
 #include "group/board.h"
 #include "group/claim.h"
 #include "group/options.h"
-#include "group/outage.h"
 #include "group/served.h"
+#include "live/outage.h"
 
 #define TRY 5000 /* ms for one question to the store, while further events may come */
 

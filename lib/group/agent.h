@@ -9,11 +9,11 @@
 #define GROUP_AGENT_H
 
 #include "group/agreement.h"
-#include "group/heartbeat.h"
 #include "group/identity.h"
 #include "group/keys.h"
-#include "group/progress.h"
 #include "group/writes.h"
+#include "live/heartbeat.h"
+#include "live/progress.h"
 #include "notice/source_set.h"
 
 /* A notice that the agent gives itself (--rehearse). */

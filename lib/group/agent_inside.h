@@ -14,8 +14,8 @@
 #include "base/terminal.h"
 #include "group/agent.h"
 #include "group/agent_task.h"
-#include "group/cut_off.h"
 #include "group/signal_only.h"
+#include "live/cut_off.h"
 #include "notice/source_set.h"
 
 struct agent {

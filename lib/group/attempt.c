@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/outage.h"
+#include "live/outage.h"
 #include "store/builder.h"
 
 #define CHECK_EVERY 4000 /* ms between two looks of one who waits for news that may never come */

@@ -18,13 +18,13 @@
 #include "base/message.h"
 #include "base/reaper.h"
 #include "group/board.h"
-#include "group/cut_off.h"
 #include "group/keeper_store.h"
-#include "group/outage.h"
 #include "group/pulse.h"
 #include "group/served.h"
 #include "group/stderr_relay.h"
 #include "group/stream.h"
+#include "live/cut_off.h"
+#include "live/outage.h"
 
 #define CHECK_EVERY  1000  /* ms between looks at the board */
 #define SILENCE_SAID 3000  /* ms after which we say that the store does not answer */

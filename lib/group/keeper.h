@@ -8,8 +8,8 @@
 
 #include <sys/types.h>
 
-#include "group/heartbeat.h"
-#include "group/progress.h"
+#include "live/heartbeat.h"
+#include "live/progress.h"
 
 enum { KEEPER_WITH = 16 };
 

@@ -11,7 +11,7 @@
 #include "group/ancestors.h"
 #include "group/launchers.h"
 #include "group/life.h"
-#include "group/outage.h"
+#include "live/outage.h"
 #include "store/url.h"
 
 struct group_options group_options;

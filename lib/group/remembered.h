@@ -7,7 +7,7 @@
 #ifndef GROUP_REMEMBERED_H
 #define GROUP_REMEMBERED_H
 
-#include "group/progress.h"
+#include "live/progress.h"
 #include "store/builder.h"
 
 struct remembered {

@@ -14,8 +14,8 @@
 #include "group/agent_inside.h"
 #include "group/attempt.h"
 #include "group/history.h"
-#include "group/outage.h"
 #include "group/pulse.h"
+#include "live/outage.h"
 #include "notice/source_set.h"
 
 #define OPEN_PATIENCE 2000 /* ms for one try to open the store */

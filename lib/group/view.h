@@ -7,7 +7,7 @@
 #define GROUP_VIEW_H
 
 #include "group/keys.h"
-#include "group/progress.h"
+#include "live/progress.h"
 #include "store/store.h"
 
 struct view_claim {

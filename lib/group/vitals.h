@@ -3,8 +3,8 @@
 #ifndef GROUP_VITALS_H
 #define GROUP_VITALS_H
 
-#include "group/heartbeat.h"
 #include "group/view.h"
+#include "live/heartbeat.h"
 
 struct vital {
 	enum heartbeat_state state;

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/progress.h"
 #include "group/remembered.h"
+#include "live/progress.h"
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {

@@ -13,7 +13,7 @@
 #include "group/listen.h"
 #include "group/membership.h"
 #include "group/options.h"
-#include "group/outage.h"
+#include "live/outage.h"
 
 #define LEAVE_PATIENCE 30000 /* ms to say goodbye to a store that does not answer */
 #define LEAVE_ONCE     1000  /* ms for one try, however little the notice leaves */

@@ -14,7 +14,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "group/keys.h"
-#include "group/progress.h"
+#include "live/progress.h"
 #include "notice/source.h"
 #include "queue/template.h"
 #include "support/fuzz.h"

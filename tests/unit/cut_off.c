@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* For how long a task is cut off, and by when the others have given it up. */
-#include "group/cut_off.h"
+#include "live/cut_off.h"
 
 #include "unit.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Who is alive: the rules one by one, then random worlds with stalls, pauses and jumps. */
-#include "group/heartbeat.h"
+#include "live/heartbeat.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/progress.h"
+#include "live/progress.h"
 #include "unit.h"
 
 #define PERIOD 1000

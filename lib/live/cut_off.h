@@ -8,13 +8,13 @@
  * this one dead and have left, and what it trains on is lost. So it waits longer than a server
  * takes to come back, and at least until the others must have given it up.
  */
-#ifndef GROUP_CUT_OFF_H
-#define GROUP_CUT_OFF_H
+#ifndef LIVE_CUT_OFF_H
+#define LIVE_CUT_OFF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "group/heartbeat.h"
+#include "live/heartbeat.h"
 
 #define CUT_OFF_LEAST 600000 /* ms: the shortest default */
 

@@ -9,8 +9,8 @@
  * first step it is in `setup` unless it says otherwise, then in `warm-up` for two steps. Each
  * section may have a limit of its own.
  */
-#ifndef GROUP_PROGRESS_H
-#define GROUP_PROGRESS_H
+#ifndef LIVE_PROGRESS_H
+#define LIVE_PROGRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/progress.h"
+#include "live/progress.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/heartbeat.h"
+#include "live/heartbeat.h"
 
 /* A sequence is the period in ms (24 bits), then a count (40 bits). */
 #define COUNT_BITS 40

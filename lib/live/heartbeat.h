@@ -9,8 +9,8 @@
  * suspended machine, a pause) can never make a peer look dead, and an answer that took longer than
  * `timeout` says nothing.
  */
-#ifndef GROUP_HEARTBEAT_H
-#define GROUP_HEARTBEAT_H
+#ifndef LIVE_HEARTBEAT_H
+#define LIVE_HEARTBEAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * A store that was opened before and does not answer now: retry until a deadline, and never create
  * a new store in its place.
  */
-#ifndef GROUP_OUTAGE_H
-#define GROUP_OUTAGE_H
+#ifndef LIVE_OUTAGE_H
+#define LIVE_OUTAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/cut_off.h"
+#include "live/cut_off.h"
 
 #define LONGEST_TICK 2500 /* ms between looks; more of it was a pause of ours */
 #define DECLARED     3	  /* periods after the limit in which a death is declared */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/outage.h"
+#include "live/outage.h"
 
 #include <poll.h>
 #include <stdlib.h>
