@@ -13,10 +13,10 @@
 #include "base/message.h"
 #include "group/attempt.h"
 #include "group/board.h"
-#include "group/claim.h"
 #include "group/options.h"
 #include "group/served.h"
 #include "live/outage.h"
+#include "proto/claim.h"
 
 #define TRY 5000 /* ms for one question to the store, while further events may come */
 

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "group/agent_inside.h"
-#include "group/remembered.h"
 #include "group/served.h"
+#include "proto/remembered.h"
 
 #define RECALL	5000 /* ms to ask the store what earlier attempts have measured */
 #define GOODBYE 5000 /* ms to write that the task is dead */

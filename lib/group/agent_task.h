@@ -15,7 +15,7 @@
 #include "group/stderr_relay.h"
 #include "group/step_interval.h"
 #include "group/store_thread.h"
-#include "group/view.h"
+#include "proto/view.h"
 
 /* A command that was started; with --ranks several tasks share one. */
 struct command {

@@ -9,8 +9,8 @@
 #ifndef GROUP_ATTEMPT_H
 #define GROUP_ATTEMPT_H
 
-#include "group/view.h"
-#include "group/writes.h"
+#include "proto/view.h"
+#include "proto/writes.h"
 
 /* What a process knows of itself when it joins. */
 struct attempt_entry {

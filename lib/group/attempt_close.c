@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "group/attempt.h"
 #include "group/outcome.h"
-#include "group/remembered.h"
+#include "proto/remembered.h"
 #include "store/builder.h"
 
 enum status attempt_leave(struct store *store, struct view *view, uint64_t task,

@@ -8,7 +8,7 @@
 #define GROUP_BAD_RESTARTS_H
 
 #include "group/agent.h"
-#include "group/view.h"
+#include "proto/view.h"
 
 /*
  * How many attempts before this one, back to the last that resumed from another checkpoint, ended

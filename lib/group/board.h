@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "group/agreement.h"
 #include "notice/notice.h"
+#include "proto/agreement.h"
 
 struct board {
 	char *path;

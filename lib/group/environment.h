@@ -6,8 +6,8 @@
 #include <signal.h>
 
 #include "group/identity.h"
-#include "group/keys.h"
 #include "group/listen.h"
+#include "proto/keys.h"
 
 struct command_environment {
 	const struct identity *identity;

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "group/attempt.h"
-#include "group/remembered.h"
-#include "group/view.h"
 #include "live/outage.h"
+#include "proto/remembered.h"
+#include "proto/view.h"
 
 /* ms for one try: of a store that is asked again, or not at all; and of one that is asked once. */
 #define PATIENCE      5000

@@ -4,8 +4,8 @@
 #define GROUP_KEEPER_STORE_H
 
 #include "group/keeper.h"
-#include "group/keys.h"
-#include "group/writes.h"
+#include "proto/keys.h"
+#include "proto/writes.h"
 
 /*
  * Find the attempt, and add to rules what the store remembers of earlier ones. *where becomes

@@ -7,7 +7,7 @@
 #define GROUP_OUTCOME_H
 
 #include "base/json.h"
-#include "group/view.h"
+#include "proto/view.h"
 
 enum outcome_cause {
 	CAUSE_OPEN,	 /* not at all yet, as far as the store knows */

@@ -15,8 +15,8 @@
 #define GROUP_PULSE_H
 
 #include "base/process.h"
-#include "group/keys.h"
 #include "live/heartbeat.h"
+#include "proto/keys.h"
 
 struct pulse;
 

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "group/pulse.h"
-#include "group/view.h"
+#include "proto/view.h"
 
 /* What was seen in one exchange. */
 struct pulse_tally {

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "group/pulse_inside.h"
-#include "group/writes.h"
+#include "proto/writes.h"
 
 #define DEATHS_MAX   256 /* in one transaction; the rest follows a period later */
 #define UNPROVED_MAX 8	 /* tasks that one who takes over looks at in one exchange */

@@ -9,7 +9,7 @@
 
 #include "group/agent.h"
 #include "group/agent_task.h"
-#include "group/view.h"
+#include "proto/view.h"
 
 /*
  * The resume point of the attempt: found by whoever comes first and kept in the key RESUME, so that

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "group/attempt.h"
-#include "group/claim.h"
+#include "proto/claim.h"
 
 #define AGAIN	  1000 /* ms after the store could not be asked, or where there is none yet */
 #define GONE_LOOK 200  /* ms between two looks whether the claimer's process is there */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "group/stage.h"
-#include "group/remembered.h"
+#include "proto/remembered.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "group/attempt.h"
-#include "group/writes.h"
+#include "proto/writes.h"
 
 #define SAVED_EVERY 250 /* ms between looks for a save, where the board cannot be watched */
 

@@ -8,8 +8,8 @@
 #define GROUP_STAGE_H
 
 #include "group/board.h"
-#include "group/view.h"
 #include "notice/notice.h"
+#include "proto/view.h"
 
 struct stage {
 	struct store *store;

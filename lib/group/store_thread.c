@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "group/outcome.h"
-#include "group/remembered.h"
 #include "group/signal_only.h"
 #include "live/outage.h"
+#include "proto/remembered.h"
 
 #define TOGETHER 64 /* writes in one transaction, at most */
 

@@ -7,7 +7,7 @@
 #ifndef GROUP_STREAM_H
 #define GROUP_STREAM_H
 
-#include "group/keys.h"
+#include "proto/keys.h"
 
 /* *descriptor is ours until it is closed. STATUS_NO: somebody has it. store: store_where. */
 enum status stream_claim(const char *store, const struct attempt *attempt, uint64_t task,

@@ -3,8 +3,8 @@
 #ifndef GROUP_VITALS_H
 #define GROUP_VITALS_H
 
-#include "group/view.h"
 #include "live/heartbeat.h"
+#include "proto/view.h"
 
 struct vital {
 	enum heartbeat_state state;

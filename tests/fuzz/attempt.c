@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "group/attempt.h"
 #include "group/history.h"
-#include "group/remembered.h"
-#include "group/runs.h"
+#include "proto/remembered.h"
+#include "proto/runs.h"
 #include "support/fuzz.h"
 
 #define NOW 1000000000

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "group/keys.h"
 #include "live/progress.h"
 #include "notice/source.h"
+#include "proto/keys.h"
 #include "queue/template.h"
 #include "support/fuzz.h"
 

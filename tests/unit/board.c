@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "group/agreement.h"
 #include "group/board.h"
 #include "group/board_place.h"
+#include "proto/agreement.h"
 #include "unit.h"
 
 static void sign(const struct board *board, const char *line)

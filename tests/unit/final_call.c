@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "group/grace.h"
 #include "group/step_interval.h"
+#include "proto/grace.h"
 #include "unit.h"
 
 #define DRAWS 10000

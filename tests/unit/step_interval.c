@@ -2,7 +2,7 @@
 /* How long a step takes, from looks once a second. */
 #include "group/step_interval.h"
 
-#include "group/agreement.h"
+#include "proto/agreement.h"
 
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the store shows, decoded; rubbish in every key (SY-11); what is written is read back. */
-#include "group/view.h"
+#include "proto/view.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "group/attempt.h"
-#include "group/claim.h"
 #include "group/outcome.h"
 #include "group/stage.h"
 #include "group/vitals.h"
-#include "group/writes.h"
+#include "proto/claim.h"
+#include "proto/writes.h"
 #include "unit.h"
 
 static struct attempt attempt;

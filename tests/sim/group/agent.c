@@ -2,7 +2,7 @@
 /* What the processes of the world run: agents, and programs beside them. */
 #include <string.h>
 
-#include "group/claim.h"
+#include "proto/claim.h"
 #include "sim.h"
 
 #define STORE	     "shim:memory:run"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/remembered.h"
+#include "proto/remembered.h"
 #include "sim.h"
 
 struct world *machine_world;

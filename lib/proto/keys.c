@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/keys.h"
+#include "proto/keys.h"
 
 #include <stdarg.h>
 #include <stdio.h>

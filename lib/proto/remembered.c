@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/remembered.h"
+#include "proto/remembered.h"
 
 #include <json-c/linkhash.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/keys.h"
+#include "proto/keys.h"
 
 void remembered_read_pace(const struct json_object *json, struct progress_rules *rules)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/claim.h"
+#include "proto/claim.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "group/writes.h"
+#include "proto/writes.h"
 
 /* Whether the claim in the view is the one that we are making. */
 static bool is_ours(const struct view *view, const struct claim *claim)

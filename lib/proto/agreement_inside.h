@@ -4,11 +4,11 @@
  * agreement.c (what happened), agreement_round.c (hold, report, decide, follow),
  * agreement_alone.c (the same without the store), agreement_leave.c (park, judge, leave).
  */
-#ifndef GROUP_AGREEMENT_INSIDE_H
-#define GROUP_AGREEMENT_INSIDE_H
+#ifndef PROTO_AGREEMENT_INSIDE_H
+#define PROTO_AGREEMENT_INSIDE_H
 
 #include "base/clock.h"
-#include "group/agreement.h"
+#include "proto/agreement.h"
 
 #define POLL_OFTEN  1000 /* ms between views while something is awaited: of a few tasks */
 #define POLL_SELDOM 4000 /* of the others */

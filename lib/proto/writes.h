@@ -4,11 +4,11 @@
  * values, compares) where the plan is known, and carried out elsewhere, later, once or again:
  * all are put-if-absent or guarded by a revision, so that a repetition changes nothing.
  */
-#ifndef GROUP_WRITES_H
-#define GROUP_WRITES_H
+#ifndef PROTO_WRITES_H
+#define PROTO_WRITES_H
 
-#include "group/view.h"
 #include "notice/notice.h"
+#include "proto/view.h"
 #include "store/builder.h"
 
 struct write {

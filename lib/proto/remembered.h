@@ -4,8 +4,8 @@
  * and how long each section of the work stands still at most (run/RUN/PACE, progress.h). The
  * longest counts. What cannot be read is as if nothing were known, and nothing depends on it.
  */
-#ifndef GROUP_REMEMBERED_H
-#define GROUP_REMEMBERED_H
+#ifndef PROTO_REMEMBERED_H
+#define PROTO_REMEMBERED_H
 
 #include "live/progress.h"
 #include "store/builder.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/runs.h"
+#include "proto/runs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

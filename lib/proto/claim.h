@@ -2,11 +2,11 @@
 /*
  * To announce a notice to the whole job, from one of its tasks or from outside, without an agent.
  */
-#ifndef GROUP_CLAIM_H
-#define GROUP_CLAIM_H
+#ifndef PROTO_CLAIM_H
+#define PROTO_CLAIM_H
 
-#include "group/view.h"
 #include "notice/notice.h"
+#include "proto/view.h"
 
 struct claim {
 	bool outside;

@@ -2,8 +2,8 @@
 /*
  * Deadline arithmetic: when the last save has to begin. Pure functions; all times are milliseconds.
  */
-#ifndef GROUP_GRACE_H
-#define GROUP_GRACE_H
+#ifndef PROTO_GRACE_H
+#define PROTO_GRACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

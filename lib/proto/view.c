@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/view.h"
+#include "proto/view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/parse.h"
-#include "group/remembered.h"
-#include "group/writes.h"
+#include "proto/remembered.h"
+#include "proto/writes.h"
 
 enum status view_init(struct view *view, const struct attempt *attempt, struct error *err)
 {

@@ -12,14 +12,14 @@
  * task holds at its next boundary and reports it; the decision is the largest report; all tasks
  * save there; after the final save each task stays until all have saved, then leaves.
  */
-#ifndef GROUP_AGREEMENT_H
-#define GROUP_AGREEMENT_H
+#ifndef PROTO_AGREEMENT_H
+#define PROTO_AGREEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "group/grace.h"
+#include "proto/grace.h"
 
 /* ---- What the store shows (shared by all tasks of one agent) ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/writes.h"
+#include "proto/writes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/remembered.h"
 #include "live/progress.h"
+#include "proto/remembered.h"
 
 static const char *own_key(struct write *write, const struct view *view, const char *rest)
 {

@@ -4,8 +4,8 @@
  * "run/RUN/ATTEMPT/...", ATTEMPT in six digits or more; an attempt is closed when it has the key
  * CLOSED, whose JSON value says when ("utc") and how ("reason").
  */
-#ifndef GROUP_RUNS_H
-#define GROUP_RUNS_H
+#ifndef PROTO_RUNS_H
+#define PROTO_RUNS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,11 +3,11 @@
  * What the store shows of an attempt, decoded: the part that the agreement decides on, and the part
  * for people. It is fed with entries in any order, whole or only what changed.
  */
-#ifndef GROUP_VIEW_H
-#define GROUP_VIEW_H
+#ifndef PROTO_VIEW_H
+#define PROTO_VIEW_H
 
-#include "group/keys.h"
 #include "live/progress.h"
+#include "proto/keys.h"
 #include "store/store.h"
 
 struct view_claim {

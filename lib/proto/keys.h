@@ -33,15 +33,15 @@
  * Values are JSON objects on one line. A value that cannot be parsed never crashes a reader; the
  * comment at each reader says how it is treated (scenario SY-11, docs/scenarios.md).
  */
-#ifndef GROUP_KEYS_H
-#define GROUP_KEYS_H
+#ifndef PROTO_KEYS_H
+#define PROTO_KEYS_H
 
 #include <stdint.h>
 
 #include "base/life.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "group/agreement.h"
+#include "proto/agreement.h"
 
 #define KEYS_MAX 512 /* bytes of a key with its NUL */
 

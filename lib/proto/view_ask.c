@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a view says of all tasks together. */
-#include "group/view.h"
+#include "proto/view.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/grace.h"
+#include "proto/grace.h"
 
 #include "base/clock.h"
 
