@@ -16,7 +16,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
-#include "group/options.h"
+#include "run/options.h"
 
 static uint64_t attempt, task, tasks;
 static bool attempt_given, task_given, tasks_given, timeout_given, every_given, within_given;

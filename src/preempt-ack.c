@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "group/agent.h"
-#include "group/attempt.h"
-#include "group/options.h"
 #include "group/served.h"
 #include "group/stage.h"
+#include "run/attempt.h"
+#include "run/options.h"
 
 static bool serve, saved, everybody, at_given, next_given, agent_given;
 static uint64_t at, next, agent_pid;

@@ -11,12 +11,12 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
-#include "group/attempt.h"
 #include "group/board.h"
-#include "group/options.h"
 #include "group/served.h"
 #include "live/outage.h"
 #include "proto/claim.h"
+#include "run/attempt.h"
+#include "run/options.h"
 
 #define TRY 5000 /* ms for one question to the store, while further events may come */
 

@@ -13,14 +13,14 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "base/parse.h"
-#include "group/attempt.h"
 #include "group/keeper.h"
-#include "group/options.h"
 #include "group/pulse.h"
 #include "group/served.h"
 #include "group/stream.h"
 #include "group/vitals.h"
 #include "live/cut_off.h"
+#include "run/attempt.h"
+#include "run/options.h"
 
 static struct heartbeat_rules rules = {
 	.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT, .first = HEARTBEAT_FIRST};

@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "group/batch.h"
-#include "group/options.h"
-#include "group/scheduler.h"
+#include "run/options.h"
+#include "run/scheduler.h"
 
 #define STORE_LIMIT 60000 /* ms to read the causes */
 #define TAKEN_LIMIT 10000 /* ms in which Slurm ends a script that it has requeued */

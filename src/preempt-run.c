@@ -12,10 +12,10 @@
 #include "base/parse.h"
 #include "ckpt/adopted.h"
 #include "group/agent.h"
-#include "group/options.h"
 #include "group/restart.h"
 #include "live/cut_off.h"
 #include "notice/platform.h"
+#include "run/options.h"
 #include "store/remove.h"
 #include "store/store.h"
 

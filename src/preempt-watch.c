@@ -16,12 +16,12 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "group/listen.h"
-#include "group/options.h"
 #include "group/served.h"
 #include "group/source_group.h"
 #include "notice/exec.h"
 #include "notice/platform.h"
 #include "notice/source_set.h"
+#include "run/options.h"
 
 #define BOARD_EVERY 1000 /* ms between looks whether the board is there */
 

@@ -8,13 +8,13 @@
 #ifndef GROUP_AGENT_H
 #define GROUP_AGENT_H
 
-#include "group/identity.h"
 #include "live/heartbeat.h"
 #include "live/progress.h"
 #include "notice/source_set.h"
 #include "proto/agreement.h"
 #include "proto/keys.h"
 #include "proto/writes.h"
+#include "run/identity.h"
 
 /* A notice that the agent gives itself (--rehearse). */
 struct agent_rehearsal {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/message.h"
-#include "group/attempt.h"
+#include "run/attempt.h"
 
 static bool has_failed(const struct view *view)
 {

@@ -14,9 +14,9 @@
 #include "base/parse.h"
 #include "base/process.h"
 #include "group/agent.h"
-#include "group/attempt.h"
-#include "group/scheduler.h"
 #include "proto/claim.h"
+#include "run/attempt.h"
+#include "run/scheduler.h"
 
 #define ASK_LIMIT   5000 /* ms to ask Slurm for the deadline */
 #define STORE_LIMIT 3000 /* ms for one try to tell the tasks */

@@ -7,9 +7,9 @@
 #ifndef GROUP_BATCH_H
 #define GROUP_BATCH_H
 
-#include "group/requeue_decision.h"
 #include "notice/notice.h"
 #include "notice/source_set.h"
+#include "run/requeue_decision.h"
 
 struct batch {
 	struct requeue_question *question;

@@ -5,9 +5,9 @@
 
 #include <signal.h>
 
-#include "group/identity.h"
 #include "group/listen.h"
 #include "proto/keys.h"
+#include "run/identity.h"
 
 struct command_environment {
 	const struct identity *identity;

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "group/attempt.h"
 #include "live/outage.h"
 #include "proto/remembered.h"
 #include "proto/view.h"
+#include "run/attempt.h"
 
 /* ms for one try: of a store that is asked again, or not at all; and of one that is asked once. */
 #define PATIENCE      5000

@@ -7,9 +7,9 @@
 
 #include "base/parse.h"
 #include "group/environment.h"
-#include "group/options.h"
 #include "group/source_group.h"
 #include "notice/platform.h"
+#include "run/options.h"
 
 static enum status add(
 	struct source_set *watch, enum status status, struct source *source, struct error *err)

@@ -6,8 +6,8 @@
 #ifndef GROUP_MEMBERSHIP_H
 #define GROUP_MEMBERSHIP_H
 
-#include "group/attempt.h"
-#include "group/identity.h"
+#include "run/attempt.h"
+#include "run/identity.h"
 
 struct membership_request {
 	const struct identity *identity;

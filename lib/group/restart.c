@@ -12,11 +12,11 @@
 #include "base/message.h"
 #include "base/process.h"
 #include "group/agent_inside.h"
-#include "group/attempt.h"
-#include "group/history.h"
 #include "group/pulse.h"
 #include "live/outage.h"
 #include "notice/source_set.h"
+#include "run/attempt.h"
+#include "run/history.h"
 
 #define OPEN_PATIENCE 2000 /* ms for one try to open the store */
 #define CHECK_EVERY   250  /* ms between looks for a notice while the store is waited for */

@@ -15,7 +15,7 @@
 #define GROUP_RESTART_H
 
 #include "group/agent.h"
-#include "group/budget.h"
+#include "run/budget.h"
 
 /* agent_run, again and again. limits NULL: once. The exit code. */
 int restart_run(const struct agent_options *options, const struct budget_limits *limits);

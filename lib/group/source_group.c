@@ -12,8 +12,8 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "group/attempt.h"
 #include "proto/claim.h"
+#include "run/attempt.h"
 
 #define AGAIN	  1000 /* ms after the store could not be asked, or where there is none yet */
 #define GONE_LOOK 200  /* ms between two looks whether the claimer's process is there */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "group/attempt.h"
 #include "proto/writes.h"
+#include "run/attempt.h"
 
 #define SAVED_EVERY 250 /* ms between looks for a save, where the board cannot be watched */
 

@@ -11,10 +11,10 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "group/outcome.h"
 #include "group/signal_only.h"
 #include "live/outage.h"
 #include "proto/remembered.h"
+#include "run/outcome.h"
 
 #define TOGETHER 64 /* writes in one transaction, at most */
 

@@ -9,8 +9,8 @@
 #define GROUP_STORE_THREAD_H
 
 #include "group/agent.h"
-#include "group/attempt.h"
 #include "group/pulse.h"
+#include "run/attempt.h"
 
 struct store_thread;
 

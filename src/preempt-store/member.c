@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 #include "base/message.h"
-#include "group/attempt.h"
 #include "group/board.h"
 #include "group/listen.h"
 #include "group/membership.h"
-#include "group/options.h"
 #include "live/outage.h"
+#include "run/attempt.h"
+#include "run/options.h"
 
 #define LEAVE_PATIENCE 30000 /* ms to say goodbye to a store that does not answer */
 #define LEAVE_ONCE     1000  /* ms for one try, however little the notice leaves */

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "group/attempt.h"
-#include "group/history.h"
 #include "proto/remembered.h"
 #include "proto/runs.h"
+#include "run/attempt.h"
+#include "run/history.h"
 #include "support/fuzz.h"
 
 #define NOW 1000000000

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The environment that a launcher gives: an input has a line "NAME=VALUE" for each variable. */
-#include "group/identity.h"
+#include "run/identity.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
-#include "group/attempt.h"
-#include "group/launchers.h"
+#include "run/attempt.h"
+#include "run/launchers.h"
 #include "support/fuzz.h"
 
 static char *variables[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which attempt a process belongs to: the decision, and how launch ids compare. */
-#include "group/attempt.h"
+#include "run/attempt.h"
 
 #include "unit.h"
 

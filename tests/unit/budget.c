@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether a run may run again: the budgets, and how an attempt's end is kept and read. */
-#include "group/budget.h"
+#include "run/budget.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * Who am I: environments as launchers really leave them, and what must come of them. The Slurm ones
  * were recorded from Slurm 22.05 (variables that play no part are left out).
  */
-#include "group/identity.h"
+#include "run/identity.h"
 
 #include <stdlib.h>
 #include <string.h>

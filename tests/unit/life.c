@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which life a process saves for: the environments that tell it, and those that do not. */
-#include "group/life.h"
+#include "run/life.h"
 
 #include "unit.h"
 

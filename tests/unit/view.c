@@ -7,12 +7,12 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/attempt.h"
-#include "group/outcome.h"
 #include "group/stage.h"
 #include "group/vitals.h"
 #include "proto/claim.h"
 #include "proto/writes.h"
+#include "run/attempt.h"
+#include "run/outcome.h"
 #include "unit.h"
 
 static struct attempt attempt;

@@ -4,11 +4,11 @@
  * attempt, by the budgets, and only as a hint by the exit code of its launcher (srun answers the
  * largest, and leaves out tasks that were ended by TERM).
  */
-#ifndef GROUP_REQUEUE_DECISION_H
-#define GROUP_REQUEUE_DECISION_H
+#ifndef RUN_REQUEUE_DECISION_H
+#define RUN_REQUEUE_DECISION_H
 
-#include "group/budget.h"
-#include "group/history.h"
+#include "run/budget.h"
+#include "run/history.h"
 
 struct requeue_question {
 	const char *run;

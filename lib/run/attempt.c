@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/attempt.h"
+#include "run/attempt.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/launchers.h"
+#include "run/launchers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * How schedulers are told to run a job again, as a table; and Slurm's own way, which is a command.
  */
-#ifndef GROUP_SCHEDULER_H
-#define GROUP_SCHEDULER_H
+#ifndef RUN_SCHEDULER_H
+#define RUN_SCHEDULER_H
 
 #include <stdbool.h>
 #include <stddef.h>

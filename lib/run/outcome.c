@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/outcome.h"
+#include "run/outcome.h"
 
 #include <stdio.h>
 #include <string.h>

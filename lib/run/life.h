@@ -11,11 +11,11 @@
  * checkpoint while the attempt goes on. With several machines that cannot be told, and is refused
  * unless torchrun never restarts them (--max-restarts 0) or the program gives --life itself.
  */
-#ifndef GROUP_LIFE_H
-#define GROUP_LIFE_H
+#ifndef RUN_LIFE_H
+#define RUN_LIFE_H
 
 #include "base/life.h"
-#include "group/identity.h"
+#include "run/identity.h"
 
 /*
  * word: of --life or PREEMPT_LIFE; NULL or "": not given. STATUS_USAGE: nothing tells the start

@@ -10,14 +10,14 @@
  * than all before it, is one without progress; those are counted in a row, and only where saves
  * show in the store.
  */
-#ifndef GROUP_BUDGET_H
-#define GROUP_BUDGET_H
+#ifndef RUN_BUDGET_H
+#define RUN_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "group/outcome.h"
+#include "run/outcome.h"
 
 #define BUDGET_UNLIMITED UINT64_MAX
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/scheduler.h"
+#include "run/scheduler.h"
 
 #include <stdio.h>
 #include <stdlib.h>

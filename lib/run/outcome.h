@@ -3,8 +3,8 @@
  * How an attempt ended, as the budgets (budget.h) count it: read off what the store shows of it,
  * and kept in its key CLOSED, so that the history of a run is one short key for each attempt.
  */
-#ifndef GROUP_OUTCOME_H
-#define GROUP_OUTCOME_H
+#ifndef RUN_OUTCOME_H
+#define RUN_OUTCOME_H
 
 #include "base/json.h"
 #include "proto/view.h"

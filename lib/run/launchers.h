@@ -3,10 +3,10 @@
  * What is known about launchers (they start the tasks of a program and number them) and schedulers
  * (they give a job an id): tables, so that one more is one more struct. Private to identity.c.
  */
-#ifndef GROUP_LAUNCHERS_H
-#define GROUP_LAUNCHERS_H
+#ifndef RUN_LAUNCHERS_H
+#define RUN_LAUNCHERS_H
 
-#include "group/identity.h"
+#include "run/identity.h"
 
 /* The value of a variable, NULL where it is unset or empty. */
 const char *environment_value(const struct identity_environment *environment, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/budget.h"
+#include "run/budget.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What /proc says of the processes above this one: Slurm's, and who reads our output. */
-#ifndef GROUP_ANCESTORS_H
-#define GROUP_ANCESTORS_H
+#ifndef RUN_ANCESTORS_H
+#define RUN_ANCESTORS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  *
  * All calls here block on the store; they are made by a program, or by the agent's store thread.
  */
-#ifndef GROUP_ATTEMPT_H
-#define GROUP_ATTEMPT_H
+#ifndef RUN_ATTEMPT_H
+#define RUN_ATTEMPT_H
 
 #include "proto/view.h"
 #include "proto/writes.h"

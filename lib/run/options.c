@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/options.h"
+#include "run/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include <xxhash.h>
 
 #include "base/process.h"
-#include "group/ancestors.h"
-#include "group/launchers.h"
-#include "group/life.h"
 #include "live/outage.h"
+#include "run/ancestors.h"
+#include "run/launchers.h"
+#include "run/life.h"
 #include "store/url.h"
 
 struct group_options group_options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/ancestors.h"
+#include "run/ancestors.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "group/attempt.h"
+#include "run/attempt.h"
 
 enum attempt_join_decision attempt_decide_join(
 	const struct attempt_join_state *state, uint64_t tasks)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/life.h"
+#include "run/life.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "group/launchers.h"
+#include "run/launchers.h"
 
 #define WORD_MAX 128
 #define PART_MAX 512

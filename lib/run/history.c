@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/history.h"
+#include "run/history.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "group/attempt.h"
+#include "run/attempt.h"
 #include "store/builder.h"
 
 #define BATCH 50 /* attempts read in one transaction */

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/attempt.h"
-#include "group/outcome.h"
 #include "proto/remembered.h"
+#include "run/attempt.h"
+#include "run/outcome.h"
 #include "store/builder.h"
 
 enum status attempt_leave(struct store *store, struct view *view, uint64_t task,

@@ -14,8 +14,8 @@
  *
  * Fails with STATUS_USAGE and one sentence that names the cure.
  */
-#ifndef GROUP_IDENTITY_H
-#define GROUP_IDENTITY_H
+#ifndef RUN_IDENTITY_H
+#define RUN_IDENTITY_H
 
 #include <stdbool.h>
 #include <stddef.h>

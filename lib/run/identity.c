@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/identity.h"
+#include "run/identity.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
-#include "group/launchers.h"
+#include "run/launchers.h"
 
 static void warn(struct identity *identity, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "group/launchers.h"
+#include "run/launchers.h"
 
 struct role {
 	bool is_task; /* of a cluster; false: there is no cluster */

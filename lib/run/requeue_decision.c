@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "group/requeue_decision.h"
+#include "run/requeue_decision.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "group/attempt.h"
+#include "run/attempt.h"
 
 static bool means_again(int code)
 {

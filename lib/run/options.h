@@ -3,8 +3,8 @@
  * The options that every program shares, and who this very process is by them and by its
  * environment: the one place of this room that asks the kernel.
  */
-#ifndef GROUP_OPTIONS_H
-#define GROUP_OPTIONS_H
+#ifndef RUN_OPTIONS_H
+#define RUN_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "base/args.h"
 #include "base/error.h"
 #include "base/life.h"
-#include "group/identity.h"
+#include "run/identity.h"
 
 struct group_options {
 	const char *store, *run; /* NULL: not given */
@@ -51,7 +51,7 @@ uint64_t group_asked_attempt(void);
 /* The task that the environment names (identity_own_task). STATUS_NO: it names none. */
 enum status group_own_task(uint64_t *task, struct error *err);
 
-/* The life that this process saves for: life_find (group/life.h) with its environment. */
+/* The life that this process saves for: life_find (run/life.h) with its environment. */
 enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err);
 
 /*

@@ -7,10 +7,10 @@
  *            --restarts); all of them follow it, so that none restarts while another gives up
  *   REFUSED  {"why"}: by preempt-requeue, after the whole job had ended
  */
-#ifndef GROUP_HISTORY_H
-#define GROUP_HISTORY_H
+#ifndef RUN_HISTORY_H
+#define RUN_HISTORY_H
 
-#include "group/budget.h"
+#include "run/budget.h"
 #include "store/store.h"
 
 #define HISTORY_MAX 1000 /* the newest so many attempts are looked at */
