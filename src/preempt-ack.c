@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
+#include "agent/served.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
-#include "group/agent.h"
-#include "group/served.h"
-#include "group/stage.h"
+#include "compose/stage.h"
 #include "run/attempt.h"
 #include "run/options.h"
 

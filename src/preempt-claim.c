@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/served.h"
+#include "agent/task/board.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
-#include "group/board.h"
-#include "group/served.h"
 #include "live/outage.h"
 #include "proto/claim.h"
 #include "run/attempt.h"

@@ -8,16 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/pulse.h"
+#include "agent/served.h"
+#include "agent/stream.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
 #include "base/parse.h"
-#include "group/keeper.h"
-#include "group/pulse.h"
-#include "group/served.h"
-#include "group/stream.h"
-#include "group/vitals.h"
+#include "compose/keeper.h"
+#include "compose/vitals.h"
 #include "live/cut_off.h"
 #include "run/attempt.h"
 #include "run/options.h"

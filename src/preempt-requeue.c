@@ -12,7 +12,7 @@
 #include "base/capture.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "group/batch.h"
+#include "compose/batch.h"
 #include "run/options.h"
 #include "run/scheduler.h"
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent.h"
+#include "agent/restart.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
 #include "ckpt/adopted.h"
-#include "group/agent.h"
-#include "group/restart.h"
 #include "live/cut_off.h"
 #include "notice/platform.h"
 #include "run/options.h"

@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/listen.h"
+#include "agent/served.h"
+#include "agent/source_group.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/ending.h"
 #include "base/file.h"
 #include "base/message.h"
-#include "group/listen.h"
-#include "group/served.h"
-#include "group/source_group.h"
 #include "notice/exec.h"
 #include "notice/platform.h"
 #include "notice/source_set.h"

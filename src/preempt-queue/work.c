@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/listen.h"
 #include "base/ending.h"
 #include "base/message.h"
 #include "base/parse.h"
 #include "client.h"
 #include "commands.h"
-#include "group/listen.h"
 
 #define PERIOD	   5000
 #define PERIOD_MIN 100

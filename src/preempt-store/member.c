@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/listen.h"
+#include "agent/task/board.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "group/board.h"
-#include "group/listen.h"
-#include "group/membership.h"
+#include "compose/membership.h"
 #include "live/outage.h"
 #include "run/attempt.h"
 #include "run/options.h"

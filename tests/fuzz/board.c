@@ -4,7 +4,7 @@
  * input says which file the rest is: 'h' hold, 's' step, 'S' saved, 'c' section, 'o' owner, 'd'
  * deadline, 'n' notice, 'e' error.
  */
-#include "group/board.h"
+#include "agent/task/board.h"
 
 #include <stdio.h>
 #include <stdlib.h>

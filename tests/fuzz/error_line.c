@@ -3,7 +3,7 @@
  * The stderr of a command, of which one line says why it failed. A line that begins with a digit
  * comes so many times 10 seconds after the one before it.
  */
-#include "group/error_line.h"
+#include "agent/children/error_line.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "group/board.h"
-#include "group/board_place.h"
+#include "agent/task/board.h"
+#include "agent/task/board_place.h"
 #include "proto/agreement.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which line of a command's stderr says why it failed. */
-#include "group/error_line.h"
+#include "agent/children/error_line.h"
 
 #include "unit.h"
 

@@ -11,8 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "agent/task/step_interval.h"
 #include "base/clock.h"
-#include "group/step_interval.h"
 #include "proto/grace.h"
 #include "unit.h"
 

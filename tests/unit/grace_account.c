@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a grace period was used for. */
-#include "group/grace_account.h"
+#include "agent/task/grace_account.h"
 
 #include "unit.h"
 

@@ -10,12 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
+#include "agent/children/stderr_relay.h"
+#include "agent/pulse.h"
+#include "agent/source_group.h"
+#include "agent/store_thread.h"
 #include "base/clock.h"
-#include "group/agent.h"
-#include "group/pulse.h"
-#include "group/source_group.h"
-#include "group/stderr_relay.h"
-#include "group/store_thread.h"
 #include "unit.h"
 
 static int64_t day_off; /* s, of the wall clock of this process */

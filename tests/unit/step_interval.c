@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How long a step takes, from looks once a second. */
-#include "group/step_interval.h"
+#include "agent/task/step_interval.h"
 
 #include "proto/agreement.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "group/stage.h"
-#include "group/vitals.h"
+#include "compose/stage.h"
+#include "compose/vitals.h"
 #include "proto/claim.h"
 #include "proto/writes.h"
 #include "run/attempt.h"

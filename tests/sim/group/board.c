@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Boards: in place of the files of group/board.c, what the world knows of them (struct panel). */
-#include "group/board.h"
+/* Boards: in place of the files of agent/task/board.c, what the world knows of them (struct panel).
+ */
+#include "agent/task/board.h"
 
 #include <string.h>
 

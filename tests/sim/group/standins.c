@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/terminal.c, group/stderr_relay.c and group/stream.c, whose real work lies
- * outside of the world, and of the part of group/board.c that no world needs. ../scale_sim is
- * linked with it, too.
+ * In place of base/terminal.c, agent/children/stderr_relay.c and agent/stream.c, whose real work
+ * lies outside of the world, and of the part of agent/task/board.c that no world needs.
+ * ../scale_sim is linked with it, too.
  */
+#include "agent/children/stderr_relay.h"
+#include "agent/stream.h"
+#include "agent/task/board.h"
 #include "base/terminal.h"
-#include "group/board.h"
-#include "group/stderr_relay.h"
-#include "group/stream.h"
 
 #include <stdlib.h>
 

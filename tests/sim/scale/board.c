@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of the files of group/board.c: the struct task whose number + 1 is the "directory". */
-#include "group/board.h"
+/* In place of the files of agent/task/board.c: the struct task whose number + 1 is the "directory".
+ */
+#include "agent/task/board.h"
 
 #include <string.h>
 

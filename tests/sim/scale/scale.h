@@ -13,7 +13,7 @@
 
 #include "../kernel.h"
 #include "../training.h"
-#include "group/agent.h"
+#include "agent/agent.h"
 
 struct scale {
 	int agents, per_agent;

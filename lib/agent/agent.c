@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* The loop, and what stands around it. */
+#include "agent/agent.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agent_inside.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/message.h"
+
+#define SAMPLE_EVERY 1000  /* ms between looks at how far the tasks are */
+#define SAFETY_POLL  15000 /* ms after which the store is read even if it seems unchanged */
+#define GOODBYE	     10000 /* ms to close the attempt */
+
+void agent_wait_for_events(struct agent *agent, int64_t wake)
+{
+	struct pollfd polled[3 + SOURCE_SET_SOURCES] = {{.fd = agent->signals, .events = POLLIN},
+		{.fd = store_thread_descriptor(agent->group.store_thread), .events = POLLIN},
+		{.fd = agent->served, .events = POLLIN}};
+	struct pollfd *sources = polled + 3;
+	size_t source_count = source_set_poll(&agent->watch, sources);
+	if (source_set_due(&agent->watch) < wake)
+		wake = source_set_due(&agent->watch);
+	(void)poll(polled, 3 + source_count, clock_poll_timeout(wake));
+
+	int64_t now = clock_now();
+	agent_check_sources(agent, sources);
+	agent_take_signals(agent, now);
+}
+
+void agent_take_results(struct agent *agent)
+{
+	for (struct result *result; (result = store_thread_take(agent->group.store_thread));) {
+		agent_take_result(agent, result);
+		result_free(result);
+	}
+}
+
+bool agent_is_through(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (!agent->tasks[i].finished)
+			return false;
+	return true;
+}
+
+void agent_advance(struct agent *agent)
+{
+	int64_t now = clock_now();
+	int64_t wake = CLOCK_NEVER, look = now + SAFETY_POLL;
+	if (now >= agent->sample_at) {
+		for (size_t i = 0; i < agent->task_count; i++)
+			agent_task_sample(&agent->tasks[i], now);
+		agent_check_progress(agent, now);
+		agent_keep_reaper(agent);
+		agent->sample_at = now + SAMPLE_EVERY;
+	}
+	agent_check_gone(agent, now);
+	for (size_t i = 0; i < agent->command_count; i++)
+		signal_only_tell(&agent->commands[i], &agent->group, now);
+	agent_rehearse(agent, now, &wake);
+	agent_tell_ends(agent, now, &wake);
+	store_thread_batch(agent->group.store_thread, true);
+	for (size_t i = 0; i < agent->task_count; i++)
+		agent_task_advance(&agent->tasks[i], &agent->group, now, &wake, &look);
+	store_thread_batch(agent->group.store_thread, false);
+	for (size_t i = 0; i < agent->task_count; i++)
+		agent_task_account_grace(&agent->tasks[i], &agent->group, now);
+	agent_say_saves(agent);
+	if (agent_is_through(agent))
+		return;
+	if (agent->group.deaths_unseen || agent->group.unexplained)
+		look = now;
+	store_thread_want_view(agent->group.store_thread, look, look < now + SAFETY_POLL);
+	if (agent->sample_at < wake)
+		wake = agent->sample_at;
+	agent_wait_for_events(agent, wake);
+	agent_take_results(agent);
+}
+
+void agent_say_goodbye(struct agent *agent, int code)
+{
+	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
+	store_thread_close(agent->group.store_thread, &agent->group.view.attempt, agent->options,
+		code == STATUS_OK);
+	while (!agent->goodbye_done && clock_now() < until) {
+		agent_wait_for_events(agent, until);
+		agent_take_results(agent);
+	}
+}
+
+/* Exit with the most severe code of the tasks: own failure, 44, 43, 93, 42, 0. */
+static int combined_code(const struct agent *agent)
+{
+	static const int weight[] = {
+		STATUS_OK, STATUS_SAVED, STATUS_DECIDED, STATUS_PREEMPTED, STATUS_BROKEN};
+	size_t heaviest = 0;
+	for (size_t i = 0; i < agent->task_count; i++) {
+		size_t rank = 0;
+		while (rank < 5 && weight[rank] != agent->tasks[i].code)
+			rank++;
+		if (rank == 5)
+			return agent->tasks[i].code; /* its own failure */
+		if (rank > heaviest)
+			heaviest = rank;
+	}
+	int code = weight[heaviest];
+	return code == STATUS_SAVED ? agent->options->exit_code : code;
+}
+
+static void end_commands(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->command_count; i++) {
+		hook_end(&agent->commands[i].on_notice);
+		if (!agent->commands[i].running)
+			continue;
+		kill(-agent->commands[i].pid, SIGKILL);
+		waitpid(agent->commands[i].pid, NULL, 0);
+	}
+	for (size_t i = 0; i < agent->task_count; i++)
+		hook_end(&agent->tasks[i].done_if);
+}
+
+void agent_release(struct agent *agent)
+{
+	end_commands(agent);
+	for (size_t i = 0; i < agent->task_count; i++)
+		agent_task_release(&agent->tasks[i]);
+	board_release(&agent->boards, true);
+	source_set_release(&agent->watch);
+	stderr_relay_stop(agent->relay);
+	pulse_stop(agent->group.pulse, 1000);
+	if (agent->group.store_thread)
+		store_thread_stop(agent->group.store_thread, 1000);
+	reaper_stop(&agent->reaper);
+	view_release(&agent->group.view);
+	free(agent->group.alone.view.peers);
+	free(agent->commands);
+	free(agent->tasks);
+	if (agent->signals >= 0)
+		close(agent->signals);
+	terminal_close(&agent->terminal);
+}
+
+static void keep_goodbyes(struct agent *agent, struct agent_end *end)
+{
+	end->unwritten = calloc(2 * agent->task_count, sizeof(*end->unwritten));
+	for (size_t i = 0; i < agent->task_count && end->unwritten; i++)
+		end->unwritten_count += agent_task_unwritten(
+			&agent->tasks[i], &agent->group, &end->unwritten[end->unwritten_count]);
+}
+
+void agent_end_release(struct agent_end *end)
+{
+	for (size_t i = 0; i < end->unwritten_count; i++)
+		write_release(&end->unwritten[i]);
+	free(end->unwritten);
+	*end = (struct agent_end){0};
+}
+
+int agent_run(const struct agent_options *options, struct agent_end *end)
+{
+	struct agent agent = {.options = options,
+		.group = {.options = options, .own_deadline = CLOCK_NEVER},
+		.signals = -1,
+		.served = -1,
+		.terminal = {.descriptor = -1},
+		.boards = {.directory = -1, .watch = -1},
+		.task_count = options->identity->count,
+		.command_count = options->ranks ? 1 : options->identity->count};
+	struct error err = {0};
+	sigset_t all;
+	int code;
+	bool started = false, superseded = false, rehearsed_well = false;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	agent.tasks = calloc(agent.task_count, sizeof(*agent.tasks));
+	agent.commands = calloc(agent.command_count, sizeof(*agent.commands));
+	if (!agent.tasks || !agent.commands) {
+		agent.task_count = agent.command_count = 0;
+		error_set(&err, STATUS_TEMPORARY, "out of memory");
+		code = message_fail(&err);
+		goto out;
+	}
+	agent.group.reaper = &agent.reaper;
+	for (size_t i = 0; i < agent.task_count; i++)
+		agent.tasks[i].board = (struct board){.directory = -1, .watch = -1};
+	if (reaper_start(&agent.reaper, &err) != STATUS_OK ||
+		agent_open_signals(&agent, &err) != STATUS_OK ||
+		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||
+		store_thread_start(&agent.group.store_thread, options->store, &err) != STATUS_OK ||
+		agent_open_pulse(&agent, &err) != STATUS_OK) {
+		code = message_fail(&err);
+		goto out;
+	}
+	enum status status = agent_join(&agent, &err);
+	if (status != STATUS_OK) {
+		superseded = status == STATUS_BROKEN && !options->attempt && !agent.group.noticed &&
+			     attempt_is_superseded(&agent.group.view);
+		code = agent_not_joined(&agent, status, &err);
+		goto out;
+	}
+	status = agent_start(&agent, &err);
+	if (status != STATUS_OK) {
+		code = message_fail(&err);
+		agent_leave_unstarted(&agent, REASON_FAILED, code, err.text);
+		goto out;
+	}
+	/* Alone it beats for those who ask how it is, and there is nobody to watch. */
+	if (options->identity->tasks > options->identity->count)
+		pulse_watch(agent.group.pulse);
+	started = true;
+	store_thread_follow(agent.group.store_thread, &agent.group.view);
+	while (!agent_is_through(&agent))
+		agent_advance(&agent);
+	store_thread_unfollow(agent.group.store_thread);
+	code = combined_code(&agent);
+	if (view_may_be_through(&agent.group.view))
+		agent_say_goodbye(&agent, code);
+	if (options->rehearsal.signal)
+		rehearsed_well = agent_check_rehearsal(&agent, code);
+	if (!options->restarts || code != STATUS_BROKEN)
+		agent_say_end(&agent, code);
+out:
+	/* The code is decided: a signal that comes now (srun -K) must not put another in its place.
+	 */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	agent_take_held(&agent);
+	*end = (struct agent_end){.attempt = agent.group.view.attempt,
+		.started = started,
+		.superseded = superseded,
+		.rehearsed_well = rehearsed_well,
+		.noticed = agent.group.noticed,
+		.claimed = agent.group.view.agreement.claimed,
+		.passed_on = agent.passed_on};
+	if (started)
+		keep_goodbyes(&agent, end);
+	/* Do not send a last beat for tasks that have not written LEFT: the other tasks must
+	 * notice that they are gone. */
+	if (end->unwritten_count)
+		pulse_fall_silent(agent.group.pulse);
+	agent_release(&agent);
+	return code;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent around the training: it starts the tasks of this machine, waits for notices, talks to
+ * the boards and to the store, and carries out what the agreement of each task wants
+ * (agreement.h). One thread for signals, children and boards; one for the store (store_thread.h);
+ * one that beats (pulse.h); one that passes stderr on (stderr_relay.h).
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include "live/heartbeat.h"
+#include "live/progress.h"
+#include "notice/source_set.h"
+#include "proto/agreement.h"
+#include "proto/keys.h"
+#include "proto/writes.h"
+#include "run/identity.h"
+
+/* A notice that the agent gives itself (--rehearse). */
+struct agent_rehearsal {
+	int signal;    /* 0: none */
+	int64_t after; /* ms after the commands were started */
+	bool tree;     /* every process below gets it, too, as from some launchers */
+};
+
+struct agent_options {
+	const struct identity *identity; /* tasks task .. task + count - 1 of tasks */
+	const char *store;		 /* URL */
+	uint64_t attempt;		 /* 0: whichever is right */
+	char *const *command;
+	bool ranks;		    /* the command starts its own ranks (--ranks), once for all */
+	const char *const *sources; /* notice sources */
+	size_t source_count;
+	bool sources_found;	  /* those behind the first were not asked for: one may fail */
+	int64_t grace;		  /* ms after a notice; negative: not known */
+	int64_t began;		  /* when the first attempt did: deadline:+2h counts from there */
+	const char *board_parent; /* NULL: a good place */
+	const char *shield;	  /* "TERM,USR1": ignored before exec; NULL: none */
+	bool forward;		  /* pass notice signals on to the command */
+	/*
+	 * Programs that cannot be changed but save on a signal: told on every task when anybody was
+	 * noticed. Nothing is aligned.
+	 */
+	int notice_signal;	    /* 0: none */
+	const char *notice_command; /* run by sh; NULL: none */
+	bool signal_ranks;	    /* the signal goes to the whole process group */
+	/*
+	 * The newest complete checkpoint: STATUS_OK, STATUS_NO: there is none; NULL: nobody looks.
+	 * Looked up once per attempt for PREEMPT_RESUME, and at the end: a newer one means 42.
+	 * unproven: none is known to be complete; this one may be resumed from, but never counts as
+	 * a new one. notes: with STATUS_OK empty, or why it is unproven, or which newer one was
+	 * passed over and why.
+	 */
+	enum status (*find_checkpoint)(
+		char path[4096], uint64_t *step, bool *unproven, struct error *notes);
+	/*
+	 * After so many failed restarts from one, give it up: STATUS_OK, it is no longer found;
+	 * STATUS_NO: it stays, err says why. 0: never.
+	 */
+	uint64_t max_bad_restarts;
+	enum status (*give_up_checkpoint)(uint64_t step, uint64_t failures, struct error *err);
+	const char *done_if; /* run by sh: exit 0 means that a command which ended has finished */
+	int exit_code;	     /* instead of 42 */
+	struct agent_rehearsal rehearsal;
+	bool restarts;	      /* the caller runs it again after a failure (restart.h) */
+	int64_t join_timeout; /* ms */
+	int64_t kill_after;   /* ms between TERM and KILL */
+	/* Beat, and watch the others: period 0: neither. */
+	struct heartbeat_rules beats;
+	/* When the training of a task hangs. What is learned is kept in a copy. */
+	struct progress_rules progress;
+	struct agreement_config agreement; /* task is filled in by the agent */
+};
+
+/*
+ * Early in the program: keep notices that come by a signal until agent_run listens to them, so that
+ * one that comes while we start is not the end of us.
+ */
+void agent_hold_signals(const char *const *sources, size_t count);
+
+/* Open the sources, as agent_run does; what is open is in watch also where it fails. */
+enum status agent_watch_sources(
+	const struct agent_options *options, struct source_set *watch, struct error *err);
+
+/* What its caller has to know to run it again; a notice or a signal came until the very end. */
+struct agent_end {
+	struct attempt attempt; /* number 0: none was joined */
+	bool started;		/* the commands were */
+	bool rehearsed_well;	/* --rehearse has passed */
+	bool superseded; /* not started: a restarted task ended the attempt, the next one is to be
+			    joined */
+	bool noticed;	 /* this agent was, */
+	bool claimed;	 /* or another: the attempt was preempted */
+	int passed_on;	 /* a signal like INT that was passed on; 0 */
+	/* The goodbyes that the store did not take, for when it answers again. */
+	struct write *unwritten;
+	size_t unwritten_count;
+};
+void agent_end_release(struct agent_end *end);
+
+/*
+ * Run until all tasks of this machine are through; the exit code. Says what happens on stderr. All
+ * signals are blocked when it returns: one that comes later waits for the next start. Release end
+ * with agent_end_release.
+ */
+int agent_run(const struct agent_options *options, struct agent_end *end);
+
+/*
+ * Serve a task that has joined already and whose training another program has started: hold it on
+ * its board, agree, see to its saves and tell it to leave, round after round. Neither starts nor
+ * ends the training, and does not say goodbye for the task. A notice of its own is read from the
+ * board (board_put_notice). Until the process is gone (served: a pidfd, -1: none), the task has
+ * left, or the board is gone; the first declares the task dead. The store may be away throughout.
+ */
+int agent_serve(const struct agent_options *options, const struct attempt *attempt,
+	const char *board, pid_t agent, int served);
+
+#endif

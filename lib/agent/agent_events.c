@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens: notices, signals, ends of commands, answers of the store, deaths. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agent_inside.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/parse.h"
+#include "base/process.h"
+
+#define STDERR_WAIT  500 /* ms for the last line of a command that has ended */
+#define ROOT_LOOK    20	 /* ms between two looks for it */
+#define ROOT_FAILURE 200 /* ms in which a death elsewhere explains a failure here */
+
+void agent_take_notice(struct agent *agent, const struct notice *notice)
+{
+	struct group *group = &agent->group;
+	int64_t deadline = notice_deadline(notice);
+	if (!group->noticed) {
+		message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "",
+			notice->reason);
+		group->notice = *notice;
+		group->notice.deadline = group->own_deadline = deadline;
+	}
+	group->noticed = true;
+	if (deadline < group->own_deadline)
+		group->own_deadline = deadline;
+	/* One task claims for all tasks of this machine; the others hold as soon as the claim
+	 * shows in the store. */
+	for (size_t i = 0; i < agent->task_count; i++)
+		agreement_noticed(&agent->tasks[i].agreement, group->own_deadline);
+	if (!agent->options->forward || strncmp(notice->source, "signal:", 7))
+		return;
+	int number;
+	if (parse_signal(notice->source + 7, &number, "signal", NULL) == STATUS_OK)
+		for (size_t i = 0; i < agent->command_count; i++)
+			if (agent->commands[i].running)
+				kill(-agent->commands[i].pid, number);
+}
+
+void agent_check_sources(struct agent *agent, const struct pollfd *polled)
+{
+	struct notice notice;
+	struct error err;
+	size_t which;
+	enum source_set_event event;
+	source_set_begin(&agent->watch, polled);
+	while ((event = source_set_next(&agent->watch, &which, &notice, &err)) != SOURCE_SET_END) {
+		switch (event) {
+		case SOURCE_SET_NOTICE: agent_take_notice(agent, &notice); break;
+		case SOURCE_SET_LOST:
+			message_error("%s could not be asked three times in a row: %s; retrying",
+				source_name(agent->watch.sources[which].source), err.text);
+			break;
+		case SOURCE_SET_BACK:
+			message_info("%s answers again",
+				source_name(agent->watch.sources[which].source));
+			break;
+		case SOURCE_SET_WARNING: message_error("%s", err.text); break;
+		case SOURCE_SET_DOUBT:
+		case SOURCE_SET_END: break;
+		}
+	}
+}
+
+void agent_take_held(struct agent *agent)
+{
+	struct notice notice;
+	while (source_set_take_held(&agent->watch, &notice))
+		agent_take_notice(agent, &notice);
+}
+
+bool agent_watches_signal(const struct agent *agent, int number)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < agent->options->source_count; i++)
+		source_add_signals(agent->options->sources[i], &set);
+	return sigismember(&set, number) == 1;
+}
+
+static bool was_notice_signal(const struct agent *agent, int wait_status)
+{
+	return WIFSIGNALED(wait_status) && agent_watches_signal(agent, WTERMSIG(wait_status));
+}
+
+/* The agreements of its tasks learn that a command has ended. */
+static void tell_end(struct agent *agent, size_t index, int64_t now)
+{
+	struct command *command = &agent->commands[index];
+	int64_t patience = command->ended_at + STDERR_WAIT - now;
+	command->told = true;
+	if (agent->relay)
+		stderr_relay_line(agent->relay, index, patience > 0 ? patience : 0, command->line);
+	/* Killed by the signal of a notice: the notice reaches us too, in a moment. */
+	if (was_notice_signal(agent, command->wait_status) && !command->ending &&
+		!agent->group.noticed) {
+		struct notice notice = {.received = now,
+			.received_utc = clock_utc(),
+			.deadline = agent->options->grace >= 0 ? now + agent->options->grace
+							       : CLOCK_NEVER};
+		snprintf(notice.source, sizeof(notice.source), "signal:%s",
+			sigabbrev_np(WTERMSIG(command->wait_status)));
+		snprintf(notice.reason, sizeof(notice.reason), "the command died of it");
+		agent_take_notice(agent, &notice);
+	}
+	for (size_t i = 0; i < agent->task_count; i++) {
+		struct agent_task *task = &agent->tasks[i];
+		if (task->command != command)
+			continue;
+		agent_task_read_saved(task, now);
+		agreement_ended(&task->agreement, command->code, now);
+	}
+}
+
+/*
+ * When one task dies, its peers fail within milliseconds because of it. So that the error names the
+ * one that died first: who was killed is told at once, who failed by itself waits a moment for
+ * somebody else's death to become known, and only one failure is told until it stands in the store.
+ * The instant until which this one waits.
+ */
+static int64_t wait_with_failure(const struct agent *agent, const struct command *command)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	bool failed = command->code != 0 && !command->ending;
+	if (!failed || view->tasks == 1 || view->claimed || view->broken || agent->group.noticed)
+		return 0;
+	if (agent->failure_told)
+		return command->ended_at + 10 * ROOT_FAILURE;
+	return WIFSIGNALED(command->wait_status) ? 0 : command->ended_at + ROOT_FAILURE;
+}
+
+/*
+ * A peer whose agent was killed on this machine is why ours has failed: say so, before our own
+ * failure is told. Its command may go a moment before it has gone itself: looked for again and
+ * again.
+ */
+static void look_for_root(struct agent *agent, struct command *command)
+{
+	if (!command->root_found)
+		command->root_found = agent_declare_gone(agent, false);
+}
+
+void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
+{
+	for (;;) {
+		size_t first = agent->command_count;
+		int64_t first_until = CLOCK_NEVER;
+		for (size_t i = 0; i < agent->command_count; i++) {
+			struct command *command = &agent->commands[i];
+			if (!command->pid || command->running || command->told)
+				continue;
+			/* A source may hold back a notice that it received before this command
+			 * ended: take it now. */
+			agent_take_held(agent);
+			int64_t until = wait_with_failure(agent, command);
+			if (until)
+				look_for_root(agent, command);
+			if (until > now && !command->root_found && now + ROOT_LOOK < *wake)
+				*wake = now + ROOT_LOOK;
+			if (until < first_until) {
+				first = i;
+				first_until = until;
+			}
+		}
+		if (first_until > now) {
+			if (first_until < *wake)
+				*wake = first_until;
+			return;
+		}
+		agent->failure_told |= agent->commands[first].code != 0;
+		tell_end(agent, first, now);
+	}
+}
+
+/*
+ * A child has ended, and is not reaped yet: its number is still its own, so that KILL to its
+ * process group can hit nobody else. Whatever it has left behind goes with it.
+ */
+static void end_group(struct agent *agent, pid_t leader)
+{
+	kill(-leader, SIGKILL);
+	reaper_remove(&agent->reaper, leader);
+}
+
+static void command_ended(struct command *command, int wait_status, int64_t now)
+{
+	command->running = false;
+	command->wait_status = wait_status;
+	command->code = process_exit_code(wait_status);
+	command->ended_at = now;
+}
+
+/* The running command with this process, or NULL. */
+static struct command *find_command(struct agent *agent, pid_t pid)
+{
+	for (size_t i = 0; i < agent->command_count; i++)
+		if (agent->commands[i].running && agent->commands[i].pid == pid)
+			return &agent->commands[i];
+	return NULL;
+}
+
+static struct hook *find_hook(struct agent *agent, pid_t pid)
+{
+	for (size_t i = 0; i < agent->command_count; i++)
+		if (hook_is(&agent->commands[i].on_notice, pid))
+			return &agent->commands[i].on_notice;
+	for (size_t i = 0; i < agent->task_count; i++)
+		if (hook_is(&agent->tasks[i].done_if, pid))
+			return &agent->tasks[i].done_if;
+	return NULL;
+}
+
+void agent_keep_reaper(struct agent *agent)
+{
+	if (reaper_keep(&agent->reaper))
+		message_error(
+			"preempt-guard, which ends the command if this process is killed, was "
+			"killed; a new one was started");
+}
+
+/*
+ * Our commands and hooks, and what lost its parent below us: we are its parent now (or process 1).
+ */
+static void reap(struct agent *agent, int64_t now)
+{
+	for (;;) {
+		siginfo_t info = {0};
+		int wait_status;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid ||
+			source_set_owns(&agent->watch, info.si_pid))
+			return;
+		if (info.si_pid == agent->reaper.pid) {
+			agent_keep_reaper(agent);
+			continue;
+		}
+		struct command *command = find_command(agent, info.si_pid);
+		struct hook *hook = command ? NULL : find_hook(agent, info.si_pid);
+		if (command || hook)
+			end_group(agent, info.si_pid);
+		if (waitpid(info.si_pid, &wait_status, WNOHANG) != info.si_pid)
+			return;
+		if (command) {
+			command_ended(command, wait_status, now);
+			agent_terminal_ended(agent, command);
+		} else if (hook)
+			hook_ended(hook, wait_status);
+	}
+}
+
+void agent_take_signals(struct agent *agent, int64_t now)
+{
+	struct signalfd_siginfo info;
+	while (read(agent->signals, &info, sizeof(info)) == sizeof(info)) {
+		int number = (int)info.ssi_signo;
+		if (number == SIGCONT)
+			agent_continued(agent);
+		if (number == SIGCHLD || number == SIGCONT)
+			continue;
+		agent->passed_on = number;
+		for (size_t i = 0; i < agent->command_count; i++)
+			if (agent->commands[i].running)
+				kill(-agent->commands[i].pid, number);
+	}
+	agent_check_stopped(agent);
+	reap(agent, now);
+}
+
+/* Treat a store that accepts no writes as unavailable, even if it can be read. */
+static void store_answered(struct agent *agent, const struct result *result)
+{
+	bool wrote = result->kind == RESULT_WROTE;
+	bool right = wrote ? result->outcome != OUTCOME_UNKNOWN : result->status == STATUS_OK;
+	if (wrote)
+		agent->writes_away = !right;
+	if (right && agent->writes_away)
+		return;
+	if (right && agent->store_away)
+		message_info("the store answers again");
+	if (!right && !agent->store_away)
+		message_error("%s%s", result->error.text, agent->unstarted ? "" : "; trying again");
+	agent->store_away = !right;
+}
+
+/* What the answer tells beside itself: what is unseen, and how long the store takes. */
+static void learn_from(struct group *group, const struct result *result)
+{
+	group->view.agreement.unseen = view_unseen_records(&group->view);
+	group->view.agreement.partial = !view_is_whole(&group->view);
+	group->view.agreement.took = result->now - result->began;
+}
+
+static void take_look(struct agent *agent, const struct result *result)
+{
+	struct group *group = &agent->group;
+	if (result->status != STATUS_OK)
+		return;
+	if (result->set_back)
+		message_error("%s", result->error.text);
+	(result->whole ? view_feed : view_feed_news)(&group->view, &result->answer,
+		&(struct view_reading){result->unchanged, result->began, result->now});
+	learn_from(group, result);
+	if (result->whole)
+		group->deaths_unseen = false;
+	/* Of a task that has left, and was awaited, only the whole tells. */
+	group->unexplained = !result->whole && result->counted && !result->answer.count;
+	for (size_t i = 0; i < agent->task_count; i++)
+		(result->whole ? agreement_saw : agreement_took_in)(
+			&agent->tasks[i].agreement, result->now);
+}
+
+static void take_write(struct agent *agent, const struct result *result)
+{
+	struct group *group = &agent->group;
+	const struct write *write = &result->write;
+	if (result->outcome == OUTCOME_DONE) {
+		/* It was the next change of all after what the view shows, which is all there was.
+		 */
+		if (write->transaction.group && !result->news &&
+			write->revision == group->view.store + 1 &&
+			view_unread(&group->view) == 0 && result->began > group->view.unchanged)
+			group->view.unchanged = result->began;
+		view_feed_written(&group->view, write,
+			&(struct view_reading){.began = result->began, .ended = result->now});
+		learn_from(group, result);
+	}
+	if (write->what == WRITE_KINDS) { /* deaths */
+		group->deaths_asked--;
+		group->deaths_unseen = result->outcome != OUTCOME_DONE;
+	} else {
+		group->shared[write->what] = false;
+	}
+	for (size_t i = 0; i < agent->task_count && !agent->unstarted; i++) {
+		struct agreement *a = &agent->tasks[i].agreement;
+		if (result->outcome == OUTCOME_DONE)
+			agreement_took_in(a, result->now);
+		if (write->what != WRITE_KINDS && agent->tasks[i].number == write->task)
+			agreement_wrote(a, write->what, write->round, result->outcome, result->news,
+				result->now);
+	}
+}
+
+void agent_take_result(struct agent *agent, struct result *result)
+{
+	switch (result->kind) {
+	case RESULT_SAW:
+		store_answered(agent, result);
+		take_look(agent, result);
+		break;
+	case RESULT_WROTE:
+		store_answered(agent, result);
+		take_write(agent, result);
+		break;
+	case RESULT_CLOSED: agent->goodbye_done = true; break;
+	case RESULT_JOINED: break;
+	}
+	agent_say_news(agent);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent's heartbeat: its tasks beat, and one whose training hangs is declared by its own agent.
+ */
+#include <stdlib.h>
+
+#include "agent/agent_inside.h"
+#include "base/clock.h"
+#include "base/message.h"
+
+#define DEATHS_EVERY 1000 /* ms between looks for processes that are gone */
+#define NEIGHBOURS   4	  /* agents of a machine that look */
+#define DEATHS_MOST  256  /* in one transaction; the rest follows */
+
+enum status agent_start_pulse(
+	const struct agent_options *options, struct pulse **pulse, struct error *err)
+{
+	struct process_identity self;
+	struct pulse_options how = {.store = options->store,
+		.rules = options->beats,
+		.first = options->identity->task,
+		.count = options->identity->count,
+		.who = &self};
+	if (options->beats.period == 0)
+		return STATUS_OK;
+	enum status status = process_identify(0, &self, err);
+	return status == STATUS_OK ? pulse_start(pulse, &how, err) : status;
+}
+
+enum status agent_open_pulse(struct agent *agent, struct error *err)
+{
+	agent->group.progress = agent->options->progress;
+	return agent_start_pulse(agent->options, &agent->group.pulse, err);
+}
+
+static bool is_answered(const struct agent *agent)
+{
+	const struct pulse *pulse = agent->group.pulse;
+	return pulse ? pulse_is_answered(pulse) : !agent->store_away;
+}
+
+/*
+ * Only time in which it could advance is held against it: not that in which the store is away,
+ * unless it is away for so long that a stall is no excuse any more.
+ */
+static bool time_counts(const struct agent *agent, const struct agent_task *task)
+{
+	bool cut_off = agent->group.pulse &&
+		       agent->cut_off.lasted >= cut_off_given_up(&agent->options->beats);
+	return (is_answered(agent) || cut_off) && task->command->running &&
+	       !task->command->ending && task->agreement.told.order == ORDER_RUN && !task->finished;
+}
+
+static void write_deaths(struct group *group, uint64_t by, const struct death *deaths, size_t count)
+{
+	struct write write;
+	write_build_deaths(&write, &group->view, by, deaths, count);
+	store_thread_write(group->store_thread, &write);
+	group->deaths_asked++;
+}
+
+/*
+ * Deaths are written again only after the view was read: it may say that they were, or that these
+ * tasks have left. Else a slow store would get one write after the other, and no look between them.
+ */
+static bool may_write_deaths(const struct group *group)
+{
+	return !group->deaths_asked && !group->deaths_unseen;
+}
+
+/* Another task is in, which declares ours dead if it can ask the store. */
+static bool is_watched(const struct agent *agent)
+{
+	const struct view *view = &agent->group.view;
+	uint64_t first = agent->options->identity->task;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		bool ours = i >= first && i - first < agent->task_count;
+		if (!ours && view->members[i].joined && agreement_counts(&view->agreement, i))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * End all tasks of this agent, once. Should the store answer after all, the other tasks learn it
+ * from the same keys with which they would declare these dead.
+ */
+static void end_cut_off(struct agent *agent)
+{
+	struct group *group = &agent->group;
+	struct death *deaths = calloc(agent->task_count, sizeof(*deaths));
+	size_t count = 0;
+	agent->cut_off_ended = true;
+	for (size_t i = 0; i < agent->task_count; i++) {
+		agreement_cut_off(&agent->tasks[i].agreement);
+		if (deaths && !agent->tasks[i].finished)
+			deaths[count++] = (struct death){.task = agent->tasks[i].number,
+				.cause = agent->tasks[i].hung ? DEATH_HUNG : DEATH_SILENT,
+				.since_utc = clock_utc() - agent->cut_off.lasted,
+				.has_step = agent->tasks[i].interval.seen,
+				.step = agent->tasks[i].interval.step};
+	}
+	if (count)
+		write_deaths(group, deaths[0].task, deaths, count);
+	free(deaths);
+}
+
+/* Then --on-store-loss decides what happens without the store. */
+static bool is_preempted(const struct group *group)
+{
+	return group->noticed || group->view.agreement.claimed;
+}
+
+static void look_at_store(struct agent *agent, int64_t now)
+{
+	const struct group *group = &agent->group;
+	int64_t limit = agent->options->beats.cut_off;
+	if (!group->pulse)
+		return;
+	cut_off_update(&agent->cut_off, pulse_is_answered(group->pulse), now);
+	if (!limit || agent->cut_off.lasted < limit || agent->cut_off_ended ||
+		is_preempted(group) || !is_watched(agent))
+		return;
+	message_error("run %s attempt %llu: the store has taken no beat for %lld s, so the other "
+		      "tasks must have given up those of this agent; they are ended (--cut-off)",
+		group->view.attempt.run, (unsigned long long)group->view.attempt.number,
+		(long long)agent->cut_off.lasted / 1000);
+	end_cut_off(agent);
+}
+
+static void declare_hung(struct agent *agent, struct agent_task *task)
+{
+	struct group *group = &agent->group;
+	const struct progress *p = &task->progress;
+	struct death death = {.task = task->number,
+		.cause = DEATH_HUNG,
+		.since_utc = clock_utc() - p->standing,
+		.has_step = p->started,
+		.step = p->step,
+		.section = p->section};
+	if (!task->hung)
+		message_error("task %llu hangs: no progress for %lld s, the limit is %lld s",
+			(unsigned long long)task->number, (long long)p->standing / 1000,
+			(long long)progress_limit(p, &group->progress) / 1000);
+	task->hung = true;
+	if (!is_answered(agent)) { /* the others cannot be told */
+		if (!is_preempted(group) && !agent->cut_off_ended)
+			end_cut_off(agent);
+		return;
+	}
+	if (may_write_deaths(group))
+		write_deaths(group, task->number, &death, 1);
+}
+
+static void look_at_progress(struct agent *agent, struct agent_task *task, int64_t now)
+{
+	struct progress_rules *rules = &agent->group.progress;
+	struct board_section section = {0};
+	if (!progress_is_wanted(rules) || board_read_section(&task->board, &section) != STATUS_OK)
+		return;
+	struct progress_reading look = {.now = now,
+		.counts = time_counts(agent, task),
+		.started = task->interval.seen,
+		.step = task->interval.step,
+		.section = section.name,
+		.written = section.written};
+	bool dead = agent->group.view.agreement.peers[task->number].dead;
+	if (progress_observe(&task->progress, rules, &look) && !dead && look.counts)
+		declare_hung(agent, task);
+}
+
+void agent_check_progress(struct agent *agent, int64_t now)
+{
+	look_at_store(agent, now);
+	for (size_t i = 0; i < agent->task_count; i++) {
+		struct agent_task *task = &agent->tasks[i];
+		if (task->interval.seen)
+			pulse_tell_step(agent->group.pulse, i, task->interval.step);
+		if (!task->agreement.ended)
+			look_at_progress(agent, task, now);
+	}
+}
+
+/* The round waits for its report or for its save. */
+static bool is_awaited(const struct agent *agent, uint64_t task)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	const struct agreement_peer *peer = &view->peers[task];
+	if (!view->round || !agreement_counts(view, task))
+		return false;
+	return view->decided ? peer->member && !peer->saved : !peer->reported;
+}
+
+static bool is_ours(const struct agent *agent, uint64_t task)
+{
+	uint64_t first = agent->options->identity->task;
+	return task >= first && task - first < agent->task_count;
+}
+
+/*
+ * How many agents of this machine come before this one, and live: the first few look for those who
+ * are gone, so that not everybody looks at everybody.
+ */
+static size_t rank_on_machine(const struct agent *agent)
+{
+	const struct view *view = &agent->group.view;
+	const struct process_identity *last = NULL;
+	size_t rank = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks && rank < NEIGHBOURS; i++) {
+		const struct process_identity *who = &view->members[i].agent;
+		if (is_ours(agent, i))
+			break;
+		if (!view->members[i].joined || !agreement_counts(&view->agreement, i) ||
+			(last && last->pid == who->pid && last->start == who->start) ||
+			process_check(who) != PROCESS_ALIVE)
+			continue;
+		last = who;
+		rank++;
+	}
+	return rank;
+}
+
+void agent_check_gone(struct agent *agent, int64_t now)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	if (!view->round || now < agent->deaths_at)
+		return;
+	size_t rank = rank_on_machine(agent);
+	agent->deaths_at = now + DEATHS_EVERY * (int64_t)(1 + rank);
+	/* Who comes later looks later, and not at all while there are enough before him. */
+	bool first_time = view->round != agent->deaths_round;
+	agent->deaths_round = view->round;
+	if (rank >= NEIGHBOURS || (rank > 0 && first_time))
+		return;
+	if (view->unseen) { /* who is awaited is not known yet */
+		agent->group.deaths_unseen = true;
+		agent->deaths_at = now;
+	} else
+		(void)agent_declare_gone(agent, true);
+}
+
+bool agent_declare_gone(struct agent *agent, bool awaited_only)
+{
+	struct group *group = &agent->group;
+	const struct view *view = &group->view;
+	size_t count = 0;
+	if (!may_write_deaths(group))
+		return false;
+	struct death *deaths = calloc(view->attempt.tasks, sizeof(*deaths));
+	for (uint64_t i = 0; deaths && i < view->attempt.tasks && count < DEATHS_MOST; i++) {
+		bool asked =
+			awaited_only ? is_awaited(agent, i) : agreement_counts(&view->agreement, i);
+		if (is_ours(agent, i) || !asked || !view->members[i].joined ||
+			process_check(&view->members[i].agent) != PROCESS_GONE)
+			continue;
+		deaths[count++] =
+			(struct death){.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
+	}
+	if (count)
+		write_deaths(group, agent->options->identity->task, deaths, count);
+	free(deaths);
+	return count > 0;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* Joining, and the start of the commands; or leaving without it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "agent/agent_inside.h"
+#include "agent/environment.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/process.h"
+
+void agent_hold_signals(const char *const *sources, size_t count)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < count; i++)
+		source_add_signals(sources[i], &set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void do_nothing(int number)
+{
+	(void)number;
+}
+
+enum status agent_open_signals(struct agent *agent, struct error *err)
+{
+	static const int passed_on[] = {SIGINT, SIGHUP, SIGQUIT};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	terminal_open(&agent->terminal);
+	if (agent->terminal.descriptor >= 0)
+		sigaddset(&set, SIGCONT);
+	process_add_heeded(&set, passed_on, sizeof(passed_on) / sizeof(passed_on[0]));
+	/* A reader of our stderr that goes away must not end us; a handler is not inherited. */
+	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	agent->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (agent->signals < 0)
+		return error_set(
+			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
+	return STATUS_OK;
+}
+
+enum status agent_watch_sources(
+	const struct agent_options *options, struct source_set *watch, struct error *err)
+{
+	struct source_options how = {.grace = options->grace, .since = options->began};
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < options->source_count && status == STATUS_OK; i++) {
+		struct source *source;
+		status = source_open(&source, options->sources[i], &how, err);
+		if (status != STATUS_OK && options->sources_found && i > 0) {
+			message_error(
+				"warning: no notices from %s: %s", options->sources[i], err->text);
+			status = STATUS_OK;
+		} else if (status == STATUS_OK)
+			status = source_set_add(watch, source, err);
+	}
+	return status;
+}
+
+static enum status make_boards(struct agent *agent, struct error *err)
+{
+	const struct agent_options *options = agent->options;
+	enum status status = STATUS_OK;
+	pid_t self = getpid();
+	if (options->ranks) {
+		status = board_create(&agent->boards, options->board_parent, self, err);
+		if (status != STATUS_OK)
+			return status;
+		reaper_add_directory(&agent->reaper, agent->boards.path);
+	}
+	for (size_t i = 0; i < agent->task_count && status == STATUS_OK; i++) {
+		status = options->ranks ? board_create_rank(&agent->tasks[i].board,
+						  agent->boards.path, i, self, err)
+					: board_create(&agent->tasks[i].board,
+						  options->board_parent, self, err);
+		if (status == STATUS_OK)
+			reaper_add_directory(&agent->reaper, agent->tasks[i].board.path);
+	}
+	return status;
+}
+
+static enum status start_command(struct agent *agent, size_t index, struct error *err)
+{
+	const struct agent_options *options = agent->options;
+	struct command *command = &agent->commands[index];
+	struct agent_task *task = &agent->tasks[index];
+	struct command_environment what = {.identity = options->identity,
+		.attempt = &agent->group.view.attempt,
+		.store = options->store,
+		.mark = agent->reaper.mark,
+		.board = options->ranks ? agent->boards.path : task->board.path,
+		.task = task->number,
+		.local = index,
+		.ranks = options->ranks,
+		.spread = agent->command_count > 1 || options->identity->count > 1,
+		.resume = options->find_checkpoint ? agent->group.view.resume : NULL,
+		.sources = options->sources,
+		.source_count = options->source_count};
+	struct process_command start = {.argv = options->command,
+		.own_group = true,
+		.die_with_parent = true,
+		.terminal = agent_terminal_for(agent),
+		.standard_error = agent->relay ? stderr_relay_input(agent->relay, index) : 0};
+	sigemptyset(&start.ignored);
+	enum status status =
+		environment_signal_set(options->shield, "--shield", &start.ignored, err);
+	char **environment = environment_build(&what);
+	if (status == STATUS_OK && !environment)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	start.environment = environment;
+	if (status == STATUS_OK)
+		status = process_start(&start, &command->pid, err);
+	environment_free(environment);
+	if (agent->relay)
+		stderr_relay_started(agent->relay, index);
+	if (status != STATUS_OK) {
+		terminal_take_back(&agent->terminal, 0);
+		return status;
+	}
+	reaper_add(&agent->reaper, command->pid);
+	command->running = true;
+	return STATUS_OK;
+}
+
+enum status agent_start(struct agent *agent, struct error *err)
+{
+	const struct agent_options *options = agent->options;
+	enum status status = make_boards(agent, err);
+	if (status == STATUS_OK && !isatty(STDERR_FILENO))
+		status = stderr_relay_start(&agent->relay, agent->command_count, err);
+	int64_t now = clock_now();
+	struct agreement_alone *alone = &agent->group.alone;
+	alone->first = options->identity->task;
+	alone->count = agent->task_count;
+	alone->view.peers = calloc(options->identity->tasks, sizeof(*alone->view.peers));
+	if (status == STATUS_OK && !alone->view.peers)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0; i < agent->task_count && status == STATUS_OK; i++) {
+		agent_task_init(&agent->tasks[i], &agent->group, options->identity->task + i,
+			&agent->commands[options->ranks ? 0 : i], now);
+		if (agent->group.noticed)
+			agreement_noticed(&agent->tasks[i].agreement, agent->group.own_deadline);
+	}
+	for (size_t i = 0; i < agent->command_count && status == STATUS_OK; i++)
+		status = start_command(agent, i, err);
+	return status;
+}
+
+/* Wait until all have joined; a notice or INT ends that early. */
+enum status agent_join(struct agent *agent, struct error *err)
+{
+	const struct agent_options *options = agent->options;
+	struct group *group = &agent->group;
+	struct attempt_entry entry = {.run = options->identity->run,
+		.number = options->attempt,
+		.tasks = options->identity->tasks,
+		.first = options->identity->task,
+		.count = options->identity->count,
+		.launch = options->identity->launch,
+		.beatless = !group->pulse,
+		.deadline = clock_after(options->join_timeout)};
+	enum status status = process_identify(0, &entry.agent, err);
+	if (status != STATUS_OK)
+		return status;
+	store_thread_join(
+		group->store_thread, &entry, options, &group->view, group->pulse, &group->progress);
+	for (;;) {
+		agent_wait_for_events(agent, CLOCK_NEVER);
+		if (group->noticed || agent->passed_on)
+			store_thread_cancel(group->store_thread);
+		struct result *result = store_thread_take(group->store_thread);
+		if (!result)
+			continue;
+		status = result->status;
+		*err = result->error;
+		group->view.agreement.longest_save = result->longest_save;
+		result_free(result);
+		return status;
+	}
+}
+
+static void write_unstarted(struct agent *agent, enum agreement_write what, uint64_t task,
+	enum agreement_reason reason, const struct write_details *details)
+{
+	struct agreement_plan plan = {.reason = reason};
+	struct write write;
+	plan.write[what] = 1;
+	write_build(&write, &agent->group.view, what, task, &plan, details);
+	store_thread_write(agent->group.store_thread, &write);
+}
+
+/* Leave an attempt whose commands were never started; the others are told why, if it is an error.
+ */
+void agent_leave_unstarted(
+	struct agent *agent, enum agreement_reason reason, int code, const char *why)
+{
+	struct group *group = &agent->group;
+	const struct identity *identity = agent->options->identity;
+	struct write_details details = {.notice = &group->notice,
+		.deadline = group->own_deadline,
+		.code = code,
+		.line = why};
+	if (group->view.attempt.number == 0)
+		return; /* not even joined */
+	agent->unstarted = true;
+	if (!*group->view.seal && group->noticed)
+		write_unstarted(agent, WRITE_CLAIM, identity->task, reason, &details);
+	else if (!*group->view.seal && reason == REASON_FAILED)
+		write_unstarted(agent, WRITE_ERROR, identity->task, reason, &details);
+	for (uint64_t i = 0; i < identity->count; i++)
+		write_unstarted(agent, WRITE_LEFT, identity->task + i, reason, &details);
+	agent_say_goodbye(agent, code);
+}
+
+int agent_not_joined(struct agent *agent, enum status status, const struct error *err)
+{
+	int code = status;
+	enum agreement_reason reason = status == STATUS_BROKEN ? REASON_PEER : REASON_FAILED;
+	const char *why = err->text;
+	if (agent->group.noticed || status == STATUS_SAVED) {
+		code = agent->options->exit_code;
+		reason = REASON_PREEMPTED;
+		message_info("preempted before the start: nothing to save, run me again");
+	} else if (agent->passed_on) {
+		code = 128 + agent->passed_on;
+		why = "interrupted before the start";
+	} else {
+		message_error("%s", err->text);
+	}
+	agent->said_broken = true; /* just now */
+	agent_leave_unstarted(agent, reason, code, why);
+	return code;
+}

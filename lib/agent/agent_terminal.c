@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent as a shell with one job: in the foreground of a terminal its command can read what is
+ * typed, gets Ctrl-C, and is stopped and continued together with the agent.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "agent/agent_inside.h"
+
+/* One command that is run from a terminal has it from its start; of several, the first that asks.
+ */
+int agent_terminal_for(struct agent *agent)
+{
+	agent->terminal_lent = agent->command_count == 1 && terminal_is_used(&agent->terminal);
+	return agent->terminal_lent ? agent->terminal.descriptor : 0;
+}
+
+static bool one_has_it(const struct agent *agent)
+{
+	for (size_t i = 0; i < agent->command_count; i++)
+		if (agent->commands[i].running &&
+			terminal_is_of(&agent->terminal, agent->commands[i].pid))
+			return true;
+	return false;
+}
+
+static void stopped(struct agent *agent, const struct command *command, int number)
+{
+	bool asks = number == SIGTTIN || number == SIGTTOU;
+	if (asks && terminal_lend(&agent->terminal, command->pid)) {
+		agent->terminal_lent = true;
+		kill(-command->pid, SIGCONT);
+		return;
+	}
+	if (asks && one_has_it(agent))
+		return; /* until that one has ended */
+	if (!asks && number != SIGTSTP)
+		return; /* STOP is somebody's wish for the command alone */
+	terminal_take_back(&agent->terminal, command->pid);
+	/* Nobody would continue us: Ctrl-Z does nothing then. */
+	if (!terminal_stop(number) && !asks) {
+		(void)terminal_lend(&agent->terminal, command->pid);
+		kill(-command->pid, SIGCONT);
+	}
+}
+
+void agent_check_stopped(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->command_count && agent->terminal.descriptor >= 0; i++) {
+		siginfo_t info = {0};
+		struct command *command = &agent->commands[i];
+		if (command->running &&
+			waitid(P_PID, (id_t)command->pid, &info, WSTOPPED | WNOHANG) == 0 &&
+			info.si_pid)
+			stopped(agent, command, info.si_status);
+	}
+}
+
+void agent_continued(struct agent *agent)
+{
+	for (size_t i = 0; i < agent->command_count; i++) {
+		if (!agent->commands[i].running)
+			continue;
+		bool lend = agent->terminal_lent || terminal_is_used(&agent->terminal);
+		if (lend && agent->command_count == 1)
+			(void)terminal_lend(&agent->terminal, agent->commands[i].pid);
+		kill(-agent->commands[i].pid, SIGCONT);
+	}
+}
+
+void agent_terminal_ended(struct agent *agent, const struct command *command)
+{
+	bool had = terminal_is_of(&agent->terminal, command->pid);
+	terminal_take_back(&agent->terminal, command->pid);
+	/* Others may have asked for it meanwhile: they ask again. */
+	for (size_t i = 0; had && i < agent->command_count; i++)
+		if (agent->commands[i].running)
+			kill(-agent->commands[i].pid, SIGCONT);
+	int number = command->code - 128;
+	bool hung_up = agent->terminal_lent && terminal_is_gone(&agent->terminal);
+	if (!(had && (number == SIGINT || number == SIGQUIT)) && !(hung_up && number == SIGHUP))
+		return;
+	/* The terminal told it alone, not us, nor the script that we may be a line of. */
+	agent->passed_on = number;
+	kill(0, number);
+}

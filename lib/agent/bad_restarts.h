@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Restarts that fail again and again from the same checkpoint: it is given up, and the one before
+ * it is tried. What failed is read from the attempts in the store, so there is no counter that
+ * could be wrong. Private to lib/agent.
+ */
+#ifndef AGENT_BAD_RESTARTS_H
+#define AGENT_BAD_RESTARTS_H
+
+#include "agent/agent.h"
+#include "proto/view.h"
+
+/*
+ * How many attempts before this one, back to the last that resumed from another checkpoint, ended
+ * with an error of a task's own; those that were preempted or whose end is not known do not count.
+ * Stops counting at most.
+ */
+enum status bad_restarts_count(struct store *store, const struct attempt *attempt, const char *path,
+	uint64_t step, uint64_t most, uint64_t *count, struct error *err);
+
+/*
+ * As options->find_checkpoint, but with max_bad_restarts one from which so many restarts have
+ * failed is given up by options->give_up_checkpoint, and the next is looked for.
+ */
+enum status bad_restarts_find(struct store *store, const struct attempt *attempt,
+	const struct agent_options *options, char path[4096], uint64_t *step, struct error *err);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/children/error_line.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BURST 60000 /* ms: exceptions that have one cause, and the end that they lead to */
+
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+static const char digits_and_dots[] = "0123456789_.";
+
+static bool is_letter(char c)
+{
+	return (unsigned char)c >= 0x80 || (c && strchr(letters, c));
+}
+
+static bool has_letter(const char *line)
+{
+	while (*line && !is_letter(*line))
+		line++;
+	return *line;
+}
+
+/* Behind the "[rank1]: " or "[default0]:" that torchrun and PyTorch write before a worker's lines.
+ */
+static const char *behind_prefix(const char *line)
+{
+	const char *end = *line == '[' ? strstr(line, "]:") : NULL;
+	if (!end || strcspn(line, " ") < (size_t)(end - line))
+		return line;
+	return end[2] == ' ' ? end + 3 : end + 2;
+}
+
+/* "ValueError: x", "torch.OutOfMemoryError: ...", "KeyboardInterrupt". */
+static bool is_exception(const char *line)
+{
+	const char *end = line;
+	while (is_letter(*end) || (*end && strchr(digits_and_dots, *end)))
+		end++;
+	return is_letter(*line) && (*end == ':' || !*end) &&
+	       strncmp(line, "torch.distributed.elastic.", 26) != 0;
+}
+
+void error_line_take(struct error_line *lines, const char *line, int64_t now)
+{
+	const char *text = behind_prefix(line);
+	if (!has_letter(line))
+		return;
+	snprintf(lines->last, sizeof(lines->last), "%s", line);
+	if (!strncmp(text, "Traceback (most recent call last):", 34)) {
+		lines->in_traceback = true;
+	} else if (lines->in_traceback && is_exception(text)) {
+		lines->in_traceback = false;
+		if (!*lines->exception || now - lines->exception_at > BURST) {
+			snprintf(lines->exception, sizeof(lines->exception), "%s", line);
+			lines->exception_at = now;
+		}
+	}
+}
+
+const char *error_line_best(const struct error_line *lines, int64_t now)
+{
+	bool caused = *lines->exception && now - lines->exception_at <= BURST;
+	return caused ? lines->exception : lines->last;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/environment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/reaper.h"
+#include "base/variables.h"
+#include "notice/source.h"
+
+void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE])
+{
+	*names = '\0';
+	for (size_t i = 0; i < count; i++) {
+		const char *caught = source_signals(sources[i]);
+		if (!caught)
+			continue;
+		size_t used = strlen(names);
+		snprintf(names + used, LISTEN_SIGNALS_SIZE - used, "%s%s", used ? "," : "", caught);
+	}
+}
+
+char **environment_build(const struct command_environment *what)
+{
+	struct variables list = {0};
+	char signals[LISTEN_SIGNALS_SIZE];
+	variables_inherit(&list);
+	variables_set(&list, "PREEMPT_DIR", what->board);
+	variables_set(&list, "PREEMPT_STORE", what->store);
+	variables_set(&list, REAPER_MARK, what->mark);
+	variables_set(&list, "PREEMPT_RUN", what->attempt->run);
+	variables_set_number(&list, "PREEMPT_ATTEMPT", what->attempt->number);
+	variables_set(&list, "PREEMPT_LIFE", what->attempt->life);
+	variables_set_number(&list, "PREEMPT_TASKS", what->attempt->tasks);
+	variables_set_number(&list, "PREEMPT_TASK", what->task);
+	variables_set(&list, "PREEMPT_LAUNCH", what->identity->launch);
+	environment_signals(what->sources, what->source_count, signals);
+	variables_set(&list, "PREEMPT_SIGNALS", signals);
+	if (what->resume)
+		variables_set(&list, "PREEMPT_RESUME", what->resume);
+	if (what->ranks) {
+		variables_set_number(&list, "PREEMPT_RANKS", what->identity->count);
+	} else if (what->spread) {
+		variables_set_number(&list, "RANK", what->task);
+		variables_set_number(&list, "LOCAL_RANK", what->local);
+		variables_set_number(&list, "WORLD_SIZE", what->attempt->tasks);
+		variables_set_number(&list, "LOCAL_WORLD_SIZE", what->identity->count);
+	}
+	if (!list.failed)
+		return list.items;
+	variables_release(&list);
+	return NULL;
+}
+
+void environment_free(char **environment)
+{
+	struct variables list = {.items = environment};
+	variables_release(&list);
+}
+
+enum status environment_signal_set(
+	const char *names, const char *what, sigset_t *set, struct error *err)
+{
+	char *copy = strdup(names ? names : "");
+	enum status status = copy ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	char *rest = copy;
+	for (char *name; status == STATUS_OK && (name = strsep(&rest, ","));) {
+		int number;
+		if (!*name)
+			continue;
+		status = parse_signal(name, &number, what, err);
+		if (status == STATUS_OK)
+			sigaddset(set, number);
+	}
+	free(copy);
+	return status;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/listen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/environment.h"
+#include "agent/source_group.h"
+#include "base/parse.h"
+#include "notice/platform.h"
+#include "run/options.h"
+
+static enum status add(
+	struct source_set *watch, enum status status, struct source *source, struct error *err)
+{
+	return status == STATUS_OK ? source_set_add(watch, source, err) : status;
+}
+
+/* round 0: the claim. */
+static enum status open_group(struct source_set *watch, const struct listen_request *request,
+	uint64_t round, struct source **group, struct error *err)
+{
+	struct identity identity;
+	struct source *source = NULL;
+	char url[4096];
+	struct group_source_options how = {.store = url,
+		.run = identity.run,
+		.attempt = group_options.attempt_given ? group_options.attempt : 0,
+		.round = round,
+		.until_exit = request->until_exit,
+		.past = request->past || request->until_exit};
+	if (*group)
+		return error_set(err, STATUS_USAGE, "--source group: given twice");
+	enum status status = group_identify(IDENTITY_RUN, 0, &identity, err);
+	if (status == STATUS_OK)
+		status = group_store_url(identity.run, false, url, sizeof(url), err);
+	if (status == STATUS_OK)
+		status = source_group_open(&source, &how, err);
+	status = add(watch, status, source, err);
+	if (status == STATUS_OK)
+		*group = source;
+	return status;
+}
+
+/* "group" or "group:ROUND": anything else is a source by its specification. */
+static enum status open_one(struct source_set *watch, const struct listen_request *request,
+	const char *specification, struct source **group, struct error *err)
+{
+	struct source *source = NULL;
+	uint64_t round = 0;
+	bool claim = !strcmp(specification, "group");
+	enum status status = STATUS_OK;
+	if (!strncmp(specification, "group:", 6))
+		status = parse_unsigned(
+			specification + 6, 1, INT64_MAX, &round, "--source group:ROUND", err);
+	if (status == STATUS_OK && (claim || round))
+		return open_group(watch, request, round, group, err);
+	if (status == STATUS_OK)
+		status = source_open(&source, specification, &request->how, err);
+	return add(watch, status, source, err);
+}
+
+static enum status open_platform(struct source_set *watch, struct listen_request *request,
+	struct text *warnings, struct error *err)
+{
+	struct platform_signs signs;
+	struct platform_choice choice;
+	struct source *none = NULL;
+	platform_inspect(&signs);
+	enum status status = platform_choose(request->platform, &signs, &choice, err);
+	if (status == STATUS_OK && request->how.grace < 0)
+		request->how.grace = choice.grace;
+	for (size_t i = 0; status == STATUS_OK && i < choice.count; i++) {
+		status = open_one(watch, request, choice.sources[i], &none, err);
+		if (status != STATUS_OK && i > 0 && !choice.certain) {
+			text_addf(
+				warnings, "no notices from %s: %s\n", choice.sources[i], err->text);
+			status = STATUS_OK;
+		}
+	}
+	return status;
+}
+
+enum status listen_open(struct source_set *watch, struct listen_request *request,
+	struct source **group, struct text *warnings, struct error *err)
+{
+	enum status status = STATUS_OK;
+	*group = NULL;
+	if (request->platform)
+		status = open_platform(watch, request, warnings, err);
+	for (size_t i = 0; i < request->count && status == STATUS_OK; i++)
+		status = open_one(watch, request, request->specifications[i], group, err);
+	return status;
+}
+
+enum status listen_signals(char names[LISTEN_SIGNALS_SIZE], struct error *err)
+{
+	struct platform_signs signs;
+	struct platform_choice choice;
+	const char *sources[PLATFORM_SOURCES];
+	const char *given = getenv("PREEMPT_SIGNALS");
+	if (given) {
+		snprintf(names, LISTEN_SIGNALS_SIZE, "%s", given);
+		return STATUS_OK;
+	}
+	platform_inspect(&signs);
+	const char *platform = getenv("PREEMPT_PLATFORM");
+	enum status status = platform_choose(platform ? platform : "auto", &signs, &choice, err);
+	if (status != STATUS_OK)
+		return status;
+	for (size_t i = 0; i < choice.count; i++)
+		sources[i] = choice.sources[i];
+	environment_signals(sources, choice.count, names);
+	return STATUS_OK;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread that beats, and its callers. */
+#include "agent/pulse.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "agent/pulse_inside.h"
+#include "agent/stream.h"
+#include "base/bell.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+uint64_t pulse_token(const struct process_identity *who)
+{
+	char key[160];
+	snprintf(key, sizeof(key), "%s %" PRIu64 " %ld %" PRIu64, who->boot, who->pid_namespace,
+		(long)who->pid, who->start);
+	uint64_t token = XXH64(key, strlen(key), 0);
+	return token ? token : 1;
+}
+
+/* ---- The thread ---- */
+
+static bool is_ours(const struct pulse *pulse, uint64_t task)
+{
+	return task >= pulse->options.first && task - pulse->options.first < pulse->options.count;
+}
+
+/* One beat for each of our tasks. True: the store took all of them, each in time. */
+static bool beat(struct pulse *pulse, bool farewell)
+{
+	const struct heartbeat_rules *rules = &pulse->options.rules;
+	bool right = true;
+	pulse->count++;
+	for (uint64_t i = 0; i < pulse->options.count; i++) {
+		struct store_beat record = {.token = pulse->token,
+			.sequence = farewell ? heartbeat_farewell(rules->period)
+					     : heartbeat_sequence(pulse->count, rules->period),
+			.step = atomic_load(&pulse->steps[i])};
+		int64_t began = clock_now();
+		enum status status = store_beat(
+			pulse->store, pulse->group, pulse->options.first + i, &record, NULL);
+		right &= status == STATUS_OK && clock_now() - began <= rules->timeout;
+	}
+	if (right)
+		atomic_store(&pulse->answered_at, clock_now());
+	return right;
+}
+
+/* So that no preempt-heartbeat beats for them as well. */
+static void claim_streams(struct pulse *pulse)
+{
+	pulse->streams = pulse->options.follow ? NULL : calloc(pulse->options.count, sizeof(int));
+	for (uint64_t i = 0; pulse->streams && i < pulse->options.count; i++) {
+		pulse->streams[i] = -1;
+		(void)stream_claim(store_where(pulse->store), &pulse->attempt,
+			pulse->options.first + i, &pulse->streams[i], NULL);
+	}
+}
+
+static void release_streams(struct pulse *pulse)
+{
+	for (uint64_t i = 0; pulse->streams && i < pulse->options.count; i++)
+		if (pulse->streams[i] >= 0)
+			close(pulse->streams[i]);
+	free(pulse->streams);
+}
+
+static enum status prepare(struct pulse *pulse)
+{
+	struct error err;
+	claim_streams(pulse);
+	keys_group(&pulse->attempt, pulse->group);
+	pulse->peers = calloc(pulse->attempt.tasks, sizeof(*pulse->peers));
+	pulse->out = calloc(pulse->attempt.tasks, sizeof(*pulse->out));
+	if (!pulse->peers || !pulse->out)
+		return STATUS_TEMPORARY;
+	enum status status = view_init(&pulse->view, &pulse->attempt, &err);
+	if (status != STATUS_OK)
+		return status;
+	/* Where our own beats have got to: the same incarnation goes on where it stopped. */
+	struct store_beat last;
+	if (store_beat_read(pulse->store, pulse->group, pulse->options.first, &last, NULL) ==
+			STATUS_OK &&
+		!heartbeat_is_farewell(last.sequence))
+		pulse->count = heartbeat_count(last.sequence);
+	return STATUS_OK;
+}
+
+/* The group cannot go on, or not with us. */
+static void tell_verdict(struct pulse *pulse)
+{
+	const struct view *view = &pulse->view;
+	const struct agreement_view *a = &view->agreement;
+	bool dead = false, over = true;
+	if (pulse->told || pulse->view.revision == 0)
+		return;
+	for (uint64_t i = 0; i < a->tasks; i++) {
+		dead |= is_ours(pulse, i) && a->peers[i].dead;
+		over &= !is_ours(pulse, i) || a->peers[i].left != REASON_NONE;
+	}
+	bool broken = a->broken && !a->claimed && !over;
+	if (!dead && !broken && !over && !a->closed)
+		return;
+	pulse->told = true;
+	pthread_mutex_lock(&pulse->lock);
+	if (broken && view->error.present)
+		snprintf(pulse->why, sizeof(pulse->why),
+			"task %llu failed on %.60s with %d%s%.120s",
+			(unsigned long long)view->error.task, view->error.host, view->error.code,
+			*view->error.line ? ": " : "", view->error.line);
+	else if (broken)
+		snprintf(pulse->why, sizeof(pulse->why), "%s",
+			*view->seal_text ? view->seal_text : view->seal);
+	else if (dead)
+		snprintf(pulse->why, sizeof(pulse->why), "this task was declared dead");
+	pthread_mutex_unlock(&pulse->lock);
+	bell_ring(pulse->broken);
+}
+
+static void wait_until(struct pulse *pulse, int64_t instant)
+{
+	struct pollfd wake = {.fd = pulse->wake, .events = POLLIN};
+	poll(&wake, 1, clock_poll_timeout(instant));
+}
+
+/* Until the next beat is due, or we are to stop; meanwhile changes of the attempt are followed. */
+static void rest(struct pulse *pulse, int64_t until)
+{
+	while (!atomic_load(&pulse->stopping) && clock_now() < until) {
+		store_revision revision;
+		enum status status = STATUS_NO;
+		if (pulse->options.follow && atomic_load(&pulse->watching) && !pulse->told)
+			status = store_wait(pulse->store, pulse->attempt.prefix,
+				pulse->view.revision, until, pulse->wake, &revision, NULL);
+		else
+			wait_until(pulse, until);
+		bell_hush(pulse->wake);
+		if (status == STATUS_OK)
+			status = pulse_refresh(pulse, NULL);
+		if (status != STATUS_OK && status != STATUS_NO && status != STATUS_TIMEOUT)
+			clock_sleep_until(clock_after(clock_jitter(200)));
+		tell_verdict(pulse);
+	}
+}
+
+static void exchange_beats(struct pulse *pulse, int64_t *last)
+{
+	struct heartbeat_exchange exchange = {.began = clock_now()};
+	exchange.paused = *last && exchange.began - *last > 2 * pulse->options.rules.period;
+	*last = exchange.began;
+	exchange.beaten = beat(pulse, false);
+	if (atomic_load(&pulse->watching))
+		pulse_look_around(pulse, &exchange);
+	/* Never less than a period after the beginning of this one. */
+	rest(pulse, exchange.began + pulse->options.rules.period);
+}
+
+static void *work(void *context)
+{
+	struct pulse *pulse = context;
+	int64_t last = 0;
+	(void)pthread_setname_np(pthread_self(), "pulse");
+	while (!atomic_load(&pulse->stopping) && !atomic_load(&pulse->begun)) {
+		wait_until(pulse, CLOCK_NEVER);
+		bell_hush(pulse->wake);
+	}
+	while (!atomic_load(&pulse->stopping)) {
+		if (!pulse->store &&
+			store_open(&pulse->store, pulse->options.store, 0,
+				clock_after(pulse->options.rules.timeout), NULL) != STATUS_OK) {
+			wait_until(pulse, clock_after(500 + clock_jitter(500)));
+			bell_hush(pulse->wake);
+			continue;
+		}
+		store_set_patience(pulse->store, pulse->options.rules.timeout);
+		if (!pulse->peers && prepare(pulse) != STATUS_OK)
+			break;
+		exchange_beats(pulse, &last);
+	}
+	if (pulse->count && !atomic_load(&pulse->silent))
+		(void)beat(pulse, true);
+	release_streams(pulse);
+	store_close(pulse->store);
+	return NULL;
+}
+
+/* ---- The callers ---- */
+
+static void release(struct pulse *pulse)
+{
+	if (pulse->view.members)
+		view_release(&pulse->view);
+	if (pulse->wake >= 0)
+		close(pulse->wake);
+	if (pulse->broken >= 0)
+		close(pulse->broken);
+	pthread_mutex_destroy(&pulse->lock);
+	free((void *)pulse->steps);
+	free(pulse->peers);
+	free(pulse->out);
+	free(pulse);
+}
+
+enum status pulse_start(struct pulse **out, const struct pulse_options *options, struct error *err)
+{
+	struct pulse *pulse = calloc(1, sizeof(*pulse));
+	if (!pulse || !(pulse->steps = calloc(options->count, sizeof(*pulse->steps)))) {
+		free(pulse);
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	pulse->options = *options;
+	pulse->token = pulse_token(options->who);
+	pulse->options.who = NULL;
+	for (uint64_t i = 0; i < options->count; i++)
+		atomic_store(&pulse->steps[i], HEARTBEAT_NO_STEP);
+	pthread_mutex_init(&pulse->lock, NULL);
+	pulse->wake = bell_open();
+	pulse->broken = bell_open();
+	int number = pulse->wake < 0 || pulse->broken < 0 ? errno : 0;
+	if (number == 0)
+		number = thread_start(&pulse->thread, work, pulse);
+	if (number == 0) {
+		*out = pulse;
+		return STATUS_OK;
+	}
+	release(pulse);
+	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
+}
+
+void pulse_begin(struct pulse *pulse, const struct attempt *attempt)
+{
+	if (!pulse || atomic_load(&pulse->begun))
+		return;
+	pulse->attempt = *attempt;
+	atomic_store(&pulse->needed, attempt->tasks > pulse->options.count);
+	atomic_store(&pulse->begun, true);
+	bell_ring(pulse->wake);
+}
+
+void pulse_watch(struct pulse *pulse)
+{
+	if (pulse)
+		atomic_store(&pulse->watching, true);
+}
+
+void pulse_tell_step(struct pulse *pulse, uint64_t index, uint64_t step)
+{
+	if (pulse)
+		atomic_store(&pulse->steps[index], step);
+}
+
+bool pulse_is_answered(const struct pulse *pulse)
+{
+	int64_t at = atomic_load(&pulse->answered_at);
+	const struct heartbeat_rules *rules = &pulse->options.rules;
+	return at && clock_now() - at < 2 * rules->period + rules->timeout;
+}
+
+bool pulse_is_needed(const struct pulse *pulse)
+{
+	return atomic_load(&pulse->needed);
+}
+
+int pulse_descriptor(const struct pulse *pulse)
+{
+	return pulse->broken;
+}
+
+bool pulse_why(struct pulse *pulse, char text[256])
+{
+	pthread_mutex_lock(&pulse->lock);
+	memcpy(text, pulse->why, sizeof(pulse->why));
+	pthread_mutex_unlock(&pulse->lock);
+	return *text != '\0';
+}
+
+void pulse_fall_silent(struct pulse *pulse)
+{
+	if (pulse)
+		atomic_store(&pulse->silent, true);
+}
+
+void pulse_stop(struct pulse *pulse, int64_t patience)
+{
+	if (!pulse)
+		return;
+	atomic_store(&pulse->stopping, true);
+	bell_ring(pulse->wake);
+	if (thread_join(pulse->thread, pulse, patience))
+		release(pulse);
+}

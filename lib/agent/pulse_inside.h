@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared by the files of the pulse, and by nobody else: pulse.c (the thread and its callers),
+ * pulse_watch.c (reading the others, declaring the dead).
+ */
+#ifndef AGENT_PULSE_INSIDE_H
+#define AGENT_PULSE_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/pulse.h"
+#include "proto/view.h"
+
+/* What was seen in one exchange. */
+struct pulse_tally {
+	uint64_t late, unknown, restarted, lost;
+};
+
+struct pulse {
+	struct pulse_options options;
+	uint64_t token;
+	pthread_t thread;
+	int *streams; /* [count]: that nobody else beats for them on this machine; or -1 */
+	int wake;     /* eventfd: something new for the thread */
+	int broken;   /* eventfd: the verdict is there */
+
+	_Atomic uint64_t *steps;     /* [count] */
+	_Atomic int64_t answered_at; /* 0: not yet */
+	_Atomic bool begun, watching, silent, stopping;
+	_Atomic bool needed;  /* pulse_is_needed */
+	pthread_mutex_t lock; /* over attempt (until begun) and why */
+	char why[256];
+
+	/* Of the thread alone. */
+	struct attempt attempt;
+	char group[192];
+	struct store *store;
+	uint64_t count;		      /* beats so far */
+	struct heartbeat_peer *peers; /* [tasks] */
+	bool *out;		      /* [tasks]: has left or is dead, by its key */
+	struct view view;	      /* as of the last time somebody was suspected, or follow */
+	struct pulse_tally tally;
+	uint64_t waited; /* exchanges for which a conclusion was put off */
+	bool told;	 /* the verdict */
+};
+
+/* pulse_watch.c */
+
+/* Read whom it is for us to read, declare who is dead. */
+void pulse_look_around(struct pulse *pulse, const struct heartbeat_exchange *exchange);
+/* Read what has changed in the store; who has left or is dead is watched no longer. */
+enum status pulse_refresh(struct pulse *pulse, struct error *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading the others, and declaring the dead. */
+#include <stdlib.h>
+
+#include "agent/pulse_inside.h"
+#include "base/clock.h"
+#include "proto/writes.h"
+
+#define DEATHS_MAX   256 /* in one transaction; the rest follows a period later */
+#define UNPROVED_MAX 8	 /* tasks that one who takes over looks at in one exchange */
+#define WAIT_MOST    2	 /* exchanges that a conclusion waits for those who are late, too */
+#define DEPUTY	     5 /* further observations after which anybody declares what the monitor should */
+
+static bool is_ours(const struct pulse *pulse, uint64_t task)
+{
+	return task >= pulse->options.first && task - pulse->options.first < pulse->options.count;
+}
+
+enum status pulse_refresh(struct pulse *pulse, struct error *err)
+{
+	enum status status = view_refresh(&pulse->view, pulse->store, err);
+	bool others = false;
+	if (status != STATUS_OK)
+		return status;
+	for (uint64_t i = 0; i < pulse->attempt.tasks; i++) {
+		pulse->out[i] = !agreement_counts(&pulse->view.agreement, i);
+		others |= !pulse->out[i] && !is_ours(pulse, i);
+	}
+	atomic_store(&pulse->needed, others && !pulse->view.agreement.claimed);
+	return STATUS_OK;
+}
+
+static void read_beat(const struct pulse *pulse, uint64_t task, struct heartbeat_look *look)
+{
+	int64_t began = clock_now();
+	enum status status = store_beat_read(pulse->store, pulse->group, task, &look->beat, NULL);
+	look->took = clock_now() - began;
+	look->seen = status == STATUS_OK   ? SEEN_BEAT
+		     : status == STATUS_NO ? SEEN_NOTHING
+					   : SEEN_ERROR;
+}
+
+static enum heartbeat_state observe(
+	struct pulse *pulse, uint64_t task, const struct heartbeat_exchange *exchange)
+{
+	struct heartbeat_look look = {0};
+	struct heartbeat_peer *peer = &pulse->peers[task];
+	const struct view_member *member = &pulse->view.members[task];
+	read_beat(pulse, task, &look);
+	/* Who it is, is known once somebody was suspected; asked only where something is odd. */
+	bool odd = peer->state == HEARTBEAT_LATE || peer->state == HEARTBEAT_UNKNOWN;
+	look.expected = member->joined && !member->beatless;
+	look.gone = odd && member->joined && process_check(&member->agent) == PROCESS_GONE;
+	enum heartbeat_state state =
+		heartbeat_observe(peer, &pulse->options.rules, exchange, &look);
+	pulse->tally.late += state == HEARTBEAT_LATE;
+	pulse->tally.unknown += state == HEARTBEAT_UNKNOWN;
+	pulse->tally.restarted += state == HEARTBEAT_RESTARTED;
+	pulse->tally.lost += heartbeat_is_lost(state);
+	return state;
+}
+
+/*
+ * Read from task 0 upwards until somebody is found who lives, and leaves the rest to itself. True:
+ * it is for us to read all, because nobody before us lives.
+ */
+static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchange *exchange)
+{
+	int unproved = 0;
+	for (uint64_t i = 0; i < pulse->attempt.tasks; i++) {
+		if (is_ours(pulse, i))
+			return true;
+		if (pulse->out[i])
+			continue;
+		enum heartbeat_state state = observe(pulse, i, exchange);
+		if (state == HEARTBEAT_ALIVE && pulse->peers[i].proved)
+			return false;
+		if (state == HEARTBEAT_ALIVE && ++unproved == UNPROVED_MAX)
+			return false;
+	}
+	return false;
+}
+
+static void look_at_all(struct pulse *pulse, const struct heartbeat_exchange *exchange)
+{
+	for (uint64_t i = pulse->options.first; i < pulse->attempt.tasks; i++)
+		if (!is_ours(pulse, i) && !pulse->out[i])
+			(void)observe(pulse, i, exchange);
+}
+
+/* Whether this one is for us to declare: the monitor does, others only where it does not. */
+static bool may_declare(const struct pulse *pulse, uint64_t task, bool monitor)
+{
+	const struct heartbeat_peer *peer = &pulse->peers[task];
+	if (pulse->out[task] || !heartbeat_is_lost(peer->state))
+		return false;
+	return monitor || peer->state == HEARTBEAT_RESTARTED ||
+	       peer->silent >= heartbeat_limit(peer, &pulse->options.rules) + DEPUTY;
+}
+
+static bool is_silent(const struct pulse *pulse, uint64_t task)
+{
+	struct heartbeat_look look = {0};
+	const struct heartbeat_peer *peer = &pulse->peers[task];
+	read_beat(pulse, task, &look);
+	if (look.took > pulse->options.rules.timeout)
+		return false;
+	if (!heartbeat_has_beaten(peer))
+		return look.seen == SEEN_NOTHING;
+	return look.seen == SEEN_BEAT && look.beat.token == peer->beat.token &&
+	       look.beat.sequence == peer->beat.sequence;
+}
+
+static enum death_cause cause_of(const struct pulse *pulse, uint64_t task)
+{
+	const struct heartbeat_peer *peer = &pulse->peers[task];
+	if (peer->state == HEARTBEAT_RESTARTED)
+		return DEATH_RESTARTED;
+	return peer->silent < heartbeat_limit(peer, &pulse->options.rules) ? DEATH_GONE
+									   : DEATH_SILENT;
+}
+
+/*
+ * Commit the deaths of all who are lost now. Time may have passed since they were judged, so each
+ * is read again right before; and a store that keeps us waiting is given up soon.
+ */
+static void declare(struct pulse *pulse, bool monitor)
+{
+	struct death deaths[DEATHS_MAX];
+	size_t count = 0;
+	if (pulse_refresh(pulse, NULL) != STATUS_OK || pulse->view.agreement.closed)
+		return;
+	for (uint64_t i = 0; i < pulse->attempt.tasks && count < DEATHS_MAX; i++) {
+		const struct heartbeat_peer *peer = &pulse->peers[i];
+		if (!may_declare(pulse, i, monitor) || !pulse->view.members[i].joined)
+			continue;
+		enum death_cause cause = cause_of(pulse, i);
+		if (cause == DEATH_SILENT && !is_silent(pulse, i))
+			continue;
+		int64_t ago = peer->changed_at ? clock_now() - peer->changed_at : 0;
+		deaths[count++] = (struct death){.task = i,
+			.cause = cause,
+			.since_utc = clock_utc() - ago,
+			.has_step =
+				heartbeat_has_beaten(peer) && peer->beat.step != HEARTBEAT_NO_STEP,
+			.step = peer->beat.step};
+	}
+	if (count == 0)
+		return;
+	struct write write;
+	write_build_deaths(&write, &pulse->view, pulse->options.first, deaths, count);
+	if (write_carry_out(&write, pulse->store, NULL) == OUTCOME_DONE)
+		for (size_t i = 0; i < count; i++)
+			pulse->out[deaths[i].task] = true;
+	write_release(&write);
+}
+
+void pulse_look_around(struct pulse *pulse, const struct heartbeat_exchange *exchange)
+{
+	struct pulse_tally *tally = &pulse->tally;
+	*tally = (struct pulse_tally){0};
+	bool monitor = look_for_monitor(pulse, exchange);
+	if (monitor)
+		look_at_all(pulse, exchange);
+	/* Who a silent one is, we have to know to ask whether its process still exists. */
+	if ((tally->late || tally->unknown) && pulse->view.revision == 0)
+		(void)pulse_refresh(pulse, NULL);
+	/* Tasks that died together are to be named together: those who are late have their time. */
+	bool wait = tally->late && !tally->restarted && pulse->waited < WAIT_MOST;
+	pulse->waited = tally->lost ? pulse->waited + 1 : 0;
+	if (tally->lost && !wait)
+		declare(pulse, monitor);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/restart.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "agent/agent_inside.h"
+#include "agent/pulse.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/process.h"
+#include "live/outage.h"
+#include "notice/source_set.h"
+#include "run/attempt.h"
+#include "run/history.h"
+
+#define OPEN_PATIENCE 2000 /* ms for one try to open the store */
+#define CHECK_EVERY   250  /* ms between looks for a notice while the store is waited for */
+#define GONE_EVERY    1000 /* ms between looks for agents that are gone */
+
+/* The time between two attempts: no agent runs, but notices and signals come. */
+struct between {
+	const struct agent_options *options;
+	struct agent_end *end; /* of the attempt that is over here */
+	bool finished;	       /* with 0: this agent's tasks have nothing more to do */
+	struct source_set watch;
+	int signals; /* signalfd of those that end us */
+	bool noticed;
+	int ended_by; /* INT, HUP, QUIT; 0 */
+	struct pulse *pulse;
+	struct store *store; /* NULL: not open yet */
+	struct view view;
+};
+
+static enum status open_between(struct between *between, struct error *err)
+{
+	static const int endings[] = {SIGINT, SIGHUP, SIGQUIT};
+	const struct agent_options *options = between->options;
+	sigset_t set;
+	sigemptyset(&set);
+	process_add_heeded(&set, endings, sizeof(endings) / sizeof(endings[0]));
+	between->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (between->signals < 0)
+		return error_set(
+			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
+	return agent_watch_sources(options, &between->watch, err);
+}
+
+static void take_notice(struct between *between, const struct notice *notice)
+{
+	message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "", notice->reason);
+	between->noticed = true;
+}
+
+/* Wait until deadline; false: a notice or a signal came. */
+static bool wait_between(struct between *between, int64_t deadline)
+{
+	struct pollfd polled[1 + SOURCE_SET_SOURCES];
+	do {
+		struct signalfd_siginfo info;
+		struct notice notice;
+		struct error err;
+		size_t which;
+		enum source_set_event event;
+		int64_t due = source_set_due(&between->watch);
+		polled[0] = (struct pollfd){.fd = between->signals, .events = POLLIN};
+		size_t count = source_set_poll(&between->watch, polled + 1);
+		(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
+		source_set_begin(&between->watch, polled + 1);
+		while ((event = source_set_next(&between->watch, &which, &notice, &err)) !=
+			SOURCE_SET_END)
+			if (event == SOURCE_SET_NOTICE)
+				take_notice(between, &notice);
+		if (read(between->signals, &info, sizeof(info)) == sizeof(info))
+			between->ended_by = (int)info.ssi_signo;
+	} while (!between->noticed && !between->ended_by && clock_now() < deadline);
+	return !between->noticed && !between->ended_by;
+}
+
+/* The end of the time between; false: a notice has come that was not given yet. */
+static bool end_between(struct between *between)
+{
+	struct notice notice;
+	sigset_t all;
+	/* What comes from here on waits for the next start. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	while (source_set_take_held(&between->watch, &notice))
+		take_notice(between, &notice);
+	return !between->noticed;
+}
+
+/* Agents of this machine that were killed cannot say goodbye. */
+static void look_for_the_gone(struct store *store, struct view *view)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		struct write write;
+		if (!view->members[i].joined || !agreement_counts(&view->agreement, i) ||
+			process_check(&view->members[i].agent) != PROCESS_GONE)
+			continue;
+		struct death death = {.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
+		write_build_deaths(&write, view, BY_NO_TASK, &death, 1);
+		(void)write_carry_out(&write, store, NULL);
+		write_release(&write);
+	}
+}
+
+/* Write the goodbyes that the store has not taken yet; what another has overtaken is dropped. */
+static enum status say_goodbyes(struct between *between, struct error *err)
+{
+	struct agent_end *end = between->end;
+	for (size_t i = 0; i < end->unwritten_count; i++) {
+		if (write_carry_out(&end->unwritten[i], between->store, err) != OUTCOME_UNKNOWN)
+			continue;
+		for (size_t j = 0; j < i; j++)
+			write_release(&end->unwritten[j]);
+		end->unwritten_count -= i;
+		memmove(end->unwritten, end->unwritten + i,
+			end->unwritten_count * sizeof(*end->unwritten));
+		return err->status;
+	}
+	for (size_t i = 0; i < end->unwritten_count; i++)
+		write_release(&end->unwritten[i]);
+	end->unwritten_count = 0;
+	return STATUS_OK;
+}
+
+/* Open the store if it is not open, say what was left unsaid, and read what has changed. */
+static enum status look(struct between *between, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (!between->store)
+		status = outage_open(
+			&between->store, between->options->store, clock_after(OPEN_PATIENCE), err);
+	if (status == STATUS_OK)
+		status = say_goodbyes(between, err);
+	if (status == STATUS_OK)
+		status = view_refresh(&between->view, between->store, err);
+	return status;
+}
+
+/* Whether the wait ends on what the store shows; else the agents that are gone are looked for. */
+static bool is_over(
+	struct between *between, int64_t *gone_at, enum status *status, struct error *err)
+{
+	struct view *view = &between->view;
+	if (!view->agreement.closed && clock_now() >= *gone_at) {
+		if (!between->finished || *view->seal)
+			look_for_the_gone(between->store, view);
+		*gone_at = clock_after(GONE_EVERY);
+	}
+	if (view_all_through(view))
+		*status = attempt_close(between->store, view, false, NULL, err);
+	return view->agreement.closed || view->agreement.claimed;
+}
+
+/*
+ * Wait until the attempt is closed, or was preempted after all. STATUS_OK; STATUS_NO: a notice or a
+ * signal; STATUS_TIMEOUT; or the store cannot be asked. Limited by --join-timeout, which a finished
+ * agent counts anew as long as the store answers and the heartbeat watches the others.
+ */
+static enum status wait_closed(struct between *between, struct error *err)
+{
+	int64_t patience = between->options->join_timeout;
+	int64_t limit = clock_after(patience), gone_at = clock_now();
+	bool said = false;
+	for (;;) {
+		enum status status = look(between, err);
+		bool answered = status == STATUS_OK;
+		if (answered && is_over(between, &gone_at, &status, err))
+			return STATUS_OK;
+		if (status == STATUS_DAMAGED || status == STATUS_PERMISSION)
+			return status; /* that does not pass */
+		if (answered && between->finished && between->pulse)
+			limit = clock_after(patience);
+		if (clock_now() >= limit)
+			return answered ? error_set(err, STATUS_TIMEOUT,
+						  "run %s: attempt %llu has not closed",
+						  between->view.attempt.run,
+						  (unsigned long long)between->view.attempt.number)
+					: status;
+		if (between->finished && !said)
+			message_info(answered ? "finished; the other tasks have not (--restarts)"
+					      : "finished; waiting for the store to say so to the "
+						"other tasks (--restarts)");
+		said = true;
+		if (!wait_between(between, clock_after(answered ? 0 : CHECK_EVERY)))
+			return STATUS_NO;
+		store_revision revision;
+		if (answered)
+			(void)store_wait(between->store, between->view.attempt.prefix,
+				between->view.revision, clock_after(CHECK_EVERY), -1, &revision,
+				NULL);
+	}
+}
+
+/*
+ * Another task has failed or was lost; the tasks here have finished. Run them again only together
+ * with a task that has not finished, once that task has opened the next attempt. True: it has.
+ */
+static bool wait_for_opening(struct between *between)
+{
+	const struct attempt *attempt = &between->view.attempt;
+	int64_t limit = clock_after(between->options->join_timeout);
+	struct error err;
+	do {
+		uint64_t newest = 0;
+		if (look(between, &err) == STATUS_OK && view_all_completed(&between->view)) {
+			(void)attempt_close(between->store, &between->view, false, NULL, NULL);
+			return false;
+		}
+		if (history_newest(between->store, attempt->run, &newest, &err) == STATUS_OK &&
+			newest > attempt->number)
+			return true;
+		if (!wait_between(between, clock_after(CHECK_EVERY)))
+			return false;
+	} while (clock_now() < limit);
+	message_info("finished; no other task has run again within --join-timeout");
+	return false;
+}
+
+/* Keep the heartbeat going while waiting, so that the other tasks see this one alive, and it
+ * sees them die. */
+static enum status watch_the_rest(struct between *between, struct error *err)
+{
+	enum status status = agent_start_pulse(between->options, &between->pulse, err);
+	if (status != STATUS_OK || !between->pulse)
+		return status;
+	pulse_begin(between->pulse, &between->end->attempt);
+	pulse_watch(between->pulse);
+	return STATUS_OK;
+}
+
+/*
+ * The exit code of an agent that was preempted after it had ended with `code`: 0, 42, 43 and 93
+ * stay; any other becomes 44, so that the caller starts it again.
+ */
+static int preempted_code(const struct agent_options *options, int code)
+{
+	bool stands = code == STATUS_OK || code == options->exit_code || code == STATUS_PREEMPTED ||
+		      code == STATUS_DECIDED;
+	return stands ? code : STATUS_BROKEN;
+}
+
+/* The exit code of an agent that leaves although the limits allow another attempt. */
+static int leave_for_good(const struct between *between, int code)
+{
+	if (between->finished)
+		return STATUS_OK;
+	if (between->ended_by)
+		return 128 + between->ended_by;
+	code = preempted_code(between->options, code);
+	message_info("preempted between two attempts: run me again (%d)", code);
+	return code;
+}
+
+/* The attempt has closed: what all its agents do now. False: *code is the exit code. */
+static bool follow_decision(struct between *between, const struct budget_limits *limits, int *code)
+{
+	const struct agent_options *options = between->options;
+	struct budget_decision decision;
+	struct error err;
+	char path[4096];
+	uint64_t resume = 0;
+	bool unproven = false;
+	bool has_resume = options->find_checkpoint &&
+			  options->find_checkpoint(path, &resume, &unproven, NULL) == STATUS_OK &&
+			  !unproven;
+	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
+		has_resume, resume, &decision, &err);
+	if (status != STATUS_OK) {
+		message_error("%s; this run must be started again from outside", err.text);
+		*code = between->finished ? STATUS_OK : STATUS_BROKEN;
+		return false;
+	}
+	if (decision.decided) {
+		message_error("not run again (%d): %s", STATUS_DECIDED, decision.why);
+		*code = STATUS_DECIDED;
+	}
+	if (!decision.again)
+		return false;
+	bool again;
+	if (between->finished) {
+		message_info("%s; the tasks here have finished: running again only together "
+			     "with a task that has not",
+			decision.why);
+		again = wait_for_opening(between);
+	} else {
+		message_info(
+			"%s; running again in %.1f s", decision.why, (double)decision.pause / 1000);
+		again = wait_between(between, clock_after(decision.pause));
+	}
+	again = end_between(between) && again;
+	if (!again)
+		*code = leave_for_good(between, *code);
+	return again;
+}
+
+/* After an attempt that was not preempted; false: *code is the exit code. */
+static bool runs_again(struct between *between, const struct budget_limits *limits, int *code)
+{
+	struct error err;
+	enum status status = open_between(between, &err);
+	if (status == STATUS_OK)
+		status = view_init(&between->view, &between->end->attempt, &err);
+	if (status == STATUS_OK)
+		status = watch_the_rest(between, &err);
+	if (status == STATUS_OK)
+		status = wait_closed(between, &err);
+	if (status == STATUS_OK && !between->view.agreement.claimed)
+		return follow_decision(between, limits, code);
+	if (status == STATUS_NO) {
+		*code = leave_for_good(between, *code);
+	} else if (status == STATUS_OK) {
+		*code = preempted_code(between->options, *code);
+	} else {
+		message_error("%s; this run must be started again from outside", err.text);
+		*code = between->finished ? STATUS_OK : STATUS_BROKEN;
+	}
+	return false;
+}
+
+static void release_between(struct between *between)
+{
+	if (between->end->unwritten_count)
+		pulse_fall_silent(between->pulse);
+	pulse_stop(between->pulse, 1000);
+	view_release(&between->view);
+	store_close(between->store);
+	source_set_release(&between->watch);
+	if (between->signals >= 0)
+		close(between->signals);
+}
+
+/* One attempt, and what comes after it; false: *code is the exit code. */
+static bool run_once(const struct agent_options *options, const struct budget_limits *limits,
+	bool first, struct agent_end *end, int *code)
+{
+	*code = agent_run(options, end);
+	bool unstarted_late = !end->started && *code == STATUS_TIMEOUT;
+	if (!limits || end->attempt.number == 0 || end->passed_on || end->superseded ||
+		(first && unstarted_late))
+		return false;
+	if (unstarted_late) {
+		message_error("not all tasks have come back: this run must be started again from "
+			      "outside (%d)",
+			STATUS_BROKEN);
+		*code = STATUS_BROKEN;
+		return false;
+	}
+	/* The machine that was noticed goes away; what the attempt ended by is counted later. */
+	if (end->noticed || end->claimed) {
+		*code = preempted_code(options, *code);
+		return false;
+	}
+	struct between between = {
+		.options = options, .end = end, .finished = *code == STATUS_OK, .signals = -1};
+	bool again = runs_again(&between, limits, code);
+	release_between(&between);
+	return again;
+}
+
+int restart_run(const struct agent_options *options, const struct budget_limits *limits)
+{
+	struct agent_options next = *options;
+	sigset_t mask;
+	int code;
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	next.restarts = limits != NULL;
+	next.began = clock_now();
+	int64_t superseded_until = clock_after(options->join_timeout);
+	for (bool first = true;;) {
+		struct agent_end end;
+		bool again = run_once(&next, limits, first, &end, &code);
+		/* After a rehearsal report the result instead of running again. */
+		if (!again && end.started && options->rehearsal.signal)
+			code = end.rehearsed_well ? STATUS_OK : STATUS_NO;
+		bool superseded =
+			end.superseded && !end.passed_on && clock_now() < superseded_until;
+		agent_end_release(&end);
+		if (superseded) {
+			message_info("joining the next attempt");
+			sigprocmask(SIG_SETMASK, &mask, NULL);
+			continue;
+		}
+		if (!again)
+			return code;
+		first = false;
+		next.attempt = 0;
+		sigprocmask(SIG_SETMASK, &mask, NULL);
+	}
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/signal_only.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/bad_restarts.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "store/builder.h"
+
+enum status signal_only_resolve(struct store *store, struct view *view,
+	const struct agent_options *options, struct error *err)
+{
+	char path[4096] = "", key[KEYS_MAX];
+	uint64_t step = 0;
+	struct transaction t = {0};
+	if (view->resume_known)
+		return STATUS_OK;
+	enum status status = bad_restarts_find(store, &view->attempt, options, path, &step, err);
+	if (status != STATUS_OK && status != STATUS_NO)
+		return status;
+	struct json_object *json = json_object_new_object();
+	json_put_text(json, "path", status == STATUS_OK ? path : "");
+	json_put_unsigned(json, "step", step);
+	keys_of(&view->attempt, key, "RESUME");
+	transaction_put_new(&t, transaction_own(&t, key), json);
+	status = transaction_run(&t, store, err);
+	transaction_release(&t);
+	/* Somebody else may have been first: what stands there counts. */
+	return status == STATUS_OK || status == STATUS_NO ? view_refresh(view, store, err) : status;
+}
+
+/* Whether the options name a way to tell the command. */
+static bool is_signal_only(const struct agent_options *options)
+{
+	return options->notice_signal || options->notice_command;
+}
+
+/* By what the store shows, or, where it does not answer, by our own notice. */
+static bool is_preempted(const struct group *group)
+{
+	return group->view.agreement.claimed || group->alone.begun;
+}
+
+void signal_only_tell(struct command *command, const struct group *group, int64_t now)
+{
+	const struct agent_options *options = group->options;
+	int64_t deadline = group->view.agreement.deadline;
+	if (!is_signal_only(options) || !is_preempted(group) || !command->running ||
+		command->end_not_before)
+		return;
+	if (group->own_deadline < deadline)
+		deadline = group->own_deadline;
+	command->end_not_before = deadline != CLOCK_NEVER ? deadline - options->kill_after
+							  : now + options->agreement.save_timeout;
+	if (command->end_not_before <= now)
+		command->end_not_before = now + 1;
+	if (options->notice_signal)
+		kill(options->signal_ranks ? -command->pid : command->pid, options->notice_signal);
+	if (options->notice_command)
+		hook_start(&command->on_notice, "--on-notice", options->notice_command,
+			command->end_not_before, group->reaper);
+}
+
+bool signal_only_others_through(const struct view *view, uint64_t task)
+{
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
+		if (i != task && view->members[i].joined && agreement_counts(&view->agreement, i))
+			return false;
+	return true;
+}
+
+enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,
+	uint64_t *step, struct error *notes)
+{
+	char path[4096];
+	uint64_t found = 0;
+	bool unproven = false;
+	enum status status = options->find_checkpoint(path, &found, &unproven, notes);
+	if (status == STATUS_NO)
+		*notes = (struct error){0};
+	if (status != STATUS_OK)
+		return status;
+	if (unproven || (*view->resume && found <= view->resume_step))
+		return STATUS_NO;
+	*step = found;
+	return STATUS_OK;
+}
+
+static int judge(struct agent_task *task, const struct group *group, int agreed, bool done)
+{
+	const struct agent_options *options = group->options;
+	struct error notes = {0};
+	bool ended_well = task->agreement.end_code == 0;
+	if (done || (ended_well && !options->done_if && !is_preempted(group)))
+		return STATUS_OK;
+	if (!options->find_checkpoint)
+		return agreed == STATUS_OK && !is_preempted(group) && !task->done_if.started
+			       ? STATUS_OK
+			       : STATUS_PREEMPTED;
+	enum status status =
+		signal_only_find_newer(options, &group->view, &task->complete_step, &notes);
+	if (status == STATUS_NO && *notes.text)
+		message_error("%s; it does not count as a new complete checkpoint", notes.text);
+	else if (status != STATUS_OK && status != STATUS_NO)
+		message_error("%s", notes.text);
+	task->has_complete = status == STATUS_OK;
+	return task->has_complete ? STATUS_SAVED : STATUS_PREEMPTED;
+}
+
+bool signal_only_conclude(
+	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake)
+{
+	const struct agent_options *options = group->options;
+	struct hook *on_notice = &task->command->on_notice, *done_if = &task->done_if;
+	task->code = agreed;
+	task->has_complete = task->agreement.has_complete;
+	task->complete_step = task->agreement.complete_step;
+	/* It may be what saves. */
+	if (hook_runs(on_notice, now, wake))
+		return false;
+	if ((!is_signal_only(options) && !options->find_checkpoint && !options->done_if) ||
+		(agreed != STATUS_OK && agreed != STATUS_SAVED && agreed != STATUS_PREEMPTED))
+		return true;
+	if (options->done_if && task->agreement.end_code == 0) {
+		if (!done_if->started)
+			hook_start(done_if, "--done-if", options->done_if,
+				now + options->agreement.save_timeout, group->reaper);
+		if (hook_runs(done_if, now, wake))
+			return false;
+	}
+	task->code = judge(task, group, agreed, done_if->started && done_if->code == 0);
+	return true;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs that do not use the board but save on a signal. They are signalled when any task
+ * receives a notice, may use the remaining time, and their exit code depends on the checkpoints
+ * that they wrote. Private to lib/agent.
+ */
+#ifndef AGENT_SIGNAL_ONLY_H
+#define AGENT_SIGNAL_ONLY_H
+
+#include "agent/agent.h"
+#include "agent/task/agent_task.h"
+#include "proto/view.h"
+
+/*
+ * The resume point of the attempt: found by whoever comes first and kept in the key RESUME, so that
+ * all tasks of the attempt resume from the same. Fails where it could not be looked for.
+ */
+enum status signal_only_resolve(struct store *store, struct view *view,
+	const struct agent_options *options, struct error *err);
+
+/*
+ * Tell a running command that is to be told, once, if anybody was noticed; it has until the
+ * deadline, or for the save timeout.
+ */
+void signal_only_tell(struct command *command, const struct group *group, int64_t now);
+
+/* Whether all other tasks have left or ended: then exiting cannot interrupt their saves. */
+bool signal_only_others_through(const struct view *view, uint64_t task);
+
+/*
+ * A complete checkpoint that is newer than the one the attempt began from: STATUS_OK, with its
+ * step; STATUS_NO: there is none; notes is empty, or says which one does not count, and why. Else
+ * notes says why it could not be looked for.
+ */
+enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,
+	uint64_t *step, struct error *notes);
+
+/*
+ * A task is through, and the agreement's code is `agreed`: sets task->code. Where it was told, or
+ * is judged by its checkpoints: 0 finished, 42 a newer complete checkpoint is there, else 43. False
+ * as long as what --on-notice or --done-if has started runs within its time: ask again, by *wake.
+ */
+bool signal_only_conclude(
+	struct agent_task *task, const struct group *group, int agreed, int64_t now, int64_t *wake);
+
+#endif

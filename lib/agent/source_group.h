@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The group as a source of notices (notice/source.h): somebody has claimed, or a round is open. It
+ * fills struct source itself, because what it needs is not one specification. A thread of its own
+ * asks the store, so that a store that hangs never delays a signal.
+ *
+ * Its notices have the source "group". Each claim and each round is reported once. The reason names
+ * the claiming task and repeats its own source and reason; the deadline is the run's.
+ */
+#ifndef AGENT_SOURCE_GROUP_H
+#define AGENT_SOURCE_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "notice/source.h"
+
+struct group_source_options {
+	const char *store; /* URL; a store that does not exist yet is waited for */
+	const char *run;
+	uint64_t attempt; /* only this one; 0: always the newest */
+	uint64_t round;	  /* this round or a later one, claimed or not; 0: only the claim */
+	bool until_exit;  /* go on until the claimer is gone: source_group_gone */
+	bool past;	  /* without attempt: the claim of a newest one that is closed counts */
+};
+
+/* The source's descriptor becomes readable when there is news. Closed by source_close. */
+enum status source_group_open(
+	struct source **source, const struct group_source_options *options, struct error *err);
+
+/*
+ * Whether anything can still come. STATUS_OK: yes. STATUS_BROKEN: the attempt that was asked for
+ * broke; STATUS_NO: it is over. The error says which. Where no attempt was asked for, there is
+ * always another one to come.
+ */
+enum status source_group_over(struct source *source, struct error *err);
+
+/* With until_exit: the claimer has left, is dead, or was never here. */
+bool source_group_gone(struct source *source);
+
+#endif

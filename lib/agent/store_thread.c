@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/store_thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/signal_only.h"
+#include "base/bell.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "live/outage.h"
+#include "proto/remembered.h"
+#include "run/outcome.h"
+
+#define TOGETHER 64 /* writes in one transaction, at most */
+
+enum request_kind { REQUEST_JOIN, REQUEST_WRITE, REQUEST_CLOSE };
+
+struct request {
+	enum request_kind kind;
+	struct attempt_entry entry; /* strings are copied into text */
+	char run[129], launch[160];
+	const struct agent_options *options;
+	struct view *view;
+	struct write write;
+	struct attempt attempt;
+	struct pulse *pulse;		 /* of REQUEST_JOIN */
+	struct progress_rules *progress; /* of REQUEST_JOIN */
+	bool finished;			 /* of REQUEST_CLOSE */
+	struct request *next;
+};
+
+struct store_thread {
+	pthread_t thread;
+	char *url;
+	struct store *store; /* of the thread alone, as is */
+	int writes_failed;   /* in a row */
+	int wake;	     /* eventfd: there is something new for the thread */
+	int ready;	     /* eventfd: there are results */
+	int cancel;	     /* eventfd: give up joining */
+
+	pthread_mutex_t lock; /* over everything below */
+	struct request *first, **last;
+	struct result *results, **results_end;
+	bool following, stopping, ended;
+	bool awaits;	/* news that others are about to make */
+	bool gathering; /* more is to be written: wait for it */
+	struct attempt attempt;
+	store_revision revision; /* up to here all was read, */
+	store_revision seen;	 /* and up to here the news */
+	uint32_t heard;		 /* the count of news (store.h) when the last look began */
+	int64_t view_by;
+};
+
+void result_free(struct result *result)
+{
+	if (!result)
+		return;
+	store_answer_release(&result->answer);
+	write_release(&result->write);
+	free(result);
+}
+
+static void post(struct store_thread *thread, struct result *result)
+{
+	pthread_mutex_lock(&thread->lock);
+	*thread->results_end = result;
+	thread->results_end = &result->next;
+	pthread_mutex_unlock(&thread->lock);
+	bell_ring(thread->ready);
+}
+
+static struct result *new_result(enum result_kind kind)
+{
+	struct result *result = calloc(1, sizeof(*result));
+	if (!result)
+		abort(); /* a few hundred bytes: nothing sensible can follow */
+	result->kind = kind;
+	return result;
+}
+
+/* The store, opened anew after a failure to open it. */
+static enum status open_store(struct store_thread *thread, struct error *err)
+{
+	if (thread->store)
+		return STATUS_OK;
+	return outage_open(&thread->store, thread->url, clock_after(30000), err);
+}
+
+/* What the store remembers of the run's earlier attempts. */
+static enum status recall(
+	struct store_thread *thread, struct request *request, struct result *result)
+{
+	struct remembered known;
+	enum status status = remembered_read(thread->store, request->run, &known, &result->error);
+	if (status != STATUS_OK)
+		return status;
+	result->longest_save = known.longest_save;
+	if (request->progress->learn)
+		(void)progress_merge(request->progress, &known.pace);
+	return STATUS_OK;
+}
+
+static void carry_out_join(struct store_thread *thread, struct request *request)
+{
+	struct result *result = new_result(RESULT_JOINED);
+	request->entry.run = request->run;
+	request->entry.launch = request->launch;
+	request->entry.cancel = thread->cancel;
+	struct outage outage = {
+		.deadline = request->entry.deadline, .cancel = &thread->cancel, .cancel_count = 1};
+	do
+		result->status = open_store(thread, &result->error);
+	while (outage_retry(&outage, &result->status, &result->error));
+	if (result->status == STATUS_OK)
+		result->status =
+			attempt_join(thread->store, &request->entry, request->view, &result->error);
+	if (result->status == STATUS_OK && request->pulse)
+		pulse_begin(request->pulse, &request->view->attempt);
+	if (result->status == STATUS_OK) {
+		do
+			result->status = recall(thread, request, result);
+		while (outage_retry(&outage, &result->status, &result->error));
+	}
+	if (result->status == STATUS_OK)
+		result->status = attempt_gather(thread->store, request->view,
+			clock_after(request->options->join_timeout), thread->cancel,
+			&result->error);
+	if (result->status == STATUS_OK && request->options->find_checkpoint)
+		result->status = signal_only_resolve(
+			thread->store, request->view, request->options, &result->error);
+	post(thread, result);
+}
+
+static void wait_until(struct store_thread *thread, int64_t deadline)
+{
+	struct pollfd wake = {.fd = thread->wake, .events = POLLIN};
+	poll(&wake, 1, clock_poll_timeout(deadline));
+}
+
+/*
+ * Sleep after so many failures in a row: longer after each, up to a second. That a look is wanted
+ * does not end it; that something is to be carried out does, unless that has just failed.
+ */
+static void pause_after(struct store_thread *thread, int failures, bool requests_end_it)
+{
+	int64_t end = clock_after(100 + clock_jitter(failures > 10 ? 1000 : 100 * failures));
+	bool called = false;
+	while (!called && clock_now() < end) {
+		wait_until(thread, end);
+		bell_hush(thread->wake);
+		pthread_mutex_lock(&thread->lock);
+		called = thread->stopping || (requests_end_it && thread->first);
+		pthread_mutex_unlock(&thread->lock);
+	}
+}
+
+/*
+ * Whether there is news that the last look did not show, by the count that a transaction has read.
+ * What we made ourselves needs no look.
+ */
+static bool is_behind(struct store_thread *thread, uint32_t count, bool made)
+{
+	pthread_mutex_lock(&thread->lock);
+	bool known = count && count == thread->heard + made;
+	if (known)
+		thread->heard = count;
+	pthread_mutex_unlock(&thread->lock);
+	return !known;
+}
+
+static void post_written(
+	struct store_thread *thread, struct request *request, struct result *result, bool behind)
+{
+	result->now = clock_now();
+	result->news =
+		result->outcome == OUTCOME_DONE && request->write.transaction.group && behind;
+	result->write = request->write;
+	request->write = (struct write){0};
+	post(thread, result);
+}
+
+static void carry_out_write(struct store_thread *thread, struct request *request)
+{
+	const struct write *write = &request->write;
+	struct result *result = new_result(RESULT_WROTE);
+	result->outcome = OUTCOME_UNKNOWN;
+	result->began = clock_now();
+	result->status = open_store(thread, &result->error);
+	if (result->status == STATUS_OK)
+		result->outcome = write_carry_out(&request->write, thread->store, &result->error);
+	bool behind = result->outcome == OUTCOME_DONE && write->transaction.group &&
+		      is_behind(thread, write->news, write->transaction.news);
+	thread->writes_failed = result->outcome == OUTCOME_UNKNOWN ? thread->writes_failed + 1 : 0;
+	post_written(thread, request, result, behind);
+	/* A full disk fails at once, and it would be tried again at once. */
+	if (thread->writes_failed)
+		pause_after(thread, thread->writes_failed, false);
+}
+
+/*
+ * What waits to be written, in one transaction: an agent with eight tasks shall cost the store no
+ * more than one. False: not all of it, or not for sure.
+ */
+static bool carry_out_writes(struct store_thread *thread, struct request *first)
+{
+	struct write *writes[TOGETHER];
+	size_t count = 0;
+	int64_t began = clock_now();
+	bool made = false;
+	for (struct request *request = first; request; request = request->next) {
+		if (request->write.deadline_key)
+			return false; /* what is left is counted when it is written */
+		made |= request->write.transaction.news;
+		writes[count++] = &request->write;
+	}
+	if (!thread->store || thread->writes_failed ||
+		!write_carry_out_all(writes, count, thread->store, NULL))
+		return false;
+	uint32_t news = 0;
+	for (size_t i = 0; i < count; i++)
+		if (writes[i]->transaction.group)
+			news = writes[i]->news;
+	bool behind = news && is_behind(thread, news, made);
+	for (struct request *request = first; request; request = request->next) {
+		struct result *result = new_result(RESULT_WROTE);
+		result->outcome = OUTCOME_DONE;
+		result->began = began;
+		post_written(thread, request, result, behind);
+	}
+	return true;
+}
+
+static void carry_out_close(struct store_thread *thread, struct request *request)
+{
+	struct result *result = new_result(RESULT_CLOSED);
+	struct outcome_finding finding = {.finished = request->finished};
+	struct view view = {0};
+	result->status = open_store(thread, &result->error);
+	if (result->status == STATUS_OK)
+		result->status = view_init(&view, &request->attempt, &result->error);
+	if (result->status == STATUS_OK)
+		result->status = view_refresh(&view, thread->store, &result->error);
+	if (result->status == STATUS_OK && view_all_through(&view)) {
+		if (request->options->find_checkpoint && view.resume_known)
+			finding.newer = signal_only_find_newer(request->options, &view,
+						&finding.step, &(struct error){0}) == STATUS_OK;
+		result->status = attempt_close_as_seen(
+			thread->store, &view, false, &finding, &result->error);
+	}
+	view_release(&view);
+	post(thread, result);
+}
+
+static void carry_out(struct store_thread *thread, struct request *request)
+{
+	switch (request->kind) {
+	case REQUEST_JOIN: carry_out_join(thread, request); break;
+	case REQUEST_WRITE: carry_out_write(thread, request); break;
+	case REQUEST_CLOSE: carry_out_close(thread, request); break;
+	}
+	write_release(&request->write);
+	free(request);
+}
+
+static void post_look(struct store_thread *thread, struct result *result, uint32_t heard)
+{
+	pthread_mutex_lock(&thread->lock);
+	if (result->status == STATUS_OK) {
+		thread->heard = heard;
+		thread->seen = result->answer.revision;
+		if (result->whole)
+			thread->revision = result->answer.revision;
+	}
+	if (result->whole)
+		thread->view_by = CLOCK_NEVER;
+	*thread->results_end = result;
+	thread->results_end = &result->next;
+	pthread_mutex_unlock(&thread->lock);
+	bell_ring(thread->ready);
+}
+
+/* Read what changed and report it: all of it, or without the records of single tasks. */
+static bool look(
+	struct store_thread *thread, const struct store_awaited *since, bool whole, bool counted)
+{
+	struct result *result = new_result(RESULT_SAW);
+	struct store_range range = {.prefix = since->prefix,
+		.since = whole ? thread->revision : since->since,
+		.skip = whole ? NULL : view_records};
+	result->whole = whole;
+	result->counted = counted;
+	uint32_t heard = since->heard;
+	result->status = open_store(thread, &result->error);
+	if (result->status == STATUS_OK)
+		result->unchanged = store_unchanged(thread->store, since->since);
+	result->began = clock_now();
+	if (result->status == STATUS_OK && !heard)
+		heard = store_news(thread->store, since->group);
+	if (result->status == STATUS_OK)
+		result->status = store_list(thread->store, &range, &result->answer, &result->error);
+	result->now = clock_now();
+	bool right = result->status == STATUS_OK;
+	result->set_back = right && store_was_set_back(thread->store, &result->error);
+	post_look(thread, result, heard);
+	return right;
+}
+
+static void follow(struct store_thread *thread, int *failures)
+{
+	struct attempt attempt;
+	char group[KEYS_GROUP];
+	pthread_mutex_lock(&thread->lock);
+	attempt = thread->attempt;
+	struct store_awaited awaited = {.group = group,
+		.heard = thread->heard,
+		.prefix = attempt.prefix,
+		.since = thread->seen,
+		.every = thread->awaits ? VIEW_EVERY : VIEW_SELDOM};
+	int64_t by = thread->view_by;
+	pthread_mutex_unlock(&thread->lock);
+	keys_group(&attempt, group);
+
+	enum status status = STATUS_TIMEOUT;
+	uint32_t heard = awaited.heard;
+	if (thread->store && *failures == 0 && by > clock_now())
+		status = store_await_news(thread->store, &awaited, by, thread->wake, NULL);
+	if (status == STATUS_NO)
+		return; /* a request */
+	/* Where news is not counted, whatever has changed is looked at whole. */
+	bool news = status == STATUS_OK && by > clock_now() && heard;
+	bool counted = awaited.heard != heard;
+	if (status != STATUS_OK)
+		awaited.heard = 0; /* there may be some by now */
+	if (look(thread, &awaited, !news, counted)) {
+		*failures = 0;
+		return;
+	}
+	++*failures;
+	pause_after(thread, *failures, true);
+}
+
+/* The next request, and with a write those that follow it; the lock is held. */
+static struct request *take_requests(struct store_thread *thread)
+{
+	struct request *first = thread->gathering ? NULL : thread->first, *last = first;
+	size_t count = 1;
+	if (!first)
+		return NULL;
+	while (first->kind == REQUEST_WRITE && last->next && last->next->kind == REQUEST_WRITE &&
+		count++ < TOGETHER)
+		last = last->next;
+	thread->first = last->next;
+	if (!thread->first)
+		thread->last = &thread->first;
+	last->next = NULL;
+	return first;
+}
+
+static void carry_out_all(struct store_thread *thread, struct request *request)
+{
+	bool done = request->next && carry_out_writes(thread, request);
+	for (struct request *next; request; request = next) {
+		next = request->next;
+		if (done)
+			free(request);
+		else
+			carry_out(thread, request);
+	}
+}
+
+static void *work(void *context)
+{
+	struct store_thread *thread = context;
+	int failures = 0;
+	for (;;) {
+		bell_hush(thread->wake);
+		pthread_mutex_lock(&thread->lock);
+		struct request *request = take_requests(thread);
+		bool following = thread->following;
+		bool stop = thread->stopping && !request;
+		pthread_mutex_unlock(&thread->lock);
+		if (stop)
+			break;
+		if (request)
+			carry_out_all(thread, request);
+		else if (following)
+			follow(thread, &failures);
+		else
+			wait_until(thread, CLOCK_NEVER);
+	}
+	store_close(thread->store);
+	pthread_mutex_lock(&thread->lock);
+	thread->ended = true;
+	pthread_mutex_unlock(&thread->lock);
+	return NULL;
+}
+
+static void release(struct store_thread *thread)
+{
+	const int bells[] = {thread->wake, thread->ready, thread->cancel};
+	for (size_t i = 0; i < 3; i++)
+		if (bells[i] >= 0)
+			close(bells[i]);
+	pthread_mutex_destroy(&thread->lock);
+	free(thread->url);
+	free(thread);
+}
+
+enum status store_thread_start(struct store_thread **out, const char *url, struct error *err)
+{
+	struct store_thread *thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	thread->url = strdup(url);
+	thread->last = &thread->first;
+	thread->results_end = &thread->results;
+	thread->view_by = CLOCK_NEVER;
+	pthread_mutex_init(&thread->lock, NULL);
+	thread->wake = bell_open();
+	thread->ready = bell_open();
+	thread->cancel = bell_open();
+	bool bells = thread->wake >= 0 && thread->ready >= 0 && thread->cancel >= 0;
+	int number = !bells ? errno : thread->url ? 0 : ENOMEM;
+	if (number == 0)
+		number = thread_start(&thread->thread, work, thread);
+	if (number == 0) {
+		*out = thread;
+		return STATUS_OK;
+	}
+	release(thread);
+	return error_set(err, STATUS_TEMPORARY, "cannot start a thread: %s", strerror(number));
+}
+
+int store_thread_descriptor(const struct store_thread *thread)
+{
+	return thread->ready;
+}
+
+struct result *store_thread_take(struct store_thread *thread)
+{
+	pthread_mutex_lock(&thread->lock);
+	struct result *result = thread->results;
+	if (result) {
+		thread->results = result->next;
+		if (!thread->results)
+			thread->results_end = &thread->results;
+	} else {
+		bell_hush(thread->ready);
+	}
+	pthread_mutex_unlock(&thread->lock);
+	return result;
+}
+
+static void submit(struct store_thread *thread, struct request *request)
+{
+	pthread_mutex_lock(&thread->lock);
+	*thread->last = request;
+	thread->last = &request->next;
+	bool ring = !thread->gathering;
+	pthread_mutex_unlock(&thread->lock);
+	if (ring)
+		bell_ring(thread->wake);
+}
+
+void store_thread_batch(struct store_thread *thread, bool begin)
+{
+	pthread_mutex_lock(&thread->lock);
+	thread->gathering = begin;
+	bool ring = !begin && thread->first;
+	pthread_mutex_unlock(&thread->lock);
+	if (ring)
+		bell_ring(thread->wake);
+}
+
+static struct request *new_request(enum request_kind kind)
+{
+	struct request *request = calloc(1, sizeof(*request));
+	if (!request)
+		abort();
+	request->kind = kind;
+	return request;
+}
+
+void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
+	const struct agent_options *options, struct view *view, struct pulse *pulse,
+	struct progress_rules *progress)
+{
+	struct request *request = new_request(REQUEST_JOIN);
+	request->entry = *entry;
+	strncpy(request->run, entry->run, sizeof(request->run) - 1);
+	strncpy(request->launch, entry->launch, sizeof(request->launch) - 1);
+	request->options = options;
+	request->view = view;
+	request->pulse = pulse;
+	request->progress = progress;
+	submit(thread, request);
+}
+
+void store_thread_cancel(struct store_thread *thread)
+{
+	bell_ring(thread->cancel);
+}
+
+void store_thread_write(struct store_thread *thread, struct write *write)
+{
+	struct request *request = new_request(REQUEST_WRITE);
+	request->write = *write;
+	*write = (struct write){0};
+	submit(thread, request);
+}
+
+void store_thread_follow(struct store_thread *thread, const struct view *view)
+{
+	pthread_mutex_lock(&thread->lock);
+	thread->following = true;
+	thread->attempt = view->attempt;
+	thread->revision = thread->seen = view->revision;
+	thread->heard = view->heard;
+	pthread_mutex_unlock(&thread->lock);
+	bell_ring(thread->wake);
+}
+
+void store_thread_unfollow(struct store_thread *thread)
+{
+	pthread_mutex_lock(&thread->lock);
+	thread->following = false;
+	pthread_mutex_unlock(&thread->lock);
+}
+
+void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits)
+{
+	pthread_mutex_lock(&thread->lock);
+	thread->awaits = awaits;
+	/* Results that wait may say what is to be looked for. */
+	bool sooner = by < thread->view_by && !thread->results;
+	if (sooner)
+		thread->view_by = by;
+	pthread_mutex_unlock(&thread->lock);
+	if (sooner)
+		bell_ring(thread->wake);
+}
+
+void store_thread_close(struct store_thread *thread, const struct attempt *attempt,
+	const struct agent_options *options, bool finished)
+{
+	struct request *request = new_request(REQUEST_CLOSE);
+	request->attempt = *attempt;
+	request->options = options;
+	request->finished = finished;
+	submit(thread, request);
+}
+
+void store_thread_stop(struct store_thread *thread, int64_t patience)
+{
+	pthread_mutex_lock(&thread->lock);
+	thread->stopping = true;
+	pthread_mutex_unlock(&thread->lock);
+	bell_ring(thread->wake);
+	if (!thread_join(thread->thread, thread, patience))
+		return;
+	for (struct result *result; (result = store_thread_take(thread));)
+		result_free(result);
+	release(thread);
+}

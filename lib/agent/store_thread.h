@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's store thread: the only place of the agent that talks to the store, so that a slow
+ * store never delays a signal or a child. Requests are carried out one at a time, in order; their
+ * results come back in the same order. When there is nothing to do it waits for changes of the
+ * attempt and reports them.
+ */
+#ifndef AGENT_STORE_THREAD_H
+#define AGENT_STORE_THREAD_H
+
+#include "agent/agent.h"
+#include "agent/pulse.h"
+#include "run/attempt.h"
+
+struct store_thread;
+
+enum result_kind {
+	RESULT_JOINED, /* attempt_join and attempt_gather are over: status, view */
+	RESULT_WROTE,  /* a write: outcome */
+	RESULT_SAW,    /* what changed: answer, read from began to now (struct view_reading) */
+	RESULT_CLOSED, /* the goodbye is over: status */
+};
+
+struct result {
+	enum result_kind kind;
+	enum status status; /* RESULT_SAW: STATUS_OK, or why the store could not be asked */
+	struct error error;
+	bool set_back; /* RESULT_SAW: an older copy of the store was put back; in error */
+	enum agreement_outcome outcome;
+	struct write write; /* RESULT_WROTE: what was, or was to be, written */
+	bool news;	    /* RESULT_WROTE: there is some that no look has shown yet */
+	bool whole;	    /* RESULT_SAW: with the records of single tasks (view_feed) */
+	bool counted;	    /* because of news that was counted */
+	struct store_answer answer;
+	int64_t unchanged, began, now;
+	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
+	struct result *next;
+};
+void result_free(struct result *result);
+
+/*
+ * Start the thread on a store of its own, which it opens. The process has opened that store before:
+ * a missing one is away, and is never made anew. All signals are blocked in the thread.
+ */
+enum status store_thread_start(struct store_thread **thread, const char *url, struct error *err);
+
+/* Readable when there are results. */
+int store_thread_descriptor(const struct store_thread *thread);
+/* The next result, or NULL. The caller frees it. */
+struct result *store_thread_take(struct store_thread *thread);
+
+/*
+ * Join, gather, and find the checkpoint to resume from; fills *view (which must stay valid and is
+ * not touched by others until RESULT_JOINED comes; nor *progress, which is told what was learned
+ * earlier). pulse (may be NULL) begins to beat once it has joined. store_thread_cancel gives up a
+ * join that is under way.
+ */
+void store_thread_join(struct store_thread *thread, const struct attempt_entry *entry,
+	const struct agent_options *options, struct view *view, struct pulse *pulse,
+	struct progress_rules *progress);
+void store_thread_cancel(struct store_thread *thread);
+/* From begin to end: what is to be written meanwhile is written together, then. */
+void store_thread_batch(struct store_thread *thread, bool begin);
+/* Carry out a write, which is taken over. */
+void store_thread_write(struct store_thread *thread, struct write *write);
+/* Report what changes after what this view shows from now on: news at once, the rest with it. */
+void store_thread_follow(struct store_thread *thread, const struct view *view);
+/* Report no changes any more. */
+void store_thread_unfollow(struct store_thread *thread);
+/*
+ * A fresh look is wanted by this instant at the latest; earlier ones replace later ones. To be
+ * asked for again after results were taken. awaits: news is to be expected soon.
+ */
+void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits);
+/*
+ * If everybody is through, remember what all have learned, and close the attempt. finished: this
+ * agent leaves with 0.
+ */
+void store_thread_close(struct store_thread *thread, const struct attempt *attempt,
+	const struct agent_options *options, bool finished);
+
+/*
+ * End the thread; one that hangs in the filesystem for longer than patience (ms) is left alone, and
+ * the process must then end by _exit.
+ */
+void store_thread_stop(struct store_thread *thread, int64_t patience);
+
+#endif

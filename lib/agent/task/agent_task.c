@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/task/agent_task.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/message.h"
+
+#include "agent/signal_only.h"
+
+/* ms between looks for a save that was asked for: a tenth of the wait, within these. */
+#define SAVED_EVERY  20
+#define SAVED_SELDOM 100
+#define FAILED_EVERY 100 /* ms between two tries to write to a board that cannot be written */
+
+enum status agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
+	struct command *command, int64_t now)
+{
+	task->number = number;
+	task->command = command;
+	task->config = group->options->agreement;
+	task->config.task = number;
+	task->config.alone = &group->alone;
+	task->config.report_jitter = clock_jitter(1000);
+	agreement_init(&task->agreement, &task->config, &group->view.agreement, now);
+	agreement_saw(&task->agreement, now);
+	task->interval.since = now;
+	return STATUS_OK;
+}
+
+void agent_task_release(struct agent_task *task)
+{
+	board_release(&task->board, true);
+}
+
+/*
+ * The board could not be read or written. One that is gone is lost; what can pass (a full
+ * filesystem, no descriptor) is tried again, until the deadline if need be.
+ */
+static void board_failed(struct agent_task *task, const struct error *err)
+{
+	bool gone = err->status != STATUS_TEMPORARY || board_vanished(&task->board);
+	bool *said = gone ? &task->said_lost : &task->said_failing;
+	if (!*said)
+		message_error("task %llu: %s%s", (unsigned long long)task->number, err->text,
+			gone ? "" : "; trying again");
+	*said = true;
+	if (gone)
+		agreement_board_lost(&task->agreement);
+}
+
+static void tell_measure(struct agent_task *task, int64_t now)
+{
+	const uint64_t enough = 3; /* saves, to say what is usual */
+	struct grace_measure measure = {.longest_save = task->save_time,
+		.longest_step = step_interval_longest(&task->interval, now),
+		.usual_step = step_interval_usual(&task->interval)};
+	if (task->saves >= enough)
+		measure.usual_save = task->saves_time / (int64_t)task->saves;
+	agreement_measured(&task->agreement, &measure);
+}
+
+static void count_save(struct agent_task *task, uint64_t step, int64_t now)
+{
+	step_interval_saved(&task->interval, step, task->save_time, now);
+	task->saves++;
+	task->saves_time += task->save_time;
+}
+
+/*
+ * Check first whether the same process trains as at the last reading. A successor empties the board
+ * before it writes its name.
+ */
+static void look_at_owner(struct agent_task *task)
+{
+	struct board_owner owner;
+	if (board_read_owner(&task->board, &owner) != STATUS_OK ||
+		!strcmp(owner.line, task->owner.line))
+		return;
+	if (*task->owner.line) {
+		message_info("task %llu: the training was started again below its command",
+			(unsigned long long)task->number);
+		agreement_restarted(&task->agreement);
+		board_make_room(&task->board);
+		task->interval.seen = false;
+	}
+	task->owner = owner;
+}
+
+/*
+ * When a step was written that was not there at the last look. The file's clock may differ from
+ * ours (a board on a network filesystem) or be set: the answer lies between that look and now.
+ */
+static int64_t written_at(const struct agent_task *task, const struct board_step *step, int64_t now)
+{
+	int64_t age = clock_utc() - step->written;
+	int64_t least = task->looked > task->interval.since ? task->looked : task->interval.since;
+	if (age < 0)
+		return now;
+	return age < now - least ? now - age : least;
+}
+
+/* The board says that the training has come to this step. */
+static void saw_step(struct agent_task *task, const struct board_step *step, int64_t now)
+{
+	bool moved = task->interval.seen && step->step > task->interval.step;
+	step_interval_saw(&task->interval, step->step, step->next,
+		agreement_stands_still(&task->agreement.told, step->step),
+		moved ? written_at(task, step, now) : now);
+	task->looked = now;
+}
+
+void agent_task_sample(struct agent_task *task, int64_t now)
+{
+	struct board_step step;
+	struct error err;
+	if (task->agreement.ended)
+		return;
+	look_at_owner(task);
+	if (board_read_step(&task->board, &step, &err) != STATUS_OK) {
+		board_failed(task, &err);
+		return;
+	}
+	if (!step.started)
+		return;
+	agent_task_read_saved(task, now);
+	saw_step(task, &step, now);
+	/* What was read for the report binds: it has come to that boundary since, not past it. */
+	if (task->agreement.told.order != ORDER_WAIT || !task->agreement.read)
+		agreement_read(&task->agreement, true, step.step, step.next, now);
+	tell_measure(task, now);
+}
+
+void agent_task_read_saved(struct agent_task *task, int64_t now)
+{
+	uint64_t saved;
+	int64_t saved_at = 0;
+	struct board_step step;
+	struct agreement *a = &task->agreement;
+	board_drain(&task->board);
+	if (board_read_saved(&task->board, &saved, &saved_at, NULL) != STATUS_OK ||
+		(a->has_saved && saved <= a->saved_step))
+		return;
+	look_at_owner(task); /* it may be of a former training */
+	if (board_read_saved(&task->board, &saved, &saved_at, NULL) != STATUS_OK ||
+		(a->has_saved && saved <= a->saved_step))
+		return;
+	/* From the boundary to `saved`: the save, by the times of the two files. */
+	if (board_read_step(&task->board, &step, NULL) == STATUS_OK && step.step == saved &&
+		saved_at >= step.written && saved_at - step.written < 86400000)
+		task->save_time = saved_at - step.written;
+	if (a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT) {
+		int64_t since_told = now - a->told_at;
+		if (since_told < task->save_time || task->save_time == 0)
+			task->save_time = since_told;
+	}
+	count_save(task, saved, now);
+	tell_measure(task, now);
+	agreement_saved(a, saved);
+}
+
+static void signal_command(const struct command *command, int number)
+{
+	if (command->running)
+		kill(-command->pid, number);
+}
+
+/* TERM, then KILL; a client that ignores TERM is also told on its board. */
+static void end_command(
+	struct agent_task *task, const struct group *group, int64_t now, int64_t *wake)
+{
+	struct command *command = task->command;
+	if (!command->running && !command->foreign)
+		return;
+	if (now < command->end_not_before) {
+		*wake = command->end_not_before < *wake ? command->end_not_before : *wake;
+		return;
+	}
+	if (!command->ending) {
+		struct agreement_hold leave = {.order = ORDER_LEAVE, .code = task->agreement.code};
+		if (leave.code == 0)
+			leave.code = STATUS_PREEMPTED;
+		command->ending = true;
+		command->kill_at = now + group->options->kill_after;
+		(void)board_tell(&task->board, &leave, NULL);
+		signal_command(command, SIGTERM);
+		signal_command(command, SIGCONT);
+	}
+	if (now >= command->kill_at)
+		signal_command(command, SIGKILL);
+	int64_t again = now >= command->kill_at ? now + 1000 : command->kill_at;
+	*wake = again < *wake ? again : *wake;
+}
+
+static void build_write(struct write *write, struct agent_task *task, const struct group *group,
+	enum agreement_write what, const struct agreement_plan *plan, int64_t now)
+{
+	const struct agreement *a = &task->agreement;
+	struct write_details details = {.notice = &group->notice,
+		.then = THEN_EXIT,
+		.deadline = group->own_deadline,
+		.step_time = step_interval_longest(&task->interval, now),
+		.save_time = task->save_time,
+		.acknowledges = !task->config.acknowledges,
+		.code = what == WRITE_ERROR ? a->end_code : a->code,
+		.line = task->command->line,
+		.saved = a->has_saved,
+		.saved_step = a->saved_step};
+	struct board_step step;
+	if (what == WRITE_LEFT) {
+		details.longest_save = a->measure.longest_save;
+		details.learned = &group->progress;
+	}
+	if (what == WRITE_LEFT && board_read_step(&task->board, &step, NULL) == STATUS_OK) {
+		details.called = step.started;
+		details.step = step.step;
+	}
+	write_build(write, &group->view, what, task->number, plan, &details);
+}
+
+static void start_write(struct agent_task *task, struct group *group, enum agreement_write what,
+	const struct agreement_plan *plan, int64_t now)
+{
+	struct write write;
+	bool same = what == WRITE_CLAIM || what == WRITE_DEADLINE || what == WRITE_ROUND ||
+		    what == WRITE_DECISION;
+	if (same && group->shared[what])
+		return; /* the view will show what the other task has done */
+	group->shared[what] = same;
+	build_write(&write, task, group, what, plan, now);
+	agreement_writing(&task->agreement, what);
+	store_thread_write(group->store_thread, &write);
+}
+
+size_t agent_task_unwritten(
+	struct agent_task *task, const struct group *group, struct write unwritten[2])
+{
+	const struct agreement *a = &task->agreement;
+	struct agreement_plan plan = {.reason = a->reason};
+	size_t count = 0;
+	if (a->done[WRITE_LEFT] || a->view->peers[task->number].left != REASON_NONE)
+		return 0;
+	plan.write[WRITE_ERROR] = plan.write[WRITE_LEFT] = 1;
+	if (a->reason == REASON_FAILED && !a->done[WRITE_ERROR] && !a->view->broken)
+		build_write(&unwritten[count++], task, group, WRITE_ERROR, &plan, clock_now());
+	build_write(&unwritten[count++], task, group, WRITE_LEFT, &plan, clock_now());
+	return count;
+}
+
+static bool read_board(struct agent_task *task, int64_t now)
+{
+	struct board_step step = {0};
+	struct error err;
+	look_at_owner(task);
+	if (board_read_step(&task->board, &step, &err) != STATUS_OK) {
+		board_failed(task, &err);
+		return false;
+	}
+	if (step.started)
+		saw_step(task, &step, now);
+	agreement_read(&task->agreement, step.started, step.step, step.next, now);
+	return true;
+}
+
+/*
+ * About to be told to save where it stands, not where all agreed: then what was read when it was
+ * told to wait is too old. True if it has moved since.
+ */
+static bool has_moved(const struct agent_task *task, const struct agreement_plan *plan)
+{
+	const struct agreement *a = &task->agreement;
+	bool agreed = a->view->decided && a->view->decision.kind != KIND_EACH;
+	struct board_step step;
+	return plan->hold.order == ORDER_EXIT && a->told.order == ORDER_WAIT && !agreed &&
+	       board_read_step(&task->board, &step, NULL) == STATUS_OK && step.started &&
+	       step.step != a->read_step;
+}
+
+/* One pass; true if something was done after which the agreement has to be asked again. */
+static bool advance_once(struct agent_task *task, struct group *group, int64_t now,
+	struct agreement_plan *plan, int64_t *wake)
+{
+	struct agreement *a = &task->agreement;
+	struct error err;
+	bool again = false;
+	agreement_next(a, now, plan);
+
+	bool differs = !board_same_hold(&plan->hold, &a->told);
+	if (differs && !a->ended && has_moved(task, plan)) {
+		(void)read_board(task, now);
+		return true;
+	}
+	if (differs && !a->ended) {
+		bool told = board_tell(&task->board, &plan->hold, &err) == STATUS_OK;
+		if (!told)
+			board_failed(task, &err);
+		if (told || a->lost)
+			agreement_told(a, &plan->hold, now);
+		if (told)
+			step_interval_told(&task->interval,
+				agreement_stands_still(&plan->hold, task->interval.step), now);
+		again = told || a->lost;
+		if (!again && now + FAILED_EVERY < *wake)
+			*wake = now + FAILED_EVERY;
+	}
+	if (plan->read_board <= now && !a->ended && !a->lost) {
+		again = read_board(task, now) || a->lost;
+		if (!again)
+			plan->read_board = now + FAILED_EVERY;
+	}
+	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
+		if (plan->write[what])
+			start_write(task, group, what, plan, now);
+	if (plan->end_command) {
+		signal_only_tell(
+			task->command, group, now); /* if it was not, it shall save first */
+		end_command(task, group, now, wake);
+	}
+	return again;
+}
+
+/* A task that was only told of a notice leaves when nobody else can be saving any more. */
+static bool may_finish(const struct agent_task *task, const struct group *group, int64_t now,
+	int64_t *wake, int64_t *look)
+{
+	int64_t limit = task->command->end_not_before;
+	if (!limit || now >= limit || signal_only_others_through(&group->view, task->number))
+		return true;
+	*wake = limit < *wake ? limit : *wake;
+	*look = now + 1000 < *look ? now + 1000 : *look;
+	return false;
+}
+
+static bool awaits_save(const struct agreement *a)
+{
+	return !a->ended && (a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT) &&
+	       !(a->has_saved && a->saved_step >= a->told.step);
+}
+
+static int64_t look_for_save_at(const struct agent_task *task, int64_t now)
+{
+	int64_t pause = (now - task->agreement.told_at) / 10;
+	pause = pause < SAVED_EVERY ? SAVED_EVERY : pause > SAVED_SELDOM ? SAVED_SELDOM : pause;
+	return now + pause;
+}
+
+/* A command's own exit code that preempt-run reserves for its answers is reported as 1. */
+static int own_code(struct agent_task *task, const struct group *group, int code)
+{
+	bool means_other = code == STATUS_SAVED || code == STATUS_PREEMPTED ||
+			   code == STATUS_BROKEN || code == STATUS_DECIDED ||
+			   (code == group->options->exit_code && code != 1);
+	bool own = task->agreement.reason == REASON_FAILED && task->agreement.end_code == code;
+	/* The client itself leaves with 43 when it finds its board gone. */
+	bool lost = task->agreement.lost || board_vanished(&task->board);
+	if (!own || !means_other || lost)
+		return code;
+	if (!task->said_own_code)
+		message_error("task %llu: its command exited with %d, which preempt-run "
+			      "reserves for its own answers: reported as 1",
+			(unsigned long long)task->number, code);
+	task->said_own_code = true;
+	return 1;
+}
+
+void agent_task_advance(
+	struct agent_task *task, struct group *group, int64_t now, int64_t *wake, int64_t *look)
+{
+	struct agreement_plan plan;
+	if (task->finished)
+		return;
+	/* A user may have only few inotify instances, and saves are rare: poll for the save. */
+	if (awaits_save(&task->agreement))
+		agent_task_read_saved(task, now);
+	/* Each pass carries out one plan, which may make another one possible; a few passes are
+	 * enough. */
+	for (int passes = 0; passes < 8 && advance_once(task, group, now, &plan, wake); passes++)
+		;
+	if (plan.finished && may_finish(task, group, now, wake, look)) {
+		task->finished = signal_only_conclude(
+			task, group, own_code(task, group, plan.code), now, wake);
+		return;
+	}
+	if (awaits_save(&task->agreement) && look_for_save_at(task, now) < *wake)
+		*wake = look_for_save_at(task, now);
+	if (plan.wake < *wake)
+		*wake = plan.wake;
+	if (plan.read_board < *wake)
+		*wake = plan.read_board;
+	if (plan.look < *look)
+		*look = plan.look;
+}
+
+void agent_task_account_grace(struct agent_task *task, const struct group *group, int64_t now)
+{
+	const struct agreement *a = &task->agreement;
+	int64_t deadline = group->view.agreement.deadline;
+	if (group->own_deadline < deadline)
+		deadline = group->own_deadline;
+	if (deadline == CLOCK_NEVER || (task->account.begun && task->account.on == GRACE_NOT_USED))
+		return;
+	bool through = a->concluded || a->parked_at || a->ended;
+	grace_account_switch(&task->account,
+		through			     ? GRACE_NOT_USED
+		: a->told.order == ORDER_RUN ? GRACE_TRAINING
+					     : GRACE_SAVING,
+		deadline, now);
+}

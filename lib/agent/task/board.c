@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/task/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/task/board_place.h"
+#include "base/file.h"
+#include "base/parse.h"
+
+#define BOARD_ROOM 128	/* bytes: more than any file has that is written in place */
+#define FILE_MOST  8192 /* bytes: more than any notice or line of an error that is kept has */
+
+/*
+ * What becomes `hold` next, with room of its own. Two of them, so that there is one while hold is
+ * there; the file that was hold becomes the spare one.
+ */
+static const char *const spares[] = {"hold.0", "hold.1"};
+
+static enum status failed(struct error *err, const char *action, const char *path)
+{
+	int number = errno;
+	return error_set(err, error_status_of_errno(number), "cannot %s board %s: %s", action, path,
+		strerror(number));
+}
+
+/*
+ * Allocate the space of files that are overwritten in place now, because data loaders may fill the
+ * filesystem later. False: no space. True also on filesystems that cannot preallocate.
+ */
+static bool make_room(int descriptor)
+{
+	return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, BOARD_ROOM) == 0 ||
+	       errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+}
+
+static int make_file(int directory, const char *name, const char *content)
+{
+	int descriptor = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+		return -1;
+	int result = -1;
+	if (make_room(descriptor))
+		result = file_write_all(descriptor, content, strlen(content));
+	int number = errno;
+	close(descriptor);
+	errno = number;
+	return result;
+}
+
+/* Few inotify instances and watches belong to one user: without one, saves are looked for. */
+static void watch_saved(struct board *board)
+{
+	char *saved = NULL;
+	int watch = -1;
+	board->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (board->watch >= 0 && asprintf(&saved, "%s/saved", board->path) >= 0) {
+		watch = inotify_add_watch(board->watch, saved, IN_MODIFY);
+		free(saved);
+	}
+	if (watch >= 0 || board->watch < 0)
+		return;
+	close(board->watch);
+	board->watch = -1;
+}
+
+/*
+ * The fifo `alive` has its name only once we have it open: without us nobody has, and that is how
+ * board_sweep knows. systemd-tmpfiles leaves alone what is locked, however old it is.
+ */
+static bool hold_alive(struct board *board)
+{
+	if (mkfifoat(board->directory, "alive.new", 0600) < 0)
+		return false;
+	int alive = openat(board->directory, "alive.new", O_RDWR | O_CLOEXEC);
+	if (alive < 0)
+		return false;
+	board->alive = fcntl(alive, F_DUPFD_CLOEXEC, 3);
+	close(alive);
+	(void)flock(board->directory, LOCK_EX | LOCK_NB);
+	return board->alive > 0 &&
+	       renameat(board->directory, "alive.new", board->directory, "alive") == 0;
+}
+
+static enum status furnish(struct board *board, struct error *err)
+{
+	char agent[32];
+	snprintf(agent, sizeof(agent), "%d\n", (int)board->agent);
+	board->directory = open(board->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* `alive` first: of an agent that dies here the next one clears up. */
+	if (board->directory < 0 || (board->agent == getpid() && !hold_alive(board)) ||
+		make_file(board->directory, "agent", agent) < 0 ||
+		make_file(board->directory, "step", "") < 0 ||
+		make_file(board->directory, "saved", "") < 0 ||
+		make_file(board->directory, "section", "") < 0 ||
+		make_file(board->directory, spares[0], "") < 0 ||
+		make_file(board->directory, spares[1], "") < 0 ||
+		mkfifoat(board->directory, "pause", 0600) < 0)
+		return failed(err, "furnish", board->path);
+	return STATUS_OK;
+}
+
+enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
+{
+	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	if (!parent)
+		parent = board_place();
+	board_sweep(parent);
+	if (asprintf(&board->path, "%s/" BOARD_NAME "XXXXXX", parent) < 0) {
+		board->path = NULL;
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	if (!mkdtemp(board->path)) {
+		enum status status = failed(err, "make", board->path);
+		free(board->path);
+		board->path = NULL;
+		return status;
+	}
+	enum status status = furnish(board, err);
+	if (status != STATUS_OK)
+		board_release(board, true);
+	return status;
+}
+
+enum status board_create_rank(
+	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err)
+{
+	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	if (asprintf(&board->path, "%s/%llu", directory, (unsigned long long)rank) < 0) {
+		board->path = NULL;
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	enum status status = mkdir(board->path, 0700) < 0 ? failed(err, "make", board->path)
+							  : furnish(board, err);
+	if (status != STATUS_OK)
+		board_release(board, false);
+	return status;
+}
+
+enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err)
+{
+	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	board->path = strdup(path);
+	board->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool open_at_all = board->path && board->directory >= 0;
+	enum status status = STATUS_OK;
+	if (!open_at_all && errno != ENOENT && errno != ENOTDIR)
+		status = failed(err, "open", path);
+	else if (!open_at_all || faccessat(board->directory, "step", F_OK, 0) < 0 ||
+		 faccessat(board->directory, "saved", F_OK, 0) < 0)
+		status = error_set(err, STATUS_USAGE, "%s is not a board, or no longer one", path);
+	else
+		watch_saved(board);
+	if (status != STATUS_OK)
+		board_release(board, false);
+	return status;
+}
+
+void board_release(struct board *board, bool remove)
+{
+	if (board->directory >= 0)
+		close(board->directory);
+	if (board->watch >= 0)
+		close(board->watch);
+	if (board->alive > 0)
+		close(board->alive);
+	if (remove && board->path)
+		(void)file_remove_tree(board->path, NULL);
+	free(board->path);
+	*board = (struct board){.directory = -1, .watch = -1};
+}
+
+/* The spare file that is there, or that is not. */
+static const char *spare(const struct board *board, bool there)
+{
+	return spares[(faccessat(board->directory, spares[0], F_OK, 0) == 0) == there ? 0 : 1];
+}
+
+static bool publish_hold(const struct board *board, const char *line)
+{
+	const char *name = spare(board, true);
+	size_t length = strlen(line);
+	int descriptor = openat(board->directory, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+		return false;
+	bool written = pwrite(descriptor, line, length, 0) == (ssize_t)length &&
+		       ftruncate(descriptor, (off_t)length) == 0;
+	int number = errno;
+	close(descriptor);
+	errno = number;
+	/* Without hold, or where files cannot be exchanged, it takes hold's place. */
+	return written &&
+	       (renameat2(board->directory, name, board->directory, "hold", RENAME_EXCHANGE) == 0 ||
+		       renameat(board->directory, name, board->directory, "hold") == 0);
+}
+
+enum status board_tell(
+	const struct board *board, const struct agreement_hold *hold, struct error *err)
+{
+	char line[64] = "";
+	unsigned long long step = hold->step;
+	int pid = (int)board->agent;
+	switch (hold->order) {
+	case ORDER_RUN:
+		if (renameat(board->directory, "hold", board->directory, spare(board, false)) < 0 &&
+			errno != ENOENT)
+			return failed(err, "write to", board->path);
+		return STATUS_OK;
+	case ORDER_WAIT: snprintf(line, sizeof(line), "wait %d\n", pid); break;
+	case ORDER_SAVE: snprintf(line, sizeof(line), "save %llu %d\n", step, pid); break;
+	case ORDER_EXIT: snprintf(line, sizeof(line), "exit %llu %d\n", step, pid); break;
+	case ORDER_LEAVE: snprintf(line, sizeof(line), "leave %d\n", hold->code); break;
+	}
+	if (!publish_hold(board, line))
+		return failed(err, "write to", board->path);
+	return STATUS_OK;
+}
+
+/* The content of a small file; length -1 and errno on failure. */
+static ssize_t read_small(
+	const struct board *board, const char *name, char buffer[128], int64_t *written)
+{
+	int descriptor = openat(board->directory, name, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0)
+		return -1;
+	ssize_t n = pread(descriptor, buffer, 127, 0);
+	struct stat st;
+	if (written && fstat(descriptor, &st) == 0)
+		*written = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+	int number = errno;
+	close(descriptor);
+	errno = number;
+	if (n >= 0)
+		buffer[n] = '\0';
+	return n;
+}
+
+/*
+ * A record that is overwritten in place can be caught half-way; two equal readings in a row are
+ * whole.
+ */
+static ssize_t read_record(
+	const struct board *board, const char *name, char buffer[128], int64_t *written)
+{
+	char again[128];
+	ssize_t length = read_small(board, name, buffer, written);
+	for (int tries = 0; tries < 1000 && length >= 0; tries++) {
+		ssize_t second = read_small(board, name, again, written);
+		if (second == length && !memcmp(buffer, again, (size_t)length))
+			return length;
+		length = second;
+		memcpy(buffer, again, sizeof(again));
+	}
+	return length;
+}
+
+/* Digits with leading zeros, ended by a blank or newline; moves *at behind it. */
+static bool take_padded(char **at, uint64_t *value)
+{
+	size_t length = strspn(*at, "0123456789");
+	if (length == 0 || ((*at)[length] != ' ' && (*at)[length] != '\n'))
+		return false;
+	(*at)[length] = '\0';
+	bool right = parse_unsigned(*at, 0, UINT64_MAX / 2, value, "step", NULL) == STATUS_OK;
+	*at += length + 1;
+	return right;
+}
+
+bool board_remove_joined(const char *path)
+{
+	return !strstr(path, "/preempt-board-") || file_remove_tree(path, NULL) == STATUS_OK;
+}
+
+enum status board_told(
+	const struct board *board, struct agreement_hold *hold, int64_t *written, struct error *err)
+{
+	char line[128];
+	unsigned long long step = 0;
+	int pid = 0, code = 0;
+	if (written)
+		*written = 0;
+	ssize_t n = read_small(board, "hold", line, written);
+	if (n < 0 && errno != ENOENT)
+		return failed(err, "read", board->path);
+	struct agreement_hold found = {.order = ORDER_RUN};
+	if (n >= 0 && sscanf(line, "wait %d", &pid) == 1)
+		found.order = ORDER_WAIT;
+	else if (n >= 0 && sscanf(line, "save %llu %d", &step, &pid) >= 1)
+		found.order = ORDER_SAVE;
+	else if (n >= 0 && sscanf(line, "exit %llu %d", &step, &pid) >= 1)
+		found.order = ORDER_EXIT;
+	else if (n >= 0 && sscanf(line, "leave %d", &code) == 1 && code >= 1 && code <= 255)
+		found.order = ORDER_LEAVE;
+	else if (n >= 0)
+		return error_set(
+			err, STATUS_DAMAGED, "board %s: hold says \"%s\"", board->path, line);
+	found.step = step;
+	found.code = code;
+	*hold = found;
+	return STATUS_OK;
+}
+
+bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b)
+{
+	return a->order == b->order && a->step == b->step && a->code == b->code;
+}
+
+void board_keep_deadline(const struct board *board, struct board_deadline *known)
+{
+	char line[128];
+	long long revision, earliest, latest;
+	int doubted;
+	if (read_small(board, "deadline", line, NULL) > 0 &&
+		sscanf(line, "%lld %lld %lld %d\n", &revision, &earliest, &latest, &doubted) == 4 &&
+		revision == known->revision) {
+		*known = (struct board_deadline){revision, earliest, latest, doubted};
+		return;
+	}
+	snprintf(line, sizeof(line), "%lld %lld %lld %d\n", (long long)known->revision,
+		(long long)known->earliest, (long long)known->latest, known->doubted);
+	unlinkat(board->directory, "deadline.new", 0);
+	if (make_file(board->directory, "deadline.new", line) == 0)
+		(void)renameat(board->directory, "deadline.new", board->directory, "deadline");
+}
+
+/* The files that are replaced as a whole. */
+static enum status keep_file(
+	const char *path, const char *name, const char *text, struct error *err)
+{
+	struct text whole = {0};
+	text_addf(&whole, "%s/%s", path, name);
+	enum status status =
+		file_write_whole(text_string(&whole), text, strlen(text), 0600, false, err);
+	text_release(&whole);
+	return status;
+}
+
+static enum status read_file(
+	const char *path, const char *name, struct text *found, struct error *err)
+{
+	struct text whole = {0};
+	text_addf(&whole, "%s/%s", path, name);
+	enum status status = file_read_whole(text_string(&whole), FILE_MOST, found, err);
+	text_release(&whole);
+	return status;
+}
+
+void board_keep_error(const char *path, const char *line)
+{
+	(void)keep_file(path, "error", line, NULL);
+}
+
+void board_read_error(const char *path, char *line, size_t size)
+{
+	struct text found = {0};
+	(void)read_file(path, "error", &found, NULL);
+	snprintf(line, size, "%s", text_string(&found));
+	text_release(&found);
+}
+
+enum status board_put_notice(const char *path, const struct notice *notice, struct error *err)
+{
+	struct text line = {0};
+	struct notice former;
+	struct error unused;
+	bool kept = read_file(path, "notice", &line, &unused) == STATUS_OK &&
+		    notice_read(text_string(&line), &former, &unused) == STATUS_OK &&
+		    notice_deadline(&former) <= notice_deadline(notice);
+	text_release(&line);
+	if (kept)
+		return STATUS_OK;
+	notice_write_json(notice, &line);
+	text_add(&line, "\n");
+	enum status status = keep_file(path, "notice", text_string(&line), err);
+	text_release(&line);
+	return status;
+}
+
+enum status board_read_notice(const char *path, struct notice *notice, struct error *err)
+{
+	struct text line = {0};
+	enum status status = read_file(path, "notice", &line, err);
+	if (status == STATUS_OK)
+		status = notice_read(text_string(&line), notice, err);
+	text_release(&line);
+	return status;
+}
+
+enum status board_read_step(const struct board *board, struct board_step *step, struct error *err)
+{
+	char line[128];
+	struct board_step found = {0};
+	ssize_t n = read_record(board, "step", line, &found.written);
+	if (n < 0)
+		return failed(err, "read", board->path);
+	if (n > 0) {
+		char *at = line;
+		if (!take_padded(&at, &found.step))
+			return error_set(err, STATUS_DAMAGED, "board %s: step says \"%s\"",
+				board->path, line);
+		found.started = true;
+		if (!*at || !take_padded(&at, &found.next) || found.next <= found.step)
+			found.next = found.step + 1;
+	}
+	*step = found;
+	return STATUS_OK;
+}
+
+enum status board_read_saved(
+	const struct board *board, uint64_t *step, int64_t *written, struct error *err)
+{
+	char line[128];
+	ssize_t n = read_record(board, "saved", line, written);
+	if (n < 0)
+		return failed(err, "read", board->path);
+	char *at = line;
+	if (n == 0)
+		return STATUS_NO;
+	if (!take_padded(&at, step))
+		return error_set(
+			err, STATUS_DAMAGED, "board %s: saved says \"%s\"", board->path, line);
+	return STATUS_OK;
+}
+
+/* Parse "NAME" and blanks up to the newline. Treat any other content as empty. */
+enum status board_read_section(const struct board *board, struct board_section *section)
+{
+	char line[128];
+	struct stat st;
+	struct board_section found = {0};
+	ssize_t n = read_record(board, "section", line, NULL);
+	if (n < 0)
+		return STATUS_NO;
+	if (fstatat(board->directory, "section", &st, 0) == 0)
+		found.written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	size_t length = strcspn(line, " \n");
+	if (length > 0 && length < sizeof(found.name) &&
+		line[length + strspn(line + length, " ")] == '\n') {
+		memcpy(found.name, line, length);
+		if (parse_name(found.name, "section", NULL) != STATUS_OK)
+			*found.name = '\0';
+	}
+	*section = found;
+	return STATUS_OK;
+}
+
+enum status board_read_owner(const struct board *board, struct board_owner *owner)
+{
+	char line[128];
+	ssize_t n = read_record(board, "owner", line, NULL);
+	if (n <= 0 || (size_t)n >= sizeof(owner->line) || line[n - 1] != '\n')
+		return STATUS_NO;
+	memcpy(owner->line, line, (size_t)n + 1);
+	return STATUS_OK;
+}
+
+void board_make_room(const struct board *board)
+{
+	static const char *const files[] = {"step", "saved", "section"};
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		int descriptor = openat(board->directory, files[i], O_WRONLY | O_CLOEXEC);
+		if (descriptor < 0)
+			continue;
+		(void)make_room(descriptor);
+		close(descriptor);
+	}
+}
+
+void board_drain(const struct board *board)
+{
+	char events[4096];
+	while (read(board->watch, events, sizeof(events)) > 0)
+		;
+}
+
+bool board_vanished(const struct board *board)
+{
+	struct stat st;
+	return fstat(board->directory, &st) < 0 || st.st_nlink == 0 ||
+	       (faccessat(board->directory, "step", F_OK, 0) < 0 && errno == ENOENT);
+}

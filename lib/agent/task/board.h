@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's side of a board (DESIGN.md, section 3): a directory of this machine through which
+ * agent and training process talk. Made anew for each start of the command, never reused.
+ */
+#ifndef AGENT_TASK_BOARD_H
+#define AGENT_TASK_BOARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "notice/notice.h"
+#include "proto/agreement.h"
+
+struct board {
+	char *path;
+	int directory; /* descriptor */
+	int watch;   /* inotify: readable when `saved` was written; -1: not watched, look for it */
+	pid_t agent; /* whose death frees the training process */
+	int alive;   /* the only writing end of the fifo of that name, of the agent; 0: not ours */
+};
+
+/*
+ * Make one below parent (NULL: board_place), where those of agents that were killed are removed:
+ * mode 0700, with agent, step, saved, section and the fifos
+ * pause and alive in it. A client has the kernel end it when nobody holds alive any more.
+ */
+enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err);
+/* The board of a rank below a directory that board_create made: "0", "1", ... */
+enum status board_create_rank(
+	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err);
+/* One that exists: for the small programs. */
+enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err);
+/* Close; with removal, the directory goes too. */
+void board_release(struct board *board, bool remove);
+/* Remove the board at path, where preempt-store join made it. False: something is left there. */
+bool board_remove_joined(const char *path);
+
+/* Replace hold by what the order says (ORDER_RUN: remove it). STATUS_NO: the board vanished. */
+enum status board_tell(
+	const struct board *board, const struct agreement_hold *hold, struct error *err);
+/* What hold says now, and since when (mtime, ms UTC; 0: it is not there; may be NULL). */
+enum status board_told(const struct board *board, struct agreement_hold *hold, int64_t *written,
+	struct error *err);
+
+/* A deadline as it was first read here (agreement_learn_deadline). */
+struct board_deadline {
+	int64_t revision; /* of its key */
+	int64_t earliest, latest;
+	bool doubted;
+};
+/*
+ * For the small programs, each of which reads the store anew: known becomes what an earlier one has
+ * noted of the same revision; where there is none, known is noted.
+ */
+void board_keep_deadline(const struct board *board, struct board_deadline *known);
+
+/*
+ * The line that says best why the command of the board at path has failed: kept by the program that
+ * has run it, for preempt-store leave. line is cut at size; "": none is there.
+ */
+void board_keep_error(const char *path, const char *line);
+void board_read_error(const char *path, char *line, size_t size);
+
+/*
+ * A notice of this task's machine, for the program that serves the board at path: it acts on it
+ * also while the store does not answer. Of several the one with the earliest deadline is kept.
+ */
+enum status board_put_notice(const char *path, const struct notice *notice, struct error *err);
+/* STATUS_NO: there is none. */
+enum status board_read_notice(const char *path, struct notice *notice, struct error *err);
+
+/* Whether two orders are the same. */
+bool board_same_hold(const struct agreement_hold *a, const struct agreement_hold *b);
+
+struct board_step {
+	bool started; /* the training process has called preempt_step */
+	uint64_t step, next;
+	int64_t written; /* mtime, ms UTC */
+};
+enum status board_read_step(const struct board *board, struct board_step *step, struct error *err);
+/* STATUS_NO: nothing was saved yet, or the board vanished (then *vanished). */
+enum status board_read_saved(
+	const struct board *board, uint64_t *step, int64_t *written, struct error *err);
+/* What the training process says it is at (preempt_section); "" where it says nothing. */
+struct board_section {
+	char name[32];
+	int64_t written; /* ns UTC: changes whenever it is said anew */
+};
+enum status board_read_section(const struct board *board, struct board_section *section);
+/*
+ * Which process trains: it changes when the training is started again below its command (torchrun
+ * --max-restarts), which empties step, saved and section before. STATUS_NO: nothing whole is there.
+ */
+struct board_owner {
+	char line[64];
+};
+enum status board_read_owner(const struct board *board, struct board_owner *owner);
+/* Room for what the training process writes, if there is any: one that follows has emptied it. */
+void board_make_room(const struct board *board);
+/* Take the events off watch. */
+void board_drain(const struct board *board);
+bool board_vanished(const struct board *board);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/task/board_place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define LOGIND_USERS "/run/user/"
+#define SYSTEM_USERS 1000 /* below: RemoveIPC leaves them alone */
+
+const char *board_choose_place(const struct board_signs *signs)
+{
+	bool of_login = signs->runtime && signs->logout &&
+			!strncmp(signs->runtime, LOGIND_USERS, strlen(LOGIND_USERS));
+	if (signs->runtime && !of_login)
+		return signs->runtime;
+	if (signs->shared_memory && !signs->logout)
+		return "/dev/shm";
+	return signs->temporary && *signs->temporary ? signs->temporary : "/tmp";
+}
+
+/* Whether systemd-logind is at work here, and not told to let this user linger. */
+static bool clears_up(void)
+{
+	char path[300] = "/var/lib/systemd/linger/";
+	const char *name = getenv("USER");
+	if (geteuid() < SYSTEM_USERS || access("/run/systemd/users", F_OK) < 0)
+		return false;
+	if (!name || !*name || strchr(name, '/') || strlen(name) > 255)
+		return true;
+	return access(strcat(path, name), F_OK) < 0;
+}
+
+const char *board_place(void)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	bool usable = runtime && *runtime == '/' && stat(runtime, &st) == 0 &&
+		      S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+		      access(runtime, W_OK | X_OK) == 0;
+	return board_choose_place(&(struct board_signs){.runtime = usable ? runtime : NULL,
+		.temporary = getenv("TMPDIR"),
+		.shared_memory = access("/dev/shm", W_OK | X_OK) == 0,
+		.logout = clears_up()});
+}
+
+/* A board of ours that had an agent which is gone. */
+static bool is_left(int parent, const char *name)
+{
+	struct stat st;
+	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (directory < 0)
+		return false;
+	bool left = false;
+	if (fstat(directory, &st) == 0 && st.st_uid == geteuid() &&
+		fstatat(directory, "alive", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISFIFO(st.st_mode)) {
+		int alive =
+			openat(directory, "alive", O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+		left = alive < 0 && errno == ENXIO;
+		if (alive >= 0)
+			close(alive);
+	}
+	close(directory);
+	return left;
+}
+
+void board_sweep(const char *parent)
+{
+	DIR *stream = opendir(parent);
+	for (struct dirent *entry; stream && (entry = readdir(stream));) {
+		char path[4096];
+		if (strncmp(entry->d_name, BOARD_NAME, strlen(BOARD_NAME)) != 0 ||
+			!is_left(dirfd(stream), entry->d_name) ||
+			snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name) >=
+				(int)sizeof(path))
+			continue;
+		(void)file_remove_tree(path, NULL);
+	}
+	if (stream)
+		closedir(stream);
+}

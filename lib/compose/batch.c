@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "compose/batch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/parse.h"
+#include "base/process.h"
+#include "proto/claim.h"
+#include "run/attempt.h"
+#include "run/scheduler.h"
+
+#define ASK_LIMIT   5000 /* ms to ask Slurm for the deadline */
+#define STORE_LIMIT 3000 /* ms for one try to tell the tasks */
+#define TELL_EVERY  1000 /* ms between two tries */
+#define TELL_LIMIT  5000 /* ms after which the launcher is sent a signal instead */
+#define FAR_AWAY    86400000
+
+enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
+	struct error *err)
+{
+	static const int passed_on[] = {SIGINT, SIGHUP, SIGQUIT};
+	struct source_options how = {.grace = grace};
+	enum status status = STATUS_OK;
+	sigset_t set;
+	agent_hold_signals(sources, count);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	process_add_heeded(&set, passed_on, sizeof(passed_on) / sizeof(passed_on[0]));
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	batch->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (batch->signals < 0)
+		return error_set(
+			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+		struct source *source;
+		status = source_open(&source, sources[i], &how, err);
+		if (status == STATUS_OK)
+			status = source_set_add(&batch->watch, source, err);
+	}
+	return status;
+}
+
+void batch_close(struct batch *batch)
+{
+	source_set_release(&batch->watch);
+	if (batch->signals >= 0)
+		close(batch->signals);
+	batch->signals = -1;
+}
+
+static void take_notice(struct batch *batch, const struct notice *notice)
+{
+	struct slurm_job job;
+	if (batch->notices++)
+		return;
+	message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "", notice->reason);
+	batch->question->noticed = true;
+	batch->notice = *notice;
+	batch->tell_at = clock_now();
+	batch->forward_at = clock_after(TELL_LIMIT);
+	/*
+	 * Slurm moves a job's end when it preempts it, and knows the one by its time limit. The end
+	 * of a job that is cancelled is its past, whatever our clock says; KILL comes later.
+	 * Nothing is earlier than at once: then Slurm, which may be slow now, is not asked.
+	 */
+	if (batch->pid && batch->slurm_job && notice->deadline > notice->received &&
+		slurm_ask(batch->slurm_job, clock_after(ASK_LIMIT), &job, NULL) == STATUS_OK &&
+		!strcmp(job.state, "RUNNING") && job.end_left > 0 && job.end_left < FAR_AWAY &&
+		clock_after(job.end_left) < batch->notice.deadline)
+		batch->notice.deadline = clock_after(job.end_left);
+}
+
+static void check_sources(struct batch *batch, const struct pollfd *polled)
+{
+	struct notice notice;
+	struct error err;
+	size_t which;
+	enum source_set_event event;
+	source_set_begin(&batch->watch, polled);
+	while ((event = source_set_next(&batch->watch, &which, &notice, &err)) != SOURCE_SET_END)
+		if (event == SOURCE_SET_NOTICE)
+			take_notice(batch, &notice);
+		else if (event == SOURCE_SET_LOST || event == SOURCE_SET_WARNING)
+			message_error("%s", err.text);
+}
+
+static void reap(struct batch *batch)
+{
+	siginfo_t info = {0};
+	int wait_status;
+	if (batch->pid && waitpid(batch->pid, &wait_status, WNOHANG) == batch->pid) {
+		batch->pid = 0;
+		batch->question->code = process_exit_code(wait_status);
+	}
+	/* As process 1 we reap what others leave; but what a source runs is the source's. */
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+		info.si_pid != batch->pid && !source_set_owns(&batch->watch, info.si_pid)) {
+		(void)waitpid(info.si_pid, NULL, WNOHANG);
+		info.si_pid = 0;
+	}
+}
+
+static void take_signals(struct batch *batch)
+{
+	struct signalfd_siginfo info;
+	while (read(batch->signals, &info, sizeof(info)) == sizeof(info)) {
+		int number = (int)info.ssi_signo;
+		if (number == SIGCHLD)
+			continue;
+		batch->ended_by = number;
+		/* The terminal has sent it to the launcher, too; srun counts them. */
+		if (batch->pid && info.ssi_code != SI_KERNEL)
+			kill(batch->pid, number);
+	}
+	reap(batch);
+}
+
+/* One try to claim for all. STATUS_OK: the tasks know; STATUS_NO: there is nothing to claim yet. */
+static enum status tell_once(const struct batch *batch, struct error *err)
+{
+	const struct requeue_question *question = batch->question;
+	struct claim claim = {.outside = true, .then = THEN_EXIT, .notice = batch->notice};
+	int64_t limit = clock_after(STORE_LIMIT);
+	struct store *store = NULL;
+	struct view view = {0};
+	enum status status = store_open(&store, question->store, 0, limit, err);
+	if (status == STATUS_OK) {
+		store_set_patience(store, STORE_LIMIT);
+		status = attempt_view(store, question->run, 0, &view, err);
+	}
+	if (status == STATUS_OK && view.attempt.number <= question->before)
+		status = STATUS_NO;
+	else if (status == STATUS_OK) {
+		status = claim_make(store, &view, &claim, limit, err);
+		/* Another claim, an error or the end of the attempt has told them. */
+		if (status == STATUS_NO)
+			status = STATUS_OK;
+	}
+	view_release(&view);
+	store_close(store);
+	return status;
+}
+
+/* The tasks are told by the store; where that takes too long, the launcher gets a signal. */
+static void tell(struct batch *batch, int64_t now)
+{
+	struct error err = {0};
+	int number = SIGUSR1;
+	if (tell_once(batch, &err) == STATUS_OK) {
+		batch->told = true;
+		return;
+	}
+	batch->tell_at = clock_after(TELL_EVERY);
+	if (now < batch->forward_at)
+		return;
+	batch->told = true;
+	/* srun passes USR1 on, and takes TERM for an order to kill. */
+	if (!batch->slurm_job && !strncmp(batch->notice.source, "signal:", 7))
+		(void)parse_signal(batch->notice.source + 7, &number, "signal", NULL);
+	else if (!batch->slurm_job)
+		number = SIGTERM;
+	message_info("cannot notify the tasks through the store%s%s: sending the command a SIG%s",
+		*err.text ? ": " : "", err.text, sigabbrev_np(number));
+	kill(batch->pid, number);
+}
+
+static void wait_once(struct batch *batch, int64_t deadline)
+{
+	struct pollfd polled[1 + SOURCE_SET_SOURCES] = {{.fd = batch->signals, .events = POLLIN}};
+	size_t count = source_set_poll(&batch->watch, polled + 1);
+	int64_t due = source_set_due(&batch->watch);
+	(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
+	check_sources(batch, polled + 1);
+	take_signals(batch);
+}
+
+enum status batch_run(struct batch *batch, char *const *command, struct error *err)
+{
+	/* In our own process group: whoever ends the batch script ends the launcher. */
+	struct process_command start = {.argv = command, .die_with_parent = true};
+	sigemptyset(&start.ignored);
+	enum status status = process_start(&start, &batch->pid, err);
+	while (status == STATUS_OK && batch->pid) {
+		bool tells = batch->question->noticed && !batch->told;
+		if (tells && clock_now() >= batch->tell_at)
+			tell(batch, clock_now());
+		wait_once(batch, tells && !batch->told ? batch->tell_at : CLOCK_NEVER);
+	}
+	struct notice notice;
+	while (source_set_take_held(&batch->watch, &notice))
+		take_notice(batch, &notice);
+	return status;
+}
+
+bool batch_wait(struct batch *batch, int64_t deadline)
+{
+	unsigned notices = batch->notices;
+	while (clock_now() < deadline && !batch->ended_by && batch->notices == notices)
+		wait_once(batch, deadline);
+	return clock_now() >= deadline;
+}

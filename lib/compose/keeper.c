@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: MIT */
+#include "compose/keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/children/stderr_relay.h"
+#include "agent/pulse.h"
+#include "agent/served.h"
+#include "agent/stream.h"
+#include "agent/task/board.h"
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/message.h"
+#include "base/reaper.h"
+#include "compose/keeper_store.h"
+#include "live/cut_off.h"
+#include "live/outage.h"
+
+#define CHECK_EVERY  1000  /* ms between looks at the board */
+#define SILENCE_SAID 3000  /* ms after which we say that the store does not answer */
+#define STDERR_WAIT  500   /* ms for the last line of a command that has ended */
+#define HOOK_LIMIT   30000 /* ms for --on-failure */
+
+struct keeper {
+	const struct keeper_options *options;
+	struct attempt attempt;
+	char *where;		     /* store_where */
+	int others[1 + KEEPER_WITH]; /* pidfds: of the process that we serve, and those of --with */
+	bool alone;		     /* one of --with was gone before we could watch it */
+	struct progress_rules rules;
+	struct progress progress;
+	struct board board;
+	struct pulse *pulse;
+	struct reaper reaper;
+	struct stderr_relay *relay;   /* of the command's stderr; NULL: it has ours */
+	int signals, stream, process; /* descriptors; process: a pidfd */
+	sigset_t before;	      /* the signal mask at our start */
+	pid_t pid;		      /* what is guarded; 0: nothing */
+	bool ended;
+	int code; /* of the command */
+	bool stopped;
+	struct cut_off cut_off;
+	bool hangs;	       /* and nobody could be told */
+	bool preempted;	       /* the board says so: a notice, or the command is held */
+	int64_t told_to_leave; /* since when the board says so; 0: it does not */
+	int leave_with;	       /* that code */
+	bool said_silent;
+};
+
+/* ---- The guarded process ---- */
+
+static void signal_process(const struct keeper *k, int number)
+{
+	if (!k->pid || k->ended)
+		return;
+	if (k->options->command)
+		kill(-k->pid, number);
+	else
+		(void)pidfd_send_signal(k->process, number, NULL, 0);
+}
+
+/* Why the command has failed, for the goodbye that follows. */
+static void keep_error(const struct keeper *k)
+{
+	char line[STDERR_RELAY_LINE];
+	if (!k->relay || !k->options->board || k->code == 0)
+		return;
+	stderr_relay_line(k->relay, 0, STDERR_WAIT, line);
+	board_keep_error(k->options->board, line);
+}
+
+/* It has ended: what it left behind in its group goes with it. */
+static void reap(struct keeper *k)
+{
+	int wait_status;
+	if (!k->pid || k->ended || !descriptor_is_ready(k->process))
+		return;
+	k->ended = true;
+	if (!k->options->command)
+		return;
+	kill(-k->pid, SIGKILL);
+	if (waitpid(k->pid, &wait_status, 0) == k->pid)
+		k->code = process_exit_code(wait_status);
+	reaper_remove(&k->reaper, k->pid);
+	keep_error(k);
+}
+
+static enum status start(struct keeper *k, struct error *err)
+{
+	const struct keeper_options *options = k->options;
+	enum status status = STATUS_OK;
+	if (options->command && !isatty(STDERR_FILENO))
+		status = stderr_relay_start(&k->relay, 1, err);
+	if (status == STATUS_OK && options->command) {
+		struct process_command command = {.argv = options->command,
+			.own_group = true,
+			.die_with_parent = true,
+			.standard_error = k->relay ? stderr_relay_input(k->relay, 0) : 0};
+		sigemptyset(&command.ignored);
+		status = process_start(&command, &k->pid, err);
+		if (k->relay)
+			stderr_relay_started(k->relay, 0);
+		if (status == STATUS_OK)
+			reaper_add(&k->reaper, k->pid);
+	} else if (status == STATUS_OK) {
+		k->pid = options->pid;
+	}
+	if (status != STATUS_OK || !k->pid)
+		return status;
+	if (k->process < 0)
+		k->process = pidfd_open(k->pid, 0);
+	if (k->process < 0)
+		return error_set(err, errno == ESRCH ? STATUS_NO : STATUS_TEMPORARY,
+			"cannot watch process %d: %s", (int)k->pid, strerror(errno));
+	return STATUS_OK;
+}
+
+/* Until it has ended, or deadline. */
+static void wait_for_end(struct keeper *k, int64_t deadline)
+{
+	struct pollfd poller = {.fd = k->process, .events = POLLIN};
+	while (!k->ended && clock_now() < deadline) {
+		(void)poll(&poller, 1, clock_poll_timeout(deadline));
+		reap(k);
+	}
+}
+
+/* The user's own last look at it, before it is ended. */
+static void run_hook(const struct keeper *k, const char *why)
+{
+	char *const argv[] = {
+		(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)k->options->on_failure, NULL};
+	struct process_command command = {.argv = argv, .own_group = true, .die_with_parent = true};
+	struct error err;
+	char number[24];
+	pid_t pid;
+	if (!k->options->on_failure)
+		return;
+	snprintf(number, sizeof(number), "%d", (int)k->pid);
+	setenv("PREEMPT_FAILURE", why, 1);
+	setenv("PREEMPT_GUARDED", number, 1);
+	sigemptyset(&command.ignored);
+	if (process_start(&command, &pid, &err) != STATUS_OK) {
+		message_error("--on-failure: %s", err.text);
+		return;
+	}
+	int descriptor = pidfd_open(pid, 0);
+	struct pollfd poller = {.fd = descriptor, .events = POLLIN};
+	if (descriptor >= 0 && poll(&poller, 1, HOOK_LIMIT) == 0)
+		message_error("--on-failure: not done after %d s, ended", HOOK_LIMIT / 1000);
+	kill(-pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
+/* The clients ignore TERM: they are told on the board. */
+static void end_process(struct keeper *k, int code)
+{
+	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = code};
+	if (k->options->board)
+		(void)board_tell(&k->board, &leave, NULL);
+	signal_process(k, SIGTERM);
+	signal_process(k, SIGCONT);
+	if (k->pid)
+		wait_for_end(k, clock_after(k->options->kill_after));
+	signal_process(k, SIGKILL);
+	if (k->pid)
+		wait_for_end(k, clock_after(10000));
+	if (k->pid && !k->ended)
+		message_error("process %d could not be ended, and runs on", (int)k->pid);
+}
+
+/* ---- Progress ---- */
+
+/* Our own task hangs, or has lost its agent. */
+static void declare_dead(const struct keeper *k, enum death_cause cause)
+{
+	const struct death death = {.task = k->options->task,
+		.cause = cause,
+		.since_utc = clock_utc() - (cause == DEATH_HUNG ? k->progress.standing : 0),
+		.has_step = k->progress.started,
+		.step = k->progress.step,
+		.section = k->progress.section};
+	keeper_declare_dead(k->options, &k->attempt, &death);
+}
+
+static void look_at_board(struct keeper *k)
+{
+	struct board_step step;
+	struct board_section section = {0};
+	struct agreement_hold hold;
+	if (!k->options->board || board_read_step(&k->board, &step, NULL) != STATUS_OK ||
+		board_read_section(&k->board, &section) != STATUS_OK ||
+		board_told(&k->board, &hold, NULL, NULL) != STATUS_OK)
+		return;
+	struct notice notice;
+	struct error unused;
+	k->preempted = hold.order != ORDER_RUN ||
+		       board_read_notice(k->board.path, &notice, &unused) == STATUS_OK;
+	if (hold.order == ORDER_LEAVE && !k->told_to_leave) {
+		k->told_to_leave = clock_now();
+		k->leave_with = hold.code;
+	}
+	if (!k->pulse)
+		return;
+	if (step.started)
+		pulse_tell_step(k->pulse, 0, step.step);
+	bool answered = pulse_is_answered(k->pulse);
+	bool cut_off = k->cut_off.lasted >= cut_off_given_up(&k->options->rules);
+	struct progress_reading look = {.now = clock_now(),
+		.counts = hold.order == ORDER_RUN && (answered || cut_off),
+		.started = step.started,
+		.step = step.step,
+		.section = section.name,
+		.written = section.written};
+	bool hangs = progress_observe(&k->progress, &k->rules, &look) && look.counts;
+	if (hangs && answered)
+		declare_dead(k, DEATH_HUNG);
+	k->hangs = hangs && !answered;
+}
+
+/* ---- The loop ---- */
+
+static void look_at_store(struct keeper *k)
+{
+	bool answered = pulse_is_answered(k->pulse);
+	cut_off_update(&k->cut_off, answered, clock_now());
+	if (answered && k->said_silent) {
+		message_info("the store takes our beats again");
+		k->said_silent = false;
+	} else if (!k->said_silent && k->cut_off.lasted >= SILENCE_SAID) {
+		message_error("the store %s does not take our beats; trying again", k->where);
+		k->said_silent = true;
+	}
+}
+
+/* Whether to end the command because the store is unreachable; why receives the reason. */
+static bool is_given_up(const struct keeper *k, char why[256])
+{
+	int64_t limit = k->options->rules.cut_off, lasted = k->cut_off.lasted;
+	bool cut_off = limit && lasted >= limit && k->pulse && pulse_is_needed(k->pulse);
+	if (k->preempted) /* it saves by itself in time */
+		return false;
+	if (k->hangs)
+		snprintf(why, 256, "this task hangs, and the store has taken no beat for %lld s",
+			(long long)lasted / 1000);
+	else if (cut_off)
+		snprintf(why, 256,
+			"the store has taken no beat for %lld s, so the other tasks must have "
+			"given this one up (--cut-off)",
+			(long long)lasted / 1000);
+	return k->hangs || cut_off;
+}
+
+static void take_signals(struct keeper *k)
+{
+	struct signalfd_siginfo info;
+	while (read(k->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		if (k->options->with_count && served_is_notice((int)info.ssi_signo))
+			continue;
+		if (k->options->command)
+			signal_process(k, (int)info.ssi_signo);
+		else
+			k->stopped = true;
+	}
+}
+
+/* --stop: from somebody else. A command runs on. */
+static void take_stop(struct keeper *k)
+{
+	if (k->stream < 0 || !stream_is_stopped(k->stream))
+		return;
+	k->stopped = true;
+	pulse_stop(k->pulse, 1000);
+	close(k->stream);
+	k->pulse = NULL;
+	k->stream = -1;
+	if (k->options->command)
+		message_info("told to stop: the command runs on without a heartbeat");
+}
+
+static void wait_for_events(const struct keeper *k, int verdict, int64_t until)
+{
+	struct pollfd polled[5 + KEEPER_WITH] = {{.fd = k->signals, .events = POLLIN},
+		{.fd = k->process, .events = POLLIN}, {.fd = k->stream, .events = POLLIN},
+		{.fd = verdict, .events = POLLIN}};
+	for (size_t i = 0; i <= k->options->with_count; i++)
+		polled[4 + i] = (struct pollfd){.fd = k->others[i], .events = POLLIN};
+	(void)poll(polled, 5 + k->options->with_count, clock_poll_timeout(until));
+}
+
+enum keeper_end {
+	END_NONE,     /* the command or process has ended by itself, or we were told to stop */
+	END_BROKEN,   /* the group is broken: why */
+	END_TOLD,     /* the board has told the command to leave, and it has not */
+	END_ALONE,    /* a process that serves the command with us has ended */
+	END_DESERTED, /* the process that we serve is gone */
+};
+
+/* END_DESERTED, END_ALONE or END_NONE. */
+static enum keeper_end look_at_others(const struct keeper *k)
+{
+	if (descriptor_is_ready(k->others[0]))
+		return END_DESERTED;
+	for (size_t i = 1; i <= k->options->with_count; i++)
+		if (descriptor_is_ready(k->others[i]))
+			return END_ALONE;
+	return k->alone ? END_ALONE : END_NONE;
+}
+
+/* Until the guarded process ends by itself, or is to be ended. */
+static enum keeper_end watch_over(struct keeper *k, char why[256])
+{
+	int64_t look_at = clock_now();
+	bool over = false; /* the attempt is, for us */
+	for (;;) {
+		int verdict = k->pulse && !over ? pulse_descriptor(k->pulse) : -1;
+		wait_for_events(k, verdict, look_at);
+		take_signals(k);
+		if (k->options->command)
+			(void)reaper_keep(&k->reaper);
+		reap(k);
+		enum keeper_end end = look_at_others(k);
+		/* Nobody says goodbye for a command whose script is gone, however it ended. */
+		if (k->ended && (end != END_DESERTED || !k->options->command))
+			return END_NONE;
+		if (end != END_NONE)
+			return end;
+		take_stop(k);
+		if (k->pulse && descriptor_is_ready(verdict)) {
+			if (pulse_why(k->pulse, why))
+				return END_BROKEN;
+			over = true;
+		}
+		if (!k->options->command && (k->stopped || (over && !k->pid)))
+			return END_NONE;
+		if (clock_now() >= look_at) {
+			if (k->pulse)
+				look_at_store(k);
+			look_at_board(k);
+			if (is_given_up(k, why))
+				return END_BROKEN;
+			look_at = clock_now() + CHECK_EVERY;
+		}
+		if (k->told_to_leave && k->options->command &&
+			clock_now() - k->told_to_leave >= k->options->kill_after)
+			return END_TOLD;
+	}
+}
+
+/* End the guarded process for that reason; the exit code. */
+static int end_for(struct keeper *k, enum keeper_end end, const char *why)
+{
+	const struct keeper_options *options = k->options;
+	const char *fate = !options->command ? "the heartbeat ends"
+			   : k->pid	     ? "the command is ended"
+					     : "the command is not started";
+	switch (end) {
+	case END_NONE: return options->command ? k->code : STATUS_OK;
+	case END_BROKEN:
+		message_error("run %s attempt %llu is broken: %s", options->run,
+			(unsigned long long)k->attempt.number, why);
+		run_hook(k, why);
+		end_process(k, STATUS_BROKEN);
+		return STATUS_BROKEN;
+	case END_TOLD:
+		if (k->pid)
+			message_error("the command was told to leave with %d, and did not within "
+				      "%g s: it is ended",
+				k->leave_with, (double)options->kill_after / 1000);
+		else
+			message_error(
+				"the task was told to leave with %d: %s", k->leave_with, fate);
+		end_process(k, k->leave_with);
+		return k->leave_with;
+	case END_ALONE:
+		message_error("a process of --with has ended, so the command would learn of no "
+			      "preemption: %s",
+			fate);
+		end_process(k, STATUS_TEMPORARY);
+		if (options->board)
+			board_keep_error(
+				options->board, "a process that served the training ended");
+		return STATUS_TEMPORARY;
+	case END_DESERTED:
+		if (options->command || k->pid)
+			message_error("the process of PREEMPT_AGENT is gone: %s", fate);
+		if (!options->command || !k->pid)
+			return STATUS_NO;
+		signal_process(k, SIGKILL);
+		wait_for_end(k, clock_after(10000));
+		declare_dead(k, DEATH_GONE);
+		return STATUS_BROKEN;
+	}
+	return STATUS_OK;
+}
+
+/* ---- The start ---- */
+
+/* Before all that takes time: until then the number of a process may be used anew. */
+static enum status open_others(struct keeper *k, struct error *err)
+{
+	enum status status = STATUS_OK;
+	k->others[0] = k->options->served;
+	if (k->options->pid)
+		k->process = pidfd_open(k->options->pid, 0);
+	for (size_t i = 0; i < k->options->with_count && status == STATUS_OK; i++) {
+		status = served_open(k->options->with[i], &k->others[1 + i], err);
+		if (status == STATUS_NO) {
+			k->alone = true;
+			status = STATUS_OK;
+		}
+	}
+	return status;
+}
+
+/* Why the command is not to be started; END_NONE: it is. */
+static enum keeper_end look_before_start(struct keeper *k)
+{
+	look_at_board(k);
+	return k->told_to_leave && k->options->command ? END_TOLD : look_at_others(k);
+}
+
+/* Find the attempt; a store that was joined and is away is asked again, as long as it is needed. */
+static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, struct error *err)
+{
+	struct outage outage = {.deadline = outage_is_joined() ? CLOCK_NEVER : 0,
+		.cancel = k->others,
+		.cancel_count = 1 + k->options->with_count};
+	while (look_before_start(k) == END_NONE) {
+		*status = keeper_find(k->options, &k->attempt, &k->rules, &k->where, err);
+		if (!outage_retry(&outage, status, err))
+			break;
+	}
+	return look_before_start(k);
+}
+
+static enum status open_signals(struct keeper *k, struct error *err)
+{
+	/* The last two only where there is a command to pass them on to. */
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	size_t count = sizeof(numbers) / sizeof(numbers[0]);
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	process_add_heeded(&set, numbers, k->options->command ? count : count - 2);
+	sigprocmask(SIG_BLOCK, &set, &k->before);
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return k->signals >= 0 ? STATUS_OK
+			       : error_set(err, STATUS_TEMPORARY, "cannot receive signals: %s",
+					 strerror(errno));
+}
+
+/* Somebody beats for this task already: then the command needs none of us. */
+static int run_without(const struct keeper *k, const struct error *why)
+{
+	message_info("%s: this one is ignored", why->text);
+	if (!k->options->command)
+		return STATUS_OK;
+	sigprocmask(SIG_SETMASK, &k->before, NULL);
+	served_block_notices(false);
+	execvp(k->options->command[0], k->options->command);
+	int number = errno;
+	message_error("cannot run %s: %s", k->options->command[0], strerror(number));
+	return number == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
+}
+
+static enum status begin(struct keeper *k, struct error *err)
+{
+	const struct keeper_options *options = k->options;
+	struct process_identity who;
+	enum status status = STATUS_OK;
+	prctl(PR_SET_CHILD_SUBREAPER, options->command ? 1 : 0);
+	if (options->board && k->board.directory < 0)
+		status = board_open(&k->board, options->board, getpid(), err);
+	if (status == STATUS_OK && options->command)
+		status = reaper_start(&k->reaper, err);
+	if (status == STATUS_OK)
+		status = start(k, err);
+	if (status == STATUS_OK)
+		status = process_identify(k->pid, &who, err);
+	struct pulse_options how = {.store = options->store,
+		.rules = options->rules,
+		.first = options->task,
+		.count = 1,
+		.who = &who,
+		.follow = true};
+	if (status == STATUS_OK)
+		status = pulse_start(&k->pulse, &how, err);
+	if (status != STATUS_OK)
+		return status;
+	pulse_begin(k->pulse, &k->attempt);
+	pulse_watch(k->pulse);
+	return STATUS_OK;
+}
+
+static bool is_failure(int code)
+{
+	return code != STATUS_OK && code != STATUS_SAVED && code != STATUS_PREEMPTED &&
+	       code != STATUS_DECIDED;
+}
+
+/* Beat for the attempt until the end. */
+static int keep(struct keeper *k)
+{
+	const struct keeper_options *options = k->options;
+	const struct heartbeat_rules *rules = &options->rules;
+	struct error err = {0};
+	char why[256] = "";
+	message_detail("run %s attempt %llu, task %llu: period %g s, timeout %g s, limit %llu",
+		options->run, (unsigned long long)k->attempt.number,
+		(unsigned long long)options->task, (double)rules->period / 1000,
+		(double)rules->timeout / 1000, (unsigned long long)rules->limit);
+	enum status status = open_signals(k, &err);
+	if (status == STATUS_OK)
+		status = stream_claim(k->where, &k->attempt, options->task, &k->stream, &err);
+	if (status == STATUS_NO)
+		return run_without(k, &err);
+	if (status == STATUS_OK)
+		status = begin(k, &err);
+	if (status != STATUS_OK)
+		return message_fail(&err);
+	enum keeper_end end = watch_over(k, why);
+	/* A script that has died says no goodbye: then the silence must be seen. */
+	if (end != END_NONE || is_failure(k->code))
+		pulse_fall_silent(k->pulse);
+	int code = end_for(k, end, why);
+	keeper_remember(options, &k->rules);
+	return code;
+}
+
+int keeper_run(const struct keeper_options *options)
+{
+	struct keeper k = {.options = options,
+		.rules = options->progress,
+		.board = {.directory = -1, .watch = -1},
+		.signals = -1,
+		.stream = -1,
+		.process = -1};
+	struct error err = {0};
+	enum keeper_end end = END_NONE;
+	int code;
+	enum status status = open_others(&k, &err);
+	/* One that is not there is an error only where nobody beats already. */
+	if (options->board)
+		(void)board_open(&k.board, options->board, getpid(), NULL);
+	if (status == STATUS_OK)
+		end = wait_for_attempt(&k, &status, &err);
+	if (end != END_NONE)
+		code = end_for(&k, end, NULL);
+	else if (status != STATUS_OK)
+		code = message_fail(&err);
+	else
+		code = keep(&k);
+	stderr_relay_stop(k.relay);
+	pulse_stop(k.pulse, 1000);
+	if (k.stream >= 0)
+		close(k.stream);
+	board_release(&k.board, false);
+	free(k.where);
+	if (options->command && k.reaper.pid)
+		reaper_stop(&k.reaper);
+	return code;
+}

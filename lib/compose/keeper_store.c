@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "compose/keeper_store.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "live/outage.h"
+#include "proto/remembered.h"
+#include "proto/view.h"
+#include "run/attempt.h"
+
+/* ms for one try: of a store that is asked again, or not at all; and of one that is asked once. */
+#define PATIENCE      5000
+#define PATIENCE_ONCE 30000
+
+enum status keeper_find(const struct keeper_options *options, struct attempt *attempt,
+	struct progress_rules *rules, char **where, struct error *err)
+{
+	struct store *store;
+	int64_t patience = outage_is_joined() ? PATIENCE : PATIENCE_ONCE;
+	enum status status = outage_open_joined(&store, options->store, clock_after(patience), err);
+	if (status != STATUS_OK)
+		return status;
+	store_set_patience(store, patience);
+	status = attempt_find(store, options->run, options->attempt, attempt, err);
+	if (status == STATUS_OK)
+		status = attempt_check_task(attempt, options->task, err);
+	struct remembered known;
+	if (status == STATUS_OK && rules->learn) {
+		status = remembered_read(store, options->run, &known, err);
+		if (status == STATUS_OK)
+			progress_merge(rules, &known.pace);
+	}
+	if (status == STATUS_OK && !(*where = strdup(store_where(store))))
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	store_close(store);
+	return status;
+}
+
+void keeper_declare_dead(const struct keeper_options *options, const struct attempt *attempt,
+	const struct death *death)
+{
+	struct store *store;
+	struct view view = {0};
+	struct write write;
+	struct error err;
+	enum status status = store_open(&store, options->store, 0, clock_after(PATIENCE), &err);
+	if (status != STATUS_OK)
+		return;
+	store_set_patience(store, PATIENCE);
+	status = view_init(&view, attempt, &err);
+	if (status == STATUS_OK)
+		status = view_refresh(&view, store, &err);
+	if (status == STATUS_OK && !view.agreement.peers[options->task].dead) {
+		write_build_deaths(&write, &view, options->task, death, 1);
+		(void)write_carry_out(&write, store, &err);
+		write_release(&write);
+	}
+	view_release(&view);
+	store_close(store);
+}
+
+void keeper_remember(const struct keeper_options *options, const struct progress_rules *rules)
+{
+	struct store *store;
+	if (!rules->learn ||
+		store_open(&store, options->store, 0, clock_after(PATIENCE), NULL) != STATUS_OK)
+		return;
+	(void)remembered_add(store, options->run, 0, rules, NULL);
+	store_close(store);
+}

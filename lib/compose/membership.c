@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+#include "compose/membership.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "agent/children/error_line.h"
+#include "agent/task/board.h"
+#include "base/clock.h"
+
+#define SAVE_LIMIT 300000 /* ms that others may save, where no deadline is known */
+#define PATIENCE   30000  /* ms for one question to the store meanwhile */
+
+static void export(struct text *exports, const char *name, const char *value)
+{
+	text_addf(exports, "export %s=", name);
+	text_add_shell_word(exports, value);
+	text_add(exports, "\n");
+}
+
+static void export_number(struct text *exports, const char *name, uint64_t value)
+{
+	text_addf(exports, "export %s=%llu\n", name, (unsigned long long)value);
+}
+
+/* Join for entry's agent; where a restarted task ended that attempt, the next one. */
+static enum status join_until_gathered(struct store *store, const struct attempt_entry *entry,
+	struct attempt *attempt, struct error *err)
+{
+	for (;;) {
+		struct view view;
+		enum status status = attempt_join(store, entry, &view, err);
+		if (status != STATUS_OK)
+			return status;
+		*attempt = view.attempt;
+		status = attempt_gather(store, &view, entry->deadline, entry->cancel, err);
+		bool again =
+			status == STATUS_BROKEN && !entry->number && attempt_is_superseded(&view);
+		bool agent_gone = process_check(&entry->agent) == PROCESS_GONE;
+		/* Do not write LEFT for an agent that is gone: it died. */
+		if (status != STATUS_OK && !agent_gone) {
+			enum agreement_reason reason =
+				status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
+			for (uint64_t i = 0; i < entry->count; i++)
+				(void)attempt_leave(
+					store, &view, entry->first + i, reason, status, NULL);
+			(void)attempt_close(store, &view, false, NULL, NULL);
+		}
+		view_release(&view);
+		if (agent_gone)
+			return STATUS_NO;
+		if (!again)
+			return status;
+	}
+}
+
+static enum status join_and_gather(struct store *store, const struct membership_request *request,
+	struct attempt *attempt, struct error *err)
+{
+	const struct identity *identity = request->identity;
+	struct attempt_entry entry = {.run = identity->run,
+		.number = request->attempt,
+		.tasks = identity->tasks,
+		.first = identity->task,
+		.count = identity->count,
+		.launch = identity->launch,
+		.beatless = request->beatless,
+		.deadline = clock_after(request->timeout)};
+	enum status status = process_identify(request->agent, &entry.agent, err);
+	if (status != STATUS_OK)
+		return status;
+	entry.cancel = pidfd_open(entry.agent.pid, 0);
+	status = join_until_gathered(store, &entry, attempt, err);
+	if (entry.cancel >= 0)
+		close(entry.cancel);
+	if (status == STATUS_NO && process_check(&entry.agent) == PROCESS_GONE)
+		error_set(err, STATUS_NO, "process %d, for which this would join, is gone",
+			(int)entry.agent.pid);
+	return status;
+}
+
+enum status membership_join(
+	const struct membership_request *request, struct text *exports, struct error *err)
+{
+	struct store *store;
+	struct attempt attempt;
+	struct board board = {.directory = -1, .watch = -1};
+	const struct identity *identity = request->identity;
+	enum status status =
+		store_open(&store, request->store, STORE_CREATE, clock_after(30000), err);
+	if (status != STATUS_OK)
+		return status;
+	status = identity_check_store(identity, store_where(store), store_is_local(store), err);
+	if (status == STATUS_OK)
+		status = join_and_gather(store, request, &attempt, err);
+	if (status == STATUS_OK && request->board)
+		status = board_create(&board, request->board_parent, request->agent, err);
+	store_close(store);
+	if (status != STATUS_OK)
+		return status;
+	export(exports, "PREEMPT_STORE", request->store);
+	export(exports, "PREEMPT_RUN", identity->run);
+	export_number(exports, "PREEMPT_ATTEMPT", attempt.number);
+	export(exports, "PREEMPT_LIFE", attempt.life);
+	export_number(exports, "PREEMPT_TASK", identity->task);
+	export_number(exports, "PREEMPT_TASKS", identity->tasks);
+	/* Slurm's TaskProlog would use the quotes of an empty value as the value. */
+	if (*identity->launch)
+		export(exports, "PREEMPT_LAUNCH", identity->launch);
+	if (*request->signals)
+		export(exports, "PREEMPT_SIGNALS", request->signals);
+	export_number(exports, "PREEMPT_AGENT", (uint64_t)request->agent);
+	if (request->board)
+		export(exports, "PREEMPT_DIR", board.path);
+	board_release(&board, false);
+	return STATUS_OK;
+}
+
+static enum agreement_reason reason_of(int code)
+{
+	switch (code) {
+	case STATUS_OK: return REASON_COMPLETED;
+	case STATUS_SAVED: return REASON_SAVED;
+	case STATUS_PREEMPTED: return REASON_PREEMPTED;
+	case STATUS_BROKEN: return REASON_PEER;
+	default: return REASON_FAILED;
+	}
+}
+
+int membership_preempted_code(int code)
+{
+	return reason_of(code) == REASON_FAILED ? STATUS_PREEMPTED : code;
+}
+
+/* Tell the others that this task has failed, unless the attempt is ending for another reason. */
+static enum status announce_failure(struct store *store, struct view *view, uint64_t task, int code,
+	const char *line, struct error *err)
+{
+	struct write write;
+	struct agreement_plan plan = {0};
+	plan.write[WRITE_ERROR] = 1;
+	write_build(&write, view, WRITE_ERROR, task, &plan,
+		&(struct write_details){.code = code, .line = line});
+	enum agreement_outcome outcome = write_carry_out(&write, store, err);
+	write_release(&write);
+	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
+}
+
+/*
+ * A launcher may kill all tasks when the first one exits: stay until the others have saved, but no
+ * longer than until shortly before the deadline.
+ */
+static void stay_while_others_save(struct store *store, struct view *view, uint64_t task)
+{
+	int64_t limit = clock_after(SAVE_LIMIT);
+	for (;;) {
+		int64_t end = limit, now = clock_now();
+		if (view->agreement.deadline != CLOCK_NEVER &&
+			view->agreement.deadline - LEAVE_EARLY < limit)
+			end = view->agreement.deadline - LEAVE_EARLY;
+		if (now >= end)
+			return;
+		store_set_patience(store, end - now < PATIENCE ? end - now : PATIENCE);
+		enum status status = view_refresh(view, store, NULL);
+		store_revision revision;
+		if (status == STATUS_TEMPORARY)
+			clock_sleep_until(clock_after(clock_jitter(400)));
+		else if (status != STATUS_OK || !agreement_others_save(&view->agreement, task))
+			return;
+		else
+			(void)store_wait(store, view->attempt.prefix, view->revision, end, -1,
+				&revision, NULL);
+	}
+}
+
+enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
+	const char *reason_text, const char *board, int *leave, struct error *err)
+{
+	char line[ERROR_LINE] = "";
+	enum agreement_reason reason = reason_of(code);
+	if (reason_text)
+		snprintf(line, sizeof(line), "%s", reason_text);
+	else if (board)
+		board_read_error(board, line, sizeof(line));
+	enum status status = view_refresh(view, store, err);
+	if (status != STATUS_OK)
+		return status;
+	if (!view->members[task].joined)
+		return error_set(err, STATUS_NO, "run %s: task %llu has not joined attempt %llu",
+			view->attempt.run, (unsigned long long)task,
+			(unsigned long long)view->attempt.number);
+	bool left = view->agreement.peers[task].left != REASON_NONE;
+	if (view->agreement.claimed) {
+		code = membership_preempted_code(code);
+		reason = reason_of(code);
+	} else if (reason == REASON_FAILED && view->agreement.broken &&
+		   !(view->error.present && view->error.task == task)) {
+		reason = REASON_PEER;
+		code = STATUS_BROKEN;
+	}
+	if (reason != REASON_COMPLETED && agreement_stops(&view->agreement))
+		code = STATUS_DECIDED;
+	*leave = code;
+	if (reason == REASON_FAILED && !left)
+		status = announce_failure(store, view, task, code, line, err);
+	if (status == STATUS_OK && !left) /* what was said first stands */
+		status = attempt_leave(store, view, task, reason, code, err);
+	if (status == STATUS_OK)
+		status = attempt_close(store, view, false, NULL, err);
+	bool through = reason != REASON_FAILED && reason != REASON_PEER;
+	if (status == STATUS_NO && through) /* others are there */
+		stay_while_others_save(store, view, task);
+	return status == STATUS_NO ? STATUS_OK : status;
+}

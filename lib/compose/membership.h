@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Joining and leaving a run by hand, for scripts that compose the small programs: what an agent
+ * does at its start and end.
+ */
+#ifndef COMPOSE_MEMBERSHIP_H
+#define COMPOSE_MEMBERSHIP_H
+
+#include "run/attempt.h"
+#include "run/identity.h"
+
+struct membership_request {
+	const struct identity *identity;
+	const char *store;	  /* URL */
+	uint64_t attempt;	  /* 0: whichever is right */
+	pid_t agent;		  /* the process that stands for the task: the script */
+	int64_t timeout;	  /* ms for everybody to join */
+	bool beatless;		  /* nobody will beat for the task */
+	const char *signals;	  /* that are notices: PREEMPT_SIGNALS */
+	const char *board_parent; /* NULL: a good place */
+	bool board;		  /* make a board */
+};
+
+/*
+ * Join, wait for the others, make a board. exports gets lines "export NAME=value" for eval and for
+ * Slurm's TaskProlog. Statuses of attempt_join and attempt_gather; STATUS_NO: the agent is gone.
+ */
+enum status membership_join(
+	const struct membership_request *request, struct text *exports, struct error *err);
+
+/*
+ * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;
+ * any other is a failure, which the other tasks are told with reason (one line, cut at 400 bytes),
+ * or where that is NULL with what the board (NULL: there is none) has kept (board_read_error). The
+ * last one closes the attempt. *leave becomes the code to leave with: that of a training that
+ * failed after a claim is 43, that of one that failed because the group broke 44, and after a claim
+ * that asks to stop it is 93; where the store cannot be asked *leave stays as it is. A task that
+ * has finished or was preempted stays while others save, until LEAVE_EARLY before the deadline, and
+ * for five minutes where none is known.
+ */
+enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
+	const char *reason, const char *board, int *leave, struct error *err);
+/* The code to leave with, after a notice, of a task whose training ended with this one. */
+int membership_preempted_code(int code);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "compose/vitals.h"
+
+#include <stdlib.h>
+
+#include "agent/pulse.h"
+#include "base/clock.h"
+
+#define CHECK_EVERY 50	 /* ms */
+#define ALLOWANCE   1000 /* ms more than a period before a beat is missed */
+
+static enum heartbeat_state by_keys(const struct view *view, uint64_t task)
+{
+	const struct agreement_peer *peer = &view->agreement.peers[task];
+	if (peer->left != REASON_NONE)
+		return HEARTBEAT_LEFT;
+	if (!peer->dead)
+		return HEARTBEAT_UNKNOWN;
+	switch (view->members[task].death) {
+	case DEATH_RESTARTED: return HEARTBEAT_RESTARTED;
+	case DEATH_HUNG: return HEARTBEAT_HUNG;
+	default: return HEARTBEAT_DEAD;
+	}
+}
+
+static void read_one(struct store *store, const char *group, uint64_t task,
+	struct store_beat *first, struct vital *vital)
+{
+	struct store_beat beat;
+	if (store_beat_read(store, group, task, &beat, NULL) != STATUS_OK)
+		return;
+	vital->has_step = beat.step != HEARTBEAT_NO_STEP;
+	vital->step = beat.step;
+	vital->period = heartbeat_period(beat.sequence);
+	if (vital->state != HEARTBEAT_UNKNOWN && vital->state != HEARTBEAT_LATE)
+		return;
+	if (heartbeat_is_farewell(beat.sequence))
+		vital->state = HEARTBEAT_LEFT;
+	else if (!first->token)
+		vital->state = HEARTBEAT_LATE; /* until it changes */
+	else if (beat.token != first->token)
+		vital->state = HEARTBEAT_RESTARTED;
+	else if (beat.sequence != first->sequence)
+		vital->state = HEARTBEAT_ALIVE;
+	if (!first->token)
+		*first = beat;
+}
+
+enum status vitals_read(struct store *store, struct view *view, struct vital *vitals,
+	int64_t deadline, struct error *err)
+{
+	char group[192];
+	uint64_t tasks = view->attempt.tasks;
+	int64_t began = clock_now();
+	struct store_beat *first = calloc(tasks, sizeof(*first));
+	if (!first)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	keys_group(&view->attempt, group);
+	for (uint64_t i = 0; i < tasks; i++)
+		vitals[i] = (struct vital){.state = by_keys(view, i)};
+	for (bool awaited = true; awaited;) {
+		awaited = false;
+		for (uint64_t i = 0; i < tasks; i++) {
+			struct vital *vital = &vitals[i];
+			bool fresh = !first[i].token;
+			if (fresh || vital->state == HEARTBEAT_LATE)
+				read_one(store, group, i, &first[i], vital);
+			awaited |= vital->state == HEARTBEAT_LATE &&
+				   clock_now() < began + vital->period + ALLOWANCE;
+		}
+		if (clock_now() >= deadline)
+			break;
+		if (awaited)
+			clock_sleep_until(clock_after(CHECK_EVERY));
+	}
+	for (uint64_t i = 0; i < tasks; i++)
+		if (vitals[i].state == HEARTBEAT_LATE && view->members[i].joined &&
+			process_check(&view->members[i].agent) == PROCESS_GONE)
+			vitals[i].state = HEARTBEAT_DEAD;
+	free(first);
+	return STATUS_OK;
+}
