@@ -10,7 +10,7 @@
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
 # WERROR=1 makes warnings errors, V=1 shows the commands.
 
-VERSION  := 0.1.0
+VERSION  := $(file <VERSION)
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 CC       ?= cc

@@ -102,7 +102,7 @@ programs() {
 	cd "$BATS_TEST_TMPDIR"
 	to=$BATS_TEST_TMPDIR/opt
 	remake install PREFIX="$to"
-	version=$(sed -n 's/^VERSION *:= *//p' "$SOURCE/Makefile")
+	version=$(cat "$SOURCE/VERSION")
 	for program in $(programs); do
 		[ "$(env -i "$to/bin/$program" --version)" = "$program $version" ]
 	done
