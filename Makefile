@@ -2,7 +2,7 @@
 # make, make demo, make check, make check-all, make bench [SECTION=queue|scale],
 # make fuzz [SECONDS=60],
 # make soak [HOURS=1] [PLACES="gluster nfs"] [SEED=N],
-# make install [PREFIX=/usr/local] [DESTDIR=], make clean
+# make install [PREFIX=/usr/local] [LIBDIR=PREFIX/lib] [DESTDIR=], make clean
 #
 # Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
 # the core library is lib/*/*.c (without lib/client, which is the public libpreempt and needs no
@@ -12,7 +12,7 @@
 
 VERSION  := $(file <VERSION)
 PREFIX   ?= /usr/local
-DESTDIR  ?=
+LIBDIR   ?= $(PREFIX)/lib
 CC       ?= cc
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wwrite-strings -Wmissing-prototypes -Wstrict-prototypes \
@@ -168,11 +168,11 @@ install: into = $(DESTDIR)$(PREFIX)
 install: all
 	install -D -m 755 -t "$(into)/bin" $(addprefix $(BIN)/,$(programs))
 	install -D -m 644 -t "$(into)/include" lib/client/preempt.h
-	install -D -m 644 -t "$(into)/lib" $(client)
-	ln -sf libpreempt.so.0 "$(into)/lib/libpreempt.so"
-	install -d "$(into)/lib/pkgconfig"
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' lib/client/preempt.pc.in \
-	  >"$(into)/lib/pkgconfig/preempt.pc"
+	install -D -m 644 -t "$(DESTDIR)$(LIBDIR)" $(client)
+	ln -sf libpreempt.so.0 "$(DESTDIR)$(LIBDIR)/libpreempt.so"
+	install -d "$(DESTDIR)$(LIBDIR)/pkgconfig"
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
+	  -e 's|@VERSION@|$(VERSION)|' lib/client/preempt.pc.in >"$(DESTDIR)$(LIBDIR)/pkgconfig/preempt.pc"
 	install -D -m 644 -t "$(into)/share/preempt" lib/client/preempt.sh lib/client/preempt.py
 	$(if $(wildcard man/*.1),install -D -m 644 -t "$(into)/share/man/man1" $(wildcard man/*.1))
 	$(if $(wildcard man/*.3),install -D -m 644 -t "$(into)/share/man/man3" $(wildcard man/*.3))

@@ -12,7 +12,7 @@ bats_require_minimum_version 1.5.0
 setup_file() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 	SOURCE="$BATS_FILE_TMPDIR/a source"
-	unset MAKEFLAGS CFLAGS LDFLAGS CC PREFIX DESTDIR
+	unset MAKEFLAGS CFLAGS LDFLAGS CC PREFIX LIBDIR DESTDIR
 	mkdir "$SOURCE"
 	tar -C "$ROOT" --exclude=./.git --exclude=./build --exclude=__pycache__ --exclude='./bin/[!.]*' -cf - . | tar -C "$SOURCE" -xf -
 	export ROOT SOURCE
@@ -78,19 +78,20 @@ programs() {
 
 # bats test_tags=smoke
 @test "make install: every file where it belongs, and no other" {
-	remake install DESTDIR="$BATS_TEST_TMPDIR/a root" PREFIX=/usr
+	remake install DESTDIR="$BATS_TEST_TMPDIR/a root" PREFIX=/usr LIBDIR=/usr/lib/this-machine
 	cd "$BATS_TEST_TMPDIR/a root/usr"
 	{
 		programs | sed 's|^|bin/|'
-		printf '%s\n' include/preempt.h lib/libpreempt.a lib/libpreempt.so lib/libpreempt.so.0 \
-			lib/pkgconfig/preempt.pc share/preempt/preempt.sh share/preempt/preempt.py \
-			share/zsh/site-functions/_preempt
+		printf '%s\n' include/preempt.h lib/this-machine/libpreempt.a lib/this-machine/libpreempt.so \
+			lib/this-machine/libpreempt.so.0 lib/this-machine/pkgconfig/preempt.pc \
+			share/preempt/preempt.sh share/preempt/preempt.py share/zsh/site-functions/_preempt
 		programs | sed 's|^|share/bash-completion/completions/|'
 		programs | sed 's|.*|share/fish/vendor_completions.d/&.fish|'
 		find "$SOURCE/man" -name '*.[0-9]' -printf '%f\n' | sed 's|.*\.\(.\)$|share/man/man\1/&|'
 	} | sort >../expected
 	find . ! -type d -printf '%P\n' | sort | diff ../expected -
-	[ "$(readlink lib/libpreempt.so)" = libpreempt.so.0 ]
+	[ "$(readlink lib/this-machine/libpreempt.so)" = libpreempt.so.0 ]
+	[ "$(PKG_CONFIG_PATH=lib/this-machine/pkgconfig pkg-config --variable=libdir preempt)" = /usr/lib/this-machine ]
 	# Nothing is for its owner only, and nothing but programs can be run.
 	[ -z "$(find . ! -type l ! -perm -o=r)" ]
 	[ "$(find . -type f -perm /111 -printf '%P\n' | sort)" = "$(programs | sed 's|^|bin/|' | sort)" ]
