@@ -5,8 +5,8 @@
 # make install [PREFIX=/usr/local] [LIBDIR=PREFIX/lib] [DESTDIR=], make clean
 #
 # Nothing is listed here: a program is a file src/NAME.c, and src/NAME/*.c where it is more than one;
-# the core library is lib/*/*.c (without lib/client, which is the public libpreempt and needs no
-# other library).
+# the core library is lib/*/*.c and lib/*/*/*.c (without lib/client, which is the public libpreempt
+# and needs no other library).
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
 # WERROR=1 makes warnings errors, V=1 shows the commands.
 
@@ -94,7 +94,8 @@ $(OUT)/lib/client/%.o: lib/client/%.c $(OUT)/flags | deps
 	@rm -f $@
 	$(say) AR $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
-$(core): $(filter-out $(OUT)/lib/client/%,$(call objects,lib/*/*.c lib/*/*/*.c)) $(wildcard lib/*/ lib/*/*/)
+$(core): $(filter-out $(OUT)/lib/client/% lib/client/%, \
+  $(call objects,lib/*/*.c lib/*/*/*.c) $(wildcard lib/*/ lib/*/*/))
 $(OUT)/libpreempt.a: $(call objects,lib/client/*.c) lib/client/
 $(OUT)/libpreempt.so.0: $(call objects,lib/client/*.c) lib/client/
 	$(say) LD $@

@@ -68,12 +68,17 @@ programs() {
 }
 
 @test "a source file that comes and goes is in the library, and is not" {
-	printf 'int passing(void);\nint passing(void)\n{\n\treturn 0;\n}\n' >"$SOURCE/lib/base/passing.c"
-	remake -j2
-	nm "$SOURCE/build/plain/libcore.a" | grep -q passing
-	rm "$SOURCE/lib/base/passing.c"
-	remake -j2
-	run ! grep -q passing <(nm "$SOURCE/build/plain/libcore.a")
+	local folder
+	for folder in lib/base lib/base/folder; do
+		mkdir -p "$SOURCE/$folder"
+		printf 'int passing(void);\nint passing(void)\n{\n\treturn 0;\n}\n' >"$SOURCE/$folder/passing.c"
+		remake -j2
+		nm "$SOURCE/build/plain/libcore.a" | grep -q passing
+		rm "$SOURCE/$folder/passing.c"
+		remake -j2
+		run ! grep -q passing <(nm "$SOURCE/build/plain/libcore.a")
+	done
+	rmdir "$SOURCE/lib/base/folder"
 }
 
 # bats test_tags=smoke
