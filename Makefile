@@ -8,15 +8,17 @@
 # the core library is lib/*/*.c and lib/*/*/*.c (without lib/client, which is the public libpreempt
 # and needs no other library).
 # SANITIZE=1 builds the same into build/asan, with AddressSanitizer and UndefinedBehaviorSanitizer.
-# WERROR=1 makes warnings errors, V=1 shows the commands.
+# LINK=dynamic links the libraries dynamically, WERROR=1 makes warnings errors, V=1 shows the commands.
+# The caller's CPPFLAGS, CFLAGS and LDFLAGS are used.
 
-VERSION  := $(file <VERSION)
-PREFIX   ?= /usr/local
-LIBDIR   ?= $(PREFIX)/lib
-CC       ?= cc
-CFLAGS   ?= -O2 -g
-WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wwrite-strings -Wmissing-prototypes -Wstrict-prototypes \
-            -Wconversion -Wpointer-arith -Wundef -Wformat=2
+VERSION    := $(file <VERSION)
+PREFIX     ?= /usr/local
+LIBDIR     ?= $(PREFIX)/lib
+CC         ?= cc
+CFLAGS     ?= -O2 -g
+PKG_CONFIG ?= pkg-config
+WARNINGS   := -Wall -Wextra -Wshadow -Wvla -Wwrite-strings -Wmissing-prototypes -Wstrict-prototypes \
+              -Wconversion -Wpointer-arith -Wundef -Wformat=2
 
 # FUZZ=1 builds the fuzz targets and what they need into build/fuzz (make fuzz does that).
 ifdef FUZZ
@@ -39,10 +41,21 @@ endif
 Q   := $(if $(V),,@)
 say := @$(if $(V),:,echo " ")
 
-ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE -DPREEMPT_VERSION=\"$(VERSION)\" -Ilib $(WARNINGS) $(CFLAGS) $(CHECKS)
-# Linked statically a program starts in two thirds of the time, which for most of ours is most of
-# their time. DYNAMIC=1 is for packages.
-LIBS       := $(if $(DYNAMIC),,-Wl,-Bstatic) -largtable2 -ljson-c -lsqlite3 -lxxhash -Wl,-Bdynamic -lpthread -lm
+# The programs are linked with LIBRARIES. They load libcurl at run time: a build uses only its headers.
+LIBRARIES := argtable2 json-c sqlite3 libxxhash
+HEADERS   := libcurl
+LIBS      := $(shell $(PKG_CONFIG) --libs $(LIBRARIES) 2>/dev/null)
+# Static where static libraries are installed: preempt-claim then takes 2.0 ms instead of 2.5.
+LINK      ?= $(if $(filter /%,$(shell $(CC) -print-file-name=libsqlite3.a 2>/dev/null)),static,dynamic)
+ifeq ($(LINK),static)
+LIBS      := -Wl,-Bstatic $(LIBS) -Wl,-Bdynamic
+endif
+LIBS      += -lpthread -lm
+
+ALL_CPPFLAGS := -D_GNU_SOURCE -DPREEMPT_VERSION=\"$(VERSION)\" -Ilib \
+                $(shell $(PKG_CONFIG) --cflags $(LIBRARIES) $(HEADERS) 2>/dev/null) $(CPPFLAGS)
+ALL_CFLAGS   := -std=gnu11 $(WARNINGS) $(CFLAGS) $(CHECKS)
+ALL_LDFLAGS  := $(CFLAGS) $(CHECKS) $(LDFLAGS)
 
 objects      = $(patsubst %.c,$(OUT)/%.o,$(wildcard $(1)))
 programs    := $(patsubst src/%.c,%,$(wildcard src/*.c))
@@ -68,7 +81,7 @@ deps:
 	@tests/rig/packages build
 
 # Other flags make every object anew; warnings are errors or not in the same objects.
-flags := $(strip $(CC) $(ALL_CFLAGS))
+flags := $(strip $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS))
 ifneq ($(file <$(OUT)/flags),$(flags))
 $(OUT)/flags: changed
 endif
@@ -79,7 +92,7 @@ $(OUT)/flags:
 define compile
 @mkdir -p $(@D)
 $(say) CC $@
-$(Q)$(CC) $(ALL_CFLAGS) $(if $(WERROR),-Werror) -MMD -MP
+$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(if $(WERROR),-Werror) -MMD -MP
 endef
 
 $(OUT)/%.o: %.c $(OUT)/flags | deps
@@ -99,13 +112,13 @@ $(core): $(filter-out $(OUT)/lib/client/% lib/client/%, \
 $(OUT)/libpreempt.a: $(call objects,lib/client/*.c) lib/client/
 $(OUT)/libpreempt.so.0: $(call objects,lib/client/*.c) lib/client/
 	$(say) LD $@
-	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^)
 	@ln -sf $(@F) $(@:.0=)
 
 define link
 @mkdir -p $(@D)
 $(say) LD $@
-$(Q)$(CC) $(CHECKS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -Wl,--as-needed $(LIBS)
+$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -Wl,--as-needed $(LIBS)
 endef
 
 $(BIN)/%: $(OUT)/src/%.o $(core) $(OUT)/libpreempt.a
@@ -133,12 +146,12 @@ $(OUT)/tests/faults/%: $(OUT)/tests/faults/%.o $(fault_objects) $(core)
 	$(link)
 $(OUT)/tests/faults/%.so: $(OUT)/tests/faults/%.o
 	$(say) LD $@
-	$(Q)$(CC) $(CHECKS) $(LDFLAGS) -shared -o $@ $<
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $<
 
 # libFuzzer has the main function.
 fuzz-targets: $(addprefix $(OUT)/tests/fuzz/,$(fuzz))
-$(OUT)/tests/fuzz/%.o: ALL_CFLAGS += -Itests/fuzz
-$(OUT)/tests/fuzz/%: private LDFLAGS += -fsanitize=fuzzer
+$(OUT)/tests/fuzz/%.o: ALL_CPPFLAGS += -Itests/fuzz
+$(OUT)/tests/fuzz/%: private ALL_LDFLAGS += -fsanitize=fuzzer
 $(OUT)/tests/fuzz/%: $(OUT)/tests/fuzz/%.o $(call objects,tests/fuzz/support/*.c) $(core) $(OUT)/libpreempt.a
 	$(link)
 $(OUT)/tests/fuzz/lines: $(OUT)/src/preempt-queue/lines.o

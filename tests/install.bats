@@ -12,7 +12,7 @@ bats_require_minimum_version 1.5.0
 setup_file() {
 	ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 	SOURCE="$BATS_FILE_TMPDIR/a source"
-	unset MAKEFLAGS CFLAGS LDFLAGS CC PREFIX LIBDIR DESTDIR
+	unset MAKEFLAGS CPPFLAGS CFLAGS LDFLAGS CC PKG_CONFIG LINK PREFIX LIBDIR DESTDIR
 	mkdir "$SOURCE"
 	tar -C "$ROOT" --exclude=./.git --exclude=./build --exclude=__pycache__ --exclude='./bin/[!.]*' -cf - . | tar -C "$SOURCE" -xf -
 	export ROOT SOURCE
@@ -65,6 +65,13 @@ programs() {
 	[[ $output != *"CC $object"* ]]
 	run -0 remake $object
 	[[ $output = *"CC $object"* ]]
+}
+
+@test "the caller's flags: CPPFLAGS and CFLAGS compile, CFLAGS and LDFLAGS link" {
+	run -0 remake -n V=1 CPPFLAGS=-DHERS CFLAGS=-Og LDFLAGS=-Wl,-z,now LINK=dynamic
+	[[ $(grep -m 1 -- '-c -o build/plain/src/preempt-claim.o' <<<"$output") = *" -DHERS "*" -Og "* ]]
+	[[ $(grep -m 1 -- ' -o bin/preempt-claim ' <<<"$output") = *" -Og "*" -Wl,-z,now "*" -lsqlite3 "* ]]
+	[[ $output != *-Bstatic* ]]
 }
 
 @test "a source file that comes and goes is in the library, and is not" {
