@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# make, make demo, make check, make check-all, make bench [SECTION=queue|scale],
+# make, make deps, make demo, make check, make check-all, make bench [SECTION=queue|scale],
 # make fuzz [SECONDS=60],
 # make soak [HOURS=1] [PLACES="gluster nfs"] [SEED=N],
 # make install [PREFIX=/usr/local] [LIBDIR=PREFIX/lib] [DESTDIR=], make clean
@@ -72,11 +72,16 @@ faults      := $(addprefix $(OUT)/tests/faults/,lives sweep together powerloss i
 # The fuzz targets, by their names.
 fuzz        := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
 
-.PHONY: all everything deps demo check check-all bench soak fuzz fuzz-targets install clean format changed
+.PHONY: all everything needs deps demo check check-all bench soak fuzz fuzz-targets install clean format changed
 all: $(addprefix $(BIN)/,$(programs)) $(client)
 everything: all $(unit_tests) $(extra) $(faults)
 
-# What a build needs is installed if we may, else the exact command is said.
+# Checks what a build needs, and names the command that installs what is missing.
+needs:
+	@{ $(CC) --version && $(PKG_CONFIG) --exists --print-errors --short-errors $(LIBRARIES) $(HEADERS); } \
+	  >/dev/null || { tests/rig/packages --dry-run build; exit 1; }
+
+# Installs what a build needs, as root or with sudo.
 deps:
 	@tests/rig/packages build
 
@@ -95,11 +100,11 @@ $(say) CC $@
 $(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(if $(WERROR),-Werror) -MMD -MP
 endef
 
-$(OUT)/%.o: %.c $(OUT)/flags | deps
+$(OUT)/%.o: %.c $(OUT)/flags | needs
 	$(compile) -c -o $@ $<
 
 # The public client is position independent and exports only what preempt.h declares.
-$(OUT)/lib/client/%.o: lib/client/%.c $(OUT)/flags | deps
+$(OUT)/lib/client/%.o: lib/client/%.c $(OUT)/flags | needs
 	$(compile) -fPIC -fvisibility=hidden -c -o $@ $<
 
 # A library is made again when a file has come to or gone from its directories.
@@ -160,9 +165,12 @@ $(OUT)/tests/fuzz/lines: $(OUT)/src/preempt-queue/lines.o
 fuzz:
 	@tests/fuzz/run --seconds $(or $(SECONDS),60)
 
-demo: all $(OUT)/examples/train
+# A second make, because this one asked pkg-config before the packages were installed.
+demo: deps
+	@$(MAKE) --no-print-directory all $(OUT)/examples/train
 	@examples/demo.sh
 
+# tests/run installs what "make deps" installs, and what the tests need.
 # At most 8 minutes on two processors; check-all takes about 40. WITHIN=N: after the check what fits of
 # check-all into N seconds, beginning at another place each day (.ci/run).
 check:

@@ -149,13 +149,28 @@ programs() {
 no_packages() {
 	mkdir -p stubs
 	printf '#!/bin/sh\n' >stubs/dpkg-query
-	printf '#!/bin/sh\necho "$@" >>asked\n[ "$1" = update ] || [ "$(grep -c ^install asked)" -gt %d ]\n' \
-		"$2" >stubs/apt-get
+	printf '#!/bin/sh\ncd "%s" || exit\necho "$@" >>asked\n[ "$1" = update ] || [ "$(grep -c ^install asked)" -gt %d ]\n' \
+		"$PWD" "$2" >stubs/apt-get
 	printf '#!/bin/sh\n' >stubs/sleep
 	printf '#!/bin/sh\necho %s\n' "$1" >stubs/id
 	printf '#!/bin/sh\nexit 1\n' >stubs/sudo
 	chmod 755 stubs/*
 	PATH=$PWD/stubs:$PATH
+}
+
+# bats test_tags=smoke
+@test "make without its packages names the command and installs nothing" {
+	cd "$BATS_TEST_TMPDIR"
+	no_packages 0 0
+	printf '#!/bin/sh\nexit 1\n' >stubs/pkg-config
+	chmod 755 stubs/pkg-config
+	run -2 remake -B all
+	[[ $output = *"missing packages; run: make deps, or: sudo apt-get install gcc make pkg-config"* ]]
+	[[ $output != *" CC "* ]]
+	[ ! -e asked ]
+	run -0 remake deps
+	[ "$(wc -l <asked)" = 1 ]
+	[ "$(grep -c "^install.* gcc make pkg-config" asked)" = 1 ]
 }
 
 # bats test_tags=smoke
