@@ -102,6 +102,7 @@ endef
 
 $(OUT)/%.o: %.c $(OUT)/flags | needs
 	$(compile) -c -o $@ $<
+$(OUT)/tests/%.o: ALL_CFLAGS += -Itests
 
 # The public client is position independent and exports only what preempt.h declares.
 $(OUT)/lib/client/%.o: lib/client/%.c $(OUT)/flags | needs
@@ -143,6 +144,9 @@ $(OUT)/tests/sim/queue_sim: $(simulation) $(call objects,tests/sim/queue/*.c) \
 $(OUT)/tests/sim/scale_sim: $(filter-out %/runner.o,$(simulation)) $(call objects,tests/sim/scale/*.c) \
   $(OUT)/tests/sim/group/standins.o
 $(OUT)/tests/history/store_history: $(call objects,tests/history/*.c)
+# The store in memory and the shim that delays and loses, which no program knows.
+$(addprefix $(OUT)/,unit/store tests/history/store_history $(addprefix tests/sim/,agreement_sim queue_sim scale_sim)): \
+  $(call objects,tests/backends/*.c)
 $(OUT)/examples/train: $(call objects,examples/training/*.c)
 
 fault_objects := $(addprefix $(OUT)/tests/faults/,acts.o calls.o moves.o fixture.o)

@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "store/filesystem.h"
-#include "store/sharedlock.h"
+#include "store/lock/lock.h"
 
 enum doctor_form { DOCTOR_ONE, DOCTOR_TWO, DOCTOR_NODES };
 

@@ -19,7 +19,7 @@
 #include "base/parse.h"
 #include "store/cache.h"
 #include "store/doctor_peer.h"
-#include "store/sharedlock.h"
+#include "store/lock/lock.h"
 
 #define LOCK_PATIENCE 5000 /* milliseconds */
 #define CHECK_EVERY   500

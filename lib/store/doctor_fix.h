@@ -18,8 +18,8 @@
 
 #include "base/error.h"
 #include "store/doctor_worker.h"
-#include "store/lockfile.h"
-#include "store/parameters.h"
+#include "store/lock/lockfile.h"
+#include "store/sqlite/options.h"
 
 /*
  * parameters: of the store's URL, with the takeover time to record. mode: the new one; LOCK_AUTO:

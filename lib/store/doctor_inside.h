@@ -10,7 +10,7 @@
 #include "store/doctor.h"
 #include "store/doctor_meet.h"
 #include "store/doctor_peer.h"
-#include "store/parameters.h"
+#include "store/sqlite/options.h"
 #include "store/url.h"
 
 struct examination {

@@ -19,8 +19,8 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "store/access.h"
-#include "store/machine.h"
-#include "store/sharedlock.h"
+#include "store/lock/lock.h"
+#include "store/machine/machine.h"
 
 #ifndef SYS_quotactl_fd
 #define SYS_quotactl_fd 443

@@ -15,8 +15,8 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "store/doctor_place.h"
-#include "store/machine.h"
-#include "store/sharedlock.h"
+#include "store/lock/lock.h"
+#include "store/machine/machine.h"
 
 #define SURELY_OLD 86400 /* seconds; no doctor runs that long */
 #define REMOVE_FOR 2000	 /* milliseconds */

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/mounts.h"
 #include "base/text.h"
-#include "store/lockfile.h"
+#include "store/lock/lockfile.h"
 
 enum {
 	MAGIC_NFS = 0x6969,

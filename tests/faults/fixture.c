@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "calls.h"
 #include "moves.h"
-#include "store/sqlite.h"
+#include "store/sqlite/session.h"
 
 #define FILES 8
 #define OLD   20 /* keys deleted long ago: more than one deletion makes forgotten */

@@ -2,11 +2,11 @@
 /*
  * together kills|errors|stops [--one-in N] [--seed S] [--url PARAMETERS]
  *
- * One process carries out its own request and those of three others (store/gather.c), with a fault
- * at each of its calls: it is killed before or after it, the call fails once or from then on, or it
- * is stopped for longer than the others have patience. Then: whoever was acknowledged has its key,
- * whoever was refused has none, each was answered in time, one has won, no request ran twice, and
- * the next one proceeds.
+ * One process carries out its own request and those of three others (store/sqlite/group_commit.c),
+ * with a fault at each of its calls: it is killed before or after it, the call fails once or from
+ * then on, or it is stopped for longer than the others have patience. Then: whoever was
+ * acknowledged has its key, whoever was refused has none, each was answered in time, one has won,
+ * no request ran twice, and the next one proceeds.
  *
  * One in N faults (default: every one) is taken, by chance under the seed, which is printed.
  */
@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "calls.h"
-#include "store/sqlite.h"
+#include "store/sqlite/session.h"
 
 #define PATIENCE 40000 /* milliseconds */
 #define AT_ONCE	 20000

@@ -3,7 +3,7 @@
  * The journal beside a database: an input is such a file, and says itself how large its pages are
  * and how many it holds. The nonce of the store is "0123456789abcdef0123456789abcdef".
  */
-#include "store/journal.h"
+#include "store/sqlite/journal.h"
 
 #include <stdio.h>
 

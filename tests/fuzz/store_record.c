@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "store/beat_record.h"
+#include "store/beats/beat_record.h"
 #include "store/doctor_place.h"
-#include "store/link_name.h"
-#include "store/lockfile.h"
-#include "store/parameters.h"
+#include "store/lock/link_name.h"
+#include "store/lock/lockfile.h"
+#include "store/sqlite/options.h"
 #include "store/url.h"
 #include "support/fuzz.h"
 

@@ -25,8 +25,8 @@
 #include "operations.h"
 
 /*
- * A store remembers deletions of this many revisions, at least (store/compact.c; the store in
- * memory remembers all). It may answer a wait from further back at once, though nothing has
+ * A store remembers deletions of this many revisions, at least (store/sqlite/compact.c; the store
+ * in memory remembers all). It may answer a wait from further back at once, though nothing has
  * changed.
  */
 #define CHECK_REMEMBERED 512

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "store/sqlite.h"
+#include "store/sqlite/session.h"
 
 #define FIRST_KEYS 8192 /* behind the schema and the page of meta */
 

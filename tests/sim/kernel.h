@@ -15,12 +15,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "backends/shim.h"
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/reaper.h"
 #include "fiber.h"
 #include "notice/notice.h"
-#include "store/shim.h"
 #include "store/store.h"
 
 #define MS	   1000	   /* microseconds */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How requests and answers are written into a room, and what becomes of a request that was posted.
  */
-#include "store/combine.h"
+#include "store/machine/request_room.h"
 
 #include <stdlib.h>
 #include <string.h>

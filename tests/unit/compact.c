@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "scratch.h"
-#include "store/sqlite.h"
+#include "store/sqlite/session.h"
 #include "unit.h"
 
 enum {

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "store/cache.h"
-#include "store/parameters.h"
-#include "store/sharedlock.h"
+#include "store/lock/lock.h"
+#include "store/sqlite/options.h"
 #include "unit.h"
 
 #define LOCAL	FILESYSTEM_LOCAL

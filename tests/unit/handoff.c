@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How long one machine may have the lock while others wait for it. */
-#include "store/handoff.h"
+#include "store/machine/handoff.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "scratch.h"
-#include "store/sqlite.h"
+#include "store/sqlite/session.h"
 #include "unit.h"
 
 static struct error err;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mode link, every order of events: the steps of lib/store/link_step.c, which the store carries
- *out, on a modelled directory. Three processes take, keep, use and give back the lock; each may be
- *killed between any two requests, and stopped there for as long as the others like; a request may
- *fail, be carried out without an answer, late, or twice. Shown for each state that can be reached:
+ * Mode link, every order of events: the steps of lib/store/lock/link_step.c, which the store
+ *carries out, on a modelled directory. Three processes take, keep, use and give back the lock; each
+ *may be killed between any two requests, and stopped there for as long as the others like; a
+ *request may fail, be carried out without an answer, late, or twice. Shown for each state that can
+ *be reached:
  *
  *	who writes holds the lock, alone, at that moment;
  *	a lock that was taken over is free only after the takeover was finished;
@@ -13,12 +14,12 @@
  *event: what makes that harmless is in takeover_search.c. Then one part after the other is taken
  *out of the method, and each time the search must find the harm.
  */
-#include "store/link_step.h"
+#include "store/lock/link_step.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
 
-#include "store/staleness.h"
+#include "store/machine/staleness.h"
 #include "unit.h"
 
 enum { PROCESSES = 3, NAMES = 4, ALL_NAMES = PROCESSES * NAMES, PENDING = 2, NONE = 255 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Mode link with real processes and files: who is dead, what a lost lock stops, what is left. */
-#include "store/lock_link.h"
+#include "store/lock/lock_link.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "scratch.h"
-#include "store/sqlite.h"
+#include "store/sqlite/session.h"
 #include "unit.h"
 
 #define TAKEOVER 2000

@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "scratch.h"
-#include "store/sharedlock.h"
-#include "store/sqlite.h"
+#include "store/lock/lock.h"
+#include "store/sqlite/session.h"
 #include "unit.h"
 
 #define PATIENCE 300   /* milliseconds, of one whom nobody answers */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The lock file on a disk that takes its time. */
-#include "store/lockfile.h"
+#include "store/lock/lockfile.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

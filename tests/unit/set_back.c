@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "scratch.h"
-#include "store/sqlite.h"
+#include "store/sqlite/session.h"
 #include "unit.h"
 
 #define PATIENCE 120000

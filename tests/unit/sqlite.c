@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What only the SQLite backend has: its locks, what is left after kill -9, its errors. */
-#include "store/sqlite.h"
+#include "store/sqlite/session.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends/memory.h"
+#include "backends/shim.h"
 #include "base/clock.h"
 #include "scratch.h"
-#include "store/memory.h"
-#include "store/shim.h"
 #include "unit.h"
 
 /* So long may 256 processes take, with sanitizers, on a machine that is busy with other things. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lock that was taken over, every order of events: the steps of lib/store/takeover_step.c, which
- * the store carries out, on modelled files. Processes take the lock, commit one change each in the
- * way of SQLite, and give it back. No clock protects anybody: each may be overtaken at any moment,
- * and stopped anywhere for as long as the others like; it then goes on, with whatever it was about
- * to do. Each may be killed, and fail in the middle of its commit. Shown for each state that can be
- * reached:
+ * A lock that was taken over, every order of events: the steps of lib/store/sqlite/takeover_step.c,
+ *which the store carries out, on modelled files. Processes take the lock, commit one change each in
+ *the way of SQLite, and give it back. No clock protects anybody: each may be overtaken at any
+ *moment, and stopped anywhere for as long as the others like; it then goes on, with whatever it was
+ *about to do. Each may be killed, and fail in the middle of its commit. Shown for each state that
+ *can be reached:
  *
  *	database and journal, under their names, are what a loss of power may leave;
  *	every change that was acknowledged is in them.
@@ -13,7 +13,7 @@
  * Then one part after the other is taken out of the method, and each time the search must find the
  * harm. How the lock itself is taken is in link_search.c: here that is one event.
  */
-#include "store/takeover_step.h"
+#include "store/sqlite/takeover_step.h"
 
 #include <stdlib.h>
 #include <xxhash.h>

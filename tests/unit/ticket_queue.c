@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The queue of processes: order, deadlines, and what happens when those in it are killed. */
-#include "store/ticket_queue.h"
+#include "store/machine/ticket_queue.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/memory.h"
 #include "queue/move.h"
 #include "queue/rules.h"
 #include "sim.h"
-#include "store/memory.h"
 
 #define PREFIX "queue/" QUEUE "/"
 

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Beats: DATABASE.beats/RUN/ATTEMPT/TASK, one file per task, made before anybody looks for it (a
+ * client may remember for a minute that it was not there) and of one size, rewritten in place in
+ * one write (beat_record.h). Opened anew each time, so that network filesystems ask the server.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mounts.h"
+#include "store/access.h"
+#include "store/beats/beat_record.h"
+#include "store/sqlite/session.h"
+
+#define TRIES 5
+
+static enum status failed(struct error *err, const char *action, const char *path, int number)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s%s", action, path,
+		strerror(number), lock_cure(number));
+}
+
+/* DATABASE.beats/GROUP */
+static enum status group_path(
+	const struct sqlite_store *store, const char *group, char **path, struct error *err)
+{
+	if (asprintf(path, "%s/%s", store->beats, group) < 0)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	return STATUS_OK;
+}
+
+/* One directory, ours. */
+static enum status make_directory(
+	const struct sqlite_store *store, const char *path, struct error *err)
+{
+	struct stat st;
+	bool made;
+	enum status status = mounts_make_directory(
+		path, store->parameters.shared_group ? 0770 : 0700, &made, err);
+	if (status != STATUS_OK)
+		return status;
+	if (made && store->parameters.shared_group && access_share_directory(path) < 0)
+		return failed(err, "make", path, errno);
+	if (lstat(path, &st) < 0)
+		return failed(err, "look at", path, errno);
+	if (!S_ISDIR(st.st_mode))
+		return error_set(err, STATUS_DAMAGED, "%s is not a directory", path);
+	return access_check(path, &st, store->parameters.shared_group, err);
+}
+
+/* DATABASE.beats and each directory of the group below it. */
+static enum status make_directories(const struct sqlite_store *store, char *path, struct error *err)
+{
+	for (char *end = path + strlen(store->beats);; end = strchrnul(end + 1, '/')) {
+		char kept = *end;
+		*end = '\0';
+		enum status status = make_directory(store, path, err);
+		*end = kept;
+		if (status != STATUS_OK || !kept)
+			return status;
+	}
+}
+
+enum status beats_make_file(const struct sqlite_store *store, const char *path, const char *record,
+	size_t length, struct error *err)
+{
+	int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (descriptor < 0)
+		return errno == EEXIST ? STATUS_OK : failed(err, "make", path, errno);
+	int result = store->parameters.shared_group ? fchmod(descriptor, 0660) : 0;
+	if (result == 0)
+		result = file_write_all(descriptor, record, length);
+	int number = errno;
+	if (close(descriptor) < 0 && result == 0) {
+		result = -1;
+		number = errno;
+	}
+	return result == 0 ? STATUS_OK : failed(err, "write", path, number);
+}
+
+enum status beats_prepare(struct store *base, const char *group, uint64_t tasks, struct error *err)
+{
+	const struct sqlite_store *store = (const struct sqlite_store *)base;
+	char *directory = NULL, blank[BEAT_RECORD]; /* of a task that has not beaten */
+	memset(blank, ' ', sizeof(blank));
+	blank[BEAT_RECORD - 1] = '\n';
+	enum status status = group_path(store, group, &directory, err);
+	if (status != STATUS_OK)
+		return status;
+	status = make_directories(store, directory, err);
+	if (status == STATUS_OK)
+		status = news_make(store, directory, err);
+	for (uint64_t task = 0; task < tasks && status == STATUS_OK; task++) {
+		char *path = NULL;
+		if (asprintf(&path, "%s/%" PRIu64, directory, task) < 0) {
+			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+			break;
+		}
+		status = beats_make_file(store, path, blank, sizeof(blank), err);
+		free(path);
+	}
+	free(directory);
+	return status;
+}
+
+/* Open the file of one task; STATUS_NO: there is none. */
+static enum status open_file(struct sqlite_store *store, const char *group, uint64_t task,
+	int flags, int *descriptor, char **path, struct error *err)
+{
+	char *directory = NULL;
+	enum status status = group_path(store, group, &directory, err);
+	if (status != STATUS_OK)
+		return status;
+	int length = asprintf(path, "%s/%" PRIu64, directory, task);
+	free(directory);
+	if (length < 0) {
+		*path = NULL;
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	int more = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+	/* The server shall not lend it to us (cache.h): its task writes it all the time. */
+	*descriptor = cache_open_at(store->lock.file.cache, AT_FDCWD, *path, flags | more);
+	if (*descriptor >= 0)
+		return STATUS_OK;
+	int number = errno;
+	/* Who only beats does not keep a filesystem that was unmounted, either. */
+	(void)lockfile_verify(&store->lock.file, NULL);
+	if (number == ENOENT)
+		return error_set(err, STATUS_NO, "%s does not exist", *path);
+	return failed(err, "open", *path, number);
+}
+
+enum status beats_write(struct store *base, const char *group, uint64_t task,
+	const struct store_beat *beat, struct error *err)
+{
+	char record[BEAT_RECORD + 1];
+	char *path = NULL;
+	int descriptor = -1;
+	enum status status = open_file(
+		(struct sqlite_store *)base, group, task, O_WRONLY, &descriptor, &path, err);
+	if (status == STATUS_OK) {
+		beat_record_write(beat, record);
+		errno = ENOSPC;
+		int number = pwrite(descriptor, record, BEAT_RECORD, 0) == BEAT_RECORD ? 0 : errno;
+		/* Network filesystems write back, and fail, at close. */
+		if (close(descriptor) < 0 && number == 0)
+			number = errno;
+		if (number)
+			status = failed(err, "write", path, number);
+	}
+	free(path);
+	return status;
+}
+
+enum status beats_read(struct store *base, const char *group, uint64_t task,
+	struct store_beat *beat, struct error *err)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	enum status status = STATUS_TEMPORARY;
+	for (int try = 0; try < TRIES; try++) {
+		char record[BEAT_RECORD + 1] = "";
+		char *path = NULL;
+		int descriptor = -1;
+		status = open_file(store, group, task, O_RDONLY, &descriptor, &path, err);
+		if (status == STATUS_OK) {
+			if (!store->base.local)
+				posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+			ssize_t n = pread(descriptor, record, BEAT_RECORD, 0);
+			int number = errno;
+			close(descriptor);
+			if (n < 0)
+				status = failed(err, "read", path, number);
+			else if (record[strspn(record, " \n")] == '\0')
+				status = error_set(err, STATUS_NO, "%s: no beat yet", path);
+			else if (n != BEAT_RECORD || !beat_record_read(record, beat))
+				status = error_set(err, STATUS_DAMAGED,
+					"%s is not a beat: not used; delete it", path);
+		}
+		free(path);
+		if (status != STATUS_DAMAGED)
+			return status;
+		clock_sleep_until(clock_after(1));
+	}
+	return status;
+}
+
+enum status beats_remove(struct store *base, const char *group, struct error *err)
+{
+	const struct sqlite_store *store = (const struct sqlite_store *)base;
+	char *path = NULL;
+	struct stat st;
+	enum status status = group_path(store, group, &path, err);
+	if (status != STATUS_OK)
+		return status;
+	if (cache_stat(store->lock.file.cache, path, &st) == 0 || errno != ENOENT)
+		status = file_remove_tree(path, err);
+	/* The parents, while they are empty; DATABASE.beats itself too. */
+	size_t top = strlen(store->beats);
+	while (status == STATUS_OK && strlen(path) > top) {
+		*strrchr(path, '/') = '\0';
+		if (rmdir(path) < 0)
+			break;
+	}
+	free(path);
+	return status;
+}

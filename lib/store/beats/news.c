@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * News: DATABASE.beats/RUN/ATTEMPT/news, made with the beats' files and of one size, counts them.
+ * Whoever makes news counts under the lock and before the commit, so that nobody can see the count,
+ * take the lock and not see the change; a writer that is killed in between has woken the others for
+ * nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/file.h"
+#include "store/sqlite/session.h"
+
+#define RECORD	  11   /* bytes: "0000000001\n" */
+#define CHECKED	  1000 /* ms between two looks at the database's own counter */
+#define UNCOUNTED 2000 /* ms between two answers for changes that were not counted */
+#define CACHED	  1000 /* ms: how old a counter may be that was read without a lock */
+
+static char *path_of(const struct sqlite_store *store, const char *group)
+{
+	char *path;
+	return asprintf(&path, "%s/%s/news", store->beats, group) < 0 ? NULL : path;
+}
+
+void news_release(struct news *news)
+{
+	lookout_release(&news->lookout);
+	free(news->group);
+	free(news->path);
+	news->group = news->path = NULL;
+}
+
+/* From now on it is about this group. False: out of memory. */
+static bool turn_to(struct sqlite_store *store, const char *group)
+{
+	struct news *news = &store->news;
+	if (news->group && !strcmp(news->group, group))
+		return true;
+	news_release(news);
+	news->group = strdup(group);
+	news->path = path_of(store, group);
+	if (news->group && news->path)
+		return true;
+	news_release(news);
+	return false;
+}
+
+static int open_news(const struct sqlite_store *store, const char *path, int flags)
+{
+	int more = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+	int descriptor = cache_open_at(store->lock.file.cache, AT_FDCWD, path, flags | more);
+	if (descriptor >= 0)
+		cache_drop(store->lock.file.cache, descriptor);
+	return descriptor;
+}
+
+/* 0: it cannot be read. */
+static uint32_t read_record(int descriptor)
+{
+	char record[RECORD + 1] = "", *end;
+	if (descriptor < 0 || pread(descriptor, record, RECORD, 0) != RECORD)
+		return 0;
+	unsigned long count = strtoul(record, &end, 10);
+	return end == record + RECORD - 1 && *end == '\n' && count <= UINT32_MAX ? (uint32_t)count
+										 : 0;
+}
+
+static enum lookout_reading read_news(struct sqlite_store *store, uint32_t *count)
+{
+	int descriptor = open_news(store, store->news.path, O_RDONLY);
+	*count = read_record(descriptor);
+	if (descriptor >= 0)
+		close(descriptor);
+	return *count ? READING_RIGHT : READING_FAILED;
+}
+
+static int find_identity(struct sqlite_store *store, struct stat *st)
+{
+	return file_stat(AT_FDCWD, store->news.path, AT_SYMLINK_NOFOLLOW, st);
+}
+
+static struct watched watched_news(const struct sqlite_store *store, int64_t every)
+{
+	return (struct watched){.path = store->news.path,
+		.identity = find_identity,
+		.read = read_news,
+		.every = every};
+}
+
+uint32_t news_read(struct store *base, const char *group)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	uint32_t count;
+	return turn_to(store, group) && read_news(store, &count) == READING_RIGHT ? count : 0;
+}
+
+/*
+ * What changes a key without being counted, an older program or one that could not count, is seen
+ * by the database's own counter. Where that is as our last transaction saw it, nothing is new.
+ * True: something may be, which nobody counted.
+ */
+static bool check_database(struct sqlite_store *store)
+{
+	uint32_t counter;
+	int64_t now = clock_now();
+	if (now < store->news.checked + CHECKED ||
+		wait_read_counter(store, &counter) != READING_RIGHT)
+		return false;
+	store->news.checked = now;
+	if (store->sight.seen && counter == store->sight.counter) {
+		wait_note_unchanged(store, store->base.local ? now : now - CACHED);
+		return false;
+	}
+	return now >= store->sight.when + UNCOUNTED;
+}
+
+enum status news_await(struct store *base, struct store_awaited *awaited, int64_t deadline,
+	int wake, struct error *err)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	enum status status = STATUS_TIMEOUT;
+	if (!turn_to(store, awaited->group))
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct watched watched = watched_news(store, awaited->every);
+	while (status == STATUS_TIMEOUT) {
+		if (descriptor_is_ready(wake)) {
+			status = STATUS_NO;
+			break;
+		}
+		struct glimpse look =
+			lookout_look(store, &store->news.lookout, &watched, awaited->heard);
+		if (look.hint == HINT_DIFFERENT) {
+			awaited->heard = look.counter;
+			status = STATUS_OK;
+			break;
+		}
+		if (check_database(store)) {
+			status = STATUS_OK;
+			break;
+		}
+		if (clock_now() >= deadline)
+			break;
+		int64_t next = clock_earlier(look.next, clock_after(CHECKED));
+		lookout_sleep(&store->news.lookout, clock_earlier(next, deadline), wake);
+	}
+	lookout_rest(&store->news.lookout);
+	return status;
+}
+
+uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
+{
+	char record[RECORD + 1];
+	if (!turn_to(store, group))
+		return 0;
+	int descriptor = open_news(store, store->news.path, more ? O_RDWR : O_RDONLY);
+	if (descriptor < 0)
+		return 0;
+	uint32_t count = read_record(descriptor);
+	if (more) {
+		count = count == UINT32_MAX ? 1 : count + 1;
+		snprintf(record, sizeof(record), "%010" PRIu32 "\n", count);
+		if (pwrite(descriptor, record, RECORD, 0) != RECORD)
+			count = 0;
+	}
+	if (close(descriptor) < 0)
+		count = 0;
+	/* Without a file everybody waits for any change. */
+	if (more && !count)
+		(void)unlink(store->news.path);
+	if (more && count && !store->base.local) {
+		struct watched watched = watched_news(store, 0);
+		lookout_tell(store, &store->news.lookout, &watched, count);
+	}
+	return count;
+}
+
+enum status news_make(const struct sqlite_store *store, const char *directory, struct error *err)
+{
+	char *path;
+	if (asprintf(&path, "%s/news", directory) < 0)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = beats_make_file(store, path, "0000000001\n", RECORD, err);
+	free(path);
+	return status;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/lock/link_step.h"
+
+/* So that two that hinder each other wait a random time instead of going on for ever. */
+#define ROUNDS 6
+
+enum link_action link_begin(struct link_step *step, bool made)
+{
+	*step = (struct link_step){.action = made ? LINK_TAKE : LINK_MAKE};
+	return step->action;
+}
+
+enum link_action link_begin_renewal(struct link_step *step)
+{
+	*step = (struct link_step){.action = LINK_RENEW};
+	return step->action;
+}
+
+static enum link_action again(struct link_step *step, enum link_action action)
+{
+	return ++step->rounds > ROUNDS ? LINK_BUSY : action;
+}
+
+/* The name is not there, or that could not be asked. */
+static enum link_action not_there(struct link_step *step, enum link_answer answer)
+{
+	/* Somebody swept our directory away while we waited: begin with another. */
+	if (step->cause == LINK_MISSING && answer == LINK_MISSING)
+		return again(step, LINK_MAKE);
+	return LINK_UNMAKE;
+}
+
+static enum link_action after(struct link_step *step, enum link_answer answer)
+{
+	switch (step->action) {
+	case LINK_MAKE:
+		if (answer == LINK_MISSING)
+			return again(step, LINK_MAKE);
+		return answer == LINK_YES ? LINK_TAKE : LINK_UNMAKE;
+	case LINK_TAKE:
+		if (answer == LINK_YES)
+			return LINK_HELD;
+		if (answer == LINK_OCCUPIED)
+			return LINK_LIST_HELD;
+		/* "No such file" is also what a request that is repeated gets after a success. */
+		step->cause = answer;
+		return LINK_CHECK;
+	case LINK_CHECK:
+		/* It is there, perhaps since an earlier request: others may have watched it long.
+		 */
+		return answer == LINK_YES ? LINK_RENEW : not_there(step, answer);
+	case LINK_LIST_HELD:
+		switch (answer) {
+		case LINK_OURSELVES:
+			return LINK_RENEW; /* for the same reason */
+		/* Given back meanwhile; or a filesystem that replaces no directory. */
+		case LINK_NOBODY: return LINK_CLEAR;
+		case LINK_DEAD: return LINK_BREAK;
+		case LINK_ALIVE: return LINK_BUSY;
+		default: return LINK_UNMAKE;
+		}
+	case LINK_BREAK:
+		/* Another broke it, or its holder left. */
+		if (answer == LINK_MISSING)
+			return again(step, LINK_TAKE);
+		step->overtook = true;
+		return answer == LINK_YES ? LINK_HELD : LINK_CHECK_NEXT;
+	case LINK_CLEAR: return again(step, LINK_TAKE);
+	case LINK_UNMAKE: return LINK_FAILED;
+	case LINK_RENEW: return answer == LINK_YES ? LINK_HELD : LINK_CHECK_NEXT;
+	case LINK_CHECK_NEXT:
+		if (answer == LINK_YES)
+			return LINK_HELD;
+		return step->overtook ? LINK_UNMAKE : LINK_LOST;
+	default: return step->action;
+	}
+}
+
+enum link_action link_next(struct link_step *step, enum link_answer answer)
+{
+	step->action = after(step, answer);
+	return step->action;
+}

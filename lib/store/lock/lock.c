@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/lock/lock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+static const struct lock_kind *const kinds[] = {
+	[LOCK_FCNTL] = &lock_fcntl,
+	[LOCK_LINK] = &lock_link,
+};
+
+static const struct lock_kind *kind_of(const struct sharedlock *lock)
+{
+	return kinds[lock->file.mode];
+}
+
+void sharedlock_init(struct sharedlock *lock)
+{
+	*lock = (struct sharedlock){.file = {.descriptor = -1}, .machine = {.descriptor = -1}};
+}
+
+enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms *terms,
+	int64_t deadline, struct error *err)
+{
+	struct stat st;
+	sharedlock_init(lock);
+	lock->mutex = database_mutex_get(terms->database);
+	if (!lock->mutex)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = lockfile_open(&lock->file, terms, deadline, err);
+	if (status != STATUS_OK)
+		sharedlock_close(lock);
+	else if (file_fstat(lock->file.descriptor, &st) == 0)
+		(void)machine_open(&lock->machine, st.st_dev, st.st_ino);
+	return status;
+}
+
+void sharedlock_close(struct sharedlock *lock)
+{
+	if ((lock->file.descriptor >= 0 || lock->request) && kind_of(lock)->close)
+		kind_of(lock)->close(lock);
+	machine_close(&lock->machine);
+	lockfile_close(&lock->file);
+	database_mutex_put(lock->mutex);
+	sharedlock_init(lock);
+}
+
+bool sharedlock_is_open(const struct sharedlock *lock)
+{
+	return lock->file.descriptor >= 0;
+}
+
+enum status sharedlock_replace(struct sharedlock *lock, struct sharedlock *fresh)
+{
+	bool same = !strcmp(lock->file.nonce, fresh->file.nonce);
+	if (same) {
+		struct sharedlock old = *lock;
+		*lock = *fresh;
+		*fresh = old;
+	}
+	sharedlock_close(fresh);
+	return same ? STATUS_OK : STATUS_NO;
+}
+
+static void pause_for(int64_t milliseconds, int64_t deadline)
+{
+	int64_t left = deadline - clock_now();
+	if (milliseconds > 0 && left > 0)
+		poll(NULL, 0, (int)(milliseconds < left ? milliseconds : left));
+}
+
+/* NULL where only this machine uses it, or its processes share no page. */
+static struct handoff *handoff_of(struct sharedlock *lock)
+{
+	return lock->file.cache == CACHE_OURS ? NULL : machine_handoff(&lock->machine);
+}
+
+/* Ask the other machines. Full jitter: those who were refused together do not come together. */
+static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struct error *err)
+{
+	const struct lock_kind *kind = kind_of(lock);
+	struct handoff *handoff = handoff_of(lock);
+	if (handoff)
+		pause_for(handoff_pause(handoff, clock_now()), deadline);
+	for (int64_t longest = 1;; longest = longest < HANDOFF_RETRY ? longest * 2 : longest) {
+		int number = kind->try(lock, deadline);
+		if (number == 0) {
+			if (handoff)
+				handoff_taken(handoff, clock_now(), longest > 1);
+			return STATUS_OK;
+		}
+		if (number == EAGAIN && clock_now() < deadline) {
+			pause_for(clock_jitter(longest), deadline);
+			continue;
+		}
+		if (kind->give_up)
+			kind->give_up(lock);
+		if (number == EAGAIN)
+			return kind->busy(lock, err);
+		/* What was opened may have outlived its mount, and will answer this for ever. */
+		if (lockfile_verify(&lock->file, NULL) == STATUS_OK && number == ESTALE)
+			lockfile_drop(&lock->file);
+		return kind->failed ? kind->failed(lock, number, err)
+				    : lockfile_failed(err, "lock", &lock->file, number);
+	}
+}
+
+enum status sharedlock_enter(
+	struct sharedlock *lock, struct post *post, int64_t deadline, struct error *err)
+{
+	pid_t holder;
+	int64_t since;
+	if (database_mutex_lock(lock->mutex, deadline) != 0)
+		return error_set(err, STATUS_TEMPORARY,
+			"it is busy: another thread of this process is at work on it");
+	int number = machine_enter(&lock->machine, post, deadline, &holder, &since);
+	if (number != 0) {
+		database_mutex_unlock(lock->mutex);
+		if (number == EALREADY)
+			return STATUS_NO;
+		return holder ? error_set(err, STATUS_TEMPORARY,
+					"it is busy: process %d of this machine has held it for %lld "
+					"ms; try again, or see whether that process is stopped",
+					(int)holder, (long long)(clock_now() - since))
+			      : error_set(err, STATUS_TEMPORARY,
+					"it is busy: too many processes of this machine are waiting "
+					"for it; try again");
+	}
+	lock->entered = true;
+	return STATUS_OK;
+}
+
+void sharedlock_leave(struct sharedlock *lock)
+{
+	lock->entered = false;
+	machine_leave(&lock->machine);
+	database_mutex_unlock(lock->mutex);
+}
+
+enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err)
+{
+	if (!lock->entered && sharedlock_enter(lock, NULL, deadline, err) != STATUS_OK)
+		return STATUS_TEMPORARY;
+	/* Where it is locked by names, none is made below an empty mount point. */
+	enum status status = kind_of(lock)->keep ? lockfile_verify(&lock->file, err) : STATUS_OK;
+	if (status == STATUS_OK)
+		status = ask_machines(lock, deadline, err);
+	if (status == STATUS_OK) {
+		status = lockfile_verify(&lock->file, err);
+		if (status == STATUS_OK)
+			return STATUS_OK;
+		(void)kind_of(lock)->release(lock);
+		if (kind_of(lock)->close)
+			kind_of(lock)->close(lock);
+	}
+	sharedlock_leave(lock);
+	return status;
+}
+
+bool sharedlock_give(struct sharedlock *lock)
+{
+	struct handoff *handoff = handoff_of(lock);
+	bool was_ours = kind_of(lock)->release(lock);
+	if (handoff)
+		handoff_given(handoff, clock_now());
+	return was_ours;
+}
+
+bool sharedlock_release(struct sharedlock *lock)
+{
+	bool was_ours = sharedlock_give(lock);
+	sharedlock_leave(lock);
+	return was_ours;
+}
+
+bool sharedlock_overtook(const struct sharedlock *lock)
+{
+	return lock->link.overtook;
+}
+
+void sharedlock_settle(struct sharedlock *lock)
+{
+	lock->link.overtook = false;
+}
+
+bool sharedlock_can_be_lost(const struct sharedlock *lock)
+{
+	return kind_of(lock)->keep;
+}
+
+bool sharedlock_keep(struct sharedlock *lock, bool ask)
+{
+	return !kind_of(lock)->keep || kind_of(lock)->keep(lock, ask);
+}
+
+bool sharedlock_is_lost(const struct sharedlock *lock)
+{
+	return lock->link.lost;
+}
+
+enum status sharedlock_lost(
+	const struct sharedlock *lock, const char *consequence, struct error *err)
+{
+	int why = lock->link.why;
+	if (why)
+		return error_set(err, error_status_of_errno(why),
+			"cannot check whether we still hold its lock %s.held: %s%s; %s",
+			lock->file.path, strerror(why), lock_cure(why), consequence);
+	return error_set(err, STATUS_TEMPORARY,
+		"its lock %s.held was taken over by others: we were stopped, or did not reach the "
+		"filesystem, for %lld s; %s",
+		lock->file.path, (long long)(lock->file.takeover / 1000), consequence);
+}

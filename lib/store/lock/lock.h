@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The outer lock of a store: one holder in the whole cluster. Three levels, taken in this order and
+ * never waited for beyond the deadline: the threads of this process (database_mutex.h), the
+ * processes of this machine (machine.h), the machines. How machines exclude each other stands in
+ * the lock file (lockfile.h, lock_mode.h).
+ *
+ * Fork: the lock belongs to the open file description. It is always released explicitly, so a child
+ * that still has a copy of the descriptor does not keep it.
+ */
+#ifndef STORE_LOCK_LOCK_H
+#define STORE_LOCK_LOCK_H
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "store/lock/database_mutex.h"
+#include "store/lock/lock_link.h"
+#include "store/lock/lock_mode.h"
+#include "store/lock/lockfile.h"
+#include "store/machine/machine.h"
+
+struct sharedlock {
+	struct lockfile file;
+	struct database_mutex *mutex;
+	struct machine machine;
+	struct link_state link; /* mode link only */
+	struct lock_request
+		*request; /* mode fcntl only: one that is not answered yet; mostly NULL */
+	bool entered;	  /* the first two levels are taken */
+};
+
+/* A lock that is closed: closing it again is legal. */
+void sharedlock_init(struct sharedlock *lock);
+/* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
+enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms *terms,
+	int64_t deadline, struct error *err);
+void sharedlock_close(struct sharedlock *lock);
+
+/* False: before it can be acquired, it is to be opened anew. Only while it is not held. */
+bool sharedlock_is_open(const struct sharedlock *lock);
+/*
+ * Put in the place of a lock what was opened anew under the same path. What is known of it is taken
+ * over where it is the lock of the same store, else STATUS_NO: fresh is closed, and lock stays.
+ *
+ * The same store is the one whose lock file has the same nonce. Its device and its inode say
+ * nothing: they are new after each mount, and on some filesystems at each look. So this is as safe
+ * as a process that is started now and opens the store, and no safer; we hold nothing from before.
+ * Another may still hold the lock through the file that we had open, and then:
+ * - on another machine, or here through the old mount, it is the same file on the server, and the
+ *   same lock: mode fcntl is only used where locks reach all mounts, and the names of mode link lie
+ *   in the directory, which is the same;
+ * - here through the old mount of a disk of this machine, which the kernel keeps as one filesystem
+ *   with the new mount: the same inode;
+ * - through a lock file that was deleted, and a copy put back: two locks. Who has the old one open
+ *   is refused by lockfile_verify, and whoever was in the middle of a transaction has the locks of
+ *   SQLite on the database (mode fcntl), or does not care for the lock file's inode (mode link).
+ */
+enum status sharedlock_replace(struct sharedlock *lock, struct sharedlock *fresh);
+
+/*
+ * Take the first two levels, so that sharedlock_acquire only asks the machines. STATUS_NO: the
+ * request that was posted was carried out by another process of this machine, or it is not known
+ * whether it was (post->fate); then nothing is taken.
+ */
+enum status sharedlock_enter(
+	struct sharedlock *lock, struct post *post, int64_t deadline, struct error *err);
+/*
+ * STATUS_DAMAGED: the file under the path is no longer the one that was opened. After another error
+ * it may be that the lock file was dropped, because it could not be reached any more by what was
+ * opened: see sharedlock_is_open.
+ */
+enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err);
+/* sharedlock_give, then sharedlock_leave. */
+bool sharedlock_release(struct sharedlock *lock);
+/*
+ * Let other machines have it, and keep the first two levels: nobody of this machine goes on before
+ * sharedlock_leave. True: it was ours until now, as the filesystem says. False: others may have
+ * taken it over, and what was read or written since it was last known to be ours does not count
+ * (sharedlock_is_lost).
+ */
+bool sharedlock_give(struct sharedlock *lock);
+void sharedlock_leave(struct sharedlock *lock);
+
+/*
+ * Whether the lock was taken over from one who may be alive, and may still write: nothing is read
+ * or written before takeover.h, and then sharedlock_settle. One that is released unsettled is taken
+ * over anew by the next.
+ */
+bool sharedlock_overtook(const struct sharedlock *lock);
+void sharedlock_settle(struct sharedlock *lock);
+
+/*
+ * Whether the lock that was acquired is still ours, to be asked before every write; false: touch
+ * nothing any more, and release it. Costs a look at the clock. ask: ask the filesystem in any case.
+ */
+bool sharedlock_keep(struct sharedlock *lock, bool ask);
+/* Whether that was answered with false, since it was acquired. */
+bool sharedlock_is_lost(const struct sharedlock *lock);
+/* Whether writes are to be guarded by sharedlock_keep: other modes lose no lock that they hold. */
+bool sharedlock_can_be_lost(const struct sharedlock *lock);
+/* "its lock was taken over ...; CONSEQUENCE", or that this cannot be told; mostly STATUS_TEMPORARY.
+ */
+enum status sharedlock_lost(
+	const struct sharedlock *lock, const char *consequence, struct error *err);
+
+/* How the machines are asked: one for each mode. */
+struct lock_kind {
+	/*
+	 * Once: 0: we hold it; EAGAIN: another does; EINPROGRESS: the filesystem did not answer
+	 * before the deadline; else what went wrong.
+	 */
+	int (*try)(struct sharedlock *lock, int64_t deadline);
+	/* It is not tried any more; NULL: nothing to do. */
+	void (*give_up)(struct sharedlock *lock);
+	/* As sharedlock_give. */
+	bool (*release)(struct sharedlock *lock);
+	/* As sharedlock_keep; NULL: it cannot be lost. */
+	bool (*keep)(struct sharedlock *lock, bool ask);
+	/* Who is in the way, said after EAGAIN; STATUS_TEMPORARY. */
+	enum status (*busy)(const struct sharedlock *lock, struct error *err);
+	/* What went wrong, from the errno that try answered; NULL: as any trouble with the file. */
+	enum status (*failed)(const struct sharedlock *lock, int number, struct error *err);
+	/* The store is closed; NULL: nothing to do. */
+	void (*close)(struct sharedlock *lock);
+};
+extern const struct lock_kind lock_fcntl, lock_link;
+
+/*
+ * Ask for a byte-range lock, command F_SETLK or F_OFD_SETLK: 0, EAGAIN: another has it, or what
+ * went wrong. EACCES, which may mean either, is told apart.
+ */
+int lock_fcntl_ask(int descriptor, int command, struct flock *lock);
+
+#endif

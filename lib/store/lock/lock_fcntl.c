@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Mode fcntl: an open-file-description lock on one byte of the lock file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "store/lock/lock.h"
+
+/*
+ * The byte that is locked lies behind the text, so that the text can be read while it is locked
+ * where locks are mandatory (CIFS).
+ */
+#define LOCKED_BYTE 4096
+
+/* How often asking may be interrupted in a row. */
+#define INTERRUPTIONS 100
+
+#define LEAST_PATIENCE 500 /* milliseconds: one request, also where the time is over */
+
+int lock_fcntl_ask(int descriptor, int command, struct flock *lock)
+{
+	int number = EINTR;
+	for (int i = 0; i < INTERRUPTIONS && number == EINTR; i++)
+		number = fcntl(descriptor, command, lock) == 0 ? 0 : errno;
+	if (number != EACCES || lock->l_type == F_UNLCK)
+		return number;
+	struct flock holder = *lock;
+	command = command == F_OFD_SETLK ? F_OFD_GETLK : F_GETLK;
+	return fcntl(descriptor, command, &holder) == 0 && holder.l_type != F_UNLCK ? EAGAIN
+										    : EACCES;
+}
+
+static int ask(int descriptor, short type)
+{
+	struct flock flock = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = LOCKED_BYTE, .l_len = 1};
+	return lock_fcntl_ask(descriptor, F_OFD_SETLK, &flock);
+}
+
+/*
+ * One request of a filesystem that others see. The call does not return before the server answers,
+ * which an NFS server does not do in its grace period (90 s after its start): so a thread makes it,
+ * and it is waited for as long as the caller likes. At most one is under way for each lock.
+ */
+struct lock_request {
+	pthread_mutex_t mutex;
+	pthread_cond_t answered;
+	int descriptor; /* a copy, the thread's: the lock file may be closed meanwhile */
+	short type;
+	bool wanted; /* somebody waits for it; else a lock that comes is given back at once */
+	bool closed; /* the memory is the thread's, too */
+	bool done;
+	int number;
+};
+
+static void discard(struct lock_request *request)
+{
+	pthread_mutex_destroy(&request->mutex);
+	pthread_cond_destroy(&request->answered);
+	free(request);
+}
+
+static void *make_request(void *context)
+{
+	struct lock_request *request = context;
+	int number = ask(request->descriptor, request->type);
+	pthread_mutex_lock(&request->mutex);
+	if (number == 0 && !request->wanted) {
+		(void)ask(request->descriptor, F_UNLCK);
+		number = EAGAIN;
+	}
+	request->number = number;
+	request->done = true;
+	bool closed = request->closed;
+	close(request->descriptor);
+	pthread_cond_signal(&request->answered);
+	pthread_mutex_unlock(&request->mutex);
+	if (closed)
+		discard(request);
+	return NULL;
+}
+
+static int start_request(struct sharedlock *lock, short type)
+{
+	pthread_t thread;
+	struct lock_request *request = calloc(1, sizeof(*request));
+	if (!request)
+		return ENOMEM;
+	pthread_mutex_init(&request->mutex, NULL);
+	pthread_cond_init(&request->answered, NULL);
+	request->descriptor = fcntl(lock->file.descriptor, F_DUPFD_CLOEXEC, 0);
+	request->type = type;
+	request->wanted = true;
+	int number = request->descriptor < 0 ? errno : thread_start(&thread, make_request, request);
+	if (number) {
+		if (request->descriptor >= 0)
+			close(request->descriptor);
+		discard(request);
+		return number;
+	}
+	pthread_detach(thread);
+	lock->request = request;
+	return 0;
+}
+
+/* The answer to the request that is under way; EINPROGRESS: there is none before the deadline. */
+static int await_request(struct sharedlock *lock, int64_t deadline)
+{
+	struct lock_request *request = lock->request;
+	int64_t least = clock_after(LEAST_PATIENCE), until = deadline < least ? least : deadline;
+	struct timespec at = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
+	int number = EINPROGRESS, result = 0;
+	pthread_mutex_lock(&request->mutex);
+	request->wanted = true;
+	while (!request->done && result == 0)
+		result = until == CLOCK_NEVER
+				 ? pthread_cond_wait(&request->answered, &request->mutex)
+				 : pthread_cond_clockwait(&request->answered, &request->mutex,
+					   CLOCK_MONOTONIC, &at);
+	request->wanted = false;
+	bool done = request->done;
+	if (done)
+		number = request->number;
+	pthread_mutex_unlock(&request->mutex);
+	if (done) {
+		lock->request = NULL;
+		discard(request);
+	}
+	return number;
+}
+
+static int try_once(struct sharedlock *lock, int64_t deadline)
+{
+	short type = lock->file.read_only ? F_RDLCK : F_WRLCK;
+	if (lock->file.cache == CACHE_OURS)
+		return ask(lock->file.descriptor, type);
+	/* Where there is no thread to be had (ulimit -u), wait as long as the server takes. */
+	if (!lock->request && start_request(lock, type) != 0)
+		return ask(lock->file.descriptor, type);
+	return await_request(lock, deadline);
+}
+
+static bool release(struct sharedlock *lock)
+{
+	/* We may live on, and the others would wait for us. */
+	if (ask(lock->file.descriptor, F_UNLCK) != 0)
+		lockfile_drop(&lock->file);
+	return true;
+}
+
+/* One that is under way goes on without us. */
+static void close_request(struct sharedlock *lock)
+{
+	struct lock_request *request = lock->request;
+	if (!request)
+		return;
+	lock->request = NULL;
+	pthread_mutex_lock(&request->mutex);
+	bool done = request->done;
+	request->closed = true;
+	pthread_mutex_unlock(&request->mutex);
+	if (done)
+		discard(request);
+}
+
+static enum status busy(const struct sharedlock *lock, struct error *err)
+{
+	char dead[96] = "";
+	if (lock->file.outlived == FILESYSTEM_FOR_EVER)
+		snprintf(dead, sizeof(dead),
+			"; a machine that lost its power holds it until it boots again");
+	else if (lock->file.outlived)
+		snprintf(dead, sizeof(dead),
+			"; a machine that lost its power holds it for about %d s",
+			lock->file.outlived);
+	return error_set(err, STATUS_TEMPORARY,
+		"it is busy: another machine, user or container holds %s; try again, or look for a "
+		"process there that is stopped%s",
+		lock->file.path, dead);
+}
+
+static enum status failed(const struct sharedlock *lock, int number, struct error *err)
+{
+	if (number != EINPROGRESS)
+		return lockfile_failed(err, "lock", &lock->file, number);
+	return error_set(err, STATUS_TEMPORARY,
+		"its server did not answer in time whether %s is locked: it cannot be reached, or was "
+		"started lately and gives no locks in its grace period (90 s on most NFS servers); "
+		"try again",
+		lock->file.path);
+}
+
+const struct lock_kind lock_fcntl = {.try = try_once,
+	.release = release,
+	.busy = busy,
+	.failed = failed,
+	.close = close_request};

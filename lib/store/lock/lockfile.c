@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/lock/lockfile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mounts.h"
+#include "store/access.h"
+#include "store/lock/link_prove.h"
+
+#define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
+#define FORMAT	      3 /* the newest */
+#define TEMPORARY     ".new-XXXXXX"
+#define LAST_NEW      "state new \n"
+#define LAST_MADE     "state made\n"
+#define RETRY_LONGEST 64  /* milliseconds */
+#define RACES_END     500 /* of those who make it: so long may it look stale, milliseconds */
+
+const char *lock_cure(int number)
+{
+	switch (number) {
+	case ENOSPC:
+	case EDQUOT: return "; free space or choose another place with --store or PREEMPT_STORE";
+	case ENOLCK: return "; the server grants no locks: start its lock service (not: nolock)";
+	case ENOSYS:
+	case EOPNOTSUPP:
+		return "; this filesystem has no byte-range locks here (Lustre: mount it with flock)";
+	case EROFS: return "; it is mounted read-only: choose another place with --store";
+	case EACCES:
+	case EPERM: return "; look at its owner and mode, and at those of its directory";
+	case ESTALE: return "; it was replaced on the server: try again";
+	case EIO:
+	case ETIMEDOUT: return "; the disk, the server or the network failed: try again";
+	case ENOENT:
+	case ENOTDIR: return "; is the filesystem mounted?";
+	case ENOTCONN:
+	case EHOSTDOWN: return "; the server of this filesystem is gone: mount it again";
+	case EFBIG: return "; a file may not become so large (ulimit -f): raise the limit";
+	case EMFILE:
+	case ENFILE: return "; close some, or raise the limit (ulimit -n)";
+	case EINTR: return "; try again";
+	default: return "";
+	}
+}
+
+enum status lockfile_failed(
+	struct error *err, const char *action, const struct lockfile *file, int number)
+{
+	return error_set(err, error_status_of_errno(number), "cannot %s lock file %s: %s%s", action,
+		file->path, strerror(number), lock_cure(number));
+}
+
+/* Text of a new lock file. */
+static enum status compose(
+	enum lock_mode mode, int64_t takeover, char *text, size_t size, struct error *err)
+{
+	char line[40] = "";
+	unsigned char random[16];
+	char nonce[33];
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(nonce + 2 * i, 3, "%02x", random[i]);
+	/* Versions without lock=link or without the takeover must refuse such files, so these
+	 * get a higher format number; files of mode fcntl stay at format 1, readable by all
+	 * versions. */
+	if (mode == LOCK_LINK)
+		snprintf(line, sizeof(line), "takeover %lld\n",
+			(long long)(takeover ? takeover : TAKEOVER_DEFAULT));
+	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\n%s%s", FIRST_LINE,
+		mode == LOCK_LINK ? FORMAT : 1, lock_mode_name(mode), nonce, line, LAST_NEW);
+	return STATUS_OK;
+}
+
+/* A name for a finished file, never over another; some filesystems have no hard links. */
+static int name_whole(const char *from, const char *to)
+{
+	if (link(from, to) == 0)
+		return unlink(from);
+	if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK)
+		return -1;
+	return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}
+
+/* STATUS_OK also if another made it meanwhile; *number is the errno that looked like that. */
+static enum status make(
+	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
+{
+	char text[256];
+	char *temporary = NULL;
+	char *path = file_directory_of(file->path);
+	enum lock_mode mode;
+	int directory = -1, descriptor = -1;
+	enum status status = lock_mode_choose(terms->mode, &terms->traits, &mode, err);
+	if (status == STATUS_OK && mode == LOCK_LINK)
+		status = link_prove(file->path, err);
+	/* It was only the quicker one. */
+	if (status == STATUS_USAGE && terms->mode == LOCK_AUTO &&
+		terms->traits.reach == FILESYSTEM_SHARED) {
+		mode = LOCK_FCNTL;
+		status = STATUS_OK;
+	}
+	if (status == STATUS_OK)
+		status = compose(mode, terms->takeover, text, sizeof(text), err);
+	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
+	 */
+	if (status == STATUS_OK && path)
+		status = mounts_open(path, &directory, err);
+	if (status != STATUS_OK)
+		goto out;
+	if (!path || asprintf(&temporary, "%s" TEMPORARY, file->path) < 0) {
+		temporary = NULL;
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	descriptor = file_make_temporary(directory, strrchr(temporary, '/') + 1);
+	if (descriptor < 0) {
+		status = lockfile_failed(err, "make", file, errno);
+		goto out;
+	}
+	if ((terms->shared_group && fchmod(descriptor, 0660) < 0) ||
+		file_write_all(descriptor, text, strlen(text)) < 0 || fsync(descriptor) < 0 ||
+		name_whole(temporary, file->path) < 0) {
+		*number = errno;
+		(void)unlinkat(directory, strrchr(temporary, '/') + 1, 0);
+		/* The others: what a race looks like on some network filesystems. */
+		status = *number == EEXIST || *number == ENOENT || *number == ESTALE ||
+					 *number == EBADF
+				 ? STATUS_OK
+				 : lockfile_failed(err, "make", file, *number);
+		goto out;
+	}
+	/*
+	 * Only who made it pays for making it durable: what is in it before its name, or a loss of
+	 * power could leave an empty one that is refused for ever, and its name before the
+	 * database.
+	 */
+	status = file_sync_directory(path, err);
+out:
+	if (descriptor >= 0)
+		close(descriptor);
+	if (directory >= 0)
+		close(directory);
+	free(temporary);
+	free(path);
+	return status;
+}
+
+static enum status read_text(struct lockfile *file, char *text, size_t size, struct error *err)
+{
+	cache_drop(file->cache, file->descriptor);
+	ssize_t n = pread(file->descriptor, text, size - 1, 0);
+	if (n < 0)
+		return lockfile_failed(err, "read", file, errno);
+	text[n] = '\0';
+	return STATUS_OK;
+}
+
+static enum status not_ours(const struct lockfile *file, struct error *err)
+{
+	return error_set(err, STATUS_DAMAGED,
+		"%s is not the lock file of a store: not used; if it is not yours to keep, delete it",
+		file->path);
+}
+
+/* Understand the opened file. */
+static enum status read_record(struct lockfile *file, struct error *err)
+{
+	char text[512], mode[16];
+	int format = 0, length = 0;
+	enum status status = read_text(file, text, sizeof(text), err);
+	if (status != STATUS_OK)
+		return status;
+	size_t first = strlen(FIRST_LINE);
+	if (strncmp(text, FIRST_LINE "\n", first + 1) ||
+		sscanf(text + first, "\nformat %9d\n", &format) != 1)
+		return not_ours(file, err);
+	if (format > FORMAT)
+		return error_set(err, STATUS_DAMAGED,
+			"%s has format %d and we know %d: not used; install a newer preempt-tools",
+			file->path, format, FORMAT);
+	if (sscanf(text + first, "\nformat %*d\nmode %15s\nnonce %32[0-9a-f]\n%n", mode,
+		    file->nonce, &length) != 2 ||
+		!length || strlen(file->nonce) != 32 || !lock_mode_parse(mode, &file->mode) ||
+		file->mode != (format == 1 ? LOCK_FCNTL : LOCK_LINK))
+		return not_ours(file, err);
+	const char *rest = text + first + length;
+	if (file->mode == LOCK_LINK) {
+		long long takeover = 0;
+		length = 0;
+		if (sscanf(rest, "takeover %9lld\n%n", &takeover, &length) != 1 || !length ||
+			takeover < TAKEOVER_LEAST || takeover > TAKEOVER_MOST)
+			return not_ours(file, err);
+		file->takeover = takeover;
+		rest += length;
+	}
+	if (strncmp(rest, "state", 5))
+		return not_ours(file, err);
+	file->made = strstr(text, "\n" LAST_MADE) != NULL;
+	return STATUS_OK;
+}
+
+static struct lockfile_location place_of(const struct stat *st)
+{
+	return (struct lockfile_location){st->st_dev, st->st_ino};
+}
+
+static bool is_at(const struct lockfile_location *place, const struct stat *st)
+{
+	return place->device == st->st_dev && place->inode == st->st_ino;
+}
+
+static void close_descriptor(struct lockfile *file)
+{
+	if (file->descriptor >= 0)
+		close(file->descriptor);
+	file->descriptor = -1;
+}
+
+/*
+ * Open what is under the path, through its directory, so that no mount and no move comes between
+ * the two. 0, or errno.
+ */
+static int open_path(struct lockfile *file, bool write, struct stat *st)
+{
+	struct stat around;
+	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+	char *directory = file_directory_of(file->path);
+	if (!directory)
+		return ENOMEM;
+	int outer = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	free(directory);
+	if (outer < 0)
+		return errno;
+	file->descriptor = cache_open_at(file->cache, outer, strrchr(file->path, '/') + 1,
+		(write ? O_RDWR : O_RDONLY) | flags);
+	int number = file->descriptor < 0 || file_fstat(file->descriptor, st) < 0 ||
+				     fstat(outer, &around) < 0
+			     ? errno
+			     : 0;
+	close(outer);
+	if (number) {
+		close_descriptor(file);
+		return number;
+	}
+	file->itself = place_of(st);
+	file->directory = place_of(&around);
+	return 0;
+}
+
+static enum status check_link(
+	const struct lockfile *file, const struct lockfile_terms *terms, struct error *err)
+{
+	if (terms->takeover && terms->takeover != file->takeover)
+		return error_set(err, STATUS_USAGE,
+			"it was made with takeover=%lldms, and all must use the same: leave takeover out",
+			(long long)file->takeover);
+	/* Whoever can make no name cannot keep writers out, and nothing else keeps them out. */
+	if (file->read_only)
+		return error_set(err, STATUS_PERMISSION,
+			"it was made with lock=link, so even reading needs write permission in "
+			"its directory, which is missing here: use a writable mount");
+	return STATUS_OK;
+}
+
+/* Open what is there. STATUS_NO: nothing is. */
+static enum status open_existing(
+	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
+{
+	struct stat st;
+	file->read_only = false;
+	*number = open_path(file, true, &st);
+	if (terms->read_only && (*number == EROFS || *number == EACCES || *number == EPERM)) {
+		file->read_only = true;
+		*number = open_path(file, false, &st);
+	}
+	if (*number == ENOENT)
+		return STATUS_NO;
+	if (*number == ELOOP || *number == EISDIR || *number == ENXIO)
+		return error_set(err, STATUS_DAMAGED,
+			"its lock file %s is %s: not used; put the file itself there", file->path,
+			*number == ELOOP    ? "a symbolic link"
+			: *number == EISDIR ? "a directory"
+					    : "not a regular file");
+	if (*number)
+		return lockfile_failed(err, "open", file, *number);
+	enum status status = access_check(file->path, &st, terms->shared_group, err);
+	if (status == STATUS_OK)
+		status = read_record(file, err);
+	if (status == STATUS_OK)
+		status = lock_mode_follow(file->mode, terms->mode, &terms->traits, err);
+	if (status == STATUS_OK && file->mode == LOCK_LINK)
+		status = check_link(file, terms, err);
+	return status;
+}
+
+enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *terms,
+	int64_t deadline, struct error *err)
+{
+	enum status status;
+	bool seen_database = false;
+	int64_t races_until = 0;
+	*file = (struct lockfile){.descriptor = -1};
+	file->shared_group = terms->shared_group;
+	file->cache = cache_kind(&terms->traits);
+	file->outlived = terms->traits.outlived;
+	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
+		file->path = NULL;
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
+		int number;
+		status = open_existing(file, terms, &number, err);
+		if (status == STATUS_OK)
+			return STATUS_OK;
+		close_descriptor(file);
+		if (status == STATUS_NO) {
+			/*
+			 * The lock file is there before the database: a database without one has
+			 * lost it, unless both were made since we looked. So look again.
+			 */
+			bool there = access(terms->database, F_OK) == 0;
+			if (!there && errno != ENOENT) {
+				status = error_set(err, error_status_of_errno(errno),
+					"cannot look at it: %s%s", strerror(errno),
+					lock_cure(errno));
+				break;
+			}
+			if (there) {
+				if (seen_database) {
+					status = error_set(err, STATUS_DAMAGED,
+						"its lock file %s was deleted: restore it, or, "
+						"once no program uses the store, move the store "
+						"away",
+						file->path);
+					break;
+				}
+				seen_database = true;
+				continue;
+			}
+			if (!terms->create) {
+				error_set(err, STATUS_NO, "it does not exist");
+				break;
+			}
+			number = 0;
+			status = make(file, terms, &number, err);
+			if (status != STATUS_OK)
+				break;
+			if (number == 0)
+				continue; /* there it is, however long that took */
+		} else if (number != ESTALE && number != EBADF && number != EEXIST) {
+			break;
+		}
+		/* Errors that a race causes on network filesystems do not last: give up
+		 * RACES_END ms after the first one. */
+		if (!races_until)
+			races_until = clock_after(RACES_END);
+		if (clock_now() >= deadline || clock_now() >= races_until) {
+			status = lockfile_failed(err, "open", file, number);
+			break;
+		}
+		if (longest > 1)
+			poll(NULL, 0, (int)clock_jitter(longest));
+	}
+out:
+	lockfile_close(file);
+	return status;
+}
+
+void lockfile_close(struct lockfile *file)
+{
+	close_descriptor(file);
+	free(file->path);
+	*file = (struct lockfile){.descriptor = -1};
+}
+
+/* Whether what was opened is under its path again, after a mount that was away for a moment. */
+static bool is_back(const struct lockfile *file)
+{
+	struct stat there;
+	return file_stat(AT_FDCWD, file->path, 0, &there) == 0 && is_at(&file->itself, &there);
+}
+
+/* Under its path it is no longer: it alone, or the directory, or the filesystem? */
+enum status lockfile_gone(const struct lockfile *file, struct error *err)
+{
+	struct stat there = {0};
+	char *directory = file_directory_of(file->path);
+	if (!directory)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	int number = stat(directory, &there) < 0 ? errno : 0;
+	enum status status = STATUS_DAMAGED;
+	if (number && number != ENOENT)
+		status = lockfile_failed(err, "look at the directory of", file, number);
+	else if (number || there.st_dev != file->directory.device)
+		status = error_set(err, STATUS_TEMPORARY,
+			"its directory %s %s while it was in use: it was moved away, or its filesystem is "
+			"no longer mounted; put it back, then try again",
+			directory, number ? "disappeared" : "came to lie on another filesystem");
+	else if (there.st_ino != file->directory.inode)
+		status = error_set(err, STATUS_TEMPORARY,
+			"its directory %s was moved away or replaced by another while it was in use; put "
+			"it back, then try again",
+			directory);
+	else if (is_back(file))
+		status = error_set(err, STATUS_TEMPORARY,
+			"its lock file %s was away for a moment: try again", file->path);
+	else
+		error_set(err, status,
+			"its lock file %s was deleted or replaced while it was in use: not used; stop "
+			"everything that uses the store, then start again",
+			file->path);
+	free(directory);
+	return status;
+}
+
+void lockfile_drop(struct lockfile *file)
+{
+	close_descriptor(file);
+}
+
+enum status lockfile_verify(struct lockfile *file, struct error *err)
+{
+	struct stat there;
+	int number = file_stat(AT_FDCWD, file->path, 0, &there) < 0 ? errno : 0;
+	/* While the descriptor is open, no other file of its device has its number. */
+	if (!number && is_at(&file->itself, &there))
+		return STATUS_OK;
+	enum status status = !number || number == ENOENT
+				     ? lockfile_gone(file, err)
+				     : lockfile_failed(err, "look at", file, number);
+	if (status != STATUS_DAMAGED)
+		lockfile_drop(file);
+	return status;
+}
+
+void lockfile_tidy(const struct lockfile *file)
+{
+	char *directory = file_directory_of(file->path);
+	DIR *entries = directory ? opendir(directory) : NULL;
+	const char *name = strrchr(file->path, '/');
+	size_t length = name ? strlen(++name) : 0;
+	size_t fixed = strlen(TEMPORARY) - strlen("XXXXXX");
+	for (struct dirent *entry; length && entries && (entry = readdir(entries));)
+		if (!strncmp(entry->d_name, name, length) &&
+			!strncmp(entry->d_name + length, TEMPORARY, fixed))
+			(void)unlinkat(dirfd(entries), entry->d_name, 0);
+	if (entries)
+		closedir(entries);
+	free(directory);
+}
+
+enum status lockfile_read_made(struct lockfile *file, struct error *err)
+{
+	return read_record(file, err);
+}
+
+enum status lockfile_write_made(struct lockfile *file, struct error *err)
+{
+	char text[512];
+	enum status status = read_text(file, text, sizeof(text), err);
+	if (status != STATUS_OK)
+		return status;
+	size_t length = strlen(text), last = strlen(LAST_MADE);
+	if (length < last || strcmp(text + length - last, LAST_NEW))
+		return STATUS_OK;
+	/* Same length, in place. Should we die first, the next who opens the store writes it. */
+	if (pwrite(file->descriptor, LAST_MADE, last, (off_t)(length - last)) != (ssize_t)last ||
+		fdatasync(file->descriptor) < 0)
+		return lockfile_failed(err, "write", file, errno);
+	file->made = true;
+	return STATUS_OK;
+}
+
+enum status lockfile_inspect(
+	struct lockfile *file, const char *path, bool shared_group, struct error *err)
+{
+	struct stat st;
+	*file = (struct lockfile){.descriptor = -1, .shared_group = shared_group};
+	file->path = strdup(path);
+	if (!file->path)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = STATUS_OK;
+	int number = open_path(file, true, &st);
+	if (number == EROFS || number == EACCES) {
+		file->read_only = true;
+		number = open_path(file, false, &st);
+	}
+	if (number == ENOENT)
+		status = error_set(err, STATUS_NO, "there is no %s", path);
+	else if (number)
+		status = lockfile_failed(err, "open", file, number);
+	else
+		status = access_check(path, &st, shared_group, err);
+	if (status == STATUS_OK)
+		status = read_record(file, err);
+	if (status != STATUS_OK)
+		lockfile_close(file);
+	return status;
+}
+
+enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
+	bool shared_group, struct error *err)
+{
+	char text[256];
+	enum status status = compose(mode, takeover, text, sizeof(text), err);
+	if (status != STATUS_OK)
+		return status;
+	memcpy(text + strlen(text) - strlen(LAST_NEW), LAST_MADE, strlen(LAST_MADE));
+	return file_write_whole(path, text, strlen(text), shared_group ? 0660 : 0600, true, err);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lock file DATABASE.lock: it records the mode in which machines exclude each other, and a
+ * nonce that is in the database too, so that a database with a lock file that is not its own is
+ * refused. It is made whole, before the database, and but for its last line never written again.
+ * Format 1 is mode fcntl; format 3 is mode link, and says after how long a holder is taken for
+ * dead. Format 2 was mode link before takeover.h: it is followed, and made no more.
+ *
+ * A struct lockfile owns path and descriptor (close-on-exec): lockfile_close, also after an error;
+ * one with descriptor -1 and all else zero is closed.
+ */
+#ifndef STORE_LOCK_LOCKFILE_H
+#define STORE_LOCK_LOCKFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "store/cache.h"
+#include "store/filesystem.h"
+#include "store/lock/lock_mode.h"
+
+/* Milliseconds. */
+#define TAKEOVER_DEFAULT 5000
+#define TAKEOVER_LEAST	 2000
+#define TAKEOVER_MOST	 3600000
+
+/* What the opener wants and where it is. */
+struct lockfile_terms {
+	const char *database;
+	enum lock_mode mode; /* asked for */
+	bool create;	     /* make the lock file if there is neither it nor the database */
+	bool read_only;	     /* a lock that only keeps writers out will do, where we cannot write */
+	bool shared_group;
+	int64_t takeover; /* asked for, milliseconds; 0: as recorded, else the default */
+	struct filesystem_traits traits;
+};
+
+struct lockfile_location {
+	dev_t device;
+	ino_t inode;
+};
+
+struct lockfile {
+	char *path; /* DATABASE.lock */
+	int descriptor;
+	enum lock_mode mode; /* as recorded */
+	char nonce[33];
+	int64_t takeover; /* milliseconds of silence after which a holder is dead; mode link only */
+	bool shared_group;
+	enum cache cache; /* what to let go of before files of the store are read */
+	int outlived;	  /* as in struct filesystem_traits */
+	bool made;	  /* the database was finished once; see lockfile_read_made */
+	bool read_only;	  /* the filesystem or the file cannot be written */
+	/* What the descriptor is open on, and in which directory that was found. */
+	struct lockfile_location itself, directory;
+};
+
+/* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
+enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *terms,
+	int64_t deadline, struct error *err);
+void lockfile_close(struct lockfile *file);
+
+/*
+ * Close the descriptor, and with it give back any lock of the kernel, and what it kept of a
+ * filesystem that was unmounted. The rest stays; from then on it is to be opened anew.
+ */
+void lockfile_drop(struct lockfile *file);
+
+/*
+ * For who examines or repairs a store: the record of the lock file path, whatever its mode is.
+ * STATUS_NO: there is none.
+ */
+enum status lockfile_inspect(
+	struct lockfile *file, const char *path, bool shared_group, struct error *err);
+/* A whole and synced one, with a nonce of its own, of a finished store. An old one is replaced.
+ * takeover: mode link only; 0: the default. */
+enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
+	bool shared_group, struct error *err);
+
+/*
+ * Two inodes under one path are two locks: STATUS_DAMAGED where the directory is the one in which
+ * the file was opened, and the file is not: it was deleted or replaced, a copy of it, too.
+ * STATUS_TEMPORARY, and the file is dropped, where the directory is another one or cannot be looked
+ * at: it was moved away, or its filesystem was unmounted, and may be mounted again.
+ */
+enum status lockfile_verify(struct lockfile *file, struct error *err);
+/* The same of one that is dropped already: why there is nothing under its path to open. */
+enum status lockfile_gone(const struct lockfile *file, struct error *err);
+
+/*
+ * Under the lock: read again, and write, that the database was finished. A lock file that says so
+ * without a database means that the database was deleted.
+ */
+enum status lockfile_read_made(struct lockfile *file, struct error *err);
+enum status lockfile_write_made(struct lockfile *file, struct error *err);
+
+/*
+ * Under the lock, before it is said that the database was finished: remove what those left who
+ * were killed while they made the lock file. One who is still at it finds that it is there.
+ */
+void lockfile_tidy(const struct lockfile *file);
+
+/* "cannot ACTION lock file PATH: REASON; CURE"; returns the status of the errno. */
+enum status lockfile_failed(
+	struct error *err, const char *action, const struct lockfile *file, int number);
+
+/*
+ * What to do about an errno that a store can run into: "free space or choose another place", ""
+ * where there is nothing to say.
+ */
+const char *lock_cure(int number);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/machine/doorbell.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/machine/shared_page.h"
+
+struct doorbell_page {
+	struct shared_page head;
+	_Atomic int64_t polled;
+	_Atomic uint32_t counter;
+	uint32_t bell; /* only ever written through the descriptor, because inotify sees that */
+};
+
+bool doorbell_open(struct doorbell *doorbell, dev_t device, ino_t inode)
+{
+	*doorbell = (struct doorbell){0};
+	const struct shared_page_kind kind = {
+		.name = "bell1", .size = sizeof(struct doorbell_page)};
+	doorbell->page =
+		shared_page_open(&kind, device, inode, &doorbell->descriptor, doorbell->path);
+	return doorbell->page;
+}
+
+void doorbell_close(struct doorbell *doorbell)
+{
+	if (doorbell->page) {
+		doorbell_poller_leave(doorbell);
+		munmap(doorbell->page, sizeof(*doorbell->page));
+		close(doorbell->descriptor);
+	}
+	*doorbell = (struct doorbell){0};
+}
+
+static struct flock poller_lock(short type)
+{
+	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+}
+
+bool doorbell_poller_try(struct doorbell *doorbell)
+{
+	struct flock lock = poller_lock(F_WRLCK);
+	if (doorbell->page && !doorbell->polling)
+		doorbell->polling = fcntl(doorbell->descriptor, F_OFD_SETLK, &lock) == 0;
+	return doorbell->polling;
+}
+
+static void ring(struct doorbell *doorbell)
+{
+	uint32_t any = doorbell->page->counter;
+	(void)!pwrite(
+		doorbell->descriptor, &any, sizeof(any), offsetof(struct doorbell_page, bell));
+}
+
+void doorbell_poller_leave(struct doorbell *doorbell)
+{
+	struct flock lock = poller_lock(F_UNLCK);
+	if (!doorbell->page || !doorbell->polling)
+		return;
+	doorbell->polling = false;
+	(void)fcntl(doorbell->descriptor, F_OFD_SETLK, &lock);
+	ring(doorbell);
+}
+
+uint32_t doorbell_counter(const struct doorbell *doorbell)
+{
+	return doorbell->page ? doorbell->page->counter : 0;
+}
+
+int64_t doorbell_polled(const struct doorbell *doorbell)
+{
+	return doorbell->page ? doorbell->page->polled : INT64_MIN;
+}
+
+void doorbell_tell(struct doorbell *doorbell, uint32_t counter, bool polled)
+{
+	if (!doorbell->page)
+		return;
+	doorbell->page->head.used = clock_now();
+	if (polled)
+		doorbell->page->polled = doorbell->page->head.used;
+	if (atomic_exchange(&doorbell->page->counter, counter) != counter)
+		ring(doorbell);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the processes in a queue (ticket_queue.h) have to be carried out: each may post one request
+ * in the room that belongs to its place, and the process whose turn it is may take those behind it,
+ * run them with its own, and answer them before it leaves the queue. combine.h has the states and
+ * what is in a room.
+ *
+ * Lies in shared memory. The rooms get their memory when they are used first, so that a store with
+ * few processes costs little of it.
+ *
+ * A room belongs to one ticket until its owner has left the queue and the queue has gone on: a
+ * place is given out again only TICKET_QUEUE_PLACES tickets later, and not before the turn of the
+ * one whose answer may still be written there is over (ticket_queue_draw).
+ */
+#ifndef STORE_MACHINE_POSTS_H
+#define STORE_MACHINE_POSTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "store/machine/request_room.h"
+#include "store/machine/ticket_queue.h"
+
+struct posts {
+	struct {
+		_Atomic uint64_t word; /* combine_word */
+		_Atomic pid_t taker;   /* who took it, for messages */
+		_Atomic bool has_room; /* its memory is there */
+	} posts[TICKET_QUEUE_PLACES];
+	/* Nothing behind it: this part of the file may be sparse. */
+	struct combine_room rooms[TICKET_QUEUE_PLACES] __attribute__((aligned(COMBINE_ROOM)));
+};
+
+/* A request of ours, in private memory. */
+struct post {
+	uint64_t seed; /* combine_seed */
+	bool changes;  /* combine_changes */
+	bool posted;   /* it was */
+	int64_t since; /* when (clock_now) */
+	enum combine_fate fate;
+	pid_t taker;		  /* with FATE_UNKNOWN: the process that took it */
+	struct combine_room room; /* the request; with FATE_ANSWERED and FATE_CHECK the answer */
+};
+
+/*
+ * Post it in the room of our ticket. False, and nothing is posted: its memory cannot be had.
+ * descriptor: of the file that is mapped, with the posts at this offset.
+ */
+bool posts_post(
+	struct posts *posts, int descriptor, off_t offset, uint64_t ticket, struct post *post);
+/* We wait no longer: fill post's fate, and the answer if there is one. */
+void posts_end(struct posts *posts, uint64_t ticket, bool my_turn, struct post *post);
+
+/* Whether any of the tickets from first to before end has a request that waits. */
+bool posts_any(const struct posts *posts, uint64_t first, uint64_t end);
+/*
+ * Take the request of a ticket: copy it into room. False: it has none, or not a whole one. What is
+ * taken is given one of the next two later, or is left COMMITTING: whether it was committed is not
+ * known to us either.
+ */
+bool posts_take(struct posts *posts, uint64_t ticket, uint64_t seed, struct combine_room *room);
+/* Its owner is to run it; nothing was changed. */
+void posts_return(struct posts *posts, uint64_t ticket);
+/* room: the answer, which is sealed here; state: COMBINE_COMMITTING or COMBINE_ANSWERED. */
+void posts_answer(struct posts *posts, uint64_t ticket, enum combine_state state, uint64_t seed,
+	struct combine_room *room);
+
+#endif

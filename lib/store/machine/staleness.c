@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/machine/staleness.h"
+
+int64_t staleness_observe(struct staleness *staleness, uint64_t what, int64_t now, int64_t limit)
+{
+	/* Only the observer whose exchange succeeds adds the elapsed time, so two observers at
+	 * once count it once. */
+	int64_t gap = now - atomic_exchange(&staleness->last, now);
+	if (staleness->what != what) {
+		/* In this order: should we be killed in between, the next one starts anew. */
+		staleness->silent = 0;
+		staleness->what = what;
+		return 0;
+	}
+	if (gap < 0)
+		gap = 0;
+	if (gap > limit / 16)
+		gap = limit / 16;
+	return atomic_fetch_add(&staleness->silent, gap) + gap;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is remembered of deleted keys, as etcd keeps old revisions: a row in gone, until REMEMBERED
+ * revisions have passed. Then it is forgotten by whoever deletes something else, a few rows by
+ * each, so that no transaction pays for many others, and the floor says up to which revision
+ * anything is forgotten. Whoever asks what changed since one below the floor is told that something
+ * did. A key that was put again keeps its row in gone: who has not seen that, has not seen the put.
+ */
+#include "store/sqlite/session.h"
+
+/*
+ * Longer than what is committed one by one between two looks of those who wait and poll (1 s). Who
+ * looks more rarely is told once too often, and pays one list for it.
+ */
+#define REMEMBERED 512
+/* So many revisions at once: most deletions then leave the beginning of gone alone. */
+#define GATHERED 16
+
+/* The oldest that are old enough; ?1: up to this revision, ?2: at most so many. */
+#define OLDEST "SELECT revision, key FROM gone WHERE revision<=?1 ORDER BY revision, key LIMIT ?2"
+
+enum status compact_bury(struct session *session, const char *key, struct error *err)
+{
+	int changes;
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_BURY, key, err);
+	if (!statement)
+		return err->status;
+	sqlite3_bind_int64(statement, 2, session->revision + 1);
+	return session_finish(session, statement, &changes, err);
+}
+
+/* The one number that a query answers; 0 where it is NULL. Any of ?1 and ?2 may be unused. */
+static enum status ask_revision(struct session *session, const char *sql, store_revision up_to,
+	int64_t most, store_revision *revision, struct error *err)
+{
+	sqlite3_stmt *statement = session_prepare(session, sql, err);
+	if (!statement)
+		return err->status;
+	(void)sqlite3_bind_int64(statement, 1, up_to);
+	(void)sqlite3_bind_int64(statement, 2, most);
+	int code = sqlite3_step(statement);
+	enum status status = STATUS_OK;
+	if (code == SQLITE_ROW)
+		*revision = sqlite3_column_int64(statement, 0);
+	else
+		status = session_failed(
+			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, err);
+	sqlite3_finalize(statement);
+	return status;
+}
+
+static enum status forget(
+	struct session *session, store_revision up_to, int64_t most, struct error *err)
+{
+	int changes;
+	sqlite3_stmt *statement = session_prepare(
+		session, "DELETE FROM gone WHERE (revision, key) IN (" OLDEST ")", err);
+	if (!statement)
+		return err->status;
+	sqlite3_bind_int64(statement, 1, up_to);
+	sqlite3_bind_int64(statement, 2, most);
+	enum status status = session_finish(session, statement, &changes, err);
+	sqlite3_finalize(statement);
+	return status;
+}
+
+enum status compact_some(struct session *session, struct error *err)
+{
+	store_revision oldest = 0, last = 0, up_to = session->revision - REMEMBERED;
+	int64_t most = 2 * (int64_t)session->deleted + GATHERED;
+	if (up_to <= GATHERED)
+		return STATUS_OK;
+	enum status status =
+		ask_revision(session, "SELECT min(revision) FROM gone", 0, 0, &oldest, err);
+	if (status != STATUS_OK || oldest == 0 || oldest > up_to - GATHERED)
+		return status;
+	status = ask_revision(
+		session, "SELECT max(revision) FROM (" OLDEST ")", up_to, most, &last, err);
+	if (status == STATUS_OK)
+		status = forget(session, up_to, most, err);
+	if (status != STATUS_OK || last <= session->floor)
+		return status;
+	session->floor = last;
+	session->raised = true;
+	return STATUS_OK;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Group commit. The cost of a transaction is not in the request but in what surrounds it: lock,
+ * open, four syncs, close. So the process whose turn it is carries out the requests of those behind
+ * it in the same transaction, as if they had run one after the other in the order of the queue, and
+ * answers them once the commit is synced and the lock was still ours.
+ *
+ * Where the transaction fails and nothing was changed, each owner runs its own request in its own
+ * turn, and gets its own error. Nobody takes it a second time: what cannot be written would make
+ * the others fail again and again.
+ *
+ * Where the process is killed in the middle, or does not know itself whether it has committed, each
+ * owner looks in its own turn: such a transaction leaves a mark in the store, a row in gone with a
+ * key that no caller can have. It is forgotten as the others there (compact.c), and the floor says
+ * when it may have been.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "store/sqlite/session.h"
+
+/* So much at most is taken in one turn, so that neither the owner nor other machines wait long. */
+#define MOST	64
+#define LONGEST 250 /* milliseconds */
+
+struct gathered {
+	uint64_t ticket;
+	bool changed;		  /* something; else its owner may as well run it again */
+	struct combine_room room; /* the request, then its answer */
+};
+
+#define MARK_LENGTH (1 + sizeof(uint64_t))
+
+/* Keys of callers have no NUL. */
+static void make_key(uint64_t mark, unsigned char key[MARK_LENGTH])
+{
+	key[0] = '\0';
+	memcpy(key + 1, &mark, sizeof(mark));
+}
+
+static uint64_t seed_of(const struct sqlite_store *store)
+{
+	return combine_seed(store->lock.file.nonce, store->base.where);
+}
+
+/* ---- The owner of a request ---- */
+
+/* What our store would know if the transaction had been ours. */
+static void catch_up(struct sqlite_store *store, const struct combine_end *end, int64_t since)
+{
+	if (end->floor > store->newest && store->newest)
+		store->past = end->floor;
+	if (end->newest > store->newest)
+		store->newest = end->newest;
+	if (end->counted)
+		wait_heard(store, end->counter, end->newest, since);
+}
+
+static enum status is_unknown(struct sqlite_store *store, const struct post *post,
+	struct store_answer *answer, struct error *err)
+{
+	answer->known = !post->changes;
+	return error_set(err, STATUS_TEMPORARY,
+		"store %s: process %d of this machine was committing this transaction together "
+		"with its own and did not report the result; %s",
+		store->base.where, (int)post->taker,
+		post->changes
+			? "whether this change was made is not known: look before you try again"
+			: "try again");
+}
+
+enum status gather_read(struct sqlite_store *store, const struct store_request *request,
+	const struct post *post, struct store_answer *answer, struct error *err)
+{
+	struct combine_end end;
+	if (!combine_read_answer(&post->room, request, answer))
+		return is_unknown(store, post, answer, err);
+	combine_read_end(&post->room, &end);
+	catch_up(store, &end, post->since);
+	answer->known = true;
+	return STATUS_OK;
+}
+
+bool gather_ask(struct sqlite_store *store, const struct store_request *request, struct post *post,
+	int64_t deadline, struct store_answer *answer, enum status *status, struct error *err)
+{
+	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
+	/* The room is large: it is written below as far as it is used. */
+	post->seed = seed_of(store);
+	post->changes = combine_changes(request);
+	post->posted = false;
+	post->fate = FATE_OURS;
+	if (!may_write || !store->lock.machine.page || !sharedlock_is_open(&store->lock))
+		return false;
+	bool fits = combine_write_request(&post->room, request, store->newest);
+	*status = sharedlock_enter(&store->lock, fits ? post : NULL, deadline, err);
+	if (*status == STATUS_OK)
+		return false;
+	if (*status != STATUS_NO)
+		error_prefix(err, "store %s", store->base.where);
+	else if (post->fate == FATE_ANSWERED)
+		*status = gather_read(store, request, post, answer, err);
+	else
+		*status = is_unknown(store, post, answer, err);
+	return true;
+}
+
+enum status gather_find_outcome(
+	struct session *session, struct post *post, bool *committed, struct error *err)
+{
+	struct combine_end end;
+	unsigned char key[MARK_LENGTH];
+	struct store_answer answer;
+	combine_read_end(&post->room, &end);
+	/* The mark may be forgotten. */
+	if (session->floor >= end.newest)
+		return is_unknown(session->store, post, &answer, err);
+	sqlite3_stmt *statement =
+		session_prepare(session, "SELECT 1 FROM gone WHERE revision=?1 AND key=?2", err);
+	if (!statement)
+		return err->status;
+	make_key(end.mark, key);
+	sqlite3_bind_int64(statement, 1, end.newest);
+	sqlite3_bind_blob(statement, 2, key, sizeof(key), SQLITE_STATIC);
+	int code = sqlite3_step(statement);
+	enum status status = STATUS_OK;
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		status = session_failed(session, "read", code, err);
+	sqlite3_finalize(statement);
+	*committed = code == SQLITE_ROW;
+	if (status == STATUS_OK && !*committed)
+		post->fate = FATE_OURS;
+	/* It may have been killed before its last sync: this commit is synced. */
+	return *committed ? session_execute(
+				    session, "UPDATE meta SET revision=revision", "change", err)
+			  : status;
+}
+
+/* ---- The one whose turn it is ---- */
+
+bool gather_waits(struct sqlite_store *store)
+{
+	uint64_t first, end;
+	const struct posts *posts = machine_posts(&store->lock.machine, &first, &end);
+	return posts && posts_any(posts, first, end);
+}
+
+static bool is_mixed(const struct store_op *ops, size_t count)
+{
+	size_t gets = 0;
+	for (size_t i = 0; i < count; i++)
+		gets += ops[i].kind == STORE_GET;
+	return gets && gets < count;
+}
+
+/*
+ * Run the request of an item. *kept: its answer is in its room. Else nothing was changed for it:
+ * there was no request, its owner has seen more of the store than there is (database.c,
+ * compare_with_past), or the answer does not fit.
+ */
+static enum status run_item(
+	struct session *session, struct gathered *item, bool *kept, struct error *err)
+{
+	struct combine_request taken;
+	struct store_answer answer = {0};
+	enum status status = STATUS_OK;
+	*kept = false;
+	if (!combine_read_request(&item->room, &taken) || taken.newest > session->began)
+		return STATUS_OK;
+	const struct store_request *request = &taken.request;
+	/* What it puts is undone if what it gets does not fit. */
+	bool undoable = is_mixed(request->then, request->then_count) ||
+			is_mixed(request->otherwise, request->otherwise_count);
+	store_revision revision = session->revision;
+	size_t deleted = session->deleted;
+	if (undoable)
+		status = session_execute(session, "SAVEPOINT item", "change", err);
+	if (status == STATUS_OK)
+		status = session_run_one(session, request, &answer, err);
+	if (status == STATUS_OK)
+		*kept = combine_write_answer(&item->room, &answer);
+	if (status == STATUS_OK && undoable)
+		status = session_execute(session,
+			*kept ? "RELEASE item" : "ROLLBACK TO item; RELEASE item", "change", err);
+	item->changed = session->revision != revision;
+	if (!*kept) {
+		session->revision = revision;
+		session->deleted = deleted;
+	}
+	store_answer_release(&answer);
+	return status;
+}
+
+/* That this transaction was committed. It counts as deleted, so that old marks are forgotten. */
+static enum status write_mark(struct gather *gather, struct session *session, struct error *err)
+{
+	int changes;
+	unsigned char key[MARK_LENGTH];
+	if (getrandom(&gather->mark, sizeof(gather->mark), 0) != sizeof(gather->mark))
+		return error_set(err, STATUS_TEMPORARY, "cannot get a random number");
+	make_key(gather->mark, key);
+	sqlite3_stmt *statement =
+		session_prepare(session, "INSERT INTO gone(key, revision) VALUES(?1, ?2)", err);
+	if (!statement)
+		return err->status;
+	sqlite3_bind_blob(statement, 1, key, sizeof(key), SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 2, session->revision);
+	enum status status = session_finish(session, statement, &changes, err);
+	sqlite3_finalize(statement);
+	session->deleted++;
+	return status;
+}
+
+enum status gather_run(struct gather *gather, struct session *session, struct error *err)
+{
+	struct sqlite_store *store = session->store;
+	uint64_t ticket, end;
+	int64_t until = clock_after(LONGEST);
+	enum status status = STATUS_OK;
+	store_revision own = session->revision;
+	gather->posts = machine_posts(&store->lock.machine, &ticket, &end);
+	if (!gather->posts || session->format < FORMAT_COMPACTED ||
+		!(gather->items = malloc(MOST * sizeof(*gather->items))))
+		return STATUS_OK;
+	gather->seed = seed_of(store);
+	gather->floor = session->floor;
+	for (; ticket < end && gather->count < MOST && status == STATUS_OK; ticket++) {
+		bool kept = false;
+		struct gathered *item = &gather->items[gather->count];
+		if (!posts_take(gather->posts, ticket, gather->seed, &item->room))
+			continue;
+		item->ticket = ticket;
+		item->changed = false;
+		gather->count++;
+		status = run_item(session, item, &kept, err);
+		if (status == STATUS_OK && !kept) {
+			posts_return(gather->posts, ticket);
+			gather->count--;
+		}
+		if (clock_now() >= until)
+			break;
+	}
+	return status == STATUS_OK && session->revision != own ? write_mark(gather, session, err)
+							       : status;
+}
+
+static struct combine_end end_of(const struct gather *gather, const struct session *session)
+{
+	return (struct combine_end){
+		.newest = session->revision,
+		.floor = gather->floor,
+		.mark = gather->mark,
+		.counter = session->counter,
+		.counted = session->counted,
+	};
+}
+
+void gather_commit(struct gather *gather, const struct session *session)
+{
+	struct combine_end end = end_of(gather, session);
+	for (size_t i = 0; i < gather->count; i++) {
+		struct gathered *item = &gather->items[i];
+		combine_write_end(&item->room, &end);
+		if (item->changed)
+			posts_answer(gather->posts, item->ticket, COMBINE_COMMITTING, gather->seed,
+				&item->room);
+	}
+}
+
+void gather_end(
+	struct gather *gather, const struct session *session, enum status status, bool known)
+{
+	struct combine_end end = end_of(gather, session);
+	for (size_t i = 0; i < gather->count; i++) {
+		struct gathered *item = &gather->items[i];
+		combine_write_end(&item->room, &end);
+		if (status == STATUS_OK)
+			posts_answer(gather->posts, item->ticket, COMBINE_ANSWERED, gather->seed,
+				&item->room);
+		else if (known || !item->changed)
+			posts_return(gather->posts, item->ticket);
+		/* Else its owner looks. */
+	}
+	free(gather->items);
+	*gather = (struct gather){0};
+}

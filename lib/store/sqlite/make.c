@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* A new database: made whole under another name, then given its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mounts.h"
+#include "store/access.h"
+#include "store/sqlite/session.h"
+#include "store/sqlite/syscalls.h"
+
+#define TEXT_OF(number)	 #number
+#define VALUE_OF(number) TEXT_OF(number)
+
+static const char on_make[] =
+	"PRAGMA journal_mode=MEMORY; PRAGMA synchronous=FULL; BEGIN;"
+	"PRAGMA application_id=" VALUE_OF(
+		DATABASE_APPLICATION) ";"
+				      "CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
+				      " floor INTEGER NOT NULL);"
+				      "CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,"
+				      " revision INTEGER NOT NULL) WITHOUT ROWID;"
+				      "CREATE INDEX keys_revision ON keys(revision);"
+				      "CREATE TABLE gone(key BLOB NOT NULL, revision INTEGER NOT NULL,"
+				      " PRIMARY KEY(revision, key)) WITHOUT ROWID;";
+
+/* A file of a name that is nobody's in directory; *temporary, a path, becomes its own. */
+static int open_temporary(const struct sqlite_store *store, int directory, char *temporary)
+{
+	char *name = strrchr(temporary, '/') + 1;
+	/*
+	 * One that can lose its lock needs a name of its own: another may be here, too. Should it
+	 * be killed, that is swept away with what else it left beside the lock (link_sweep.h).
+	 */
+	if (sharedlock_can_be_lost(&store->lock))
+		return file_make_temporary(directory, name);
+	/* Left by one who was killed here; nobody else is here, we hold the lock. */
+	(void)unlinkat(directory, name, 0);
+	return openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static enum status make_failed(const struct sqlite_store *store, int number, struct error *err)
+{
+	return error_set(err, error_status_of_errno(number), "cannot make store %s: %s%s",
+		store->base.where, strerror(number), lock_cure(number));
+}
+
+/* A whole, synced database under a temporary name in directory. SQLite finds it by its path. */
+static enum status make_temporary(
+	struct sqlite_store *store, int directory, char *temporary, struct error *err)
+{
+	struct session session = {.store = store};
+	int descriptor = open_temporary(store, directory, temporary);
+	if (descriptor < 0 || (store->parameters.shared_group && fchmod(descriptor, 0660) < 0)) {
+		int number = errno;
+		if (descriptor >= 0)
+			close(descriptor);
+		return make_failed(store, number, err);
+	}
+	close(descriptor);
+	syscalls_forget(store->lock.file.cache);
+	int code = write_guard_register() ? sqlite3_open_v2(temporary, &session.database,
+						    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+							    SQLITE_OPEN_EXRESCODE,
+						    WRITE_GUARD_VFS)
+					  : SQLITE_NOMEM;
+	session.write_guard = session_write_guard(store);
+	if (code == SQLITE_OK && sharedlock_can_be_lost(&store->lock) &&
+		!write_guard_set(session.database, &session.write_guard))
+		code = SQLITE_INTERNAL;
+	enum status status = code == SQLITE_OK ? session_execute(&session, on_make, "make", err)
+					       : session_failed(&session, "make", code, err);
+	if (status == STATUS_OK) {
+		char insert[128];
+		snprintf(insert, sizeof(insert),
+			"PRAGMA user_version=%d; INSERT INTO meta VALUES(%d, '%s', 0, 0); COMMIT",
+			FORMAT_NEWEST, FORMAT_NEWEST, store->lock.file.nonce);
+		status = session_execute(&session, insert, "make", err);
+	}
+	session_close(&session);
+	return status;
+}
+
+/* There was no database when we looked, and we hold the lock. */
+static int give_name(const struct sqlite_store *store, const char *temporary)
+{
+	if (!sharedlock_can_be_lost(&store->lock))
+		return rename(temporary, store->base.where);
+	/* Never over the database of one who has taken our lock over. */
+	int result = link(temporary, store->base.where);
+	if (result == 0)
+		unlink(temporary);
+	return result;
+}
+
+/*
+ * STATUS_TEMPORARY: our lock file is not in directory, since a mount has come or gone. A lock file
+ * that says "made" on one filesystem and the database on another would be a store that is lost.
+ */
+static enum status check_lock_is_in(
+	const struct sqlite_store *store, int directory, struct error *err)
+{
+	const struct lockfile *file = &store->lock.file;
+	const char *name = strrchr(file->path, '/') + 1;
+	struct stat held, there = {0};
+	int number = fstat(file->descriptor, &held) < 0 ? errno : 0;
+	if (!number && fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+		number = errno;
+	if (number && number != ENOENT)
+		return make_failed(store, number, err);
+	if (number || held.st_dev != there.st_dev || held.st_ino != there.st_ino)
+		return error_set(err, STATUS_TEMPORARY,
+			"the filesystem of store %s went away while it was made: try again",
+			store->base.where);
+	return STATUS_OK;
+}
+
+static enum status make_whole(struct sqlite_store *store, struct error *err)
+{
+	char *temporary = NULL;
+	int directory;
+	bool can_be_lost = sharedlock_can_be_lost(&store->lock);
+	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
+	 */
+	enum status status = mounts_open(store->directory, &directory, err);
+	if (status != STATUS_OK)
+		return status;
+	if (asprintf(&temporary, can_be_lost ? "%s.lock.new-XXXXXX" : "%s.new", store->base.where) <
+		0) {
+		close(directory);
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	status = make_temporary(store, directory, temporary, err);
+	if (status == STATUS_OK && !sharedlock_keep(&store->lock, true))
+		status = database_lost(store, false, err);
+	if (status == STATUS_OK)
+		status = check_lock_is_in(store, directory, err);
+	if (status == STATUS_OK && give_name(store, temporary) < 0)
+		status = make_failed(store, errno, err);
+	if (status == STATUS_OK)
+		status = file_sync_directory(store->directory, err);
+	else
+		(void)unlinkat(directory, strrchr(temporary, '/') + 1, 0);
+	close(directory);
+	free(temporary);
+	return status;
+}
+
+/* That it cannot be looked at does not say that it is missing: it could be made anew over it. */
+static enum status is_there(const struct sqlite_store *store, bool *there, struct error *err)
+{
+	struct stat st;
+	*there = cache_stat(store->lock.file.cache, store->base.where, &st) == 0;
+	int number = errno;
+	if (*there || number == ENOENT)
+		return STATUS_OK;
+	return error_set(err, error_status_of_errno(number), "cannot look at store %s: %s%s",
+		store->base.where, strerror(number), lock_cure(number));
+}
+
+enum status database_make(
+	struct sqlite_store *store, bool create, int64_t deadline, struct error *err)
+{
+	bool there;
+	enum status status = STATUS_OK;
+	if (store->lock.file.made)
+		return STATUS_OK;
+	if (!create) {
+		status = is_there(store, &there, err);
+		return status != STATUS_OK || there
+			       ? status
+			       : error_set(err, STATUS_NO, "store %s does not exist",
+					 store->base.where);
+	}
+	status = database_lock(store, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	status = lockfile_read_made(&store->lock.file, err);
+	if (status == STATUS_OK && !store->lock.file.made) {
+		status = is_there(store, &there, err);
+		/* Not below the mount point, if it was unmounted since. */
+		if (status == STATUS_OK && !there)
+			status = lockfile_verify(&store->lock.file, err);
+		if (status == STATUS_OK && !there)
+			status = make_whole(store, err);
+		if (status == STATUS_OK)
+			lockfile_tidy(&store->lock.file);
+		if (status == STATUS_OK)
+			status = lockfile_write_made(&store->lock.file, err);
+	}
+	if (!sharedlock_release(&store->lock) && status == STATUS_OK)
+		status = database_lost(store, false, err);
+	return status;
+}

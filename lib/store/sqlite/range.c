@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* What concerns all keys under a prefix: list them, whether one changed, delete them for good. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/sqlite/session.h"
+
+/*
+ * The WHERE clause of a range: ?1 its lower bound, ?2 its upper one, ?3 since. A prefix that ends
+ * in '/' is a directory, and does not contain itself.
+ */
+struct bounds {
+	const char *lower;
+	size_t lower_length;
+	bool exclusive;
+	char upper[STORE_KEY_MAX];
+	size_t upper_length; /* 0: none */
+};
+
+static void find_bounds(const char *prefix, const char *after, struct bounds *bounds)
+{
+	size_t length = strlen(prefix);
+	bounds->lower = prefix;
+	bounds->lower_length = length;
+	bounds->exclusive = length && prefix[length - 1] == '/';
+	if (after && strcmp(after, prefix) >= 0) {
+		bounds->lower = after;
+		bounds->lower_length = strlen(after);
+		bounds->exclusive = true;
+	}
+	/* The first key behind all that begin with prefix. */
+	bounds->upper_length = length;
+	memcpy(bounds->upper, prefix, length);
+	while (bounds->upper_length &&
+		(unsigned char)bounds->upper[bounds->upper_length - 1] == 0xff)
+		bounds->upper_length--;
+	if (bounds->upper_length)
+		bounds->upper[bounds->upper_length - 1]++;
+}
+
+/* SELECT|DELETE ... FROM a table, restricted to the bounds; tail may follow. */
+static sqlite3_stmt *prepare_for_bounds(struct session *session, const char *head,
+	const struct bounds *bounds, store_revision since, const char *tail, struct error *err)
+{
+	char sql[1024];
+	snprintf(sql, sizeof(sql), "%s WHERE key %s ?1%s%s %s", head,
+		bounds->exclusive ? ">" : ">=", bounds->upper_length ? " AND key < ?2" : "",
+		since ? " AND revision > ?3" : "", tail);
+	sqlite3_stmt *statement = session_prepare(session, sql, err);
+	if (!statement)
+		return NULL;
+	if (bounds->lower_length)
+		sqlite3_bind_blob(
+			statement, 1, bounds->lower, (int)bounds->lower_length, SQLITE_STATIC);
+	else
+		sqlite3_bind_zeroblob(statement, 1, 0);
+	if (bounds->upper_length)
+		sqlite3_bind_blob(
+			statement, 2, bounds->upper, (int)bounds->upper_length, SQLITE_STATIC);
+	if (since)
+		sqlite3_bind_int64(statement, 3, since);
+	return statement;
+}
+
+/* One more entry of a list. */
+static enum status add_entry(struct session *session, struct store_answer *answer, size_t *capacity,
+	sqlite3_stmt *statement, struct error *err)
+{
+	if (answer->count == *capacity) {
+		size_t more = *capacity ? *capacity * 2 : 16;
+		struct store_entry *entries = realloc(answer->entries, more * sizeof(*entries));
+		if (!entries)
+			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		answer->entries = entries;
+		*capacity = more;
+	}
+	struct store_entry *entry = &answer->entries[answer->count++];
+	*entry = (struct store_entry){0};
+	entry->key = strndup(
+		sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0));
+	if (!entry->key || !session_copy_value(session, entry, statement, 1, 2))
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	return STATUS_OK;
+}
+
+/* What changed lately is little, what lies under a prefix may be much. */
+#define CHANGED_LATELY " INDEXED BY keys_revision"
+
+/* Whether all that was read up to since may be of another past: store_was_set_back. */
+static bool is_past(const struct session *session, store_revision since)
+{
+	const struct sqlite_store *store = session->store;
+	return since < store->past ||
+	       (session->revision < store->newest && since > session->revision);
+}
+
+/*
+ * The keys are chosen by an index that has all of them, and the rows of those alone are read. ?4 is
+ * the limit, and from ?5 on, two each, what is skipped.
+ */
+static sqlite3_stmt *prepare_list(struct session *session, const struct store_range *range,
+	const struct bounds *bounds, store_revision since, struct error *err)
+{
+	char tail[512] = "", key[STORE_KEY_MAX + 1];
+	size_t used = 0, count = 0;
+	for (; range->skip && range->skip[count]; count++)
+		used += (size_t)snprintf(tail + used, sizeof(tail) - used,
+			" AND NOT (key >= ?%zu AND key < ?%zu)", 5 + 2 * count, 6 + 2 * count);
+	const char *head = !since  ? "SELECT key, value, revision FROM keys"
+			   : count ? "SELECT key, value, revision FROM keys WHERE key IN "
+				     "(SELECT key FROM keys" CHANGED_LATELY
+				   : "SELECT key, value, revision FROM keys" CHANGED_LATELY;
+	snprintf(tail + used, sizeof(tail) - used, "%s AND value IS NOT NULL ORDER BY key LIMIT ?4",
+		since && count ? ")" : "");
+	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, since, tail, err);
+	for (size_t i = 0; statement && i < count; i++) {
+		struct bounds skipped;
+		snprintf(key, sizeof(key), "%s%s", range->prefix, range->skip[i]);
+		find_bounds(key, NULL, &skipped);
+		sqlite3_bind_blob(
+			statement, 5 + 2 * (int)i, key, (int)strlen(key), SQLITE_TRANSIENT);
+		sqlite3_bind_blob(statement, 6 + 2 * (int)i, skipped.upper,
+			(int)skipped.upper_length, SQLITE_TRANSIENT);
+	}
+	if (statement)
+		sqlite3_bind_int64(statement, 4, (int64_t)range->limit + 1);
+	return statement;
+}
+
+enum status range_list(struct store *base, const struct store_range *range, int64_t deadline,
+	struct store_answer *answer, struct error *err)
+{
+	struct session session;
+	struct bounds bounds;
+	size_t capacity = 0;
+	int code = SQLITE_ERROR;
+	enum status status =
+		session_begin(&session, (struct sqlite_store *)base, false, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	find_bounds(range->prefix, range->after, &bounds);
+	store_revision since = is_past(&session, range->since) ? 0 : range->since;
+	sqlite3_stmt *statement = prepare_list(&session, range, &bounds, since, err);
+	if (!statement) {
+		status = err->status;
+	} else {
+		while (status == STATUS_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+			if (answer->count == range->limit) {
+				answer->more = true;
+				code = SQLITE_DONE;
+				break;
+			}
+			status = add_entry(&session, answer, &capacity, statement, err);
+		}
+		if (status == STATUS_OK && code != SQLITE_DONE)
+			status = session_failed(&session, "read", code, err);
+		sqlite3_finalize(statement);
+	}
+	answer->revision = session.revision;
+	return session_end(&session, status, &answer->known, err);
+}
+
+/* Whether the statement that head begins finds anything. */
+static enum status find_any(struct session *session, const char *head, const struct bounds *bounds,
+	store_revision since, bool *any, struct error *err)
+{
+	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, since, "LIMIT 1", err);
+	if (!statement)
+		return err->status;
+	int code = sqlite3_step(statement);
+	enum status status = STATUS_OK;
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		status = session_failed(session, "read", code, err);
+	else
+		*any = code == SQLITE_ROW;
+	sqlite3_finalize(statement);
+	return status;
+}
+
+enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
+	int64_t deadline, bool *changed, store_revision *revision, struct error *err)
+{
+	struct session session;
+	struct bounds bounds;
+	bool known;
+	enum status status = session_begin(&session, store, false, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	*revision = session.revision;
+	/* What went up to the floor may be forgotten: it may have been under prefix. */
+	*changed = since < session.floor || is_past(&session, since);
+	if (session.revision > since && !*changed) {
+		find_bounds(prefix, NULL, &bounds);
+		/* since 0 asks for any key ever put. */
+		status = find_any(&session,
+			since ? "SELECT 1 FROM keys" CHANGED_LATELY : "SELECT 1 FROM keys", &bounds,
+			since, changed, err);
+		if (status == STATUS_OK && !*changed && session.format >= FORMAT_COMPACTED)
+			status = find_any(
+				&session, "SELECT 1 FROM gone", &bounds, since, changed, err);
+	}
+	return session_end(&session, status, &known, err);
+}
+
+static enum status delete_all(
+	struct session *session, const char *head, const struct bounds *bounds, struct error *err)
+{
+	int changes;
+	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, 0, "", err);
+	if (!statement)
+		return err->status;
+	enum status status = session_finish(session, statement, &changes, err);
+	sqlite3_finalize(statement);
+	return status;
+}
+
+enum status range_purge(struct store *base, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, int64_t deadline,
+	struct error *err)
+{
+	struct session session;
+	struct bounds bounds;
+	bool hold = false, known;
+	enum status status =
+		session_begin(&session, (struct sqlite_store *)base, true, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	status = session_compare(&session, compares, compare_count, &hold, err);
+	if (status == STATUS_OK && hold) {
+		find_bounds(prefix, NULL, &bounds);
+		status = delete_all(&session, "DELETE FROM keys", &bounds, err);
+		if (status == STATUS_OK && session.format >= FORMAT_COMPACTED)
+			status = delete_all(&session, "DELETE FROM gone", &bounds, err);
+	}
+	status = session_end(&session, status, &known, err);
+	return status == STATUS_OK && !hold ? STATUS_NO : status;
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mounts.h"
+#include "store/access.h"
+#include "store/cache.h"
+#include "store/sqlite/journal.h"
+#include "store/sqlite/session.h"
+#include "store/sqlite/syscalls.h"
+#include "store/sqlite/takeover.h"
+
+#define RETRY_LONGEST 32  /* milliseconds */
+#define SMALLEST_PAGE 512 /* bytes, of SQLite */
+
+/* Revisions: more than anybody else who has the store open has seen and we have not (compact.c). */
+#define AHEAD 1024
+
+#define RECOVER_PATIENCE 5000 /* milliseconds, for another program that opens a private copy */
+
+/*
+ * What is deleted goes from keys, so that nobody walks over it, and into gone for a while, so that
+ * those who wait see that it went (compact.c). keys_revision finds what was put lately. PERSIST:
+ * the commit is durable without syncing the directory. FULL: it is durable at all. EXCLUSIVE:
+ * SQLite keeps the locks it has until it is closed, instead of asking anew for schema, read and
+ * write; the connection lives for one transaction.
+ */
+static const char on_open[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=PERSIST;"
+			      "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY;";
+enum status session_execute(
+	struct session *session, const char *sql, const char *action, struct error *err)
+{
+	int code = sqlite3_exec(session->database, sql, NULL, NULL, NULL);
+	return code == SQLITE_OK ? STATUS_OK : session_failed(session, action, code, err);
+}
+
+static enum status check_file(
+	struct sqlite_store *store, const char *path, const struct stat *st, struct error *err)
+{
+	if (!S_ISREG(st->st_mode))
+		return error_set(err, STATUS_DAMAGED,
+			"%s is not a regular file: not used; move it away", path);
+	return access_check(path, st, store->parameters.shared_group, err);
+}
+
+/* Kind, owner and mode of database and journal. */
+static enum status check_files(struct sqlite_store *store, struct error *err)
+{
+	struct stat st;
+	const char *path = store->base.where;
+	enum cache cache = store->lock.file.cache;
+	int number = cache_stat(cache, path, &st) < 0 ? errno : 0;
+	if (number == ENOENT) {
+		/* Is its lock file still there? Else the filesystem went away. */
+		enum status there = lockfile_verify(&store->lock.file, err);
+		if (there != STATUS_OK)
+			return there;
+		number = cache_stat(cache, path, &st) < 0 ? errno : 0;
+	}
+	if (number) {
+		if (number == ENOENT)
+			return error_set(err, STATUS_DAMAGED,
+				"store %s was deleted and its lock file %s is still there: not used; to "
+				"begin anew, delete that too, with the store's -journal and .beats",
+				path, store->lock.file.path);
+		return error_set(err, error_status_of_errno(number),
+			"cannot look at store %s: %s%s", path, strerror(number), lock_cure(number));
+	}
+	enum status status = check_file(store, path, &st, err);
+	/* It is made whole. SQLite would take it for new, and drop its journal. */
+	if (status == STATUS_OK && st.st_size < SMALLEST_PAGE)
+		return error_set(err, STATUS_DAMAGED,
+			"store %s is damaged (it has %lld bytes): not used; restore it, or move it away "
+			"together with its .lock, -journal and .beats",
+			path, (long long)st.st_size);
+	if (status != STATUS_OK)
+		return status;
+	if (cache_stat(cache, store->journal, &st) < 0) {
+		number = errno;
+		return number == ENOENT ? STATUS_OK
+					: error_set(err, error_status_of_errno(number),
+						  "cannot look at %s: %s%s", store->journal,
+						  strerror(number), lock_cure(number));
+	}
+	return check_file(store, store->journal, &st, err);
+}
+
+/* The first hundred bytes of the database, as SQLite's own file handle sees them; SQLite's code. */
+static int read_header(struct session *session, unsigned char header[100])
+{
+	sqlite3_file *file = NULL;
+	int code =
+		sqlite3_file_control(session->database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+	if (code != SQLITE_OK || !file || !file->pMethods)
+		return SQLITE_NOTADB;
+	code = file->pMethods->xRead(file, header, 100, 0);
+	return code == SQLITE_IOERR_SHORT_READ ? SQLITE_NOTADB : code;
+}
+
+static uint32_t big_endian(const unsigned char *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+	       bytes[3];
+}
+
+static enum status check_format(struct session *session, struct error *err)
+{
+	unsigned char header[100];
+	const char *where = session->store->base.where;
+	int code = read_header(session, header);
+	if (code != SQLITE_OK)
+		return session_failed(session, "read", code, err);
+	if (memcmp(header, "SQLite format 3", 16) != 0 ||
+		big_endian(header + 68) != DATABASE_APPLICATION)
+		return error_set(err, STATUS_DAMAGED,
+			"%s is not a store of preempt-tools: not used; choose another --store",
+			where);
+	uint32_t format = big_endian(header + 60);
+	if (format > FORMAT_NEWEST)
+		return error_set(err, STATUS_DAMAGED,
+			"store %s has format %u and we know %d: not used; install a newer preempt-tools",
+			where, format, FORMAT_NEWEST);
+	session->format = format < FORMAT_COMPACTED ? FORMAT_KEPT : FORMAT_COMPACTED;
+	return STATUS_OK;
+}
+
+/* Read meta, the first access of the transaction: it also rolls back what a killed writer left. */
+static enum status read_meta(struct session *session, struct error *err)
+{
+	struct error trouble = {0};
+	sqlite3_stmt *statement =
+		session_prepare(session, "SELECT nonce, revision, floor FROM meta", &trouble);
+	/* A database of format 1 has no such column. */
+	if (!statement && sqlite3_errcode(session->database) == SQLITE_ERROR)
+		statement =
+			session_prepare(session, "SELECT nonce, revision, 0 FROM meta", &trouble);
+	int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
+	enum status status = STATUS_OK;
+	if (!statement)
+		status = trouble.status;
+	else if (code != SQLITE_ROW)
+		status = session_failed(
+			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, &trouble);
+	/* Not ours, or newer, explains any other trouble, except not being able to ask. */
+	if (status == STATUS_OK || status == STATUS_DAMAGED) {
+		enum status format = check_format(session, err);
+		if (format != STATUS_OK) {
+			sqlite3_finalize(statement);
+			return format;
+		}
+	}
+	const char *nonce =
+		status == STATUS_OK ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+	if (status != STATUS_OK) {
+		if (err)
+			*err = trouble;
+	} else if (!nonce || strcmp(nonce, session->store->lock.file.nonce) != 0) {
+		status = error_set(err, STATUS_DAMAGED,
+			"store %s was not made together with its lock file %s: one of them was replaced; "
+			"not used; put back the two that belong together",
+			session->store->base.where, session->store->lock.file.path);
+	} else {
+		session->began = session->revision = sqlite3_column_int64(statement, 1);
+		session->floor = sqlite3_column_int64(statement, 2);
+	}
+	sqlite3_finalize(statement);
+	return status;
+}
+
+static enum status begin(struct session *session, struct error *err)
+{
+	enum status status = session_execute(
+		session, session->write ? "BEGIN IMMEDIATE" : "BEGIN", "change", err);
+	return status == STATUS_OK ? read_meta(session, err) : status;
+}
+
+/*
+ * The revision never goes back, but when an older copy of the database is put in its place. Then go
+ * on above all that anybody has seen, in a transaction of its own, so that the others learn from
+ * the floor that what they know is of another past. A layout without a floor: every key counts as
+ * changed.
+ */
+static enum status go_on(struct session *session, struct error *err)
+{
+	char sql[128];
+	bool write = session->write;
+	struct sqlite_store *store = session->store;
+	store_revision next = store->newest + AHEAD, back_to = session->revision;
+	snprintf(sql, sizeof(sql),
+		session->format >= FORMAT_COMPACTED
+			? "UPDATE meta SET revision=%lld, floor=%lld"
+			: "UPDATE meta SET revision=%lld; UPDATE keys SET revision=%lld",
+		(long long)next, (long long)next);
+	enum status status = session_upgrade(session, err);
+	if (status == STATUS_OK)
+		status = session_execute(session, sql, "change", err);
+	if (status == STATUS_OK)
+		status = session_execute(session, "COMMIT", "change", err);
+	session->write = write;
+	if (status != STATUS_OK)
+		return status;
+	store->base.back_from = store->newest;
+	store->base.back_to = back_to;
+	store->past = next;
+	return begin(session, err);
+}
+
+/*
+ * Compare with what we have seen of this store. A floor above that says that somebody else has gone
+ * on, or that we have not looked for long: what was read before is old in both cases. What this
+ * transaction sees counts as seen when it was ours to the end.
+ */
+static enum status compare_with_past(struct session *session, struct error *err)
+{
+	struct sqlite_store *store = session->store;
+	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
+	enum status status = STATUS_OK;
+	if (session->revision < store->newest && may_write)
+		status = go_on(session, err);
+	if (status != STATUS_OK)
+		return status;
+	if (session->floor > store->newest && store->newest)
+		store->past = session->floor;
+	return STATUS_OK;
+}
+
+static bool keep_lock(void *lock, bool ask)
+{
+	return sharedlock_keep(lock, ask);
+}
+
+/* How long SQLite may wait for another program that has the database open. */
+static int busy_timeout(const struct session *session)
+{
+	const struct sharedlock *lock = &session->store->lock;
+	int64_t left = session->deadline - clock_now(), most = 60000;
+	/* While it waits it cannot renew the lock. */
+	if (sharedlock_can_be_lost(lock) && lock->file.takeover / 4 < most)
+		most = lock->file.takeover / 4;
+	return (int)(left < 1 ? 1 : left > most ? most : left);
+}
+
+/* A lock that needs no server shall not wait for one, nor for a machine that died. */
+struct write_guard session_write_guard(struct sqlite_store *store)
+{
+	return (struct write_guard){
+		.keep = keep_lock, .context = &store->lock, .lockless = store->far_locks};
+}
+
+/* Open the database and begin, once; the lock is held. */
+static enum status try_to_begin(struct session *session, struct error *err)
+{
+	struct sqlite_store *store = session->store;
+	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
+	syscalls_forget(store->lock.file.cache);
+	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+	bool fenced = sharedlock_can_be_lost(&store->lock);
+	if (!write_guard_register())
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	int code = sqlite3_open_v2(session->path, &session->database, flags, WRITE_GUARD_VFS);
+	session->write_guard = session_write_guard(store);
+	if (code == SQLITE_OK && fenced &&
+		!write_guard_set(session->database, &session->write_guard))
+		code = SQLITE_INTERNAL;
+	if (code != SQLITE_OK)
+		return session_failed(session, "open", code, err);
+	enum status status = session_execute(session, on_open, "open", err);
+	if (status == STATUS_OK)
+		status = begin(session, err);
+	sqlite3_busy_timeout(session->database, busy_timeout(session));
+	return status;
+}
+
+void session_close(struct session *session)
+{
+	session_drop_statements(session);
+	/* No statement is left open: this cannot fail. */
+	sqlite3_close(session->database);
+	session->database = NULL;
+}
+
+/*
+ * The same, again and again while a program that does not know our lock has it open. Anew each
+ * time: who was refused the lock for rolling back what a killed writer left keeps a part of it in
+ * mode EXCLUSIVE, and SQLite then takes that part for the lock of a living writer, and reads what
+ * was never committed.
+ */
+static enum status open_and_begin(struct session *session, struct error *err)
+{
+	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
+		enum status status = try_to_begin(session, err);
+		if (status == STATUS_OK || !session->busy || clock_now() >= session->deadline ||
+			!sharedlock_keep(&session->store->lock, false))
+			return status;
+		session_close(session);
+		poll(NULL, 0, (int)clock_jitter(longest));
+	}
+}
+
+/* The lock was lost, which explains whatever else failed. */
+enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err)
+{
+	enum status status = sharedlock_lost(&store->lock,
+		unknown ? "whether this change was made is not known: look before you try again"
+			: "nothing was changed: try again",
+		err);
+	if (err)
+		error_prefix(err, "store %s", store->base.where);
+	return status;
+}
+
+/* Take the lock; once more where the filesystem was unmounted and mounted again. */
+static enum status take_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
+{
+	for (bool again = false;; again = true) {
+		enum status status = STATUS_OK;
+		if (!sharedlock_is_open(&store->lock))
+			status = sqlite_reopen(store, deadline, err);
+		if (status != STATUS_OK)
+			return status;
+		status = sharedlock_acquire(&store->lock, deadline, err);
+		if (status == STATUS_OK)
+			return STATUS_OK;
+		if (again || sharedlock_is_open(&store->lock)) {
+			if (err)
+				error_prefix(err, "store %s", store->base.where);
+			return status;
+		}
+	}
+}
+
+/*
+ * What was found under the lock, unless the place went away meanwhile: then nothing is damaged, it
+ * was the empty mount point that was looked at.
+ */
+static enum status unless_gone(struct sqlite_store *store, enum status status, struct error *err)
+{
+	struct error gone = {0};
+	if (status != STATUS_DAMAGED ||
+		lockfile_verify(&store->lock.file, &gone) != STATUS_TEMPORARY)
+		return status;
+	if (err) {
+		*err = gone;
+		error_prefix(err, "store %s", store->base.where);
+	}
+	return STATUS_TEMPORARY;
+}
+
+enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
+{
+	enum status status = take_lock(store, deadline, err);
+	if (status != STATUS_OK || !sharedlock_overtook(&store->lock))
+		return status;
+	status = takeover_run(store, err);
+	if (status == STATUS_OK)
+		return STATUS_OK;
+	(void)sharedlock_release(&store->lock);
+	if (err)
+		error_prefix(err, "store %s", store->base.where);
+	return status;
+}
+
+enum status database_recover(struct sqlite_store *store, const char *path, struct error *err)
+{
+	struct session session = {.store = store,
+		.path = path,
+		.write = true,
+		.deadline = clock_after(RECOVER_PATIENCE)};
+	enum status status = open_and_begin(&session, err);
+	if (status == STATUS_OK)
+		status = session_execute(&session, "COMMIT", "recover", err);
+	session_close(&session);
+	return status;
+}
+
+/*
+ * Let go of what is cached of both files. Whoever took the lock over replaces the database: this
+ * machine may still know the old one by its name.
+ */
+static enum status let_go(const struct sqlite_store *store, int64_t deadline, struct error *err)
+{
+	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
+		struct stat st = {.st_nlink = 1};
+		int descriptor = cache_open(store->lock.file.cache, store->base.where);
+		if (descriptor >= 0) {
+			(void)fstat(descriptor, &st);
+			close(descriptor);
+		}
+		if (st.st_nlink > 0)
+			break;
+		if (clock_now() >= deadline)
+			return error_set(err, STATUS_TEMPORARY,
+				"store %s was replaced on another machine, and this one still sees the "
+				"old one: try again",
+				store->base.where);
+		poll(NULL, 0, (int)clock_jitter(longest));
+	}
+	cache_drop_path(store->lock.file.cache, store->journal);
+	return STATUS_OK;
+}
+
+enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
+	int64_t deadline, struct error *err)
+{
+	*session = (struct session){
+		.store = store, .path = store->base.where, .write = write, .deadline = deadline};
+	enum status status = database_lock(store, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	status = check_files(store, err);
+	if (status == STATUS_OK && store->lock.file.cache != CACHE_OURS)
+		status = let_go(store, deadline, err);
+	if (status == STATUS_OK)
+		status = journal_check(
+			store->lock.file.cache, store->journal, store->lock.file.nonce, err);
+	if (status == STATUS_OK)
+		status = open_and_begin(session, err);
+	if (status == STATUS_OK)
+		status = compare_with_past(session, err);
+	if (status != STATUS_OK) {
+		session_close(session);
+		(void)sharedlock_release(&store->lock);
+		if (sharedlock_is_lost(&store->lock))
+			status = database_lost(store, false, err);
+		status = unless_gone(store, status, err);
+	}
+	return status;
+}
+
+enum status session_upgrade(struct session *session, struct error *err)
+{
+	enum status status = session_execute(session, "COMMIT", "read", err);
+	session->write = true;
+	return status == STATUS_OK ? begin(session, err) : status;
+}
+
+/*
+ * A commit failed. Under the same lock, let SQLite put right what is there, and look: if the
+ * revision is the old one, it is certain that nothing was changed.
+ */
+static bool was_rolled_back(struct session *session)
+{
+	struct session again = {.store = session->store,
+		.path = session->path,
+		.write = true,
+		.deadline = session->deadline};
+	bool old = open_and_begin(&again, NULL) == STATUS_OK && again.revision == session->began;
+	session_close(&again);
+	return old;
+}
+
+enum status session_end(struct session *session, enum status status, bool *known, struct error *err)
+{
+	status = session_commit(session, status, known, err);
+	sharedlock_leave(&session->store->lock);
+	return status;
+}
+
+enum status session_commit(
+	struct session *session, enum status status, bool *known, struct error *err)
+{
+	unsigned char header[100];
+	struct sqlite_store *store = session->store;
+	struct sharedlock *lock = &store->lock;
+	bool unknown = false, committed = false;
+	if ((status == STATUS_OK || status == STATUS_NO) && sharedlock_keep(lock, false)) {
+		enum status commit = session_execute(session, "COMMIT", "change", err);
+		committed = commit == STATUS_OK;
+		if (!committed)
+			status = commit;
+		unknown = !committed && session->write;
+		session->counted = committed && read_header(session, header) == SQLITE_OK;
+		session->counter = session->counted ? big_endian(header + 24) : 0;
+	}
+	if (committed && sqlite3_total_changes(session->database) > 0)
+		store->count.writes++;
+	else
+		store->count.reads++;
+	session_close(session);
+	if (unknown && !sharedlock_is_lost(lock))
+		unknown = !was_rolled_back(session);
+	/*
+	 * What was read or committed counts only if nobody had the lock meanwhile: whoever takes it
+	 * over from now on finds all of it synced (takeover_step.h).
+	 */
+	store_revision now = session->revision + session->changed;
+	if (!sharedlock_give(lock)) {
+		/* If this transaction had not begun to change the database, the process that
+		 * holds the lock now undoes it. */
+		unknown = (unknown || (committed && now != session->began)) &&
+			  session->write_guard.touched;
+		status = database_lost(store, unknown, err);
+	} else if (committed) {
+		if (now > store->newest)
+			store->newest = now;
+		if (session->counted)
+			wait_saw(store, session->counter, now);
+	}
+	*known = !unknown;
+	return status;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of the SQLite backend, shared by its files:
+ *   sqlite.c	  opening and closing, and the table of the calls
+ *   transaction.c  compares and operations
+ *   gather.c	  the transactions of other processes of this machine, carried out with ours
+ *   statement.c	  the statements that they are made of
+ *   compact.c	  what is remembered of deleted keys, and for how long
+ *   range.c	  all keys under a prefix
+ *   database.c	  one locked transaction on the file
+ *   database_make.c  its creation
+ *   takeover.c	  the file out of the reach of one whose lock was taken over
+ *   cause.c	  what an error of SQLite means here
+ *   lookout.c	  what tells of the change of a file
+ *   wait.c	  waiting for a change of a key
+ *   news.c	  the small files that count the news, and waiting for them
+ *   beats.c	  the small files of the beats
+ * Every transaction is: outer lock, let go of what is cached, open, one transaction, close,
+ * release.
+ */
+#ifndef STORE_SQLITE_SESSION_H
+#define STORE_SQLITE_SESSION_H
+
+#include <sqlite3.h>
+
+#include "store/backend.h"
+#include "store/lock/lock.h"
+#include "store/machine/doorbell.h"
+#include "store/machine/posts.h"
+#include "store/sqlite/options.h"
+#include "store/sqlite/write_guard.h"
+
+#define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
+
+/* What tells us that a file has changed: inotify on it, or where others change it, on the post. */
+struct lookout {
+	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
+	int descriptor; /* its watch; -1: none */
+	int64_t arm_at; /* when to try again to have one; few belong to one user */
+	struct doorbell doorbell;
+	bool asked; /* whether there is a doorbell */
+};
+
+/* What a locked transaction of ours saw last. */
+struct sight {
+	bool seen;
+	uint32_t counter; /* bytes 24 to 27 of the database */
+	store_revision revision;
+	int64_t when;
+};
+
+/* The news of the group that was asked for last. */
+struct news {
+	char *group; /* NULL: none yet */
+	char *path;
+	struct lookout lookout;
+	int64_t checked; /* when the database's own counter was looked at */
+};
+
+/* What the locked transactions of one handle have cost, for the parameter count. */
+struct count {
+	uint64_t reads;	 /* that changed nothing */
+	uint64_t writes; /* that committed a change */
+	uint64_t bytes;	 /* of keys and values answered */
+};
+
+struct sqlite_store {
+	struct store base; /* where: the path of the database */
+	char *journal;
+	char *directory;
+	char *beats;
+	char *assume;	  /* of the parameters; may be NULL */
+	char *count_file; /* the same */
+	struct count count;
+	struct parameters parameters;
+	bool far_locks; /* byte-range locks are kept by a server, which can keep us waiting */
+	struct sharedlock lock;
+	struct lookout lookout; /* of the database */
+	struct sight sight;
+	struct news news;
+	store_revision newest; /* that a transaction of ours has seen or made */
+	/* What was read before this one may be of another past; 0: no such thing was seen. */
+	store_revision past;
+};
+
+/* What is kept for one key, its parameter 1; the others are revisions, but for a value. */
+enum statement {
+	STATEMENT_COMPARE,
+	STATEMENT_GET,
+	STATEMENT_PUT, /* 2: value, 3: revision */
+	STATEMENT_DELETE,
+	STATEMENT_BURY,	 /* 2: revision */
+	STATEMENT_EMPTY, /* 2: revision */
+	STATEMENT_COUNT
+};
+
+/*
+ * How a database is laid out, its user_version. Who makes one makes the newest; one that is there
+ * stays what it is, for other machines may have older tools, which refuse what is newer.
+ */
+enum format {
+	/* Before: a deleted key keeps its row in keys, without value and for good. */
+	FORMAT_KEPT = 1,
+	/* What was deleted lately stands in gone; meta has a floor. */
+	FORMAT_COMPACTED = 2,
+	FORMAT_NEWEST = FORMAT_COMPACTED
+};
+
+/* One locked transaction. */
+struct session {
+	struct sqlite_store *store;
+	const char *path; /* of the database, mostly that of the store */
+	sqlite3 *database;
+	struct write_guard write_guard;
+	int64_t deadline;
+	bool write;
+	store_revision began;	 /* the store's revision when it began */
+	store_revision revision; /* with the requests that have run since */
+	bool changed;		 /* by the request that runs now: then it becomes one more */
+	bool busy;		 /* what failed last failed because another program has it open */
+	enum format format;
+	/* Of what was deleted up to here not all is remembered; 0: all is. */
+	store_revision floor;
+	bool raised;	/* the floor, by this transaction */
+	size_t deleted; /* so many keys by this transaction */
+	bool counted;	/* it was committed with this change counter */
+	uint32_t counter;
+	sqlite3_stmt *statements[STATEMENT_COUNT];
+};
+
+/* sqlite.c */
+/*
+ * Where the lock file was dropped (sharedlock_is_open): look at the place anew as if the store were
+ * opened now, and never make anything. STATUS_OK: it is the same store. STATUS_TEMPORARY: it is not
+ * there.
+ */
+enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err);
+
+/* database.c */
+/*
+ * Lock, open and begin; write: a transaction that may write. After STATUS_OK session_end, or
+ * session_commit and then sharedlock_leave, is called exactly once, and the session stays where it
+ * is until then; after an error there is nothing to release.
+ */
+enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
+	int64_t deadline, struct error *err);
+/* End this transaction and begin one that may write, under the same lock. */
+enum status session_upgrade(struct session *session, struct error *err);
+/*
+ * Commit where status is STATUS_OK (else roll back), close, unlock. Returns status, or that of the
+ * commit; then *known says whether it is certain that nothing was changed.
+ */
+enum status session_end(
+	struct session *session, enum status status, bool *known, struct error *err);
+/* The same, but nobody of this machine goes on before sharedlock_leave. */
+enum status session_commit(
+	struct session *session, enum status status, bool *known, struct error *err);
+
+/* Run sql, which answers no rows. */
+enum status session_execute(
+	struct session *session, const char *sql, const char *action, struct error *err);
+void session_close(struct session *session);
+/* What a connection to the store's files is guarded by (write_guard_set). */
+struct write_guard session_write_guard(struct sqlite_store *store);
+/* The lock was lost, which explains whatever else failed. unknown: whether a change was made is. */
+enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err);
+
+/* Fill err with what SQLite's result code means here; returns its status. */
+enum status session_failed(
+	struct session *session, const char *action, int code, struct error *err);
+
+/* statement.c */
+/* To be finalized by the caller. NULL: err says why. */
+sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err);
+/* Made once, bound to key, which stays until it has run; whoever has stepped it resets it. */
+sqlite3_stmt *session_keep(
+	struct session *session, enum statement which, const char *key, struct error *err);
+/* Run one that answers no rows, and reset it. */
+enum status session_finish(
+	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err);
+void session_drop_statements(struct session *session);
+
+/* compact.c */
+/* Remember that this transaction has deleted key. */
+enum status compact_bury(struct session *session, const char *key, struct error *err);
+/*
+ * Forget a few of those that were deleted long ago, the oldest first, and raise the floor: to be
+ * called once by a transaction that has deleted something, when its last request has run and before
+ * its revision is written.
+ */
+enum status compact_some(struct session *session, struct error *err);
+
+/*
+ * Take the lock, and take the files over from one who may still write (takeover.h). STATUS_OK: it
+ * is held, until sharedlock_release.
+ */
+enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err);
+/*
+ * Under the lock, on a copy of the store's database under another path, with its journal beside it:
+ * undo what a killed writer left, and see that it is one of this store.
+ */
+enum status database_recover(struct sqlite_store *store, const char *path, struct error *err);
+
+/* Make the database under the lock if it is missing and was never made. */
+enum status database_make(
+	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
+
+/* lookout.c */
+void lookout_init(struct lookout *lookout);
+void lookout_release(struct lookout *lookout);
+
+/* A file with a counter that each change of it changes. */
+struct watched {
+	const char *path;
+	int (*identity)(
+		struct sqlite_store *store, struct stat *st); /* what the doorbell is named after */
+	/* Read the counter, without any lock. */
+	enum lookout_reading (*read)(struct sqlite_store *store, uint32_t *counter);
+	int64_t every; /* ms between two readings where nothing tells, +- a quarter */
+};
+enum lookout_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
+
+/* A hint whether the counter is still the known one. */
+enum hint { HINT_SAME, HINT_DIFFERENT, HINT_BUSY };
+struct glimpse {
+	enum hint hint;
+	uint32_t counter; /* as it is, where it could be read; 0 */
+	int64_t as_of;	  /* how old the hint may be */
+	int64_t next;	  /* until when it is good; 0: look again at once */
+};
+struct glimpse lookout_look(struct sqlite_store *store, struct lookout *lookout,
+	const struct watched *watched, uint32_t known);
+/* Until something is told, wake is readable, or the deadline. */
+void lookout_sleep(const struct lookout *lookout, int64_t deadline, int wake);
+/* We have just seen or made this counter: tell the others of this machine. */
+void lookout_tell(struct sqlite_store *store, struct lookout *lookout,
+	const struct watched *watched, uint32_t counter);
+/* Who does not wait does not look for others: another takes over. */
+void lookout_rest(struct lookout *lookout);
+
+/* wait.c */
+enum status wait_change(struct store *store, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err);
+/* Under the lock, at the end of a transaction: what it saw. */
+void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision);
+/* The same, of a transaction after instant, in which another process carried out our request. */
+void wait_heard(
+	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);
+/* The database's change counter, without any lock. */
+enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter);
+/* At this instant nothing had changed yet that the caller waits for. */
+void wait_note_unchanged(struct sqlite_store *store, int64_t instant);
+
+/* news.c */
+uint32_t news_read(struct store *store, const char *group);
+enum status news_await(struct store *store, struct store_awaited *awaited, int64_t deadline,
+	int wake, struct error *err);
+/* Under the lock: what the count is, one more of it first where that is asked for; 0: not known. */
+uint32_t news_count(struct sqlite_store *store, const char *group, bool more);
+/* The file in which they are counted is made with those of the beats. */
+enum status news_make(const struct sqlite_store *store, const char *directory, struct error *err);
+void news_release(struct news *news);
+
+/* transaction.c */
+enum status session_run(struct store *store, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *err);
+/*
+ * One of the requests of a transaction: run it, and count the session's revision up if it changed
+ * something. A reader is made a writer where it needs that.
+ */
+enum status session_run_one(struct session *session, const struct store_request *request,
+	struct store_answer *answer, struct error *err);
+/*
+ * For range.c: whether all compares hold; copy two columns into an entry that has its key (false:
+ * no memory).
+ */
+enum status session_compare(struct session *session, const struct store_compare *compares,
+	size_t count, bool *hold, struct error *err);
+bool session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
+	int value, int revision);
+
+/* gather.c */
+/* What others asked and we have run in a transaction of ours; zeroed: nothing. */
+struct gather {
+	struct posts *posts;
+	uint64_t seed, mark;
+	store_revision floor; /* when the transaction began */
+	struct gathered *items;
+	size_t count;
+};
+/*
+ * Wait for our turn among the processes of this machine, with the request posted so that another
+ * may carry it out meanwhile. True: it is over, with this status. False: it is our turn, or there
+ * is no queue; session_begin goes on from there. Then with FATE_CHECK gather_find_outcome says
+ * whether it was carried out, else we are to run it.
+ */
+bool gather_ask(struct sqlite_store *store, const struct store_request *request, struct post *post,
+	int64_t deadline, struct store_answer *answer, enum status *status, struct error *err);
+/*
+ * In a session that may write. *committed: it was carried out; once this session is committed, so
+ * that it is synced, gather_read has the answer. Else post becomes FATE_OURS.
+ */
+enum status gather_find_outcome(
+	struct session *session, struct post *post, bool *committed, struct error *err);
+enum status gather_read(struct sqlite_store *store, const struct store_request *request,
+	const struct post *post, struct store_answer *answer, struct error *err);
+
+/* It is our turn: whether others have posted requests. */
+bool gather_waits(struct sqlite_store *store);
+/*
+ * In a session that may write, after our own request: run those of others. After STATUS_OK as after
+ * an error gather_end is called once.
+ */
+enum status gather_run(struct gather *gather, struct session *session, struct error *err);
+/* Right before the commit. */
+void gather_commit(struct gather *gather, const struct session *session);
+/* Answer them; status and known are what session_commit said. Before sharedlock_leave. */
+void gather_end(
+	struct gather *gather, const struct session *session, enum status status, bool known);
+
+/* range.c */
+enum status range_list(struct store *store, const struct store_range *range, int64_t deadline,
+	struct store_answer *answer, struct error *err);
+enum status range_purge(struct store *store, const char *prefix,
+	const struct store_compare *compares, size_t compare_count, int64_t deadline,
+	struct error *err);
+/*
+ * For wait.c: whether a key under prefix changed after since; one locked read. Below the floor
+ * it is said to have changed.
+ */
+enum status range_changed(struct sqlite_store *store, const char *prefix, store_revision since,
+	int64_t deadline, bool *changed, store_revision *revision, struct error *err);
+
+/* beats.c */
+/* Make a small file that is only ever rewritten in place; one that is there stays. */
+enum status beats_make_file(const struct sqlite_store *store, const char *path, const char *record,
+	size_t length, struct error *err);
+enum status beats_prepare(
+	struct store *store, const char *group, uint64_t tasks, struct error *err);
+enum status beats_write(struct store *store, const char *group, uint64_t task,
+	const struct store_beat *beat, struct error *err);
+enum status beats_read(struct store *store, const char *group, uint64_t task,
+	struct store_beat *beat, struct error *err);
+enum status beats_remove(struct store *store, const char *group, struct error *err);
+
+#endif

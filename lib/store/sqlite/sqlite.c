@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/sqlite/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mounts.h"
+#include "store/access.h"
+#include "store/sqlite/syscalls.h"
+
+#define TRIES 100 /* so often may a store come and go while it is opened */
+
+/* SQLite takes 512 bytes, with those of "-journal"; a name has at most 255, with all our endings.
+ */
+#define PATH_LONGEST 480 /* bytes of the database's path */
+#define NAME_LONGEST 200 /* bytes of its last part */
+
+static enum status path_too_long(const char *path, struct error *err)
+{
+	return error_set(err, STATUS_USAGE,
+		"store %s: its path is too long: at most %d bytes, %d of them in the file's name",
+		path, PATH_LONGEST, NAME_LONGEST);
+}
+
+/*
+ * The real path, so that two names of one database have one lock file. The database itself may be
+ * missing, its directory may not.
+ */
+static enum status find_path(struct sqlite_store *store, const char *path, struct error *err)
+{
+	char real[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		return error_set(
+			err, STATUS_USAGE, "store %s: this is not the name of a file", path);
+	if (strlen(name) > NAME_LONGEST)
+		return path_too_long(path, err);
+	if (realpath(path, real)) {
+		store->base.where = strdup(real);
+	} else if (errno == ENOENT) {
+		char *directory = file_directory_of(path);
+		if (directory && realpath(directory, real) &&
+			asprintf(&store->base.where, "%s/%s", strcmp(real, "/") ? real : "", name) <
+				0)
+			store->base.where = NULL;
+		free(directory);
+	}
+	if (!store->base.where) {
+		int number = errno;
+		return error_set(err, error_status_of_errno(number),
+			"cannot open store %s: %s: %s%s", path,
+			number == ENOENT ? "its directory" : "its path", strerror(number),
+			lock_cure(number));
+	}
+	if (strlen(store->base.where) > PATH_LONGEST)
+		return path_too_long(store->base.where, err);
+	store->directory = file_directory_of(store->base.where);
+	if (!store->directory || asprintf(&store->journal, "%s-journal", store->base.where) < 0 ||
+		asprintf(&store->beats, "%s.beats", store->base.where) < 0)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	return STATUS_OK;
+}
+
+static enum status check_directory(struct sqlite_store *store, struct error *err)
+{
+	struct stat st;
+	if (stat(store->directory, &st) < 0) {
+		int number = errno;
+		return error_set(err, error_status_of_errno(number), "cannot look at %s: %s%s",
+			store->directory, strerror(number), lock_cure(number));
+	}
+	return access_check(store->directory, &st, store->parameters.shared_group, err);
+}
+
+/*
+ * What is there in the place of the database, before a lock file is made for it. After find_path it
+ * can be a symbolic link only if that leads nowhere.
+ */
+static enum status check_place(struct sqlite_store *store, struct error *err)
+{
+	struct stat st;
+	if (lstat(store->base.where, &st) < 0 || S_ISREG(st.st_mode))
+		return STATUS_OK;
+	if (S_ISLNK(st.st_mode))
+		return error_set(err, STATUS_DAMAGED,
+			"store %s is a symbolic link whose target does not exist: not used; "
+			"mount the filesystem it points to, or name the file itself",
+			store->base.where);
+	return error_set(err, STATUS_DAMAGED,
+		"store %s is not a regular file: not used; choose another --store",
+		store->base.where);
+}
+
+/* Append what was counted to the file of the parameter count, in one write. */
+static void write_count(const struct sqlite_store *store)
+{
+	struct stat st;
+	/* Without waiting for the reader of a pipe. */
+	int descriptor = open(store->count_file,
+		O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+		return;
+	if (fstat(descriptor, &st) == 0 && S_ISREG(st.st_mode))
+		(void)!dprintf(descriptor, "reads %llu writes %llu bytes %llu\n",
+			(unsigned long long)store->count.reads,
+			(unsigned long long)store->count.writes,
+			(unsigned long long)store->count.bytes);
+	close(descriptor);
+}
+
+static void release(struct sqlite_store *store)
+{
+	lookout_release(&store->lookout);
+	news_release(&store->news);
+	sharedlock_close(&store->lock);
+	free(store->base.where);
+	free(store->journal);
+	free(store->directory);
+	free(store->beats);
+	free(store->assume);
+	free(store->count_file);
+	free(store);
+}
+
+static void sqlite_close(struct store *base)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	if (store->count_file)
+		write_count(store);
+	release(store);
+}
+
+static enum status refuse_missing(const struct sqlite_store *store, struct error *err)
+{
+	return error_set(err, STATUS_TEMPORARY,
+		"store %s does not exist, and its URL says must-exist: is its filesystem mounted? To "
+		"make it, leave must-exist out once",
+		store->base.where);
+}
+
+/*
+ * Neither lock file nor database was found. *missing: that is true, both are missing from a
+ * directory that is on the filesystem that belongs there. Else one of them has come meanwhile.
+ */
+static enum status confirm_missing(
+	const struct sqlite_store *store, bool *missing, struct error *err)
+{
+	const char *name = strrchr(store->base.where, '/') + 1;
+	char lock[NAME_MAX + 8];
+	struct stat st;
+	int directory;
+	enum status status = mounts_open(store->directory, &directory, err);
+	if (status != STATUS_OK)
+		return status;
+	snprintf(lock, sizeof(lock), "%s.lock", name);
+	bool found = fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	int number = found ? ENOENT : errno;
+	found = found ||
+		(number == ENOENT && fstatat(directory, lock, &st, AT_SYMLINK_NOFOLLOW) == 0);
+	number = found ? ENOENT : errno;
+	close(directory);
+	if (number != ENOENT)
+		return error_set(err, error_status_of_errno(number),
+			"cannot look at store %s: %s%s", store->base.where, strerror(number),
+			lock_cure(number));
+	*missing = !found;
+	return STATUS_OK;
+}
+
+/* The path could not be used; STATUS_TEMPORARY and why where its filesystem is not mounted. */
+static enum status explain(const char *path, enum status status, struct error *err)
+{
+	struct error why;
+	if (status == STATUS_USAGE || mounts_check(path, -1, &why) != STATUS_NO)
+		return status;
+	return error_set(err, STATUS_TEMPORARY, "%s", why.text);
+}
+
+/*
+ * Open the lock file. STATUS_NO: it is missing, and so is the database, from a directory that is on
+ * the filesystem that belongs there.
+ */
+static enum status find_lock(struct sqlite_store *store, const struct lockfile_terms *terms,
+	struct sharedlock *lock, int64_t deadline, struct error *err)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		bool missing = false;
+		enum status status = sharedlock_open(lock, terms, deadline, err);
+		if (status != STATUS_NO)
+			return status;
+		struct error none = *err;
+		status = confirm_missing(store, &missing, err);
+		if (status != STATUS_OK)
+			return status;
+		if (missing) {
+			*err = none;
+			return STATUS_NO;
+		}
+	}
+	return error_set(err, STATUS_TEMPORARY,
+		"it appeared and disappeared while it was "
+		"opened: try again");
+}
+
+/* Look at the place, and open the lock file there; make it where that is asked for and allowed. */
+static enum status open_lock(struct sqlite_store *store, bool create, struct sharedlock *lock,
+	int64_t deadline, struct error *err)
+{
+	struct filesystem filesystem = {0};
+	const struct parameters *parameters = &store->parameters;
+	enum status status = check_directory(store, err);
+	if (status == STATUS_OK)
+		status = check_place(store, err);
+	if (status == STATUS_OK)
+		status = filesystem_inspect(store->directory, &filesystem, err);
+	if (status != STATUS_OK)
+		return explain(store->base.where, status, err);
+	struct lockfile_terms terms = {
+		.database = store->base.where,
+		.mode = parameters->mode,
+		.read_only = store->base.flags & STORE_READ_ONLY,
+		.shared_group = parameters->shared_group,
+		.takeover = parameters->takeover,
+		.traits = filesystem_classify(&filesystem),
+	};
+	terms.traits.reach = parameters_reach(parameters, terms.traits.reach);
+	store->base.local = terms.traits.reach == FILESYSTEM_LOCAL;
+	store->far_locks = terms.traits.reach == FILESYSTEM_SHARED;
+	status = find_lock(store, &terms, lock, deadline, err);
+	if (status == STATUS_NO && create) {
+		if (!(store->base.flags & STORE_SCRATCH) &&
+			mounts_allow_new(store->base.where, err) != STATUS_OK)
+			return STATUS_TEMPORARY;
+		terms.create = true;
+		status = sharedlock_open(lock, &terms, deadline, err);
+	}
+	if (status != STATUS_OK)
+		return error_prefix(err, "store %s", store->base.where);
+	/* What was opened may lie below a mount point that was empty at that moment. */
+	status = mounts_confirm(store->base.where, lock->file.descriptor, err);
+	if (status != STATUS_OK)
+		sharedlock_close(lock);
+	return status;
+}
+
+enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err)
+{
+	struct sharedlock fresh;
+	struct error unasked, *why = err ? err : &unasked;
+	bool local = store->base.local;
+	enum status status = open_lock(store, false, &fresh, deadline, why);
+	bool opened = status == STATUS_OK;
+	if (opened)
+		status = sharedlock_replace(&store->lock, &fresh);
+	if (status == STATUS_OK) {
+		/* What it watches may lie on what was unmounted, or be another machine's doorbell.
+		 */
+		lookout_release(&store->lookout);
+		news_release(&store->news);
+		store->sight.seen = false;
+		return STATUS_OK;
+	}
+	store->base.local = local;
+	/*
+	 * What is wrong with a lock file that is there has been said; an empty place has its
+	 * reason. What was missing when it was opened may be back: no store that was in use is
+	 * answered to be missing.
+	 */
+	bool absent = access(store->lock.file.path, F_OK) < 0 && errno == ENOENT;
+	if (opened || absent || status == STATUS_NO) {
+		status = lockfile_gone(&store->lock.file, why);
+		error_prefix(why, "store %s", store->base.where);
+	}
+	return status;
+}
+
+/* Make text, unless it is NULL, point to *copy. False: no memory. */
+static bool keep(const char **text, char **copy)
+{
+	if (*text)
+		*text = *copy = strdup(*text);
+	return *copy || !*text;
+}
+
+static enum status read_parameters(
+	struct sqlite_store *store, const struct store_url *url, struct error *err)
+{
+	enum status status = parameters_read(url, &store->parameters, err);
+	/* They are the url's. */
+	if (status == STATUS_OK && (!keep(&store->parameters.assume, &store->assume) ||
+					   !keep(&store->parameters.count, &store->count_file)))
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	return status;
+}
+
+static enum status sqlite_open(struct store **opened, const struct store_url *url, unsigned flags,
+	int64_t deadline, struct error *err)
+{
+	struct sqlite_store *store = calloc(1, sizeof(*store));
+	if (!store)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	syscalls_install();
+	lookout_init(&store->lookout);
+	lookout_init(&store->news.lookout);
+	sharedlock_init(&store->lock);
+	store->base.flags = flags;
+	enum status status = read_parameters(store, url, err);
+	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) &&
+		      !store->parameters.must_exist;
+	if (status == STATUS_OK) {
+		status = find_path(store, url->path, err);
+		if (status != STATUS_OK)
+			status = explain(url->path, status, err);
+	}
+	if (status == STATUS_OK)
+		status = open_lock(store, create, &store->lock, deadline, err);
+	if (status == STATUS_OK)
+		status = database_make(store, create, deadline, err);
+	if (status == STATUS_NO && store->parameters.must_exist)
+		status = refuse_missing(store, err);
+	if (status == STATUS_OK)
+		*opened = &store->base;
+	else
+		release(store);
+	return status;
+}
+
+const struct store_backend store_sqlite = {
+	.scheme = "sqlite",
+	/* No limit of its own: so many that nobody waits long for who holds the lock. */
+	.operations = 1024,
+	.open = sqlite_open,
+	.close = sqlite_close,
+	.txn = session_run,
+	.list = range_list,
+	.wait = wait_change,
+	.news = news_read,
+	.await_news = news_await,
+	.beats_prepare = beats_prepare,
+	.beat = beats_write,
+	.beat_read = beats_read,
+	.beats_remove = beats_remove,
+	.purge = range_purge,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Statements of a transaction. Making one costs more than running it, and a transaction may have
+ * hundreds of operations: those for one key are made once and kept until its database is closed.
+ */
+#include <string.h>
+
+#include "store/sqlite/session.h"
+
+static const char *const texts[STATEMENT_COUNT] = {
+	[STATEMENT_COMPARE] = "SELECT revision FROM keys WHERE key=?1 AND value IS NOT NULL",
+	[STATEMENT_GET] = "SELECT value, revision FROM keys WHERE key=?1 AND value IS NOT NULL",
+	/* Comes to the same as an upsert, and costs less to make. */
+	[STATEMENT_PUT] = "REPLACE INTO keys(key, value, revision) VALUES(?1, ?2, ?3)",
+	[STATEMENT_DELETE] = "DELETE FROM keys WHERE key=?1",
+	[STATEMENT_BURY] = "INSERT OR IGNORE INTO gone(key, revision) VALUES(?1, ?2)",
+	[STATEMENT_EMPTY] = "UPDATE keys SET value=NULL, revision=?2 "
+			    "WHERE key=?1 AND value IS NOT NULL",
+};
+
+sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(session->database, sql, -1, &statement, NULL);
+	if (code != SQLITE_OK)
+		session_failed(session, "read", code, err);
+	return statement;
+}
+
+sqlite3_stmt *session_keep(
+	struct session *session, enum statement which, const char *key, struct error *err)
+{
+	sqlite3_stmt **kept = &session->statements[which];
+	if (!*kept)
+		*kept = session_prepare(session, texts[which], err);
+	if (*kept)
+		sqlite3_bind_blob(*kept, 1, key, (int)strlen(key), SQLITE_STATIC);
+	return *kept;
+}
+
+enum status session_finish(
+	struct session *session, sqlite3_stmt *statement, int *changes, struct error *err)
+{
+	int code = sqlite3_step(statement);
+	enum status status =
+		code == SQLITE_DONE ? STATUS_OK : session_failed(session, "change", code, err);
+	*changes = sqlite3_changes(session->database);
+	sqlite3_reset(statement);
+	return status;
+}
+
+void session_drop_statements(struct session *session)
+{
+	for (size_t i = 0; i < STATEMENT_COUNT; i++)
+		sqlite3_finalize(session->statements[i]);
+	memset(session->statements, 0, sizeof(session->statements));
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Compares and operations: store_txn on SQLite. A transaction has one or more requests, those
+ * behind the first from other processes of this machine (gather.c); each is a transaction of
+ * store.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/sqlite/session.h"
+
+static enum status compare_one(struct session *session, const struct store_compare *compare,
+	bool *holds, struct error *err)
+{
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_COMPARE, compare->key, err);
+	if (!statement)
+		return err->status;
+	int code = sqlite3_step(statement);
+	store_revision revision = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+	enum status status = STATUS_OK;
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		status = session_failed(session, "read", code, err);
+	else
+		*holds = revision == compare->revision;
+	sqlite3_reset(statement);
+	return status;
+}
+
+enum status session_compare(struct session *session, const struct store_compare *compares,
+	size_t count, bool *hold, struct error *err)
+{
+	enum status status = STATUS_OK;
+	*hold = true;
+	for (size_t i = 0; i < count && *hold && status == STATUS_OK; i++)
+		status = compare_one(session, &compares[i], hold, err);
+	return status;
+}
+
+bool session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
+	int value, int revision)
+{
+	size_t length = (size_t)sqlite3_column_bytes(statement, value);
+	entry->value = malloc(length + 1);
+	if (!entry->value)
+		return false;
+	if (length)
+		memcpy(entry->value, sqlite3_column_blob(statement, value), length);
+	entry->value[length] = '\0';
+	entry->length = length;
+	entry->revision = sqlite3_column_int64(statement, revision);
+	session->store->count.bytes += strlen(entry->key) + length;
+	return true;
+}
+
+static enum status get_one(
+	struct session *session, const char *key, struct store_entry *entry, struct error *err)
+{
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_GET, key, err);
+	if (!statement)
+		return err->status;
+	int code = sqlite3_step(statement);
+	enum status status = STATUS_OK;
+	entry->key = strdup(key);
+	if (!entry->key ||
+		(code == SQLITE_ROW && !session_copy_value(session, entry, statement, 0, 1)))
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	else if (code != SQLITE_ROW && code != SQLITE_DONE)
+		status = session_failed(session, "read", code, err);
+	sqlite3_reset(statement);
+	return status;
+}
+
+static enum status put_one(struct session *session, const struct store_op *op, struct error *err)
+{
+	int changes;
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_PUT, op->key, err);
+	if (!statement)
+		return err->status;
+	if (op->length)
+		sqlite3_bind_blob(statement, 2, op->value, (int)op->length, SQLITE_STATIC);
+	else
+		sqlite3_bind_zeroblob(statement, 2, 0);
+	sqlite3_bind_int64(statement, 3, session->revision + 1);
+	session->changed = true;
+	return session_finish(session, statement, &changes, err);
+}
+
+static enum status delete_one(struct session *session, const char *key, struct error *err)
+{
+	int changes;
+	bool buries = session->format >= FORMAT_COMPACTED;
+	sqlite3_stmt *statement =
+		session_keep(session, buries ? STATEMENT_DELETE : STATEMENT_EMPTY, key, err);
+	if (!statement)
+		return err->status;
+	if (!buries)
+		sqlite3_bind_int64(statement, 2, session->revision + 1);
+	enum status status = session_finish(session, statement, &changes, err);
+	if (status != STATUS_OK || changes == 0)
+		return status;
+	session->changed = true;
+	session->deleted++;
+	return buries ? compact_bury(session, key, err) : STATUS_OK;
+}
+
+static bool may_write(const struct store_op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind != STORE_GET)
+			return true;
+	return false;
+}
+
+static enum status run_branch(struct session *session, const struct store_op *ops, size_t count,
+	struct store_answer *answer, struct error *err)
+{
+	enum status status = STATUS_OK;
+	if (count && !(answer->entries = calloc(count, sizeof(*answer->entries))))
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+		switch (ops[i].kind) {
+		case STORE_PUT: status = put_one(session, &ops[i], err); break;
+		case STORE_DELETE: status = delete_one(session, ops[i].key, err); break;
+		case STORE_GET:
+			status = get_one(
+				session, ops[i].key, &answer->entries[answer->count++], err);
+			break;
+		}
+	}
+	session->revision += session->changed;
+	session->changed = false;
+	answer->revision = session->revision;
+	return status;
+}
+
+enum status session_run_one(struct session *session, const struct store_request *request,
+	struct store_answer *answer, struct error *err)
+{
+	for (;;) {
+		enum status status = session_compare(
+			session, request->compares, request->compare_count, &answer->held, err);
+		if (status != STATUS_OK)
+			return status;
+		const struct store_op *ops = answer->held ? request->then : request->otherwise;
+		size_t count = answer->held ? request->then_count : request->otherwise_count;
+		if (session->write || !may_write(ops, count)) {
+			store_revision before = session->revision;
+			status = run_branch(session, ops, count, answer, err);
+			if (status == STATUS_OK && request->group)
+				answer->news = news_count(session->store, request->group,
+					request->news && session->revision > before);
+			return status;
+		}
+		status = session_upgrade(session, err);
+		if (status != STATUS_OK)
+			return status;
+	}
+}
+
+/* What all requests of the transaction have changed in common. */
+static enum status write_meta(struct session *session, struct error *err)
+{
+	int changes;
+	enum status status = STATUS_OK;
+	if (session->revision == session->began)
+		return STATUS_OK;
+	if (session->deleted && session->format >= FORMAT_COMPACTED)
+		status = compact_some(session, err);
+	if (status != STATUS_OK)
+		return status;
+	sqlite3_stmt *statement = session_prepare(session,
+		session->raised ? "UPDATE meta SET revision=?1, floor=?2"
+				: "UPDATE meta SET revision=?1",
+		err);
+	if (!statement)
+		return err->status;
+	sqlite3_bind_int64(statement, 1, session->revision);
+	if (session->raised)
+		sqlite3_bind_int64(statement, 2, session->floor);
+	status = session_finish(session, statement, &changes, err);
+	sqlite3_finalize(statement);
+	return status;
+}
+
+/*
+ * Our request, and where others of this machine wait also theirs, in one transaction. With compares
+ * it begins as a reader: of many who claim, all but the winner stay one, and take no more locks.
+ * For those who wait it is a writer at once, so that one turn carries out all of them. *gathered:
+ * their requests are in it, too.
+ */
+static enum status run_queued(struct sqlite_store *store, const struct store_request *request,
+	struct post *post, bool others, int64_t deadline, struct store_answer *answer,
+	bool *gathered, struct error *err)
+{
+	struct session session;
+	struct gather gather = {0};
+	bool looks = post->fate == FATE_CHECK, committed = false;
+	bool write = others || looks || (post->changes && !request->compare_count);
+	answer->known = !looks;
+	*gathered = false;
+	enum status status = session_begin(&session, store, write, deadline, err);
+	if (status != STATUS_OK)
+		return status;
+	if (looks)
+		status = gather_find_outcome(&session, post, &committed, err);
+	/* Whatever becomes of this transaction. */
+	bool unknown = looks && (committed || status != STATUS_OK);
+	if (status == STATUS_OK && !committed)
+		status = session_run_one(&session, request, answer, err);
+	if (status == STATUS_OK && others)
+		status = gather_run(&gather, &session, err);
+	*gathered = gather.count;
+	if (status == STATUS_OK)
+		status = write_meta(&session, err);
+	gather_commit(&gather, &session);
+	status = session_commit(&session, status, &answer->known, err);
+	gather_end(&gather, &session, status, answer->known);
+	sharedlock_leave(&store->lock);
+	if (unknown)
+		answer->known = false;
+	return committed && status == STATUS_OK ? gather_read(store, request, post, answer, err)
+						: status;
+}
+
+enum status session_run(struct store *base, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *err)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	struct post post;
+	enum status status;
+	bool gathered;
+	answer->known = true;
+	if (gather_ask(store, request, &post, deadline, answer, &status, err)) {
+		/* Another process has carried it out: our write, if it was one, in its transaction.
+		 */
+		bool wrote = answer->held ? may_write(request->then, request->then_count)
+					  : may_write(request->otherwise, request->otherwise_count);
+		store->count.writes += status == STATUS_OK && wrote;
+		store->count.reads += status == STATUS_OK && !wrote;
+		return status;
+	}
+	/* A reader carries out no requests of other processes: its transaction is short, and
+	 * must not fail because of their writes. */
+	bool others = post.changes && gather_waits(store);
+	status = run_queued(store, request, &post, others, deadline, answer, &gathered, err);
+	if (status == STATUS_OK || !answer->known || !gathered || clock_now() >= deadline)
+		return status;
+	/* It may have failed for what the others asked: once more, without them. */
+	store_answer_release(answer);
+	return run_queued(store, request, &post, false, deadline, answer, &gathered, err);
+}

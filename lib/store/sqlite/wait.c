@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for a change of a key. A change counter that differs from the one that our own last
+ * locked transaction saw is a hint, no more: then a locked read decides. A counter read without the
+ * lock is never remembered: a writer that is killed can leave one that is rolled back and used
+ * again. And every 15 s a locked read, hint or no.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/file.h"
+#include "store/sqlite/session.h"
+
+/* All in milliseconds. */
+#define LOCKED_EVERY  15000 /* a locked read, whatever the hints say */
+#define POLL_EVERY    1000  /* of the shared counter, +- a quarter */
+#define LOCK_PATIENCE 200   /* how long wake may be kept waiting by a lock */
+
+static int find_identity(struct sqlite_store *store, struct stat *st)
+{
+	return file_fstat(store->lock.file.descriptor, st);
+}
+
+enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
+{
+	unsigned char bytes[4];
+	/* Skip this while SQLite has the database open in this process: close() below would
+	 * drop its POSIX locks. */
+	if (!database_mutex_try(store->lock.mutex))
+		return READING_BUSY;
+	int descriptor = cache_open(store->lock.file.cache, store->base.where);
+	bool read = descriptor >= 0 && pread(descriptor, bytes, sizeof(bytes), 24) == sizeof(bytes);
+	if (descriptor >= 0)
+		close(descriptor);
+	database_mutex_unlock(store->lock.mutex);
+	if (!read)
+		return READING_FAILED; /* the locked read says what is wrong */
+	*counter = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+		   bytes[3];
+	return READING_RIGHT;
+}
+
+static struct watched database(const struct sqlite_store *store)
+{
+	return (struct watched){.path = store->base.where,
+		.identity = find_identity,
+		.read = wait_read_counter,
+		.every = POLL_EVERY};
+}
+
+void wait_heard(
+	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant)
+{
+	store->sight = (struct sight){
+		.seen = true, .counter = counter, .revision = revision, .when = instant};
+}
+
+void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision)
+{
+	struct watched watched = database(store);
+	wait_heard(store, counter, revision, clock_now());
+	if (!store->base.local)
+		lookout_tell(store, &store->lookout, &watched, counter);
+}
+
+/* The locked read, in slices so that wake is not kept waiting. */
+static enum status ask(struct sqlite_store *store, const char *prefix, store_revision since,
+	int64_t deadline, int wake, bool *changed, store_revision *revision, struct error *err)
+{
+	int64_t patience = clock_after(store->base.patience);
+	for (;;) {
+		int64_t slice =
+			wake >= 0 ? clock_earlier(clock_after(LOCK_PATIENCE), patience) : patience;
+		enum status status =
+			range_changed(store, prefix, since, slice, changed, revision, err);
+		int64_t now = clock_now();
+		if (status != STATUS_TEMPORARY || now < slice)
+			return status;
+		if (descriptor_is_ready(wake))
+			return STATUS_NO;
+		if (now >= deadline)
+			return STATUS_TIMEOUT;
+		if (now >= patience)
+			return status;
+	}
+}
+
+void wait_note_unchanged(struct sqlite_store *store, int64_t instant)
+{
+	if (instant > store->base.unchanged)
+		store->base.unchanged = instant;
+}
+
+static enum status wait_for_change(struct sqlite_store *store, const char *prefix,
+	store_revision since, int64_t deadline, int wake, store_revision *revision,
+	struct error *err)
+{
+	const struct sight *sight = &store->sight;
+	const struct watched watched = database(store);
+	*revision = since;
+	for (;;) {
+		store_revision now_at;
+		bool changed;
+		if (descriptor_is_ready(wake))
+			return STATUS_NO;
+		if (sight->seen && since >= sight->revision)
+			wait_note_unchanged(store, sight->when);
+		struct glimpse look =
+			lookout_look(store, &store->lookout, &watched, sight->counter);
+		if (sight->seen && since >= sight->revision && look.hint == HINT_SAME)
+			wait_note_unchanged(store, look.as_of);
+		bool ask_now = !sight->seen || since < sight->revision ||
+			       look.hint == HINT_DIFFERENT ||
+			       clock_now() - sight->when >= LOCKED_EVERY;
+		if (ask_now && look.hint != HINT_BUSY) {
+			int64_t asked = clock_now();
+			enum status status =
+				ask(store, prefix, since, deadline, wake, &changed, &now_at, err);
+			if (status != STATUS_OK)
+				return status;
+			if (changed) {
+				*revision = now_at;
+				return STATUS_OK;
+			}
+			wait_note_unchanged(store, asked);
+			/* All up to now_at is known not to concern the caller. */
+			if (now_at > since)
+				*revision = since = now_at;
+			if (look.next == 0)
+				continue;
+		}
+		if (clock_now() >= deadline)
+			return STATUS_TIMEOUT;
+		lookout_sleep(&store->lookout,
+			clock_earlier(
+				look.next, clock_earlier(deadline, sight->when + LOCKED_EVERY)),
+			wake);
+	}
+}
+
+enum status wait_change(struct store *base, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err)
+{
+	struct sqlite_store *store = (struct sqlite_store *)base;
+	enum status status = wait_for_change(store, prefix, since, deadline, wake, revision, err);
+	lookout_rest(&store->lookout);
+	return status;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/sqlite/write_guard.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+
+#define SET_WRITE_GUARD 0x50726d74 /* an xFileControl of our own */
+
+struct guarded {
+	sqlite3_file base;
+	struct write_guard *write_guard;
+	bool main;	     /* the database itself */
+	bool synced;	     /* by us, and not written since */
+	sqlite3_file real[]; /* of the VFS below */
+};
+
+static sqlite3_vfs *below;
+
+static struct guarded *of(sqlite3_file *file)
+{
+	return (struct guarded *)file;
+}
+
+static sqlite3_file *real_of(sqlite3_file *file)
+{
+	return of(file)->real;
+}
+
+/* Whether the file may be changed. */
+static bool may_write(sqlite3_file *file)
+{
+	struct guarded *guarded = of(file);
+	if (!guarded->write_guard)
+		return true;
+	if (!guarded->write_guard->keep(guarded->write_guard->context, false))
+		return false;
+	guarded->write_guard->touched |= guarded->main;
+	return true;
+}
+
+static int guarded_close(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xClose(real_of(file));
+}
+
+static int guarded_read(sqlite3_file *file, void *to, int count, sqlite3_int64 at)
+{
+	struct write_guard *write_guard = of(file)->write_guard;
+	/* One that reads for long keeps its lock, too. */
+	if (write_guard && !write_guard->keep(write_guard->context, false))
+		return SQLITE_IOERR_READ;
+	return real_of(file)->pMethods->xRead(real_of(file), to, count, at);
+}
+
+static int guarded_write(sqlite3_file *file, const void *from, int count, sqlite3_int64 at)
+{
+	if (!may_write(file))
+		return SQLITE_IOERR_WRITE;
+	of(file)->synced = false;
+	return real_of(file)->pMethods->xWrite(real_of(file), from, count, at);
+}
+
+static int guarded_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+	if (!may_write(file))
+		return SQLITE_IOERR_TRUNCATE;
+	of(file)->synced = false;
+	return real_of(file)->pMethods->xTruncate(real_of(file), size);
+}
+
+static int guarded_sync(sqlite3_file *file, int flags)
+{
+	if (!may_write(file))
+		return SQLITE_IOERR_FSYNC;
+	/* At its close SQLite syncs a journal once more that it has synced: that flushes the disk.
+	 */
+	if (of(file)->synced)
+		return SQLITE_OK;
+	int code = real_of(file)->pMethods->xSync(real_of(file), flags);
+	of(file)->synced = code == SQLITE_OK;
+	return code;
+}
+
+static int guarded_size(sqlite3_file *file, sqlite3_int64 *size)
+{
+	return real_of(file)->pMethods->xFileSize(real_of(file), size);
+}
+
+static bool is_lockless(sqlite3_file *file)
+{
+	return of(file)->write_guard && of(file)->write_guard->lockless;
+}
+
+static int guarded_lock(sqlite3_file *file, int level)
+{
+	if (is_lockless(file))
+		return SQLITE_OK;
+	return real_of(file)->pMethods->xLock(real_of(file), level);
+}
+
+static int guarded_unlock(sqlite3_file *file, int level)
+{
+	if (is_lockless(file))
+		return SQLITE_OK;
+	return real_of(file)->pMethods->xUnlock(real_of(file), level);
+}
+
+static int guarded_check(sqlite3_file *file, int *reserved)
+{
+	*reserved = 0;
+	if (is_lockless(file))
+		return SQLITE_OK;
+	return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
+}
+
+static int guarded_control(sqlite3_file *file, int operation, void *argument)
+{
+	if (operation == SET_WRITE_GUARD) {
+		of(file)->write_guard = argument;
+		return SQLITE_OK;
+	}
+	/* It may make the file larger. */
+	if (operation == SQLITE_FCNTL_SIZE_HINT && !may_write(file))
+		return SQLITE_IOERR_WRITE;
+	return real_of(file)->pMethods->xFileControl(real_of(file), operation, argument);
+}
+
+static int guarded_sector(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xSectorSize(real_of(file));
+}
+
+static int guarded_device(sqlite3_file *file)
+{
+	return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
+}
+
+/* Version 1: no shared memory and no mapping, by which files could be changed past us. */
+static const sqlite3_io_methods methods = {
+	.iVersion = 1,
+	.xClose = guarded_close,
+	.xRead = guarded_read,
+	.xWrite = guarded_write,
+	.xTruncate = guarded_truncate,
+	.xSync = guarded_sync,
+	.xFileSize = guarded_size,
+	.xLock = guarded_lock,
+	.xUnlock = guarded_unlock,
+	.xCheckReservedLock = guarded_check,
+	.xFileControl = guarded_control,
+	.xSectorSize = guarded_sector,
+	.xDeviceCharacteristics = guarded_device,
+};
+
+static bool is_begun(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && st.st_size > 0;
+}
+
+/*
+ * SQLite syncs the directory in each transaction that opens its journal so that it may be made.
+ * Once is enough, before anything is written to it: so a journal that is not empty has a name that
+ * stays, and is opened as one that is there. (The names of a lock beside it would have to be synced
+ * each time, too.)
+ */
+static int open_journal(const char *name, sqlite3_file *file, int flags, int *given)
+{
+	if (!(flags & SQLITE_OPEN_CREATE))
+		return below->xOpen(below, name, file, flags, given);
+	if (is_begun(name))
+		return below->xOpen(below, name, file, flags & ~SQLITE_OPEN_CREATE, given);
+	int code = below->xOpen(below, name, file, flags, given);
+	char *directory = file_directory_of(name);
+	if (code == SQLITE_OK &&
+		(!directory || file_sync_directory(directory, NULL) != STATUS_OK)) {
+		(void)file->pMethods->xClose(file);
+		file->pMethods = NULL;
+		code = SQLITE_IOERR_DIR_FSYNC;
+	}
+	free(directory);
+	return code;
+}
+
+/* The journal was opened to be written: whether it is one that we may write. */
+static int prove(struct guarded *guarded, int code)
+{
+	struct write_guard *write_guard = guarded->write_guard;
+	if (code != SQLITE_OK || !write_guard || write_guard->keep(write_guard->context, true))
+		return code;
+	(void)guarded->real->pMethods->xClose(guarded->real);
+	guarded->real->pMethods = NULL;
+	return SQLITE_IOERR;
+}
+
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *given)
+{
+	struct guarded *guarded = of(file);
+	int code;
+	(void)vfs;
+	guarded->base.pMethods = NULL;
+	guarded->write_guard = NULL;
+	guarded->main = flags & SQLITE_OPEN_MAIN_DB;
+	/* Who was killed may have written it and not synced it. */
+	guarded->synced = false;
+	if (flags & SQLITE_OPEN_MAIN_JOURNAL) {
+		/* It is guarded as its database. */
+		guarded->write_guard = of(sqlite3_database_file_object(name))->write_guard;
+		code = open_journal(name, guarded->real, flags, given);
+		if (flags & SQLITE_OPEN_READWRITE)
+			code = prove(guarded, code);
+	} else {
+		code = below->xOpen(below, name, guarded->real, flags, given);
+	}
+	if (guarded->real->pMethods)
+		guarded->base.pMethods = &methods;
+	return code;
+}
+
+/* A journal that is kept (PERSIST) is never deleted. */
+static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync)
+{
+	(void)vfs;
+	(void)name;
+	(void)sync;
+	return SQLITE_IOERR_DELETE;
+}
+
+static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result)
+{
+	(void)vfs;
+	return below->xAccess(below, name, flags, result);
+}
+
+static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int size, char *path)
+{
+	(void)vfs;
+	return below->xFullPathname(below, name, size, path);
+}
+
+static int vfs_random(sqlite3_vfs *vfs, int count, char *to)
+{
+	(void)vfs;
+	return below->xRandomness(below, count, to);
+}
+
+static int vfs_sleep(sqlite3_vfs *vfs, int microseconds)
+{
+	(void)vfs;
+	return below->xSleep(below, microseconds);
+}
+
+static int vfs_time(sqlite3_vfs *vfs, double *now)
+{
+	(void)vfs;
+	return below->xCurrentTime(below, now);
+}
+
+static int vfs_error(sqlite3_vfs *vfs, int count, char *text)
+{
+	(void)vfs;
+	return below->xGetLastError(below, count, text);
+}
+
+static sqlite3_vfs write_guard_vfs = {
+	.iVersion = 1,
+	.zName = WRITE_GUARD_VFS,
+	.xOpen = vfs_open,
+	.xDelete = vfs_delete,
+	.xAccess = vfs_access,
+	.xFullPathname = vfs_full_path,
+	.xRandomness = vfs_random,
+	.xSleep = vfs_sleep,
+	.xCurrentTime = vfs_time,
+	.xGetLastError = vfs_error,
+};
+
+static void register_once(void)
+{
+	sqlite3_vfs *found = sqlite3_vfs_find(NULL);
+	if (!found)
+		return;
+	write_guard_vfs.szOsFile = (int)sizeof(struct guarded) + found->szOsFile;
+	write_guard_vfs.mxPathname = found->mxPathname;
+	below = found;
+	if (sqlite3_vfs_register(&write_guard_vfs, 0) != SQLITE_OK)
+		below = NULL;
+}
+
+bool write_guard_register(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	(void)pthread_once(&once, register_once);
+	return below;
+}
+
+bool write_guard_set(sqlite3 *database, struct write_guard *write_guard)
+{
+	return sqlite3_file_control(database, "main", SET_WRITE_GUARD, write_guard) == SQLITE_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A SQLite VFS layer through which every store is opened. (1) It skips two of the six syncs of a
+ * transaction on a fresh connection: that of the directory if the journal exists already, and a
+ * second sync of a file that was not written since the first. (2) For locks that can be lost it is
+ * a write guard: before every read, write, sync and truncation of the database and its journal it
+ * checks by the clock that the lock is still ours; once it is not, nothing reaches the files any
+ * more, not even a rollback. One that is stopped between that look and the write still writes. So
+ * the filesystem is asked once more when the journal has been opened for writing, which comes after
+ * the database was opened and before anything is written: where the lock was ours then, both files
+ * are those that whoever overtakes us replaces (takeover_step.h), and what is written to them later
+ * reaches nobody.
+ */
+#ifndef STORE_SQLITE_WRITE_GUARD_H
+#define STORE_SQLITE_WRITE_GUARD_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+/* NULL on success, else the name of the VFS is not known to SQLite. */
+#define WRITE_GUARD_VFS "preempt-write-guard"
+
+/* Once or more: make WRITE_GUARD_VFS known. False without memory. */
+bool write_guard_register(void);
+
+struct write_guard {
+	/* Whether it is still ours; ask: also where the clock says so. */
+	bool (*keep)(void *context, bool ask);
+	void *context;
+	bool lockless; /* without SQLite's own locks */
+	bool touched;  /* something may have reached the database itself */
+};
+/*
+ * Guard a database just opened with WRITE_GUARD_VFS, before anything is read from it. fence stays
+ * where it is until the database is closed. False if the database is not one of ours.
+ */
+bool write_guard_set(sqlite3 *database, struct write_guard *write_guard);
+
+#endif
