@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The board's clients (DESIGN.md, section 3): one list of cases through bash, dash, C, Python and
+# The board's clients (docs/design.md, section 3): one list of cases through bash, dash, C, Python and
 # preempt-step; then what only some of them have. The test plays the agent.
 # takes: 100
 # limit: 1200
@@ -1010,7 +1010,7 @@ shell_state() {
 	each shell_state bash dash
 }
 
-# The loop of DESIGN.md, section 3, to the letter.
+# The loop of docs/design.md, section 3, to the letter.
 loop_script() {
 	cat <<-'END'
 		set -euo pipefail

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# kill -9 of any agent, any training process and everybody, at every stage of the protocol. After each:
-# at most one claim (I1), one step per round (I2), no step after the final one (I3), everybody gone in
-# time (I4), what was acknowledged is still there (I5), the next attempt starts from the newest complete
-# checkpoint and counts right (I6, I7), no process and no board is left.
+# kill -9 of any agent, any training process and everybody, at every stage of the protocol. After each
+# (docs/design.md has I1 to I8): at most one claim (I1), one step per round (I2), no step after the final one
+# (I3), everybody gone in time (I4), what was acknowledged is still there (I5), the next attempt starts from
+# the newest complete checkpoint and counts right (I6, I7), no process and no board is left.
 # takes: 50
 # alone
 # asan: no (KILL leaves nothing to look at, and it takes minutes)

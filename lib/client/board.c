@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rules of a board: what is written, and what hold asks for at a boundary (board.h, DESIGN.md,
- * section 3). Deciding is a function of hold and the numbers; the waiting is around it.
+ * The rules of a board: what is written, and what hold asks for at a boundary (board.h,
+ * docs/design.md, section 3). Deciding is a function of hold and the numbers; the waiting is around
+ * it.
  */
 #include "client/board.h"
 

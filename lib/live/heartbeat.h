@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who is alive, judged by observations: pure functions of what was read and of one's own monotonic
- * clock. Never by the wall clock, and never by silence alone (DESIGN.md, section 5).
+ * clock. Never by the wall clock, and never by silence alone (docs/design.md, section 5).
  *
  * One observation of silence is: our own beat was written, then the peer's was read unchanged, at
  * least a period (ours, or the peer's if that is longer) after the last observation. Death needs

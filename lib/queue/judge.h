@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a worker is dead, by observations (DESIGN.md, section 5): pure functions of what was read
- * and of one's own clock, never of the wall clock.
+ * Whether a worker is dead, by observations (docs/design.md, section 5): pure functions of what was
+ * read and of one's own clock, never of the wall clock.
  *
  * One observation of silence is: a beat of our own was written since the last one, then the other's
  * was read unchanged, at least a period (ours, or its own if that is longer) after the last one.

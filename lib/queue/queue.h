@@ -11,7 +11,7 @@
 #include "queue/item.h"
 #include "store/store.h"
 
-#define QUEUE_LIMIT 262144 /* commands that may wait; UPSTREAM.md, section 5 */
+#define QUEUE_LIMIT 262144 /* commands that may wait (docs/scenarios.md, WQ) */
 /* Moves in one transaction: etcd allows 128 operations. */
 #define QUEUE_BATCH 12
 /* The same of commands that are only scheduled, or only changed; queue_schedule_most says more. */

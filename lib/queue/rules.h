@@ -4,10 +4,10 @@
  *
  * Being preempted never counts: it goes back. So do the exit codes that mean "run me again" of a
  * run inside (42, 43). 75 means "transient, put me back": forgiven max_transient times in a row. A
- * lost worker uses up an attempt: without max_attempts three may be lost (upstream has no limit,
- * and a command that kills its worker then kills them all). What fails by itself uses one, too, and
- * without max_attempts is not tried again, as upstream does not. 93 and what cannot be started are
- * final.
+ * lost worker uses up an attempt: without max_attempts three may be lost (TensorFlow's
+ * ClusterCoordinator has no limit, and a command that kills its worker then kills them all). What
+ * fails by itself uses one, too, and without max_attempts is not tried again, as ClusterCoordinator
+ * does not. 93 and what cannot be started are final.
  */
 #ifndef QUEUE_RULES_H
 #define QUEUE_RULES_H
@@ -15,7 +15,7 @@
 #include "queue/item.h"
 
 #define QUEUE_LOST_MAX	    3 /* lost workers that make a command fail, where not given */
-#define QUEUE_TRANSIENT_MAX 3 /* UPSTREAM.md, section 5 */
+#define QUEUE_TRANSIENT_MAX 3 /* as ClusterCoordinator (docs/scenarios.md) */
 
 /*
  * before: its history with this start counted in starts. Answers where it goes (QUEUE_WAITING or

@@ -19,7 +19,7 @@ struct work_options {
 	int term_signal;		      /* what running commands get at a notice */
 	int64_t kill_after;		      /* ms between TERM and KILL otherwise */
 	int64_t period;			      /* of the beats, ms */
-	uint64_t limit;			      /* DESIGN.md, section 5 */
+	uint64_t limit;			      /* docs/design.md, section 5 */
 	int64_t start_delay, start_delay_max; /* ms: index x start_delay, at most that */
 	int64_t watchdog;   /* ms without any end, then it is said what runs; 0: not */
 	const char *joblog; /* file that gets a line for each accepted result; NULL: none */

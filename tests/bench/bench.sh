@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The budgets of the design, measured here and now: each row is a ratio or a limit, with peers in the
+# The budgets of docs/design.md, section 8, measured here and now: each row is a ratio or a limit, with peers in the
 # same run. Nothing fails on a time; a row over its budget says so.
 #
 #   tests/bench/bench.sh [queue|scale]      only that section

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # step.sh [COUNT]: us per preempt_step when nothing is wrong, for each client, on a board in /dev/shm; the
-# loop around it is in the number. Budgets (DESIGN.md, section 8): bash 25, Python 5, C 2.
+# loop around it is in the number. Budgets (docs/design.md, section 8): bash 25, Python 5, C 2.
 # Best of five: what it costs, not who else is on this machine.
 set -euo pipefail
 

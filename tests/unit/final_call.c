@@ -2,11 +2,11 @@
 /*
  * When the final save begins: 10,000 preemptions drawn at random, of trainings whose steps and
  * saves are steady, spiky or growing, with the rules of grace.h and step_interval.h as the agent
- * uses them (it looks once a second), and with the rule of the upstream handler beside them: 6
+ * uses them (it looks once a second), and with the rule of TensorFlow's handler beside them: 6
  * average steps before the deadline, what has to be agreed and saved fits in.
  *
  * Shown: our save is done before the deadline in at least 99.9 %, of those in which it can be; and
- * where the upstream rule makes it too, ours leaves less of the grace period unused.
+ * where TensorFlow's rule makes it too, ours leaves less of the grace period unused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -177,7 +177,7 @@ static struct outcome ours(struct agent agent, double grace, bool polled)
 }
 
 /* The final call 6 average steps before the deadline; its store answers at once. */
-static struct outcome upstream(struct agent agent, double grace)
+static struct outcome tensorflow(struct agent agent, double grace)
 {
 	struct training training = *agent.training;
 	double notice = agent.now, deadline = notice + grace;
@@ -206,8 +206,8 @@ static bool possible(struct agent agent, double grace)
 }
 
 struct tally {
-	unsigned possible, made, upstream_made, both;
-	double unused, upstream_unused, grace;
+	unsigned possible, made, tensorflow_made, both;
+	double unused, tensorflow_unused, grace;
 };
 
 static void draw_one(struct tally *tally, enum temper steps, enum temper saves)
@@ -229,15 +229,15 @@ static void draw_one(struct tally *tally, enum temper steps, enum temper saves)
 	double grace = training.step * between(20, 600);
 	if (!possible(agent, grace))
 		return;
-	struct outcome own = ours(agent, grace, polled), theirs = upstream(agent, grace);
+	struct outcome own = ours(agent, grace, polled), theirs = tensorflow(agent, grace);
 	tally->possible++;
 	tally->made += own.made;
-	tally->upstream_made += theirs.made;
+	tally->tensorflow_made += theirs.made;
 	if (!own.made || !theirs.made)
 		return;
 	tally->both++;
 	tally->unused += own.unused;
-	tally->upstream_unused += theirs.unused;
+	tally->tensorflow_unused += theirs.unused;
 	tally->grace += grace;
 }
 
@@ -249,29 +249,29 @@ int main(void)
 			struct tally tally = {0};
 			while (tally.possible < DRAWS / (TEMPERS * TEMPERS) + 1)
 				draw_one(&tally, steps, saves);
-			printf("# %s steps, %s saves: missed %.2f %%, upstream %.2f %%; unused of the "
-			       "grace %.1f %%, upstream %.1f %%\n",
+			printf("# %s steps, %s saves: missed %.2f %%, TensorFlow %.2f %%; unused of the "
+			       "grace %.1f %%, TensorFlow %.1f %%\n",
 				tempers[steps], tempers[saves],
 				100.0 * (tally.possible - tally.made) / tally.possible,
-				100.0 * (tally.possible - tally.upstream_made) / tally.possible,
+				100.0 * (tally.possible - tally.tensorflow_made) / tally.possible,
 				100 * tally.unused / tally.grace,
-				100 * tally.upstream_unused / tally.grace);
+				100 * tally.tensorflow_unused / tally.grace);
 			all.possible += tally.possible;
 			all.made += tally.made;
-			all.upstream_made += tally.upstream_made;
+			all.tensorflow_made += tally.tensorflow_made;
 			all.both += tally.both;
 			all.unused += tally.unused;
-			all.upstream_unused += tally.upstream_unused;
+			all.tensorflow_unused += tally.tensorflow_unused;
 			all.grace += tally.grace;
 		}
-	printf("# of %u: missed %.3f %%, upstream %.2f %%; where both make it, unused %.2f %% of the "
-	       "grace, upstream %.2f %%\n",
+	printf("# of %u: missed %.3f %%, TensorFlow %.2f %%; where both make it, unused %.2f %% of the "
+	       "grace, TensorFlow %.2f %%\n",
 		all.possible, 100.0 * (all.possible - all.made) / all.possible,
-		100.0 * (all.possible - all.upstream_made) / all.possible,
-		100 * all.unused / all.grace, 100 * all.upstream_unused / all.grace);
+		100.0 * (all.possible - all.tensorflow_made) / all.possible,
+		100 * all.unused / all.grace, 100 * all.tensorflow_unused / all.grace);
 	CHECK((all.possible - all.made) * 1000 <= all.possible,
 		"PH-13 the final save is done before the deadline in at least 99.9 %%");
-	CHECK(all.unused < all.upstream_unused,
-		"less of the grace is unused than with the upstream rule, where that makes it too");
+	CHECK(all.unused < all.tensorflow_unused,
+		"less of the grace is unused than with TensorFlow's rule, where that makes it too");
 	return unit_end();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's side of a board (DESIGN.md, section 3): a directory of this machine through which
- * agent and training process talk. Made anew for each start of the command, never reused.
+ * The agent's side of a board (docs/design.md, section 3): a directory of this machine through
+ * which agent and training process talk. Made anew for each start of the command, never reused.
  */
 #ifndef AGENT_TASK_BOARD_H
 #define AGENT_TASK_BOARD_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The invariants of DESIGN.md, section 4, as predicates on the world, which knows what the agents
- * cannot. Each says what it exempts and why. "Faulted" is a task to which, to whose agent, or to
- * whose way to the store something was done.
+ * The invariants of docs/design.md, section 4, as predicates on the world, which knows what the
+ * agents cannot. Each says what it exempts and why. "Faulted" is a task to which, to whose agent,
+ * or to whose way to the store something was done.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Named scenarios: what broke the first draft, and what upstream's tests show (PH, SY). */
+/* Named scenarios: what broke the first draft, and what the tests of TensorFlow and JAX show (PH,
+ * SY: docs/scenarios.md). */
 #include <string.h>
 
 #include "sim.h"
@@ -472,7 +473,7 @@ static const char *everybody_acked(struct world *w)
 	return ~last_round(w)->acked ? "somebody did not acknowledge" : all_42_in_one_round(w);
 }
 
-/* ---- Upstream's ---- */
+/* ---- Of TensorFlow and JAX ---- */
 
 static void ph4(struct schedule *s)
 {

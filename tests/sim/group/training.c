@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The training processes: the loop of DESIGN.md, section 3, with the client's rules.
+ * The training processes: the loop of docs/design.md, section 3, with the client's rules.
  *
  *	for (n = start; n < total; n += stride) {
  *		preempt_step(n, n + stride) || { save(n) && preempt_saved(n); } || exit
