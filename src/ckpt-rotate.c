@@ -161,7 +161,7 @@ static enum status read_target(
 			err, STATUS_USAGE, "--sharded and --chief-only exclude each other");
 	if (!task_given) {
 		status = group_own_task(&target->task, err);
-		if (status > STATUS_NO)
+		if (status_is_error(status))
 			return status;
 		task_given = status == STATUS_OK;
 	}

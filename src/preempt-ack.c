@@ -85,7 +85,7 @@ static void print_decision(const struct agreement_decision *decision, uint64_t s
 	}
 }
 
-static enum status with_board(struct store *store, const struct attempt *attempt,
+static int with_board(struct store *store, const struct attempt *attempt,
 	const struct agreement_config *config, int64_t deadline, struct error *err)
 {
 	struct stage stage;
@@ -105,30 +105,33 @@ static enum status with_board(struct store *store, const struct attempt *attempt
 	if (status == STATUS_OK && goal == STAGE_AGREED)
 		print_decision(decision, each ? told->step : decision->step);
 	if (status == STATUS_OK && told->order == ORDER_LEAVE && goal == STAGE_ALL) {
-		bool complete = told->code == STATUS_SAVED || told->code == STATUS_DECIDED;
+		bool complete = told->code == CODE_SAVED || told->code == CODE_DECIDED;
 		message_info("%s", complete ? "everybody has saved: the checkpoint is complete"
 					    : "not everybody has saved: no complete checkpoint");
 		status = complete ? STATUS_OK : STATUS_NO;
 	}
+	int leave = stage.leave;
 	stage_release(&stage);
-	return status;
+	return leave ? leave : (int)status;
 }
 
-static enum status without_board(struct store *store, const struct attempt *attempt,
+static int without_board(struct store *store, const struct attempt *attempt,
 	const struct agreement_config *config, int64_t deadline, struct error *err)
 {
 	struct view view = {0};
-	enum agreement_kind kind = KIND_NONE;
+	struct stage_answer answer = {.kind = KIND_NONE};
 	enum status status = view_init(&view, attempt, err);
 	if (status == STATUS_OK && saved)
-		status = stage_saved_at(
-			store, &view, config->task, at, config, everybody, deadline, err);
+		status = stage_saved_at(store, &view, config->task, at, err);
 	else if (status == STATUS_OK)
 		status = stage_ask_at(store, &view, config->task, at, next_given ? next : at + 1,
-			config, deadline, &kind, err);
-	if (status == STATUS_SAVE) {
+			config, deadline, &answer, err);
+	if (status == STATUS_OK && saved && everybody)
+		status = stage_wait_for_saves(
+			store, &view, config->save_timeout, deadline, &answer.leave, err);
+	if (answer.save) {
 		uint64_t step = view.agreement.decision.step;
-		if ((kind == KIND_SAVE || kind == KIND_EXIT) && at > step)
+		if ((answer.kind == KIND_SAVE || answer.kind == KIND_EXIT) && at > step)
 			message_error(
 				"OVERSHOOT: the agreed step is %llu, but this task is at %llu; "
 				"saving here, which does not count as the agreed save",
@@ -136,7 +139,7 @@ static enum status without_board(struct store *store, const struct attempt *atte
 		print_decision(&view.agreement.decision, at);
 	}
 	view_release(&view);
-	return status;
+	return answer.save ? CODE_SAVE : answer.leave ? answer.leave : (int)status;
 }
 
 /* The agreement as the options have it, of this task. */
@@ -227,15 +230,16 @@ static int run(const struct args_rest *rest)
 			group_options.attempt_given ? group_options.attempt : 0, &attempt, &err);
 	if (status == STATUS_OK)
 		status = attempt_check_task(&attempt, identity.task, &err);
+	int code = status;
 	if (status == STATUS_OK)
-		status = at_given ? without_board(store, &attempt, &config, deadline, &err)
-				  : with_board(store, &attempt, &config, deadline, &err);
+		code = at_given ? without_board(store, &attempt, &config, deadline, &err)
+				: with_board(store, &attempt, &config, deadline, &err);
 	store_close(store);
-	if (status == STATUS_NO && *err.text)
+	if (code == CODE_NO && *err.text)
 		message_info("%s", err.text);
-	else if (status != STATUS_OK && status != STATUS_NO && status != STATUS_SAVE)
+	else if (code != CODE_OK && code != CODE_NO && code != CODE_SAVE)
 		message_fail(&err);
-	return status;
+	return code;
 }
 
 static const struct args_command commands[] = {

@@ -214,7 +214,7 @@ static int take_events(struct session *session)
 		.cancel = readable,
 		.cancel_count = 2};
 	while ((readable[0] >= 0 || session->waiting_count) &&
-		(session->code <= STATUS_NO || session->agent >= 0)) {
+		(session->code <= CODE_NO || session->agent >= 0)) {
 		struct pollfd polls[] = {{.fd = readable[0], .events = POLLIN},
 			{.fd = session->agent, .events = POLLIN}};
 		(void)poll(polls, 2, session->waiting_count ? 0 : -1);

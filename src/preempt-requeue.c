@@ -161,10 +161,10 @@ static int act(struct batch *batch, const struct requeue_question *question,
 	const struct budget_decision *decision = &requeue->decision;
 	struct error err;
 	if (decision->decided) {
-		message_error("not run again (%d): %s", STATUS_DECIDED, decision->why);
+		message_error("not run again (%d): %s", CODE_DECIDED, decision->why);
 		if (requeue->known && requeue_record(question, requeue, &err) != STATUS_OK)
 			message_error("%s", err.text);
-		return STATUS_DECIDED;
+		return CODE_DECIDED;
 	}
 	if (!decision->again) {
 		if (*decision->why && requeue->code)

@@ -19,7 +19,7 @@
 #include "store/remove.h"
 #include "store/store.h"
 
-static uint64_t copies, ranks, exit_code = STATUS_SAVED, max_bad_restarts;
+static uint64_t copies, ranks, exit_code = CODE_SAVED, max_bad_restarts;
 static bool copies_given, ranks_given, exit_code_given, forward, per_task;
 static struct args_list notices;
 static int64_t grace = -1, join_timeout = 300000, kill_after = 5000;

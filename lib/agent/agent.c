@@ -99,7 +99,7 @@ void agent_say_goodbye(struct agent *agent, int code)
 static int combined_code(const struct agent *agent)
 {
 	static const int weight[] = {
-		STATUS_OK, STATUS_SAVED, STATUS_DECIDED, STATUS_PREEMPTED, STATUS_BROKEN};
+		STATUS_OK, CODE_SAVED, CODE_DECIDED, CODE_PREEMPTED, CODE_BROKEN};
 	size_t heaviest = 0;
 	for (size_t i = 0; i < agent->task_count; i++) {
 		size_t rank = 0;
@@ -111,7 +111,7 @@ static int combined_code(const struct agent *agent)
 			heaviest = rank;
 	}
 	int code = weight[heaviest];
-	return code == STATUS_SAVED ? agent->options->exit_code : code;
+	return code == CODE_SAVED ? agent->options->exit_code : code;
 }
 
 static void end_commands(struct agent *agent)
@@ -224,7 +224,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		agent_say_goodbye(&agent, code);
 	if (options->rehearsal.signal)
 		rehearsed_well = agent_check_rehearsal(&agent, code);
-	if (!options->restarts || code != STATUS_BROKEN)
+	if (!options->restarts || code != CODE_BROKEN)
 		agent_say_end(&agent, code);
 out:
 	/* The code is decided: a signal that comes now (srun -K) must not put another in its place.

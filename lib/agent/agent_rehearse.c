@@ -93,7 +93,7 @@ static const char *what_failed(const struct agent *agent, int code)
 	/* Of a program that is only told nothing more can be known. */
 	if (told && !options->find_checkpoint)
 		return which_did_not_obey(agent);
-	if (code == STATUS_PREEMPTED)
+	if (code == CODE_PREEMPTED)
 		return "no complete checkpoint was saved";
 	return code == options->exit_code ? NULL : "it ended in another way";
 }

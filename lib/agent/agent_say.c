@@ -144,7 +144,7 @@ static void say_grace_account(const struct agent *agent)
 static const struct agent_task *complete_task(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->task_count; i++)
-		if (agent->tasks[i].code == STATUS_SAVED && agent->tasks[i].has_complete)
+		if (agent->tasks[i].code == CODE_SAVED && agent->tasks[i].has_complete)
 			return &agent->tasks[i];
 	return NULL;
 }
@@ -153,7 +153,7 @@ static const struct agent_task *complete_task(const struct agent *agent)
 static bool one_is_saved(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->task_count; i++)
-		if (agent->tasks[i].code == STATUS_SAVED)
+		if (agent->tasks[i].code == CODE_SAVED)
 			return true;
 	return false;
 }
@@ -203,13 +203,13 @@ void agent_say_end(const struct agent *agent, int code)
 	say_grace_account(agent);
 	if (code == agent->options->exit_code && one_is_saved(agent))
 		say_saved(agent, saved, code);
-	else if (code == STATUS_PREEMPTED)
+	else if (code == CODE_PREEMPTED)
 		message_info(
 			"preempted without a new complete checkpoint: run me again (%d)", code);
-	else if (code == STATUS_BROKEN)
+	else if (code == CODE_BROKEN)
 		message_info("%s: run me again (%d)",
 			agent->cut_off_ended ? "cut off from the store" : "another task broke",
 			code);
-	else if (code == STATUS_DECIDED)
+	else if (code == CODE_DECIDED)
 		say_stopped(agent, code);
 }

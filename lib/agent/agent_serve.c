@@ -156,7 +156,7 @@ int agent_serve(const struct agent_options *options, const struct attempt *attem
 			declare_dead(&agent);
 		else if (!board_vanished(&agent.tasks[0].board)) {
 			remember_saves(&agent);
-			agent_say_goodbye(&agent, STATUS_PREEMPTED);
+			agent_say_goodbye(&agent, CODE_PREEMPTED);
 		}
 	}
 	/* The board is the agent's to remove; no other process does where that is gone. */

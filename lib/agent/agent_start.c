@@ -225,7 +225,8 @@ int agent_not_joined(struct agent *agent, enum status status, const struct error
 	int code = status;
 	enum agreement_reason reason = status == STATUS_BROKEN ? REASON_PEER : REASON_FAILED;
 	const char *why = err->text;
-	if (agent->group.noticed || status == STATUS_SAVED) {
+	if (agent->group.noticed ||
+		(status == STATUS_NO && attempt_is_preempted(&agent->group.view))) {
 		code = agent->options->exit_code;
 		reason = REASON_PREEMPTED;
 		message_info("preempted before the start: nothing to save, run me again");

@@ -241,9 +241,9 @@ static enum status watch_the_rest(struct between *between, struct error *err)
  */
 static int preempted_code(const struct agent_options *options, int code)
 {
-	bool stands = code == STATUS_OK || code == options->exit_code || code == STATUS_PREEMPTED ||
-		      code == STATUS_DECIDED;
-	return stands ? code : STATUS_BROKEN;
+	bool stands = code == STATUS_OK || code == options->exit_code || code == CODE_PREEMPTED ||
+		      code == CODE_DECIDED;
+	return stands ? code : CODE_BROKEN;
 }
 
 /* The exit code of an agent that leaves although the limits allow another attempt. */
@@ -274,12 +274,12 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 		has_resume, resume, &decision, &err);
 	if (status != STATUS_OK) {
 		message_error("%s; this run must be started again from outside", err.text);
-		*code = between->finished ? STATUS_OK : STATUS_BROKEN;
+		*code = between->finished ? STATUS_OK : CODE_BROKEN;
 		return false;
 	}
 	if (decision.decided) {
-		message_error("not run again (%d): %s", STATUS_DECIDED, decision.why);
-		*code = STATUS_DECIDED;
+		message_error("not run again (%d): %s", CODE_DECIDED, decision.why);
+		*code = CODE_DECIDED;
 	}
 	if (!decision.again)
 		return false;
@@ -319,7 +319,7 @@ static bool runs_again(struct between *between, const struct budget_limits *limi
 		*code = preempted_code(between->options, *code);
 	} else {
 		message_error("%s; this run must be started again from outside", err.text);
-		*code = between->finished ? STATUS_OK : STATUS_BROKEN;
+		*code = between->finished ? STATUS_OK : CODE_BROKEN;
 	}
 	return false;
 }
@@ -348,8 +348,8 @@ static bool run_once(const struct agent_options *options, const struct budget_li
 	if (unstarted_late) {
 		message_error("not all tasks have come back: this run must be started again from "
 			      "outside (%d)",
-			STATUS_BROKEN);
-		*code = STATUS_BROKEN;
+			CODE_BROKEN);
+		*code = CODE_BROKEN;
 		return false;
 	}
 	/* The machine that was noticed goes away; what the attempt ended by is counted later. */

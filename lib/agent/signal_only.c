@@ -99,7 +99,7 @@ static int judge(struct agent_task *task, const struct group *group, int agreed,
 	if (!options->find_checkpoint)
 		return agreed == STATUS_OK && !is_preempted(group) && !task->done_if.started
 			       ? STATUS_OK
-			       : STATUS_PREEMPTED;
+			       : CODE_PREEMPTED;
 	enum status status =
 		signal_only_find_newer(options, &group->view, &task->complete_step, &notes);
 	if (status == STATUS_NO && *notes.text)
@@ -107,7 +107,7 @@ static int judge(struct agent_task *task, const struct group *group, int agreed,
 	else if (status != STATUS_OK && status != STATUS_NO)
 		message_error("%s", notes.text);
 	task->has_complete = status == STATUS_OK;
-	return task->has_complete ? STATUS_SAVED : STATUS_PREEMPTED;
+	return task->has_complete ? CODE_SAVED : CODE_PREEMPTED;
 }
 
 bool signal_only_conclude(
@@ -122,7 +122,7 @@ bool signal_only_conclude(
 	if (hook_runs(on_notice, now, wake))
 		return false;
 	if ((!is_signal_only(options) && !options->find_checkpoint && !options->done_if) ||
-		(agreed != STATUS_OK && agreed != STATUS_SAVED && agreed != STATUS_PREEMPTED))
+		(agreed != STATUS_OK && agreed != CODE_SAVED && agreed != CODE_PREEMPTED))
 		return true;
 	if (options->done_if && task->agreement.end_code == 0) {
 		if (!done_if->started)

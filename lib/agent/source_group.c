@@ -175,7 +175,7 @@ static void *ask(void *context)
 			post_view(self);
 		else
 			post_failure(self, &err);
-		if (status > STATUS_NO || !self->store) {
+		if ((status != STATUS_OK && status != STATUS_NO) || !self->store) {
 			if (pause_for(self, AGAIN / 2 + clock_jitter(AGAIN)))
 				break;
 			continue;

@@ -1,34 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a library function answers. Every fallible function returns a status: 0 is success, and the
- * others are the exit codes of preempt(7), so that a program can return them as they are.
- * A function that answers neither STATUS_OK nor STATUS_NO has filled its struct error with one
- * sentence: what, where, why, what to do. Out-parameters are written only on success.
+ * What a library function answers. Every fallible function returns a status: an answer (ok, no,
+ * broken) or an error. A function that answers neither STATUS_OK nor STATUS_NO has filled its
+ * struct error with one sentence: what, where, why, what to do. Out-parameters are written only on
+ * success.
+ *
+ * The numbers are those of the exit codes in preempt(7) (base/exit_code.h), so that a program can
+ * return a status as it is. What a task leaves with (10, 42, 43, 93) is no status: functions that
+ * decide it return an int of enum exit_code.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
+#include <stdbool.h>
+
+#include "base/exit_code.h"
+
 enum status {
-	STATUS_OK = 0,
-	STATUS_NO = 1,	       /* asked, and the definite answer is no */
-	STATUS_USAGE = 2,      /* the caller asked for something impossible */
-	STATUS_SAVE = 10,      /* save a checkpoint now */
-	STATUS_SAVED = 42,     /* saved, run me again */
-	STATUS_PREEMPTED = 43, /* preempted without a new complete checkpoint, run me again */
-	STATUS_BROKEN = 44,    /* a peer failed, run me again */
-	STATUS_DAMAGED = 65,   /* damaged, or of a newer format: nothing was changed */
-	STATUS_TEMPORARY = 75, /* could not ask: not a "no" */
-	STATUS_PERMISSION = 77,
-	STATUS_DECIDED = 93,  /* decided, do not run again */
-	STATUS_TIMEOUT = 124, /* the deadline passed */
-	STATUS_CANNOT_RUN = 126,
-	STATUS_NOT_FOUND = 127,
+	/* Answers. */
+	STATUS_OK = CODE_OK,
+	STATUS_NO = CODE_NO,	     /* asked, and the definite answer is no */
+	STATUS_BROKEN = CODE_BROKEN, /* asked: the run, or what a queue ran, has failed */
+	/* Errors. */
+	STATUS_USAGE = CODE_USAGE,	   /* the caller asked for something impossible */
+	STATUS_DAMAGED = CODE_DAMAGED,	   /* damaged, or of a newer format: nothing was changed */
+	STATUS_TEMPORARY = CODE_TEMPORARY, /* could not ask: not a "no" */
+	STATUS_PERMISSION = CODE_PERMISSION,
+	STATUS_TIMEOUT = CODE_TIMEOUT,	     /* the deadline passed */
+	STATUS_CANNOT_RUN = CODE_CANNOT_RUN, /* of a command, as a shell says it */
+	STATUS_NOT_FOUND = CODE_NOT_FOUND,   /* the same; or a library that is not installed */
 };
 
 struct error {
 	enum status status;
 	char text[768];
 };
+
+/* Whether the question had no answer. Statuses are never compared by order. */
+static inline bool status_is_error(enum status status)
+{
+	return status != STATUS_OK && status != STATUS_NO && status != STATUS_BROKEN;
+}
 
 /* Fill err (which may be NULL) and return status. Control characters are escaped. */
 enum status error_set(struct error *err, enum status status, const char *format, ...)

@@ -374,8 +374,8 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 		message_error("run %s attempt %llu is broken: %s", options->run,
 			(unsigned long long)k->attempt.number, why);
 		run_hook(k, why);
-		end_process(k, STATUS_BROKEN);
-		return STATUS_BROKEN;
+		end_process(k, CODE_BROKEN);
+		return CODE_BROKEN;
 	case END_TOLD:
 		if (k->pid)
 			message_error("the command was told to leave with %d, and did not within "
@@ -403,7 +403,7 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 		signal_process(k, SIGKILL);
 		wait_for_end(k, clock_after(10000));
 		declare_dead(k, DEATH_GONE);
-		return STATUS_BROKEN;
+		return CODE_BROKEN;
 	}
 	return STATUS_OK;
 }
@@ -509,8 +509,8 @@ static enum status begin(struct keeper *k, struct error *err)
 
 static bool is_failure(int code)
 {
-	return code != STATUS_OK && code != STATUS_SAVED && code != STATUS_PREEMPTED &&
-	       code != STATUS_DECIDED;
+	return code != STATUS_OK && code != CODE_SAVED && code != CODE_PREEMPTED &&
+	       code != CODE_DECIDED;
 }
 
 /* Beat for the attempt until the end. */

@@ -27,11 +27,12 @@ static void export_number(struct text *exports, const char *name, uint64_t value
 
 /* Join for entry's agent; where a restarted task ended that attempt, the next one. */
 static enum status join_until_gathered(struct store *store, const struct attempt_entry *entry,
-	struct attempt *attempt, struct error *err)
+	struct attempt *attempt, bool *preempted, struct error *err)
 {
 	for (;;) {
 		struct view view;
 		enum status status = attempt_join(store, entry, &view, err);
+		*preempted = status == STATUS_NO && attempt_is_preempted(&view);
 		if (status != STATUS_OK)
 			return status;
 		*attempt = view.attempt;
@@ -41,11 +42,11 @@ static enum status join_until_gathered(struct store *store, const struct attempt
 		bool agent_gone = process_check(&entry->agent) == PROCESS_GONE;
 		/* Do not write LEFT for an agent that is gone: it died. */
 		if (status != STATUS_OK && !agent_gone) {
-			enum agreement_reason reason =
-				status == STATUS_SAVED ? REASON_PREEMPTED : REASON_PEER;
+			*preempted = status == STATUS_NO && attempt_is_preempted(&view);
 			for (uint64_t i = 0; i < entry->count; i++)
-				(void)attempt_leave(
-					store, &view, entry->first + i, reason, status, NULL);
+				(void)attempt_leave(store, &view, entry->first + i,
+					*preempted ? REASON_PREEMPTED : REASON_PEER,
+					*preempted ? CODE_SAVED : (int)status, NULL);
 			(void)attempt_close(store, &view, false, NULL, NULL);
 		}
 		view_release(&view);
@@ -57,7 +58,7 @@ static enum status join_until_gathered(struct store *store, const struct attempt
 }
 
 static enum status join_and_gather(struct store *store, const struct membership_request *request,
-	struct attempt *attempt, struct error *err)
+	struct attempt *attempt, bool *preempted, struct error *err)
 {
 	const struct identity *identity = request->identity;
 	struct attempt_entry entry = {.run = identity->run,
@@ -72,7 +73,7 @@ static enum status join_and_gather(struct store *store, const struct membership_
 	if (status != STATUS_OK)
 		return status;
 	entry.cancel = pidfd_open(entry.agent.pid, 0);
-	status = join_until_gathered(store, &entry, attempt, err);
+	status = join_until_gathered(store, &entry, attempt, preempted, err);
 	if (entry.cancel >= 0)
 		close(entry.cancel);
 	if (status == STATUS_NO && process_check(&entry.agent) == PROCESS_GONE)
@@ -81,8 +82,8 @@ static enum status join_and_gather(struct store *store, const struct membership_
 	return status;
 }
 
-enum status membership_join(
-	const struct membership_request *request, struct text *exports, struct error *err)
+enum status membership_join(const struct membership_request *request, struct text *exports,
+	bool *preempted, struct error *err)
 {
 	struct store *store;
 	struct attempt attempt;
@@ -90,11 +91,12 @@ enum status membership_join(
 	const struct identity *identity = request->identity;
 	enum status status =
 		store_open(&store, request->store, STORE_CREATE, clock_after(30000), err);
+	*preempted = false;
 	if (status != STATUS_OK)
 		return status;
 	status = identity_check_store(identity, store_where(store), store_is_local(store), err);
 	if (status == STATUS_OK)
-		status = join_and_gather(store, request, &attempt, err);
+		status = join_and_gather(store, request, &attempt, preempted, err);
 	if (status == STATUS_OK && request->board)
 		status = board_create(&board, request->board_parent, request->agent, err);
 	store_close(store);
@@ -122,16 +124,16 @@ static enum agreement_reason reason_of(int code)
 {
 	switch (code) {
 	case STATUS_OK: return REASON_COMPLETED;
-	case STATUS_SAVED: return REASON_SAVED;
-	case STATUS_PREEMPTED: return REASON_PREEMPTED;
-	case STATUS_BROKEN: return REASON_PEER;
+	case CODE_SAVED: return REASON_SAVED;
+	case CODE_PREEMPTED: return REASON_PREEMPTED;
+	case CODE_BROKEN: return REASON_PEER;
 	default: return REASON_FAILED;
 	}
 }
 
 int membership_preempted_code(int code)
 {
-	return reason_of(code) == REASON_FAILED ? STATUS_PREEMPTED : code;
+	return reason_of(code) == REASON_FAILED ? CODE_PREEMPTED : code;
 }
 
 /* Tell the others that this task has failed, unless the attempt is ending for another reason. */
@@ -198,10 +200,10 @@ enum status membership_leave(struct store *store, struct view *view, uint64_t ta
 	} else if (reason == REASON_FAILED && view->agreement.broken &&
 		   !(view->error.present && view->error.task == task)) {
 		reason = REASON_PEER;
-		code = STATUS_BROKEN;
+		code = CODE_BROKEN;
 	}
 	if (reason != REASON_COMPLETED && agreement_stops(&view->agreement))
-		code = STATUS_DECIDED;
+		code = CODE_DECIDED;
 	*leave = code;
 	if (reason == REASON_FAILED && !left)
 		status = announce_failure(store, view, task, code, line, err);

@@ -23,10 +23,11 @@ struct membership_request {
 
 /*
  * Join, wait for the others, make a board. exports gets lines "export NAME=value" for eval and for
- * Slurm's TaskProlog. Statuses of attempt_join and attempt_gather; STATUS_NO: the agent is gone.
+ * Slurm's TaskProlog. Statuses of attempt_join and attempt_gather; STATUS_NO: the agent is gone, or
+ * *preempted: a claim came first, leave with 42.
  */
-enum status membership_join(
-	const struct membership_request *request, struct text *exports, struct error *err);
+enum status membership_join(const struct membership_request *request, struct text *exports,
+	bool *preempted, struct error *err);
 
 /*
  * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;

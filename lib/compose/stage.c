@@ -237,26 +237,30 @@ static enum status wait_for_change(
 
 /* Nothing more will come of this goal; the error says why. */
 static enum status give_up(
-	const struct stage *stage, const struct agreement_plan *plan, struct error *err)
+	struct stage *stage, const struct agreement_plan *plan, struct error *err)
 {
 	const struct agreement *a = &stage->agreement;
 	const struct view *view = &stage->view;
 	const char *run = view->attempt.run;
-	if (a->told.order == ORDER_LEAVE)
-		return error_set(err, (enum status)a->told.code,
+	if (a->told.order == ORDER_LEAVE) {
+		stage->leave = a->told.code;
+		return error_set(err, STATUS_NO,
 			"run %s: the training process was told to leave with %d", run,
 			a->told.code);
-	if (plan->end_command && a->code == STATUS_BROKEN)
+	}
+	if (plan->end_command && a->code == CODE_BROKEN)
 		return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s", run,
 			(unsigned long long)view->attempt.number,
 			*view->seal_text ? view->seal_text : view->seal);
-	if (plan->end_command)
-		return error_set(err, (enum status)a->code,
+	if (plan->end_command) {
+		stage->leave = a->code;
+		return error_set(err, STATUS_NO,
 			"run %s: %s; end the training process and leave with %d", run,
 			view->agreement.decided && view->agreement.decision.kind == KIND_NONE
 				? "no task has begun to train, so there is nothing to save"
 				: "it did not save in time",
 			a->code);
+	}
 	if (view->agreement.round == 0)
 		return error_set(err, STATUS_NO,
 			"run %s: nothing is claimed, and no checkpoint is asked for", run);
@@ -266,10 +270,12 @@ static enum status give_up(
 			(unsigned long long)view->agreement.decision.step);
 	if (board_vanished(&stage->board))
 		return error_set(err, STATUS_NO, "the board %s is gone", stage->board.path);
-	if (kill(stage->board.agent, 0) < 0 && errno == ESRCH)
-		return error_set(err, STATUS_PREEMPTED,
+	if (kill(stage->board.agent, 0) < 0 && errno == ESRCH) {
+		stage->leave = CODE_PREEMPTED;
+		return error_set(err, STATUS_NO,
 			"process %d, which stands behind the board, is gone",
 			(int)stage->board.agent);
+	}
 	return STATUS_OK;
 }
 
@@ -354,10 +360,8 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
 {
 	if (!view->agreement.peers[task].dead)
 		return STATUS_OK;
-	enum status code = agreement_stops(&view->agreement) ? STATUS_DECIDED
-			   : view->agreement.claimed	     ? STATUS_PREEMPTED
-							     : STATUS_BROKEN;
-	return error_set(err, code,
+	bool leave = agreement_stops(&view->agreement) || view->agreement.claimed;
+	return error_set(err, leave ? STATUS_NO : STATUS_BROKEN,
 		"run %s: task %llu was declared dead (%s); end the training process",
 		view->attempt.run, (unsigned long long)task,
 		keys_death_word(view->members[task].death));
@@ -427,28 +431,28 @@ static enum status report_and_wait(struct store *store, struct view *view,
 
 enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
 	uint64_t next, const struct agreement_config *config, int64_t deadline,
-	enum agreement_kind *kind, struct error *err)
+	struct stage_answer *answer, struct error *err)
 {
+	*answer = (struct stage_answer){.kind = KIND_NONE};
 	enum status status = view_refresh(view, store, err);
 	if (status == STATUS_OK)
 		status = check_broken(view, err);
 	if (status == STATUS_OK)
 		status = check_dead(view, task, err);
+	if (status == STATUS_OK && view->agreement.round && !view->agreement.decided)
+		status = report_and_wait(store, view, config, at, next, deadline, err);
+	if (status == STATUS_NO && view->agreement.peers[task].dead)
+		answer->leave = agreement_stops(&view->agreement) ? CODE_DECIDED : CODE_PREEMPTED;
 	if (status != STATUS_OK || view->agreement.round == 0)
 		return status;
-	if (!view->agreement.decided) {
-		status = report_and_wait(store, view, config, at, next, deadline, err);
-		if (status != STATUS_OK)
-			return status;
-	}
 	const struct agreement_decision *decision = &view->agreement.decision;
-	*kind = decision->kind;
-	if (view->agreement.peers[task].saved)
-		return STATUS_OK;
+	answer->kind = decision->kind;
 	if (decision->kind == KIND_NONE) /* the others leave without a save; ours is all there is */
-		return view->agreement.claimed ? STATUS_SAVE : STATUS_OK;
-	bool here = decision->kind == KIND_EACH || at >= decision->step;
-	return here ? STATUS_SAVE : STATUS_OK;
+		answer->save = view->agreement.claimed;
+	else
+		answer->save = decision->kind == KIND_EACH || at >= decision->step;
+	answer->save &= !view->agreement.peers[task].saved;
+	return STATUS_OK;
 }
 
 /* Said by the training process itself: it has saved. */
@@ -480,10 +484,10 @@ static enum status report_saved(
 }
 
 /*
- * What comes after the save: STATUS_OK: run on; the code to leave with; STATUS_NO: run on, but no
- * complete checkpoint came of it; STATUS_TIMEOUT: somebody may still save.
+ * What comes after the save: STATUS_OK: run on; STATUS_NO: leave with *leave, or where that is 0
+ * run on, but no complete checkpoint came of it; STATUS_TIMEOUT: a task may still save.
  */
-static enum status judge_saves(const struct view *view, struct error *err)
+static enum status judge_saves(const struct view *view, int *leave, struct error *err)
 {
 	const struct agreement_view *a = &view->agreement;
 	const char *run = view->attempt.run;
@@ -499,28 +503,31 @@ static enum status judge_saves(const struct view *view, struct error *err)
 		return error_set(
 			err, STATUS_TIMEOUT, "run %s: not everybody has saved in time", run);
 	bool final = a->claimed && a->decision.kind != KIND_SAVE;
-	enum status code = agreement_stops(a) ? STATUS_DECIDED
-			   : complete	      ? STATUS_SAVED
-					      : STATUS_PREEMPTED;
-	if (final)
-		return error_set(err, code, "run %s: %s; leave with %d", run,
-			complete ? "everybody has saved" : "not everybody has saved", (int)code);
+	if (final) {
+		*leave = agreement_stops(a) ? CODE_DECIDED : complete ? CODE_SAVED : CODE_PREEMPTED;
+		return error_set(err, STATUS_NO, "run %s: %s; leave with %d", run,
+			complete ? "everybody has saved" : "not everybody has saved", *leave);
+	}
 	return complete ? STATUS_OK
 			: error_set(err, STATUS_NO,
 				  "run %s: not everybody has saved: no complete checkpoint", run);
 }
 
-enum status stage_saved_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
-	const struct agreement_config *config, bool everybody, int64_t deadline, struct error *err)
+enum status stage_saved_at(
+	struct store *store, struct view *view, uint64_t task, uint64_t at, struct error *err)
 {
-	int64_t limit = clock_after(config->save_timeout);
-	store_revision revision;
 	enum status status = view_refresh(view, store, err);
-	if (status == STATUS_OK)
-		status = report_saved(store, view, task, at, err);
-	if (status != STATUS_OK || !everybody)
-		return status;
-	while ((status = judge_saves(view, err)) == STATUS_TIMEOUT) {
+	return status == STATUS_OK ? report_saved(store, view, task, at, err) : status;
+}
+
+enum status stage_wait_for_saves(struct store *store, struct view *view, int64_t save_timeout,
+	int64_t deadline, int *leave, struct error *err)
+{
+	int64_t limit = clock_after(save_timeout);
+	store_revision revision;
+	enum status status;
+	*leave = 0;
+	while ((status = judge_saves(view, leave, err)) == STATUS_TIMEOUT) {
 		int64_t end = view->agreement.deadline == CLOCK_NEVER
 				      ? limit
 				      : view->agreement.deadline - 2000;

@@ -21,6 +21,7 @@ struct stage {
 	struct notice notice;
 	int64_t save_time;
 	store_revision deadline_kept; /* of the key, as the board has it */
+	int leave;		      /* by stage_run: an exit code, or 0 */
 };
 
 /* The attempt must be there (STATUS_NO otherwise). board: $PREEMPT_DIR; agent: pid in its hold. */
@@ -36,11 +37,11 @@ enum stage_goal {
 
 /*
  * Go on until goal. STATUS_OK, also when an earlier call has reached it. STATUS_NO: there is
- * nothing to agree on (no claim, no round), the task was left out of it, or the board is gone.
- * STATUS_TIMEOUT. The code of a verdict (STATUS_SAVED, STATUS_PREEMPTED, STATUS_BROKEN,
- * STATUS_DECIDED): the training process was told to leave with it, or has to be ended: the error
- * says which. A store that cannot be asked is asked again; without it the task saves alone in time.
- * progress (may be NULL) is called whenever something has changed.
+ * nothing to agree on (no claim, no round), the task was left out of it, or the board is gone; or,
+ * where stage->leave is not 0, the training process was told to leave with that code, or has to be
+ * ended: the error says which. STATUS_BROKEN: the run has failed. STATUS_TIMEOUT. A store that
+ * cannot be asked is asked again; without it the task saves alone in time. progress (may be NULL)
+ * is called whenever something has changed.
  */
 enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadline,
 	void (*progress)(const struct stage *stage), struct error *err);
@@ -50,21 +51,32 @@ void stage_count_saves(const struct view *view, uint64_t *saved, uint64_t *membe
 
 /*
  * For a training process without a board that stands at boundary `at` (finished steps) and cannot
- * be there again before `next`. STATUS_SAVE (10): save here, *kind says what then. STATUS_OK: run
- * on. STATUS_BROKEN: the group fell apart. STATUS_PREEMPTED, STATUS_DECIDED: the others have given
- * this task up after a claim.
+ * be there again before `next`. STATUS_OK: answer->save says whether to save here, and kind what
+ * then; else run on. STATUS_BROKEN: the run has failed. STATUS_NO with answer->leave: the others
+ * have declared this task dead after a claim; leave with that code.
  */
+struct stage_answer {
+	bool save;
+	enum agreement_kind kind;
+	int leave; /* CODE_PREEMPTED, CODE_DECIDED; 0: none */
+};
 enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
 	uint64_t next, const struct agreement_config *config, int64_t deadline,
-	enum agreement_kind *kind, struct error *err);
+	struct stage_answer *answer, struct error *err);
 
 /*
- * The same has saved at `at`; everybody: wait for the others. STATUS_OK: reported, and after
- * waiting: the checkpoint is complete, run on. STATUS_SAVED, STATUS_PREEMPTED, STATUS_DECIDED: the
- * final save was waited for, leave with that code. STATUS_NO: no step is agreed on, another one is,
- * or somebody did not save for a checkpoint on demand; STATUS_TIMEOUT.
+ * The same has saved at `at`. STATUS_OK: reported. STATUS_NO: no step is agreed on, or another one
+ * is; the task was declared dead.
  */
-enum status stage_saved_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
-	const struct agreement_config *config, bool everybody, int64_t deadline, struct error *err);
+enum status stage_saved_at(
+	struct store *store, struct view *view, uint64_t task, uint64_t at, struct error *err);
+
+/*
+ * After that: wait until the others have saved. STATUS_OK: the checkpoint is complete, run on.
+ * STATUS_NO with *leave: it was the final save, leave with that code (CODE_SAVED, CODE_PREEMPTED,
+ * CODE_DECIDED); without: a task did not save for a checkpoint on demand. STATUS_TIMEOUT.
+ */
+enum status stage_wait_for_saves(struct store *store, struct view *view, int64_t save_timeout,
+	int64_t deadline, int *leave, struct error *err);
 
 #endif

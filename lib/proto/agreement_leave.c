@@ -205,14 +205,14 @@ void agreement_reach(struct agreement *a, enum agreement_reason reason, int code
 	a->concluded = true;
 	a->reason = reason;
 	a->has_complete = reason == REASON_SAVED && complete_step(a, &a->complete_step);
-	a->code = agreement_stops(a->view) && reason != REASON_COMPLETED ? STATUS_DECIDED : code;
+	a->code = agreement_stops(a->view) && reason != REASON_COMPLETED ? CODE_DECIDED : code;
 }
 
 static void reach_preempted(struct agreement *a)
 {
 	bool complete = checkpoint_complete(a);
 	agreement_reach(a, complete ? REASON_SAVED : REASON_PREEMPTED,
-		complete ? STATUS_SAVED : STATUS_PREEMPTED);
+		complete ? CODE_SAVED : CODE_PREEMPTED);
 }
 
 /* Until when a task that has saved waits for the others. Time in which this process was stopped
@@ -306,9 +306,9 @@ static void conclude_ended(struct agreement *a, int64_t now, struct agreement_pl
 	} else if (a->done[WRITE_ERROR] || is_our_error(a) ||
 		   (is_hopeless(a, now) && !a->view->broken)) {
 		/* A command that was ended because its board was lost may exit with 0. */
-		agreement_reach(a, REASON_FAILED, a->end_code ? a->end_code : STATUS_BROKEN);
+		agreement_reach(a, REASON_FAILED, a->end_code ? a->end_code : CODE_BROKEN);
 	} else if (a->view->broken) {
-		agreement_reach(a, REASON_PEER, STATUS_BROKEN);
+		agreement_reach(a, REASON_PEER, CODE_BROKEN);
 	} else {
 		want(a, plan, WRITE_ERROR, 1);
 	}
@@ -340,10 +340,10 @@ static void conclude_running(struct agreement *a, int64_t now, struct agreement_
 		if (preempted(a))
 			reach_preempted(a);
 		else
-			agreement_reach(a, REASON_PEER, STATUS_BROKEN);
+			agreement_reach(a, REASON_PEER, CODE_BROKEN);
 	} else if ((view->broken && !view->claimed) || (a->cut_off && !preempted(a))) {
 		if (!is_in_save(a, now, plan))
-			agreement_reach(a, REASON_PEER, STATUS_BROKEN);
+			agreement_reach(a, REASON_PEER, CODE_BROKEN);
 	} else if (agreement_final_save_done(a)) {
 		conclude_parked(a, now, plan);
 	} else if (has_come(plan, give_up_at(a), now)) {
@@ -411,8 +411,8 @@ void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *pl
 	unwritten = unwritten && !is_hopeless(a, now);
 	if (a->reason == REASON_PREEMPTED && checkpoint_complete(a))
 		reach_preempted(a);
-	if (agreement_stops(a->view) && (a->code == STATUS_SAVED || a->code == STATUS_PREEMPTED))
-		a->code = STATUS_DECIDED; /* that, too, may have become known only now */
+	if (agreement_stops(a->view) && (a->code == CODE_SAVED || a->code == CODE_PREEMPTED))
+		a->code = CODE_DECIDED; /* that, too, may have become known only now */
 	plan->reason = a->reason;
 	if (!unwritten)
 		want(a, plan, WRITE_LEFT, 1);

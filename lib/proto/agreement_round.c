@@ -257,7 +257,7 @@ static void follow_none(struct agreement *a, struct agreement_plan *plan)
 		return;
 	else if (can_follow(a))
 		agreement_reach(
-			a, REASON_PREEMPTED, young && certain ? STATUS_SAVED : STATUS_PREEMPTED);
+			a, REASON_PREEMPTED, young && certain ? CODE_SAVED : CODE_PREEMPTED);
 	else
 		open_round(a, plan, true);
 }
@@ -323,7 +323,7 @@ static void go_alone(struct agreement *a, int64_t now, struct agreement_plan *pl
 		!hold_and_read(a, plan))
 		return;
 	if (a->config.store_loss_ends)
-		agreement_reach(a, REASON_PREEMPTED, STATUS_PREEMPTED);
+		agreement_reach(a, REASON_PREEMPTED, CODE_PREEMPTED);
 	else
 		agreement_begin_alone(a, now);
 }
@@ -359,7 +359,7 @@ static void come_to_an_end(struct agreement *a, int64_t now, struct agreement_pl
 	switch (prospect) {
 	case PROSPECT_COMPLETE:
 		a->content = true;
-		agreement_reach(a, REASON_SAVED, STATUS_SAVED);
+		agreement_reach(a, REASON_SAVED, CODE_SAVED);
 		break;
 	case PROSPECT_OPEN:
 		follow(a, now, plan);

@@ -43,8 +43,8 @@ int queue_ending_code(const struct queue_ending *ending)
 	case ENDING_SIGNALLED: return 128 + ending->number;
 	case ENDING_EXITED:
 	case ENDING_CANNOT: return ending->code;
-	case ENDING_PREEMPTED: return STATUS_PREEMPTED;
-	case ENDING_LOST: return STATUS_BROKEN;
+	case ENDING_PREEMPTED: return CODE_PREEMPTED;
+	case ENDING_LOST: return CODE_BROKEN;
 	case ENDING_CANCELLED: break;
 	}
 	return STATUS_NO;

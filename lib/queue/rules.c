@@ -16,12 +16,12 @@ static enum queue_state decide_exited(
 {
 	switch (code) {
 	case STATUS_OK: return QUEUE_SUCCEEDED;
-	case STATUS_SAVED:
-	case STATUS_PREEMPTED: after->preempted++; return QUEUE_WAITING;
+	case CODE_SAVED:
+	case CODE_PREEMPTED: after->preempted++; return QUEUE_WAITING;
 	case STATUS_TEMPORARY:
 		after->transients++;
 		return after->transients <= item->max_transient ? QUEUE_WAITING : QUEUE_FAILED;
-	case STATUS_DECIDED: after->attempts++; return QUEUE_FAILED;
+	case CODE_DECIDED: after->attempts++; return QUEUE_FAILED;
 	default: return use_up(after, item->max_attempts ? item->max_attempts : 1);
 	}
 }

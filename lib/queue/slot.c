@@ -97,7 +97,7 @@ static void judge(const struct slot *slot, const siginfo_t *info, struct queue_e
 		ending->number = info->si_status;
 	}
 	bool decided = ending->kind == ENDING_EXITED &&
-		       (ending->code == STATUS_OK || ending->code == STATUS_DECIDED);
+		       (ending->code == STATUS_OK || ending->code == CODE_DECIDED);
 	if (slot->told && !(slot->why == ENDING_PREEMPTED && decided))
 		ending->kind = slot->why;
 	if (ending->kind != ENDING_EXITED || ending->code != STATUS_OK)

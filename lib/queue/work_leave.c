@@ -51,7 +51,7 @@ static void take_notice(struct work *work, const struct notice *notice)
 	if (!work->leaving || until < work->until)
 		message_info("notice: %s%s%s", notice->source, *notice->reason ? ": " : "",
 			notice->reason);
-	work_leave(work, STATUS_SAVED, kill_at, until);
+	work_leave(work, CODE_SAVED, kill_at, until);
 }
 
 void work_take_notices(struct work *work)
@@ -94,7 +94,7 @@ void work_take_signals(struct work *work)
 		int64_t now = clock_now();
 		bool again = work->ended_by != 0;
 		/* A notice that came before has the better code. */
-		if (!work->leaving || work->code != STATUS_SAVED)
+		if (!work->leaving || work->code != CODE_SAVED)
 			work->ended_by = (int)signal.ssi_signo;
 		if (!work->leaving && work_runs_something(work))
 			message_info("%s: stopping the running commands and putting them back; "
@@ -142,7 +142,7 @@ bool work_has_left(struct work *work)
 	if (now < work->until)
 		return false;
 	say_what_is_left(work);
-	if (work->code == STATUS_OK || work->code == STATUS_SAVED)
+	if (work->code == STATUS_OK || work->code == CODE_SAVED)
 		work->code = STATUS_TEMPORARY;
 	return true;
 }

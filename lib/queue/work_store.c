@@ -292,7 +292,7 @@ static void look_whether_drained(struct work *work, int64_t now)
 	int64_t left = work->drained_since ? work->drained_since + work->options->idle_exit - now
 					   : DRAINED;
 	if (left <= 0)
-		work_leave(work, pending && count.waiting ? STATUS_BROKEN : STATUS_OK, now,
+		work_leave(work, pending && count.waiting ? CODE_BROKEN : STATUS_OK, now,
 			clock_after(LEAVE_TIME));
 	work->drained_at = now + (left < DRAINED ? left : DRAINED);
 }

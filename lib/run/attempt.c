@@ -487,16 +487,16 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 					"run %s: attempt %llu has not closed; if nothing of it runs any "
 					"more: preempt-store close --run %s",
 					entry->run, (unsigned long long)last, entry->run);
-			if (status == STATUS_OK)
-				status = STATUS_NO; /* judge again */
-			else
+			if (status != STATUS_OK)
 				goto out;
+			status = STATUS_NO; /* judge again */
 			break;
 		case ATTEMPT_TOO_LATE:
-			status = error_set(err, STATUS_SAVED,
+			view_release(view);
+			view->agreement.claimed = true; /* see attempt_is_preempted */
+			return error_set(err, STATUS_NO,
 				"run %s: attempt %llu was preempted before this task joined",
 				entry->run, (unsigned long long)last);
-			goto out;
 		case ATTEMPT_REFUSE_ALIVE:
 		case ATTEMPT_REFUSE_LINGERING:
 		case ATTEMPT_REFUSE_TASKS:
@@ -557,7 +557,7 @@ enum status attempt_gather(
 		if (status != STATUS_OK && status != STATUS_TIMEOUT)
 			return status;
 		if (view->agreement.claimed)
-			return error_set(err, STATUS_SAVED,
+			return error_set(err, STATUS_NO,
 				"run %s was preempted before all had joined", view->attempt.run);
 		if (!strcmp(view->seal, "timeout"))
 			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",

@@ -72,11 +72,10 @@ enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
 
 /*
  * Join, or open and join. STATUS_OK: the slots are taken; *view shows the attempt, and is to be
- * released. STATUS_SAVED (42): this
- * launch is over before it began, leave unstarted. STATUS_USAGE: refused, err says the cure.
- * STATUS_TIMEOUT: the predecessor's attempt did not close in time. STATUS_NO, with err: cancelled,
- * or the attempt is missing from the store. A store that does not answer is asked again until the
- * deadline (outage.h); then STATUS_TEMPORARY.
+ * released. STATUS_USAGE: refused, err says the cure. STATUS_TIMEOUT: the predecessor's attempt did
+ * not close in time. STATUS_NO, with err: cancelled, or the attempt is missing from the store, or
+ * this launch was preempted before it began (attempt_is_preempted). A store that does not answer is
+ * asked again until the deadline (outage.h); then STATUS_TEMPORARY.
  */
 enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
 	struct error *err);
@@ -94,9 +93,10 @@ enum status attempt_view(struct store *store, const char *run, uint64_t number, 
 
 /*
  * Wait until all tasks have joined. STATUS_OK; STATUS_TIMEOUT with the missing named (and the
- * attempt sealed); STATUS_SAVED: a claim came first; STATUS_BROKEN: something else sealed it (see
- * attempt_is_superseded); STATUS_NO, with err: cancelled; STATUS_TEMPORARY: the store did not
- * answer at the deadline, and was asked again until then. The view is kept up to date.
+ * attempt sealed); STATUS_BROKEN: something else than a claim sealed it (see
+ * attempt_is_superseded); STATUS_NO, with err: cancelled, or a claim came first
+ * (attempt_is_preempted); STATUS_TEMPORARY: the store did not answer at the deadline, and was asked
+ * again until then. The view is kept up to date.
  */
 enum status attempt_gather(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err);
@@ -106,6 +106,15 @@ enum status attempt_gather(
  * joins the next one.
  */
 bool attempt_is_superseded(const struct view *view);
+
+/*
+ * After STATUS_NO of attempt_join or attempt_gather: a claim came first. Leave without having
+ * started anything, with 42.
+ */
+static inline bool attempt_is_preempted(const struct view *view)
+{
+	return view->agreement.claimed;
+}
 
 /* Say goodbye for a task that never started or is composed by hand. */
 enum status attempt_leave(struct store *store, struct view *view, uint64_t task,

@@ -188,7 +188,7 @@ static enum status find_task(const struct identity_environment *environment,
 		uint64_t its_tasks = tasks;
 		enum status status =
 			launcher_numbers(environment, launcher, &task, &its_tasks, err);
-		if (status > STATUS_NO)
+		if (status_is_error(status))
 			return status;
 		if (status == STATUS_NO && has_tasks != STATUS_OK) {
 			if (only_run)
@@ -271,13 +271,13 @@ static enum status find_machines(const struct identity_environment *environment,
 	if (status == STATUS_OK && launcher->machine)
 		status = environment_number(environment, launcher->machine, 0,
 			identity->machines - 1, &identity->machine, err);
-	if (status > STATUS_NO)
+	if (status_is_error(status))
 		return status;
 	identity->several_machines = identity->machines > 1;
 	if (its_numbers && launcher->local_tasks) {
 		status = environment_number(
 			environment, launcher->local_tasks, 1, UINT32_MAX, &local_tasks, err);
-		if (status > STATUS_NO)
+		if (status_is_error(status))
 			return status;
 		if (status == STATUS_OK && local_tasks < identity->ranks)
 			identity->several_machines = true;
@@ -366,7 +366,7 @@ static enum status find_launch(const struct identity_environment *environment,
 	if (status == STATUS_OK)
 		status = environment_number(
 			environment, "SLURM_RESTART_COUNT", 0, UINT32_MAX, &restarts, err);
-	if (status > STATUS_NO)
+	if (status_is_error(status))
 		return status;
 	if (job)
 		snprintf(slurm, sizeof(slurm), "slurm:%llu:%llu", (unsigned long long)job,

@@ -55,14 +55,14 @@ static enum status torchrun_launch(
 	char id[64];
 	enum status status = environment_number(
 		environment, "GROUP_WORLD_SIZE", 1, IDENTITY_TASKS_MAX, &groups, err);
-	if (status > STATUS_NO)
+	if (status_is_error(status))
 		return status;
 	if (groups > 1)
 		status = environment_number(environment, "MASTER_PORT", 1, 65535, &number, err);
 	else
 		status = environment_number(
 			environment, "TORCHELASTIC_RESTART_COUNT", 0, UINT32_MAX, &number, err);
-	if (status > STATUS_NO)
+	if (status_is_error(status))
 		return status;
 	put_id(id, sizeof(id), environment_value(environment, "TORCHELASTIC_RUN_ID"));
 	snprintf(to, size, "torchrun:%s:%s%llu", id, groups > 1 ? "port" : "",
@@ -263,11 +263,11 @@ enum status slurm_shell_find(const struct identity_environment *environment,
 		return STATUS_NO;
 	status = environment_number(
 		environment, "SLURM_JOB_NUM_NODES", 1, UINT32_MAX, &found.machines, err);
-	if (status > STATUS_NO)
+	if (status_is_error(status))
 		return status;
 	found.tasks = found.machines; /* srun's default is one on each machine */
 	status = environment_number(environment, "SLURM_NTASKS", 1, UINT32_MAX, &found.tasks, err);
-	if (status > STATUS_NO)
+	if (status_is_error(status))
 		return status;
 	*shell = found;
 	return STATUS_OK;

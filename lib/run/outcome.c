@@ -32,8 +32,8 @@ static bool has_its_checkpoint(const struct view *view, const struct outcome_fin
 		if (!view->members[i].joined)
 			continue;
 		any = true;
-		only_unstarted &= peer->left == REASON_PREEMPTED &&
-				  view->members[i].left_code == STATUS_SAVED;
+		only_unstarted &=
+			peer->left == REASON_PREEMPTED && view->members[i].left_code == CODE_SAVED;
 	}
 	return any && only_unstarted;
 }

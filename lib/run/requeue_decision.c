@@ -9,14 +9,14 @@
 
 static bool means_again(int code)
 {
-	return code == STATUS_SAVED || code == STATUS_PREEMPTED || code == STATUS_BROKEN;
+	return code == CODE_SAVED || code == CODE_PREEMPTED || code == CODE_BROKEN;
 }
 
 static int code_of(const struct outcome *outcome)
 {
 	if (outcome->cause == CAUSE_PREEMPTED)
-		return STATUS_SAVED;
-	return outcome->cause == CAUSE_UNSAVED ? STATUS_PREEMPTED : STATUS_BROKEN;
+		return CODE_SAVED;
+	return outcome->cause == CAUSE_UNSAVED ? CODE_PREEMPTED : CODE_BROKEN;
 }
 
 /* A store that refuses this program will refuse it after a restart, too. */
@@ -30,7 +30,7 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 {
 	struct budget_decision *decision = &requeue->decision;
 	int code = question->code;
-	bool failed = code > 0 && code != STATUS_DECIDED;
+	bool failed = code > 0 && code != CODE_DECIDED;
 	/* 75: preempt-run could not ask the store. */
 	bool again = means_again(code) || question->noticed || code == STATUS_TEMPORARY ||
 		     (failed && may_pass(unasked));
@@ -41,8 +41,8 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	decision->again = again && restarts < question->limits->no_progress;
 	if (decision->again) {
 		requeue->code = means_again(code)   ? code
-				: question->noticed ? STATUS_SAVED
-						    : STATUS_BROKEN;
+				: question->noticed ? CODE_SAVED
+						    : CODE_BROKEN;
 		if (question->noticed)
 			snprintf(decision->why, sizeof(decision->why), "noticed%s",
 				unasked ? without : " before any task had joined");
@@ -92,9 +92,9 @@ static void take_hint(int code, struct outcome *last)
 		last->cause = CAUSE_COMPLETED;
 	if (last->cause != CAUSE_COMPLETED || !means_again(code))
 		return;
-	last->cause = code == STATUS_SAVED	 ? CAUSE_PREEMPTED
-		      : code == STATUS_PREEMPTED ? CAUSE_UNSAVED
-						 : CAUSE_LOST;
+	last->cause = code == CODE_SAVED       ? CAUSE_PREEMPTED
+		      : code == CODE_PREEMPTED ? CAUSE_UNSAVED
+					       : CAUSE_LOST;
 }
 
 static enum status judge(struct store *store, const struct requeue_question *question,
@@ -122,18 +122,18 @@ static enum status judge(struct store *store, const struct requeue_question *que
 	take_hint(question->code, last);
 	budget_decide(history.past, history.count, question->limits,
 		(uint64_t)clock_jitter(INT64_MAX / 2), decision);
-	if (question->code == STATUS_DECIDED && !decision->decided) {
+	if (question->code == CODE_DECIDED && !decision->decided) {
 		decision->again = false;
 		decision->decided = true;
-		snprintf(decision->why, sizeof(decision->why), "the exit code was %d",
-			STATUS_DECIDED);
+		snprintf(
+			decision->why, sizeof(decision->why), "the exit code was %d", CODE_DECIDED);
 	}
 	requeue->known = true;
 	requeue->outcome = *last;
 	requeue->attempt = *attempt;
 	requeue->by_signal = view.agreement.claimed && !view.claim.outside &&
 			     !strcmp(view.claim.source, "signal:TERM");
-	requeue->code = decision->decided    ? STATUS_DECIDED
+	requeue->code = decision->decided    ? CODE_DECIDED
 			: decision->again    ? code_of(last)
 			: question->code < 0 ? 0
 					     : question->code;

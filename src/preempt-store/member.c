@@ -48,6 +48,7 @@ int member_join(const struct args_rest *rest)
 	struct text exports = {0};
 	char url[4096], signals[LISTEN_SIGNALS_SIZE];
 	pid_t agent = 0;
+	bool preempted = false;
 	(void)rest;
 	enum status status = group_find_agent(&agent, &err);
 	if (status == STATUS_NO) {
@@ -71,13 +72,16 @@ int member_join(const struct args_rest *rest)
 	if (status == STATUS_OK && *identity.warning)
 		message_error("warning: %s", identity.warning);
 	if (status == STATUS_OK)
-		status = membership_join(&request, &exports, &err);
+		status = membership_join(&request, &exports, &preempted, &err);
 	if (status == STATUS_OK)
 		fputs(text_string(&exports), stdout);
 	if (status == STATUS_OK && no_board && getenv("PREEMPT_DIR"))
 		puts("unset PREEMPT_DIR");
 	text_release(&exports);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+	if (status == STATUS_OK)
+		return CODE_OK;
+	int failed = message_fail(&err);
+	return preempted ? CODE_SAVED : failed;
 }
 
 /* The attempt that --run and --attempt name, and its store. */

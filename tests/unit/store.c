@@ -605,7 +605,7 @@ static int claim(struct store *store, int i)
 	struct store_entry entry = {0};
 	snprintf(mine, sizeof(mine), "%d", i);
 	enum status status = store_put_if_absent(store, "claim", mine, &entry, &err);
-	if (status > STATUS_NO)
+	if (status_is_error(status))
 		fprintf(stderr, "# %s\n", err.text);
 	store_entry_release(&entry);
 	store_close(store);

@@ -675,7 +675,7 @@ static void staged(void)
 			status == STATUS_OK ? "" : err.text);
 		if (call >= 2)
 			CHECK(stage.agreement.told.order == ORDER_LEAVE &&
-					stage.agreement.told.code == STATUS_SAVED,
+					stage.agreement.told.code == CODE_SAVED,
 				"task %d may leave with 42", i);
 		stage_release(&stage);
 	}

@@ -180,7 +180,7 @@ static void end_command(
 	if (!command->ending) {
 		struct agreement_hold leave = {.order = ORDER_LEAVE, .code = task->agreement.code};
 		if (leave.code == 0)
-			leave.code = STATUS_PREEMPTED;
+			leave.code = CODE_PREEMPTED;
 		command->ending = true;
 		command->kill_at = now + group->options->kill_after;
 		(void)board_tell(&task->board, &leave, NULL);
@@ -348,9 +348,8 @@ static int64_t look_for_save_at(const struct agent_task *task, int64_t now)
 /* A command's own exit code that preempt-run reserves for its answers is reported as 1. */
 static int own_code(struct agent_task *task, const struct group *group, int code)
 {
-	bool means_other = code == STATUS_SAVED || code == STATUS_PREEMPTED ||
-			   code == STATUS_BROKEN || code == STATUS_DECIDED ||
-			   (code == group->options->exit_code && code != 1);
+	bool means_other = code == CODE_SAVED || code == CODE_PREEMPTED || code == CODE_BROKEN ||
+			   code == CODE_DECIDED || (code == group->options->exit_code && code != 1);
 	bool own = task->agreement.reason == REASON_FAILED && task->agreement.end_code == code;
 	/* The client itself leaves with 43 when it finds its board gone. */
 	bool lost = task->agreement.lost || board_vanished(&task->board);

@@ -55,7 +55,7 @@ void agent_begin(struct node *node)
 		.store = STORE,
 		.command = command,
 		.grace = -1,
-		.exit_code = STATUS_SAVED,
+		.exit_code = CODE_SAVED,
 		.join_timeout = JOIN_TIMEOUT,
 		.kill_after = s->kill_after,
 		.agreement = {.report_timeout = s->report_timeout,

@@ -395,26 +395,26 @@ static void check_code(struct world *w, int task)
 		if (!ended_by_itself(w, task))
 			wrong = "but its command did not end well by itself";
 		break;
-	case STATUS_SAVED:
+	case CODE_SAVED:
 		if (!may_say_saved(w, task))
 			wrong = "but no checkpoint is complete";
 		else if (k->then == THEN_STOP && t->agent_task->agreement.store->claimed)
 			wrong = "but was asked to stop";
 		break;
-	case STATUS_PREEMPTED:
+	case CODE_PREEMPTED:
 		if (!k->claimed && !is_noticed(w, task))
 			wrong = "but nobody was preempted";
 		else if (seen_complete(w, task) && kernel.now < deadline_of(w, task))
 			wrong = "though it saw a complete checkpoint";
 		break;
-	case STATUS_BROKEN:
+	case CODE_BROKEN:
 		/* One that hangs while the store takes nothing cannot be declared dead. */
 		if (k->seal != SEAL_ERROR && k->seal != SEAL_DEAD && !has(k->dead, task) &&
 			!t->panel.lost &&
 			!(t->agent_task->hung && (kernel.full_until > 0 || w->store_faults)))
 			wrong = "but nothing was broken";
 		break;
-	case STATUS_DECIDED:
+	case CODE_DECIDED:
 		if (!k->claimed || k->then != THEN_STOP)
 			wrong = "but nobody asked to stop";
 		break;
@@ -749,7 +749,7 @@ static int64_t store_delays(const struct schedule *s)
 static bool stands_instead(const struct world *w, int task)
 {
 	const struct task *t = &w->task[task];
-	return t->training.own_save_until >= w->keys.claimed_at && t->code == STATUS_SAVED;
+	return t->training.own_save_until >= w->keys.claimed_at && t->code == CODE_SAVED;
 }
 
 /* In a world where nothing else kills. I8 has looked at what the launcher's kill may not hit. */
@@ -814,8 +814,7 @@ static void check_liveness(struct world *w)
 			continue;
 		if (!t->finished)
 			world_violate(w, "liveness", "task %d does not leave", i);
-		else if (t->code != STATUS_SAVED && t->code != STATUS_DECIDED &&
-			 t->code != STATUS_OK)
+		else if (t->code != CODE_SAVED && t->code != CODE_DECIDED && t->code != STATUS_OK)
 			world_violate(w, "liveness", "task %d leaves with %d", i, t->code);
 	}
 }
@@ -894,10 +893,10 @@ static void count_code(struct world *w, int task)
 	}
 	switch (t->code) {
 	case STATUS_OK: codes[0]++; break;
-	case STATUS_SAVED: codes[1]++; break;
-	case STATUS_PREEMPTED: codes[2]++; break;
-	case STATUS_BROKEN: codes[3]++; break;
-	case STATUS_DECIDED: codes[4]++; break;
+	case CODE_SAVED: codes[1]++; break;
+	case CODE_PREEMPTED: codes[2]++; break;
+	case CODE_BROKEN: codes[3]++; break;
+	case CODE_DECIDED: codes[4]++; break;
 	default: codes[5]++; break;
 	}
 }

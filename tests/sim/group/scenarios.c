@@ -103,7 +103,7 @@ static const char *all_42(struct world *w)
 {
 	if (w->keys.rounds == 0 || !checkpoint_is_complete(w, w->keys.rounds))
 		return "the checkpoint is not complete";
-	return all_left_with(w, STATUS_SAVED);
+	return all_left_with(w, CODE_SAVED);
 }
 
 static const char *all_42_in_one_round(struct world *w)
@@ -133,7 +133,7 @@ static const char *all_42_in_two_rounds(struct world *w)
 
 static const char *all_43(struct world *w)
 {
-	return all_left_with(w, STATUS_PREEMPTED);
+	return all_left_with(w, CODE_PREEMPTED);
 }
 
 static const char *all_0(struct world *w)
@@ -151,7 +151,7 @@ static const char *survivors_agree(struct world *w)
 			continue;
 		if (!training_has_saved(w, i, last_round(w)->decision.step))
 			return "a survivor has not saved at the agreed step";
-		if (w->task[i].code != STATUS_PREEMPTED)
+		if (w->task[i].code != CODE_PREEMPTED)
 			return "a survivor did not leave with 43";
 	}
 	return NULL;
@@ -160,7 +160,7 @@ static const char *survivors_agree(struct world *w)
 static const char *survivors_42(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished && w->task[i].code != STATUS_SAVED)
+		if (w->task[i].finished && w->task[i].code != CODE_SAVED)
 			return "a survivor did not leave with 42";
 	return NULL;
 }
@@ -175,7 +175,7 @@ static const char *complete(struct world *w)
 
 static const char *finished_and_42(struct world *w)
 {
-	if (w->task[1].code != STATUS_OK || w->task[0].code != STATUS_SAVED)
+	if (w->task[1].code != STATUS_OK || w->task[0].code != CODE_SAVED)
 		return "one finished, two saved: that was expected";
 	return complete(w);
 }
@@ -309,13 +309,13 @@ static const char *saved_at_once_by_themselves(struct world *w)
 		if (w->task[i].finished_at > 20000 * MS)
 			return "it was not saved at once";
 	}
-	return all_left_with(w, per_agent == 4 ? STATUS_SAVED : STATUS_PREEMPTED);
+	return all_left_with(w, per_agent == 4 ? CODE_SAVED : CODE_PREEMPTED);
 }
 
 static const char *saved_and_told_42(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].training.code != STATUS_SAVED)
+		if (w->task[i].training.code != CODE_SAVED)
 			return "somebody was not told that the checkpoint is complete";
 	return saved_at_once_by_themselves(w);
 }
@@ -409,7 +409,7 @@ static void error_while_saving(struct schedule *s)
 static const char *saves_are_finished(struct world *w)
 {
 	for (int i = 0; i < 3; i++)
-		if (w->task[i].training.asked_saves != 1 || w->task[i].code != STATUS_BROKEN)
+		if (w->task[i].training.asked_saves != 1 || w->task[i].code != CODE_BROKEN)
 			return "somebody's save was not finished, or it did not leave with 44";
 	return w->task[3].code == 139 ? NULL : "the one that failed hides its code";
 }
@@ -525,7 +525,7 @@ static const char *the_standing_one_counts(struct world *w)
 {
 	if (w->keys.rounds != 2 || checkpoint_is_complete(w, 2) || !checkpoint_is_complete(w, 1))
 		return "it is not the first of two saves that is complete";
-	return all_left_with(w, STATUS_SAVED);
+	return all_left_with(w, CODE_SAVED);
 }
 
 /* The machine goes away in an hour: that is known at once, and left for later. */
@@ -692,7 +692,7 @@ static const char *nothing_to_save(struct world *w)
 {
 	if (!last_round(w)->decided || last_round(w)->decision.kind != KIND_NONE)
 		return "it was not decided that there is nothing to save";
-	return all_left_with(w, STATUS_SAVED);
+	return all_left_with(w, CODE_SAVED);
 }
 
 static void ph21_restored(struct schedule *s)
@@ -862,7 +862,7 @@ static void after_the_first_end(struct schedule *s)
 static const char *finished_or_saved(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].code != STATUS_OK && w->task[i].code != STATUS_SAVED)
+		if (w->task[i].code != STATUS_OK && w->task[i].code != CODE_SAVED)
 			return "somebody neither finished nor saved";
 	if (!all_left_by(w, 4000))
 		return "somebody stayed for longer than a save takes";
@@ -936,7 +936,7 @@ static const char *exactly_those_are_dead(struct world *w)
 		if (!(stopped_ones >> i & 1) && !left_soon(w, i, 1000 + 60000))
 			return "somebody stayed for too long";
 	return w->keys.dead != stopped_ones ? "others than those who were stopped are called dead"
-					    : all_left_with(w, STATUS_BROKEN);
+					    : all_left_with(w, CODE_BROKEN);
 }
 
 static void restarted_while_training(struct schedule *s)
@@ -952,7 +952,7 @@ static const char *ended_by_a_restart(struct world *w)
 	if (w->keys.dead != 1 << 3 || w->newest_attempt != 2)
 		return "not exactly the restarted one is dead, and in the next attempt";
 	for (int i = 0; i < 3; i++)
-		if (w->task[i].code != STATUS_BROKEN || !left_soon(w, i, 1000 + 20000))
+		if (w->task[i].code != CODE_BROKEN || !left_soon(w, i, 1000 + 20000))
 			return "somebody did not leave soon, with 44";
 	return NULL;
 }
@@ -1071,7 +1071,7 @@ static const char *broken_by_a_hang(struct world *w)
 		return "nobody hangs, or somebody is dead of something else";
 	if (!all_left_by(w, 30000))
 		return "somebody stayed for too long";
-	return all_left_with(w, STATUS_BROKEN);
+	return all_left_with(w, CODE_BROKEN);
 }
 
 /* ---- Wall clocks that are set while all runs: they must change nothing ---- */
@@ -1136,7 +1136,7 @@ static const char *found_silent(struct world *w)
 	if (!left_soon(w, 0, 1000 + 150000) || !left_soon(w, 1, 1000 + 150000))
 		return "somebody stayed for too long";
 	return w->keys.dead != 1 << 2 ? "not exactly the silent one is dead"
-				      : all_left_with(w, STATUS_BROKEN);
+				      : all_left_with(w, CODE_BROKEN);
 }
 
 /* ---- A store that takes long ---- */
@@ -1173,7 +1173,7 @@ static void slow_death(struct schedule *s)
 
 static const char *broken_in_the_end(struct world *w)
 {
-	return w->keys.hung ? all_left_with(w, STATUS_BROKEN) : "nobody hangs";
+	return w->keys.hung ? all_left_with(w, CODE_BROKEN) : "nobody hangs";
 }
 
 /* The last to save is killed before it can tell the others that all have; then the time is up. */
@@ -1195,7 +1195,7 @@ static const char *nobody_misses_it(struct world *w)
 	if (!checkpoint_is_complete(w, w->keys.rounds))
 		return "its save was not committed: the scenario shows nothing";
 	for (int i = 0; i < w->schedule->tasks; i++)
-		if (w->task[i].finished && w->task[i].code != STATUS_SAVED)
+		if (w->task[i].finished && w->task[i].code != CODE_SAVED)
 			return "somebody says that the complete checkpoint is not";
 	return NULL;
 }

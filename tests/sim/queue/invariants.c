@@ -73,9 +73,9 @@ static int right_code(void)
 		any = true;
 		bool failed = item->result.state == QUEUE_FAILED;
 		if (failed && world->schedule->spec[item->spec].halt != HALT_NEVER)
-			return STATUS_BROKEN;
+			return CODE_BROKEN;
 		if (item->result.state == QUEUE_CANCELLED && item->result.because)
-			return STATUS_BROKEN;
+			return CODE_BROKEN;
 		if (failed)
 			code = STATUS_NO;
 	}
@@ -86,11 +86,11 @@ void check_joined(const struct node *node)
 {
 	int code = node->code;
 	struct statistics *statistics = world->statistics;
-	statistics->joined[code == STATUS_OK	   ? 0
-			   : code == STATUS_NO	   ? 1
-			   : code == STATUS_BROKEN ? 2
-						   : 3]++;
-	if (code != STATUS_OK && code != STATUS_NO && code != STATUS_BROKEN) {
+	statistics->joined[code == STATUS_OK	 ? 0
+			   : code == STATUS_NO	 ? 1
+			   : code == CODE_BROKEN ? 2
+						 : 3]++;
+	if (code != STATUS_OK && code != STATUS_NO && code != CODE_BROKEN) {
 		VIOLATE("join", "it gives up with %d", code);
 		return;
 	}

@@ -364,7 +364,7 @@ static void check_failed(const struct item *item, const struct change *change)
 		return;
 	if (!lost && has_succeeded(item, command))
 		VIOLATE("truth", "command %" PRIu64 " has failed, and did not", change->id);
-	bool is_final = command && (command->code == STATUS_DECIDED ||
+	bool is_final = command && (command->code == CODE_DECIDED ||
 					   result->history.transients > spec->max_transient);
 	bool postponed = !command && result->history.transients > spec->max_transient;
 	if (!is_final && !postponed && result->history.attempts < budget(item, lost))

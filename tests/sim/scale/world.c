@@ -150,7 +150,7 @@ static void guarded(struct process *process, struct reaper *reaper)
 
 static int right_code(void)
 {
-	return scale_world.scale->ends ? STATUS_OK : STATUS_SAVED;
+	return scale_world.scale->ends ? STATUS_OK : CODE_SAVED;
 }
 
 static void *run_agent(void *context)
@@ -186,7 +186,7 @@ static void begin_agent(struct node *node, int agent)
 		.store = STORE,
 		.command = command,
 		.grace = -1,
-		.exit_code = STATUS_SAVED,
+		.exit_code = CODE_SAVED,
 		.join_timeout = 300000,
 		.kill_after = 5000,
 		.beats = {.period = HEARTBEAT_PERIOD,
