@@ -127,7 +127,7 @@ step() {
 	# In a shell that joined before, only the option asks for one.
 	export PREEMPT_LIFE=x
 	PREEMPT_ATTEMPT=1 as 0 run -2 --separate-stderr preempt-store join --attempt 1
-	[[ $stderr = *"attempt 1 was asked for"* ]]
+	[[ $stderr = *"attempt 1 was requested"* ]]
 	PREEMPT_ATTEMPT=1 as 0 run -0 --separate-stderr preempt-store join --no-board
 	[ "$(exported PREEMPT_ATTEMPT <<<"$output")" = 2 ]
 }
