@@ -68,7 +68,8 @@ struct json_field {
 	size_t present;
 };
 
-#define JSON_MEMBER(type, member)  offsetof(type, member), sizeof(((type *)0)->member)
+#define JSON_MEMBER(type, member)                                                                  \
+	.offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 #define JSON_PRESENT(type, member) .present = 1 + offsetof(type, member)
 
 enum json_reading {
