@@ -11,7 +11,6 @@
 #include "agent/agent_inside.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/parse.h"
 #include "base/process.h"
 
 #define STDERR_WAIT  500 /* ms for the last line of a command that has ended */
@@ -35,13 +34,11 @@ void agent_take_notice(struct agent *agent, const struct notice *notice)
 	 * shows in the store. */
 	for (size_t i = 0; i < agent->task_count; i++)
 		agreement_noticed(&agent->tasks[i].agreement, group->own_deadline);
-	if (!agent->options->forward || strncmp(notice->source, "signal:", 7))
+	if (!agent->options->forward || !notice->signal)
 		return;
-	int number;
-	if (parse_signal(notice->source + 7, &number, "signal", NULL) == STATUS_OK)
-		for (size_t i = 0; i < agent->command_count; i++)
-			if (agent->commands[i].running)
-				kill(-agent->commands[i].pid, number);
+	for (size_t i = 0; i < agent->command_count; i++)
+		if (agent->commands[i].running)
+			kill(-agent->commands[i].pid, notice->signal);
 }
 
 void agent_check_sources(struct agent *agent, const struct pollfd *polled)
@@ -101,7 +98,8 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 	/* Killed by the signal of a notice: the notice reaches us too, in a moment. */
 	if (was_notice_signal(agent, command->wait_status) && !command->ending &&
 		!agent->group.noticed) {
-		struct notice notice = {.received = now,
+		struct notice notice = {.signal = WTERMSIG(command->wait_status),
+			.received = now,
 			.received_utc = clock_utc(),
 			.deadline = agent->options->grace >= 0 ? now + agent->options->grace
 							       : CLOCK_NEVER};

@@ -12,7 +12,6 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/parse.h"
 #include "base/process.h"
 #include "proto/claim.h"
 #include "run/attempt.h"
@@ -164,10 +163,8 @@ static void tell(struct batch *batch, int64_t now)
 		return;
 	batch->told = true;
 	/* srun passes USR1 on, and takes TERM for an order to kill. */
-	if (!batch->slurm_job && !strncmp(batch->notice.source, "signal:", 7))
-		(void)parse_signal(batch->notice.source + 7, &number, "signal", NULL);
-	else if (!batch->slurm_job)
-		number = SIGTERM;
+	if (!batch->slurm_job)
+		number = batch->notice.signal ? batch->notice.signal : SIGTERM;
 	message_info("cannot notify the tasks through the store%s%s: sending the command a SIG%s",
 		*err.text ? ": " : "", err.text, sigabbrev_np(number));
 	kill(batch->pid, number);

@@ -18,13 +18,13 @@
 
 struct notice {
 	char source[64];      /* "signal:TERM", "file:/run/drain", "command:...", "group" */
+	int signal;	      /* that was its source; 0: none, or the notice was read */
 	char reason[256];     /* for people; may be empty */
 	int64_t received_utc; /* ms: when the signal was caught, not when somebody asked */
 	int64_t received;     /* the same instant on our monotonic clock */
 	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where it is not known */
 	/*
 	 * Where a group has claimed: which one, and how. run "": no group's claim, or not known.
-	 * notice_read fills only run.
 	 */
 	struct notice_claim {
 		char run[129];

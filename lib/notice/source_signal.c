@@ -183,6 +183,7 @@ static enum source_answer signal_check(
 	snprintf(name, sizeof(name), "signal:%s", sigabbrev_np(caught.number));
 	describe(&caught, reason, sizeof(reason));
 	notice_set(notice, name, reason, caught.time, self->grace);
+	notice->signal = caught.number;
 	return SOURCE_NOTICE;
 }
 

@@ -25,14 +25,13 @@
 #include "notice/slurm.h"
 #include "notice/source.h"
 
-#define PATIENCE      3000   /* ms for an answer while a signal is held back */
-#define NO_HURRY      10000  /* ms for any other */
-#define SPREAD	      2000   /* ms at most over which the tasks of a job spread their questions */
-#define SPREAD_EACH   4	     /* ms for each task */
-#define AGAIN	      600000 /* ms until a failed question about the end is asked again */
-#define CHECK_EVERY   30000  /* ms, at the wall clock */
-#define SIGNAL_SOURCE "signal:"
-#define SIGNALS	      "TERM,USR1"
+#define PATIENCE    3000   /* ms for an answer while a signal is held back */
+#define NO_HURRY    10000  /* ms for any other */
+#define SPREAD	    2000   /* ms at most over which the tasks of a job spread their questions */
+#define SPREAD_EACH 4	   /* ms for each task */
+#define AGAIN	    600000 /* ms until a failed question about the end is asked again */
+#define CHECK_EVERY 30000  /* ms, at the wall clock */
+#define SIGNALS	    "TERM,USR1"
 
 struct slurm_source {
 	struct source source;
@@ -81,7 +80,7 @@ static enum status open_signals(struct slurm_source *self, const char *names,
 	const struct source_options *options, struct error *err)
 {
 	struct text specification = {0};
-	text_addf(&specification, SIGNAL_SOURCE "%s", *names ? names : SIGNALS);
+	text_addf(&specification, "signal:%s", *names ? names : SIGNALS);
 	enum status status = source_open(&self->signals, text_string(&specification), options, err);
 	text_release(&specification);
 	return status;
@@ -233,10 +232,12 @@ static void amend_held(struct slurm_source *self, const char *why, int64_t left)
 {
 	struct notice_time received = {self->notice.received, self->notice.received_utc};
 	char source[sizeof(self->notice.source)], reason[sizeof(self->notice.reason)];
+	int number = self->notice.signal;
 	strcpy(source, self->notice.source);
 	snprintf(reason, sizeof(reason), "%.120s%s%.130s", self->notice.reason, *why ? "; " : "",
 		why);
 	notice_set(&self->notice, source, reason, received, left);
+	self->notice.signal = number;
 }
 
 /* "the job is preempted at T, but our clock says U: what is left is not known" */
@@ -256,13 +257,11 @@ static void complete_held(struct slurm_source *self, const struct slurm_job *job
 {
 	struct notice_time now = notice_time();
 	char why[160];
-	int number = SIGTERM;
-	(void)parse_signal(self->notice.source + strlen(SIGNAL_SOURCE), &number, "signal", NULL);
 	if (job->start)
 		self->start_utc = job->start;
 	int64_t utc = slurm_utc(now.utc, self->start_utc, now.now - self->began);
 	struct slurm_estimate estimate =
-		slurm_estimate_left(job, number, self->end_utc, self->lead, utc);
+		slurm_estimate_left(job, self->notice.signal, self->end_utc, self->lead, utc);
 	bool doubted = estimate.over || (self->doubted && estimate.left >= 0);
 	snprintf(why, sizeof(why), "%s", estimate.why);
 	if (doubted)

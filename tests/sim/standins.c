@@ -3,6 +3,7 @@
  * In place of base/message.c, base/reaper.c and notice/source_set.c: what people are told is a line
  * of the trace, a guard tells the world whose it is, and notices come from the world.
  */
+#include <signal.h>
 #include <string.h>
 
 #include "base/message.h"
@@ -123,6 +124,7 @@ bool process_give_notice(struct process *process, int64_t left)
 	if (process->notice_count == MOST_NOTICES)
 		return false;
 	process->notices[process->notice_count++] = (struct notice){.source = "signal:TERM",
+		.signal = SIGTERM,
 		.received = now,
 		.received_utc = now,
 		.deadline = left < 0 ? CLOCK_NEVER : now + left};
