@@ -234,7 +234,7 @@ static void amend_held(struct slurm_source *self, const char *why, int64_t left)
 	char source[sizeof(self->notice.source)], reason[sizeof(self->notice.reason)];
 	int number = self->notice.signal;
 	strcpy(source, self->notice.source);
-	snprintf(reason, sizeof(reason), "%.120s%s%.130s", self->notice.reason, *why ? "; " : "",
+	snprintf(reason, sizeof(reason), "%.120s%s%.133s", self->notice.reason, *why ? "; " : "",
 		why);
 	notice_set(&self->notice, source, reason, received, left);
 	self->notice.signal = number;
