@@ -7,11 +7,12 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 
 /* Longer than any duration that parse_duration accepts: treat such a deadline as unknown. */
-static const int64_t longest = (int64_t)100 * 366 * 86400000;
+#define LONGEST (INT64_C(100) * 366 * 86400000)
 
 struct notice_time notice_time(void)
 {
@@ -57,7 +58,7 @@ void notice_set(struct notice *notice, const char *source, const char *reason,
 	struct notice_time received, int64_t grace)
 {
 	struct notice set = {.received_utc = received.utc, .received = received.now};
-	bool known = grace >= 0 && grace <= longest;
+	bool known = grace >= 0 && grace <= LONGEST;
 	set.deadline = known ? received.now + grace : CLOCK_NEVER;
 	copy_clean(set.source, sizeof(set.source), source);
 	copy_clean(set.reason, sizeof(set.reason), reason);
@@ -74,7 +75,7 @@ int64_t notice_deadline(const struct notice *notice)
 /* What was left when it was received; negative: not known. */
 static int64_t left_at_receipt(const struct notice *notice)
 {
-	if (notice->deadline == CLOCK_NEVER || notice->deadline - notice->received > longest)
+	if (notice->deadline == CLOCK_NEVER || notice->deadline - notice->received > LONGEST)
 		return -1;
 	int64_t left = notice->deadline - notice->received;
 	return left < 0 ? 0 : left;
@@ -102,32 +103,40 @@ void notice_write_text(const struct notice *notice, struct text *line)
 		text_addf(line, " %s", notice->reason);
 }
 
-static void write_claim(const struct notice_claim *claim, struct text *line)
-{
-	text_add(line, ",\"run\":");
-	text_add_json_string(line, claim->run);
-	text_addf(line, ",\"attempt\":%llu", (unsigned long long)claim->attempt);
-	if (claim->by_task)
-		text_addf(line, ",\"task\":%llu", (unsigned long long)claim->task);
-	text_addf(line, ",\"then\":\"%s\"", claim->then);
-}
+/* A notice as JSON has it. A longer source than a notice may have is read, and refused. */
+struct json_notice {
+	char utc[32], source[65], reason[512];
+	bool has_left;
+	int64_t left;
+	struct notice_claim claim;
+};
+#define MEMBER(name) JSON_MEMBER(struct json_notice, name)
+static const struct json_field notice_fields[] = {
+	{"utc", JSON_TEXT, JSON_REQUIRED, MEMBER(utc)},
+	{"source", JSON_TEXT, JSON_REQUIRED, MEMBER(source)},
+	{"reason", JSON_TEXT, JSON_ALWAYS, MEMBER(reason)},
+	{"left_ms", JSON_SIGNED, JSON_NULL, MEMBER(left), .most = LONGEST,
+		JSON_PRESENT(struct json_notice, has_left)},
+	{"run", JSON_TEXT, 0, MEMBER(claim.run)},
+	{"attempt", JSON_UNSIGNED, 0, MEMBER(claim.attempt)},
+	{"task", JSON_UNSIGNED, 0, MEMBER(claim.task),
+		JSON_PRESENT(struct json_notice, claim.by_task)},
+	{"then", JSON_TEXT, 0, MEMBER(claim.then)},
+	{0},
+};
 
 void notice_write_json(const struct notice *notice, struct text *line)
 {
-	char utc[32];
-	int64_t left = left_at_receipt(notice);
-	clock_format_utc(notice->received_utc, utc);
-	text_addf(line, "{\"utc\":\"%s\",\"source\":", utc);
-	text_add_json_string(line, notice->source);
-	text_add(line, ",\"reason\":");
-	text_add_json_string(line, notice->reason);
-	if (left < 0)
-		text_add(line, ",\"left_ms\":null");
-	else
-		text_addf(line, ",\"left_ms\":%lld", (long long)left);
+	struct json_notice record = {
+		.left = left_at_receipt(notice), .has_left = left_at_receipt(notice) >= 0};
+	clock_format_utc(notice->received_utc, record.utc);
+	strcpy(record.source, notice->source);
+	strcpy(record.reason, notice->reason);
 	if (*notice->claim.run)
-		write_claim(&notice->claim, line);
-	text_add(line, "}");
+		record.claim = notice->claim;
+	struct json_object *object = json_write_record(notice_fields, &record);
+	text_add(line, json_line(object));
+	json_object_put(object);
 }
 
 /* "2026-01-31T12:00:00.123Z" exactly, and a date that exists. */
@@ -218,47 +227,22 @@ static enum status read_text(char *line, struct notice *notice, struct error *er
 
 static enum status read_json(const char *line, struct notice *notice, struct error *err)
 {
-	struct json_object *object = json_parse(line, strlen(line));
-	struct json_object *member;
-	const char *utc, *source, *run, *reason = "";
-	uint64_t left_ms = 0;
-	int64_t left = -1;
-	enum status status = STATUS_USAGE;
-	if (!object) {
-		error_set(err, STATUS_USAGE, "not a notice: not JSON");
-		goto out;
-	}
-	if (!json_get_text(object, "utc", &utc) || !json_get_text(object, "source", &source)) {
-		error_set(err, STATUS_USAGE, "not a notice: utc or source is missing");
-		goto out;
-	}
-	if (json_object_object_get_ex(object, "reason", &member) &&
-		!json_get_text(object, "reason", &reason)) {
-		error_set(err, STATUS_USAGE, "not a notice: reason is not text");
-		goto out;
-	}
-	if (json_object_object_get_ex(object, "left_ms", &member) && member) {
-		if (!json_get_unsigned(object, "left_ms", &left_ms) ||
-			left_ms > (uint64_t)longest) {
-			error_set(err, STATUS_USAGE,
-				"not a notice: left_ms is not a number of milliseconds");
-			goto out;
-		}
-		left = (int64_t)left_ms;
-	}
-	status = accept(notice, utc, source, reason, left, err);
-	if (status == STATUS_OK && json_get_text(object, "run", &run))
-		snprintf(notice->claim.run, sizeof(notice->claim.run), "%s", run);
-out:
-	json_object_put(object);
+	struct json_notice record = {.claim = {.attempt = 0}};
+	const char *wrong;
+	if (json_read_record(notice_fields, line, strlen(line), &record, &wrong) != JSON_WELL)
+		return error_set(err, STATUS_USAGE, "not a notice: %s%s",
+			*wrong ? wrong : "not a JSON object",
+			*wrong ? " is missing, or is not what it should be" : "");
+	enum status status = accept(notice, record.utc, record.source, record.reason,
+		record.has_left ? record.left : -1, err);
+	if (status == STATUS_OK)
+		notice->claim = record.claim;
 	return status;
 }
 
 enum status notice_read(const char *line, struct notice *notice, struct error *err)
 {
-	char *copy = strdup(line);
-	if (!copy)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	char *copy = xstrdup(line);
 	size_t length = strlen(copy);
 	if (length && copy[length - 1] == '\n')
 		copy[length - 1] = '\0';
