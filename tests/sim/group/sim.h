@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A deterministic world in which the agents of lib/group run as they are (agent.c, agent_task.c,
+ * A deterministic world in which the agents of lib/agent run as they are (agent.c, agent_task.c,
  * store_thread.c, pulse.c, attempt.c, view.c, writes.c, agreement.c, ...), over the store in
  * memory. What the world stands in for: the machines (../kernel.h), boards (board.c), the training
  * processes (training.c, processes.c), and what an agent does not need here (standins.c). A world

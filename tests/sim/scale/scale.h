@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One preemption, or one normal end, of a large job: the agents of lib/group as they are, over the
+ * One preemption, or one normal end, of a large job: the agents of lib/agent as they are, over the
  * store in memory, and what each of them asks the store for. A light world beside ../group: no
  * faults, no invariants, no limit of 64 tasks.
  *
