@@ -78,7 +78,11 @@ void store_answer_release(struct store_answer *answer);
 enum store_open_flags {
 	STORE_CREATE = 1,    /* make it if it is not there; else a missing store is STATUS_NO */
 	STORE_READ_ONLY = 2, /* never writes: puts are STATUS_USAGE */
-	STORE_SCRATCH = 4,   /* with STORE_CREATE: it is new also in a job that was restarted */
+	/*
+	 * With STORE_CREATE: the store is new also in a job that was restarted, and the processes
+	 * of one machine do not queue for it: each asks the filesystem for the lock.
+	 */
+	STORE_SCRATCH = 4,
 };
 
 /* clang-format off */

@@ -35,7 +35,7 @@ enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms
 	enum status status = lockfile_open(&lock->file, terms, deadline, err);
 	if (status != STATUS_OK)
 		sharedlock_close(lock);
-	else if (file_fstat(lock->file.descriptor, &st) == 0)
+	else if (!terms->alone && file_fstat(lock->file.descriptor, &st) == 0)
 		(void)machine_open(&lock->machine, st.st_dev, st.st_ino);
 	return status;
 }

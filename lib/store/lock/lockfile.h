@@ -33,6 +33,7 @@ struct lockfile_terms {
 	bool create;	     /* make the lock file if there is neither it nor the database */
 	bool read_only;	     /* a lock that only keeps writers out will do, where we cannot write */
 	bool shared_group;
+	bool alone;	  /* do without the queue of this machine */
 	int64_t takeover; /* asked for, milliseconds; 0: as recorded, else the default */
 	struct filesystem_traits traits;
 };

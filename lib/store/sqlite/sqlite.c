@@ -228,6 +228,7 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 		.mode = parameters->mode,
 		.read_only = store->base.flags & STORE_READ_ONLY,
 		.shared_group = parameters->shared_group,
+		.alone = store->base.flags & STORE_SCRATCH,
 		.takeover = parameters->takeover,
 		.traits = filesystem_classify(&filesystem),
 	};
