@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mounts.h"
-#include "store/doctor_fix.h"
+#include "store/convert.h"
 #include "store/doctor_inside.h"
 #include "store/doctor_place.h"
 
@@ -326,7 +326,7 @@ static void fix(struct examination *examination)
 	enum status status = measure_openers(examination, &err);
 	examination->tell("watching the store for 10 seconds, to see that nobody uses it");
 	if (status == STATUS_OK)
-		status = doctor_fix(examination->database, &examination->wanted, mode, FIX_WATCH,
+		status = convert_mode(examination->database, &examination->wanted, mode, FIX_WATCH,
 			&recorded, &err);
 	if (status == STATUS_NO) /* damaged, and not by an interrupted --fix */
 		return;

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "store/doctor_fix.h"
+#include "store/convert.h"
 #include "store/doctor_place.h"
 
 #define APPEARS_IN  3000 /* milliseconds: a cached "no such file" of a network filesystem */

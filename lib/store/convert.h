@@ -6,13 +6,13 @@
  * steps: write the new lock file beside the old one (DATABASE.lock-fix), with a new nonce; put that
  * nonce into the database; rename the new one over the old one. Killed before the second step the
  * store is as it was; after the third it is the new one; in between, lock file and database do not
- * belong together, which everybody refuses (65), and the next doctor_fix finishes it.
+ * belong together, which everybody refuses (65), and the next convert_mode finishes it.
  *
  * Whoever has the store open without our having seen it holds the old nonce, and is refused with 65
  * at his next transaction: so nobody goes on in the old mode.
  */
-#ifndef STORE_DOCTOR_FIX_H
-#define STORE_DOCTOR_FIX_H
+#ifndef STORE_CONVERT_H
+#define STORE_CONVERT_H
 
 #include <json-c/json_object.h>
 
@@ -28,7 +28,7 @@
  * STATUS_NO: there was nothing to finish. STATUS_TEMPORARY: in use, or it failed; the error says
  * so, and whether the store is as before.
  */
-enum status doctor_fix(const char *database, const struct parameters *parameters,
+enum status convert_mode(const char *database, const struct parameters *parameters,
 	enum lock_mode mode, int64_t patience, enum lock_mode *recorded, struct error *err);
 
 /* For a worker: "pid" and "program" of a process of this machine that has "name" open; else none.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/doctor_fix.h"
+#include "store/convert.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -353,7 +353,7 @@ static enum status locked(struct fix *fix, enum lock_mode mode, int64_t patience
 	return status;
 }
 
-enum status doctor_fix(const char *database, const struct parameters *parameters,
+enum status convert_mode(const char *database, const struct parameters *parameters,
 	enum lock_mode mode, int64_t patience, enum lock_mode *recorded, struct error *err)
 {
 	bool shared_group = parameters->shared_group;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* doctor --fix, killed at every system call: the store is the old one, the new one, or mended. */
-#include "store/doctor_fix.h"
+#include "store/convert.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +78,7 @@ static enum lock_mode recorded(void)
 static enum status fix(enum lock_mode mode, enum lock_mode *now, struct error *err)
 {
 	struct parameters parameters = {.takeover = 5000};
-	return doctor_fix(database, &parameters, mode, 0, now, err);
+	return convert_mode(database, &parameters, mode, 0, now, err);
 }
 
 /* Run it for so many system call stops, then kill it. True: it came to its end before. */
