@@ -242,15 +242,12 @@ enum status measure_openers(struct examination *examination, struct error *err)
 	if (!ask_all(examination, request, 5000, answers))
 		return error_set(err, findings->trouble, "%s", findings->trouble_why);
 	for (size_t k = 0; k < findings->count && status == STATUS_OK; k++) {
-		uint64_t pid;
-		const char *program = "?";
-		if (!json_get_unsigned(answers[k], "pid", &pid))
+		const char *opener = "";
+		if (!json_get_text(answers[k], "opener", &opener) || !*opener)
 			continue;
-		(void)json_get_text(answers[k], "program", &program);
 		status = error_set(err, STATUS_TEMPORARY,
-			"%s is in use: process %" PRIu64 " (%s) on %s has it open; stop everything "
-			"that uses it, on all machines",
-			examination->database, pid, program, examination->sides[k].host);
+			"%s is in use: %s on %s has it open; stop everything that uses it, on all machines",
+			examination->database, opener, examination->sides[k].host);
 	}
 	answers_release(examination, answers);
 	return status;

@@ -205,6 +205,20 @@ static enum status drop(struct doctor_worker *worker, const struct json_object *
 	return STATUS_OK;
 }
 
+static enum status find_opener(struct doctor_worker *worker, const struct json_object *request,
+	struct json_object *answer, struct error *err)
+{
+	char path[PATH_MAX], opener[160];
+	const char *name;
+	if (!doctor_name(request, &name))
+		return error_set(err, STATUS_DAMAGED, "opener: not understood");
+	if (snprintf(path, sizeof(path), "%s/%s", worker->directory, name) < (int)sizeof(path)) {
+		convert_find_opener(path, opener, sizeof(opener));
+		json_put_text(answer, "opener", opener);
+	}
+	return STATUS_OK;
+}
+
 static const struct {
 	const char *name;
 	enum status (*run)(struct doctor_worker *worker, const struct json_object *request,
@@ -228,7 +242,7 @@ static const struct {
 	{"notice", doctor_notice, false},
 	{"probe", doctor_probe, true},
 	{"check", doctor_check_database, false},
-	{"opener", doctor_find_opener, true},
+	{"opener", find_opener, true},
 };
 
 struct json_object *doctor_worker_do(
