@@ -11,36 +11,28 @@
 
 #include "base/args.h"
 #include "base/clock.h"
-#include "base/ending.h"
 #include "base/file.h"
 #include "base/message.h"
-#include "base/mounts.h"
+#include "preempt-store/doctor.h"
 #include "preempt-store/member.h"
 #include "proto/runs.h"
 #include "run/options.h"
-#include "store/doctor.h"
 #include "store/store.h"
 #include "store/url.h"
 
-static const char *store_option, *run_option;
-static int64_t timeout;
-static bool timeout_given, json;
 static bool if_absent, if_revision_given, with_values, since_given, older_than_given, dry_run;
 static uint64_t if_revision, since_revision;
 static int64_t older_than;
-static const char *other, *session;
-static uint64_t nodes;
-static bool quick, fix, shared, mark;
 
 static const struct args_option common[] = {
-	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, &store_option,
-		"PREEMPT_STORE", 0, 0, NULL},
-	{0, "run", "NAME", "without --store: the default store of this run", ARGS_NAME, &run_option,
-		"PREEMPT_RUN", 0, 0, NULL},
+	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT,
+		&group_options.store, "PREEMPT_STORE", 0, 0, NULL},
+	{0, "run", "NAME", "without --store: the default store of this run", ARGS_NAME,
+		&group_options.run, "PREEMPT_RUN", 0, 0, NULL},
 	{0, "timeout", "D", "how long to wait (default 30s; wait: for ever)", ARGS_DURATION,
-		&timeout, NULL, 0, 0, &timeout_given},
-	{0, "json", NULL, "answer in JSON, one object per line", ARGS_FLAG, &json, NULL, 0, 0,
-		NULL},
+		&group_options.timeout, NULL, 0, 0, &group_options.timeout_given},
+	{0, "json", NULL, "answer in JSON, one object per line", ARGS_FLAG, &group_options.json,
+		NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option put_options[] = {
@@ -67,30 +59,12 @@ static const struct args_option gc_options[] = {
 	{0},
 };
 
-static const struct args_option doctor_options[] = {
-	{0, "other", "PATH", "the same directory through another mount: try it between the two",
-		ARGS_TEXT, &other, NULL, 0, 0, NULL},
-	{0, "nodes", "N", "this same command runs on N machines: try it between all of them",
-		ARGS_UNSIGNED, &nodes, NULL, 2, 64, NULL},
-	{0, "session", "NAME", "with --nodes: what the N have in common (default: the Slurm step)",
-		ARGS_NAME, &session, NULL, 0, 0, NULL},
-	{0, "shared", NULL, "check it for several machines, not only for this one", ARGS_FLAG,
-		&shared, NULL, 0, 0, NULL},
-	{0, "mark", NULL, "mark DIRECTORY, so that it is noticed when it is not mounted", ARGS_FLAG,
-		&mark, NULL, 0, 0, NULL},
-	{0, "quick", NULL, "at most 3 seconds (once all have come), for a prolog", ARGS_FLAG,
-		&quick, NULL, 0, 0, NULL},
-	{0, "fix", NULL, "record the safe mode in a store that nobody uses", ARGS_FLAG, &fix, NULL,
-		0, 0, NULL},
-	{0},
-};
-
-static enum status store_url(struct text *url, struct error *err)
+enum status find_store_url(struct text *url, struct error *err)
 {
-	if (store_option)
-		text_add(url, store_option);
-	else if (run_option)
-		return store_default_url(run_option, true, url, err);
+	if (group_options.store)
+		text_add(url, group_options.store);
+	else if (group_options.run)
+		return store_default_url(group_options.run, true, url, err);
 	else
 		return error_set(err, STATUS_USAGE,
 			"no store is named: give --store or --run, or set PREEMPT_STORE or PREEMPT_RUN");
@@ -100,8 +74,8 @@ static enum status store_url(struct text *url, struct error *err)
 static enum status open_store(struct store **store, unsigned flags, struct error *err)
 {
 	struct text url = {0};
-	int64_t patience = timeout_given ? timeout : 30000;
-	enum status status = store_url(&url, err);
+	int64_t patience = group_options.timeout_given ? group_options.timeout : 30000;
+	enum status status = find_store_url(&url, err);
 	if (status == STATUS_OK)
 		status = store_open(store, text_string(&url), flags, clock_after(patience), err);
 	if (status == STATUS_OK)
@@ -140,7 +114,7 @@ static void print_json(const struct store_entry *entry)
 
 static void print_entry(const struct store_entry *entry)
 {
-	if (json)
+	if (group_options.json)
 		print_json(entry);
 	else
 		print_value(entry->value, entry->length);
@@ -218,7 +192,7 @@ static int run_put(const struct args_rest *rest)
 		status = open_store(&store, STORE_CREATE, &err);
 	if (status == STATUS_OK)
 		status = put(store, rest->words[0], &value, &answer, &err);
-	if (status == STATUS_OK && json)
+	if (status == STATUS_OK && group_options.json)
 		printf("{\"revision\":%" PRId64 "}\n", answer.revision);
 	if (status == STATUS_NO && answer.count && answer.entries[0].value)
 		print_entry(&answer.entries[0]);
@@ -249,7 +223,7 @@ static int run_rm(const struct args_rest *rest)
 static void print_listed(const struct store_entry *entry)
 {
 	char key[4 * STORE_KEY_MAX + 1];
-	if (json) {
+	if (group_options.json) {
 		print_json(entry);
 		return;
 	}
@@ -326,7 +300,8 @@ static int run_wait(const struct args_rest *rest)
 	struct store_entry entry = {0};
 	store_revision seen = 0;
 	bool was_there = false;
-	int64_t deadline = timeout_given ? clock_after(timeout) : CLOCK_NEVER;
+	int64_t deadline =
+		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
 	const char *key = rest->words[0];
 	/* A prefix ending in '/' would not include the key itself. */
 	char prefix[STORE_KEY_MAX + 2];
@@ -362,7 +337,7 @@ static void print_run(const struct run_summary *run)
 	char changed[32] = "-";
 	if (run->changed)
 		clock_format_utc(run->changed, changed);
-	if (!json) {
+	if (!group_options.json) {
 		char reason[4 * sizeof(run->reason)];
 		text_escape(reason, sizeof(reason), run->reason, strlen(run->reason));
 		printf("%-24s %8" PRIu64 "  %-12s %s\n", run->name, run->attempts, reason, changed);
@@ -391,7 +366,7 @@ static int run_runs(const struct args_rest *rest)
 			message_info("%s", err.text);
 		return answer_with(store, status, &err);
 	}
-	if (!json)
+	if (!group_options.json)
 		printf("%-24s %8s  %-12s %s\n", "RUN", "ATTEMPTS", "STATE", "LAST CHANGE");
 	while ((status = runs_next(store, *run.name ? run.name : NULL, &run, &err)) == STATUS_OK)
 		print_run(&run);
@@ -421,96 +396,12 @@ static int run_gc(const struct args_rest *rest)
 			status = runs_forget(store, &run, &err);
 		if (status != STATUS_OK && status != STATUS_NO)
 			break;
-		if (status == STATUS_OK && json)
+		if (status == STATUS_OK && group_options.json)
 			print_run(&run);
 		else if (status == STATUS_OK)
 			puts(run.name);
 	}
 	return answer_with(store, status == STATUS_NO ? STATUS_OK : status, &err);
-}
-
-static void print_progress(const char *what)
-{
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
-}
-
-/* What tells this launch from others: of tasks that a launcher started together. */
-static const char *find_session(struct identity *identity)
-{
-	if (session)
-		return session;
-	if (group_identify(IDENTITY_RUN, 0, identity, NULL) != STATUS_OK || !identity->is_task)
-		return "";
-	return identity->launch;
-}
-
-/* Nothing is examined: the file and the line are written, or it is said why not. */
-static int run_mark(const struct args_rest *rest)
-{
-	struct error err = {0};
-	struct text list = {0};
-	enum status status = STATUS_OK;
-	if (!rest->count)
-		status = error_set(&err, STATUS_USAGE,
-			"--mark needs a DIRECTORY: the top of a mounted filesystem");
-	else if (other || nodes || session || quick || fix || shared || json ||
-		 args_is_typed("store"))
-		status = error_set(&err, STATUS_USAGE, "--mark goes with no other option");
-	else
-		status = mounts_mark(rest->words[0], &list, &err);
-	if (status == STATUS_OK)
-		printf("%s is marked and listed in %s; list it there on every machine\n",
-			rest->words[0], text_string(&list));
-	text_release(&list);
-	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
-}
-
-static int run_doctor(const struct args_rest *rest)
-{
-	struct error err = {0};
-	struct identity identity = {0};
-	struct doctor_report report = {0};
-	struct text url = {0};
-	struct doctor_request request = {.directory = rest->count ? rest->words[0] : NULL,
-		.other = other,
-		.nodes = nodes,
-		.quick = quick,
-		.fix = fix,
-		.shared = shared,
-		.timeout = timeout_given     ? timeout
-			   : quick && !nodes ? 2400
-					     : 60000,
-		.progress = message_is_quiet() ? NULL : print_progress};
-	enum status status = STATUS_OK;
-	if (mark)
-		return run_mark(rest);
-	if (other && nodes)
-		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
-	else if (session && !nodes)
-		status = error_set(&err, STATUS_USAGE, "--session is for --nodes");
-	else if (request.directory && args_is_typed("store"))
-		status = error_set(&err, STATUS_USAGE,
-			"--store and a DIRECTORY exclude each other: leave one out");
-	else if (quick && fix)
-		status = error_set(&err, STATUS_USAGE, "--quick and --fix exclude each other");
-	else if (fix && request.directory)
-		status = error_set(&err, STATUS_USAGE, "--fix needs a store: give --store");
-	else if (!request.directory)
-		status = store_url(&url, &err);
-	if (!request.directory)
-		request.url = text_string(&url);
-	if (status == STATUS_OK && nodes)
-		request.session = find_session(&identity);
-	if (status == STATUS_OK)
-		status = doctor_run(&request, &report, &err);
-	print_progress("");
-	if (status == STATUS_OK)
-		fputs(text_string(json ? &report.json : &report.text), stdout);
-	int code_to_return = status == STATUS_OK ? (int)report.status : message_fail(&err);
-	doctor_report_release(&report);
-	text_release(&url);
-	return ending_signal() ? ending_die(ending_signal()) : code_to_return;
 }
 
 static const struct args_command commands[] = {
@@ -537,7 +428,7 @@ static const struct args_command commands[] = {
 	{"gc", "--older-than D [--dry-run]", "remove runs that are over, and print their names",
 		gc_options, common, 0, 0, false, false, run_gc},
 	{"doctor", "[DIRECTORY] [OPTION...]", "try whether a place is right for a store",
-		doctor_options, common, 0, 1, false, false, run_doctor},
+		doctor_options, common, 0, 1, false, false, doctor_command},
 	{0},
 };
 

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "doctor.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/ending.h"
+#include "base/message.h"
+#include "base/mounts.h"
+#include "run/options.h"
+#include "store/doctor.h"
+
+static const char *other, *session;
+static uint64_t nodes;
+static bool quick, fix, shared, mark;
+
+const struct args_option doctor_options[] = {
+	{0, "other", "PATH", "the same directory through another mount: try it between the two",
+		ARGS_TEXT, &other, NULL, 0, 0, NULL},
+	{0, "nodes", "N", "this same command runs on N machines: try it between all of them",
+		ARGS_UNSIGNED, &nodes, NULL, 2, 64, NULL},
+	{0, "session", "NAME", "with --nodes: what the N have in common (default: the Slurm step)",
+		ARGS_NAME, &session, NULL, 0, 0, NULL},
+	{0, "shared", NULL, "check it for several machines, not only for this one", ARGS_FLAG,
+		&shared, NULL, 0, 0, NULL},
+	{0, "mark", NULL, "mark DIRECTORY, so that it is noticed when it is not mounted", ARGS_FLAG,
+		&mark, NULL, 0, 0, NULL},
+	{0, "quick", NULL, "at most 3 seconds (once all have come), for a prolog", ARGS_FLAG,
+		&quick, NULL, 0, 0, NULL},
+	{0, "fix", NULL, "record the safe mode in a store that nobody uses", ARGS_FLAG, &fix, NULL,
+		0, 0, NULL},
+	{0},
+};
+
+static void print_progress(const char *what)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
+}
+
+/* What tells this launch from others: of tasks that a launcher started together. */
+static const char *find_session(struct identity *identity)
+{
+	if (session)
+		return session;
+	if (group_identify(IDENTITY_RUN, 0, identity, NULL) != STATUS_OK || !identity->is_task)
+		return "";
+	return identity->launch;
+}
+
+/* Nothing is examined: the file and the line are written, or it is said why not. */
+static int run_mark(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct text list = {0};
+	enum status status = STATUS_OK;
+	if (!rest->count)
+		status = error_set(&err, STATUS_USAGE,
+			"--mark needs a DIRECTORY: the top of a mounted filesystem");
+	else if (other || nodes || session || quick || fix || shared || group_options.json ||
+		 args_is_typed("store"))
+		status = error_set(&err, STATUS_USAGE, "--mark goes with no other option");
+	else
+		status = mounts_mark(rest->words[0], &list, &err);
+	if (status == STATUS_OK)
+		printf("%s is marked and listed in %s; list it there on every machine\n",
+			rest->words[0], text_string(&list));
+	text_release(&list);
+	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
+}
+
+int doctor_command(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct identity identity = {0};
+	struct doctor_report report = {0};
+	struct text url = {0};
+	struct doctor_request request = {.directory = rest->count ? rest->words[0] : NULL,
+		.other = other,
+		.nodes = nodes,
+		.quick = quick,
+		.fix = fix,
+		.shared = shared,
+		.timeout = group_options.timeout_given     ? group_options.timeout
+			   : quick && !nodes ? 2400
+					     : 60000,
+		.progress = message_is_quiet() ? NULL : print_progress};
+	enum status status = STATUS_OK;
+	if (mark)
+		return run_mark(rest);
+	if (other && nodes)
+		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
+	else if (session && !nodes)
+		status = error_set(&err, STATUS_USAGE, "--session is for --nodes");
+	else if (request.directory && args_is_typed("store"))
+		status = error_set(&err, STATUS_USAGE,
+			"--store and a DIRECTORY exclude each other: leave one out");
+	else if (quick && fix)
+		status = error_set(&err, STATUS_USAGE, "--quick and --fix exclude each other");
+	else if (fix && request.directory)
+		status = error_set(&err, STATUS_USAGE, "--fix needs a store: give --store");
+	else if (!request.directory)
+		status = find_store_url(&url, &err);
+	if (!request.directory)
+		request.url = text_string(&url);
+	if (status == STATUS_OK && nodes)
+		request.session = find_session(&identity);
+	if (status == STATUS_OK)
+		status = doctor_run(&request, &report, &err);
+	print_progress("");
+	if (status == STATUS_OK)
+		fputs(text_string(group_options.json ? &report.json : &report.text), stdout);
+	int code_to_return = status == STATUS_OK ? (int)report.status : message_fail(&err);
+	doctor_report_release(&report);
+	text_release(&url);
+	return ending_signal() ? ending_die(ending_signal()) : code_to_return;
+}
