@@ -37,7 +37,6 @@ teardown() { doctor_teardown; }
 	[ "${#lines[@]}" = 1 ]
 	[ "$(value verdict) $(value exit) $(value exists) $(value lock_from)" = "safe 0 false the default there" ]
 	[ "$(value sides 0 locks_reach) $(value sides 0 trusted)" = "local true" ]
-	[ "$(value sides 0 free_bytes)" -gt 0 ]
 	empty "$dir"
 }
 
@@ -137,6 +136,15 @@ teardown() { doctor_teardown; }
 	answers 2 preempt-store doctor --store "$dir/run.db?lock=none"
 	answers 2 preempt-store doctor --store "etcd://host/x"
 	answers 2 preempt-store doctor "$dir" --session x
+	answers 2 preempt-store doctor "$dir" --node 1
+	answers 2 preempt-store doctor "$dir" --nodes 2 --node 2 --session x
+	[[ $stderr == *'numbered from 0 to 1'* ]]
+	answers 2 preempt-store doctor "$dir" --nodes 2 --node 0
+	answers 2 preempt-store doctor "$dir" --nodes 2 --session x
+	answers 2 preempt-store doctor "$dir" --nodes 2
+	[[ $stderr == *'give --node 0 and --session NAME'* ]]
+	PREEMPT_TASK=0 PREEMPT_TASKS=3 answers 2 preempt-store doctor "$dir" --nodes 2 --session x
+	[[ $stderr == *'--nodes 2'*'started 3 tasks'* ]]
 	answers 2 preempt-store doctor --mark
 	answers 2 preempt-store doctor "$dir" --mark --quick
 	answers 2 preempt-store doctor --store "$dir/run.db" "$dir"
@@ -154,7 +162,7 @@ teardown() { doctor_teardown; }
 	answers 75 preempt-store doctor --store "$dir/no/run.db"
 	[[ $output != *null* && $output == *"$dir/no/run.db"* ]]
 	answers 0 preempt-store doctor --quick --timeout 60s --json "$dir"
-	[ "$(jq -c '[.noticed_ms, .noticed_longest_ms, .stale_ms]' <<< "$output")" = '[null,null,null]' ]
+	[ "$(jq -c '[.noticed_ms, .noticed_longest_ms]' <<< "$output")" = '[null,null]' ]
 	answers 75 preempt-store doctor "$dir" --timeout 0
 	[[ $stderr$output == *'in time'* && $stderr$output != *signal* ]]
 }
@@ -206,19 +214,19 @@ teardown() { doctor_teardown; }
 @test "launches with different sessions do not mix" {
 	local session side
 	for session in red blue; do
-		for side in 1 2; do
-			preempt-store doctor "$dir" --nodes 2 --session $session --quick --timeout 100s --json \
+		for side in 0 1; do
+			preempt-store doctor "$dir" --nodes 2 --node $side --session $session --quick --timeout 100s --json \
 				>"$BATS_TEST_TMPDIR/$session.$side" 3>&- &
 		done
 	done
 	wait
 	for session in red blue; do
-		output=$(cat "$BATS_TEST_TMPDIR/$session.1" "$BATS_TEST_TMPDIR/$session.2")
+		output=$(cat "$BATS_TEST_TMPDIR/$session.0" "$BATS_TEST_TMPDIR/$session.1")
 		[ "$(value verdict) $(value form) $(value clients)" = "safe nodes 1" ]
 	done
 	# One of each: neither takes the other for its second.
-	node red preempt-store doctor "$dir" --nodes 2 --session red --timeout 2s
-	answers 75 preempt-store doctor "$dir" --nodes 2 --session blue --timeout 2s
+	node red preempt-store doctor "$dir" --nodes 2 --node 0 --session red --timeout 2s
+	answers 75 preempt-store doctor "$dir" --nodes 2 --node 1 --session blue --timeout 2s
 	wait "$job"
 	[ "$(cat "$BATS_TEST_TMPDIR/red.code")" = 75 ]
 	empty "$dir"
@@ -226,9 +234,41 @@ teardown() { doctor_teardown; }
 
 # bats test_tags=smoke
 @test "one that never comes: 75, and who came is named" {
-	answers 75 preempt-store doctor "$dir" --nodes 2 --timeout 1s
+	answers 75 preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 1s
 	[[ $output == *'2 nodes were to come'*'in time came 1: '"$(hostname)"* ]]
 	empty "$dir"
+}
+
+@test "other options on one node: 2, and both are named" {
+	node first preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 100s
+	answers 2 preempt-store doctor "$dir" --nodes 2 --node 1 --session x --timeout 100s --quick
+	wait "$job"
+	[ "$(cat "$BATS_TEST_TMPDIR/first.code")" = 2 ]
+	[[ $stderr == *"$(hostname) runs preempt-tools "*"$(hostname) runs preempt-tools "*' --quick'*'the same command'* ]]
+	[[ $(said first) == *'the same command'* ]]
+	empty "$dir"
+}
+
+@test "the same number or the same session twice: 75, and never a verdict of others" {
+	local side
+	for side in 0 0 1; do
+		node "twice.$side" preempt-store doctor "$dir" --nodes 2 --node 1 --session x --timeout 4s
+	done
+	wait
+	[ "$(cat "$BATS_TEST_TMPDIR"/twice.0.code "$BATS_TEST_TMPDIR"/twice.1.code)" = $'75\n75' ]
+	empty "$dir"
+	# Two launches of one name at once: one at most comes to an end.
+	local launch codes
+	for launch in 1 2; do
+		for side in 0 1; do
+			node "two.$launch.$side" preempt-store doctor "$dir" --nodes 2 --node $side --session x --quick --timeout 4s
+		done
+	done
+	wait
+	codes=$(cat "$BATS_TEST_TMPDIR"/two.*.code)
+	[ "$(grep -cvx '0\|75' <<<"$codes")" = 0 ]
+	[ "$(grep -cx 75 <<<"$codes")" -ge 2 ]
+	until_there swept "$dir" ''
 }
 
 # ---- What stays ----
@@ -243,7 +283,7 @@ examine() {
 	local signal pid code try
 	for signal in INT TERM; do
 		for ((try = 0; try < 5; try++)); do
-			in_the_middle "$dir/.preempt-doctor-??????/create.0" examine
+			in_the_middle "$dir/.preempt-doctor-*/fcntl.db" examine
 			kill -$signal "$pid"
 			continue_tree
 			code=0
@@ -260,12 +300,11 @@ examine() {
 # bats test_tags=smoke
 @test "killed it leaves nothing running; what it left is removed by the next, that of others is not" {
 	local pid left
-	in_the_middle "$dir/.preempt-doctor-??????/create.0" examine
+	in_the_middle "$dir/.preempt-doctor-*/fcntl.db" examine
 	end_tree
-	has "$dir/.preempt-doctor-??????"
-	# Of a machine that we know nothing of, and of one that lives.
+	has "$dir/.preempt-doctor-*"
+	# Of another machine.
 	mkdir "$dir/.preempt-doctor-others"
-	echo '{"host":"far","boot":"x","namespace":1,"pid":7,"start":9}' >"$dir/.preempt-doctor-others/owner"
 	until_there swept "$dir" .preempt-doctor-others
 	# A day later.
 	touch -d '2 days ago' "$dir/.preempt-doctor-others"
@@ -273,12 +312,32 @@ examine() {
 	left=$(preempt-store doctor "$dir" --quick --timeout 60s | wc -l) && [ "$left" -gt 5 ]
 }
 
-@test "killed alone, its parts clean up and end" {
-	local pid
-	in_the_middle "$dir/.preempt-doctor-??????/create.0" examine
+@test "killed alone, its parts end; the next one removes what they left" {
+	local pid sides
+	in_the_middle "$dir/.preempt-doctor-*/fcntl.db" examine
+	sides=$(pgrep -P "$pid")
+	[ "$(wc -l <<<"$sides")" = 2 ]
 	kill -KILL "$pid"
 	continue_tree
-	until_there empty "$dir"
+	until_there ended "$sides"
+	until_there swept "$dir" ''
+}
+ended() { ! kill -0 $1 2>/dev/null; }
+
+@test "a part of it that is killed: 75 at once, and nothing is left" {
+	local side sides began code
+	for side in 1 2; do
+		in_the_middle "$dir/.preempt-doctor-*/fcntl.db" examine
+		mapfile -t sides < <(pgrep -P "$pid" | sort -n)
+		kill -KILL "${sides[side - 1]}"
+		began=$SECONDS
+		continue_tree
+		code=0
+		wait "$pid" || code=$?
+		[ "$code" = 75 ]
+		[ $((SECONDS - began)) -lt 6 ]
+		until_there empty "$dir"
+	done
 }
 
 # ---- --fix ----

@@ -56,8 +56,8 @@ make_stores() {
 examine() {
 	local try
 	for try in 1 2 3 4; do
-		beside "$1.c1" c1 "preempt-store doctor ${2-} --nodes 2 --session $1.$try --timeout 5m /mnt/$1"
-		beside "$1.c2" c2 "preempt-store doctor ${2-} --nodes 2 --session $1.$try --timeout 5m /mnt/$1"
+		beside "$1.c1" c1 "preempt-store doctor ${2-} --nodes 2 --node 0 --session $1.$try --timeout 5m /mnt/$1"
+		beside "$1.c2" c2 "preempt-store doctor ${2-} --nodes 2 --node 1 --session $1.$try --timeout 5m /mnt/$1"
 		wait_beside
 		cat "$1.c1" "$1.c2" | tee "$1"
 		grep -qx 75 "$1.c1.code" "$1.c2.code" || break

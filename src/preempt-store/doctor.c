@@ -8,11 +8,12 @@
 #include "base/ending.h"
 #include "base/message.h"
 #include "base/mounts.h"
+#include "doctor/doctor.h"
 #include "run/options.h"
-#include "store/doctor.h"
 
 static const char *other, *session;
-static uint64_t nodes;
+static uint64_t nodes, node;
+static bool node_given;
 static bool quick, fix, shared, mark;
 
 const struct args_option doctor_options[] = {
@@ -20,7 +21,10 @@ const struct args_option doctor_options[] = {
 		ARGS_TEXT, &other, NULL, 0, 0, NULL},
 	{0, "nodes", "N", "this same command runs on N machines: try it between all of them",
 		ARGS_UNSIGNED, &nodes, NULL, 2, 64, NULL},
-	{0, "session", "NAME", "with --nodes: what the N have in common (default: the Slurm step)",
+	{0, "node", "I",
+		"with --nodes: which of the N this is, from 0 (default: the launcher's task)",
+		ARGS_UNSIGNED, &node, NULL, 0, 63, &node_given},
+	{0, "session", "NAME", "with --nodes: the same on all N (default: the launcher's job step)",
 		ARGS_NAME, &session, NULL, 0, 0, NULL},
 	{0, "shared", NULL, "check it for several machines, not only for this one", ARGS_FLAG,
 		&shared, NULL, 0, 0, NULL},
@@ -39,14 +43,34 @@ static void print_progress(const char *what)
 		fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
 }
 
-/* What tells this launch from others: of tasks that a launcher started together. */
-static const char *find_session(struct identity *identity)
+/* Which of the nodes this is, and what tells this launch from others: options, else the launcher.
+ */
+static enum status find_node(
+	struct doctor_request *request, struct identity *identity, struct error *err)
 {
-	if (session)
-		return session;
+	/* The name of the run does not matter. */
+	if (!group_options.run)
+		group_options.run = "doctor";
 	if (group_identify(IDENTITY_RUN, 0, identity, NULL) != STATUS_OK || !identity->is_task)
-		return "";
-	return identity->launch;
+		*identity = (struct identity){0};
+	request->node = node_given ? node : identity->task;
+	request->session = session ? session : identity->launch;
+	if (!*request->session || (!node_given && !identity->tasks))
+		return error_set(err, STATUS_USAGE,
+			"no launcher numbers these nodes: give --node 0 and --session NAME on the first, "
+			"--node 1 and the same --session on the second, and so on; or start it with "
+			"srun");
+	if (!node_given && identity->tasks != nodes)
+		return error_set(err, STATUS_USAGE,
+			"--nodes %llu, but its launcher started %llu tasks: start as many, or give "
+			"--node and --session",
+			(unsigned long long)nodes, (unsigned long long)identity->tasks);
+	if (request->node >= nodes)
+		return error_set(err, STATUS_USAGE,
+			"--node %llu: with --nodes %llu they are numbered from 0 to %llu",
+			(unsigned long long)node, (unsigned long long)nodes,
+			(unsigned long long)nodes - 1);
+	return STATUS_OK;
 }
 
 /* Nothing is examined: the file and the line are written, or it is said why not. */
@@ -58,8 +82,8 @@ static int run_mark(const struct args_rest *rest)
 	if (!rest->count)
 		status = error_set(&err, STATUS_USAGE,
 			"--mark needs a DIRECTORY: the top of a mounted filesystem");
-	else if (other || nodes || session || quick || fix || shared || group_options.json ||
-		 args_is_typed("store"))
+	else if (other || nodes || session || node_given || quick || fix || shared ||
+		 group_options.json || args_is_typed("store"))
 		status = error_set(&err, STATUS_USAGE, "--mark goes with no other option");
 	else
 		status = mounts_mark(rest->words[0], &list, &err);
@@ -82,17 +106,17 @@ int doctor_command(const struct args_rest *rest)
 		.quick = quick,
 		.fix = fix,
 		.shared = shared,
-		.timeout = group_options.timeout_given     ? group_options.timeout
-			   : quick && !nodes ? 2400
-					     : 60000,
+		.timeout = group_options.timeout_given ? group_options.timeout
+			   : quick && !nodes	       ? 2400
+						       : 60000,
 		.progress = message_is_quiet() ? NULL : print_progress};
 	enum status status = STATUS_OK;
 	if (mark)
 		return run_mark(rest);
 	if (other && nodes)
 		status = error_set(&err, STATUS_USAGE, "--other and --nodes exclude each other");
-	else if (session && !nodes)
-		status = error_set(&err, STATUS_USAGE, "--session is for --nodes");
+	else if ((session || node_given) && !nodes)
+		status = error_set(&err, STATUS_USAGE, "--node and --session are for --nodes");
 	else if (request.directory && args_is_typed("store"))
 		status = error_set(&err, STATUS_USAGE,
 			"--store and a DIRECTORY exclude each other: leave one out");
@@ -105,7 +129,7 @@ int doctor_command(const struct args_rest *rest)
 	if (!request.directory)
 		request.url = text_string(&url);
 	if (status == STATUS_OK && nodes)
-		request.session = find_session(&identity);
+		status = find_node(&request, &identity, &err);
 	if (status == STATUS_OK)
 		status = doctor_run(&request, &report, &err);
 	print_progress("");

@@ -111,7 +111,7 @@ in_the_middle() {
 		"$@"
 		until_there has_or_over "$file" "$pid"
 		stop_tree "$pid"
-		! has "$file" || ! has "${file%/*}/owner" || return 0
+		! has "$file" || return 0
 		continue_tree
 		wait "$pid" || :
 	done

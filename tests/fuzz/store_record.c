@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The small records of a store. The first byte of an input says what the rest is: 'l' the lock
- * file, 'b' a beat, 'n' the name of a holder of the lock, 'u' the URL of a store, 'm' what a doctor
- * has found out about its place.
+ * file, 'b' a beat, 'n' the name of a holder of the lock, 'u' the URL of a store.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "store/beats/beat_record.h"
-#include "store/doctor_place.h"
 #include "store/lock/link_name.h"
 #include "store/lock/lockfile.h"
 #include "store/sqlite/options.h"
@@ -87,16 +84,6 @@ static void check_url(const char *text)
 	text_release(&path);
 }
 
-static void check_side(const uint8_t *data, size_t size)
-{
-	struct doctor_side side = {0};
-	int64_t utc = 0;
-	struct json_object *object = json_parse((const char *)data, size);
-	if (object)
-		doctor_place_read(object, &side, &utc);
-	json_object_put(object);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)
@@ -107,7 +94,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 'b': check_beat(data + 1, size - 1); break;
 	case 'n': check_link_name(text); break;
 	case 'u': check_url(text); break;
-	case 'm': check_side(data + 1, size - 1); break;
 	}
 	free(text);
 	return 0;

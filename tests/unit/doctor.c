@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows from what the doctor found: the table of cases. Any directory will do. */
-#include "store/doctor_findings.h"
+/* What follows from what the doctor found: the table of cases; and how its sides exchange records.
+ */
+#include "doctor/findings.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "doctor/exchange.h"
+#include "doctor/scratch.h"
 #include "scratch.h"
-#include "store/doctor_worker.h"
 #include "unit.h"
 
 #define LOCAL	FILESYSTEM_LOCAL
@@ -27,7 +31,8 @@ struct example {
 	size_t clients;
 	enum lock_mode mode;
 	bool exists, refused; /* refused: the store itself says no to this mode there */
-	enum doctor_answer ofd, link, take, load, other;
+	/* Whether the locks of both modes exclude; transactions in this mode and in the other. */
+	enum doctor_answer fcntl, link, load, other;
 	enum status trouble;
 	enum status wanted;
 	const char *change; /* is in what is to be done; "": nothing is; NULL: whatever */
@@ -35,79 +40,75 @@ struct example {
 };
 
 static const struct example examples[] = {
-	/* name, reach, clients, mode, exists, refused, ofd, link, take, load, other, trouble, ...
-	 */
-	{"local disk", LOCAL, 1, FCNTL, 0, 0, YES, YES, YES, YES, SKIP, 0, STATUS_OK, "", ""},
-	{"local disk, mode link", LOCAL, 1, LINK, 1, 0, YES, YES, YES, YES, SKIP, 0, STATUS_OK, "",
-		""},
-	{"local disk without hard links", LOCAL, 1, FCNTL, 0, 0, YES, FAILED, YES, YES, SKIP, 0,
+	/* name, reach, clients, mode, exists, refused, fcntl, link, load, other, trouble, ... */
+	{"local disk", LOCAL, 1, FCNTL, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK, "", ""},
+	{"local disk, mode link", LOCAL, 1, LINK, 1, 0, YES, YES, YES, SKIP, 0, STATUS_OK, "", ""},
+	{"local disk without hard links", LOCAL, 1, FCNTL, 0, 0, YES, FAILED, YES, SKIP, 0,
 		STATUS_OK, "", ""},
-	{"known to reach, one machine", SHARED, 1, FCNTL, 0, 0, YES, YES, YES, YES, SKIP, 0,
-		STATUS_OK, "", "not measured"},
-	{"known to reach, shown on two", SHARED, 2, FCNTL, 0, 0, YES, YES, YES, YES, SKIP, 0,
-		STATUS_OK, "", "mounts of one machine"},
-	{"thought to reach, and does not", SHARED, 2, FCNTL, 0, 0, NO, YES, YES, SKIP, YES, 0,
-		STATUS_NO, "?lock=link", NULL},
-	{"the same with a store", SHARED, 2, FCNTL, 1, 0, NO, YES, YES, SKIP, YES, 0, STATUS_NO,
-		"doctor --fix --store", NULL},
-	{"neither locks nor names", SHARED, 2, FCNTL, 0, 0, NO, NO, YES, SKIP, SKIP, 0, STATUS_NO,
-		"NFSv4", NULL},
-	{"neither locks nor links", SHARED, 2, FCNTL, 0, 0, NO, FAILED, YES, SKIP, SKIP, 0,
-		STATUS_NO, "NFSv4", NULL},
-	{"link works but was not tried through the store", SHARED, 2, FCNTL, 0, 0, NO, YES, YES,
-		SKIP, SKIP, 0, STATUS_NO, "NFSv4", NULL},
-	{"no lock service", SHARED, 1, FCNTL, 0, 0, FAILED, YES, YES, SKIP, YES, 0, STATUS_NO,
+	{"known to reach, one machine", SHARED, 1, FCNTL, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK,
+		"", "not measured"},
+	{"known to reach, shown on two", SHARED, 2, FCNTL, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK,
+		"", "mounts of one machine"},
+	{"thought to reach, and does not", SHARED, 2, FCNTL, 0, 0, NO, YES, SKIP, YES, 0, STATUS_NO,
 		"?lock=link", NULL},
-	{"locks of one machine, fcntl asked for", NODE, 1, FCNTL, 0, 1, YES, YES, YES, SKIP, YES, 0,
-		STATUS_NO, "?lock=link", NULL},
-	{"a store of fcntl on such a mount", NODE, 1, FCNTL, 1, 1, YES, YES, YES, SKIP, YES, 0,
-		STATUS_NO, "doctor --fix", NULL},
-	{"locks of one machine, link", NODE, 1, LINK, 0, 0, YES, YES, YES, YES, SKIP, 0, STATUS_OK,
-		"", "not shown"},
-	{"locks of one machine, link, on two", NODE, 2, LINK, 0, 0, NO, YES, YES, YES, SKIP, 0,
-		STATUS_OK, "", "mounts of one machine"},
-	{"link, but two win", NODE, 2, LINK, 0, 0, NO, YES, NO, SKIP, SKIP, 0, STATUS_NO, "NFSv4",
-		NULL},
-	{"link, but no hard links", NODE, 1, LINK, 0, 0, YES, FAILED, YES, SKIP, SKIP, 0, STATUS_NO,
+	{"the same with a store", SHARED, 2, FCNTL, 1, 0, NO, YES, SKIP, YES, 0, STATUS_NO,
+		"doctor --fix --store", NULL},
+	{"neither locks nor names", SHARED, 2, FCNTL, 0, 0, NO, NO, SKIP, SKIP, 0, STATUS_NO,
 		"NFSv4", NULL},
-	{"link loses rows", NODE, 2, LINK, 0, 0, NO, YES, YES, NO, SKIP, 0, STATUS_NO, "NFSv4",
-		NULL},
-	{"fcntl loses rows although its locks exclude", SHARED, 2, FCNTL, 0, 0, YES, YES, YES, NO,
-		YES, 0, STATUS_NO, "?lock=link", NULL},
-	{"unknown, fcntl, one machine", UNKNOWN, 1, FCNTL, 0, 1, YES, YES, YES, SKIP, YES, 0,
-		STATUS_TEMPORARY, "--nodes 2", NULL},
-	{"unknown, fcntl, one machine, no links", UNKNOWN, 1, FCNTL, 0, 1, YES, FAILED, YES, SKIP,
-		SKIP, 0, STATUS_TEMPORARY, "--other", NULL},
-	{"unknown, fcntl, two exclude", UNKNOWN, 2, FCNTL, 0, 1, YES, YES, YES, YES, SKIP, 0,
-		STATUS_NO, "?assume=shared", NULL},
-	{"unknown, fcntl, two do not exclude", UNKNOWN, 2, FCNTL, 0, 1, NO, YES, YES, SKIP, YES, 0,
+	{"neither locks nor links", SHARED, 2, FCNTL, 0, 0, NO, FAILED, SKIP, SKIP, 0, STATUS_NO,
+		"NFSv4", NULL},
+	{"link works but was not tried through the store", SHARED, 2, FCNTL, 0, 0, NO, YES, SKIP,
+		SKIP, 0, STATUS_NO, "NFSv4", NULL},
+	{"no lock service", SHARED, 1, FCNTL, 0, 0, FAILED, YES, SKIP, YES, 0, STATUS_NO,
+		"?lock=link", NULL},
+	{"locks of one machine, fcntl asked for", NODE, 1, FCNTL, 0, 1, YES, YES, FAILED, YES, 0,
 		STATUS_NO, "?lock=link", NULL},
-	{"unknown, link", UNKNOWN, 1, LINK, 0, 0, YES, YES, YES, YES, SKIP, 0, STATUS_OK, "",
+	{"a store of fcntl on such a mount", NODE, 1, FCNTL, 1, 1, YES, YES, FAILED, YES, 0,
+		STATUS_NO, "doctor --fix", NULL},
+	{"locks of one machine, link", NODE, 1, LINK, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK, "",
 		"not shown"},
-	{"the store answers errors", SHARED, 2, FCNTL, 0, 0, YES, YES, YES, FAILED, SKIP, 0,
+	{"locks of one machine, link, on two", NODE, 2, LINK, 0, 0, NO, YES, YES, SKIP, 0,
+		STATUS_OK, "", "mounts of one machine"},
+	{"link, but two win", NODE, 2, LINK, 0, 0, NO, NO, SKIP, SKIP, 0, STATUS_NO, "NFSv4", NULL},
+	{"link, but no hard links", NODE, 1, LINK, 0, 0, YES, FAILED, SKIP, SKIP, 0, STATUS_NO,
+		"NFSv4", NULL},
+	{"link loses rows", NODE, 2, LINK, 0, 0, NO, YES, NO, SKIP, 0, STATUS_NO, "NFSv4", NULL},
+	{"fcntl loses rows although its locks exclude", SHARED, 2, FCNTL, 0, 0, YES, YES, NO, YES,
+		0, STATUS_NO, "?lock=link", NULL},
+	{"unknown, fcntl, one machine", UNKNOWN, 1, FCNTL, 0, 1, YES, YES, FAILED, YES, 0,
+		STATUS_TEMPORARY, "--nodes 2", NULL},
+	{"unknown, fcntl, one machine, no links", UNKNOWN, 1, FCNTL, 0, 1, YES, FAILED, FAILED,
+		SKIP, 0, STATUS_TEMPORARY, "--other", NULL},
+	{"unknown, fcntl, two exclude", UNKNOWN, 2, FCNTL, 0, 1, YES, YES, YES, SKIP, 0, STATUS_NO,
+		"?assume=shared", NULL},
+	{"unknown, fcntl, two do not exclude", UNKNOWN, 2, FCNTL, 0, 1, NO, YES, FAILED, YES, 0,
+		STATUS_NO, "?lock=link", NULL},
+	{"unknown, link", UNKNOWN, 1, LINK, 0, 0, YES, YES, YES, SKIP, 0, STATUS_OK, "",
+		"not shown"},
+	{"the store answers errors", SHARED, 2, FCNTL, 0, 0, YES, YES, FAILED, SKIP, 0,
 		STATUS_TEMPORARY, NULL, NULL},
-	{"nothing was tried", SHARED, 2, FCNTL, 0, 0, YES, YES, YES, SKIP, SKIP, 0,
+	{"nothing was tried", SHARED, 2, FCNTL, 0, 0, YES, YES, SKIP, SKIP, 0, STATUS_TEMPORARY,
+		NULL, NULL},
+	{"no space", LOCAL, 0, FCNTL, 0, 0, SKIP, SKIP, SKIP, SKIP, STATUS_TEMPORARY,
 		STATUS_TEMPORARY, NULL, NULL},
-	{"no space", LOCAL, 0, FCNTL, 0, 0, SKIP, SKIP, SKIP, SKIP, SKIP, STATUS_TEMPORARY,
-		STATUS_TEMPORARY, NULL, NULL},
-	{"read-only", LOCAL, 0, FCNTL, 0, 0, SKIP, SKIP, SKIP, SKIP, SKIP, STATUS_PERMISSION,
+	{"read-only", LOCAL, 0, FCNTL, 0, 0, SKIP, SKIP, SKIP, SKIP, STATUS_PERMISSION,
 		STATUS_PERMISSION, NULL, NULL},
 	{"a node dies before anything was lost", SHARED, 2, FCNTL, 0, 0, YES, SKIP, SKIP, SKIP,
-		SKIP, STATUS_TEMPORARY, STATUS_TEMPORARY, NULL, NULL},
-	{"a node dies after locks have failed", SHARED, 2, FCNTL, 0, 0, NO, SKIP, SKIP, SKIP, SKIP,
+		STATUS_TEMPORARY, STATUS_TEMPORARY, NULL, NULL},
+	{"a node dies after locks have failed", SHARED, 2, FCNTL, 0, 0, NO, SKIP, SKIP, SKIP,
 		STATUS_TEMPORARY, STATUS_NO, NULL, NULL},
 };
 
 static struct doctor_side sides[2];
 
-static void fill_load(struct doctor_load *load, enum lock_mode mode, enum doctor_answer answer)
+static void fill_load(struct doctor_mode *mode, enum doctor_answer answer)
 {
-	*load = (struct doctor_load){.mode = mode, .answer = answer};
+	mode->load = answer;
 	if (answer == YES || answer == NO) {
-		load->acknowledged = 400;
-		load->present = answer == YES ? 400 : 212;
-		load->claims = 100;
-		load->contested = 80;
+		mode->acknowledged = 400;
+		mode->present = answer == YES ? 400 : 212;
+		mode->claims = 100;
+		mode->contested = 80;
 	}
 }
 
@@ -123,34 +124,27 @@ static struct doctor_findings findings_of(const struct example *example)
 		.exists = example->exists,
 		.mode = example->mode,
 		.mode_from = "the default there",
-		.mode_status = example->refused ? STATUS_USAGE : STATUS_OK,
-		.ofd.answer = example->ofd,
-		.posix.answer = example->ofd,
-		.link.answer = example->link,
-		.create.answer = YES,
-		.rename.answer = YES,
-		.take.answer = example->take,
+		.modes = {[FCNTL] = {.lock = example->fcntl}, [LINK] = {.lock = example->link}},
 		.noticed = -1,
 		.trouble = example->trouble,
 	};
-	if (example->refused)
-		strcpy(findings.mode_why, "two could both win");
+	struct doctor_mode *mode = &findings.modes[example->mode];
 	if (example->trouble)
 		strcpy(findings.trouble_why, "it went wrong");
-	fill_load(&findings.load, example->mode, example->load);
-	fill_load(&findings.other, example->mode == FCNTL ? LINK : FCNTL, example->other);
-	for (size_t i = 0; i < 2; i++)
+	fill_load(mode, example->load);
+	fill_load(&findings.modes[doctor_other_mode(example->mode)], example->other);
+	if (example->refused) {
+		mode->load_status = STATUS_USAGE;
+		strcpy(mode->load_why, "two could both win");
+	}
+	for (size_t i = 0; i < 2; i++) {
 		sides[i] = (struct doctor_side){.host = "here",
 			.boot = "one",
 			.path = "/shared",
-			.device = example->clients > 1 ? i : 0,
-			.trusted = true,
-			.traits = {example->reach, "testfs", "it is so", NULL},
-			.free_bytes = (int64_t)1 << 40,
-			.free_inodes = -1,
-			.quota_bytes = -1,
-			.quota_inodes = -1,
-			.queue = true};
+			.device = example->clients > 1 ? i : 0};
+		findings.traits[i] = (struct filesystem_traits){
+			.reach = example->reach, .name = "testfs", .why = "it is so"};
+	}
 	return findings;
 }
 
@@ -164,7 +158,7 @@ static void check_example(const struct example *example)
 	struct doctor_verdict verdict;
 	struct doctor_findings findings = findings_of(example);
 	char both[700];
-	doctor_judge(&findings, &verdict);
+	doctor_conclude(&findings, &verdict);
 	snprintf(both, sizeof(both), "%s%s", verdict.change[0], verdict.change[1]);
 	CHECK(verdict.status == example->wanted && says(both, example->change) &&
 			says(verdict.scope, example->scope) && *verdict.reason,
@@ -175,90 +169,193 @@ static void check_example(const struct example *example)
 			verdict.reason, both, verdict.scope);
 }
 
-static size_t warnings_with(void (*spoil)(struct doctor_side *side))
+static size_t warnings_with(void (*spoil)(struct doctor_findings *findings))
 {
 	struct doctor_verdict verdict;
 	struct doctor_findings findings = findings_of(&examples[4]);
-	spoil(&sides[1]);
-	doctor_judge(&findings, &verdict);
+	spoil(&findings);
+	doctor_conclude(&findings, &verdict);
 	CHECK_EQ(verdict.status, STATUS_OK);
 	return verdict.warning_count;
 }
 
-static void nothing(struct doctor_side *side)
+static void nothing(struct doctor_findings *findings)
 {
-	(void)side;
+	(void)findings;
 }
-static void soft(struct doctor_side *side)
+static void soft(struct doctor_findings *findings)
 {
-	side->traits.warning = "it is mounted soft";
+	findings->traits[1].warning = "it is mounted soft";
 }
-static void clock_off(struct doctor_side *side)
+static void clock_off(struct doctor_findings *findings)
 {
-	side->clock_ahead = -1500;
-	side->clock_error = 20;
+	findings->clock_ahead[1] = -1500;
+	findings->clock_error[1] = 20;
 }
-static void clock_unsure(struct doctor_side *side)
+static void clock_unsure(struct doctor_findings *findings)
 {
-	side->clock_ahead = 1500;
-	side->clock_error = 600;
+	findings->clock_ahead[1] = 1500;
+	findings->clock_error[1] = 600;
 }
-static void full(struct doctor_side *side)
+static void untrusted(struct doctor_findings *findings)
 {
-	side->free_bytes = 4096;
-}
-static void quota(struct doctor_side *side)
-{
-	side->quota_bytes = 4096;
-}
-static void inodes(struct doctor_side *side)
-{
-	side->free_inodes = 3;
-}
-static void no_queue(struct doctor_side *side)
-{
-	side->queue = false;
-}
-static void untrusted(struct doctor_side *side)
-{
-	side->trusted = false;
+	strcpy(findings->sides[0].distrust, "everybody can write it");
+	strcpy(findings->sides[1].distrust, "everybody can write it");
 }
 
-static void count_wins(
-	struct doctor_check *check, const char *first, const char *second, const char *third)
+/* Side 1 has won some claims, and sees so many rows and claims, or could not look. */
+static struct doctor_mode sum(uint64_t present, uint64_t taken, int result)
 {
-	char *wins[] = {(char *)first, (char *)second, (char *)third};
-	*check = (struct doctor_check){0};
-	doctor_count_wins(wins, third ? 3 : 2, check);
+	struct doctor_mode mode = {0};
+	struct doctor_findings findings = {.sides = sides, .count = 2};
+	sides[0] = (struct doctor_side){
+		.rows = 10, .won = 3, .lost = 1, .longest = 7, .present = 30, .taken = 5};
+	sides[1] = (struct doctor_side){.rows = 20,
+		.won = 2,
+		.lost = 3,
+		.longest = 9,
+		.present = present,
+		.taken = taken,
+		.result = result};
+	doctor_sum_load(&findings, &mode);
+	return mode;
 }
 
-static struct doctor_load count_claims(const char *first, const char *second, const char *seen)
-{
-	char *promised[] = {(char *)first, (char *)second};
-	struct doctor_load load = {0};
-	doctor_count_claims(promised, 2, seen, &load);
-	return load;
-}
+/* ---- Exchange ---- */
 
-/* What one who is alone wins in no time. */
-static void race_in_no_time(const char *kind, struct doctor_check *check)
-{
+static char scratch_path[160];
+
+/* Two sides in this process. */
+struct party {
+	struct doctor_exchange exchange;
+	struct doctor_side sides[2];
+	enum status outcome, status;
 	struct error err;
-	const char *wins = "";
-	struct json_object *request = json_object_new_object(), *answer = json_object_new_object();
-	struct doctor_worker worker;
-	doctor_worker_init(&worker, scratch);
-	worker.scratch = strdup(scratch);
-	worker.count = 1;
-	json_put_text(request, "kind", kind);
-	json_put_unsigned(request, "rounds", 5);
-	json_put_signed(request, "ms", 0);
-	CHECK_EQ(doctor_race(&worker, request, answer, &err), STATUS_OK);
-	CHECK(json_get_text(answer, "wins", &wins));
-	count_wins(check, wins, wins, NULL);
-	json_object_put(request);
-	json_object_put(answer);
-	doctor_worker_release(&worker);
+};
+
+static void init_party(struct party *party, size_t index)
+{
+	*party = (struct party){.exchange = {.scratch = scratch_path,
+					.index = index,
+					.count = 2,
+					.deadline = clock_after(60000)}};
+	party->exchange.sides = party->sides;
+	party->sides[index].number = 100 + index;
+	strcpy(party->sides[index].host, index ? "second" : "first");
+}
+
+static void *meet(void *context)
+{
+	struct party *party = context;
+	party->status = doctor_meet(&party->exchange, &party->err);
+	return NULL;
+}
+
+static void *exchange(void *context)
+{
+	struct party *party = context;
+	if (party->outcome != STATUS_OK)
+		error_set(&party->err, party->outcome, "it went wrong here");
+	party->status = doctor_exchange(&party->exchange, party->outcome, 0, &party->err);
+	return NULL;
+}
+
+/* Both at once. */
+static void both(struct party *parties, void *(*do_it)(void *))
+{
+	pthread_t thread;
+	CHECK_EQ(pthread_create(&thread, NULL, do_it, &parties[1]), 0);
+	do_it(&parties[0]);
+	pthread_join(thread, NULL);
+}
+
+static void write_file(const char *name, const void *bytes, size_t length)
+{
+	char path[200];
+	snprintf(path, sizeof(path), "%s/%s", scratch_path, name);
+	CHECK_EQ(file_write_whole(path, bytes, length, 0600, false, NULL), STATUS_OK);
+}
+
+static void meet_and_exchange(void)
+{
+	static struct party parties[2];
+	struct error err;
+	char name[DOCTOR_SCRATCH_NAME];
+	CHECK(doctor_scratch_name("session", name));
+	snprintf(scratch_path, sizeof(scratch_path), "%s/%s", scratch, name);
+	TEST("two sides meet, and see the trouble of one at the same step")
+	{
+		CHECK_EQ(doctor_scratch_make(scratch_path, &err), STATUS_OK);
+		init_party(&parties[0], 0);
+		init_party(&parties[1], 1);
+		both(parties, meet);
+		CHECK_EQ(parties[0].status, STATUS_OK);
+		CHECK_EQ(parties[1].status, STATUS_OK);
+		CHECK_TEXT(parties[0].sides[1].host, "second");
+		CHECK_TEXT(parties[1].sides[0].host, "first");
+		both(parties, exchange);
+		CHECK_EQ(parties[0].status, STATUS_OK);
+		parties[1].outcome = STATUS_PERMISSION;
+		both(parties, exchange);
+		for (int i = 0; i < 2; i++) {
+			CHECK_EQ(parties[i].status, STATUS_PERMISSION);
+			CHECK_TEXT(parties[i].err.text, "it went wrong here");
+			CHECK_EQ(parties[i].exchange.step, 4);
+		}
+	}
+	TEST("the record of another launch counts as absent, and so does one that is cut")
+	{
+		struct doctor_side *foreign = &parties[1].sides[0];
+		init_party(&parties[0], 0);
+		parties[0].exchange.deadline = clock_after(100);
+		parties[0].sides[0].all = 7;
+		parties[0].exchange.step = 9;
+		foreign->all = 8;
+		write_file("9.1", foreign, sizeof(*foreign));
+		exchange(&parties[0]);
+		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
+		CHECK(strstr(parties[0].err.text, "did not answer in time"));
+		CHECK(parties[0].exchange.lost);
+		parties[0].exchange.step = 9;
+		write_file("9.1", foreign, 100);
+		exchange(&parties[0]);
+		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
+		foreign->all = 7;
+		parties[0].exchange.step = 9;
+		write_file("9.1", foreign, sizeof(*foreign));
+		exchange(&parties[0]);
+		CHECK_EQ(parties[0].status, STATUS_OK);
+	}
+	TEST("where the directory goes, the others have ended")
+	{
+		doctor_scratch_remove(scratch_path);
+		parties[0].exchange.deadline = clock_after(60000);
+		exchange(&parties[0]);
+		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
+		CHECK(strstr(parties[0].err.text, "ended before it was done"));
+	}
+	TEST("a directory that others can write is not met in")
+	{
+		init_party(&parties[0], 0);
+		parties[0].exchange.deadline = clock_after(100);
+		CHECK_EQ(mkdir(scratch_path, 0700), 0);
+		CHECK_EQ(chmod(scratch_path, 0770), 0);
+		meet(&parties[0]);
+		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
+		CHECK(strstr(parties[0].err.text, "in time came 0"));
+	}
+	TEST("nothing is removed but what a doctor made, and what is there is replaced")
+	{
+		char other[200], left[400];
+		snprintf(other, sizeof(other), "%s/mine", scratch);
+		snprintf(left, sizeof(left), "%s/file", scratch_path);
+		CHECK_EQ(mkdir(other, 0700), 0);
+		doctor_scratch_remove(other);
+		CHECK(access(other, F_OK) == 0);
+		CHECK_EQ(mkdir(left, 0700), 0);
+		CHECK_EQ(doctor_scratch_make(scratch_path, &err), STATUS_OK);
+		CHECK(access(left, F_OK) < 0);
+	}
 }
 
 int main(void)
@@ -272,19 +369,16 @@ int main(void)
 		CHECK_EQ(warnings_with(soft), 1);
 		CHECK_EQ(warnings_with(clock_off), 1);
 		CHECK_EQ(warnings_with(clock_unsure), 0);
-		CHECK_EQ(warnings_with(full), 1);
-		CHECK_EQ(warnings_with(quota), 1);
-		CHECK_EQ(warnings_with(inodes), 1);
-		CHECK_EQ(warnings_with(no_queue), 1);
 		CHECK_EQ(warnings_with(untrusted), 1);
 	}
 	TEST("a store that did not answer, and claims that nobody else wanted, are warned of")
 	{
 		struct doctor_verdict verdict;
 		struct doctor_findings findings = findings_of(&examples[4]);
-		strcpy(findings.store_busy, "process 7 holds it");
-		findings.load.contested = 0;
-		doctor_judge(&findings, &verdict);
+		findings.store_status = STATUS_TEMPORARY;
+		strcpy(findings.store_why, "process 7 holds it");
+		findings.modes[FCNTL].contested = 0;
+		doctor_conclude(&findings, &verdict);
 		CHECK_EQ(verdict.status, STATUS_OK);
 		CHECK_EQ(verdict.warning_count, 2);
 		CHECK(strstr(verdict.warnings[0], "process 7 holds it"));
@@ -309,12 +403,13 @@ int main(void)
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			struct doctor_verdict verdict;
 			struct doctor_findings findings = findings_of(&examples[4]);
-			findings.sides[0].traits.outlived = rows[i].outlived;
-			findings.sides[0].traits.by_name = rows[i].by_name;
-			findings.mode = findings.load.mode = rows[i].mode;
+			findings.traits[0].outlived = rows[i].outlived;
+			findings.traits[0].by_name = rows[i].by_name;
+			findings.mode = rows[i].mode;
+			fill_load(&findings.modes[LINK], YES);
 			findings.exists = rows[i].exists;
 			findings.store = "/x/run.db";
-			doctor_judge(&findings, &verdict);
+			doctor_conclude(&findings, &verdict);
 			CHECK_EQ(verdict.status, STATUS_OK);
 			CHECK_EQ(verdict.warning_count, rows[i].said != NULL);
 			if (rows[i].said && !strstr(verdict.warnings[0], rows[i].said))
@@ -322,15 +417,30 @@ int main(void)
 			CHECK(!rows[i].said || strstr(verdict.warnings[0], rows[i].said));
 		}
 	}
-	TEST("renames with several winners refute mode link, and it is not advised")
+	TEST("a store of another mode than asked for is refused; --fix may record that mode if it is safe")
 	{
 		struct doctor_verdict verdict;
-		struct doctor_findings findings = findings_of(&examples[1]);
-		doctor_judge(&findings, &verdict);
-		CHECK(verdict.status == STATUS_OK && verdict.link_is_safe);
-		findings.rename.answer = NO;
-		doctor_judge(&findings, &verdict);
-		CHECK(verdict.status == STATUS_NO && !verdict.link_is_safe);
+		struct doctor_findings findings = findings_of(&examples[4]);
+		findings.exists = true;
+		findings.store = "/shared/run.db?lock=link";
+		findings.store_status = STATUS_USAGE;
+		strcpy(findings.store_why, "it was made with lock=fcntl");
+		fill_load(&findings.modes[LINK], YES);
+		doctor_conclude(&findings, &verdict);
+		CHECK_EQ(verdict.status, STATUS_NO);
+		CHECK(strstr(verdict.reason, "it was made with lock=fcntl"));
+		CHECK(strstr(verdict.change[0], "--fix --store '/shared/run.db?lock=link'"));
+		CHECK(verdict.safe[LINK]);
+	}
+	TEST("that a store could not be counted is no loss")
+	{
+		struct doctor_verdict verdict;
+		struct doctor_findings findings = findings_of(&examples[4]);
+		findings.modes[FCNTL].load = FAILED;
+		findings.modes[FCNTL].load_status = STATUS_TEMPORARY;
+		findings.modes[FCNTL].present = 0;
+		doctor_conclude(&findings, &verdict);
+		CHECK_EQ(verdict.status, STATUS_TEMPORARY);
 	}
 	TEST("mounts of their own are clients, two processes on one mount are not")
 	{
@@ -342,60 +452,19 @@ int main(void)
 		CHECK_EQ(doctor_count_clients(some, 3), 2);
 		CHECK_EQ(doctor_count_clients(some, 5), 3);
 	}
-	TEST("two winners of one round are found; rounds that not all played do not count")
+	TEST("a lost row and a claim with two winners are found, by the side that sees least")
 	{
-		struct doctor_check check;
-		count_wins(&check, "1010", "0101", NULL);
-		CHECK_EQ(check.answer, YES);
-		CHECK_EQ(check.rounds, 4);
-		count_wins(&check, "1010", "0111", NULL);
-		CHECK_EQ(check.answer, NO);
-		CHECK_EQ(check.several, 1);
-		count_wins(&check, "100", "010", "001111");
-		CHECK_EQ(check.answer, YES);
-		CHECK_EQ(check.rounds, 3);
-		count_wins(&check, "1000", "0111", "0001");
-		CHECK_EQ(check.answer, NO);
-		count_wins(&check, "", "0111", NULL);
-		CHECK_EQ(check.answer, FAILED);
-		count_wins(&check, "1101", "0000", NULL);
-		CHECK_EQ(check.answer, YES);
-		CHECK_EQ(check.none, 1);
-		count_wins(&check, "1000", "0000", NULL);
-		CHECK_EQ(check.answer, NO);
-	}
-	TEST("a claim has the one winner that the store names")
-	{
-		struct doctor_load load = count_claims("10-1", "01-0", "01-0");
-		CHECK_EQ(load.claims, 3);
-		CHECK_EQ(load.contested, 3);
-		CHECK_EQ(load.several + load.none, 0);
-		load = count_claims("1", "1", "0");
-		CHECK_EQ(load.several, 1);
-		load = count_claims("1", "0", "1");
-		CHECK_EQ(load.none, 1);
-		load = count_claims("1", "-", "");
-		CHECK_EQ(load.none, 1);
-		CHECK_EQ(load.contested, 0);
-		load = count_claims("0", "0", "-");
-		CHECK_EQ(load.none, 1);
-	}
-	TEST("where a busy machine takes all the time for a race one round is played: no wrong \"no\"")
-	{
-		static const char *const kinds[] = {"link", "create", "rename", "take"};
-		scratch_make();
-		for (size_t i = 0; i < 4; i++) {
-			struct doctor_check check = {0};
-			race_in_no_time(kinds[i], &check);
-			CHECK_EQ(check.rounds, 1);
-		}
-		scratch_remove();
-	}
-	TEST("a claim whose answer was lost is judged by nobody")
-	{
-		struct doctor_load load = count_claims("?", "0", "0");
-		CHECK_EQ(load.claims, 0);
-		CHECK_EQ(load.several + load.none, 0);
+		struct doctor_mode mode = sum(30, 5, STATUS_OK);
+		CHECK_EQ(mode.load, SKIP);
+		CHECK(mode.acknowledged == 30 && mode.present == 30 && mode.doubled == 0);
+		CHECK(mode.claims == 5 && mode.contested == 4 && mode.longest == 9);
+		mode = sum(29, 5, STATUS_OK);
+		CHECK(mode.load == NO && mode.present == 29);
+		mode = sum(30, 4, STATUS_OK);
+		CHECK(mode.load == NO && mode.doubled == 1);
+		/* One that could not look counts nothing. */
+		mode = sum(0, 0, STATUS_TEMPORARY);
+		CHECK(mode.load == SKIP && mode.present == 30);
 	}
 	TEST("only who asks about several machines is told about them")
 	{
@@ -419,7 +488,7 @@ int main(void)
 			bool several = strstr(cases[i].says, "several");
 			findings.form = cases[i].form;
 			findings.shared = cases[i].shared;
-			doctor_judge(&findings, &verdict);
+			doctor_conclude(&findings, &verdict);
 			CHECK_EQ(verdict.status, cases[i].status);
 			CHECK(strstr(verdict.reason, cases[i].says));
 			CHECK(!strstr(verdict.reason, "for several") == !several);
@@ -430,7 +499,7 @@ int main(void)
 		struct doctor_verdict verdict;
 		struct doctor_findings findings = findings_of(&examples[0]);
 		strcpy(findings.unmounted, "/shared is not mounted");
-		doctor_judge(&findings, &verdict);
+		doctor_conclude(&findings, &verdict);
 		CHECK_EQ(verdict.status, STATUS_NO);
 		CHECK(strstr(verdict.reason, "not mounted"));
 	}
@@ -440,7 +509,7 @@ int main(void)
 		struct doctor_verdict verdict;
 		struct doctor_findings findings = findings_of(&examples[4]);
 		strcpy(sides[0].path, "/sh\033[31mared");
-		doctor_judge(&findings, &verdict);
+		doctor_conclude(&findings, &verdict);
 		doctor_show_text(&findings, &verdict, &text);
 		doctor_show_json(&findings, &verdict, &json);
 		CHECK(!strchr(text_string(&text), '\033'));
@@ -455,5 +524,8 @@ int main(void)
 		text_release(&text);
 		text_release(&json);
 	}
+	scratch_make();
+	meet_and_exchange();
+	scratch_remove();
 	return unit_end();
 }

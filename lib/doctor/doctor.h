@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempt-store doctor: find out by trying it whether a directory is a good place for a store.
+ *
+ * The work is done by 2 to DOCTOR_SIDES_MAX processes, the sides: two children of this process, or
+ * with nodes one child on each machine. A launcher or an option numbers the sides. All sides run
+ * the same steps (examine.c). After each step they exchange their records through files in the
+ * directory (exchange.h), so all know the same and take the same next step.
+ *
+ * The calling process never touches the directory, so a filesystem that hangs cannot hang it:
+ * doctor_run returns soon after the time is up. All is tried in a scratch directory inside
+ * (scratch.h), which is removed at the end; the next doctor removes what a killed one left.
+ */
+#ifndef DOCTOR_DOCTOR_H
+#define DOCTOR_DOCTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+struct doctor_request {
+	const char *url;       /* the store, whether it exists or not; NULL: */
+	const char *directory; /* only a directory */
+	const char *other;     /* the same directory through another mount; NULL: none */
+	uint64_t nodes;	       /* the same command runs on so many (2 to DOCTOR_SIDES_MAX); 0: no */
+	uint64_t node;	       /* which of them this is, from 0 */
+	const char *session;   /* tells launches apart; nodes only */
+	bool quick, fix;
+	bool shared;	 /* other machines use it: a filesystem of this machine only is unsafe */
+	int64_t timeout; /* milliseconds: to wait for the nodes, else for all of it */
+	void (*progress)(const char *what); /* called in a child; NULL: none */
+};
+
+struct doctor_report {
+	enum status status; /* OK safe, NO unsafe, else could not tell */
+	struct text text;   /* for people; of node 0, the other nodes have only the verdict */
+	struct text json;   /* one object on a line; of node 0 only */
+};
+void doctor_report_release(struct doctor_report *report);
+
+/*
+ * STATUS_OK: there is a report. STATUS_USAGE: the request makes no sense. STATUS_TEMPORARY: ended
+ * by a signal (base/ending.h; this calls ending_catch), or no process could be started.
+ */
+enum status doctor_run(
+	const struct doctor_request *request, struct doctor_report *report, struct error *err);
+
+#endif
