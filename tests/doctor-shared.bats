@@ -96,7 +96,7 @@ has_started() { has "$a/.preempt-doctor-*/0.0"; }
 	node zero preempt-store doctor "$a" --nodes 3 --node 0 --session yesterday --timeout 100s
 	until_there has_started
 	left=$(echo "$a"/.preempt-doctor-*)
-	kill -KILL $(pgrep -f "session yesterday")
+	kill -KILL "$(pgrep -P "$job")"
 	wait "$job"
 	rm -rf "$a"/.preempt-doctor-*
 	# Records of a launch that was killed.
@@ -109,7 +109,7 @@ has_started() { has "$a/.preempt-doctor-*/0.0"; }
 	wait
 	# One object in all.
 	[ "$(cat "$BATS_TEST_TMPDIR"/{one,two}.code)" = $'0\n0' ]
-	[[ $(cat "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/two") != *{* ]]
+	[[ $(cat "$BATS_TEST_TMPDIR/one" "$BATS_TEST_TMPDIR/two") != *'{'* ]]
 	[ "$(value clients) $(value form) $(value verdict)" = "2 nodes safe" ]
 	[ "$(value modes fcntl acknowledged)" = "$(value modes fcntl present)" ]
 	empty "$a"

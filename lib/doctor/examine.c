@@ -145,7 +145,8 @@ static void find_mode(struct examination *examination)
 			lock_mode_choose(LOCK_AUTO, traits, &mode, NULL) == STATUS_OK)
 			findings->mode = mode;
 	}
-	if (findings->exists && asked != LOCK_AUTO && asked != recorded) {
+	if (findings->exists && asked != LOCK_AUTO && asked != recorded &&
+		findings->store_status != STATUS_DAMAGED) {
 		findings->store_status =
 			lock_mode_follow(recorded, asked, &findings->traits[0], &err);
 		snprintf(findings->store_why, sizeof(findings->store_why), "%s", err.text);
@@ -249,8 +250,8 @@ static bool measure(struct examination *examination)
 			return false;
 	doctor_tell(examination, "storing and counting");
 	for (size_t i = 0; i < 2; i++) {
-		/* The other mode only answers what to do where the first one is no good. */
-		bool needed = i == 0 || !findings->quick ||
+		/* The other mode only tells what to do where this one is no good, or not wanted. */
+		bool needed = i == 0 || !findings->quick || modes[1] == examination->wanted.mode ||
 			      findings->modes[findings->mode].load != DOCTOR_YES;
 		if (needed && findings->modes[modes[i]].lock == DOCTOR_YES &&
 			!doctor_measure_load(examination, modes[i]))
