@@ -128,19 +128,6 @@ static bool is_refusal(const struct error *err)
 	       err->status == STATUS_PERMISSION;
 }
 
-static void say_doubt(enum source_set_event event, const char *name, const struct error *err)
-{
-	if (event == SOURCE_SET_DOUBT)
-		message_detail("cannot ask %s: %s", name, err->text);
-	else if (event == SOURCE_SET_LOST)
-		message_error("%s could not be asked three times in a row: %s; retrying", name,
-			err->text);
-	else if (event == SOURCE_SET_WARNING)
-		message_error("%s", err->text);
-	else if (event == SOURCE_SET_BACK)
-		message_info("%s answers again", name);
-}
-
 static bool group_has_answered(const struct source_set *watch)
 {
 	for (size_t i = 0; i < watch->count; i++)
@@ -176,7 +163,7 @@ static int watch_on(struct source_set *watch, int64_t deadline, int code)
 			if (source == group &&
 				(event == SOURCE_SET_DOUBT || event == SOURCE_SET_LOST))
 				unasked = err;
-			say_doubt(event, source_name(source), &err);
+			source_set_say(event, source_name(source), &err);
 			if (event != SOURCE_SET_NOTICE)
 				continue;
 			int answer = handle(&notice);
@@ -235,7 +222,7 @@ static int look_once(struct source_set *watch, int64_t deadline)
 				if (source == group && is_refusal(&err))
 					refused = (int)err.status;
 			} else if (event == SOURCE_SET_WARNING)
-				message_error("%s", err.text);
+				source_set_say(event, "", &err);
 			else if (event == SOURCE_SET_NOTICE && code == STATUS_OK)
 				code = handle(&notice);
 			doubt |= event == SOURCE_SET_DOUBT;

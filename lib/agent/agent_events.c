@@ -44,26 +44,9 @@ void agent_take_notice(struct agent *agent, const struct notice *notice)
 void agent_check_sources(struct agent *agent, const struct pollfd *polled)
 {
 	struct notice notice;
-	struct error err;
-	size_t which;
-	enum source_set_event event;
 	source_set_begin(&agent->watch, polled);
-	while ((event = source_set_next(&agent->watch, &which, &notice, &err)) != SOURCE_SET_END) {
-		switch (event) {
-		case SOURCE_SET_NOTICE: agent_take_notice(agent, &notice); break;
-		case SOURCE_SET_LOST:
-			message_error("%s could not be asked three times in a row: %s; retrying",
-				source_name(agent->watch.sources[which].source), err.text);
-			break;
-		case SOURCE_SET_BACK:
-			message_info("%s answers again",
-				source_name(agent->watch.sources[which].source));
-			break;
-		case SOURCE_SET_WARNING: message_error("%s", err.text); break;
-		case SOURCE_SET_DOUBT:
-		case SOURCE_SET_END: break;
-		}
-	}
+	while (source_set_take(&agent->watch, &notice))
+		agent_take_notice(agent, &notice);
 }
 
 void agent_take_held(struct agent *agent)

@@ -63,18 +63,13 @@ static bool wait_between(struct between *between, int64_t deadline)
 	do {
 		struct signalfd_siginfo info;
 		struct notice notice;
-		struct error err;
-		size_t which;
-		enum source_set_event event;
 		int64_t due = source_set_due(&between->watch);
 		polled[0] = (struct pollfd){.fd = between->signals, .events = POLLIN};
 		size_t count = source_set_poll(&between->watch, polled + 1);
 		(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
 		source_set_begin(&between->watch, polled + 1);
-		while ((event = source_set_next(&between->watch, &which, &notice, &err)) !=
-			SOURCE_SET_END)
-			if (event == SOURCE_SET_NOTICE)
-				take_notice(between, &notice);
+		while (source_set_take(&between->watch, &notice))
+			take_notice(between, &notice);
 		if (read(between->signals, &info, sizeof(info)) == sizeof(info))
 			between->ended_by = (int)info.ssi_signo;
 	} while (!between->noticed && !between->ended_by && clock_now() < deadline);

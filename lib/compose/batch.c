@@ -81,15 +81,9 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 static void check_sources(struct batch *batch, const struct pollfd *polled)
 {
 	struct notice notice;
-	struct error err;
-	size_t which;
-	enum source_set_event event;
 	source_set_begin(&batch->watch, polled);
-	while ((event = source_set_next(&batch->watch, &which, &notice, &err)) != SOURCE_SET_END)
-		if (event == SOURCE_SET_NOTICE)
-			take_notice(batch, &notice);
-		else if (event == SOURCE_SET_LOST || event == SOURCE_SET_WARNING)
-			message_error("%s", err.text);
+	while (source_set_take(&batch->watch, &notice))
+		take_notice(batch, &notice);
 }
 
 static void reap(struct batch *batch)

@@ -2,6 +2,7 @@
 #include "notice/source_set.h"
 
 #include "base/clock.h"
+#include "base/message.h"
 
 /* So many failures in a row, and a source counts as not to be asked. */
 static const unsigned patience = 3;
@@ -81,6 +82,34 @@ enum source_set_event source_set_next(
 			return SOURCE_SET_BACK;
 	}
 	return SOURCE_SET_END;
+}
+
+void source_set_say(enum source_set_event event, const char *name, const struct error *err)
+{
+	switch (event) {
+	case SOURCE_SET_DOUBT: message_detail("cannot ask %s: %s", name, err->text); break;
+	case SOURCE_SET_LOST:
+		message_error("%s could not be asked three times in a row: %s; retrying", name,
+			err->text);
+		break;
+	case SOURCE_SET_BACK: message_info("%s answers again", name); break;
+	case SOURCE_SET_WARNING: message_error("%s", err->text); break;
+	case SOURCE_SET_NOTICE:
+	case SOURCE_SET_END: break;
+	}
+}
+
+bool source_set_take(struct source_set *watch, struct notice *notice)
+{
+	struct error err;
+	enum source_set_event event;
+	size_t which;
+	while ((event = source_set_next(watch, &which, notice, &err)) != SOURCE_SET_END) {
+		if (event == SOURCE_SET_NOTICE)
+			return true;
+		source_set_say(event, source_name(watch->sources[which].source), &err);
+	}
+	return false;
 }
 
 bool source_set_take_held(struct source_set *watch, struct notice *notice)

@@ -9,7 +9,7 @@
  *		size_t count = source_set_poll(&watch, polls);
  *		poll(polls, count, clock_poll_timeout(source_set_due(&watch)));
  *		source_set_begin(&watch, polls);
- *		while ((event = source_set_next(&watch, &which, &notice, &err)) != SOURCE_SET_END)
+ *		while (source_set_take(&watch, &notice))
  *			...
  *	}
  */
@@ -60,6 +60,10 @@ void source_set_begin(struct source_set *watch, const struct pollfd *polls);
 /* The next event of this round; *which is its source's index. */
 enum source_set_event source_set_next(
 	struct source_set *watch, size_t *which, struct notice *notice, struct error *err);
+/* Report the event, where it is one to be reported (SOURCE_SET_DOUBT only with -v). */
+void source_set_say(enum source_set_event event, const char *name, const struct error *err);
+/* The next notice of this round; everything else is reported. False: there is none now. */
+bool source_set_take(struct source_set *watch, struct notice *notice);
 /* A notice that one of them has caught, but not given yet (source_take_held). False: none has. */
 bool source_set_take_held(struct source_set *watch, struct notice *notice);
 /* Whether pid is the child of one of the sources: source_set_next reaps it. */

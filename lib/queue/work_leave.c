@@ -59,25 +59,13 @@ void work_take_notices(struct work *work)
 	struct source_set *watch = work->options->watch;
 	struct pollfd polls[SOURCE_SET_SOURCES];
 	struct notice notice;
-	struct error err;
-	enum source_set_event event;
-	size_t which, count = source_set_poll(watch, polls);
+	size_t count = source_set_poll(watch, polls);
 	if (poll(polls, count, 0) < 0)
 		for (size_t i = 0; i < count; i++)
 			polls[i].revents = 0;
 	source_set_begin(watch, polls);
-	while ((event = source_set_next(watch, &which, &notice, &err)) != SOURCE_SET_END) {
-		const char *name = source_name(watch->sources[which].source);
-		if (event == SOURCE_SET_NOTICE)
-			take_notice(work, &notice);
-		else if (event == SOURCE_SET_LOST)
-			message_error("%s could not be asked three times in a row: %s; retrying",
-				name, err.text);
-		else if (event == SOURCE_SET_WARNING)
-			message_error("%s", err.text);
-		else if (event == SOURCE_SET_BACK)
-			message_info("%s answers again", name);
-	}
+	while (source_set_take(watch, &notice))
+		take_notice(work, &notice);
 }
 
 void work_take_held(struct work *work)

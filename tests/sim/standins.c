@@ -160,19 +160,17 @@ void source_set_begin(struct source_set *watch, const struct pollfd *polls)
 	(void)watch, (void)polls;
 }
 
-enum source_set_event source_set_next(
-	struct source_set *watch, size_t *which, struct notice *notice, struct error *err)
+bool source_set_take(struct source_set *watch, struct notice *notice)
 {
-	(void)watch, (void)err;
+	(void)watch;
 	struct process *process = process_current();
 	if (!process->notice_count)
-		return SOURCE_SET_END;
-	*which = 0;
+		return false;
 	*notice = process->notices[0];
 	process->notice_count--;
 	memmove(process->notices, process->notices + 1,
 		process->notice_count * sizeof(*process->notices));
-	return SOURCE_SET_NOTICE;
+	return true;
 }
 
 bool source_set_take_held(struct source_set *watch, struct notice *notice)
