@@ -163,12 +163,6 @@ static enum status begin(struct examination *examination, const char *name,
 	const struct doctor_request *request = examination->request;
 	struct doctor_findings *findings = examination->findings;
 	struct doctor_side *self = examination->self;
-	findings->form = request->nodes ? DOCTOR_NODES : request->other ? DOCTOR_TWO : DOCTOR_ONE;
-	findings->quick = request->quick;
-	findings->shared = request->shared;
-	findings->store = request->url;
-	findings->sides = examination->exchange.sides;
-	findings->noticed = findings->noticed_longest = -1;
 	doctor_tell(examination, "looking at the directory");
 	enum status status = find_directory(examination, err);
 	if (status != STATUS_OK)

@@ -26,6 +26,18 @@ void doctor_report_release(struct doctor_report *report)
 	text_release(&report->json);
 }
 
+/* What does not depend on how far a side comes. */
+static void init(const struct doctor_request *request, struct doctor_memory *memory)
+{
+	struct doctor_findings *findings = &memory->findings;
+	findings->form = request->nodes ? DOCTOR_NODES : request->other ? DOCTOR_TWO : DOCTOR_ONE;
+	findings->quick = request->quick;
+	findings->shared = request->shared;
+	findings->store = request->url;
+	findings->sides = memory->sides;
+	findings->noticed = findings->noticed_longest = -1;
+}
+
 static pid_t start_side(const struct doctor_request *request, size_t index, const char *name,
 	struct doctor_memory *memory)
 {
@@ -142,9 +154,14 @@ enum status doctor_run(
 		return error_set(err, STATUS_TEMPORARY, "no memory, or no /proc");
 	ending_catch();
 	for (size_t i = 0; i < count; i++)
+		init(request, &memory[i]);
+	for (size_t i = 0; i < count; i++)
 		children[i] = start_side(request, request->node + i, name, memory);
 	bool started = children[0] > 0 && (count == 1 || children[1] > 0);
 	bool ended = started && await_sides(children, count, memory, deadline);
+	/* The second side may only have been faster to the same end. */
+	if (ended)
+		(void)ends(children[0], clock_earlier(clock_after(REAP_WITHIN), deadline));
 	for (size_t i = 0; i < count; i++)
 		kill_child(children[i]);
 	clean(request, memory);
