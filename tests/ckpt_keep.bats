@@ -113,7 +113,7 @@ hour=3600 noon=1700000000
 	[ "$(steps)" = "0 3 6 8 9 " ]
 	[[ ${lines[0]} =~ STEP.*SIZE.*AGE.*WHAT ]]
 	[[ ${lines[1]} =~ ^\ +0\ .*\ 11\ B\ +10h00m\ +kept:\ every\ 3h$ ]]
-	[[ ${lines[2]} =~ removed:\ 8\ complete\ newer$ ]]
+	[[ ${lines[2]} =~ removed:\ 8\ newer\ ones\ are\ complete$ ]]
 	[ "$(reason 9)" = "the newest complete one, every 3h" ]
 	[ "$(reason 8)" = "one of the last 2" ]
 	# After each save, as a program does it: the same.

@@ -67,7 +67,7 @@ over() { preempt-queue fetch 1 >fetched; }
 		[ "$(wc -c <fetched)" = $size ]
 		kill -CONT "${pids[-2]}"
 		wait "${pids[-2]}" "${pids[-1]}"
-		grep -q 'taken for dead' err.zombie
+		grep -q 'declared dead' err.zombie
 		preempt-queue fetch 1 | cmp - fetched
 		# Nor does it write it down, or leave it.
 		run -0 cat joblog.other

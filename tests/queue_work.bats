@@ -115,7 +115,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 		eventually test -e up
 		kill -TERM "$worker"
 		# Two signals at once would be one.
-		eventually grep -q 'is told to end' err.one
+		eventually grep -q 'stopping the running commands' err.one
 		sleep 0.5
 		kill -0 "$worker"
 		if [ $second = notice ]; then touch notice; else kill -TERM "$worker"; fi

@@ -360,7 +360,7 @@ here() {
 	kill -CONT "${workers[a]}"
 	eventually grep -q 'cannot ask the store' a.err
 	mv away store
-	eventually grep -q 'taken for dead' a.err
+	eventually grep -q 'declared dead' a.err
 	schedule id -- ./item
 	expect 0 preempt-queue join --timeout 200s
 	[ "$(what "$id" worker)" = a ]

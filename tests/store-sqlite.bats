@@ -287,7 +287,7 @@ need_root() {
 	rm "$db.lock"
 	refused 65 preempt-store get k
 	refused 65 preempt-store put k v
-	[[ $stderr == *"$db.lock is missing"* ]]
+	[[ $stderr == *"$db.lock was deleted"* ]]
 	cp "$dir/other.db.lock" "$db.lock"
 	refused 65 preempt-store put k v
 	[[ $stderr == *'not made together'* ]]
