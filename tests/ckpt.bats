@@ -659,6 +659,25 @@ no_debris() {
 	sweep 30 ckpt-rotate prune --keep-last 1 ck
 }
 
+@test "nothing that was renamed away is deleted before the directory is synced, nor when that fails" {
+	local fails=(-f -o trace -e "trace=fsync,unlinkat" -e inject=fsync:error=EIO)
+	for step in 10 20 30; do save $step; done
+	run -75 --separate-stderr strace "${fails[@]}" ckpt-rotate prune --keep-last 1 ck
+	[[ $output == *FAILED*FAILED* && $stderr == *"cannot sync directory ck"* ]]
+	# What another one left, too: the next prune, and the commit of the same step.
+	run -75 --separate-stderr strace "${fails[@]}" ckpt-rotate prune --keep-last 1 ck
+	run ! grep unlinkat trace
+	[ "$(find ck -name '.gone*' | wc -l)" = 2 ]
+	d=$(ckpt-rotate begin ck 10)
+	echo new >"$d/model"
+	for call in "commit ck 10" "prune -q --keep-last 2 ck"; do
+		eval "strace -f -y -o trace -e trace=fsync,renameat2,unlinkat ckpt-rotate $call"
+		grep -q 'unlinkat(.*gone-' trace
+		awk '/unlinkat\(.*gone-/ {exit !synced} /renameat2/ {synced = 0} /fsync\([0-9]*<[^>]*\/ck>/ {synced = 1}' trace
+	done
+	[ "$(find ck -name '.gone*')" = "" ]
+}
+
 @test "prune of what a dead writer left and its commit, at once: never both" {
 	save 10
 	setsid bash -c 'd=$(ckpt-rotate begin ck 20) && echo model >"$d/model" && echo x >"$d/x"'

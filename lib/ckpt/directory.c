@@ -270,7 +270,12 @@ enum status ckpt_directory_remove_finish(
 			status = error_set(err, looked, "%s", one.text);
 	}
 	struct error why;
-	enum status removed = delete_all(descriptor, names, count, statuses, &why);
+	/* Otherwise a crash of the machine could show the old name with half the files. */
+	enum status removed = count ? file_sync_directory(directory, &why) : STATUS_OK;
+	if (removed == STATUS_OK)
+		removed = delete_all(descriptor, names, count, statuses, &why);
+	else
+		count = 0;
 	if (removed != STATUS_OK && status == STATUS_OK)
 		status = error_set(err, removed, "%s", why.text);
 	if (status != STATUS_OK)

@@ -259,8 +259,9 @@ out:
 	return status;
 }
 
-static enum status remove_all(
-	const char *directory, int descriptor, struct prune_report *report, struct error *err)
+/* *synced: the renames are durable. If not, nothing was deleted, and nothing may be. */
+static enum status remove_all(const char *directory, int descriptor, struct prune_report *report,
+	bool *synced, struct error *err)
 {
 	struct error one;
 	enum status first = STATUS_OK;
@@ -280,12 +281,16 @@ static enum status remove_all(
 		any |= removed[i] != NULL;
 	}
 	/* Otherwise a crash of the machine could show the old name with half the files. */
+	*synced = true;
 	if (any) {
-		enum status synced = file_sync_directory(directory, &one);
-		note(&first, err, synced, &one);
-		any = synced == STATUS_OK;
+		enum status status = file_sync_directory(directory, &one);
+		note(&first, err, status, &one);
+		*synced = status == STATUS_OK;
+		for (size_t i = 0; i < report->count && !*synced; i++)
+			if (removed[i])
+				report->items[i].status = status;
 	}
-	if (any) {
+	if (any && *synced) {
 		enum status deleted = delete_removed(descriptor, report, removed, &one);
 		if (deleted != STATUS_OK)
 			error_prefix(&one, "%s", directory);
@@ -329,10 +334,13 @@ enum status checkpoint_prune(const char *directory, const struct prune_request *
 		status = confirm_newest(directory, report, err);
 		if (status != STATUS_OK)
 			goto out;
-		status = remove_all(directory, descriptor, report, err);
-		note(&status, err,
-			ckpt_directory_remove_finish(directory, NULL, &report->leftovers, &one),
-			&one);
+		bool synced = false;
+		status = remove_all(directory, descriptor, report, &synced, err);
+		if (synced)
+			note(&status, err,
+				ckpt_directory_remove_finish(
+					directory, NULL, &report->leftovers, &one),
+				&one);
 	}
 	if (status == STATUS_OK && !met)
 		status = prune_unmet(directory, &request->policy, err);
