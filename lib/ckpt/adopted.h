@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints that a training framework wrote, in its own layout (ckpt/layout.h): found, judged,
- * pruned. The framework knows nothing of us, so:
+ * Checkpoints that a training framework wrote, in its own layout (ckpt/layout/layout.h): found,
+ * judged, pruned. The framework knows nothing of us, so:
  *
  *   complete is what the framework's own rule calls complete, and what its tracker does not say to
  *   be unfinished; there are no checksums, only names, sizes and the structure of files;
@@ -19,7 +19,7 @@
 #define CKPT_ADOPTED_H
 
 #include "ckpt/ckpt.h"
-#include "ckpt/layout.h"
+#include "ckpt/layout/layout.h"
 #include "ckpt/prune.h"
 
 /* Unchanged for so long: nobody writes any more. Milliseconds. */

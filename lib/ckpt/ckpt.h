@@ -2,12 +2,12 @@
 /*
  * Checkpoints below a directory DIR: begun, committed, found, judged, pruned.
  *
- * A checkpoint is a directory DIR/step-NNNNNNNN (ckpt/names.h) with a manifest (ckpt/manifest.h).
- * It is complete when the manifest is valid and of that step and all its files are there with
- * their sizes; it is verified when their checksums are right, too. It appears by one rename, after
- * all of it was synced, and goes by one rename, before any of it is deleted. There is no lock and
- * no other state: any number of writers, readers and pruners, on any machines, may be killed at any
- * time, and whoever comes next finishes or cleans up.
+ * A checkpoint is a directory DIR/step-NNNNNNNN (ckpt/commit/names.h) with a manifest
+ * (ckpt/content/manifest.h). It is complete when the manifest is valid and of that step and all its
+ * files are there with their sizes; it is verified when their checksums are right, too. It appears
+ * by one rename, after all of it was synced, and goes by one rename, before any of it is deleted.
+ * There is no lock and no other state: any number of writers, readers and pruners, on any machines,
+ * may be killed at any time, and whoever comes next finishes or cleans up.
  *
  * Answers: STATUS_OK; STATUS_NO is definite, and err says why (contrary to base/error.h's rule it
  * is filled then, too); STATUS_TEMPORARY and STATUS_PERMISSION: could not be asked or done, nothing
@@ -24,9 +24,9 @@
 #include "base/error.h"
 #include "base/life.h"
 #include "base/text.h"
-#include "ckpt/marks.h"
-#include "ckpt/metrics.h"
-#include "ckpt/names.h"
+#include "ckpt/commit/marks.h"
+#include "ckpt/commit/names.h"
+#include "ckpt/content/metrics.h"
 
 /* Which checkpoint is written, and by whom. Numbers up to CKPT_NUMBER_MAX, task < tasks. */
 struct checkpoint_target {

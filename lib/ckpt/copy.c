@@ -14,12 +14,12 @@
 
 #include "base/file.h"
 #include "base/mounts.h"
+#include "ckpt/commit/publish.h"
+#include "ckpt/commit/writer.h"
+#include "ckpt/content/transfer.h"
+#include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
-#include "ckpt/publish.h"
-#include "ckpt/transfer.h"
-#include "ckpt/tree.h"
-#include "ckpt/writer.h"
 
 /* How often others may publish or take away under our hands before we give up. */
 #define TRIES 8

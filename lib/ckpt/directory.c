@@ -12,8 +12,8 @@
 
 #include "base/file.h"
 #include "base/mounts.h"
+#include "ckpt/commit/marks.h"
 #include "ckpt/delete.h"
-#include "ckpt/marks.h"
 
 static enum status failed(struct error *err, const char *action, const char *path, int number)
 {

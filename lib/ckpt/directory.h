@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "ckpt/names.h"
+#include "ckpt/commit/names.h"
 
 /*
  * Open DIR for reading. STATUS_NO: it definitely does not exist, its parent was read.

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/commit/marks.h"
+#include "ckpt/commit/publish.h"
 #include "ckpt/copy.h"
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
-#include "ckpt/marks.h"
 #include "ckpt/prune_lock.h"
-#include "ckpt/publish.h"
 
 static void decide(struct prune_item *item, bool keep, const char *why)
 {

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ckpt/marks.h"
-#include "ckpt/staging.h"
-#include "ckpt/tree.h"
+#include "ckpt/commit/marks.h"
+#include "ckpt/commit/staging.h"
+#include "ckpt/content/tree.h"
 
 /* Tries before giving up if other processes keep replacing the checkpoint. */
 #define TRIES 8

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/content/manifest.h"
 #include "ckpt/directory.h"
-#include "ckpt/manifest.h"
 
 /*
  * STATUS_NO: it is not there (any more). STATUS_OK: found says what it is, which may be "could not

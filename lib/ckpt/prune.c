@@ -13,12 +13,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "ckpt/commit/marks.h"
+#include "ckpt/commit/staging.h"
 #include "ckpt/delete.h"
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
-#include "ckpt/marks.h"
 #include "ckpt/prune_lock.h"
-#include "ckpt/staging.h"
 
 void prune_report_release(struct prune_report *report)
 {

@@ -14,10 +14,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "ckpt/shards.h"
+#include "ckpt/content/tree.h"
+#include "ckpt/layout/shards.h"
+#include "ckpt/layout/structure.h"
 #include "ckpt/show.h"
-#include "ckpt/structure.h"
-#include "ckpt/tree.h"
 
 #define REMOVED	       ".gone-"
 #define REMOVED_DIGITS 16

@@ -6,7 +6,7 @@
 #define CKPT_SCAN_H
 
 #include "ckpt/ckpt.h"
-#include "ckpt/layout.h"
+#include "ckpt/layout/layout.h"
 
 struct scan_part {
 	char *entry; /* a name in DIR */

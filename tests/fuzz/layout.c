@@ -13,13 +13,13 @@
  * list. The files lie in one directory, which is the checkpoint and DIR, too: trackers are found
  * beside the rest.
  */
-#include "ckpt/layout.h"
+#include "ckpt/layout/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/names.h"
-#include "ckpt/structure.h"
+#include "ckpt/commit/names.h"
+#include "ckpt/layout/structure.h"
 #include "support/fuzz.h"
 
 static const struct layout *const layouts[] = {&layout_hf, &layout_lightning, &layout_deepspeed,

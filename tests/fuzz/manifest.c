@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The manifest of a checkpoint, and a shard's record. */
-#include "ckpt/manifest.h"
+#include "ckpt/content/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/names.h"
+#include "ckpt/commit/names.h"
 #include "support/fuzz.h"
 
 static void check(const struct manifest *manifest)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/dcp_metadata.h"
+#include "ckpt/layout/dcp_metadata.h"
 #include "support/fuzz.h"
 
 struct seen {

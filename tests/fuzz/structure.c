@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One file of a checkpoint: the first line of an input is its name, which decides what it is
- * (ckpt/structure.h), the rest is its content.
+ * (ckpt/layout/structure.h), the rest is its content.
  */
-#include "ckpt/structure.h"
+#include "ckpt/layout/structure.h"
 
 #include <stdlib.h>
 #include <string.h>

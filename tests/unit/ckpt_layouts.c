@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "ckpt/layout.h"
+#include "ckpt/layout/layout.h"
 #include "unit.h"
 
 #define NOT UINT64_MAX

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "ckpt/metrics.h"
+#include "ckpt/content/metrics.h"
 #include "unit.h"
 
 static void check_exact(void)

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "ckpt/shards.h"
+#include "ckpt/layout/shards.h"
 #include "unit.h"
 
 /* One set: files seen, extents and what the own files say, of two dimensions. */

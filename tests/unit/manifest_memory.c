@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "ckpt/manifest.h"
+#include "ckpt/content/manifest.h"
 #include "unit.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* Making the directory to write into. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mounts.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/commit/staging.h"
+#include "ckpt/commit/writer.h"
+#include "ckpt/directory.h"
+#include "ckpt/look.h"
+
+/* How often a pruner may take away what we have just made. */
+#define TRIES 16
+
+static enum status refuse_existing(const struct checkpoint_target *target, struct error *err)
+{
+	struct checkpoint found;
+	enum status status =
+		inspect_step(target->directory, target->step, false, &found, NULL, err);
+	if (status == STATUS_NO)
+		return STATUS_OK;
+	if (status != STATUS_OK)
+		return status;
+	switch (found.state) {
+	case CHECKPOINT_COMPLETE:
+		return error_set(err, STATUS_NO,
+			"step %" PRIu64 " is saved already, in %s/%s by attempt %" PRIu64
+			"%s%s; it stays as it is",
+			target->step, target->directory, found.name, found.attempt,
+			*found.life ? " of life " : "", found.life);
+	case CHECKPOINT_UNKNOWN:
+		return error_set(
+			err, found.status, "%s/%s: %s", target->directory, found.name, found.why);
+	case CHECKPOINT_FOREIGN:
+		return error_set(err, STATUS_NO,
+			"%s/%s already exists and is not a checkpoint "
+			"of ours: %s",
+			target->directory, found.name, found.why);
+	default: return STATUS_OK; /* bad or damaged: to be replaced */
+	}
+}
+
+/* What earlier writers and committers of this name left; our own record stays. */
+static enum status empty(
+	const char *staging, const struct checkpoint_target *target, struct error *err)
+{
+	char own[CKPT_NAME_SIZE], task[CKPT_NAME_SIZE];
+	enum status status = STATUS_OK;
+	ckpt_name_writer(own, target->sharded, target->task);
+	ckpt_name_task(task, target->task);
+	DIR *stream = opendir(staging);
+	if (!stream)
+		return error_set(err, errno == ENOENT ? STATUS_NO : error_status_of_errno(errno),
+			"cannot read %s: %s", staging, strerror(errno));
+	while (status == STATUS_OK) {
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry) {
+			if (errno)
+				status = error_set(err, error_status_of_errno(errno),
+					"cannot read %s: %s", staging, strerror(errno));
+			break;
+		}
+		const char *name = entry->d_name;
+		bool ours = target->sharded ? strcmp(name, task) == 0
+					    : strcmp(name, own) != 0 && strcmp(name, ".") != 0 &&
+						      strcmp(name, "..") != 0;
+		if (!ours)
+			continue;
+		char *path = ckpt_directory_path(staging, name);
+		status = path ? file_remove_tree(path, err)
+			      : error_set(err, STATUS_TEMPORARY, "out of memory");
+		free(path);
+	}
+	closedir(stream);
+	return status;
+}
+
+static bool has_shard(const struct staging *staging, uint64_t task)
+{
+	for (size_t i = 0; i < staging->shard_count; i++)
+		if (staging->shards[i] == task)
+			return true;
+	return false;
+}
+
+static enum status refuse_in_use(const char *path, const struct checkpoint_target *target,
+	const struct staging *staging, const struct writer *self, struct error *err)
+{
+	if (target->sharded && staging->tasks && staging->tasks != target->tasks)
+		return error_set(err, STATUS_USAGE,
+			"%s was begun for %" PRIu64 " tasks, not for %" PRIu64, path,
+			staging->tasks, target->tasks);
+	if (target->sharded ? staging->one_writer : staging->sharded)
+		return error_set(err, STATUS_USAGE, "%s was begun %s --sharded", path,
+			target->sharded ? "without" : "with");
+	if (target->sharded && has_shard(staging, target->task))
+		return error_set(err, STATUS_NO,
+			"task %" PRIu64 "'s shard of step %" PRIu64 " is committed already by "
+			"attempt %" PRIu64 " of this start; another start writes it anew",
+			target->task, target->step, target->attempt);
+	char name[CKPT_NAME_SIZE];
+	struct writer other;
+	ckpt_name_writer(name, target->sharded, target->task);
+	char *record = ckpt_directory_path(path, name);
+	if (!record)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = writer_load(record, &other, err);
+	free(record);
+	if (status == STATUS_OK && !writer_is_same(&other, self) &&
+		writer_check(&other) == PROCESS_ALIVE)
+		return error_set(err, STATUS_NO,
+			"%s is being written by another process (started by %d, process group %d); "
+			"with --sharded every task has its own",
+			path, (int)other.parent.pid, (int)other.group.pid);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/*
+ * A pruner may be removing the directory of a dead writer: rename it away and make a new one. (A
+ * directory that tasks share stays: each start has its own attempt number there.)
+ */
+static enum status take_away_old(const struct checkpoint_target *target, const struct staging *look,
+	bool *again, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	char *removed = NULL;
+	bool vacant = !look->others && !look->one_writer && !look->sharded;
+	if (target->sharded || look->writer == WRITER_ALIVE || vacant)
+		return STATUS_OK;
+	staging_name(target, name);
+	enum status status =
+		ckpt_directory_remove_begin(target->directory, name, look->inode, &removed, err);
+	*again = status == STATUS_OK || status == STATUS_NO;
+	free(removed);
+	return status == STATUS_OK ? STATUS_NO : status;
+}
+
+/* *again, with STATUS_NO: the directory is not the one it was, start over. */
+static enum status begin_once(const struct checkpoint_target *target, const char *staging,
+	const struct writer *self, bool *again, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	struct staging look = {0};
+	struct stat st;
+	bool made;
+	enum status status = mounts_make_directory(staging, 0777, &made, err);
+	if (status != STATUS_OK)
+		return status;
+	status = staging_inspect(staging, &look, err);
+	uint64_t inode = look.inode;
+	if (status == STATUS_NO)
+		*again = true;
+	if (status == STATUS_OK)
+		status = refuse_in_use(staging, target, &look, self, err);
+	if (status == STATUS_OK)
+		status = take_away_old(target, &look, again, err);
+	staging_release(&look);
+	if (status != STATUS_OK)
+		return status;
+	/* From here on a pruner sees that somebody lives here; was it quicker, we start again. */
+	ckpt_name_writer(name, target->sharded, target->task);
+	char *record = ckpt_directory_path(staging, name);
+	ckpt_name_task(name, target->task);
+	char *shard = ckpt_directory_path(staging, name);
+	status = record && shard ? writer_save(record, self, err)
+				 : error_set(err, STATUS_TEMPORARY, "out of memory");
+	/* While it was on its way to its name, a pruner may have taken it for a dead one's. */
+	*again = status == STATUS_TEMPORARY;
+	if (status == STATUS_OK)
+		status = empty(staging, target, err);
+	if (status == STATUS_OK && target->sharded)
+		status = mounts_make_directory(shard, 0777, &made, err);
+	if (lstat(staging, &st) < 0 ? errno == ENOENT : st.st_ino != inode)
+		*again = true;
+	free(record);
+	free(shard);
+	return status;
+}
+
+enum status checkpoint_begin(
+	const struct checkpoint_target *target, struct text *path, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
+	char *staging = NULL;
+	bool again = true;
+	writer_identify(&self);
+	enum status status = ckpt_directory_make(target->directory, err);
+	/* A task whose copy is discarded (--chief-only) may begin after task 0 has finished. */
+	if (status == STATUS_OK && !staging_is_scratch(target))
+		status = refuse_existing(target, err);
+	if (status != STATUS_OK)
+		return status;
+	staging_name(target, name);
+	staging = ckpt_directory_path(target->directory, name);
+	if (!staging)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	for (int tries = 0; again && tries < TRIES; tries++) {
+		again = false;
+		status = begin_once(target, staging, &self, &again, err);
+	}
+	if (again && status != STATUS_TEMPORARY)
+		status = error_set(
+			err, STATUS_TEMPORARY, "%s was taken away again and again", staging);
+	if (status == STATUS_OK)
+		status = ckpt_directory_remove_finish(target->directory, name, NULL, err);
+	if (status == STATUS_OK) {
+		text_add(path, staging);
+		if (target->sharded) {
+			ckpt_name_task(name, target->task);
+			text_add(path, "/");
+			text_add(path, name);
+		}
+		if (path->failed)
+			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	}
+	free(staging);
+	return status;
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: MIT */
+/* Committing: sync, record, publish. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/commit/marks.h"
+#include "ckpt/commit/publish.h"
+#include "ckpt/commit/staging.h"
+#include "ckpt/commit/writer.h"
+#include "ckpt/content/manifest.h"
+#include "ckpt/content/tree.h"
+#include "ckpt/directory.h"
+#include "ckpt/look.h"
+
+/* How often others may publish or take away under our hands before we give up. */
+#define TRIES 32
+
+/* One pass over what is there. */
+struct pass {
+	const struct checkpoint_target *target;
+	char staging[CKPT_NAME_SIZE];
+	char *path;	  /* DIR/STAGING */
+	int place;	  /* DIR, open */
+	int root;	  /* DIR/STAGING, open */
+	uint64_t inode;	  /* which directory that is */
+	uint64_t damaged; /* inode of a bad or damaged one that has the final name; 0: none */
+	bool again;	  /* somebody else did something: look again */
+	struct checkpoint_commit *answer;
+};
+
+static enum status out_of_memory(struct error *err)
+{
+	return error_set(err, STATUS_TEMPORARY, "out of memory");
+}
+
+static void describe(struct manifest *manifest, const struct checkpoint_target *target)
+{
+	manifest->step = target->step;
+	manifest->attempt = target->attempt;
+	memcpy(manifest->life, target->life, sizeof(manifest->life));
+	manifest->tasks = target->tasks;
+	manifest->sharded = target->sharded;
+	manifest->shard = target->sharded ? target->task : MANIFEST_NO_SHARD;
+	manifest->utc = target->utc ? target->utc : clock_utc();
+	manifest->uid = geteuid();
+	if (target->metrics)
+		manifest->metrics = *target->metrics;
+	if (gethostname(manifest->host, sizeof(manifest->host) - 1) < 0)
+		strcpy(manifest->host, "unknown");
+}
+
+/* STATUS_NO: there is no such directory. */
+static enum status open_staging(struct pass *pass, struct error *err)
+{
+	struct stat st;
+	pass->root = open(pass->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* If the writer is gone, a pruner may be emptying this directory. */
+	if (pass->root >= 0 && flock(pass->root, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return error_set(err, STATUS_TEMPORARY,
+			"a prune or a copy is at work in %s; try again", pass->path);
+	if (pass->root >= 0 && fstat(pass->root, &st) == 0) {
+		pass->inode = st.st_ino;
+		return STATUS_OK;
+	}
+	if (errno == ENOENT)
+		return error_set(err, STATUS_NO, "there is no %s", pass->path);
+	return error_set(err, error_status_of_errno(errno), "cannot open %s: %s", pass->path,
+		strerror(errno));
+}
+
+/*
+ * The files below the staging directory or the own shard, synced, with checksums, and unchanged
+ * since. STATUS_NO: not fit for a checkpoint.
+ */
+static enum status record_files(struct pass *pass, struct manifest *manifest, struct error *err)
+{
+	const struct checkpoint_target *target = pass->target;
+	struct manifest after = {0};
+	char below[CKPT_NAME_SIZE] = "";
+	if (target->sharded)
+		ckpt_name_task(below, target->task);
+	enum status status = tree_find(pass->root, below, true, manifest, err);
+	if (status != STATUS_OK)
+		return status;
+	if (manifest_bytes(manifest) == 0)
+		return error_set(err, STATUS_NO,
+			"the save wrote nothing into %s%s%s: an empty checkpoint is not committed",
+			pass->path, *below ? "/" : "", below);
+	status = tree_record(pass->root, manifest, err);
+	if (status == STATUS_OK)
+		status = tree_find(pass->root, below, false, &after, err);
+	if (status == STATUS_OK && !tree_is_unchanged(manifest, &after, err))
+		status = STATUS_NO;
+	manifest_release(&after);
+	return status;
+}
+
+/* manifest is that of the whole. */
+static enum status publish(struct pass *pass, const struct manifest *manifest, struct error *err)
+{
+	const struct checkpoint_target *target = pass->target;
+	char *path = ckpt_directory_path(pass->path, CKPT_MANIFEST);
+	if (!path)
+		return out_of_memory(err);
+	enum status status = marks_clear(pass->root, err);
+	if (status == STATUS_OK)
+		status = manifest_save(path, manifest, err);
+	free(path);
+	if (status != STATUS_OK) {
+		/* Was the directory published by another just now? */
+		pass->again = access(pass->path, F_OK) < 0 && errno == ENOENT;
+		return status;
+	}
+	status = publish_rename(
+		target->directory, pass->staging, pass->inode, target->step, pass->damaged, err);
+	if (status == STATUS_NO)
+		pass->again = true;
+	if (status != STATUS_OK)
+		return status;
+	pass->answer->complete = true;
+	return publish_settle(target->directory, target->step, pass->answer->warning,
+		sizeof(pass->answer->warning), err);
+}
+
+static enum status commit_whole(struct pass *pass, struct error *err)
+{
+	struct manifest manifest = {0};
+	enum status status = record_files(pass, &manifest, err);
+	describe(&manifest, pass->target);
+	if (status == STATUS_OK)
+		status = publish(pass, &manifest, err);
+	manifest_release(&manifest);
+	return status;
+}
+
+/* True: the record was made by this attempt of this life. */
+static bool is_of_same_start(const struct manifest *record, const struct checkpoint_target *target)
+{
+	return record->attempt == target->attempt && strcmp(record->life, target->life) == 0;
+}
+
+/* The own shard's record, made or found to be the same as before. Durable when it returns. */
+static enum status commit_shard(struct pass *pass, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	struct manifest manifest = {0}, before = {0};
+	ckpt_name_shard(name, pass->target->task);
+	char *record = ckpt_directory_path(pass->path, name);
+	enum status status = record ? record_files(pass, &manifest, err) : out_of_memory(err);
+	describe(&manifest, pass->target);
+	if (status != STATUS_OK)
+		goto out;
+	status = manifest_load(record, &before, err);
+	if (status == STATUS_NO)
+		status = manifest_save(record, &manifest, err);
+	else if (status == STATUS_OK && !is_of_same_start(&before, pass->target))
+		status = error_set(err, STATUS_NO,
+			"%s is the record of another start's shard; it stays as it is", record);
+	else if (status == STATUS_OK && before.tasks != manifest.tasks)
+		status = error_set(err, STATUS_USAGE,
+			"this shard was committed with --tasks %" PRIu64 " before", before.tasks);
+	else if (status == STATUS_OK && !manifest_same_files(&before, &manifest))
+		status = error_set(err, STATUS_NO,
+			"the files of task %" PRIu64 " have changed since its shard was committed",
+			pass->target->task);
+	if (status == STATUS_OK)
+		status = file_sync_directory(pass->path, err);
+	if (status == STATUS_OK)
+		status = file_sync_directory(pass->target->directory, err);
+out:
+	if (status != STATUS_OK && access(pass->path, F_OK) < 0 && errno == ENOENT)
+		pass->again = true;
+	manifest_release(&manifest);
+	manifest_release(&before);
+	free(record);
+	return status;
+}
+
+/* Add one shard's files to whole. The result depends on nothing but the shards. */
+static enum status merge_shard(
+	struct pass *pass, uint64_t task, struct manifest *whole, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	struct manifest shard = {0};
+	ckpt_name_shard(name, task);
+	char *record = ckpt_directory_path(pass->path, name);
+	enum status status = record ? manifest_load(record, &shard, err) : out_of_memory(err);
+	free(record);
+	if (status == STATUS_NO) {
+		pass->again = access(pass->path, F_OK) < 0;
+		return error_prefix(err, "the record of task %" PRIu64 "'s shard", task);
+	}
+	if (status != STATUS_OK)
+		return status;
+	if (shard.tasks != pass->target->tasks || shard.step != pass->target->step ||
+		shard.shard != task)
+		status = error_set(err, STATUS_USAGE,
+			"task %" PRIu64 " committed its shard with --tasks %" PRIu64
+			", this is --tasks %" PRIu64,
+			task, shard.tasks, pass->target->tasks);
+	else if (!is_of_same_start(&shard, pass->target))
+		status = error_set(err, STATUS_NO,
+			"the record of task %" PRIu64 "'s shard in %s is of another start (attempt "
+			"%" PRIu64 "%s%s): shards of two starts never make one checkpoint",
+			task, pass->path, shard.attempt, *shard.life ? ", life " : "", shard.life);
+	for (size_t i = 0; i < shard.count && status == STATUS_OK; i++) {
+		if (!manifest_add(whole, shard.files[i].name, shard.files[i].bytes))
+			status = out_of_memory(err);
+		else
+			memcpy(whole->files[whole->count - 1].checksum, shard.files[i].checksum,
+				sizeof(shard.files[i].checksum));
+	}
+	if (shard.utc > whole->utc)
+		whole->utc = shard.utc;
+	metrics_merge(&whole->metrics, &shard.metrics);
+	if (task == 0) {
+		memcpy(whole->host, shard.host, sizeof(whole->host));
+		whole->uid = shard.uid;
+	}
+	manifest_release(&shard);
+	return status;
+}
+
+/* All shards are committed: publish. Several tasks may do this at once; only one rename
+ * succeeds. */
+static enum status publish_shards(struct pass *pass, struct error *err)
+{
+	const struct checkpoint_target *target = pass->target;
+	struct manifest whole = {.step = target->step,
+		.attempt = target->attempt,
+		.tasks = target->tasks,
+		.sharded = true,
+		.shard = MANIFEST_NO_SHARD};
+	struct manifest there = {0};
+	enum status status = STATUS_OK;
+	memcpy(whole.life, target->life, sizeof(whole.life));
+	for (uint64_t task = 0; task < target->tasks && status == STATUS_OK; task++)
+		status = merge_shard(pass, task, &whole, err);
+	manifest_sort(&whole);
+	if (status == STATUS_OK)
+		status = tree_find(pass->root, "", false, &there, err);
+	if (status == STATUS_OK)
+		status = tree_compare(pass->root, &whole, false, err);
+	if (status == STATUS_OK && there.count != whole.count)
+		status = error_set(err, STATUS_NO,
+			"%s holds %zu files, but the tasks committed %zu: something was written "
+			"outside of the tasks' own directories, or after a commit",
+			pass->path, there.count, whole.count);
+	if (status == STATUS_OK)
+		status = publish(pass, &whole, err);
+	manifest_release(&whole);
+	manifest_release(&there);
+	return status;
+}
+
+static enum status commit_sharded(struct pass *pass, struct error *err)
+{
+	struct staging look = {0};
+	struct text absent = {0};
+	enum status status = commit_shard(pass, err);
+	/* Our own shard is there before we count: the last of us sees all. */
+	if (status == STATUS_OK) {
+		status = staging_inspect(pass->path, &look, err);
+		if (status == STATUS_NO)
+			pass->again = true;
+	}
+	if (status == STATUS_OK) {
+		uint64_t missing = staging_absent(&look, pass->target->tasks, &absent);
+		if (missing == 0) {
+			status = publish_shards(pass, err);
+		} else {
+			pass->answer->missing = missing;
+			pass->answer->absent = absent;
+			absent = (struct text){0};
+		}
+	}
+	text_release(&absent);
+	staging_release(&look);
+	return status;
+}
+
+/* Whether it was begun in the way it is now committed. */
+static enum status check_staging(struct pass *pass, struct error *err)
+{
+	const struct checkpoint_target *target = pass->target;
+	char name[CKPT_NAME_SIZE];
+	struct staging look = {0};
+	enum status status = staging_inspect(pass->path, &look, err);
+	if (status == STATUS_NO)
+		pass->again = true;
+	else if (status == STATUS_OK && (target->sharded ? look.one_writer : look.sharded))
+		status = error_set(err, STATUS_USAGE, "%s was begun %s --sharded", pass->path,
+			target->sharded ? "without" : "with");
+	else if (status == STATUS_OK && target->sharded && look.tasks &&
+		 look.tasks != target->tasks)
+		status = error_set(err, STATUS_USAGE,
+			"%s was begun for %" PRIu64 " tasks, not for %" PRIu64, pass->path,
+			look.tasks, target->tasks);
+	/* The process that began it may be gone. Record this process as the writer, so that no
+	 * pruner removes the directory during the commit. */
+	if (status == STATUS_OK && look.writer != WRITER_ALIVE) {
+		struct writer self = {.sharded = target->sharded, .tasks = target->tasks};
+		ckpt_name_writer(name, target->sharded, target->task);
+		char *record = ckpt_directory_path(pass->path, name);
+		writer_identify(&self);
+		status = record ? writer_save(record, &self, err) : out_of_memory(err);
+		free(record);
+	}
+	staging_release(&look);
+	return status;
+}
+
+/* The step is published already: by whom, and is it the same? */
+static enum status compare_published(struct pass *pass, const struct checkpoint *found,
+	const struct manifest *published, struct error *err)
+{
+	const struct checkpoint_target *target = pass->target;
+	struct manifest own = {0};
+	char prefix[CKPT_NAME_SIZE + 1] = "";
+	bool same;
+	enum status status = open_staging(pass, err);
+	if (status == STATUS_NO) {
+		/* It was ours, or it can only be somebody else's. */
+		same = is_of_same_start(published, target);
+	} else if (status == STATUS_OK) {
+		status = record_files(pass, &own, err);
+		if (status != STATUS_OK && status != STATUS_NO)
+			goto out;
+		if (target->sharded) {
+			ckpt_name_task(prefix, target->task);
+			strcat(prefix, "/");
+		}
+		same = status == STATUS_OK && manifest_same_below(published, &own, prefix);
+	} else {
+		goto out;
+	}
+	if (!same) {
+		status = error_set(err, STATUS_NO,
+			"step %" PRIu64 " is saved already in %s/%s by attempt %" PRIu64
+			"%s%s, with other content; it stays as it is",
+			target->step, target->directory, found->name, found->attempt,
+			*found->life ? " of life " : "", found->life);
+		goto out;
+	}
+	/* Remove the discarded copy (--chief-only) now; remove a shard's directory when all
+	 * shards are published. */
+	status =
+		pass->root >= 0 && !target->sharded ? file_remove_tree(pass->path, err) : STATUS_OK;
+	if (status != STATUS_OK)
+		goto out;
+	pass->answer->complete = true;
+	status = publish_settle(target->directory, target->step, pass->answer->warning,
+		sizeof(pass->answer->warning), err);
+out:
+	manifest_release(&own);
+	return status;
+}
+
+static enum status commit_once(struct pass *pass, bool first, struct error *err)
+{
+	const struct checkpoint_target *target = pass->target;
+	struct checkpoint found = {0};
+	struct manifest published = {0};
+	enum status status =
+		inspect_step(target->directory, target->step, false, &found, &published, err);
+	if (status == STATUS_OK) {
+		switch (found.state) {
+		case CHECKPOINT_COMPLETE:
+			status = compare_published(pass, &found, &published, err);
+			manifest_release(&published);
+			return status;
+		case CHECKPOINT_BAD:
+			/* What we published ourselves, and somebody marked since? */
+			if (staging_is_settled(target, &found)) {
+				status = compare_published(pass, &found, &published, err);
+				manifest_release(&published);
+				return status;
+			}
+			manifest_release(&published);
+			/* fall through */
+		case CHECKPOINT_DAMAGED: pass->damaged = found.inode; break;
+		case CHECKPOINT_UNKNOWN:
+			return error_set(err, found.status, "%s/%s: %s", target->directory,
+				found.name, found.why);
+		default:
+			return error_set(err, STATUS_NO,
+				"%s/%s already exists and is not a "
+				"checkpoint of ours: %s",
+				target->directory, found.name, found.why);
+		}
+	} else if (status != STATUS_NO) {
+		return status;
+	}
+	status = open_staging(pass, err);
+	if (status == STATUS_NO && first) {
+		pass->again = true; /* published between our two looks? */
+	} else if (status == STATUS_NO) {
+		status = ckpt_directory_confirm(target->directory, pass->place, err);
+		if (status == STATUS_OK)
+			status = error_set(err, STATUS_NO,
+				"there is no %s: \"ckpt-rotate begin\" comes first, with the same "
+				"step, attempt and life",
+				pass->path);
+	}
+	if (status == STATUS_OK)
+		status = check_staging(pass, err);
+	if (status == STATUS_OK)
+		status = target->sharded ? commit_sharded(pass, err) : commit_whole(pass, err);
+	return status;
+}
+
+/* A task that wrote for nothing: what it wrote disappears. */
+static enum status commit_scratch(struct pass *pass, struct error *err)
+{
+	const struct checkpoint_target *target = pass->target;
+	struct checkpoint found;
+	struct stat st;
+	char *removed = NULL;
+	enum status status = STATUS_OK;
+	if (lstat(pass->path, &st) == 0)
+		status = ckpt_directory_remove_begin(
+			target->directory, pass->staging, st.st_ino, &removed, err);
+	else if (errno != ENOENT)
+		status = error_set(err, error_status_of_errno(errno), "cannot look at %s: %s",
+			pass->path, strerror(errno));
+	if (status == STATUS_OK && removed)
+		status = file_remove_tree(removed, err);
+	free(removed);
+	/* And what one that was killed here had renamed already. */
+	if (status == STATUS_OK || status == STATUS_NO)
+		status = ckpt_directory_remove_finish(target->directory, pass->staging, NULL, err);
+	if (status == STATUS_OK)
+		status = inspect_step(target->directory, target->step, false, &found, NULL, err);
+	if (status != STATUS_OK && status != STATUS_NO)
+		return status;
+	pass->answer->complete = status == STATUS_OK && staging_is_settled(target, &found);
+	if (!pass->answer->complete) {
+		pass->answer->missing = 1;
+		text_add(&pass->answer->absent, "0");
+	}
+	return STATUS_OK;
+}
+
+enum status checkpoint_commit(
+	const struct checkpoint_target *target, struct checkpoint_commit *answer, struct error *err)
+{
+	struct pass pass = {
+		.target = target, .place = -1, .root = -1, .again = true, .answer = answer};
+	enum status status = ckpt_directory_open(target->directory, &pass.place, err);
+	if (status != STATUS_OK)
+		return status;
+	*answer = (struct checkpoint_commit){0};
+	staging_name(target, pass.staging);
+	pass.path = ckpt_directory_path(target->directory, pass.staging);
+	if (!pass.path)
+		status = out_of_memory(err);
+	else if (staging_is_scratch(target)) {
+		status = commit_scratch(&pass, err);
+		pass.again = false;
+	}
+	for (int tries = 0; pass.path && pass.again && tries < TRIES; tries++) {
+		pass.again = false;
+		pass.damaged = 0;
+		status = commit_once(&pass, tries == 0, err);
+		if (pass.root >= 0)
+			close(pass.root);
+		pass.root = -1;
+	}
+	if (pass.path && pass.again)
+		status = error_set(err, STATUS_TEMPORARY,
+			"%s changed under the commit again and again", pass.path);
+	if (pass.place >= 0)
+		close(pass.place);
+	free(pass.path);
+	return status;
+}

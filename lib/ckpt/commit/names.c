@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/commit/names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+#define STEP_PREFIX    "step-"
+#define STAGING_PREFIX ".tmp-"
+#define ATTEMPT_INFIX  "-attempt-"
+#define LIFE_INFIX     "-life-"
+#define SCRATCH_INFIX  "-workertemp_"
+#define REMOVED_PREFIX ".gone-"
+#define WRITER	       ".ckpt-writer"
+#define SHARD	       ".ckpt-shard-"
+#define SUFFIX	       ".json"
+
+#define REMOVED_DIGITS	16
+#define ONGOING_LETTERS 7 /* ".XXXXXX" of a file that is on its way to its name */
+
+void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step)
+{
+	snprintf(name, CKPT_NAME_SIZE, STEP_PREFIX "%08" PRIu64, step);
+}
+
+void ckpt_name_staging(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life)
+{
+	snprintf(name, CKPT_NAME_SIZE,
+		STAGING_PREFIX STEP_PREFIX "%08" PRIu64 ATTEMPT_INFIX "%" PRIu64 "%s%s", step,
+		attempt, *life ? LIFE_INFIX : "", life);
+}
+
+void ckpt_name_scratch(
+	char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life, uint64_t task)
+{
+	ckpt_name_staging(name, step, attempt, life);
+	size_t length = strlen(name);
+	snprintf(name + length, CKPT_NAME_SIZE - length, SCRATCH_INFIX "%" PRIu64, task);
+}
+
+void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t inode)
+{
+	snprintf(name, CKPT_NAME_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", inode, kept);
+}
+
+const char *ckpt_name_of_removed(const char *name)
+{
+	return name + strlen(REMOVED_PREFIX) + REMOVED_DIGITS + 1;
+}
+
+uint64_t ckpt_name_inode_of_removed(const char *name)
+{
+	return strtoull(name + strlen(REMOVED_PREFIX), NULL, 16);
+}
+
+void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
+{
+	snprintf(name, CKPT_NAME_SIZE, "task-%" PRIu64, task);
+}
+
+void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task)
+{
+	if (sharded)
+		snprintf(name, CKPT_NAME_SIZE, WRITER "-%" PRIu64 SUFFIX, task);
+	else
+		snprintf(name, CKPT_NAME_SIZE, WRITER SUFFIX);
+}
+
+void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task)
+{
+	snprintf(name, CKPT_NAME_SIZE, SHARD "%" PRIu64 SUFFIX, task);
+}
+
+/* What follows prefix, or NULL. */
+static const char *after(const char *text, const char *prefix)
+{
+	size_t length = strlen(prefix);
+	return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+/* The first length bytes as a canonical number; reading what was written is then exact. */
+static bool number(const char *text, size_t length, uint64_t *value)
+{
+	char digits[20];
+	if (length >= sizeof(digits))
+		return false;
+	memcpy(digits, text, length);
+	digits[length] = '\0';
+	return parse_decimal(digits, value);
+}
+
+static struct ckpt_name read_step(const char *name)
+{
+	struct ckpt_name read = {.kind = CKPT_NAME_FOREIGN};
+	char again[CKPT_NAME_SIZE];
+	const char *digits = after(name, STEP_PREFIX);
+	if (!digits || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 18)
+		return read;
+	uint64_t step = 0;
+	for (; *digits; digits++)
+		step = step * 10 + (uint64_t)(*digits - '0');
+	ckpt_name_step(again, step);
+	if (strcmp(again, name) == 0)
+		read = (struct ckpt_name){.kind = CKPT_NAME_STEP, .step = step};
+	return read;
+}
+
+/* What stands before infix in *at, copied to head, and *at moved behind infix. False: no infix. */
+static bool split(const char **at, const char *infix, char head[CKPT_NAME_SIZE])
+{
+	const char *found = strstr(*at, infix);
+	size_t length = found ? (size_t)(found - *at) : 0;
+	if (!found || length >= CKPT_NAME_SIZE)
+		return false;
+	memcpy(head, *at, length);
+	head[length] = '\0';
+	*at = found + strlen(infix);
+	return true;
+}
+
+/*
+ * The name of what is being written: the parts of ckpt_name_scratch, in their order. The name that
+ * is made of the parts decides whether this is the one spelling.
+ */
+static struct ckpt_name read_staging(const char *name)
+{
+	static const struct ckpt_name foreign = {.kind = CKPT_NAME_FOREIGN};
+	char head[CKPT_NAME_SIZE], again[CKPT_NAME_SIZE];
+	const char *at = after(name, STAGING_PREFIX);
+	if (!at || !split(&at, ATTEMPT_INFIX, head))
+		return foreign;
+	struct ckpt_name read = read_step(head);
+	size_t digits = strspn(at, "0123456789");
+	if (read.kind != CKPT_NAME_STEP || !number(at, digits, &read.attempt))
+		return foreign;
+	at += digits;
+	const char *life = after(at, LIFE_INFIX);
+	if (life && strnlen(life, LIFE_SIZE) >= LIFE_SIZE - 1) {
+		memcpy(read.life, life, LIFE_SIZE - 1);
+		if (!life_is_valid(read.life))
+			return foreign;
+		at = life + LIFE_SIZE - 1;
+	}
+	const char *task = after(at, SCRATCH_INFIX);
+	read.kind = task ? CKPT_NAME_SCRATCH : CKPT_NAME_STAGING;
+	if (task && !number(task, strlen(task), &read.task))
+		return foreign;
+	if (task)
+		ckpt_name_scratch(again, read.step, read.attempt, read.life, read.task);
+	else
+		ckpt_name_staging(again, read.step, read.attempt, read.life);
+	return strcmp(again, name) == 0 ? read : foreign;
+}
+
+struct ckpt_name ckpt_name_read(const char *name)
+{
+	struct ckpt_name read = read_step(name);
+	if (read.kind == CKPT_NAME_FOREIGN)
+		read = read_staging(name);
+	const char *unique = after(name, REMOVED_PREFIX);
+	if (!unique)
+		return read;
+	read = (struct ckpt_name){.kind = CKPT_NAME_FOREIGN};
+	if (strspn(unique, "0123456789abcdef") != REMOVED_DIGITS || unique[REMOVED_DIGITS] != '-')
+		return read;
+	const char *kept = unique + REMOVED_DIGITS + 1;
+	if (read_step(kept).kind == CKPT_NAME_STEP || read_staging(kept).kind != CKPT_NAME_FOREIGN)
+		read.kind = CKPT_NAME_REMOVED;
+	return read;
+}
+
+/* Whether name is "PREFIX NUMBER SUFFIX" (NULL: without a number) in its first length bytes. */
+static bool is_record(const char *name, size_t length, const char *prefix, uint64_t *value)
+{
+	const char *rest = after(name, prefix);
+	size_t end = strlen(SUFFIX);
+	if (!rest || length < strlen(prefix) + end || memcmp(name + length - end, SUFFIX, end) != 0)
+		return false;
+	size_t digits = length - strlen(prefix) - end;
+	return value ? number(rest, digits, value) : digits == 0;
+}
+
+static bool is_shard(const char *name, size_t length, uint64_t *task)
+{
+	return is_record(name, length, SHARD, task);
+}
+
+static bool is_writer(const char *name, size_t length, bool *sharded, uint64_t *task)
+{
+	*sharded = is_record(name, length, WRITER "-", task);
+	return *sharded || is_record(name, length, WRITER, NULL);
+}
+
+bool ckpt_name_is_shard(const char *name, uint64_t *task)
+{
+	return is_shard(name, strlen(name), task);
+}
+
+bool ckpt_name_is_writer(const char *name, bool *sharded, uint64_t *task)
+{
+	return is_writer(name, strlen(name), sharded, task);
+}
+
+/* The length of name without the ".XXXXXX" of a file on its way to its name; 0: has none. */
+static size_t ongoing_length(const char *name)
+{
+	size_t length = strlen(name);
+	if (length <= ONGOING_LETTERS || name[length - ONGOING_LETTERS] != '.' ||
+		strchr(name + length - ONGOING_LETTERS + 1, '.'))
+		return 0;
+	return length - ONGOING_LETTERS;
+}
+
+static bool is_whole(const char *name, size_t length, const char *whole)
+{
+	return length == strlen(whole) && memcmp(name, whole, length) == 0;
+}
+
+bool ckpt_name_is_ongoing(const char *name)
+{
+	uint64_t task;
+	bool sharded;
+	size_t length = ongoing_length(name);
+	return length &&
+	       (is_shard(name, length, &task) || is_writer(name, length, &sharded, &task) ||
+		       is_whole(name, length, CKPT_MANIFEST) || is_whole(name, length, CKPT_COPY) ||
+		       is_whole(name, length, CKPT_PART) || is_whole(name, length, CKPT_BAD) ||
+		       is_whole(name, length, CKPT_PIN));
+}
+
+bool ckpt_name_is_transient(const char *name)
+{
+	uint64_t task;
+	bool sharded;
+	size_t whole = strlen(name);
+	return is_shard(name, whole, &task) || is_writer(name, whole, &sharded, &task) ||
+	       is_whole(name, whole, CKPT_COPY) || ckpt_name_is_ongoing(name);
+}
+
+bool ckpt_name_is_reserved(const char *name)
+{
+	return strcmp(name, CKPT_MANIFEST) == 0 || strcmp(name, CKPT_BAD) == 0 ||
+	       strcmp(name, CKPT_PIN) == 0 || ckpt_name_is_transient(name);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/commit/publish.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "ckpt/commit/names.h"
+#include "ckpt/directory.h"
+
+/* How often others may move the link while we do. */
+#define TRIES 100
+
+enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
+	uint64_t step, uint64_t damaged, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	char *removed = NULL;
+	struct stat st;
+	enum status status = STATUS_OK;
+	ckpt_name_step(name, step);
+	char *from = ckpt_directory_path(directory, staging);
+	char *to = ckpt_directory_path(directory, name);
+	if (!from || !to) {
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	if (damaged) {
+		status = ckpt_directory_remove_begin(directory, name, damaged, &removed, err);
+		if (status != STATUS_OK)
+			goto out;
+	}
+	if (lstat(from, &st) < 0 ? errno == ENOENT : st.st_ino != inode) {
+		status = STATUS_NO;
+		goto out;
+	}
+	/* (A checkpoint is not empty: it has its manifest.) */
+	int number = file_rename_new(AT_FDCWD, from, AT_FDCWD, to);
+	if (number) {
+		bool lost = number == ENOENT || number == EEXIST || number == ENOTEMPTY;
+		status = lost ? STATUS_NO
+			      : error_set(err, error_status_of_errno(number),
+					"cannot rename %s to %s: %s", from, to, strerror(number));
+	}
+out:
+	free(removed);
+	free(from);
+	free(to);
+	return status;
+}
+
+/* Remove the records in path that only served writing. 0, or errno. */
+static int sweep(const char *path)
+{
+	int number = 0;
+	DIR *stream = opendir(path);
+	/* (Another pruner or committer may have been quicker.) */
+	if (!stream)
+		return errno == ENOENT ? 0 : errno;
+	for (;;) {
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry)
+			break;
+		if (ckpt_name_is_transient(entry->d_name) &&
+			unlinkat(dirfd(stream), entry->d_name, 0) < 0 && errno != ENOENT)
+			number = errno;
+	}
+	number = number ? number : errno;
+	closedir(stream);
+	return number;
+}
+
+/* The name of the highest step that carries a manifest; false: none, or not readable. */
+static bool highest_step(const char *directory, int descriptor, char name[CKPT_NAME_SIZE])
+{
+	struct ckpt_directory_entries entries = {0};
+	bool found = false;
+	if (ckpt_directory_list(directory, descriptor, &entries, NULL) != STATUS_OK)
+		return false;
+	for (size_t i = entries.count; i-- > 0 && !found;) {
+		char manifest[CKPT_NAME_SIZE + sizeof(CKPT_MANIFEST) + 1];
+		snprintf(manifest, sizeof(manifest), "%s/%s", entries.items[i].name, CKPT_MANIFEST);
+		found = entries.items[i].read.kind == CKPT_NAME_STEP &&
+			faccessat(descriptor, manifest, F_OK, 0) == 0;
+		if (found)
+			snprintf(name, CKPT_NAME_SIZE, "%s", entries.items[i].name);
+	}
+	free(entries.items);
+	return found;
+}
+
+/* What the link says. 1: it is one of ours; 0: there is none; -1: something else is there. */
+static int read_link(int descriptor, char target[CKPT_NAME_SIZE])
+{
+	ssize_t n = readlinkat(descriptor, CKPT_LATEST, target, CKPT_NAME_SIZE - 1);
+	if (n < 0)
+		return errno == ENOENT ? 0 : -1;
+	target[n] = '\0';
+	return ckpt_name_read(target).kind == CKPT_NAME_STEP ? 1 : -1;
+}
+
+/*
+ * After changing the link, check it again. If several processes publish at the same time, the last
+ * one to change the link then leaves it correct.
+ */
+static void point_latest(const char *directory, int descriptor, char *warning, size_t size)
+{
+	char want[CKPT_NAME_SIZE] = "", have[CKPT_NAME_SIZE];
+	int number = 0;
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (!highest_step(directory, descriptor, want))
+			break;
+		int kind = read_link(descriptor, have);
+		if (kind < 0) {
+			snprintf(warning, size,
+				"%s/%s was not made by ckpt-rotate and was left "
+				"unchanged",
+				directory, CKPT_LATEST);
+			break;
+		}
+		if (kind == 1 && strcmp(want, have) == 0)
+			break;
+		(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
+		if (symlinkat(want, descriptor, CKPT_LATEST_ONGOING) < 0 && errno != EEXIST)
+			number = errno;
+		else if (renameat(descriptor, CKPT_LATEST_ONGOING, descriptor, CKPT_LATEST) < 0 &&
+			 errno != ENOENT)
+			number = errno;
+		if (number) {
+			snprintf(warning, size, "cannot set the link %s/%s: %s", directory,
+				CKPT_LATEST, strerror(number));
+			break;
+		}
+	}
+	/* Left by one who was killed; another's that is on its way is made again. */
+	(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
+}
+
+enum status publish_settle(
+	const char *directory, uint64_t step, char *warning, size_t size, struct error *err)
+{
+	char name[CKPT_NAME_SIZE];
+	int descriptor;
+	struct error ignored;
+	ckpt_name_step(name, step);
+	char *path = ckpt_directory_path(directory, name);
+	char *parent = ckpt_directory_path(directory, "..");
+	enum status status = STATUS_OK;
+	if (!path || !parent) {
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		goto out;
+	}
+	int number = sweep(path);
+	if (number)
+		snprintf(warning, size,
+			"cannot remove all records of the writing in %s: %s; the same command does "
+			"it when run again",
+			path, strerror(number));
+	/* A damaged one that was in its place. */
+	(void)ckpt_directory_remove_finish(directory, name, NULL, NULL);
+	status = ckpt_directory_open(directory, &descriptor, err);
+	if (status != STATUS_OK)
+		goto out;
+	point_latest(directory, descriptor, warning, size);
+	close(descriptor);
+	status = file_sync_directory(directory, err);
+	/* DIR may have been made by a begin that was killed before it could sync this. Where the
+	 * parent is not ours to read, somebody else made DIR. */
+	if (status == STATUS_OK && file_sync_directory(parent, &ignored) != STATUS_OK &&
+		ignored.status != STATUS_PERMISSION)
+		status = error_set(err, ignored.status, "%s", ignored.text);
+out:
+	free(path);
+	free(parent);
+	return status;
+}

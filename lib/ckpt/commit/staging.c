@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/commit/staging.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ckpt/commit/writer.h"
+#include "ckpt/directory.h"
+
+/* How many missing tasks are named one by one. */
+#define NAMED_MAX 16
+
+void staging_release(struct staging *staging)
+{
+	free(staging->shards);
+	*staging = (struct staging){0};
+}
+
+bool staging_is_scratch(const struct checkpoint_target *target)
+{
+	return target->chief_only && target->task != 0;
+}
+
+void staging_name(const struct checkpoint_target *target, char name[CKPT_NAME_SIZE])
+{
+	if (staging_is_scratch(target))
+		ckpt_name_scratch(name, target->step, target->attempt, target->life, target->task);
+	else
+		ckpt_name_staging(name, target->step, target->attempt, target->life);
+}
+
+bool staging_is_settled(const struct checkpoint_target *target, const struct checkpoint *found)
+{
+	char name[CKPT_NAME_SIZE];
+	if (found->state != CHECKPOINT_BAD)
+		return found->state == CHECKPOINT_COMPLETE;
+	ckpt_name_staging(name, target->step, target->attempt, target->life);
+	char *path = ckpt_directory_path(target->directory, name);
+	bool settled = path && access(path, F_OK) < 0 && errno == ENOENT;
+	free(path);
+	return settled;
+}
+
+/* WRITER_ALIVE if any recorded writer lives, else WRITER_ELSEWHERE if any cannot be checked,
+ * else WRITER_GONE. */
+static enum checkpoint_writer weigh(enum checkpoint_writer known, enum process_state state)
+{
+	if (known == WRITER_ALIVE || state == PROCESS_ALIVE)
+		return WRITER_ALIVE;
+	if (known == WRITER_ELSEWHERE || state == PROCESS_ELSEWHERE)
+		return WRITER_ELSEWHERE;
+	return WRITER_GONE;
+}
+
+static enum status look_at_writer(
+	const char *path, const char *name, struct staging *staging, struct error *err)
+{
+	struct writer writer;
+	char *record = ckpt_directory_path(path, name);
+	if (!record)
+		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = writer_load(record, &writer, err);
+	free(record);
+	if (status == STATUS_NO)
+		return STATUS_OK; /* removed meanwhile, or not readable: it says nothing */
+	if (status != STATUS_OK)
+		return status;
+	staging->writer = weigh(staging->writer, writer_check(&writer));
+	if (writer.tasks)
+		staging->tasks = writer.tasks;
+	return STATUS_OK;
+}
+
+static bool add_shard(struct staging *staging, uint64_t task)
+{
+	uint64_t *shards =
+		reallocarray(staging->shards, staging->shard_count + 1, sizeof(*staging->shards));
+	if (!shards)
+		return false;
+	staging->shards = shards;
+	staging->shards[staging->shard_count++] = task;
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+enum status staging_inspect(const char *path, struct staging *staging, struct error *err)
+{
+	struct staging look = {.writer = WRITER_UNKNOWN};
+	struct stat st;
+	enum status status = STATUS_OK;
+	/* Opening asks the server of a network filesystem: a peer's record made just now is seen.
+	 */
+	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
+	if (!stream || fstat(descriptor, &st) < 0) {
+		int number = errno;
+		if (stream)
+			closedir(stream);
+		else if (descriptor >= 0)
+			close(descriptor);
+		if (number == ENOENT)
+			return error_set(err, STATUS_NO, "there is no %s", path);
+		return error_set(err, error_status_of_errno(number), "cannot read %s: %s", path,
+			strerror(number));
+	}
+	look.inode = st.st_ino;
+	while (status == STATUS_OK) {
+		uint64_t task;
+		bool sharded;
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry) {
+			if (errno)
+				status = error_set(err, error_status_of_errno(errno),
+					"cannot read %s: %s", path, strerror(errno));
+			break;
+		}
+		const char *name = entry->d_name;
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+			continue;
+		if (ckpt_name_is_writer(name, &sharded, &task)) {
+			*(sharded ? &look.sharded : &look.one_writer) = true;
+			status = look_at_writer(path, name, &look, err);
+		} else if (ckpt_name_is_shard(name, &task)) {
+			look.sharded = true;
+			if (!add_shard(&look, task))
+				status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		} else if (strcmp(name, CKPT_COPY) == 0) {
+			look.copy = true;
+		} else if (!ckpt_name_is_reserved(name)) {
+			look.others = true;
+		}
+	}
+	closedir(stream);
+	if (status != STATUS_OK) {
+		staging_release(&look);
+		return status;
+	}
+	if (look.shard_count)
+		qsort(look.shards, look.shard_count, sizeof(*look.shards), by_number);
+	*staging = look;
+	return STATUS_OK;
+}
+
+uint64_t staging_absent(const struct staging *staging, uint64_t tasks, struct text *absent)
+{
+	uint64_t missing = 0;
+	size_t k = 0;
+	for (uint64_t task = 0; task < tasks; task++) {
+		while (k < staging->shard_count && staging->shards[k] < task)
+			k++;
+		if (k < staging->shard_count && staging->shards[k] == task)
+			continue;
+		if (missing == NAMED_MAX)
+			text_add(absent, ", ...");
+		else if (missing < NAMED_MAX)
+			text_addf(absent, missing ? ", %" PRIu64 : "%" PRIu64, task);
+		missing++;
+	}
+	return missing;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/commit/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+#define RECORD_LIMIT 4096
+
+static void read_machine(char machine[64])
+{
+	struct text text = {0};
+	if (file_read_whole("/etc/machine-id", 128, &text, NULL) == STATUS_OK)
+		snprintf(machine, 64, "%.*s", (int)strcspn(text_string(&text), "\n"),
+			text_string(&text));
+	text_release(&text);
+}
+
+void writer_identify(struct writer *writer)
+{
+	struct process_identity self;
+	read_machine(writer->machine);
+	pid_t parent = getppid();
+	pid_t group = getpgrp();
+	if (process_identify(0, &self, NULL) != STATUS_OK)
+		return;
+	writer->parent = self;
+	/* Do not record init: it never ends, so the directory would never be removed. */
+	if (parent <= 1 || process_identify(parent, &writer->parent, NULL) != STATUS_OK)
+		writer->parent.pid = 0;
+	writer->group = self;
+	if (group <= 0 || process_identify(group, &writer->group, NULL) != STATUS_OK) {
+		writer->group.pid = group;
+		writer->group.start = 0;
+	}
+	/* In a container the command itself may be the first process, and lead no group we see. */
+	if (writer->parent.pid == 0 && writer->group.pid <= 1 && parent == 1)
+		(void)process_identify(1, &writer->parent, NULL);
+}
+
+static bool is_same(const struct process_identity *a, const struct process_identity *b)
+{
+	return a->pid > 0 && a->pid == b->pid && a->start == b->start && a->start > 0 &&
+	       strcmp(a->boot, b->boot) == 0 && strcmp(a->host, b->host) == 0 &&
+	       a->pid_namespace == b->pid_namespace;
+}
+
+/* A group outlives its leader, and keeps its number as long as it lives. */
+static bool is_same_group(struct process_identity a, struct process_identity b)
+{
+	if (a.start == 0 || b.start == 0)
+		a.start = b.start = 1;
+	return is_same(&a, &b);
+}
+
+bool writer_is_same(const struct writer *a, const struct writer *b)
+{
+	return is_same(&a->parent, &b->parent) || is_same_group(a->group, b->group);
+}
+
+static bool group_is_alive(const struct process_identity *leader)
+{
+	struct process_identity now;
+	if (leader->pid <= 1)
+		return false;
+	/* A number is not given to a new process while a group bears it: a stranger under the
+	 * number shows that the group has ended. */
+	if (leader->start && process_identify(leader->pid, &now, NULL) == STATUS_OK &&
+		now.start != leader->start)
+		return false;
+	return kill(-leader->pid, 0) == 0 || errno != ESRCH;
+}
+
+enum process_state writer_check(const struct writer *writer)
+{
+	struct writer here = {0};
+	writer_identify(&here);
+	if (strcmp(here.group.boot, writer->group.boot) != 0)
+		return *here.machine && strcmp(here.machine, writer->machine) == 0 &&
+				       strcmp(here.group.host, writer->group.host) == 0
+			       ? PROCESS_GONE
+			       : PROCESS_ELSEWHERE;
+	enum process_state parent =
+		writer->parent.pid ? process_check(&writer->parent) : PROCESS_GONE;
+	enum process_state group = process_check(&writer->group);
+	if (parent == PROCESS_ELSEWHERE || group == PROCESS_ELSEWHERE)
+		return PROCESS_ELSEWHERE;
+	if (parent == PROCESS_ALIVE || group_is_alive(&writer->group))
+		return PROCESS_ALIVE;
+	/* No process was recorded that could be checked. */
+	return writer->parent.pid || writer->group.pid > 1 ? PROCESS_GONE : PROCESS_ELSEWHERE;
+}
+
+static void put_process(
+	struct json_object *object, const char *member, const struct process_identity *identity)
+{
+	struct json_object *process = json_object_new_object();
+	json_put_signed(process, "pid", identity->pid);
+	json_put_unsigned(process, "start", identity->start);
+	json_object_object_add(object, member, process);
+}
+
+/* (Under its name already: a pruner shall see the writer while a slow disk takes its time.) */
+static enum status sync_record(const char *path, struct error *err)
+{
+	char *directory = file_directory_of(path);
+	enum status status = STATUS_OK;
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	if (!directory)
+		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	else if (descriptor < 0 || fsync(descriptor) < 0)
+		status = error_set(err, error_status_of_errno(errno), "cannot write %s: %s", path,
+			strerror(errno));
+	else
+		status = file_sync_directory(directory, err);
+	if (descriptor >= 0)
+		close(descriptor);
+	free(directory);
+	return status;
+}
+
+enum status writer_save(const char *path, const struct writer *writer, struct error *err)
+{
+	struct json_object *object = json_object_new_object();
+	json_put_text(object, "host", writer->group.host);
+	json_put_text(object, "machine", writer->machine);
+	json_put_text(object, "boot", writer->group.boot);
+	json_put_unsigned(object, "pid_namespace", writer->group.pid_namespace);
+	put_process(object, "parent", &writer->parent);
+	put_process(object, "group", &writer->group);
+	json_put_bool(object, "sharded", writer->sharded);
+	json_put_unsigned(object, "tasks", writer->tasks);
+	const char *line = json_line(object);
+	enum status status = file_write_whole(path, line, strlen(line), 0644, false, err);
+	json_object_put(object);
+	return status == STATUS_OK ? sync_record(path, err) : status;
+}
+
+static bool get_process(
+	const struct json_object *object, const char *member, struct process_identity *identity)
+{
+	struct json_object *process;
+	int64_t pid;
+	if (!json_object_object_get_ex(object, member, &process) ||
+		!json_get_signed(process, "pid", &pid) || pid < 0 || pid > INT32_MAX ||
+		!json_get_unsigned(process, "start", &identity->start) ||
+		!json_copy_text(object, "host", identity->host, sizeof(identity->host)) ||
+		!json_copy_text(object, "boot", identity->boot, sizeof(identity->boot)) ||
+		!json_get_unsigned(object, "pid_namespace", &identity->pid_namespace))
+		return false;
+	identity->pid = (pid_t)pid;
+	return true;
+}
+
+enum status writer_load(const char *path, struct writer *writer, struct error *err)
+{
+	struct text text = {0};
+	struct writer read = {0};
+	struct json_object *object = NULL;
+	enum status status = file_read_whole(path, RECORD_LIMIT, &text, err);
+	if (status == STATUS_DAMAGED)
+		status = STATUS_NO;
+	if (status == STATUS_OK) {
+		object = json_parse(text_string(&text), text.length);
+		if (get_process(object, "parent", &read.parent) &&
+			get_process(object, "group", &read.group) &&
+			json_copy_text(object, "machine", read.machine, sizeof(read.machine)) &&
+			json_get_bool(object, "sharded", &read.sharded) &&
+			json_get_unsigned(object, "tasks", &read.tasks))
+			*writer = read;
+		else
+			status = error_set(err, STATUS_NO, "%s does not say who writes", path);
+	}
+	json_object_put(object);
+	text_release(&text);
+	return status;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/layout/layout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "ckpt/commit/names.h"
+#include "ckpt/directory.h"
+#include "ckpt/layout/structure.h"
+
+/* In the order in which they are told to people. */
+static const struct layout *const layouts[] = {&layout_hf, &layout_lightning, &layout_deepspeed,
+	&layout_megatron, &layout_tensorflow, &layout_orbax, &layout_dcp};
+#define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+
+const char *layout_name(const struct layout_choice *choice)
+{
+	return choice->layout ? choice->layout->name : "native";
+}
+
+/* The layout whose name is most like name; NULL: none is much like it. */
+static const char *nearest(const char *name)
+{
+	const char *words[LAYOUTS + 2] = {"native", "auto"};
+	for (size_t i = 0; i < LAYOUTS; i++)
+		words[i + 2] = layouts[i]->name;
+	return parse_nearest(words, LAYOUTS + 2, name);
+}
+
+enum status layout_named(const char *name, struct layout_choice *choice, struct error *err)
+{
+	*choice = (struct layout_choice){0};
+	if (strcmp(name, "native") == 0)
+		return STATUS_OK;
+	for (size_t i = 0; i < LAYOUTS; i++)
+		if (strcmp(name, layouts[i]->name) == 0) {
+			choice->layout = layouts[i];
+			return STATUS_OK;
+		}
+	const char *meant = nearest(name);
+	return error_set(err, STATUS_USAGE,
+		"there is no layout \"%s\"%s%s%s; there are auto, native, hf, lightning, deepspeed, "
+		"megatron, tensorflow, orbax and dcp, and --pattern for the rest",
+		name, meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+}
+
+bool layout_reads(const struct layout_choice *choice, const char *entry, struct layout_name *name)
+{
+	for (const char *at = entry; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 127)
+			return false;
+	return choice->layout->read(choice, entry, name);
+}
+
+size_t layout_number(const char *text, uint64_t *number)
+{
+	size_t length = strspn(text, "0123456789");
+	if (length == 0 || length > 18)
+		return 0;
+	*number = 0;
+	for (size_t i = 0; i < length; i++)
+		*number = *number * 10 + (uint64_t)(text[i] - '0');
+	return length;
+}
+
+bool layout_prefixed(const char *entry, const char *prefix, struct layout_name *name)
+{
+	size_t length = strlen(prefix);
+	if (strncmp(entry, prefix, length) != 0)
+		return false;
+	size_t digits = layout_number(entry + length, &name->step);
+	if (digits == 0 || entry[length + digits])
+		return false;
+	name->version = 0;
+	name->length = length + digits;
+	return true;
+}
+
+enum status layout_tracker_line(
+	int directory, const char *file, struct layout_tracker *tracker, struct error *err)
+{
+	struct error why;
+	enum status status = structure_read_line(directory, file, tracker->name, &why);
+	tracker->found = status != STATUS_NO;
+	tracker->named = status == STATUS_OK;
+	if (status == STATUS_DAMAGED)
+		snprintf(tracker->broken, sizeof(tracker->broken), "%.255s", why.text);
+	else if (status != STATUS_OK && status != STATUS_NO)
+		return error_set(err, status, "%s", why.text);
+	return STATUS_OK;
+}
+
+/* Whether a directory entry shows that its layout is at home. */
+static enum status is_shown(int directory, const char *entry, const struct layout *layout,
+	bool *shown, struct error *err)
+{
+	struct stat st;
+	*shown = false;
+	if (fstatat(directory, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STATUS_OK
+				       : error_set(err, error_status_of_errno(errno),
+						 "cannot look at %s: %s", entry, strerror(errno));
+	if (!(S_ISDIR(st.st_mode)	  ? layout->shape & LAYOUT_DIRECTORY
+		    : S_ISREG(st.st_mode) ? layout->shape & LAYOUT_FILE
+					  : 0))
+		return STATUS_OK;
+	*shown = !layout->marks;
+	for (size_t i = 0; !*shown && layout->marks[i]; i++) {
+		char path[LAYOUT_NAME_SIZE + 64];
+		snprintf(path, sizeof(path), "%s/%s", entry, layout->marks[i]);
+		*shown = faccessat(directory, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+		if (!*shown && errno != ENOENT && errno != ENOTDIR)
+			return error_set(err, error_status_of_errno(errno), "cannot look at %s: %s",
+				path, strerror(errno));
+	}
+	return STATUS_OK;
+}
+
+struct detection {
+	char example[LAYOUTS][LAYOUT_NAME_SIZE]; /* an entry that shows it; empty: none */
+	char native[LAYOUT_NAME_SIZE];		 /* a name of ours */
+};
+
+/* Whether layout i reads the entry, and what there is shows that it is at home. */
+static enum status shows(int directory, const char *entry, size_t i, bool *shown, struct error *err)
+{
+	struct layout_choice choice = {layouts[i], NULL};
+	struct layout_name name;
+	*shown = false;
+	if (!layout_reads(&choice, entry, &name) ||
+		(layouts[i]->sign && !strstr(entry, layouts[i]->sign)))
+		return STATUS_OK;
+	return is_shown(directory, entry, layouts[i], shown, err);
+}
+
+static enum status detect_entry(
+	int directory, const char *entry, struct detection *detection, struct error *err)
+{
+	bool shown, any = ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN;
+	if (any)
+		snprintf(detection->native, LAYOUT_NAME_SIZE, "%.255s", entry);
+	for (size_t i = 0; i < LAYOUTS; i++) {
+		if (layouts[i]->general && any)
+			continue;
+		enum status status = shows(directory, entry, i, &shown, err);
+		if (status != STATUS_OK)
+			return status;
+		any |= shown;
+		if (shown && !*detection->example[i])
+			snprintf(detection->example[i], LAYOUT_NAME_SIZE, "%.255s", entry);
+	}
+	return STATUS_OK;
+}
+
+/* One, two (STATUS_USAGE), or none of them. */
+static enum status conclude(const char *directory, struct detection *detection,
+	struct layout_choice *choice, struct error *err)
+{
+	const char *name = NULL, *example = NULL;
+	*choice = (struct layout_choice){0};
+	if (*detection->native) {
+		name = "native";
+		example = detection->native;
+	}
+	for (size_t i = 0; i < LAYOUTS; i++) {
+		if (!*detection->example[i])
+			continue;
+		if (name)
+			return error_set(err, STATUS_USAGE,
+				"%s holds checkpoints of two layouts, %s (%s) and %s (%s): say "
+				"which with --layout",
+				directory, name, example, layouts[i]->name, detection->example[i]);
+		name = layouts[i]->name;
+		example = detection->example[i];
+		choice->layout = layouts[i];
+	}
+	return STATUS_OK;
+}
+
+/* What the names in DIR show; no DIR: nothing. */
+static enum status detect(const char *directory, struct detection *detection, struct error *err)
+{
+	struct error why;
+	int descriptor;
+	enum status status = ckpt_directory_open(directory, &descriptor, err);
+	if (status == STATUS_NO)
+		return STATUS_OK;
+	if (status != STATUS_OK)
+		return status;
+	DIR *stream = fdopendir(descriptor);
+	if (!stream) {
+		status = error_set(err, error_status_of_errno(errno),
+			"cannot read directory %s: %s", directory, strerror(errno));
+		close(descriptor);
+		return status;
+	}
+	while (status == STATUS_OK) {
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry) {
+			if (errno)
+				status = error_set(err, error_status_of_errno(errno),
+					"cannot read directory %s: %s", directory, strerror(errno));
+			break;
+		}
+		status = detect_entry(descriptor, entry->d_name, detection, &why);
+		if (status != STATUS_OK)
+			error_set(err, status, "%s: %s", directory, why.text);
+	}
+	closedir(stream);
+	return status;
+}
+
+enum status layout_detect(const char *directory, struct layout_choice *choice, struct error *err)
+{
+	struct detection detection = {0};
+	enum status status = detect(directory, &detection, err);
+	return status == STATUS_OK ? conclude(directory, &detection, choice, err) : status;
+}
+
+enum status layout_check_native(const char *directory, struct error *err)
+{
+	struct detection detection = {0};
+	enum status status = detect(directory, &detection, err);
+	for (size_t i = 0; status == STATUS_OK && !*detection.native && i < LAYOUTS; i++)
+		if (*detection.example[i])
+			status = error_set(err, STATUS_USAGE,
+				"%s holds checkpoints of the layout %s (%s): only those that "
+				"\"ckpt-rotate commit\" made can be copied and verified",
+				directory, layouts[i]->name, detection.example[i]);
+	return status;
+}

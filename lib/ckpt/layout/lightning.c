@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PyTorch Lightning: epoch=1-step=500.ckpt, in the words and order that people choose, with -v1
+ * behind where a name was taken. A file, or with some strategies a directory: DeepSpeed's, with its
+ * files in checkpoint/, or PyTorch's distributed format. last.ckpt is the trainer's: a copy of the
+ * last one, or a link to it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ckpt/layout/layout.h"
+#include "ckpt/layout/structure.h"
+
+#define LAST "last.ckpt"
+#define END  ".ckpt"
+
+static bool read_name(
+	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+{
+	static const char key[] = "step=";
+	bool found = false;
+	uint64_t version;
+	(void)choice;
+	/* (Version 0 is last.ckpt: of two with one step, the other is offered.) */
+	*name = (struct layout_name){.length = strlen(entry), .version = 1};
+	if (*entry == '.' || !structure_ends(entry, END))
+		return false;
+	/* The parts are separated by '-'; exactly one is the step. */
+	const char *stop = entry + name->length - strlen(END);
+	for (const char *part = entry; part < stop;) {
+		size_t length = strcspn(part, "-");
+		if (part + length > stop)
+			length = (size_t)(stop - part);
+		if (strncmp(part, key, strlen(key)) == 0) {
+			size_t digits = layout_number(part + strlen(key), &name->step);
+			if (found || digits == 0 || digits != length - strlen(key))
+				return false;
+			found = true;
+		} else if (*part == 'v' && part + length == stop && length > 1 &&
+			   layout_number(part + 1, &version) == length - 1) {
+			name->version = version + 1;
+		}
+		part += length + 1;
+	}
+	return found;
+}
+
+/* The length of a decimal number at text; 0: none. */
+static size_t number_length(const char *text)
+{
+	static const char digits[] = "0123456789";
+	size_t length = strspn(text, "+-") == 1, begin = length;
+	length += strspn(text + length, digits);
+	size_t fraction = text[length] == '.' ? strspn(text + length + 1, digits) : 0;
+	length += fraction ? 1 + fraction : 0;
+	if (length == begin)
+		return 0;
+	if (text[length] == 'e' || text[length] == 'E') {
+		size_t sign = strspn(text + length + 1, "+-") == 1;
+		size_t exponent = strspn(text + length + 1 + sign, digits);
+		length += exponent ? 1 + sign + exponent : 0;
+	}
+	return length;
+}
+
+/* NAME=NUMBER in a name whose parts are separated by '-', which is also a number's sign. */
+static void read_metrics(const char *entry, struct metrics *metrics)
+{
+	char name[METRIC_NAME_SIZE];
+	for (const char *equals = strchr(entry, '='); equals; equals = strchr(equals + 1, '=')) {
+		const char *part = equals;
+		while (part > entry && part[-1] != '-')
+			part--;
+		size_t length = number_length(equals + 1);
+		const char *end = equals + 1 + length;
+		int written = snprintf(name, sizeof(name), "%.*s", (int)(equals - part), part);
+		if (length == 0 || written >= (int)sizeof(name) || strcmp(name, "step") == 0 ||
+			strcmp(name, "epoch") == 0 || (*end != '-' && strcmp(end, END) != 0))
+			continue;
+		metrics_add(metrics, name, strtod(equals + 1, NULL));
+	}
+}
+
+/* Lightning's DeepSpeedStrategy saves under the tag "checkpoint". */
+#define DEEPSPEED "checkpoint/"
+
+static bool has_deepspeed(const struct layout_item *item)
+{
+	for (size_t i = 0; i < item->files->count && item->directory; i++)
+		if (strncmp(item->files->files[i].name, DEEPSPEED, strlen(DEEPSPEED)) == 0 &&
+			structure_ends(item->files->files[i].name, "_states.pt"))
+			return true;
+	return false;
+}
+
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
+{
+	enum status status = structure_check_all(item->root, item->files, "", why);
+	read_metrics(item->name, &found->metrics);
+	if (status == STATUS_OK && item->directory && manifest_bytes(item->files) == 0)
+		status = error_set(why, STATUS_NO, "it is empty");
+	if (status == STATUS_OK && item->directory)
+		status = structure_check_shards(item->root, item->files, why);
+	if (status == STATUS_OK && has_deepspeed(item))
+		status = layout_deepspeed_judge(item, DEEPSPEED, &found->shards, why);
+	return status;
+}
+
+static enum status track(const struct layout_choice *choice, int directory,
+	struct layout_tracker *tracker, struct error *err)
+{
+	struct stat st;
+	struct layout_name name;
+	struct error why;
+	if (fstatat(directory, LAST, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? STATUS_OK
+				       : error_set(err, error_status_of_errno(errno),
+						 "cannot look at " LAST ": %s", strerror(errno));
+	tracker->found = true;
+	if (S_ISLNK(st.st_mode)) {
+		char target[PATH_MAX];
+		ssize_t length = readlinkat(directory, LAST, target, sizeof(target) - 1);
+		if (length < 0)
+			return error_set(err, error_status_of_errno(errno),
+				"cannot read " LAST ": %s", strerror(errno));
+		target[length] = '\0';
+		tracker->named = read_name(choice, structure_base(target), &name);
+		if (tracker->named) {
+			tracker->step = name.step;
+			snprintf(tracker->name, sizeof(tracker->name), "%.255s",
+				structure_base(target));
+		} else {
+			snprintf(tracker->broken, sizeof(tracker->broken),
+				"it is a link to something else");
+		}
+		return STATUS_OK;
+	}
+	enum status status = structure_lightning_step(
+		directory, S_ISDIR(st.st_mode) ? LAST "/meta.pt" : LAST, &tracker->step, &why);
+	tracker->named = status == STATUS_OK;
+	if (status == STATUS_NO)
+		snprintf(tracker->broken, sizeof(tracker->broken), "%.255s", why.text);
+	return status == STATUS_OK || status == STATUS_NO ? STATUS_OK
+							  : error_set(err, status, "%s", why.text);
+}
+
+const struct layout layout_lightning = {
+	.name = "lightning",
+	.title = "PyTorch Lightning",
+	.shape = LAYOUT_EITHER,
+	.read = read_name,
+	.judge = judge,
+	.tracker = LAST,
+	.track = track,
+	.tracker_is_checkpoint = true,
+};

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Megatron-LM: iter_0000500/, and beside it latest_checkpointed_iteration.txt, which is written
+ * when all ranks have saved ("500", or "release"; save_checkpoint of checkpointing.py has its
+ * barrier before that).
+ *
+ * Inside either a directory for each model-parallel rank, mp_rank_TT[_PPP][_EEE], which make a full
+ * grid, each with the same kinds of files, and the model's file in it holds the arguments of the
+ * training, which say how large the grid is; or PyTorch's distributed format, in which .metadata
+ * names the .distcp files: --ckpt-format torch_dist writes common.pt first and metadata.json last;
+ * torch_dcp and fsdp_dtensor write neither, only what torch.distributed.checkpoint.save writes.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ckpt/layout/layout.h"
+#include "ckpt/layout/structure.h"
+
+#define METADATA "metadata.json"
+#define TRACKER	 "latest_checkpointed_iteration.txt"
+
+static bool read_name(
+	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+{
+	char again[LAYOUT_NAME_SIZE];
+	(void)choice;
+	if (!layout_prefixed(entry, "iter_", name))
+		return false;
+	snprintf(again, sizeof(again), "iter_%07" PRIu64, name->step);
+	return strcmp(again, entry) == 0;
+}
+
+static const char *const model_files[] = {"model_optim_rng.pt", "model_rng.pt", NULL};
+static const char *const optimizer_files[] = {"distrib_optim.pt", "optim.pt", NULL};
+
+/* The first of names in directory that is there. */
+static const struct manifest_file *find(
+	const struct layout_item *item, const char *directory, const char *const *names)
+{
+	const struct manifest_file *file = NULL;
+	char path[2 * LAYOUT_NAME_SIZE];
+	for (; *names && !file; names++) {
+		snprintf(path, sizeof(path), "%s/%s", directory, *names);
+		file = structure_find(item->files, path);
+	}
+	return file;
+}
+
+enum { RANKS, OPTIMIZERS, LAYER_WISE };
+
+/* The numbers of "mp_rank_01_002_003"; how many, 0: it is no such name. */
+static int read_rank(const char *name, uint64_t number[3])
+{
+	static const char prefix[] = "mp_rank";
+	int count = 0;
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
+		return 0;
+	for (name += strlen(prefix); count < 3 && *name == '_'; count++) {
+		size_t digits = layout_number(name + 1, &number[count]);
+		if (digits == 0 || number[count] > 1000000)
+			return 0;
+		name += 1 + digits;
+	}
+	return *name ? 0 : count;
+}
+
+/* How many there are of each of the numbers in a directory's name, by the training's arguments. */
+static enum status ask_arguments(const struct layout_item *item, const char *file, int numbers,
+	struct shards *shards, struct error *why)
+{
+	uint64_t *said = shards->sets[RANKS].said;
+	struct shard_set *layer_wise = &shards->sets[LAYER_WISE];
+	struct structure_word words[] = {{.key = "tensor_model_parallel_size"},
+		{.key = "pipeline_model_parallel_size"}, {.key = "expert_model_parallel_size"},
+		{.key = "data_parallel_size"}};
+	enum status status = structure_read_words(item->root, file, words, 4, why);
+	uint64_t pipeline = words[1].number;
+	/* (Old versions know no experts.) */
+	uint64_t expert = words[2].seen ? words[2].number : 1;
+	/* The pipeline's number stands there where it has stages, the expert's where there are
+	 * some. */
+	bool fits = numbers == 1   ? pipeline == 1 && expert == 1
+		    : numbers == 2 ? (pipeline > 1) != (expert > 1)
+				   : pipeline > 1 && expert > 1;
+	/* Every rank has such a file, or fewer do: those with nothing to optimize have none. (A
+	 * number is below 2^31, 0: not known.) */
+	uint64_t all = words[0].number * pipeline;
+	if (all <= UINT32_MAX && all * words[3].number == layer_wise->seen && layer_wise->seen) {
+		layer_wise->said[0] = layer_wise->seen;
+		layer_wise->said[1] = layer_wise->said[2] = 1;
+	}
+	if (status != STATUS_OK || !fits || !words[0].number || !pipeline || !expert)
+		return status;
+	said[0] = words[0].number;
+	said[1] = numbers == 3 ? pipeline : pipeline * expert;
+	said[2] = numbers == 3 ? expert : 1;
+	return status;
+}
+
+/* "layer_wise_optimizer_3.pt": of each data-parallel rank, but of those that have nothing to
+ * optimize. */
+static bool is_layer_wise(const char *name)
+{
+	static const char prefix[] = "layer_wise_optimizer_";
+	uint64_t rank;
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
+		return false;
+	size_t digits = layout_number(name + strlen(prefix), &rank);
+	return digits && strcmp(name + strlen(prefix) + digits, ".pt") == 0;
+}
+
+static enum status judge_ranks(
+	const struct layout_item *item, struct shards *shards, struct error *why)
+{
+	struct shard_set *ranks = &shards->sets[RANKS], *optimizers = &shards->sets[OPTIMIZERS];
+	struct shard_set *layer_wise = &shards->sets[LAYER_WISE];
+	const struct manifest_file *model = NULL;
+	char last[LAYOUT_NAME_SIZE] = "";
+	int numbers = 0;
+	ranks->what = "ranks";
+	for (size_t i = 0; i < item->files->count; i++) {
+		const char *name = item->files->files[i].name, *slash = strchr(name, '/');
+		char directory[LAYOUT_NAME_SIZE];
+		uint64_t number[3] = {0, 0, 0};
+		snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - name) : 0,
+			name);
+		int count = read_rank(directory, number);
+		if (count && is_layer_wise(slash + 1))
+			shards_see(layer_wise, layer_wise->seen, 0, 0);
+		if (count == 0 || strcmp(directory, last) == 0)
+			continue;
+		memcpy(last, directory, sizeof(last));
+		if (numbers && count != numbers)
+			return error_set(
+				why, STATUS_NO, "%s does not fit to the other ranks", directory);
+		numbers = count;
+		model = find(item, directory, model_files);
+		if (!model)
+			return error_set(
+				why, STATUS_NO, "%s/%s is missing", directory, model_files[0]);
+		shards_see(ranks, number[0], number[1], number[2]);
+		if (find(item, directory, optimizer_files))
+			shards_see(optimizers, number[0], number[1], number[2]);
+	}
+	if (ranks->seen == 0)
+		return error_set(why, STATUS_NO, "it holds no rank's files");
+	if (optimizers->seen && optimizers->seen != ranks->seen)
+		return error_set(why, STATUS_NO,
+			"%" PRIu64 " of %" PRIu64 " ranks have no optimizer state",
+			ranks->seen - optimizers->seen, ranks->seen);
+	/* Not every training saves an optimizer, or in files of its own: siblings show it. One that
+	 * is saved in one form is not in the other, too. */
+	bool neither = !optimizers->seen && !layer_wise->seen;
+	optimizers->what = neither ? "optimizer states" : NULL;
+	optimizers->witnessed = layer_wise->witnessed = neither;
+	layer_wise->what = neither || layer_wise->seen ? "layer-wise optimizer states" : NULL;
+	enum status status = structure_check_all(item->root, item->files, "", why);
+	return status == STATUS_OK ? ask_arguments(item, model->name, numbers, shards, why)
+				   : status;
+}
+
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
+{
+	enum status status = STATUS_OK;
+	bool distributed = structure_find(item->files, ".metadata") != NULL;
+	for (size_t i = 0; i < item->files->count; i++)
+		distributed |= structure_ends(item->files->files[i].name, ".distcp");
+	if (!distributed)
+		return judge_ranks(item, &found->shards, why);
+	if (structure_find(item->files, "common.pt") || structure_find(item->files, METADATA))
+		json_object_put(structure_read_json(item->root, METADATA, &status, why));
+	if (status == STATUS_OK)
+		status = structure_check_shards(item->root, item->files, why);
+	if (status == STATUS_OK)
+		status = structure_check_all(item->root, item->files, "", why);
+	return status;
+}
+
+static enum status track(const struct layout_choice *choice, int directory,
+	struct layout_tracker *tracker, struct error *err)
+{
+	(void)choice;
+	enum status status = layout_tracker_line(directory, TRACKER, tracker, err);
+	if (status != STATUS_OK || !tracker->named)
+		return status;
+	size_t digits = layout_number(tracker->name, &tracker->step);
+	tracker->named = digits > 0 && !tracker->name[digits];
+	if (tracker->named)
+		snprintf(tracker->name, sizeof(tracker->name), "iter_%07" PRIu64, tracker->step);
+	else
+		snprintf(tracker->broken, sizeof(tracker->broken),
+			strcmp(tracker->name, "release") == 0
+				? "it names a release, which is none of these"
+				: "it holds no number");
+	return STATUS_OK;
+}
+
+const struct layout layout_megatron = {
+	.name = "megatron",
+	.title = "Megatron-LM",
+	.shape = LAYOUT_DIRECTORY,
+	.read = read_name,
+	.judge = judge,
+	.tracker = TRACKER,
+	.track = track,
+	.tracker_commits = true,
+};

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Orbax: 500/ (or 00000500/), written as 500.orbax-checkpoint-tmp[-NNN] and renamed; so are the
+ * items in it, and where one of these temporary directories is left, empty or not, the item of that
+ * name is not finished. Where renaming is no promise, commit_success.txt is written last.
+ * _CHECKPOINT_METADATA has the time of the commit; metrics/metrics what CheckpointManager.save was
+ * told was measured.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "ckpt/content/tree.h"
+#include "ckpt/layout/layout.h"
+#include "ckpt/layout/structure.h"
+
+#define TEMPORARY ".orbax-checkpoint-tmp"
+#define METRICS	  "metrics/metrics"
+#define METADATA  "_CHECKPOINT_METADATA"
+#define SUCCESS	  "commit_success.txt"
+
+static bool read_name(
+	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+{
+	(void)choice;
+	return layout_prefixed(entry, "", name);
+}
+
+static const char *const marks[] = {METADATA, SUCCESS, "orbax.checkpoint", "_METADATA",
+	"manifest.ocdbt", "default/_METADATA", "state/_METADATA", "params/_METADATA",
+	"default/commit_success.txt", "state/commit_success.txt", "default/manifest.ocdbt",
+	"state/manifest.ocdbt", NULL};
+
+/* Arrays lie in "d", and the manifest beside that says where. None of these files is empty. */
+static enum status check_arrays(const struct layout_item *item, struct error *why)
+{
+	for (size_t i = 0; i < item->files->count; i++) {
+		const char *name = item->files->files[i].name;
+		size_t directory = (size_t)(structure_base(name) - name);
+		char manifest[4096];
+		if (strcmp(name + directory, "manifest.ocdbt") == 0 &&
+			item->files->files[i].bytes == 0)
+			return error_set(why, STATUS_NO, "%s is empty", name);
+		if (directory < 2 || strncmp(name + directory - 2, "d/", 2) != 0 ||
+			(directory > 2 && name[directory - 3] != '/'))
+			continue;
+		snprintf(
+			manifest, sizeof(manifest), "%.*smanifest.ocdbt", (int)directory - 2, name);
+		if (!structure_find(item->files, manifest))
+			return error_set(why, STATUS_NO, "%s is missing", manifest);
+		if (item->files->files[i].bytes == 0)
+			return error_set(why, STATUS_NO, "%s is empty", name);
+	}
+	return STATUS_OK;
+}
+
+static enum status check_finished(const struct layout_item *item, struct error *why)
+{
+	struct text path = {0};
+	enum status status = tree_find_directory(item->root, TEMPORARY, &path, why);
+	if (status == STATUS_OK)
+		error_set(why, STATUS_NO, "%s is not finished", text_string(&path));
+	text_release(&path);
+	return status == STATUS_OK ? STATUS_NO : status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* What no object of numbers is says nothing. */
+static enum status read_metrics(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
+{
+	enum status status;
+	if (!structure_find(item->files, METRICS))
+		return STATUS_OK;
+	struct json_object *object = structure_read_json(item->root, METRICS, &status, why);
+	if (status == STATUS_OK)
+		metrics_collect(object, NULL, &found->metrics);
+	json_object_put(object);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+/* Whether there is anything but the files that say that all is written. */
+static bool has_items(const struct layout_item *item)
+{
+	for (size_t i = 0; i < item->files->count; i++) {
+		const char *name = item->files->files[i].name;
+		if (strcmp(name, METADATA) != 0 && strcmp(name, SUCCESS) != 0)
+			return true;
+	}
+	return false;
+}
+
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
+{
+	enum status status = check_finished(item, why);
+	if (status == STATUS_OK)
+		status = check_arrays(item, why);
+	if (status == STATUS_OK)
+		status = read_metrics(item, found, why);
+	if (status == STATUS_OK && manifest_bytes(item->files) == 0)
+		status = error_set(why, STATUS_NO, "it is empty");
+	if (status == STATUS_OK && !has_items(item))
+		status = error_set(why, STATUS_NO, "it holds no items");
+	if (status != STATUS_OK || structure_find(item->files, SUCCESS) ||
+		!structure_find(item->files, METADATA))
+		return status;
+	struct json_object *member;
+	struct json_object *object = structure_read_json(item->root, METADATA, &status, why);
+	if (status == STATUS_OK &&
+		json_object_object_get_ex(object, "commit_timestamp_nsecs", &member) && !member)
+		status = error_set(why, STATUS_NO, "%s has no time of a commit", METADATA);
+	json_object_put(object);
+	return status;
+}
+
+const struct layout layout_orbax = {
+	.name = "orbax",
+	.title = "Orbax",
+	.shape = LAYOUT_DIRECTORY,
+	.read = read_name,
+	.marks = marks,
+	.judge = judge,
+};

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/layout/structure.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <json-c/linkhash.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "ckpt/commit/names.h"
+#include "ckpt/layout/dcp_metadata.h"
+
+#define JSON_LIMIT     ((size_t)256 << 20)
+#define METADATA_LIMIT ((size_t)512 << 20)
+
+/* The end of a zip archive, without and with a comment. */
+#define ZIP_END	      22
+#define ZIP_END_LIMIT (ZIP_END + 65535)
+/* The end of a table of LevelDB's format, which TensorFlow uses. */
+#define TABLE_FOOTER 48
+static const unsigned char table_magic[8] = {0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb};
+
+static int by_name(const void *key, const void *element)
+{
+	return strcmp(key, ((const struct manifest_file *)element)->name);
+}
+
+const struct manifest_file *structure_find(const struct manifest *files, const char *name)
+{
+	return files->count
+		       ? bsearch(name, files->files, files->count, sizeof(*files->files), by_name)
+		       : NULL;
+}
+
+const char *structure_base(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	return slash ? slash + 1 : name;
+}
+
+bool structure_ends(const char *name, const char *end)
+{
+	size_t length = strlen(name), tail = strlen(end);
+	return length >= tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* STATUS_NO: it went, or is no file. */
+static enum status open_file(int root, const char *name, int *descriptor, struct error *why)
+{
+	*descriptor = openat(root, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*descriptor >= 0)
+		return STATUS_OK;
+	if (errno == ENOENT || errno == ENOTDIR)
+		return error_set(why, STATUS_NO, "%s is missing", name);
+	if (errno == ELOOP || errno == ENXIO)
+		return error_set(why, STATUS_NO, "%s is not a file", name);
+	return error_set(
+		why, error_status_of_errno(errno), "cannot read %s: %s", name, strerror(errno));
+}
+
+/* length bytes at an offset; fewer are STATUS_NO. */
+static enum status read_at(int descriptor, const char *name, void *bytes, size_t length,
+	uint64_t offset, struct error *why)
+{
+	for (size_t done = 0; done < length;) {
+		ssize_t n = pread(
+			descriptor, (char *)bytes + done, length - done, (off_t)(offset + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return error_set(why, error_status_of_errno(errno), "cannot read %s: %s",
+				name, strerror(errno));
+		if (n == 0)
+			return error_set(why, STATUS_NO, "%s is cut short", name);
+		done += (size_t)n;
+	}
+	return STATUS_OK;
+}
+
+static uint64_t little_endian(const unsigned char *bytes, int count)
+{
+	uint64_t value = 0;
+	for (int i = count; i-- > 0;)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
+static enum status check_safetensors(
+	int descriptor, const struct manifest_file *file, struct error *why)
+{
+	unsigned char head[8];
+	uint64_t end = 0;
+	enum status status = file->bytes < sizeof(head)
+				     ? error_set(why, STATUS_NO, "%s is cut short", file->name)
+				     : read_at(descriptor, file->name, head, sizeof(head), 0, why);
+	if (status != STATUS_OK)
+		return status;
+	uint64_t length = little_endian(head, 8);
+	if (length > file->bytes - sizeof(head))
+		return error_set(why, STATUS_NO, "%s is cut short in its header", file->name);
+	if (length > JSON_LIMIT)
+		return error_set(why, STATUS_NO, "the header of %s is no header", file->name);
+	char *text = malloc(length + 1);
+	if (!text)
+		return error_set(why, STATUS_TEMPORARY, "out of memory");
+	status = read_at(descriptor, file->name, text, length, sizeof(head), why);
+	struct json_object *header =
+		status == STATUS_OK ? json_parse_limited(text, length, JSON_LIMIT) : NULL;
+	free(text);
+	if (status != STATUS_OK)
+		return status;
+	if (!json_object_is_type(header, json_type_object)) {
+		json_object_put(header);
+		return error_set(why, STATUS_NO, "the header of %s is no header", file->name);
+	}
+	json_object_object_foreach(header, name, tensor)
+	{
+		struct json_object *offsets;
+		(void)name;
+		if (!json_object_object_get_ex(tensor, "data_offsets", &offsets) ||
+			!json_object_is_type(offsets, json_type_array) ||
+			json_object_array_length(offsets) != 2)
+			continue;
+		uint64_t last = json_object_get_uint64(json_object_array_get_idx(offsets, 1));
+		if (last > end)
+			end = last;
+	}
+	json_object_put(header);
+	if (file->bytes - sizeof(head) - length != end)
+		return error_set(why, STATUS_NO,
+			"%s has %" PRIu64 " bytes of data instead of the %" PRIu64 " it names",
+			file->name, file->bytes - (uint64_t)sizeof(head) - length, end);
+	return STATUS_OK;
+}
+
+/* The end of an archive that has no, or some, comment behind it. NULL: none. */
+static const unsigned char *zip_end(const unsigned char *bytes, size_t length)
+{
+	for (size_t at = length - ZIP_END + 1; at-- > 0;)
+		if (memcmp(bytes + at, "PK\5\6", 4) == 0 &&
+			little_endian(bytes + at + 20, 2) == length - at - ZIP_END)
+			return bytes + at;
+	return NULL;
+}
+
+/* Archives have their directory at the end; other formats (old pickles) tell nothing. */
+static enum status check_archive(
+	int descriptor, const struct manifest_file *file, struct error *why)
+{
+	unsigned char head[4] = "";
+	if (file->bytes == 0)
+		return error_set(why, STATUS_NO, "%s is empty", file->name);
+	size_t length = file->bytes < sizeof(head) ? (size_t)file->bytes : sizeof(head);
+	enum status status = read_at(descriptor, file->name, head, length, 0, why);
+	if (status != STATUS_OK || length < sizeof(head) || memcmp(head, "PK\3\4", 4) != 0)
+		return status;
+	length = file->bytes < ZIP_END_LIMIT ? (size_t)file->bytes : ZIP_END_LIMIT;
+	unsigned char *tail = length >= ZIP_END ? malloc(length) : NULL;
+	if (length >= ZIP_END && !tail)
+		return error_set(why, STATUS_TEMPORARY, "out of memory");
+	if (tail)
+		status = read_at(
+			descriptor, file->name, tail, length, file->bytes - (uint64_t)length, why);
+	const unsigned char *end = tail && status == STATUS_OK ? zip_end(tail, length) : NULL;
+	if (status == STATUS_OK && !end)
+		status = error_set(why, STATUS_NO,
+			"%s is cut short: the archive has no directory at its end", file->name);
+	if (end) {
+		uint64_t size = little_endian(end + 12, 4), offset = little_endian(end + 16, 4);
+		uint64_t before = file->bytes - (uint64_t)(tail + length - end);
+		/* (All ones: they stand in a larger record, before this one.) */
+		if (size != UINT32_MAX && offset != UINT32_MAX && offset + size > before)
+			status =
+				error_set(why, STATUS_NO, "%s is cut short or damaged", file->name);
+	}
+	free(tail);
+	return status;
+}
+
+static enum status check_table(int descriptor, const struct manifest_file *file, struct error *why)
+{
+	unsigned char footer[TABLE_FOOTER];
+	if (file->bytes < sizeof(footer))
+		return error_set(why, STATUS_NO, "%s is cut short", file->name);
+	enum status status = read_at(
+		descriptor, file->name, footer, sizeof(footer), file->bytes - sizeof(footer), why);
+	if (status == STATUS_OK && memcmp(footer + TABLE_FOOTER - sizeof(table_magic), table_magic,
+					   sizeof(table_magic)) != 0)
+		status =
+			error_set(why, STATUS_NO, "%s is cut short, or is not a table", file->name);
+	return status;
+}
+
+enum status structure_check(int root, const struct manifest_file *file, struct error *why)
+{
+	static const struct {
+		const char *end;
+		enum status (*check)(
+			int descriptor, const struct manifest_file *file, struct error *why);
+	} kinds[] = {
+		{".safetensors", check_safetensors},
+		{".pt", check_archive},
+		{".pth", check_archive},
+		{".bin", check_archive},
+		{".ckpt", check_archive},
+		{".index", check_table},
+	};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		int descriptor;
+		if (!structure_ends(file->name, kinds[i].end))
+			continue;
+		enum status status = open_file(root, file->name, &descriptor, why);
+		if (status != STATUS_OK)
+			return status;
+		status = kinds[i].check(descriptor, file, why);
+		close(descriptor);
+		return status;
+	}
+	return STATUS_OK;
+}
+
+enum status structure_check_all(
+	int root, const struct manifest *files, const char *prefix, struct error *why)
+{
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < files->count && status == STATUS_OK; i++)
+		if (strncmp(files->files[i].name, prefix, strlen(prefix)) == 0)
+			status = structure_check(root, &files->files[i], why);
+	return status;
+}
+
+enum status structure_read(
+	int root, const char *name, size_t limit, struct text *text, struct error *why)
+{
+	int descriptor;
+	struct stat st;
+	enum status status = open_file(root, name, &descriptor, why);
+	if (status != STATUS_OK)
+		return status;
+	text->limit = limit + 1;
+	if (fstat(descriptor, &st) == 0 && !S_ISREG(st.st_mode))
+		status = error_set(why, STATUS_NO, "%s is not a file", name);
+	else
+		status = file_read_descriptor(descriptor, name, limit, text, why);
+	if (status == STATUS_DAMAGED)
+		status = error_set(why, STATUS_NO, "%s is too large", name);
+	close(descriptor);
+	return status;
+}
+
+enum status structure_read_line(int root, const char *name, char line[256], struct error *why)
+{
+	struct text text = {0};
+	struct stat st;
+	enum status status = structure_read(root, name, 4096, &text, why);
+	if (status == STATUS_NO && fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		status = error_set(why, STATUS_DAMAGED, "it is too large, or not a regular file");
+	if (status == STATUS_OK) {
+		const char *at = text_string(&text);
+		size_t length = strcspn(at, "\r\n");
+		size_t rest = length + strspn(at + length, "\r\n \t");
+		while (length > 0 && (at[length - 1] == ' ' || at[length - 1] == '\t'))
+			length--;
+		if (length == 0)
+			status = error_set(why, STATUS_DAMAGED, "it is empty");
+		else if (length > 255 || rest != text.length)
+			status = error_set(why, STATUS_DAMAGED, "it is not one line");
+		else
+			snprintf(line, 256, "%.*s", (int)length, at);
+	}
+	text_release(&text);
+	return status;
+}
+
+struct json_object *structure_read_json(
+	int root, const char *name, enum status *status, struct error *why)
+{
+	struct text text = {0};
+	struct json_object *object = NULL;
+	*status = structure_read(root, name, JSON_LIMIT, &text, why);
+	if (*status == STATUS_OK) {
+		object = json_parse_limited(text_string(&text), text.length, JSON_LIMIT);
+		if (!object)
+			*status = error_set(why, STATUS_NO, "%s is not complete", name);
+	}
+	text_release(&text);
+	return object;
+}
+
+/* "-of-" in a name of the form WORD-00002-of-00003.END; NULL: it has another. */
+static const char *find_of(const char *name)
+{
+	const char *base = structure_base(name), *of = strstr(base, "-of-");
+	bool fits = of && of - base > 6 && of[-6] == '-' && strspn(of - 5, "0123456789") == 5 &&
+		    strspn(of + 4, "0123456789") == 5 && of[9] == '.';
+	return fits ? of : NULL;
+}
+
+/* Whether that file's relative with this number is there; other: its name. */
+static bool has_number(const struct manifest *files, const char *name, const char *of,
+	unsigned long number, char other[PATH_MAX])
+{
+	return snprintf(other, PATH_MAX, "%.*s%05lu%s", (int)(of - 5 - name), name, number, of) >=
+		       PATH_MAX ||
+	       structure_find(files, other);
+}
+
+enum status structure_check_numbered(const struct manifest *files, struct error *why)
+{
+	char other[PATH_MAX];
+	for (size_t i = 0; i < files->count; i++) {
+		const char *name = files->files[i].name, *of = find_of(name);
+		if (!of)
+			continue;
+		unsigned long number = strtoul(of - 5, NULL, 10), all = strtoul(of + 4, NULL, 10);
+		unsigned long first = has_number(files, name, of, 0, other) ? 0 : 1;
+		unsigned long last = first + all - 1;
+		/* Where each one has its neighbours, all are there. */
+		if ((number > first && !has_number(files, name, of, number - 1, other)) ||
+			(number < last && !has_number(files, name, of, number + 1, other)))
+			return error_set(why, STATUS_NO, "%s is missing", other);
+	}
+	return STATUS_OK;
+}
+
+/* Opcodes of pickles: a string with its length, what remembers it, values. */
+#define PICKLE_STRING	    'X'	 /* and four bytes */
+#define PICKLE_SHORT_STRING 0x8c /* and one */
+#define PICKLE_MEMOIZE	    0x94
+#define WORDS_LIMIT	    ((size_t)64 << 20)
+#define WORDS_WINDOW	    ((size_t)1 << 20)
+#define WORDS_OVERLAP	    4096 /* a key and its value */
+
+static const unsigned char *skip_memo(const unsigned char *at, const unsigned char *end)
+{
+	size_t length = at == end		? 0
+			: *at == 'q'		? 2
+			: *at == 'r'		? 5
+			: *at == PICKLE_MEMOIZE ? 1
+						: 0;
+	return (size_t)(end - at) < length ? end : at + length;
+}
+
+/* A number at *at, which moves behind it. */
+static bool take_number(const unsigned char **at, const unsigned char *end, uint64_t *number)
+{
+	int bytes = *at == end ? 0 : **at == 'K' ? 1 : **at == 'M' ? 2 : **at == 'J' ? 4 : 0;
+	if (bytes == 0 || end - *at <= bytes)
+		return false;
+	uint64_t value = little_endian(*at + 1, bytes);
+	if (value > INT32_MAX)
+		return false;
+	*number = value;
+	*at += 1 + bytes;
+	return true;
+}
+
+/* What stands behind a key. */
+static void read_value(
+	const unsigned char *at, const unsigned char *end, struct structure_word *word)
+{
+	uint64_t number = 0, one;
+	at = skip_memo(at, end);
+	if (at < end && *at == ']') {
+		at = skip_memo(at + 1, end);
+		at += at < end && *at == '(';
+		while (take_number(&at, end, &one))
+			number = one > number ? one : number;
+	} else {
+		(void)take_number(&at, end, &number);
+	}
+	word->none |= at < end && *at == 'N';
+	word->number = !word->seen || word->number == number ? number : 0;
+	word->seen = true;
+}
+
+/* Find a word in bytes, of which those from limit on come again in the next window. */
+static void find_word(const unsigned char *bytes, const unsigned char *limit,
+	const unsigned char *end, struct structure_word *word)
+{
+	size_t length = strlen(word->key);
+	const unsigned char *at = bytes;
+	while ((at = memmem(at, (size_t)(end - at), word->key, length)) && at < limit) {
+		bool is_key =
+			(at - bytes >= 5 && at[-5] == PICKLE_STRING &&
+				little_endian(at - 4, 4) == length) ||
+			(at - bytes >= 2 && at[-2] == PICKLE_SHORT_STRING && at[-1] == length);
+		at += length;
+		if (is_key)
+			read_value(at, end, word);
+	}
+}
+
+/* Where the archive's pickle begins, which torch.save puts first; 0: it is none. */
+static enum status find_pickle(int descriptor, const char *name, uint64_t *begin, struct error *why)
+{
+	unsigned char head[30];
+	char member[256];
+	*begin = 0;
+	enum status status = read_at(descriptor, name, head, sizeof(head), 0, why);
+	if (status != STATUS_OK)
+		return status == STATUS_NO ? STATUS_OK : status;
+	uint64_t length = little_endian(head + 26, 2);
+	if (memcmp(head, "PK\3\4", 4) != 0 || little_endian(head + 8, 2) != 0 ||
+		length >= sizeof(member))
+		return STATUS_OK;
+	status = read_at(descriptor, name, member, length, sizeof(head), why);
+	member[length] = '\0';
+	if (status == STATUS_OK && structure_ends(member, "data.pkl"))
+		*begin = sizeof(head) + length + little_endian(head + 28, 2);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+enum status structure_read_words(
+	int root, const char *name, struct structure_word *words, size_t count, struct error *why)
+{
+	int descriptor;
+	uint64_t begin;
+	enum status status = open_file(root, name, &descriptor, why);
+	if (status != STATUS_OK)
+		return status;
+	unsigned char *window = malloc(WORDS_WINDOW);
+	if (!window)
+		status = error_set(why, STATUS_TEMPORARY, "out of memory");
+	else
+		status = find_pickle(descriptor, name, &begin, why);
+	bool last = status != STATUS_OK || begin == 0;
+	for (uint64_t at = 0; !last && at < WORDS_LIMIT; at += WORDS_WINDOW - WORDS_OVERLAP) {
+		ssize_t length = pread(descriptor, window, WORDS_WINDOW, (off_t)(begin + at));
+		if (length < 0) {
+			status = error_set(why, error_status_of_errno(errno), "cannot read %s: %s",
+				name, strerror(errno));
+			break;
+		}
+		const unsigned char *end = window + length;
+		/* The pickle ends where the archive's next record begins. */
+		static const char *const records[] = {"PK\7\10", "PK\3\4", "PK\1\2"};
+		for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+			unsigned char *record =
+				memmem(window, (size_t)(end - window), records[i], 4);
+			end = record ? record : end;
+			last |= record != NULL;
+		}
+		last |= length < (ssize_t)WORDS_WINDOW;
+		for (size_t i = 0; i < count; i++)
+			find_word(window, last ? end : end - WORDS_OVERLAP / 2, end, &words[i]);
+	}
+	free(window);
+	close(descriptor);
+	return status;
+}
+
+/* The files that a .metadata names. */
+struct named {
+	const char *prefix; /* its directory with '/' */
+	const struct manifest *files;
+	enum status status;
+	struct error *why;
+};
+
+/* An item that .metadata names lies within its file. */
+static bool check_item(void *context, const char *name, size_t length, uint64_t end)
+{
+	struct named *named = context;
+	char path[PATH_MAX];
+	if (length >= sizeof(path) || snprintf(path, sizeof(path), "%s%.*s", named->prefix,
+					      (int)length, name) >= (int)sizeof(path))
+		return true;
+	const struct manifest_file *file = structure_find(named->files, path);
+	if (file && file->bytes < end)
+		named->status = error_set(named->why, STATUS_NO,
+			"%s is cut short: it has %" PRIu64 " bytes, and .metadata names %" PRIu64,
+			path, file->bytes, end);
+	return named->status == STATUS_OK;
+}
+
+/* metadata is a pickle, whose strings stand in it as they are. prefix: its directory with '/'. */
+static enum status check_named(const struct text *metadata, const char *prefix,
+	const struct manifest *files, struct error *why)
+{
+	static const char end[] = ".distcp";
+	const char *at = metadata->data, *last = metadata->data + metadata->length;
+	char name[PATH_MAX];
+	bool any = false;
+	while (at && (at = memmem(at, (size_t)(last - at), end, strlen(end)))) {
+		const char *start = at;
+		while (start > metadata->data &&
+			(isdigit((unsigned char)start[-1]) || start[-1] == '_'))
+			start--;
+		at += strlen(end);
+		int length =
+			snprintf(name, sizeof(name), "%s%.*s", prefix, (int)(at - start), start);
+		if (length >= (int)sizeof(name) || at - start <= (ptrdiff_t)strlen(end))
+			continue;
+		any = true;
+		if (!structure_find(files, name))
+			return error_set(why, STATUS_NO, "%s is missing", name);
+	}
+	if (!any)
+		return error_set(why, STATUS_NO, "%s.metadata names no shard", prefix);
+	struct named named = {prefix, files, STATUS_OK, why};
+	dcp_metadata_items(metadata->data, metadata->length, check_item, &named);
+	return named.status;
+}
+
+enum status structure_check_shards(int root, const struct manifest *files, struct error *why)
+{
+	char metadata[PATH_MAX] = "", name[PATH_MAX];
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < files->count && status == STATUS_OK; i++) {
+		const char *base = structure_base(files->files[i].name);
+		if (!structure_ends(base, ".distcp") && strcmp(base, ".metadata") != 0)
+			continue;
+		int prefix = (int)(base - files->files[i].name);
+		if (prefix + 16 > (int)sizeof(name))
+			return error_set(why, STATUS_NO, "a name is too long");
+		if (files->files[i].bytes == 0)
+			return error_set(why, STATUS_NO, "%s is empty", files->files[i].name);
+		snprintf(name, sizeof(name), "%.*s.metadata", prefix, files->files[i].name);
+		if (strcmp(name, metadata) == 0)
+			continue; /* looked at already */
+		memcpy(metadata, name, sizeof(metadata));
+		struct text text = {0};
+		status = structure_read(root, metadata, METADATA_LIMIT, &text, why);
+		name[prefix] = '\0';
+		/* (A pickle ends with its opcode STOP.) */
+		if (status == STATUS_OK && (text.length == 0 || text.data[text.length - 1] != '.'))
+			status = error_set(why, STATUS_NO, "%s is cut short", metadata);
+		if (status == STATUS_OK)
+			status = check_named(&text, name, files, why);
+		text_release(&text);
+	}
+	return status;
+}
+
+/*
+ * A .ckpt is an uncompressed archive whose first member is a pickled dictionary, and among the
+ * first of its items is global_step: a string with its length, perhaps a note to remember it
+ * ('q' and a byte, 'r' and four, or a byte 0x94), then a number of one, two or four bytes.
+ */
+enum status structure_lightning_step(int root, const char *name, uint64_t *step, struct error *why)
+{
+	static const char key[] = "global_step";
+	unsigned char head[65536];
+	int descriptor;
+	enum status status = open_file(root, name, &descriptor, why);
+	if (status != STATUS_OK)
+		return status;
+	ssize_t length = pread(descriptor, head, sizeof(head), 0);
+	if (length < 0)
+		status = error_set(why, error_status_of_errno(errno), "cannot read %s: %s", name,
+			strerror(errno));
+	close(descriptor);
+	if (status != STATUS_OK)
+		return status;
+	const unsigned char *end = head + length;
+	const unsigned char *at = memmem(head, (size_t)length, key, strlen(key));
+	status = error_set(why, STATUS_NO, "no step can be read in %s", name);
+	if (!at || end - at < (ptrdiff_t)strlen(key) + 10)
+		return status;
+	at += strlen(key);
+	at += *at == 'q' ? 2 : *at == 'r' ? 5 : *at == 0x94 ? 1 : 0;
+	int bytes = *at == 'K' ? 1 : *at == 'M' ? 2 : *at == 'J' ? 4 : 0;
+	uint64_t value = little_endian(at + 1, bytes);
+	if (bytes == 0 || value > INT32_MAX)
+		return status;
+	*step = value;
+	return STATUS_OK;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TensorFlow: ckpt-12.index, ckpt-12.data-00000-of-00002, ckpt-12.data-00001-of-00002 (and of old
+ * versions ckpt-12.meta) make one checkpoint, whatever the word before the number. The index is
+ * written after the data. "checkpoint" says, as text, which one is restored, and lists others that
+ * the framework itself will delete.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ckpt/layout/layout.h"
+#include "ckpt/layout/structure.h"
+
+#define DATA	".data-"
+#define TRACKER "checkpoint"
+
+/* ".data-00000-of-00002" */
+static bool read_shard(const char *end, uint64_t *shard, uint64_t *shards)
+{
+	return strncmp(end, DATA, strlen(DATA)) == 0 && strlen(end) == 20 &&
+	       layout_number(end + 6, shard) == 5 && strncmp(end + 11, "-of-", 4) == 0 &&
+	       layout_number(end + 15, shards) == 5 && *shard < *shards;
+}
+
+static bool read_name(
+	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+{
+	uint64_t shard, shards;
+	(void)choice;
+	/* The first dot behind which there is one of the known ends. */
+	for (const char *end = strchr(entry, '.'); end; end = strchr(end + 1, '.')) {
+		if (strcmp(end, ".index") != 0 && strcmp(end, ".meta") != 0 &&
+			!read_shard(end, &shard, &shards))
+			continue;
+		const char *digits = end;
+		while (digits > entry && digits[-1] >= '0' && digits[-1] <= '9')
+			digits--;
+		*name = (struct layout_name){.length = (size_t)(end - entry)};
+		return digits > entry + 1 && digits[-1] == '-' && *entry != '.' &&
+		       layout_number(digits, &name->step) == (size_t)(end - digits) && digits < end;
+	}
+	return false;
+}
+
+static enum status judge(
+	const struct layout_item *item, struct layout_found *found, struct error *why)
+{
+	struct shard_set *filled = &found->shards.sets[0];
+	uint64_t seen = 0, all = 0;
+	bool index = false;
+	for (size_t i = 0; i < item->files->count; i++) {
+		const char *end = item->files->files[i].name + strlen(item->name);
+		uint64_t shard, shards;
+		index |= strcmp(end, ".index") == 0;
+		if (!read_shard(end, &shard, &shards))
+			continue;
+		if (all && shards != all)
+			return error_set(why, STATUS_NO,
+				"it holds data files of %" PRIu64 " and of %" PRIu64, all, shards);
+		all = shards;
+		seen++;
+		if (item->files->files[i].bytes)
+			shards_see(filled, filled->seen, 0, 0);
+	}
+	if (!index)
+		return error_set(why, STATUS_NO, "%s.index is missing", item->name);
+	if (seen == 0 || seen != all)
+		return error_set(why, STATUS_NO,
+			"%" PRIu64 " of %" PRIu64 " data files are missing", all ? all - seen : 1,
+			all ? all : 1);
+	if (filled->seen == 0)
+		return error_set(why, STATUS_NO, "its data files are empty");
+	/* A shard whose tensors all have no elements is empty, and may be whole: siblings show it.
+	 */
+	if (filled->seen < all)
+		filled->what = "data files that are not empty";
+	return structure_check_all(item->root, item->files, "", why);
+}
+
+/* The string behind "model_checkpoint_path:" at the begin of a line; false: there is none. */
+static bool find_path(const char *text, char path[LAYOUT_NAME_SIZE])
+{
+	static const char key[] = "model_checkpoint_path:";
+	for (const char *line = text; line;
+		line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		if (strncmp(line, key, strlen(key)) != 0)
+			continue;
+		line += strlen(key);
+		line += strspn(line, " \t");
+		size_t length = strlen(line) > 0 ? strcspn(line + 1, "\"\\\n") : 0;
+		/* (No one puts quotes and backslashes into such names.) */
+		if (line[0] != '"' || length == 0 || line[1 + length] != '"')
+			return false;
+		char *copy = strndup(line + 1, length);
+		snprintf(path, LAYOUT_NAME_SIZE, "%.255s", copy ? structure_base(copy) : "");
+		free(copy);
+		return *path != '\0';
+	}
+	return false;
+}
+
+static enum status track(const struct layout_choice *choice, int directory,
+	struct layout_tracker *tracker, struct error *err)
+{
+	struct text text = {0};
+	struct layout_name name;
+	struct error why;
+	char entry[LAYOUT_NAME_SIZE + 8];
+	enum status status = structure_read(directory, TRACKER, (size_t)64 << 20, &text, &why);
+	tracker->found = status != STATUS_NO;
+	if (status == STATUS_OK) {
+		bool read = strlen(text_string(&text)) == text.length &&
+			    find_path(text_string(&text), tracker->name);
+		snprintf(entry, sizeof(entry), "%s.index", tracker->name);
+		tracker->named = read && read_name(choice, entry, &name) &&
+				 name.length == strlen(tracker->name);
+		if (tracker->named)
+			tracker->step = name.step;
+		else
+			snprintf(tracker->broken, sizeof(tracker->broken), "%s",
+				text.length ? "it names no checkpoint with a number"
+					    : "it is empty");
+	} else if (status != STATUS_NO) {
+		error_set(err, status, "%s", why.text);
+	}
+	text_release(&text);
+	return status == STATUS_NO ? STATUS_OK : status;
+}
+
+const struct layout layout_tensorflow = {
+	.name = "tensorflow",
+	.title = "TensorFlow",
+	.shape = LAYOUT_FILE,
+	.read = read_name,
+	.sign = DATA,
+	.judge = judge,
+	.tracker = TRACKER,
+	.track = track,
+	.tracker_commits = true,
+};
