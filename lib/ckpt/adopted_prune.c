@@ -309,9 +309,7 @@ static enum status rename_away(
 	if (renameat(directory, entry, directory, gone) < 0)
 		return errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY
 			       ? STATUS_NO
-			       : error_set(err, error_status_of_errno(errno),
-					 "cannot rename %s/%s: %s", pruning->directory, entry,
-					 strerror(errno));
+			       : error_errno(err, errno, "rename %s/%s", pruning->directory, entry);
 	uint64_t was = st.st_ino;
 	if (fstatat(directory, gone, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino != was) {
 		/* Somebody put another one there in that moment: it stays what it was. */
@@ -359,8 +357,7 @@ static enum status delete_removed(struct pruning *pruning, size_t *deleted, stru
 	int copy = openat(pruning->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
 	if (!stream) {
-		first = error_set(err, error_status_of_errno(errno), "cannot read directory %s: %s",
-			pruning->directory, strerror(errno));
+		first = error_errno(err, errno, "read directory %s", pruning->directory);
 		if (copy >= 0)
 			close(copy);
 		return first;

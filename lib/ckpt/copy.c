@@ -47,12 +47,6 @@ static enum status out_of_memory(struct error *err)
 	return error_set(err, STATUS_TEMPORARY, "out of memory");
 }
 
-static enum status failed(struct error *err, const char *action, const char *path, int number)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
-		strerror(number));
-}
-
 enum status copy_check_places(const char *directory, const char *destination, struct error *err)
 {
 	struct stat a, b;
@@ -106,13 +100,14 @@ static enum status open_staging(struct copying *copying, struct error *err)
 	struct stat st;
 	copying->root = open(copying->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (copying->root < 0)
-		return errno == ENOENT ? STATUS_OK : failed(err, "open", copying->path, errno);
+		return errno == ENOENT ? STATUS_OK
+				       : error_errno(err, errno, "open %s", copying->path);
 	/* (Where there are no such locks, two copies get in each other's way, and do no harm.) */
 	if (flock(copying->root, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return error_set(
 			err, STATUS_TEMPORARY, "another copy into %s is at work", copying->path);
 	if (fstat(copying->root, &st) < 0)
-		return failed(err, "look at", copying->path, errno);
+		return error_errno(err, errno, "look at %s", copying->path);
 	copying->inode = st.st_ino;
 	return STATUS_OK;
 }
@@ -236,7 +231,7 @@ static enum status bring(struct copying *copying, struct error *err)
 	struct stat st;
 	enum status status = STATUS_OK;
 	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
-		return failed(err, "get", "random numbers", errno);
+		return error_errno(err, errno, "get %s", "random numbers");
 	snprintf(part, sizeof(part), CKPT_PART ".%06" PRIx64, unique & 0xffffff);
 	for (size_t i = 0; i < copying->manifest->count && status == STATUS_OK; i++) {
 		const struct manifest_file *file = &copying->manifest->files[i];
@@ -389,7 +384,7 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 	}
 	copying.from = open(original, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (copying.from < 0) {
-		status = failed(err, "open", original, errno);
+		status = error_errno(err, errno, "open %s", original);
 		goto out;
 	}
 	answer->files = manifest.count;

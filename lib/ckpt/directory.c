@@ -15,12 +15,6 @@
 #include "ckpt/commit/marks.h"
 #include "ckpt/delete.h"
 
-static enum status failed(struct error *err, const char *action, const char *path, int number)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, path,
-		strerror(number));
-}
-
 char *ckpt_directory_path(const char *directory, const char *name)
 {
 	char *path;
@@ -37,7 +31,7 @@ static enum status judge_absence(const char *directory, struct error *err)
 			"mounted?",
 			directory);
 	if (errno != ENOENT)
-		return failed(err, "look for", directory, errno);
+		return error_errno(err, errno, "look for %s", directory);
 	size_t length = strlen(directory);
 	char *copy = strdup(directory);
 	if (!copy)
@@ -54,7 +48,7 @@ static enum status judge_absence(const char *directory, struct error *err)
 		status = error_set(err, STATUS_TEMPORARY,
 			"neither %s nor %s exists; is the filesystem mounted?", directory, parent);
 	else if (descriptor < 0)
-		status = failed(err, "read", parent, errno);
+		status = error_errno(err, errno, "read %s", parent);
 	else if (mounts_confirm(directory, descriptor, err) != STATUS_OK)
 		status = err ? err->status : STATUS_TEMPORARY;
 	else if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -63,7 +57,7 @@ static enum status judge_absence(const char *directory, struct error *err)
 			"was opened; try again",
 			directory);
 	else if (errno != ENOENT)
-		status = failed(err, "look for", directory, errno);
+		status = error_errno(err, errno, "look for %s", directory);
 	else
 		status = error_set(err, STATUS_NO, "there is no directory %s", directory);
 	if (descriptor >= 0)
@@ -89,7 +83,7 @@ enum status ckpt_directory_open(const char *directory, int *descriptor, struct e
 			return mounts_confirm(directory, -1, err);
 		if (number == ENOTDIR)
 			return error_set(err, STATUS_USAGE, "%s is not a directory", directory);
-		return failed(err, "open directory", directory, number);
+		return error_errno(err, number, "open directory %s", directory);
 	}
 	enum status status = mounts_confirm(directory, opened, err);
 	if (status == STATUS_OK)
@@ -135,7 +129,7 @@ enum status ckpt_directory_list(const char *directory, int descriptor,
 	int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
 	if (!stream) {
-		status = failed(err, "read directory", directory, errno);
+		status = error_errno(err, errno, "read directory %s", directory);
 		if (copy >= 0)
 			close(copy);
 		return status;
@@ -145,7 +139,7 @@ enum status ckpt_directory_list(const char *directory, int descriptor,
 		struct dirent *entry = readdir(stream);
 		if (!entry) {
 			if (errno)
-				status = failed(err, "read directory", directory, errno);
+				status = error_errno(err, errno, "read directory %s", directory);
 			break;
 		}
 		struct ckpt_directory_entry item = {.read = ckpt_name_read(entry->d_name)};
@@ -188,13 +182,13 @@ enum status ckpt_directory_remove_begin(
 	if (!from || !to)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	else if (lstat(from, &st) < 0)
-		status = errno == ENOENT ? STATUS_NO : failed(err, "look at", from, errno);
+		status = errno == ENOENT ? STATUS_NO : error_errno(err, errno, "look at %s", from);
 	else if (!S_ISDIR(st.st_mode) || st.st_ino != inode)
 		status = STATUS_NO;
 	else if (rename(from, to) < 0)
 		status = errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY
 				 ? STATUS_NO
-				 : failed(err, "rename", from, errno);
+				 : error_errno(err, errno, "rename %s", from);
 	else if (lstat(to, &st) == 0 && st.st_ino != inode) {
 		/* Another process put a different directory there in that moment: give it back
 		 * its name. */
@@ -224,7 +218,7 @@ static enum status give_back(int descriptor, const char *gone, bool *given, stru
 	enum status status = STATUS_OK;
 	*given = false;
 	if (fstatat(descriptor, gone, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? STATUS_OK : failed(err, "look at", gone, errno);
+		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "look at %s", gone);
 	if (ckpt_name_read(name).kind == CKPT_NAME_STEP)
 		status = marks_read_pinned(descriptor, gone, &pinned, err);
 	if (status != STATUS_OK || (st.st_ino == ckpt_name_inode_of_removed(gone) && !pinned))
@@ -232,7 +226,7 @@ static enum status give_back(int descriptor, const char *gone, bool *given, stru
 	int number = file_rename_new(descriptor, gone, descriptor, name);
 	*given = number == 0 || number == ENOENT;
 	if (number && number != ENOENT && number != EEXIST && number != ENOTEMPTY)
-		return failed(err, "give back", gone, number);
+		return error_errno(err, number, "give back %s", gone);
 	return STATUS_OK;
 }
 

@@ -40,8 +40,7 @@ static void judge(const char *path, int descriptor, bool contents, struct checkp
 			conclude(found, CHECKPOINT_FOREIGN, STATUS_NO, &err);
 			goto out;
 		}
-		status = error_set(&err, error_status_of_errno(errno),
-			"cannot look at the manifest: %s", strerror(errno));
+		status = error_errno(&err, errno, "look at the manifest");
 	} else if (!S_ISREG(st.st_mode)) {
 		status = error_set(&err, STATUS_NO, "the manifest is not a file");
 	} else {
@@ -107,8 +106,7 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 			break;
 		}
 		if (descriptor < 0 || fstat(descriptor, &held) < 0) {
-			error_set(&why, error_status_of_errno(errno), "cannot open %s: %s", path,
-				strerror(errno));
+			error_errno(&why, errno, "open %s", path);
 			conclude(&look, CHECKPOINT_UNKNOWN, why.status, &why);
 			if (descriptor >= 0)
 				close(descriptor);

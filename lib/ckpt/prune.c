@@ -128,8 +128,7 @@ static enum status remove_inside(
 		int number = errno;
 		if (copy >= 0)
 			close(copy);
-		return error_set(
-			err, error_status_of_errno(number), "cannot read: %s", strerror(number));
+		return error_errno(err, number, "read");
 	}
 	for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));) {
 		const char *name = entry->d_name;
@@ -193,8 +192,7 @@ static enum status remove_incomplete(
 	if (status == STATUS_OK && rmdir(path) < 0)
 		status = errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST
 				 ? STATUS_NO
-				 : error_set(err, error_status_of_errno(errno),
-					   "cannot remove %s: %s", path, strerror(errno));
+				 : error_errno(err, errno, "remove %s", path);
 	if (descriptor >= 0)
 		close(descriptor);
 	staging_release(&look);

@@ -39,8 +39,7 @@ enum status prune_measure_free(
 {
 	struct statvfs about;
 	if (fstatvfs(descriptor, &about) < 0)
-		return error_set(err, error_status_of_errno(errno),
-			"cannot ask for the free space of %s: %s", directory, strerror(errno));
+		return error_errno(err, errno, "ask for the free space of %s", directory);
 	*free_bytes = (uint64_t)about.f_bavail * about.f_frsize;
 	return STATUS_OK;
 }

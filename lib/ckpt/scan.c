@@ -55,9 +55,7 @@ enum status scan_give_back(int descriptor, const char *name, bool *given, struct
 	*given = false;
 	if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		*given = errno == ENOENT;
-		return *given ? STATUS_OK
-			      : error_set(err, error_status_of_errno(errno),
-					"cannot look at %s: %s", name, strerror(errno));
+		return *given ? STATUS_OK : error_errno(err, errno, "look at %s", name);
 	}
 	if (st.st_ino == strtoull(name + strlen(REMOVED), NULL, 16))
 		return STATUS_OK;
@@ -66,8 +64,7 @@ enum status scan_give_back(int descriptor, const char *name, bool *given, struct
 	*given = number == 0 || number == ENOENT;
 	if (*given || number == EEXIST || number == ENOTEMPTY)
 		return STATUS_OK;
-	return error_set(err, error_status_of_errno(number), "cannot give back %s: %s", name,
-		strerror(number));
+	return error_errno(err, number, "give back %s", name);
 }
 
 static int by_step(const void *a, const void *b)
@@ -114,8 +111,7 @@ static enum status read_entries(const char *directory, int descriptor,
 	int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
 	if (!stream) {
-		status = error_set(err, error_status_of_errno(errno),
-			"cannot read directory %s: %s", directory, strerror(errno));
+		status = error_errno(err, errno, "read directory %s", directory);
 		if (copy >= 0)
 			close(copy);
 		return status;
@@ -126,8 +122,7 @@ static enum status read_entries(const char *directory, int descriptor,
 		struct dirent *entry = readdir(stream);
 		if (!entry) {
 			if (errno)
-				status = error_set(err, error_status_of_errno(errno),
-					"cannot read directory %s: %s", directory, strerror(errno));
+				status = error_errno(err, errno, "read directory %s", directory);
 			break;
 		}
 		if (scan_is_removed(choice, entry->d_name))
@@ -204,8 +199,7 @@ static enum status read_directory(int descriptor, struct scan_item *item, int *r
 	if (*root < 0 && errno == ENOENT)
 		return error_set(err, STATUS_NO, "%s is gone", name);
 	if (*root < 0 || fstat(*root, &st) < 0)
-		return error_set(err, error_status_of_errno(errno), "cannot open %s: %s", name,
-			strerror(errno));
+		return error_errno(err, errno, "open %s", name);
 	item->checkpoint.inode = st.st_ino;
 	note_change(item, &st.st_mtim);
 	return tree_find(*root, "", false, files, err);
@@ -221,8 +215,7 @@ static enum status read_files(int descriptor, const struct scan *scan, struct sc
 		if (fstatat(descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno == ENOENT)
 				continue;
-			return error_set(err, error_status_of_errno(errno), "cannot look at %s: %s",
-				entry, strerror(errno));
+			return error_errno(err, errno, "look at %s", entry);
 		}
 		if (!S_ISREG(st.st_mode))
 			return error_set(err, STATUS_NO, "%s is not a file", entry);
@@ -292,8 +285,7 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 	if (fstatat(descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		/* (The others of several files may still be there, on their way, too.) */
 		*gone = errno == ENOENT;
-		error_set(&why, error_status_of_errno(errno), "cannot look at %s: %s", entry,
-			strerror(errno));
+		error_errno(&why, errno, "look at %s", entry);
 		conclude(item, CHECKPOINT_UNKNOWN, &why);
 		return;
 	}

@@ -65,8 +65,7 @@ static enum status empty(
 		struct dirent *entry = readdir(stream);
 		if (!entry) {
 			if (errno)
-				status = error_set(err, error_status_of_errno(errno),
-					"cannot read %s: %s", staging, strerror(errno));
+				status = error_errno(err, errno, "read %s", staging);
 			break;
 		}
 		const char *name = entry->d_name;

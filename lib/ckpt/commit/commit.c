@@ -74,8 +74,7 @@ static enum status open_staging(struct pass *pass, struct error *err)
 	}
 	if (errno == ENOENT)
 		return error_set(err, STATUS_NO, "there is no %s", pass->path);
-	return error_set(err, error_status_of_errno(errno), "cannot open %s: %s", pass->path,
-		strerror(errno));
+	return error_errno(err, errno, "open %s", pass->path);
 }
 
 /*
@@ -431,8 +430,7 @@ static enum status commit_scratch(struct pass *pass, struct error *err)
 		status = ckpt_directory_remove_begin(
 			target->directory, pass->staging, st.st_ino, &removed, err);
 	else if (errno != ENOENT)
-		status = error_set(err, error_status_of_errno(errno), "cannot look at %s: %s",
-			pass->path, strerror(errno));
+		status = error_errno(err, errno, "look at %s", pass->path);
 	if (status == STATUS_OK && removed)
 		status = file_remove_tree(removed, err);
 	free(removed);

@@ -21,17 +21,11 @@
 /* How often others may sweep away what we are writing. */
 #define TRIES 16
 
-static enum status failed(struct error *err, const char *action, const char *name)
-{
-	return error_set(err, error_status_of_errno(errno), "cannot %s %s: %s", action, name,
-		strerror(errno));
-}
-
 static enum status is_there(int directory, const char *name, bool *there, struct error *err)
 {
 	struct stat st;
 	*there = fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	return *there || errno == ENOENT ? STATUS_OK : failed(err, "look for", name);
+	return *there || errno == ENOENT ? STATUS_OK : error_errno(err, errno, "look for %s", name);
 }
 
 static enum status read_reason(int directory, struct marks *marks, struct error *err)
@@ -40,8 +34,9 @@ static enum status read_reason(int directory, struct marks *marks, struct error 
 	int descriptor = openat(
 		directory, CKPT_BAD, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (descriptor < 0)
-		return errno == ENOENT || errno == ELOOP ? STATUS_OK
-							 : failed(err, "open", CKPT_BAD);
+		return errno == ENOENT || errno == ELOOP
+			       ? STATUS_OK
+			       : error_errno(err, errno, "open %s", CKPT_BAD);
 	enum status status = file_read_descriptor(descriptor, CKPT_BAD, RECORD_LIMIT, &text, err);
 	close(descriptor);
 	if (status == STATUS_OK) {
@@ -78,7 +73,7 @@ enum status marks_clear(int directory, struct error *err)
 	static const char *const names[] = {CKPT_BAD, CKPT_PIN};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (unlinkat(directory, names[i], 0) < 0 && errno != ENOENT)
-			return failed(err, "remove", names[i]);
+			return error_errno(err, errno, "remove %s", names[i]);
 	return STATUS_OK;
 }
 
@@ -130,7 +125,7 @@ static enum status remove_mark(const char *path, const char *mark, struct error 
 	if (!file)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (unlink(file) < 0 && errno != ENOENT)
-		status = failed(err, "remove", file);
+		status = error_errno(err, errno, "remove %s", file);
 	free(file);
 	return status == STATUS_OK ? file_sync_directory(path, err) : status;
 }

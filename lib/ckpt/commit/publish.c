@@ -44,9 +44,7 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 	int number = file_rename_new(AT_FDCWD, from, AT_FDCWD, to);
 	if (number) {
 		bool lost = number == ENOENT || number == EEXIST || number == ENOTEMPTY;
-		status = lost ? STATUS_NO
-			      : error_set(err, error_status_of_errno(number),
-					"cannot rename %s to %s: %s", from, to, strerror(number));
+		status = lost ? STATUS_NO : error_errno(err, number, "rename %s to %s", from, to);
 	}
 out:
 	free(removed);

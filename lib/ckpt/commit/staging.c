@@ -111,8 +111,7 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 			close(descriptor);
 		if (number == ENOENT)
 			return error_set(err, STATUS_NO, "there is no %s", path);
-		return error_set(err, error_status_of_errno(number), "cannot read %s: %s", path,
-			strerror(number));
+		return error_errno(err, number, "read %s", path);
 	}
 	look.inode = st.st_ino;
 	while (status == STATUS_OK) {
@@ -122,8 +121,7 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 		struct dirent *entry = readdir(stream);
 		if (!entry) {
 			if (errno)
-				status = error_set(err, error_status_of_errno(errno),
-					"cannot read %s: %s", path, strerror(errno));
+				status = error_errno(err, errno, "read %s", path);
 			break;
 		}
 		const char *name = entry->d_name;

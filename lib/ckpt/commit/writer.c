@@ -116,8 +116,7 @@ static enum status sync_record(const char *path, struct error *err)
 	if (!directory)
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	else if (descriptor < 0 || fsync(descriptor) < 0)
-		status = error_set(err, error_status_of_errno(errno), "cannot write %s: %s", path,
-			strerror(errno));
+		status = error_errno(err, errno, "write %s", path);
 	else
 		status = file_sync_directory(directory, err);
 	if (descriptor >= 0)

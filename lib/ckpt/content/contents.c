@@ -25,12 +25,6 @@
 /* Milliseconds between two calls of who watches. */
 #define WATCH_PERIOD 200
 
-static enum status failed(struct error *err, const char *action, const char *name, int number)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, name,
-		strerror(number));
-}
-
 /* What the threads share. */
 struct work {
 	int root;
@@ -76,7 +70,7 @@ static enum status hash(struct work *work, int descriptor, const struct manifest
 	XXH3_128bits_reset(state);
 	int number = read_ahead_file(descriptor, file->bytes, take, &hashing);
 	if (number)
-		return failed(err, "read", file->name, number);
+		return error_errno(err, number, "read %s", file->name);
 	XXH128_canonical_t canonical;
 	XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state));
 	for (size_t i = 0; i < sizeof(canonical.digest); i++)
@@ -102,7 +96,7 @@ static enum status record_file(struct work *work, int descriptor, struct manifes
 		return error_set(err, STATUS_NO,
 			"%s changed while it was being committed; commit when all is written",
 			file->name);
-	return fsync(descriptor) < 0 ? failed(err, "sync", file->name, errno) : STATUS_OK;
+	return fsync(descriptor) < 0 ? error_errno(err, errno, "sync %s", file->name) : STATUS_OK;
 }
 
 static enum status compare_size(
@@ -123,7 +117,7 @@ static enum status cannot_open(const struct manifest_file *file, struct error *e
 		return error_set(err, STATUS_NO, "%s is missing", file->name);
 	if (errno == ELOOP || errno == ENXIO)
 		return error_set(err, STATUS_NO, "%s is no longer a file", file->name);
-	return failed(err, "read", file->name, errno);
+	return error_errno(err, errno, "read %s", file->name);
 }
 
 static enum status do_file(
@@ -141,7 +135,7 @@ static enum status do_file(
 		return cannot_open(file, err);
 	enum status status = STATUS_OK;
 	if (fstat(descriptor, &st) < 0)
-		status = failed(err, "look at", file->name, errno);
+		status = error_errno(err, errno, "look at %s", file->name);
 	else
 		status = compare_size(file, &st, err);
 	if (status == STATUS_OK && work->record)

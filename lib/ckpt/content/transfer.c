@@ -20,12 +20,6 @@
 #define CHUNK	    ((size_t)8 << 20)
 #define CHUNK_LEAST ((size_t)64 << 10)
 
-static enum status failed(struct error *err, const char *action, const char *name, int number)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, name,
-		strerror(number));
-}
-
 /* Some eighths of a second at the wanted speed. */
 static size_t chunk_of(const struct transfer_pace *pace, uint64_t left)
 {
@@ -71,19 +65,20 @@ static enum status copy_range(int in, int out, const char *name, uint64_t from, 
 			if (n == 0)
 				return error_set(err, STATUS_NO, "%s became shorter", name);
 			if (n < 0 && errno != EINTR)
-				return failed(err, "read", name, errno);
+				return error_errno(err, errno, "read %s", name);
 			for (ssize_t done = 0; done < n;) {
 				ssize_t w = pwrite(out, (char *)buffer + done, (size_t)(n - done),
 					(off_t)from + done);
 				if (w < 0 && errno == EINTR)
 					continue;
 				if (w < 0)
-					return failed(err, "write the copy of", name, errno);
+					return error_errno(
+						err, errno, "write the copy of %s", name);
 				done += w;
 			}
 		}
 		if (n < 0 && errno != EINTR)
-			return failed(err, "write the copy of", name, errno);
+			return error_errno(err, errno, "write the copy of %s", name);
 		if (n < 0)
 			continue;
 		from += (uint64_t)n;
@@ -117,7 +112,7 @@ static enum status copy_contents(int in, int out, const char *name, uint64_t byt
 	}
 	free(buffer);
 	if (status == STATUS_OK && ftruncate(out, (off_t)bytes) < 0)
-		status = failed(err, "write the copy of", name, errno);
+		status = error_errno(err, errno, "write the copy of %s", name);
 	return status;
 }
 
@@ -163,7 +158,7 @@ enum status transfer_file(int from, int directory, const char *name, uint64_t by
 	if (in < 0 && (errno == ELOOP || errno == ENXIO))
 		return error_set(err, STATUS_NO, "%s is no longer a file", name);
 	if (in < 0 || fstat(in, &st) < 0) {
-		status = failed(err, "read", name, errno);
+		status = error_errno(err, errno, "read %s", name);
 		goto out;
 	}
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != bytes) {
@@ -176,7 +171,7 @@ enum status transfer_file(int from, int directory, const char *name, uint64_t by
 	out = openat(directory, part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		st.st_mode & 0777);
 	if (out < 0) {
-		status = failed(err, "make the copy of", name, errno);
+		status = error_errno(err, errno, "make the copy of %s", name);
 		goto out;
 	}
 	status = copy_contents(in, out, name, bytes, pace, err);
@@ -184,10 +179,10 @@ enum status transfer_file(int from, int directory, const char *name, uint64_t by
 	if (status == STATUS_OK)
 		(void)sync_file_range(out, 0, 0, SYNC_FILE_RANGE_WRITE);
 	if (close(out) < 0 && status == STATUS_OK)
-		status = failed(err, "write the copy of", name, errno);
+		status = error_errno(err, errno, "write the copy of %s", name);
 	int number = status == STATUS_OK ? place(directory, part, directory, name) : 0;
 	if (number && number != EEXIST)
-		status = failed(err, "rename the copy of", name, number);
+		status = error_errno(err, number, "rename the copy of %s", name);
 	if (status != STATUS_OK || number == EEXIST)
 		(void)unlinkat(directory, part, 0);
 out:

@@ -12,12 +12,6 @@
 #include "base/text.h"
 #include "ckpt/commit/names.h"
 
-static enum status failed(struct error *err, const char *action, const char *name, int number)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s", action, name,
-		strerror(number));
-}
-
 static const char *kind_of(mode_t mode)
 {
 	return S_ISLNK(mode)	? "a symbolic link"
@@ -43,13 +37,13 @@ static enum status find_entry(int directory, const char *name, struct text *path
 		if (errno == ENOENT)
 			return error_set(err, STATUS_NO, "%s vanished while it was being committed",
 				text_string(path));
-		return failed(err, "look at", text_string(path), errno);
+		return error_errno(err, errno, "look at %s", text_string(path));
 	}
 	enum status status = STATUS_OK;
 	if (S_ISDIR(st.st_mode)) {
 		int below =
 			openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		status = below < 0 ? failed(err, "open directory", text_string(path), errno)
+		status = below < 0 ? error_errno(err, errno, "open directory %s", text_string(path))
 				   : find(below, path, depth + 1, sync, manifest, err);
 	} else if (!S_ISREG(st.st_mode)) {
 		status = error_set(err, STATUS_NO,
@@ -78,7 +72,7 @@ static enum status find(int directory, struct text *path, int depth, bool sync,
 			TREE_DEPTH_MAX);
 	}
 	if (sync && fsync(directory) < 0 && errno != EINVAL) {
-		status = failed(err, "sync directory", name, errno);
+		status = error_errno(err, errno, "sync directory %s", name);
 		close(directory);
 		return status;
 	}
@@ -92,7 +86,7 @@ static enum status find(int directory, struct text *path, int depth, bool sync,
 		struct dirent *entry = readdir(stream);
 		if (!entry) {
 			if (errno)
-				status = failed(err, "read directory", name, errno);
+				status = error_errno(err, errno, "read directory %s", name);
 			break;
 		}
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
@@ -115,7 +109,7 @@ enum status tree_find(
 	if (directory < 0 && errno == ENOENT)
 		status = error_set(err, STATUS_NO, "there is no directory %s", below);
 	else if (directory < 0)
-		status = failed(err, "open directory", *below ? below : ".", errno);
+		status = error_errno(err, errno, "open directory %s", *below ? below : ".");
 	else
 		status = find(directory, &path, 0, sync, manifest, err);
 	text_release(&path);
@@ -130,7 +124,7 @@ static enum status check_directory(int root, const char *name, struct error *err
 	if (fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT || errno == ENOTDIR
 			       ? error_set(err, STATUS_NO, "%s is missing", name)
-			       : failed(err, "look at", name, errno);
+			       : error_errno(err, errno, "look at %s", name);
 	if (S_ISDIR(st.st_mode))
 		return STATUS_OK;
 	return error_set(err, STATUS_NO, "%s is %s instead of a directory", name,
@@ -173,7 +167,7 @@ static enum status search_entry(int directory, const struct dirent *entry, const
 		(entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
 		return STATUS_NO;
 	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? STATUS_NO : failed(err, "look at", name, errno);
+		return errno == ENOENT ? STATUS_NO : error_errno(err, errno, "look at %s", name);
 	if (!S_ISDIR(st.st_mode))
 		return STATUS_NO;
 	size_t length = path->length;
@@ -185,7 +179,7 @@ static enum status search_entry(int directory, const struct dirent *entry, const
 	int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	enum status status = below >= 0	       ? search(below, part, depth + 1, path, err)
 			     : errno == ENOENT ? STATUS_NO
-					       : failed(err, "open directory", name, errno);
+					       : error_errno(err, errno, "open directory %s", name);
 	if (status == STATUS_NO) {
 		path->length = length;
 		path->data[length] = '\0';
@@ -209,7 +203,8 @@ static enum status search(
 		struct dirent *entry = readdir(stream);
 		if (!entry) {
 			if (errno)
-				status = failed(err, "read directory", text_string(path), errno);
+				status = error_errno(
+					err, errno, "read directory %s", text_string(path));
 			break;
 		}
 		status = search_entry(directory, entry, part, depth, path, err);
@@ -221,7 +216,7 @@ static enum status search(
 enum status tree_find_directory(int root, const char *part, struct text *path, struct error *err)
 {
 	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return copy < 0 ? failed(err, "open directory", ".", errno)
+	return copy < 0 ? error_errno(err, errno, "open directory %s", ".")
 			: search(copy, part, 0, path, err);
 }
 

@@ -103,9 +103,7 @@ static enum status is_shown(int directory, const char *entry, const struct layou
 	struct stat st;
 	*shown = false;
 	if (fstatat(directory, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? STATUS_OK
-				       : error_set(err, error_status_of_errno(errno),
-						 "cannot look at %s: %s", entry, strerror(errno));
+		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "look at %s", entry);
 	if (!(S_ISDIR(st.st_mode)	  ? layout->shape & LAYOUT_DIRECTORY
 		    : S_ISREG(st.st_mode) ? layout->shape & LAYOUT_FILE
 					  : 0))
@@ -116,8 +114,7 @@ static enum status is_shown(int directory, const char *entry, const struct layou
 		snprintf(path, sizeof(path), "%s/%s", entry, layout->marks[i]);
 		*shown = faccessat(directory, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 		if (!*shown && errno != ENOENT && errno != ENOTDIR)
-			return error_set(err, error_status_of_errno(errno), "cannot look at %s: %s",
-				path, strerror(errno));
+			return error_errno(err, errno, "look at %s", path);
 	}
 	return STATUS_OK;
 }
@@ -195,8 +192,7 @@ static enum status detect(const char *directory, struct detection *detection, st
 		return status;
 	DIR *stream = fdopendir(descriptor);
 	if (!stream) {
-		status = error_set(err, error_status_of_errno(errno),
-			"cannot read directory %s: %s", directory, strerror(errno));
+		status = error_errno(err, errno, "read directory %s", directory);
 		close(descriptor);
 		return status;
 	}
@@ -205,8 +201,7 @@ static enum status detect(const char *directory, struct detection *detection, st
 		struct dirent *entry = readdir(stream);
 		if (!entry) {
 			if (errno)
-				status = error_set(err, error_status_of_errno(errno),
-					"cannot read directory %s: %s", directory, strerror(errno));
+				status = error_errno(err, errno, "read directory %s", directory);
 			break;
 		}
 		status = detect_entry(descriptor, entry->d_name, detection, &why);

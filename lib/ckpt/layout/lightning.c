@@ -120,16 +120,13 @@ static enum status track(const struct layout_choice *choice, int directory,
 	struct layout_name name;
 	struct error why;
 	if (fstatat(directory, LAST, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? STATUS_OK
-				       : error_set(err, error_status_of_errno(errno),
-						 "cannot look at " LAST ": %s", strerror(errno));
+		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "look at " LAST);
 	tracker->found = true;
 	if (S_ISLNK(st.st_mode)) {
 		char target[PATH_MAX];
 		ssize_t length = readlinkat(directory, LAST, target, sizeof(target) - 1);
 		if (length < 0)
-			return error_set(err, error_status_of_errno(errno),
-				"cannot read " LAST ": %s", strerror(errno));
+			return error_errno(err, errno, "read " LAST);
 		target[length] = '\0';
 		tracker->named = read_name(choice, structure_base(target), &name);
 		if (tracker->named) {

@@ -61,8 +61,7 @@ static enum status open_file(int root, const char *name, int *descriptor, struct
 		return error_set(why, STATUS_NO, "%s is missing", name);
 	if (errno == ELOOP || errno == ENXIO)
 		return error_set(why, STATUS_NO, "%s is not a file", name);
-	return error_set(
-		why, error_status_of_errno(errno), "cannot read %s: %s", name, strerror(errno));
+	return error_errno(why, errno, "read %s", name);
 }
 
 /* length bytes at an offset; fewer are STATUS_NO. */
@@ -75,8 +74,7 @@ static enum status read_at(int descriptor, const char *name, void *bytes, size_t
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return error_set(why, error_status_of_errno(errno), "cannot read %s: %s",
-				name, strerror(errno));
+			return error_errno(why, errno, "read %s", name);
 		if (n == 0)
 			return error_set(why, STATUS_NO, "%s is cut short", name);
 		done += (size_t)n;
@@ -435,8 +433,7 @@ enum status structure_read_words(
 	for (uint64_t at = 0; !last && at < WORDS_LIMIT; at += WORDS_WINDOW - WORDS_OVERLAP) {
 		ssize_t length = pread(descriptor, window, WORDS_WINDOW, (off_t)(begin + at));
 		if (length < 0) {
-			status = error_set(why, error_status_of_errno(errno), "cannot read %s: %s",
-				name, strerror(errno));
+			status = error_errno(why, errno, "read %s", name);
 			break;
 		}
 		const unsigned char *end = window + length;
@@ -555,8 +552,7 @@ enum status structure_lightning_step(int root, const char *name, uint64_t *step,
 		return status;
 	ssize_t length = pread(descriptor, head, sizeof(head), 0);
 	if (length < 0)
-		status = error_set(why, error_status_of_errno(errno), "cannot read %s: %s", name,
-			strerror(errno));
+		status = error_errno(why, errno, "read %s", name);
 	close(descriptor);
 	if (status != STATUS_OK)
 		return status;
