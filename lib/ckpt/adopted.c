@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/xalloc.h"
 #include "ckpt/directory.h"
 #include "ckpt/scan.h"
 
@@ -93,15 +94,11 @@ enum status adopted_list(const char *directory, const struct layout_choice *choi
 	enum status status = look(directory, choice, &descriptor, &scan, err);
 	if (status != STATUS_OK)
 		return status;
-	struct checkpoint *items = calloc(scan.count + 1, sizeof(*items));
-	for (size_t i = 0; items && i < scan.count; i++)
+	struct checkpoint *items = xcalloc(scan.count + 1, sizeof(*items));
+	for (size_t i = 0; i < scan.count; i++)
 		items[i] = scan.items[i].checkpoint;
-	if (items) {
-		*list = (struct checkpoint_list){items, scan.count, scan.removed};
-		note_tracker(directory, choice, &scan, notes);
-	} else {
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	*list = (struct checkpoint_list){items, scan.count, scan.removed};
+	note_tracker(directory, choice, &scan, notes);
 	close(descriptor);
 	scan_release(&scan);
 	return status;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "ckpt/adopted.h"
 #include "ckpt/directory.h"
 #include "ckpt/prune_lock.h"
@@ -129,15 +130,13 @@ static enum status decide(
 {
 	struct keep_moment moment = {.now = request->now};
 	size_t count = pruning->scan.count, judged = 0;
-	struct checkpoint *items = calloc(count + 1, sizeof(*items));
-	struct keep_decision *decisions = calloc(count + 1, sizeof(*decisions));
-	size_t *places = calloc(count + 1, sizeof(*places));
+	struct checkpoint *items = xcalloc(count + 1, sizeof(*items));
+	struct keep_decision *decisions = xcalloc(count + 1, sizeof(*decisions));
+	size_t *places = xcalloc(count + 1, sizeof(*places));
 	struct prune_report *report = pruning->report;
 	const struct layout *layout = pruning->choice->layout;
-	report->items = calloc(count + 1, sizeof(*report->items));
-	enum status status = items && decisions && places && report->items
-				     ? STATUS_OK
-				     : error_set(err, STATUS_TEMPORARY, "out of memory");
+	report->items = xcalloc(count + 1, sizeof(*report->items));
+	enum status status = STATUS_OK;
 	if (status == STATUS_OK && request->policy.min_free)
 		status = prune_measure_free(
 			pruning->directory, pruning->descriptor, &moment.free, err);

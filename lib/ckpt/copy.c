@@ -42,11 +42,6 @@ struct copying {
 	bool again;	  /* somebody else did something: look again */
 };
 
-static enum status out_of_memory(struct error *err)
-{
-	return error_set(err, STATUS_TEMPORARY, "out of memory");
-}
-
 enum status copy_check_places(const char *directory, const char *destination, struct error *err)
 {
 	struct stat a, b;
@@ -126,7 +121,7 @@ static enum status is_left_over(struct copying *copying, bool *is, struct error 
 	struct writer writer;
 	char name[CKPT_NAME_SIZE];
 	char *path = ckpt_directory_path(copying->path, CKPT_COPY);
-	enum status status = path ? manifest_load(path, &record, err) : out_of_memory(err);
+	enum status status = manifest_load(path, &record, err);
 	free(path);
 	*is = status == STATUS_OK && record.attempt == copying->manifest->attempt &&
 	      manifest_same_files(&record, copying->manifest);
@@ -139,7 +134,7 @@ static enum status is_left_over(struct copying *copying, bool *is, struct error 
 	/* A save of the same step and attempt: does it live? */
 	ckpt_name_writer(name, false, 0);
 	path = ckpt_directory_path(copying->path, name);
-	status = path ? writer_load(path, &writer, err) : out_of_memory(err);
+	status = writer_load(path, &writer, err);
 	free(path);
 	if (status == STATUS_OK && writer_check(&writer) != PROCESS_GONE)
 		return error_set(err, STATUS_NO,
@@ -170,8 +165,7 @@ static enum status save_records(struct copying *copying, struct error *err)
 	char *writer = ckpt_directory_path(copying->path, name);
 	char *record = ckpt_directory_path(copying->path, CKPT_COPY);
 	/* First that it is a copy: then the lock tells whether somebody is at work. */
-	enum status status = writer && record ? manifest_save(record, copying->manifest, err)
-					      : out_of_memory(err);
+	enum status status = manifest_save(record, copying->manifest, err);
 	if (status == STATUS_OK)
 		status = writer_save(writer, &self, err);
 	/* Before it had a writer, a pruner may have taken it away. */
@@ -304,8 +298,7 @@ static enum status bring_and_verify(struct copying *copying, struct error *err)
 static enum status publish(struct copying *copying, struct error *err)
 {
 	char *path = ckpt_directory_path(copying->path, CKPT_MANIFEST);
-	enum status status =
-		path ? manifest_save(path, copying->manifest, err) : out_of_memory(err);
+	enum status status = manifest_save(path, copying->manifest, err);
 	free(path);
 	if (status != STATUS_OK) {
 		copying->again = access(copying->path, F_OK) < 0 && errno == ENOENT;
@@ -378,10 +371,6 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 	ckpt_name_staging(copying.staging, step, manifest.attempt, "");
 	copying.path = ckpt_directory_path(destination, copying.staging);
 	original = ckpt_directory_path(directory, found.name);
-	if (!copying.path || !original) {
-		status = out_of_memory(err);
-		goto out;
-	}
 	copying.from = open(original, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (copying.from < 0) {
 		status = error_errno(err, errno, "open %s", original);

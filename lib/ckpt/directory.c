@@ -12,13 +12,13 @@
 
 #include "base/file.h"
 #include "base/mounts.h"
+#include "base/xalloc.h"
 #include "ckpt/commit/marks.h"
 #include "ckpt/delete.h"
 
 char *ckpt_directory_path(const char *directory, const char *name)
 {
-	char *path;
-	return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
+	return xprintf("%s/%s", directory, name);
 }
 
 /* DIR cannot be opened because some part of the way is missing: which? */
@@ -33,18 +33,14 @@ static enum status judge_absence(const char *directory, struct error *err)
 	if (errno != ENOENT)
 		return error_errno(err, errno, "look for %s", directory);
 	size_t length = strlen(directory);
-	char *copy = strdup(directory);
-	if (!copy)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	char *copy = xstrdup(directory);
 	while (length > 1 && copy[length - 1] == '/')
 		copy[--length] = '\0';
-	char *parent = file_directory_of(copy);
+	char *parent = xneeded(file_directory_of(copy));
 	const char *name = strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy;
 	enum status status;
-	int descriptor = parent ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (!parent)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	else if (descriptor < 0 && errno == ENOENT)
+	int descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor < 0 && errno == ENOENT)
 		status = error_set(err, STATUS_TEMPORARY,
 			"neither %s nor %s exists; is the filesystem mounted?", directory, parent);
 	else if (descriptor < 0)
@@ -145,16 +141,7 @@ enum status ckpt_directory_list(const char *directory, int descriptor,
 		struct ckpt_directory_entry item = {.read = ckpt_name_read(entry->d_name)};
 		if (item.read.kind == CKPT_NAME_FOREIGN)
 			continue;
-		if (read.count == capacity) {
-			capacity = capacity ? capacity * 2 : 64;
-			struct ckpt_directory_entry *items =
-				reallocarray(read.items, capacity, sizeof(*items));
-			if (!items) {
-				status = error_set(err, STATUS_TEMPORARY, "out of memory");
-				break;
-			}
-			read.items = items;
-		}
+		read.items = xgrow(read.items, read.count, &capacity, sizeof(*read.items));
 		snprintf(item.name, sizeof(item.name), "%.*s", (int)sizeof(item.name) - 1,
 			entry->d_name);
 		read.items[read.count++] = item;
@@ -179,9 +166,7 @@ enum status ckpt_directory_remove_begin(
 	ckpt_name_removed(gone, name, inode);
 	char *from = ckpt_directory_path(directory, name);
 	char *to = ckpt_directory_path(directory, gone);
-	if (!from || !to)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	else if (lstat(from, &st) < 0)
+	if (lstat(from, &st) < 0)
 		status = errno == ENOENT ? STATUS_NO : error_errno(err, errno, "look at %s", from);
 	else if (!S_ISDIR(st.st_mode) || st.st_ino != inode)
 		status = STATUS_NO;
@@ -244,12 +229,8 @@ enum status ckpt_directory_remove_finish(
 	status = ckpt_directory_list(directory, descriptor, &entries, err);
 	if (status != STATUS_OK)
 		goto out;
-	names = calloc(entries.count + 1, sizeof(*names));
-	statuses = calloc(entries.count + 1, sizeof(*statuses));
-	if (!names || !statuses) {
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-		goto out;
-	}
+	names = xcalloc(entries.count + 1, sizeof(*names));
+	statuses = xcalloc(entries.count + 1, sizeof(*statuses));
 	for (size_t i = 0; i < entries.count; i++) {
 		const struct ckpt_directory_entry *entry = &entries.items[i];
 		struct error one;
@@ -299,8 +280,7 @@ enum status ckpt_directory_make(const char *directory, struct error *err)
 	if (status != STATUS_OK || !made)
 		return status;
 	char *parent = ckpt_directory_path(directory, "..");
-	status = parent ? file_sync_directory(parent, err)
-			: error_set(err, STATUS_TEMPORARY, "out of memory");
+	status = file_sync_directory(parent, err);
 	free(parent);
 	return status;
 }

@@ -43,7 +43,7 @@ struct ckpt_directory_entries {
 enum status ckpt_directory_list(const char *directory, int descriptor,
 	struct ckpt_directory_entries *entries, struct error *err);
 
-/* "DIR/NAME", malloc'd; NULL without memory. */
+/* "DIR/NAME", malloc'd. */
 char *ckpt_directory_path(const char *directory, const char *name);
 
 /*

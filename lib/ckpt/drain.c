@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "ckpt/commit/marks.h"
 #include "ckpt/commit/publish.h"
 #include "ckpt/copy.h"
@@ -114,9 +115,7 @@ static enum status judge(const char *directory, const char *destination, bool ne
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].state == CHECKPOINT_COMPLETE)
 			newest = i;
-	report->items = calloc(list->count + 1, sizeof(*report->items));
-	if (!report->items)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	report->items = xcalloc(list->count + 1, sizeof(*report->items));
 	report->count = list->count;
 	for (size_t i = 0; i < list->count; i++) {
 		struct prune_item *item = &report->items[i];

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
+
 __attribute__((format(printf, 3, 4))) static void decide(
 	struct keep_decision *decision, bool keep, const char *format, ...)
 {
@@ -189,7 +191,7 @@ static void keep_best(const struct keep_input *input)
 	const struct keep_policy *policy = input->policy;
 	size_t count = 0;
 	struct measured *measured =
-		policy->metric ? calloc(input->count + 1, sizeof(*measured)) : NULL;
+		policy->metric ? xcalloc(input->count + 1, sizeof(*measured)) : NULL;
 	for (size_t i = 0; i < input->count && policy->metric; i++) {
 		double value;
 		if (!counts(input, i))
@@ -198,10 +200,8 @@ static void keep_best(const struct keep_input *input)
 			if (policy->unmeasured)
 				keep(&input->decisions[i], is_must(input, KEEP_UNMEASURED),
 					"no %s measured", policy->metric);
-		} else if (measured) {
+		} else {
 			measured[count++] = (struct measured){policy->highest ? -value : value, i};
-		} else if (policy->best) {
-			keep(&input->decisions[i], true, "no memory to compare it");
 		}
 	}
 	if (count)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/mounts.h"
+#include "base/xalloc.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
@@ -26,9 +27,7 @@ enum status checkpoint_list(const char *directory, struct checkpoint_list *list,
 	if (status != STATUS_OK)
 		return status;
 	status = ckpt_directory_list(directory, descriptor, &entries, err);
-	made.items = calloc(entries.count + 1, sizeof(*made.items));
-	if (status == STATUS_OK && !made.items)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	made.items = xcalloc(entries.count + 1, sizeof(*made.items));
 	for (size_t i = 0; i < entries.count && status == STATUS_OK; i++) {
 		const struct ckpt_directory_entry *entry = &entries.items[i];
 		struct checkpoint *item = &made.items[made.count];

@@ -44,8 +44,7 @@ static void judge(const char *path, int descriptor, bool contents, struct checkp
 	} else if (!S_ISREG(st.st_mode)) {
 		status = error_set(&err, STATUS_NO, "the manifest is not a file");
 	} else {
-		status = file ? manifest_load(file, manifest, &err)
-			      : error_set(&err, STATUS_TEMPORARY, "out of memory");
+		status = manifest_load(file, manifest, &err);
 	}
 	if (status == STATUS_OK && manifest->step != found->step)
 		status = error_set(
@@ -90,8 +89,6 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	enum status status = STATUS_OK;
 	ckpt_name_step(look.name, step);
 	char *path = ckpt_directory_path(directory, look.name);
-	if (!path)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (int tries = 0;; tries++) {
 		struct error why = {0};
 		struct manifest own = {0};
@@ -151,8 +148,7 @@ enum status inspect_staging(const char *directory, const struct ckpt_directory_e
 	snprintf(look.name, sizeof(look.name), "%s", entry->name);
 	memcpy(look.life, entry->read.life, sizeof(look.life));
 	char *path = ckpt_directory_path(directory, entry->name);
-	enum status status = path ? staging_inspect(path, &staging, err)
-				  : error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = staging_inspect(path, &staging, err);
 	if (status == STATUS_NO)
 		goto out;
 	if (status != STATUS_OK) {

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "ckpt/commit/marks.h"
 #include "ckpt/commit/staging.h"
 #include "ckpt/delete.h"
@@ -60,17 +61,13 @@ static uint64_t newest_attempt(const struct checkpoint_list *list, const char *l
 }
 
 /* Fill the report's items with what there is and what becomes of it. *met: the limits are. */
-static enum status decide(const struct checkpoint_list *list, const struct keep_policy *policy,
-	const struct keep_moment *moment, struct prune_report *report, bool *met, struct error *err)
+static void decide(const struct checkpoint_list *list, const struct keep_policy *policy,
+	const struct keep_moment *moment, struct prune_report *report, bool *met)
 {
 	size_t published = 0;
 	const struct checkpoint *newest = NULL; /* complete */
-	struct keep_decision *decisions = calloc(list->count + 1, sizeof(*decisions));
-	report->items = calloc(list->count + 1, sizeof(*report->items));
-	if (!decisions || !report->items) {
-		free(decisions);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	struct keep_decision *decisions = xcalloc(list->count + 1, sizeof(*decisions));
+	report->items = xcalloc(list->count + 1, sizeof(*report->items));
 	for (size_t i = 0; i < list->count; i++) {
 		const struct checkpoint *item = &list->items[i];
 		if (ckpt_name_read(item->name).kind == CKPT_NAME_STEP)
@@ -87,7 +84,6 @@ static enum status decide(const struct checkpoint_list *list, const struct keep_
 			decisions[i].keep ? STATUS_OK : STATUS_TEMPORARY};
 	report->count = list->count;
 	free(decisions);
-	return STATUS_OK;
 }
 
 /* The decision rests on the newest complete one: is it still there, and whole? */
@@ -167,8 +163,7 @@ static enum status remove_incomplete(
 	struct staging look = {0};
 	int descriptor = -1;
 	char *path = ckpt_directory_path(directory, checkpoint->name);
-	enum status status = path ? staging_inspect(path, &look, err)
-				  : error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = staging_inspect(path, &look, err);
 	bool same = status == STATUS_OK && look.inode == checkpoint->inode;
 	bool vacant = same && !look.others && !look.sharded && !look.one_writer;
 	if (status == STATUS_OK && (!same || look.writer != checkpoint->writer))
@@ -235,23 +230,17 @@ static enum status take_away(const char *directory, int descriptor, struct prune
 static enum status delete_removed(
 	int descriptor, struct prune_report *report, char *const *removed, struct error *err)
 {
-	const char **names = calloc(report->count + 1, sizeof(*names));
-	enum status *statuses = calloc(report->count + 1, sizeof(*statuses));
+	const char **names = xcalloc(report->count + 1, sizeof(*names));
+	enum status *statuses = xcalloc(report->count + 1, sizeof(*statuses));
 	size_t count = 0;
-	enum status status = STATUS_TEMPORARY;
-	if (!names || !statuses) {
-		error_set(err, STATUS_TEMPORARY, "out of memory");
-		goto out;
-	}
 	for (size_t i = 0; i < report->count; i++)
 		if (removed[i])
 			names[count++] = strrchr(removed[i], '/') + 1;
-	status = delete_all(descriptor, names, count, statuses, err);
+	enum status status = delete_all(descriptor, names, count, statuses, err);
 	count = 0;
 	for (size_t i = 0; i < report->count; i++)
 		if (removed[i])
 			report->items[i].status = statuses[count++];
-out:
 	free(names);
 	free(statuses);
 	return status;
@@ -263,9 +252,7 @@ static enum status remove_all(const char *directory, int descriptor, struct prun
 {
 	struct error one;
 	enum status first = STATUS_OK;
-	char **removed = calloc(report->count + 1, sizeof(*removed));
-	if (!removed)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	char **removed = xcalloc(report->count + 1, sizeof(*removed));
 	bool any = false;
 	for (size_t i = 0; i < report->count; i++) {
 		struct prune_item *item = &report->items[i];
@@ -323,9 +310,7 @@ enum status checkpoint_prune(const char *directory, const struct prune_request *
 		status = keep_check_metric(&request->policy, list.items, list.count, err);
 	if (status != STATUS_OK)
 		goto out;
-	status = decide(&list, &request->policy, &moment, report, &met, err);
-	if (status != STATUS_OK)
-		goto out;
+	decide(&list, &request->policy, &moment, report, &met);
 	if (request->dry_run) {
 		report->leftovers = list.removed;
 	} else {

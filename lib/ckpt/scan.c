@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "ckpt/content/tree.h"
 #include "ckpt/layout/shards.h"
 #include "ckpt/layout/structure.h"
@@ -86,22 +87,11 @@ static bool is_same(const struct scan_part *a, const struct scan_part *b)
 	return a->read.length == b->read.length && memcmp(a->entry, b->entry, a->read.length) == 0;
 }
 
-static bool add_part(
+static void add_part(
 	struct scan *scan, size_t *capacity, const char *entry, const struct layout_name *read)
 {
-	if (scan->part_count == *capacity) {
-		size_t more = *capacity ? *capacity * 2 : 64;
-		struct scan_part *parts = reallocarray(scan->parts, more, sizeof(*parts));
-		if (!parts)
-			return false;
-		scan->parts = parts;
-		*capacity = more;
-	}
-	char *copy = strdup(entry);
-	if (!copy)
-		return false;
-	scan->parts[scan->part_count++] = (struct scan_part){copy, *read};
-	return true;
+	scan->parts = xgrow(scan->parts, scan->part_count, capacity, sizeof(*scan->parts));
+	scan->parts[scan->part_count++] = (struct scan_part){xstrdup(entry), *read};
 }
 
 static enum status read_entries(const char *directory, int descriptor,
@@ -127,9 +117,8 @@ static enum status read_entries(const char *directory, int descriptor,
 		}
 		if (scan_is_removed(choice, entry->d_name))
 			scan->removed++;
-		else if (layout_reads(choice, entry->d_name, &read) &&
-			 !add_part(scan, capacity, entry->d_name, &read))
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		else if (layout_reads(choice, entry->d_name, &read))
+			add_part(scan, capacity, entry->d_name, &read);
 	}
 	closedir(stream);
 	return status;
@@ -219,10 +208,9 @@ static enum status read_files(int descriptor, const struct scan *scan, struct sc
 		}
 		if (!S_ISREG(st.st_mode))
 			return error_set(err, STATUS_NO, "%s is not a file", entry);
-		if (!manifest_add(files, entry, (uint64_t)st.st_size))
-			return error_set(err, STATUS_TEMPORARY, "out of memory");
-		files->files[files->count - 1].modified = st.st_mtim;
-		files->files[files->count - 1].inode = st.st_ino;
+		struct manifest_file *file = manifest_add(files, entry, (uint64_t)st.st_size);
+		file->modified = st.st_mtim;
+		file->inode = st.st_ino;
 		if (files->count == 1)
 			item->checkpoint.inode = st.st_ino;
 		note_change(item, &st.st_mtim);
@@ -363,16 +351,14 @@ struct shards_sibling scan_sibling(const struct scan_item *item, const struct sc
 		.older = item->checkpoint.step < of->checkpoint.step};
 }
 
-/* Whether item, complete by itself, is so beside its siblings. False: out of memory. */
-static bool compare(const struct scan *scan, struct scan_item *item)
+/* Whether item, complete by itself, is so beside its siblings. */
+static void compare(const struct scan *scan, struct scan_item *item)
 {
 	struct error why;
 	size_t count = 0;
 	if (item->checkpoint.state != CHECKPOINT_COMPLETE || !shards_any(&item->shards))
-		return true;
-	struct shards_sibling *siblings = calloc(scan->count + 1, sizeof(*siblings));
-	if (!siblings)
-		return false;
+		return;
+	struct shards_sibling *siblings = xcalloc(scan->count + 1, sizeof(*siblings));
 	for (size_t i = 0; i < scan->count; i++)
 		if (scan->items[i].first != item->first)
 			siblings[count++] = scan_sibling(&scan->items[i], item);
@@ -381,15 +367,14 @@ static bool compare(const struct scan *scan, struct scan_item *item)
 		conclude(item, CHECKPOINT_UNPROVEN, &why);
 	item->fewer = answer == SHARDS_FEWER;
 	free(siblings);
-	return true;
 }
 
 enum status scan_judge(const char *directory, int descriptor, const struct layout_choice *choice,
 	const struct scan *scan, int64_t settled, struct scan_item *item, struct error *err)
 {
 	enum status status = judge_alone(directory, descriptor, choice, scan, settled, item, err);
-	if (status == STATUS_OK && !compare(scan, item))
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK)
+		compare(scan, item);
 	return status;
 }
 
@@ -418,13 +403,11 @@ enum status scan_read(const char *directory, int descriptor, const struct layout
 	struct layout_name last = {.step = scan->tracker.step,
 		.length = layout->tracker ? strlen(layout->tracker) : 0};
 	if (status == STATUS_OK && layout->tracker_is_checkpoint && scan->tracker.named &&
-		!*scan->tracker.name && !add_part(scan, &capacity, layout->tracker, &last))
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		!*scan->tracker.name)
+		add_part(scan, &capacity, layout->tracker, &last);
 	if (scan->part_count)
 		qsort(scan->parts, scan->part_count, sizeof(*scan->parts), by_step);
-	scan->items = calloc(scan->part_count + 1, sizeof(*scan->items));
-	if (status == STATUS_OK && !scan->items)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	scan->items = xcalloc(scan->part_count + 1, sizeof(*scan->items));
 	for (size_t i = 0, next; i < scan->part_count && status == STATUS_OK; i = next) {
 		const struct scan_part *part = &scan->parts[i];
 		struct scan_item *item = &scan->items[scan->count];
@@ -444,8 +427,7 @@ enum status scan_read(const char *directory, int descriptor, const struct layout
 		}
 	}
 	for (size_t i = 0; i < scan->count && status == STATUS_OK; i++)
-		if (!compare(scan, &scan->items[i]))
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		compare(scan, &scan->items[i]);
 	return status;
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory that runs out, at the first allocation and at each of our own in turn: a good manifest is
- * never called a bad one. (In the middle of a document json-c does not survive it.)
+ * never called a bad one, the program ends with 75. (In the middle of a document json-c does not
+ * survive it.)
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "ckpt/content/manifest.h"
@@ -67,13 +70,19 @@ int main(void)
 	allocations = 0;
 	json_object_put(json_parse_limited(text_string(&text), text.length, 1 << 20));
 	long parsing = allocations;
+	/* A program ends with 75; it would not say that the manifest is a bad one. */
 	for (long at = 0; status == STATUS_TEMPORARY; at = at ? at + 1 : parsing) {
-		struct manifest read = {0};
-		countdown = at;
-		status = manifest_read(text_string(&text), text.length, &read, &err);
-		countdown = -1;
+		int ended;
+		fflush(stdout);
+		pid_t child = fork();
+		if (child == 0) {
+			struct manifest read = {0};
+			countdown = freopen("/dev/null", "w", stderr) ? at : -1;
+			_exit((int)manifest_read(text_string(&text), text.length, &read, &err));
+		}
+		bool exited = waitpid(child, &ended, 0) == child && WIFEXITED(ended);
+		status = exited ? (enum status)WEXITSTATUS(ended) : STATUS_NO;
 		failed += status == STATUS_TEMPORARY;
-		manifest_release(&read);
 	}
 	CHECK(status == STATUS_OK && failed > 20);
 	manifest_release(&manifest);

@@ -34,8 +34,7 @@ static enum status look_around(const struct checkpoint_target *target, int64_t *
 		return STATUS_OK;
 	ckpt_name_staging(name, target->step, target->attempt, target->life);
 	char *path = ckpt_directory_path(target->directory, name);
-	status = path ? staging_inspect(path, &staging, err)
-		      : error_set(err, STATUS_TEMPORARY, "out of memory");
+	status = staging_inspect(path, &staging, err);
 	if (status == STATUS_OK) {
 		text_release(&answer->absent);
 		answer->missing = staging_absent(&staging, target->tasks, &answer->absent);

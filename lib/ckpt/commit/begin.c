@@ -75,8 +75,7 @@ static enum status empty(
 		if (!ours)
 			continue;
 		char *path = ckpt_directory_path(staging, name);
-		status = path ? file_remove_tree(path, err)
-			      : error_set(err, STATUS_TEMPORARY, "out of memory");
+		status = file_remove_tree(path, err);
 		free(path);
 	}
 	closedir(stream);
@@ -110,8 +109,6 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	struct writer other;
 	ckpt_name_writer(name, target->sharded, target->task);
 	char *record = ckpt_directory_path(path, name);
-	if (!record)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = writer_load(record, &other, err);
 	free(record);
 	if (status == STATUS_OK && !writer_is_same(&other, self) &&
@@ -170,8 +167,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	char *record = ckpt_directory_path(staging, name);
 	ckpt_name_task(name, target->task);
 	char *shard = ckpt_directory_path(staging, name);
-	status = record && shard ? writer_save(record, self, err)
-				 : error_set(err, STATUS_TEMPORARY, "out of memory");
+	status = writer_save(record, self, err);
 	/* While it was on its way to its name, a pruner may have taken it for a dead one's. */
 	*again = status == STATUS_TEMPORARY;
 	if (status == STATUS_OK)
@@ -201,8 +197,6 @@ enum status checkpoint_begin(
 		return status;
 	staging_name(target, name);
 	staging = ckpt_directory_path(target->directory, name);
-	if (!staging)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (int tries = 0; again && tries < TRIES; tries++) {
 		again = false;
 		status = begin_once(target, staging, &self, &again, err);
@@ -219,8 +213,6 @@ enum status checkpoint_begin(
 			text_add(path, "/");
 			text_add(path, name);
 		}
-		if (path->failed)
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	}
 	free(staging);
 	return status;

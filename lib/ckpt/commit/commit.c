@@ -38,11 +38,6 @@ struct pass {
 	struct checkpoint_commit *answer;
 };
 
-static enum status out_of_memory(struct error *err)
-{
-	return error_set(err, STATUS_TEMPORARY, "out of memory");
-}
-
 static void describe(struct manifest *manifest, const struct checkpoint_target *target)
 {
 	manifest->step = target->step;
@@ -109,8 +104,6 @@ static enum status publish(struct pass *pass, const struct manifest *manifest, s
 {
 	const struct checkpoint_target *target = pass->target;
 	char *path = ckpt_directory_path(pass->path, CKPT_MANIFEST);
-	if (!path)
-		return out_of_memory(err);
 	enum status status = marks_clear(pass->root, err);
 	if (status == STATUS_OK)
 		status = manifest_save(path, manifest, err);
@@ -155,7 +148,7 @@ static enum status commit_shard(struct pass *pass, struct error *err)
 	struct manifest manifest = {0}, before = {0};
 	ckpt_name_shard(name, pass->target->task);
 	char *record = ckpt_directory_path(pass->path, name);
-	enum status status = record ? record_files(pass, &manifest, err) : out_of_memory(err);
+	enum status status = record_files(pass, &manifest, err);
 	describe(&manifest, pass->target);
 	if (status != STATUS_OK)
 		goto out;
@@ -193,7 +186,7 @@ static enum status merge_shard(
 	struct manifest shard = {0};
 	ckpt_name_shard(name, task);
 	char *record = ckpt_directory_path(pass->path, name);
-	enum status status = record ? manifest_load(record, &shard, err) : out_of_memory(err);
+	enum status status = manifest_load(record, &shard, err);
 	free(record);
 	if (status == STATUS_NO) {
 		pass->again = access(pass->path, F_OK) < 0;
@@ -213,11 +206,9 @@ static enum status merge_shard(
 			"%" PRIu64 "%s%s): shards of two starts never make one checkpoint",
 			task, pass->path, shard.attempt, *shard.life ? ", life " : "", shard.life);
 	for (size_t i = 0; i < shard.count && status == STATUS_OK; i++) {
-		if (!manifest_add(whole, shard.files[i].name, shard.files[i].bytes))
-			status = out_of_memory(err);
-		else
-			memcpy(whole->files[whole->count - 1].checksum, shard.files[i].checksum,
-				sizeof(shard.files[i].checksum));
+		const struct manifest_file *file = &shard.files[i];
+		memcpy(manifest_add(whole, file->name, file->bytes)->checksum, file->checksum,
+			sizeof(file->checksum));
 	}
 	if (shard.utc > whole->utc)
 		whole->utc = shard.utc;
@@ -312,7 +303,7 @@ static enum status check_staging(struct pass *pass, struct error *err)
 		ckpt_name_writer(name, target->sharded, target->task);
 		char *record = ckpt_directory_path(pass->path, name);
 		writer_identify(&self);
-		status = record ? writer_save(record, &self, err) : out_of_memory(err);
+		status = writer_save(record, &self, err);
 		free(record);
 	}
 	staging_release(&look);
@@ -460,13 +451,11 @@ enum status checkpoint_commit(
 	*answer = (struct checkpoint_commit){0};
 	staging_name(target, pass.staging);
 	pass.path = ckpt_directory_path(target->directory, pass.staging);
-	if (!pass.path)
-		status = out_of_memory(err);
-	else if (staging_is_scratch(target)) {
+	if (staging_is_scratch(target)) {
 		status = commit_scratch(&pass, err);
 		pass.again = false;
 	}
-	for (int tries = 0; pass.path && pass.again && tries < TRIES; tries++) {
+	for (int tries = 0; pass.again && tries < TRIES; tries++) {
 		pass.again = false;
 		pass.damaged = 0;
 		status = commit_once(&pass, tries == 0, err);
@@ -474,11 +463,10 @@ enum status checkpoint_commit(
 			close(pass.root);
 		pass.root = -1;
 	}
-	if (pass.path && pass.again)
+	if (pass.again)
 		status = error_set(err, STATUS_TEMPORARY,
 			"%s changed under the commit again and again", pass.path);
-	if (pass.place >= 0)
-		close(pass.place);
+	close(pass.place);
 	free(pass.path);
 	return status;
 }

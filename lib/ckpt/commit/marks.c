@@ -111,8 +111,7 @@ static enum status write_mark(
 		json_put_text(object, "reason", cut);
 	}
 	const char *line = json_line(object);
-	enum status status = file ? file_write_whole(file, line, strlen(line), 0644, true, err)
-				  : error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = file_write_whole(file, line, strlen(line), 0644, true, err);
 	json_object_put(object);
 	free(file);
 	return status;
@@ -122,8 +121,6 @@ static enum status remove_mark(const char *path, const char *mark, struct error 
 {
 	char *file = ckpt_directory_path(path, mark);
 	enum status status = STATUS_OK;
-	if (!file)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	if (unlink(file) < 0 && errno != ENOENT)
 		status = error_errno(err, errno, "remove %s", file);
 	free(file);
@@ -144,8 +141,6 @@ static enum status change(const char *directory, uint64_t step, const char *mark
 			return error_set(err, checkpoint_status(&found), "%s/%s: %s", directory,
 				found.name, found.why);
 		char *path = ckpt_directory_path(directory, found.name);
-		if (!path)
-			return error_set(err, STATUS_TEMPORARY, "out of memory");
 		status = set ? write_mark(path, mark, reason, err) : remove_mark(path, mark, err);
 		if (status == STATUS_OK)
 			sweep(path);

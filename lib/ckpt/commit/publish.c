@@ -27,10 +27,6 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 	ckpt_name_step(name, step);
 	char *from = ckpt_directory_path(directory, staging);
 	char *to = ckpt_directory_path(directory, name);
-	if (!from || !to) {
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-		goto out;
-	}
 	if (damaged) {
 		status = ckpt_directory_remove_begin(directory, name, damaged, &removed, err);
 		if (status != STATUS_OK)
@@ -150,11 +146,7 @@ enum status publish_settle(
 	ckpt_name_step(name, step);
 	char *path = ckpt_directory_path(directory, name);
 	char *parent = ckpt_directory_path(directory, "..");
-	enum status status = STATUS_OK;
-	if (!path || !parent) {
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-		goto out;
-	}
+	enum status status;
 	int number = sweep(path);
 	if (number)
 		snprintf(warning, size,

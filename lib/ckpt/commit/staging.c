@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/xalloc.h"
 #include "ckpt/commit/writer.h"
 #include "ckpt/directory.h"
 
@@ -42,7 +43,7 @@ bool staging_is_settled(const struct checkpoint_target *target, const struct che
 		return found->state == CHECKPOINT_COMPLETE;
 	ckpt_name_staging(name, target->step, target->attempt, target->life);
 	char *path = ckpt_directory_path(target->directory, name);
-	bool settled = path && access(path, F_OK) < 0 && errno == ENOENT;
+	bool settled = access(path, F_OK) < 0 && errno == ENOENT;
 	free(path);
 	return settled;
 }
@@ -63,8 +64,6 @@ static enum status look_at_writer(
 {
 	struct writer writer;
 	char *record = ckpt_directory_path(path, name);
-	if (!record)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = writer_load(record, &writer, err);
 	free(record);
 	if (status == STATUS_NO)
@@ -77,15 +76,11 @@ static enum status look_at_writer(
 	return STATUS_OK;
 }
 
-static bool add_shard(struct staging *staging, uint64_t task)
+static void add_shard(struct staging *staging, uint64_t task)
 {
-	uint64_t *shards =
-		reallocarray(staging->shards, staging->shard_count + 1, sizeof(*staging->shards));
-	if (!shards)
-		return false;
-	staging->shards = shards;
-	staging->shards[staging->shard_count++] = task;
-	return true;
+	size_t count = staging->shard_count++;
+	staging->shards = xrealloc(staging->shards, count + 1, sizeof(*staging->shards));
+	staging->shards[count] = task;
 }
 
 static int by_number(const void *a, const void *b)
@@ -132,8 +127,7 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 			status = look_at_writer(path, name, &look, err);
 		} else if (ckpt_name_is_shard(name, &task)) {
 			look.sharded = true;
-			if (!add_shard(&look, task))
-				status = error_set(err, STATUS_TEMPORARY, "out of memory");
+			add_shard(&look, task);
 		} else if (strcmp(name, CKPT_COPY) == 0) {
 			look.copy = true;
 		} else if (!ckpt_name_is_reserved(name)) {

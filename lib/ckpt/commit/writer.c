@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/xalloc.h"
 
 #define RECORD_LIMIT 4096
 
@@ -110,12 +111,10 @@ static void put_process(
 /* (Under its name already: a pruner shall see the writer while a slow disk takes its time.) */
 static enum status sync_record(const char *path, struct error *err)
 {
-	char *directory = file_directory_of(path);
+	char *directory = xneeded(file_directory_of(path));
 	enum status status = STATUS_OK;
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	if (!directory)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	else if (descriptor < 0 || fsync(descriptor) < 0)
+	if (descriptor < 0 || fsync(descriptor) < 0)
 		status = error_errno(err, errno, "write %s", path);
 	else
 		status = file_sync_directory(directory, err);

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/content/read_ahead.h"
 #include "ckpt/content/tree.h"
@@ -158,9 +159,7 @@ static void *work_on(void *argument)
 	struct error err = {0};
 	enum status status = STATUS_OK;
 	bool reads = work->record || work->contents;
-	XXH3_state_t *state = reads ? XXH3_createState() : NULL;
-	if (reads && !state)
-		status = error_set(&err, STATUS_TEMPORARY, "out of memory");
+	XXH3_state_t *state = reads ? xneeded(XXH3_createState()) : NULL;
 	while (status == STATUS_OK && !atomic_load(&work->stop)) {
 		size_t i = atomic_fetch_add(&work->next, 1);
 		if (i >= work->count)

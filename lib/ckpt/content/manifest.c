@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/xalloc.h"
 #include "ckpt/commit/names.h"
 
 void manifest_release(struct manifest *manifest)
@@ -28,22 +29,13 @@ uint64_t manifest_bytes(const struct manifest *manifest)
 	return bytes;
 }
 
-bool manifest_add(struct manifest *manifest, const char *name, uint64_t bytes)
+struct manifest_file *manifest_add(struct manifest *manifest, const char *name, uint64_t bytes)
 {
-	if (manifest->count == manifest->capacity) {
-		size_t capacity = manifest->capacity ? manifest->capacity * 2 : 16;
-		struct manifest_file *files =
-			reallocarray(manifest->files, capacity, sizeof(*files));
-		if (!files)
-			return false;
-		manifest->files = files;
-		manifest->capacity = capacity;
-	}
-	char *copy = strdup(name);
-	if (!copy)
-		return false;
-	manifest->files[manifest->count++] = (struct manifest_file){.name = copy, .bytes = bytes};
-	return true;
+	manifest->files = xgrow(
+		manifest->files, manifest->count, &manifest->capacity, sizeof(*manifest->files));
+	struct manifest_file *file = &manifest->files[manifest->count++];
+	*file = (struct manifest_file){.name = xstrdup(name), .bytes = bytes};
+	return file;
 }
 
 static int by_name(const void *a, const void *b)
@@ -148,24 +140,23 @@ static char *read_name(const struct json_object *object)
 	const char *given;
 	char *name;
 	if (json_get_text(object, "name", &given)) {
-		name = strdup(given);
+		name = xstrdup(given);
 	} else if (json_get_text(object, "name_hex", &given)) {
 		static const char digits[] = "0123456789abcdef";
 		size_t length = strlen(given);
 		if (length % 2 || strspn(given, digits) != length)
 			return NULL;
-		name = calloc(1, length / 2 + 1);
-		for (size_t i = 0; name && i < length; i += 2)
+		name = xcalloc(1, length / 2 + 1);
+		for (size_t i = 0; i < length; i += 2)
 			name[i / 2] = (char)((strchr(digits, given[i]) - digits) * 16 +
 					     (strchr(digits, given[i + 1]) - digits));
 	} else {
 		return NULL;
 	}
-	if (name && !is_name_valid(name)) {
-		free(name);
-		return NULL;
-	}
-	return name;
+	if (is_name_valid(name))
+		return name;
+	free(name);
+	return NULL;
 }
 
 static bool read_file(const struct json_object *object, struct manifest *manifest)
@@ -177,11 +168,11 @@ static bool read_file(const struct json_object *object, struct manifest *manifes
 		strspn(checksum, "0123456789abcdef") != 32 || checksum[32])
 		return false;
 	char *name = read_name(object);
-	bool added = name && manifest_add(manifest, name, bytes);
+	if (!name)
+		return false;
+	memcpy(manifest_add(manifest, name, bytes)->checksum, checksum, 33);
 	free(name);
-	if (added)
-		memcpy(manifest->files[manifest->count - 1].checksum, checksum, 33);
-	return added;
+	return true;
 }
 
 enum status manifest_read(
@@ -242,9 +233,9 @@ enum status manifest_read(
 	read = (struct manifest){0};
 	status = STATUS_OK;
 out:
-	/* That there was no memory says nothing of the manifest. */
+	/* That json-c had no memory says nothing of the manifest. */
 	if (status == STATUS_NO && errno == ENOMEM)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory for the manifest");
+		xalloc_failed();
 	manifest_release(&read);
 	json_object_put(object);
 	return status;
@@ -270,10 +261,10 @@ enum status manifest_save(const char *path, const struct manifest *manifest, str
 	mode_t mask = umask(077);
 	umask(mask);
 	manifest_write(manifest, &text);
+	if (text.failed)
+		xalloc_failed();
 	enum status status =
-		text.failed
-			? error_set(err, STATUS_TEMPORARY, "out of memory for the manifest")
-			: file_write_whole(path, text.data, text.length, 0666 & ~mask, true, err);
+		file_write_whole(path, text.data, text.length, 0666 & ~mask, true, err);
 	text_release(&text);
 	return status;
 }

@@ -64,8 +64,8 @@ void manifest_release(struct manifest *manifest);
 /* The sum of its files. */
 uint64_t manifest_bytes(const struct manifest *manifest);
 
-/* Add a file; name is copied. False: no memory. */
-bool manifest_add(struct manifest *manifest, const char *name, uint64_t bytes);
+/* Add a file; name is copied. Valid until the next one is added. */
+struct manifest_file *manifest_add(struct manifest *manifest, const char *name, uint64_t bytes);
 void manifest_sort(struct manifest *manifest);
 
 /* Whether both list the same files with the same sizes and checksums. Both sorted. */
@@ -82,7 +82,6 @@ void manifest_write(const struct manifest *manifest, struct text *text);
 
 /*
  * STATUS_NO: this is no manifest (err says why). STATUS_DAMAGED: of a newer format, refused.
- * STATUS_TEMPORARY: no memory.
  */
 enum status manifest_read(
 	const char *text, size_t length, struct manifest *manifest, struct error *err);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/xalloc.h"
+
 /* Large enough to stream, small enough to stay in a processor's cache. */
 #define PIECE  ((size_t)256 << 10)
 #define PIECES 8
@@ -86,9 +88,7 @@ int read_ahead_file(int descriptor, uint64_t size,
 	int number = 0;
 	/* Of a small one, all of it and the end in two reads. */
 	size_t capacity = size < PIECE ? (size_t)size + 1 : PIECE;
-	char *bytes = malloc(threaded ? PIECE * PIECES : capacity);
-	if (!bytes)
-		return ENOMEM;
+	char *bytes = xmalloc(threaded ? PIECE * PIECES : capacity);
 	for (size_t i = 0; i < (threaded ? PIECES : 1); i++)
 		stream.pieces[i] = (struct piece){.bytes = bytes + i * PIECE, .capacity = capacity};
 	pthread_mutex_init(&stream.mutex, NULL);

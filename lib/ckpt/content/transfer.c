@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 
 /* At most so much between two looks at the clock. */
 #define CHUNK	    ((size_t)8 << 20)
@@ -97,9 +98,7 @@ static enum status copy_contents(int in, int out, const char *name, uint64_t byt
 			pace->progress(bytes);
 		return STATUS_OK;
 	}
-	void *buffer = malloc(CHUNK);
-	if (!buffer)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	void *buffer = xmalloc(CHUNK);
 	for (uint64_t at = 0; at < bytes && status == STATUS_OK;) {
 		off_t data = lseek(in, (off_t)at, SEEK_DATA);
 		if (data < 0 && errno == ENXIO)
@@ -119,9 +118,9 @@ static enum status copy_contents(int in, int out, const char *name, uint64_t byt
 /* The directories on the way to name. 0, or errno. */
 static int make_parents(int directory, const char *name)
 {
-	char *path = strdup(name);
-	int number = path ? 0 : ENOMEM;
-	for (char *slash = path ? strchr(path, '/') : NULL; slash && number == 0;
+	char *path = xstrdup(name);
+	int number = 0;
+	for (char *slash = strchr(path, '/'); slash && number == 0;
 		slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdirat(directory, path, 0777) < 0 && errno != EEXIST)

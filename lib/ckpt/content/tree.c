@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/xalloc.h"
 #include "ckpt/commit/names.h"
 
 static const char *kind_of(mode_t mode)
@@ -32,7 +33,7 @@ static enum status find_entry(int directory, const char *name, struct text *path
 		text_add(path, "/");
 	text_add(path, name);
 	if (path->failed)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+		xalloc_failed();
 	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
 			return error_set(err, STATUS_NO, "%s vanished while it was being committed",
@@ -49,11 +50,11 @@ static enum status find_entry(int directory, const char *name, struct text *path
 		status = error_set(err, STATUS_NO,
 			"%s is %s: a checkpoint holds only files and directories",
 			text_string(path), kind_of(st.st_mode));
-	} else if (!manifest_add(manifest, text_string(path), (uint64_t)st.st_size)) {
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	} else {
-		manifest->files[manifest->count - 1].inode = st.st_ino;
-		manifest->files[manifest->count - 1].modified = st.st_mtim;
+		struct manifest_file *file =
+			manifest_add(manifest, text_string(path), (uint64_t)st.st_size);
+		file->inode = st.st_ino;
+		file->modified = st.st_mtim;
 	}
 	path->length = length;
 	path->data[length] = '\0';
@@ -78,8 +79,9 @@ static enum status find(int directory, struct text *path, int depth, bool sync,
 	}
 	DIR *stream = fdopendir(directory);
 	if (!stream) {
+		status = error_errno(err, errno, "read directory %s", name);
 		close(directory);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+		return status;
 	}
 	while (status == STATUS_OK) {
 		errno = 0;
@@ -136,9 +138,7 @@ enum status tree_check_directories(int root, const struct manifest *manifest, st
 	const char *last = "";
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < manifest->count && status == STATUS_OK; i++) {
-		char *name = strdup(manifest->files[i].name);
-		if (!name)
-			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		char *name = xstrdup(manifest->files[i].name);
 		for (char *at = strchr(name, '/'); at && status == STATUS_OK;
 			at = strchr(at + 1, '/')) {
 			/* The file before lies in it, too: looked at already. */
@@ -173,7 +173,7 @@ static enum status search_entry(int directory, const struct dirent *entry, const
 	size_t length = path->length;
 	text_addf(path, "%s%s", length ? "/" : "", name);
 	if (path->failed)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+		xalloc_failed();
 	if (strstr(name, part))
 		return STATUS_OK;
 	int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -194,9 +194,11 @@ static enum status search(
 	enum status status = STATUS_NO;
 	DIR *stream = depth > TREE_DEPTH_MAX ? NULL : fdopendir(directory);
 	if (!stream) {
+		int number = errno;
 		close(directory);
-		return depth > TREE_DEPTH_MAX ? STATUS_NO
-					      : error_set(err, STATUS_TEMPORARY, "out of memory");
+		return depth > TREE_DEPTH_MAX
+			       ? STATUS_NO
+			       : error_errno(err, number, "read directory %s", text_string(path));
 	}
 	while (status == STATUS_NO) {
 		errno = 0;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "ckpt/commit/names.h"
 #include "ckpt/layout/dcp_metadata.h"
 
@@ -105,9 +106,7 @@ static enum status check_safetensors(
 		return error_set(why, STATUS_NO, "%s is cut short in its header", file->name);
 	if (length > JSON_LIMIT)
 		return error_set(why, STATUS_NO, "the header of %s is no header", file->name);
-	char *text = malloc(length + 1);
-	if (!text)
-		return error_set(why, STATUS_TEMPORARY, "out of memory");
+	char *text = xmalloc(length + 1);
 	status = read_at(descriptor, file->name, text, length, sizeof(head), why);
 	struct json_object *header =
 		status == STATUS_OK ? json_parse_limited(text, length, JSON_LIMIT) : NULL;
@@ -160,9 +159,7 @@ static enum status check_archive(
 	if (status != STATUS_OK || length < sizeof(head) || memcmp(head, "PK\3\4", 4) != 0)
 		return status;
 	length = file->bytes < ZIP_END_LIMIT ? (size_t)file->bytes : ZIP_END_LIMIT;
-	unsigned char *tail = length >= ZIP_END ? malloc(length) : NULL;
-	if (length >= ZIP_END && !tail)
-		return error_set(why, STATUS_TEMPORARY, "out of memory");
+	unsigned char *tail = length >= ZIP_END ? xmalloc(length) : NULL;
 	if (tail)
 		status = read_at(
 			descriptor, file->name, tail, length, file->bytes - (uint64_t)length, why);
@@ -424,11 +421,8 @@ enum status structure_read_words(
 	enum status status = open_file(root, name, &descriptor, why);
 	if (status != STATUS_OK)
 		return status;
-	unsigned char *window = malloc(WORDS_WINDOW);
-	if (!window)
-		status = error_set(why, STATUS_TEMPORARY, "out of memory");
-	else
-		status = find_pickle(descriptor, name, &begin, why);
+	unsigned char *window = xmalloc(WORDS_WINDOW);
+	status = find_pickle(descriptor, name, &begin, why);
 	bool last = status != STATUS_OK || begin == 0;
 	for (uint64_t at = 0; !last && at < WORDS_LIMIT; at += WORDS_WINDOW - WORDS_OVERLAP) {
 		ssize_t length = pread(descriptor, window, WORDS_WINDOW, (off_t)(begin + at));

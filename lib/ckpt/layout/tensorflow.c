@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
 #include "ckpt/layout/layout.h"
 #include "ckpt/layout/structure.h"
 
@@ -93,8 +94,8 @@ static bool find_path(const char *text, char path[LAYOUT_NAME_SIZE])
 		/* (No one puts quotes and backslashes into such names.) */
 		if (line[0] != '"' || length == 0 || line[1 + length] != '"')
 			return false;
-		char *copy = strndup(line + 1, length);
-		snprintf(path, LAYOUT_NAME_SIZE, "%.255s", copy ? structure_base(copy) : "");
+		char *copy = xstrndup(line + 1, length);
+		snprintf(path, LAYOUT_NAME_SIZE, "%.255s", structure_base(copy));
 		free(copy);
 		return *path != '\0';
 	}
