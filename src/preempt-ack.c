@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/ack.h"
 #include "agent/served.h"
 #include "base/args.h"
 #include "base/clock.h"
@@ -55,13 +55,17 @@ static enum status find_agent(pid_t *agent, struct error *err)
 	return status;
 }
 
-/* "3 of 4 saved", rewritten in place, while somebody watches. */
+/* "3 of 4 saved", rewritten in place, for a person at a terminal. */
 static bool line_open;
-static void show_progress(const struct stage *stage)
+static void show_progress(const struct view *view)
 {
 	static uint64_t shown_saved = UINT64_MAX;
-	uint64_t done, members;
-	stage_count_saves(&stage->view, &done, &members);
+	uint64_t done = 0, members = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+		const struct agreement_peer *peer = &view->agreement.peers[i];
+		members += peer->member;
+		done += peer->member && peer->saved;
+	}
 	if (!everybody || !isatty(STDERR_FILENO) || done == shown_saved || members == 0)
 		return;
 	shown_saved = done;
@@ -85,34 +89,31 @@ static void print_decision(const struct agreement_decision *decision, uint64_t s
 	}
 }
 
-static int with_board(struct store *store, const struct attempt *attempt,
-	const struct agreement_config *config, int64_t deadline, struct error *err)
+/* Closes the store. */
+static int with_board(const struct agent_options *how, struct store *store,
+	const struct attempt *attempt, int64_t deadline, struct error *err)
 {
-	struct stage stage;
-	enum stage_goal goal = everybody ? STAGE_ALL : saved ? STAGE_SAVED : STAGE_AGREED;
-	pid_t agent;
-	enum status status = find_agent(&agent, err);
-	if (status == STATUS_OK)
-		status = stage_open(&stage, store, attempt, config, board, agent, err);
-	if (status != STATUS_OK)
+	enum ack_goal goal = everybody ? ACK_ALL : saved ? ACK_SAVED : ACK_AGREED;
+	struct ack_request request = {.options = how, .attempt = attempt, .board = board};
+	struct ack_answer answer;
+	enum status status = find_agent(&request.agent, err);
+	if (status != STATUS_OK) {
+		store_close(store);
 		return status;
-	status = stage_run(&stage, goal, deadline, show_progress, err);
+	}
+	status = ack_run(&request, store, goal, deadline, show_progress, &answer, err);
 	if (line_open)
 		fputc('\n', stderr);
-	const struct agreement_decision *decision = &stage.view.agreement.decision;
-	const struct agreement_hold *told = &stage.agreement.told;
-	bool each = decision->kind == KIND_EACH && told->order == ORDER_EXIT;
-	if (status == STATUS_OK && goal == STAGE_AGREED)
-		print_decision(decision, each ? told->step : decision->step);
-	if (status == STATUS_OK && told->order == ORDER_LEAVE && goal == STAGE_ALL) {
-		bool complete = told->code == CODE_SAVED || told->code == CODE_DECIDED;
+	bool each = answer.decision.kind == KIND_EACH && answer.told.order == ORDER_EXIT;
+	if (status == STATUS_OK && goal == ACK_AGREED)
+		print_decision(&answer.decision, each ? answer.told.step : answer.decision.step);
+	if (status == STATUS_OK && answer.told.order == ORDER_LEAVE && goal == ACK_ALL) {
+		bool complete = answer.told.code == CODE_SAVED || answer.told.code == CODE_DECIDED;
 		message_info("%s", complete ? "everybody has saved: the checkpoint is complete"
 					    : "not everybody has saved: no complete checkpoint");
 		status = complete ? STATUS_OK : STATUS_NO;
 	}
-	int leave = stage.leave;
-	stage_release(&stage);
-	return leave ? leave : (int)status;
+	return answer.leave ? answer.leave : (int)status;
 }
 
 static int without_board(struct store *store, const struct attempt *attempt,
@@ -142,15 +143,18 @@ static int without_board(struct store *store, const struct attempt *attempt,
 	return answer.save ? CODE_SAVE : answer.leave ? answer.leave : (int)status;
 }
 
-/* The agreement as the options have it, of this task. */
-static struct agreement_config config_of(const struct identity *identity)
+static struct agent_options options_of(const struct identity *identity, const char *url)
 {
-	return (struct agreement_config){.task = identity->task,
-		.report_timeout = report_timeout,
-		.report_jitter = clock_jitter(1000),
-		.save_timeout = save_timeout,
-		.startup = startup,
-		.leave_patience = 10000};
+	return (struct agent_options){.identity = identity,
+		.store = url,
+		.grace = -1,
+		.kill_after = 5000,
+		.agreement = {.task = identity->task,
+			.report_timeout = report_timeout,
+			.report_jitter = clock_jitter(1000),
+			.save_timeout = save_timeout,
+			.startup = startup,
+			.leave_patience = 10000}};
 }
 
 /* The attempt is the one that was joined: the store may be away. */
@@ -179,12 +183,8 @@ static int run_serve(void)
 	served_ignore_notices();
 	message_patience(1000); /* a log that stalls must not keep the task from agreeing */
 	attempt_name(&attempt, identity.run, group_options.attempt, identity.tasks);
-	struct agent_options how = {.identity = &identity,
-		.store = url,
-		.grace = -1,
-		.kill_after = 5000,
-		.agreement = config_of(&identity)};
-	return agent_serve(&how, &attempt, board, agent, served);
+	struct agent_options how = options_of(&identity, url);
+	return ack_serve(&(struct ack_request){&how, &attempt, board, agent}, served);
 }
 
 static enum status check_options(struct error *err)
@@ -220,7 +220,6 @@ static int run(const struct args_rest *rest)
 	if (serve)
 		return run_serve();
 	enum status status = group_identify(IDENTITY_TASK, 0, &identity, &err);
-	struct agreement_config config = config_of(&identity);
 	if (status == STATUS_OK)
 		status = group_store_url(identity.run, false, url, sizeof(url), &err);
 	if (status == STATUS_OK)
@@ -230,11 +229,15 @@ static int run(const struct args_rest *rest)
 			group_options.attempt_given ? group_options.attempt : 0, &attempt, &err);
 	if (status == STATUS_OK)
 		status = attempt_check_task(&attempt, identity.task, &err);
+	struct agent_options how = options_of(&identity, url);
 	int code = status;
-	if (status == STATUS_OK)
-		code = at_given ? without_board(store, &attempt, &config, deadline, &err)
-				: with_board(store, &attempt, &config, deadline, &err);
-	store_close(store);
+	if (status == STATUS_OK && !at_given) {
+		code = with_board(&how, store, &attempt, deadline, &err);
+	} else {
+		if (status == STATUS_OK)
+			code = without_board(store, &attempt, &how.agreement, deadline, &err);
+		store_close(store);
+	}
 	if (code == CODE_NO && *err.text)
 		message_info("%s", err.text);
 	else if (code != CODE_OK && code != CODE_NO && code != CODE_SAVE)

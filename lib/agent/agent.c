@@ -50,7 +50,7 @@ bool agent_is_through(const struct agent *agent)
 	return true;
 }
 
-void agent_advance(struct agent *agent)
+int64_t agent_act(struct agent *agent)
 {
 	int64_t now = clock_now();
 	int64_t wake = CLOCK_NEVER, look = now + SAFETY_POLL;
@@ -74,12 +74,18 @@ void agent_advance(struct agent *agent)
 		agent_task_account_grace(&agent->tasks[i], &agent->group, now);
 	agent_say_saves(agent);
 	if (agent_is_through(agent))
-		return;
+		return now;
 	if (agent->group.deaths_unseen || agent->group.unexplained)
 		look = now;
 	store_thread_want_view(agent->group.store_thread, look, look < now + SAFETY_POLL);
-	if (agent->sample_at < wake)
-		wake = agent->sample_at;
+	return agent->sample_at < wake ? agent->sample_at : wake;
+}
+
+void agent_advance(struct agent *agent)
+{
+	int64_t wake = agent_act(agent);
+	if (agent_is_through(agent))
+		return;
 	agent_wait_for_events(agent, wake);
 	agent_take_results(agent);
 }
@@ -171,7 +177,7 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 		.signals = -1,
 		.served = -1,
 		.terminal = {.descriptor = -1},
-		.boards = {.directory = -1, .watch = -1},
+		.boards = {.directory = -1},
 		.task_count = options->identity->count,
 		.command_count = options->ranks ? 1 : options->identity->count};
 	struct error err = {0};
@@ -189,11 +195,12 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	}
 	agent.group.reaper = &agent.reaper;
 	for (size_t i = 0; i < agent.task_count; i++)
-		agent.tasks[i].board = (struct board){.directory = -1, .watch = -1};
+		agent.tasks[i].board = (struct board){.directory = -1};
 	if (reaper_start(&agent.reaper, &err) != STATUS_OK ||
 		agent_open_signals(&agent, &err) != STATUS_OK ||
 		agent_watch_sources(options, &agent.watch, &err) != STATUS_OK ||
-		store_thread_start(&agent.group.store_thread, options->store, &err) != STATUS_OK ||
+		store_thread_start(&agent.group.store_thread, options->store, NULL, &err) !=
+			STATUS_OK ||
 		agent_open_pulse(&agent, &err) != STATUS_OK) {
 		code = message_fail(&err);
 		goto out;

@@ -105,14 +105,4 @@ void agent_end_release(struct agent_end *end);
  */
 int agent_run(const struct agent_options *options, struct agent_end *end);
 
-/*
- * Serve a task that has joined already and whose training another program has started: hold it on
- * its board, agree, see to its saves and tell it to leave, round after round. Neither starts nor
- * ends the training, and does not say goodbye for the task. A notice of its own is read from the
- * board (board_put_notice). Until the process is gone (served: a pidfd, -1: none), the task has
- * left, or the board is gone; the first declares the task dead. The store may be away throughout.
- */
-int agent_serve(const struct agent_options *options, const struct attempt *attempt,
-	const char *board, pid_t agent, int served);
-
 #endif

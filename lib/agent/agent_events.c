@@ -264,6 +264,8 @@ static void store_answered(struct agent *agent, const struct result *result)
 		return;
 	if (right && agent->store_away)
 		message_info("the store answers again");
+	if (!right)
+		agent->store_error = result->error;
 	if (!right && !agent->store_away)
 		message_error("%s%s", result->error.text, agent->unstarted ? "" : "; trying again");
 	agent->store_away = !right;
@@ -287,6 +289,8 @@ static void take_look(struct agent *agent, const struct result *result)
 	(result->whole ? view_feed : view_feed_news)(&group->view, &result->answer,
 		&(struct view_reading){result->unchanged, result->began, result->now});
 	learn_from(group, result);
+	if (agent->commands[0].foreign)
+		agent_task_keep_deadline(&agent->tasks[0], &group->view);
 	if (result->whole)
 		group->deaths_unseen = false;
 	/* Of a task that has left, and was awaited, only the whole tells. */

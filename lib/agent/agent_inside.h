@@ -3,8 +3,8 @@
  * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
  * and starting), restart.c (between two attempts), agent_events.c (what happens), agent_heart.c
  * (beats and progress), agent_terminal.c (a job of a shell), agent_rehearse.c (a notice to
- * oneself), agent_say.c (what people are told), agent_serve.c (for a training that another
- * program has started).
+ * oneself), agent_say.c (what people are told), ack.c (for a training that another program
+ * has started).
  */
 #ifndef AGENT_AGENT_INSIDE_H
 #define AGENT_AGENT_INSIDE_H
@@ -25,7 +25,7 @@ struct agent {
 	struct stderr_relay *relay;
 	struct source_set watch; /* the sources of notices */
 	int signals;		 /* signalfd: CHLD, and what is passed on */
-	int served;		 /* a pidfd of the process that agent_serve serves; -1: none */
+	int served;		 /* a pidfd of the process that ack_serve serves; -1: none */
 	struct terminal terminal;
 	bool terminal_lent; /* the command has used it */
 	struct command *commands;
@@ -39,6 +39,7 @@ struct agent {
 	struct cut_off cut_off;
 	bool cut_off_ended;	      /* its tasks are ended because of that */
 	bool store_away, writes_away; /* the latter: it answers when asked, and takes nothing */
+	struct error store_error;     /* why it did not, the last time */
 	uint64_t said_round, said_decision, said_alone, said_dead;
 	bool said_claim, said_broken;
 	bool goodbye_done;
@@ -51,7 +52,9 @@ struct agent {
 
 /* Every task is. */
 bool agent_is_through(const struct agent *agent);
-/* Do what is wanted now, then wait for the next event and take it in. */
+/* Do what is wanted now; returns when to do so again, if nothing happens before. */
+int64_t agent_act(struct agent *agent);
+/* agent_act, then wait for the next event and take it in. */
 void agent_advance(struct agent *agent);
 /* Wait for signals, sources and the store thread until wake; take in all but the latter's results.
  */

@@ -107,8 +107,16 @@ static void say_deaths(struct agent *agent)
 	text_release(&names);
 }
 
+/* What one stage of preempt-ack has to say is its answer. */
+static bool is_quiet(const struct agent *agent)
+{
+	return agent->group.one_stage;
+}
+
 void agent_say_news(struct agent *agent)
 {
+	if (is_quiet(agent))
+		return;
 	say_claim(agent);
 	say_deaths(agent);
 	say_decision(agent);
@@ -117,6 +125,8 @@ void agent_say_news(struct agent *agent)
 
 void agent_say_saves(struct agent *agent)
 {
+	if (is_quiet(agent))
+		return;
 	say_alone(agent);
 	for (size_t i = 0; i < agent->task_count; i++) {
 		struct agent_task *task = &agent->tasks[i];

@@ -411,12 +411,14 @@ static void release(struct store_thread *thread)
 	free(thread);
 }
 
-enum status store_thread_start(struct store_thread **out, const char *url, struct error *err)
+enum status store_thread_start(
+	struct store_thread **out, const char *url, struct store *store, struct error *err)
 {
 	struct store_thread *thread = calloc(1, sizeof(*thread));
 	if (!thread)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	thread->url = strdup(url);
+	thread->store = store;
 	thread->last = &thread->first;
 	thread->results_end = &thread->results;
 	thread->view_by = CLOCK_NEVER;

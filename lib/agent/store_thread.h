@@ -39,10 +39,12 @@ struct result {
 void result_free(struct result *result);
 
 /*
- * Start the thread on a store of its own, which it opens. The process has opened that store before:
- * a missing one is away, and is never made anew. All signals are blocked in the thread.
+ * Start the thread on a store of its own: store, which is open and belongs to the thread from here
+ * on, or NULL; then it opens the one at url. The process has opened that store before: a missing
+ * one is away, and is never made anew. All signals are blocked in the thread.
  */
-enum status store_thread_start(struct store_thread **thread, const char *url, struct error *err);
+enum status store_thread_start(
+	struct store_thread **thread, const char *url, struct store *store, struct error *err);
 
 /* Readable when there are results. */
 int store_thread_descriptor(const struct store_thread *thread);

@@ -546,7 +546,7 @@ int keeper_run(const struct keeper_options *options)
 {
 	struct keeper k = {.options = options,
 		.rules = options->progress,
-		.board = {.directory = -1, .watch = -1},
+		.board = {.directory = -1},
 		.signals = -1,
 		.stream = -1,
 		.process = -1};

@@ -87,7 +87,7 @@ enum status membership_join(const struct membership_request *request, struct tex
 {
 	struct store *store;
 	struct attempt attempt;
-	struct board board = {.directory = -1, .watch = -1};
+	struct board board = {.directory = -1};
 	const struct identity *identity = request->identity;
 	enum status status =
 		store_open(&store, request->store, STORE_CREATE, clock_after(30000), err);

@@ -11,44 +11,6 @@
 #include "notice/notice.h"
 #include "proto/view.h"
 
-struct stage {
-	struct store *store;
-	struct view view;
-	struct board board;
-	struct agreement_config config;
-	struct agreement_alone alone;
-	struct agreement agreement;
-	struct notice notice;
-	int64_t save_time;
-	store_revision deadline_kept; /* of the key, as the board has it */
-	int leave;		      /* by stage_run: an exit code, or 0 */
-};
-
-/* The attempt must be there (STATUS_NO otherwise). board: $PREEMPT_DIR; agent: pid in its hold. */
-enum status stage_open(struct stage *stage, struct store *store, const struct attempt *attempt,
-	const struct agreement_config *config, const char *board, pid_t agent, struct error *err);
-void stage_release(struct stage *stage);
-
-enum stage_goal {
-	STAGE_AGREED, /* the board was told where to save, and that is acknowledged */
-	STAGE_SAVED,  /* the save is done and reported */
-	STAGE_ALL,    /* everybody is through; the board was told to leave */
-};
-
-/*
- * Go on until goal. STATUS_OK, also when an earlier call has reached it. STATUS_NO: there is
- * nothing to agree on (no claim, no round), the task was left out of it, or the board is gone; or,
- * where stage->leave is not 0, the training process was told to leave with that code, or has to be
- * ended: the error says which. STATUS_BROKEN: the run has failed. STATUS_TIMEOUT. A store that
- * cannot be asked is asked again; without it the task saves alone in time. progress (may be NULL)
- * is called whenever something has changed.
- */
-enum status stage_run(struct stage *stage, enum stage_goal goal, int64_t deadline,
-	void (*progress)(const struct stage *stage), struct error *err);
-
-/* How many members of the newest decision have saved; of how many. */
-void stage_count_saves(const struct view *view, uint64_t *saved, uint64_t *members);
-
 /*
  * For a training process without a board that stands at boundary `at` (finished steps) and cannot
  * be there again before `next`. STATUS_OK: answer->save says whether to save here, and kind what

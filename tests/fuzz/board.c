@@ -61,10 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char letters[] = "hsScodne";
 	static const char *const files[] = {
 		"hold", "step", "saved", "section", "owner", "deadline", "notice", "error"};
-	struct board board = {.path = (char *)fuzz_path(),
-		.directory = fuzz_directory(),
-		.watch = -1,
-		.agent = 77};
+	struct board board = {
+		.path = (char *)fuzz_path(), .directory = fuzz_directory(), .agent = 77};
 	const char *letter = size && *data ? strchr(letters, *data) : NULL;
 	if (!letter)
 		return 0;

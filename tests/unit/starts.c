@@ -62,7 +62,7 @@ static enum status relay(struct error *err)
 static enum status worker(struct error *err)
 {
 	struct store_thread *thread;
-	enum status status = store_thread_start(&thread, none, err);
+	enum status status = store_thread_start(&thread, none, NULL, err);
 	if (status != STATUS_OK)
 		return status;
 	bool whole = store_thread_descriptor(thread) >= 0;

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/ack.h"
+#include "agent/task/board.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "compose/stage.h"
 #include "compose/vitals.h"
 #include "proto/claim.h"
 #include "proto/writes.h"
@@ -614,105 +615,115 @@ static void write_number(const char *board, const char *name, const char *text)
 	}
 }
 
-/* Two tasks, each stage a program of its own, in one thread: whoever comes last decides. */
+/* One call of preempt-ack for a task, which gives up after patience (ms). */
+struct ack_call {
+	const char *store;
+	const struct attempt *attempt;
+	uint64_t task;
+	const struct board *board;
+	enum ack_goal goal;
+	int64_t patience;
+};
+static enum status ack_once(const struct ack_call *call, struct ack_answer *answer)
+{
+	char path[128];
+	struct error err = {0};
+	struct identity identity = {.task = call->task, .count = 1, .tasks = call->attempt->tasks};
+	struct agent_options options = {.identity = &identity,
+		.store = path,
+		.grace = -1,
+		.agreement = {.task = call->task,
+			.report_timeout = 60000,
+			.save_timeout = 60000,
+			.startup = 60000}};
+	struct ack_request request = {&options, call->attempt, call->board->path, getpid()};
+	snprintf(path, sizeof(path), "%s/%s", directory, call->store);
+	enum status status = ack_run(&request, open_store(call->store), call->goal,
+		clock_after(call->patience), NULL, answer, &err);
+	if (status != STATUS_OK)
+		printf("# %s\n", err.text);
+	return status;
+}
+
+/* Two tasks, each stage a program of its own, in one thread: the last that comes decides. */
 static void staged(void)
 {
 	struct store *store = open_store("stages.db");
 	struct attempt joined;
 	struct board boards[2];
 	struct error err = {0};
-	const struct agreement_config config[2] = {
-		{.task = 0, .report_timeout = 60000, .save_timeout = 60000, .startup = 60000},
-		{.task = 1, .report_timeout = 60000, .save_timeout = 60000, .startup = 60000}};
+	struct ack_answer answer;
 	static const char *const at[2] = {"00000000000000000007 00000000000000000008\n",
 		"00000000000000000003 00000000000000000004\n"};
 	join_all(store, 2, &joined);
+	struct ack_call call = {.store = "stages.db", .attempt = &joined, .patience = 30000};
 	for (int i = 0; i < 2; i++) {
 		CHECK(board_create(&boards[i], directory, getpid(), &err) == STATUS_OK);
 		write_number(boards[i].path, "step", at[i]);
 	}
-	for (int call = 0; call < 2; call++) {
-		struct stage stage;
-		CHECK(stage_open(&stage, store, &joined, &config[0], boards[0].path, getpid(),
-			      &err) == STATUS_OK);
-		CHECK(stage_run(&stage, STAGE_AGREED, clock_after(30000), NULL, &err) == STATUS_NO,
-			"nothing is claimed: no, call %d", call);
-		stage_release(&stage);
-	}
+	call.board = &boards[0];
+	for (int i = 0; i < 2; i++)
+		CHECK(ack_once(&call, &answer) == STATUS_NO, "nothing is claimed: no, call %d", i);
 	CHECK_EQ(claim_as(store, &joined, 1, THEN_EXIT), STATUS_OK);
 	/* The first to report waits; it is ended by its timeout, as often as its report needs, and
 	 * started again after the other. */
-	for (int call = 0; call < 3; call++) {
-		int i = call % 2;
-		struct stage stage;
-		CHECK(stage_open(&stage, store, &joined, &config[i], boards[i].path, getpid(),
-			      &err) == STATUS_OK);
-		enum status status = stage_run(
-			&stage, STAGE_AGREED, clock_after(call == 0 ? 300 : 30000), NULL, &err);
-		CHECK(status == (call == 0 ? STATUS_TIMEOUT : STATUS_OK), "call %d", call);
-		if (call == 0 && status == STATUS_TIMEOUT &&
-			!stage.view.agreement.peers[0].reported)
-			call--;
-		if (call > 0) {
-			CHECK_EQ(stage.view.agreement.decision.step, 8);
-			CHECK_EQ(stage.agreement.told.step, 8);
-			CHECK_EQ(stage.agreement.told.order, ORDER_EXIT);
+	for (int i = 0; i < 3; i++) {
+		call.task = (uint64_t)i % 2;
+		call.board = &boards[i % 2];
+		call.patience = i == 0 ? 300 : 30000;
+		enum status status = ack_once(&call, &answer);
+		CHECK(status == (i == 0 ? STATUS_TIMEOUT : STATUS_OK), "call %d", i);
+		if (i == 0 && status == STATUS_TIMEOUT && !answer.reported)
+			i--;
+		if (i > 0) {
+			CHECK_EQ(answer.decision.step, 8);
+			CHECK_EQ(answer.told.step, 8);
+			CHECK_EQ(answer.told.order, ORDER_EXIT);
 		}
-		stage_release(&stage);
 	}
 	for (int i = 0; i < 2; i++) {
 		write_number(boards[i].path, "step", "00000000000000000008 00000000000000000009\n");
 		write_number(boards[i].path, "saved", "00000000000000000008\n");
 	}
-	for (int call = 0; call < 4; call++) {
-		int i = call % 2;
-		struct stage stage;
-		CHECK(stage_open(&stage, store, &joined, &config[i], boards[i].path, getpid(),
-			      &err) == STATUS_OK);
-		enum status status = stage_run(
-			&stage, call < 2 ? STAGE_SAVED : STAGE_ALL, clock_after(30000), NULL, &err);
-		CHECK(status == STATUS_OK, "saved, and all: call %d (%s)", call,
-			status == STATUS_OK ? "" : err.text);
-		if (call >= 2)
-			CHECK(stage.agreement.told.order == ORDER_LEAVE &&
-					stage.agreement.told.code == CODE_SAVED,
-				"task %d may leave with 42", i);
-		stage_release(&stage);
+	for (int i = 0; i < 4; i++) {
+		call.task = (uint64_t)i % 2;
+		call.board = &boards[i % 2];
+		call.goal = i < 2 ? ACK_SAVED : ACK_ALL;
+		CHECK(ack_once(&call, &answer) == STATUS_OK, "saved, and all: call %d", i);
+		if (i >= 2)
+			CHECK(answer.told.order == ORDER_LEAVE && answer.told.code == CODE_SAVED,
+				"task %d may leave with 42", i % 2);
 	}
 	for (int i = 0; i < 2; i++)
 		board_release(&boards[i], true);
 	store_close(store);
 }
 
-/* Small programs that are started one after the other do not count what is left anew. */
+/* Small programs that are started one after the other do not count what is left again. */
 static void staged_deadline(void)
 {
 	struct store *store = open_store("deadline.db");
 	struct attempt joined;
 	struct board board;
 	struct error err = {0};
-	const struct agreement_config config = {.report_timeout = 60000, .save_timeout = 60000};
+	struct ack_answer answer;
 	int64_t deadline[2] = {0};
 	join_all(store, 1, &joined);
 	CHECK(board_create(&board, directory, getpid(), &err) == STATUS_OK);
 	CHECK(store_put(store, "run/s/000001/DEADLINE", "{\"left\":600000}", NULL, &err) ==
 		STATUS_OK);
-	for (int call = 0; call < 2; call++) {
-		struct stage stage;
-		CHECK(stage_open(&stage, store, &joined, &config, board.path, getpid(), &err) ==
-			STATUS_OK);
-		deadline[call] = stage.view.agreement.deadline;
-		stage_release(&stage);
+	struct ack_call call = {.store = "deadline.db", .attempt = &joined, .board = &board};
+	for (int i = 0; i < 2; i++) {
+		CHECK(ack_once(&call, &answer) == STATUS_NO, "nothing is claimed");
+		deadline[i] = answer.deadline;
 		clock_sleep_until(clock_after(5));
 	}
 	CHECK(deadline[0] < CLOCK_NEVER && deadline[0] == deadline[1],
 		"the second program knows the deadline as the first did");
 	CHECK(store_put(store, "run/s/000001/DEADLINE", "{\"left\":60000}", NULL, &err) ==
 		STATUS_OK);
-	struct stage stage;
-	CHECK(stage_open(&stage, store, &joined, &config, board.path, getpid(), &err) == STATUS_OK);
-	CHECK(stage.view.agreement.deadline < deadline[0], "and an earlier one replaces it");
-	stage_release(&stage);
+	CHECK(ack_once(&call, &answer) == STATUS_NO && answer.deadline < deadline[0],
+		"and an earlier one replaces it");
 	board_release(&board, true);
 	store_close(store);
 }

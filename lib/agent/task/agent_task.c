@@ -29,6 +29,22 @@ enum status agent_task_init(struct agent_task *task, struct group *group, uint64
 	return STATUS_OK;
 }
 
+void agent_task_keep_deadline(struct agent_task *task, struct view *view)
+{
+	struct agreement_view *known = &view->agreement;
+	struct board_deadline deadline = {.revision = view->deadline_revision,
+		.earliest = known->deadline,
+		.latest = known->deadline_latest,
+		.doubted = known->deadline_doubted};
+	if (deadline.revision == task->deadline_kept)
+		return;
+	task->deadline_kept = deadline.revision;
+	board_keep_deadline(&task->board, &deadline);
+	known->deadline = deadline.earliest;
+	known->deadline_latest = deadline.latest;
+	known->deadline_doubted = deadline.doubted;
+}
+
 void agent_task_release(struct agent_task *task)
 {
 	board_release(&task->board, true);
@@ -138,7 +154,6 @@ void agent_task_read_saved(struct agent_task *task, int64_t now)
 	int64_t saved_at = 0;
 	struct board_step step;
 	struct agreement *a = &task->agreement;
-	board_drain(&task->board);
 	if (board_read_saved(&task->board, &saved, &saved_at, NULL) != STATUS_OK ||
 		(a->has_saved && saved <= a->saved_step))
 		return;
@@ -146,11 +161,16 @@ void agent_task_read_saved(struct agent_task *task, int64_t now)
 	if (board_read_saved(&task->board, &saved, &saved_at, NULL) != STATUS_OK ||
 		(a->has_saved && saved <= a->saved_step))
 		return;
-	/* From the boundary to `saved`: the save, by the times of the two files. */
-	if (board_read_step(&task->board, &step, NULL) == STATUS_OK && step.step == saved &&
-		saved_at >= step.written && saved_at - step.written < 86400000)
-		task->save_time = saved_at - step.written;
-	if (a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT) {
+	/*
+	 * From the boundary (or from the order, if that came later) to `saved`: the save, by the
+	 * times of the files.
+	 */
+	if (board_read_step(&task->board, &step, NULL) == STATUS_OK && step.step == saved) {
+		int64_t began = clock_later(step.written, task->hold_written);
+		if (saved_at >= began && saved_at - began < 86400000)
+			task->save_time = saved_at - began;
+	}
+	if (!task->hold_written && (a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT)) {
 		int64_t since_told = now - a->told_at;
 		if (since_told < task->save_time || task->save_time == 0)
 			task->save_time = since_told;
@@ -183,7 +203,8 @@ static void end_command(
 			leave.code = CODE_PREEMPTED;
 		command->ending = true;
 		command->kill_at = now + group->options->kill_after;
-		(void)board_tell(&task->board, &leave, NULL);
+		if (!group->one_stage) /* then the caller is told */
+			(void)board_tell(&task->board, &leave, NULL);
 		signal_command(command, SIGTERM);
 		signal_command(command, SIGCONT);
 	}
@@ -217,6 +238,8 @@ static void build_write(struct write *write, struct agent_task *task, const stru
 		details.step = step.step;
 	}
 	write_build(write, &group->view, what, task->number, plan, &details);
+	if (what == WRITE_SAVED && group->one_stage) /* it may be the last save */
+		write_news(&write->transaction, &group->view.attempt, true);
 }
 
 static void start_write(struct agent_task *task, struct group *group, enum agreement_write what,
@@ -297,6 +320,8 @@ static bool advance_once(struct agent_task *task, struct group *group, int64_t n
 			board_failed(task, &err);
 		if (told || a->lost)
 			agreement_told(a, &plan->hold, now);
+		if (told)
+			task->hold_written = 0;
 		if (told)
 			step_interval_told(&task->interval,
 				agreement_stands_still(&plan->hold, task->interval.step), now);

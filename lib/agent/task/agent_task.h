@@ -39,6 +39,9 @@ struct agent_task {
 	struct agreement agreement;
 	struct agreement_config config;
 	struct board board;
+	int64_t hold_written; /* of an order to save that an earlier program told; 0: none */
+	store_revision
+		deadline_kept;	  /* of the key, as the board has it (agent_task_keep_deadline) */
 	struct board_owner owner; /* the training process, as last seen; "": not yet */
 	struct command *command;
 	struct hook done_if; /* what --done-if runs, once the rest is through */
@@ -70,6 +73,7 @@ struct group {
 	struct agreement_alone alone; /* what the tasks agree on without the store */
 	struct notice notice;	      /* our own, when noticed */
 	bool noticed;
+	bool one_stage; /* preempt-ack without --serve: this process leaves before its task does */
 	int64_t own_deadline;
 	bool shared[WRITE_KINDS]; /* one that is the same from whichever task is under way */
 	unsigned deaths_asked;	  /* writes of deaths that are under way */
@@ -81,6 +85,11 @@ enum status agent_task_init(struct agent_task *task, struct group *group, uint64
 	struct command *command, int64_t now);
 void agent_task_release(struct agent_task *task);
 
+/*
+ * For a board on which several programs act one after the other: what is left until the deadline
+ * counts from when the first of them read it.
+ */
+void agent_task_keep_deadline(struct agent_task *task, struct view *view);
 /* saved was written, or may have been. */
 void agent_task_read_saved(struct agent_task *task, int64_t now);
 /* About once a second: how far is it? */

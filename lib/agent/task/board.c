@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,22 +55,6 @@ static int make_file(int directory, const char *name, const char *content)
 	return result;
 }
 
-/* Few inotify instances and watches belong to one user: without one, saves are looked for. */
-static void watch_saved(struct board *board)
-{
-	char *saved = NULL;
-	int watch = -1;
-	board->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (board->watch >= 0 && asprintf(&saved, "%s/saved", board->path) >= 0) {
-		watch = inotify_add_watch(board->watch, saved, IN_MODIFY);
-		free(saved);
-	}
-	if (watch >= 0 || board->watch < 0)
-		return;
-	close(board->watch);
-	board->watch = -1;
-}
-
 /*
  * The fifo `alive` has its name only once we have it open: without us nobody has, and that is how
  * board_sweep knows. systemd-tmpfiles leaves alone what is locked, however old it is.
@@ -110,7 +93,7 @@ static enum status furnish(struct board *board, struct error *err)
 
 enum status board_create(struct board *board, const char *parent, pid_t agent, struct error *err)
 {
-	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	*board = (struct board){.directory = -1, .agent = agent};
 	if (!parent)
 		parent = board_place();
 	board_sweep(parent);
@@ -133,7 +116,7 @@ enum status board_create(struct board *board, const char *parent, pid_t agent, s
 enum status board_create_rank(
 	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err)
 {
-	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	*board = (struct board){.directory = -1, .agent = agent};
 	if (asprintf(&board->path, "%s/%llu", directory, (unsigned long long)rank) < 0) {
 		board->path = NULL;
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -147,7 +130,7 @@ enum status board_create_rank(
 
 enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err)
 {
-	*board = (struct board){.directory = -1, .watch = -1, .agent = agent};
+	*board = (struct board){.directory = -1, .agent = agent};
 	board->path = strdup(path);
 	board->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	bool open_at_all = board->path && board->directory >= 0;
@@ -157,8 +140,6 @@ enum status board_open(struct board *board, const char *path, pid_t agent, struc
 	else if (!open_at_all || faccessat(board->directory, "step", F_OK, 0) < 0 ||
 		 faccessat(board->directory, "saved", F_OK, 0) < 0)
 		status = error_set(err, STATUS_USAGE, "%s is not a board, or no longer one", path);
-	else
-		watch_saved(board);
 	if (status != STATUS_OK)
 		board_release(board, false);
 	return status;
@@ -168,14 +149,12 @@ void board_release(struct board *board, bool remove)
 {
 	if (board->directory >= 0)
 		close(board->directory);
-	if (board->watch >= 0)
-		close(board->watch);
 	if (board->alive > 0)
 		close(board->alive);
 	if (remove && board->path)
 		(void)file_remove_tree(board->path, NULL);
 	free(board->path);
-	*board = (struct board){.directory = -1, .watch = -1};
+	*board = (struct board){.directory = -1};
 }
 
 /* The spare file that is there, or that is not. */
@@ -472,13 +451,6 @@ void board_make_room(const struct board *board)
 		(void)make_room(descriptor);
 		close(descriptor);
 	}
-}
-
-void board_drain(const struct board *board)
-{
-	char events[4096];
-	while (read(board->watch, events, sizeof(events)) > 0)
-		;
 }
 
 bool board_vanished(const struct board *board)

@@ -17,9 +17,8 @@
 struct board {
 	char *path;
 	int directory; /* descriptor */
-	int watch;   /* inotify: readable when `saved` was written; -1: not watched, look for it */
-	pid_t agent; /* whose death frees the training process */
-	int alive;   /* the only writing end of the fifo of that name, of the agent; 0: not ours */
+	pid_t agent;   /* whose death frees the training process */
+	int alive; /* the only writing end of the fifo of that name, of the agent; 0: not ours */
 };
 
 /*
@@ -100,8 +99,6 @@ struct board_owner {
 enum status board_read_owner(const struct board *board, struct board_owner *owner);
 /* Room for what the training process writes, if there is any: one that follows has emptied it. */
 void board_make_room(const struct board *board);
-/* Take the events off watch. */
-void board_drain(const struct board *board);
 bool board_vanished(const struct board *board);
 
 #endif

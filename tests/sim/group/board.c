@@ -42,7 +42,6 @@ enum status board_create(struct board *board, const char *parent, pid_t agent, s
 	struct world *w = node->world;
 	int task = node->agent * w->schedule->per_agent + (int)node->boards++;
 	*board = (struct board){.directory = node->ghost ? GHOST : task + 1,
-		.watch = -1,
 		.agent = agent,
 		.path = strdup("board")};
 	if (!node->ghost)

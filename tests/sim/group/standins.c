@@ -134,7 +134,7 @@ void board_release(struct board *board, bool remove)
 {
 	(void)remove;
 	free(board->path);
-	*board = (struct board){.directory = -1, .watch = -1};
+	*board = (struct board){.directory = -1};
 }
 
 /* ---- What no board here is asked for ---- */
@@ -204,7 +204,3 @@ void board_make_room(const struct board *board)
 	(void)board;
 }
 
-void board_drain(const struct board *board)
-{
-	(void)board;
-}

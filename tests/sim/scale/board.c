@@ -22,8 +22,7 @@ enum status board_create(struct board *board, const char *parent, pid_t agent, s
 	struct node *node = (struct node *)process_current();
 	int task = (int)node->identity.task + (int)node->boards++;
 	(void)parent, (void)err;
-	*board = (struct board){
-		.directory = task + 1, .watch = -1, .agent = agent, .path = strdup("board")};
+	*board = (struct board){.directory = task + 1, .agent = agent, .path = strdup("board")};
 	return STATUS_OK;
 }
 

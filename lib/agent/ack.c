@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/ack.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "agent/agent_inside.h"
+#include "agent/served.h"
+#include "base/clock.h"
+#include "base/message.h"
+#include "base/xalloc.h"
+#include "proto/remembered.h"
+
+#define RECALL	5000 /* ms to ask the store what earlier attempts have measured */
+#define GOODBYE 5000 /* ms to write that the task is dead */
+
+/* If the store cannot be asked, the first save counts as fast. */
+static void recall_saves(struct agent *agent)
+{
+	struct store *store;
+	struct error unused;
+	if (store_open(&store, agent->options->store, 0, clock_after(RECALL), &unused) != STATUS_OK)
+		return;
+	store_set_patience(store, RECALL);
+	struct remembered known;
+	if (remembered_read(store, agent->group.view.attempt.run, &known, &unused) == STATUS_OK)
+		agent->group.view.agreement.longest_save = known.longest_save;
+	store_close(store);
+}
+
+static void remember_saves(const struct agent *agent)
+{
+	int64_t longest = agent->tasks[0].agreement.measure.longest_save;
+	struct store *store;
+	struct error unused;
+	if (longest <= agent->group.view.agreement.longest_save || agent->store_away ||
+		store_open(&store, agent->options->store, 0, clock_after(RECALL), &unused) !=
+			STATUS_OK)
+		return;
+	store_set_patience(store, RECALL);
+	(void)remembered_add(store, agent->group.view.attempt.run, longest, NULL, &unused);
+	store_close(store);
+}
+
+static struct agent blank(const struct ack_request *request, int served, bool one_stage)
+{
+	return (struct agent){.options = request->options,
+		.group = {.options = request->options,
+			.own_deadline = CLOCK_NEVER,
+			.one_stage = one_stage},
+		.signals = -1,
+		.served = served,
+		.terminal = {.descriptor = -1},
+		.boards = {.directory = -1}};
+}
+
+/* The board, and an empty view of the attempt. */
+static enum status open_board(
+	struct agent *agent, const struct ack_request *request, struct error *err)
+{
+	struct group *group = &agent->group;
+	struct agreement_alone *alone = &group->alone;
+	agent->tasks = xcalloc(1, sizeof(*agent->tasks));
+	agent->commands = xcalloc(1, sizeof(*agent->commands));
+	alone->view.peers = xcalloc(request->attempt->tasks, sizeof(*alone->view.peers));
+	agent->task_count = agent->command_count = 1;
+	agent->commands[0].foreign = true;
+	group->reaper = &agent->reaper;
+	alone->first = request->options->identity->task;
+	alone->count = 1;
+	enum status status =
+		board_open(&agent->tasks[0].board, request->board, request->agent, err);
+	return status == STATUS_OK ? view_init(&group->view, request->attempt, err) : status;
+}
+
+/* Follow the store from what the view shows; store becomes the thread's. */
+static enum status follow(struct agent *agent, struct store *store, struct error *err)
+{
+	struct group *group = &agent->group;
+	struct agent_task *task = &agent->tasks[0];
+	enum status status =
+		store_thread_start(&group->store_thread, agent->options->store, store, err);
+	if (status != STATUS_OK)
+		return status;
+	agent_task_init(task, group, group->alone.first, &agent->commands[0], clock_now());
+	/* The acknowledgement is for the program that asks, as soon as the step is agreed on. */
+	task->config.acknowledges = task->agreement.config.acknowledges = true;
+	store_thread_follow(group->store_thread, &group->view);
+	return STATUS_OK;
+}
+
+/* The board is its agent's to remove. */
+static void release(struct agent *agent)
+{
+	if (agent->task_count)
+		board_release(&agent->tasks[0].board, false);
+	agent_release(agent);
+}
+
+/* ---- One stage ---- */
+
+/* What the store and an earlier program on this board have left. */
+static enum status take_up(struct agent *agent, struct store *store, struct error *err)
+{
+	struct view *view = &agent->group.view;
+	struct remembered known;
+	enum status status = view_refresh(view, store, err);
+	if (status == STATUS_OK)
+		status = remembered_read(store, view->attempt.run, &known, err);
+	if (status != STATUS_OK)
+		return status;
+	view->agreement.longest_save = known.longest_save;
+	agent_task_keep_deadline(&agent->tasks[0], view);
+	return STATUS_OK;
+}
+
+static enum status take_up_order(struct agent_task *task, struct error *err)
+{
+	const struct agreement_view *view = task->agreement.view;
+	struct agreement_hold hold;
+	int64_t written;
+	enum status status = board_told(&task->board, &hold, &written, err);
+	bool saves = hold.order == ORDER_SAVE || hold.order == ORDER_EXIT;
+	if (status != STATUS_OK)
+		return status;
+	if (saves)
+		task->hold_written = written;
+	if ((saves && view->decided && hold.step == view->decision.step) ||
+		hold.order == ORDER_WAIT || hold.order == ORDER_LEAVE)
+		agreement_told(&task->agreement, &hold, clock_now());
+	return STATUS_OK;
+}
+
+static bool reached(const struct agent *agent, enum ack_goal goal)
+{
+	const struct agreement *a = &agent->tasks[0].agreement;
+	const struct agreement_view *view = &agent->group.view.agreement;
+	if (a->solo) /* nothing that this task does by itself is agreed on */
+		return goal == ACK_ALL && a->told.order == ORDER_LEAVE;
+	bool told = a->told.order == ORDER_SAVE || a->told.order == ORDER_EXIT;
+	/* Reported in the newest round, by us or by an earlier call. */
+	bool reported = view->decided && view->peers[a->config.task].saved;
+	switch (goal) {
+	case ACK_AGREED: return (told && a->done[WRITE_ACK] == a->round) || reported;
+	case ACK_SAVED: return agreement_saved_reported(a) || reported;
+	case ACK_ALL:
+		/* After a claim the final round is still to come, however long the grace period. */
+		return a->told.order == ORDER_LEAVE ||
+		       (a->told.order == ORDER_RUN && !view->claimed &&
+			       (agreement_saved_reported(a) || reported));
+	}
+	return true;
+}
+
+/* Whether the view does not show yet what this task has written, or is writing. */
+static bool is_writing(const struct agreement *a)
+{
+	bool any = a->poll_first;
+	for (enum agreement_write what = 0; what < WRITE_KINDS; what++)
+		any |= a->pending[what];
+	return any;
+}
+
+/* Why the goal cannot be reached any more, as the agreement and the store have it. */
+static enum status give_up(const struct agent *agent, int *leave, struct error *err)
+{
+	const struct agent_task *task = &agent->tasks[0];
+	const struct agreement *a = &task->agreement;
+	const struct view *view = &agent->group.view;
+	const char *run = view->attempt.run;
+	if (a->told.order == ORDER_LEAVE) {
+		*leave = a->told.code;
+		return error_set(err, STATUS_NO,
+			"run %s: the training process was told to leave with %d", run,
+			a->told.code);
+	}
+	if (task->command->ending && a->code == CODE_BROKEN)
+		return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s", run,
+			(unsigned long long)view->attempt.number,
+			*view->seal_text ? view->seal_text : view->seal);
+	if (task->command->ending) {
+		*leave = a->code;
+		return error_set(err, STATUS_NO,
+			"run %s: %s; end the training process and leave with %d", run,
+			view->agreement.decided && view->agreement.decision.kind == KIND_NONE
+				? "no task has begun to train, so there is nothing to save"
+				: "it did not save in time",
+			a->code);
+	}
+	if (task->finished) {
+		*leave = task->code;
+		return error_set(err, STATUS_NO, "run %s: this task has left it", run);
+	}
+	if (is_writing(a))
+		return STATUS_OK;
+	if (view->agreement.round == 0)
+		return error_set(err, STATUS_NO,
+			"run %s: nothing is claimed, and no checkpoint is asked for", run);
+	if (a->told.order == ORDER_RUN && view->agreement.decided && !view->agreement.claimed)
+		return error_set(err, STATUS_NO,
+			"run %s: this task has no part in the checkpoint of step %llu", run,
+			(unsigned long long)view->agreement.decision.step);
+	return STATUS_OK;
+}
+
+/* Whether board and agent are still there, and the store may be asked. */
+static enum status check_surroundings(const struct agent *agent, int *leave, struct error *err)
+{
+	const struct board *board = &agent->tasks[0].board;
+	const struct error *refused = &agent->store_error;
+	if (board_vanished(board))
+		return error_set(err, STATUS_NO, "the board %s is gone", board->path);
+	if (kill(board->agent, 0) < 0 && errno == ESRCH) {
+		*leave = CODE_PREEMPTED;
+		return error_set(err, STATUS_NO, "process %d, which owns the board, is gone",
+			(int)board->agent);
+	}
+	if (agent->store_away &&
+		(refused->status == STATUS_DAMAGED || refused->status == STATUS_PERMISSION))
+		return error_set(err, refused->status, "%s", refused->text);
+	return STATUS_OK;
+}
+
+static enum status check_time(const struct agent *agent, int64_t deadline, struct error *err)
+{
+	if (clock_now() < deadline)
+		return STATUS_OK;
+	if (agent->store_away)
+		return error_set(err, agent->store_error.status, "%s", agent->store_error.text);
+	return error_set(
+		err, STATUS_TIMEOUT, "run %s: no agreement in time", agent->group.view.attempt.run);
+}
+
+static enum status run_until(struct agent *agent, enum ack_goal goal, int64_t deadline,
+	void (*progress)(const struct view *view), int *leave, struct error *err)
+{
+	const struct agent_task *task = &agent->tasks[0];
+	/* By an earlier call: then the training process is not to be held once more. */
+	while (!reached(agent, goal)) {
+		int64_t wake = clock_now();
+		/* What was told to leave before us is to be told nothing else. */
+		if (task->agreement.told.order != ORDER_LEAVE)
+			wake = agent_act(agent);
+		if (progress)
+			progress(&agent->group.view);
+		if (reached(agent, goal))
+			break;
+		enum status status = give_up(agent, leave, err);
+		if (status == STATUS_OK)
+			status = check_surroundings(agent, leave, err);
+		if (status == STATUS_OK)
+			status = check_time(agent, deadline, err);
+		if (status != STATUS_OK)
+			return status;
+		agent_wait_for_events(agent, clock_earlier(wake, deadline));
+		agent_take_results(agent);
+	}
+	return STATUS_OK;
+}
+
+enum status ack_run(const struct ack_request *request, struct store *store, enum ack_goal goal,
+	int64_t deadline, void (*progress)(const struct view *view), struct ack_answer *answer,
+	struct error *err)
+{
+	struct agent agent = blank(request, -1, true);
+	*answer = (struct ack_answer){0};
+	enum status status = open_board(&agent, request, err);
+	if (status == STATUS_OK)
+		status = take_up(&agent, store, err);
+	if (status == STATUS_OK)
+		status = follow(&agent, store, err);
+	if (agent.group.store_thread == NULL)
+		store_close(store);
+	if (status == STATUS_OK)
+		status = take_up_order(&agent.tasks[0], err);
+	if (status == STATUS_OK) {
+		status = run_until(&agent, goal, deadline, progress, &answer->leave, err);
+		answer->decision = agent.group.view.agreement.decision;
+		answer->told = agent.tasks[0].agreement.told;
+		answer->deadline = agent.group.view.agreement.deadline;
+		answer->reported =
+			agent.group.view.agreement.peers[agent.group.alone.first].reported;
+	}
+	if (status == STATUS_OK)
+		remember_saves(&agent);
+	release(&agent);
+	return status;
+}
+
+/* ---- As long as the training lasts ---- */
+
+static bool is_over(const struct agent *agent)
+{
+	const struct agreement_view *view = &agent->group.view.agreement;
+	return served_is_gone(agent->served) || view->closed ||
+	       view->peers[agent->options->identity->task].left != REASON_NONE ||
+	       board_vanished(&agent->tasks[0].board);
+}
+
+static int64_t time_left(const struct notice *notice)
+{
+	return notice->deadline == CLOCK_NEVER ? -1 : notice->deadline - notice->received;
+}
+
+/*
+ * A later notice may have an earlier deadline. The same one is taken once: its file counts by the
+ * wall clock, which may have been set since.
+ */
+static void look_for_notice(struct agent *agent, struct notice *taken)
+{
+	struct notice notice;
+	struct error unused;
+	if (board_read_notice(agent->tasks[0].board.path, &notice, &unused) != STATUS_OK ||
+		(notice.received_utc == taken->received_utc &&
+			time_left(&notice) == time_left(taken)))
+		return;
+	*taken = notice;
+	agent_take_notice(agent, &notice);
+}
+
+/*
+ * The process that stands for the task was killed: the others need not wait for its silence.
+ * preempt-heartbeat says so, too; either may have been killed with it.
+ */
+static void declare_dead(struct agent *agent)
+{
+	struct write write;
+	bool written = false;
+	int64_t until = clock_after(agent->store_away ? 0 : GOODBYE);
+	struct death death = {.task = agent->options->identity->task,
+		.cause = DEATH_GONE,
+		.since_utc = clock_utc()};
+	write_build_deaths(&write, &agent->group.view, BY_NO_TASK, &death, 1);
+	store_thread_write(agent->group.store_thread, &write);
+	while (!written && clock_now() < until) {
+		struct pollfd ready = {
+			.fd = store_thread_descriptor(agent->group.store_thread), .events = POLLIN};
+		(void)poll(&ready, 1, clock_poll_timeout(until));
+		for (struct result *result;
+			(result = store_thread_take(agent->group.store_thread));) {
+			written |=
+				result->kind == RESULT_WROTE && result->write.what == WRITE_KINDS;
+			result_free(result);
+		}
+	}
+}
+
+/* The training may write to it until the heartbeat has killed it. */
+static void remove_board(const char *board)
+{
+	int64_t until = clock_after(GOODBYE);
+	while (!board_remove_joined(board) && clock_now() < until)
+		clock_sleep_until(clock_after(100));
+}
+
+int ack_serve(const struct ack_request *request, int served)
+{
+	struct agent agent = blank(request, served, false);
+	struct notice taken = {0};
+	struct error err;
+	int code = STATUS_OK;
+	enum status status = open_board(&agent, request, &err);
+	if (status == STATUS_OK) {
+		recall_saves(&agent);
+		status = follow(&agent, NULL, &err);
+	}
+	if (status != STATUS_OK) {
+		code = message_fail(&err);
+	} else {
+		while (!is_over(&agent)) {
+			look_for_notice(&agent, &taken);
+			agent_advance(&agent);
+		}
+		if (served_is_gone(served) && !agent.group.view.agreement.closed)
+			declare_dead(&agent);
+		else if (!board_vanished(&agent.tasks[0].board)) {
+			remember_saves(&agent);
+			agent_say_goodbye(&agent, CODE_PREEMPTED);
+		}
+	}
+	release(&agent);
+	/* No other process removes the board where its agent is gone. */
+	if (served_is_gone(served))
+		remove_board(request->board);
+	return code;
+}
