@@ -203,4 +203,3 @@ void board_make_room(const struct board *board)
 {
 	(void)board;
 }
-
