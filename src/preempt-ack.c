@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/message.h"
-#include "compose/stage.h"
+#include "compose/boundary.h"
 #include "run/attempt.h"
 #include "run/options.h"
 
@@ -120,15 +120,15 @@ static int without_board(struct store *store, const struct attempt *attempt,
 	const struct agreement_config *config, int64_t deadline, struct error *err)
 {
 	struct view view = {0};
-	struct stage_answer answer = {.kind = KIND_NONE};
+	struct boundary_answer answer = {.kind = KIND_NONE};
 	enum status status = view_init(&view, attempt, err);
 	if (status == STATUS_OK && saved)
-		status = stage_saved_at(store, &view, config->task, at, err);
+		status = boundary_saved(store, &view, config->task, at, err);
 	else if (status == STATUS_OK)
-		status = stage_ask_at(store, &view, config->task, at, next_given ? next : at + 1,
+		status = boundary_ask(store, &view, config->task, at, next_given ? next : at + 1,
 			config, deadline, &answer, err);
 	if (status == STATUS_OK && saved && everybody)
-		status = stage_wait_for_saves(
+		status = boundary_wait_for_saves(
 			store, &view, config->save_timeout, deadline, &answer.leave, err);
 	if (answer.save) {
 		uint64_t step = view.agreement.decision.step;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "compose/stage.h"
+#include "compose/boundary.h"
 
 #include "base/clock.h"
 #include "proto/writes.h"
@@ -89,11 +89,11 @@ static enum status report_and_wait(struct store *store, struct view *view,
 	return STATUS_OK;
 }
 
-enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
+enum status boundary_ask(struct store *store, struct view *view, uint64_t task, uint64_t at,
 	uint64_t next, const struct agreement_config *config, int64_t deadline,
-	struct stage_answer *answer, struct error *err)
+	struct boundary_answer *answer, struct error *err)
 {
-	*answer = (struct stage_answer){.kind = KIND_NONE};
+	*answer = (struct boundary_answer){.kind = KIND_NONE};
 	enum status status = view_refresh(view, store, err);
 	if (status == STATUS_OK)
 		status = check_broken(view, err);
@@ -173,14 +173,14 @@ static enum status judge_saves(const struct view *view, int *leave, struct error
 				  "run %s: not everybody has saved: no complete checkpoint", run);
 }
 
-enum status stage_saved_at(
+enum status boundary_saved(
 	struct store *store, struct view *view, uint64_t task, uint64_t at, struct error *err)
 {
 	enum status status = view_refresh(view, store, err);
 	return status == STATUS_OK ? report_saved(store, view, task, at, err) : status;
 }
 
-enum status stage_wait_for_saves(struct store *store, struct view *view, int64_t save_timeout,
+enum status boundary_wait_for_saves(struct store *store, struct view *view, int64_t save_timeout,
 	int64_t deadline, int *leave, struct error *err)
 {
 	int64_t limit = clock_after(save_timeout);

@@ -4,8 +4,8 @@
  * what one program has done stands in the store and on the board, and the next goes on from there.
  * Everything happens in the calling thread.
  */
-#ifndef COMPOSE_STAGE_H
-#define COMPOSE_STAGE_H
+#ifndef COMPOSE_BOUNDARY_H
+#define COMPOSE_BOUNDARY_H
 
 #include "agent/task/board.h"
 #include "notice/notice.h"
@@ -17,20 +17,20 @@
  * then; else run on. STATUS_BROKEN: the run has failed. STATUS_NO with answer->leave: the others
  * have declared this task dead after a claim; leave with that code.
  */
-struct stage_answer {
+struct boundary_answer {
 	bool save;
 	enum agreement_kind kind;
 	int leave; /* CODE_PREEMPTED, CODE_DECIDED; 0: none */
 };
-enum status stage_ask_at(struct store *store, struct view *view, uint64_t task, uint64_t at,
+enum status boundary_ask(struct store *store, struct view *view, uint64_t task, uint64_t at,
 	uint64_t next, const struct agreement_config *config, int64_t deadline,
-	struct stage_answer *answer, struct error *err);
+	struct boundary_answer *answer, struct error *err);
 
 /*
  * The same has saved at `at`. STATUS_OK: reported. STATUS_NO: no step is agreed on, or another one
  * is; the task was declared dead.
  */
-enum status stage_saved_at(
+enum status boundary_saved(
 	struct store *store, struct view *view, uint64_t task, uint64_t at, struct error *err);
 
 /*
@@ -38,7 +38,7 @@ enum status stage_saved_at(
  * STATUS_NO with *leave: it was the final save, leave with that code (CODE_SAVED, CODE_PREEMPTED,
  * CODE_DECIDED); without: a task did not save for a checkpoint on demand. STATUS_TIMEOUT.
  */
-enum status stage_wait_for_saves(struct store *store, struct view *view, int64_t save_timeout,
+enum status boundary_wait_for_saves(struct store *store, struct view *view, int64_t save_timeout,
 	int64_t deadline, int *leave, struct error *err);
 
 #endif
