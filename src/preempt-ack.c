@@ -120,16 +120,20 @@ static int without_board(struct store *store, const struct attempt *attempt,
 	const struct agreement_config *config, int64_t deadline, struct error *err)
 {
 	struct view view = {0};
+	struct boundary boundary = {.store = store,
+		.view = &view,
+		.config = config,
+		.at = at,
+		.next = next_given ? next : at + 1,
+		.deadline = deadline};
 	struct boundary_answer answer = {.kind = KIND_NONE};
 	enum status status = view_init(&view, attempt, err);
 	if (status == STATUS_OK && saved)
-		status = boundary_saved(store, &view, config->task, at, err);
+		status = boundary_saved(&boundary, err);
 	else if (status == STATUS_OK)
-		status = boundary_ask(store, &view, config->task, at, next_given ? next : at + 1,
-			config, deadline, &answer, err);
+		status = boundary_ask(&boundary, &answer, err);
 	if (status == STATUS_OK && saved && everybody)
-		status = boundary_wait_for_saves(
-			store, &view, config->save_timeout, deadline, &answer.leave, err);
+		status = boundary_wait_for_saves(&boundary, &answer.leave, err);
 	if (answer.save) {
 		uint64_t step = view.agreement.decision.step;
 		if ((answer.kind == KIND_SAVE || answer.kind == KIND_EXIT) && at > step)

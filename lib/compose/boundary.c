@@ -31,10 +31,13 @@ static enum status check_dead(const struct view *view, uint64_t task, struct err
  * The training process itself is asking, at its boundary: a board that stands at `at`. It can stop
  * there, so that is the first boundary it reports, unless its stride would then be told wrongly.
  */
-static enum status report_and_wait(struct store *store, struct view *view,
-	const struct agreement_config *config, uint64_t at, uint64_t next, int64_t deadline,
-	struct error *err)
+static enum status report_and_wait(const struct boundary *boundary, struct error *err)
 {
+	struct store *store = boundary->store;
+	struct view *view = boundary->view;
+	const struct agreement_config *config = boundary->config;
+	uint64_t at = boundary->at, next = boundary->next;
+	int64_t deadline = boundary->deadline;
 	struct agreement a;
 	struct agreement_hold wait = {.order = ORDER_WAIT};
 	int64_t now = clock_now();
@@ -89,18 +92,19 @@ static enum status report_and_wait(struct store *store, struct view *view,
 	return STATUS_OK;
 }
 
-enum status boundary_ask(struct store *store, struct view *view, uint64_t task, uint64_t at,
-	uint64_t next, const struct agreement_config *config, int64_t deadline,
-	struct boundary_answer *answer, struct error *err)
+enum status boundary_ask(
+	const struct boundary *boundary, struct boundary_answer *answer, struct error *err)
 {
+	struct view *view = boundary->view;
+	uint64_t task = boundary->config->task;
 	*answer = (struct boundary_answer){.kind = KIND_NONE};
-	enum status status = view_refresh(view, store, err);
+	enum status status = view_refresh(view, boundary->store, err);
 	if (status == STATUS_OK)
 		status = check_broken(view, err);
 	if (status == STATUS_OK)
 		status = check_dead(view, task, err);
 	if (status == STATUS_OK && view->agreement.round && !view->agreement.decided)
-		status = report_and_wait(store, view, config, at, next, deadline, err);
+		status = report_and_wait(boundary, err);
 	if (status == STATUS_NO && view->agreement.peers[task].dead)
 		answer->leave = agreement_stops(&view->agreement) ? CODE_DECIDED : CODE_PREEMPTED;
 	if (status != STATUS_OK || view->agreement.round == 0)
@@ -110,15 +114,16 @@ enum status boundary_ask(struct store *store, struct view *view, uint64_t task, 
 	if (decision->kind == KIND_NONE) /* the others leave without a save; ours is all there is */
 		answer->save = view->agreement.claimed;
 	else
-		answer->save = decision->kind == KIND_EACH || at >= decision->step;
+		answer->save = decision->kind == KIND_EACH || boundary->at >= decision->step;
 	answer->save &= !view->agreement.peers[task].saved;
 	return STATUS_OK;
 }
 
 /* Said by the training process itself: it has saved. */
-static enum status report_saved(
-	struct store *store, struct view *view, uint64_t task, uint64_t at, struct error *err)
+static enum status report_saved(const struct boundary *boundary, struct error *err)
 {
+	struct view *view = boundary->view;
+	uint64_t task = boundary->config->task, at = boundary->at;
 	const struct agreement_view *a = &view->agreement;
 	struct write write;
 	struct agreement_plan plan = {.saved_step = at};
@@ -135,12 +140,13 @@ static enum status report_saved(
 	write_build(&write, view, WRITE_SAVED, task, &plan, &(struct write_details){0});
 	/* Nobody stays here to see whether it was the last one. */
 	write_news(&write.transaction, &view->attempt, true);
-	enum agreement_outcome outcome = write_carry_out(&write, store, err);
+	enum agreement_outcome outcome = write_carry_out(&write, boundary->store, err);
 	write_release(&write);
 	if (outcome == OUTCOME_REFUSED)
 		return error_set(err, STATUS_NO, "run %s: task %llu was declared dead",
 			view->attempt.run, (unsigned long long)task);
-	return outcome == OUTCOME_DONE ? view_refresh(view, store, err) : STATUS_TEMPORARY;
+	return outcome == OUTCOME_DONE ? view_refresh(view, boundary->store, err)
+				       : STATUS_TEMPORARY;
 }
 
 /*
@@ -173,17 +179,16 @@ static enum status judge_saves(const struct view *view, int *leave, struct error
 				  "run %s: not everybody has saved: no complete checkpoint", run);
 }
 
-enum status boundary_saved(
-	struct store *store, struct view *view, uint64_t task, uint64_t at, struct error *err)
+enum status boundary_saved(const struct boundary *boundary, struct error *err)
 {
-	enum status status = view_refresh(view, store, err);
-	return status == STATUS_OK ? report_saved(store, view, task, at, err) : status;
+	enum status status = view_refresh(boundary->view, boundary->store, err);
+	return status == STATUS_OK ? report_saved(boundary, err) : status;
 }
 
-enum status boundary_wait_for_saves(struct store *store, struct view *view, int64_t save_timeout,
-	int64_t deadline, int *leave, struct error *err)
+enum status boundary_wait_for_saves(const struct boundary *boundary, int *leave, struct error *err)
 {
-	int64_t limit = clock_after(save_timeout);
+	struct view *view = boundary->view;
+	int64_t limit = clock_after(boundary->config->save_timeout);
 	store_revision revision;
 	enum status status;
 	*leave = 0;
@@ -191,13 +196,13 @@ enum status boundary_wait_for_saves(struct store *store, struct view *view, int6
 		int64_t end = view->agreement.deadline == CLOCK_NEVER
 				      ? limit
 				      : view->agreement.deadline - 2000;
-		end = end < deadline ? end : deadline;
+		end = clock_earlier(end, boundary->deadline);
 		if (clock_now() >= end)
 			return status;
-		status = store_wait(
-			store, view->attempt.prefix, view->revision, end, -1, &revision, err);
+		status = store_wait(boundary->store, view->attempt.prefix, view->revision, end, -1,
+			&revision, err);
 		if (status == STATUS_OK || status == STATUS_TIMEOUT)
-			status = view_refresh(view, store, err);
+			status = view_refresh(view, boundary->store, err);
 		if (status != STATUS_OK)
 			return status;
 	}
