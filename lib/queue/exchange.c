@@ -174,21 +174,18 @@ static bool fails(const struct turn *turn)
 }
 
 /* What was asked. An entry that cannot be read makes a command that cannot be started. */
-static enum status read_item(
-	const struct store_entry *entry, uint64_t id, struct queue_taken *taken, struct error *err)
+static void read_item(const struct store_entry *entry, uint64_t id, struct queue_taken *taken)
 {
 	if (entry->value && queue_item_read(entry->key, entry->value, entry->length, &taken->item,
 				    NULL) == STATUS_OK)
-		return STATUS_OK;
+		return;
 	taken->damaged = true;
-	return queue_item_unreadable(&taken->item, id)
-		       ? STATUS_OK
-		       : error_set(err, STATUS_TEMPORARY, "out of memory");
+	queue_item_unreadable(&taken->item, id);
 }
 
 /* They hold: what was handed in counts, what was taken is ours. */
-static enum status accept(struct turn *turn, const struct store_answer *answer,
-	struct queue_taken *taken, size_t *got, struct error *err)
+static void accept(struct turn *turn, const struct store_answer *answer, struct queue_taken *taken,
+	size_t *got)
 {
 	for (size_t i = 0; i < turn->count; i++) {
 		if (turn->returns[i].answered || !was_handed_in(turn->exchange, &turn->returns[i]))
@@ -206,13 +203,10 @@ static enum status accept(struct turn *turn, const struct store_answer *answer,
 			.lease = answer->revision,
 			.since = candidate->lease.since};
 		memcpy(one->token, candidate->lease.token, sizeof(one->token));
-		enum status status = read_item(entry, candidate->id, one, err);
-		if (status != STATUS_OK)
-			return status;
+		read_item(entry, candidate->id, one);
 		(*got)++;
 	}
 	turn->exchange->candidate_count = turn->want = 0;
-	return STATUS_OK;
 }
 
 /* It was cancelled, so it does not go back to waiting. */
@@ -412,7 +406,7 @@ static enum status look_back(
 	}
 	status = read_taken(turn, &answer, err);
 	if (status == STATUS_OK)
-		status = accept(turn, &answer, taken, got, err);
+		accept(turn, &answer, taken, got);
 	else
 		turn->exchange->unknown = true;
 	store_answer_release(&answer);
@@ -458,7 +452,7 @@ static enum status try_once(
 	if (status != STATUS_OK)
 		turn->exchange->unknown = !answer.known;
 	else if (answer.held)
-		status = accept(turn, &answer, taken, got, err);
+		accept(turn, &answer, taken, got);
 	else
 		find_conflicts(turn, &answer, asked_error);
 	bool refused = status == STATUS_OK && !answer.held;

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/mounts.h"
+#include "base/xalloc.h"
 #include "store/access.h"
 
 #define ITEMS 1000 /* in one directory */
@@ -53,8 +54,7 @@ static enum status make_directory(const char *path, bool shared, bool durable, s
 		return failed(err, "make", path, errno);
 	if (durable) {
 		char *above = file_directory_of(path);
-		status = above ? file_sync_directory(above, err)
-			       : error_set(err, STATUS_TEMPORARY, "out of memory");
+		status = file_sync_directory(above, err);
 		free(above);
 		if (status != STATUS_OK)
 			return status;
@@ -68,8 +68,6 @@ static enum status make_top(const struct queue *queue, bool shared, bool durable
 {
 	struct stat st;
 	char *above = file_directory_of(queue->files);
-	if (!above)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = stat(above, &st) < 0 && errno == ENOENT
 				     ? make_directory(above, shared, durable, err)
 				     : STATUS_OK;
@@ -82,10 +80,8 @@ static enum status make_top(const struct queue *queue, bool shared, bool durable
 enum status files_make(
 	const struct queue *queue, const char *below, bool durable, char **path, struct error *err)
 {
-	char *made = NULL;
+	char *made = xprintf("%s%s%s", queue->files, below ? "/" : "", below ? below : "");
 	bool shared = files_shared(queue);
-	if (asprintf(&made, "%s%s%s", queue->files, below ? "/" : "", below ? below : "") < 0)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = make_top(queue, shared, durable, err);
 	for (char *end = made + strlen(queue->files); status == STATUS_OK && *end;) {
 		end = strchrnul(end + 1, '/');
@@ -114,26 +110,23 @@ enum status files_make_item(const struct queue *queue, uint64_t id, char **path,
 	return files_make(queue, name, false, path, err);
 }
 
-/* NULL without memory. */
 static char *item_path(const struct queue *queue, uint64_t id)
 {
-	char name[64], *path = NULL;
+	char name[64];
 	name_item(name, id);
-	return asprintf(&path, "%s/%s", queue->files, name) < 0 ? NULL : path;
+	return xprintf("%s/%s", queue->files, name);
 }
 
 void files_remove_item(const struct queue *queue, uint64_t id)
 {
 	char *path = item_path(queue, id);
-	if (path)
-		(void)rmdir(path);
+	(void)rmdir(path);
 	free(path);
 }
 
 void files_forget_item(const struct queue *queue, uint64_t id)
 {
 	char *path = item_path(queue, id);
-	if (path)
-		(void)file_remove_tree(path, NULL);
+	(void)file_remove_tree(path, NULL);
 	free(path);
 }

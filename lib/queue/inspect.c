@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
 #include "queue/move.h"
 
 /* Commands of which all is read at once. */
@@ -233,9 +234,7 @@ static enum status page_waiting(struct page *page, struct error *err)
 	enum status status = STATUS_OK;
 	char key[QUEUE_KEY_MAX];
 	static const int count = 2 * QUEUE_PRIORITY_MAX + 1;
-	uint16_t *of = calloc((size_t)count, sizeof(*of));
-	if (!of)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	uint16_t *of = xcalloc((size_t)count, sizeof(*of));
 	for (size_t i = 0; i < page->count; i++)
 		of[QUEUE_PRIORITY_MAX - page->views[i].item.priority]++;
 	for (int i = 0; i < count && status == STATUS_OK; i++) {
@@ -292,10 +291,8 @@ enum status queue_visit(struct queue *queue, uint64_t after,
 {
 	enum status status = STATUS_OK;
 	struct page page = {.queue = queue,
-		.views = calloc(PAGE, sizeof(*page.views)),
-		.seen = calloc(PAGE, sizeof(*page.seen))};
-	if (!page.views || !page.seen)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		.views = xcalloc(PAGE, sizeof(*page.views)),
+		.seen = xcalloc(PAGE, sizeof(*page.seen))};
 	for (bool more = true; more && status == STATUS_OK;) {
 		snprintf(page.after, sizeof(page.after), "%010" PRIu64,
 			after < QUEUE_ID_MAX ? after : (uint64_t)QUEUE_ID_MAX);

@@ -8,6 +8,7 @@
 #include "queue/template.h"
 
 #include "base/parse.h"
+#include "base/xalloc.h"
 
 static const char *const state_words[] = {"waiting", "running", "succeeded", "failed", "cancelled"};
 static const char *const ending_words[] = {
@@ -55,7 +56,7 @@ int queue_ending_code(const struct queue_ending *ending)
 static bool get_copy(const struct json_object *object, const char *member, char **copy)
 {
 	const char *value;
-	return !json_get_text(object, member, &value) || (*copy = strdup(value));
+	return !json_get_text(object, member, &value) || (*copy = xstrdup(value));
 }
 
 static void put_text(struct json_object *object, const char *member, const char *value)
@@ -97,10 +98,10 @@ void queue_item_release(struct queue_item *item)
 	*item = (struct queue_item){0};
 }
 
-bool queue_item_unreadable(struct queue_item *item, uint64_t id)
+void queue_item_unreadable(struct queue_item *item, uint64_t id)
 {
-	*item = (struct queue_item){.id = id, .argv = calloc(2, sizeof(*item->argv))};
-	return item->argv && (item->argv[0] = strdup("(damaged)"));
+	*item = (struct queue_item){.id = id, .argv = xcalloc(2, sizeof(*item->argv))};
+	item->argv[0] = xstrdup("(damaged)");
 }
 
 static const char *const halt_words[] = {"now", "soon", "never"};

@@ -68,8 +68,8 @@ struct queue_item {
 	int64_t scheduled;	/* UTC, ms */
 };
 void queue_item_release(struct queue_item *item);
-/* Of one that cannot be read: something to fail with. False without memory. */
-bool queue_item_unreadable(struct queue_item *item, uint64_t id);
+/* Of one that cannot be read: something to fail with. */
+void queue_item_unreadable(struct queue_item *item, uint64_t id);
 
 /* What has happened to it in its earlier starts. */
 struct queue_history {

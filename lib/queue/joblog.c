@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
+
 void joblog_command(struct text *text, const struct queue_item *item)
 {
 	struct text raw = {0};
@@ -17,12 +19,10 @@ void joblog_command(struct text *text, const struct queue_item *item)
 			text_add_shell_word(&raw, item->argv[i]);
 	}
 	size_t size = 4 * raw.length + 1;
-	char *escaped = malloc(size);
-	if (escaped) {
-		text_escape(escaped, size, text_string(&raw), raw.length);
-		text_add(text, escaped);
-	}
-	text->failed |= !escaped || raw.failed;
+	char *escaped = xmalloc(size);
+	text_escape(escaped, size, text_string(&raw), raw.length);
+	text_add(text, escaped);
+	text->failed |= raw.failed;
 	free(escaped);
 	text_release(&raw);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "queue/files.h"
 
 #define LAST_LINES 4096 /* bytes at the end in which the last line is looked for */
@@ -42,11 +43,7 @@ static int raise_descriptor(int descriptor)
 
 static int open_named(const char *directory)
 {
-	char *path = NULL;
-	if (asprintf(&path, "%s/preempt-output.XXXXXX", directory) < 0) {
-		errno = ENOMEM;
-		return -1;
-	}
+	char *path = xprintf("%s/preempt-output.XXXXXX", directory);
 	int descriptor = mkostemp(path, O_CLOEXEC | O_APPEND);
 	int number = errno;
 	if (descriptor >= 0)
@@ -92,15 +89,12 @@ void output_last_line(int descriptor, char *line, size_t size)
 
 /* ---- When it has ended ---- */
 
-/* FILES/out/ID.TOKEN.out, and with suffix; NULL without memory. */
+/* FILES/out/ID.TOKEN.out, and with suffix. */
 static char *file_path(const struct queue *queue, uint64_t id, const char *token,
 	enum output_stream stream, const char *suffix)
 {
-	char *path = NULL;
-	if (asprintf(&path, "%s/out/%" PRIu64 ".%s.%s%s", queue->files, id, token,
-		    stream_name(stream), suffix) < 0)
-		return NULL;
-	return path;
+	return xprintf(
+		"%s/out/%" PRIu64 ".%s.%s%s", queue->files, id, token, stream_name(stream), suffix);
 }
 
 /* Exactly length bytes of one to the other, from offset 0; errno. *read_failed: which side. */
@@ -161,10 +155,7 @@ static enum status file_it(const struct queue *queue, uint64_t id, const char *t
 		return status;
 	path = file_path(queue, id, token, stream, "");
 	temporary = file_path(queue, id, token, stream, ".new");
-	if (!path || !temporary)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	if (status == STATUS_OK)
-		status = write_file(temporary, files_shared(queue), from, length, err);
+	status = write_file(temporary, files_shared(queue), from, length, err);
 	if (status == STATUS_OK && rename(temporary, path) < 0) {
 		status = failed(err, "rename to", path, errno);
 		unlink(temporary);
@@ -196,9 +187,7 @@ enum status output_keep(const struct queue *queue, uint64_t id, const char *toke
 	} else {
 		/* What it started may still write, or have made it shorter. */
 		ssize_t n;
-		all = malloc(size + 1);
-		if (!all)
-			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		all = xmalloc(size + 1);
 		do
 			n = pread(descriptor, all, size, 0);
 		while (n < 0 && errno == EINTR);
@@ -221,8 +210,7 @@ void output_remove(
 	static const char *const suffixes[] = {"", ".new"};
 	for (int i = 0; i < 2; i++) {
 		char *path = file_path(queue, id, token, stream, suffixes[i]);
-		if (path)
-			unlink(path);
+		unlink(path);
 		free(path);
 	}
 }
@@ -235,8 +223,6 @@ static enum status print_file(const struct queue *queue, uint64_t id, const char
 	enum status status = STATUS_OK;
 	bool read_failed = false;
 	char *path = file_path(queue, id, token, stream, "");
-	if (!path)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (from < 0) {
 		status = errno == ENOENT

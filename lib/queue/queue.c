@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "base/parse.h"
+#include "base/xalloc.h"
 
 enum status queue_open(struct queue *queue, struct store *store, const char *name,
 	const char *files, struct error *err)
@@ -20,10 +21,7 @@ enum status queue_open(struct queue *queue, struct store *store, const char *nam
 		return status;
 	snprintf(made.name, sizeof(made.name), "%s", name);
 	snprintf(made.prefix, sizeof(made.prefix), "queue/%s/", name);
-	int length = files ? asprintf(&made.files, "%s", files)
-			   : asprintf(&made.files, "%s.queue/%s", store_where(store), name);
-	if (length < 0)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	made.files = files ? xstrdup(files) : xprintf("%s.queue/%s", store_where(store), name);
 	*queue = made;
 	return STATUS_OK;
 }

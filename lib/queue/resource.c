@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
 #include "queue/template.h"
 
 static enum status check_name(const char *name, struct error *err)
@@ -41,9 +42,7 @@ enum status resource_define(struct queue *queue, const char *name, char *const *
 	json_put_text(object, "directory", directory);
 	const char *line = json_line(object);
 	queue_key(queue, key, "resource/%s", name);
-	if (!line)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	else if (strlen(line) > QUEUE_ITEM_MAX)
+	if (strlen(line) > QUEUE_ITEM_MAX)
 		status = error_set(err, STATUS_USAGE,
 			"the command of resource %s is longer than %d bytes: put it into a file",
 			name, QUEUE_ITEM_MAX);
@@ -73,11 +72,8 @@ enum status resource_find(const struct queue *queue, const char *name, char ***a
 	struct json_object *object = json_parse(entry.value, entry.length);
 	if (object && json_get_words(object, "argv", &words) && words && words[0] &&
 		json_get_text(object, "directory", &place) && *place == '/') {
-		*directory = strdup(place);
-		if (*directory)
-			*argv = words;
-		else
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		*directory = xstrdup(place);
+		*argv = words;
 	} else {
 		status = error_set(
 			err, STATUS_DAMAGED, "key %s cannot be read: define it again", key);

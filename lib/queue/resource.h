@@ -78,7 +78,7 @@ enum resource_state resources_need(struct resources *all, char *const *names, st
 void resources_tick(struct resources *all);
 /*
  * PREEMPT_RESOURCE_<NAME>=DIRECTORY of those of these that are ready; NULL-terminated, to be freed
- * with template_free. NULL without memory.
+ * with template_free.
  */
 char **resources_environment(const struct resources *all, char *const *names);
 /* KILL what is being built, remove all directories. */

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/variables.h"
+#include "base/xalloc.h"
 #include "queue/resource.h"
 #include "queue/template.h"
 
@@ -43,11 +44,8 @@ static struct resource *find(const struct resources *all, const char *name)
 
 static struct resource *add(struct resources *all, const char *name)
 {
-	struct resource *grown = realloc(all->list, (all->count + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	all->list = grown;
-	struct resource *resource = &grown[all->count++];
+	all->list = xrealloc(all->list, all->count + 1, sizeof(*all->list));
+	struct resource *resource = &all->list[all->count++];
 	*resource = (struct resource){.state = RESOURCE_BUILDING, .output = -1};
 	snprintf(resource->name, sizeof(resource->name), "%s", name);
 	return resource;
@@ -87,13 +85,12 @@ static bool is_gone(const char *path)
 static enum status make_private(struct resources *all, struct error *err)
 {
 	const char *above = getenv("TMPDIR");
-	char *made = NULL, *real = NULL;
 	if (all->directory && !is_gone(all->directory))
 		return STATUS_OK;
 	free(all->directory);
 	all->directory = NULL;
-	if (asprintf(&made, "%s/preempt-resources.XXXXXX", above && *above ? above : "/tmp") < 0)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	char *real,
+		*made = xprintf("%s/preempt-resources.XXXXXX", above && *above ? above : "/tmp");
 	if (mkdtemp(made) && (real = realpath(made, NULL))) {
 		reaper_add_directory(all->place->reaper, real);
 		all->directory = real;
@@ -112,9 +109,7 @@ static enum status make_directory(
 	enum status status = make_private(all, err);
 	if (status != STATUS_OK)
 		return status;
-	char *path = NULL;
-	if (asprintf(&path, "%s/%s", all->directory, resource->name) < 0)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	char *path = xprintf("%s/%s", all->directory, resource->name);
 	if (mkdir(path, 0700) < 0) {
 		status = error_set(err, STATUS_TEMPORARY, "cannot make its directory %s: %s", path,
 			strerror(errno));
@@ -125,9 +120,8 @@ static enum status make_directory(
 	return STATUS_OK;
 }
 
-static enum status build_environment(const struct slot_context *place,
-	const struct resource *resource, const char *directory, struct variables *list,
-	struct error *err)
+static void build_environment(const struct slot_context *place, const struct resource *resource,
+	const char *directory, struct variables *list)
 {
 	char own[sizeof("PREEMPT_RESOURCE_") + RESOURCE_NAME_MAX];
 	/* As the commands will know it, too: what they have in common with the build works there.
@@ -142,7 +136,6 @@ static enum status build_environment(const struct slot_context *place,
 	variables_set(list, "PREEMPT_RESOURCE_DIR", resource->directory);
 	variables_set(list, "PWD", directory);
 	variables_set(list, REAPER_MARK, place->reaper->mark);
-	return list->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
 }
 
 static enum status start_command(struct resources *all, struct resource *resource, char **words,
@@ -150,9 +143,9 @@ static enum status start_command(struct resources *all, struct resource *resourc
 {
 	struct variables environment = {0};
 	int input = -1;
-	enum status status = build_environment(all->place, resource, directory, &environment, err);
-	if (status == STATUS_OK && ((input = child_open_input(NULL, err)) < 0 ||
-					   (resource->output = output_open(err)) < 0))
+	enum status status = STATUS_OK;
+	build_environment(all->place, resource, directory, &environment);
+	if ((input = child_open_input(NULL, err)) < 0 || (resource->output = output_open(err)) < 0)
 		status = STATUS_TEMPORARY;
 	if (status == STATUS_OK) {
 		struct process_command command = {.argv = words,
@@ -207,7 +200,7 @@ static void build(struct resources *all, struct resource *resource)
 
 /* ---- Asking ---- */
 
-/* What is known of it, begun where that is nothing; NULL without memory. */
+/* What is known of it, begun where that is nothing. */
 static struct resource *look_up(struct resources *all, const char *name)
 {
 	struct resource *resource = find(all, name);
@@ -215,7 +208,8 @@ static struct resource *look_up(struct resources *all, const char *name)
 		resource->state = RESOURCE_BUILDING;
 		release(resource);
 		build(all, resource);
-	} else if (!resource && (resource = add(all, name))) {
+	} else if (!resource) {
+		resource = add(all, name);
 		build(all, resource);
 	}
 	return resource;
@@ -227,15 +221,11 @@ enum resource_state resources_need(struct resources *all, char *const *names, st
 	for (; names && *names; names++) {
 		bool possible = strlen(*names) <= RESOURCE_NAME_MAX;
 		const struct resource *resource = possible ? look_up(all, *names) : NULL;
-		enum resource_state state = resource   ? resource->state
-					    : possible ? RESOURCE_POSTPONED
-						       : RESOURCE_FAILED;
+		enum resource_state state = resource ? resource->state : RESOURCE_FAILED;
 		/* What fails first is said; all are begun. */
 		if (state >= RESOURCE_FAILED && worst < RESOURCE_FAILED) {
 			if (resource)
 				*why = resource->error;
-			else if (possible)
-				error_set(why, STATUS_TEMPORARY, "out of memory");
 			else
 				error_set(why, STATUS_NO, "no resource has so long a name: %s",
 					*names);
@@ -257,11 +247,7 @@ char **resources_environment(const struct resources *all, char *const *names)
 		snprintf(name, sizeof(name), "PREEMPT_RESOURCE_%s", resource->name);
 		variables_set(&list, name, resource->directory);
 	}
-	if (list.failed) {
-		variables_release(&list);
-		return NULL;
-	}
-	return list.items ? list.items : calloc(1, sizeof(*list.items));
+	return list.items ? list.items : xcalloc(1, sizeof(*list.items));
 }
 
 /* ---- Ending ---- */

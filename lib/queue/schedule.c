@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "queue/move.h"
 
 /* What `once` has scheduled so far: runs of numbers, with the id of the first of each. */
@@ -35,8 +36,7 @@ static enum status once_read(
 	struct json_object *array = json_parse(entry->value, entry->length);
 	bool good = json_object_is_type(array, json_type_array);
 	size_t count = good ? json_object_array_length(array) : 0;
-	once->runs = calloc(count + 1, sizeof(*once->runs));
-	good = good && once->runs;
+	once->runs = xcalloc(count + 1, sizeof(*once->runs));
 	for (size_t i = 0; good && i < count; i++) {
 		struct once_run *run = &once->runs[once->count++];
 		struct json_object *triple = json_object_array_get_idx(array, i);
@@ -145,7 +145,7 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 			return error_set(err, STATUS_USAGE,
 				"queue %s has used up its ids: use another queue", s->queue->name);
 		free(item->batch);
-		item->batch = strdup(s->batch);
+		item->batch = xstrdup(s->batch);
 		queue_key_at(s->queue, key, "item", item->id);
 		transaction_put(t, transaction_own(t, key), queue_item_write(item));
 		if (t->op_count && t->ops[t->op_count - 1].length > QUEUE_ITEM_MAX)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/variables.h"
+#include "base/xalloc.h"
 #include "queue/files.h"
 #include "queue/slot.h"
 #include "queue/template.h"
@@ -70,9 +71,7 @@ static enum status build_words(const struct queue_item *item, const struct queue
 	while (given[count])
 		count++;
 	/* sh -c TEXT sh $1 $2 ... */
-	char **all = calloc(count + 4, sizeof(*all));
-	if (!all)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	char **all = xcalloc(count + 4, sizeof(*all));
 	memcpy(all, list, 2 * sizeof(*all));
 	all[2] = given[0];
 	all[3] = name;
@@ -82,8 +81,8 @@ static enum status build_words(const struct queue_item *item, const struct queue
 	return status;
 }
 
-static enum status build_environment(const struct slot *slot, const struct slot_context *place,
-	const char *directory, char *const *extra, struct variables *all, struct error *err)
+static void build_environment(const struct slot *slot, const struct slot_context *place,
+	const char *directory, char *const *extra, struct variables *all)
 {
 	const struct queue_item *item = &slot->taken.item;
 	variables_inherit(all);
@@ -102,7 +101,6 @@ static enum status build_environment(const struct slot *slot, const struct slot_
 	/* Set last, so that neither resources nor --env can change it: by this variable the
 	 * reaper finds processes that would outlive us. */
 	variables_set(all, REAPER_MARK, place->reaper->mark);
-	return all->failed ? error_set(err, STATUS_TEMPORARY, "out of memory") : STATUS_OK;
 }
 
 /* Absolute, as the command may run elsewhere. */
@@ -142,7 +140,7 @@ void slot_start(struct slot *slot, const struct slot_context *place, struct queu
 	if (status == STATUS_OK)
 		status = make_directory(place, item->id, &directory, &err);
 	if (status == STATUS_OK)
-		status = build_environment(slot, place, directory, extra, &environment, &err);
+		build_environment(slot, place, directory, extra, &environment);
 	if (status == STATUS_OK &&
 		((input = child_open_input(item->input, &err)) < 0 ||
 			(slot->out = output_open(&err)) < 0 || (slot->err = output_open(&err)) < 0))

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
+
 #define WORKER "{worker}"
 #define CHOICE "{per-worker:"
 
@@ -27,18 +29,10 @@ void template_free(char **words)
 	free(words);
 }
 
-/* Hand over what was built, at words[at]; false without memory. */
-static bool store_word(char **words, size_t at, struct text *text)
+/* What was built, as a word to be freed. */
+static char *take_word(struct text *text)
 {
-	bool whole = !text->failed;
-	if (whole && !text->data)
-		words[at] = strdup("");
-	else if (whole)
-		words[at] = text->data;
-	if (whole && text->data)
-		*text = (struct text){0};
-	text_release(text);
-	return words[at] != NULL;
+	return text->data ? text->data : xstrdup("");
 }
 
 /* ---- Lines ---- */
@@ -59,9 +53,9 @@ static void add_kept(struct text *text, const char *line, size_t length)
 char **template_fill_line(char *const *words, const char *line, size_t length)
 {
 	size_t count = words_count(words);
-	char **filled = calloc(count + 2, sizeof(*filled));
-	bool found = false, whole = filled != NULL;
-	for (size_t i = 0; i < count && whole; i++) {
+	char **filled = xcalloc(count + 2, sizeof(*filled));
+	bool found = false;
+	for (size_t i = 0; i < count; i++) {
 		struct text text = {0};
 		for (const char *at = words[i]; *at;) {
 			if (begins(at, "{{}")) {
@@ -75,20 +69,17 @@ char **template_fill_line(char *const *words, const char *line, size_t length)
 				text_add_bytes(&text, at++, 1);
 			}
 		}
-		whole = store_word(filled, i, &text);
+		filled[i] = take_word(&text);
 	}
-	if (whole && !found) {
+	if (!found) {
 		struct text text = {0};
 		if (count)
 			add_kept(&text, line, length);
 		else
 			text_add_bytes(&text, line, length);
-		whole = store_word(filled, count, &text);
+		filled[count] = take_word(&text);
 	}
-	if (whole)
-		return filled;
-	template_free(filled);
-	return NULL;
+	return filled;
 }
 
 /* ---- Workers ---- */
@@ -141,17 +132,12 @@ enum status template_fill_worker(
 	char *const *words, const char *worker, uint64_t index, char ***filled, struct error *err)
 {
 	size_t count = words_count(words);
-	char **made = calloc(count + 1, sizeof(*made));
+	char **made = xcalloc(count + 1, sizeof(*made));
 	enum status status = STATUS_OK;
-	if (!made)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		struct text text = {0};
 		status = fill_word(&text, words[i], worker, index, err);
-		if (status != STATUS_OK)
-			text_release(&text);
-		else if (!store_word(made, i, &text))
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		made[i] = take_word(&text);
 	}
 	if (status == STATUS_OK)
 		*filled = made;

@@ -24,7 +24,7 @@
  * placeholder in it is kept as it is; but where there are no words, the line is the command, and
  * its placeholders are filled later. Nothing is quoted: where the words are for a shell, quote the
  * line first (text_add_shell_word). Result: malloc'd words, NULL-terminated (free with
- * template_free); NULL without memory.
+ * template_free).
  */
 char **template_fill_line(char *const *words, const char *line, size_t length);
 

@@ -14,6 +14,7 @@
 #include "base/ending.h"
 #include "base/message.h"
 #include "base/mounts.h"
+#include "base/xalloc.h"
 #include "queue/files.h"
 #include "queue/template.h"
 #include "queue/work_inside.h"
@@ -128,10 +129,7 @@ static void start_held(struct work *work, size_t i)
 		slot_postpone(slot, taken, why.text);
 	} else {
 		char **extra = names ? resources_environment(&work->resources, names) : NULL;
-		if (names && !extra)
-			slot_postpone(slot, taken, "out of memory");
-		else
-			slot_start(slot, &work->place, taken, extra);
+		slot_start(slot, &work->place, taken, extra);
 		template_free(extra);
 		message_detail("command %llu has started", (unsigned long long)slot->taken.item.id);
 		if (slot->child.pid > 0)
@@ -343,13 +341,11 @@ static enum status begin(struct work *work, struct error *err)
 	if (status != STATUS_OK)
 		return status;
 	watch_descriptor(work, work->reaper.socket); /* readable when it is gone */
-	work->slots = calloc(options->slots, sizeof(*work->slots));
-	work->returns = calloc(options->slots, sizeof(*work->returns));
-	work->return_slots = calloc(options->slots, sizeof(*work->return_slots));
-	work->held = calloc(options->slots, sizeof(*work->held));
+	work->slots = xcalloc(options->slots, sizeof(*work->slots));
+	work->returns = xcalloc(options->slots, sizeof(*work->returns));
+	work->return_slots = xcalloc(options->slots, sizeof(*work->return_slots));
+	work->held = xcalloc(options->slots, sizeof(*work->held));
 	work->slot_count = options->slots;
-	if (!work->slots || !work->returns || !work->return_slots || !work->held)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (size_t i = 0; i < work->slot_count; i++)
 		work->slots[i] = (struct slot){
 			.number = i, .child = {.descriptor = -1}, .out = -1, .err = -1};

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/xalloc.h"
 #include "queue/move.h"
 #include "queue/work_inside.h"
 
@@ -254,15 +255,13 @@ static void give_back_unknown(struct work *work)
 {
 	struct error err;
 	size_t count = 0;
-	char(*kept)[17] = calloc(work->slot_count, sizeof(*kept));
-	for (size_t i = 0; kept && i < work->slot_count; i++) {
+	char(*kept)[17] = xcalloc(work->slot_count, sizeof(*kept));
+	for (size_t i = 0; i < work->slot_count; i++) {
 		const struct queue_taken *taken =
 			work->held[i].used ? &work->held[i].taken : &work->slots[i].taken;
 		if (work_slot_is_used(work, i))
 			memcpy(kept[count++], taken->token, sizeof(*kept));
 	}
-	if (!kept)
-		return;
 	enum status status =
 		workers_give_back(work->queue, &work->worker, (const char(*)[17])kept, count, &err);
 	free(kept);

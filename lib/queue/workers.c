@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "queue/workers_inside.h"
 
 #define SPREAD_MOST 64 /* free numbers among which one is chosen */
@@ -113,9 +114,7 @@ enum status workers_list_at(struct queue *queue, struct queue_worker **workers, 
 	enum status status = store_list(queue->store, &range, &answer, err);
 	if (status != STATUS_OK)
 		return status;
-	struct queue_worker *list = calloc(answer.count + 1, sizeof(*list));
-	if (!list)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct queue_worker *list = xcalloc(answer.count + 1, sizeof(*list));
 	for (size_t i = 0; status == STATUS_OK && i < answer.count; i++)
 		status = workers_read(&answer.entries[i], &list[i], err);
 	if (status == STATUS_OK) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "queue/move.h"
 #include "queue/output.h"
 #include "queue/rules.h"
@@ -59,8 +60,8 @@ static enum status read_items(
 		leased[i].damaged =
 			!entry->value || queue_item_read(entry->key, entry->value, entry->length,
 						 &leased[i].item, NULL) != STATUS_OK;
-		if (leased[i].damaged && !queue_item_unreadable(&leased[i].item, leased[i].id))
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		if (leased[i].damaged)
+			queue_item_unreadable(&leased[i].item, leased[i].id);
 	}
 	transaction_release(&t);
 	store_answer_release(&answer);
@@ -189,11 +190,9 @@ static enum status move_batch(
 static enum status move_page(
 	const struct returning *returning, const struct store_answer *page, struct error *err)
 {
-	struct leased *batch = calloc(QUEUE_BATCH, sizeof(*batch));
+	struct leased *batch = xcalloc(QUEUE_BATCH, sizeof(*batch));
 	enum status status = STATUS_OK, damaged = STATUS_OK;
 	size_t count = 0;
-	if (!batch)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	for (size_t i = 0; i < page->count && status == STATUS_OK; i++) {
 		const struct store_entry *entry = &page->entries[i];
 		struct leased *leased = &batch[count];

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/xalloc.h"
 #include "client.h"
 #include "commands.h"
 #include "queue/resource.h"
@@ -49,26 +50,19 @@ struct chosen {
 	size_t count, room;
 };
 
-static enum status choose_id(struct chosen *chosen, uint64_t id)
+static void choose_id(struct chosen *chosen, uint64_t id)
 {
-	if (chosen->count == chosen->room) {
-		size_t room = chosen->room ? 2 * chosen->room : 1024;
-		uint64_t *grown = realloc(chosen->ids, room * sizeof(*grown));
-		if (!grown)
-			return STATUS_TEMPORARY;
-		chosen->ids = grown;
-		chosen->room = room;
-	}
+	chosen->ids = xgrow(chosen->ids, chosen->count, &chosen->room, sizeof(*chosen->ids));
 	chosen->ids[chosen->count++] = id;
-	return STATUS_OK;
 }
 
 static enum status choose(void *context, const struct queue_view *view)
 {
 	struct chosen *chosen = context;
-	if (tag && (!view->item.tag || strcmp(view->item.tag, tag) != 0))
-		return STATUS_OK;
-	return chosen->is_meant(view) ? choose_id(chosen, view->item.id) : STATUS_OK;
+	bool tagged = !tag || (view->item.tag && strcmp(view->item.tag, tag) == 0);
+	if (tagged && chosen->is_meant(view))
+		choose_id(chosen, view->item.id);
+	return STATUS_OK;
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -82,15 +76,13 @@ static enum status find_chosen(
 	struct queue *queue, const struct args_rest *rest, struct chosen *chosen, struct error *err)
 {
 	enum status status = STATUS_OK;
-	if (!rest->count) {
-		*err = (struct error){.text = "out of memory"};
+	if (!rest->count)
 		return queue_visit(queue, 0, choose, chosen, err);
-	}
 	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++) {
 		uint64_t id;
 		status = client_parse_id(rest->words[i], &id, err);
-		if (status == STATUS_OK && choose_id(chosen, id) != STATUS_OK)
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
+		if (status == STATUS_OK)
+			choose_id(chosen, id);
 	}
 	if (status != STATUS_OK)
 		return status;
@@ -126,10 +118,8 @@ static enum status change(struct client *client, enum queue_change how, const st
 			if (changed[i] != QUEUE_CHANGED_NOT)
 				printf("%" PRIu64 "\n", ids[i]);
 			else if (named)
-				message_info("command %" PRIu64 " %s", ids[i],
-					how == QUEUE_CANCEL   ? "is over, or there is none"
-					: how == QUEUE_FORGET ? "is not over, or there is none"
-							      : "is not over, or there is none");
+				message_info("command %" PRIu64 " is %sover, or there is none",
+					ids[i], how == QUEUE_CANCEL ? "" : "not ");
 		}
 		end -= count;
 		if (status == STATUS_OK && client_stdout_lost())

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/ending.h"
 #include "base/message.h"
+#include "base/xalloc.h"
 #include "client.h"
 #include "commands.h"
 #include "queue/progress.h"
@@ -310,9 +311,7 @@ static enum status join(struct joiner *j, struct error *err)
 static enum status read_ids(const struct args_rest *rest, uint64_t **ids, struct error *err)
 {
 	enum status status = STATUS_OK;
-	*ids = calloc(rest->count + 1, sizeof(**ids));
-	if (!*ids)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	*ids = xcalloc(rest->count + 1, sizeof(**ids));
 	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++)
 		status = client_parse_id(rest->words[i], &(*ids)[i], err);
 	return status;

@@ -7,18 +7,16 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "ckpt/show.h"
 #include "queue/joblog.h"
 
 void rows_escape(struct text *text, const char *raw)
 {
 	size_t size = 4 * strlen(raw) + 1;
-	char *escaped = malloc(size);
-	text->failed |= !escaped;
-	if (escaped) {
-		text_escape(escaped, size, raw, strlen(raw));
-		text_add(text, escaped);
-	}
+	char *escaped = xmalloc(size);
+	text_escape(escaped, size, raw, strlen(raw));
+	text_add(text, escaped);
 	free(escaped);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/xalloc.h"
 #include "client.h"
 #include "commands.h"
 #include "lines.h"
@@ -143,8 +144,8 @@ static enum status make_spec(char *const *words, struct queue_item *spec, struct
 		status = spec_list(&environment, spec_variable, &spec->environment, err);
 	if (status == STATUS_OK)
 		status = spec_list(&resources, spec_resource, &spec->resources, err);
-	if (status == STATUS_OK && tag && !(spec->tag = strdup(tag)))
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (tag)
+		spec->tag = xstrdup(tag);
 	return status;
 }
 
@@ -179,11 +180,9 @@ static enum status flush(struct scheduler *s, struct error *err)
 	return status;
 }
 
-/* argv (NULL: no memory) is taken over. */
+/* argv is taken over. */
 static enum status add(struct scheduler *s, char **argv, struct error *err)
 {
-	if (!argv)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	struct queue_item *item = &s->items[s->count++];
 	*item = s->spec;
 	item->argv = argv;
@@ -208,19 +207,14 @@ static char **words_of_line(char *const *words, const char *line, size_t length)
 {
 	if (words)
 		return template_fill_line(words, line, length);
-	char **made = calloc(2, sizeof(*made));
-	if (made && !(made[0] = strdup(line))) {
-		free(made);
-		return NULL;
-	}
+	char **made = xcalloc(2, sizeof(*made));
+	made[0] = xstrdup(line);
 	return made;
 }
 
 static enum status schedule_lines(struct scheduler *s, char *const *words, struct error *err)
 {
-	struct lines *r = calloc(1, sizeof(*r));
-	if (!r)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct lines *r = xcalloc(1, sizeof(*r));
 	r->end_of_line = null_lines ? '\0' : '\n';
 	enum status status = STATUS_OK;
 	while (status == STATUS_OK && !client_interrupted()) {
@@ -259,13 +253,10 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 	size_t count = 0;
 	while (words[count])
 		count++;
-	char **argv = calloc(count + 1, sizeof(*argv));
-	bool whole = argv;
-	for (size_t i = 0; i < count && whole; i++)
-		whole = (argv[i] = strdup(words[i]));
-	if (!whole)
-		template_free(argv);
-	enum status status = add(s, whole ? argv : NULL, err);
+	char **argv = xcalloc(count + 1, sizeof(*argv));
+	for (size_t i = 0; i < count; i++)
+		argv[i] = xstrdup(words[i]);
+	enum status status = add(s, argv, err);
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 
@@ -282,11 +273,7 @@ int run_schedule(const struct args_rest *rest)
 {
 	struct error err = {0};
 	char *const *words = rest->command && rest->command[0] ? rest->command : NULL;
-	struct scheduler *s = calloc(1, sizeof(*s));
-	if (!s) {
-		message_error("out of memory");
-		return STATUS_TEMPORARY;
-	}
+	struct scheduler *s = xcalloc(1, sizeof(*s));
 	s->how = (struct queue_schedule){.limit = limit,
 		.deadline = patience_given ? clock_after(patience) : CLOCK_NEVER,
 		.once = once,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/xalloc.h"
 #include "client.h"
 #include "commands.h"
 #include "queue/joblog.h"
@@ -295,9 +296,8 @@ int run_workers(const struct args_rest *rest)
 		status = workers_list(&client.queue, &workers, &load.count, &err);
 	if (status == STATUS_OK) {
 		load.workers = workers;
-		load.running = calloc(load.count + 1, sizeof(*load.running));
-		status = load.running ? queue_visit_running(&client.queue, count_load, &load, &err)
-				      : error_set(&err, STATUS_TEMPORARY, "out of memory");
+		load.running = xcalloc(load.count + 1, sizeof(*load.running));
+		status = queue_visit_running(&client.queue, count_load, &load, &err);
 	}
 	if (status == STATUS_OK && !client_options.json)
 		printf("%-24s %5s %5s %7s %-16s %8s %s\n", "WORKER", "INDEX", "SLOTS", "RUNNING",

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "queue/item.h"
 
 enum status spec_priority(const char *text, int *priority, struct error *err)
@@ -29,11 +30,10 @@ enum status spec_path(const char *path, const char *what, char **absolute, struc
 		return error_set(err, STATUS_USAGE, "%s: this directory has no name: %s", what,
 			strerror(errno));
 	bool is_here = !strcmp(path, ".");
-	if (asprintf(absolute, "%s%s%s", here ? here : "", here && !is_here ? "/" : "",
-		    is_here ? "" : path) < 0)
-		*absolute = NULL;
+	*absolute = xprintf(
+		"%s%s%s", here ? here : "", here && !is_here ? "/" : "", is_here ? "" : path);
 	free(here);
-	return *absolute ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	return STATUS_OK;
 }
 
 static bool is_variable(const char *name, size_t length)
@@ -55,10 +55,7 @@ enum status spec_variable(const char *entry, char **made, struct error *err)
 	const char *value = *equals ? "" : getenv(entry);
 	if (!value)
 		return error_set(err, STATUS_USAGE, "--env: there is no variable %s here", entry);
-	if (asprintf(made, "%s%s%s", entry, *equals ? "" : "=", value) < 0) {
-		*made = NULL;
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	*made = xprintf("%s%s%s", entry, *equals ? "" : "=", value);
 	return STATUS_OK;
 }
 
@@ -69,8 +66,8 @@ enum status spec_resource(const char *name, char **made, struct error *err)
 	if (name[length] || length < 1 || length > 64)
 		return error_set(err, STATUS_USAGE,
 			"--resource: \"%s\" is not 1 to 64 letters, digits and _", name);
-	*made = strdup(name);
-	return *made ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	*made = xstrdup(name);
+	return STATUS_OK;
 }
 
 enum status spec_list(const struct args_list *list,
@@ -78,9 +75,7 @@ enum status spec_list(const struct args_list *list,
 {
 	if (!list->count)
 		return STATUS_OK;
-	*made = calloc(list->count + 1, sizeof(**made));
-	if (!*made)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	*made = xcalloc(list->count + 1, sizeof(**made));
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < list->count && status == STATUS_OK; i++)
 		status = add(list->items[i], &(*made)[i], err);
