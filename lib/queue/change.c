@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "queue/files.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 #include "queue/output.h"
 
 static bool is_over(const struct queue_view *view)
@@ -34,9 +34,9 @@ static enum queue_changed cancel(struct moves *moves, const struct queue_view *v
 		return QUEUE_CHANGED;
 	}
 	if (!view->cancelling) {
-		moves_tell_end(moves, view->item.id, 0);
+		moves_request_cancel(moves, view->item.id, 0);
 	}
-	return QUEUE_CHANGED_TOLD;
+	return QUEUE_CHANGED_REQUESTED;
 }
 
 static enum queue_changed retry(struct moves *moves, const struct queue_view *view, bool any)
@@ -133,7 +133,7 @@ enum status queue_cancel(struct queue *queue, uint64_t id, bool *running, struct
 	enum queue_changed changed;
 	enum status status = change_one(queue, QUEUE_CANCEL, id, &changed, err);
 	if (status == STATUS_OK)
-		*running = changed == QUEUE_CHANGED_TOLD;
+		*running = changed == QUEUE_CHANGED_REQUESTED;
 	return status;
 }
 

@@ -54,7 +54,7 @@ void queue_tally_add(struct queue_tally *to, const struct queue_tally *more)
 		*field_of(to, i) += *field_of(&copy, i);
 }
 
-void queue_tally_sum(const struct queue_tally *all, struct queue_count *count)
+void queue_tally_count(const struct queue_tally *all, struct queue_count *count)
 {
 	uint64_t reopened =
 		all->reopened_succeeded + all->reopened_failed + all->reopened_cancelled;

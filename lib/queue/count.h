@@ -8,7 +8,7 @@
 #ifndef QUEUE_COUNT_H
 #define QUEUE_COUNT_H
 
-#include "queue/item.h"
+#include "queue/records.h"
 #include "store/store.h"
 
 /* The moves that somebody has made. */
@@ -34,6 +34,6 @@ enum status queue_tally_read(const char *key, const char *value, size_t length,
 	struct queue_tally *tally, struct error *err);
 void queue_tally_add(struct queue_tally *to, const struct queue_tally *more);
 /* What the moves of all add up to. */
-void queue_tally_sum(const struct queue_tally *all, struct queue_count *count);
+void queue_tally_count(const struct queue_tally *all, struct queue_count *count);
 
 #endif

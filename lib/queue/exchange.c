@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 #include "queue/rules.h"
 
 enum { SPREAD_MAX = 64, TRIES_MAX = 16 };
@@ -212,7 +212,7 @@ static void accept(struct turn *turn, const struct store_answer *answer, struct 
 /* It was cancelled, so it does not go back to waiting. */
 static void cancel_return(struct queue_return *back, const struct store_entry *cancel_request)
 {
-	back->result.because = queue_cancel_because(cancel_request);
+	back->result.because = queue_cancel_cause(cancel_request);
 	back->state = back->result.state = QUEUE_CANCELLED;
 	back->result.ending.kind = ENDING_CANCELLED;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "queue/move.h"
+#include "queue/moves.h"
 
 struct json_object *queue_failure_write(const struct queue_failure *failure)
 {

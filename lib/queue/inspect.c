@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 
 /* Commands of which all is read at once. */
 #define PAGE 1000

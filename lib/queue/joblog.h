@@ -7,7 +7,7 @@
 #define QUEUE_JOBLOG_H
 
 #include "base/text.h"
-#include "queue/item.h"
+#include "queue/records.h"
 
 /* The first line, with its newline. */
 #define JOBLOG_HEADING "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"

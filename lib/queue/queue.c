@@ -84,7 +84,7 @@ enum status queue_count(struct queue *queue, struct queue_count *count, struct e
 			queue_tally_add(&all, &one);
 	}
 	if (status == STATUS_OK) {
-		queue_tally_sum(&all, count);
+		queue_tally_count(&all, count);
 		count->revision = answer.revision;
 	}
 	store_answer_release(&answer);

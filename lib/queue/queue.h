@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "queue/count.h"
-#include "queue/item.h"
+#include "queue/records.h"
 #include "store/store.h"
 
 #define QUEUE_LIMIT 262144 /* commands that may wait (docs/scenarios.md, WQ) */
@@ -131,7 +131,7 @@ enum queue_change {
 enum queue_changed {
 	QUEUE_CHANGED_NOT, /* there is none, or it is not where this could be done to it */
 	QUEUE_CHANGED,
-	QUEUE_CHANGED_TOLD, /* it runs, and its worker was told to end it */
+	QUEUE_CHANGED_REQUESTED, /* it runs, and its worker was told to end it */
 };
 /*
  * Change several (at most QUEUE_CHANGE_BATCH, each once) in one transaction; changed says of each
@@ -145,7 +145,7 @@ enum status queue_cancel(struct queue *queue, uint64_t id, bool *running, struct
 enum status queue_retry(struct queue *queue, uint64_t id, bool any, struct error *err);
 enum status queue_forget(struct queue *queue, uint64_t id, struct error *err);
 
-/* ---- join.c ---- */
+/* ---- raise.c ---- */
 
 /* The first failure. */
 struct queue_failure {
@@ -168,7 +168,7 @@ enum status queue_failure_pending(
 /*
  * Tell what runs to end (HALT_NOW), wait until nothing is in flight, cancel what waits, and take
  * the error away, so that the queue goes on: STATUS_OK, for one caller. What failed and was
- * cancelled stays so until it is retried or forgotten: who waits for commands asks queue_outcome.
+ * cancelled stays so until it is retried or forgotten: who waits for commands asks queue_awaited.
  * STATUS_NO: none is pending (any more). A deadline that has passed (clock_now()) does not wait:
  * STATUS_TIMEOUT, something is still running; so it is when the descriptor wake (-1: none) became
  * readable.
@@ -176,35 +176,35 @@ enum status queue_failure_pending(
 enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
 	struct queue_failure *failure, struct error *err);
 
-/* ---- outcome.c ---- */
+/* ---- awaited.c ---- */
 
 /* The commands that somebody waits for: with these ids, or with this tag, or all. */
-struct queue_set {
+struct queue_selection {
 	const uint64_t *ids;
 	size_t count;
 	const char *tag; /* NULL: not by tag */
 };
-#define QUEUE_OUTCOME_NAMED 8
-struct queue_outcome {
+#define QUEUE_AWAITED_NAMED 8
+struct queue_awaited {
 	uint64_t commands;
 	uint64_t going_on;   /* wait or run; of all commands, the rest is only known when it is 0 */
 	uint64_t failed;     /* and cancelled others */
 	uint64_t cancelled;  /* because another one failed */
 	uint64_t because;    /* of the first of them: that one */
 	uint64_t kept_going; /* failed, and cancelled none: HALT_NEVER */
-	uint64_t named[QUEUE_OUTCOME_NAMED]; /* of them, the first ids */
+	uint64_t named[QUEUE_AWAITED_NAMED]; /* of them, the first ids */
 	uint64_t absent;		     /* an id that is not there; 0: none */
 	struct queue_failure first; /* of those that failed, else were cancelled, else kept going */
 };
 /* What became of them by now; count is that of queue_count, from just before. */
-enum status queue_outcome(struct queue *queue, const struct queue_set *set,
-	const struct queue_count *count, struct queue_outcome *outcome, struct error *err);
+enum status queue_awaited(struct queue *queue, const struct queue_selection *set,
+	const struct queue_count *count, struct queue_awaited *outcome, struct error *err);
 /*
  * The answer for who waited, when none is going on, in words: STATUS_OK: all succeeded, or somebody
  * cancelled them. STATUS_BROKEN: one failed, or was cancelled because another did. STATUS_NO: some
  * failed that cancelled none; or there are none, and nothing that is meant was ever scheduled.
  */
-enum status queue_outcome_end(const struct queue *queue, const struct queue_set *set,
-	const struct queue_outcome *outcome, struct error *err);
+enum status queue_awaited_answer(const struct queue *queue, const struct queue_selection *set,
+	const struct queue_awaited *outcome, struct error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #ifndef QUEUE_RULES_H
 #define QUEUE_RULES_H
 
-#include "queue/item.h"
+#include "queue/records.h"
 
 #define QUEUE_LOST_MAX	    3 /* lost workers that make a command fail, where not given */
 #define QUEUE_TRANSIENT_MAX 3 /* as ClusterCoordinator (docs/scenarios.md) */

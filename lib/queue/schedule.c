@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 
 /* What `once` has scheduled so far: runs of numbers, with the id of the first of each. */
 struct once {

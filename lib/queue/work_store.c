@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/xalloc.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 #include "queue/work_inside.h"
 
 #define AGAIN_FIRST  100    /* ms */
@@ -243,7 +243,7 @@ static void look_for_cancelled(struct work *work)
 			if (held)
 				work_end_held(work, k, ENDING_CANCELLED, "");
 			if (runs || held)
-				work->slots[k].because = queue_cancel_because(&answer.entries[i]);
+				work->slots[k].because = queue_cancel_cause(&answer.entries[i]);
 		}
 	}
 	store_answer_release(&answer);

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 #include "queue/output.h"
 #include "queue/rules.h"
 #include "queue/workers_inside.h"
@@ -29,7 +29,7 @@ struct leased {
 	uint64_t id;
 	store_revision revision;
 	store_revision cancel; /* of the wish to end it, as it was seen last; 0: none */
-	uint64_t because;      /* queue_cancel_because of that */
+	uint64_t because;      /* queue_cancel_cause of that */
 	struct queue_lease lease;
 	struct queue_item item;
 	bool damaged; /* what was asked cannot be read */
@@ -156,7 +156,7 @@ static enum status move_once(const struct returning *returning, struct leased *l
 				continue;
 			if (answer.entries[at++].revision != leased[i].revision)
 				leased[i].revision = 0; /* somebody else has moved it */
-			leased[i].because = queue_cancel_because(&answer.entries[at]);
+			leased[i].because = queue_cancel_cause(&answer.entries[at]);
 			leased[i].cancel = answer.entries[at++].revision;
 		}
 	}

@@ -113,7 +113,7 @@ static enum status change(struct client *client, enum queue_change how, const st
 			break;
 		status = queue_change(&client->queue, how, ids, count, changed, err);
 		for (size_t i = count; i-- > 0 && status == STATUS_OK;) {
-			told += changed[i] == QUEUE_CHANGED_TOLD;
+			told += changed[i] == QUEUE_CHANGED_REQUESTED;
 			refused += changed[i] == QUEUE_CHANGED_NOT;
 			if (changed[i] != QUEUE_CHANGED_NOT)
 				printf("%" PRIu64 "\n", ids[i]);

@@ -118,7 +118,7 @@ bool client_stdout_lost(void)
 	return fflush(stdout) == EOF || ferror(stdout);
 }
 
-void client_say_no_store(struct error *err)
+void client_explain_missing_store(struct error *err)
 {
 	message_error("%s: nothing was ever scheduled there; see --store and --queue", err->text);
 	*err = (struct error){0};

@@ -56,6 +56,6 @@ bool client_stdout_lost(void);
 
 /* There is no such store: whoever schedules or works makes one, so the name is mistyped. Clears
  * err. */
-void client_say_no_store(struct error *err);
+void client_explain_missing_store(struct error *err);
 
 #endif

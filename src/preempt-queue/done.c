@@ -9,10 +9,10 @@
 
 static enum status look(struct queue *queue, struct error *err)
 {
-	static const struct queue_set all;
+	static const struct queue_selection all;
 	struct queue_failure failure;
 	struct queue_count count;
-	struct queue_outcome outcome;
+	struct queue_awaited outcome;
 	enum status status;
 	do {
 		status = queue_count(queue, &count, err);
@@ -26,8 +26,8 @@ static enum status look(struct queue *queue, struct error *err)
 		return error_set(err, STATUS_NO,
 			"queue %s: %" PRIu64 " commands wait, %" PRIu64 " run", queue->name,
 			count.waiting, count.running);
-	status = queue_outcome(queue, &all, &count, &outcome, err);
-	return status == STATUS_OK ? queue_outcome_end(queue, &all, &outcome, err) : status;
+	status = queue_awaited(queue, &all, &count, &outcome, err);
+	return status == STATUS_OK ? queue_awaited_answer(queue, &all, &outcome, err) : status;
 }
 
 int run_done(const struct args_rest *rest)
@@ -37,7 +37,7 @@ int run_done(const struct args_rest *rest)
 	(void)rest;
 	enum status status = client_open(&client, 0, &err);
 	if (status == STATUS_NO) {
-		client_say_no_store(&err);
+		client_explain_missing_store(&err);
 		return client_end(&client, status, &err);
 	}
 	if (status == STATUS_OK)

@@ -12,7 +12,7 @@
 #include "base/xalloc.h"
 #include "client.h"
 #include "commands.h"
-#include "queue/progress.h"
+#include "queue/throughput.h"
 #include "queue/workers.h"
 #include "rows.h"
 
@@ -39,11 +39,11 @@ const struct args_option join_options[] = {
 
 struct joiner {
 	struct client client;
-	struct queue_set set;
+	struct queue_selection set;
 	int64_t took; /* ms, to look at it */
 	int wake;
 	int64_t began, deadline;
-	struct queue_progress progress;
+	struct queue_throughput progress;
 	bool terminal, shown; /* the line of progress is on the screen */
 	struct judge judge;
 	size_t registered;
@@ -72,7 +72,7 @@ static void show_progress(struct joiner *j)
 	size_t width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1
 			       ? size.ws_col - 1u
 			       : 79;
-	queue_progress_line(&j->progress, clock_now(), width, &line);
+	queue_throughput_line(&j->progress, clock_now(), width, &line);
 	fprintf(stderr, "\r\033[K%s", text_string(&line));
 	j->shown = true;
 	text_release(&line);
@@ -167,8 +167,8 @@ static void watch(struct joiner *j, const struct queue_count *count)
 {
 	int64_t now = clock_now();
 	struct text time = {0};
-	if (queue_progress_over(count) != j->over) {
-		j->over = queue_progress_over(count);
+	if (queue_throughput_over(count) != j->over) {
+		j->over = queue_throughput_over(count);
 		j->over_since = j->reported = now;
 	}
 	if (!watchdog || now - j->reported < watchdog)
@@ -186,9 +186,9 @@ static void watch(struct joiner *j, const struct queue_count *count)
 /* ---- The end ---- */
 
 /* None of them goes on. */
-static enum status finish(struct joiner *j, const struct queue_outcome *outcome, struct error *err)
+static enum status finish(struct joiner *j, const struct queue_awaited *outcome, struct error *err)
 {
-	enum status status = queue_outcome_end(&j->client.queue, &j->set, outcome, err);
+	enum status status = queue_awaited_answer(&j->client.queue, &j->set, outcome, err);
 	if (outcome->failed || outcome->kept_going)
 		j->code = queue_ending_code(&outcome->first.ending);
 	return status;
@@ -197,9 +197,9 @@ static enum status finish(struct joiner *j, const struct queue_outcome *outcome,
 /* Of some commands only, with the queue read through; STATUS_TIMEOUT: they go on. */
 static enum status look_at_set(struct joiner *j, const struct queue_count *count, struct error *err)
 {
-	struct queue_outcome outcome;
+	struct queue_awaited outcome;
 	int64_t began = clock_now();
-	enum status status = queue_outcome(&j->client.queue, &j->set, count, &outcome, err);
+	enum status status = queue_awaited(&j->client.queue, &j->set, count, &outcome, err);
 	j->took = clock_now() - began;
 	if (status != STATUS_OK)
 		return status;
@@ -213,7 +213,7 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 	enum status status = queue_count(&j->client.queue, count, err);
 	if (status != STATUS_OK)
 		return status;
-	queue_progress_note(&j->progress, count, clock_now());
+	queue_throughput_note(&j->progress, count, clock_now());
 	if (follow && !j->followed)
 		j->followed = count->revision;
 	else if (follow)
@@ -335,13 +335,13 @@ int run_join(const struct args_rest *rest)
 		return STATUS_USAGE;
 	}
 	enum status status = read_ids(rest, &ids, &err);
-	j.set = (struct queue_set){.ids = ids, .count = rest->count, .tag = tag};
+	j.set = (struct queue_selection){.ids = ids, .count = rest->count, .tag = tag};
 	if (status == STATUS_OK)
 		status = client_open(&j.client, 0, &err);
 	if (status == STATUS_OK) {
 		status = join(&j, &err);
 	} else if (status == STATUS_NO) {
-		client_say_no_store(&err);
+		client_explain_missing_store(&err);
 	}
 	hide_progress(&j);
 	judge_release(&j.judge);

@@ -6,7 +6,7 @@
 #ifndef PREEMPT_QUEUE_LINES_H
 #define PREEMPT_QUEUE_LINES_H
 
-#include "queue/item.h"
+#include "queue/records.h"
 
 struct lines {
 	char end_of_line; /* '\n', '\0' */

@@ -9,7 +9,7 @@
 
 #include "base/parse.h"
 #include "base/xalloc.h"
-#include "queue/item.h"
+#include "queue/records.h"
 
 enum status spec_priority(const char *text, int *priority, struct error *err)
 {

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "queue/joblog.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 #include "queue/resource.h"
 #include "queue/rules.h"
 #include "queue/template.h"
@@ -151,7 +151,7 @@ static void check_records(const struct queue *queue)
 		check_failure(queue, entry);
 		check_tally(entry);
 		check_worker(entry);
-		(void)queue_cancel_because(entry);
+		(void)queue_cancel_cause(entry);
 	}
 	store_answer_release(&answer);
 }
@@ -174,9 +174,9 @@ static void check_queue(struct queue *queue)
 	struct queue_count count = {0};
 	struct queue_failure failure;
 	struct queue_view view;
-	struct queue_outcome outcome;
+	struct queue_awaited outcome;
 	const uint64_t ids[] = {1, 2, 3};
-	struct queue_set some = {.ids = ids, .count = 3}, all = {0}, tagged = {.tag = "t"};
+	struct queue_selection some = {.ids = ids, .count = 3}, all = {0}, tagged = {.tag = "t"};
 	uint64_t last = 0;
 	store_revision since = 0;
 	(void)queue_count(queue, &count, NULL);
@@ -186,10 +186,10 @@ static void check_queue(struct queue *queue)
 	(void)queue_failure_pending(queue, &failure, NULL);
 	if (queue_inspect(queue, 1, &view, NULL) == STATUS_OK)
 		queue_view_release(&view);
-	const struct queue_set *sets[] = {&some, &all, &tagged};
+	const struct queue_selection *sets[] = {&some, &all, &tagged};
 	for (size_t i = 0; i < 3; i++)
-		if (queue_outcome(queue, sets[i], &count, &outcome, NULL) == STATUS_OK)
-			(void)queue_outcome_end(queue, sets[i], &outcome, NULL);
+		if (queue_awaited(queue, sets[i], &count, &outcome, NULL) == STATUS_OK)
+			(void)queue_awaited_answer(queue, sets[i], &outcome, NULL);
 }
 
 /* Nothing can be raised in a store that is read only. */

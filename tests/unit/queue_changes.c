@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 #include "scratch_queue.h"
 #include "unit.h"
 
@@ -211,7 +211,7 @@ static void changing(void)
 				 &queue, QUEUE_CANCEL, (uint64_t[]){1, 2, 3, 99}, 4, changed, &err),
 			STATUS_OK);
 		CHECK_EQ(changed[0], QUEUE_CHANGED);
-		CHECK_EQ(changed[1], QUEUE_CHANGED_TOLD);
+		CHECK_EQ(changed[1], QUEUE_CHANGED_REQUESTED);
 		CHECK_EQ(changed[2], QUEUE_CHANGED_NOT);
 		CHECK_EQ(changed[3], QUEUE_CHANGED_NOT);
 		CHECK(counts_are(1, 1, 0, 1, 1));

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "queue/exchange.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 #include "queue/rules.h"
 #include "scratch_queue.h"
 #include "unit.h"

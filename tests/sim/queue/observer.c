@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backends/memory.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 #include "queue/rules.h"
 #include "sim.h"
 
@@ -491,7 +491,7 @@ static void check_counts(void)
 	uint64_t forgotten = 0;
 	for (int i = 0; i < k->tallies; i++)
 		queue_tally_add(&all, &k->tally[i].counts);
-	queue_tally_sum(&all, &count);
+	queue_tally_count(&all, &count);
 	for (int i = 0; i < k->items; i++) {
 		const struct item *item = &k->item[i];
 		is.waiting += item->place == WAITING;

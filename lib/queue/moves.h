@@ -12,8 +12,8 @@
  *	store_answer_release(&answer);
  *	moves_release(&moves);
  */
-#ifndef QUEUE_MOVE_H
-#define QUEUE_MOVE_H
+#ifndef QUEUE_MOVES_H
+#define QUEUE_MOVES_H
 
 #include "queue/queue.h"
 #include "store/builder.h"
@@ -39,9 +39,9 @@ void moves_take(
 void moves_end(struct moves *moves, const struct queue_item *item, enum queue_state state,
 	const struct queue_result *result, const char *out, const char *err, bool note);
 /* One that runs: its worker is told to end it; because that command failed, or 0. */
-void moves_tell_end(struct moves *moves, uint64_t id, uint64_t because);
+void moves_request_cancel(struct moves *moves, uint64_t id, uint64_t because);
 /* What stands in "cancel/ID" of that; 0: the entry is empty, or does not say it. */
-uint64_t queue_cancel_because(const struct store_entry *cancel_request);
+uint64_t queue_cancel_cause(const struct store_entry *cancel_request);
 /* waiting to over, without having run; because this command failed, or 0. */
 void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
 	const struct queue_history *history, uint64_t because, const char *why);

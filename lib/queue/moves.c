@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/move.h"
+#include "queue/moves.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +87,7 @@ void moves_end(struct moves *moves, const struct queue_item *item, enum queue_st
 		note_failure(moves, item, result);
 }
 
-void moves_tell_end(struct moves *moves, uint64_t id, uint64_t because)
+void moves_request_cancel(struct moves *moves, uint64_t id, uint64_t because)
 {
 	struct json_object *cancel_request = json_object_new_object();
 	json_put_signed(cancel_request, "utc", clock_utc());
@@ -96,7 +96,7 @@ void moves_tell_end(struct moves *moves, uint64_t id, uint64_t because)
 	transaction_put(&moves->t, key_of(moves, "cancel", id), cancel_request);
 }
 
-uint64_t queue_cancel_because(const struct store_entry *cancel_request)
+uint64_t queue_cancel_cause(const struct store_entry *cancel_request)
 {
 	uint64_t because = 0;
 	struct json_object *object =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/item.h"
+#include "queue/records.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/progress.h"
+#include "queue/throughput.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-uint64_t queue_progress_over(const struct queue_count *count)
+uint64_t queue_throughput_over(const struct queue_count *count)
 {
 	return count->succeeded + count->failed + count->cancelled;
 }
 
-uint64_t queue_progress_all(const struct queue_count *count)
+uint64_t queue_throughput_all(const struct queue_count *count)
 {
-	return queue_progress_over(count) + count->waiting + count->running;
+	return queue_throughput_over(count) + count->waiting + count->running;
 }
 
-void queue_progress_note(
-	struct queue_progress *progress, const struct queue_count *count, int64_t now)
+void queue_throughput_note(
+	struct queue_throughput *progress, const struct queue_count *count, int64_t now)
 {
-	uint64_t over = queue_progress_over(count);
-	size_t last = (progress->next + PROGRESS_KEPT - 1) % PROGRESS_KEPT;
+	uint64_t over = queue_throughput_over(count);
+	size_t last = (progress->next + THROUGHPUT_KEPT - 1) % THROUGHPUT_KEPT;
 	/* Commands that were put back: what was counted before is no measure any more. */
-	if (progress->count && over < queue_progress_over(&progress->now))
+	if (progress->count && over < queue_throughput_over(&progress->now))
 		progress->count = 0;
 	if (!progress->count) {
 		progress->began = now;
 		progress->at_first = over;
 	}
 	progress->now = *count;
-	if (progress->count && now - progress->kept[last].at < PROGRESS_PERIOD)
+	if (progress->count && now - progress->kept[last].at < THROUGHPUT_PERIOD)
 		return;
 	progress->kept[progress->next].at = now;
 	progress->kept[progress->next].over = over;
-	progress->next = (progress->next + 1) % PROGRESS_KEPT;
-	if (progress->count < PROGRESS_KEPT)
+	progress->next = (progress->next + 1) % THROUGHPUT_KEPT;
+	if (progress->count < THROUGHPUT_KEPT)
 		progress->count++;
 }
 
-double queue_progress_rate(const struct queue_progress *progress, int64_t now)
+double queue_throughput_rate(const struct queue_throughput *progress, int64_t now)
 {
-	uint64_t over = queue_progress_over(&progress->now);
+	uint64_t over = queue_throughput_over(&progress->now);
 	if (!progress->count)
 		return 0;
-	size_t first = (progress->next + PROGRESS_KEPT - progress->count) % PROGRESS_KEPT;
+	size_t first = (progress->next + THROUGHPUT_KEPT - progress->count) % THROUGHPUT_KEPT;
 	int64_t since = progress->kept[first].at;
 	uint64_t before = progress->kept[first].over;
 	/* Long commands end seldom: then all the time counts. */
@@ -55,9 +55,9 @@ double queue_progress_rate(const struct queue_progress *progress, int64_t now)
 	return (double)(over - before) * 1000 / (double)(now - since);
 }
 
-int64_t queue_progress_left(const struct queue_progress *progress, int64_t now)
+int64_t queue_throughput_left(const struct queue_throughput *progress, int64_t now)
 {
-	double rate = queue_progress_rate(progress, now);
+	double rate = queue_throughput_rate(progress, now);
 	uint64_t left = progress->now.waiting + progress->now.running;
 	if (!left)
 		return 0;
@@ -89,12 +89,12 @@ static void add_bar(struct text *line, uint64_t over, uint64_t all)
 }
 
 /* The line with its parts up to this rank. */
-static void build(const struct queue_progress *progress, int64_t now, int rank, struct text *line)
+static void build(const struct queue_throughput *progress, int64_t now, int rank, struct text *line)
 {
 	const struct queue_count *count = &progress->now;
-	uint64_t over = queue_progress_over(count), all = queue_progress_all(count);
-	double rate = queue_progress_rate(progress, now);
-	int64_t left = queue_progress_left(progress, now);
+	uint64_t over = queue_throughput_over(count), all = queue_throughput_all(count);
+	double rate = queue_throughput_rate(progress, now);
+	int64_t left = queue_throughput_left(progress, now);
 	if (rank >= 5)
 		add_bar(line, over, all);
 	text_addf(line, "%" PRIu64 "/%" PRIu64, over, all);
@@ -113,8 +113,8 @@ static void build(const struct queue_progress *progress, int64_t now, int rank, 
 	}
 }
 
-void queue_progress_line(
-	const struct queue_progress *progress, int64_t now, size_t width, struct text *line)
+void queue_throughput_line(
+	const struct queue_throughput *progress, int64_t now, size_t width, struct text *line)
 {
 	for (int rank = 5; rank >= 0; rank--) {
 		struct text tried = {0};

@@ -4,15 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "queue/move.h"
+#include "queue/moves.h"
 
-static bool is_whole(const struct queue_set *set)
+static bool is_whole(const struct queue_selection *set)
 {
 	return !set->count && !set->tag;
 }
 
 /* The failure to be told is the one that came first. */
-static void keep_first(struct queue_outcome *outcome, const struct queue_view *view, bool better)
+static void keep_first(struct queue_awaited *outcome, const struct queue_view *view, bool better)
 {
 	const struct queue_failure *first = &outcome->first;
 	bool sooner = view->result.ended < first->utc ||
@@ -23,7 +23,7 @@ static void keep_first(struct queue_outcome *outcome, const struct queue_view *v
 
 static enum status add(void *context, const struct queue_view *view)
 {
-	struct queue_outcome *outcome = context;
+	struct queue_awaited *outcome = context;
 	bool none_yet = !outcome->failed && !outcome->cancelled;
 	outcome->commands++;
 	if (view->state == QUEUE_WAITING || view->state == QUEUE_RUNNING) {
@@ -34,7 +34,7 @@ static enum status add(void *context, const struct queue_view *view)
 	} else if (view->state == QUEUE_FAILED) {
 		if (none_yet)
 			keep_first(outcome, view, !outcome->kept_going);
-		if (outcome->kept_going < QUEUE_OUTCOME_NAMED)
+		if (outcome->kept_going < QUEUE_AWAITED_NAMED)
 			outcome->named[outcome->kept_going] = view->item.id;
 		outcome->kept_going++;
 	} else if (view->state == QUEUE_CANCELLED && view->result.because) {
@@ -49,7 +49,7 @@ static enum status add(void *context, const struct queue_view *view)
 
 struct tagged {
 	const char *tag;
-	struct queue_outcome *outcome;
+	struct queue_awaited *outcome;
 };
 
 static enum status add_tagged(void *context, const struct queue_view *view)
@@ -59,8 +59,8 @@ static enum status add_tagged(void *context, const struct queue_view *view)
 								      : STATUS_OK;
 }
 
-static enum status add_named(struct queue *queue, const struct queue_set *set,
-	struct queue_outcome *outcome, struct error *err)
+static enum status add_named(struct queue *queue, const struct queue_selection *set,
+	struct queue_awaited *outcome, struct error *err)
 {
 	enum status status = STATUS_OK;
 	for (size_t at = 0; at < set->count && status == STATUS_OK; at += QUEUE_CHANGE_BATCH) {
@@ -81,7 +81,7 @@ static enum status add_named(struct queue *queue, const struct queue_set *set,
 }
 
 static enum status add_all(struct queue *queue, const struct queue_count *count,
-	struct queue_outcome *outcome, struct error *err)
+	struct queue_awaited *outcome, struct error *err)
 {
 	static const enum queue_state failed = QUEUE_FAILED, cancelled = QUEUE_CANCELLED;
 	store_revision since = 0, again = 0;
@@ -95,10 +95,10 @@ static enum status add_all(struct queue *queue, const struct queue_count *count,
 	return status;
 }
 
-enum status queue_outcome(struct queue *queue, const struct queue_set *set,
-	const struct queue_count *count, struct queue_outcome *outcome, struct error *err)
+enum status queue_awaited(struct queue *queue, const struct queue_selection *set,
+	const struct queue_count *count, struct queue_awaited *outcome, struct error *err)
 {
-	struct queue_outcome found = {0};
+	struct queue_awaited found = {0};
 	struct tagged tagged = {set->tag, &found};
 	enum status status = is_whole(set) ? add_all(queue, count, &found, err)
 			     : set->tag	   ? queue_visit(queue, 0, add_tagged, &tagged, err)
@@ -109,8 +109,8 @@ enum status queue_outcome(struct queue *queue, const struct queue_set *set,
 }
 
 /* STATUS_NO: nothing was ever scheduled that is meant: its name may be mistyped. */
-static enum status say_nothing_there(const struct queue *queue, const struct queue_set *set,
-	const struct queue_outcome *outcome, struct error *err)
+static enum status say_nothing_there(const struct queue *queue, const struct queue_selection *set,
+	const struct queue_awaited *outcome, struct error *err)
 {
 	if (outcome->absent)
 		return error_set(err, STATUS_NO,
@@ -125,12 +125,12 @@ static enum status say_nothing_there(const struct queue *queue, const struct que
 }
 
 static enum status say_kept_going(
-	const struct queue *queue, const struct queue_outcome *outcome, struct error *err)
+	const struct queue *queue, const struct queue_awaited *outcome, struct error *err)
 {
 	struct text ids = {0};
-	for (uint64_t i = 0; i < outcome->kept_going && i < QUEUE_OUTCOME_NAMED; i++)
+	for (uint64_t i = 0; i < outcome->kept_going && i < QUEUE_AWAITED_NAMED; i++)
 		text_addf(&ids, "%s%" PRIu64, i ? ", " : "", outcome->named[i]);
-	if (outcome->kept_going > QUEUE_OUTCOME_NAMED)
+	if (outcome->kept_going > QUEUE_AWAITED_NAMED)
 		text_add(&ids, " ...");
 	(void)error_set(err, STATUS_NO,
 		"queue %s: %" PRIu64 " of %" PRIu64
@@ -140,8 +140,8 @@ static enum status say_kept_going(
 	return STATUS_NO;
 }
 
-enum status queue_outcome_end(const struct queue *queue, const struct queue_set *set,
-	const struct queue_outcome *outcome, struct error *err)
+enum status queue_awaited_answer(const struct queue *queue, const struct queue_selection *set,
+	const struct queue_awaited *outcome, struct error *err)
 {
 	if (outcome->absent || !outcome->commands)
 		return say_nothing_there(queue, set, outcome, err);

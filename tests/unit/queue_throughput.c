@@ -3,14 +3,14 @@
 #include <inttypes.h>
 
 #include "queue/joblog.h"
-#include "queue/progress.h"
+#include "queue/throughput.h"
 #include "unit.h"
 
-static char *line_of(const struct queue_progress *progress, int64_t now, size_t width)
+static char *line_of(const struct queue_throughput *progress, int64_t now, size_t width)
 {
 	static char line[256];
 	struct text text = {0};
-	queue_progress_line(progress, now, width, &text);
+	queue_throughput_line(progress, now, width, &text);
 	snprintf(line, sizeof(line), "%s", text_string(&text));
 	text_release(&text);
 	return line;
@@ -18,13 +18,13 @@ static char *line_of(const struct queue_progress *progress, int64_t now, size_t 
 
 static void rates(void)
 {
-	struct queue_progress progress = {0};
+	struct queue_throughput progress = {0};
 	struct queue_count count = {.scheduled = 100, .waiting = 100};
 	TEST("the rate is that of the last seconds, and the rest takes as long as it says")
 	{
-		queue_progress_note(&progress, &count, 1000);
-		CHECK(queue_progress_rate(&progress, 1000) <= 0);
-		CHECK(queue_progress_left(&progress, 1000) < 0);
+		queue_throughput_note(&progress, &count, 1000);
+		CHECK(queue_throughput_rate(&progress, 1000) <= 0);
+		CHECK(queue_throughput_left(&progress, 1000) < 0);
 		CHECK_TEXT(line_of(&progress, 1000, 80), "[--------------------] 0/100, 0 running");
 		/* One in a second for 20 s, then four in a second. */
 		for (int i = 1; i <= 20; i++) {
@@ -32,50 +32,50 @@ static void rates(void)
 				.waiting = 100 - (uint64_t)i - 4,
 				.running = 4,
 				.succeeded = (uint64_t)i};
-			queue_progress_note(&progress, &count, 1000 + i * 1000);
+			queue_throughput_note(&progress, &count, 1000 + i * 1000);
 		}
-		CHECK(queue_progress_rate(&progress, 21000) > 0.99 &&
-			queue_progress_rate(&progress, 21000) < 1.01);
-		CHECK_EQ(queue_progress_left(&progress, 21000), 80000);
+		CHECK(queue_throughput_rate(&progress, 21000) > 0.99 &&
+			queue_throughput_rate(&progress, 21000) < 1.01);
+		CHECK_EQ(queue_throughput_left(&progress, 21000), 80000);
 		CHECK_TEXT(line_of(&progress, 21000, 80),
 			"[####----------------] 20/100, 4 running, 1.00/s, 1m20s left");
 		for (int i = 1; i <= 16; i++) {
 			count.succeeded = 20 + 4 * (uint64_t)i;
 			count.waiting = 76 - 4 * (uint64_t)i;
-			queue_progress_note(&progress, &count, 21000 + i * 1000);
+			queue_throughput_note(&progress, &count, 21000 + i * 1000);
 		}
-		CHECK_EQ(queue_progress_left(&progress, 37000), 4000);
+		CHECK_EQ(queue_throughput_left(&progress, 37000), 4000);
 	}
 	TEST("what is put back begins the measure anew")
 	{
 		count = (struct queue_count){.scheduled = 100, .waiting = 60, .succeeded = 40};
-		queue_progress_note(&progress, &count, 40000);
-		CHECK(queue_progress_rate(&progress, 41000) <= 0);
+		queue_throughput_note(&progress, &count, 40000);
+		CHECK(queue_throughput_rate(&progress, 41000) <= 0);
 	}
 	TEST("commands that end seldom: all the time counts")
 	{
-		progress = (struct queue_progress){0};
+		progress = (struct queue_throughput){0};
 		count = (struct queue_count){.scheduled = 4, .waiting = 3, .running = 1};
 		for (int i = 0; i <= 100; i++) {
 			count.succeeded = i >= 50;
 			count.waiting = i >= 50 ? 2 : 3;
-			queue_progress_note(&progress, &count, i * 1000);
+			queue_throughput_note(&progress, &count, i * 1000);
 		}
-		CHECK_EQ(queue_progress_left(&progress, 100000), 300000);
+		CHECK_EQ(queue_throughput_left(&progress, 100000), 300000);
 	}
 }
 
 static void widths(void)
 {
-	struct queue_progress progress = {0};
+	struct queue_throughput progress = {0};
 	struct queue_count count = {.waiting = 1000000};
-	queue_progress_note(&progress, &count, 0);
+	queue_throughput_note(&progress, &count, 0);
 	count = (struct queue_count){.waiting = 500000,
 		.running = 16,
 		.succeeded = 400000,
 		.failed = 12,
 		.cancelled = 7};
-	queue_progress_note(&progress, &count, 10000);
+	queue_throughput_note(&progress, &count, 10000);
 	TEST("the line fits, and what matters most stays the longest")
 	{
 		for (size_t width = 0; width < 120; width++)

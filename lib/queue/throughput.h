@@ -3,44 +3,44 @@
  * How far a queue is, out of successive counts and the times when they were made: how fast commands
  * end, how long the rest takes, and one line that says so. Pure. A zeroed one has seen nothing.
  */
-#ifndef QUEUE_PROGRESS_H
-#define QUEUE_PROGRESS_H
+#ifndef QUEUE_THROUGHPUT_H
+#define QUEUE_THROUGHPUT_H
 
 #include "base/text.h"
 #include "queue/count.h"
 
 /* The rate is that of the last so many counts that are kept; they are at least PERIOD apart. */
-#define PROGRESS_KEPT	16
-#define PROGRESS_PERIOD 1000 /* ms */
+#define THROUGHPUT_KEPT	  16
+#define THROUGHPUT_PERIOD 1000 /* ms */
 
-struct queue_progress {
+struct queue_throughput {
 	struct queue_count now;
 	int64_t began;	   /* monotonic, ms: when the first count was made */
 	uint64_t at_first; /* commands that were over then */
 	struct {
 		int64_t at;
 		uint64_t over;
-	} kept[PROGRESS_KEPT]; /* a ring */
+	} kept[THROUGHPUT_KEPT]; /* a ring */
 	size_t count, next;
 };
 
-void queue_progress_note(
-	struct queue_progress *progress, const struct queue_count *count, int64_t now);
+void queue_throughput_note(
+	struct queue_throughput *progress, const struct queue_count *count, int64_t now);
 
 /* Succeeded, failed or cancelled; and all that were scheduled. */
-uint64_t queue_progress_over(const struct queue_count *count);
-uint64_t queue_progress_all(const struct queue_count *count);
+uint64_t queue_throughput_over(const struct queue_count *count);
+uint64_t queue_throughput_all(const struct queue_count *count);
 
 /* Commands per second; 0: nothing has ended yet, or not long enough ago to tell. */
-double queue_progress_rate(const struct queue_progress *progress, int64_t now);
+double queue_throughput_rate(const struct queue_throughput *progress, int64_t now);
 /* ms until all is over at that rate; negative: not known. */
-int64_t queue_progress_left(const struct queue_progress *progress, int64_t now);
+int64_t queue_throughput_left(const struct queue_throughput *progress, int64_t now);
 
 /*
  * "[####----] 12/100, 4 running, 1 failed, 2.5/s, 35s left" in at most width columns: what is less
  * important is left out until it fits.
  */
-void queue_progress_line(
-	const struct queue_progress *progress, int64_t now, size_t width, struct text *line);
+void queue_throughput_line(
+	const struct queue_throughput *progress, int64_t now, size_t width, struct text *line);
 
 #endif

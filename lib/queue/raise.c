@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "queue/move.h"
+#include "queue/moves.h"
 
 enum status queue_failure_pending(
 	struct queue *queue, struct queue_failure *failure, struct error *err)
@@ -83,7 +83,7 @@ static enum status stop_running(
 			if (!queue_key_id(entry->key, &id))
 				continue;
 			transaction_require(&moves.t, entry->key, entry->revision);
-			moves_tell_end(&moves, id, failure->id);
+			moves_request_cancel(&moves, id, failure->id);
 		}
 		if (!more)
 			transaction_put(&moves.t, error_key, queue_failure_write(&told));

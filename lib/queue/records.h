@@ -25,8 +25,8 @@
  * Values are JSON objects on one line, but for the outputs. One that cannot be read is
  * STATUS_DAMAGED and names its key.
  */
-#ifndef QUEUE_ITEM_H
-#define QUEUE_ITEM_H
+#ifndef QUEUE_RECORDS_H
+#define QUEUE_RECORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
