@@ -73,8 +73,7 @@ static enum status consider(struct turn *turn, const struct store_entry *entry, 
 		if (turn->exchange->candidates[i].id == candidate->id)
 			return STATUS_NO;
 	*lease = (struct queue_lease){.since = clock_utc()};
-	enum status status =
-		queue_history_read(entry->key, entry->value, entry->length, &lease->history, err);
+	enum status status = queue_read(&queue_history_record, entry, &lease->history, err);
 	if (status == STATUS_OK)
 		status = queue_draw_token(lease->token, err);
 	if (status != STATUS_OK)
@@ -173,16 +172,6 @@ static bool fails(const struct turn *turn)
 	return false;
 }
 
-/* What was asked. An entry that cannot be read makes a command that cannot be started. */
-static void read_item(const struct store_entry *entry, uint64_t id, struct queue_taken *taken)
-{
-	if (entry->value && queue_item_read(entry->key, entry->value, entry->length, &taken->item,
-				    NULL) == STATUS_OK)
-		return;
-	taken->damaged = true;
-	queue_item_unreadable(&taken->item, id);
-}
-
 /* They hold: what was handed in counts, what was taken is ours. */
 static void accept(struct turn *turn, const struct store_answer *answer, struct queue_taken *taken,
 	size_t *got)
@@ -197,13 +186,12 @@ static void accept(struct turn *turn, const struct store_answer *answer, struct 
 	}
 	for (size_t i = 0; i < turn->exchange->candidate_count; i++) {
 		const struct exchange_candidate *candidate = &turn->exchange->candidates[i];
-		const struct store_entry *entry = &answer->entries[i];
 		struct queue_taken *one = &taken[*got];
 		*one = (struct queue_taken){.history = candidate->lease.history,
 			.lease = answer->revision,
 			.since = candidate->lease.since};
 		memcpy(one->token, candidate->lease.token, sizeof(one->token));
-		read_item(entry, candidate->id, one);
+		queue_item_take(&answer->entries[i], candidate->id, &one->item);
 		(*got)++;
 	}
 	turn->exchange->candidate_count = turn->want = 0;
@@ -278,9 +266,7 @@ static enum status shows_return(
 	bool over = back->state != QUEUE_WAITING;
 	enum status status = read_place(turn, over ? "done" : "run", back->item->id, &entry, err);
 	if (status == STATUS_OK && over)
-		*made = entry.value &&
-			queue_result_read(entry.key, entry.value, entry.length, &result, NULL) ==
-				STATUS_OK &&
+		*made = queue_read(&queue_result_record, &entry, &result, NULL) == STATUS_OK &&
 			!strcmp(result.token, back->token);
 	else if (status == STATUS_OK && entry.revision != back->lease)
 		/* Given back by us, while we are registered: who is taken for dead is first fenced.
@@ -297,9 +283,7 @@ static enum status shows_candidate(struct turn *turn, const struct exchange_cand
 	struct queue_lease lease;
 	enum status status = read_place(turn, "run", candidate->id, &entry, err);
 	if (status == STATUS_OK)
-		*made = entry.value &&
-			queue_lease_read(entry.key, entry.value, entry.length, &lease, NULL) ==
-				STATUS_OK &&
+		*made = queue_read(&queue_lease_record, &entry, &lease, NULL) == STATUS_OK &&
 			!strcmp(lease.token, candidate->lease.token);
 	store_entry_release(&entry);
 	return status;

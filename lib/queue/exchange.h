@@ -27,7 +27,6 @@ struct queue_taken {
 	char token[17];
 	store_revision lease;
 	int64_t since; /* UTC, ms */
-	bool damaged;  /* what was asked cannot be read: it is to be handed in as ENDING_CANNOT */
 };
 
 /* A command that waits, and that we would like to have. */

@@ -6,48 +6,6 @@
 
 #include "queue/moves.h"
 
-struct json_object *queue_failure_write(const struct queue_failure *failure)
-{
-	struct json_object *object = json_object_new_object();
-	json_put_unsigned(object, "id", failure->id);
-	queue_ending_put(object, &failure->ending);
-	json_put_text(object, "worker", failure->worker);
-	json_put_text(object, "host", failure->host);
-	json_put_text(object, "tag", failure->tag);
-	json_put_text(object, "command", failure->command);
-	json_put_signed(object, "utc", failure->utc);
-	json_put_text(object, "halt", queue_halt_word(failure->halt));
-	if (failure->stopping)
-		json_put_bool(object, "stopping", true);
-	if (failure->cancelled)
-		json_put_unsigned(object, "cancelled", failure->cancelled);
-	return object;
-}
-
-enum status queue_failure_read(const char *key, const char *value, size_t length,
-	struct queue_failure *failure, struct error *err)
-{
-	struct queue_failure read = {0};
-	const char *halt;
-	struct json_object *object = json_parse(value, length);
-	bool good = object && json_get_unsigned(object, "id", &read.id) &&
-		    queue_ending_get(object, &read.ending);
-	if (good) {
-		json_copy_text(object, "worker", read.worker, sizeof(read.worker));
-		json_copy_text(object, "host", read.host, sizeof(read.host));
-		json_copy_text(object, "tag", read.tag, sizeof(read.tag));
-		json_copy_text(object, "command", read.command, sizeof(read.command));
-		json_get_time(object, "utc", &read.utc);
-		json_get_unsigned(object, "cancelled", &read.cancelled);
-		json_get_bool(object, "stopping", &read.stopping);
-		if (json_get_text(object, "halt", &halt))
-			(void)queue_halt_parse(halt, &read.halt);
-		*failure = read;
-	}
-	json_object_put(object);
-	return good ? STATUS_OK : queue_damaged(key, err);
-}
-
 void queue_failure_of(const struct queue_item *item, const struct queue_result *result,
 	struct queue_failure *failure)
 {

@@ -23,14 +23,13 @@ static enum status see_waiting(
 {
 	view->state = QUEUE_WAITING;
 	view->revision = entry->revision;
-	return queue_history_read(entry->key, entry->value, entry->length, &view->history, err);
+	return queue_read(&queue_history_record, entry, &view->history, err);
 }
 
 static enum status see_running(
 	struct queue_view *view, const struct store_entry *entry, struct error *err)
 {
-	enum status status =
-		queue_lease_read(entry->key, entry->value, entry->length, &view->lease, err);
+	enum status status = queue_read(&queue_lease_record, entry, &view->lease, err);
 	view->state = QUEUE_RUNNING;
 	view->revision = entry->revision;
 	view->history = view->lease.history;
@@ -40,8 +39,7 @@ static enum status see_running(
 static enum status see_done(
 	struct queue_view *view, const struct store_entry *entry, struct error *err)
 {
-	enum status status =
-		queue_result_read(entry->key, entry->value, entry->length, &view->result, err);
+	enum status status = queue_read(&queue_result_record, entry, &view->result, err);
 	view->state = view->result.state;
 	view->revision = entry->revision;
 	view->history = view->result.history;
@@ -69,8 +67,7 @@ static enum status read_items(struct queue *queue, const uint64_t *ids, size_t c
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		const struct store_entry *entry = &answer.entries[i];
 		if (entry->value)
-			status = queue_item_read(
-				entry->key, entry->value, entry->length, &views[i].item, err);
+			status = queue_read(&queue_item_record, entry, &views[i].item, err);
 	}
 	store_answer_release(&answer);
 	transaction_release(&t);
@@ -195,7 +192,7 @@ static enum status page_items(struct page *page, struct error *err)
 		const struct store_entry *entry = &answer.entries[i];
 		struct queue_view *view = &page->views[page->count];
 		*view = (struct queue_view){0};
-		status = queue_item_read(entry->key, entry->value, entry->length, &view->item, err);
+		status = queue_read(&queue_item_record, entry, &view->item, err);
 		if (status != STATUS_OK)
 			continue;
 		page->seen[page->count++] = false;
@@ -203,7 +200,7 @@ static enum status page_items(struct page *page, struct error *err)
 		 * back. */
 		queue_key_at(page->queue, key, "item", view->item.id);
 		if (strcmp(entry->key, key) != 0)
-			status = queue_damaged(entry->key, err);
+			status = queue_damaged(entry, err);
 	}
 	store_answer_release(&answer);
 	return status;

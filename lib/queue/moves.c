@@ -20,7 +20,7 @@ enum status moves_begin(struct moves *moves, struct queue *queue, struct error *
 		queue->tallied = 0;
 		status = STATUS_OK;
 	} else if (status == STATUS_OK) {
-		status = queue_tally_read(key, entry.value, entry.length, &queue->tally, err);
+		status = queue_read(&queue_tally_record, &entry, &queue->tally, err);
 		queue->tallied = entry.revision;
 	}
 	store_entry_release(&entry);
@@ -46,7 +46,8 @@ void moves_take(
 	struct moves *moves, const char *waiting_key, uint64_t id, const struct queue_lease *lease)
 {
 	transaction_delete(&moves->t, transaction_own(&moves->t, waiting_key));
-	transaction_put(&moves->t, key_of(moves, "run", id), queue_lease_write(lease));
+	transaction_put(
+		&moves->t, key_of(moves, "run", id), queue_write(&queue_lease_record, lease));
 	transaction_get(&moves->t, key_of(moves, "item", id));
 	moves->tally.taken++;
 }
@@ -59,7 +60,8 @@ static void note_failure(
 	queue_failure_of(item, result, &failure);
 	failure.utc = clock_utc();
 	queue_key(moves->queue, key, "error");
-	transaction_put(&moves->t, transaction_own(&moves->t, key), queue_failure_write(&failure));
+	transaction_put(&moves->t, transaction_own(&moves->t, key),
+		queue_write(&queue_failure_record, &failure));
 	moves->failing = true;
 }
 
@@ -70,12 +72,13 @@ void moves_end(struct moves *moves, const struct queue_item *item, enum queue_st
 	transaction_delete(t, key_of(moves, "run", item->id));
 	transaction_delete(t, key_of(moves, "cancel", item->id));
 	if (state == QUEUE_WAITING) {
-		transaction_put(
-			t, waiting_key_of(moves, item), queue_history_write(&result->history));
+		transaction_put(t, waiting_key_of(moves, item),
+			queue_write(&queue_history_record, &result->history));
 		moves->tally.returned++;
 		return;
 	}
-	transaction_put(t, key_of(moves, "done", item->id), queue_result_write(result));
+	transaction_put(
+		t, key_of(moves, "done", item->id), queue_write(&queue_result_record, result));
 	if (out && result->out)
 		transaction_put_bytes(t, key_of(moves, "out", item->id), out, result->out);
 	if (err && result->err)
@@ -117,7 +120,8 @@ void moves_cancel(struct moves *moves, const char *waiting_key, uint64_t id,
 		.ended = clock_utc()};
 	text_escape(result.ending.text, sizeof(result.ending.text), why, strlen(why));
 	transaction_delete(&moves->t, transaction_own(&moves->t, waiting_key));
-	transaction_put(&moves->t, key_of(moves, "done", id), queue_result_write(&result));
+	transaction_put(
+		&moves->t, key_of(moves, "done", id), queue_write(&queue_result_record, &result));
 	moves->tally.cancelled++;
 }
 
@@ -129,7 +133,7 @@ void moves_reopen(
 	transaction_delete(t, key_of(moves, "done", item->id));
 	transaction_delete(t, key_of(moves, "out", item->id));
 	transaction_delete(t, key_of(moves, "err", item->id));
-	transaction_put(t, waiting_key_of(moves, item), queue_history_write(&fresh));
+	transaction_put(t, waiting_key_of(moves, item), queue_write(&queue_history_record, &fresh));
 	moves->tally.reopened_succeeded += was == QUEUE_SUCCEEDED;
 	moves->tally.reopened_failed += was == QUEUE_FAILED;
 	moves->tally.reopened_cancelled += was == QUEUE_CANCELLED;
@@ -141,8 +145,8 @@ static void see_tally(struct queue *queue, const struct store_answer *answer)
 	const struct store_entry *entry = &answer->entries[answer->count - 1];
 	queue->tally = (struct queue_tally){0};
 	queue->tallied = entry->revision;
-	if (entry->value && queue_tally_read(entry->key, entry->value, entry->length, &queue->tally,
-				    NULL) != STATUS_OK)
+	if (entry->value &&
+		queue_read(&queue_tally_record, entry, &queue->tally, NULL) != STATUS_OK)
 		queue->tallied = -1;
 }
 
@@ -155,7 +159,7 @@ enum status moves_run(struct moves *moves, struct store_answer *answer, struct e
 	queue_tally_add(&sum, &moves->tally);
 	const char *own = transaction_own(&moves->t, key);
 	transaction_require_told(&moves->t, own, queue->tallied);
-	transaction_put(&moves->t, own, queue_tally_write(&sum));
+	transaction_put(&moves->t, own, queue_write(&queue_tally_record, &sum));
 	enum status status = transaction_ask(&moves->t, queue->store, answer, err);
 	if (status != STATUS_OK) {
 		queue->tallied = -1;

@@ -60,9 +60,4 @@ void moves_release(struct moves *moves);
 /* What is told of a command that failed. */
 void queue_failure_of(const struct queue_item *item, const struct queue_result *result,
 	struct queue_failure *failure);
-/* The value of the key error. */
-struct json_object *queue_failure_write(const struct queue_failure *failure);
-enum status queue_failure_read(const char *key, const char *value, size_t length,
-	struct queue_failure *failure, struct error *err);
-
 #endif

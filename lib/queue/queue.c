@@ -52,12 +52,6 @@ void queue_key_at(const struct queue *queue, char key[QUEUE_KEY_MAX], const char
 	queue_key(queue, key, "%s/%010" PRIu64, what, id);
 }
 
-bool queue_key_id(const char *key, uint64_t *id)
-{
-	const char *slash = strrchr(key, '/');
-	return slash && parse_unsigned(slash + 1, 1, QUEUE_ID_MAX, id, "id", NULL) == STATUS_OK;
-}
-
 enum status queue_draw_token(char token[17], struct error *err)
 {
 	uint64_t number = 0;
@@ -79,7 +73,7 @@ enum status queue_count(struct queue *queue, struct queue_count *count, struct e
 	enum status status = store_list(queue->store, &range, &answer, err);
 	for (size_t i = 0; status == STATUS_OK && i < answer.count; i++) {
 		const struct store_entry *entry = &answer.entries[i];
-		status = queue_tally_read(entry->key, entry->value, entry->length, &one, err);
+		status = queue_read(&queue_tally_record, entry, &one, err);
 		if (status == STATUS_OK)
 			queue_tally_add(&all, &one);
 	}

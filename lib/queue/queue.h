@@ -7,7 +7,6 @@
 #define QUEUE_QUEUE_H
 
 #include "base/text.h"
-#include "queue/count.h"
 #include "queue/records.h"
 #include "store/store.h"
 
@@ -45,8 +44,6 @@ void queue_key_waiting(
 /* "queue/NAME/WHAT/ID": item, run, done, out, err, cancel. */
 void queue_key_at(
 	const struct queue *queue, char key[QUEUE_KEY_MAX], const char *what, uint64_t id);
-/* The ID at the end of such a key. */
-bool queue_key_id(const char *key, uint64_t *id);
 
 /* A random token that nobody else has: 16 hexadecimal digits, never all 0. */
 enum status queue_draw_token(char token[17], struct error *err);
@@ -147,18 +144,6 @@ enum status queue_forget(struct queue *queue, uint64_t id, struct error *err);
 
 /* ---- raise.c ---- */
 
-/* The first failure. */
-struct queue_failure {
-	uint64_t id;
-	struct queue_ending ending;
-	char worker[129], host[65], tag[129], command[256];
-	int64_t utc;
-	store_revision revision;
-	enum queue_halt halt;
-	bool stopping;	    /* HALT_NOW: all that ran were told to end */
-	uint64_t cancelled; /* commands that were cancelled because of it */
-	uint64_t others;    /* that failed, too; 0 where it is not counted */
-};
 /* One sentence for people: which command, how it ended, what was cancelled. */
 void queue_failure_say(
 	const struct queue *queue, const struct queue_failure *failure, struct error *err);

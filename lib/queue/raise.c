@@ -13,7 +13,7 @@ enum status queue_failure_pending(
 	queue_key(queue, key, "error");
 	enum status status = store_get(queue->store, key, &entry, err);
 	if (status == STATUS_OK) {
-		status = queue_failure_read(key, entry.value, entry.length, failure, err);
+		status = queue_read(&queue_failure_record, &entry, failure, err);
 		failure->revision = entry.revision;
 	}
 	store_entry_release(&entry);
@@ -86,7 +86,8 @@ static enum status stop_running(
 			moves_request_cancel(&moves, id, failure->id);
 		}
 		if (!more)
-			transaction_put(&moves.t, error_key, queue_failure_write(&told));
+			transaction_put(
+				&moves.t, error_key, queue_write(&queue_failure_record, &told));
 		if (status == STATUS_OK)
 			status = moves_run(&moves, &answer, err);
 		if (status == STATUS_OK && !answer.held)
@@ -123,7 +124,7 @@ static enum status cancel_batch(
 	for (size_t i = 0; i < waiting.count && status == STATUS_OK; i++) {
 		const struct store_entry *entry = &waiting.entries[i];
 		uint64_t id;
-		status = queue_history_read(entry->key, entry->value, entry->length, &history, err);
+		status = queue_read(&queue_history_record, entry, &history, err);
 		if (status != STATUS_OK || !queue_key_id(entry->key, &id))
 			continue;
 		transaction_require_told(&moves.t, entry->key, entry->revision);
@@ -132,7 +133,7 @@ static enum status cancel_batch(
 	}
 	if (status == STATUS_OK) {
 		transaction_put(&moves.t, transaction_own(&moves.t, error_key),
-			queue_failure_write(&counted));
+			queue_write(&queue_failure_record, &counted));
 		status = moves_run(&moves, &answer, err);
 	}
 	if (status == STATUS_OK)

@@ -15,12 +15,10 @@
  *   done/ID            it is over: the result
  *   out/ID, err/ID     its output, where that is short; else it is in a file that done/ID names
  *   cancel/ID          it runs, and shall end
- *   count/@next, count/WHO   tallies (count.h): one list of count/ is a consistent picture
- *   worker/TOKEN       a worker that is here (workers.h)
- *   beat/NUMBER        which of them beats there
- *   error              the failure that nobody was told of yet
- *   resource/NAME      how a resource is built
- *   once/KEY           what `schedule --once KEY` has scheduled
+ *   count/@next, count/WHO   tallies (struct queue_tally): one list of count/ is a consistent
+ * picture worker/TOKEN       a worker that is here (workers.h) beat/NUMBER        which of them
+ * beats there error              the failure that nobody was told of yet resource/NAME      how a
+ * resource is built once/KEY           what `schedule --once KEY` has scheduled
  *
  * Values are JSON objects on one line, but for the outputs. One that cannot be read is
  * STATUS_DAMAGED and names its key.
@@ -33,7 +31,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_fields.h"
+#include "store/store.h"
 
 #define QUEUE_ID_MAX	   9999999999ull
 #define QUEUE_PRIORITY_MAX 4999	       /* and its negative is the least; 0 by default */
@@ -66,10 +65,9 @@ struct queue_item {
 	bool shell;		/* argv[0] is text for sh -c, the others its $1... */
 	enum queue_halt halt;	/* what its failure does to the others */
 	int64_t scheduled;	/* UTC, ms */
+	bool damaged;		/* its record cannot be read: it is to fail (queue_item_take) */
 };
 void queue_item_release(struct queue_item *item);
-/* Of one that cannot be read: something to fail with. */
-void queue_item_unreadable(struct queue_item *item, uint64_t id);
 
 /* What has happened to it in its earlier starts. */
 struct queue_history {
@@ -135,25 +133,71 @@ struct queue_result {
 	bool out_filed, err_filed; /* in a file (output.h), not in out/ID, err/ID */
 };
 
-/* As members of a larger object; false: there is none, or one of a word that we do not know. */
-void queue_ending_put(struct json_object *object, const struct queue_ending *ending);
-bool queue_ending_get(const struct json_object *object, struct queue_ending *ending);
+/* The first failure, until it was reported: the value of the key error. */
+struct queue_failure {
+	uint64_t id;
+	struct queue_ending ending;
+	char worker[129], host[65], tag[129], command[256];
+	int64_t utc;
+	store_revision revision;
+	enum queue_halt halt;
+	bool stopping;	    /* HALT_NOW: all that ran were told to end */
+	uint64_t cancelled; /* commands that were cancelled because of it */
+	uint64_t others;    /* that failed, too; 0 where it is not counted */
+};
 
-/* STATUS_DAMAGED: what stands at key cannot be read. */
-enum status queue_damaged(const char *key, struct error *err);
+/*
+ * How many commands are where, at a cost that does not grow with the queue: each process that moves
+ * commands keeps a tally of its moves under a key of its own, changed in the same transaction, so
+ * that no process waits for another. The sum of all tallies, read by one list, is consistent.
+ */
+/* The moves that somebody has made. */
+struct queue_tally {
+	uint64_t scheduled;
+	uint64_t taken;	    /* waiting to running */
+	uint64_t returned;  /* running to waiting */
+	uint64_t succeeded; /* running to done, by its state */
+	uint64_t failed;
+	uint64_t stopped;   /* running to cancelled */
+	uint64_t cancelled; /* waiting to cancelled */
+	/* done to waiting, by what it was */
+	uint64_t reopened_succeeded, reopened_failed, reopened_cancelled;
+};
 
-/* Values of keys, and back: STATUS_DAMAGED names key. The readers copy. */
-struct json_object *queue_item_write(const struct queue_item *item);
-enum status queue_item_read(const char *key, const char *value, size_t length,
-	struct queue_item *item, struct error *err);
-struct json_object *queue_history_write(const struct queue_history *history);
-enum status queue_history_read(const char *key, const char *value, size_t length,
-	struct queue_history *history, struct error *err);
-struct json_object *queue_lease_write(const struct queue_lease *lease);
-enum status queue_lease_read(const char *key, const char *value, size_t length,
-	struct queue_lease *lease, struct error *err);
-struct json_object *queue_result_write(const struct queue_result *result);
-enum status queue_result_read(const char *key, const char *value, size_t length,
-	struct queue_result *result, struct error *err);
+struct queue_count {
+	uint64_t scheduled, waiting, running, succeeded, failed, cancelled;
+	store_revision revision; /* when this was so */
+};
+
+void queue_tally_add(struct queue_tally *to, const struct queue_tally *more);
+/* What the moves of all add up to. */
+void queue_tally_count(const struct queue_tally *all, struct queue_count *count);
+
+/* ---- Values of keys ---- */
+
+/* The fields of a kind of record (base/json_fields.h), and what the table cannot check. */
+struct queue_record {
+	const struct json_field *fields;
+	size_t size;
+	bool (*check)(void *record, const struct store_entry *entry); /* NULL: nothing */
+};
+extern const struct queue_record queue_item_record, queue_history_record, queue_lease_record,
+	queue_result_record, queue_failure_record, queue_tally_record;
+
+/*
+ * Read what stands at entry. STATUS_DAMAGED, which names the key: it is absent, or cannot be read,
+ * or a member has a wrong type or is out of range; the record is zeroed then.
+ */
+enum status queue_read(const struct queue_record *kind, const struct store_entry *entry,
+	void *record, struct error *err);
+/* The answer that it cannot be read. */
+enum status queue_damaged(const struct store_entry *entry, struct error *err);
+struct json_object *queue_write(const struct queue_record *kind, const void *record);
+/* Add it to an object for people, under the names that are shown. */
+void queue_show(const struct queue_record *kind, const void *record, struct json_object *object);
+/* Read an item; where that cannot be done, item is damaged, and has a command to show. */
+void queue_item_take(const struct store_entry *entry, uint64_t id, struct queue_item *item);
+/* The ID at the end of a key. */
+bool queue_key_id(const char *key, uint64_t *id);
 
 #endif

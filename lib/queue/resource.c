@@ -8,6 +8,26 @@
 #include "base/xalloc.h"
 #include "queue/template.h"
 
+struct definition {
+	char **argv, *directory;
+};
+#define DEFINITION(member) JSON_MEMBER(struct definition, member)
+static const struct json_field definition_fields[] = {
+	{"argv", JSON_WORDS, JSON_REQUIRED, DEFINITION(argv)},
+	{"directory", JSON_STRING, JSON_REQUIRED, DEFINITION(directory)},
+	{0},
+};
+
+static bool check_definition(void *record, const struct store_entry *entry)
+{
+	const struct definition *definition = record;
+	(void)entry;
+	return definition->argv[0] && *definition->directory == '/';
+}
+
+static const struct queue_record resource_record = {
+	definition_fields, sizeof(struct definition), check_definition};
+
 static enum status check_name(const char *name, struct error *err)
 {
 	static const char allowed[] =
@@ -37,9 +57,8 @@ enum status resource_define(struct queue *queue, const char *name, char *const *
 	template_free(filled);
 	if (status != STATUS_OK)
 		return status;
-	struct json_object *object = json_object_new_object();
-	json_put_words(object, "argv", argv);
-	json_put_text(object, "directory", directory);
+	struct json_object *object = queue_write(
+		&resource_record, &(struct definition){(char **)argv, (char *)directory});
 	const char *line = json_line(object);
 	queue_key(queue, key, "resource/%s", name);
 	if (strlen(line) > QUEUE_ITEM_MAX)
@@ -55,8 +74,8 @@ enum status resource_define(struct queue *queue, const char *name, char *const *
 enum status resource_find(const struct queue *queue, const char *name, char ***argv,
 	char **directory, struct error *err)
 {
-	char key[QUEUE_KEY_MAX], **words = NULL;
-	const char *place;
+	char key[QUEUE_KEY_MAX];
+	struct definition read;
 	struct store_entry entry = {0};
 	enum status status = check_name(name, err);
 	if (status != STATUS_OK)
@@ -69,18 +88,13 @@ enum status resource_find(const struct queue *queue, const char *name, char ***a
 			queue->name, name);
 	if (status != STATUS_OK)
 		return status;
-	struct json_object *object = json_parse(entry.value, entry.length);
-	if (object && json_get_words(object, "argv", &words) && words && words[0] &&
-		json_get_text(object, "directory", &place) && *place == '/') {
-		*directory = xstrdup(place);
-		*argv = words;
+	if (queue_read(&resource_record, &entry, &read, NULL) == STATUS_OK) {
+		*argv = read.argv;
+		*directory = read.directory;
 	} else {
 		status = error_set(
 			err, STATUS_DAMAGED, "key %s cannot be read: define it again", key);
 	}
-	if (status != STATUS_OK)
-		template_free(words);
-	json_object_put(object);
 	store_entry_release(&entry);
 	return status;
 }

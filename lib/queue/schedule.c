@@ -26,8 +26,7 @@ static bool once_get(struct json_object *run, size_t i, uint64_t *value)
 	return true;
 }
 
-static enum status once_read(
-	const char *key, const struct store_entry *entry, struct once *once, struct error *err)
+static enum status once_read(const struct store_entry *entry, struct once *once, struct error *err)
 {
 	free(once->runs);
 	*once = (struct once){.revision = entry->revision};
@@ -47,7 +46,7 @@ static enum status once_read(
 		       run->count <= QUEUE_ID_MAX - run->id + 1;
 	}
 	json_object_put(array);
-	return good ? STATUS_OK : queue_damaged(key, err);
+	return good ? STATUS_OK : queue_damaged(entry, err);
 }
 
 /* The id that `number` has got already; 0: none. */
@@ -110,11 +109,10 @@ static enum status take_note(
 	s->next = (struct queue_tally){0};
 	s->next_revision = entries[0].revision;
 	if (entries[0].value)
-		status = queue_tally_read(
-			s->next_key, entries[0].value, entries[0].length, &s->next, err);
+		status = queue_read(&queue_tally_record, &entries[0], &s->next, err);
 	s->failing = entries[1].value;
 	if (status == STATUS_OK && s->how->once)
-		status = once_read(s->once_key, &entries[2], &s->once, err);
+		status = once_read(&entries[2], &s->once, err);
 	for (s->old = 0; s->how->once && s->old < s->count; s->old++)
 		if (!(s->items[s->old].id = once_find(&s->once, s->number + s->old)))
 			break;
@@ -147,14 +145,15 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 		free(item->batch);
 		item->batch = xstrdup(s->batch);
 		queue_key_at(s->queue, key, "item", item->id);
-		transaction_put(t, transaction_own(t, key), queue_item_write(item));
+		transaction_put(t, transaction_own(t, key), queue_write(&queue_item_record, item));
 		if (t->op_count && t->ops[t->op_count - 1].length > QUEUE_ITEM_MAX)
 			return error_set(err, STATUS_USAGE,
 				"the command has %zu bytes with all its options; at most %d can be "
 				"kept: put what it needs into a file",
 				t->ops[t->op_count - 1].length, QUEUE_ITEM_MAX);
 		queue_key_waiting(s->queue, key, item->priority, item->id);
-		transaction_put(t, transaction_own(t, key), queue_history_write(&fresh));
+		transaction_put(
+			t, transaction_own(t, key), queue_write(&queue_history_record, &fresh));
 	}
 	return STATUS_OK;
 }
@@ -175,7 +174,7 @@ static enum status put(struct scheduling *s, bool *known, struct error *err)
 						     s->next.scheduled + 1, fresh}));
 	}
 	sum.scheduled += fresh;
-	transaction_put(&t, s->next_key, queue_tally_write(&sum));
+	transaction_put(&t, s->next_key, queue_write(&queue_tally_record, &sum));
 	enum status status = put_items(s, &t, err);
 	*known = true;
 	if (status == STATUS_OK) {
@@ -203,7 +202,7 @@ static enum status was_put(struct scheduling *s, struct error *err)
 	queue_key_at(s->queue, key, "item", s->doubtful);
 	enum status status = store_get(s->queue->store, key, &entry, err);
 	if (status == STATUS_OK)
-		status = queue_item_read(key, entry.value, entry.length, &there, err);
+		status = queue_read(&queue_item_record, &entry, &there, err);
 	if (status == STATUS_OK && (!there.batch || strcmp(there.batch, s->batch) != 0))
 		status = STATUS_NO;
 	for (size_t i = s->old; i < s->count && status == STATUS_OK; i++)

@@ -130,7 +130,7 @@ void slot_start(struct slot *slot, const struct slot_context *place, struct queu
 	int input = -1;
 	take_over(slot, taken);
 	const struct queue_item *item = &slot->taken.item;
-	if (slot->taken.damaged) {
+	if (slot->taken.item.damaged) {
 		error_set(&err, STATUS_CANNOT_RUN,
 			"the record of command %" PRIu64 " in the store is damaged", item->id);
 		fail(slot, &err);

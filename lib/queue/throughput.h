@@ -7,7 +7,7 @@
 #define QUEUE_THROUGHPUT_H
 
 #include "base/text.h"
-#include "queue/count.h"
+#include "queue/records.h"
 
 /* The rate is that of the last so many counts that are kept; they are at least PERIOD apart. */
 #define THROUGHPUT_KEPT	  16

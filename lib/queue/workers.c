@@ -35,68 +35,45 @@ void workers_beat_key(const struct queue *queue, char key[QUEUE_KEY_MAX], uint64
 	queue_key(queue, key, "beat/%06" PRIu64, beat);
 }
 
-struct json_object *workers_write(const struct queue_worker *worker)
-{
-	struct json_object *object = json_object_new_object();
-	json_put_text(object, "name", worker->name);
-	json_put_unsigned(object, "beat", worker->beat);
-	json_put_unsigned(object, "index", worker->index);
-	json_put_unsigned(object, "slots", worker->slots);
-	json_put_signed(object, "period", worker->period);
-	json_put_unsigned(object, "limit", worker->limit);
-	json_put_signed(object, "started", worker->started);
-	json_put_text(object, "host", worker->process.host);
-	json_put_text(object, "boot", worker->process.boot);
-	json_put_unsigned(object, "pid_namespace", worker->process.pid_namespace);
-	json_put_signed(object, "pid", worker->process.pid);
-	json_put_unsigned(object, "start", worker->process.start);
-	json_put_unsigned(object, "time_namespace", worker->process.time_namespace);
-	if (worker->fenced)
-		json_put_bool(object, "fenced", true);
-	return object;
-}
+#define PROCESS(member) JSON_MEMBER(struct process_identity, member)
+static const struct json_field process_fields[] = {
+	{"host", JSON_TEXT, JSON_REQUIRED, PROCESS(host)},
+	{"boot", JSON_TEXT, JSON_REQUIRED, PROCESS(boot)},
+	{"pid_namespace", JSON_UNSIGNED, JSON_REQUIRED, PROCESS(pid_namespace)},
+	{"pid", JSON_SIGNED, JSON_REQUIRED, PROCESS(pid), 1, INT32_MAX},
+	{"start", JSON_UNSIGNED, JSON_REQUIRED, PROCESS(start)},
+	{"time_namespace", JSON_UNSIGNED, JSON_REQUIRED, PROCESS(time_namespace)},
+	{0},
+};
 
-static bool read_members(const struct json_object *object, struct queue_worker *worker)
+#define WORKER(member) JSON_MEMBER(struct queue_worker, member)
+static const struct json_field worker_fields[] = {
+	{"name", JSON_TEXT, JSON_REQUIRED, WORKER(name)},
+	{"beat", JSON_UNSIGNED, JSON_REQUIRED, WORKER(beat)},
+	{"index", JSON_UNSIGNED, JSON_REQUIRED, WORKER(index)},
+	{"slots", JSON_UNSIGNED, JSON_REQUIRED, WORKER(slots)},
+	{"period", JSON_SIGNED, JSON_REQUIRED, WORKER(period), 1, JSON_TIME_MAX},
+	{"limit", JSON_UNSIGNED, JSON_REQUIRED, WORKER(limit), 1, INT64_MAX},
+	{"started", JSON_TIME, JSON_REQUIRED, WORKER(started)},
+	{NULL, JSON_PART, 0, WORKER(process), .more = process_fields},
+	{"fenced", JSON_BOOL, 0, WORKER(fenced)},
+	{0},
+};
+
+/* Its token stands in the key. */
+static bool check_worker(void *record, const struct store_entry *entry)
 {
-	int64_t pid;
-	struct process_identity *process = &worker->process;
-	bool good = json_copy_text(object, "name", worker->name, sizeof(worker->name)) &&
-		    json_get_unsigned(object, "beat", &worker->beat) &&
-		    json_get_unsigned(object, "index", &worker->index) &&
-		    json_get_unsigned(object, "slots", &worker->slots) &&
-		    json_get_time(object, "period", &worker->period) &&
-		    json_get_unsigned(object, "limit", &worker->limit) &&
-		    json_get_time(object, "started", &worker->started) &&
-		    json_copy_text(object, "host", process->host, sizeof(process->host)) &&
-		    json_copy_text(object, "boot", process->boot, sizeof(process->boot)) &&
-		    json_get_unsigned(object, "pid_namespace", &process->pid_namespace) &&
-		    json_get_signed(object, "pid", &pid) &&
-		    json_get_unsigned(object, "start", &process->start) &&
-		    json_get_unsigned(object, "time_namespace", &process->time_namespace);
-	if (!good || pid < 1 || pid > INT32_MAX || worker->period < 1 || worker->limit < 1)
+	struct queue_worker *worker = record;
+	const char *token = strrchr(entry->key, '/');
+	worker->revision = entry->revision;
+	if (!token || strlen(token + 1) != sizeof(worker->token) - 1)
 		return false;
-	process->pid = (pid_t)pid;
-	(void)json_get_bool(object, "fenced", &worker->fenced);
+	memcpy(worker->token, token + 1, sizeof(worker->token));
 	return true;
 }
 
-enum status workers_read(
-	const struct store_entry *entry, struct queue_worker *worker, struct error *err)
-{
-	struct queue_worker read = {.revision = entry->revision};
-	const char *token = strrchr(entry->key, '/');
-	struct json_object *object = json_parse(entry->value, entry->length);
-	bool good = object && token && strlen(token + 1) == 16 && read_members(object, &read);
-	json_object_put(object);
-	if (!good)
-		return error_set(err, STATUS_DAMAGED,
-			"key %s is not a record of a worker, or was written by a newer version: "
-			"not used",
-			entry->key);
-	memcpy(read.token, token + 1, sizeof(read.token));
-	*worker = read;
-	return STATUS_OK;
-}
+const struct queue_record queue_worker_record = {
+	worker_fields, sizeof(struct queue_worker), check_worker};
 
 static int by_beat(const void *a, const void *b)
 {
@@ -116,7 +93,7 @@ enum status workers_list_at(struct queue *queue, struct queue_worker **workers, 
 		return status;
 	struct queue_worker *list = xcalloc(answer.count + 1, sizeof(*list));
 	for (size_t i = 0; status == STATUS_OK && i < answer.count; i++)
-		status = workers_read(&answer.entries[i], &list[i], err);
+		status = queue_read(&queue_worker_record, &answer.entries[i], &list[i], err);
 	if (status == STATUS_OK) {
 		qsort(list, answer.count, sizeof(*list), by_beat);
 		*workers = list;
@@ -183,7 +160,8 @@ static enum status put_registration(
 	workers_key(queue, key, worker->token);
 	workers_beat_key(queue, beat_key, worker->beat);
 	json_put_text(beat, "worker", worker->token);
-	transaction_put_new(&t, transaction_own(&t, key), workers_write(worker));
+	transaction_put_new(
+		&t, transaction_own(&t, key), queue_write(&queue_worker_record, worker));
 	transaction_put_new(&t, transaction_own(&t, beat_key), beat);
 	enum status status = transaction_ask(&t, queue->store, &answer, err);
 	if (status == STATUS_OK && answer.held)
@@ -251,7 +229,7 @@ static enum status add_tallies(struct queue *queue, const char *own, const char 
 		revisions[i] = entry->revision;
 		if (!entry->revision)
 			continue;
-		status = queue_tally_read(entry->key, entry->value, entry->length, &one, err);
+		status = queue_read(&queue_tally_record, entry, &one, err);
 		if (status == STATUS_OK)
 			queue_tally_add(gone, &one);
 	}
@@ -282,7 +260,7 @@ static enum status remove_once(
 	transaction_delete(&t, beat);
 	if (revisions[0]) {
 		transaction_delete(&t, own);
-		transaction_put(&t, all, queue_tally_write(&gone));
+		transaction_put(&t, all, queue_write(&queue_tally_record, &gone));
 	}
 	status = transaction_run(&t, queue->store, err);
 	transaction_release(&t);

@@ -58,10 +58,8 @@ enum status workers_leave(
 enum status workers_list(
 	struct queue *queue, struct queue_worker **workers, size_t *count, struct error *err);
 
-/* The value of worker/TOKEN, and back: STATUS_DAMAGED names the key. */
-struct json_object *workers_write(const struct queue_worker *worker);
-enum status workers_read(
-	const struct store_entry *entry, struct queue_worker *worker, struct error *err);
+/* The value of worker/TOKEN. */
+extern const struct queue_record queue_worker_record;
 
 /* "queue/workers/QUEUE" */
 void workers_beats(const struct queue *queue, char group[160]);

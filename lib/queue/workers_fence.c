@@ -32,7 +32,6 @@ struct leased {
 	uint64_t because;      /* queue_cancel_cause of that */
 	struct queue_lease lease;
 	struct queue_item item;
-	bool damaged; /* what was asked cannot be read */
 };
 
 static bool is_kept(const struct returning *returning, const struct queue_lease *lease)
@@ -55,14 +54,8 @@ static enum status read_items(
 		transaction_get(&t, transaction_own(&t, key));
 	}
 	enum status status = transaction_ask(&t, queue->store, &answer, err);
-	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-		const struct store_entry *entry = &answer.entries[i];
-		leased[i].damaged =
-			!entry->value || queue_item_read(entry->key, entry->value, entry->length,
-						 &leased[i].item, NULL) != STATUS_OK;
-		if (leased[i].damaged)
-			queue_item_unreadable(&leased[i].item, leased[i].id);
-	}
+	for (size_t i = 0; i < count && status == STATUS_OK; i++)
+		queue_item_take(&answer.entries[i], leased[i].id, &leased[i].item);
 	transaction_release(&t);
 	store_answer_release(&answer);
 	return status;
@@ -76,7 +69,7 @@ static void add_move(struct moves *moves, const struct returning *returning,
 		.ended = clock_utc()};
 	snprintf(result.ending.text, sizeof(result.ending.text), "%s", returning->text);
 	/* No worker could run it: it fails, as it would when taken. */
-	if (leased->damaged) {
+	if (leased->item.damaged) {
 		result.ending.kind = ENDING_CANNOT;
 		result.ending.code = STATUS_CANNOT_RUN;
 		snprintf(result.ending.text, sizeof(result.ending.text),
@@ -200,8 +193,7 @@ static enum status move_page(
 		if (!queue_key_id(entry->key, &leased->id))
 			continue;
 		/* A record that cannot be parsed must not block the others: skip it. */
-		if (queue_lease_read(entry->key, entry->value, entry->length, &leased->lease,
-			    err) != STATUS_OK) {
+		if (queue_read(&queue_lease_record, entry, &leased->lease, err) != STATUS_OK) {
 			damaged = STATUS_DAMAGED;
 			continue;
 		}
@@ -254,7 +246,7 @@ static enum status mark(struct queue *queue, struct queue_worker *dead, struct e
 	dead->fenced = true;
 	workers_key(queue, key, dead->token);
 	transaction_require_told(&t, key, dead->revision);
-	transaction_put(&t, key, workers_write(dead));
+	transaction_put(&t, key, queue_write(&queue_worker_record, dead));
 	enum status status = transaction_ask(&t, queue->store, &answer, err);
 	if (status == STATUS_OK && answer.held)
 		dead->revision = answer.revision;

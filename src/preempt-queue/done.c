@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "client.h"
 #include "commands.h"
-#include "queue/count.h"
+#include "queue/records.h"
 
 static enum status look(struct queue *queue, struct error *err)
 {

@@ -2,7 +2,6 @@
 #include "rows.h"
 
 #include <inttypes.h>
-#include <json-c/json_object_iterator.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,54 +102,26 @@ void rows_add(struct text *text, const struct queue_view *view, int64_t now)
 	text_release(&tag);
 }
 
-static void put_history(struct json_object *object, const struct queue_history *history)
-{
-	json_put_unsigned(object, "starts", history->starts);
-	json_put_unsigned(object, "attempts", history->attempts);
-	json_put_unsigned(object, "transients", history->transients);
-	json_put_unsigned(object, "preempted", history->preempted);
-	json_put_unsigned(object, "lost", history->lost);
-}
-
 static void put_result(struct json_object *object, const struct queue_result *result)
 {
-	queue_ending_put(object, &result->ending);
+	queue_show(&queue_result_record, result, object);
 	json_put_signed(object, "exit", queue_ending_code(&result->ending));
-	if (result->started) {
-		json_put_text(object, "worker", result->worker);
-		json_put_text(object, "host", result->host);
-		json_put_signed(object, "started_utc", result->started);
-		json_put_signed(object, "user_ms", result->user);
-		json_put_signed(object, "system_ms", result->system);
-		json_put_unsigned(object, "memory_bytes", result->memory);
-	}
-	json_put_signed(object, "ended_utc", result->ended);
-	json_put_unsigned(object, "stdout_bytes", result->out);
-	json_put_unsigned(object, "stderr_bytes", result->err);
+	if (result->started)
+		return;
+	json_object_object_del(object, "user_ms");
+	json_object_object_del(object, "system_ms");
+	json_object_object_del(object, "memory_bytes");
 }
 
 void rows_add_json(struct text *text, const struct queue_view *view)
 {
-	const struct queue_item *item = &view->item;
 	struct json_object *object = json_object_new_object();
-	json_put_unsigned(object, "id", item->id);
+	json_put_unsigned(object, "id", view->item.id);
 	json_put_text(object, "state", queue_state_word(view->state));
-	/* The members of what was asked, under the names that they have in the store. */
-	struct json_object *asked = queue_item_write(item);
-	json_object_object_del(asked, "batch");
-	json_object_object_del(asked, "scheduled");
-	struct json_object_iterator at = json_object_iter_begin(asked),
-				    end = json_object_iter_end(asked);
-	for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at))
-		json_object_object_add(object, json_object_iter_peek_name(&at),
-			json_object_get(json_object_iter_peek_value(&at)));
-	json_object_put(asked);
-	json_put_signed(object, "scheduled_utc", item->scheduled);
-	put_history(object, &view->history);
+	queue_show(&queue_item_record, &view->item, object);
+	queue_show(&queue_history_record, &view->history, object);
 	if (view->state == QUEUE_RUNNING) {
-		json_put_text(object, "worker", view->lease.worker);
-		json_put_text(object, "host", view->lease.host);
-		json_put_signed(object, "since_utc", view->lease.since);
+		queue_show(&queue_lease_record, &view->lease, object);
 		json_put_bool(object, "cancelling", view->cancelling);
 	} else if (view->state >= QUEUE_SUCCEEDED) {
 		put_result(object, &view->result);

@@ -33,42 +33,6 @@ static void compare_lines(char *one, char *other)
 	free(other);
 }
 
-static void check_item(const struct store_entry *entry)
-{
-	struct queue_item item, again;
-	if (queue_item_read(entry->key, entry->value, entry->length, &item, NULL) != STATUS_OK)
-		return;
-	FUZZ_HOLDS(item.argv && item.argv[0]);
-	FUZZ_HOLDS(item.timeout >= 0);
-	char *line = write_line(queue_item_write(&item));
-	FUZZ_HOLDS(queue_item_read(entry->key, line, strlen(line), &again, NULL) == STATUS_OK);
-	compare_lines(line, write_line(queue_item_write(&again)));
-	queue_item_release(&item);
-	queue_item_release(&again);
-}
-
-static void check_history(const struct store_entry *entry)
-{
-	struct queue_history history, again;
-	if (queue_history_read(entry->key, entry->value, entry->length, &history, NULL) !=
-		STATUS_OK)
-		return;
-	FUZZ_HOLDS(rules_pause(&history) >= 0);
-	char *line = write_line(queue_history_write(&history));
-	FUZZ_HOLDS(queue_history_read("k", line, strlen(line), &again, NULL) == STATUS_OK);
-	compare_lines(line, write_line(queue_history_write(&again)));
-}
-
-static void check_lease(const struct store_entry *entry)
-{
-	struct queue_lease lease, again;
-	if (queue_lease_read(entry->key, entry->value, entry->length, &lease, NULL) != STATUS_OK)
-		return;
-	char *line = write_line(queue_lease_write(&lease));
-	FUZZ_HOLDS(queue_lease_read("k", line, strlen(line), &again, NULL) == STATUS_OK);
-	compare_lines(line, write_line(queue_lease_write(&again)));
-}
-
 static void check_ending(const struct queue_ending *ending)
 {
 	char text[64];
@@ -77,17 +41,13 @@ static void check_ending(const struct queue_ending *ending)
 	queue_ending_describe(ending, text);
 }
 
-static void check_result(const struct store_entry *entry)
+/* One line, of nine columns. */
+static void check_row(const struct queue_result *result)
 {
-	struct queue_result result, again;
 	char *words[] = {(char *)"a", (char *)"b c\n", NULL};
 	struct queue_item item = {.id = 1, .argv = words};
 	struct text row = {0};
-	if (queue_result_read(entry->key, entry->value, entry->length, &result, NULL) != STATUS_OK)
-		return;
-	check_ending(&result.ending);
-	joblog_row(&row, &item, &result);
-	/* One line, of nine columns. */
+	joblog_row(&row, &item, result);
 	const char *text = text_string(&row);
 	FUZZ_HOLDS(strchr(text, '\n') == text + strlen(text) - 1);
 	size_t tabs = 0;
@@ -95,62 +55,66 @@ static void check_result(const struct store_entry *entry)
 		tabs += *at == '\t';
 	FUZZ_HOLDS(tabs == 8);
 	text_release(&row);
-	char *line = write_line(queue_result_write(&result));
-	FUZZ_HOLDS(queue_result_read("k", line, strlen(line), &again, NULL) == STATUS_OK);
-	compare_lines(line, write_line(queue_result_write(&again)));
 }
 
-static void check_failure(const struct queue *queue, const struct store_entry *entry)
+union record {
+	struct queue_item item;
+	struct queue_history history;
+	struct queue_lease lease;
+	struct queue_result result;
+	struct queue_failure failure;
+	struct queue_tally tally;
+	struct queue_worker worker;
+};
+
+static void check_values(
+	const struct queue *queue, const struct queue_record *kind, const union record *record)
 {
-	struct queue_failure failure, again;
 	struct error err;
-	if (queue_failure_read(entry->key, entry->value, entry->length, &failure, NULL) !=
-		STATUS_OK)
-		return;
-	check_ending(&failure.ending);
-	queue_failure_say(queue, &failure, &err);
-	char *line = write_line(queue_failure_write(&failure));
-	FUZZ_HOLDS(queue_failure_read("k", line, strlen(line), &again, NULL) == STATUS_OK);
-	compare_lines(line, write_line(queue_failure_write(&again)));
+	if (kind == &queue_item_record)
+		FUZZ_HOLDS(record->item.argv && record->item.argv[0] && record->item.timeout >= 0);
+	else if (kind == &queue_history_record)
+		FUZZ_HOLDS(rules_pause(&record->history) >= 0);
+	else if (kind == &queue_worker_record)
+		(void)workers_beat_token(&record->worker);
+	else if (kind == &queue_failure_record)
+		queue_failure_say(queue, &record->failure, &err);
+	else if (kind == &queue_result_record)
+		check_row(&record->result);
+	if (kind == &queue_failure_record)
+		check_ending(&record->failure.ending);
+	if (kind == &queue_result_record)
+		check_ending(&record->result.ending);
 }
 
-static void check_tally(const struct store_entry *entry)
+static void check_record(
+	const struct queue *queue, const struct queue_record *kind, const struct store_entry *entry)
 {
-	struct queue_tally tally, again;
-	if (queue_tally_read(entry->key, entry->value, entry->length, &tally, NULL) != STATUS_OK)
+	union record record, again;
+	if (queue_read(kind, entry, &record, NULL) != STATUS_OK)
 		return;
-	char *line = write_line(queue_tally_write(&tally));
-	FUZZ_HOLDS(queue_tally_read("k", line, strlen(line), &again, NULL) == STATUS_OK);
-	compare_lines(line, write_line(queue_tally_write(&again)));
-}
-
-static void check_worker(const struct store_entry *entry)
-{
-	struct queue_worker worker, again;
-	if (workers_read(entry, &worker, NULL) != STATUS_OK)
-		return;
-	(void)workers_beat_token(&worker);
-	char *line = write_line(workers_write(&worker));
+	check_values(queue, kind, &record);
+	char *line = write_line(queue_write(kind, &record));
 	struct store_entry copy = {.key = entry->key, .value = line, .length = strlen(line)};
-	FUZZ_HOLDS(workers_read(&copy, &again, NULL) == STATUS_OK);
-	compare_lines(line, write_line(workers_write(&again)));
+	FUZZ_HOLDS(queue_read(kind, &copy, &again, NULL) == STATUS_OK);
+	compare_lines(line, write_line(queue_write(kind, &again)));
+	json_release_record(kind->fields, &record);
+	json_release_record(kind->fields, &again);
 }
 
 /* Every value is tried as every record: the key decides only in the store. */
 static void check_records(const struct queue *queue)
 {
+	static const struct queue_record *const kinds[] = {&queue_item_record,
+		&queue_history_record, &queue_lease_record, &queue_result_record,
+		&queue_failure_record, &queue_tally_record, &queue_worker_record};
 	struct store_answer answer = {0};
 	struct store_range range = {.prefix = ""};
 	FUZZ_HOLDS(store_list(queue->store, &range, &answer, NULL) == STATUS_OK);
 	for (size_t i = 0; i < answer.count; i++) {
 		const struct store_entry *entry = &answer.entries[i];
-		check_item(entry);
-		check_history(entry);
-		check_lease(entry);
-		check_result(entry);
-		check_failure(queue, entry);
-		check_tally(entry);
-		check_worker(entry);
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+			check_record(queue, kinds[k], entry);
 		(void)queue_cancel_cause(entry);
 	}
 	store_answer_release(&answer);

@@ -298,8 +298,7 @@ static void failing(void)
 		CHECK(backs[0].accepted && backs[1].accepted);
 		queue_key(&queue, key, "error");
 		CHECK_EQ(store_get(store, key, &entry, &err), STATUS_OK);
-		CHECK_EQ(queue_failure_read(key, entry.value, entry.length, &failure, &err),
-			STATUS_OK);
+		CHECK_EQ(queue_read(&queue_failure_record, &entry, &failure, &err), STATUS_OK);
 		CHECK_EQ(failure.ending.code, 3);
 		store_entry_release(&entry);
 		/* One more fails meanwhile, and wants another: it is handed in, and gets none. */

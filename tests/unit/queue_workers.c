@@ -90,8 +90,7 @@ static bool all_lost(uint64_t lost)
 	for (size_t i = 0; i < answer.count; i++) {
 		struct queue_history history;
 		const struct store_entry *entry = &answer.entries[i];
-		good &= queue_history_read(entry->key, entry->value, entry->length, &history,
-				&err) == STATUS_OK &&
+		good &= queue_read(&queue_history_record, entry, &history, &err) == STATUS_OK &&
 			history.lost == lost;
 	}
 	store_answer_release(&answer);

@@ -77,9 +77,11 @@ static struct change *change_of(const char *name)
 	return change;
 }
 
-static void must(enum status status, const struct store_op *op)
+static void must_read(const struct queue_record *kind, const struct store_op *op, void *record)
 {
-	if (status != STATUS_OK)
+	const struct store_entry entry = {
+		.key = (char *)op->key, .value = (char *)op->value, .length = op->length};
+	if (queue_read(kind, &entry, record, NULL) != STATUS_OK)
 		VIOLATE("readable", "%s cannot be read", op->key);
 }
 
@@ -90,7 +92,7 @@ static void read_item(const struct store_op *op, struct change *change)
 	change->forgotten = !change->asked;
 	if (!change->asked)
 		return;
-	must(queue_item_read(op->key, op->value, op->length, &item, NULL), op);
+	must_read(&queue_item_record, op, &item);
 	change->spec = item.argv && item.argv[1] ? atoi(item.argv[1]) : NOBODY;
 	queue_item_release(&item);
 }
@@ -106,22 +108,17 @@ static void read_place(const struct store_op *op, const char *name)
 	case 'w':
 		*(put ? &change->waits : &change->left_waiting) = true;
 		if (put)
-			must(queue_history_read(
-				     op->key, op->value, op->length, &change->history, NULL),
-				op);
+			must_read(&queue_history_record, op, &change->history);
 		break;
 	case 'r':
 		*(put ? &change->runs : &change->left_running) = true;
 		if (put)
-			must(queue_lease_read(op->key, op->value, op->length, &change->lease, NULL),
-				op);
+			must_read(&queue_lease_record, op, &change->lease);
 		break;
 	case 'd':
 		*(put ? &change->over : &change->left_over) = true;
 		if (put)
-			must(queue_result_read(
-				     op->key, op->value, op->length, &change->result, NULL),
-				op);
+			must_read(&queue_result_record, op, &change->result);
 		break;
 	case 'c': *(put ? &change->told : &change->untold) = true; break;
 	case 'o':
@@ -154,7 +151,7 @@ static void read_tally(const struct store_op *op, const char *who)
 {
 	struct tally *tally = tally_of(who);
 	if (op->kind == STORE_PUT)
-		must(queue_tally_read(op->key, op->value, op->length, &tally->counts, NULL), op);
+		must_read(&queue_tally_record, op, &tally->counts);
 	else
 		*tally = (struct tally){0};
 }
@@ -165,7 +162,7 @@ static void read_error(const struct store_op *op)
 	commit.raised = op->kind == STORE_DELETE;
 	if (commit.raised)
 		return;
-	must(queue_failure_read(op->key, op->value, op->length, &failure, NULL), op);
+	must_read(&queue_failure_record, op, &failure);
 	commit.failed = true;
 	commit.error = failure.id;
 }
@@ -205,8 +202,6 @@ static void observe_worker(const struct store_op *op, const char *token)
 {
 	struct registration *worker = worker_of(token);
 	struct queue_worker read;
-	struct store_entry entry = {
-		.key = (char *)op->key, .value = (char *)op->value, .length = op->length};
 	if (op->kind == STORE_DELETE) {
 		if (worker && worker->here && has_leases(token))
 			VIOLATE("leases", "worker %s goes, and has leases", token);
@@ -214,7 +209,7 @@ static void observe_worker(const struct store_op *op, const char *token)
 			worker->here = false;
 		return;
 	}
-	must(workers_read(&entry, &read, NULL), op);
+	must_read(&queue_worker_record, op, &read);
 	if (!worker) {
 		come(&read);
 		return;
