@@ -66,10 +66,8 @@ static enum queue_changed forget(struct moves *moves, const struct queue_view *v
 static void remove_files(
 	const struct queue *queue, const struct queue_view *view, enum queue_change how)
 {
-	if (view->result.out_filed)
-		output_remove(queue, view->item.id, view->result.token, OUTPUT_OUT);
-	if (view->result.err_filed)
-		output_remove(queue, view->item.id, view->result.token, OUTPUT_ERR);
+	if (view->result.out_filed || view->result.err_filed)
+		output_remove_both(queue, view->item.id, view->result.token);
 	if (how == QUEUE_FORGET)
 		files_forget_item(queue, view->item.id);
 }

@@ -5,12 +5,44 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "queue/rules.h"
+
+/* ---- A command in the hands of a worker ---- */
+
+void run_end(struct queue_run *run)
+{
+	struct queue_result *result = &run->result;
+	result->state =
+		rules_decide(&run->item, &run->lease.history, &result->ending, &result->history);
+	memcpy(result->token, run->lease.token, sizeof(result->token));
+	memcpy(result->worker, run->lease.worker, sizeof(result->worker));
+	memcpy(result->host, run->lease.host, sizeof(result->host));
+}
+
+bool run_halts_others(const struct queue_run *run)
+{
+	return run->result.state == QUEUE_FAILED && run->item.halt != HALT_NEVER;
+}
+
+void run_release(struct queue_run *run)
+{
+	queue_item_release(&run->item);
+	free(run->out);
+	free(run->err);
+	*run = (struct queue_run){0};
+}
+
+/* ---- Moves ---- */
 
 enum status moves_begin(struct moves *moves, struct queue *queue, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
 	struct store_entry entry = {0};
 	*moves = (struct moves){.queue = queue};
+	if (moves_are_unknown(queue))
+		return error_set(err, STATUS_TEMPORARY,
+			"queue %s: the outcome of the last transaction is not known yet",
+			queue->name);
 	if (queue->tallied >= 0)
 		return STATUS_OK;
 	queue_key(queue, key, "count/%s", queue->who);
@@ -35,6 +67,11 @@ static const char *key_of(struct moves *moves, const char *what, uint64_t id)
 	return transaction_own(&moves->t, key);
 }
 
+void moves_require(struct moves *moves, const char *what, uint64_t id, store_revision revision)
+{
+	transaction_require_told(&moves->t, key_of(moves, what, id), revision);
+}
+
 static const char *waiting_key_of(struct moves *moves, const struct queue_item *item)
 {
 	char key[QUEUE_KEY_MAX];
@@ -52,12 +89,11 @@ void moves_take(
 	moves->tally.taken++;
 }
 
-static void note_failure(
-	struct moves *moves, const struct queue_item *item, const struct queue_result *result)
+static void note_failure(struct moves *moves, const struct queue_run *run)
 {
 	struct queue_failure failure;
 	char key[QUEUE_KEY_MAX];
-	queue_failure_of(item, result, &failure);
+	queue_failure_of(&run->item, &run->result, &failure);
 	failure.utc = clock_utc();
 	queue_key(moves->queue, key, "error");
 	transaction_put(&moves->t, transaction_own(&moves->t, key),
@@ -65,29 +101,29 @@ static void note_failure(
 	moves->failing = true;
 }
 
-void moves_end(struct moves *moves, const struct queue_item *item, enum queue_state state,
-	const struct queue_result *result, const char *out, const char *err, bool note)
+void moves_end(struct moves *moves, const struct queue_run *run, bool note)
 {
 	struct transaction *t = &moves->t;
-	transaction_delete(t, key_of(moves, "run", item->id));
-	transaction_delete(t, key_of(moves, "cancel", item->id));
-	if (state == QUEUE_WAITING) {
-		transaction_put(t, waiting_key_of(moves, item),
+	const struct queue_result *result = &run->result;
+	uint64_t id = run->item.id;
+	transaction_delete(t, key_of(moves, "run", id));
+	transaction_delete(t, key_of(moves, "cancel", id));
+	if (result->state == QUEUE_WAITING) {
+		transaction_put(t, waiting_key_of(moves, &run->item),
 			queue_write(&queue_history_record, &result->history));
 		moves->tally.returned++;
 		return;
 	}
-	transaction_put(
-		t, key_of(moves, "done", item->id), queue_write(&queue_result_record, result));
-	if (out && result->out)
-		transaction_put_bytes(t, key_of(moves, "out", item->id), out, result->out);
-	if (err && result->err)
-		transaction_put_bytes(t, key_of(moves, "err", item->id), err, result->err);
-	moves->tally.succeeded += state == QUEUE_SUCCEEDED;
-	moves->tally.failed += state == QUEUE_FAILED;
-	moves->tally.stopped += state == QUEUE_CANCELLED;
-	if (state == QUEUE_FAILED && item->halt != HALT_NEVER && note && !moves->failing)
-		note_failure(moves, item, result);
+	transaction_put(t, key_of(moves, "done", id), queue_write(&queue_result_record, result));
+	if (run->out && result->out)
+		transaction_put_bytes(t, key_of(moves, "out", id), run->out, result->out);
+	if (run->err && result->err)
+		transaction_put_bytes(t, key_of(moves, "err", id), run->err, result->err);
+	moves->tally.succeeded += result->state == QUEUE_SUCCEEDED;
+	moves->tally.failed += result->state == QUEUE_FAILED;
+	moves->tally.stopped += result->state == QUEUE_CANCELLED;
+	if (run_halts_others(run) && note && !moves->failing)
+		note_failure(moves, run);
 }
 
 void moves_request_cancel(struct moves *moves, uint64_t id, uint64_t because)
@@ -139,14 +175,15 @@ void moves_reopen(
 	moves->tally.reopened_cancelled += was == QUEUE_CANCELLED;
 }
 
+/* ---- Running them ---- */
+
 /* Where requirements did not hold: what the tally is by now. */
 static void see_tally(struct queue *queue, const struct store_answer *answer)
 {
 	const struct store_entry *entry = &answer->entries[answer->count - 1];
-	queue->tally = (struct queue_tally){0};
 	queue->tallied = entry->revision;
-	if (entry->value &&
-		queue_read(&queue_tally_record, entry, &queue->tally, NULL) != STATUS_OK)
+	if (queue_read(&queue_tally_record, entry, &queue->tally, NULL) != STATUS_OK &&
+		entry->value)
 		queue->tallied = -1;
 }
 
@@ -157,17 +194,20 @@ enum status moves_run(struct moves *moves, struct store_answer *answer, struct e
 	struct queue_tally sum = queue->tally;
 	queue_key(queue, key, "count/%s", queue->who);
 	queue_tally_add(&sum, &moves->tally);
+	queue_draw_token(sum.last);
 	const char *own = transaction_own(&moves->t, key);
 	transaction_require_told(&moves->t, own, queue->tallied);
 	transaction_put(&moves->t, own, queue_write(&queue_tally_record, &sum));
 	enum status status = transaction_ask(&moves->t, queue->store, answer, err);
-	if (status != STATUS_OK) {
-		queue->tallied = -1;
-	} else if (answer->held) {
+	if (status == STATUS_OK && answer->held) {
 		queue->tally = sum;
 		queue->tallied = answer->revision;
-	} else {
+	} else if (status == STATUS_OK) {
 		see_tally(queue, answer);
+	} else if (*queue->who == '@') {
+		queue->tallied = -1;
+	} else if (!answer->known) {
+		memcpy(queue->unknown, sum.last, sizeof(queue->unknown));
 	}
 	return status;
 }
@@ -175,4 +215,60 @@ enum status moves_run(struct moves *moves, struct store_answer *answer, struct e
 void moves_release(struct moves *moves)
 {
 	transaction_release(&moves->t);
+}
+
+/* ---- An unknown outcome ---- */
+
+bool moves_are_unknown(const struct queue *queue)
+{
+	return *queue->unknown;
+}
+
+void moves_settled(struct queue *queue)
+{
+	*queue->unknown = '\0';
+	queue->tallied = -1;
+}
+
+/* The tally is not the one that was compared: what stands there tells who has changed it. */
+static enum status read_fate(struct queue *queue, const struct store_entry *own,
+	struct moves_fate *fate, struct error *err)
+{
+	struct queue_tally there;
+	enum status status = queue_read(&queue_tally_record, own, &there, err);
+	if (status != STATUS_OK)
+		return status;
+	fate->outcome = strcmp(there.last, queue->unknown) ? MOVES_NOT_MADE : MOVES_MADE;
+	fate->revision = own->revision;
+	/* An earlier call of moves_settle, whose answer was lost, has put it. */
+	if (fate->outcome == MOVES_NOT_MADE)
+		moves_settled(queue);
+	return STATUS_OK;
+}
+
+enum status moves_settle(struct queue *queue, const char *token, store_revision registered,
+	struct moves_fate *fate, struct error *err)
+{
+	struct transaction t = {0};
+	struct store_answer answer = {0};
+	struct queue_tally same = queue->tally;
+	char worker[QUEUE_KEY_MAX], own[QUEUE_KEY_MAX];
+	queue_key(queue, worker, "worker/%s", token);
+	queue_key(queue, own, "count/%s", queue->who);
+	queue_draw_token(same.last);
+	transaction_require_told(&t, worker, registered);
+	transaction_require_told(&t, own, queue->tallied);
+	transaction_put(&t, own, queue_write(&queue_tally_record, &same));
+	enum status status = transaction_ask(&t, queue->store, &answer, err);
+	if (status == STATUS_OK && answer.held) {
+		fate->outcome = MOVES_NOT_MADE;
+		moves_settled(queue);
+	} else if (status == STATUS_OK && answer.entries[0].revision != registered) {
+		fate->outcome = MOVES_FENCED;
+	} else if (status == STATUS_OK) {
+		status = read_fate(queue, &answer.entries[1], fate, err);
+	}
+	store_answer_release(&answer);
+	transaction_release(&t);
+	return status;
 }

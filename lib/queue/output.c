@@ -90,11 +90,10 @@ void output_last_line(int descriptor, char *line, size_t size)
 /* ---- When it has ended ---- */
 
 /* FILES/out/ID.TOKEN.out, and with suffix. */
-static char *file_path(const struct queue *queue, uint64_t id, const char *token,
-	enum output_stream stream, const char *suffix)
+static char *file_path(const struct output *output, const char *suffix)
 {
-	return xprintf(
-		"%s/out/%" PRIu64 ".%s.%s%s", queue->files, id, token, stream_name(stream), suffix);
+	return xprintf("%s/out/%" PRIu64 ".%s.%s%s", output->queue->files, output->id,
+		output->token, stream_name(output->stream), suffix);
 }
 
 /* Exactly length bytes of one to the other, from offset 0; errno. *read_failed: which side. */
@@ -120,7 +119,7 @@ static int copy_bytes(int from, int to, uint64_t length, bool *read_failed)
 
 /* Under its temporary name: the whole, synced. */
 static enum status write_file(
-	const char *path, bool shared, int from, uint64_t length, struct error *err)
+	const char *path, bool shared, const struct output *output, struct error *err)
 {
 	bool read_failed = false;
 	int number = 0;
@@ -131,7 +130,7 @@ static enum status write_file(
 	if (shared && fchmod(to, 0660) < 0)
 		number = errno;
 	if (!number)
-		number = copy_bytes(from, to, length, &read_failed);
+		number = copy_bytes(output->descriptor, to, output->length, &read_failed);
 	if (!number && fsync(to) < 0)
 		number = errno;
 	/* Network filesystems write back, and fail, at close. */
@@ -146,16 +145,15 @@ static enum status write_file(
 			   : failed(err, "write", path, number);
 }
 
-static enum status file_it(const struct queue *queue, uint64_t id, const char *token,
-	enum output_stream stream, int from, uint64_t length, struct error *err)
+static enum status file_it(const struct output *output, struct error *err)
 {
 	char *directory = NULL, *path = NULL, *temporary = NULL;
-	enum status status = files_make(queue, "out", true, &directory, err);
+	enum status status = files_make(output->queue, "out", true, &directory, err);
 	if (status != STATUS_OK)
 		return status;
-	path = file_path(queue, id, token, stream, "");
-	temporary = file_path(queue, id, token, stream, ".new");
-	status = write_file(temporary, files_shared(queue), from, length, err);
+	path = file_path(output, "");
+	temporary = file_path(output, ".new");
+	status = write_file(temporary, files_shared(output->queue), output, err);
 	if (status == STATUS_OK && rename(temporary, path) < 0) {
 		status = failed(err, "rename to", path, errno);
 		unlink(temporary);
@@ -171,36 +169,29 @@ static enum status file_it(const struct queue *queue, uint64_t id, const char *t
 	return status;
 }
 
-enum status output_keep(const struct queue *queue, uint64_t id, const char *token,
-	enum output_stream stream, int descriptor, char **bytes, uint64_t *length, bool *filed,
-	struct error *err)
+enum status output_keep(struct output *output, struct error *err)
 {
 	struct stat st;
-	if (fstat(descriptor, &st) < 0)
+	if (fstat(output->descriptor, &st) < 0)
 		return failed(err, "look at", "what a command wrote", errno);
-	uint64_t size = (uint64_t)st.st_size;
-	char *all = NULL;
-	if (size > QUEUE_OUTPUT_SHORT) {
-		enum status status = file_it(queue, id, token, stream, descriptor, size, err);
-		if (status != STATUS_OK)
-			return status;
-	} else {
-		/* What it started may still write, or have made it shorter. */
-		ssize_t n;
-		all = xmalloc(size + 1);
-		do
-			n = pread(descriptor, all, size, 0);
-		while (n < 0 && errno == EINTR);
-		if (n < 0) {
-			free(all);
-			return failed(err, "read", "what a command wrote", errno);
-		}
-		size = (uint64_t)n;
-		all[size] = '\0';
+	output->length = (uint64_t)st.st_size;
+	output->filed = output->length > QUEUE_OUTPUT_SHORT;
+	output->bytes = NULL;
+	if (output->filed)
+		return file_it(output, err);
+	/* What it started may still write, or have made it shorter. */
+	ssize_t n;
+	char *all = xmalloc(output->length + 1);
+	do
+		n = pread(output->descriptor, all, output->length, 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0) {
+		free(all);
+		return failed(err, "read", "what a command wrote", errno);
 	}
-	*bytes = all;
-	*length = size;
-	*filed = !all;
+	all[n] = '\0';
+	output->bytes = all;
+	output->length = (uint64_t)n;
 	return STATUS_OK;
 }
 
@@ -208,35 +199,41 @@ void output_remove(
 	const struct queue *queue, uint64_t id, const char *token, enum output_stream stream)
 {
 	static const char *const suffixes[] = {"", ".new"};
+	const struct output output = {.queue = queue, .id = id, .token = token, .stream = stream};
 	for (int i = 0; i < 2; i++) {
-		char *path = file_path(queue, id, token, stream, suffixes[i]);
+		char *path = file_path(&output, suffixes[i]);
 		unlink(path);
 		free(path);
 	}
 }
 
+void output_remove_both(const struct queue *queue, uint64_t id, const char *token)
+{
+	output_remove(queue, id, token, OUTPUT_OUT);
+	output_remove(queue, id, token, OUTPUT_ERR);
+}
+
 /* ---- Later ---- */
 
-static enum status print_file(const struct queue *queue, uint64_t id, const char *token,
-	enum output_stream stream, uint64_t length, int to, struct error *err)
+static enum status print_file(const struct output *output, int to, struct error *err)
 {
 	enum status status = STATUS_OK;
 	bool read_failed = false;
-	char *path = file_path(queue, id, token, stream, "");
+	char *path = file_path(output, "");
 	int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (from < 0) {
 		status = errno == ENOENT
 				 ? error_set(err, STATUS_DAMAGED,
 					   "%s, the output of command %" PRIu64 ", is not there",
-					   path, id)
+					   path, output->id)
 				 : failed(err, "open", path, errno);
 		goto out;
 	}
-	int number = copy_bytes(from, to, length, &read_failed);
+	int number = copy_bytes(from, to, output->length, &read_failed);
 	if (number == ENODATA)
 		status = error_set(err, STATUS_DAMAGED,
 			"%s is shorter than the %" PRIu64 " bytes that command %" PRIu64 " wrote",
-			path, length, id);
+			path, output->length, output->id);
 	else if (number)
 		status = failed(err, read_failed ? "read" : "write the output of", path, number);
 	close(from);
@@ -255,7 +252,9 @@ enum status output_print(struct queue *queue, uint64_t id, const struct queue_re
 	if (length == 0)
 		return STATUS_OK;
 	if (filed)
-		return print_file(queue, id, result->token, stream, length, to, err);
+		return print_file(
+			&(struct output){queue, id, result->token, stream, .length = length}, to,
+			err);
 	queue_key_at(queue, key, stream_name(stream), id);
 	enum status status = store_get(queue->store, key, &entry, err);
 	if (status == STATUS_OK && entry.length != length)

@@ -19,20 +19,31 @@ enum output_stream { OUTPUT_OUT, OUTPUT_ERR };
  * and err. It is written at its end, whoever else has it open.
  */
 int output_open(struct error *err);
+/* One stream of one start of a command. */
+struct output {
+	const struct queue *queue;
+	uint64_t id;
+	const char *token; /* of the lease */
+	enum output_stream stream;
+	int descriptor; /* of output_open */
+	/* By output_keep. */
+	uint64_t length;
+	bool filed;
+	char *bytes; /* malloc'd; NULL: filed */
+};
 /*
- * Its length as it is now. Short (*filed false): *bytes (malloc'd) has it; else it was filed: under
- * its name, and synced. STATUS_TEMPORARY: no space, quota, I/O: nothing is left behind, and it may
- * be called again. STATUS_PERMISSION, STATUS_DAMAGED: the queue's directory cannot be used.
+ * Keep what was written by now: short, in bytes; else filed under its name, and synced.
+ * STATUS_TEMPORARY: no space, quota, I/O: nothing is left behind, and it may be called again.
+ * STATUS_PERMISSION, STATUS_DAMAGED: the queue's directory cannot be used.
  */
-enum status output_keep(const struct queue *queue, uint64_t id, const char *token,
-	enum output_stream stream, int descriptor, char **bytes, uint64_t *length, bool *filed,
-	struct error *err);
+enum status output_keep(struct output *output, struct error *err);
 /*
  * Remove the file of a result that was refused, or is forgotten, or of a lease whose worker died
  * (it may have died while it filed). Missing is fine.
  */
 void output_remove(
 	const struct queue *queue, uint64_t id, const char *token, enum output_stream stream);
+void output_remove_both(const struct queue *queue, uint64_t id, const char *token);
 /* The last line that is not blank, for people (text_escape); "" where there is none. */
 void output_last_line(int descriptor, char *line, size_t size);
 /*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/queue.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -52,15 +51,13 @@ void queue_key_at(const struct queue *queue, char key[QUEUE_KEY_MAX], const char
 	queue_key(queue, key, "%s/%010" PRIu64, what, id);
 }
 
-enum status queue_draw_token(char token[17], struct error *err)
+void queue_draw_token(char token[17])
 {
 	uint64_t number = 0;
-	while (number == 0)
-		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-			return error_set(
-				err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
+	/* The kernel does not refuse so few bytes. */
+	while (getrandom(&number, sizeof(number), 0) != sizeof(number) || number == 0)
+		;
 	snprintf(token, 17, "%016" PRIx64, number);
-	return STATUS_OK;
 }
 
 enum status queue_count(struct queue *queue, struct queue_count *count, struct error *err)

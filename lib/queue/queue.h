@@ -23,8 +23,9 @@ struct queue {
 	char prefix[144]; /* "queue/NAME/" */
 	char *files;	  /* the directory for what is too long for the store, made when needed */
 	struct queue_tally tally; /* of this process, as it stands in the store */
-	store_revision tallied;	  /* revision of count/WHO; 0: none yet */
-	char who[65];		  /* under which name it counts */
+	store_revision tallied;	  /* revision of count/WHO; 0: none yet; -1: not known */
+	char unknown[17]; /* token of a transaction of unknown outcome (moves.h); "": none */
+	char who[65];	  /* under which name it counts */
 };
 
 /*
@@ -46,7 +47,7 @@ void queue_key_at(
 	const struct queue *queue, char key[QUEUE_KEY_MAX], const char *what, uint64_t id);
 
 /* A random token that nobody else has: 16 hexadecimal digits, never all 0. */
-enum status queue_draw_token(char token[17], struct error *err);
+void queue_draw_token(char token[17]);
 
 /* How many are where, all at the same instant. */
 enum status queue_count(struct queue *queue, struct queue_count *count, struct error *err);

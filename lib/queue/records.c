@@ -2,6 +2,8 @@
 /* The records of a queue: one table of fields for each. */
 #include "queue/records.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -117,6 +119,7 @@ static const struct json_field tally_fields[] = {
 	TALLY("reopened_succeeded", reopened_succeeded),
 	TALLY("reopened_failed", reopened_failed),
 	TALLY("reopened_cancelled", reopened_cancelled),
+	{"last", JSON_TEXT, 0, JSON_MEMBER(struct queue_tally, last)},
 	{0},
 };
 
@@ -255,6 +258,13 @@ int queue_ending_code(const struct queue_ending *ending)
 	case ENDING_CANCELLED: break;
 	}
 	return CODE_NO;
+}
+
+void queue_ending_damaged(struct queue_ending *ending, uint64_t id)
+{
+	*ending = (struct queue_ending){.kind = ENDING_CANNOT, .code = CODE_CANNOT_RUN};
+	snprintf(ending->text, sizeof(ending->text),
+		"the record of command %" PRIu64 " in the store is damaged", id);
 }
 
 /* ---- Tallies ---- */

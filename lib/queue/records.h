@@ -115,6 +115,8 @@ struct queue_ending {
 const char *queue_ending_word(enum queue_ending_kind kind);
 /* The code that a shell would say: 124 after a timeout. */
 int queue_ending_code(const struct queue_ending *ending);
+/* Of one whose record in the store is damaged. */
+void queue_ending_damaged(struct queue_ending *ending, uint64_t id);
 /* "ended with exit code 3" */
 void queue_ending_describe(const struct queue_ending *ending, char text[64]);
 
@@ -162,6 +164,7 @@ struct queue_tally {
 	uint64_t cancelled; /* waiting to cancelled */
 	/* done to waiting, by what it was */
 	uint64_t reopened_succeeded, reopened_failed, reopened_cancelled;
+	char last[17]; /* token of the transaction that wrote this (moves.h) */
 };
 
 struct queue_count {

@@ -284,9 +284,8 @@ enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t
 	queue_key(queue, s.next_key, "count/@next");
 	queue_key(queue, s.error_key, "error");
 	queue_key(queue, s.once_key, "once/%s", how->once ? how->once : "");
-	enum status status = queue_draw_token(s.batch, err);
-	if (status == STATUS_OK)
-		status = look(&s, err);
+	queue_draw_token(s.batch);
+	enum status status = look(&s, err);
 	while (status == STATUS_OK && s.old < s.count) {
 		if (s.failing) {
 			status = raise_error(&s, err);

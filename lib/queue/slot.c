@@ -107,7 +107,7 @@ static void judge(const struct slot *slot, const siginfo_t *info, struct queue_e
 /* The command is over, once and for all. False: it is not. */
 static bool reap(struct slot *slot, const struct slot_context *place)
 {
-	struct queue_result *result = &slot->result;
+	struct queue_result *result = &slot->run.result;
 	struct rusage usage = {0};
 	siginfo_t info;
 	if (slot->child.pid > 0) {
@@ -124,91 +124,67 @@ static bool reap(struct slot *slot, const struct slot_context *place)
 	result->user = (int64_t)usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000;
 	result->system = (int64_t)usage.ru_stime.tv_sec * 1000 + usage.ru_stime.tv_usec / 1000;
 	result->memory = (uint64_t)usage.ru_maxrss * 1024;
-	slot->state = rules_decide(
-		&slot->taken.item, &slot->taken.history, &result->ending, &result->history);
-	result->state = slot->state;
-	if (slot->state == QUEUE_CANCELLED)
+	run_end(&slot->run);
+	if (result->state == QUEUE_CANCELLED)
 		result->because = slot->because;
-	snprintf(result->token, sizeof(result->token), "%s", slot->taken.token);
-	snprintf(result->worker, sizeof(result->worker), "%s", place->worker->name);
-	snprintf(result->host, sizeof(result->host), "%s", place->worker->process.host);
 	slot->ended = true;
 	return true;
 }
 
 static enum status keep_output(struct slot *slot, const struct slot_context *place,
-	enum output_stream stream, int descriptor, struct error *err)
+	enum output_stream stream, struct error *err)
 {
-	struct slot_output *output = &slot->outputs[stream];
-	/* What will run again is asked again. */
-	if (output->kept || slot->state == QUEUE_WAITING || descriptor < 0)
+	struct queue_run *run = &slot->run;
+	struct output output = {.queue = place->queue,
+		.id = run->item.id,
+		.token = run->lease.token,
+		.stream = stream,
+		.descriptor = stream == OUTPUT_OUT ? slot->out : slot->err};
+	/* A command that will run again writes its output again. */
+	if (slot->kept[stream] || run->result.state == QUEUE_WAITING || output.descriptor < 0)
 		return STATUS_OK;
-	enum status status = output_keep(place->queue, slot->taken.item.id, slot->taken.token,
-		stream, descriptor, &output->bytes, &output->length, &output->filed, err);
-	output->kept = status == STATUS_OK;
-	return status;
+	enum status status = output_keep(&output, err);
+	if (status != STATUS_OK)
+		return status;
+	slot->kept[stream] = true;
+	*(stream == OUTPUT_OUT ? &run->out : &run->err) = output.bytes;
+	*(stream == OUTPUT_OUT ? &run->result.out : &run->result.err) = output.length;
+	*(stream == OUTPUT_OUT ? &run->result.out_filed : &run->result.err_filed) = output.filed;
+	return STATUS_OK;
 }
 
-enum status slot_collect(struct slot *slot, const struct slot_context *place,
-	struct queue_return *back, struct error *err)
+enum status slot_collect(struct slot *slot, const struct slot_context *place, struct error *err)
 {
-	struct queue_result *result = &slot->result;
 	if (!slot->ended && !reap(slot, place))
 		return error_set(err, STATUS_TEMPORARY, "the command has not ended");
-	enum status status = keep_output(slot, place, OUTPUT_OUT, slot->out, err);
+	enum status status = keep_output(slot, place, OUTPUT_OUT, err);
 	if (status == STATUS_OK)
-		status = keep_output(slot, place, OUTPUT_ERR, slot->err, err);
-	if (status != STATUS_OK) {
+		status = keep_output(slot, place, OUTPUT_ERR, err);
+	if (status == STATUS_OK)
+		slot->collected = true;
+	else
 		slot->again = clock_after(AGAIN);
-		return status;
-	}
-	const struct slot_output *out = &slot->outputs[OUTPUT_OUT];
-	const struct slot_output *errors = &slot->outputs[OUTPUT_ERR];
-	result->out = out->length;
-	result->out_filed = out->filed;
-	result->err = errors->length;
-	result->err_filed = errors->filed;
-	*back = (struct queue_return){.item = &slot->taken.item,
-		.lease = slot->taken.lease,
-		.state = slot->state,
-		.result = *result,
-		.out = out->bytes,
-		.err = errors->bytes};
-	snprintf(back->token, sizeof(back->token), "%s", slot->taken.token);
-	slot->collected = true;
-	return STATUS_OK;
+	return status;
 }
 
 /* ---- Afterwards ---- */
 
-static void close_output(int descriptor)
+void slot_clear(struct slot *slot, const struct slot_context *place)
 {
-	if (descriptor >= 0)
-		close(descriptor);
-}
-
-void slot_clear(struct slot *slot, const struct slot_context *place, struct queue_return *back)
-{
-	if (!slot->busy)
-		return;
-	bool accepted = back && back->accepted;
-	uint64_t id = slot->taken.item.id;
+	struct queue_run *run = &slot->run;
+	bool refused = run->outcome == RUN_PENDING || run->outcome == RUN_REFUSED;
 	if (slot->child.pid > 0)
 		child_kill(&slot->child, place->reaper);
-	for (int stream = OUTPUT_OUT; stream <= OUTPUT_ERR; stream++) {
-		struct slot_output *output = &slot->outputs[stream];
-		/* One that was handed in without an answer may count: whoever knows removes it. */
-		if (output->filed && !accepted && (back || !slot->collected))
-			output_remove(
-				place->queue, id, slot->taken.token, (enum output_stream)stream);
-		free(output->bytes);
-	}
-	if (accepted && slot->state == QUEUE_SUCCEEDED)
-		files_remove_item(place->queue, id);
-	close_output(slot->out);
-	close_output(slot->err);
-	queue_item_release(&slot->taken.item);
-	if (back)
-		back->out = back->err = NULL;
+	if (run->result.out_filed && refused)
+		output_remove(place->queue, run->item.id, run->lease.token, OUTPUT_OUT);
+	if (run->result.err_filed && refused)
+		output_remove(place->queue, run->item.id, run->lease.token, OUTPUT_ERR);
+	if (run->outcome == RUN_ACCEPTED && run->result.state == QUEUE_SUCCEEDED)
+		files_remove_item(place->queue, run->item.id);
+	if (slot->out >= 0)
+		close(slot->out);
+	if (slot->err >= 0)
+		close(slot->err);
+	run_release(run);
 	*slot = (struct slot){.number = slot->number, .child.descriptor = -1, .out = -1, .err = -1};
 }

@@ -19,12 +19,13 @@ struct slot_context {
 };
 
 struct slot {
-	bool busy;
-	struct queue_taken taken;
-	size_t number;	    /* 0 .. slots - 1: $PREEMPT_SLOT; the caller's to set, and kept */
-	struct child child; /* its descriptor says when it has ended; -1: it never started, or is
-			       reaped */
-	int out, err;	    /* what it wrote; -1: it never started */
+	bool held;	      /* run was taken, and waits for its resources */
+	bool busy;	      /* run was started, or is over without */
+	struct queue_run run; /* result.ending also before its end, where it never started */
+	size_t number;	      /* 0 .. slots - 1: $PREEMPT_SLOT; the caller's to set, and kept */
+	struct child child;   /* its descriptor says when it has ended; -1: it never started, or is
+				 reaped */
+	int out, err;	      /* what it wrote; -1: it never started */
 	int64_t started, timeout; /* started: UTC; timeout: when its time is up (monotonic) */
 	int64_t kill_at;	  /* when it gets KILL; CLOCK_NEVER: it was not told to end */
 	/* Why it was told to end: ENDING_TIMED_OUT, ENDING_PREEMPTED, ENDING_CANCELLED. */
@@ -40,34 +41,29 @@ struct slot {
 	int64_t hit;
 
 	/* Its end, as far as slot_collect has come. */
-	bool ended;		    /* reaped; result and state are filled */
-	struct queue_result result; /* ending also before, where it never started */
-	enum queue_state state;
-	struct slot_output {
-		bool kept, filed;
-		char *bytes;
-		uint64_t length;
-	} outputs[2];	/* by enum output_stream */
+	bool ended;	/* reaped; run.result is filled */
+	bool kept[2];	/* its outputs, by enum output_stream */
 	int64_t again;	/* when slot_collect may be tried again */
 	bool collected; /* until slot_clear there is nothing to do */
 };
 
+/* Take run over into a free slot; it is held. */
+void slot_take(struct slot *slot, struct queue_run *run);
 /*
- * Start taken (taken over, also where this fails to start it: then slot_due is now and
- * slot_collect says why: ENDING_CANNOT with 127, 126, or 1 for its directory, its stdin and its
- * placeholders; or, where the reason is not the command's and can pass, as after an exit with 75).
- * It runs where its item says, else where we are. Its environment: ours, PREEMPT_QUEUE,
- * PREEMPT_ITEM_ID, PREEMPT_ITEM_ATTEMPT (the number of this start), PREEMPT_ITEM_DIR (a directory
- * in queue->files that lasts from start to start, is here already, and goes after success if it is
- * empty), PREEMPT_WORKER, PREEMPT_WORKER_INDEX, PREEMPT_SLOT, extra (NAME=VALUE, NULL-terminated;
- * NULL: none: the resources), and its own --env. Placeholders in argv are filled (template.h).
+ * Start what is held. Where this fails, slot_due is now and slot_collect says why: ENDING_CANNOT
+ * with 127, 126, or 1 for its directory, its stdin and its placeholders; or, where the reason is
+ * not the command's and can pass, as after an exit with 75). It runs where its item says, else
+ * where we are. Its environment: ours, PREEMPT_QUEUE, PREEMPT_ITEM_ID, PREEMPT_ITEM_ATTEMPT (the
+ * number of this start), PREEMPT_ITEM_DIR (a directory in queue->files that lasts from start to
+ * start, is here already, and goes after success if it is empty), PREEMPT_WORKER,
+ * PREEMPT_WORKER_INDEX, PREEMPT_SLOT, extra (NAME=VALUE, NULL-terminated; NULL: none: the
+ * resources), and its own --env. Placeholders in argv are filled (template.h).
  */
-void slot_start(struct slot *slot, const struct slot_context *place, struct queue_taken *taken,
-	char *const *extra);
-/* Mark it as one that cannot be started because of this: it fails. */
-void slot_refuse(struct slot *slot, struct queue_taken *taken, const char *why);
+void slot_start(struct slot *slot, const struct slot_context *place, char *const *extra);
+/* Mark what is held as one that cannot be started because of this: it fails. */
+void slot_refuse(struct slot *slot, const char *why);
 /* Mark it as one that cannot be started now because of this: as after an exit with 75. */
-void slot_postpone(struct slot *slot, struct queue_taken *taken, const char *why);
+void slot_postpone(struct slot *slot, const char *why);
 /*
  * Tell its process group to end: signal now (also to those that are stopped), KILL at kill_at. Told
  * again, the first why counts, the earlier kill_at, and one of the same kind gets no second signal.
@@ -83,17 +79,16 @@ bool slot_tick(struct slot *slot, const struct slot_context *place, int64_t now)
 /*
  * What became of it: reaps it, ends what is left of its group unless it ended by itself with 0,
  * decides where it goes (rules.h), stores long output (output.h) if it goes nowhere else. With 0 it
- * has succeeded, also after a notice; 93 after a notice is its own decision, too. STATUS_OK: back
- * is filled, and the slot must stay as it is until slot_clear. Else (the disk is full): the command
- * is over; slot_due says when to try again, which goes on from there.
+ * has succeeded, also after a notice; 93 after a notice is its own decision, too. STATUS_OK: run is
+ * to be handed in, and the slot must stay as it is until slot_clear. Else (the disk is full): the
+ * command is over; slot_due says when to try again, which goes on from there.
  */
-enum status slot_collect(struct slot *slot, const struct slot_context *place,
-	struct queue_return *back, struct error *err);
+enum status slot_collect(struct slot *slot, const struct slot_context *place, struct error *err);
 /*
- * After the exchange (back as slot_collect filled it): frees all, removes its output where the
- * result was not accepted, and its directory where it succeeded and that is empty. At any other
- * time, with back NULL: nobody wants its result any more; it gets KILL where it still runs.
+ * After the exchange, or when its result is no longer wanted: frees all, removes its output unless
+ * the result was accepted or may have been, and its directory where it succeeded and that is empty.
+ * The command gets KILL where it still runs.
  */
-void slot_clear(struct slot *slot, const struct slot_context *place, struct queue_return *back);
+void slot_clear(struct slot *slot, const struct slot_context *place);
 
 #endif

@@ -14,35 +14,42 @@
 #include "queue/slot.h"
 #include "queue/template.h"
 
-static void take_over(struct slot *slot, struct queue_taken *taken)
+void slot_take(struct slot *slot, struct queue_run *run)
 {
-	*slot = (struct slot){.busy = true,
-		.taken = *taken,
+	*slot = (struct slot){.held = true,
+		.run = *run,
 		.number = slot->number,
 		.child.descriptor = -1,
 		.out = -1,
 		.err = -1,
-		.started = clock_utc(),
 		.timeout = CLOCK_NEVER,
 		.kill_at = CLOCK_NEVER};
-	*taken = (struct queue_taken){0};
+	*run = (struct queue_run){0};
+}
+
+static void begin(struct slot *slot)
+{
+	slot->held = false;
+	slot->busy = true;
+	slot->started = clock_utc();
 }
 
 static void cannot(struct slot *slot, enum queue_ending_kind kind, int code, const char *why)
 {
-	slot->result.ending = (struct queue_ending){.kind = kind, .code = code};
-	text_escape(slot->result.ending.text, sizeof(slot->result.ending.text), why, strlen(why));
+	struct queue_ending *ending = &slot->run.result.ending;
+	*ending = (struct queue_ending){.kind = kind, .code = code};
+	text_escape(ending->text, sizeof(ending->text), why, strlen(why));
 }
 
-void slot_refuse(struct slot *slot, struct queue_taken *taken, const char *why)
+void slot_refuse(struct slot *slot, const char *why)
 {
-	take_over(slot, taken);
+	begin(slot);
 	cannot(slot, ENDING_CANNOT, 1, why);
 }
 
-void slot_postpone(struct slot *slot, struct queue_taken *taken, const char *why)
+void slot_postpone(struct slot *slot, const char *why)
 {
-	take_over(slot, taken);
+	begin(slot);
 	cannot(slot, ENDING_EXITED, STATUS_TEMPORARY, why);
 }
 
@@ -84,11 +91,11 @@ static enum status build_words(const struct queue_item *item, const struct queue
 static void build_environment(const struct slot *slot, const struct slot_context *place,
 	const char *directory, char *const *extra, struct variables *all)
 {
-	const struct queue_item *item = &slot->taken.item;
+	const struct queue_item *item = &slot->run.item;
 	variables_inherit(all);
 	variables_set(all, "PREEMPT_QUEUE", place->queue->name);
 	variables_set_number(all, "PREEMPT_ITEM_ID", item->id);
-	variables_set_number(all, "PREEMPT_ITEM_ATTEMPT", slot->taken.history.starts);
+	variables_set_number(all, "PREEMPT_ITEM_ATTEMPT", slot->run.lease.history.starts);
 	variables_set(all, "PREEMPT_ITEM_DIR", directory);
 	variables_set(all, "PREEMPT_WORKER", place->worker->name);
 	variables_set_number(all, "PREEMPT_WORKER_INDEX", place->worker->index);
@@ -121,19 +128,16 @@ static enum status make_directory(
 				    place->queue->files, strerror(number));
 }
 
-void slot_start(struct slot *slot, const struct slot_context *place, struct queue_taken *taken,
-	char *const *extra)
+void slot_start(struct slot *slot, const struct slot_context *place, char *const *extra)
 {
 	struct error err = {0};
 	struct variables environment = {0};
 	char **words = NULL, *directory = NULL;
 	int input = -1;
-	take_over(slot, taken);
-	const struct queue_item *item = &slot->taken.item;
-	if (slot->taken.item.damaged) {
-		error_set(&err, STATUS_CANNOT_RUN,
-			"the record of command %" PRIu64 " in the store is damaged", item->id);
-		fail(slot, &err);
+	const struct queue_item *item = &slot->run.item;
+	begin(slot);
+	if (item->damaged) {
+		queue_ending_damaged(&slot->run.result.ending, item->id);
 		return;
 	}
 	enum status status = build_words(item, place->worker, &words, &err);

@@ -38,16 +38,11 @@ bool work_runs_something(const struct work *work)
 	return false;
 }
 
-bool work_slot_is_used(const struct work *work, size_t i)
-{
-	return work->slots[i].busy || work->held[i].used;
-}
-
 size_t work_free_slots(const struct work *work)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < work->slot_count; i++)
-		count += !work_slot_is_used(work, i);
+		count += !work->slots[i].held && !work->slots[i].busy;
 	return count;
 }
 
@@ -70,22 +65,12 @@ static void watch_descriptor(struct work *work, int descriptor)
 		(void)epoll_ctl(work->wake, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-void work_end_held(struct work *work, size_t i, enum queue_ending_kind why, const char *text)
+void work_end_held(struct slot *slot, enum queue_ending_kind why, const char *text)
 {
-	struct slot *slot = &work->slots[i];
-	if (!work->held[i].used)
+	if (!slot->held)
 		return;
-	work->held[i].used = false;
-	slot_refuse(slot, &work->held[i].taken, text);
-	slot->result.ending.kind = why;
-}
-
-void work_drop(struct work *work, size_t i)
-{
-	slot_clear(&work->slots[i], &work->place, NULL);
-	if (work->held[i].used)
-		queue_item_release(&work->held[i].taken.item);
-	work->held[i] = (struct work_held){0};
+	slot_refuse(slot, text);
+	slot->run.result.ending.kind = why;
 }
 
 /*
@@ -95,7 +80,7 @@ void work_drop(struct work *work, size_t i)
  */
 static void note_start(struct work *work, const struct slot *slot)
 {
-	const struct queue_ending *ending = &slot->result.ending;
+	const struct queue_ending *ending = &slot->run.result.ending;
 	int64_t now = clock_now(), pause = PAUSE_FIRST;
 	if (slot->child.pid > 0)
 		work->not_started = 0;
@@ -108,67 +93,62 @@ static void note_start(struct work *work, const struct slot *slot)
 	if (!work->not_started++)
 		message_error("command %llu cannot be started here now: %s; it is put back, and "
 			      "this worker takes nothing for a while",
-			(unsigned long long)slot->taken.item.id, ending->text);
+			(unsigned long long)slot->run.item.id, ending->text);
 }
 
-/* Start what slot i is kept for, if all that it needs is there. */
-static void start_held(struct work *work, size_t i)
+/* Start what slot holds, if all that it needs is there. */
+static void start_held(struct work *work, struct slot *slot)
 {
 	struct error why;
-	struct slot *slot = &work->slots[i];
-	struct queue_taken *taken = &work->held[i].taken;
-	char *const *names = taken->item.resources;
+	char *const *names = slot->run.item.resources;
 	enum resource_state state =
 		names ? resources_need(&work->resources, names, &why) : RESOURCE_READY;
 	if (state == RESOURCE_BUILDING)
 		return;
-	work->held[i].used = false;
 	if (state == RESOURCE_FAILED) {
-		slot_refuse(slot, taken, why.text);
+		slot_refuse(slot, why.text);
 	} else if (state == RESOURCE_POSTPONED) {
-		slot_postpone(slot, taken, why.text);
+		slot_postpone(slot, why.text);
 	} else {
 		char **extra = names ? resources_environment(&work->resources, names) : NULL;
-		slot_start(slot, &work->place, taken, extra);
+		slot_start(slot, &work->place, extra);
 		template_free(extra);
-		message_detail("command %llu has started", (unsigned long long)slot->taken.item.id);
+		message_detail("command %llu has started", (unsigned long long)slot->run.item.id);
 		if (slot->child.pid > 0)
 			watch_descriptor(work, slot->child.descriptor);
 	}
 	note_start(work, slot);
 }
 
-void work_start(struct work *work, struct queue_taken *taken)
+void work_start(struct work *work, struct queue_run *run)
 {
-	size_t i = 0;
-	while (work_slot_is_used(work, i))
-		i++;
+	struct slot *slot = work->slots;
+	while (slot->held || slot->busy)
+		slot++;
 	if (work_is_idle(work))
 		work->quiet_since = clock_now();
-	work->held[i] = (struct work_held){.used = true, .taken = *taken};
+	slot_take(slot, run);
 	if (work->leaving)
 		/* A transaction whose answer was lost has taken it. */
-		work_end_held(work, i, ENDING_PREEMPTED, WORK_NOT_STARTED);
+		work_end_held(slot, ENDING_PREEMPTED, WORK_NOT_STARTED);
 	else
-		start_held(work, i);
+		start_held(work, slot);
 }
 
-/* What has ended is put among the returns. */
-static void collect(struct work *work, size_t index)
+/* What has ended is to be handed in. */
+static void collect(struct work *work, struct slot *slot)
 {
 	struct error err;
-	struct slot *slot = &work->slots[index];
-	enum status status =
-		slot_collect(slot, &work->place, &work->returns[work->return_count], &err);
+	enum status status = slot_collect(slot, &work->place, &err);
 	if (status != STATUS_OK) {
 		if (!work->said_full)
 			message_error("the output of command %llu cannot be kept: %s; trying again",
-				(unsigned long long)slot->taken.item.id, err.text);
+				(unsigned long long)slot->run.item.id, err.text);
 		work->said_full = true;
 		return;
 	}
 	work->said_full = false;
-	work->return_slots[work->return_count++] = index;
+	work->ended[work->ended_count++] = slot;
 	work->quiet_since = clock_now();
 }
 
@@ -177,16 +157,16 @@ static void tick(struct work *work, int64_t now)
 {
 	resources_tick(&work->resources);
 	for (size_t i = 0; i < work->slot_count; i++) {
-		if (work->held[i].used)
-			start_held(work, i);
 		struct slot *slot = &work->slots[i];
+		if (slot->held)
+			start_held(work, slot);
 		bool over = slot_tick(slot, &work->place, now);
 		if (slot->hit && !over)
 			(void)epoll_ctl(work->wake, EPOLL_CTL_DEL, slot->child.descriptor, NULL);
 		if (slot->hit && over && !slot->told)
 			work_take_held(work);
 		if (over)
-			collect(work, i);
+			collect(work, slot);
 	}
 }
 
@@ -342,9 +322,7 @@ static enum status begin(struct work *work, struct error *err)
 		return status;
 	watch_descriptor(work, work->reaper.socket); /* readable when it is gone */
 	work->slots = xcalloc(options->slots, sizeof(*work->slots));
-	work->returns = xcalloc(options->slots, sizeof(*work->returns));
-	work->return_slots = xcalloc(options->slots, sizeof(*work->return_slots));
-	work->held = xcalloc(options->slots, sizeof(*work->held));
+	work->ended = xcalloc(options->slots, sizeof(struct slot *));
 	work->slot_count = options->slots;
 	for (size_t i = 0; i < work->slot_count; i++)
 		work->slots[i] = (struct slot){
@@ -359,16 +337,14 @@ static enum status begin(struct work *work, struct error *err)
 
 static void end(struct work *work)
 {
-	for (size_t i = 0; work->return_slots && i < work->slot_count; i++)
-		work_drop(work, i);
+	for (size_t i = 0; i < work->slot_count; i++)
+		slot_clear(&work->slots[i], &work->place);
 	resources_release(&work->resources);
 	beater_stop(work->beater);
 	judge_release(&work->judge);
 	reaper_stop(&work->reaper);
 	free(work->slots);
-	free(work->held);
-	free(work->returns);
-	free(work->return_slots);
+	free(work->ended);
 	if (work->joblog >= 0)
 		close(work->joblog);
 	if (work->signals >= 0)
@@ -394,6 +370,7 @@ int work_run(struct queue *queue, const struct work_options *options)
 		.worker = &work.worker,
 		.reaper = &work.reaper,
 		.kill_after = options->kill_after};
+	work.exchange = (struct exchange){.queue = queue, .worker = &work.worker};
 	int code = begin(&work, &err) == STATUS_OK ? loop(&work) : message_fail(&err);
 	end(&work);
 	return code;

@@ -27,16 +27,10 @@ struct work {
 
 	struct slot *slots;
 	size_t slot_count;
-	/* What each slot is kept for while a resource is built. */
-	struct work_held {
-		bool used;
-		struct queue_taken taken;
-	} * held;
 	struct resources resources;
-	/* Commands that have ended and are not handed in yet, in the order of their ends. */
-	struct queue_return *returns;
-	size_t *return_slots; /* whose they are */
-	size_t return_count;
+	/* The slots of commands that have ended and are not handed in yet, in that order. */
+	struct slot **ended;
+	size_t ended_count;
 
 	bool worth_trying;    /* something may be there to be taken */
 	int64_t paused_until; /* then something may be there again that we left alone */
@@ -51,8 +45,6 @@ struct work {
 	int64_t asked_at; /* when it was last looked whether to ask */
 	bool stuck;	  /* in this turn already */
 	bool refused;	  /* it did not take what we hand in, or give us anything */
-	bool doubtful;	  /* an exchange failed: the store may hold leases of ours unknown to us */
-	int64_t doubted_at; /* when the last one did */
 	bool said_trouble, said_damage, said_full, said_pending;
 
 	/* --idle-exit */
@@ -78,13 +70,9 @@ bool work_runs_something(const struct work *work);
 size_t work_free_slots(const struct work *work);
 bool work_may_take(const struct work *work, int64_t now);
 /* Start it in a free slot, once what it needs is built; where we leave, it goes back at once. */
-void work_start(struct work *work, struct queue_taken *taken);
-/* Whether slot i has something that is not over. */
-bool work_slot_is_used(const struct work *work, size_t i);
-/* What is held by slot i and did not start yet is over for this reason. */
-void work_end_held(struct work *work, size_t i, enum queue_ending_kind why, const char *text);
-/* Nobody wants to know any more what becomes of slot i. */
-void work_drop(struct work *work, size_t i);
+void work_start(struct work *work, struct queue_run *run);
+/* What this slot holds and did not start yet is over for this reason. */
+void work_end_held(struct slot *slot, enum queue_ending_kind why, const char *text);
 
 /* ---- work_store.c ---- */
 
@@ -125,7 +113,7 @@ int64_t work_share(int64_t left);
 /* Its name and index, by the options and the environment. */
 void work_name(const struct work_options *options, struct queue_worker *worker);
 enum status work_open_joblog(const char *path, int *descriptor, struct error *err);
-void work_write_joblog(struct work *work, const struct queue_return *back);
+void work_write_joblog(struct work *work, const struct queue_run *run);
 /* When the watchdog wants to be called; CLOCK_NEVER. */
 int64_t work_watchdog_due(const struct work *work);
 void work_watchdog(struct work *work, int64_t now);

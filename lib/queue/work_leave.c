@@ -32,7 +32,7 @@ void work_leave(struct work *work, int code, int64_t kill_at, int64_t until)
 	for (size_t i = 0; i < work->slot_count; i++) {
 		slot_tell(&work->slots[i], ENDING_PREEMPTED, work->options->term_signal,
 			work->kill_at);
-		work_end_held(work, i, ENDING_PREEMPTED, WORK_NOT_STARTED);
+		work_end_held(&work->slots[i], ENDING_PREEMPTED, WORK_NOT_STARTED);
 	}
 }
 
@@ -96,9 +96,7 @@ void work_take_signals(struct work *work)
 
 static void say_what_is_left(const struct work *work)
 {
-	size_t running = 0;
-	for (size_t i = 0; i < work->slot_count; i++)
-		running += work_slot_is_used(work, i);
+	size_t running = work->slot_count - work_free_slots(work);
 	if (running)
 		message_error("no time is left: the results of %zu command%s could not be "
 			      "stored; other workers will run %s again",
@@ -112,16 +110,11 @@ bool work_has_left(struct work *work)
 {
 	struct error err;
 	int64_t now = clock_now();
-	bool idle = work_is_idle(work) && !work->exchange.unknown;
+	bool idle = work_is_idle(work) && !moves_are_unknown(work->queue);
 	if (idle && !work->registered)
 		return true;
 	if (idle && (!work->failures || now >= work->again)) {
-		enum status status = STATUS_OK;
-		if (work->doubtful)
-			status = workers_give_back(work->queue, &work->worker, NULL, 0, &err);
-		work->doubtful &= status != STATUS_OK;
-		if (status == STATUS_OK)
-			status = workers_leave(work->queue, &work->worker, &err);
+		enum status status = workers_leave(work->queue, &work->worker, &err);
 		work_note_answer(work, status, &err);
 		work->registered = status != STATUS_OK && status != STATUS_NO;
 		if (!work->registered)

@@ -79,16 +79,16 @@ enum status work_open_joblog(const char *path, int *descriptor, struct error *er
 		strerror(number));
 }
 
-void work_write_joblog(struct work *work, const struct queue_return *back)
+void work_write_joblog(struct work *work, const struct queue_run *run)
 {
 	struct text line = {0};
 	if (work->joblog < 0)
 		return;
-	joblog_row(&line, back->item, &back->result);
+	joblog_row(&line, &run->item, &run->result);
 	errno = ENOMEM;
 	if (line.failed || file_write_all(work->joblog, line.data, line.length) < 0)
 		message_error("command %llu is not in joblog %s: %s",
-			(unsigned long long)back->item->id, work->options->joblog, strerror(errno));
+			(unsigned long long)run->item.id, work->options->joblog, strerror(errno));
 	text_release(&line);
 }
 
@@ -115,9 +115,9 @@ void work_watchdog(struct work *work, int64_t now)
 		struct text command = {.limit = 4096};
 		if (!slot->busy)
 			continue;
-		joblog_command(&command, &slot->taken.item);
+		joblog_command(&command, &slot->run.item);
 		message_info("watchdog: command %llu has run for %lld s: %.*s",
-			(unsigned long long)slot->taken.item.id,
+			(unsigned long long)slot->run.item.id,
 			(long long)(utc - slot->started) / 1000, SHOWN, text_string(&command));
 		text_release(&command);
 	}

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/message.h"
-#include "base/xalloc.h"
 #include "queue/moves.h"
 #include "queue/work_inside.h"
 
@@ -14,9 +13,8 @@
 #define AGAIN_MOST   5000   /* ms */
 #define DRAINED	     1000   /* ms between two looks whether all is done */
 #define KEEP_RESULTS 600000 /* ms for which a store that refuses us is asked to take them */
-#define DOUBT	     60000 /* ms after a failed exchange in which leases unknown to us are looked for */
-#define LEAVE_TIME   30000 /* ms for leaving when all is done */
-#define LONG_GRACE   10000 /* ms before KILL: what is less is for what runs, and for handing in */
+#define LEAVE_TIME   30000  /* ms for leaving when all is done */
+#define LONG_GRACE   10000  /* ms before KILL: what is less is for what runs, and for handing in */
 
 void work_note_answer(struct work *work, enum status status, const struct error *err)
 {
@@ -85,29 +83,29 @@ static void join(struct work *work)
 
 /* ---- Handing in and taking ---- */
 
-/* The returns that have been answered go; the others are handed in again. */
+/* What has been answered goes; the rest is handed in again. */
 static void settle(struct work *work)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < work->return_count; i++) {
-		struct queue_return *back = &work->returns[i];
-		unsigned long long id = back->item->id;
-		if (!back->answered) {
-			work->returns[kept] = *back;
-			work->return_slots[kept++] = work->return_slots[i];
+	for (size_t i = 0; i < work->ended_count; i++) {
+		struct slot *slot = work->ended[i];
+		const struct queue_run *run = &slot->run;
+		unsigned long long id = run->item.id;
+		if (run->outcome == RUN_PENDING || run->outcome == RUN_SENT) {
+			work->ended[kept++] = slot;
 			continue;
 		}
-		if (!back->accepted)
+		if (run->outcome == RUN_REFUSED)
 			message_info("the result of command %llu was refused: the command was "
 				     "given to another worker",
 				id);
 		else
-			message_detail("command %llu: %s", id, queue_state_word(back->state));
-		if (back->accepted && back->state != QUEUE_WAITING)
-			work_write_joblog(work, back);
-		slot_clear(&work->slots[work->return_slots[i]], &work->place, back);
+			message_detail("command %llu: %s", id, queue_state_word(run->result.state));
+		if (run->outcome == RUN_ACCEPTED && run->result.state != QUEUE_WAITING)
+			work_write_joblog(work, run);
+		slot_clear(slot, &work->place);
 	}
-	work->return_count = kept;
+	work->ended_count = kept;
 }
 
 /* Others have what we run: nothing of it counts any more. */
@@ -117,20 +115,20 @@ static void begin_anew(struct work *work)
 	message_error("this worker was silent for so long that it was declared dead: its "
 		      "commands were given to other workers and are ended here%s",
 		work->leaving ? "" : "; beginning anew");
-	/* Refused, unless a transaction whose answer was lost has handed them in. */
-	for (size_t i = 0; !work->exchange.unknown && i < work->return_count; i++)
-		work->returns[i].answered = true;
+	for (size_t i = 0; i < work->ended_count; i++)
+		if (work->ended[i]->run.outcome == RUN_PENDING)
+			work->ended[i]->run.outcome = RUN_REFUSED;
 	settle(work);
 	for (size_t i = 0; i < work->slot_count; i++)
 		slot_tell(&work->slots[i], ENDING_CANCELLED, SIGKILL, now);
 	for (size_t i = 0; i < work->slot_count; i++)
-		work_drop(work, i);
-	work->return_count = 0;
-	work->exchange = (struct exchange){0};
+		slot_clear(&work->slots[i], &work->place);
+	work->ended_count = 0;
+	work->exchange = (struct exchange){.queue = work->queue, .worker = &work->worker};
 	judge_release(&work->judge);
 	beater_stop(work->beater);
 	work->beater = NULL;
-	work->registered = work->doubtful = false;
+	work->registered = false;
 }
 
 static size_t at_most(size_t count, size_t most)
@@ -142,24 +140,26 @@ static size_t at_most(size_t count, size_t most)
 static bool fails(const struct work *work, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (work->returns[i].state == QUEUE_FAILED &&
-			work->returns[i].item->halt != HALT_NEVER)
+		if (run_halts_others(&work->ended[i]->run))
 			return true;
 	return false;
 }
 
 static void exchange(struct work *work)
 {
-	struct queue_taken taken[QUEUE_BATCH];
+	struct exchange *x = &work->exchange;
 	struct error err;
-	size_t count = at_most(work->return_count, QUEUE_BATCH), got = 0, want = 0;
-	int64_t paused = exchange_due(&work->exchange);
+	size_t want = 0;
+	int64_t paused = exchange_due(x);
+	x->ended_count = at_most(work->ended_count, QUEUE_BATCH);
+	for (size_t i = 0; i < x->ended_count; i++)
+		x->ended[i] = &work->ended[i]->run;
 	/* Why nothing was taken is forgotten by this call. */
-	work->worth_trying |= work->exchange.error_pending;
-	if (work->worth_trying && work_may_take(work, clock_now()) && !fails(work, count))
-		want = at_most(work_free_slots(work) + count, QUEUE_BATCH);
-	enum status status = exchange_run(&work->exchange, work->queue, &work->worker,
-		work->returns, count, taken, want, &got, clock_now(), &err);
+	work->worth_trying |= x->error_pending;
+	if (work->worth_trying && work_may_take(work, clock_now()) && !fails(work, x->ended_count))
+		want = at_most(work_free_slots(work) + x->ended_count, QUEUE_BATCH);
+	x->want = want;
+	enum status status = exchange_run(x, &err);
 	work->refused = status != STATUS_OK && status != STATUS_NO;
 	work_note_answer(work, status, &err);
 	settle(work);
@@ -167,27 +167,23 @@ static void exchange(struct work *work)
 		begin_anew(work);
 		return;
 	}
-	if (status != STATUS_OK) {
-		work->doubtful = true;
-		work->doubted_at = clock_now();
-	}
 	/* As many as we wanted: there may be more. */
 	if (status == STATUS_OK && want)
-		work->worth_trying = got == want;
+		work->worth_trying = x->got == want;
 	/* One that has passed meanwhile stays noted until work_ask_store has seen that. */
-	int64_t next = exchange_due(&work->exchange);
+	int64_t next = exchange_due(x);
 	if (paused < work->paused_until)
 		work->paused_until = paused;
 	if (next < work->paused_until)
 		work->paused_until = next;
-	for (size_t i = 0; i < got; i++)
-		work_start(work, &taken[i]);
-	if (work->exchange.error_pending && !work->said_pending)
+	for (size_t i = 0; i < x->got; i++)
+		work_start(work, &x->taken[i]);
+	if (x->error_pending && !work->said_pending)
 		message_info("a command has failed: nothing is taken until the failure is "
 			     "reported (preempt-queue join)");
 	if (want)
-		work->said_pending = work->exchange.error_pending;
-	if (got)
+		work->said_pending = x->error_pending;
+	if (x->got)
 		work->drained_since = 0;
 }
 
@@ -235,39 +231,16 @@ static void look_for_cancelled(struct work *work)
 		if (!queue_key_id(answer.entries[i].key, &id))
 			continue;
 		for (size_t k = 0; k < work->slot_count; k++) {
-			bool held = work->held[k].used && work->held[k].taken.item.id == id;
-			bool runs = work->slots[k].busy && work->slots[k].taken.item.id == id;
-			if (runs)
-				slot_tell(&work->slots[k], ENDING_CANCELLED, SIGTERM,
-					clock_after(work->options->kill_after));
-			if (held)
-				work_end_held(work, k, ENDING_CANCELLED, "");
-			if (runs || held)
-				work->slots[k].because = queue_cancel_cause(&answer.entries[i]);
+			struct slot *slot = &work->slots[k];
+			if (!(slot->busy || slot->held) || slot->run.item.id != id)
+				continue;
+			slot_tell(slot, ENDING_CANCELLED, SIGTERM,
+				clock_after(work->options->kill_after));
+			work_end_held(slot, ENDING_CANCELLED, "");
+			slot->because = queue_cancel_cause(&answer.entries[i]);
 		}
 	}
 	store_answer_release(&answer);
-}
-
-/* What a transaction has taken for us whose answer was lost, and that was made late: it goes back.
- */
-static void give_back_unknown(struct work *work)
-{
-	struct error err;
-	size_t count = 0;
-	char(*kept)[17] = xcalloc(work->slot_count, sizeof(*kept));
-	for (size_t i = 0; i < work->slot_count; i++) {
-		const struct queue_taken *taken =
-			work->held[i].used ? &work->held[i].taken : &work->slots[i].taken;
-		if (work_slot_is_used(work, i))
-			memcpy(kept[count++], taken->token, sizeof(*kept));
-	}
-	enum status status =
-		workers_give_back(work->queue, &work->worker, (const char(*)[17])kept, count, &err);
-	free(kept);
-	work_note_answer(work, status, &err);
-	if (status == STATUS_NO)
-		begin_anew(work);
 }
 
 /* Nothing waits and nothing runs anywhere: for so long that we may go. */
@@ -313,7 +286,7 @@ static bool has_something_for_store(const struct work *work, int64_t now)
 {
 	if (!work->registered || work->stuck)
 		return false;
-	return work->return_count || work->exchange.unknown ||
+	return work->ended_count || moves_are_unknown(work->queue) ||
 	       (work->worth_trying && work_may_take(work, now) && work_free_slots(work));
 }
 
@@ -335,13 +308,13 @@ void work_ask_store(struct work *work)
 	}
 	if (!work->registered && !work->leaving)
 		join(work);
+	/* Nothing that moves commands may be begun before. */
+	if (work->registered && moves_are_unknown(work->queue))
+		exchange(work);
 	if (!work->stuck && now >= work->period_at && work_looks_at_others(work, now)) {
 		look_at_others(work);
 		if (work->registered && !work->stuck && !work_is_idle(work))
 			look_for_cancelled(work);
-		if (work->registered && !work->stuck && work->doubtful && !work->exchange.unknown &&
-			clock_now() - work->doubted_at < DOUBT)
-			give_back_unknown(work);
 		work->period_at = clock_after(work->options->period);
 	}
 	while (has_something_for_store(work, clock_now()))

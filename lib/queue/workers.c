@@ -183,9 +183,8 @@ enum status workers_join(struct queue *queue, struct queue_worker *worker, struc
 		/* Use a new token at each try: if the answer was lost, the old registration may
 		 * exist, and no thread beats for it.
 		 */
-		status = queue_draw_token(made.token, err);
-		if (status == STATUS_OK)
-			status = choose_beat(queue, spread, &made.beat, err);
+		queue_draw_token(made.token);
+		status = choose_beat(queue, spread, &made.beat, err);
 		made.index = worker->index == UINT64_MAX ? made.beat : worker->index;
 		made.started = clock_utc();
 		if (status == STATUS_OK)

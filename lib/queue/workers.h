@@ -67,20 +67,12 @@ void workers_beats(const struct queue *queue, char group[160]);
 uint64_t workers_beat_token(const struct queue_worker *worker);
 
 /*
- * Give back all that this dead worker has leased, then take its registration and tally away. Used
- * by judge_look; one that has vanished meanwhile is fine. self is who does it, NULL for one who is
- * no worker. STATUS_NO: self is not registered any more.
+ * Declare this worker dead as self: give back all that it has leased, then take its registration
+ * and tally away. Used by judge_look, not while moves_are_unknown(queue). One that has vanished
+ * meanwhile is fine. STATUS_NO: self is not registered any more.
  */
 enum status workers_fence(struct queue *queue, const struct queue_worker *self,
 	const struct queue_worker *dead, struct error *err);
-
-/*
- * Give back, as if it never started, what self, which lives, has leased without knowing it: a
- * transaction whose answer was lost may have taken it. Leases whose token is among the count kept
- * ones stay.
- */
-enum status workers_give_back(struct queue *queue, const struct queue_worker *self,
-	const char (*kept)[17], size_t count, struct error *err);
 
 /* ---- The beating thread ---- */
 

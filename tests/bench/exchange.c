@@ -23,10 +23,8 @@ struct place {
 	struct queue queue;
 	struct queue_worker worker;
 	struct exchange exchange;
-	struct queue_taken taken[2][QUEUE_BATCH];
-	struct queue_return returns[QUEUE_BATCH];
+	struct queue_run runs[QUEUE_BATCH];
 	size_t held; /* commands that run */
-	int side;    /* in taken[side] */
 	double took[MOST];
 };
 
@@ -57,6 +55,8 @@ static void open_place(struct place *place, const char *directory, const char *n
 	snprintf(place->queue.who, sizeof(place->queue.who), "%s", place->worker.token);
 	queue_key(&place->queue, key, "worker/%s", place->worker.token);
 	check(store_put(place->store, key, "{}", &place->worker.revision, &err), &err);
+	place->exchange.queue = &place->queue;
+	place->exchange.worker = &place->worker;
 }
 
 static void schedule(struct place *place, size_t count)
@@ -80,32 +80,26 @@ static void schedule(struct place *place, size_t count)
 /* Hand in all that runs, and take so many; the time of that. */
 static double exchange(struct place *place, size_t want)
 {
-	struct queue_taken *taken = place->taken[place->side], *next = place->taken[!place->side];
+	struct exchange *x = &place->exchange;
 	struct error err;
 	for (size_t i = 0; i < place->held; i++) {
-		struct queue_return *back = &place->returns[i];
-		*back = (struct queue_return){.item = &taken[i].item,
-			.lease = taken[i].lease,
-			.state = QUEUE_SUCCEEDED,
-			.result = {.state = QUEUE_SUCCEEDED, .history = taken[i].history}};
-		memcpy(back->token, taken[i].token, sizeof(back->token));
-		memcpy(back->result.token, taken[i].token, sizeof(back->token));
+		run_end(&place->runs[i]);
+		x->ended[i] = &place->runs[i];
 	}
-	size_t got;
+	x->ended_count = place->held;
+	x->want = want;
 	double at = now();
-	check(exchange_run(&place->exchange, &place->queue, &place->worker, place->returns,
-		      place->held, next, want, &got, clock_after(30000), &err),
-		&err);
+	check(exchange_run(x, &err), &err);
 	at = now() - at;
 	for (size_t i = 0; i < place->held; i++) {
-		if (!place->returns[i].accepted)
+		if (place->runs[i].outcome != RUN_ACCEPTED)
 			exit(1);
-		queue_item_release(&taken[i].item);
+		run_release(&place->runs[i]);
 	}
-	if (got != want)
+	if (x->got != want)
 		exit(1);
-	place->side = !place->side;
-	place->held = got;
+	memcpy(place->runs, x->taken, want * sizeof(*place->runs));
+	place->held = want;
 	return at;
 }
 

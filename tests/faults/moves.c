@@ -10,17 +10,16 @@
 #include "queue/exchange.h"
 #include "queue/rules.h"
 
-#define TRYING 20 /* ms for which the faulty call tries again by itself */
+#define TRYING 20 /* ms for which the faulty call is tried again */
 
 /* Filled once; each child inherits them, and the store is put back to where they are true. */
 static struct queue_worker worker = {
 	.token = "00000000000000aa", .name = "w", .slots = 4, .period = 1000, .limit = 3};
-static struct queue_taken held[QUEUE_BATCH];
+static struct queue_run held[2];
 
 /* Of the child. */
 static struct queue queue;
 static struct exchange exchange;
-static struct queue_return backs[2];
 
 static enum status begin(struct store *store, bool works, struct error *err)
 {
@@ -53,52 +52,63 @@ static enum status schedule(
 enum status moves_fill(struct store *store, struct error *err)
 {
 	char key[QUEUE_KEY_MAX], ids[64];
-	size_t got = 0;
 	enum status status = begin(store, true, err);
 	queue_key(&queue, key, "worker/%s", worker.token);
 	if (status == STATUS_OK)
 		status = store_put(store, key, "{}", &worker.revision, err);
 	for (int i = 0; i < 2 && status == STATUS_OK; i++)
 		status = schedule(0, NULL, ids, sizeof(ids), err);
+	exchange = (struct exchange){.queue = &queue, .worker = &worker, .want = 2};
 	if (status == STATUS_OK)
-		status = exchange_run(
-			&exchange, &queue, &worker, NULL, 0, held, 2, &got, clock_after(5000), err);
-	if (status == STATUS_OK && got != 2)
-		status = error_set(err, STATUS_BROKEN, "%zu commands were taken", got);
+		status = exchange_run(&exchange, err);
+	if (status == STATUS_OK && exchange.got != 2)
+		status = error_set(err, STATUS_BROKEN, "%zu commands were taken", exchange.got);
+	memcpy(held, exchange.taken, sizeof(held));
 	queue_release(&queue);
-	exchange = (struct exchange){0};
 	return status;
 }
 
 /* Command i ends so. */
 static void end(int i, enum queue_ending_kind kind, int code, const char *out)
 {
-	struct queue_return *back = &backs[i];
-	*back = (struct queue_return){.item = &held[i].item, .lease = held[i].lease, .out = out};
-	memcpy(back->token, held[i].token, sizeof(back->token));
-	memcpy(back->result.token, held[i].token, sizeof(back->token));
-	back->result.ending = (struct queue_ending){.kind = kind, .code = code};
-	back->result.out = out ? strlen(out) : 0;
-	back->result.ended = clock_utc();
-	back->state = back->result.state = rules_decide(
-		&held[i].item, &held[i].history, &back->result.ending, &back->result.history);
+	struct queue_run *run = &held[i];
+	run->result =
+		(struct queue_result){.ending = {.kind = kind, .code = code}, .ended = clock_utc()};
+	run->out = out ? strdup(out) : NULL;
+	run->result.out = out ? strlen(out) : 0;
+	run->outcome = RUN_PENDING;
+	run_end(run);
+}
+
+static void begin_exchange(size_t want)
+{
+	exchange = (struct exchange){.queue = &queue,
+		.worker = &worker,
+		.ended = {&held[0], &held[1]},
+		.ended_count = 2,
+		.want = want};
 }
 
 /* What was accepted, and what is ours now. */
-static enum status ask(size_t want, int64_t deadline, struct outcome *outcome)
+static enum status ask(int64_t patience, struct outcome *outcome)
 {
-	struct queue_taken taken[QUEUE_BATCH];
-	size_t got, used;
-	enum status status = exchange_run(
-		&exchange, &queue, &worker, backs, 2, taken, want, &got, deadline, &outcome->err);
+	size_t used, want = exchange.want;
+	int64_t deadline = clock_after(patience);
+	enum status status = exchange_run(&exchange, &outcome->err);
+	while (status == STATUS_TEMPORARY && clock_now() < deadline) {
+		clock_sleep_until(clock_after(clock_jitter(5)));
+		exchange.want = want;
+		status = exchange_run(&exchange, &outcome->err);
+	}
 	if (status != STATUS_OK)
 		return status;
 	used = (size_t)snprintf(outcome->answer, sizeof(outcome->answer), "accepted %d %d, got",
-		backs[0].accepted, backs[1].accepted);
-	for (size_t i = 0; i < got; i++) {
+		held[0].outcome == RUN_ACCEPTED, held[1].outcome == RUN_ACCEPTED);
+	for (size_t i = 0; i < exchange.got; i++) {
+		struct queue_run *run = &exchange.taken[i];
 		used += (size_t)snprintf(outcome->answer + used, sizeof(outcome->answer) - used,
-			" %" PRIu64 " (%s)", taken[i].item.id, taken[i].item.argv[0]);
-		queue_item_release(&taken[i].item);
+			" %" PRIu64 " (%s)", run->item.id, run->item.argv[0]);
+		run_release(run);
 	}
 	return STATUS_OK;
 }
@@ -108,7 +118,8 @@ enum status moves_exchange(struct store *store, struct outcome *outcome)
 	enum status status = begin(store, true, &outcome->err);
 	end(0, ENDING_EXITED, 0, "what it printed");
 	end(1, ENDING_EXITED, 3, NULL);
-	return status == STATUS_OK ? ask(2, clock_after(TRYING), outcome) : status;
+	begin_exchange(2);
+	return status == STATUS_OK ? ask(TRYING, outcome) : status;
 }
 
 enum status moves_give_back(struct store *store, struct outcome *outcome)
@@ -116,13 +127,16 @@ enum status moves_give_back(struct store *store, struct outcome *outcome)
 	enum status status = begin(store, true, &outcome->err);
 	end(0, ENDING_PREEMPTED, 0, NULL);
 	end(1, ENDING_EXITED, 3, "what it printed");
-	return status == STATUS_OK ? ask(0, clock_after(TRYING), outcome) : status;
+	begin_exchange(0);
+	return status == STATUS_OK ? ask(TRYING, outcome) : status;
 }
 
 static void ask_again(size_t want, struct outcome *outcome)
 {
-	if (outcome->status != STATUS_OK)
-		outcome->status = ask(want, clock_after(5000), outcome);
+	if (outcome->status != STATUS_OK) {
+		exchange.want = want;
+		outcome->status = ask(5000, outcome);
+	}
 }
 
 void moves_exchange_again(struct store *store, struct outcome *outcome)

@@ -66,13 +66,11 @@ static bool end(uint64_t id, int code)
 	if (queue_inspect(&queue, id, &view, &err) != STATUS_OK || view.state != QUEUE_RUNNING ||
 		moves_begin(&moves, &queue, &err) != STATUS_OK)
 		return false;
-	struct queue_result result = {.state = code ? QUEUE_FAILED : QUEUE_SUCCEEDED,
-		.ending = {.kind = ENDING_EXITED, .code = code},
-		.history = view.history,
-		.started = 1,
-		.ended = 2};
-	memcpy(result.token, view.lease.token, sizeof(result.token));
-	moves_end(&moves, &view.item, result.state, &result, NULL, NULL, true);
+	struct queue_run run = {.item = view.item, .lease = view.lease};
+	run.result = (struct queue_result){
+		.ending = {.kind = ENDING_EXITED, .code = code}, .started = 1, .ended = 2};
+	run_end(&run);
+	moves_end(&moves, &run, true);
 	bool good = moves_run(&moves, &answer, &err) == STATUS_OK && answer.held;
 	store_answer_release(&answer);
 	moves_release(&moves);

@@ -43,34 +43,44 @@ static void register_worker(struct queue_worker *worker, int number)
 	store_put(store, key, "{}", &worker->revision, &err);
 }
 
-/* What became of a command that this worker had. */
-static struct queue_return end_of(struct queue_taken *taken, enum queue_ending_kind kind, int code)
+/* A command that this worker had has ended so, and is to be handed in. */
+static void end(struct queue_run *run, enum queue_ending_kind kind, int code)
 {
-	struct queue_return back = {.item = &taken->item, .lease = taken->lease};
-	memcpy(back.token, taken->token, sizeof(back.token));
-	memcpy(back.result.token, taken->token, sizeof(back.token));
-	back.result.ending = (struct queue_ending){.kind = kind, .code = code};
-	back.state = back.result.state = rules_decide(
-		&taken->item, &taken->history, &back.result.ending, &back.result.history);
-	return back;
+	run->result = (struct queue_result){.ending = {.kind = kind, .code = code}};
+	run->outcome = RUN_PENDING;
+	run_end(run);
 }
 
-static enum status turn(struct exchange *exchange, struct queue_worker *worker,
-	struct queue_return *returns, size_t count, struct queue_taken *taken, size_t want,
-	size_t *got)
+static enum status turn(
+	struct exchange *exchange, struct queue_run *ended, size_t count, size_t want)
 {
-	return exchange_run(exchange, &queue, worker, returns, count, taken, want, got,
-		clock_after(30000), &err);
+	int64_t deadline = clock_after(30000);
+	enum status status;
+	exchange->queue = &queue;
+	exchange->ended_count = count;
+	for (size_t i = 0; i < count; i++)
+		exchange->ended[i] = &ended[i];
+	do {
+		exchange->want = want;
+		status = exchange_run(exchange, &err);
+	} while (status == STATUS_TEMPORARY && clock_now() < deadline);
+	return status;
+}
+
+/* What counts from now on is what this worker does. */
+static void act_as(const struct queue_worker *worker)
+{
+	snprintf(queue.who, sizeof(queue.who), "%s", worker->token);
+	queue.tallied = -1;
 }
 
 /* A worker that takes and ends at random until nothing is left; its exit code is 0. */
 static void work(int number)
 {
 	struct queue_worker worker;
-	struct exchange exchange = {0};
-	struct queue_taken held[QUEUE_BATCH], fresh[QUEUE_BATCH];
-	struct queue_return returns[QUEUE_BATCH];
-	size_t have = 0, got;
+	struct exchange exchange = {.worker = &worker};
+	struct queue_run held[QUEUE_BATCH];
+	size_t have = 0;
 	int64_t deadline = clock_after(200000);
 	unsigned seed = (unsigned)number;
 	reopen("q");
@@ -80,23 +90,22 @@ static void work(int number)
 		size_t ending = have ? (size_t)rand_r(&seed) % (have + 1) : 0;
 		size_t want = (size_t)rand_r(&seed) % 4;
 		for (size_t i = 0; i < ending; i++)
-			returns[i] = end_of(
-				&held[i], rand_r(&seed) % 4 ? ENDING_EXITED : ENDING_PREEMPTED, 0);
+			end(&held[i], rand_r(&seed) % 4 ? ENDING_EXITED : ENDING_PREEMPTED, 0);
 		/* Nobody is to be passed over here. */
 		memset(exchange.paused, 0, sizeof(exchange.paused));
-		if (turn(&exchange, &worker, returns, ending, fresh, want, &got) != STATUS_OK)
+		if (turn(&exchange, held, ending, want) != STATUS_OK)
 			_exit(1);
 		for (size_t i = 0; i < ending; i++) {
-			if (!returns[i].accepted)
+			if (held[i].outcome != RUN_ACCEPTED)
 				_exit(2);
-			queue_item_release(&held[i].item);
+			run_release(&held[i]);
 		}
 		memmove(held, held + ending, (have - ending) * sizeof(*held));
 		have -= ending;
-		if (have + got > QUEUE_BATCH - 4)
+		if (have + exchange.got > QUEUE_BATCH - 4)
 			_exit(3);
-		memcpy(held + have, fresh, got * sizeof(*held));
-		have += got;
+		memcpy(held + have, exchange.taken, exchange.got * sizeof(*held));
+		have += exchange.got;
 		if (have)
 			continue;
 		if (queue_count(&queue, &count, &err) != STATUS_OK)
@@ -146,9 +155,7 @@ static void many_hands(void)
 static void order(void)
 {
 	struct queue_worker worker;
-	struct exchange exchange = {0};
-	struct queue_taken taken[QUEUE_BATCH];
-	size_t got;
+	struct exchange exchange = {.worker = &worker};
 	TEST("the higher priority first, then in the order in which they were scheduled")
 	{
 		static const int priorities[] = {0, -3, 7, 0, QUEUE_PRIORITY_MAX};
@@ -164,13 +171,14 @@ static void order(void)
 		register_worker(&worker, 77);
 		queue.tallied = -1;
 		for (int i = 0; i < 5; i++) {
-			CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 1, &got), STATUS_OK);
-			CHECK_EQ(got, 1);
-			CHECK_EQ(taken[0].item.id - first + 1, wanted[i]);
-			struct queue_return back = end_of(&taken[0], ENDING_EXITED, 0);
-			CHECK_EQ(turn(&exchange, &worker, &back, 1, taken + 1, 0, &got), STATUS_OK);
-			CHECK(back.accepted);
-			queue_item_release(&taken[0].item);
+			CHECK_EQ(turn(&exchange, NULL, 0, 1), STATUS_OK);
+			CHECK_EQ(exchange.got, 1);
+			struct queue_run run = exchange.taken[0];
+			CHECK_EQ(run.item.id - first + 1, wanted[i]);
+			end(&run, ENDING_EXITED, 0);
+			CHECK_EQ(turn(&exchange, &run, 1, 0), STATUS_OK);
+			CHECK_EQ(run.outcome, RUN_ACCEPTED);
+			run_release(&run);
 		}
 		CHECK(counts_agree());
 	}
@@ -179,97 +187,143 @@ static void order(void)
 static void overtaken(void)
 {
 	struct queue_worker old, new;
-	struct exchange exchange = {0}, other = {0};
-	struct queue_taken taken, again, ended;
-	struct queue_return back;
+	struct exchange exchange = {.worker = &old}, other = {.worker = &new};
 	char key[QUEUE_KEY_MAX];
-	size_t got;
 	TEST("WQ-10: one who was taken for dead is refused, and cannot overwrite the result")
 	{
 		CHECK_EQ(schedule(1, 0, &plain), STATUS_OK);
 		register_worker(&old, 80);
 		queue.tallied = -1;
-		CHECK_EQ(turn(&exchange, &old, NULL, 0, &taken, 1, &got), STATUS_OK);
-		CHECK_EQ(got, 1);
+		CHECK_EQ(turn(&exchange, NULL, 0, 1), STATUS_OK);
+		CHECK_EQ(exchange.got, 1);
 		/* A judge gives it back; the registration still stands. */
-		back = end_of(&taken, ENDING_LOST, 0);
-		CHECK_EQ(back.state, QUEUE_WAITING);
-		CHECK_EQ(turn(&exchange, &old, &back, 1, &again, 0, &got), STATUS_OK);
+		struct queue_run run = exchange.taken[0];
+		end(&run, ENDING_LOST, 0);
+		CHECK_EQ(run.result.state, QUEUE_WAITING);
+		CHECK_EQ(turn(&exchange, &run, 1, 0), STATUS_OK);
 		register_worker(&new, 81);
 		queue.tallied = -1;
-		CHECK_EQ(turn(&other, &new, NULL, 0, &again, 1, &got), STATUS_OK);
-		CHECK_EQ(again.item.id, taken.item.id);
-		CHECK_EQ(again.history.starts, 2);
-		snprintf(queue.who, sizeof(queue.who), "%s", old.token);
-		queue.tallied = -1;
-		back = end_of(&taken, ENDING_EXITED, 1);
-		CHECK_EQ(turn(&exchange, &old, &back, 1, &taken, 0, &got), STATUS_OK);
-		CHECK(!back.accepted);
+		CHECK_EQ(turn(&other, NULL, 0, 1), STATUS_OK);
+		struct queue_run again = other.taken[0];
+		CHECK_EQ(again.item.id, run.item.id);
+		CHECK_EQ(again.lease.history.starts, 2);
+		act_as(&old);
+		end(&run, ENDING_EXITED, 1);
+		CHECK_EQ(turn(&exchange, &run, 1, 0), STATUS_OK);
+		CHECK_EQ(run.outcome, RUN_REFUSED);
 		queue_key(&queue, key, "error");
 		CHECK_EQ(store_get(store, key, &(struct store_entry){0}, &err), STATUS_NO);
 		/* Without its registration it is told so. */
 		queue_key(&queue, key, "worker/%s", old.token);
 		CHECK_EQ(store_delete(store, key, &err), STATUS_OK);
-		CHECK_EQ(turn(&exchange, &old, &back, 1, &taken, 1, &got), STATUS_NO);
-		CHECK_EQ(got, 0);
-		snprintf(queue.who, sizeof(queue.who), "%s", new.token);
-		queue.tallied = -1;
-		back = end_of(&again, ENDING_EXITED, 0);
-		CHECK_EQ(turn(&other, &new, &back, 1, &ended, 0, &got), STATUS_OK);
-		CHECK(back.accepted);
+		end(&run, ENDING_EXITED, 1);
+		CHECK_EQ(turn(&exchange, &run, 1, 1), STATUS_NO);
+		CHECK_EQ(run.outcome, RUN_REFUSED);
+		CHECK_EQ(exchange.got, 0);
+		act_as(&new);
+		end(&again, ENDING_EXITED, 0);
+		CHECK_EQ(turn(&other, &again, 1, 0), STATUS_OK);
+		CHECK_EQ(again.outcome, RUN_ACCEPTED);
 		CHECK(counts_agree());
-		queue_item_release(&taken.item);
-		queue_item_release(&again.item);
+		run_release(&run);
+		run_release(&again);
 	}
 }
 
 static void lost_answer(void)
 {
 	struct queue_worker worker, judge;
-	struct exchange exchange = {0}, other = {0};
-	struct queue_taken taken[QUEUE_BATCH], more[QUEUE_BATCH];
-	struct queue_return backs[2], lost[2];
+	struct exchange exchange = {.worker = &worker}, other = {.worker = &judge};
+	struct queue_run runs[2];
 	char key[QUEUE_KEY_MAX];
-	size_t got;
-	TEST("an answer is lost, nothing was handed in, then others take us for dead: all is refused")
+	register_worker(&worker, 85);
+	queue.tallied = -1;
+	TEST("an answer is lost, nothing was handed in: it is handed in again")
+	{
+		CHECK_EQ(schedule(4, 0, &plain), STATUS_OK);
+		CHECK_EQ(turn(&exchange, NULL, 0, 2), STATUS_OK);
+		CHECK_EQ(exchange.got, 2);
+		memcpy(runs, exchange.taken, sizeof(runs));
+		for (int i = 0; i < 2; i++) {
+			end(&runs[i], ENDING_EXITED, 0);
+			runs[i].outcome = RUN_SENT;
+		}
+		memcpy(queue.unknown, "00000000000000ff", 17);
+		CHECK_EQ(turn(&exchange, runs, 2, 2), STATUS_OK);
+		CHECK_EQ(exchange.got, 2);
+		CHECK(!moves_are_unknown(&queue));
+		for (int i = 0; i < 2; i++) {
+			CHECK_EQ(runs[i].outcome, RUN_ACCEPTED);
+			run_release(&runs[i]);
+		}
+		CHECK(counts_agree());
+		memcpy(runs, exchange.taken, sizeof(runs));
+	}
+	TEST("an answer is lost, all was handed in and more was taken: it counts, and is ours")
 	{
 		CHECK_EQ(schedule(2, 0, &plain), STATUS_OK);
-		register_worker(&worker, 85);
-		queue.tallied = -1;
-		CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 2, &got), STATUS_OK);
-		CHECK_EQ(got, 2);
+		for (int i = 0; i < 2; i++)
+			end(&runs[i], ENDING_EXITED, 0);
+		/* As it was before the transaction. */
+		const struct queue before = queue;
+		CHECK_EQ(turn(&exchange, runs, 2, 2), STATUS_OK);
+		CHECK_EQ(exchange.got, 2);
+		memcpy(queue.unknown, queue.tally.last, sizeof(queue.unknown));
+		queue.tally = before.tally;
+		queue.tallied = before.tallied;
+		exchange.candidates = exchange.got;
+		for (int i = 0; i < 2; i++) {
+			uint64_t id = exchange.taken[i].item.id;
+			queue_item_release(&exchange.taken[i].item);
+			exchange.taken[i].item.id = id;
+			exchange.taken[i].revision = 0;
+			runs[i].outcome = RUN_SENT;
+		}
+		CHECK_EQ(turn(&exchange, runs, 2, 2), STATUS_OK);
+		CHECK_EQ(exchange.got, 2);
+		CHECK(!moves_are_unknown(&queue));
+		for (int i = 0; i < 2; i++) {
+			CHECK_EQ(runs[i].outcome, RUN_ACCEPTED);
+			run_release(&runs[i]);
+		}
+		memcpy(runs, exchange.taken, sizeof(runs));
+		CHECK_TEXT(runs[0].item.argv[0], "true");
+		CHECK(counts_agree());
+	}
+	TEST("an answer is lost, nothing was handed in, then others take us for dead: all is refused")
+	{
 		/* It is fenced: its registration changes, then what it ran goes back. */
 		queue_key(&queue, key, "worker/%s", worker.token);
 		CHECK_EQ(store_put(store, key, "{\"fenced\":true}", NULL, &err), STATUS_OK);
+		struct queue_run lost[2] = {runs[0], runs[1]};
+		const struct queue ours = queue;
 		register_worker(&judge, 86);
 		queue.tallied = -1;
 		for (int i = 0; i < 2; i++)
-			lost[i] = end_of(&taken[i], ENDING_LOST, 0);
-		CHECK_EQ(turn(&other, &judge, lost, 2, more, 0, &got), STATUS_OK);
-		CHECK(lost[0].accepted && lost[1].accepted);
+			end(&lost[i], ENDING_LOST, 0);
+		CHECK_EQ(turn(&other, lost, 2, 0), STATUS_OK);
+		CHECK(lost[0].outcome == RUN_ACCEPTED && lost[1].outcome == RUN_ACCEPTED);
 		/* One was to be given back, the other has a result. */
-		snprintf(queue.who, sizeof(queue.who), "%s", worker.token);
-		queue.tallied = -1;
-		backs[0] = end_of(&taken[0], ENDING_PREEMPTED, 0);
-		backs[1] = end_of(&taken[1], ENDING_EXITED, 0);
-		exchange.unknown = true;
-		for (int i = 0; i < 2; i++)
-			memcpy(exchange.handed_in[exchange.handed_in_count++], backs[i].token,
-				sizeof(backs[i].token));
-		exchange.candidate_count = 0;
-		CHECK_EQ(turn(&exchange, &worker, backs, 2, more, 0, &got), STATUS_NO);
-		CHECK(!backs[1].accepted);
+		queue = ours;
+		end(&runs[0], ENDING_PREEMPTED, 0);
+		end(&runs[1], ENDING_EXITED, 0);
+		runs[0].outcome = runs[1].outcome = RUN_SENT;
+		memcpy(queue.unknown, "00000000000000ff", 17);
+		CHECK_EQ(turn(&exchange, runs, 2, 0), STATUS_NO);
+		CHECK_EQ(runs[1].outcome, RUN_REFUSED);
+		CHECK(!moves_are_unknown(&queue));
 		/* Cleared for the tests that follow. */
-		snprintf(queue.who, sizeof(queue.who), "%s", judge.token);
-		queue.tallied = -1;
-		other = (struct exchange){0};
-		CHECK_EQ(turn(&other, &judge, NULL, 0, more, 2, &got), STATUS_OK);
-		for (size_t i = 0; i < got; i++)
-			lost[i] = end_of(&more[i], ENDING_EXITED, 0);
-		CHECK_EQ(turn(&other, &judge, lost, got, more + 2, 0, &got), STATUS_OK);
+		act_as(&judge);
+		memset(other.paused, 0, sizeof(other.paused));
+		CHECK_EQ(turn(&other, NULL, 0, 2), STATUS_OK);
+		CHECK_EQ(other.got, 2);
+		memcpy(lost, other.taken, sizeof(lost));
+		for (int i = 0; i < 2; i++)
+			end(&lost[i], ENDING_EXITED, 0);
+		CHECK_EQ(turn(&other, lost, 2, 0), STATUS_OK);
 		for (int i = 0; i < 2; i++) {
-			queue_item_release(&taken[i].item);
-			queue_item_release(&more[i].item);
+			run_release(&runs[i]);
+			run_release(&lost[i]);
 		}
 		CHECK(counts_agree());
 	}
@@ -278,38 +332,37 @@ static void lost_answer(void)
 static void failing(void)
 {
 	struct queue_worker worker;
-	struct exchange exchange = {0};
-	struct queue_taken taken[QUEUE_BATCH];
-	struct queue_return backs[2];
+	struct exchange exchange = {.worker = &worker};
+	struct queue_run runs[3];
 	struct store_entry entry = {0};
 	struct queue_failure failure;
 	char key[QUEUE_KEY_MAX];
-	size_t got;
 	TEST("the first failure is noted, and nothing is taken while it is pending")
 	{
 		CHECK_EQ(schedule(4, 0, &plain), STATUS_OK);
 		register_worker(&worker, 90);
 		queue.tallied = -1;
-		CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 3, &got), STATUS_OK);
-		CHECK_EQ(got, 3);
+		CHECK_EQ(turn(&exchange, NULL, 0, 3), STATUS_OK);
+		CHECK_EQ(exchange.got, 3);
+		memcpy(runs, exchange.taken, sizeof(runs));
 		for (int i = 0; i < 2; i++)
-			backs[i] = end_of(&taken[i], ENDING_EXITED, 3 + i);
-		CHECK_EQ(turn(&exchange, &worker, backs, 2, taken + 3, 0, &got), STATUS_OK);
-		CHECK(backs[0].accepted && backs[1].accepted);
+			end(&runs[i], ENDING_EXITED, 3 + i);
+		CHECK_EQ(turn(&exchange, runs, 2, 0), STATUS_OK);
+		CHECK(runs[0].outcome == RUN_ACCEPTED && runs[1].outcome == RUN_ACCEPTED);
 		queue_key(&queue, key, "error");
 		CHECK_EQ(store_get(store, key, &entry, &err), STATUS_OK);
 		CHECK_EQ(queue_read(&queue_failure_record, &entry, &failure, &err), STATUS_OK);
 		CHECK_EQ(failure.ending.code, 3);
 		store_entry_release(&entry);
 		/* One more fails meanwhile, and wants another: it is handed in, and gets none. */
-		backs[0] = end_of(&taken[2], ENDING_EXITED, 9);
-		CHECK_EQ(turn(&exchange, &worker, backs, 1, taken + 3, 1, &got), STATUS_OK);
-		CHECK(backs[0].accepted);
-		CHECK_EQ(got, 0);
+		end(&runs[2], ENDING_EXITED, 9);
+		CHECK_EQ(turn(&exchange, &runs[2], 1, 1), STATUS_OK);
+		CHECK_EQ(runs[2].outcome, RUN_ACCEPTED);
+		CHECK_EQ(exchange.got, 0);
 		CHECK(exchange.error_pending);
 		CHECK(counts_agree());
 		for (int i = 0; i < 3; i++)
-			queue_item_release(&taken[i].item);
+			run_release(&runs[i]);
 	}
 }
 
@@ -358,10 +411,8 @@ ssize_t getrandom(void *bytes, size_t length, unsigned flags)
 
 static void always_late(void)
 {
-	struct exchange exchange = {0};
 	struct queue_worker worker;
-	struct queue_taken taken[QUEUE_BATCH];
-	size_t got = 9;
+	struct exchange exchange = {.worker = &worker};
 	close_all();
 	reopen("late");
 	CHECK_EQ(schedule(1, 0, &plain), STATUS_OK);
@@ -370,13 +421,13 @@ static void always_late(void)
 	{
 		alarm(300);
 		CHECK_EQ(store_open(&rival, url, 0, clock_after(60000), &err), STATUS_OK);
-		CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 1, &got), STATUS_OK);
-		CHECK(got == 0 && conflicts > 1 && exchange.seen == 0);
+		CHECK_EQ(turn(&exchange, NULL, 0, 1), STATUS_OK);
+		CHECK(exchange.got == 0 && conflicts > 1 && exchange.seen == 0);
 		store_close(rival);
 		rival = NULL;
-		CHECK_EQ(turn(&exchange, &worker, NULL, 0, taken, 1, &got), STATUS_OK);
-		CHECK_EQ(got, 1);
-		queue_item_release(&taken[0].item);
+		CHECK_EQ(turn(&exchange, NULL, 0, 1), STATUS_OK);
+		CHECK_EQ(exchange.got, 1);
+		run_release(&exchange.taken[0]);
 		CHECK(counts_agree());
 		alarm(0);
 	}

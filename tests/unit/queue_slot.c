@@ -24,7 +24,6 @@ static struct queue_worker worker = {.name = "w-1", .index = 4, .process.host = 
 static struct slot_context place = {
 	.queue = &queue, .worker = &worker, .reaper = &reaper, .kill_after = PATIENCE};
 static struct slot slot;
-static struct queue_return back;
 
 /* ---- Commands ---- */
 
@@ -41,26 +40,29 @@ static char **copy_words(const char *const *words)
 #define WORDS(...) copy_words((const char *const[]){__VA_ARGS__, NULL})
 
 /* A command that was just taken; each has an id of its own. */
-static struct queue_taken taken_of(char **words)
+static struct queue_run taken_of(char **words)
 {
 	static uint64_t id = 998;
-	struct queue_taken taken = {.item = {.id = ++id, .argv = words, .max_transient = 3},
-		.history = {.starts = 1},
-		.token = "0123456789abcdef",
-		.lease = 7};
+	struct queue_run taken = {.item = {.id = ++id, .argv = words, .max_transient = 3},
+		.lease = {.history = {.starts = 1},
+			.token = "0123456789abcdef",
+			.worker = "w-1",
+			.host = "here"},
+		.revision = 7};
 	return taken;
 }
-static struct queue_taken shell(const char *text)
+static struct queue_run shell(const char *text)
 {
-	struct queue_taken taken = taken_of(WORDS(text));
+	struct queue_run taken = taken_of(WORDS(text));
 	taken.item.shell = true;
 	return taken;
 }
 
-static void start(struct queue_taken taken)
+static void start(struct queue_run taken)
 {
-	slot_start(&slot, &place, &taken, NULL);
+	slot_take(&slot, &taken);
 	CHECK(taken.item.argv == NULL);
+	slot_start(&slot, &place, NULL);
 }
 
 /* As a worker's loop does; false: it took too long. */
@@ -78,16 +80,16 @@ static bool wait_for_end(void)
 }
 static bool collect(void)
 {
-	return wait_for_end() && slot_collect(&slot, &place, &back, &err) == STATUS_OK;
+	return wait_for_end() && slot_collect(&slot, &place, &err) == STATUS_OK;
 }
 static void clear(bool accepted)
 {
-	back.accepted = accepted;
-	slot_clear(&slot, &place, &back);
+	slot.run.outcome = accepted ? RUN_ACCEPTED : RUN_REFUSED;
+	slot_clear(&slot, &place);
 }
 
 /* Start it, wait for its end, collect it; to be cleared. */
-static bool run(struct queue_taken taken)
+static bool run(struct queue_run taken)
 {
 	start(taken);
 	return CHECK(collect());
@@ -149,22 +151,23 @@ static void surroundings(void)
 	TEST("a command sees which one it is, and where it runs")
 	{
 		char *extra[] = {strdup("PREEMPT_RESOURCE_DATA=/data"), strdup("A=extra"), NULL};
-		struct queue_taken taken = shell(
+		struct queue_run taken = shell(
 			"echo $PREEMPT_QUEUE $PREEMPT_ITEM_ID $PREEMPT_ITEM_ATTEMPT $PREEMPT_WORKER "
 			"$PREEMPT_WORKER_INDEX $PREEMPT_SLOT $PREEMPT_RESOURCE_DATA $A $B; echo $PWD; "
 			"pwd -P; cd $PREEMPT_ITEM_DIR && pwd");
 		char wanted[512];
 		snprintf(wanted, sizeof(wanted), "q %d 3 w-1 4 2 /data own twice\n/usr\n/usr\n%s\n",
 			(int)taken.item.id, path_in_files("item/0/%d", (int)taken.item.id));
-		taken.history.starts = 3;
+		taken.lease.history.starts = 3;
 		taken.item.directory = strdup("/usr");
 		taken.item.environment = WORDS("A=own", "B=once", "B=twice", "PREEMPT_AGENT=none");
 		slot.number = 2;
-		slot_start(&slot, &place, &taken, extra);
+		slot_take(&slot, &taken);
+		slot_start(&slot, &place, extra);
 		CHECK(collect());
-		CHECK_TEXT(back.out, wanted);
-		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
-		CHECK_EQ(back.result.out, strlen(wanted));
+		CHECK_TEXT(slot.run.out, wanted);
+		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
+		CHECK_EQ(slot.run.result.out, strlen(wanted));
 		clear(true);
 		CHECK_EQ(slot.number, 2);
 		free(extra[0]);
@@ -172,44 +175,44 @@ static void surroundings(void)
 	}
 	TEST("placeholders, and the words of a shell")
 	{
-		struct queue_taken taken = taken_of(WORDS(
+		struct queue_run taken = taken_of(WORDS(
 			"echo \"$0 $#\" \"$1\" \"$2\" {worker}", "a  b", "{per-worker:x,y,z}"));
 		taken.item.shell = true;
 		run(taken);
-		CHECK_TEXT(back.out, "sh 2 a  b y w-1\n");
+		CHECK_TEXT(slot.run.out, "sh 2 a  b y w-1\n");
 		clear(true);
 		run(taken_of(WORDS("echo", "$PREEMPT_SLOT;", "{worker}")));
-		CHECK_TEXT(back.out, "$PREEMPT_SLOT; w-1\n");
+		CHECK_TEXT(slot.run.out, "$PREEMPT_SLOT; w-1\n");
 		clear(true);
 	}
 	TEST("stdin is the file that was given, else empty")
 	{
-		struct queue_taken taken = taken_of(WORDS("cat"));
+		struct queue_run taken = taken_of(WORDS("cat"));
 		char path[128];
 		snprintf(path, sizeof(path), "%s/input", scratch);
 		CHECK_EQ(file_write_whole(path, "given\n", 6, 0600, false, &err), STATUS_OK);
 		taken.item.input = strdup(path);
 		run(taken);
-		CHECK_TEXT(back.out, "given\n");
+		CHECK_TEXT(slot.run.out, "given\n");
 		clear(true);
 		run(shell("cat; echo end"));
-		CHECK_TEXT(back.out, "end\n");
+		CHECK_TEXT(slot.run.out, "end\n");
 		clear(true);
 	}
 	TEST("a pipe without a writer is an empty stdin, and holds up nobody")
 	{
-		struct queue_taken taken = shell("cat; echo end");
+		struct queue_run taken = shell("cat; echo end");
 		char path[128];
 		snprintf(path, sizeof(path), "%s/pipe", scratch);
 		CHECK_EQ(mkfifo(path, 0600), 0);
 		taken.item.input = strdup(path);
 		run(taken);
-		CHECK_TEXT(back.out, "end\n");
+		CHECK_TEXT(slot.run.out, "end\n");
 		clear(true);
 	}
 	TEST("the command is looked for on the PATH that it gets")
 	{
-		struct queue_taken taken = taken_of(WORDS("only-here"));
+		struct queue_run taken = taken_of(WORDS("only-here"));
 		char path[128], variable[128];
 		snprintf(path, sizeof(path), "%s/only-here", scratch);
 		snprintf(variable, sizeof(variable), "PATH=%s", scratch);
@@ -217,7 +220,7 @@ static void surroundings(void)
 			STATUS_OK);
 		taken.item.environment = WORDS(variable);
 		run(taken);
-		CHECK_TEXT(back.out, "here\n");
+		CHECK_TEXT(slot.run.out, "here\n");
 		clear(true);
 	}
 	TEST("what is ignored here is ignored in it, and nothing else; none is blocked")
@@ -238,7 +241,7 @@ static void surroundings(void)
 		signal(SIGHUP, SIG_DFL);
 		sigprocmask(SIG_SETMASK, &old, NULL);
 		CHECK(strlen(ours) > 40 && ours[strlen(ours) - 2] & 1);
-		CHECK_TEXT(back.out, ours);
+		CHECK_TEXT(slot.run.out, ours);
 		clear(true);
 	}
 }
@@ -271,7 +274,7 @@ static void unstarted(void)
 		{"{per-worker:}", NULL, NULL, 1, "nothing to choose"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct queue_taken taken = taken_of(WORDS(cases[i].word, "x"));
+		struct queue_run taken = taken_of(WORDS(cases[i].word, "x"));
 		int before = count_descriptors();
 		if (cases[i].word == big) {
 			/* More than the kernel takes in one word. */
@@ -287,14 +290,16 @@ static void unstarted(void)
 		if (cases[i].input)
 			taken.item.input = strdup(cases[i].input);
 		taken.item.max_attempts = 5;
-		slot_start(&slot, &place, &taken, NULL);
+		slot_take(&slot, &taken);
+		slot_start(&slot, &place, NULL);
 		bool due = slot_due(&slot) <= clock_now() && slot.child.descriptor < 0;
 		bool collected = collect();
-		CHECK(due && collected && back.state == QUEUE_FAILED &&
-				back.result.ending.kind == ENDING_CANNOT &&
-				back.result.ending.code == cases[i].code &&
-				strstr(back.result.ending.text, cases[i].says) && !back.result.out,
-			"cannot start, %d: %s", cases[i].code, back.result.ending.text);
+		CHECK(due && collected && slot.run.result.state == QUEUE_FAILED &&
+				slot.run.result.ending.kind == ENDING_CANNOT &&
+				slot.run.result.ending.code == cases[i].code &&
+				strstr(slot.run.result.ending.text, cases[i].says) &&
+				!slot.run.result.out,
+			"cannot start, %d: %s", cases[i].code, slot.run.result.ending.text);
 		clear(true);
 		CHECK(count_descriptors() == before, "and nothing stays open");
 	}
@@ -304,20 +309,22 @@ static void refused(void)
 {
 	TEST("one that is refused fails; one that is postponed goes back, three times")
 	{
-		struct queue_taken taken = shell("true");
-		slot_refuse(&slot, &taken, "no\tthere");
+		struct queue_run taken = shell("true");
+		slot_take(&slot, &taken);
+		slot_refuse(&slot, "no\tthere");
 		CHECK(collect());
-		CHECK_EQ(back.state, QUEUE_FAILED);
-		CHECK_EQ(back.result.ending.kind, ENDING_CANNOT);
-		CHECK_TEXT(back.result.ending.text, "no\\tthere");
+		CHECK_EQ(slot.run.result.state, QUEUE_FAILED);
+		CHECK_EQ(slot.run.result.ending.kind, ENDING_CANNOT);
+		CHECK_TEXT(slot.run.result.ending.text, "no\\tthere");
 		clear(true);
 		for (uint64_t before = 0; before < 4; before++) {
 			taken = shell("true");
-			taken.history.transients = before;
-			slot_postpone(&slot, &taken, "not now");
+			taken.lease.history.transients = before;
+			slot_take(&slot, &taken);
+			slot_postpone(&slot, "not now");
 			CHECK(collect());
-			CHECK_EQ(back.state, before < 3 ? QUEUE_WAITING : QUEUE_FAILED);
-			CHECK_EQ(back.result.history.transients, before + 1);
+			CHECK_EQ(slot.run.result.state, before < 3 ? QUEUE_WAITING : QUEUE_FAILED);
+			CHECK_EQ(slot.run.result.history.transients, before + 1);
 			clear(true);
 		}
 	}
@@ -329,14 +336,15 @@ static void refused(void)
 		few = old;
 		for (int more = 0; more < 12; more++) {
 			few.rlim_cur = (rlim_t)(before + more);
-			struct queue_taken taken = shell("true");
+			struct queue_run taken = shell("true");
 			setrlimit(RLIMIT_NOFILE, &few);
-			slot_start(&slot, &place, &taken, NULL);
+			slot_take(&slot, &taken);
+			slot_start(&slot, &place, NULL);
 			setrlimit(RLIMIT_NOFILE, &old);
 			CHECK(collect());
-			ran += back.state == QUEUE_SUCCEEDED;
-			postponed += back.state == QUEUE_WAITING &&
-				     strstr(back.result.ending.text, "Too many open files");
+			ran += slot.run.result.state == QUEUE_SUCCEEDED;
+			postponed += slot.run.result.state == QUEUE_WAITING &&
+				     strstr(slot.run.result.ending.text, "Too many open files");
 			clear(true);
 			CHECK_EQ(count_descriptors(), before);
 		}
@@ -347,8 +355,8 @@ static void refused(void)
 	{
 		CHECK_EQ(chmod(queue.files, 0777), 0);
 		run(shell("true"));
-		CHECK_EQ(back.state, QUEUE_WAITING);
-		CHECK(strstr(back.result.ending.text, "writable by everyone"));
+		CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
+		CHECK(strstr(slot.run.result.ending.text, "writable by everyone"));
 		clear(true);
 		CHECK_EQ(chmod(queue.files, 0700), 0);
 	}
@@ -361,32 +369,33 @@ static void endings(void)
 	TEST("an exit code, and the last line of stderr")
 	{
 		run(shell("echo one >&2; printf 'two\\033\\n \\n' >&2; exit 3"));
-		CHECK_EQ(back.state, QUEUE_FAILED);
-		CHECK_EQ(back.result.ending.kind, ENDING_EXITED);
-		CHECK_EQ(back.result.ending.code, 3);
-		CHECK_TEXT(back.result.ending.text, "two\\x1b");
-		CHECK_EQ(back.result.history.attempts, 1);
-		CHECK_TEXT(back.token, "0123456789abcdef");
-		CHECK_TEXT(back.result.token, "0123456789abcdef");
-		CHECK_TEXT(back.result.worker, "w-1");
-		CHECK_TEXT(back.result.host, "here");
-		CHECK_EQ(back.lease, 7);
-		CHECK(back.result.started > 0 && back.result.ended >= back.result.started);
+		CHECK_EQ(slot.run.result.state, QUEUE_FAILED);
+		CHECK_EQ(slot.run.result.ending.kind, ENDING_EXITED);
+		CHECK_EQ(slot.run.result.ending.code, 3);
+		CHECK_TEXT(slot.run.result.ending.text, "two\\x1b");
+		CHECK_EQ(slot.run.result.history.attempts, 1);
+		CHECK_TEXT(slot.run.lease.token, "0123456789abcdef");
+		CHECK_TEXT(slot.run.result.token, "0123456789abcdef");
+		CHECK_TEXT(slot.run.result.worker, "w-1");
+		CHECK_TEXT(slot.run.result.host, "here");
+		CHECK_EQ(slot.run.revision, 7);
+		CHECK(slot.run.result.started > 0 &&
+			slot.run.result.ended >= slot.run.result.started);
 		clear(true);
 	}
 	TEST("a signal of its own")
 	{
 		run(shell("kill -SEGV $$"));
-		CHECK_EQ(back.result.ending.kind, ENDING_SIGNALLED);
-		CHECK_EQ(back.result.ending.number, SIGSEGV);
+		CHECK_EQ(slot.run.result.ending.kind, ENDING_SIGNALLED);
+		CHECK_EQ(slot.run.result.ending.number, SIGSEGV);
 		clear(true);
 	}
 	TEST("what it used is measured")
 	{
 		run(taken_of(WORDS("dd", "if=/dev/zero", "of=/dev/null", "bs=32M", "count=20")));
-		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
-		CHECK(back.result.memory > 32 << 20 && back.result.memory < 1 << 30);
-		CHECK(back.result.user + back.result.system > 0);
+		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
+		CHECK(slot.run.result.memory > 32 << 20 && slot.run.result.memory < 1 << 30);
+		CHECK(slot.run.result.user + slot.run.result.system > 0);
 		clear(true);
 	}
 	TEST("what it started in the background stays after 0, and goes otherwise")
@@ -410,8 +419,8 @@ static void endings(void)
 	{
 		run(shell("rm -r $PREEMPT_ITEM_DIR; echo lost; : >/dev/stdout; echo kept; "
 			  "exec <&- >&- 2>&-; true"));
-		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
-		CHECK_TEXT(back.out, "kept\n");
+		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
+		CHECK_TEXT(slot.run.out, "kept\n");
 		clear(true);
 	}
 }
@@ -470,10 +479,10 @@ static void told(void)
 			/* Too late to be something else. */
 			slot_tell(&slot, ENDING_TIMED_OUT, SIGURG, CLOCK_NEVER);
 			CHECK(collect());
-			CHECK_EQ(back.result.ending.kind, cases[i].kind);
-			CHECK_EQ(back.result.ending.code, cases[i].code);
-			CHECK_EQ(back.result.ending.number, cases[i].number);
-			CHECK_EQ(back.state, cases[i].state);
+			CHECK_EQ(slot.run.result.ending.kind, cases[i].kind);
+			CHECK_EQ(slot.run.result.ending.code, cases[i].code);
+			CHECK_EQ(slot.run.result.ending.number, cases[i].number);
+			CHECK_EQ(slot.run.result.state, cases[i].state);
 			clear(true);
 		}
 	TEST("one that had ended when it was told ended by itself")
@@ -482,8 +491,8 @@ static void told(void)
 		CHECK(wait_for_end());
 		slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_now());
 		CHECK(collect());
-		CHECK_EQ(back.result.ending.kind, ENDING_EXITED);
-		CHECK_EQ(back.state, QUEUE_FAILED);
+		CHECK_EQ(slot.run.result.ending.kind, ENDING_EXITED);
+		CHECK_EQ(slot.run.result.state, QUEUE_FAILED);
 		clear(true);
 	}
 	TEST("told again the same, it gets no second signal, but the earlier KILL")
@@ -506,7 +515,7 @@ static void told(void)
 		struct stat st;
 		CHECK(fstat(slot.out, &st) == 0 && st.st_size == 4);
 		CHECK(collect());
-		CHECK_EQ(back.result.ending.number, SIGKILL);
+		CHECK_EQ(slot.run.result.ending.number, SIGKILL);
 		clear(true);
 	}
 	TEST("told to end, it leaves nothing behind, whatever its exit code")
@@ -518,7 +527,7 @@ static void told(void)
 		CHECK_EQ(process_identify(written_pid(), &left, &err), STATUS_OK);
 		slot_tell(&slot, ENDING_PREEMPTED, SIGTERM, clock_after(PATIENCE));
 		CHECK(collect());
-		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
+		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
 		CHECK(goes(&left));
 		clear(true);
 	}
@@ -528,20 +537,20 @@ static void time_is_up(void)
 {
 	TEST("a command may run so long, and no longer")
 	{
-		struct queue_taken taken = shell("exec sleep 1000");
+		struct queue_run taken = shell("exec sleep 1000");
 		taken.item.timeout = 50;
 		int64_t began = clock_now();
 		run(taken);
 		CHECK(clock_now() - began >= 50);
-		CHECK_EQ(back.result.ending.kind, ENDING_TIMED_OUT);
-		CHECK_EQ(back.result.ending.number, SIGTERM);
-		CHECK_EQ(queue_ending_code(&back.result.ending), 124);
-		CHECK_EQ(back.state, QUEUE_FAILED);
+		CHECK_EQ(slot.run.result.ending.kind, ENDING_TIMED_OUT);
+		CHECK_EQ(slot.run.result.ending.number, SIGTERM);
+		CHECK_EQ(queue_ending_code(&slot.run.result.ending), 124);
+		CHECK_EQ(slot.run.result.state, QUEUE_FAILED);
 		clear(true);
 	}
 	TEST("when its time is up it gets TERM, and is a timeout whatever it says then")
 	{
-		struct queue_taken taken = shell(
+		struct queue_run taken = shell(
 			"trap 'echo late >&2; exit 0' TERM; echo .; while :; do sleep 0.01; done");
 		taken.item.timeout = 10 * PATIENCE;
 		start(taken);
@@ -550,14 +559,14 @@ static void time_is_up(void)
 		CHECK(!slot_tick(&slot, &place, slot.timeout - 1) && !slot.told);
 		CHECK(!slot_tick(&slot, &place, slot.timeout) && slot.told);
 		CHECK(collect());
-		CHECK_EQ(back.result.ending.kind, ENDING_TIMED_OUT);
-		CHECK_EQ(back.result.ending.code, 0);
-		CHECK_TEXT(back.result.ending.text, "late");
+		CHECK_EQ(slot.run.result.ending.kind, ENDING_TIMED_OUT);
+		CHECK_EQ(slot.run.result.ending.code, 0);
+		CHECK_TEXT(slot.run.result.ending.text, "late");
 		clear(true);
 	}
 	TEST("one that ignores TERM then gets KILL after kill_after, and not before")
 	{
-		struct queue_taken taken = shell("trap '' TERM; echo .; exec sleep 1000");
+		struct queue_run taken = shell("trap '' TERM; echo .; exec sleep 1000");
 		taken.item.timeout = 10 * PATIENCE;
 		start(taken);
 		CHECK(wait_for_output());
@@ -570,8 +579,8 @@ static void time_is_up(void)
 		(void)slot_tick(&slot, &place, up + PATIENCE);
 		CHECK_EQ(slot_due(&slot), CLOCK_NEVER);
 		CHECK(collect());
-		CHECK_EQ(back.result.ending.kind, ENDING_TIMED_OUT);
-		CHECK_EQ(back.result.ending.number, SIGKILL);
+		CHECK_EQ(slot.run.result.ending.kind, ENDING_TIMED_OUT);
+		CHECK_EQ(slot.run.result.ending.number, SIGKILL);
 		clear(true);
 	}
 	TEST("without a timeout it wants nothing")
@@ -579,10 +588,10 @@ static void time_is_up(void)
 		start(shell("exec sleep 1000"));
 		CHECK_EQ(slot_due(&slot), CLOCK_NEVER);
 		CHECK(!slot_tick(&slot, &place, CLOCK_NEVER - 1));
-		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
+		CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_TEMPORARY);
 		struct process_identity self = {0};
 		CHECK_EQ(process_identify(slot.child.pid, &self, &err), STATUS_OK);
-		slot_clear(&slot, &place, NULL);
+		slot_clear(&slot, &place);
 		CHECK(goes(&self));
 		CHECK(!slot.busy && slot_due(&slot) == CLOCK_NEVER);
 	}
@@ -594,12 +603,12 @@ static void directories(void)
 {
 	TEST("the directory of a command lasts until it has succeeded and it is empty")
 	{
-		struct queue_taken taken = shell("test -d \"$PREEMPT_ITEM_DIR\" && exit 3");
+		struct queue_run taken = shell("test -d \"$PREEMPT_ITEM_DIR\" && exit 3");
 		char path[256];
 		snprintf(path, sizeof(path), "%s", path_in_files("item/1/1000"));
 		taken.item.id = 1000;
 		run(taken);
-		CHECK_EQ(back.result.ending.code, 3);
+		CHECK_EQ(slot.run.result.ending.code, 3);
 		clear(true);
 		CHECK(is_there(path));
 		taken = shell("echo half >$PREEMPT_ITEM_DIR/state");
@@ -610,7 +619,7 @@ static void directories(void)
 		taken = shell("cat $PREEMPT_ITEM_DIR/state; rm $PREEMPT_ITEM_DIR/state");
 		taken.item.id = 1000;
 		run(taken);
-		CHECK_TEXT(back.out, "half\n");
+		CHECK_TEXT(slot.run.out, "half\n");
 		/* Whoever was overtaken leaves it to the other. */
 		clear(false);
 		CHECK(is_there(path));
@@ -633,10 +642,10 @@ static void places(void)
 	char *files = queue.files, path[256], out[256];
 	TEST("a forgotten command's directory goes with all that is in it, and no other does")
 	{
-		struct queue_taken taken =
+		struct queue_run taken =
 			shell("mkdir $PREEMPT_ITEM_DIR/a; : >$PREEMPT_ITEM_DIR/a/b");
 		run(taken);
-		uint64_t id = back.item->id;
+		uint64_t id = slot.run.item.id;
 		clear(true);
 		snprintf(path, sizeof(path), "%s",
 			path_in_files("item/%d/%d", (int)id / 1000, (int)id));
@@ -656,8 +665,8 @@ static void places(void)
 		run(shell("head -c 40000 /dev/zero"));
 		umask(old);
 		snprintf(out, sizeof(out), "%s",
-			path_in_files("out/%d.0123456789abcdef.out", (int)back.item->id));
-		CHECK_EQ(back.state, QUEUE_SUCCEEDED);
+			path_in_files("out/%d.0123456789abcdef.out", (int)slot.run.item.id));
+		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
 		CHECK_EQ(mode_of(above), 0770);
 		CHECK_EQ(mode_of(given), 0770);
 		CHECK_EQ(mode_of(path_in_files("item")), 0770);
@@ -666,8 +675,8 @@ static void places(void)
 		/* And not otherwise. */
 		CHECK_EQ(chmod(store_where(store), 0600), 0);
 		run(shell("true"));
-		CHECK_EQ(back.state, QUEUE_WAITING);
-		CHECK(strstr(back.result.ending.text, "can write"));
+		CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
+		CHECK(strstr(slot.run.result.ending.text, "can write"));
 		clear(true);
 		queue.files = files;
 	}
@@ -677,8 +686,8 @@ static void places(void)
 		snprintf(given, sizeof(given), "%s/mount/point/q", scratch);
 		queue.files = given;
 		run(shell("true"));
-		CHECK_EQ(back.state, QUEUE_WAITING);
-		CHECK(strstr(back.result.ending.text, "No such file"));
+		CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
+		CHECK(strstr(slot.run.result.ending.text, "No such file"));
 		clear(true);
 		queue.files = files;
 	}
@@ -690,10 +699,10 @@ static bool prints(enum output_stream stream, char c, size_t length)
 	int to = output_open(&err);
 	struct stat st;
 	char *bytes = malloc(length + 1);
-	bool same =
-		output_print(&queue, back.item->id, &back.result, stream, to, &err) == STATUS_OK &&
-		fstat(to, &st) == 0 && (size_t)st.st_size == length &&
-		pread(to, bytes, length, 0) == (ssize_t)length;
+	bool same = output_print(&queue, slot.run.item.id, &slot.run.result, stream, to, &err) ==
+			    STATUS_OK &&
+		    fstat(to, &st) == 0 && (size_t)st.st_size == length &&
+		    pread(to, bytes, length, 0) == (ssize_t)length;
 	for (size_t i = 0; same && i < length; i++)
 		same = bytes[i] == c;
 	free(bytes);
@@ -709,27 +718,28 @@ static void outputs(void)
 		run(shell(
 			"head -c 32768 /dev/zero | tr '\\0' x; head -c 32769 /dev/zero | tr '\\0' y >&2"));
 		snprintf(out, sizeof(out), "%s",
-			path_in_files("out/%d.0123456789abcdef.out", (int)back.item->id));
+			path_in_files("out/%d.0123456789abcdef.out", (int)slot.run.item.id));
 		snprintf(errors, sizeof(errors), "%s",
-			path_in_files("out/%d.0123456789abcdef.err", (int)back.item->id));
-		CHECK(back.out && strlen(back.out) == 32768 && !back.result.out_filed);
-		CHECK_EQ(back.result.out, 32768);
-		CHECK(!back.err && back.result.err_filed);
-		CHECK_EQ(back.result.err, 32769);
+			path_in_files("out/%d.0123456789abcdef.err", (int)slot.run.item.id));
+		CHECK(slot.run.out && strlen(slot.run.out) == 32768 && !slot.run.result.out_filed);
+		CHECK_EQ(slot.run.result.out, 32768);
+		CHECK(!slot.run.err && slot.run.result.err_filed);
+		CHECK_EQ(slot.run.result.err, 32769);
 		CHECK(!is_there(out));
 		CHECK(is_there(errors));
 		CHECK(prints(OUTPUT_ERR, 'y', 32769));
 		char key[QUEUE_KEY_MAX];
-		queue_key(&queue, key, "out/%010d", (int)back.item->id);
-		CHECK_EQ(output_print(&queue, back.item->id, &back.result, OUTPUT_OUT, 1, &err),
+		queue_key(&queue, key, "out/%010d", (int)slot.run.item.id);
+		CHECK_EQ(output_print(
+				 &queue, slot.run.item.id, &slot.run.result, OUTPUT_OUT, 1, &err),
 			STATUS_NO);
-		CHECK_EQ(store_put(store, key, back.out, NULL, &err), STATUS_OK);
+		CHECK_EQ(store_put(store, key, slot.run.out, NULL, &err), STATUS_OK);
 		CHECK(prints(OUTPUT_OUT, 'x', 32768));
 		struct stat st;
 		CHECK(stat(errors, &st) == 0 && (st.st_mode & 07777) == 0600);
 		CHECK(stat(queue.files, &st) == 0 && (st.st_mode & 07777) == 0700);
-		struct queue_result result = back.result;
-		uint64_t id = back.item->id;
+		struct queue_result result = slot.run.result;
+		uint64_t id = slot.run.item.id;
 		clear(true);
 		CHECK(is_there(errors));
 		CHECK_EQ(truncate(errors, 5), 0);
@@ -746,10 +756,11 @@ static void outputs(void)
 			char text[128];
 			snprintf(text, sizeof(text), "head -c 40000 /dev/zero; exit %d", code);
 			run(shell(text));
-			CHECK_EQ(back.result.out_filed, code == 0);
-			CHECK_EQ(back.result.out, code ? 0 : 40000);
+			CHECK_EQ(slot.run.result.out_filed, code == 0);
+			CHECK_EQ(slot.run.result.out, code ? 0 : 40000);
 			snprintf(out, sizeof(out), "%s",
-				path_in_files("out/%d.0123456789abcdef.out", (int)back.item->id));
+				path_in_files(
+					"out/%d.0123456789abcdef.out", (int)slot.run.item.id));
 			CHECK_EQ(is_there(out), code == 0);
 			clear(false);
 			CHECK(!is_there(out));
@@ -765,12 +776,12 @@ static void outputs(void)
 		start(shell("head -c 40000 /dev/zero; head -c 100000 /dev/zero >&2; exit 3"));
 		CHECK(wait_for_end());
 		snprintf(out, sizeof(out), "%s",
-			path_in_files("out/%d.0123456789abcdef.out", (int)slot.taken.item.id));
+			path_in_files("out/%d.0123456789abcdef.out", (int)slot.run.item.id));
 		snprintf(errors, sizeof(errors), "%s",
-			path_in_files("out/%d.0123456789abcdef.err.new", (int)slot.taken.item.id));
+			path_in_files("out/%d.0123456789abcdef.err.new", (int)slot.run.item.id));
 		setrlimit(RLIMIT_FSIZE, &small);
 		for (int i = 0; i < 2; i++) {
-			CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
+			CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_TEMPORARY);
 			CHECK(strstr(err.text, "File too large"));
 			CHECK(!is_there(errors));
 			CHECK(slot.child.descriptor < 0);
@@ -780,9 +791,9 @@ static void outputs(void)
 		setrlimit(RLIMIT_FSIZE, &old);
 		signal(SIGXFSZ, SIG_DFL);
 		CHECK(slot_tick(&slot, &place, slot_due(&slot)));
-		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_OK);
-		CHECK_EQ(back.result.ending.code, 3);
-		CHECK_EQ(back.result.err, 100000);
+		CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_OK);
+		CHECK_EQ(slot.run.result.ending.code, 3);
+		CHECK_EQ(slot.run.result.err, 100000);
 		CHECK(prints(OUTPUT_ERR, '\0', 100000));
 		CHECK_EQ(slot_due(&slot), CLOCK_NEVER);
 		CHECK(!slot_tick(&slot, &place, clock_now()));
@@ -796,13 +807,13 @@ static void outputs(void)
 		start(shell("head -c 40000 /dev/zero; head -c 40000 /dev/zero >&2"));
 		CHECK(wait_for_end());
 		snprintf(out, sizeof(out), "%s",
-			path_in_files("out/%d.0123456789abcdef.out", (int)slot.taken.item.id));
+			path_in_files("out/%d.0123456789abcdef.out", (int)slot.run.item.id));
 		snprintf(blocker, sizeof(blocker), "%s",
-			path_in_files("out/%d.0123456789abcdef.err.new", (int)slot.taken.item.id));
+			path_in_files("out/%d.0123456789abcdef.err.new", (int)slot.run.item.id));
 		CHECK_EQ(mkdir(blocker, 0700), 0);
-		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
+		CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_TEMPORARY);
 		CHECK(is_there(out));
-		slot_clear(&slot, &place, NULL);
+		slot_clear(&slot, &place);
 		CHECK(!is_there(out));
 		rmdir(blocker);
 	}
@@ -833,13 +844,13 @@ static void full_disks(void)
 		CHECK_EQ(file_write_whole(filler, zeros, 200000, 0600, false, &err), STATUS_OK);
 		start(shell("head -c 100000 /dev/zero"));
 		CHECK(wait_for_end());
-		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_TEMPORARY);
+		CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_TEMPORARY);
 		CHECK(strstr(err.text, "No space left on device; free space there"));
 		CHECK(!is_there(
-			path_in_files("out/%d.0123456789abcdef.out.new", (int)slot.taken.item.id)));
+			path_in_files("out/%d.0123456789abcdef.out.new", (int)slot.run.item.id)));
 		unlink(filler);
-		CHECK_EQ(slot_collect(&slot, &place, &back, &err), STATUS_OK);
-		CHECK_EQ(back.result.out, 100000);
+		CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_OK);
+		CHECK_EQ(slot.run.result.out, 100000);
 		clear(false);
 		free(queue.files);
 		queue.files = files;
@@ -849,8 +860,8 @@ static void full_disks(void)
 		setenv("TMPDIR", disk, 1);
 		run(shell("head -c 1000000 /dev/zero 2>/dev/null || exit 7"));
 		setenv("TMPDIR", scratch, 1);
-		CHECK_EQ(back.result.ending.code, 7);
-		CHECK(back.result.out > 100000 && back.result.out <= 262144);
+		CHECK_EQ(slot.run.result.ending.code, 7);
+		CHECK(slot.run.result.out > 100000 && slot.run.result.out <= 262144);
 		clear(true);
 	}
 	umount(disk);
@@ -882,10 +893,11 @@ static void worker_killed(void)
 			fflush(stdout);
 			pid_t child = fork();
 			if (child == 0) {
-				struct queue_taken taken = shell(text);
+				struct queue_run taken = shell(text);
 				if (reaper_start(&reaper, &err) != STATUS_OK)
 					_exit(1);
-				slot_start(&slot, &place, &taken, NULL);
+				slot_take(&slot, &taken);
+				slot_start(&slot, &place, NULL);
 				(void)file_write_whole(started, "", 0, 0600, false, NULL);
 				pause();
 				_exit(1);

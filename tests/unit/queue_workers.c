@@ -61,18 +61,15 @@ static struct queue_worker join(int64_t period)
 
 static size_t take(struct queue_worker *worker, size_t want)
 {
-	struct exchange exchange = {0};
-	struct queue_taken taken[QUEUE_BATCH];
-	size_t got = 0, all = 0;
+	struct exchange exchange = {.queue = &queue, .worker = worker};
+	size_t all = 0;
 	while (all < want) {
-		size_t batch = want - all < QUEUE_BATCH ? want - all : QUEUE_BATCH;
-		if (exchange_run(&exchange, &queue, worker, NULL, 0, taken, batch, &got,
-			    clock_after(30000), &err) != STATUS_OK ||
-			got == 0)
+		exchange.want = want - all < QUEUE_BATCH ? want - all : QUEUE_BATCH;
+		if (exchange_run(&exchange, &err) != STATUS_OK || exchange.got == 0)
 			break;
-		for (size_t i = 0; i < got; i++)
-			queue_item_release(&taken[i].item);
-		all += got;
+		for (size_t i = 0; i < exchange.got; i++)
+			run_release(&exchange.taken[i]);
+		all += exchange.got;
 	}
 	return all;
 }
@@ -149,8 +146,20 @@ static void registry(void)
 		begin();
 		schedule(3, 0);
 		struct queue_worker worker = join(1000);
-		CHECK_EQ(take(&worker, 2), 2);
-		CHECK_EQ(workers_give_back(&queue, &worker, NULL, 0, &err), STATUS_OK);
+		struct exchange exchange = {.queue = &queue, .worker = &worker, .want = 2};
+		CHECK_EQ(exchange_run(&exchange, &err), STATUS_OK);
+		CHECK_EQ(exchange.got, 2);
+		struct queue_run taken[2] = {exchange.taken[0], exchange.taken[1]};
+		for (size_t i = 0; i < 2; i++) {
+			taken[i].result.ending.kind = ENDING_PREEMPTED;
+			run_end(&taken[i]);
+			exchange.ended[exchange.ended_count++] = &taken[i];
+		}
+		CHECK_EQ(exchange_run(&exchange, &err), STATUS_OK);
+		for (size_t i = 0; i < 2; i++) {
+			CHECK_EQ(taken[i].outcome, RUN_ACCEPTED);
+			run_release(&taken[i]);
+		}
 		CHECK_EQ(workers_leave(&queue, &worker, &err), STATUS_OK);
 		CHECK(counts_agree());
 		CHECK_EQ(count_keys("wait"), 3);
@@ -194,33 +203,28 @@ static void fencing(void)
 		begin();
 		schedule(4, 0);
 		struct queue_worker zombie = join(1000);
-		struct exchange exchange = {0};
-		struct queue_taken taken[QUEUE_BATCH];
-		size_t got;
-		CHECK_EQ(exchange_run(&exchange, &queue, &zombie, NULL, 0, taken, 2, &got,
-				 clock_after(30000), &err),
-			STATUS_OK);
-		CHECK_EQ(got, 2);
+		struct exchange exchange = {.queue = &queue, .worker = &zombie, .want = 2};
+		CHECK_EQ(exchange_run(&exchange, &err), STATUS_OK);
+		CHECK_EQ(exchange.got, 2);
+		struct queue_run late = exchange.taken[0];
+		run_release(&exchange.taken[1]);
 		struct queue_worker judge = join(1000);
 		CHECK_EQ(workers_fence(&queue, &judge, &zombie, &err), STATUS_OK);
 		CHECK_EQ(count_keys("wait"), 4);
 		CHECK(counts_agree());
 		/* Both of them run elsewhere by now. */
 		CHECK_EQ(take(&judge, 4), 4);
-		struct queue_return late = {
-			.item = &taken[0].item, .lease = taken[0].lease, .state = QUEUE_SUCCEEDED};
-		late.result.state = QUEUE_SUCCEEDED;
-		memcpy(late.token, taken[0].token, sizeof(late.token));
-		CHECK_EQ(exchange_run(&exchange, &queue, &zombie, &late, 1, taken + 2, 1, &got,
-				 clock_after(30000), &err),
-			STATUS_NO);
-		CHECK(!late.accepted);
-		CHECK_EQ(got, 0);
+		run_end(&late);
+		CHECK_EQ(late.result.state, QUEUE_SUCCEEDED);
+		exchange.ended[0] = &late;
+		exchange.ended_count = exchange.want = 1;
+		CHECK_EQ(exchange_run(&exchange, &err), STATUS_NO);
+		CHECK_EQ(late.outcome, RUN_REFUSED);
+		CHECK_EQ(exchange.got, 0);
 		CHECK_EQ(count_keys("done"), 0);
 		CHECK_EQ(count_keys("run"), 4);
 		CHECK(counts_agree());
-		queue_item_release(&taken[0].item);
-		queue_item_release(&taken[1].item);
+		run_release(&late);
 	}
 	TEST("one who goes on taking while he is fenced leaves no lease behind")
 	{

@@ -243,25 +243,22 @@ static void make_file(uint64_t id, const char *token, enum output_stream stream)
 	snprintf(file->token, sizeof(file->token), "%s", token);
 }
 
-enum status output_keep(const struct queue *queue, uint64_t id, const char *token,
-	enum output_stream stream, int descriptor, char **bytes, uint64_t *length, bool *filed,
-	struct error *err)
+enum status output_keep(struct output *output, struct error *err)
 {
-	const struct spec *spec = &world->schedule->spec[world->keys.item[id - 1].spec];
-	(void)queue;
+	const struct spec *spec = &world->schedule->spec[world->keys.item[output->id - 1].spec];
 	kernel_sleep(random_in(&kernel.random, 0, 5 * MS));
 	if (random_chance(&kernel.random, world->closing ? 0 : world->schedule->full_disk))
 		return error_set(err, STATUS_TEMPORARY, "no space is left");
 	const struct command *command =
-		&world->command[world->output_of[descriptor - FIRST_OUTPUT]];
-	*filed = spec->has_long_output && stream == OUTPUT_OUT;
-	*bytes = NULL;
-	*length = QUEUE_OUTPUT_SHORT + 1;
-	if (*filed)
-		make_file(id, token, stream);
+		&world->command[world->output_of[output->descriptor - FIRST_OUTPUT]];
+	output->filed = spec->has_long_output && output->stream == OUTPUT_OUT;
+	output->bytes = NULL;
+	output->length = QUEUE_OUTPUT_SHORT + 1;
+	if (output->filed)
+		make_file(output->id, output->token, output->stream);
 	else
-		*length = (uint64_t)asprintf(bytes, "%s of lease %s",
-			stream == OUTPUT_OUT ? "out" : "err",
+		output->length = (uint64_t)asprintf(&output->bytes, "%s of lease %s",
+			output->stream == OUTPUT_OUT ? "out" : "err",
 			world->keys.start[command->start].token);
 	return STATUS_OK;
 }
@@ -279,6 +276,12 @@ void output_remove(
 	if (is_named)
 		VIOLATE("output",
 			"the output of command %" PRIu64 " is removed, and its result counts", id);
+}
+
+void output_remove_both(const struct queue *queue, uint64_t id, const char *token)
+{
+	output_remove(queue, id, token, OUTPUT_OUT);
+	output_remove(queue, id, token, OUTPUT_ERR);
 }
 
 void output_last_line(int descriptor, char *line, size_t size)
