@@ -322,24 +322,24 @@ static enum status try_once(struct exchange *x, struct error *err)
 enum status exchange_run(struct exchange *x, struct error *err)
 {
 	enum status status = STATUS_OK;
+	unsigned tries = 0;
 	x->error_pending = x->fenced = false;
 	x->got = 0;
-	if (!moves_are_unknown(x->queue))
-		x->candidates = 0;
-	for (unsigned tries = 0; status == STATUS_OK && !x->fenced; tries++) {
-		status = try_once(x, err);
-		if (status == STATUS_OK && !x->fenced && is_done(x)) {
-			if (!tries)
-				x->spread /= 2;
-			return STATUS_OK;
-		}
+	do {
 		/* Other workers were faster every time: hand in the results and take nothing,
 		 * so that the caller can do its other work; it calls again at once. */
-		if (tries >= TRIES_MAX) {
+		if (tries > TRIES_MAX) {
 			x->want = x->candidates = 0;
 			x->seen = 0;
 		}
-	}
+		status = try_once(x, err);
+		tries++;
+	} while (status == STATUS_OK && !x->fenced && !is_done(x));
+	/* What is chosen and not sent is chosen anew: another exchange may come in between. */
+	if (!moves_are_unknown(x->queue))
+		x->candidates = 0;
+	if (status == STATUS_OK && !x->fenced && tries == 1)
+		x->spread /= 2;
 	if (!x->fenced)
 		return status;
 	for (size_t i = 0; i < x->ended_count; i++)
