@@ -263,6 +263,8 @@ static bool hears_late(
 		return false;
 	if (waiting->news)
 		waiting->news->heard = heard;
+	else
+		*waiting->revision = waiting->since;
 	return true;
 }
 
