@@ -18,7 +18,8 @@ static bool was_silent(int64_t from, int64_t until)
 	const struct schedule *s = world->schedule;
 	int64_t end = until < kernel.now ? until : kernel.now;
 	/* Its last beat may have been a period before, and the one before that one lost. */
-	int64_t lost = s->way.lost_before || s->way.lost_after ? 3 : 2;
+	bool loses = s->way.lost_before || s->way.lost_after || kernel.full_until;
+	int64_t lost = loses ? 3 : 2;
 	return from && end - from >= ((int64_t)s->silent_limit - lost) * s->period * MS &&
 	       kernel.now - end <= 3 * s->period * MS + SLACK;
 }
@@ -35,7 +36,10 @@ void check_fence(const struct registration *worker)
 	if (!process_lives(&node->process)) {
 		bool sees = judge && judge->process.sees_others &&
 			    !strcmp(judge->process.who.boot, node->process.who.boot);
-		if (judge && !sees && !was_silent(node->ended, kernel.now) &&
+		/* One that dies while it cannot be heard was silent before. */
+		bool unheard = node->silent_since && node->silent_until >= node->ended;
+		if (judge && !sees &&
+			!was_silent(unheard ? node->silent_since : node->ended, kernel.now) &&
 			!was_silent(node->silent_since, node->silent_until))
 			VIOLATE("dead",
 				"worker %d is taken for dead %" PRId64 " ms after its death",
