@@ -118,31 +118,3 @@ enum status queue_change(struct queue *queue, enum queue_change how, const uint6
 	} while (status == STATUS_NO);
 	return status;
 }
-
-static enum status change_one(struct queue *queue, enum queue_change how, uint64_t id,
-	enum queue_changed *changed, struct error *err)
-{
-	enum status status = queue_change(queue, how, &id, 1, changed, err);
-	return status == STATUS_OK && *changed == QUEUE_CHANGED_NOT ? STATUS_NO : status;
-}
-
-enum status queue_cancel(struct queue *queue, uint64_t id, bool *running, struct error *err)
-{
-	enum queue_changed changed;
-	enum status status = change_one(queue, QUEUE_CANCEL, id, &changed, err);
-	if (status == STATUS_OK)
-		*running = changed == QUEUE_CHANGED_REQUESTED;
-	return status;
-}
-
-enum status queue_retry(struct queue *queue, uint64_t id, bool any, struct error *err)
-{
-	enum queue_changed changed;
-	return change_one(queue, any ? QUEUE_RETRY_ANY : QUEUE_RETRY, id, &changed, err);
-}
-
-enum status queue_forget(struct queue *queue, uint64_t id, struct error *err)
-{
-	enum queue_changed changed;
-	return change_one(queue, QUEUE_FORGET, id, &changed, err);
-}

@@ -16,80 +16,50 @@
 
 #define ITEMS 1000 /* in one directory */
 
-static enum status failed(struct error *err, const char *action, const char *path, int number)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s%s", action, path,
-		strerror(number), number == ENOSPC || number == EDQUOT ? "; free space there" : "");
-}
-
-bool files_shared(const struct queue *queue)
+static enum status check_directory(const char *path, struct error *err)
 {
 	struct stat st;
-	return stat(store_where(queue->store), &st) == 0 && S_ISREG(st.st_mode) &&
-	       (st.st_mode & S_IWGRP);
-}
-
-static enum status check_directory(
-	const char *path, const struct stat *st, bool shared, struct error *err)
-{
-	if (!S_ISDIR(st->st_mode))
+	if (stat(path, &st) < 0)
+		return error_errno(err, errno, "look at %s", path);
+	if (!S_ISDIR(st.st_mode))
 		return error_set(err, STATUS_DAMAGED, "%s is not a directory", path);
-	return access_check(path, st, shared, err);
+	return access_check(path, &st, false, err);
 }
 
-static enum status make_directory(const char *path, bool shared, bool durable, struct error *err)
+static enum status make_directory(const char *path, bool durable, struct error *err)
 {
-	struct stat st;
 	bool made;
 	/* Asked first: a network filesystem may remember that, but not what mkdir says. */
-	if (stat(path, &st) == 0)
-		return check_directory(path, &st, shared, err);
-	enum status status = mounts_make_directory(path, shared ? 0770 : 0700, &made, err);
-	if (status != STATUS_OK)
-		return status;
-	if (stat(path, &st) < 0)
-		return failed(err, "look at", path, errno);
-	/* What is made in it shall be of the group, too. */
-	if (shared && st.st_uid == geteuid() && chmod(path, 0770 | (st.st_mode & S_ISGID)) < 0)
-		return failed(err, "make", path, errno);
-	if (durable) {
+	if (access(path, F_OK) == 0)
+		return check_directory(path, err);
+	enum status status = mounts_make_directory(path, 0700, &made, err);
+	if (status == STATUS_OK && durable) {
 		char *above = file_directory_of(path);
 		status = file_sync_directory(above, err);
 		free(above);
-		if (status != STATUS_OK)
-			return status;
 	}
-	return stat(path, &st) < 0 ? failed(err, "look at", path, errno)
-				   : check_directory(path, &st, shared, err);
-}
-
-/* FILES, and the one above it where that is missing. */
-static enum status make_top(const struct queue *queue, bool shared, bool durable, struct error *err)
-{
-	struct stat st;
-	char *above = file_directory_of(queue->files);
-	enum status status = stat(above, &st) < 0 && errno == ENOENT
-				     ? make_directory(above, shared, durable, err)
-				     : STATUS_OK;
-	if (status == STATUS_OK)
-		status = make_directory(queue->files, shared, durable, err);
-	free(above);
-	return status;
+	return status == STATUS_OK ? check_directory(path, err) : status;
 }
 
 enum status files_make(
 	const struct queue *queue, const char *below, bool durable, char **path, struct error *err)
 {
-	char *made = xprintf("%s%s%s", queue->files, below ? "/" : "", below ? below : "");
-	bool shared = files_shared(queue);
-	enum status status = make_top(queue, shared, durable, err);
+	char *above = file_directory_of(queue->files);
+	char *made = xprintf("%s/%s", queue->files, below);
+	enum status status = STATUS_OK;
+	/* FILES, and the one above it where that is missing. */
+	if (access(above, F_OK) < 0 && errno == ENOENT)
+		status = make_directory(above, durable, err);
+	if (status == STATUS_OK)
+		status = make_directory(queue->files, durable, err);
 	for (char *end = made + strlen(queue->files); status == STATUS_OK && *end;) {
 		end = strchrnul(end + 1, '/');
 		char kept = *end;
 		*end = '\0';
-		status = make_directory(made, shared, durable, err);
+		status = make_directory(made, durable, err);
 		*end = kept;
 	}
+	free(above);
 	if (status == STATUS_OK)
 		*path = made;
 	else

@@ -6,19 +6,15 @@
  *   FILES/item/THOUSANDS/ID        the directory of a command, $PREEMPT_ITEM_DIR
  *
  * FILES and the one above it are made when needed; what is further up must be there. All are 0700,
- * or open to the group where the store's file is (?shared-group), and refused (STATUS_PERMISSION)
- * where others could write them. Private to lib/queue.
+ * and refused (STATUS_PERMISSION) where others could write them. Private to lib/queue.
  */
 #ifndef QUEUE_FILES_H
 #define QUEUE_FILES_H
 
 #include "queue/queue.h"
 
-/* Whether the group may write the store, and so what is ours, too. */
-bool files_shared(const struct queue *queue);
-
 /*
- * Make FILES/below ("out", "item/1"; NULL: FILES itself), and check all that was there. durable:
+ * Make FILES/below ("out", "item/1"), and check all that was there. durable:
  * the names of those that were made are synced. *path (malloc'd) is where it is.
  */
 enum status files_make(

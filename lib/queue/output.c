@@ -21,12 +21,6 @@ static const char *stream_name(enum output_stream stream)
 	return stream == OUTPUT_OUT ? "out" : "err";
 }
 
-static enum status failed(struct error *err, const char *action, const char *what, int number)
-{
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s%s", action, what,
-		strerror(number), number == ENOSPC || number == EDQUOT ? "; free space there" : "");
-}
-
 /* ---- While it is written ---- */
 
 /* Above 2, so that it is not taken for one of the standard ones, where those are closed. */
@@ -65,7 +59,7 @@ int output_open(struct error *err)
 		descriptor = open_named(directory);
 	descriptor = raise_descriptor(descriptor);
 	if (descriptor < 0)
-		failed(err, "make a file for output in", directory, errno);
+		error_errno(err, errno, "make a file for output in %s", directory);
 	return descriptor;
 }
 
@@ -118,19 +112,14 @@ static int copy_bytes(int from, int to, uint64_t length, bool *read_failed)
 }
 
 /* Under its temporary name: the whole, synced. */
-static enum status write_file(
-	const char *path, bool shared, const struct output *output, struct error *err)
+static enum status write_file(const char *path, const struct output *output, struct error *err)
 {
 	bool read_failed = false;
-	int number = 0;
 	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
 	int to = open(path, flags, 0600);
 	if (to < 0)
-		return failed(err, "make", path, errno);
-	if (shared && fchmod(to, 0660) < 0)
-		number = errno;
-	if (!number)
-		number = copy_bytes(output->descriptor, to, output->length, &read_failed);
+		return error_errno(err, errno, "make %s", path);
+	int number = copy_bytes(output->descriptor, to, output->length, &read_failed);
 	if (!number && fsync(to) < 0)
 		number = errno;
 	/* Network filesystems write back, and fail, at close. */
@@ -142,7 +131,7 @@ static enum status write_file(
 	return read_failed ? error_set(err, STATUS_TEMPORARY,
 				     "cannot read what a command wrote in $TMPDIR: %s",
 				     number == ENODATA ? "it became shorter" : strerror(number))
-			   : failed(err, "write", path, number);
+			   : error_errno(err, number, "write %s", path);
 }
 
 static enum status file_it(const struct output *output, struct error *err)
@@ -153,9 +142,9 @@ static enum status file_it(const struct output *output, struct error *err)
 		return status;
 	path = file_path(output, "");
 	temporary = file_path(output, ".new");
-	status = write_file(temporary, files_shared(output->queue), output, err);
+	status = write_file(temporary, output, err);
 	if (status == STATUS_OK && rename(temporary, path) < 0) {
-		status = failed(err, "rename to", path, errno);
+		status = error_errno(err, errno, "rename to %s", path);
 		unlink(temporary);
 	}
 	if (status == STATUS_OK) {
@@ -173,7 +162,7 @@ enum status output_keep(struct output *output, struct error *err)
 {
 	struct stat st;
 	if (fstat(output->descriptor, &st) < 0)
-		return failed(err, "look at", "what a command wrote", errno);
+		return error_errno(err, errno, "look at what a command wrote");
 	output->length = (uint64_t)st.st_size;
 	output->filed = output->length > QUEUE_OUTPUT_SHORT;
 	output->bytes = NULL;
@@ -187,7 +176,7 @@ enum status output_keep(struct output *output, struct error *err)
 	while (n < 0 && errno == EINTR);
 	if (n < 0) {
 		free(all);
-		return failed(err, "read", "what a command wrote", errno);
+		return error_errno(err, errno, "read what a command wrote");
 	}
 	all[n] = '\0';
 	output->bytes = all;
@@ -226,7 +215,7 @@ static enum status print_file(const struct output *output, int to, struct error 
 				 ? error_set(err, STATUS_DAMAGED,
 					   "%s, the output of command %" PRIu64 ", is not there",
 					   path, output->id)
-				 : failed(err, "open", path, errno);
+				 : error_errno(err, errno, "open %s", path);
 		goto out;
 	}
 	int number = copy_bytes(from, to, output->length, &read_failed);
@@ -235,7 +224,8 @@ static enum status print_file(const struct output *output, int to, struct error 
 			"%s is shorter than the %" PRIu64 " bytes that command %" PRIu64 " wrote",
 			path, output->length, output->id);
 	else if (number)
-		status = failed(err, read_failed ? "read" : "write the output of", path, number);
+		status = error_errno(
+			err, number, "%s %s", read_failed ? "read" : "write the output of", path);
 	close(from);
 out:
 	free(path);
@@ -261,7 +251,7 @@ enum status output_print(struct queue *queue, uint64_t id, const struct queue_re
 		status = error_set(
 			err, STATUS_NO, "command %" PRIu64 " has run again meanwhile", id);
 	else if (status == STATUS_OK && file_write_all(to, entry.value, entry.length) < 0)
-		status = failed(err, "write", "the output", errno);
+		status = error_errno(err, errno, "write the output");
 	else if (status == STATUS_NO)
 		error_set(err, STATUS_NO,
 			"the output of command %" PRIu64

@@ -138,11 +138,6 @@ enum queue_changed {
 enum status queue_change(struct queue *queue, enum queue_change how, const uint64_t *ids,
 	size_t count, enum queue_changed *changed, struct error *err);
 
-/* The same of one. STATUS_OK, *running: its worker was told. STATUS_NO: QUEUE_CHANGED_NOT. */
-enum status queue_cancel(struct queue *queue, uint64_t id, bool *running, struct error *err);
-enum status queue_retry(struct queue *queue, uint64_t id, bool any, struct error *err);
-enum status queue_forget(struct queue *queue, uint64_t id, struct error *err);
-
 /* ---- raise.c ---- */
 
 /* One sentence for people: which command, how it ended, what was cancelled. */

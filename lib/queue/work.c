@@ -15,7 +15,6 @@
 #include "base/message.h"
 #include "base/mounts.h"
 #include "base/xalloc.h"
-#include "queue/files.h"
 #include "queue/template.h"
 #include "queue/work_inside.h"
 #include "store/access.h"
@@ -263,6 +262,12 @@ static enum status look_at(const char *path, struct error *err)
 	return access_check(path, &st, false, err);
 }
 
+static bool group_can_write(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IWGRP);
+}
+
 /*
  * What stands in the queue is run: nobody else may write there. And without the directory of its
  * files no command can be started here: each would use up what it may fail.
@@ -270,7 +275,7 @@ static enum status look_at(const char *path, struct error *err)
 static enum status check_access(const struct work *work, struct error *err)
 {
 	struct store_url url;
-	bool shared = files_shared(work->queue);
+	bool shared = group_can_write(store_where(work->queue->store));
 	enum status status = url_parse(work->options->url, &url, err);
 	if (status != STATUS_OK)
 		return status;

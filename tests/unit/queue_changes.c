@@ -78,6 +78,14 @@ static bool end(uint64_t id, int code)
 	return good;
 }
 
+static enum queue_changed change(enum queue_change how, uint64_t id)
+{
+	enum queue_changed changed;
+	return queue_change(&queue, how, &id, 1, &changed, &err) == STATUS_OK
+		       ? changed
+		       : (enum queue_changed)99;
+}
+
 static enum queue_state state_of(uint64_t id)
 {
 	struct queue_view view;
@@ -199,7 +207,6 @@ static void changing(void)
 {
 	enum queue_changed changed[4];
 	struct queue_view view;
-	bool running;
 	TEST("what waits is cancelled, what runs is told, what is over is put back or forgotten")
 	{
 		reopen("changing");
@@ -216,18 +223,17 @@ static void changing(void)
 		CHECK_EQ(queue_inspect(&queue, 2, &view, &err), STATUS_OK);
 		CHECK(view.cancelling && view.state == QUEUE_RUNNING);
 		queue_view_release(&view);
-		CHECK_EQ(queue_cancel(&queue, 2, &running, &err), STATUS_OK);
-		CHECK(running);
-		CHECK_EQ(queue_forget(&queue, 2, &err), STATUS_NO);
-		CHECK_EQ(queue_retry(&queue, 2, true, &err), STATUS_NO);
+		CHECK_EQ(change(QUEUE_CANCEL, 2), QUEUE_CHANGED_REQUESTED);
+		CHECK_EQ(change(QUEUE_FORGET, 2), QUEUE_CHANGED_NOT);
+		CHECK_EQ(change(QUEUE_RETRY_ANY, 2), QUEUE_CHANGED_NOT);
 		CHECK(end(2, 0));
-		CHECK_EQ(queue_retry(&queue, 2, false, &err), STATUS_NO);
-		CHECK_EQ(queue_retry(&queue, 2, true, &err), STATUS_OK);
+		CHECK_EQ(change(QUEUE_RETRY, 2), QUEUE_CHANGED_NOT);
+		CHECK_EQ(change(QUEUE_RETRY_ANY, 2), QUEUE_CHANGED);
 		CHECK_EQ(queue_inspect(&queue, 2, &view, &err), STATUS_OK);
 		CHECK(!view.cancelling && view.state == QUEUE_WAITING);
 		queue_view_release(&view);
-		CHECK_EQ(queue_retry(&queue, 3, false, &err), STATUS_OK);
-		CHECK_EQ(queue_forget(&queue, 1, &err), STATUS_OK);
+		CHECK_EQ(change(QUEUE_RETRY, 3), QUEUE_CHANGED);
+		CHECK_EQ(change(QUEUE_FORGET, 1), QUEUE_CHANGED);
 		CHECK_EQ(queue_inspect(&queue, 1, &view, &err), STATUS_NO);
 		CHECK_EQ(state_of(3), QUEUE_WAITING);
 		close_all();

@@ -654,29 +654,27 @@ static void places(void)
 		files_forget_item(&queue, id);
 		CHECK(!is_there(path));
 	}
-	TEST("where a group shares the store, it shares what lies beside it")
+	TEST("where others can write the queue's files, nothing is started, and it goes back")
 	{
-		char given[128], above[128];
-		snprintf(above, sizeof(above), "%s/above", scratch);
-		snprintf(given, sizeof(given), "%s/above/q", scratch);
-		CHECK_EQ(chmod(store_where(store), 0660), 0);
+		char given[128];
+		snprintf(given, sizeof(given), "%s/open", scratch);
 		queue.files = given;
-		mode_t old = umask(077);
+		CHECK_EQ(mkdir(given, 0700), 0);
+		CHECK_EQ(chmod(given, 0770), 0);
+		run(shell("head -c 40000 /dev/zero"));
+		CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
+		CHECK(strstr(slot.run.result.ending.text, "can write"));
+		clear(true);
+		/* Those that are made are our own. */
+		CHECK_EQ(chmod(given, 0700), 0);
+		mode_t old = umask(0);
 		run(shell("head -c 40000 /dev/zero"));
 		umask(old);
 		snprintf(out, sizeof(out), "%s",
 			path_in_files("out/%d.0123456789abcdef.out", (int)slot.run.item.id));
 		CHECK_EQ(slot.run.result.state, QUEUE_SUCCEEDED);
-		CHECK_EQ(mode_of(above), 0770);
-		CHECK_EQ(mode_of(given), 0770);
-		CHECK_EQ(mode_of(path_in_files("item")), 0770);
-		CHECK_EQ(mode_of(out), 0660);
-		clear(true);
-		/* And not otherwise. */
-		CHECK_EQ(chmod(store_where(store), 0600), 0);
-		run(shell("true"));
-		CHECK_EQ(slot.run.result.state, QUEUE_WAITING);
-		CHECK(strstr(slot.run.result.ending.text, "can write"));
+		CHECK_EQ(mode_of(path_in_files("item")), 0700);
+		CHECK_EQ(mode_of(out), 0600);
 		clear(true);
 		queue.files = files;
 	}

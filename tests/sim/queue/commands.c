@@ -299,12 +299,6 @@ enum status output_print(struct queue *queue, uint64_t id, const struct queue_re
 
 /* ---- Files ---- */
 
-bool files_shared(const struct queue *queue)
-{
-	(void)queue;
-	return false;
-}
-
 enum status files_make(
 	const struct queue *queue, const char *below, bool durable, char **path, struct error *err)
 {

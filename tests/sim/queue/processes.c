@@ -233,19 +233,17 @@ static void *change(void *context)
 	struct node *node = context;
 	struct queue queue;
 	struct store *store = open_store();
-	bool running;
+	enum queue_change how = node->deed == CANCEL   ? QUEUE_CANCEL
+				: node->deed == FORGET ? QUEUE_FORGET
+				: node->deed == RETRY  ? QUEUE_RETRY
+						       : QUEUE_RETRY_ANY;
+	enum queue_changed changed;
 	enum status status = STATUS_TEMPORARY;
 	if (queue_open(&queue, store, QUEUE, NULL, NULL) == STATUS_OK) {
-		for (int i = 0; i < 5 && status == STATUS_TEMPORARY; i++) {
-			struct error err;
-			if (node->deed == CANCEL)
-				status = queue_cancel(&queue, node->id, &running, &err);
-			else if (node->deed == FORGET)
-				status = queue_forget(&queue, node->id, &err);
-			else
-				status = queue_retry(
-					&queue, node->id, node->deed == RETRY_ANY, &err);
-		}
+		for (int i = 0; i < 5 && status == STATUS_TEMPORARY; i++)
+			status = queue_change(&queue, how, &node->id, 1, &changed, NULL);
+		if (status == STATUS_OK && changed == QUEUE_CHANGED_NOT)
+			status = STATUS_NO;
 		queue_release(&queue);
 	}
 	store_close(store);
