@@ -37,7 +37,8 @@ void check_fence(const struct registration *worker)
 		bool sees = judge && judge->process.sees_others &&
 			    !strcmp(judge->process.who.boot, node->process.who.boot);
 		/* One that dies while it cannot be heard was silent before. */
-		bool unheard = node->silent_since && node->silent_until >= node->ended;
+		bool unheard = node->silent_since && node->silent_since < node->ended &&
+			       node->silent_until >= node->ended;
 		if (judge && !sees &&
 			!was_silent(unheard ? node->silent_since : node->ended, kernel.now) &&
 			!was_silent(node->silent_since, node->silent_until))
