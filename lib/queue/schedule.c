@@ -8,6 +8,8 @@
 #include "base/xalloc.h"
 #include "queue/moves.h"
 
+enum { SETTLE_TRIES = 5 };
+
 /* What `once` has scheduled so far: runs of numbers, with the id of the first of each. */
 struct once {
 	struct once_run {
@@ -90,10 +92,6 @@ struct scheduling {
 	uint64_t number;
 	const struct queue_schedule *how;
 	char batch[17];
-	/* A transaction whose answer was lost may still be made: the first of its ids, and the
-	 * revision of count/@next without which it cannot be made any more. 0: there is none. */
-	uint64_t doubtful;
-	store_revision doubted;
 	char next_key[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX], once_key[QUEUE_KEY_MAX];
 	struct queue_tally next; /* of count/@next: the ids given so far are 1 .. scheduled */
 	store_revision next_revision;
@@ -193,36 +191,43 @@ static enum status put(struct scheduling *s, bool *known, struct error *err)
 	return status;
 }
 
-/* After an answer that was lost: whether the items are there, by the batch that they carry. */
-static enum status was_put(struct scheduling *s, struct error *err)
+/*
+ * After an answer that was lost. STATUS_OK: the items are there. STATUS_NO: they are not, and never
+ * will be: the lost transaction compares count/@next, which this one has written, if no other has.
+ */
+static enum status settle_once(struct scheduling *s, bool *known, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
-	struct store_entry entry = {0};
-	struct queue_item there = {0};
-	queue_key_at(s->queue, key, "item", s->doubtful);
-	enum status status = store_get(s->queue->store, key, &entry, err);
-	if (status == STATUS_OK)
-		status = queue_read(&queue_item_record, &entry, &there, err);
-	if (status == STATUS_OK && (!there.batch || strcmp(there.batch, s->batch) != 0))
+	struct transaction t = {0};
+	struct store_answer answer = {0};
+	struct queue_item first = {0};
+	struct queue_tally same = s->next;
+	queue_key_at(s->queue, key, "item", s->next.scheduled + 1);
+	queue_draw_token(same.last);
+	transaction_require_told(&t, s->next_key, s->next_revision);
+	transaction_require_told(&t, key, 0);
+	transaction_put(&t, s->next_key, queue_write(&queue_tally_record, &same));
+	enum status status = transaction_ask(&t, s->queue->store, &answer, err);
+	*known = answer.known;
+	if (status == STATUS_OK && (answer.held || !answer.entries[1].value))
 		status = STATUS_NO;
-	for (size_t i = s->old; i < s->count && status == STATUS_OK; i++)
-		s->items[i].id = s->doubtful + (i - s->old);
-	queue_item_release(&there);
-	store_entry_release(&entry);
+	else if (status == STATUS_OK)
+		status = queue_read(&queue_item_record, &answer.entries[1], &first, err);
+	if (status == STATUS_OK && (!first.batch || strcmp(first.batch, s->batch) != 0))
+		status = STATUS_NO;
+	queue_item_release(&first);
+	store_answer_release(&answer);
+	transaction_release(&t);
 	return status;
 }
 
-/*
- * The same, before anything else is tried: STATUS_NO: they are not there, and if count/@next has
- * changed they never will be; else what is tried next excludes them, or they exclude that.
- */
-static enum status came_late(struct scheduling *s, struct error *err)
+/* The same; its own answer may be lost, too. */
+static enum status settle(struct scheduling *s, struct error *err)
 {
-	if (!s->doubtful || s->next_revision == s->doubted)
-		return STATUS_NO;
-	enum status status = was_put(s, err);
-	if (status == STATUS_NO)
-		s->doubtful = 0;
+	bool known = false;
+	enum status status = STATUS_TEMPORARY;
+	for (int tries = 0; tries < SETTLE_TRIES && status == STATUS_TEMPORARY && !known; tries++)
+		status = settle_once(s, &known, err);
 	return status;
 }
 
@@ -296,21 +301,15 @@ enum status queue_schedule(struct queue *queue, struct queue_item *items, size_t
 		status = wait_for_room(&s, err);
 		if (status != STATUS_OK || s.failing || s.old == s.count)
 			continue;
-		status = came_late(&s, err);
-		if (status == STATUS_NO)
-			status = put(&s, &known, err);
-		else
-			known = true;
-		if (status == STATUS_OK)
-			break;
-		if (!known) {
-			s.doubtful = s.next.scheduled + 1;
-			s.doubted = s.next_revision;
-			status = was_put(&s, err);
-			if (status == STATUS_OK)
-				break;
+		status = put(&s, &known, err);
+		if (status != STATUS_OK && !known) {
+			status = settle(&s, err);
 			if (status == STATUS_NO)
 				status = look(&s, err);
+			else if (status == STATUS_OK)
+				break;
+		} else if (status == STATUS_OK) {
+			break;
 		} else if (status == STATUS_NO) {
 			status = STATUS_OK;
 		}
