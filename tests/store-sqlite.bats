@@ -235,40 +235,27 @@ need_root() {
 # bats test_tags=smoke
 @test "a newer format of database or lock file is refused with 65" {
 	preempt-store put k v
-	sqlite3 "$db" 'PRAGMA user_version=3; ALTER TABLE meta RENAME TO metadata'
+	sqlite3 "$db" 'PRAGMA user_version=4; ALTER TABLE meta RENAME TO metadata'
 	refused 65 preempt-store get k
-	[[ $stderr == *'has format 3 and we know 2'*'newer preempt-tools'* ]]
+	[[ $stderr == *'has format 4 and this version uses 3'*'newer preempt-tools'* ]]
 	preempt-store put k v --store "$dir/other.db"
-	sed -i 's/^format 1$/format 4/; s/^mode .*/mode quantum/' "$dir/other.db.lock"
+	sed -i 's/^format 3$/format 4/; s/^mode .*/mode quantum/' "$dir/other.db.lock"
 	refused 65 preempt-store get k --store "$dir/other.db"
-	[[ $stderr == *'has format 4 and we know 3'* ]]
+	[[ $stderr == *'has format 4 and this version uses 3'* ]]
 }
 
-@test "a store of format 1, made by an older version: used as it is, and left what it is" {
+@test "a store from before the first release, format 1 or 2, is refused with 65 and left alone" {
 	preempt-store put k v
-	local nonce
-	nonce=$(sqlite3 "$db" 'SELECT nonce FROM meta')
-	rm "$db" "$db-journal"
-	sqlite3 "$db" "PRAGMA application_id=$((0x50726d74)); PRAGMA user_version=1;
-		CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL);
-		CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB, revision INTEGER NOT NULL) WITHOUT ROWID;
-		CREATE INDEX keys_revision ON keys(revision);
-		INSERT INTO meta VALUES(1, '$nonce', 2);
-		INSERT INTO keys VALUES(CAST('old' AS BLOB), CAST('there' AS BLOB), 1), (CAST('went' AS BLOB), NULL, 2)"
-	chmod 600 "$db"
-	answers 0 preempt-store get old
-	[ "$output" = there ]
-	answers 1 preempt-store get went
-	answers 0 preempt-store put went back
-	answers 0 preempt-store list
-	[ "$output" = $'old\nwent' ]
-	preempt-store wait --since 2 went --timeout 100s
-	answers 0 preempt-store rm old
-	answers 1 preempt-store get old
-	answers 0 preempt-store doctor
-	[ "$(sqlite3 "$db" "PRAGMA user_version; SELECT format, revision FROM meta;
-		SELECT count(*) FROM sqlite_master; SELECT CAST(key AS TEXT) FROM keys WHERE value IS NULL")" = \
-		$'1\n1|4\n3\nold' ]
+	sqlite3 "$db" 'PRAGMA user_version=2'
+	refused 65 preempt-store put k w
+	[[ $stderr == *'has format 2 and this version uses 3'*'make the store anew'* ]]
+	sqlite3 "$db" 'PRAGMA user_version=1; ALTER TABLE meta DROP COLUMN floor; DROP TABLE gone'
+	refused 65 preempt-store get k
+	[[ $stderr == *'has format 1 and this version uses 3'* ]]
+	sed -i 's/^format 3$/format 1/; /^takeover/d' "$db.lock"
+	refused 65 preempt-store get k
+	[[ $stderr == *"$db.lock has format 1 and this version uses 3"* ]]
+	[ "$(sqlite3 "$db" 'PRAGMA user_version; SELECT count(*) FROM keys')" = $'1\n1' ]
 }
 
 @test "a rubbish lock file is refused with 65" {

@@ -52,13 +52,13 @@ static void make_bare(const char *directory, const char *name)
 {
 	sqlite3 *database = open_bare(directory, name);
 	if (sqlite3_exec(database,
-		    "CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
+		    "CREATE TABLE meta(nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
 		    " floor INTEGER NOT NULL);"
 		    "CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,"
 		    " revision INTEGER NOT NULL) WITHOUT ROWID;"
 		    "CREATE INDEX keys_revision ON keys(revision);"
 		    "CREATE TABLE gone(revision, key, PRIMARY KEY(revision, key)) WITHOUT ROWID;"
-		    "INSERT INTO meta VALUES(2, 'x', 0, 0)",
+		    "INSERT INTO meta VALUES('x', 0, 0)",
 		    NULL, NULL, NULL) != SQLITE_OK)
 		exit(75);
 	sqlite3_close(database);

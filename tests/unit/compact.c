@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the SQLite backend remembers of deleted keys: so much that nobody who waits misses one, so
- * little that a store through which much goes does not grow. And a store of the format before,
- * which stays what it is.
+ * little that a store through which much goes does not grow.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -247,70 +246,12 @@ static void bounds(void)
 	store_close(store);
 }
 
-/* A store as it was made before: the database of a new one, laid out as then. */
-static void make_old(const char *name)
+static void format(void)
 {
-	char nonce[40] = "", sql[800];
-	sqlite3 *database = NULL;
-	struct store *store = open_store(name);
-	snprintf(nonce, sizeof(nonce), "%s", ((struct sqlite_store *)store)->lock.file.nonce);
-	store_close(store);
-	unlink(path_of(name));
-	snprintf(sql, sizeof(sql),
-		"BEGIN; PRAGMA application_id=%d; PRAGMA user_version=1;"
-		"CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL);"
-		"CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB, revision INTEGER NOT NULL)"
-		" WITHOUT ROWID;"
-		"CREATE INDEX keys_revision ON keys(revision);"
-		"INSERT INTO meta VALUES(1, '%s', 0); COMMIT",
-		0x50726d74, nonce);
-	CHECK_EQ(sqlite3_open(path_of(name), &database), SQLITE_OK);
-	CHECK_EQ(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
-	sqlite3_close(database);
-	CHECK_EQ(chmod(path_of(name), 0600), 0);
-}
-
-static void formats(void)
-{
-	const char *name = "old.db";
-
-	TEST("a new store has format 2")
+	TEST("a new store has format 3")
 	{
 		store_close(open_store("new.db"));
-		CHECK_EQ(ask("new.db", "PRAGMA user_version"), 2);
-		CHECK_EQ(ask("new.db", "SELECT format FROM meta"), 2);
-	}
-	TEST("a store of format 1 is used as before, and stays one")
-	{
-		store_revision put = 0;
-		make_old(name);
-		struct store *store = open_store(name);
-		CHECK_EQ(store_put(store, "p/1", "v", &put, &err), STATUS_OK);
-		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
-		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
-		CHECK_EQ(ask(name, REVISION), put + 1);
-		pass(store, REMEMBERED + 3 * GATHERED);
-		/* Nothing is forgotten, and nobody woken in vain. */
-		CHECK_EQ(wait_since(store, "p/", put), STATUS_OK);
-		CHECK_EQ(wait_since(store, "p/", put + 1), STATUS_TIMEOUT);
-		CHECK_EQ(wait_since(store, "q/", 0), STATUS_TIMEOUT);
-		CHECK_EQ(ask(name, "SELECT count(*) FROM keys WHERE value IS NULL"),
-			REMEMBERED + 3 * GATHERED);
-		struct store_range all = {.prefix = ""};
-		struct store_answer answer = {0};
-		CHECK_EQ(store_list(store, &all, &answer, &err), STATUS_OK);
-		CHECK_EQ(answer.count, 1);
-		store_answer_release(&answer);
-		all.since = put;
-		CHECK_EQ(store_list(store, &all, &answer, &err), STATUS_OK);
-		CHECK_EQ(answer.count, 1);
-		store_answer_release(&answer);
-		CHECK_EQ(store_purge(store, "p/", NULL, 0, &err), STATUS_OK);
-		CHECK_EQ(wait_since(store, "p/", put), STATUS_TIMEOUT);
-		store_close(store);
-		CHECK_EQ(ask(name, "PRAGMA user_version"), 1);
-		CHECK_EQ(ask(name, "SELECT format FROM meta"), 1);
-		CHECK_EQ(ask(name, "SELECT count(*) FROM sqlite_master"), 3);
+		CHECK_EQ(ask("new.db", "PRAGMA user_version"), 3);
 	}
 }
 
@@ -322,7 +263,7 @@ int main(void)
 	scratch_make();
 	waits();
 	bounds();
-	formats();
+	format();
 	scratch_remove();
 	return unit_end();
 }

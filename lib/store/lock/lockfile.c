@@ -19,7 +19,6 @@
 #include "store/lock/link_prove.h"
 
 #define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
-#define FORMAT	      3 /* the newest */
 #define TEMPORARY     ".new-XXXXXX"
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
@@ -64,21 +63,18 @@ enum status lockfile_failed(
 static enum status compose(
 	enum lock_mode mode, int64_t takeover, char *text, size_t size, struct error *err)
 {
-	char line[40] = "";
 	unsigned char random[16];
 	char nonce[33];
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return error_set(err, STATUS_TEMPORARY, "no random numbers: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(nonce + 2 * i, 3, "%02x", random[i]);
-	/* Versions without lock=link or without the takeover must refuse such files, so these
-	 * get a higher format number; files of mode fcntl stay at format 1, readable by all
-	 * versions. */
-	if (mode == LOCK_LINK)
-		snprintf(line, sizeof(line), "takeover %lld\n",
-			(long long)(takeover ? takeover : TAKEOVER_DEFAULT));
-	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\n%s%s", FIRST_LINE,
-		mode == LOCK_LINK ? FORMAT : 1, lock_mode_name(mode), nonce, line, LAST_NEW);
+	if (mode == LOCK_FCNTL)
+		takeover = 0;
+	else if (!takeover)
+		takeover = TAKEOVER_DEFAULT;
+	snprintf(text, size, "%s\nformat %d\nmode %s\nnonce %s\ntakeover %lld\n%s", FIRST_LINE,
+		STORE_FORMAT, lock_mode_name(mode), nonce, (long long)takeover, LAST_NEW);
 	return STATUS_OK;
 }
 
@@ -173,39 +169,41 @@ static enum status not_ours(const struct lockfile *file, struct error *err)
 		file->path);
 }
 
+enum status lockfile_refuse_format(const char *what, unsigned format, struct error *err)
+{
+	return error_set(err, STATUS_DAMAGED,
+		"%s has format %u and this version uses %d: not used; %s", what, format,
+		STORE_FORMAT,
+		format > STORE_FORMAT
+			? "install a newer preempt-tools"
+			: "it was made before the first release, make the store anew");
+}
+
 /* Understand the opened file. */
 static enum status read_record(struct lockfile *file, struct error *err)
 {
 	char text[512], mode[16];
-	int format = 0, length = 0;
+	unsigned format = 0;
+	int length = 0;
+	long long takeover = 0;
 	enum status status = read_text(file, text, sizeof(text), err);
 	if (status != STATUS_OK)
 		return status;
 	size_t first = strlen(FIRST_LINE);
-	if (strncmp(text, FIRST_LINE "\n", first + 1) ||
-		sscanf(text + first, "\nformat %9d\n", &format) != 1)
+	int read =
+		strncmp(text, FIRST_LINE "\n", first + 1)
+			? 0
+			: sscanf(text + first,
+				  "\nformat %9u\nmode %15s\nnonce %32[0-9a-f]\ntakeover %9lld\nstate%n",
+				  &format, mode, file->nonce, &takeover, &length);
+	if (read > 0 && format != STORE_FORMAT)
+		return lockfile_refuse_format(file->path, format, err);
+	if (!length || strlen(file->nonce) != 32 || !lock_mode_parse(mode, &file->mode))
 		return not_ours(file, err);
-	if (format > FORMAT)
-		return error_set(err, STATUS_DAMAGED,
-			"%s has format %d and we know %d: not used; install a newer preempt-tools",
-			file->path, format, FORMAT);
-	if (sscanf(text + first, "\nformat %*d\nmode %15s\nnonce %32[0-9a-f]\n%n", mode,
-		    file->nonce, &length) != 2 ||
-		!length || strlen(file->nonce) != 32 || !lock_mode_parse(mode, &file->mode) ||
-		file->mode != (format == 1 ? LOCK_FCNTL : LOCK_LINK))
+	if (file->mode == LOCK_LINK ? takeover < TAKEOVER_LEAST || takeover > TAKEOVER_MOST
+				    : file->mode != LOCK_FCNTL || takeover != 0)
 		return not_ours(file, err);
-	const char *rest = text + first + length;
-	if (file->mode == LOCK_LINK) {
-		long long takeover = 0;
-		length = 0;
-		if (sscanf(rest, "takeover %9lld\n%n", &takeover, &length) != 1 || !length ||
-			takeover < TAKEOVER_LEAST || takeover > TAKEOVER_MOST)
-			return not_ours(file, err);
-		file->takeover = takeover;
-		rest += length;
-	}
-	if (strncmp(rest, "state", 5))
-		return not_ours(file, err);
+	file->takeover = takeover;
 	file->made = strstr(text, "\n" LAST_MADE) != NULL;
 	return STATUS_OK;
 }

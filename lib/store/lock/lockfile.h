@@ -3,8 +3,6 @@
  * The lock file DATABASE.lock: it records the mode in which machines exclude each other, and a
  * nonce that is in the database too, so that a database with a lock file that is not its own is
  * refused. It is made whole, before the database, and but for its last line never written again.
- * Format 1 is mode fcntl; format 3 is mode link, and says after how long a holder is taken for
- * dead. Format 2 was mode link before takeover.h: it is followed, and made no more.
  *
  * A struct lockfile owns path and descriptor (close-on-exec): lockfile_close, also after an error;
  * one with descriptor -1 and all else zero is closed.
@@ -25,6 +23,12 @@
 #define TAKEOVER_DEFAULT 5000
 #define TAKEOVER_LEAST	 2000
 #define TAKEOVER_MOST	 3600000
+
+/*
+ * The format of a store: of the lock file and of the database, whose user_version it is. Stores of
+ * another format are refused; 1 and 2 were used before the first release.
+ */
+#define STORE_FORMAT 3
 
 /* What the opener wants and where it is. */
 struct lockfile_terms {
@@ -48,7 +52,7 @@ struct lockfile {
 	int descriptor;
 	enum lock_mode mode; /* as recorded */
 	char nonce[33];
-	int64_t takeover; /* milliseconds of silence after which a holder is dead; mode link only */
+	int64_t takeover; /* milliseconds of silence after which a holder is dead; 0: mode fcntl */
 	bool shared_group;
 	enum cache cache; /* what to let go of before files of the store are read */
 	int outlived;	  /* as in struct filesystem_traits */
@@ -102,6 +106,9 @@ enum status lockfile_write_made(struct lockfile *file, struct error *err);
  * were killed while they made the lock file. One who is still at it finds that it is there.
  */
 void lockfile_tidy(const struct lockfile *file);
+
+/* what, the lock file or the database, does not have STORE_FORMAT: STATUS_DAMAGED. */
+enum status lockfile_refuse_format(const char *what, unsigned format, struct error *err);
 
 /* "cannot ACTION lock file PATH: REASON; CURE"; returns the status of the errno. */
 enum status lockfile_failed(

@@ -221,8 +221,7 @@ enum status gather_run(struct gather *gather, struct session *session, struct er
 	enum status status = STATUS_OK;
 	store_revision own = session->revision;
 	gather->posts = machine_posts(&store->lock.machine, &ticket, &end);
-	if (!gather->posts || session->format < FORMAT_COMPACTED ||
-		!(gather->items = malloc(MOST * sizeof(*gather->items))))
+	if (!gather->posts || !(gather->items = malloc(MOST * sizeof(*gather->items))))
 		return STATUS_OK;
 	gather->seed = seed_of(store);
 	gather->floor = session->floor;

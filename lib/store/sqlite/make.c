@@ -21,7 +21,7 @@ static const char on_make[] =
 	"PRAGMA journal_mode=MEMORY; PRAGMA synchronous=FULL; BEGIN;"
 	"PRAGMA application_id=" VALUE_OF(
 		DATABASE_APPLICATION) ";"
-				      "CREATE TABLE meta(format INTEGER NOT NULL, nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
+				      "CREATE TABLE meta(nonce TEXT NOT NULL, revision INTEGER NOT NULL,"
 				      " floor INTEGER NOT NULL);"
 				      "CREATE TABLE keys(key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,"
 				      " revision INTEGER NOT NULL) WITHOUT ROWID;"
@@ -78,8 +78,8 @@ static enum status make_temporary(
 	if (status == STATUS_OK) {
 		char insert[128];
 		snprintf(insert, sizeof(insert),
-			"PRAGMA user_version=%d; INSERT INTO meta VALUES(%d, '%s', 0, 0); COMMIT",
-			FORMAT_NEWEST, FORMAT_NEWEST, store->lock.file.nonce);
+			"PRAGMA user_version=%d; INSERT INTO meta VALUES('%s', 0, 0); COMMIT",
+			STORE_FORMAT, store->lock.file.nonce);
 		status = session_execute(&session, insert, "make", err);
 	}
 	session_close(&session);

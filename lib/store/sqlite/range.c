@@ -111,7 +111,7 @@ static sqlite3_stmt *prepare_list(struct session *session, const struct store_ra
 			   : count ? "SELECT key, value, revision FROM keys WHERE key IN "
 				     "(SELECT key FROM keys" CHANGED_LATELY
 				   : "SELECT key, value, revision FROM keys" CHANGED_LATELY;
-	snprintf(tail + used, sizeof(tail) - used, "%s AND value IS NOT NULL ORDER BY key LIMIT ?4",
+	snprintf(tail + used, sizeof(tail) - used, "%s ORDER BY key LIMIT ?4",
 		since && count ? ")" : "");
 	sqlite3_stmt *statement = prepare_for_bounds(session, head, bounds, since, tail, err);
 	for (size_t i = 0; statement && i < count; i++) {
@@ -196,7 +196,7 @@ enum status range_changed(struct sqlite_store *store, const char *prefix, store_
 		status = find_any(&session,
 			since ? "SELECT 1 FROM keys" CHANGED_LATELY : "SELECT 1 FROM keys", &bounds,
 			since, changed, err);
-		if (status == STATUS_OK && !*changed && session.format >= FORMAT_COMPACTED)
+		if (status == STATUS_OK && !*changed)
 			status = find_any(
 				&session, "SELECT 1 FROM gone", &bounds, since, changed, err);
 	}
@@ -230,7 +230,7 @@ enum status range_purge(struct store *base, const char *prefix,
 	if (status == STATUS_OK && hold) {
 		find_bounds(prefix, NULL, &bounds);
 		status = delete_all(&session, "DELETE FROM keys", &bounds, err);
-		if (status == STATUS_OK && session.format >= FORMAT_COMPACTED)
+		if (status == STATUS_OK)
 			status = delete_all(&session, "DELETE FROM gone", &bounds, err);
 	}
 	status = session_end(&session, status, &known, err);

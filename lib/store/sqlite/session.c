@@ -125,12 +125,7 @@ static enum status check_format(struct session *session, struct error *err)
 			"%s is not a store of preempt-tools: not used; choose another --store",
 			where);
 	uint32_t format = big_endian(header + 60);
-	if (format > FORMAT_NEWEST)
-		return error_set(err, STATUS_DAMAGED,
-			"store %s has format %u and we know %d: not used; install a newer preempt-tools",
-			where, format, FORMAT_NEWEST);
-	session->format = format < FORMAT_COMPACTED ? FORMAT_KEPT : FORMAT_COMPACTED;
-	return STATUS_OK;
+	return format == STORE_FORMAT ? STATUS_OK : lockfile_refuse_format(where, format, err);
 }
 
 /* Read meta, the first access of the transaction: it also rolls back what a killed writer left. */
@@ -139,10 +134,6 @@ static enum status read_meta(struct session *session, struct error *err)
 	struct error trouble = {0};
 	sqlite3_stmt *statement =
 		session_prepare(session, "SELECT nonce, revision, floor FROM meta", &trouble);
-	/* A database of format 1 has no such column. */
-	if (!statement && sqlite3_errcode(session->database) == SQLITE_ERROR)
-		statement =
-			session_prepare(session, "SELECT nonce, revision, 0 FROM meta", &trouble);
 	int code = statement ? sqlite3_step(statement) : SQLITE_ERROR;
 	enum status status = STATUS_OK;
 	if (!statement)
@@ -150,7 +141,8 @@ static enum status read_meta(struct session *session, struct error *err)
 	else if (code != SQLITE_ROW)
 		status = session_failed(
 			session, "read", code == SQLITE_DONE ? SQLITE_CORRUPT : code, &trouble);
-	/* Not ours, or newer, explains any other trouble, except not being able to ask. */
+	/* Not ours, or of another format, explains any other trouble, except not being able to ask.
+	 */
 	if (status == STATUS_OK || status == STATUS_DAMAGED) {
 		enum status format = check_format(session, err);
 		if (format != STATUS_OK) {
@@ -186,8 +178,7 @@ static enum status begin(struct session *session, struct error *err)
 /*
  * The revision never goes back, but when an older copy of the database is put in its place. Then go
  * on above all that anybody has seen, in a transaction of its own, so that the others learn from
- * the floor that what they know is of another past. A layout without a floor: every key counts as
- * changed.
+ * the floor that what they know is of another past.
  */
 static enum status go_on(struct session *session, struct error *err)
 {
@@ -195,11 +186,8 @@ static enum status go_on(struct session *session, struct error *err)
 	bool write = session->write;
 	struct sqlite_store *store = session->store;
 	store_revision next = store->newest + AHEAD, back_to = session->revision;
-	snprintf(sql, sizeof(sql),
-		session->format >= FORMAT_COMPACTED
-			? "UPDATE meta SET revision=%lld, floor=%lld"
-			: "UPDATE meta SET revision=%lld; UPDATE keys SET revision=%lld",
-		(long long)next, (long long)next);
+	snprintf(sql, sizeof(sql), "UPDATE meta SET revision=%lld, floor=%lld", (long long)next,
+		(long long)next);
 	enum status status = session_upgrade(session, err);
 	if (status == STATUS_OK)
 		status = session_execute(session, sql, "change", err);

@@ -89,21 +89,8 @@ enum statement {
 	STATEMENT_GET,
 	STATEMENT_PUT, /* 2: value, 3: revision */
 	STATEMENT_DELETE,
-	STATEMENT_BURY,	 /* 2: revision */
-	STATEMENT_EMPTY, /* 2: revision */
+	STATEMENT_BURY, /* 2: revision */
 	STATEMENT_COUNT
-};
-
-/*
- * How a database is laid out, its user_version. Who makes one makes the newest; one that is there
- * stays what it is, for other machines may have older tools, which refuse what is newer.
- */
-enum format {
-	/* Before: a deleted key keeps its row in keys, without value and for good. */
-	FORMAT_KEPT = 1,
-	/* What was deleted lately stands in gone; meta has a floor. */
-	FORMAT_COMPACTED = 2,
-	FORMAT_NEWEST = FORMAT_COMPACTED
 };
 
 /* One locked transaction. */
@@ -118,7 +105,6 @@ struct session {
 	store_revision revision; /* with the requests that have run since */
 	bool changed;		 /* by the request that runs now: then it becomes one more */
 	bool busy;		 /* what failed last failed because another program has it open */
-	enum format format;
 	/* Of what was deleted up to here not all is remembered; 0: all is. */
 	store_revision floor;
 	bool raised;	/* the floor, by this transaction */

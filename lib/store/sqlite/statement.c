@@ -8,14 +8,12 @@
 #include "store/sqlite/session.h"
 
 static const char *const texts[STATEMENT_COUNT] = {
-	[STATEMENT_COMPARE] = "SELECT revision FROM keys WHERE key=?1 AND value IS NOT NULL",
-	[STATEMENT_GET] = "SELECT value, revision FROM keys WHERE key=?1 AND value IS NOT NULL",
+	[STATEMENT_COMPARE] = "SELECT revision FROM keys WHERE key=?1",
+	[STATEMENT_GET] = "SELECT value, revision FROM keys WHERE key=?1",
 	/* Comes to the same as an upsert, and costs less to make. */
 	[STATEMENT_PUT] = "REPLACE INTO keys(key, value, revision) VALUES(?1, ?2, ?3)",
 	[STATEMENT_DELETE] = "DELETE FROM keys WHERE key=?1",
 	[STATEMENT_BURY] = "INSERT OR IGNORE INTO gone(key, revision) VALUES(?1, ?2)",
-	[STATEMENT_EMPTY] = "UPDATE keys SET value=NULL, revision=?2 "
-			    "WHERE key=?1 AND value IS NOT NULL",
 };
 
 sqlite3_stmt *session_prepare(struct session *session, const char *sql, struct error *err)

@@ -89,19 +89,15 @@ static enum status put_one(struct session *session, const struct store_op *op, s
 static enum status delete_one(struct session *session, const char *key, struct error *err)
 {
 	int changes;
-	bool buries = session->format >= FORMAT_COMPACTED;
-	sqlite3_stmt *statement =
-		session_keep(session, buries ? STATEMENT_DELETE : STATEMENT_EMPTY, key, err);
+	sqlite3_stmt *statement = session_keep(session, STATEMENT_DELETE, key, err);
 	if (!statement)
 		return err->status;
-	if (!buries)
-		sqlite3_bind_int64(statement, 2, session->revision + 1);
 	enum status status = session_finish(session, statement, &changes, err);
 	if (status != STATUS_OK || changes == 0)
 		return status;
 	session->changed = true;
 	session->deleted++;
-	return buries ? compact_bury(session, key, err) : STATUS_OK;
+	return compact_bury(session, key, err);
 }
 
 static bool may_write(const struct store_op *ops, size_t count)
@@ -165,7 +161,7 @@ static enum status write_meta(struct session *session, struct error *err)
 	enum status status = STATUS_OK;
 	if (session->revision == session->began)
 		return STATUS_OK;
-	if (session->deleted && session->format >= FORMAT_COMPACTED)
+	if (session->deleted)
 		status = compact_some(session, err);
 	if (status != STATUS_OK)
 		return status;
