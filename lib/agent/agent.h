@@ -11,7 +11,7 @@
 #include "live/heartbeat.h"
 #include "live/progress.h"
 #include "notice/source_set.h"
-#include "proto/agreement.h"
+#include "proto/agreement/agreement.h"
 #include "proto/keys.h"
 #include "proto/writes.h"
 #include "run/identity.h"

@@ -41,7 +41,7 @@
 #include "base/life.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "proto/agreement.h"
+#include "proto/agreement/agreement.h"
 
 #define KEYS_MAX 512 /* bytes of a key with its NUL */
 

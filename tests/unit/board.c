@@ -16,7 +16,7 @@
 
 #include "agent/task/board.h"
 #include "agent/task/board_place.h"
-#include "proto/agreement.h"
+#include "proto/agreement/agreement.h"
 #include "unit.h"
 
 static void sign(const struct board *board, const char *line)

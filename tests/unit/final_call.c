@@ -13,7 +13,7 @@
 
 #include "agent/task/step_interval.h"
 #include "base/clock.h"
-#include "proto/grace.h"
+#include "proto/agreement/grace.h"
 #include "unit.h"
 
 #define DRAWS 10000

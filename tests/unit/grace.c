@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The deadline arithmetic, case by case. All times are milliseconds. */
-#include "proto/grace.h"
+#include "proto/agreement/grace.h"
 
 #include "base/clock.h"
 #include "unit.h"

@@ -2,7 +2,7 @@
 /* How long a step takes, from looks once a second. */
 #include "agent/task/step_interval.h"
 
-#include "proto/agreement.h"
+#include "proto/agreement/agreement.h"
 
 #include "unit.h"
 

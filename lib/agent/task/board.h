@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "notice/notice.h"
-#include "proto/agreement.h"
+#include "proto/agreement/agreement.h"
 
 struct board {
 	char *path;

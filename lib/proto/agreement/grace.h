@@ -2,8 +2,8 @@
 /*
  * Deadline arithmetic: when the last save has to begin. Pure functions; all times are milliseconds.
  */
-#ifndef PROTO_GRACE_H
-#define PROTO_GRACE_H
+#ifndef PROTO_AGREEMENT_GRACE_H
+#define PROTO_AGREEMENT_GRACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

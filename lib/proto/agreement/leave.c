@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How the attempt ends for one task: wait for the others, decide the exit code, leave. */
 #include "base/error.h"
-#include "proto/agreement_inside.h"
+#include "proto/agreement/inside.h"
 
 #define LEAVE_BARELY   500 /* but one that was barely in time looks once more */
 #define MOST_STRIDES   1000000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What happened, and the order in which agreement_next asks what is to be done. */
-#include "proto/agreement_inside.h"
+#include "proto/agreement/inside.h"
 
 #define SETTLE	   1	/* ms between writing hold = wait and reading step */
 #define STOPPED	   1000 /* a call that comes this many ms late: this process was stopped */

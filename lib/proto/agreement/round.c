@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A round, seen by one task whose command runs: hold, report, decide, follow. */
 #include "base/error.h"
-#include "proto/agreement_inside.h"
+#include "proto/agreement/inside.h"
 
 #define SETTLE	       1    /* ms between writing hold = wait and reading step */
 #define CALLS_YET      100  /* ms between looks at whether a task has called at last */

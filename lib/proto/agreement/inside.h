@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the agreement, and by nobody else:
- * agreement.c (what happened), agreement_round.c (hold, report, decide, follow),
- * agreement_alone.c (the same without the store), agreement_leave.c (park, judge, leave).
+ * agreement.c (what happened), round.c (hold, report, decide, follow),
+ * alone.c (the same without the store), leave.c (park, judge, leave).
  */
 #ifndef PROTO_AGREEMENT_INSIDE_H
 #define PROTO_AGREEMENT_INSIDE_H
 
 #include "base/clock.h"
-#include "proto/agreement.h"
+#include "proto/agreement/agreement.h"
 
 #define POLL_OFTEN  1000 /* ms between views while something is awaited: of a few tasks */
 #define POLL_SELDOM 4000 /* of the others */
@@ -78,7 +78,7 @@ static inline void view_by(const struct agreement *a, struct agreement_plan *pla
 		plan->look, clock_later(a->answered_at, a->awaits_at) + agreement_pace(a));
 }
 
-/* agreement_alone.c */
+/* alone.c */
 bool agreement_is_of_round(enum agreement_write what);
 /* Agree with the tasks of the same agent only. */
 void agreement_begin_alone(struct agreement *a, int64_t now);
@@ -109,11 +109,11 @@ void agreement_take_in(struct agreement *a, int64_t now);
 /* What was measured here and what the reports of the newest round say. */
 struct grace_measure agreement_measure(const struct agreement *a);
 
-/* agreement_round.c */
+/* round.c */
 bool agreement_announce(const struct agreement *a, struct agreement_plan *plan);
 void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan);
 
-/* agreement_leave.c */
+/* leave.c */
 /* What is to be expected of the save of the newest round. */
 enum agreement_prospect {
 	PROSPECT_COMPLETE, /* a checkpoint, and nobody is saving any more */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "proto/grace.h"
+#include "proto/agreement/grace.h"
 
 #include "base/clock.h"
 

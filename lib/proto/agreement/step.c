@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The value of a decision, as pure functions of the view. */
 #include "base/clock.h"
-#include "proto/agreement.h"
+#include "proto/agreement/agreement.h"
 
 /* How many boundaries of the task with the longest stride are tried for one that all share. */
 #define CANDIDATES 256

@@ -12,14 +12,14 @@
  * task holds at its next boundary and reports it; the decision is the largest report; all tasks
  * save there; after the final save each task stays until all have saved, then leaves.
  */
-#ifndef PROTO_AGREEMENT_H
-#define PROTO_AGREEMENT_H
+#ifndef PROTO_AGREEMENT_AGREEMENT_H
+#define PROTO_AGREEMENT_AGREEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/grace.h"
+#include "proto/agreement/grace.h"
 
 /* ---- What the store shows (shared by all tasks of one agent) ---- */
 
@@ -342,7 +342,7 @@ static inline bool agreement_saved_reported(const struct agreement *a)
 	return a->saving && a->done[WRITE_SAVED] == a->saving;
 }
 
-/* ---- The decision's value (agreement_step.c) ---- */
+/* ---- The decision's value (step.c) ---- */
 
 /* How many steps lie between two boundaries of a task that reported. */
 uint64_t agreement_stride(const struct agreement_peer *peer);

@@ -5,7 +5,7 @@
  * puts the instant of the writing between two readings of its own.
  */
 #include "base/clock.h"
-#include "proto/agreement.h"
+#include "proto/agreement/agreement.h"
 
 void agreement_learn_deadline(
 	struct agreement_view *view, const struct agreement_sighting *sighting)
