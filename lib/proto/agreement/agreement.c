@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What happened, and the order in which agreement_next asks what is to be done. */
-#include "proto/agreement/inside.h"
+#include "proto/agreement/agreement.h"
+
+#include "base/clock.h"
+#include "proto/agreement/alone.h"
+#include "proto/agreement/facts.h"
+#include "proto/agreement/leave.h"
+#include "proto/agreement/plan.h"
+#include "proto/agreement/reading.h"
+#include "proto/agreement/round.h"
 
 #define SETTLE	   1	/* ms between writing hold = wait and reading step */
 #define STOPPED	   1000 /* a call that comes this many ms late: this process was stopped */
@@ -23,77 +31,6 @@ void agreement_init(struct agreement *a, const struct agreement_config *config,
 }
 
 /* ---- The store ---- */
-
-static uint64_t count_reports(const struct agreement_view *view)
-{
-	uint64_t count = 0;
-	for (uint64_t i = 0; i < view->tasks; i++)
-		count += view->peers[i].reported;
-	return count;
-}
-
-/*
- * How long to wait for a notification before reading anyway: the task that should send it may be
- * dead. Only a few tasks poll often, so that not all of them read at once.
- */
-static int64_t pace_by_rank(const struct agreement *a)
-{
-	uint64_t before = 0;
-	for (uint64_t i = 0; i < a->config.task && before <= LOOKERS; i++)
-		before += agreement_counts(a->view, i);
-	return before > LOOKERS ? POLL_SELDOM : before > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
-}
-
-/* No task polls so often that polling loads the store. */
-int64_t agreement_pace(const struct agreement *a)
-{
-	return clock_later(pace_by_rank(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
-}
-
-/* The unread changes may be all the records that this task waits for: read them. */
-void agreement_await(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
-{
-	if (awaited && a->view->unseen >= awaited)
-		plan->look = clock_earlier(plan->look, a->answered_at);
-}
-
-static void enter_round(struct agreement *a, int64_t now)
-{
-	a->round = a->view->round;
-	a->round_seen = now;
-	if (a->told.order != ORDER_WAIT)
-		a->read = false; /* while it waits, it stays where it can save at read_next */
-	a->skipped = false;
-	a->decided_at = 0;
-	a->reports = 0;
-	a->reports_at = now;
-	a->silence = 0;
-}
-
-/* Only time in which the store answered is silence of the others. */
-static void count_silence(struct agreement *a, int64_t now)
-{
-	uint64_t reports = count_reports(a->view);
-	if (a->view->unseen)
-		return; /* they may be reports */
-	if (reports == a->reports) {
-		a->silence += clock_earlier(now - a->answered_at, pace_by_rank(a) + POLL_OFTEN);
-		return;
-	}
-	a->reports = reports;
-	a->reports_at = now;
-	a->silence = 0;
-}
-
-void agreement_take_in(struct agreement *a, int64_t now)
-{
-	const struct agreement_view *view = a->view;
-	if (view->round != a->round)
-		enter_round(a, now);
-	count_silence(a, now);
-	if (view->decided && !a->decided_at)
-		a->decided_at = now;
-}
 
 void agreement_took_in(struct agreement *a, int64_t now)
 {
@@ -216,29 +153,6 @@ void agreement_noticed(struct agreement *a, int64_t deadline)
 		return;
 	a->own_deadline = deadline;
 	a->done[WRITE_DEADLINE] = 0;
-}
-
-struct grace_measure agreement_measure(const struct agreement *a)
-{
-	const struct agreement_view *view = a->view;
-	struct grace_measure measure = a->measure;
-	uint64_t least = UINT64_MAX, most = 0, stride = UINT64_MAX;
-	measure.longest_save = clock_later(measure.longest_save, view->longest_save);
-	for (uint64_t i = 0; i < view->tasks; i++) {
-		const struct agreement_peer *peer = &view->peers[i];
-		if (!peer->reported || peer->none)
-			continue;
-		if (peer->step < least)
-			least = peer->step;
-		if (peer->step > most)
-			most = peer->step;
-		if (agreement_stride(peer) < stride)
-			stride = agreement_stride(peer);
-		measure.longest_step = clock_later(measure.longest_step, peer->step_time);
-	}
-	if (most > least)
-		measure.skew = (most - least) / stride;
-	return measure;
 }
 
 /* ---- What is to be done ---- */

@@ -4,7 +4,9 @@
  * a round that stands in the agent's memory. The rules are those of any other round: what is wanted
  * to be written of it is done here, at once.
  */
-#include "proto/agreement/inside.h"
+#include "proto/agreement/alone.h"
+
+#include "proto/agreement/reading.h"
 
 /* Whether the round that is kept in memory is what this write belongs to. */
 bool agreement_is_of_round(enum agreement_write what)

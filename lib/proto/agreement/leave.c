@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* How the attempt ends for one task: wait for the others, decide the exit code, leave. */
+#include "proto/agreement/leave.h"
+
 #include "base/error.h"
-#include "proto/agreement/inside.h"
+#include "proto/agreement/alone.h"
+#include "proto/agreement/facts.h"
+#include "proto/agreement/plan.h"
+#include "proto/agreement/reading.h"
+#include "proto/agreement/round.h"
 
 #define LEAVE_BARELY   500 /* but one that was barely in time looks once more */
 #define MOST_STRIDES   1000000

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A round, seen by one task whose command runs: hold, report, decide, follow. */
+#include "proto/agreement/round.h"
+
 #include "base/error.h"
-#include "proto/agreement/inside.h"
+#include "proto/agreement/alone.h"
+#include "proto/agreement/facts.h"
+#include "proto/agreement/leave.h"
+#include "proto/agreement/plan.h"
+#include "proto/agreement/reading.h"
 
 #define SETTLE	       1    /* ms between writing hold = wait and reading step */
 #define CALLS_YET      100  /* ms between looks at whether a task has called at last */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The save of a round, and how the task leaves. */
+#ifndef PROTO_AGREEMENT_LEAVE_H
+#define PROTO_AGREEMENT_LEAVE_H
+
+#include "proto/agreement/agreement.h"
+
+/* What is to be expected of the save of the newest round. */
+enum agreement_prospect {
+	PROSPECT_COMPLETE, /* a checkpoint, and nobody is saving any more */
+	PROSPECT_OPEN,	   /* somebody is saving, and may be done in time */
+	PROSPECT_NONE,	   /* somebody who is needed cannot save there any more, or not in time */
+};
+/* While it is open, measure learns how long it has taken. */
+enum agreement_prospect agreement_prospect(
+	const struct agreement *a, int64_t now, struct grace_measure *measure);
+/* The newest checkpoint is complete, and without a task that died or left none can be after it. */
+bool agreement_no_newer(const struct agreement *a);
+bool agreement_final_save_done(const struct agreement *a);
+bool agreement_report_saved(const struct agreement *a, struct agreement_plan *plan);
+/* Whoever saves last tells those who wait for it. */
+void agreement_tell_all_saved(const struct agreement *a, struct agreement_plan *plan);
+void agreement_reach(struct agreement *a, enum agreement_reason reason, int code);
+void agreement_conclude(struct agreement *a, int64_t now, struct agreement_plan *plan);
+void agreement_leave(struct agreement *a, int64_t now, struct agreement_plan *plan);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What the rules of the agreement add to a plan: a write, an instant to wake at, a look at the
+ * store. */
+#ifndef PROTO_AGREEMENT_PLAN_H
+#define PROTO_AGREEMENT_PLAN_H
+
+#include "base/clock.h"
+#include "proto/agreement/alone.h"
+#include "proto/agreement/reading.h"
+
+static inline void wake_at(struct agreement_plan *plan, int64_t instant)
+{
+	plan->wake = clock_earlier(plan->wake, instant);
+}
+
+/* Whether the instant has come. Until then the plan wakes at it: never at one that is over. */
+static inline bool has_come(struct agreement_plan *plan, int64_t instant, int64_t now)
+{
+	if (now < instant)
+		wake_at(plan, instant);
+	return now >= instant;
+}
+
+/* Something is awaited from the others. */
+static inline void view_by(const struct agreement *a, struct agreement_plan *plan)
+{
+	plan->look = clock_earlier(
+		plan->look, clock_later(a->answered_at, a->awaits_at) + agreement_pace(a));
+}
+
+/* Wanted until it is done; after an unclear or refusing answer only with a fresh view. */
+static inline void want(const struct agreement *a, struct agreement_plan *plan,
+	enum agreement_write what, uint64_t round)
+{
+	bool in_memory = a->solo && agreement_is_of_round(what);
+	if (a->done[what] == round || (a->pending[what] && !in_memory))
+		return;
+	if (a->poll_first && !in_memory)
+		plan->look = a->answered_at;
+	else
+		plan->write[what] = round;
+}
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "proto/agreement/reading.h"
+
+#include "base/clock.h"
+#include "proto/agreement/facts.h"
+
+#define POLL_SELDOM 4000 /* ms between readings of the tasks that do not read often */
+#define POLL_SHARE  8	 /* of the time, at most, is one reading */
+#define LOOKERS	    16	 /* tasks that read more often than the rest */
+
+static uint64_t count_reports(const struct agreement_view *view)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < view->tasks; i++)
+		count += view->peers[i].reported;
+	return count;
+}
+
+/* Only a few tasks read often, so that not all of them read at once. */
+static int64_t pace_by_rank(const struct agreement *a)
+{
+	uint64_t before = 0;
+	for (uint64_t i = 0; i < a->config.task && before <= LOOKERS; i++)
+		before += agreement_counts(a->view, i);
+	return before > LOOKERS ? POLL_SELDOM : before > LOOKERS / 4 ? 2 * POLL_OFTEN : POLL_OFTEN;
+}
+
+/* No task polls so often that polling loads the store. */
+int64_t agreement_pace(const struct agreement *a)
+{
+	return clock_later(pace_by_rank(a), clock_earlier(POLL_SHARE * a->view->took, POLL_SELDOM));
+}
+
+void agreement_await(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited)
+{
+	if (awaited && a->view->unseen >= awaited)
+		plan->look = clock_earlier(plan->look, a->answered_at);
+}
+
+static void enter_round(struct agreement *a, int64_t now)
+{
+	a->round = a->view->round;
+	a->round_seen = now;
+	if (a->told.order != ORDER_WAIT)
+		a->read = false; /* while it waits, it stays where it can save at read_next */
+	a->skipped = false;
+	a->decided_at = 0;
+	a->reports = 0;
+	a->reports_at = now;
+	a->silence = 0;
+}
+
+/* Only time in which the store answered is silence of the others. */
+static void count_silence(struct agreement *a, int64_t now)
+{
+	uint64_t reports = count_reports(a->view);
+	if (a->view->unseen)
+		return; /* they may be reports */
+	if (reports == a->reports) {
+		a->silence += clock_earlier(now - a->answered_at, pace_by_rank(a) + POLL_OFTEN);
+		return;
+	}
+	a->reports = reports;
+	a->reports_at = now;
+	a->silence = 0;
+}
+
+void agreement_take_in(struct agreement *a, int64_t now)
+{
+	const struct agreement_view *view = a->view;
+	if (view->round != a->round)
+		enter_round(a, now);
+	count_silence(a, now);
+	if (view->decided && !a->decided_at)
+		a->decided_at = now;
+}
+
+struct grace_measure agreement_measure(const struct agreement *a)
+{
+	const struct agreement_view *view = a->view;
+	struct grace_measure measure = a->measure;
+	uint64_t least = UINT64_MAX, most = 0, stride = UINT64_MAX;
+	measure.longest_save = clock_later(measure.longest_save, view->longest_save);
+	for (uint64_t i = 0; i < view->tasks; i++) {
+		const struct agreement_peer *peer = &view->peers[i];
+		if (!peer->reported || peer->none)
+			continue;
+		if (peer->step < least)
+			least = peer->step;
+		if (peer->step > most)
+			most = peer->step;
+		if (agreement_stride(peer) < stride)
+			stride = agreement_stride(peer);
+		measure.longest_step = clock_later(measure.longest_step, peer->step_time);
+	}
+	if (most > least)
+		measure.skew = (most - least) / stride;
+	return measure;
+}

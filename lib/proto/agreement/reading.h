@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What a reading of the store tells the agreement, and when it needs the next one. */
+#ifndef PROTO_AGREEMENT_READING_H
+#define PROTO_AGREEMENT_READING_H
+
+#include "proto/agreement/agreement.h"
+
+#define POLL_OFTEN 1000 /* ms between readings while something is awaited: of a few tasks */
+
+/* The view has changed: note what is new in it. */
+void agreement_take_in(struct agreement *a, int64_t now);
+/*
+ * ms to wait for a notification before reading anyway, at most: the task that should send it may be
+ * dead.
+ */
+int64_t agreement_pace(const struct agreement *a);
+/* The unread changes may be all the records (awaited of them) that this task waits for: read them.
+ */
+void agreement_await(const struct agreement *a, struct agreement_plan *plan, uint64_t awaited);
+/* What was measured here and what the reports of the newest round say. */
+struct grace_measure agreement_measure(const struct agreement *a);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* One round: hold the task, report where it stands, decide, follow the decision. */
+#ifndef PROTO_AGREEMENT_ROUND_H
+#define PROTO_AGREEMENT_ROUND_H
+
+#include "proto/agreement/agreement.h"
+
+bool agreement_announce(const struct agreement *a, struct agreement_plan *plan);
+void agreement_hold(struct agreement *a, int64_t now, struct agreement_plan *plan);
+
+#endif
