@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "agent/agent_inside.h"
+#include "agent/loop/inside.h"
 #include "agent/served.h"
 #include "base/clock.h"
 #include "base/message.h"

@@ -8,7 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "agent/agent_inside.h"
+#include "agent/loop/inside.h"
 #include "agent/pulse.h"
 #include "base/clock.h"
 #include "base/message.h"

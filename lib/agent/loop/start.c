@@ -7,8 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "agent/agent_inside.h"
 #include "agent/environment.h"
+#include "agent/loop/inside.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/process.h"

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent_inside.h"
+#include "agent/loop/inside.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/message.h"

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "agent/agent_inside.h"
+#include "agent/loop/inside.h"
 
 /* One command that is run from a terminal has it from its start; of several, the first that asks.
  */

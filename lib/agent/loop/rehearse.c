@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent_inside.h"
+#include "agent/loop/inside.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/tree.h"

@@ -2,7 +2,7 @@
 /* What people are told of a run, each thing once. */
 #include <stdio.h>
 
-#include "agent/agent_inside.h"
+#include "agent/loop/inside.h"
 #include "base/message.h"
 
 static void say_claim(struct agent *agent)

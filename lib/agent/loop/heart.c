@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "agent/agent_inside.h"
+#include "agent/loop/inside.h"
 #include "base/clock.h"
 #include "base/message.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the files of the agent, and by nobody else: agent.c (the loop), agent_start.c (joining
- * and starting), restart.c (between two attempts), agent_events.c (what happens), agent_heart.c
- * (beats and progress), agent_terminal.c (a job of a shell), agent_rehearse.c (a notice to
- * oneself), agent_say.c (what people are told), ack.c (for a training that another program
+ * Shared by the files of the loop, and by nobody else: loop.c (the loop), start.c (joining
+ * and starting), restart.c (between two attempts), events.c (what happens), heart.c
+ * (beats and progress), terminal.c (a job of a shell), rehearse.c (a notice to
+ * oneself), say.c (what people are told), ack.c (for a training that another program
  * has started).
  */
-#ifndef AGENT_AGENT_INSIDE_H
-#define AGENT_AGENT_INSIDE_H
+#ifndef AGENT_LOOP_INSIDE_H
+#define AGENT_LOOP_INSIDE_H
 
 #include <poll.h>
 
@@ -65,7 +65,7 @@ void agent_say_goodbye(struct agent *agent, int code);
 /* End what runs, and free everything. */
 void agent_release(struct agent *agent);
 
-/* agent_start.c */
+/* start.c */
 enum status agent_open_signals(struct agent *agent, struct error *err);
 /* Wait until all have joined; a notice or INT ends that early. */
 enum status agent_join(struct agent *agent, struct error *err);
@@ -78,7 +78,7 @@ enum status agent_start(struct agent *agent, struct error *err);
 void agent_leave_unstarted(
 	struct agent *agent, enum agreement_reason reason, int code, const char *why);
 
-/* agent_events.c */
+/* events.c */
 void agent_check_sources(struct agent *agent, const struct pollfd *polled);
 void agent_take_notice(struct agent *agent, const struct notice *notice);
 /* Notices that a source has caught, and holds back until more is known of them. */
@@ -92,7 +92,7 @@ void agent_keep_reaper(struct agent *agent);
 void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake);
 void agent_take_result(struct agent *agent, struct result *result);
 
-/* agent_heart.c */
+/* heart.c */
 enum status agent_open_pulse(struct agent *agent, struct error *err);
 /* The heartbeat of all tasks of this agent; *pulse stays as it is where there is none to be. */
 enum status agent_start_pulse(
@@ -108,7 +108,7 @@ void agent_check_gone(struct agent *agent, int64_t now);
  */
 bool agent_declare_gone(struct agent *agent, bool awaited_only);
 
-/* agent_terminal.c */
+/* terminal.c */
 
 /* The descriptor of the terminal that a command is to have from its start; 0: none. */
 int agent_terminal_for(struct agent *agent);
@@ -119,12 +119,12 @@ void agent_continued(struct agent *agent);
 /* A command has ended: the terminal is ours again. */
 void agent_terminal_ended(struct agent *agent, const struct command *command);
 
-/* agent_rehearse.c */
+/* rehearse.c */
 void agent_rehearse(struct agent *agent, int64_t now, int64_t *wake);
 /* Say how it went; whether it passed. */
 bool agent_check_rehearsal(const struct agent *agent, int code);
 
-/* agent_say.c */
+/* say.c */
 void agent_say_news(struct agent *agent);
 void agent_say_saves(struct agent *agent);
 void agent_say_end(const struct agent *agent, int code);
