@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "agent/loop/inside.h"
+#include "agent/loop/events.h"
+#include "agent/loop/loop.h"
 #include "agent/served.h"
 #include "base/clock.h"
 #include "base/message.h"

@@ -8,7 +8,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "agent/loop/inside.h"
+#include "agent/loop/heart.h"
+#include "agent/loop/loop.h"
 #include "agent/pulse.h"
 #include "base/clock.h"
 #include "base/message.h"

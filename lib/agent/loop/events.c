@@ -8,7 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/loop/inside.h"
+#include "agent/loop/events.h"
+#include "agent/loop/heart.h"
+#include "agent/loop/loop.h"
+#include "agent/loop/say.h"
+#include "agent/loop/terminal.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/process.h"

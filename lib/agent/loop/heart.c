@@ -3,7 +3,8 @@
  */
 #include <stdlib.h>
 
-#include "agent/loop/inside.h"
+#include "agent/loop/heart.h"
+#include "agent/loop/loop.h"
 #include "base/clock.h"
 #include "base/message.h"
 

@@ -9,7 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/loop/inside.h"
+#include "agent/loop/events.h"
+#include "agent/loop/heart.h"
+#include "agent/loop/loop.h"
+#include "agent/loop/rehearse.h"
+#include "agent/loop/say.h"
+#include "agent/loop/start.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/message.h"

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/loop/inside.h"
+#include "agent/loop/events.h"
+#include "agent/loop/loop.h"
+#include "agent/loop/rehearse.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/tree.h"

@@ -2,7 +2,8 @@
 /* What people are told of a run, each thing once. */
 #include <stdio.h>
 
-#include "agent/loop/inside.h"
+#include "agent/loop/loop.h"
+#include "agent/loop/say.h"
 #include "base/message.h"
 
 static void say_claim(struct agent *agent)

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "agent/environment.h"
-#include "agent/loop/inside.h"
+#include "agent/loop/loop.h"
+#include "agent/loop/start.h"
+#include "agent/loop/terminal.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/process.h"

@@ -6,7 +6,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "agent/loop/inside.h"
+#include "agent/loop/loop.h"
+#include "agent/loop/terminal.h"
 
 /* One command that is run from a terminal has it from its start; of several, the first that asks.
  */

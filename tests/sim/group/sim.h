@@ -14,7 +14,7 @@
 #include "../kernel.h"
 #include "../runner.h"
 #include "../training.h"
-#include "agent/loop/inside.h"
+#include "agent/loop/loop.h"
 
 #define MOST_TASKS  64
 #define MOST_NODES  (MOST_TASKS + 32)
