@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "queue/files.h"
 #include "queue/moves.h"
-#include "queue/output.h"
+#include "queue/worker/output.h"
 
 static bool is_over(const struct queue_view *view)
 {

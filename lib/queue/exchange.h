@@ -7,7 +7,7 @@
 #define QUEUE_EXCHANGE_H
 
 #include "queue/moves.h"
-#include "queue/workers.h"
+#include "queue/workers/workers.h"
 
 enum { EXCHANGE_PAUSED = 64 };
 

@@ -12,7 +12,7 @@
 #include "base/xalloc.h"
 #include "client.h"
 #include "commands.h"
-#include "queue/resource.h"
+#include "queue/worker/resource.h"
 
 static bool all, failed, cancelled, finished, older_than_given;
 static const char *tag;

@@ -13,7 +13,7 @@
 #include "client.h"
 #include "commands.h"
 #include "queue/throughput.h"
-#include "queue/workers.h"
+#include "queue/workers/workers.h"
 #include "rows.h"
 
 #define NOBODY 5000 /* ms without a worker after which that is said */

@@ -12,8 +12,8 @@
 #include "client.h"
 #include "commands.h"
 #include "queue/joblog.h"
-#include "queue/output.h"
-#include "queue/workers.h"
+#include "queue/worker/output.h"
+#include "queue/workers/workers.h"
 #include "rows.h"
 
 static const char *state_word, *tag;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* work: take commands and run them, until there is a notice. */
-#include "queue/work.h"
+#include "queue/worker/work.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "queue/joblog.h"
 #include "queue/moves.h"
-#include "queue/resource.h"
 #include "queue/rules.h"
 #include "queue/template.h"
-#include "queue/workers.h"
+#include "queue/worker/resource.h"
+#include "queue/workers/workers.h"
 #include "support/fuzz.h"
 
 /* ---- Each record by itself: what is written is read as the same, and written as the same ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who is called dead, and who is not: the rules case by case, then worlds that stall. */
-#include "queue/judge.h"
+#include "queue/workers/judge.h"
 
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Resources: how they are defined, built once, rebuilt, and fail for those who use them. */
-#include "queue/resource.h"
+#include "queue/worker/resource.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Real commands in slots: how they start, how they are told to end, and what is left of them. */
-#include "queue/slot.h"
+#include "queue/worker/slot.h"
 
 #include <errno.h>
 #include <fcntl.h>

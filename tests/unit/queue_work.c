@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a worker decides by itself: its share of the time that is left, and its name. */
-#include "queue/work_inside.h"
+#include "queue/worker/inside.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
  * Workers come, go, die and are judged by several at once: what they ran goes back exactly once,
  * and the tallies are right at every moment.
  */
-#include "queue/workers.h"
+#include "queue/workers/workers.h"
 
 #include <fcntl.h>
 #include <signal.h>

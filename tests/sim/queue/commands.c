@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands that workers run, what they write, and the queue's files: in place of queue/child.c,
- * queue/output.c and queue/files.c.
+ * The commands that workers run, what they write, and the queue's files: in place of
+ * queue/worker/child.c, queue/worker/output.c and queue/files.c.
  */
 #include <assert.h>
 #include <inttypes.h>

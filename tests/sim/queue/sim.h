@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A deterministic world in which the queue runs as it is: workers (lib/queue/work.c and all that it
- * calls), schedulers (schedule.c), people who wait (src/preempt-queue/join.c) and people who
- * cancel, retry and forget (change.c), over the store in memory. What the world stands in for: the
- * machines (../kernel.h), the commands, their output and the queue's files (commands.c), and what
- * they do not need here (standins.c). A world is a function of its struct schedule, and a random
- * schedule is a function of its seed.
+ * A deterministic world in which the queue runs as it is: workers (lib/queue/worker/work.c and all
+ * that it calls), schedulers (schedule.c), people who wait (src/preempt-queue/join.c) and people
+ * who cancel, retry and forget (change.c), over the store in memory. What the world stands in for:
+ * the machines (../kernel.h), the commands, their output and the queue's files (commands.c), and
+ * what they do not need here (standins.c). A world is a function of its struct schedule, and a
+ * random schedule is a function of its seed.
  *
  * Times in a schedule are milliseconds; inside the world they are microseconds.
  */
@@ -14,7 +14,7 @@
 
 #include "../kernel.h"
 #include "../runner.h"
-#include "queue/work_inside.h"
+#include "queue/worker/inside.h"
 
 #define MOST_SPECS	64
 #define MOST_WORKERS	8

@@ -5,8 +5,8 @@
  * appears whole, synced, under its name before the result that names it is committed. The token is
  * that of the lease, so that one who was overtaken overwrites nothing.
  */
-#ifndef QUEUE_OUTPUT_H
-#define QUEUE_OUTPUT_H
+#ifndef QUEUE_WORKER_OUTPUT_H
+#define QUEUE_WORKER_OUTPUT_H
 
 #include "queue/queue.h"
 

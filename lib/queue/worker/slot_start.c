@@ -11,8 +11,8 @@
 #include "base/variables.h"
 #include "base/xalloc.h"
 #include "queue/files.h"
-#include "queue/slot.h"
 #include "queue/template.h"
+#include "queue/worker/slot.h"
 
 void slot_take(struct slot *slot, struct queue_run *run)
 {

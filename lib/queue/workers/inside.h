@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the workers, and by nobody else: workers.c (the registry),
- * workers_fence.c (giving back), workers_judge.c (looking at the others).
+ * fence.c (giving back), watch.c (looking at the others).
  */
 #ifndef QUEUE_WORKERS_INSIDE_H
 #define QUEUE_WORKERS_INSIDE_H
 
-#include "queue/workers.h"
+#include "queue/workers/workers.h"
 #include "store/builder.h"
 
 /* "worker/TOKEN"; "beat/NUMBER". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/child.h"
+#include "queue/worker/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/slot.h"
+#include "queue/worker/slot.h"
 
 #include <signal.h>
 #include <stdio.h>

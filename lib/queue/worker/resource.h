@@ -19,10 +19,10 @@
  *		}
  *	resources_release(&resources);
  */
-#ifndef QUEUE_RESOURCE_H
-#define QUEUE_RESOURCE_H
+#ifndef QUEUE_WORKER_RESOURCE_H
+#define QUEUE_WORKER_RESOURCE_H
 
-#include "queue/slot.h"
+#include "queue/worker/slot.h"
 
 #define RESOURCE_NAME_MAX 64 /* bytes */
 

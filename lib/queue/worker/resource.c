@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/resource.h"
+#include "queue/worker/resource.h"
 
 #include <ctype.h>
 #include <stdlib.h>

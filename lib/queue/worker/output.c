@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/output.h"
+#include "queue/worker/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

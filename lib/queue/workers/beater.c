@@ -11,7 +11,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "queue/workers.h"
+#include "queue/workers/workers.h"
 
 #define STOP_PATIENCE 2000 /* ms that the end of the thread is waited for */
 

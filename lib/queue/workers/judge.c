@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/judge.h"
+#include "queue/workers/judge.h"
 
 #define RECENT 3 /* periods */
 

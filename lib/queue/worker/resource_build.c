@@ -10,8 +10,8 @@
 #include "base/file.h"
 #include "base/variables.h"
 #include "base/xalloc.h"
-#include "queue/resource.h"
 #include "queue/template.h"
+#include "queue/worker/resource.h"
 
 struct resource {
 	char name[RESOURCE_NAME_MAX + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A worker: takes commands from a queue and runs them, until it has a notice or is told to end. */
-#ifndef QUEUE_WORK_H
-#define QUEUE_WORK_H
+#ifndef QUEUE_WORKER_WORK_H
+#define QUEUE_WORKER_WORK_H
 
 #include "notice/source_set.h"
 #include "queue/queue.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The registry: coming, going, who is here. */
-#include "queue/workers.h"
+#include "queue/workers/workers.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "queue/workers_inside.h"
+#include "queue/workers/inside.h"
 
 #define SPREAD_MOST 64 /* free numbers among which one is chosen */
 #define TRIES	    1000

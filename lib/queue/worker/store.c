@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "queue/moves.h"
-#include "queue/work_inside.h"
+#include "queue/worker/inside.h"
 
 #define AGAIN_FIRST  100    /* ms */
 #define AGAIN_MOST   5000   /* ms */

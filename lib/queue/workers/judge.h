@@ -8,8 +8,8 @@
  * Its limit of them in a row is death. So whatever stops the observer, too (a filesystem that
  * stalls, a suspended machine, a pause), makes nobody look dead.
  */
-#ifndef QUEUE_JUDGE_H
-#define QUEUE_JUDGE_H
+#ifndef QUEUE_WORKERS_JUDGE_H
+#define QUEUE_WORKERS_JUDGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * descriptor. Until it is reaped its number, and that of its group, is its own. Private to
  * lib/queue.
  */
-#ifndef QUEUE_CHILD_H
-#define QUEUE_CHILD_H
+#ifndef QUEUE_WORKER_CHILD_H
+#define QUEUE_WORKER_CHILD_H
 
 #include <signal.h>
 #include <sys/resource.h>

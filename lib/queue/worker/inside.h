@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the files of the worker's loop, and by nobody else: work.c (the loop, starting and
- * ending of commands), work_store.c (what it asks of the store), work_leave.c (notices, signals,
- * and the way out), work_say.c (its name, its joblog, its watchdog).
+ * ending of commands), store.c (what it asks of the store), leave.c (notices, signals,
+ * and the way out), say.c (its name, its joblog, its watchdog).
  */
-#ifndef QUEUE_WORK_INSIDE_H
-#define QUEUE_WORK_INSIDE_H
+#ifndef QUEUE_WORKER_INSIDE_H
+#define QUEUE_WORKER_INSIDE_H
 
-#include "queue/resource.h"
-#include "queue/slot.h"
-#include "queue/work.h"
+#include "queue/worker/resource.h"
+#include "queue/worker/slot.h"
+#include "queue/worker/work.h"
 
 struct work {
 	struct queue *queue;
@@ -74,7 +74,7 @@ void work_start(struct work *work, struct queue_run *run);
 /* What this slot holds and did not start yet is over for this reason. */
 void work_end_held(struct slot *slot, enum queue_ending_kind why, const char *text);
 
-/* ---- work_store.c ---- */
+/* ---- store.c ---- */
 
 /* All that is due with the store. */
 void work_ask_store(struct work *work);
@@ -89,7 +89,7 @@ bool work_looks_at_others(const struct work *work, int64_t now);
 /* Whether it is to be found out if all is done. */
 bool work_asks_whether_drained(const struct work *work, int64_t now);
 
-/* ---- work_leave.c ---- */
+/* ---- leave.c ---- */
 
 void work_take_notices(struct work *work);
 /* Also those that a source has caught and keeps until it knows more. */
@@ -108,7 +108,7 @@ bool work_has_left(struct work *work);
  */
 int64_t work_share(int64_t left);
 
-/* ---- work_say.c ---- */
+/* ---- say.c ---- */
 
 /* Its name and index, by the options and the environment. */
 void work_name(const struct work_options *options, struct queue_worker *worker);

@@ -16,7 +16,7 @@
 #include "base/mounts.h"
 #include "base/xalloc.h"
 #include "queue/template.h"
-#include "queue/work_inside.h"
+#include "queue/worker/inside.h"
 #include "store/access.h"
 #include "store/url.h"
 

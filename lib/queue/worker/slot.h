@@ -3,12 +3,12 @@
  * One command that runs: started in a process group of its own, dead with its worker, its stdout
  * and stderr caught in files of this machine that have no name, its end seen by a descriptor.
  */
-#ifndef QUEUE_SLOT_H
-#define QUEUE_SLOT_H
+#ifndef QUEUE_WORKER_SLOT_H
+#define QUEUE_WORKER_SLOT_H
 
-#include "queue/child.h"
 #include "queue/exchange.h"
-#include "queue/output.h"
+#include "queue/worker/child.h"
+#include "queue/worker/output.h"
 
 /* What all slots of a worker share. */
 struct slot_context {

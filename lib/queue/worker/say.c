@@ -15,7 +15,7 @@
 #include "base/mounts.h"
 #include "base/parse.h"
 #include "queue/joblog.h"
-#include "queue/work_inside.h"
+#include "queue/worker/inside.h"
 
 #define SHOWN 100 /* bytes of a command that the watchdog shows */
 

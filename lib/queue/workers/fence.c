@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "queue/exchange.h"
-#include "queue/output.h"
-#include "queue/workers_inside.h"
+#include "queue/worker/output.h"
+#include "queue/workers/inside.h"
 
 #define PAGE 1000 /* leases that are read at once */
 

@@ -20,12 +20,12 @@
  * "RUN/ATTEMPT", and ATTEMPT is a number. A number is used again once its worker is gone, so there
  * are never more beats than there were workers at once.
  */
-#ifndef QUEUE_WORKERS_H
-#define QUEUE_WORKERS_H
+#ifndef QUEUE_WORKERS_WORKERS_H
+#define QUEUE_WORKERS_WORKERS_H
 
 #include "base/process.h"
-#include "queue/judge.h"
 #include "queue/queue.h"
+#include "queue/workers/judge.h"
 
 struct queue_worker {
 	char token[17];
