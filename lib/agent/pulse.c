@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "agent/pulse_inside.h"
+#include "agent/pulse_watch.h"
 #include "agent/stream.h"
 #include "base/bell.h"
 #include "base/clock.h"

@@ -15,7 +15,8 @@
 #include "base/mounts.h"
 #include "base/parse.h"
 #include "queue/joblog.h"
-#include "queue/worker/inside.h"
+#include "queue/worker/loop.h"
+#include "queue/worker/say.h"
 
 #define SHOWN 100 /* bytes of a command that the watchdog shows */
 

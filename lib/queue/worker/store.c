@@ -7,7 +7,10 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "queue/moves.h"
-#include "queue/worker/inside.h"
+#include "queue/worker/leave.h"
+#include "queue/worker/loop.h"
+#include "queue/worker/say.h"
+#include "queue/worker/store.h"
 
 #define AGAIN_FIRST  100    /* ms */
 #define AGAIN_MOST   5000   /* ms */

@@ -16,7 +16,10 @@
 #include "base/mounts.h"
 #include "base/xalloc.h"
 #include "queue/template.h"
-#include "queue/worker/inside.h"
+#include "queue/worker/leave.h"
+#include "queue/worker/loop.h"
+#include "queue/worker/say.h"
+#include "queue/worker/store.h"
 #include "store/access.h"
 #include "store/url.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "queue/workers/inside.h"
+#include "queue/workers/registry.h"
 
 void judge_release(struct judge *judge)
 {

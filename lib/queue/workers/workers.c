@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "queue/workers/inside.h"
+#include "queue/workers/registry.h"
 
 #define SPREAD_MOST 64 /* free numbers among which one is chosen */
 #define TRIES	    1000

@@ -14,7 +14,7 @@
 
 #include "../kernel.h"
 #include "../runner.h"
-#include "queue/worker/inside.h"
+#include "queue/worker/loop.h"
 
 #define MOST_SPECS	64
 #define MOST_WORKERS	8

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of the pulse, and by nobody else: pulse.c (the thread and its callers),
- * pulse_watch.c (reading the others, declaring the dead).
- */
-#ifndef AGENT_PULSE_INSIDE_H
-#define AGENT_PULSE_INSIDE_H
+/* What the thread of a pulse has and knows; its callers use pulse.h. */
+#ifndef AGENT_PULSE_STATE_H
+#define AGENT_PULSE_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,12 +41,5 @@ struct pulse {
 	uint64_t waited; /* exchanges for which a conclusion was put off */
 	bool told;	 /* the verdict */
 };
-
-/* pulse_watch.c */
-
-/* Read whom it is for us to read, declare who is dead. */
-void pulse_look_around(struct pulse *pulse, const struct heartbeat_exchange *exchange);
-/* Read what has changed in the store; who has left or is dead is watched no longer. */
-enum status pulse_refresh(struct pulse *pulse, struct error *err);
 
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shared by the files of the workers, and by nobody else: workers.c (the registry),
- * fence.c (giving back), watch.c (looking at the others).
- */
-#ifndef QUEUE_WORKERS_INSIDE_H
-#define QUEUE_WORKERS_INSIDE_H
+/* The records worker/TOKEN and beat/NUMBER in the store. */
+#ifndef QUEUE_WORKERS_REGISTRY_H
+#define QUEUE_WORKERS_REGISTRY_H
 
 #include "queue/workers/workers.h"
 #include "store/builder.h"
