@@ -94,14 +94,19 @@ static int with_board(const struct agent_options *how, struct store *store,
 	const struct attempt *attempt, int64_t deadline, struct error *err)
 {
 	enum ack_goal goal = everybody ? ACK_ALL : saved ? ACK_SAVED : ACK_AGREED;
-	struct ack_request request = {.options = how, .attempt = attempt, .board = board};
+	struct ack_request request = {.options = how,
+		.attempt = attempt,
+		.board = board,
+		.goal = goal,
+		.deadline = deadline,
+		.progress = show_progress};
 	struct ack_answer answer;
 	enum status status = find_agent(&request.agent, err);
 	if (status != STATUS_OK) {
 		store_close(store);
 		return status;
 	}
-	status = ack_run(&request, store, goal, deadline, show_progress, &answer, err);
+	status = ack_run(&request, store, &answer, err);
 	if (line_open)
 		fputc('\n', stderr);
 	bool each = answer.decision.kind == KIND_EACH && answer.told.order == ORDER_EXIT;
@@ -188,7 +193,10 @@ static int run_serve(void)
 	message_patience(1000); /* a log that stalls must not keep the task from agreeing */
 	attempt_name(&attempt, identity.run, group_options.attempt, identity.tasks);
 	struct agent_options how = options_of(&identity, url);
-	return ack_serve(&(struct ack_request){&how, &attempt, board, agent}, served);
+	return ack_serve(
+		&(struct ack_request){
+			.options = &how, .attempt = &attempt, .board = board, .agent = agent},
+		served);
 }
 
 static enum status check_options(struct error *err)

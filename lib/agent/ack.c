@@ -232,36 +232,35 @@ static enum status check_time(const struct agent *agent, int64_t deadline, struc
 		err, STATUS_TIMEOUT, "run %s: no agreement in time", agent->group.view.attempt.run);
 }
 
-static enum status run_until(struct agent *agent, enum ack_goal goal, int64_t deadline,
-	void (*progress)(const struct view *view), int *leave, struct error *err)
+static enum status run_until(
+	struct agent *agent, const struct ack_request *request, int *leave, struct error *err)
 {
 	const struct agent_task *task = &agent->tasks[0];
 	/* By an earlier call: then the training process is not to be held once more. */
-	while (!reached(agent, goal)) {
+	while (!reached(agent, request->goal)) {
 		int64_t wake = clock_now();
 		/* What was told to leave before us is to be told nothing else. */
 		if (task->agreement.told.order != ORDER_LEAVE)
 			wake = agent_act(agent);
-		if (progress)
-			progress(&agent->group.view);
-		if (reached(agent, goal))
+		if (request->progress)
+			request->progress(&agent->group.view);
+		if (reached(agent, request->goal))
 			break;
 		enum status status = give_up(agent, leave, err);
 		if (status == STATUS_OK)
 			status = check_surroundings(agent, leave, err);
 		if (status == STATUS_OK)
-			status = check_time(agent, deadline, err);
+			status = check_time(agent, request->deadline, err);
 		if (status != STATUS_OK)
 			return status;
-		agent_wait_for_events(agent, clock_earlier(wake, deadline));
+		agent_wait_for_events(agent, clock_earlier(wake, request->deadline));
 		agent_take_results(agent);
 	}
 	return STATUS_OK;
 }
 
-enum status ack_run(const struct ack_request *request, struct store *store, enum ack_goal goal,
-	int64_t deadline, void (*progress)(const struct view *view), struct ack_answer *answer,
-	struct error *err)
+enum status ack_run(const struct ack_request *request, struct store *store,
+	struct ack_answer *answer, struct error *err)
 {
 	struct agent agent = blank(request, -1, true);
 	*answer = (struct ack_answer){0};
@@ -275,7 +274,7 @@ enum status ack_run(const struct ack_request *request, struct store *store, enum
 	if (status == STATUS_OK)
 		status = take_up_order(&agent.tasks[0], err);
 	if (status == STATUS_OK) {
-		status = run_until(&agent, goal, deadline, progress, &answer->leave, err);
+		status = run_until(&agent, request, &answer->leave, err);
 		answer->decision = agent.group.view.agreement.decision;
 		answer->told = agent.tasks[0].agreement.told;
 		answer->deadline = agent.group.view.agreement.deadline;

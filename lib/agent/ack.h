@@ -20,6 +20,10 @@ struct ack_request {
 	const struct attempt *attempt;
 	const char *board; /* its directory */
 	pid_t agent;	   /* the process whose death frees the training: it stands in hold */
+	/* For one stage: */
+	enum ack_goal goal;
+	int64_t deadline;			   /* CLOCK_NEVER: none */
+	void (*progress)(const struct view *view); /* called after each look; may be NULL */
 };
 
 struct ack_answer {
@@ -31,16 +35,15 @@ struct ack_answer {
 };
 
 /*
- * Go on until goal; store is open, and is closed in any case. STATUS_OK, also when an earlier call
- * has reached it. STATUS_NO: there is nothing to agree on (no claim, no round), the task was left
- * out of it, or the board is gone; or, where answer->leave is not 0, the training process was told
- * to leave with that code, or has to be ended: the error says which. STATUS_BROKEN: the run has
- * failed. STATUS_TIMEOUT: deadline has passed. A store that cannot be asked is asked again;
- * without it the task saves alone in time. progress (may be NULL) is called after each look.
+ * Go on until the goal; store is open, and is closed in any case. STATUS_OK, also when an earlier
+ * call has reached it. STATUS_NO: there is nothing to agree on (no claim, no round), the task was
+ * left out of it, or the board is gone; or, where answer->leave is not 0, the training process was
+ * told to leave with that code, or has to be ended: the error says which. STATUS_BROKEN: the run
+ * has failed. STATUS_TIMEOUT: deadline has passed. A store that cannot be asked is asked again;
+ * without it the task saves alone in time.
  */
-enum status ack_run(const struct ack_request *request, struct store *store, enum ack_goal goal,
-	int64_t deadline, void (*progress)(const struct view *view), struct ack_answer *answer,
-	struct error *err);
+enum status ack_run(const struct ack_request *request, struct store *store,
+	struct ack_answer *answer, struct error *err);
 
 /*
  * Serve every round until the attempt is closed, the task has left, the board is gone, or served (a

@@ -636,10 +636,14 @@ static enum status ack_once(const struct ack_call *call, struct ack_answer *answ
 			.report_timeout = 60000,
 			.save_timeout = 60000,
 			.startup = 60000}};
-	struct ack_request request = {&options, call->attempt, call->board->path, getpid()};
+	struct ack_request request = {.options = &options,
+		.attempt = call->attempt,
+		.board = call->board->path,
+		.agent = getpid(),
+		.goal = call->goal,
+		.deadline = clock_after(call->patience)};
 	snprintf(path, sizeof(path), "%s/%s", directory, call->store);
-	enum status status = ack_run(&request, open_store(call->store), call->goal,
-		clock_after(call->patience), NULL, answer, &err);
+	enum status status = ack_run(&request, open_store(call->store), answer, &err);
 	if (status != STATUS_OK)
 		printf("# %s\n", err.text);
 	return status;
