@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
+#include "agent/pulse/stream.h"
 #include "agent/served.h"
-#include "agent/stream.h"
 #include "base/args.h"
 #include "base/clock.h"
 #include "base/json.h"

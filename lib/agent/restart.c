@@ -10,7 +10,7 @@
 
 #include "agent/loop/heart.h"
 #include "agent/loop/loop.h"
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/process.h"

@@ -9,7 +9,7 @@
 #define AGENT_STORE_THREAD_H
 
 #include "agent/agent.h"
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
 #include "run/attempt.h"
 
 struct store_thread;

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "agent/children/stderr_relay.h"
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
+#include "agent/pulse/stream.h"
 #include "agent/served.h"
-#include "agent/stream.h"
 #include "agent/task/board.h"
 #include "base/clock.h"
 #include "base/descriptor.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
 #include "base/clock.h"
 
 #define CHECK_EVERY 50	 /* ms */

@@ -12,7 +12,7 @@
 
 #include "agent/agent.h"
 #include "agent/children/stderr_relay.h"
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
 #include "agent/source_group.h"
 #include "agent/store_thread.h"
 #include "base/clock.h"

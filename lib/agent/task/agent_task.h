@@ -9,7 +9,7 @@
 #include "agent/agent.h"
 #include "agent/children/hook.h"
 #include "agent/children/stderr_relay.h"
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
 #include "agent/store_thread.h"
 #include "agent/task/board.h"
 #include "agent/task/grace_account.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of base/terminal.c, agent/children/stderr_relay.c and agent/stream.c, whose real work
- * lies outside of the world, and of the part of agent/task/board.c that no world needs.
+ * In place of base/terminal.c, agent/children/stderr_relay.c and agent/pulse/stream.c, whose real
+ * work lies outside of the world, and of the part of agent/task/board.c that no world needs.
  * ../scale_sim is linked with it, too.
  */
 #include "agent/children/stderr_relay.h"
-#include "agent/stream.h"
+#include "agent/pulse/stream.h"
 #include "agent/task/board.h"
 #include "base/terminal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/stream.h"
+#include "agent/pulse/stream.h"
 
 #include <errno.h>
 #include <inttypes.h>

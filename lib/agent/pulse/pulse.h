@@ -11,8 +11,8 @@
  * well it takes no lock and reads no page of the database: one small file written and one read per
  * period.
  */
-#ifndef AGENT_PULSE_H
-#define AGENT_PULSE_H
+#ifndef AGENT_PULSE_PULSE_H
+#define AGENT_PULSE_PULSE_H
 
 #include "base/process.h"
 #include "live/heartbeat.h"

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
 #include "proto/view.h"
 
 /* What was seen in one exchange. */

@@ -3,7 +3,7 @@
 #ifndef AGENT_PULSE_WATCH_H
 #define AGENT_PULSE_WATCH_H
 
-#include "agent/pulse_state.h"
+#include "agent/pulse/state.h"
 
 /* Read the beats of the tasks that are ours to read, and declare the dead. */
 void pulse_look_around(struct pulse *pulse, const struct heartbeat_exchange *exchange);

@@ -4,8 +4,8 @@
  * a local socket by a name made of store, run, attempt and task, which the kernel frees when its
  * owner dies. Through it the owner can be told to stop. Only processes of the same user count.
  */
-#ifndef AGENT_STREAM_H
-#define AGENT_STREAM_H
+#ifndef AGENT_PULSE_STREAM_H
+#define AGENT_PULSE_STREAM_H
 
 #include "proto/keys.h"
 

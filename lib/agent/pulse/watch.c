@@ -2,7 +2,7 @@
 /* Reading the others, and declaring the dead. */
 #include <stdlib.h>
 
-#include "agent/pulse_watch.h"
+#include "agent/pulse/watch.h"
 #include "base/clock.h"
 #include "proto/writes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that beats, and its callers. */
-#include "agent/pulse.h"
+#include "agent/pulse/pulse.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "agent/pulse_watch.h"
-#include "agent/stream.h"
+#include "agent/pulse/stream.h"
+#include "agent/pulse/watch.h"
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/thread.h"
