@@ -85,7 +85,7 @@ needs:
 deps:
 	@tests/rig/packages build
 
-# Other flags make every object anew; warnings are errors or not in the same objects.
+# Objects that were built with other flags are built again. WERROR is not among these flags: objects are the same with it.
 flags := $(strip $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS))
 ifneq ($(file <$(OUT)/flags),$(flags))
 $(OUT)/flags: changed

@@ -7,7 +7,7 @@
 #   examples/fan-out.sh raw clean 'tr A-Z a-z <"$1" >"$2"' --partition=low
 #
 # Safe to be started again: the same files are not scheduled again, and with others among them those
-# that have their results are passed over. 0: every file has its result.
+# that have their results are skipped. 0: every file has its result.
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n 's/^#   /usage: /p' "$0" >&2; exit 2; }

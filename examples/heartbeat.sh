@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# heartbeat.sh COMMAND [ARG...]: a training that asks nobody when to save, but must not hang when one of
+# heartbeat.sh COMMAND [ARG...]: a training that does not agree with others when to save, but must not hang when one of
 # its tasks is lost. Start one for each task, with PREEMPT_RUN, PREEMPT_TASK and PREEMPT_TASKS set (or by
 # a launcher that preempt-run knows). Leaves with 44, run me again, when another task has died.
 set -u

@@ -17,7 +17,7 @@ RESUME=$(ckpt-rotate latest "$NEAR" "$FAR" --or none) || exit
 [ "$RESUME" != none ] || RESUME=
 export RESUME
 
-# Copy the newest, then make room: what has a verified copy goes, but for the newest.
+# Copy the newest, then make room: delete what has a verified copy, except the newest.
 bring() {
 	ckpt-rotate copy -q "$NEAR" "$FAR" --bwlimit "${BWLIMIT:-1G}" &&
 		ckpt-rotate drain -q "$NEAR" "$FAR"
@@ -28,7 +28,7 @@ copier=$!
 "$@"
 code=$?
 
-# The last one counts. 75: a copy is still at work, or a disk is away for a moment.
+# Copy what was saved last. 75: another copy is still at work, or a disk cannot be reached now.
 kill "$copier"
 if [ -d "$NEAR" ]; then
 	for _ in {1..60}; do

@@ -236,7 +236,7 @@ static bool is_from(const struct hello *hello, uint32_t peer, const struct hello
 	return true;
 }
 
-// Lets the previous task in, and nobody else.
+// Lets the previous task in, and no other process.
 static void admit_previous(int door, const struct hello *own)
 {
 	while (from_previous < 0) {
