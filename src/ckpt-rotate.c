@@ -92,7 +92,7 @@ static const struct args_option verify_options[] = {
 	{0},
 };
 static const struct args_option mark_options[] = {
-	{0, "reason", "TEXT", "why it is bad, for people", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
+	{0, "reason", "TEXT", "why it is bad, for messages", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
 	{0},
 };
 static const struct args_option prune_options[] = {

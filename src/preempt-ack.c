@@ -16,7 +16,7 @@
 #include "run/attempt.h"
 #include "run/options.h"
 
-static bool serve, saved, everybody, at_given, next_given, agent_given;
+static bool serve, saved, wait_all, at_given, next_given, agent_given;
 static uint64_t at, next, agent_pid;
 static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
 static const char *board;
@@ -27,7 +27,7 @@ static const struct args_option options[] = {
 	{0, "saved", NULL, "wait for the save on the board and report it", ARGS_FLAG, &saved, NULL,
 		0, 0, NULL},
 	{0, "wait", NULL, "then wait for all tasks, and let the training process leave", ARGS_FLAG,
-		&everybody, NULL, 0, 0, NULL},
+		&wait_all, NULL, 0, 0, NULL},
 	{0, "at", "N", "without a board: N steps are finished; exit 10: save now, 0: run on",
 		ARGS_UNSIGNED, &at, NULL, 0, INT64_MAX, &at_given},
 	{0, "next", "M", "with --at: the next boundary, if it is not N+1", ARGS_UNSIGNED, &next,
@@ -43,7 +43,7 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* Who stands behind the board. */
+/* Finds the process whose board it is: of --agent, of preempt-ack --serve, or our parent. */
 static enum status find_agent(pid_t *agent, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -66,7 +66,7 @@ static void show_progress(const struct view *view)
 		members += peer->member;
 		done += peer->member && peer->saved;
 	}
-	if (!everybody || !isatty(STDERR_FILENO) || done == shown_saved || members == 0)
+	if (!wait_all || !isatty(STDERR_FILENO) || done == shown_saved || members == 0)
 		return;
 	shown_saved = done;
 	line_open = done < members;
@@ -93,7 +93,7 @@ static void print_decision(const struct agreement_decision *decision, uint64_t s
 static int with_board(const struct agent_options *how, struct store *store,
 	const struct attempt *attempt, int64_t deadline, struct error *err)
 {
-	enum ack_goal goal = everybody ? ACK_ALL : saved ? ACK_SAVED : ACK_AGREED;
+	enum ack_goal goal = wait_all ? ACK_ALL : saved ? ACK_SAVED : ACK_AGREED;
 	struct ack_request request = {.options = how,
 		.attempt = attempt,
 		.board = board,
@@ -114,8 +114,8 @@ static int with_board(const struct agent_options *how, struct store *store,
 		print_decision(&answer.decision, each ? answer.told.step : answer.decision.step);
 	if (status == STATUS_OK && answer.told.order == ORDER_LEAVE && goal == ACK_ALL) {
 		bool complete = answer.told.code == CODE_SAVED || answer.told.code == CODE_DECIDED;
-		message_info("%s", complete ? "everybody has saved: the checkpoint is complete"
-					    : "not everybody has saved: no complete checkpoint");
+		message_info("%s", complete ? "all tasks have saved: the checkpoint is complete"
+					    : "not all tasks have saved: no complete checkpoint");
 		status = complete ? STATUS_OK : STATUS_NO;
 	}
 	return answer.leave ? answer.leave : (int)status;
@@ -137,7 +137,7 @@ static int without_board(struct store *store, const struct attempt *attempt,
 		status = boundary_saved(&boundary, err);
 	else if (status == STATUS_OK)
 		status = boundary_ask(&boundary, &answer, err);
-	if (status == STATUS_OK && saved && everybody)
+	if (status == STATUS_OK && saved && wait_all)
 		status = boundary_wait_for_saves(&boundary, &answer.leave, err);
 	if (answer.save) {
 		uint64_t step = view.agreement.decision.step;
@@ -166,7 +166,7 @@ static struct agent_options options_of(const struct identity *identity, const ch
 			.leave_patience = 10000}};
 }
 
-/* The attempt is the one that was joined: the store may be away. */
+/* The attempt is the one that was joined; the store need not answer. */
 static int run_serve(void)
 {
 	struct error err;
@@ -204,11 +204,11 @@ static enum status check_options(struct error *err)
 	if (!at_given && !board)
 		return error_set(err, STATUS_USAGE,
 			"no board: set PREEMPT_DIR (preempt-store join does), or use --at N");
-	if (serve && (saved || everybody || at_given || group_options.timeout_given))
+	if (serve && (saved || wait_all || at_given || group_options.timeout_given))
 		return error_set(err, STATUS_USAGE,
 			"--serve goes with none of --saved, --wait, --at and --timeout; see "
 			"preempt-ack --help");
-	if (everybody && at_given && !saved)
+	if (wait_all && at_given && !saved)
 		return error_set(err, STATUS_USAGE,
 			"--at N --wait needs --saved, too; see preempt-ack --help");
 	if (next_given && (!at_given || next <= at))

@@ -27,7 +27,7 @@ static bool outside;
 static const struct args_option options[] = {
 	{0, "then", "WHAT", "exit (default), stop (93), or continue: a checkpoint on demand",
 		ARGS_TEXT, &then_word, NULL, 0, 0, NULL},
-	{0, "reason", "TEXT", "why, for people", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
+	{0, "reason", "TEXT", "why, for messages", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
 	{0, "grace", "D", "time until the end", ARGS_DURATION, &grace, "PREEMPT_GRACE", 0, 0, NULL},
 	{0, "from", "FILE", "claim for each event that preempt-watch writes there; - is stdin",
 		ARGS_TEXT, &from, NULL, 0, 0, NULL},
@@ -84,7 +84,7 @@ static void print_claim(const struct view *view)
 static enum status open_run(struct session *session, int64_t deadline, struct error *err)
 {
 	enum status status = STATUS_OK;
-	if (!session->store && session->agent >= 0) /* it was joined: a missing one is away */
+	if (!session->store && session->agent >= 0) /* it was joined: if missing, unreachable */
 		status = outage_open(&session->store, session->url, deadline, err);
 	else if (!session->store)
 		status = store_open(&session->store, session->url, 0, deadline, err);
@@ -110,7 +110,7 @@ static enum status check_origin(
 		session->identity.run);
 }
 
-/* One try within --timeout. STATUS_NO: somebody else holds it, or there is nothing to claim. */
+/* One try within --timeout. STATUS_NO: another task holds it, or there is nothing to claim. */
 static enum status announce(struct session *session, const struct notice *notice, struct error *err)
 {
 	int64_t deadline = clock_after(group_options.timeout_given ? group_options.timeout
@@ -172,8 +172,9 @@ static void take_line(struct session *session, char *line)
 }
 
 /*
- * Announce the first of the events that wait. Where an agent is served and the store is away, the
- * event goes on waiting, and this returns a moment later, or once outage->cancel can be read.
+ * Announce the first of the events that wait. Where an agent is served and the store does not
+ * answer, the event goes on waiting, and this returns a moment later, or once outage->cancel can be
+ * read.
  */
 static void announce_waiting(struct session *session, struct outage *outage)
 {
@@ -194,7 +195,8 @@ static void announce_waiting(struct session *session, struct outage *outage)
 
 /*
  * Every event, until the end of the input or of the agent: a later one may have an earlier
- * deadline, so the input is read also while the store is away. The code of the first.
+ * deadline, so the input is read also while the store does not answer. Returns the code of the
+ * first.
  */
 static int take_events(struct session *session)
 {
@@ -283,7 +285,7 @@ int main(int argc, char **argv)
 	return args_main(
 		&(struct args_program){"preempt-claim",
 			"Announce to all tasks of a run that one of them goes away.", commands,
-			"exit codes: 0 claimed (also if it was already ours), 1 somebody else "
+			"exit codes: 0 claimed (also if it was already ours), 1 another task "
 			"holds it or the run\nis over, 75 could not ask\n"},
 		argc, argv);
 }

@@ -192,7 +192,7 @@ static enum status beat_once(struct attempt_access *access, struct error *err)
 			beat.step = HEARTBEAT_NO_STEP;
 		status = store_beat(access->store, group, task, &beat, err);
 	} else if (status == STATUS_NO && stream < 0) {
-		status = STATUS_OK; /* somebody does it already */
+		status = STATUS_OK; /* another process beats for this task */
 	}
 	if (stream >= 0)
 		close(stream);

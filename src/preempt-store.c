@@ -36,7 +36,7 @@ static const struct args_option common[] = {
 	{0},
 };
 static const struct args_option put_options[] = {
-	{0, "if-absent", NULL, "only if the key is absent; else print what is there, exit 1",
+	{0, "if-absent", NULL, "only if the key is absent; else print the present value, exit 1",
 		ARGS_FLAG, &if_absent, NULL, 0, 0, NULL},
 	{0, "if-revision", "R", "only if the key's last change was R (0: absent); else as above",
 		ARGS_UNSIGNED, &if_revision, NULL, 0, INT64_MAX, &if_revision_given},
@@ -311,7 +311,7 @@ static int run_wait(const struct args_rest *rest)
 	memcpy(prefix, key, length);
 	prefix[length] = '\0';
 
-	/* It may be waited for before anybody has put anything. */
+	/* The watch may begin before anything is in the store. */
 	enum status status = open_store(&store, STORE_CREATE, &err);
 	if (status == STATUS_OK)
 		store_set_patience(store, 30000);
@@ -421,7 +421,7 @@ static const struct args_command commands[] = {
 	{"join", "[OPTION...]", "join a run by hand, wait for the others, print export lines",
 		member_join_options, group_option_table, 0, 0, false, false, member_join},
 	{"leave", "[--code N] [--reason TEXT]",
-		"say that this task is through, and print the code to leave with",
+		"report that this task has finished, and print the code to leave with",
 		member_leave_options, group_identity_table, 0, 0, false, false, member_leave},
 	{"close", "", "close an attempt of which nothing runs any more", NULL, group_identity_table,
 		0, 0, false, false, member_close},

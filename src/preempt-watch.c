@@ -60,7 +60,7 @@ static const struct args_option options[] = {
 };
 /* clang-format on */
 
-/* Somebody reads our stdout, and we are to end when he goes away. */
+/* Stdout is a pipe: end when its reader has gone. */
 static bool has_reader;
 
 static bool stdout_has_reader(void)

@@ -124,7 +124,7 @@ all_say() { # FILE TEXT
 	as 0 run -124 --separate-stderr preempt-ack --saved --wait --timeout 1s
 	as 1 preempt-store leave --code 43
 	as 0 run -1 --separate-stderr preempt-ack --saved --wait
-	[[ $stderr = *"not everybody has saved"* ]]
+	[[ $stderr = *"not all tasks have saved"* ]]
 	[ "$(cat "${boards[0]}/hold")" = "leave 43" ]
 }
 

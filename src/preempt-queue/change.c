@@ -176,7 +176,7 @@ static bool is_to_be_retried(const struct queue_view *view)
 
 int run_retry(const struct args_rest *rest)
 {
-	/* Who names a command means it, also where it has succeeded. */
+	/* Commands that are named by their ids are put back also if they have succeeded. */
 	return run_change(rest, rest->count ? QUEUE_RETRY_ANY : QUEUE_RETRY,
 		failed || cancelled || tag,
 		"retry: name either IDs, or --failed, --cancelled or --tag; see preempt-queue "

@@ -32,8 +32,8 @@ struct client {
 enum status client_open(struct client *client, unsigned flags, struct error *err);
 
 /*
- * The last line of a command: releases all, says err unless status is STATUS_OK or STATUS_NO (which
- * is said unless -q is given and err has words for it), dies of the signal that has come, if any.
+ * The last line of a command: releases all and prints err, never with STATUS_OK, and with STATUS_NO
+ * only if err has a text and -q is not given. Dies of the signal that has come, if any.
  */
 int client_end(struct client *client, enum status status, const struct error *err);
 
@@ -54,8 +54,8 @@ enum status client_parse_id(const char *word, uint64_t *id, struct error *err);
 /* Whether stdout can no longer be written to: what more there is to print is lost. */
 bool client_stdout_lost(void);
 
-/* There is no such store: whoever schedules or works makes one, so the name is mistyped. Clears
- * err. */
+/* Reports that there is no such store: schedule and work make one, so its name may be mistyped.
+ * Clears err. */
 void client_explain_missing_store(struct error *err);
 
 #endif

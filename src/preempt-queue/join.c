@@ -16,7 +16,7 @@
 #include "queue/workers/workers.h"
 #include "rows.h"
 
-#define NOBODY 5000 /* ms without a worker after which that is said */
+#define ALONE 5000 /* ms without a worker, after which a warning is printed */
 
 static int64_t recovery = 3600000, watchdog;
 static bool exit_status, follow;
@@ -114,8 +114,8 @@ static void say_all_running(struct joiner *j)
 	(void)queue_visit_running(&j->client.queue, say_running, &most, NULL);
 }
 
-/* Whoever forgot to start workers does not wait for the whole of --recovery to learn of it. */
-static void say_nobody(struct joiner *j, const struct queue_count *count)
+/* Warns a user who forgot to start workers before --recovery is over. */
+static void warn_no_workers(struct joiner *j, const struct queue_count *count)
 {
 	struct text time = {0};
 	rows_time(&time, recovery);
@@ -127,7 +127,7 @@ static void say_nobody(struct joiner *j, const struct queue_count *count)
 	j->said_nobody = true;
 }
 
-/* STATUS_TEMPORARY: for too long nobody was here who could work. */
+/* STATUS_TEMPORARY: there has been no worker for longer than --recovery. */
 static enum status look_at_workers(
 	struct joiner *j, const struct queue_count *count, struct error *err)
 {
@@ -143,10 +143,10 @@ static enum status look_at_workers(
 		return status;
 	if (alive)
 		j->alive = now;
-	if (now - j->alive < NOBODY)
+	if (now - j->alive < ALONE)
 		j->said_nobody = false;
 	else if (!j->said_nobody && now - j->alive < recovery)
-		say_nobody(j, count);
+		warn_no_workers(j, count);
 	if (now - j->alive < recovery)
 		return STATUS_OK;
 	say_all_running(j);

@@ -13,7 +13,7 @@ void rows_add_json(struct text *text, const struct queue_view *view);
 /* "name: value" lines. */
 void rows_describe(struct text *text, const struct queue_view *view, int64_t now);
 
-/* "exit 3", "signal 9", "timed out: ...", for people. */
+/* "exit 3", "signal 9", "timed out: ...", for messages. */
 void rows_ending(struct text *text, const struct queue_ending *ending);
 /* Any text of the store, control characters escaped. */
 void rows_escape(struct text *text, const char *raw);

@@ -171,7 +171,7 @@ static enum status flush(struct scheduler *s, struct error *err)
 		printf("%" PRIu64 "\n", s->items[i].id);
 	s->number += status == STATUS_OK ? s->count : 0;
 	drop_batch(s);
-	/* Nobody learns of the ids: no more commands. */
+	/* The reader of the ids is gone: schedule no more commands. */
 	if (status == STATUS_OK && client_stdout_lost())
 		return error_set(err, STATUS_TEMPORARY,
 			"cannot write the ids to stdout: %" PRIu64 " commands are scheduled, "
@@ -227,7 +227,8 @@ static enum status schedule_lines(struct scheduler *s, char *const *words, struc
 			continue;
 		if (r->over)
 			break;
-		/* Who feeds us slowly waits for the ids. With --once, batches must be the same. */
+		/* A slow writer of stdin waits for the ids. With --once, batches must be the same.
+		 */
 		status = lines_read(r, once != NULL || !s->count, err);
 		if (status == STATUS_NO && !once)
 			status = flush(s, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* list, show, fetch, workers: what there is, and what became of it. */
+/* list, show, fetch, workers: print commands, their results and the workers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

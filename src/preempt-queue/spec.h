@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of schedule as what stands in an item. What is made is malloc'd. */
+/* Options of schedule as the specification of an item. The result is malloc'd. */
 #ifndef PREEMPT_QUEUE_SPEC_H
 #define PREEMPT_QUEUE_SPEC_H
 

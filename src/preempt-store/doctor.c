@@ -32,8 +32,8 @@ const struct args_option doctor_options[] = {
 		&mark, NULL, 0, 0, NULL},
 	{0, "quick", NULL, "at most 3 seconds (once all have come), for a prolog", ARGS_FLAG,
 		&quick, NULL, 0, 0, NULL},
-	{0, "fix", NULL, "record the safe mode in a store that nobody uses", ARGS_FLAG, &fix, NULL,
-		0, 0, NULL},
+	{0, "fix", NULL, "record the safe mode in a store that is not in use", ARGS_FLAG, &fix,
+		NULL, 0, 0, NULL},
 	{0},
 };
 
@@ -73,7 +73,7 @@ static enum status find_node(
 	return STATUS_OK;
 }
 
-/* Nothing is examined: the file and the line are written, or it is said why not. */
+/* Examines nothing: writes the file and the line, or reports why not. */
 static int run_mark(const struct args_rest *rest)
 {
 	struct error err = {0};
