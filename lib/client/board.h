@@ -15,11 +15,11 @@
  *	section	"%-31s\n": what the training is at, a name; the same way
  *	hold	by the agent, whole or absent, one line (C is 1 to 255):
  *		wait PID | save S [PID] | exit S [PID] | leave C
- *	hold.0, hold.1	what becomes hold next, by the agent
- *	pause	a fifo by the agent, to which nobody writes: bash sleeps on it without a fork
+ *	hold.0, hold.1	the next text of hold, which the agent renames to hold
+ *	pause	a fifo by the agent, to which no process writes: bash sleeps on it without a fork
  *	alive	a fifo of which the agent has the only writing end. A client asks the kernel to send
- *KILL to its process group when that is gone (not from shell, whose files are its own) answered,
- *traps.PID what preempt-step and preempt.sh note for themselves
+ *		KILL to its process group when that is closed (shell cannot)
+ *	answered, traps.PID	notes of preempt-step and preempt.sh for themselves
  *
  * A struct preempt_board is zero-initialised by its caller, who sets `name`, and is released with
  * preempt_board_release (legal on a zeroed one). Nothing is allocated.
@@ -83,8 +83,8 @@ enum hold_word { HOLD_NONE, HOLD_WAIT, HOLD_SAVE, HOLD_EXIT, HOLD_LEAVE };
 struct board_hold {
 	enum hold_word word;
 	uint64_t number; /* of save, exit: the step; of leave: the code */
-	pid_t watch;	 /* 0: nobody */
-	bool garbled;	 /* then it is a wait without anybody to watch */
+	pid_t watch;	 /* leave with 43 when this process is gone; 0: none */
+	bool garbled;	 /* cannot be parsed: treated as a wait without a process to watch */
 	char line[96];
 };
 
@@ -123,7 +123,7 @@ bool preempt_board_number(const char **text, bool padded, uint64_t max, uint64_t
 bool preempt_board_hold(struct board_hold *hold);
 /* The other small files, whose text is line. False: it is not one, and nothing is changed. */
 bool preempt_board_agent(const char *line, pid_t *pid);
-bool preempt_board_owner(const char *line, struct board_process *owner); /* pid 0: nobody */
+bool preempt_board_owner(const char *line, struct board_process *owner); /* pid 0: no process */
 bool preempt_board_last(const char *line, uint64_t *finished);		 /* of step */
 bool preempt_board_answered(const char *line, struct board_answers *answers);
 /* The process as /proc shows it, a zombie counting as gone; started is 0 where /proc is not there.

@@ -27,7 +27,7 @@ void preempt_board_say(const char *name, const char *format, ...)
 			text[i] = '?';
 	text[length++] = '\n';
 	if (write(STDERR_FILENO, text, length) < 0)
-		return; /* nobody listens */
+		return; /* stderr is closed */
 }
 
 bool preempt_board_path(const struct preempt_board *board, const char *file, char out[PATH_MAX])

@@ -35,7 +35,7 @@
  *	2	wrong use: two writers on one board, a falling or impossible step number, a board
  *		or an agent that cannot be seen from here (a container, say); the line names the
  *		cure
- *	43	the agent or the board is gone: there is nobody left to report a save to.
+ *	43	the agent or the board is gone: no process is left to report a save to.
  *		preempt_saved returns this one
  *   and, asked to by the agent, with the agent's code while preempt_step waits.
  * Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.

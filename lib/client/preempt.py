@@ -28,7 +28,7 @@ Fails: by leaving the process (SystemExit; from another thread, where that would
   os._exit after a flush) after one line on stderr, with
     2   wrong use: two writers on one board, a falling or impossible step number, a board or an agent
         that cannot be seen from here (a container, say); the line names the cure
-    43  the agent or the board is gone: there is nobody left to report a save to
+    43  the agent or the board is gone: no process is left to report a save to
   and, asked to by the agent, with the agent's code while step waits.
 Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
 
@@ -140,7 +140,7 @@ def _say(text):
         line = "preempt: " + "".join(c if c.isprintable() else "?" for c in text) + "\n"
         os.write(2, line.encode(errors="replace"))
     except OSError:
-        pass  # nobody listens
+        pass  # stderr is closed
 
 
 def _leave(code):
@@ -371,7 +371,7 @@ def _check_agent(board):
 
 
 def _owner(path):
-    """Who is written there, (0, 0) if nobody. It is created first and filled a moment later."""
+    """The process that the owner file names; (0, 0): none. The file is created first and filled a moment later."""
     for _ in range(100):
         try:
             found = re.match("([0-9]{1,10})(?: ([0-9]{1,20}))?\n", _read(path))
@@ -424,8 +424,8 @@ def _take(board):
 
 
 def _forget_former(board):
-    """What the former training process was at and was answered says nothing of the one that follows it:
-    that may have gone back to a checkpoint."""
+    """Empty what the former training process reported and was answered: its successor may have gone back to
+    a checkpoint."""
     for name in ("step", "saved", "section", "answered"):
         try:
             os.truncate(board.path + "/" + name, 0)

@@ -35,7 +35,7 @@
 # Fails: by leaving the shell (exit) after one line on stderr, with
 #	2	wrong use: two writers on one board, a falling or impossible step number, a board or an
 #		agent that cannot be seen from here (a container, say); the line names the cure
-#	43	the agent or the board is gone: there is nobody left to report a save to
+#	43	the agent or the board is gone: no process is left to report a save to
 #   and, asked to by the agent, with the agent's code while preempt_step waits.
 # Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
 #
@@ -262,7 +262,7 @@ _preempt_tell() {
 		_preempt_say "cannot understand $_preempt_board/hold: $_preempt_line; waiting here until the agent changes it"
 }
 
-# 20 ms. A fifo that nobody writes to, read with a timeout, needs no fork.
+# 20 ms. A fifo that no process writes to, read with a timeout, needs no fork.
 _preempt_sleep() {
 	if [ -n "${BASH_VERSION-}" ] && [ -p "$_preempt_board/pause" ]; then
 		# shellcheck disable=SC3045
@@ -435,8 +435,8 @@ _preempt_take() {
 		_preempt_path=$_preempt_board/owner.$_preempt_count
 	done
 	[ "$_preempt_count" -eq 0 ] || {
-		# What the former script was at and was answered says nothing of this one, which may have gone
-		# back to a checkpoint.
+		# Empty what the former script reported and was answered: this one may have gone back to a
+		# checkpoint.
 		for _preempt_b in step saved section answered; do
 			[ ! -e "$_preempt_board/$_preempt_b" ] || printf '' >|"$_preempt_board/$_preempt_b" ||
 				_preempt_vanished || exit
@@ -462,8 +462,8 @@ _preempt_create() {
 	fi
 }
 
-# Who is written in the owner file $1: _preempt_pid, since _preempt_since; empty if nobody. It is created
-# first and filled a moment later.
+# The process that the owner file $1 names: _preempt_pid, since _preempt_since; empty if none. The file is
+# created first and filled a moment later.
 _preempt_owner() {
 	_preempt_tries=0
 	while [ "$_preempt_tries" -lt 50 ]; do
