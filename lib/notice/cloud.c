@@ -217,7 +217,7 @@ static bool azure_concerns_us(const struct json_object *event, const char *self)
 	return false;
 }
 
-/* Whether an event of this type is an end for those who gave these options. */
+/* Whether an event of this type means the end of the machine, with these options. */
 static bool azure_ends(const char *type, unsigned options)
 {
 	if (!strcasecmp(type, "Preempt") || !strcasecmp(type, "Terminate"))

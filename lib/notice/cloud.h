@@ -30,7 +30,7 @@ struct cloud_reply {
 };
 
 struct cloud_finding {
-	char reason[256]; /* for people; the same for the same event */
+	char reason[256]; /* for messages; the same for the same event */
 	int64_t left;	  /* ms until the end; -1: it does not say */
 };
 

@@ -4,8 +4,8 @@
  * time is left, if that is known. One line of text or JSON each way, so that preempt-watch can pipe
  * it into preempt-claim.
  *
- * Source and reason are UTF-8 without control characters: whoever fills them uses notice_set, which
- * escapes them, so that they can be printed and put into a variable as they are.
+ * Source and reason are UTF-8 without control characters: fill them by notice_set, which escapes
+ * them, so that they can be printed and put into a variable as they are.
  */
 #ifndef NOTICE_NOTICE_H
 #define NOTICE_NOTICE_H
@@ -19,8 +19,8 @@
 struct notice {
 	char source[64];      /* "signal:TERM", "file:/run/drain", "command:...", "group" */
 	int signal;	      /* that was its source; 0: none, or the notice was read */
-	char reason[256];     /* for people; may be empty */
-	int64_t received_utc; /* ms: when the signal was caught, not when somebody asked */
+	char reason[256];     /* for messages; may be empty */
+	int64_t received_utc; /* ms: when the signal was caught, not when the source was asked */
 	int64_t received;     /* the same instant on our monotonic clock */
 	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where it is not known */
 	/*

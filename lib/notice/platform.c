@@ -48,7 +48,7 @@ const struct platform platforms[] = {
 	{"alibaba", "TERM", "alibaba", 42, -1, NULL, "DMI product \"Alibaba Cloud\"", on_alibaba},
 	{"k8s", "TERM", NULL, 42, 30000,
 		"Kubernetes' documentation uses exit code 42 in podFailurePolicy for jobs that "
-		"have failed for good: yours must not",
+		"have failed permanently: yours must not",
 		"KUBERNETES_SERVICE_HOST is set", on_kubernetes},
 	{0},
 };

@@ -31,8 +31,8 @@ struct platform {
 	const char *source;  /* besides; NULL: none. "slurm" catches the signals itself */
 	int exit_code;	     /* of "saved, run me again" */
 	int64_t grace;	     /* ms after a signal; -1: not known */
-	const char *warning; /* for who names it; NULL: none */
-	const char *sign;    /* how it is recognised, for people */
+	const char *warning; /* printed when the user names the platform; NULL: none */
+	const char *sign;    /* how it is recognised, for messages */
 	bool (*here)(const struct platform_signs *signs); /* NULL: only when named */
 };
 /* All of them, ended by one without a name. */

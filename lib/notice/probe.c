@@ -34,7 +34,7 @@ static void dismiss(const struct probe *probe, int *descriptor)
 	close_descriptor(descriptor);
 }
 
-/* Read what there is, without waiting. */
+/* Read the output that has come, without waiting. */
 static void drain(const struct probe *probe, struct probe_capture *capture)
 {
 	char buffer[4096];

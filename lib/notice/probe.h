@@ -23,7 +23,7 @@ struct probe_capture {
 };
 
 struct probe {
-	int epoll; /* one for good: a caller may keep polling it */
+	int epoll; /* the same for the life of the probe: a caller may keep polling it */
 	int pidfd;
 	pid_t pid;	 /* 0: nothing is under way */
 	int64_t timeout; /* ms */
@@ -46,7 +46,7 @@ void probe_release(struct probe *probe);
 /* Nothing may be under way. timeout: ms. */
 enum status probe_start(
 	struct probe *probe, char *const *argv, int64_t timeout, int64_t now, struct error *err);
-/* PROBE_ENDED and PROBE_FAILED are told once. */
+/* Returns PROBE_ENDED and PROBE_FAILED once for each start. */
 enum probe_state probe_check(struct probe *probe, int64_t now, int *code, struct error *err);
 
 #endif

@@ -39,7 +39,7 @@ struct slurm_estimate {
 };
 /*
  * A notice signal came, and this is the job now. known_end: what was thought before (0: nothing).
- * A TERM whose sender has not moved the end (scancel -s TERM) says nothing of when it will be,
+ * A TERM whose sender has not moved the end (scancel -s TERM) does not show when it will be,
  * unless the end is no further away than lead. Any other signal was asked for (--signal=USR1@T).
  */
 struct slurm_estimate slurm_estimate_left(

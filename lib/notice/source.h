@@ -55,9 +55,9 @@ struct source_options {
 /* What a kind of source is. */
 struct source;
 struct source_kind {
-	const char *name;    /* what stands before the colon */
+	const char *name;    /* the word before the colon */
 	const char *example; /* for messages */
-	bool bare;	     /* the name alone will do: rest is empty then */
+	bool bare;	     /* the name may come alone: rest is empty then */
 	/* The signals that it catches are rest, or these where that is empty; NULL: none. */
 	const char *signals;
 	/* rest is what follows the colon; it is gone after the call */

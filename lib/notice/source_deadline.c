@@ -21,7 +21,7 @@ struct deadline_source {
 	int64_t end_utc; /* 0: a duration was given */
 	int64_t end;	 /* on the monotonic clock */
 	int64_t lead;
-	bool over; /* by our clock when it was opened: then nobody knows what is left */
+	bool over; /* had passed by our clock when it was opened: the time left is unknown */
 	int64_t looked;
 	bool given;
 };

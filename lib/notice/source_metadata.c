@@ -4,8 +4,8 @@
  * connection of its own, so that a slow one holds up no other; all of them, and the introduction
  * that some clouds want first, are behind one epoll descriptor.
  *
- * "None" is answered when every look has said so since the last time: while one of them cannot be
- * asked, nobody concludes that there is no notice.
+ * The answer is "none" when every request has found no notice since the last answer: while one of
+ * them fails, the source does not conclude that there is no notice.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -316,7 +316,7 @@ static enum source_answer look_failed(
 	struct metadata_source *self, struct look *look, int64_t now, struct error *err)
 {
 	look->next = now + wait_after(++look->failures, period_of(self, look));
-	look->etag[0] = '\0'; /* begin anew, with an answer at once */
+	look->etag[0] = '\0'; /* ask without it: the server answers at once */
 	look->none = false;
 	return cannot_ask(self, look->kind->path, err);
 }

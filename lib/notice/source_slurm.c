@@ -120,7 +120,7 @@ static enum source_answer warn(struct slurm_source *self, struct error *err)
 	clock_format_utc(clock_utc(), now);
 	error_set(err, STATUS_NO,
 		"Slurm says that job %s ends at %s, but this machine's clock says %s and it runs: "
-		"one of the clocks is wrong; the end is not taken for a deadline",
+		"one of the clocks is wrong; the end is not used as a deadline",
 		self->job_id, end, now);
 	self->warn_of = 0;
 	return SOURCE_WARNING;
@@ -183,7 +183,7 @@ static bool is_near(const struct slurm_source *self)
 	return self->end_utc && self->end_utc - self->lead <= controller_utc(self);
 }
 
-/* When the notice of the end wants to be looked at; the wall clock may be set meanwhile. */
+/* When to look at the end next: at least every CHECK_EVERY, as the wall clock may be set. */
 static int64_t end_due(const struct slurm_source *self)
 {
 	if (!self->end_utc || self->given)
