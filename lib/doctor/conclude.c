@@ -106,7 +106,7 @@ static void warn_of_side(
 	if (apart - findings->clock_error[k] > CLOCK_WARNING)
 		warn(verdict,
 			"the clock of %s is %" PRId64 " ms %s: no agreement depends on it, but a "
-			"deadline that is told as a time comes that much %s there: let NTP set it",
+			"deadline that is given as a time comes that much %s there: let NTP set it",
 			side->host, apart, ahead > 0 ? "ahead" : "behind",
 			ahead > 0 ? "early" : "late");
 }

@@ -35,7 +35,7 @@ struct doctor_request {
 
 struct doctor_report {
 	enum status status; /* OK safe, NO unsafe, else could not tell */
-	struct text text;   /* for people; of node 0, the other nodes have only the verdict */
+	struct text text;   /* human-readable; of node 0, the other nodes have only the verdict */
 	struct text json;   /* one object on a line; of node 0 only */
 };
 void doctor_report_release(struct doctor_report *report);

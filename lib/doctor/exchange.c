@@ -131,7 +131,7 @@ void doctor_exchange_end(struct doctor_exchange *exchange)
 
 /* ---- The first two steps ---- */
 
-/* Whether the scratch directory is there, and nobody else can write in it. */
+/* Whether the scratch directory is there, and no other user can write in it. */
 static bool find_scratch(const struct doctor_exchange *exchange)
 {
 	struct stat st;
@@ -172,7 +172,7 @@ enum status doctor_meet(struct doctor_exchange *exchange, struct error *err)
 	record_path(exchange, 0, exchange->index, own);
 	for (int64_t began = clock_now(); !met && status == STATUS_OK; pause_since(began)) {
 		bool found = find_scratch(exchange);
-		/* Anew where side 0 has replaced the directory of an earlier launch. */
+		/* Again where side 0 has replaced the directory of an earlier launch. */
 		if (found && (!written || access(own, F_OK) < 0)) {
 			written = write_record(exchange, err) == STATUS_OK;
 			if (!written && find_scratch(exchange))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How the sides exchange their records: in step n side K makes the file SCRATCH/n.K, whole, and
- * waits for those of all others, with a deadline. It opens the directory anew for each look, so
- * what a filesystem remembers of old names does not matter.
+ * waits for those of all others, with a deadline. It opens the directory again each time it looks
+ * for them, so that a filesystem's cache of old names does not matter.
  *
  * On several nodes the name of the scratch directory follows from the session, and an earlier
  * launch may have left one. So each side draws a number, and side 0 answers in step 1 with a hash

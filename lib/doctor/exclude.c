@@ -11,9 +11,9 @@
 
 /* Milliseconds. */
 #define ANSWER_IN      5000
-#define TRIAL_TAKEOVER 60000 /* so that no side takes a slow holder for dead */
+#define TRIAL_TAKEOVER 60000 /* so that no side treats a slow holder as dead */
 
-/* Side 0. STATUS_USAGE: this mode cannot be had here. */
+/* Side 0. STATUS_USAGE: this mode does not work here. */
 static enum status make_lockfile(const char *path, enum lock_mode mode, struct error *err)
 {
 	enum status status = mode == LOCK_LINK ? link_prove(path, err) : STATUS_OK;
@@ -28,7 +28,7 @@ static enum status ask(struct sharedlock *lock, const struct lock_kind *kind,
 	self->result = kind->try(lock, clock_after(ANSWER_IN));
 	if (self->result != 0 && kind->give_up)
 		kind->give_up(lock);
-	/* Its server does not answer, which says nothing about the lock. */
+	/* Its server does not answer: whether the lock excludes is not known. */
 	return self->result == EINPROGRESS ? kind->failed(lock, EINPROGRESS, err) : STATUS_OK;
 }
 

@@ -113,7 +113,7 @@ size_t doctor_count_clients(const struct doctor_side *sides, size_t count);
 /* From the records of all sides, when all have put and counted. */
 void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode *mode);
 void doctor_conclude(const struct doctor_findings *findings, struct doctor_verdict *verdict);
-/* A table for people; only its last lines; one JSON object on a line. */
+/* A human-readable table; only its last lines; one JSON object on a line. */
 void doctor_show_text(const struct doctor_findings *findings, const struct doctor_verdict *verdict,
 	struct text *text);
 void doctor_show_verdict(const struct doctor_verdict *verdict, struct text *text);

@@ -66,7 +66,7 @@ static void show_lock(
 	else if (mode->lock == DOCTOR_NO)
 		row(text, name, "%s DO NOT EXCLUDE: %s", what, mode->lock_why);
 	else if (mode->lock == DOCTOR_FAILED)
-		row(text, name, "%s cannot be had: %s", what, mode->lock_why);
+		row(text, name, "%s do not work here: %s", what, mode->lock_why);
 }
 
 static void show_load(enum lock_mode which, const struct doctor_mode *mode, struct text *text)

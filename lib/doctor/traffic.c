@@ -49,7 +49,7 @@ static enum status open_store(struct traffic *traffic, struct error *err)
 	return status;
 }
 
-/* One transaction: a row of our own, and a claim (-1: none) if nobody has it. */
+/* One transaction: a row of our own, and a claim (-1: none) if no other side has it. */
 static enum status put_once(struct traffic *traffic, int64_t claim, struct error *err)
 {
 	struct doctor_side *self = traffic->self;
