@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For how long a task has been cut off from the store: pure, times and answers in. Only time counts
- * that was watched: a machine that was suspended was not cut off meanwhile.
+ * that was watched: the time of a suspended machine does not count.
  *
- * A task cannot tell a store that is away for all from one that only it cannot reach. In the first
+ * A task cannot know whether no task reaches the store or only this one does not. In the first
  * case no task is declared dead, and all could train on; in the second one the others have declared
  * this one dead and have left, and what it trains on is lost. So it waits longer than a server
  * takes to come back, and at least until the others must have given it up.

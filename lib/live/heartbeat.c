@@ -78,7 +78,7 @@ static enum heartbeat_state take_silence(struct heartbeat_peer *peer,
 {
 	int64_t period = period_of(peer, rules);
 	if (exchange->paused) {
-		/* Whoever was stopped together with us has a whole period to show itself. */
+		/* A peer that was stopped together with us has a whole period for its next beat. */
 		peer->observed_at = exchange->began;
 	} else if (exchange->beaten && exchange->began - peer->observed_at >= period) {
 		peer->silent++;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is alive, judged by observations: pure functions of what was read and of one's own monotonic
- * clock. Never by the wall clock, and never by silence alone (docs/design.md, section 5).
+ * Which tasks are alive, decided from observations: pure functions of what was read and of one's
+ * own monotonic clock. Never by the wall clock, and never by silence alone (docs/design.md, section
+ * 5).
  *
  * One observation of silence is: our own beat was written, then the peer's was read unchanged, at
  * least a period (ours, or the peer's if that is longer) after the last observation. Death needs
  * `limit` of them in a row. So whatever stops the observer as well (a filesystem that stalls, a
  * suspended machine, a pause) can never make a peer look dead, and an answer that took longer than
- * `timeout` says nothing.
+ * `timeout` does not count as an observation.
  */
 #ifndef LIVE_HEARTBEAT_H
 #define LIVE_HEARTBEAT_H
@@ -46,9 +47,9 @@ int64_t heartbeat_timeout(int64_t period);
 
 #define HEARTBEAT_NO_STEP UINT64_MAX
 
-/* The record says how often it comes, so that a peer with a longer period is not taken for dead. */
+/* Has the period in it, so that a peer with a longer period is not declared dead. */
 uint64_t heartbeat_sequence(uint64_t count, int64_t period);
-/* The last beat of somebody who stops on purpose. */
+/* The last beat of a task that stops on purpose. */
 uint64_t heartbeat_farewell(int64_t period);
 bool heartbeat_is_farewell(uint64_t sequence);
 uint64_t heartbeat_count(uint64_t sequence);
@@ -60,7 +61,7 @@ int64_t heartbeat_period(uint64_t sequence);
 struct heartbeat_exchange {
 	int64_t began; /* before our own beat was written; those that follow are a period later */
 	bool beaten;   /* our own beats were written, each within the timeout */
-	bool paused;   /* it came more than a period late: we were stopped meanwhile */
+	bool paused;   /* it came more than a period late: this process was stopped */
 };
 
 enum heartbeat_seen { SEEN_BEAT, SEEN_NOTHING, SEEN_ERROR };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whether the training of one task advances: a pure judge of what its agent reads on the board.
- * Only time counts in which it was looked at, was not held by the agent, and the store answered: so
- * a pause of the machine, an agreement, or a filesystem that stalls under a save is no hang. A
- * store that is away for so long that the others give the task up (cut_off.h) is no excuse.
+ * Time counts only while the agent looks at it, does not hold it, and the store answers: so a pause
+ * of the machine, an agreement, or a filesystem that stalls under a save is no hang. When the store
+ * has not answered for so long that the others give the task up (cut_off.h), time counts again.
  *
  * The training process says in which section of its work it is (preempt_section NAME); before its
  * first step it is in `setup` unless it says otherwise, then in `warm-up` for two steps. Each
@@ -57,7 +57,7 @@ struct progress_reading {
 	bool started;
 	uint64_t step;
 	const char *section; /* what the board says; "": nothing */
-	int64_t written;     /* changes whenever the section is said anew */
+	int64_t written;     /* changes whenever the section is reported, also the same one */
 };
 
 struct progress {
