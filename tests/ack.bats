@@ -8,7 +8,7 @@
 bats_require_minimum_version 1.5.0
 load composed/group
 
-# Nobody is silent, however long a call takes to start: no decision without one that is on its way.
+# No task is silent, however long a call takes to start: no decision without one that is on its way.
 patient=(--report-timeout 60s)
 
 # acks [OPTION...]: all tasks call preempt-ack with these at once: answer.I and code.I.
@@ -91,7 +91,7 @@ all_say() { # FILE TEXT
 	[ ! -e "${boards[0]}/hold" ]
 }
 
-@test "one has not called yet: it constrains nobody; nobody has: nothing to save, 42" {
+@test "one has not called yet: it constrains no task; no task has: nothing to save, 42" {
 	join 2
 	at 0 4
 	as 0 preempt-claim
@@ -113,7 +113,7 @@ all_say() { # FILE TEXT
 }
 
 # bats test_tags=smoke
-@test "--wait without the others' saves ends with --timeout, 124; somebody without a save: 1 and leave 43" {
+@test "--wait without the others' saves ends with --timeout, 124; a task without a save: 1 and leave 43" {
 	join 2
 	at 0 4
 	at 1 4
@@ -257,7 +257,7 @@ all_say() { # FILE TEXT
 	grep -q INJECTED trace
 }
 
-@test "task >= tasks, rubbish numbers and senseless options are refused" {
+@test "task >= tasks, garbage numbers and senseless options are refused" {
 	join 2
 	as 0 run -2 --separate-stderr preempt-ack --task 2
 	as 0 run -2 --separate-stderr preempt-ack --task 2 --tasks 3
@@ -273,15 +273,15 @@ all_say() { # FILE TEXT
 	PREEMPT_AGENT=0x7 run -2 --separate-stderr preempt-ack --board "${boards[0]}" --task 0 --tasks 2
 }
 
-@test "SY-11 a board with rubbish is damage (65), and rubbish in the store passes" {
+@test "SY-11 a board with garbage is damage (65), and garbage in the store passes" {
 	join 1
-	preempt-store put run/r/000001/STEP/1/0 rubbish
-	preempt-store put run/r/000001/SAVED/1/0 rubbish
+	preempt-store put run/r/000001/STEP/1/0 garbage
+	preempt-store put run/r/000001/SAVED/1/0 garbage
 	as 0 preempt-claim
 	at 0 4
 	as 0 run -75 --separate-stderr timeout --preserve-status 60 preempt-ack --timeout 500ms ||
 		[[ $status = 124 || $status = 0 ]]
-	echo rubbish >"${boards[0]}/hold"
+	echo garbage >"${boards[0]}/hold"
 	as 0 run -65 --separate-stderr preempt-ack
 }
 
@@ -488,7 +488,7 @@ all_say() { # FILE TEXT
 	run -1 has_key LEFT/0
 }
 
-@test "the newest attempt is missing from the store: that is said, and not that the process is gone" {
+@test "the newest attempt is missing from the store: that is reported, and not that the process is gone" {
 	join 1
 	preempt-store rm run/r/000001/OPEN
 	PREEMPT_TASKS=1 run -1 --separate-stderr join_one 0
@@ -506,7 +506,7 @@ join_waits() {
 	eventually has_key TASK/0
 }
 
-@test "the store is away while a task waits for the others to join: it waits on, and joins with them" {
+@test "the store is unreachable while a task waits for the others to join: it waits on, and joins with them" {
 	join_waits 10m
 	mv store away
 	eventually grep -q "; trying again" err.0
@@ -518,7 +518,7 @@ join_waits() {
 	grep -q "the store answers again" err.0
 }
 
-@test "the store is away while a task waits for the others to join, until --timeout: 75, and why" {
+@test "the store is unreachable while a task waits for the others to join, until --timeout: 75, and why" {
 	# Where the store went away only after that time, once more with a longer one.
 	for limit in 3s 20s 60s; do
 		rm -rf store away
@@ -532,7 +532,7 @@ join_waits() {
 	[[ $(tail -n 1 err.0) != *"trying again"* ]]
 }
 
-@test "the process is gone while the store is away: its join ends" {
+@test "the process is gone while the store is unreachable: its join ends" {
 	sleep 1000 3>&- &
 	agents[0]=$!
 	join_waits 10m
@@ -635,7 +635,7 @@ serves() {
 	[ "$code" = 0 ]
 }
 
-@test "the process of PREEMPT_AGENT must exist; below preempt-run (PID.START) our parent stands behind the board" {
+@test "the process of PREEMPT_AGENT must exist; below preempt-run (PID.START) our parent has the board" {
 	join 2
 	agents[0]=2147483647
 	run -1 --separate-stderr as 0 preempt-ack --serve --attempt 1

@@ -19,5 +19,5 @@ setup() {
 @test "bad usage of the simulator is refused" {
 	run -2 "$sim" --schedules 12x
 	run -2 "$sim" --scenario nonsense
-	run -2 "$sim" rubbish
+	run -2 "$sim" garbage
 }

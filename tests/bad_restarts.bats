@@ -70,7 +70,7 @@ offered() { ckpt-rotate latest ck --step 2>/dev/null; }
 	[ "$(offered)" = 20 ]
 }
 
-@test "a step that was given up and saved anew has its own count" {
+@test "a step that was given up and saved again has its own count" {
 	run -1 train 1
 	run -0 train 1
 	[ "$(offered)" = 20 ]

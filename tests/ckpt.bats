@@ -265,14 +265,14 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	run -65 --separate-stderr ckpt-rotate verify ck --all
 	[ "${#lines[@]}" = 5 ]
 	run -0 ckpt-rotate verify ck 10
-	# A damaged step can be saved anew.
+	# A damaged step can be saved again.
 	save 50
 	[ "$(ckpt-rotate latest ck --step --verify)" = 50 ]
 	[ "$(find ck -name '.gone*' -o -name '.tmp*')" = "" ]
 }
 
 # bats test_tags=smoke
-@test "a manifest in the wrong place, of rubbish, or of a newer format" {
+@test "a manifest in the wrong place, of garbage, or of a newer format" {
 	save 10
 	save 20
 	cp -r ck/step-00000010 ck/step-00000030
@@ -311,7 +311,7 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	mkdir empty
 	run -1 --separate-stderr ckpt-rotate latest empty
 	[ "$(ckpt-rotate latest empty --or none)" = none ]
-	# A parent that is missing, too; a link to what is away; a file; an unset variable.
+	# A parent that is missing, too; a link to what is unreachable; a file; an unset variable.
 	ln -s /nowhere/ck away
 	for dir in missing/ck away away/ck; do
 		run -75 --separate-stderr ckpt-rotate latest "$dir" --or 0
@@ -416,27 +416,27 @@ break_reads() {
 @test "a directory that may not be read: 77, and no word of none" {
 	needs_root
 	save 10
-	# Where somebody else may come, too.
+	# Where another user may come, too.
 	elsewhere=$(mktemp -d /tmp/ckpt-test.XXXXXX)
 	chmod 755 "$elsewhere"
 	install -m 755 "$(command -v ckpt-rotate)" "$elsewhere"
 	cp -r ck "$elsewhere/ck"
 	cd "$elsewhere"
-	nobody() { setpriv --reuid 65534 --clear-groups ./ckpt-rotate "$@"; }
+	as_nobody() { setpriv --reuid 65534 --clear-groups ./ckpt-rotate "$@"; }
 	chmod 700 ck
-	run -77 --separate-stderr nobody latest ck --or 0
+	run -77 --separate-stderr as_nobody latest ck --or 0
 	[ "$output" = "" ]
 	chmod 755 ck
 	chmod 700 ck/step-00000010
-	run -77 --separate-stderr nobody latest ck --or 0
+	run -77 --separate-stderr as_nobody latest ck --or 0
 	[ "$output" = "" ]
 	chmod 755 ck/step-00000010
-	run -77 --separate-stderr nobody begin ck 20
+	run -77 --separate-stderr as_nobody begin ck 20
 	cd "$BATS_TEST_TMPDIR"
 }
 
 # bats test_tags=smoke
-@test "a read-only filesystem: 77, and what is there is still found" {
+@test "a read-only filesystem: 77, and what is present is still found" {
 	small_disk 4m
 	cd disk
 	save 9
@@ -739,7 +739,7 @@ taken_by_mistake() {
 }
 
 # bats test_tags=smoke
-@test "sharded: complete only when all are committed, whoever is last" {
+@test "sharded: complete only when all are committed, whichever process is last" {
 	save 10 1
 	for task in 0 1 2 3; do
 		[ "$(shard begin 20 $task 4)" = ck/.tmp-step-00000020-attempt-1-life-$one/task-$task ]
@@ -988,7 +988,7 @@ lost_job() {
 	find ck -not -path 'ck/step-000000[123]0*' -not -name latest | sort | diff before -
 	[ "$(steps)" = "30 " ]
 	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 30 ]
-	# Nor is what stands in the way of a save.
+	# Nor are checkpoints offered where another file has the name of a save.
 	for step in 5 7 8; do
 		run -1 --separate-stderr ckpt-rotate begin ck $step
 		[[ $stderr == *"is not a checkpoint of ours"* ]]
@@ -1052,7 +1052,7 @@ lost_job() {
 	[ -e $record ]
 }
 
-@test "a pipe in the place of a record holds nobody up" {
+@test "a pipe in the place of a record does not block a command" {
 	save 10
 	mkdir ck/.tmp-step-00000020-attempt-0
 	for name in .ckpt-writer.json .ckpt-manifest.json; do
@@ -1063,7 +1063,7 @@ lost_job() {
 		# shellcheck disable=SC2086
 		run -0 timeout 60 ckpt-rotate $words
 	done
-	# In a published one: damaged, and passed over.
+	# In a published one: damaged, and skipped.
 	save 30
 	rm ck/step-00000030/.ckpt-manifest.json
 	mkfifo ck/step-00000030/.ckpt-manifest.json
@@ -1226,7 +1226,7 @@ lost_job() {
 	no_debris 20
 }
 
-@test "what is replaced or removed while it is judged is judged anew" {
+@test "what is replaced or removed while it is judged is judged again" {
 	save 10
 	save 20
 	rm ck/step-00000020/model

@@ -64,9 +64,9 @@ hour=3600 noon=1700000000
 @test "CK-7 what is empty or broken beside the checkpoints changes no answer" {
 	save 10
 	save 20
-	# The link is for people; the records are of nobody.
+	# The link is for users: no program reads it.
 	for broken in 'ln -sfn nowhere ck/latest' 'ln -sfn step-00000010 ck/latest' 'rm ck/latest; : >ck/latest' \
-		'rm ck/latest; echo rubbish >ck/latest' 'rm ck/latest; mkdir ck/latest' 'rmdir ck/latest'; do
+		'rm ck/latest; echo garbage >ck/latest' 'rm ck/latest; mkdir ck/latest' 'rmdir ck/latest'; do
 		eval "$broken"
 		[ "$(ckpt-rotate latest ck --step --verify)" = 20 ]
 	done
@@ -256,7 +256,7 @@ assert json.load(sys.stdin)[0]["metrics"] == {"größe/loss(2)": None, "b": None
 }
 
 # bats test_tags=smoke
-@test "a checkpoint marked as bad is never offered again, and its step can be saved anew" {
+@test "a checkpoint marked as bad is never offered again, and its step can be saved again" {
 	for step in 10 20 30; do save $step; done
 	before=$(stat -c '%i %y' ck/step-00000030/.ckpt-manifest.json)
 	ckpt-rotate mark ck 30 bad --reason 'loss is nan since 25'
@@ -442,7 +442,7 @@ replica() {
 	[ "$(replica commit 20 0 3)" = complete ]
 	[ "$(replica commit 20 2 3)" = complete ]
 	[ "$(replica commit 20 2 3)" = complete ]
-	# Late: its chief is through already.
+	# Late: its chief has finished already.
 	d=$(replica begin 20 1 3)
 	echo late >"$d/model"
 	[ "$(replica commit 20 1 3)" = complete ]
@@ -579,7 +579,7 @@ shard() {
 	[ "$(ckpt-rotate latest ck --step --verify)" = 20 ]
 }
 
-@test "shards tell metrics and times, and whoever publishes writes the same" {
+@test "shards tell metrics and times, and whichever process publishes writes the same" {
 	for task in 0 1; do
 		d=$(shard begin 20 $task 2)
 		echo "$task" >"$d/part"
@@ -594,7 +594,7 @@ assert c["metrics"] == {"loss": 1, "shard1": 1} and c["utc"] == "2023-11-14T22:1
 }
 
 # bats test_tags=smoke
-@test "verify: contents, or --quick only what is there; -q says only what is wrong" {
+@test "verify: contents, or --quick only what is present; -q says only what is wrong" {
 	save 10
 	save 20
 	[ "$(ckpt-rotate verify --quick ck)" = "step-00000020 all there: 1 files, 12 B" ]
@@ -733,7 +733,7 @@ units() { sed -n 's/^ExecStart=//p' "$1" | sed "s|%f|ck|g; s|/usr/local/bin/||g;
 	[[ $output != *ckpt-* ]]
 }
 
-@test "a full disk or a quota: no mark, no debris, and what is there is still found and pruned" {
+@test "a full disk or a quota: no mark, no debris, and what is present is still found and pruned" {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	unshare -m true 2>/dev/null || skip "cannot make a mount namespace"
 	for step in 10 20; do save $step; done

@@ -112,7 +112,7 @@ breaks() {
 	make hf:kind=deepspeed 400 500
 	run -0 ckpt-rotate list ck
 	[[ $output == *"checkpoint-500"* && $output != *global_step* ]]
-	# Whoever names the inside is told so, and nothing is removed.
+	# The path of one checkpoint in place of the directory: a message, and nothing is removed.
 	for command in "list" "latest" "prune --keep-last 1"; do
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr ckpt-rotate $command ck/checkpoint-500
@@ -175,7 +175,7 @@ breaks() {
 		[ "$(ls ck | tr '\n' ' ')" = "global_step300 global_step400 latest " ]
 		[ "$(cat ck/latest)" = global_step400 ]
 	done
-	# All is written, but for latest: the next cron job must not touch what the trainer names.
+	# All is written, except latest: the next cron job must not touch what the trainer names.
 	rm -rf ck && mkdir ck
 	make deepspeed 100 200 300 400
 	echo global_step200 >ck/latest
@@ -284,7 +284,7 @@ breaks() {
 	[ "$output" = 100 ]
 }
 
-@test "preempt-run --checkpoints: an unproven one is no new complete checkpoint, and that is said" {
+@test "preempt-run --checkpoints: an unproven one is no new complete checkpoint, and that is reported" {
 	export PREEMPT_STORE=$PWD/run.db PREEMPT_RUN=r
 	make_silent() { python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" "deepspeed:silent=1,data=$1" ck "$2"; }
 	cat >job <<-'END'
@@ -477,7 +477,7 @@ breaks() {
 	rm -r ck && mkdir ck
 	make megatron_dist 100 200
 	[ "$(ckpt-rotate latest ck)" = ck/iter_0000200 ]
-	# Inside one there is none: nothing is taken for a step, nothing is removed.
+	# Inside one there is none: nothing is treated as a step, nothing is removed.
 	rm -r ck && mkdir ck
 	make dcp:word=optimizer_ 0
 	run -1 ckpt-rotate latest --layout dcp ck
@@ -559,8 +559,8 @@ breaks() {
 	[ -d ck/checkpoint-500 ]
 }
 
-@test "CK-7 trackers: empty, rubbish, of nothing, a directory, a link, out of the directory" {
-	rubbish() { # FILE CONTENT
+@test "CK-7 trackers: empty, garbage, of nothing, a directory, a link, out of the directory" {
+	garbage() { # FILE CONTENT
 		printf '%b' "$2" >"ck/$1"
 		run -65 --separate-stderr ckpt-rotate prune --keep-last 1 ck
 		[[ $stderr == *"$1: cannot parse the tracker file"* ]] || return 1
@@ -570,9 +570,9 @@ breaks() {
 		[[ $output == 300 && $stderr == *"$1: cannot parse the tracker file"* ]]
 	}
 	make deepspeed 100 200 300
-	for content in "" "\n" "rubbish" "global_step" "global_step300x" "global_step300\0" \
+	for content in "" "\n" "garbage" "global_step" "global_step300x" "global_step300\0" \
 		"global_step1\nglobal_step2\n" "../global_step300" "global_step99999999999999999999"; do
-		rubbish latest "$content"
+		garbage latest "$content"
 	done
 	rm ck/latest && mkdir ck/latest
 	run -65 --separate-stderr ckpt-rotate prune --keep-last 1 ck
@@ -592,14 +592,14 @@ breaks() {
 	rm -rf ck && mkdir ck
 	make megatron 100 200 300
 	for content in "" "x" "-1" "300 400" "0x12" "release" "300\n400"; do
-		rubbish latest_checkpointed_iteration.txt "$content"
+		garbage latest_checkpointed_iteration.txt "$content"
 	done
 	rm -rf ck && mkdir ck
 	make tensorflow 100 200 300
 	for content in "" "model_checkpoint_path" "model_checkpoint_path: ckpt-300" \
 		'model_checkpoint_path: "ckpt"' 'model_checkpoint_path: "ckpt-300' \
 		'all_model_checkpoint_paths: "ckpt-300"' 'model_checkpoint_path: "x/"'; do
-		rubbish checkpoint "$content"
+		garbage checkpoint "$content"
 	done
 }
 
@@ -644,7 +644,7 @@ breaks() {
 	rm ck/*
 	make hf 100
 	mkdir "ck/checkpoint-200"
-	echo x >"ck/checkpoint-200/config.json${nl}rubbish"
+	echo x >"ck/checkpoint-200/config.json${nl}garbage"
 	mkfifo "ck/checkpoint-200/new${nl}line"
 	run -0 ckpt-rotate list ck
 	[ "${#lines[@]}" = 3 ]

@@ -70,7 +70,7 @@ cannot_be_asked() {
 	[[ $stderr = *"attempt 1 is over (completed)"* ]]
 }
 
-@test "wrong usage is refused: --then, a task that is none, rubbish in numbers; nothing is claimed" {
+@test "wrong usage is refused: --then, a task that is none, garbage in numbers; nothing is claimed" {
 	join 2
 	run -2 --separate-stderr preempt-claim --then leave
 	run -2 --separate-stderr preempt-claim --task 2 --tasks 2
@@ -81,7 +81,7 @@ cannot_be_asked() {
 }
 
 # bats test_tags=smoke
-@test "a claim while not all have joined: 0; whoever joins then leaves unstarted with 42" {
+@test "a claim while not all have joined: 0; whichever task joins then leaves unstarted with 42" {
 	export PREEMPT_LAUNCH=launch
 	stand_for 0
 	PREEMPT_TASKS=2 join_one 0 --timeout 5m >joined.0 2>err.0 3>&- &
@@ -125,7 +125,7 @@ cannot_be_asked() {
 		(
 			cat event
 			sleep 0.5
-			echo rubbish
+			echo garbage
 		) | as 0 preempt-claim --from - >answer
 		claim=$(preempt-store get run/r/000001/TERMINATED_WORKER)
 		[ "$(field source <<<"$claim")" = file:flag ]
@@ -138,12 +138,12 @@ cannot_be_asked() {
 	done
 }
 
-@test "--from FILE; no event: 1; rubbish: 2; a missing file: not a no; nothing is claimed by any of them" {
+@test "--from FILE; no event: 1; garbage: 2; a missing file: not a no; nothing is claimed by any of them" {
 	join 1
 	run -1 --separate-stderr preempt-claim --from /dev/null
 	[[ $stderr = *"no notice came"* ]]
 	run -1 --separate-stderr preempt-claim --from - </dev/null
-	run -2 --separate-stderr preempt-claim --from - <<<'rubbish'
+	run -2 --separate-stderr preempt-claim --from - <<<'garbage'
 	run -2 --separate-stderr preempt-claim --from - <<<''
 	run -2 --separate-stderr preempt-claim --from - <<<'{"utc":"yesterday","source":"x"}'
 	run -2 --separate-stderr preempt-claim --from - <<<'2026-02-31T00:00:00.000Z signal:TERM left=1s'
@@ -156,7 +156,7 @@ cannot_be_asked() {
 	run -0 --separate-stderr preempt-claim --from line
 }
 
-@test "SY-8 the deadline only ever moves earlier, whoever says it, also after the claim" {
+@test "SY-8 the deadline only ever moves earlier, whichever task says it, also after the claim" {
 	join 2
 	as 0 preempt-claim --grace 10m
 	first=$(deadline)
@@ -172,9 +172,9 @@ cannot_be_asked() {
 	[ "$(field left_ms <<<"$output")" -le 120000 ]
 }
 
-@test "SY-11 rubbish in DEADLINE, in the claim, in a task: a claim neither spins nor crashes" {
+@test "SY-11 garbage in DEADLINE, in the claim, in a task: a claim neither spins nor crashes" {
 	join 2
-	preempt-store put run/r/000001/DEADLINE rubbish
+	preempt-store put run/r/000001/DEADLINE garbage
 	preempt-store put run/r/000001/TASK/1 '[]'
 	as 0 run -0 --separate-stderr timeout 30 preempt-claim --grace 1m
 	as 0 run -0 --separate-stderr timeout 30 preempt-claim --grace 30s
@@ -182,11 +182,11 @@ cannot_be_asked() {
 	preempt-store put run/r/000001/TERMINATED_WORKER $'{"task":0,"host":"\\u001b[2J"}'
 	run -1 --separate-stderr preempt-claim --outside
 	[[ $output$stderr != *$'\e'* ]]
-	preempt-store put run/r/000001/TERMINATED_WORKER rubbish
+	preempt-store put run/r/000001/TERMINATED_WORKER garbage
 	run -0 --separate-stderr preempt-watch --source group --once
-	preempt-store put run/r/000001/OPEN rubbish
+	preempt-store put run/r/000001/OPEN garbage
 	run -65 --separate-stderr preempt-claim
-	preempt-store put run/r/LAST rubbish
+	preempt-store put run/r/LAST garbage
 	run -65 --separate-stderr preempt-claim
 	run -65 --separate-stderr preempt-watch --source group --timeout 30s
 }
@@ -236,7 +236,7 @@ cannot_be_asked() {
 	run -0 --separate-stderr preempt-watch --until-exit --once
 }
 
-@test "PH-9 --until-exit returns at once where the claimer has left, never joined, or is outside; 1 with --once where nobody has claimed" {
+@test "PH-9 --until-exit returns at once where the claimer has left, never joined, or is outside; 1 with --once where no task has claimed" {
 	join 2
 	run -1 --separate-stderr preempt-watch --until-exit --once
 	as 0 preempt-claim
@@ -254,7 +254,7 @@ cannot_be_asked() {
 
 @test "watch: a store and a run that do not exist yet are waited for; the claim is told within a second" {
 	local before took
-	# A machine that stands still meanwhile does so once.
+	# A machine that stands still for a moment does so once.
 	for _ in 1 2 3; do
 		rm -rf s.db*
 		preempt-watch --source group >out 2>err 3>&- &
@@ -385,7 +385,7 @@ cannot_be_asked() {
 	[ "$(wc -l <answer)" = 1 ]
 }
 
-@test "a task that has left claims nothing: its notice stops nobody" {
+@test "a task that has left claims nothing: its notice stops no task" {
 	join 2
 	as 1 preempt-store leave --code 0 >/dev/null
 	run -1 --separate-stderr as 1 preempt-claim
@@ -441,7 +441,7 @@ ignores_notices() {
 	left_on_board None
 	echo "$now deadline:soon left=20m" >&4
 	eventually left_on_board 1200000
-	printf '%s\n' "$now deadline:later left=1h" rubbish >&4
+	printf '%s\n' "$now deadline:later left=1h" garbage >&4
 	eventually grep -q "not a notice" err
 	left_on_board 1200000
 	mv s.db* store/

@@ -118,12 +118,12 @@ step_falls() {
 	each step_falls
 }
 
-# C has no rubbish but numbers that are too great.
+# C has no garbage but numbers that are too great.
 numbers_refused() {
-	local rubbish="010 00 -1 +1 1x x 0x10 1.0 99999999999999999999 1000000000000000000 EMPTY"
-	[[ $client != c* ]] || rubbish="-1 1000000000000000000 18446744073709551615"
-	[[ $client != python* ]] || rubbish=${rubbish/+1 /}
-	for n in $rubbish; do
+	local garbage="010 00 -1 +1 1x x 0x10 1.0 99999999999999999999 1000000000000000000 EMPTY"
+	[[ $client != c* ]] || garbage="-1 1000000000000000000 18446744073709551615"
+	[[ $client != python* ]] || garbage=${garbage/+1 /}
+	for n in $garbage; do
 		start
 		ask "step 0" 0
 		tell "step $n"
@@ -136,7 +136,7 @@ numbers_refused() {
 	done
 	[ ! -s "$board/saved" ]
 	start
-	tell "step ${rubbish##* }"
+	tell "step ${garbage##* }"
 	ends 2
 	start
 	ask "step 999999999999999999" 0
@@ -375,7 +375,7 @@ hold_leave() {
 }
 
 hold_garbled() {
-	local line n=0 rubbish
+	local line n=0 garbage
 	start
 	for line in '' hello 'wait' 'wait 0' 'wait x' 'save' 'save x' 'exit 010' 'exit -1' 'save 5 0' 'save 5 ' \
 		'save  5' 'exit 5 6 7' 'leave' 'leave 0' 'leave 256' 'leave x' 'leave 42 7' 'EXIT 5' \
@@ -591,7 +591,7 @@ agent_gone_zombie() {
 	eventually grep -q ') Z' "/proc/$zombie/stat"
 	ends 43
 }
-@test "an agent that nobody buries counts as gone" {
+@test "an agent that no task buries counts as gone" {
 	each agent_gone_zombie
 }
 
@@ -755,7 +755,7 @@ board_ranks() {
 	tell "step 5"
 	ends 2
 }
-@test "PREEMPT_RANKS: the board of LOCAL_RANK; none, rubbish or too great is refused" {
+@test "PREEMPT_RANKS: the board of LOCAL_RANK; none, garbage or too great is refused" {
 	each board_ranks
 }
 
@@ -913,12 +913,12 @@ signals_ignored() {
 	said 0 .
 }
 signals_listed() {
-	start PREEMPT_SIGNALS=USR1,SIGUSR2,RUBBISH,KILL
+	start PREEMPT_SIGNALS=USR1,SIGUSR2,GARBAGE,KILL
 	ask "step 5" 0
 	[ "$(disposition TERM)" != ignored ]
 	[ "$(disposition USR1)" = ignored ]
 	[ "$(disposition USR2)" = ignored ]
-	said 1 "no signal RUBBISH"
+	said 1 "no signal GARBAGE"
 	said 1 "no signal KILL"
 }
 signals_none() {

@@ -34,7 +34,7 @@ write_training() {
 	EOF2
 }
 
-# Nobody is decided without, however long the machine takes: a task is slow here, or dead.
+# No task is decided without, however long the machine takes: a task is slow here, or dead.
 report_timeout=(--report-timeout 10m)
 patient_pieces() {
 	mkdir -p pieces
@@ -135,7 +135,7 @@ no_boards() {
 	done
 }
 
-# Stand-ins for the pieces: those that serve run on, and the training ends with 42 when it is told to.
+# Stand-ins for the pieces: those that serve run on, and the training ends with 42 when it is asked to.
 stand_ins() {
 	local piece
 	mkdir -p pieces
@@ -353,7 +353,7 @@ further_than() {
 	[ "$(cat at.2)" -gt $(($1 + 5)) ]
 }
 
-@test "tasks that finish at different times stop nobody: 0 for each, and the rest is preempted without them" {
+@test "tasks that finish at different times stop no task: 0 for each, and the rest is preempted without them" {
 	tasks=3
 	write_training
 	sed -i 's/^for ((s = 0; s < .*TOTAL.*/total=TOTAL_$PREEMPT_TASK; for ((s = 0; s < ${!total}; s++)); do/; s/((at + 5 < s))/((at + 5 < s \&\& at < 9))/' train.sh
@@ -385,7 +385,7 @@ further_than() {
 }
 
 # bats test_tags=smoke
-@test "one shell joins again after each restart, until its training is through" {
+@test "one shell joins again after each restart, until its training has finished" {
 	tasks=1
 	script=$PWD/again.sh
 	{
@@ -445,7 +445,7 @@ in_a_directory() {
 }
 
 # bats test_tags=smoke
-@test "a store that is away for a while: the notice waits for it, and all leave with 42" {
+@test "a store that is unreachable for a while: the notice waits for it, and all leave with 42" {
 	tasks=2
 	in_a_directory
 	write_training
@@ -496,11 +496,11 @@ is_stopped() {
 	grep -q '^State:[[:space:]]*T' "/proc/$1/status"
 }
 
-@test "leave: stays for the others also while somebody holds the store, and ends when they have left" {
+@test "leave: stays for the others also while a task holds the store, and ends when they have left" {
 	tasks=2
 	join 2
 	as 0 preempt-claim >/dev/null
-	# It was to be through by now: each question is a short one.
+	# It was to have finished by now: each question is a short one.
 	echo '{"utc":"2026-01-31T12:00:00.123Z","source":"signal:TERM","reason":"","left_ms":30000}' >"${boards[0]}/notice"
 	as 0 preempt-store leave --code 42 >left 3>&- &
 	leave=$!
@@ -510,7 +510,7 @@ is_stopped() {
 	started+=("$leave" "$holder")
 	eventually is_stopped "$holder"
 	kill -0 "$leave"
-	sleep 3 # it asks meanwhile; that it gets no answer is no reason to go
+	sleep 3 # it asks the store in this time, gets no answer, and must stay
 	kill -CONT "$holder"
 	kill -0 "$leave"
 	as 1 preempt-store leave --code 42
@@ -575,7 +575,7 @@ is_stopped() {
 	eventually no_boards
 }
 
-@test "a store that is away when a task finishes: its goodbye waits, and the others train on" {
+@test "a store that is unreachable when a task finishes: its goodbye waits, and the others train on" {
 	tasks=2
 	in_a_directory
 	write_training
@@ -615,7 +615,7 @@ away_before_heartbeat() {
 	eventually grep -q "trying again" err
 }
 
-@test "a store that is away when the heartbeat begins: it waits, and the task trains then" {
+@test "a store that is unreachable when the heartbeat begins: it waits, and the task trains then" {
 	in_a_directory
 	away_before_heartbeat r
 	kill -TERM "$beats" # is not its end
@@ -626,7 +626,7 @@ away_before_heartbeat() {
 	grep -q "the store answers again" err
 }
 
-@test "a store that is away when the heartbeat begins: it ends when the board says so, or a process of --with or the agent ends" {
+@test "a store that is unreachable when the heartbeat begins: it ends when the board says so, or a process of --with or the agent ends" {
 	in_a_directory
 	away_before_heartbeat told
 	echo "leave 43" >"${boards[0]}/hold"

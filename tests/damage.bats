@@ -165,7 +165,7 @@ fill() {
 }
 
 # bats test_tags=smoke
-@test "rubbish in the journal is no journal: the store is as it was" {
+@test "garbage in the journal is no journal: the store is as it was" {
 	fill
 	preempt-store list --values >"$BATS_TEST_TMPDIR/right"
 	local what
@@ -213,25 +213,25 @@ kill_writer() {
 	[ "$(sqlite3 "$db" 'PRAGMA integrity_check')" = ok ]
 }
 
-@test "a journal that cannot be read: 77 for who is not root, by its name; nothing is taken for done" {
+@test "a journal that cannot be read: 77 for who is not root, by its name; nothing is treated as done" {
 	need_root "to become another user"
 	cp "$(command -v preempt-store)" "$BATS_TEST_TMPDIR"
 	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.."
 	chown 65534:65534 "$dir"
 	[ -e /dev/shm/preempt-65534 ] || remove=/dev/shm/preempt-65534
-	local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups "$BATS_TEST_TMPDIR/preempt-store")
-	"${nobody[@]}" put k v
+	local as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups "$BATS_TEST_TMPDIR/preempt-store")
+	"${as_nobody[@]}" put k v
 	chmod 0 "$db-journal"
-	refused 77 "${nobody[@]}" put k w
+	refused 77 "${as_nobody[@]}" put k w
 	[[ $stderr == *'Permission denied'* ]]
 	chmod 600 "$db-journal"
-	run -0 "${nobody[@]}" put k w
+	run -0 "${as_nobody[@]}" put k w
 	# Another test may be using it at this moment.
 	[ -z "${remove:-}" ] || rm -rf "$remove" 2>/dev/null || :
 }
 
 # bats test_tags=smoke
-@test "a lock file with rubbish, cut short, or of another store: 65" {
+@test "a lock file with garbage, cut short, or of another store: 65" {
 	preempt-store put k v
 	preempt-store put k v --store "$dir/other.db"
 	cp "$db.lock" "$BATS_TEST_TMPDIR/kept"

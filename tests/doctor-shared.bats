@@ -136,7 +136,7 @@ two_nodes() {
 	done
 }
 
-@test "one that is told to end tells the others: 75 at once" {
+@test "one that a signal ends informs the others: 75 at once" {
 	pair bindfs
 	local side pid code began
 	for side in 0 1; do

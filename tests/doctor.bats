@@ -28,7 +28,7 @@ teardown() { doctor_teardown; }
 # ---- What it finds ----
 
 # bats test_tags=smoke
-@test "a local disk is safe, and people and programs are told so" {
+@test "a local disk is safe, in text and in JSON" {
 	answers 0 preempt-store doctor "$dir"
 	[ -z "$stderr" ]
 	[[ ${lines[0]} =~ ^'directory '\ +"$dir on" ]]
@@ -53,7 +53,7 @@ teardown() { doctor_teardown; }
 	answers 65 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
 	[[ $output == *'could not tell'*'run.db.lock was deleted'* ]]
 	mv "$dir/kept" "$dir/run.db.lock"
-	echo rubbish >"$dir/run.db.lock"
+	echo garbage >"$dir/run.db.lock"
 	answers 65 preempt-store doctor --store "$dir/run.db" --quick --timeout 60s
 	[[ $output == *'could not tell'*'is not the lock file of a store'* ]]
 }
@@ -101,7 +101,7 @@ teardown() { doctor_teardown; }
 	[[ $output == *'could not tell'*'No space left on device'* ]]
 }
 
-@test "a directory of somebody else: 77, and nothing is made in it" {
+@test "a directory of another user: 77, and nothing is made in it" {
 	need_mounts
 	chown 65534 "$dir"
 	answers 77 preempt-store doctor "$dir" --quick --timeout 60s

@@ -246,7 +246,7 @@ without_board() {
 	END
 }
 
-@test "composed: asked to stop, a task leaves with 93 whatever it says, but for one that has finished" {
+@test "composed: asked to stop, a task leaves with 93 whatever it says, except one that has finished" {
 	local code
 	for code in 42 43 44 93 7 0; do
 		PREEMPT_TASK=0 PREEMPT_TASKS=1 bash -c 'eval "$(preempt-store join --no-board)"

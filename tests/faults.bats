@@ -206,7 +206,7 @@ before() { :; }
 }
 
 # bats test_tags=smoke
-@test "nobody reads the answer: what was put is there" {
+@test "no process reads the answer: what was put is there" {
 	run bash -c 'set -o pipefail; preempt-store put k v --json | true'
 	[[ $status = 0 || $status = 141 || $status = 75 ]]
 	run -0 preempt-store get k
@@ -332,7 +332,7 @@ end_writers() {
 }
 
 # bats test_tags=smoke
-@test "an answer is lost when the first failure of a queue is told: never is it told to nobody" {
+@test "an answer is lost when the first failure of a queue is reported: a later call reports it, it is not lost" {
 	local calls at code word="done"
 	before
 	export PREEMPT_STORE=$dir/q.db

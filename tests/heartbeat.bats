@@ -10,7 +10,7 @@ bats_require_minimum_version 1.5.0
 load composed/group
 
 # beat I [OPTION...]: task I's heartbeat, in the background; its words in err.I. Silence of ten seconds is
-# death: nobody who is only slow is called dead. Where somebody is to die of silence, the test says how soon.
+# death: no task that is only slow is called dead. Where a task is to die of silence, the test says how soon.
 beat() {
 	local task=$1
 	shift
@@ -36,14 +36,14 @@ beats_of() {
 		[ "${sequence: -10}" != ffffffffff ] && echo $((0x${sequence: -10}))
 }
 
-# Wait until task I has beaten so many times more.
+# more_beats I N: wait until task I has beaten N times more.
 more_beats() {
 	local have now
 	have=$(eventually beats_of "$1")
 	eventually eval "now=\$(beats_of $1) && ((now >= $((have + $2))))"
 }
 
-# stop_heart I: STOP, but not while it holds the store's lock, for nobody could go on then.
+# stop_heart I: STOP, but not while it holds the store's lock, for no task could go on then.
 stop_heart() {
 	kill -STOP "${hearts[$1]}"
 	until preempt-store get -q --timeout 1s run/r/LAST >/dev/null; do
@@ -109,7 +109,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 }
 
 # bats test_tags=smoke
-@test "HB-3, CS-1: stopped for longer: declared dead and named; when it returns it is told, and leaves" {
+@test "HB-3, CS-1: stopped for longer: declared dead and named; when it returns it learns that, and leaves" {
 	group_of 3 --limit 14
 	stop_heart 2
 	for i in 0 1; do code_of "${hearts[i]}" && [ "$code" = 44 ]; done
@@ -303,7 +303,7 @@ print(json.load(sys.stdin)["tasks"][int(sys.argv[1])]["state"])' "$1"; }
 	[ "$code" = 44 ]
 }
 
-@test "cut off, but nobody else is there, or --cut-off 0: the command ends by itself" {
+@test "cut off, but no other task is there, or --cut-off 0: the command ends by itself" {
 	join 1
 	beat 0 --period 100ms --cut-off 100ms -- sh -c 'mkdir away; mv s.db* away; sleep 6; mv away/* .; exit 3'
 	code_of "${hearts[0]}"

@@ -36,7 +36,7 @@ programs() {
 }
 
 # bats test_tags=smoke
-@test "make says nothing at all when there is nothing to do" {
+@test "make prints nothing when there is nothing to do" {
 	run -0 remake -s --no-print-directory
 	[ -z "$output" ]
 }
@@ -144,8 +144,8 @@ programs() {
 	diff "$BATS_FILE_TMPDIR/fresh" <(tree)
 }
 
-# no_packages UID FAILURES: whatever is asked for, this machine has none of it; apt-get only says what
-# it was asked for, and so many times that it knows no such package.
+# no_packages UID FAILURES: this machine has none of the packages; apt-get only prints what it was asked
+# for, and fails FAILURES times because it knows no such package.
 no_packages() {
 	mkdir -p stubs
 	printf '#!/bin/sh\n' >stubs/dpkg-query

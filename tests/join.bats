@@ -16,7 +16,7 @@ exported() {
 # ---- Which process stands for the task ----
 
 # bats test_tags=smoke
-@test "join: the shell that reads the answer stands for the task, whatever stands in between" {
+@test "join: the shell that reads the answer stands for the task, also with programs in between" {
 	for join in 'preempt-store join' 'timeout 60 preempt-store join' 'env A=b timeout 60 preempt-store join' \
 		'bash -c "preempt-store join; exit"'; do
 		rm -rf s.db*

@@ -112,7 +112,7 @@ requests() {
 	[[ $output = *" aws:autoscaling "* ]]
 }
 
-@test "aws: a token that is refused is fetched anew, without a word" {
+@test "aws: a token that is refused is fetched again, with no output" {
 	preempt-watch --period 100ms --source "aws:$url" >out 2>err 3>&- &
 	watch=$!
 	looked() { [ "$(requests spot/instance-action)" -ge "$1" ]; }
@@ -155,13 +155,13 @@ requests() {
 }
 
 # bats test_tags=smoke
-@test "what is no answer is never none: codes, half an answer, rubbish, too much, elsewhere" {
-	for trouble in @500 @503 @404 @302 @cut @big 'rubbish' "@redirect $url/computeMetadata/v1/instance/preempted"; do
+@test "what is no answer is never none: codes, half an answer, garbage, too much, elsewhere" {
+	for trouble in @500 @503 @404 @302 @cut @big 'garbage' "@redirect $url/computeMetadata/v1/instance/preempted"; do
 		answer gce.preempted "$trouble"
 		once 75 "gce:$url"
 		[[ $stderr = *"cannot ask gce:$url: /computeMetadata/v1/instance/preempted: "* ]]
 	done
-	for trouble in @500 @cut @big rubbish '{"action":"terminate"}'; do
+	for trouble in @500 @cut @big garbage '{"action":"terminate"}'; do
 		answer aws.spot "$trouble"
 		once 75 "aws:$url"
 		answer azure.event "$trouble"
@@ -177,7 +177,7 @@ requests() {
 	once 75 gce:http://127.0.0.1:1
 }
 
-@test "a server that takes the question and says nothing is given 5 s" {
+@test "a server that takes the question and does not answer is given 5 s" {
 	answer alibaba.spot @silent
 	SECONDS=0
 	run -75 --separate-stderr timeout 60 preempt-watch --once --source "alibaba:$url"
@@ -259,7 +259,7 @@ requests() {
 @test "a program that asks no cloud does not load libcurl" {
 	strace -f -o trace preempt-watch --once --source file:drain || :
 	run -1 grep -q libcurl trace
-	# Whatever it is told.
+	# With every answer of the server.
 	strace -f -o trace preempt-watch --once --source "gce:$url" || :
 	grep -q libcurl trace
 }

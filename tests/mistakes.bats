@@ -102,7 +102,7 @@ refused() {
 	refused '--task needs a value' preempt-run --task
 	refused '--store: the value is empty' preempt-store list --store ''
 	refused '--store: the value is empty' preempt-store list --store=
-	# What stands behind an option with a value is its value.
+	# The word after an option with a value is its value.
 	refused '--run' preempt-claim --run --help
 }
 

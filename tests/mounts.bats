@@ -137,7 +137,7 @@ inside() {
 		echo "[Mount]" >"/etc/systemd/system/$unit"
 		refused preempt-store put --store mnt/s.db k v
 		mounted; answers 0 preempt-store put --store mnt/s.db k v; unmounted
-		# A unit that is masked says nothing.
+		# A masked unit names no mount.
 		ln -sf /dev/null "/etc/systemd/system/$unit"
 		answers 0 ckpt-rotate latest mnt --or 0
 		echo "[Automount]" >"/etc/systemd/system/${unit%.mount}.automount"
@@ -328,7 +328,7 @@ inside() {
 		chmod +x patient
 		prolog=$BATS_TEST_DIRNAME/../examples/prolog.sh
 		PREEMPT_PROLOG_STORE=$dir/mnt/any.db answers 1 "$prolog"
-		# No table says it: but no other machine sees what is there, or nothing is.
+		# No table says it: but no other machine sees what is present, or nothing is.
 		: >/etc/fstab
 		PREEMPT_PROLOG_STORE=$dir/mnt/any.db answers 1 "$prolog"
 		grep -q "this machine only" out

@@ -44,7 +44,7 @@ network_of() {
 	readlink "/proc/$pid/ns/net"
 }
 in_network() { find /proc/[0-9]*/ns/net -lname "${1/[/\\[}" 2>/dev/null || :; }
-# Of those that lived there; a network of somebody else may get the number of one that is gone.
+# Of those that lived there; a network of another process may get the number of one that is gone.
 left_in_network() {
 	local one
 	for one in $servers; do [ "$(readlink "$one")" != "$1" ] || echo "$one"; done
@@ -202,7 +202,7 @@ start_rig() {
 	gone "$dir" "$network"
 }
 
-@test "who is not root is told so" {
+@test "a user who is not root gets 77" {
 	run -77 setpriv --reuid 65534 --clear-groups "$rig" usable gluster
 	[[ $output = *"needs root"* ]]
 }

@@ -220,7 +220,7 @@ rounds_are() { [ "$(rounds c1)" -ge "$1" ] && [ "$(rounds c2)" -ge "$2" ]; }
 some_put() { grep -q ^put c1 && grep -q ^put c2; }
 
 # all_there: after a whole round of puts that began after the disturbance, what was acknowledged is there, and
-# every put was answered. A put is refused only where the client was away for so long that the other one took
+# every put was answered. A put is refused only where the client was unreachable for so long that the other one took
 # its lock over; it is not there, then, unless the refusal says that this is not known.
 all_there() {
 	local began=$SECONDS

@@ -29,7 +29,7 @@ setup() {
 teardown() {
 	local pid file patience=60 running
 	running=" $(jobs -pr | tr '\n' ' ')"
-	# Stopped ones, too. The number of one that has ended may be somebody else's by now.
+	# Stopped ones, too. The number of one that has ended may be another process's by now.
 	for pid in "${workers[@]}" "${started[@]}"; do
 		[[ $running != *" $pid "* ]] || kill -KILL "$pid" 2>/dev/null || :
 		wait "$pid" 2>/dev/null || :

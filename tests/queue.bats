@@ -67,7 +67,7 @@ member() {
 	[[ $stderr = *'queue defualt: nothing was ever scheduled'* ]]
 }
 
-@test "a store that nobody has made, as where its name is mistyped: 1, it is said, and none is made" {
+@test "a store that does not exist, as where its name is mistyped: 1, a message, and none is made" {
 	local command
 	for command in join 'done' 'join --exit-status' 'list --follow' list workers 'show 1' 'fetch --wait 1' 'cancel --all'; do
 		# shellcheck disable=SC2086
@@ -172,7 +172,7 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 	[ "$(states | grep -c waiting)" = 6 ]
 }
 
-@test "forget: what is over goes, with what lies beside the store" {
+@test "forget: what is over goes, with its files beside the store" {
 	seq 3 | preempt-queue schedule --lines -- echo
 	answers 1 preempt-queue forget 1
 	preempt-queue cancel 1 2
@@ -225,7 +225,7 @@ assert json.loads(sys.stdin.buffer.read().decode())["command"] == ["cat", "a\uff
 	[ "$(states)" = $'1 waiting\n2 waiting' ]
 }
 
-@test "--lines: a line that is refused ends it, and it is said what was scheduled before" {
+@test "--lines: a line that is refused ends it, and it is reported what was scheduled before" {
 	# shellcheck disable=SC2183
 	{
 		seq 70
@@ -317,7 +317,7 @@ fail() {
 	[[ $stderr = *'there is no command 2'* ]]
 }
 
-@test "join --tag: what failed or was cancelled there is told, whoever raised the error" {
+@test "join --tag: what failed or was cancelled there is reported, also if another command raised the error" {
 	preempt-queue schedule --tag big -- train
 	preempt-queue schedule --tag small -- train
 	preempt-queue schedule --tag quiet --keep-going -- train
@@ -382,7 +382,7 @@ fail() {
 	answers 0 preempt-queue join
 }
 
-@test "join: 124 after --timeout, 75 when nobody was there to work, and the truth is said" {
+@test "join: 124 after --timeout, 75 when no worker was there to work, and the truth is said" {
 	seq 3 | preempt-queue schedule --lines -- echo
 	answers 124 preempt-queue join --timeout 300ms
 	[[ $stderr = *'3 commands wait and 0 run'* ]]
@@ -465,7 +465,7 @@ signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:
 	cmp got <(head -n "$(wc -l <got)" in)
 }
 
-@test "a reader that goes away, and a full disk: no more is scheduled, and it is said" {
+@test "a reader that goes away, and a full disk: no more is scheduled, and it is reported" {
 	seq 100000 >in
 	local code=0
 	{ preempt-queue schedule --lines -- echo <in || echo $? >code; } | head -n 1 >/dev/null

@@ -22,7 +22,7 @@ setup() {
 	storm='' over=''
 }
 teardown() {
-	# Not one that has ended: its number may be somebody else's by now.
+	# Not one that has ended: its number may be another process's by now.
 	[ -z "$(jobs -pr)" ] || kill -KILL "$storm" 2>/dev/null || :
 	[ -z "$over" ] || umount -l "$over"
 	mounts_drain "$MOUNTS/small/rw"

@@ -37,7 +37,7 @@ make_place() {
 	grep -q . 1.sh
 	run -0 bash -e 1.sh
 	[ "$(grep -c 'waiting .* prepare .*\./prepare data/.*txt\.out' <<<"$output")" = 3 ]
-	# Workers, one in each task of an array; nobody waits for the minute here.
+	# Workers, one in each task of an array; no worker waits for the minute here.
 	{
 		echo export SLURM_ARRAY_TASK_ID=7
 		example 2 | sed 's/--idle-exit 1m/--idle-exit 0/'

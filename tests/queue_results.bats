@@ -48,7 +48,7 @@ load queue
 	schedule bad --keep-going -- sh -c 'kill -KILL $$'
 	expect 137 preempt-queue fetch --wait --exit-status "$bad"
 	expect 1 preempt-queue fetch 999
-	# Several, in the order that is asked for; of one that failed it is said, of one that is not there, too.
+	# Several, in the order that is asked for; of one that failed it is reported, of one that is not there, too.
 	schedule good -- echo good
 	expect 0 preempt-queue fetch --wait "$good" "$id" "$good" --timeout 100s
 	[ "$said" = $'good\nout\ngood' ]

@@ -32,7 +32,7 @@ take_and_give_back() {
 
 each_gives_its_first_back() {
 	local ids id starts=0
-	# The first that a worker gets says "run me again"; so nobody has run it.
+	# The first that a worker gets says "run me again"; so no worker has run it.
 	schedule_many 5 -- bash -c 'mkdir "first.$PREEMPT_WORKER" 2>/dev/null && exit 42
 		until [ -d first.a ] && [ -d first.b ]; do sleep 0.02; done; exec ./item'
 	worker a "$@"
@@ -128,7 +128,7 @@ killed_inside() {
 		mv store away
 		aside_ends away 124
 		mv away store
-		# On a machine that stood still its time may have been over before the store was away.
+		# On a machine that stood still its time may have been over before the store was unreachable.
 		! grep -q 'not over after the --timeout: .*store/q.db' away.err || return 0
 		rm away.code
 	done
@@ -260,7 +260,7 @@ client() {
 	aside join bash -c 'code=0; preempt-queue join || code=$?; echo join >>order; exit $code'
 	: >fail
 	eventually is "$bad" failed
-	# Nobody is told while it runs, and nothing more is started.
+	# No worker is told while it runs, and nothing more is started.
 	expect 1 preempt-queue done
 	expect 124 preempt-queue schedule --wait 200ms -- ./item
 	are waiting "${ids[@]}"
@@ -391,7 +391,7 @@ client() {
 resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" >"$PREEMPT_RESOURCE_DIR/x"'
 
 # bats test_tags=smoke
-@test "WQ-14: a resource is built once for a worker, and anew when it comes back" {
+@test "WQ-14: a resource is built once for a worker, and again when it comes back" {
 	local i
 	preempt-queue resource data -- sh -c "$resource_data"
 	for i in 1 2 3; do preempt-queue schedule --resource data --shell -- 'cat "$PREEMPT_RESOURCE_data/x" >>seen'; done
@@ -422,7 +422,7 @@ resource_data='echo built >>builds; echo "of $PREEMPT_WORKER, $(wc -l <builds)" 
 	[ "$(wc -l <builds)" = 2 ]
 }
 
-@test "WQ-14: a failed resource is no error while nobody uses it, and one for who does" {
+@test "WQ-14: a failed resource is no error while no worker uses it, and one for who does" {
 	local other user
 	preempt-queue resource broken -- sh -c 'echo no such data >&2; exit 5'
 	schedule other -- ./item

@@ -21,7 +21,7 @@ setup() {
 }
 teardown() {
 	local pid
-	# Not those that have ended: their numbers may be somebody else's by now.
+	# Not those that have ended: their numbers may be another process's by now.
 	for pid in $(jobs -pr); do kill -KILL "$pid" 2>/dev/null || :; done
 	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
 }

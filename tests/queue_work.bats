@@ -25,7 +25,7 @@ teardown() {
 	local pid running
 	running=" $(jobs -pr | tr '\n' ' ')"
 	for pid in "${workers[@]}"; do
-		# The number of one that has ended may be somebody else's by now.
+		# The number of one that has ended may be another process's by now.
 		[[ $running = *" $pid "* ]] || continue
 		kill -CONT "$pid" 2>/dev/null || :
 		kill -KILL "$pid" 2>/dev/null || :
@@ -83,7 +83,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	[ "$(preempt-queue list --json | grep -c '"state":"succeeded"')" = 4 ]
 	preempt-queue list --json | grep -q '"worker":"two"'
 	here 0
-	# Nothing is left of those who said goodbye but one tally.
+	# Nothing is left of those that said goodbye but one tally.
 	[ "$(preempt-store list queue/default/count/ | grep -vc @)" = 0 ]
 	run -0 preempt-store list queue/default/beat/
 	[ -z "$output" ]
@@ -261,7 +261,7 @@ here() { [ "$(preempt-queue workers --json | wc -l)" = "$1" ]; }
 	done
 }
 
-@test "a command that somebody kills with TERM, and no notice comes: it has failed" {
+@test "a command that a user kills with TERM, and no notice comes: it has failed" {
 	schedule -- sh -c 'echo $$ >pid; exec sleep 1000'
 	work one
 	eventually test -s pid

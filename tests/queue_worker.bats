@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # preempt-queue work: preemption told apart from failure, attempts, time limits, cancel, and what
-# becomes of commands when their worker, its store or its machine misbehaves.
+# happens to commands when their worker, its store or its machine misbehaves.
 # takes: 50
 # limit: 1200
 # shellcheck disable=SC1010,SC2016 # text for another shell
@@ -176,7 +176,7 @@ load queue
 }
 
 # bats test_tags=smoke
-@test "cancel: a command that runs is ended, one that waits is never started, and nobody is told" {
+@test "cancel: a command that runs is ended, one that waits is never started, and no worker is told" {
 	local runs waits
 	schedule runs -- ./gated go
 	schedule waits -- ./item
@@ -224,7 +224,7 @@ load queue
 }
 
 # bats test_tags=smoke
-@test "retry: what failed and what was cancelled because of it run again; starts go on, attempts begin anew" {
+@test "retry: what failed and what was cancelled because of it run again; starts go on, attempts begin again" {
 	local bad ids
 	schedule bad --priority 1 -- bash -c '[ -e good ] && exec ./item; exit 1'
 	schedule_many 3 -- ./item
@@ -268,7 +268,7 @@ load queue
 
 @test "{worker} and {per-worker:a,b,c} are the worker's own" {
 	local ids
-	# One each: everyone waits for the others.
+	# One each: every worker waits for the others.
 	schedule_many 3 -- bash -c 'echo "$1 $2 $PREEMPT_WORKER_INDEX" >>words; until [ "$(wc -l <words)" = 3 ]; do sleep 0.02; done' \
 		sh '{worker}' '{per-worker:red,green,blue}'
 	worker 0
@@ -314,18 +314,18 @@ load queue
 }
 
 # bats test_tags=smoke
-@test "a worker stopped for longer than its lease: its late result counts for nothing" {
+@test "a worker stopped for longer than its lease: its late result is discarded" {
 	local id
 	schedule id -- bash -c 'echo "$PREEMPT_WORKER"; exec ./gated "go.$PREEMPT_WORKER"'
 	worker a --limit 6
 	eventually begun "$id" 1
 	stopped "${workers[a]}"
-	# Its command ends meanwhile.
+	# Its command ends while it is stopped.
 	: >go.a
 	worker b
 	eventually begun "$id" 2
 	kill -CONT "${workers[a]}"
-	# It has seen that it was taken for dead.
+	# It has seen that it was treated as dead.
 	eventually [ -s a.err ]
 	is "$id" running
 	[ "$(what "$id" worker)" = b ]
@@ -348,7 +348,7 @@ here() {
 	workers=$(preempt-queue workers --json) && [[ $workers = '{"worker":"'"$1"'",'* && $workers != *$'\n'* ]]
 }
 
-@test "the store was away when a worker was taken for dead: it begins anew all the same" {
+@test "the store was unreachable when a worker was treated as dead: it begins again all the same" {
 	local id
 	worker a --limit 6
 	eventually here a
@@ -367,7 +367,7 @@ here() {
 }
 
 # bats test_tags=smoke
-@test "the store is away for a while: the command runs on, and its result is handed in" {
+@test "the store is unreachable for a while: the command runs on, and its result is handed in" {
 	local id
 	schedule id -- bash -c './gated go; echo said'
 	worker a --joblog log
@@ -376,7 +376,7 @@ here() {
 	: >go
 	eventually test -s ran
 	eventually grep -q 'cannot ask the store' a.err
-	# Nobody says "all is done", nor "no".
+	# No worker says "all is done", nor "no".
 	expect 75 preempt-queue join --timeout 1s
 	expect 75 preempt-queue done
 	mv away store
@@ -390,7 +390,7 @@ here() {
 	eventually eval '[ "$(wc -l <log)" = 2 ]'
 }
 
-@test "the store is away at a notice and comes back: the result is kept and handed in" {
+@test "the store is unreachable at a notice and comes back: the result is kept and handed in" {
 	local id
 	schedule id -- bash -c 'trap "./item; exit 0" TERM; : >begun.1; while :; do sleep 0.02; done'
 	worker a --grace 60s
@@ -405,7 +405,7 @@ here() {
 	ran_once "$id"
 }
 
-@test "the store is away at a notice and stays away: the worker says so, and another runs the command" {
+@test "the store is unreachable at a notice and stays away: the worker says so, and another runs the command" {
 	local id
 	schedule id -- ./gated go
 	worker a --grace 2s
@@ -423,7 +423,7 @@ here() {
 	ran_once "$id"
 }
 
-@test "join --recovery: with nobody to wait for it says so, 75; and a worker that comes is found" {
+@test "join --recovery: with no worker to wait for it says so, 75; and a worker that comes is found" {
 	local id
 	schedule id -- ./item
 	expect 75 preempt-queue join --recovery 500ms
@@ -458,7 +458,7 @@ here() {
 	is "$id" succeeded
 }
 
-@test "who has a long grace and watches over the others still does: a dead one's command runs meanwhile" {
+@test "a worker with a long grace still watches the others: the command of a dead one runs in that time" {
 	local long id
 	schedule long -- bash -c 'trap "" TERM; exec ./gated slow'
 	worker monitor --grace 600s

@@ -34,7 +34,7 @@ rehearses() {
 }
 
 # bats test_tags=smoke
-@test "--rehearse: saved, and it is said what each process would do with the signal" {
+@test "--rehearse: saved, and it is reported what each process would do with the signal" {
 	cat >train <<-'EOT'
 		#!/bin/sh
 		sleep 1000 & # a child that knows nothing of signals
@@ -62,7 +62,7 @@ rehearses() {
 	[[ $stderr == *"rehearsal: passed: "* ]]
 }
 
-@test "--rehearse fails where the program never asks, saves nothing, is over before, or nobody watches the signal" {
+@test "--rehearse fails where the program never asks, saves nothing, is over before, or no task watches the signal" {
 	run --separate-stderr preempt-run "${quick[@]}" --rehearse TERM@300ms -- sleep 1000
 	[ "$status" = 1 ]
 	[[ $stderr == *"rehearsal: FAILED: a task has never called preempt_step"* ]]

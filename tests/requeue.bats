@@ -32,7 +32,7 @@ setup() {
 			;;
 		esac
 	FAKE
-	# Counts, and saves when it is told to; fails at step $FAIL.
+	# Counts, and saves when it is asked to; fails at step $FAIL.
 	cat >trainer <<-'TRAINER'
 		#!/bin/bash
 		. "$CLIENT/preempt.sh"
@@ -89,7 +89,7 @@ preempted() {
 calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 
 # bats test_tags=smoke
-@test "finished: 0, and nobody is asked" {
+@test "finished: 0, and no scheduler is asked" {
 	STEPS=3 run -0 preempt-requeue -- preempt-run -- ./trainer
 	calls ""
 }
@@ -215,7 +215,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	run -1 grep -q 'staying' err
 }
 
-@test "crashes: requeued three times, over restarts of the job; then 93, for good" {
+@test "crashes: requeued three times, over restarts of the job; then 93, permanently" {
 	export FAIL=3
 	for count in "" 1 2; do
 		slurm "$count"
@@ -231,7 +231,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	calls ""
 	grep -q 'not run again (93): 4 crashes, 3 allowed (--max-crashes): task 0 failed on .*: broken at 3' err
 	preempt-store get run/slurm-9/000004/REFUSED
-	# Asked once more it says the same; started once more it begins anew.
+	# Asked once more it says the same; started once more it begins again.
 	run -93 preempt-requeue --code 7
 	slurm 4
 	start -- preempt-run -- ./trainer
@@ -270,7 +270,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 }
 
 # bats test_tags=smoke
-@test "what preempt-run --restarts has decided is not decided anew" {
+@test "what preempt-run --restarts has decided is not decided again" {
 	export FAIL=3
 	start --max-crashes 100 -- preempt-run --restarts --max-crashes 1 -- ./trainer
 	code 93
@@ -314,7 +314,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 }
 
 @test "the store cannot be read: by the exit code alone" {
-	start -- sh -c 'preempt-run -- ./trainer; code=$?; echo rubbish >job/s.db; exit $code'
+	start -- sh -c 'preempt-run -- ./trainer; code=$?; echo garbage >job/s.db; exit $code'
 	until_true 10 test -e started
 	kill -TERM "$(pgrep -P "$(pgrep -P "$job")" -x preempt-run)"
 	code 42
@@ -354,7 +354,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 # bats test_tags=smoke
 @test "the store is damaged: a failure is not run again, and no task is said to be missing" {
 	run -1 preempt-run -- sh -c 'exit 1'
-	echo rubbish >job/s.db
+	echo garbage >job/s.db
 	run -1 --separate-stderr preempt-requeue --code 1
 	[[ $stderr == *"not run again: the command ended with 1, and the store could not be asked"* ]]
 	calls ""

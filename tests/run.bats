@@ -16,7 +16,7 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
-	# Nobody is given up who is only slow: no test here waits for one of these to pass.
+	# No task is given up who is only slow: no test here waits for one of these to pass.
 	quick=(--report-timeout 60s --save-timeout 120s --join-timeout 120s --kill-after 1s)
 }
 
@@ -126,7 +126,7 @@ names_task() {
 	return 1
 }
 
-@test "PH-2: the error of a task that was killed is told too, and the peers that fail of it are not blamed" {
+@test "PH-2: the error of a task that was killed is reported, too, and the peers that fail of it are not blamed" {
 	# The peers notice at once, as in a synchronous training: who comes first to the store may be any.
 	cat >trainer <<-'EOT'
 		#!/bin/bash
@@ -197,7 +197,7 @@ names_task() {
 @test "PH-3: grace 0, every task noticed again and again: one checkpoint" {
 	count_agents 4 --steps 100000 --step-ms 5 --save-ms 300
 	until_true 20 all_begun 4 10
-	until nobody; do
+	until none_left; do
 		for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || :; done
 		sleep 0.01
 	done
@@ -223,7 +223,7 @@ names_task() {
 	nothing_left
 }
 
-@test "PH-4, PH-3: grace 16 s, every task noticed: exactly two checkpoints, and it is said what the grace was used for" {
+@test "PH-4, PH-3: grace 16 s, every task noticed: exactly two checkpoints, and a message says what the grace was used for" {
 	options=(--grace 16s)
 	saves_took 3000
 	# Where the machine stalls, the time may allow for less: tried again.
@@ -334,7 +334,7 @@ names_task() {
 }
 
 # bats test_tags=smoke
-@test "PH-8, SY-1: without a notice nobody is asked to save, and nothing is left after the end" {
+@test "PH-8, SY-1: without a notice no task is asked to save, and nothing is left after the end" {
 	count_agents 4 --steps 300 --step-ms 1
 	all_ended 0
 	counted 4 300
@@ -366,7 +366,7 @@ names_task() {
 	ended 1 137
 	for i in 0 2 3; do ended $i 43; done
 	saved_at_agreed 0 2 3
-	until_true 10 nobody
+	until_true 10 none_left
 }
 
 @test "PH-11: a peer that is many steps ahead: all save at its next step" {
@@ -405,7 +405,7 @@ names_task() {
 }
 
 # bats test_tags=smoke
-@test "PH-12: a peer is dead before it reports: decided without it, everybody leaves" {
+@test "PH-12: a peer is dead before it reports: decided without it, every task leaves" {
 	count_agents 3 --steps 100000 --step-ms 5
 	until_true 20 all_begun 3 10
 	stop_agent 2
@@ -494,7 +494,7 @@ names_task() {
 @test "PH-19: the same TERM twice, and once more while saving: one claim, one checkpoint" {
 	count_agents 2 --steps 100000 --step-ms 5 --save-ms 500
 	until_true 20 all_begun 2 5
-	# Nobody leaves before it has saved, too.
+	# No task leaves before it has saved, too.
 	child=$(command_of 1)
 	kill -STOP "$child"
 	kill -TERM "${pids[0]}"

@@ -15,7 +15,7 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
-	# Nobody is given up, or called dead, who is only slow. Where somebody is to be missing, the test says so.
+	# No task is given up, or called dead, who is only slow. Where a task is to be missing, the test says so.
 	quick=(--report-timeout 60s --save-timeout 120s --join-timeout 120s --kill-after 1s --limit 100)
 }
 
@@ -68,14 +68,14 @@ later_than() { (($(date +%s%3N) > $1)); }
 }
 
 # bats test_tags=smoke
-@test "CS-4: the store outlives all processes: a claim survives KILL of everybody, and the next start goes on" {
+@test "CS-4: the store outlives all processes: a claim survives KILL of every task, and the next start goes on" {
 	count_agents 3 --steps 100000 --step-ms 5 --save-ms 100000
 	until_true 20 all_begun 3 10
 	kill -TERM "${pids[0]}"
 	until_true 10 grep -qs '^save ' job/log/1.1
 	kill -KILL "${pids[@]}"
 	for i in 0 1 2; do ended $i 137; done
-	until_true 10 nobody
+	until_true 10 none_left
 	[ "$(field TERMINATED_WORKER task)" = 0 ]
 	[ -n "$(field RUN_TO_CHECKPOINT step)" ]
 	[ -z "$(ls job/ckpt)" ]

@@ -49,7 +49,7 @@ machines() {
 		count_agents 3 --steps 100000 --step-ms 5 --save-ms 300
 		until_true 10 all_begun 3 $((attempt * 5))
 		clock_is $((hours * 3600))
-		# As many steps as it likes: nobody thinks that anybody is dead or late.
+		# As many steps as it likes: no task thinks that any task is dead or late.
 		at=$(tail -n 1 "job/log/$attempt.0")
 		until_true 10 begun 0 $((${at#* } + 100))
 		[ "$(keys "" | sed 's|.*/00000./||; s|/.*||' | sort -u | xargs)" = "ALL_JOINED OPEN TASK" ]
@@ -79,7 +79,7 @@ machines() {
 	nothing_left
 }
 
-@test "machines whose clocks are 35 s, an hour and a day apart: with a grace period all save, whoever claims" {
+@test "machines whose clocks are 35 s, an hour and a day apart: with a grace period all save, whichever task claims" {
 	# The final round begins at once, because a save is said to have taken long before.
 	options=(--grace 32s)
 	# Once as on a disk of this machine, once as where changes have to be looked for.
@@ -97,7 +97,7 @@ machines() {
 		# What crosses machines is what was left; each has its own idea of the date.
 		left=$(field DEADLINE left)
 		((left > 20000 && left <= 32000))
-		# Nobody has taken it to be later.
+		# No task has taken it to be later.
 		sed -n 's/.*: \([0-9]*\)\.\([0-9]\) s of grace: .*/\1\2/p' err.* >graces
 		[ "$(wc -l <graces)" = 4 ]
 		[ "$(sort -n graces | tail -n 1)" -le 320 ]
@@ -136,7 +136,7 @@ machines() {
 	nothing_left
 }
 
-@test "prune on a machine whose clock is a day ahead: what is written now is not taken for settled" {
+@test "prune on a machine whose clock is a day ahead: what is written now is not treated as settled" {
 	mkdir ck
 	python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" hf ck 100
 	find ck -exec touch -h -d '1 hour ago' {} +

@@ -27,7 +27,7 @@ training=(--hidden 16 --batch 40 --steps 300 --save-every 20)
 setup() {
 	load trainers/agents
 	agents_setup
-	# Ten seconds of silence: nobody who is only slow is called dead. Where somebody is to die of
+	# Ten seconds of silence: no task that is only slow is called dead. Where a task is to die of
 	# silence, the test says how soon.
 	patient=(--period 500ms --limit 20 --kill-after 1s --join-timeout 120s --report-timeout 60s --save-timeout 120s)
 	quick=("${patient[@]}")
@@ -81,7 +81,7 @@ slowly=(--step-ms 60)
 	all_broken 0 1 3
 	wait "${pids[2]}" || :
 	grep -q "task 2 on $(hostname) is gone; last seen 20" err.0
-	until_true 5 nobody
+	until_true 5 none_left
 	rm -rf boards/*
 	goes_on
 }
@@ -100,7 +100,7 @@ slowly=(--step-ms 60)
 	goes_on
 }
 
-@test "PH-2: one fails while heartbeats run: its error is everybody's, not a death" {
+@test "PH-2: one fails while heartbeats run: its error is every task's, not a death" {
 	count_agents 3 --steps 100000 --step-ms 5 --fail 1:40:7
 	ended 1 7
 	ended 0 44
@@ -116,7 +116,7 @@ both_advance() {
 tasks = json.load(sys.stdin)["tasks"]
 sys.exit(not (len(tasks) == 2 and all(t["state"] == "alive" and t.get("step", 0) > 3 for t in tasks)))'
 }
-@test "-n 2, with nobody to watch them: --list says that they live, and how far they are" {
+@test "-n 2, with no task to watch them: --list says that they live, and how far they are" {
 	quick=(--period 200ms)
 	one_agent 2 --steps 100000 --step-ms 5
 	until_true 10 both_advance
@@ -124,7 +124,7 @@ sys.exit(not (len(tasks) == 2 and all(t["state"] == "alive" and t.get("step", 0)
 	ended 0 42
 }
 
-@test "--no-heartbeat: nobody beats, nobody is missed" {
+@test "--no-heartbeat: no task beats, no task is missed" {
 	quick=(--no-heartbeat --kill-after 1s)
 	count_agents 2 --steps 60 --step-ms 5
 	all_ended 0

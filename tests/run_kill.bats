@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# kill -9 of any agent, any training process and everybody, at every stage of the protocol. After each
+# kill -9 of any agent, any training process and every task, at every stage of the protocol. After each
 # (docs/design.md has I1 to I8): at most one claim (I1), one step per round (I2), no step after the final one
-# (I3), everybody gone in time (I4), what was acknowledged is still there (I5), the next attempt starts from
+# (I3), every task gone in time (I4), what was acknowledged is still there (I5), the next attempt starts from
 # the newest complete checkpoint and counts right (I6, I7), no process and no board is left.
 # takes: 50
 # alone
@@ -20,7 +20,7 @@ setup_file() {
 setup() {
 	load trainers/agents
 	agents_setup
-	# Nothing here waits for one of the first three: whoever is killed is seen to be gone.
+	# Nothing here waits for one of the first three: whichever task is killed is seen to be gone.
 	quick=(--report-timeout 20s --save-timeout 30s --join-timeout 2m --kill-after 500ms)
 }
 
@@ -81,7 +81,7 @@ holds_true() {
 				{ tell_all; return 1; }
 		done
 	fi
-	# Nobody says that it is complete when it is not.
+	# No task says that it is complete when it is not.
 	for i in 0 1 2; do
 		[ "$(field LEFT/$i reason)" != saved ] || complete_steps | grep -qx "$step"
 	done
@@ -113,7 +113,7 @@ attempt_with_kill() {
 	joined | training) for i in 0 1 2; do kill -TERM "${pids[i]}" 2>/dev/null || :; done ;;
 	esac
 	for i in 0 1 2; do ended $i "42|43|44|137|143|124" 12; done
-	until_true 3 nobody
+	until_true 3 none_left
 	if [ "$whom" = all ]; then rm -rf boards/*; fi
 	[ -z "$(ls boards)" ] || { ls boards; false; }
 	holds_true

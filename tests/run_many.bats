@@ -20,7 +20,7 @@ setup() {
 
 teardown() { agents_teardown; }
 
-# all_left CODE: as all_ended, without a process of ours meanwhile: while many agents leave, one may get
+# all_left CODE: as all_ended, but starts no process: while many agents leave, one may get
 # the number of an agent that has left, and its code would be forgotten.
 all_left() {
 	local i code

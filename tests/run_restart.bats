@@ -15,7 +15,7 @@ setup() {
 	mkdir -m 700 job
 	export PREEMPT_STORE=$PWD/job/s.db PREEMPT_RUN=job CLIENT=$BATS_TEST_DIRNAME/../lib/client
 	# Saves every 5 steps; fails at the steps in fail.TASK ("now": at any), one line used up each time,
-	# or always. Until all have started nobody fails. FIRST: the steps of the first attempt.
+	# or always. Until all have started no task fails. FIRST: the steps of the first attempt.
 	cat >trainer <<-'TRAINER'
 		#!/bin/bash
 		. "$CLIENT/preempt.sh"
@@ -90,7 +90,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 }
 
 # bats test_tags=smoke
-@test "one that fails at the same step each time: 93 after three restarts; who starts it then begins anew" {
+@test "one that fails at the same step each time: 93 after three restarts; who starts it then begins again" {
 	ALWAYS=0:3 run -93 --separate-stderr preempt-run -n 2 --restarts -- ./trainer
 	[ "$(cut -d' ' -f1 starts.0)" = $'1\n2\n3\n4' ]
 	[[ $stderr == *'not run again (93): 4 crashes, 3 allowed (--max-crashes): task 0 failed'*'always at 3' ]]
@@ -206,13 +206,13 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 }
 
 @test "the last of the others is lost while an agent that has finished waits for it: 0, after --join-timeout" {
-	# Silent for so long is nobody here but who is stopped.
+	# Only a stopped task is silent for that long.
 	STEP=100 agent 1 --restarts --period 250ms --limit 26 -- ./trainer
 	until_true 20 preempt-store get run/job/000001/TASK/1
 	STEPS=3 agent 0 --restarts --period 250ms --limit 26 --join-timeout 6s -- ./trainer
 	until_true 20 grep -q 'finished; ' err.0
 	stopped "${agents[1]}" # as its whole machine would
-	# What it has done is done; whoever started task 1 sees how that one ends.
+	# What it has done is done; the launcher of task 1 sees how that one ends.
 	code 0 0
 	grep -q 'task 1 .*no heartbeat since' err.0
 	grep -q 'no other task has run again' err.0
@@ -220,7 +220,7 @@ closed_by() { [[ $(key "$1" CLOSED) == *"\"cause\":\"$2\""* ]]; }
 	[ "$(wc -l <starts.0)" = 1 ]
 }
 
-@test "the store is away when the training ends: each says goodbye when it is back, 0" {
+@test "the store is unreachable when the training ends: each says goodbye when it is back, 0" {
 	local i
 	echo 'echo 1 >>"starts.$PREEMPT_TASK"; until [ -e end ]; do sleep 0.02; done' >until_end
 	for i in 0 1; do agent $i --restarts --save-timeout 1s -- bash until_end; done
@@ -263,14 +263,14 @@ one_node_away() { # OPTION...
 	[ "$(cat starts.0 starts.1 | wc -l)" = 2 ]
 }
 
-@test "one node has lost the store when all finish, for good: 0, after --join-timeout, nothing is run again" {
+@test "one node has lost the store when all finish, permanently: 0, after --join-timeout, nothing is run again" {
 	one_node_away --join-timeout 8s
 	code 0 0
 	code 1 0
 	[ "$(cat starts.0 starts.1 | wc -l)" = 2 ]
 }
 
-@test "asked to stop, and a task that has left waits for nobody: 93, and 43, also with a further TERM" {
+@test "asked to stop, and a task that has left waits for no task: 93, and 43, also with a further TERM" {
 	local how expected
 	for how in stop:93 exit:43; do
 		expected=${how#*:} how=${how%:*}
@@ -361,7 +361,7 @@ pausing() {
 	closed_by 1 unsaved || closed_by 1 preempted
 }
 
-@test "--notice deadline:+D counts from the start, not anew in each attempt" {
+@test "--notice deadline:+D counts from the start, not again in each attempt" {
 	local end
 	echo 'if [ "$PREEMPT_ATTEMPT" = 1 ]; then date +%s%3N >began; sleep 2; exit 7; fi; exec ./trainer' >late
 	STEPS=100000 preempt-run --task 0 --tasks 1 --restarts --notice deadline:+4s --grace 1s -- bash late 2>err 3>&- &
@@ -374,7 +374,7 @@ pausing() {
 	((end < $(<began) + 5500))
 }
 
-@test "asked to stop for good: 93, not run again" {
+@test "asked to stop permanently: 93, not run again" {
 	STEPS=100000 agent 0 --restarts -- ./trainer
 	STEPS=100000 agent 1 --restarts -- ./trainer
 	until_true 20 test -s ck.0
@@ -386,7 +386,7 @@ pausing() {
 	[ "$(wc -l <starts.0)" = 1 ]
 }
 
-@test "a peer that is killed and not brought back: 44, for whoever started us" {
+@test "a peer that is killed and not brought back: 44, for the launcher that started us" {
 	STEP=100 agent 1 --restarts -- ./trainer
 	until_true 20 preempt-store get run/job/000001/TASK/1
 	FIRST=100000 agent 0 --restarts --join-timeout 5s -- ./trainer
@@ -413,8 +413,8 @@ pausing() {
 	[ "$(tail -n 1 starts.0 | cut -d' ' -f1)" = 2 ]
 }
 
-# paused OPTION...: the command has crashed, is run again after a pause of 2 s, and the store's directory is
-# away when that is over. On a machine that stalls the pause has to be longer.
+# paused OPTION...: the command has crashed, is run again after a pause of 2 s, and the store's directory has
+# been moved away when that is over. On a machine that stalls the pause has to be longer.
 paused() {
 	local seconds
 	for seconds in 2 10 40; do
@@ -427,7 +427,7 @@ paused() {
 		until_true 20 grep -q "running again in $seconds.0 s" err
 		mv job away
 		[ -n "$(preempt-store list --store away/s.db run/job/000002)" ] || return 0
-		# Too late: all anew.
+		# Too late: all again.
 		mv away job
 		code 0 0
 		rm -r starts.0 crash job
@@ -436,7 +436,7 @@ paused() {
 	return 1
 }
 
-@test "the store's directory is away when it is time to run again, and comes back: run again" {
+@test "the store's directory is unreachable when it is time to run again, and comes back: run again" {
 	paused
 	until_true 20 grep -q 'trying again' err
 	mv away job
@@ -445,7 +445,7 @@ paused() {
 	grep -q 'the store answers again' err
 }
 
-@test "the store's directory is away when it is time to run again, for good: 75, after --join-timeout" {
+@test "the store's directory is unreachable when it is time to run again, permanently: 75, after --join-timeout" {
 	paused --join-timeout 2s
 	code 0 75
 	[ "$(cat starts.0)" = 1 ]
@@ -467,7 +467,7 @@ paused() {
 	echo 7 >fail.0
 	cat >breaks <<-'BREAKS'
 		#!/bin/bash
-		./trainer || { chmod 600 job/s.db; echo rubbish >job/s.db; exit 7; }
+		./trainer || { chmod 600 job/s.db; echo garbage >job/s.db; exit 7; }
 	BREAKS
 	chmod +x breaks
 	run -44 --separate-stderr timeout 200 preempt-run --restarts --save-timeout 1s -- ./breaks

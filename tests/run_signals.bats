@@ -127,7 +127,7 @@ listens() {
 }
 
 @test "INT while parked or saving: 130, and the others do not wait for ever" {
-	# Task 1 saves for longer than anybody waits for it here.
+	# Task 1 saves for longer than any task waits for it here.
 	options=(--save-timeout 10m)
 	agent 0 2 "${options[@]}" -- "$COUNT" --dir job --steps 100000 --step-ms 5
 	agent 1 2 "${options[@]}" -- "$COUNT" --dir job --steps 100000 --step-ms 5 --save-ms 600000
@@ -346,7 +346,7 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 		kill -KILL "$(guards)"
 		kill -KILL "${pids[0]}"
 		ended 0 137
-		until_true 10 nobody
+		until_true 10 none_left
 		rm -rf boards/*
 	done
 }
@@ -366,7 +366,7 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	nothing_left
 }
 
-@test "a board that vanishes: that task ends with 43 or an error, and nobody hangs" {
+@test "a board that vanishes: that task ends with 43 or an error, and no task hangs" {
 	count_agents 2 --steps 100000 --step-ms 2
 	until_true 10 all_begun 2 10
 	rm -r boards/"$(ls boards | head -n 1)"
@@ -558,7 +558,7 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	ended 0 42 60
 }
 
-@test "a launcher that kills all others when the first has left harms nobody's save" {
+@test "a launcher that kills all others when the first has left does not spoil their saves" {
 	for ((k = 0; k < 3; k++)); do
 		count_agents 4 --steps 100000 --step-ms 5 --save-ms 20
 		until_true 10 all_begun 4 $((k * 50 + 5))
@@ -573,7 +573,7 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 			[ -e "job/ckpt/$step/$i" ]
 			[ "$(field SAVED/1/$i step)" = "$step" ]
 		done
-		until_true 3 nobody
+		until_true 3 none_left
 		attempt=$((attempt + 1))
 	done
 }

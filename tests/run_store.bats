@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-run while the store is away: nobody invents an agreed step, nobody hangs, every task saves by
+# preempt-run while the store is unreachable: no task invents an agreed step, no task hangs, every task saves by
 # itself; when the store is back in time it goes on.
 # takes: 210
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # each test is a subshell with its own variables
@@ -59,7 +59,7 @@ saved_alone() { # N
 	done
 }
 
-@test "the store's directory is away when the notice comes: the noticed task saves by itself, 43" {
+@test "the store's directory is unreachable when the notice comes: the noticed task saves by itself, 43" {
 	quick=(--report-timeout 1s --save-timeout 10m --join-timeout 2m)
 	options=(--period 1m) # the one that stays must not find the other one dead before its own notice
 	count_agents 2 --steps 100000 --step-ms 5
@@ -88,7 +88,7 @@ saved_alone() { # N
 	kill -TERM "${pids[0]}"
 	ended 0 42 30
 	mv away store
-	# The same step, once, and nobody went on from it.
+	# The same step, once, and no task went on from it.
 	step=$(sed -n 's/^saved //p' job/log/1.0)
 	saved_alone 3
 	for i in 0 1 2; do
@@ -220,7 +220,7 @@ saved_alone() { # N
 	nothing_left
 }
 
-@test "the store is away for all, and comes back before --cut-off: nobody is ended" {
+@test "the store is unreachable for all, and comes back before --cut-off: no task is ended" {
 	quick=(--report-timeout 20s --save-timeout 2m --join-timeout 2m --period 400ms --limit 25 --cut-off 10m)
 	count_agents 2 --steps 1000000 --step-ms 5
 	until_true 20 all_begun 2 10
@@ -235,7 +235,7 @@ saved_alone() { # N
 	nothing_left
 }
 
-@test "--cut-off 0, and a task that nobody watches: never ended for the store that is away" {
+@test "--cut-off 0, and a task that no task watches: never ended for the store that is unreachable" {
 	quick=(--report-timeout 20s --save-timeout 2m --join-timeout 2m --period 100ms --cut-off 100ms)
 	count_agents 1 --steps 1600 --step-ms 5 # 8 s, and two periods and a timeout are 2.2 s
 	until_true 20 all_begun 1 10
@@ -325,7 +325,7 @@ saved_alone() { # N
 }
 
 # bats test_tags=smoke
-@test "a full filesystem under the store: every task saves by itself or is saved together, nobody hangs" {
+@test "a full filesystem under the store: every task saves by itself or is saved together, no task hangs" {
 	mount -t tmpfs -o size=1m tmpfs store 2>/dev/null || skip "needs root, for a small tmpfs"
 	chmod 700 store
 	options=(--report-timeout 1s --save-timeout 10s --period 1m) # as above
@@ -357,7 +357,7 @@ saved_alone() { # N
 }
 
 # bats test_tags=smoke
-@test "the store is away while a task waits for the others to join: it waits on, and all start" {
+@test "the store is unreachable while a task waits for the others to join: it waits on, and all start" {
 	agent 0 2 -- touch started.0
 	until_true 20 has TASK/0
 	mv store away
@@ -370,8 +370,8 @@ saved_alone() { # N
 	grep -q "the store answers again" err.0
 }
 
-@test "the store is away while a task waits for the others to join, until --join-timeout: 75, and nothing is tried again" {
-	# On a machine that stalls the time may be over before the store is away: 124.
+@test "the store is unreachable while a task waits for the others to join, until --join-timeout: 75, and nothing is tried again" {
+	# On a machine that stalls the time may be over before the store is unreachable: 124.
 	for patience in 3s 10s 40s; do
 		quick=(--join-timeout "$patience")
 		agent 0 2 -- touch started
@@ -388,7 +388,7 @@ saved_alone() { # N
 	mv away store
 }
 
-@test "a notice while the store is away and a task waits for the others to join: 42" {
+@test "a notice while the store is unreachable and a task waits for the others to join: 42" {
 	quick=(--join-timeout 10m)
 	agent 0 2 -- touch started
 	until_true 20 has TASK/0
@@ -403,7 +403,7 @@ saved_alone() { # N
 # One more time; true: one of them has seen that the revision went back.
 put_back() {
 	for i in 1 2 3; do preempt-store put other $i >/dev/null; done
-	# In one write: nobody may read half of it.
+	# In one write: no task may read half of it.
 	dd if=copy of=store/db bs=16M conv=notrunc status=none
 	grep -q "went back from revision .* older copy" err.0 err.1
 }
@@ -421,9 +421,9 @@ put_back() {
 }
 
 @test "the permission for the store is taken away when the notice comes: saved by itself in time, 42" {
-	[ "$(id -u)" = 0 ] || skip "needs root, to be somebody else"
-	nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	"${nobody[@]}" test -x "$(command -v preempt-run)" || skip "somebody else may not run the programs here"
+	[ "$(id -u)" = 0 ] || skip "needs root, to be another user"
+	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	"${as_nobody[@]}" test -x "$(command -v preempt-run)" || skip "another user may not run the programs here"
 	theirs=$(mktemp -d) # where others can come, too
 	mkdir "$theirs/store"
 	cat >"$theirs/trainer" <<-'EOT'
@@ -436,7 +436,7 @@ put_back() {
 	EOT
 	cp "$BATS_TEST_DIRNAME/../lib/client/preempt.sh" "$theirs"
 	chown -R 65534:65534 "$theirs"
-	(cd "$theirs" && exec "${nobody[@]}" preempt-run --store "$PWD/store/s.db" \
+	(cd "$theirs" && exec "${as_nobody[@]}" preempt-run --store "$PWD/store/s.db" \
 		--run denied "${quick[@]}" --grace 10s -- bash trainer) 2>err.0 3>&- &
 	pids=($!)
 	until_true 20 test -e "$theirs/runs"

@@ -17,7 +17,7 @@ setup() {
 
 teardown() { agents_teardown; }
 
-# person: what stands on stdin is done at a terminal (trainers/terminal.py).
+# person: does at a terminal what stdin says (trainers/terminal.py).
 person() {
 	cat >person.script
 	run -0 python3 -B "$TRAINERS/terminal.py" person.script 3>&-

@@ -143,7 +143,7 @@ gone() { ! kill -0 "$(<"$1")" 2>/dev/null; }
 	for file in asked.*; do until_true 5 gone "$file"; done
 }
 
-@test "what a command leaves behind is killed before its number can go to somebody else" {
+@test "what a command leaves behind is killed before its number can go to another task" {
 	# Leak checks do not work under strace.
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 	strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"

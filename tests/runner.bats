@@ -223,7 +223,7 @@ run_tests() {
 }
 
 # bats test_tags=smoke
-@test "a sanitizer's report of any process is a failure, even where nobody looks at its exit" {
+@test "a sanitizer's report of any process is a failure, even where no task looks at its exit" {
 	cat >"$BATS_TEST_TMPDIR/leak.c" <<-'END'
 		#include <stdlib.h>
 		int main(void) { volatile char *p = malloc(1); free((void *)p); return *p; }

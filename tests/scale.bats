@@ -41,5 +41,5 @@ count() {
 @test "bad usage of the simulator of large jobs is refused" {
 	run -2 "$sim" --agents many
 	run -2 "$sim" --agents 40000
-	run -2 "$sim" rubbish
+	run -2 "$sim" garbage
 }

@@ -23,7 +23,7 @@ setup_file() {
 	slurm_start --grace 20 --kill-wait 10
 	# All four nodes are this machine, so that a store in /tmp is seen by all.
 	export PREEMPT_MACHINES=1
-	# The training that nobody interrupts: by Slurm, too, but without the tools.
+	# The training that no task interrupts: by Slurm, too, but without the tools.
 	mkdir "$BATS_FILE_TMPDIR/reference"
 	srun -N4 -n4 train --dir "$BATS_FILE_TMPDIR/reference" "${training[@]}" --step-ms 0 --no-board \
 		--done-model "$BATS_FILE_TMPDIR/reference/model" >&2
@@ -207,7 +207,7 @@ submit_composed() {
 	finished_the_same
 }
 
-@test "srun -K, which kills all when the first leaves, harms nobody's save" {
+@test "srun -K, which kills all when the first leaves, does not spoil their saves" {
 	export SLURM_KILL_BAD_EXIT=1
 	submit -- --save-seconds 2
 	wait_for 90 saved_once
@@ -285,7 +285,7 @@ told_by_usr1() {
 	[ ! -e job/model ]
 }
 
-@test "a batch shell taken for a task is refused with 2, and told the cure" {
+@test "a batch shell in place of a task is refused with 2; the message names the cure" {
 	sbatch --parsable --wait --nodes=4 --output=job.out --wrap 'preempt-run -- touch job/started; echo "code $?"'
 	cat job.out
 	grep -q 'prefix srun' job.out

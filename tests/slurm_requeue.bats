@@ -28,7 +28,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 	export PREEMPT_STORE=$BATS_TEST_TMPDIR/store.db
 	export PREEMPT_GRACE=0 # saved at once, well before Slurm's grace is over
-	# Saves at each tenth step and when it is told to; task 1 fails at step $FAIL. It neither ends
+	# Saves at each tenth step and when it is asked to; task 1 fails at step $FAIL. It neither ends
 	# nor fails while there is a file hold.
 	cat >trainer <<-'TRAINER'
 		#!/bin/bash

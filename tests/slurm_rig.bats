@@ -258,9 +258,9 @@ shape() {
 	[ "$output" = "" ]
 }
 
-@test "a start killed half-way: stop removes what there is" {
+@test "a start killed half-way: stop removes what is present" {
 	local starting code=0
-	# Once more where we were held up, and it was through before.
+	# Once more where we were held up, and it had finished before.
 	until [ "$code" = 137 ]; do
 		[ -z "$other" ] || "$rig" stop "$other"
 		other=$(slurm_new_dir)

@@ -73,7 +73,7 @@ replace() {
 	local left
 	left=$(<"$BATS_TEST_TMPDIR/left")
 	[[ $output == *"process $left is left: sleep 1000"* ]]
-	run ! grep -s sleep "/proc/$left/cmdline" # a process that nobody has waited for is empty
+	run ! grep -s sleep "/proc/$left/cmdline" # empty: a process that its parent has not waited for
 }
 
 @test "a place that is usable and does not start is a fault" {
@@ -131,7 +131,7 @@ gone() { ! pgrep -f "$BATS_TEST_TMPDIR/tmp/"; }
 	eventually gone
 }
 
-@test "where a place cannot run it is said why" {
+@test "where a place cannot run, the reason is reported" {
 	mkdir "$BATS_TEST_TMPDIR/path"
 	local tool
 	for tool in bash env uname id realpath dirname sed rm; do ln -s "$(type -P $tool)" "$BATS_TEST_TMPDIR/path/"; done

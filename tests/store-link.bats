@@ -180,7 +180,7 @@ stop_and_overtake() {
 	grep -q 'is not known' "$BATS_TEST_TMPDIR/err"
 }
 
-@test "a holder elsewhere that is stopped between its look at the lock and the write, and overtaken: the write reaches nobody" {
+@test "a holder elsewhere that is stopped between its look at the lock and the write, and overtaken: the write reaches no process" {
 	need_elsewhere
 	mount_twice
 	preempt-store put k v --store "$a?takeover=2s"
@@ -213,12 +213,12 @@ stop_and_overtake() {
 }
 
 # bats test_tags=smoke
-@test "one that is killed while it takes the lock over: the next does it anew, nothing is lost" {
+@test "one that is killed while it takes the lock over: the next does it again, nothing is lost" {
 	need_elsewhere
 	mount_twice
 	local number=0
 	preempt-store put k v --store "$a?takeover=2s"
-	# Nobody is in the lock but one who is dead; the takeover is cut off at each rename it makes.
+	# No process is in the lock but one that is dead; the takeover is cut off at each rename it makes.
 	cat > "$BATS_TEST_TMPDIR/shim.c" <<- 'END'
 		#define _GNU_SOURCE
 		#include <dlfcn.h>

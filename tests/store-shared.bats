@@ -24,7 +24,7 @@ teardown() { mounts_dump_logs; }
 # figure NAME: of the line that contend prints.
 figure() { sed -n "s/.*\b$1 \([^ ]*\).*/\1/p" <<<"$output"; }
 
-# all_there ARGUMENT...: contend finds nothing wrong, and everybody was answered.
+# all_there ARGUMENT...: contend finds nothing wrong, and every process was answered.
 all_there() {
 	run --separate-stderr contend "$@"
 	echo "$stderr"$'\n'"$output" >&2
@@ -76,7 +76,7 @@ everybody_answered() {
 	grep -q '^mode link$' "${a%\?*}.lock"
 }
 
-@test "bindfs: the same test sees rows lost where byte-range locks are taken for shared" {
+@test "bindfs: the same test sees rows lost where byte-range locks are treated as shared" {
 	local i
 	# It may be found damaged at once, and be refused from then on: then there is little to lose.
 	for ((i = 0; i < 10; i++)); do

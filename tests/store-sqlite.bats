@@ -41,7 +41,7 @@ refused() {
 	[ "$(cd "$dir" && find . -type f | sort | xargs -r sha256sum)" = "$before" ]
 }
 
-# The store is to be made anew.
+# The store is to be made again.
 start_over() {
 	"$BATS_TEST_DIRNAME/rig/forget-stores" "$dir"
 	rm -rf "$db"*
@@ -258,7 +258,7 @@ need_root() {
 	[ "$(sqlite3 "$db" 'PRAGMA user_version; SELECT count(*) FROM keys')" = $'1\n1' ]
 }
 
-@test "a rubbish lock file is refused with 65" {
+@test "a garbage lock file is refused with 65" {
 	preempt-store put k v
 	: > "$db.lock"
 	refused 65 preempt-store get k
@@ -307,7 +307,7 @@ need_root() {
 	done
 }
 
-@test "a database that was deleted under its lock file is not silently made anew" {
+@test "a database that was deleted under its lock file is not silently made again" {
 	preempt-store put k v
 	rm "$db"
 	refused 65 preempt-store put k v

@@ -50,7 +50,7 @@ answers() {
 }
 
 # bats test_tags=smoke
-@test "put --if-absent: the first wins, the others print what is there and exit 1" {
+@test "put --if-absent: the first wins, the others print what is present and exit 1" {
 	answers 0 preempt-store put k first --if-absent
 	answers 1 preempt-store put k second --if-absent
 	[ "$output" = first ]
@@ -194,7 +194,7 @@ closed() {
 	preempt-store put run/recent/000001/CLOSED "$(closed 1000)"
 	preempt-store put run/again/000001/CLOSED "$(closed 10000000)"
 	preempt-store put run/again/000002/OPEN '{"utc":1}'
-	preempt-store put run/rubbish/000001/CLOSED 'no json'
+	preempt-store put run/garbage/000001/CLOSED 'no json'
 	preempt-store put run/older/000001/OPEN '{"utc":1}'
 	preempt-store put queue/q/x y
 	local before

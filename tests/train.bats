@@ -209,8 +209,8 @@ stop_all() {
 	kill -KILL "${pids[2]}"
 	before=$SECONDS
 	finish 1 1 137 1
-	((SECONDS - before <= 60)) # nobody waits for a timeout
-	# The first to see it names the killed one, the others whoever has left before them.
+	((SECONDS - before <= 60)) # no task waits for a timeout
+	# The first to see it names the killed one, the others whichever task has left before them.
 	grep -q "^train: task [13]: task 2 closed the connection at step " err.[013]
 	for i in 0 1 3; do
 		grep -q "^train: task $i: task [0-3] closed the connection at step " "err.$i"
@@ -282,7 +282,7 @@ stop_all() {
 	finish 0 0
 }
 
-@test "train: a ckpt-rotate that cannot tell or cannot save ends the training, never starts it anew" {
+@test "train: a ckpt-rotate that cannot tell or cannot save ends the training, never starts it again" {
 	mkdir path
 	cat >path/ckpt-rotate <<-'SCRIPT'
 		#!/bin/sh
@@ -333,7 +333,7 @@ stop_all() {
 	grep -q "task 0 was started with other options" err.1
 }
 
-@test "train: rubbish on the command line and in the environment is refused" {
+@test "train: garbage on the command line and in the environment is refused" {
 	refused() {
 		run -2 --separate-stderr "$@"
 		[ -z "$output" ]
@@ -345,7 +345,7 @@ stop_all() {
 		--steps=99999999999999999999 --hidden=12 --hidden=0 --hidden=2048 --batch=0 \
 		--crash-at=5 --crash-at=5: --crash-at=:1 --crash-at=1:2:3 --slow-task=a:b \
 		--save-seconds=-1 --save-seconds=. --save-seconds=1e3 --save-seconds=nan \
-		--no-board=1 --unknown rubbish --step; do
+		--no-board=1 --unknown garbage --step; do
 		refused "$TRAIN" --dir job "$bad"
 	done
 	refused "$TRAIN" --dir

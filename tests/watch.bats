@@ -165,7 +165,7 @@ watch_told_term() {
 	[[ $output = *"left=unknown the deadline was 2020-01-31T12:00:00.000Z, but this machine's clock says 20"* ]]
 }
 
-@test "slurm: why squeue did not tell the end is said; with --grace 0 it is not asked, as nothing could come of it" {
+@test "slurm: why squeue did not tell the end is said; with --grace 0 it is not asked, as the answer would change nothing" {
 	slurm_job 'echo "slurm_load_jobs error: away" >&2; exit 1'
 	if_answered watch_told_term --source slurm
 	grep -q ' left=unknown sent by .*; squeue ended with 1: slurm_load_jobs error: away$' out
@@ -205,7 +205,7 @@ watch_told_term() {
 	done
 }
 
-@test "a signal that was ignored by whoever started it does not end it, but is a notice" {
+@test "a signal that was ignored by whichever process started it does not end it, but is a notice" {
 	(
 		trap '' TERM HUP
 		exec env --default-signal=QUIT preempt-watch >out 2>err 3>&-
@@ -281,7 +281,7 @@ watch_told_term() {
 	[ "$(sed 's/.* //' out | tr '\n' ' ')" = "one two three " ]
 }
 
-@test "a file is told once; again only when it came back or was replaced" {
+@test "a file is reported once; again only when it came back or was replaced" {
 	echo one >flag
 	start --follow --source file:flag --source signal:USR1 --period 10ms
 	eventually lines out 1
@@ -376,7 +376,7 @@ watch_told_term() {
 }
 
 # bats test_tags=smoke
-@test "one that cannot be asked, or hangs, never stops the others; it is said once, and its return too" {
+@test "one that cannot be asked, or hangs, never stops the others; it is reported once, and its return too" {
 	start --follow --period 20ms --source 'command:echo x >>asked; test -e good && exit 1; exit 3' \
 		--source file:flag --source signal:TERM
 	eventually grep -q 'could not be asked three times in a row: it ended with 3; retrying' err
@@ -547,29 +547,29 @@ watch_told_term() {
 }
 
 # More than a process number can be.
-nobody=2147483647
+no_process=2147483647
 
 @test "PREEMPT_AGENT names a process that does not exist: --once serves none, else it watches on and says so" {
 	written gone.soon n
-	PREEMPT_AGENT=$nobody run -0 --separate-stderr preempt-watch --once --source file:n
+	PREEMPT_AGENT=$no_process run -0 --separate-stderr preempt-watch --once --source file:n
 	[[ $output = *"gone.soon" ]]
 	[ -z "$stderr" ]
-	PREEMPT_AGENT=$nobody run -0 --separate-stderr preempt-watch --source file:n
+	PREEMPT_AGENT=$no_process run -0 --separate-stderr preempt-watch --source file:n
 	[[ $output = *"gone.soon" ]]
-	[[ $stderr = *"process $nobody (PREEMPT_AGENT) does not exist: unset PREEMPT_AGENT, or join again"* ]]
+	[[ $stderr = *"process $no_process (PREEMPT_AGENT) does not exist: unset PREEMPT_AGENT, or join again"* ]]
 }
 
 @test "where the process of PREEMPT_AGENT was killed before, --follow ends once the board is gone, too" {
 	mkdir board
-	PREEMPT_AGENT=$nobody PREEMPT_DIR=$PWD/board start --follow --source signal:TERM
+	PREEMPT_AGENT=$no_process PREEMPT_DIR=$PWD/board start --follow --source signal:TERM
 	rmdir board
 	code_of "$watch"
 	[ "$code" = 1 ]
-	PREEMPT_AGENT=$nobody PREEMPT_DIR=$PWD/board run -1 timeout 60 preempt-watch --follow --source signal:TERM
+	PREEMPT_AGENT=$no_process PREEMPT_DIR=$PWD/board run -1 timeout 60 preempt-watch --follow --source signal:TERM
 }
 
 @test "below preempt-run (PREEMPT_AGENT=PID.START) it serves no process and no board" {
-	PREEMPT_AGENT=$nobody.1 PREEMPT_DIR=$PWD/board run -124 --separate-stderr \
+	PREEMPT_AGENT=$no_process.1 PREEMPT_DIR=$PWD/board run -124 --separate-stderr \
 		preempt-watch --follow --source file:n --timeout 2500ms
 	[[ $stderr != *PREEMPT_AGENT* ]]
 }

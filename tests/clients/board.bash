@@ -111,7 +111,7 @@ still() {
 	}
 }
 
-# The process leaves with $1 and says nothing more.
+# The process leaves with $1 and prints no further line.
 ends() {
 	local line='' code=0
 	read -r -t "$PATIENCE" line <&8 || code=$?

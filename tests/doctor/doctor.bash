@@ -16,7 +16,7 @@ doctor_teardown() {
 	end_tree
 	[ -z "$bound" ] || umount --lazy "$bound" || :
 	"$BATS_TEST_DIRNAME/rig/forget-stores" "$BATS_TEST_TMPDIR"
-	# Of no use but for GlusterFS, and long.
+	# Useful for GlusterFS only, and long.
 	[[ ${a:-} != */gluster/* ]] || mounts_dump_logs
 }
 
@@ -120,8 +120,8 @@ in_the_middle() {
 }
 has_or_over() { has "$1" || ! [[ $(ps -o stat= -p "$2") == [^Z]* ]]; }
 
-# swept DIRECTORY NAMES: a doctor finds it safe, and then only these names are there. One has no more
-# than a moment to remove what others left; what he does not come to the next one does.
+# swept DIRECTORY NAMES: a doctor finds it safe, and then only these names are there. A doctor has only
+# a moment to remove what others left; the next one removes the rest.
 swept() {
 	answers 0 preempt-store doctor "$1" --quick --timeout 60s
 	[ "$(ls -A "$1")" = "$2" ]

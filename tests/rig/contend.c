@@ -6,9 +6,9 @@
  * Process p does transactions i = 0, 1, ...: put row/P/I and, if it is absent, claim/I = P; all
  * processes ask for the same claims. What each was answered is kept in memory that outlives its
  * being killed. At the end every mount must show every acknowledged row and no refused one, one
- * owner for each claim whom everybody named, one revision for each row, and a database that SQLite
- * finds whole. A transaction with an unknown outcome (an error, or its process was killed) may be
- * there or not, but wholly.
+ * owner for each claim whom every process named, one revision for each row, and a database that
+ * SQLite finds whole. A transaction with an unknown outcome (an error, or its process was killed)
+ * may be there or not, but wholly.
  *
  *   -p N        processes (8), on the stores in turn
  *   -k N        transactions of each (50)
@@ -64,7 +64,7 @@ static int plain, look;
 static char **stores;
 static int store_count;
 static struct outcome *outcomes; /* shared: [process][transaction] */
-/* Shared: nobody begins another one once so many are answered, so that those who are to be
+/* Shared: no process begins another one once so many are answered, so that those that are to be
  * disturbed are not done when a busy machine lets the disturber come late. */
 static _Atomic int *barrier;
 static pid_t *pids;
@@ -353,7 +353,7 @@ static void count_key(struct count *count, const char *where, const char *key, c
 		owners[i] = atoi(value);
 		count->claims++;
 	} else {
-		problem("%s: nobody put %s", where, key);
+		problem("%s: no process put %s", where, key);
 	}
 }
 
@@ -398,7 +398,7 @@ static int take_integrity(void *integrity, int columns, char **values, char **na
 	return 0;
 }
 
-/* What SQLite itself says, past what this mount has cached. Nobody writes now. */
+/* What SQLite itself says, past what this mount has cached. No process writes now. */
 static void count_sqlite(struct count *count, const char *where)
 {
 	const char *path = path_of(where);

@@ -35,7 +35,7 @@ seconds_since() {
 	awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'
 }
 
-# The failures, for whoever sees only the end of what is printed.
+# The failures, for a reader of only the end of what is printed.
 summary() {
 	awk 'NR <= 60; END { if (NR > 60) print "  ... " NR - 60 " more lines in build/failed" }' build/failed
 }

@@ -31,7 +31,7 @@ mounts_stop() {
 }
 
 # mounts_store KIND [PARAMETERS]: $a and $b are the URLs of one new store, through each mount of the pair.
-# shellcheck disable=SC2034 # for those who load this
+# shellcheck disable=SC2034 # for those that load this
 mounts_store() {
 	local new
 	new=$(mktemp -d "$MOUNTS/$1/a/XXXXXX")
@@ -46,8 +46,8 @@ mounts_fill() {
 }
 mounts_drain() { rm -f "$1/filler"; }
 
-# mounts_read_only DIRECTORY, mounts_writable DIRECTORY: what is mounted there, for everybody; fails
-# while somebody writes.
+# mounts_read_only DIRECTORY, mounts_writable DIRECTORY: what is mounted there, for every process; fails
+# while a process writes.
 mounts_read_only() { mount -o remount,ro "$1"; }
 mounts_writable() { mount -o remount,rw "$1"; }
 

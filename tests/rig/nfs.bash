@@ -12,7 +12,7 @@
 
 beside_pids=() beside_files=()
 nfs_rig=$(realpath "$(dirname "${BASH_SOURCE[0]}")/nfs")
-# shellcheck disable=SC2034 # for those who load this
+# shellcheck disable=SC2034 # for those that load this
 nfs_versions=(v42 v41 v40 v3 v3nolock)
 
 # nfs_start [PROGRAM]...: with these programs in the machines, too.
@@ -22,7 +22,7 @@ nfs_start() {
 	out=${OUT:-$root/build/plain}
 	"${nfs_rig%/*}/packages" nfs || skip "cannot install what the rig needs"
 	why=$("$nfs_rig" usable 2>&1) || skip "$why"
-	# For one who works on a test: a rig that is up already, and stays.
+	# For one that works on a test: a rig that is up already, and stays.
 	[ -z "${NFS_RIG:-}" ] || { export NFS=$NFS_RIG && return; }
 	# Sockets have short names: not below bats' own directories.
 	NFS=$(mktemp -d "${TMPDIR:-/tmp}/nfs.XXXXXX")

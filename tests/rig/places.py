@@ -210,7 +210,7 @@ class Remote:
         self.bash('kill -%d %d 2>/dev/null' % (number, pid))
 
     def marked(self, mark):
-        # 1: there is none; 2: some have ended meanwhile.
+        # 1: there is none; 2: some have ended since they were listed.
         text = self.must('grep -lzsx %s /proc/[0-9]*/environ; [ $? -le 2 ]' % shlex.quote(mark))
         return [int(line.split('/')[2]) for line in text.splitlines() if line.startswith('/proc/')]
 
@@ -299,7 +299,7 @@ class Bindfs(Local):
         super().__init__(room)
         self.point = room + '/mount'
         os.mkdir(self.point, 0o700)
-        # So that nobody makes anything in the empty mount point.
+        # So that no process makes anything in the empty mount point.
         subprocess.run(['chattr', '+i', self.point], check=False)
         self.machines[0].store = self.point + '/db?assume=shared&lock=' + lock
         self.bring_back(None)
@@ -389,7 +389,7 @@ class Nfs(Shared):
 
     @staticmethod
     def mount_command(version, client, point):
-        """For a client: mount what stands in /mnt there also at point."""
+        """For a client: mount what its /mnt has also at point."""
         return '{ set -- $(grep " /mnt/%s " /proc/mounts); mount.nfs 10.9.%d.1:/srv/%s %s -o ' \
             '"$(sed "s/,clientaddr=.*//; s/,mountaddr=.*//; s/,addr=.*//" <<<"$4")"; }' % (
                 version, client, version, point)

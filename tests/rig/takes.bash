@@ -6,7 +6,7 @@
 # shellcheck disable=SC2034 # for tests/lint
 CHECK_SET_TAKES=600
 
-# says FILE NAME: what stands behind "# NAME: " in the file; fails where that is missing.
+# says FILE NAME: the text after "# NAME: " in the file; fails where that is missing.
 says() {
 	grep -m 1 "^# $2: " "$1" | sed 's/^[^:]*: *//'
 }

@@ -47,7 +47,7 @@ until_true() {
 	done
 }
 
-# What everybody said, for the reader of a failure.
+# What every task said, for the reader of a failure.
 tell_all() {
 	local file
 	for file in err.*; do [ ! -s "$file" ] || sed "s/^/$file: /" "$file"; done
@@ -61,10 +61,10 @@ ours() (
 	grep -lsz "^AGENTS_MARK=$mark\$" /proc/[0-9]*/environ | sed 's|/proc/\([0-9]*\)/.*|\1|'
 )
 
-nobody() { [ -z "$(ours)" ]; }
+none_left() { [ -z "$(ours)" ]; }
 
 nothing_left() {
-	until_true 2 nobody
+	until_true 2 none_left
 	local left
 	left=$(ls -A boards)
 	[ -z "$left" ] || { echo "left: $left"; return 1; }
@@ -175,7 +175,7 @@ saved_at_agreed() {
 	done
 }
 
-# saved_together N: one decision in this attempt, one claim; every task saved at its step, nobody
+# saved_together N: one decision in this attempt, one claim; every task saved at its step, no task
 # began a step after it (I1, I2, I3), and the checkpoint is complete.
 saved_together() {
 	local n=$1 i step
@@ -209,7 +209,7 @@ counted() {
 # The pid of the command of agent I, a process of this name.
 command_of() { pgrep -P "${pids[$1]}" "${2:-count}"; }
 
-# stop_agent I: STOP, but not while it holds the store's lock, for nobody could go on then.
+# stop_agent I: STOP, but not while it holds the store's lock, for no task could go on then.
 stop_agent() {
 	kill -STOP "${pids[$1]}"
 	until preempt-store get --timeout 200ms "run/$PREEMPT_RUN/LAST" >/dev/null 2>&1; do

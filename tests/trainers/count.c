@@ -203,7 +203,7 @@ static void train(unsigned long step)
 		ring[task] = step + 1;
 }
 
-/* A grandchild for which nobody waits: 1 in our group, 2 in a session of its own. */
+/* A grandchild for which no task waits: 1 in our group, 2 in a session of its own. */
 static void start_child(void)
 {
 	char text[32];
