@@ -44,7 +44,7 @@ static void owners(void)
 	char parent[] = "/tmp/unit-board-XXXXXX";
 	CHECK(mkdtemp(parent) != NULL, "a place");
 	CHECK(board_create(&board, parent, getpid(), &err) == STATUS_OK, "a board");
-	CHECK(board_read_owner(&board, &owner) == STATUS_NO, "nobody yet");
+	CHECK(board_read_owner(&board, &owner) == STATUS_NO, "no process yet");
 	sign(&board, "");
 	CHECK(board_read_owner(&board, &owner) == STATUS_NO, "a file that is filled in a moment");
 	sign(&board, "12 34");
@@ -188,7 +188,7 @@ static void places(void)
 	signs.temporary = "";
 	CHECK(!strcmp(board_choose_place(&signs), "/tmp"), "without TMPDIR");
 	signs.runtime = "/job/boards";
-	CHECK(!strcmp(board_choose_place(&signs), "/job/boards"), "a place of somebody's choice");
+	CHECK(!strcmp(board_choose_place(&signs), "/job/boards"), "a place that the user chose");
 	signs = (struct board_signs){.shared_memory = true};
 	CHECK(!strcmp(board_choose_place(&signs), "/dev/shm"), "memory, in a container");
 	signs.shared_memory = false;

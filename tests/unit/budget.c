@@ -52,7 +52,7 @@ static void decided(void)
 	} rows[] = {
 		{"finished: nothing to run again", "completed", NOTHING, "finished"},
 		{"finished after crashes", "crashed crashed crashed completed", NOTHING, ""},
-		{"asked to stop: for good", "preempted:5 stopped:9", DECIDED, "asked to stop"},
+		{"asked to stop: permanently", "preempted:5 stopped:9", DECIDED, "asked to stop"},
 		{"preempted: again", "preempted:5", AGAIN, "attempt 1 was preempted"},
 		{"preempted is unlimited, with progress",
 			"preempted:1 preempted:2 preempted:3 preempted:4 preempted:5 preempted:6",
@@ -87,11 +87,11 @@ static void decided(void)
 		{"the fourth hang", "hung:1 hung:2 hung:3 hung:4", DECIDED, "4 hangs"},
 		{"lost peers have no limit of their own",
 			"lost:1 lost:2 lost:3 lost:4 lost:5 lost:6 lost:7", AGAIN, "lost a task"},
-		{"but have to get further", "preempted:9 lost:9 lost:9 lost:9 lost:9", DECIDED,
+		{"but have to make progress", "preempted:9 lost:9 lost:9 lost:9 lost:9", DECIDED,
 			"the newest saved step is still 9"},
 		{"three without progress are forgiven", "preempted:9 lost:9 lost:9 lost:9", AGAIN,
 			""},
-		{"progress in between begins anew", "lost:9 lost:9 lost:9 lost:10 lost:9 lost:10",
+		{"progress in between begins again", "lost:9 lost:9 lost:9 lost:10 lost:9 lost:10",
 			AGAIN, ""},
 		{"a step that was reached before is none",
 			"preempted:100 lost:40 lost:50 lost:60 lost:70", DECIDED, "still 100"},
@@ -112,7 +112,7 @@ static void decided(void)
 		{"the first save counts, whatever its step", "lost@0 lost@0 lost@0 lost@0:1", AGAIN,
 			""},
 		{"decided before: decided", "crashed!", DECIDED, "decided before"},
-		{"started after a decision: anew", "crashed crashed crashed crashed! crashed",
+		{"started after a decision: again", "crashed crashed crashed crashed! crashed",
 			AGAIN, "1 of 3"},
 		{"also with the newest saved step",
 			"preempted:9 crashed:9 crashed:9 crashed:9 crashed:9! lost:8 lost:8 lost:8 lost:8",
@@ -120,7 +120,7 @@ static void decided(void)
 		{"but not for ever",
 			"preempted:9 crashed:9 crashed:9 crashed! lost:8 lost:8 lost:8 lost:8 lost:8",
 			DECIDED, "still 8"},
-		{"started after it had finished: anew",
+		{"started after it had finished: again",
 			"crashed:9 crashed:19 crashed:29 completed:99 crashed:9 crashed:19", AGAIN,
 			"2 of 3"},
 	};
@@ -150,7 +150,7 @@ static void limits(void)
 	budget_decide(past, read_history("lost", past), &none, 0, &decision);
 	CHECK(decision.decided && strstr(decision.why, "--max-no-progress"), "--max-no-progress 0");
 	budget_decide(past, read_history("lost:1", past), &none, 0, &decision);
-	CHECK(decision.again, "it got further");
+	CHECK(decision.again, "it made progress");
 	struct budget_limits two = BUDGET_DEFAULTS;
 	two.restarts = 2;
 	two.crashes = 100;
@@ -221,7 +221,8 @@ static void kept(void)
 		json_object_put(json);
 	}
 	json = json_object_new_object();
-	CHECK(!outcome_read(json, &is) && !outcome_read(NULL, &is), "an older CLOSED says nothing");
+	CHECK(!outcome_read(json, &is) && !outcome_read(NULL, &is),
+		"an older CLOSED has no outcome");
 	json_put_text(json, "cause", "eaten by a grue");
 	CHECK(!outcome_read(json, &is), "nor does a newer one");
 	json_object_put(json);

@@ -119,7 +119,7 @@ int main(void)
 		CHECK_EQ(opened, 1);
 		close(descriptor);
 	}
-	TEST("where nobody else writes nobody is asked")
+	TEST("where no other process writes no process is asked")
 	{
 		CHECK_EQ(cache_stat(CACHE_OURS, path_of(forget("file")), &st), -1);
 		CHECK_EQ(errno, ENOENT);

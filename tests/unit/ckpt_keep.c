@@ -2,7 +2,7 @@
 /*
  * The keep policy against a slow and obvious reference: every rule alone, all pairs of rules and
  * any mixture, with and without limits, on random histories with equal times, clocks that went
- * backwards, and steps that begin anew.
+ * backwards, and steps that begin again.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -51,7 +51,7 @@ static bool is_committed_last(size_t i)
 	return complete(i);
 }
 
-/* Walk the whole history up to i, anew for each i. */
+/* Walk the whole history up to i, again for each i. */
 static bool by_every(size_t i, int64_t every)
 {
 	int64_t kept = INT64_MIN;
@@ -61,7 +61,7 @@ static bool by_every(size_t i, int64_t every)
 		if (!complete(k))
 			continue;
 		if (items[k].utc == 0) {
-			keeps = true; /* nobody knows when */
+			keeps = true; /* no process knows when */
 			continue;
 		}
 		bool first = !any;
@@ -187,7 +187,7 @@ static size_t make_history(struct checkpoint made[ITEMS])
 		item->step = step;
 		step += 1 + draw(10);
 		item->state = shape == 0 ? CHECKPOINT_COMPLETE : states[draw(8)];
-		/* Mostly onwards; standing still; backwards; a run that began anew at a low step.
+		/* Mostly onwards; standing still; backwards; a run that began again at a low step.
 		 */
 		if (shape == 1)
 			utc = (int64_t)draw(2000);
@@ -380,7 +380,7 @@ static void check_by_hand(void)
 		CHECK_TEXT(kept_of(&(struct keep_policy){.last = 1}, 0, 10, hourly), "2 9");
 		CHECK_TEXT(kept_of(&(struct keep_policy){.max_bytes = 1}, 0, 10, hourly), "2 9");
 	}
-	TEST("what must be kept is kept over the limit, and that is said")
+	TEST("what must be kept is kept over the limit, and that is reported")
 	{
 		struct keep_decision decisions[10];
 		const struct keep_moment moment = {0, 0};
@@ -495,12 +495,12 @@ int main(void)
 	{
 		CHECK(incomplete(WRITER_ALIVE, 1, 9, false)->keep, "a living writer keeps it");
 		CHECK(!incomplete(WRITER_GONE, 3, 0, false)->keep, "one that is gone does not");
-		CHECK(incomplete(WRITER_ELSEWHERE, 3, 3, false)->keep, "one who cannot be asked");
+		CHECK(incomplete(WRITER_ELSEWHERE, 3, 3, false)->keep, "one that cannot be asked");
 		CHECK(!incomplete(WRITER_ELSEWHERE, 3, 4, false)->keep,
 			"but not when a later attempt has saved");
-		CHECK(incomplete(WRITER_ELSEWHERE, 0, 4, false)->keep, "attempt 0: for nothing");
-		CHECK(incomplete(WRITER_UNKNOWN, 0, 4, false)->keep, "nobody's, but not empty");
-		CHECK(!incomplete(WRITER_UNKNOWN, 0, 4, true)->keep, "nobody's and empty");
+		CHECK(incomplete(WRITER_ELSEWHERE, 0, 4, false)->keep, "attempt 0: not counted");
+		CHECK(incomplete(WRITER_UNKNOWN, 0, 4, false)->keep, "no process's, but not empty");
+		CHECK(!incomplete(WRITER_UNKNOWN, 0, 4, true)->keep, "no process's and empty");
 	}
 	TEST("a whole one that is not published stays until a newer one is complete")
 	{

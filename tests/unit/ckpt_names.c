@@ -34,7 +34,7 @@ int main(void)
 			CHECK(read.kind == CKPT_NAME_SCRATCH && read.step == n &&
 					read.attempt == numbers[5 - i] && read.task == n &&
 					!strcmp(read.life, life),
-				"%s is written for nothing", name);
+				"%s cannot be read again", name);
 			ckpt_name_removed(gone, name, UINT64_MAX);
 			CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED &&
 					strcmp(ckpt_name_of_removed(gone), name) == 0,

@@ -48,7 +48,7 @@ static const struct {
 		{{{8, {8, 1}, {8, 1}}, WHOLE, true}}, SHARDS_ALL},
 	{"what it says outweighs siblings that have as few", {2, {2, 1}, {4, 1}}, false,
 		{{{2, {2, 1}, {2, 1}}, WHOLE, true}}, SHARDS_MISSING},
-	/* It says nothing. */
+	/* It names no number of shards. */
 	{"nothing to compare with", {4, {4, 1}, {0, 1}}, false, ALONE, SHARDS_UNKNOWN},
 	{"a whole sibling has as many", {4, {4, 1}, {0, 1}}, false,
 		{{{4, {4, 1}, {0, 1}}, WHOLE, true}}, SHARDS_ALL},

@@ -159,6 +159,6 @@ int main(void)
 			strcspn(cases[i].body, "\n\r") < strlen(cases[i].body) ? "(newline)"
 									       : cases[i].body);
 	}
-	CHECK(any_bytes(), "rubbish is never taken for an answer without a word");
+	CHECK(any_bytes(), "garbage is never accepted as an answer without an error");
 	return unit_end();
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How requests and answers are written into a room, and what becomes of a request that was posted.
- */
+/* How requests and answers are written into a room, and how a request that was posted ends. */
 #include "store/machine/request_room.h"
 
 #include <stdlib.h>
@@ -48,7 +47,7 @@ static void states(void)
 					 rows[i].my_turn, rows[i].changes),
 				rows[i].fate);
 	}
-	TEST("a word of another ticket, or of no state, says nothing: a change is not run twice")
+	TEST("a word of another ticket, or of no state, is not counted: a change is not run twice")
 	{
 		CHECK_EQ(combine_fate(combine_word(896, COMBINE_ANSWERED), 448, true, true),
 			FATE_UNKNOWN);
@@ -196,7 +195,7 @@ static bool is_sound(const struct store_op *ops, size_t count)
 	return sound;
 }
 
-static void rubbish(void)
+static void garbage(void)
 {
 	static unsigned char whole[COMBINE_BYTES];
 	struct store_compare compare = {"compared", 3};
@@ -205,7 +204,7 @@ static void rubbish(void)
 	struct store_request request = {&compare, 1, ops, 3, ops, 2, "run/000001", true};
 	struct store_answer answer = {0};
 	int accepted = 0;
-	TEST("whatever stands in a room, what is read from it is within the limits")
+	TEST("with any contents of a room, what is read from it is within the limits")
 	{
 		CHECK(combine_write_request(&room, &request, 9));
 		memcpy(whole, room.bytes, sizeof(whole));
@@ -312,6 +311,6 @@ int main(void)
 	states();
 	requests();
 	answers();
-	rubbish();
+	garbage();
 	return unit_end();
 }

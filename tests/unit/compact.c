@@ -37,7 +37,8 @@ static struct store *open_store(const char *name)
 	return store;
 }
 
-/* With the database as sqlite3 sees it, while nobody uses it: run, and the first number it answers.
+/* With the database as sqlite3 sees it, while no process uses it: run, and the first number it
+ * answers.
  */
 static int64_t ask(const char *name, const char *sql)
 {
@@ -103,7 +104,7 @@ static void waits(void)
 	struct store *store = open_store(name);
 	store_revision put = 0, again = 0;
 
-	TEST("while it is remembered, a deletion is seen by those who do not know it, and no others")
+	TEST("while it is remembered, a deletion is seen by those that do not know it, and no others")
 	{
 		CHECK_EQ(store_put(store, "p/1", "v", &put, &err), STATUS_OK);
 		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
@@ -123,7 +124,7 @@ static void waits(void)
 		CHECK_EQ(store_delete(store, "p/1", &err), STATUS_OK);
 		CHECK_EQ(wait_since(store, "p/", again), STATUS_OK);
 	}
-	TEST("a deletion that was forgotten meanwhile still wakes who did not know it")
+	TEST("a deletion that was forgotten while a process waited still wakes it")
 	{
 		pass(store, REMEMBERED + 2 * GATHERED);
 		CHECK_EQ(ask(name, "SELECT count(*) FROM gone WHERE key=CAST('p/1' AS BLOB)"), 0);
@@ -132,7 +133,8 @@ static void waits(void)
 		CHECK_EQ(wait_since(store, "p/", put), STATUS_OK);
 		CHECK_EQ(wait_since(store, "p/", again), STATUS_OK);
 		CHECK_EQ(wait_since(store, "p/", 0), STATUS_OK);
-		/* Who is woken in vain goes on from the revision told, and is not woken again. */
+		/* One that is woken in vain goes on from the revision returned, and is not woken
+		 * again. */
 		store_revision seen = 0;
 		CHECK_EQ(store_wait(store, "q/", floor - 1, clock_after(60000), -1, &seen, &err),
 			STATUS_OK);
@@ -140,7 +142,7 @@ static void waits(void)
 		CHECK_EQ(wait_since(store, "q/", seen), STATUS_TIMEOUT);
 		CHECK_EQ(wait_since(store, "q/", floor), STATUS_TIMEOUT);
 	}
-	TEST("what is purged is forgotten, and nobody is told")
+	TEST("what is purged is forgotten, and no process is told")
 	{
 		store_revision since = ask(name, REVISION);
 		CHECK_EQ(put_and_delete(store, "a/1", NULL), STATUS_OK);

@@ -199,8 +199,8 @@ static void clock_unsure(struct doctor_findings *findings)
 }
 static void untrusted(struct doctor_findings *findings)
 {
-	strcpy(findings->sides[0].distrust, "everybody can write it");
-	strcpy(findings->sides[1].distrust, "everybody can write it");
+	strcpy(findings->sides[0].distrust, "every user can write it");
+	strcpy(findings->sides[1].distrust, "every user can write it");
 }
 
 /* Side 1 has won some claims, and sees so many rows and claims, or could not look. */
@@ -344,7 +344,7 @@ static void meet_and_exchange(void)
 		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
 		CHECK(strstr(parties[0].err.text, "in time came 0"));
 	}
-	TEST("nothing is removed but what a doctor made, and what is there is replaced")
+	TEST("nothing is removed but what a doctor made, and what is present is replaced")
 	{
 		char other[200], left[400];
 		snprintf(other, sizeof(other), "%s/mine", scratch);
@@ -371,7 +371,7 @@ int main(void)
 		CHECK_EQ(warnings_with(clock_unsure), 0);
 		CHECK_EQ(warnings_with(untrusted), 1);
 	}
-	TEST("a store that did not answer, and claims that nobody else wanted, are warned of")
+	TEST("a store that did not answer, and claims that no other process wanted, are warned of")
 	{
 		struct doctor_verdict verdict;
 		struct doctor_findings findings = findings_of(&examples[4]);

@@ -62,7 +62,7 @@ int main(void)
 	{
 		IS("  traceback : Signal 9 (SIGKILL) received by PID 42", "starting", REPORT);
 	}
-	TEST("one that the program has got over says nothing of its end")
+	TEST("one that the program has survived does not explain its end")
 	{
 		struct error_line state = {0};
 		error_line_take(&state, "Traceback (most recent call last):", 1000);

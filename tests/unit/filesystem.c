@@ -148,7 +148,7 @@ int main(void)
 							     traits.reach == FILESYSTEM_UNKNOWN);
 		}
 	}
-	TEST("auto picks fcntl where its locks reach everybody, else link: it is no matter of guessing")
+	TEST("auto picks fcntl where its locks reach every process, else link: it is no matter of guessing")
 	{
 		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_LOCAL), LOCK_FCNTL);
 		CHECK_EQ(chosen(LOCK_AUTO, FILESYSTEM_SHARED), LOCK_FCNTL);
@@ -184,7 +184,7 @@ int main(void)
 					STATUS_OK);
 		}
 	}
-	TEST("fcntl by name is refused where its locks may not reach everybody")
+	TEST("fcntl by name is refused where its locks may not reach every process")
 	{
 		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_LOCAL), LOCK_FCNTL);
 		CHECK_EQ(chosen(LOCK_FCNTL, FILESYSTEM_SHARED), LOCK_FCNTL);
@@ -196,7 +196,7 @@ int main(void)
 		for (enum filesystem_reach reach = LOCAL; reach <= UNKNOWN; reach++)
 			CHECK_EQ(chosen(LOCK_LINK, reach), LOCK_LINK);
 	}
-	TEST("everybody follows the recorded mode, unless his own mount would break it")
+	TEST("every process follows the recorded mode, unless its own mount would break it")
 	{
 		for (enum filesystem_reach reach = LOCAL; reach <= UNKNOWN; reach++) {
 			bool reaches = reach == LOCAL || reach == SHARED;

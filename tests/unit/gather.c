@@ -2,7 +2,7 @@
 /*
  * One process of a machine carries out the requests of the others: what each is answered is what it
  * would have been answered alone, also where the one that carries them out is killed or stopped at
- * any step, fails, or finds rubbish.
+ * any step, fails, or finds garbage.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 static struct error err;
 static const char *parameters = "";
 
-/* Of one who asked; shared memory. */
+/* Of one that asked; shared memory. */
 static struct result {
 	_Atomic bool may_begin;
 	bool ended;
@@ -66,7 +66,7 @@ static bool exists(struct sqlite_store *store, const char *key)
 	return status == STATUS_OK;
 }
 
-/* ---- Those who ask ---- */
+/* ---- Those that ask ---- */
 
 /* What number i asks: its own key, and for all the key "claim", which one of them gets. */
 static void ask(struct sqlite_store *store, int i, struct result *result)
@@ -349,7 +349,7 @@ static void kills(void)
 	{
 		killed_at("committing.db", STEP_COMMITTING, 4);
 	}
-	TEST("killed when it had committed and told nobody: they look, and know the answer")
+	TEST("killed when it had committed and told to no process: they look, and know the answer")
 	{
 		killed_at("committed.db", STEP_COMMITTED, 5);
 		parameters = "?assume=shared";
@@ -389,7 +389,7 @@ static void stops(void)
 		CHECK(exists(store, "row/0") && exists(store, "row/2") && exists(store, "own"));
 		close_store(store);
 	}
-	TEST("who gives up before anybody took its request: nothing was changed, and nobody takes it")
+	TEST("who gives up before any process took its request: nothing was changed, and no process takes it")
 	{
 		struct sqlite_store *store = open_store("withdrawn.db");
 		memset(results, 0, 2 * sizeof(*results));
@@ -553,7 +553,7 @@ static void kinds(void)
 
 static void scribble(void)
 {
-	TEST("a page on which somebody scribbles: nobody crashes, and each change is made once")
+	TEST("a page on which a process scribbles: no process crashes, and each change is made once")
 	{
 		pid_t pids[8];
 		uint64_t ticket, end;
@@ -608,7 +608,7 @@ int main(void)
 		scratch_remove();
 		return unit_end();
 	}
-	TEST("all who wait are carried out in one or a few commits: one winner, revisions without a gap")
+	TEST("all that wait are carried out in one or a few commits: one winner, revisions without a gap")
 	{
 		crowd("crowd.db");
 	}

@@ -21,7 +21,7 @@ static const struct {
 		18000 + 2500 + 1000},
 	{"long steps: the longest and a usual one", {.longest_step = 30000, .usual_step = 10000},
 		30000 + 10000 + 1000},
-	{"tasks apart: so many of the longest steps more",
+	{"tasks apart: for each step between them one longest step more",
 		{.longest_step = 1000, .usual_step = 500, .skew = 7}, 2500 + 500 + 7 * 1000 + 1000},
 	{"a skew beyond all reason is bounded", {.longest_step = 1, .skew = UINT64_MAX},
 		2500 + 1 + 1000000 + 1000},

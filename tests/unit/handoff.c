@@ -54,7 +54,7 @@ static void turns(void)
 		CHECK_EQ(handoff_pause(&handoff, 51030), HANDOFF_PAUSE - 30);
 		CHECK_EQ(handoff_pause(&handoff, 51000 + HANDOFF_PAUSE), 0);
 	}
-	TEST("a clock of an earlier boot hinders nobody")
+	TEST("a clock of an earlier boot hinders no process")
 	{
 		handoff = (struct handoff){.began = 90000, .gave = 99000};
 		CHECK_EQ(handoff_pause(&handoff, 5), 0);
@@ -85,7 +85,7 @@ static bool hold(struct sqlite_store *store, int64_t patience, long milliseconds
 	return true;
 }
 
-/* One that has the lock all the time, but for microseconds; killed with us. */
+/* One that has the lock all the time, except microseconds; killed with us. */
 static pid_t start_greedy(const char *mode)
 {
 	int ready[2];

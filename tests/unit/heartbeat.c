@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is alive: the rules one by one, then random worlds with stalls, pauses and jumps. */
+/* Which peers are alive: the rules one by one, then random worlds with stalls, pauses and jumps. */
 #include "live/heartbeat.h"
 
 #include <stdlib.h>
@@ -93,14 +93,14 @@ static void test_rules(void)
 	PLAY("our own beat was not written: no observation", {'+', '+', "alive"},
 		{'.', 'x', "alive"}, {'.', 'x', "alive"}, {'.', 'x', "alive"}, {'.', 'x', "alive"},
 		{'.', '+', "late"});
-	PLAY("an answer that took too long says nothing", {'+', '+', "alive"}, {'.', 's', "alive"},
-		{'.', 's', "alive"}, {'.', 's', "alive"}, {'.', 's', "alive"});
+	PLAY("an answer that took too long does not count", {'+', '+', "alive"},
+		{'.', 's', "alive"}, {'.', 's', "alive"}, {'.', 's', "alive"}, {'.', 's', "alive"});
 	PLAY("we were paused: no observation", {'+', '+', "alive"}, {'.', 'p', "alive"},
 		{'.', 'p', "alive"}, {'.', 'p', "alive"}, {'.', '+', "late"}, {'+', '+', "alive"});
 	PLAY("less than a period after the last one: no observation", {'+', '+', "alive"},
 		{'.', 'h', "alive"}, {'.', 'h', "late"}, {'.', 'h', "late"}, {'.', 'h', "late"},
 		{'.', 'h', "late"}, {'.', 'h', "dead"});
-	PLAY("a file that cannot be read says nothing", {'+', '+', "alive"}, {'!', '+', "alive"},
+	PLAY("a file that cannot be read does not count", {'+', '+', "alive"}, {'!', '+', "alive"},
 		{'!', '+', "alive"}, {'!', '+', "alive"}, {'0', '+', "alive"}, {'0', '+', "alive"});
 	PLAY("its process is gone: dead at once", {'+', '+', "alive"}, {'g', '+', "dead"});
 	PLAY("gone after its farewell: left", {'+', '+', "alive"}, {'f', '+', "left"},
@@ -327,7 +327,7 @@ static bool live(bool deaths, int64_t *slowest)
 static void test_worlds(void)
 {
 	int64_t slowest = 0;
-	TEST("2000 worlds with stalls, pauses and suspensions: nobody alive is called dead")
+	TEST("2000 worlds with stalls, pauses and suspensions: no task alive is called dead")
 	for (uint64_t i = 0; i < 1000; i++) {
 		seed = i;
 		if (!CHECK(live(false, &slowest)) || !CHECK(live(true, &slowest)))
@@ -396,7 +396,7 @@ static void test_progress(void)
 		t.look.started = true;
 		t.look.section = "eval";
 		CHECK(!tick(&t, 60000));
-		t.look.written++; /* said anew: that is progress */
+		t.look.written++; /* said again: that is progress */
 		CHECK(!tick(&t, 60000));
 		CHECK(tick(&t, 2000));
 		t.look.section = "other";

@@ -185,7 +185,7 @@ static void values(void)
 	}
 }
 
-/* Whose outcome nobody was told. */
+/* Whose outcome no task was told. */
 static void unknown(void)
 {
 	TEST("an unknown outcome may have taken effect, at any time after the call, or never")
@@ -231,7 +231,7 @@ static void unknown(void)
 			  "0 call 2 50 txn ?a=0 +pa -ga\n0 back 2 60 held 5\n",
 			"because of: a"));
 	}
-	TEST("a revision that nobody made, and one that only an unknown outcome can have made")
+	TEST("a revision that no task made, and one that only an unknown outcome can have made")
 	{
 		CHECK(bad(PUT_A "1 call 0 30 txn +pa\n1 back 0 40 held 3\n"
 				"1 call 1 50 txn +db\n1 back 1 60 held 3\n",

@@ -8,7 +8,7 @@
  *
  *	who writes holds the lock, alone, at that moment;
  *	a lock that was taken over is free only after the takeover was finished;
- *	whatever the others left, one who is alone gets it in a few steps.
+ *	whatever the others left, one that is alone gets it in a few steps.
  *
  * A stop between the look at the clock and the write itself is not searched here, the two are one
  *event: what makes that harmless is in takeover_search.c. Then one part after the other is taken
@@ -27,13 +27,13 @@ enum { PROCESSES = 3, NAMES = 4, ALL_NAMES = PROCESSES * NAMES, PENDING = 2, NON
 /* What is taken out. */
 enum weakness {
 	NOTHING,
-	UNLINK_ANY,	/* giving back and breaking remove whatever is there, as of a plain file */
+	UNLINK_ANY,	/* giving back and breaking remove any file of the name */
 	RENAME_OVER,	/* the filesystem moves a directory over one that is not empty */
-	NO_PATIENCE,	/* a holder is taken for dead before the takeover time has passed */
+	NO_PATIENCE,	/* a holder is treated as dead before the takeover time has passed */
 	NO_RENEWAL,	/* a holder writes although that time may have passed */
 	SWEEP_IN_PLACE, /* what is swept away is not moved aside first */
 	SAME_NAME,	/* a process uses one name for all its acquisitions */
-	UNLINK_OWED,	/* who does not know whether he took over removes his name */
+	UNLINK_OWED,	/* one that does not know whether it took over removes its name */
 };
 
 enum phase { IDLE, ASKING, HOLDING, KEEPING, LEAVING, LEAVING_NEXT, DEAD };
@@ -48,7 +48,7 @@ struct process {
 	unsigned char name, next; /* NONE: no such */
 	unsigned char made;
 	unsigned char trust; /* by its own clock it may write: it asked a short time ago */
-	unsigned char fresh; /* nobody can have watched its name for the takeover time */
+	unsigned char fresh; /* no process can have watched its name for the takeover time */
 	unsigned char acquisitions, writes, used;
 	unsigned short dead; /* the names that it found dead */
 	unsigned char overtook, owes;
@@ -60,7 +60,7 @@ struct state {
 	struct process process[PROCESSES];
 	struct pending pending[PENDING];
 	unsigned char faults, kills, sweeps; /* that may still come */
-	unsigned char owed; /* a lock was taken over, and nobody has finished that */
+	unsigned char owed; /* a lock was taken over, and no process has finished that */
 };
 
 static enum weakness weakness;
@@ -103,7 +103,7 @@ static unsigned short bit(unsigned name)
 	return (unsigned short)(1u << name);
 }
 
-/* A name in use appears in HELD now: everybody has to wait from now on. */
+/* A name in use appears in HELD now: every process has to wait from now on. */
 static void appears(struct state *state, unsigned name)
 {
 	struct process *process = owner(state, name);
@@ -264,7 +264,7 @@ static void request(const struct state *state, unsigned number, struct pending w
 	}
 }
 
-/* Whether the holder of a name in HELD may be taken for dead. */
+/* Whether the holder of a name in HELD may be treated as dead. */
 static bool may_be_dead(struct state *state, unsigned name)
 {
 	struct process *process = owner(state, name);
@@ -471,7 +471,7 @@ static void befall(const struct state *state)
 	}
 }
 
-/* One who is alone, with what all others left: does he get it? */
+/* Whether a process gets it when all others have gone and left what they had. */
 static void check_alone(const struct state *state, unsigned number)
 {
 	struct state now = *state;
@@ -524,7 +524,7 @@ static void check_alone(const struct state *state, unsigned number)
 		}
 	}
 	if (process->phase == ASKING)
-		harm = "one who is alone does not get the lock";
+		harm = "one that is alone does not get the lock";
 }
 
 struct bounds {
@@ -598,7 +598,7 @@ int main(void)
 		char name[160];
 		snprintf(name, sizeof(name),
 			"%d processes, %d times, %d faults, %d killed, %d swept: who writes holds the "
-			"lock alone, nobody is stuck",
+			"lock alone, no process is stuck",
 			cases[i].processes, cases[i].acquisitions, cases[i].faults, cases[i].kills,
 			cases[i].sweeps);
 		TEST(name) CHECK(!search(NOTHING, cases[i]));
@@ -608,7 +608,7 @@ int main(void)
 	CHECK(search(UNLINK_ANY, small));
 	TEST("a filesystem that moves a directory over one in use: two write")
 	CHECK(search(RENAME_OVER, small));
-	TEST("taken for dead before the takeover time: two write")
+	TEST("treated as dead before the takeover time: two write")
 	CHECK(search(NO_PATIENCE, small));
 	TEST("writing without renewal: two write")
 	CHECK(search(NO_RENEWAL, small));

@@ -24,7 +24,7 @@
 	50000 /* milliseconds: shorter than the takeover time of those stores where that is not to \
 		 come */
 
-/* Who is on no machine that we know. */
+/* A holder on a machine that we do not know. */
 #define STRANGER "0123456789abcdef-0123456789abcdef0123456789abcdef-f0000000-f0000001-7-99-faraway"
 #define OTHER	 "1123456789abcdef-0123456789abcdef0123456789abcdef-f0000000-f0000001-7-99-faraway"
 
@@ -105,7 +105,7 @@ static void take_over(struct sqlite_store *store)
 	store->lock.link.since -= TAKEOVER;
 }
 
-/* And are through. That the lock of theirs is still there is checked, too. */
+/* And have finished. That the lock of theirs is still there is checked, too. */
 static void give_back(struct sqlite_store *store)
 {
 	char held[512], name[256];
@@ -334,7 +334,7 @@ static void fences(void)
 		give_back(store);
 		is_unharmed(store, revision++);
 	}
-	TEST("taken over after all was written, and before it is said: unknown")
+	TEST("taken over after all was written, and before it is reported: unknown")
 	{
 		begin_put(store, &session);
 		at_sync = ".db";
@@ -404,7 +404,8 @@ static void takeovers(void)
 		{".db", NULL, "while its database is synced", false},
 		{".db", "-journal", "when its commit is done", true},
 	};
-	/* Whoever stands still for a part of that time looks at its name again, and knows. */
+	/* A process that stands still for a part of that time looks at its name again, and knows.
+	 */
 	struct sqlite_store *store = open_with("overtaken.db", "?lock=link&takeover=60s");
 	struct session session;
 	bool known;
@@ -643,7 +644,8 @@ static void kills(void)
 		store_close(&open_store("contended.db")->base);
 		for (int i = 0; i < WORKERS; i++)
 			pids[i] = start_worker(i, &acknowledged[i]);
-		/* On a slow disk nobody may come to an end in that time: then more, and more time.
+		/* On a slow disk no process may come to an end in that time: then more, and more
+		 * time.
 		 */
 		for (int k = 0; k < KILLS || (k < 4 * KILLS && !is_any(acknowledged)); k++) {
 			int i = k % WORKERS, status;

@@ -18,7 +18,7 @@
 #include "store/sqlite/session.h"
 #include "unit.h"
 
-#define PATIENCE 300   /* milliseconds, of one whom nobody answers */
+#define PATIENCE 300   /* milliseconds, of one whom no process answers */
 #define HANG	 60000 /* and after so many it is one that hangs */
 
 static struct error err;
@@ -119,7 +119,7 @@ int main(void)
 		CHECK_EQ(asked, before);
 		CHECK_EQ(waiting, 1);
 	}
-	TEST("a lock that comes when nobody waits for it any more is given back at once")
+	TEST("a lock that comes when no process waits for it any more is given back at once")
 	{
 		answer();
 		CHECK_EQ(store_put(other, "k", "w", NULL, &err), STATUS_OK);
@@ -131,7 +131,7 @@ int main(void)
 		CHECK_EQ(store_put(other, "k", "w", NULL, &err), STATUS_OK);
 		store_set_patience(store, PATIENCE);
 	}
-	TEST("one that is closed while it waits keeps nobody out later")
+	TEST("one that is closed while it waits keeps no process out later")
 	{
 		silent = true;
 		put_in_vain(store);

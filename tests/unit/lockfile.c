@@ -11,7 +11,7 @@
 #include "unit.h"
 
 static int64_t slow_ms;	  /* so long takes a sync */
-static const char *rival; /* this lock file is made meanwhile by somebody else */
+static const char *rival; /* another process makes this lock file during the sync */
 
 /* In the place of libc's. */
 int fsync(int descriptor)

@@ -227,9 +227,9 @@ static void test_new(void)
 		{NULL, "2", NULL, STATUS_TEMPORARY},
 		{"3", "2", "1", STATUS_OK},
 		{"3", NULL, "0", STATUS_TEMPORARY},
-		{"", "rubbish", NULL, STATUS_OK},
+		{"", "garbage", NULL, STATUS_OK},
 	};
-	TEST("what is new in a restart is refused, unless it is said to be meant")
+	TEST("what is new in a restart is refused, unless PREEMPT_NEW allows it")
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *const values[] = {cases[i].restarts, cases[i].attempt, cases[i].meant};
 		static const char *const names[] = {

@@ -77,7 +77,7 @@ static void round_trips(void)
 		notice_set(&notice, longer, longer, time, 1234);
 		CHECK(round_trip(&notice) && strlen(notice.reason) > 250);
 	}
-	/* Half a character that nobody cut is no reason to lose the source. */
+	/* Half a character that no process cut is no reason to lose the source. */
 	notice_set(&notice, "\xf3", "\xe2\x82", time, -1);
 	CHECK(round_trip(&notice));
 	CHECK_TEXT(notice.source, "?");
@@ -122,7 +122,7 @@ static void readings(void)
 	struct text line = {0};
 	memset(&before, 'x', sizeof(before));
 	notice = before;
-	static const char *const rubbish[] = {"", "\n", " ", "hello", "x y left=3s",
+	static const char *const garbage[] = {"", "\n", " ", "hello", "x y left=3s",
 		"2026-01-31T12:00:00.123Z", "2026-01-31T12:00:00.123Z signal:TERM",
 		"2026-01-31T12:00:00.123Z signal:TERM left=",
 		"2026-01-31T12:00:00.123Z signal:TERM left=-3s",
@@ -138,13 +138,13 @@ static void readings(void)
 		"{\"utc\":\"2026-01-31T12:00:00.123Z\",\"source\":\"a\",\"left_ms\":\"1\"}",
 		"{\"utc\":\"2026-01-31T12:00:00.123Z\",\"source\":\"a\",\"left_ms\":9e18}",
 		"{\"utc\":\"2026-01-31T12:00:00.123Z\",\"source\":\"a\"} x", "[]", "null"};
-	for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++) {
+	for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++) {
 		err = (struct error){0};
-		bool refused = notice_read(rubbish[i], &notice, &err) == STATUS_USAGE &&
+		bool refused = notice_read(garbage[i], &notice, &err) == STATUS_USAGE &&
 			       err.status == STATUS_USAGE && *err.text &&
 			       !memcmp(&notice, &before, sizeof(notice));
 		if (!refused)
-			printf("# %s\n", rubbish[i]);
+			printf("# %s\n", garbage[i]);
 		CHECK(refused);
 	}
 	/* Escape sequences in a line made by hand do not come through. */

@@ -115,12 +115,12 @@ static void judge(void)
 					&job, words[i].signal, words[i].known, words[i].lead, NOW)
 						.left == words[i].left,
 			"%s", words[i].what);
-	static const char *const rubbish[] = {"", "RUNNING", "RUNNING 12x",
+	static const char *const garbage[] = {"", "RUNNING", "RUNNING 12x",
 		"slurm_load_jobs error: x", "RUNNING 1767225620 more", "running 1767225620",
 		"RUNNING 1767225620 1767220000 more", "RUNNING 1767225620 1767220000 ",
 		"RUNNING -5", "RUNNING 2026-01-01T00:00:00"};
-	for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++)
-		CHECK(!slurm_read_job(rubbish[i], &job), "no word of Slurm's: \"%s\"", rubbish[i]);
+	for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++)
+		CHECK(!slurm_read_job(garbage[i], &job), "no word of Slurm's: \"%s\"", garbage[i]);
 	TEST("the start may be told, too, and an end that is over by our clock is said to be")
 	{
 		CHECK(slurm_read_job("RUNNING 1767225620 1767225000", &job));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commands are looked at while they move, are cancelled, put back and forgotten, and the first
- * failure is told once, whoever asks and whoever is killed meanwhile.
+ * failure is reported once, whichever client asks and whichever worker is killed in between.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -240,7 +240,7 @@ static void changing(void)
 	}
 }
 
-/* Changes at random: as somebody at the command line, or as a worker. */
+/* Changes at random: as a worker at the command line, or as a worker. */
 static void change_at_random(int hand, uint64_t commands)
 {
 	unsigned seed = (unsigned)hand;
@@ -263,7 +263,7 @@ static void work_at_random(int hand, uint64_t commands)
 	snprintf(queue.who, sizeof(queue.who), "w%d", hand);
 	for (int i = 0; i < 100; i++) {
 		uint64_t id = 1 + (uint64_t)rand_r(&seed) % commands;
-		/* Who has taken one is the only one to end it. */
+		/* Only the one that has taken it ends it. */
 		if (take(id) && !end(id, 0))
 			_exit(2);
 	}

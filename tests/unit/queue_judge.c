@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is called dead, and who is not: the rules case by case, then worlds that stall. */
+/* Which workers are called dead, and which are not: the rules case by case, then worlds that stall.
+ */
 #include "queue/workers/judge.h"
 
 #include "unit.h"
@@ -60,14 +61,14 @@ static void rules(void)
 		{'0', '+', "late"}, {'0', '+', "dead"});
 	PLAY("its process is gone from this machine: dead at once", {'+', '+', "alive"},
 		{'g', '+', "dead"});
-	PLAY("somebody else has marked it: dead at once", {'m', '+', "dead"});
-	PLAY("the filesystem stalls for a minute, our own beats are not written: nobody is dead",
+	PLAY("another worker has marked it: dead at once", {'m', '+', "dead"});
+	PLAY("the filesystem stalls for a minute, our own beats are not written: no worker is dead",
 		{'+', '+', "alive"}, {'.', 'x', "alive"}, {'.', 'x', "alive"}, {'.', 'x', "alive"},
 		{'.', 'x', "alive"}, {'.', 'x', "alive"}, {'.', 'x', "alive"}, {'.', '+', "late"},
 		{'+', '+', "alive"});
-	PLAY("a reading that took longer than a period says nothing", {'+', '+', "alive"},
+	PLAY("a reading that took longer than a period does not count", {'+', '+', "alive"},
 		{'.', 's', "alive"}, {'.', 's', "alive"}, {'.', 's', "alive"}, {'.', 's', "alive"});
-	PLAY("one that cannot be read says nothing", {'+', '+', "alive"}, {'!', '+', "alive"},
+	PLAY("one that cannot be read does not count", {'+', '+', "alive"}, {'!', '+', "alive"},
 		{'!', '+', "alive"}, {'!', '+', "alive"}, {'!', '+', "alive"});
 	PLAY("dead, but it cannot be read any more: not acted on", {'+', '+', "alive"},
 		{'.', '+', "late"}, {'.', '+', "late"}, {'.', '+', "dead"}, {'!', '+', "late"},
@@ -78,7 +79,7 @@ static void rules(void)
 	PLAY("looked at more often than every period: not sooner dead", {'+', '+', "alive"},
 		{'.', 'h', "alive"}, {'.', 'h', "late"}, {'.', 'h', "late"}, {'.', 'h', "late"},
 		{'.', 'h', "late"}, {'.', 'h', "dead"});
-	PLAY("called dead, and back before anybody acted: alive", {'+', '+', "alive"},
+	PLAY("called dead, and back before any worker acted: alive", {'+', '+', "alive"},
 		{'.', '+', "late"}, {'.', '+', "late"}, {'.', '+', "dead"}, {'+', '+', "alive"});
 }
 
@@ -112,7 +113,7 @@ static void details(void)
 			CHECK_EQ(judged.proved, looks[i].proved);
 		}
 	}
-	TEST("the monitor fences; others one whose process is gone, or when nobody does it")
+	TEST("the monitor fences; others one whose process is gone, or when no worker does it")
 	{
 		struct judged judged = {.silent = 3};
 		struct judge_reading reading = {.limit = 3};

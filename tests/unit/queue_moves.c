@@ -16,7 +16,7 @@
 #include "scratch_queue.h"
 #include "unit.h"
 
-/* count items, all the same but for their number as the argument. */
+/* count items, all the same except their number as the argument. */
 static enum status schedule(size_t count, uint64_t number, const struct queue_schedule *how)
 {
 	static struct queue_item items[4 * QUEUE_BATCH];
@@ -213,7 +213,7 @@ static void overtaken(void)
 		CHECK_EQ(run.outcome, RUN_REFUSED);
 		queue_key(&queue, key, "error");
 		CHECK_EQ(store_get(store, key, &(struct store_entry){0}, &err), STATUS_NO);
-		/* Without its registration it is told so. */
+		/* Without its registration it gets STATUS_NO. */
 		queue_key(&queue, key, "worker/%s", old.token);
 		CHECK_EQ(store_delete(store, key, &err), STATUS_OK);
 		end(&run, ENDING_EXITED, 1);
@@ -376,10 +376,10 @@ static void once(void)
 		CHECK_EQ(store_delete(store, key, &err), STATUS_OK);
 		size_t before = count_keys("item");
 		CHECK_EQ(schedule(10, 0, &how), STATUS_OK);
-		CHECK_EQ(schedule(3, 10, &plain), STATUS_OK); /* somebody else, in between */
+		CHECK_EQ(schedule(3, 10, &plain), STATUS_OK); /* another scheduler, in between */
 		CHECK_EQ(schedule(10, 10, &how), STATUS_OK);
 		CHECK_EQ(schedule(10, 0, &how), STATUS_OK);
-		/* Begun anew in other batches: only what is missing. */
+		/* Begun again in other batches: only what is missing. */
 		CHECK_EQ(schedule(15, 10, &how), STATUS_OK);
 		CHECK_EQ(count_keys("item"), before + 28);
 		CHECK(counts_agree());
@@ -437,7 +437,7 @@ static void limited(void)
 {
 	struct queue_count count;
 	struct queue_schedule how = {.wake = -1};
-	TEST("a full queue lets nobody in")
+	TEST("a full queue lets no worker in")
 	{
 		CHECK_EQ(queue_count(&queue, &count, &err), STATUS_OK);
 		how.limit = count.waiting + 2;

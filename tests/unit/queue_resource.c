@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Resources: how they are defined, built once, rebuilt, and fail for those who use them. */
+/* Resources: how they are defined, built once, rebuilt, and fail for those that use them. */
 #include "queue/worker/resource.h"
 
 #include <poll.h>
@@ -172,7 +172,7 @@ static void builds(void)
 	char path[256];
 	if (resources_open(&resources, &place, &err) != STATUS_OK)
 		exit(99);
-	TEST("a resource is built once, where it was defined, for all who need it")
+	TEST("a resource is built once, where it was defined, for all that need it")
 	{
 		CHECK(define("A", "echo x >>builds; pwd >\"$PREEMPT_RESOURCE_DIR/place\"; echo "
 				  "$PREEMPT_RESOURCE $PREEMPT_QUEUE $PREEMPT_WORKER "
@@ -200,7 +200,7 @@ static void builds(void)
 		CHECK(define("TWO", ": >two; until [ -e one ]; do sleep 0.01; done"));
 		CHECK_EQ(settle("ONE", "TWO"), RESOURCE_READY);
 	}
-	TEST("a directory that somebody has removed is filled again")
+	TEST("a directory that was removed is filled again")
 	{
 		CHECK_EQ(file_remove_tree(where("A"), &err), STATUS_OK);
 		CHECK_EQ(settle("A", NULL), RESOURCE_READY);
@@ -221,7 +221,7 @@ static void builds(void)
 
 static void failures(void)
 {
-	TEST("WQ-14: a failed build is an error for who uses it, and for nobody else")
+	TEST("WQ-14: a failed build is an error for who uses it, and for no other worker")
 	{
 		CHECK(define("BAD",
 			"sleep 1000 & echo $! >left; echo half >$PREEMPT_RESOURCE_DIR/half; "
@@ -266,7 +266,7 @@ static void failures(void)
 				NULL),
 			RESOURCE_FAILED);
 	}
-	TEST("75, and a place that cannot be had, are not a failure")
+	TEST("75, and a place that cannot be made, are not a failure")
 	{
 		CHECK(define("LATER", "exit 75"));
 		CHECK_EQ(settle("LATER", NULL), RESOURCE_POSTPONED);

@@ -199,7 +199,7 @@ static void surroundings(void)
 		CHECK_TEXT(slot.run.out, "end\n");
 		clear(true);
 	}
-	TEST("a pipe without a writer is an empty stdin, and holds up nobody")
+	TEST("a pipe without a writer is an empty stdin, and holds up no worker")
 	{
 		struct queue_run taken = shell("cat; echo end");
 		char path[128];
@@ -425,7 +425,7 @@ static void endings(void)
 	}
 }
 
-/* A command that is told, and what it does then. */
+/* A command that gets a signal, and what it does then. */
 static void told(void)
 {
 	static const struct {
@@ -853,7 +853,7 @@ static void full_disks(void)
 		free(queue.files);
 		queue.files = files;
 	}
-	TEST("a full disk under the command: it is told, and what it wrote is kept")
+	TEST("a full disk under the command: it gets the error, and what it wrote is kept")
 	{
 		setenv("TMPDIR", disk, 1);
 		run(shell("head -c 1000000 /dev/zero 2>/dev/null || exit 7"));

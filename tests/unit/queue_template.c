@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of the placeholders in a command's words. */
+/* How the placeholders in a command's words are filled. */
 #include "queue/template.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void lines(void)
 		{{"echo", "{}"}, "{worker}", "[echo][{{worker}]"},
 		{{"echo"}, "a{{worker}", "[echo][a{{{worker}]"},
 		{{"echo", "{}"}, "{per-worker:a}", "[echo][{{per-worker:a}]"},
-		/* ... but for one that is the command itself. */
+		/* ... except one that is the command itself. */
 		{{NULL}, "echo {worker}", "[echo {worker}]"},
 		{{"echo", "{worker}"}, "x", "[echo][{worker}][x]"},
 	};

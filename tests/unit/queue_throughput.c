@@ -46,7 +46,7 @@ static void rates(void)
 		}
 		CHECK_EQ(queue_throughput_left(&progress, 37000), 4000);
 	}
-	TEST("what is put back begins the measure anew")
+	TEST("what is put back begins the measure again")
 	{
 		count = (struct queue_count){.scheduled = 100, .waiting = 60, .succeeded = 40};
 		queue_throughput_note(&progress, &count, 40000);

@@ -28,7 +28,7 @@ int main(void)
 		CHECK_EQ(work_share(0), 0);
 		CHECK_EQ(work_share(-5000), 0);
 	}
-	TEST("a worker is called as it is told, else by its index, else by host and process")
+	TEST("a worker has the name of the option, else by its index, else by host and process")
 	{
 		char pid[32];
 		unsetenv("PREEMPT_TASK");
@@ -53,7 +53,7 @@ int main(void)
 		CHECK_EQ(worker.index, 5);
 		name_of("left", 0, &worker);
 		CHECK_EQ(worker.index, 0);
-		setenv("PREEMPT_TASK", "rubbish", 1);
+		setenv("PREEMPT_TASK", "garbage", 1);
 		name_of(NULL, UINT64_MAX, &worker);
 		CHECK_TEXT(worker.name, "17");
 	}

@@ -141,7 +141,7 @@ static void registry(void)
 		CHECK_EQ(process_check(&list[1].process), PROCESS_ALIVE);
 		free(list);
 	}
-	TEST("the tally of one who leaves stays in the sum")
+	TEST("the tally of one that leaves stays in the sum")
 	{
 		begin();
 		schedule(3, 0);
@@ -226,7 +226,7 @@ static void fencing(void)
 		CHECK(counts_agree());
 		run_release(&late);
 	}
-	TEST("one who goes on taking while he is fenced leaves no lease behind")
+	TEST("one that goes on taking while it is fenced leaves no lease behind")
 	{
 		for (int round = 0; round < 3; round++) {
 			struct queue_worker zombie = {0}, judge;
@@ -335,7 +335,7 @@ static void fencing(void)
 		CHECK(seen != other.revision);
 		judge_release(&judge);
 	}
-	TEST("one who was taken for dead himself moves nothing")
+	TEST("one that was itself treated as dead moves nothing")
 	{
 		begin();
 		schedule(2, 0);
@@ -497,7 +497,7 @@ static void judging(void)
 		CHECK_EQ(beater_start(&beater, url, &queue, &next, &err), STATUS_OK);
 		CHECK_EQ(look_until_fenced(&next, beater, 2, 60000), 2);
 		CHECK_EQ(count_keys("worker"), 1);
-		/* The others find that they were taken for dead. */
+		/* The others find that they were treated as dead. */
 		struct judge judge = {0};
 		uint64_t fenced;
 		CHECK_EQ(judge_look(&judge, &queue, &third, 0, &fenced, &err), STATUS_NO);
@@ -532,7 +532,7 @@ static void judging(void)
 			judge_release(&judge);
 		}
 	}
-	TEST("all beat: nobody is fenced, though one looks many times")
+	TEST("all beat: no worker is fenced, though one looks many times")
 	{
 		begin();
 		struct beater *beaters[3] = {0};
@@ -560,7 +560,7 @@ static void judging(void)
 		CHECK_EQ(alive, 0);
 		judge_release(&judge);
 	}
-	TEST("somebody removes the beats: they come again")
+	TEST("the beats are removed: they come again")
 	{
 		begin();
 		char group[160];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An older copy of the database is put back while others have it open: the revision goes back, and
- * nobody misses what is written from then on.
+ * no process misses what is written from then on.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -67,7 +67,7 @@ static bool is_over_at_once(struct store *store, store_revision since)
 	       revision != since;
 }
 
-/* Somebody who has only seen the copy writes into it. */
+/* A process that has only seen the copy writes into it. */
 static void write_into_copy(void)
 {
 	struct store *other = open_store(0);
@@ -89,7 +89,7 @@ static void set_back(void)
 	struct store *second = open_store(0), *reader = open_store(STORE_READ_ONLY);
 	CHECK_EQ(put(second, "lost"), 3);
 	CHECK_EQ(put(second, "lost"), 4);
-	TEST("nothing is put back: nobody is told of it")
+	TEST("nothing is put back: no process is told of it")
 	{
 		CHECK_TEXT(keys_since(second, 2, &at), "lost");
 		CHECK_EQ(put(first, "lost too"), 5);

@@ -26,7 +26,7 @@
 
 static struct error err;
 
-/* Once, when somebody asks whether this file is there. */
+/* Once, when a process asks whether this file is there. */
 static const char *asked_for;
 static void (*when_asked)(void);
 
@@ -113,7 +113,7 @@ static void locks(void)
 			CHECK(clock_now() - began < AT_ONCE);
 		}
 	}
-	TEST("a holder that is killed wakes one who waits for it already")
+	TEST("a holder that is killed wakes one that waits for it already")
 	{
 		pid_t holder = start_holder("held.db");
 		store_set_patience(store, PATIENCE);
@@ -406,7 +406,7 @@ static void write_from_elsewhere(const char *name)
 {
 	sqlite3 *database = NULL;
 	(void)sqlite3_open(path_of(name), &database);
-	/* Those who wait read now and then. */
+	/* Those that wait read now and then. */
 	sqlite3_busy_timeout(database, PATIENCE);
 	if (sqlite3_exec(database,
 		    "BEGIN IMMEDIATE; UPDATE meta SET revision=revision+1;"
@@ -553,7 +553,7 @@ static void groups(void)
 	struct stat st;
 	struct error trouble;
 	struct store *shared = NULL;
-	TEST("shared-group: the files of beats are of the directory's group, whoever makes them")
+	TEST("shared-group: the files of beats are of the directory's group, whichever process makes them")
 	{
 		snprintf(directory, sizeof(directory), "%s/group", scratch);
 		snprintf(url, sizeof(url), "%s/x.db?shared-group", directory);
@@ -663,7 +663,7 @@ static void uncounted(void)
 		CHECK_EQ(await(store, &awaited, clock_after(50)), STATUS_TIMEOUT);
 		CHECK(store_unchanged(store, awaited.since) >= began);
 	}
-	TEST("a change that nobody counted is told, later, and until then nothing is called unchanged")
+	TEST("a change that no process counted is told, later, and until then nothing is called unchanged")
 	{
 		CHECK_EQ(await(store, &awaited, clock_now() - 1), STATUS_TIMEOUT);
 		CHECK_EQ(store_put(other, "run/000001/key", "value", NULL, &err), STATUS_OK);

@@ -102,7 +102,7 @@ static void without_descriptors(const char *name, enum status (*start)(struct er
 	getrlimit(RLIMIT_NOFILE, &kept);
 	for (unsigned more = 0; right && status != STATUS_OK && more < 16; more++) {
 		struct error err = {0};
-		/* The lowest that is free: so many can be had. */
+		/* The lowest free descriptor: the limit lets "more" files be opened. */
 		int lowest = dup(STDIN_FILENO);
 		close(lowest);
 		limit = kept;

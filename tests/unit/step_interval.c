@@ -63,7 +63,7 @@ int main(void)
 		step_interval_saw(&interval, 3, 4, false, 51000);
 		CHECK_EQ(step_interval_longest(&interval, 51000), 1000);
 	}
-	TEST("nor is it until it is told to go on, whether somebody looks meanwhile or not")
+	TEST("nor is it until it is asked to go on, whether a process looks in that time or not")
 	{
 		struct step_interval interval = seen((int64_t[][2]){{1000, 1}, {1100, 2}, {0}});
 		step_interval_saw(&interval, 2, 3, true, 1200);
@@ -74,7 +74,7 @@ int main(void)
 		step_interval_saw(&interval, 3, 4, false, 90150);
 		CHECK_EQ(step_interval_longest(&interval, 90150), 150);
 	}
-	TEST("it is told to wait, to save where it is, or to leave; on its way to a save it trains")
+	TEST("it is asked to wait, to save where it is, or to leave; on its way to a save it trains")
 	{
 		struct agreement_hold run = {.order = ORDER_RUN}, wait = {.order = ORDER_WAIT},
 				      save = {.order = ORDER_SAVE, .step = 7},

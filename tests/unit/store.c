@@ -29,7 +29,7 @@ static char pattern[512];
 static int crowd_size = 256, rows = 50, race_beats = 20000;
 static struct error err;
 
-/* The URL of a store that nobody has used. */
+/* The URL of a store that no process has used. */
 static const char *fresh_url(void)
 {
 	static char url[640];
@@ -471,7 +471,7 @@ static void waits(void)
 			CHECK_EQ(seen, put);
 		}
 	}
-	TEST("who is woken is told so, and learns of a change by the next wait")
+	TEST("one that is woken gets that answer, and learns of a change by the next wait")
 	{
 		char byte;
 		store_revision put = 0, known = seen;

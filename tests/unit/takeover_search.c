@@ -2,7 +2,7 @@
 /*
  * A lock that was taken over, every order of events: the steps of lib/store/sqlite/takeover_step.c,
  *which the store carries out, on modelled files. Processes take the lock, commit one change each in
- *the way of SQLite, and give it back. No clock protects anybody: each may be overtaken at any
+ *the way of SQLite, and give it back. No clock protects any process: each may be overtaken at any
  *moment, and stopped anywhere for as long as the others like; it then goes on, with whatever it was
  *about to do. Each may be killed, and fail in the middle of its commit. Shown for each state that
  *can be reached:
@@ -31,7 +31,8 @@ enum weakness {
 	NO_COMPARISON, /* the files are read once */
 	JOURNAL_FIRST, /* the journal is replaced before the database */
 	JOURNAL_STAYS, /* and not at all */
-	BLIND_JOURNAL, /* whoever opened the journal does not ask whether that was its own */
+	BLIND_JOURNAL, /* whichever process opened the journal does not ask whether that was its own
+			*/
 	GIVEN_BACK,    /* one that fails in a takeover gives the lock back */
 	EARLY_ANSWER,  /* it is acknowledged without asking whether the lock was still ours */
 	WEAKNESSES

@@ -72,7 +72,7 @@ int main(void)
 	shared = mmap(
 		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	TEST("those who wait are served in the order in which they came, one at a time")
+	TEST("those that wait are served in the order in which they came, one at a time")
 	{
 		struct queue_ticket ticket = {0};
 		start_again();
@@ -87,7 +87,7 @@ int main(void)
 			CHECK_EQ(shared->order[i], i);
 		CHECK_EQ(shared->most_inside, 0);
 	}
-	TEST("who leaves and comes again goes behind those who wait")
+	TEST("who leaves and comes again goes behind those that wait")
 	{
 		struct queue_ticket ticket = {0};
 		start_again();
@@ -101,7 +101,7 @@ int main(void)
 		for (int i = 0; i < 5; i++)
 			CHECK_EQ(end_of(pids[i]), 0);
 	}
-	TEST("one who gives up, and one who is killed while he waits, let nobody in early")
+	TEST("one that gives up, and one that is killed while it waits, let no worker in early")
 	{
 		struct queue_ticket ticket = {0};
 		start_again();
@@ -112,13 +112,13 @@ int main(void)
 		CHECK_EQ(end_of(pids[0]), 2);
 		kill(pids[1], SIGKILL);
 		CHECK_EQ(end_of(pids[1]), 128 + SIGKILL);
-		/* Long enough for him to come in, if he wrongly could. */
+		/* Long enough for it to come in, if it wrongly could. */
 		poll(NULL, 0, 50);
 		CHECK_EQ(shared->served, 0);
 		ticket_queue_leave(&ticket);
 		CHECK_EQ(end_of(pids[2]), 0);
 	}
-	TEST("one who is killed in his turn: the next is served at once")
+	TEST("one that is killed in its turn: the next is served at once")
 	{
 		start_again();
 		pids[0] = enter(0, 120000, true);
@@ -127,7 +127,7 @@ int main(void)
 		while (shared->served < 1 && clock_now() < deadline)
 			poll(NULL, 0, 1);
 		kill(pids[0], SIGKILL);
-		/* Else his patience ends. */
+		/* Else its patience ends. */
 		CHECK_EQ(end_of(pids[1]), 0);
 		CHECK_EQ(end_of(pids[0]), 128 + SIGKILL);
 		CHECK_EQ(shared->order[1], 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the store shows, decoded; rubbish in every key (SY-11); what is written is read back. */
+/* What the store shows, decoded; garbage in every key (SY-11); what is written is read back. */
 #include "proto/view.h"
 
 #include <stdlib.h>
@@ -173,7 +173,7 @@ static void deadlines(void)
 		static const char *const values[] = {"{\"left\":30000}",
 			"{\"left\":30000,\"utc\":1}", "{\"left\":30000,\"utc\":1767225600000}",
 			"{\"left\":30000,\"utc\":99999999999999}",
-			"{\"left\":30000,\"utc\":\"rubbish\"}"};
+			"{\"left\":30000,\"utc\":\"garbage\"}"};
 		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 			fresh(&view);
 			read_at(&view, 0, 1000000, 1000010, NULL);
@@ -347,14 +347,14 @@ static bool sound(const struct view *view)
 	return right;
 }
 
-static void rubbish(void)
+static void garbage(void)
 {
 	static const char *const keys[] = {"TASK/0", "SEAL", "TERMINATED_WORKER", "DEADLINE",
 		"ROUND/1", "STEP/1/0", "RUN_TO_CHECKPOINT", "LAST_RUN_TO_CHECKPOINT/2",
 		"RECEIVED_SIGNAL_RUN_TO_CHECKPOINT_0", "SAVED/1/0", "RESUME", "ERROR", "DEAD/0",
 		"LEFT/0", "CLOSED"};
 	static const char *const values[] = {"", " ", "{", "}", "{}", "[]", "null", "0", "-1",
-		"\"x\"", "rubbish",
+		"\"x\"", "garbage",
 		"{\"then\":5,\"kind\":[],\"step\":\"7\",\"members\":7,\"task\":-4}",
 		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"0-9\"}",
 		"{\"kind\":\"exit\",\"then\":\"exit\",\"step\":6,\"members\":\"3-1\"}",
@@ -380,7 +380,7 @@ static void rubbish(void)
 		memset(long_value, '[', sizeof(long_value));
 		feed_bytes(&view, keys[k], long_value, sizeof(long_value)); /* too deep */
 		feed_bytes(&view, keys[k], "{}\0{}", 5);
-		CHECK(right && sound(&view), "SY-11 rubbish in %s", keys[k]);
+		CHECK(right && sound(&view), "SY-11 garbage in %s", keys[k]);
 		view_release(&view);
 	}
 	static const char *const names[] = {"TASK/", "TASK/4", "TASK/-1", "TASK/01", "TASK/0x",
@@ -403,12 +403,12 @@ static void rubbish(void)
 	TEST("SY-11 a claim that cannot be read is an ordinary preemption")
 	{
 		fresh(&view);
-		feed(&view, "TERMINATED_WORKER", "rubbish");
+		feed(&view, "TERMINATED_WORKER", "garbage");
 		CHECK(view.agreement.claimed && view.agreement.claim_then == THEN_EXIT);
 		CHECK_EQ(view.damaged, 1);
 		view_release(&view);
 	}
-	TEST("SY-11 an exit code that is none is not taken for 0")
+	TEST("SY-11 an exit code that is none is not treated as 0")
 	{
 		struct outcome outcome;
 		static const char *const codes[] = {"4294967296", "-256", "256", "\"0\"", "{}"};
@@ -442,15 +442,15 @@ static void rubbish(void)
 	TEST("SY-11 a deadline that cannot be read is none, and is replaced by its revision")
 	{
 		fresh(&view);
-		feed(&view, "DEADLINE", "rubbish");
+		feed(&view, "DEADLINE", "garbage");
 		CHECK(view.agreement.deadline == CLOCK_NEVER);
 		CHECK_EQ(view.deadline_revision, revision);
 		view_release(&view);
 	}
-	TEST("SY-11 keys of a newer version are passed over")
+	TEST("SY-11 keys of a newer version are skipped")
 	{
 		fresh(&view);
-		feed(&view, "WEATHER/1", "rubbish");
+		feed(&view, "WEATHER/1", "garbage");
 		CHECK_EQ(view.damaged, 0);
 		view_release(&view);
 	}
@@ -560,7 +560,8 @@ static void lives(void)
 	store_close(other);
 }
 
-/* Every cause of a death, through the store: one spelling for all who write it and all who ask. */
+/* Every cause of a death, through the store: one spelling for all that write it and all that ask.
+ */
 static void deaths(void)
 {
 	static const enum heartbeat_state states[] = {HEARTBEAT_DEAD, HEARTBEAT_DEAD,
@@ -732,10 +733,10 @@ static void staged_deadline(void)
 	store_close(store);
 }
 
-/* What somebody has put at ERROR, without the seal that a task writes with it. */
+/* What a task has put at ERROR, without the seal that a task writes with it. */
 static void stray_error(void)
 {
-	static const char *const strays[] = {"{}", "rubbish", "{\"task\":0,\"code\":9}"};
+	static const char *const strays[] = {"{}", "garbage", "{\"task\":0,\"code\":9}"};
 	struct store *store = open_store("stray.db");
 	struct attempt joined;
 	struct error err = {0};
@@ -773,7 +774,7 @@ int main(void)
 	deadlines();
 	lasted();
 	judged_by_checkpoints();
-	rubbish();
+	garbage();
 	unit_begin(NULL);
 	sets();
 	if (!mkdtemp(directory))
