@@ -45,7 +45,7 @@ static const char *unseen(const struct statistics *t, uint64_t schedules)
 	if (schedules < ENOUGH)
 		return NULL;
 	for (int i = NOTICE; i < DEEDS; i++)
-		if (!t->deeds[i] && (i < RUBBISH_CLAIM || i > RUBBISH_NAMES)) /* of scenarios */
+		if (!t->deeds[i] && (i < GARBAGE_CLAIM || i > GARBAGE_NAMES)) /* of scenarios */
 			return deed_name((enum deed)i);
 	for (int i = 0; i < 8; i++)
 		if (!t->codes[i])

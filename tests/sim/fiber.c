@@ -29,7 +29,7 @@ struct place {
 
 struct fiber {
 	struct place place;
-	char *stack; /* of STACK bytes, below it a page that nobody may touch */
+	char *stack; /* of STACK bytes, below it a page that no process may touch */
 	void (*work)(void *context);
 	void *argument;
 	bool returned;

@@ -78,7 +78,7 @@ struct process {
 	size_t notice_count;
 };
 
-/* A fresh one on the machine of that number, zeroed but for what is set here; false: no room. */
+/* A fresh one on the machine of that number, zeroed except what is set here; false: no room. */
 bool process_new(struct process *process, int machine, int64_t clock);
 struct thread *process_new_thread(
 	struct process *process, void *(*work)(void *context), void *context);
@@ -113,7 +113,8 @@ struct event {
 /* What a world does. */
 struct kernel_world {
 	void (*happen)(const struct event *event); /* one of its own */
-	/* When an event may come that is for somebody who is stopped; 0: nobody is. May be NULL. */
+	/* When an event may come that is for a process that is stopped; 0: no process is. May be
+	 * NULL. */
 	int64_t (*deferred)(const struct event *event);
 	/* The process that runs has made itself a guard, or (NULL) has stopped it. */
 	void (*guarded)(struct process *process, struct reaper *reaper);
@@ -157,7 +158,7 @@ struct kernel {
 	int bells, bell_room;
 	uint64_t spins; /* polls without time passing */
 	struct way way;
-	int64_t full_until; /* until then nobody can write to the store, beats neither */
+	int64_t full_until; /* until then no process can write to the store, beats neither */
 	uint64_t lost_answers, late_commits;
 	struct shim shim;
 	struct {
@@ -180,7 +181,7 @@ void kernel_begin(const struct kernel_world *world, const char *store, const str
 int64_t kernel_next(void);
 /* Let it happen. */
 void kernel_step(void);
-/* Kill whoever is left, and close the world's own store. */
+/* Kill whichever process is left, and close the world's own store. */
 void kernel_end(void);
 /* Give back all memory. */
 void kernel_release(void);

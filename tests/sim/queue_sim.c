@@ -15,7 +15,7 @@ static void print(const struct statistics *t)
 	       ", cancelled %" PRIu64 "\n",
 		t->items, t->leases, t->started, t->returned, t->lost, t->succeeded, t->failed,
 		t->cancelled);
-	printf("workers taken for dead %" PRIu64 ", failures pending %" PRIu64 " and told %" PRIu64
+	printf("workers treated as dead %" PRIu64 ", failures pending %" PRIu64 " and told %" PRIu64
 	       "; joined with 0: %" PRIu64 ", 1: %" PRIu64 ", 44: %" PRIu64 "\n",
 		t->fenced, t->errors, t->raised, t->joined[0], t->joined[1], t->joined[2]);
 	printf("deeds:");

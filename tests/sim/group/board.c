@@ -7,7 +7,7 @@
 
 #include "sim.h"
 
-/* In place of the descriptor: the task + 1; of a board that nobody reads, GHOST. */
+/* In place of the descriptor: the task + 1; of a board that no task reads, GHOST. */
 #define GHOST 1000
 
 static struct panel *panel_of(const struct board *board)

@@ -28,8 +28,9 @@ static bool ended_by_itself(const struct world *w, int task)
 }
 
 /*
- * The truth about a decision after the claim: whether all that must have saved exactly there, but
- * for those that had ended well by themselves. Whoever died before the decision is missed too.
+ * The truth about a decision after the claim: whether all that must have saved exactly there,
+ * except those that had ended well by themselves. A task that died before the decision is missed
+ * too.
  */
 bool checkpoint_is_complete(const struct world *w, uint64_t number)
 {
@@ -50,7 +51,7 @@ bool checkpoint_is_complete(const struct world *w, uint64_t number)
 static void check_nobody_saves(struct world *w, int task, const char *leaves);
 
 /*
- * Every order to save that is given to a training process names the step of a decision, but for
+ * Every order to save that is given to a training process names the step of a decision, except
  * kind `each` and for a task that the store has lost: those are "alone", and never count.
  */
 void check_told(struct world *w, int task, const struct agreement_hold *hold)
@@ -60,7 +61,7 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 	const struct agreement_view *view = a->view;
 	if (hold->order == ORDER_LEAVE && !t->first_order_at)
 		t->first_order_at = kernel.now;
-	/* A task whose command is ended is told so, too; its agent stays, and its exit is looked
+	/* A task whose command is ended gets an order, too; its agent stays, and its exit is looked
 	 * at. */
 	if (hold->order == ORDER_LEAVE && !t->agent_task->command->ending)
 		check_nobody_saves(w, task, "is told to leave");
@@ -77,11 +78,12 @@ void check_told(struct world *w, int task, const struct agreement_hold *hold)
 		return;
 	const struct round_keys *round = round_keys(&w->keys, view->round);
 	if (!view->round || !round->decided || round->decision.step != hold->step)
-		world_violate(w, "I2", "task %d is ordered to step %" PRIu64 " which nobody agreed",
-			task, hold->step);
+		world_violate(w, "I2",
+			"task %d is ordered to step %" PRIu64 " which no task agreed", task,
+			hold->step);
 }
 
-/* A process that is past the step when it is told saves too late, for nothing. */
+/* A process that is past the step when it is asked saves too late: that save does not count. */
 void check_overshoot(struct world *w, int task)
 {
 	const struct panel *panel = &w->task[task].panel;
@@ -181,7 +183,7 @@ void check_own_attempt(struct world *w, uint64_t attempt, const char *name)
 			node->agent, own, name, attempt);
 }
 
-/* Nobody is said to hang that has come to another boundary since it may have begun to. */
+/* No task is said to hang that has come to another boundary since it may have begun to. */
 static void check_hung(struct world *w, int task)
 {
 	int64_t since = kernel.now - w->schedule->progress_timeout * MS;
@@ -264,7 +266,7 @@ static int64_t latest_deadline_of(struct world *w, int task)
 
 /*
  * Whatever the clocks say: a deadline is never taken to be later than what was left when it was
- * committed, never given up on before that, and where nothing was done to anybody, hardly earlier.
+ * committed, never given up on before that, and where nothing was done to any task, hardly earlier.
  * Looked at once for each change of its key, while no second change has been made since.
  */
 void check_deadline_seen(struct world *w, const struct node *node)
@@ -403,7 +405,7 @@ static void check_code(struct world *w, int task)
 		break;
 	case CODE_PREEMPTED:
 		if (!k->claimed && !is_noticed(w, task))
-			wrong = "but nobody was preempted";
+			wrong = "but no task was preempted";
 		else if (seen_complete(w, task) && kernel.now < deadline_of(w, task))
 			wrong = "though it saw a complete checkpoint";
 		break;
@@ -416,7 +418,7 @@ static void check_code(struct world *w, int task)
 		break;
 	case CODE_DECIDED:
 		if (!k->claimed || k->then != THEN_STOP)
-			wrong = "but nobody asked to stop";
+			wrong = "but no task asked to stop";
 		break;
 	default:
 		if (t->training.code != t->code || (t->stopping && !t->panel.lost))
@@ -429,7 +431,7 @@ static void check_code(struct world *w, int task)
 		world_violate(w, "exit code", "task %d leaves with %d %s", task, t->code, wrong);
 }
 
-/* ---- I8: nobody exits while another is saving ---- */
+/* ---- I8: no task exits while another is saving ---- */
 
 /* When its agent last knew all that was there. */
 static int64_t view_taken(struct world *w, int task)
@@ -440,8 +442,8 @@ static int64_t view_taken(struct world *w, int task)
 
 /*
  * Exempt: two seconds before the deadline as this task knows it; after the save timeout; a task
- * that has lost the store for longer than its patience, or goes by its own agent's agreement,
- * because it knows nothing of the others; one that was declared dead, which nobody
+ * that has lost the store for longer than its patience, or follows its own agent's agreement,
+ * because it knows nothing of the others; one that was declared dead, which no task
  * may wait for and which knows nothing any more.
  */
 static bool may_exit_early(struct world *w, int task, const struct round_keys *round)
@@ -460,7 +462,7 @@ static bool may_exit_early(struct world *w, int task, const struct round_keys *r
 
 /*
  * Another is saving: it is inside a save of an agreed step, or it is a living member of the final
- * decision and has not saved there (or too late, which counts for nothing) yet. Only decisions
+ * decision and has not saved there (or too late, which does not count) yet. Only decisions
  * which the leaving task could see when it last looked count.
  */
 static bool is_saving(struct world *w, int other, int64_t seen)
@@ -485,7 +487,8 @@ static void check_nobody_saves(struct world *w, int task, const char *leaves)
 {
 	int64_t seen = view_taken(w, task);
 	if (w->keys.left_at[task] > seen)
-		seen = w->keys.left_at[task]; /* whoever says goodbye has to look around after it */
+		seen = w->keys.left_at[task]; /* whichever task says goodbye has to look around
+						 after it */
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (i != task && is_saving(w, i, seen) &&
 			!may_exit_early(w, task, round_keys(&w->keys, w->keys.rounds)))
@@ -518,9 +521,10 @@ void check_ending(struct world *w, int task)
 }
 
 /*
- * Nobody leaves without a goodbye, nor with a notice that was told to nobody, unless the store was
- * lost: those who stay would wait, or run into the deadline that they do not know. Where its time
- * is up a task waits 1.5 s for the store, which answers one write of its agent after the other.
+ * No task leaves without a goodbye, nor with a notice that was told to no task, unless the store
+ * was lost: those that stay would wait, or run into the deadline that they do not know. Where its
+ * time is up a task waits 1.5 s for the store, which answers one write of its agent after the
+ * other.
  */
 static void check_goodbye(struct world *w, int task)
 {
@@ -533,7 +537,8 @@ static void check_goodbye(struct world *w, int task)
 		world_violate(w, "goodbye", "task %d leaves without", task);
 	if (w->task[task].noticed && w->task[task].code != STATUS_OK && !k->claimed &&
 		k->seal == SEAL_NONE && !k->closed)
-		world_violate(w, "I4", "task %d leaves with a notice that it told nobody", task);
+		world_violate(
+			w, "I4", "task %d leaves with a notice that it told to no task", task);
 }
 
 /* Where there was time for it, a group knows the deadline of each of its tasks. */
@@ -548,7 +553,8 @@ static void check_told_in_time(struct world *w, int task)
 		t->code == STATUS_OK)
 		return;
 	if (!k->has_deadline || k->deadline > t->own_deadline + (NEARLY_SAME + 100) * MS)
-		world_violate(w, "I4", "task %d leaves, and its deadline was told nobody", task);
+		world_violate(
+			w, "I4", "task %d leaves, and its deadline was told to no task", task);
 }
 
 void check_exit(struct world *w, int task)
@@ -566,7 +572,7 @@ static bool agent_lives(const struct world *w, int task)
 	return node_lives(&w->node[schedule_agent_of(w->schedule, task)]);
 }
 
-/* Nobody hangs: once there is a reason to end, every agent ends before the horizon. */
+/* No task hangs: once there is a reason to end, every agent ends before the horizon. */
 static void check_hang(struct world *w)
 {
 	if (!w->timed_out)
@@ -581,7 +587,7 @@ static void check_hang(struct world *w)
 }
 
 /*
- * Nobody hangs in front of a deadline: killing the command, saying goodbye to the store and being
+ * No task hangs in front of a deadline: killing the command, saying goodbye to the store and being
  * stopped oneself are all that may come after it.
  */
 static void check_deadline(struct world *w)
@@ -609,7 +615,7 @@ static void check_deadline(struct world *w)
 
 /*
  * I3: no task starts a step after the agreed final one. Of those whose save there stands in the
- * store: without exception but for programs that disobey `leave`. Of the others: unless they were
+ * store: without exception except programs that disobey `leave`. Of the others: unless they were
  * faulted, or did not report before the decision was made, or got it too late, which can only be
  * made good by a further round, or by leaving with 43.
  */
@@ -635,7 +641,7 @@ static void check_final_step(struct world *w)
 	}
 }
 
-/* Whoever was declared dead ends its command as soon as it sees that. */
+/* A task that was declared dead ends its command as soon as it sees that. */
 static void check_the_dead(struct world *w)
 {
 	const struct schedule *s = w->schedule;
@@ -712,7 +718,7 @@ static const struct round_keys *first_final(const struct world *w)
 	return NULL;
 }
 
-/* Nothing was done to anybody, the store is quick, and there was one notice or several at once. */
+/* Nothing was done to any task, the store is quick, and there was one notice or several at once. */
 static bool is_undisturbed(const struct world *w)
 {
 	const struct schedule *s = w->schedule;
@@ -731,7 +737,7 @@ static bool is_undisturbed(const struct world *w)
 	return true;
 }
 
-/* Nobody can choose a step that suits a task which has not called yet and has its own stride. */
+/* No task can choose a step that suits a task which has not called yet and has its own stride. */
 static bool strides_agree(const struct schedule *s)
 {
 	for (int i = 1; i < s->tasks; i++)
@@ -759,7 +765,7 @@ static bool killed_by_launcher(struct world *w, int task)
 }
 
 /*
- * Liveness: undisturbed, and with time enough, there is one final round, one step, and everybody
+ * Liveness: undisturbed, and with time enough, there is one final round, one step, and every task
  * leaves with 42 (or has ended by itself).
  */
 static void check_liveness(struct world *w)
@@ -821,7 +827,8 @@ static void check_liveness(struct world *w)
 
 /*
  * I4: while the store answers, every live task has its order before the deadline minus its save
- * time, whoever else dies, hangs, or is paused. Provided that the notice left time for it at all.
+ * time, whichever other task dies, hangs, or is paused. Provided that the notice left time for it
+ * at all.
  */
 static void check_order_in_time(struct world *w)
 {
@@ -853,8 +860,9 @@ static void check_order_in_time(struct world *w)
 }
 
 /*
- * Where nothing was done to anybody, whoever is the last to leave closes the attempt; but not where
- * the store takes so long that its time is up before it knows that it has left (check_goodbye).
+ * Where nothing was done to any task, whichever task is the last to leave closes the attempt; but
+ * not where the store takes so long that its time is up before it knows that it has left
+ * (check_goodbye).
  */
 static void check_closed_at_last(struct world *w)
 {
@@ -867,7 +875,7 @@ static void check_closed_at_last(struct world *w)
 			!node_of(w, i)->process.exited)
 			return;
 	if (!w->keys.closed)
-		world_violate(w, "closing", "all have left, and nobody has closed the attempt");
+		world_violate(w, "closing", "all have left, and no task has closed the attempt");
 }
 
 void check_end(struct world *w)

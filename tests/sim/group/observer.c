@@ -139,7 +139,7 @@ static void observe_report(struct world *w, const struct record *r)
 	round->reported[r->task] =
 		round->none[r->task] || round->next[r->task] > round->step[r->task];
 	if (!round->reported[r->task])
-		return; /* rubbish */
+		return; /* garbage */
 	world_trigger(w, AT_REPORT, r->task);
 }
 
@@ -151,7 +151,7 @@ static void observe_decision(struct world *w, const struct record *r)
 		world_violate(w, "I2", "round %" PRIu64 " is decided a second time", r->round);
 	if (!keys_kind_parse(get_word(r, "kind"), &round->decision.kind) ||
 		!keys_then_parse(get_word(r, "then"), &round->decision.then))
-		return; /* rubbish */
+		return; /* garbage */
 	round->decided = true;
 	round->decided_at = kernel.now;
 	round->decision.step = get_number(r, "step");
@@ -224,7 +224,7 @@ static void observe_nothing(struct world *w, const struct record *r)
 static const struct {
 	const char *form;
 	void (*observe)(struct world *w, const struct record *r);
-	bool exists; /* rubbish is as good */
+	bool exists; /* garbage is as good */
 } kinds[] = {
 	{"TERMINATED_WORKER", observe_claim, true},
 	{"DEADLINE", observe_deadline, false},

@@ -63,7 +63,7 @@ static void fate(struct schedule *s, enum trigger trigger, int task, int64_t del
 	act(s, trigger, task, delay, deed, task, amount);
 }
 
-/* The store is away for all, from `delay` ms after something happened to a task. */
+/* The store is unreachable for all, from `delay` ms after something happened to a task. */
 static void cut_off_all(
 	struct schedule *s, enum trigger trigger, int task, int64_t delay, int64_t length)
 {
@@ -81,7 +81,7 @@ static const char *all_left_with(const struct world *w, int code)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (!w->task[i].finished || w->task[i].code != code)
-			return "not everybody left with the code that was expected";
+			return "not every task left with the code that was expected";
 	return NULL;
 }
 
@@ -122,7 +122,7 @@ static void seen_at_once(struct schedule *s)
 static const char *all_42_soon(struct world *w)
 {
 	if (!all_left_by(w, 1000 + 1000 + 2000))
-		return "somebody was told late";
+		return "a task was told late";
 	return all_42_in_one_round(w);
 }
 
@@ -141,7 +141,7 @@ static const char *all_0(struct world *w)
 	return w->keys.rounds ? "a round was opened" : all_left_with(w, STATUS_OK);
 }
 
-/* Whoever lives has saved at the step that was decided, and says 43, as somebody is missing. */
+/* A task that lives has saved at the step that was decided, and says 43, as a task is missing. */
 static const char *survivors_agree(struct world *w)
 {
 	if (!w->keys.rounds || !last_round(w)->decided)
@@ -165,7 +165,7 @@ static const char *survivors_42(struct world *w)
 	return NULL;
 }
 
-/* As when the launcher kills all others: dead or not, everybody has saved. */
+/* As when the launcher kills all others: dead or not, every task has saved. */
 static const char *complete(struct world *w)
 {
 	return w->keys.rounds && checkpoint_is_complete(w, w->keys.rounds)
@@ -253,7 +253,7 @@ static void long_outage(struct schedule *s)
 	s->report_timeout = 2000;
 }
 
-/* Lost before the notice, which says nothing of a deadline, and never back. */
+/* Lost before the notice, which has no deadline, and never back. */
 static void lost_before(struct schedule *s, int per_agent)
 {
 	plain(s, 4, true);
@@ -316,7 +316,7 @@ static const char *saved_and_told_42(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (w->task[i].training.code != CODE_SAVED)
-			return "somebody was not told that the checkpoint is complete";
+			return "a task was not told that the checkpoint is complete";
 	return saved_at_once_by_themselves(w);
 }
 
@@ -329,7 +329,7 @@ static void stopped_while_parked(struct schedule *s)
 	fate(s, AT_SAVED, 1, 30, PAUSE_AGENT, s->save_timeout + 300);
 }
 
-/* Lost when somebody has reported, who waits at the boundary that it named. */
+/* Lost when a task has reported, who waits at the boundary that it named. */
 static void lost_after_report(struct schedule *s)
 {
 	plain(s, 4, false);
@@ -345,9 +345,9 @@ static const char *saved_where_they_said(struct world *w)
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		reported += round->reported[i];
 		if (round->reported[i] && !training_has_saved(w, i, round->next[i]))
-			return "somebody went past the boundary that it had named, to save alone";
+			return "a task went past the boundary that it had named, to save alone";
 	}
-	return reported ? NULL : "nobody had reported";
+	return reported ? NULL : "no task had reported";
 }
 
 /* After the first save a training dies: all others would wait for it, until the deadline. */
@@ -362,11 +362,11 @@ static void saver_gone(struct schedule *s)
 static const char *all_42_early(struct world *w)
 {
 	if (!all_left_by(w, 15000))
-		return "somebody stayed, though no newer checkpoint can be complete";
+		return "a task stayed, though no newer checkpoint can be complete";
 	return all_42_in_one_round(w);
 }
 
-/* Cut off when only one has reported: that time is nobody's silence. */
+/* Cut off when only one has reported: that time is no task's silence. */
 static void outage_no_silence(struct schedule *s)
 {
 	plain(s, 4, false);
@@ -386,7 +386,7 @@ static const char *all_43_after_a_save(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (w->task[i].training.asked_saves != 2)
-			return "somebody has not saved alone";
+			return "a task has not saved alone";
 	return all_43(w);
 }
 
@@ -410,7 +410,7 @@ static const char *saves_are_finished(struct world *w)
 {
 	for (int i = 0; i < 3; i++)
 		if (w->task[i].training.asked_saves != 1 || w->task[i].code != CODE_BROKEN)
-			return "somebody's save was not finished, or it did not leave with 44";
+			return "a task's save was not finished, or it did not leave with 44";
 	return w->task[3].code == 139 ? NULL : "the one that failed hides its code";
 }
 
@@ -470,7 +470,7 @@ static void launcher_kills(struct schedule *s)
 
 static const char *everybody_acked(struct world *w)
 {
-	return ~last_round(w)->acked ? "somebody did not acknowledge" : all_42_in_one_round(w);
+	return ~last_round(w)->acked ? "a task did not acknowledge" : all_42_in_one_round(w);
 }
 
 /* ---- Of TensorFlow and JAX ---- */
@@ -511,7 +511,7 @@ static void longer_save(struct schedule *s)
 	s->trainee[2].save = 7000;
 }
 
-/* The second save comes to nothing: the first one is complete, and is the one to resume from. */
+/* The second save fails: the first one is complete, and is the one to resume from. */
 static void final_save_fails(struct schedule *s)
 {
 	plain(s, 4, true);
@@ -591,11 +591,11 @@ static void clocks_apart(struct schedule *s)
 static const char *all_before_the_end(struct world *w)
 {
 	if (!all_left_by(w, 1000 + 1000 + 30000))
-		return "somebody left after the deadline";
+		return "a task left after the deadline";
 	return two_checkpoints(w);
 }
 
-/* It is over when it is first seen, as far as anybody can tell. */
+/* It is over when it is first seen, as far as any task can tell. */
 static void overdue(struct schedule *s)
 {
 	clocks_apart(s);
@@ -613,7 +613,7 @@ static void moved_to_the_past(struct schedule *s)
 static const char *two_rounds_at_once(struct world *w)
 {
 	if (!all_left_by(w, 1000 + 8000 + 5000))
-		return "somebody waited though the end was said to be over";
+		return "a task waited though the end was said to be over";
 	return two_checkpoints(w);
 }
 
@@ -646,7 +646,7 @@ static void ph20(struct schedule *s)
 static const char *before_the_earlier_deadline(struct world *w)
 {
 	if (!all_left_by(w, 1000 + 1030 + 8000))
-		return "somebody left after the earlier deadline";
+		return "a task left after the earlier deadline";
 	return all_42(w);
 }
 
@@ -676,7 +676,7 @@ static void overtaken_later(struct schedule *s)
 static const char *the_earliest_is_told(struct world *w)
 {
 	if (w->keys.deadline > w->task[1].own_deadline + MS)
-		return "the earliest deadline was told nobody";
+		return "the earliest deadline was told to no task";
 	return two_checkpoints(w);
 }
 
@@ -765,7 +765,7 @@ static void sy11(struct schedule *s)
 {
 	plain(s, 4, true);
 	notice(s, 0, 1000, -1);
-	fate(s, AT_REPORT, 1, 0, RUBBISH, 0);
+	fate(s, AT_REPORT, 1, 0, GARBAGE, 0);
 }
 
 static void on_demand(struct schedule *s)
@@ -780,53 +780,53 @@ static const char *saved_and_finished(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (!training_has_saved(w, i, last_round(w)->decision.step))
-			return "somebody did not save";
+			return "a task did not save";
 	return all_left_with(w, STATUS_OK);
 }
 
 /* ---- Values that cannot be read ---- */
 
-static void rubbish(struct schedule *s, enum deed deed, int64_t at, int task)
+static void garbage(struct schedule *s, enum deed deed, int64_t at, int task)
 {
 	plain(s, 3, false);
 	act_at(s, at, deed, task, 0);
 }
 
-static void rubbish_in_names(struct schedule *s)
+static void garbage_in_names(struct schedule *s)
 {
-	rubbish(s, RUBBISH_NAMES, 900, 0);
+	garbage(s, GARBAGE_NAMES, 900, 0);
 	s->remembered_save = 500;
 	notice(s, 0, 1000, 10000);
 }
 
-static void rubbish_for_a_claim(struct schedule *s)
+static void garbage_for_a_claim(struct schedule *s)
 {
-	rubbish(s, RUBBISH_CLAIM, 1000, 0);
+	garbage(s, GARBAGE_CLAIM, 1000, 0);
 }
 
 /* When the round is open: the report of the task itself is written over it. */
-static void rubbish_for_a_report(struct schedule *s)
+static void garbage_for_a_report(struct schedule *s)
 {
 	plain(s, 3, false);
 	notice(s, 1, 1000, -1);
-	act(s, AT_CLAIM, NOBODY, 0, RUBBISH_REPORT, 2, 0);
+	act(s, AT_CLAIM, NOBODY, 0, GARBAGE_REPORT, 2, 0);
 }
 
 static const char *heard_of_all(struct world *w)
 {
-	return w->keys.round[1].unheard ? "somebody's report is missing" : all_42_in_one_round(w);
+	return w->keys.round[1].unheard ? "a task's report is missing" : all_42_in_one_round(w);
 }
 
 /* The task does not report in time: the others wait no longer than without it. */
-static void rubbish_for_a_missing_report(struct schedule *s)
+static void garbage_for_a_missing_report(struct schedule *s)
 {
-	rubbish_for_a_report(s);
+	garbage_for_a_report(s);
 	act(s, AT_CLAIM, NOBODY, 0, PAUSE_AGENT, 2, s->report_timeout + 2500);
 }
 
 static const char *all_42_in_a_second_round(struct world *w)
 {
-	return w->keys.round[1].unheard != 1 << 2 ? "the rubbish counts as a report"
+	return w->keys.round[1].unheard != 1 << 2 ? "the garbage counts as a report"
 						  : all_42_in_two_rounds(w);
 }
 
@@ -863,10 +863,10 @@ static const char *finished_or_saved(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (w->task[i].code != STATUS_OK && w->task[i].code != CODE_SAVED)
-			return "somebody neither finished nor saved";
+			return "a task neither finished nor saved";
 	if (!all_left_by(w, 4000))
-		return "somebody stayed for longer than a save takes";
-	return w->keys.claimed ? NULL : "nobody has claimed";
+		return "a task stayed for longer than a save takes";
+	return w->keys.claimed ? NULL : "no task has claimed";
 }
 
 /* An agent is stopped when it has reported, and goes on when the others have saved. */
@@ -881,7 +881,7 @@ static const char *all_42_after_a_wait(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (w->task[i].finished_at < (1000 + 1000 + 8000) * MS)
-			return "somebody left before the one that was stopped had saved";
+			return "a task left before the one that was stopped had saved";
 	return all_42_in_one_round(w);
 }
 
@@ -903,7 +903,7 @@ static const char *saved_and_joins_the_next(struct world *w)
 
 /* ---- Heartbeats ---- */
 
-/* Whoever is not decided without is waited for: only the heartbeat finds the dead. */
+/* A task that is not decided without is waited for: only the heartbeat finds the dead. */
 static void beating(struct schedule *s, int tasks, bool synchronous)
 {
 	plain(s, tasks, synchronous);
@@ -914,7 +914,7 @@ static void beating(struct schedule *s, int tasks, bool synchronous)
 static const uint64_t stopped_ones = UINT64_C(1) << 63 | UINT64_C(1) << 50 | UINT64_C(1) << 31 |
 				     UINT64_C(1) << 30 | UINT64_C(1) << 17 | 7;
 
-/* The monitor and those who would follow it are among those who are stopped. */
+/* The monitor and those that would follow it are among those that are stopped. */
 static void silence(struct schedule *s)
 {
 	beating(s, MOST_TASKS, true);
@@ -934,15 +934,15 @@ static const char *exactly_those_are_dead(struct world *w)
 {
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (!(stopped_ones >> i & 1) && !left_soon(w, i, 1000 + 60000))
-			return "somebody stayed for too long";
-	return w->keys.dead != stopped_ones ? "others than those who were stopped are called dead"
+			return "a task stayed for too long";
+	return w->keys.dead != stopped_ones ? "others than those that were stopped are called dead"
 					    : all_left_with(w, CODE_BROKEN);
 }
 
 static void restarted_while_training(struct schedule *s)
 {
 	beating(s, 4, true);
-	/* Somebody is there until the restarted one has opened the next attempt. */
+	/* A task is there until the restarted one has opened the next attempt. */
 	s->trainee[0].ignores_term = true;
 	act_at(s, 20000, RESTART, 3, 300);
 }
@@ -953,7 +953,7 @@ static const char *ended_by_a_restart(struct world *w)
 		return "not exactly the restarted one is dead, and in the next attempt";
 	for (int i = 0; i < 3; i++)
 		if (w->task[i].code != CODE_BROKEN || !left_soon(w, i, 1000 + 20000))
-			return "somebody did not leave soon, with 44";
+			return "a task did not leave soon, with 44";
 	return NULL;
 }
 
@@ -976,7 +976,7 @@ static const char *decided_without(struct world *w, int dead)
 	for (int i = 0; i < w->schedule->tasks; i++) {
 		if (i != dead && (!left_soon(w, i, 1000 + 20000) ||
 					 round->saved_step[i] != round->decision.step))
-			return "somebody did not save at the agreed step, and leave soon";
+			return "a task did not save at the agreed step, and leave soon";
 	}
 	return NULL;
 }
@@ -1010,7 +1010,7 @@ static void silent_for_a_while(struct schedule *s)
 
 static const char *nobody_died(struct world *w)
 {
-	return w->keys.dead ? "somebody is called dead" : all_42_in_one_round(w);
+	return w->keys.dead ? "a task is called dead" : all_42_in_one_round(w);
 }
 
 /* Longer than the limit, and than a task may stand still; the training stalls with it. */
@@ -1023,7 +1023,7 @@ static void stalled_store(struct schedule *s)
 	notice(s, 0, 100000, -1);
 }
 
-/* Whoever cannot beat itself says nothing about the silence of others. */
+/* A task that cannot beat itself does not judge the silence of others. */
 static void full_store(struct schedule *s)
 {
 	beating(s, 3, true);
@@ -1068,9 +1068,9 @@ static void never_advancing(struct schedule *s)
 static const char *broken_by_a_hang(struct world *w)
 {
 	if (!w->keys.hung || w->keys.dead != w->keys.hung)
-		return "nobody hangs, or somebody is dead of something else";
+		return "no task hangs, or a task is dead of something else";
 	if (!all_left_by(w, 30000))
-		return "somebody stayed for too long";
+		return "a task stayed for too long";
 	return all_left_with(w, CODE_BROKEN);
 }
 
@@ -1108,7 +1108,7 @@ static void clock_is_set_in_its_grace(struct schedule *s)
 static const char *used_its_grace(struct world *w)
 {
 	if (!all_left_by(w, 1000 + 4000 + 30000))
-		return "somebody left after the deadline";
+		return "a task left after the deadline";
 	return two_checkpoints(w);
 }
 
@@ -1123,7 +1123,7 @@ static void clocks_are_set_under_beats(struct schedule *s)
 	notice(s, 0, 180000, -1);
 }
 
-/* And whoever falls silent when they have been set is found as ever. */
+/* And whichever task falls silent when they have been set is found as ever. */
 static void silence_after_clocks_are_set(struct schedule *s)
 {
 	clocks_are_set_under_beats(s);
@@ -1134,7 +1134,7 @@ static void silence_after_clocks_are_set(struct schedule *s)
 static const char *found_silent(struct world *w)
 {
 	if (!left_soon(w, 0, 1000 + 150000) || !left_soon(w, 1, 1000 + 150000))
-		return "somebody stayed for too long";
+		return "a task stayed for too long";
 	return w->keys.dead != 1 << 2 ? "not exactly the silent one is dead"
 				      : all_left_with(w, CODE_BROKEN);
 }
@@ -1173,7 +1173,7 @@ static void slow_death(struct schedule *s)
 
 static const char *broken_in_the_end(struct world *w)
 {
-	return w->keys.hung ? all_left_with(w, CODE_BROKEN) : "nobody hangs";
+	return w->keys.hung ? all_left_with(w, CODE_BROKEN) : "no task hangs";
 }
 
 /* The last to save is killed before it can tell the others that all have; then the time is up. */
@@ -1196,7 +1196,7 @@ static const char *nobody_misses_it(struct world *w)
 		return "its save was not committed: the scenario shows nothing";
 	for (int i = 0; i < w->schedule->tasks; i++)
 		if (w->task[i].finished && w->task[i].code != CODE_SAVED)
-			return "somebody says that the complete checkpoint is not";
+			return "a task says that the complete checkpoint is not";
 	return NULL;
 }
 
@@ -1205,7 +1205,7 @@ const struct scenario scenarios[] = {
 		nobody_misses_it},
 	{"reporter-paused", "paused for exactly the report timeout while its peer publishes",
 		reporter_paused, all_42},
-	{"runner-paused", "its training ran past the step meanwhile: a further round",
+	{"runner-paused", "its training ran past the step in that time: a further round",
 		runner_paused, all_42_in_two_rounds},
 	{"deadline-moved", "between two agents' reading of it", deadline_moved, all_42},
 	{"three-dead", "the claimer and the next two", three_dead, survivors_agree},
@@ -1236,7 +1236,7 @@ const struct scenario scenarios[] = {
 	{"stopped-while-parked", "says goodbye all the same", stopped_while_parked, complete},
 	{"lost-while-deciding", "the store, when all have reported: each saves alone, soon",
 		lost_while_deciding, all_43_early},
-	{"outage-no-silence", "time in which the store does not answer is nobody's silence",
+	{"outage-no-silence", "time in which the store does not answer is no task's silence",
 		outage_no_silence, all_42_in_one_round},
 	{"endless-outage", "longer than everything: each saves alone", endless_outage,
 		all_43_after_a_save},
@@ -1265,7 +1265,7 @@ const struct scenario scenarios[] = {
 		all_42_in_one_round},
 	{"moved-to-the-past", "while all train on: all save at once", moved_to_the_past,
 		two_rounds_at_once},
-	{"claimed-late", "what is left is said again", claimed_late, told_again},
+	{"claimed-late", "what is left is reported again", claimed_late, told_again},
 	{"deadline-overtaken", "by an earlier one while it is written", overtaken_while_written,
 		the_earliest_is_told},
 	{"deadline-earlier", "once more, after it was written", overtaken_later,
@@ -1283,11 +1283,11 @@ const struct scenario scenarios[] = {
 	{"SY-9", "all restored at 1000, none has called yet", sy9, nothing_to_save},
 	{"SY-10", "a peer stopped during the agreement, continued afterwards", sy10,
 		all_42_in_one_round},
-	{"SY-11", "rubbish in a key: the next round heals", sy11, all_42_in_two_rounds},
-	{"SY-11-names", "rubbish in keys of all kinds", rubbish_in_names, two_checkpoints},
-	{"SY-11-claim", "rubbish claims like any other", rubbish_for_a_claim, all_42_in_one_round},
-	{"SY-11-report", "a rubbish report is written over", rubbish_for_a_report, heard_of_all},
-	{"SY-11-no-report", "a rubbish report counts as none", rubbish_for_a_missing_report,
+	{"SY-11", "garbage in a key: the next round heals", sy11, all_42_in_two_rounds},
+	{"SY-11-names", "garbage in keys of all kinds", garbage_in_names, two_checkpoints},
+	{"SY-11-claim", "garbage claims like any other", garbage_for_a_claim, all_42_in_one_round},
+	{"SY-11-report", "a garbage report is written over", garbage_for_a_report, heard_of_all},
+	{"SY-11-no-report", "a garbage report counts as none", garbage_for_a_missing_report,
 		all_42_in_a_second_round},
 	{"SY-5-before", "a notice just before training ends", just_before_the_end,
 		finished_or_saved},
@@ -1302,15 +1302,15 @@ const struct scenario scenarios[] = {
 		exactly_those_are_dead},
 	{"HB-4", "restarted while all train: they leave, it is in the next attempt",
 		restarted_while_training, ended_by_a_restart},
-	{"PH-10-silent", "the claimer stopped for good: the others go on when it is called dead",
+	{"PH-10-silent", "the claimer stopped permanently: the others go on when it is called dead",
 		claimer_falls_silent, decided_without_the_claimer},
 	{"PH-12-silent", "a task stopped before it reports, and what it does afterwards",
 		reporter_falls_silent, decided_without_task_2},
 	{"SY-10-silent", "for less than the limit: as if nothing had been", silent_for_a_while,
 		nobody_died},
-	{"stalled-store", "for longer than any limit: nobody is dead, or hangs", stalled_store,
+	{"stalled-store", "for longer than any limit: no task is dead, or hangs", stalled_store,
 		nobody_died},
-	{"full-store", "for longer than any limit: nobody is dead", full_store, nobody_died},
+	{"full-store", "for longer than any limit: no task is dead", full_store, nobody_died},
 	{"full-while-leaving", "for longer than the grace: all leave by the deadline",
 		full_while_leaving, left_by_the_deadline},
 	{"hung", "a training stopped, its agent lives: all leave", hanging, broken_by_a_hang},
@@ -1319,13 +1319,13 @@ const struct scenario scenarios[] = {
 	{"CS-3", "wall clocks set by an hour, both ways", clocks_are_set, all_42_in_one_round},
 	{"CS-3-grace", "the claimer's, with a deadline: saved in time", clock_is_set_in_its_grace,
 		used_its_grace},
-	{"CS-3-beats", "under heartbeats: nobody is called dead", clocks_are_set_under_beats,
+	{"CS-3-beats", "under heartbeats: no task is called dead", clocks_are_set_under_beats,
 		nobody_died},
 	{"decision-of-a-dead-task", "it is void, also when it was on its way before",
 		decision_of_a_dead_task, decided_by_others},
 	{"slow-death", "a death that takes long to be written is written once", slow_death,
 		broken_in_the_end},
-	{"CS-3-silence", "set, and then somebody falls silent", silence_after_clocks_are_set,
+	{"CS-3-silence", "set, and then a task falls silent", silence_after_clocks_are_set,
 		found_silent},
 	{0},
 };

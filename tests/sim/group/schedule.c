@@ -198,7 +198,7 @@ static void draw_fault(struct schedule *s, struct random *r)
 {
 	static const enum deed deeds[] = {KILL_AGENT, KILL_AGENT, PAUSE_AGENT, PAUSE_AGENT,
 		PAUSE_AGENT, KILL_TRAINING, PAUSE_TRAINING, CUT_OFF, CUT_OFF, CUT_OFF, RESTART,
-		DECLARE_DEAD, LOSE_BOARD, RUBBISH, FULL_STORE};
+		DECLARE_DEAD, LOSE_BOARD, GARBAGE, FULL_STORE};
 	int deed = (int)random_in(r, 0, (int)(sizeof deeds / sizeof *deeds) - 1);
 	struct act act = {.deed = deeds[deed], .subject = NOBODY, .who = draw_who(s, r)};
 	act.trigger = (enum trigger)random_in(r, AT_START, TRIGGERS - 1);
@@ -301,8 +301,8 @@ static const char *const trigger_names[TRIGGERS] = {
 	"start", "wait", "claim", "report", "decision", "order", "saving", "saved", "leave"};
 static const char *const deed_names[DEEDS] = {"nothing", "notice", "claim from outside",
 	"on demand", "move deadline", "kill agent", "pause agent", "kill training",
-	"pause training", "cut off", "restart", "declare dead", "lose board", "rubbish",
-	"rubbish claim", "rubbish report", "rubbish names", "full store", "set clock"};
+	"pause training", "cut off", "restart", "declare dead", "lose board", "garbage",
+	"garbage claim", "garbage report", "garbage names", "full store", "set clock"};
 
 const char *deed_name(enum deed deed)
 {
@@ -318,7 +318,7 @@ static void print_act(const struct act *act, FILE *out)
 	if (act->who >= 0)
 		fprintf(out, " of task %d", act->who);
 	else
-		fprintf(out, act->who == NOBODY ? " of whom it happened to" : " of everybody");
+		fprintf(out, act->who == NOBODY ? " of whom it happened to" : " of every task");
 	fprintf(out, ", %" PRId64 " ms%s\n", act->amount,
 		act->then == THEN_STOP ? ", then stop" : "");
 }

@@ -27,7 +27,7 @@
 
 /* ---- What happens in a world: drawn beforehand, so that it can be shrunk ---- */
 
-enum trigger { /* the first time that this happens to the subject (or to anybody) */
+enum trigger { /* the first time that this happens to the subject (or to any task) */
 	AT_START,
 	AT_WAIT,     /* hold = wait was written */
 	AT_CLAIM,    /* committed */
@@ -44,7 +44,7 @@ enum deed {
 	NOTHING,
 	NOTICE,		/* to task `who`; deadline in `amount` ms (negative: not known) */
 	CLAIM_OUTSIDE,	/* a person or a cron job claims */
-	ON_DEMAND,	/* somebody opens a round without a claim */
+	ON_DEMAND,	/* a task opens a round without a claim */
 	MOVE_DEADLINE,	/* from outside, to `amount` ms from now */
 	KILL_AGENT,	/* of task `who`; its training processes die with it */
 	PAUSE_AGENT,	/* for `amount` ms */
@@ -53,19 +53,19 @@ enum deed {
 	CUT_OFF,	/* the agent of `who` from the store for `amount` ms */
 	RESTART,	/* the agent is killed; its next incarnation comes `amount` ms later */
 	DECLARE_DEAD,	/* the heartbeat calls `who` dead after `amount` ms, if paused or dead */
-	LOSE_BOARD,	/* somebody removes the board of `who` */
-	RUBBISH,	/* an unreadable decision appears in the newest round */
-	RUBBISH_CLAIM,	/* and with it a round */
-	RUBBISH_REPORT, /* of `who`, in the newest round or the one to come */
-	RUBBISH_NAMES,	/* in all kinds of keys, also ones that there are not */
-	FULL_STORE,	/* nobody can write to it for `amount` ms, beats neither */
+	LOSE_BOARD,	/* a task removes the board of `who` */
+	GARBAGE,	/* an unreadable decision appears in the newest round */
+	GARBAGE_CLAIM,	/* and with it a round */
+	GARBAGE_REPORT, /* of `who`, in the newest round or the one to come */
+	GARBAGE_NAMES,	/* in all kinds of keys, also ones that there are not */
+	FULL_STORE,	/* no task can write to it for `amount` ms, beats neither */
 	SET_CLOCK,	/* the wall clock of the machine of `who` is `amount` ms ahead */
 	DEEDS,
 };
 
 struct act {
 	enum trigger trigger;
-	int subject; /* whose trigger; NOBODY: anybody's */
+	int subject; /* whose trigger; NOBODY: any task's */
 	int64_t delay;
 	enum deed deed;
 	int who; /* a task; NOBODY: the subject that pulled the trigger; EVERYBODY: all tasks */
@@ -81,7 +81,7 @@ struct trainee {
 	uint64_t total;	   /* ends with 0 after so many */
 	uint64_t stride;   /* boundaries are so many steps apart */
 	int64_t step_us;   /* one step, us */
-	int64_t uneven_us; /* and up to so much more */
+	int64_t uneven_us; /* at most so long in addition */
 	int64_t look_us;   /* at most between writing step and looking at hold */
 	int64_t react;	   /* ms, at most, until a sleeping one sees a new hold */
 	int64_t save;	   /* ms */
@@ -101,7 +101,7 @@ struct schedule {
 	/* The store: latencies and notification in ms, at most; chances in thousandths. */
 	int64_t latency, notify, give_up;
 	int lost_before, lost_after, late_commit;
-	/* By how much the clock of each machine is off, ms: nobody else may notice. */
+	/* By how much the clock of each machine is off, ms: no other task may notice. */
 	int64_t clock[MOST_TASKS];
 	int64_t remembered_save;
 	bool launcher_kills; /* all others, when the first agent exits */
@@ -110,7 +110,7 @@ struct schedule {
 	bool savers_chief, complete_chief, per_task, store_loss_ends;
 	bool early;		  /* what AT_START triggers counts from before the agents join */
 	int64_t beat_period;	  /* ms; 0: the agents do not beat */
-	int64_t progress_timeout; /* ms; 0: nobody hangs, however long it stands still */
+	int64_t progress_timeout; /* ms; 0: no task hangs, however long it stands still */
 };
 
 /* Everything from one seed. */
@@ -209,7 +209,7 @@ struct training {
 	int code;
 	int64_t ended_at;
 	/* For the checks. */
-	int64_t own_save_until; /* us; the last one that nobody asked for. CLOCK_NEVER: in it */
+	int64_t own_save_until; /* us; the last one that no task asked for. CLOCK_NEVER: in it */
 	uint64_t saves;
 	uint64_t saved_step[SAVE_LOG]; /* the newest of them */
 	uint64_t asked_saves, asked_step[SAVE_LOG];
@@ -231,10 +231,10 @@ struct task {
 	bool faulted; /* something was done to it, its agent, or its way to the store */
 	int64_t first_order_at;
 	int64_t deadline_latest; /* us; as its agent saw it last */
-	bool solo;		 /* it goes by its own agent's agreement */
+	bool solo;		 /* it follows its own agent's agreement */
 };
 
-/* A process of ours: an agent, or a program that somebody runs beside them. */
+/* A process of ours: an agent, or a program that a task runs beside them. */
 struct node {
 	struct process process;
 	struct world *world;
@@ -287,8 +287,8 @@ enum event_kind {
 	EVENT_HOLD,		   /* a sleeping training process sees that hold changed */
 	EVENT_ENDED,		   /* the agent is told that the command ended */
 	EVENT_RETURN,		   /* who: an agent; its next incarnation comes */
-	EVENT_DECLARE,	/* who: the act, epoch: the task; somebody concludes that it is dead */
-	EVENT_LAUNCHER, /* the launcher kills whoever is left */
+	EVENT_DECLARE,	/* who: the act, epoch: the task; a task concludes that it is dead */
+	EVENT_LAUNCHER, /* the launcher kills whichever task is left */
 };
 
 /* Run one schedule to its end; whether all invariants held. */

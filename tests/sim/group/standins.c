@@ -185,7 +185,7 @@ enum status board_read_notice(const char *path, struct notice *notice, struct er
 	return error_set(err, STATUS_NO, "no board here has that");
 }
 
-/* Nobody says in which section it is. */
+/* No task says in which section it is. */
 enum status board_read_section(const struct board *board, struct board_section *section)
 {
 	(void)board;

@@ -120,7 +120,7 @@ static void begin_save(struct world *w, int task)
 	const struct trainee *t = trainee_of(w, task);
 	p->saving_for = panel->hold.order;
 	p->saves_unasked = false;
-	/* Saving the same step once more harms nobody when it is cut short. */
+	/* Saving the same step once more does no damage when it is cut short. */
 	p->saving_agreed = !panel->ordered_alone && p->boundary == panel->hold.step &&
 			   !training_has_saved(w, task, p->boundary);
 	p->saving_round = panel->order_round;

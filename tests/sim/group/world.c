@@ -83,7 +83,7 @@ static void put_raw(struct world *w, const char *name, const char *value)
 }
 
 /* It may make a further round necessary. */
-static void put_rubbish_decision(struct world *w)
+static void put_garbage_decision(struct world *w)
 {
 	struct keys *k = &w->keys;
 	char name[64];
@@ -91,10 +91,10 @@ static void put_rubbish_decision(struct world *w)
 		return;
 	w->store_faults = true;
 	keys_decision(k->rounds, name);
-	put_raw(w, name, "rubbish");
+	put_raw(w, name, "garbage");
 }
 
-static void put_rubbish_names(struct world *w)
+static void put_garbage_names(struct world *w)
 {
 	static const char *const names[] = {"DEADLINE", "ROUND/x", "ROUND/", "STEP/1/7",
 		"STEP/1/4000000000", "STEP/1/", "STEP/9999999999999999999999/1", "SAVED/1/1x",
@@ -107,26 +107,26 @@ static void put_rubbish_names(struct world *w)
 	put_raw(w, "TASK/1", "\033[31mred");
 }
 
-static void put_rubbish(struct world *w, enum deed deed, int task)
+static void put_garbage(struct world *w, enum deed deed, int task)
 {
 	char name[64];
 	switch (deed) {
-	case RUBBISH: put_rubbish_decision(w); break;
-	case RUBBISH_CLAIM:
-		put_raw(w, "TERMINATED_WORKER", "rubbish");
+	case GARBAGE: put_garbage_decision(w); break;
+	case GARBAGE_CLAIM:
+		put_raw(w, "TERMINATED_WORKER", "garbage");
 		put_raw(w, "ROUND/1", "more");
 		break;
-	case RUBBISH_REPORT:
+	case GARBAGE_REPORT:
 		snprintf(name, sizeof(name), "STEP/%" PRIu64 "/%d",
 			w->keys.rounds ? w->keys.rounds : 1, task);
 		put_raw(w, name, "{\"step\":5,\"next\":5}");
 		break;
-	default: put_rubbish_names(w); break;
+	default: put_garbage_names(w); break;
 	}
 }
 
 /*
- * Of the machine of a task, or of all. Nobody is faulted by that: it must change nothing.
+ * Of the machine of a task, or of all. No task is faulted by that: it must change nothing.
  * Only how long a save takes that is under way is not known afterwards.
  */
 static void set_clock(struct world *w, int task, int64_t ahead)
@@ -155,8 +155,8 @@ static void restart(struct world *w, int agent, int64_t after)
 static void do_deed(struct world *w, const struct act *act, int subject)
 {
 	int who = act->who == NOBODY ? subject : act->who;
-	bool nobody = who < 0 || who >= w->schedule->tasks;
-	int agent = nobody ? NOBODY : schedule_agent_of(w->schedule, who);
+	bool undirected = who < 0 || who >= w->schedule->tasks;
+	int agent = undirected ? NOBODY : schedule_agent_of(w->schedule, who);
 	int64_t length = act->amount * MS;
 	w->statistics->deeds[act->deed]++;
 	TRACE(w, who, "FATE: %s, %" PRId64 " ms", deed_name(act->deed), act->amount);
@@ -165,10 +165,10 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 	case ON_DEMAND:
 	case MOVE_DEADLINE: agent_program(w, act, who); return;
 	case CUT_OFF: cut_off(w, who, length); return;
-	case RUBBISH:
-	case RUBBISH_CLAIM:
-	case RUBBISH_REPORT:
-	case RUBBISH_NAMES: put_rubbish(w, act->deed, who); return;
+	case GARBAGE:
+	case GARBAGE_CLAIM:
+	case GARBAGE_REPORT:
+	case GARBAGE_NAMES: put_garbage(w, act->deed, who); return;
 	case FULL_STORE:
 		w->store_faults = true;
 		kernel.full_until = kernel.now + length;
@@ -178,7 +178,7 @@ static void do_deed(struct world *w, const struct act *act, int subject)
 	case DEEDS: return;
 	default: break;
 	}
-	if (nobody)
+	if (undirected)
 		return;
 	switch (act->deed) {
 	case NOTICE: give_notice(w, who, act->amount); break;
@@ -230,7 +230,7 @@ static int64_t length_of(const struct act *act)
 	return act->amount > 0 && act->deed != SET_CLOCK ? act->amount : 0;
 }
 
-/* After this nobody can still have a reason to wait. */
+/* After this no task can still have a reason to wait. */
 static int64_t latest_end(const struct schedule *s)
 {
 	int64_t patience = s->tasks < 8 ? s->tasks + 1 : 8;
@@ -243,7 +243,7 @@ static int64_t latest_end(const struct schedule *s)
 }
 
 /*
- * Where nobody is preempted, training would go on for ever: the world ends when whatever was to
+ * Where no task is preempted, training would go on for ever: the world ends when whatever was to
  * come has come, and what it caused (a checkpoint on demand) has had its time.
  */
 static int64_t latest_calm_end(const struct schedule *s)

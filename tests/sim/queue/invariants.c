@@ -7,7 +7,7 @@
 
 #define SLACK (5000 * MS)
 
-/* ---- Who is taken for dead ---- */
+/* ---- Who is treated as dead ---- */
 
 /*
  * Whether its silence, from one instant to another, was long enough and is not long over. Its last
@@ -30,7 +30,7 @@ void check_fence(const struct registration *worker)
 	if (worker->node == NOBODY)
 		return;
 	const struct node *node = &world->node[worker->node];
-	/* A registration whose answer was lost: nobody beats for it. */
+	/* A registration whose answer was lost: no worker beats for it. */
 	if (strcmp(node->token, worker->token) != 0)
 		return;
 	if (!process_lives(&node->process)) {
@@ -43,12 +43,12 @@ void check_fence(const struct registration *worker)
 			!was_silent(unheard ? node->silent_since : node->ended, kernel.now) &&
 			!was_silent(node->silent_since, node->silent_until))
 			VIOLATE("dead",
-				"worker %d is taken for dead %" PRId64 " ms after its death",
+				"worker %d is treated as dead %" PRId64 " ms after its death",
 				node->number, (kernel.now - node->ended) / MS);
 		return;
 	}
 	if (!was_silent(node->silent_since, node->silent_until))
-		VIOLATE("dead", "worker %d is taken for dead, and lives", node->number);
+		VIOLATE("dead", "worker %d is treated as dead, and lives", node->number);
 }
 
 void check_anew(const struct node *node)
@@ -58,14 +58,14 @@ void check_anew(const struct node *node)
 		if (command->node == node->process.index && !command->ended &&
 			command->start != NOBODY &&
 			strcmp(world->keys.start[command->start].worker, node->token) != 0)
-			VIOLATE("anew", "worker %d begins anew, and a command of its runs on",
+			VIOLATE("again", "worker %d begins again, and a command of its runs on",
 				node->number);
 	}
 }
 
 /* ---- Who waits ---- */
 
-/* The answer that what stands in the store asks for. */
+/* The answer that follows from the contents of the store. */
 static int right_code(void)
 {
 	const struct keys *k = &world->keys;
@@ -117,7 +117,7 @@ static bool was_disturbed(void)
 	return s->way.lost_before || s->way.lost_after || s->way.late_commit;
 }
 
-/* Files that nobody will ever ask for. */
+/* Files that no worker will ever ask for. */
 static void check_files(void)
 {
 	for (int i = 0; i < world->files && !was_disturbed(); i++) {

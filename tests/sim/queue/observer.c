@@ -218,7 +218,7 @@ static void observe_worker(const struct store_op *op, const char *token)
 		VIOLATE("registration", "worker %s is written again", token);
 	worker->fenced = true;
 	world->statistics->fenced++;
-	TRACE("worker %s is taken for dead", token);
+	TRACE("worker %s is treated as dead", token);
 	check_fence(worker);
 	world_trigger(AT_FENCE, worker->node == NOBODY ? NULL : &world->node[worker->node]);
 }
@@ -250,7 +250,7 @@ static void take(struct item *item, const struct change *change)
 	struct keys *k = &world->keys;
 	const struct queue_lease *lease = &change->lease;
 	if (!may_act(lease->worker_token))
-		VIOLATE("fence", "command %" PRIu64 " is taken by one who is taken for dead",
+		VIOLATE("fence", "command %" PRIu64 " is taken by one that is treated as dead",
 			change->id);
 	if (k->error && !commit.failed)
 		VIOLATE("pending", "command %" PRIu64 " is taken while a failure is pending",
@@ -296,7 +296,7 @@ static bool has_succeeded(const struct item *item, const struct command *command
 	return command && command->code == 0 && !was_told;
 }
 
-/* Whoever moves it away must be its worker, or the worker must have been marked. */
+/* A worker that moves it away must be its worker, or the worker must have been marked. */
 static void check_mover(const struct item *item, uint64_t id, bool lost)
 {
 	const char *token = world->keys.start[item->start].worker;
@@ -385,7 +385,8 @@ static void finish(struct item *item, const struct change *change)
 	if (result->state == QUEUE_SUCCEEDED && (!command || command->code != 0))
 		VIOLATE("truth", "command %" PRIu64 " has succeeded, and did not", change->id);
 	if (result->state == QUEUE_CANCELLED && !item->told)
-		VIOLATE("cancel", "command %" PRIu64 " is cancelled, and nobody asked", change->id);
+		VIOLATE("cancel", "command %" PRIu64 " is cancelled, and no client asked",
+			change->id);
 	if (result->state == QUEUE_FAILED)
 		check_failed(item, change);
 	check_output(item, change);

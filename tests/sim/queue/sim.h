@@ -38,7 +38,7 @@ enum trigger {
 	AT_SCHEDULE, /* commands are committed */
 	AT_TAKE,     /* a lease is committed */
 	AT_RUN,	     /* a command starts */
-	AT_ENDED,    /* it has ended, and nobody knows */
+	AT_ENDED,    /* it has ended, and no worker knows */
 	AT_BACK,     /* it goes back, and that is committed */
 	AT_OVER,     /* a result is committed */
 	AT_ERROR,    /* a failure is pending */
@@ -52,8 +52,8 @@ enum deed {
 	RESTART_WORKER, /* it is killed, and comes again `amount` ms later */
 	PAUSE_WORKER,	/* for `amount` ms */
 	CUT_OFF,	/* from the store, for `amount` ms */
-	OUTAGE,		/* nobody reaches the store for `amount` ms */
-	FULL_STORE,	/* nobody can write to it, for `amount` ms */
+	OUTAGE,		/* no worker reaches the store for `amount` ms */
+	FULL_STORE,	/* no worker can write to it, for `amount` ms */
 	GIVE_NOTICE,	/* the worker has `amount` ms left (negative: not known) */
 	SIGNAL_WORKER,	/* TERM */
 	KILL_COMMAND,	/* it dies of a signal */
@@ -85,7 +85,7 @@ struct spec {
 	bool uses_resource, ignores_term, has_long_output;
 	int64_t duration; /* ms, at most */
 	int codes[MOST_CODES];
-	int term_code; /* 0, 42, 143 (of the signal), ...: what it ends with when it is told to */
+	int term_code; /* 0, 42, 143 (of the signal), ...: what it ends with when it is asked to */
 };
 
 struct schedule {
@@ -124,7 +124,7 @@ struct item { /* of the id that is one more than its index */
 	int start;		      /* RUNNING: of starts */
 	struct queue_result result;   /* OVER */
 	bool told;		      /* RUNNING: it shall end */
-	bool reopened;	 /* somebody has asked for it again, also while a failure is pending */
+	bool reopened;	 /* a worker has asked for it again, also while a failure is pending */
 	uint64_t leases; /* so many so far */
 	bool forgotten;
 };
@@ -277,7 +277,7 @@ void check_end(void);
 void check_joined(const struct node *node);
 /* A worker is marked: it must have been silent, or be gone. */
 void check_fence(const struct registration *worker);
-/* Who is registered anew has ended what it ran before. */
+/* A node that registers again has ended what it ran before. */
 void check_anew(const struct node *node);
 
 extern const struct scenario scenarios[];

@@ -89,7 +89,7 @@ enum status access_check(
 	return STATUS_OK;
 }
 
-/* child.c starts what there is to start here. */
+/* child.c starts what is present to start here. */
 enum status process_start(const struct process_command *command, pid_t *pid, struct error *err)
 {
 	(void)pid;

@@ -5,7 +5,7 @@
 
 #include "sim.h"
 
-#define LIMIT 3600000 /* ms: after this whoever waits still, waits for ever */
+#define LIMIT 3600000 /* ms: after this whichever worker waits still, waits for ever */
 
 struct world *world;
 

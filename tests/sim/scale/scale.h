@@ -21,7 +21,7 @@ struct scale {
 	int64_t look;		/* ms, at most, until an agent hears of news */
 	int64_t step;		/* ms */
 	int64_t save;		/* ms */
-	bool ends;		/* the training finishes: nobody is noticed */
+	bool ends;		/* the training finishes: no process is noticed */
 	bool all_noticed;	/* at the same time; else one agent is */
 	int64_t deadline;	/* ms from the notice on; negative: not known */
 	int64_t report_timeout; /* ms */
