@@ -23,7 +23,7 @@ struct memory_observer {
 	void (*changed)(
 		void *context, const struct store_op *ops, size_t count, store_revision revision);
 };
-/* Of all stores of this process; NULL: nobody is told. The observer must stay valid. */
+/* Of all stores of this process; NULL: no process is told. The observer must stay valid. */
 void memory_observe(const struct memory_observer *observer);
 
 /* Forget all stores. No handle may be open, or its owner must never use it again. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tables of the store in memory (memory.h): sorted by key, in one region of memory that
- * children share. Whoever calls holds the region's lock.
+ * children share. A process that calls holds the region's lock.
  */
 #ifndef BACKENDS_MEMORY_TABLE_H
 #define BACKENDS_MEMORY_TABLE_H

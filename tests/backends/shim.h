@@ -36,7 +36,7 @@ struct shim_fate {
 
 struct shim {
 	void *context;
-	/* What becomes of a call that may take until deadline (base/clock.h). fate is zeroed. */
+	/* Decides how a call ends that may take until deadline (base/clock.h). fate is zeroed. */
 	void (*decide)(
 		void *context, enum shim_call call, int64_t deadline, struct shim_fate *fate);
 	void (*sleep)(void *context, int64_t microseconds);

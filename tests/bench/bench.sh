@@ -173,7 +173,7 @@ row "one agent with 64 tasks" "$figure" "100" "$(below "$figure" 100)"
 figure=$(hold_after_notice "$PREEMPT_STORE" 64 1)
 row "64 agents" "$figure" "100" "$(below "$figure" 100)"
 figure=$(hold_after_notice "$work/polled.db?assume=shared" 4 1)
-row "4 agents, a store taken for a shared filesystem" "$figure" "1500" "$(below "$figure" 1500)"
+row "4 agents, a store on an assumed shared filesystem" "$figure" "1500" "$(below "$figure" 1500)"
 for kind in gluster bindfs; do
 	if ! why=$("$here/tests/rig/mounts" usable $kind 2>&1); then
 		row "4 agents on two $kind mounts" "-" "$why"
@@ -223,7 +223,7 @@ percent=$(percent_of $(($(cpu_of pulse "${agents[@]}") - before)) 60)
 kill "${loads[@]}"
 row "their heartbeats, for 60 s under load" "$percent" "5" "$(below "$percent" 5)"
 count=$(preempt-store list run/hearts/000001/DEAD/ | wc -l)
-row "called dead meanwhile" "$count" "0" "$(below "$count" 0)"
+row "called dead in that time" "$count" "0" "$(below "$count" 0)"
 kill -INT "${agents[@]}"
 wait "${agents[@]}" "${loads[@]}" || :
 

@@ -17,7 +17,7 @@ missing() {
 }
 
 new_queue() { export PREEMPT_QUEUE=bench$((++queue)); }
-# fill COUNT: the queue with so many of `true`.
+# fill COUNT: schedules the command `true` COUNT times.
 fill() { seq "$1" | preempt-queue schedule --lines -- true >/dev/null; }
 
 per_second() { awk -v n="$1" -v s="$2" 'BEGIN { printf "%.0f", n / s }'; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recipe DIRECTORY COUNT: what the locks around SQLite cost where nobody else wants them. The
+ * recipe DIRECTORY COUNT: what the locks around SQLite cost where no other process wants them. The
  * median of COUNT synced transactions that put one key, in microseconds, one line each: "kept" bare
  * SQLite on a connection that stays open, "bare" with one opened for each transaction, and a store
  * with lock=fcntl and lock=link. They take turns, so that all see the same disk.

@@ -344,7 +344,7 @@ static bool is_gone(const struct agent *agent)
 	return agent->gone != 0;
 }
 
-/* Nobody is waited for: the time passes. */
+/* No process is waited for: the time passes. */
 static bool is_never(const struct agent *agent)
 {
 	(void)agent;

@@ -47,10 +47,10 @@ struct plan {
 	struct call only;    /* its name and file, where not empty: nothing else is counted */
 	enum call_act act;
 	unsigned at;	  /* 1: the first; 0: none */
-	int number;	  /* errno, or signal, or for how many calls (0: for good) */
+	int number;	  /* errno, or signal, or for how many calls (0: permanently) */
 	char source[256]; /* ACT_AWAY: what to bind */
 
-	/* What came of it. */
+	/* The result. */
 	_Atomic unsigned count;
 	_Atomic unsigned hits;
 	struct call hit;

@@ -35,7 +35,7 @@ void fixture_remove(struct fixture *fixture);
 enum status fixture_change(struct store *store, bool *known, struct error *err);
 
 /*
- * All keys, values (what is drawn or timed in those of a queue: passed over) and revisions, what is
+ * All keys, values (what is drawn or timed in those of a queue: skipped) and revisions, what is
  * remembered of deleted ones, and the beats, in lines; without revisions too, for comparing what
  * was done twice. STATUS_NO: there is no store. Takes at most patience milliseconds.
  */

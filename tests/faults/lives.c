@@ -342,7 +342,7 @@ static void run_schedule(const struct command schedule[COMMANDS], int hit, enum 
 	}
 	kills += hit >= 0;
 	if (!published)
-		complain("in the end", "nobody has saved, although a life was never killed");
+		complain("in the end", "no process has saved, although a life was never killed");
 	judge_prune();
 	for (int i = 0; i < LIVES; i++)
 		kill_life(&lives[i]);

@@ -2,7 +2,7 @@
 /*
  * What is done to a queue in the sweep: a worker's exchange and a scheduler's batch, as a worker
  * and a scheduler make them, on a queue in which two commands run and two wait. Tokens are drawn
- * and clocks go on: fixture_inspect passes over both in what stands below "queue/".
+ * and clocks go on: fixture_inspect skips both in the values of "queue/...".
  */
 #ifndef FAULTS_MOVES_H
 #define FAULTS_MOVES_H

@@ -29,7 +29,7 @@
 
 /* Milliseconds; each is many times what a loaded machine needs for what the one before allows. */
 #define AT_ONCE	 20000	/* what need not wait ends in */
-#define PATIENCE 40000	/* of a transaction: whoever uses it up has waited */
+#define PATIENCE 40000	/* of a transaction: a process that uses it up has waited */
 #define HANGS	 100000 /* and when it is called one that hangs */
 
 static struct fixture fixture;
@@ -281,7 +281,7 @@ static void judge_answer(const struct act *act)
 	if (outcome->status == STATUS_USAGE && plan->number == EPERM &&
 		strstr(outcome->err.text, "hard links"))
 		return;
-	/* Mode link has no readers that cannot write: that is said, and not why they cannot. */
+	/* Mode link has no readers that cannot write: that is reported, and not why they cannot. */
 	if (outcome->status == STATUS_PERMISSION &&
 		strstr(outcome->err.text, "needs write permission"))
 		return;

@@ -4,9 +4,9 @@
  *
  * One process carries out its own request and those of three others (store/sqlite/group_commit.c),
  * with a fault at each of its calls: it is killed before or after it, the call fails once or from
- * then on, or it is stopped for longer than the others have patience. Then: whoever was
- * acknowledged has its key, whoever was refused has none, each was answered in time, one has won,
- * no request ran twice, and the next one proceeds.
+ * then on, or it is stopped for longer than the others have patience. Then: a process that was
+ * acknowledged has its key, a process that was refused has none, each was answered in time, one
+ * has won, no request ran twice, and the next one proceeds.
  *
  * One in N faults (default: every one) is taken, by chance under the seed, which is printed.
  */
@@ -28,7 +28,7 @@
 
 #define PATIENCE 40000 /* milliseconds */
 #define AT_ONCE	 20000
-#define SHORT	 300 /* of those who wait for one that is stopped */
+#define SHORT	 300 /* of those that wait for one that is stopped */
 #define OTHERS	 3
 #define ALL	 (OTHERS + 1) /* the last is the one with the faults */
 

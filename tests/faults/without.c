@@ -3,7 +3,7 @@
  * without.so, to be preloaded into a program: takes out a safeguard of the store, so that a test
  * can show that its loss is found. WITHOUT in the environment says which:
  *
- *   lock   the lock between machines: open-file-description locks are given to all who ask
+ *   lock   the lock between machines: open-file-description locks are given to all that ask
  *   locks  these, and SQLite's own locks
  *   drop   nothing that is cached is let go of: posix_fadvise, and the fallocate of store/cache.h
  */

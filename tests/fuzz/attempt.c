@@ -75,7 +75,7 @@ static void check_outcome(const struct view *view, const struct outcome_finding 
 	json_object_put(closed);
 }
 
-/* A decision that is made now is one that all who reported can reach. */
+/* A decision that is made now is one that all that reported can reach. */
 static void check_decision(const struct view *view, const struct grace_measure *measure)
 {
 	static const int64_t deadlines[] = {CLOCK_NEVER, NOW, NOW + 30000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The stderr of a command, of which one line says why it failed. A line that begins with a digit
- * comes so many times 10 seconds after the one before it.
+ * comes that number of times 10 seconds after the one before it.
  */
 #include "agent/children/error_line.h"
 

@@ -21,7 +21,7 @@ static void fill(const char *line, size_t length)
 		char **filled, **made = template_fill_line(templates[i], line, length);
 		FUZZ_HOLDS(made);
 		if (template_fill_worker(made, "w1", 2, &filled, NULL) == STATUS_OK) {
-			/* A line is data: nothing in it is taken for a placeholder. */
+			/* A line is data: nothing in it is treated as a placeholder. */
 			FUZZ_HOLDS(i == 0 || strcmp(filled[1] + 3, line) == 0);
 			template_free(filled);
 		} else {

@@ -140,7 +140,7 @@ static bool wrong_entries(struct walk *walk, const struct operation *operation)
 				      .revision = operation->revision});
 }
 
-/* Did it read what is there? Each get comes after the puts and deletes that stand before it. */
+/* Did it read what is present? Each get comes after the puts and deletes that stand before it. */
 static bool check_gets(struct walk *walk, const struct key_state *keys,
 	const struct operation *operation, store_revision revision)
 {

@@ -48,7 +48,7 @@ struct verdict {
 	struct text words;  /* what is wrong, and the operations concerned; empty: nothing */
 	size_t revisions;   /* made since the base */
 	size_t unknown;	    /* operations of unknown outcome that may have changed something */
-	size_t took_effect; /* so many of them did */
+	size_t took_effect; /* how many of them did */
 	int64_t steps;	    /* revisions walked through, with those of the search */
 };
 

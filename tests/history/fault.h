@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be wrong with a history, and how it is told to people. */
+/* What can be wrong with a history, and how it is reported. */
 #ifndef HISTORY_FAULT_H
 #define HISTORY_FAULT_H
 

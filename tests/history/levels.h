@@ -16,8 +16,8 @@ struct levels {
 	const struct operation **members;
 	size_t *first;
 	/*
-	 * The operation that certainly made the level: it was told so, or its value was read. NULL:
-	 * not known.
+	 * The operation that certainly made the level: its answer said so, or its value was read.
+	 * NULL: not known.
 	 */
 	const struct operation **maker;
 	int64_t *least_back; /* of all operations of this level and later ones */

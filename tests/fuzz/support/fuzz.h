@@ -22,7 +22,7 @@ _Noreturn void fuzz_fail(const char *file, int line, const char *condition);
 /* A copy with a NUL behind it, in memory of exactly this size; to be freed. */
 char *fuzz_text(const void *data, size_t size);
 
-/* Takes the next part of *data, up to the byte stop, which is passed over; to be freed. NULL: no
+/* Takes the next part of *data, up to the byte stop, which is skipped; to be freed. NULL: no
  * more is there. */
 char *fuzz_next(const uint8_t **data, size_t *size, char stop);
 

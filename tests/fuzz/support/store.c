@@ -96,7 +96,7 @@ static enum status wait_for(struct store *base, const char *prefix, store_revisi
 	return STATUS_OK;
 }
 
-/* Nobody counts them. */
+/* No process counts them. */
 static uint32_t news(struct store *base, const char *group)
 {
 	(void)base;
