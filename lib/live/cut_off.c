@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "live/cut_off.h"
 
-#define LONGEST_TICK 2500 /* ms between looks; more of it was a pause of ours */
-#define DECLARED     3	  /* periods after the limit in which a death is declared */
+#define LONGEST_TICK                                                                               \
+	2500	   /* ms between two calls; any time beyond it was a pause of this process         \
+		    */
+#define DECLARED 3 /* periods after the limit in which a death is declared */
 
 void cut_off_update(struct cut_off *cut_off, bool answered, int64_t now)
 {

@@ -64,7 +64,8 @@ uint64_t heartbeat_limit(const struct heartbeat_peer *peer, const struct heartbe
 static enum heartbeat_state take_change(struct heartbeat_peer *peer,
 	const struct heartbeat_rules *rules, const struct store_beat *beat, int64_t now)
 {
-	/* A change since a look of long ago says that it lived then, not that it does. */
+	/* A change since an observation of long ago shows that it lived then, not that it lives
+	 * now. */
 	peer->proved = peer->state != HEARTBEAT_UNKNOWN &&
 		       now - peer->observed_at <= RECENT * period_of(peer, rules);
 	peer->beat = *beat;

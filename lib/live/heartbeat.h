@@ -77,7 +77,7 @@ struct heartbeat_look {
 /* Zeroed: nothing is known. */
 struct heartbeat_peer {
 	enum heartbeat_state state;
-	bool proved; /* seen to change from one look to the next */
+	bool proved; /* seen to change between two observations */
 	struct store_beat beat;
 	uint64_t silent;     /* observations of silence in a row */
 	int64_t observed_at; /* when the last observation began */
@@ -101,7 +101,7 @@ enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,
 	const struct heartbeat_rules *rules, const struct heartbeat_exchange *exchange,
 	const struct heartbeat_look *look);
 
-/* Whether the group cannot go on with it. */
+/* Whether the group has to end because of it. */
 static inline bool heartbeat_is_lost(enum heartbeat_state state)
 {
 	return state == HEARTBEAT_DEAD || state == HEARTBEAT_RESTARTED;

@@ -24,8 +24,8 @@ struct outage {
 
 /*
  * After a step that answered *status. True: the store could not be asked, a moment has passed, do
- * the step again. False: *status stands; STATUS_NO, with err: cancelled. Says on stderr when the
- * store stops and when it starts to answer.
+ * the step again. False: *status is the answer; STATUS_NO, with err: cancelled. Says on stderr when
+ * the store stops and when it starts to answer.
  */
 bool outage_retry(struct outage *outage, enum status *status, struct error *err);
 

@@ -6,8 +6,10 @@
 
 #include "base/parse.h"
 
-#define LONGEST_TICK 2500 /* ms between looks; more of it was a pause of ours */
-#define WARM_UP	     2	  /* advances; they say nothing of the later ones */
+#define LONGEST_TICK                                                                               \
+	2500	  /* ms between two calls; any time beyond it was a pause of this process          \
+		   */
+#define WARM_UP 2 /* steps that may be slow (compilation) and are not learned from */
 
 struct progress_section *progress_section(
 	struct progress_rules *rules, const char *name, bool create)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the training of one task advances: a pure judge of what its agent reads on the board.
+ * Whether the training of one task advances: pure functions of what its agent reads on the board.
  * Time counts only while the agent looks at it, does not hold it, and the store answers: so a pause
  * of the machine, an agreement, or a filesystem that stalls under a save is no hang. When the store
  * has not answered for so long that the others give the task up (cut_off.h), time counts again.
@@ -32,7 +32,7 @@ struct progress_section {
 };
 
 struct progress_rules {
-	int64_t limit; /* ms without a change of the step; 0: none. With learn: at least so long */
+	int64_t limit; /* ms without a change of the step; 0: none. With learn: the least limit */
 	bool learn;    /* five times the longest seen, in this attempt or an earlier one */
 	struct progress_section sections[PROGRESS_SECTIONS];
 	size_t count;
@@ -43,17 +43,17 @@ struct progress_rules {
 /* "NAME=D". STATUS_USAGE: it is not that, or there are too many. */
 enum status progress_add_section(struct progress_rules *rules, const char *text, struct error *err);
 
-/* What is known of a section; added if it is not there and create. NULL: none, or no room. */
+/* The section of that name; if it is missing and create, it is added. NULL: none, or no room. */
 struct progress_section *progress_section(
 	struct progress_rules *rules, const char *name, bool create);
 
-/* Add what other rules have learned: the longest counts. Whether anything became longer. */
+/* Add what other rules have learned: the longest counts. Returns whether any became longer. */
 bool progress_merge(struct progress_rules *rules, const struct progress_rules *learned);
 
 /* What was read. */
 struct progress_reading {
 	int64_t now;
-	bool counts; /* it runs, nothing holds it, and the store is no excuse */
+	bool counts; /* it runs, the agent does not hold it, and the time counts (above) */
 	bool started;
 	uint64_t step;
 	const char *section; /* what the board says; "": nothing */
@@ -71,7 +71,7 @@ struct progress {
 	int64_t standing; /* ms that count since the last change */
 };
 
-/* Take in what was read, note in rules what is learned. True: it hangs. */
+/* Take in one reading, and note in rules what is learned. True: it hangs. */
 bool progress_observe(
 	struct progress *p, struct progress_rules *rules, const struct progress_reading *look);
 
