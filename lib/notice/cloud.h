@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The metadata servers of clouds, as data: what is asked, and what an answer means. Pure; the
- * asking is done by source_metadata.c. Addresses, headers, forms and lead times are those of the
+ * The metadata servers of clouds, as data: the requests, and what an answer means. Pure:
+ * source_metadata.c sends the requests. Addresses, headers, forms and lead times are those of the
  * clouds' own documentation.
  */
 #ifndef NOTICE_CLOUD_H
@@ -24,21 +24,21 @@ enum cloud_answer {
 struct cloud_reply {
 	int code;	  /* of HTTP */
 	const char *body; /* as text; a NUL inside ends it */
-	const char *self; /* what the cloud's introduction answered; NULL: it has none */
-	int64_t utc;	  /* now, by the server's clock where it told, ms since 1970 */
+	const char *self; /* the answer to the cloud's introduction (below); NULL: it has none */
+	int64_t utc;	  /* now, by the server's clock if the answer has a date, ms since 1970 */
 	unsigned options; /* bits: cloud->options that were asked for */
 };
 
 struct cloud_finding {
 	char reason[256]; /* for messages; the same for the same event */
-	int64_t left;	  /* ms until the end; -1: it does not say */
+	int64_t left;	  /* ms until the end; -1: the answer has no time */
 };
 
-/* One thing that is asked again and again. */
+/* A request that is repeated. */
 struct cloud_query {
 	const char *name;      /* "preempted"; its notices come from "gce:preempted" */
 	const char *path;      /* behind the base */
-	const char *long_poll; /* to be added to path, the last etag behind it; NULL: it has none */
+	const char *long_poll; /* added to path, followed by the last etag; NULL: it has none */
 	const char *option;    /* only where this option was given; NULL: always */
 	int64_t period;	       /* ms between two looks */
 	int64_t patience;      /* ms that the first one may take; later ones 5 s */
@@ -48,12 +48,12 @@ struct cloud_query {
 		const struct cloud_reply *reply, struct cloud_finding *finding, struct error *err);
 };
 
-/* What is asked once before all looks: for a token that they must bear, or for our own name. */
+/* The request before all others: for a token that they must send, or for our own name. */
 struct cloud_introduction {
 	const char *method, *path;
 	const char *header; /* of the request; NULL: the cloud's */
-	const char *bear;   /* header under which looks bear the answer; NULL: not at all */
-	int64_t life;	    /* ms that the answer is good for; 0: for ever */
+	const char *bear;   /* header in which the others send the answer; NULL: they do not */
+	int64_t life;	    /* ms that the answer is valid; 0: for ever */
 };
 
 enum { CLOUD_QUERIES = 3, CLOUD_OPTIONS = 3 };
@@ -66,7 +66,7 @@ struct cloud {
 				    own tools read them; NULL: none */
 	const char *header;	 /* of every request; NULL: none */
 	struct cloud_introduction introduction;	 /* method NULL: none */
-	const char *options[CLOUD_OPTIONS];	 /* words that may stand in the specification */
+	const char *options[CLOUD_OPTIONS];	 /* words that the specification may have */
 	struct cloud_query looks[CLOUD_QUERIES]; /* path NULL ends them */
 };
 

@@ -7,8 +7,8 @@
 
 /*
  * grace, where the user gave one (ms; negative: not); else 5 minutes, but at most a quarter of
- * whole, all the time from the start to the end: a short job is not told at its start. The group
- * uses what is left of it after its save, so longer than needed costs one more checkpoint.
+ * whole, the time from the start to the end: so a short job does not get its notice at its start.
+ * The group trains on after a first save if time is left, so a long lead costs one more checkpoint.
  */
 int64_t notice_lead(int64_t grace, int64_t whole);
 

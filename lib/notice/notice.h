@@ -17,14 +17,14 @@
 #include "base/text.h"
 
 struct notice {
-	char source[64];      /* "signal:TERM", "file:/run/drain", "command:...", "group" */
-	int signal;	      /* that was its source; 0: none, or the notice was read */
+	char source[64]; /* "signal:TERM", "file:/run/drain", "command:...", "group" */
+	int signal; /* the signal that was its source; 0: none, or the notice was read from text */
 	char reason[256];     /* for messages; may be empty */
 	int64_t received_utc; /* ms: when the signal was caught, not when the source was asked */
 	int64_t received;     /* the same instant on our monotonic clock */
 	int64_t deadline;     /* on our monotonic clock; CLOCK_NEVER where it is not known */
 	/*
-	 * Where a group has claimed: which one, and how. run "": no group's claim, or not known.
+	 * The claim of a group: which group, and how. run "": no group's claim, or not known.
 	 */
 	struct notice_claim {
 		char run[129];
@@ -46,15 +46,15 @@ void notice_set(struct notice *notice, const char *source, const char *reason,
 	struct notice_time received, int64_t grace);
 
 /*
- * The deadline that a group shares out. Where no time was left at receipt, or --grace 0 says so,
- * there is nothing to share out: it is as if the end were not known (CLOCK_NEVER), and saved at
- * once, for as long as we live.
+ * The deadline by which a group plans its saves. Where no time was left at receipt, as with
+ * --grace 0, there is nothing to plan: the end counts as unknown (CLOCK_NEVER), and the group saves
+ * at once.
  */
 int64_t notice_deadline(const struct notice *notice);
 
 /*
  * One line, no newline: "2026-01-31T12:00:00.123Z signal:TERM left=30s reason text", or
- * "left=unknown". What is left counts from the time of receipt, so the line says the same whenever
+ * "left=unknown". The time left counts from the time of receipt, so the line is the same whenever
  * it is written. A blank in the source is written \x20 and a backslash \x5c, so that columns hold.
  */
 void notice_write_text(const struct notice *notice, struct text *line);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Presets: where notices come from on a platform, and what its launcher expects. Several add up.
- * Looking asks the environment and the firmware's tables (DMI), never the network; choosing is
- * pure.
+ * A platform is found by the environment and the firmware's tables (DMI), never by the network;
+ * choosing is pure.
  *
  * A platform that was found, not named, adds sources and nothing else: it never changes an exit
  * code, and never makes the group rely on a grace period.
@@ -27,18 +27,18 @@ void platform_inspect(struct platform_signs *signs);
 
 struct platform {
 	const char *name;
-	const char *signals; /* that are notices: "TERM,USR1" */
-	const char *source;  /* besides; NULL: none. "slurm" catches the signals itself */
+	const char *signals; /* signals that are notices: "TERM,USR1"; NULL: none */
+	const char *source;  /* another source; NULL: none. "slurm" catches the signals itself */
 	int exit_code;	     /* of "saved, run me again" */
 	int64_t grace;	     /* ms after a signal; -1: not known */
 	const char *warning; /* printed when the user names the platform; NULL: none */
 	const char *sign;    /* how it is recognised, for messages */
 	bool (*here)(const struct platform_signs *signs); /* NULL: only when named */
 };
-/* All of them, ended by one without a name. */
+/* All platforms; the last has no name. */
 extern const struct platform platforms[];
 
-/* A table of all, what was found here, and what auto makes of it: for --show-platform. */
+/* For --show-platform: a table of all, which were found here, and what auto chooses. */
 void platform_show(const struct platform_signs *signs, struct text *text);
 
 enum { PLATFORM_SOURCES = 8 };
@@ -46,7 +46,7 @@ enum { PLATFORM_SOURCES = 8 };
 struct platform_choice {
 	char sources[PLATFORM_SOURCES][64]; /* specifications (source.h) */
 	size_t count;
-	bool certain;	     /* all were named: a source that cannot be opened is an error */
+	bool certain;	     /* the user named all: a source that cannot be opened is an error */
 	int exit_code;	     /* 0: as without */
 	int64_t grace;	     /* ms; -1: not known */
 	const char *warning; /* NULL: none */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command that is asked a question, without waiting for it: a process in a group of its own, the
- * start of its output through pipes, its end through a pidfd, all behind one epoll descriptor. The
- * group is killed when the command has ended (before it is reaped, while its number is surely still
- * ours) or has taken too long.
+ * A command that answers a question, without blocking its caller: a process in a group of its own,
+ * the start of its output through pipes, its end through a pidfd, all behind one epoll descriptor.
+ * The group is killed when the command has taken too long, or has ended: then before it is reaped,
+ * so that its number cannot be another process's.
  */
 #ifndef NOTICE_PROBE_H
 #define NOTICE_PROBE_H
@@ -29,21 +29,21 @@ struct probe {
 	int64_t timeout; /* ms */
 	int64_t overdue; /* when it has taken too long */
 	struct probe_capture output, errors;
-	bool killed; /* it took too long, and that was said */
+	bool killed; /* it took too long, and PROBE_FAILED was returned */
 };
 
 enum probe_state {
 	PROBE_IDLE,
 	PROBE_RUNNING,
 	PROBE_ENDED,  /* exit code, output and errors (each its first line) are there */
-	PROBE_FAILED, /* it took too long, or its end cannot be told; the error is filled */
+	PROBE_FAILED, /* it took too long, or its exit cannot be read; the error is filled */
 };
 
 /* A probe that was initialised must be released, also when that failed. */
 enum status probe_init(struct probe *probe, struct error *err);
 void probe_release(struct probe *probe);
 
-/* Nothing may be under way. timeout: ms. */
+/* No command may be running. timeout: ms. */
 enum status probe_start(
 	struct probe *probe, char *const *argv, int64_t timeout, int64_t now, struct error *err);
 /* Returns PROBE_ENDED and PROBE_FAILED once for each start. */

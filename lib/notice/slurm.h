@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Slurm says of a job, and what it means for a notice. Pure; source_slurm.c does the asking.
+ * What Slurm reports of a job, and what it means for a notice. Pure; source_slurm.c asks Slurm.
  *
  * Facts (Slurm 22.05): at a preemption the controller sets the job's end time to now + GraceTime
  * before it sends TERM; at the time limit TERM comes at the end time, and KILL after KillWait.
@@ -13,7 +13,7 @@
 
 struct slurm_job {
 	char state[32]; /* "RUNNING" */
-	int64_t end;	/* ms since 1970; 0: no limit, or not told */
+	int64_t end;	/* ms since 1970; 0: no limit, or not given */
 	int64_t start;	/* ms since 1970; 0: not told */
 };
 
@@ -24,22 +24,22 @@ struct slurm_job {
 bool slurm_read_job(const char *line, struct slurm_job *job);
 
 /*
- * What time it is for the controller, by whose clock ends are told: Slurm has no answer in seconds
- * that does not use our own clock (squeue's TimeLeft subtracts time(2) of the machine that asks).
- * utc: our clock. A job that started at start (0: not known) and of which we have seen running ms
- * has come at least so far: a clock that is behind that is not believed. One that is ahead shows
- * only where it says that the job's end is over.
+ * The time of the controller, by whose clock Slurm gives the end: no command of Slurm answers with
+ * a remaining time that is independent of our own clock (squeue's TimeLeft subtracts time(2) of the
+ * machine that asks). utc: our clock. A job that started at start (0: not known) and that we have
+ * seen running for running ms must be at start + running at least: a clock that is behind that is
+ * corrected. One that is ahead is noticed only when it is past the job's end.
  */
 int64_t slurm_utc(int64_t utc, int64_t start, int64_t running);
 
 struct slurm_estimate {
 	int64_t left; /* ms until the job is killed; -1: not known */
 	const char *why;
-	bool over; /* left would be known if the end were not over by our clock */
+	bool over; /* the end is over by our clock: so left is not known */
 };
 /*
- * A notice signal came, and this is the job now. known_end: what was thought before (0: nothing).
- * A TERM whose sender has not moved the end (scancel -s TERM) does not show when it will be,
+ * The time left after a notice signal, for this state of the job. known_end: the end before (0:
+ * none). A TERM whose sender has not moved the end (scancel -s TERM) does not show when it will be,
  * unless the end is no further away than lead. Any other signal was asked for (--signal=USR1@T).
  */
 struct slurm_estimate slurm_estimate_left(

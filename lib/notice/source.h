@@ -21,11 +21,11 @@
 #include "notice/notice.h"
 
 enum source_answer {
-	SOURCE_NONE,	   /* asked; there is none, or none that was not given already */
+	SOURCE_NONE,	   /* asked: there is no notice, or no new one */
 	SOURCE_NOTICE,	   /* the notice is filled */
 	SOURCE_CANNOT_ASK, /* the error is filled */
-	SOURCE_PENDING,	   /* no look ended in this call: nothing to say yet */
-	SOURCE_WARNING,	   /* the error is filled: what it was told, and does not believe */
+	SOURCE_PENDING,	   /* no request ended in this call: not known yet */
+	SOURCE_WARNING,	   /* the error is filled: the answer, which cannot be right */
 };
 
 /*
@@ -37,7 +37,7 @@ enum source_answer {
  * command:TEXT      run by sh every period; exit 0: a notice, its first line of output is the
  *                   reason; 1: none; anything else, or running longer than the timeout: could not
  *                   ask. Its process group is killed when it ends
- * deadline:+2h|TIME the time is up then; the notice comes as long before as grace says, else 5 min
+ * deadline:+2h|TIME the machine goes then; the notice comes grace before that, else 5 min
  * slurm:TERM,USR1   the job's end, asked from Slurm, and these signals, for which Slurm is asked
  *                   how much time is left; slurm alone is slurm:TERM,USR1
  * gce aws azure alibaba  their metadata servers (cloud.h); options and another base URL behind a
@@ -47,8 +47,9 @@ enum source_answer {
  */
 struct source_options {
 	int64_t grace;
-	int64_t period;	 /* ms between two looks, for those that have to look; 0: 1 s, or as fits */
-	int64_t timeout; /* ms that one look may take; 0: 10 s */
+	int64_t period;	 /* ms between two requests, for sources that have to ask; 0: 1 s, or the
+			    source's own */
+	int64_t timeout; /* ms that one request may take; 0: 10 s */
 	int64_t since;	 /* the instant from which deadline:+2h counts; 0: when it is opened */
 };
 
@@ -85,15 +86,15 @@ void source_close(struct source *source);
 
 /* To be polled for reading; -1: none. May change after each source_check. */
 int source_descriptor(const struct source *source);
-/* The instant at which source_check wants to be called in any case; CLOCK_NEVER: none. */
+/* The instant by which to call source_check in any case; CLOCK_NEVER: none. */
 int64_t source_due(const struct source *source);
-/* To be called when the descriptor is readable or the source is due; harmless at other times. */
+/* To be called when the descriptor is readable or the source is due; allowed at other times. */
 enum source_answer source_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err);
 /*
- * The notice of a signal that was caught already, but not given yet: it waits to be read, or until
- * more is known of it (slurm). False: there is none. For a caller whose command has just ended, or
- * who is about to close the source.
+ * The notice of a signal that was caught already, but not given yet: source_check was not called
+ * since, or Slurm was not asked yet. False: there is none. For a caller whose command has just
+ * ended, or that is about to close the source.
  */
 bool source_take_held(struct source *source, struct notice *notice);
 /*

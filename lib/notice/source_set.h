@@ -48,10 +48,10 @@ enum source_set_event {
 
 /* Takes source over. STATUS_USAGE when there are too many; then it is closed. */
 enum status source_set_add(struct source_set *watch, struct source *source, struct error *err);
-/* Closes all. A zeroed watch is legal. */
+/* Closes all. A zeroed set is legal. */
 void source_set_release(struct source_set *watch);
 
-/* Fill polls[] (SOURCE_SET_SOURCES long), one for each source, in order; their number. */
+/* Fill polls[] (SOURCE_SET_SOURCES long), one for each source, in order. Returns their number. */
 size_t source_set_poll(const struct source_set *watch, struct pollfd *polls);
 /* The instant until which to poll; CLOCK_NEVER: no limit. */
 int64_t source_set_due(const struct source_set *watch);
@@ -60,7 +60,7 @@ void source_set_begin(struct source_set *watch, const struct pollfd *polls);
 /* The next event of this round; *which is its source's index. */
 enum source_set_event source_set_next(
 	struct source_set *watch, size_t *which, struct notice *notice, struct error *err);
-/* Report the event, where it is one to be reported (SOURCE_SET_DOUBT only with -v). */
+/* Print the event if it is a warning or an outage (SOURCE_SET_DOUBT only with -v). */
 void source_set_say(enum source_set_event event, const char *name, const struct error *err);
 /* The next notice of this round; everything else is reported. False: there is none now. */
 bool source_set_take(struct source_set *watch, struct notice *notice);
