@@ -61,7 +61,7 @@ void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode 
 		mode->contested += side->lost;
 		won += side->won;
 		mode->longest = side->longest > mode->longest ? side->longest : mode->longest;
-		/* The side that sees least counts, of those that could look. */
+		/* Of the sides that could look, the one that sees the fewest decides. */
 		if (side->result != STATUS_OK)
 			continue;
 		mode->present = side->present < mode->present ? side->present : mode->present;
@@ -72,7 +72,7 @@ void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode 
 		return;
 	}
 	mode->doubled = won - taken;
-	/* Harm outweighs that something else went wrong, too. */
+	/* Proof of harm counts for more than another error. */
 	if (mode->present < mode->acknowledged || mode->doubled)
 		mode->load = DOCTOR_NO;
 }
@@ -111,7 +111,7 @@ static void warn_of_side(
 			ahead > 0 ? "early" : "late");
 }
 
-/* How long the others wait when a machine dies that has the lock, where that is long. */
+/* Warn where the others wait for long when a machine dies that has the lock. */
 static void warn_of_death(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	char time[64] = "until that machine boots again", cure[512];
@@ -170,14 +170,15 @@ static bool is_local(const struct doctor_findings *findings)
 	       !reaches(findings, FILESYSTEM_NODE) && !reaches(findings, FILESYSTEM_UNKNOWN);
 }
 
-/* Where one machine alone cannot find out, and the store says so. */
+/* Whether one machine alone cannot find out if its locks reach others, and no user vouches for it.
+ */
 static bool is_unknown(const struct doctor_findings *findings)
 {
 	return findings->mode == LOCK_FCNTL && !findings->vouched &&
 	       reaches(findings, FILESYSTEM_UNKNOWN);
 }
 
-/* The mode is no good: use the other one, or another place; or change the mount. */
+/* The mode is unsafe: use the other one, or another place, or change the mount. */
 static void advise_other(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	enum lock_mode other = doctor_other_mode(findings->mode);
@@ -199,7 +200,7 @@ static void advise_other(const struct doctor_findings *findings, struct doctor_v
 				findings->traits[i].why);
 }
 
-/* What shows harm outweighs whatever else could not be asked. */
+/* Proof of harm counts for more than any question that was left open. */
 static enum status find_harm(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	const struct doctor_mode *mode = &findings->modes[findings->mode];
@@ -230,7 +231,7 @@ static enum status find_harm(const struct doctor_findings *findings, struct doct
 	return STATUS_NO;
 }
 
-/* It is not the place that it should be. */
+/* The filesystem that belongs there is not mounted. */
 static enum status find_wrong_place(
 	const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
@@ -248,7 +249,7 @@ static enum status find_wrong_place(
 	return STATUS_NO;
 }
 
-/* Nothing shows harm: what could not be asked? */
+/* There is no proof of harm: collect the questions that were left open. */
 static enum status find_gap(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	const struct doctor_mode *mode = &findings->modes[findings->mode];
@@ -293,7 +294,7 @@ static enum status find_gap(const struct doctor_findings *findings, struct docto
 	return STATUS_TEMPORARY;
 }
 
-/* For whom it is safe, and what was not shown. */
+/* For which machines it is safe, and what was not proved. */
 static void limit_scope(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	bool several = findings->shared || findings->form == DOCTOR_NODES, one_host = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-store doctor: find out by trying it whether a directory is a good place for a store.
+ * preempt-store doctor: tries out whether a directory is a good place for a store.
  *
  * The work is done by 2 to DOCTOR_SIDES_MAX processes, the sides: two children of this process, or
  * with nodes one child on each machine. A launcher or an option numbers the sides. All sides run
@@ -24,12 +24,14 @@ struct doctor_request {
 	const char *url;       /* the store, whether it exists or not; NULL: */
 	const char *directory; /* only a directory */
 	const char *other;     /* the same directory through another mount; NULL: none */
-	uint64_t nodes;	       /* the same command runs on so many (2 to DOCTOR_SIDES_MAX); 0: no */
-	uint64_t node;	       /* which of them this is, from 0 */
-	const char *session;   /* tells launches apart; nodes only */
+	uint64_t
+		nodes; /* on how many the same command runs (2 to DOCTOR_SIDES_MAX); 0: only here */
+	uint64_t node; /* which of them this is, from 0 */
+	const char *session; /* tells launches apart; nodes only */
 	bool quick, fix;
 	bool shared;	 /* other machines use it: a filesystem of this machine only is unsafe */
-	int64_t timeout; /* milliseconds: to wait for the nodes, else for all of it */
+	int64_t timeout; /* milliseconds: with nodes, to wait for them; else for the whole
+			    examination */
 	void (*progress)(const char *what); /* called in a child; NULL: none */
 };
 

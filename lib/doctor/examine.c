@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of one side, in their order. Every side takes the same way through them. */
+/* The steps of one side, in their order: the same on every side. */
 #include "doctor/examine.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define SEARCH_FOR  5000
 #define MEASURE_FOR 60000 /* once the nodes have met */
 #define FIX_FOR	    25000
-#define FIX_WATCH   10000 /* longer than an agent that beats writes nothing */
+#define FIX_WATCH   10000 /* longer than any time in which a beating agent does not write */
 
 bool doctor_step(
 	struct examination *examination, enum status outcome, int64_t takes, struct error *err)
@@ -56,7 +56,7 @@ static enum status find_store(
 		status = parameters_read(url, &examination->wanted, err);
 	if (status != STATUS_OK)
 		return status;
-	/* A store behind a symbolic link lies where that leads. */
+	/* The directory of a store behind a symbolic link is that of the link's target. */
 	if (!realpath(url->path, database))
 		snprintf(database, PATH_MAX, "%s%s", strchr(url->path, '/') ? "" : "./", url->path);
 	if (stat(database, &st) == 0 && S_ISDIR(st.st_mode))
@@ -116,7 +116,7 @@ static void read_store(struct examination *examination)
 		store_entry_release(&entry);
 		store_close(store);
 	}
-	/* Why a store is refused here shows again without the store that is there. */
+	/* A reason to refuse the store is found again without it, in the scratch directory. */
 	if (status != STATUS_OK && status != STATUS_NO && status != STATUS_USAGE) {
 		findings->store_status = status;
 		snprintf(findings->store_why, sizeof(findings->store_why), "%s", err.text);
@@ -124,7 +124,7 @@ static void read_store(struct examination *examination)
 }
 
 /*
- * Which mode a store there has or would get. Where the sides differ, the one that relies on less.
+ * Which mode a store there has or would get: where the sides differ, the one that assumes less.
  */
 static void find_mode(struct examination *examination)
 {
@@ -167,7 +167,7 @@ static enum status begin(struct examination *examination, const char *name,
 	enum status status = find_directory(examination, err);
 	if (status != STATUS_OK)
 		return status;
-	/* Room for the names of a store's files in it. */
+	/* The path must leave room for the names of a store's files. */
 	if (snprintf(memory->scratch, PATH_MAX, "%s/%s", findings->directory, name) >=
 		PATH_MAX - 256)
 		return error_set(
@@ -244,7 +244,7 @@ static bool measure(struct examination *examination)
 			return false;
 	doctor_tell(examination, "storing and counting");
 	for (size_t i = 0; i < 2; i++) {
-		/* The other mode only tells what to do where this one is no good, or not wanted. */
+		/* The other mode matters only where this one is unsafe, or not wanted. */
 		bool needed = i == 0 || !findings->quick || modes[1] == examination->wanted.mode ||
 			      findings->modes[findings->mode].load != DOCTOR_YES;
 		if (needed && findings->modes[modes[i]].lock == DOCTOR_YES &&
@@ -284,7 +284,7 @@ static enum status convert(
 		FIX_WATCH, mode, err);
 }
 
-/* Side 0: record the other mode, where the store's own is seen to be no good and that one is. */
+/* Side 0: record the other mode, where the store's own is unsafe and the other one is safe. */
 static void fix(struct examination *examination)
 {
 	struct doctor_findings *findings = examination->findings;
@@ -313,7 +313,7 @@ static void fix(struct examination *examination)
 	findings->store_status = STATUS_OK;
 }
 
-/* Side 0 tells the others how it came out. */
+/* Side 0 reports the outcome to the others. */
 static bool publish_verdict(struct examination *examination)
 {
 	struct doctor_side *self = examination->self;
@@ -330,7 +330,7 @@ static bool publish_verdict(struct examination *examination)
 	return doctor_step(examination, STATUS_OK, examination->request->fix ? FIX_FOR : 0, &err);
 }
 
-/* All of it. False: findings.trouble or findings.unmounted says why not. */
+/* The whole examination. False: findings.trouble or findings.unmounted says why not. */
 static bool examine(struct examination *examination, const char *name, struct doctor_memory *memory)
 {
 	const struct doctor_request *request = examination->request;

@@ -15,7 +15,7 @@
 /* All in milliseconds. */
 #define ANSWER_WITHIN 8000 /* beyond what a step takes */
 #define APPEARS_IN    3000 /* a network filesystem may remember that there was no such name */
-#define BUSY_FOR      200  /* looks follow each other at once, so that all go on together */
+#define BUSY_FOR      200  /* look with tiny pauses at first, so that all sides continue together */
 #define SOON_FOR      2000
 
 static void pause_since(int64_t began)
@@ -40,8 +40,8 @@ static enum status write_record(const struct doctor_exchange *exchange, struct e
 }
 
 /*
- * Whether the scratch directory is gone. Only making something in it tells: the filesystem may
- * remember that it was there.
+ * Whether the scratch directory is gone. Finds out by making a file in it: a filesystem may answer
+ * other questions from its cache.
  */
 static bool is_gone(const struct doctor_exchange *exchange)
 {
@@ -59,7 +59,7 @@ static int read_record(const struct doctor_exchange *exchange, unsigned step, si
 	uint64_t all = exchange->sides[exchange->index].all;
 	int number = file_ask_for_names(AT_FDCWD, exchange->scratch) == ENOENT ? ENOENT : EAGAIN;
 	record_path(exchange, step, k, path);
-	/* Of another version only terms is looked at, which names it. */
+	/* Of a record of another version only terms is read: it names the version. */
 	if (file_read_whole(path, 2 * sizeof(*side), &text, NULL) == STATUS_OK &&
 		text.length >= sizeof(side->terms)) {
 		size_t length = text.length < sizeof(*side) ? text.length : sizeof(*side);
@@ -100,7 +100,7 @@ enum status doctor_exchange(
 		snprintf(self->why, sizeof(self->why), "%s", err->text);
 	enum status status = write_record(exchange, &unwritten);
 	exchange->lost = status != STATUS_OK;
-	/* Then what we did went wrong for that reason, if it did. */
+	/* If our own step failed, too, then for that reason. */
 	if (exchange->lost && is_gone(exchange))
 		status = error_set(err, STATUS_TEMPORARY,
 			"another process of the doctor ended before it was done");
@@ -140,7 +140,7 @@ static bool find_scratch(const struct doctor_exchange *exchange)
 	       st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Whether the records of all sides are there, and side 0 has said so of what we see. */
+/* Whether the records of all sides are there, and side 0 has confirmed those that we see. */
 static bool has_met(struct doctor_exchange *exchange, struct text *came, size_t *count)
 {
 	uint64_t numbers[DOCTOR_SIDES_MAX];

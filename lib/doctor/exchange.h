@@ -22,12 +22,13 @@ struct doctor_exchange {
 	unsigned step;
 	int64_t deadline;	   /* no step takes longer */
 	struct doctor_side *sides; /* of all; sides[index] is ours */
-	bool lost;		   /* a side is known not to come any more, or we cannot write */
+	bool lost;		   /* a side has certainly ended, or this one cannot write */
 };
 
 /*
- * The first two steps. STATUS_TEMPORARY: not all came in time, and the hosts of those that did.
- * STATUS_NO: the scratch directory was made and does not appear: it is not the same directory.
+ * The first two steps. STATUS_TEMPORARY: not all sides came in time; err names the hosts that did.
+ * STATUS_NO: side 0 made the scratch directory, and this side does not see it: it is not the same
+ * directory.
  */
 enum status doctor_meet(struct doctor_exchange *exchange, struct error *err);
 /*

@@ -21,7 +21,7 @@ static enum status make_lockfile(const char *path, enum lock_mode mode, struct e
 				   : status;
 }
 
-/* Ask once. No queue of this machine stands before it. */
+/* Ask once, not through the ticket queue of this machine. */
 static enum status ask(struct sharedlock *lock, const struct lock_kind *kind,
 	struct doctor_side *self, struct error *err)
 {

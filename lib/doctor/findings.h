@@ -3,8 +3,8 @@
  * What the doctor found, and what follows from it. Nothing here asks the kernel:
  * tests/unit/doctor.c has a table of cases.
  *
- * Sides that share kernel and filesystem instance are one client: between them nothing is shown
- * about other machines.
+ * Sides that share kernel and filesystem instance are one client: what they see of each other
+ * proves nothing about other machines.
  */
 #ifndef DOCTOR_FINDINGS_H
 #define DOCTOR_FINDINGS_H
@@ -28,7 +28,7 @@
 struct doctor_side {
 	char terms[192];     /* version and options; the same on all sides */
 	uint64_t number;     /* random, drawn at the start */
-	uint64_t all;	     /* a hash of the numbers of all sides; 0: not all were seen yet */
+	uint64_t all;	     /* a hash of the numbers of all sides; 0: not all are known yet */
 	int64_t utc;	     /* when this was written */
 	enum status trouble; /* not OK: this side cannot go on, and why */
 	char why[768];
@@ -42,16 +42,17 @@ struct doctor_side {
 	/* The last step. */
 	int result; /* of a lock: 0: got, EAGAIN: another has it, else the errno; of making a lock
 		       file and of the store: an enum status, and why */
-	uint64_t rows, won, lost; /* acknowledged: rows, claims that it got, that another had */
-	uint64_t fast;		  /* rows in the first half of the time */
-	int64_t took, longest;	  /* milliseconds, of all and of the slowest */
-	uint64_t present, taken;  /* of all sides' rows and claims: how many it sees */
+	uint64_t rows, won,
+		lost;	       /* acknowledged: rows put, claims won, claims that another had won */
+	uint64_t fast;	       /* rows in the first half of the time */
+	int64_t took, longest; /* milliseconds, of all and of the slowest */
+	uint64_t present, taken;	  /* how many of all sides' rows and claims it sees */
 	int64_t noticed, noticed_longest; /* milliseconds; -1: not measured */
 	/* Side 0, last: */
 	enum status verdict;
 	char text[3072]; /* the last lines of its report */
 };
-/* Of a record that was read: end each of its texts, and put what cannot be in range. */
+/* Make a record that was read safe to use: terminate its texts, and limit its numbers. */
 void doctor_side_tidy(struct doctor_side *side);
 
 enum doctor_form { DOCTOR_ONE, DOCTOR_TWO, DOCTOR_NODES };
@@ -61,7 +62,7 @@ enum doctor_answer { DOCTOR_SKIPPED, DOCTOR_YES, DOCTOR_NO, DOCTOR_FAILED };
 struct doctor_mode {
 	enum doctor_answer lock; /* whether it excludes */
 	char lock_why[768];
-	enum doctor_answer load; /* whether all that was acknowledged is there */
+	enum doctor_answer load; /* whether every acknowledged row and claim is there */
 	enum status load_status; /* of DOCTOR_FAILED, and of a damaged store */
 	char load_why[768];
 	double alone,
@@ -75,7 +76,8 @@ struct doctor_findings {
 	enum doctor_form form;
 	bool quick, shared, vouched; /* vouched: ?assume= */
 	char directory[PATH_MAX];
-	char unmounted[768]; /* why it is not the place that it should be; empty: it may be */
+	char unmounted[768]; /* why the right filesystem is not mounted; empty: it is, as far as we
+				know */
 	const char *store;   /* NULL: only a directory was named */
 	struct doctor_side *sides;
 	struct filesystem_traits traits[DOCTOR_SIDES_MAX]; /* with what the user vouches for */
@@ -84,7 +86,8 @@ struct doctor_findings {
 	bool exists;
 	enum lock_mode mode;	  /* that a store there has or would get; LOCK_AUTO: not known */
 	const char *mode_from;	  /* "recorded in the store", "asked for", "the default there" */
-	enum status store_status; /* of the store that is there, and why; USAGE: of another mode */
+	enum status store_status; /* of opening the store that is there, and why; USAGE: it has
+				     another mode */
 	char store_why[768];
 	struct doctor_mode modes[3]; /* by enum lock_mode */
 	int64_t noticed, noticed_longest;
@@ -99,18 +102,17 @@ struct doctor_verdict {
 	const char *word;   /* "safe", "unsafe", "could not tell" */
 	char reason[1024];
 	char change[2][320]; /* what to do */
-	char scope[256];     /* what was not shown; empty: all of it was */
+	char scope[256];     /* what was not proved; empty: nothing is missing */
 	char warnings[8][512];
 	size_t warning_count;
 	bool safe[3]; /* by enum lock_mode: --fix may record it */
 };
 
 enum lock_mode doctor_other_mode(enum lock_mode mode);
-/* Remember the first thing that went wrong. It is never a "no": that STATUS_NO is TEMPORARY here.
- */
+/* Remember the first error. STATUS_NO becomes STATUS_TEMPORARY: an error is not the answer "no". */
 void doctor_trouble(struct doctor_findings *findings, enum status status, const char *why);
 size_t doctor_count_clients(const struct doctor_side *sides, size_t count);
-/* From the records of all sides, when all have put and counted. */
+/* Add up the records of all sides, when all have put their rows and counted. */
 void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode *mode);
 void doctor_conclude(const struct doctor_findings *findings, struct doctor_verdict *verdict);
 /* A human-readable table; only its last lines; one JSON object on a line. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the directory shows without being changed, as seen by one side. */
+/* What one side learns of the directory without changing it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

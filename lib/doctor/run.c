@@ -26,7 +26,7 @@ void doctor_report_release(struct doctor_report *report)
 	text_release(&report->json);
 }
 
-/* What does not depend on how far a side comes. */
+/* The parts of the findings that do not depend on the sides. */
 static void init(const struct doctor_request *request, struct doctor_memory *memory)
 {
 	struct doctor_findings *findings = &memory->findings;
@@ -80,7 +80,7 @@ static bool await_sides(
 	return over;
 }
 
-/* One that hangs in the filesystem is left to it. */
+/* A child that hangs in the filesystem cannot be killed: wait for it for a short time only. */
 static void kill_child(pid_t child)
 {
 	if (child <= 0)
@@ -123,7 +123,7 @@ static void report_on(const struct doctor_request *request, const struct doctor_
 	doctor_show_json(&memory->findings, &verdict, &report->json);
 }
 
-/* What the sides did not tell themselves. */
+/* Fill in what the sides could not report. */
 static void complete(struct doctor_memory *memory, size_t count, bool ended)
 {
 	struct doctor_findings *findings = &memory->findings;
@@ -159,7 +159,7 @@ enum status doctor_run(
 		children[i] = start_side(request, request->node + i, name, memory);
 	bool started = children[0] > 0 && (count == 1 || children[1] > 0);
 	bool ended = started && await_sides(children, count, memory, deadline);
-	/* The second side may only have been faster to the same end. */
+	/* The second side may have ended early for the same reason, and was faster. */
 	if (ended)
 		(void)ends(children[0], clock_earlier(clock_after(REAP_WITHIN), deadline));
 	for (size_t i = 0; i < count; i++)

@@ -22,7 +22,7 @@
 #define REMOVE_FOR 2000
 #define SWEEP_FOR  200
 
-/* Where the numbers of processes are those that this one sees. */
+/* The PID namespace, in which the process numbers of our names are valid. */
 static uint64_t hash_machine(const struct process_identity *us)
 {
 	char text[128];
@@ -60,8 +60,8 @@ static bool is_gone(const char *name)
 }
 
 /*
- * Whatever path is: nothing is removed but what has our prefix. It gets another name first, so that
- * sides that are still at work find nothing there any more, rather than a part of it.
+ * Removes nothing whose name has not our prefix, whatever path is. Renames it first, so that sides
+ * that still work miss all of it, rather than a part.
  */
 static void remove_until(const char *path, int64_t deadline)
 {

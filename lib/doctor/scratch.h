@@ -17,13 +17,14 @@
 /* Its name. session: NULL: of this process alone. False: there is no /proc. */
 bool doctor_scratch_name(const char *session, char name[DOCTOR_SCRATCH_NAME]);
 /*
- * Make it, in the place of one that is there. Then remove what other doctors left: what a process
- * of this machine made that is gone, and what is older than a day by the clock of the filesystem.
+ * Make it; one of that name is removed first. Then remove the directories of doctors that ended
+ * without doing so: of processes of this machine that are gone, and those older than a day by the
+ * clock of the filesystem.
  */
 enum status doctor_scratch_make(const char *path, struct error *err);
 /*
- * For all sides it is gone at once. Tries for two seconds to remove what is in it: NFS may keep
- * names of files that were open.
+ * Rename it, so that all sides miss it at once, and remove it. Tries that for two seconds: NFS may
+ * keep names of files that were open.
  */
 void doctor_scratch_remove(const char *path);
 

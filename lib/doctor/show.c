@@ -108,7 +108,7 @@ void doctor_show_text(const struct doctor_findings *findings, const struct docto
 	show_lock("locks", "of open files", &findings->modes[LOCK_FCNTL], text);
 	show_lock("", "by names", &findings->modes[LOCK_LINK], text);
 	for (enum lock_mode mode = LOCK_FCNTL; mode <= LOCK_LINK; mode++)
-		/* That the other mode is refused here is of no interest. */
+		/* Do not show that the other mode is refused here. */
 		if (mode == findings->mode || findings->modes[mode].load_status != STATUS_USAGE)
 			show_load(mode, &findings->modes[mode], text);
 	if (findings->noticed >= 0)

@@ -35,7 +35,7 @@ static enum status open_store(struct traffic *traffic, struct error *err)
 	const struct examination *examination = traffic->examination;
 	const char *assume = examination->wanted.assume;
 	char url[PATH_MAX + 64];
-	/* A lock that was seen to exclude here may be used although the filesystem is not known. */
+	/* A lock that has just excluded may be used, although the filesystem is not known. */
 	if (!assume && traffic->mode == LOCK_FCNTL && examination->findings->clients > 1 &&
 		traffic->findings->lock == DOCTOR_YES)
 		assume = "shared";
@@ -78,8 +78,8 @@ static enum status put_once(struct traffic *traffic, int64_t claim, struct error
 }
 
 /*
- * Look at the file without the lock, as an agent does that waits: that fills the caches of a client
- * process with what is old a moment later.
+ * Read the file without the lock, as an agent does that waits: so the caches of the filesystem's
+ * client hold content that is old a moment later.
  */
 static void wait_a_moment(struct store *store, int64_t milliseconds)
 {
@@ -92,8 +92,8 @@ static void wait_a_moment(struct store *store, int64_t milliseconds)
 }
 
 /*
- * The first half as fast as it goes; then each leaves the others a chance after each transaction,
- * so that the holder changes often. A claim is that of the moment, so all want the same.
+ * The first half runs without pauses; then each side pauses after each transaction, so that the
+ * holder changes often. The claim follows from the time, so that all sides want the same one.
  */
 static enum status put_for(struct traffic *traffic, int64_t limit, bool claims, struct error *err)
 {
@@ -116,7 +116,7 @@ static enum status put_for(struct traffic *traffic, int64_t limit, bool claims, 
 	return status;
 }
 
-/* Look for what all sides were promised. */
+/* Count the acknowledged rows and claims of all sides. */
 static enum status count(struct traffic *traffic, struct error *err)
 {
 	static const char *const prefixes[] = {"row/", "claim/"};
@@ -138,7 +138,8 @@ static enum status count(struct traffic *traffic, struct error *err)
 		}
 		store_answer_release(&found);
 	}
-	/* More than it was promised has a side whose answer was lost. */
+	/* A side whose answer was lost has more claims than were acknowledged: these do not count.
+	 */
 	for (size_t k = 0; k < findings->count; k++) {
 		uint64_t won = findings->sides[k].won;
 		traffic->self->taken += taken[k] < won ? taken[k] : won;
@@ -196,7 +197,7 @@ static enum status ping(struct traffic *traffic, struct error *err)
 
 /* ---- In order ---- */
 
-/* What the store answers to any side ends this mode, but not the examination. */
+/* An error of the store on any side ends this mode, but not the examination. */
 static bool went_well(struct traffic *traffic, enum status status, int64_t takes, struct error *err)
 {
 	const struct doctor_findings *findings = traffic->examination->findings;
@@ -241,7 +242,7 @@ static void run(struct traffic *traffic)
 		return;
 	for (size_t k = 0; k < findings->count; k++)
 		mode->contended += (double)sides[k].fast * 2000 / (double)limit;
-	/* Also where one could not go on: what was acknowledged must be there. */
+	/* Also where a side could not go on: acknowledged rows must be there. */
 	(void)went_well(traffic, count(traffic, &err), PATIENCE, &err);
 	if (findings->trouble == STATUS_OK)
 		doctor_sum_load(findings, mode);
