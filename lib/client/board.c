@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The rules of a board: what is written, and what hold asks for at a boundary (board.h,
- * docs/design.md, section 3). Deciding is a function of hold and the numbers; the waiting is around
- * it.
+ * docs/design.md, section 3). The decision is a pure function of hold and the numbers; other
+ * functions wait and call it.
  */
 #include "client/board.h"
 
@@ -17,10 +17,10 @@
 #define POLL_NS	    (10 * 1000 * 1000)
 #define LONG_NS	    (50 * 1000 * 1000) /* of a wait that has lasted for PATIENT turns */
 #define PATIENT	    50
-#define ALIVE_EVERY 10		       /* looks at hold for one whether the agent lives */
+#define ALIVE_EVERY 10		       /* readings of hold for each check whether the agent lives */
 #define SETTLED_NS  (50 * 1000 * 1000) /* several ticks of any kernel */
 
-/* What a wait remembers from look to look. */
+/* What a wait remembers between two readings of hold. */
 struct patience {
 	bool told; /* that `line` is garbled */
 	bool gone; /* the process that `line` names */
@@ -51,8 +51,8 @@ static int hold_look(const struct preempt_board *board, struct board_hold *hold)
 	return 0;
 }
 
-/* One turn of waiting for hold to change. False: the process it names is gone. That is believed
- * only when hold reads the same afterwards: an agent may write its last word and end. */
+/* One turn of waiting for hold to change. False: the process it names is gone, and hold is the same
+ * after that: an agent may write hold a last time and end. */
 static bool patience_turn(
 	struct patience *patience, const struct preempt_board *board, const struct board_hold *hold)
 {
@@ -161,7 +161,7 @@ int preempt_board_barrier(const struct preempt_board *board, uint64_t step)
 			final = hold.number;
 			parked = true;
 		} else if (hold.word != HOLD_WAIT || !parked) {
-			/* Lifted, or another round: the next boundary sees it. */
+			/* hold is gone, or of another round: the next boundary acts on it. */
 			if (hold.garbled)
 				patience_turn(&patience, board, &hold);
 			return BOARD_RUN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * board.h: a task's board as its training process sees it. The rules, without a process around
- * them: preempt.c (the library) and preempt-step (the program) leave, lock and remember on top.
+ * board.h: a task's board as its training process sees it: the rules. preempt.c (the library) and
+ * preempt-step (the program) call them, and add locks, memory and leaving.
  * Not installed. preempt.sh and preempt.py follow the same rules, and pass the same tests.
  *
  * A board is a directory with small text files:
@@ -43,7 +43,7 @@
 /* Step numbers have at most 18 digits. */
 #define BOARD_STEP_MAX UINT64_C(999999999999999999)
 
-/* Names of sections have at most so many characters. */
+/* The most characters that the name of a section may have. */
 #define BOARD_SECTION_MAX 31
 
 /* The one warning of a process without a board. */
@@ -64,14 +64,15 @@ struct board_process {
 };
 
 struct preempt_board {
-	const char *name;    /* who speaks: "preempt", or the program's name */
+	const char *name;    /* the prefix of messages: "preempt", or the program's name */
 	char path[PATH_MAX]; /* absolute; "" while not attached */
 	char hold[PATH_MAX]; /* path of hold */
 	int dir, step;	     /* open while attached; reopened where the program closed them */
-	int alive;	     /* kept open: while it is, the agent's death is ours; 0: none */
-	dev_t dev;	     /* what dir is, to tell */
+	int alive; /* while it is open, the kernel kills this process when the agent dies; 0: none
+		    */
+	dev_t dev; /* what dir is, to tell */
 	ino_t ino;
-	bool dated; /* the directory's time tells for sure whether a file was made in it */
+	bool dated; /* the directory's time shows reliably whether a file was made in it */
 	struct timespec unheld; /* that time, when there was no hold */
 	uint64_t last;		/* finished steps as last written by this owner */
 	struct board_answers answers;

@@ -22,7 +22,7 @@
  * A step number says how many steps are finished: 0 to 999,999,999,999,999,999; in one
  * process it never falls.
  *
- * Owns: two descriptors on the board, and the process's place as its one writer.
+ * Owns: two descriptors on the board; the process is the one writer of the board.
  *   Nothing is handed out or needs to be freed; no thread is started; no other library is used.
  * Costs: three short system calls per step and no waiting, unless the agent asks for it.
  * Threads: preempt_step is called by one thread; preempt_saved may be called later and from
@@ -57,8 +57,8 @@ extern "C" {
 
 /* preempt_step: save a checkpoint now. */
 #define PREEMPT_SAVE 10
-/* preempt_saved: saved, leave, run me again. What it returns unless the agent was told otherwise:
- * leave with the code that was returned, not with this one. Never 0. */
+/* preempt_saved: saved, leave, run me again. The usual code; the agent may be configured to return
+ * another one: leave with the code that was returned. Never 0. */
 #define PREEMPT_EXIT 42
 
 /* `finished` steps are done and the next one has not begun. Returns 0: run the next step; or
@@ -67,7 +67,7 @@ extern "C" {
  * Calling it again with the same number is right, and is answered with PREEMPT_SAVE only once. */
 PREEMPT_API int preempt_step(uint64_t finished);
 
-/* The same for a loop that asks every so many steps: `next`, greater than `finished`, is the step
+/* The same for a loop that does not ask at every step: `next`, greater than `finished`, is the step
  * at which it will ask again. */
 PREEMPT_API int preempt_step_next(uint64_t finished, uint64_t next);
 
