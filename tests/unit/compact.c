@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the SQLite backend remembers of deleted keys: so much that nobody who waits misses one, so
- * little that a store through which much goes does not grow.
+ * What the SQLite backend remembers of deleted keys: enough that no waiting process misses one, and
+ * so little that a store with many changes does not grow.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -43,7 +43,7 @@ static void register_worker(struct queue_worker *worker, int number)
 	store_put(store, key, "{}", &worker->revision, &err);
 }
 
-/* A command that this worker had has ended so, and is to be handed in. */
+/* End a command that this worker has: its result is to be handed in. */
 static void end(struct queue_run *run, enum queue_ending_kind kind, int code)
 {
 	run->result = (struct queue_result){.ending = {.kind = kind, .code = code}};
@@ -91,7 +91,7 @@ static void work(int number)
 		size_t want = (size_t)rand_r(&seed) % 4;
 		for (size_t i = 0; i < ending; i++)
 			end(&held[i], rand_r(&seed) % 4 ? ENDING_EXITED : ENDING_PREEMPTED, 0);
-		/* Nobody is to be passed over here. */
+		/* No worker is to be skipped here. */
 		memset(exchange.paused, 0, sizeof(exchange.paused));
 		if (turn(&exchange, held, ending, want) != STATUS_OK)
 			_exit(1);
@@ -189,7 +189,7 @@ static void overtaken(void)
 	struct queue_worker old, new;
 	struct exchange exchange = {.worker = &old}, other = {.worker = &new};
 	char key[QUEUE_KEY_MAX];
-	TEST("WQ-10: one who was taken for dead is refused, and cannot overwrite the result")
+	TEST("WQ-10: one that was treated as dead is refused, and cannot overwrite the result")
 	{
 		CHECK_EQ(schedule(1, 0, &plain), STATUS_OK);
 		register_worker(&old, 80);
@@ -354,7 +354,7 @@ static void failing(void)
 		CHECK_EQ(queue_read(&queue_failure_record, &entry, &failure, &err), STATUS_OK);
 		CHECK_EQ(failure.ending.code, 3);
 		store_entry_release(&entry);
-		/* One more fails meanwhile, and wants another: it is handed in, and gets none. */
+		/* One more fails, and its worker wants another: it is handed in, and gets none. */
 		end(&runs[2], ENDING_EXITED, 9);
 		CHECK_EQ(turn(&exchange, &runs[2], 1, 1), STATUS_OK);
 		CHECK_EQ(runs[2].outcome, RUN_ACCEPTED);

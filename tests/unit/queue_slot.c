@@ -620,7 +620,7 @@ static void directories(void)
 		taken.item.id = 1000;
 		run(taken);
 		CHECK_TEXT(slot.run.out, "half\n");
-		/* Whoever was overtaken leaves it to the other. */
+		/* A worker that was overtaken leaves it to the other. */
 		clear(false);
 		CHECK(is_there(path));
 		taken = shell("true");
