@@ -135,7 +135,7 @@ static int print_plan(const struct requeue_question *question, const struct sche
 	const struct budget_decision *decision = &requeue->decision;
 	int code = decision->again ? code_for(scheduler, requeue->code) : requeue->code;
 	printf("run %s, store %s\n", question->run, question->store);
-	printf("platform %s%s%s\n", scheduler->name, job ? ", job " : "", job ? job : "");
+	printf("platform %s%s%s\n", scheduler->word, job ? ", job " : "", job ? job : "");
 	if (requeue->known)
 		printf("attempt %llu: %s%s%s\n", (unsigned long long)requeue->outcome.attempt,
 			outcome_word(requeue->outcome.cause), *requeue->outcome.text ? ": " : "",
@@ -247,7 +247,7 @@ static int run(const struct args_rest *rest)
 		group_store_url(identity.run, false, url, sizeof(url), &err) != STATUS_OK ||
 		slurm_job_name(job, &err) > STATUS_NO)
 		return message_fail(&err);
-	message_detail("platform %s, run %s (%s), store %s", scheduler->name, identity.run,
+	message_detail("platform %s, run %s (%s), store %s", scheduler->word, identity.run,
 		identity.run_source, url);
 	question.run = identity.run;
 	question.store = url;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "run/launchers.h"
+#include "run/scheduler.h"
 
 static void warn(struct identity *identity, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

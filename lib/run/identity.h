@@ -21,9 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-
-#define IDENTITY_TASKS_MAX 65536
+#include "run/launchers.h"
 
 enum identity_need {
 	IDENTITY_START, /* a task, and a run of one task may get a name nobody else has (run, join)
@@ -38,13 +36,6 @@ struct identity_request {
 	bool task_given, tasks_given;
 	uint64_t task, tasks; /* of --task, --tasks */
 	uint64_t local;	      /* of -n or --ranks: tasks that this agent serves; 0: not given */
-};
-
-struct identity_environment {
-	const char *(*lookup)(void *context, const char *name); /* as getenv */
-	void *context;
-	const char *slurm_step; /* "9.batch", "9.0": what the slurmstepd above us says; or NULL */
-	const char *nonce;	/* part of a name, of this process alone; or NULL */
 };
 
 struct identity {

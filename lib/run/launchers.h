@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known about launchers (they start the tasks of a program and number them) and schedulers
- * (they give a job an id): tables, so that one more is one more struct. Private to identity.c.
+ * The variables of a process, and what is known about launchers, which start the tasks of a program
+ * and number them: a table, so that one more launcher is one more struct.
  */
 #ifndef RUN_LAUNCHERS_H
 #define RUN_LAUNCHERS_H
 
-#include "run/identity.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define IDENTITY_TASKS_MAX 65536
+
+struct identity_environment {
+	const char *(*lookup)(void *context, const char *name); /* as getenv */
+	void *context;
+	const char *slurm_step; /* "9.batch", "9.0": what the slurmstepd above us says; or NULL */
+	const char *nonce;	/* part of a name, of this process alone; or NULL */
+};
 
 /* The value of a variable, NULL where it is unset or empty. */
 const char *environment_value(const struct identity_environment *environment, const char *name);
@@ -40,10 +53,6 @@ extern const struct launcher *const launchers[];
 extern const struct launcher launcher_torchrun;
 extern const struct launcher launcher_slurm;
 extern const struct launcher launcher_tf_config;
-
-/* "slurm-9_3" and the scheduler's name, innermost first. STATUS_NO: there is none. */
-enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
-	const char **scheduler, struct error *err);
 
 /*
  * STATUS_OK: TF_CONFIG, if it is set, is that of a task of the run. STATUS_USAGE: of an evaluator

@@ -13,40 +13,107 @@
 #define CALL_LIMIT  30000 /* ms that one call of scontrol may take */
 #define RETRY_PAUSE 2000  /* ms between two calls */
 
-/* Of a user's own choice first, then innermost first. */
+/* Innermost first; the last row is for where there is none. */
 static const struct scheduler schedulers[] = {
-	{.name = "none"},
-	{.name = "slurm",
-		.marker = "SLURM_JOB_ID",
+	{.name = "Flux", .job = "FLUX_JOB_ID", .prefix = "flux"},
+	{.name = "Slurm",
+		.word = "slurm",
+		.job = "SLURM_JOB_ID",
+		.prefix = "slurm",
+		.index = "SLURM_ARRAY_TASK_ID",
+		.array_job = "SLURM_ARRAY_JOB_ID",
 		.restarts = "SLURM_RESTART_COUNT",
 		.scontrol = true,
 		.note = "submit with --requeue"},
-	{.name = "sge",
-		.marker = "JOB_ID",
+	{.name = "PBS", .job = "PBS_JOBID", .prefix = "pbs"},
+	{.name = "LSF",
+		.word = "lsf",
+		.job = "LSB_JOBID",
+		.prefix = "lsf",
+		.index = "LSB_JOBINDEX",
+		.no_index = "0",
+		.again = 42,
+		.note = "submit with -Q \"42\", or have 42 in REQUEUE_EXIT_VALUES"},
+	{.name = "Grid Engine",
+		.word = "sge",
+		.job = "JOB_ID",
 		.also = "SGE_ROOT",
+		.prefix = "sge",
+		.index = "SGE_TASK_ID",
+		.no_index = "undefined",
 		.restarts = "RESTARTED",
 		.again = 99,
 		.note = "submit with -r y; the queue must not forbid rerun"},
-	{.name = "condor",
-		.marker = "_CONDOR_JOB_AD",
+	{.name = "HTCondor",
+		.word = "condor",
+		.job = "_CONDOR_JOB_AD",
 		.again = 85,
 		.note = "put checkpoint_exit_code = 85 into the submit file"},
-	{.name = "lsf",
-		.marker = "LSB_JOBID",
-		.again = 42,
-		.note = "submit with -Q \"42\", or have 42 in REQUEUE_EXIT_VALUES"},
-	{.name = "k8s",
-		.marker = "KUBERNETES_SERVICE_HOST",
+	{.name = "Kubernetes",
+		.word = "k8s",
+		.job = "KUBERNETES_SERVICE_HOST",
 		.again = 42,
 		.note = "let podFailurePolicy ignore exit code 42 and fail the Job on 93 (the example in "
 			"the documentation of Kubernetes fails it on 42)"},
+	{.word = "none"},
 };
 #define SCHEDULERS (sizeof(schedulers) / sizeof(schedulers[0]))
 
-const struct scheduler *scheduler_find(const char *name)
+/* ---- The name of a job ---- */
+
+/* An indexed pod's host name is its Job's name and its index. */
+static bool kubernetes_job(const struct identity_environment *environment, char *job, size_t size)
+{
+	const char *index = environment_value(environment, "JOB_COMPLETION_INDEX");
+	const char *host = environment_value(environment, "HOSTNAME");
+	if (!index || !host)
+		return false;
+	size_t tail = strlen(index) + 1, length = strlen(host);
+	if (length <= tail || host[length - tail] != '-' ||
+		strcmp(host + length - tail + 1, index) != 0)
+		return false;
+	snprintf(job, size, "k8s-%.*s", (int)(length - tail), host);
+	return parse_name(job, "", NULL) == STATUS_OK;
+}
+
+enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
+	const char **scheduler, struct error *err)
+{
+	for (const struct scheduler *s = schedulers; s->job; s++) {
+		const char *id = environment_value(environment, s->job);
+		if (!id || !s->prefix || (s->also && !environment_value(environment, s->also)))
+			continue;
+		const char *index = s->index ? environment_value(environment, s->index) : NULL;
+		if (index && s->no_index && !strcmp(index, s->no_index))
+			index = NULL;
+		const char *array =
+			index && s->array_job ? environment_value(environment, s->array_job) : NULL;
+		int length = snprintf(job, size, "%s-%s%s%s", s->prefix, array ? array : id,
+			index ? "_" : "", index ? index : "");
+		/* "123[4].server" and the like */
+		for (char *c = job; *c; c++)
+			if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789._:@+-",
+				    *c))
+				*c = '_';
+		if (length < 0 || (size_t)length >= size)
+			return error_set(err, STATUS_USAGE,
+				"$%s: \"%.40s...\" is too long for a job's id", s->job, id);
+		*scheduler = s->name;
+		return STATUS_OK;
+	}
+	if (!kubernetes_job(environment, job, size))
+		return STATUS_NO;
+	*scheduler = "Kubernetes";
+	return STATUS_OK;
+}
+
+/* ---- Which scheduler is to run it again ---- */
+
+const struct scheduler *scheduler_find(const char *word)
 {
 	for (size_t i = 0; i < SCHEDULERS; i++)
-		if (!strcmp(schedulers[i].name, name))
+		if (schedulers[i].word && !strcmp(schedulers[i].word, word))
 			return &schedulers[i];
 	return NULL;
 }
@@ -59,11 +126,10 @@ static bool is_set(const char *variable)
 
 const struct scheduler *scheduler_here(void)
 {
-	for (size_t i = 1; i < SCHEDULERS; i++)
-		if (is_set(schedulers[i].marker) &&
-			(!schedulers[i].also || is_set(schedulers[i].also)))
-			return &schedulers[i];
-	return &schedulers[0];
+	const struct scheduler *s = schedulers;
+	while (s->job && !(s->word && is_set(s->job) && (!s->also || is_set(s->also))))
+		s++;
+	return s;
 }
 
 void scheduler_names(char *names, size_t size)
@@ -71,9 +137,13 @@ void scheduler_names(char *names, size_t size)
 	*names = '\0';
 	for (size_t i = 0; i < SCHEDULERS; i++) {
 		size_t used = strlen(names);
-		snprintf(names + used, size - used, "%s%s", i ? ", " : "", schedulers[i].name);
+		if (schedulers[i].word)
+			snprintf(names + used, size - used, "%s%s", used ? ", " : "",
+				schedulers[i].word);
 	}
 }
+
+/* ---- Slurm ---- */
 
 static bool number_of(const char *variable, uint64_t *number)
 {

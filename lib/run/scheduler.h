@@ -1,30 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How schedulers are told to run a job again, as a table; and Slurm's own way, which is a command.
+ * Schedulers as a table: how a job is named after its id, and how a scheduler is told to run it
+ * again; and Slurm's own way, which is a command.
  */
 #ifndef RUN_SCHEDULER_H
 #define RUN_SCHEDULER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/error.h"
+#include "run/launchers.h"
 
 struct scheduler {
-	const char *name;
-	const char *marker, *also; /* variables that show it; NULL: none */
-	const char *restarts; /* the variable that counts its restarts of the job; NULL: none */
+	const char *name; /* "Grid Engine" */
+	const char *word; /* of --platform: "sge"; NULL: it is not told to run a job again */
+	const char *job;  /* the variable that shows it */
+	const char *also; /* must be set too, because job is a common word; may be NULL */
+
+	const char *prefix;    /* of a job's name, which is made of the value of job; NULL: not */
+	const char *index;     /* of a job in an array; NULL: is part of job */
+	const char *array_job; /* replaces job where there is an index; may be NULL */
+	const char *no_index;  /* the value of index that means none; may be NULL */
+
+	const char *restarts; /* the variable that counts its restarts of the job; may be NULL */
 	int again;	      /* the exit code that makes it run the job again; 0: any of ours */
-	bool scontrol;	      /* it has to be asked by a command */
-	const char *note;     /* what the site or the user has to see to */
+	bool scontrol;	      /* it is asked by a command */
+	const char *note;     /* what the site or the user has to configure */
 };
 
-/* By name; NULL: there is none of that name. */
-const struct scheduler *scheduler_find(const char *name);
-/* The one whose variables are set; never NULL ("none"). */
+/*
+ * "slurm-9_3" and the scheduler's name, of the innermost scheduler that this is in. STATUS_NO: in
+ * none.
+ */
+enum status scheduler_job(const struct identity_environment *environment, char *job, size_t size,
+	const char **scheduler, struct error *err);
+
+/* By its word; NULL: there is none of that name. */
+const struct scheduler *scheduler_find(const char *word);
+/* The innermost with a word whose variables are set; never NULL ("none"). */
 const struct scheduler *scheduler_here(void);
-/* "none, slurm, ..." */
+/* "slurm, lsf, ..." */
 void scheduler_names(char *names, size_t size);
 
 /* ---- Slurm ---- */
