@@ -35,7 +35,12 @@ struct identity_request {
 	const char *run; /* of --run; NULL: not given */
 	bool task_given, tasks_given;
 	uint64_t task, tasks; /* of --task, --tasks */
-	uint64_t local;	      /* of -n or --ranks: tasks that this agent serves; 0: not given */
+	/*
+	 * Of -n or --ranks: the tasks that this agent serves; 0: not given. Every number that names
+	 * a task, wherever it comes from, then counts agents: task = rank x local + 0..local-1,
+	 * tasks = ranks x local.
+	 */
+	uint64_t local;
 };
 
 struct identity {
@@ -45,11 +50,7 @@ struct identity {
 	uint64_t task;	   /* the first of ours */
 	uint64_t count;	   /* how many are ours, one after the other */
 	uint64_t tasks;	   /* of the run */
-	uint64_t rank;	   /* what the launcher, the option or the variable said, before the */
-	uint64_t ranks;	   /* spread: with -n L they count agents */
 	char launch[129];  /* the same for all tasks that were started together; empty: unknown */
-	char job[129];	   /* "slurm-9", also when the run has another name; empty: none */
-	uint64_t machine;  /* which of the launch's machines this is */
 	uint64_t machines; /* 0: not known */
 	bool several_machines;	 /* the launch is (Kubernetes: most probably is) on more than one */
 	const char *run_source;	 /* for -v: "--run", "Slurm", ...; static text */
@@ -68,16 +69,6 @@ enum status identity_find(const struct identity_environment *environment,
  */
 enum status identity_own_task(const struct identity_environment *environment, uint64_t *task,
 	const char **source, struct error *err);
-
-/*
- * Many tasks per agent: with `preempt-run -n L` and `--ranks L` every number that names a task,
- * whoever gave it, counts agents: task = rank x L + 0..L-1, tasks = ranks x L.
- */
-struct identity_span {
-	uint64_t first, count, tasks;
-};
-enum status identity_spread(uint64_t rank, uint64_t ranks, uint64_t local,
-	struct identity_span *span, struct error *err);
 
 /* Refuses a launch over several machines whose store (where) is seen by this machine only. */
 enum status identity_check_store(const struct identity *identity, const char *where,

@@ -75,28 +75,12 @@ const struct launcher launcher_torchrun = {
 	.marker = "TORCHELASTIC_RUN_ID",
 	.task = "RANK",
 	.tasks = "WORLD_SIZE",
-	.machine = "GROUP_RANK",
 	.machines = "GROUP_WORLD_SIZE",
 	.local_tasks = "LOCAL_WORLD_SIZE",
 	.cure = "start the program with torchrun itself, or give --task and --tasks",
-	.launch = torchrun_launch,
 };
 
 /* MPI */
-
-static enum status pmix_launch(
-	const struct identity_environment *environment, char *to, size_t size, struct error *err)
-{
-	const char *name = environment_value(environment, "PMIX_NAMESPACE");
-	char id[64];
-	(void)err;
-	*to = '\0';
-	if (name) {
-		put_id(id, sizeof(id), name);
-		snprintf(to, size, "pmix:%s", id);
-	}
-	return STATUS_OK;
-}
 
 /* srun sets the PMI variables, too. In a Slurm step use the step's own variables, and ignore
  * PMI variables of another step. */
@@ -123,7 +107,8 @@ static const struct launcher launcher_openmpi = {
 	.tasks = "OMPI_COMM_WORLD_SIZE",
 	.local_tasks = "OMPI_COMM_WORLD_LOCAL_SIZE",
 	.cure = "start the program with mpirun itself, or give --task and --tasks",
-	.launch = pmix_launch,
+	.launch_prefix = "pmix",
+	.launch_variable = "PMIX_NAMESPACE",
 };
 
 static const struct launcher launcher_pmi = {
@@ -142,24 +127,11 @@ static const struct launcher launcher_pmix = {
 	.present = pmix_present,
 	.task = "PMIX_RANK",
 	.cure = "give --tasks N or set PREEMPT_TASKS: the number of processes",
-	.launch = pmix_launch,
+	.launch_prefix = "pmix",
+	.launch_variable = "PMIX_NAMESPACE",
 };
 
 /* Batch systems' own launchers */
-
-static enum status flux_launch(
-	const struct identity_environment *environment, char *to, size_t size, struct error *err)
-{
-	const char *job = environment_value(environment, "FLUX_JOB_ID");
-	char id[64];
-	(void)err;
-	*to = '\0';
-	if (job) {
-		put_id(id, sizeof(id), job);
-		snprintf(to, size, "flux:%s", id);
-	}
-	return STATUS_OK;
-}
 
 static const struct launcher launcher_flux = {
 	.name = "Flux",
@@ -168,7 +140,8 @@ static const struct launcher launcher_flux = {
 	.tasks = "FLUX_JOB_SIZE",
 	.machines = "FLUX_JOB_NNODES",
 	.cure = "start the program with flux run, or give --task and --tasks",
-	.launch = flux_launch,
+	.launch_prefix = "flux",
+	.launch_variable = "FLUX_JOB_ID",
 };
 
 static const struct launcher launcher_jsm = {
@@ -182,15 +155,22 @@ static const struct launcher launcher_jsm = {
 
 /* Slurm */
 
-/* What kind of shell of a Slurm job this is; NULL: none, so SLURM_STEP_ID is a real step. */
-static const char *slurm_shell_kind(const struct identity_environment *environment)
+enum shell_kind { SHELL_NONE, SHELL_BATCH, SHELL_INTERACTIVE, SHELL_LOGIN, SHELL_SALLOC };
+static const char *const shell_words[] = {[SHELL_BATCH] = "the batch shell",
+	[SHELL_INTERACTIVE] = "the interactive shell",
+	[SHELL_LOGIN] = "a login shell",
+	[SHELL_SALLOC] = "the salloc shell"};
+
+/* What kind of shell of a Slurm job this is; SHELL_NONE: SLURM_STEP_ID is a real step. */
+static enum shell_kind find_shell_kind(const struct identity_environment *environment)
 {
 	static const struct {
-		const char *step, *kind;
+		const char *step;
+		enum shell_kind kind;
 	} named[] = {
-		{"batch", "the batch shell"},
-		{"interactive", "the interactive shell"},
-		{"extern", "a login shell"},
+		{"batch", SHELL_BATCH},
+		{"interactive", SHELL_INTERACTIVE},
+		{"extern", SHELL_LOGIN},
 	};
 	const char *above = environment->slurm_step ? strchr(environment->slurm_step, '.') : NULL;
 	for (size_t i = 0; above && i < sizeof(named) / sizeof(named[0]); i++)
@@ -206,36 +186,25 @@ static const char *slurm_shell_kind(const struct identity_environment *environme
 	uint64_t step, step_nodes, job_nodes;
 	if (environment_number(environment, "SLURM_STEP_ID", 0, UINT64_MAX, &step, NULL) ==
 		STATUS_NO)
-		return environment_value(environment, "SLURM_PROCID") ? "the batch shell"
-								      : "the salloc shell";
+		return environment_value(environment, "SLURM_PROCID") ? SHELL_BATCH : SHELL_SALLOC;
 	if (environment_number(environment, "SLURM_STEP_ID", SLURM_STEP_MAX, UINT32_MAX, &step,
 		    NULL) == STATUS_OK)
-		return step == SLURM_STEP_INTERACTIVE ? "the interactive shell"
-		       : step == SLURM_STEP_EXTERN    ? "a login shell"
-						      : "the batch shell";
+		return step == SLURM_STEP_INTERACTIVE ? SHELL_INTERACTIVE
+		       : step == SLURM_STEP_EXTERN    ? SHELL_LOGIN
+						      : SHELL_BATCH;
 	if (environment_number(environment, "SLURM_STEP_NUM_NODES", 1, UINT32_MAX, &step_nodes,
 		    NULL) == STATUS_OK &&
 		environment_number(environment, "SLURM_JOB_NUM_NODES", 1, UINT32_MAX, &job_nodes,
 			NULL) == STATUS_OK &&
 		step_nodes > job_nodes)
-		return "the batch shell";
-	return NULL;
+		return SHELL_BATCH;
+	return SHELL_NONE;
 }
 
 static bool slurm_present(const struct identity_environment *environment)
 {
-	return environment_value(environment, "SLURM_JOB_ID") && !slurm_shell_kind(environment);
-}
-
-static enum status slurm_launch(
-	const struct identity_environment *environment, char *to, size_t size, struct error *err)
-{
-	uint64_t step;
-	enum status status =
-		environment_number(environment, "SLURM_STEP_ID", 0, SLURM_STEP_MAX - 1, &step, err);
-	if (status == STATUS_OK)
-		snprintf(to, size, "step:%llu", (unsigned long long)step);
-	return status;
+	return environment_value(environment, "SLURM_JOB_ID") &&
+	       find_shell_kind(environment) == SHELL_NONE;
 }
 
 const struct launcher launcher_slurm = {
@@ -244,11 +213,43 @@ const struct launcher launcher_slurm = {
 	.present = slurm_present,
 	.task = "SLURM_PROCID",
 	.tasks = "SLURM_STEP_NUM_TASKS",
-	.machine = "SLURM_NODEID",
 	.machines = "SLURM_STEP_NUM_NODES",
 	.cure = "start the program with srun, or give --task and --tasks",
-	.launch = slurm_launch,
+	.launch_prefix = "step",
+	.launch_variable = "SLURM_STEP_ID",
+	.launch_most = SLURM_STEP_MAX - 1,
 };
+
+enum status slurm_start_read(const struct identity_environment *environment,
+	struct slurm_start *start, struct error *err)
+{
+	struct slurm_start found = {0};
+	unsigned long long launched = 0;
+	const char *launch = environment_value(environment, "PREEMPT_LAUNCH");
+	enum status status =
+		environment_number(environment, "SLURM_JOB_ID", 1, UINT32_MAX, &found.job, err);
+	if (status == STATUS_OK)
+		status = environment_number(
+			environment, "SLURM_RESTART_COUNT", 0, UINT32_MAX, &found.restarts, err);
+	if (status_is_error(status))
+		return status;
+	if (launch)
+		(void)sscanf(launch, "slurm:%20llu:", &launched);
+	found.launched = launched;
+	*start = found;
+	return STATUS_OK;
+}
+
+/* sbatch passes on all variables: a job that a task submits has the variables of that task. */
+enum status slurm_start_check(const struct slurm_start *start, struct error *err)
+{
+	if (!start->job || !start->launched || start->launched == start->job)
+		return STATUS_OK;
+	return error_set(err, STATUS_USAGE,
+		"the PREEMPT_ variables are left over from Slurm job %llu, and this is job %llu: "
+		"put `unset ${!PREEMPT_@}` at the top of the batch script",
+		(unsigned long long)start->launched, (unsigned long long)start->job);
+}
 
 enum status slurm_shell_find(const struct identity_environment *environment,
 	struct slurm_shell *shell, struct error *err)
@@ -258,9 +259,11 @@ enum status slurm_shell_find(const struct identity_environment *environment,
 		environment_number(environment, "SLURM_JOB_ID", 1, UINT32_MAX, &found.job, err);
 	if (status != STATUS_OK)
 		return status;
-	found.kind = slurm_shell_kind(environment);
-	if (!found.kind)
+	enum shell_kind kind = find_shell_kind(environment);
+	if (kind == SHELL_NONE)
 		return STATUS_NO;
+	found.kind = shell_words[kind];
+	found.batch = kind == SHELL_BATCH;
 	status = environment_number(
 		environment, "SLURM_JOB_NUM_NODES", 1, UINT32_MAX, &found.machines, err);
 	if (status_is_error(status))
@@ -273,18 +276,11 @@ enum status slurm_shell_find(const struct identity_environment *environment,
 	return STATUS_OK;
 }
 
-/* Its indexed pods most probably are on several machines. */
-static bool kubernetes_spread_out(const struct identity_environment *environment)
-{
-	(void)environment;
-	return true;
-}
-
 static const struct launcher launcher_kubernetes = {
 	.name = "Kubernetes index",
 	.marker = "JOB_COMPLETION_INDEX",
 	.task = "JOB_COMPLETION_INDEX",
-	.spread_out = kubernetes_spread_out,
+	.spread_out = true,
 	.cure = "set PREEMPT_TASKS to the Job's completions, or give --tasks N",
 };
 
@@ -294,4 +290,27 @@ static const struct launcher launcher_kubernetes = {
  */
 const struct launcher *const launchers[] = {&launcher_torchrun, &launcher_flux, &launcher_jsm,
 	&launcher_openmpi, &launcher_pmi, &launcher_pmix, &launcher_slurm, &launcher_kubernetes,
-	&launcher_tf_config, NULL};
+	NULL};
+
+enum status launcher_launch(const struct launcher *launcher,
+	const struct identity_environment *environment, char *to, size_t size, struct error *err)
+{
+	char id[64];
+	uint64_t number;
+	*to = '\0';
+	if (launcher == &launcher_torchrun)
+		return torchrun_launch(environment, to, size, err);
+	const char *variable = launcher->launch_variable;
+	const char *value = variable ? environment_value(environment, variable) : NULL;
+	if (value && launcher->launch_most) {
+		enum status status = environment_number(
+			environment, variable, 0, launcher->launch_most, &number, err);
+		if (status != STATUS_OK)
+			return status;
+	}
+	if (value) {
+		put_id(id, sizeof(id), value);
+		snprintf(to, size, "%s:%s", launcher->launch_prefix, id);
+	}
+	return STATUS_OK;
+}

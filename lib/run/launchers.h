@@ -31,38 +31,56 @@ enum status environment_number(const struct identity_environment *environment, c
 struct launcher {
 	const char *name;
 	const char *marker; /* its presence shows this launcher */
-	/* Where the marker alone does not: whether it is really this launcher. May be NULL. */
+	/* Whether it is this launcher, where the marker alone does not tell. May be NULL. */
 	bool (*present)(const struct identity_environment *environment);
-	const char *task, *tasks;	/* tasks NULL: the launcher does not say how many */
-	const char *machine, *machines; /* which machine, of how many; NULL: does not say */
-	const char *local_tasks;	/* tasks on this machine; NULL: does not say */
-	/* Reads task and tasks where they have no variables of their own. May be NULL. */
-	enum status (*numbers)(const struct identity_environment *environment, uint64_t *task,
-		uint64_t *tasks, struct error *err);
-	/* Whether its tasks are on several machines, for sure or most probably. NULL: it does not
-	 * say. */
-	bool (*spread_out)(const struct identity_environment *environment);
-	const char *cure; /* for a half-set pair and for a missing size */
-	/* Writes what tells one launch from the next, alike in all its tasks. May be NULL. */
-	enum status (*launch)(const struct identity_environment *environment, char *to, size_t size,
-		struct error *err);
+	const char *task, *tasks; /* tasks NULL: the launcher does not say how many */
+	const char *machines;	  /* how many; NULL: does not say */
+	const char *local_tasks;  /* tasks on this machine; NULL: does not say */
+	bool spread_out;	  /* its tasks most probably are on several machines */
+	const char *cure;	  /* for a half-set pair and for a missing size */
+	/* What tells one launch from the next, alike in all its tasks; NULL: nothing. */
+	const char *launch_prefix, *launch_variable;
+	uint64_t launch_most; /* launch_variable is a number, at most this one; 0: any text */
 };
 
-/* Innermost first; NULL-terminated. */
+/* Innermost first; NULL-terminated. launcher_tf_config comes after all of them. */
 extern const struct launcher *const launchers[];
 extern const struct launcher launcher_torchrun;
 extern const struct launcher launcher_slurm;
 extern const struct launcher launcher_tf_config;
 
+/* The launch as one word: "pmix:12"; "" where the launcher has none. */
+enum status launcher_launch(const struct launcher *launcher,
+	const struct identity_environment *environment, char *to, size_t size, struct error *err);
+
+/* Which task TF_CONFIG says this is. */
+struct tf_role {
+	bool is_task; /* of a cluster; false: TF_CONFIG is not set, or has no cluster */
+	uint64_t task, tasks;
+	bool several_hosts;
+};
 /*
- * STATUS_OK: TF_CONFIG, if it is set, is that of a task of the run. STATUS_USAGE: of an evaluator
- * or a parameter server, or it cannot be read.
+ * STATUS_USAGE: TF_CONFIG is that of an evaluator or a parameter server, which are no tasks of the
+ * run, or it cannot be read.
  */
-enum status tf_config_check(const struct identity_environment *environment, struct error *err);
+enum status tf_config_read(
+	const struct identity_environment *environment, struct tf_role *role, struct error *err);
+
+/* What Slurm's variables and ours say of this start of the job. */
+struct slurm_start {
+	uint64_t job; /* 0: not in a job */
+	uint64_t restarts;
+	uint64_t launched; /* the job that PREEMPT_LAUNCH was set in; 0: in none */
+};
+enum status slurm_start_read(const struct identity_environment *environment,
+	struct slurm_start *start, struct error *err);
+/* STATUS_USAGE: the PREEMPT_ variables are those of another Slurm job. */
+enum status slurm_start_check(const struct slurm_start *start, struct error *err);
 
 /* Inside a Slurm job but not in a task of it. */
 struct slurm_shell {
 	const char *kind; /* "the batch shell" */
+	bool batch;	  /* it is that one */
 	uint64_t job;
 	uint64_t machines;
 	uint64_t tasks; /* what srun would start there */

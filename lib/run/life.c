@@ -9,35 +9,18 @@
 #define WORD_MAX 128
 #define PART_MAX 512
 
-/* What this process's Slurm job says of itself. */
-struct job {
-	uint64_t number; /* 0: not in a job */
-	uint64_t restarts;
-};
-
-static enum status find_job(
-	const struct identity_environment *environment, struct job *job, struct error *err)
-{
-	enum status status =
-		environment_number(environment, "SLURM_JOB_ID", 1, UINT32_MAX, &job->number, err);
-	if (status == STATUS_OK)
-		status = environment_number(
-			environment, "SLURM_RESTART_COUNT", 0, UINT32_MAX, &job->restarts, err);
-	return status == STATUS_NO ? STATUS_OK : status;
-}
-
 /* The job, by itself; its attempts follow one another. */
-static void write_line(
-	const struct identity_environment *environment, const struct job *job, char line[PART_MAX])
+static void write_line(const struct identity_environment *environment,
+	const struct slurm_start *job, char line[PART_MAX])
 {
 	const char *cluster = environment_value(environment, "SLURM_CLUSTER_NAME");
 	snprintf(line, PART_MAX, "slurm:%.100s:%llu", cluster ? cluster : "",
-		(unsigned long long)job->number);
+		(unsigned long long)job->job);
 }
 
 /* The job's start. Its number may come again when the cluster's controller loses its state. */
-static void write_job(
-	const struct identity_environment *environment, const struct job *job, char part[PART_MAX])
+static void write_job(const struct identity_environment *environment, const struct slurm_start *job,
+	char part[PART_MAX])
 {
 	const char *start = environment_value(environment, "SLURM_JOB_START_TIME");
 	write_line(environment, job, part);
@@ -69,7 +52,8 @@ static enum status add_torchrun(
 			"without a trace in their environment: use --max-restarts 0 (and "
 			"preempt-run --restarts), or let rank 0 generate a word at each start "
 			"and send it to all ranks: --life WORD");
-	enum status status = launcher_torchrun.launch(environment, launch, sizeof(launch), err);
+	enum status status =
+		launcher_launch(&launcher_torchrun, environment, launch, sizeof(launch), err);
 	/* Where machines come and go, the workers start anew without being counted. */
 	if (status == STATUS_OK || status == STATUS_NO)
 		status = environment_number(environment, "MASTER_PORT", 1, 65535, &port, err);
@@ -79,35 +63,20 @@ static enum status add_torchrun(
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* True: the attempt that the agent's variables are of was joined inside this Slurm job. */
-static bool is_of_job(const struct identity_environment *environment, uint64_t job, uint64_t *other)
-{
-	unsigned long long its_job = 0;
-	const char *launch = environment_value(environment, "PREEMPT_LAUNCH");
-	if (launch)
-		(void)sscanf(launch, "slurm:%20llu:", &its_job);
-	*other = its_job != job ? its_job : 0;
-	return its_job == job;
-}
-
 /* The life that word names: an agent's own, or any other word. */
 static enum status find_by_word(const struct identity_environment *environment, const char *word,
-	const struct job *job, char life[LIFE_SIZE], struct error *err)
+	const struct slurm_start *job, char life[LIFE_SIZE], struct error *err)
 {
 	char part[PART_MAX] = "", whole[PART_MAX + WORD_MAX + 2];
-	uint64_t other = 0;
 	bool drawn = life_is_valid(word);
 	if (strlen(word) > WORD_MAX)
 		return error_set(
 			err, STATUS_USAGE, "--life (PREEMPT_LIFE): at most %d bytes", WORD_MAX);
 	/* What was exported before sbatch is the same in each restart, and in each job. */
-	if (job->number && !(is_of_job(environment, job->number, &other) && drawn))
+	if (job->job && !(job->launched == job->job && drawn))
 		write_job(environment, job, part);
-	if (drawn && other)
-		return error_set(err, STATUS_USAGE,
-			"the PREEMPT_ variables are left over from Slurm job %llu, and this is job "
-			"%llu: put `unset ${!PREEMPT_@}` at the top of the batch script",
-			(unsigned long long)other, (unsigned long long)job->number);
+	if (drawn && slurm_start_check(job, err) != STATUS_OK)
+		return STATUS_USAGE;
 	/* A word inherited from the environment is the same after each torchrun restart: add
 	 * torchrun's start to it. A word passed with --life belongs to this start already. */
 	const char *inherited = environment_value(environment, "PREEMPT_LIFE");
@@ -151,15 +120,15 @@ static bool find_torchrun_directory(
 enum status life_find(const struct identity_environment *environment, const char *word,
 	char life[LIFE_SIZE], struct error *err)
 {
-	struct job job = {0};
+	struct slurm_start job;
 	char part[PART_MAX] = "", line[PART_MAX];
 	uint64_t step = 0;
-	enum status status = find_job(environment, &job, err);
+	enum status status = slurm_start_read(environment, &job, err);
 	if (status != STATUS_OK)
 		return status;
 	if (word && *word)
 		return find_by_word(environment, word, &job, life, err);
-	if (job.number && launcher_slurm.present(environment) &&
+	if (job.job && launcher_slurm.present(environment) &&
 		environment_number(environment, "SLURM_STEP_ID", 0, UINT32_MAX, &step, NULL) ==
 			STATUS_OK) {
 		write_line(environment, &job, line);

@@ -11,12 +11,6 @@
 #include "base/json.h"
 #include "run/launchers.h"
 
-struct role {
-	bool is_task; /* of a cluster; false: there is no cluster */
-	uint64_t task, tasks;
-	bool several_hosts;
-};
-
 static enum status refuse(struct error *err, const char *why)
 {
 	return error_set(err, STATUS_USAGE,
@@ -56,7 +50,8 @@ static bool has_other_host(struct json_object *list, size_t count, const char **
 	return false;
 }
 
-static enum status find_role(const struct json_object *json, struct role *role, struct error *err)
+static enum status find_role(
+	const struct json_object *json, struct tf_role *role, struct error *err)
 {
 	struct json_object *cluster = NULL, *task = NULL, *chief, *master, *workers;
 	size_t chiefs, masters, worker_count;
@@ -86,12 +81,14 @@ static enum status find_role(const struct json_object *json, struct role *role, 
 		return refuse(err, "has more than one chief or master");
 	if (!type || !has_index)
 		return refuse(err, "does not say which task of the cluster this is");
+	if (chiefs + masters + worker_count > IDENTITY_TASKS_MAX)
+		return refuse(err, "has too many tasks");
 	bool leads = !strcmp(type, "chief") || !strcmp(type, "master");
 	if (!leads && strcmp(type, "worker") != 0)
 		return refuse(err, "has a task that is neither chief, master nor worker");
 	if (index >= (leads ? *type == 'c' ? chiefs : masters : worker_count))
 		return refuse(err, "has a task that is not in its cluster");
-	*role = (struct role){.is_task = true,
+	*role = (struct tf_role){.is_task = true,
 		.task = leads ? 0 : chiefs + masters + index,
 		.tasks = chiefs + masters + worker_count};
 	role->several_hosts = has_other_host(chief, chiefs, &host) ||
@@ -100,11 +97,11 @@ static enum status find_role(const struct json_object *json, struct role *role, 
 	return STATUS_OK;
 }
 
-static enum status read_role(
-	const struct identity_environment *environment, struct role *role, struct error *err)
+enum status tf_config_read(
+	const struct identity_environment *environment, struct tf_role *role, struct error *err)
 {
 	const char *text = environment_value(environment, "TF_CONFIG");
-	*role = (struct role){0};
+	*role = (struct tf_role){0};
 	if (!text)
 		return STATUS_OK;
 	struct json_object *json = json_parse(text, strlen(text));
@@ -113,45 +110,9 @@ static enum status read_role(
 	return status;
 }
 
-enum status tf_config_check(const struct identity_environment *environment, struct error *err)
-{
-	struct role role;
-	return read_role(environment, &role, err);
-}
-
-static bool is_present(const struct identity_environment *environment)
-{
-	struct role role;
-	return read_role(environment, &role, NULL) == STATUS_OK && role.is_task;
-}
-
-static bool is_spread_out(const struct identity_environment *environment)
-{
-	struct role role;
-	return read_role(environment, &role, NULL) == STATUS_OK && role.several_hosts;
-}
-
-static enum status read_numbers(const struct identity_environment *environment, uint64_t *task,
-	uint64_t *tasks, struct error *err)
-{
-	struct role role;
-	enum status status = read_role(environment, &role, err);
-	if (status == STATUS_OK && role.tasks > IDENTITY_TASKS_MAX)
-		status = refuse(err, "has too many tasks");
-	if (status != STATUS_OK)
-		return status;
-	*task = role.task;
-	*tasks = role.tasks;
-	return STATUS_OK;
-}
-
 const struct launcher launcher_tf_config = {
 	.name = "TF_CONFIG",
-	.marker = "TF_CONFIG",
-	.present = is_present,
 	.task = "task",
 	.tasks = "tasks",
-	.numbers = read_numbers,
-	.spread_out = is_spread_out,
 	.cure = "correct TF_CONFIG, or give --task and --tasks",
 };

@@ -27,7 +27,6 @@ static void check(const struct identity *identity)
 {
 	FUZZ_HOLDS(parse_name(identity->run, "run", NULL) == STATUS_OK);
 	FUZZ_HOLDS(memchr(identity->launch, '\0', sizeof(identity->launch)));
-	FUZZ_HOLDS(memchr(identity->job, '\0', sizeof(identity->job)));
 	if (!identity->is_task)
 		return;
 	FUZZ_HOLDS(identity->tasks >= 1 && identity->tasks <= IDENTITY_TASKS_MAX);
@@ -56,7 +55,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check(&identity);
 	}
 	(void)identity_own_task(&environment, &task, NULL, NULL);
-	(void)tf_config_check(&environment, NULL);
 	(void)slurm_shell_find(&environment, &shell, NULL);
 	while (count > 0)
 		free(variables[--count]);

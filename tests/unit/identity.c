@@ -750,6 +750,25 @@ static const struct row rows[] = {
 		.task = 24,
 		.tasks = 64,
 		.count = 8},
+	{.title = "the last of the most tasks that a run may have",
+		TASK(65535),
+		TASKS(65536),
+		RUN("r"),
+		.run = "r",
+		.task = 65535,
+		.tasks = 65536},
+	{.title = "twice the most tasks that a run may have",
+		TASK(0),
+		TASKS(65536),
+		RUN("r"),
+		LOCAL(2),
+		.refusal = {"65536 x 2 tasks"}},
+	{.title = "more tasks than can be multiplied",
+		TASK(0),
+		TASKS(4),
+		RUN("r"),
+		LOCAL(UINT64_MAX / 2),
+		.refusal = {"4 x 9223372036854775807 tasks"}},
 	{.title = "more tasks than a run may have",
 		TASK(0),
 		TASKS(1024),
@@ -842,23 +861,6 @@ static void check_alike(void)
 	}
 }
 
-static void check_spread(void)
-{
-	struct identity_span span;
-	struct error err;
-	CHECK(identity_spread(3, 8, 8, &span, &err) == STATUS_OK && span.first == 24 &&
-			span.count == 8 && span.tasks == 64,
-		"spread: agent 3 of 8 with 8 each");
-	CHECK(identity_spread(65535, 65536, 1, &span, &err) == STATUS_OK && span.first == 65535,
-		"spread: the last of the most");
-	CHECK(identity_spread(0, 65536, 2, &span, &err) == STATUS_USAGE, "spread: too many");
-	CHECK(identity_spread(0, UINT64_MAX / 2, 4, &span, &err) == STATUS_USAGE,
-		"spread: no overflow");
-	CHECK(identity_spread(0, 4, 0, &span, &err) == STATUS_USAGE, "spread: none each");
-	CHECK(identity_spread(4, 4, 1, &span, &err) == STATUS_USAGE,
-		"spread: rank not below ranks");
-}
-
 static void check_store(void)
 {
 	static const struct {
@@ -903,7 +905,6 @@ int main(void)
 		check_row(&row);
 	}
 	check_alike();
-	check_spread();
 	check_store();
 	return unit_end();
 }
