@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "compose/batch.h"
+#include "run/attempt.h"
 #include "run/options.h"
 #include "run/scheduler.h"
 
@@ -191,7 +192,7 @@ static uint64_t newest_attempt(const struct requeue_question *question)
 	uint64_t number = 0;
 	if (store_open(&store, question->store, 0, clock_after(10000), NULL) != STATUS_OK)
 		return 0;
-	if (history_newest(store, question->run, &number, NULL) != STATUS_OK)
+	if (attempt_newest(store, question->run, &number, NULL, NULL) != STATUS_OK)
 		number = 0;
 	store_close(store);
 	return number;

@@ -349,7 +349,7 @@ cannot_be_asked() {
 # bats test_tags=smoke
 @test "256 preempt-claim at once: exactly one winner, no other answer than 0 and 1" {
 	preempt-store put run/r/LAST '{"attempt":1}'
-	preempt-store put run/r/000001/OPEN '{"tasks":256,"launch":""}'
+	preempt-store put run/r/000001/OPEN '{"tasks":256,"launch":"","life":"99535a47afe81adb9bcf0d9d"}'
 	seq 0 255 | xargs -P 256 -I{} bash -c \
 		'PREEMPT_TASK={} PREEMPT_TASKS=256 preempt-claim -q --timeout 10m >/dev/null 2>>err; echo $?' >codes
 	[ "$(sort codes | uniq -c | tr -s " " | tr "\n" ";")" = " 1 0; 255 1;" ]

@@ -209,7 +209,8 @@ static bool wait_for_opening(struct between *between)
 			(void)attempt_close(between->store, &between->view, false, NULL, NULL);
 			return false;
 		}
-		if (history_newest(between->store, attempt->run, &newest, &err) == STATUS_OK &&
+		if (attempt_newest(between->store, attempt->run, &newest, NULL, &err) ==
+				STATUS_OK &&
 			newest > attempt->number)
 			return true;
 		if (!wait_between(between, clock_after(CHECK_EVERY)))

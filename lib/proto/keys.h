@@ -56,8 +56,10 @@ struct attempt {
 	char run[129];
 	uint64_t number; /* 1, 2, ... */
 	uint64_t tasks;
-	char prefix[192];     /* "run/RUN/000001/" */
-	char life[LIFE_SIZE]; /* of its record OPEN; "": that was not read */
+	char prefix[192]; /* "run/RUN/000001/" */
+	/* Of its record OPEN; "": that was not read. */
+	char launch[160]; /* launch id (run/identity.h); "": not known */
+	char life[LIFE_SIZE];
 };
 void attempt_name(struct attempt *attempt, const char *run, uint64_t number, uint64_t tasks);
 

@@ -263,6 +263,7 @@ static bool read_task(struct view *view, const struct reading *r)
 	(void)json_get_time(r->json, "utc", &member->joined_utc);
 	json_copy_text(r->json, "host", agent.host, sizeof(agent.host));
 	json_copy_text(r->json, "boot", agent.boot, sizeof(agent.boot));
+	(void)json_get_unsigned(r->json, "timens", &agent.time_namespace);
 	/* Keep the known identity if the new one is incomplete: it would look like a dead
 	 * process. */
 	if (!json_get_unsigned(r->json, "pidns", &agent.pid_namespace) ||

@@ -6,20 +6,21 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "live/outage.h"
 #include "store/builder.h"
 
 #define CHECK_EVERY 4000 /* ms between two looks of one who waits for news that may never come */
 
-static enum status read_last(struct store *store, const char *run, uint64_t *number,
+enum status attempt_newest(struct store *store, const char *run, uint64_t *number,
 	store_revision *revision, struct error *err)
 {
 	char key[KEYS_MAX];
 	struct store_entry entry = {0};
 	snprintf(key, sizeof(key), "run/%s/LAST", run);
 	*number = 0;
-	*revision = 0;
+	if (revision)
+		*revision = 0;
 	enum status status = store_get(store, key, &entry, err);
 	if (status == STATUS_NO)
 		return STATUS_OK;
@@ -29,70 +30,56 @@ static enum status read_last(struct store *store, const char *run, uint64_t *num
 	if (!json_get_unsigned(json, "attempt", number) || *number == 0)
 		status = error_set(err, STATUS_DAMAGED, "store %s: key %s cannot be read",
 			store_where(store), key);
-	*revision = entry.revision;
+	if (revision)
+		*revision = entry.revision;
 	json_object_put(json);
 	store_entry_release(&entry);
 	return status;
 }
 
-/*
- * The life of an attempt out of its record OPEN. A record of version 0.1.0 has none: there all
- * tasks derive the same from when and by which launch it was made.
- */
-static void read_life(const struct json_object *open, const char *launch, struct attempt *attempt)
-{
-	const char *life;
-	char whole[512];
-	int64_t utc = 0;
-	if (json_get_text(open, "life", &life) && life_is_valid(life)) {
-		memcpy(attempt->life, life, sizeof(attempt->life));
-		return;
-	}
-	(void)json_get_time(open, "utc", &utc);
-	snprintf(whole, sizeof(whole), "%s %lld %s", attempt->prefix, (long long)utc, launch);
-	life_derive(whole, whole, attempt->life);
-}
+#define OPEN(member) JSON_MEMBER(struct attempt, member)
+static const struct json_field open_fields[] = {
+	{"tasks", JSON_UNSIGNED, JSON_REQUIRED, OPEN(tasks), 1, 65536},
+	{"launch", JSON_TEXT, JSON_REQUIRED, OPEN(launch)},
+	{"life", JSON_TEXT, JSON_REQUIRED, OPEN(life)},
+	{0},
+};
 
-/* tasks, life and launch id, out of the key OPEN of an attempt; STATUS_NO: it was not opened. */
+/* tasks, launch id and life, out of the key OPEN; open NULL: STATUS_NO, it was not opened. */
 static enum status read_open(const struct store *store, struct attempt *attempt,
-	const struct store_answer *answer, char launch[160], struct error *err)
+	const struct store_entry *open, struct error *err)
 {
-	char key[KEYS_MAX];
-	const struct store_entry *open = NULL;
-	keys_of(attempt, key, "OPEN");
-	for (size_t i = 0; i < answer->count && !open; i++)
-		if (!strcmp(answer->entries[i].key, key))
-			open = &answer->entries[i];
 	if (!open)
 		return error_set(err, STATUS_NO, "run %s has no attempt %llu", attempt->run,
 			(unsigned long long)attempt->number);
-	struct json_object *json = json_parse(open->value, open->length);
-	bool right = json_get_unsigned(json, "tasks", &attempt->tasks) && attempt->tasks > 0 &&
-		     attempt->tasks <= 65536 && json_copy_text(json, "launch", launch, 160);
-	if (right)
-		read_life(json, launch, attempt);
-	json_object_put(json);
-	return right ? STATUS_OK
-		     : error_set(err, STATUS_DAMAGED, "store %s: key %s cannot be read",
-			       store_where(store), key);
+	if (json_read_record(open_fields, open->value, open->length, attempt, NULL) == JSON_WELL &&
+		life_is_valid(attempt->life))
+		return STATUS_OK;
+	return error_set(err, STATUS_DAMAGED, "store %s: key %sOPEN cannot be read",
+		store_where(store), attempt->prefix);
 }
 
 /* All that the store shows of an attempt, in one reading. */
-static enum status read_attempt(struct store *store, const char *run, uint64_t number,
-	struct view *view, char launch[160], struct error *err)
+static enum status read_attempt(
+	struct store *store, const char *run, uint64_t number, struct view *view, struct error *err)
 {
 	struct attempt attempt;
 	struct store_answer answer = {0};
-	char group[KEYS_GROUP];
+	const struct store_entry *open = NULL;
+	char group[KEYS_GROUP], key[KEYS_MAX];
 	attempt_name(&attempt, run, number, 0);
 	keys_group(&attempt, group);
+	keys_of(&attempt, key, "OPEN");
 	struct view_reading reading = {.began = clock_now()};
 	uint32_t heard = store_news(store, group);
 	enum status status =
 		store_list(store, &(struct store_range){.prefix = attempt.prefix}, &answer, err);
 	reading.ended = clock_now();
+	for (size_t i = 0; status == STATUS_OK && i < answer.count && !open; i++)
+		if (!strcmp(answer.entries[i].key, key))
+			open = &answer.entries[i];
 	if (status == STATUS_OK)
-		status = read_open(store, &attempt, &answer, launch, err);
+		status = read_open(store, &attempt, open, err);
 	if (status == STATUS_OK)
 		status = view_init(view, &attempt, err);
 	if (status == STATUS_OK) {
@@ -103,29 +90,40 @@ static enum status read_attempt(struct store *store, const char *run, uint64_t n
 	return status;
 }
 
+/* Turn 0 into the newest one's number. STATUS_NO, with err: there is none. */
+static enum status choose_number(
+	struct store *store, const char *run, uint64_t *number, struct error *err)
+{
+	enum status status = *number ? STATUS_OK : attempt_newest(store, run, number, NULL, err);
+	if (status == STATUS_OK && *number == 0)
+		status = error_set(err, STATUS_NO, "run %s has no attempt yet", run);
+	return status;
+}
+
 enum status attempt_view(
 	struct store *store, const char *run, uint64_t number, struct view *view, struct error *err)
 {
-	store_revision revision;
-	char launch[160];
-	enum status status = STATUS_OK;
-	if (number == 0)
-		status = read_last(store, run, &number, &revision, err);
-	if (status != STATUS_OK)
-		return status;
-	if (number == 0)
-		return error_set(err, STATUS_NO, "run %s has no attempt yet", run);
-	return read_attempt(store, run, number, view, launch, err);
+	enum status status = choose_number(store, run, &number, err);
+	return status == STATUS_OK ? read_attempt(store, run, number, view, err) : status;
 }
 
 enum status attempt_find(struct store *store, const char *run, uint64_t number,
 	struct attempt *attempt, struct error *err)
 {
-	struct view view = {0};
-	enum status status = attempt_view(store, run, number, &view, err);
+	struct attempt found;
+	struct store_entry open = {0};
+	char key[KEYS_MAX];
+	enum status status = choose_number(store, run, &number, err);
+	if (status != STATUS_OK)
+		return status;
+	attempt_name(&found, run, number, 0);
+	keys_of(&found, key, "OPEN");
+	status = store_get(store, key, &open, err);
+	if (status == STATUS_OK || status == STATUS_NO)
+		status = read_open(store, &found, status == STATUS_OK ? &open : NULL, err);
+	store_entry_release(&open);
 	if (status == STATUS_OK)
-		*attempt = view.attempt;
-	view_release(&view);
+		*attempt = found;
 	return status;
 }
 
@@ -167,9 +165,10 @@ static enum membership read_membership(
 	return rebooted ? MEMBERSHIP_DEAD : MEMBERSHIP_UNKNOWN;
 }
 
-static void describe(const struct view *view, const struct attempt_entry *entry, const char *launch,
+static void describe(const struct view *view, const struct attempt_entry *entry,
 	struct attempt_join_state *state)
 {
+	const char *launch = view->attempt.launch;
 	static const int weight[] = {[MEMBERSHIP_OURS] = 0,
 		[MEMBERSHIP_FREE] = 1,
 		[MEMBERSHIP_LEFT] = 2,
@@ -217,6 +216,7 @@ static struct json_object *task_value(const struct attempt_entry *entry)
 	json_put_unsigned(json, "pidns", agent->pid_namespace);
 	json_put_signed(json, "pid", agent->pid);
 	json_put_unsigned(json, "start", agent->start);
+	json_put_unsigned(json, "timens", agent->time_namespace);
 	json_put_signed(json, "utc", clock_utc());
 	if (entry->beatless)
 		json_put_bool(json, "beats", false);
@@ -278,6 +278,7 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	if (!life_draw(view->attempt.life, life))
 		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
 	memcpy(attempt->life, life, sizeof(life));
+	snprintf(attempt->launch, sizeof(attempt->launch), "%s", entry->launch);
 	/* The beats' files exist before the attempt does: a client may cache "no such file". */
 	keys_group(attempt, group);
 	enum status status = store_beats_prepare(store, group, entry->tasks, err);
@@ -294,10 +295,7 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 	transaction_require(t, transaction_own(t, key), last_revision);
 	transaction_put(t, transaction_own(t, key), number);
 
-	struct json_object *open = json_object_new_object();
-	json_put_unsigned(open, "tasks", entry->tasks);
-	json_put_text(open, "launch", entry->launch);
-	json_put_text(open, "life", attempt->life);
+	struct json_object *open = json_write_record(open_fields, attempt);
 	json_put_signed(open, "utc", clock_utc());
 	keys_of(attempt, key, "OPEN");
 	transaction_require(t, transaction_own(t, key), 0);
@@ -380,8 +378,9 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 }
 
 static enum status refuse(const struct attempt_entry *entry, enum attempt_join_decision decision,
-	const struct view *view, const char *launch, struct error *err)
+	const struct view *view, struct error *err)
 {
+	const char *launch = view->attempt.launch;
 	uint64_t number = view->attempt.number;
 	if (decision == ATTEMPT_REFUSE_LINGERING)
 		return error_set(err, STATUS_USAGE,
@@ -443,16 +442,15 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 	for (;;) {
 		uint64_t last;
 		store_revision last_revision;
-		char launch[160] = "";
 		struct attempt_join_state state = {0};
 
-		status = read_last(store, entry->run, &last, &last_revision, err);
+		status = attempt_newest(store, entry->run, &last, &last_revision, err);
 		if (status == STATUS_OK && last)
-			status = read_attempt(store, entry->run, last, view, launch, err);
+			status = read_attempt(store, entry->run, last, view, err);
 		if (status != STATUS_OK)
 			goto out;
 		if (last)
-			describe(view, entry, launch, &state);
+			describe(view, entry, &state);
 
 		enum attempt_join_decision decision = attempt_decide_join(&state, entry->tasks);
 		status = check_number(entry, decision, last, err);
@@ -499,9 +497,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 				entry->run, (unsigned long long)last);
 		case ATTEMPT_REFUSE_ALIVE:
 		case ATTEMPT_REFUSE_LINGERING:
-		case ATTEMPT_REFUSE_TASKS:
-			status = refuse(entry, decision, view, launch, err);
-			goto out;
+		case ATTEMPT_REFUSE_TASKS: status = refuse(entry, decision, view, err); goto out;
 		}
 		view_release(view);
 		if (status != STATUS_NO)

@@ -80,7 +80,14 @@ enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
 enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
 	struct error *err);
 
-/* The newest attempt of a run, or the given one; STATUS_NO: there is none. */
+/*
+ * The number of the newest attempt of a run, 0: there is none yet; and the revision of the key that
+ * holds it (may be NULL).
+ */
+enum status attempt_newest(struct store *store, const char *run, uint64_t *number,
+	store_revision *revision, struct error *err);
+
+/* The newest attempt of a run (number 0), or the given one; STATUS_NO: there is none. */
 enum status attempt_find(struct store *store, const char *run, uint64_t number,
 	struct attempt *attempt, struct error *err);
 

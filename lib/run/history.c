@@ -11,18 +11,6 @@
 
 #define BATCH 50 /* attempts read in one transaction */
 
-enum status history_newest(
-	struct store *store, const char *run, uint64_t *number, struct error *err)
-{
-	struct attempt attempt;
-	enum status status = attempt_find(store, run, 0, &attempt, err);
-	if (status == STATUS_NO)
-		*number = 0;
-	else if (status == STATUS_OK)
-		*number = attempt.number;
-	return status == STATUS_NO ? STATUS_OK : status;
-}
-
 /* NEXT or REFUSED: whether it says no, and why. */
 static void read_refusal(const struct store_entry *entry, struct outcome *outcome)
 {
@@ -103,7 +91,7 @@ enum status history_read(struct store *store, const char *run, uint64_t number,
 	struct history found = {0};
 	enum status status = STATUS_OK;
 	if (number == 0)
-		status = history_newest(store, run, &number, err);
+		status = attempt_newest(store, run, &number, NULL, err);
 	if (status != STATUS_OK)
 		return status;
 	if (number == 0)

@@ -25,10 +25,6 @@ enum status history_read(struct store *store, const char *run, uint64_t number,
 	struct history *history, struct error *err);
 void history_release(struct history *history);
 
-/* The number of the newest attempt of a run; 0: there is none. */
-enum status history_newest(
-	struct store *store, const char *run, uint64_t *number, struct error *err);
-
 /*
  * Decide by the budgets whether the agents of this attempt, which has closed, run again; or learn
  * what another of them has decided. resume: the step of the newest complete checkpoint, if

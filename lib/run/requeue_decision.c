@@ -60,25 +60,13 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	}
 }
 
-/* Whether this attempt was opened by this start of the job. */
-static enum status is_of_launch(struct store *store, const struct attempt *attempt,
-	const char *ours, bool *is, struct error *err)
+/* Whether this attempt was opened by this start of the job, as far as both are known. */
+static bool is_of_launch(const struct attempt *attempt, const char *ours)
 {
-	char key[KEYS_MAX], theirs[160] = "";
-	struct store_entry entry = {0};
-	keys_of(attempt, key, "OPEN");
-	enum status status = store_get(store, key, &entry, err);
-	if (status != STATUS_OK)
-		return status == STATUS_NO ? STATUS_OK : status;
-	struct json_object *json = json_parse(entry.value, entry.length);
-	(void)json_copy_text(json, "launch", theirs, sizeof(theirs));
-	json_object_put(json);
-	store_entry_release(&entry);
-	/* A step adds its own to the job's. */
-	size_t length = strcspn(ours, "+");
-	*is = !*ours || !*theirs ||
-	      (length == strcspn(theirs, "+") && !strncmp(ours, theirs, length));
-	return STATUS_OK;
+	const char *theirs = attempt->launch;
+	size_t length = strcspn(ours, "+"); /* a step adds its own to the job's */
+	return !*ours || !*theirs ||
+	       (length == strcspn(theirs, "+") && !strncmp(ours, theirs, length));
 }
 
 /*
@@ -103,11 +91,9 @@ static enum status judge(struct store *store, const struct requeue_question *que
 	struct view view = {0};
 	struct history history = {0};
 	const struct attempt *attempt = &view.attempt;
-	bool is_ours = false;
 	enum status status = attempt_view(store, question->run, 0, &view, err);
-	if (status == STATUS_OK)
-		status = is_of_launch(store, attempt, question->launch, &is_ours, err);
-	is_ours = is_ours && attempt->number > question->before;
+	bool is_ours = status == STATUS_OK && attempt->number > question->before &&
+		       is_of_launch(attempt, question->launch);
 	if (status == STATUS_NO || (status == STATUS_OK && !is_ours)) {
 		requeue_guess(question, NULL, requeue);
 		status = STATUS_OK;
