@@ -2,15 +2,13 @@
 #include "run/attempt.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json_fields.h"
-#include "live/outage.h"
+#include "proto/remembered.h"
+#include "run/outcome.h"
 #include "store/builder.h"
-
-#define CHECK_EVERY 4000 /* ms between two looks of one who waits for news that may never come */
 
 enum status attempt_newest(struct store *store, const char *run, uint64_t *number,
 	store_revision *revision, struct error *err)
@@ -44,6 +42,13 @@ static const struct json_field open_fields[] = {
 	{"life", JSON_TEXT, JSON_REQUIRED, OPEN(life)},
 	{0},
 };
+
+struct json_object *attempt_open_value(const struct attempt *attempt)
+{
+	struct json_object *json = json_write_record(open_fields, attempt);
+	json_put_signed(json, "utc", clock_utc());
+	return json;
+}
 
 /* tasks, launch id and life, out of the key OPEN; open NULL: STATUS_NO, it was not opened. */
 static enum status read_open(const struct store *store, struct attempt *attempt,
@@ -135,462 +140,79 @@ enum status attempt_check_task(const struct attempt *attempt, uint64_t task, str
 		(unsigned long long)task, attempt->run, (unsigned long long)attempt->tasks);
 }
 
-static bool same_process(const struct process_identity *a, const struct process_identity *b)
+/* ---- Leaving, and closing ---- */
+
+enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
+	enum agreement_reason reason, int code, struct error *err)
 {
-	return a->pid == b->pid && a->start == b->start && a->pid_namespace == b->pid_namespace &&
-	       !strcmp(a->boot, b->boot);
+	struct write write;
+	struct agreement_plan plan = {.reason = reason};
+	plan.write[WRITE_LEFT] = 1;
+	write_build(&write, view, WRITE_LEFT, task, &plan, &(struct write_details){.code = code});
+	enum agreement_outcome outcome = write_carry_out(&write, store, err);
+	write_release(&write);
+	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
 }
 
-static enum membership read_membership(
-	const struct view *view, uint64_t task, const struct process_identity *us)
+/* For those who only want to know roughly. */
+static const char *state_of(enum outcome_cause cause, bool claimed)
 {
-	const struct view_member *member = &view->members[task];
-	const struct agreement_peer *peer = &view->agreement.peers[task];
-	if (!member->joined)
-		return MEMBERSHIP_FREE;
-	if (peer->left != REASON_NONE)
-		return MEMBERSHIP_LEFT;
-	if (peer->dead)
-		return MEMBERSHIP_DEAD;
-	if (same_process(&member->agent, us))
-		return MEMBERSHIP_OURS;
-	switch (process_check(&member->agent)) {
-	case PROCESS_ALIVE: return MEMBERSHIP_ALIVE;
-	case PROCESS_GONE: return MEMBERSHIP_DEAD;
-	case PROCESS_ELSEWHERE: break;
-	}
-	/* The host has rebooted since, so every process that ran there is gone. */
-	bool rebooted =
-		!strcmp(member->agent.host, us->host) && strcmp(member->agent.boot, us->boot);
-	return rebooted ? MEMBERSHIP_DEAD : MEMBERSHIP_UNKNOWN;
+	return cause == CAUSE_COMPLETED ? "completed" : claimed ? "preempted" : "failed";
 }
 
-static void describe(const struct view *view, const struct attempt_entry *entry,
-	struct attempt_join_state *state)
+enum status attempt_close(struct store *store, struct view *view, bool forced,
+	const struct outcome_finding *finding, struct error *err)
 {
-	const char *launch = view->attempt.launch;
-	static const int weight[] = {[MEMBERSHIP_OURS] = 0,
-		[MEMBERSHIP_FREE] = 1,
-		[MEMBERSHIP_LEFT] = 2,
-		[MEMBERSHIP_DEAD] = 3,
-		[MEMBERSHIP_UNKNOWN] = 4,
-		[MEMBERSHIP_ALIVE] = 5};
-	*state = (struct attempt_join_state){.exists = true,
-		.closed = view->agreement.closed,
-		.sealed = *view->seal != '\0',
-		.claimed = view->agreement.claimed,
-		.all_through = view_all_through(view),
-		.tasks = view->attempt.tasks,
-		.launch = attempt_compare_launch(entry->launch, launch),
-		.same_launch = *launch && !strcmp(entry->launch, launch),
-		.membership = MEMBERSHIP_OURS,
-		.others = MEMBERSHIP_OURS};
-	bool any = false, lives = false;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		bool ours = i >= entry->first && i < entry->first + entry->count;
-		enum membership membership = read_membership(view, i, &entry->agent);
-		enum membership *worst = ours ? &state->membership : &state->others;
-		if (membership == MEMBERSHIP_FREE && !ours)
-			continue;
-		any |= ours;
-		if (!ours && membership != MEMBERSHIP_LEFT && view_is_surely_dead(view, i))
-			state->lost = true;
-		else if (!ours && membership != MEMBERSHIP_LEFT)
-			lives = true;
-		if (weight[membership] > weight[*worst])
-			*worst = membership;
-	}
-	state->deserted = state->others != MEMBERSHIP_OURS && !lives;
-	if (!any)
-		state->membership = MEMBERSHIP_FREE;
+	enum status status = view_refresh(view, store, err);
+	return status == STATUS_OK ? attempt_close_as_seen(store, view, forced, finding, err)
+				   : status;
 }
 
-/* ---- What is done ---- */
-
-static struct json_object *task_value(const struct attempt_entry *entry)
+static enum status put_closed(struct store *store, const struct view *view, bool corrects,
+	const struct outcome_finding *finding, const struct remembered *known, struct error *err)
 {
-	const struct process_identity *agent = &entry->agent;
+	struct transaction t = {0};
+	char key[KEYS_MAX];
+	struct outcome outcome;
 	struct json_object *json = json_object_new_object();
-	json_put_text(json, "host", agent->host);
-	json_put_text(json, "boot", agent->boot);
-	json_put_unsigned(json, "pidns", agent->pid_namespace);
-	json_put_signed(json, "pid", agent->pid);
-	json_put_unsigned(json, "start", agent->start);
-	json_put_unsigned(json, "timens", agent->time_namespace);
+	outcome_of_view(view, finding, &outcome);
+	if (outcome.cause == CAUSE_OPEN)
+		outcome.cause = CAUSE_LOST; /* closed by hand, or nobody said why */
+	json_put_text(json, "state", state_of(outcome.cause, view->agreement.claimed));
+	if (view->agreement.decided && view->agreement.decision.kind != KIND_NONE)
+		json_put_unsigned(json, "step", view->agreement.decision.step);
+	outcome_write(&outcome, json);
 	json_put_signed(json, "utc", clock_utc());
-	if (entry->beatless)
-		json_put_bool(json, "beats", false);
-	return json;
-}
-
-static enum status run_and_release(struct transaction *t, struct store *store, struct error *err)
-{
-	enum status status = transaction_run(t, store, err);
-	transaction_release(t);
-	return status;
-}
-
-static void take_memberships(
-	struct transaction *t, const struct attempt *attempt, const struct attempt_entry *entry)
-{
-	char key[KEYS_MAX];
-	for (uint64_t i = entry->first; i < entry->first + entry->count; i++) {
-		keys_of(attempt, key, "TASK/%llu", (unsigned long long)i);
-		const char *owned = transaction_own(t, key);
-		transaction_require(t, owned, 0);
-		transaction_put(t, owned, task_value(entry));
-	}
-}
-
-/* Run the transaction that joins our tasks; the view then shows them. STATUS_NO: another
- * process was faster. */
-static enum status take_part(
-	struct write *write, struct store *store, struct view *view, struct error *err)
-{
-	int64_t began = clock_now();
-	enum agreement_outcome outcome = write_carry_out(write, store, err);
-	if (outcome == OUTCOME_DONE) {
-		if (view->revision == 0) /* we have just opened it: nothing came before */
-			view->revision = write->revision - 1;
-		view->heard = view->heard ? view->heard : write->news;
-		view_feed_written(
-			view, write, &(struct view_reading){.began = began, .ended = clock_now()});
-		view->joined_by_us = write->revision;
-	}
-	write_release(write);
-	return outcome == OUTCOME_DONE	    ? STATUS_OK
-	       : outcome == OUTCOME_REFUSED ? STATUS_NO
-					    : err->status;
-}
-
-/*
- * Open the attempt after the view's (a zeroed one: the first), and turn the view to it. Its life is
- * of the line of that one's.
- */
-static enum status open_next(struct store *store, const struct attempt_entry *entry,
-	store_revision last_revision, struct view *view, struct error *err)
-{
-	struct write write = {0};
-	struct transaction *t = &write.transaction;
-	char key[KEYS_MAX], group[KEYS_GROUP], life[LIFE_SIZE];
-	struct attempt next, *attempt = &next;
-	attempt_name(attempt, entry->run, view->attempt.number + 1, entry->tasks);
-	if (!life_draw(view->attempt.life, life))
-		return error_set(err, STATUS_TEMPORARY, "the kernel gives no random numbers");
-	memcpy(attempt->life, life, sizeof(life));
-	snprintf(attempt->launch, sizeof(attempt->launch), "%s", entry->launch);
-	/* The beats' files exist before the attempt does: a client may cache "no such file". */
-	keys_group(attempt, group);
-	enum status status = store_beats_prepare(store, group, entry->tasks, err);
-	if (status != STATUS_OK)
-		return status;
-
-	view_release(view);
-	status = view_init(view, attempt, err);
-	if (status != STATUS_OK)
-		return status;
-	struct json_object *number = json_object_new_object();
-	json_put_unsigned(number, "attempt", attempt->number);
-	snprintf(key, sizeof(key), "run/%s/LAST", entry->run);
-	transaction_require(t, transaction_own(t, key), last_revision);
-	transaction_put(t, transaction_own(t, key), number);
-
-	struct json_object *open = json_write_record(open_fields, attempt);
-	json_put_signed(open, "utc", clock_utc());
-	keys_of(attempt, key, "OPEN");
-	transaction_require(t, transaction_own(t, key), 0);
-	transaction_put(t, transaction_own(t, key), open);
-	take_memberships(t, attempt, entry);
-	write_news(t, attempt, false);
-	return take_part(&write, store, view, err);
-}
-
-static enum status join_this(struct store *store, const struct attempt_entry *entry,
-	struct view *view, struct error *err)
-{
-	struct write write = {0};
-	struct transaction *t = &write.transaction;
-	char key[KEYS_MAX];
-	keys_of(&view->attempt, key, "SEAL");
-	transaction_require(t, transaction_own(t, key), 0);
 	keys_of(&view->attempt, key, "CLOSED");
-	transaction_require(t, transaction_own(t, key), 0);
-	take_memberships(t, &view->attempt, entry);
-	return take_part(&write, store, view, err);
-}
-
-static enum status seal(struct store *store, const struct attempt *attempt, const char *by,
-	const char *text, struct error *err)
-{
-	struct transaction t = {0};
-	char key[KEYS_MAX];
-	struct json_object *json = json_object_new_object();
-	json_put_text(json, "by", by);
-	json_put_text(json, "text", text);
-	json_put_signed(json, "utc", clock_utc());
-	keys_of(attempt, key, "SEAL");
-	transaction_require(&t, transaction_own(&t, key), 0);
+	if (!corrects)
+		transaction_require(&t, transaction_own(&t, key), 0);
 	transaction_put(&t, transaction_own(&t, key), json);
-	write_news(&t, attempt, true);
-	enum status status = run_and_release(&t, store, err);
-	return status == STATUS_NO ? STATUS_OK : status;
-}
-
-/*
- * Declare our dead predecessors dead and close their attempt. Write the seal first: tasks that are
- * still joining that attempt then see a restart, and join the next one.
- */
-static enum status seal_as_dead(struct store *store, const struct attempt_entry *entry,
-	struct view *view, struct error *err)
-{
-	char text[96] = "a new launch has taken over";
-	if (entry->first < view->attempt.tasks && view->members[entry->first].joined)
-		snprintf(text, sizeof(text), "task %llu was restarted",
-			(unsigned long long)entry->first);
-	enum status status = seal(store, &view->attempt, "restart", text, err);
-	if (status == STATUS_OK)
-		status = view_refresh(view, store, err);
-	if (status != STATUS_OK)
-		return status;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		struct write write;
-		enum membership membership = read_membership(view, i, &entry->agent);
-		bool ours = i >= entry->first && i < entry->first + entry->count;
-		bool dead =
-			membership == MEMBERSHIP_DEAD || (ours && membership != MEMBERSHIP_FREE);
-		if (!dead || view->agreement.peers[i].dead ||
-			view->agreement.peers[i].left != REASON_NONE)
-			continue;
-		struct death death = {.task = i,
-			.cause = ours ? DEATH_RESTARTED : DEATH_GONE,
-			.since_utc = clock_utc()};
-		write_build_deaths(&write, view, BY_NO_TASK, &death, 1);
-		enum agreement_outcome outcome = write_carry_out(&write, store, err);
-		write_release(&write);
-		if (outcome == OUTCOME_UNKNOWN)
-			return STATUS_TEMPORARY;
-		status = view_refresh(view, store, err);
-		if (status != STATUS_OK)
-			return status;
-	}
-	status = attempt_close(store, view, false, NULL, err);
-	return status == STATUS_NO ? STATUS_OK : status;
-}
-
-static enum status refuse(const struct attempt_entry *entry, enum attempt_join_decision decision,
-	const struct view *view, struct error *err)
-{
-	const char *launch = view->attempt.launch;
-	uint64_t number = view->attempt.number;
-	if (decision == ATTEMPT_REFUSE_LINGERING)
-		return error_set(err, STATUS_USAGE,
-			"run %s: attempt %llu belongs to launch %s, and this is %s, which is older; "
-			"end this process",
-			entry->run, (unsigned long long)number, launch, entry->launch);
-	if (decision == ATTEMPT_REFUSE_TASKS)
-		return error_set(err, STATUS_USAGE,
-			"run %s: attempt %llu is open with %llu tasks, and this says %llu; two jobs "
-			"need two names (--run)",
-			entry->run, (unsigned long long)number,
-			(unsigned long long)view->attempt.tasks, (unsigned long long)entry->tasks);
-	for (uint64_t i = 0; i < view->attempt.tasks; i++)
-		if (read_membership(view, i, &entry->agent) == MEMBERSHIP_ALIVE)
-			return error_set(err, STATUS_USAGE,
-				"run %s: task %llu of attempt %llu%s%s is running (pid %d on %s); two "
-				"jobs%s%s need two names (--run)",
-				entry->run, (unsigned long long)i, (unsigned long long)number,
-				*launch ? ", launch " : "", launch, (int)view->members[i].agent.pid,
-				view->members[i].agent.host,
-				*entry->launch ? ", and this is launch " : "", entry->launch);
-	return error_set(err, STATUS_USAGE, "run %s is running", entry->run);
-}
-
-/* Wait for news of the attempt, and now and then look without any. STATUS_TIMEOUT: until then. */
-static enum status wait_for_news(
-	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
-{
-	int64_t look = clock_after(CHECK_EVERY / 2 + clock_jitter(CHECK_EVERY / 2));
-	enum status status =
-		view_await(view, store, look < deadline ? look : deadline, cancel, err);
-	if (status == STATUS_NO)
-		return error_set(
-			err, STATUS_NO, "run %s: joining was cancelled", view->attempt.run);
-	if (status == STATUS_TIMEOUT && look < deadline)
-		status = STATUS_OK;
-	return status == STATUS_OK ? view_refresh(view, store, err) : status;
-}
-
-/* Whether what would be done concerns the attempt that was asked for, if any was. */
-static enum status check_number(const struct attempt_entry *entry,
-	enum attempt_join_decision decision, uint64_t last, struct error *err)
-{
-	bool opens = decision == ATTEMPT_OPEN || decision == ATTEMPT_DECLARE_DEAD;
-	uint64_t next = opens ? last + 1 : last;
-	if (entry->number == 0 || entry->number == next)
-		return STATUS_OK;
-	return error_set(err, STATUS_USAGE,
-		"run %s: attempt %llu was requested, but the next one is %llu: leave out "
-		"--attempt, or unset PREEMPT_ATTEMPT",
-		entry->run, (unsigned long long)entry->number, (unsigned long long)next);
-}
-
-/* attempt_join, once: STATUS_TEMPORARY as soon as the store does not answer. */
-static enum status try_join(struct store *store, const struct attempt_entry *entry,
-	struct view *view, struct error *err)
-{
-	enum status status;
-	for (;;) {
-		uint64_t last;
-		store_revision last_revision;
-		struct attempt_join_state state = {0};
-
-		status = attempt_newest(store, entry->run, &last, &last_revision, err);
-		if (status == STATUS_OK && last)
-			status = read_attempt(store, entry->run, last, view, err);
-		if (status != STATUS_OK)
-			goto out;
-		if (last)
-			describe(view, entry, &state);
-
-		enum attempt_join_decision decision = attempt_decide_join(&state, entry->tasks);
-		status = check_number(entry, decision, last, err);
-		if (status != STATUS_OK)
-			goto out;
-		switch (decision) {
-		case ATTEMPT_JOINED: return STATUS_OK;
-		case ATTEMPT_JOIN:
-			status = join_this(store, entry, view, err);
-			if (status == STATUS_OK)
-				return STATUS_OK;
-			break;
-		case ATTEMPT_DECLARE_DEAD:
-			status = seal_as_dead(store, entry, view, err);
-			if (status != STATUS_OK)
-				goto out;
-			status = open_next(store, entry, last_revision, view, err);
-			if (status == STATUS_OK)
-				return STATUS_OK;
-			break;
-		case ATTEMPT_OPEN:
-			if (state.exists && !state.closed)
-				(void)attempt_close(store, view, false, NULL, NULL);
-			status = open_next(store, entry, last_revision, view, err);
-			if (status == STATUS_OK)
-				return STATUS_OK;
-			break;
-		case ATTEMPT_WAIT:
-			status = wait_for_news(store, view, entry->deadline, entry->cancel, err);
-			if (status == STATUS_TIMEOUT)
-				error_set(err, STATUS_TIMEOUT,
-					"run %s: attempt %llu has not closed; if nothing of it runs any "
-					"more: preempt-store close --run %s",
-					entry->run, (unsigned long long)last, entry->run);
-			if (status != STATUS_OK)
-				goto out;
-			status = STATUS_NO; /* judge again */
-			break;
-		case ATTEMPT_TOO_LATE:
-			view_release(view);
-			view->agreement.claimed = true; /* see attempt_is_preempted */
-			return error_set(err, STATUS_NO,
-				"run %s: attempt %llu was preempted before this task joined",
-				entry->run, (unsigned long long)last);
-		case ATTEMPT_REFUSE_ALIVE:
-		case ATTEMPT_REFUSE_LINGERING:
-		case ATTEMPT_REFUSE_TASKS: status = refuse(entry, decision, view, err); goto out;
-		}
-		view_release(view);
-		if (status != STATUS_NO)
-			return status; /* the store could not be asked */
-		if (clock_now() >= entry->deadline)
-			return error_set(
-				err, STATUS_TIMEOUT, "run %s: could not join in time", entry->run);
-	}
-out:
-	view_release(view);
-	return status;
-}
-
-enum status attempt_join(struct store *store, const struct attempt_entry *entry, struct view *view,
-	struct error *err)
-{
-	struct outage outage = {
-		.deadline = entry->deadline, .cancel = &entry->cancel, .cancel_count = 1};
-	enum status status;
-	*view = (struct view){0};
-	do
-		status = try_join(store, entry, view, err);
-	while (outage_retry(&outage, &status, err));
-	return status;
-}
-
-/* The task that joins last notifies the others. If that fails, they find out by polling. */
-static void tell_all_joined(struct store *store, const struct view *view)
-{
-	struct transaction t = {0};
-	char key[KEYS_MAX];
-	struct json_object *json = json_object_new_object();
-	bool last = view->joined_by_us && view->joined_by_us == view->joined_at;
-	if (view->all_joined || !last || view->attempt.tasks == 1) {
-		json_object_put(json);
-		return;
-	}
-	json_put_signed(json, "utc", clock_utc());
-	keys_of(&view->attempt, key, "ALL_JOINED");
-	transaction_put_new(&t, transaction_own(&t, key), json);
 	write_news(&t, &view->attempt, true);
-	(void)run_and_release(&t, store, NULL);
+	if (known)
+		remembered_put(known, view->attempt.run, view->longest_save, &view->learned, &t);
+	enum status status = transaction_run(&t, store, err);
+	transaction_release(&t);
+	return status;
 }
 
-enum status attempt_gather(
-	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
+enum status attempt_close_as_seen(struct store *store, const struct view *view, bool forced,
+	const struct outcome_finding *finding, struct error *err)
 {
-	struct outage outage = {.deadline = deadline, .cancel = &cancel, .cancel_count = 1};
-	enum status status = STATUS_OK;
-	for (;;) {
-		while (outage_retry(&outage, &status, err))
-			status = view_refresh(view, store, err);
-		if (status != STATUS_OK && status != STATUS_TIMEOUT)
-			return status;
-		if (view->agreement.claimed)
-			return error_set(err, STATUS_NO,
-				"run %s was preempted before all had joined", view->attempt.run);
-		if (!strcmp(view->seal, "timeout"))
-			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
-				view->attempt.run, view->seal_text);
-		if (view->error.present)
-			return error_set(err, STATUS_BROKEN,
-				"run %s: task %llu failed on %s with %d%s%s", view->attempt.run,
-				(unsigned long long)view->error.task, view->error.host,
-				view->error.code, *view->error.line ? ": " : "", view->error.line);
-		if (*view->seal)
-			return error_set(err, STATUS_BROKEN, "run %s: %s", view->attempt.run,
-				*view->seal_text ? view->seal_text : view->seal);
-		if (view_is_gathered(view)) {
-			tell_all_joined(store, view);
-			return STATUS_OK;
-		}
-		if (status == STATUS_TIMEOUT) {
-			struct text missing = {0};
-			char why[256];
-			uint64_t count = view_name_missing(view, &missing);
-			snprintf(why, sizeof(why), "%llu of %llu tasks have joined; missing: %s",
-				(unsigned long long)(view->attempt.tasks - count),
-				(unsigned long long)view->attempt.tasks, text_string(&missing));
-			text_release(&missing);
-			(void)seal(store, &view->attempt, "timeout", why, NULL);
-			return error_set(err, STATUS_TIMEOUT, "run %s: %s (--join-timeout)",
-				view->attempt.run, why);
-		}
-		uint64_t missing = view->attempt.tasks - view_joined(view);
-		if (missing && view_unseen_records(view) >= missing)
-			status = view_refresh(view, store, err);
-		else
-			status = wait_for_news(store, view, deadline, cancel, err);
-	}
-}
-
-bool attempt_is_superseded(const struct view *view)
-{
-	return !strcmp(view->seal, "restart");
+	struct remembered known;
+	bool learned = view->longest_save > 0 || view->learned.count > 0;
+	/* A task that was declared dead may have come back since and reported that it finished. */
+	bool corrects = view->agreement.closed && strcmp(view->closed, "completed") != 0 &&
+			view_all_completed(view);
+	if (view->agreement.closed && !corrects)
+		return STATUS_OK;
+	if (!forced && !view_all_through(view))
+		return error_set(
+			err, STATUS_NO, "run %s: some tasks have not left yet", view->attempt.run);
+	learned = learned && remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
+	enum status status =
+		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);
+	/* Somebody has closed it, or remembered something since. */
+	if (status == STATUS_NO && learned)
+		status = put_closed(store, view, corrects, finding, NULL, err);
+	return status == STATUS_NO ? STATUS_OK : status;
 }

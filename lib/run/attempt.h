@@ -91,6 +91,9 @@ enum status attempt_newest(struct store *store, const char *run, uint64_t *numbe
 enum status attempt_find(struct store *store, const char *run, uint64_t number,
 	struct attempt *attempt, struct error *err);
 
+/* The value of its key OPEN. */
+struct json_object *attempt_open_value(const struct attempt *attempt);
+
 /* STATUS_USAGE, with err: the attempt has fewer tasks than to have this one. */
 enum status attempt_check_task(const struct attempt *attempt, uint64_t task, struct error *err);
 
