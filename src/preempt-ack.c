@@ -170,9 +170,8 @@ static struct agent_options options_of(const struct identity *identity, const ch
 static int run_serve(void)
 {
 	struct error err;
-	struct identity identity;
+	struct group_run own;
 	struct attempt attempt;
-	char url[4096];
 	int served;
 	pid_t agent;
 	if (!group_options.attempt_given || !group_options.tasks_given) {
@@ -182,21 +181,18 @@ static int run_serve(void)
 	}
 	enum status status = find_agent(&agent, &err);
 	if (status == STATUS_OK)
-		status = group_identify(IDENTITY_TASK, 0, &identity, &err);
-	if (status == STATUS_OK)
-		status = group_store_url(identity.run, false, url, sizeof(url), &err);
+		status = group_find(IDENTITY_TASK, false, &own, &err);
 	if (status == STATUS_OK)
 		status = served_open(agent, &served, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	served_ignore_notices();
 	message_patience(1000); /* a log that stalls must not keep the task from agreeing */
-	attempt_name(&attempt, identity.run, group_options.attempt, identity.tasks);
-	struct agent_options how = options_of(&identity, url);
-	return ack_serve(
-		&(struct ack_request){
-			.options = &how, .attempt = &attempt, .board = board, .agent = agent},
-		served);
+	attempt_name(&attempt, own.identity.run, group_options.attempt, own.identity.tasks);
+	struct agent_options how = options_of(&own.identity, own.url);
+	struct ack_request request = {
+		.options = &how, .attempt = &attempt, .board = board, .agent = agent};
+	return ack_serve(&request, served);
 }
 
 static enum status check_options(struct error *err)
@@ -220,10 +216,7 @@ static enum status check_options(struct error *err)
 static int run(const struct args_rest *rest)
 {
 	struct error err = {0};
-	struct identity identity;
-	struct attempt attempt;
-	struct store *store = NULL;
-	char url[4096];
+	struct group_run own;
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
 	(void)rest;
@@ -231,24 +224,16 @@ static int run(const struct args_rest *rest)
 		return message_fail(&err);
 	if (serve)
 		return run_serve();
-	enum status status = group_identify(IDENTITY_TASK, 0, &identity, &err);
-	if (status == STATUS_OK)
-		status = group_store_url(identity.run, false, url, sizeof(url), &err);
-	if (status == STATUS_OK)
-		status = store_open(&store, url, 0, clock_after(30000), &err);
-	if (status == STATUS_OK)
-		status = attempt_find(store, identity.run,
-			group_options.attempt_given ? group_options.attempt : 0, &attempt, &err);
-	if (status == STATUS_OK)
-		status = attempt_check_task(&attempt, identity.task, &err);
-	struct agent_options how = options_of(&identity, url);
+	enum status status = group_open(IDENTITY_TASK, false, clock_after(30000), &own, &err);
+	struct agent_options how = options_of(&own.identity, own.url);
 	int code = status;
 	if (status == STATUS_OK && !at_given) {
-		code = with_board(&how, store, &attempt, deadline, &err);
+		code = with_board(&how, own.store, &own.attempt, deadline, &err);
 	} else {
 		if (status == STATUS_OK)
-			code = without_board(store, &attempt, &how.agreement, deadline, &err);
-		store_close(store);
+			code = without_board(
+				own.store, &own.attempt, &how.agreement, deadline, &err);
+		store_close(own.store);
 	}
 	if (code == CODE_NO && *err.text)
 		message_info("%s", err.text);

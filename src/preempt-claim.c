@@ -38,9 +38,7 @@ static const struct args_option options[] = {
 
 /* What a claim needs besides its notice. */
 struct session {
-	struct identity identity;
-	char url[4096];
-	struct store *store; /* NULL: not open */
+	struct group_run own;
 	struct view view;
 	enum agreement_then then;
 	int agent;    /* a pidfd of the process that we serve; -1: none */
@@ -84,15 +82,14 @@ static void print_claim(const struct view *view)
 static enum status open_run(struct session *session, int64_t deadline, struct error *err)
 {
 	enum status status = STATUS_OK;
-	if (!session->store && session->agent >= 0) /* it was joined: if missing, unreachable */
-		status = outage_open(&session->store, session->url, deadline, err);
-	else if (!session->store)
-		status = store_open(&session->store, session->url, 0, deadline, err);
+	if (!session->own.store && session->agent >= 0) /* it was joined: if missing, unreachable */
+		status = outage_open(&session->own.store, session->own.url, deadline, err);
+	else if (!session->own.store)
+		status = store_open(&session->own.store, session->own.url, 0, deadline, err);
 	view_release(&session->view);
 	if (status == STATUS_OK)
-		status = attempt_view(session->store, session->identity.run,
-			group_options.attempt_given ? group_options.attempt : 0, &session->view,
-			err);
+		status = attempt_view(session->own.store, session->own.identity.run,
+			group_options.attempt, &session->view, err);
 	return status;
 }
 
@@ -101,13 +98,13 @@ static enum status check_origin(
 	const struct session *session, const struct notice *notice, struct error *err)
 {
 	bool elsewhere =
-		*notice->claim.run && strcmp(notice->claim.run, session->identity.run) != 0;
+		*notice->claim.run && strcmp(notice->claim.run, session->own.identity.run) != 0;
 	if (strcmp(notice->source, "group") != 0 || elsewhere)
 		return STATUS_OK;
 	return error_set(err, STATUS_NO,
 		"run %s: this event is the claim of a group, not a notice of this machine; to pass "
 		"the claim of another run on, write it with preempt-watch --json",
-		session->identity.run);
+		session->own.identity.run);
 }
 
 /* One try within --timeout. STATUS_NO: another task holds it, or there is nothing to claim. */
@@ -119,14 +116,14 @@ static enum status announce(struct session *session, const struct notice *notice
 	enum status status = open_run(session, deadline, err);
 	if (status != STATUS_OK)
 		return status;
-	const struct identity *identity = &session->identity;
+	const struct identity *identity = &session->own.identity;
 	struct claim claim = {.outside = outside || !identity->is_task ||
 					 identity->task >= session->view.attempt.tasks,
 		.task = identity->task,
 		.pid = from ? 0 : (uint64_t)getpid(),
 		.then = session->then,
 		.notice = *notice};
-	status = claim_make(session->store, &session->view, &claim, deadline, err);
+	status = claim_make(session->own.store, &session->view, &claim, deadline, err);
 	if (!session->printed &&
 		(status == STATUS_OK || (status == STATUS_NO && session->view.agreement.claimed))) {
 		print_claim(&session->view);
@@ -254,10 +251,7 @@ static int run(const struct args_rest *rest)
 		return STATUS_USAGE;
 	}
 	notice_set(&notice, "command", reason, notice_time(), grace);
-	enum status status = group_identify(IDENTITY_RUN, 0, &session.identity, &err);
-	if (status == STATUS_OK)
-		status = group_store_url(
-			session.identity.run, false, session.url, sizeof(session.url), &err);
+	enum status status = group_find(IDENTITY_RUN, false, &session.own, &err);
 	if (status == STATUS_OK && from)
 		status = served_open_agent(&session.agent, &err);
 	if (status == STATUS_OK && session.agent >= 0) {
@@ -271,7 +265,7 @@ static int run(const struct args_rest *rest)
 	else
 		code = say(announce(&session, &notice, &err), &err);
 	view_release(&session.view);
-	store_close(session.store);
+	store_close(session.own.store);
 	return code;
 }
 

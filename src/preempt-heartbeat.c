@@ -68,40 +68,23 @@ static const struct args_option options[] = {
 };
 
 struct attempt_access {
-	struct identity identity;
-	char url[4096];
-	struct store *store;
+	struct group_run own;
 	struct view view;
 };
-
-static enum status find_run(
-	enum identity_need need, struct attempt_access *access, struct error *err)
-{
-	enum status status = group_identify(need, 0, &access->identity, err);
-	return status == STATUS_OK ? group_store_url(access->identity.run, false, access->url,
-					     sizeof(access->url), err)
-				   : status;
-}
 
 static enum status open_attempt(
 	enum identity_need need, struct attempt_access *access, struct error *err)
 {
-	enum status status = find_run(need, access, err);
-	if (status == STATUS_OK)
-		status = store_open(&access->store, access->url, 0, clock_after(30000), err);
-	if (status == STATUS_OK)
-		status = attempt_view(access->store, access->identity.run,
-			group_options.attempt_given ? group_options.attempt : 0, &access->view,
-			err);
-	if (status == STATUS_OK && need == IDENTITY_TASK)
-		status = attempt_check_task(&access->view.attempt, access->identity.task, err);
-	return status;
+	enum status status = group_open(need, false, clock_after(30000), &access->own, err);
+	return status == STATUS_OK ? attempt_view(access->own.store, access->own.identity.run,
+					     access->own.attempt.number, &access->view, err)
+				   : status;
 }
 
 static void close_attempt(struct attempt_access *access)
 {
 	view_release(&access->view);
-	store_close(access->store);
+	store_close(access->own.store);
 }
 
 /* ---- --list ---- */
@@ -155,7 +138,7 @@ static enum status show_list(struct attempt_access *access, struct error *err)
 	struct vital *vitals = calloc(view->attempt.tasks, sizeof(*vitals));
 	if (!vitals)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	enum status status = vitals_read(access->store, &access->view, vitals, deadline, err);
+	enum status status = vitals_read(access->own.store, &access->view, vitals, deadline, err);
 	if (status == STATUS_OK && group_options.json)
 		print_json(view, vitals);
 	else if (status == STATUS_OK)
@@ -178,19 +161,20 @@ static enum status beat_once(struct attempt_access *access, struct error *err)
 	int stream = -1;
 	const struct attempt *attempt = &access->view.attempt;
 	const struct agreement_view *a = &access->view.agreement;
-	uint64_t task = access->identity.task;
-	enum status status = stream_claim(store_where(access->store), attempt, task, &stream, err);
+	uint64_t task = access->own.identity.task;
+	enum status status =
+		stream_claim(store_where(access->own.store), attempt, task, &stream, err);
 	if (status == STATUS_OK)
 		status = process_identify(guarded_given ? (pid_t)guarded : getppid(), &who, err);
 	keys_group(attempt, group);
 	if (status == STATUS_OK) {
-		(void)store_beat_read(access->store, group, task, &beat, NULL);
+		(void)store_beat_read(access->own.store, group, task, &beat, NULL);
 		beat.token = pulse_token(&who);
 		beat.sequence =
 			heartbeat_sequence(heartbeat_count(beat.sequence) + 1, rules.period);
 		if (beat.step == 0)
 			beat.step = HEARTBEAT_NO_STEP;
-		status = store_beat(access->store, group, task, &beat, err);
+		status = store_beat(access->own.store, group, task, &beat, err);
 	} else if (status == STATUS_NO && stream < 0) {
 		status = STATUS_OK; /* another process beats for this task */
 	}
@@ -235,13 +219,13 @@ static int guard(char *const *command)
 	int served = -1;
 	enum status status = served_open_agent(&served, &err);
 	if (status == STATUS_OK)
-		status = find_run(IDENTITY_TASK, &access, &err);
+		status = group_find(IDENTITY_TASK, false, &access.own, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	return keeper_run(&(struct keeper_options){.store = access.url,
-		.run = access.identity.run,
-		.attempt = group_options.attempt_given ? group_options.attempt : 0,
-		.task = access.identity.task,
+	return keeper_run(&(struct keeper_options){.store = access.own.url,
+		.run = access.own.identity.run,
+		.attempt = group_options.attempt,
+		.task = access.own.identity.task,
 		.rules = rules,
 		.progress = progress,
 		.board = board && *board ? board : NULL,
@@ -299,8 +283,8 @@ static int run(const struct args_rest *rest)
 	else if (status == STATUS_OK && once)
 		status = beat_once(&access, &err);
 	else if (status == STATUS_OK)
-		status = stream_stop(store_where(access.store), &access.view.attempt,
-			access.identity.task,
+		status = stream_stop(store_where(access.own.store), &access.view.attempt,
+			access.own.identity.task,
 			clock_after(group_options.timeout_given ? group_options.timeout : 10000),
 			&err);
 	close_attempt(&access);

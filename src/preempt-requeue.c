@@ -227,8 +227,8 @@ static int run(const struct args_rest *rest)
 	static const char *const default_sources[] = {"signal:TERM"};
 	static const char *const slurm_sources[] = {"signal:TERM,USR1"};
 	struct error err;
-	struct identity identity;
-	char url[4096], job[64] = "", names[128];
+	struct group_run own;
+	char job[64] = "", names[128];
 	const struct scheduler *scheduler =
 		platform_name ? scheduler_find(platform_name) : scheduler_here();
 	struct requeue_question question = {.code = -1, .limits = &limits};
@@ -244,15 +244,14 @@ static int run(const struct args_rest *rest)
 			"write -- COMMAND [ARG...], or --code RC; see preempt-requeue --help");
 		return STATUS_USAGE;
 	}
-	if (group_identify(IDENTITY_RUN, 0, &identity, &err) != STATUS_OK ||
-		group_store_url(identity.run, false, url, sizeof(url), &err) != STATUS_OK ||
+	if (group_find(IDENTITY_RUN, false, &own, &err) != STATUS_OK ||
 		slurm_job_name(job, &err) > STATUS_NO)
 		return message_fail(&err);
-	message_detail("platform %s, run %s (%s), store %s", scheduler->word, identity.run,
-		identity.run_source, url);
-	question.run = identity.run;
-	question.store = url;
-	question.launch = identity.launch;
+	message_detail("platform %s, run %s (%s), store %s", scheduler->word, own.identity.run,
+		own.identity.run_source, own.url);
+	question.run = own.identity.run;
+	question.store = own.url;
+	question.launch = own.identity.launch;
 	const char *count = scheduler->restarts ? getenv(scheduler->restarts) : NULL;
 	question.restarts = count ? strtoull(count, NULL, 10) : 0;
 	if (code_given)

@@ -21,20 +21,17 @@ static enum status add(
 static enum status open_group(struct source_set *watch, const struct listen_request *request,
 	uint64_t round, struct source **group, struct error *err)
 {
-	struct identity identity;
+	struct group_run own;
 	struct source *source = NULL;
-	char url[4096];
-	struct group_source_options how = {.store = url,
-		.run = identity.run,
-		.attempt = group_options.attempt_given ? group_options.attempt : 0,
+	struct group_source_options how = {.store = own.url,
+		.run = own.identity.run,
+		.attempt = group_options.attempt,
 		.round = round,
 		.until_exit = request->until_exit,
 		.past = request->past || request->until_exit};
 	if (*group)
 		return error_set(err, STATUS_USAGE, "--source group: given twice");
-	enum status status = group_identify(IDENTITY_RUN, 0, &identity, err);
-	if (status == STATUS_OK)
-		status = group_store_url(identity.run, false, url, sizeof(url), err);
+	enum status status = group_find(IDENTITY_RUN, false, &own, err);
 	if (status == STATUS_OK)
 		status = source_group_open(&source, &how, err);
 	status = add(watch, status, source, err);

@@ -10,6 +10,7 @@
 #include "base/process.h"
 #include "live/outage.h"
 #include "run/ancestors.h"
+#include "run/attempt.h"
 #include "run/launchers.h"
 #include "run/life.h"
 #include "store/url.h"
@@ -146,5 +147,30 @@ enum status group_store_url(const char *run, bool create, char *url, size_t size
 	if (status == STATUS_OK && (size_t)snprintf(url, size, "%s", text_string(&text)) >= size)
 		status = error_set(err, STATUS_USAGE, "--store: the path is too long");
 	text_release(&text);
+	return status;
+}
+
+enum status group_find(
+	enum identity_need need, bool create, struct group_run *run, struct error *err)
+{
+	*run = (struct group_run){0};
+	enum status status = group_identify(need, 0, &run->identity, err);
+	return status == STATUS_OK
+		       ? group_store_url(run->identity.run, create, run->url, sizeof(run->url), err)
+		       : status;
+}
+
+enum status group_open(enum identity_need need, bool joined, int64_t deadline,
+	struct group_run *run, struct error *err)
+{
+	enum status status = group_find(need, false, run, err);
+	if (status == STATUS_OK)
+		status = joined ? outage_open_joined(&run->store, run->url, deadline, err)
+				: store_open(&run->store, run->url, 0, deadline, err);
+	if (status == STATUS_OK)
+		status = attempt_find(
+			run->store, run->identity.run, group_options.attempt, &run->attempt, err);
+	if (status == STATUS_OK && need == IDENTITY_TASK)
+		status = attempt_check_task(&run->attempt, run->identity.task, err);
 	return status;
 }

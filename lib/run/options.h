@@ -13,6 +13,7 @@
 #include "base/args.h"
 #include "base/error.h"
 #include "base/life.h"
+#include "proto/keys.h"
 #include "run/identity.h"
 
 struct group_options {
@@ -60,5 +61,23 @@ enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err
  */
 enum status group_store_url(
 	const char *run, bool create, char *url, size_t size, struct error *err);
+
+/* The run that the options and the environment name. */
+struct group_run {
+	struct identity identity;
+	char url[4096];
+	struct store *store;	/* of group_open; NULL: not opened. For the caller to close */
+	struct attempt attempt; /* likewise */
+};
+/* Its identity and its store's URL. */
+enum status group_find(
+	enum identity_need need, bool create, struct group_run *run, struct error *err);
+/*
+ * The same, and open the store and find the attempt: that of --attempt, else the newest. With
+ * IDENTITY_TASK it must have our task. joined: where this process has joined, a store that is
+ * missing is STATUS_TEMPORARY (live/outage.h).
+ */
+enum status group_open(enum identity_need need, bool joined, int64_t deadline,
+	struct group_run *run, struct error *err);
 
 #endif

@@ -44,9 +44,10 @@ const struct args_option member_leave_options[] = {
 int member_join(const struct args_rest *rest)
 {
 	struct error err;
-	struct identity identity;
+	struct group_run own;
+	const struct identity *identity = &own.identity;
 	struct text exports = {0};
-	char url[4096], signals[LISTEN_SIGNALS_SIZE];
+	char signals[LISTEN_SIGNALS_SIZE];
 	pid_t agent = 0;
 	bool preempted = false;
 	(void)rest;
@@ -55,13 +56,11 @@ int member_join(const struct args_rest *rest)
 		message_detail("%s", err.text);
 		return STATUS_OK;
 	}
-	status = group_identify(IDENTITY_START, 0, &identity, &err);
-	if (status == STATUS_OK)
-		status = group_store_url(identity.run, true, url, sizeof(url), &err);
+	status = group_find(IDENTITY_START, true, &own, &err);
 	if (status == STATUS_OK)
 		status = listen_signals(signals, &err);
-	struct membership_request request = {.identity = &identity,
-		.store = url,
+	struct membership_request request = {.identity = identity,
+		.store = own.url,
 		.attempt = group_asked_attempt(),
 		.beatless = no_heartbeat,
 		.agent = pid_given ? (pid_t)pid : agent,
@@ -69,8 +68,8 @@ int member_join(const struct args_rest *rest)
 		.signals = signals,
 		.board_parent = board_parent,
 		.board = !no_board};
-	if (status == STATUS_OK && *identity.warning)
-		message_error("warning: %s", identity.warning);
+	if (status == STATUS_OK && *identity->warning)
+		message_error("warning: %s", identity->warning);
 	if (status == STATUS_OK)
 		status = membership_join(&request, &exports, &preempted, &err);
 	if (status == STATUS_OK)
@@ -84,43 +83,23 @@ int member_join(const struct args_rest *rest)
 	return preempted ? CODE_SAVED : failed;
 }
 
-/* The attempt that --run and --attempt name, and its store. */
-static enum status open_attempt(enum identity_need need, int64_t deadline,
-	struct identity *identity, struct store **store, struct view *view, struct error *err)
-{
-	struct attempt attempt;
-	char url[4096];
-	enum status status = group_identify(need, 0, identity, err);
-	if (status == STATUS_OK)
-		status = group_store_url(identity->run, false, url, sizeof(url), err);
-	if (status == STATUS_OK)
-		status = outage_open_joined(store, url, deadline, err);
-	if (status == STATUS_OK)
-		status = attempt_find(*store, identity->run,
-			group_options.attempt_given ? group_options.attempt : 0, &attempt, err);
-	if (status == STATUS_OK)
-		status = view_init(view, &attempt, err);
-	return status;
-}
-
 static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 {
-	struct identity identity;
+	struct group_run own;
 	struct view view = {0};
-	struct store *store = NULL;
 	int64_t once = clock_after(LEAVE_ONCE);
 	if (until < once)
 		until = once;
-	enum status status = open_attempt(IDENTITY_TASK, until, &identity, &store, &view, err);
+	enum status status = group_open(IDENTITY_TASK, true, until, &own, err);
 	if (status == STATUS_OK)
-		status = attempt_check_task(&view.attempt, identity.task, err);
+		status = view_init(&view, &own.attempt, err);
 	if (status == STATUS_OK) {
-		store_set_patience(store, until - clock_now());
-		status = membership_leave(store, &view, identity.task, (int)code, leave_reason,
-			getenv("PREEMPT_DIR"), leave_with, err);
+		store_set_patience(own.store, until - clock_now());
+		status = membership_leave(own.store, &view, own.identity.task, (int)code,
+			leave_reason, getenv("PREEMPT_DIR"), leave_with, err);
 	}
 	view_release(&view);
-	store_close(store);
+	store_close(own.store);
 	return status;
 }
 
@@ -155,15 +134,15 @@ int member_leave(const struct args_rest *rest)
 int member_close(const struct args_rest *rest)
 {
 	struct error err;
-	struct identity identity;
+	struct group_run own;
 	struct view view = {0};
-	struct store *store = NULL;
 	(void)rest;
-	enum status status =
-		open_attempt(IDENTITY_RUN, clock_after(30000), &identity, &store, &view, &err);
+	enum status status = group_open(IDENTITY_RUN, true, clock_after(30000), &own, &err);
 	if (status == STATUS_OK)
-		status = attempt_close(store, &view, true, NULL, &err);
+		status = view_init(&view, &own.attempt, &err);
+	if (status == STATUS_OK)
+		status = attempt_close(own.store, &view, true, NULL, &err);
 	view_release(&view);
-	store_close(store);
+	store_close(own.store);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
