@@ -1,44 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/bad_restarts.h"
 
-#include <string.h>
-
 #include "base/message.h"
-#include "run/attempt.h"
+#include "run/budget.h"
+#include "run/history.h"
 
-static bool has_failed(const struct view *view)
-{
-	return (view->error.present && !view->agreement.claimed) ||
-	       strcmp(view->closed, "failed") == 0;
-}
-
-enum status bad_restarts_count(struct store *store, const struct attempt *attempt, const char *path,
-	uint64_t step, uint64_t most, uint64_t *count, struct error *err)
-{
-	uint64_t failed = 0;
-	for (uint64_t number = attempt->number; number-- > 1 && failed < most;) {
-		struct view view = {0};
-		enum status status = attempt_view(store, attempt->run, number, &view, err);
-		bool same = status == STATUS_OK && view.resume_known && view.resume_step == step &&
-			    strcmp(view.resume, path) == 0;
-		failed += same && has_failed(&view);
-		if (status == STATUS_OK)
-			view_release(&view);
-		/* Forgotten ones say nothing. */
-		if (status != STATUS_OK && status != STATUS_NO)
-			return status;
-		if (!same)
-			break;
-	}
-	*count = failed;
-	return STATUS_OK;
-}
-
-enum status bad_restarts_find(struct store *store, const struct attempt *attempt,
-	const struct agent_options *options, char path[4096], uint64_t *step, struct error *err)
+/* One checkpoint after the other, until one has not failed too often. */
+static enum status find(const struct history *history, const struct agent_options *options,
+	char path[4096], uint64_t *step, struct error *err)
 {
 	for (uint64_t last = UINT64_MAX;; last = *step) {
-		uint64_t failed;
 		bool unproven;
 		enum status status = options->find_checkpoint(path, step, &unproven, err);
 		if (status == STATUS_OK && *err->text)
@@ -52,10 +23,10 @@ enum status bad_restarts_find(struct store *store, const struct attempt *attempt
 		if (*step == last)
 			return error_set(err, STATUS_TEMPORARY,
 				"%s was marked as bad, and is still offered", path);
-		status = bad_restarts_count(
-			store, attempt, path, *step, options->max_bad_restarts, &failed, err);
-		if (status != STATUS_OK || failed < options->max_bad_restarts)
-			return status;
+		uint64_t failed = budget_failed_from(
+			history->past, history->count, *step, outcome_from(path));
+		if (failed < options->max_bad_restarts)
+			return STATUS_OK;
 		status = options->give_up_checkpoint(*step, failed, err);
 		if (status == STATUS_NO) {
 			message_error("%s: %llu restarts from it have failed, but %s", path,
@@ -67,4 +38,17 @@ enum status bad_restarts_find(struct store *store, const struct attempt *attempt
 		message_error("%s: %llu restarts from it have failed; it is marked as bad", path,
 			(unsigned long long)failed);
 	}
+}
+
+enum status bad_restarts_find(struct store *store, const struct attempt *attempt,
+	const struct agent_options *options, char path[4096], uint64_t *step, struct error *err)
+{
+	struct history history = {0};
+	enum status status = STATUS_OK;
+	if (options->max_bad_restarts && attempt->number > 1)
+		status = history_read(store, attempt->run, attempt->number - 1, &history, err);
+	if (status == STATUS_OK)
+		status = find(&history, options, path, step, err);
+	history_release(&history);
+	return status;
 }

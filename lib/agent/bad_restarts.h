@@ -8,15 +8,7 @@
 #define AGENT_BAD_RESTARTS_H
 
 #include "agent/agent.h"
-#include "proto/view.h"
-
-/*
- * How many attempts before this one, back to the last that resumed from another checkpoint, ended
- * with an error of a task's own; those that were preempted or whose end is not known do not count.
- * Stops counting at most.
- */
-enum status bad_restarts_count(struct store *store, const struct attempt *attempt, const char *path,
-	uint64_t step, uint64_t most, uint64_t *count, struct error *err);
+#include "proto/keys.h"
 
 /*
  * As options->find_checkpoint, but with max_bad_restarts one from which so many restarts have

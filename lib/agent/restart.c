@@ -268,7 +268,7 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 			  options->find_checkpoint(path, &resume, &unproven, NULL) == STATUS_OK &&
 			  !unproven;
 	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
-		has_resume, resume, &decision, &err);
+		has_resume ? &resume : NULL, &decision, &err);
 	if (status != STATUS_OK) {
 		message_error("%s; this run must be started again from outside", err.text);
 		*code = between->finished ? STATUS_OK : CODE_BROKEN;

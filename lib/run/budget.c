@@ -85,6 +85,18 @@ static struct tally count_all(const struct outcome *past, size_t count)
 	return tally;
 }
 
+uint64_t budget_failed_from(const struct outcome *past, size_t count, uint64_t step, uint64_t from)
+{
+	uint64_t failed = 0;
+	while (count > 0) {
+		const struct outcome *o = &past[--count];
+		if (!o->has_resume || o->resume != step || o->from != from)
+			break;
+		failed += is_failure(o) && o->cause != CAUSE_OPEN;
+	}
+	return failed;
+}
+
 static int64_t pause_of(
 	const struct tally *tally, const struct budget_limits *limits, uint64_t draw)
 {

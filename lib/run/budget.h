@@ -49,6 +49,13 @@ struct budget_decision {
 };
 
 /*
+ * How many of the newest attempts in a row that resumed from this checkpoint (its step, and
+ * outcome_from its path) have failed. Those that were preempted, or whose end is not known, are not
+ * counted.
+ */
+uint64_t budget_failed_from(const struct outcome *past, size_t count, uint64_t step, uint64_t from);
+
+/*
  * past[count - 1] is the attempt that has just ended; older ones before it, as far as known. draw
  * is a random number. An attempt that is CAUSE_OPEN here is one of which nothing runs any more:
  * lost.

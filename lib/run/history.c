@@ -6,24 +6,46 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_fields.h"
+#include "base/xalloc.h"
 #include "run/attempt.h"
 #include "store/builder.h"
 
 #define BATCH 50 /* attempts read in one transaction */
 
+#define DECISION(member) JSON_MEMBER(struct budget_decision, member)
+static const struct json_field decision_fields[] = {
+	{"again", JSON_BOOL, JSON_REQUIRED, DECISION(again)},
+	{"pause_ms", JSON_TIME, 0, DECISION(pause)},
+	{"why", JSON_TEXT, JSON_REQUIRED, DECISION(why)},
+	{0},
+};
+
+static bool read_decision(const struct store_entry *entry, struct budget_decision *decision)
+{
+	*decision = (struct budget_decision){0};
+	if (!entry->value || json_read_record(decision_fields, entry->value, entry->length,
+				     decision, NULL) == JSON_UNUSABLE)
+		return false;
+	decision->decided = !decision->again;
+	return true;
+}
+
+static struct json_object *write_decision(const struct budget_decision *decision)
+{
+	struct json_object *json = json_write_record(decision_fields, decision);
+	json_put_signed(json, "utc", clock_utc());
+	return json;
+}
+
 /* NEXT or REFUSED: whether it says no, and why. */
 static void read_refusal(const struct store_entry *entry, struct outcome *outcome)
 {
-	bool again = false;
-	if (!entry->value)
+	struct budget_decision decision;
+	if (!read_decision(entry, &decision) || decision.again)
 		return;
-	struct json_object *json = json_parse(entry->value, entry->length);
-	(void)json_get_bool(json, "again", &again);
-	if (json && !again) {
-		outcome->refused = true;
-		json_copy_text(json, "why", outcome->why, sizeof(outcome->why));
-	}
-	json_object_put(json);
+	outcome->refused = true;
+	snprintf(outcome->why, sizeof(outcome->why), "%.511s", decision.why);
 }
 
 /* One that nobody has closed, or an older version: all that the store shows of it tells. */
@@ -60,14 +82,9 @@ static enum status read_batch(struct store *store, const char *run, uint64_t fir
 	struct outcome *past, struct error *err)
 {
 	static const char *const names[] = {"CLOSED", "NEXT", "REFUSED"};
-	char(*keys)[KEYS_MAX] = calloc(3 * count, sizeof(*keys));
-	struct store_op *ops = calloc(3 * count, sizeof(*ops));
+	char(*keys)[KEYS_MAX] = xcalloc(3 * count, sizeof(*keys));
+	struct store_op *ops = xcalloc(3 * count, sizeof(*ops));
 	struct store_answer answer = {0};
-	enum status status = STATUS_OK;
-	if (!keys || !ops) {
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-		goto out;
-	}
 	for (size_t i = 0; i < 3 * count; i++) {
 		struct attempt attempt;
 		attempt_name(&attempt, run, first + i / 3, 0);
@@ -75,10 +92,9 @@ static enum status read_batch(struct store *store, const char *run, uint64_t fir
 		ops[i] = (struct store_op){.kind = STORE_GET, .key = keys[i]};
 	}
 	struct store_request request = {.then = ops, .then_count = 3 * count};
-	status = store_txn(store, &request, &answer, err);
+	enum status status = store_txn(store, &request, &answer, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++)
 		status = take_one(store, run, first + i, &answer.entries[3 * i], &past[i], err);
-out:
 	store_answer_release(&answer);
 	free(ops);
 	free(keys);
@@ -97,9 +113,7 @@ enum status history_read(struct store *store, const char *run, uint64_t number,
 	if (number == 0)
 		return error_set(err, STATUS_NO, "run %s has no attempt yet", run);
 	found.count = number < HISTORY_MAX ? (size_t)number : HISTORY_MAX;
-	found.past = calloc(found.count, sizeof(*found.past));
-	if (!found.past)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	found.past = xcalloc(found.count, sizeof(*found.past));
 	uint64_t first = number - found.count + 1;
 	for (size_t i = 0; i < found.count && status == STATUS_OK; i += BATCH) {
 		size_t count = found.count - i < BATCH ? found.count - i : BATCH;
@@ -123,21 +137,13 @@ static enum status read_next(struct store *store, const char *key, struct budget
 	store_revision *revision, struct error *err)
 {
 	struct store_entry entry = {0};
-	struct budget_decision found = {0};
 	*revision = 0;
 	enum status status = store_get(store, key, &entry, err);
 	if (status != STATUS_OK)
 		return status;
-	struct json_object *json = json_parse(entry.value, entry.length);
-	bool right = json_get_bool(json, "again", &found.again) &&
-		     json_copy_text(json, "why", found.why, sizeof(found.why));
-	(void)json_get_time(json, "pause_ms", &found.pause);
-	found.decided = !found.again;
 	*revision = entry.revision;
-	json_object_put(json);
+	bool right = read_decision(&entry, decision);
 	store_entry_release(&entry);
-	if (right)
-		*decision = found;
 	return right ? STATUS_OK : STATUS_NO;
 }
 
@@ -145,21 +151,16 @@ static enum status put_next(struct store *store, const char *key, store_revision
 	const struct budget_decision *decision, struct error *err)
 {
 	struct transaction t = {0};
-	struct json_object *json = json_object_new_object();
-	json_put_bool(json, "again", decision->again);
-	json_put_signed(json, "pause_ms", decision->pause);
-	json_put_text(json, "why", decision->why);
-	json_put_signed(json, "utc", clock_utc());
 	const char *owned = transaction_own(&t, key);
 	transaction_require(&t, owned, revision); /* overwrite a value that cannot be parsed */
-	transaction_put(&t, owned, json);
+	transaction_put(&t, owned, write_decision(decision));
 	enum status status = transaction_run(&t, store, err);
 	transaction_release(&t);
 	return status;
 }
 
 enum status history_decide_next(struct store *store, const struct attempt *attempt,
-	const struct budget_limits *limits, bool has_resume, uint64_t resume,
+	const struct budget_limits *limits, const uint64_t *resume,
 	struct budget_decision *decision, struct error *err)
 {
 	char key[KEYS_MAX];
@@ -175,9 +176,9 @@ enum status history_decide_next(struct store *store, const struct attempt *attem
 		if (status != STATUS_OK)
 			return status;
 		struct outcome *last = &history.past[history.count - 1];
-		if (has_resume && (!last->has_saved || resume > last->saved)) {
+		if (resume && (!last->has_saved || *resume > last->saved)) {
 			last->measured = last->has_saved = true;
-			last->saved = resume;
+			last->saved = *resume;
 		}
 		budget_decide(history.past, history.count, limits,
 			(uint64_t)clock_jitter(INT64_MAX / 2), &ours);
@@ -199,11 +200,10 @@ enum status history_refuse(
 {
 	char key[KEYS_MAX];
 	struct transaction t = {0};
-	struct json_object *json = json_object_new_object();
-	json_put_text(json, "why", why);
-	json_put_signed(json, "utc", clock_utc());
+	struct budget_decision decision = {0};
+	snprintf(decision.why, sizeof(decision.why), "%s", why);
 	keys_of(attempt, key, "REFUSED");
-	transaction_put(&t, transaction_own(&t, key), json);
+	transaction_put(&t, transaction_own(&t, key), write_decision(&decision));
 	enum status status = transaction_run(&t, store, err);
 	transaction_release(&t);
 	return status;

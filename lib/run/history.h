@@ -27,11 +27,11 @@ void history_release(struct history *history);
 
 /*
  * Decide by the budgets whether the agents of this attempt, which has closed, run again; or learn
- * what another of them has decided. resume: the step of the newest complete checkpoint, if
- * has_resume.
+ * what another of them has decided. resume: the step of the newest complete checkpoint;
+ * NULL: not known.
  */
 enum status history_decide_next(struct store *store, const struct attempt *attempt,
-	const struct budget_limits *limits, bool has_resume, uint64_t resume,
+	const struct budget_limits *limits, const uint64_t *resume,
 	struct budget_decision *decision, struct error *err);
 
 /* Keep that it was decided not to run again after this attempt. */

@@ -3,8 +3,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
-static const char *const words[CAUSE_KINDS] = {[CAUSE_OPEN] = "open",
+#include "base/json_fields.h"
+
+static const char *const words[CAUSE_KINDS + 1] = {[CAUSE_OPEN] = "open",
 	[CAUSE_COMPLETED] = "completed",
 	[CAUSE_STOPPED] = "stopped",
 	[CAUSE_PREEMPTED] = "preempted",
@@ -80,7 +83,8 @@ void outcome_of_view(
 		.has_saved = newer,
 		.saved = newer ? finding->step : 0,
 		.has_resume = view->resume_known,
-		.resume = view->resume_step};
+		.resume = view->resume_step,
+		.from = view->resume_known ? outcome_from(view->resume) : 0};
 	if (outcome->cause == CAUSE_CRASHED)
 		outcome->code = view->error.code;
 	say(view, outcome);
@@ -104,40 +108,41 @@ void outcome_of_view(
 	}
 }
 
+uint64_t outcome_from(const char *path)
+{
+	return *path ? XXH64(path, strlen(path), 0) >> 1 | 1 : 0;
+}
+
+#define OUTCOME(member) JSON_MEMBER(struct outcome, member)
+static const struct json_field fields[] = {
+	{"cause", JSON_WORD, JSON_REQUIRED, OUTCOME(cause), .more = words},
+	{"code", JSON_SIGNED, 0, OUTCOME(code), 1, 255},
+	{"text", JSON_TEXT, 0, OUTCOME(text)},
+	{"measured", JSON_BOOL, JSON_ALWAYS, OUTCOME(measured)},
+	{"saved", JSON_UNSIGNED, 0, OUTCOME(saved), JSON_PRESENT(struct outcome, has_saved)},
+	{"resume", JSON_UNSIGNED, 0, OUTCOME(resume), JSON_PRESENT(struct outcome, has_resume)},
+	{"from", JSON_UNSIGNED, 0, OUTCOME(from)},
+	{0},
+};
+
 void outcome_write(const struct outcome *outcome, struct json_object *closed)
 {
-	json_put_text(closed, "cause", words[outcome->cause]);
-	if (outcome->cause == CAUSE_CRASHED)
-		json_put_unsigned(closed, "code", (uint64_t)outcome->code);
-	if (*outcome->text)
-		json_put_text(closed, "text", outcome->text);
+	json_write_fields(fields, outcome, closed);
 	if (outcome->lasted >= 0)
 		json_put_signed(closed, "lasted_ms", outcome->lasted);
-	json_put_bool(closed, "measured", outcome->measured);
-	if (outcome->has_saved)
-		json_put_unsigned(closed, "saved", outcome->saved);
-	if (outcome->has_resume)
-		json_put_unsigned(closed, "resume", outcome->resume);
 }
 
 bool outcome_read(const struct json_object *closed, struct outcome *outcome)
 {
 	struct outcome found = {.lasted = -1};
-	const char *word;
-	if (!json_get_text(closed, "cause", &word))
+	if (json_read_fields(fields, closed, &found, NULL) == JSON_UNUSABLE)
 		return false;
-	while (found.cause < CAUSE_KINDS && strcmp(words[found.cause], word))
-		found.cause++;
-	if (found.cause == CAUSE_KINDS)
-		return false;
-	/* One that crashed did not end with 0. */
-	if (found.cause == CAUSE_CRASHED && !json_get_code(closed, "code", &found.code))
-		found.code = 1;
-	json_copy_text(closed, "text", found.text, sizeof(found.text));
 	(void)json_get_time(closed, "lasted_ms", &found.lasted);
-	(void)json_get_bool(closed, "measured", &found.measured);
-	found.has_saved = json_get_unsigned(closed, "saved", &found.saved);
-	found.has_resume = json_get_unsigned(closed, "resume", &found.resume);
+	/* One that crashed did not end with 0. */
+	if (found.cause != CAUSE_CRASHED)
+		found.code = 0;
+	else if (!found.code)
+		found.code = 1;
 	*outcome = found;
 	return true;
 }

@@ -36,10 +36,14 @@ struct outcome {
 	bool has_saved;	 /* a save is known: */
 	uint64_t saved;	 /* the newest step that any task has saved */
 	bool has_resume; /* the checkpoint it began from was looked for: */
-	uint64_t resume; /* its step, 0: there was none */
+	uint64_t resume; /* its step, 0: there was none, */
+	uint64_t from;	 /* and a hash of its path (outcome_from); 0: none, or not known */
 	bool refused;	 /* after it, it was decided not to run again: */
 	char why[512];
 };
+
+/* What stands for the checkpoint of this path in `from`; 0 for "". */
+uint64_t outcome_from(const char *path);
 
 /* "crashed", "preempted", ... */
 const char *outcome_word(enum outcome_cause cause);

@@ -156,7 +156,8 @@ static void check_history(struct store *store)
 		budget_decide(history.past, history.count, &limits, 12345, &decision);
 	history_release(&history);
 	attempt_name(&attempt, "r", 1, 4);
-	if (history_decide_next(store, &attempt, &limits, true, 9, &decision, NULL) == STATUS_OK)
+	if (history_decide_next(store, &attempt, &limits, &(uint64_t){9}, &decision, NULL) ==
+		STATUS_OK)
 		FUZZ_HOLDS(decision.pause >= 0);
 }
 

@@ -202,14 +202,16 @@ static void kept(void)
 			       .has_saved = true,
 			       .saved = 99,
 			       .has_resume = true,
-			       .resume = 9},
+			       .resume = 9,
+			       .from = UINT64_MAX >> 1},
 		       is;
 	struct json_object *json = json_object_new_object();
 	outcome_write(&was, json);
 	bool right = outcome_read(json, &is);
 	CHECK(right && is.cause == was.cause && is.code == was.code && !strcmp(is.text, was.text) &&
 			is.lasted == was.lasted && is.measured && is.has_saved &&
-			is.saved == was.saved && is.has_resume && is.resume == was.resume,
+			is.saved == was.saved && is.has_resume && is.resume == was.resume &&
+			is.from == was.from,
 		"CLOSED keeps an outcome");
 	json_object_put(json);
 	for (enum outcome_cause cause = 0; cause < CAUSE_KINDS; cause++) {
@@ -228,8 +230,37 @@ static void kept(void)
 	json_object_put(json);
 }
 
+/* Restarts that failed from the checkpoint of step 5. */
+static void failed_from(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t failed;
+	} rows[] = {
+		{"", 0},
+		{"crashed@5", 1},
+		{"crashed@5 hung@5 lost@5 unjoined@5", 4},
+		{"crashed@5 preempted@5 unsaved@5 completed@5 stopped@5 crashed@5", 2},
+		{"crashed@5 open@5", 1},	      /* how it ended is not known */
+		{"crashed@5 crashed@4 crashed@5", 1}, /* another checkpoint came between */
+		{"crashed@5 crashed", 0},	      /* it began from none */
+		{"crashed@4", 0},
+	};
+	struct outcome past[16];
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t count = *rows[i].text ? read_history(rows[i].text, past) : 0;
+		for (size_t k = 0; k < count; k++)
+			past[k].from = outcome_from("/ck/5");
+		CHECK_EQ(budget_failed_from(past, count, 5, outcome_from("/ck/5")), rows[i].failed);
+		CHECK_EQ(budget_failed_from(past, count, 5, outcome_from("/other/5")), 0);
+	}
+	CHECK(outcome_from("") == 0 && outcome_from("/ck/5") != 0,
+		"a path has a hash, and no path has none");
+}
+
 int main(void)
 {
+	failed_from();
 	decided();
 	limits();
 	pauses();
