@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# preempt-requeue, with a scontrol that answers what a test wants. A real Slurm: slurm_requeue.bats.
+# preempt-requeue, with a squeue and a scontrol that answer what a test wants. A real Slurm: slurm_requeue.bats.
 # takes: 70
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154 # a test is a subshell of its own; text for other shells
 
@@ -19,12 +19,6 @@ setup() {
 		[ -e err.first ] || cp err err.first 2>/dev/null
 		echo "$*" >>calls
 		case $1 in
-		show)
-			[ ! -s away ] || { sed -i 1d away; echo "scontrol: Unable to contact slurm controller (connect failure)" >&2; exit 1; }
-			[ ! -e hangs ] || { echo $$ >hung; exec sleep 1000; }
-			[ ! -e unknown ] || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; }
-			echo "JobId=9 JobName=x=JobState=CANCELLED y UserId=u(1) JobState=$(cat state 2>/dev/null || echo RUNNING) Reason=None EndTime=$(date -d '+1 hour' +%FT%T) Command=x"
-			;;
 		requeue)
 			[ ! -e refuses ] || { echo "Requested operation is presently disabled for job 9" >&2; exit 1; }
 			echo PENDING >state
@@ -32,7 +26,18 @@ setup() {
 			;;
 		esac
 	FAKE
-	# Counts, and saves when it is asked to; fails at step $FAIL.
+	cat >fake/squeue <<-'FAKE'
+		#!/bin/bash
+		[ "$(cat /proc/$PPID/comm)" = preempt-requeue ] || exit 1 # preempt-run asks, too
+		[ "$SLURM_TIME_FORMAT $*" = "%s -h -j $3 --states=all -o %T %e %S" ] || { echo "squeue: $*" >&2; exit 1; }
+		[ -e err.first ] || cp err err.first 2>/dev/null
+		echo "squeue $3" >>calls
+		[ ! -s away ] || { sed -i 1d away; echo "slurm_load_jobs error: Unable to contact slurm controller (connect failure)" >&2; exit 1; }
+		[ ! -e hangs ] || { echo $$ >hung; exec sleep 1000; }
+		[ ! -e unknown ] || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; }
+		echo "$(cat state 2>/dev/null || echo RUNNING) $(date -d '+1 hour' +%s) $(date +%s)"
+	FAKE
+	# Counts, and saves when it is told to; fails at step $FAIL.
 	cat >trainer <<-'TRAINER'
 		#!/bin/bash
 		. "$CLIENT/preempt.sh"
@@ -44,7 +49,7 @@ setup() {
 			sleep 0.01
 		done
 	TRAINER
-	chmod +x fake/scontrol trainer
+	chmod +x fake/scontrol fake/squeue trainer
 	PATH=$PWD/fake:$PATH
 	slurm
 	job=
@@ -95,11 +100,11 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 }
 
 # bats test_tags=smoke
-@test "preempted: scontrol is asked for the state, then to requeue; 42" {
+@test "preempted: squeue is asked for the state, then scontrol to requeue; 42" {
 	start -- preempt-run -- ./trainer
 	preempted
 	code 42
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9'
 	grep -q 'run again: attempt 1 was preempted' err
 	grep -q 'job 9 is requeued' err
 }
@@ -129,7 +134,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	start -- preempt-run -- ./trainer
 	preempted
 	code 42
-	calls $'show job -o 9_3\nrequeue 9_3'
+	calls $'squeue 9_3\nrequeue 9_3'
 }
 
 @test "cancelled, completing, over or unknown: never requeued, and said" {
@@ -139,7 +144,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 		start -- preempt-run -- ./trainer
 		preempted
 		code 42
-		calls 'show job -o 9'
+		calls 'squeue 9'
 		grep -q "job 9 is not requeued: it is $state" err
 	done
 	rm calls
@@ -147,8 +152,8 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	start -- preempt-run -- ./trainer
 	preempted
 	code 42
-	calls 'show job -o 9'
-	grep -q "not requeued: scontrol show: slurm_load_jobs error: Invalid job id specified" err
+	calls 'squeue 9'
+	grep -q "not requeued: squeue: slurm_load_jobs error: Invalid job id specified" err
 }
 
 # bats test_tags=smoke
@@ -160,7 +165,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	until_true 10 grep -q 'job 9 is requeued' err
 	kill -TERM "$job"
 	code 42
-	calls 'show job -o 9'
+	calls 'squeue 9'
 }
 
 @test "refused: its words, and what to do" {
@@ -168,7 +173,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	start -- preempt-run -- ./trainer
 	preempted
 	code 42
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9\nsqueue 9\nrequeue 9' # a controller out of reach fails in the same way
 	grep -q 'job 9 is not requeued: scontrol requeue: Requested operation is presently disabled for job 9; was it submitted with --requeue?' err
 }
 
@@ -178,10 +183,10 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	start -- preempt-run -- ./trainer
 	preempted
 	code 42
-	calls $'show job -o 9\nshow job -o 9\nshow job -o 9\nrequeue 9'
+	calls $'squeue 9\nsqueue 9\nsqueue 9\nrequeue 9'
 }
 
-@test "scontrol hangs: given up in time, and stays for Slurm, which requeues a job that lives" {
+@test "squeue hangs: given up in time, and stays for Slurm, which requeues a job that lives" {
 	touch hangs
 	# Once more where it was killed before it had begun.
 	for limit in 5s 30s; do
@@ -191,22 +196,22 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 		code 42
 		[ ! -s hung ] || break
 	done
-	calls 'show job -o 9'
-	grep -q 'job 9 is not requeued: scontrol show has not answered in time; from outside: scontrol requeue 9' err
+	calls 'squeue 9'
+	grep -q 'job 9 is not requeued: squeue has not answered in time; from outside: scontrol requeue 9' err
 	grep -q 'staying for at most 1 s' err
 	run -1 kill -0 "$(<hung)"
 }
 
-@test "scontrol is missing: the same, at once; and no staying for a claim that is not Slurm's" {
-	rm fake/scontrol
-	# A PATH with all but scontrol; a real one may be there.
+@test "Slurm's commands are missing: the same, at once; and no staying for a claim that is not Slurm's" {
+	rm fake/scontrol fake/squeue
+	# A PATH with all but Slurm's commands; real ones may be there.
 	mkdir tools
 	ln -sf "$(dirname "$(type -P preempt-run)")"/* /usr/bin/* tools/
-	rm -f tools/scontrol
+	rm -f tools/scontrol tools/squeue
 	PATH=$PWD/tools start --stay 1s -- preempt-run -- ./trainer
 	preempted
 	code 42
-	grep -q 'job 9 is not requeued: cannot run scontrol: No such file or directory' err
+	grep -q 'job 9 is not requeued: cannot run squeue: is it in PATH?' err
 	grep -q 'staying for at most 1 s' err
 	PATH=$PWD/tools start --stay 100s -- preempt-run -- ./trainer
 	until_true 10 test -e started
@@ -222,7 +227,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 		rm -f state calls
 		start -- preempt-run -- ./trainer
 		code 44
-		calls $'show job -o 9\nrequeue 9'
+		calls $'squeue 9\nrequeue 9'
 	done
 	slurm 3
 	rm -f state calls
@@ -282,13 +287,13 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	export FAIL=3
 	start -- sh -c 'preempt-run -- ./trainer; exit 0'
 	code 44
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9'
 }
 
 @test "what only the agent knows: stopped, not finished (--done-if)" {
 	start -- preempt-run --done-if false -- true
 	code 43
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9'
 }
 
 @test "the job ended before any task had joined: its code, not requeued" {
@@ -303,7 +308,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 @test "42 without a record: run again, but not endlessly" {
 	start -- sh -c 'exit 42'
 	code 42
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9'
 	grep -q 'do the job and this use the same --run and --store?' err
 	rm calls
 	slurm 3
@@ -318,7 +323,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	until_true 10 test -e started
 	kill -TERM "$(pgrep -P "$(pgrep -P "$job")" -x preempt-run)"
 	code 42
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9'
 	grep -q 'is judged by the exit code alone' err
 }
 
@@ -330,7 +335,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[[ $stderr == *"the store could not be asked: "*"$PWD/mnt is not mounted"* ]]
 	[[ $output == *"run again: the exit code was 1, restart 0, and the store could not be asked"* ]]
 	run -44 away preempt-requeue --code 137
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9'
 	rm calls state
 	run -0 away preempt-requeue --code 0
 	run -93 away preempt-requeue --code 93
@@ -344,7 +349,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 
 @test "75 of the command, which could not ask the store: run again, though it can be asked now" {
 	run -44 preempt-requeue --code 75
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9'
 	rm calls state
 	slurm 3
 	run -75 preempt-requeue --code 75
@@ -364,7 +369,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	export FAIL=3
 	run -7 preempt-run -- ./trainer
 	run -44 preempt-requeue --code 7
-	calls $'show job -o 9\nrequeue 9'
+	calls $'squeue 9\nrequeue 9'
 	rm calls
 	slurm 1
 	run -9 --separate-stderr preempt-requeue --code 9
@@ -382,7 +387,7 @@ calls() { [ "$(cat calls 2>/dev/null)" = "$1" ]; }
 	[[ $(preempt-store get run/slurm-9/000001/TERMINATED_WORKER) == *'"source":"signal:USR1"'*'"deadline_utc":'* ]]
 	# An hour is left: saved, and trained on.
 	until_true 10 grep -q 'save at step .* and run on' err
-	grep -q 'show job -o 9' calls
+	grep -q 'squeue 9' calls
 	kill -KILL "$(agent)"
 	code 43
 }

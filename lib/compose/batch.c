@@ -73,9 +73,11 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 	 */
 	if (batch->pid && batch->slurm_job && notice->deadline > notice->received &&
 		slurm_ask(batch->slurm_job, clock_after(ASK_LIMIT), &job, NULL) == STATUS_OK &&
-		!strcmp(job.state, "RUNNING") && job.end_left > 0 && job.end_left < FAR_AWAY &&
-		clock_after(job.end_left) < batch->notice.deadline)
-		batch->notice.deadline = clock_after(job.end_left);
+		!strcmp(job.state, "RUNNING")) {
+		int64_t left = job.end - clock_utc(); /* negative: no end is told */
+		if (left > 0 && left < FAR_AWAY && clock_after(left) < batch->notice.deadline)
+			batch->notice.deadline = clock_after(left);
+	}
 }
 
 static void check_sources(struct batch *batch, const struct pollfd *polled)

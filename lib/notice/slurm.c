@@ -17,6 +17,13 @@ static bool read_time(const char *text, int64_t *utc)
 	return *utc || !strcmp(text, "NONE") || !strcmp(text, "N/A") || !strcmp(text, "Unknown");
 }
 
+void slurm_question(const char *job, char *argv[SLURM_QUESTION])
+{
+	const char *const words[SLURM_QUESTION] = {"env", "SLURM_TIME_FORMAT=%s", "squeue", "-h",
+		"-j", job, "--states=all", "-o", "%T %e %S", NULL};
+	memcpy(argv, words, sizeof(words));
+}
+
 bool slurm_read_job(const char *line, struct slurm_job *job)
 {
 	struct slurm_job read = {0};

@@ -18,7 +18,14 @@ struct slurm_job {
 };
 
 /*
- * "RUNNING 1767225600 1767222000", as squeue -o '%T %e %S' prints it with SLURM_TIME_FORMAT=%s; the
+ * The command that asks squeue for such a job, "9" or "9_3": ended by NULL, not changed by those
+ * who run it.
+ */
+#define SLURM_QUESTION 10
+void slurm_question(const char *job, char *argv[SLURM_QUESTION]);
+
+/*
+ * Its answer, "RUNNING 1767225600 1767222000": times in seconds since 1970, or words for none. The
  * start may be missing.
  */
 bool slurm_read_job(const char *line, struct slurm_job *job);

@@ -213,9 +213,8 @@ static int64_t slurm_due(const struct source *source)
 static enum status ask_slurm(
 	struct slurm_source *self, int64_t timeout, int64_t now, struct error *err)
 {
-	char env[] = "env", form[] = "SLURM_TIME_FORMAT=%s", squeue[] = "squeue", h[] = "-h",
-	     j[] = "-j", o[] = "-o", columns[] = "%T %e %S";
-	char *argv[] = {env, form, squeue, h, j, self->job_id, o, columns, NULL};
+	char *argv[SLURM_QUESTION];
+	slurm_question(self->job_id, argv);
 	return probe_start(&self->probe, argv, timeout, now, err);
 }
 

@@ -168,75 +168,51 @@ enum status slurm_job_name(char name[64], struct error *err)
 	return STATUS_OK;
 }
 
-static bool says(const struct text *output, const char *words)
-{
-	return strcasestr(text_string(output), words) != NULL;
-}
-
-/* The first line of what it said, for people. */
-static void first_line(const struct text *output, char *line, size_t size)
-{
-	const char *said = text_string(output);
-	snprintf(line, size, "%.*s", (int)strcspn(said, "\n"), said);
-}
-
-/* Exit code 0 is STATUS_OK; STATUS_NO: it says no; STATUS_TEMPORARY: could not ask. */
-static enum status call(char *const *argv, int64_t deadline, struct text *output, struct error *err)
+/* *code is its exit code; not STATUS_OK: it did not answer. name is for messages. */
+static enum status call(const char *name, char *const *argv, int64_t deadline, struct text *output,
+	int *code, struct error *err)
 {
 	int64_t limit = clock_after(CALL_LIMIT);
-	char line[256];
-	int code;
 	enum status status =
-		capture_run(argv, limit < deadline ? limit : deadline, output, &code, err);
-	if (status != STATUS_OK) {
-		if (status == STATUS_NOT_FOUND || status == STATUS_CANNOT_RUN)
-			return status;
-		return error_set(
-			err, STATUS_TEMPORARY, "%s %s has not answered in time", argv[0], argv[1]);
-	}
-	if (code == 0)
+		capture_run(argv, limit < deadline ? limit : deadline, output, code, err);
+	if (status == STATUS_OK && *code != STATUS_NOT_FOUND) /* env ends with that, too */
 		return STATUS_OK;
-	first_line(output, line, sizeof(line));
-	bool away = says(output, "Unable to contact") || says(output, "timed out") ||
-		    says(output, "Connection") || says(output, "Communication") ||
-		    says(output, "try again") || says(output, "credential");
-	return error_set(err, away ? STATUS_TEMPORARY : STATUS_NO, "%s %s: %s", argv[0], argv[1],
-		*line ? line : "failed with no output");
+	if (status == STATUS_OK || status == STATUS_NOT_FOUND || status == STATUS_CANNOT_RUN)
+		return error_set(err, STATUS_NOT_FOUND, "cannot run %s: is it in PATH?", name);
+	return error_set(err, STATUS_TEMPORARY, "%s has not answered in time", name);
 }
 
-/* "KEY=VALUE " behind the job's own name, which may be anything. */
-static bool field(const char *text, const char *key, char *value, size_t size)
+/* A failed command's first line of output. */
+static enum status say_failed(
+	const char *name, const struct text *output, enum status status, struct error *err)
 {
-	const char *from = strstr(text, " UserId=");
-	from = strstr(from ? from : text, key);
-	if (!from)
-		return false;
-	from += strlen(key);
-	snprintf(value, size, "%.*s", (int)strcspn(from, " \n"), from);
-	return *value != '\0';
+	const char *said = text_string(output);
+	int length = (int)strcspn(said, "\n");
+	return error_set(err, status, "%s: %.*s", name, length ? length : 21,
+		length ? said : "failed with no output");
 }
 
 enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err)
 {
-	char *argv[] = {(char[]){"scontrol"}, (char[]){"show"}, (char[]){"job"}, (char[]){"-o"},
-		strdupa(name), NULL};
+	char *argv[SLURM_QUESTION];
 	struct text output = {0};
-	struct slurm_job found = {.end_left = -1};
-	char end[32];
-	struct tm broken = {.tm_isdst = -1};
-	enum status status = call(argv, deadline, &output, err);
-	if (status == STATUS_OK &&
-		!field(text_string(&output), "JobState=", found.state, sizeof(found.state)))
-		status = error_set(err, STATUS_TEMPORARY,
-			"scontrol show job %s: the answer has no JobState", name);
-	/* In the time zone of whoever asks. */
-	if (status == STATUS_OK && field(text_string(&output), "EndTime=", end, sizeof(end)) &&
-		strptime(end, "%Y-%m-%dT%H:%M:%S", &broken)) {
-		int64_t left = (int64_t)mktime(&broken) * 1000 - clock_utc();
-		found.end_left = left > 0 ? left : 0;
+	int code;
+	slurm_question(name, argv);
+	enum status status = call("squeue", argv, deadline, &output, &code, err);
+	/* Slurm has no exit code for this: every failure ends with 1. */
+	bool unknown = status == STATUS_OK && strstr(text_string(&output), "Invalid job id");
+	bool found = false;
+	/* The leader of a heterogeneous job comes first of several lines. */
+	for (const char *next = text_string(&output);
+		status == STATUS_OK && code == 0 && !found && *next;) {
+		char line[128];
+		int length = (int)strcspn(next, "\n");
+		snprintf(line, sizeof(line), "%.*s", length, next);
+		found = slurm_read_job(line, job);
+		next += next[length] ? length + 1 : length;
 	}
-	if (status == STATUS_OK)
-		*job = found;
+	if (status == STATUS_OK && !found)
+		status = say_failed("squeue", &output, unknown ? STATUS_NO : STATUS_TEMPORARY, err);
 	text_release(&output);
 	return status;
 }
@@ -259,6 +235,7 @@ static enum slurm_answer try_requeue(const char *name, int64_t deadline, struct 
 	char *argv[] = {(char[]){"scontrol"}, (char[]){"requeue"}, strdupa(name), NULL};
 	struct slurm_job job;
 	struct text output = {0};
+	int code;
 	enum status status = slurm_ask(name, deadline, &job, err);
 	if (status == STATUS_NO)
 		return SLURM_ENDING;
@@ -270,20 +247,23 @@ static enum slurm_answer try_requeue(const char *name, int64_t deadline, struct 
 		error_set(err, STATUS_NO, "it is %s", job.state);
 		return SLURM_ENDING;
 	}
-	status = call(argv, deadline, &output, err);
+	status = call("scontrol requeue", argv, deadline, &output, &code, err);
+	if (status == STATUS_OK && code != 0)
+		say_failed("scontrol requeue", &output, STATUS_NO, err);
 	text_release(&output);
-	return status == STATUS_OK   ? SLURM_REQUEUED
-	       : status == STATUS_NO ? SLURM_REFUSED
-				     : SLURM_UNREACHABLE;
+	return status != STATUS_OK ? SLURM_UNREACHABLE : code ? SLURM_REFUSED : SLURM_REQUEUED;
 }
 
 enum slurm_answer slurm_requeue(const char *name, int64_t deadline, struct error *err)
 {
-	for (;;) {
+	for (int refused = 0;;) {
 		*err = (struct error){0};
 		enum slurm_answer answer = try_requeue(name, deadline, err);
-		bool missing = err->status == STATUS_NOT_FOUND || err->status == STATUS_CANNOT_RUN;
-		if (answer != SLURM_UNREACHABLE || missing)
+		/* A controller that is out of reach fails in the same way: ask twice. */
+		refused = answer == SLURM_REFUSED ? refused + 1 : 0;
+		if (refused == 1)
+			answer = SLURM_UNREACHABLE;
+		if (answer != SLURM_UNREACHABLE || err->status == STATUS_NOT_FOUND)
 			return answer;
 		int64_t next = clock_after(RETRY_PAUSE);
 		if (next >= deadline)

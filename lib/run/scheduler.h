@@ -6,6 +6,7 @@
 #ifndef RUN_SCHEDULER_H
 #define RUN_SCHEDULER_H
 
+#include "notice/slurm.h"
 #include "run/launchers.h"
 
 struct scheduler {
@@ -48,18 +49,14 @@ void scheduler_names(char *names, size_t size);
  */
 enum status slurm_job_name(char name[64], struct error *err);
 
-struct slurm_job {
-	char state[32];	  /* "RUNNING" */
-	int64_t end_left; /* ms until its end as Slurm plans it now; -1: not known */
-};
 /* STATUS_NO: Slurm knows no such job (any more); STATUS_TEMPORARY: could not be asked. */
 enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err);
 
 enum slurm_answer {
 	SLURM_REQUEUED,	  /* it is so, or was before */
 	SLURM_ENDING,	  /* cancelled, completing or over: not asked for; err says what */
-	SLURM_REFUSED,	  /* err says why */
-	SLURM_UNREACHABLE /* scontrol is not here, hangs, or cannot reach its controller */
+	SLURM_REFUSED,	  /* twice, while the job ran; err says why */
+	SLURM_UNREACHABLE /* its commands are not here, hang, or cannot reach the controller */
 };
 /* Look at the state, then ask for it. Tries again while it cannot be reached, until deadline. */
 enum slurm_answer slurm_requeue(const char *name, int64_t deadline, struct error *err);
