@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/process.h"
+#include "base/xalloc.h"
 #include "live/outage.h"
 #include "notice/source_set.h"
 #include "run/attempt.h"
@@ -93,16 +95,15 @@ static bool end_between(struct between *between)
 /* Agents of this machine that were killed cannot say goodbye. */
 static void look_for_the_gone(struct store *store, struct view *view)
 {
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
-		struct write write;
-		if (!view->members[i].joined || !agreement_counts(&view->agreement, i) ||
-			process_check(&view->members[i].agent) != PROCESS_GONE)
-			continue;
-		struct death death = {.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
-		write_build_deaths(&write, view, BY_NO_TASK, &death, 1);
+	struct write write;
+	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
+	size_t count = write_find_gone(view, NULL, NULL, deaths, DEATHS_MOST);
+	if (count) {
+		write_build_deaths(&write, view, BY_NO_TASK, deaths, count);
 		(void)write_carry_out(&write, store, NULL);
 		write_release(&write);
 	}
+	free(deaths);
 }
 
 /* Write the goodbyes that the store has not taken yet; what another has overtaken is dropped. */

@@ -340,6 +340,19 @@ static struct json_object *death_value(const struct view *view, const struct dea
 	return json;
 }
 
+size_t write_find_gone(const struct view *view, bool (*asked)(const void *context, uint64_t task),
+	const void *context, struct death *deaths, size_t most)
+{
+	size_t count = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks && count < most; i++)
+		if (view->members[i].joined && agreement_counts(&view->agreement, i) &&
+			(!asked || asked(context, i)) &&
+			process_check(&view->members[i].agent) == PROCESS_GONE)
+			deaths[count++] = (struct death){
+				.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
+	return count;
+}
+
 void write_build_deaths(struct write *write, const struct view *view, uint64_t by,
 	const struct death *deaths, size_t count)
 {

@@ -57,6 +57,14 @@ struct death {
 	const char *section; /* DEATH_HUNG: where; NULL: not said */
 };
 
+#define DEATHS_MOST 256 /* in one transaction */
+/*
+ * Fill deaths, at most `most`, with the tasks that count, and whose process ran on this machine and
+ * is gone. asked (may be NULL) chooses among them. Returns how many.
+ */
+size_t write_find_gone(const struct view *view, bool (*asked)(const void *context, uint64_t task),
+	const void *context, struct death *deaths, size_t most);
+
 #define BY_NO_TASK UINT64_MAX /* concluded by a process that speaks for no task */
 
 /*

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Joining an attempt, and waiting there for the other tasks. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "live/outage.h"
 #include "run/attempt.h"
 #include "store/builder.h"
@@ -209,6 +211,26 @@ static enum status seal(struct store *store, const struct attempt *attempt, cons
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
+/* Those of the attempt that are dead, and those whose places are ours; DEATHS_MOST at most. */
+static size_t find_predecessors(
+	const struct view *view, const struct attempt_entry *entry, struct death *deaths)
+{
+	size_t count = 0;
+	for (uint64_t i = 0; i < view->attempt.tasks && count < DEATHS_MOST; i++) {
+		enum membership membership = read_membership(view, i, &entry->agent);
+		bool ours = i >= entry->first && i < entry->first + entry->count;
+		bool dead =
+			membership == MEMBERSHIP_DEAD || (ours && membership != MEMBERSHIP_FREE);
+		if (!dead || view->agreement.peers[i].dead ||
+			view->agreement.peers[i].left != REASON_NONE)
+			continue;
+		deaths[count++] = (struct death){.task = i,
+			.cause = ours ? DEATH_RESTARTED : DEATH_GONE,
+			.since_utc = clock_utc()};
+	}
+	return count;
+}
+
 /*
  * Declare our dead predecessors dead and close their attempt. Write the seal first: tasks that are
  * still joining that attempt then see a restart, and join the next one.
@@ -225,27 +247,23 @@ static enum status seal_as_dead(struct store *store, const struct attempt_entry 
 		status = view_refresh(view, store, err);
 	if (status != STATUS_OK)
 		return status;
-	for (uint64_t i = 0; i < view->attempt.tasks; i++) {
+	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
+	/* Refused, because another process was faster: the view shows what is left to do. */
+	for (uint64_t tries = view->attempt.tasks; tries > 0 && status == STATUS_OK; tries--) {
 		struct write write;
-		enum membership membership = read_membership(view, i, &entry->agent);
-		bool ours = i >= entry->first && i < entry->first + entry->count;
-		bool dead =
-			membership == MEMBERSHIP_DEAD || (ours && membership != MEMBERSHIP_FREE);
-		if (!dead || view->agreement.peers[i].dead ||
-			view->agreement.peers[i].left != REASON_NONE)
-			continue;
-		struct death death = {.task = i,
-			.cause = ours ? DEATH_RESTARTED : DEATH_GONE,
-			.since_utc = clock_utc()};
-		write_build_deaths(&write, view, BY_NO_TASK, &death, 1);
-		enum agreement_outcome outcome = write_carry_out(&write, store, err);
+		size_t count = find_predecessors(view, entry, deaths);
+		if (count == 0)
+			break;
+		write_build_deaths(&write, view, BY_NO_TASK, deaths, count);
+		if (write_carry_out(&write, store, err) == OUTCOME_UNKNOWN)
+			status = STATUS_TEMPORARY;
+		else
+			status = view_refresh(view, store, err);
 		write_release(&write);
-		if (outcome == OUTCOME_UNKNOWN)
-			return STATUS_TEMPORARY;
-		status = view_refresh(view, store, err);
-		if (status != STATUS_OK)
-			return status;
 	}
+	free(deaths);
+	if (status != STATUS_OK)
+		return status;
 	status = attempt_close(store, view, false, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }

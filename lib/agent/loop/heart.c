@@ -7,10 +7,10 @@
 #include "agent/loop/loop.h"
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/xalloc.h"
 
 #define DEATHS_EVERY 1000 /* ms between looks for processes that are gone */
 #define NEIGHBOURS   4	  /* agents of a machine that look */
-#define DEATHS_MOST  256  /* in one transaction; the rest follows */
 
 enum status agent_start_pulse(
 	const struct agent_options *options, struct pulse **pulse, struct error *err)
@@ -181,20 +181,26 @@ void agent_check_progress(struct agent *agent, int64_t now)
 	}
 }
 
-/* The round waits for its report or for its save. */
-static bool is_awaited(const struct agent *agent, uint64_t task)
-{
-	const struct agreement_view *view = &agent->group.view.agreement;
-	const struct agreement_peer *peer = &view->peers[task];
-	if (!view->round || !agreement_counts(view, task))
-		return false;
-	return view->decided ? peer->member && !peer->saved : !peer->reported;
-}
-
 static bool is_ours(const struct agent *agent, uint64_t task)
 {
 	uint64_t first = agent->options->identity->task;
 	return task >= first && task - first < agent->task_count;
+}
+
+static bool is_of_another(const void *context, uint64_t task)
+{
+	return !is_ours(context, task);
+}
+
+/* It is of another agent, and the round waits for its report or for its save. */
+static bool is_awaited(const void *context, uint64_t task)
+{
+	const struct agent *agent = context;
+	const struct agreement_view *view = &agent->group.view.agreement;
+	const struct agreement_peer *peer = &view->peers[task];
+	if (!view->round || is_ours(agent, task))
+		return false;
+	return view->decided ? peer->member && !peer->saved : !peer->reported;
 }
 
 /*
@@ -243,19 +249,11 @@ bool agent_declare_gone(struct agent *agent, bool awaited_only)
 {
 	struct group *group = &agent->group;
 	const struct view *view = &group->view;
-	size_t count = 0;
 	if (!may_write_deaths(group))
 		return false;
-	struct death *deaths = calloc(view->attempt.tasks, sizeof(*deaths));
-	for (uint64_t i = 0; deaths && i < view->attempt.tasks && count < DEATHS_MOST; i++) {
-		bool asked =
-			awaited_only ? is_awaited(agent, i) : agreement_counts(&view->agreement, i);
-		if (is_ours(agent, i) || !asked || !view->members[i].joined ||
-			process_check(&view->members[i].agent) != PROCESS_GONE)
-			continue;
-		deaths[count++] =
-			(struct death){.task = i, .cause = DEATH_GONE, .since_utc = clock_utc()};
-	}
+	struct death *deaths = xcalloc(view->attempt.tasks, sizeof(*deaths));
+	size_t count = write_find_gone(
+		view, awaited_only ? is_awaited : is_of_another, agent, deaths, DEATHS_MOST);
 	if (count)
 		write_deaths(group, agent->options->identity->task, deaths, count);
 	free(deaths);
