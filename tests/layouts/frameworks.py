@@ -31,19 +31,23 @@ def text(path, content):
     put(path, content.encode())
 
 
-def save(path, content):
+def save(path, content, size=1200):
     """torch.save: an archive without compression, the pickle first."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     if torch:
-        torch.save(dict(content, weights=torch.zeros(300)), path)
+        torch.save(dict(content, weights=torch.zeros(size // 4)), path)
         return
-    archive = io.BytesIO()
     name = os.path.splitext(os.path.basename(path))[0]
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as file:
+    put(path, archive(name, content, size))
+
+
+def archive(name, content, size):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as file:
         file.writestr(name + "/data.pkl", pickle.dumps(content, protocol=2))
-        file.writestr(name + "/data/0", bytes(1200))
+        file.writestr(name + "/data/0", bytes(size))
         file.writestr(name + "/version", "3\n")
-    put(path, archive.getvalue())
+    return made.getvalue()
 
 
 def safetensors(path, size=400):
@@ -58,23 +62,20 @@ class _StorageInfo:
     relative_path: str
     offset: int
     length: int
-    transform_descriptors: object = None
-
-    def __getstate__(self):
-        return {key: value for key, value in vars(self).items() if value is not None}
 
 
-def shards(directory, names, protocol=4, sizes=(40, 60)):
-    """Files of torch.distributed.checkpoint, and what says at which offsets their items are."""
+def shards(directory, names, protocol=4):
+    """Files of torch.distributed.checkpoint, each of two items, and what says where these are."""
     _StorageInfo.__module__ = "torch.distributed.checkpoint.filesystem"
     sys.modules[_StorageInfo.__module__] = sys.modules[__name__]
     for parent in ("torch", "torch.distributed", "torch.distributed.checkpoint"):
         sys.modules.setdefault(parent, sys.modules[__name__])
     storage = {}
     for name in names:
-        put(f"{directory}/{name}", b"x" * sum(sizes))
-        for i, size in enumerate(sizes):
-            storage[name[:-7], i] = _StorageInfo(name, sum(sizes[:i]), size)
+        items = [archive("archive", {}, size) for size in (40, 60)]
+        put(f"{directory}/{name}", b"".join(items))
+        storage[name[:-7], 0] = _StorageInfo(name, 0, len(items[0]))
+        storage[name[:-7], 1] = _StorageInfo(name, len(items[0]), len(items[1]))
     put(directory + "/.metadata", pickle.dumps({"storage_data": storage}, protocol=protocol))
 
 

@@ -16,7 +16,6 @@
 #include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/names.h"
-#include "ckpt/layout/dcp_metadata.h"
 
 #define JSON_LIMIT     ((size_t)256 << 20)
 #define METADATA_LIMIT ((size_t)512 << 20)
@@ -205,6 +204,7 @@ enum status structure_check(int root, const struct manifest_file *file, struct e
 		{".pth", check_archive},
 		{".bin", check_archive},
 		{".ckpt", check_archive},
+		{".distcp", check_archive},
 		{".index", check_table},
 	};
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -448,30 +448,6 @@ enum status structure_read_words(
 	return status;
 }
 
-/* The files that a .metadata names. */
-struct named {
-	const char *prefix; /* its directory with '/' */
-	const struct manifest *files;
-	enum status status;
-	struct error *why;
-};
-
-/* An item that .metadata names lies within its file. */
-static bool check_item(void *context, const char *name, size_t length, uint64_t end)
-{
-	struct named *named = context;
-	char path[PATH_MAX];
-	if (length >= sizeof(path) || snprintf(path, sizeof(path), "%s%.*s", named->prefix,
-					      (int)length, name) >= (int)sizeof(path))
-		return true;
-	const struct manifest_file *file = structure_find(named->files, path);
-	if (file && file->bytes < end)
-		named->status = error_set(named->why, STATUS_NO,
-			"%s is cut short: it has %" PRIu64 " bytes, and .metadata names %" PRIu64,
-			path, file->bytes, end);
-	return named->status == STATUS_OK;
-}
-
 /* metadata is a pickle, whose strings stand in it as they are. prefix: its directory with '/'. */
 static enum status check_named(const struct text *metadata, const char *prefix,
 	const struct manifest *files, struct error *why)
@@ -496,9 +472,7 @@ static enum status check_named(const struct text *metadata, const char *prefix,
 	}
 	if (!any)
 		return error_set(why, STATUS_NO, "%s.metadata names no shard", prefix);
-	struct named named = {prefix, files, STATUS_OK, why};
-	dcp_metadata_items(metadata->data, metadata->length, check_item, &named);
-	return named.status;
+	return STATUS_OK;
 }
 
 enum status structure_check_shards(int root, const struct manifest *files, struct error *why)

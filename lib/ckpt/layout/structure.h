@@ -23,8 +23,8 @@ const char *structure_base(const char *name);
 bool structure_ends(const char *name, const char *end);
 
 /*
- * One file, by its name: .safetensors (its header says the length), .pt .pth .bin .ckpt (a zip
- * archive has its directory at the end; other formats only have to hold something), .index of
+ * One file, by its name: .safetensors (its header says the length), .pt .pth .bin .ckpt .distcp (a
+ * zip archive has its directory at the end; other formats only have to hold something), .index of
  * TensorFlow (a table with its footer). Others are fine.
  */
 enum status structure_check(int root, const struct manifest_file *file, struct error *why);
@@ -33,7 +33,7 @@ enum status structure_check_all(
 	int root, const struct manifest *files, const char *prefix, struct error *why);
 /*
  * PyTorch's distributed checkpoints: wherever there is a .distcp file there is .metadata beside it,
- * and whatever that names is there, too, and as long as it says.
+ * and whatever that names is there, too.
  */
 enum status structure_check_shards(int root, const struct manifest *files, struct error *why);
 
