@@ -55,7 +55,12 @@ breaks() {
 	age
 	[ "$(steps complete)" = "100 200 " ] || { echo "not noticed: $2"; why 300; return 1; }
 	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
-	run -65 --separate-stderr ckpt-rotate verify ck
+	run "-${3-65}" --separate-stderr ckpt-rotate verify ck
+}
+
+# doubts LAYOUT COMMAND: the same, but nothing shows that anything is missing in the one of step 300.
+doubts() {
+	breaks "$1" "$2" 75 && [ "$(steps unproven)" = "300 " ]
 }
 
 # bats test_tags=smoke
@@ -96,7 +101,7 @@ breaks() {
 	breaks hf:kind=sharded "rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00003-of*"
 	breaks hf:kind=sharded "rm checkpoint-300/model.safetensors.index.json checkpoint-300/*-00001-of*"
 	breaks hf:kind=deepspeed "rm checkpoint-300/latest"
-	breaks hf:kind=deepspeed "rm checkpoint-300/global_step300/zero_pp_rank_1*"
+	doubts hf:kind=deepspeed "rm checkpoint-300/global_step300/zero_pp_rank_1*"
 	breaks hf:kind=deepspeed "rm checkpoint-300/global_step300/zero_pp_rank_0*"
 }
 
@@ -195,35 +200,60 @@ breaks() {
 	breaks deepspeed:model=2,data=3 "rm global_step300/zero_pp_rank_2_mp_rank_01*"
 	breaks deepspeed:stage=3,data=3 "rm global_step300/zero_pp_rank_1*_model_states.pt"
 	breaks deepspeed:stage=3,data=3 "rm global_step300/zero_pp_rank_2*_model_states.pt"
-	# The highest ranks, of which no gap tells.
-	breaks deepspeed:data=4 "rm global_step300/zero_pp_rank_[23]_*"
-	breaks deepspeed:data=4 "rm global_step300/zero_pp_rank_*"
-	breaks deepspeed:model=2,data=2 "rm global_step300/*mp_rank_01*"
-	breaks deepspeed:stage=3,data=4 "rm global_step300/zero_pp_rank_[23]_*"
-	breaks deepspeed:model=2,data=0,stage=0 "rm global_step300/mp_rank_01*"
-	# Told by the words of the files alone: there is no sibling.
+	# The highest ranks, of which no gap tells, but siblings, which have more of them and more bytes.
+	doubts deepspeed:data=4 "rm global_step300/zero_pp_rank_[23]_*"
+	doubts deepspeed:data=4 "rm global_step300/zero_pp_rank_*"
+	doubts deepspeed:model=2,data=2 "rm global_step300/*mp_rank_01*"
+	doubts deepspeed:stage=3,data=4 "rm global_step300/zero_pp_rank_[23]_*"
+	doubts deepspeed:model=2,data=0,stage=0 "rm global_step300/mp_rank_01*"
+	# Without a sibling the tracker decides.
 	rm -r ck && mkdir ck
 	make deepspeed:data=4 300
-	[ "$(steps complete)" = "300 " ]
 	rm ck/global_step300/zero_pp_rank_[23]_*
 	age
-	[ "$(steps damaged)" = "300 " ]
-	[[ $(why 300) == *"2 of 4 optimizer states are missing, as its own files say"* ]]
-	run -1 --separate-stderr ckpt-rotate latest ck
+	[ "$(steps complete)" = "300 " ]
+	rm ck/latest
+	[ "$(steps unproven)" = "300 " ]
 	# An optimizer without ZeRO is in the model states.
 	rm -r ck && mkdir ck
 	make deepspeed:data=0,stage=0 300
 	[ "$(steps complete)" = "300 " ]
-	# The job was started again with fewer ranks, and with more.
-	rm -r ck && mkdir ck
-	make deepspeed:data=4 100
-	make deepspeed:data=2 200
-	make deepspeed:data=8 300
-	[ "$(steps complete)" = "100 200 300 " ]
 }
 
-@test "DeepSpeed: where no file says how many ranks there are, siblings are compared" {
-	make deepspeed:silent=1,data=4 100 200 300
+@test "DeepSpeed and Megatron: a job that is started again with fewer ranks, and with more" {
+	for stage in 2 3; do
+		rm -r ck && mkdir ck
+		make deepspeed:data=4,stage=$stage 100
+		make deepspeed:data=2,stage=$stage 200
+		make deepspeed:data=8,stage=$stage 300
+		make deepspeed:model=2,data=2,stage=$stage 400
+		[ "$(steps complete)" = "100 200 300 400 " ]
+	done
+	rm -r ck && mkdir ck
+	make megatron 100
+	make megatron:tensor=1 200
+	make megatron:pipeline=4 300
+	[ "$(steps complete)" = "100 200 300 " ]
+	# As many bytes for each rank: the first ones could be half-written, three of a kind are not.
+	rm -r ck && mkdir ck
+	make deepspeed:data=4 100 200 300 400
+	for step in 200 300 400; do
+		rm ck/global_step$step/zero_pp_rank_[23]_*
+		age
+		[ "$(steps unproven)" = "$([ $step = 400 ] || seq -s' ' 200 100 $step | sed 's/$/ /')" ]
+		[ $step = 400 ] || [ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 400 ]
+	done
+	[ "$(steps complete)" = "100 200 300 400 " ]
+	# What shows that the newest is complete stays with it.
+	run -0 ckpt-rotate prune --keep-last 1 --keep-step 100 ck
+	[[ $output == *"kept global_step300: shows of how many ranks the newest one is"* ]]
+	[ "$(steps complete)" = "100 200 300 400 " ]
+	ckpt-rotate prune -q --keep-last 1 ck
+	[[ "$(steps complete)" == *"400 " ]]
+}
+
+@test "DeepSpeed: siblings are compared" {
+	make deepspeed:data=4 100 200 300
 	[ "$(steps complete)" = "100 200 300 " ]
 	rm ck/global_step300/zero_pp_rank_[23]_*
 	age
@@ -249,9 +279,10 @@ breaks() {
 }
 
 @test "where nothing at all says how many ranks there are: unproven, offered last, and never counted" {
-	make deepspeed:silent=1,data=4 300
+	make deepspeed:data=4 300
+	rm ck/latest
 	[ "$(steps unproven)" = "300 " ]
-	[[ $(why 300) == *"unproven global_step300: nothing says whether the 1 model states are all that belong to it"* ]]
+	[[ $(why 300) == *"unproven global_step300: nothing says whether the 4 optimizer states are all that belong to it"* ]]
 	# There is no other: it is printed, and the exit code is neither yes nor no.
 	run -75 --separate-stderr ckpt-rotate latest ck --step --or 0
 	[ "$output" = 300 ]
@@ -265,19 +296,20 @@ breaks() {
 	[ "$(ckpt-rotate latest silent ck 2>/dev/null)" = ck/checkpoint-7 ]
 	[ "$(ckpt-rotate latest ck silent 2>/dev/null)" = ck/checkpoint-7 ]
 	rm -r ck && mv silent ck
-	make deepspeed:data=2 200
-	echo global_step300 >ck/latest
+	make deepspeed:data=2 100 200
+	rm ck/latest
 	age
-	[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
+	[ "$(ckpt-rotate latest ck --layout deepspeed --step 2>/dev/null)" = 200 ]
 	ckpt-rotate prune -q --keep-last 1 ck
-	[ "$(steps complete) $(steps unproven)" = "200  300 " ]
+	[ "$(steps complete) $(steps unproven)" = "100 200  300 " ]
 	# Two of one kind are compared.
-	make deepspeed:silent=1,data=4 400
-	[ "$(steps complete)" = "200 300 400 " ]
+	make deepspeed:data=4 400
+	rm ck/latest
+	[ "$(steps complete)" = "100 200 300 400 " ]
 	# Of two that differ rather the one of more ranks, though older.
 	rm -r ck && mkdir ck
-	make deepspeed:silent=1,data=4 100 200
-	rm ck/global_step200/zero_pp_rank_[23]_*
+	make deepspeed:data=4 100 200
+	rm ck/latest ck/global_step200/zero_pp_rank_[23]_*
 	age
 	[ "$(steps unproven)" = "100 200 " ]
 	run -75 --separate-stderr ckpt-rotate latest ck --step
@@ -286,7 +318,10 @@ breaks() {
 
 @test "preempt-run --checkpoints: an unproven one is no new complete checkpoint, and that is reported" {
 	export PREEMPT_STORE=$PWD/run.db PREEMPT_RUN=r
-	make_silent() { python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" "deepspeed:silent=1,data=$1" ck "$2"; }
+	make_silent() {
+		python3 "$BATS_TEST_DIRNAME/layouts/frameworks.py" "deepspeed:data=$1" ck "$2"
+		rm ck/latest
+	}
 	cat >job <<-'END'
 		echo "$PREEMPT_RESUME" >resumed
 		eval "$SAVE"
@@ -307,7 +342,7 @@ breaks() {
 	# A second one like it: now both are complete.
 	export SAVE='make_silent 4 200'
 	run -42 --separate-stderr go
-	export SAVE='make_silent 2 300'
+	export SAVE='make_silent 4 300; rm ck/global_step300/zero_pp_rank_[23]_*'
 	run -43 --separate-stderr go
 	[ "$(cat resumed)" = ck/global_step200 ]
 	[[ $stderr == *"ck/global_step300 is unproven and was skipped: "*"; it does not count as a new complete checkpoint"* ]]
@@ -335,37 +370,22 @@ breaks() {
 	breaks megatron "rm iter_0000300/mp_rank_00_001/distrib_optim.pt"
 	breaks megatron "truncate -s 600 iter_0000300/mp_rank_00_001/distrib_optim.pt"
 	# The highest ranks, of which no gap tells.
-	breaks megatron "rm -r iter_0000300/mp_rank_01_*"
-	breaks megatron "rm -r iter_0000300/mp_rank_*_001"
-	breaks megatron:tensor=4,pipeline=1 "rm -r iter_0000300/mp_rank_0[123]"
-	breaks megatron:pipeline=1,expert=2 "rm -r iter_0000300/mp_rank_*_001"
-	breaks megatron:expert=2 "rm -r iter_0000300/mp_rank_*_*_001"
+	doubts megatron "rm -r iter_0000300/mp_rank_01_*"
+	doubts megatron "rm -r iter_0000300/mp_rank_*_001"
+	doubts megatron:tensor=4,pipeline=1 "rm -r iter_0000300/mp_rank_0[123]"
+	doubts megatron:pipeline=1,expert=2 "rm -r iter_0000300/mp_rank_*_001"
+	doubts megatron:expert=2 "rm -r iter_0000300/mp_rank_*_*_001"
 	rm -r ck && mkdir ck
-	make megatron 300
-	[ "$(steps complete)" = "300 " ]
-	rm -r ck/iter_0000300/mp_rank_01_*
-	age
-	[[ $(why 300) == *"damaged iter_0000300: 2 of 4 ranks are missing, as its own files say"* ]]
-	# No file says so: siblings are compared.
-	rm -r ck && mkdir ck
-	make megatron:silent=1 100 200 300
+	make megatron 100 200 300
 	[ "$(steps complete)" = "100 200 300 " ]
 	rm -r ck/iter_0000300/mp_rank_01_*
 	rm ck/iter_0000200/*/distrib_optim.pt
 	age
 	[ "$(steps complete) $(steps unproven)" = "100  200 300 " ]
 	# Layer-wise optimizers: a file of each rank that optimizes something.
-	for arguments in silent=0 silent=1; do
-		rm -r ck && mkdir ck
-		make megatron:optimizer=0,layers=4,$arguments 100 200 300
-		[ "$(steps complete)" = "100 200 300 " ]
-		rm ck/iter_0000300/*/layer_wise_optimizer_[23].pt
-		age
-		[ "$(steps complete) $(steps unproven)" = "100 200  300 " ]
-		[ "$(ckpt-rotate latest ck --step 2>/dev/null)" = 200 ]
-		ckpt-rotate prune -q --keep-last 1 ck
-		[[ $(steps complete) == *"200 " ]]
-	done
+	doubts megatron:optimizer=0,layers=4 "rm iter_0000300/*/layer_wise_optimizer_[23].pt"
+	ckpt-rotate prune -q --keep-last 1 ck
+	[[ $(steps complete) == *"200 " ]]
 	rm -r ck && mkdir ck
 	make megatron:optimizer=0,layers=4 300
 	[ "$(steps complete)" = "300 " ]

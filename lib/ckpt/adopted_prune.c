@@ -30,7 +30,6 @@ struct pruning {
 	/* What those that may be resumed from depend on, the newest complete one and an unproven
 	 * one that is newer; empty: nothing. */
 	char best[2][LAYOUT_NAME_SIZE];
-	char witness[LAYOUT_NAME_SIZE]; /* shows that the newest one is complete; empty: itself */
 	struct prune_report *report;
 };
 
@@ -92,7 +91,7 @@ static bool is_protected(
 		snprintf(why, LAYOUT_NAME_SIZE, "the newest one calls it the best");
 		return true;
 	}
-	if (strcmp(found->checkpoint.name, pruning->witness) == 0) {
+	if (found->witness) {
 		snprintf(why, LAYOUT_NAME_SIZE, "shows of how many ranks the newest one is");
 		return true;
 	}
@@ -222,27 +221,33 @@ static enum status read_best(struct pruning *pruning, struct error *err)
 	return status;
 }
 
-/* The sibling without which the newest complete one could not be told to be complete. */
-static void find_witness(struct pruning *pruning)
+/*
+ * The siblings without which the newest complete one could not be told to be complete: some of
+ * those that have as many files.
+ */
+static void find_witnesses(struct pruning *pruning)
 {
+	const struct scan *scan = &pruning->scan;
 	const struct scan_item *newest = NULL;
-	for (size_t i = pruning->scan.count; i-- > 0;) {
-		const struct scan_item *item = &pruning->scan.items[i];
-		if (item->checkpoint.state != CHECKPOINT_COMPLETE)
+	struct shards_sibling *siblings = xcalloc(scan->count + 1, sizeof(*siblings));
+	size_t count = 0;
+	for (size_t i = 0; i < scan->count; i++)
+		if (scan->items[i].checkpoint.state == CHECKPOINT_COMPLETE)
+			newest = &scan->items[i];
+	for (size_t i = 0; i < scan->count && newest; i++)
+		if (&scan->items[i] != newest &&
+			!shards_same(&scan->items[i].shards, &newest->shards))
+			siblings[count++] = scan_sibling(&scan->items[i], newest);
+	for (size_t i = scan->count; i-- > 0 && newest;) {
+		struct scan_item *item = &scan->items[i];
+		if (shards_decide(&newest->shards, siblings, count, NULL) == SHARDS_ALL)
+			break;
+		if (item == newest || !item->whole || !shards_same(&item->shards, &newest->shards))
 			continue;
-		if (!newest) {
-			newest = item;
-			if (shards_decide(&item->shards, NULL, 0, NULL) == SHARDS_ALL)
-				return;
-			continue;
-		}
-		const struct shards_sibling sibling = scan_sibling(item, newest);
-		if (shards_decide(&newest->shards, &sibling, 1, NULL) == SHARDS_ALL) {
-			snprintf(pruning->witness, sizeof(pruning->witness), "%s",
-				item->checkpoint.name);
-			return;
-		}
+		item->witness = true;
+		siblings[count++] = scan_sibling(item, newest);
 	}
+	free(siblings);
 }
 
 static bool removes(const struct prune_report *report)
@@ -419,7 +424,7 @@ static enum status prune(
 	if (status == STATUS_OK)
 		status = read_best(pruning, err);
 	if (status == STATUS_OK) {
-		find_witness(pruning);
+		find_witnesses(pruning);
 		status = decide(pruning, request, &met, err);
 	}
 	if (status != STATUS_OK)

@@ -301,7 +301,8 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 		.step = item->checkpoint.step,
 		.root = directory ? root : descriptor,
 		.directory = directory,
-		.files = &files};
+		.files = &files,
+		.tracked = scan->tracker.named && item->checkpoint.step <= scan->tracker.step};
 	status =
 		note_directories(item, look.root, directory ? &files : &(struct manifest){0}, &why);
 	if (status == STATUS_OK)

@@ -19,8 +19,9 @@ struct scan_item {
 	int64_t changed; /* when any of it changed last, milliseconds since 1970 */
 	size_t first, count;
 	struct shards shards;
-	bool whole; /* complete, as far as it can be told from itself alone */
-	bool fewer; /* of CHECKPOINT_UNPROVEN: another one is of more ranks */
+	bool whole;   /* complete, as far as it can be told from itself alone */
+	bool fewer;   /* of CHECKPOINT_UNPROVEN: another one is of more ranks */
+	bool witness; /* of a prune: shows of how many ranks the newest one is */
 };
 
 struct scan {

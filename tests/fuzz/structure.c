@@ -12,8 +12,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct structure_word words[] = {{.key = "mp_world_size"}, {.key = "param_shapes"},
-		{.key = "partition_count"}, {.key = "global_step"}};
 	struct manifest files = {0};
 	struct error why = {0};
 	uint64_t step = 0;
@@ -29,9 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_HOLDS(status == STATUS_OK || (status == STATUS_NO && *why.text));
 	(void)structure_check_shards(root, &files, &why);
 	(void)structure_check_numbered(&files, &why);
-	FUZZ_HOLDS(structure_read_words(root, name, words, 4, &why) == STATUS_OK);
-	for (size_t i = 0; i < 4; i++)
-		FUZZ_HOLDS(words[i].seen || (!words[i].none && !words[i].number));
 	if (structure_lightning_step(root, name, &step, &why) == STATUS_OK)
 		FUZZ_HOLDS(step <= INT32_MAX);
 	if (structure_read_line(root, name, line, &why) == STATUS_OK)

@@ -5,7 +5,6 @@
 The directories and names are those that the frameworks document; with PyTorch installed (and
 FRAMEWORKS_TORCH set) torch.save writes the files, else the same archives are made by hand.
 """
-import argparse
 import dataclasses
 import io
 import itertools
@@ -129,43 +128,35 @@ def last(top, step):
     save(f"{top}/last.ckpt", {"epoch": 1, "global_step": step, "state_dict": {}})
 
 
-def deepspeed(top, step, data=2, model=1, stage=2, silent=0, layers=0):
-    """silent: the files do not say how many they are. data=0: an optimizer without ZeRO."""
+SIZE = 120000  # of the model, and of the optimizer, however many ranks share them
+
+
+def deepspeed(top, step, data=2, model=1, stage=2, layers=0):
+    """data=0: an optimizer without ZeRO."""
     d = f"{top}/global_step{step}"
-    state = {"module": {"weight": 1}, "optimizer": None if data else {"state": {}},
-             "param_shapes": [{}] if data else None, "dp_world_size": data or 2, "mp_world_size": model,
-             "ds_config": {"optimizer": {"type": "Adam"}}, "ds_version": "0.16.0"}
-    optimizer = {"optimizer_state_dict": {"zero_stage": stage, "base_optimizer_state": {},
-                                          "partition_count": data if stage == 3 else [data, 1]}}
-    if silent:
-        state, optimizer = {}, {}
     for m in range(model):
         if stage < 3:
-            save(f"{d}/mp_rank_{m:02d}_model_states.pt", state)
+            save(f"{d}/mp_rank_{m:02d}_model_states.pt", {}, SIZE // model)
         for layer in range(layers):
-            save(f"{d}/layer_{layer:02d}-model_{m:02d}-model_states.pt", {})
+            save(f"{d}/layer_{layer:02d}-model_{m:02d}-model_states.pt", {}, SIZE // layers)
         for r in range(data):
-            save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_optim_states.pt", optimizer)
+            save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_optim_states.pt", {}, SIZE // model // data)
             if stage == 3:
-                save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_model_states.pt", state)
+                save(f"{d}/zero_pp_rank_{r}_mp_rank_{m:02d}_model_states.pt", {})
     text(top + "/latest", f"global_step{step}")
 
 
-def megatron(top, step, tensor=2, pipeline=2, expert=1, silent=0, optimizer=1, layers=0):
+def megatron(top, step, tensor=2, pipeline=2, expert=1, optimizer=1, layers=0):
     d = f"{top}/iter_{step:07d}"
-    state = {"args": argparse.Namespace(tensor_model_parallel_size=tensor, world_size=16,
-                                        pipeline_model_parallel_size=pipeline,
-                                        expert_model_parallel_size=expert,
-                                        data_parallel_size=layers or 2),
-             "checkpoint_version": 3.0, "iteration": step}
+    size = SIZE // (tensor * pipeline * expert)
     for t, p, e in itertools.product(range(tensor), range(pipeline), range(expert)):
         rank = f"mp_rank_{t:02d}" + (f"_{p:03d}" if pipeline > 1 else "")
         rank += f"_{e:03d}" if expert > 1 else ""
-        save(f"{d}/{rank}/model_optim_rng.pt", {} if silent else state)
+        save(f"{d}/{rank}/model_optim_rng.pt", {}, size)
         if optimizer:
-            save(f"{d}/{rank}/distrib_optim.pt", {})
+            save(f"{d}/{rank}/distrib_optim.pt", {}, size)
         for data in range(layers):
-            save(f"{d}/{rank}/layer_wise_optimizer_{data}.pt", {})
+            save(f"{d}/{rank}/layer_wise_optimizer_{data}.pt", {}, size // layers)
     text(top + "/latest_checkpointed_iteration.txt", str(step))
 
 

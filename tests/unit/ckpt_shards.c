@@ -1,111 +1,109 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the files of a checkpoint's ranks are all there: what the files say, what siblings show.
+/* Whether the files of a checkpoint's ranks are all there: what names, siblings and trackers show.
  */
 #include <string.h>
 
 #include "ckpt/layout/shards.h"
 #include "unit.h"
 
-/* One set: files seen, extents and what the own files say, of two dimensions. */
+/* One set: files seen, extents of two dimensions, bytes. */
 struct set {
-	uint64_t seen, extent[2], said[2];
+	uint64_t seen, extent[2], bytes;
 };
 
 enum { NONE, WHOLE, BROKEN };
-#define ALONE                                                                                      \
-	{                                                                                          \
-		{                                                                                  \
-			{0, {0, 0}, {0, 0}}, NONE, false                                           \
-		}                                                                                  \
-	}
+#define OLDER true
+#define NEWER false
 
 static const struct {
 	const char *name;
 	struct set own;
-	bool witnessed;
+	bool confirmed;
 	struct {
 		struct set set;
 		int kind; /* of the sibling; NONE: there is none */
 		bool older;
-	} siblings[3];
+	} siblings[4];
 	enum shards_answer answer;
 } cases[] = {
 	/* By itself. */
-	{"all that it says", {4, {4, 1}, {4, 1}}, false, ALONE, SHARDS_ALL},
-	{"the highest are missing", {2, {2, 1}, {4, 1}}, false, ALONE, SHARDS_MISSING},
-	{"the highest of the second dimension are missing", {4, {4, 1}, {4, 2}}, false, ALONE,
+	{"nothing to compare with", {4, {4, 1}, 0}, false, {}, SHARDS_UNKNOWN},
+	{"the tracker names it", {4, {4, 1}, 0}, true, {}, SHARDS_ALL},
+	{"none is there", {0, {0, 0}, 0}, false, {}, SHARDS_UNKNOWN},
+	{"none is there, and the tracker names it", {0, {0, 0}, 0}, true, {}, SHARDS_ALL},
+	{"a gap", {3, {4, 1}, 0}, false, {}, SHARDS_MISSING},
+	{"a gap in a grid", {7, {4, 2}, 0}, false, {}, SHARDS_MISSING},
+	{"a gap, whatever siblings have", {3, {4, 1}, 0}, true, {{{3, {4, 1}, 0}, WHOLE, OLDER}},
 		SHARDS_MISSING},
-	{"none is there", {0, {0, 0}, {4, 1}}, false, ALONE, SHARDS_MISSING},
-	{"a gap", {3, {4, 1}, {0, 0}}, false, ALONE, SHARDS_MISSING},
-	{"a gap in a grid", {7, {4, 2}, {4, 2}}, false, ALONE, SHARDS_MISSING},
-	{"a gap, whatever siblings have", {3, {4, 1}, {0, 0}}, true,
-		{{{3, {4, 1}, {0, 0}}, WHOLE, true}}, SHARDS_MISSING},
-	{"more than it says", {4, {4, 1}, {2, 1}}, false, ALONE, SHARDS_UNKNOWN},
-	{"more than it says, as a sibling has", {4, {4, 1}, {2, 1}}, false,
-		{{{4, {4, 1}, {4, 1}}, WHOLE, true}}, SHARDS_UNKNOWN},
-	{"more files than numbers", {5, {4, 1}, {4, 1}}, false, ALONE, SHARDS_UNKNOWN},
-	{"what it says outweighs older siblings that have more", {2, {2, 1}, {2, 1}}, false,
-		{{{8, {8, 1}, {8, 1}}, WHOLE, true}}, SHARDS_ALL},
-	{"what it says outweighs siblings that have as few", {2, {2, 1}, {4, 1}}, false,
-		{{{2, {2, 1}, {2, 1}}, WHOLE, true}}, SHARDS_MISSING},
-	/* It names no number of shards. */
-	{"nothing to compare with", {4, {4, 1}, {0, 1}}, false, ALONE, SHARDS_UNKNOWN},
-	{"a whole sibling has as many", {4, {4, 1}, {0, 1}}, false,
-		{{{4, {4, 1}, {0, 1}}, WHOLE, true}}, SHARDS_ALL},
-	{"a newer whole one, too", {4, {4, 1}, {0, 1}}, false,
-		{{{4, {4, 1}, {0, 1}}, WHOLE, false}}, SHARDS_ALL},
-	{"a broken sibling shows nothing", {4, {4, 1}, {0, 1}}, false,
-		{{{4, {4, 1}, {0, 1}}, BROKEN, true}}, SHARDS_UNKNOWN},
-	{"an older one has more", {2, {2, 1}, {0, 1}}, false, {{{4, {4, 1}, {0, 1}}, WHOLE, true}},
-		SHARDS_FEWER},
-	{"a newer one has more", {2, {2, 1}, {0, 1}}, false, {{{4, {4, 1}, {0, 1}}, WHOLE, false}},
-		SHARDS_FEWER},
-	{"a broken one has more", {2, {2, 1}, {0, 1}}, false, {{{3, {4, 1}, {0, 1}}, BROKEN, true}},
-		SHARDS_FEWER},
-	{"one says that there are more", {2, {2, 1}, {0, 1}}, false,
-		{{{2, {2, 1}, {4, 1}}, BROKEN, true}}, SHARDS_FEWER},
-	{"another size before, and as many beside it", {2, {2, 1}, {0, 1}}, false,
-		{{{4, {4, 1}, {0, 1}}, WHOLE, true}, {{2, {2, 1}, {0, 1}}, WHOLE, false}},
-		SHARDS_FEWER},
-	{"as many before, and the job grew", {2, {2, 1}, {0, 1}}, false,
-		{{{2, {2, 1}, {0, 1}}, WHOLE, true}, {{4, {4, 1}, {0, 1}}, WHOLE, false}},
-		SHARDS_ALL},
-	{"only smaller ones", {4, {4, 1}, {0, 1}}, false, {{{2, {2, 1}, {0, 1}}, WHOLE, true}},
+	{"more files than numbers", {5, {4, 1}, 0}, true, {{{5, {4, 1}, 0}, WHOLE, OLDER}},
 		SHARDS_UNKNOWN},
-	{"as many in one dimension", {4, {2, 2}, {0, 0}}, false,
-		{{{2, {2, 1}, {0, 0}}, WHOLE, true}}, SHARDS_UNKNOWN},
-	{"more in the one that it says", {2, {1, 2}, {1, 0}}, false,
-		{{{2, {1, 2}, {1, 0}}, WHOLE, true}, {{4, {2, 2}, {2, 0}}, WHOLE, true}},
+	/* One has as many. */
+	{"a whole older one has as many", {4, {4, 1}, 0}, false, {{{4, {4, 1}, 0}, WHOLE, OLDER}},
 		SHARDS_ALL},
-	{"no sibling has any", {0, {0, 0}, {0, 1}}, false, {{{0, {0, 0}, {0, 1}}, WHOLE, true}},
+	{"a whole newer one has as many", {4, {4, 1}, 0}, false, {{{4, {4, 1}, 0}, WHOLE, NEWER}},
 		SHARDS_ALL},
-	{"a sibling has some", {0, {0, 0}, {0, 1}}, false, {{{2, {2, 1}, {0, 1}}, WHOLE, true}},
+	{"a broken one shows nothing", {4, {4, 1}, 0}, false, {{{4, {4, 1}, 0}, BROKEN, OLDER}},
+		SHARDS_UNKNOWN},
+	{"only smaller ones", {4, {4, 1}, 0}, false, {{{2, {2, 1}, 0}, WHOLE, OLDER}},
+		SHARDS_UNKNOWN},
+	{"as many in one dimension", {4, {2, 2}, 0}, false, {{{2, {2, 1}, 0}, WHOLE, OLDER}},
+		SHARDS_UNKNOWN},
+	{"no sibling has any", {0, {0, 0}, 0}, false, {{{0, {0, 0}, 0}, WHOLE, OLDER}}, SHARDS_ALL},
+	/* One has more. */
+	{"an older one has more", {2, {2, 1}, 0}, false, {{{4, {4, 1}, 0}, WHOLE, OLDER}},
 		SHARDS_FEWER},
-	/* Others show that all were written. */
-	{"witnessed, and nothing to compare with", {3, {3, 1}, {0, 0}}, true, ALONE, SHARDS_ALL},
-	{"witnessed, but a sibling has more", {3, {3, 1}, {0, 0}}, true,
-		{{{5, {5, 1}, {0, 0}}, WHOLE, false}}, SHARDS_FEWER},
+	{"an older one has more, and the tracker names this one", {2, {2, 1}, 0}, true,
+		{{{4, {4, 1}, 0}, WHOLE, OLDER}}, SHARDS_FEWER},
+	{"an older one has some", {0, {0, 0}, 0}, true, {{{2, {2, 1}, 0}, WHOLE, OLDER}},
+		SHARDS_FEWER},
+	{"a broken older one has more", {2, {2, 1}, 0}, true, {{{3, {4, 1}, 0}, BROKEN, OLDER}},
+		SHARDS_FEWER},
+	{"a newer one has more", {2, {2, 1}, 0}, false, {{{4, {4, 1}, 0}, WHOLE, NEWER}},
+		SHARDS_FEWER},
+	{"a newer one has more, and the tracker names this one", {2, {2, 1}, 0}, true,
+		{{{4, {4, 1}, 0}, WHOLE, NEWER}}, SHARDS_ALL},
+	{"as many before, and a newer one has more", {2, {2, 1}, 0}, false,
+		{{{2, {2, 1}, 0}, WHOLE, OLDER}, {{4, {4, 1}, 0}, WHOLE, NEWER}}, SHARDS_ALL},
+	{"an older one has more, another one as many", {2, {2, 1}, 0}, true,
+		{{{4, {4, 1}, 0}, WHOLE, OLDER}, {{2, {2, 1}, 0}, WHOLE, NEWER}}, SHARDS_FEWER},
+	{"an older one has more, two others as many", {2, {2, 1}, 0}, false,
+		{{{4, {4, 1}, 0}, WHOLE, OLDER}, {{2, {2, 1}, 0}, WHOLE, NEWER},
+			{{2, {2, 1}, 0}, WHOLE, NEWER}},
+		SHARDS_ALL},
+	{"an older one has more, two others as many, one of them broken", {2, {2, 1}, 0}, false,
+		{{{4, {4, 1}, 0}, WHOLE, OLDER}, {{2, {2, 1}, 0}, WHOLE, NEWER},
+			{{2, {2, 1}, 0}, BROKEN, NEWER}},
+		SHARDS_FEWER},
+	/* Bytes. */
+	{"an older one has as many bytes in more files", {2, {2, 1}, 900}, true,
+		{{{4, {4, 1}, 1000}, WHOLE, OLDER}}, SHARDS_ALL},
+	{"an older one has more files and bytes", {2, {2, 1}, 500}, true,
+		{{{4, {4, 1}, 1000}, WHOLE, OLDER}}, SHARDS_FEWER},
+	{"one of many files less", {31, {31, 1}, 969}, true, {{{32, {32, 1}, 1000}, WHOLE, OLDER}},
+		SHARDS_FEWER},
+	{"as many bytes in one of many files less", {31, {31, 1}, 1000}, true,
+		{{{32, {32, 1}, 1000}, WHOLE, OLDER}}, SHARDS_ALL},
 };
 
-static struct shards make(const struct set *set, bool witnessed)
+static struct shards make(const struct set *set, bool confirmed)
 {
 	bool any = set->seen > 0;
 	return (struct shards){
 		.sets = {{0}, {.what = "states",
 				      .seen = set->seen,
-				      .extent = {set->extent[0], set->extent[1], any},
-				      .said = {set->said[0], set->said[1], 1},
-				      .witnessed = witnessed}}};
+				      .bytes = set->bytes,
+				      .extent = {set->extent[0], set->extent[1], any}}},
+		.confirmed = confirmed};
 }
 
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct shards own = make(&cases[i].own, cases[i].witnessed), others[3];
-		struct shards_sibling siblings[3];
+		struct shards own = make(&cases[i].own, cases[i].confirmed), others[4];
+		struct shards_sibling siblings[4];
 		struct error why = {0};
 		size_t count = 0;
-		for (; count < 3 && cases[i].siblings[count].kind != NONE; count++) {
+		for (; count < 4 && cases[i].siblings[count].kind != NONE; count++) {
 			others[count] = make(&cases[i].siblings[count].set, false);
 			siblings[count] = (struct shards_sibling){.name = "other",
 				.shards = &others[count],
@@ -118,9 +116,8 @@ int main(void)
 	}
 	TEST("what is missing in one set outweighs what is not known of another")
 	{
-		struct shards own = {
-			.sets = {{.what = "a", .seen = 1, .extent = {1, 1, 1}},
-				{.what = "b", .seen = 1, .extent = {1, 1, 1}, .said = {2, 1, 1}}}};
+		struct shards own = {.sets = {{.what = "a", .seen = 1, .extent = {1, 1, 1}},
+					     {.what = "b", .seen = 1, .extent = {2, 1, 1}}}};
 		struct error why;
 		CHECK_EQ(shards_decide(&own, NULL, 0, &why), SHARDS_MISSING);
 		CHECK(strstr(why.text, "1 of 2 b are missing") != NULL);
@@ -129,9 +126,9 @@ int main(void)
 	TEST("numbers that were seen make the extents")
 	{
 		struct shard_set set = {0};
-		shards_see(&set, 0, 3, 0);
-		shards_see(&set, 2, 1, 0);
-		CHECK_EQ(set.seen, 2);
+		shards_see(&set, 10, 0, 3, 0);
+		shards_see(&set, 20, 2, 1, 0);
+		CHECK(set.seen == 2 && set.bytes == 30);
 		CHECK(set.extent[0] == 3 && set.extent[1] == 4 && set.extent[2] == 1);
 	}
 	return unit_end();

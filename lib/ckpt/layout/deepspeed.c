@@ -6,13 +6,8 @@
  *
  * The ranks must make a grid: model states mp_rank_00 to the last without a gap (or, with ZeRO-3,
  * zero_pp_rank_D_mp_rank_MM for all D and all M), and optimizer states for all D and all M or for
- * none. Which rank is the last is said by the files themselves: "partition_count" of the optimizer
- * states is the number of D (DeepSpeed's own zero_to_fp32.py refuses what has another number of
- * them), "mp_world_size" of the model states the number of M, which counts the stages of a
- * pipeline, too.
- *
- * Files of layers (pipelines) and experts say nowhere how many they are; but a rank writes its
- * optimizer states after them.
+ * none. Which rank is the last is told by siblings and by "latest" (ckpt/layout/shards.h), as for
+ * the files of layers (pipelines) and experts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,87 +46,44 @@ static bool take_ranks(const char **at, uint64_t *data, uint64_t *model)
 	return take(at, "zero_pp_rank_", data) && take(at, "_mp_rank_", model);
 }
 
-/* The first file of a kind, in which its ranks say how many they are. */
-static void first(const char **file, const char *name)
-{
-	*file = *file ? *file : name;
-}
-
 /* Count a file of prefix. */
-static void see(struct shard_set *sets, const char *name, const char *base, const char **model_file,
-	const char **optimizer_file)
+static void see(struct shard_set *sets, const char *base, uint64_t bytes)
 {
 	uint64_t data, model;
 	const char *at = base;
 	if (take(&at, "mp_rank_", &model) && strcmp(at, "_model_states.pt") == 0) {
-		shards_see(&sets[MODELS], 0, model, 0);
-		first(model_file, name);
+		shards_see(&sets[MODELS], bytes, 0, model, 0);
 		return;
 	}
 	at = base;
-	if (take_ranks(&at, &data, &model) && strcmp(at, "_model_states.pt") == 0) {
-		shards_see(&sets[PARTS], data, model, 0);
-		first(model_file, name);
-		return;
-	}
-	at = base;
-	if (take_ranks(&at, &data, &model) &&
-		(strcmp(at, "_optim_states.pt") == 0 || strcmp(at, "optim_states.pt") == 0)) {
-		shards_see(&sets[OPTIMIZERS], data, model, 0);
-		first(optimizer_file, name);
-		return;
-	}
-	if (structure_ends(base, "_states.pt"))
-		shards_see(&sets[OTHERS], sets[OTHERS].seen, 0, 0);
-}
-
-/* What the files say of how many they are. */
-static enum status ask_files(const struct layout_item *item, struct shard_set *sets,
-	const char *model_file, const char *optimizer_file, struct error *why)
-{
-	struct structure_word model[] = {{.key = "mp_world_size"}, {.key = "param_shapes"}};
-	struct structure_word optimizer[] = {{.key = "partition_count"}};
-	enum status status = structure_read_words(item->root, model_file, model, 2, why);
-	if (status == STATUS_OK && optimizer_file)
-		status = structure_read_words(item->root, optimizer_file, optimizer, 1, why);
-	for (int i = MODELS; i <= OPTIMIZERS; i++) {
-		sets[i].said[0] = i == MODELS ? 1 : optimizer[0].number;
-		sets[i].said[1] = model[0].number;
-		sets[i].said[2] = 1;
-	}
-	/* These shapes are those of ZeRO's files: else the optimizer is in the model states. */
-	if (status == STATUS_OK && !optimizer_file && model[1].seen) {
-		if (!model[1].none)
-			status = error_set(why, STATUS_NO, "its optimizer states are missing");
-		sets[OPTIMIZERS].what = NULL;
-	}
-	sets[OTHERS].witnessed = sets[OTHERS].seen == 0 || optimizer[0].number;
-	return status;
+	bool ranks = take_ranks(&at, &data, &model);
+	if (ranks && strcmp(at, "_model_states.pt") == 0)
+		shards_see(&sets[PARTS], bytes, data, model, 0);
+	else if (ranks &&
+		 (strcmp(at, "_optim_states.pt") == 0 || strcmp(at, "optim_states.pt") == 0))
+		shards_see(&sets[OPTIMIZERS], bytes, data, model, 0);
+	else if (structure_ends(base, "_states.pt"))
+		shards_see(&sets[OTHERS], bytes, sets[OTHERS].seen, 0, 0);
 }
 
 enum status layout_deepspeed_judge(const struct layout_item *item, const char *prefix,
 	struct shards *shards, struct error *why)
 {
 	struct shard_set *sets = shards->sets;
-	const char *model_file = NULL, *optimizer_file = NULL;
 	sets[MODELS].what = "model states";
 	sets[PARTS].what = "parts of the model states";
 	sets[OPTIMIZERS].what = "optimizer states";
 	sets[OTHERS].what = "files of layers and experts";
 	for (size_t i = 0; i < item->files->count; i++) {
-		const char *name = item->files->files[i].name, *base = name + strlen(prefix);
-		if (strncmp(name, prefix, strlen(prefix)) == 0 && !strchr(base, '/'))
-			see(sets, name, base, &model_file, &optimizer_file);
+		const struct manifest_file *file = &item->files->files[i];
+		const char *base = file->name + strlen(prefix);
+		if (strncmp(file->name, prefix, strlen(prefix)) == 0 && !strchr(base, '/'))
+			see(sets, base, file->bytes);
 	}
-	if (!model_file)
+	bool parted = sets[PARTS].seen != 0;
+	if (!parted && !sets[MODELS].seen)
 		return error_set(
 			why, STATUS_NO, "%s holds no model states", *prefix ? prefix : "it");
-	bool parted = sets[PARTS].seen != 0;
-	/* The model is in one form, or in the other, or in both. */
-	if (!parted)
-		sets[PARTS].what = NULL;
-	else if (sets[MODELS].seen == 0)
-		sets[MODELS].what = NULL;
 	const struct shard_set *model = &sets[parted ? PARTS : MODELS];
 	const struct shard_set *optimizer = &sets[OPTIMIZERS];
 	if (optimizer->seen && optimizer->extent[1] != model->extent[1])
@@ -142,14 +94,19 @@ enum status layout_deepspeed_judge(const struct layout_item *item, const char *p
 		return error_set(why, STATUS_NO,
 			"the model is in %" PRIu64 " parts, the optimizer in %" PRIu64,
 			model->extent[0], optimizer->extent[0]);
-	enum status status = structure_check_all(item->root, item->files, prefix, why);
-	return status == STATUS_OK ? ask_files(item, sets, model_file, optimizer_file, why)
-				   : status;
+	/* The model is in one form, or in the other, or in both. Where the optimizer's files have
+	 * the same numbers, these decide: a rank's part of the model may be next to nothing. */
+	if (!parted || sets[PARTS].seen == optimizer->seen)
+		sets[PARTS].what = NULL;
+	if (!sets[MODELS].seen || (optimizer->seen && sets[MODELS].seen == optimizer->extent[1]))
+		sets[MODELS].what = NULL;
+	return structure_check_all(item->root, item->files, prefix, why);
 }
 
 static enum status judge(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
+	found->shards.confirmed = item->tracked;
 	return layout_deepspeed_judge(item, "", &found->shards, why);
 }
 

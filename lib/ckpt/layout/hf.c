@@ -148,7 +148,9 @@ static enum status judge(
 		status = structure_check_numbered(item->files, why);
 	if (status == STATUS_OK && !has_model(item, deepspeed))
 		status = error_set(why, STATUS_NO, "it holds no model");
-	else if (status == STATUS_OK && *deepspeed)
+	/* (trainer_state.json is written after DeepSpeed's barrier.) */
+	found->shards.confirmed = true;
+	if (status == STATUS_OK && *deepspeed)
 		status =
 			structure_find(item->files, "latest")
 				? layout_deepspeed_judge(item, deepspeed, &found->shards, why)

@@ -44,6 +44,7 @@ struct layout_item {
 	int root;		      /* names of files are relative to it: its directory, or DIR */
 	bool directory;		      /* else one file, or several whose names begin with name */
 	const struct manifest *files; /* sorted, without checksums */
+	bool tracked;		      /* the tracker names this step or a later one */
 };
 
 /* What a layout reads of one beside whether it is complete. Zeroed before. */

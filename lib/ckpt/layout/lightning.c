@@ -108,6 +108,7 @@ static enum status judge(
 		status = error_set(why, STATUS_NO, "it is empty");
 	if (status == STATUS_OK && item->directory)
 		status = structure_check_shards(item->root, item->files, why);
+	found->shards.confirmed = structure_find(item->files, "latest");
 	if (status == STATUS_OK && has_deepspeed(item))
 		status = layout_deepspeed_judge(item, DEEPSPEED, &found->shards, why);
 	return status;

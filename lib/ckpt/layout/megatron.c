@@ -5,8 +5,8 @@
  * barrier before that).
  *
  * Inside either a directory for each model-parallel rank, mp_rank_TT[_PPP][_EEE], which make a full
- * grid, each with the same kinds of files, and the model's file in it holds the arguments of the
- * training, which say how large the grid is; or PyTorch's distributed format, in which .metadata
+ * grid, each with the same kinds of files (which rank is the last is told by siblings and by the
+ * tracker, ckpt/layout/shards.h); or PyTorch's distributed format, in which .metadata
  * names the .distcp files: --ckpt-format torch_dist writes common.pt first and metadata.json last;
  * torch_dcp and fsdp_dtensor write neither, only what torch.distributed.checkpoint.save writes.
  */
@@ -65,39 +65,6 @@ static int read_rank(const char *name, uint64_t number[3])
 	return *name ? 0 : count;
 }
 
-/* How many there are of each of the numbers in a directory's name, by the training's arguments. */
-static enum status ask_arguments(const struct layout_item *item, const char *file, int numbers,
-	struct shards *shards, struct error *why)
-{
-	uint64_t *said = shards->sets[RANKS].said;
-	struct shard_set *layer_wise = &shards->sets[LAYER_WISE];
-	struct structure_word words[] = {{.key = "tensor_model_parallel_size"},
-		{.key = "pipeline_model_parallel_size"}, {.key = "expert_model_parallel_size"},
-		{.key = "data_parallel_size"}};
-	enum status status = structure_read_words(item->root, file, words, 4, why);
-	uint64_t pipeline = words[1].number;
-	/* (Old versions know no experts.) */
-	uint64_t expert = words[2].seen ? words[2].number : 1;
-	/* The pipeline's number stands there where it has stages, the expert's where there are
-	 * some. */
-	bool fits = numbers == 1   ? pipeline == 1 && expert == 1
-		    : numbers == 2 ? (pipeline > 1) != (expert > 1)
-				   : pipeline > 1 && expert > 1;
-	/* Every rank has such a file, or fewer do: those with nothing to optimize have none. (A
-	 * number is below 2^31, 0: not known.) */
-	uint64_t all = words[0].number * pipeline;
-	if (all <= UINT32_MAX && all * words[3].number == layer_wise->seen && layer_wise->seen) {
-		layer_wise->said[0] = layer_wise->seen;
-		layer_wise->said[1] = layer_wise->said[2] = 1;
-	}
-	if (status != STATUS_OK || !fits || !words[0].number || !pipeline || !expert)
-		return status;
-	said[0] = words[0].number;
-	said[1] = numbers == 3 ? pipeline : pipeline * expert;
-	said[2] = numbers == 3 ? expert : 1;
-	return status;
-}
-
 /* "layer_wise_optimizer_3.pt": of each data-parallel rank, but of those that have nothing to
  * optimize. */
 static bool is_layer_wise(const char *name)
@@ -115,33 +82,38 @@ static enum status judge_ranks(
 {
 	struct shard_set *ranks = &shards->sets[RANKS], *optimizers = &shards->sets[OPTIMIZERS];
 	struct shard_set *layer_wise = &shards->sets[LAYER_WISE];
-	const struct manifest_file *model = NULL;
 	char last[LAYOUT_NAME_SIZE] = "";
 	int numbers = 0;
-	ranks->what = "ranks";
+	bool optimizer = false;
 	for (size_t i = 0; i < item->files->count; i++) {
-		const char *name = item->files->files[i].name, *slash = strchr(name, '/');
+		const struct manifest_file *file = &item->files->files[i];
+		const char *slash = strchr(file->name, '/');
 		char directory[LAYOUT_NAME_SIZE];
 		uint64_t number[3] = {0, 0, 0};
-		snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - name) : 0,
-			name);
+		snprintf(directory, sizeof(directory), "%.*s",
+			slash ? (int)(slash - file->name) : 0, file->name);
 		int count = read_rank(directory, number);
-		if (count && is_layer_wise(slash + 1))
-			shards_see(layer_wise, layer_wise->seen, 0, 0);
-		if (count == 0 || strcmp(directory, last) == 0)
+		if (count == 0)
 			continue;
+		if (is_layer_wise(slash + 1))
+			shards_see(layer_wise, file->bytes, layer_wise->seen, 0, 0);
+		if (strcmp(directory, last) == 0) {
+			ranks->bytes += file->bytes;
+			optimizers->bytes += optimizer ? file->bytes : 0;
+			continue;
+		}
 		memcpy(last, directory, sizeof(last));
 		if (numbers && count != numbers)
 			return error_set(
 				why, STATUS_NO, "%s does not fit to the other ranks", directory);
 		numbers = count;
-		model = find(item, directory, model_files);
-		if (!model)
+		if (!find(item, directory, model_files))
 			return error_set(
 				why, STATUS_NO, "%s/%s is missing", directory, model_files[0]);
-		shards_see(ranks, number[0], number[1], number[2]);
-		if (find(item, directory, optimizer_files))
-			shards_see(optimizers, number[0], number[1], number[2]);
+		shards_see(ranks, file->bytes, number[0], number[1], number[2]);
+		optimizer = find(item, directory, optimizer_files) != NULL;
+		if (optimizer)
+			shards_see(optimizers, file->bytes, number[0], number[1], number[2]);
 	}
 	if (ranks->seen == 0)
 		return error_set(why, STATUS_NO, "it holds no rank's files");
@@ -152,12 +124,10 @@ static enum status judge_ranks(
 	/* Not every training saves an optimizer, or in files of its own: siblings show it. One that
 	 * is saved in one form is not in the other, too. */
 	bool neither = !optimizers->seen && !layer_wise->seen;
+	ranks->what = "ranks";
 	optimizers->what = neither ? "optimizer states" : NULL;
-	optimizers->witnessed = layer_wise->witnessed = neither;
 	layer_wise->what = neither || layer_wise->seen ? "layer-wise optimizer states" : NULL;
-	enum status status = structure_check_all(item->root, item->files, "", why);
-	return status == STATUS_OK ? ask_arguments(item, model->name, numbers, shards, why)
-				   : status;
+	return structure_check_all(item->root, item->files, "", why);
 }
 
 static enum status judge(
@@ -167,6 +137,7 @@ static enum status judge(
 	bool distributed = structure_find(item->files, ".metadata") != NULL;
 	for (size_t i = 0; i < item->files->count; i++)
 		distributed |= structure_ends(item->files->files[i].name, ".distcp");
+	found->shards.confirmed = item->tracked;
 	if (!distributed)
 		return judge_ranks(item, &found->shards, why);
 	if (structure_find(item->files, "common.pt") || structure_find(item->files, METADATA))

@@ -3,9 +3,9 @@
  * A checkpoint that many ranks wrote, a file each: which of its files are there, and whether those
  * are all. Pure.
  *
- * Names of files show gaps, but not that the highest ranks are missing. How many there must be is
- * known from what the checkpoint's own files say; where they do not, it is compared with its
- * siblings, the other checkpoints of the same directory; else it is not known.
+ * The numbers in the names show gaps, but not that the highest ranks are missing. For these the
+ * checkpoint is compared with its siblings, the other checkpoints of the same directory; else the
+ * framework's own word counts, where it has one.
  */
 #ifndef CKPT_SHARDS_H
 #define CKPT_SHARDS_H
@@ -23,15 +23,14 @@
 struct shard_set {
 	const char *what; /* "optimizer states"; NULL: the checkpoint has no such files */
 	uint64_t seen;	  /* how many are there */
+	uint64_t bytes;	  /* so large are they together */
 	uint64_t extent[SHARD_DIMENSIONS]; /* the highest number, plus one; all 0: none is there */
-	uint64_t said[SHARD_DIMENSIONS]; /* so many, the checkpoint's own files say; 0: they do not
-					  */
-	bool witnessed; /* files that are written later are all there, so these were written */
 };
 
 /* A zeroed one: nothing is known from names, and nothing has to be. */
 struct shards {
 	struct shard_set sets[SHARD_SETS]; /* the same kind at the same place in all siblings */
+	bool confirmed;			   /* the framework says that the save has ended */
 };
 
 struct shards_sibling {
@@ -41,30 +40,36 @@ struct shards_sibling {
 	bool older;
 };
 
-enum shards_answer {
+enum shards_answer { /* the later ones outweigh the earlier ones */
 	SHARDS_ALL,
-	SHARDS_MISSING,
 	SHARDS_UNKNOWN,
 	SHARDS_FEWER, /* not known, and a sibling has more */
+	SHARDS_MISSING,
 };
 
-/* Note a file with these numbers. */
-void shards_see(struct shard_set *set, uint64_t first, uint64_t second, uint64_t third);
+/* Note a file of so many bytes with these numbers. */
+void shards_see(
+	struct shard_set *set, uint64_t bytes, uint64_t first, uint64_t second, uint64_t third);
 
 /* Whether there is anything to decide. */
 bool shards_any(const struct shards *shards);
+/* Whether both have as many files of each kind, with the same numbers. */
+bool shards_same(const struct shards *a, const struct shards *b);
 
 /*
  * Whether all are there. why is filled unless the answer is SHARDS_ALL. SHARDS_MISSING: there is a
- * gap, or fewer than the checkpoint's own files say. Where these do not say how many there are:
+ * gap. Without one:
  *
- *   a whole sibling has as many | a sibling has more   | answer
- *   yes                         | none, or a newer one | SHARDS_ALL
- *   yes                         | an older one         | SHARDS_FEWER
- *   no                          | none                 | SHARDS_UNKNOWN (witnessed: SHARDS_ALL)
- *   no                          | any                  | SHARDS_FEWER
+ *   an older sibling has more | whole siblings have as many | confirmed | answer
+ *   yes                       | two                         | any       | SHARDS_ALL
+ *   yes                       | one or none                 | any       | SHARDS_FEWER
+ *   no                        | one                         | any       | SHARDS_ALL
+ *   no                        | none                        | yes       | SHARDS_ALL
+ *   no                        | none                        | no        | SHARDS_UNKNOWN; where a
+ *                                                            newer one has more, SHARDS_FEWER
  *
- * That a sibling has more is no proof: jobs are started again with fewer ranks.
+ * A sibling has more where it has more files, and so many more bytes that this is not the same in
+ * fewer files: jobs are started again with fewer ranks, which then write larger files.
  */
 enum shards_answer shards_decide(const struct shards *own, const struct shards_sibling *siblings,
 	size_t count, struct error *why);

@@ -54,23 +54,6 @@ struct json_object *structure_read_json(
  */
 enum status structure_check_numbered(const struct manifest *files, struct error *why);
 
-/* A word that is a key in what torch.save wrote, and what stands there for it. */
-struct structure_word {
-	const char *key;
-	bool seen;	 /* it is a key */
-	bool none;	 /* and None was found for it */
-	uint64_t number; /* a number below 2^31, of a list the largest; 0: no number, or different
-			    ones */
-};
-/*
- * Look for words in the pickle of an archive that torch.save wrote. Nothing is executed: a key is
- * found by its opcode, its length and its letters, of its value only None, a number and a list of
- * numbers are read. No more than the first 64 MiB of the pickle are searched. STATUS_OK also where
- * nothing was found, or the file is no such archive.
- */
-enum status structure_read_words(
-	int root, const char *name, struct structure_word *words, size_t count, struct error *why);
-
 /*
  * The step that PyTorch Lightning wrote into a .ckpt file. STATUS_NO: it cannot be found.
  */

@@ -63,7 +63,7 @@ static enum status judge(
 		all = shards;
 		seen++;
 		if (item->files->files[i].bytes)
-			shards_see(filled, filled->seen, 0, 0);
+			shards_see(filled, item->files->files[i].bytes, filled->seen, 0, 0);
 	}
 	if (!index)
 		return error_set(why, STATUS_NO, "%s.index is missing", item->name);
