@@ -386,7 +386,7 @@ enum status scan_track(const char *directory, int descriptor, const struct layou
 	*tracker = (struct layout_tracker){0};
 	if (!choice->layout->track)
 		return STATUS_OK;
-	enum status status = choice->layout->track(choice, descriptor, tracker, &why);
+	enum status status = choice->layout->track(descriptor, tracker, &why);
 	return status == STATUS_OK ? STATUS_OK
 				   : error_set(err, status, "%s: %s", directory, why.text);
 }

@@ -74,7 +74,7 @@ static void check_tracker(const struct layout_choice *choice)
 {
 	struct layout_tracker tracker = {0};
 	if (!choice->layout->track ||
-		choice->layout->track(choice, fuzz_directory(), &tracker, NULL) != STATUS_OK)
+		choice->layout->track(fuzz_directory(), &tracker, NULL) != STATUS_OK)
 		return;
 	FUZZ_HOLDS(memchr(tracker.name, '\0', sizeof(tracker.name)));
 	FUZZ_HOLDS(memchr(tracker.broken, '\0', sizeof(tracker.broken)));

@@ -5,33 +5,13 @@
  * when all have, the coordinator writes .metadata, which names all of them, by renaming a temporary
  * file (FileSystemWriter.finish). So the checkpoint itself says how many there are.
  */
-#include <string.h>
-
 #include "ckpt/layout/layout.h"
 #include "ckpt/layout/structure.h"
 
 /* Only words that count steps: "optimizer_0" is a part of a checkpoint. */
-static const char *const words[] = {
-	"step", "global_step", "iter", "iteration", "epoch", "ckpt", "checkpoint", NULL};
-
-static bool read_name(
-	const struct layout_choice *choice, const char *entry, struct layout_name *name)
-{
-	(void)choice;
-	if (layout_prefixed(entry, "", name))
-		return true;
-	for (const char *const *word = words; *word; word++) {
-		size_t length = strlen(*word);
-		if (strncmp(entry, *word, length) != 0)
-			continue;
-		length += entry[length] && strchr("-_=", entry[length]) ? 1 : 0;
-		if (layout_prefixed(entry + length, "", name)) {
-			name->length += length;
-			return true;
-		}
-	}
-	return false;
-}
+#define WORD(word) word "{step}", word "-{step}", word "_{step}", word "={step}"
+static const char *const names[] = {"{step}", WORD("step"), WORD("global_step"), WORD("iter"),
+	WORD("iteration"), WORD("epoch"), WORD("ckpt"), WORD("checkpoint"), NULL};
 
 static const char *const marks[] = {".metadata", "__0_0.distcp", NULL};
 
@@ -49,7 +29,7 @@ const struct layout layout_dcp = {
 	.name = "dcp",
 	.title = "torch.distributed.checkpoint",
 	.shape = LAYOUT_DIRECTORY,
-	.read = read_name,
+	.names = names,
 	.marks = marks,
 	.judge = judge,
 	.general = true,

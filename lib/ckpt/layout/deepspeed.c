@@ -10,60 +10,45 @@
  * the files of layers (pipelines) and experts.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ckpt/layout/layout.h"
 #include "ckpt/layout/structure.h"
 
-static bool read_name(
-	const struct layout_choice *choice, const char *entry, struct layout_name *name)
-{
-	(void)choice;
-	return layout_prefixed(entry, "global_step", name);
-}
+static const char *const names[] = {"global_step{step}", NULL};
 
 enum { MODELS, PARTS, OPTIMIZERS, OTHERS };
 
-#define RANK_MAX 1000000
+/* {0}: the data-parallel rank, {1}: the model-parallel rank. The first that matches counts. */
+static const struct {
+	int set;
+	const char *name;
+} kinds[] = {
+	{MODELS, "mp_rank_{1}_model_states.pt"},
+	{PARTS, "zero_pp_rank_{0}_mp_rank_{1}_model_states.pt"},
+	{PARTS, "bf16_zero_pp_rank_{0}_mp_rank_{1}_model_states.pt"},
+	{PARTS, "fp16_zero_pp_rank_{0}_mp_rank_{1}_model_states.pt"},
+	{OPTIMIZERS, "zero_pp_rank_{0}_mp_rank_{1}_optim_states.pt"},
+	{OPTIMIZERS, "zero_pp_rank_{0}_mp_rank_{1}optim_states.pt"},
+	{OPTIMIZERS, "bf16_zero_pp_rank_{0}_mp_rank_{1}_optim_states.pt"},
+	{OPTIMIZERS, "bf16_zero_pp_rank_{0}_mp_rank_{1}optim_states.pt"},
+	{OPTIMIZERS, "fp16_zero_pp_rank_{0}_mp_rank_{1}_optim_states.pt"},
+	{OPTIMIZERS, "fp16_zero_pp_rank_{0}_mp_rank_{1}optim_states.pt"},
+	{OTHERS, "*_states.pt"},
+};
 
-/* Move past a number that follows word. */
-static bool take(const char **at, const char *word, uint64_t *number)
+/* Count a file. */
+static void see(struct shard_set *sets, const char *name, uint64_t bytes)
 {
-	size_t length = strlen(word);
-	if (strncmp(*at, word, length) != 0)
-		return false;
-	size_t digits = layout_number(*at + length, number);
-	*at += length + digits;
-	return digits > 0 && *number < RANK_MAX;
-}
-
-/* The two numbers of "zero_pp_rank_3_mp_rank_01"; *at moves behind them. */
-static bool take_ranks(const char **at, uint64_t *data, uint64_t *model)
-{
-	if (strncmp(*at, "bf16_", 5) == 0 || strncmp(*at, "fp16_", 5) == 0)
-		*at += 5;
-	return take(at, "zero_pp_rank_", data) && take(at, "_mp_rank_", model);
-}
-
-/* Count a file of prefix. */
-static void see(struct shard_set *sets, const char *base, uint64_t bytes)
-{
-	uint64_t data, model;
-	const char *at = base;
-	if (take(&at, "mp_rank_", &model) && strcmp(at, "_model_states.pt") == 0) {
-		shards_see(&sets[MODELS], bytes, 0, model, 0);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		uint64_t numbers[LAYOUT_NUMBERS] = {0};
+		struct shard_set *set = &sets[kinds[i].set];
+		if (!layout_matches(kinds[i].name, name, numbers))
+			continue;
+		shards_see(
+			set, bytes, kinds[i].set == OTHERS ? set->seen : numbers[0], numbers[1], 0);
 		return;
 	}
-	at = base;
-	bool ranks = take_ranks(&at, &data, &model);
-	if (ranks && strcmp(at, "_model_states.pt") == 0)
-		shards_see(&sets[PARTS], bytes, data, model, 0);
-	else if (ranks &&
-		 (strcmp(at, "_optim_states.pt") == 0 || strcmp(at, "optim_states.pt") == 0))
-		shards_see(&sets[OPTIMIZERS], bytes, data, model, 0);
-	else if (structure_ends(base, "_states.pt"))
-		shards_see(&sets[OTHERS], bytes, sets[OTHERS].seen, 0, 0);
 }
 
 enum status layout_deepspeed_judge(const struct layout_item *item, const char *prefix,
@@ -110,26 +95,16 @@ static enum status judge(
 	return layout_deepspeed_judge(item, "", &found->shards, why);
 }
 
-static enum status track(const struct layout_choice *choice, int directory,
-	struct layout_tracker *tracker, struct error *err)
+static enum status track(int directory, struct layout_tracker *tracker, struct error *err)
 {
-	struct layout_name name;
-	enum status status = layout_tracker_line(directory, "latest", tracker, err);
-	if (status != STATUS_OK || !tracker->named)
-		return status;
-	tracker->named = read_name(choice, tracker->name, &name);
-	if (tracker->named)
-		tracker->step = name.step;
-	else
-		snprintf(tracker->broken, sizeof(tracker->broken), "it names no global_step");
-	return STATUS_OK;
+	return layout_tracker_line(directory, "latest", names[0], tracker, err);
 }
 
 const struct layout layout_deepspeed = {
 	.name = "deepspeed",
 	.title = "DeepSpeed",
 	.shape = LAYOUT_DIRECTORY,
-	.read = read_name,
+	.names = names,
 	.judge = judge,
 	.tracker = "latest",
 	.track = track,

@@ -14,12 +14,7 @@
 #include "ckpt/layout/layout.h"
 #include "ckpt/layout/structure.h"
 
-static bool read_name(
-	const struct layout_choice *choice, const char *entry, struct layout_name *name)
-{
-	(void)choice;
-	return layout_prefixed(entry, "checkpoint-", name);
-}
+static const char *const names[] = {"checkpoint-{step}", NULL};
 
 static const char *const marks[] = {"trainer_state.json", "training_args.bin", "config.json",
 	"adapter_config.json", "optimizer.pt", "scheduler.pt", "model.safetensors",
@@ -89,9 +84,9 @@ static bool has_model(const struct layout_item *item, char deepspeed[LAYOUT_NAME
 	for (size_t i = 0; i < item->files->count; i++) {
 		const char *name = item->files->files[i].name, *slash = strchr(name, '/');
 		char top[LAYOUT_NAME_SIZE];
-		struct layout_name step;
+		uint64_t numbers[LAYOUT_NUMBERS];
 		snprintf(top, sizeof(top), "%.*s", slash ? (int)(slash - name) : 0, name);
-		if (slash && layout_prefixed(top, "global_step", &step)) {
+		if (slash && layout_matches("global_step{step}", top, numbers)) {
 			snprintf(deepspeed, LAYOUT_NAME_SIZE, "%.254s/", top);
 			found = true;
 		} else if (slash) {
@@ -181,7 +176,7 @@ const struct layout layout_hf = {
 	.name = "hf",
 	.title = "Hugging Face",
 	.shape = LAYOUT_DIRECTORY,
-	.read = read_name,
+	.names = names,
 	.marks = marks,
 	.judge = judge,
 	.depends = depends,

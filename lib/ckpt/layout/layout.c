@@ -55,7 +55,21 @@ bool layout_reads(const struct layout_choice *choice, const char *entry, struct 
 	for (const char *at = entry; *at; at++)
 		if ((unsigned char)*at < ' ' || *at == 127)
 			return false;
-	return choice->layout->read(choice, entry, name);
+	const char *const own[] = {choice->pattern, NULL};
+	const char *const *names = choice->layout->names;
+	if (choice->layout == &layout_pattern)
+		names = own;
+	if (!names)
+		return choice->layout->read(entry, name);
+	for (; *names; names++) {
+		uint64_t numbers[LAYOUT_NUMBERS];
+		/* (A name with a dot at its begin is hidden, as in a shell.) */
+		if ((*entry == '.' && **names != '.') || !layout_matches(*names, entry, numbers))
+			continue;
+		*name = (struct layout_name){.step = numbers[LAYOUT_STEP], .length = strlen(entry)};
+		return true;
+	}
+	return false;
 }
 
 size_t layout_number(const char *text, uint64_t *number)
@@ -69,27 +83,19 @@ size_t layout_number(const char *text, uint64_t *number)
 	return length;
 }
 
-bool layout_prefixed(const char *entry, const char *prefix, struct layout_name *name)
-{
-	size_t length = strlen(prefix);
-	if (strncmp(entry, prefix, length) != 0)
-		return false;
-	size_t digits = layout_number(entry + length, &name->step);
-	if (digits == 0 || entry[length + digits])
-		return false;
-	name->version = 0;
-	name->length = length + digits;
-	return true;
-}
-
-enum status layout_tracker_line(
-	int directory, const char *file, struct layout_tracker *tracker, struct error *err)
+enum status layout_tracker_line(int directory, const char *file, const char *pattern,
+	struct layout_tracker *tracker, struct error *err)
 {
 	struct error why;
+	uint64_t numbers[LAYOUT_NUMBERS] = {0};
 	enum status status = structure_read_line(directory, file, tracker->name, &why);
 	tracker->found = status != STATUS_NO;
-	tracker->named = status == STATUS_OK;
-	if (status == STATUS_DAMAGED)
+	tracker->named = status == STATUS_OK && layout_matches(pattern, tracker->name, numbers);
+	tracker->step = numbers[LAYOUT_STEP];
+	if (status == STATUS_OK && !tracker->named)
+		snprintf(tracker->broken, sizeof(tracker->broken),
+			"\"%.100s\" is not of the form \"%s\"", tracker->name, pattern);
+	else if (status == STATUS_DAMAGED)
 		snprintf(tracker->broken, sizeof(tracker->broken), "%.255s", why.text);
 	else if (status != STATUS_OK && status != STATUS_NO)
 		return error_set(err, status, "%s", why.text);

@@ -69,9 +69,10 @@ struct layout {
 	const char *title; /* for people */
 	enum layout_shape shape;
 
-	/* For layout_reads. Pure. */
-	bool (*read)(
-		const struct layout_choice *choice, const char *entry, struct layout_name *name);
+	/* What its checkpoints are called, as "checkpoint-{step}", NULL-terminated; NULL: read says
+	 * it (or --pattern). */
+	const char *const *names;
+	bool (*read)(const char *entry, struct layout_name *name);
 
 	/* Files of which one at least shows that a directory of such a name is the framework's,
 	 * NULL-terminated. NULL: the name shows it. */
@@ -92,8 +93,7 @@ struct layout {
 
 	const char *tracker; /* its tracker's name in DIR; NULL: has none */
 	/* Read it from the open DIR. tracker is zeroed. */
-	enum status (*track)(const struct layout_choice *choice, int directory,
-		struct layout_tracker *tracker, struct error *err);
+	enum status (*track)(int directory, struct layout_tracker *tracker, struct error *err);
 	/* The tracker is a checkpoint itself, where it is a file and its step can be read. */
 	bool tracker_is_checkpoint;
 	/* The framework writes the tracker when it has saved: what is newer is not finished. */
@@ -132,12 +132,19 @@ const char *layout_name(const struct layout_choice *choice);
 
 /* The number at text, of one to 18 digits; their count, 0: none. */
 size_t layout_number(const char *text, uint64_t *number);
-/* Whether entry is prefix, digits, and no more. */
-bool layout_prefixed(const char *entry, const char *prefix, struct layout_name *name);
+/*
+ * Whether all of text is as pattern says, in which {0}, {1}, {2} and {step} are such numbers and
+ * '*' is anything. Only numbers that stand in the pattern are set.
+ */
+enum { LAYOUT_STEP = 3, LAYOUT_NUMBERS };
+bool layout_matches(const char *pattern, const char *text, uint64_t numbers[LAYOUT_NUMBERS]);
 
-/* Read a tracker of one line: found, and either broken or named with the line as its name. */
-enum status layout_tracker_line(
-	int directory, const char *file, struct layout_tracker *tracker, struct error *err);
+/*
+ * Read a tracker of one line, in which pattern finds the step: found, and either broken or named
+ * with the line as its name.
+ */
+enum status layout_tracker_line(int directory, const char *file, const char *pattern,
+	struct layout_tracker *tracker, struct error *err);
 
 /* DeepSpeed's rule for the files below prefix ("" or ending in '/'), which others contain. */
 enum status layout_deepspeed_judge(const struct layout_item *item, const char *prefix,

@@ -20,13 +20,11 @@
 #define LAST "last.ckpt"
 #define END  ".ckpt"
 
-static bool read_name(
-	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+static bool read_name(const char *entry, struct layout_name *name)
 {
 	static const char key[] = "step=";
 	bool found = false;
 	uint64_t version;
-	(void)choice;
 	/* (Version 0 is last.ckpt: of two with one step, the other is offered.) */
 	*name = (struct layout_name){.length = strlen(entry), .version = 1};
 	if (*entry == '.' || !structure_ends(entry, END))
@@ -114,8 +112,7 @@ static enum status judge(
 	return status;
 }
 
-static enum status track(const struct layout_choice *choice, int directory,
-	struct layout_tracker *tracker, struct error *err)
+static enum status track(int directory, struct layout_tracker *tracker, struct error *err)
 {
 	struct stat st;
 	struct layout_name name;
@@ -129,7 +126,7 @@ static enum status track(const struct layout_choice *choice, int directory,
 		if (length < 0)
 			return error_errno(err, errno, "read " LAST);
 		target[length] = '\0';
-		tracker->named = read_name(choice, structure_base(target), &name);
+		tracker->named = read_name(structure_base(target), &name);
 		if (tracker->named) {
 			tracker->step = name.step;
 			snprintf(tracker->name, sizeof(tracker->name), "%.255s",

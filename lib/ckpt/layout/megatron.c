@@ -20,13 +20,13 @@
 #define METADATA "metadata.json"
 #define TRACKER	 "latest_checkpointed_iteration.txt"
 
-static bool read_name(
-	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+static bool read_name(const char *entry, struct layout_name *name)
 {
 	char again[LAYOUT_NAME_SIZE];
-	(void)choice;
-	if (!layout_prefixed(entry, "iter_", name))
+	uint64_t numbers[LAYOUT_NUMBERS];
+	if (!layout_matches("iter_{step}", entry, numbers))
 		return false;
+	*name = (struct layout_name){.step = numbers[LAYOUT_STEP], .length = strlen(entry)};
 	snprintf(again, sizeof(again), "iter_%07" PRIu64, name->step);
 	return strcmp(again, entry) == 0;
 }
@@ -49,32 +49,15 @@ static const struct manifest_file *find(
 
 enum { RANKS, OPTIMIZERS, LAYER_WISE };
 
-/* The numbers of "mp_rank_01_002_003"; how many, 0: it is no such name. */
-static int read_rank(const char *name, uint64_t number[3])
+/* How many numbers the name of a rank's directory has; 0: it is no such name. */
+static int read_rank(const char *name, uint64_t numbers[LAYOUT_NUMBERS])
 {
-	static const char prefix[] = "mp_rank";
-	int count = 0;
-	if (strncmp(name, prefix, strlen(prefix)) != 0)
-		return 0;
-	for (name += strlen(prefix); count < 3 && *name == '_'; count++) {
-		size_t digits = layout_number(name + 1, &number[count]);
-		if (digits == 0 || number[count] > 1000000)
-			return 0;
-		name += 1 + digits;
-	}
-	return *name ? 0 : count;
-}
-
-/* "layer_wise_optimizer_3.pt": of each data-parallel rank, but of those that have nothing to
- * optimize. */
-static bool is_layer_wise(const char *name)
-{
-	static const char prefix[] = "layer_wise_optimizer_";
-	uint64_t rank;
-	if (strncmp(name, prefix, strlen(prefix)) != 0)
-		return false;
-	size_t digits = layout_number(name + strlen(prefix), &rank);
-	return digits && strcmp(name + strlen(prefix) + digits, ".pt") == 0;
+	static const char *const names[] = {
+		"mp_rank_{0}", "mp_rank_{0}_{1}", "mp_rank_{0}_{1}_{2}"};
+	for (int i = 0; i < 3; i++)
+		if (layout_matches(names[i], name, numbers))
+			return i + 1;
+	return 0;
 }
 
 static enum status judge_ranks(
@@ -89,13 +72,14 @@ static enum status judge_ranks(
 		const struct manifest_file *file = &item->files->files[i];
 		const char *slash = strchr(file->name, '/');
 		char directory[LAYOUT_NAME_SIZE];
-		uint64_t number[3] = {0, 0, 0};
+		uint64_t number[LAYOUT_NUMBERS] = {0}, other[LAYOUT_NUMBERS];
 		snprintf(directory, sizeof(directory), "%.*s",
 			slash ? (int)(slash - file->name) : 0, file->name);
 		int count = read_rank(directory, number);
 		if (count == 0)
 			continue;
-		if (is_layer_wise(slash + 1))
+		/* (One of each data-parallel rank that has something to optimize.) */
+		if (layout_matches("layer_wise_optimizer_{0}.pt", slash + 1, other))
 			shards_see(layer_wise, file->bytes, layer_wise->seen, 0, 0);
 		if (strcmp(directory, last) == 0) {
 			ranks->bytes += file->bytes;
@@ -149,23 +133,12 @@ static enum status judge(
 	return status;
 }
 
-static enum status track(const struct layout_choice *choice, int directory,
-	struct layout_tracker *tracker, struct error *err)
+static enum status track(int directory, struct layout_tracker *tracker, struct error *err)
 {
-	(void)choice;
-	enum status status = layout_tracker_line(directory, TRACKER, tracker, err);
-	if (status != STATUS_OK || !tracker->named)
-		return status;
-	size_t digits = layout_number(tracker->name, &tracker->step);
-	tracker->named = digits > 0 && !tracker->name[digits];
+	enum status status = layout_tracker_line(directory, TRACKER, "{step}", tracker, err);
 	if (tracker->named)
 		snprintf(tracker->name, sizeof(tracker->name), "iter_%07" PRIu64, tracker->step);
-	else
-		snprintf(tracker->broken, sizeof(tracker->broken),
-			strcmp(tracker->name, "release") == 0
-				? "it names a release, which is none of these"
-				: "it holds no number");
-	return STATUS_OK;
+	return status;
 }
 
 const struct layout layout_megatron = {

@@ -19,12 +19,7 @@
 #define METADATA  "_CHECKPOINT_METADATA"
 #define SUCCESS	  "commit_success.txt"
 
-static bool read_name(
-	const struct layout_choice *choice, const char *entry, struct layout_name *name)
-{
-	(void)choice;
-	return layout_prefixed(entry, "", name);
-}
+static const char *const names[] = {"{step}", NULL};
 
 static const char *const marks[] = {METADATA, SUCCESS, "orbax.checkpoint", "_METADATA",
 	"manifest.ocdbt", "default/_METADATA", "state/_METADATA", "params/_METADATA",
@@ -117,7 +112,7 @@ const struct layout layout_orbax = {
 	.name = "orbax",
 	.title = "Orbax",
 	.shape = LAYOUT_DIRECTORY,
-	.read = read_name,
+	.names = names,
 	.marks = marks,
 	.judge = judge,
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What no framework prescribes: --pattern 'model-{step}.pt', a file or a directory each. */
+/*
+ * Names as patterns, and the layout that no framework prescribes: --pattern 'model-{step}.pt', a
+ * file or a directory each.
+ */
 #include <string.h>
 
 #include "ckpt/layout/layout.h"
@@ -7,23 +10,37 @@
 
 #define STEP "{step}"
 
+/* Which number stands at the begin of pattern; *length: how long its place is, 0: there is none. */
+static int numbered_place(const char *pattern, size_t *length)
+{
+	*length = 0;
+	if (strncmp(pattern, STEP, strlen(STEP)) == 0) {
+		*length = strlen(STEP);
+		return LAYOUT_STEP;
+	}
+	if (pattern[0] != '{' || pattern[1] < '0' || pattern[1] > '2' || pattern[2] != '}')
+		return 0;
+	*length = 3;
+	return pattern[1] - '0';
+}
+
 /*
- * Whether all of text is what all of pattern says. '*' takes as little as it can: where the rest
- * does not match, only the last '*' takes one more byte, since no earlier one could do better.
+ * '*' takes as little as it can: where the rest does not match, only the last '*' takes one more
+ * byte, since no earlier one could do better.
  */
-static bool matches(const char *pattern, const char *text, uint64_t *step)
+bool layout_matches(const char *pattern, const char *text, uint64_t numbers[LAYOUT_NUMBERS])
 {
 	const char *behind_star = NULL, *taken = NULL;
 	while (*pattern || *text) {
-		size_t length = *pattern != '\0' && *pattern == *text;
-		bool is_step = strncmp(pattern, STEP, strlen(STEP)) == 0;
-		if (is_step)
-			length = layout_number(text, step);
+		size_t place, length = *pattern != '\0' && *pattern == *text;
+		int number = numbered_place(pattern, &place);
+		if (place)
+			length = layout_number(text, &numbers[number]);
 		if (*pattern == '*') {
 			behind_star = ++pattern;
 			taken = text;
 		} else if (length) {
-			pattern += is_step ? strlen(STEP) : 1;
+			pattern += place ? place : 1;
 			text += length;
 		} else if (behind_star && *taken) {
 			pattern = behind_star;
@@ -33,16 +50,6 @@ static bool matches(const char *pattern, const char *text, uint64_t *step)
 		}
 	}
 	return true;
-}
-
-static bool read_name(
-	const struct layout_choice *choice, const char *entry, struct layout_name *name)
-{
-	*name = (struct layout_name){.length = strlen(entry)};
-	/* As a shell's globs do. */
-	if (*entry == '.' && *choice->pattern != '.')
-		return false;
-	return matches(choice->pattern, entry, &name->step);
 }
 
 static enum status judge(
@@ -65,7 +72,6 @@ const struct layout layout_pattern = {
 	.name = "pattern",
 	.title = "the pattern",
 	.shape = LAYOUT_EITHER,
-	.read = read_name,
 	.judge = judge,
 };
 

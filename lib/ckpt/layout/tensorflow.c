@@ -20,16 +20,17 @@
 /* ".data-00000-of-00002" */
 static bool read_shard(const char *end, uint64_t *shard, uint64_t *shards)
 {
-	return strncmp(end, DATA, strlen(DATA)) == 0 && strlen(end) == 20 &&
-	       layout_number(end + 6, shard) == 5 && strncmp(end + 11, "-of-", 4) == 0 &&
-	       layout_number(end + 15, shards) == 5 && *shard < *shards;
+	uint64_t numbers[LAYOUT_NUMBERS];
+	if (!layout_matches(DATA "{0}-of-{1}", end, numbers) || strlen(end) != 20 || end[11] != '-')
+		return false;
+	*shard = numbers[0];
+	*shards = numbers[1];
+	return *shard < *shards;
 }
 
-static bool read_name(
-	const struct layout_choice *choice, const char *entry, struct layout_name *name)
+static bool read_name(const char *entry, struct layout_name *name)
 {
 	uint64_t shard, shards;
-	(void)choice;
 	/* The first dot behind which there is one of the known ends. */
 	for (const char *end = strchr(entry, '.'); end; end = strchr(end + 1, '.')) {
 		if (strcmp(end, ".index") != 0 && strcmp(end, ".meta") != 0 &&
@@ -102,8 +103,7 @@ static bool find_path(const char *text, char path[LAYOUT_NAME_SIZE])
 	return false;
 }
 
-static enum status track(const struct layout_choice *choice, int directory,
-	struct layout_tracker *tracker, struct error *err)
+static enum status track(int directory, struct layout_tracker *tracker, struct error *err)
 {
 	struct text text = {0};
 	struct layout_name name;
@@ -115,8 +115,8 @@ static enum status track(const struct layout_choice *choice, int directory,
 		bool read = strlen(text_string(&text)) == text.length &&
 			    find_path(text_string(&text), tracker->name);
 		snprintf(entry, sizeof(entry), "%s.index", tracker->name);
-		tracker->named = read && read_name(choice, entry, &name) &&
-				 name.length == strlen(tracker->name);
+		tracker->named =
+			read && read_name(entry, &name) && name.length == strlen(tracker->name);
 		if (tracker->named)
 			tracker->step = name.step;
 		else
