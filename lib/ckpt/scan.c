@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,32 +143,6 @@ static void note_change(struct scan_item *item, const struct timespec *time)
 		item->changed = changed;
 }
 
-/* A file that was renamed into its place shows only in its directory's time. */
-static enum status note_directories(
-	struct scan_item *item, int root, const struct manifest *files, struct error *err)
-{
-	char last[PATH_MAX] = "", directory[PATH_MAX];
-	struct stat st;
-	for (size_t i = 0; i < files->count; i++) {
-		const char *name = files->files[i].name;
-		note_change(item, &files->files[i].modified);
-		size_t length = (size_t)(structure_base(name) - name);
-		if (length >= sizeof(directory))
-			continue;
-		memcpy(directory, length ? name : ".", length ? length : 1);
-		directory[length ? length : 1] = '\0';
-		if (strcmp(directory, last) == 0)
-			continue;
-		memcpy(last, directory, sizeof(last));
-		if (fstatat(root, directory, &st, 0) < 0)
-			return error_set(err,
-				errno == ENOENT ? STATUS_NO : error_status_of_errno(errno),
-				"cannot look at %s: %s", directory, strerror(errno));
-		note_change(item, &st.st_mtim);
-	}
-	return STATUS_OK;
-}
-
 static bool is_marked(const struct layout *layout, const struct manifest *files)
 {
 	for (const char *const *mark = layout->marks; mark && *mark; mark++)
@@ -178,9 +151,10 @@ static bool is_marked(const struct layout *layout, const struct manifest *files)
 	return !layout->marks;
 }
 
-/* The files of an item that is a directory. root stays open. STATUS_NO: it is gone. */
+/* The files of an item that is a directory, and one of its directories that is not finished. root
+ * stays open. STATUS_NO: it is gone. */
 static enum status read_directory(int descriptor, struct scan_item *item, int *root,
-	struct manifest *files, struct error *err)
+	struct manifest *files, struct tree_notes *notes, struct error *err)
 {
 	struct stat st;
 	const char *name = item->checkpoint.name;
@@ -191,7 +165,11 @@ static enum status read_directory(int descriptor, struct scan_item *item, int *r
 		return error_errno(err, errno, "open %s", name);
 	item->checkpoint.inode = st.st_ino;
 	note_change(item, &st.st_mtim);
-	return tree_find(*root, "", false, files, err);
+	enum status status = tree_find_noting(*root, "", false, files, notes, err);
+	for (size_t i = 0; i < files->count; i++)
+		note_change(item, &files->files[i].modified);
+	note_change(item, &notes->changed);
+	return status;
 }
 
 /* The files of an item that is files. STATUS_NO: they are no files, or gone. */
@@ -258,6 +236,7 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 	int64_t settled, struct scan_item *item, bool *gone)
 {
 	const struct layout *layout = choice->layout;
+	struct tree_notes notes = {.part = layout->unfinished};
 	struct manifest files = {0};
 	struct error why = {0};
 	struct stat st;
@@ -285,7 +264,7 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 	else if (!directory && !(layout->shape & LAYOUT_FILE))
 		status = error_set(&why, STATUS_NO, "it is not a directory");
 	else if (directory)
-		status = read_directory(descriptor, item, &root, &files, &why);
+		status = read_directory(descriptor, item, &root, &files, &notes, &why);
 	else
 		status = read_files(descriptor, scan, item, &files, &why);
 	if (status == STATUS_OK && directory && !is_marked(layout, &files))
@@ -303,9 +282,9 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 		.directory = directory,
 		.files = &files,
 		.tracked = scan->tracker.named && item->checkpoint.step <= scan->tracker.step};
-	status =
-		note_directories(item, look.root, directory ? &files : &(struct manifest){0}, &why);
-	if (status == STATUS_OK)
+	if (*notes.found)
+		status = error_set(&why, STATUS_NO, "%s is not finished", notes.found);
+	else
 		status = judge_files(choice, scan, &look, item, &why);
 	item->checkpoint.files = files.count;
 	item->checkpoint.bytes = manifest_bytes(&files);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,13 +22,21 @@ static const char *kind_of(mode_t mode)
 				: "a device file";
 }
 
-static enum status find(int directory, struct text *path, int depth, bool sync,
-	struct manifest *manifest, struct error *err);
+/* One walk through a tree. */
+struct walk {
+	struct text path; /* of the directory that is read */
+	int depth;
+	bool sync;
+	struct manifest *manifest;
+	struct tree_notes *notes; /* NULL: none are wanted */
+};
 
-static enum status find_entry(int directory, const char *name, struct text *path, int depth,
-	bool sync, struct manifest *manifest, struct error *err)
+static enum status find(struct walk *walk, int directory, struct error *err);
+
+static enum status find_entry(struct walk *walk, int directory, const char *name, struct error *err)
 {
 	struct stat st;
+	struct text *path = &walk->path;
 	size_t length = path->length;
 	if (length)
 		text_add(path, "/");
@@ -42,17 +51,22 @@ static enum status find_entry(int directory, const char *name, struct text *path
 	}
 	enum status status = STATUS_OK;
 	if (S_ISDIR(st.st_mode)) {
+		struct tree_notes *notes = walk->notes;
+		if (notes && notes->part && !*notes->found && strstr(name, notes->part))
+			snprintf(notes->found, sizeof(notes->found), "%s", text_string(path));
 		int below =
 			openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		walk->depth++;
 		status = below < 0 ? error_errno(err, errno, "open directory %s", text_string(path))
-				   : find(below, path, depth + 1, sync, manifest, err);
+				   : find(walk, below, err);
+		walk->depth--;
 	} else if (!S_ISREG(st.st_mode)) {
 		status = error_set(err, STATUS_NO,
 			"%s is %s: a checkpoint holds only files and directories",
 			text_string(path), kind_of(st.st_mode));
 	} else {
 		struct manifest_file *file =
-			manifest_add(manifest, text_string(path), (uint64_t)st.st_size);
+			manifest_add(walk->manifest, text_string(path), (uint64_t)st.st_size);
 		file->inode = st.st_ino;
 		file->modified = st.st_mtim;
 	}
@@ -61,18 +75,31 @@ static enum status find_entry(int directory, const char *name, struct text *path
 	return status;
 }
 
+/* Note when a directory changed last, after it was read: a file that was renamed into its place
+ * shows only there. */
+static enum status note_time(struct walk *walk, int directory, const char *name, struct error *err)
+{
+	struct stat st;
+	if (fstat(directory, &st) < 0)
+		return error_errno(err, errno, "look at %s", name);
+	struct timespec *last = &walk->notes->changed;
+	if (st.st_mtim.tv_sec > last->tv_sec ||
+		(st.st_mtim.tv_sec == last->tv_sec && st.st_mtim.tv_nsec > last->tv_nsec))
+		*last = st.st_mtim;
+	return STATUS_OK;
+}
+
 /* Closes directory. */
-static enum status find(int directory, struct text *path, int depth, bool sync,
-	struct manifest *manifest, struct error *err)
+static enum status find(struct walk *walk, int directory, struct error *err)
 {
 	enum status status = STATUS_OK;
-	const char *name = path->length ? text_string(path) : ".";
-	if (depth > TREE_DEPTH_MAX) {
+	const char *name = walk->path.length ? text_string(&walk->path) : ".";
+	if (walk->depth > TREE_DEPTH_MAX) {
 		close(directory);
 		return error_set(err, STATUS_NO, "%s lies more than %d directories deep", name,
 			TREE_DEPTH_MAX);
 	}
-	if (sync && fsync(directory) < 0 && errno != EINVAL) {
+	if (walk->sync && fsync(directory) < 0 && errno != EINVAL) {
 		status = error_errno(err, errno, "sync directory %s", name);
 		close(directory);
 		return status;
@@ -92,10 +119,12 @@ static enum status find(int directory, struct text *path, int depth, bool sync,
 			break;
 		}
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			(path->length == 0 && ckpt_name_is_reserved(entry->d_name)))
+			(walk->path.length == 0 && ckpt_name_is_reserved(entry->d_name)))
 			continue;
-		status = find_entry(directory, entry->d_name, path, depth, sync, manifest, err);
+		status = find_entry(walk, directory, entry->d_name, err);
 	}
+	if (status == STATUS_OK && walk->notes)
+		status = note_time(walk, directory, name, err);
 	closedir(stream);
 	return status;
 }
@@ -103,8 +132,14 @@ static enum status find(int directory, struct text *path, int depth, bool sync,
 enum status tree_find(
 	int root, const char *below, bool sync, struct manifest *manifest, struct error *err)
 {
-	struct text path = {0};
-	text_add(&path, below);
+	return tree_find_noting(root, below, sync, manifest, NULL, err);
+}
+
+enum status tree_find_noting(int root, const char *below, bool sync, struct manifest *manifest,
+	struct tree_notes *notes, struct error *err)
+{
+	struct walk walk = {.sync = sync, .manifest = manifest, .notes = notes};
+	text_add(&walk.path, below);
 	int directory =
 		openat(root, *below ? below : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	enum status status;
@@ -113,8 +148,8 @@ enum status tree_find(
 	else if (directory < 0)
 		status = error_errno(err, errno, "open directory %s", *below ? below : ".");
 	else
-		status = find(directory, &path, 0, sync, manifest, err);
-	text_release(&path);
+		status = find(&walk, directory, err);
+	text_release(&walk.path);
 	manifest_sort(manifest);
 	return status;
 }
@@ -152,74 +187,6 @@ enum status tree_check_directories(int root, const struct manifest *manifest, st
 		last = manifest->files[i].name;
 	}
 	return status;
-}
-
-static enum status search(
-	int directory, const char *part, int depth, struct text *path, struct error *err);
-
-/* Whether an entry is a directory, and if so, of such a name, or holds one. */
-static enum status search_entry(int directory, const struct dirent *entry, const char *part,
-	int depth, struct text *path, struct error *err)
-{
-	struct stat st;
-	const char *name = entry->d_name;
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-		(entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
-		return STATUS_NO;
-	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? STATUS_NO : error_errno(err, errno, "look at %s", name);
-	if (!S_ISDIR(st.st_mode))
-		return STATUS_NO;
-	size_t length = path->length;
-	text_addf(path, "%s%s", length ? "/" : "", name);
-	if (path->failed)
-		xalloc_failed();
-	if (strstr(name, part))
-		return STATUS_OK;
-	int below = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	enum status status = below >= 0	       ? search(below, part, depth + 1, path, err)
-			     : errno == ENOENT ? STATUS_NO
-					       : error_errno(err, errno, "open directory %s", name);
-	if (status == STATUS_NO) {
-		path->length = length;
-		path->data[length] = '\0';
-	}
-	return status;
-}
-
-/* Closes directory. */
-static enum status search(
-	int directory, const char *part, int depth, struct text *path, struct error *err)
-{
-	enum status status = STATUS_NO;
-	DIR *stream = depth > TREE_DEPTH_MAX ? NULL : fdopendir(directory);
-	if (!stream) {
-		int number = errno;
-		close(directory);
-		return depth > TREE_DEPTH_MAX
-			       ? STATUS_NO
-			       : error_errno(err, number, "read directory %s", text_string(path));
-	}
-	while (status == STATUS_NO) {
-		errno = 0;
-		struct dirent *entry = readdir(stream);
-		if (!entry) {
-			if (errno)
-				status = error_errno(
-					err, errno, "read directory %s", text_string(path));
-			break;
-		}
-		status = search_entry(directory, entry, part, depth, path, err);
-	}
-	closedir(stream);
-	return status;
-}
-
-enum status tree_find_directory(int root, const char *part, struct text *path, struct error *err)
-{
-	int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return copy < 0 ? error_errno(err, errno, "open directory %s", ".")
-			: search(copy, part, 0, path, err);
 }
 
 bool tree_is_unchanged(

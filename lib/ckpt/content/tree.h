@@ -10,9 +10,9 @@
 #define CKPT_TREE_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "ckpt/content/manifest.h"
 
 #define TREE_DEPTH_MAX 64
@@ -25,11 +25,14 @@
 enum status tree_find(
 	int root, const char *below, bool sync, struct manifest *manifest, struct error *err);
 
-/*
- * A directory below root, empty or not, whose name holds part: path is its path. STATUS_NO: there
- * is none.
- */
-enum status tree_find_directory(int root, const char *part, struct text *path, struct error *err);
+/* What tree_find_noting notes of directories, empty ones, too. All but part is zeroed before. */
+struct tree_notes {
+	const char *part;	 /* what the name of a directory may hold; NULL: nothing */
+	char found[4096];	 /* the path of one whose name holds it; empty: there is none */
+	struct timespec changed; /* when one of them changed last */
+};
+enum status tree_find_noting(int root, const char *below, bool sync, struct manifest *manifest,
+	struct tree_notes *notes, struct error *err);
 
 /*
  * Take the checksum of each file that tree_find found, and sync it. STATUS_NO: one is not, or no

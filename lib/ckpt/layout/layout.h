@@ -80,6 +80,8 @@ struct layout {
 
 	/* What a name must hold to show by itself that the layout is at home; NULL: nothing. */
 	const char *sign;
+	/* What the name of a directory in one holds while it is not finished; NULL: nothing. */
+	const char *unfinished;
 	/* Others write such files in directories of such names, too: it is at home only where the
 	 * name says nothing to any other. */
 	bool general;

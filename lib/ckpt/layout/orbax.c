@@ -10,14 +10,12 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "ckpt/content/tree.h"
 #include "ckpt/layout/layout.h"
 #include "ckpt/layout/structure.h"
 
-#define TEMPORARY ".orbax-checkpoint-tmp"
-#define METRICS	  "metrics/metrics"
-#define METADATA  "_CHECKPOINT_METADATA"
-#define SUCCESS	  "commit_success.txt"
+#define METRICS	 "metrics/metrics"
+#define METADATA "_CHECKPOINT_METADATA"
+#define SUCCESS	 "commit_success.txt"
 
 static const char *const names[] = {"{step}", NULL};
 
@@ -49,16 +47,6 @@ static enum status check_arrays(const struct layout_item *item, struct error *wh
 	return STATUS_OK;
 }
 
-static enum status check_finished(const struct layout_item *item, struct error *why)
-{
-	struct text path = {0};
-	enum status status = tree_find_directory(item->root, TEMPORARY, &path, why);
-	if (status == STATUS_OK)
-		error_set(why, STATUS_NO, "%s is not finished", text_string(&path));
-	text_release(&path);
-	return status == STATUS_OK ? STATUS_NO : status == STATUS_NO ? STATUS_OK : status;
-}
-
 /* What no object of numbers is says nothing. */
 static enum status read_metrics(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
@@ -87,9 +75,7 @@ static bool has_items(const struct layout_item *item)
 static enum status judge(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
-	enum status status = check_finished(item, why);
-	if (status == STATUS_OK)
-		status = check_arrays(item, why);
+	enum status status = check_arrays(item, why);
 	if (status == STATUS_OK)
 		status = read_metrics(item, found, why);
 	if (status == STATUS_OK && manifest_bytes(item->files) == 0)
@@ -114,5 +100,6 @@ const struct layout layout_orbax = {
 	.shape = LAYOUT_DIRECTORY,
 	.names = names,
 	.marks = marks,
+	.unfinished = ".orbax-checkpoint-tmp",
 	.judge = judge,
 };
