@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/xalloc.h"
+
 /* How often a write may be interrupted: a filesystem that says so for ever must not hang us. */
 #define INTERRUPTIONS	1000
 #define TEMPORARY_TRIES 100
@@ -190,6 +192,40 @@ enum status file_read_whole(const char *path, size_t limit, struct text *text, s
 		status = file_read_descriptor(descriptor, path, limit, text, err);
 	close(descriptor);
 	return status;
+}
+
+enum status file_read_names(
+	int directory, const char *path, struct file_names *names, struct error *err)
+{
+	size_t capacity = 0;
+	int descriptor = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
+	int number = stream ? 0 : errno;
+	while (stream) {
+		errno = 0;
+		struct dirent *entry = readdir(stream);
+		if (!entry) {
+			number = errno;
+			break;
+		}
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		names->names = xgrow(names->names, names->count, &capacity, sizeof(*names->names));
+		names->names[names->count++] = xstrdup(entry->d_name);
+	}
+	if (stream)
+		closedir(stream);
+	else if (descriptor >= 0)
+		close(descriptor);
+	return number ? failed(err, "read directory", path, number) : STATUS_OK;
+}
+
+void file_names_release(struct file_names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		free(names->names[i]);
+	free(names->names);
+	*names = (struct file_names){0};
 }
 
 int file_make_temporary(int directory, char *name)

@@ -31,6 +31,19 @@ enum status file_read_whole(const char *path, size_t limit, struct text *text, s
 enum status file_read_descriptor(
 	int descriptor, const char *name, size_t limit, struct text *text, struct error *err);
 
+/* The names in a directory but "." and "..", in no order. A zeroed one has none. */
+struct file_names {
+	char **names;
+	size_t count;
+};
+/*
+ * Read those of an open directory, which is opened anew for that, so that a network filesystem asks
+ * its server; path is for errors. names is zeroed before, and to be released whatever is answered.
+ */
+enum status file_read_names(
+	int directory, const char *path, struct file_names *names, struct error *err);
+void file_names_release(struct file_names *names);
+
 /* All bytes or an errno (EINTR retried, short writes continued). 0 on success, else -1. */
 int file_write_all(int descriptor, const void *bytes, size_t length);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Removing what need not be kept of a framework's checkpoints. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -358,29 +357,23 @@ static enum status delete_removed(struct pruning *pruning, size_t *deleted, stru
 {
 	struct error one;
 	enum status first = STATUS_OK;
-	int copy = openat(pruning->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
-	if (!stream) {
-		first = error_errno(err, errno, "read directory %s", pruning->directory);
-		if (copy >= 0)
-			close(copy);
-		return first;
-	}
-	for (struct dirent *entry; (entry = readdir(stream));) {
+	struct file_names names = {0};
+	first = file_read_names(pruning->descriptor, pruning->directory, &names, err);
+	for (size_t i = 0; i < names.count; i++) {
 		bool given;
-		if (!scan_is_removed(pruning->choice, entry->d_name))
+		const char *name = names.names[i];
+		if (!scan_is_removed(pruning->choice, name))
 			continue;
-		enum status status =
-			scan_give_back(pruning->descriptor, entry->d_name, &given, &one);
+		enum status status = scan_give_back(pruning->descriptor, name, &given, &one);
 		if (status == STATUS_OK && given)
 			continue;
 		if (status == STATUS_OK)
-			status = file_remove_tree_at(pruning->descriptor, entry->d_name, &one);
+			status = file_remove_tree_at(pruning->descriptor, name, &one);
 		*deleted += status == STATUS_OK;
 		if (status != STATUS_OK && first == STATUS_OK)
 			first = error_set(err, status, "%s: %s", pruning->directory, one.text);
 	}
-	closedir(stream);
+	file_names_release(&names);
 	return first;
 }
 

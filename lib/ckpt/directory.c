@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/directory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -120,37 +119,22 @@ enum status ckpt_directory_list(const char *directory, int descriptor,
 	struct ckpt_directory_entries *entries, struct error *err)
 {
 	struct ckpt_directory_entries read = {0};
-	size_t capacity = 0;
-	enum status status = STATUS_OK;
-	int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
-	if (!stream) {
-		status = error_errno(err, errno, "read directory %s", directory);
-		if (copy >= 0)
-			close(copy);
-		return status;
-	}
-	for (;;) {
-		errno = 0;
-		struct dirent *entry = readdir(stream);
-		if (!entry) {
-			if (errno)
-				status = error_errno(err, errno, "read directory %s", directory);
-			break;
-		}
-		struct ckpt_directory_entry item = {.read = ckpt_name_read(entry->d_name)};
-		if (item.read.kind == CKPT_NAME_FOREIGN)
+	struct file_names names = {0};
+	enum status status = file_read_names(descriptor, directory, &names, err);
+	if (status == STATUS_OK)
+		read.items = xcalloc(names.count + 1, sizeof(*read.items));
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		struct ckpt_directory_entry *item = &read.items[read.count];
+		item->read = ckpt_name_read(names.names[i]);
+		if (item->read.kind == CKPT_NAME_FOREIGN)
 			continue;
-		read.items = xgrow(read.items, read.count, &capacity, sizeof(*read.items));
-		snprintf(item.name, sizeof(item.name), "%.*s", (int)sizeof(item.name) - 1,
-			entry->d_name);
-		read.items[read.count++] = item;
+		snprintf(item->name, sizeof(item->name), "%.*s", (int)sizeof(item->name) - 1,
+			names.names[i]);
+		read.count++;
 	}
-	closedir(stream);
-	if (status != STATUS_OK) {
-		free(read.items);
+	file_names_release(&names);
+	if (status != STATUS_OK)
 		return status;
-	}
 	if (read.count)
 		qsort(read.items, read.count, sizeof(*read.items), by_kind_and_step);
 	*entries = read;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/prune.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -117,21 +116,12 @@ static bool is_no_record(const char *name)
 static enum status remove_inside(
 	int directory, bool (*is_kind)(const char *name), struct error *err)
 {
-	enum status status = STATUS_OK;
-	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
-	if (!stream) {
-		int number = errno;
-		if (copy >= 0)
-			close(copy);
-		return error_errno(err, number, "read");
-	}
-	for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));) {
-		const char *name = entry->d_name;
-		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && is_kind(name))
-			status = file_remove_tree_at(directory, name, err);
-	}
-	closedir(stream);
+	struct file_names names = {0};
+	enum status status = file_read_names(directory, ".", &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
+		if (is_kind(names.names[i]))
+			status = file_remove_tree_at(directory, names.names[i], err);
+	file_names_release(&names);
 	return status;
 }
 

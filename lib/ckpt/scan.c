@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/scan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -86,40 +85,24 @@ static bool is_same(const struct scan_part *a, const struct scan_part *b)
 	return a->read.length == b->read.length && memcmp(a->entry, b->entry, a->read.length) == 0;
 }
 
-static void add_part(
-	struct scan *scan, size_t *capacity, const char *entry, const struct layout_name *read)
-{
-	scan->parts = xgrow(scan->parts, scan->part_count, capacity, sizeof(*scan->parts));
-	scan->parts[scan->part_count++] = (struct scan_part){xstrdup(entry), *read};
-}
-
 static enum status read_entries(const char *directory, int descriptor,
-	const struct layout_choice *choice, struct scan *scan, size_t *capacity, struct error *err)
+	const struct layout_choice *choice, struct scan *scan, struct error *err)
 {
-	enum status status = STATUS_OK;
-	int copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
-	if (!stream) {
-		status = error_errno(err, errno, "read directory %s", directory);
-		if (copy >= 0)
-			close(copy);
-		return status;
-	}
-	while (status == STATUS_OK) {
-		struct layout_name read;
-		errno = 0;
-		struct dirent *entry = readdir(stream);
-		if (!entry) {
-			if (errno)
-				status = error_errno(err, errno, "read directory %s", directory);
-			break;
-		}
-		if (scan_is_removed(choice, entry->d_name))
+	struct file_names names = {0};
+	enum status status = file_read_names(descriptor, directory, &names, err);
+	if (status == STATUS_OK)
+		scan->parts =
+			xcalloc(names.count + 1, sizeof(*scan->parts)); /* one more: see below */
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		struct scan_part *part = &scan->parts[scan->part_count];
+		if (scan_is_removed(choice, names.names[i])) {
 			scan->removed++;
-		else if (layout_reads(choice, entry->d_name, &read))
-			add_part(scan, capacity, entry->d_name, &read);
+		} else if (layout_reads(choice, names.names[i], &part->read)) {
+			part->entry = xstrdup(names.names[i]);
+			scan->part_count++;
+		}
 	}
-	closedir(stream);
+	file_names_release(&names);
 	return status;
 }
 
@@ -373,18 +356,18 @@ enum status scan_track(const char *directory, int descriptor, const struct layou
 enum status scan_read(const char *directory, int descriptor, const struct layout_choice *choice,
 	int64_t settled, struct scan *scan, struct error *err)
 {
-	size_t capacity = 0;
 	/* Before the list: what is newer than an old tracker is only kept more carefully. */
 	enum status status = scan_track(directory, descriptor, choice, &scan->tracker, err);
 	if (status == STATUS_OK)
-		status = read_entries(directory, descriptor, choice, scan, &capacity, err);
+		status = read_entries(directory, descriptor, choice, scan, err);
 	/* A file that only the framework itself replaces: found, never removed. */
 	const struct layout *layout = choice->layout;
 	struct layout_name last = {.step = scan->tracker.step,
 		.length = layout->tracker ? strlen(layout->tracker) : 0};
 	if (status == STATUS_OK && layout->tracker_is_checkpoint && scan->tracker.named &&
 		!*scan->tracker.name)
-		add_part(scan, &capacity, layout->tracker, &last);
+		scan->parts[scan->part_count++] =
+			(struct scan_part){xstrdup(layout->tracker), last};
 	if (scan->part_count)
 		qsort(scan->parts, scan->part_count, sizeof(*scan->parts), by_step);
 	scan->items = xcalloc(scan->part_count + 1, sizeof(*scan->items));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Making the directory to write into. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -53,32 +52,23 @@ static enum status empty(
 	const char *staging, const struct checkpoint_target *target, struct error *err)
 {
 	char own[CKPT_NAME_SIZE], task[CKPT_NAME_SIZE];
-	enum status status = STATUS_OK;
+	struct file_names names = {0};
 	ckpt_name_writer(own, target->sharded, target->task);
 	ckpt_name_task(task, target->task);
-	DIR *stream = opendir(staging);
-	if (!stream)
-		return error_set(err, errno == ENOENT ? STATUS_NO : error_status_of_errno(errno),
-			"cannot read %s: %s", staging, strerror(errno));
-	while (status == STATUS_OK) {
-		errno = 0;
-		struct dirent *entry = readdir(stream);
-		if (!entry) {
-			if (errno)
-				status = error_errno(err, errno, "read %s", staging);
-			break;
-		}
-		const char *name = entry->d_name;
-		bool ours = target->sharded ? strcmp(name, task) == 0
-					    : strcmp(name, own) != 0 && strcmp(name, ".") != 0 &&
-						      strcmp(name, "..") != 0;
-		if (!ours)
-			continue;
-		char *path = ckpt_directory_path(staging, name);
-		status = file_remove_tree(path, err);
-		free(path);
+	int descriptor = open(staging, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor < 0 && errno == ENOENT)
+		return error_set(err, STATUS_NO, "there is no directory %s", staging);
+	if (descriptor < 0)
+		return error_errno(err, errno, "read directory %s", staging);
+	enum status status = file_read_names(descriptor, staging, &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		const char *name = names.names[i];
+		bool ours = target->sharded ? strcmp(name, task) == 0 : strcmp(name, own) != 0;
+		if (ours)
+			status = file_remove_tree_at(descriptor, name, err);
 	}
-	closedir(stream);
+	file_names_release(&names);
+	close(descriptor);
 	return status;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/commit/marks.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -80,14 +79,20 @@ enum status marks_clear(int directory, struct error *err)
 /* What a killed marker left on its way; a living one writes its own again. */
 static void sweep(const char *path)
 {
-	DIR *stream = opendir(path);
-	for (struct dirent *entry; stream && (entry = readdir(stream));)
-		if (strncmp(entry->d_name, CKPT_BAD ".", sizeof(CKPT_BAD)) == 0 ||
-			strncmp(entry->d_name, CKPT_PIN ".", sizeof(CKPT_PIN)) == 0)
-			if (ckpt_name_is_transient(entry->d_name))
-				(void)unlinkat(dirfd(stream), entry->d_name, 0);
-	if (stream)
-		closedir(stream);
+	struct file_names names = {0};
+	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor < 0)
+		return;
+	(void)file_read_names(descriptor, path, &names, NULL);
+	for (size_t i = 0; i < names.count; i++) {
+		const char *name = names.names[i];
+		bool ours = strncmp(name, CKPT_BAD ".", sizeof(CKPT_BAD)) == 0 ||
+			    strncmp(name, CKPT_PIN ".", sizeof(CKPT_PIN)) == 0;
+		if (ours && ckpt_name_is_transient(name))
+			(void)unlinkat(descriptor, name, 0);
+	}
+	file_names_release(&names);
+	close(descriptor);
 }
 
 static enum status write_mark(

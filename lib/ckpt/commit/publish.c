@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/commit/publish.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,26 +48,23 @@ out:
 	return status;
 }
 
-/* Remove the records in path that only served writing. 0, or errno. */
-static int sweep(const char *path)
+/* Remove the records in path that only served writing. */
+static enum status sweep(const char *path, struct error *err)
 {
-	int number = 0;
-	DIR *stream = opendir(path);
+	struct file_names names = {0};
+	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* (Another pruner or committer may have been quicker.) */
-	if (!stream)
-		return errno == ENOENT ? 0 : errno;
-	for (;;) {
-		errno = 0;
-		struct dirent *entry = readdir(stream);
-		if (!entry)
-			break;
-		if (ckpt_name_is_transient(entry->d_name) &&
-			unlinkat(dirfd(stream), entry->d_name, 0) < 0 && errno != ENOENT)
-			number = errno;
-	}
-	number = number ? number : errno;
-	closedir(stream);
-	return number;
+	if (descriptor < 0)
+		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "open");
+	enum status status = file_read_names(descriptor, path, &names, err);
+	for (size_t i = 0; i < names.count; i++)
+		if (ckpt_name_is_transient(names.names[i]) &&
+			unlinkat(descriptor, names.names[i], 0) < 0 && errno != ENOENT)
+			status =
+				error_set(err, error_status_of_errno(errno), "%s", strerror(errno));
+	file_names_release(&names);
+	close(descriptor);
+	return status;
 }
 
 /* The name of the highest step that carries a manifest; false: none, or not readable. */
@@ -147,12 +143,11 @@ enum status publish_settle(
 	char *path = ckpt_directory_path(directory, name);
 	char *parent = ckpt_directory_path(directory, "..");
 	enum status status;
-	int number = sweep(path);
-	if (number)
+	if (sweep(path, &ignored) != STATUS_OK)
 		snprintf(warning, size,
 			"cannot remove all records of the writing in %s: %s; the same command does "
 			"it when run again",
-			path, strerror(number));
+			path, ignored.text);
 	/* A damaged one that was in its place. */
 	(void)ckpt_directory_remove_finish(directory, name, NULL, NULL);
 	status = ckpt_directory_open(directory, &descriptor, err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/commit/staging.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/writer.h"
 #include "ckpt/directory.h"
@@ -97,31 +97,21 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 	/* Opening asks the server of a network filesystem: a peer's record made just now is seen.
 	 */
 	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *stream = descriptor < 0 ? NULL : fdopendir(descriptor);
-	if (!stream || fstat(descriptor, &st) < 0) {
-		int number = errno;
-		if (stream)
-			closedir(stream);
-		else if (descriptor >= 0)
+	if (descriptor < 0 && errno == ENOENT)
+		return error_set(err, STATUS_NO, "there is no %s", path);
+	if (descriptor < 0 || fstat(descriptor, &st) < 0) {
+		status = error_errno(err, errno, "read %s", path);
+		if (descriptor >= 0)
 			close(descriptor);
-		if (number == ENOENT)
-			return error_set(err, STATUS_NO, "there is no %s", path);
-		return error_errno(err, number, "read %s", path);
+		return status;
 	}
+	struct file_names names = {0};
 	look.inode = st.st_ino;
-	while (status == STATUS_OK) {
+	status = file_read_names(descriptor, path, &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
 		uint64_t task;
 		bool sharded;
-		errno = 0;
-		struct dirent *entry = readdir(stream);
-		if (!entry) {
-			if (errno)
-				status = error_errno(err, errno, "read %s", path);
-			break;
-		}
-		const char *name = entry->d_name;
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-			continue;
+		const char *name = names.names[i];
 		if (ckpt_name_is_writer(name, &sharded, &task)) {
 			*(sharded ? &look.sharded : &look.one_writer) = true;
 			status = look_at_writer(path, name, &look, err);
@@ -134,7 +124,11 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 			look.others = true;
 		}
 	}
-	closedir(stream);
+	/* (It may have been removed since it was opened.) */
+	if (status != STATUS_OK && fstat(descriptor, &st) == 0 && st.st_nlink == 0)
+		status = error_set(err, STATUS_NO, "there is no %s", path);
+	file_names_release(&names);
+	close(descriptor);
 	if (status != STATUS_OK) {
 		staging_release(&look);
 		return status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/content/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "ckpt/commit/names.h"
@@ -77,11 +77,11 @@ static enum status find_entry(struct walk *walk, int directory, const char *name
 
 /* Note when a directory changed last, after it was read: a file that was renamed into its place
  * shows only there. */
-static enum status note_time(struct walk *walk, int directory, const char *name, struct error *err)
+static enum status note_time(struct walk *walk, int directory, struct error *err)
 {
 	struct stat st;
 	if (fstat(directory, &st) < 0)
-		return error_errno(err, errno, "look at %s", name);
+		return error_errno(err, errno, "look at %s", text_string(&walk->path));
 	struct timespec *last = &walk->notes->changed;
 	if (st.st_mtim.tv_sec > last->tv_sec ||
 		(st.st_mtim.tv_sec == last->tv_sec && st.st_mtim.tv_nsec > last->tv_nsec))
@@ -104,28 +104,15 @@ static enum status find(struct walk *walk, int directory, struct error *err)
 		close(directory);
 		return status;
 	}
-	DIR *stream = fdopendir(directory);
-	if (!stream) {
-		status = error_errno(err, errno, "read directory %s", name);
-		close(directory);
-		return status;
-	}
-	while (status == STATUS_OK) {
-		errno = 0;
-		struct dirent *entry = readdir(stream);
-		if (!entry) {
-			if (errno)
-				status = error_errno(err, errno, "read directory %s", name);
-			break;
-		}
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			(walk->path.length == 0 && ckpt_name_is_reserved(entry->d_name)))
-			continue;
-		status = find_entry(walk, directory, entry->d_name, err);
-	}
+	struct file_names names = {0};
+	status = file_read_names(directory, name, &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
+		if (walk->path.length || !ckpt_name_is_reserved(names.names[i]))
+			status = find_entry(walk, directory, names.names[i], err);
 	if (status == STATUS_OK && walk->notes)
-		status = note_time(walk, directory, name, err);
-	closedir(stream);
+		status = note_time(walk, directory, err);
+	file_names_release(&names);
+	close(directory);
 	return status;
 }
 

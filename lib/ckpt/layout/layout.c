@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ckpt/layout/layout.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/parse.h"
 #include "ckpt/commit/names.h"
 #include "ckpt/directory.h"
@@ -196,25 +196,15 @@ static enum status detect(const char *directory, struct detection *detection, st
 		return STATUS_OK;
 	if (status != STATUS_OK)
 		return status;
-	DIR *stream = fdopendir(descriptor);
-	if (!stream) {
-		status = error_errno(err, errno, "read directory %s", directory);
-		close(descriptor);
-		return status;
-	}
-	while (status == STATUS_OK) {
-		errno = 0;
-		struct dirent *entry = readdir(stream);
-		if (!entry) {
-			if (errno)
-				status = error_errno(err, errno, "read directory %s", directory);
-			break;
-		}
-		status = detect_entry(descriptor, entry->d_name, detection, &why);
+	struct file_names names = {0};
+	status = file_read_names(descriptor, directory, &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		status = detect_entry(descriptor, names.names[i], detection, &why);
 		if (status != STATUS_OK)
 			error_set(err, status, "%s: %s", directory, why.text);
 	}
-	closedir(stream);
+	file_names_release(&names);
+	close(descriptor);
 	return status;
 }
 
