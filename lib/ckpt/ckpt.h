@@ -24,7 +24,6 @@
 #include "base/error.h"
 #include "base/life.h"
 #include "base/text.h"
-#include "ckpt/commit/marks.h"
 #include "ckpt/commit/names.h"
 #include "ckpt/content/metrics.h"
 
@@ -142,6 +141,24 @@ void checkpoint_watch(void (*progress)(uint64_t bytes));
 /* What a state answers: STATUS_OK complete, STATUS_DAMAGED, its status when unknown,
  * STATUS_TEMPORARY unproven, else NO (bad, foreign, incomplete). */
 enum status checkpoint_status(const struct checkpoint *checkpoint);
+
+/*
+ * Set or take back a mark (ckpt/commit/marks.h) of a published checkpoint, complete or damaged; to
+ * do it again changes nothing but the reason. STATUS_OK: it is durable. STATUS_NO: there is no such
+ * checkpoint. reason: cut to fit; NULL: none.
+ */
+enum status checkpoint_mark_bad(
+	const char *directory, uint64_t step, const char *reason, struct error *err);
+enum status checkpoint_mark_good(const char *directory, uint64_t step, struct error *err);
+enum status checkpoint_pin(const char *directory, uint64_t step, struct error *err);
+enum status checkpoint_unpin(const char *directory, uint64_t step, struct error *err);
+
+/*
+ * Whether the same checkpoint (step, attempt and time of commit) is marked as bad in one of these
+ * directories: then a copy of it is bad, too.
+ */
+enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
+	const struct checkpoint *checkpoint, bool *bad, struct error *err);
 
 /* All, by rising step, published before incomplete. A zeroed one is empty. */
 struct checkpoint_list {

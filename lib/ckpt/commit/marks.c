@@ -4,21 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "ckpt/commit/names.h"
-#include "ckpt/directory.h"
-#include "ckpt/look.h"
 
 #define RECORD_LIMIT 4096
-/* How often others may sweep away what we are writing. */
-#define TRIES 16
 
 static enum status is_there(int directory, const char *name, bool *there, struct error *err)
 {
@@ -73,132 +67,5 @@ enum status marks_clear(int directory, struct error *err)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (unlinkat(directory, names[i], 0) < 0 && errno != ENOENT)
 			return error_errno(err, errno, "remove %s", names[i]);
-	return STATUS_OK;
-}
-
-/* What a killed marker left on its way; a living one writes its own again. */
-static void sweep(const char *path)
-{
-	struct file_names names = {0};
-	int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (descriptor < 0)
-		return;
-	(void)file_read_names(descriptor, path, &names, NULL);
-	for (size_t i = 0; i < names.count; i++) {
-		const char *name = names.names[i];
-		bool ours = strncmp(name, CKPT_BAD ".", sizeof(CKPT_BAD)) == 0 ||
-			    strncmp(name, CKPT_PIN ".", sizeof(CKPT_PIN)) == 0;
-		if (ours && ckpt_name_is_transient(name))
-			(void)unlinkat(descriptor, name, 0);
-	}
-	file_names_release(&names);
-	close(descriptor);
-}
-
-static enum status write_mark(
-	const char *path, const char *mark, const char *reason, struct error *err)
-{
-	char utc[32], host[65] = "";
-	struct json_object *object = json_object_new_object();
-	char *file = ckpt_directory_path(path, mark);
-	clock_format_utc(clock_utc(), utc);
-	if (gethostname(host, sizeof(host) - 1) < 0)
-		strcpy(host, "unknown");
-	json_put_text(object, "utc", utc);
-	json_put_text(object, "host", host);
-	json_put_unsigned(object, "uid", geteuid());
-	if (reason) {
-		char cut[MARK_REASON_SIZE];
-		size_t length = strlen(reason) < sizeof(cut) ? strlen(reason) : sizeof(cut) - 1;
-		while (!text_is_utf8(reason, length) && length > 0)
-			length--; /* not in the middle of a character */
-		snprintf(cut, sizeof(cut), "%.*s", (int)length, reason);
-		json_put_text(object, "reason", cut);
-	}
-	const char *line = json_line(object);
-	enum status status = file_write_whole(file, line, strlen(line), 0644, true, err);
-	json_object_put(object);
-	free(file);
-	return status;
-}
-
-static enum status remove_mark(const char *path, const char *mark, struct error *err)
-{
-	char *file = ckpt_directory_path(path, mark);
-	enum status status = STATUS_OK;
-	if (unlink(file) < 0 && errno != ENOENT)
-		status = error_errno(err, errno, "remove %s", file);
-	free(file);
-	return status == STATUS_OK ? file_sync_directory(path, err) : status;
-}
-
-/* set: write mark, else remove it. */
-static enum status change(const char *directory, uint64_t step, const char *mark, bool set,
-	const char *reason, struct error *err)
-{
-	struct checkpoint found;
-	enum status status = STATUS_TEMPORARY;
-	for (int tries = 0; tries < TRIES; tries++) {
-		status = checkpoint_inspect(directory, step, false, &found, err);
-		if (status != STATUS_OK)
-			return status;
-		if (found.state == CHECKPOINT_UNKNOWN || found.state == CHECKPOINT_FOREIGN)
-			return error_set(err, checkpoint_status(&found), "%s/%s: %s", directory,
-				found.name, found.why);
-		char *path = ckpt_directory_path(directory, found.name);
-		status = set ? write_mark(path, mark, reason, err) : remove_mark(path, mark, err);
-		if (status == STATUS_OK)
-			sweep(path);
-		/* Was it the one we looked at? A pruner, or a save anew, may have been quicker. */
-		struct checkpoint now;
-		bool same = status == STATUS_OK &&
-			    checkpoint_inspect(directory, step, false, &now, NULL) == STATUS_OK &&
-			    now.inode == found.inode;
-		free(path);
-		if (same)
-			return STATUS_OK;
-		if (status == STATUS_PERMISSION)
-			return status;
-	}
-	if (status == STATUS_OK)
-		status = error_set(err, STATUS_TEMPORARY, "%s/%s was replaced again and again",
-			directory, found.name);
-	return status;
-}
-
-enum status checkpoint_mark_bad(
-	const char *directory, uint64_t step, const char *reason, struct error *err)
-{
-	return change(directory, step, CKPT_BAD, true, reason, err);
-}
-
-enum status checkpoint_mark_good(const char *directory, uint64_t step, struct error *err)
-{
-	return change(directory, step, CKPT_BAD, false, NULL, err);
-}
-
-enum status checkpoint_pin(const char *directory, uint64_t step, struct error *err)
-{
-	return change(directory, step, CKPT_PIN, true, NULL, err);
-}
-
-enum status checkpoint_unpin(const char *directory, uint64_t step, struct error *err)
-{
-	return change(directory, step, CKPT_PIN, false, NULL, err);
-}
-
-enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
-	const struct checkpoint *checkpoint, bool *bad, struct error *err)
-{
-	*bad = false;
-	for (size_t i = 0; i < count && !*bad; i++) {
-		struct checkpoint other;
-		enum status status =
-			checkpoint_inspect(directories[i], checkpoint->step, false, &other, err);
-		if (status != STATUS_OK && status != STATUS_NO)
-			return status;
-		*bad = status == STATUS_OK && other.state == CHECKPOINT_BAD &&
-		       other.attempt == checkpoint->attempt && other.utc == checkpoint->utc;
-	}
 	return STATUS_OK;
 }

@@ -11,8 +11,6 @@
 #define CKPT_MARKS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/error.h"
 
@@ -29,26 +27,7 @@ enum status marks_read(int directory, struct marks *marks, struct error *err);
 /* Only whether DIRECTORY/NAME is pinned. */
 enum status marks_read_pinned(int directory, const char *name, bool *pinned, struct error *err);
 
-/*
- * Set or take back a mark of a published checkpoint, complete or damaged; to do it again changes
- * nothing but the reason. STATUS_OK: it is durable. STATUS_NO: there is no such checkpoint.
- * reason: cut to fit; NULL: none.
- */
-enum status checkpoint_mark_bad(
-	const char *directory, uint64_t step, const char *reason, struct error *err);
-enum status checkpoint_mark_good(const char *directory, uint64_t step, struct error *err);
-enum status checkpoint_pin(const char *directory, uint64_t step, struct error *err);
-enum status checkpoint_unpin(const char *directory, uint64_t step, struct error *err);
-
 /* Neither comes along when a save was made from a copy of another. */
 enum status marks_clear(int directory, struct error *err);
-
-struct checkpoint;
-/*
- * Whether the same checkpoint (step, attempt and time of commit) is marked as bad in one of these
- * directories: then a copy of it is bad, too.
- */
-enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
-	const struct checkpoint *checkpoint, bool *bad, struct error *err);
 
 #endif
