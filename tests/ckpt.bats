@@ -494,8 +494,8 @@ stop_before_rename() {
 	local renamed=$1 nth
 	shift
 	cp -a ck template
-	strace -f -o trace -e trace=newfstatat,rename "$@"
-	nth=$(($(grep -n -m 1 "rename(\"$renamed\"" trace | cut -d: -f1) - 1))
+	strace -f -o trace -e trace=newfstatat,renameat "$@"
+	nth=$(($(grep -n -m 1 "renameat([0-9]*, \"${renamed##*/}\"" trace | cut -d: -f1) - 1))
 	rm -r ck
 	mv template ck
 	stop_at newfstatat "$@"
@@ -1179,7 +1179,7 @@ lost_job() {
 
 @test "a pruner that slept while its decision grew old removes nothing that matters" {
 	for step in 10 20 30; do save $step; done
-	stop_at rename ckpt-rotate prune --keep-last 1 ck
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
 	save 40
 	go_on
 	[ $code = 0 ]
@@ -1204,7 +1204,7 @@ lost_job() {
 	save 20
 	PREEMPT_LIFE=$one setsid bash -c 'd=$(ckpt-rotate begin ck 30 --attempt 1 --sharded --task 0 --tasks 2)
 		for f in a b c; do echo old >"$d/$f"; done'
-	stop_at rename ckpt-rotate prune --keep-last 1 ck
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
 	d=$(shard begin 30 0 2)
 	echo new >"$d/a"
 	go_on

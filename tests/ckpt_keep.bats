@@ -368,7 +368,7 @@ go_on() {
 @test "a pin that comes while a pruner is about to remove counts" {
 	for step in 10 20 30; do save $step; done
 	# It has renamed 10 away, and then looks at 20.
-	stop_at rename ckpt-rotate prune --keep-last 1 ck
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
 	ckpt-rotate pin ck 20
 	go_on
 	[ $code = 0 ]
@@ -377,11 +377,11 @@ go_on() {
 	# It has looked for the pin for the last time, and is about to rename: the last but one of
 	# its looks at 20 (that it is the same directory).
 	cp -a ck template
-	strace -o trace -P ck/step-00000020 -e trace=newfstatat ckpt-rotate prune --keep-last 1 ck
-	looks=$(grep -n '"ck/step-00000020"' trace | tail -n 1 | cut -d: -f1)
+	strace -o trace -P step-00000020 -e trace=newfstatat ckpt-rotate prune --keep-last 1 ck
+	looks=$(grep -n '"step-00000020"' trace | tail -n 1 | cut -d: -f1)
 	rm -r ck
 	mv template ck
-	only=ck/step-00000020 nth=$looks
+	only=step-00000020 nth=$looks
 	stop_at newfstatat ckpt-rotate prune --keep-last 1 ck
 	ckpt-rotate pin ck 20
 	go_on
@@ -471,7 +471,7 @@ replica() {
 	echo half >"$d/model"
 	mkdir "$d/sub"
 	mv ck template
-	for call in rename unlinkat; do
+	for call in renameat unlinkat; do
 		for ((n = 1; n < 20; n++)); do
 			rm -rf ck
 			cp -a template ck
@@ -648,7 +648,7 @@ assert c["metrics"] == {"loss": 1, "shard1": 1} and c["utc"] == "2023-11-14T22:1
 
 @test "several pruners at once: each waits for the other, not for ever; where there are no locks, side by side" {
 	for step in 10 20 30 40; do save $step; done
-	stop_at rename ckpt-rotate prune --keep-last 1 ck
+	stop_at renameat ckpt-rotate prune --keep-last 1 ck
 	run -75 --separate-stderr timeout 30 ckpt-rotate prune -q --keep-last 1 --timeout 100ms ck
 	[[ $stderr == *"another prune of ck is still at work"* ]]
 	[ "${#stderr_lines[@]}" = 1 ]

@@ -387,7 +387,7 @@ small_disk() { # a filesystem of $1 bytes on ./disk
 	save 20
 	cp -a near far
 	# What a view through a cache does: it is there when it is read, and goes with the original.
-	strace -f -o trace -e trace=rename -e inject=rename:signal=STOP:when=1 \
+	strace -f -o trace -e trace=renameat -e inject=renameat:signal=STOP:when=1 \
 		ckpt-rotate drain -q near far 2>error 3>&- &
 	tracer=$!
 	until_true 20 grep -qs 'stopped by SIGSTOP' trace

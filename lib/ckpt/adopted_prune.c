@@ -15,6 +15,7 @@
 #include "ckpt/adopted.h"
 #include "ckpt/directory.h"
 #include "ckpt/prune_lock.h"
+#include "ckpt/remove.h"
 #include "ckpt/scan.h"
 #include "ckpt/show.h"
 
@@ -103,7 +104,7 @@ static bool is_protected(
 		return true;
 	}
 	for (size_t k = 0; k < found->count; k++)
-		if (!scan_name_removed(name, pruning->scan.parts[found->first + k].entry, 0)) {
+		if (!ckpt_name_removed(name, pruning->scan.parts[found->first + k].entry, 0)) {
 			snprintf(why, LAYOUT_NAME_SIZE, "its name is too long to be renamed away");
 			return true;
 		}
@@ -297,29 +298,15 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 	return status;
 }
 
-/* Rename DIR/entry to a name from which only deletion follows. STATUS_NO: it is gone already. */
+/* Rename DIR/entry away; inode 0: whatever it is. */
 static enum status rename_away(
 	const struct pruning *pruning, const char *entry, uint64_t inode, struct error *err)
 {
-	char gone[LAYOUT_NAME_SIZE];
+	char gone[CKPT_REMOVED_SIZE];
 	struct stat st;
-	int directory = pruning->descriptor;
-	if (fstatat(directory, entry, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		(inode && st.st_ino != inode))
+	if (fstatat(pruning->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return STATUS_NO;
-	if (!scan_name_removed(gone, entry, st.st_ino))
-		return error_set(err, STATUS_USAGE, "the name of %s is too long", entry);
-	if (renameat(directory, entry, directory, gone) < 0)
-		return errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY
-			       ? STATUS_NO
-			       : error_errno(err, errno, "rename %s/%s", pruning->directory, entry);
-	uint64_t was = st.st_ino;
-	if (fstatat(directory, gone, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino != was) {
-		/* Somebody put another one there in that moment: it stays what it was. */
-		(void)file_rename_new(directory, gone, directory, entry);
-		return STATUS_NO;
-	}
-	return STATUS_OK;
+	return remove_begin(pruning->descriptor, entry, inode ? inode : st.st_ino, gone, err);
 }
 
 /* The first of several files is the one without which the others are nothing. */
@@ -352,31 +339,6 @@ static enum status take_away(struct pruning *pruning, size_t index, struct error
 	return status;
 }
 
-/* Delete all that was renamed away, by whomever. */
-static enum status delete_removed(struct pruning *pruning, size_t *deleted, struct error *err)
-{
-	struct error one;
-	enum status first = STATUS_OK;
-	struct file_names names = {0};
-	first = file_read_names(pruning->descriptor, pruning->directory, &names, err);
-	for (size_t i = 0; i < names.count; i++) {
-		bool given;
-		const char *name = names.names[i];
-		if (!scan_is_removed(pruning->choice, name))
-			continue;
-		enum status status = scan_give_back(pruning->descriptor, name, &given, &one);
-		if (status == STATUS_OK && given)
-			continue;
-		if (status == STATUS_OK)
-			status = file_remove_tree_at(pruning->descriptor, name, &one);
-		*deleted += status == STATUS_OK;
-		if (status != STATUS_OK && first == STATUS_OK)
-			first = error_set(err, status, "%s: %s", pruning->directory, one.text);
-	}
-	file_names_release(&names);
-	return first;
-}
-
 static enum status remove_all(struct pruning *pruning, struct error *err)
 {
 	struct error one;
@@ -392,10 +354,9 @@ static enum status remove_all(struct pruning *pruning, struct error *err)
 		if (item->status != STATUS_OK && item->status != STATUS_NO && first == STATUS_OK)
 			first = error_set(err, item->status, "%s", one.text);
 	}
-	/* Otherwise a crash of the machine could show the old name with half the files. */
-	enum status status = file_sync_directory(pruning->directory, &one);
-	if (status == STATUS_OK)
-		status = delete_removed(pruning, &deleted, &one);
+	const struct remove_scope scope = {.choice = pruning->choice};
+	enum status status =
+		remove_finish(pruning->descriptor, pruning->directory, &scope, &deleted, &one);
 	report->leftovers = deleted > renamed ? deleted - renamed : 0;
 	if (status != STATUS_OK && first == STATUS_OK)
 		first = error_set(err, status, "%s", one.text);

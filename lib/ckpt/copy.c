@@ -20,6 +20,7 @@
 #include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
+#include "ckpt/remove.h"
 
 /* How often others may publish or take away under our hands before we give up. */
 #define TRIES 8
@@ -181,15 +182,14 @@ static enum status save_records(struct copying *copying, struct error *err)
  */
 static enum status begin(struct copying *copying, struct error *err)
 {
-	char *removed = NULL;
 	bool made = false, usable = false;
 	int old = -1;
 	enum status status = open_staging(copying, err);
 	if (status == STATUS_OK && copying->root >= 0) {
 		status = is_left_over(copying, &usable, err);
 		if (status == STATUS_OK) {
-			status = ckpt_directory_remove_begin(copying->destination, copying->staging,
-				copying->inode, &removed, err);
+			status = remove_begin_ours(
+				copying->destination, copying->staging, copying->inode, err);
 			copying->again = status == STATUS_NO;
 		}
 		old = copying->root;
@@ -211,9 +211,7 @@ static enum status begin(struct copying *copying, struct error *err)
 	if (old >= 0)
 		close(old);
 	if (status == STATUS_OK)
-		status = ckpt_directory_remove_finish(
-			copying->destination, copying->staging, NULL, err);
-	free(removed);
+		status = remove_finish_ours(copying->destination, copying->staging, err);
 	return status;
 }
 

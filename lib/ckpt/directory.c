@@ -12,8 +12,6 @@
 #include "base/file.h"
 #include "base/mounts.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/marks.h"
-#include "ckpt/delete.h"
 
 char *ckpt_directory_path(const char *directory, const char *name)
 {
@@ -125,9 +123,15 @@ enum status ckpt_directory_list(const char *directory, int descriptor,
 		read.items = xcalloc(names.count + 1, sizeof(*read.items));
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
 		struct ckpt_directory_entry *item = &read.items[read.count];
-		item->read = ckpt_name_read(names.names[i]);
+		uint64_t inode;
+		const char *removed = ckpt_name_read_removed(names.names[i], &inode);
+		item->read = ckpt_name_read(removed ? removed : names.names[i]);
 		if (item->read.kind == CKPT_NAME_FOREIGN)
 			continue;
+		if (removed) {
+			read.removed++;
+			continue;
+		}
 		snprintf(item->name, sizeof(item->name), "%.*s", (int)sizeof(item->name) - 1,
 			names.names[i]);
 		read.count++;
@@ -139,114 +143,6 @@ enum status ckpt_directory_list(const char *directory, int descriptor,
 		qsort(read.items, read.count, sizeof(*read.items), by_kind_and_step);
 	*entries = read;
 	return STATUS_OK;
-}
-
-enum status ckpt_directory_remove_begin(
-	const char *directory, const char *name, uint64_t inode, char **removed, struct error *err)
-{
-	struct stat st;
-	char gone[CKPT_NAME_SIZE];
-	enum status status = STATUS_OK;
-	ckpt_name_removed(gone, name, inode);
-	char *from = ckpt_directory_path(directory, name);
-	char *to = ckpt_directory_path(directory, gone);
-	if (lstat(from, &st) < 0)
-		status = errno == ENOENT ? STATUS_NO : error_errno(err, errno, "look at %s", from);
-	else if (!S_ISDIR(st.st_mode) || st.st_ino != inode)
-		status = STATUS_NO;
-	else if (rename(from, to) < 0)
-		status = errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY
-				 ? STATUS_NO
-				 : error_errno(err, errno, "rename %s", from);
-	else if (lstat(to, &st) == 0 && st.st_ino != inode) {
-		/* Another process put a different directory there in that moment: give it back
-		 * its name. */
-		(void)file_rename_new(AT_FDCWD, to, AT_FDCWD, from);
-		status = STATUS_NO;
-	}
-	if (status == STATUS_NO)
-		error_set(err, STATUS_NO, "%s is gone already", name);
-	free(from);
-	if (status == STATUS_OK)
-		*removed = to;
-	else
-		free(to);
-	return status;
-}
-
-/*
- * Whether what is on its way to deletion is there by mistake: another directory than was meant, or
- * one that was pinned in that moment. Who renamed it looks, too, but may have been killed. Then it
- * gets its name back, unless another has it.
- */
-static enum status give_back(int descriptor, const char *gone, bool *given, struct error *err)
-{
-	struct stat st;
-	bool pinned = false;
-	const char *name = ckpt_name_of_removed(gone);
-	enum status status = STATUS_OK;
-	*given = false;
-	if (fstatat(descriptor, gone, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? STATUS_OK : error_errno(err, errno, "look at %s", gone);
-	if (ckpt_name_read(name).kind == CKPT_NAME_STEP)
-		status = marks_read_pinned(descriptor, gone, &pinned, err);
-	if (status != STATUS_OK || (st.st_ino == ckpt_name_inode_of_removed(gone) && !pinned))
-		return status;
-	int number = file_rename_new(descriptor, gone, descriptor, name);
-	*given = number == 0 || number == ENOENT;
-	if (number && number != ENOENT && number != EEXIST && number != ENOTEMPTY)
-		return error_errno(err, number, "give back %s", gone);
-	return STATUS_OK;
-}
-
-enum status ckpt_directory_remove_finish(
-	const char *directory, const char *name, size_t *deleted, struct error *err)
-{
-	struct ckpt_directory_entries entries = {0};
-	const char **names = NULL;
-	enum status *statuses = NULL;
-	size_t count = 0;
-	int descriptor;
-	enum status status = ckpt_directory_open(directory, &descriptor, err);
-	if (status != STATUS_OK)
-		return status;
-	status = ckpt_directory_list(directory, descriptor, &entries, err);
-	if (status != STATUS_OK)
-		goto out;
-	names = xcalloc(entries.count + 1, sizeof(*names));
-	statuses = xcalloc(entries.count + 1, sizeof(*statuses));
-	for (size_t i = 0; i < entries.count; i++) {
-		const struct ckpt_directory_entry *entry = &entries.items[i];
-		struct error one;
-		bool given;
-		if (entry->read.kind != CKPT_NAME_REMOVED ||
-			(name && strcmp(ckpt_name_of_removed(entry->name), name) != 0))
-			continue;
-		enum status looked = give_back(descriptor, entry->name, &given, &one);
-		if (looked == STATUS_OK && !given)
-			names[count++] = entry->name;
-		else if (looked != STATUS_OK && status == STATUS_OK)
-			status = error_set(err, looked, "%s", one.text);
-	}
-	struct error why;
-	/* Otherwise a crash of the machine could show the old name with half the files. */
-	enum status removed = count ? file_sync_directory(directory, &why) : STATUS_OK;
-	if (removed == STATUS_OK)
-		removed = delete_all(descriptor, names, count, statuses, &why);
-	else
-		count = 0;
-	if (removed != STATUS_OK && status == STATUS_OK)
-		status = error_set(err, removed, "%s", why.text);
-	if (status != STATUS_OK)
-		error_prefix(err, "%s", directory);
-	for (size_t i = 0; i < count && deleted; i++)
-		*deleted += statuses[i] == STATUS_OK;
-out:
-	close(descriptor);
-	free(names);
-	free(statuses);
-	free(entries.items);
-	return status;
 }
 
 enum status ckpt_directory_make(const char *directory, struct error *err)

@@ -39,26 +39,12 @@ struct ckpt_directory_entries {
 	struct ckpt_directory_entry
 		*items; /* ours only; by kind, then rising step, attempt, task */
 	size_t count;
+	size_t removed; /* of ours on their way to deletion */
 };
 enum status ckpt_directory_list(const char *directory, int descriptor,
 	struct ckpt_directory_entries *entries, struct error *err);
 
 /* "DIR/NAME", malloc'd. */
 char *ckpt_directory_path(const char *directory, const char *name);
-
-/*
- * Take NAME out of the way by renaming it to a name from which only deletion follows. inode: only
- * if it is that directory. STATUS_NO: it is not there, or another one.
- */
-enum status ckpt_directory_remove_begin(
-	const char *directory, const char *name, uint64_t inode, char **removed, struct error *err);
-
-/*
- * Delete what was taken out of the way and not deleted yet, by whomever: of NAME, or (NULL) all.
- * What was taken by mistake, or pinned meanwhile, gets its name back instead.
- * deleted: how many; may be NULL. The first failure is answered, after the others are done.
- */
-enum status ckpt_directory_remove_finish(
-	const char *directory, const char *name, size_t *deleted, struct error *err);
 
 #endif

@@ -17,6 +17,7 @@
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
 #include "ckpt/prune_lock.h"
+#include "ckpt/remove.h"
 
 static void decide(struct prune_item *item, bool keep, const char *why)
 {
@@ -75,9 +76,10 @@ static enum status compare(const char *directory, const char *destination,
  * Rename away, and look once more at the copy: if it went with the original, it was the original.
  */
 static enum status take_away(const char *directory, const char *destination, int descriptor,
-	struct prune_item *item, char **removed, struct error *err)
+	struct prune_item *item, struct error *err)
 {
 	struct checkpoint there;
+	char gone[CKPT_REMOVED_SIZE];
 	bool pinned = false;
 	const char *name = item->checkpoint.name;
 	enum status status = marks_read_pinned(descriptor, name, &pinned, err);
@@ -86,17 +88,13 @@ static enum status take_away(const char *directory, const char *destination, int
 		return STATUS_OK;
 	}
 	if (status == STATUS_OK)
-		status = ckpt_directory_remove_begin(
-			directory, name, item->checkpoint.inode, removed, err);
+		status = remove_begin(descriptor, name, item->checkpoint.inode, gone, err);
 	if (status != STATUS_OK)
 		return status;
 	status = inspect_step(destination, item->checkpoint.step, false, &there, NULL, err);
 	if (status == STATUS_OK && there.state == CHECKPOINT_COMPLETE)
 		return STATUS_OK;
-	const char *gone = strrchr(*removed, '/') + 1;
 	(void)file_rename_new(descriptor, gone, descriptor, name);
-	free(*removed);
-	*removed = NULL;
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
 	decide(item, true, "its copy disappeared with it: are both the same directory?");
@@ -148,21 +146,16 @@ static enum status remove_all(const char *directory, const char *destination, in
 	struct error one;
 	for (size_t i = 0; i < report->count && first != STATUS_USAGE; i++) {
 		struct prune_item *item = &report->items[i];
-		char *removed = NULL;
 		if (item->decision.keep)
 			continue;
-		enum status status =
-			take_away(directory, destination, descriptor, item, &removed, &one);
+		enum status status = take_away(directory, destination, descriptor, item, &one);
 		if (!item->decision.keep)
 			item->status = status;
 		if (status != STATUS_OK && status != STATUS_NO && first == STATUS_OK)
 			first = error_set(err, status, "%s", one.text);
-		free(removed);
 	}
-	/* Otherwise a crash of the machine could show the old name with half the files. */
-	enum status status = file_sync_directory(directory, &one);
-	if (status == STATUS_OK)
-		status = ckpt_directory_remove_finish(directory, NULL, NULL, &one);
+	enum status status =
+		remove_finish(descriptor, directory, &(struct remove_scope){0}, NULL, &one);
 	if (status != STATUS_OK && first == STATUS_OK)
 		first = error_set(err, status, "%s", one.text);
 	return first;

@@ -28,13 +28,10 @@ enum status checkpoint_list(const char *directory, struct checkpoint_list *list,
 		return status;
 	status = ckpt_directory_list(directory, descriptor, &entries, err);
 	made.items = xcalloc(entries.count + 1, sizeof(*made.items));
+	made.removed = entries.removed;
 	for (size_t i = 0; i < entries.count && status == STATUS_OK; i++) {
 		const struct ckpt_directory_entry *entry = &entries.items[i];
 		struct checkpoint *item = &made.items[made.count];
-		if (entry->read.kind == CKPT_NAME_REMOVED) {
-			made.removed++;
-			continue;
-		}
 		status = entry->read.kind == CKPT_NAME_STEP
 				 ? inspect_step(directory, entry->read.step, false, item, NULL, err)
 				 : inspect_staging(directory, entry, item, err);

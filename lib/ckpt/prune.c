@@ -15,10 +15,10 @@
 #include "base/xalloc.h"
 #include "ckpt/commit/marks.h"
 #include "ckpt/commit/staging.h"
-#include "ckpt/delete.h"
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
 #include "ckpt/prune_lock.h"
+#include "ckpt/remove.h"
 
 void prune_report_release(struct prune_report *report)
 {
@@ -189,25 +189,20 @@ static enum status remove_incomplete(
  * Rename one away, unless it is pinned. Whoever pins it after we looked finds it under its name, or
  * not at all, or we find the pin under the new name and give it back. STATUS_NO: it stays.
  */
-static enum status take_away(const char *directory, int descriptor, struct prune_item *item,
-	char **removed, struct error *err)
+static enum status take_away(
+	int directory, struct prune_item *item, char gone[CKPT_REMOVED_SIZE], struct error *err)
 {
 	bool pinned = false;
 	const char *name = item->checkpoint.name;
-	enum status status = marks_read_pinned(descriptor, name, &pinned, err);
+	enum status status = marks_read_pinned(directory, name, &pinned, err);
 	if (status == STATUS_OK && !pinned) {
-		status = ckpt_directory_remove_begin(
-			directory, name, item->checkpoint.inode, removed, err);
+		status = remove_begin(directory, name, item->checkpoint.inode, gone, err);
 		if (status != STATUS_OK)
 			return status;
-		const char *gone = strrchr(*removed, '/') + 1;
 		/* What cannot be told now is deleted by nobody. */
-		status = marks_read_pinned(descriptor, gone, &pinned, err);
-		if (status != STATUS_OK || pinned) {
-			(void)file_rename_new(descriptor, gone, descriptor, name);
-			free(*removed);
-			*removed = NULL;
-		}
+		status = marks_read_pinned(directory, gone, &pinned, err);
+		if (status != STATUS_OK || pinned)
+			(void)file_rename_new(directory, gone, directory, name);
 	}
 	if (status == STATUS_OK && pinned) {
 		item->decision = (struct keep_decision){true, true, "pinned meanwhile"};
@@ -216,64 +211,44 @@ static enum status take_away(const char *directory, int descriptor, struct prune
 	return status;
 }
 
-/* Delete what was renamed to removed; each item learns how it went. */
-static enum status delete_removed(
-	int descriptor, struct prune_report *report, char *const *removed, struct error *err)
-{
-	const char **names = xcalloc(report->count + 1, sizeof(*names));
-	enum status *statuses = xcalloc(report->count + 1, sizeof(*statuses));
-	size_t count = 0;
-	for (size_t i = 0; i < report->count; i++)
-		if (removed[i])
-			names[count++] = strrchr(removed[i], '/') + 1;
-	enum status status = delete_all(descriptor, names, count, statuses, err);
-	count = 0;
-	for (size_t i = 0; i < report->count; i++)
-		if (removed[i])
-			report->items[i].status = statuses[count++];
-	free(names);
-	free(statuses);
-	return status;
-}
-
-/* *synced: the renames are durable. If not, nothing was deleted, and nothing may be. */
-static enum status remove_all(const char *directory, int descriptor, struct prune_report *report,
-	bool *synced, struct error *err)
+/* Each item learns how it went. Where the renames cannot be made durable, nothing is deleted, also
+ * not what earlier pruners left: a second sync may succeed although nothing is on the disk. */
+static enum status remove_all(
+	const char *directory, int descriptor, struct prune_report *report, struct error *err)
 {
 	struct error one;
 	enum status first = STATUS_OK;
-	char **removed = xcalloc(report->count + 1, sizeof(*removed));
-	bool any = false;
+	size_t count = 0;
+	char(*gone)[CKPT_REMOVED_SIZE] = xcalloc(report->count + 1, sizeof(*gone));
+	const char **names = xcalloc(report->count + 1, sizeof(*names));
+	enum status *statuses = xcalloc(report->count + 1, sizeof(*statuses));
+	struct prune_item **items = xcalloc(report->count + 1, sizeof(struct prune_item *));
 	for (size_t i = 0; i < report->count; i++) {
 		struct prune_item *item = &report->items[i];
 		if (item->decision.keep)
 			continue;
-		const struct checkpoint *checkpoint = &item->checkpoint;
-		item->status = checkpoint->state == CHECKPOINT_INCOMPLETE
-				       ? remove_incomplete(directory, checkpoint, &one)
-				       : take_away(directory, descriptor, item, &removed[i], &one);
+		bool published = item->checkpoint.state != CHECKPOINT_INCOMPLETE;
+		item->status = published ? take_away(descriptor, item, gone[count], &one)
+					 : remove_incomplete(directory, &item->checkpoint, &one);
 		note(&first, err, item->status, &one);
-		any |= removed[i] != NULL;
+		if (published && item->status == STATUS_OK && !item->decision.keep) {
+			names[count] = gone[count];
+			items[count++] = item;
+		}
 	}
-	/* Otherwise a crash of the machine could show the old name with half the files. */
-	*synced = true;
-	if (any) {
-		enum status status = file_sync_directory(directory, &one);
-		note(&first, err, status, &one);
-		*synced = status == STATUS_OK;
-		for (size_t i = 0; i < report->count && !*synced; i++)
-			if (removed[i])
-				report->items[i].status = status;
-	}
-	if (any && *synced) {
-		enum status deleted = delete_removed(descriptor, report, removed, &one);
-		if (deleted != STATUS_OK)
-			error_prefix(&one, "%s", directory);
-		note(&first, err, deleted, &one);
-	}
-	for (size_t i = 0; i < report->count; i++)
-		free(removed[i]);
-	free(removed);
+	enum status deleted = remove_delete(descriptor, directory, names, count, statuses, &one);
+	note(&first, err, deleted, &one);
+	if (deleted == STATUS_OK)
+		note(&first, err,
+			remove_finish(descriptor, directory, &(struct remove_scope){0},
+				&report->leftovers, &one),
+			&one);
+	for (size_t i = 0; i < count; i++)
+		items[i]->status = statuses[i];
+	free(gone);
+	free(names);
+	free(statuses);
+	free(items);
 	return first;
 }
 
@@ -282,7 +257,6 @@ enum status checkpoint_prune(const char *directory, const struct prune_request *
 {
 	struct checkpoint_list list = {0};
 	struct keep_moment moment = {.now = request->now};
-	struct error one;
 	int descriptor;
 	bool met = true;
 	*report = (struct prune_report){0};
@@ -307,13 +281,7 @@ enum status checkpoint_prune(const char *directory, const struct prune_request *
 		status = confirm_newest(directory, report, err);
 		if (status != STATUS_OK)
 			goto out;
-		bool synced = false;
-		status = remove_all(directory, descriptor, report, &synced, err);
-		if (synced)
-			note(&status, err,
-				ckpt_directory_remove_finish(
-					directory, NULL, &report->leftovers, &one),
-				&one);
+		status = remove_all(directory, descriptor, report, err);
 	}
 	if (status == STATUS_OK && !met)
 		status = prune_unmet(directory, &request->policy, err);

@@ -16,10 +16,9 @@
 #include "ckpt/content/tree.h"
 #include "ckpt/layout/shards.h"
 #include "ckpt/layout/structure.h"
+#include "ckpt/remove.h"
 #include "ckpt/show.h"
 
-#define REMOVED	       ".gone-"
-#define REMOVED_DIGITS 16
 /* How often something may be replaced under our eyes before we give up. */
 #define TRIES 8
 
@@ -30,40 +29,6 @@ void scan_release(struct scan *scan)
 	free(scan->parts);
 	free(scan->items);
 	*scan = (struct scan){0};
-}
-
-bool scan_name_removed(char name[LAYOUT_NAME_SIZE], const char *entry, uint64_t inode)
-{
-	return snprintf(name, LAYOUT_NAME_SIZE, REMOVED "%016" PRIx64 "-%s", inode, entry) <
-	       LAYOUT_NAME_SIZE;
-}
-
-bool scan_is_removed(const struct layout_choice *choice, const char *name)
-{
-	struct layout_name read;
-	size_t prefix = strlen(REMOVED);
-	return strncmp(name, REMOVED, prefix) == 0 &&
-	       strspn(name + prefix, "0123456789abcdef") == REMOVED_DIGITS &&
-	       name[prefix + REMOVED_DIGITS] == '-' &&
-	       layout_reads(choice, name + prefix + REMOVED_DIGITS + 1, &read);
-}
-
-enum status scan_give_back(int descriptor, const char *name, bool *given, struct error *err)
-{
-	struct stat st;
-	*given = false;
-	if (fstatat(descriptor, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		*given = errno == ENOENT;
-		return *given ? STATUS_OK : error_errno(err, errno, "look at %s", name);
-	}
-	if (st.st_ino == strtoull(name + strlen(REMOVED), NULL, 16))
-		return STATUS_OK;
-	int number = file_rename_new(
-		descriptor, name, descriptor, name + strlen(REMOVED) + REMOVED_DIGITS + 1);
-	*given = number == 0 || number == ENOENT;
-	if (*given || number == EEXIST || number == ENOTEMPTY)
-		return STATUS_OK;
-	return error_errno(err, number, "give back %s", name);
 }
 
 static int by_step(const void *a, const void *b)
@@ -95,8 +60,10 @@ static enum status read_entries(const char *directory, int descriptor,
 			xcalloc(names.count + 1, sizeof(*scan->parts)); /* one more: see below */
 	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
 		struct scan_part *part = &scan->parts[scan->part_count];
-		if (scan_is_removed(choice, names.names[i])) {
-			scan->removed++;
+		uint64_t inode;
+		const char *entry = ckpt_name_read_removed(names.names[i], &inode);
+		if (entry) {
+			scan->removed += layout_reads(choice, entry, &part->read);
 		} else if (layout_reads(choice, names.names[i], &part->read)) {
 			part->entry = xstrdup(names.names[i]);
 			scan->part_count++;

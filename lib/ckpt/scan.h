@@ -54,14 +54,4 @@ enum status scan_track(const char *directory, int descriptor, const struct layou
 enum status scan_refuse_inside(const char *directory, int descriptor,
 	const struct layout_choice *choice, struct error *err);
 
-/* ".gone-0123456789abcdef-ENTRY" of an entry with this inode; false: it would be too long. */
-bool scan_name_removed(char name[LAYOUT_NAME_SIZE], const char *entry, uint64_t inode);
-/* Whether name is one of those, of an entry that the layout reads. */
-bool scan_is_removed(const struct layout_choice *choice, const char *name);
-/*
- * Give back what has such a name by mistake: it is not what was meant, and who renamed it was
- * killed before the next look. given: it is to be deleted no more.
- */
-enum status scan_give_back(int descriptor, const char *name, bool *given, struct error *err);
-
 #endif

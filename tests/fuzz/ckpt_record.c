@@ -47,9 +47,9 @@ static void check_writer(const uint8_t *data, size_t size)
 /* Only the one spelling that we make is ours. */
 static void check_name(const char *name)
 {
-	char again[CKPT_NAME_SIZE] = "";
+	char again[CKPT_NAME_SIZE] = "", removed[CKPT_REMOVED_SIZE];
 	bool sharded;
-	uint64_t task;
+	uint64_t task, inode;
 	struct ckpt_name read = ckpt_name_read(name);
 	switch (read.kind) {
 	case CKPT_NAME_FOREIGN: break;
@@ -57,10 +57,6 @@ static void check_name(const char *name)
 	case CKPT_NAME_STAGING: ckpt_name_staging(again, read.step, read.attempt, read.life); break;
 	case CKPT_NAME_SCRATCH:
 		ckpt_name_scratch(again, read.step, read.attempt, read.life, read.task);
-		break;
-	case CKPT_NAME_REMOVED:
-		ckpt_name_removed(
-			again, ckpt_name_of_removed(name), ckpt_name_inode_of_removed(name));
 		break;
 	}
 	FUZZ_HOLDS(read.kind == CKPT_NAME_FOREIGN || strcmp(again, name) == 0);
@@ -72,6 +68,9 @@ static void check_name(const char *name)
 		ckpt_name_writer(again, sharded, task);
 		FUZZ_HOLDS(strcmp(again, name) == 0 && ckpt_name_is_reserved(name));
 	}
+	const char *entry = ckpt_name_read_removed(name, &inode);
+	if (entry && ckpt_name_removed(removed, entry, inode))
+		FUZZ_HOLDS(strcmp(removed, name) == 0);
 	FUZZ_HOLDS(!ckpt_name_is_ongoing(name) || ckpt_name_is_transient(name));
 }
 

@@ -8,8 +8,8 @@
 int main(void)
 {
 	static const uint64_t numbers[] = {0, 1, 120, 99999999, 100000000, CKPT_NUMBER_MAX};
-	char name[CKPT_NAME_SIZE], gone[CKPT_NAME_SIZE];
-	uint64_t task;
+	char name[CKPT_NAME_SIZE], gone[CKPT_REMOVED_SIZE];
+	uint64_t task, inode;
 	bool sharded;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		uint64_t n = numbers[i];
@@ -17,8 +17,9 @@ int main(void)
 		struct ckpt_name read = ckpt_name_read(name);
 		CHECK(read.kind == CKPT_NAME_STEP && read.step == n, "%s is step %" PRIu64, name,
 			n);
-		ckpt_name_removed(gone, name, n);
-		CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED, "%s is on its way", gone);
+		CHECK(ckpt_name_removed(gone, name, n) &&
+				!strcmp(ckpt_name_read_removed(gone, &inode), name) && inode == n,
+			"%s is on its way", gone);
 		for (int k = 0; k < 2; k++) {
 			const char *life = k ? "0123456789abfedcba987654" : "";
 			ckpt_name_staging(name, n, numbers[5 - i], life);
@@ -26,18 +27,18 @@ int main(void)
 			CHECK(read.kind == CKPT_NAME_STAGING && read.step == n &&
 					read.attempt == numbers[5 - i] && !strcmp(read.life, life),
 				"%s is being written", name);
-			ckpt_name_removed(gone, name, UINT64_MAX);
-			CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED, "%s is on its way",
-				gone);
+			CHECK(ckpt_name_removed(gone, name, UINT64_MAX) &&
+					!strcmp(ckpt_name_read_removed(gone, &inode), name),
+				"%s is on its way", gone);
 			ckpt_name_scratch(name, n, numbers[5 - i], life, n);
 			read = ckpt_name_read(name);
 			CHECK(read.kind == CKPT_NAME_SCRATCH && read.step == n &&
 					read.attempt == numbers[5 - i] && read.task == n &&
 					!strcmp(read.life, life),
 				"%s cannot be read again", name);
-			ckpt_name_removed(gone, name, UINT64_MAX);
-			CHECK(ckpt_name_read(gone).kind == CKPT_NAME_REMOVED &&
-					strcmp(ckpt_name_of_removed(gone), name) == 0,
+			CHECK(ckpt_name_removed(gone, name, UINT64_MAX) &&
+					ckpt_name_read(gone).kind == CKPT_NAME_FOREIGN &&
+					!strcmp(ckpt_name_read_removed(gone, &inode), name),
 				"%s is on its way", gone);
 		}
 		ckpt_name_task(name, n);

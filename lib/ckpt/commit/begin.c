@@ -15,6 +15,7 @@
 #include "ckpt/commit/writer.h"
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
+#include "ckpt/remove.h"
 
 /* How often a pruner may take away what we have just made. */
 #define TRIES 16
@@ -118,15 +119,12 @@ static enum status take_away_old(const struct checkpoint_target *target, const s
 	bool *again, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
-	char *removed = NULL;
 	bool vacant = !look->others && !look->one_writer && !look->sharded;
 	if (target->sharded || look->writer == WRITER_ALIVE || vacant)
 		return STATUS_OK;
 	staging_name(target, name);
-	enum status status =
-		ckpt_directory_remove_begin(target->directory, name, look->inode, &removed, err);
+	enum status status = remove_begin_ours(target->directory, name, look->inode, err);
 	*again = status == STATUS_OK || status == STATUS_NO;
-	free(removed);
 	return status == STATUS_OK ? STATUS_NO : status;
 }
 
@@ -195,7 +193,7 @@ enum status checkpoint_begin(
 		status = error_set(
 			err, STATUS_TEMPORARY, "%s was taken away again and again", staging);
 	if (status == STATUS_OK)
-		status = ckpt_directory_remove_finish(target->directory, name, NULL, err);
+		status = remove_finish_ours(target->directory, name, err);
 	if (status == STATUS_OK) {
 		text_add(path, staging);
 		if (target->sharded) {

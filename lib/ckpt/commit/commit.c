@@ -21,6 +21,7 @@
 #include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
 #include "ckpt/look.h"
+#include "ckpt/remove.h"
 
 /* How often others may publish or take away under our hands before we give up. */
 #define TRIES 32
@@ -415,19 +416,14 @@ static enum status commit_scratch(struct pass *pass, struct error *err)
 	const struct checkpoint_target *target = pass->target;
 	struct checkpoint found;
 	struct stat st;
-	char *removed = NULL;
 	enum status status = STATUS_OK;
 	if (lstat(pass->path, &st) == 0)
-		status = ckpt_directory_remove_begin(
-			target->directory, pass->staging, st.st_ino, &removed, err);
+		status = remove_begin_ours(target->directory, pass->staging, st.st_ino, err);
 	else if (errno != ENOENT)
 		status = error_errno(err, errno, "look at %s", pass->path);
-	if (status == STATUS_OK && removed)
-		status = file_remove_tree(removed, err);
-	free(removed);
-	/* And what one that was killed here had renamed already. */
+	/* (Also what one that was killed here had renamed already.) */
 	if (status == STATUS_OK || status == STATUS_NO)
-		status = ckpt_directory_remove_finish(target->directory, pass->staging, NULL, err);
+		status = remove_finish_ours(target->directory, pass->staging, err);
 	if (status == STATUS_OK)
 		status = inspect_step(target->directory, target->step, false, &found, NULL, err);
 	if (status != STATUS_OK && status != STATUS_NO)

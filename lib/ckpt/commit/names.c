@@ -14,11 +14,11 @@
 #define LIFE_INFIX     "-life-"
 #define SCRATCH_INFIX  "-workertemp_"
 #define REMOVED_PREFIX ".gone-"
+#define REMOVED_DIGITS 16
 #define WRITER	       ".ckpt-writer"
 #define SHARD	       ".ckpt-shard-"
 #define SUFFIX	       ".json"
 
-#define REMOVED_DIGITS	16
 #define ONGOING_LETTERS 7 /* ".XXXXXX" of a file that is on its way to its name */
 
 void ckpt_name_step(char name[CKPT_NAME_SIZE], uint64_t step)
@@ -41,19 +41,21 @@ void ckpt_name_scratch(
 	snprintf(name + length, CKPT_NAME_SIZE - length, SCRATCH_INFIX "%" PRIu64, task);
 }
 
-void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t inode)
+bool ckpt_name_removed(char name[CKPT_REMOVED_SIZE], const char *entry, uint64_t inode)
 {
-	snprintf(name, CKPT_NAME_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", inode, kept);
+	return snprintf(name, CKPT_REMOVED_SIZE, REMOVED_PREFIX "%016" PRIx64 "-%s", inode, entry) <
+	       CKPT_REMOVED_SIZE;
 }
 
-const char *ckpt_name_of_removed(const char *name)
+const char *ckpt_name_read_removed(const char *name, uint64_t *inode)
 {
-	return name + strlen(REMOVED_PREFIX) + REMOVED_DIGITS + 1;
-}
-
-uint64_t ckpt_name_inode_of_removed(const char *name)
-{
-	return strtoull(name + strlen(REMOVED_PREFIX), NULL, 16);
+	const char *digits = name + strlen(REMOVED_PREFIX);
+	if (strncmp(name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) != 0 ||
+		strspn(digits, "0123456789abcdef") != REMOVED_DIGITS ||
+		digits[REMOVED_DIGITS] != '-')
+		return NULL;
+	*inode = strtoull(digits, NULL, 16);
+	return digits + REMOVED_DIGITS + 1;
 }
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task)
@@ -158,18 +160,7 @@ static struct ckpt_name read_staging(const char *name)
 struct ckpt_name ckpt_name_read(const char *name)
 {
 	struct ckpt_name read = read_step(name);
-	if (read.kind == CKPT_NAME_FOREIGN)
-		read = read_staging(name);
-	const char *unique = after(name, REMOVED_PREFIX);
-	if (!unique)
-		return read;
-	read = (struct ckpt_name){.kind = CKPT_NAME_FOREIGN};
-	if (strspn(unique, "0123456789abcdef") != REMOVED_DIGITS || unique[REMOVED_DIGITS] != '-')
-		return read;
-	const char *kept = unique + REMOVED_DIGITS + 1;
-	if (read_step(kept).kind == CKPT_NAME_STEP || read_staging(kept).kind != CKPT_NAME_FOREIGN)
-		read.kind = CKPT_NAME_REMOVED;
-	return read;
+	return read.kind == CKPT_NAME_FOREIGN ? read_staging(name) : read;
 }
 
 /* Whether name is "PREFIX NUMBER SUFFIX" (NULL: without a number) in its first length bytes. */

@@ -10,7 +10,7 @@
  *   .tmp-step-00000120-attempt-3[-life-...]-workertemp_2   what task 2 writes for nothing
  *                                         (--chief-only)
  *   .gone-0123456789abcdef-NAME           NAME on its way to deletion, if its inode has this
- *                                         number; else it was taken by mistake
+ *                                         number; else it was taken by mistake (ckpt/remove.h)
  *   latest                                a symbolic link for people; never trusted
  *   .latest.tmp                           that link on its way
  *
@@ -53,7 +53,6 @@ enum ckpt_name_kind {
 	CKPT_NAME_STEP,
 	CKPT_NAME_STAGING,
 	CKPT_NAME_SCRATCH, /* of a task that writes for nothing */
-	CKPT_NAME_REMOVED, /* step and attempt are not told */
 };
 
 struct ckpt_name {
@@ -72,11 +71,13 @@ void ckpt_name_staging(
 	char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life);
 void ckpt_name_scratch(char name[CKPT_NAME_SIZE], uint64_t step, uint64_t attempt, const char *life,
 	uint64_t task);
-/* kept must be a name of the three above; unique a random number. */
-void ckpt_name_removed(char name[CKPT_NAME_SIZE], const char *kept, uint64_t inode);
-/* What it was called before; name must be a CKPT_NAME_REMOVED. */
-const char *ckpt_name_of_removed(const char *name);
-uint64_t ckpt_name_inode_of_removed(const char *name);
+
+/* The hidden name of an entry with this inode, of any layout, on its way to deletion; false: it
+ * would be too long. */
+#define CKPT_REMOVED_SIZE 256
+bool ckpt_name_removed(char name[CKPT_REMOVED_SIZE], const char *entry, uint64_t inode);
+/* The entry of such a name; NULL: name is none. */
+const char *ckpt_name_read_removed(const char *name, uint64_t *inode);
 
 void ckpt_name_task(char name[CKPT_NAME_SIZE], uint64_t task);
 

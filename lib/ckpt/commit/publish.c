@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "ckpt/commit/names.h"
 #include "ckpt/directory.h"
+#include "ckpt/remove.h"
 
 /* How often others may move the link while we do. */
 #define TRIES 100
@@ -20,14 +21,13 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 	uint64_t step, uint64_t damaged, struct error *err)
 {
 	char name[CKPT_NAME_SIZE];
-	char *removed = NULL;
 	struct stat st;
 	enum status status = STATUS_OK;
 	ckpt_name_step(name, step);
 	char *from = ckpt_directory_path(directory, staging);
 	char *to = ckpt_directory_path(directory, name);
 	if (damaged) {
-		status = ckpt_directory_remove_begin(directory, name, damaged, &removed, err);
+		status = remove_begin_ours(directory, name, damaged, err);
 		if (status != STATUS_OK)
 			goto out;
 	}
@@ -42,7 +42,6 @@ enum status publish_rename(const char *directory, const char *staging, uint64_t 
 		status = lost ? STATUS_NO : error_errno(err, number, "rename %s to %s", from, to);
 	}
 out:
-	free(removed);
 	free(from);
 	free(to);
 	return status;
@@ -149,7 +148,7 @@ enum status publish_settle(
 			"it when run again",
 			path, ignored.text);
 	/* A damaged one that was in its place. */
-	(void)ckpt_directory_remove_finish(directory, name, NULL, NULL);
+	(void)remove_finish_ours(directory, name, NULL);
 	status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		goto out;

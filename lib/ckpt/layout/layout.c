@@ -145,7 +145,9 @@ static enum status shows(int directory, const char *entry, size_t i, bool *shown
 static enum status detect_entry(
 	int directory, const char *entry, struct detection *detection, struct error *err)
 {
-	bool shown, any = ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN;
+	uint64_t inode;
+	const char *removed = ckpt_name_read_removed(entry, &inode);
+	bool shown, any = ckpt_name_read(removed ? removed : entry).kind != CKPT_NAME_FOREIGN;
 	if (any)
 		snprintf(detection->native, LAYOUT_NAME_SIZE, "%.255s", entry);
 	for (size_t i = 0; i < LAYOUTS; i++) {
