@@ -26,7 +26,7 @@ static struct args_list metrics, keep_steps, must;
 static struct keep_policy policy;
 static int64_t timeout;
 static const char *layout, *pattern, *life;
-static int64_t settled = ADOPTED_SETTLED;
+static int64_t settled = LAYOUT_SETTLED;
 
 /* So many DIRs at once. */
 #define DIRECTORIES 1024
@@ -237,7 +237,7 @@ static enum status find_latest(const char *directory, struct checkpoint *found, 
 {
 	struct layout_choice choice;
 	struct text skipped = {0};
-	enum status status = adopted_choose(directory, layout, pattern, &choice, err);
+	enum status status = layout_choose(directory, layout, pattern, &choice, err);
 	if (status == STATUS_OK)
 		status = adopted_latest(directory, &choice, contents, found, &skipped, err);
 	if (status == STATUS_OK && contents && choice.layout)
@@ -344,7 +344,7 @@ static int run_list(const struct args_rest *rest)
 		struct layout_choice choice;
 		struct checkpoint_list list = {0};
 		const char *directory = directory_at(rest, d);
-		enum status status = adopted_choose(directory, layout, pattern, &choice, &err);
+		enum status status = layout_choose(directory, layout, pattern, &choice, &err);
 		if (status == STATUS_OK)
 			status = adopted_list(directory, &choice, &list, &notes, &err);
 		warn(&notes);
@@ -434,7 +434,7 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 	uint64_t total = 0;
 	int code = STATUS_NO;
 	bool any = false;
-	enum status status = adopted_choose(directory, layout, pattern, &choice, &err);
+	enum status status = layout_choose(directory, layout, pattern, &choice, &err);
 	if (status == STATUS_OK && one && !choice.layout)
 		return verify_step(directory, &choice, step);
 	if (status == STATUS_OK)
@@ -569,7 +569,7 @@ static int prune_directory(
 	struct text line = {0};
 	struct prune_report report = {0};
 	struct layout_choice choice;
-	enum status status = adopted_choose(directory, layout, pattern, &choice, &err);
+	enum status status = layout_choose(directory, layout, pattern, &choice, &err);
 	if (status == STATUS_OK)
 		status = adopted_prune(directory, &choice, request, settled, &report, &err);
 	if (wanted && !json)

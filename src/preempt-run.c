@@ -180,7 +180,7 @@ static enum status set_heartbeat(struct agent_options *agent, struct error *err)
 static enum status find_checkpoint(
 	char path[4096], uint64_t *step, bool *unproven, struct error *notes)
 {
-	return adopted_find_resume(checkpoints, path, step, unproven, notes);
+	return checkpoint_find_resume(checkpoints, path, step, unproven, notes);
 }
 
 /* For --checkpoints, before anything starts. What cannot be asked now is asked again. */
@@ -188,7 +188,7 @@ static enum status check_checkpoints(struct error *err)
 {
 	struct layout_choice choice;
 	char directory[4096];
-	enum status status = adopted_read_place(checkpoints, directory, &choice, err);
+	enum status status = layout_read_location(checkpoints, directory, &choice, err);
 	if (status == STATUS_USAGE)
 		return error_prefix(err, "--checkpoints");
 	if (status != STATUS_OK || !choice.layout || !max_bad_restarts)
@@ -201,7 +201,7 @@ static enum status check_checkpoints(struct error *err)
 /* For --max-bad-restarts. */
 static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct error *err)
 {
-	return adopted_give_up(checkpoints, step, failures, err);
+	return checkpoint_give_up(checkpoints, step, failures, err);
 }
 
 /* A launch over several machines needs a store that all of them see. */

@@ -16,7 +16,7 @@
 /* How often things may go while we look before we give up. */
 #define TRIES 100
 
-enum status adopted_choose(const char *directory, const char *layout, const char *pattern,
+enum status layout_choose(const char *directory, const char *layout, const char *pattern,
 	struct layout_choice *choice, struct error *err)
 {
 	if (pattern && layout)
@@ -28,7 +28,7 @@ enum status adopted_choose(const char *directory, const char *layout, const char
 	return layout_detect(directory, choice, err);
 }
 
-enum status adopted_read_place(
+enum status layout_read_location(
 	const char *text, char directory[4096], struct layout_choice *choice, struct error *err)
 {
 	const char *colon = strrchr(text, ':');
@@ -45,7 +45,7 @@ enum status adopted_read_place(
 	int length = named ? (int)(colon - text) : (int)strlen(text);
 	if (snprintf(directory, 4096, "%.*s", length, text) >= 4096)
 		return error_set(err, STATUS_USAGE, "the name %.100s... is too long", text);
-	return adopted_choose(directory, named ? colon + 1 : NULL, NULL, choice, err);
+	return layout_choose(directory, named ? colon + 1 : NULL, NULL, choice, err);
 }
 
 static enum status look(const char *directory, const struct layout_choice *choice, int *descriptor,
@@ -56,7 +56,7 @@ static enum status look(const char *directory, const struct layout_choice *choic
 		return status;
 	status = scan_refuse_inside(directory, *descriptor, choice, err);
 	if (status == STATUS_OK)
-		status = scan_read(directory, *descriptor, choice, ADOPTED_SETTLED, scan, err);
+		status = scan_read(directory, *descriptor, choice, LAYOUT_SETTLED, scan, err);
 	if (status == STATUS_OK && scan->count == 0)
 		status = ckpt_directory_confirm(directory, *descriptor, err);
 	if (status != STATUS_OK) {
@@ -178,14 +178,14 @@ enum status adopted_latest(const char *directory, const struct layout_choice *ch
 	return status;
 }
 
-enum status adopted_find_resume(
+enum status checkpoint_find_resume(
 	const char *text, char path[4096], uint64_t *step, bool *unproven, struct error *notes)
 {
 	struct checkpoint found;
 	struct layout_choice choice;
 	struct text skipped = {0};
 	char directory[4096];
-	enum status status = adopted_read_place(text, directory, &choice, notes);
+	enum status status = layout_read_location(text, directory, &choice, notes);
 	if (status == STATUS_OK)
 		status = adopted_latest(directory, &choice, false, &found, &skipped, notes);
 	if (status == STATUS_OK && snprintf(path, 4096, "%s/%s", directory, found.name) >= 4096)
@@ -203,14 +203,15 @@ enum status adopted_find_resume(
 	return status;
 }
 
-enum status adopted_give_up(const char *place, uint64_t step, uint64_t failures, struct error *err)
+enum status checkpoint_give_up(
+	const char *place, uint64_t step, uint64_t failures, struct error *err)
 {
 	char reason[80];
 	struct checkpoint_list list = {0};
 	struct layout_choice choice;
 	char directory[4096];
 	size_t others = 0;
-	enum status status = adopted_read_place(place, directory, &choice, err);
+	enum status status = layout_read_location(place, directory, &choice, err);
 	if (status == STATUS_OK && choice.layout)
 		return error_set(err, STATUS_NO,
 			"checkpoints of the layout %s cannot be marked; move it away yourself",

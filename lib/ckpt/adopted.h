@@ -23,18 +23,18 @@
 #include "ckpt/prune.h"
 
 /* Unchanged for so long: nobody writes any more. Milliseconds. */
-#define ADOPTED_SETTLED (15 * 60 * 1000)
+#define LAYOUT_SETTLED (15 * 60 * 1000)
 
 /* What --layout and --pattern say (NULL: not given) of one DIR. */
-enum status adopted_choose(const char *directory, const char *layout, const char *pattern,
+enum status layout_choose(const char *directory, const char *layout, const char *pattern,
 	struct layout_choice *choice, struct error *err);
 
 /*
  * "DIR" or "DIR:LAYOUT". What stands behind the last colon is a layout, or part of DIR's name:
  * where it holds a slash ("a:b/"), or is no layout and a DIR of that name is there. STATUS_USAGE:
- * it is neither. Then as adopted_choose.
+ * it is neither. Then as layout_choose.
  */
-enum status adopted_read_place(
+enum status layout_read_location(
 	const char *text, char directory[4096], struct layout_choice *choice, struct error *err);
 
 /*
@@ -52,11 +52,11 @@ enum status adopted_latest(const char *directory, const struct layout_choice *ch
 	struct checkpoint *found, struct text *skipped, struct error *err);
 
 /*
- * Where to resume from, of a place as adopted_read_place reads it: path and step of
+ * Where to resume from, of a place as layout_read_location reads it: path and step of
  * adopted_latest's. unproven: none is known to be complete. notes: with STATUS_OK empty, or why it
  * is unproven, or the first that was passed over, and why.
  */
-enum status adopted_find_resume(
+enum status checkpoint_find_resume(
 	const char *text, char path[4096], uint64_t *step, bool *unproven, struct error *notes);
 
 /* As checkpoint_prune. settled: milliseconds. STATUS_DAMAGED: the tracker is broken. */
@@ -69,6 +69,7 @@ enum status adopted_prune(const char *directory, const struct layout_choice *cho
  * it failed. STATUS_NO: not the last complete one, on which all progress hangs, and not in a
  * framework's layout, where nothing can be marked.
  */
-enum status adopted_give_up(const char *place, uint64_t step, uint64_t failures, struct error *err);
+enum status checkpoint_give_up(
+	const char *place, uint64_t step, uint64_t failures, struct error *err);
 
 #endif

@@ -19,7 +19,7 @@
 #include "ckpt/content/transfer.h"
 #include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
-#include "ckpt/look.h"
+#include "ckpt/layout/native.h"
 #include "ckpt/remove.h"
 
 /* How often others may publish or take away under our hands before we give up. */

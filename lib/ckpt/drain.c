@@ -15,7 +15,7 @@
 #include "ckpt/commit/publish.h"
 #include "ckpt/copy.h"
 #include "ckpt/directory.h"
-#include "ckpt/look.h"
+#include "ckpt/layout/native.h"
 #include "ckpt/prune_lock.h"
 #include "ckpt/remove.h"
 

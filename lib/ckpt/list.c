@@ -8,7 +8,7 @@
 #include "base/xalloc.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/directory.h"
-#include "ckpt/look.h"
+#include "ckpt/layout/native.h"
 
 #define TRIES 100
 

@@ -16,7 +16,7 @@
 #include "ckpt/commit/marks.h"
 #include "ckpt/commit/staging.h"
 #include "ckpt/directory.h"
-#include "ckpt/look.h"
+#include "ckpt/layout/native.h"
 #include "ckpt/prune_lock.h"
 #include "ckpt/remove.h"
 

@@ -7,7 +7,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/commit/staging.h"
 #include "ckpt/directory.h"
-#include "ckpt/look.h"
+#include "ckpt/layout/native.h"
 
 /* Milliseconds: between two looks, and how long the last to commit may take to publish. */
 #define PAUSE_MIN 20

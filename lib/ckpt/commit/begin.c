@@ -14,7 +14,7 @@
 #include "ckpt/commit/staging.h"
 #include "ckpt/commit/writer.h"
 #include "ckpt/directory.h"
-#include "ckpt/look.h"
+#include "ckpt/layout/native.h"
 #include "ckpt/remove.h"
 
 /* How often a pruner may take away what we have just made. */

@@ -20,7 +20,7 @@
 #include "ckpt/content/manifest.h"
 #include "ckpt/content/tree.h"
 #include "ckpt/directory.h"
-#include "ckpt/look.h"
+#include "ckpt/layout/native.h"
 #include "ckpt/remove.h"
 
 /* How often others may publish or take away under our hands before we give up. */

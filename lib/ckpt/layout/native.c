@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ckpt/look.h"
+#include "ckpt/layout/native.h"
 
 #include <errno.h>
 #include <fcntl.h>

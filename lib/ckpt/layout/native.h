@@ -2,8 +2,8 @@
 /*
  * Judge what bears a name of ours: complete, damaged and why, incomplete and who is missing.
  */
-#ifndef CKPT_LOOK_H
-#define CKPT_LOOK_H
+#ifndef CKPT_NATIVE_H
+#define CKPT_NATIVE_H
 
 #include "base/error.h"
 #include "ckpt/ckpt.h"
