@@ -12,8 +12,8 @@
 #include "base/parse.h"
 #include "ckpt-rotate/rows.h"
 #include "ckpt-rotate/tiers.h"
-#include "ckpt/adopted.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/layout/layout.h"
 #include "ckpt/prune.h"
 #include "ckpt/show.h"
 #include "run/options.h"
@@ -237,10 +237,11 @@ static enum status find_latest(const char *directory, struct checkpoint *found, 
 {
 	struct layout_choice choice;
 	struct text skipped = {0};
+	const struct checkpoint_search search = {directory, &choice, NULL, contents};
 	enum status status = layout_choose(directory, layout, pattern, &choice, err);
 	if (status == STATUS_OK)
-		status = adopted_latest(directory, &choice, contents, found, &skipped, err);
-	if (status == STATUS_OK && contents && choice.layout)
+		status = checkpoint_latest(&search, found, &skipped, err);
+	if (status == STATUS_OK && contents && !layout_is_native(&choice))
 		message_info("%s: there are no checksums in the layout %s; names, sizes and "
 			     "structure were checked",
 			directory, layout_name(&choice));
@@ -259,9 +260,10 @@ static enum status find_latest_of(const struct args_rest *rest, const char *dire
 		for (size_t i = 0; i < rest->count; i++)
 			others[i] = directory_at(rest, i);
 		status = checkpoint_is_bad_in(others, rest->count, found, &bad, err);
+		const uint64_t below = found->step;
+		const struct checkpoint_search search = {directory, &layout_ours, &below, contents};
 		if (status == STATUS_OK && bad)
-			status = checkpoint_latest_below(
-				directory, found->step, contents, found, NULL, err);
+			status = checkpoint_latest(&search, found, NULL, err);
 	}
 	return status;
 }
@@ -346,7 +348,7 @@ static int run_list(const struct args_rest *rest)
 		const char *directory = directory_at(rest, d);
 		enum status status = layout_choose(directory, layout, pattern, &choice, &err);
 		if (status == STATUS_OK)
-			status = adopted_list(directory, &choice, &list, &notes, &err);
+			status = checkpoint_list(directory, &choice, &list, &notes, &err);
 		warn(&notes);
 		if (status != STATUS_OK) {
 			code = worse(code, message_fail(&err));
@@ -357,7 +359,8 @@ static int run_list(const struct args_rest *rest)
 		if (!json)
 			show_begin(&line, false, list.count, "STATE");
 		for (size_t i = 0; i < list.count; i++) {
-			show_listed(&line, shown++, directory, !choice.layout, &list.items[i]);
+			show_listed(&line, shown++, directory, layout_is_native(&choice),
+				&list.items[i]);
 			print(&line);
 		}
 		checkpoint_list_release(&list);
@@ -384,7 +387,8 @@ static int verify_one(
 	struct checkpoint found = *item;
 	struct text size = {0};
 	enum status status = STATUS_OK;
-	if (!choice->layout)
+	bool native = layout_is_native(choice);
+	if (native)
 		status = checkpoint_inspect(directory, item->step, !quick, &found, &err);
 	progress_end();
 	if (status != STATUS_OK)
@@ -394,13 +398,12 @@ static int verify_one(
 		show_size(&size, found.bytes);
 		if (!message_is_quiet())
 			printf("%s %s: %" PRIu64 " files, %s%s%s%s\n", found.name,
-				choice->layout ? "complete"
-				: quick	       ? "all there"
-					       : "verified",
+				!native ? "complete"
+				: quick ? "all there"
+					: "verified",
 				found.files, text_string(&size),
 				found.state == CHECKPOINT_BAD ? "; marked as bad: " : "", found.why,
-				choice->layout ? " (no checksums: names, sizes and structure)"
-					       : "");
+				!native ? " (no checksums: names, sizes and structure)" : "");
 		text_release(&size);
 		return STATUS_OK;
 	}
@@ -435,16 +438,16 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 	int code = STATUS_NO;
 	bool any = false;
 	enum status status = layout_choose(directory, layout, pattern, &choice, &err);
-	if (status == STATUS_OK && one && !choice.layout)
+	if (status == STATUS_OK && one && layout_is_native(&choice))
 		return verify_step(directory, &choice, step);
 	if (status == STATUS_OK)
-		status = adopted_list(directory, &choice, &list, &notes, &err);
+		status = checkpoint_list(directory, &choice, &list, &notes, &err);
 	warn(&notes);
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	for (size_t i = list.count; i-- > 0 && (every || total == 0);)
 		total += can_be_verified(&list.items[i]) ? list.items[i].bytes : 0;
-	if (!choice.layout)
+	if (layout_is_native(&choice))
 		watch_progress(total);
 	for (size_t i = list.count; i-- > 0 && (one || every || code == STATUS_NO);) {
 		if (one ? list.items[i].step != step : !can_be_verified(&list.items[i]))
@@ -581,8 +584,8 @@ static int prune_directory(
 			show_element(&line, (*shown)++, directory, &item->checkpoint,
 				&item->decision, action);
 		else
-			show_row(&line, !choice.layout, request->now, &item->checkpoint, action,
-				item->decision.why);
+			show_row(&line, layout_is_native(&choice), request->now, &item->checkpoint,
+				action, item->decision.why);
 		print(&line);
 	}
 	text_release(&line);

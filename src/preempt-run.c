@@ -12,7 +12,8 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
-#include "ckpt/adopted.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/layout/layout.h"
 #include "live/cut_off.h"
 #include "notice/platform.h"
 #include "run/options.h"
@@ -191,7 +192,7 @@ static enum status check_checkpoints(struct error *err)
 	enum status status = layout_read_location(checkpoints, directory, &choice, err);
 	if (status == STATUS_USAGE)
 		return error_prefix(err, "--checkpoints");
-	if (status != STATUS_OK || !choice.layout || !max_bad_restarts)
+	if (status != STATUS_OK || layout_is_native(&choice) || !max_bad_restarts)
 		return STATUS_OK;
 	return error_set(err, STATUS_USAGE,
 		"--max-bad-restarts: in the layout %s (%s) nothing can be marked; leave it out",

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/adopted.h"
 #include "ckpt/directory.h"
+#include "ckpt/prune.h"
 #include "ckpt/prune_lock.h"
 #include "ckpt/remove.h"
 #include "ckpt/scan.h"
@@ -21,10 +21,6 @@
 
 /* One prune of one DIR. */
 struct pruning {
-	const char *directory;
-	int descriptor; /* DIR, open */
-	const struct layout_choice *choice;
-	int64_t settled;
 	int64_t ahead; /* ms that the directory's clock is ahead of ours */
 	struct scan scan;
 	/* What those that may be resumed from depend on, the newest complete one and an unproven
@@ -84,7 +80,8 @@ static bool is_protected(
 	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
 {
 	char name[LAYOUT_NAME_SIZE];
-	if (is_tracked(pruning->choice->layout, &pruning->scan.tracker, &found->checkpoint, why))
+	if (is_tracked(
+		    pruning->scan.choice->layout, &pruning->scan.tracker, &found->checkpoint, why))
 		return true;
 	if (strcmp(found->checkpoint.name, pruning->best[0]) == 0 ||
 		strcmp(found->checkpoint.name, pruning->best[1]) == 0) {
@@ -95,7 +92,7 @@ static bool is_protected(
 		snprintf(why, LAYOUT_NAME_SIZE, "shows of how many ranks the newest one is");
 		return true;
 	}
-	if (quiet(pruning, found) < pruning->settled) {
+	if (quiet(pruning, found) < pruning->scan.settled) {
 		struct text age = {0};
 		show_age(&age, quiet(pruning, found));
 		snprintf(why, LAYOUT_NAME_SIZE, "perhaps still being written: changed %s ago",
@@ -115,7 +112,7 @@ static bool is_protected(
 static bool is_finished(const struct pruning *pruning, const struct scan_item *found)
 {
 	const struct layout_tracker *tracker = &pruning->scan.tracker;
-	return pruning->choice->layout->tracker_commits && tracker->named &&
+	return pruning->scan.choice->layout->tracker_commits && tracker->named &&
 	       found->checkpoint.step <= tracker->step;
 }
 
@@ -133,12 +130,12 @@ static enum status decide(
 	struct keep_decision *decisions = xcalloc(count + 1, sizeof(*decisions));
 	size_t *places = xcalloc(count + 1, sizeof(*places));
 	struct prune_report *report = pruning->report;
-	const struct layout *layout = pruning->choice->layout;
+	const struct layout *layout = pruning->scan.choice->layout;
 	report->items = xcalloc(count + 1, sizeof(*report->items));
 	enum status status = STATUS_OK;
 	if (status == STATUS_OK && request->policy.min_free)
 		status = prune_measure_free(
-			pruning->directory, pruning->descriptor, &moment.free, err);
+			pruning->scan.directory, pruning->scan.descriptor, &moment.free, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++)
 		items[i] = pruning->scan.items[i].checkpoint;
 	if (status == STATUS_OK)
@@ -152,7 +149,7 @@ static enum status decide(
 		} else if (found->checkpoint.state == CHECKPOINT_INCOMPLETE) {
 			keep(item, found->checkpoint.why);
 		} else if (found->checkpoint.state == CHECKPOINT_COMPLETE &&
-			   quiet(pruning, found) < pruning->settled &&
+			   quiet(pruning, found) < pruning->scan.settled &&
 			   !is_finished(pruning, found)) {
 			char why[LAYOUT_NAME_SIZE];
 			(void)is_protected(pruning, found, why);
@@ -188,16 +185,16 @@ static enum status read_depends(const struct pruning *pruning, const char *name,
 {
 	struct error why;
 	struct layout_item item = {.name = name,
-		.root = openat(pruning->descriptor, name,
+		.root = openat(pruning->scan.descriptor, name,
 			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 	enum status status = item.root < 0
 				     ? error_set(&why, STATUS_TEMPORARY, "%s", strerror(errno))
-				     : pruning->choice->layout->depends(&item, best, &why);
+				     : pruning->scan.choice->layout->depends(&item, best, &why);
 	if (item.root >= 0)
 		close(item.root);
 	if (status != STATUS_OK)
 		return error_set(err, status == STATUS_NO ? STATUS_TEMPORARY : status, "%s/%s: %s",
-			pruning->directory, name, why.text);
+			pruning->scan.directory, name, why.text);
 	return STATUS_OK;
 }
 
@@ -206,7 +203,7 @@ static enum status read_best(struct pruning *pruning, struct error *err)
 {
 	enum status status = STATUS_OK;
 	bool unproven = false;
-	if (!pruning->choice->layout->depends)
+	if (!pruning->scan.choice->layout->depends)
 		return STATUS_OK;
 	for (size_t i = pruning->scan.count; i-- > 0 && status == STATUS_OK;) {
 		const struct checkpoint *item = &pruning->scan.items[i].checkpoint;
@@ -265,19 +262,18 @@ static bool removes(const struct prune_report *report)
 static enum status confirm(struct pruning *pruning, struct error *err)
 {
 	struct layout_tracker now;
-	enum status status =
-		scan_track(pruning->directory, pruning->descriptor, pruning->choice, &now, err);
+	enum status status = scan_track(&pruning->scan, &now, err);
 	if (status != STATUS_OK)
 		return status;
 	if (*now.broken || now.found < pruning->scan.tracker.found)
 		return error_set(err, STATUS_TEMPORARY,
 			"%s/%s changed while it was examined; nothing was removed, try again",
-			pruning->directory, pruning->choice->layout->tracker);
+			pruning->scan.directory, pruning->scan.choice->layout->tracker);
 	for (size_t i = 0; i < pruning->report->count; i++) {
 		struct prune_item *item = &pruning->report->items[i];
 		char why[LAYOUT_NAME_SIZE];
 		if (!item->decision.keep &&
-			is_tracked(pruning->choice->layout, &now, &item->checkpoint, why))
+			is_tracked(pruning->scan.choice->layout, &now, &item->checkpoint, why))
 			keep(item, why);
 	}
 	for (size_t i = pruning->scan.count; i-- > 0;) {
@@ -285,14 +281,13 @@ static enum status confirm(struct pruning *pruning, struct error *err)
 		if (look.checkpoint.state != CHECKPOINT_COMPLETE)
 			continue;
 		struct error why;
-		status = scan_judge(pruning->directory, pruning->descriptor, pruning->choice,
-			&pruning->scan, pruning->settled, &look, &why);
+		status = scan_inspect(&pruning->scan, &look, &why);
 		if (status == STATUS_NO ||
 			(status == STATUS_OK && look.checkpoint.state != CHECKPOINT_COMPLETE))
 			status = error_set(err, STATUS_TEMPORARY,
 				"%s/%s disappeared while it was examined; nothing was removed, "
 				"try again",
-				pruning->directory, look.checkpoint.name);
+				pruning->scan.directory, look.checkpoint.name);
 		break;
 	}
 	return status;
@@ -304,9 +299,9 @@ static enum status rename_away(
 {
 	char gone[CKPT_REMOVED_SIZE];
 	struct stat st;
-	if (fstatat(pruning->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(pruning->scan.descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return STATUS_NO;
-	return remove_begin(pruning->descriptor, entry, inode ? inode : st.st_ino, gone, err);
+	return remove_begin(pruning->scan.descriptor, entry, inode ? inode : st.st_ino, gone, err);
 }
 
 /* The first of several files is the one without which the others are nothing. */
@@ -315,8 +310,7 @@ static enum status take_away(struct pruning *pruning, size_t index, struct error
 	const struct scan_item *item = &pruning->scan.items[index];
 	enum status status = STATUS_NO;
 	struct scan_item now = *item;
-	enum status looked = scan_judge(pruning->directory, pruning->descriptor, pruning->choice,
-		&pruning->scan, pruning->settled, &now, err);
+	enum status looked = scan_inspect(&pruning->scan, &now, err);
 	/* It was written to since we decided, or replaced: another decision will be right. */
 	if (looked != STATUS_OK || now.changed != item->changed ||
 		now.checkpoint.inode != item->checkpoint.inode)
@@ -354,9 +348,9 @@ static enum status remove_all(struct pruning *pruning, struct error *err)
 		if (item->status != STATUS_OK && item->status != STATUS_NO && first == STATUS_OK)
 			first = error_set(err, item->status, "%s", one.text);
 	}
-	const struct remove_scope scope = {.choice = pruning->choice};
-	enum status status =
-		remove_finish(pruning->descriptor, pruning->directory, &scope, &deleted, &one);
+	const struct remove_scope scope = {.choice = pruning->scan.choice};
+	enum status status = remove_finish(
+		pruning->scan.descriptor, pruning->scan.directory, &scope, &deleted, &one);
 	report->leftovers = deleted > renamed ? deleted - renamed : 0;
 	if (status != STATUS_OK && first == STATUS_OK)
 		first = error_set(err, status, "%s", one.text);
@@ -368,13 +362,13 @@ static enum status prune(
 {
 	const struct layout_tracker *tracker = &pruning->scan.tracker;
 	bool met = true;
-	enum status status = scan_read(pruning->directory, pruning->descriptor, pruning->choice,
-		pruning->settled, &pruning->scan, err);
+	enum status status = scan_read(&pruning->scan, err);
 	if (status == STATUS_OK && *tracker->broken)
 		status = error_set(err, STATUS_DAMAGED,
 			"%s/%s: cannot parse the tracker file: %s; nothing was removed; if no "
 			"training is running, correct or remove the file",
-			pruning->directory, pruning->choice->layout->tracker, tracker->broken);
+			pruning->scan.directory, pruning->scan.choice->layout->tracker,
+			tracker->broken);
 	if (status == STATUS_OK)
 		status = read_best(pruning, err);
 	if (status == STATUS_OK) {
@@ -391,7 +385,7 @@ static enum status prune(
 			status = remove_all(pruning, err);
 	}
 	if (status == STATUS_OK && !met)
-		status = prune_unmet(pruning->directory, &request->policy, err);
+		status = prune_unmet(pruning->scan.directory, &request->policy, err);
 	return status;
 }
 
@@ -399,23 +393,20 @@ enum status adopted_prune(const char *directory, const struct layout_choice *cho
 	const struct prune_request *request, int64_t settled, struct prune_report *report,
 	struct error *err)
 {
-	if (!choice->layout)
+	if (layout_is_native(choice))
 		return checkpoint_prune(directory, request, report, err);
 	*report = (struct prune_report){0};
 	struct pruning pruning = {
-		.directory = directory, .choice = choice, .settled = settled, .report = report};
-	enum status status = ckpt_directory_open(directory, &pruning.descriptor, err);
+		.scan = {.directory = directory, .choice = choice, .settled = settled},
+		.report = report};
+	enum status status = scan_open(&pruning.scan, err);
 	report->absent = status == STATUS_NO;
-	if (status != STATUS_OK)
-		return report->absent ? STATUS_OK : status;
-	status = scan_refuse_inside(directory, pruning.descriptor, choice, err);
 	if (status == STATUS_OK && !request->dry_run)
-		status = prune_lock(directory, pruning.descriptor, request->wait, err);
+		status = prune_lock(directory, pruning.scan.descriptor, request->wait, err);
 	if (status == STATUS_OK) {
-		pruning.ahead = request->dry_run ? 0 : measure_ahead(pruning.descriptor);
+		pruning.ahead = request->dry_run ? 0 : measure_ahead(pruning.scan.descriptor);
 		status = prune(&pruning, request, err);
 	}
-	close(pruning.descriptor);
-	scan_release(&pruning.scan);
-	return status;
+	scan_close(&pruning.scan);
+	return report->absent ? STATUS_OK : status;
 }

@@ -113,17 +113,24 @@ struct checkpoint {
 	uint64_t inode; /* which directory it was */
 };
 
+/* Where the newest one is looked for. */
+struct layout_choice;
+struct checkpoint_search {
+	const char *directory;
+	const struct layout_choice *choice; /* ckpt/layout/layout.h */
+	const uint64_t *below;		    /* only those before this step; NULL: any */
+	bool contents;			    /* checksums, too; only ours have some */
+};
 /*
  * The newest complete checkpoint: the one of the highest step. Bad and damaged ones before it are
- * passed over; of each a line is added to skipped (may be NULL). contents: checksums, too.
- * STATUS_NO: there is definitely none. That takes a DIR that was read from end to end, or whose
- * absence was read in its parent, and no filesystem that belongs on the way to it is unmounted.
+ * passed over; of each a line is added to skipped (may be NULL), and of other things that people
+ * should know, such as a broken tracker. found is CHECKPOINT_UNPROVEN where there is one and none
+ * is known to be complete. STATUS_NO: there is definitely none. That takes a DIR that was read from
+ * end to end, or whose absence was read in its parent, and no filesystem that belongs on the way to
+ * it is unmounted.
  */
-enum status checkpoint_latest(const char *directory, bool contents, struct checkpoint *found,
+enum status checkpoint_latest(const struct checkpoint_search *search, struct checkpoint *found,
 	struct text *skipped, struct error *err);
-/* The same of those before step below. */
-enum status checkpoint_latest_below(const char *directory, uint64_t below, bool contents,
-	struct checkpoint *found, struct text *skipped, struct error *err);
 
 /*
  * One step, with its contents or only sizes. STATUS_NO: there is no such directory. Every other
@@ -160,13 +167,32 @@ enum status checkpoint_unpin(const char *directory, uint64_t step, struct error 
 enum status checkpoint_is_bad_in(const char *const *directories, size_t count,
 	const struct checkpoint *checkpoint, bool *bad, struct error *err);
 
-/* All, by rising step, published before incomplete. A zeroed one is empty. */
+/* All, by rising step, published before incomplete; several may have the same step. A zeroed one is
+ * empty. */
 struct checkpoint_list {
 	struct checkpoint *items;
 	size_t count;
-	size_t removed; /* directories on their way to deletion */
+	size_t removed; /* directories and files on their way to deletion */
 };
-enum status checkpoint_list(const char *directory, struct checkpoint_list *list, struct error *err);
+/* notes (may be NULL): a line on each thing that people should know, such as a broken tracker. */
+enum status checkpoint_list(const char *directory, const struct layout_choice *choice,
+	struct checkpoint_list *list, struct text *notes, struct error *err);
 void checkpoint_list_release(struct checkpoint_list *list);
+
+/*
+ * Where to resume from, of "DIR" or "DIR:LAYOUT" (layout_read_location): path and step of
+ * checkpoint_latest's. unproven: none is known to be complete. notes: with STATUS_OK empty, or why
+ * it is unproven, or the first that was passed over, and why.
+ */
+enum status checkpoint_find_resume(
+	const char *text, char path[4096], uint64_t *step, bool *unproven, struct error *notes);
+
+/*
+ * Mark the checkpoint of step in "DIR" or "DIR:LAYOUT" as bad, since so many restarts from it
+ * failed. STATUS_NO: not the last complete one, on which all progress hangs, and not in a
+ * framework's layout, where nothing can be marked.
+ */
+enum status checkpoint_give_up(
+	const char *place, uint64_t step, uint64_t failures, struct error *err);
 
 #endif

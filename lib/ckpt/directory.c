@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,51 +97,6 @@ enum status ckpt_directory_confirm(const char *directory, int descriptor, struct
 				directory);
 	}
 	return mounts_confirm(directory, descriptor, err);
-}
-
-static int by_kind_and_step(const void *a, const void *b)
-{
-	const struct ckpt_name *x = &((const struct ckpt_directory_entry *)a)->read;
-	const struct ckpt_name *y = &((const struct ckpt_directory_entry *)b)->read;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->step != y->step)
-		return x->step < y->step ? -1 : 1;
-	if (x->attempt != y->attempt)
-		return x->attempt < y->attempt ? -1 : 1;
-	return x->task < y->task ? -1 : x->task > y->task;
-}
-
-enum status ckpt_directory_list(const char *directory, int descriptor,
-	struct ckpt_directory_entries *entries, struct error *err)
-{
-	struct ckpt_directory_entries read = {0};
-	struct file_names names = {0};
-	enum status status = file_read_names(descriptor, directory, &names, err);
-	if (status == STATUS_OK)
-		read.items = xcalloc(names.count + 1, sizeof(*read.items));
-	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
-		struct ckpt_directory_entry *item = &read.items[read.count];
-		uint64_t inode;
-		const char *removed = ckpt_name_read_removed(names.names[i], &inode);
-		item->read = ckpt_name_read(removed ? removed : names.names[i]);
-		if (item->read.kind == CKPT_NAME_FOREIGN)
-			continue;
-		if (removed) {
-			read.removed++;
-			continue;
-		}
-		snprintf(item->name, sizeof(item->name), "%.*s", (int)sizeof(item->name) - 1,
-			names.names[i]);
-		read.count++;
-	}
-	file_names_release(&names);
-	if (status != STATUS_OK)
-		return status;
-	if (read.count)
-		qsort(read.items, read.count, sizeof(*read.items), by_kind_and_step);
-	*entries = read;
-	return STATUS_OK;
 }
 
 enum status ckpt_directory_make(const char *directory, struct error *err)

@@ -31,19 +31,6 @@ enum status ckpt_directory_confirm(const char *directory, int descriptor, struct
  */
 enum status ckpt_directory_make(const char *directory, struct error *err);
 
-struct ckpt_directory_entry {
-	struct ckpt_name read;
-	char name[CKPT_NAME_SIZE];
-};
-struct ckpt_directory_entries {
-	struct ckpt_directory_entry
-		*items; /* ours only; by kind, then rising step, attempt, task */
-	size_t count;
-	size_t removed; /* of ours on their way to deletion */
-};
-enum status ckpt_directory_list(const char *directory, int descriptor,
-	struct ckpt_directory_entries *entries, struct error *err);
-
 /* "DIR/NAME", malloc'd. */
 char *ckpt_directory_path(const char *directory, const char *name);
 

@@ -154,8 +154,8 @@ static enum status remove_all(const char *directory, const char *destination, in
 		if (status != STATUS_OK && status != STATUS_NO && first == STATUS_OK)
 			first = error_set(err, status, "%s", one.text);
 	}
-	enum status status =
-		remove_finish(descriptor, directory, &(struct remove_scope){0}, NULL, &one);
+	enum status status = remove_finish(
+		descriptor, directory, &(struct remove_scope){.choice = &layout_ours}, NULL, &one);
 	if (status != STATUS_OK && first == STATUS_OK)
 		first = error_set(err, status, "%s", one.text);
 	return first;
@@ -199,7 +199,7 @@ enum status checkpoint_drain(const char *directory, const char *destination, boo
 	if (!request->dry_run)
 		status = prune_lock(directory, descriptor, request->wait, err);
 	if (status == STATUS_OK)
-		status = checkpoint_list(directory, &list, err);
+		status = checkpoint_list(directory, &layout_ours, &list, NULL, err);
 	if (status == STATUS_OK)
 		status = judge(directory, destination, newest_too, &list, report, err);
 	report->leftovers = request->dry_run ? list.removed : 0;

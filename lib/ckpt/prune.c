@@ -240,8 +240,9 @@ static enum status remove_all(
 	note(&first, err, deleted, &one);
 	if (deleted == STATUS_OK)
 		note(&first, err,
-			remove_finish(descriptor, directory, &(struct remove_scope){0},
-				&report->leftovers, &one),
+			remove_finish(descriptor, directory,
+				&(struct remove_scope){.choice = &layout_ours}, &report->leftovers,
+				&one),
 			&one);
 	for (size_t i = 0; i < count; i++)
 		items[i]->status = statuses[i];
@@ -269,7 +270,7 @@ enum status checkpoint_prune(const char *directory, const struct prune_request *
 	if (status == STATUS_OK && request->policy.min_free)
 		status = prune_measure_free(directory, descriptor, &moment.free, err);
 	if (status == STATUS_OK)
-		status = checkpoint_list(directory, &list, err);
+		status = checkpoint_list(directory, &layout_ours, &list, NULL, err);
 	if (status == STATUS_OK)
 		status = keep_check_metric(&request->policy, list.items, list.count, err);
 	if (status != STATUS_OK)

@@ -40,6 +40,13 @@ struct prune_request {
  */
 enum status checkpoint_prune(const char *directory, const struct prune_request *request,
 	struct prune_report *report, struct error *err);
+/*
+ * The same of any layout. settled: of frameworks, what changed within this time (ms) is kept as
+ * being written.
+ */
+enum status adopted_prune(const char *directory, const struct layout_choice *choice,
+	const struct prune_request *request, int64_t settled, struct prune_report *report,
+	struct error *err);
 /* "kept", "removed" (also of a dry run), "gone" (without us), "FAILED". */
 const char *prune_action(const struct prune_item *item, bool dry_run);
 void prune_report_release(struct prune_report *report);

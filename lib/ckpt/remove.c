@@ -143,9 +143,7 @@ static const char *entry_in(const struct remove_scope *scope, const char *name)
 	const char *entry = ckpt_name_read_removed(name, &inode);
 	if (!entry || (scope->entry && strcmp(entry, scope->entry) != 0))
 		return NULL;
-	bool reads = scope->choice ? layout_reads(scope->choice, entry, &read)
-				   : ckpt_name_read(entry).kind != CKPT_NAME_FOREIGN;
-	return reads ? entry : NULL;
+	return layout_reads(scope->choice, entry, &read) ? entry : NULL;
 }
 
 enum status remove_finish(int directory, const char *path, const struct remove_scope *scope,
@@ -163,8 +161,8 @@ enum status remove_finish(int directory, const char *path, const struct remove_s
 		const char *entry = entry_in(scope, names.names[i]);
 		if (!entry)
 			continue;
-		enum status status =
-			give_back(directory, names.names[i], !scope->choice, &given, &one);
+		enum status status = give_back(
+			directory, names.names[i], layout_is_native(scope->choice), &given, &one);
 		if (status == STATUS_OK && !given)
 			gone[count++] = names.names[i];
 		else if (status != STATUS_OK && first == STATUS_OK)
@@ -196,7 +194,7 @@ enum status remove_begin_ours(
 
 enum status remove_finish_ours(const char *path, const char *entry, struct error *err)
 {
-	const struct remove_scope scope = {.entry = entry};
+	const struct remove_scope scope = {&layout_ours, entry};
 	int descriptor;
 	enum status status = ckpt_directory_open(path, &descriptor, err);
 	if (status != STATUS_OK)

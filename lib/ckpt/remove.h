@@ -33,7 +33,7 @@ enum status remove_delete(int directory, const char *path, const char *const *na
 
 /* Of which entries remove_finish deletes what was renamed away. */
 struct remove_scope {
-	const struct layout_choice *choice; /* those that this layout reads; NULL: ours */
+	const struct layout_choice *choice; /* those that this layout reads */
 	const char *entry;		    /* only this one; NULL: all */
 };
 /*

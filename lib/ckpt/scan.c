@@ -14,26 +14,66 @@
 #include "base/file.h"
 #include "base/xalloc.h"
 #include "ckpt/content/tree.h"
+#include "ckpt/directory.h"
 #include "ckpt/layout/shards.h"
 #include "ckpt/layout/structure.h"
-#include "ckpt/remove.h"
 #include "ckpt/show.h"
 
 /* How often something may be replaced under our eyes before we give up. */
 #define TRIES 8
 
-void scan_release(struct scan *scan)
+/* What was read of the names. */
+static void forget(struct scan *scan)
 {
 	for (size_t i = 0; i < scan->part_count; i++)
 		free(scan->parts[i].entry);
 	free(scan->parts);
 	free(scan->items);
-	*scan = (struct scan){0};
+	scan->parts = NULL;
+	scan->items = NULL;
+	scan->part_count = scan->count = scan->removed = 0;
+	scan->vanished = false;
+}
+
+/* Something inside a checkpoint of another framework is no DIR. */
+static enum status refuse_inside(const struct scan *scan, struct error *err)
+{
+	static const struct {
+		const char *file;
+		const char *whose;
+	} signs[] = {{"trainer_state.json", "Hugging Face's"}, {".metadata", "PyTorch's"}};
+	const struct layout *layout = scan->choice->layout;
+	bool inside = layout == &layout_deepspeed || layout == &layout_dcp;
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]) && inside; i++)
+		if (faccessat(scan->descriptor, signs[i].file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return error_set(err, STATUS_USAGE,
+				"%s is itself a checkpoint of %s (it holds %s): name the directory "
+				"above it",
+				scan->directory, signs[i].whose, signs[i].file);
+	return STATUS_OK;
+}
+
+enum status scan_open(struct scan *scan, struct error *err)
+{
+	enum status status = ckpt_directory_open(scan->directory, &scan->descriptor, err);
+	if (status != STATUS_OK)
+		scan->descriptor = -1;
+	return status == STATUS_OK ? refuse_inside(scan, err) : status;
+}
+
+void scan_close(struct scan *scan)
+{
+	forget(scan);
+	if (scan->descriptor >= 0)
+		close(scan->descriptor);
+	scan->descriptor = -1;
 }
 
 static int by_step(const void *a, const void *b)
 {
 	const struct scan_part *x = a, *y = b;
+	if (x->read.group != y->read.group)
+		return x->read.group < y->read.group ? -1 : 1;
 	if (x->read.step != y->read.step)
 		return x->read.step < y->read.step ? -1 : 1;
 	if (x->read.version != y->read.version)
@@ -48,29 +88,6 @@ static int by_step(const void *a, const void *b)
 static bool is_same(const struct scan_part *a, const struct scan_part *b)
 {
 	return a->read.length == b->read.length && memcmp(a->entry, b->entry, a->read.length) == 0;
-}
-
-static enum status read_entries(const char *directory, int descriptor,
-	const struct layout_choice *choice, struct scan *scan, struct error *err)
-{
-	struct file_names names = {0};
-	enum status status = file_read_names(descriptor, directory, &names, err);
-	if (status == STATUS_OK)
-		scan->parts =
-			xcalloc(names.count + 1, sizeof(*scan->parts)); /* one more: see below */
-	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
-		struct scan_part *part = &scan->parts[scan->part_count];
-		uint64_t inode;
-		const char *entry = ckpt_name_read_removed(names.names[i], &inode);
-		if (entry) {
-			scan->removed += layout_reads(choice, entry, &part->read);
-		} else if (layout_reads(choice, names.names[i], &part->read)) {
-			part->entry = xstrdup(names.names[i]);
-			scan->part_count++;
-		}
-	}
-	file_names_release(&names);
-	return status;
 }
 
 static void conclude(struct scan_item *item, enum checkpoint_state state, const struct error *why)
@@ -123,13 +140,13 @@ static enum status read_directory(int descriptor, struct scan_item *item, int *r
 }
 
 /* The files of an item that is files. STATUS_NO: they are no files, or gone. */
-static enum status read_files(int descriptor, const struct scan *scan, struct scan_item *item,
-	struct manifest *files, struct error *err)
+static enum status read_files(
+	const struct scan *scan, struct scan_item *item, struct manifest *files, struct error *err)
 {
 	for (size_t i = 0; i < item->count; i++) {
 		struct stat st;
 		const char *entry = scan->parts[item->first + i].entry;
-		if (fstatat(descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno == ENOENT)
 				continue;
 			return error_errno(err, errno, "look at %s", entry);
@@ -164,28 +181,29 @@ static void conclude_not_complete(struct scan_item *item, int64_t settled, const
 }
 
 /* What the layout's rule and the tracker say of one that carries its marks. */
-static enum status judge_files(const struct layout_choice *choice, const struct scan *scan,
-	const struct layout_item *look, struct scan_item *item, struct error *why)
+static enum status check_files(const struct scan *scan, const struct layout_item *look,
+	struct scan_item *item, struct error *why)
 {
 	struct layout_found found = {0};
-	enum status status = choice->layout->judge(look, &found, why);
+	const struct layout *layout = scan->choice->layout;
+	enum status status = layout->judge(look, &found, why);
 	const struct layout_tracker *tracker = &scan->tracker;
 	item->shards = found.shards;
 	item->checkpoint.metrics = found.metrics;
 	if (status == STATUS_OK && shards_decide(&found.shards, NULL, 0, why) == SHARDS_MISSING)
 		status = STATUS_NO;
 	item->whole = status == STATUS_OK;
-	if (status == STATUS_OK && choice->layout->tracker_commits && tracker->named &&
+	if (status == STATUS_OK && layout->tracker_commits && tracker->named &&
 		look->step > tracker->step)
 		status = error_set(why, STATUS_NO, "newer than %s, which %s names still",
-			tracker->name, choice->layout->tracker);
+			tracker->name, layout->tracker);
 	return status;
 }
 
-static void judge_once(int descriptor, const struct layout_choice *choice, const struct scan *scan,
-	int64_t settled, struct scan_item *item, bool *gone)
+static void inspect_once(const struct scan *scan, struct scan_item *item, bool *gone)
 {
-	const struct layout *layout = choice->layout;
+	int descriptor = scan->descriptor;
+	const struct layout *layout = scan->choice->layout;
 	struct tree_notes notes = {.part = layout->unfinished};
 	struct manifest files = {0};
 	struct error why = {0};
@@ -216,7 +234,7 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 	else if (directory)
 		status = read_directory(descriptor, item, &root, &files, &notes, &why);
 	else
-		status = read_files(descriptor, scan, item, &files, &why);
+		status = read_files(scan, item, &files, &why);
 	if (status == STATUS_OK && directory && !is_marked(layout, &files))
 		status = error_set(&why, STATUS_NO, "it holds nothing of %s", layout->title);
 	*gone = status == STATUS_NO && directory && root < 0;
@@ -235,14 +253,14 @@ static void judge_once(int descriptor, const struct layout_choice *choice, const
 	if (*notes.found)
 		status = error_set(&why, STATUS_NO, "%s is not finished", notes.found);
 	else
-		status = judge_files(choice, scan, &look, item, &why);
+		status = check_files(scan, &look, item, &why);
 	item->checkpoint.files = files.count;
 	item->checkpoint.bytes = manifest_bytes(&files);
 	item->checkpoint.utc = item->changed ? item->changed : 1;
 	if (status == STATUS_OK)
 		conclude(item, CHECKPOINT_COMPLETE, NULL);
 	else if (status == STATUS_NO)
-		conclude_not_complete(item, settled, &why);
+		conclude_not_complete(item, scan->settled, &why);
 	else
 		conclude(item, CHECKPOINT_UNKNOWN, &why);
 out:
@@ -251,22 +269,23 @@ out:
 	manifest_release(&files);
 }
 
-/* Judge one by itself. STATUS_NO: it is gone. */
-static enum status judge_alone(const char *directory, int descriptor,
-	const struct layout_choice *choice, const struct scan *scan, int64_t settled,
-	struct scan_item *item, struct error *err)
+/* Inspect one by itself. STATUS_NO: it is gone. */
+static enum status inspect_alone(const struct scan *scan, struct scan_item *item, struct error *err)
 {
 	bool gone = false;
+	const char *entry = scan->parts[item->first].entry;
+	if (scan->choice->layout->inspect)
+		return scan->choice->layout->inspect(
+			scan->directory, entry, scan->contents, &item->checkpoint, err);
 	/* A fault found in what is being replaced or removed is none: look again. */
 	for (int tries = 0; tries < TRIES; tries++) {
 		struct stat st;
-		judge_once(descriptor, choice, scan, settled, item, &gone);
+		inspect_once(scan, item, &gone);
 		if (gone)
-			return error_set(
-				err, STATUS_NO, "%s/%s is gone", directory, item->checkpoint.name);
+			return error_set(err, STATUS_NO, "%s/%s is gone", scan->directory,
+				item->checkpoint.name);
 		if (item->checkpoint.state == CHECKPOINT_COMPLETE || !item->checkpoint.inode ||
-			(fstatat(descriptor, scan->parts[item->first].entry, &st,
-				 AT_SYMLINK_NOFOLLOW) == 0 &&
+			(fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 				st.st_ino == item->checkpoint.inode))
 			break;
 	}
@@ -299,59 +318,81 @@ static void compare(const struct scan *scan, struct scan_item *item)
 	free(siblings);
 }
 
-enum status scan_judge(const char *directory, int descriptor, const struct layout_choice *choice,
-	const struct scan *scan, int64_t settled, struct scan_item *item, struct error *err)
+enum status scan_inspect(const struct scan *scan, struct scan_item *item, struct error *err)
 {
-	enum status status = judge_alone(directory, descriptor, choice, scan, settled, item, err);
+	enum status status = inspect_alone(scan, item, err);
 	if (status == STATUS_OK)
 		compare(scan, item);
 	return status;
 }
 
-enum status scan_track(const char *directory, int descriptor, const struct layout_choice *choice,
-	struct layout_tracker *tracker, struct error *err)
+enum status scan_track(const struct scan *scan, struct layout_tracker *tracker, struct error *err)
 {
 	struct error why;
 	*tracker = (struct layout_tracker){0};
-	if (!choice->layout->track)
+	if (!scan->choice->layout->track)
 		return STATUS_OK;
-	enum status status = choice->layout->track(descriptor, tracker, &why);
+	enum status status = scan->choice->layout->track(scan->descriptor, tracker, &why);
 	return status == STATUS_OK ? STATUS_OK
-				   : error_set(err, status, "%s: %s", directory, why.text);
+				   : error_set(err, status, "%s: %s", scan->directory, why.text);
 }
 
-enum status scan_read(const char *directory, int descriptor, const struct layout_choice *choice,
-	int64_t settled, struct scan *scan, struct error *err)
+enum status scan_names(struct scan *scan, struct error *err)
 {
+	struct file_names names = {0};
+	const struct layout *layout = scan->choice->layout;
+	forget(scan);
 	/* Before the list: what is newer than an old tracker is only kept more carefully. */
-	enum status status = scan_track(directory, descriptor, choice, &scan->tracker, err);
+	enum status status = scan_track(scan, &scan->tracker, err);
 	if (status == STATUS_OK)
-		status = read_entries(directory, descriptor, choice, scan, err);
+		status = file_read_names(scan->descriptor, scan->directory, &names, err);
+	scan->parts = xcalloc(names.count + 1, sizeof(*scan->parts));
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++) {
+		struct scan_part *part = &scan->parts[scan->part_count];
+		uint64_t inode;
+		const char *entry = ckpt_name_read_removed(names.names[i], &inode);
+		if (entry) {
+			scan->removed += layout_reads(scan->choice, entry, &part->read);
+		} else if (layout_reads(scan->choice, names.names[i], &part->read)) {
+			part->entry = xstrdup(names.names[i]);
+			scan->part_count++;
+		}
+	}
+	file_names_release(&names);
 	/* A file that only the framework itself replaces: found, never removed. */
-	const struct layout *layout = choice->layout;
-	struct layout_name last = {.step = scan->tracker.step,
-		.length = layout->tracker ? strlen(layout->tracker) : 0};
 	if (status == STATUS_OK && layout->tracker_is_checkpoint && scan->tracker.named &&
 		!*scan->tracker.name)
-		scan->parts[scan->part_count++] =
-			(struct scan_part){xstrdup(layout->tracker), last};
+		scan->parts[scan->part_count++] = (struct scan_part){xstrdup(layout->tracker),
+			{.step = scan->tracker.step, .length = strlen(layout->tracker)}};
 	if (scan->part_count)
 		qsort(scan->parts, scan->part_count, sizeof(*scan->parts), by_step);
+	return status;
+}
+
+size_t scan_item(const struct scan *scan, size_t first, struct scan_item *item)
+{
+	const struct scan_part *part = &scan->parts[first];
+	size_t next = first + 1;
+	while (next < scan->part_count && is_same(part, &scan->parts[next]))
+		next++;
+	item->first = first;
+	item->count = next - first;
+	item->checkpoint.step = part->read.step;
+	snprintf(item->checkpoint.name, sizeof(item->checkpoint.name), "%.*s",
+		(int)part->read.length, part->entry);
+	return next;
+}
+
+enum status scan_read(struct scan *scan, struct error *err)
+{
+	enum status status = scan_names(scan, err);
 	scan->items = xcalloc(scan->part_count + 1, sizeof(*scan->items));
-	for (size_t i = 0, next; i < scan->part_count && status == STATUS_OK; i = next) {
-		const struct scan_part *part = &scan->parts[i];
+	for (size_t i = 0; i < scan->part_count && status == STATUS_OK;) {
 		struct scan_item *item = &scan->items[scan->count];
-		for (next = i + 1; next < scan->part_count && is_same(part, &scan->parts[next]);)
-			next++;
-		item->first = i;
-		item->count = next - i;
-		item->checkpoint.step = part->read.step;
-		snprintf(item->checkpoint.name, sizeof(item->checkpoint.name), "%.*s",
-			(int)part->read.length, part->entry);
-		status = judge_alone(directory, descriptor, choice, scan, settled, item, err);
-		if (status == STATUS_OK)
-			scan->count++;
-		else if (status == STATUS_NO) {
+		i = scan_item(scan, i, item);
+		status = inspect_alone(scan, item, err);
+		scan->count += status == STATUS_OK;
+		if (status == STATUS_NO) {
 			scan->vanished = true;
 			status = STATUS_OK;
 		}
@@ -359,21 +400,4 @@ enum status scan_read(const char *directory, int descriptor, const struct layout
 	for (size_t i = 0; i < scan->count && status == STATUS_OK; i++)
 		compare(scan, &scan->items[i]);
 	return status;
-}
-
-enum status scan_refuse_inside(const char *directory, int descriptor,
-	const struct layout_choice *choice, struct error *err)
-{
-	static const struct {
-		const char *file;
-		const char *whose;
-	} signs[] = {{"trainer_state.json", "Hugging Face's"}, {".metadata", "PyTorch's"}};
-	bool inside = choice->layout == &layout_deepspeed || choice->layout == &layout_dcp;
-	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]) && inside; i++)
-		if (faccessat(descriptor, signs[i].file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			return error_set(err, STATUS_USAGE,
-				"%s is itself a checkpoint of %s (it holds %s): name the directory "
-				"above it",
-				directory, signs[i].whose, signs[i].file);
-	return STATUS_OK;
 }

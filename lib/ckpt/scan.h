@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One look at a DIR of a framework's layout: what is there, judged. Private to ckpt/adopted.h.
+ * What is in DIR, whatever the layout (ckpt/layout/layout.h). Our own layout inspects each of its
+ * checkpoints by manifest and marks. A framework knows nothing of us, so of its checkpoints:
+ *
+ *   complete is what the framework's own rule calls complete, and what its tracker does not say to
+ *   be unfinished; there are no checksums, only names, sizes and the structure of files;
+ *   where the files of some ranks could be missing and nothing says so, it is
+ *   CHECKPOINT_UNPROVEN: never offered before a complete one, never removed, never counted;
+ *   who writes is not known: what changed within a time (settled) counts as being written, and is
+ *   CHECKPOINT_INCOMPLETE when it is not complete; incomplete and quiet is CHECKPOINT_DAMAGED;
+ *   a tracker is read, never written; what it names and whatever is newer is never touched;
+ *   a name that the layout does not read exactly, a symbolic link, a directory that holds no
+ *   file of the framework or a link or device: CHECKPOINT_FOREIGN, never touched.
  */
 #ifndef CKPT_SCAN_H
 #define CKPT_SCAN_H
@@ -16,7 +27,7 @@ struct scan_part {
 /* One checkpoint: parts[first] up to count of them. */
 struct scan_item {
 	struct checkpoint checkpoint;
-	int64_t changed; /* when any of it changed last, milliseconds since 1970 */
+	int64_t changed; /* when any of it changed last, milliseconds since 1970; of frameworks */
 	size_t first, count;
 	struct shards shards;
 	bool whole;   /* complete, as far as it can be told from itself alone */
@@ -24,8 +35,14 @@ struct scan_item {
 	bool witness; /* of a prune: shows of how many ranks the newest one is */
 };
 
+/* The first four are set before scan_open, the rest is zeroed. */
 struct scan {
-	struct scan_part *parts; /* by step, version, checkpoint, entry */
+	const char *directory; /* DIR */
+	const struct layout_choice *choice;
+	int64_t settled;	 /* of frameworks: unchanged for so long is no longer written, ms */
+	bool contents;		 /* of ours: compare checksums, too */
+	int descriptor;		 /* DIR, open; -1: it is not */
+	struct scan_part *parts; /* by group, step, version, checkpoint, entry */
 	size_t part_count;
 	struct scan_item *items;
 	size_t count;
@@ -33,25 +50,28 @@ struct scan {
 	bool vanished;	/* something that was listed was gone when it was looked at */
 	struct layout_tracker tracker;
 };
-void scan_release(struct scan *scan);
 
-/* descriptor: the open DIR. settled: see ckpt/adopted.h. */
-enum status scan_read(const char *directory, int descriptor, const struct layout_choice *choice,
-	int64_t settled, struct scan *scan, struct error *err);
+/* Open DIR. STATUS_NO: it definitely does not exist (ckpt/directory.h). STATUS_USAGE: it is itself
+ * a checkpoint. */
+enum status scan_open(struct scan *scan, struct error *err);
+/* Close DIR and release everything; also after a failed scan_open. */
+void scan_close(struct scan *scan);
 
-/* Judge one anew, as it is now, beside the others as they were. STATUS_NO: it is gone. */
-enum status scan_judge(const char *directory, int descriptor, const struct layout_choice *choice,
-	const struct scan *scan, int64_t settled, struct scan_item *item, struct error *err);
+/* The tracker and the names: parts. May be called again. */
+enum status scan_names(struct scan *scan, struct error *err);
+/* The checkpoint whose first part is parts[first], not inspected. Its last part is before the
+ * answer. */
+size_t scan_item(const struct scan *scan, size_t first, struct scan_item *item);
+/* scan_names, and inspect all: items. */
+enum status scan_read(struct scan *scan, struct error *err);
+
+/* Inspect one, as it is now, beside the items as they were. STATUS_NO: it is gone. */
+enum status scan_inspect(const struct scan *scan, struct scan_item *item, struct error *err);
 
 /* item as a sibling of another. */
 struct shards_sibling scan_sibling(const struct scan_item *item, const struct scan_item *of);
 
 /* The tracker as it is now. */
-enum status scan_track(const char *directory, int descriptor, const struct layout_choice *choice,
-	struct layout_tracker *tracker, struct error *err);
-
-/* Something inside a checkpoint of another framework is no DIR: STATUS_USAGE. */
-enum status scan_refuse_inside(const char *directory, int descriptor,
-	const struct layout_choice *choice, struct error *err);
+enum status scan_track(const struct scan *scan, struct layout_tracker *tracker, struct error *err);
 
 #endif

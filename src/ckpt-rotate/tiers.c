@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/parse.h"
-#include "ckpt/adopted.h"
 #include "ckpt/copy.h"
+#include "ckpt/layout/layout.h"
 #include "rows.h"
 
 static uint64_t last = 1;
@@ -79,7 +79,7 @@ static int copy_newest(const char *directory, const char *destination)
 	struct checkpoint_list list = {0};
 	uint64_t copied = 0;
 	int code = STATUS_OK;
-	enum status status = checkpoint_list(directory, &list, &err);
+	enum status status = checkpoint_list(directory, &layout_ours, &list, NULL, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	for (size_t i = list.count; i-- > 0 && (all || copied < last);) {

@@ -31,6 +31,7 @@
 #include "base/file.h"
 #include "calls.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/layout/layout.h"
 #include "ckpt/prune.h"
 
 #define STEP	 10
@@ -216,7 +217,8 @@ static void judge(void)
 {
 	struct checkpoint found;
 	struct error err = {0};
-	enum status status = checkpoint_latest(directory, true, &found, NULL, &err);
+	const struct checkpoint_search search = {directory, &layout_ours, NULL, true};
+	enum status status = checkpoint_latest(&search, &found, NULL, &err);
 	if (status == STATUS_NO) {
 		if (published)
 			complain("what was complete is no longer", err.text);

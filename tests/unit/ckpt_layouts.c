@@ -125,6 +125,7 @@ int main(void)
 		CHECK(layout_of_pattern(bad[i], &choice, NULL) == STATUS_USAGE,
 			"the pattern \"%s\" is refused", bad[i]);
 	CHECK(layout_named("keras", &choice, NULL) == STATUS_USAGE, "no such layout");
-	CHECK(layout_named("native", &choice, NULL) == STATUS_OK && !choice.layout, "native");
+	CHECK(layout_named("native", &choice, NULL) == STATUS_OK && layout_is_native(&choice),
+		"native");
 	return unit_end();
 }

@@ -69,19 +69,24 @@ static enum status sweep(const char *path, struct error *err)
 /* The name of the highest step that carries a manifest; false: none, or not readable. */
 static bool highest_step(const char *directory, int descriptor, char name[CKPT_NAME_SIZE])
 {
-	struct ckpt_directory_entries entries = {0};
+	struct file_names names = {0};
+	uint64_t highest = 0;
 	bool found = false;
-	if (ckpt_directory_list(directory, descriptor, &entries, NULL) != STATUS_OK)
-		return false;
-	for (size_t i = entries.count; i-- > 0 && !found;) {
+	bool read = file_read_names(descriptor, directory, &names, NULL) == STATUS_OK;
+	for (size_t i = 0; i < names.count && read; i++) {
 		char manifest[CKPT_NAME_SIZE + sizeof(CKPT_MANIFEST) + 1];
-		snprintf(manifest, sizeof(manifest), "%s/%s", entries.items[i].name, CKPT_MANIFEST);
-		found = entries.items[i].read.kind == CKPT_NAME_STEP &&
-			faccessat(descriptor, manifest, F_OK, 0) == 0;
-		if (found)
-			snprintf(name, CKPT_NAME_SIZE, "%s", entries.items[i].name);
+		struct ckpt_name one = ckpt_name_read(names.names[i]);
+		if (one.kind != CKPT_NAME_STEP || (found && one.step <= highest))
+			continue;
+		snprintf(manifest, sizeof(manifest), "%.*s/%s", CKPT_NAME_SIZE - 1, names.names[i],
+			CKPT_MANIFEST);
+		if (faccessat(descriptor, manifest, F_OK, 0) < 0)
+			continue;
+		found = true;
+		highest = one.step;
+		ckpt_name_step(name, highest);
 	}
-	free(entries.items);
+	file_names_release(&names);
 	return found;
 }
 

@@ -14,30 +14,35 @@
 #include "ckpt/directory.h"
 #include "ckpt/layout/structure.h"
 
-/* In the order in which they are told to people. */
-static const struct layout *const layouts[] = {&layout_hf, &layout_lightning, &layout_deepspeed,
-	&layout_megatron, &layout_tensorflow, &layout_orbax, &layout_dcp};
+/* In the order in which they are told to people, ours first. */
+static const struct layout *const layouts[] = {&layout_native, &layout_hf, &layout_lightning,
+	&layout_deepspeed, &layout_megatron, &layout_tensorflow, &layout_orbax, &layout_dcp};
 #define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+
+const struct layout_choice layout_ours = {.layout = &layout_native};
+
+bool layout_is_native(const struct layout_choice *choice)
+{
+	return choice->layout == &layout_native;
+}
 
 const char *layout_name(const struct layout_choice *choice)
 {
-	return choice->layout ? choice->layout->name : "native";
+	return choice->layout->name;
 }
 
 /* The layout whose name is most like name; NULL: none is much like it. */
 static const char *nearest(const char *name)
 {
-	const char *words[LAYOUTS + 2] = {"native", "auto"};
+	const char *words[LAYOUTS + 1] = {"auto"};
 	for (size_t i = 0; i < LAYOUTS; i++)
-		words[i + 2] = layouts[i]->name;
-	return parse_nearest(words, LAYOUTS + 2, name);
+		words[i + 1] = layouts[i]->name;
+	return parse_nearest(words, LAYOUTS + 1, name);
 }
 
 enum status layout_named(const char *name, struct layout_choice *choice, struct error *err)
 {
-	*choice = (struct layout_choice){0};
-	if (strcmp(name, "native") == 0)
-		return STATUS_OK;
+	*choice = layout_ours;
 	for (size_t i = 0; i < LAYOUTS; i++)
 		if (strcmp(name, layouts[i]->name) == 0) {
 			choice->layout = layouts[i];
@@ -127,7 +132,6 @@ static enum status is_shown(int directory, const char *entry, const struct layou
 
 struct detection {
 	char example[LAYOUTS][LAYOUT_NAME_SIZE]; /* an entry that shows it; empty: none */
-	char native[LAYOUT_NAME_SIZE];		 /* a name of ours */
 };
 
 /* Whether layout i reads the entry, and what there is shows that it is at home. */
@@ -135,7 +139,13 @@ static enum status shows(int directory, const char *entry, size_t i, bool *shown
 {
 	struct layout_choice choice = {layouts[i], NULL};
 	struct layout_name name;
+	uint64_t inode;
 	*shown = false;
+	if (layouts[i] == &layout_native) {
+		const char *removed = ckpt_name_read_removed(entry, &inode);
+		*shown = layout_reads(&choice, removed ? removed : entry, &name);
+		return STATUS_OK;
+	}
 	if (!layout_reads(&choice, entry, &name) ||
 		(layouts[i]->sign && !strstr(entry, layouts[i]->sign)))
 		return STATUS_OK;
@@ -145,11 +155,7 @@ static enum status shows(int directory, const char *entry, size_t i, bool *shown
 static enum status detect_entry(
 	int directory, const char *entry, struct detection *detection, struct error *err)
 {
-	uint64_t inode;
-	const char *removed = ckpt_name_read_removed(entry, &inode);
-	bool shown, any = ckpt_name_read(removed ? removed : entry).kind != CKPT_NAME_FOREIGN;
-	if (any)
-		snprintf(detection->native, LAYOUT_NAME_SIZE, "%.255s", entry);
+	bool shown, any = false;
 	for (size_t i = 0; i < LAYOUTS; i++) {
 		if (layouts[i]->general && any)
 			continue;
@@ -168,11 +174,7 @@ static enum status conclude(const char *directory, struct detection *detection,
 	struct layout_choice *choice, struct error *err)
 {
 	const char *name = NULL, *example = NULL;
-	*choice = (struct layout_choice){0};
-	if (*detection->native) {
-		name = "native";
-		example = detection->native;
-	}
+	*choice = layout_ours;
 	for (size_t i = 0; i < LAYOUTS; i++) {
 		if (!*detection->example[i])
 			continue;
@@ -221,11 +223,44 @@ enum status layout_check_native(const char *directory, struct error *err)
 {
 	struct detection detection = {0};
 	enum status status = detect(directory, &detection, err);
-	for (size_t i = 0; status == STATUS_OK && !*detection.native && i < LAYOUTS; i++)
+	bool native = *detection.example[0];
+	for (size_t i = 1; status == STATUS_OK && !native && i < LAYOUTS; i++)
 		if (*detection.example[i])
 			status = error_set(err, STATUS_USAGE,
 				"%s holds checkpoints of the layout %s (%s): only those that "
 				"\"ckpt-rotate commit\" made can be copied and verified",
 				directory, layouts[i]->name, detection.example[i]);
 	return status;
+}
+
+enum status layout_choose(const char *directory, const char *layout, const char *pattern,
+	struct layout_choice *choice, struct error *err)
+{
+	if (pattern && layout)
+		return error_set(err, STATUS_USAGE, "give either --layout or --pattern");
+	if (pattern)
+		return layout_of_pattern(pattern, choice, err);
+	if (layout && strcmp(layout, "auto") != 0)
+		return layout_named(layout, choice, err);
+	return layout_detect(directory, choice, err);
+}
+
+enum status layout_read_location(
+	const char *text, char directory[4096], struct layout_choice *choice, struct error *err)
+{
+	const char *colon = strrchr(text, ':');
+	struct error why;
+	struct stat st;
+	bool named = colon && (strcmp(colon + 1, "auto") == 0 ||
+				      layout_named(colon + 1, choice, &why) == STATUS_OK);
+	/* (A filesystem that cannot be asked may have a directory of that name.) */
+	if (colon && !named && !strchr(colon, '/') && lstat(text, &st) < 0 && errno == ENOENT)
+		return error_set(err, STATUS_USAGE,
+			"%s: %s (a directory whose name has a colon is written with a slash at the "
+			"end: %s/)",
+			text, why.text, text);
+	int length = named ? (int)(colon - text) : (int)strlen(text);
+	if (snprintf(directory, 4096, "%.*s", length, text) >= 4096)
+		return error_set(err, STATUS_USAGE, "the name %.100s... is too long", text);
+	return layout_choose(directory, named ? colon + 1 : NULL, NULL, choice, err);
 }

@@ -3,10 +3,10 @@
  * How the checkpoints of training frameworks lie in a directory DIR, as data: which names are
  * checkpoints and of which step, when one is complete by the framework's own rule, and which file
  * says where the framework resumes. One const struct for each, in a file of its own; layout.c lists
- * them. What is done with them, alike for all, is in ckpt/adopted.h.
+ * them. What is done with them, alike for all, is in ckpt/scan.h.
  *
- * A name that a layout does not read exactly is nothing of its, and is never touched. Only our own
- * layout ("native", ckpt/ckpt.h) knows writers and checksums.
+ * A name that a layout does not read exactly is nothing of its, and is never touched. Our own
+ * layout, "native" (ckpt/ckpt.h), is one of them; only it knows writers, marks and checksums.
  */
 #ifndef CKPT_LAYOUT_H
 #define CKPT_LAYOUT_H
@@ -23,17 +23,19 @@
 #define LAYOUT_NAME_SIZE 256 /* any name in a directory */
 
 struct layout;
+struct checkpoint;
 
-/* How one DIR is read. A zeroed one is native. */
+/* How one DIR is read. */
 struct layout_choice {
-	const struct layout *layout; /* NULL: native */
-	const char *pattern;	     /* of the layout "pattern": "model-{step}.pt" */
+	const struct layout *layout;
+	const char *pattern; /* of the layout "pattern": "model-{step}.pt" */
 };
 
 /* What a name in DIR says. */
 struct layout_name {
 	uint64_t step;	  /* at most CKPT_NUMBER_MAX */
 	uint64_t version; /* of several with one step, rising; else 0 */
+	unsigned group;	  /* those of 0 come before all others, and only they are offered */
 	size_t length;	  /* so many bytes of it are the checkpoint's name: others may share them */
 };
 
@@ -87,6 +89,13 @@ struct layout {
 	bool general;
 
 	/*
+	 * Of a layout that knows more than names and files: inspect one. STATUS_NO: it is gone.
+	 * Every other finding is in found->state. NULL: judge does it.
+	 */
+	enum status (*inspect)(const char *directory, const char *entry, bool contents,
+		struct checkpoint *found, struct error *err);
+
+	/*
 	 * STATUS_OK: complete, if all shards found are there. STATUS_NO: it is not, why says so.
 	 * Others: could not be asked. Called only where a mark is there.
 	 */
@@ -107,8 +116,26 @@ struct layout {
 		const struct layout_item *item, char name[LAYOUT_NAME_SIZE], struct error *err);
 };
 
-extern const struct layout layout_hf, layout_lightning, layout_deepspeed, layout_megatron,
-	layout_tensorflow, layout_orbax, layout_dcp, layout_pattern;
+/* Unchanged for so long: no longer being written. Milliseconds. */
+#define LAYOUT_SETTLED (15 * 60 * 1000)
+
+extern const struct layout layout_native, layout_hf, layout_lightning, layout_deepspeed,
+	layout_megatron, layout_tensorflow, layout_orbax, layout_dcp, layout_pattern;
+
+/* Our own: "native". */
+extern const struct layout_choice layout_ours;
+bool layout_is_native(const struct layout_choice *choice);
+
+/* What --layout and --pattern say (NULL: not given) of one DIR. */
+enum status layout_choose(const char *directory, const char *layout, const char *pattern,
+	struct layout_choice *choice, struct error *err);
+/*
+ * "DIR" or "DIR:LAYOUT". What stands behind the last colon is a layout, or part of DIR's name:
+ * where it holds a slash ("a:b/"), or is no layout and a DIR of that name is there. STATUS_USAGE:
+ * it is neither. Then as layout_choose.
+ */
+enum status layout_read_location(
+	const char *text, char directory[4096], struct layout_choice *choice, struct error *err);
 
 /* "native", "hf" ... into a choice; STATUS_USAGE: there is no such layout, err lists them. */
 enum status layout_named(const char *name, struct layout_choice *choice, struct error *err);

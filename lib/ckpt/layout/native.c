@@ -13,6 +13,7 @@
 #include "ckpt/commit/marks.h"
 #include "ckpt/commit/staging.h"
 #include "ckpt/content/tree.h"
+#include "ckpt/layout/layout.h"
 
 /* Tries before giving up if other processes keep replacing the checkpoint. */
 #define TRIES 8
@@ -130,12 +131,12 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	return status;
 }
 
-enum status inspect_staging(const char *directory, const struct ckpt_directory_entry *entry,
-	struct checkpoint *found, struct error *err)
+enum status inspect_staging(
+	const char *directory, const char *name, struct checkpoint *found, struct error *err)
 {
-	struct checkpoint look = {.state = CHECKPOINT_INCOMPLETE,
-		.step = entry->read.step,
-		.attempt = entry->read.attempt};
+	struct ckpt_name read = ckpt_name_read(name);
+	struct checkpoint look = {
+		.state = CHECKPOINT_INCOMPLETE, .step = read.step, .attempt = read.attempt};
 	struct staging staging = {0};
 	struct text absent = {0}, why = {0};
 	static const char *const writers[] = {
@@ -145,9 +146,9 @@ enum status inspect_staging(const char *directory, const struct ckpt_directory_e
 		[WRITER_ELSEWHERE] = "its writer is on another machine or in another container "
 				     "and cannot be checked from here",
 	};
-	snprintf(look.name, sizeof(look.name), "%s", entry->name);
-	memcpy(look.life, entry->read.life, sizeof(look.life));
-	char *path = ckpt_directory_path(directory, entry->name);
+	snprintf(look.name, sizeof(look.name), "%s", name);
+	memcpy(look.life, read.life, sizeof(look.life));
+	char *path = ckpt_directory_path(directory, name);
 	enum status status = staging_inspect(path, &staging, err);
 	if (status == STATUS_NO)
 		goto out;
@@ -165,9 +166,9 @@ enum status inspect_staging(const char *directory, const struct ckpt_directory_e
 	look.writer = staging.writer;
 	look.copy = staging.copy;
 	look.vacant = !staging.others && !staging.sharded && !staging.one_writer;
-	if (entry->read.kind == CKPT_NAME_SCRATCH) {
+	if (read.kind == CKPT_NAME_SCRATCH) {
 		text_addf(&why, "task %" PRIu64 "'s own copy, which is discarded (--chief-only)",
-			entry->read.task);
+			read.task);
 	} else if (staging.sharded && staging.tasks) {
 		uint64_t missing = staging_absent(&staging, staging.tasks, &absent);
 		look.whole = missing == 0;
@@ -229,3 +230,32 @@ enum status checkpoint_status(const struct checkpoint *checkpoint)
 	default: return STATUS_NO;
 	}
 }
+
+static bool read_name(const char *entry, struct layout_name *name)
+{
+	struct ckpt_name read = ckpt_name_read(entry);
+	if (read.kind == CKPT_NAME_FOREIGN)
+		return false;
+	*name = (struct layout_name){.step = read.step,
+		.version = read.attempt,
+		.group = read.kind - CKPT_NAME_STEP,
+		.length = strlen(entry)};
+	return true;
+}
+
+static enum status inspect(const char *directory, const char *entry, bool contents,
+	struct checkpoint *found, struct error *err)
+{
+	struct ckpt_name read = ckpt_name_read(entry);
+	return read.kind == CKPT_NAME_STEP
+		       ? inspect_step(directory, read.step, contents, found, NULL, err)
+		       : inspect_staging(directory, entry, found, err);
+}
+
+const struct layout layout_native = {
+	.name = "native",
+	.title = "ckpt-rotate",
+	.shape = LAYOUT_DIRECTORY,
+	.read = read_name,
+	.inspect = inspect,
+};

@@ -16,7 +16,7 @@
  */
 enum status inspect_step(const char *directory, uint64_t step, bool contents,
 	struct checkpoint *found, struct manifest *manifest, struct error *err);
-enum status inspect_staging(const char *directory, const struct ckpt_directory_entry *entry,
-	struct checkpoint *found, struct error *err);
+enum status inspect_staging(
+	const char *directory, const char *name, struct checkpoint *found, struct error *err);
 
 #endif
