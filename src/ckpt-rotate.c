@@ -531,8 +531,10 @@ static enum status read_prune_request(struct prune_request *request, struct erro
 {
 	static uint64_t steps[4096];
 	enum status status = STATUS_OK;
-	*request = (struct prune_request){
-		.now = clock_utc(), .wait = timeout_given ? timeout : 60000, .dry_run = dry_run};
+	*request = (struct prune_request){.now = clock_utc(),
+		.wait = timeout_given ? timeout : 60000,
+		.settled = settled,
+		.dry_run = dry_run};
 	policy.steps = steps;
 	for (size_t i = 0; i < keep_steps.count && status == STATUS_OK; i++)
 		status = keep_read_steps(keep_steps.items[i], steps,
@@ -574,7 +576,7 @@ static int prune_directory(
 	struct layout_choice choice;
 	enum status status = layout_choose(directory, layout, pattern, &choice, &err);
 	if (status == STATUS_OK)
-		status = adopted_prune(directory, &choice, request, settled, &report, &err);
+		status = checkpoint_prune(directory, &choice, request, &report, &err);
 	if (wanted && !json)
 		show_begin(&line, false, report.count, "WHAT");
 	for (size_t i = 0; i < report.count && wanted; i++) {

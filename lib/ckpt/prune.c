@@ -6,19 +6,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "ckpt/commit/marks.h"
-#include "ckpt/commit/staging.h"
-#include "ckpt/directory.h"
-#include "ckpt/layout/native.h"
+#include "ckpt/commit/names.h"
 #include "ckpt/prune_lock.h"
-#include "ckpt/remove.h"
+#include "ckpt/prune_remove.h"
+#include "ckpt/scan.h"
+#include "ckpt/show.h"
+
+/* One prune of one DIR. */
+struct pruning {
+	int64_t ahead; /* ms that the directory's clock is ahead of ours */
+	struct scan scan;
+	/* What those that may be resumed from depend on, the newest complete one and an unproven
+	 * one that is newer; empty: nothing. */
+	char best[2][LAYOUT_NAME_SIZE];
+	struct prune_report *report;
+};
 
 void prune_report_release(struct prune_report *report)
 {
@@ -35,23 +43,101 @@ const char *prune_action(const struct prune_item *item, bool dry_run)
 						    : "FAILED";
 }
 
-/* Keep the first failure. */
-static void note(
-	enum status *first, struct error *kept, enum status status, const struct error *err)
+static void keep(struct prune_item *item, const char *why)
 {
-	if (*first != STATUS_OK || status == STATUS_OK || status == STATUS_NO)
-		return;
-	*first = status;
-	if (kept)
-		*kept = *err;
+	item->decision.keep = true;
+	item->status = STATUS_OK;
+	snprintf(item->decision.why, sizeof(item->decision.why), "%.*s",
+		(int)sizeof(item->decision.why) - 1, why);
+}
+
+/* Whether a tracker protects it; then why. */
+static bool is_tracked(const struct layout *layout, const struct layout_tracker *tracker,
+	const struct checkpoint *item, char why[LAYOUT_NAME_SIZE])
+{
+	bool named = item->step == tracker->step || strcmp(item->name, tracker->name) == 0;
+	if (!tracker->named || (!named && item->step < tracker->step))
+		return false;
+	snprintf(why, LAYOUT_NAME_SIZE, "%s%.64s names%s", named ? "" : "newer than what ",
+		layout->tracker, named ? " it" : "");
+	return true;
+}
+
+/*
+ * How far the directory's clock, which gives a file its time, is ahead of ours, ms: that of the
+ * server, say. 0 where no file can be made there.
+ */
+static int64_t measure_ahead(int directory)
+{
+	char name[] = ".ckpt-clock-XXXXXX";
+	struct stat st;
+	int descriptor = file_make_temporary(directory, name);
+	if (descriptor < 0)
+		return 0;
+	int64_t ahead = 0;
+	if (futimens(descriptor, NULL) == 0 && fstat(descriptor, &st) == 0)
+		ahead = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 -
+			clock_utc();
+	(void)unlinkat(directory, name, 0);
+	close(descriptor);
+	return ahead;
+}
+
+/* For how long it has not been changed, by the clock of its directory. */
+static int64_t quiet(const struct pruning *pruning, const struct scan_item *item)
+{
+	return clock_utc() + pruning->ahead - item->changed;
+}
+
+/* Whether something protects it that the rules do not know of; then why. */
+static bool is_protected(
+	const struct pruning *pruning, const struct scan_item *found, char why[LAYOUT_NAME_SIZE])
+{
+	char name[LAYOUT_NAME_SIZE];
+	if (is_tracked(
+		    pruning->scan.choice->layout, &pruning->scan.tracker, &found->checkpoint, why))
+		return true;
+	if (strcmp(found->checkpoint.name, pruning->best[0]) == 0 ||
+		strcmp(found->checkpoint.name, pruning->best[1]) == 0) {
+		snprintf(why, LAYOUT_NAME_SIZE, "the newest one calls it the best");
+		return true;
+	}
+	if (found->witness) {
+		snprintf(why, LAYOUT_NAME_SIZE, "shows of how many ranks the newest one is");
+		return true;
+	}
+	/* (Of ours it is known who writes.) */
+	if (!pruning->scan.choice->layout->inspect &&
+		quiet(pruning, found) < pruning->scan.settled) {
+		struct text age = {0};
+		show_age(&age, quiet(pruning, found));
+		snprintf(why, LAYOUT_NAME_SIZE, "perhaps still being written: changed %s ago",
+			text_string(&age));
+		text_release(&age);
+		return true;
+	}
+	for (size_t k = 0; k < found->count; k++)
+		if (!ckpt_name_removed(name, pruning->scan.parts[found->first + k].entry, 0)) {
+			snprintf(why, LAYOUT_NAME_SIZE, "its name is too long to be renamed away");
+			return true;
+		}
+	return false;
+}
+
+/* Whether the framework itself says that it is finished. */
+static bool is_finished(const struct pruning *pruning, const struct scan_item *found)
+{
+	const struct layout_tracker *tracker = &pruning->scan.tracker;
+	return pruning->scan.choice->layout->tracker_commits && tracker->named &&
+	       found->checkpoint.step <= tracker->step;
 }
 
 /* The newest attempt of a line of lives (base/life.h) that has saved; 0: none has. */
-static uint64_t newest_attempt(const struct checkpoint_list *list, const char *life)
+static uint64_t newest_attempt(const struct scan *scan, const char *life)
 {
 	uint64_t newest = 0;
-	for (size_t i = 0; i < list->count; i++) {
-		const struct checkpoint *item = &list->items[i];
+	for (size_t i = 0; i < scan->count; i++) {
+		const struct checkpoint *item = &scan->items[i].checkpoint;
 		bool saved = item->state == CHECKPOINT_COMPLETE || item->state == CHECKPOINT_BAD;
 		if (saved && item->attempt > newest && life_same_line(item->life, life))
 			newest = item->attempt;
@@ -59,235 +145,261 @@ static uint64_t newest_attempt(const struct checkpoint_list *list, const char *l
 	return newest;
 }
 
+/*
+ * Whether the rules of the policy do not decide on it; then what becomes of it is noted. What a
+ * framework wrote and looks complete, but changed just now, stays and does not count, unless a
+ * tracker says that it is finished: others go only where enough settled ones are newer.
+ */
+static bool is_apart(const struct pruning *pruning, const struct scan_item *found,
+	const struct checkpoint *newest, struct prune_item *item)
+{
+	char why[LAYOUT_NAME_SIZE];
+	const struct scan *scan = &pruning->scan;
+	const struct layout *layout = scan->choice->layout;
+	if (layout->tracker && strcmp(item->checkpoint.name, layout->tracker) == 0) {
+		keep(item, "the trainer's own");
+	} else if (scan->parts[found->first].read.group) {
+		keep_decide_incomplete(&item->checkpoint,
+			newest_attempt(scan, item->checkpoint.life), newest, &item->decision);
+		item->status = item->decision.keep ? STATUS_OK : STATUS_TEMPORARY;
+	} else if (item->checkpoint.state == CHECKPOINT_INCOMPLETE) {
+		keep(item, item->checkpoint.why);
+	} else if (!layout->inspect && item->checkpoint.state == CHECKPOINT_COMPLETE &&
+		   quiet(pruning, found) < scan->settled && !is_finished(pruning, found)) {
+		(void)is_protected(pruning, found, why);
+		keep(item, why);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 /* Fill the report's items with what there is and what becomes of it. *met: the limits are. */
-static void decide(const struct checkpoint_list *list, const struct keep_policy *policy,
-	const struct keep_moment *moment, struct prune_report *report, bool *met)
+static enum status decide(
+	struct pruning *pruning, const struct prune_request *request, bool *met, struct error *err)
 {
-	size_t published = 0;
-	const struct checkpoint *newest = NULL; /* complete */
-	struct keep_decision *decisions = xcalloc(list->count + 1, sizeof(*decisions));
-	report->items = xcalloc(list->count + 1, sizeof(*report->items));
-	for (size_t i = 0; i < list->count; i++) {
-		const struct checkpoint *item = &list->items[i];
-		if (ckpt_name_read(item->name).kind == CKPT_NAME_STEP)
-			published = i + 1;
-		if (item->state == CHECKPOINT_COMPLETE && (!newest || item->step > newest->step))
-			newest = item;
-	}
-	*met = keep_decide(policy, moment, list->items, published, decisions);
-	for (size_t i = published; i < list->count; i++)
-		keep_decide_incomplete(&list->items[i], newest_attempt(list, list->items[i].life),
-			newest, &decisions[i]);
-	for (size_t i = 0; i < list->count; i++)
-		report->items[i] = (struct prune_item){list->items[i], decisions[i],
-			decisions[i].keep ? STATUS_OK : STATUS_TEMPORARY};
-	report->count = list->count;
-	free(decisions);
-}
-
-/* The decision rests on the newest complete one: is it still there, and whole? */
-static enum status confirm_newest(
-	const char *directory, const struct prune_report *report, struct error *err)
-{
-	const struct checkpoint *newest = NULL;
-	struct checkpoint now;
-	bool removes = false;
-	for (size_t i = 0; i < report->count; i++) {
-		if (report->items[i].checkpoint.state == CHECKPOINT_COMPLETE)
-			newest = &report->items[i].checkpoint;
-		removes |= !report->items[i].decision.keep;
-	}
-	if (!removes || !newest)
-		return STATUS_OK;
-	enum status status = inspect_step(directory, newest->step, false, &now, NULL, err);
-	if (status == STATUS_NO || (status == STATUS_OK && now.state != CHECKPOINT_COMPLETE))
-		return error_set(err, STATUS_TEMPORARY,
-			"%s/%s disappeared while it was examined; nothing was removed, try again",
-			directory, newest->name);
-	return status;
-}
-
-static bool is_no_record(const char *name)
-{
-	return !ckpt_name_is_transient(name);
-}
-
-/* Delete what is in an open directory and has a name of this kind. */
-static enum status remove_inside(
-	int directory, bool (*is_kind)(const char *name), struct error *err)
-{
-	struct file_names names = {0};
-	enum status status = file_read_names(directory, ".", &names, err);
-	for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
-		if (is_kind(names.names[i]))
-			status = file_remove_tree_at(directory, names.names[i], err);
-	file_names_release(&names);
-	return status;
-}
-
-/*
- * Nobody commits it, or copies into it, now or until it is closed: they hold a lock on it, and it
- * may have got its final name since we looked. STATUS_NO: somebody does, or it is not what it was.
- */
-static enum status claim(const char *path, int descriptor, const struct checkpoint *checkpoint)
-{
-	struct staging now = {0};
-	if (flock(descriptor, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return STATUS_NO;
-	bool same = staging_inspect(path, &now, NULL) == STATUS_OK &&
-		    now.inode == checkpoint->inode && now.writer == checkpoint->writer;
-	staging_release(&now);
-	return same ? STATUS_OK : STATUS_NO;
-}
-
-/*
- * Empty an unfinished directory in place, by its descriptor, and remove it last. A `begin` that
- * finds a dead writer creates a new directory, so this one holds nothing of a new writer, and rmdir
- * fails if it is not empty. Remove the writers' records after the other files: until then other
- * processes can see that the writers are gone. STATUS_NO: it is gone already, or a live writer uses
- * it now.
- */
-static enum status remove_incomplete(
-	const char *directory, const struct checkpoint *checkpoint, struct error *err)
-{
-	struct staging look = {0};
-	int descriptor = -1;
-	char *path = ckpt_directory_path(directory, checkpoint->name);
-	enum status status = staging_inspect(path, &look, err);
-	bool same = status == STATUS_OK && look.inode == checkpoint->inode;
-	bool vacant = same && !look.others && !look.sharded && !look.one_writer;
-	if (status == STATUS_OK && (!same || look.writer != checkpoint->writer))
-		status = STATUS_NO;
-	if (status == STATUS_OK) {
-		struct stat st;
-		descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (descriptor < 0 || fstat(descriptor, &st) < 0 || st.st_ino != checkpoint->inode)
-			status = STATUS_NO;
-		if (status == STATUS_OK && !vacant)
-			status = claim(path, descriptor, checkpoint);
-		if (status == STATUS_OK && !vacant)
-			status = remove_inside(descriptor, is_no_record, err);
-		/* (A begin that is at work in an empty one puts its record there anew.) */
-		if (status == STATUS_OK)
-			status = remove_inside(descriptor,
-				vacant ? ckpt_name_is_ongoing : ckpt_name_is_transient, err);
-		if (status != STATUS_OK && status != STATUS_NO)
-			error_prefix(err, "%s", path);
-	}
-	if (status == STATUS_OK && rmdir(path) < 0)
-		status = errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST
-				 ? STATUS_NO
-				 : error_errno(err, errno, "remove %s", path);
-	if (descriptor >= 0)
-		close(descriptor);
-	staging_release(&look);
-	free(path);
-	return status;
-}
-
-/*
- * Rename one away, unless it is pinned. Whoever pins it after we looked finds it under its name, or
- * not at all, or we find the pin under the new name and give it back. STATUS_NO: it stays.
- */
-static enum status take_away(
-	int directory, struct prune_item *item, char gone[CKPT_REMOVED_SIZE], struct error *err)
-{
-	bool pinned = false;
-	const char *name = item->checkpoint.name;
-	enum status status = marks_read_pinned(directory, name, &pinned, err);
-	if (status == STATUS_OK && !pinned) {
-		status = remove_begin(directory, name, item->checkpoint.inode, gone, err);
-		if (status != STATUS_OK)
-			return status;
-		/* What cannot be told now is deleted by nobody. */
-		status = marks_read_pinned(directory, gone, &pinned, err);
-		if (status != STATUS_OK || pinned)
-			(void)file_rename_new(directory, gone, directory, name);
-	}
-	if (status == STATUS_OK && pinned) {
-		item->decision = (struct keep_decision){true, true, "pinned meanwhile"};
-		item->checkpoint.pinned = true;
-	}
-	return status;
-}
-
-/* Each item learns how it went. Where the renames cannot be made durable, nothing is deleted, also
- * not what earlier pruners left: a second sync may succeed although nothing is on the disk. */
-static enum status remove_all(
-	const char *directory, int descriptor, struct prune_report *report, struct error *err)
-{
-	struct error one;
-	enum status first = STATUS_OK;
-	size_t count = 0;
-	char(*gone)[CKPT_REMOVED_SIZE] = xcalloc(report->count + 1, sizeof(*gone));
-	const char **names = xcalloc(report->count + 1, sizeof(*names));
-	enum status *statuses = xcalloc(report->count + 1, sizeof(*statuses));
-	struct prune_item **items = xcalloc(report->count + 1, sizeof(struct prune_item *));
-	for (size_t i = 0; i < report->count; i++) {
-		struct prune_item *item = &report->items[i];
-		if (item->decision.keep)
-			continue;
-		bool published = item->checkpoint.state != CHECKPOINT_INCOMPLETE;
-		item->status = published ? take_away(descriptor, item, gone[count], &one)
-					 : remove_incomplete(directory, &item->checkpoint, &one);
-		note(&first, err, item->status, &one);
-		if (published && item->status == STATUS_OK && !item->decision.keep) {
-			names[count] = gone[count];
-			items[count++] = item;
-		}
-	}
-	enum status deleted = remove_delete(descriptor, directory, names, count, statuses, &one);
-	note(&first, err, deleted, &one);
-	if (deleted == STATUS_OK)
-		note(&first, err,
-			remove_finish(descriptor, directory,
-				&(struct remove_scope){.choice = &layout_ours}, &report->leftovers,
-				&one),
-			&one);
-	for (size_t i = 0; i < count; i++)
-		items[i]->status = statuses[i];
-	free(gone);
-	free(names);
-	free(statuses);
-	free(items);
-	return first;
-}
-
-enum status checkpoint_prune(const char *directory, const struct prune_request *request,
-	struct prune_report *report, struct error *err)
-{
-	struct checkpoint_list list = {0};
 	struct keep_moment moment = {.now = request->now};
-	int descriptor;
-	bool met = true;
-	*report = (struct prune_report){0};
-	enum status status = ckpt_directory_open(directory, &descriptor, err);
-	report->absent = status == STATUS_NO;
-	if (status != STATUS_OK)
-		return report->absent ? STATUS_OK : status;
-	if (!request->dry_run)
-		status = prune_lock(directory, descriptor, request->wait, err);
-	if (status == STATUS_OK && request->policy.min_free)
-		status = prune_measure_free(directory, descriptor, &moment.free, err);
+	const struct scan *scan = &pruning->scan;
+	size_t count = scan->count, judged = 0;
+	const struct checkpoint *newest = NULL; /* complete */
+	struct checkpoint *items = xcalloc(count + 1, sizeof(*items));
+	struct keep_decision *decisions = xcalloc(count + 1, sizeof(*decisions));
+	size_t *places = xcalloc(count + 1, sizeof(*places));
+	struct prune_report *report = pruning->report;
+	report->items = xcalloc(count + 1, sizeof(*report->items));
+	enum status status = STATUS_OK;
+	if (request->policy.min_free)
+		status = prune_measure_free(scan->directory, scan->descriptor, &moment.free, err);
+	for (size_t i = 0; i < count; i++) {
+		items[i] = scan->items[i].checkpoint;
+		if (items[i].state == CHECKPOINT_COMPLETE)
+			newest = &scan->items[i].checkpoint;
+	}
 	if (status == STATUS_OK)
-		status = checkpoint_list(directory, &layout_ours, &list, NULL, err);
-	if (status == STATUS_OK)
-		status = keep_check_metric(&request->policy, list.items, list.count, err);
+		status = keep_check_metric(&request->policy, items, count, err);
 	if (status != STATUS_OK)
 		goto out;
-	decide(&list, &request->policy, &moment, report, &met);
+	for (size_t i = 0; i < count; i++) {
+		const struct scan_item *found = &scan->items[i];
+		struct prune_item *item = &report->items[i];
+		char why[LAYOUT_NAME_SIZE];
+		item->checkpoint = found->checkpoint;
+		if (is_apart(pruning, found, newest, item))
+			continue;
+		bool stays = is_protected(pruning, found, why);
+		if (stays)
+			keep(item, why);
+		places[judged] = i;
+		if (judged != i)
+			items[judged] = items[i];
+		items[judged++].pinned |= stays;
+	}
+	*met = keep_decide(&request->policy, &moment, items, judged, decisions);
+	report->count = count;
+	for (size_t k = 0; k < judged; k++) {
+		struct prune_item *item = &report->items[places[k]];
+		if (item->decision.keep) { /* protected */
+			item->decision.must = decisions[k].must;
+			continue;
+		}
+		item->decision = decisions[k];
+		item->status = decisions[k].keep ? STATUS_OK : STATUS_TEMPORARY;
+	}
+out:
+	free(items);
+	free(decisions);
+	free(places);
+	return status;
+}
+
+/* What one will come back to. */
+static enum status read_depends(const struct pruning *pruning, const char *name,
+	char best[LAYOUT_NAME_SIZE], struct error *err)
+{
+	struct error why;
+	struct layout_item item = {.name = name,
+		.root = openat(pruning->scan.descriptor, name,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	enum status status = item.root < 0
+				     ? error_set(&why, STATUS_TEMPORARY, "%s", strerror(errno))
+				     : pruning->scan.choice->layout->depends(&item, best, &why);
+	if (item.root >= 0)
+		close(item.root);
+	if (status != STATUS_OK)
+		return error_set(err, status == STATUS_NO ? STATUS_TEMPORARY : status, "%s/%s: %s",
+			pruning->scan.directory, name, why.text);
+	return STATUS_OK;
+}
+
+/* What the newest complete one, and a newer unproven one, will come back to. */
+static enum status read_best(struct pruning *pruning, struct error *err)
+{
+	enum status status = STATUS_OK;
+	bool unproven = false;
+	if (!pruning->scan.choice->layout->depends)
+		return STATUS_OK;
+	for (size_t i = pruning->scan.count; i-- > 0 && status == STATUS_OK;) {
+		const struct checkpoint *item = &pruning->scan.items[i].checkpoint;
+		bool complete = item->state == CHECKPOINT_COMPLETE;
+		if (!complete && (unproven || item->state != CHECKPOINT_UNPROVEN))
+			continue;
+		unproven = true;
+		status = read_depends(pruning, item->name, pruning->best[complete], err);
+		if (complete)
+			break;
+	}
+	return status;
+}
+
+/*
+ * The siblings without which the newest complete one could not be told to be complete: some of
+ * those that have as many files.
+ */
+static void find_witnesses(struct pruning *pruning)
+{
+	const struct scan *scan = &pruning->scan;
+	const struct scan_item *newest = NULL;
+	size_t count = 0;
+	for (size_t i = 0; i < scan->count; i++)
+		if (scan->items[i].checkpoint.state == CHECKPOINT_COMPLETE)
+			newest = &scan->items[i];
+	if (!newest || !shards_any(&newest->shards))
+		return;
+	struct shards_sibling *siblings = xcalloc(scan->count + 1, sizeof(*siblings));
+	for (size_t i = 0; i < scan->count; i++)
+		if (&scan->items[i] != newest &&
+			!shards_same(&scan->items[i].shards, &newest->shards))
+			siblings[count++] = scan_sibling(&scan->items[i], newest);
+	for (size_t i = scan->count; i-- > 0;) {
+		struct scan_item *item = &scan->items[i];
+		if (shards_decide(&newest->shards, siblings, count, NULL) == SHARDS_ALL)
+			break;
+		if (item == newest || !item->whole || !shards_same(&item->shards, &newest->shards))
+			continue;
+		item->witness = true;
+		siblings[count++] = scan_sibling(item, newest);
+	}
+	free(siblings);
+}
+
+static bool removes(const struct prune_report *report)
+{
+	for (size_t i = 0; i < report->count; i++)
+		if (!report->items[i].decision.keep)
+			return true;
+	return false;
+}
+
+/*
+ * The decision rests on the newest complete one and on the tracker: is the one still there, and
+ * where does the other point now?
+ */
+static enum status confirm(struct pruning *pruning, struct error *err)
+{
+	struct layout_tracker now;
+	enum status status = scan_track(&pruning->scan, &now, err);
+	if (status != STATUS_OK)
+		return status;
+	if (*now.broken || now.found < pruning->scan.tracker.found)
+		return error_set(err, STATUS_TEMPORARY,
+			"%s/%s changed while it was examined; nothing was removed, try again",
+			pruning->scan.directory, pruning->scan.choice->layout->tracker);
+	for (size_t i = 0; i < pruning->report->count; i++) {
+		struct prune_item *item = &pruning->report->items[i];
+		char why[LAYOUT_NAME_SIZE];
+		if (!item->decision.keep &&
+			is_tracked(pruning->scan.choice->layout, &now, &item->checkpoint, why))
+			keep(item, why);
+	}
+	for (size_t i = pruning->scan.count; i-- > 0;) {
+		struct scan_item look = pruning->scan.items[i];
+		if (look.checkpoint.state != CHECKPOINT_COMPLETE)
+			continue;
+		struct error why;
+		status = scan_inspect(&pruning->scan, &look, &why);
+		if (status == STATUS_NO ||
+			(status == STATUS_OK && look.checkpoint.state != CHECKPOINT_COMPLETE))
+			status = error_set(err, STATUS_TEMPORARY,
+				"%s/%s disappeared while it was examined; nothing was removed, "
+				"try again",
+				pruning->scan.directory, look.checkpoint.name);
+		else if (status != STATUS_OK)
+			error_set(err, status, "%s", why.text);
+		break;
+	}
+	return status;
+}
+
+static enum status prune(
+	struct pruning *pruning, const struct prune_request *request, struct error *err)
+{
+	const struct layout_tracker *tracker = &pruning->scan.tracker;
+	bool met = true;
+	enum status status = scan_read(&pruning->scan, err);
+	if (status == STATUS_OK && *tracker->broken)
+		status = error_set(err, STATUS_DAMAGED,
+			"%s/%s: cannot parse the tracker file: %s; nothing was removed; if no "
+			"training is running, correct or remove the file",
+			pruning->scan.directory, pruning->scan.choice->layout->tracker,
+			tracker->broken);
+	if (status == STATUS_OK)
+		status = read_best(pruning, err);
+	if (status == STATUS_OK) {
+		find_witnesses(pruning);
+		status = decide(pruning, request, &met, err);
+	}
+	if (status != STATUS_OK)
+		return status;
 	if (request->dry_run) {
-		report->leftovers = list.removed;
+		pruning->report->leftovers = pruning->scan.removed;
 	} else {
-		status = confirm_newest(directory, report, err);
-		if (status != STATUS_OK)
-			goto out;
-		status = remove_all(directory, descriptor, report, err);
+		if (removes(pruning->report))
+			status = confirm(pruning, err);
+		if (status == STATUS_OK)
+			status = prune_remove(&pruning->scan, pruning->report, err);
 	}
 	if (status == STATUS_OK && !met)
-		status = prune_unmet(directory, &request->policy, err);
-out:
-	checkpoint_list_release(&list);
-	close(descriptor);
+		status = prune_unmet(pruning->scan.directory, &request->policy, err);
 	return status;
+}
+
+enum status checkpoint_prune(const char *directory, const struct layout_choice *choice,
+	const struct prune_request *request, struct prune_report *report, struct error *err)
+{
+	struct pruning pruning = {
+		.scan = {.directory = directory, .choice = choice, .settled = request->settled},
+		.report = report};
+	*report = (struct prune_report){0};
+	enum status status = scan_open(&pruning.scan, err);
+	report->absent = status == STATUS_NO;
+	if (status == STATUS_OK && !request->dry_run)
+		status = prune_lock(directory, pruning.scan.descriptor, request->wait, err);
+	if (status == STATUS_OK) {
+		/* (It makes a file in DIR. Of ours it is known who writes.) */
+		if (!request->dry_run && !choice->layout->inspect)
+			pruning.ahead = measure_ahead(pruning.scan.descriptor);
+		status = prune(&pruning, request, err);
+	}
+	scan_close(&pruning.scan);
+	return report->absent ? STATUS_OK : status;
 }

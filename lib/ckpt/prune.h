@@ -30,23 +30,17 @@ struct prune_request {
 	struct keep_policy policy; /* that keep_check accepts */
 	int64_t now;		   /* milliseconds since 1970 */
 	int64_t wait;		   /* milliseconds: so long for another pruner to end */
-	bool dry_run;		   /* only decide */
+	int64_t settled; /* of frameworks: what changed within this time (ms) is being written */
+	bool dry_run;	 /* only decide */
 };
 
 /*
  * STATUS_OK: done, or absent. STATUS_NO: done, but a limit is not met although all went that may
  * go, err says which. Others: the report stands as far as it got, when its count is not 0; err says
- * what failed first.
+ * what failed first; STATUS_DAMAGED: the tracker is broken.
  */
-enum status checkpoint_prune(const char *directory, const struct prune_request *request,
-	struct prune_report *report, struct error *err);
-/*
- * The same of any layout. settled: of frameworks, what changed within this time (ms) is kept as
- * being written.
- */
-enum status adopted_prune(const char *directory, const struct layout_choice *choice,
-	const struct prune_request *request, int64_t settled, struct prune_report *report,
-	struct error *err);
+enum status checkpoint_prune(const char *directory, const struct layout_choice *choice,
+	const struct prune_request *request, struct prune_report *report, struct error *err);
 /* "kept", "removed" (also of a dry run), "gone" (without us), "FAILED". */
 const char *prune_action(const struct prune_item *item, bool dry_run);
 void prune_report_release(struct prune_report *report);

@@ -276,7 +276,7 @@ static void judge_prune(void)
 	int before[LIVES];
 	for (int i = 0; i < LIVES; i++)
 		before[i] = count_left(i ? "b" : "a");
-	enum status status = checkpoint_prune(directory, &request, &pruned, &err);
+	enum status status = checkpoint_prune(directory, &layout_ours, &request, &pruned, &err);
 	prune_report_release(&pruned);
 	if (status != STATUS_OK)
 		complain("prune", err.text);

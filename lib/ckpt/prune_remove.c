@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "ckpt/prune_remove.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/xalloc.h"
+#include "ckpt/commit/marks.h"
+#include "ckpt/commit/names.h"
+#include "ckpt/commit/staging.h"
+#include "ckpt/directory.h"
+#include "ckpt/layout/structure.h"
+#include "ckpt/remove.h"
+
+/* Keep the first failure. */
+static void note(
+	enum status *first, struct error *kept, enum status status, const struct error *err)
+{
+	if (*first != STATUS_OK || status == STATUS_OK || status == STATUS_NO)
+		return;
+	*first = status;
+	if (kept)
+		*kept = *err;
+}
+
+static bool is_no_record(const char *name)
+{
+	return !ckpt_name_is_transient(name);
+}
+
+/* Delete what is in an open directory and has a name of this kind. */
+static enum status remove_inside(
+	int directory, bool (*is_kind)(const char *name), struct error *err)
+{
+	struct file_names names = {0};
+	enum status status = file_read_names(directory, ".", &names, err);
+	for (size_t i = 0; i < names.count && status == STATUS_OK; i++)
+		if (is_kind(names.names[i]))
+			status = file_remove_tree_at(directory, names.names[i], err);
+	file_names_release(&names);
+	return status;
+}
+
+/*
+ * Nobody commits it, or copies into it, now or until it is closed: they hold a lock on it, and it
+ * may have got its final name since we looked. STATUS_NO: somebody does, or it is not what it was.
+ */
+static enum status claim(const char *path, int descriptor, const struct checkpoint *checkpoint)
+{
+	struct staging now = {0};
+	if (flock(descriptor, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return STATUS_NO;
+	bool same = staging_inspect(path, &now, NULL) == STATUS_OK &&
+		    now.inode == checkpoint->inode && now.writer == checkpoint->writer;
+	staging_release(&now);
+	return same ? STATUS_OK : STATUS_NO;
+}
+
+/*
+ * Empty an unfinished directory in place, by its descriptor, and remove it last. A `begin` that
+ * finds a dead writer creates a new directory, so this one holds nothing of a new writer, and rmdir
+ * fails if it is not empty. Remove the writers' records after the other files: until then other
+ * processes can see that the writers are gone. STATUS_NO: it is gone already, or a live writer uses
+ * it now.
+ */
+static enum status remove_incomplete(
+	const char *directory, const struct checkpoint *checkpoint, struct error *err)
+{
+	struct staging look = {0};
+	int descriptor = -1;
+	char *path = ckpt_directory_path(directory, checkpoint->name);
+	enum status status = staging_inspect(path, &look, err);
+	bool same = status == STATUS_OK && look.inode == checkpoint->inode;
+	bool vacant = same && !look.others && !look.sharded && !look.one_writer;
+	if (status == STATUS_OK && (!same || look.writer != checkpoint->writer))
+		status = STATUS_NO;
+	if (status == STATUS_OK) {
+		struct stat st;
+		descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (descriptor < 0 || fstat(descriptor, &st) < 0 || st.st_ino != checkpoint->inode)
+			status = STATUS_NO;
+		if (status == STATUS_OK && !vacant)
+			status = claim(path, descriptor, checkpoint);
+		if (status == STATUS_OK && !vacant)
+			status = remove_inside(descriptor, is_no_record, err);
+		/* (A begin that is at work in an empty one puts its record there anew.) */
+		if (status == STATUS_OK)
+			status = remove_inside(descriptor,
+				vacant ? ckpt_name_is_ongoing : ckpt_name_is_transient, err);
+		if (status != STATUS_OK && status != STATUS_NO)
+			error_prefix(err, "%s", path);
+	}
+	if (status == STATUS_OK && rmdir(path) < 0)
+		status = errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST
+				 ? STATUS_NO
+				 : error_errno(err, errno, "remove %s", path);
+	if (descriptor >= 0)
+		close(descriptor);
+	staging_release(&look);
+	free(path);
+	return status;
+}
+
+/* What is renamed away, until it is deleted. */
+struct removal {
+	const struct scan *scan;
+	char (*names)[CKPT_REMOVED_SIZE]; /* what it is called now */
+	struct prune_item **items;	  /* to which it belongs */
+	size_t count;
+};
+
+/*
+ * Rename an entry away, unless it is pinned. Whoever pins it after we looked finds it under its
+ * name, or not at all, or we find the pin under the new name and give it back. STATUS_NO: it stays.
+ */
+static enum status rename_away(struct removal *removal, struct prune_item *item, const char *entry,
+	uint64_t inode, struct error *err)
+{
+	int directory = removal->scan->descriptor;
+	char *gone = removal->names[removal->count];
+	bool ours = layout_is_native(removal->scan->choice), pinned = false;
+	enum status status = ours ? marks_read_pinned(directory, entry, &pinned, err) : STATUS_OK;
+	if (status == STATUS_OK && !pinned) {
+		status = remove_begin(directory, entry, inode, gone, err);
+		if (status != STATUS_OK) {
+			error_prefix(err, "%s", removal->scan->directory);
+			return status;
+		}
+		if (ours)
+			status = marks_read_pinned(directory, gone, &pinned, err);
+		/* What cannot be told now is deleted by nobody. */
+		if (status != STATUS_OK || pinned)
+			(void)file_rename_new(directory, gone, directory, entry);
+		else
+			removal->items[removal->count++] = item;
+	}
+	if (status == STATUS_OK && pinned) {
+		item->decision = (struct keep_decision){true, true, "pinned meanwhile"};
+		item->checkpoint.pinned = true;
+	}
+	return status;
+}
+
+/* One of a framework's. The first of several files is the one without which the others are nothing.
+ */
+static enum status take_away_parts(struct removal *removal, const struct scan_item *found,
+	struct prune_item *item, struct error *err)
+{
+	const struct scan *scan = removal->scan;
+	enum status status = STATUS_NO;
+	struct scan_item now = *found;
+	enum status looked = scan_inspect(scan, &now, err);
+	/* It was written to since we decided, or replaced: another decision will be right. */
+	if (looked != STATUS_OK || now.changed != found->changed ||
+		now.checkpoint.inode != found->checkpoint.inode)
+		return looked == STATUS_OK ? STATUS_NO : looked;
+	for (int others = 0; others < 2; others++)
+		for (size_t i = 0; i < found->count; i++) {
+			struct stat st;
+			const char *entry = scan->parts[found->first + i].entry;
+			bool other = found->count > 1 && !structure_ends(entry, ".index");
+			if (other != (others == 1) ||
+				fstatat(scan->descriptor, entry, &st, AT_SYMLINK_NOFOLLOW) < 0)
+				continue;
+			enum status one = rename_away(removal, item, entry,
+				found->count == 1 ? found->checkpoint.inode : st.st_ino, err);
+			if (one == STATUS_OK && status == STATUS_NO)
+				status = STATUS_OK;
+			else if (one != STATUS_OK && one != STATUS_NO)
+				return one;
+		}
+	return status;
+}
+
+static enum status take_away(struct removal *removal, const struct scan_item *found,
+	struct prune_item *item, struct error *err)
+{
+	const struct scan *scan = removal->scan;
+	if (item->checkpoint.state == CHECKPOINT_INCOMPLETE)
+		return remove_incomplete(scan->directory, &item->checkpoint, err);
+	if (scan->choice->layout->inspect)
+		return rename_away(
+			removal, item, item->checkpoint.name, item->checkpoint.inode, err);
+	return take_away_parts(removal, found, item, err);
+}
+
+/* Delete what was renamed away now, then what earlier pruners left. */
+static enum status delete_all(struct removal *removal, size_t *leftovers, struct error *err)
+{
+	const struct scan *scan = removal->scan;
+	const struct remove_scope scope = {.choice = scan->choice};
+	const char **names = xcalloc(removal->count + 1, sizeof(*names));
+	enum status *statuses = xcalloc(removal->count + 1, sizeof(*statuses));
+	for (size_t i = 0; i < removal->count; i++)
+		names[i] = removal->names[i];
+	enum status status = remove_delete(
+		scan->descriptor, scan->directory, names, removal->count, statuses, err);
+	for (size_t i = 0; i < removal->count; i++)
+		if (statuses[i] != STATUS_OK)
+			removal->items[i]->status = statuses[i];
+	free(names);
+	free(statuses);
+	/* Where the renames cannot be made durable, nothing else may be deleted: a second sync may
+	 * succeed although nothing is on the disk. */
+	return status == STATUS_OK
+		       ? remove_finish(scan->descriptor, scan->directory, &scope, leftovers, err)
+		       : status;
+}
+
+enum status prune_remove(const struct scan *scan, struct prune_report *report, struct error *err)
+{
+	struct removal removal = {.scan = scan,
+		.names = xcalloc(scan->part_count + 1, sizeof(*removal.names)),
+		.items = xcalloc(scan->part_count + 1, sizeof(struct prune_item *))};
+	struct error one;
+	enum status first = STATUS_OK;
+	for (size_t i = 0; i < report->count; i++) {
+		struct prune_item *item = &report->items[i];
+		if (item->decision.keep)
+			continue;
+		item->status = take_away(&removal, &scan->items[i], item, &one);
+		note(&first, err, item->status, &one);
+	}
+	note(&first, err, delete_all(&removal, &report->leftovers, &one), &one);
+	free(removal.names);
+	free(removal.items);
+	return first;
+}
