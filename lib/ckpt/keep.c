@@ -41,14 +41,14 @@ __attribute__((format(printf, 3, 4))) static void keep(
 struct keep_input {
 	const struct keep_policy *policy;
 	const struct keep_moment *moment;
-	const struct checkpoint *items;
+	const struct checkpoint *const *items;
 	size_t count;
 	struct keep_decision *decisions;
 };
 
 static bool counts(const struct keep_input *input, size_t i)
 {
-	return input->items[i].state == CHECKPOINT_COMPLETE;
+	return input->items[i]->state == CHECKPOINT_COMPLETE;
 }
 
 static bool is_must(const struct keep_input *input, enum keep_rule rule)
@@ -71,7 +71,7 @@ static size_t committed_last(const struct keep_input *input)
 	size_t last = input->count;
 	for (size_t i = 0; i < input->count; i++)
 		if (counts(input, i) &&
-			(last == input->count || input->items[i].utc >= input->items[last].utc))
+			(last == input->count || input->items[i]->utc >= input->items[last]->utc))
 			last = i;
 	return last;
 }
@@ -102,14 +102,14 @@ static void keep_always(const struct keep_input *input)
 			keep(decision, true, "the newest complete one");
 		else if (i == last)
 			keep(decision, true, "the one committed last");
-		else if (input->items[i].state == CHECKPOINT_FOREIGN)
+		else if (input->items[i]->state == CHECKPOINT_FOREIGN)
 			keep(decision, true, "not ours");
-		else if (input->items[i].state == CHECKPOINT_UNKNOWN)
+		else if (input->items[i]->state == CHECKPOINT_UNKNOWN)
 			keep(decision, true, "could not be read");
-		else if (input->items[i].state == CHECKPOINT_UNPROVEN)
+		else if (input->items[i]->state == CHECKPOINT_UNPROVEN)
 			keep(decision, true, "not known to be complete");
 		newest = newest && !counts(input, i);
-		if (input->items[i].pinned)
+		if (input->items[i]->pinned)
 			keep(decision, true, "pinned");
 	}
 }
@@ -132,7 +132,7 @@ static void keep_by_step(const struct keep_input *input)
 {
 	const struct keep_policy *policy = input->policy;
 	for (size_t i = 0; i < input->count; i++) {
-		uint64_t step = input->items[i].step;
+		uint64_t step = input->items[i]->step;
 		if (policy->every_steps && counts(input, i) && step % policy->every_steps == 0)
 			keep(&input->decisions[i], is_must(input, KEEP_EVERY_STEPS),
 				"every %" PRIu64 " steps", policy->every_steps);
@@ -154,7 +154,7 @@ static void keep_by_time(const struct keep_input *input)
 	span(every, policy->every);
 	span(within, policy->within);
 	for (size_t i = 0; i < input->count; i++) {
-		int64_t utc = input->items[i].utc;
+		int64_t utc = input->items[i]->utc;
 		if (!counts(input, i))
 			continue;
 		if (policy->every &&
@@ -196,7 +196,7 @@ static void keep_best(const struct keep_input *input)
 		double value;
 		if (!counts(input, i))
 			continue;
-		if (!metrics_get(&input->items[i].metrics, policy->metric, &value)) {
+		if (!metrics_get(&input->items[i]->metrics, policy->metric, &value)) {
 			if (policy->unmeasured)
 				keep(&input->decisions[i], is_must(input, KEEP_UNMEASURED),
 					"no %s measured", policy->metric);
@@ -219,7 +219,7 @@ static void say_rest(const struct keep_input *input)
 	bool only_limits = keep_rules(input->policy) == 0;
 	for (size_t i = input->count; i-- > 0;) {
 		struct keep_decision *decision = &input->decisions[i];
-		const char *state = checkpoint_state_name(input->items[i].state);
+		const char *state = checkpoint_state_name(input->items[i]->state);
 		if (counts(input, i)) {
 			if (!decision->keep && only_limits)
 				keep(decision, false, "there is room");
@@ -254,13 +254,13 @@ static bool keep_limits(const struct keep_input *input)
 	uint64_t kept = 0, left = input->moment->free;
 	for (size_t i = 0; i < input->count; i++) {
 		uint64_t *sum = input->decisions[i].keep ? &kept : &left;
-		*sum = plus(*sum, input->items[i].bytes);
+		*sum = plus(*sum, input->items[i]->bytes);
 	}
 	for (size_t i = 0;; i++) {
 		bool large = policy->max_bytes && kept > policy->max_bytes;
 		bool full = policy->min_free && left < policy->min_free;
 		while (i < input->count && (!input->decisions[i].keep || input->decisions[i].must ||
-						   input->items[i].bytes == 0))
+						   input->items[i]->bytes == 0))
 			i++;
 		if (!large && !full)
 			return true;
@@ -268,13 +268,13 @@ static bool keep_limits(const struct keep_input *input)
 			return false;
 		decide(&input->decisions[i], false, "%s, and it is the oldest that may be removed",
 			large ? "over --max-bytes" : "less than --min-free");
-		kept -= input->items[i].bytes < kept ? input->items[i].bytes : kept;
-		left = plus(left, input->items[i].bytes);
+		kept -= input->items[i]->bytes < kept ? input->items[i]->bytes : kept;
+		left = plus(left, input->items[i]->bytes);
 	}
 }
 
 bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
-	const struct checkpoint *items, size_t count, struct keep_decision *decisions)
+	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions)
 {
 	const struct keep_input input = {policy, moment, items, count, decisions};
 	for (size_t i = 0; i < count; i++)
@@ -288,18 +288,18 @@ bool keep_decide(const struct keep_policy *policy, const struct keep_moment *mom
 	return keep_limits(&input);
 }
 
-enum status keep_check_metric(const struct keep_policy *policy, const struct checkpoint *items,
-	size_t count, struct error *err)
+enum status keep_check_metric(const struct keep_policy *policy,
+	const struct checkpoint *const *items, size_t count, struct error *err)
 {
 	struct metrics all = {0};
 	struct text names = {0};
 	bool complete = false;
 	for (size_t i = 0; i < count; i++) {
-		complete |= items[i].state == CHECKPOINT_COMPLETE;
-		for (size_t k = 0; policy->metric && k < items[i].metrics.count; k++)
-			if (strcmp(items[i].metrics.items[k].name, policy->metric) == 0)
+		complete |= items[i]->state == CHECKPOINT_COMPLETE;
+		for (size_t k = 0; policy->metric && k < items[i]->metrics.count; k++)
+			if (strcmp(items[i]->metrics.items[k].name, policy->metric) == 0)
 				return STATUS_OK;
-		metrics_merge(&all, &items[i].metrics);
+		metrics_merge(&all, &items[i]->metrics);
 	}
 	if (!policy->best || policy->unmeasured || !complete)
 		return STATUS_OK;

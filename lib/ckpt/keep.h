@@ -82,20 +82,20 @@ struct keep_decision {
 };
 
 /*
- * items by strictly rising step, none CHECKPOINT_INCOMPLETE; verdicts has as many places. A time of
- * 0 is not known: no rule about time removes it. False: a limit is not met although all went that
- * may go.
+ * items by strictly rising step, none CHECKPOINT_INCOMPLETE; decisions has as many places. A time
+ * of 0 is not known: no rule about time removes it. False: a limit is not met although all went
+ * that may go.
  */
 bool keep_decide(const struct keep_policy *policy, const struct keep_moment *moment,
-	const struct checkpoint *items, size_t count, struct keep_decision *decisions);
+	const struct checkpoint *const *items, size_t count, struct keep_decision *decisions);
 
 /*
  * STATUS_USAGE: --keep-best compares by a metric that none of these has, so that it would keep
  * nothing; err names the metrics that they have. STATUS_OK: one has it, or unmeasured ones are
  * kept, or none is complete, so that nothing is there to compare.
  */
-enum status keep_check_metric(const struct keep_policy *policy, const struct checkpoint *items,
-	size_t count, struct error *err);
+enum status keep_check_metric(const struct keep_policy *policy,
+	const struct checkpoint *const *items, size_t count, struct error *err);
 
 /*
  * What becomes of a directory that is or was being written. newest_attempt: the highest attempt of

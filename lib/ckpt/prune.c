@@ -182,7 +182,7 @@ static enum status decide(
 	const struct scan *scan = &pruning->scan;
 	size_t count = scan->count, judged = 0;
 	const struct checkpoint *newest = NULL; /* complete */
-	struct checkpoint *items = xcalloc(count + 1, sizeof(*items));
+	const struct checkpoint **items = xcalloc(count + 1, sizeof(*items));
 	struct keep_decision *decisions = xcalloc(count + 1, sizeof(*decisions));
 	size_t *places = xcalloc(count + 1, sizeof(*places));
 	struct prune_report *report = pruning->report;
@@ -191,9 +191,10 @@ static enum status decide(
 	if (request->policy.min_free)
 		status = prune_measure_free(scan->directory, scan->descriptor, &moment.free, err);
 	for (size_t i = 0; i < count; i++) {
-		items[i] = scan->items[i].checkpoint;
-		if (items[i].state == CHECKPOINT_COMPLETE)
-			newest = &scan->items[i].checkpoint;
+		report->items[i].checkpoint = scan->items[i].checkpoint;
+		items[i] = &report->items[i].checkpoint;
+		if (items[i]->state == CHECKPOINT_COMPLETE)
+			newest = items[i];
 	}
 	if (status == STATUS_OK)
 		status = keep_check_metric(&request->policy, items, count, err);
@@ -203,21 +204,21 @@ static enum status decide(
 		const struct scan_item *found = &scan->items[i];
 		struct prune_item *item = &report->items[i];
 		char why[LAYOUT_NAME_SIZE];
-		item->checkpoint = found->checkpoint;
 		if (is_apart(pruning, found, newest, item))
 			continue;
 		bool stays = is_protected(pruning, found, why);
 		if (stays)
 			keep(item, why);
 		places[judged] = i;
-		if (judged != i)
-			items[judged] = items[i];
-		items[judged++].pinned |= stays;
+		/* (To the rules it is one that stays whatever they say.) */
+		item->checkpoint.pinned |= stays;
+		items[judged++] = &item->checkpoint;
 	}
 	*met = keep_decide(&request->policy, &moment, items, judged, decisions);
 	report->count = count;
 	for (size_t k = 0; k < judged; k++) {
 		struct prune_item *item = &report->items[places[k]];
+		item->checkpoint.pinned = scan->items[places[k]].checkpoint.pinned;
 		if (item->decision.keep) { /* protected */
 			item->decision.must = decisions[k].must;
 			continue;

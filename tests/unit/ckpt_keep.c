@@ -12,6 +12,33 @@
 #include "ckpt/keep.h"
 #include "unit.h"
 
+/* The functions take pointers. */
+#define ITEMS_MAX 64
+static void point_to(
+	const struct checkpoint *items, size_t count, const struct checkpoint *pointers[ITEMS_MAX])
+{
+	if (count > ITEMS_MAX)
+		abort();
+	for (size_t i = 0; i < count; i++)
+		pointers[i] = &items[i];
+}
+
+static bool decide_on(const struct keep_policy *policy, const struct keep_moment *moment,
+	const struct checkpoint *items, size_t count, struct keep_decision *decisions)
+{
+	const struct checkpoint *pointers[ITEMS_MAX];
+	point_to(items, count, pointers);
+	return keep_decide(policy, moment, pointers, count, decisions);
+}
+
+static enum status check_metric_of(const struct keep_policy *policy, const struct checkpoint *items,
+	size_t count, struct error *err)
+{
+	const struct checkpoint *pointers[ITEMS_MAX];
+	point_to(items, count, pointers);
+	return keep_check_metric(policy, pointers, count, err);
+}
+
 #define ITEMS	  12
 #define HISTORIES 1000
 
@@ -251,7 +278,7 @@ static bool agrees(uint64_t history, unsigned rules, bool limits)
 		policy.min_free = draw(3) && policy.max_bytes ? 0 : draw(400) + 1;
 		policy.must = (unsigned)draw(128) & rules;
 	}
-	bool met = keep_decide(&policy, &moment, made, count, decisions);
+	bool met = decide_on(&policy, &moment, made, count, decisions);
 	if (met != reference(&policy, &moment, keeps)) {
 		printf("# history %" PRIu64 ", rules %u: limits met: %d\n", history, rules, met);
 		return false;
@@ -270,7 +297,7 @@ static bool agrees(uint64_t history, unsigned rules, bool limits)
 	if (limits)
 		return true;
 	/* What was kept is kept when it is looked at again. */
-	keep_decide(&policy, &moment, left, kept, again);
+	decide_on(&policy, &moment, left, kept, again);
 	for (size_t i = 0; i < kept; i++)
 		if (!again[i].keep) {
 			printf("# history %" PRIu64 ", rules %u: step %" PRIu64 " goes later: %s\n",
@@ -316,7 +343,7 @@ static const char *kept_of(
 	static char text[256];
 	struct keep_decision decisions[16];
 	const struct keep_moment moment = {now, 0};
-	(void)keep_decide(policy, &moment, of, n, decisions);
+	(void)decide_on(policy, &moment, of, n, decisions);
 	text[0] = '\0';
 	for (size_t i = 0; i < n; i++)
 		if (decisions[i].keep)
@@ -386,10 +413,10 @@ static void check_by_hand(void)
 		const struct keep_moment moment = {0, 0};
 		struct keep_policy policy = {.last = 5, .max_bytes = 30, .must = KEEP_LAST};
 		hourly[2].utc -= 1;
-		CHECK(!keep_decide(&policy, &moment, hourly, 10, decisions));
+		CHECK(!decide_on(&policy, &moment, hourly, 10, decisions));
 		CHECK_TEXT(kept_of(&policy, 0, 10, hourly), "5 6 7 8 9");
 		policy.must = 0;
-		CHECK(keep_decide(&policy, &moment, hourly, 10, decisions));
+		CHECK(decide_on(&policy, &moment, hourly, 10, decisions));
 		CHECK_TEXT(kept_of(&policy, 0, 10, hourly), "7 8 9");
 	}
 	TEST("the reasons name every rule that keeps it")
@@ -397,7 +424,7 @@ static void check_by_hand(void)
 		struct keep_decision decisions[10];
 		const struct keep_moment moment = {0, 0};
 		const struct keep_policy policy = {.last = 2, .every_steps = 4};
-		keep_decide(&policy, &moment, hourly, 10, decisions);
+		decide_on(&policy, &moment, hourly, 10, decisions);
 		CHECK_TEXT(decisions[9].why, "the newest complete one");
 		CHECK_TEXT(decisions[8].why, "one of the last 2, every 4 steps");
 		CHECK_TEXT(decisions[7].why, "2 newer ones are complete");
@@ -446,19 +473,19 @@ static void check_metric(void)
 		{.state = CHECKPOINT_COMPLETE}};
 	struct keep_policy policy = {.best = 1, .metric = "loss"};
 	struct error err = {0};
-	CHECK_EQ(keep_check_metric(&policy, three, 3, &err), STATUS_USAGE);
+	CHECK_EQ(check_metric_of(&policy, three, 3, &err), STATUS_USAGE);
 	CHECK(strstr(err.text, "no metrics") != NULL, "%s", err.text);
-	CHECK_EQ(keep_check_metric(&policy, three + 1, 1, NULL), STATUS_OK);
-	CHECK_EQ(keep_check_metric(&policy, three, 0, NULL), STATUS_OK);
+	CHECK_EQ(check_metric_of(&policy, three + 1, 1, NULL), STATUS_OK);
+	CHECK_EQ(check_metric_of(&policy, three, 0, NULL), STATUS_OK);
 	metrics_read("score=1", &three[0].metrics, NULL);
-	CHECK_EQ(keep_check_metric(&policy, three, 3, &err), STATUS_USAGE);
+	CHECK_EQ(check_metric_of(&policy, three, 3, &err), STATUS_USAGE);
 	CHECK(strstr(err.text, "they have score)") != NULL, "%s", err.text);
 	policy.unmeasured = true;
-	CHECK_EQ(keep_check_metric(&policy, three, 3, NULL), STATUS_OK);
+	CHECK_EQ(check_metric_of(&policy, three, 3, NULL), STATUS_OK);
 	policy.unmeasured = false;
 	metrics_read("loss=nan", &three[1].metrics, NULL);
-	CHECK_EQ(keep_check_metric(&policy, three, 3, NULL), STATUS_OK);
-	CHECK_EQ(keep_check_metric(&(struct keep_policy){.last = 1}, three, 3, NULL), STATUS_OK);
+	CHECK_EQ(check_metric_of(&policy, three, 3, NULL), STATUS_OK);
+	CHECK_EQ(check_metric_of(&(struct keep_policy){.last = 1}, three, 3, NULL), STATUS_OK);
 }
 
 static bool whole_is_kept(uint64_t step, const struct checkpoint *newest)
