@@ -376,7 +376,7 @@ static int run_list(const struct args_rest *rest)
 static void watch_progress(uint64_t total)
 {
 	if (progress_begin(total) && !quick)
-		checkpoint_watch(progress_add);
+		checkpoint_on_progress(progress_add);
 }
 
 /* Say what one is. The code it gives. */

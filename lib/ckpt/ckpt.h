@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints below a directory DIR: begun, committed, found, judged, pruned.
+ * Checkpoints below a directory DIR: begun, committed, found, inspected, pruned.
  *
  * A checkpoint is a directory DIR/step-NNNNNNNN (ckpt/commit/names.h) with a manifest
  * (ckpt/content/manifest.h). It is complete when the manifest is valid and of that step and all its
@@ -143,7 +143,7 @@ enum status checkpoint_inspect(const char *directory, uint64_t step, bool conten
  * While contents are compared, call progress about five times a second, in the calling thread, with
  * the bytes read since the last call. NULL, as at the start: do not. For the whole process.
  */
-void checkpoint_watch(void (*progress)(uint64_t bytes));
+void checkpoint_on_progress(void (*progress)(uint64_t bytes));
 
 /* What a state answers: STATUS_OK complete, STATUS_DAMAGED, its status when unknown,
  * STATUS_TEMPORARY unproven, else NO (bad, foreign, incomplete). */

@@ -18,7 +18,7 @@ char *ckpt_directory_path(const char *directory, const char *name)
 }
 
 /* DIR cannot be opened because some part of the way is missing: which? */
-static enum status judge_absence(const char *directory, struct error *err)
+static enum status explain_absence(const char *directory, struct error *err)
 {
 	struct stat st;
 	if (lstat(directory, &st) == 0)
@@ -69,7 +69,7 @@ enum status ckpt_directory_open(const char *directory, int *descriptor, struct e
 	if (opened < 0) {
 		int number = errno;
 		if (number == ENOENT)
-			return judge_absence(directory, err);
+			return explain_absence(directory, err);
 		/* An empty mount point may be closed to us, too. */
 		if (mounts_check(directory, -1, err) == STATUS_NO)
 			return mounts_confirm(directory, -1, err);

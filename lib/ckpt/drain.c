@@ -104,7 +104,7 @@ static enum status take_away(const char *directory, const char *destination, int
 		destination, name, directory);
 }
 
-static enum status judge(const char *directory, const char *destination, bool newest_too,
+static enum status decide_drain(const char *directory, const char *destination, bool newest_too,
 	const struct checkpoint_list *list, struct prune_report *report, struct error *err)
 {
 	enum status first = STATUS_OK;
@@ -201,7 +201,7 @@ enum status checkpoint_drain(const char *directory, const char *destination, boo
 	if (status == STATUS_OK)
 		status = checkpoint_list(directory, &layout_ours, &list, NULL, err);
 	if (status == STATUS_OK)
-		status = judge(directory, destination, newest_too, &list, report, err);
+		status = decide_drain(directory, destination, newest_too, &list, report, err);
 	report->leftovers = request->dry_run ? list.removed : 0;
 	checkpoint_list_release(&list);
 	if (!request->dry_run && report->count) {

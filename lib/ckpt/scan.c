@@ -186,7 +186,7 @@ static enum status check_files(const struct scan *scan, const struct layout_item
 {
 	struct layout_found found = {0};
 	const struct layout *layout = scan->choice->layout;
-	enum status status = layout->judge(look, &found, why);
+	enum status status = layout->check(look, &found, why);
 	const struct layout_tracker *tracker = &scan->tracker;
 	item->shards = found.shards;
 	item->checkpoint.metrics = found.metrics;

@@ -140,7 +140,7 @@ int run_drain(const struct args_rest *rest)
 	const char *directory = directory_at(rest, 0), *destination = directory_at(rest, 1);
 	enum status status = check_layouts(directory, destination, &err);
 	if (status == STATUS_OK && progress_begin(0))
-		checkpoint_watch(progress_add);
+		checkpoint_on_progress(progress_add);
 	if (status == STATUS_OK)
 		status = checkpoint_drain(directory, destination, all, &request, &report, &err);
 	progress_end();

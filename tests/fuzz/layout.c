@@ -98,7 +98,7 @@ static void check_checkpoint(const struct layout_choice *choice, const char *ent
 	bool fits = true;
 	for (size_t i = 0; i < files->count && !item.directory; i++)
 		fits &= strncmp(files->files[i].name, cut, strlen(cut)) == 0;
-	enum status status = fits ? choice->layout->judge(&item, &found, &why) : STATUS_OK;
+	enum status status = fits ? choice->layout->check(&item, &found, &why) : STATUS_OK;
 	FUZZ_HOLDS(status == STATUS_OK || *why.text);
 	FUZZ_HOLDS(found.metrics.count <= METRICS_ROOM);
 	if (status == STATUS_OK && shards_any(&found.shards))

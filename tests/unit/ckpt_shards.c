@@ -126,8 +126,8 @@ int main(void)
 	TEST("numbers that were seen make the extents")
 	{
 		struct shard_set set = {0};
-		shards_see(&set, 10, 0, 3, 0);
-		shards_see(&set, 20, 2, 1, 0);
+		shards_count(&set, 10, 0, 3, 0);
+		shards_count(&set, 20, 2, 1, 0);
 		CHECK(set.seen == 2 && set.bytes == 30);
 		CHECK(set.extent[0] == 3 && set.extent[1] == 4 && set.extent[2] == 1);
 	}

@@ -45,7 +45,7 @@ struct work {
 
 static void (*watcher)(uint64_t bytes);
 
-void checkpoint_watch(void (*progress)(uint64_t bytes))
+void checkpoint_on_progress(void (*progress)(uint64_t bytes))
 {
 	watcher = progress;
 }

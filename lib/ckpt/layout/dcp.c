@@ -15,7 +15,7 @@ static const char *const names[] = {"{step}", WORD("step"), WORD("global_step"),
 
 static const char *const marks[] = {".metadata", "__0_0.distcp", NULL};
 
-static enum status judge(
+static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	(void)found;
@@ -31,6 +31,6 @@ const struct layout layout_dcp = {
 	.shape = LAYOUT_DIRECTORY,
 	.names = names,
 	.marks = marks,
-	.judge = judge,
+	.check = check,
 	.general = true,
 };

@@ -45,13 +45,13 @@ static void see(struct shard_set *sets, const char *name, uint64_t bytes)
 		struct shard_set *set = &sets[kinds[i].set];
 		if (!layout_matches(kinds[i].name, name, numbers))
 			continue;
-		shards_see(
+		shards_count(
 			set, bytes, kinds[i].set == OTHERS ? set->seen : numbers[0], numbers[1], 0);
 		return;
 	}
 }
 
-enum status layout_deepspeed_judge(const struct layout_item *item, const char *prefix,
+enum status layout_deepspeed_check(const struct layout_item *item, const char *prefix,
 	struct shards *shards, struct error *why)
 {
 	struct shard_set *sets = shards->sets;
@@ -88,11 +88,11 @@ enum status layout_deepspeed_judge(const struct layout_item *item, const char *p
 	return structure_check_all(item->root, item->files, prefix, why);
 }
 
-static enum status judge(
+static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	found->shards.confirmed = item->tracked;
-	return layout_deepspeed_judge(item, "", &found->shards, why);
+	return layout_deepspeed_check(item, "", &found->shards, why);
 }
 
 static enum status track(int directory, struct layout_tracker *tracker, struct error *err)
@@ -105,7 +105,7 @@ const struct layout layout_deepspeed = {
 	.title = "DeepSpeed",
 	.shape = LAYOUT_DIRECTORY,
 	.names = names,
-	.judge = judge,
+	.check = check,
 	.tracker = "latest",
 	.track = track,
 	.tracker_commits = true,

@@ -118,7 +118,7 @@ static void read_metrics(struct json_object *state, uint64_t step, struct metric
 	}
 }
 
-static enum status judge(
+static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	static const char state[] = "trainer_state.json";
@@ -148,7 +148,7 @@ static enum status judge(
 	if (status == STATUS_OK && *deepspeed)
 		status =
 			structure_find(item->files, "latest")
-				? layout_deepspeed_judge(item, deepspeed, &found->shards, why)
+				? layout_deepspeed_check(item, deepspeed, &found->shards, why)
 				: error_set(why, STATUS_NO,
 					  "latest is missing, which DeepSpeed writes after its own files");
 	if (status == STATUS_OK)
@@ -178,6 +178,6 @@ const struct layout layout_hf = {
 	.shape = LAYOUT_DIRECTORY,
 	.names = names,
 	.marks = marks,
-	.judge = judge,
+	.check = check,
 	.depends = depends,
 };

@@ -90,7 +90,7 @@ struct layout {
 
 	/*
 	 * Of a layout that knows more than names and files: inspect one. STATUS_NO: it is gone.
-	 * Every other finding is in found->state. NULL: judge does it.
+	 * Every other finding is in found->state. NULL: check does it.
 	 */
 	enum status (*inspect)(const char *directory, const char *entry, bool contents,
 		struct checkpoint *found, struct error *err);
@@ -99,7 +99,7 @@ struct layout {
 	 * STATUS_OK: complete, if all shards found are there. STATUS_NO: it is not, why says so.
 	 * Others: could not be asked. Called only where a mark is there.
 	 */
-	enum status (*judge)(
+	enum status (*check)(
 		const struct layout_item *item, struct layout_found *found, struct error *why);
 
 	const char *tracker; /* its tracker's name in DIR; NULL: has none */
@@ -176,7 +176,7 @@ enum status layout_tracker_line(int directory, const char *file, const char *pat
 	struct layout_tracker *tracker, struct error *err);
 
 /* DeepSpeed's rule for the files below prefix ("" or ending in '/'), which others contain. */
-enum status layout_deepspeed_judge(const struct layout_item *item, const char *prefix,
+enum status layout_deepspeed_check(const struct layout_item *item, const char *prefix,
 	struct shards *shards, struct error *why);
 
 #endif

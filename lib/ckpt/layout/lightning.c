@@ -97,7 +97,7 @@ static bool has_deepspeed(const struct layout_item *item)
 	return false;
 }
 
-static enum status judge(
+static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	enum status status = structure_check_all(item->root, item->files, "", why);
@@ -108,7 +108,7 @@ static enum status judge(
 		status = structure_check_shards(item->root, item->files, why);
 	found->shards.confirmed = structure_find(item->files, "latest");
 	if (status == STATUS_OK && has_deepspeed(item))
-		status = layout_deepspeed_judge(item, DEEPSPEED, &found->shards, why);
+		status = layout_deepspeed_check(item, DEEPSPEED, &found->shards, why);
 	return status;
 }
 
@@ -151,7 +151,7 @@ const struct layout layout_lightning = {
 	.title = "PyTorch Lightning",
 	.shape = LAYOUT_EITHER,
 	.read = read_name,
-	.judge = judge,
+	.check = check,
 	.tracker = LAST,
 	.track = track,
 	.tracker_is_checkpoint = true,

@@ -60,7 +60,7 @@ static int read_rank(const char *name, uint64_t numbers[LAYOUT_NUMBERS])
 	return 0;
 }
 
-static enum status judge_ranks(
+static enum status check_ranks(
 	const struct layout_item *item, struct shards *shards, struct error *why)
 {
 	struct shard_set *ranks = &shards->sets[RANKS], *optimizers = &shards->sets[OPTIMIZERS];
@@ -80,7 +80,7 @@ static enum status judge_ranks(
 			continue;
 		/* (One of each data-parallel rank that has something to optimize.) */
 		if (layout_matches("layer_wise_optimizer_{0}.pt", slash + 1, other))
-			shards_see(layer_wise, file->bytes, layer_wise->seen, 0, 0);
+			shards_count(layer_wise, file->bytes, layer_wise->seen, 0, 0);
 		if (strcmp(directory, last) == 0) {
 			ranks->bytes += file->bytes;
 			optimizers->bytes += optimizer ? file->bytes : 0;
@@ -94,10 +94,10 @@ static enum status judge_ranks(
 		if (!find(item, directory, model_files))
 			return error_set(
 				why, STATUS_NO, "%s/%s is missing", directory, model_files[0]);
-		shards_see(ranks, file->bytes, number[0], number[1], number[2]);
+		shards_count(ranks, file->bytes, number[0], number[1], number[2]);
 		optimizer = find(item, directory, optimizer_files) != NULL;
 		if (optimizer)
-			shards_see(optimizers, file->bytes, number[0], number[1], number[2]);
+			shards_count(optimizers, file->bytes, number[0], number[1], number[2]);
 	}
 	if (ranks->seen == 0)
 		return error_set(why, STATUS_NO, "it holds no rank's files");
@@ -114,7 +114,7 @@ static enum status judge_ranks(
 	return structure_check_all(item->root, item->files, "", why);
 }
 
-static enum status judge(
+static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	enum status status = STATUS_OK;
@@ -123,7 +123,7 @@ static enum status judge(
 		distributed |= structure_ends(item->files->files[i].name, ".distcp");
 	found->shards.confirmed = item->tracked;
 	if (!distributed)
-		return judge_ranks(item, &found->shards, why);
+		return check_ranks(item, &found->shards, why);
 	if (structure_find(item->files, "common.pt") || structure_find(item->files, METADATA))
 		json_object_put(structure_read_json(item->root, METADATA, &status, why));
 	if (status == STATUS_OK)
@@ -146,7 +146,7 @@ const struct layout layout_megatron = {
 	.title = "Megatron-LM",
 	.shape = LAYOUT_DIRECTORY,
 	.read = read_name,
-	.judge = judge,
+	.check = check,
 	.tracker = TRACKER,
 	.track = track,
 	.tracker_commits = true,

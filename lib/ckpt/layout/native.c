@@ -28,8 +28,8 @@ static void conclude(struct checkpoint *found, enum checkpoint_state state, enum
 }
 
 /* descriptor: the directory at path. */
-static void judge(const char *path, int descriptor, bool contents, struct checkpoint *found,
-	struct manifest *manifest)
+static void check_published(const char *path, int descriptor, bool contents,
+	struct checkpoint *found, struct manifest *manifest)
 {
 	struct error err = {0};
 	struct stat st;
@@ -111,7 +111,7 @@ enum status inspect_step(const char *directory, uint64_t step, bool contents,
 			break;
 		}
 		look.inode = held.st_ino;
-		judge(path, descriptor, contents, &look, &own);
+		check_published(path, descriptor, contents, &look, &own);
 		close(descriptor);
 		bool complete = look.state == CHECKPOINT_COMPLETE || look.state == CHECKPOINT_BAD;
 		if (complete && manifest)

@@ -72,7 +72,7 @@ static bool has_items(const struct layout_item *item)
 	return false;
 }
 
-static enum status judge(
+static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	enum status status = check_arrays(item, why);
@@ -101,5 +101,5 @@ const struct layout layout_orbax = {
 	.names = names,
 	.marks = marks,
 	.unfinished = ".orbax-checkpoint-tmp",
-	.judge = judge,
+	.check = check,
 };

@@ -52,7 +52,7 @@ bool layout_matches(const char *pattern, const char *text, uint64_t numbers[LAYO
 	return true;
 }
 
-static enum status judge(
+static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	enum status status = STATUS_OK;
@@ -72,7 +72,7 @@ const struct layout layout_pattern = {
 	.name = "pattern",
 	.title = "the pattern",
 	.shape = LAYOUT_EITHER,
-	.judge = judge,
+	.check = check,
 };
 
 enum status layout_of_pattern(const char *pattern, struct layout_choice *choice, struct error *err)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-void shards_see(
+void shards_count(
 	struct shard_set *set, uint64_t bytes, uint64_t first, uint64_t second, uint64_t third)
 {
 	const uint64_t numbers[SHARD_DIMENSIONS] = {first, second, third};

@@ -48,7 +48,7 @@ enum shards_answer { /* the later ones outweigh the earlier ones */
 };
 
 /* Note a file of so many bytes with these numbers. */
-void shards_see(
+void shards_count(
 	struct shard_set *set, uint64_t bytes, uint64_t first, uint64_t second, uint64_t third);
 
 /* Whether there is anything to decide. */

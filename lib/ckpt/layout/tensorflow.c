@@ -46,7 +46,7 @@ static bool read_name(const char *entry, struct layout_name *name)
 	return false;
 }
 
-static enum status judge(
+static enum status check(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {
 	struct shard_set *filled = &found->shards.sets[0];
@@ -64,7 +64,7 @@ static enum status judge(
 		all = shards;
 		seen++;
 		if (item->files->files[i].bytes)
-			shards_see(filled, item->files->files[i].bytes, filled->seen, 0, 0);
+			shards_count(filled, item->files->files[i].bytes, filled->seen, 0, 0);
 	}
 	if (!index)
 		return error_set(why, STATUS_NO, "%s.index is missing", item->name);
@@ -136,7 +136,7 @@ const struct layout layout_tensorflow = {
 	.shape = LAYOUT_FILE,
 	.read = read_name,
 	.sign = DATA,
-	.judge = judge,
+	.check = check,
 	.tracker = TRACKER,
 	.track = track,
 	.tracker_commits = true,
