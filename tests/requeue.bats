@@ -37,7 +37,7 @@ setup() {
 		[ ! -e unknown ] || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; }
 		echo "$(cat state 2>/dev/null || echo RUNNING) $(date -d '+1 hour' +%s) $(date +%s)"
 	FAKE
-	# Counts, and saves when it is told to; fails at step $FAIL.
+	# Counts, and saves when it is asked to; fails at step $FAIL.
 	cat >trainer <<-'TRAINER'
 		#!/bin/bash
 		. "$CLIENT/preempt.sh"

@@ -248,7 +248,7 @@ need_root() {
 	preempt-store put k v
 	sqlite3 "$db" 'PRAGMA user_version=2'
 	refused 65 preempt-store put k w
-	[[ $stderr == *'has format 2 and this version uses 3'*'make the store anew'* ]]
+	[[ $stderr == *'has format 2 and this version uses 3'*'make a new store'* ]]
 	sqlite3 "$db" 'PRAGMA user_version=1; ALTER TABLE meta DROP COLUMN floor; DROP TABLE gone'
 	refused 65 preempt-store get k
 	[[ $stderr == *'has format 1 and this version uses 3'* ]]

@@ -27,7 +27,7 @@ bool life_same_line(const char *a, const char *b);
  */
 bool life_draw(const char *previous, char life[LIFE_SIZE]);
 
-/* Derive one: whoever gives the same two texts gets the same life. Its line follows from line. */
+/* Derive one: the same two texts give the same life. Its line follows from line. */
 void life_derive(const char *line, const char *whole, char life[LIFE_SIZE]);
 
 /* Derive one of the same line from a life and what tells a part of it apart. */

@@ -18,8 +18,8 @@ struct slurm_job {
 };
 
 /*
- * The command that asks squeue for such a job, "9" or "9_3": ended by NULL, not changed by those
- * who run it.
+ * The command that asks squeue for such a job, "9" or "9_3": ended by NULL, not changed by its
+ * callers.
  */
 #define SLURM_QUESTION 10
 void slurm_question(const char *job, char *argv[SLURM_QUESTION]);

@@ -174,9 +174,8 @@ enum status lockfile_refuse_format(const char *what, unsigned format, struct err
 	return error_set(err, STATUS_DAMAGED,
 		"%s has format %u and this version uses %d: not used; %s", what, format,
 		STORE_FORMAT,
-		format > STORE_FORMAT
-			? "install a newer preempt-tools"
-			: "it was made before the first release, make the store anew");
+		format > STORE_FORMAT ? "install a newer preempt-tools"
+				      : "it was made before the first release, make a new store");
 }
 
 /* Understand the opened file. */
