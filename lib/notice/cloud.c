@@ -31,7 +31,7 @@ static bool says(const struct cloud_reply *reply, const char *word)
 	       at[length + strspn(at + length, " \t\r\n")] == '\0';
 }
 
-/* A date in one of these forms, UTC, and nothing behind it. */
+/* A date in one of these forms, UTC, with nothing after it. */
 static bool read_date(const char *text, const char *form, int64_t *utc)
 {
 	struct tm broken = {0};
@@ -67,7 +67,7 @@ static enum cloud_answer gce_maintenance(
 {
 	if (reply->code != 200)
 		return odd_code(reply, err);
-	/* It moves to another host and goes on: no end. */
+	/* The machine moves to another host and continues: no end. */
 	if (says(reply, "NONE") || says(reply, "MIGRATE_ON_HOST_MAINTENANCE"))
 		return CLOUD_NONE;
 	if (!says(reply, "TERMINATE_ON_HOST_MAINTENANCE"))
@@ -102,7 +102,7 @@ const struct cloud cloud_gce = {
 
 /* ---- Amazon EC2 ---- */
 
-/* 404 is the usual "nothing"; 401: a token is wanted that is younger. */
+/* 404: usually no notice; 401: the token is too old. */
 static bool aws_settled(
 	const struct cloud_reply *reply, enum cloud_answer *answer, struct error *err)
 {
@@ -228,7 +228,7 @@ static bool azure_ends(const char *type, unsigned options)
 	return false;
 }
 
-/* One of the events. False: it is no end of ours. */
+/* One of the events. False: it is not the end of this machine. */
 static bool azure_event(const struct json_object *event, const struct cloud_reply *reply,
 	struct cloud_finding *finding)
 {

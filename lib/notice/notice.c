@@ -20,8 +20,8 @@ struct notice_time notice_time(void)
 }
 
 /*
- * Copy, control characters escaped, without half a character of UTF-8 where it was cut. Where there
- * is room left, nothing was cut, and half a character came so.
+ * Copy, and escape control characters. If the text is cut, it is cut between characters of UTF-8.
+ * If not, an incomplete character at its end stays as it came.
  */
 static void copy_clean(char *to, size_t size, const char *from)
 {
@@ -72,7 +72,7 @@ int64_t notice_deadline(const struct notice *notice)
 	return notice->deadline > notice->received ? notice->deadline : CLOCK_NEVER;
 }
 
-/* What was left when it was received; negative: not known. */
+/* The time left when it was received, ms; negative: not known. */
 static int64_t left_at_receipt(const struct notice *notice)
 {
 	if (notice->deadline == CLOCK_NEVER || notice->deadline - notice->received > LONGEST)
@@ -103,7 +103,7 @@ void notice_write_text(const struct notice *notice, struct text *line)
 		text_addf(line, " %s", notice->reason);
 }
 
-/* A notice as JSON has it. A longer source than a notice may have is read, and refused. */
+/* A notice in JSON. A source that is too long is read whole, and refused. */
 struct json_notice {
 	char utc[32], source[65], reason[512];
 	bool has_left;

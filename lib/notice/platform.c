@@ -24,7 +24,7 @@ static bool on_aws(const struct platform_signs *signs)
 
 static bool on_azure(const struct platform_signs *signs)
 {
-	/* Every machine of Azure has it; the vendor alone is any Hyper-V. */
+	/* Every machine of Azure has this tag; the vendor alone could be any Hyper-V. */
 	return !strcmp(signs->asset_tag, "7783-7084-3265-9085-8269-3286-77");
 }
 
@@ -113,7 +113,7 @@ static enum status refuse(const char *names, struct error *err)
 		err, STATUS_USAGE, "--platform: \"%s\" is not one or more of %s", names, known);
 }
 
-/* Every word must be a platform, auto alone. */
+/* Every word must be a platform; auto must be the only word. */
 static bool is_known(const char *names)
 {
 	char copy[128], *rest = copy;

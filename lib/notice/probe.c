@@ -26,7 +26,7 @@ static void attend(const struct probe *probe, int descriptor)
 	(void)epoll_ctl(probe->epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-/* Closing alone would not do while a child between fork and exec has it open, too. */
+/* Closing alone does not remove it while a child between fork and exec has it open, too. */
 static void dismiss(const struct probe *probe, int *descriptor)
 {
 	if (*descriptor >= 0)
@@ -39,7 +39,7 @@ static void drain(const struct probe *probe, struct probe_capture *capture)
 {
 	char buffer[4096];
 	ssize_t n;
-	/* A command that writes faster than we read must not keep us here. */
+	/* Stop at some point: the command may write faster than we read. */
 	for (int round = 0; round < 64 && capture->descriptor >= 0; round++) {
 		n = read(capture->descriptor, buffer, sizeof(buffer));
 		if (n < 0 && errno == EINTR)
@@ -83,7 +83,8 @@ void probe_release(struct probe *probe)
 	if (probe->pid > 0) {
 		struct pollfd ended = {.fd = probe->pidfd, .events = POLLIN};
 		kill(-probe->pid, SIGKILL);
-		/* At once, unless the kernel holds it (a dead network filesystem). */
+		/* This returns at once, unless the process hangs in the kernel (a dead network
+		 * filesystem). */
 		if (poll(&ended, 1, 1000) == 1)
 			waitpid(probe->pid, NULL, 0);
 	}

@@ -66,10 +66,10 @@ struct slurm_estimate slurm_estimate_left(
 				  : "Slurm gives no end for a job without a time limit",
 			false};
 	int64_t left = job->end > utc ? job->end - utc : 0;
-	/* A second is how exactly an end is told. */
+	/* Slurm gives ends in whole seconds. */
 	if (preempted || (known_end && job->end < known_end - 1000))
 		return (struct slurm_estimate){left ? left : -1, "the job is preempted", left == 0};
-	if (left == 0) /* KILL follows, but when is not told */
+	if (left == 0) /* KILL follows, at an unknown time */
 		return (struct slurm_estimate){-1, "the job has reached its time limit", false};
 	if (left <= lead || signal != SIGTERM)
 		return (struct slurm_estimate){left, "the job is near its time limit", false};

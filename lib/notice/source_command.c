@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* command:TEXT. One probe for each look. */
+/* command:TEXT. Runs one probe each period. */
 #include <stdlib.h>
 #include <string.h>
 

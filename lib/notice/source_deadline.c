@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * deadline:+2h or deadline:TIME. A duration runs on the monotonic clock. A time is one of the wall
- * clock, and stays one should that be set: it is looked at twice a minute.
+ * clock, also when that is set later: so the wall clock is read twice a minute.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file:PATH. inotify on its directory tells at once; a look every period is the safety net, for
- * filesystems that tell nothing (network, overlay) and for a directory that is not there yet.
+ * file:PATH. inotify on its directory reports it at once. Every period the path is looked up, too:
+ * some filesystems send no events (network, overlay), and the directory may not exist yet.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,10 @@
 #include "base/file.h"
 #include "notice/source.h"
 
-/* How long a file without a whole first line may still be in the making. */
+/* How long to wait for the rest of a first line. */
 static const int64_t settling = 500;
 
-/* Which file it is: an inode's number alone is used again at once. */
+/* Which file it is. The inode's number is not enough: it is used again at once. */
 struct which {
 	uint32_t major, minor;
 	uint64_t inode;
@@ -59,7 +59,7 @@ static enum status file_open(struct source **source, const char *rest,
 	self->watched = -1;
 	self->grace = options->grace;
 	self->period = options->period ? options->period : 1000;
-	/* Without one (they are limited for each user) it is found at the next look. */
+	/* Without a watch (their number is limited for each user) the next look finds the file. */
 	self->descriptor = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (!self->path || !self->directory) {
 		file_close(&self->source);
@@ -135,7 +135,7 @@ static enum source_answer file_check(
 	char reason[256] = "";
 
 	read_events(self);
-	watch_directory(self); /* before the look: what comes after it wakes us */
+	watch_directory(self); /* before the look: an event after it wakes us */
 	self->next = now + self->period;
 	if (statx(AT_FDCWD, self->path, 0, STATX_BASIC_STATS | STATX_BTIME, &st) < 0) {
 		if (errno != ENOENT && errno != ENOTDIR) {
@@ -164,8 +164,8 @@ static enum source_answer file_check(
 	if (self->given)
 		return SOURCE_NONE;
 	/*
-	 * "echo reason >PATH" makes it empty first: wait for its line, but not for long, and not
-	 * where it was written long ago.
+	 * "echo reason >PATH" makes an empty file first: wait a short time for its line, and not at
+	 * all if the file is older.
 	 */
 	bool fresh = now < self->seen.now + settling &&
 		     self->seen.utc - (int64_t)st.stx_mtime.tv_sec * 1000 < settling + 1000;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gce, aws, azure, alibaba: asks a cloud's metadata server, by the data of cloud.h. Each look has a
- * connection of its own, so that a slow one holds up no other; all of them, and the introduction
- * that some clouds want first, are behind one epoll descriptor.
+ * gce, aws, azure, alibaba: asks a cloud's metadata server, by the data of cloud.h. Each request
+ * has a connection of its own, so that a slow one delays no other; all of them, and the
+ * introduction that some clouds need first, are behind one epoll descriptor.
  *
  * The answer is "none" when every request has found no notice since the last answer: while one of
  * them fails, the source does not conclude that there is no notice.
@@ -19,8 +19,8 @@
 #include "notice/source.h"
 
 #define REQUEST_TIMEOUT 5000  /* ms */
-#define LONG_POLL	60000 /* ms that a server may think about it */
-#define NO_ETAG_PERIOD	5000  /* ms between two looks where a long poll is not offered */
+#define LONG_POLL	60000 /* ms that a server may take to answer */
+#define NO_ETAG_PERIOD	5000  /* ms between two requests, if the server has no long poll */
 #define LONGEST_WAIT	30000 /* ms after a failure */
 
 struct look {
@@ -203,7 +203,7 @@ static int64_t metadata_due(const struct source *source)
 	return due;
 }
 
-/* Ever longer after failures in a row, with half of it by chance. */
+/* Longer after each failure in a row; half of it is random. */
 static int64_t wait_after(unsigned failures, int64_t period)
 {
 	int64_t wait = period;
@@ -213,7 +213,7 @@ static int64_t wait_after(unsigned failures, int64_t period)
 	return failures ? wait / 2 + clock_jitter(wait / 2 + 1) : wait;
 }
 
-/* The specification, with which callers begin, may have named the server already. */
+/* The text of the specification may name the server already. */
 static enum source_answer cannot_ask(
 	const struct metadata_source *self, const char *path, struct error *err)
 {
@@ -243,7 +243,7 @@ static enum source_answer not_introduced(
 	return cannot_ask(self, self->cloud->introduction.path, err);
 }
 
-/* Get the introduction done. SOURCE_PENDING: it goes on, or has come to an end. */
+/* Continue the introduction. SOURCE_PENDING: it is under way, or has just ended. */
 static enum source_answer check_introduction(
 	struct metadata_source *self, int64_t now, struct error *err)
 {
@@ -261,7 +261,7 @@ static enum source_answer check_introduction(
 	const struct http_answer *answer = http_answer(self->introduction);
 	const char *body = text_string(&answer->body);
 	size_t length = strcspn(body, "\r\n");
-	/* A token becomes a header: nothing but one printable line will do. */
+	/* A token becomes a header: it must be one printable line. */
 	bool good = answer->code == 200 && length > 0 && length <= 512 &&
 		    strspn(body + length, "\r\n") == answer->body.length - length;
 	for (size_t i = 0; good && i < length; i++)
@@ -321,7 +321,7 @@ static enum source_answer look_failed(
 	return cannot_ask(self, look->kind->path, err);
 }
 
-/* The etag is put into a URL: only what needs no escapes there. */
+/* The etag is put into a URL: accept only characters that need no escapes there. */
 static void keep_etag(struct look *look, const char *etag)
 {
 	bool plain = true;
@@ -336,7 +336,7 @@ static bool has_gpu(void)
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
 }
 
-/* server: by its own clock; else ours is all there is. */
+/* utc: now, by the server's clock if server, else by ours. */
 static enum source_answer give(struct metadata_source *self, struct look *look,
 	const struct cloud_finding *finding, int64_t utc, bool server, struct notice *notice)
 {
@@ -373,7 +373,7 @@ static enum source_answer judge(struct metadata_source *self, struct look *look,
 		.options = self->options};
 	enum cloud_answer said = look->kind->read(&reply, &finding, err);
 	if (said == CLOUD_REFUSED) {
-		/* Once is the way in which a token gets old. */
+		/* One refusal is normal: the token has expired. */
 		self->introduced_until = now;
 		self->more = true;
 		look->next = now;
@@ -424,7 +424,7 @@ static enum source_answer metadata_check(
 	for (size_t i = 0; answer == SOURCE_PENDING && i < self->count; i++)
 		answer = check_look(self, &self->looks[i], now, notice, err);
 	if (answer != SOURCE_PENDING) {
-		self->more = true; /* others may have come to an end as well */
+		self->more = true; /* other requests may have ended, too */
 		return answer;
 	}
 	for (size_t i = 0; i < self->count; i++)

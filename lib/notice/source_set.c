@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 
-/* So many failures in a row, and a source counts as not to be asked. */
+/* After this number of failures in a row a source is reported as lost. */
 static const unsigned patience = 3;
 
 enum status source_set_add(struct source_set *watch, struct source *source, struct error *err)

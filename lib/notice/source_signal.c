@@ -2,7 +2,7 @@
 /*
  * signal:TERM,USR1. A handler stamps each signal with the time and writes it into a pipe: where the
  * caller is busy for seconds (a slow shared filesystem), the deadline still counts from the signal.
- * A signalfd would only tell when it was read.
+ * With a signalfd only the time of reading would be known.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -144,7 +144,7 @@ static int64_t signal_due(const struct source *source)
 	return CLOCK_NEVER;
 }
 
-/* "sent by process 812 (slurmstepd) of user 0", as far as it can be told. */
+/* "sent by process 812 (slurmstepd) of user 0", or the part of it that is known. */
 static void describe(const struct caught *caught, char *reason, size_t size)
 {
 	char path[64];

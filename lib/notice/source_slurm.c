@@ -2,14 +2,14 @@
 /*
  * slurm or slurm:TERM,USR1. Signals, as source_signal.c catches them, and the job's end. Slurm is
  * asked with squeue, and rarely, because a controller serves thousands: once at the start where
- * SLURM_JOB_END_TIME does not tell the end, once before the notice that it is near (the limit may
- * have been changed), and once after a signal, which is held back until the answer is there, or
- * PATIENCE has passed: what is left of the grace period decides what the group does first.
+ * SLURM_JOB_END_TIME is not set, once before the notice that the end is near (the limit may have
+ * been changed), and once after a signal. The notice of the signal waits for that answer, at most
+ * for PATIENCE: the time left decides what the group does first.
  *
- * Slurm tells an end by the clock of its controller. One that is over by ours when it is first told
- * is not believed: the job runs, so one of the clocks is wrong. Then what is left is counted from
- * the job's start, as if it had been ours, for when to say that the end is near; never as a
- * deadline.
+ * Slurm gives an end by the clock of its controller. An end that is over by our clock when we first
+ * get it is not used as a deadline: the job runs, so one of the clocks is wrong. Then the time left
+ * is counted as if the job had started together with this process, and only decides when to report
+ * that the end is near.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -43,8 +43,8 @@ struct slurm_source {
 	int64_t began;	   /* clock_now */
 	int64_t start_utc; /* of the job; 0: not known */
 	int64_t end_utc;   /* 0: not known */
-	bool doubted;	   /* its end was over by our clock when it was first told, */
-	int64_t warn_of;   /* this one, which is still to be said; 0: none */
+	bool doubted;	   /* its end was over by our clock when we first got it, */
+	int64_t warn_of;   /* this end, of which the user is still to be warned; 0: none */
 	int64_t lead;	   /* of the notice that the end is near */
 	int64_t ask;	   /* when to ask about the end; CLOCK_NEVER: not */
 	int64_t spread;
@@ -86,7 +86,7 @@ static enum status open_signals(struct slurm_source *self, const char *names,
 	return status;
 }
 
-/* By the controller's clock, as far as we can tell. */
+/* Now by the controller's clock, as far as it is known. */
 static int64_t controller_utc(const struct slurm_source *self)
 {
 	int64_t running = clock_now() - self->began;
@@ -95,7 +95,7 @@ static int64_t controller_utc(const struct slurm_source *self)
 	return slurm_utc(clock_utc(), self->start_utc, running);
 }
 
-/* The job's start and end as Slurm tells them; 0: not told. */
+/* The job's start and end as Slurm gives them; 0: not given. */
 static void know_end(struct slurm_source *self, int64_t start_utc, int64_t end_utc)
 {
 	if (start_utc)
@@ -221,12 +221,12 @@ static enum status ask_slurm(
 static enum source_answer give_held(struct slurm_source *self, struct notice *notice)
 {
 	self->held = false;
-	self->given = true; /* that the end is near is no news any more */
+	self->given = true; /* a notice that the end is near is not needed any more */
 	*notice = self->notice;
 	return SOURCE_NOTICE;
 }
 
-/* The notice that waited: why, and what was left when it was received (ms; negative: not known). */
+/* Give the notice that waited: why, and the time left at its receipt (ms; negative: not known). */
 static void amend_held(struct slurm_source *self, const char *why, int64_t left)
 {
 	struct notice_time received = {self->notice.received, self->notice.received_utc};
@@ -251,7 +251,7 @@ static void say_doubt(char *text, size_t size, const char *what, int64_t end_utc
 		what, end, now);
 }
 
-/* What Slurm said goes into the notice that waited for it. */
+/* Put the answer of Slurm into the notice that waited for it. */
 static void complete_held(struct slurm_source *self, const struct slurm_job *job)
 {
 	struct notice_time now = notice_time();
@@ -281,7 +281,7 @@ static enum source_answer give_unanswered(
 	return give_held(self, notice);
 }
 
-/* A question failed: what we know has to do. */
+/* A question failed: continue with what is known. */
 static enum source_answer not_answered(
 	struct slurm_source *self, int64_t now, struct notice *notice, const struct error *err)
 {
@@ -312,7 +312,7 @@ static enum source_answer judge(
 	return not_answered(self, now, notice, err);
 }
 
-/* The end comes near: ask whether it still is, then say so. */
+/* The end comes near: ask Slurm whether it has moved, then give the notice. */
 static enum source_answer look_at_end(struct slurm_source *self, int64_t now, struct notice *notice)
 {
 	char utc[32], reason[160];
@@ -338,8 +338,8 @@ static enum source_answer look_at_end(struct slurm_source *self, int64_t now, st
 }
 
 /*
- * One notice waits; what is caught while it does is the same event. A question from before it
- * cannot tell of it: the end was not moved yet. Its answer is not waited for.
+ * One notice waits; signals that are caught until it is given are the same event. A question that
+ * was asked before the signal does not count, because Slurm had not moved the end yet.
  */
 static void catch_signal(struct slurm_source *self, int64_t now, struct error *err)
 {
