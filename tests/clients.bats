@@ -530,6 +530,61 @@ thread_leaves() {
 	each thread_leaves python
 }
 
+# What ask and tell_section add to the code to leave with.
+leave=256
+
+codes_returned() {
+	start PREEMPT_DIR="$room/nowhere"
+	ask "ask 5" $((leave + 2))
+	ask "tell eval" $((leave + 2))
+	ask "report 5" 2
+	said 3 "not visible here"
+	start
+	ask "ask 5" 0
+	ask "ask 4" $((leave + 2))
+	ask "tell /" $((leave + 2))
+	ask "report 1000000000000000000" 2
+	ask "tell eval" 0
+	hold "save 6"
+	ask "ask 6" 10
+	ask "report 6" 0
+	hold "leave 42"
+	ask "ask 7" $((leave + 42))
+	ask "ask 8" $((leave + 42))
+	ask "report 8" 42
+	rm -r "$board"
+	ask "ask 9" $((leave + 43))
+	ask "ask 9" $((leave + 43))
+	ask "tell eval" $((leave + 43))
+	ask "report 9" 43
+}
+# bats test_tags=smoke
+@test "C, Python: ask, tell_section and saved return the code to leave with" {
+	each codes_returned c python
+}
+
+descriptors() {
+	find "/proc/$training/fd" -mindepth 1 | wc -l
+}
+
+board_damaged() {
+	echo damaged >"$board/step"
+	start
+	ask "ask 5" $((leave + 2))
+	local before
+	before=$(descriptors)
+	ask "ask 5" $((leave + 2))
+	ask "ask 5" $((leave + 2))
+	[ "$(descriptors)" = "$before" ]
+	: >"$board/step"
+	ask "ask 5" 0
+	hold "save 6"
+	ask "ask 6" 10
+}
+@test "C, Python: a program that is refused may ask again, and loses no descriptors" {
+	each board_damaged c python
+}
+
 # The agent dies, the board goes
 
 agent_gone_waiting() {
@@ -1159,7 +1214,7 @@ clobbered() {
 	*) [ "$(grep -cvE 'linux-vdso|linux-gate|libc\.so|ld-linux|ld64|ld-musl' <<<"$output")" = 0 ] ;;
 	esac
 	[ "$(nm -D --defined-only "$OUT/libpreempt.so.0" | awk '$2 == "T" { print $3 }' | sort | xargs)" = \
-		"preempt_saved preempt_section preempt_step preempt_step_next" ]
+		"preempt_ask preempt_saved preempt_section preempt_step preempt_step_next preempt_tell_section" ]
 	# In the static library every other symbol keeps out of a program's way.
 	run -0 nm -g --defined-only "$OUT/libpreempt.a"
 	[ "$(grep -E ' [TDBR] ' <<<"$output" | grep -cv ' preempt_')" = 0 ]

@@ -293,6 +293,7 @@ bool preempt_board_open(struct preempt_board *board, int how)
 			close(board->dir);
 		if (board->step >= 0)
 			close(board->step);
+		board->dir = board->step = -1;
 		errno = why;
 		return false;
 	}
@@ -346,7 +347,7 @@ int preempt_board_attach(struct preempt_board *board, pid_t owner)
 	if (answer == 1)
 		signals_ignore(board->name);
 	else
-		*board->path = '\0';
+		preempt_board_release(board);
 	return answer;
 }
 
@@ -362,5 +363,6 @@ void preempt_board_release(struct preempt_board *board)
 			close(board->alive);
 	}
 	board->alive = 0;
+	board->dir = board->step = -1;
 	*board->path = '\0';
 }

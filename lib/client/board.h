@@ -36,9 +36,12 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "client/preempt.h"
+
+/* Answers: those of preempt_ask. */
 #define BOARD_RUN   0
-#define BOARD_SAVE  10
-#define BOARD_LEAVE 0x100
+#define BOARD_SAVE  PREEMPT_SAVE
+#define BOARD_LEAVE PREEMPT_LEAVE
 
 /* Step numbers have at most 18 digits. */
 #define BOARD_STEP_MAX UINT64_C(999999999999999999)

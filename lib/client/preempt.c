@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * libpreempt: one board per process, threads kept apart, leaving (preempt.h).
+ * libpreempt: one board per process, for all of its threads (preempt.h).
  */
 #include "client/preempt.h"
 
@@ -12,11 +12,11 @@
 
 static struct preempt_board board = {.name = "preempt"};
 static pid_t attached_by; /* this process, or the one it was forked from; 0: not attached */
-static bool boardless;	  /* no PREEMPT_DIR, and said so */
-static bool watched;	  /* forks are */
+static bool boardless;	  /* PREEMPT_DIR is not set, and that was reported */
+static bool watched;	  /* `forked` is called after a fork */
 
-/* `using` guards what is above and is held for moments; `asking` lets one thread through
- * preempt_step at a time, for as long as that takes. A saver never needs the second. */
+/* `using` guards what is above and is held for moments; `asking` lets one thread at a time through
+ * preempt_ask, which may wait. preempt_saved does not take the second. */
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
@@ -27,7 +27,7 @@ static void forked(void)
 	asking = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-/* 1: the board is there; 0: there is none; else BOARD_LEAVE + code. */
+/* 1: the board is attached; 0: there is none; else PREEMPT_LEAVE + code. */
 static int ready(void)
 {
 	pid_t self = getpid();
@@ -52,26 +52,48 @@ static int ready(void)
 	return answer;
 }
 
-/* exit flushes; fflush(NULL) would wait for a thread that sits in a read of stdin. */
-static int leave(int answer)
+int preempt_ask(uint64_t finished, uint64_t next)
 {
-	exit(answer - BOARD_LEAVE);
+	bool held = false;
+	int answer = ready();
+	if (answer != 1)
+		return answer;
+	pthread_mutex_lock(&asking);
+	answer = preempt_board_step(&board, finished, next, &held);
+	if (held)
+		answer = preempt_board_answer(&board, finished);
+	pthread_mutex_unlock(&asking);
+	return answer;
+}
+
+int preempt_tell_section(const char *name)
+{
+	int answer = ready();
+	return answer == 1 ? preempt_board_section(&board, name) : answer;
+}
+
+int preempt_saved(uint64_t step)
+{
+	bool held = false;
+	int answer = ready();
+	if (answer == 1)
+		answer = preempt_board_saved(&board, step, &held);
+	if (held)
+		answer = preempt_board_barrier(&board, step);
+	return answer >= PREEMPT_LEAVE ? answer - PREEMPT_LEAVE : answer;
+}
+
+/* exit flushes; fflush(NULL) would wait for a thread that sits in a read of stdin. */
+static int leave_if_asked(int answer)
+{
+	if (answer >= PREEMPT_LEAVE)
+		exit(answer - PREEMPT_LEAVE);
+	return answer;
 }
 
 int preempt_step_next(uint64_t finished, uint64_t next)
 {
-	bool held = false;
-	int answer = ready();
-	if (answer == 0)
-		return 0;
-	if (answer == 1) {
-		pthread_mutex_lock(&asking);
-		answer = preempt_board_step(&board, finished, next, &held);
-		if (held)
-			answer = preempt_board_answer(&board, finished);
-		pthread_mutex_unlock(&asking);
-	}
-	return answer >= BOARD_LEAVE ? leave(answer) : answer;
+	return leave_if_asked(preempt_ask(finished, next));
 }
 
 int preempt_step(uint64_t finished)
@@ -81,23 +103,5 @@ int preempt_step(uint64_t finished)
 
 int preempt_section(const char *name)
 {
-	int answer = ready();
-	if (answer == 1)
-		answer = preempt_board_section(&board, name);
-	return answer >= BOARD_LEAVE ? leave(answer) : answer;
-}
-
-int preempt_saved(uint64_t step)
-{
-	bool held = false;
-	int answer = ready();
-	if (answer == 0)
-		return 0;
-	if (answer == 1)
-		answer = preempt_board_saved(&board, step, &held);
-	if (held)
-		answer = preempt_board_barrier(&board, step);
-	if (answer == BOARD_LEAVE + 2)
-		return leave(answer);
-	return answer >= BOARD_LEAVE ? answer - BOARD_LEAVE : answer;
+	return leave_if_asked(preempt_tell_section(name));
 }

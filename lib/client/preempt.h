@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * preempt.h: stop together, at one step, with a complete checkpoint. What training code calls.
+ * preempt.h: all tasks of a group stop at the same step, each with a complete checkpoint. Training
+ * code calls this library.
  *
- * A training process that runs under an agent (preempt-run, say) finds its board in $PREEMPT_DIR
- * and asks it at every step boundary whether it should save. The whole use of this library is:
+ * A training process that runs under an agent (preempt-run, for example) finds its board, a
+ * directory, in $PREEMPT_DIR and asks at every step boundary whether it should save:
  *
  *	// cc train.c $(pkg-config --cflags --libs preempt)
  *	#include <preempt.h>
@@ -18,27 +19,31 @@
  *		train(s);
  *	}
  *
- * Report periodic saves with preempt_saved too: that is how the tools know how long a save takes.
- * A step number says how many steps are finished: 0 to 999,999,999,999,999,999; in one
- * process it never falls.
+ * Report periodic saves with preempt_saved too: the agent measures how long a save takes.
  *
- * Owns: two descriptors on the board; the process is the one writer of the board.
- *   Nothing is handed out or needs to be freed; no thread is started; no other library is used.
+ * Two forms: preempt_ask, preempt_tell_section and preempt_saved always return, so a program can
+ *   end its threads or its other processes before it leaves. preempt_step, preempt_step_next and
+ *   preempt_section do the same and call exit(code) where the first two return
+ *   PREEMPT_LEAVE + code.
+ * Units: a step number is the number of finished steps, 0 to 999,999,999,999,999,999. It never
+ *   falls within one process; only preempt_saved may name an earlier step. Exit codes are 1 to 255.
+ * Errors: a call that fails writes one line to stderr, which names the cure, and answers with
+ *	2	wrong use: two writers on one board, a falling or impossible step number, an
+ *		impossible name, a board or an agent that cannot be seen from this process (in a
+ *		container, for example)
+ *	43	the agent or the board is gone: the process must leave, no save can be reported
+ *   Any other code is the agent's. errno is not part of the interface. Without $PREEMPT_DIR every
+ *   call does nothing and returns 0; the first call says so on stderr.
+ * Owns: two or three descriptors, above 400 where possible and close-on-exec, until the process
+ *   ends. The process becomes the board's only writer. No function returns memory, keeps a pointer
+ *   to an argument, starts a thread or uses another library.
  * Costs: three short system calls per step and no waiting, unless the agent asks for it.
- * Threads: preempt_step is called by one thread; preempt_saved may be called later and from
- *   another thread (an asynchronous saver). After fork, a child is another process: it is refused
- *   for as long as the process lives that called first.
- * Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where nothing
- *   else was set up for them: schedulers signal whole process trees, and a trainer that dies of
- *   the notice cannot save. A handler of yours is never replaced.
- * Fails: by leaving the process, exit(code), after one line on stderr, with
- *	2	wrong use: two writers on one board, a falling or impossible step number, a board
- *		or an agent that cannot be seen from here (a container, say); the line names the
- *		cure
- *	43	the agent or the board is gone: no process is left to report a save to.
- *		preempt_saved returns this one
- *   and, asked to by the agent, with the agent's code while preempt_step waits.
- * Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
+ * Threads: one thread asks at step boundaries; preempt_saved may be called later and from another
+ *   thread (an asynchronous saver). After fork the child is another process: it is refused (2) as
+ *   long as the process lives that called first.
+ * Signals: the first call ignores the notice signals ($PREEMPT_SIGNALS, default TERM) that have
+ *   their default action: schedulers signal whole process trees, and a trainer that dies of the
+ *   notice cannot save. Handlers of the program are never replaced.
  */
 #ifndef PREEMPT_H
 #define PREEMPT_H
@@ -55,30 +60,42 @@ extern "C" {
 #define PREEMPT_API
 #endif
 
-/* preempt_step: save a checkpoint now. */
+/* Save a checkpoint now. */
 #define PREEMPT_SAVE 10
-/* preempt_saved: saved, leave, run me again. The usual code; the agent may be configured to return
- * another one: leave with the code that was returned. Never 0. */
+/* Added to the code with which the process must leave: answer - PREEMPT_LEAVE is 1 to 255. */
+#define PREEMPT_LEAVE 0x100
+/* The agent's usual code for "saved, run me again". Leave with the code that was returned, not with
+ * this one: the agent may have been told to use another. */
 #define PREEMPT_EXIT 42
 
-/* `finished` steps are done and the next one has not begun. Returns 0: run the next step; or
- * PREEMPT_SAVE: save this state, call preempt_saved, act on its answer.
- * Waits (polling, 10 ms) while the group agrees on a step, which is rare and short.
- * Calling it again with the same number is right, and is answered with PREEMPT_SAVE only once. */
-PREEMPT_API int preempt_step(uint64_t finished);
+/* Report that `finished` steps are done and the next one has not begun, and that the program will
+ * ask again at step `next`, which is greater (finished + 1 in most loops). Returns
+ *	0			run the next step
+ *	PREEMPT_SAVE		save this state, call preempt_saved, act on its answer
+ *	PREEMPT_LEAVE + code	leave with the code: the agent says so, or an error (above)
+ * Waits, polling every 10 to 50 ms, while the group agrees on a step, which is rare and short.
+ * After the final save it does not return 0 again. Asking again with the same number is allowed,
+ * and is answered with PREEMPT_SAVE only once. */
+PREEMPT_API int preempt_ask(uint64_t finished, uint64_t next);
 
-/* The same for a loop that does not ask at every step: `next`, greater than `finished`, is the step
- * at which it will ask again. */
+/* The same, but calls exit(code) instead of returning PREEMPT_LEAVE + code. preempt_step(finished)
+ * is preempt_step_next(finished, finished + 1). */
+PREEMPT_API int preempt_step(uint64_t finished);
 PREEMPT_API int preempt_step_next(uint64_t finished, uint64_t next);
 
-/* The checkpoint of `step` is complete and durable. Returns 0: run on; or the code to leave with.
- * After the final save it first waits until every other task has saved as well. */
+/* Report that the checkpoint of `step` is complete and durable. Returns 0: run on; or the code to
+ * leave with, the agent's or that of an error. After the final save it first waits until every
+ * other task has saved as well. */
 PREEMPT_API int preempt_saved(uint64_t step);
 
-/* What this task is at from now on: "eval", "save", any name of 1 to 31 letters, digits or _.:@+-.
- * A section may have a limit of its own for the time without progress (preempt-run --section);
- * being named again counts as progress. "step" is the training itself, where preempt_step says how
- * far it is; "setup" is what comes before its first call. Returns 0. */
+/* Report what this task does from now on: "eval", "save", any name of 1 to 31 ASCII letters, digits
+ * or _.:@+- that begins with neither . nor -. A section may have its own limit for the time without
+ * progress (preempt-run --section); naming it again counts as progress. "step" is the training
+ * itself, which preempt_step reports; "setup" is what comes before its first call. Returns 0 or
+ * PREEMPT_LEAVE + code. */
+PREEMPT_API int preempt_tell_section(const char *name);
+
+/* The same, but calls exit(code) instead of returning PREEMPT_LEAVE + code. */
 PREEMPT_API int preempt_section(const char *name);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Stop together, at one step, with a complete checkpoint. What training code calls.
+"""All tasks of a group stop at the same step, each with a complete checkpoint. Training code calls this.
 
-A training process that runs under an agent (preempt-run, say) finds its board in $PREEMPT_DIR and asks
-it at every step boundary whether it should save. The whole use of this file, which needs nothing but
-the standard library, is:
+A training process that runs under an agent (preempt-run, for example) finds its board, a directory, in
+$PREEMPT_DIR and asks at every step boundary whether it should save. This file needs only the standard
+library:
 
     import preempt
 
@@ -14,23 +14,26 @@ the standard library, is:
                 sys.exit(preempt.EXIT)
         train(s)
 
-Report periodic saves with preempt.saved too: that is how the tools know how long a save takes.
-A step number says how many steps are finished: 0 to 999999999999999999, and in one process it
-never falls.
+Report periodic saves with preempt.saved too: the agent measures how long a save takes.
+A step number is the number of finished steps, 0 to 999999999999999999. It never falls within one process.
 
-Threads: step is called by one thread; saved may be called later and from another one (an asynchronous
-  saver). A forked or spawned child is another process: it is refused for as long as the process lives
-  that called first. Data loader processes: DataLoader(..., worker_init_fn=preempt.worker_init).
+Two forms: ask, tell_section and saved always return, so a program can end its threads or its other
+  processes before it leaves. step and section do the same and leave the process where ask and tell_section
+  return LEAVE + code: by SystemExit, or, in a thread other than the main one, where SystemExit would end
+  only the thread, by os._exit after a flush.
+Errors: a call that fails writes one line to stderr, which names the cure, and answers with
+    2   wrong use: two writers on one board, a falling or impossible step number, an impossible name, a
+        board or an agent that cannot be seen from this process (in a container, for example)
+    43  the agent or the board is gone: the process must leave, no save can be reported
+  Any other code is the agent's. Without $PREEMPT_DIR every call does nothing and returns 0; the first
+  call says so on stderr.
+Threads: one thread asks at step boundaries; saved may be called later and from another thread (an
+  asynchronous saver). A forked or spawned child is another process: it is refused (2) as long as the
+  process lives that called first. Data loader processes:
+  DataLoader(..., worker_init_fn=preempt.worker_init).
 Signals: the first call, in the main thread, ignores the notice signals ($PREEMPT_SIGNALS, default TERM)
-  where nothing else was set up for them: schedulers signal whole process trees, and a trainer that dies
-  of the notice cannot save. A handler of yours is never replaced.
-Fails: by leaving the process (SystemExit; from another thread, where that would end only the thread,
-  os._exit after a flush) after one line on stderr, with
-    2   wrong use: two writers on one board, a falling or impossible step number, a board or an agent
-        that cannot be seen from here (a container, say); the line names the cure
-    43  the agent or the board is gone: no process is left to report a save to
-  and, asked to by the agent, with the agent's code while step waits.
-Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
+  that have their default action: schedulers signal whole process trees, and a trainer that dies of the
+  notice cannot save. Handlers of the program are never replaced.
 
 The rules are those of lib/client/board.h; the same tests run through all clients.
 """
@@ -44,9 +47,10 @@ import sys
 import threading
 import time
 
-__all__ = ["EXIT", "SAVE", "saved", "section", "step", "worker_init"]
+__all__ = ["EXIT", "LEAVE", "SAVE", "ask", "saved", "section", "step", "tell_section", "worker_init"]
 
-SAVE = 10  #: what step returns when it asks for a save
+SAVE = 10  #: what ask and step return when they ask for a save
+LEAVE = 0x100  #: ask and tell_section add it to the code with which the process must leave
 EXIT = 42  #: the code to leave with: what saved returned last, if it returned one
 
 _LAST = 10**18 - 1  # step numbers have at most 18 digits
@@ -60,13 +64,75 @@ _lock = threading.Lock()
 _getpid, _fstat, _pwrite = os.getpid, os.fstat, os.pwrite
 
 
-def step(n, next=None):
-    """n steps are finished and the next one has not begun. 0: run the next step; SAVE (true): save this
-    state, call saved, act on its answer. next: the step at which it will be asked again, if not n + 1.
+class _Leave(Exception):
+    """The process must leave with the code that is the argument."""
 
-    Waits while the group agrees on a step, which is rare and short. Calling it again with the same
-    number is right, and is answered with SAVE only once.
+
+def ask(n, next=None):
+    """Report that n steps are finished and the next one has not begun. next: the step at which the program
+    will ask again, if that is not n + 1. Returns 0: run the next step; SAVE: save this state, call saved,
+    act on its answer; LEAVE + code: leave with the code.
+
+    Waits while the group agrees on a step, which is rare and short. Asking again with the same number is
+    allowed, and is answered with SAVE only once.
     """
+    try:
+        return _ask(n, next)
+    except _Leave as leave:
+        return LEAVE + leave.args[0]
+
+
+def step(n, next=None):
+    """The same as ask, but leaves the process instead of returning LEAVE + code."""
+    try:
+        return _ask(n, next)
+    except _Leave as leave:
+        code = leave.args[0]
+    _exit(code)
+
+
+def saved(n):
+    """Report that the checkpoint of step n is complete and durable. Returns 0: run on; else the code to
+    leave with, which is then also in preempt.EXIT. After the final save it first waits until every other
+    task has saved."""
+    global EXIT
+    try:
+        code = _saved(n)
+    except _Leave as leave:
+        code = leave.args[0]
+    if code:
+        EXIT = code
+    return code
+
+
+def tell_section(name):
+    """Report what this task does from now on: "eval", any name of 1 to 31 letters, digits or _.:@+-. A
+    section may have its own limit for the time without progress; naming it again counts as progress. "step"
+    is the training itself. Returns 0 or LEAVE + code."""
+    try:
+        return _section(name)
+    except _Leave as leave:
+        return LEAVE + leave.args[0]
+
+
+def section(name):
+    """The same as tell_section, but leaves the process instead of returning LEAVE + code."""
+    answer = tell_section(name)
+    if answer:
+        _exit(answer - LEAVE)
+    return answer
+
+
+def worker_init(*_):
+    """For data loader processes (worker_init_fn): ignores the notice signals there, so that a notice to
+    the whole process tree does not take the data away before the save. Handlers made in Python stay."""
+    _ignore_signals((signal.SIG_DFL, None))
+
+
+# What the functions above do; all of them raise _Leave
+
+
+def _ask(n, next):
     board = _board
     if board is None or board.process != _getpid():
         board = _attach()
@@ -91,45 +157,27 @@ def step(n, next=None):
     return _answer(board, n)
 
 
-def saved(n):
-    """The checkpoint of step n is complete and durable. 0: run on; else the code to leave with, which is
-    then also in preempt.EXIT. After the final save it first waits until every other task has saved."""
-    global EXIT
+def _saved(n):
     board = _attach()
     if board is None:
         return 0
     n = _number(n)
     if not 0 <= n <= _LAST:
         _say("saved %d: steps go from 0 to %d" % (n, _LAST))
-        _leave(2)
-    code = _overwrite(board, "saved", b"%020d\n" % n)
-    if not code and os.path.lexists(board.hold):
-        code = _barrier(board, n)
-    if code:
-        EXIT = code
-    return code
+        raise _Leave(2)
+    _overwrite(board, "saved", b"%020d\n" % n)
+    return _barrier(board, n) if os.path.lexists(board.hold) else 0
 
 
-def section(name):
-    """What this task is at from now on: "eval", any name of 1 to 31 letters, digits or _.:@+-. It may have a
-    limit of its own for the time without progress; named again, that counts as progress. "step" is the
-    training itself."""
+def _section(name):
     board = _attach()
     if board is None:
         return 0
     if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9_:@+][A-Za-z0-9_:@+.-]{0,30}", name):
         _say("section '%.60s': a name has 1 to 31 letters, digits or _.:@+-, but . and - not first" % (name,))
-        _leave(2)
-    code = _overwrite(board, "section", b"%-31s\n" % name.encode())
-    if code:
-        _leave(code)
+        raise _Leave(2)
+    _overwrite(board, "section", b"%-31s\n" % name.encode())
     return 0
-
-
-def worker_init(*_):
-    """For data loader processes (worker_init_fn): ignores the notice signals there, so that a notice to
-    the whole process tree does not take the data away before the save. Handlers made in Python stay."""
-    _ignore_signals((signal.SIG_DFL, None))
 
 
 # Leaving and saying
@@ -143,7 +191,7 @@ def _say(text):
         pass  # stderr is closed
 
 
-def _leave(code):
+def _exit(code):
     if threading.current_thread() is threading.main_thread():
         raise SystemExit(code)
     for stream in (sys.stdout, sys.stderr):
@@ -159,7 +207,7 @@ def _vanished(board, what, error):
         "cannot write %s on the board %s: %s; leaving with 43"
         % (what, board.path, error.strerror or error)
     )
-    return 43
+    raise _Leave(43)
 
 
 # Numbers, files and processes
@@ -170,7 +218,7 @@ def _number(n):
         return operator.index(n)
     except TypeError:
         _say("%.60r is not a step number: it is an int from 0 to %d" % (n, _LAST))
-        _leave(2)
+        raise _Leave(2)
 
 
 def _decimal(text, most):
@@ -191,7 +239,7 @@ def _refuse_step(board, n, following):
             "step %d, next %d: steps go from 0 to %d, and the next boundary is a later one"
             % (n, following, _LAST)
         )
-    _leave(2)
+    raise _Leave(2)
 
 
 def _read(path):
@@ -242,12 +290,18 @@ class _Board:
         self.at = -1  # the boundary where `final` was answered: beyond it after an overshoot
 
     def open(self, how=0):
+        self.dir = self.step = -1
         self.dir = _raise(os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         self.step = _raise(os.open(self.path + "/step", os.O_RDWR | os.O_CLOEXEC | how, 0o600))
         about = os.fstat(self.dir)
         self.ino, self.dev = about.st_ino, about.st_dev
         self.dated = _on_tmpfs(about.st_dev)
         self.unheld = None
+
+    def close(self):
+        for fd in (self.dir, self.step, self.alive):
+            if fd >= 0:
+                os.close(fd)
 
 
 def _raise(fd):
@@ -291,10 +345,14 @@ def _attach():
         if _board is not None:  # forked: another process, but it knows what it knew
             board.last, board.answered = _board.last, _board.answered
             board.final, board.at = _board.final, _board.at
-        _check_agent(board)
-        _take(board)
-        _open(board)
-        _die_with_agent(board)
+        try:
+            _check_agent(board)
+            _take(board)
+            _open(board)
+            _die_with_agent(board)
+        except _Leave:
+            board.close()
+            raise
         if threading.current_thread() is threading.main_thread():
             _ignore_signals((signal.SIG_DFL,))
         else:
@@ -318,7 +376,7 @@ def _find():
         count = _decimal(ranks, 2**31 - 1)
         if not count:
             _say("PREEMPT_RANKS=%s is not a number of ranks; leave it as the agent set it" % ranks)
-            _leave(2)
+            raise _Leave(2)
         local = os.environ.get("LOCAL_RANK")
         if local is None or _decimal(local, count - 1) is None:
             _say(
@@ -326,14 +384,14 @@ def _find():
                 "that sets LOCAL_RANK (torchrun), or set it"
                 % ("not set" if local is None else local or "empty", count - 1)
             )
-            _leave(2)
+            raise _Leave(2)
         path += "/" + local
     if not os.path.isdir(path):
         _say(
             "the board %s is not visible here: in a container? share the directory and use --board"
             % path
         )
-        _leave(2)
+        raise _Leave(2)
     return path
 
 
@@ -348,7 +406,7 @@ def _check_agent(board):
             "%s/agent does not name the agent's process: not a board, or damaged; start the command "
             "under its agent again" % board.path
         )
-        _leave(2)
+        raise _Leave(2)
     pid = int(found.group(1))
     try:
         ours, theirs = os.stat("/proc/self/ns/pid"), os.stat("/proc/%d/ns/pid" % pid)
@@ -360,13 +418,13 @@ def _check_agent(board):
             "the agent (process %d) is in another PID namespace, so its death could not be seen; run "
             "the agent inside the container, or share the PID namespace" % pid
         )
-        _leave(2)
+        raise _Leave(2)
     if not _alive(pid):
         _say(
             "the agent of the board %s (process %d) is gone, or not visible from this container; "
             "leaving with 43" % (board.path, pid)
         )
-        _leave(43)
+        raise _Leave(43)
     board.agent, board.agent_started = pid, (_stat(pid) or ("", 0))[1]
 
 
@@ -415,12 +473,12 @@ def _take(board):
             "cannot write on the board %s: %s; it must belong to the user who trains"
             % (board.path, error.strerror)
         )
-        _leave(2)
+        raise _Leave(2)
     _say(
         "the board %s belongs to process %d, this is process %d; let one process per task call it, and "
         "give each task its own board (preempt-run -n L or --ranks L)" % (board.path, theirs, pid)
     )
-    _leave(2)
+    raise _Leave(2)
 
 
 def _forget_former(board):
@@ -440,14 +498,14 @@ def _open(board):
         text = os.pread(board.step, 64, 0)
     except OSError as error:
         _say("cannot use %s/step: %s" % (board.path, error.strerror))
-        _leave(2)
+        raise _Leave(2)
     found = re.match(b"([0-9]{1,20})[ \n]", text)
     if text and (not found or int(found.group(1)) > _LAST):
         _say(
             "%s/step has no step number in it: damaged; start the command under its agent again"
             % board.path
         )
-        _leave(2)
+        raise _Leave(2)
     if found:
         board.last = max(board.last, int(found.group(1)))
 
@@ -466,7 +524,7 @@ def _die_with_agent(board):
     except OSError:
         return
     if not _alive(board.agent, board.agent_started):
-        _leave(43)
+        raise _Leave(43)
 
 
 def _ignore_signals(where):
@@ -484,7 +542,7 @@ def _ignore_signals(where):
 
 
 def _overwrite(board, name, line):
-    """A small file on the board, in place, in one write. 0, or the code to leave with."""
+    """Replace a small file on the board in place, in one write."""
     try:
         fd = os.open(board.path + "/" + name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -492,8 +550,7 @@ def _overwrite(board, name, line):
         finally:
             os.close(fd)
     except OSError as error:
-        return _vanished(board, name, error)
-    return 0
+        _vanished(board, name, error)
 
 
 def _rewrite(board, line):
@@ -503,7 +560,7 @@ def _rewrite(board, line):
         os.pwrite(board.step, line, 0)
         return os.fstat(board.dir)
     except OSError as error:
-        _leave(_vanished(board, "step", error))
+        _vanished(board, "step", error)
 
 
 def _held(board):
@@ -522,7 +579,7 @@ def _held(board):
         now = time.time_ns()
         about = os.fstat(board.dir)
     except OSError as error:
-        _leave(_vanished(board, "step", error))
+        _vanished(board, "step", error)
     if os.access(board.hold, os.F_OK):
         return True
     settled = board.dated and now - about.st_mtime_ns > _SETTLED
@@ -610,7 +667,7 @@ def _answer(board, n):
         text, word, number, watch = _look(board)
         verdict = _decide(board, word, number, n)
         if verdict == "leave":
-            _leave(number)
+            raise _Leave(number)
         if verdict == "overshoot":
             _say(
                 "OVERSHOOT: asked to save at step %d, but this task is at %d; saving here, which does "
@@ -622,7 +679,7 @@ def _answer(board, n):
         if verdict != "stay":
             return 0
         if not patience.turn(board, text, word, watch):
-            _leave(43)
+            raise _Leave(43)
 
 
 def _barrier(board, n):

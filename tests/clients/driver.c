@@ -62,6 +62,15 @@ static void clobber(void)
 			exit(99);
 }
 
+/* A wrong use ends this process, as it ends a shell. */
+static int saved(uint64_t n)
+{
+	int code = preempt_saved(n);
+	if (code == 2)
+		exit(code);
+	return code;
+}
+
 int main(void)
 {
 	char line[256], command[16], first[64], second[64];
@@ -78,7 +87,13 @@ int main(void)
 		else if (strcmp(command, "step") == 0)
 			printf("step %d\n", preempt_step(n));
 		else if (strcmp(command, "saved") == 0)
-			printf("saved %d\n", preempt_saved(n));
+			printf("saved %d\n", saved(n));
+		else if (strcmp(command, "ask") == 0)
+			printf("ask %d\n", preempt_ask(n, n + 1));
+		else if (strcmp(command, "tell") == 0)
+			printf("tell %d\n", preempt_tell_section(first));
+		else if (strcmp(command, "report") == 0)
+			printf("report %d\n", preempt_saved(n));
 		else if (strcmp(command, "section") == 0)
 			printf("section %d\n",
 				preempt_section(strcmp(first, "EMPTY") ? first : ""));

@@ -52,7 +52,15 @@ def main():
         elif command == "saved":
             code = preempt.saved(*words)
             assert not code or code == preempt.EXIT
+            if code == 2:  # a wrong use ends this process, as it ends a shell
+                sys.exit(code)
             answer("saved %d" % code)
+        elif command == "ask":
+            answer("ask %d" % preempt.ask(*words))
+        elif command == "tell":
+            answer("tell %d" % preempt.tell_section(*words))
+        elif command == "report":
+            answer("report %d" % preempt.saved(*words))
         elif command == "child":
             answer("child %d" % child(*words))
         elif command == "async":
