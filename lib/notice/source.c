@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/xalloc.h"
 
 static const struct source_kind *const kinds[] = {&source_signal, &source_file, &source_command,
 	&source_deadline, &source_slurm, &source_gce, &source_aws, &source_azure, &source_alibaba};
@@ -66,17 +67,12 @@ enum status source_open(struct source **source, const char *specification,
 	if (bare ? !kind->bare : specification[length + 1] == '\0')
 		return error_set(err, STATUS_USAGE, "source \"%s\" is not complete; write %s",
 			specification, kind->example);
-	char *name = strdup(specification);
-	if (!name)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	struct source *opened;
 	enum status status = kind->open(&opened, specification + length + !bare, options, err);
-	if (status != STATUS_OK) {
-		free(name);
+	if (status != STATUS_OK)
 		return status;
-	}
 	opened->kind = kind;
-	opened->name = name;
+	opened->name = xstrdup(specification);
 	*source = opened;
 	return STATUS_OK;
 }

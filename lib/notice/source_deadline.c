@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "notice/lead.h"
 #include "notice/source.h"
 
@@ -81,9 +82,7 @@ static enum status deadline_open(struct source **source, const char *rest,
 			"2026-01-31T12:00 (local time) or @SECONDS since 1970",
 			rest);
 	}
-	struct deadline_source *self = calloc(1, sizeof(*self));
-	if (!self)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct deadline_source *self = xcalloc(1, sizeof(*self));
 	self->end_utc = utc;
 	self->over = utc && utc <= now.utc;
 	self->end = duration < CLOCK_NEVER - since ? since + duration : CLOCK_NEVER;

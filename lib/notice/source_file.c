@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "notice/source.h"
 
 /* How long to wait for the rest of a first line. */
@@ -51,20 +52,15 @@ static void file_close(struct source *source)
 static enum status file_open(struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
-	struct file_source *self = calloc(1, sizeof(*self));
-	if (!self)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	self->path = strdup(rest);
-	self->directory = file_directory_of(rest);
+	struct file_source *self = xcalloc(1, sizeof(*self));
+	(void)err;
+	self->path = xstrdup(rest);
+	self->directory = xneeded(file_directory_of(rest));
 	self->watched = -1;
 	self->grace = options->grace;
 	self->period = options->period ? options->period : 1000;
 	/* Without a watch (their number is limited for each user) the next look finds the file. */
 	self->descriptor = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (!self->path || !self->directory) {
-		file_close(&self->source);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
 	const char *slash = strrchr(self->path, '/');
 	self->base = slash ? slash + 1 : self->path;
 	*source = &self->source;
@@ -139,8 +135,7 @@ static enum source_answer file_check(
 	self->next = now + self->period;
 	if (statx(AT_FDCWD, self->path, 0, STATX_BASIC_STATS | STATX_BTIME, &st) < 0) {
 		if (errno != ENOENT && errno != ENOTDIR) {
-			error_set(err, error_status_of_errno(errno), "cannot look for %s: %s",
-				self->path, strerror(errno));
+			error_errno(err, errno, "look for %s", self->path);
 			return SOURCE_CANNOT_ASK;
 		}
 		self->there = self->given = self->closed = false;

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/http.h"
+#include "base/xalloc.h"
 #include "notice/cloud.h"
 #include "notice/source.h"
 
@@ -42,6 +43,7 @@ struct metadata_source {
 	int64_t grace, period; /* period: 0: each look's own */
 	unsigned options;
 	char *base;
+	bool base_named; /* by the specification */
 	int epoll;
 	bool more; /* check has to be called again at once */
 
@@ -81,21 +83,23 @@ static enum status attend(struct metadata_source *self, struct http **http, stru
 }
 
 /* The base URL: as given, else from a variable, else the cloud's own. */
-static bool find_base(struct metadata_source *self, const char *given)
+static void find_base(struct metadata_source *self, const char *given)
 {
 	const struct cloud *cloud = self->cloud;
 	const char *base = given;
-	if (!base || !*base)
+	self->base_named = base;
+	if (!base)
 		base = getenv(cloud->environment);
 	for (size_t i = 0; (!base || !*base) && i < 2 && cloud->hosts[i]; i++) {
 		const char *host = getenv(cloud->hosts[i]);
-		if (host && *host)
-			return asprintf(&self->base, "http://%s", host) >= 0;
+		if (host && *host) {
+			self->base = xprintf("http://%s", host);
+			return;
+		}
 	}
-	self->base = strdup(base && *base ? base : cloud->base);
-	for (size_t end = self->base ? strlen(self->base) : 0; end && self->base[end - 1] == '/';)
+	self->base = xstrdup(base && *base ? base : cloud->base);
+	for (size_t end = strlen(self->base); end && self->base[end - 1] == '/';)
 		self->base[--end] = '\0';
-	return self->base != NULL;
 }
 
 static enum status refuse_word(const struct cloud *cloud, const char *word, struct error *err)
@@ -112,10 +116,8 @@ static enum status refuse_word(const struct cloud *cloud, const char *word, stru
 /* "rebalance,http://127.0.0.1:8080" */
 static enum status read_words(struct metadata_source *self, const char *rest, struct error *err)
 {
-	char *words = strdup(rest), *left = words, *word, *base = NULL;
+	char *words = xstrdup(rest), *left = words, *word, *base = NULL;
 	enum status status = STATUS_OK;
-	if (!words)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	while (*rest && status == STATUS_OK && (word = strsep(&left, ","))) {
 		size_t option = 0;
 		if (!strncmp(word, "http://", 7) || !strncmp(word, "https://", 8)) {
@@ -129,8 +131,8 @@ static enum status read_words(struct metadata_source *self, const char *rest, st
 			status = refuse_word(self->cloud, word, err);
 		self->options |= 1u << option;
 	}
-	if (status == STATUS_OK && !find_base(self, base))
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK)
+		find_base(self, base);
 	free(words);
 	return status;
 }
@@ -148,9 +150,7 @@ static bool is_wanted(const struct metadata_source *self, const struct cloud_que
 static enum status open_cloud(const struct cloud *cloud, struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
-	struct metadata_source *self = calloc(1, sizeof(*self));
-	if (!self)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct metadata_source *self = xcalloc(1, sizeof(*self));
 	self->cloud = cloud;
 	self->grace = options->grace;
 	self->period = options->period;
@@ -213,11 +213,11 @@ static int64_t wait_after(unsigned failures, int64_t period)
 	return failures ? wait / 2 + clock_jitter(wait / 2 + 1) : wait;
 }
 
-/* The text of the specification may name the server already. */
+/* Callers print the specification first: do not repeat a server that it names. */
 static enum source_answer cannot_ask(
 	const struct metadata_source *self, const char *path, struct error *err)
 {
-	error_prefix(err, "%s%s", strstr(self->source.name, "://") ? "" : self->base, path);
+	error_prefix(err, "%s%s", self->base_named ? "" : self->base, path);
 	return SOURCE_CANNOT_ASK;
 }
 
@@ -272,7 +272,7 @@ static enum source_answer check_introduction(
 		return not_introduced(self, now, err);
 	}
 	free(self->introduced);
-	self->introduced = strndup(body, length);
+	self->introduced = xstrndup(body, length);
 	self->introduced_until =
 		self->cloud->introduction.life ? now + self->cloud->introduction.life : CLOCK_NEVER;
 	self->introduction_failures = 0;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "notice/source.h"
 
 struct caught {
@@ -105,20 +106,14 @@ static enum status watch_signal(struct signal_source *self, const char *name, st
 static enum status signal_open(struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
-	struct signal_source *self = calloc(1, sizeof(*self));
-	char *names = strdup(rest), *left = names, *name;
+	struct signal_source *self = xcalloc(1, sizeof(*self));
+	char *names = xstrdup(rest), *left = names, *name;
 	enum status status = STATUS_OK;
-	if (!self || !names) {
-		free(self);
-		free(names);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
 	sigemptyset(&self->watched);
 	sigemptyset(&self->unblocked);
 	self->grace = options->grace;
 	if (pipe2(self->ends, O_CLOEXEC | O_NONBLOCK) < 0)
-		status =
-			error_set(err, STATUS_TEMPORARY, "cannot make a pipe: %s", strerror(errno));
+		status = error_errno(err, errno, "make a pipe");
 	while (status == STATUS_OK && (name = strsep(&left, ",")))
 		status = watch_signal(self, name, err);
 	free(names);
