@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * board.h: a task's board as its training process sees it: the rules. preempt.c (the library) and
- * preempt-step (the program) call them, and add locks, memory and leaving.
+ * board.h: a task's board as its training process sees it: the rules. preempt.c (the library) adds
+ * locks, preempt-step (the program) a memory, and both decide how the process leaves.
  * Not installed. preempt.sh and preempt.py follow the same rules, and pass the same tests.
  *
  * A board is a directory with small text files:
@@ -15,11 +15,11 @@
  *	section	"%-31s\n": what the training is at, a name; the same way
  *	hold	by the agent, whole or absent, one line (C is 1 to 255):
  *		wait PID | save S [PID] | exit S [PID] | leave C
- *	hold.0, hold.1	the next text of hold, which the agent renames to hold
+ *	hold.0, hold.1	the next text of hold, by the agent
  *	pause	a fifo by the agent, to which no process writes: bash sleeps on it without a fork
- *	alive	a fifo of which the agent has the only writing end. A client asks the kernel to send
- *		KILL to its process group when that is closed (shell cannot)
- *	answered, traps.PID	notes of preempt-step and preempt.sh for themselves
+ *	alive	a fifo of which the agent has the only writing end. A client in C or Python asks the
+ *		kernel to send KILL to its process group when that end is closed
+ *	answered, traps.PID	private to preempt-step and to preempt.sh
  *
  * A struct preempt_board is zero-initialised by its caller, who sets `name`, and is released with
  * preempt_board_release (legal on a zeroed one). Nothing is allocated.
@@ -87,8 +87,8 @@ enum hold_word { HOLD_NONE, HOLD_WAIT, HOLD_SAVE, HOLD_EXIT, HOLD_LEAVE };
 struct board_hold {
 	enum hold_word word;
 	uint64_t number; /* of save, exit: the step; of leave: the code */
-	pid_t watch;	 /* leave with 43 when this process is gone; 0: none */
-	bool garbled;	 /* cannot be parsed: treated as a wait without a process to watch */
+	pid_t watch;	 /* 0: no process */
+	bool garbled;	 /* then it is a wait without a process to watch */
 	char line[96];
 };
 

@@ -429,7 +429,7 @@ def _check_agent(board):
 
 
 def _owner(path):
-    """The process that the owner file names; (0, 0): none. The file is created first and filled a moment later."""
+    """The process recorded there; (0, 0): none. The file is created first and filled a moment later."""
     for _ in range(100):
         try:
             found = re.match("([0-9]{1,10})(?: ([0-9]{1,20}))?\n", _read(path))
@@ -482,8 +482,8 @@ def _take(board):
 
 
 def _forget_former(board):
-    """Empty what the former training process reported and was answered: its successor may have gone back to
-    a checkpoint."""
+    """Discard the former training process's step and answers: its successor may have gone back to an earlier
+    checkpoint."""
     for name in ("step", "saved", "section", "answered"):
         try:
             os.truncate(board.path + "/" + name, 0)
@@ -564,11 +564,11 @@ def _rewrite(board, line):
 
 
 def _held(board):
-    """Is hold there, and is the board? Looking up a name that is absent is the dearest part of a step on
-    tmpfs, which forgets such names; so step asks for the directory's time instead. That is the time of
-    the last tick: an absence is believed only where the directory had last changed well before the look,
-    as any later change must show then. On other filesystems times may be coarser or cached: always here.
-    """
+    """Whether hold exists, and whether the board does. tmpfs does not cache missing names: looking one up
+    takes 1.6 us, and a step may take 5. So step reads the directory's modification time instead. It has the
+    resolution of a clock tick: trust "no hold" only if the directory last changed well before the previous
+    lookup, because any later change then shows. On other filesystems times may be coarser or cached: look
+    up the name at each step."""
     try:
         about = os.fstat(board.dir)
         if about.st_ino != board.ino or about.st_dev != board.dev:

@@ -32,10 +32,11 @@
 # Signals: sourcing this ignores the notice signals ($PREEMPT_SIGNALS, default TERM) where no trap is set:
 #	schedulers signal whole process trees, and a script that dies of the notice cannot save. A trap
 #	of yours is never replaced, and one that you set later replaces this.
-# Fails: by leaving the shell (exit) after one line on stderr, with
+# Errors leave the shell (exit) after one line on stderr. (A script that must not be left calls
+# preempt-step(1), whose exit code is the answer.) Codes:
 #	2	wrong use: two writers on one board, a falling or impossible step number, a board or an
 #		agent that cannot be seen from here (a container, say); the line names the cure
-#	43	the agent or the board is gone: no process is left to report a save to
+#	43	the agent or the board is gone: no save can be reported
 #   and, asked to by the agent, with the agent's code while preempt_step waits.
 # Without $PREEMPT_DIR every call does nothing and returns 0; the first one says so on stderr.
 #
@@ -262,7 +263,7 @@ _preempt_tell() {
 		_preempt_say "cannot understand $_preempt_board/hold: $_preempt_line; waiting here until the agent changes it"
 }
 
-# 20 ms. A fifo that no process writes to, read with a timeout, needs no fork.
+# 20 ms. Reading a fifo that no process writes to, with a timeout, needs no fork.
 _preempt_sleep() {
 	if [ -n "${BASH_VERSION-}" ] && [ -p "$_preempt_board/pause" ]; then
 		# shellcheck disable=SC3045
@@ -435,7 +436,7 @@ _preempt_take() {
 		_preempt_path=$_preempt_board/owner.$_preempt_count
 	done
 	[ "$_preempt_count" -eq 0 ] || {
-		# Empty what the former script reported and was answered: this one may have gone back to a
+		# Discard the former script's step and answers: this one may have gone back to an earlier
 		# checkpoint.
 		for _preempt_b in step saved section answered; do
 			[ ! -e "$_preempt_board/$_preempt_b" ] || printf '' >|"$_preempt_board/$_preempt_b" ||
@@ -462,8 +463,8 @@ _preempt_create() {
 	fi
 }
 
-# The process that the owner file $1 names: _preempt_pid, since _preempt_since; empty if none. The file is
-# created first and filled a moment later.
+# Read the owner file $1: _preempt_pid, started at _preempt_since; both empty: none. The file is created
+# first and filled a moment later.
 _preempt_owner() {
 	_preempt_tries=0
 	while [ "$_preempt_tries" -lt 50 ]; do
