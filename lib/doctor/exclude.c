@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "doctor/examine.h"
+#include "store/failure.h"
 #include "store/lock/link_prove.h"
 #include "store/lock/lock.h"
 
@@ -67,7 +68,7 @@ static void conclude_lock(const struct doctor_findings *findings, struct doctor_
 				"no side holds it, and it is not granted");
 		else
 			snprintf(mode->lock_why, sizeof(mode->lock_why), "on %s: %s%s",
-				sides[k].host, strerror(got), lock_cure(got));
+				sides[k].host, strerror(got), store_cure(got));
 		if (got == 0)
 			return;
 	}

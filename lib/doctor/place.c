@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "doctor/examine.h"
 #include "store/access.h"
+#include "store/failure.h"
 #include "store/lock/lockfile.h"
 
 static enum status look_at_directory(
@@ -22,9 +23,7 @@ static enum status look_at_directory(
 		int number = stat(directory, st) < 0 ? errno : S_ISDIR(st->st_mode) ? 0 : ENOTDIR;
 		if (number == 0)
 			return STATUS_OK;
-		status =
-			error_set(err, error_status_of_errno(number), "cannot look at %.300s: %s%s",
-				directory, strerror(number), lock_cure(number));
+		status = store_failure(err, number, "look at %.300s", directory);
 		if (number != ENOENT || !findings->shared)
 			return status;
 	}

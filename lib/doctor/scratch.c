@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "store/failure.h"
 #include "store/lock/lockfile.h"
 
 #define SURELY_OLD 86400 /* seconds; no doctor runs that long */
@@ -111,11 +112,8 @@ static void sweep(const char *made)
 enum status doctor_scratch_make(const char *path, struct error *err)
 {
 	doctor_scratch_remove(path);
-	if (mkdir(path, 0700) < 0) {
-		int number = errno;
-		return error_set(err, error_status_of_errno(number), "cannot make %s: %s%s", path,
-			strerror(number), lock_cure(number));
-	}
+	if (mkdir(path, 0700) < 0)
+		return store_failure(err, errno, "make %s", path);
 	sweep(path);
 	return STATUS_OK;
 }

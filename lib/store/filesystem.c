@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/mounts.h"
 #include "base/text.h"
-#include "store/lock/lockfile.h"
+#include "store/failure.h"
 
 enum {
 	MAGIC_NFS = 0x6969,
@@ -228,9 +228,7 @@ enum status filesystem_inspect(
 		int number = errno;
 		if (descriptor >= 0)
 			close(descriptor);
-		return error_set(err, error_status_of_errno(number),
-			"cannot look at the filesystem of %s: %s%s", directory, strerror(number),
-			lock_cure(number));
+		return store_failure(err, number, "look at the filesystem of %s", directory);
 	}
 	seen.magic = (uint32_t)st.f_type;
 	/* Only where its options decide is the list of mounts read: it can be long. */

@@ -19,14 +19,14 @@
 #include "base/mounts.h"
 #include "store/access.h"
 #include "store/beats/beat_record.h"
+#include "store/failure.h"
 #include "store/sqlite/session.h"
 
 #define TRIES 5
 
 static enum status failed(struct error *err, const char *action, const char *path, int number)
 {
-	return error_set(err, error_status_of_errno(number), "cannot %s %s: %s%s", action, path,
-		strerror(number), lock_cure(number));
+	return store_failure(err, number, "%s %s", action, path);
 }
 
 /* DATABASE.beats/GROUP */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "store/failure.h"
 
 static const struct lock_kind *const kinds[] = {
 	[LOCK_FCNTL] = &lock_fcntl,
@@ -210,7 +211,7 @@ enum status sharedlock_lost(
 	if (why)
 		return error_set(err, error_status_of_errno(why),
 			"cannot check whether we still hold its lock %s.held: %s%s; %s",
-			lock->file.path, strerror(why), lock_cure(why), consequence);
+			lock->file.path, strerror(why), store_cure(why), consequence);
 	return error_set(err, STATUS_TEMPORARY,
 		"its lock %s.held was taken over by others: we were stopped, or did not reach the "
 		"filesystem, for %lld s; %s",

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/mounts.h"
 #include "store/access.h"
+#include "store/failure.h"
 #include "store/lock/link_prove.h"
 
 #define FIRST_LINE    "lock of a preempt-tools store: do not delete, copy or edit"
@@ -25,38 +26,10 @@
 #define RETRY_LONGEST 64  /* milliseconds */
 #define RACES_END     500 /* of those who make it: so long may it look stale, milliseconds */
 
-const char *lock_cure(int number)
-{
-	switch (number) {
-	case ENOSPC:
-	case EDQUOT: return "; free space or choose another place with --store or PREEMPT_STORE";
-	case ENOLCK: return "; the server grants no locks: start its lock service (not: nolock)";
-	case ENOSYS:
-	case EOPNOTSUPP:
-		return "; this filesystem has no byte-range locks here (Lustre: mount it with flock)";
-	case EROFS: return "; it is mounted read-only: choose another place with --store";
-	case EACCES:
-	case EPERM: return "; look at its owner and mode, and at those of its directory";
-	case ESTALE: return "; it was replaced on the server: try again";
-	case EIO:
-	case ETIMEDOUT: return "; the disk, the server or the network failed: try again";
-	case ENOENT:
-	case ENOTDIR: return "; is the filesystem mounted?";
-	case ENOTCONN:
-	case EHOSTDOWN: return "; the server of this filesystem is gone: mount it again";
-	case EFBIG: return "; a file may not become so large (ulimit -f): raise the limit";
-	case EMFILE:
-	case ENFILE: return "; close some, or raise the limit (ulimit -n)";
-	case EINTR: return "; try again";
-	default: return "";
-	}
-}
-
 enum status lockfile_failed(
 	struct error *err, const char *action, const struct lockfile *file, int number)
 {
-	return error_set(err, error_status_of_errno(number), "cannot %s lock file %s: %s%s", action,
-		file->path, strerror(number), lock_cure(number));
+	return store_failure(err, number, "%s lock file %s", action, file->path);
 }
 
 /* Text of a new lock file. */
@@ -329,9 +302,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 			 */
 			bool there = access(terms->database, F_OK) == 0;
 			if (!there && errno != ENOENT) {
-				status = error_set(err, error_status_of_errno(errno),
-					"cannot look at it: %s%s", strerror(errno),
-					lock_cure(errno));
+				status = store_failure(err, errno, "look at it");
 				break;
 			}
 			if (there) {

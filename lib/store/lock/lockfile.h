@@ -114,10 +114,4 @@ enum status lockfile_refuse_format(const char *what, unsigned format, struct err
 enum status lockfile_failed(
 	struct error *err, const char *action, const struct lockfile *file, int number);
 
-/*
- * What to do about an errno that a store can run into: "free space or choose another place", ""
- * where there is nothing to say.
- */
-const char *lock_cure(int number);
-
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "store/failure.h"
 #include "store/sqlite/session.h"
 #include "store/sqlite/syscalls.h"
 
@@ -64,7 +65,7 @@ static enum status busy(
 	int number = syscalls_lock_failed();
 	if (number && number != EAGAIN)
 		return error_set(err, status, "cannot lock store %s: %s%s", where, strerror(number),
-			lock_cure(number));
+			store_cure(number));
 	return error_set(err, status,
 		"cannot %s store %s: another program has it open (sqlite3?); close that program and "
 		"try again",
@@ -104,5 +105,5 @@ enum status session_failed(struct session *session, const char *action, int code
 			session->database ? sqlite3_errmsg(session->database)
 					  : sqlite3_errstr(code));
 	return error_set(err, status, "cannot %s store %s: %s (SQLite %d)%s", action, where,
-		number ? strerror(number) : sqlite3_errstr(code), code, lock_cure(number));
+		number ? strerror(number) : sqlite3_errstr(code), code, store_cure(number));
 }

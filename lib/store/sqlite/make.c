@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/mounts.h"
 #include "store/access.h"
+#include "store/failure.h"
 #include "store/sqlite/session.h"
 #include "store/sqlite/syscalls.h"
 
@@ -46,8 +47,7 @@ static int open_temporary(const struct sqlite_store *store, int directory, char 
 
 static enum status make_failed(const struct sqlite_store *store, int number, struct error *err)
 {
-	return error_set(err, error_status_of_errno(number), "cannot make store %s: %s%s",
-		store->base.where, strerror(number), lock_cure(number));
+	return store_failure(err, number, "make store %s", store->base.where);
 }
 
 /* A whole, synced database under a temporary name in directory. SQLite finds it by its path. */
@@ -159,8 +159,7 @@ static enum status is_there(const struct sqlite_store *store, bool *there, struc
 	int number = errno;
 	if (*there || number == ENOENT)
 		return STATUS_OK;
-	return error_set(err, error_status_of_errno(number), "cannot look at store %s: %s%s",
-		store->base.where, strerror(number), lock_cure(number));
+	return store_failure(err, number, "look at store %s", store->base.where);
 }
 
 enum status database_make(

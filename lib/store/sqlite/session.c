@@ -14,6 +14,7 @@
 #include "base/mounts.h"
 #include "store/access.h"
 #include "store/cache.h"
+#include "store/failure.h"
 #include "store/sqlite/journal.h"
 #include "store/sqlite/session.h"
 #include "store/sqlite/syscalls.h"
@@ -72,8 +73,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 				"store %s was deleted and its lock file %s is still there: not used; to "
 				"begin anew, delete that too, with the store's -journal and .beats",
 				path, store->lock.file.path);
-		return error_set(err, error_status_of_errno(number),
-			"cannot look at store %s: %s%s", path, strerror(number), lock_cure(number));
+		return store_failure(err, number, "look at store %s", path);
 	}
 	enum status status = check_file(store, path, &st, err);
 	/* It is made whole. SQLite would take it for new, and drop its journal. */
@@ -87,9 +87,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 	if (cache_stat(cache, store->journal, &st) < 0) {
 		number = errno;
 		return number == ENOENT ? STATUS_OK
-					: error_set(err, error_status_of_errno(number),
-						  "cannot look at %s: %s%s", store->journal,
-						  strerror(number), lock_cure(number));
+					: store_failure(err, number, "look at %s", store->journal);
 	}
 	return check_file(store, store->journal, &st, err);
 }

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mounts.h"
 #include "store/access.h"
+#include "store/failure.h"
 #include "store/sqlite/syscalls.h"
 
 #define TRIES 100 /* so often may a store come and go while it is opened */
@@ -55,10 +56,8 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 	}
 	if (!store->base.where) {
 		int number = errno;
-		return error_set(err, error_status_of_errno(number),
-			"cannot open store %s: %s: %s%s", path,
-			number == ENOENT ? "its directory" : "its path", strerror(number),
-			lock_cure(number));
+		return store_failure(err, number, "open store %s: %s", path,
+			number == ENOENT ? "its directory" : "its path");
 	}
 	if (strlen(store->base.where) > PATH_LONGEST)
 		return path_too_long(store->base.where, err);
@@ -72,11 +71,8 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 static enum status check_directory(struct sqlite_store *store, struct error *err)
 {
 	struct stat st;
-	if (stat(store->directory, &st) < 0) {
-		int number = errno;
-		return error_set(err, error_status_of_errno(number), "cannot look at %s: %s%s",
-			store->directory, strerror(number), lock_cure(number));
-	}
+	if (stat(store->directory, &st) < 0)
+		return store_failure(err, errno, "look at %s", store->directory);
 	return access_check(store->directory, &st, store->parameters.shared_group, err);
 }
 
@@ -168,9 +164,7 @@ static enum status confirm_missing(
 	number = found ? ENOENT : errno;
 	close(directory);
 	if (number != ENOENT)
-		return error_set(err, error_status_of_errno(number),
-			"cannot look at store %s: %s%s", store->base.where, strerror(number),
-			lock_cure(number));
+		return store_failure(err, number, "look at store %s", store->base.where);
 	*missing = !found;
 	return STATUS_OK;
 }

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "store/access.h"
 #include "store/cache.h"
+#include "store/failure.h"
 #include "store/lock/link_sweep.h"
 #include "store/sqlite/journal.h"
 #include "store/sqlite/takeover_step.h"
@@ -46,12 +47,13 @@ struct takeover {
 static enum takeover_answer failed(
 	struct takeover *takeover, const char *action, const char *path, int number)
 {
-	if (takeover->status == STATUS_OK)
-		takeover->status = error_set(takeover->err, error_status_of_errno(number),
+	if (takeover->status != STATUS_OK)
+		return TAKEOVER_NO;
+	takeover->status = store_failure(takeover->err, number, "%s %s", action, path);
+	if (takeover->err)
+		error_prefix(takeover->err,
 			"its lock was taken over from a process that is dead or does not "
-			"answer, but its files cannot be replaced to keep that process out: "
-			"cannot %s %s: %s%s",
-			action, path, strerror(number), lock_cure(number));
+			"answer, but its files cannot be replaced to keep that process out");
 	return TAKEOVER_NO;
 }
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "store/failure.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *store_cure(int number)
+{
+	switch (number) {
+	case ENOSPC:
+	case EDQUOT: return "; free space or choose another place with --store or PREEMPT_STORE";
+	case ENOLCK: return "; the server grants no locks: start its lock service (not: nolock)";
+	case ENOSYS:
+	case EOPNOTSUPP:
+		return "; this filesystem has no byte-range locks here (Lustre: mount it with flock)";
+	case EROFS: return "; it is mounted read-only: choose another place with --store";
+	case EACCES:
+	case EPERM: return "; look at its owner and mode, and at those of its directory";
+	case ESTALE: return "; it was replaced on the server: try again";
+	case EIO:
+	case ETIMEDOUT: return "; the disk, the server or the network failed: try again";
+	case ENOENT:
+	case ENOTDIR: return "; is the filesystem mounted?";
+	case ENOTCONN:
+	case EHOSTDOWN: return "; the server of this filesystem is gone: mount it again";
+	case EFBIG: return "; a file may not become so large (ulimit -f): raise the limit";
+	case EMFILE:
+	case ENFILE: return "; close some, or raise the limit (ulimit -n)";
+	case EINTR: return "; try again";
+	default: return "";
+	}
+}
+
+enum status store_failure(struct error *err, int number, const char *format, ...)
+{
+	char what[sizeof(err->text)];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	return error_set(err, error_status_of_errno(number), "cannot %s: %s%s", what,
+		strerror(number), store_cure(number));
+}
