@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/reaper.h"
 #include "base/variables.h"
+#include "base/xalloc.h"
 #include "notice/source.h"
 
 void environment_signals(const char *const *sources, size_t count, char names[LISTEN_SIGNALS_SIZE])
@@ -63,8 +64,8 @@ void environment_free(char **environment)
 enum status environment_signal_set(
 	const char *names, const char *what, sigset_t *set, struct error *err)
 {
-	char *copy = strdup(names ? names : "");
-	enum status status = copy ? STATUS_OK : error_set(err, STATUS_TEMPORARY, "out of memory");
+	char *copy = xstrdup(names ? names : "");
+	enum status status = STATUS_OK;
 	char *rest = copy;
 	for (char *name; status == STATUS_OK && (name = strsep(&rest, ","));) {
 		int number;

@@ -12,6 +12,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/xalloc.h"
 #include "proto/claim.h"
 #include "run/attempt.h"
 
@@ -261,14 +262,12 @@ static const struct source_kind source_group = {.name = "group",
 enum status source_group_open(
 	struct source **source, const struct group_source_options *options, struct error *err)
 {
-	struct group_source *self = calloc(1, sizeof(*self));
-	if (!self)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct group_source *self = xcalloc(1, sizeof(*self));
 	pthread_mutex_init(&self->lock, NULL);
 	self->source.kind = &source_group;
-	self->source.name = strdup("group");
+	self->source.name = xstrdup("group");
 	self->options = *options;
-	self->url = strdup(options->store);
+	self->url = xstrdup(options->store);
 	snprintf(self->run, sizeof(self->run), "%s", options->run);
 	/* A later attempt is announced outside of this one. */
 	if (options->attempt) {
@@ -280,9 +279,7 @@ enum status source_group_open(
 	}
 	self->ready = bell_open();
 	self->stop = bell_open();
-	int number = !self->source.name || !self->url || self->ready < 0 || self->stop < 0;
-	if (number)
-		number = errno ? errno : ENOMEM;
+	int number = self->ready < 0 || self->stop < 0 ? errno : 0;
 	if (!number)
 		number = thread_start(&self->thread, ask, self);
 	if (number) {

@@ -12,6 +12,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/xalloc.h"
 #include "live/outage.h"
 #include "proto/remembered.h"
 #include "run/outcome.h"
@@ -76,9 +77,7 @@ static void post(struct store_thread *thread, struct result *result)
 
 static struct result *new_result(enum result_kind kind)
 {
-	struct result *result = calloc(1, sizeof(*result));
-	if (!result)
-		abort(); /* a few hundred bytes: nothing sensible can follow */
+	struct result *result = xcalloc(1, sizeof(*result));
 	result->kind = kind;
 	return result;
 }
@@ -414,10 +413,8 @@ static void release(struct store_thread *thread)
 enum status store_thread_start(
 	struct store_thread **out, const char *url, struct store *store, struct error *err)
 {
-	struct store_thread *thread = calloc(1, sizeof(*thread));
-	if (!thread)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	thread->url = strdup(url);
+	struct store_thread *thread = xcalloc(1, sizeof(*thread));
+	thread->url = xstrdup(url);
 	thread->store = store;
 	thread->last = &thread->first;
 	thread->results_end = &thread->results;
@@ -427,7 +424,7 @@ enum status store_thread_start(
 	thread->ready = bell_open();
 	thread->cancel = bell_open();
 	bool bells = thread->wake >= 0 && thread->ready >= 0 && thread->cancel >= 0;
-	int number = !bells ? errno : thread->url ? 0 : ENOMEM;
+	int number = bells ? 0 : errno;
 	if (number == 0)
 		number = thread_start(&thread->thread, work, thread);
 	if (number == 0) {
@@ -481,9 +478,7 @@ void store_thread_batch(struct store_thread *thread, bool begin)
 
 static struct request *new_request(enum request_kind kind)
 {
-	struct request *request = calloc(1, sizeof(*request));
-	if (!request)
-		abort();
+	struct request *request = xcalloc(1, sizeof(*request));
 	request->kind = kind;
 	return request;
 }

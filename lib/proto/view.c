@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "proto/remembered.h"
 #include "proto/writes.h"
 
@@ -164,15 +165,14 @@ static bool read_decision(struct view *view, const struct reading *r)
 	struct agreement_view *a = &view->agreement;
 	struct agreement_decision decision = {0};
 	const char *kind, *then, *members;
-	bool *set = calloc(a->tasks, sizeof(*set));
-	bool right = set && json_get_text(r->json, "kind", &kind) &&
-		     keys_kind_parse(kind, &decision.kind) &&
-		     json_get_text(r->json, "then", &then) &&
-		     keys_then_parse(then, &decision.then) &&
-		     json_get_text(r->json, "members", &members) &&
-		     keys_read_set(members, a->tasks, set) &&
-		     (decision.kind == KIND_NONE || decision.kind == KIND_EACH ||
-			     get_step(r->json, "step", &decision.step));
+	bool *set = xcalloc(a->tasks, sizeof(*set));
+	bool right =
+		json_get_text(r->json, "kind", &kind) && keys_kind_parse(kind, &decision.kind) &&
+		json_get_text(r->json, "then", &then) && keys_then_parse(then, &decision.then) &&
+		json_get_text(r->json, "members", &members) &&
+		keys_read_set(members, a->tasks, set) &&
+		(decision.kind == KIND_NONE || decision.kind == KIND_EACH ||
+			get_step(r->json, "step", &decision.step));
 	bool over = r->round < a->round;
 	if (over && right)
 		let_stand(a, r->round, &decision);

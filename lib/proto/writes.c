@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/xalloc.h"
 #include "live/progress.h"
 #include "proto/remembered.h"
 
@@ -319,11 +320,10 @@ static void describe_deaths(
 	if (count == 1)
 		return;
 	text_add(text, "; and so are ");
-	bool *set = calloc(view->attempt.tasks, sizeof(*set));
-	for (size_t i = 1; set && i < count; i++)
+	bool *set = xcalloc(view->attempt.tasks, sizeof(*set));
+	for (size_t i = 1; i < count; i++)
 		set[deaths[i].task] = true;
-	if (set)
-		keys_write_marks(view->attempt.tasks, set, text);
+	keys_write_marks(view->attempt.tasks, set, text);
 	free(set);
 }
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "agent/source_group.h"
 #include "agent/store_thread.h"
 #include "base/clock.h"
+#include "base/exit_code.h"
 #include "unit.h"
 
 static int64_t day_off; /* s, of the wall clock of this process */
@@ -131,13 +133,20 @@ int main(void)
 		day_off = 0;
 		CHECK_EQ(entries_of("/proc/self/fd"), before);
 	}
-	TEST("an agent without memory for its tasks says so")
+	TEST("an agent without memory for its tasks ends with 75")
 	{
 		struct identity identity = {.count = UINT64_MAX, .tasks = UINT64_MAX};
 		struct agent_options options = {.identity = &identity};
 		struct agent_end end;
-		CHECK_EQ(agent_run(&options, &end), STATUS_TEMPORARY);
-		agent_end_release(&end);
+		int ended;
+		fflush(NULL);
+		pid_t child = fork();
+		if (child == 0) {
+			(void)agent_run(&options, &end);
+			_exit(1);
+		}
+		CHECK(waitpid(child, &ended, 0) == child && WIFEXITED(ended));
+		CHECK_EQ(WEXITSTATUS(ended), CODE_TEMPORARY);
 	}
 	return unit_end();
 }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "base/xalloc.h"
 
 #define STALL_LIMIT 10000 /* ms for a reader of our stderr to take what is left */
 
@@ -112,15 +113,13 @@ static void release(struct stderr_relay *relay)
 
 enum status stderr_relay_start(struct stderr_relay **out, size_t count, struct error *err)
 {
-	struct stderr_relay *relay = calloc(1, sizeof(*relay));
-	if (!relay)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct stderr_relay *relay = xcalloc(1, sizeof(*relay));
 	pthread_mutex_init(&relay->lock, NULL);
 	pthread_cond_init(&relay->drained, NULL);
-	relay->streams = calloc(count, sizeof(*relay->streams));
-	relay->polled = calloc(count + 1, sizeof(*relay->polled));
+	relay->streams = xcalloc(count, sizeof(*relay->streams));
+	relay->polled = xcalloc(count + 1, sizeof(*relay->polled));
 	relay->stop = bell_open();
-	int number = relay->stop < 0 ? errno : relay->streams && relay->polled ? 0 : ENOMEM;
+	int number = relay->stop < 0 ? errno : 0;
 	while (number == 0 && relay->count < count) {
 		int ends[2];
 		if (pipe2(ends, O_CLOEXEC) < 0) {

@@ -88,12 +88,12 @@ static bool is_watched(const struct agent *agent)
 static void end_cut_off(struct agent *agent)
 {
 	struct group *group = &agent->group;
-	struct death *deaths = calloc(agent->task_count, sizeof(*deaths));
+	struct death *deaths = xcalloc(agent->task_count, sizeof(*deaths));
 	size_t count = 0;
 	agent->cut_off_ended = true;
 	for (size_t i = 0; i < agent->task_count; i++) {
 		agreement_cut_off(&agent->tasks[i].agreement);
-		if (deaths && !agent->tasks[i].finished)
+		if (!agent->tasks[i].finished)
 			deaths[count++] = (struct death){.task = agent->tasks[i].number,
 				.cause = agent->tasks[i].hung ? DEATH_HUNG : DEATH_SILENT,
 				.since_utc = clock_utc() - agent->cut_off.lasted,

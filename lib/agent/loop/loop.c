@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/message.h"
+#include "base/xalloc.h"
 
 #define SAMPLE_EVERY 1000  /* ms between looks at how far the tasks are */
 #define SAFETY_POLL  15000 /* ms after which the store is read even if it seems unchanged */
@@ -161,8 +162,8 @@ void agent_release(struct agent *agent)
 
 static void keep_goodbyes(struct agent *agent, struct agent_end *end)
 {
-	end->unwritten = calloc(2 * agent->task_count, sizeof(*end->unwritten));
-	for (size_t i = 0; i < agent->task_count && end->unwritten; i++)
+	end->unwritten = xcalloc(2 * agent->task_count, sizeof(*end->unwritten));
+	for (size_t i = 0; i < agent->task_count; i++)
 		end->unwritten_count += agent_task_unwritten(
 			&agent->tasks[i], &agent->group, &end->unwritten[end->unwritten_count]);
 }
@@ -190,14 +191,8 @@ int agent_run(const struct agent_options *options, struct agent_end *end)
 	int code;
 	bool started = false, superseded = false, rehearsed_well = false;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	agent.tasks = calloc(agent.task_count, sizeof(*agent.tasks));
-	agent.commands = calloc(agent.command_count, sizeof(*agent.commands));
-	if (!agent.tasks || !agent.commands) {
-		agent.task_count = agent.command_count = 0;
-		error_set(&err, STATUS_TEMPORARY, "out of memory");
-		code = message_fail(&err);
-		goto out;
-	}
+	agent.tasks = xcalloc(agent.task_count, sizeof(*agent.tasks));
+	agent.commands = xcalloc(agent.command_count, sizeof(*agent.commands));
 	agent.group.reaper = &agent.reaper;
 	for (size_t i = 0; i < agent.task_count; i++)
 		agent.tasks[i].board = (struct board){.directory = -1};

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/message.h"
 #include "base/process.h"
+#include "base/xalloc.h"
 
 void agent_hold_signals(const char *const *sources, size_t count)
 {
@@ -115,8 +116,6 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 	enum status status =
 		environment_signal_set(options->shield, "--shield", &start.ignored, err);
 	char **environment = environment_build(&what);
-	if (status == STATUS_OK && !environment)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
 	start.environment = environment;
 	if (status == STATUS_OK)
 		status = process_start(&start, &command->pid, err);
@@ -142,9 +141,7 @@ enum status agent_start(struct agent *agent, struct error *err)
 	struct agreement_alone *alone = &agent->group.alone;
 	alone->first = options->identity->task;
 	alone->count = agent->task_count;
-	alone->view.peers = calloc(options->identity->tasks, sizeof(*alone->view.peers));
-	if (status == STATUS_OK && !alone->view.peers)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	alone->view.peers = xcalloc(options->identity->tasks, sizeof(*alone->view.peers));
 	for (size_t i = 0; i < agent->task_count && status == STATUS_OK; i++) {
 		agent_task_init(&agent->tasks[i], &agent->group, options->identity->task + i,
 			&agent->commands[options->ranks ? 0 : i], now);

@@ -16,6 +16,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/xalloc.h"
 
 uint64_t pulse_token(const struct process_identity *who)
 {
@@ -57,7 +58,7 @@ static bool beat(struct pulse *pulse, bool farewell)
 /* So that no preempt-heartbeat beats for them as well. */
 static void claim_streams(struct pulse *pulse)
 {
-	pulse->streams = pulse->options.follow ? NULL : calloc(pulse->options.count, sizeof(int));
+	pulse->streams = pulse->options.follow ? NULL : xcalloc(pulse->options.count, sizeof(int));
 	for (uint64_t i = 0; pulse->streams && i < pulse->options.count; i++) {
 		pulse->streams[i] = -1;
 		(void)stream_claim(store_where(pulse->store), &pulse->attempt,
@@ -78,10 +79,8 @@ static enum status prepare(struct pulse *pulse)
 	struct error err;
 	claim_streams(pulse);
 	keys_group(&pulse->attempt, pulse->group);
-	pulse->peers = calloc(pulse->attempt.tasks, sizeof(*pulse->peers));
-	pulse->out = calloc(pulse->attempt.tasks, sizeof(*pulse->out));
-	if (!pulse->peers || !pulse->out)
-		return STATUS_TEMPORARY;
+	pulse->peers = xcalloc(pulse->attempt.tasks, sizeof(*pulse->peers));
+	pulse->out = xcalloc(pulse->attempt.tasks, sizeof(*pulse->out));
 	enum status status = view_init(&pulse->view, &pulse->attempt, &err);
 	if (status != STATUS_OK)
 		return status;
@@ -211,11 +210,8 @@ static void release(struct pulse *pulse)
 
 enum status pulse_start(struct pulse **out, const struct pulse_options *options, struct error *err)
 {
-	struct pulse *pulse = calloc(1, sizeof(*pulse));
-	if (!pulse || !(pulse->steps = calloc(options->count, sizeof(*pulse->steps)))) {
-		free(pulse);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	struct pulse *pulse = xcalloc(1, sizeof(*pulse));
+	pulse->steps = xcalloc(options->count, sizeof(*pulse->steps));
 	pulse->options = *options;
 	pulse->token = pulse_token(options->who);
 	pulse->options.who = NULL;

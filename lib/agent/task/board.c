@@ -14,6 +14,7 @@
 #include "agent/task/board_place.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 
 #define BOARD_ROOM 128	/* bytes: more than any file has that is written in place */
 #define FILE_MOST  8192 /* bytes: more than any notice or line of an error that is kept has */
@@ -97,10 +98,7 @@ enum status board_create(struct board *board, const char *parent, pid_t agent, s
 	if (!parent)
 		parent = board_place();
 	board_sweep(parent);
-	if (asprintf(&board->path, "%s/" BOARD_NAME "XXXXXX", parent) < 0) {
-		board->path = NULL;
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	board->path = xprintf("%s/" BOARD_NAME "XXXXXX", parent);
 	if (!mkdtemp(board->path)) {
 		enum status status = failed(err, "make", board->path);
 		free(board->path);
@@ -117,10 +115,7 @@ enum status board_create_rank(
 	struct board *board, const char *directory, uint64_t rank, pid_t agent, struct error *err)
 {
 	*board = (struct board){.directory = -1, .agent = agent};
-	if (asprintf(&board->path, "%s/%llu", directory, (unsigned long long)rank) < 0) {
-		board->path = NULL;
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	board->path = xprintf("%s/%llu", directory, (unsigned long long)rank);
 	enum status status = mkdir(board->path, 0700) < 0 ? failed(err, "make", board->path)
 							  : furnish(board, err);
 	if (status != STATUS_OK)
@@ -131,9 +126,9 @@ enum status board_create_rank(
 enum status board_open(struct board *board, const char *path, pid_t agent, struct error *err)
 {
 	*board = (struct board){.directory = -1, .agent = agent};
-	board->path = strdup(path);
+	board->path = xstrdup(path);
 	board->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool open_at_all = board->path && board->directory >= 0;
+	bool open_at_all = board->directory >= 0;
 	enum status status = STATUS_OK;
 	if (!open_at_all && errno != ENOENT && errno != ENOTDIR)
 		status = failed(err, "open", path);
