@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/subprocess.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "base/reaper.h"
+
+#define KEEP	   ((size_t)64 << 10) /* bytes of what it writes */
+#define KILL_TIME  1000		      /* ms that the kernel may take to end what got KILL */
+#define LOOK_AGAIN 50		      /* ms between two looks, where there is no pidfd */
+
+/* ---- The start ---- */
+
+/* What the child reports to its parent when it cannot start the command. */
+struct refusal {
+	int number;
+	enum { REFUSED_COMMAND, REFUSED_INPUT, REFUSED_DIRECTORY, REFUSED_INTERPRETER } what;
+};
+
+static void refuse(int report, struct refusal refusal)
+{
+	(void)file_write_all(report, &refusal, sizeof(refusal));
+	_exit(STATUS_NOT_FOUND);
+}
+
+#define HIGH 500 /* above the descriptors that programs use */
+
+/* A pipe to which nobody writes: nobody but this process has its writing end, as long as it lives.
+ */
+static int life[2] = {-1, -1};
+static pthread_once_t life_made = PTHREAD_ONCE_INIT;
+static void make_life(void)
+{
+	if (pipe2(life, O_CLOEXEC) < 0)
+		life[0] = life[1] = -1;
+}
+
+/*
+ * The kernel tells readers that want to know when the last writer is gone, by a signal of their
+ * choice to a process group of their choice. The command keeps this descriptor, for as long as
+ * anything of it runs and has not closed it; nothing has to run for it to work.
+ */
+static void die_with_writer(void)
+{
+	char path[40];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", life[0]);
+	int reader = life[0] < 0 ? -1 : open(path, O_RDONLY | O_NONBLOCK);
+	int high = reader < 0 ? -1 : fcntl(reader, F_DUPFD, HIGH);
+	if (high >= 0)
+		close(reader);
+	else
+		high = reader;
+	if (high >= 0 && fcntl(high, F_SETOWN, -getpid()) == 0 &&
+		fcntl(high, F_SETSIG, SIGKILL) == 0)
+		(void)fcntl(high, F_SETFL, O_NONBLOCK | O_ASYNC);
+}
+
+/* The dispositions that a command starts with: what was ignored stays ignored, no handler stays. */
+static void reset_signals(const sigset_t *ignored)
+{
+	sigset_t none;
+	for (int signal = 1; signal < SIGRTMIN; signal++) {
+		struct sigaction action;
+		if (sigaction(signal, NULL, &action) < 0)
+			continue;
+		if (ignored && sigismember(ignored, signal) == 1)
+			action.sa_handler = SIG_IGN;
+		else if (action.sa_handler != SIG_IGN)
+			action.sa_handler = SIG_DFL;
+		action.sa_flags = 0;
+		(void)sigaction(signal, &action, NULL);
+	}
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* -1 with errno: path cannot be read as standard input. A pipe without a writer is empty. */
+static int open_input(const char *path)
+{
+	struct stat st;
+	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (descriptor < 0 || fcntl(descriptor, F_SETFL, 0) < 0)
+		return -1;
+	if (fstat(descriptor, &st) < 0 || !S_ISDIR(st.st_mode))
+		return descriptor;
+	errno = EISDIR;
+	return -1;
+}
+
+static void place_standard(const struct subprocess_options *options, const int given[3], int report)
+{
+	int input = options->input_path ? open_input(options->input_path) : given[STDIN_FILENO];
+	if (input < 0)
+		refuse(report, (struct refusal){errno, REFUSED_INPUT});
+	if (input > 0)
+		dup2(input, STDIN_FILENO);
+	if (options->input_path && input > STDERR_FILENO)
+		close(input);
+	for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
+		if (given[i] > 0)
+			dup2(given[i], i);
+	if (options->standard[STDERR_FILENO] == SUBPROCESS_JOINED)
+		dup2(STDOUT_FILENO, STDERR_FILENO);
+}
+
+/* In the child. */
+static void become(
+	const struct subprocess_options *options, const int given[3], pid_t parent, int report)
+{
+	char *const *argv = options->argv;
+	if (!options->in_our_group) {
+		setpgid(0, 0);
+		if (options->terminal > 0) /* TTOU is blocked */
+			(void)tcsetpgrp(options->terminal, getpid());
+		die_with_writer();
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(128 + SIGKILL);
+	reset_signals(options->ignored);
+	place_standard(options, given, report);
+	if (options->directory && chdir(options->directory) < 0)
+		refuse(report, (struct refusal){errno, REFUSED_DIRECTORY});
+	/* Not execvpe, which searches our own PATH. */
+	if (options->environment)
+		environ = (char **)(uintptr_t)options->environment;
+	execvp(argv[0], argv);
+	struct refusal refusal = {.number = errno};
+	if (refusal.number == ENOENT && strchr(argv[0], '/') && access(argv[0], F_OK) == 0)
+		refusal.what = REFUSED_INTERPRETER;
+	refuse(report, refusal);
+}
+
+/* Errors that the command does not cause and that may pass. */
+static bool passes(int number)
+{
+	switch (number) {
+	case EAGAIN:
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case EIO:
+	case ESTALE:
+	case ETIMEDOUT:
+	case ETXTBSY: return true;
+	default: return false;
+	}
+}
+
+/* Errors of the file that is to be the input, or of its owner: they stay. */
+static bool is_of_file(int number)
+{
+	switch (number) {
+	case ENOENT:
+	case ENOTDIR:
+	case EISDIR:
+	case EACCES:
+	case EPERM:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case ENXIO: return true;
+	default: return false;
+	}
+}
+
+static enum status say_refusal(
+	const struct subprocess_options *options, struct refusal refusal, struct error *err)
+{
+	const char *why = strerror(refusal.number), *name = options->argv[0];
+	bool later = passes(refusal.number);
+	switch (refusal.what) {
+	case REFUSED_INPUT:
+		return error_set(err, is_of_file(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
+			"cannot open %s as stdin: %s", options->input_path, why);
+	case REFUSED_DIRECTORY:
+		return error_set(err, later ? STATUS_TEMPORARY : STATUS_NO,
+			"cannot run %s in %s: %s", name, options->directory, why);
+	case REFUSED_INTERPRETER:
+		return error_set(err, STATUS_CANNOT_RUN,
+			"cannot run %s: the interpreter it names is not there", name);
+	case REFUSED_COMMAND: break;
+	}
+	return error_set(err,
+		later			   ? STATUS_TEMPORARY
+		: refusal.number == ENOENT ? STATUS_NOT_FOUND
+					   : STATUS_CANNOT_RUN,
+		"cannot run %s: %s", name, why);
+}
+
+/* Start it with these standard descriptors (0: ours), and wait until it has become the command. */
+static enum status launch(
+	const struct subprocess_options *options, const int given[3], pid_t *pid, struct error *err)
+{
+	int report[2];
+	sigset_t all, old;
+	pid_t parent = getpid();
+	pthread_once(&life_made, make_life);
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return error_set(err, STATUS_TEMPORARY, "cannot make a pipe: %s", strerror(errno));
+	/* No handler of ours may run in the child before its dispositions are reset. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid_t child = fork();
+	if (child == 0)
+		become(options, given, parent, report[1]);
+	int fork_error = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	close(report[1]);
+	if (child < 0) {
+		close(report[0]);
+		return error_set(err, STATUS_TEMPORARY, "cannot start %s: %s", options->argv[0],
+			strerror(fork_error));
+	}
+	struct refusal refusal = {0};
+	ssize_t n;
+	do
+		n = read(report[0], &refusal, sizeof(refusal));
+	while (n < 0 && errno == EINTR);
+	close(report[0]);
+	if (n == sizeof(refusal)) {
+		waitpid(child, NULL, 0);
+		return say_refusal(options, refusal, err);
+	}
+	*pid = child;
+	return STATUS_OK;
+}
+
+enum status process_start(const struct process_command *command, pid_t *pid, struct error *err)
+{
+	struct subprocess_options options = {.argv = command->argv,
+		.environment = command->environment,
+		.directory = command->directory,
+		.ignored = &command->ignored,
+		.in_our_group = !command->own_group,
+		.terminal = command->terminal};
+	const int given[3] = {
+		command->standard_input, command->standard_output, command->standard_error};
+	return launch(&options, given, pid, err);
+}
+
+/* ---- What a command is given, and what is kept of it ---- */
+
+static bool open_pipe(int *ours, int *its, int of_ours)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return false;
+	*ours = ends[of_ours];
+	*its = ends[!of_ours];
+	return true;
+}
+
+/* made: what is to be closed here once the command has it. */
+static bool open_standard(struct subprocess *child, const struct subprocess_options *options,
+	int given[3], int made[3])
+{
+	for (int i = 0; i < 3; i++) {
+		int asked = options->standard[i], ours;
+		if (i == STDIN_FILENO && options->input) {
+			if (!open_pipe(&ours, &made[i], 1))
+				return false;
+			/* It fits into a pipe. */
+			(void)file_write_all(ours, options->input, strlen(options->input));
+			close(ours);
+		} else if (asked == SUBPROCESS_NOTHING) {
+			made[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+			if (made[i] < 0)
+				return false;
+		} else if (asked == SUBPROCESS_KEEP) {
+			if (!open_pipe(&child->from[i - 1].descriptor, &made[i], 0))
+				return false;
+			(void)fcntl(child->from[i - 1].descriptor, F_SETFL, O_NONBLOCK);
+		}
+		given[i] = made[i] ? made[i] : asked > 0 ? asked : 0;
+	}
+	return true;
+}
+
+/* Read what there is, and keep as much of it as is wanted. */
+static void drain(struct subprocess *child, int i)
+{
+	struct text *to = i == 0 ? &child->output : &child->errors;
+	struct loop_watch *from = &child->from[i];
+	char bytes[4096];
+	/* A command that writes faster than we read must not keep us here. */
+	for (int round = 0; round < 64 && from->descriptor >= 0; round++) {
+		ssize_t n = read(from->descriptor, bytes, sizeof(bytes));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return;
+		size_t room = child->keep - to->length;
+		text_add_bytes(to, bytes, (size_t)n < room ? (size_t)n : room);
+		if (n > 0)
+			continue;
+		if (child->loop)
+			loop_remove(child->loop, from);
+		close(from->descriptor);
+		from->descriptor = -1;
+	}
+}
+
+/* ---- All that run ---- */
+
+static struct subprocess *first;
+
+/* When to look again in any case: without a pidfd only a look tells the end. */
+static int64_t next_look(const struct subprocess *child, int64_t now)
+{
+	return child->end.descriptor >= 0 ? child->limit
+					  : clock_earlier(child->limit, now + LOOK_AGAIN);
+}
+
+static void begin(struct subprocess *child)
+{
+	child->end.descriptor = pidfd_open(child->pid, 0);
+	child->end.due = next_look(child, clock_now());
+	child->next = first;
+	first = child;
+	if (!child->loop)
+		return;
+	loop_add(child->loop, &child->end);
+	for (int i = 0; i < 2; i++)
+		if (child->from[i].descriptor >= 0)
+			loop_add(child->loop, &child->from[i]);
+}
+
+/* Its number is not its own any more; what it has written and its code stay. */
+static void forget(struct subprocess *child)
+{
+	struct loop_watch *watches[] = {&child->end, &child->from[0], &child->from[1]};
+	for (size_t i = 0; i < 3; i++) {
+		if (child->loop)
+			loop_remove(child->loop, watches[i]);
+		if (watches[i]->descriptor >= 0)
+			close(watches[i]->descriptor);
+		watches[i]->descriptor = -1;
+	}
+	for (struct subprocess **at = &first; *at; at = &(*at)->next)
+		if (*at == child) {
+			*at = child->next;
+			break;
+		}
+	child->pid = 0;
+}
+
+static struct subprocess blank(struct loop *loop, struct loop_watch *parent)
+{
+	struct loop_watch watch = {.descriptor = -1, .due = CLOCK_NEVER, .parent = parent};
+	return (struct subprocess){
+		.end = watch, .from = {watch, watch}, .limit = CLOCK_NEVER, .loop = loop};
+}
+
+enum status subprocess_start(
+	struct subprocess *child, const struct subprocess_options *options, struct error *err)
+{
+	static char shell[] = "/bin/sh", option[] = "-c";
+	char *const by_shell[] = {shell, option, (char *)(uintptr_t)options->shell, NULL};
+	struct subprocess_options how = *options;
+	int given[3] = {0}, made[3] = {0};
+	*child = blank(options->loop, options->parent);
+	child->reaper = options->reaper;
+	child->limit = options->limit ? options->limit : CLOCK_NEVER;
+	child->keep = options->keep ? options->keep : KEEP;
+	child->in_our_group = options->in_our_group;
+	if (how.shell)
+		how.argv = by_shell;
+	enum status status = open_standard(child, &how, given, made)
+				     ? launch(&how, given, &child->pid, err)
+				     : error_set(err, STATUS_TEMPORARY, "cannot run %s: %s",
+					       how.argv[0], strerror(errno));
+	for (int i = 0; i < 3; i++)
+		if (made[i] > 0)
+			close(made[i]);
+	if (status != STATUS_OK) {
+		forget(child);
+		return status;
+	}
+	if (child->reaper)
+		reaper_add(child->reaper, child->pid);
+	begin(child);
+	return STATUS_OK;
+}
+
+enum status subprocess_watch(
+	struct subprocess *child, pid_t pid, struct loop *loop, struct error *err)
+{
+	*child = blank(loop, NULL);
+	if (kill(pid, 0) < 0 && errno == ESRCH)
+		return error_set(err, STATUS_NO, "there is no process %d", (int)pid);
+	child->pid = pid;
+	child->is_watched_only = true;
+	begin(child);
+	return STATUS_OK;
+}
+
+static void look_for_end(struct subprocess *child)
+{
+	if (child->is_watched_only) {
+		child->ended = child->end.descriptor >= 0
+				       ? loop_is_ready(child->end.descriptor)
+				       : kill(child->pid, 0) < 0 && errno == ESRCH;
+		child->code = -1;
+		return;
+	}
+	child->how = (siginfo_t){0};
+	int waited = waitid(P_PID, (id_t)child->pid, &child->how, WEXITED | WNOHANG | WNOWAIT);
+	/* Where SIGCHLD is ignored the kernel reaps it. */
+	child->ended = waited < 0 ? errno == ECHILD : child->how.si_pid == child->pid;
+	if (waited < 0)
+		child->code = -1;
+	else if (child->how.si_code == CLD_EXITED)
+		child->code = child->how.si_status;
+	else
+		child->code = 128 + child->how.si_status;
+}
+
+enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
+{
+	if (!child->pid)
+		return SUBPROCESS_NONE;
+	if (!child->ended)
+		look_for_end(child);
+	drain(child, 0);
+	drain(child, 1);
+	if (child->ended)
+		return SUBPROCESS_ENDED;
+	bool over = now >= child->limit, said = child->late;
+	if (over) {
+		subprocess_signal(child, SIGKILL);
+		child->late = true;
+		child->limit = now + KILL_TIME; /* again, until it is gone */
+	}
+	child->end.due = next_look(child, now);
+	return over && !said ? SUBPROCESS_LATE : SUBPROCESS_RUNS;
+}
+
+/* Whether KILL to the group that it leads hits nothing else. */
+static bool leads_group(const struct subprocess *child)
+{
+	return !child->in_our_group && !child->is_watched_only;
+}
+
+void subprocess_signal(const struct subprocess *child, int number)
+{
+	if (!child->pid || child->ended)
+		return;
+	if (!leads_group(child) || kill(-child->pid, number) < 0 || number == SIGKILL ||
+		getpgid(child->pid) != child->pid)
+		kill(child->pid, number);
+}
+
+void subprocess_reap(struct subprocess *child, bool spare)
+{
+	if (!child->pid)
+		return;
+	if (leads_group(child) && !spare)
+		kill(-child->pid, SIGKILL);
+	if (child->reaper)
+		reaper_remove(child->reaper, child->pid);
+	while (!child->is_watched_only && wait4(child->pid, NULL, 0, &child->usage) < 0 &&
+		errno == EINTR)
+		;
+	forget(child);
+}
+
+/* Until something of it can be read, its end, its limit, or deadline. */
+static void wait_for(const struct subprocess *child, int64_t deadline)
+{
+	struct pollfd polled[] = {{.fd = child->end.descriptor, .events = POLLIN},
+		{.fd = child->from[0].descriptor, .events = POLLIN},
+		{.fd = child->from[1].descriptor, .events = POLLIN}};
+	(void)poll(polled, 3, clock_poll_timeout(clock_earlier(child->end.due, deadline)));
+}
+
+void subprocess_kill(struct subprocess *child)
+{
+	int64_t deadline = clock_after(KILL_TIME);
+	bool ours = child->pid && !child->is_watched_only;
+	if (ours)
+		subprocess_signal(child, SIGKILL);
+	while (ours && subprocess_check(child, clock_now()) != SUBPROCESS_ENDED &&
+		clock_now() < deadline)
+		wait_for(child, deadline);
+	if (child->ended)
+		subprocess_reap(child, false);
+	else if (child->pid)
+		forget(child);
+}
+
+void subprocess_release(struct subprocess *child)
+{
+	subprocess_kill(child);
+	text_release(&child->output);
+	text_release(&child->errors);
+}
+
+enum status subprocess_run(
+	struct subprocess *child, const struct subprocess_options *options, struct error *err)
+{
+	enum subprocess_state state;
+	enum status status = subprocess_start(child, options, err);
+	if (status != STATUS_OK)
+		return status;
+	while ((state = subprocess_check(child, clock_now())) == SUBPROCESS_RUNS)
+		wait_for(child, CLOCK_NEVER);
+	if (state == SUBPROCESS_ENDED) {
+		subprocess_reap(child, false);
+		return STATUS_OK;
+	}
+	subprocess_kill(child);
+	return error_set(err, STATUS_TIMEOUT, "%s has not answered in time",
+		options->shell ? options->shell : options->argv[0]);
+}
+
+static bool is_ours(pid_t pid)
+{
+	for (const struct subprocess *child = first; child; child = child->next)
+		if (child->pid == pid)
+			return true;
+	return false;
+}
+
+void subprocess_reap_others(const struct reaper *reaper)
+{
+	siginfo_t info = {0};
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
+		!is_ours(info.si_pid) && !(reaper && reaper->pid == info.si_pid)) {
+		(void)waitpid(info.si_pid, NULL, WNOHANG);
+		info.si_pid = 0;
+	}
+}
+
+int process_exit_code(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
