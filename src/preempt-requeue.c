@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/args.h"
-#include "base/capture.h"
 #include "base/clock.h"
 #include "base/message.h"
+#include "base/subprocess.h"
 #include "compose/batch.h"
 #include "run/attempt.h"
 #include "run/options.h"
@@ -67,21 +67,23 @@ static const struct args_option common[] = {
 /* Ask by the user's own command. */
 static void ask_by_command(const char *job)
 {
-	char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)requeue_command, NULL};
-	struct text output = {0};
+	struct subprocess_options how = {.shell = requeue_command,
+		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_JOINED},
+		.limit = clock_after(ask_limit)};
+	struct subprocess child;
 	struct error err;
-	int code = 0;
 	if (job)
 		setenv("PREEMPT_JOB", job, 1);
-	enum status status = capture_run(argv, clock_after(ask_limit), &output, &code, &err);
+	enum status status = subprocess_run(&child, &how, &err);
+	const char *said = text_string(&child.output);
 	if (status != STATUS_OK)
 		message_error("--requeue-command: %s", err.text);
-	else if (code != 0)
-		message_error("--requeue-command failed with %d: %.*s", code,
-			(int)strcspn(text_string(&output), "\n"), text_string(&output));
+	else if (child.code != 0)
+		message_error("--requeue-command failed with %d: %.*s", child.code,
+			(int)strcspn(said, "\n"), said);
 	else
 		message_info("asked to run again by --requeue-command");
-	text_release(&output);
+	subprocess_release(&child);
 }
 
 /*

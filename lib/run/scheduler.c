@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/capture.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/subprocess.h"
 
 #define CALL_LIMIT  30000 /* ms that one call of scontrol may take */
 #define RETRY_PAUSE 2000  /* ms between two calls */
@@ -172,9 +172,13 @@ enum status slurm_job_name(char name[64], struct error *err)
 static enum status call(const char *name, char *const *argv, int64_t deadline, struct text *output,
 	int *code, struct error *err)
 {
-	int64_t limit = clock_after(CALL_LIMIT);
-	enum status status =
-		capture_run(argv, limit < deadline ? limit : deadline, output, code, err);
+	struct subprocess_options how = {.argv = argv,
+		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_JOINED},
+		.limit = clock_earlier(clock_after(CALL_LIMIT), deadline)};
+	struct subprocess child;
+	enum status status = subprocess_run(&child, &how, err);
+	*output = child.output;
+	*code = child.code;
 	if (status == STATUS_OK && *code != STATUS_NOT_FOUND) /* env ends with that, too */
 		return STATUS_OK;
 	if (status == STATUS_OK || status == STATUS_NOT_FOUND || status == STATUS_CANNOT_RUN)
