@@ -48,7 +48,7 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 {
 	const struct agent_options *options = group->options;
 	int64_t deadline = group->view.agreement.deadline;
-	if (!is_signal_only(options) || !is_preempted(group) || !command->running ||
+	if (!is_signal_only(options) || !is_preempted(group) || !command->process.pid ||
 		command->end_not_before)
 		return;
 	if (group->own_deadline < deadline)
@@ -57,8 +57,10 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 							  : now + options->agreement.save_timeout;
 	if (command->end_not_before <= now)
 		command->end_not_before = now + 1;
-	if (options->notice_signal)
-		kill(options->signal_ranks ? -command->pid : command->pid, options->notice_signal);
+	if (options->notice_signal && options->signal_ranks)
+		subprocess_signal(&command->process, options->notice_signal);
+	else if (options->notice_signal)
+		kill(command->process.pid, options->notice_signal);
 	if (options->notice_command)
 		hook_start(&command->on_notice, "--on-notice", options->notice_command,
 			command->end_not_before, group->reaper);
@@ -131,6 +133,6 @@ bool signal_only_conclude(
 		if (hook_runs(done_if, now, wake))
 			return false;
 	}
-	task->code = judge(task, group, agreed, done_if->started && done_if->code == 0);
+	task->code = judge(task, group, agreed, done_if->started && done_if->process.code == 0);
 	return true;
 }

@@ -232,7 +232,8 @@ static enum status launch(
 	while (n < 0 && errno == EINTR);
 	close(report[0]);
 	if (n == sizeof(refusal)) {
-		waitpid(child, NULL, 0);
+		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+			;
 		return say_refusal(options, refusal, err);
 	}
 	*pid = child;
@@ -468,7 +469,7 @@ void subprocess_reap(struct subprocess *child, bool spare)
 {
 	if (!child->pid)
 		return;
-	if (leads_group(child) && !spare)
+	if (leads_group(child) && !spare && child->code >= 0) /* -1: the number is not its own */
 		kill(-child->pid, SIGKILL);
 	if (child->reaper)
 		reaper_remove(child->reaper, child->pid);
@@ -476,6 +477,15 @@ void subprocess_reap(struct subprocess *child, bool spare)
 		errno == EINTR)
 		;
 	forget(child);
+}
+
+enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
+{
+	enum subprocess_state state = subprocess_check(child, now);
+	if (state != SUBPROCESS_ENDED)
+		return state;
+	subprocess_reap(child, false);
+	return child->late ? SUBPROCESS_NONE : SUBPROCESS_ENDED;
 }
 
 /* Until something of it can be read, its end, its limit, or deadline. */

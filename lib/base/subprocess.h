@@ -110,6 +110,11 @@ void subprocess_signal(const struct subprocess *child, int number);
 void subprocess_reap(struct subprocess *child, bool spare);
 /* KILL and reap it, if it runs. One that the kernel holds for a second is left to the reaper. */
 void subprocess_kill(struct subprocess *child);
+/*
+ * subprocess_check, and subprocess_reap of one that has ended: SUBPROCESS_ENDED is said once, and
+ * not after SUBPROCESS_LATE.
+ */
+enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now);
 /* subprocess_kill, and frees its output. Legal for one that was never started. */
 void subprocess_release(struct subprocess *child);
 

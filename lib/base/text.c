@@ -149,6 +149,13 @@ const char *text_string(const struct text *text)
 	return text->data ? text->data : "";
 }
 
+const char *text_first_line(struct text *text)
+{
+	if (text->data)
+		text->data[text->length = strcspn(text->data, "\r\n")] = '\0';
+	return text_string(text);
+}
+
 void text_escape(char *to, size_t size, const char *from, size_t length)
 {
 	const unsigned char *s = (const unsigned char *)from;

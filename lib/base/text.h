@@ -36,6 +36,8 @@ bool text_is_utf8(const char *bytes, size_t length);
 
 /* data, never NULL. */
 const char *text_string(const struct text *text);
+/* The same, cut where its first line ends. */
+const char *text_first_line(struct text *text);
 
 /*
  * Copy for people's eyes: control characters (also DEL and the C1 controls in UTF-8) become \n, \t

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* command:TEXT. Runs one probe each period. */
+/* command:TEXT. Runs the command once each period. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "notice/probe.h"
+#include "base/subprocess.h"
+#include "base/xalloc.h"
 #include "notice/source.h"
 
 struct command_source {
@@ -12,7 +13,8 @@ struct command_source {
 	char *command;
 	int64_t grace, period, timeout;
 	int64_t next; /* start of the next look */
-	struct probe probe;
+	struct loop loop;
+	struct subprocess child;
 	bool given;
 	char given_reason[256];
 };
@@ -20,7 +22,8 @@ struct command_source {
 static void command_close(struct source *source)
 {
 	struct command_source *self = (struct command_source *)source;
-	probe_release(&self->probe);
+	subprocess_release(&self->child);
+	loop_close(&self->loop);
 	free(self->command);
 	free(self);
 }
@@ -28,16 +31,12 @@ static void command_close(struct source *source)
 static enum status command_open(struct source **source, const char *rest,
 	const struct source_options *options, struct error *err)
 {
-	struct command_source *self = calloc(1, sizeof(*self));
-	if (!self)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	self->command = strdup(rest);
+	struct command_source *self = xcalloc(1, sizeof(*self));
+	self->command = xstrdup(rest);
 	self->grace = options->grace;
 	self->period = options->period ? options->period : 1000;
 	self->timeout = options->timeout ? options->timeout : 10000;
-	enum status status = probe_init(&self->probe, err);
-	if (status == STATUS_OK && !self->command)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = loop_open(&self->loop, err);
 	if (status == STATUS_OK)
 		*source = &self->source;
 	else
@@ -47,20 +46,21 @@ static enum status command_open(struct source **source, const char *rest,
 
 static int command_descriptor(const struct source *source)
 {
-	return ((const struct command_source *)source)->probe.epoll;
+	return loop_descriptor(&((const struct command_source *)source)->loop);
 }
 
 static int64_t command_due(const struct source *source)
 {
 	const struct command_source *self = (const struct command_source *)source;
-	return self->probe.pid > 0 ? self->probe.overdue : self->next;
+	return self->child.pid ? self->child.end.due : self->next;
 }
 
-static enum source_answer judge(
-	struct command_source *self, int code, struct notice *notice, struct error *err)
+static enum source_answer read_answer(
+	struct command_source *self, struct notice *notice, struct error *err)
 {
-	const char *reason = self->probe.output.text;
-	const char *complaint = self->probe.errors.text;
+	const char *reason = text_first_line(&self->child.output);
+	const char *complaint = text_first_line(&self->child.errors);
+	int code = self->child.code;
 	if (code == 1) {
 		self->given = false;
 		return SOURCE_NONE;
@@ -82,26 +82,31 @@ static enum source_answer command_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err)
 {
 	struct command_source *self = (struct command_source *)source;
-	char shell[] = "/bin/sh", option[] = "-c";
-	char *argv[] = {shell, option, self->command, NULL};
-	int code = 0;
-	switch (probe_check(&self->probe, now, &code, err)) {
-	case PROBE_RUNNING: return SOURCE_PENDING;
-	case PROBE_FAILED: return SOURCE_CANNOT_ASK;
-	case PROBE_ENDED: return judge(self, code, notice, err);
-	case PROBE_IDLE: break;
+	struct subprocess_options how = {.shell = self->command,
+		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_KEEP},
+		.keep = sizeof(self->given_reason) - 1,
+		.limit = now + self->timeout,
+		.loop = &self->loop};
+	switch (subprocess_finish(&self->child, now)) {
+	case SUBPROCESS_RUNS: return SOURCE_PENDING;
+	case SUBPROCESS_LATE:
+		error_set(err, STATUS_TEMPORARY, "it took longer than %lld ms and was killed",
+			(long long)self->timeout);
+		return SOURCE_CANNOT_ASK;
+	case SUBPROCESS_ENDED: return read_answer(self, notice, err);
+	case SUBPROCESS_NONE: break;
 	}
 	if (now < self->next)
 		return SOURCE_PENDING;
 	self->next = now + self->period;
-	return probe_start(&self->probe, argv, self->timeout, now, err) == STATUS_OK
-		       ? SOURCE_PENDING
-		       : SOURCE_CANNOT_ASK;
+	subprocess_release(&self->child);
+	return subprocess_start(&self->child, &how, err) == STATUS_OK ? SOURCE_PENDING
+								      : SOURCE_CANNOT_ASK;
 }
 
 static pid_t command_child(const struct source *source)
 {
-	return ((const struct command_source *)source)->probe.pid;
+	return ((const struct command_source *)source)->child.pid;
 }
 
 const struct source_kind source_command = {.name = "command",

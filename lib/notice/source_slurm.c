@@ -15,13 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/subprocess.h"
+#include "base/xalloc.h"
 #include "notice/lead.h"
-#include "notice/probe.h"
 #include "notice/slurm.h"
 #include "notice/source.h"
 
@@ -36,8 +35,9 @@
 struct slurm_source {
 	struct source source;
 	struct source *signals;
-	struct probe probe;
-	int epoll;
+	struct loop_watch caught; /* the descriptor of signals */
+	struct subprocess squeue;
+	struct loop loop;
 	char job_id[32];
 	int64_t grace;
 	int64_t began;	   /* clock_now */
@@ -55,25 +55,18 @@ struct slurm_source {
 	bool held;  /* a signal's notice waits for the answer */
 	bool asked; /* its question was asked, after it */
 	struct notice notice;
+	int64_t timeout;      /* of the question under way, ms */
 	int64_t start, until; /* of its question; until: then it is given without */
 };
 
 static void slurm_close(struct source *source)
 {
 	struct slurm_source *self = (struct slurm_source *)source;
+	subprocess_release(&self->squeue);
+	loop_remove(&self->loop, &self->caught);
+	loop_close(&self->loop);
 	source_close(self->signals);
-	probe_release(&self->probe);
-	if (self->epoll >= 0)
-		close(self->epoll);
 	free(self);
-}
-
-static enum status attend(struct slurm_source *self, int descriptor, struct error *err)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-	if (epoll_ctl(self->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0)
-		return STATUS_OK;
-	return error_set(err, STATUS_TEMPORARY, "source slurm: no descriptor");
 }
 
 static enum status open_signals(struct slurm_source *self, const char *names,
@@ -83,7 +76,12 @@ static enum status open_signals(struct slurm_source *self, const char *names,
 	text_addf(&specification, "signal:%s", *names ? names : SIGNALS);
 	enum status status = source_open(&self->signals, text_string(&specification), options, err);
 	text_release(&specification);
-	return status;
+	if (status != STATUS_OK)
+		return status;
+	self->caught = (struct loop_watch){
+		.descriptor = source_descriptor(self->signals), .due = CLOCK_NEVER};
+	loop_add(&self->loop, &self->caught);
+	return STATUS_OK;
 }
 
 /* Now by the controller's clock, as far as it is known. */
@@ -143,9 +141,7 @@ static enum status slurm_open(struct source **source, const char *rest,
 	if (!job || !parse_decimal(job, &number))
 		return error_set(err, STATUS_USAGE,
 			"source slurm: SLURM_JOB_ID is not set, so this is no job of Slurm");
-	struct slurm_source *self = calloc(1, sizeof(*self));
-	if (!self)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct slurm_source *self = xcalloc(1, sizeof(*self));
 	snprintf(self->job_id, sizeof(self->job_id), "%s", job);
 	self->grace = options->grace;
 	self->began = clock_now();
@@ -158,14 +154,9 @@ static enum status slurm_open(struct source **source, const char *rest,
 	know_end(self, time_of("SLURM_JOB_START_TIME"), time_of("SLURM_JOB_END_TIME"));
 	if (!self->end_utc)
 		self->ask = clock_after(clock_jitter(10 * self->spread)); /* no hurry */
-	self->epoll = epoll_create1(EPOLL_CLOEXEC);
-	enum status status = probe_init(&self->probe, err);
+	enum status status = loop_open(&self->loop, err);
 	if (status == STATUS_OK)
 		status = open_signals(self, rest, options, err);
-	if (status == STATUS_OK)
-		status = attend(self, self->probe.epoll, err);
-	if (status == STATUS_OK)
-		status = attend(self, source_descriptor(self->signals), err);
 	if (status == STATUS_OK)
 		*source = &self->source;
 	else
@@ -175,7 +166,7 @@ static enum status slurm_open(struct source **source, const char *rest,
 
 static int slurm_descriptor(const struct source *source)
 {
-	return ((const struct slurm_source *)source)->epoll;
+	return loop_descriptor(&((const struct slurm_source *)source)->loop);
 }
 
 static bool is_near(const struct slurm_source *self)
@@ -198,15 +189,15 @@ static int64_t slurm_due(const struct source *source)
 {
 	const struct slurm_source *self = (const struct slurm_source *)source;
 	int64_t due = self->looked && !self->warn_of ? CLOCK_NEVER : 0;
-	if (self->probe.pid > 0)
-		due = self->probe.overdue < due ? self->probe.overdue : due;
+	if (self->squeue.pid)
+		due = clock_earlier(self->squeue.end.due, due);
 	else if (self->held)
 		due = self->start < due ? self->start : due;
 	else
 		due = self->ask < due ? self->ask : due;
 	if (self->held)
 		return self->until < due ? self->until : due;
-	int64_t end = self->probe.pid > 0 ? CLOCK_NEVER : end_due(self);
+	int64_t end = self->squeue.pid ? CLOCK_NEVER : end_due(self);
 	return end < due ? end : due;
 }
 
@@ -215,7 +206,14 @@ static enum status ask_slurm(
 {
 	char *argv[SLURM_QUESTION];
 	slurm_question(self->job_id, argv);
-	return probe_start(&self->probe, argv, timeout, now, err);
+	struct subprocess_options how = {.argv = argv,
+		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_KEEP},
+		.keep = 255,
+		.limit = now + timeout,
+		.loop = &self->loop};
+	self->timeout = timeout;
+	subprocess_release(&self->squeue);
+	return subprocess_start(&self->squeue, &how, err);
 }
 
 static enum source_answer give_held(struct slurm_source *self, struct notice *notice)
@@ -291,11 +289,13 @@ static enum source_answer not_answered(
 }
 
 /* The end of a question. */
-static enum source_answer judge(
-	struct slurm_source *self, int code, int64_t now, struct notice *notice, struct error *err)
+static enum source_answer read_answer(
+	struct slurm_source *self, int64_t now, struct notice *notice, struct error *err)
 {
 	struct slurm_job job;
-	bool known = code == 0 && slurm_read_job(self->probe.output.text, &job);
+	const char *complaint = text_first_line(&self->squeue.errors);
+	int code = self->squeue.code;
+	bool known = code == 0 && slurm_read_job(text_first_line(&self->squeue.output), &job);
 	if (known && self->held)
 		complete_held(self, &job);
 	if (known)
@@ -307,8 +307,8 @@ static enum source_answer judge(
 		self->confirmed = is_near(self); /* it may have been moved further away */
 		return SOURCE_NONE;
 	}
-	error_set(err, STATUS_TEMPORARY, "squeue ended with %d%s%s", code,
-		*self->probe.errors.text ? ": " : "", self->probe.errors.text);
+	error_set(err, STATUS_TEMPORARY, "squeue ended with %d%s%s", code, *complaint ? ": " : "",
+		complaint);
 	return not_answered(self, now, notice, err);
 }
 
@@ -351,15 +351,14 @@ static void catch_signal(struct slurm_source *self, int64_t now, struct error *e
 	self->notice = notice;
 	self->start = now + clock_jitter(self->spread);
 	self->until = now + PATIENCE;
-	if (self->probe.pid > 0 && self->grace != 0)
-		self->probe.overdue = now;
+	if (self->squeue.pid && self->grace != 0)
+		self->squeue.limit = now;
 }
 
 static enum source_answer slurm_check(
 	struct source *source, int64_t now, struct notice *notice, struct error *err)
 {
 	struct slurm_source *self = (struct slurm_source *)source;
-	int code = 0;
 	self->looked = true;
 	catch_signal(self, now, err);
 	if (self->warn_of)
@@ -367,15 +366,17 @@ static enum source_answer slurm_check(
 	/* With --grace 0 no answer could add time: do not ask. */
 	if (self->held && self->grace == 0)
 		return give_held(self, notice);
-	enum probe_state state = probe_check(&self->probe, now, &code, err);
-	if (self->held && now >= self->until && state == PROBE_RUNNING)
+	enum subprocess_state state = subprocess_finish(&self->squeue, now);
+	if (self->held && now >= self->until && state == SUBPROCESS_RUNS)
 		return give_unanswered(self, "squeue has not answered in time", notice);
-	if (state == PROBE_RUNNING || (self->held && !self->asked && state != PROBE_IDLE))
+	if (state == SUBPROCESS_RUNS || (self->held && !self->asked && state != SUBPROCESS_NONE))
 		return SOURCE_PENDING;
-	if (state == PROBE_ENDED)
-		return judge(self, code, now, notice, err);
-	if (state == PROBE_FAILED) {
-		error_prefix(err, "squeue");
+	if (state == SUBPROCESS_ENDED)
+		return read_answer(self, now, notice, err);
+	if (state == SUBPROCESS_LATE) {
+		error_set(err, STATUS_TEMPORARY,
+			"squeue: it took longer than %lld ms and was killed",
+			(long long)self->timeout);
 		return not_answered(self, now, notice, err);
 	}
 	if (self->held && now < self->start)
@@ -397,7 +398,7 @@ static bool slurm_take_held(struct source *source, struct notice *notice)
 
 static pid_t slurm_child(const struct source *source)
 {
-	return ((const struct slurm_source *)source)->probe.pid;
+	return ((const struct slurm_source *)source)->squeue.pid;
 }
 
 const struct source_kind source_slurm = {.name = "slurm",

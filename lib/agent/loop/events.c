@@ -41,8 +41,8 @@ void agent_take_notice(struct agent *agent, const struct notice *notice)
 	if (!agent->options->forward || !notice->signal)
 		return;
 	for (size_t i = 0; i < agent->command_count; i++)
-		if (agent->commands[i].running)
-			kill(-agent->commands[i].pid, notice->signal);
+		if (agent->commands[i].process.pid)
+			subprocess_signal(&agent->commands[i].process, notice->signal);
 }
 
 void agent_check_sources(struct agent *agent, const struct pollfd *polled)
@@ -69,9 +69,10 @@ bool agent_watches_signal(const struct agent *agent, int number)
 	return sigismember(&set, number) == 1;
 }
 
-static bool was_notice_signal(const struct agent *agent, int wait_status)
+/* The signal that has killed it; 0: none. */
+static int killed_by(const struct command *command)
 {
-	return WIFSIGNALED(wait_status) && agent_watches_signal(agent, WTERMSIG(wait_status));
+	return command->process.how.si_code != CLD_EXITED ? command->process.how.si_status : 0;
 }
 
 /* The agreements of its tasks learn that a command has ended. */
@@ -79,19 +80,19 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 {
 	struct command *command = &agent->commands[index];
 	int64_t patience = command->ended_at + STDERR_WAIT - now;
+	int number = killed_by(command);
 	command->told = true;
 	if (agent->relay)
 		stderr_relay_line(agent->relay, index, patience > 0 ? patience : 0, command->line);
 	/* Killed by the signal of a notice: the notice reaches us too, in a moment. */
-	if (was_notice_signal(agent, command->wait_status) && !command->ending &&
+	if (number && agent_watches_signal(agent, number) && !command->ending &&
 		!agent->group.noticed) {
-		struct notice notice = {.signal = WTERMSIG(command->wait_status),
+		struct notice notice = {.signal = number,
 			.received = now,
 			.received_utc = clock_utc(),
 			.deadline = agent->options->grace >= 0 ? now + agent->options->grace
 							       : CLOCK_NEVER};
-		snprintf(notice.source, sizeof(notice.source), "signal:%s",
-			sigabbrev_np(WTERMSIG(command->wait_status)));
+		snprintf(notice.source, sizeof(notice.source), "signal:%s", sigabbrev_np(number));
 		snprintf(notice.reason, sizeof(notice.reason), "the command died of it");
 		agent_take_notice(agent, &notice);
 	}
@@ -100,7 +101,7 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 		if (task->command != command)
 			continue;
 		agent_task_read_saved(task, now);
-		agreement_ended(&task->agreement, command->code, now);
+		agreement_ended(&task->agreement, command->process.code, now);
 	}
 }
 
@@ -113,12 +114,12 @@ static void tell_end(struct agent *agent, size_t index, int64_t now)
 static int64_t wait_with_failure(const struct agent *agent, const struct command *command)
 {
 	const struct agreement_view *view = &agent->group.view.agreement;
-	bool failed = command->code != 0 && !command->ending;
+	bool failed = command->process.code != 0 && !command->ending;
 	if (!failed || view->tasks == 1 || view->claimed || view->broken || agent->group.noticed)
 		return 0;
 	if (agent->failure_told)
 		return command->ended_at + 10 * ROOT_FAILURE;
-	return WIFSIGNALED(command->wait_status) ? 0 : command->ended_at + ROOT_FAILURE;
+	return killed_by(command) ? 0 : command->ended_at + ROOT_FAILURE;
 }
 
 /*
@@ -139,7 +140,7 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 		int64_t first_until = CLOCK_NEVER;
 		for (size_t i = 0; i < agent->command_count; i++) {
 			struct command *command = &agent->commands[i];
-			if (!command->pid || command->running || command->told)
+			if (!command->process.ended || command->process.pid || command->told)
 				continue;
 			/* A source may hold back a notice that it received before this command
 			 * ended: take it now. */
@@ -159,47 +160,9 @@ void agent_tell_ends(struct agent *agent, int64_t now, int64_t *wake)
 				*wake = first_until;
 			return;
 		}
-		agent->failure_told |= agent->commands[first].code != 0;
+		agent->failure_told |= agent->commands[first].process.code != 0;
 		tell_end(agent, first, now);
 	}
-}
-
-/*
- * A child has ended, and is not reaped yet: its number is still its own, so that KILL to its
- * process group can hit nobody else. Whatever it has left behind goes with it.
- */
-static void end_group(struct agent *agent, pid_t leader)
-{
-	kill(-leader, SIGKILL);
-	reaper_remove(&agent->reaper, leader);
-}
-
-static void command_ended(struct command *command, int wait_status, int64_t now)
-{
-	command->running = false;
-	command->wait_status = wait_status;
-	command->code = process_exit_code(wait_status);
-	command->ended_at = now;
-}
-
-/* The running command with this process, or NULL. */
-static struct command *find_command(struct agent *agent, pid_t pid)
-{
-	for (size_t i = 0; i < agent->command_count; i++)
-		if (agent->commands[i].running && agent->commands[i].pid == pid)
-			return &agent->commands[i];
-	return NULL;
-}
-
-static struct hook *find_hook(struct agent *agent, pid_t pid)
-{
-	for (size_t i = 0; i < agent->command_count; i++)
-		if (hook_is(&agent->commands[i].on_notice, pid))
-			return &agent->commands[i].on_notice;
-	for (size_t i = 0; i < agent->task_count; i++)
-		if (hook_is(&agent->tasks[i].done_if, pid))
-			return &agent->tasks[i].done_if;
-	return NULL;
 }
 
 void agent_keep_reaper(struct agent *agent)
@@ -215,28 +178,20 @@ void agent_keep_reaper(struct agent *agent)
  */
 static void reap(struct agent *agent, int64_t now)
 {
-	for (;;) {
-		siginfo_t info = {0};
-		int wait_status;
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid ||
-			source_set_owns(&agent->watch, info.si_pid))
-			return;
-		if (info.si_pid == agent->reaper.pid) {
-			agent_keep_reaper(agent);
+	int64_t unused = CLOCK_NEVER;
+	for (size_t i = 0; i < agent->command_count; i++) {
+		struct command *command = &agent->commands[i];
+		(void)hook_runs(&command->on_notice, now, &unused);
+		if (subprocess_check(&command->process, now) != SUBPROCESS_ENDED)
 			continue;
-		}
-		struct command *command = find_command(agent, info.si_pid);
-		struct hook *hook = command ? NULL : find_hook(agent, info.si_pid);
-		if (command || hook)
-			end_group(agent, info.si_pid);
-		if (waitpid(info.si_pid, &wait_status, WNOHANG) != info.si_pid)
-			return;
-		if (command) {
-			command_ended(command, wait_status, now);
-			agent_terminal_ended(agent, command);
-		} else if (hook)
-			hook_ended(hook, wait_status);
+		command->ended_at = now;
+		agent_terminal_ended(agent, command);
+		subprocess_reap(&command->process, false);
 	}
+	for (size_t i = 0; i < agent->task_count; i++)
+		(void)hook_runs(&agent->tasks[i].done_if, now, &unused);
+	agent_keep_reaper(agent);
+	subprocess_reap_others(&agent->reaper);
 }
 
 void agent_take_signals(struct agent *agent, int64_t now)
@@ -250,8 +205,8 @@ void agent_take_signals(struct agent *agent, int64_t now)
 			continue;
 		agent->passed_on = number;
 		for (size_t i = 0; i < agent->command_count; i++)
-			if (agent->commands[i].running)
-				kill(-agent->commands[i].pid, number);
+			if (agent->commands[i].process.pid)
+				subprocess_signal(&agent->commands[i].process, number);
 	}
 	agent_check_stopped(agent);
 	reap(agent, now);

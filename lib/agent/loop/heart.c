@@ -47,7 +47,7 @@ static bool time_counts(const struct agent *agent, const struct agent_task *task
 {
 	bool cut_off = agent->group.pulse &&
 		       agent->cut_off.lasted >= cut_off_given_up(&agent->options->beats);
-	return (is_answered(agent) || cut_off) && task->command->running &&
+	return (is_answered(agent) || cut_off) && task->command->process.pid &&
 	       !task->command->ending && task->agreement.told.order == ORDER_RUN && !task->finished;
 }
 

@@ -129,14 +129,11 @@ static int combined_code(const struct agent *agent)
 static void end_commands(struct agent *agent)
 {
 	for (size_t i = 0; i < agent->command_count; i++) {
-		hook_end(&agent->commands[i].on_notice);
-		if (!agent->commands[i].running)
-			continue;
-		kill(-agent->commands[i].pid, SIGKILL);
-		waitpid(agent->commands[i].pid, NULL, 0);
+		subprocess_release(&agent->commands[i].on_notice.process);
+		subprocess_release(&agent->commands[i].process);
 	}
 	for (size_t i = 0; i < agent->task_count; i++)
-		hook_end(&agent->tasks[i].done_if);
+		subprocess_release(&agent->tasks[i].done_if.process);
 }
 
 void agent_release(struct agent *agent)

@@ -72,7 +72,7 @@ static const char *which_did_not_obey(const struct agent *agent)
 	for (size_t i = 0; i < agent->command_count; i++) {
 		const struct command *command = &agent->commands[i];
 		if (agent->options->notice_signal &&
-			command->code == 128 + agent->options->notice_signal)
+			command->process.code == 128 + agent->options->notice_signal)
 			return "the command died of the signal of --on-notice: does it handle it?";
 		if (command->ending)
 			return "the command was told, and did not end in time";

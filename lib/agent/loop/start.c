@@ -107,28 +107,24 @@ static enum status start_command(struct agent *agent, size_t index, struct error
 		.resume = options->find_checkpoint ? agent->group.view.resume : NULL,
 		.sources = options->sources,
 		.source_count = options->source_count};
-	struct process_command start = {.argv = options->command,
-		.own_group = true,
-		.die_with_parent = true,
+	sigset_t ignored;
+	struct subprocess_options start = {.argv = options->command,
 		.terminal = agent_terminal_for(agent),
-		.standard_error = agent->relay ? stderr_relay_input(agent->relay, index) : 0};
-	sigemptyset(&start.ignored);
-	enum status status =
-		environment_signal_set(options->shield, "--shield", &start.ignored, err);
+		.standard[2] = agent->relay ? stderr_relay_input(agent->relay, index) : 0,
+		.ignored = &ignored,
+		.reaper = &agent->reaper};
+	sigemptyset(&ignored);
+	enum status status = environment_signal_set(options->shield, "--shield", &ignored, err);
 	char **environment = environment_build(&what);
 	start.environment = environment;
 	if (status == STATUS_OK)
-		status = process_start(&start, &command->pid, err);
+		status = subprocess_start(&command->process, &start, err);
 	environment_free(environment);
 	if (agent->relay)
 		stderr_relay_started(agent->relay, index);
-	if (status != STATUS_OK) {
+	if (status != STATUS_OK)
 		terminal_take_back(&agent->terminal, 0);
-		return status;
-	}
-	reaper_add(&agent->reaper, command->pid);
-	command->running = true;
-	return STATUS_OK;
+	return status;
 }
 
 enum status agent_start(struct agent *agent, struct error *err)

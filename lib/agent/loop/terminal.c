@@ -20,8 +20,8 @@ int agent_terminal_for(struct agent *agent)
 static bool one_has_it(const struct agent *agent)
 {
 	for (size_t i = 0; i < agent->command_count; i++)
-		if (agent->commands[i].running &&
-			terminal_is_of(&agent->terminal, agent->commands[i].pid))
+		if (agent->commands[i].process.pid &&
+			terminal_is_of(&agent->terminal, agent->commands[i].process.pid))
 			return true;
 	return false;
 }
@@ -29,20 +29,20 @@ static bool one_has_it(const struct agent *agent)
 static void stopped(struct agent *agent, const struct command *command, int number)
 {
 	bool asks = number == SIGTTIN || number == SIGTTOU;
-	if (asks && terminal_lend(&agent->terminal, command->pid)) {
+	if (asks && terminal_lend(&agent->terminal, command->process.pid)) {
 		agent->terminal_lent = true;
-		kill(-command->pid, SIGCONT);
+		subprocess_signal(&command->process, SIGCONT);
 		return;
 	}
 	if (asks && one_has_it(agent))
 		return; /* until that one has ended */
 	if (!asks && number != SIGTSTP)
 		return; /* STOP is somebody's wish for the command alone */
-	terminal_take_back(&agent->terminal, command->pid);
+	terminal_take_back(&agent->terminal, command->process.pid);
 	/* Nobody would continue us: Ctrl-Z does nothing then. */
 	if (!terminal_stop(number) && !asks) {
-		(void)terminal_lend(&agent->terminal, command->pid);
-		kill(-command->pid, SIGCONT);
+		(void)terminal_lend(&agent->terminal, command->process.pid);
+		subprocess_signal(&command->process, SIGCONT);
 	}
 }
 
@@ -51,8 +51,8 @@ void agent_check_stopped(struct agent *agent)
 	for (size_t i = 0; i < agent->command_count && agent->terminal.descriptor >= 0; i++) {
 		siginfo_t info = {0};
 		struct command *command = &agent->commands[i];
-		if (command->running &&
-			waitid(P_PID, (id_t)command->pid, &info, WSTOPPED | WNOHANG) == 0 &&
+		if (command->process.pid &&
+			waitid(P_PID, (id_t)command->process.pid, &info, WSTOPPED | WNOHANG) == 0 &&
 			info.si_pid)
 			stopped(agent, command, info.si_status);
 	}
@@ -61,24 +61,24 @@ void agent_check_stopped(struct agent *agent)
 void agent_continued(struct agent *agent)
 {
 	for (size_t i = 0; i < agent->command_count; i++) {
-		if (!agent->commands[i].running)
+		if (!agent->commands[i].process.pid)
 			continue;
 		bool lend = agent->terminal_lent || terminal_is_used(&agent->terminal);
 		if (lend && agent->command_count == 1)
-			(void)terminal_lend(&agent->terminal, agent->commands[i].pid);
-		kill(-agent->commands[i].pid, SIGCONT);
+			(void)terminal_lend(&agent->terminal, agent->commands[i].process.pid);
+		subprocess_signal(&agent->commands[i].process, SIGCONT);
 	}
 }
 
 void agent_terminal_ended(struct agent *agent, const struct command *command)
 {
-	bool had = terminal_is_of(&agent->terminal, command->pid);
-	terminal_take_back(&agent->terminal, command->pid);
+	bool had = terminal_is_of(&agent->terminal, command->process.pid);
+	terminal_take_back(&agent->terminal, command->process.pid);
 	/* Others may have asked for it meanwhile: they ask again. */
 	for (size_t i = 0; had && i < agent->command_count; i++)
-		if (agent->commands[i].running)
-			kill(-agent->commands[i].pid, SIGCONT);
-	int number = command->code - 128;
+		if (agent->commands[i].process.pid)
+			subprocess_signal(&agent->commands[i].process, SIGCONT);
+	int number = command->process.code - 128;
 	bool hung_up = agent->terminal_lent && terminal_is_gone(&agent->terminal);
 	if (!(had && (number == SIGINT || number == SIGQUIT)) && !(hung_up && number == SIGHUP))
 		return;

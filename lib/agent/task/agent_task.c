@@ -182,8 +182,8 @@ void agent_task_read_saved(struct agent_task *task, int64_t now)
 
 static void signal_command(const struct command *command, int number)
 {
-	if (command->running)
-		kill(-command->pid, number);
+	if (command->process.pid)
+		subprocess_signal(&command->process, number);
 }
 
 /* TERM, then KILL; a client that ignores TERM is also told on its board. */
@@ -191,7 +191,7 @@ static void end_command(
 	struct agent_task *task, const struct group *group, int64_t now, int64_t *wake)
 {
 	struct command *command = task->command;
-	if (!command->running && !command->foreign)
+	if (!command->process.pid && !command->foreign)
 		return;
 	if (now < command->end_not_before) {
 		*wake = command->end_not_before < *wake ? command->end_not_before : *wake;

@@ -19,18 +19,15 @@
 
 /* A command that was started; with --ranks several tasks share one. */
 struct command {
-	pid_t pid; /* also its process group; 0: not started, or swept up */
-	bool running;
+	struct subprocess process;
 	bool foreign;	 /* another program has started it, and ends it when the board says so */
 	bool ending;	 /* it was asked to end */
 	int64_t kill_at; /* KILL then */
 	int64_t end_not_before; /* a program that saves on a signal has until then */
 	struct hook on_notice;	/* what --on-notice runs */
 	int64_t ended_at;
-	int wait_status; /* when not running */
 	bool root_found; /* a peer is gone, and that was said */
 	bool told;	 /* the agreement knows that it has ended */
-	int code;	 /* when not running, as a shell says it */
 	char line[STDERR_RELAY_LINE];
 };
 

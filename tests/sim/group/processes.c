@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes of ours, and their children, the training processes. */
-#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/subprocess.h"
 #include "sim.h"
 
 /* ---- Ours ---- */
@@ -72,18 +72,19 @@ static struct task *child_of(struct world *w, pid_t pid)
 	return task >= 0 && task < w->schedule->tasks ? &w->task[task] : NULL;
 }
 
-static int wait_status_of(int code)
+int kill(pid_t pid, int number)
 {
-	return code > 128 ? code - 128 : code << 8;
+	(void)pid, (void)number;
+	return 0;
 }
 
-int kill(pid_t pid, int number)
+void subprocess_signal(const struct subprocess *child, int number)
 {
 	struct world *w = machine_world;
 	struct node *node = machine_current();
-	int task = -pid - FIRST_CHILD;
-	if (!node || node->ghost || !child_of(w, -pid))
-		return 0;
+	int task = child->pid - FIRST_CHILD;
+	if (!node || node->ghost || !child_of(w, child->pid))
+		return;
 	if (number == SIGTERM && !w->task[task].stopping) {
 		check_ending(w, task);
 		w->task[task].stopping = true;
@@ -93,47 +94,56 @@ int kill(pid_t pid, int number)
 	} else if (number == SIGKILL) {
 		training_end(w, task, 137);
 	}
-	return 0;
 }
 
-/* The children of an agent that have ended, as it may know. */
-int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 {
-	struct world *w = machine_world;
 	const struct node *node = machine_current();
-	(void)type, (void)id, (void)options;
-	for (int i = 0; node && !node->ghost && i < w->schedule->tasks; i++) {
-		if (schedule_agent_of(w->schedule, i) != node->agent ||
-			!w->task[i].training.unreaped)
-			continue;
-		info->si_pid = FIRST_CHILD + i;
-		return 0;
-	}
-	errno = ECHILD;
-	return -1;
+	const struct task *task = child_of(machine_world, child->pid);
+	(void)now;
+	if (!task)
+		return SUBPROCESS_NONE;
+	if (node->ghost || !task->training.unreaped)
+		return SUBPROCESS_RUNS;
+	child->ended = true;
+	child->code = task->training.code;
+	child->how.si_code = child->code > 128 ? CLD_KILLED : CLD_EXITED;
+	child->how.si_status = child->code > 128 ? child->code - 128 : child->code;
+	return SUBPROCESS_ENDED;
 }
 
-pid_t waitpid(pid_t pid, int *status, int options)
+void subprocess_reap(struct subprocess *child, bool spare)
 {
-	struct task *task = child_of(machine_world, pid);
-	(void)options;
-	if (!task || !task->training.unreaped) {
-		errno = ECHILD;
-		return -1;
-	}
-	task->training.unreaped = false;
-	if (status)
-		*status = wait_status_of(task->training.code);
-	return pid;
+	(void)spare;
+	child_of(machine_world, child->pid)->training.unreaped = false;
+	child->pid = 0;
 }
 
-enum status process_start(const struct process_command *command, pid_t *pid, struct error *err)
+enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
 {
-	(void)command, (void)err;
+	return subprocess_check(child, now);
+}
+
+void subprocess_release(struct subprocess *child)
+{
+	subprocess_signal(child, SIGKILL);
+	if (child->pid)
+		subprocess_reap(child, false);
+}
+
+void subprocess_reap_others(const struct reaper *reaper)
+{
+	(void)reaper;
+}
+
+enum status subprocess_start(
+	struct subprocess *child, const struct subprocess_options *options, struct error *err)
+{
+	(void)options, (void)err;
 	struct node *node = machine_current();
 	struct world *w = node->world;
 	int task = node->agent * w->schedule->per_agent + (int)node->commands++;
-	*pid = FIRST_CHILD + task;
+	*child = (struct subprocess){.pid = FIRST_CHILD + task, .end.descriptor = -1};
 	if (node->ghost)
 		return STATUS_OK;
 	training_start(w, task);

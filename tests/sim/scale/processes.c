@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The children of the agents: the training processes. */
-#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/subprocess.h"
 #include "scale.h"
 
 #define FIRST_CHILD 10000000 /* the number of the training process of task 0 */
@@ -16,46 +16,62 @@ static struct task *child_of(pid_t pid)
 
 int kill(pid_t pid, int number)
 {
-	if (child_of(-pid) && (number == SIGTERM || number == SIGKILL))
-		training_end(-pid - FIRST_CHILD, 128 + number);
+	(void)pid, (void)number;
 	return 0;
 }
 
-/* The children of an agent that have ended. */
-int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+void subprocess_signal(const struct subprocess *child, int number)
 {
-	const struct node *node = (const struct node *)process_current();
-	(void)type, (void)id, (void)options;
-	for (uint64_t i = 0; node && i < node->identity.count; i++) {
-		if (!scale_world.task[node->identity.task + i].unreaped)
-			continue;
-		info->si_pid = FIRST_CHILD + (pid_t)(node->identity.task + i);
-		return 0;
-	}
-	errno = ECHILD;
-	return -1;
+	if (child_of(child->pid) && (number == SIGTERM || number == SIGKILL))
+		training_end(child->pid - FIRST_CHILD, 128 + number);
 }
 
-pid_t waitpid(pid_t pid, int *status, int options)
+enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 {
-	struct task *t = child_of(pid);
-	(void)options;
-	if (!t || !t->unreaped) {
-		errno = ECHILD;
-		return -1;
-	}
-	t->unreaped = false;
-	if (status)
-		*status = t->code > 128 ? t->code - 128 : t->code << 8;
-	return pid;
+	const struct task *task = child_of(child->pid);
+	(void)now;
+	if (!task)
+		return SUBPROCESS_NONE;
+	if (!task->unreaped)
+		return SUBPROCESS_RUNS;
+	child->ended = true;
+	child->code = task->code;
+	child->how.si_code = child->code > 128 ? CLD_KILLED : CLD_EXITED;
+	child->how.si_status = child->code > 128 ? child->code - 128 : child->code;
+	return SUBPROCESS_ENDED;
 }
 
-enum status process_start(const struct process_command *command, pid_t *pid, struct error *err)
+void subprocess_reap(struct subprocess *child, bool spare)
+{
+	(void)spare;
+	child_of(child->pid)->unreaped = false;
+	child->pid = 0;
+}
+
+enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
+{
+	return subprocess_check(child, now);
+}
+
+void subprocess_release(struct subprocess *child)
+{
+	subprocess_signal(child, SIGKILL);
+	if (child->pid)
+		subprocess_reap(child, false);
+}
+
+void subprocess_reap_others(const struct reaper *reaper)
+{
+	(void)reaper;
+}
+
+enum status subprocess_start(
+	struct subprocess *child, const struct subprocess_options *options, struct error *err)
 {
 	struct node *node = (struct node *)process_current();
 	int task = (int)node->identity.task + (int)node->commands++;
-	(void)command, (void)err;
-	*pid = FIRST_CHILD + task;
+	(void)options, (void)err;
+	*child = (struct subprocess){.pid = FIRST_CHILD + task, .end.descriptor = -1};
 	training_start(task);
 	world_commands_started();
 	return STATUS_OK;
