@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -71,7 +70,7 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 	 * of a job that is cancelled is its past, whatever our clock says; KILL comes later.
 	 * Nothing is earlier than at once: then Slurm, which may be slow now, is not asked.
 	 */
-	if (batch->pid && batch->slurm_job && notice->deadline > notice->received &&
+	if (batch->command.pid && batch->slurm_job && notice->deadline > notice->received &&
 		slurm_ask(batch->slurm_job, clock_after(ASK_LIMIT), &job, NULL) == STATUS_OK &&
 		!strcmp(job.state, "RUNNING")) {
 		int64_t left = job.end - clock_utc(); /* negative: no end is told */
@@ -90,18 +89,10 @@ static void check_sources(struct batch *batch, const struct pollfd *polled)
 
 static void reap(struct batch *batch)
 {
-	siginfo_t info = {0};
-	int wait_status;
-	if (batch->pid && waitpid(batch->pid, &wait_status, WNOHANG) == batch->pid) {
-		batch->pid = 0;
-		batch->question->code = process_exit_code(wait_status);
-	}
-	/* As process 1 we reap what others leave; but what a source runs is the source's. */
-	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid &&
-		info.si_pid != batch->pid && !source_set_owns(&batch->watch, info.si_pid)) {
-		(void)waitpid(info.si_pid, NULL, WNOHANG);
-		info.si_pid = 0;
-	}
+	if (subprocess_finish(&batch->command, clock_now()) == SUBPROCESS_ENDED)
+		batch->question->code = batch->command.code;
+	/* As process 1 we reap what others leave. */
+	subprocess_reap_others(NULL);
 }
 
 static void take_signals(struct batch *batch)
@@ -113,8 +104,8 @@ static void take_signals(struct batch *batch)
 			continue;
 		batch->ended_by = number;
 		/* The terminal has sent it to the launcher, too; srun counts them. */
-		if (batch->pid && info.ssi_code != SI_KERNEL)
-			kill(batch->pid, number);
+		if (info.ssi_code != SI_KERNEL)
+			subprocess_signal(&batch->command, number);
 	}
 	reap(batch);
 }
@@ -163,7 +154,7 @@ static void tell(struct batch *batch, int64_t now)
 		number = batch->notice.signal ? batch->notice.signal : SIGTERM;
 	message_info("cannot notify the tasks through the store%s%s: sending the command a SIG%s",
 		*err.text ? ": " : "", err.text, sigabbrev_np(number));
-	kill(batch->pid, number);
+	subprocess_signal(&batch->command, number);
 }
 
 static void wait_once(struct batch *batch, int64_t deadline)
@@ -179,10 +170,9 @@ static void wait_once(struct batch *batch, int64_t deadline)
 enum status batch_run(struct batch *batch, char *const *command, struct error *err)
 {
 	/* In our own process group: whoever ends the batch script ends the launcher. */
-	struct process_command start = {.argv = command, .die_with_parent = true};
-	sigemptyset(&start.ignored);
-	enum status status = process_start(&start, &batch->pid, err);
-	while (status == STATUS_OK && batch->pid) {
+	struct subprocess_options start = {.argv = command, .in_our_group = true};
+	enum status status = subprocess_start(&batch->command, &start, err);
+	while (status == STATUS_OK && batch->command.pid) {
 		bool tells = batch->question->noticed && !batch->told;
 		if (tells && clock_now() >= batch->tell_at)
 			tell(batch, clock_now());

@@ -7,6 +7,7 @@
 #ifndef COMPOSE_BATCH_H
 #define COMPOSE_BATCH_H
 
+#include "base/subprocess.h"
 #include "notice/notice.h"
 #include "notice/source_set.h"
 #include "run/requeue_decision.h"
@@ -15,14 +16,14 @@ struct batch {
 	struct requeue_question *question;
 	const char *slurm_job; /* asked for the deadline when a notice comes; NULL: not in Slurm */
 	struct source_set watch;
-	int signals;	      /* signalfd: CHLD, and what ends us by hand */
-	pid_t pid;	      /* the launcher; 0: not running */
-	struct notice notice; /* the first, */
-	unsigned notices;     /* of so many */
-	bool told;	      /* the tasks know, or cannot be told */
-	int64_t tell_at;      /* try (again) then */
-	int64_t forward_at;   /* then the launcher is sent a signal instead */
-	int ended_by;	      /* INT, HUP or QUIT came; 0 */
+	int signals;		   /* signalfd: CHLD, and what ends us by hand */
+	struct subprocess command; /* the launcher */
+	struct notice notice;	   /* the first, */
+	unsigned notices;	   /* of so many */
+	bool told;		   /* the tasks know, or cannot be told */
+	int64_t tell_at;	   /* try (again) then */
+	int64_t forward_at;	   /* then the launcher is sent a signal instead */
+	int ended_by;		   /* INT, HUP or QUIT came; 0 */
 };
 
 /* Zero the rest, and release it with batch_close. Blocks the signals of its sources. */

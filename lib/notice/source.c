@@ -110,8 +110,3 @@ const char *source_name(const struct source *source)
 {
 	return source->name;
 }
-
-pid_t source_child(const struct source *source)
-{
-	return source->kind->child ? source->kind->child(source) : 0;
-}

@@ -16,7 +16,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "notice/notice.h"
 
@@ -69,7 +68,6 @@ struct source_kind {
 	int64_t (*due)(const struct source *source);
 	enum source_answer (*check)(
 		struct source *source, int64_t now, struct notice *notice, struct error *err);
-	pid_t (*child)(const struct source *source); /* NULL: never has one */
 	/* NULL: never has one */
 	bool (*take_held)(struct source *source, struct notice *notice);
 };
@@ -97,11 +95,6 @@ enum source_answer source_check(
  * ended, or that is about to close the source.
  */
 bool source_take_held(struct source *source, struct notice *notice);
-/*
- * The child process it has now; 0: none. A program that reaps every child must leave this one to
- * source_check: look with waitid(2) and WNOWAIT first.
- */
-pid_t source_child(const struct source *source);
 /* The signals that such a source catches, "TERM,USR1"; NULL: none. */
 const char *source_signals(const char *specification);
 /* Add them to set; a word that is no signal adds nothing. */

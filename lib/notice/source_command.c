@@ -104,16 +104,10 @@ static enum source_answer command_check(
 								      : SOURCE_CANNOT_ASK;
 }
 
-static pid_t command_child(const struct source *source)
-{
-	return ((const struct command_source *)source)->child.pid;
-}
-
 const struct source_kind source_command = {.name = "command",
 	.example = "command:TEXT",
 	.open = command_open,
 	.close = command_close,
 	.descriptor = command_descriptor,
 	.due = command_due,
-	.check = command_check,
-	.child = command_child};
+	.check = command_check};

@@ -119,11 +119,3 @@ bool source_set_take_held(struct source_set *watch, struct notice *notice)
 			return true;
 	return false;
 }
-
-bool source_set_owns(const struct source_set *watch, pid_t pid)
-{
-	for (size_t i = 0; i < watch->count; i++)
-		if (pid > 0 && source_child(watch->sources[i].source) == pid)
-			return true;
-	return false;
-}

@@ -66,7 +66,5 @@ void source_set_say(enum source_set_event event, const char *name, const struct 
 bool source_set_take(struct source_set *watch, struct notice *notice);
 /* A notice that one of them has caught, but not given yet (source_take_held). False: none has. */
 bool source_set_take_held(struct source_set *watch, struct notice *notice);
-/* Whether pid is the child of one of the sources: source_set_next reaps it. */
-bool source_set_owns(const struct source_set *watch, pid_t pid);
 
 #endif

@@ -396,11 +396,6 @@ static bool slurm_take_held(struct source *source, struct notice *notice)
 	return self->held && give_held(self, notice) == SOURCE_NOTICE;
 }
 
-static pid_t slurm_child(const struct source *source)
-{
-	return ((const struct slurm_source *)source)->squeue.pid;
-}
-
 const struct source_kind source_slurm = {.name = "slurm",
 	.example = "slurm:TERM,USR1",
 	.bare = true,
@@ -410,5 +405,4 @@ const struct source_kind source_slurm = {.name = "slurm",
 	.descriptor = slurm_descriptor,
 	.due = slurm_due,
 	.check = slurm_check,
-	.child = slurm_child,
 	.take_held = slurm_take_held};

@@ -178,9 +178,3 @@ bool source_set_take_held(struct source_set *watch, struct notice *notice)
 	(void)watch, (void)notice;
 	return false;
 }
-
-bool source_set_owns(const struct source_set *watch, pid_t pid)
-{
-	(void)watch, (void)pid;
-	return false;
-}
