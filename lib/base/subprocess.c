@@ -356,6 +356,7 @@ static void forget(struct subprocess *child)
 			*at = child->next;
 			break;
 		}
+	child->end.due = CLOCK_NEVER;
 	child->pid = 0;
 }
 
@@ -401,20 +402,21 @@ enum status subprocess_watch(
 	struct subprocess *child, pid_t pid, struct loop *loop, struct error *err)
 {
 	*child = blank(loop, NULL);
-	if (kill(pid, 0) < 0 && errno == ESRCH)
-		return error_set(err, STATUS_NO, "there is no process %d", (int)pid);
-	child->pid = pid;
 	child->is_watched_only = true;
+	child->pid = pid;
 	begin(child);
-	return STATUS_OK;
+	if (child->end.descriptor >= 0)
+		return STATUS_OK;
+	int number = errno;
+	forget(child);
+	return error_set(err, number == ESRCH ? STATUS_NO : STATUS_TEMPORARY,
+		"cannot watch process %d: %s", (int)pid, strerror(number));
 }
 
 static void look_for_end(struct subprocess *child)
 {
 	if (child->is_watched_only) {
-		child->ended = child->end.descriptor >= 0
-				       ? loop_is_ready(child->end.descriptor)
-				       : kill(child->pid, 0) < 0 && errno == ESRCH;
+		child->ended = loop_is_ready(child->end.descriptor);
 		child->code = -1;
 		return;
 	}
@@ -460,8 +462,10 @@ void subprocess_signal(const struct subprocess *child, int number)
 {
 	if (!child->pid || child->ended)
 		return;
-	if (!leads_group(child) || kill(-child->pid, number) < 0 || number == SIGKILL ||
-		getpgid(child->pid) != child->pid)
+	if (child->is_watched_only)
+		(void)pidfd_send_signal(child->end.descriptor, number, NULL, 0);
+	else if (!leads_group(child) || kill(-child->pid, number) < 0 || number == SIGKILL ||
+		 getpgid(child->pid) != child->pid)
 		kill(child->pid, number);
 }
 

@@ -7,10 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/children/stderr_relay.h"
@@ -19,9 +17,10 @@
 #include "agent/served.h"
 #include "agent/task/board.h"
 #include "base/clock.h"
-#include "base/descriptor.h"
+#include "base/loop.h"
 #include "base/message.h"
 #include "base/reaper.h"
+#include "base/subprocess.h"
 #include "compose/keeper_store.h"
 #include "live/cut_off.h"
 #include "live/outage.h"
@@ -42,12 +41,12 @@ struct keeper {
 	struct board board;
 	struct pulse *pulse;
 	struct reaper reaper;
-	struct stderr_relay *relay;   /* of the command's stderr; NULL: it has ours */
-	int signals, stream, process; /* descriptors; process: a pidfd */
-	sigset_t before;	      /* the signal mask at our start */
-	pid_t pid;		      /* what is guarded; 0: nothing */
-	bool ended;
-	int code; /* of the command */
+	struct stderr_relay *relay; /* of the command's stderr; NULL: it has ours */
+	int signals, stream;	    /* descriptors */
+	sigset_t before;	    /* the signal mask at our start */
+	struct subprocess process;  /* what is guarded */
+	pid_t pid;		    /* its number; 0: nothing is guarded */
+	int code;		    /* of the command */
 	bool stopped;
 	struct cut_off cut_off;
 	bool hangs;	       /* and nobody could be told */
@@ -58,16 +57,6 @@ struct keeper {
 };
 
 /* ---- The guarded process ---- */
-
-static void signal_process(const struct keeper *k, int number)
-{
-	if (!k->pid || k->ended)
-		return;
-	if (k->options->command)
-		kill(-k->pid, number);
-	else
-		(void)pidfd_send_signal(k->process, number, NULL, 0);
-}
 
 /* Why the command has failed, for the goodbye that follows. */
 static void keep_error(const struct keeper *k)
@@ -82,16 +71,12 @@ static void keep_error(const struct keeper *k)
 /* It has ended: what it left behind in its group goes with it. */
 static void reap(struct keeper *k)
 {
-	int wait_status;
-	if (!k->pid || k->ended || !descriptor_is_ready(k->process))
+	bool ended = subprocess_finish(&k->process, clock_now()) == SUBPROCESS_ENDED;
+	if (k->options->command)
+		subprocess_reap_others(&k->reaper);
+	if (!ended || !k->options->command)
 		return;
-	k->ended = true;
-	if (!k->options->command)
-		return;
-	kill(-k->pid, SIGKILL);
-	if (waitpid(k->pid, &wait_status, 0) == k->pid)
-		k->code = process_exit_code(wait_status);
-	reaper_remove(&k->reaper, k->pid);
+	k->code = k->process.code;
 	keep_error(k);
 }
 
@@ -102,35 +87,26 @@ static enum status start(struct keeper *k, struct error *err)
 	if (options->command && !isatty(STDERR_FILENO))
 		status = stderr_relay_start(&k->relay, 1, err);
 	if (status == STATUS_OK && options->command) {
-		struct process_command command = {.argv = options->command,
-			.own_group = true,
-			.die_with_parent = true,
-			.standard_error = k->relay ? stderr_relay_input(k->relay, 0) : 0};
-		sigemptyset(&command.ignored);
-		status = process_start(&command, &k->pid, err);
+		struct subprocess_options command = {.argv = options->command,
+			.standard[2] = k->relay ? stderr_relay_input(k->relay, 0) : 0,
+			.reaper = &k->reaper};
+		status = subprocess_start(&k->process, &command, err);
 		if (k->relay)
 			stderr_relay_started(k->relay, 0);
-		if (status == STATUS_OK)
-			reaper_add(&k->reaper, k->pid);
-	} else if (status == STATUS_OK) {
-		k->pid = options->pid;
+	} else if (status == STATUS_OK && options->pid && !k->process.pid) {
+		status = subprocess_watch(&k->process, options->pid, NULL, err);
 	}
-	if (status != STATUS_OK || !k->pid)
-		return status;
-	if (k->process < 0)
-		k->process = pidfd_open(k->pid, 0);
-	if (k->process < 0)
-		return error_set(err, errno == ESRCH ? STATUS_NO : STATUS_TEMPORARY,
-			"cannot watch process %d: %s", (int)k->pid, strerror(errno));
-	return STATUS_OK;
+	k->pid = k->process.pid;
+	return status;
 }
 
 /* Until it has ended, or deadline. */
 static void wait_for_end(struct keeper *k, int64_t deadline)
 {
-	struct pollfd poller = {.fd = k->process, .events = POLLIN};
-	while (!k->ended && clock_now() < deadline) {
-		(void)poll(&poller, 1, clock_poll_timeout(deadline));
+	struct pollfd poller = {.fd = k->process.end.descriptor, .events = POLLIN};
+	while (k->process.pid && clock_now() < deadline) {
+		int64_t until = clock_earlier(k->process.end.due, deadline);
+		(void)poll(&poller, 1, clock_poll_timeout(until));
 		reap(k);
 	}
 }
@@ -138,30 +114,22 @@ static void wait_for_end(struct keeper *k, int64_t deadline)
 /* The user's own last look at it, before it is ended. */
 static void run_hook(const struct keeper *k, const char *why)
 {
-	char *const argv[] = {
-		(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)k->options->on_failure, NULL};
-	struct process_command command = {.argv = argv, .own_group = true, .die_with_parent = true};
+	struct subprocess_options how = {
+		.shell = k->options->on_failure, .limit = clock_after(HOOK_LIMIT)};
+	struct subprocess hook;
 	struct error err;
 	char number[24];
-	pid_t pid;
 	if (!k->options->on_failure)
 		return;
 	snprintf(number, sizeof(number), "%d", (int)k->pid);
 	setenv("PREEMPT_FAILURE", why, 1);
 	setenv("PREEMPT_GUARDED", number, 1);
-	sigemptyset(&command.ignored);
-	if (process_start(&command, &pid, &err) != STATUS_OK) {
-		message_error("--on-failure: %s", err.text);
-		return;
-	}
-	int descriptor = pidfd_open(pid, 0);
-	struct pollfd poller = {.fd = descriptor, .events = POLLIN};
-	if (descriptor >= 0 && poll(&poller, 1, HOOK_LIMIT) == 0)
+	enum status status = subprocess_run(&hook, &how, &err);
+	if (status == STATUS_TIMEOUT)
 		message_error("--on-failure: not done after %d s, ended", HOOK_LIMIT / 1000);
-	kill(-pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	if (descriptor >= 0)
-		close(descriptor);
+	else if (status != STATUS_OK)
+		message_error("--on-failure: %s", err.text);
+	subprocess_release(&hook);
 }
 
 /* The clients ignore TERM: they are told on the board. */
@@ -170,14 +138,14 @@ static void end_process(struct keeper *k, int code)
 	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = code};
 	if (k->options->board)
 		(void)board_tell(&k->board, &leave, NULL);
-	signal_process(k, SIGTERM);
-	signal_process(k, SIGCONT);
+	subprocess_signal(&k->process, SIGTERM);
+	subprocess_signal(&k->process, SIGCONT);
 	if (k->pid)
 		wait_for_end(k, clock_after(k->options->kill_after));
-	signal_process(k, SIGKILL);
+	subprocess_signal(&k->process, SIGKILL);
 	if (k->pid)
 		wait_for_end(k, clock_after(10000));
-	if (k->pid && !k->ended)
+	if (k->process.pid)
 		message_error("process %d could not be ended, and runs on", (int)k->pid);
 }
 
@@ -272,7 +240,7 @@ static void take_signals(struct keeper *k)
 		if (k->options->with_count && served_is_notice((int)info.ssi_signo))
 			continue;
 		if (k->options->command)
-			signal_process(k, (int)info.ssi_signo);
+			subprocess_signal(&k->process, (int)info.ssi_signo);
 		else
 			k->stopped = true;
 	}
@@ -295,11 +263,12 @@ static void take_stop(struct keeper *k)
 static void wait_for_events(const struct keeper *k, int verdict, int64_t until)
 {
 	struct pollfd polled[5 + KEEPER_WITH] = {{.fd = k->signals, .events = POLLIN},
-		{.fd = k->process, .events = POLLIN}, {.fd = k->stream, .events = POLLIN},
-		{.fd = verdict, .events = POLLIN}};
+		{.fd = k->process.end.descriptor, .events = POLLIN},
+		{.fd = k->stream, .events = POLLIN}, {.fd = verdict, .events = POLLIN}};
 	for (size_t i = 0; i <= k->options->with_count; i++)
 		polled[4 + i] = (struct pollfd){.fd = k->others[i], .events = POLLIN};
-	(void)poll(polled, 5 + k->options->with_count, clock_poll_timeout(until));
+	(void)poll(polled, 5 + k->options->with_count,
+		clock_poll_timeout(clock_earlier(k->process.end.due, until)));
 }
 
 enum keeper_end {
@@ -313,10 +282,10 @@ enum keeper_end {
 /* END_DESERTED, END_ALONE or END_NONE. */
 static enum keeper_end look_at_others(const struct keeper *k)
 {
-	if (descriptor_is_ready(k->others[0]))
+	if (loop_is_ready(k->others[0]))
 		return END_DESERTED;
 	for (size_t i = 1; i <= k->options->with_count; i++)
-		if (descriptor_is_ready(k->others[i]))
+		if (loop_is_ready(k->others[i]))
 			return END_ALONE;
 	return k->alone ? END_ALONE : END_NONE;
 }
@@ -335,12 +304,12 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		reap(k);
 		enum keeper_end end = look_at_others(k);
 		/* Nobody says goodbye for a command whose script is gone, however it ended. */
-		if (k->ended && (end != END_DESERTED || !k->options->command))
+		if (k->process.ended && (end != END_DESERTED || !k->options->command))
 			return END_NONE;
 		if (end != END_NONE)
 			return end;
 		take_stop(k);
-		if (k->pulse && descriptor_is_ready(verdict)) {
+		if (k->pulse && loop_is_ready(verdict)) {
 			if (pulse_why(k->pulse, why))
 				return END_BROKEN;
 			over = true;
@@ -400,7 +369,7 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 			message_error("the process of PREEMPT_AGENT is gone: %s", fate);
 		if (!options->command || !k->pid)
 			return STATUS_NO;
-		signal_process(k, SIGKILL);
+		subprocess_signal(&k->process, SIGKILL);
 		wait_for_end(k, clock_after(10000));
 		declare_dead(k, DEATH_GONE);
 		return CODE_BROKEN;
@@ -416,7 +385,7 @@ static enum status open_others(struct keeper *k, struct error *err)
 	enum status status = STATUS_OK;
 	k->others[0] = k->options->served;
 	if (k->options->pid)
-		k->process = pidfd_open(k->options->pid, 0);
+		(void)subprocess_watch(&k->process, k->options->pid, NULL, NULL);
 	for (size_t i = 0; i < k->options->with_count && status == STATUS_OK; i++) {
 		status = served_open(k->options->with[i], &k->others[1 + i], err);
 		if (status == STATUS_NO) {
@@ -549,7 +518,7 @@ int keeper_run(const struct keeper_options *options)
 		.board = {.directory = -1},
 		.signals = -1,
 		.stream = -1,
-		.process = -1};
+		.process.end = {.descriptor = -1, .due = CLOCK_NEVER}};
 	struct error err = {0};
 	enum keeper_end end = END_NONE;
 	int code;
@@ -565,6 +534,7 @@ int keeper_run(const struct keeper_options *options)
 		code = message_fail(&err);
 	else
 		code = keep(&k);
+	subprocess_release(&k.process);
 	stderr_relay_stop(k.relay);
 	pulse_stop(k.pulse, 1000);
 	if (k.stream >= 0)
