@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/reaper.h"
+#include "base/xalloc.h"
 
 #define KEEP	   ((size_t)64 << 10) /* bytes of what it writes */
 #define KILL_TIME  1000		      /* ms that the kernel may take to end what got KILL */
@@ -317,7 +318,8 @@ static void drain(struct subprocess *child, int i)
 
 /* ---- All that run ---- */
 
-static struct subprocess *first;
+static pid_t *running;
+static size_t running_count, running_room;
 
 /* When to look again in any case: without a pidfd only a look tells the end. */
 static int64_t next_look(const struct subprocess *child, int64_t now)
@@ -330,8 +332,8 @@ static void begin(struct subprocess *child)
 {
 	child->end.descriptor = pidfd_open(child->pid, 0);
 	child->end.due = next_look(child, clock_now());
-	child->next = first;
-	first = child;
+	running = xgrow(running, running_count, &running_room, sizeof(*running));
+	running[running_count++] = child->pid;
 	if (!child->loop)
 		return;
 	loop_add(child->loop, &child->end);
@@ -351,11 +353,9 @@ static void forget(struct subprocess *child)
 			close(watches[i]->descriptor);
 		watches[i]->descriptor = -1;
 	}
-	for (struct subprocess **at = &first; *at; at = &(*at)->next)
-		if (*at == child) {
-			*at = child->next;
-			break;
-		}
+	for (size_t i = 0; i < running_count; i++)
+		if (running[i] == child->pid)
+			running[i--] = running[--running_count];
 	child->end.due = CLOCK_NEVER;
 	child->pid = 0;
 }
@@ -440,8 +440,10 @@ enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 		look_for_end(child);
 	drain(child, 0);
 	drain(child, 1);
-	if (child->ended)
+	if (child->ended) {
+		child->end.due = CLOCK_NEVER;
 		return SUBPROCESS_ENDED;
+	}
 	bool over = now >= child->limit, said = child->late;
 	if (over) {
 		subprocess_signal(child, SIGKILL);
@@ -543,8 +545,8 @@ enum status subprocess_run(
 
 static bool is_ours(pid_t pid)
 {
-	for (const struct subprocess *child = first; child; child = child->next)
-		if (child->pid == pid)
+	for (size_t i = 0; i < running_count; i++)
+		if (running[i] == pid)
 			return true;
 	return false;
 }

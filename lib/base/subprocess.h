@@ -17,7 +17,8 @@
  * hit nobody else. So look first, then reap. A program that reaps processes it did not start calls
  * subprocess_reap_others, never waitpid(-1).
  *
- * A zeroed struct subprocess is one that was never started. One thread calls all of these.
+ * A zeroed struct subprocess is one that was never started. One that is in no loop may be moved.
+ *One thread calls all of these.
  */
 #ifndef BASE_SUBPROCESS_H
 #define BASE_SUBPROCESS_H
@@ -77,7 +78,6 @@ struct subprocess {
 	int64_t limit; /* the instant of the next KILL */
 	size_t keep;
 	bool is_watched_only, in_our_group;
-	struct subprocess *next; /* of all that run */
 };
 
 /*

@@ -71,7 +71,7 @@ static bool wait_for_end(void)
 	int64_t deadline = clock_after(PATIENCE);
 	while (!slot_tick(&slot, &place, clock_now())) {
 		int64_t due = slot_due(&slot);
-		struct pollfd ended = {.fd = slot.child.descriptor, .events = POLLIN};
+		struct pollfd ended = {.fd = slot.child.end.descriptor, .events = POLLIN};
 		if (clock_now() >= deadline)
 			return false;
 		(void)poll(&ended, 1, clock_poll_timeout(due < deadline ? due : deadline));
@@ -292,7 +292,7 @@ static void unstarted(void)
 		taken.item.max_attempts = 5;
 		slot_take(&slot, &taken);
 		slot_start(&slot, &place, NULL);
-		bool due = slot_due(&slot) <= clock_now() && slot.child.descriptor < 0;
+		bool due = slot_due(&slot) <= clock_now() && slot.child.end.descriptor < 0;
 		bool collected = collect();
 		CHECK(due && collected && slot.run.result.state == QUEUE_FAILED &&
 				slot.run.result.ending.kind == ENDING_CANNOT &&
@@ -782,7 +782,7 @@ static void outputs(void)
 			CHECK_EQ(slot_collect(&slot, &place, &err), STATUS_TEMPORARY);
 			CHECK(strstr(err.text, "File too large"));
 			CHECK(!is_there(errors));
-			CHECK(slot.child.descriptor < 0);
+			CHECK(slot.child.end.descriptor < 0);
 			CHECK(slot_due(&slot) > clock_now() && slot_due(&slot) < CLOCK_NEVER);
 			CHECK(!slot_tick(&slot, &place, clock_now()));
 		}

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/subprocess.h"
 #include "base/variables.h"
 #include "base/xalloc.h"
 #include "queue/template.h"
@@ -16,10 +18,10 @@
 struct resource {
 	char name[RESOURCE_NAME_MAX + 1];
 	enum resource_state state;
-	struct child child; /* RESOURCE_BUILDING */
-	int output;	    /* what it writes; -1: none */
-	char *directory;    /* NULL: it never came so far */
-	struct error error; /* the last two states */
+	struct subprocess child; /* RESOURCE_BUILDING */
+	int output;		 /* what it writes; -1: none */
+	char *directory;	 /* NULL: it never came so far */
+	struct error error;	 /* the last two states */
 };
 
 enum status resources_open(
@@ -142,23 +144,16 @@ static enum status start_command(struct resources *all, struct resource *resourc
 	const char *directory, struct error *err)
 {
 	struct variables environment = {0};
-	int input = -1;
-	enum status status = STATUS_OK;
 	build_environment(all->place, resource, directory, &environment);
-	if ((input = child_open_input(NULL, err)) < 0 || (resource->output = output_open(err)) < 0)
-		status = STATUS_TEMPORARY;
-	if (status == STATUS_OK) {
-		struct process_command command = {.argv = words,
-			.environment = environment.items,
-			.directory = directory,
-			.standard_input = input,
-			.standard_output = resource->output,
-			.standard_error = resource->output};
-		sigemptyset(&command.ignored);
-		status = child_start(&resource->child, &command, all->place->reaper, err);
-	}
-	if (input >= 0)
-		close(input);
+	resource->output = output_open(err);
+	struct subprocess_options command = {.argv = words,
+		.environment = environment.items,
+		.directory = directory,
+		.standard = {SUBPROCESS_NOTHING, resource->output, resource->output},
+		.reaper = all->place->reaper};
+	enum status status = resource->output < 0
+				     ? STATUS_TEMPORARY
+				     : subprocess_start(&resource->child, &command, err);
 	variables_release(&environment);
 	return status;
 }
@@ -167,10 +162,10 @@ static enum status start_command(struct resources *all, struct resource *resourc
 static enum status attend(struct resources *all, struct resource *resource, struct error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	if (epoll_ctl(all->descriptor, EPOLL_CTL_ADD, resource->child.descriptor, &event) == 0)
+	if (epoll_ctl(all->descriptor, EPOLL_CTL_ADD, resource->child.end.descriptor, &event) == 0)
 		return STATUS_OK;
 	int number = errno;
-	child_kill(&resource->child, all->place->reaper);
+	subprocess_kill(&resource->child);
 	return error_set(err, STATUS_TEMPORARY, "cannot watch its build: %s", strerror(number));
 }
 
@@ -273,15 +268,12 @@ static void judge(struct resource *resource, const siginfo_t *info)
 
 static void look_at(struct resources *all, struct resource *resource)
 {
-	siginfo_t info;
-	if (!child_has_ended(&resource->child, &info))
+	if (subprocess_check(&resource->child, clock_now()) != SUBPROCESS_ENDED)
 		return;
-	judge(resource, &info);
+	judge(resource, &resource->child.how);
 	/* Closing alone would not do while a child between fork and exec has it open, too. */
-	(void)epoll_ctl(all->descriptor, EPOLL_CTL_DEL, resource->child.descriptor, NULL);
-	if (resource->state != RESOURCE_READY)
-		kill(-resource->child.pid, SIGKILL);
-	child_reap(&resource->child, all->place->reaper, NULL);
+	(void)epoll_ctl(all->descriptor, EPOLL_CTL_DEL, resource->child.end.descriptor, NULL);
+	subprocess_reap(&resource->child, resource->state == RESOURCE_READY);
 	release(resource);
 }
 
@@ -307,7 +299,7 @@ void resources_release(struct resources *all)
 	for (size_t i = 0; i < all->count; i++) {
 		struct resource *resource = &all->list[i];
 		if (resource->state == RESOURCE_BUILDING)
-			child_kill(&resource->child, all->place->reaper);
+			subprocess_kill(&resource->child);
 		release(resource);
 		free(resource->directory);
 	}

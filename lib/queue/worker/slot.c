@@ -26,13 +26,17 @@ static bool was_hit(const siginfo_t *info)
 	return false;
 }
 
+static bool has_ended(struct slot *slot)
+{
+	return subprocess_check(&slot->child, clock_now()) == SUBPROCESS_ENDED;
+}
+
 void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_t kill_at)
 {
-	siginfo_t info;
 	if (!slot->busy || slot->child.pid <= 0)
 		return;
-	if (child_has_ended(&slot->child, &info)) {
-		if (why == ENDING_PREEMPTED && !slot->told && was_hit(&info)) {
+	if (has_ended(slot)) {
+		if (why == ENDING_PREEMPTED && !slot->told && was_hit(&slot->child.how)) {
 			slot->told = true;
 			slot->why = why;
 		}
@@ -46,8 +50,8 @@ void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_
 		slot->kill_at = kill_at;
 	if (again)
 		return;
-	child_signal(&slot->child, signal);
-	child_signal(&slot->child, SIGCONT);
+	subprocess_signal(&slot->child, signal);
+	subprocess_signal(&slot->child, SIGCONT);
 }
 
 int64_t slot_due(const struct slot *slot)
@@ -58,18 +62,18 @@ int64_t slot_due(const struct slot *slot)
 		return slot->again;
 	if (slot->hit)
 		return slot->told ? slot->hit : slot->hit + SETTLE;
-	return !slot->told && slot->timeout < slot->kill_at ? slot->timeout : slot->kill_at;
+	int64_t due = slot->told ? slot->kill_at : clock_earlier(slot->timeout, slot->kill_at);
+	return clock_earlier(slot->child.end.due, due);
 }
 
 bool slot_tick(struct slot *slot, const struct slot_context *place, int64_t now)
 {
-	siginfo_t info;
 	if (!slot->busy || slot->collected)
 		return false;
 	if (slot->child.pid <= 0)
 		return now >= slot->again;
-	if (child_has_ended(&slot->child, &info)) {
-		if (slot->told || !was_hit(&info))
+	if (has_ended(slot)) {
+		if (slot->told || !was_hit(&slot->child.how))
 			return true;
 		if (!slot->hit)
 			slot->hit = now;
@@ -78,7 +82,7 @@ bool slot_tick(struct slot *slot, const struct slot_context *place, int64_t now)
 	if (!slot->told && now >= slot->timeout)
 		slot_tell(slot, ENDING_TIMED_OUT, SIGTERM, now + place->kill_after);
 	if (now >= slot->kill_at) {
-		child_signal(&slot->child, SIGKILL);
+		subprocess_signal(&slot->child, SIGKILL);
 		slot->kill_at = CLOCK_NEVER;
 	}
 	return false;
@@ -105,25 +109,23 @@ static void judge(const struct slot *slot, const siginfo_t *info, struct queue_e
 }
 
 /* The command is over, once and for all. False: it is not. */
-static bool reap(struct slot *slot, const struct slot_context *place)
+static bool reap(struct slot *slot)
 {
 	struct queue_result *result = &slot->run.result;
-	struct rusage usage = {0};
-	siginfo_t info;
+	const struct rusage *usage = &slot->child.usage;
 	if (slot->child.pid > 0) {
-		if (!child_has_ended(&slot->child, &info))
+		if (!has_ended(slot))
 			return false;
-		judge(slot, &info, &result->ending);
-		/* While its number is its own. */
-		if (slot->told || result->ending.kind != ENDING_EXITED || result->ending.code)
-			kill(-slot->child.pid, SIGKILL);
-		child_reap(&slot->child, place->reaper, &usage);
+		judge(slot, &slot->child.how, &result->ending);
+		/* Spare what a success leaves in its group. */
+		subprocess_reap(&slot->child, !slot->told && result->ending.kind == ENDING_EXITED &&
+						      !result->ending.code);
 	}
 	result->started = slot->started;
 	result->ended = clock_utc();
-	result->user = (int64_t)usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000;
-	result->system = (int64_t)usage.ru_stime.tv_sec * 1000 + usage.ru_stime.tv_usec / 1000;
-	result->memory = (uint64_t)usage.ru_maxrss * 1024;
+	result->user = (int64_t)usage->ru_utime.tv_sec * 1000 + usage->ru_utime.tv_usec / 1000;
+	result->system = (int64_t)usage->ru_stime.tv_sec * 1000 + usage->ru_stime.tv_usec / 1000;
+	result->memory = (uint64_t)usage->ru_maxrss * 1024;
 	run_end(&slot->run);
 	if (result->state == QUEUE_CANCELLED)
 		result->because = slot->because;
@@ -155,7 +157,7 @@ static enum status keep_output(struct slot *slot, const struct slot_context *pla
 
 enum status slot_collect(struct slot *slot, const struct slot_context *place, struct error *err)
 {
-	if (!slot->ended && !reap(slot, place))
+	if (!slot->ended && !reap(slot))
 		return error_set(err, STATUS_TEMPORARY, "the command has not ended");
 	enum status status = keep_output(slot, place, OUTPUT_OUT, err);
 	if (status == STATUS_OK)
@@ -173,8 +175,7 @@ void slot_clear(struct slot *slot, const struct slot_context *place)
 {
 	struct queue_run *run = &slot->run;
 	bool refused = run->outcome == RUN_PENDING || run->outcome == RUN_REFUSED;
-	if (slot->child.pid > 0)
-		child_kill(&slot->child, place->reaper);
+	subprocess_release(&slot->child);
 	if (run->result.out_filed && refused)
 		output_remove(place->queue, run->item.id, run->lease.token, OUTPUT_OUT);
 	if (run->result.err_filed && refused)
@@ -186,5 +187,6 @@ void slot_clear(struct slot *slot, const struct slot_context *place)
 	if (slot->err >= 0)
 		close(slot->err);
 	run_release(run);
-	*slot = (struct slot){.number = slot->number, .child.descriptor = -1, .out = -1, .err = -1};
+	*slot = (struct slot){
+		.number = slot->number, .child.end.descriptor = -1, .out = -1, .err = -1};
 }

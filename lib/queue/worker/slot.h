@@ -6,8 +6,9 @@
 #ifndef QUEUE_WORKER_SLOT_H
 #define QUEUE_WORKER_SLOT_H
 
+#include "base/reaper.h"
+#include "base/subprocess.h"
 #include "queue/exchange.h"
-#include "queue/worker/child.h"
 #include "queue/worker/output.h"
 
 /* What all slots of a worker share. */
@@ -19,13 +20,12 @@ struct slot_context {
 };
 
 struct slot {
-	bool held;	      /* run was taken, and waits for its resources */
-	bool busy;	      /* run was started, or is over without */
-	struct queue_run run; /* result.ending also before its end, where it never started */
-	size_t number;	      /* 0 .. slots - 1: $PREEMPT_SLOT; the caller's to set, and kept */
-	struct child child;   /* its descriptor says when it has ended; -1: it never started, or is
-				 reaped */
-	int out, err;	      /* what it wrote; -1: it never started */
+	bool held;		  /* run was taken, and waits for its resources */
+	bool busy;		  /* run was started, or is over without */
+	struct queue_run run;	  /* result.ending also before its end, where it never started */
+	size_t number;		  /* 0 .. slots - 1: $PREEMPT_SLOT; the caller's to set, and kept */
+	struct subprocess child;  /* pid 0: it never started, or is reaped */
+	int out, err;		  /* what it wrote; -1: it never started */
 	int64_t started, timeout; /* started: UTC; timeout: when its time is up (monotonic) */
 	int64_t kill_at;	  /* when it gets KILL; CLOCK_NEVER: it was not told to end */
 	/* Why it was told to end: ENDING_TIMED_OUT, ENDING_PREEMPTED, ENDING_CANCELLED. */
@@ -70,7 +70,7 @@ void slot_postpone(struct slot *slot, const char *why);
  * One that has ended already is not told.
  */
 void slot_tell(struct slot *slot, enum queue_ending_kind why, int signal, int64_t kill_at);
-/* When slot_tick wants to be called; CLOCK_NEVER. Until then child.descriptor says when it has
+/* When slot_tick wants to be called; CLOCK_NEVER. Until then child.end says when it has
  * ended. */
 int64_t slot_due(const struct slot *slot);
 /* Its timeout and its KILL. True: it has ended, and is to be collected now. */

@@ -19,7 +19,7 @@ void slot_take(struct slot *slot, struct queue_run *run)
 	*slot = (struct slot){.held = true,
 		.run = *run,
 		.number = slot->number,
-		.child.descriptor = -1,
+		.child.end.descriptor = -1,
 		.out = -1,
 		.err = -1,
 		.timeout = CLOCK_NEVER,
@@ -133,7 +133,6 @@ void slot_start(struct slot *slot, const struct slot_context *place, char *const
 	struct error err = {0};
 	struct variables environment = {0};
 	char **words = NULL, *directory = NULL;
-	int input = -1;
 	const struct queue_item *item = &slot->run.item;
 	begin(slot);
 	if (item->damaged) {
@@ -146,26 +145,22 @@ void slot_start(struct slot *slot, const struct slot_context *place, char *const
 	if (status == STATUS_OK)
 		build_environment(slot, place, directory, extra, &environment);
 	if (status == STATUS_OK &&
-		((input = child_open_input(item->input, &err)) < 0 ||
-			(slot->out = output_open(&err)) < 0 || (slot->err = output_open(&err)) < 0))
+		((slot->out = output_open(&err)) < 0 || (slot->err = output_open(&err)) < 0))
 		status = err.status;
 	if (status == STATUS_OK) {
-		struct process_command command = {.argv = words,
+		struct subprocess_options command = {.argv = words,
 			.environment = environment.items,
 			.directory = item->directory,
-			.standard_input = input,
-			.standard_output = slot->out,
-			.standard_error = slot->err};
-		sigemptyset(&command.ignored);
+			.input_path = item->input,
+			.standard = {SUBPROCESS_NOTHING, slot->out, slot->err},
+			.reaper = place->reaper};
 		slot->started = clock_utc();
-		status = child_start(&slot->child, &command, place->reaper, &err);
+		status = subprocess_start(&slot->child, &command, &err);
 	}
 	if (status != STATUS_OK)
 		fail(slot, &err);
 	else if (item->timeout > 0)
 		slot->timeout = clock_after(item->timeout);
-	if (input >= 0)
-		close(input);
 	variables_release(&environment);
 	free(directory);
 	template_free(words);

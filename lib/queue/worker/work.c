@@ -117,7 +117,7 @@ static void start_held(struct work *work, struct slot *slot)
 		template_free(extra);
 		message_detail("command %llu has started", (unsigned long long)slot->run.item.id);
 		if (slot->child.pid > 0)
-			watch_descriptor(work, slot->child.descriptor);
+			watch_descriptor(work, slot->child.end.descriptor);
 	}
 	note_start(work, slot);
 }
@@ -164,7 +164,8 @@ static void tick(struct work *work, int64_t now)
 			start_held(work, slot);
 		bool over = slot_tick(slot, &work->place, now);
 		if (slot->hit && !over)
-			(void)epoll_ctl(work->wake, EPOLL_CTL_DEL, slot->child.descriptor, NULL);
+			(void)epoll_ctl(
+				work->wake, EPOLL_CTL_DEL, slot->child.end.descriptor, NULL);
 		if (slot->hit && over && !slot->told)
 			work_take_held(work);
 		if (over)
@@ -334,7 +335,7 @@ static enum status begin(struct work *work, struct error *err)
 	work->slot_count = options->slots;
 	for (size_t i = 0; i < work->slot_count; i++)
 		work->slots[i] = (struct slot){
-			.number = i, .child = {.descriptor = -1}, .out = -1, .err = -1};
+			.number = i, .child.end.descriptor = -1, .out = -1, .err = -1};
 	work_name(options, &work->worker);
 	store_set_patience(work->queue->store, PATIENCE);
 	status = resources_open(&work->resources, &work->place, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The commands that workers run, what they write, and the queue's files: in place of
- * queue/worker/child.c, queue/worker/output.c and queue/files.c.
+ * base/subprocess.c, queue/worker/output.c and queue/files.c.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "base/bell.h"
+#include "base/subprocess.h"
 #include "queue/files.h"
 #include "sim.h"
 
 #define FIRST_CHILD  10000   /* the numbers of the commands */
 #define FIRST_OUTPUT 2000000 /* descriptors */
-#define INPUT	     1999999
 
 /* ---- Starting ---- */
 
@@ -81,20 +81,20 @@ static void run_build(struct command *command)
 		(int)(command - world->command), command->epoch);
 }
 
-enum status child_start(struct child *child, struct process_command *asked,
-	const struct reaper *reaper, struct error *err)
+enum status subprocess_start(
+	struct subprocess *child, const struct subprocess_options *asked, struct error *err)
 {
 	struct node *node = node_current();
 	int number = world->commands;
-	(void)reaper;
 	if (number == MOST_COMMANDS)
 		return error_set(err, STATUS_TEMPORARY, "no process can be made");
 	world->commands++;
 	struct command *command = &world->command[number];
 	*command = (struct command){.node = node->process.index, .bell = bell_open()};
-	world->output_of[asked->standard_output - FIRST_OUTPUT] = number;
-	world->output_of[asked->standard_error - FIRST_OUTPUT] = number;
-	*child = (struct child){.pid = FIRST_CHILD + number, .descriptor = command->bell};
+	world->output_of[asked->standard[1] - FIRST_OUTPUT] = number;
+	world->output_of[asked->standard[2] - FIRST_OUTPUT] = number;
+	*child = (struct subprocess){.pid = FIRST_CHILD + number,
+		.end = {.descriptor = command->bell, .due = CLOCK_NEVER}};
 	if (variable(asked->environment, "PREEMPT_ITEM_ID"))
 		run_item(node, command, asked->environment);
 	else
@@ -102,15 +102,9 @@ enum status child_start(struct child *child, struct process_command *asked,
 	return STATUS_OK;
 }
 
-int child_open_input(const char *path, struct error *err)
-{
-	(void)path, (void)err;
-	return INPUT;
-}
-
 /* ---- Ending ---- */
 
-static struct command *command_of(const struct child *child)
+static struct command *command_of(const struct subprocess *child)
 {
 	return &world->command[child->pid - FIRST_CHILD];
 }
@@ -142,16 +136,22 @@ void commands_of_node_end(const struct node *node)
 			command_end(i, 137);
 }
 
-bool child_has_ended(const struct child *child, siginfo_t *info)
+enum subprocess_state subprocess_check(struct subprocess *child, int64_t now)
 {
+	(void)now;
+	if (!child->pid)
+		return SUBPROCESS_NONE;
 	const struct command *command = command_of(child);
-	*info = (siginfo_t){0};
 	if (!command->ended)
-		return false;
-	info->si_pid = child->pid;
-	info->si_code = command->code > 128 ? CLD_KILLED : CLD_EXITED;
-	info->si_status = command->code > 128 ? command->code - 128 : command->code;
-	return true;
+		return SUBPROCESS_RUNS;
+	child->how.si_code = command->code > 128 ? CLD_KILLED : CLD_EXITED;
+	child->how.si_status = command->code > 128 ? command->code - 128 : command->code;
+	return SUBPROCESS_ENDED;
+}
+
+enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
+{
+	return subprocess_check(child, now);
 }
 
 /* TERM takes a moment; what it makes of it is drawn beforehand. */
@@ -169,7 +169,7 @@ static void tell(struct command *command, int number)
 		(int)(command - world->command), command->epoch);
 }
 
-void child_signal(const struct child *child, int number)
+void subprocess_signal(const struct subprocess *child, int number)
 {
 	struct command *command = command_of(child);
 	if (command->ended || number == SIGCONT)
@@ -180,23 +180,28 @@ void child_signal(const struct child *child, int number)
 		tell(command, number);
 }
 
-void child_reap(struct child *child, const struct reaper *reaper, struct rusage *usage)
+void subprocess_reap(struct subprocess *child, bool spare)
 {
 	struct command *command = command_of(child);
-	(void)reaper;
-	if (usage)
-		*usage = (struct rusage){0};
+	(void)spare;
 	if (!command->ended || command->reaped)
 		VIOLATE("children", "one is reaped that has not ended, or twice");
 	command->reaped = true;
-	close(child->descriptor);
-	*child = (struct child){.descriptor = -1};
+	close(child->end.descriptor);
+	child->end.descriptor = -1;
+	child->pid = 0;
 }
 
-void child_kill(struct child *child, const struct reaper *reaper)
+void subprocess_kill(struct subprocess *child)
 {
-	child_signal(child, SIGKILL);
-	child_reap(child, reaper, NULL);
+	subprocess_signal(child, SIGKILL);
+	subprocess_reap(child, false);
+}
+
+void subprocess_release(struct subprocess *child)
+{
+	if (child->pid)
+		subprocess_kill(child);
 }
 
 /* What is left of a group: nothing is. */

@@ -10,7 +10,6 @@
 
 #include "base/ending.h"
 #include "base/mounts.h"
-#include "base/subprocess.h"
 #include "sim.h"
 #include "store/access.h"
 
@@ -88,25 +87,6 @@ enum status access_check(
 {
 	(void)path, (void)st, (void)shared_group, (void)err;
 	return STATUS_OK;
-}
-
-/* The stand-in of commands starts what is present to start here; no source of notices runs a command. */
-enum status subprocess_start(
-	struct subprocess *child, const struct subprocess_options *options, struct error *err)
-{
-	(void)child;
-	return error_set(err, STATUS_CANNOT_RUN, "%s is not of this world", options->argv[0]);
-}
-
-enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
-{
-	(void)child, (void)now;
-	return SUBPROCESS_NONE;
-}
-
-void subprocess_release(struct subprocess *child)
-{
-	(void)child;
 }
 
 /* ---- The directories of resources ---- */
