@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/environment.h"
-#include "base/loop.h"
+#include "base/descriptor.h"
 #include "base/message.h"
 
 /*
@@ -89,7 +89,7 @@ bool served_is_over(int descriptor, const char *board)
 
 bool served_is_gone(int descriptor)
 {
-	return loop_is_ready(descriptor);
+	return descriptor_is_ready(descriptor);
 }
 
 /* Ignore a name that is not a signal. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Processes: who one is, beyond its number, and how a command is started so that it cannot outlive
- * us.
- */
+/* Processes: who one is, beyond its number. Commands of ours: base/subprocess.h. */
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
@@ -36,31 +33,6 @@ enum process_state {
 };
 enum process_state process_check(const struct process_identity *identity);
 
-/* How a command is started. Zeroed is a plain fork and exec. */
-struct process_command {
-	char *const *argv;
-	char *const *environment; /* NULL: ours; its PATH is where the command is looked for */
-	const char *directory;	  /* where it runs; NULL: where we are */
-	bool own_group;		  /* leads a process group of its own */
-	/*
-	 * KILL when the thread that started it ends, re-checked after fork. With own_group the
-	 * kernel also sends KILL to that whole group when this process ends, however it does.
-	 */
-	bool die_with_parent;
-	sigset_t ignored; /* ignored before exec; the others stay as they were at our start */
-	int terminal; /* with own_group: gets the foreground of it; 0: stays in the background */
-	/* Become its descriptors 0, 1 and 2; 0: ours. */
-	int standard_input, standard_output, standard_error;
-};
-
-/*
- * Start a command. STATUS_NOT_FOUND (127) and STATUS_CANNOT_RUN (126) as a shell would say;
- * STATUS_NO, with an error: its directory is not there, or not for us; STATUS_TEMPORARY: what can
- * pass (no memory, no process, no descriptor, a filesystem that does not answer). The child starts
- * with no signal blocked.
- */
-enum status process_start(const struct process_command *command, pid_t *pid, struct error *err);
-
 /*
  * Add those of numbers that are not ignored: a signalfd would read the others, too, and nohup must
  * stay nohup.
@@ -69,8 +41,5 @@ void process_add_heeded(sigset_t *set, const int *numbers, size_t count);
 
 /* What this process, forked from ours, is called from now on: in ps, and for pkill -f. */
 void process_rename(const char *name);
-
-/* The exit code a shell gives for a wait status: the code, or 128 + signal. */
-int process_exit_code(int wait_status);
 
 #endif

@@ -5,7 +5,7 @@
  * every process with our mark in its environment, and removes the directories that were registered.
  * It has its own session, name and argv, so a signal to our process group, our session or our
  * command line does not reach it. If it is killed, it is replaced (reaper_keep). If both are killed
- * at once, the kernel still kills the process groups (die_with_parent in process.h).
+ * at once, the kernel still kills the process groups (base/subprocess.h).
  */
 #ifndef BASE_REAPER_H
 #define BASE_REAPER_H

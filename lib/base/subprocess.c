@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/reaper.h"
@@ -146,36 +148,15 @@ static void become(
 	refuse(report, refusal);
 }
 
-/* Errors that the command does not cause and that may pass. */
+/* Errors of the machine or of a filesystem, not of the command, its directory or its input. */
 static bool passes(int number)
 {
-	switch (number) {
-	case EAGAIN:
-	case ENOMEM:
-	case EMFILE:
-	case ENFILE:
-	case EIO:
-	case ESTALE:
-	case ETIMEDOUT:
-	case ETXTBSY: return true;
-	default: return false;
-	}
-}
-
-/* Errors of the file that is to be the input, or of its owner: they stay. */
-static bool is_of_file(int number)
-{
-	switch (number) {
-	case ENOENT:
-	case ENOTDIR:
-	case EISDIR:
-	case EACCES:
-	case EPERM:
-	case ELOOP:
-	case ENAMETOOLONG:
-	case ENXIO: return true;
-	default: return false;
-	}
+	static const int passing[] = {EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO, EREMOTEIO, ESTALE,
+		ETIMEDOUT, EHOSTDOWN, ENOTCONN, ETXTBSY};
+	for (size_t i = 0; i < sizeof(passing) / sizeof(*passing); i++)
+		if (number == passing[i])
+			return true;
+	return false;
 }
 
 static enum status say_refusal(
@@ -185,7 +166,7 @@ static enum status say_refusal(
 	bool later = passes(refusal.number);
 	switch (refusal.what) {
 	case REFUSED_INPUT:
-		return error_set(err, is_of_file(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
+		return error_set(err, later ? STATUS_TEMPORARY : STATUS_NO,
 			"cannot open %s as stdin: %s", options->input_path, why);
 	case REFUSED_DIRECTORY:
 		return error_set(err, later ? STATUS_TEMPORARY : STATUS_NO,
@@ -241,19 +222,6 @@ static enum status launch(
 	return STATUS_OK;
 }
 
-enum status process_start(const struct process_command *command, pid_t *pid, struct error *err)
-{
-	struct subprocess_options options = {.argv = command->argv,
-		.environment = command->environment,
-		.directory = command->directory,
-		.ignored = &command->ignored,
-		.in_our_group = !command->own_group,
-		.terminal = command->terminal};
-	const int given[3] = {
-		command->standard_input, command->standard_output, command->standard_error};
-	return launch(&options, given, pid, err);
-}
-
 /* ---- What a command is given, and what is kept of it ---- */
 
 static bool open_pipe(int *ours, int *its, int of_ours)
@@ -283,36 +251,50 @@ static bool open_standard(struct subprocess *child, const struct subprocess_opti
 			if (made[i] < 0)
 				return false;
 		} else if (asked == SUBPROCESS_KEEP) {
-			if (!open_pipe(&child->from[i - 1].descriptor, &made[i], 0))
+			if (!open_pipe(&child->from[i - 1], &made[i], 0))
 				return false;
-			(void)fcntl(child->from[i - 1].descriptor, F_SETFL, O_NONBLOCK);
+			(void)fcntl(child->from[i - 1], F_SETFL, O_NONBLOCK);
 		}
 		given[i] = made[i] ? made[i] : asked > 0 ? asked : 0;
 	}
 	return true;
 }
 
+static void attend(const struct subprocess *child, int descriptor)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	if (child->epoll && descriptor >= 0)
+		(void)epoll_ctl(child->epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+/* Closing alone would not do while a child between fork and exec has it open, too. */
+static void dismiss(const struct subprocess *child, int *descriptor)
+{
+	if (*descriptor < 0)
+		return;
+	if (child->epoll)
+		(void)epoll_ctl(child->epoll, EPOLL_CTL_DEL, *descriptor, NULL);
+	close(*descriptor);
+	*descriptor = -1;
+}
+
 /* Read what there is, and keep as much of it as is wanted. */
 static void drain(struct subprocess *child, int i)
 {
 	struct text *to = i == 0 ? &child->output : &child->errors;
-	struct loop_watch *from = &child->from[i];
+	int *from = &child->from[i];
 	char bytes[4096];
 	/* A command that writes faster than we read must not keep us here. */
-	for (int round = 0; round < 64 && from->descriptor >= 0; round++) {
-		ssize_t n = read(from->descriptor, bytes, sizeof(bytes));
+	for (int round = 0; round < 64 && *from >= 0; round++) {
+		ssize_t n = read(*from, bytes, sizeof(bytes));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return;
 		size_t room = child->keep - to->length;
 		text_add_bytes(to, bytes, (size_t)n < room ? (size_t)n : room);
-		if (n > 0)
-			continue;
-		if (child->loop)
-			loop_remove(child->loop, from);
-		close(from->descriptor);
-		from->descriptor = -1;
+		if (n == 0)
+			dismiss(child, from);
 	}
 }
 
@@ -334,25 +316,17 @@ static void begin(struct subprocess *child)
 	child->end.due = next_look(child, clock_now());
 	running = xgrow(running, running_count, &running_room, sizeof(*running));
 	running[running_count++] = child->pid;
-	if (!child->loop)
-		return;
-	loop_add(child->loop, &child->end);
-	for (int i = 0; i < 2; i++)
-		if (child->from[i].descriptor >= 0)
-			loop_add(child->loop, &child->from[i]);
+	attend(child, child->end.descriptor);
+	attend(child, child->from[0]);
+	attend(child, child->from[1]);
 }
 
 /* Its number is not its own any more; what it has written and its code stay. */
 static void forget(struct subprocess *child)
 {
-	struct loop_watch *watches[] = {&child->end, &child->from[0], &child->from[1]};
-	for (size_t i = 0; i < 3; i++) {
-		if (child->loop)
-			loop_remove(child->loop, watches[i]);
-		if (watches[i]->descriptor >= 0)
-			close(watches[i]->descriptor);
-		watches[i]->descriptor = -1;
-	}
+	dismiss(child, &child->end.descriptor);
+	dismiss(child, &child->from[0]);
+	dismiss(child, &child->from[1]);
 	for (size_t i = 0; i < running_count; i++)
 		if (running[i] == child->pid)
 			running[i--] = running[--running_count];
@@ -360,12 +334,8 @@ static void forget(struct subprocess *child)
 	child->pid = 0;
 }
 
-static struct subprocess blank(struct loop *loop, struct loop_watch *parent)
-{
-	struct loop_watch watch = {.descriptor = -1, .due = CLOCK_NEVER, .parent = parent};
-	return (struct subprocess){
-		.end = watch, .from = {watch, watch}, .limit = CLOCK_NEVER, .loop = loop};
-}
+static const struct subprocess blank = {
+	.end = {.descriptor = -1, .due = CLOCK_NEVER}, .from = {-1, -1}, .limit = CLOCK_NEVER};
 
 enum status subprocess_start(
 	struct subprocess *child, const struct subprocess_options *options, struct error *err)
@@ -374,7 +344,8 @@ enum status subprocess_start(
 	char *const by_shell[] = {shell, option, (char *)(uintptr_t)options->shell, NULL};
 	struct subprocess_options how = *options;
 	int given[3] = {0}, made[3] = {0};
-	*child = blank(options->loop, options->parent);
+	*child = blank;
+	child->epoll = options->epoll;
 	child->reaper = options->reaper;
 	child->limit = options->limit ? options->limit : CLOCK_NEVER;
 	child->keep = options->keep ? options->keep : KEEP;
@@ -398,10 +369,9 @@ enum status subprocess_start(
 	return STATUS_OK;
 }
 
-enum status subprocess_watch(
-	struct subprocess *child, pid_t pid, struct loop *loop, struct error *err)
+enum status subprocess_watch(struct subprocess *child, pid_t pid, struct error *err)
 {
-	*child = blank(loop, NULL);
+	*child = blank;
 	child->is_watched_only = true;
 	child->pid = pid;
 	begin(child);
@@ -416,7 +386,7 @@ enum status subprocess_watch(
 static void look_for_end(struct subprocess *child)
 {
 	if (child->is_watched_only) {
-		child->ended = loop_is_ready(child->end.descriptor);
+		child->ended = descriptor_is_ready(child->end.descriptor);
 		child->code = -1;
 		return;
 	}
@@ -498,8 +468,7 @@ enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
 static void wait_for(const struct subprocess *child, int64_t deadline)
 {
 	struct pollfd polled[] = {{.fd = child->end.descriptor, .events = POLLIN},
-		{.fd = child->from[0].descriptor, .events = POLLIN},
-		{.fd = child->from[1].descriptor, .events = POLLIN}};
+		{.fd = child->from[0], .events = POLLIN}, {.fd = child->from[1], .events = POLLIN}};
 	(void)poll(polled, 3, clock_poll_timeout(clock_earlier(child->end.due, deadline)));
 }
 
@@ -512,10 +481,9 @@ void subprocess_kill(struct subprocess *child)
 	while (ours && subprocess_check(child, clock_now()) != SUBPROCESS_ENDED &&
 		clock_now() < deadline)
 		wait_for(child, deadline);
-	if (child->ended)
-		subprocess_reap(child, false);
-	else if (child->pid)
+	if (child->pid && !child->ended)
 		forget(child);
+	subprocess_reap(child, false);
 }
 
 void subprocess_release(struct subprocess *child)
@@ -559,9 +527,4 @@ void subprocess_reap_others(const struct reaper *reaper)
 		(void)waitpid(info.si_pid, NULL, WNOHANG);
 		info.si_pid = 0;
 	}
-}
-
-int process_exit_code(int wait_status)
-{
-	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }

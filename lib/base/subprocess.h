@@ -3,9 +3,9 @@
  * Commands that we start, and their ends.
  *
  *	struct subprocess child;
- *	struct subprocess_options how = {.shell = text, .loop = &loop, .limit = clock_after(30000)};
+ *	struct subprocess_options how = {.shell = text, .limit = clock_after(30000)};
  *	subprocess_start(&child, &how, &err);
- *	... loop_wait(&loop, ...) ...
+ *	... poll(2) for child.end.descriptor, until child.end.due ...
  *	switch (subprocess_check(&child, clock_now())) {
  *	case SUBPROCESS_ENDED: ... child.code ... subprocess_reap(&child);
  *
@@ -17,8 +17,7 @@
  * hit nobody else. So look first, then reap. A program that reaps processes it did not start calls
  * subprocess_reap_others, never waitpid(-1).
  *
- * A zeroed struct subprocess is one that was never started. One that is in no loop may be moved.
- *One thread calls all of these.
+ * A zeroed struct subprocess is one that was never started. One thread calls all of these.
  */
 #ifndef BASE_SUBPROCESS_H
 #define BASE_SUBPROCESS_H
@@ -30,7 +29,6 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "base/loop.h"
 #include "base/text.h"
 
 struct reaper;
@@ -54,18 +52,19 @@ struct subprocess_options {
 	size_t keep;		/* bytes of SUBPROCESS_KEEP, each; the rest is dropped; 0: 64 KiB */
 	const sigset_t *ignored; /* ignored from its start; NULL: as we were started */
 	bool in_our_group;	 /* it gets what is sent to our process group */
-	int terminal;	   /* its group gets the foreground of it; 0: stays in the background */
-	int64_t limit;	   /* the instant of KILL; 0: none */
-	struct loop *loop; /* in which its end and its output are waited for; NULL: none */
-	struct loop_watch *parent;   /* of its watches; NULL: none */
+	int terminal;  /* its group gets the foreground of it; 0: stays in the background */
+	int64_t limit; /* the instant of KILL; 0: none */
+	int epoll;     /* gets the descriptors of its end and its output while it runs; 0: none */
 	const struct reaper *reaper; /* NULL: none */
 };
 
 struct subprocess {
-	pid_t pid;	       /* also its process group; 0: not running */
-	struct loop_watch end; /* descriptor: a pidfd, readable when it has ended; due: limit */
-	struct loop_watch
-		from[2]; /* what is kept of stdout and stderr; descriptor -1: nothing more */
+	pid_t pid; /* also its process group; 0: not running */
+	struct {
+		int descriptor; /* a pidfd, readable when it has ended */
+		int64_t due;	/* call subprocess_check then in any case */
+	} end;
+	int from[2]; /* pipes of stdout and stderr that are kept; -1: nothing more */
 	struct text output, errors;
 	bool late;	     /* it got KILL at its limit */
 	bool ended;	     /* the rest is filled */
@@ -73,10 +72,10 @@ struct subprocess {
 	siginfo_t how;	     /* of waitid */
 	struct rusage usage; /* once it is reaped */
 
-	struct loop *loop;
 	const struct reaper *reaper;
 	int64_t limit; /* the instant of the next KILL */
 	size_t keep;
+	int epoll;
 	bool is_watched_only, in_our_group;
 };
 
@@ -89,8 +88,7 @@ enum status subprocess_start(
 	struct subprocess *child, const struct subprocess_options *options, struct error *err);
 /* One that is not ours: its end is seen, it can be signalled, and is not reaped. STATUS_NO: gone.
  */
-enum status subprocess_watch(
-	struct subprocess *child, pid_t pid, struct loop *loop, struct error *err);
+enum status subprocess_watch(struct subprocess *child, pid_t pid, struct error *err);
 
 enum subprocess_state {
 	SUBPROCESS_NONE,

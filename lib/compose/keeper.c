@@ -17,7 +17,7 @@
 #include "agent/served.h"
 #include "agent/task/board.h"
 #include "base/clock.h"
-#include "base/loop.h"
+#include "base/descriptor.h"
 #include "base/message.h"
 #include "base/reaper.h"
 #include "base/subprocess.h"
@@ -94,7 +94,7 @@ static enum status start(struct keeper *k, struct error *err)
 		if (k->relay)
 			stderr_relay_started(k->relay, 0);
 	} else if (status == STATUS_OK && options->pid && !k->process.pid) {
-		status = subprocess_watch(&k->process, options->pid, NULL, err);
+		status = subprocess_watch(&k->process, options->pid, err);
 	}
 	k->pid = k->process.pid;
 	return status;
@@ -282,10 +282,10 @@ enum keeper_end {
 /* END_DESERTED, END_ALONE or END_NONE. */
 static enum keeper_end look_at_others(const struct keeper *k)
 {
-	if (loop_is_ready(k->others[0]))
+	if (descriptor_is_ready(k->others[0]))
 		return END_DESERTED;
 	for (size_t i = 1; i <= k->options->with_count; i++)
-		if (loop_is_ready(k->others[i]))
+		if (descriptor_is_ready(k->others[i]))
 			return END_ALONE;
 	return k->alone ? END_ALONE : END_NONE;
 }
@@ -309,7 +309,7 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 		if (end != END_NONE)
 			return end;
 		take_stop(k);
-		if (k->pulse && loop_is_ready(verdict)) {
+		if (k->pulse && descriptor_is_ready(verdict)) {
 			if (pulse_why(k->pulse, why))
 				return END_BROKEN;
 			over = true;
@@ -385,7 +385,7 @@ static enum status open_others(struct keeper *k, struct error *err)
 	enum status status = STATUS_OK;
 	k->others[0] = k->options->served;
 	if (k->options->pid)
-		(void)subprocess_watch(&k->process, k->options->pid, NULL, NULL);
+		(void)subprocess_watch(&k->process, k->options->pid, NULL);
 	for (size_t i = 0; i < k->options->with_count && status == STATUS_OK; i++) {
 		status = served_open(k->options->with[i], &k->others[1 + i], err);
 		if (status == STATUS_NO) {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* command:TEXT. Runs the command once each period. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/subprocess.h"
@@ -13,7 +16,7 @@ struct command_source {
 	char *command;
 	int64_t grace, period, timeout;
 	int64_t next; /* start of the next look */
-	struct loop loop;
+	int epoll;
 	struct subprocess child;
 	bool given;
 	char given_reason[256];
@@ -23,7 +26,8 @@ static void command_close(struct source *source)
 {
 	struct command_source *self = (struct command_source *)source;
 	subprocess_release(&self->child);
-	loop_close(&self->loop);
+	if (self->epoll >= 0)
+		close(self->epoll);
 	free(self->command);
 	free(self);
 }
@@ -36,17 +40,18 @@ static enum status command_open(struct source **source, const char *rest,
 	self->grace = options->grace;
 	self->period = options->period ? options->period : 1000;
 	self->timeout = options->timeout ? options->timeout : 10000;
-	enum status status = loop_open(&self->loop, err);
-	if (status == STATUS_OK)
-		*source = &self->source;
-	else
-		command_close(&self->source);
-	return status;
+	self->epoll = epoll_create1(EPOLL_CLOEXEC);
+	*source = &self->source;
+	if (self->epoll >= 0)
+		return STATUS_OK;
+	error_errno(err, errno, "cannot wait for a command");
+	command_close(&self->source);
+	return STATUS_TEMPORARY;
 }
 
 static int command_descriptor(const struct source *source)
 {
-	return loop_descriptor(&((const struct command_source *)source)->loop);
+	return ((const struct command_source *)source)->epoll;
 }
 
 static int64_t command_due(const struct source *source)
@@ -86,7 +91,7 @@ static enum source_answer command_check(
 		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_KEEP},
 		.keep = sizeof(self->given_reason) - 1,
 		.limit = now + self->timeout,
-		.loop = &self->loop};
+		.epoll = self->epoll};
 	switch (subprocess_finish(&self->child, now)) {
 	case SUBPROCESS_RUNS: return SOURCE_PENDING;
 	case SUBPROCESS_LATE:

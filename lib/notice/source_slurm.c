@@ -11,10 +11,13 @@
  * is counted as if the job had started together with this process, and only decides when to report
  * that the end is near.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/parse.h"
@@ -35,9 +38,8 @@
 struct slurm_source {
 	struct source source;
 	struct source *signals;
-	struct loop_watch caught; /* the descriptor of signals */
 	struct subprocess squeue;
-	struct loop loop;
+	int epoll; /* of squeue and the signals */
 	char job_id[32];
 	int64_t grace;
 	int64_t began;	   /* clock_now */
@@ -63,9 +65,9 @@ static void slurm_close(struct source *source)
 {
 	struct slurm_source *self = (struct slurm_source *)source;
 	subprocess_release(&self->squeue);
-	loop_remove(&self->loop, &self->caught);
-	loop_close(&self->loop);
 	source_close(self->signals);
+	if (self->epoll >= 0)
+		close(self->epoll);
 	free(self);
 }
 
@@ -78,10 +80,12 @@ static enum status open_signals(struct slurm_source *self, const char *names,
 	text_release(&specification);
 	if (status != STATUS_OK)
 		return status;
-	self->caught = (struct loop_watch){
-		.descriptor = source_descriptor(self->signals), .due = CLOCK_NEVER};
-	loop_add(&self->loop, &self->caught);
-	return STATUS_OK;
+	struct epoll_event event = {.events = EPOLLIN};
+	self->epoll = epoll_create1(EPOLL_CLOEXEC);
+	int caught = source_descriptor(self->signals);
+	if (self->epoll >= 0 && epoll_ctl(self->epoll, EPOLL_CTL_ADD, caught, &event) == 0)
+		return STATUS_OK;
+	return error_errno(err, errno, "source slurm: cannot wait");
 }
 
 /* Now by the controller's clock, as far as it is known. */
@@ -154,9 +158,8 @@ static enum status slurm_open(struct source **source, const char *rest,
 	know_end(self, time_of("SLURM_JOB_START_TIME"), time_of("SLURM_JOB_END_TIME"));
 	if (!self->end_utc)
 		self->ask = clock_after(clock_jitter(10 * self->spread)); /* no hurry */
-	enum status status = loop_open(&self->loop, err);
-	if (status == STATUS_OK)
-		status = open_signals(self, rest, options, err);
+	self->epoll = -1;
+	enum status status = open_signals(self, rest, options, err);
 	if (status == STATUS_OK)
 		*source = &self->source;
 	else
@@ -166,7 +169,7 @@ static enum status slurm_open(struct source **source, const char *rest,
 
 static int slurm_descriptor(const struct source *source)
 {
-	return loop_descriptor(&((const struct slurm_source *)source)->loop);
+	return ((const struct slurm_source *)source)->epoll;
 }
 
 static bool is_near(const struct slurm_source *self)
@@ -210,7 +213,7 @@ static enum status ask_slurm(
 		.standard = {SUBPROCESS_NOTHING, SUBPROCESS_KEEP, SUBPROCESS_KEEP},
 		.keep = 255,
 		.limit = now + timeout,
-		.loop = &self->loop};
+		.epoll = self->epoll};
 	self->timeout = timeout;
 	subprocess_release(&self->squeue);
 	return subprocess_start(&self->squeue, &how, err);

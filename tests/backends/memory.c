@@ -11,7 +11,7 @@
 #include "backends/memory_table.h"
 #include "base/bell.h"
 #include "base/clock.h"
-#include "base/loop.h"
+#include "base/descriptor.h"
 
 #define SHARED_LOOK 20 /* ms between two looks for changes of other processes */
 
@@ -337,7 +337,7 @@ static enum status memory_wait(struct store *base, const char *prefix, store_rev
 {
 	struct memory_store *store = (struct memory_store *)base;
 	enum status status = STATUS_OK;
-	bool woken = loop_is_ready(wake);
+	bool woken = descriptor_is_ready(wake);
 	*revision = since;
 	if (store->bell < 0)
 		store->bell = bell_open();
@@ -379,7 +379,7 @@ static enum status memory_await_news(struct store *base, struct store_awaited *a
 {
 	struct memory_store *store = (struct memory_store *)base;
 	enum status status = STATUS_OK;
-	bool woken = loop_is_ready(wake);
+	bool woken = descriptor_is_ready(wake);
 	if (store->bell < 0)
 		store->bell = bell_open();
 	lock();

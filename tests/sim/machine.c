@@ -13,7 +13,6 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -399,9 +398,4 @@ void process_add_heeded(sigset_t *set, const int *numbers, size_t count)
 void process_rename(const char *name)
 {
 	(void)name;
-}
-
-int process_exit_code(int wait_status)
-{
-	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }

@@ -3,14 +3,17 @@
 #include "base/subprocess.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "unit.h"
 
 #define PATIENCE 60000 /* ms; what takes longer has failed */
@@ -123,11 +126,20 @@ static void limits(void)
 		waitpid(immortal, NULL, 0) == immortal);
 }
 
-static enum subprocess_state wait_for(struct loop *loop, struct subprocess *child)
+static int epoll; /* of all */
+
+static void wait_once(const struct subprocess *child)
+{
+	struct pollfd polled = {
+		.fd = child->epoll ? child->epoll : child->end.descriptor, .events = POLLIN};
+	(void)poll(&polled, 1, clock_poll_timeout(child->end.due));
+}
+
+static enum subprocess_state wait_for(struct subprocess *child)
 {
 	enum subprocess_state state;
 	while ((state = subprocess_check(child, clock_now())) == SUBPROCESS_RUNS)
-		loop_wait(loop, CLOCK_NEVER);
+		wait_once(child);
 	return state;
 }
 
@@ -136,23 +148,20 @@ static bool is_alive(pid_t pid)
 	return kill(pid, 0) == 0;
 }
 
-static void in_a_loop(void)
+static void looked_at(void)
 {
-	struct loop loop;
 	struct error err;
 	struct subprocess child = {0};
-	struct loop_watch parent = {.descriptor = -1, .due = CLOCK_NEVER};
-	CHECK(loop_open(&loop, &err) == STATUS_OK);
+	epoll = epoll_create1(EPOLL_CLOEXEC);
 	TEST("what it has left in its group goes with it, unless it is to be spared")
 	{
 		for (int spare = 0; spare < 2; spare++) {
 			struct subprocess_options how =
 				keeping("sleep 1000 >/dev/null 2>&1 & echo $!");
-			how.loop = &loop;
-			how.parent = &parent;
+			how.epoll = epoll;
 			CHECK(subprocess_start(&child, &how, &err) == STATUS_OK);
-			CHECK_EQ(wait_for(&loop, &child), SUBPROCESS_ENDED);
-			CHECK(child.ended && child.code == 0 && child.pid && parent.ready);
+			CHECK_EQ(wait_for(&child), SUBPROCESS_ENDED);
+			CHECK(child.ended && child.code == 0 && child.pid);
 			pid_t left = atoi(text_string(&child.output));
 			CHECK(left > 0 && is_alive(left));
 			subprocess_reap(&child, spare);
@@ -164,28 +173,28 @@ static void in_a_loop(void)
 			kill(left, SIGKILL);
 			subprocess_release(&child);
 		}
-		CHECK(!loop_wait(&loop, 0) && loop_due(&loop) == CLOCK_NEVER);
+		CHECK(!descriptor_is_ready(epoll));
 	}
 	TEST("its limit is told once, and a signal reaches it")
 	{
 		struct subprocess_options how =
 			keeping("trap 'exit 7' USR1; echo; while :; do sleep 0.05; done");
-		how.loop = &loop;
+		how.epoll = epoll;
 		CHECK(subprocess_start(&child, &how, &err) == STATUS_OK);
 		while (!child.output.length) {
-			loop_wait(&loop, CLOCK_NEVER);
+			wait_once(&child);
 			CHECK_EQ(subprocess_check(&child, clock_now()), SUBPROCESS_RUNS);
 		}
 		subprocess_signal(&child, SIGUSR1);
-		CHECK_EQ(wait_for(&loop, &child), SUBPROCESS_ENDED);
+		CHECK_EQ(wait_for(&child), SUBPROCESS_ENDED);
 		CHECK_EQ(child.code, 7);
 		subprocess_release(&child);
 		how = keeping("exec sleep 1000");
 		how.limit = clock_after(50);
-		how.loop = &loop;
+		how.epoll = epoll;
 		CHECK(subprocess_start(&child, &how, &err) == STATUS_OK);
-		CHECK_EQ(wait_for(&loop, &child), SUBPROCESS_LATE);
-		CHECK_EQ(wait_for(&loop, &child), SUBPROCESS_ENDED);
+		CHECK_EQ(wait_for(&child), SUBPROCESS_LATE);
+		CHECK_EQ(wait_for(&child), SUBPROCESS_ENDED);
 		CHECK(child.late && child.code == 128 + SIGKILL);
 		subprocess_release(&child);
 	}
@@ -197,15 +206,15 @@ static void in_a_loop(void)
 			pause();
 			_exit(0);
 		}
-		CHECK(subprocess_watch(&other, pid, &loop, &err) == STATUS_OK);
+		CHECK(subprocess_watch(&other, pid, &err) == STATUS_OK);
 		subprocess_release(&other);
 		CHECK(is_alive(pid));
-		CHECK(subprocess_watch(&other, pid, &loop, &err) == STATUS_OK);
+		CHECK(subprocess_watch(&other, pid, &err) == STATUS_OK);
 		subprocess_signal(&other, SIGTERM);
-		CHECK_EQ(wait_for(&loop, &other), SUBPROCESS_ENDED);
+		CHECK_EQ(wait_for(&other), SUBPROCESS_ENDED);
 		subprocess_release(&other);
 		CHECK(waitpid(pid, NULL, 0) == pid);
-		CHECK(subprocess_watch(&other, pid, &loop, &err) == STATUS_NO);
+		CHECK(subprocess_watch(&other, pid, &err) == STATUS_NO);
 	}
 	TEST("the others are reaped, and what we started is not")
 	{
@@ -220,12 +229,12 @@ static void in_a_loop(void)
 			subprocess_reap_others(NULL);
 			clock_sleep_until(clock_after(10));
 		}
-		CHECK(!child.pid || wait_for(&loop, &child) == SUBPROCESS_ENDED);
+		CHECK(!child.pid || wait_for(&child) == SUBPROCESS_ENDED);
 		CHECK_EQ(child.code, 5);
 		subprocess_release(&child);
 		CHECK(waitpid(-1, NULL, WNOHANG) < 0);
 	}
-	loop_close(&loop);
+	close(epoll);
 }
 
 int main(void)
@@ -234,6 +243,6 @@ int main(void)
 	given();
 	refusals();
 	limits();
-	in_a_loop();
+	looked_at();
 	return unit_end();
 }

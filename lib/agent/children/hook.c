@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/children/hook.h"
 
+#include "base/clock.h"
 #include "base/message.h"
 
 void hook_start(struct hook *hook, const char *option, const char *text, int64_t limit,

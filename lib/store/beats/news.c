@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/file.h"
-#include "base/loop.h"
 #include "store/sqlite/session.h"
 
 #define RECORD	  11   /* bytes: "0000000001\n" */
@@ -131,7 +131,7 @@ enum status news_await(struct store *base, struct store_awaited *awaited, int64_
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	struct watched watched = watched_news(store, awaited->every);
 	while (status == STATUS_TIMEOUT) {
-		if (loop_is_ready(wake)) {
+		if (descriptor_is_ready(wake)) {
 			status = STATUS_NO;
 			break;
 		}

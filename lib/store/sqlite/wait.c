@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/file.h"
-#include "base/loop.h"
 #include "store/sqlite/session.h"
 
 /* All in milliseconds. */
@@ -78,7 +78,7 @@ static enum status ask(struct sqlite_store *store, const char *prefix, store_rev
 		int64_t now = clock_now();
 		if (status != STATUS_TEMPORARY || now < slice)
 			return status;
-		if (loop_is_ready(wake))
+		if (descriptor_is_ready(wake))
 			return STATUS_NO;
 		if (now >= deadline)
 			return STATUS_TIMEOUT;
@@ -103,7 +103,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 	for (;;) {
 		store_revision now_at;
 		bool changed;
-		if (loop_is_ready(wake))
+		if (descriptor_is_ready(wake))
 			return STATUS_NO;
 		if (sight->seen && since >= sight->revision)
 			wait_note_unchanged(store, sight->when);
