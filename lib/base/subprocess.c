@@ -42,8 +42,7 @@ static void refuse(int report, struct refusal refusal)
 
 #define HIGH 500 /* above the descriptors that programs use */
 
-/* A pipe to which nobody writes: nobody but this process has its writing end, as long as it lives.
- */
+/* A pipe that is never written to: only this process has its writing end, as long as it lives. */
 static int life[2] = {-1, -1};
 static pthread_once_t life_made = PTHREAD_ONCE_INIT;
 static void make_life(void)
@@ -278,7 +277,7 @@ static void dismiss(const struct subprocess *child, int *descriptor)
 	*descriptor = -1;
 }
 
-/* Read what there is, and keep as much of it as is wanted. */
+/* Read what it has written, and keep as much of it as the caller wants. */
 static void drain(struct subprocess *child, int i)
 {
 	struct text *to = i == 0 ? &child->output : &child->errors;

@@ -13,9 +13,9 @@
  * KILL to it when the thread that started it ends, and to its group when this process ends. A
  * reaper (base/reaper.h), where there is one, ends also what has left the group.
  *
- * Until subprocess_reap its number, and that of its group, is surely its own: KILL to the group can
- * hit nobody else. So look first, then reap. A program that reaps processes it did not start calls
- * subprocess_reap_others, never waitpid(-1).
+ * Until subprocess_reap its number, and that of its group, is surely its own: KILL to the group
+ * hits no other process. So look first, then reap. A program that reaps processes it did not start
+ *calls subprocess_reap_others, never waitpid(-1).
  *
  * A zeroed struct subprocess is one that was never started. One thread calls all of these.
  */
@@ -109,8 +109,8 @@ void subprocess_reap(struct subprocess *child, bool spare);
 /* KILL and reap it, if it runs. One that the kernel holds for a second is left to the reaper. */
 void subprocess_kill(struct subprocess *child);
 /*
- * subprocess_check, and subprocess_reap of one that has ended: SUBPROCESS_ENDED is said once, and
- * not after SUBPROCESS_LATE.
+ * subprocess_check, and subprocess_reap of one that has ended: SUBPROCESS_ENDED is answered once,
+ * and not after SUBPROCESS_LATE.
  */
 enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now);
 /* subprocess_kill, and frees its output. Legal for one that was never started. */

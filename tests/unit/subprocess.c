@@ -175,7 +175,7 @@ static void looked_at(void)
 		}
 		CHECK(!descriptor_is_ready(epoll));
 	}
-	TEST("its limit is told once, and a signal reaches it")
+	TEST("its limit is reported once, and a signal reaches it")
 	{
 		struct subprocess_options how =
 			keeping("trap 'exit 7' USR1; echo; while :; do sleep 0.05; done");
