@@ -37,7 +37,7 @@ enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms
 	if (status != STATUS_OK)
 		sharedlock_close(lock);
 	else if (!terms->alone && file_fstat(lock->file.descriptor, &st) == 0)
-		(void)machine_open(&lock->machine, st.st_dev, st.st_ino);
+		(void)machine_open(&lock->machine, st.st_dev, st.st_ino, lock->file.nonce);
 	return status;
 }
 

@@ -2,7 +2,7 @@
 /*
  * How the processes of this user on this machine tell each other that a file on a shared filesystem
  * has changed: one of them looks at it now and then, and rings the others. What tells a change is a
- * counter in the file. A little memory, the file /dev/shm/preempt-UID/DEVICE-INODE-bell1, named
+ * counter in the file. A little memory, the file /dev/shm/preempt-UID/DEVICE-INODE-bell2, named
  * after that file (its directory is 0700 and ours, else it is not used).
  *
  * Nothing here is needed for being right, only for asking the filesystem less often: where the

@@ -26,15 +26,16 @@ static void init_page(void *page)
 	ticket_queue_init(&((struct machine_page *)page)->queue);
 }
 
-static const struct shared_page_kind kind = {.name = "page4",
+static const struct shared_page_kind kind = {.name = "page5",
 	.size = sizeof(struct machine_page),
 	.sparse_from = POSTS + offsetof(struct posts, rooms),
 	.init = init_page};
 
-bool machine_open(struct machine *machine, dev_t device, ino_t inode)
+bool machine_open(struct machine *machine, dev_t device, ino_t inode, const char *nonce)
 {
+	const struct shared_page_file file = {device, inode, nonce};
 	*machine = (struct machine){.descriptor = -1};
-	machine->page = shared_page_open(&kind, device, inode, &machine->descriptor, machine->path);
+	machine->page = shared_page_open(&kind, &file, &machine->descriptor, machine->path);
 	return machine->page;
 }
 

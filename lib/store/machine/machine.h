@@ -3,9 +3,9 @@
  * What the processes of this user on this machine share about one store: a queue, so that only one
  * of them asks for the shared lock at a time; and the requests of those in it, which that one
  * carries out with its own (posts.h). A little memory, the file
- * /dev/shm/preempt-UID/DEVICE-INODE-page4, named after the lock file and the version of what is in
- * it, so that a store whose tools were replaced has its queue at once (its directory is 0700 and
- * ours, else it is not used).
+ * /dev/shm/preempt-UID/DEVICE-INODE-page5, named after the lock file and the version of what is in
+ * it, with the nonce of the lock file in it, so that a store whose tools were replaced has its
+ * queue at once (its directory is 0700 and ours, else it is not used).
  *
  * Nothing here is needed for being right, only for being fast: where the memory cannot be had,
  * machine_open answers false, and every call on such a machine does nothing and succeeds. The file
@@ -32,7 +32,8 @@ struct machine {
 	struct queue_ticket ticket;
 };
 
-bool machine_open(struct machine *machine, dev_t device, ino_t inode);
+/* nonce: the one of the lock file that has this device and inode. */
+bool machine_open(struct machine *machine, dev_t device, ino_t inode, const char *nonce);
 void machine_close(struct machine *machine);
 
 /*

@@ -32,7 +32,7 @@ static void *map(int descriptor, size_t size)
 	return page == MAP_FAILED ? NULL : page;
 }
 
-/* Remove those of this kind that nobody used for long. Whoever makes one pays for it. */
+/* Remove those of this kind that were not used for long: the process that makes one does it. */
 static void sweep(const char *directory, const char *name)
 {
 	DIR *entries = opendir(directory);
@@ -61,8 +61,9 @@ static void write_magic(const struct shared_page_kind *kind, char magic[16])
 	snprintf(magic, 16, "preempt %.7s", kind->name);
 }
 
-/* Make it whole beside its name, then give it the name, if nobody else has. */
-static void make(const struct shared_page_kind *kind, const char *directory, const char *path)
+/* Make it whole beside its name, then give it the name, if no other process has; or in any case. */
+static void make(const struct shared_page_kind *kind, const char *nonce, const char *directory,
+	const char *path, bool replace)
 {
 	char temporary[160];
 	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
@@ -79,30 +80,24 @@ static void make(const struct shared_page_kind *kind, const char *directory, con
 			kind->init(page);
 		page->size = kind->size;
 		page->used = clock_now();
+		snprintf(page->of, sizeof(page->of), "%s", nonce);
 		write_magic(kind, page->magic);
 		munmap(page, kind->size);
-		(void)!link(temporary, path);
+		(void)!(replace ? rename(temporary, path) : link(temporary, path));
 		sweep(directory, kind->name);
 	}
 	unlink(temporary);
 	close(descriptor);
 }
 
-void *shared_page_open(const struct shared_page_kind *kind, dev_t device, ino_t inode,
-	int *descriptor, char path[128])
+/* NULL with *descriptor open: it is there, and is none of this kind. */
+static struct shared_page *open_named(
+	const struct shared_page_kind *kind, int *descriptor, const char *path)
 {
-	char directory[64], magic[16];
+	char magic[16];
 	struct stat st;
 	struct shared_page *page = NULL;
-	if (!find_directory(directory, sizeof(directory)))
-		return NULL;
-	snprintf(path, 128, "%s/%llx-%llx-%s", directory, (unsigned long long)device,
-		(unsigned long long)inode, kind->name);
 	*descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (*descriptor < 0 && errno == ENOENT) {
-		make(kind, directory, path);
-		*descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	}
 	if (*descriptor < 0)
 		return NULL;
 	if (fstat(*descriptor, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
@@ -113,7 +108,39 @@ void *shared_page_open(const struct shared_page_kind *kind, dev_t device, ino_t 
 		return page;
 	if (page)
 		munmap(page, kind->size);
-	close(*descriptor);
+	return NULL;
+}
+
+static bool is_of(const struct shared_page *page, const char *nonce)
+{
+	return strncmp(page->of, nonce, sizeof(page->of)) == 0;
+}
+
+void *shared_page_open(const struct shared_page_kind *kind, const struct shared_page_file *file,
+	int *descriptor, char path[128])
+{
+	char directory[64];
+	*descriptor = -1;
+	if (!find_directory(directory, sizeof(directory)))
+		return NULL;
+	snprintf(path, 128, "%s/%llx-%llx-%s", directory, (unsigned long long)file->device,
+		(unsigned long long)file->inode, kind->name);
+	struct shared_page *page = open_named(kind, descriptor, path);
+	bool stale = page && !is_of(page, file->nonce);
+	if (stale || *descriptor < 0) {
+		if (stale)
+			munmap(page, kind->size);
+		if (stale)
+			close(*descriptor);
+		make(kind, file->nonce, directory, path, stale);
+		page = open_named(kind, descriptor, path);
+	}
+	if (page && is_of(page, file->nonce))
+		return page;
+	if (page)
+		munmap(page, kind->size);
+	if (*descriptor >= 0)
+		close(*descriptor);
 	*descriptor = -1;
 	return NULL;
 }
