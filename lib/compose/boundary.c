@@ -167,16 +167,16 @@ static enum status judge_saves(const struct view *view, int *leave, struct error
 	}
 	if (waiting)
 		return error_set(
-			err, STATUS_TIMEOUT, "run %s: not everybody has saved in time", run);
+			err, STATUS_TIMEOUT, "run %s: not all tasks have saved in time", run);
 	bool final = a->claimed && a->decision.kind != KIND_SAVE;
 	if (final) {
 		*leave = agreement_stops(a) ? CODE_DECIDED : complete ? CODE_SAVED : CODE_PREEMPTED;
 		return error_set(err, STATUS_NO, "run %s: %s; leave with %d", run,
-			complete ? "everybody has saved" : "not everybody has saved", *leave);
+			complete ? "all tasks have saved" : "not all tasks have saved", *leave);
 	}
 	return complete ? STATUS_OK
 			: error_set(err, STATUS_NO,
-				  "run %s: not everybody has saved: no complete checkpoint", run);
+				  "run %s: not all tasks have saved: no complete checkpoint", run);
 }
 
 enum status boundary_saved(const struct boundary *boundary, struct error *err)
