@@ -22,7 +22,7 @@ enum status error_set(struct error *err, enum status status, const char *format,
 	return status;
 }
 
-static const char *cure(int number)
+const char *error_cure(int number)
 {
 	switch (number) {
 	case ENOSPC:
@@ -34,15 +34,31 @@ static const char *cure(int number)
 	}
 }
 
-enum status error_errno(struct error *err, int number, const char *format, ...)
+static enum status set_cured(
+	struct error *err, int number, const char *cure, const char *format, va_list arguments)
 {
 	char what[sizeof(err->text)];
+	vsnprintf(what, sizeof(what), format, arguments);
+	return error_set(err, error_status_of_errno(number), "cannot %s: %s%s", what,
+		strerror(number), cure);
+}
+
+enum status error_errno(struct error *err, int number, const char *format, ...)
+{
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(what, sizeof(what), format, arguments);
+	enum status status = set_cured(err, number, error_cure(number), format, arguments);
 	va_end(arguments);
-	return error_set(err, error_status_of_errno(number), "cannot %s: %s%s", what,
-		strerror(number), cure(number));
+	return status;
+}
+
+enum status error_cured(struct error *err, int number, const char *cure, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	enum status status = set_cured(err, number, cure, format, arguments);
+	va_end(arguments);
+	return status;
 }
 
 enum status error_prefix(struct error *err, const char *format, ...)

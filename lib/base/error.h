@@ -52,6 +52,11 @@ enum status error_set(struct error *err, enum status status, const char *format,
  */
 enum status error_errno(struct error *err, int number, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same with another text of what to do: "; ..." or "". */
+enum status error_cured(struct error *err, int number, const char *cure, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* What error_errno says of what to do. */
+const char *error_cure(int number);
 
 /* Put "TEXT: " before what err, which is not NULL, says already. Returns err's status. */
 enum status error_prefix(struct error *err, const char *format, ...)

@@ -23,7 +23,7 @@ static enum status look_at_directory(
 		int number = stat(directory, st) < 0 ? errno : S_ISDIR(st->st_mode) ? 0 : ENOTDIR;
 		if (number == 0)
 			return STATUS_OK;
-		status = store_failure(err, number, "look at %.300s", directory);
+		status = error_cured(err, number, store_cure(number), "look at %.300s", directory);
 		if (number != ENOENT || !findings->shared)
 			return status;
 	}

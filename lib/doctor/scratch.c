@@ -113,7 +113,7 @@ enum status doctor_scratch_make(const char *path, struct error *err)
 {
 	doctor_scratch_remove(path);
 	if (mkdir(path, 0700) < 0)
-		return store_failure(err, errno, "make %s", path);
+		return error_cured(err, errno, store_cure(errno), "make %s", path);
 	sweep(path);
 	return STATUS_OK;
 }

@@ -2,9 +2,8 @@
 #include "store/failure.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+
+#include "base/error.h"
 
 const char *store_cure(int number)
 {
@@ -25,21 +24,7 @@ const char *store_cure(int number)
 	case ENOTDIR: return "; is the filesystem mounted?";
 	case ENOTCONN:
 	case EHOSTDOWN: return "; the server of this filesystem is gone: mount it again";
-	case EFBIG: return "; a file may not become so large (ulimit -f): raise the limit";
-	case EMFILE:
-	case ENFILE: return "; close some, or raise the limit (ulimit -n)";
 	case EINTR: return "; try again";
-	default: return "";
+	default: return error_cure(number);
 	}
-}
-
-enum status store_failure(struct error *err, int number, const char *format, ...)
-{
-	char what[sizeof(err->text)];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(what, sizeof(what), format, arguments);
-	va_end(arguments);
-	return error_set(err, error_status_of_errno(number), "cannot %s: %s%s", what,
-		strerror(number), store_cure(number));
 }

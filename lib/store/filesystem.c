@@ -228,7 +228,8 @@ enum status filesystem_inspect(
 		int number = errno;
 		if (descriptor >= 0)
 			close(descriptor);
-		return store_failure(err, number, "look at the filesystem of %s", directory);
+		return error_cured(
+			err, number, store_cure(number), "look at the filesystem of %s", directory);
 	}
 	seen.magic = (uint32_t)st.f_type;
 	/* Only where its options decide is the list of mounts read: it can be long. */

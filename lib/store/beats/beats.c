@@ -26,7 +26,7 @@
 
 static enum status failed(struct error *err, const char *action, const char *path, int number)
 {
-	return store_failure(err, number, "%s %s", action, path);
+	return error_cured(err, number, store_cure(number), "%s %s", action, path);
 }
 
 /* DATABASE.beats/GROUP */

@@ -70,7 +70,7 @@ enum status link_prove(const char *lock, struct error *err)
 	bool long_path = strlen(root) > LONGEST_PATH;
 	if (long_path || !mkdtemp(root)) {
 		int number = long_path ? ENAMETOOLONG : errno;
-		return store_failure(err, number, "make %s", root);
+		return error_cured(err, number, store_cure(number), "make %s", root);
 	}
 	for (int i = 0; i < PATHS; i++)
 		snprintf(path[i], PATH_MAX, "%.*s%s", PATH_MAX - 32, root, names[i]);
@@ -82,7 +82,7 @@ enum status link_prove(const char *lock, struct error *err)
 	if (!what)
 		return STATUS_OK;
 	if (number && !is_refusal(number))
-		return store_failure(err, number, "try names in %s", root);
+		return error_cured(err, number, store_cure(number), "try names in %s", root);
 	return error_set(err, STATUS_USAGE,
 		"its filesystem does not %s%s%s, and its locks are not known to reach all machines: no "
 		"store is safe there; choose another place with --store or PREEMPT_STORE, or add to the "

@@ -29,7 +29,7 @@
 enum status lockfile_failed(
 	struct error *err, const char *action, const struct lockfile *file, int number)
 {
-	return store_failure(err, number, "%s lock file %s", action, file->path);
+	return error_cured(err, number, store_cure(number), "%s lock file %s", action, file->path);
 }
 
 /* Text of a new lock file. */
@@ -302,7 +302,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 			 */
 			bool there = access(terms->database, F_OK) == 0;
 			if (!there && errno != ENOENT) {
-				status = store_failure(err, errno, "look at it");
+				status = error_cured(err, errno, store_cure(errno), "look at it");
 				break;
 			}
 			if (there) {

@@ -47,7 +47,7 @@ static int open_temporary(const struct sqlite_store *store, int directory, char 
 
 static enum status make_failed(const struct sqlite_store *store, int number, struct error *err)
 {
-	return store_failure(err, number, "make store %s", store->base.where);
+	return error_cured(err, number, store_cure(number), "make store %s", store->base.where);
 }
 
 /* A whole, synced database under a temporary name in directory. SQLite finds it by its path. */
@@ -159,7 +159,7 @@ static enum status is_there(const struct sqlite_store *store, bool *there, struc
 	int number = errno;
 	if (*there || number == ENOENT)
 		return STATUS_OK;
-	return store_failure(err, number, "look at store %s", store->base.where);
+	return error_cured(err, number, store_cure(number), "look at store %s", store->base.where);
 }
 
 enum status database_make(

@@ -73,7 +73,7 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 				"store %s was deleted and its lock file %s is still there: not used; to "
 				"begin anew, delete that too, with the store's -journal and .beats",
 				path, store->lock.file.path);
-		return store_failure(err, number, "look at store %s", path);
+		return error_cured(err, number, store_cure(number), "look at store %s", path);
 	}
 	enum status status = check_file(store, path, &st, err);
 	/* It is made whole. SQLite would take it for new, and drop its journal. */
@@ -87,7 +87,8 @@ static enum status check_files(struct sqlite_store *store, struct error *err)
 	if (cache_stat(cache, store->journal, &st) < 0) {
 		number = errno;
 		return number == ENOENT ? STATUS_OK
-					: store_failure(err, number, "look at %s", store->journal);
+					: error_cured(err, number, store_cure(number), "look at %s",
+						  store->journal);
 	}
 	return check_file(store, store->journal, &st, err);
 }

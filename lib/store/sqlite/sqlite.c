@@ -56,7 +56,7 @@ static enum status find_path(struct sqlite_store *store, const char *path, struc
 	}
 	if (!store->base.where) {
 		int number = errno;
-		return store_failure(err, number, "open store %s: %s", path,
+		return error_cured(err, number, store_cure(number), "open store %s: %s", path,
 			number == ENOENT ? "its directory" : "its path");
 	}
 	if (strlen(store->base.where) > PATH_LONGEST)
@@ -72,7 +72,7 @@ static enum status check_directory(struct sqlite_store *store, struct error *err
 {
 	struct stat st;
 	if (stat(store->directory, &st) < 0)
-		return store_failure(err, errno, "look at %s", store->directory);
+		return error_cured(err, errno, store_cure(errno), "look at %s", store->directory);
 	return access_check(store->directory, &st, store->parameters.shared_group, err);
 }
 
@@ -164,7 +164,8 @@ static enum status confirm_missing(
 	number = found ? ENOENT : errno;
 	close(directory);
 	if (number != ENOENT)
-		return store_failure(err, number, "look at store %s", store->base.where);
+		return error_cured(
+			err, number, store_cure(number), "look at store %s", store->base.where);
 	*missing = !found;
 	return STATUS_OK;
 }

@@ -49,7 +49,8 @@ static enum takeover_answer failed(
 {
 	if (takeover->status != STATUS_OK)
 		return TAKEOVER_NO;
-	takeover->status = store_failure(takeover->err, number, "%s %s", action, path);
+	takeover->status =
+		error_cured(takeover->err, number, store_cure(number), "%s %s", action, path);
 	if (takeover->err)
 		error_prefix(takeover->err,
 			"its lock was taken over from a process that is dead or does not "
