@@ -332,28 +332,27 @@ static bool sleep_until(const struct memory_store *store, int64_t deadline, int 
 	return polled[0].revents;
 }
 
-static enum status memory_wait(struct store *base, const char *prefix, store_revision since,
-	int64_t deadline, int wake, store_revision *revision, struct error *err)
+/* What a wait looks at, with the lock held; woken: it looks for the last time. */
+struct look {
+	bool (*has_come)(struct memory_store *store, struct look *look, bool woken);
+	const char *prefix; /* of memory_wait: */
+	store_revision since, *revision;
+	struct store_awaited *awaited; /* of memory_await_news */
+};
+
+/* Until has_come, deadline, or wake is readable (STATUS_NO). */
+static enum status wait_for(struct memory_store *store, struct look *look, int64_t deadline,
+	int wake, struct error *err)
 {
-	struct memory_store *store = (struct memory_store *)base;
 	enum status status = STATUS_OK;
 	bool woken = descriptor_is_ready(wake);
-	*revision = since;
 	if (store->bell < 0)
 		store->bell = bell_open();
 	lock();
 	bool right = store->bell >= 0 && listen(store, true);
 	for (; right; lock()) {
-		bool changed = has_changed(store->content, prefix, since);
-		if (!woken)
-			*revision = store->content->revision;
-		if (!changed) {
-			store->looked = clock_now();
-			store->newest = store->content->revision;
-		}
-		if (!changed || since >= store->newest)
-			base->unchanged = store->looked;
-		status = woken ? STATUS_NO : changed ? STATUS_OK : STATUS_TIMEOUT;
+		bool come = look->has_come(store, look, woken);
+		status = woken ? STATUS_NO : come ? STATUS_OK : STATUS_TIMEOUT;
 		if (status != STATUS_TIMEOUT || clock_now() >= deadline)
 			break;
 		unlock();
@@ -362,8 +361,32 @@ static enum status memory_wait(struct store *base, const char *prefix, store_rev
 	(void)listen(store, false);
 	unlock();
 	if (!right)
-		return error_set(err, STATUS_TEMPORARY, "too many wait for store %s", base->where);
+		return error_set(
+			err, STATUS_TEMPORARY, "too many wait for store %s", store->base.where);
 	return status;
+}
+
+static bool has_change(struct memory_store *store, struct look *look, bool woken)
+{
+	bool changed = has_changed(store->content, look->prefix, look->since);
+	if (!woken)
+		*look->revision = store->content->revision;
+	if (!changed) {
+		store->looked = clock_now();
+		store->newest = store->content->revision;
+	}
+	if (!changed || look->since >= store->newest)
+		store->base.unchanged = store->looked;
+	return changed;
+}
+
+static enum status memory_wait(struct store *base, const char *prefix, store_revision since,
+	int64_t deadline, int wake, store_revision *revision, struct error *err)
+{
+	struct look look = {
+		.has_come = has_change, .prefix = prefix, .since = since, .revision = revision};
+	*revision = since;
+	return wait_for((struct memory_store *)base, &look, deadline, wake, err);
 }
 
 static uint32_t memory_news(struct store *store, const char *group)
@@ -374,34 +397,22 @@ static uint32_t memory_news(struct store *store, const char *group)
 	return count;
 }
 
+static bool has_news(struct memory_store *store, struct look *look, bool woken)
+{
+	uint32_t count = count_news(store->content, look->awaited->group, false);
+	bool more = count != look->awaited->heard;
+	if (!more)
+		store->base.unchanged = clock_now();
+	if (more && !woken)
+		look->awaited->heard = count;
+	return more;
+}
+
 static enum status memory_await_news(struct store *base, struct store_awaited *awaited,
 	int64_t deadline, int wake, struct error *err)
 {
-	struct memory_store *store = (struct memory_store *)base;
-	enum status status = STATUS_OK;
-	bool woken = descriptor_is_ready(wake);
-	if (store->bell < 0)
-		store->bell = bell_open();
-	lock();
-	bool right = store->bell >= 0 && listen(store, true);
-	for (; right; lock()) {
-		uint32_t count = count_news(store->content, awaited->group, false);
-		bool more = count != awaited->heard;
-		if (!more)
-			base->unchanged = clock_now();
-		status = woken ? STATUS_NO : more ? STATUS_OK : STATUS_TIMEOUT;
-		if (status == STATUS_OK)
-			awaited->heard = count;
-		if (status != STATUS_TIMEOUT || clock_now() >= deadline)
-			break;
-		unlock();
-		woken = sleep_until(store, deadline, wake);
-	}
-	(void)listen(store, false);
-	unlock();
-	if (!right)
-		return error_set(err, STATUS_TEMPORARY, "too many wait for store %s", base->where);
-	return status;
+	struct look look = {.has_come = has_news, .awaited = awaited};
+	return wait_for((struct memory_store *)base, &look, deadline, wake, err);
 }
 
 static enum status memory_beats_prepare(
