@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In place of base/terminal.c, agent/children/stderr_relay.c and agent/pulse/stream.c, whose real
- * work lies outside of the world, and of the part of agent/task/board.c that no world needs.
- * ../scale_sim is linked with it, too.
+ * work lies outside of the world, and of the parts of agent/task/board.c and base/subprocess.c that
+ * need nothing of a world. ../scale_sim is linked with it, too.
  */
 #include "agent/children/stderr_relay.h"
 #include "agent/pulse/stream.h"
 #include "agent/task/board.h"
+#include "base/subprocess.h"
 #include "base/terminal.h"
 
 #include <stdlib.h>
@@ -202,4 +203,24 @@ enum status board_read_owner(const struct board *board, struct board_owner *owne
 void board_make_room(const struct board *board)
 {
 	(void)board;
+}
+
+/* ---- Processes, by what each simulator has in place of subprocess_check and subprocess_reap ----
+ */
+
+enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
+{
+	return subprocess_check(child, now);
+}
+
+void subprocess_release(struct subprocess *child)
+{
+	subprocess_signal(child, SIGKILL);
+	if (child->pid)
+		subprocess_reap(child, false);
+}
+
+void subprocess_reap_others(const struct reaper *reaper)
+{
+	(void)reaper;
 }

@@ -48,23 +48,6 @@ void subprocess_reap(struct subprocess *child, bool spare)
 	child->pid = 0;
 }
 
-enum subprocess_state subprocess_finish(struct subprocess *child, int64_t now)
-{
-	return subprocess_check(child, now);
-}
-
-void subprocess_release(struct subprocess *child)
-{
-	subprocess_signal(child, SIGKILL);
-	if (child->pid)
-		subprocess_reap(child, false);
-}
-
-void subprocess_reap_others(const struct reaper *reaper)
-{
-	(void)reaper;
-}
-
 enum status subprocess_start(
 	struct subprocess *child, const struct subprocess_options *options, struct error *err)
 {
