@@ -4,12 +4,12 @@
  * next one, together with the others, within the budgets.
  *
  * All agents wait until the attempt is closed, and the first of them to ask decides for all (the
- * key NEXT, history.h). Whoever has finished stays until the others have, too: it may be needed
- * again.
+ * key NEXT, history.h). An agent whose tasks have finished stays until all have finished: it may
+ * have to run again.
  *
- * Preempted, nobody runs again here: the machine that was noticed goes away, and without it the
- * others could only wait; whoever started them has to (42, 43). The same where the attempt does not
- * close, or not all come to the next one: 44.
+ * After a preemption no agent runs again by itself: the noticed machine goes away, and the others
+ * could only wait for it. The caller must start them again (42, 43). It also must (44) if the
+ * attempt does not close, or if not all agents join the next one.
  */
 #ifndef AGENT_RESTART_H
 #define AGENT_RESTART_H
@@ -17,7 +17,8 @@
 #include "agent/agent.h"
 #include "run/budget.h"
 
-/* agent_run, again and again. limits NULL: once. The exit code. */
+/* Run attempts as long as limits allow; NULL: only one, but a join that was superseded is tried
+ * again. Returns the exit code. */
 int restart_run(const struct agent_options *options, const struct budget_limits *limits);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's store thread: the only place of the agent that talks to the store, so that a slow
- * store never delays a signal or a child. Requests are carried out one at a time, in order; their
- * results come back in the same order. When there is nothing to do it waits for changes of the
- * attempt and reports them.
+ * The agent's store thread: it carries out the requests of the agent's loop to the store, so that a
+ * slow store never delays a signal or a child. (The pulse has a handle of its own.) Requests are
+ * carried out one at a time, in order; their results come back in the same order. When there is
+ * nothing to do it waits for changes of the attempt and reports them.
  */
 #ifndef AGENT_STORE_THREAD_H
 #define AGENT_STORE_THREAD_H
@@ -28,9 +28,9 @@ struct result {
 	bool set_back; /* RESULT_SAW: an older copy of the store was put back; in error */
 	enum agreement_outcome outcome;
 	struct write write; /* RESULT_WROTE: what was, or was to be, written */
-	bool news;	    /* RESULT_WROTE: there is some that no look has shown yet */
-	bool whole;	    /* RESULT_SAW: with the records of single tasks (view_feed) */
-	bool counted;	    /* because of news that was counted */
+	bool news;    /* RESULT_WROTE: changes by others that no RESULT_SAW has reported yet */
+	bool whole;   /* RESULT_SAW: with the records of single tasks (view_feed) */
+	bool counted; /* because of news that was counted */
 	struct store_answer answer;
 	int64_t unchanged, began, now;
 	int64_t longest_save; /* RESULT_JOINED: what the store remembers */
@@ -40,8 +40,8 @@ void result_free(struct result *result);
 
 /*
  * Start the thread on a store of its own: store, which is open and belongs to the thread from here
- * on, or NULL; then it opens the one at url. The process has opened that store before: a missing
- * one is away, and is never made anew. All signals are blocked in the thread.
+ * on, or NULL; then it opens the one at url. The process has opened that store before: if it is
+ * missing, the thread waits and never creates it. All signals are blocked in the thread.
  */
 enum status store_thread_start(
 	struct store_thread **thread, const char *url, struct store *store, struct error *err);
@@ -61,7 +61,7 @@ void store_thread_join(struct store_thread *thread, const struct attempt_entry *
 	const struct agent_options *options, struct view *view, struct pulse *pulse,
 	struct progress_rules *progress);
 void store_thread_cancel(struct store_thread *thread);
-/* From begin to end: what is to be written meanwhile is written together, then. */
+/* Hold back writes from begin to end; then try to make them in one transaction. */
 void store_thread_batch(struct store_thread *thread, bool begin);
 /* Carry out a write, which is taken over. */
 void store_thread_write(struct store_thread *thread, struct write *write);
@@ -70,8 +70,8 @@ void store_thread_follow(struct store_thread *thread, const struct view *view);
 /* Report no changes any more. */
 void store_thread_unfollow(struct store_thread *thread);
 /*
- * A fresh look is wanted by this instant at the latest; earlier ones replace later ones. To be
- * asked for again after results were taken. awaits: news is to be expected soon.
+ * Read the store by this instant; only an earlier instant replaces the one that is set. Ask again
+ * after taking results. awaits: news is to be expected soon.
  */
 void store_thread_want_view(struct store_thread *thread, int64_t by, bool awaits);
 /*

@@ -14,14 +14,14 @@
  *	object = json_write_record(lease_fields, &lease);
  *
  * Reading: a required field that is absent, of another type or out of range makes the record one
- * that cannot be used (JSON_UNUSABLE). Any other that is there and wrong counts as absent, and is
- * told apart (JSON_PARTLY): it is for the caller to say whether that is damage. What is absent
- * keeps what its member had, so set defaults before the call; null is absent. Fields that the table
- * does not name are ignored: newer versions may add some. All fields that can be read are read,
- * whatever the answer.
+ * that cannot be used (JSON_UNUSABLE). Any other wrong field counts as absent, and the answer is
+ *JSON_PARTLY: the caller decides whether that is damage. An absent or null field leaves its member
+ *unchanged: set defaults before the call. Fields that the table does not name are ignored: newer
+ *versions may add some. All fields that can be read are read, whatever the answer.
  *
  * Writing, in the order of the table: a field is left out where its member is 0, false, empty or
- * NULL, unless it is required, or JSON_ALWAYS says otherwise; with `present`, by that alone.
+ * NULL, unless it is required, or JSON_ALWAYS says otherwise. A field with `present` is written if
+ *and only if that bool is true.
  */
 #ifndef BASE_JSON_FIELDS_H
 #define BASE_JSON_FIELDS_H
@@ -48,7 +48,7 @@ enum json_kind {
 };
 
 enum json_flags {
-	JSON_REQUIRED = 1, /* reading: not without; writing: always */
+	JSON_REQUIRED = 1, /* must be there when read; always written */
 	JSON_ALWAYS = 2,   /* written also where it is 0, false, empty or NULL */
 	JSON_NULL = 4,	   /* written as null where it would be left out */
 	JSON_SHOWN = 8, /* json_show_fields only: shown also where it is 0, false, empty or NULL */
@@ -59,10 +59,10 @@ struct json_field {
 	enum json_kind kind;
 	unsigned flags;
 	size_t offset, size; /* of the member; by JSON_MEMBER */
-	/* Of numbers, both included; both 0: what the type holds. */
+	/* The smallest and the largest number allowed; both 0: the range of the type. */
 	int64_t least, most;
 	const void *more;
-	/* What people see it called (--json of a program); NULL: the same; "": they do not */
+	/* Its name in the --json of a program; NULL: the same; "": not shown */
 	const char *shown;
 	/* 1 + the offset of a bool that says whether there is a value: JSON_PRESENT; 0: none */
 	size_t present;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whether the filesystems that belong on a path are mounted. An empty mount point looks like an
- * empty directory, so each answer "there is none", and each store and directory that is made, asks
- * here first: what an administrator or a user wrote down tells the two apart. Read are
- *   /etc/fstab; systemd's *.mount and *.automount; the automounter's maps in /etc;
- *   and directories that hold a marker file while their filesystem is mounted. Those are listed in
- *   /etc/preempt/mounts, in ~/.config/preempt/mounts and in $PREEMPT_MOUNTS.
- * Nothing of this is known about a mount point that none of them names.
+ * empty directory, so callers ask here before they answer "there is none", and before they make a
+ * store or a directory. Lists by administrators and users tell the two cases apart: /etc/fstab;
+ * systemd's *.mount and *.automount; the automounter's maps in /etc; and directories that hold a
+ * marker file while their filesystem is mounted. Those are listed in /etc/preempt/mounts, in
+ * ~/.config/preempt/mounts and in $PREEMPT_MOUNTS. A mount point that none of them names cannot be
+ * checked.
  */
 #ifndef BASE_MOUNTS_H
 #define BASE_MOUNTS_H
@@ -28,9 +28,10 @@
  * that is there. STATUS_NO: one is not mounted. Other answers: that could not be found out.
  */
 enum status mounts_check(const char *path, int descriptor, struct error *err);
-/* The same, whatever marker files say. */
+/* The same, but marker files are ignored. */
 enum status mounts_check_tables(const char *path, int descriptor, struct error *err);
-/* The same for who wants to use path: STATUS_TEMPORARY where a filesystem is not mounted. */
+/* As mounts_check, for a caller that wants to use path: STATUS_TEMPORARY where a filesystem is not
+ * mounted. */
 enum status mounts_confirm(const char *path, int descriptor, struct error *err);
 
 /*

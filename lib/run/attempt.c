@@ -50,7 +50,8 @@ struct json_object *attempt_open_value(const struct attempt *attempt)
 	return json;
 }
 
-/* tasks, launch id and life, out of the key OPEN; open NULL: STATUS_NO, it was not opened. */
+/* Read tasks, launch id and life from the value of OPEN. NULL: STATUS_NO, there is no such attempt.
+ */
 static enum status read_open(const struct store *store, struct attempt *attempt,
 	const struct store_entry *open, struct error *err)
 {
@@ -95,7 +96,7 @@ static enum status read_attempt(
 	return status;
 }
 
-/* Turn 0 into the newest one's number. STATUS_NO, with err: there is none. */
+/* If *number is 0, set it to the newest attempt. STATUS_NO, with err: there is none. */
 static enum status choose_number(
 	struct store *store, const char *run, uint64_t *number, struct error *err)
 {
@@ -154,7 +155,7 @@ enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 	return outcome == OUTCOME_UNKNOWN ? STATUS_TEMPORARY : STATUS_OK;
 }
 
-/* For those who only want to know roughly. */
+/* The word for "state" in CLOSED; the cause has the details. */
 static const char *state_of(enum outcome_cause cause, bool claimed)
 {
 	return cause == CAUSE_COMPLETED ? "completed" : claimed ? "preempted" : "failed";
@@ -211,7 +212,7 @@ enum status attempt_close_as_seen(struct store *store, const struct view *view, 
 	learned = learned && remembered_read(store, view->attempt.run, &known, NULL) == STATUS_OK;
 	enum status status =
 		put_closed(store, view, corrects, finding, learned ? &known : NULL, err);
-	/* Somebody has closed it, or remembered something since. */
+	/* Another process has closed it or stored measurements: try without ours. */
 	if (status == STATUS_NO && learned)
 		status = put_closed(store, view, corrects, finding, NULL, err);
 	return status == STATUS_NO ? STATUS_OK : status;

@@ -13,7 +13,7 @@
 #include "base/file.h"
 
 #define LOGIND_USERS "/run/user/"
-#define SYSTEM_USERS 1000 /* below: RemoveIPC leaves them alone */
+#define SYSTEM_USERS 1000 /* systemd's RemoveIPC spares user ids below this */
 
 const char *board_choose_place(const struct board_signs *signs)
 {
@@ -26,7 +26,8 @@ const char *board_choose_place(const struct board_signs *signs)
 	return signs->temporary && *signs->temporary ? signs->temporary : "/tmp";
 }
 
-/* Whether systemd-logind is at work here, and not told to let this user linger. */
+/* Whether systemd-logind removes this user's files at logout: it runs, and lingering is not enabled
+ * for the user. */
 static bool clears_up(void)
 {
 	char path[300] = "/var/lib/systemd/linger/";
@@ -51,7 +52,7 @@ const char *board_place(void)
 		.logout = clears_up()});
 }
 
-/* A board of ours that had an agent which is gone. */
+/* Whether this is a board of this user whose agent has ended. */
 static bool is_left(int parent, const char *name)
 {
 	struct stat st;

@@ -13,7 +13,7 @@
 /* Large enough to stream, small enough to stay in a processor's cache. */
 #define PIECE  ((size_t)256 << 10)
 #define PIECES 8
-/* From this size on a thread pays. */
+/* Smaller files are read without a thread. */
 #define LARGE ((uint64_t)16 << 20)
 
 struct piece {
@@ -86,7 +86,7 @@ int read_ahead_file(int descriptor, uint64_t size,
 	pthread_t reader;
 	bool threaded = size >= LARGE;
 	int number = 0;
-	/* Of a small one, all of it and the end in two reads. */
+	/* A small file takes two reads: its content, then the end of the file. */
 	size_t capacity = size < PIECE ? (size_t)size + 1 : PIECE;
 	char *bytes = xmalloc(threaded ? PIECE * PIECES : capacity);
 	for (size_t i = 0; i < (threaded ? PIECES : 1); i++)

@@ -2,8 +2,8 @@
 /*
  * What the processes in a queue (ticket_queue.h) have to be carried out: each may post one request
  * in the room that belongs to its place, and the process whose turn it is may take those behind it,
- * run them with its own, and answer them before it leaves the queue. combine.h has the states and
- * what is in a room.
+ * run them with its own, and answer them before it leaves the queue. request_room.h has the states
+ * and what is in a room.
  *
  * Lies in shared memory. The rooms get their memory when they are used first, so that a store with
  * few processes costs little of it.

@@ -157,7 +157,7 @@ static bool is_mixed(const struct store_op *ops, size_t count)
 
 /*
  * Run the request of an item. *kept: its answer is in its room. Else nothing was changed for it:
- * there was no request, its owner has seen more of the store than there is (database.c,
+ * there was no request, its owner has seen more of the store than there is (session.c,
  * compare_with_past), or the answer does not fit.
  */
 static enum status run_item(

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of the SQLite backend, shared by its files:
+ * A transaction of the SQLite backend, and what its files share:
  *   sqlite.c	  opening and closing, and the table of the calls
  *   transaction.c  compares and operations
- *   gather.c	  the transactions of other processes of this machine, carried out with ours
+ *   group_commit.c  the transactions of other processes of this machine, carried out with ours
  *   statement.c	  the statements that they are made of
  *   compact.c	  what is remembered of deleted keys, and for how long
  *   range.c	  all keys under a prefix
- *   database.c	  one locked transaction on the file
- *   database_make.c  its creation
+ *   session.c	  one locked transaction on the file
+ *   make.c	  its creation
  *   takeover.c	  the file out of the reach of one whose lock was taken over
  *   cause.c	  what an error of SQLite means here
- *   lookout.c	  what tells of the change of a file
+ *   ../beats/file_watch.c  what tells of the change of a file
  *   wait.c	  waiting for a change of a key
- *   news.c	  the small files that count the news, and waiting for them
- *   beats.c	  the small files of the beats
+ *   ../beats/news.c  the small files that count the news, and waiting for them
+ *   ../beats/beats.c  the small files of the beats
  * Every transaction is: outer lock, let go of what is cached, open, one transaction, close,
  * release.
  */
@@ -122,7 +122,7 @@ struct session {
  */
 enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err);
 
-/* database.c */
+/* session.c */
 /*
  * Lock, open and begin; write: a transaction that may write. After STATUS_OK session_end, or
  * session_commit and then sharedlock_leave, is called exactly once, and the session stays where it
@@ -191,7 +191,7 @@ enum status database_recover(struct sqlite_store *store, const char *path, struc
 enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
 
-/* lookout.c */
+/* ../beats/file_watch.c */
 void lookout_init(struct lookout *lookout);
 void lookout_release(struct lookout *lookout);
 
@@ -265,7 +265,7 @@ enum status session_compare(struct session *session, const struct store_compare 
 bool session_copy_value(struct session *session, struct store_entry *entry, sqlite3_stmt *statement,
 	int value, int revision);
 
-/* gather.c */
+/* group_commit.c */
 /* What others asked and we have run in a transaction of ours; zeroed: nothing. */
 struct gather {
 	struct posts *posts;

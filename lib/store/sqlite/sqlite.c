@@ -16,9 +16,10 @@
 #include "store/failure.h"
 #include "store/sqlite/syscalls.h"
 
-#define TRIES 100 /* so often may a store come and go while it is opened */
+#define TRIES 100 /* tries, while files of the store appear and disappear */
 
-/* SQLite takes 512 bytes, with those of "-journal"; a name has at most 255, with all our endings.
+/* SQLite allows paths of 512 bytes, "-journal" included; a file name has at most 255 bytes, our
+ * suffixes included.
  */
 #define PATH_LONGEST 480 /* bytes of the database's path */
 #define NAME_LONGEST 200 /* bytes of its last part */
@@ -77,8 +78,8 @@ static enum status check_directory(struct sqlite_store *store, struct error *err
 }
 
 /*
- * What is there in the place of the database, before a lock file is made for it. After find_path it
- * can be a symbolic link only if that leads nowhere.
+ * Before a lock file is made: refuse a path that is not a regular file. find_path has resolved
+ * links, so a link that is found here has no target.
  */
 static enum status check_place(struct sqlite_store *store, struct error *err)
 {
@@ -143,8 +144,8 @@ static enum status refuse_missing(const struct sqlite_store *store, struct error
 }
 
 /*
- * Neither lock file nor database was found. *missing: that is true, both are missing from a
- * directory that is on the filesystem that belongs there. Else one of them has come meanwhile.
+ * Neither lock file nor database was found. *missing true: both are absent, and their filesystem is
+ * mounted; false: one of them has appeared since.
  */
 static enum status confirm_missing(
 	const struct sqlite_store *store, bool *missing, struct error *err)
@@ -170,7 +171,8 @@ static enum status confirm_missing(
 	return STATUS_OK;
 }
 
-/* The path could not be used; STATUS_TEMPORARY and why where its filesystem is not mounted. */
+/* Returns status; or, if the filesystem of the path is not mounted, STATUS_TEMPORARY with that
+ * reason. */
 static enum status explain(const char *path, enum status status, struct error *err)
 {
 	struct error why;
@@ -240,7 +242,8 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 	}
 	if (status != STATUS_OK)
 		return error_prefix(err, "store %s", store->base.where);
-	/* What was opened may lie below a mount point that was empty at that moment. */
+	/* The filesystem may have been unmounted during the open: check that the lock file is on
+	 * it. */
 	status = mounts_confirm(store->base.where, lock->file.descriptor, err);
 	if (status != STATUS_OK)
 		sharedlock_close(lock);
@@ -266,9 +269,8 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	}
 	store->base.local = local;
 	/*
-	 * What is wrong with a lock file that is there has been said; an empty place has its
-	 * reason. What was missing when it was opened may be back: no store that was in use is
-	 * answered to be missing.
+	 * If the lock file exists, err is set already; if not, lockfile_gone says why. It may be
+	 * back by now: a store that is in use is never reported as missing.
 	 */
 	bool absent = access(store->lock.file.path, F_OK) < 0 && errno == ENOENT;
 	if (opened || absent || status == STATUS_NO) {
@@ -290,7 +292,7 @@ static enum status read_parameters(
 	struct sqlite_store *store, const struct store_url *url, struct error *err)
 {
 	enum status status = parameters_read(url, &store->parameters, err);
-	/* They are the url's. */
+	/* These strings belong to the URL: copy them. */
 	if (status == STATUS_OK && (!keep(&store->parameters.assume, &store->assume) ||
 					   !keep(&store->parameters.count, &store->count_file)))
 		status = error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -331,7 +333,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 
 const struct store_backend store_sqlite = {
 	.scheme = "sqlite",
-	/* No limit of its own: so many that nobody waits long for who holds the lock. */
+	/* SQLite has no limit; this one keeps the lock short for the processes that wait. */
 	.operations = 1024,
 	.open = sqlite_open,
 	.close = sqlite_close,

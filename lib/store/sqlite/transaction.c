@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compares and operations: store_txn on SQLite. A transaction has one or more requests, those
- * behind the first from other processes of this machine (gather.c); each is a transaction of
+ * behind the first from other processes of this machine (group_commit.c); each is a transaction of
  * store.h.
  */
 #include <stdlib.h>
