@@ -175,6 +175,8 @@ static enum status give_up(const struct agent *agent, int *leave, struct error *
 			"run %s: the training process was told to leave with %d", run,
 			a->told.code);
 	}
+	if (a->lost)
+		return error_set(err, STATUS_NO, "the board %s is gone", task->board.path);
 	if (task->command->ending && a->code == CODE_BROKEN)
 		return error_set(err, STATUS_BROKEN, "run %s: attempt %llu is broken: %s", run,
 			(unsigned long long)view->attempt.number,
