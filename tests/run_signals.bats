@@ -623,3 +623,10 @@ other_guards() { [ "$(guards | wc -l)" = "$1" ] && ! guards | grep -qxF "$2"; }
 	ended 0 1
 	run ! grep -q "run me again" err.0
 }
+
+@test "SIGCHLD is ignored by the caller: the exit code of a command is known all the same" {
+	run -0 env --ignore-signal=CHLD preempt-run --task 0 --tasks 1 --run chld -- true
+	run -7 env --ignore-signal=CHLD preempt-run --task 0 --tasks 1 --run chld -- sh -c 'exit 7'
+	: >notice
+	run -5 env --ignore-signal=CHLD preempt-watch --source file:notice --exec 'exit 5'
+}

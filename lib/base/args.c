@@ -395,6 +395,8 @@ static int answer_without_command(const struct args_program *program, int argc, 
 int args_main(const struct args_program *program, int argc, char **argv)
 {
 	occupy_standard_descriptors();
+	/* Inherited SIG_IGN would let the kernel reap our children, and their codes be lost. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	survive_file_size();
 	message_program(program->name);
 	const struct args_command *command = program->commands;
