@@ -147,15 +147,29 @@ static void become(
 	refuse(report, refusal);
 }
 
-/* Errors of the machine or of a filesystem, not of the command, its directory or its input. */
+static bool is_one_of(int number, const int *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (number == numbers[i])
+			return true;
+	return false;
+}
+
+/* Why a program cannot be run, but can be at another time: errors of the machine or of a
+ * filesystem. */
 static bool passes(int number)
 {
 	static const int passing[] = {EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO, EREMOTEIO, ESTALE,
 		ETIMEDOUT, EHOSTDOWN, ENOTCONN, ETXTBSY};
-	for (size_t i = 0; i < sizeof(passing) / sizeof(*passing); i++)
-		if (number == passing[i])
-			return true;
-	return false;
+	return is_one_of(number, passing, sizeof(passing) / sizeof(*passing));
+}
+
+/* Why an input or a directory cannot be used, and never can: anything else may pass. */
+static bool stays(int number)
+{
+	static const int staying[] = {
+		ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, ELOOP, ENAMETOOLONG, ENXIO};
+	return is_one_of(number, staying, sizeof(staying) / sizeof(*staying));
 }
 
 static enum status say_refusal(
@@ -165,10 +179,10 @@ static enum status say_refusal(
 	bool later = passes(refusal.number);
 	switch (refusal.what) {
 	case REFUSED_INPUT:
-		return error_set(err, later ? STATUS_TEMPORARY : STATUS_NO,
+		return error_set(err, stays(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
 			"cannot open %s as stdin: %s", options->input_path, why);
 	case REFUSED_DIRECTORY:
-		return error_set(err, later ? STATUS_TEMPORARY : STATUS_NO,
+		return error_set(err, stays(refusal.number) ? STATUS_NO : STATUS_TEMPORARY,
 			"cannot run %s in %s: %s", name, options->directory, why);
 	case REFUSED_INTERPRETER:
 		return error_set(err, STATUS_CANNOT_RUN,
@@ -207,10 +221,16 @@ static enum status launch(
 			strerror(fork_error));
 	}
 	struct refusal refusal = {0};
-	ssize_t n;
-	do
-		n = read(report[0], &refusal, sizeof(refusal));
-	while (n < 0 && errno == EINTR);
+	struct pollfd told = {.fd = report[0], .events = POLLIN};
+	int64_t until = options->limit ? options->limit : CLOCK_NEVER;
+	ssize_t n = 0;
+	/* A filesystem that does not answer may hold it: then it is late like any other. */
+	while (poll(&told, 1, clock_poll_timeout(until)) <= 0 && clock_now() < until)
+		;
+	if (told.revents)
+		do
+			n = read(report[0], &refusal, sizeof(refusal));
+		while (n < 0 && errno == EINTR);
 	close(report[0]);
 	if (n == sizeof(refusal)) {
 		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)

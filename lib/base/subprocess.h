@@ -7,7 +7,7 @@
  *	subprocess_start(&child, &how, &err);
  *	... poll(2) for child.end.descriptor, until child.end.due ...
  *	switch (subprocess_check(&child, clock_now())) {
- *	case SUBPROCESS_ENDED: ... child.code ... subprocess_reap(&child);
+ *	case SUBPROCESS_ENDED: ... child.code ... subprocess_reap(&child, false);
  *
  * A command leads a process group of its own and dies with us, however we die: the kernel sends
  * KILL to it when the thread that started it ends, and to its group when this process ends. A
@@ -15,7 +15,7 @@
  *
  * Until subprocess_reap its number, and that of its group, is surely its own: KILL to the group
  * hits no other process. So look first, then reap. A program that reaps processes it did not start
- *calls subprocess_reap_others, never waitpid(-1).
+ * calls subprocess_reap_others, never waitpid(-1).
  *
  * A zeroed struct subprocess is one that was never started. One thread calls all of these.
  */
