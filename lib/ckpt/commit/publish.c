@@ -152,17 +152,22 @@ enum status publish_settle(
 			"cannot remove all records of the writing in %s: %s; the same command does "
 			"it when run again",
 			path, ignored.text);
-	/* A damaged one that was in its place. */
-	(void)remove_finish_ours(directory, name, NULL);
 	status = ckpt_directory_open(directory, &descriptor, err);
 	if (status != STATUS_OK)
 		goto out;
 	point_latest(directory, descriptor, warning, size);
 	close(descriptor);
 	status = file_sync_directory(directory, err);
+	if (status != STATUS_OK)
+		goto out;
+	/*
+	 * A damaged one that was in its place. Not before: this may sync DIR, too, and the kernel
+	 * reports an error of the disk to one sync only.
+	 */
+	(void)remove_finish_ours(directory, name, NULL);
 	/* DIR may have been made by a begin that was killed before it could sync this. Where the
-	 * parent is not ours to read, somebody else made DIR. */
-	if (status == STATUS_OK && file_sync_directory(parent, &ignored) != STATUS_OK &&
+	 * parent is not ours to read, another user made DIR. */
+	if (file_sync_directory(parent, &ignored) != STATUS_OK &&
 		ignored.status != STATUS_PERMISSION)
 		status = error_set(err, ignored.status, "%s", ignored.text);
 out:
