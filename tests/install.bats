@@ -78,12 +78,12 @@ programs() {
 	local folder
 	for folder in lib/base lib/base/folder; do
 		mkdir -p "$SOURCE/$folder"
-		printf 'int passing(void);\nint passing(void)\n{\n\treturn 0;\n}\n' >"$SOURCE/$folder/passing.c"
+		printf 'int comes_and_goes(void);\nint comes_and_goes(void)\n{\n\treturn 0;\n}\n' >"$SOURCE/$folder/passing.c"
 		remake -j2
-		nm "$SOURCE/build/plain/libcore.a" | grep -q passing
+		nm "$SOURCE/build/plain/libcore.a" | grep -q comes_and_goes
 		rm "$SOURCE/$folder/passing.c"
 		remake -j2
-		run ! grep -q passing <(nm "$SOURCE/build/plain/libcore.a")
+		run ! grep -q comes_and_goes <(nm "$SOURCE/build/plain/libcore.a")
 	done
 	rmdir "$SOURCE/lib/base/folder"
 }

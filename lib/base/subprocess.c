@@ -159,9 +159,9 @@ static bool is_one_of(int number, const int *numbers, size_t count)
  * filesystem. */
 static bool passes(int number)
 {
-	static const int passing[] = {EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO, EREMOTEIO, ESTALE,
-		ETIMEDOUT, EHOSTDOWN, ENOTCONN, ETXTBSY};
-	return is_one_of(number, passing, sizeof(passing) / sizeof(*passing));
+	static const int transient[] = {EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO, EREMOTEIO,
+		ESTALE, ETIMEDOUT, EHOSTDOWN, ENOTCONN, ETXTBSY};
+	return is_one_of(number, transient, sizeof(transient) / sizeof(*transient));
 }
 
 /* Why an input or a directory cannot be used, and never can: anything else may pass. */
