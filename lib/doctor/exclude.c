@@ -23,8 +23,8 @@ static enum status make_lockfile(const char *path, enum lock_mode mode, struct e
 }
 
 /* Ask once, not through the ticket queue of this machine. */
-static enum status ask(struct sharedlock *lock, const struct lock_kind *kind,
-	struct doctor_side *self, struct error *err)
+static enum status ask(struct lock *lock, const struct lock_kind *kind, struct doctor_side *self,
+	struct error *err)
 {
 	self->result = kind->try(lock, clock_after(ANSWER_IN));
 	if (self->result != 0 && kind->give_up)
@@ -34,7 +34,7 @@ static enum status ask(struct sharedlock *lock, const struct lock_kind *kind,
 }
 
 /* It takes the lock; then all others try; then it gives it back. */
-static bool try_lock(struct examination *examination, struct sharedlock *lock,
+static bool try_lock(struct examination *examination, struct lock *lock,
 	const struct lock_kind *kind, struct error *err)
 {
 	bool holds = examination->exchange.index == 0;
@@ -82,7 +82,7 @@ bool doctor_measure_lock(struct examination *examination, enum lock_mode mode)
 	struct doctor_side *self = examination->self;
 	size_t index = examination->exchange.index;
 	char path[PATH_MAX + 32];
-	struct sharedlock lock;
+	struct lock lock;
 	struct error err = {0};
 	snprintf(path, sizeof(path), "%s/%s.lock", examination->exchange.scratch,
 		lock_mode_name(mode));
@@ -96,12 +96,12 @@ bool doctor_measure_lock(struct examination *examination, enum lock_mode mode)
 		snprintf(found->lock_why, sizeof(found->lock_why), "%s", findings->sides[0].why);
 		return true;
 	}
-	sharedlock_init(&lock);
+	lock_init(&lock);
 	status = lockfile_inspect(&lock.file, path, false, &err);
 	lock.file.cache = cache_kind(&findings->traits[index]);
 	bool tried = status == STATUS_OK ? try_lock(examination, &lock, kind, &err)
 					 : doctor_step(examination, status, 0, &err);
-	sharedlock_close(&lock);
+	lock_close(&lock);
 	if (tried)
 		conclude_lock(findings, found);
 	return tried;

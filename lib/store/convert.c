@@ -27,7 +27,7 @@ struct conversion {
 	const struct parameters *parameters;
 	struct lockfile old, intent; /* intent: what an interrupted one left */
 	bool has_intent;
-	struct sharedlock locks[2]; /* of both modes */
+	struct lock locks[2]; /* of both modes */
 	size_t locked;
 };
 
@@ -119,8 +119,8 @@ static enum status watch(const struct conversion *conversion, int64_t patience, 
 static enum status lock(struct conversion *conversion, enum lock_mode mode, struct error *err)
 {
 	char key[PATH_MAX + 16];
-	struct sharedlock *lock = &conversion->locks[conversion->locked];
-	sharedlock_init(lock);
+	struct lock *lock = &conversion->locks[conversion->locked];
+	lock_init(lock);
 	enum status status = lockfile_inspect(
 		&lock->file, conversion->lock, conversion->parameters->shared_group, err);
 	if (status != STATUS_OK)
@@ -131,26 +131,26 @@ static enum status lock(struct conversion *conversion, enum lock_mode mode, stru
 	lock->file.mode = mode;
 	if (!lock->file.takeover)
 		lock->file.takeover = TAKEOVER_DEFAULT;
-	status = sharedlock_acquire(lock, clock_after(LOCK_PATIENCE), err);
+	status = lock_acquire(lock, clock_after(LOCK_PATIENCE), err);
 	if (status == STATUS_OK)
 		conversion->locked++;
 	else
-		sharedlock_close(lock);
+		lock_close(lock);
 	return status;
 }
 
 static bool keep_all(struct conversion *conversion)
 {
-	return sharedlock_keep(&conversion->locks[0], true) &&
-	       sharedlock_keep(&conversion->locks[1], true);
+	return lock_confirm(&conversion->locks[0], true) &&
+	       lock_confirm(&conversion->locks[1], true);
 }
 
 static void unlock_all(struct conversion *conversion)
 {
 	while (conversion->locked > 0) {
-		struct sharedlock *lock = &conversion->locks[--conversion->locked];
-		sharedlock_release(lock);
-		sharedlock_close(lock);
+		struct lock *lock = &conversion->locks[--conversion->locked];
+		lock_release(lock);
+		lock_close(lock);
 	}
 }
 

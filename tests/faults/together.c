@@ -139,7 +139,7 @@ static pid_t run(struct sqlite_store *store, int64_t patience, store_revision *b
 	plan->count = plan->hits = 0;
 	for (int i = 0; i < ALL; i++)
 		pids[i] = start(i, patience);
-	if (sharedlock_acquire(&store->lock, clock_after(PATIENCE), &err) != STATUS_OK)
+	if (lock_acquire(&store->lock, clock_after(PATIENCE), &err) != STATUS_OK)
 		exit(99);
 	shared->may_begin[OTHERS] = true;
 	wait_for_line(store, 1);
@@ -147,7 +147,7 @@ static pid_t run(struct sqlite_store *store, int64_t patience, store_revision *b
 		shared->may_begin[i] = true;
 		wait_for_line(store, (uint64_t)i + 2);
 	}
-	sharedlock_release(&store->lock);
+	lock_release(&store->lock);
 	for (int i = 0; i < OTHERS; i++)
 		waitpid(pids[i], NULL, 0);
 	return pids[OTHERS];

@@ -145,12 +145,12 @@ static void wait_until(struct sqlite_store *store, int count, bool others)
 
 static void hold(struct sqlite_store *store)
 {
-	CHECK_EQ(sharedlock_acquire(&store->lock, clock_after(PATIENCE), &err), STATUS_OK);
+	CHECK_EQ(lock_acquire(&store->lock, clock_after(PATIENCE), &err), STATUS_OK);
 }
 
 static void let_go(struct sqlite_store *store)
 {
-	sharedlock_release(&store->lock);
+	lock_release(&store->lock);
 }
 
 static void reap(pid_t *pids, int count)
@@ -264,7 +264,7 @@ static void carry_out(const char *name, enum step step, int number)
 	gather_end(&gather, &session, status, known);
 	if (step == STEP_END)
 		raise(number);
-	sharedlock_leave(&store->lock);
+	lock_leave_queue(&store->lock);
 	store_answer_release(&answer);
 	close_store(store);
 	_exit(status != STATUS_OK);

@@ -78,10 +78,10 @@ static struct sqlite_store *open_store(const char *mode)
 static bool hold(struct sqlite_store *store, int64_t patience, long milliseconds)
 {
 	struct timespec moment = {.tv_nsec = milliseconds * 1000000};
-	if (sharedlock_acquire(&store->lock, clock_after(patience), &err) != STATUS_OK)
+	if (lock_acquire(&store->lock, clock_after(patience), &err) != STATUS_OK)
 		return false;
 	nanosleep(&moment, NULL);
-	sharedlock_release(&store->lock);
+	lock_release(&store->lock);
 	return true;
 }
 

@@ -471,7 +471,7 @@ static pid_t start_holder(const char *name, const char *parameters)
 	if (pid == 0) {
 		struct sqlite_store *store = open_with(name, parameters);
 		machine_close(&store->lock.machine);
-		if (sharedlock_acquire(&store->lock, clock_after(PATIENCE), &err) != STATUS_OK ||
+		if (lock_acquire(&store->lock, clock_after(PATIENCE), &err) != STATUS_OK ||
 			write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)

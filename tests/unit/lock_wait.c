@@ -84,18 +84,18 @@ static void answer(void)
  */
 static const char *busy_where(int outlived)
 {
-	struct sharedlock lock;
+	struct lock lock;
 	char database[512];
 	struct lockfile_terms terms = {.database = database,
 		.mode = LOCK_FCNTL,
 		.traits = {.reach = FILESYSTEM_SHARED, .name = "NFS", .outlived = outlived}};
 	snprintf(database, sizeof(database), "%s/run.db", scratch);
-	sharedlock_init(&lock);
-	CHECK_EQ(sharedlock_open(&lock, &terms, clock_after(HANG), &err), STATUS_OK);
+	lock_init(&lock);
+	CHECK_EQ(lock_open(&lock, &terms, clock_after(HANG), &err), STATUS_OK);
 	held_elsewhere = true;
-	CHECK_EQ(sharedlock_acquire(&lock, clock_after(PATIENCE), &err), STATUS_TEMPORARY);
+	CHECK_EQ(lock_acquire(&lock, clock_after(PATIENCE), &err), STATUS_TEMPORARY);
 	held_elsewhere = false;
-	sharedlock_close(&lock);
+	lock_close(&lock);
 	CHECK(strstr(err.text, "another machine, user or container holds"));
 	return err.text;
 }

@@ -69,7 +69,7 @@ static pid_t start_holder(const char *name)
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct sqlite_store *store = (struct sqlite_store *)open_store(name);
-		if (sharedlock_acquire(&store->lock, clock_after(60000), &err) != STATUS_OK ||
+		if (lock_acquire(&store->lock, clock_after(60000), &err) != STATUS_OK ||
 			write(ready[1], "x", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -144,13 +144,13 @@ static void locks(void)
 	TEST("a child that inherits the descriptor of the lock does not keep it")
 	{
 		struct sqlite_store *inside = (struct sqlite_store *)store;
-		CHECK_EQ(sharedlock_acquire(&inside->lock, clock_after(60000), &err), STATUS_OK);
+		CHECK_EQ(lock_acquire(&inside->lock, clock_after(60000), &err), STATUS_OK);
 		fflush(stdout);
 		pid_t child = fork();
 		if (child == 0)
 			for (;;)
 				pause();
-		sharedlock_release(&inside->lock);
+		lock_release(&inside->lock);
 		struct store *other = open_store("held.db");
 		store_set_patience(other, PATIENCE);
 		CHECK_EQ(store_put(other, "k", "v", NULL, &err), STATUS_OK);
@@ -387,7 +387,7 @@ static void peeks(void)
 		CHECK_EQ(store_wait(waiter, "", 0, clock_after(10), -1, &seen, &err),
 			STATUS_TIMEOUT);
 		/* In the place of a transaction of another thread. */
-		CHECK_EQ(sharedlock_acquire(&writer->lock, clock_after(PATIENCE), &err), STATUS_OK);
+		CHECK_EQ(lock_acquire(&writer->lock, clock_after(PATIENCE), &err), STATUS_OK);
 		int descriptor = open(path_of("peek.db"), O_RDWR | O_CLOEXEC);
 		CHECK_EQ(fcntl(descriptor, F_SETLK, &lock), 0);
 		CHECK(is_locked_by_us("peek.db"));
@@ -395,7 +395,7 @@ static void peeks(void)
 			STATUS_TIMEOUT);
 		CHECK(is_locked_by_us("peek.db"));
 		close(descriptor);
-		sharedlock_release(&writer->lock);
+		lock_release(&writer->lock);
 		store_close(&writer->base);
 		store_close(waiter);
 	}

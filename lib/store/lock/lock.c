@@ -15,56 +15,56 @@ static const struct lock_kind *const kinds[] = {
 	[LOCK_LINK] = &lock_link,
 };
 
-static const struct lock_kind *kind_of(const struct sharedlock *lock)
+static const struct lock_kind *kind_of(const struct lock *lock)
 {
 	return kinds[lock->file.mode];
 }
 
-void sharedlock_init(struct sharedlock *lock)
+void lock_init(struct lock *lock)
 {
-	*lock = (struct sharedlock){.file = {.descriptor = -1}, .machine = {.descriptor = -1}};
+	*lock = (struct lock){.file = {.descriptor = -1}, .machine = {.descriptor = -1}};
 }
 
-enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms *terms,
-	int64_t deadline, struct error *err)
+enum status lock_open(
+	struct lock *lock, const struct lockfile_terms *terms, int64_t deadline, struct error *err)
 {
 	struct stat st;
-	sharedlock_init(lock);
+	lock_init(lock);
 	lock->mutex = database_mutex_get(terms->database);
 	if (!lock->mutex)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = lockfile_open(&lock->file, terms, deadline, err);
 	if (status != STATUS_OK)
-		sharedlock_close(lock);
+		lock_close(lock);
 	else if (!terms->alone && file_fstat(lock->file.descriptor, &st) == 0)
 		(void)machine_open(&lock->machine, st.st_dev, st.st_ino, lock->file.nonce);
 	return status;
 }
 
-void sharedlock_close(struct sharedlock *lock)
+void lock_close(struct lock *lock)
 {
 	if ((lock->file.descriptor >= 0 || lock->request) && kind_of(lock)->close)
 		kind_of(lock)->close(lock);
 	machine_close(&lock->machine);
 	lockfile_close(&lock->file);
 	database_mutex_put(lock->mutex);
-	sharedlock_init(lock);
+	lock_init(lock);
 }
 
-bool sharedlock_is_open(const struct sharedlock *lock)
+bool lock_is_open(const struct lock *lock)
 {
 	return lock->file.descriptor >= 0;
 }
 
-enum status sharedlock_replace(struct sharedlock *lock, struct sharedlock *fresh)
+enum status lock_replace(struct lock *lock, struct lock *fresh)
 {
 	bool same = !strcmp(lock->file.nonce, fresh->file.nonce);
 	if (same) {
-		struct sharedlock old = *lock;
+		struct lock old = *lock;
 		*lock = *fresh;
 		*fresh = old;
 	}
-	sharedlock_close(fresh);
+	lock_close(fresh);
 	return same ? STATUS_OK : STATUS_NO;
 }
 
@@ -76,13 +76,13 @@ static void pause_for(int64_t milliseconds, int64_t deadline)
 }
 
 /* NULL where only this machine uses it, or its processes share no page. */
-static struct handoff *handoff_of(struct sharedlock *lock)
+static struct handoff *handoff_of(struct lock *lock)
 {
 	return lock->file.cache == CACHE_OURS ? NULL : machine_handoff(&lock->machine);
 }
 
 /* Ask the other machines. Full jitter: those who were refused together do not come together. */
-static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struct error *err)
+static enum status ask_machines(struct lock *lock, int64_t deadline, struct error *err)
 {
 	const struct lock_kind *kind = kind_of(lock);
 	struct handoff *handoff = handoff_of(lock);
@@ -111,8 +111,8 @@ static enum status ask_machines(struct sharedlock *lock, int64_t deadline, struc
 	}
 }
 
-enum status sharedlock_enter(
-	struct sharedlock *lock, struct post *post, int64_t deadline, struct error *err)
+enum status lock_enter_queue(
+	struct lock *lock, struct post *post, int64_t deadline, struct error *err)
 {
 	pid_t holder;
 	int64_t since;
@@ -136,19 +136,19 @@ enum status sharedlock_enter(
 	return STATUS_OK;
 }
 
-void sharedlock_leave(struct sharedlock *lock)
+void lock_leave_queue(struct lock *lock)
 {
 	lock->entered = false;
 	machine_leave(&lock->machine);
 	database_mutex_unlock(lock->mutex);
 }
 
-enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err)
+enum status lock_acquire(struct lock *lock, int64_t deadline, struct error *err)
 {
-	if (!lock->entered && sharedlock_enter(lock, NULL, deadline, err) != STATUS_OK)
+	if (!lock->entered && lock_enter_queue(lock, NULL, deadline, err) != STATUS_OK)
 		return STATUS_TEMPORARY;
 	/* Where it is locked by names, none is made below an empty mount point. */
-	enum status status = kind_of(lock)->keep ? lockfile_verify(&lock->file, err) : STATUS_OK;
+	enum status status = kind_of(lock)->confirm ? lockfile_verify(&lock->file, err) : STATUS_OK;
 	if (status == STATUS_OK)
 		status = ask_machines(lock, deadline, err);
 	if (status == STATUS_OK) {
@@ -159,11 +159,11 @@ enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct
 		if (kind_of(lock)->close)
 			kind_of(lock)->close(lock);
 	}
-	sharedlock_leave(lock);
+	lock_leave_queue(lock);
 	return status;
 }
 
-bool sharedlock_give(struct sharedlock *lock)
+bool lock_unlock(struct lock *lock)
 {
 	struct handoff *handoff = handoff_of(lock);
 	bool was_ours = kind_of(lock)->release(lock);
@@ -172,40 +172,39 @@ bool sharedlock_give(struct sharedlock *lock)
 	return was_ours;
 }
 
-bool sharedlock_release(struct sharedlock *lock)
+bool lock_release(struct lock *lock)
 {
-	bool was_ours = sharedlock_give(lock);
-	sharedlock_leave(lock);
+	bool was_ours = lock_unlock(lock);
+	lock_leave_queue(lock);
 	return was_ours;
 }
 
-bool sharedlock_overtook(const struct sharedlock *lock)
+bool lock_overtook(const struct lock *lock)
 {
 	return lock->link.overtook;
 }
 
-void sharedlock_settle(struct sharedlock *lock)
+void lock_takeover_done(struct lock *lock)
 {
 	lock->link.overtook = false;
 }
 
-bool sharedlock_can_be_lost(const struct sharedlock *lock)
+bool lock_can_be_lost(const struct lock *lock)
 {
-	return kind_of(lock)->keep;
+	return kind_of(lock)->confirm;
 }
 
-bool sharedlock_keep(struct sharedlock *lock, bool ask)
+bool lock_confirm(struct lock *lock, bool ask)
 {
-	return !kind_of(lock)->keep || kind_of(lock)->keep(lock, ask);
+	return !kind_of(lock)->confirm || kind_of(lock)->confirm(lock, ask);
 }
 
-bool sharedlock_is_lost(const struct sharedlock *lock)
+bool lock_is_lost(const struct lock *lock)
 {
 	return lock->link.lost;
 }
 
-enum status sharedlock_lost(
-	const struct sharedlock *lock, const char *consequence, struct error *err)
+enum status lock_lost(const struct lock *lock, const char *consequence, struct error *err)
 {
 	int why = lock->link.why;
 	if (why)

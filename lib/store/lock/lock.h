@@ -22,7 +22,7 @@
 #include "store/lock/lockfile.h"
 #include "store/machine/machine.h"
 
-struct sharedlock {
+struct lock {
 	struct lockfile file;
 	struct database_mutex *mutex;
 	struct machine machine;
@@ -33,14 +33,14 @@ struct sharedlock {
 };
 
 /* A lock that is closed: closing it again is legal. */
-void sharedlock_init(struct sharedlock *lock);
+void lock_init(struct lock *lock);
 /* STATUS_NO: there is neither lock file nor database, and create was not asked for. */
-enum status sharedlock_open(struct sharedlock *lock, const struct lockfile_terms *terms,
-	int64_t deadline, struct error *err);
-void sharedlock_close(struct sharedlock *lock);
+enum status lock_open(
+	struct lock *lock, const struct lockfile_terms *terms, int64_t deadline, struct error *err);
+void lock_close(struct lock *lock);
 
 /* False: before it can be acquired, it is to be opened anew. Only while it is not held. */
-bool sharedlock_is_open(const struct sharedlock *lock);
+bool lock_is_open(const struct lock *lock);
 /*
  * Put in the place of a lock what was opened anew under the same path. What is known of it is taken
  * over where it is the lock of the same store, else STATUS_NO: fresh is closed, and lock stays.
@@ -58,53 +58,52 @@ bool sharedlock_is_open(const struct sharedlock *lock);
  *   is refused by lockfile_verify, and whoever was in the middle of a transaction has the locks of
  *   SQLite on the database (mode fcntl), or does not care for the lock file's inode (mode link).
  */
-enum status sharedlock_replace(struct sharedlock *lock, struct sharedlock *fresh);
+enum status lock_replace(struct lock *lock, struct lock *fresh);
 
 /*
- * Take the first two levels, so that sharedlock_acquire only asks the machines. STATUS_NO: the
+ * Take the first two levels, so that lock_acquire only asks the machines. STATUS_NO: the
  * request that was posted was carried out by another process of this machine, or it is not known
  * whether it was (post->fate); then nothing is taken.
  */
-enum status sharedlock_enter(
-	struct sharedlock *lock, struct post *post, int64_t deadline, struct error *err);
+enum status lock_enter_queue(
+	struct lock *lock, struct post *post, int64_t deadline, struct error *err);
 /*
  * STATUS_DAMAGED: the file under the path is no longer the one that was opened. After another error
  * it may be that the lock file was dropped, because it could not be reached any more by what was
- * opened: see sharedlock_is_open.
+ * opened: see lock_is_open.
  */
-enum status sharedlock_acquire(struct sharedlock *lock, int64_t deadline, struct error *err);
-/* sharedlock_give, then sharedlock_leave. */
-bool sharedlock_release(struct sharedlock *lock);
+enum status lock_acquire(struct lock *lock, int64_t deadline, struct error *err);
+/* lock_unlock, then lock_leave_queue. */
+bool lock_release(struct lock *lock);
 /*
  * Let other machines have it, and keep the first two levels: nobody of this machine goes on before
- * sharedlock_leave. True: it was ours until now, as the filesystem says. False: others may have
+ * lock_leave_queue. True: it was ours until now, as the filesystem says. False: others may have
  * taken it over, and what was read or written since it was last known to be ours does not count
- * (sharedlock_is_lost).
+ * (lock_is_lost).
  */
-bool sharedlock_give(struct sharedlock *lock);
-void sharedlock_leave(struct sharedlock *lock);
+bool lock_unlock(struct lock *lock);
+void lock_leave_queue(struct lock *lock);
 
 /*
  * Whether the lock was taken over from one who may be alive, and may still write: nothing is read
- * or written before takeover.h, and then sharedlock_settle. One that is released unsettled is taken
- * over anew by the next.
+ * or written before takeover.h, and then lock_takeover_done. One that is released unsettled is
+ * taken over anew by the next.
  */
-bool sharedlock_overtook(const struct sharedlock *lock);
-void sharedlock_settle(struct sharedlock *lock);
+bool lock_overtook(const struct lock *lock);
+void lock_takeover_done(struct lock *lock);
 
 /*
  * Whether the lock that was acquired is still ours, to be asked before every write; false: touch
  * nothing any more, and release it. Costs a look at the clock. ask: ask the filesystem in any case.
  */
-bool sharedlock_keep(struct sharedlock *lock, bool ask);
+bool lock_confirm(struct lock *lock, bool ask);
 /* Whether that was answered with false, since it was acquired. */
-bool sharedlock_is_lost(const struct sharedlock *lock);
-/* Whether writes are to be guarded by sharedlock_keep: other modes lose no lock that they hold. */
-bool sharedlock_can_be_lost(const struct sharedlock *lock);
+bool lock_is_lost(const struct lock *lock);
+/* Whether writes are to be guarded by lock_confirm: other modes lose no lock that they hold. */
+bool lock_can_be_lost(const struct lock *lock);
 /* "its lock was taken over ...; CONSEQUENCE", or that this cannot be told; mostly STATUS_TEMPORARY.
  */
-enum status sharedlock_lost(
-	const struct sharedlock *lock, const char *consequence, struct error *err);
+enum status lock_lost(const struct lock *lock, const char *consequence, struct error *err);
 
 /* How the machines are asked: one for each mode. */
 struct lock_kind {
@@ -112,19 +111,19 @@ struct lock_kind {
 	 * Once: 0: we hold it; EAGAIN: another does; EINPROGRESS: the filesystem did not answer
 	 * before the deadline; else what went wrong.
 	 */
-	int (*try)(struct sharedlock *lock, int64_t deadline);
+	int (*try)(struct lock *lock, int64_t deadline);
 	/* It is not tried any more; NULL: nothing to do. */
-	void (*give_up)(struct sharedlock *lock);
-	/* As sharedlock_give. */
-	bool (*release)(struct sharedlock *lock);
-	/* As sharedlock_keep; NULL: it cannot be lost. */
-	bool (*keep)(struct sharedlock *lock, bool ask);
+	void (*give_up)(struct lock *lock);
+	/* As lock_unlock. */
+	bool (*release)(struct lock *lock);
+	/* As lock_confirm; NULL: it cannot be lost. */
+	bool (*confirm)(struct lock *lock, bool ask);
 	/* Who is in the way, said after EAGAIN; STATUS_TEMPORARY. */
-	enum status (*busy)(const struct sharedlock *lock, struct error *err);
+	enum status (*busy)(const struct lock *lock, struct error *err);
 	/* What went wrong, from the errno that try answered; NULL: as any trouble with the file. */
-	enum status (*failed)(const struct sharedlock *lock, int number, struct error *err);
+	enum status (*failed)(const struct lock *lock, int number, struct error *err);
 	/* The store is closed; NULL: nothing to do. */
-	void (*close)(struct sharedlock *lock);
+	void (*close)(struct lock *lock);
 };
 extern const struct lock_kind lock_fcntl, lock_link;
 

@@ -86,7 +86,7 @@ static void *make_request(void *context)
 	return NULL;
 }
 
-static int start_request(struct sharedlock *lock, short type)
+static int start_request(struct lock *lock, short type)
 {
 	pthread_t thread;
 	struct lock_request *request = calloc(1, sizeof(*request));
@@ -110,7 +110,7 @@ static int start_request(struct sharedlock *lock, short type)
 }
 
 /* The answer to the request that is under way; EINPROGRESS: there is none before the deadline. */
-static int await_request(struct sharedlock *lock, int64_t deadline)
+static int await_request(struct lock *lock, int64_t deadline)
 {
 	struct lock_request *request = lock->request;
 	int64_t least = clock_after(LEAST_PATIENCE), until = deadline < least ? least : deadline;
@@ -135,7 +135,7 @@ static int await_request(struct sharedlock *lock, int64_t deadline)
 	return number;
 }
 
-static int try_once(struct sharedlock *lock, int64_t deadline)
+static int try_once(struct lock *lock, int64_t deadline)
 {
 	short type = lock->file.read_only ? F_RDLCK : F_WRLCK;
 	if (lock->file.cache == CACHE_OURS)
@@ -146,7 +146,7 @@ static int try_once(struct sharedlock *lock, int64_t deadline)
 	return await_request(lock, deadline);
 }
 
-static bool release(struct sharedlock *lock)
+static bool release(struct lock *lock)
 {
 	/* We may live on, and the others would wait for us. */
 	if (ask(lock->file.descriptor, F_UNLCK) != 0)
@@ -155,7 +155,7 @@ static bool release(struct sharedlock *lock)
 }
 
 /* One that is under way goes on without us. */
-static void close_request(struct sharedlock *lock)
+static void close_request(struct lock *lock)
 {
 	struct lock_request *request = lock->request;
 	if (!request)
@@ -169,7 +169,7 @@ static void close_request(struct sharedlock *lock)
 		discard(request);
 }
 
-static enum status busy(const struct sharedlock *lock, struct error *err)
+static enum status busy(const struct lock *lock, struct error *err)
 {
 	char dead[96] = "";
 	if (lock->file.outlived == FILESYSTEM_FOR_EVER)
@@ -185,7 +185,7 @@ static enum status busy(const struct sharedlock *lock, struct error *err)
 		lock->file.path, dead);
 }
 
-static enum status failed(const struct sharedlock *lock, int number, struct error *err)
+static enum status failed(const struct lock *lock, int number, struct error *err)
 {
 	if (number != EINPROGRESS)
 		return lockfile_failed(err, "lock", &lock->file, number);

@@ -26,7 +26,7 @@
 
 /* One run through the steps. */
 struct run {
-	struct sharedlock *lock;
+	struct lock *lock;
 	int number; /* what went wrong last */
 	char dead[DEAD_MAX][NAME_MAX + 1];
 	size_t dead_count;
@@ -82,13 +82,13 @@ static bool is_in_use(const char *name)
 	return found;
 }
 
-static void held_path(char path[PATH_MAX], const struct sharedlock *lock, const char *name)
+static void held_path(char path[PATH_MAX], const struct lock *lock, const char *name)
 {
 	snprintf(path, PATH_MAX, "%s.held%s%s", lock->file.path, *name ? "/" : "", name);
 }
 
 /* Our own directory, before it is HELD. */
-static void own_path(char path[PATH_MAX], const struct sharedlock *lock, const char *name)
+static void own_path(char path[PATH_MAX], const struct lock *lock, const char *name)
 {
 	snprintf(path, PATH_MAX, "%s.%.*s%s%s", lock->file.path, LINK_NONCE, lock->link.name,
 		*name ? "/" : "", name);
@@ -116,7 +116,7 @@ static bool make_name(struct run *run, char name[LINK_NAME_MAX])
 
 static enum link_answer make(struct run *run)
 {
-	struct sharedlock *lock = run->lock;
+	struct lock *lock = run->lock;
 	char path[PATH_MAX], name[LINK_NAME_MAX];
 	if (!make_name(run, name))
 		return LINK_UNCERTAIN;
@@ -143,7 +143,7 @@ static enum link_answer make(struct run *run)
 
 static enum link_answer take(struct run *run)
 {
-	struct sharedlock *lock = run->lock;
+	struct lock *lock = run->lock;
 	char own[PATH_MAX], held[PATH_MAX];
 	own_path(own, lock, "");
 	held_path(held, lock, "");
@@ -190,7 +190,7 @@ static bool is_gone(const char *name, bool *can_be_silent)
 
 static enum link_answer judge(struct run *run, DIR *entries)
 {
-	struct sharedlock *lock = run->lock;
+	struct lock *lock = run->lock;
 	struct link_state *link = &lock->link;
 	struct staleness *staleness = machine_staleness(&lock->machine);
 	char waiting[DEAD_MAX][NAME_MAX + 1];
@@ -248,7 +248,7 @@ static enum link_answer look(struct run *run)
 	return answer;
 }
 
-static void clear_held(struct sharedlock *lock)
+static void clear_held(struct lock *lock)
 {
 	char path[PATH_MAX];
 	held_path(path, lock, "");
@@ -281,7 +281,7 @@ static enum link_answer leave(struct run *run)
  * The takeover was not finished: leave a name that is nobody's, so that the others need not wait
  * for the end of this process before they begin it anew.
  */
-static void abandon(const struct sharedlock *lock)
+static void abandon(const struct lock *lock)
 {
 	char nonce[LINK_NAME_MAX], name[LINK_NAME_MAX], from[PATH_MAX], to[PATH_MAX];
 	if (!link_name_make(nonce))
@@ -292,7 +292,7 @@ static void abandon(const struct sharedlock *lock)
 	(void)rename(from, to);
 }
 
-static void unmake(struct sharedlock *lock)
+static void unmake(struct lock *lock)
 {
 	char path[PATH_MAX];
 	if (!*lock->link.name)
@@ -411,7 +411,7 @@ static void settle(struct link_state *link, const struct run *run)
 	set_name(link->next, "");
 }
 
-static int try_once(struct sharedlock *lock, int64_t deadline)
+static int try_once(struct lock *lock, int64_t deadline)
 {
 	(void)deadline;
 	struct link_state *link = &lock->link;
@@ -440,13 +440,13 @@ static int try_once(struct sharedlock *lock, int64_t deadline)
 	}
 }
 
-static void give_up(struct sharedlock *lock)
+static void give_up(struct lock *lock)
 {
 	unmake(lock);
 	delist(&lock->link);
 }
 
-static bool release(struct sharedlock *lock)
+static bool release(struct lock *lock)
 {
 	struct link_state *link = &lock->link;
 	struct run run = {.lock = lock};
@@ -463,12 +463,12 @@ static bool release(struct sharedlock *lock)
 	return !link->lost;
 }
 
-static bool is_fresh(const struct sharedlock *lock)
+static bool is_fresh(const struct lock *lock)
 {
 	return clock_boot() - lock->link.since < lock->file.takeover / 4;
 }
 
-static bool keep(struct sharedlock *lock, bool ask)
+static bool confirm(struct lock *lock, bool ask)
 {
 	struct link_state *link = &lock->link;
 	struct run run = {.lock = lock};
@@ -483,7 +483,7 @@ static bool keep(struct sharedlock *lock, bool ask)
 	return !link->lost;
 }
 
-static enum status busy(const struct sharedlock *lock, struct error *err)
+static enum status busy(const struct lock *lock, struct error *err)
 {
 	struct process_identity who;
 	const struct link_state *link = &lock->link;
@@ -508,7 +508,7 @@ static enum status busy(const struct sharedlock *lock, struct error *err)
 		(long long)(lock->file.takeover / 1000));
 }
 
-static enum status failed(const struct sharedlock *lock, int number, struct error *err)
+static enum status failed(const struct lock *lock, int number, struct error *err)
 {
 	struct stat st;
 	char path[PATH_MAX];
@@ -527,7 +527,7 @@ const struct lock_kind lock_link = {
 	.try = try_once,
 	.give_up = give_up,
 	.release = release,
-	.keep = keep,
+	.confirm = confirm,
 	.busy = busy,
 	.failed = failed,
 	.close = clear_held,

@@ -92,10 +92,10 @@ bool gather_ask(struct sqlite_store *store, const struct store_request *request,
 	post->changes = combine_changes(request);
 	post->posted = false;
 	post->fate = FATE_OURS;
-	if (!may_write || !store->lock.machine.page || !sharedlock_is_open(&store->lock))
+	if (!may_write || !store->lock.machine.page || !lock_is_open(&store->lock))
 		return false;
 	bool fits = combine_write_request(&post->room, request, store->newest);
-	*status = sharedlock_enter(&store->lock, fits ? post : NULL, deadline, err);
+	*status = lock_enter_queue(&store->lock, fits ? post : NULL, deadline, err);
 	if (*status == STATUS_OK)
 		return false;
 	if (*status != STATUS_NO)

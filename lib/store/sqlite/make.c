@@ -38,7 +38,7 @@ static int open_temporary(const struct sqlite_store *store, int directory, char 
 	 * One that can lose its lock needs a name of its own: another may be here, too. Should it
 	 * be killed, that is swept away with what else it left beside the lock (link_sweep.h).
 	 */
-	if (sharedlock_can_be_lost(&store->lock))
+	if (lock_can_be_lost(&store->lock))
 		return file_make_temporary(directory, name);
 	/* Left by one who was killed here; nobody else is here, we hold the lock. */
 	(void)unlinkat(directory, name, 0);
@@ -70,7 +70,7 @@ static enum status make_temporary(
 						    WRITE_GUARD_VFS)
 					  : SQLITE_NOMEM;
 	session.write_guard = session_write_guard(store);
-	if (code == SQLITE_OK && sharedlock_can_be_lost(&store->lock) &&
+	if (code == SQLITE_OK && lock_can_be_lost(&store->lock) &&
 		!write_guard_set(session.database, &session.write_guard))
 		code = SQLITE_INTERNAL;
 	enum status status = code == SQLITE_OK ? session_execute(&session, on_make, "make", err)
@@ -89,7 +89,7 @@ static enum status make_temporary(
 /* There was no database when we looked, and we hold the lock. */
 static int give_name(const struct sqlite_store *store, const char *temporary)
 {
-	if (!sharedlock_can_be_lost(&store->lock))
+	if (!lock_can_be_lost(&store->lock))
 		return rename(temporary, store->base.where);
 	/* Never over the database of one who has taken our lock over. */
 	int result = link(temporary, store->base.where);
@@ -124,7 +124,7 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 {
 	char *temporary = NULL;
 	int directory;
-	bool can_be_lost = sharedlock_can_be_lost(&store->lock);
+	bool can_be_lost = lock_can_be_lost(&store->lock);
 	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
 	 */
 	enum status status = mounts_open(store->directory, &directory, err);
@@ -136,7 +136,7 @@ static enum status make_whole(struct sqlite_store *store, struct error *err)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	}
 	status = make_temporary(store, directory, temporary, err);
-	if (status == STATUS_OK && !sharedlock_keep(&store->lock, true))
+	if (status == STATUS_OK && !lock_confirm(&store->lock, true))
 		status = database_lost(store, false, err);
 	if (status == STATUS_OK)
 		status = check_lock_is_in(store, directory, err);
@@ -192,7 +192,7 @@ enum status database_make(
 		if (status == STATUS_OK)
 			status = lockfile_write_made(&store->lock.file, err);
 	}
-	if (!sharedlock_release(&store->lock) && status == STATUS_OK)
+	if (!lock_release(&store->lock) && status == STATUS_OK)
 		status = database_lost(store, false, err);
 	return status;
 }

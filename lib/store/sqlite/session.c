@@ -222,16 +222,16 @@ static enum status compare_with_past(struct session *session, struct error *err)
 
 static bool keep_lock(void *lock, bool ask)
 {
-	return sharedlock_keep(lock, ask);
+	return lock_confirm(lock, ask);
 }
 
 /* How long SQLite may wait for another program that has the database open. */
 static int busy_timeout(const struct session *session)
 {
-	const struct sharedlock *lock = &session->store->lock;
+	const struct lock *lock = &session->store->lock;
 	int64_t left = session->deadline - clock_now(), most = 60000;
 	/* While it waits it cannot renew the lock. */
-	if (sharedlock_can_be_lost(lock) && lock->file.takeover / 4 < most)
+	if (lock_can_be_lost(lock) && lock->file.takeover / 4 < most)
 		most = lock->file.takeover / 4;
 	return (int)(left < 1 ? 1 : left > most ? most : left);
 }
@@ -250,7 +250,7 @@ static enum status try_to_begin(struct session *session, struct error *err)
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW;
 	syscalls_forget(store->lock.file.cache);
 	flags |= store->lock.file.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-	bool fenced = sharedlock_can_be_lost(&store->lock);
+	bool fenced = lock_can_be_lost(&store->lock);
 	if (!write_guard_register())
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	int code = sqlite3_open_v2(session->path, &session->database, flags, WRITE_GUARD_VFS);
@@ -286,7 +286,7 @@ static enum status open_and_begin(struct session *session, struct error *err)
 	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
 		enum status status = try_to_begin(session, err);
 		if (status == STATUS_OK || !session->busy || clock_now() >= session->deadline ||
-			!sharedlock_keep(&session->store->lock, false))
+			!lock_confirm(&session->store->lock, false))
 			return status;
 		session_close(session);
 		poll(NULL, 0, (int)clock_jitter(longest));
@@ -296,7 +296,7 @@ static enum status open_and_begin(struct session *session, struct error *err)
 /* The lock was lost, which explains whatever else failed. */
 enum status database_lost(struct sqlite_store *store, bool unknown, struct error *err)
 {
-	enum status status = sharedlock_lost(&store->lock,
+	enum status status = lock_lost(&store->lock,
 		unknown ? "whether this change was made is not known: look before you try again"
 			: "nothing was changed: try again",
 		err);
@@ -310,14 +310,14 @@ static enum status take_lock(struct sqlite_store *store, int64_t deadline, struc
 {
 	for (bool again = false;; again = true) {
 		enum status status = STATUS_OK;
-		if (!sharedlock_is_open(&store->lock))
+		if (!lock_is_open(&store->lock))
 			status = sqlite_reopen(store, deadline, err);
 		if (status != STATUS_OK)
 			return status;
-		status = sharedlock_acquire(&store->lock, deadline, err);
+		status = lock_acquire(&store->lock, deadline, err);
 		if (status == STATUS_OK)
 			return STATUS_OK;
-		if (again || sharedlock_is_open(&store->lock)) {
+		if (again || lock_is_open(&store->lock)) {
 			if (err)
 				error_prefix(err, "store %s", store->base.where);
 			return status;
@@ -345,12 +345,12 @@ static enum status unless_gone(struct sqlite_store *store, enum status status, s
 enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err)
 {
 	enum status status = take_lock(store, deadline, err);
-	if (status != STATUS_OK || !sharedlock_overtook(&store->lock))
+	if (status != STATUS_OK || !lock_overtook(&store->lock))
 		return status;
 	status = takeover_run(store, err);
 	if (status == STATUS_OK)
 		return STATUS_OK;
-	(void)sharedlock_release(&store->lock);
+	(void)lock_release(&store->lock);
 	if (err)
 		error_prefix(err, "store %s", store->base.where);
 	return status;
@@ -415,8 +415,8 @@ enum status session_begin(struct session *session, struct sqlite_store *store, b
 		status = compare_with_past(session, err);
 	if (status != STATUS_OK) {
 		session_close(session);
-		(void)sharedlock_release(&store->lock);
-		if (sharedlock_is_lost(&store->lock))
+		(void)lock_release(&store->lock);
+		if (lock_is_lost(&store->lock))
 			status = database_lost(store, false, err);
 		status = unless_gone(store, status, err);
 	}
@@ -448,7 +448,7 @@ static bool was_rolled_back(struct session *session)
 enum status session_end(struct session *session, enum status status, bool *known, struct error *err)
 {
 	status = session_commit(session, status, known, err);
-	sharedlock_leave(&session->store->lock);
+	lock_leave_queue(&session->store->lock);
 	return status;
 }
 
@@ -457,9 +457,9 @@ enum status session_commit(
 {
 	unsigned char header[100];
 	struct sqlite_store *store = session->store;
-	struct sharedlock *lock = &store->lock;
+	struct lock *lock = &store->lock;
 	bool unknown = false, committed = false;
-	if ((status == STATUS_OK || status == STATUS_NO) && sharedlock_keep(lock, false)) {
+	if ((status == STATUS_OK || status == STATUS_NO) && lock_confirm(lock, false)) {
 		enum status commit = session_execute(session, "COMMIT", "change", err);
 		committed = commit == STATUS_OK;
 		if (!committed)
@@ -473,14 +473,14 @@ enum status session_commit(
 	else
 		store->count.reads++;
 	session_close(session);
-	if (unknown && !sharedlock_is_lost(lock))
+	if (unknown && !lock_is_lost(lock))
 		unknown = !was_rolled_back(session);
 	/*
 	 * What was read or committed counts only if nobody had the lock meanwhile: whoever takes it
 	 * over from now on finds all of it synced (takeover_step.h).
 	 */
 	store_revision now = session->revision + session->changed;
-	if (!sharedlock_give(lock)) {
+	if (!lock_unlock(lock)) {
 		/* If this transaction had not begun to change the database, the process that
 		 * holds the lock now undoes it. */
 		unknown = (unknown || (committed && now != session->began)) &&

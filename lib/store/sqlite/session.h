@@ -74,7 +74,7 @@ struct sqlite_store {
 	struct count count;
 	struct parameters parameters;
 	bool far_locks; /* byte-range locks are kept by a server, which can keep us waiting */
-	struct sharedlock lock;
+	struct lock lock;
 	struct lookout lookout; /* of the database */
 	struct sight sight;
 	struct news news;
@@ -116,7 +116,7 @@ struct session {
 
 /* sqlite.c */
 /*
- * Where the lock file was dropped (sharedlock_is_open): look at the place anew as if the store were
+ * Where the lock file was dropped (lock_is_open): look at the place anew as if the store were
  * opened now, and never make anything. STATUS_OK: it is the same store. STATUS_TEMPORARY: it is not
  * there.
  */
@@ -125,7 +125,7 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 /* session.c */
 /*
  * Lock, open and begin; write: a transaction that may write. After STATUS_OK session_end, or
- * session_commit and then sharedlock_leave, is called exactly once, and the session stays where it
+ * session_commit and then lock_leave_queue, is called exactly once, and the session stays where it
  * is until then; after an error there is nothing to release.
  */
 enum status session_begin(struct session *session, struct sqlite_store *store, bool write,
@@ -138,7 +138,7 @@ enum status session_upgrade(struct session *session, struct error *err);
  */
 enum status session_end(
 	struct session *session, enum status status, bool *known, struct error *err);
-/* The same, but nobody of this machine goes on before sharedlock_leave. */
+/* The same, but nobody of this machine goes on before lock_leave_queue. */
 enum status session_commit(
 	struct session *session, enum status status, bool *known, struct error *err);
 
@@ -178,7 +178,7 @@ enum status compact_some(struct session *session, struct error *err);
 
 /*
  * Take the lock, and take the files over from one who may still write (takeover.h). STATUS_OK: it
- * is held, until sharedlock_release.
+ * is held, until lock_release.
  */
 enum status database_lock(struct sqlite_store *store, int64_t deadline, struct error *err);
 /*
@@ -300,7 +300,7 @@ bool gather_waits(struct sqlite_store *store);
 enum status gather_run(struct gather *gather, struct session *session, struct error *err);
 /* Right before the commit. */
 void gather_commit(struct gather *gather, const struct session *session);
-/* Answer them; status and known are what session_commit said. Before sharedlock_leave. */
+/* Answer them; status and known are what session_commit said. Before lock_leave_queue. */
 void gather_end(
 	struct gather *gather, const struct session *session, enum status status, bool known);
 

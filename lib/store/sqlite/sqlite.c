@@ -117,7 +117,7 @@ static void release(struct sqlite_store *store)
 {
 	lookout_release(&store->lookout);
 	news_release(&store->news);
-	sharedlock_close(&store->lock);
+	lock_close(&store->lock);
 	free(store->base.where);
 	free(store->journal);
 	free(store->directory);
@@ -186,11 +186,11 @@ static enum status explain(const char *path, enum status status, struct error *e
  * the filesystem that belongs there.
  */
 static enum status find_lock(struct sqlite_store *store, const struct lockfile_terms *terms,
-	struct sharedlock *lock, int64_t deadline, struct error *err)
+	struct lock *lock, int64_t deadline, struct error *err)
 {
 	for (int tries = 0; tries < TRIES; tries++) {
 		bool missing = false;
-		enum status status = sharedlock_open(lock, terms, deadline, err);
+		enum status status = lock_open(lock, terms, deadline, err);
 		if (status != STATUS_NO)
 			return status;
 		struct error none = *err;
@@ -208,7 +208,7 @@ static enum status find_lock(struct sqlite_store *store, const struct lockfile_t
 }
 
 /* Look at the place, and open the lock file there; make it where that is asked for and allowed. */
-static enum status open_lock(struct sqlite_store *store, bool create, struct sharedlock *lock,
+static enum status open_lock(struct sqlite_store *store, bool create, struct lock *lock,
 	int64_t deadline, struct error *err)
 {
 	struct filesystem filesystem = {0};
@@ -238,7 +238,7 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 			mounts_allow_new(store->base.where, err) != STATUS_OK)
 			return STATUS_TEMPORARY;
 		terms.create = true;
-		status = sharedlock_open(lock, &terms, deadline, err);
+		status = lock_open(lock, &terms, deadline, err);
 	}
 	if (status != STATUS_OK)
 		return error_prefix(err, "store %s", store->base.where);
@@ -246,19 +246,19 @@ static enum status open_lock(struct sqlite_store *store, bool create, struct sha
 	 * it. */
 	status = mounts_confirm(store->base.where, lock->file.descriptor, err);
 	if (status != STATUS_OK)
-		sharedlock_close(lock);
+		lock_close(lock);
 	return status;
 }
 
 enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct error *err)
 {
-	struct sharedlock fresh;
+	struct lock fresh;
 	struct error unasked, *why = err ? err : &unasked;
 	bool local = store->base.local;
 	enum status status = open_lock(store, false, &fresh, deadline, why);
 	bool opened = status == STATUS_OK;
 	if (opened)
-		status = sharedlock_replace(&store->lock, &fresh);
+		status = lock_replace(&store->lock, &fresh);
 	if (status == STATUS_OK) {
 		/* What it watches may lie on what was unmounted, or be another machine's doorbell.
 		 */
@@ -308,7 +308,7 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	syscalls_install();
 	lookout_init(&store->lookout);
 	lookout_init(&store->news.lookout);
-	sharedlock_init(&store->lock);
+	lock_init(&store->lock);
 	store->base.flags = flags;
 	enum status status = read_parameters(store, url, err);
 	bool create = (flags & STORE_CREATE) && !(flags & STORE_READ_ONLY) &&

@@ -172,7 +172,7 @@ static int pass(struct takeover *takeover, int from, int to, uint64_t *hash)
 		n = pread(from, bytes, CHUNK, at);
 		if (n < 0 || (to >= 0 && n > 0 && write_part(to, bytes, (size_t)n, at) < 0))
 			number = errno;
-		else if (!sharedlock_keep(&takeover->store->lock, false))
+		else if (!lock_confirm(&takeover->store->lock, false))
 			number = EBUSY;
 		else
 			(void)XXH64_update(state, bytes, (size_t)n);
@@ -291,8 +291,7 @@ static enum takeover_answer carry_out(struct takeover *takeover, enum takeover_a
 	const char *database = store->base.where;
 	switch (action) {
 	case TAKEOVER_MAKE: return make(takeover);
-	case TAKEOVER_PROVE:
-		return sharedlock_keep(&store->lock, true) ? TAKEOVER_YES : TAKEOVER_NO;
+	case TAKEOVER_PROVE: return lock_confirm(&store->lock, true) ? TAKEOVER_YES : TAKEOVER_NO;
 	case TAKEOVER_CLEAR: return clear(takeover);
 	case TAKEOVER_COPY_JOURNAL:
 		return copy(takeover, store->journal, takeover->path[JOURNAL], &takeover->journal);
@@ -319,7 +318,7 @@ static void rest(struct sqlite_store *store)
 {
 	int64_t until = clock_after(REMEMBERED);
 	while (store->lock.file.cache == CACHE_CLIENT && clock_now() < until &&
-		sharedlock_keep(&store->lock, false))
+		lock_confirm(&store->lock, false))
 		poll(NULL, 0, 100);
 }
 
@@ -333,10 +332,10 @@ enum status takeover_run(struct sqlite_store *store, struct error *err)
 		(void)takeover_next(&step, carry_out(&takeover, step.action));
 	if (step.action == TAKEOVER_DONE)
 		rest(store);
-	if (sharedlock_is_lost(&store->lock))
-		return sharedlock_lost(&store->lock, "nothing was changed: try again", err);
+	if (lock_is_lost(&store->lock))
+		return lock_lost(&store->lock, "nothing was changed: try again", err);
 	if (step.action == TAKEOVER_DONE) {
-		sharedlock_settle(&store->lock);
+		lock_takeover_done(&store->lock);
 		return STATUS_OK;
 	}
 	if (takeover.status == STATUS_OK)

@@ -5,7 +5,7 @@
 #include "store/sqlite/session.h"
 
 /*
- * Under a lock that overtook another (sharedlock_overtook), before anything else: give database and
+ * Under a lock that overtook another (lock_overtook), before anything else: give database and
  * journal new inodes, with all that was committed, so that the one who was overtaken cannot reach
  * them (takeover_step.h). STATUS_OK also where there is no database. After an error nothing may be
  * read or written, and the lock is released unsettled.

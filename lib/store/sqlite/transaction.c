@@ -212,7 +212,7 @@ static enum status run_queued(struct sqlite_store *store, const struct store_req
 	gather_commit(&gather, &session);
 	status = session_commit(&session, status, &answer->known, err);
 	gather_end(&gather, &session, status, answer->known);
-	sharedlock_leave(&store->lock);
+	lock_leave_queue(&store->lock);
 	if (unknown)
 		answer->known = false;
 	return committed && status == STATUS_OK ? gather_read(store, request, post, answer, err)
