@@ -71,8 +71,9 @@ static enum status is_unknown(struct sqlite_store *store, const struct post *pos
 			: "try again");
 }
 
-enum status gather_read(struct sqlite_store *store, const struct store_request *request,
-	const struct post *post, struct store_answer *answer, struct error *err)
+enum status group_commit_read_answer(struct sqlite_store *store,
+	const struct store_request *request, const struct post *post, struct store_answer *answer,
+	struct error *err)
 {
 	struct combine_end end;
 	if (!combine_read_answer(&post->room, request, answer))
@@ -83,8 +84,9 @@ enum status gather_read(struct sqlite_store *store, const struct store_request *
 	return STATUS_OK;
 }
 
-bool gather_ask(struct sqlite_store *store, const struct store_request *request, struct post *post,
-	int64_t deadline, struct store_answer *answer, enum status *status, struct error *err)
+bool group_commit_enter(struct sqlite_store *store, const struct store_request *request,
+	struct post *post, int64_t deadline, struct store_answer *answer, enum status *status,
+	struct error *err)
 {
 	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
 	/* The room is large: it is written below as far as it is used. */
@@ -101,13 +103,13 @@ bool gather_ask(struct sqlite_store *store, const struct store_request *request,
 	if (*status != STATUS_NO)
 		error_prefix(err, "store %s", store->base.where);
 	else if (post->fate == FATE_ANSWERED)
-		*status = gather_read(store, request, post, answer, err);
+		*status = group_commit_read_answer(store, request, post, answer, err);
 	else
 		*status = is_unknown(store, post, answer, err);
 	return true;
 }
 
-enum status gather_find_outcome(
+enum status group_commit_find_outcome(
 	struct session *session, struct post *post, bool *committed, struct error *err)
 {
 	struct combine_end end;
@@ -140,7 +142,7 @@ enum status gather_find_outcome(
 
 /* ---- The one whose turn it is ---- */
 
-bool gather_waits(struct sqlite_store *store)
+bool group_commit_is_wanted(struct sqlite_store *store)
 {
 	uint64_t first, end;
 	const struct posts *posts = machine_posts(&store->lock.machine, &first, &end);
@@ -194,13 +196,14 @@ static enum status run_item(
 }
 
 /* That this transaction was committed. It counts as deleted, so that old marks are forgotten. */
-static enum status write_mark(struct gather *gather, struct session *session, struct error *err)
+static enum status write_mark(
+	struct group_commit *others, struct session *session, struct error *err)
 {
 	int changes;
 	unsigned char key[MARK_LENGTH];
-	if (getrandom(&gather->mark, sizeof(gather->mark), 0) != sizeof(gather->mark))
+	if (getrandom(&others->mark, sizeof(others->mark), 0) != sizeof(others->mark))
 		return error_set(err, STATUS_TEMPORARY, "cannot get a random number");
-	make_key(gather->mark, key);
+	make_key(others->mark, key);
 	sqlite3_stmt *statement =
 		session_prepare(session, "INSERT INTO gone(key, revision) VALUES(?1, ?2)", err);
 	if (!statement)
@@ -213,75 +216,76 @@ static enum status write_mark(struct gather *gather, struct session *session, st
 	return status;
 }
 
-enum status gather_run(struct gather *gather, struct session *session, struct error *err)
+enum status group_commit_run_others(
+	struct group_commit *others, struct session *session, struct error *err)
 {
 	struct sqlite_store *store = session->store;
 	uint64_t ticket, end;
 	int64_t until = clock_after(LONGEST);
 	enum status status = STATUS_OK;
 	store_revision own = session->revision;
-	gather->posts = machine_posts(&store->lock.machine, &ticket, &end);
-	if (!gather->posts || !(gather->items = malloc(MOST * sizeof(*gather->items))))
+	others->posts = machine_posts(&store->lock.machine, &ticket, &end);
+	if (!others->posts || !(others->items = malloc(MOST * sizeof(*others->items))))
 		return STATUS_OK;
-	gather->seed = seed_of(store);
-	gather->floor = session->floor;
-	for (; ticket < end && gather->count < MOST && status == STATUS_OK; ticket++) {
+	others->seed = seed_of(store);
+	others->floor = session->floor;
+	for (; ticket < end && others->count < MOST && status == STATUS_OK; ticket++) {
 		bool kept = false;
-		struct gathered *item = &gather->items[gather->count];
-		if (!posts_take(gather->posts, ticket, gather->seed, &item->room))
+		struct gathered *item = &others->items[others->count];
+		if (!posts_take(others->posts, ticket, others->seed, &item->room))
 			continue;
 		item->ticket = ticket;
 		item->changed = false;
-		gather->count++;
+		others->count++;
 		status = run_item(session, item, &kept, err);
 		if (status == STATUS_OK && !kept) {
-			posts_return(gather->posts, ticket);
-			gather->count--;
+			posts_return(others->posts, ticket);
+			others->count--;
 		}
 		if (clock_now() >= until)
 			break;
 	}
-	return status == STATUS_OK && session->revision != own ? write_mark(gather, session, err)
+	return status == STATUS_OK && session->revision != own ? write_mark(others, session, err)
 							       : status;
 }
 
-static struct combine_end end_of(const struct gather *gather, const struct session *session)
+static struct combine_end end_of(const struct group_commit *others, const struct session *session)
 {
 	return (struct combine_end){
 		.newest = session->revision,
-		.floor = gather->floor,
-		.mark = gather->mark,
+		.floor = others->floor,
+		.mark = others->mark,
 		.counter = session->counter,
 		.counted = session->counted,
 	};
 }
 
-void gather_commit(struct gather *gather, const struct session *session)
+void group_commit_announce(struct group_commit *others, const struct session *session)
 {
-	struct combine_end end = end_of(gather, session);
-	for (size_t i = 0; i < gather->count; i++) {
-		struct gathered *item = &gather->items[i];
+	struct combine_end end = end_of(others, session);
+	for (size_t i = 0; i < others->count; i++) {
+		struct gathered *item = &others->items[i];
 		combine_write_end(&item->room, &end);
 		if (item->changed)
-			posts_answer(gather->posts, item->ticket, COMBINE_COMMITTING, gather->seed,
+			posts_answer(others->posts, item->ticket, COMBINE_COMMITTING, others->seed,
 				&item->room);
 	}
 }
 
-void gather_end(
-	struct gather *gather, const struct session *session, enum status status, bool known)
+void group_commit_answer(
+	struct group_commit *others, const struct session *session, enum status status, bool known)
 {
-	struct combine_end end = end_of(gather, session);
-	for (size_t i = 0; i < gather->count; i++) {
-		struct gathered *item = &gather->items[i];
+	struct combine_end end = end_of(others, session);
+	for (size_t i = 0; i < others->count; i++) {
+		struct gathered *item = &others->items[i];
 		combine_write_end(&item->room, &end);
 		if (status == STATUS_OK)
-			posts_answer(gather->posts, item->ticket, COMBINE_ANSWERED, gather->seed,
+			posts_answer(others->posts, item->ticket, COMBINE_ANSWERED, others->seed,
 				&item->room);
 		else if (known || !item->changed)
-			posts_return(gather->posts, item->ticket);
+			posts_return(others->posts, item->ticket);
 		/* Else its owner looks. */
 	}
-	free(gather->items);
-	*gather = (struct gather){0};
+	free(others->items);
+	*others = (struct group_commit){0};
 }

@@ -267,7 +267,7 @@ bool session_copy_value(struct session *session, struct store_entry *entry, sqli
 
 /* group_commit.c */
 /* What others asked and we have run in a transaction of ours; zeroed: nothing. */
-struct gather {
+struct group_commit {
 	struct posts *posts;
 	uint64_t seed, mark;
 	store_revision floor; /* when the transaction began */
@@ -277,32 +277,35 @@ struct gather {
 /*
  * Wait for our turn among the processes of this machine, with the request posted so that another
  * may carry it out meanwhile. True: it is over, with this status. False: it is our turn, or there
- * is no queue; session_begin goes on from there. Then with FATE_CHECK gather_find_outcome says
- * whether it was carried out, else we are to run it.
+ * is no queue; session_begin goes on from there. Then with FATE_CHECK group_commit_find_outcome
+ * says whether it was carried out, else we are to run it.
  */
-bool gather_ask(struct sqlite_store *store, const struct store_request *request, struct post *post,
-	int64_t deadline, struct store_answer *answer, enum status *status, struct error *err);
+bool group_commit_enter(struct sqlite_store *store, const struct store_request *request,
+	struct post *post, int64_t deadline, struct store_answer *answer, enum status *status,
+	struct error *err);
 /*
  * In a session that may write. *committed: it was carried out; once this session is committed, so
- * that it is synced, gather_read has the answer. Else post becomes FATE_OURS.
+ * that it is synced, group_commit_read_answer has the answer. Else post becomes FATE_OURS.
  */
-enum status gather_find_outcome(
+enum status group_commit_find_outcome(
 	struct session *session, struct post *post, bool *committed, struct error *err);
-enum status gather_read(struct sqlite_store *store, const struct store_request *request,
-	const struct post *post, struct store_answer *answer, struct error *err);
+enum status group_commit_read_answer(struct sqlite_store *store,
+	const struct store_request *request, const struct post *post, struct store_answer *answer,
+	struct error *err);
 
 /* It is our turn: whether others have posted requests. */
-bool gather_waits(struct sqlite_store *store);
+bool group_commit_is_wanted(struct sqlite_store *store);
 /*
  * In a session that may write, after our own request: run those of others. After STATUS_OK as after
- * an error gather_end is called once.
+ * an error group_commit_answer is called once.
  */
-enum status gather_run(struct gather *gather, struct session *session, struct error *err);
+enum status group_commit_run_others(
+	struct group_commit *others, struct session *session, struct error *err);
 /* Right before the commit. */
-void gather_commit(struct gather *gather, const struct session *session);
+void group_commit_announce(struct group_commit *others, const struct session *session);
 /* Answer them; status and known are what session_commit said. Before lock_leave_queue. */
-void gather_end(
-	struct gather *gather, const struct session *session, enum status status, bool known);
+void group_commit_answer(
+	struct group_commit *others, const struct session *session, enum status status, bool known);
 
 /* range.c */
 enum status range_list(struct store *store, const struct store_range *range, int64_t deadline,

@@ -190,7 +190,7 @@ static enum status run_queued(struct sqlite_store *store, const struct store_req
 	bool *gathered, struct error *err)
 {
 	struct session session;
-	struct gather gather = {0};
+	struct group_commit commit = {0};
 	bool looks = post->fate == FATE_CHECK, committed = false;
 	bool write = others || looks || (post->changes && !request->compare_count);
 	answer->known = !looks;
@@ -199,24 +199,25 @@ static enum status run_queued(struct sqlite_store *store, const struct store_req
 	if (status != STATUS_OK)
 		return status;
 	if (looks)
-		status = gather_find_outcome(&session, post, &committed, err);
+		status = group_commit_find_outcome(&session, post, &committed, err);
 	/* Whatever becomes of this transaction. */
 	bool unknown = looks && (committed || status != STATUS_OK);
 	if (status == STATUS_OK && !committed)
 		status = session_run_one(&session, request, answer, err);
 	if (status == STATUS_OK && others)
-		status = gather_run(&gather, &session, err);
-	*gathered = gather.count;
+		status = group_commit_run_others(&commit, &session, err);
+	*gathered = commit.count;
 	if (status == STATUS_OK)
 		status = write_meta(&session, err);
-	gather_commit(&gather, &session);
+	group_commit_announce(&commit, &session);
 	status = session_commit(&session, status, &answer->known, err);
-	gather_end(&gather, &session, status, answer->known);
+	group_commit_answer(&commit, &session, status, answer->known);
 	lock_leave_queue(&store->lock);
 	if (unknown)
 		answer->known = false;
-	return committed && status == STATUS_OK ? gather_read(store, request, post, answer, err)
-						: status;
+	return committed && status == STATUS_OK
+		       ? group_commit_read_answer(store, request, post, answer, err)
+		       : status;
 }
 
 enum status session_run(struct store *base, const struct store_request *request, int64_t deadline,
@@ -227,7 +228,7 @@ enum status session_run(struct store *base, const struct store_request *request,
 	enum status status;
 	bool gathered;
 	answer->known = true;
-	if (gather_ask(store, request, &post, deadline, answer, &status, err)) {
+	if (group_commit_enter(store, request, &post, deadline, answer, &status, err)) {
 		/* Another process has carried it out: our write, if it was one, in its transaction.
 		 */
 		bool wrote = answer->held ? may_write(request->then, request->then_count)
@@ -238,7 +239,7 @@ enum status session_run(struct store *base, const struct store_request *request,
 	}
 	/* A reader carries out no requests of other processes: its transaction is short, and
 	 * must not fail because of their writes. */
-	bool others = post.changes && gather_waits(store);
+	bool others = post.changes && group_commit_is_wanted(store);
 	status = run_queued(store, request, &post, others, deadline, answer, &gathered, err);
 	if (status == STATUS_OK || !answer->known || !gathered || clock_now() >= deadline)
 		return status;

@@ -234,7 +234,7 @@ static void forget_all(struct sqlite_store *store)
 static void carry_out(const char *name, enum step step, int number)
 {
 	struct session session;
-	struct gather gather = {0};
+	struct group_commit others = {0};
 	struct store_answer answer = {0};
 	char sql[64];
 	bool known;
@@ -247,13 +247,13 @@ static void carry_out(const char *name, enum step step, int number)
 	if (status == STATUS_OK)
 		status = session_run_one(&session, &request, &answer, &err);
 	if (status == STATUS_OK)
-		status = gather_run(&gather, &session, &err);
+		status = group_commit_run_others(&others, &session, &err);
 	snprintf(sql, sizeof(sql), "UPDATE meta SET revision=%lld", (long long)session.revision);
 	if (status == STATUS_OK)
 		status = session_execute(&session, sql, "change", &err);
 	if (step == STEP_TAKEN)
 		raise(number);
-	gather_commit(&gather, &session);
+	group_commit_announce(&others, &session);
 	if (step == STEP_COMMITTING)
 		raise(number);
 	status = session_commit(&session, status, &known, &err);
@@ -261,7 +261,7 @@ static void carry_out(const char *name, enum step step, int number)
 		forget_all(store);
 	if (step == STEP_COMMITTED || step == STEP_FORGOTTEN)
 		raise(number);
-	gather_end(&gather, &session, status, known);
+	group_commit_answer(&others, &session, status, known);
 	if (step == STEP_END)
 		raise(number);
 	lock_leave_queue(&store->lock);
