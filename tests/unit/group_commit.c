@@ -131,7 +131,7 @@ static int waiting(struct sqlite_store *store, bool others)
 	struct posts *posts = machine_posts(&store->lock.machine, &ticket, &end);
 	for (; posts && ticket < end; ticket++)
 		count += others || posts->posts[ticket % TICKET_QUEUE_PLACES].word ==
-					   combine_word(ticket, COMBINE_WAITING);
+					   request_word(ticket, REQUEST_WAITING);
 	return count;
 }
 
@@ -567,7 +567,7 @@ static void scribble(void)
 		wait_until(store, 8, false);
 		struct posts *posts = machine_posts(&store->lock.machine, &ticket, &end);
 		for (int i = 0; ticket < end; ticket++, i++) {
-			struct combine_room *room = &posts->rooms[ticket % TICKET_QUEUE_PLACES];
+			struct request_room *room = &posts->rooms[ticket % TICKET_QUEUE_PLACES];
 			if (i % 4 == 0)
 				memset(room, 0xff, sizeof(*room));
 			else if (i % 4 == 1)

@@ -22,38 +22,38 @@ static uint64_t draw(void)
 static void states(void)
 {
 	static const struct {
-		enum combine_state state;
+		enum request_state state;
 		bool my_turn, changes;
-		enum combine_fate fate;
+		enum request_fate fate;
 	} rows[] = {
-		{COMBINE_NONE, true, true, FATE_OURS},
-		{COMBINE_NONE, false, true, FATE_OURS},
-		{COMBINE_WAITING, true, true, FATE_OURS},
-		{COMBINE_WAITING, false, true, FATE_OURS},
-		{COMBINE_TAKEN, true, true, FATE_OURS},
-		{COMBINE_TAKEN, false, true, FATE_UNKNOWN},
-		{COMBINE_TAKEN, false, false, FATE_OURS},
-		{COMBINE_COMMITTING, true, true, FATE_CHECK},
-		{COMBINE_COMMITTING, false, true, FATE_UNKNOWN},
-		{COMBINE_COMMITTING, true, false, FATE_OURS},
-		{COMBINE_ANSWERED, true, true, FATE_ANSWERED},
-		{COMBINE_ANSWERED, false, true, FATE_ANSWERED},
-		{COMBINE_ANSWERED, false, false, FATE_ANSWERED},
+		{REQUEST_NONE, true, true, FATE_OURS},
+		{REQUEST_NONE, false, true, FATE_OURS},
+		{REQUEST_WAITING, true, true, FATE_OURS},
+		{REQUEST_WAITING, false, true, FATE_OURS},
+		{REQUEST_TAKEN, true, true, FATE_OURS},
+		{REQUEST_TAKEN, false, true, FATE_UNKNOWN},
+		{REQUEST_TAKEN, false, false, FATE_OURS},
+		{REQUEST_COMMITTING, true, true, FATE_CHECK},
+		{REQUEST_COMMITTING, false, true, FATE_UNKNOWN},
+		{REQUEST_COMMITTING, true, false, FATE_OURS},
+		{REQUEST_ANSWERED, true, true, FATE_ANSWERED},
+		{REQUEST_ANSWERED, false, true, FATE_ANSWERED},
+		{REQUEST_ANSWERED, false, false, FATE_ANSWERED},
 	};
 	TEST("what the owner of a request does in each state, in its turn and at its deadline")
 	{
 		for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-			CHECK_EQ(combine_fate(combine_word(448, rows[i].state), 448,
+			CHECK_EQ(request_fate(request_word(448, rows[i].state), 448,
 					 rows[i].my_turn, rows[i].changes),
 				rows[i].fate);
 	}
 	TEST("a word of another ticket, or of no state, is not counted: a change is not run twice")
 	{
-		CHECK_EQ(combine_fate(combine_word(896, COMBINE_ANSWERED), 448, true, true),
+		CHECK_EQ(request_fate(request_word(896, REQUEST_ANSWERED), 448, true, true),
 			FATE_UNKNOWN);
-		CHECK_EQ(combine_fate(combine_word(448, 7), 448, true, true), FATE_UNKNOWN);
-		CHECK_EQ(combine_fate(combine_word(448, 7), 448, true, false), FATE_OURS);
-		CHECK(!combine_is_of(combine_word(896, COMBINE_WAITING), 448));
+		CHECK_EQ(request_fate(request_word(448, 7), 448, true, true), FATE_UNKNOWN);
+		CHECK_EQ(request_fate(request_word(448, 7), 448, true, false), FATE_OURS);
+		CHECK(!request_is_of(request_word(896, REQUEST_WAITING), 448));
 	}
 }
 
@@ -79,19 +79,19 @@ static bool same_request(const struct store_request *a, const struct store_reque
 	return same;
 }
 
-static struct combine_room room;
-static struct combine_request got;
+static struct request_room room;
+static struct posted_request got;
 
 static void requests(void)
 {
-	char key[STORE_KEY_MAX + 1], value[COMBINE_BYTES] = {0};
+	char key[STORE_KEY_MAX + 1], value[REQUEST_ROOM_BYTES] = {0};
 	memset(key, 'k', STORE_KEY_MAX);
 	key[STORE_KEY_MAX] = '\0';
-	struct store_compare compares[COMBINE_COMPARES + 1];
-	struct store_op ops[COMBINE_OPS + 1];
-	for (int i = 0; i <= COMBINE_COMPARES; i++)
+	struct store_compare compares[REQUEST_COMPARES + 1];
+	struct store_op ops[REQUEST_OPS + 1];
+	for (int i = 0; i <= REQUEST_COMPARES; i++)
 		compares[i] = (struct store_compare){"run/r/000001/key", i};
-	for (int i = 0; i <= COMBINE_OPS; i++)
+	for (int i = 0; i <= REQUEST_OPS; i++)
 		ops[i] = (struct store_op){.kind = STORE_DELETE, .key = "run/r/000001/key"};
 	TEST("a request is read as it was written")
 	{
@@ -101,24 +101,24 @@ static void requests(void)
 		struct store_request request = {compares, 3, then, 4, otherwise, 1, "run/000001",
 					     true},
 				     none = {0};
-		CHECK(combine_write_request(&room, &request, 41));
-		CHECK(combine_read_request(&room, &got));
+		CHECK(request_room_write(&room, &request, 41));
+		CHECK(request_room_read(&room, &got));
 		CHECK(same_request(&request, &got.request));
 		CHECK_EQ(got.newest, 41);
 		CHECK_TEXT(got.request.group, "run/000001");
 		CHECK(got.request.news);
-		CHECK(combine_changes(&got.request));
-		CHECK(combine_write_request(&room, &none, 0));
-		CHECK(combine_read_request(&room, &got));
+		CHECK(store_request_changes(&got.request));
+		CHECK(request_room_write(&room, &none, 0));
+		CHECK(request_room_read(&room, &got));
 		CHECK(same_request(&none, &got.request));
 		CHECK(!got.request.group && !got.request.news);
 		none.group = "../elsewhere";
-		CHECK(combine_write_request(&room, &none, 0));
-		CHECK(!combine_read_request(&room, &got));
+		CHECK(request_room_write(&room, &none, 0));
+		CHECK(!request_room_read(&room, &got));
 		none.group = NULL;
-		CHECK(combine_write_request(&room, &none, 0));
-		CHECK(combine_read_request(&room, &got));
-		CHECK(!combine_changes(&got.request));
+		CHECK(request_room_write(&room, &none, 0));
+		CHECK(request_room_read(&room, &got));
+		CHECK(!store_request_changes(&got.request));
 	}
 	TEST("four compares and four puts of 200 bytes fit; too many, too much and too long do not")
 	{
@@ -128,51 +128,51 @@ static void requests(void)
 				"queue/0123456789/item/0123456789abcdef0123456789abcdef/x", value,
 				200};
 		struct store_request request = {compares, 4, puts, 4, puts, 4, NULL, false};
-		CHECK(combine_write_request(&room, &request, 1));
+		CHECK(request_room_write(&room, &request, 1));
 		request = (struct store_request){
-			.compares = compares, .compare_count = COMBINE_COMPARES};
-		CHECK(combine_write_request(&room, &request, 1));
+			.compares = compares, .compare_count = REQUEST_COMPARES};
+		CHECK(request_room_write(&room, &request, 1));
 		request.compare_count++;
-		CHECK(!combine_write_request(&room, &request, 1));
-		request = (struct store_request){.then = ops, .then_count = COMBINE_OPS};
-		CHECK(combine_write_request(&room, &request, 1));
+		CHECK(!request_room_write(&room, &request, 1));
+		request = (struct store_request){.then = ops, .then_count = REQUEST_OPS};
+		CHECK(request_room_write(&room, &request, 1));
 		request.then_count++;
-		CHECK(!combine_write_request(&room, &request, 1));
+		CHECK(!request_room_write(&room, &request, 1));
 		struct store_op large = {STORE_PUT, "k", value, 0};
 		request = (struct store_request){.then = &large, .then_count = 1};
-		CHECK(combine_write_request(&room, &request, 1));
-		large.length = COMBINE_BYTES - room.length;
-		CHECK(combine_write_request(&room, &request, 1));
-		CHECK_EQ(room.length, COMBINE_BYTES);
-		CHECK(combine_read_request(&room, &got));
+		CHECK(request_room_write(&room, &request, 1));
+		large.length = REQUEST_ROOM_BYTES - room.length;
+		CHECK(request_room_write(&room, &request, 1));
+		CHECK_EQ(room.length, REQUEST_ROOM_BYTES);
+		CHECK(request_room_read(&room, &got));
 		CHECK(same_request(&request, &got.request));
 		large.length++;
-		CHECK(!combine_write_request(&room, &request, 1));
+		CHECK(!request_room_write(&room, &request, 1));
 		/* The store takes it. */
 		large.length = STORE_VALUE_MAX;
 		large.value = calloc(1, STORE_VALUE_MAX);
-		CHECK(!combine_write_request(&room, &request, 1));
+		CHECK(!request_room_write(&room, &request, 1));
 		free((void *)large.value);
 	}
 	TEST("a room that was written for another ticket or store, or is torn, is not copied")
 	{
-		struct combine_room copy;
+		struct request_room copy;
 		struct store_op put = {STORE_PUT, "key", "value", 5};
 		struct store_request request = {.then = &put, .then_count = 1};
-		CHECK(combine_write_request(&room, &request, 1));
-		combine_seal(&room, SEED, 500);
-		CHECK(combine_copy(&copy, &room, SEED, 500));
-		CHECK(combine_read_request(&copy, &got));
-		CHECK(!combine_copy(&copy, &room, SEED, 500 + 448));
-		CHECK(!combine_copy(&copy, &room, SEED + 1, 500));
-		CHECK(combine_seed("nonce", "/a") != combine_seed("nonce", "/b"));
+		CHECK(request_room_write(&room, &request, 1));
+		request_room_seal(&room, SEED, 500);
+		CHECK(request_room_copy(&copy, &room, SEED, 500));
+		CHECK(request_room_read(&copy, &got));
+		CHECK(!request_room_copy(&copy, &room, SEED, 500 + 448));
+		CHECK(!request_room_copy(&copy, &room, SEED + 1, 500));
+		CHECK(request_room_seed("nonce", "/a") != request_room_seed("nonce", "/b"));
 		for (uint32_t i = 0; i < room.length; i++) {
 			room.bytes[i] ^= 1;
-			CHECK(!combine_copy(&copy, &room, SEED, 500));
+			CHECK(!request_room_copy(&copy, &room, SEED, 500));
 			room.bytes[i] ^= 1;
 		}
 		room.length = UINT32_MAX;
-		CHECK(!combine_copy(&copy, &room, SEED, 500));
+		CHECK(!request_room_copy(&copy, &room, SEED, 500));
 	}
 }
 
@@ -185,9 +185,9 @@ static bool is_sound_text(const char *key)
 /* All of it lies in the room, and is within the limits of store.h. */
 static bool is_sound(const struct store_op *ops, size_t count)
 {
-	bool sound = count <= COMBINE_OPS;
+	bool sound = count <= REQUEST_OPS;
 	for (size_t i = 0; sound && i < count; i++) {
-		const char *end = (const char *)room.bytes + COMBINE_BYTES;
+		const char *end = (const char *)room.bytes + REQUEST_ROOM_BYTES;
 		sound = is_sound_text(ops[i].key) && ops[i].kind <= STORE_GET;
 		if (sound && ops[i].kind == STORE_PUT)
 			sound = (const char *)ops[i].value + ops[i].length <= end;
@@ -197,7 +197,7 @@ static bool is_sound(const struct store_op *ops, size_t count)
 
 static void garbage(void)
 {
-	static unsigned char whole[COMBINE_BYTES];
+	static unsigned char whole[REQUEST_ROOM_BYTES];
 	struct store_compare compare = {"compared", 3};
 	struct store_op ops[] = {{STORE_PUT, "put", "value", 5}, {STORE_GET, "got", NULL, 0},
 		{STORE_DELETE, "deleted", NULL, 0}};
@@ -206,7 +206,7 @@ static void garbage(void)
 	int accepted = 0;
 	TEST("with any contents of a room, what is read from it is within the limits")
 	{
-		CHECK(combine_write_request(&room, &request, 9));
+		CHECK(request_room_write(&room, &request, 9));
 		memcpy(whole, room.bytes, sizeof(whole));
 		uint32_t length = room.length;
 		for (int i = 0; i < 200000; i++) {
@@ -215,13 +215,13 @@ static void garbage(void)
 			for (uint64_t n = draw() % 4 + 1; n; n--)
 				room.bytes[draw() % length] = (unsigned char)draw();
 			if (draw() % 8 == 0)
-				room.length = (uint32_t)(draw() % (COMBINE_BYTES + 1));
+				room.length = (uint32_t)(draw() % (REQUEST_ROOM_BYTES + 1));
 			if (draw() % 64 == 0)
 				room.length = (uint32_t)draw();
-			if (!combine_read_request(&room, &got))
+			if (!request_room_read(&room, &got))
 				continue;
 			accepted++;
-			bool sound = got.request.compare_count <= COMBINE_COMPARES &&
+			bool sound = got.request.compare_count <= REQUEST_COMPARES &&
 				     is_sound(got.request.then, got.request.then_count) &&
 				     is_sound(got.request.otherwise, got.request.otherwise_count) &&
 				     (!got.request.group || is_sound_text(got.request.group));
@@ -238,14 +238,14 @@ static void garbage(void)
 		struct store_entry entry = {.value = (char *)"value", .length = 5, .revision = 2};
 		struct store_answer wrote = {
 			.held = true, .revision = 3, .entries = &entry, .count = 1};
-		CHECK(combine_write_answer(&room, &wrote));
+		CHECK(request_room_write_answer(&room, &wrote));
 		memcpy(whole, room.bytes, sizeof(whole));
 		uint32_t length = room.length;
 		for (int i = 0; i < 200000; i++) {
 			memcpy(room.bytes, whole, length);
-			room.length = draw() % 8 ? length : (uint32_t)(draw() % COMBINE_BYTES);
+			room.length = draw() % 8 ? length : (uint32_t)(draw() % REQUEST_ROOM_BYTES);
 			room.bytes[draw() % length] = (unsigned char)draw();
-			if (!combine_read_answer(&room, &request, &answer)) {
+			if (!request_room_read_answer(&room, &request, &answer)) {
 				if (!CHECK(!answer.entries && !answer.count))
 					break;
 				continue;
@@ -259,12 +259,12 @@ static void garbage(void)
 
 static void answers(void)
 {
-	struct combine_end end = {.newest = 12,
-				   .floor = 3,
-				   .mark = 5,
-				   .counter = 99,
-				   .counted = true},
-			   read;
+	struct commit_summary end = {.newest = 12,
+				      .floor = 3,
+				      .mark = 5,
+				      .counter = 99,
+				      .counted = true},
+			      read;
 	struct store_answer answer = {0};
 	struct store_op gets[] = {{STORE_GET, "there", NULL, 0}, {STORE_PUT, "put", "v", 1},
 		{STORE_GET, "absent", NULL, 0}};
@@ -274,10 +274,10 @@ static void answers(void)
 	struct store_answer wrote = {.held = true, .revision = 11, .entries = entries, .count = 2};
 	TEST("an answer is read as it was written, with the keys of the request")
 	{
-		CHECK(combine_write_answer(&room, &wrote));
-		combine_write_end(&room, &end);
-		CHECK(combine_read_answer(&room, &request, &answer));
-		combine_read_end(&room, &read);
+		CHECK(request_room_write_answer(&room, &wrote));
+		request_room_write_summary(&room, &end);
+		CHECK(request_room_read_answer(&room, &request, &answer));
+		request_room_read_summary(&room, &read);
 		CHECK_EQ(read.newest, 12);
 		CHECK_EQ(read.mark, 5);
 		CHECK_EQ(read.floor, 3);
@@ -297,11 +297,11 @@ static void answers(void)
 	{
 		struct store_entry large = {.value = calloc(1, 5000), .length = 5000};
 		struct store_answer too_large = {.entries = &large, .count = 1};
-		CHECK(!combine_write_answer(&room, &too_large));
+		CHECK(!request_room_write_answer(&room, &too_large));
 		free(large.value);
-		CHECK(combine_write_answer(&room, &wrote));
+		CHECK(request_room_write_answer(&room, &wrote));
 		request.then_count = 1;
-		CHECK(!combine_read_answer(&room, &request, &answer));
+		CHECK(!request_room_read_answer(&room, &request, &answer));
 		CHECK(!answer.entries);
 	}
 }

@@ -13,58 +13,58 @@ static _Atomic uint64_t *word_of(struct posts *posts, uint64_t ticket)
 	return &posts->posts[ticket % TICKET_QUEUE_PLACES].word;
 }
 
-static struct combine_room *room_of(struct posts *posts, uint64_t ticket)
+static struct request_room *room_of(struct posts *posts, uint64_t ticket)
 {
 	return &posts->rooms[ticket % TICKET_QUEUE_PLACES];
 }
 
 /* Only while it is this ticket's. */
-static bool set(struct posts *posts, uint64_t ticket, enum combine_state to)
+static bool set(struct posts *posts, uint64_t ticket, enum request_state to)
 {
 	uint64_t word = *word_of(posts, ticket);
-	return combine_is_of(word, ticket) && atomic_compare_exchange_strong(word_of(posts, ticket),
-						      &word, combine_word(ticket, to));
+	return request_is_of(word, ticket) && atomic_compare_exchange_strong(word_of(posts, ticket),
+						      &word, request_word(ticket, to));
 }
 
 static bool change(
-	struct posts *posts, uint64_t ticket, enum combine_state from, enum combine_state to)
+	struct posts *posts, uint64_t ticket, enum request_state from, enum request_state to)
 {
-	uint64_t word = combine_word(ticket, from);
+	uint64_t word = request_word(ticket, from);
 	return atomic_compare_exchange_strong(
-		word_of(posts, ticket), &word, combine_word(ticket, to));
+		word_of(posts, ticket), &word, request_word(ticket, to));
 }
 
 /* What is behind the checksum, up to where it is used. */
-static void put_room(struct posts *posts, uint64_t ticket, const struct combine_room *room)
+static void put_room(struct posts *posts, uint64_t ticket, const struct request_room *room)
 {
-	memcpy(room_of(posts, ticket), room, offsetof(struct combine_room, bytes) + room->length);
+	memcpy(room_of(posts, ticket), room, offsetof(struct request_room, bytes) + room->length);
 }
 
 bool posts_post(
 	struct posts *posts, int descriptor, off_t offset, uint64_t ticket, struct post *post)
 {
 	size_t place = ticket % TICKET_QUEUE_PLACES;
-	off_t at = offset + (off_t)(offsetof(struct posts, rooms) + place * COMBINE_ROOM);
+	off_t at = offset + (off_t)(offsetof(struct posts, rooms) + place * REQUEST_ROOM);
 	/* A full /dev/shm must be an error here, not a SIGBUS below. */
-	if (!posts->posts[place].has_room && posix_fallocate(descriptor, at, COMBINE_ROOM) != 0)
+	if (!posts->posts[place].has_room && posix_fallocate(descriptor, at, REQUEST_ROOM) != 0)
 		return false;
 	posts->posts[place].has_room = true;
-	combine_seal(&post->room, post->seed, ticket);
+	request_room_seal(&post->room, post->seed, ticket);
 	put_room(posts, ticket, &post->room);
 	post->since = clock_now();
 	post->posted = true;
-	*word_of(posts, ticket) = combine_word(ticket, COMBINE_WAITING);
+	*word_of(posts, ticket) = request_word(ticket, REQUEST_WAITING);
 	return true;
 }
 
 void posts_end(struct posts *posts, uint64_t ticket, bool my_turn, struct post *post)
 {
 	/* If that fails, another has taken it. */
-	(void)change(posts, ticket, COMBINE_WAITING, COMBINE_NONE);
+	(void)change(posts, ticket, REQUEST_WAITING, REQUEST_NONE);
 	post->taker = posts->posts[ticket % TICKET_QUEUE_PLACES].taker;
-	post->fate = combine_fate(*word_of(posts, ticket), ticket, my_turn, post->changes);
+	post->fate = request_fate(*word_of(posts, ticket), ticket, my_turn, post->changes);
 	if ((post->fate == FATE_ANSWERED || post->fate == FATE_CHECK) &&
-		!combine_copy(&post->room, room_of(posts, ticket), post->seed, ticket))
+		!request_room_copy(&post->room, room_of(posts, ticket), post->seed, ticket))
 		post->fate = FATE_UNKNOWN;
 }
 
@@ -73,17 +73,17 @@ bool posts_any(const struct posts *posts, uint64_t first, uint64_t end)
 	for (uint64_t ticket = first; ticket < end && ticket - first < TICKET_QUEUE_PLACES;
 		ticket++)
 		if (posts->posts[ticket % TICKET_QUEUE_PLACES].word ==
-			combine_word(ticket, COMBINE_WAITING))
+			request_word(ticket, REQUEST_WAITING))
 			return true;
 	return false;
 }
 
-bool posts_take(struct posts *posts, uint64_t ticket, uint64_t seed, struct combine_room *room)
+bool posts_take(struct posts *posts, uint64_t ticket, uint64_t seed, struct request_room *room)
 {
-	if (!change(posts, ticket, COMBINE_WAITING, COMBINE_TAKEN))
+	if (!change(posts, ticket, REQUEST_WAITING, REQUEST_TAKEN))
 		return false;
 	posts->posts[ticket % TICKET_QUEUE_PLACES].taker = getpid();
-	if (combine_copy(room, room_of(posts, ticket), seed, ticket))
+	if (request_room_copy(room, room_of(posts, ticket), seed, ticket))
 		return true;
 	posts_return(posts, ticket);
 	return false;
@@ -91,15 +91,15 @@ bool posts_take(struct posts *posts, uint64_t ticket, uint64_t seed, struct comb
 
 void posts_return(struct posts *posts, uint64_t ticket)
 {
-	(void)set(posts, ticket, COMBINE_NONE);
+	(void)set(posts, ticket, REQUEST_NONE);
 }
 
-void posts_answer(struct posts *posts, uint64_t ticket, enum combine_state state, uint64_t seed,
-	struct combine_room *room)
+void posts_answer(struct posts *posts, uint64_t ticket, enum request_state state, uint64_t seed,
+	struct request_room *room)
 {
-	if (!combine_is_of(*word_of(posts, ticket), ticket))
+	if (!request_is_of(*word_of(posts, ticket), ticket))
 		return;
-	combine_seal(room, seed, ticket);
+	request_room_seal(room, seed, ticket);
 	put_room(posts, ticket, room);
 	(void)set(posts, ticket, state);
 }

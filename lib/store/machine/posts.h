@@ -25,23 +25,23 @@
 
 struct posts {
 	struct {
-		_Atomic uint64_t word; /* combine_word */
+		_Atomic uint64_t word; /* request_word */
 		_Atomic pid_t taker;   /* who took it, for messages */
 		_Atomic bool has_room; /* its memory is there */
 	} posts[TICKET_QUEUE_PLACES];
 	/* Nothing behind it: this part of the file may be sparse. */
-	struct combine_room rooms[TICKET_QUEUE_PLACES] __attribute__((aligned(COMBINE_ROOM)));
+	struct request_room rooms[TICKET_QUEUE_PLACES] __attribute__((aligned(REQUEST_ROOM)));
 };
 
 /* A request of ours, in private memory. */
 struct post {
-	uint64_t seed; /* combine_seed */
-	bool changes;  /* combine_changes */
+	uint64_t seed; /* request_room_seed */
+	bool changes;  /* store_request_changes */
 	bool posted;   /* it was */
 	int64_t since; /* when (clock_now) */
-	enum combine_fate fate;
+	enum request_fate fate;
 	pid_t taker;		  /* with FATE_UNKNOWN: the process that took it */
-	struct combine_room room; /* the request; with FATE_ANSWERED and FATE_CHECK the answer */
+	struct request_room room; /* the request; with FATE_ANSWERED and FATE_CHECK the answer */
 };
 
 /*
@@ -60,11 +60,11 @@ bool posts_any(const struct posts *posts, uint64_t first, uint64_t end);
  * taken is given one of the next two later, or is left COMMITTING: whether it was committed is not
  * known to us either.
  */
-bool posts_take(struct posts *posts, uint64_t ticket, uint64_t seed, struct combine_room *room);
+bool posts_take(struct posts *posts, uint64_t ticket, uint64_t seed, struct request_room *room);
 /* Its owner is to run it; nothing was changed. */
 void posts_return(struct posts *posts, uint64_t ticket);
-/* room: the answer, which is sealed here; state: COMBINE_COMMITTING or COMBINE_ANSWERED. */
-void posts_answer(struct posts *posts, uint64_t ticket, enum combine_state state, uint64_t seed,
-	struct combine_room *room);
+/* room: the answer, which is sealed here; state: REQUEST_COMMITTING or REQUEST_ANSWERED. */
+void posts_answer(struct posts *posts, uint64_t ticket, enum request_state state, uint64_t seed,
+	struct request_room *room);
 
 #endif

@@ -5,35 +5,35 @@
 #include <string.h>
 #include <xxhash.h>
 
-_Static_assert(sizeof(struct combine_room) == COMBINE_ROOM, "a room has no gaps");
+_Static_assert(sizeof(struct request_room) == REQUEST_ROOM, "a room has no gaps");
 
 /* ---- States ---- */
 
 #define STATE_BITS 3
 
-uint64_t combine_word(uint64_t ticket, enum combine_state state)
+uint64_t request_word(uint64_t ticket, enum request_state state)
 {
 	return ticket << STATE_BITS | state;
 }
 
-bool combine_is_of(uint64_t word, uint64_t ticket)
+bool request_is_of(uint64_t word, uint64_t ticket)
 {
 	return word >> STATE_BITS == ticket;
 }
 
-enum combine_fate combine_fate(uint64_t word, uint64_t ticket, bool my_turn, bool changes)
+enum request_fate request_fate(uint64_t word, uint64_t ticket, bool my_turn, bool changes)
 {
-	enum combine_state state = word & ((1 << STATE_BITS) - 1);
-	bool scribbled = !combine_is_of(word, ticket) || state > COMBINE_ANSWERED;
+	enum request_state state = word & ((1 << STATE_BITS) - 1);
+	bool scribbled = !request_is_of(word, ticket) || state > REQUEST_ANSWERED;
 	if (scribbled)
 		return changes ? FATE_UNKNOWN : FATE_OURS;
 	switch (state) {
-	case COMBINE_NONE:
-	case COMBINE_WAITING: return FATE_OURS;
-	case COMBINE_ANSWERED: return FATE_ANSWERED;
+	case REQUEST_NONE:
+	case REQUEST_WAITING: return FATE_OURS;
+	case REQUEST_ANSWERED: return FATE_ANSWERED;
 	/* The process that took the request died before the commit, so the store rolls it back. */
-	case COMBINE_TAKEN: return my_turn || !changes ? FATE_OURS : FATE_UNKNOWN;
-	case COMBINE_COMMITTING: break;
+	case REQUEST_TAKEN: return my_turn || !changes ? FATE_OURS : FATE_UNKNOWN;
+	case REQUEST_COMMITTING: break;
 	}
 	if (!changes)
 		return FATE_OURS;
@@ -42,27 +42,27 @@ enum combine_fate combine_fate(uint64_t word, uint64_t ticket, bool my_turn, boo
 
 /* ---- Rooms ---- */
 
-uint64_t combine_seed(const char *nonce, const char *path)
+uint64_t request_room_seed(const char *nonce, const char *path)
 {
 	return XXH64(nonce, strlen(nonce), XXH64(path, strlen(path), 0));
 }
 
-static uint64_t checksum_of(const struct combine_room *room, uint64_t seed, uint64_t ticket)
+static uint64_t checksum_of(const struct request_room *room, uint64_t seed, uint64_t ticket)
 {
 	return XXH64(
 		room->bytes, room->length, seed ^ XXH64(&ticket, sizeof(ticket), room->length));
 }
 
-void combine_seal(struct combine_room *room, uint64_t seed, uint64_t ticket)
+void request_room_seal(struct request_room *room, uint64_t seed, uint64_t ticket)
 {
 	room->checksum = checksum_of(room, seed, ticket);
 }
 
-bool combine_copy(
-	struct combine_room *to, const struct combine_room *from, uint64_t seed, uint64_t ticket)
+bool request_room_copy(
+	struct request_room *to, const struct request_room *from, uint64_t seed, uint64_t ticket)
 {
-	memcpy(to, from, offsetof(struct combine_room, bytes));
-	if (to->length > COMBINE_BYTES)
+	memcpy(to, from, offsetof(struct request_room, bytes));
+	if (to->length > REQUEST_ROOM_BYTES)
 		return false;
 	memcpy(to->bytes, from->bytes, to->length);
 	return to->checksum == checksum_of(to, seed, ticket);
@@ -71,14 +71,14 @@ bool combine_copy(
 /* ---- Writing and reading bytes; once something does not fit, nothing more does ---- */
 
 struct writer {
-	struct combine_room *room;
+	struct request_room *room;
 	bool full;
 };
 
 static void write_bytes(struct writer *writer, const void *bytes, size_t length)
 {
-	struct combine_room *room = writer->room;
-	writer->full |= length > COMBINE_BYTES - room->length;
+	struct request_room *room = writer->room;
+	writer->full |= length > REQUEST_ROOM_BYTES - room->length;
 	if (writer->full || !length)
 		return;
 	memcpy(room->bytes + room->length, bytes, length);
@@ -99,7 +99,7 @@ static void write_text(struct writer *writer, const char *text)
 }
 
 struct reader {
-	const struct combine_room *room;
+	const struct request_room *room;
 	size_t at;
 	bool bad;
 };
@@ -107,8 +107,8 @@ struct reader {
 static const void *read_bytes(struct reader *reader, size_t length)
 {
 	const unsigned char *bytes = reader->room->bytes + reader->at;
-	reader->bad |=
-		reader->room->length > COMBINE_BYTES || length > reader->room->length - reader->at;
+	reader->bad |= reader->room->length > REQUEST_ROOM_BYTES ||
+		       length > reader->room->length - reader->at;
 	if (reader->bad)
 		return NULL;
 	reader->at += length;
@@ -144,7 +144,7 @@ static bool any_changes(const struct store_op *ops, size_t count)
 	return false;
 }
 
-bool combine_changes(const struct store_request *request)
+bool store_request_changes(const struct store_request *request)
 {
 	return any_changes(request->then, request->then_count) ||
 	       any_changes(request->otherwise, request->otherwise_count);
@@ -153,7 +153,7 @@ bool combine_changes(const struct store_request *request)
 static void write_ops(struct writer *writer, const struct store_op *ops, size_t count)
 {
 	write_number(writer, (int64_t)count);
-	writer->full |= count > COMBINE_OPS;
+	writer->full |= count > REQUEST_OPS;
 	for (size_t i = 0; i < count && !writer->full; i++) {
 		write_number(writer, ops[i].kind);
 		write_text(writer, ops[i].key);
@@ -164,10 +164,10 @@ static void write_ops(struct writer *writer, const struct store_op *ops, size_t 
 	}
 }
 
-bool combine_write_request(
-	struct combine_room *room, const struct store_request *request, store_revision newest)
+bool request_room_write(
+	struct request_room *room, const struct store_request *request, store_revision newest)
 {
-	struct writer writer = {.room = room, .full = request->compare_count > COMBINE_COMPARES};
+	struct writer writer = {.room = room, .full = request->compare_count > REQUEST_COMPARES};
 	room->length = room->unused = 0;
 	write_number(&writer, newest);
 	write_number(&writer, (int64_t)request->compare_count);
@@ -184,7 +184,7 @@ bool combine_write_request(
 
 static size_t read_ops(struct reader *reader, struct store_op *ops)
 {
-	size_t count = (size_t)read_number(reader, COMBINE_OPS);
+	size_t count = (size_t)read_number(reader, REQUEST_OPS);
 	for (size_t i = 0; i < count && !reader->bad; i++) {
 		ops[i] = (struct store_op){
 			.kind = (enum store_op_kind)read_number(reader, STORE_GET)};
@@ -197,12 +197,12 @@ static size_t read_ops(struct reader *reader, struct store_op *ops)
 	return count;
 }
 
-bool combine_read_request(const struct combine_room *room, struct combine_request *request)
+bool request_room_read(const struct request_room *room, struct posted_request *request)
 {
 	struct reader reader = {.room = room};
 	struct store_request *to = &request->request;
 	request->newest = read_number(&reader, INT64_MAX);
-	to->compare_count = (size_t)read_number(&reader, COMBINE_COMPARES);
+	to->compare_count = (size_t)read_number(&reader, REQUEST_COMPARES);
 	for (size_t i = 0; i < to->compare_count && !reader.bad; i++) {
 		request->compares[i].key = read_text(&reader, 1, STORE_KEY_MAX);
 		request->compares[i].revision = read_number(&reader, INT64_MAX);
@@ -221,12 +221,12 @@ bool combine_read_request(const struct combine_room *room, struct combine_reques
 	return !reader.bad && reader.at == room->length;
 }
 
-/* ---- Answers: a struct combine_end, then what was answered ---- */
+/* ---- Answers: a struct commit_summary, then what was answered ---- */
 
-bool combine_write_answer(struct combine_room *room, const struct store_answer *answer)
+bool request_room_write_answer(struct request_room *room, const struct store_answer *answer)
 {
 	struct writer writer = {.room = room};
-	struct combine_end end = {0};
+	struct commit_summary end = {0};
 	room->length = 0;
 	write_bytes(&writer, &end, sizeof(end));
 	write_number(&writer, answer->held);
@@ -243,12 +243,12 @@ bool combine_write_answer(struct combine_room *room, const struct store_answer *
 	return !writer.full;
 }
 
-void combine_write_end(struct combine_room *room, const struct combine_end *end)
+void request_room_write_summary(struct request_room *room, const struct commit_summary *end)
 {
 	memcpy(room->bytes, end, sizeof(*end));
 }
 
-void combine_read_end(const struct combine_room *room, struct combine_end *end)
+void request_room_read_summary(const struct request_room *room, struct commit_summary *end)
 {
 	memcpy(end, room->bytes, sizeof(*end));
 }
@@ -275,7 +275,7 @@ static void read_entry(struct reader *reader, const char *key, struct store_entr
 static void read_entries(struct reader *reader, const struct store_op *ops, size_t count,
 	struct store_answer *answer)
 {
-	size_t entries = (size_t)read_number(reader, COMBINE_OPS);
+	size_t entries = (size_t)read_number(reader, REQUEST_OPS);
 	if (count && !(answer->entries = calloc(count, sizeof(*answer->entries))))
 		reader->bad = true;
 	for (size_t i = 0; i < count && !reader->bad; i++)
@@ -284,11 +284,11 @@ static void read_entries(struct reader *reader, const struct store_op *ops, size
 	reader->bad |= answer->count != entries;
 }
 
-bool combine_read_answer(const struct combine_room *room, const struct store_request *request,
+bool request_room_read_answer(const struct request_room *room, const struct store_request *request,
 	struct store_answer *answer)
 {
 	struct reader reader = {.room = room};
-	(void)read_bytes(&reader, sizeof(struct combine_end));
+	(void)read_bytes(&reader, sizeof(struct commit_summary));
 	answer->held = read_number(&reader, 1);
 	answer->revision = read_number(&reader, INT64_MAX);
 	answer->news = (uint32_t)read_number(&reader, UINT32_MAX);

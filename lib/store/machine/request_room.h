@@ -24,20 +24,20 @@
  * (WAITING) and withdraws (WAITING to NONE); the process whose turn it is does the rest. It leaves
  * the queue only when none of those that it took is TAKEN or COMMITTING.
  */
-enum combine_state {
-	COMBINE_NONE,	    /* not posted, or its owner is to run it */
-	COMBINE_WAITING,    /* may be taken */
-	COMBINE_TAKEN,	    /* another runs it; nothing of it is committed yet */
-	COMBINE_COMMITTING, /* another may have committed it; then its answer is the one in the room
+enum request_state {
+	REQUEST_NONE,	    /* not posted, or its owner is to run it */
+	REQUEST_WAITING,    /* may be taken */
+	REQUEST_TAKEN,	    /* another runs it; nothing of it is committed yet */
+	REQUEST_COMMITTING, /* another may have committed it; then its answer is the one in the room
 			     */
-	COMBINE_ANSWERED,   /* the answer is in the room */
+	REQUEST_ANSWERED,   /* the answer is in the room */
 };
 
-uint64_t combine_word(uint64_t ticket, enum combine_state state);
-bool combine_is_of(uint64_t word, uint64_t ticket);
+uint64_t request_word(uint64_t ticket, enum request_state state);
+bool request_is_of(uint64_t word, uint64_t ticket);
 
 /* What the owner does once it waits no longer. */
-enum combine_fate {
+enum request_fate {
 	FATE_OURS,     /* run it; at a deadline: nothing was changed */
 	FATE_ANSWERED, /* read the answer */
 	FATE_CHECK,    /* the store says whether it was committed: read the answer, or run it */
@@ -49,48 +49,49 @@ enum combine_fate {
  * request may change something. With FATE_OURS, a word that still is WAITING is to be withdrawn
  * first.
  */
-enum combine_fate combine_fate(uint64_t word, uint64_t ticket, bool my_turn, bool changes);
+enum request_fate request_fate(uint64_t word, uint64_t ticket, bool my_turn, bool changes);
 
 /* ---- Rooms ---- */
 
-#define COMBINE_ROOM	 4096 /* bytes */
-#define COMBINE_BYTES	 (COMBINE_ROOM - 16)
-#define COMBINE_COMPARES 16
-#define COMBINE_OPS	 32 /* of each branch */
+#define REQUEST_ROOM	   4096 /* bytes */
+#define REQUEST_ROOM_BYTES (REQUEST_ROOM - 16)
+#define REQUEST_COMPARES   16
+#define REQUEST_OPS	   32 /* of each branch */
 
-struct combine_room {
+struct request_room {
 	uint64_t checksum;
 	uint32_t length;
 	uint32_t unused;
-	unsigned char bytes[COMBINE_BYTES];
+	unsigned char bytes[REQUEST_ROOM_BYTES];
 };
 
-/* For combine_seal and combine_copy: the same in all processes that have the same store open. */
-uint64_t combine_seed(const char *nonce, const char *path);
+/* For request_room_seal and request_room_copy: the same in all processes that have the same store
+ * open. */
+uint64_t request_room_seed(const char *nonce, const char *path);
 /* Set the checksum of what was written. */
-void combine_seal(struct combine_room *room, uint64_t seed, uint64_t ticket);
+void request_room_seal(struct request_room *room, uint64_t seed, uint64_t ticket);
 /* Copy a room that others may write meanwhile. False: what was copied is not what was sealed. */
-bool combine_copy(
-	struct combine_room *to, const struct combine_room *from, uint64_t seed, uint64_t ticket);
+bool request_room_copy(
+	struct request_room *to, const struct request_room *from, uint64_t seed, uint64_t ticket);
 
 /* A request that was read from a room, and refers to it. */
-struct combine_request {
+struct posted_request {
 	struct store_request request;
 	store_revision newest; /* that its owner has seen of the store */
-	struct store_compare compares[COMBINE_COMPARES];
-	struct store_op then[COMBINE_OPS], otherwise[COMBINE_OPS];
+	struct store_compare compares[REQUEST_COMPARES];
+	struct store_op then[REQUEST_OPS], otherwise[REQUEST_OPS];
 };
 
 /* Whether an operation of either branch is a put or a delete. */
-bool combine_changes(const struct store_request *request);
+bool store_request_changes(const struct store_request *request);
 /* False: it does not fit; then nobody but its owner runs it. */
-bool combine_write_request(
-	struct combine_room *room, const struct store_request *request, store_revision newest);
+bool request_room_write(
+	struct request_room *room, const struct store_request *request, store_revision newest);
 /* False: there is none in it. */
-bool combine_read_request(const struct combine_room *room, struct combine_request *request);
+bool request_room_read(const struct request_room *room, struct posted_request *request);
 
 /* Of the transaction in which a request was carried out. */
-struct combine_end {
+struct commit_summary {
 	store_revision newest; /* of the store when it was committed */
 	store_revision floor;  /* when it began */
 	uint64_t mark;	       /* by which the store knows it */
@@ -99,16 +100,16 @@ struct combine_end {
 };
 
 /* False: it does not fit. */
-bool combine_write_answer(struct combine_room *room, const struct store_answer *answer);
+bool request_room_write_answer(struct request_room *room, const struct store_answer *answer);
 /* Into and from a room that has an answer. */
-void combine_write_end(struct combine_room *room, const struct combine_end *end);
-void combine_read_end(const struct combine_room *room, struct combine_end *end);
+void request_room_write_summary(struct request_room *room, const struct commit_summary *end);
+void request_room_read_summary(const struct request_room *room, struct commit_summary *end);
 
 /*
  * Read the answer to request. False: there is none in it, or there is no memory for it; then answer
  * stays empty.
  */
-bool combine_read_answer(const struct combine_room *room, const struct store_request *request,
+bool request_room_read_answer(const struct request_room *room, const struct store_request *request,
 	struct store_answer *answer);
 
 #endif

@@ -28,7 +28,7 @@
 struct gathered {
 	uint64_t ticket;
 	bool changed;		  /* something; else its owner may as well run it again */
-	struct combine_room room; /* the request, then its answer */
+	struct request_room room; /* the request, then its answer */
 };
 
 #define MARK_LENGTH (1 + sizeof(uint64_t))
@@ -42,13 +42,13 @@ static void make_key(uint64_t mark, unsigned char key[MARK_LENGTH])
 
 static uint64_t seed_of(const struct sqlite_store *store)
 {
-	return combine_seed(store->lock.file.nonce, store->base.where);
+	return request_room_seed(store->lock.file.nonce, store->base.where);
 }
 
 /* ---- The owner of a request ---- */
 
 /* What our store would know if the transaction had been ours. */
-static void catch_up(struct sqlite_store *store, const struct combine_end *end, int64_t since)
+static void catch_up(struct sqlite_store *store, const struct commit_summary *end, int64_t since)
 {
 	if (end->floor > store->newest && store->newest)
 		store->past = end->floor;
@@ -75,10 +75,10 @@ enum status group_commit_read_answer(struct sqlite_store *store,
 	const struct store_request *request, const struct post *post, struct store_answer *answer,
 	struct error *err)
 {
-	struct combine_end end;
-	if (!combine_read_answer(&post->room, request, answer))
+	struct commit_summary end;
+	if (!request_room_read_answer(&post->room, request, answer))
 		return is_unknown(store, post, answer, err);
-	combine_read_end(&post->room, &end);
+	request_room_read_summary(&post->room, &end);
 	catch_up(store, &end, post->since);
 	answer->known = true;
 	return STATUS_OK;
@@ -91,12 +91,12 @@ bool group_commit_enter(struct sqlite_store *store, const struct store_request *
 	bool may_write = !(store->base.flags & STORE_READ_ONLY) && !store->lock.file.read_only;
 	/* The room is large: it is written below as far as it is used. */
 	post->seed = seed_of(store);
-	post->changes = combine_changes(request);
+	post->changes = store_request_changes(request);
 	post->posted = false;
 	post->fate = FATE_OURS;
 	if (!may_write || !store->lock.machine.page || !lock_is_open(&store->lock))
 		return false;
-	bool fits = combine_write_request(&post->room, request, store->newest);
+	bool fits = request_room_write(&post->room, request, store->newest);
 	*status = lock_enter_queue(&store->lock, fits ? post : NULL, deadline, err);
 	if (*status == STATUS_OK)
 		return false;
@@ -112,10 +112,10 @@ bool group_commit_enter(struct sqlite_store *store, const struct store_request *
 enum status group_commit_find_outcome(
 	struct session *session, struct post *post, bool *committed, struct error *err)
 {
-	struct combine_end end;
+	struct commit_summary end;
 	unsigned char key[MARK_LENGTH];
 	struct store_answer answer;
-	combine_read_end(&post->room, &end);
+	request_room_read_summary(&post->room, &end);
 	/* The mark may be forgotten. */
 	if (session->floor >= end.newest)
 		return is_unknown(session->store, post, &answer, err);
@@ -165,11 +165,11 @@ static bool is_mixed(const struct store_op *ops, size_t count)
 static enum status run_item(
 	struct session *session, struct gathered *item, bool *kept, struct error *err)
 {
-	struct combine_request taken;
+	struct posted_request taken;
 	struct store_answer answer = {0};
 	enum status status = STATUS_OK;
 	*kept = false;
-	if (!combine_read_request(&item->room, &taken) || taken.newest > session->began)
+	if (!request_room_read(&item->room, &taken) || taken.newest > session->began)
 		return STATUS_OK;
 	const struct store_request *request = &taken.request;
 	/* What it puts is undone if what it gets does not fit. */
@@ -182,7 +182,7 @@ static enum status run_item(
 	if (status == STATUS_OK)
 		status = session_run_one(session, request, &answer, err);
 	if (status == STATUS_OK)
-		*kept = combine_write_answer(&item->room, &answer);
+		*kept = request_room_write_answer(&item->room, &answer);
 	if (status == STATUS_OK && undoable)
 		status = session_execute(session,
 			*kept ? "RELEASE item" : "ROLLBACK TO item; RELEASE item", "change", err);
@@ -249,9 +249,10 @@ enum status group_commit_run_others(
 							       : status;
 }
 
-static struct combine_end end_of(const struct group_commit *others, const struct session *session)
+static struct commit_summary end_of(
+	const struct group_commit *others, const struct session *session)
 {
-	return (struct combine_end){
+	return (struct commit_summary){
 		.newest = session->revision,
 		.floor = others->floor,
 		.mark = others->mark,
@@ -262,12 +263,12 @@ static struct combine_end end_of(const struct group_commit *others, const struct
 
 void group_commit_announce(struct group_commit *others, const struct session *session)
 {
-	struct combine_end end = end_of(others, session);
+	struct commit_summary end = end_of(others, session);
 	for (size_t i = 0; i < others->count; i++) {
 		struct gathered *item = &others->items[i];
-		combine_write_end(&item->room, &end);
+		request_room_write_summary(&item->room, &end);
 		if (item->changed)
-			posts_answer(others->posts, item->ticket, COMBINE_COMMITTING, others->seed,
+			posts_answer(others->posts, item->ticket, REQUEST_COMMITTING, others->seed,
 				&item->room);
 	}
 }
@@ -275,12 +276,12 @@ void group_commit_announce(struct group_commit *others, const struct session *se
 void group_commit_answer(
 	struct group_commit *others, const struct session *session, enum status status, bool known)
 {
-	struct combine_end end = end_of(others, session);
+	struct commit_summary end = end_of(others, session);
 	for (size_t i = 0; i < others->count; i++) {
 		struct gathered *item = &others->items[i];
-		combine_write_end(&item->room, &end);
+		request_room_write_summary(&item->room, &end);
 		if (status == STATUS_OK)
-			posts_answer(others->posts, item->ticket, COMBINE_ANSWERED, others->seed,
+			posts_answer(others->posts, item->ticket, REQUEST_ANSWERED, others->seed,
 				&item->room);
 		else if (known || !item->changed)
 			posts_return(others->posts, item->ticket);
