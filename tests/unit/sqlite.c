@@ -493,7 +493,7 @@ static void polls(void)
 		int64_t began = clock_now();
 		while (doorbell_polled(&doorbell) < began && clock_now() - began < 60000)
 			poll(NULL, 0, 5);
-		CHECK(!doorbell_poller_try(&doorbell));
+		CHECK(!doorbell_try_poll(&doorbell));
 		began = clock_now();
 		write_from_elsewhere("polled.db");
 		for (int i = 0; i < 4; i++) {
@@ -504,7 +504,7 @@ static void polls(void)
 		printf("# all awake after %lld ms\n", (long long)(clock_now() - began));
 		/* Not by the locked read that comes every 15 s. */
 		CHECK(clock_now() - began < 12000);
-		CHECK(doorbell_poller_try(&doorbell));
+		CHECK(doorbell_try_poll(&doorbell));
 		doorbell_close(&doorbell);
 		store_close(store);
 	}

@@ -21,72 +21,73 @@
 #define ARM_AGAIN    2000 /* between two tries to have inotify */
 #define CACHED_FOR   1000 /* how old a counter may be that was read without a lock */
 
-void lookout_init(struct lookout *lookout)
+void file_watch_init(struct file_watch *watch)
 {
-	*lookout = (struct lookout){.inotify = -1, .descriptor = -1};
+	*watch = (struct file_watch){.inotify = -1, .descriptor = -1};
 }
 
-void lookout_release(struct lookout *lookout)
+void file_watch_release(struct file_watch *watch)
 {
-	if (lookout->inotify >= 0)
-		close(lookout->inotify);
-	doorbell_close(&lookout->doorbell);
-	lookout_init(lookout);
+	if (watch->inotify >= 0)
+		close(watch->inotify);
+	doorbell_close(&watch->doorbell);
+	file_watch_init(watch);
 }
 
 /* The doorbell, where others than this machine may change the file. */
 static struct doorbell *doorbell_of(
-	struct sqlite_store *store, struct lookout *lookout, const struct watched *watched)
+	struct sqlite_store *store, struct file_watch *watch, const struct watched_file *watched)
 {
 	struct stat st;
-	if (!store->base.local && !lookout->asked && watched->identity(store, &st) == 0) {
-		lookout->asked = true;
-		(void)doorbell_open(&lookout->doorbell, st.st_dev, st.st_ino);
+	if (!store->base.local && !watch->asked && watched->identity(store, &st) == 0) {
+		watch->asked = true;
+		(void)doorbell_open(&watch->doorbell, st.st_dev, st.st_ino);
 	}
-	return &lookout->doorbell;
+	return &watch->doorbell;
 }
 
 /* Have inotify watch what will tell, if it can. */
-static void arm(struct sqlite_store *store, struct lookout *lookout, const struct watched *watched)
+static void arm(
+	struct sqlite_store *store, struct file_watch *watch, const struct watched_file *watched)
 {
-	const struct doorbell *doorbell = doorbell_of(store, lookout, watched);
+	const struct doorbell *doorbell = doorbell_of(store, watch, watched);
 	const char *path = store->base.local ? watched->path : doorbell->path;
-	if (lookout->descriptor >= 0 || (!store->base.local && !doorbell->page) ||
-		clock_now() < lookout->arm_at)
+	if (watch->descriptor >= 0 || (!store->base.local && !doorbell->page) ||
+		clock_now() < watch->arm_at)
 		return;
-	lookout->arm_at = clock_after(ARM_AGAIN);
-	if (lookout->inotify < 0)
-		lookout->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (lookout->inotify >= 0)
-		lookout->descriptor = inotify_add_watch(lookout->inotify, path,
+	watch->arm_at = clock_after(ARM_AGAIN);
+	if (watch->inotify < 0)
+		watch->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (watch->inotify >= 0)
+		watch->descriptor = inotify_add_watch(watch->inotify, path,
 			IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF);
 }
 
 /* Read away what inotify tells. True: the file itself is gone or another one. */
-static bool drain(struct lookout *lookout)
+static bool drain(struct file_watch *watch)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	bool replaced = false;
 	ssize_t n;
-	while (lookout->inotify >= 0 && (n = read(lookout->inotify, events, sizeof(events))) > 0) {
+	while (watch->inotify >= 0 && (n = read(watch->inotify, events, sizeof(events))) > 0) {
 		for (char *at = events; at < events + n;) {
 			const struct inotify_event *event = (const void *)at;
-			replaced |= event->wd == lookout->descriptor &&
+			replaced |= event->wd == watch->descriptor &&
 				    (event->mask & ~(uint32_t)IN_MODIFY) != 0;
 			at += sizeof(*event) + event->len;
 		}
 	}
 	if (replaced) {
-		inotify_rm_watch(lookout->inotify, lookout->descriptor);
-		lookout->descriptor = -1;
-		lookout->arm_at = 0;
+		inotify_rm_watch(watch->inotify, watch->descriptor);
+		watch->descriptor = -1;
+		watch->arm_at = 0;
 	}
 	return replaced;
 }
 
 /* Read the counter in the file, without any lock. */
-static void read_file(struct sqlite_store *store, struct lookout *lookout,
-	const struct watched *watched, uint32_t known, struct glimpse *look)
+static void read_file(struct sqlite_store *store, struct file_watch *watch,
+	const struct watched_file *watched, uint32_t known, struct counter_state *look)
 {
 	switch (watched->read(store, &look->counter)) {
 	case READING_BUSY:
@@ -97,25 +98,25 @@ static void read_file(struct sqlite_store *store, struct lookout *lookout,
 	case READING_RIGHT: break;
 	}
 	if (!store->base.local)
-		doorbell_tell(&lookout->doorbell, look->counter, true);
+		doorbell_tell(&watch->doorbell, look->counter, true);
 	look->hint = look->counter == known ? HINT_SAME : HINT_DIFFERENT;
 }
 
-struct glimpse lookout_look(struct sqlite_store *store, struct lookout *lookout,
-	const struct watched *watched, uint32_t known)
+struct counter_state file_watch_check(struct sqlite_store *store, struct file_watch *watch,
+	const struct watched_file *watched, uint32_t known)
 {
-	struct doorbell *doorbell = &lookout->doorbell;
-	struct glimpse look = {.hint = HINT_DIFFERENT};
-	arm(store, lookout, watched);
-	if (drain(lookout))
+	struct doorbell *doorbell = &watch->doorbell;
+	struct counter_state look = {.hint = HINT_DIFFERENT};
+	arm(store, watch, watched);
+	if (drain(watch))
 		return look;
 	int64_t now = clock_now();
 	look.as_of = store->base.local ? now : now - CACHED_FOR;
 	if (store->base.local) {
-		look.next = now + (lookout->descriptor >= 0 ? LOCAL_EVERY : UNTOLD_EVERY);
-	} else if (doorbell->page && !doorbell_poller_try(doorbell) &&
+		look.next = now + (watch->descriptor >= 0 ? LOCAL_EVERY : UNTOLD_EVERY);
+	} else if (doorbell->page && !doorbell_try_poll(doorbell) &&
 		   now - doorbell_polled(doorbell) < POLLER_LOST) {
-		bool told = lookout->descriptor >= 0;
+		bool told = watch->descriptor >= 0;
 		look.as_of = doorbell_polled(doorbell) - CACHED_FOR;
 		look.next = told ? doorbell_polled(doorbell) + POLLER_LOST : now + UNTOLD_EVERY;
 		look.counter = doorbell_counter(doorbell);
@@ -124,26 +125,26 @@ struct glimpse lookout_look(struct sqlite_store *store, struct lookout *lookout,
 	} else {
 		look.next = now + watched->every * 3 / 4 + clock_jitter(watched->every / 2);
 	}
-	read_file(store, lookout, watched, known, &look);
+	read_file(store, watch, watched, known, &look);
 	return look;
 }
 
-void lookout_sleep(const struct lookout *lookout, int64_t deadline, int wake)
+void file_watch_sleep(const struct file_watch *watch, int64_t deadline, int wake)
 {
 	struct pollfd pollers[] = {
 		{.fd = wake, .events = POLLIN},
-		{.fd = lookout->descriptor >= 0 ? lookout->inotify : -1, .events = POLLIN},
+		{.fd = watch->descriptor >= 0 ? watch->inotify : -1, .events = POLLIN},
 	};
 	(void)poll(pollers, 2, clock_poll_timeout(deadline));
 }
 
-void lookout_tell(struct sqlite_store *store, struct lookout *lookout,
-	const struct watched *watched, uint32_t counter)
+void file_watch_tell(struct sqlite_store *store, struct file_watch *watch,
+	const struct watched_file *watched, uint32_t counter)
 {
-	doorbell_tell(doorbell_of(store, lookout, watched), counter, false);
+	doorbell_tell(doorbell_of(store, watch, watched), counter, false);
 }
 
-void lookout_rest(struct lookout *lookout)
+void file_watch_stop(struct file_watch *watch)
 {
-	doorbell_poller_leave(&lookout->doorbell);
+	doorbell_stop_poll(&watch->doorbell);
 }

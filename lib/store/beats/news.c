@@ -32,7 +32,7 @@ static char *path_of(const struct sqlite_store *store, const char *group)
 
 void news_release(struct news *news)
 {
-	lookout_release(&news->lookout);
+	file_watch_release(&news->watch);
 	free(news->group);
 	free(news->path);
 	news->group = news->path = NULL;
@@ -73,7 +73,7 @@ static uint32_t read_record(int descriptor)
 										 : 0;
 }
 
-static enum lookout_reading read_news(struct sqlite_store *store, uint32_t *count)
+static enum counter_reading read_news(struct sqlite_store *store, uint32_t *count)
 {
 	int descriptor = open_news(store, store->news.path, O_RDONLY);
 	*count = read_record(descriptor);
@@ -87,9 +87,9 @@ static int find_identity(struct sqlite_store *store, struct stat *st)
 	return file_stat(AT_FDCWD, store->news.path, AT_SYMLINK_NOFOLLOW, st);
 }
 
-static struct watched watched_news(const struct sqlite_store *store, int64_t every)
+static struct watched_file watched_news(const struct sqlite_store *store, int64_t every)
 {
-	return (struct watched){.path = store->news.path,
+	return (struct watched_file){.path = store->news.path,
 		.identity = find_identity,
 		.read = read_news,
 		.every = every};
@@ -129,14 +129,14 @@ enum status news_await(struct store *base, struct store_awaited *awaited, int64_
 	enum status status = STATUS_TIMEOUT;
 	if (!turn_to(store, awaited->group))
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	struct watched watched = watched_news(store, awaited->every);
+	struct watched_file watched = watched_news(store, awaited->every);
 	while (status == STATUS_TIMEOUT) {
 		if (descriptor_is_ready(wake)) {
 			status = STATUS_NO;
 			break;
 		}
-		struct glimpse look =
-			lookout_look(store, &store->news.lookout, &watched, awaited->heard);
+		struct counter_state look =
+			file_watch_check(store, &store->news.watch, &watched, awaited->heard);
 		if (look.hint == HINT_DIFFERENT) {
 			awaited->heard = look.counter;
 			status = STATUS_OK;
@@ -149,9 +149,9 @@ enum status news_await(struct store *base, struct store_awaited *awaited, int64_
 		if (clock_now() >= deadline)
 			break;
 		int64_t next = clock_earlier(look.next, clock_after(CHECKED));
-		lookout_sleep(&store->news.lookout, clock_earlier(next, deadline), wake);
+		file_watch_sleep(&store->news.watch, clock_earlier(next, deadline), wake);
 	}
-	lookout_rest(&store->news.lookout);
+	file_watch_stop(&store->news.watch);
 	return status;
 }
 
@@ -176,8 +176,8 @@ uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
 	if (more && !count)
 		(void)unlink(store->news.path);
 	if (more && count && !store->base.local) {
-		struct watched watched = watched_news(store, 0);
-		lookout_tell(store, &store->news.lookout, &watched, count);
+		struct watched_file watched = watched_news(store, 0);
+		file_watch_tell(store, &store->news.watch, &watched, count);
 	}
 	return count;
 }

@@ -31,7 +31,7 @@ bool doorbell_open(struct doorbell *doorbell, dev_t device, ino_t inode)
 void doorbell_close(struct doorbell *doorbell)
 {
 	if (doorbell->page) {
-		doorbell_poller_leave(doorbell);
+		doorbell_stop_poll(doorbell);
 		munmap(doorbell->page, sizeof(*doorbell->page));
 		close(doorbell->descriptor);
 	}
@@ -43,7 +43,7 @@ static struct flock poller_lock(short type)
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 }
 
-bool doorbell_poller_try(struct doorbell *doorbell)
+bool doorbell_try_poll(struct doorbell *doorbell)
 {
 	struct flock lock = poller_lock(F_WRLCK);
 	if (doorbell->page && !doorbell->polling)
@@ -58,7 +58,7 @@ static void ring(struct doorbell *doorbell)
 		doorbell->descriptor, &any, sizeof(any), offsetof(struct doorbell_page, bell));
 }
 
-void doorbell_poller_leave(struct doorbell *doorbell)
+void doorbell_stop_poll(struct doorbell *doorbell)
 {
 	struct flock lock = poller_lock(F_UNLCK);
 	if (!doorbell->page || !doorbell->polling)

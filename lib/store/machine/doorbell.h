@@ -29,9 +29,9 @@ bool doorbell_open(struct doorbell *doorbell, dev_t device, ino_t inode);
 void doorbell_close(struct doorbell *doorbell);
 
 /* Become the one that looks, if nobody is. */
-bool doorbell_poller_try(struct doorbell *doorbell);
+bool doorbell_try_poll(struct doorbell *doorbell);
 /* Stop being it; the others are woken, so that one of them takes over. */
-void doorbell_poller_leave(struct doorbell *doorbell);
+void doorbell_stop_poll(struct doorbell *doorbell);
 
 /* The counter last told, and when somebody last looked at the file (clock_now). */
 uint32_t doorbell_counter(const struct doorbell *doorbell);

@@ -33,7 +33,7 @@
 #define DATABASE_APPLICATION 0x50726d74 /* "Prmt", SQLite's application_id */
 
 /* What tells us that a file has changed: inotify on it, or where others change it, on the post. */
-struct lookout {
+struct file_watch {
 	int inotify; /* kept open between waits, so that nothing between them is missed; -1: none */
 	int descriptor; /* its watch; -1: none */
 	int64_t arm_at; /* when to try again to have one; few belong to one user */
@@ -53,7 +53,7 @@ struct sight {
 struct news {
 	char *group; /* NULL: none yet */
 	char *path;
-	struct lookout lookout;
+	struct file_watch watch;
 	int64_t checked; /* when the database's own counter was looked at */
 };
 
@@ -75,7 +75,7 @@ struct sqlite_store {
 	struct parameters parameters;
 	bool far_locks; /* byte-range locks are kept by a server, which can keep us waiting */
 	struct lock lock;
-	struct lookout lookout; /* of the database */
+	struct file_watch watch; /* of the database */
 	struct sight sight;
 	struct news news;
 	store_revision newest; /* that a transaction of ours has seen or made */
@@ -192,37 +192,37 @@ enum status database_make(
 	struct sqlite_store *store, bool create, int64_t deadline, struct error *err);
 
 /* ../beats/file_watch.c */
-void lookout_init(struct lookout *lookout);
-void lookout_release(struct lookout *lookout);
+void file_watch_init(struct file_watch *watch);
+void file_watch_release(struct file_watch *watch);
 
 /* A file with a counter that each change of it changes. */
-struct watched {
+struct watched_file {
 	const char *path;
 	int (*identity)(
 		struct sqlite_store *store, struct stat *st); /* what the doorbell is named after */
 	/* Read the counter, without any lock. */
-	enum lookout_reading (*read)(struct sqlite_store *store, uint32_t *counter);
+	enum counter_reading (*read)(struct sqlite_store *store, uint32_t *counter);
 	int64_t every; /* ms between two readings where nothing tells, +- a quarter */
 };
-enum lookout_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
+enum counter_reading { READING_RIGHT, READING_FAILED, READING_BUSY };
 
 /* A hint whether the counter is still the known one. */
 enum hint { HINT_SAME, HINT_DIFFERENT, HINT_BUSY };
-struct glimpse {
+struct counter_state {
 	enum hint hint;
 	uint32_t counter; /* as it is, where it could be read; 0 */
 	int64_t as_of;	  /* how old the hint may be */
 	int64_t next;	  /* until when it is good; 0: look again at once */
 };
-struct glimpse lookout_look(struct sqlite_store *store, struct lookout *lookout,
-	const struct watched *watched, uint32_t known);
+struct counter_state file_watch_check(struct sqlite_store *store, struct file_watch *watch,
+	const struct watched_file *watched, uint32_t known);
 /* Until something is told, wake is readable, or the deadline. */
-void lookout_sleep(const struct lookout *lookout, int64_t deadline, int wake);
+void file_watch_sleep(const struct file_watch *watch, int64_t deadline, int wake);
 /* We have just seen or made this counter: tell the others of this machine. */
-void lookout_tell(struct sqlite_store *store, struct lookout *lookout,
-	const struct watched *watched, uint32_t counter);
+void file_watch_tell(struct sqlite_store *store, struct file_watch *watch,
+	const struct watched_file *watched, uint32_t counter);
 /* Who does not wait does not look for others: another takes over. */
-void lookout_rest(struct lookout *lookout);
+void file_watch_stop(struct file_watch *watch);
 
 /* wait.c */
 enum status wait_change(struct store *store, const char *prefix, store_revision since,
@@ -233,7 +233,7 @@ void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revis
 void wait_heard(
 	struct sqlite_store *store, uint32_t counter, store_revision revision, int64_t instant);
 /* The database's change counter, without any lock. */
-enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter);
+enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter);
 /* At this instant nothing had changed yet that the caller waits for. */
 void wait_note_unchanged(struct sqlite_store *store, int64_t instant);
 

@@ -115,7 +115,7 @@ static void write_count(const struct sqlite_store *store)
 
 static void release(struct sqlite_store *store)
 {
-	lookout_release(&store->lookout);
+	file_watch_release(&store->watch);
 	news_release(&store->news);
 	lock_close(&store->lock);
 	free(store->base.where);
@@ -262,7 +262,7 @@ enum status sqlite_reopen(struct sqlite_store *store, int64_t deadline, struct e
 	if (status == STATUS_OK) {
 		/* What it watches may lie on what was unmounted, or be another machine's doorbell.
 		 */
-		lookout_release(&store->lookout);
+		file_watch_release(&store->watch);
 		news_release(&store->news);
 		store->sight.seen = false;
 		return STATUS_OK;
@@ -306,8 +306,8 @@ static enum status sqlite_open(struct store **opened, const struct store_url *ur
 	if (!store)
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	syscalls_install();
-	lookout_init(&store->lookout);
-	lookout_init(&store->news.lookout);
+	file_watch_init(&store->watch);
+	file_watch_init(&store->news.watch);
 	lock_init(&store->lock);
 	store->base.flags = flags;
 	enum status status = read_parameters(store, url, err);

@@ -23,7 +23,7 @@ static int find_identity(struct sqlite_store *store, struct stat *st)
 	return file_fstat(store->lock.file.descriptor, st);
 }
 
-enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
+enum counter_reading wait_read_counter(struct sqlite_store *store, uint32_t *counter)
 {
 	unsigned char bytes[4];
 	/* Skip this while SQLite has the database open in this process: close() below would
@@ -42,9 +42,9 @@ enum lookout_reading wait_read_counter(struct sqlite_store *store, uint32_t *cou
 	return READING_RIGHT;
 }
 
-static struct watched database(const struct sqlite_store *store)
+static struct watched_file database(const struct sqlite_store *store)
 {
-	return (struct watched){.path = store->base.where,
+	return (struct watched_file){.path = store->base.where,
 		.identity = find_identity,
 		.read = wait_read_counter,
 		.every = POLL_EVERY};
@@ -59,10 +59,10 @@ void wait_heard(
 
 void wait_saw(struct sqlite_store *store, uint32_t counter, store_revision revision)
 {
-	struct watched watched = database(store);
+	struct watched_file watched = database(store);
 	wait_heard(store, counter, revision, clock_now());
 	if (!store->base.local)
-		lookout_tell(store, &store->lookout, &watched, counter);
+		file_watch_tell(store, &store->watch, &watched, counter);
 }
 
 /* The locked read, in slices so that wake is not kept waiting. */
@@ -98,7 +98,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 	struct error *err)
 {
 	const struct sight *sight = &store->sight;
-	const struct watched watched = database(store);
+	const struct watched_file watched = database(store);
 	*revision = since;
 	for (;;) {
 		store_revision now_at;
@@ -107,8 +107,8 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 			return STATUS_NO;
 		if (sight->seen && since >= sight->revision)
 			wait_note_unchanged(store, sight->when);
-		struct glimpse look =
-			lookout_look(store, &store->lookout, &watched, sight->counter);
+		struct counter_state look =
+			file_watch_check(store, &store->watch, &watched, sight->counter);
 		if (sight->seen && since >= sight->revision && look.hint == HINT_SAME)
 			wait_note_unchanged(store, look.as_of);
 		bool ask_now = !sight->seen || since < sight->revision ||
@@ -133,7 +133,7 @@ static enum status wait_for_change(struct sqlite_store *store, const char *prefi
 		}
 		if (clock_now() >= deadline)
 			return STATUS_TIMEOUT;
-		lookout_sleep(&store->lookout,
+		file_watch_sleep(&store->watch,
 			clock_earlier(
 				look.next, clock_earlier(deadline, sight->when + LOCKED_EVERY)),
 			wake);
@@ -145,6 +145,6 @@ enum status wait_change(struct store *base, const char *prefix, store_revision s
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
 	enum status status = wait_for_change(store, prefix, since, deadline, wake, revision, err);
-	lookout_rest(&store->lookout);
+	file_watch_stop(&store->watch);
 	return status;
 }
