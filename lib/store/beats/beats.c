@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Beats: DATABASE.beats/RUN/ATTEMPT/TASK, one file per task, made before anybody looks for it (a
- * client may remember for a minute that it was not there) and of one size, rewritten in place in
- * one write (beat_record.h). Opened anew each time, so that network filesystems ask the server.
+ * Beats: DATABASE.beats/RUN/ATTEMPT/TASK, one file per task. It is made before a
+ * process looks for it, because a client may remember for a minute that a file was missing. It has
+ * one size and is rewritten in place by one write (beat_record.h). It is opened for each access, so
+ * that network filesystems ask the server.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mounts.h"
+#include "base/xalloc.h"
 #include "store/access.h"
 #include "store/beats/beat_record.h"
 #include "store/failure.h"
@@ -29,16 +29,12 @@ static enum status failed(struct error *err, const char *action, const char *pat
 	return error_cured(err, number, store_cure(number), "%s %s", action, path);
 }
 
-/* DATABASE.beats/GROUP */
-static enum status group_path(
-	const struct sqlite_store *store, const char *group, char **path, struct error *err)
+static char *path_of(const struct sqlite_store *store, const char *group, uint64_t task)
 {
-	if (asprintf(path, "%s/%s", store->beats, group) < 0)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	return STATUS_OK;
+	return xprintf("%s/%s/%" PRIu64, store->beats, group, task);
 }
 
-/* One directory, ours. */
+/* Make one directory, if it is missing, and check its owner and mode. */
 static enum status make_directory(
 	const struct sqlite_store *store, const char *path, struct error *err)
 {
@@ -90,21 +86,15 @@ enum status beats_make_file(const struct sqlite_store *store, const char *path, 
 enum status beats_prepare(struct store *base, const char *group, uint64_t tasks, struct error *err)
 {
 	const struct sqlite_store *store = (const struct sqlite_store *)base;
-	char *directory = NULL, blank[BEAT_RECORD]; /* of a task that has not beaten */
+	char *directory = xprintf("%s/%s", store->beats, group);
+	char blank[BEAT_RECORD]; /* of a task that has not beaten */
 	memset(blank, ' ', sizeof(blank));
 	blank[BEAT_RECORD - 1] = '\n';
-	enum status status = group_path(store, group, &directory, err);
-	if (status != STATUS_OK)
-		return status;
-	status = make_directories(store, directory, err);
+	enum status status = make_directories(store, directory, err);
 	if (status == STATUS_OK)
 		status = news_make(store, directory, err);
 	for (uint64_t task = 0; task < tasks && status == STATUS_OK; task++) {
-		char *path = NULL;
-		if (asprintf(&path, "%s/%" PRIu64, directory, task) < 0) {
-			status = error_set(err, STATUS_TEMPORARY, "out of memory");
-			break;
-		}
+		char *path = path_of(store, group, task);
 		status = beats_make_file(store, path, blank, sizeof(blank), err);
 		free(path);
 	}
@@ -112,41 +102,37 @@ enum status beats_prepare(struct store *base, const char *group, uint64_t tasks,
 	return status;
 }
 
-/* Open the file of one task; STATUS_NO: there is none. */
-static enum status open_file(struct sqlite_store *store, const char *group, uint64_t task,
-	int flags, int *descriptor, char **path, struct error *err)
+int beats_open_file(const struct sqlite_store *store, const char *path, int flags)
 {
-	char *directory = NULL;
-	enum status status = group_path(store, group, &directory, err);
-	if (status != STATUS_OK)
-		return status;
-	int length = asprintf(path, "%s/%" PRIu64, directory, task);
-	free(directory);
-	if (length < 0) {
-		*path = NULL;
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
 	int more = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	/* The server shall not lend it to us (cache.h): its task writes it all the time. */
-	*descriptor = cache_open_at(store->lock.file.cache, AT_FDCWD, *path, flags | more);
+	/* The server shall not delegate it to us (cache.h): other processes write it all the time.
+	 */
+	return cache_open_at(store->lock.file.cache, AT_FDCWD, path, flags | more);
+}
+
+/* Open the file of one task; STATUS_NO: there is none. */
+static enum status open_file(
+	struct sqlite_store *store, const char *path, int flags, int *descriptor, struct error *err)
+{
+	*descriptor = beats_open_file(store, path, flags);
 	if (*descriptor >= 0)
 		return STATUS_OK;
 	int number = errno;
-	/* Who only beats does not keep a filesystem that was unmounted, either. */
+	/* A process that only beats must let go of an unmounted filesystem, too. */
 	(void)lockfile_verify(&store->lock.file, NULL);
 	if (number == ENOENT)
-		return error_set(err, STATUS_NO, "%s does not exist", *path);
-	return failed(err, "open", *path, number);
+		return error_set(err, STATUS_NO, "%s does not exist", path);
+	return failed(err, "open", path, number);
 }
 
 enum status beats_write(struct store *base, const char *group, uint64_t task,
 	const struct store_beat *beat, struct error *err)
 {
+	struct sqlite_store *store = (struct sqlite_store *)base;
 	char record[BEAT_RECORD + 1];
-	char *path = NULL;
-	int descriptor = -1;
-	enum status status = open_file(
-		(struct sqlite_store *)base, group, task, O_WRONLY, &descriptor, &path, err);
+	char *path = path_of(store, group, task);
+	int descriptor;
+	enum status status = open_file(store, path, O_WRONLY, &descriptor, err);
 	if (status == STATUS_OK) {
 		beat_record_write(beat, record);
 		errno = ENOSPC;
@@ -161,46 +147,49 @@ enum status beats_write(struct store *base, const char *group, uint64_t task,
 	return status;
 }
 
+static enum status read_once(
+	struct sqlite_store *store, const char *path, struct store_beat *beat, struct error *err)
+{
+	char record[BEAT_RECORD + 1] = "";
+	int descriptor;
+	enum status status = open_file(store, path, O_RDONLY, &descriptor, err);
+	if (status != STATUS_OK)
+		return status;
+	cache_drop(store->lock.file.cache, descriptor);
+	ssize_t n = pread(descriptor, record, BEAT_RECORD, 0);
+	int number = errno;
+	close(descriptor);
+	if (n < 0)
+		return failed(err, "read", path, number);
+	if (record[strspn(record, " \n")] == '\0')
+		return error_set(err, STATUS_NO, "%s: no beat yet", path);
+	if (n != BEAT_RECORD || !beat_record_read(record, beat))
+		return error_set(
+			err, STATUS_DAMAGED, "%s is not a beat: not used; delete it", path);
+	return STATUS_OK;
+}
+
 enum status beats_read(struct store *base, const char *group, uint64_t task,
 	struct store_beat *beat, struct error *err)
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
-	enum status status = STATUS_TEMPORARY;
-	for (int try = 0; try < TRIES; try++) {
-		char record[BEAT_RECORD + 1] = "";
-		char *path = NULL;
-		int descriptor = -1;
-		status = open_file(store, group, task, O_RDONLY, &descriptor, &path, err);
-		if (status == STATUS_OK) {
-			if (!store->base.local)
-				posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-			ssize_t n = pread(descriptor, record, BEAT_RECORD, 0);
-			int number = errno;
-			close(descriptor);
-			if (n < 0)
-				status = failed(err, "read", path, number);
-			else if (record[strspn(record, " \n")] == '\0')
-				status = error_set(err, STATUS_NO, "%s: no beat yet", path);
-			else if (n != BEAT_RECORD || !beat_record_read(record, beat))
-				status = error_set(err, STATUS_DAMAGED,
-					"%s is not a beat: not used; delete it", path);
-		}
-		free(path);
-		if (status != STATUS_DAMAGED)
-			return status;
+	char *path = path_of(store, group, task);
+	enum status status = read_once(store, path, beat, err);
+	/* It may have been read while it was written. */
+	for (int try = 1; try < TRIES && status == STATUS_DAMAGED; try++) {
 		clock_sleep_until(clock_after(1));
+		status = read_once(store, path, beat, err);
 	}
+	free(path);
 	return status;
 }
 
 enum status beats_remove(struct store *base, const char *group, struct error *err)
 {
 	const struct sqlite_store *store = (const struct sqlite_store *)base;
-	char *path = NULL;
+	char *path = xprintf("%s/%s", store->beats, group);
 	struct stat st;
-	enum status status = group_path(store, group, &path, err);
-	if (status != STATUS_OK)
-		return status;
+	enum status status = STATUS_OK;
 	if (cache_stat(store->lock.file.cache, path, &st) == 0 || errno != ENOENT)
 		status = file_remove_tree(path, err);
 	/* The parents, while they are empty; DATABASE.beats itself too. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * News: DATABASE.beats/RUN/ATTEMPT/news, made with the beats' files and of one size, counts them.
- * Whoever makes news counts under the lock and before the commit, so that nobody can see the count,
- * take the lock and not see the change; a writer that is killed in between has woken the others for
- * nothing.
+ * News: the file DATABASE.beats/RUN/ATTEMPT/news counts them. It is made with the files of the
+ * beats and has one size. A writer counts under the lock and before its commit: so no process can
+ * see the count, take the lock and not see the change. A writer that is killed between the two has
+ * woken the others without a change, which costs each of them one read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,18 +17,13 @@
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/file.h"
+#include "base/xalloc.h"
 #include "store/sqlite/session.h"
 
 #define RECORD	  11   /* bytes: "0000000001\n" */
 #define CHECKED	  1000 /* ms between two looks at the database's own counter */
 #define UNCOUNTED 2000 /* ms between two answers for changes that were not counted */
 #define CACHED	  1000 /* ms: how old a counter may be that was read without a lock */
-
-static char *path_of(const struct sqlite_store *store, const char *group)
-{
-	char *path;
-	return asprintf(&path, "%s/%s/news", store->beats, group) < 0 ? NULL : path;
-}
 
 void news_release(struct news *news)
 {
@@ -38,25 +33,20 @@ void news_release(struct news *news)
 	news->group = news->path = NULL;
 }
 
-/* From now on it is about this group. False: out of memory. */
-static bool turn_to(struct sqlite_store *store, const char *group)
+/* Make store->news that of this group. */
+static void choose_group(struct sqlite_store *store, const char *group)
 {
 	struct news *news = &store->news;
 	if (news->group && !strcmp(news->group, group))
-		return true;
+		return;
 	news_release(news);
-	news->group = strdup(group);
-	news->path = path_of(store, group);
-	if (news->group && news->path)
-		return true;
-	news_release(news);
-	return false;
+	news->group = xstrdup(group);
+	news->path = xprintf("%s/%s/news", store->beats, group);
 }
 
-static int open_news(const struct sqlite_store *store, const char *path, int flags)
+static int open_news(const struct sqlite_store *store, int flags)
 {
-	int more = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
-	int descriptor = cache_open_at(store->lock.file.cache, AT_FDCWD, path, flags | more);
+	int descriptor = beats_open_file(store, store->news.path, flags);
 	if (descriptor >= 0)
 		cache_drop(store->lock.file.cache, descriptor);
 	return descriptor;
@@ -75,7 +65,7 @@ static uint32_t read_record(int descriptor)
 
 static enum counter_reading read_news(struct sqlite_store *store, uint32_t *count)
 {
-	int descriptor = open_news(store, store->news.path, O_RDONLY);
+	int descriptor = open_news(store, O_RDONLY);
 	*count = read_record(descriptor);
 	if (descriptor >= 0)
 		close(descriptor);
@@ -99,13 +89,14 @@ uint32_t news_read(struct store *base, const char *group)
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
 	uint32_t count;
-	return turn_to(store, group) && read_news(store, &count) == READING_RIGHT ? count : 0;
+	choose_group(store, group);
+	return read_news(store, &count) == READING_RIGHT ? count : 0;
 }
 
 /*
- * What changes a key without being counted, an older program or one that could not count, is seen
- * by the database's own counter. Where that is as our last transaction saw it, nothing is new.
- * True: something may be, which nobody counted.
+ * Whether the database may have changed without a count in the news: by preempt-store put, or by a
+ * program that could not write the news. Only a change counter that differs from the one of our
+ * last transaction can mean that.
  */
 static bool check_database(struct sqlite_store *store)
 {
@@ -127,8 +118,8 @@ enum status news_await(struct store *base, struct store_awaited *awaited, int64_
 {
 	struct sqlite_store *store = (struct sqlite_store *)base;
 	enum status status = STATUS_TIMEOUT;
-	if (!turn_to(store, awaited->group))
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	(void)err;
+	choose_group(store, awaited->group);
 	struct watched_file watched = watched_news(store, awaited->every);
 	while (status == STATUS_TIMEOUT) {
 		if (descriptor_is_ready(wake)) {
@@ -158,9 +149,8 @@ enum status news_await(struct store *base, struct store_awaited *awaited, int64_
 uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
 {
 	char record[RECORD + 1];
-	if (!turn_to(store, group))
-		return 0;
-	int descriptor = open_news(store, store->news.path, more ? O_RDWR : O_RDONLY);
+	choose_group(store, group);
+	int descriptor = open_news(store, more ? O_RDWR : O_RDONLY);
 	if (descriptor < 0)
 		return 0;
 	uint32_t count = read_record(descriptor);
@@ -172,7 +162,7 @@ uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
 	}
 	if (close(descriptor) < 0)
 		count = 0;
-	/* Without a file everybody waits for any change. */
+	/* Without the file, every process waits for any change. */
 	if (more && !count)
 		(void)unlink(store->news.path);
 	if (more && count && !store->base.local) {
@@ -184,9 +174,7 @@ uint32_t news_count(struct sqlite_store *store, const char *group, bool more)
 
 enum status news_make(const struct sqlite_store *store, const char *directory, struct error *err)
 {
-	char *path;
-	if (asprintf(&path, "%s/news", directory) < 0)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	char *path = xprintf("%s/news", directory);
 	enum status status = beats_make_file(store, path, "0000000001\n", RECORD, err);
 	free(path);
 	return status;

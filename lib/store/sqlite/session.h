@@ -324,6 +324,8 @@ enum status range_changed(struct sqlite_store *store, const char *prefix, store_
 /* Make a small file that is only ever rewritten in place; one that is there stays. */
 enum status beats_make_file(const struct sqlite_store *store, const char *path, const char *record,
 	size_t length, struct error *err);
+/* Open such a file. -1 and errno. */
+int beats_open_file(const struct sqlite_store *store, const char *path, int flags);
 enum status beats_prepare(
 	struct store *store, const char *group, uint64_t tasks, struct error *err);
 enum status beats_write(struct store *store, const char *group, uint64_t task,
