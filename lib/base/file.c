@@ -61,8 +61,8 @@ char *file_directory_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	if (!slash)
-		return strdup(".");
-	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+		return xstrdup(".");
+	return slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
 }
 
 int file_ask_for_names(int outer, const char *directory)
@@ -73,7 +73,7 @@ int file_ask_for_names(int outer, const char *directory)
 	/* The missing directory may be a stale cache entry, too: refresh its parent first. */
 	if (number == ENOENT && strspn(directory, "./") < strlen(directory)) {
 		char *parent = file_directory_of(directory);
-		if (parent && file_ask_for_names(outer, parent) == 0) {
+		if (file_ask_for_names(outer, parent) == 0) {
 			descriptor = openat(outer, directory, flags);
 			number = descriptor < 0 ? errno : 0;
 		}

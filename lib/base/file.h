@@ -71,8 +71,7 @@ int file_fstat(int descriptor, struct stat *st);
  */
 int file_ask_for_names(int outer, const char *directory);
 
-/* "DIRECTORY" of "DIRECTORY/NAME", "." or "/" where there is none; malloc'd, NULL without memory.
- */
+/* "DIRECTORY" of "DIRECTORY/NAME", "." or "/" where there is none; malloc'd. */
 char *file_directory_of(const char *path);
 
 /*

@@ -540,7 +540,7 @@ static void moves(void)
 		asked_for = lock;
 		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_TEMPORARY);
 		CHECK(!asked_for);
-		CHECK(strstr(err.text, "was away for a moment: try again"));
+		CHECK(strstr(err.text, "was missing for a moment: try again"));
 		CHECK_EQ(store_put(store, "k", "v", NULL, &err), STATUS_OK);
 		store_close(store);
 	}

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 
 struct database_mutex {
 	struct database_mutex *next;
@@ -24,14 +25,14 @@ struct database_mutex *database_mutex_get(const char *path)
 	pthread_mutex_lock(&list_mutex);
 	for (mutex = list; mutex && strcmp(mutex->path, path); mutex = mutex->next)
 		;
-	if (!mutex && (mutex = calloc(1, sizeof(*mutex) + strlen(path) + 1))) {
+	if (!mutex) {
+		mutex = xcalloc(1, sizeof(*mutex) + strlen(path) + 1);
 		pthread_mutex_init(&mutex->mutex, NULL);
 		strcpy(mutex->path, path);
 		mutex->next = list;
 		list = mutex;
 	}
-	if (mutex)
-		mutex->users++;
+	mutex->users++;
 	pthread_mutex_unlock(&list_mutex);
 	return mutex;
 }

@@ -12,7 +12,7 @@
 
 struct database_mutex;
 
-/* The mutex of this path: all callers in this process get the same one. NULL: out of memory. */
+/* The mutex of this path: all callers in this process get the same one. */
 struct database_mutex *database_mutex_get(const char *path);
 void database_mutex_put(struct database_mutex *mutex);
 

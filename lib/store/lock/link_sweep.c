@@ -76,7 +76,7 @@ void link_sweep(const char *lock, const char *own, int64_t limit)
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 	const char *base = strrchr(lock, '/') ? strrchr(lock, '/') + 1 : lock;
 	char *path = file_directory_of(lock);
-	DIR *entries = path ? opendir(path) : NULL;
+	DIR *entries = opendir(path);
 	struct stat st;
 	free(path);
 	if (!entries)

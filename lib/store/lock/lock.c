@@ -31,8 +31,6 @@ enum status lock_open(
 	struct stat st;
 	lock_init(lock);
 	lock->mutex = database_mutex_get(terms->database);
-	if (!lock->mutex)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	enum status status = lockfile_open(&lock->file, terms, deadline, err);
 	if (status != STATUS_OK)
 		lock_close(lock);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/xalloc.h"
 #include "store/lock/lock.h"
 
 /*
@@ -89,9 +90,7 @@ static void *make_request(void *context)
 static int start_request(struct lock *lock, short type)
 {
 	pthread_t thread;
-	struct lock_request *request = calloc(1, sizeof(*request));
-	if (!request)
-		return ENOMEM;
+	struct lock_request *request = xcalloc(1, sizeof(*request));
 	pthread_mutex_init(&request->mutex, NULL);
 	pthread_cond_init(&request->answered, NULL);
 	request->descriptor = fcntl(lock->file.descriptor, F_DUPFD_CLOEXEC, 0);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mounts.h"
+#include "base/xalloc.h"
 #include "store/access.h"
 #include "store/failure.h"
 #include "store/lock/link_prove.h"
@@ -83,15 +84,11 @@ static enum status make(
 		status = compose(mode, terms->takeover, text, sizeof(text), err);
 	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
 	 */
-	if (status == STATUS_OK && path)
+	if (status == STATUS_OK)
 		status = mounts_open(path, &directory, err);
 	if (status != STATUS_OK)
 		goto out;
-	if (!path || asprintf(&temporary, "%s" TEMPORARY, file->path) < 0) {
-		temporary = NULL;
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-		goto out;
-	}
+	temporary = xprintf("%s" TEMPORARY, file->path);
 	descriptor = file_make_temporary(directory, strrchr(temporary, '/') + 1);
 	if (descriptor < 0) {
 		status = lockfile_failed(err, "make", file, errno);
@@ -206,8 +203,6 @@ static int open_path(struct lockfile *file, bool write, struct stat *st)
 	struct stat around;
 	int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
 	char *directory = file_directory_of(file->path);
-	if (!directory)
-		return ENOMEM;
 	int outer = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	free(directory);
 	if (outer < 0)
@@ -243,14 +238,17 @@ static enum status check_link(
 	return STATUS_OK;
 }
 
-/* Open what is there. STATUS_NO: nothing is. */
-static enum status open_existing(
-	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
+/*
+ * Open and read what is under the path; read_only: also where it cannot be written. STATUS_NO:
+ * there is no file. *number: the errno, or 0.
+ */
+static enum status open_and_read(
+	struct lockfile *file, bool read_only, int *number, struct error *err)
 {
 	struct stat st;
 	file->read_only = false;
 	*number = open_path(file, true, &st);
-	if (terms->read_only && (*number == EROFS || *number == EACCES || *number == EPERM)) {
+	if (read_only && (*number == EROFS || *number == EACCES || *number == EPERM)) {
 		file->read_only = true;
 		*number = open_path(file, false, &st);
 	}
@@ -264,9 +262,14 @@ static enum status open_existing(
 					    : "not a regular file");
 	if (*number)
 		return lockfile_failed(err, "open", file, *number);
-	enum status status = access_check(file->path, &st, terms->shared_group, err);
-	if (status == STATUS_OK)
-		status = read_record(file, err);
+	enum status status = access_check(file->path, &st, file->shared_group, err);
+	return status == STATUS_OK ? read_record(file, err) : status;
+}
+
+static enum status open_existing(
+	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
+{
+	enum status status = open_and_read(file, terms->read_only, number, err);
 	if (status == STATUS_OK)
 		status = lock_mode_follow(file->mode, terms->mode, &terms->traits, err);
 	if (status == STATUS_OK && file->mode == LOCK_LINK)
@@ -284,11 +287,7 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 	file->shared_group = terms->shared_group;
 	file->cache = cache_kind(&terms->traits);
 	file->outlived = terms->traits.outlived;
-	if (asprintf(&file->path, "%s.lock", terms->database) < 0) {
-		file->path = NULL;
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-		goto out;
-	}
+	file->path = xprintf("%s.lock", terms->database);
 	for (int64_t longest = 1;; longest = longest < RETRY_LONGEST ? longest * 2 : longest) {
 		int number;
 		status = open_existing(file, terms, &number, err);
@@ -341,7 +340,6 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 		if (longest > 1)
 			poll(NULL, 0, (int)clock_jitter(longest));
 	}
-out:
 	lockfile_close(file);
 	return status;
 }
@@ -360,15 +358,12 @@ static bool is_back(const struct lockfile *file)
 	return file_stat(AT_FDCWD, file->path, 0, &there) == 0 && is_at(&file->itself, &there);
 }
 
-/* Under its path it is no longer: it alone, or the directory, or the filesystem? */
 enum status lockfile_gone(const struct lockfile *file, struct error *err)
 {
 	struct stat there = {0};
 	char *directory = file_directory_of(file->path);
-	if (!directory)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
 	int number = stat(directory, &there) < 0 ? errno : 0;
-	enum status status = STATUS_DAMAGED;
+	enum status status;
 	if (number && number != ENOENT)
 		status = lockfile_failed(err, "look at the directory of", file, number);
 	else if (number || there.st_dev != file->directory.device)
@@ -383,9 +378,9 @@ enum status lockfile_gone(const struct lockfile *file, struct error *err)
 			directory);
 	else if (is_back(file))
 		status = error_set(err, STATUS_TEMPORARY,
-			"its lock file %s was away for a moment: try again", file->path);
+			"its lock file %s was missing for a moment: try again", file->path);
 	else
-		error_set(err, status,
+		status = error_set(err, STATUS_DAMAGED,
 			"its lock file %s was deleted or replaced while it was in use: not used; stop "
 			"everything that uses the store, then start again",
 			file->path);
@@ -416,11 +411,10 @@ enum status lockfile_verify(struct lockfile *file, struct error *err)
 void lockfile_tidy(const struct lockfile *file)
 {
 	char *directory = file_directory_of(file->path);
-	DIR *entries = directory ? opendir(directory) : NULL;
-	const char *name = strrchr(file->path, '/');
-	size_t length = name ? strlen(++name) : 0;
-	size_t fixed = strlen(TEMPORARY) - strlen("XXXXXX");
-	for (struct dirent *entry; length && entries && (entry = readdir(entries));)
+	DIR *entries = opendir(directory);
+	const char *name = strrchr(file->path, '/') + 1;
+	size_t length = strlen(name), fixed = strlen(TEMPORARY) - strlen("XXXXXX");
+	for (struct dirent *entry; entries && (entry = readdir(entries));)
 		if (!strncmp(entry->d_name, name, length) &&
 			!strncmp(entry->d_name + length, TEMPORARY, fixed))
 			(void)unlinkat(dirfd(entries), entry->d_name, 0);
@@ -454,25 +448,12 @@ enum status lockfile_write_made(struct lockfile *file, struct error *err)
 enum status lockfile_inspect(
 	struct lockfile *file, const char *path, bool shared_group, struct error *err)
 {
-	struct stat st;
+	int number;
 	*file = (struct lockfile){.descriptor = -1, .shared_group = shared_group};
-	file->path = strdup(path);
-	if (!file->path)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	enum status status = STATUS_OK;
-	int number = open_path(file, true, &st);
-	if (number == EROFS || number == EACCES) {
-		file->read_only = true;
-		number = open_path(file, false, &st);
-	}
-	if (number == ENOENT)
-		status = error_set(err, STATUS_NO, "there is no %s", path);
-	else if (number)
-		status = lockfile_failed(err, "open", file, number);
-	else
-		status = access_check(path, &st, shared_group, err);
-	if (status == STATUS_OK)
-		status = read_record(file, err);
+	file->path = xstrdup(path);
+	enum status status = open_and_read(file, true, &number, err);
+	if (status == STATUS_NO)
+		error_set(err, STATUS_NO, "there is no %s", path);
 	if (status != STATUS_OK)
 		lockfile_close(file);
 	return status;
