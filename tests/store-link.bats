@@ -394,16 +394,16 @@ stop_and_overtake() {
 		#include <dlfcn.h>
 		#include <errno.h>
 		#include <stdlib.h>
-		int link(const char *a, const char *b)
+		int linkat(int from, const char *a, int to, const char *b, int flags)
 		{
-			int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "link");
+			int (*real)(int, const char *, int, const char *, int) = (int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat");
 			if (getenv("NO_LINKS")) { errno = EPERM; return -1; }
-			return real(a, b);
+			return real(from, a, to, b, flags);
 		}
-		int rename(const char *a, const char *b)
+		int renameat(int from, const char *a, int to, const char *b)
 		{
-			int (*real)(const char *, const char *) = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
-			int result = real(a, b);
+			int (*real)(int, const char *, int, const char *) = (int (*)(int, const char *, int, const char *))dlsym(RTLD_NEXT, "renameat");
+			int result = real(from, a, to, b);
 			return getenv("MOVES_OVER") && result < 0 && (errno == ENOTEMPTY || errno == EEXIST) ? 0 : result;
 		}
 	END

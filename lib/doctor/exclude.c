@@ -30,7 +30,7 @@ static enum status ask(struct lock *lock, const struct lock_kind *kind, struct d
 	if (self->result != 0 && kind->give_up)
 		kind->give_up(lock);
 	/* Its server does not answer: whether the lock excludes is not known. */
-	return self->result == EINPROGRESS ? kind->failed(lock, EINPROGRESS, err) : STATUS_OK;
+	return self->result == EINPROGRESS ? kind->explain(lock, EINPROGRESS, err) : STATUS_OK;
 }
 
 /* It takes the lock; then all others try; then it gives it back. */

@@ -25,6 +25,17 @@ static struct shared {
 	_Atomic int inside, most_inside;
 } * shared;
 
+static int enter_queue(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline)
+{
+	int result = ticket_queue_draw(queue, ticket, deadline);
+	if (result != 0 || !ticket->place)
+		return result;
+	result = ticket_queue_wait(queue, ticket, deadline);
+	if (result != 0)
+		ticket_queue_leave(ticket);
+	return result;
+}
+
 /* A process that enters, notes its turn, and leaves, or stays for ever. */
 static pid_t enter(int who, int64_t patience, bool stays)
 {
@@ -33,7 +44,7 @@ static pid_t enter(int who, int64_t patience, bool stays)
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct queue_ticket ticket = {0};
-		int result = ticket_queue_enter(&shared->queue, &ticket, clock_after(patience));
+		int result = enter_queue(&shared->queue, &ticket, clock_after(patience));
 		if (result != 0)
 			_exit(result == ETIMEDOUT ? 2 : 3);
 		if (++shared->inside > 1)
@@ -76,7 +87,7 @@ int main(void)
 	{
 		struct queue_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(ticket_queue_enter(&shared->queue, &ticket, clock_after(60000)), 0);
+		CHECK_EQ(enter_queue(&shared->queue, &ticket, clock_after(60000)), 0);
 		for (int i = 0; i < PEOPLE; i++)
 			pids[i] = enter(i, 120000, false);
 		CHECK_EQ(shared->served, 0);
@@ -91,11 +102,11 @@ int main(void)
 	{
 		struct queue_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(ticket_queue_enter(&shared->queue, &ticket, clock_after(60000)), 0);
+		CHECK_EQ(enter_queue(&shared->queue, &ticket, clock_after(60000)), 0);
 		for (int i = 0; i < 5; i++)
 			pids[i] = enter(i, 120000, false);
 		ticket_queue_leave(&ticket);
-		CHECK_EQ(ticket_queue_enter(&shared->queue, &ticket, clock_after(120000)), 0);
+		CHECK_EQ(enter_queue(&shared->queue, &ticket, clock_after(120000)), 0);
 		CHECK_EQ(shared->served, 5);
 		ticket_queue_leave(&ticket);
 		for (int i = 0; i < 5; i++)
@@ -105,7 +116,7 @@ int main(void)
 	{
 		struct queue_ticket ticket = {0};
 		start_again();
-		CHECK_EQ(ticket_queue_enter(&shared->queue, &ticket, clock_after(60000)), 0);
+		CHECK_EQ(enter_queue(&shared->queue, &ticket, clock_after(60000)), 0);
 		pids[0] = enter(0, 100, false);
 		pids[1] = enter(1, 120000, false);
 		pids[2] = enter(2, 120000, false);
@@ -142,8 +153,7 @@ int main(void)
 			if (pid == 0)
 				for (;;) {
 					struct queue_ticket mine = {0};
-					if (ticket_queue_enter(
-						    &shared->queue, &mine, CLOCK_NEVER) != 0)
+					if (enter_queue(&shared->queue, &mine, CLOCK_NEVER) != 0)
 						_exit(1);
 					ticket_queue_leave(&mine);
 				}
@@ -152,9 +162,7 @@ int main(void)
 			kill(pid, SIGKILL);
 			CHECK_EQ(end_of(pid), 128 + SIGKILL);
 			struct queue_ticket ticket = {0};
-			if (!CHECK_EQ(
-				    ticket_queue_enter(&shared->queue, &ticket, clock_after(60000)),
-				    0))
+			if (!CHECK_EQ(enter_queue(&shared->queue, &ticket, clock_after(60000)), 0))
 				break;
 			ticket_queue_leave(&ticket);
 		}

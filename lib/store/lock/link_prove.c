@@ -16,14 +16,9 @@
 
 #define LONGEST_PATH 450 /* bytes; SQLite's is 512 */
 
-/* Below a directory of our own: two files, two directories with a name in each, a third name. */
-enum { ROOT, FILE_A, FILE_B, FIRST, FIRST_NAME, SECOND, SECOND_NAME, THIRD, THIRD_NAME, PATHS };
-static const char *const names[PATHS] = {
-	"", "/a", "/b", "/first", "/first/x", "/second", "/second/y", "/third", "/third/x"};
-
-static bool touch(const char *path)
+static bool touch(int directory, const char *name)
 {
-	int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int descriptor = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (descriptor >= 0)
 		close(descriptor);
 	return descriptor >= 0;
@@ -36,21 +31,25 @@ static const char *done_instead(const char *what)
 	return what;
 }
 
-/* NULL: it does. Else what it does not do; errno 0: it did something else instead. */
-static const char *wrong(char path[PATHS][PATH_MAX])
+/*
+ * NULL: the filesystem does what mode link needs. Else what it does not do; errno 0: it did
+ * something else instead.
+ */
+static const char *wrong(int root)
 {
-	if (!touch(path[FILE_A]) || mkdir(path[FIRST], 0700) < 0 || mkdir(path[SECOND], 0700) < 0 ||
-		!touch(path[FIRST_NAME]) || !touch(path[SECOND_NAME]))
+	if (!touch(root, "a") || mkdirat(root, "first", 0700) < 0 ||
+		mkdirat(root, "second", 0700) < 0 || !touch(root, "first/x") ||
+		!touch(root, "second/y"))
 		return "make names";
-	if (link(path[FILE_A], path[FILE_B]) < 0)
+	if (linkat(root, "a", root, "b", 0) < 0)
 		return "make hard links";
-	if (link(path[FILE_A], path[FILE_B]) == 0)
+	if (linkat(root, "a", root, "b", 0) == 0)
 		return done_instead("refuse a link over a file");
-	if (rename(path[FIRST], path[SECOND]) == 0)
+	if (renameat(root, "first", root, "second") == 0)
 		return done_instead("refuse to move a directory over another that is not empty");
-	if (rename(path[FIRST], path[THIRD]) < 0 || access(path[THIRD_NAME], F_OK) < 0)
+	if (renameat(root, "first", root, "third") < 0 || faccessat(root, "third/x", F_OK, 0) < 0)
 		return "move a directory";
-	if (rmdir(path[THIRD]) == 0)
+	if (unlinkat(root, "third", AT_REMOVEDIR) == 0)
 		return done_instead("refuse to remove a directory that is not empty");
 	return NULL;
 }
@@ -64,25 +63,26 @@ static bool is_refusal(int number)
 
 enum status link_prove(const char *lock, struct error *err)
 {
-	char root[PATH_MAX], path[PATHS][PATH_MAX];
-	snprintf(root, sizeof(root), "%s.new-XXXXXX", lock);
-	/* So that SQLite can open what lies in the workspace of a takeover (takeover.c). */
-	bool long_path = strlen(root) > LONGEST_PATH;
-	if (long_path || !mkdtemp(root)) {
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s.new-XXXXXX", lock);
+	/* SQLite must be able to open the files in the workspace of a takeover (takeover.c). */
+	bool long_path = strlen(path) > LONGEST_PATH;
+	if (long_path || !mkdtemp(path)) {
 		int number = long_path ? ENAMETOOLONG : errno;
-		return error_cured(err, number, store_cure(number), "make %s", root);
+		return error_cured(err, number, store_cure(number), "make %s", path);
 	}
-	for (int i = 0; i < PATHS; i++)
-		snprintf(path[i], PATH_MAX, "%.*s%s", PATH_MAX - 32, root, names[i]);
-	const char *what = wrong(path);
+	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const char *what = root < 0 ? "make directories" : wrong(root);
 	int number = errno;
-	/* Once more; what stays is swept away when it is old (link_sweep.h). */
-	if (file_remove_tree(root, NULL) != STATUS_OK)
-		(void)file_remove_tree(root, NULL);
+	if (root >= 0)
+		close(root);
+	/* Try twice. What stays is removed when it is old (link_sweep.h). */
+	if (file_remove_tree(path, NULL) != STATUS_OK)
+		(void)file_remove_tree(path, NULL);
 	if (!what)
 		return STATUS_OK;
 	if (number && !is_refusal(number))
-		return error_cured(err, number, store_cure(number), "try names in %s", root);
+		return error_cured(err, number, store_cure(number), "try names in %s", path);
 	return error_set(err, STATUS_USAGE,
 		"its filesystem does not %s%s%s, and its locks are not known to reach all machines: no "
 		"store is safe there; choose another place with --store or PREEMPT_STORE, or add to the "

@@ -41,7 +41,7 @@ enum status lock_open(
 
 void lock_close(struct lock *lock)
 {
-	if ((lock->file.descriptor >= 0 || lock->request) && kind_of(lock)->close)
+	if (lock->file.descriptor >= 0 || lock->request)
 		kind_of(lock)->close(lock);
 	machine_close(&lock->machine);
 	lockfile_close(&lock->file);
@@ -99,13 +99,11 @@ static enum status ask_machines(struct lock *lock, int64_t deadline, struct erro
 		}
 		if (kind->give_up)
 			kind->give_up(lock);
-		if (number == EAGAIN)
-			return kind->busy(lock, err);
-		/* What was opened may have outlived its mount, and will answer this for ever. */
-		if (lockfile_verify(&lock->file, NULL) == STATUS_OK && number == ESTALE)
+		/* An open file that has outlived its mount would answer ESTALE for ever. */
+		if (number != EAGAIN && lockfile_verify(&lock->file, NULL) == STATUS_OK &&
+			number == ESTALE)
 			lockfile_drop(&lock->file);
-		return kind->failed ? kind->failed(lock, number, err)
-				    : lockfile_failed(err, "lock", &lock->file, number);
+		return kind->explain(lock, number, err);
 	}
 }
 
@@ -154,8 +152,7 @@ enum status lock_acquire(struct lock *lock, int64_t deadline, struct error *err)
 		if (status == STATUS_OK)
 			return STATUS_OK;
 		(void)kind_of(lock)->release(lock);
-		if (kind_of(lock)->close)
-			kind_of(lock)->close(lock);
+		kind_of(lock)->close(lock);
 	}
 	lock_leave_queue(lock);
 	return status;

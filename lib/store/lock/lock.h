@@ -118,11 +118,9 @@ struct lock_kind {
 	bool (*release)(struct lock *lock);
 	/* As lock_confirm; NULL: it cannot be lost. */
 	bool (*confirm)(struct lock *lock, bool ask);
-	/* Who is in the way, said after EAGAIN; STATUS_TEMPORARY. */
-	enum status (*busy)(const struct lock *lock, struct error *err);
-	/* What went wrong, from the errno that try answered; NULL: as any trouble with the file. */
-	enum status (*failed)(const struct lock *lock, int number, struct error *err);
-	/* The store is closed; NULL: nothing to do. */
+	/* What stood in the way, from the answer of try, which is not 0. Returns err's status. */
+	enum status (*explain)(const struct lock *lock, int number, struct error *err);
+	/* The store is closed. */
 	void (*close)(struct lock *lock);
 };
 extern const struct lock_kind lock_fcntl, lock_link;

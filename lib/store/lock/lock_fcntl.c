@@ -168,7 +168,7 @@ static void close_request(struct lock *lock)
 		discard(request);
 }
 
-static enum status busy(const struct lock *lock, struct error *err)
+static enum status explain_busy(const struct lock *lock, struct error *err)
 {
 	char dead[96] = "";
 	if (lock->file.outlived == FILESYSTEM_FOR_EVER)
@@ -184,8 +184,10 @@ static enum status busy(const struct lock *lock, struct error *err)
 		lock->file.path, dead);
 }
 
-static enum status failed(const struct lock *lock, int number, struct error *err)
+static enum status explain(const struct lock *lock, int number, struct error *err)
 {
+	if (number == EAGAIN)
+		return explain_busy(lock, err);
 	if (number != EINPROGRESS)
 		return lockfile_failed(err, "lock", &lock->file, number);
 	return error_set(err, STATUS_TEMPORARY,
@@ -195,8 +197,5 @@ static enum status failed(const struct lock *lock, int number, struct error *err
 		lock->file.path);
 }
 
-const struct lock_kind lock_fcntl = {.try = try_once,
-	.release = release,
-	.busy = busy,
-	.failed = failed,
-	.close = close_request};
+const struct lock_kind lock_fcntl = {
+	.try = try_once, .release = release, .explain = explain, .close = close_request};

@@ -483,7 +483,7 @@ static bool confirm(struct lock *lock, bool ask)
 	return !link->lost;
 }
 
-static enum status busy(const struct lock *lock, struct error *err)
+static enum status explain_busy(const struct lock *lock, struct error *err)
 {
 	struct process_identity who;
 	const struct link_state *link = &lock->link;
@@ -508,10 +508,12 @@ static enum status busy(const struct lock *lock, struct error *err)
 		(long long)(lock->file.takeover / 1000));
 }
 
-static enum status failed(const struct lock *lock, int number, struct error *err)
+static enum status explain(const struct lock *lock, int number, struct error *err)
 {
 	struct stat st;
 	char path[PATH_MAX];
+	if (number == EAGAIN)
+		return explain_busy(lock, err);
 	held_path(path, lock, "");
 	if (number == ENOTDIR && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode))
 		return error_set(err, STATUS_DAMAGED,
@@ -528,7 +530,6 @@ const struct lock_kind lock_link = {
 	.give_up = give_up,
 	.release = release,
 	.confirm = confirm,
-	.busy = busy,
-	.failed = failed,
+	.explain = explain,
 	.close = clear_held,
 };

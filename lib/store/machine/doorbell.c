@@ -46,7 +46,7 @@ static struct flock poller_lock(short type)
 bool doorbell_try_poll(struct doorbell *doorbell)
 {
 	struct flock lock = poller_lock(F_WRLCK);
-	if (doorbell->page && !doorbell->polling)
+	if (!doorbell->polling)
 		doorbell->polling = fcntl(doorbell->descriptor, F_OFD_SETLK, &lock) == 0;
 	return doorbell->polling;
 }
@@ -61,7 +61,7 @@ static void ring(struct doorbell *doorbell)
 void doorbell_stop_poll(struct doorbell *doorbell)
 {
 	struct flock lock = poller_lock(F_UNLCK);
-	if (!doorbell->page || !doorbell->polling)
+	if (!doorbell->polling)
 		return;
 	doorbell->polling = false;
 	(void)fcntl(doorbell->descriptor, F_OFD_SETLK, &lock);
@@ -70,12 +70,12 @@ void doorbell_stop_poll(struct doorbell *doorbell)
 
 uint32_t doorbell_counter(const struct doorbell *doorbell)
 {
-	return doorbell->page ? doorbell->page->counter : 0;
+	return doorbell->page->counter;
 }
 
 int64_t doorbell_polled(const struct doorbell *doorbell)
 {
-	return doorbell->page ? doorbell->page->polled : INT64_MIN;
+	return doorbell->page->polled;
 }
 
 void doorbell_tell(struct doorbell *doorbell, uint32_t counter, bool polled)

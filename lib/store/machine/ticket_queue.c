@@ -87,17 +87,6 @@ int ticket_queue_wait(struct ticket_queue *queue, struct queue_ticket *ticket, i
 	return 0;
 }
 
-int ticket_queue_enter(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline)
-{
-	int result = ticket_queue_draw(queue, ticket, deadline);
-	if (result != 0 || !ticket->place)
-		return result;
-	result = ticket_queue_wait(queue, ticket, deadline);
-	if (result != 0)
-		ticket_queue_leave(ticket);
-	return result;
-}
-
 void ticket_queue_leave(struct queue_ticket *ticket)
 {
 	if (ticket->place)

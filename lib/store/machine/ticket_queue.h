@@ -40,18 +40,15 @@ struct queue_ticket {
 void ticket_queue_init(struct ticket_queue *queue);
 
 /*
- * Wait for one's turn: 0 when it has come (or when there are more than TICKET_QUEUE_PLACES, without
- * it), ETIMEDOUT, or another errno: the memory is damaged, and the queue must not be used any more.
- */
-int ticket_queue_enter(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline);
-/*
- * The same in two steps: draw a ticket (its place is NULL where all are taken), and wait for its
- * turn, which may be tried again after ETIMEDOUT. Then ticket_queue_leave in any case.
+ * Draw a ticket; its place is NULL where all places are taken: such a process goes on without a
+ * turn. Then wait for its turn, which may be tried again after ETIMEDOUT, and leave in any case.
+ * Both answer 0, ETIMEDOUT, or another errno: the memory is damaged, and the queue must not be used
+ * any more.
  */
 #define TICKET_QUEUE_AT_ONCE 0 /* a deadline: look whether it has come, and do not wait */
 int ticket_queue_draw(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline);
 int ticket_queue_wait(struct ticket_queue *queue, struct queue_ticket *ticket, int64_t deadline);
-/* In the thread that entered. */
+/* In the thread that drew the ticket. */
 void ticket_queue_leave(struct queue_ticket *ticket);
 
 #endif
