@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tells of the change of a file:
- * - on a filesystem of this machine: inotify on it;
- * - else: one process of this machine reads its counter now and then and tells the others through
- *   a doorbell (doorbell.h); so does every process that changes it. inotify on that.
+ * How a process learns that a file has changed:
+ * - on a filesystem of this machine: by inotify;
+ * - else one process of this machine polls the counter in the file and tells the others through a
+ *   doorbell (doorbell.h), as does every process that changes it. inotify watches the doorbell.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 /* All in milliseconds. */
 #define POLLER_LOST  3000 /* the poller has not looked for this long: look ourselves */
 #define LOCAL_EVERY  5000 /* where inotify should tell */
-#define UNTOLD_EVERY 100  /* on this machine where inotify cannot be had */
+#define UNTOLD_EVERY 100  /* on this machine without inotify */
 #define BUSY_AGAIN   2	  /* another thread of ours is at work on the database */
 #define ARM_AGAIN    2000 /* between two tries to have inotify */
 #define CACHED_FOR   1000 /* how old a counter may be that was read without a lock */

@@ -32,7 +32,7 @@ bool link_name_make(char name[LINK_NAME_MAX])
 	for (const char *at = us.boot; *at && used < BOOT; at++)
 		if (*at != '-')
 			boot[used++] = *at;
-	/* 0: not known, so never that of anybody. */
+	/* A boot id that is not known becomes zeros, which equal no boot id. */
 	memset(boot + used, '0', BOOT - used);
 	boot[BOOT] = '\0';
 	snprintf(host, sizeof(host), "%.*s", HOSTS, us.host);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who holds a lock of mode link, as the name of a file: NONCE-BOOT-PIDNS-TIMENS-PID-START-HOST, all
- * but the host in hexadecimal. The file itself is empty: a name needs no second request to be read,
- * and is never seen half-written.
+ * The holder of a lock of mode link, as the name of a file: NONCE-BOOT-PIDNS-TIMENS-PID-START-HOST,
+ * all but the host in hexadecimal. The file is empty: a name is read without a second request, and
+ * no process sees half of one.
  */
 #ifndef STORE_LOCK_LINK_NAME_H
 #define STORE_LOCK_LINK_NAME_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/lock/link_step.h"
 
-/* So that two that hinder each other wait a random time instead of going on for ever. */
+/* Two processes that hinder each other wait a random time instead of going on for ever. */
 #define ROUNDS 6
 
 enum link_action link_begin(struct link_step *step, bool made)
@@ -24,7 +24,7 @@ static enum link_action again(struct link_step *step, enum link_action action)
 /* The name is not there, or that could not be asked. */
 static enum link_action not_there(struct link_step *step, enum link_answer answer)
 {
-	/* Somebody swept our directory away while we waited: begin with another. */
+	/* Another process removed our directory while we waited: begin with a new one. */
 	if (step->cause == LINK_MISSING && answer == LINK_MISSING)
 		return again(step, LINK_MAKE);
 	return LINK_UNMAKE;
@@ -53,7 +53,7 @@ static enum link_action after(struct link_step *step, enum link_answer answer)
 		switch (answer) {
 		case LINK_OURSELVES:
 			return LINK_RENEW; /* for the same reason */
-		/* Given back meanwhile; or a filesystem that replaces no directory. */
+		/* It was given back in the meantime; or the filesystem replaces no directory. */
 		case LINK_NOBODY: return LINK_CLEAR;
 		case LINK_DEAD: return LINK_BREAK;
 		case LINK_ALIVE: return LINK_BUSY;

@@ -12,20 +12,21 @@
  *		filesystem refuses that where HELD holds a name, and replaces it where it is empty.
  *	leave	unlink HELD/own name.
  *	renew	rename HELD/own name to HELD/a new name of one's own: it fails where the lock was
- *		taken away, and else those who watch see another name and begin to wait anew.
- *	break	rename HELD/dead name to HELD/a new name of one's own, by anybody who takes the
- *		holder of that name for dead. The lock is never free in between: whoever has it then
- *		has overtaken another, and first puts the files out of that one's reach
+ *		taken away, and else the processes that watch see another name and wait from the
+ *		beginning.
+ *	break	rename HELD/dead name to HELD/a new name of one's own, by any process that considers
+ *		the holder of that name dead. The lock is never free in between: the process that
+ *		has it then has overtaken another, and first puts the files out of its reach
  *		(takeover_step.h). A takeover that is not finished is given up by leaving a name
- *		behind, never by unlinking it, so that the next one has to begin it anew.
+ *		behind, never by unlinking it, so that the next process begins it again.
  *
  * A process that is stopped before any of these steps and continues an hour later, or whose request
  * the network repeats, can only remove its own name or a dead one, never another process's lock.
  * That is why it is no plain file or hard link: there is no "unlink it if it is still mine", so
- * that an unlink that comes late would remove the lock of somebody else (the search finds that). A
- * lock for breaking would not cure it: its holder, too, can be stopped between his last look and
- * the unlink, and who gives his own lock back late does not ask for it. Here it is not needed: of
- * two that rename the same dead name one comes late and does nothing.
+ * that an unlink that comes late would remove the lock of another process (the search finds that).
+ * A second lock, for breaking, would not cure it: its holder, too, can be stopped between its last
+ * look and the unlink, and a process that gives its own lock back late does not ask for it. Here it
+ * is not needed: of two that rename the same dead name one comes late and does nothing.
  */
 #ifndef STORE_LOCK_LINK_STEP_H
 #define STORE_LOCK_LINK_STEP_H
@@ -64,7 +65,7 @@ enum link_answer {
 struct link_step {
 	enum link_action action;
 	enum link_answer cause; /* why it is checked */
-	unsigned char rounds;	/* how often it was begun anew */
+	unsigned char rounds;	/* how often it was begun again */
 	bool overtook;		/* a dead name was renamed to ours, or that is not known */
 };
 

@@ -20,8 +20,9 @@ static int64_t milliseconds(const struct timespec *t)
 	return (int64_t)t->tv_sec * 1000 + t->tv_nsec / 1000000;
 }
 
-/* Whether nobody whose name is in it lives any more. One that is empty may be about to get its
- * name.
+/*
+ * Whether it has names and all of them are of processes that have ended. An empty directory may be
+ * about to get its name.
  */
 static bool is_abandoned(int directory, const char *name)
 {
@@ -44,8 +45,8 @@ static bool is_abandoned(int directory, const char *name)
 }
 
 /*
- * Moved aside first: were its name unlinked in place, its owner could move the empty directory to
- * HELD and believe that he holds the lock.
+ * Move it aside first: if its name were unlinked in place, its owner could move the empty directory
+ * to HELD and believe that it holds the lock.
  */
 static void remove_aside(int directory, const char *base, const char *name)
 {
@@ -57,7 +58,7 @@ static void remove_aside(int directory, const char *base, const char *name)
 		(void)file_remove_tree_at(directory, aside, NULL);
 }
 
-/* Whether it is "BASE.", prefix, and as many characters of the set: nothing else is touched. */
+/* Whether name is "BASE.", prefix, and count characters of the set: nothing else is touched. */
 static bool is_ours(
 	const char *name, const char *base, const char *prefix, const char *set, size_t count)
 {
@@ -110,7 +111,7 @@ bool link_workspace_is(const char *name)
 
 /*
  * Whether all that is left are names that an NFS client gave to files which a process of this
- * machine has open. They cannot be removed before it closes them, and nobody uses them by name.
+ * machine has open. They cannot be removed before it closes them, and no process uses them by name.
  */
 static bool has_only_open_files(int held, const char *name)
 {
@@ -127,7 +128,9 @@ static bool has_only_open_files(int held, const char *name)
 	return all;
 }
 
-/* Where it lies no more, its maker finds nothing in it under its path; link_sweep removes it. */
+/*
+ * Move it out of HELD, so that its maker finds nothing under its path. link_sweep removes it later.
+ */
 static int move_out(int held, const char *path, const char *name)
 {
 	char fresh[LINK_NAME_MAX], aside[PATH_MAX];
@@ -143,7 +146,7 @@ static int remove_workspace(int held, const char *path, const char *name)
 {
 	if (file_remove_tree_at(held, name, NULL) == STATUS_OK)
 		return 0;
-	/* Its maker made a file in it meanwhile: that ends. */
+	/* Its maker may have made a file in it since: that ends after a few tries. */
 	for (int i = 0; i < 3; i++)
 		if (file_remove_tree_at(held, name, NULL) == STATUS_OK)
 			return 0;

@@ -79,7 +79,10 @@ static struct handoff *handoff_of(struct lock *lock)
 	return lock->file.cache == CACHE_OURS ? NULL : machine_handoff(&lock->machine);
 }
 
-/* Ask the other machines. Full jitter: those who were refused together do not come together. */
+/*
+ * Ask the other machines. Waiting times are random, so that processes that were refused together do
+ * not come back together.
+ */
 static enum status ask_machines(struct lock *lock, int64_t deadline, struct error *err)
 {
 	const struct lock_kind *kind = kind_of(lock);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outer lock of a store: one holder in the whole cluster. Three levels, taken in this order and
- * never waited for beyond the deadline: the threads of this process (database_mutex.h), the
- * processes of this machine (machine.h), the machines. How machines exclude each other stands in
- * the lock file (lockfile.h, lock_mode.h).
+ * The lock of a store: one holder in the whole cluster. It has three levels, taken in this order,
+ * and none is waited for beyond the deadline: the threads of this process (database_mutex.h), the
+ * processes of this machine (machine.h), the machines. The lock file records how machines exclude
+ * each other (lockfile.h, lock_mode.h).
  *
- * Fork: the lock belongs to the open file description. It is always released explicitly, so a child
- * that still has a copy of the descriptor does not keep it.
+ * The lock belongs to the open file description and is always released explicitly, so a forked
+ * child that still has a copy of the descriptor does not keep it.
  */
 #ifndef STORE_LOCK_LOCK_H
 #define STORE_LOCK_LOCK_H
@@ -39,24 +39,25 @@ enum status lock_open(
 	struct lock *lock, const struct lockfile_terms *terms, int64_t deadline, struct error *err);
 void lock_close(struct lock *lock);
 
-/* False: before it can be acquired, it is to be opened anew. Only while it is not held. */
+/* False: it must be opened again before it can be acquired. Only while it is not held. */
 bool lock_is_open(const struct lock *lock);
 /*
- * Put in the place of a lock what was opened anew under the same path. What is known of it is taken
- * over where it is the lock of the same store, else STATUS_NO: fresh is closed, and lock stays.
+ * Replace a lock by fresh, which was opened later under the same path, if it is the lock of the
+ * same store; else STATUS_NO: fresh is closed, and lock stays.
  *
- * The same store is the one whose lock file has the same nonce. Its device and its inode say
- * nothing: they are new after each mount, and on some filesystems at each look. So this is as safe
- * as a process that is started now and opens the store, and no safer; we hold nothing from before.
- * Another may still hold the lock through the file that we had open, and then:
- * - on another machine, or here through the old mount, it is the same file on the server, and the
- *   same lock: mode fcntl is only used where locks reach all mounts, and the names of mode link lie
+ * The same store is the one whose lock file has the same nonce. Device and inode do not tell: they
+ * change with each mount, and on some filesystems with each look. So this is as safe as a process
+ * that starts now and opens the store; we hold nothing from before. Another process may still hold
+ * the lock through the old lock file:
+ * - on another machine, or here through the old mount: it is the same file on the server and the
+ *   same lock. Mode fcntl is only used where locks reach all mounts, and the names of mode link are
  *   in the directory, which is the same;
- * - here through the old mount of a disk of this machine, which the kernel keeps as one filesystem
- *   with the new mount: the same inode;
- * - through a lock file that was deleted, and a copy put back: two locks. Who has the old one open
- *   is refused by lockfile_verify, and whoever was in the middle of a transaction has the locks of
- *   SQLite on the database (mode fcntl), or does not care for the lock file's inode (mode link).
+ * - here through the old mount of a disk of this machine: the kernel keeps both mounts as one
+ *   filesystem, so it is the same inode;
+ * - through a lock file that was deleted and replaced by a copy: these are two locks.
+ *   lockfile_verify refuses a process that has the old one open. One that is in the middle of a
+ *   transaction has SQLite's locks on the database (mode fcntl), or does not depend on the inode of
+ *   the lock file (mode link).
  */
 enum status lock_replace(struct lock *lock, struct lock *fresh);
 
@@ -69,37 +70,37 @@ enum status lock_enter_queue(
 	struct lock *lock, struct post *post, int64_t deadline, struct error *err);
 /*
  * STATUS_DAMAGED: the file under the path is no longer the one that was opened. After another error
- * it may be that the lock file was dropped, because it could not be reached any more by what was
- * opened: see lock_is_open.
+ * the lock file may have been dropped, because it could not be reached through what was open: see
+ * lock_is_open.
  */
 enum status lock_acquire(struct lock *lock, int64_t deadline, struct error *err);
 /* lock_unlock, then lock_leave_queue. */
 bool lock_release(struct lock *lock);
 /*
- * Let other machines have it, and keep the first two levels: nobody of this machine goes on before
- * lock_leave_queue. True: it was ours until now, as the filesystem says. False: others may have
- * taken it over, and what was read or written since it was last known to be ours does not count
- * (lock_is_lost).
+ * Let other machines have it, and keep the first two levels: no other process of this machine goes
+ * on before lock_leave_queue. True: the filesystem says that it was ours until now. False: others
+ * may have taken it over, and what was read or written since it was last known to be ours does not
+ * count (lock_is_lost).
  */
 bool lock_unlock(struct lock *lock);
 void lock_leave_queue(struct lock *lock);
 
 /*
- * Whether the lock was taken over from one who may be alive, and may still write: nothing is read
- * or written before takeover.h, and then lock_takeover_done. One that is released unsettled is
- * taken over anew by the next.
+ * Whether the lock was taken over from a holder that may be alive and may still write: then nothing
+ * is read or written before takeover_run (takeover.h), and lock_takeover_done follows it. If the
+ * lock is released without that, the next holder begins the takeover again.
  */
 bool lock_overtook(const struct lock *lock);
 void lock_takeover_done(struct lock *lock);
 
 /*
- * Whether the lock that was acquired is still ours, to be asked before every write; false: touch
- * nothing any more, and release it. Costs a look at the clock. ask: ask the filesystem in any case.
+ * Whether the lock that was acquired is still ours, to be asked before every write. False: touch
+ * nothing any more, and release it. Costs a look at the clock; ask: ask the filesystem in any case.
  */
 bool lock_confirm(struct lock *lock, bool ask);
-/* Whether that was answered with false, since it was acquired. */
+/* Whether lock_confirm has answered false since it was acquired. */
 bool lock_is_lost(const struct lock *lock);
-/* Whether writes are to be guarded by lock_confirm: other modes lose no lock that they hold. */
+/* Whether writes must be guarded by lock_confirm. In other modes a holder cannot lose the lock. */
 bool lock_can_be_lost(const struct lock *lock);
 /* "its lock was taken over ...; CONSEQUENCE", or that this cannot be told; mostly STATUS_TEMPORARY.
  */
@@ -108,8 +109,8 @@ enum status lock_lost(const struct lock *lock, const char *consequence, struct e
 /* How the machines are asked: one for each mode. */
 struct lock_kind {
 	/*
-	 * Once: 0: we hold it; EAGAIN: another does; EINPROGRESS: the filesystem did not answer
-	 * before the deadline; else what went wrong.
+	 * Ask once. 0: we hold it; EAGAIN: another has it; EINPROGRESS: the filesystem did not
+	 * answer before the deadline; else an errno.
 	 */
 	int (*try)(struct lock *lock, int64_t deadline);
 	/* It is not tried any more; NULL: nothing to do. */

@@ -52,9 +52,9 @@ static int ask(int descriptor, short type)
 struct lock_request {
 	pthread_mutex_t mutex;
 	pthread_cond_t answered;
-	int descriptor; /* a copy, the thread's: the lock file may be closed meanwhile */
+	int descriptor; /* a copy for the thread: the lock file may be closed before it ends */
 	short type;
-	bool wanted; /* somebody waits for it; else a lock that comes is given back at once */
+	bool wanted; /* a caller waits; else a lock that comes is given back at once */
 	bool closed; /* the memory is the thread's, too */
 	bool done;
 	int number;
@@ -147,7 +147,7 @@ static int try_once(struct lock *lock, int64_t deadline)
 
 static bool release(struct lock *lock)
 {
-	/* We may live on, and the others would wait for us. */
+	/* We may live on, and the others would wait for us: closing the file gives it back. */
 	if (ask(lock->file.descriptor, F_UNLCK) != 0)
 		lockfile_drop(&lock->file);
 	return true;

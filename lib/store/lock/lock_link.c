@@ -20,7 +20,8 @@
 
 #define DEAD_MAX 8 /* names broken at once; one is normal */
 
-/* Milliseconds: what a waiter of a machine that died left beside the lock is removed when so old.
+/*
+ * Milliseconds: what a waiter of a machine that died left beside the lock is removed at this age.
  */
 #define SWEEP_OLD 60000
 
@@ -35,8 +36,8 @@ struct run {
 };
 
 /*
- * The names that openers of this process use. Any other name of this process is left over from an
- * attempt of which it was not known what came of it.
+ * The names that openers of this process use. Any other name of this process is left from an
+ * attempt whose outcome was not known.
  */
 static pthread_mutex_t live_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct link_state *live;
@@ -104,7 +105,7 @@ static enum link_answer answer_of(struct run *run, int result)
 	return LINK_UNCERTAIN;
 }
 
-/* A new name for one request; EAGAIN would be taken for "another has it". */
+/* A new name for one request. An EAGAIN would be understood as "another has it". */
 static bool make_name(struct run *run, char name[LINK_NAME_MAX])
 {
 	errno = 0;
@@ -256,8 +257,8 @@ static void clear_held(struct lock *lock)
 }
 
 /*
- * Remove our name from HELD, whatever became of it meanwhile. LINK_YES: it was there until now; if
- * it stays, our next acquisition finds a name that is not in use.
+ * Remove our name from HELD. LINK_YES: it was there until now. If it stays, our next acquisition
+ * finds a name that is not in use.
  */
 static enum link_answer leave(struct run *run)
 {
@@ -278,8 +279,8 @@ static enum link_answer leave(struct run *run)
 }
 
 /*
- * The takeover was not finished: leave a name that is nobody's, so that the others need not wait
- * for the end of this process before they begin it anew.
+ * The takeover was not finished: leave a name that belongs to no process, so that the others can
+ * begin the takeover again without waiting for the end of this process.
  */
 static void abandon(const struct lock *lock)
 {
@@ -328,8 +329,8 @@ static enum link_answer clear_workspaces(struct run *run)
 }
 
 /*
- * The names that are to be removed, and behind them the one that is to be renamed: the same for all
- * who see the same names, and one of ours before one that a filesystem left.
+ * The order of dead names: all are removed but the last, which is renamed. It is the same for all
+ * processes that see the same names, and a lock name comes before one that a filesystem left.
  */
 static int compare_dead(const void *a, const void *b)
 {
@@ -352,7 +353,7 @@ static enum link_answer break_dead(struct run *run)
 			run->number = EISDIR;
 			return LINK_UNCERTAIN;
 		}
-		/* That another removed it meanwhile is as good. */
+		/* Another process may have removed it: that is as good. */
 		if (i + 1 < run->dead_count && unlink(path) < 0 && errno != ENOENT &&
 			errno != ESTALE) {
 			run->number = errno;
@@ -402,7 +403,7 @@ static enum link_action finish(struct run *run, struct link_step *step)
 	return step->action;
 }
 
-/* It is ours under the name that was made last, and nobody has known that name for longer. */
+/* It is ours under the name that was made last, which no process has known for longer. */
 static void settle(struct link_state *link, const struct run *run)
 {
 	link->since = run->asked;
@@ -420,7 +421,7 @@ static int try_once(struct lock *lock, int64_t deadline)
 	(void)link_begin(&step, link->made);
 	switch (finish(&run, &step)) {
 	case LINK_HELD:
-		/* What we waited with was not needed. */
+		/* The directory that we made for waiting is not needed. */
 		if (run.overtook)
 			unmake(lock);
 		settle(link, &run);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mode link: the lock is a name in the store's directory. It needs nothing of the filesystem but
- * that names are made, moved and removed one after the other, as the server sees them; no
- * byte-range locks, no fresh cache. The steps, and why they are right, are in link_step.h.
+ * Mode link: the lock is a name in the store's directory. The filesystem must only make, move and
+ * remove names one after the other, as the server sees them; it needs no byte-range locks and no
+ * fresh cache. link_step.h has the steps and why they are right.
  *
- * Who may be taken for dead: a process of this machine (same boot, same PID namespace) that is
- * gone, at once; one that is seen alive on this machine, never; any other, when its name has not
- * changed for the takeover time (lockfile.h), as observed from here (staleness.h). A holder knows
- * that: it renews its name at every read and write once a quarter of that time has passed, by
- * CLOCK_BOOTTIME, and goes on no more where that fails. That makes it rare that one who lives is
- * overtaken. What makes it harmless is in takeover_step.h, and needs no clock.
+ * Which holders count as dead: a process of this machine (same boot, same PID namespace) that has
+ * ended, at once; a process that is seen alive on this machine, never; any other, when its name has
+ * not changed for the takeover time (lockfile.h) as observed from here (staleness.h). So a holder
+ * renews its name at every read and write once a quarter of that time has passed by CLOCK_BOOTTIME,
+ * and stops where that fails. This makes it rare that a live holder is overtaken. takeover_step.h,
+ * which needs no clock, makes it harmless.
  */
 #ifndef STORE_LOCK_LOCK_LINK_H
 #define STORE_LOCK_LOCK_LINK_H
@@ -26,14 +26,14 @@ struct link_state {
 	bool live;		      /* in that list: the names are in use */
 	bool made;		      /* our directory, not yet HELD, is there */
 	bool lost;
-	bool overtook; /* another was taken for dead: its takeover is not finished */
-	int why; /* where it is lost because nobody could be asked: errno; 0: it was taken over */
-	bool sweep; /* a holder was killed: he may have left more */
+	bool overtook; /* a holder was considered dead: its takeover is not finished */
+	int why;       /* why it is lost: the errno of the check; 0: it was taken over */
+	bool sweep;    /* a holder was killed: it may have left more */
 	bool swept;
 	char name[LINK_NAME_MAX]; /* ours */
 	char next[LINK_NAME_MAX]; /* that it is to be renewed to, or may have been */
 	int64_t since;		  /* clock_boot before it was last known to be ours and new */
-	/* Who was in the way when we asked last, for messages, and for how long he was silent. */
+	/* The holder that we saw last, for messages, and for how long it was silent. */
 	char holder[LINK_NAME_MAX];
 	int64_t silent;
 	struct staleness staleness; /* where the machine has no page to share it */

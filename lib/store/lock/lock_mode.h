@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How machines exclude each other, the mode: chosen by whoever makes the store, recorded in its
- * lock file, followed by everybody: two modes at once would be no lock at all. All of it is pure,
- * with a table of cases in tests/unit/filesystem.c.
+ * How machines exclude each other: the mode. The process that makes the store chooses it and
+ * records it in the lock file; every opener follows it, because two modes at once would be no lock
+ * at all. All of it is pure; tests/unit/filesystem.c has the table of cases.
  */
 #ifndef STORE_LOCK_LOCK_MODE_H
 #define STORE_LOCK_LOCK_MODE_H
@@ -18,9 +18,12 @@ enum lock_mode {
 	LOCK_LINK,  /* a name in the directory: lock_link.h */
 };
 
-/* Seconds: a machine that dies with the lock may not hold up the others for longer. */
+/* Seconds: a machine that dies with the lock may not block the others for longer. */
 #define OUTLIVED_MOST 10
-/* Whether byte-range locks do that there, and names in a directory do not. */
+/*
+ * Whether byte-range locks outlive their machine for longer than that, and names in a directory do
+ * not.
+ */
 bool lock_mode_outlives(const struct filesystem_traits *traits);
 
 bool lock_mode_parse(const char *name, enum lock_mode *mode);

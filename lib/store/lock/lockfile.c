@@ -25,7 +25,7 @@
 #define LAST_NEW      "state new \n"
 #define LAST_MADE     "state made\n"
 #define RETRY_LONGEST 64  /* milliseconds */
-#define RACES_END     500 /* of those who make it: so long may it look stale, milliseconds */
+#define RACES_END     500 /* milliseconds: for this long, other makers may make it look stale */
 
 enum status lockfile_failed(
 	struct error *err, const char *action, const struct lockfile *file, int number)
@@ -62,7 +62,10 @@ static int name_whole(const char *from, const char *to)
 	return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 }
 
-/* STATUS_OK also if another made it meanwhile; *number is the errno that looked like that. */
+/*
+ * Make the lock file. STATUS_OK also if another process has made it; then *number is the errno that
+ * looked like that.
+ */
 static enum status make(
 	struct lockfile *file, const struct lockfile_terms *terms, int *number, struct error *err)
 {
@@ -82,7 +85,9 @@ static enum status make(
 	}
 	if (status == STATUS_OK)
 		status = compose(mode, terms->takeover, text, sizeof(text), err);
-	/* Through the directory, so that nothing is made below it when it is unmounted meanwhile.
+	/*
+	 * Through the directory, so that nothing is made below its mount point if it is unmounted
+	 * now.
 	 */
 	if (status == STATUS_OK)
 		status = mounts_open(path, &directory, err);
@@ -107,9 +112,8 @@ static enum status make(
 		goto out;
 	}
 	/*
-	 * Only who made it pays for making it durable: what is in it before its name, or a loss of
-	 * power could leave an empty one that is refused for ever, and its name before the
-	 * database.
+	 * Only the maker syncs. What is in the file before its name: a loss of power could leave an
+	 * empty lock file, which is refused. And its name before the database.
 	 */
 	status = file_sync_directory(path, err);
 out:
@@ -230,7 +234,7 @@ static enum status check_link(
 		return error_set(err, STATUS_USAGE,
 			"it was made with takeover=%lldms, and all must use the same: leave takeover out",
 			(long long)file->takeover);
-	/* Whoever can make no name cannot keep writers out, and nothing else keeps them out. */
+	/* A process that can make no name cannot keep writers out, and nothing else does. */
 	if (file->read_only)
 		return error_set(err, STATUS_PERMISSION,
 			"it was made with lock=link, so even reading needs write permission in "
@@ -351,7 +355,7 @@ void lockfile_close(struct lockfile *file)
 	*file = (struct lockfile){.descriptor = -1};
 }
 
-/* Whether what was opened is under its path again, after a mount that was away for a moment. */
+/* Whether the opened file is under its path again, after a mount that was missing for a moment. */
 static bool is_back(const struct lockfile *file)
 {
 	struct stat there;

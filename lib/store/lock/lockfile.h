@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock file DATABASE.lock: it records the mode in which machines exclude each other, and a
- * nonce that is in the database too, so that a database with a lock file that is not its own is
- * refused. It is made whole, before the database, and but for its last line never written again.
+ * The lock file DATABASE.lock. It records the mode in which machines exclude each other, and a
+ * nonce that is in the database too, so that a database with the lock file of another one is
+ * refused. It is made whole, before the database, and only its last line is ever rewritten.
  *
- * A struct lockfile owns path and descriptor (close-on-exec): lockfile_close, also after an error;
- * one with descriptor -1 and all else zero is closed.
+ * A struct lockfile owns path and descriptor (close-on-exec): call lockfile_close, also after an
+ * error. One with descriptor -1 and all else zero is closed.
  */
 #ifndef STORE_LOCK_LOCKFILE_H
 #define STORE_LOCK_LOCKFILE_H
@@ -68,42 +68,44 @@ enum status lockfile_open(struct lockfile *file, const struct lockfile_terms *te
 void lockfile_close(struct lockfile *file);
 
 /*
- * Close the descriptor, and with it give back any lock of the kernel, and what it kept of a
- * filesystem that was unmounted. The rest stays; from then on it is to be opened anew.
+ * Close the descriptor. That gives back any lock of the kernel and lets go of a filesystem that was
+ * unmounted. The rest stays; the file must be opened again.
  */
 void lockfile_drop(struct lockfile *file);
 
 /*
- * For who examines or repairs a store: the record of the lock file path, whatever its mode is.
+ * For the doctor and for conversions: the record of the lock file path, whatever its mode is.
  * STATUS_NO: there is none.
  */
 enum status lockfile_inspect(
 	struct lockfile *file, const char *path, bool shared_group, struct error *err);
-/* A whole and synced one, with a nonce of its own, of a finished store. An old one is replaced.
- * takeover: mode link only; 0: the default. */
+/*
+ * Make a synced lock file of a finished store with a new nonce; it replaces an old one. takeover:
+ * mode link only; 0: the default.
+ */
 enum status lockfile_write(const char *path, enum lock_mode mode, int64_t takeover,
 	bool shared_group, struct error *err);
 
 /*
- * Two inodes under one path are two locks: STATUS_DAMAGED where the directory is the one in which
- * the file was opened, and the file is not: it was deleted or replaced, a copy of it, too.
- * STATUS_TEMPORARY, and the file is dropped, where the directory is another one or cannot be looked
- * at: it was moved away, or its filesystem was unmounted, and may be mounted again.
+ * Check that the path still names the file that was opened: two inodes under one path are two
+ * locks. STATUS_DAMAGED: the directory is the one in which the file was opened, but the file was
+ * deleted or replaced, perhaps by a copy. STATUS_TEMPORARY, and the file is dropped: the directory
+ * is another one or cannot be read, because it was moved or its filesystem was unmounted.
  */
 enum status lockfile_verify(struct lockfile *file, struct error *err);
-/* The same of one that is dropped already: why there is nothing under its path to open. */
+/* Why there is nothing to open under the path of a file that is dropped already. */
 enum status lockfile_gone(const struct lockfile *file, struct error *err);
 
 /*
- * Under the lock: read again, and write, that the database was finished. A lock file that says so
- * without a database means that the database was deleted.
+ * Under the lock: read or write that the database was finished. A lock file that says so without a
+ * database means that the database was deleted.
  */
 enum status lockfile_read_made(struct lockfile *file, struct error *err);
 enum status lockfile_write_made(struct lockfile *file, struct error *err);
 
 /*
- * Under the lock, before it is said that the database was finished: remove what those left who
- * were killed while they made the lock file. One who is still at it finds that it is there.
+ * Under the lock, before lockfile_write_made: remove what processes left that were killed while
+ * they made the lock file. One that is still at work finds that the lock file exists.
  */
 void lockfile_tidy(const struct lockfile *file);
 

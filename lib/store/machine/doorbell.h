@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How the processes of this user on this machine tell each other that a file on a shared filesystem
- * has changed: one of them looks at it now and then, and rings the others. What tells a change is a
- * counter in the file. A little memory, the file /dev/shm/preempt-UID/DEVICE-INODE-bell2, named
- * after that file (its directory is 0700 and ours, else it is not used).
+ * has changed: one of them reads a counter in the file now and then, and rings the others. They
+ * share the file /dev/shm/preempt-UID/DEVICE-INODE-bell2, named after the file on the shared
+ * filesystem.
  *
- * Nothing here is needed for being right, only for asking the filesystem less often: where the
- * memory cannot be had, every call does nothing. The file may be deleted at any time.
+ * It only saves requests to the filesystem: where the memory is not available, each process reads
+ * the counter itself. The file may be deleted at any time.
  */
 #ifndef STORE_MACHINE_DOORBELL_H
 #define STORE_MACHINE_DOORBELL_H
@@ -28,15 +28,18 @@ struct doorbell {
 bool doorbell_open(struct doorbell *doorbell, dev_t device, ino_t inode);
 void doorbell_close(struct doorbell *doorbell);
 
-/* Become the one that looks, if nobody is. */
+/* Only of an open doorbell: become the process that polls, if there is none. */
 bool doorbell_try_poll(struct doorbell *doorbell);
-/* Stop being it; the others are woken, so that one of them takes over. */
+/* Stop polling. The others are woken, so that one of them takes over. */
 void doorbell_stop_poll(struct doorbell *doorbell);
 
-/* The counter last told, and when somebody last looked at the file (clock_now). */
+/*
+ * Only of an open doorbell: the counter last told, and when a process last read the file
+ * (clock_now).
+ */
 uint32_t doorbell_counter(const struct doorbell *doorbell);
 int64_t doorbell_polled(const struct doorbell *doorbell);
-/* Tell a counter just seen. Wakes the others (a write to path) if it is news. */
+/* Tell the others a counter just seen. If it has changed, they are woken by a write to path. */
 void doorbell_tell(struct doorbell *doorbell, uint32_t counter, bool polled);
 
 #endif

@@ -5,9 +5,9 @@
  * empty, the others would find the lock free only by luck and wait for many seconds. So after
  * HANDOFF_LONGEST ms the lock is left free for longer than any of them sleeps between two polls.
  *
- * A zeroed struct handoff is over. It lies in memory that the processes of a machine share; whoever
- * comes next to hold the lock reads and writes it, one at a time. What one who was killed did not
- * write makes a turn shorter or longer, never anything wrong.
+ * A zeroed struct handoff has no turn under way. It is in memory that the processes of a machine
+ * share; the holder of the lock reads and writes it. If a process is killed before it writes, a
+ * turn is shorter or longer, never anything wrong.
  */
 #ifndef STORE_MACHINE_HANDOFF_H
 #define STORE_MACHINE_HANDOFF_H
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* Milliseconds. */
-#define HANDOFF_RETRY	64 /* the longest pause between two looks of one who waits */
+#define HANDOFF_RETRY	64 /* the longest pause between two tries of a process that waits */
 #define HANDOFF_LONGEST 1000
 #define HANDOFF_PAUSE	(HANDOFF_RETRY + HANDOFF_RETRY / 4)
 
@@ -25,9 +25,9 @@ struct handoff {
 	_Atomic int64_t began, gave; /* clock_now: first taken, and last given back */
 };
 
-/* Before the lock is asked for: for how many milliseconds it is to be left free first; mostly 0. */
+/* For how many milliseconds the lock must be left free before it is asked for; mostly 0. */
 int64_t handoff_pause(const struct handoff *handoff, int64_t now);
-/* It was got. waited: another machine had it meanwhile, so this is a new turn. */
+/* It was taken. waited: another machine had it before, so this is a new turn. */
 void handoff_taken(struct handoff *handoff, int64_t now, bool waited);
 /* It was given back. */
 void handoff_given(struct handoff *handoff, int64_t now);

@@ -48,7 +48,7 @@ void machine_close(struct machine *machine)
 	*machine = (struct machine){.descriptor = -1};
 }
 
-/* Wait in the queue, and have others carry out what we post meanwhile. */
+/* Wait in the queue, with our request posted so that the head may carry it out. */
 static int wait_in_queue(struct machine *machine, struct post *post, int64_t deadline)
 {
 	struct machine_page *page = machine->page;
@@ -56,7 +56,7 @@ static int wait_in_queue(struct machine *machine, struct post *post, int64_t dea
 	int result = ticket_queue_draw(&page->queue, ticket, deadline);
 	if (result != 0 || !ticket->place)
 		return result;
-	/* Mostly nobody is before us: then nothing is posted. */
+	/* Mostly there is no process before us: then nothing is posted. */
 	result = ticket_queue_wait(&page->queue, ticket, TICKET_QUEUE_AT_ONCE);
 	bool waits = result == ETIMEDOUT;
 	if (!waits || !post ||
@@ -88,7 +88,7 @@ int machine_enter(
 		*holder = machine->page->holder;
 		*since = machine->page->head.used;
 	} else if (result != EALREADY) {
-		/* A page that somebody scribbled on: do without. */
+		/* The page is damaged: do without. */
 		machine_close(machine);
 		result = post && post->posted && post->fate != FATE_OURS ? EALREADY : 0;
 	}

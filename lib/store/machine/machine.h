@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the processes of this user on this machine share about one store: a queue, so that only one
- * of them asks for the shared lock at a time; and the requests of those in it, which that one
- * carries out with its own (posts.h). A little memory, the file
- * /dev/shm/preempt-UID/DEVICE-INODE-page5, named after the lock file and the version of what is in
- * it, with the nonce of the lock file in it, so that a store whose tools were replaced has its
- * queue at once (its directory is 0700 and ours, else it is not used).
+ * of them asks for the shared lock at a time; and their requests, which that one carries out with
+ * its own (posts.h). It is the file /dev/shm/preempt-UID/DEVICE-INODE-page5, named after the lock
+ * file and the version of the contents. The nonce of the lock file is in it.
  *
- * Nothing here is needed for being right, only for being fast: where the memory cannot be had,
- * machine_open answers false, and every call on such a machine does nothing and succeeds. The file
- * may be deleted at any time. A thread leaves the queue where it entered.
+ * It only makes the store faster: where the memory is not available, machine_open answers false,
+ * and every call does nothing and succeeds. The file may be deleted at any time. A thread leaves
+ * the queue in which it entered.
  */
 #ifndef STORE_MACHINE_MACHINE_H
 #define STORE_MACHINE_MACHINE_H
@@ -37,27 +35,28 @@ bool machine_open(struct machine *machine, dev_t device, ino_t inode, const char
 void machine_close(struct machine *machine);
 
 /*
- * 0; or ETIMEDOUT, and then who is in the way, for messages: a process and since when, or 0.
+ * 0, or ETIMEDOUT: then *holder is the process in the way (0: not known), and *since its entry.
  *
- * post (may be NULL): a request that another may carry out while we wait. EALREADY: we are not in
- * the queue, and post->fate is FATE_ANSWERED or FATE_UNKNOWN. With 0 it is FATE_OURS or FATE_CHECK.
+ * post (may be NULL): a request that another process may carry out while we wait. EALREADY: we are
+ * not in the queue, and post->fate is FATE_ANSWERED or FATE_UNKNOWN. With 0 it is FATE_OURS or
+ * FATE_CHECK.
  */
 int machine_enter(struct machine *machine, struct post *post, int64_t deadline, pid_t *holder,
 	int64_t *since);
 void machine_leave(struct machine *machine);
 
 /*
- * Where those who are behind us in the queue post their requests, and their tickets: first to
- * before end. NULL: we are in no queue.
+ * The posts of the requests behind us in the queue, and their tickets: first to before end. NULL:
+ * we are in no queue.
  */
 struct posts *machine_posts(struct machine *machine, uint64_t *first, uint64_t *end);
 
 /*
- * What the one whose turn it is has seen of a holder elsewhere: it adds up over many short-lived
- * processes. NULL where there is no page.
+ * What the process at the head has seen of a holder on another machine: it adds up over many
+ * short-lived processes. NULL without a page.
  */
 struct staleness *machine_staleness(struct machine *machine);
-/* For how long this machine has had the lock without a pause. NULL where there is no page. */
+/* The turn of this machine. NULL without a page. */
 struct handoff *machine_handoff(struct machine *machine);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the processes in a queue (ticket_queue.h) have to be carried out: each may post one request
- * in the room that belongs to its place, and the process whose turn it is may take those behind it,
- * run them with its own, and answer them before it leaves the queue. request_room.h has the states
- * and what is in a room.
+ * The requests of the processes in a queue (ticket_queue.h): each may post one in the room of its
+ * place. The process at the head may take those behind it, run them with its own, and answer them
+ * before it leaves the queue. request_room.h has the states and the contents of a room.
  *
- * Lies in shared memory. The rooms get their memory when they are used first, so that a store with
- * few processes costs little of it.
+ * This is in shared memory. A room gets its memory at its first use, so a store with few processes
+ * needs little.
  *
- * A room belongs to one ticket until its owner has left the queue and the queue has gone on: a
- * place is given out again only TICKET_QUEUE_PLACES tickets later, and not before the turn of the
- * one whose answer may still be written there is over (ticket_queue_draw).
+ * A room belongs to one ticket until its owner has left the queue and the queue has gone on:
+ * ticket_queue_draw gives a place out again only TICKET_QUEUE_PLACES tickets later, and not before
+ * the turn of the process is over that may still write an answer there.
  */
 #ifndef STORE_MACHINE_POSTS_H
 #define STORE_MACHINE_POSTS_H
@@ -45,7 +44,7 @@ struct post {
 };
 
 /*
- * Post it in the room of our ticket. False, and nothing is posted: its memory cannot be had.
+ * Post it in the room of our ticket. False: there is no memory for it, and nothing is posted.
  * descriptor: of the file that is mapped, with the posts at this offset.
  */
 bool posts_post(

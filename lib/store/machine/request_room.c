@@ -233,7 +233,7 @@ bool request_room_write_answer(struct request_room *room, const struct store_ans
 	write_number(&writer, answer->revision);
 	write_number(&writer, answer->news);
 	write_number(&writer, (int64_t)answer->count);
-	/* Their keys are known to whoever asked. */
+	/* The process that asked knows the keys. */
 	for (size_t i = 0; i < answer->count; i++) {
 		write_number(&writer, answer->entries[i].value != NULL);
 		write_number(&writer, answer->entries[i].revision);

@@ -45,9 +45,8 @@ enum request_fate {
 };
 
 /*
- * my_turn: all who were before the owner in the queue have left it or are dead. changes: the
- * request may change something. With FATE_OURS, a word that still is WAITING is to be withdrawn
- * first.
+ * my_turn: all processes before the owner have left the queue or are dead. changes: the request may
+ * change something. With FATE_OURS, a word that is still WAITING must be withdrawn first.
  */
 enum request_fate request_fate(uint64_t word, uint64_t ticket, bool my_turn, bool changes);
 
@@ -70,7 +69,7 @@ struct request_room {
 uint64_t request_room_seed(const char *nonce, const char *path);
 /* Set the checksum of what was written. */
 void request_room_seal(struct request_room *room, uint64_t seed, uint64_t ticket);
-/* Copy a room that others may write meanwhile. False: what was copied is not what was sealed. */
+/* Copy a room that others may write at the same time. False: the copy is not what was sealed. */
 bool request_room_copy(
 	struct request_room *to, const struct request_room *from, uint64_t seed, uint64_t ticket);
 
@@ -84,7 +83,7 @@ struct posted_request {
 
 /* Whether an operation of either branch is a put or a delete. */
 bool store_request_changes(const struct store_request *request);
-/* False: it does not fit; then nobody but its owner runs it. */
+/* False: it does not fit; then only its owner can run it. */
 bool request_room_write(
 	struct request_room *room, const struct store_request *request, store_revision newest);
 /* False: there is none in it. */

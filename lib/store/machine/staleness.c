@@ -7,7 +7,9 @@ int64_t staleness_observe(struct staleness *staleness, uint64_t what, int64_t no
 	 * once count it once. */
 	int64_t gap = now - atomic_exchange(&staleness->last, now);
 	if (staleness->what != what) {
-		/* In this order: should we be killed in between, the next one starts anew. */
+		/*
+		 * In this order: if we are killed between the two, the next observer counts from 0.
+		 */
 		staleness->silent = 0;
 		staleness->what = what;
 		return 0;

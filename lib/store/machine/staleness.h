@@ -22,8 +22,8 @@ struct staleness {
 };
 
 /*
- * One observation, now (clock_now): it is what it is (a hash of it; 0: nothing). Answers for how
- * many milliseconds of the limit it has been this.
+ * One observation at now (clock_now) of a value whose hash is what (0: none). Answers for how many
+ * milliseconds of the limit it has been this.
  */
 int64_t staleness_observe(struct staleness *staleness, uint64_t what, int64_t now, int64_t limit);
 

@@ -27,7 +27,10 @@ void ticket_queue_init(struct ticket_queue *queue)
 	queue->serving = TICKET_QUEUE_PLACES - 1;
 }
 
-/* 0, ETIMEDOUT, or that the mutex is damaged. That its owner was killed is told by what he left. */
+/*
+ * 0, ETIMEDOUT, or an errno: the mutex is damaged. If its owner was killed, the fields of its place
+ * say how far it came.
+ */
 static int take(pthread_mutex_t *mutex, int64_t deadline)
 {
 	struct timespec until = {.tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000};
@@ -76,7 +79,7 @@ int ticket_queue_wait(struct ticket_queue *queue, struct queue_ticket *ticket, i
 		int result = take(&place->taken, deadline);
 		if (result != 0)
 			return result;
-		/* A greater ticket: the place was used again, so his turn is long over. */
+		/* A greater ticket: the place was used again, so that turn ended long ago. */
 		bool over = place->ticket > before || (place->ticket == before && place->served);
 		(void)pthread_mutex_unlock(&place->taken);
 		if (over)

@@ -17,12 +17,12 @@
 #define TICKET_QUEUE_PLACES 448
 
 struct ticket_queue_place {
-	pthread_mutex_t taken; /* robust: held by its owner from coming to going */
+	pthread_mutex_t taken; /* robust: held by its owner from its draw until it leaves */
 	uint64_t ticket;
 	uint64_t served; /* its owner's turn came */
 };
 
-/* Lies in shared memory; nobody else touches the inside. */
+/* In shared memory. Only ticket_queue.c touches the inside. */
 struct ticket_queue {
 	pthread_mutex_t door;	  /* robust: held for a moment, to draw a ticket */
 	_Atomic uint64_t next;	  /* ticket */
@@ -36,7 +36,7 @@ struct queue_ticket {
 	uint64_t number;
 };
 
-/* Once, by who made the memory, before anybody else sees it. */
+/* Once, by the process that made the memory, before any other process sees it. */
 void ticket_queue_init(struct ticket_queue *queue);
 
 /*
