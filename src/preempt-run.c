@@ -178,10 +178,12 @@ static enum status set_heartbeat(struct agent_options *agent, struct error *err)
 }
 
 /* For --checkpoints. */
-static enum status find_checkpoint(
-	char path[4096], uint64_t *step, bool *unproven, struct error *notes)
+static enum status find_checkpoint(struct agent_checkpoint *found, struct error *err)
 {
-	return checkpoint_find_resume(checkpoints, path, step, unproven, notes);
+	enum status status = checkpoint_find_resume(
+		checkpoints, found->path, &found->step, &found->unproven, err);
+	snprintf(found->note, sizeof(found->note), "%s", status == STATUS_OK ? err->text : "");
+	return status;
 }
 
 /* For --checkpoints, before anything starts. What cannot be asked now is asked again. */

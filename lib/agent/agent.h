@@ -16,6 +16,16 @@
 #include "proto/writes.h"
 #include "run/identity.h"
 
+/* Where to resume from. */
+struct agent_checkpoint {
+	char path[4096];
+	uint64_t step;
+	/* No checkpoint is known to be complete: resume from this one, but it never counts as new.
+	 */
+	bool unproven;
+	char note[768]; /* why it is unproven, or which newer one was skipped and why; or "" */
+};
+
 /* A notice that the agent gives itself (--rehearse). */
 struct agent_rehearsal {
 	int signal;    /* 0: none */
@@ -45,14 +55,10 @@ struct agent_options {
 	const char *notice_command; /* run by sh; NULL: none */
 	bool signal_ranks;	    /* the signal goes to the whole process group */
 	/*
-	 * The newest complete checkpoint: STATUS_OK, STATUS_NO: there is none; NULL: nobody looks.
-	 * Looked up once per attempt for PREEMPT_RESUME, and at the end: a newer one means 42.
-	 * unproven: none is known to be complete; this one may be resumed from, but never counts as
-	 * a new one. notes: with STATUS_OK empty, or why it is unproven, or which newer one was
-	 * passed over and why.
+	 * The newest complete checkpoint. STATUS_NO: there is none. NULL: --checkpoints was not
+	 * given. Called once per attempt for PREEMPT_RESUME, and at the end: a newer one means 42.
 	 */
-	enum status (*find_checkpoint)(
-		char path[4096], uint64_t *step, bool *unproven, struct error *notes);
+	enum status (*find_checkpoint)(struct agent_checkpoint *found, struct error *err);
 	/*
 	 * After so many failed restarts from one, give it up: STATUS_OK, it is no longer found;
 	 * STATUS_NO: it stays, err says why. 0: never.

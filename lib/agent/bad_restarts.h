@@ -11,10 +11,10 @@
 #include "proto/keys.h"
 
 /*
- * As options->find_checkpoint, but with max_bad_restarts one from which so many restarts have
- * failed is given up by options->give_up_checkpoint, and the next is looked for.
+ * As options->find_checkpoint. With max_bad_restarts, a checkpoint from which that many restarts
+ * have failed is given up by options->give_up_checkpoint, and the next one is looked for.
  */
 enum status bad_restarts_find(struct store *store, const struct attempt *attempt,
-	const struct agent_options *options, char path[4096], uint64_t *step, struct error *err);
+	const struct agent_options *options, struct agent_checkpoint *found, struct error *err);
 
 #endif

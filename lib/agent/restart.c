@@ -262,14 +262,11 @@ static bool follow_decision(struct between *between, const struct budget_limits 
 	const struct agent_options *options = between->options;
 	struct budget_decision decision;
 	struct error err;
-	char path[4096];
-	uint64_t resume = 0;
-	bool unproven = false;
+	struct agent_checkpoint found = {0};
 	bool has_resume = options->find_checkpoint &&
-			  options->find_checkpoint(path, &resume, &unproven, NULL) == STATUS_OK &&
-			  !unproven;
+			  options->find_checkpoint(&found, &err) == STATUS_OK && !found.unproven;
 	enum status status = history_decide_next(between->store, &between->view.attempt, limits,
-		has_resume ? &resume : NULL, &decision, &err);
+		has_resume ? &found.step : NULL, &decision, &err);
 	if (status != STATUS_OK) {
 		message_error("%s; this run must be started again from outside", err.text);
 		*code = between->finished ? STATUS_OK : CODE_BROKEN;

@@ -13,17 +13,17 @@
 enum status signal_only_resolve(struct store *store, struct view *view,
 	const struct agent_options *options, struct error *err)
 {
-	char path[4096] = "", key[KEYS_MAX];
-	uint64_t step = 0;
+	struct agent_checkpoint found = {0};
+	char key[KEYS_MAX];
 	struct transaction t = {0};
 	if (view->resume_known)
 		return STATUS_OK;
-	enum status status = bad_restarts_find(store, &view->attempt, options, path, &step, err);
+	enum status status = bad_restarts_find(store, &view->attempt, options, &found, err);
 	if (status != STATUS_OK && status != STATUS_NO)
 		return status;
 	struct json_object *json = json_object_new_object();
-	json_put_text(json, "path", status == STATUS_OK ? path : "");
-	json_put_unsigned(json, "step", step);
+	json_put_text(json, "path", status == STATUS_OK ? found.path : "");
+	json_put_unsigned(json, "step", found.step);
 	keys_of(&view->attempt, key, "RESUME");
 	transaction_put_new(&t, transaction_own(&t, key), json);
 	status = transaction_run(&t, store, err);
@@ -75,26 +75,19 @@ bool signal_only_others_through(const struct view *view, uint64_t task)
 }
 
 enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,
-	uint64_t *step, struct error *notes)
+	struct agent_checkpoint *found, struct error *err)
 {
-	char path[4096];
-	uint64_t found = 0;
-	bool unproven = false;
-	enum status status = options->find_checkpoint(path, &found, &unproven, notes);
-	if (status == STATUS_NO)
-		*notes = (struct error){0};
-	if (status != STATUS_OK)
-		return status;
-	if (unproven || (*view->resume && found <= view->resume_step))
-		return STATUS_NO;
-	*step = found;
-	return STATUS_OK;
+	*found = (struct agent_checkpoint){0};
+	enum status status = options->find_checkpoint(found, err);
+	bool old = found->unproven || (*view->resume && found->step <= view->resume_step);
+	return status == STATUS_OK && old ? STATUS_NO : status;
 }
 
 static int judge(struct agent_task *task, const struct group *group, int agreed, bool done)
 {
 	const struct agent_options *options = group->options;
-	struct error notes = {0};
+	struct agent_checkpoint found;
+	struct error err;
 	bool ended_well = task->agreement.end_code == 0;
 	if (done || (ended_well && !options->done_if && !is_preempted(group)))
 		return STATUS_OK;
@@ -102,12 +95,13 @@ static int judge(struct agent_task *task, const struct group *group, int agreed,
 		return agreed == STATUS_OK && !is_preempted(group) && !task->done_if.started
 			       ? STATUS_OK
 			       : CODE_PREEMPTED;
-	enum status status =
-		signal_only_find_newer(options, &group->view, &task->complete_step, &notes);
-	if (status == STATUS_NO && *notes.text)
-		message_error("%s; it does not count as a new complete checkpoint", notes.text);
-	else if (status != STATUS_OK && status != STATUS_NO)
-		message_error("%s", notes.text);
+	enum status status = signal_only_find_newer(options, &group->view, &found, &err);
+	if (status == STATUS_OK)
+		task->complete_step = found.step;
+	else if (status != STATUS_NO)
+		message_error("%s", err.text);
+	else if (*found.note)
+		message_error("%s; it does not count as a new complete checkpoint", found.note);
 	task->has_complete = status == STATUS_OK;
 	return task->has_complete ? CODE_SAVED : CODE_PREEMPTED;
 }

@@ -28,12 +28,11 @@ void signal_only_tell(struct command *command, const struct group *group, int64_
 bool signal_only_others_through(const struct view *view, uint64_t task);
 
 /*
- * A complete checkpoint that is newer than the one the attempt began from: STATUS_OK, with its
- * step; STATUS_NO: there is none; notes is empty, or says which one does not count, and why. Else
- * notes says why it could not be looked for.
+ * A complete checkpoint that is newer than the one the attempt began from. STATUS_NO: there is
+ * none; found->note is "", or says which one does not count, and why.
  */
 enum status signal_only_find_newer(const struct agent_options *options, const struct view *view,
-	uint64_t *step, struct error *notes);
+	struct agent_checkpoint *found, struct error *err);
 
 /*
  * A task is through, and the agreement's code is `agreed`: sets task->code. Where it was told, or

@@ -238,6 +238,8 @@ static void carry_out_close(struct store_thread *thread, struct request *request
 {
 	struct result *result = new_result(RESULT_CLOSED);
 	struct outcome_finding finding = {.finished = request->finished};
+	struct agent_checkpoint newer;
+	struct error unused;
 	struct view view = {0};
 	result->status = open_store(thread, &result->error);
 	if (result->status == STATUS_OK)
@@ -245,9 +247,12 @@ static void carry_out_close(struct store_thread *thread, struct request *request
 	if (result->status == STATUS_OK)
 		result->status = view_refresh(&view, thread->store, &result->error);
 	if (result->status == STATUS_OK && view_all_through(&view)) {
-		if (request->options->find_checkpoint && view.resume_known)
-			finding.newer = signal_only_find_newer(request->options, &view,
-						&finding.step, &(struct error){0}) == STATUS_OK;
+		if (request->options->find_checkpoint && view.resume_known &&
+			signal_only_find_newer(request->options, &view, &newer, &unused) ==
+				STATUS_OK) {
+			finding.newer = true;
+			finding.step = newer.step;
+		}
 		result->status = attempt_close_as_seen(
 			thread->store, &view, false, &finding, &result->error);
 	}
