@@ -113,10 +113,11 @@ static int with_board(const struct agent_options *how, struct store *store,
 	if (status == STATUS_OK && goal == ACK_AGREED)
 		print_decision(&answer.decision, each ? answer.told.step : answer.decision.step);
 	if (status == STATUS_OK && answer.told.order == ORDER_LEAVE && goal == ACK_ALL) {
-		bool complete = answer.told.code == CODE_SAVED || answer.told.code == CODE_DECIDED;
-		message_info("%s", complete ? "all tasks have saved: the checkpoint is complete"
-					    : "not all tasks have saved: no complete checkpoint");
-		status = complete ? STATUS_OK : STATUS_NO;
+		if (answer.told.code == CODE_SAVED || answer.told.code == CODE_DECIDED)
+			message_info("all tasks have saved: the checkpoint is complete");
+		else
+			status = error_set(
+				err, STATUS_NO, "not all tasks have saved: no complete checkpoint");
 	}
 	return answer.leave ? answer.leave : (int)status;
 }
@@ -215,7 +216,7 @@ static enum status check_options(struct error *err)
 
 static int run(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct group_run own;
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
@@ -235,7 +236,7 @@ static int run(const struct args_rest *rest)
 				own.store, &own.attempt, &how.agreement, deadline, &err);
 		store_close(own.store);
 	}
-	if (code == CODE_NO && *err.text)
+	if (code == CODE_NO)
 		message_info("%s", err.text);
 	else if (code != CODE_OK && code != CODE_NO && code != CODE_SAVE)
 		message_fail(&err);

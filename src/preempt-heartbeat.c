@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "compose/keeper.h"
 #include "compose/vitals.h"
 #include "live/cut_off.h"
@@ -130,25 +131,25 @@ static void print_table(const struct view *view, const struct vital *vitals)
 	}
 }
 
-static enum status show_list(struct attempt_access *access, struct error *err)
+/* The exit code: CODE_NO if a task is lost, late or hangs. */
+static int show_list(struct attempt_access *access)
 {
 	const struct view *view = &access->view;
 	int64_t deadline =
 		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
-	struct vital *vitals = calloc(view->attempt.tasks, sizeof(*vitals));
-	if (!vitals)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	enum status status = vitals_read(access->own.store, &access->view, vitals, deadline, err);
-	if (status == STATUS_OK && group_options.json)
+	struct vital *vitals = xcalloc(view->attempt.tasks, sizeof(*vitals));
+	int code = CODE_OK;
+	vitals_read(access->own.store, view, vitals, deadline);
+	if (group_options.json)
 		print_json(view, vitals);
-	else if (status == STATUS_OK)
+	else
 		print_table(view, vitals);
-	for (uint64_t i = 0; i < view->attempt.tasks && status == STATUS_OK; i++)
+	for (uint64_t i = 0; i < view->attempt.tasks; i++)
 		if (vitals[i].state != HEARTBEAT_ALIVE && vitals[i].state != HEARTBEAT_LEFT &&
 			vitals[i].state != HEARTBEAT_UNKNOWN)
-			status = STATUS_NO;
+			code = CODE_NO;
 	free(vitals);
-	return status;
+	return code;
 }
 
 /* ---- --once, --stop, and the whole ---- */
@@ -193,9 +194,7 @@ static enum status read_with(struct error *err)
 {
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < with_words.count; i++) {
-		char *words = strdup(with_words.items[i]), *rest = words;
-		if (!words)
-			return error_set(err, STATUS_TEMPORARY, "out of memory");
+		char *words = xstrdup(with_words.items[i]), *rest = words;
 		for (char *word; status == STATUS_OK && (word = strsep(&rest, ", \t\n"));) {
 			uint64_t pid;
 			if (!*word)
@@ -267,8 +266,9 @@ static enum status check_options(bool command, struct error *err)
 
 static int run(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct attempt_access access = {0};
+	int code = CODE_OK;
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
 	/* The keeper takes them: until then they must not end this program. */
 	if (with_words.count)
@@ -279,7 +279,7 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		status = open_attempt(list ? IDENTITY_RUN : IDENTITY_TASK, &access, &err);
 	if (status == STATUS_OK && list)
-		status = show_list(&access, &err);
+		code = show_list(&access);
 	else if (status == STATUS_OK && once)
 		status = beat_once(&access, &err);
 	else if (status == STATUS_OK)
@@ -288,11 +288,12 @@ static int run(const struct args_rest *rest)
 			clock_after(group_options.timeout_given ? group_options.timeout : 10000),
 			&err);
 	close_attempt(&access);
-	if (status == STATUS_NO && *err.text)
-		message_info("%s", err.text);
-	else if (status != STATUS_OK && status != STATUS_NO)
-		message_fail(&err);
-	return status;
+	if (status == STATUS_OK)
+		return code;
+	if (status != STATUS_NO)
+		return message_fail(&err);
+	message_info("%s", err.text);
+	return CODE_NO;
 }
 
 static const struct args_command commands[] = {
@@ -308,7 +309,7 @@ int main(int argc, char **argv)
 			"Beat, watch the other tasks, end the guarded process when one is lost.",
 			commands,
 			"exit codes: that of COMMAND; 0 stopped, or the process of --pid has ended; 1 "
-			"(--list)\nsomebody is lost or late; 44 the group is broken: run me again; see "
+			"(--list)\na task is lost or late; 44 the group is broken: run me again; see "
 			"preempt(7)\n"},
 		argc, argv);
 }

@@ -124,7 +124,8 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 		status = attempt_view(store, question->run, 0, &view, err);
 	}
 	if (status == STATUS_OK && view.attempt.number <= question->before)
-		status = STATUS_NO;
+		status = error_set(
+			err, STATUS_NO, "run %s has no attempt of this job yet", question->run);
 	else if (status == STATUS_OK) {
 		status = claim_make(store, &view, &claim, limit, err);
 		/* Another claim, an error or the end of the attempt has told them. */
@@ -139,7 +140,7 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 /* The tasks are told by the store; where that takes too long, the launcher gets a signal. */
 static void tell(struct batch *batch, int64_t now)
 {
-	struct error err = {0};
+	struct error err;
 	int number = SIGUSR1;
 	if (tell_once(batch, &err) == STATUS_OK) {
 		batch->told = true;
@@ -152,8 +153,8 @@ static void tell(struct batch *batch, int64_t now)
 	/* srun passes USR1 on, and takes TERM for an order to kill. */
 	if (!batch->slurm_job)
 		number = batch->notice.signal ? batch->notice.signal : SIGTERM;
-	message_info("cannot notify the tasks through the store%s%s: sending the command a SIG%s",
-		*err.text ? ": " : "", err.text, sigabbrev_np(number));
+	message_info("cannot notify the tasks through the store: %s: sending the command a SIG%s",
+		err.text, sigabbrev_np(number));
 	subprocess_signal(&batch->command, number);
 }
 

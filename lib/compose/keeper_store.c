@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "compose/keeper_store.h"
 
-#include <string.h>
-
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "live/outage.h"
 #include "proto/remembered.h"
 #include "proto/view.h"
@@ -31,8 +30,8 @@ enum status keeper_find(const struct keeper_options *options, struct attempt *at
 		if (status == STATUS_OK)
 			progress_merge(rules, &known.pace);
 	}
-	if (status == STATUS_OK && !(*where = strdup(store_where(store))))
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
+	if (status == STATUS_OK)
+		*where = xstrdup(store_where(store));
 	store_close(store);
 	return status;
 }

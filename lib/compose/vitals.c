@@ -5,6 +5,7 @@
 
 #include "agent/pulse/pulse.h"
 #include "base/clock.h"
+#include "base/xalloc.h"
 
 #define CHECK_EVERY 50	 /* ms */
 #define ALLOWANCE   1000 /* ms more than a period before a beat is missed */
@@ -46,15 +47,13 @@ static void read_one(struct store *store, const char *group, uint64_t task,
 		*first = beat;
 }
 
-enum status vitals_read(struct store *store, struct view *view, struct vital *vitals,
-	int64_t deadline, struct error *err)
+void vitals_read(
+	struct store *store, const struct view *view, struct vital *vitals, int64_t deadline)
 {
-	char group[192];
+	char group[KEYS_GROUP];
 	uint64_t tasks = view->attempt.tasks;
 	int64_t began = clock_now();
-	struct store_beat *first = calloc(tasks, sizeof(*first));
-	if (!first)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct store_beat *first = xcalloc(tasks, sizeof(*first));
 	keys_group(&view->attempt, group);
 	for (uint64_t i = 0; i < tasks; i++)
 		vitals[i] = (struct vital){.state = by_keys(view, i)};
@@ -78,5 +77,4 @@ enum status vitals_read(struct store *store, struct view *view, struct vital *vi
 			process_check(&view->members[i].agent) == PROCESS_GONE)
 			vitals[i].state = HEARTBEAT_DEAD;
 	free(first);
-	return STATUS_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a bystander can say of all tasks of an attempt: their beats, watched for a period. */
+/* The state of all tasks of an attempt, as seen from outside: their beats are watched for a period.
+ */
 #ifndef COMPOSE_VITALS_H
 #define COMPOSE_VITALS_H
 
@@ -14,11 +15,11 @@ struct vital {
 };
 
 /*
- * Fill vitals[tasks]: by the keys who has left, is dead, was restarted or hangs; by the beats who
- * is alive, or late: unchanged for a whole period of its own. Takes as long as the slowest of them,
- * at most until deadline.
+ * Fill vitals[tasks]. The keys show which tasks have left, are dead, were restarted or hang; the
+ * beats show which are alive, or late (unchanged for a whole period of the task's own). Takes as
+ * long as the longest of these periods, at most until deadline.
  */
-enum status vitals_read(struct store *store, struct view *view, struct vital *vitals,
-	int64_t deadline, struct error *err);
+void vitals_read(
+	struct store *store, const struct view *view, struct vital *vitals, int64_t deadline);
 
 #endif

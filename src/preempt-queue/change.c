@@ -97,13 +97,13 @@ static enum status find_chosen(
 
 /*
  * A batch at a time, the newest first: those at the head are on their way to a worker, and would be
- * compared in vain. Prints the id of each that is changed. STATUS_NO: one of those that were named
- * could not be.
+ * compared in vain. Prints the id of each that is changed. *refused: how many could not be, each of
+ * which is reported if it was named.
  */
 static enum status change(struct client *client, enum queue_change how, const struct chosen *chosen,
-	bool named, struct error *err)
+	bool named, uint64_t *refused, struct error *err)
 {
-	uint64_t told = 0, refused = 0;
+	uint64_t told = 0;
 	enum status status = STATUS_OK;
 	for (size_t end = chosen->count; end > 0 && status == STATUS_OK;) {
 		enum queue_changed changed[QUEUE_CHANGE_BATCH];
@@ -114,7 +114,7 @@ static enum status change(struct client *client, enum queue_change how, const st
 		status = queue_change(&client->queue, how, ids, count, changed, err);
 		for (size_t i = count; i-- > 0 && status == STATUS_OK;) {
 			told += changed[i] == QUEUE_CHANGED_REQUESTED;
-			refused += changed[i] == QUEUE_CHANGED_NOT;
+			*refused += changed[i] == QUEUE_CHANGED_NOT;
 			if (changed[i] != QUEUE_CHANGED_NOT)
 				printf("%" PRIu64 "\n", ids[i]);
 			else if (named)
@@ -127,21 +127,19 @@ static enum status change(struct client *client, enum queue_change how, const st
 	}
 	if (told && status == STATUS_OK)
 		message_info("%" PRIu64 " %s: told to end", told, told == 1 ? "runs" : "run");
-	if (status == STATUS_OK && named && refused) {
-		*err = (struct error){0};
-		return STATUS_NO;
-	}
 	return status;
 }
 
-/* ids and what chooses them exclude each other, and one of them there must be. */
+/* Either IDs are given, or options that choose commands by their kind. */
 static int run_change(const struct args_rest *rest, enum queue_change how, bool by_kind,
 	const char *cure, bool (*is_meant)(const struct queue_view *view))
 {
 	struct error err = {0};
 	struct client client = {0};
 	struct chosen chosen = {.is_meant = is_meant};
-	if ((rest->count > 0) == by_kind) {
+	bool named = rest->count > 0;
+	uint64_t refused = 0;
+	if (named == by_kind) {
 		message_error("%s", cure);
 		return STATUS_USAGE;
 	}
@@ -150,9 +148,10 @@ static int run_change(const struct args_rest *rest, enum queue_change how, bool 
 	if (status == STATUS_OK)
 		status = find_chosen(&client.queue, rest, &chosen, &err);
 	if (status == STATUS_OK)
-		status = change(&client, how, &chosen, rest->count > 0, &err);
+		status = change(&client, how, &chosen, named, &refused, &err);
 	free(chosen.ids);
-	return client_end(&client, status, &err);
+	return status == STATUS_OK && named && refused ? client_end_with(&client, CODE_NO)
+						       : client_end(&client, status, &err);
 }
 
 static bool is_going_on(const struct queue_view *view)

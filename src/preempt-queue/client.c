@@ -66,7 +66,7 @@ enum status client_open(struct client *client, unsigned flags, struct error *err
 	return status;
 }
 
-int client_end(struct client *client, enum status status, const struct error *err)
+int client_end_with(struct client *client, int code)
 {
 	queue_release(&client->queue);
 	store_close(client->store);
@@ -76,9 +76,19 @@ int client_end(struct client *client, enum status status, const struct error *er
 		fflush(stdout);
 		return ending_die(ending_signal());
 	}
-	if (status == STATUS_NO && *err->text)
+	return code;
+}
+
+int client_end(struct client *client, enum status status, const struct error *err)
+{
+	int code = status;
+	if (client_interrupted())
+		return client_end_with(client, code);
+	if (status == STATUS_NO)
 		message_info("%s", err->text);
-	return status == STATUS_OK || status == STATUS_NO ? (int)status : message_fail(err);
+	else if (status != STATUS_OK)
+		code = message_fail(err);
+	return client_end_with(client, code);
 }
 
 int64_t client_deadline(void)
@@ -118,8 +128,8 @@ bool client_stdout_lost(void)
 	return fflush(stdout) == EOF || ferror(stdout);
 }
 
-void client_explain_missing_store(struct error *err)
+int client_end_missing(struct client *client, const struct error *err)
 {
 	message_error("%s: nothing was ever scheduled there; see --store and --queue", err->text);
-	*err = (struct error){0};
+	return client_end_with(client, CODE_NO);
 }

@@ -32,10 +32,12 @@ struct client {
 enum status client_open(struct client *client, unsigned flags, struct error *err);
 
 /*
- * The last line of a command: releases all and prints err, never with STATUS_OK, and with STATUS_NO
- * only if err has a text and -q is not given. Dies of the signal that has come, if any.
+ * The last line of a command: releases all, prints err if status is not STATUS_OK (STATUS_NO: not
+ * with -q), and returns the exit code. Dies of the signal that has come, if any.
  */
 int client_end(struct client *client, enum status status, const struct error *err);
+/* The same for a command that has printed its answer. */
+int client_end_with(struct client *client, int code);
 
 /* The deadline of --timeout, CLOCK_NEVER without. */
 int64_t client_deadline(void);
@@ -54,8 +56,8 @@ enum status client_parse_id(const char *word, uint64_t *id, struct error *err);
 /* Whether stdout can no longer be written to: what more there is to print is lost. */
 bool client_stdout_lost(void);
 
-/* Reports that there is no such store: schedule and work make one, so its name may be mistyped.
- * Clears err. */
-void client_explain_missing_store(struct error *err);
+/* client_end with STATUS_NO: there is no such store. schedule and work make one, so its name may be
+ * mistyped: this is printed also with -q. */
+int client_end_missing(struct client *client, const struct error *err);
 
 #endif

@@ -36,10 +36,8 @@ int run_done(const struct args_rest *rest)
 	struct client client = {0};
 	(void)rest;
 	enum status status = client_open(&client, 0, &err);
-	if (status == STATUS_NO) {
-		client_explain_missing_store(&err);
-		return client_end(&client, status, &err);
-	}
+	if (status == STATUS_NO)
+		return client_end_missing(&client, &err);
 	if (status == STATUS_OK)
 		status = look(&client.queue, &err);
 	return client_end(&client, status, &err);

@@ -338,15 +338,14 @@ int run_join(const struct args_rest *rest)
 	j.set = (struct queue_selection){.ids = ids, .count = rest->count, .tag = tag};
 	if (status == STATUS_OK)
 		status = client_open(&j.client, 0, &err);
-	if (status == STATUS_OK) {
+	bool missing = status == STATUS_NO;
+	if (status == STATUS_OK)
 		status = join(&j, &err);
-	} else if (status == STATUS_NO) {
-		client_explain_missing_store(&err);
-	}
 	hide_progress(&j);
 	judge_release(&j.judge);
 	free(ids);
 	bool failed = status == STATUS_BROKEN || status == STATUS_NO;
-	int code = client_end(&j.client, status, &err);
+	int code =
+		missing ? client_end_missing(&j.client, &err) : client_end(&j.client, status, &err);
 	return failed && exit_status && j.code ? j.code : code;
 }
