@@ -89,24 +89,22 @@ static void print_decision(const struct agreement_decision *decision, uint64_t s
 	}
 }
 
-/* Closes the store. */
-static int with_board(const struct agent_options *how, struct store *store,
-	const struct attempt *attempt, int64_t deadline, struct error *err)
+static int with_board(
+	const struct agent_options *how, struct group_run *own, int64_t deadline, struct error *err)
 {
 	enum ack_goal goal = wait_all ? ACK_ALL : saved ? ACK_SAVED : ACK_AGREED;
 	struct ack_request request = {.options = how,
-		.attempt = attempt,
+		.attempt = &own->view.attempt,
 		.board = board,
 		.goal = goal,
 		.deadline = deadline,
 		.progress = show_progress};
 	struct ack_answer answer;
 	enum status status = find_agent(&request.agent, err);
-	if (status != STATUS_OK) {
-		store_close(store);
+	if (status != STATUS_OK)
 		return status;
-	}
-	status = ack_run(&request, store, &answer, err);
+	status = ack_run(&request, own->store, &answer, err);
+	own->store = NULL; /* closed */
 	if (line_open)
 		fputc('\n', stderr);
 	bool each = answer.decision.kind == KIND_EACH && answer.told.order == ORDER_EXIT;
@@ -122,34 +120,29 @@ static int with_board(const struct agent_options *how, struct store *store,
 	return answer.leave ? answer.leave : (int)status;
 }
 
-static int without_board(struct store *store, const struct attempt *attempt,
-	const struct agreement_config *config, int64_t deadline, struct error *err)
+static int without_board(const struct agreement_config *config, struct group_run *own,
+	int64_t deadline, struct error *err)
 {
-	struct view view = {0};
-	struct boundary boundary = {.store = store,
-		.view = &view,
+	const struct agreement_decision *decision = &own->view.agreement.decision;
+	struct boundary boundary = {.store = own->store,
+		.view = &own->view,
 		.config = config,
 		.at = at,
 		.next = next_given ? next : at + 1,
 		.deadline = deadline};
 	struct boundary_answer answer = {.kind = KIND_NONE};
-	enum status status = view_init(&view, attempt, err);
-	if (status == STATUS_OK && saved)
-		status = boundary_saved(&boundary, err);
-	else if (status == STATUS_OK)
-		status = boundary_ask(&boundary, &answer, err);
+	enum status status =
+		saved ? boundary_saved(&boundary, err) : boundary_ask(&boundary, &answer, err);
 	if (status == STATUS_OK && saved && wait_all)
 		status = boundary_wait_for_saves(&boundary, &answer.leave, err);
 	if (answer.save) {
-		uint64_t step = view.agreement.decision.step;
-		if ((answer.kind == KIND_SAVE || answer.kind == KIND_EXIT) && at > step)
+		if ((answer.kind == KIND_SAVE || answer.kind == KIND_EXIT) && at > decision->step)
 			message_error(
 				"OVERSHOOT: the agreed step is %llu, but this task is at %llu; "
 				"saving here, which does not count as the agreed save",
-				(unsigned long long)step, (unsigned long long)at);
-		print_decision(&view.agreement.decision, at);
+				(unsigned long long)decision->step, (unsigned long long)at);
+		print_decision(decision, at);
 	}
-	view_release(&view);
 	return answer.save ? CODE_SAVE : answer.leave ? answer.leave : (int)status;
 }
 
@@ -218,8 +211,7 @@ static int run(const struct args_rest *rest)
 {
 	struct error err;
 	struct group_run own;
-	int64_t deadline =
-		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
+	int64_t deadline = clock_after(group_timeout(-1));
 	(void)rest;
 	if (check_options(&err) != STATUS_OK)
 		return message_fail(&err);
@@ -228,14 +220,10 @@ static int run(const struct args_rest *rest)
 	enum status status = group_open(IDENTITY_TASK, false, clock_after(30000), &own, &err);
 	struct agent_options how = options_of(&own.identity, own.url);
 	int code = status;
-	if (status == STATUS_OK && !at_given) {
-		code = with_board(&how, own.store, &own.attempt, deadline, &err);
-	} else {
-		if (status == STATUS_OK)
-			code = without_board(
-				own.store, &own.attempt, &how.agreement, deadline, &err);
-		store_close(own.store);
-	}
+	if (status == STATUS_OK)
+		code = at_given ? without_board(&how.agreement, &own, deadline, &err)
+				: with_board(&how, &own, deadline, &err);
+	group_close(&own);
 	if (code == CODE_NO)
 		message_info("%s", err.text);
 	else if (code != CODE_OK && code != CODE_NO && code != CODE_SAVE)

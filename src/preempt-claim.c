@@ -39,7 +39,6 @@ static const struct args_option options[] = {
 /* What a claim needs besides its notice. */
 struct session {
 	struct group_run own;
-	struct view view;
 	enum agreement_then then;
 	int agent;    /* a pidfd of the process that we serve; -1: none */
 	bool printed; /* whose claim it is */
@@ -86,10 +85,10 @@ static enum status open_run(struct session *session, int64_t deadline, struct er
 		status = outage_open(&session->own.store, session->own.url, deadline, err);
 	else if (!session->own.store)
 		status = store_open(&session->own.store, session->own.url, 0, deadline, err);
-	view_release(&session->view);
+	view_release(&session->own.view);
 	if (status == STATUS_OK)
 		status = attempt_view(session->own.store, session->own.identity.run,
-			group_options.attempt, &session->view, err);
+			group_options.attempt, &session->own.view, err);
 	return status;
 }
 
@@ -110,23 +109,22 @@ static enum status check_origin(
 /* One try within --timeout. STATUS_NO: another task holds it, or there is nothing to claim. */
 static enum status announce(struct session *session, const struct notice *notice, struct error *err)
 {
-	int64_t deadline = clock_after(group_options.timeout_given ? group_options.timeout
-				       : session->agent >= 0	   ? TRY
-								   : 30000);
+	int64_t deadline = clock_after(group_timeout(session->agent >= 0 ? TRY : 30000));
 	enum status status = open_run(session, deadline, err);
 	if (status != STATUS_OK)
 		return status;
 	const struct identity *identity = &session->own.identity;
 	struct claim claim = {.outside = outside || !identity->is_task ||
-					 identity->task >= session->view.attempt.tasks,
+					 identity->task >= session->own.view.attempt.tasks,
 		.task = identity->task,
 		.pid = from ? 0 : (uint64_t)getpid(),
 		.then = session->then,
 		.notice = *notice};
-	status = claim_make(session->own.store, &session->view, &claim, deadline, err);
+	status = claim_make(session->own.store, &session->own.view, &claim, deadline, err);
 	if (!session->printed &&
-		(status == STATUS_OK || (status == STATUS_NO && session->view.agreement.claimed))) {
-		print_claim(&session->view);
+		(status == STATUS_OK ||
+			(status == STATUS_NO && session->own.view.agreement.claimed))) {
+		print_claim(&session->own.view);
 		fflush(stdout);
 		session->printed = true;
 	}
@@ -264,8 +262,7 @@ static int run(const struct args_rest *rest)
 		code = take_events(&session);
 	else
 		code = say(announce(&session, &notice, &err), &err);
-	view_release(&session.view);
-	store_close(session.own.store);
+	group_close(&session.own);
 	return code;
 }
 

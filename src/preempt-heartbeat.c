@@ -68,26 +68,6 @@ static const struct args_option options[] = {
 	{0},
 };
 
-struct attempt_access {
-	struct group_run own;
-	struct view view;
-};
-
-static enum status open_attempt(
-	enum identity_need need, struct attempt_access *access, struct error *err)
-{
-	enum status status = group_open(need, false, clock_after(30000), &access->own, err);
-	return status == STATUS_OK ? attempt_view(access->own.store, access->own.identity.run,
-					     access->own.attempt.number, &access->view, err)
-				   : status;
-}
-
-static void close_attempt(struct attempt_access *access)
-{
-	view_release(&access->view);
-	store_close(access->own.store);
-}
-
 /* ---- --list ---- */
 
 static void print_json(const struct view *view, const struct vital *vitals)
@@ -132,14 +112,12 @@ static void print_table(const struct view *view, const struct vital *vitals)
 }
 
 /* The exit code: CODE_NO if a task is lost, late or hangs. */
-static int show_list(struct attempt_access *access)
+static int show_list(struct group_run *own)
 {
-	const struct view *view = &access->view;
-	int64_t deadline =
-		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
+	const struct view *view = &own->view;
 	struct vital *vitals = xcalloc(view->attempt.tasks, sizeof(*vitals));
 	int code = CODE_OK;
-	vitals_read(access->own.store, view, vitals, deadline);
+	vitals_read(own->store, view, vitals, clock_after(group_timeout(-1)));
 	if (group_options.json)
 		print_json(view, vitals);
 	else
@@ -154,28 +132,27 @@ static int show_list(struct attempt_access *access)
 
 /* ---- --once, --stop, and the whole ---- */
 
-static enum status beat_once(struct attempt_access *access, struct error *err)
+static enum status beat_once(struct group_run *own, struct error *err)
 {
 	struct process_identity who;
 	struct store_beat beat = {0};
 	char group[192];
 	int stream = -1;
-	const struct attempt *attempt = &access->view.attempt;
-	const struct agreement_view *a = &access->view.agreement;
-	uint64_t task = access->own.identity.task;
-	enum status status =
-		stream_claim(store_where(access->own.store), attempt, task, &stream, err);
+	const struct attempt *attempt = &own->view.attempt;
+	const struct agreement_view *a = &own->view.agreement;
+	uint64_t task = own->identity.task;
+	enum status status = stream_claim(store_where(own->store), attempt, task, &stream, err);
 	if (status == STATUS_OK)
 		status = process_identify(guarded_given ? (pid_t)guarded : getppid(), &who, err);
 	keys_group(attempt, group);
 	if (status == STATUS_OK) {
-		(void)store_beat_read(access->own.store, group, task, &beat, NULL);
+		(void)store_beat_read(own->store, group, task, &beat, NULL);
 		beat.token = pulse_token(&who);
 		beat.sequence =
 			heartbeat_sequence(heartbeat_count(beat.sequence) + 1, rules.period);
 		if (beat.step == 0)
 			beat.step = HEARTBEAT_NO_STEP;
-		status = store_beat(access->own.store, group, task, &beat, err);
+		status = store_beat(own->store, group, task, &beat, err);
 	} else if (status == STATUS_NO && stream < 0) {
 		status = STATUS_OK; /* another process beats for this task */
 	}
@@ -185,7 +162,7 @@ static enum status beat_once(struct attempt_access *access, struct error *err)
 		((a->broken && !a->claimed && !a->closed) || a->peers[task].dead))
 		return error_set(err, STATUS_BROKEN, "run %s attempt %llu is broken: %s",
 			attempt->run, (unsigned long long)attempt->number,
-			*access->view.seal_text ? access->view.seal_text : access->view.seal);
+			*own->view.seal_text ? own->view.seal_text : own->view.seal);
 	return status;
 }
 
@@ -214,17 +191,17 @@ static enum status read_with(struct error *err)
 static int guard(char *const *command)
 {
 	struct error err;
-	struct attempt_access access = {0};
+	struct group_run own;
 	int served = -1;
 	enum status status = served_open_agent(&served, &err);
 	if (status == STATUS_OK)
-		status = group_find(IDENTITY_TASK, false, &access.own, &err);
+		status = group_find(IDENTITY_TASK, false, &own, &err);
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	return keeper_run(&(struct keeper_options){.store = access.own.url,
-		.run = access.own.identity.run,
+	return keeper_run(&(struct keeper_options){.store = own.url,
+		.run = own.identity.run,
 		.attempt = group_options.attempt,
-		.task = access.own.identity.task,
+		.task = own.identity.task,
 		.rules = rules,
 		.progress = progress,
 		.board = board && *board ? board : NULL,
@@ -257,8 +234,7 @@ static enum status check_options(bool command, struct error *err)
 		return error_set(err, STATUS_USAGE,
 			"no board to see progress on: set PREEMPT_DIR (preempt-store join does), or "
 			"--board");
-	rules.timeout = group_options.timeout_given ? group_options.timeout
-						    : heartbeat_timeout(rules.period);
+	rules.timeout = group_timeout(heartbeat_timeout(rules.period));
 	if (!cut_off_given)
 		rules.cut_off = cut_off_default(&rules);
 	return status == STATUS_OK ? read_with(err) : status;
@@ -267,7 +243,7 @@ static enum status check_options(bool command, struct error *err)
 static int run(const struct args_rest *rest)
 {
 	struct error err;
-	struct attempt_access access = {0};
+	struct group_run own = {0};
 	int code = CODE_OK;
 	message_patience(1000); /* a log that stalls must not keep us from ending the command */
 	/* The keeper takes them: until then they must not end this program. */
@@ -277,17 +253,18 @@ static int run(const struct args_rest *rest)
 	if (status == STATUS_OK && !list && !once && !stop)
 		return guard(rest->command);
 	if (status == STATUS_OK)
-		status = open_attempt(list ? IDENTITY_RUN : IDENTITY_TASK, &access, &err);
+		status = group_open(
+			list ? IDENTITY_RUN : IDENTITY_TASK, false, clock_after(30000), &own, &err);
+	if (status == STATUS_OK)
+		status = view_refresh(&own.view, own.store, &err);
 	if (status == STATUS_OK && list)
-		code = show_list(&access);
+		code = show_list(&own);
 	else if (status == STATUS_OK && once)
-		status = beat_once(&access, &err);
+		status = beat_once(&own, &err);
 	else if (status == STATUS_OK)
-		status = stream_stop(store_where(access.own.store), &access.view.attempt,
-			access.own.identity.task,
-			clock_after(group_options.timeout_given ? group_options.timeout : 10000),
-			&err);
-	close_attempt(&access);
+		status = stream_stop(store_where(own.store), &own.view.attempt, own.identity.task,
+			clock_after(group_timeout(10000)), &err);
+	group_close(&own);
 	if (status == STATUS_OK)
 		return code;
 	if (status != STATUS_NO)

@@ -57,10 +57,8 @@ static const struct args_option options[] = {
 	{0},
 };
 static const struct args_option common[] = {
-	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT,
-		&group_options.store, "PREEMPT_STORE", 0, 0, NULL},
-	{0, "run", "NAME", "the job across restarts (default: the scheduler's job)", ARGS_NAME,
-		&group_options.run, "PREEMPT_RUN", 0, 0, NULL},
+	GROUP_STORE_ROW,
+	GROUP_RUN_ROW(GROUP_RUN_HELP),
 	{0},
 };
 

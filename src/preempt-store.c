@@ -25,14 +25,10 @@ static uint64_t if_revision, since_revision;
 static int64_t older_than;
 
 static const struct args_option common[] = {
-	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT,
-		&group_options.store, "PREEMPT_STORE", 0, 0, NULL},
-	{0, "run", "NAME", "without --store: the default store of this run", ARGS_NAME,
-		&group_options.run, "PREEMPT_RUN", 0, 0, NULL},
-	{0, "timeout", "D", "how long to wait (default 30s; wait: for ever)", ARGS_DURATION,
-		&group_options.timeout, NULL, 0, 0, &group_options.timeout_given},
-	{0, "json", NULL, "answer in JSON, one object per line", ARGS_FLAG, &group_options.json,
-		NULL, 0, 0, NULL},
+	GROUP_STORE_ROW,
+	GROUP_RUN_ROW("without --store: the default store of this run"),
+	GROUP_TIMEOUT_ROW("how long to wait (default 30s; wait: for ever)"),
+	GROUP_JSON_ROW("answer in JSON, one object per line"),
 	{0},
 };
 static const struct args_option put_options[] = {
@@ -74,7 +70,7 @@ enum status find_store_url(struct text *url, struct error *err)
 static enum status open_store(struct store **store, unsigned flags, struct error *err)
 {
 	struct text url = {0};
-	int64_t patience = group_options.timeout_given ? group_options.timeout : 30000;
+	int64_t patience = group_timeout(30000);
 	enum status status = find_store_url(&url, err);
 	if (status == STATUS_OK)
 		status = store_open(store, text_string(&url), flags, clock_after(patience), err);
@@ -300,8 +296,7 @@ static int run_wait(const struct args_rest *rest)
 	struct store_entry entry = {0};
 	store_revision seen = 0;
 	bool was_there = false;
-	int64_t deadline =
-		group_options.timeout_given ? clock_after(group_options.timeout) : CLOCK_NEVER;
+	int64_t deadline = clock_after(group_timeout(-1));
 	const char *key = rest->words[0];
 	/* A prefix ending in '/' would not include the key itself. */
 	char prefix[STORE_KEY_MAX + 2];

@@ -177,15 +177,17 @@ static void stay_while_others_save(struct store *store, struct view *view, uint6
 	}
 }
 
-enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
-	const char *reason_text, const char *board, int *leave, struct error *err)
+enum status membership_leave(struct store *store, struct view *view,
+	const struct membership_goodbye *goodbye, int *leave, struct error *err)
 {
 	char line[ERROR_LINE] = "";
+	uint64_t task = goodbye->task;
+	int code = goodbye->code;
 	enum agreement_reason reason = reason_of(code);
-	if (reason_text)
-		snprintf(line, sizeof(line), "%s", reason_text);
-	else if (board)
-		board_read_error(board, line, sizeof(line));
+	if (goodbye->reason)
+		snprintf(line, sizeof(line), "%s", goodbye->reason);
+	else if (goodbye->board)
+		board_read_error(goodbye->board, line, sizeof(line));
 	enum status status = view_refresh(view, store, err);
 	if (status != STATUS_OK)
 		return status;

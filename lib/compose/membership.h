@@ -29,18 +29,23 @@ struct membership_request {
 enum status membership_join(const struct membership_request *request, struct text *exports,
 	bool *preempted, struct error *err);
 
+struct membership_goodbye {
+	uint64_t task;
+	/* The exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer
+	 * failed; any other is a failure, */
+	int code;
+	const char *reason; /* for which the other tasks see this line, cut at 400 bytes; */
+	const char *board; /* with reason NULL: the line that this board has kept; NULL: no board */
+};
 /*
- * Leave with the exit code of the training process: 0 completed, 42 saved, 43 preempted, 44 a peer;
- * any other is a failure, which the other tasks are told with reason (one line, cut at 400 bytes),
- * or where that is NULL with what the board (NULL: there is none) has kept (board_read_error). The
- * last one closes the attempt. *leave becomes the code to leave with: that of a training that
- * failed after a claim is 43, that of one that failed because the group broke 44, and after a claim
- * that asks to stop it is 93; where the store cannot be asked *leave stays as it is. A task that
- * has finished or was preempted stays while others save, until LEAVE_EARLY before the deadline, and
- * for five minutes where none is known.
+ * Leave; the last task closes the attempt. *leave becomes the code to leave with: 43 if the
+ * training failed after a claim, 44 if it failed because the group broke, 93 after a claim that
+ * asks to stop; it is unchanged if the store cannot be asked. A task that has finished or was
+ * preempted stays while others save, until LEAVE_EARLY before the deadline, or for five minutes if
+ * none is known.
  */
-enum status membership_leave(struct store *store, struct view *view, uint64_t task, int code,
-	const char *reason, const char *board, int *leave, struct error *err);
+enum status membership_leave(struct store *store, struct view *view,
+	const struct membership_goodbye *goodbye, int *leave, struct error *err);
 /* The code to leave with, after a notice, of a task whose training ended with this one. */
 int membership_preempted_code(int code);
 

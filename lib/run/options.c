@@ -18,12 +18,10 @@
 struct group_options group_options;
 
 /* clang-format off */
-/* Who and where: what every program has. */
+/* What every program has. */
 #define IDENTITY_ROWS \
-	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, \
-		&group_options.store, "PREEMPT_STORE", 0, 0, NULL}, \
-	{0, "run", "NAME", "the job across restarts (default: the scheduler's job)", ARGS_NAME, \
-		&group_options.run, "PREEMPT_RUN", 0, 0, NULL}, \
+	GROUP_STORE_ROW, \
+	GROUP_RUN_ROW(GROUP_RUN_HELP), \
 	{0, "attempt", "K", "which start of the run (default: the newest)", ARGS_UNSIGNED, \
 		&group_options.attempt, "PREEMPT_ATTEMPT", 1, 999999999, \
 		&group_options.attempt_given}, \
@@ -41,12 +39,16 @@ const struct args_option group_identity_table[] = {
 
 const struct args_option group_option_table[] = {
 	IDENTITY_ROWS,
-	{0, "timeout", "D", "give up after this long: 90, 90s, 2m, 250ms", ARGS_DURATION,
-		&group_options.timeout, NULL, 0, 0, &group_options.timeout_given},
-	{0, "json", NULL, "answer in JSON", ARGS_FLAG, &group_options.json, NULL, 0, 0, NULL},
+	GROUP_TIMEOUT_ROW("give up after this long: 90, 90s, 2m, 250ms"),
+	GROUP_JSON_ROW("answer in JSON"),
 	{0},
 };
 /* clang-format on */
+
+int64_t group_timeout(int64_t otherwise)
+{
+	return group_options.timeout_given ? group_options.timeout : otherwise;
+}
 
 static const char *lookup_own(void *context, const char *name)
 {
@@ -153,7 +155,7 @@ enum status group_store_url(const char *run, bool create, char *url, size_t size
 enum status group_find(
 	enum identity_need need, bool create, struct group_run *run, struct error *err)
 {
-	*run = (struct group_run){0};
+	memset(run, 0, sizeof(*run));
 	enum status status = group_identify(need, 0, &run->identity, err);
 	return status == STATUS_OK
 		       ? group_store_url(run->identity.run, create, run->url, sizeof(run->url), err)
@@ -163,14 +165,22 @@ enum status group_find(
 enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 	struct group_run *run, struct error *err)
 {
+	struct attempt attempt;
 	enum status status = group_find(need, false, run, err);
 	if (status == STATUS_OK)
 		status = joined ? outage_open_joined(&run->store, run->url, deadline, err)
 				: store_open(&run->store, run->url, 0, deadline, err);
 	if (status == STATUS_OK)
 		status = attempt_find(
-			run->store, run->identity.run, group_options.attempt, &run->attempt, err);
+			run->store, run->identity.run, group_options.attempt, &attempt, err);
 	if (status == STATUS_OK && need == IDENTITY_TASK)
-		status = attempt_check_task(&run->attempt, run->identity.task, err);
-	return status;
+		status = attempt_check_task(&attempt, run->identity.task, err);
+	return status == STATUS_OK ? view_init(&run->view, &attempt, err) : status;
+}
+
+void group_close(struct group_run *run)
+{
+	view_release(&run->view);
+	store_close(run->store);
+	run->store = NULL;
 }

@@ -13,7 +13,7 @@
 #include "base/args.h"
 #include "base/error.h"
 #include "base/life.h"
-#include "proto/keys.h"
+#include "proto/view.h"
 #include "run/identity.h"
 
 struct group_options {
@@ -28,18 +28,35 @@ struct group_options {
 };
 
 extern struct group_options group_options;
+/* --timeout, or otherwise (milliseconds) if it is not given. */
+int64_t group_timeout(int64_t otherwise);
+
 /* For args_command.common: --store to --tasks; and those with --timeout and --json. */
 extern const struct args_option group_identity_table[];
 extern const struct args_option group_option_table[];
+/* For the tables of programs that do not take all of them. */
+/* clang-format off */
+#define GROUP_STORE_ROW \
+	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, \
+		&group_options.store, "PREEMPT_STORE", 0, 0, NULL}
+#define GROUP_RUN_ROW(help) \
+	{0, "run", "NAME", help, ARGS_NAME, &group_options.run, "PREEMPT_RUN", 0, 0, NULL}
+#define GROUP_TIMEOUT_ROW(help) \
+	{0, "timeout", "D", help, ARGS_DURATION, &group_options.timeout, NULL, 0, 0, \
+		&group_options.timeout_given}
+#define GROUP_JSON_ROW(help) \
+	{0, "json", NULL, help, ARGS_FLAG, &group_options.json, NULL, 0, 0, NULL}
+/* clang-format on */
+#define GROUP_RUN_HELP "the job across restarts (default: the scheduler's job)"
 
 /* Who this process is. local: of -n or --ranks, 0 where not given. */
 enum status group_identify(
 	enum identity_need need, uint64_t local, struct identity *identity, struct error *err);
 
 /*
- * The process that a join by hand stands for where none is named: in Slurm's TaskProlog the task to
- * be, else who reads our output, else our parent. STATUS_NO, with err: the TaskProlog of a shell of
- * a Slurm job, which is not a task.
+ * The process that a join by hand stands for if --pid names none: in Slurm's TaskProlog the process
+ * that becomes the task, else the one that reads our output, else our parent. STATUS_NO: this is
+ * the TaskProlog of a shell of a Slurm job, which is not a task.
  */
 enum status group_find_agent(pid_t *agent, struct error *err);
 
@@ -57,7 +74,7 @@ enum status group_life(const char *word, char life[LIFE_SIZE], struct error *err
 
 /*
  * The store's URL: --store, else store_default_url. create makes the default's
- * directory (0700), as whoever may be the first of a run needs it.
+ * directory (0700): a program that may be the first of its run needs it.
  */
 enum status group_store_url(
 	const char *run, bool create, char *url, size_t size, struct error *err);
@@ -66,18 +83,20 @@ enum status group_store_url(
 struct group_run {
 	struct identity identity;
 	char url[4096];
-	struct store *store;	/* of group_open; NULL: not opened. For the caller to close */
-	struct attempt attempt; /* likewise */
+	/* Of group_open. */
+	struct store *store;
+	struct view view; /* of the attempt; not read yet: view_refresh */
 };
-/* Its identity and its store's URL. */
+/* Its identity and its store's URL: the rest is zeroed. */
 enum status group_find(
 	enum identity_need need, bool create, struct group_run *run, struct error *err);
 /*
  * The same, and open the store and find the attempt: that of --attempt, else the newest. With
  * IDENTITY_TASK it must have our task. joined: where this process has joined, a store that is
- * missing is STATUS_TEMPORARY (live/outage.h).
+ * missing is STATUS_TEMPORARY (live/outage.h). group_close also after a failure.
  */
 enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 	struct group_run *run, struct error *err);
+void group_close(struct group_run *run);
 
 #endif

@@ -106,9 +106,7 @@ int doctor_command(const struct args_rest *rest)
 		.quick = quick,
 		.fix = fix,
 		.shared = shared,
-		.timeout = group_options.timeout_given ? group_options.timeout
-			   : quick && !nodes	       ? 2400
-						       : 60000,
+		.timeout = group_timeout(quick && !nodes ? 2400 : 60000),
 		.progress = message_is_quiet() ? NULL : print_progress};
 	enum status status = STATUS_OK;
 	if (mark)

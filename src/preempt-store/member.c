@@ -64,7 +64,7 @@ int member_join(const struct args_rest *rest)
 		.attempt = group_asked_attempt(),
 		.beatless = no_heartbeat,
 		.agent = pid_given ? (pid_t)pid : agent,
-		.timeout = group_options.timeout_given ? group_options.timeout : 300000,
+		.timeout = group_timeout(300000),
 		.signals = signals,
 		.board_parent = board_parent,
 		.board = !no_board};
@@ -86,20 +86,19 @@ int member_join(const struct args_rest *rest)
 static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 {
 	struct group_run own;
-	struct view view = {0};
 	int64_t once = clock_after(LEAVE_ONCE);
 	if (until < once)
 		until = once;
 	enum status status = group_open(IDENTITY_TASK, true, until, &own, err);
-	if (status == STATUS_OK)
-		status = view_init(&view, &own.attempt, err);
 	if (status == STATUS_OK) {
+		const struct membership_goodbye goodbye = {.task = own.identity.task,
+			.code = (int)code,
+			.reason = leave_reason,
+			.board = getenv("PREEMPT_DIR")};
 		store_set_patience(own.store, until - clock_now());
-		status = membership_leave(own.store, &view, own.identity.task, (int)code,
-			leave_reason, getenv("PREEMPT_DIR"), leave_with, err);
+		status = membership_leave(own.store, &own.view, &goodbye, leave_with, err);
 	}
-	view_release(&view);
-	store_close(own.store);
+	group_close(&own);
 	return status;
 }
 
@@ -135,14 +134,10 @@ int member_close(const struct args_rest *rest)
 {
 	struct error err;
 	struct group_run own;
-	struct view view = {0};
 	(void)rest;
 	enum status status = group_open(IDENTITY_RUN, true, clock_after(30000), &own, &err);
 	if (status == STATUS_OK)
-		status = view_init(&view, &own.attempt, &err);
-	if (status == STATUS_OK)
-		status = attempt_close(own.store, &view, true, NULL, &err);
-	view_release(&view);
-	store_close(own.store);
+		status = attempt_close(own.store, &own.view, true, NULL, &err);
+	group_close(&own);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);
 }
