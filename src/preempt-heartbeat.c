@@ -19,38 +19,23 @@
 #include "base/xalloc.h"
 #include "compose/keeper.h"
 #include "compose/vitals.h"
-#include "live/cut_off.h"
 #include "run/attempt.h"
 #include "run/options.h"
 
-static struct heartbeat_rules rules = {
-	.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT, .first = HEARTBEAT_FIRST};
-static struct progress_rules progress;
-static struct args_list sections, with_words;
+static struct args_list with_words;
 static pid_t with[KEEPER_WITH];
 static size_t with_count;
 static uint64_t guarded;
-static bool guarded_given, cut_off_given, list, once, stop;
+static bool guarded_given, list, once, stop;
 static const char *on_failure, *board;
 static int64_t kill_after = 5000;
 
 static const struct args_option options[] = {
 	{0, "pid", "PID", "guard this process instead of a COMMAND", ARGS_UNSIGNED, &guarded, NULL,
 		1, INT32_MAX, &guarded_given},
-	{0, "period", "D", "beat and look for the others every D (5s)", ARGS_DURATION,
-		&rules.period, NULL, 0, 0, NULL},
-	{0, "limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED,
-		&rules.limit, NULL, 1, 1000, NULL},
+	HEARTBEAT_ROWS,
 	{0, "join-timeout", "D", "a task that has joined and not beaten for D is dead (5m)",
-		ARGS_DURATION, &rules.first, NULL, 0, 0, NULL},
-	{0, "cut-off", "D", "end a task that cannot reach the store for D (10m; 0: never)",
-		ARGS_DURATION, &rules.cut_off, NULL, 0, 0, &cut_off_given},
-	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION,
-		&progress.limit, NULL, 0, 0, NULL},
-	{0, "section", "NAME=D", "the same in this section of the training; may be repeated",
-		ARGS_LIST, &sections, NULL, 0, 0, NULL},
-	{0, "learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts",
-		ARGS_FLAG, &progress.learn, NULL, 0, 0, NULL},
+		ARGS_DURATION, &heartbeat_options.rules.first, NULL, 0, 0, NULL},
 	{0, "on-failure", "COMMAND", "run before the guarded process is ended", ARGS_TEXT,
 		&on_failure, NULL, 0, 0, NULL},
 	{0, "with", "PIDS",
@@ -148,8 +133,8 @@ static enum status beat_once(struct group_run *own, struct error *err)
 	if (status == STATUS_OK) {
 		(void)store_beat_read(own->store, group, task, &beat, NULL);
 		beat.token = pulse_token(&who);
-		beat.sequence =
-			heartbeat_sequence(heartbeat_count(beat.sequence) + 1, rules.period);
+		beat.sequence = heartbeat_sequence(
+			heartbeat_count(beat.sequence) + 1, heartbeat_options.rules.period);
 		if (beat.step == 0)
 			beat.step = HEARTBEAT_NO_STEP;
 		status = store_beat(own->store, group, task, &beat, err);
@@ -202,8 +187,8 @@ static int guard(char *const *command)
 		.run = own.identity.run,
 		.attempt = group_options.attempt,
 		.task = own.identity.task,
-		.rules = rules,
-		.progress = progress,
+		.rules = heartbeat_options.rules,
+		.progress = heartbeat_options.progress,
 		.board = board && *board ? board : NULL,
 		.served = served,
 		.with = with,
@@ -216,7 +201,6 @@ static int guard(char *const *command)
 
 static enum status check_options(bool command, struct error *err)
 {
-	enum status status = STATUS_OK;
 	if (list + once + stop > 1 || ((list || once || stop) && command) ||
 		(command && guarded_given))
 		return error_set(err, STATUS_USAGE,
@@ -224,19 +208,14 @@ static enum status check_options(bool command, struct error *err)
 			"--help");
 	if (with_words.count && !command)
 		return error_set(err, STATUS_USAGE, "--with is about a COMMAND");
-	if (rules.period < 100)
-		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
 	if (group_options.timeout_given && group_options.timeout == 0 && !list && !stop)
 		return error_set(err, STATUS_USAGE, "--timeout: must be greater than 0");
-	for (size_t i = 0; i < sections.count && status == STATUS_OK; i++)
-		status = progress_add_section(&progress, sections.items[i], err);
-	if (status == STATUS_OK && progress_is_wanted(&progress) && !(board && *board))
+	enum status status = heartbeat_options_complete(true, err);
+	if (status == STATUS_OK && progress_is_wanted(&heartbeat_options.progress) &&
+		!(board && *board))
 		return error_set(err, STATUS_USAGE,
 			"no board to see progress on: set PREEMPT_DIR (preempt-store join does), or "
 			"--board");
-	rules.timeout = group_timeout(heartbeat_timeout(rules.period));
-	if (!cut_off_given)
-		rules.cut_off = cut_off_default(&rules);
 	return status == STATUS_OK ? read_with(err) : status;
 }
 

@@ -14,7 +14,6 @@
 #include "base/parse.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/layout/layout.h"
-#include "live/cut_off.h"
 #include "notice/platform.h"
 #include "run/options.h"
 #include "store/remove.h"
@@ -23,12 +22,9 @@
 static uint64_t copies, ranks, exit_code = CODE_SAVED, max_bad_restarts;
 static bool copies_given, ranks_given, exit_code_given, forward, per_task;
 static struct args_list notices;
-static int64_t grace = -1, join_timeout = 300000, kill_after = 5000;
+static int64_t grace = -1, kill_after = 5000;
 static int64_t report_timeout = 10000, save_timeout = 300000, startup = 600000;
-static struct heartbeat_rules beats = {.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT};
-static struct progress_rules progress;
-static struct args_list sections;
-static bool no_heartbeat, cut_off_given;
+static bool no_heartbeat;
 static const char *savers = "all", *complete = "all", *store_loss = "save";
 static struct budget_limits limits = BUDGET_DEFAULTS;
 static bool restarts, crashes_given, hangs_given, no_progress_given;
@@ -47,7 +43,7 @@ static const struct args_option options[] = {
 	{0, "grace", "D", "time between a notice and the end", ARGS_DURATION, &grace,
 		"PREEMPT_GRACE", 0, 0, NULL},
 	{0, "join-timeout", "D", "time for all tasks to join and to send their first beat (5m)",
-		ARGS_DURATION, &join_timeout, NULL, 0, 0, NULL},
+		ARGS_DURATION, &heartbeat_options.rules.first, NULL, 0, 0, NULL},
 	{0, "report-timeout", "D", "decide without a silent task after D (10s)", ARGS_DURATION,
 		&report_timeout, NULL, 0, 0, NULL},
 	{0, "save-timeout", "D", "longest save where no deadline is known (5m)", ARGS_DURATION,
@@ -81,20 +77,9 @@ static const struct args_option options[] = {
 		ARGS_UNSIGNED, &max_bad_restarts, NULL, 1, 1000000, NULL},
 	{0, "done-if", "COMMAND", "its exit code 0 means that a command which ended has finished",
 		ARGS_TEXT, &done_if, NULL, 0, 0, NULL},
-	{0, "period", "D", "beat and look for the others every D (5s)", ARGS_DURATION,
-		&beats.period, NULL, 0, 0, NULL},
-	{0, "limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED,
-		&beats.limit, NULL, 1, 1000, NULL},
+	HEARTBEAT_ROWS,
 	{0, "no-heartbeat", NULL, "neither beat nor watch the others", ARGS_FLAG, &no_heartbeat,
 		NULL, 0, 0, NULL},
-	{0, "cut-off", "D", "end a task that cannot reach the store for D (10m; 0: never)",
-		ARGS_DURATION, &beats.cut_off, NULL, 0, 0, &cut_off_given},
-	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION,
-		&progress.limit, NULL, 0, 0, NULL},
-	{0, "section", "NAME=D", "the same in this section of the training; may be repeated",
-		ARGS_LIST, &sections, NULL, 0, 0, NULL},
-	{0, "learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts",
-		ARGS_FLAG, &progress.learn, NULL, 0, 0, NULL},
 	{0, "restarts", "[N]", "run it again after a failure, within the limits (at most N times)",
 		ARGS_OPTIONAL, &limits.restarts, NULL, 0, 1000000, &restarts},
 	{0, "max-crashes", "N", "with --restarts: forgive N crashes of the command (3)",
@@ -157,24 +142,6 @@ static enum status parse_on_notice(struct agent_options *agent, struct error *er
 	message_info("--on-notice tells every task, but aligns nothing: the tasks may save at "
 		     "different steps");
 	return STATUS_OK;
-}
-
-/* --period, --limit, --section into the agent's terms. */
-static enum status set_heartbeat(struct agent_options *agent, struct error *err)
-{
-	enum status status = STATUS_OK;
-	if (!no_heartbeat && beats.period < 100)
-		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
-	for (size_t i = 0; i < sections.count && status == STATUS_OK; i++)
-		status = progress_add_section(&progress, sections.items[i], err);
-	beats.timeout = heartbeat_timeout(beats.period);
-	beats.first = join_timeout;
-	if (!cut_off_given)
-		beats.cut_off = cut_off_default(&beats);
-	if (!no_heartbeat)
-		agent->beats = beats;
-	agent->progress = progress;
-	return status;
 }
 
 /* For --checkpoints. */
@@ -275,7 +242,7 @@ static int run(const struct args_rest *rest)
 		.forward = forward,
 		.done_if = done_if,
 		.exit_code = (int)exit_code,
-		.join_timeout = join_timeout,
+		.join_timeout = heartbeat_options.rules.first,
 		.kill_after = kill_after,
 		.agreement = {.report_timeout = report_timeout,
 			.save_timeout = save_timeout,
@@ -304,8 +271,11 @@ static int run(const struct args_rest *rest)
 	}
 	if (parse_rehearsal(&agent.rehearsal, &err) != STATUS_OK ||
 		parse_on_notice(&agent, &err) != STATUS_OK ||
-		set_heartbeat(&agent, &err) != STATUS_OK)
+		heartbeat_options_complete(!no_heartbeat, &err) != STATUS_OK)
 		return message_fail(&err);
+	if (!no_heartbeat)
+		agent.beats = heartbeat_options.rules;
+	agent.progress = heartbeat_options.progress;
 	if (max_bad_restarts && !checkpoints) {
 		message_error("--max-bad-restarts needs --checkpoints DIR");
 		return STATUS_USAGE;

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/process.h"
+#include "live/cut_off.h"
 #include "live/outage.h"
 #include "run/ancestors.h"
 #include "run/attempt.h"
@@ -16,6 +17,8 @@
 #include "store/url.h"
 
 struct group_options group_options;
+struct heartbeat_options heartbeat_options = {
+	.rules = {.period = HEARTBEAT_PERIOD, .limit = HEARTBEAT_LIMIT, .first = HEARTBEAT_FIRST}};
 
 /* clang-format off */
 /* What every program has. */
@@ -48,6 +51,21 @@ const struct args_option group_option_table[] = {
 int64_t group_timeout(int64_t otherwise)
 {
 	return group_options.timeout_given ? group_options.timeout : otherwise;
+}
+
+enum status heartbeat_options_complete(bool beats, struct error *err)
+{
+	struct heartbeat_options *options = &heartbeat_options;
+	struct heartbeat_rules *rules = &options->rules;
+	enum status status = STATUS_OK;
+	if (beats && rules->period < 100)
+		return error_set(err, STATUS_USAGE, "--period: at least 100ms");
+	for (size_t i = 0; i < options->sections.count && status == STATUS_OK; i++)
+		status = progress_add_section(&options->progress, options->sections.items[i], err);
+	rules->timeout = group_timeout(heartbeat_timeout(rules->period));
+	if (!options->cut_off_given)
+		rules->cut_off = cut_off_default(rules);
+	return status;
 }
 
 static const char *lookup_own(void *context, const char *name)

@@ -13,6 +13,8 @@
 #include "base/args.h"
 #include "base/error.h"
 #include "base/life.h"
+#include "live/heartbeat.h"
+#include "live/progress.h"
 #include "proto/view.h"
 #include "run/identity.h"
 
@@ -48,6 +50,33 @@ extern const struct args_option group_option_table[];
 	{0, "json", NULL, help, ARGS_FLAG, &group_options.json, NULL, 0, 0, NULL}
 /* clang-format on */
 #define GROUP_RUN_HELP "the job across restarts (default: the scheduler's job)"
+
+/* The options of programs that beat for a task. rules.first is the program's. */
+struct heartbeat_options {
+	struct heartbeat_rules rules;
+	bool cut_off_given;
+	struct progress_rules progress;
+	struct args_list sections;
+};
+extern struct heartbeat_options heartbeat_options;
+/* clang-format off */
+#define HEARTBEAT_ROWS \
+	{0, "period", "D", "beat and look for the others every D (5s)", ARGS_DURATION, \
+		&heartbeat_options.rules.period, NULL, 0, 0, NULL}, \
+	{0, "limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED, \
+		&heartbeat_options.rules.limit, NULL, 1, 1000, NULL}, \
+	{0, "cut-off", "D", "end a task that cannot reach the store for D (10m; 0: never)", \
+		ARGS_DURATION, &heartbeat_options.rules.cut_off, NULL, 0, 0, \
+		&heartbeat_options.cut_off_given}, \
+	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION, \
+		&heartbeat_options.progress.limit, NULL, 0, 0, NULL}, \
+	{0, "section", "NAME=D", "the same in this section of the training; may be repeated", \
+		ARGS_LIST, &heartbeat_options.sections, NULL, 0, 0, NULL}, \
+	{0, "learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts", \
+		ARGS_FLAG, &heartbeat_options.progress.learn, NULL, 0, 0, NULL}
+/* clang-format on */
+/* After parsing: check them, and set what was not given. beats: false with --no-heartbeat. */
+enum status heartbeat_options_complete(bool beats, struct error *err);
 
 /* Who this process is. local: of -n or --ranks, 0 where not given. */
 enum status group_identify(
