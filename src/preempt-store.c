@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempt-store COMMAND: the keys themselves, for scripts and people. A command is a function here
- * and a row in the table at the end.
+ * preempt-store COMMAND: read and change the keys themselves. A command is a function here and a
+ * row in the table at the end.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/message.h"
+#include "base/xalloc.h"
 #include "preempt-store/doctor.h"
 #include "preempt-store/member.h"
 #include "proto/runs.h"
@@ -80,19 +81,11 @@ static enum status open_store(struct store **store, unsigned flags, struct error
 	return status;
 }
 
-/* People get control characters escaped, programs the bytes. */
-static void print_value(const char *value, size_t length)
+static void print_escaped(const char *value, size_t length)
 {
-	if (!isatty(STDOUT_FILENO)) {
-		fwrite(value, 1, length, stdout);
-		putchar('\n');
-		return;
-	}
-	char *escaped = malloc(4 * length + 1);
-	if (escaped) {
-		text_escape(escaped, 4 * length + 1, value, length);
-		puts(escaped);
-	}
+	char *escaped = xmalloc(4 * length + 1);
+	text_escape(escaped, 4 * length + 1, value, length);
+	fputs(escaped, stdout);
 	free(escaped);
 }
 
@@ -110,22 +103,31 @@ static void print_json(const struct store_entry *entry)
 
 static void print_entry(const struct store_entry *entry)
 {
-	if (group_options.json)
+	if (group_options.json) {
 		print_json(entry);
+		return;
+	}
+	/* On a terminal control characters are escaped; a program gets the bytes. */
+	if (isatty(STDOUT_FILENO))
+		print_escaped(entry->value, entry->length);
 	else
-		print_value(entry->value, entry->length);
+		fwrite(entry->value, 1, entry->length, stdout);
+	putchar('\n');
 }
 
-/* The end of every command: an error is said, except that a plain "no" needs no words. */
+/* The end of every command: closes the store, prints err if status is not STATUS_OK, and returns
+ * the exit code. */
 static int answer_with(struct store *store, enum status status, const struct error *err)
 {
 	store_close(store);
+	if (status == STATUS_NO)
+		message_info("%s", err->text);
 	return status == STATUS_OK || status == STATUS_NO ? (int)status : message_fail(err);
 }
 
 static int run_get(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct store *store = NULL;
 	struct store_entry entry = {0};
 	enum status status = open_store(&store, STORE_READ_ONLY, &err);
@@ -133,8 +135,6 @@ static int run_get(const struct args_rest *rest)
 		status = store_get(store, rest->words[0], &entry, &err);
 	if (status == STATUS_OK)
 		print_entry(&entry);
-	else if (status == STATUS_NO)
-		message_info("%s", err.text);
 	store_entry_release(&entry);
 	return answer_with(store, status, &err);
 }
@@ -155,6 +155,7 @@ static enum status read_value(const char *word, struct text *value, struct error
 		       : status;
 }
 
+/* answer->held: it was put; else the answer has the entry that is there. */
 static enum status put(struct store *store, const char *key, const struct text *value,
 	struct store_answer *answer, struct error *err)
 {
@@ -169,13 +170,12 @@ static enum status put(struct store *store, const char *key, const struct text *
 		.otherwise = &get,
 		.otherwise_count = 1,
 	};
-	enum status status = store_txn(store, &request, answer, err);
-	return status == STATUS_OK && !answer->held ? STATUS_NO : status;
+	return store_txn(store, &request, answer, err);
 }
 
 static int run_put(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct store *store = NULL;
 	struct store_answer answer = {0};
 	struct text value = {0};
@@ -188,18 +188,20 @@ static int run_put(const struct args_rest *rest)
 		status = open_store(&store, STORE_CREATE, &err);
 	if (status == STATUS_OK)
 		status = put(store, rest->words[0], &value, &answer, &err);
-	if (status == STATUS_OK && group_options.json)
+	bool held = answer.held;
+	if (status == STATUS_OK && held && group_options.json)
 		printf("{\"revision\":%" PRId64 "}\n", answer.revision);
-	if (status == STATUS_NO && answer.count && answer.entries[0].value)
+	if (status == STATUS_OK && !held && answer.count && answer.entries[0].value)
 		print_entry(&answer.entries[0]);
 	store_answer_release(&answer);
 	text_release(&value);
-	return answer_with(store, status, &err);
+	int code = answer_with(store, status, &err);
+	return status == STATUS_OK && !held ? CODE_NO : code;
 }
 
 static int run_rm(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct store *store = NULL;
 	struct store_answer answer = {0};
 	struct store_op ops[] = {{.kind = STORE_GET, .key = rest->words[0]},
@@ -210,42 +212,32 @@ static int run_rm(const struct args_rest *rest)
 		status = store_txn(store, &request, &answer, &err);
 	if (status == STATUS_OK && !answer.entries[0].value)
 		status = error_set(&err, STATUS_NO, "there is no key \"%s\"", rest->words[0]);
-	if (status == STATUS_NO)
-		message_info("%s", err.text);
 	store_answer_release(&answer);
 	return answer_with(store, status, &err);
 }
 
 static void print_listed(const struct store_entry *entry)
 {
-	char key[4 * STORE_KEY_MAX + 1];
 	if (group_options.json) {
 		print_json(entry);
 		return;
 	}
-	text_escape(key, sizeof(key), entry->key, strlen(entry->key));
-	fputs(key, stdout);
+	print_escaped(entry->key, strlen(entry->key));
 	if (with_values) {
-		char *value = malloc(4 * entry->length + 1);
-		if (value) {
-			text_escape(value, 4 * entry->length + 1, entry->value, entry->length);
-			printf("\t%s", value);
-		}
-		free(value);
+		putchar('\t');
+		print_escaped(entry->value, entry->length);
 	}
 	putchar('\n');
 }
 
 static int run_list(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct store *store = NULL;
 	struct store_answer answer = {0};
 	struct store_range range = {.prefix = rest->count ? rest->words[0] : ""};
 	char last[STORE_KEY_MAX + 1];
 	enum status status = open_store(&store, STORE_READ_ONLY, &err);
-	if (status == STATUS_NO)
-		message_info("%s", err.text);
 	for (bool more = true; status == STATUS_OK && more;) {
 		status = store_list(store, &range, &answer, &err);
 		if (status != STATUS_OK)
@@ -291,7 +283,7 @@ static enum status look(struct store *store, const char *key, bool *was_there,
 
 static int run_wait(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct store *store = NULL;
 	struct store_entry entry = {0};
 	store_revision seen = 0;
@@ -319,7 +311,7 @@ static int run_wait(const struct args_rest *rest)
 	if (status == STATUS_OK)
 		print_entry(&entry);
 	else if (status == STATUS_NO)
-		message_info("key \"%s\" was deleted", key);
+		error_set(&err, status, "key \"%s\" was deleted", key);
 	else if (status == STATUS_TIMEOUT)
 		error_set(&err, status, "key \"%s\" did not %s in time", key,
 			since_given ? "change" : "appear");
@@ -351,16 +343,13 @@ static void print_run(const struct run_summary *run)
 
 static int run_runs(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct store *store = NULL;
 	struct run_summary run = {0};
 	(void)rest;
 	enum status status = open_store(&store, STORE_READ_ONLY, &err);
-	if (status != STATUS_OK) {
-		if (status == STATUS_NO)
-			message_info("%s", err.text);
+	if (status != STATUS_OK)
 		return answer_with(store, status, &err);
-	}
 	if (!group_options.json)
 		printf("%-24s %8s  %-12s %s\n", "RUN", "ATTEMPTS", "STATE", "LAST CHANGE");
 	while ((status = runs_next(store, *run.name ? run.name : NULL, &run, &err)) == STATUS_OK)
@@ -370,7 +359,7 @@ static int run_runs(const struct args_rest *rest)
 
 static int run_gc(const struct args_rest *rest)
 {
-	struct error err = {0};
+	struct error err;
 	struct store *store = NULL;
 	struct run_summary run = {0};
 	(void)rest;
@@ -379,11 +368,8 @@ static int run_gc(const struct args_rest *rest)
 		return STATUS_USAGE;
 	}
 	enum status status = open_store(&store, 0, &err);
-	if (status != STATUS_OK) {
-		if (status == STATUS_NO)
-			message_info("%s", err.text);
+	if (status != STATUS_OK)
 		return answer_with(store, status, &err);
-	}
 	while ((status = runs_next(store, *run.name ? run.name : NULL, &run, &err)) == STATUS_OK) {
 		if (!run.closed || run.changed <= 0 || clock_utc() - run.changed < older_than)
 			continue;
