@@ -156,15 +156,14 @@ static int print_plan(const struct requeue_question *question, const struct sche
 	return code;
 }
 
-static int act(struct batch *batch, const struct requeue_question *question,
-	const struct scheduler *scheduler, const char *job, const struct requeue_decision *requeue)
+static int act(struct batch *batch, const struct scheduler *scheduler, const char *job,
+	const struct requeue_decision *requeue)
 {
 	const struct budget_decision *decision = &requeue->decision;
-	struct error err;
 	if (decision->decided) {
 		message_error("not run again (%d): %s", CODE_DECIDED, decision->why);
-		if (requeue->known && requeue_record(question, requeue, &err) != STATUS_OK)
-			message_error("%s", err.text);
+		if (requeue->unrecorded.status != STATUS_OK)
+			message_error("%s", requeue->unrecorded.text);
 		return CODE_DECIDED;
 	}
 	if (!decision->again) {
@@ -203,9 +202,10 @@ static int judge_and_act(struct batch *batch, struct requeue_question *question,
 {
 	struct requeue_decision requeue;
 	struct error err;
+	question->record = !dry_run;
 	question->deadline = clock_after(STORE_LIMIT);
 	enum status status = requeue_decide(question, &requeue, &err);
-	/* A plan that is made of nothing is no answer. */
+	/* With --dry-run and neither the store nor an exit code there is nothing to decide by. */
 	if (status != STATUS_OK && dry_run && !code_given)
 		return message_fail(&err);
 	if (status != STATUS_OK) {
@@ -219,7 +219,7 @@ static int judge_and_act(struct batch *batch, struct requeue_question *question,
 			question->store, question->run);
 	}
 	return dry_run ? print_plan(question, scheduler, job, &requeue)
-		       : act(batch, question, scheduler, job, &requeue);
+		       : act(batch, scheduler, job, &requeue);
 }
 
 static int run(const struct args_rest *rest)

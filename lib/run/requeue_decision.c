@@ -37,7 +37,8 @@ void requeue_guess(const struct requeue_question *question, const struct error *
 	const char *without = unasked ? ", and the store could not be asked" : "";
 	unsigned long long restarts = question->restarts;
 	*requeue = (struct requeue_decision){.code = code < 0 ? 0 : code};
-	/* Preempted, it may have been restarted often; but here nobody counts. */
+	/* Preemptions are no failures, but without attempts in the store they cannot be told from
+	 * failures: all restarts count. */
 	decision->again = again && restarts < question->limits->no_progress;
 	if (decision->again) {
 		requeue->code = means_again(code)   ? code
@@ -71,8 +72,8 @@ static bool is_of_launch(const struct attempt *attempt, const char *ours)
 
 /*
  * The launcher's exit code may tell more than the store: the agents also know --done-if and
- * --checkpoints. If a task was lost at the end, the launcher's 0 means that it finished like all
- * others.
+ * --checkpoints. If a task was lost at the end, the launcher's 0 means that it finished as all
+ * others did.
  */
 static void take_hint(int code, struct outcome *last)
 {
@@ -116,13 +117,14 @@ static enum status judge(struct store *store, const struct requeue_question *que
 	}
 	requeue->known = true;
 	requeue->outcome = *last;
-	requeue->attempt = *attempt;
 	requeue->by_signal = view.agreement.claimed && !view.claim.outside &&
 			     !strcmp(view.claim.source, "signal:TERM");
 	requeue->code = decision->decided    ? CODE_DECIDED
 			: decision->again    ? code_of(last)
 			: question->code < 0 ? 0
 					     : question->code;
+	if (decision->decided && question->record)
+		(void)history_refuse(store, attempt, decision->why, &requeue->unrecorded);
 out:
 	view_release(&view);
 	history_release(&history);
@@ -144,17 +146,5 @@ enum status requeue_decide(const struct requeue_question *question,
 	store_close(store);
 	if (status == STATUS_OK)
 		*requeue = found;
-	return status;
-}
-
-enum status requeue_record(const struct requeue_question *question,
-	const struct requeue_decision *requeue, struct error *err)
-{
-	struct store *store;
-	enum status status = store_open(&store, question->store, 0, question->deadline, err);
-	if (status != STATUS_OK)
-		return status;
-	status = history_refuse(store, &requeue->attempt, requeue->decision.why, err);
-	store_close(store);
 	return status;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After a whole job has ended: whether it is to run again, by what the store shows of its last
- * attempt, by the budgets, and only as a hint by the exit code of its launcher (srun answers the
- * largest, and leaves out tasks that were ended by TERM).
+ * Whether a job that has ended is to run again: history -> budget -> decision. The store shows how
+ * the attempts of the run ended (history.h), the budgets say whether that allows another one
+ * (budget.h), and the exit code of the launcher is only a hint (srun returns the largest code, and
+ * leaves out tasks that were ended by TERM).
  */
 #ifndef RUN_REQUEUE_DECISION_H
 #define RUN_REQUEUE_DECISION_H
@@ -19,15 +20,16 @@ struct requeue_question {
 	bool noticed;	    /* the batch shell itself got a notice */
 	uint64_t restarts;  /* how often the scheduler has run the job again, if it says so */
 	const struct budget_limits *limits;
+	bool record;	  /* keep a decision against running again in the store */
 	int64_t deadline; /* for the store */
 };
 
 struct requeue_decision {
 	struct budget_decision decision;
-	bool known;		/* the store shows an attempt of this start of the job: */
-	struct outcome outcome; /* how it ended, */
-	struct attempt attempt; /* and which it is */
-	bool by_signal;		/* its notice was a TERM, as schedulers send */
+	bool known;		 /* the store shows an attempt of this start of the job: */
+	struct outcome outcome;	 /* which it is, and how it ended */
+	bool by_signal;		 /* its notice was a TERM, as schedulers send */
+	struct error unrecorded; /* not STATUS_OK: why the decision could not be kept */
 	/*
 	 * The exit code: 42 to 44 again, 93 decided against; else that of the launcher, which is
 	 * left as it is.
@@ -35,20 +37,16 @@ struct requeue_decision {
 	int code;
 };
 
-/* Fails where the store could not be asked: then nothing is known, which is not "no". */
+/* Fails if the store could not be asked: then nothing is known, which is not "no". */
 enum status requeue_decide(const struct requeue_question *question,
 	struct requeue_decision *requeue, struct error *err);
 
 /*
  * The same without an attempt in the store: by the exit code and the scheduler's own count alone.
- * Pure. unasked: why the store could not be asked, then a failure is run again, too, since it may
- * be one that is forgiven; NULL: it was, and no task has joined.
+ * Pure. unasked: why the store could not be asked; then a failure is run again, too, because the
+ * budgets may allow it. NULL: the store was asked, and no task has joined.
  */
 void requeue_guess(const struct requeue_question *question, const struct error *unasked,
 	struct requeue_decision *requeue);
-
-/* Keep a decision against running again, for whoever asks later. */
-enum status requeue_record(const struct requeue_question *question,
-	const struct requeue_decision *requeue, struct error *err);
 
 #endif
