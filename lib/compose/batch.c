@@ -66,9 +66,9 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 	batch->tell_at = clock_now();
 	batch->forward_at = clock_after(TELL_LIMIT);
 	/*
-	 * Slurm moves a job's end when it preempts it, and knows the one by its time limit. The end
-	 * of a job that is cancelled is its past, whatever our clock says; KILL comes later.
-	 * Nothing is earlier than at once: then Slurm, which may be slow now, is not asked.
+	 * Slurm knows the end of the job: by its time limit, or earlier when it preempts the job.
+	 * The end of a cancelled job is in the past, although KILL comes later: do not use that.
+	 * If the notice's deadline has passed already, do not ask Slurm, which may be slow now.
 	 */
 	if (batch->command.pid && batch->slurm_job && notice->deadline > notice->received &&
 		slurm_ask(batch->slurm_job, clock_after(ASK_LIMIT), &job, NULL) == STATUS_OK &&
@@ -91,7 +91,7 @@ static void reap(struct batch *batch)
 {
 	if (subprocess_finish(&batch->command, clock_now()) == SUBPROCESS_ENDED)
 		batch->question->code = batch->command.code;
-	/* As process 1 we reap what others leave. */
+	/* As process 1 we also reap orphans. */
 	subprocess_reap_others(NULL);
 }
 
@@ -110,7 +110,8 @@ static void take_signals(struct batch *batch)
 	reap(batch);
 }
 
-/* One try to claim for all. STATUS_OK: the tasks know; STATUS_NO: there is nothing to claim yet. */
+/* One try to claim for all tasks. STATUS_OK: the tasks know. STATUS_NO: there is nothing to claim
+ * yet. */
 static enum status tell_once(const struct batch *batch, struct error *err)
 {
 	const struct requeue_question *question = batch->question;
@@ -137,7 +138,7 @@ static enum status tell_once(const struct batch *batch, struct error *err)
 	return status;
 }
 
-/* The tasks are told by the store; where that takes too long, the launcher gets a signal. */
+/* Notify the tasks through the store; if that takes too long, send the launcher a signal. */
 static void tell(struct batch *batch, int64_t now)
 {
 	struct error err;
@@ -170,7 +171,7 @@ static void wait_once(struct batch *batch, int64_t deadline)
 
 enum status batch_run(struct batch *batch, char *const *command, struct error *err)
 {
-	/* In our own process group: whoever ends the batch script ends the launcher. */
+	/* In our own process group: a signal to the batch script's group ends the launcher, too. */
 	struct subprocess_options start = {.argv = command, .in_our_group = true};
 	enum status status = subprocess_start(&batch->command, &start, err);
 	while (status == STATUS_OK && batch->command.pid) {

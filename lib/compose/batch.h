@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The batch script's side of a job: start its launcher, wait for its end, and meanwhile announce
+ * The batch script's side of a job: start its launcher, wait for its end, and until then announce
  * the notices that only the batch shell gets (sbatch --signal=B:...) to all tasks, by a claim in
- * the store. A launcher is not the way: srun, sent a TERM, kills its tasks at once.
+ * the store. The launcher cannot pass them on: srun kills its tasks at once when it gets a TERM.
  */
 #ifndef COMPOSE_BATCH_H
 #define COMPOSE_BATCH_H
@@ -16,23 +16,23 @@ struct batch {
 	struct requeue_question *question;
 	const char *slurm_job; /* asked for the deadline when a notice comes; NULL: not in Slurm */
 	struct source_set watch;
-	int signals;		   /* signalfd: CHLD, and what ends us by hand */
+	int signals;		   /* signalfd: CHLD, and INT, HUP, QUIT */
 	struct subprocess command; /* the launcher */
-	struct notice notice;	   /* the first, */
-	unsigned notices;	   /* of so many */
-	bool told;		   /* the tasks know, or cannot be told */
-	int64_t tell_at;	   /* try (again) then */
-	int64_t forward_at;	   /* then the launcher is sent a signal instead */
-	int ended_by;		   /* INT, HUP or QUIT came; 0 */
+	struct notice notice;	   /* the first one */
+	unsigned notices;	   /* how many have come */
+	bool told;		   /* the tasks know, or the launcher got a signal instead */
+	int64_t tell_at;	   /* when to try (again) to notify them */
+	int64_t forward_at;	   /* when to send the launcher a signal instead */
+	int ended_by;		   /* INT, HUP or QUIT, if one has come; else 0 */
 };
 
-/* Zero the rest, and release it with batch_close. Blocks the signals of its sources. */
+/* Zero the other members before, and call batch_close after. Blocks the signals of its sources. */
 enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
 	struct error *err);
 
 /*
- * Run command until it has ended: question->code and ->noticed. INT, HUP and QUIT that a process
- * sent are passed on to it; those of the terminal it gets by itself.
+ * Run command until it has ended, and set question->code and ->noticed. Passes INT, HUP and QUIT of
+ * a process on to it; those of the terminal reach it anyway.
  */
 enum status batch_run(struct batch *batch, char *const *command, struct error *err);
 

@@ -5,7 +5,7 @@
 #include "proto/writes.h"
 #include "run/attempt.h"
 
-/* The group fell apart: nobody agrees on anything any more. */
+/* STATUS_BROKEN: a task has failed or died, so no agreement is possible. */
 static enum status check_broken(const struct view *view, struct error *err)
 {
 	if (!view->agreement.broken || view->agreement.claimed)
@@ -15,7 +15,7 @@ static enum status check_broken(const struct view *view, struct error *err)
 		*view->seal_text ? view->seal_text : view->seal);
 }
 
-/* Given up by the others: whatever it saves now belongs to no checkpoint. */
+/* Not STATUS_OK: the others have declared this task dead, so its saves belong to no checkpoint. */
 static enum status check_dead(const struct view *view, uint64_t task, struct error *err)
 {
 	if (!view->agreement.peers[task].dead)
@@ -119,7 +119,7 @@ enum status boundary_ask(
 	return STATUS_OK;
 }
 
-/* Said by the training process itself: it has saved. */
+/* The training process says that it has saved. */
 static enum status report_saved(const struct boundary *boundary, struct error *err)
 {
 	struct view *view = boundary->view;
@@ -138,7 +138,7 @@ static enum status report_saved(const struct boundary *boundary, struct error *e
 			(unsigned long long)at);
 	plan.write[WRITE_SAVED] = a->round;
 	write_build(&write, view, WRITE_SAVED, task, &plan, &(struct write_details){0});
-	/* Nobody stays here to see whether it was the last one. */
+	/* This program ends now, and cannot see later whether this save was the last one. */
 	write_news(&write.transaction, &view->attempt, true);
 	enum agreement_outcome outcome = write_carry_out(&write, boundary->store, err);
 	write_release(&write);
@@ -150,8 +150,8 @@ static enum status report_saved(const struct boundary *boundary, struct error *e
 }
 
 /*
- * What comes after the save: STATUS_OK: run on; STATUS_NO: leave with *leave, or where that is 0
- * run on, but no complete checkpoint came of it; STATUS_TIMEOUT: a task may still save.
+ * What comes after the save. STATUS_OK: run on. STATUS_NO: leave with *leave; with *leave 0: run
+ * on, but the checkpoint is not complete. STATUS_TIMEOUT: a task may still save.
  */
 static enum status judge_saves(const struct view *view, int *leave, struct error *err)
 {

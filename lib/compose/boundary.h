@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The agreement for a training process without a board, which asks at each of its boundaries
- * (preempt-ack --at): each call is a process of its own. What one has written stands in the store,
- * and the next goes on from there.
+ * (preempt-ack --at). Each call is a process of its own: it continues from what the one before has
+ * written into the store.
  */
 #ifndef COMPOSE_BOUNDARY_H
 #define COMPOSE_BOUNDARY_H

@@ -35,7 +35,7 @@ struct keeper {
 	struct attempt attempt;
 	char *where;		     /* store_where */
 	int others[1 + KEEPER_WITH]; /* pidfds: of the process that we serve, and those of --with */
-	bool alone;		     /* one of --with was gone before we could watch it */
+	bool alone;		     /* a process of --with was gone before we could watch it */
 	struct progress_rules rules;
 	struct progress progress;
 	struct board board;
@@ -49,7 +49,7 @@ struct keeper {
 	int code;		    /* of the command */
 	bool stopped;
 	struct cut_off cut_off;
-	bool hangs;	       /* and nobody could be told */
+	bool hangs;	       /* and the store did not take the report of it */
 	bool preempted;	       /* the board says so: a notice, or the command is held */
 	int64_t told_to_leave; /* since when the board says so; 0: it does not */
 	int leave_with;	       /* that code */
@@ -58,7 +58,7 @@ struct keeper {
 
 /* ---- The guarded process ---- */
 
-/* Why the command has failed, for the goodbye that follows. */
+/* Keep why the command has failed on the board, for the preempt-store leave that follows. */
 static void keep_error(const struct keeper *k)
 {
 	char line[STDERR_RELAY_LINE];
@@ -68,7 +68,7 @@ static void keep_error(const struct keeper *k)
 	board_keep_error(k->options->board, line);
 }
 
-/* It has ended: what it left behind in its group goes with it. */
+/* If it has ended, take its exit code; what is left of its group ends, too. */
 static void reap(struct keeper *k)
 {
 	bool ended = subprocess_finish(&k->process, clock_now()) == SUBPROCESS_ENDED;
@@ -111,7 +111,7 @@ static void wait_for_end(struct keeper *k, int64_t deadline)
 	}
 }
 
-/* The user's own last look at it, before it is ended. */
+/* Run --on-failure before the process is ended. */
 static void run_hook(const struct keeper *k, const char *why)
 {
 	struct subprocess_options how = {
@@ -132,7 +132,7 @@ static void run_hook(const struct keeper *k, const char *why)
 	subprocess_release(&hook);
 }
 
-/* The clients ignore TERM: they are told on the board. */
+/* End it by TERM, later KILL; and by the board, because clients ignore TERM. */
 static void end_process(struct keeper *k, int code)
 {
 	struct agreement_hold leave = {.order = ORDER_LEAVE, .code = code};
@@ -151,7 +151,7 @@ static void end_process(struct keeper *k, int code)
 
 /* ---- Progress ---- */
 
-/* Our own task hangs, or has lost its agent. */
+/* Declare our own task dead: it hangs, or has lost its agent. */
 static void declare_dead(const struct keeper *k, enum death_cause cause)
 {
 	const struct death death = {.task = k->options->task,
@@ -246,7 +246,7 @@ static void take_signals(struct keeper *k)
 	}
 }
 
-/* --stop: from somebody else. A command runs on. */
+/* --stop of another process. A command runs on. */
 static void take_stop(struct keeper *k)
 {
 	if (k->stream < 0 || !stream_is_stopped(k->stream))
@@ -303,7 +303,8 @@ static enum keeper_end watch_over(struct keeper *k, char why[256])
 			(void)reaper_keep(&k->reaper);
 		reap(k);
 		enum keeper_end end = look_at_others(k);
-		/* Nobody says goodbye for a command whose script is gone, however it ended. */
+		/* If the script is gone, no process writes LEFT for the command, however it ended.
+		 */
 		if (k->process.ended && (end != END_DESERTED || !k->options->command))
 			return END_NONE;
 		if (end != END_NONE)
@@ -379,7 +380,7 @@ static int end_for(struct keeper *k, enum keeper_end end, const char *why)
 
 /* ---- The start ---- */
 
-/* Before all that takes time: until then the number of a process may be used anew. */
+/* Call it first: until then the number of a process that ends may be given to another one. */
 static enum status open_others(struct keeper *k, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -403,7 +404,7 @@ static enum keeper_end look_before_start(struct keeper *k)
 	return k->told_to_leave && k->options->command ? END_TOLD : look_at_others(k);
 }
 
-/* Find the attempt; a store that was joined and is away is asked again, as long as it is needed. */
+/* Find the attempt. A store that was joined and does not answer is asked again until an end. */
 static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, struct error *err)
 {
 	struct outage outage = {.deadline = outage_is_joined() ? CLOCK_NEVER : 0,
@@ -433,7 +434,7 @@ static enum status open_signals(struct keeper *k, struct error *err)
 					 strerror(errno));
 }
 
-/* Somebody beats for this task already: then the command needs none of us. */
+/* Another process beats for this task already: replace ourselves by the command. */
 static int run_without(const struct keeper *k, const struct error *why)
 {
 	message_info("%s: this one is ignored", why->text);
@@ -503,7 +504,7 @@ static int keep(struct keeper *k)
 	if (status != STATUS_OK)
 		return message_fail(&err);
 	enum keeper_end end = watch_over(k, why);
-	/* A script that has died says no goodbye: then the silence must be seen. */
+	/* Then the others must not take the end of the beats for a normal end. */
 	if (end != END_NONE || is_failure(k->code))
 		pulse_fall_silent(k->pulse);
 	int code = end_for(k, end, why);
@@ -523,7 +524,7 @@ int keeper_run(const struct keeper_options *options)
 	enum keeper_end end = END_NONE;
 	int code;
 	enum status status = open_others(&k, &err);
-	/* One that is not there is an error only where nobody beats already. */
+	/* A missing board is an error only if no other process beats for this task. */
 	if (options->board)
 		(void)board_open(&k.board, options->board, getpid(), NULL);
 	if (status == STATUS_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper of one task that has no preempt-run around it: beats for it, watches the others and
- * its progress, and ends the guarded process when the group is broken. Says what happens on stderr.
+ * The keeper of one task that does not run under preempt-run: beats for it, watches the others and
+ * its progress, and ends the guarded process when the group is broken. Reports on stderr.
  */
 #ifndef COMPOSE_KEEPER_H
 #define COMPOSE_KEEPER_H
@@ -20,7 +20,7 @@ struct keeper_options {
 	uint64_t task;
 	struct heartbeat_rules rules;
 	struct progress_rules progress;
-	const char *board; /* NULL: none; no progress is watched, and no order to leave seen */
+	const char *board; /* shows progress, and orders to leave; NULL: none */
 	int served; /* a pidfd of the process that we serve; a command ends with it; -1: none */
 	/*
 	 * The processes that serve the command with us: when one of them ends, or is gone, the
@@ -35,11 +35,11 @@ struct keeper_options {
 };
 
 /*
- * Until the command ends (its exit code), the process ends or we are told to stop (0), or the group
- * is broken (44). Waits before the command starts while a store that was joined (outage.h) is away.
- * A command that its board has told to leave, and that does not, is ended after
- * kill_after; its code is the board's then. Where somebody beats for this task already, the command
- * is run without us; without one the answer is 0.
+ * Returns the exit code when the command has ended (its own code), when the process has ended or
+ * --stop came (0), or when the group is broken (44). While a store that was joined (outage.h) does
+ * not answer, the command is not started yet. A command that does not leave although its board says
+ * so is ended after kill_after; then the code is the board's. If another process beats for this
+ * task already, this one becomes the command; without a command it returns 0.
  */
 int keeper_run(const struct keeper_options *options);
 

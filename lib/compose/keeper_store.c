@@ -8,7 +8,7 @@
 #include "proto/view.h"
 #include "run/attempt.h"
 
-/* ms for one try: of a store that is asked again, or not at all; and of one that is asked once. */
+/* ms for one try; and for the only try. */
 #define PATIENCE      5000
 #define PATIENCE_ONCE 30000
 

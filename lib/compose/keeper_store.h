@@ -9,17 +9,17 @@
 
 /*
  * Find the attempt, and add to rules what the store remembers of earlier ones. *where becomes
- * store_where, for the caller to free. STATUS_TEMPORARY: the store is away, also one that was
+ * store_where, for the caller to free. STATUS_TEMPORARY: the store does not answer, or it was
  * joined (outage.h) and is missing. STATUS_NO: there is no such attempt.
  */
 enum status keeper_find(const struct keeper_options *options, struct attempt *attempt,
 	struct progress_rules *rules, char **where, struct error *err);
 
-/* Our own task is dead: the others learn it as from any other task. */
+/* Declare our own task dead, as another task would. */
 void keeper_declare_dead(const struct keeper_options *options, const struct attempt *attempt,
 	const struct death *death);
 
-/* Let the next attempt know what rules have learned. */
+/* Keep what rules have learned for the next attempt. */
 void keeper_remember(const struct keeper_options *options, const struct progress_rules *rules);
 
 #endif

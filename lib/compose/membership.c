@@ -11,7 +11,7 @@
 #include "base/clock.h"
 
 #define SAVE_LIMIT 300000 /* ms that others may save, where no deadline is known */
-#define PATIENCE   30000  /* ms for one question to the store meanwhile */
+#define PATIENCE   30000  /* ms for one question to the store during that */
 
 static void export(struct text *exports, const char *name, const char *value)
 {
@@ -25,7 +25,7 @@ static void export_number(struct text *exports, const char *name, uint64_t value
 	text_addf(exports, "export %s=%llu\n", name, (unsigned long long)value);
 }
 
-/* Join for entry's agent; where a restarted task ended that attempt, the next one. */
+/* Join for entry's agent. If a restarted task ends that attempt, join the next one. */
 static enum status join_until_gathered(struct store *store, const struct attempt_entry *entry,
 	struct attempt *attempt, bool *preempted, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joining and leaving a run by hand, for scripts that compose the small programs: what an agent
- * does at its start and end.
+ * Joining and leaving a run by preempt-store join and leave, for scripts that compose the small
+ * programs: what an agent does at its start and end.
  */
 #ifndef COMPOSE_MEMBERSHIP_H
 #define COMPOSE_MEMBERSHIP_H
@@ -12,12 +12,12 @@
 struct membership_request {
 	const struct identity *identity;
 	const char *store;	  /* URL */
-	uint64_t attempt;	  /* 0: whichever is right */
+	uint64_t attempt;	  /* 0: the newest, or the next one */
 	pid_t agent;		  /* the process that stands for the task: the script */
-	int64_t timeout;	  /* ms for everybody to join */
-	bool beatless;		  /* nobody will beat for the task */
+	int64_t timeout;	  /* ms for all tasks to join */
+	bool beatless;		  /* no process will beat for the task */
 	const char *signals;	  /* that are notices: PREEMPT_SIGNALS */
-	const char *board_parent; /* NULL: a good place */
+	const char *board_parent; /* make the board below it; NULL: board.h chooses */
 	bool board;		  /* make a board */
 };
 

@@ -178,7 +178,8 @@ static enum status put_closed(struct store *store, const struct view *view, bool
 	struct json_object *json = json_object_new_object();
 	outcome_of_view(view, finding, &outcome);
 	if (outcome.cause == CAUSE_OPEN)
-		outcome.cause = CAUSE_LOST; /* closed by hand, or nobody said why */
+		outcome.cause =
+			CAUSE_LOST; /* closed by preempt-store close, or for no known cause */
 	json_put_text(json, "state", state_of(outcome.cause, view->agreement.claimed));
 	if (view->agreement.decided && view->agreement.decision.kind != KIND_NONE)
 		json_put_unsigned(json, "step", view->agreement.decision.step);

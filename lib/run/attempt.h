@@ -12,15 +12,15 @@
 #include "proto/view.h"
 #include "proto/writes.h"
 
-/* What a process knows of itself when it joins. */
+/* The process that joins. */
 struct attempt_entry {
 	const char *run;
-	uint64_t number; /* this very attempt; 0: whichever is right */
+	uint64_t number; /* only this attempt; 0: the newest, or the next one */
 	uint64_t tasks;
 	uint64_t first, count; /* tasks first .. first + count - 1 */
 	const char *launch;    /* launch id; "": not known */
 	struct process_identity agent;
-	bool beatless;	  /* it will never beat: the others are told so */
+	bool beatless;	  /* it will never beat; the key TASK/i tells the others */
 	int64_t deadline; /* for waiting until a predecessor's attempt closes */
 	int cancel;	  /* a descriptor: readable means give up (STATUS_NO); -1 */
 };
@@ -37,22 +37,22 @@ enum membership {
 enum launch_order { LAUNCH_SAME, LAUNCH_NEWER, LAUNCH_OLDER, LAUNCH_OTHER };
 struct attempt_join_state {
 	bool exists, closed, sealed, claimed;
-	bool all_through;	  /* everybody who joined has left or is dead */
+	bool all_through;	  /* all tasks that joined have left or are dead */
 	uint64_t tasks;		  /* of the newest attempt */
-	enum launch_order launch; /* ours, compared with its */
+	enum launch_order launch; /* our launch compared with the attempt's */
 	bool same_launch;	  /* both are known, and equal */
 	enum membership
 		membership;	/* the worst of ours: OURS < FREE < LEFT < DEAD < UNKNOWN < ALIVE */
-	enum membership others; /* the worst of all others who joined */
-	/* For sure, not as after a reboot of a host of the same name: */
-	bool lost;     /* one of these is dead */
-	bool deserted; /* all of these have left or are dead, and there was one */
+	enum membership others; /* the worst of all other tasks that joined */
+	/* Certain: not only concluded from a reboot of a host of the same name. */
+	bool lost;     /* one of these others is dead */
+	bool deserted; /* at least one other task joined, and all have left or are dead */
 };
 
 enum attempt_join_decision {
 	ATTEMPT_OPEN,	      /* open the next one */
 	ATTEMPT_JOIN,	      /* join this one */
-	ATTEMPT_JOINED,	      /* we are in it already */
+	ATTEMPT_JOINED,	      /* we have joined it already */
 	ATTEMPT_WAIT,	      /* until it closes */
 	ATTEMPT_DECLARE_DEAD, /* our predecessor is dead: seal this one, then open the next */
 	ATTEMPT_TOO_LATE,     /* this launch is over: leave, unstarted, with 42 */
@@ -65,8 +65,8 @@ enum attempt_join_decision attempt_decide_join(
 	const struct attempt_join_state *state, uint64_t tasks);
 
 /*
- * How our launch id (identity.h) stands to another's. Those of one job,
- * "SCHEDULER:JOB:RESTART+...", are ordered by the restart count. An empty id is the same as any.
+ * Compare our launch id (identity.h) with another one. Those of one job,
+ * "SCHEDULER:JOB:RESTART+...", are ordered by the restart count. An empty id is equal to any.
  */
 enum launch_order attempt_compare_launch(const char *ours, const char *theirs);
 
@@ -94,7 +94,7 @@ enum status attempt_find(struct store *store, const char *run, uint64_t number,
 /* The value of its key OPEN. */
 struct json_object *attempt_open_value(const struct attempt *attempt);
 
-/* STATUS_USAGE, with err: the attempt has fewer tasks than to have this one. */
+/* STATUS_USAGE: the attempt has no task of this number. */
 enum status attempt_check_task(const struct attempt *attempt, uint64_t task, struct error *err);
 
 /* As attempt_find, with all that the store shows of it; release it with view_release. */
@@ -126,19 +126,19 @@ static inline bool attempt_is_preempted(const struct view *view)
 	return view->agreement.claimed;
 }
 
-/* Say goodbye for a task that never started or is composed by hand. */
+/* Write LEFT for a task that never started, or that has no agent. */
 enum status attempt_leave(struct store *store, struct view *view, uint64_t task,
 	enum agreement_reason reason, int code, struct error *err);
 
 /*
- * Close it if everybody is through; closed already, say "completed" if all have finished after all.
- * forced: even if not (preempt-store close). finding: what an agent knows of its end (outcome.h);
- * NULL: nothing. STATUS_NO: not everybody is through.
+ * Close it if all tasks have left. If it is closed already, but all tasks have finished after all,
+ * correct that to "completed". forced: also if tasks have not left (preempt-store close). finding:
+ * what an agent knows of its end (outcome.h); NULL: nothing. STATUS_NO: a task has not left.
  */
 struct outcome_finding;
 enum status attempt_close(struct store *store, struct view *view, bool forced,
 	const struct outcome_finding *finding, struct error *err);
-/* The same as the view shows it, without looking again. */
+/* The same by the view as it is, without a refresh. */
 enum status attempt_close_as_seen(struct store *store, const struct view *view, bool forced,
 	const struct outcome_finding *finding, struct error *err);
 

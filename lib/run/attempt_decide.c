@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is right for a process that wants to join, as pure functions of what there is. */
+/* What a process that wants to join has to do: pure functions of what the store shows. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,8 +44,8 @@ enum attempt_join_decision attempt_decide_join(
 	default: break;
 	}
 	/*
-	 * Without a launch id this may be the first task of a new launch. An attempt is over when
-	 * nobody lives who joined it; one that is not complete yet, when it has lost a task.
+	 * Without a launch id this may be the first task of a new launch. A sealed attempt is over
+	 * when no task that joined it lives; one that gathers is over when it has lost a task.
 	 */
 	if (!state->same_launch && (state->sealed ? state->deserted : state->lost))
 		return ATTEMPT_DECLARE_DEAD;
@@ -54,7 +54,7 @@ enum attempt_join_decision attempt_decide_join(
 	return state->tasks == tasks ? ATTEMPT_JOIN : ATTEMPT_REFUSE_TASKS;
 }
 
-/* The restart count in "SCHEDULER:JOB:RESTART[+...]", and the length of what stands before it. */
+/* The restart count in "SCHEDULER:JOB:RESTART[+...]", and the length of "SCHEDULER:JOB". */
 static bool find_restart(const char *launch, size_t *length, uint64_t *restart)
 {
 	char head[160], *colon;

@@ -192,7 +192,8 @@ void budget_decide(const struct outcome *past, size_t count, const struct budget
 		snprintf(
 			decision->why, sizeof(decision->why), "attempt %llu has finished", attempt);
 	} else if (last->cause == CAUSE_STOPPED) {
-		refuse(decision, "attempt %llu was asked to stop for good", attempt);
+		refuse(decision, "attempt %llu was asked to stop (preempt-claim --then stop)",
+			attempt);
 	} else if (last->refused) {
 		refuse(decision, "%s", last->why);
 	} else if (last->cause == CAUSE_PREEMPTED || last->cause == CAUSE_UNSAVED) {

@@ -3,12 +3,11 @@
  * Whether a run may run again after an attempt has ended, and when: a pure function of how its
  * attempts ended and of what is allowed.
  *
- * Causes are counted apart. Being preempted is no failure and never counts. Crashes and hangs count
- * over the whole run, since its start, or since it had finished or it was decided not to run it
- * again: whoever starts it after that begins anew. Lost peers have no limit of their own. An
- * attempt that ended by a failure, or preempted without its checkpoint, and saved no newer step
- * than all before it, is one without progress; those are counted in a row, and only where saves
- * show in the store.
+ * Causes are counted apart. A preemption is no failure and never counts. Crashes and hangs count
+ * from the start of the run; when it is started again after it had finished, or after a decision
+ * not to run it again, the counts begin at zero. Lost peers have no limit of their own. An attempt
+ * without progress is one that failed, or was preempted without its checkpoint, and saved no newer
+ * step than all before it; those are counted in a row, and only if saves show in the store.
  */
 #ifndef RUN_BUDGET_H
 #define RUN_BUDGET_H
@@ -29,8 +28,8 @@ struct budget_limits {
 	uint64_t no_progress;
 	/*
 	 * The pause before the n-th restart in a row is random between 1 ms and pause x 2^(n-1), at
-	 * most longest_pause; ms. Progress, or an attempt that lasted as long as BUDGET_STEADY,
-	 * begins anew.
+	 * most longest_pause; ms. After progress, or an attempt that lasted BUDGET_STEADY, the row
+	 * begins again.
 	 */
 	int64_t pause, longest_pause;
 };
@@ -43,7 +42,7 @@ struct budget_limits {
 
 struct budget_decision {
 	bool again;
-	bool decided;  /* against it: for good (93); else there is nothing to run again (0) */
+	bool decided;  /* not again: true: decided (93); false: there is nothing to run again (0) */
 	int64_t pause; /* ms, with again; 0 after a preemption */
 	char why[768]; /* "attempt 3 crashed, 2 of 3: task 1 failed on n2 with 1: ..." */
 };

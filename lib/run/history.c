@@ -38,7 +38,7 @@ static struct json_object *write_decision(const struct budget_decision *decision
 	return json;
 }
 
-/* NEXT or REFUSED: whether it says no, and why. */
+/* Take in NEXT or REFUSED, if it is a decision not to run again. */
 static void read_refusal(const struct store_entry *entry, struct outcome *outcome)
 {
 	struct budget_decision decision;
@@ -48,7 +48,7 @@ static void read_refusal(const struct store_entry *entry, struct outcome *outcom
 	snprintf(outcome->why, sizeof(outcome->why), "%.511s", decision.why);
 }
 
-/* One that nobody has closed, or an older version: all that the store shows of it tells. */
+/* An attempt that is not closed: conclude from all its keys. */
 static enum status read_whole(struct store *store, const char *run, uint64_t number,
 	struct outcome *outcome, struct error *err)
 {
@@ -132,7 +132,7 @@ void history_release(struct history *history)
 	*history = (struct history){0};
 }
 
-/* What stands in NEXT. STATUS_NO: nothing, or nothing that can be read. */
+/* STATUS_NO: there is no NEXT, or it cannot be parsed. */
 static enum status read_next(struct store *store, const char *key, struct budget_decision *decision,
 	store_revision *revision, struct error *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The attempts of a run, as the budgets need them, out of the store; and what was decided after one
- * of them, which holds for all of its agents and for whoever asks later.
+ * How the attempts of a run ended, read from the store for the budgets; and the decisions that
+ * follow an attempt:
  *
- *   NEXT     {"again", "pause_ms", "why"}: by the first of its agents that asked (preempt-run
- *            --restarts); all of them follow it, so that none restarts while another gives up
- *   REFUSED  {"why"}: by preempt-requeue, after the whole job had ended
+ *   NEXT     {"again", "pause_ms", "why"}: written by the first agent that asks (preempt-run
+ *            --restarts); all agents follow it, so that none restarts while another gives up
+ *   REFUSED  {"again", "why"}: written by preempt-requeue, after the whole job had ended
  */
 #ifndef RUN_HISTORY_H
 #define RUN_HISTORY_H
@@ -13,7 +13,7 @@
 #include "run/budget.h"
 #include "store/store.h"
 
-#define HISTORY_MAX 1000 /* the newest so many attempts are looked at */
+#define HISTORY_MAX 1000 /* how many attempts are read, the newest ones */
 
 struct history {
 	struct outcome *past; /* the oldest first */
@@ -26,9 +26,8 @@ enum status history_read(struct store *store, const char *run, uint64_t number,
 void history_release(struct history *history);
 
 /*
- * Decide by the budgets whether the agents of this attempt, which has closed, run again; or learn
- * what another of them has decided. resume: the step of the newest complete checkpoint;
- * NULL: not known.
+ * Whether the agents of this attempt, which has closed, run again: as NEXT says, or by the budgets,
+ * and then written to NEXT. resume: the step of the newest complete checkpoint; NULL: not known.
  */
 enum status history_decide_next(struct store *store, const struct attempt *attempt,
 	const struct budget_limits *limits, const uint64_t *resume,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who am I: run, task, tasks and launch of this process, from options and the environment that its
- * launcher gave it. Pure: the environment is a lookup function, and what only the kernel can tell
- * is handed in.
+ * launcher gave it. Pure: the environment is a lookup function, and the caller passes in what only
+ * the kernel knows.
  *
  * Order for task and tasks: option; PREEMPT_TASK(S); the innermost launcher (launchers.c); else 0
  * of 1. Innermost first, because the variables of an outer launcher reach everything started below
@@ -24,8 +24,7 @@
 #include "run/launchers.h"
 
 enum identity_need {
-	IDENTITY_START, /* a task, and a run of one task may get a name nobody else has (run, join)
-			 */
+	IDENTITY_START, /* a task; a run of one task may get a new name (run, join) */
 	IDENTITY_TASK,	/* a task of a run that has a name (ack, heartbeat, leave) */
 	IDENTITY_RUN,	/* the run; a task only if we are one (claim, status, watch) */
 };
@@ -45,7 +44,7 @@ struct identity_request {
 
 struct identity {
 	char run[129];	   /* by parse_name */
-	bool run_is_ours;  /* made up, of no use to a later start: clean up at the end */
+	bool run_is_ours;  /* a new name, which no later start has: remove its store at the end */
 	bool is_task;	   /* false only with IDENTITY_RUN */
 	uint64_t task;	   /* the first of ours */
 	uint64_t count;	   /* how many are ours, one after the other */

@@ -54,7 +54,7 @@ static enum status add_torchrun(
 			"and send it to all ranks: --life WORD");
 	enum status status =
 		launcher_launch(&launcher_torchrun, environment, launch, sizeof(launch), err);
-	/* Where machines come and go, the workers start anew without being counted. */
+	/* When machines join or leave, torchrun restarts the workers without counting that. */
 	if (status == STATUS_OK || status == STATUS_NO)
 		status = environment_number(environment, "MASTER_PORT", 1, 65535, &port, err);
 	if (status == STATUS_OK || status == STATUS_NO)
@@ -97,8 +97,9 @@ static enum status find_by_word(const struct identity_environment *environment, 
 }
 
 /*
- * TORCHELASTIC_ERROR_FILE is DIRECTORY/attempt_N/RANK/error.json, and torchrun makes DIRECTORY anew
- * (mkdtemp) for each of its own starts. Its run id is no use: by default it is "none".
+ * TORCHELASTIC_ERROR_FILE is DIRECTORY/attempt_N/RANK/error.json, and torchrun makes another
+ * DIRECTORY (mkdtemp) for each of its own starts. Its run id cannot be used: by default it is
+ * "none".
  */
 static bool find_torchrun_directory(
 	const struct identity_environment *environment, char directory[PART_MAX])
