@@ -31,32 +31,29 @@ static int64_t settled = LAYOUT_SETTLED;
 /* So many DIRs at once. */
 #define DIRECTORIES 1024
 
-#define WRITE_OPTIONS                                                                              \
-	{0, "attempt", "K", "the writer's attempt number; 0: attempts are not counted",            \
-		ARGS_UNSIGNED, &attempt, "PREEMPT_ATTEMPT", 0, CKPT_NUMBER_MAX, &attempt_given},   \
-		{0, "sharded", NULL, "each task has a shard of its own", ARGS_FLAG, &sharded,      \
-			NULL, 0, 0, NULL},                                                         \
-		{0, "chief-only", NULL, "all tasks write the same; only task 0's is kept",         \
-			ARGS_FLAG, &chief_only, NULL, 0, 0, NULL},                                 \
-		{0, "task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank's)",      \
-			ARGS_UNSIGNED, &task, NULL, 0, CKPT_NUMBER_MAX, &task_given},              \
-		{0, "life", "WORD", "the start of the job that writes, alike in all its tasks",    \
-			ARGS_TEXT, &life, "PREEMPT_LIFE", 0, 0, NULL},                             \
-	{                                                                                          \
-		0, "tasks", "N", "how many tasks there are", ARGS_UNSIGNED, &tasks,                \
-			"PREEMPT_TASKS", 1, 1000000, &tasks_given                                  \
-	}
+/* clang-format off */
+#define WRITE_OPTIONS \
+	{"attempt", "K", "the writer's attempt number; 0: attempts are not counted", ARGS_UNSIGNED, \
+		.target = &attempt, .environment = "PREEMPT_ATTEMPT", .max = CKPT_NUMBER_MAX, \
+		.given = &attempt_given}, \
+	{"sharded", NULL, "each task has a shard of its own", ARGS_FLAG, .target = &sharded}, \
+	{"chief-only", NULL, "all tasks write the same; only task 0's is kept", ARGS_FLAG, \
+		.target = &chief_only}, \
+	{"task", "I", "this task, from 0 (default: $PREEMPT_TASK, or the rank's)", ARGS_UNSIGNED, \
+		.target = &task, .max = CKPT_NUMBER_MAX, .given = &task_given}, \
+	{"life", "WORD", "the start of the job that writes, alike in all its tasks", ARGS_TEXT, \
+		.target = &life, .environment = "PREEMPT_LIFE"}, \
+	{"tasks", "N", "how many tasks there are", ARGS_UNSIGNED, .target = &tasks, \
+		.environment = "PREEMPT_TASKS", .min = 1, .max = 1000000, .given = &tasks_given}
 
 /* Of all that read DIRs. */
-#define LAYOUT_OPTIONS                                                                              \
-	{0, "layout", "NAME",                                                                       \
-		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow, orbax or " \
-		"dcp",                                                                              \
-		ARGS_TEXT, &layout, NULL, 0, 0, NULL},                                              \
-	{                                                                                           \
-		0, "pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints",         \
-			ARGS_TEXT, &pattern, NULL, 0, 0, NULL                                       \
-	}
+#define LAYOUT_OPTIONS \
+	{"layout", "NAME", \
+		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow, orbax or dcp", \
+		ARGS_TEXT, .target = &layout}, \
+	{"pattern", "PATTERN", "names such as 'model-{step}.pt' are checkpoints", ARGS_TEXT, \
+		.target = &pattern}
+/* clang-format on */
 
 static const struct args_option begin_options[] = {
 	WRITE_OPTIONS,
@@ -64,19 +61,18 @@ static const struct args_option begin_options[] = {
 };
 static const struct args_option commit_options[] = {
 	WRITE_OPTIONS,
-	{0, "metric", "VALUE", "loss=0.25: what was measured; may be repeated", ARGS_LIST, &metrics,
-		NULL, 0, 0, NULL},
-	{0, "time", "INSTANT", "@SECONDS after 1970: when it was made, if not now", ARGS_TEXT,
-		&when, NULL, 0, 0, NULL},
-	{0, "timeout", "D", "time to wait for the other tasks", ARGS_DURATION, &timeout, NULL, 0, 0,
-		&timeout_given},
+	{"metric", "VALUE", "loss=0.25: what was measured; may be repeated", ARGS_LIST,
+		.target = &metrics},
+	{"time", "INSTANT", "@SECONDS after 1970: when it was made, if not now", ARGS_TEXT,
+		.target = &when},
+	{"timeout", "D", "time to wait for the other tasks", ARGS_DURATION, .target = &timeout,
+		.given = &timeout_given},
 	{0},
 };
 static const struct args_option latest_options[] = {
-	{0, "step", NULL, "print the step, not the path", ARGS_FLAG, &only_step, NULL, 0, 0, NULL},
-	{0, "or", "WORD", "if there is none: print WORD, exit 0", ARGS_ANY_TEXT, &otherwise, NULL,
-		0, 0, NULL},
-	{0, "verify", NULL, "compare the checksums, too", ARGS_FLAG, &contents, NULL, 0, 0, NULL},
+	{"step", NULL, "print the step, not the path", ARGS_FLAG, .target = &only_step},
+	{"or", "WORD", "if there is none: print WORD, exit 0", ARGS_ANY_TEXT, .target = &otherwise},
+	{"verify", NULL, "compare the checksums, too", ARGS_FLAG, .target = &contents},
 	LAYOUT_OPTIONS,
 	{0},
 };
@@ -85,57 +81,53 @@ static const struct args_option list_options[] = {
 	{0},
 };
 static const struct args_option verify_options[] = {
-	{0, "all", NULL, "all of them, not only the newest", ARGS_FLAG, &every, NULL, 0, 0, NULL},
-	{0, "quick", NULL, "check only that all files exist, with their sizes", ARGS_FLAG, &quick,
-		NULL, 0, 0, NULL},
+	{"all", NULL, "all of them, not only the newest", ARGS_FLAG, .target = &every},
+	{"quick", NULL, "check only that all files exist, with their sizes", ARGS_FLAG,
+		.target = &quick},
 	LAYOUT_OPTIONS,
 	{0},
 };
 static const struct args_option mark_options[] = {
-	{0, "reason", "TEXT", "why it is bad, for messages", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
+	{"reason", "TEXT", "why it is bad, for messages", ARGS_TEXT, .target = &reason},
 	{0},
 };
 static const struct args_option prune_options[] = {
-	{0, "keep-last", "N", "keep the N newest complete ones", ARGS_UNSIGNED, &policy.last, NULL,
-		1, 1000000000, NULL},
-	{0, "keep-every-steps", "K", "keep each whose step is divisible by K", ARGS_UNSIGNED,
-		&policy.every_steps, NULL, 1, CKPT_NUMBER_MAX, NULL},
-	{0, "keep-every", "D", "keep one per interval D, starting with the oldest", ARGS_DURATION,
-		&policy.every, NULL, 0, 0, &every_given},
-	{0, "keep-within", "D", "keep what is not older than D", ARGS_DURATION, &policy.within,
-		NULL, 0, 0, &within_given},
-	{0, "keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED, &policy.best, NULL, 1,
-		1000000000, NULL},
-	{0, "metric", "NAME", "by which metric of commit --metric", ARGS_TEXT, &policy.metric, NULL,
-		0, 0, NULL},
-	{0, "mode", "WHICH", "min or max: which values are better", ARGS_TEXT, &mode, NULL, 0, 0,
-		NULL},
-	{0, "keep-unmeasured", NULL, "keep each without a value of --metric", ARGS_FLAG,
-		&policy.unmeasured, NULL, 0, 0, NULL},
-	{0, "keep-step", "STEPS", "keep these: 100,200; may be repeated", ARGS_LIST, &keep_steps,
-		NULL, 0, 0, NULL},
-	{0, "max-bytes", "SIZE", "remove the oldest while all together are larger (500G)",
-		ARGS_TEXT, &max_bytes, NULL, 0, 0, NULL},
-	{0, "min-free", "SIZE", "remove the oldest while less is free on the disk", ARGS_TEXT,
-		&min_free, NULL, 0, 0, NULL},
-	{0, "must", "RULES",
-		"rules whose checkpoints no limit removes: keep-last,keep-best; or "
-		"all",
-		ARGS_LIST, &must, NULL, 0, 0, NULL},
-	{'n', "dry-run", NULL, "only say what would go", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
-	{0, "now", "INSTANT", "@SECONDS after 1970: decide as if it were this time", ARGS_TEXT,
-		&now_is, NULL, 0, 0, NULL},
-	{0, "timeout", "D", "time to wait for another prune (1m)", ARGS_DURATION, &timeout, NULL, 0,
-		0, &timeout_given},
-	{0, "settled", "D",
-		"framework layouts: unchanged this long means no longer being "
-		"written (15m)",
-		ARGS_DURATION, &settled, NULL, 0, 0, NULL},
+	{"keep-last", "N", "keep the N newest complete ones", ARGS_UNSIGNED, .target = &policy.last,
+		.min = 1, .max = 1000000000},
+	{"keep-every-steps", "K", "keep each whose step is divisible by K", ARGS_UNSIGNED,
+		.target = &policy.every_steps, .min = 1, .max = CKPT_NUMBER_MAX},
+	{"keep-every", "D", "keep one per interval D, starting with the oldest", ARGS_DURATION,
+		.target = &policy.every, .given = &every_given},
+	{"keep-within", "D", "keep what is not older than D", ARGS_DURATION,
+		.target = &policy.within, .given = &within_given},
+	{"keep-best", "N", "keep the N best by --metric", ARGS_UNSIGNED, .target = &policy.best,
+		.min = 1, .max = 1000000000},
+	{"metric", "NAME", "by which metric of commit --metric", ARGS_TEXT,
+		.target = &policy.metric},
+	{"mode", "WHICH", "min or max: which values are better", ARGS_TEXT, .target = &mode},
+	{"keep-unmeasured", NULL, "keep each without a value of --metric", ARGS_FLAG,
+		.target = &policy.unmeasured},
+	{"keep-step", "STEPS", "keep these: 100,200; may be repeated", ARGS_LIST,
+		.target = &keep_steps},
+	{"max-bytes", "SIZE", "remove the oldest while all together are larger (500G)", ARGS_TEXT,
+		.target = &max_bytes},
+	{"min-free", "SIZE", "remove the oldest while less is free on the disk", ARGS_TEXT,
+		.target = &min_free},
+	{"must", "RULES", "rules whose checkpoints no limit removes: keep-last,keep-best; or all",
+		ARGS_LIST, .target = &must},
+	{"dry-run", NULL, "only say what would go", ARGS_FLAG, .target = &dry_run, .letter = 'n'},
+	{"now", "INSTANT", "@SECONDS after 1970: decide as if it were this time", ARGS_TEXT,
+		.target = &now_is},
+	{"timeout", "D", "time to wait for another prune (1m)", ARGS_DURATION, .target = &timeout,
+		.given = &timeout_given},
+	{"settled", "D",
+		"framework layouts: unchanged this long means no longer being written (15m)",
+		ARGS_DURATION, .target = &settled},
 	LAYOUT_OPTIONS,
 	{0},
 };
 static const struct args_option json_option[] = {
-	{0, "json", NULL, "print JSON, not text", ARGS_FLAG, &json, NULL, 0, 0, NULL},
+	{"json", NULL, "print JSON, not text", ARGS_FLAG, .target = &json},
 	{0},
 };
 

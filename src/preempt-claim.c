@@ -25,14 +25,15 @@ static int64_t grace = -1;
 static bool outside;
 
 static const struct args_option options[] = {
-	{0, "then", "WHAT", "exit (default), stop (93), or continue: a checkpoint on demand",
-		ARGS_TEXT, &then_word, NULL, 0, 0, NULL},
-	{0, "reason", "TEXT", "why, for messages", ARGS_TEXT, &reason, NULL, 0, 0, NULL},
-	{0, "grace", "D", "time until the end", ARGS_DURATION, &grace, "PREEMPT_GRACE", 0, 0, NULL},
-	{0, "from", "FILE", "claim for each event that preempt-watch writes there; - is stdin",
-		ARGS_TEXT, &from, NULL, 0, 0, NULL},
-	{0, "outside", NULL, "claim from outside, even if the environment says this is a task",
-		ARGS_FLAG, &outside, NULL, 0, 0, NULL},
+	{"then", "WHAT", "exit (default), stop (93), or continue: a checkpoint on demand",
+		ARGS_TEXT, .target = &then_word},
+	{"reason", "TEXT", "why, for messages", ARGS_TEXT, .target = &reason},
+	{"grace", "D", "time until the end", ARGS_DURATION, .target = &grace,
+		.environment = "PREEMPT_GRACE"},
+	{"from", "FILE", "claim for each event that preempt-watch writes there; - is stdin",
+		ARGS_TEXT, .target = &from},
+	{"outside", NULL, "claim from outside, even if the environment says this is a task",
+		ARGS_FLAG, .target = &outside},
 	{0},
 };
 

@@ -21,10 +21,10 @@
 static const char *saved_step, *section;
 
 static const struct args_option options[] = {
-	{0, "saved", "N", "the checkpoint of step N is complete and durable", ARGS_TEXT,
-		&saved_step, NULL, 0, 0, NULL},
-	{0, "section", "NAME", "what the training does from now on: save, eval, any name",
-		ARGS_ANY_TEXT, &section, NULL, 0, 0, NULL},
+	{"saved", "N", "the checkpoint of step N is complete and durable", ARGS_TEXT,
+		.target = &saved_step},
+	{"section", "NAME", "what the training does from now on: save, eval, any name",
+		ARGS_ANY_TEXT, .target = &section},
 	{0},
 };
 

@@ -33,26 +33,26 @@ static const struct args_option common[] = {
 	{0},
 };
 static const struct args_option put_options[] = {
-	{0, "if-absent", NULL, "only if the key is absent; else print the present value, exit 1",
-		ARGS_FLAG, &if_absent, NULL, 0, 0, NULL},
-	{0, "if-revision", "R", "only if the key's last change was R (0: absent); else as above",
-		ARGS_UNSIGNED, &if_revision, NULL, 0, INT64_MAX, &if_revision_given},
+	{"if-absent", NULL, "only if the key is absent; else print the present value, exit 1",
+		ARGS_FLAG, .target = &if_absent},
+	{"if-revision", "R", "only if the key's last change was R (0: absent); else as above",
+		ARGS_UNSIGNED, .target = &if_revision, .max = INT64_MAX,
+		.given = &if_revision_given},
 	{0},
 };
 static const struct args_option list_options[] = {
-	{0, "values", NULL, "print the values, too, after a tab", ARGS_FLAG, &with_values, NULL, 0,
-		0, NULL},
+	{"values", NULL, "print the values, too, after a tab", ARGS_FLAG, .target = &with_values},
 	{0},
 };
 static const struct args_option wait_options[] = {
-	{0, "since", "R", "wait until it is changed after revision R, not until it is there",
-		ARGS_UNSIGNED, &since_revision, NULL, 0, INT64_MAX, &since_given},
+	{"since", "R", "wait until it is changed after revision R, not until it is there",
+		ARGS_UNSIGNED, .target = &since_revision, .max = INT64_MAX, .given = &since_given},
 	{0},
 };
 static const struct args_option gc_options[] = {
-	{0, "older-than", "D", "remove runs that were closed longer ago than this", ARGS_DURATION,
-		&older_than, NULL, 0, 0, &older_than_given},
-	{0, "dry-run", NULL, "only print which", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
+	{"older-than", "D", "remove runs that were closed longer ago than this", ARGS_DURATION,
+		.target = &older_than, .given = &older_than_given},
+	{"dry-run", NULL, "only print which", ARGS_FLAG, .target = &dry_run},
 	{0},
 };
 

@@ -34,31 +34,30 @@ static struct source *group; /* the one among the sources, or NULL */
 static int agent = -1;	     /* a pidfd of the process that we serve; -1: none */
 static const char *board;    /* of its task: we end when it is gone; NULL: none */
 
-/* clang-format off */
 static const struct args_option options[] = {
-	{0, "source", "SPEC", "signal:TERM, file:PATH, command:TEXT, deadline:+2h, slurm, gce, group ...",
-		ARGS_LIST, &sources, NULL, 0, 0, NULL},
-	{0, "platform", "NAMES", "auto, or slurm,aws and the like: their sources", ARGS_TEXT, &platform,
-		"PREEMPT_PLATFORM", 0, 0, NULL},
-	{0, "show-platform", NULL, "print what platform this is, and why", ARGS_FLAG, &show_platform,
-		NULL, 0, 0, NULL},
-	{'f', "follow", NULL, "go on after the first notice", ARGS_FLAG, &follow, NULL, 0, 0, NULL},
-	{0, "once", NULL, "look at each source once: 0 a notice, 1 none, 75 could not ask", ARGS_FLAG,
-		&once, NULL, 0, 0, NULL},
-	{0, "exec", "COMMAND", "run COMMAND by sh for each notice, print nothing", ARGS_TEXT, &command,
-		NULL, 0, 0, NULL},
-	{0, "grace", "D", "how long after a notice the machine goes away", ARGS_DURATION, &grace,
-		"PREEMPT_GRACE", 0, 0, NULL},
-	{0, "period", "D", "time between two looks (1s; at a cloud 1s to 15s)", ARGS_DURATION,
-		&period, NULL, 0, 0, &period_given},
-	{0, "look-timeout", "D", "time that a source's command may take (10s)", ARGS_DURATION,
-		&look_timeout, NULL, 0, 0, &look_timeout_given},
-	{0, "until-exit", NULL, "wait for the group's claim, then until the claiming task has "
-		"exited", ARGS_FLAG,
-		&until_exit, NULL, 0, 0, NULL},
+	{"source", "SPEC",
+		"signal:TERM, file:PATH, command:TEXT, deadline:+2h, slurm, gce, group ...",
+		ARGS_LIST, .target = &sources},
+	{"platform", "NAMES", "auto, or slurm,aws and the like: their sources", ARGS_TEXT,
+		.target = &platform, .environment = "PREEMPT_PLATFORM"},
+	{"show-platform", NULL, "print what platform this is, and why", ARGS_FLAG,
+		.target = &show_platform},
+	{"follow", NULL, "go on after the first notice", ARGS_FLAG, .target = &follow,
+		.letter = 'f'},
+	{"once", NULL, "look at each source once: 0 a notice, 1 none, 75 could not ask", ARGS_FLAG,
+		.target = &once},
+	{"exec", "COMMAND", "run COMMAND by sh for each notice, print nothing", ARGS_TEXT,
+		.target = &command},
+	{"grace", "D", "how long after a notice the machine goes away", ARGS_DURATION,
+		.target = &grace, .environment = "PREEMPT_GRACE"},
+	{"period", "D", "time between two looks (1s; at a cloud 1s to 15s)", ARGS_DURATION,
+		.target = &period, .given = &period_given},
+	{"look-timeout", "D", "time that a source's command may take (10s)", ARGS_DURATION,
+		.target = &look_timeout, .given = &look_timeout_given},
+	{"until-exit", NULL, "wait for the group's claim, then until the claiming task has exited",
+		ARGS_FLAG, .target = &until_exit},
 	{0},
 };
-/* clang-format on */
 
 /* Stdout is a pipe: end when its reader has gone. */
 static bool has_reader;

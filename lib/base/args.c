@@ -17,12 +17,13 @@ static bool show_help, show_version, quiet;
 static int verbose;
 
 static const struct args_option everywhere[] = {
-	{'q', "quiet", NULL, "print errors and warnings only", ARGS_FLAG, &quiet, NULL, 0, 0, NULL},
-	{'v', "verbose", NULL, "also print reasons and details", ARGS_COUNT, &verbose, NULL, 0, 0,
-		NULL},
-	{'h', "help", NULL, "show this and exit", ARGS_FLAG, &show_help, NULL, 0, 0, NULL},
-	{'V', "version", NULL, "show the version and exit", ARGS_FLAG, &show_version, NULL, 0, 0,
-		NULL},
+	{"quiet", NULL, "print errors and warnings only", ARGS_FLAG, .target = &quiet,
+		.letter = 'q'},
+	{"verbose", NULL, "also print reasons and details", ARGS_COUNT, .target = &verbose,
+		.letter = 'v'},
+	{"help", NULL, "show this and exit", ARGS_FLAG, .target = &show_help, .letter = 'h'},
+	{"version", NULL, "show the version and exit", ARGS_FLAG, .target = &show_version,
+		.letter = 'V'},
 	{0},
 };
 

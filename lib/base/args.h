@@ -31,8 +31,8 @@ struct args_list {
 	size_t count;
 };
 
+/* Write the members from target on by name, and leave out those that are zero. */
 struct args_option {
-	char letter;	   /* 0: none */
 	const char *name;  /* long name; NULL ends a table */
 	const char *value; /* what --help calls the value; NULL for flags */
 	const char *help;  /* one line, for --help and the man page */
@@ -41,6 +41,7 @@ struct args_option {
 	const char *environment; /* a variable that gives the default; NULL: none. Empty is unset */
 	uint64_t min, max;	 /* of ARGS_UNSIGNED, ARGS_OPTIONAL */
 	bool *given;		 /* set when the option or its variable was given; may be NULL */
+	char letter;		 /* 0: none */
 };
 
 /* What stands on the command line beside the options. All point into argv. */

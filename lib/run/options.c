@@ -25,15 +25,15 @@ struct heartbeat_options heartbeat_options = {
 #define IDENTITY_ROWS \
 	GROUP_STORE_ROW, \
 	GROUP_RUN_ROW(GROUP_RUN_HELP), \
-	{0, "attempt", "K", "which start of the run (default: the newest)", ARGS_UNSIGNED, \
-		&group_options.attempt, "PREEMPT_ATTEMPT", 1, 999999999, \
-		&group_options.attempt_given}, \
-	{0, "task", "I", "which task this is, from 0 (default: $PREEMPT_TASK, the launcher's)", \
-		ARGS_UNSIGNED, &group_options.task, NULL, 0, IDENTITY_TASKS_MAX - 1, \
-		&group_options.task_given}, \
-	{0, "tasks", "N", "how many tasks there are (default: the launcher's)", ARGS_UNSIGNED, \
-		&group_options.tasks, "PREEMPT_TASKS", 1, IDENTITY_TASKS_MAX, \
-		&group_options.tasks_given}
+	{"attempt", "K", "which start of the run (default: the newest)", ARGS_UNSIGNED, \
+		.target = &group_options.attempt, .environment = "PREEMPT_ATTEMPT", .min = 1, \
+		.max = 999999999, .given = &group_options.attempt_given}, \
+	{"task", "I", "which task this is, from 0 (default: $PREEMPT_TASK, the launcher's)", \
+		ARGS_UNSIGNED, .target = &group_options.task, .max = IDENTITY_TASKS_MAX - 1, \
+		.given = &group_options.task_given}, \
+	{"tasks", "N", "how many tasks there are (default: the launcher's)", ARGS_UNSIGNED, \
+		.target = &group_options.tasks, .environment = "PREEMPT_TASKS", .min = 1, \
+		.max = IDENTITY_TASKS_MAX, .given = &group_options.tasks_given}
 
 const struct args_option group_identity_table[] = {
 	IDENTITY_ROWS,

@@ -39,15 +39,14 @@ extern const struct args_option group_option_table[];
 /* For the tables of programs that do not take all of them. */
 /* clang-format off */
 #define GROUP_STORE_ROW \
-	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, \
-		&group_options.store, "PREEMPT_STORE", 0, 0, NULL}
+	{"store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, \
+		.target = &group_options.store, .environment = "PREEMPT_STORE"}
 #define GROUP_RUN_ROW(help) \
-	{0, "run", "NAME", help, ARGS_NAME, &group_options.run, "PREEMPT_RUN", 0, 0, NULL}
+	{"run", "NAME", help, ARGS_NAME, .target = &group_options.run, .environment = "PREEMPT_RUN"}
 #define GROUP_TIMEOUT_ROW(help) \
-	{0, "timeout", "D", help, ARGS_DURATION, &group_options.timeout, NULL, 0, 0, \
-		&group_options.timeout_given}
-#define GROUP_JSON_ROW(help) \
-	{0, "json", NULL, help, ARGS_FLAG, &group_options.json, NULL, 0, 0, NULL}
+	{"timeout", "D", help, ARGS_DURATION, .target = &group_options.timeout, \
+		.given = &group_options.timeout_given}
+#define GROUP_JSON_ROW(help) {"json", NULL, help, ARGS_FLAG, .target = &group_options.json}
 /* clang-format on */
 #define GROUP_RUN_HELP "the job across restarts (default: the scheduler's job)"
 
@@ -61,19 +60,19 @@ struct heartbeat_options {
 extern struct heartbeat_options heartbeat_options;
 /* clang-format off */
 #define HEARTBEAT_ROWS \
-	{0, "period", "D", "beat and look for the others every D (5s)", ARGS_DURATION, \
-		&heartbeat_options.rules.period, NULL, 0, 0, NULL}, \
-	{0, "limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED, \
-		&heartbeat_options.rules.limit, NULL, 1, 1000, NULL}, \
-	{0, "cut-off", "D", "end a task that cannot reach the store for D (10m; 0: never)", \
-		ARGS_DURATION, &heartbeat_options.rules.cut_off, NULL, 0, 0, \
-		&heartbeat_options.cut_off_given}, \
-	{0, "progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION, \
-		&heartbeat_options.progress.limit, NULL, 0, 0, NULL}, \
-	{0, "section", "NAME=D", "the same in this section of the training; may be repeated", \
-		ARGS_LIST, &heartbeat_options.sections, NULL, 0, 0, NULL}, \
-	{0, "learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts", \
-		ARGS_FLAG, &heartbeat_options.progress.learn, NULL, 0, 0, NULL}
+	{"period", "D", "beat and look for the others every D (5s)", ARGS_DURATION, \
+		.target = &heartbeat_options.rules.period}, \
+	{"limit", "N", "observations of silence in a row that mean death (3)", ARGS_UNSIGNED, \
+		.target = &heartbeat_options.rules.limit, .min = 1, .max = 1000}, \
+	{"cut-off", "D", "end a task that cannot reach the store for D (10m; 0: never)", \
+		ARGS_DURATION, .target = &heartbeat_options.rules.cut_off, \
+		.given = &heartbeat_options.cut_off_given}, \
+	{"progress-timeout", "D", "a task whose step does not change for D hangs", ARGS_DURATION, \
+		.target = &heartbeat_options.progress.limit}, \
+	{"section", "NAME=D", "the same in this section of the training; may be repeated", \
+		ARGS_LIST, .target = &heartbeat_options.sections}, \
+	{"learn", NULL, "progress limits: 5 times the longest seen, also in earlier attempts", \
+		ARGS_FLAG, .target = &heartbeat_options.progress.learn}
 /* clang-format on */
 /* After parsing: check them, and set what was not given. beats: false with --no-heartbeat. */
 enum status heartbeat_options_complete(bool beats, struct error *err);

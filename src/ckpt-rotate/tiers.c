@@ -17,17 +17,16 @@ static bool last_given, all, dry_run, json;
 static const char *limit;
 
 const struct args_option copy_options[] = {
-	{0, "last", "N", "the N newest complete ones (1)", ARGS_UNSIGNED, &last, NULL, 1,
-		1000000000, &last_given},
-	{0, "all", NULL, "all complete ones", ARGS_FLAG, &all, NULL, 0, 0, NULL},
-	{0, "bwlimit", "SIZE", "maximum bytes per second (200M)", ARGS_TEXT, &limit, NULL, 0, 0,
-		NULL},
+	{"last", "N", "the N newest complete ones (1)", ARGS_UNSIGNED, .target = &last, .min = 1,
+		.max = 1000000000, .given = &last_given},
+	{"all", NULL, "all complete ones", ARGS_FLAG, .target = &all},
+	{"bwlimit", "SIZE", "maximum bytes per second (200M)", ARGS_TEXT, .target = &limit},
 	{0},
 };
 const struct args_option drain_options[] = {
-	{0, "all", NULL, "the newest, too", ARGS_FLAG, &all, NULL, 0, 0, NULL},
-	{'n', "dry-run", NULL, "only say what would go", ARGS_FLAG, &dry_run, NULL, 0, 0, NULL},
-	{0, "json", NULL, "print JSON, not text", ARGS_FLAG, &json, NULL, 0, 0, NULL},
+	{"all", NULL, "the newest, too", ARGS_FLAG, .target = &all},
+	{"dry-run", NULL, "only say what would go", ARGS_FLAG, .target = &dry_run, .letter = 'n'},
+	{"json", NULL, "print JSON, not text", ARGS_FLAG, .target = &json},
 	{0},
 };
 

@@ -18,27 +18,25 @@ static bool all, failed, cancelled, finished, older_than_given;
 static const char *tag;
 static int64_t older_than;
 
-#define TAG(what)                                                                                  \
-	{                                                                                          \
-		0, "tag", "T", what " those with this tag", ARGS_TEXT, &tag, NULL, 0, 0, NULL      \
-	}
+/* clang-format off */
+#define TAG(what) {"tag", "T", what " those with this tag", ARGS_TEXT, .target = &tag}
+/* clang-format on */
 const struct args_option cancel_options[] = {
-	{0, "all", NULL, "cancel all that wait or run", ARGS_FLAG, &all, NULL, 0, 0, NULL},
+	{"all", NULL, "cancel all that wait or run", ARGS_FLAG, .target = &all},
 	TAG("cancel"),
 	{0},
 };
 const struct args_option retry_options[] = {
-	{0, "failed", NULL, "put back those that failed", ARGS_FLAG, &failed, NULL, 0, 0, NULL},
-	{0, "cancelled", NULL, "put back those that were cancelled", ARGS_FLAG, &cancelled, NULL, 0,
-		0, NULL},
-	{0, "tag", "T", "only those with this tag; alone: that failed or were cancelled", ARGS_TEXT,
-		&tag, NULL, 0, 0, NULL},
+	{"failed", NULL, "put back those that failed", ARGS_FLAG, .target = &failed},
+	{"cancelled", NULL, "put back those that were cancelled", ARGS_FLAG, .target = &cancelled},
+	{"tag", "T", "only those with this tag; alone: that failed or were cancelled", ARGS_TEXT,
+		.target = &tag},
 	{0},
 };
 const struct args_option forget_options[] = {
-	{0, "finished", NULL, "forget all that are over", ARGS_FLAG, &finished, NULL, 0, 0, NULL},
-	{0, "older-than", "D", "with --finished: that ended longer ago than this", ARGS_DURATION,
-		&older_than, NULL, 0, 0, &older_than_given},
+	{"finished", NULL, "forget all that are over", ARGS_FLAG, .target = &finished},
+	{"older-than", "D", "with --finished: that ended longer ago than this", ARGS_DURATION,
+		.target = &older_than, .given = &older_than_given},
 	TAG("of them, only"),
 	{0},
 };

@@ -16,19 +16,19 @@ struct client_options client_options = {.queue = "default"};
 static bool caught;
 
 /* clang-format off */
-#define PLACE                                                                                      \
-	{0, "store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT,                  \
-		&client_options.store, "PREEMPT_STORE", 0, 0, NULL},                              \
-	{0, "queue", "NAME", "which queue (\"default\")", ARGS_NAME, &client_options.queue,           \
-		"PREEMPT_QUEUE", 0, 0, NULL},                                                      \
-	{0, "files", "DIR", "for long outputs (default: beside the store)", ARGS_TEXT,             \
-		&client_options.files, "PREEMPT_QUEUE_FILES", 0, 0, NULL}
-#define TIMEOUT                                                                                    \
-	{0, "timeout", "D", "how long to wait (default: for ever)", ARGS_DURATION,                 \
-		&client_options.timeout, NULL, 0, 0, &client_options.timeout_given}
-#define JSON                                                                                       \
-	{0, "json", NULL, "answer in JSON, one object per line", ARGS_FLAG, &client_options.json, \
-		NULL, 0, 0, NULL}
+#define PLACE \
+	{"store", "URL", "where the keys are: sqlite:PATH or PATH", ARGS_TEXT, \
+		.target = &client_options.store, .environment = "PREEMPT_STORE"}, \
+	{"queue", "NAME", "which queue (\"default\")", ARGS_NAME, \
+		.target = &client_options.queue, .environment = "PREEMPT_QUEUE"}, \
+	{"files", "DIR", "for long outputs (default: beside the store)", ARGS_TEXT, \
+		.target = &client_options.files, .environment = "PREEMPT_QUEUE_FILES"}
+#define TIMEOUT \
+	{"timeout", "D", "how long to wait (default: for ever)", ARGS_DURATION, \
+		.target = &client_options.timeout, .given = &client_options.timeout_given}
+#define JSON \
+	{"json", NULL, "answer in JSON, one object per line", ARGS_FLAG, \
+		.target = &client_options.json}
 /* clang-format on */
 
 const struct args_option client_place[] = {PLACE, {0}};

@@ -22,20 +22,18 @@ static int64_t recovery = 3600000, watchdog;
 static bool exit_status, follow;
 static const char *tag;
 
-/* clang-format off */
 const struct args_option join_options[] = {
-	{0, "recovery", "D", "give up (75) when no worker was alive for so long (1h)", ARGS_DURATION,
-		&recovery, NULL, 0, 0, NULL},
-	{0, "watchdog", "D", "say what runs when nothing has ended for so long", ARGS_DURATION,
-		&watchdog, NULL, 0, 0, NULL},
-	{0, "exit-status", NULL, "leave with the code of the first that failed, not 44 or 1",
-		ARGS_FLAG, &exit_status, NULL, 0, 0, NULL},
-	{0, "tag", "T", "wait for those with this tag", ARGS_TEXT, &tag, NULL, 0, 0, NULL},
-	{'f', "follow", NULL, "print a line for each command that ends", ARGS_FLAG, &follow, NULL, 0,
-		0, NULL},
+	{"recovery", "D", "give up (75) when no worker was alive for so long (1h)", ARGS_DURATION,
+		.target = &recovery},
+	{"watchdog", "D", "say what runs when nothing has ended for so long", ARGS_DURATION,
+		.target = &watchdog},
+	{"exit-status", NULL, "leave with the code of the first that failed, not 44 or 1",
+		ARGS_FLAG, .target = &exit_status},
+	{"tag", "T", "wait for those with this tag", ARGS_TEXT, .target = &tag},
+	{"follow", NULL, "print a line for each command that ends", ARGS_FLAG, .target = &follow,
+		.letter = 'f'},
 	{0},
 };
-/* clang-format on */
 
 struct joiner {
 	struct client client;

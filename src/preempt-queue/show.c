@@ -19,25 +19,23 @@
 static const char *state_word, *tag;
 static bool follow, joblog, fetch_wait, fetch_stderr, exit_status;
 
-/* clang-format off */
 const struct args_option list_options[] = {
-	{0, "state", "S", "any (default), waiting, running, succeeded, failed or cancelled: which",
-		ARGS_TEXT, &state_word, NULL, 0, 0, NULL},
-	{0, "tag", "T", "only those with this tag", ARGS_TEXT, &tag, NULL, 0, 0, NULL},
-	{'f', "follow", NULL, "then go on: print each that ends", ARGS_FLAG, &follow, NULL, 0, 0,
-		NULL},
-	{0, "joblog", NULL, "those that have run, in the columns of GNU parallel", ARGS_FLAG, &joblog,
-		NULL, 0, 0, NULL},
+	{"state", "S", "any (default), waiting, running, succeeded, failed or cancelled: which",
+		ARGS_TEXT, .target = &state_word},
+	{"tag", "T", "only those with this tag", ARGS_TEXT, .target = &tag},
+	{"follow", NULL, "then go on: print each that ends", ARGS_FLAG, .target = &follow,
+		.letter = 'f'},
+	{"joblog", NULL, "those that have run, in the columns of GNU parallel", ARGS_FLAG,
+		.target = &joblog},
 	{0},
 };
 const struct args_option fetch_options[] = {
-	{0, "wait", NULL, "wait until it is over", ARGS_FLAG, &fetch_wait, NULL, 0, 0, NULL},
-	{0, "stderr", NULL, "its stderr, not its stdout", ARGS_FLAG, &fetch_stderr, NULL, 0, 0, NULL},
-	{0, "exit-status", NULL, "leave with the command's own code", ARGS_FLAG, &exit_status, NULL, 0,
-		0, NULL},
+	{"wait", NULL, "wait until it is over", ARGS_FLAG, .target = &fetch_wait},
+	{"stderr", NULL, "its stderr, not its stdout", ARGS_FLAG, .target = &fetch_stderr},
+	{"exit-status", NULL, "leave with the command's own code", ARGS_FLAG,
+		.target = &exit_status},
 	{0},
 };
-/* clang-format on */
 
 /* ---- list ---- */
 

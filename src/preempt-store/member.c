@@ -23,21 +23,20 @@ static bool pid_given, no_board, no_heartbeat;
 static const char *board_parent, *leave_reason;
 
 const struct args_option member_join_options[] = {
-	{0, "pid", "PID",
-		"the process of this task (default: the one above that reads the output, or the "
-		"parent)",
-		ARGS_UNSIGNED, &pid, NULL, 1, INT32_MAX, &pid_given},
-	{0, "board", "DIR", "make the board below DIR", ARGS_TEXT, &board_parent, NULL, 0, 0, NULL},
-	{0, "no-board", NULL, "make none", ARGS_FLAG, &no_board, NULL, 0, 0, NULL},
-	{0, "no-heartbeat", NULL, "tell the others that nothing beats for this task", ARGS_FLAG,
-		&no_heartbeat, NULL, 0, 0, NULL},
+	{"pid", "PID",
+		"the process of this task (default: the one above that reads the output, or the parent)",
+		ARGS_UNSIGNED, .target = &pid, .min = 1, .max = INT32_MAX, .given = &pid_given},
+	{"board", "DIR", "make the board below DIR", ARGS_TEXT, .target = &board_parent},
+	{"no-board", NULL, "make none", ARGS_FLAG, .target = &no_board},
+	{"no-heartbeat", NULL, "tell the others that nothing beats for this task", ARGS_FLAG,
+		.target = &no_heartbeat},
 	{0},
 };
 const struct args_option member_leave_options[] = {
-	{0, "code", "N", "the exit code of the training process (default 0)", ARGS_UNSIGNED, &code,
-		NULL, 0, 255, NULL},
-	{0, "reason", "TEXT", "why it failed, for the others (default: its last line of stderr)",
-		ARGS_TEXT, &leave_reason, NULL, 0, 0, NULL},
+	{"code", "N", "the exit code of the training process (default 0)", ARGS_UNSIGNED,
+		.target = &code, .max = 255},
+	{"reason", "TEXT", "why it failed, for the others (default: its last line of stderr)",
+		ARGS_TEXT, .target = &leave_reason},
 	{0},
 };
 

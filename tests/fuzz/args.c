@@ -23,15 +23,17 @@ static uint64_t number, optional;
 static int64_t duration;
 
 static const struct args_option options[] = {
-	{'f', "flag", NULL, "a flag", ARGS_FLAG, &flag, NULL, 0, 0, NULL},
-	{'c', "count", NULL, "how often", ARGS_COUNT, &times, NULL, 0, 0, NULL},
-	{'t', "text", "TEXT", "not empty", ARGS_TEXT, &text, NULL, 0, 0, NULL},
-	{0, "any", "TEXT", "any text", ARGS_ANY_TEXT, &any, NULL, 0, 0, NULL},
-	{0, "name", "NAME", "a name", ARGS_NAME, &name, NULL, 0, 0, NULL},
-	{'l', "list", "ITEM", "several", ARGS_LIST, &list, NULL, 0, 0, NULL},
-	{'n', "number", "N", "5 to 500", ARGS_UNSIGNED, &number, NULL, 5, 500, NULL},
-	{0, "optional", "[N]", "may go without", ARGS_OPTIONAL, &optional, NULL, 1, 9, &given},
-	{'d', "duration", "D", "a time", ARGS_DURATION, &duration, NULL, 0, 0, NULL},
+	{"flag", NULL, "a flag", ARGS_FLAG, .target = &flag, .letter = 'f'},
+	{"count", NULL, "how often", ARGS_COUNT, .target = &times, .letter = 'c'},
+	{"text", "TEXT", "not empty", ARGS_TEXT, .target = &text, .letter = 't'},
+	{"any", "TEXT", "any text", ARGS_ANY_TEXT, .target = &any},
+	{"name", "NAME", "a name", ARGS_NAME, .target = &name},
+	{"list", "ITEM", "several", ARGS_LIST, .target = &list, .letter = 'l'},
+	{"number", "N", "5 to 500", ARGS_UNSIGNED, .target = &number, .min = 5, .max = 500,
+		.letter = 'n'},
+	{"optional", "[N]", "may go without", ARGS_OPTIONAL, .target = &optional, .min = 1,
+		.max = 9, .given = &given},
+	{"duration", "D", "a time", ARGS_DURATION, .target = &duration, .letter = 'd'},
 	{0, NULL, NULL, NULL, ARGS_FLAG, NULL, NULL, 0, 0, NULL},
 };
 
