@@ -31,11 +31,20 @@ static bool read_decision(const struct store_entry *entry, struct budget_decisio
 	return true;
 }
 
-static struct json_object *write_decision(const struct budget_decision *decision)
+/* Put the decision at key. revision (may be NULL): only if the key has it. */
+static enum status put_decision(struct store *store, const char *key,
+	const store_revision *revision, const struct budget_decision *decision, struct error *err)
 {
+	struct transaction t = {0};
+	const char *owned = transaction_own(&t, key);
 	struct json_object *json = json_write_record(decision_fields, decision);
 	json_put_signed(json, "utc", clock_utc());
-	return json;
+	if (revision)
+		transaction_require(&t, owned, *revision);
+	transaction_put(&t, owned, json);
+	enum status status = transaction_run(&t, store, err);
+	transaction_release(&t);
+	return status;
 }
 
 /* Take in NEXT or REFUSED, if it is a decision not to run again. */
@@ -82,22 +91,20 @@ static enum status read_batch(struct store *store, const char *run, uint64_t fir
 	struct outcome *past, struct error *err)
 {
 	static const char *const names[] = {"CLOSED", "NEXT", "REFUSED"};
-	char(*keys)[KEYS_MAX] = xcalloc(3 * count, sizeof(*keys));
-	struct store_op *ops = xcalloc(3 * count, sizeof(*ops));
+	struct transaction t = {0};
 	struct store_answer answer = {0};
 	for (size_t i = 0; i < 3 * count; i++) {
+		char key[KEYS_MAX];
 		struct attempt attempt;
 		attempt_name(&attempt, run, first + i / 3, 0);
-		keys_of(&attempt, keys[i], "%s", names[i % 3]);
-		ops[i] = (struct store_op){.kind = STORE_GET, .key = keys[i]};
+		keys_of(&attempt, key, "%s", names[i % 3]);
+		transaction_get(&t, transaction_own(&t, key));
 	}
-	struct store_request request = {.then = ops, .then_count = 3 * count};
-	enum status status = store_txn(store, &request, &answer, err);
+	enum status status = transaction_ask(&t, store, &answer, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++)
 		status = take_one(store, run, first + i, &answer.entries[3 * i], &past[i], err);
 	store_answer_release(&answer);
-	free(ops);
-	free(keys);
+	transaction_release(&t);
 	return status;
 }
 
@@ -147,18 +154,6 @@ static enum status read_next(struct store *store, const char *key, struct budget
 	return right ? STATUS_OK : STATUS_NO;
 }
 
-static enum status put_next(struct store *store, const char *key, store_revision revision,
-	const struct budget_decision *decision, struct error *err)
-{
-	struct transaction t = {0};
-	const char *owned = transaction_own(&t, key);
-	transaction_require(&t, owned, revision); /* overwrite a value that cannot be parsed */
-	transaction_put(&t, owned, write_decision(decision));
-	enum status status = transaction_run(&t, store, err);
-	transaction_release(&t);
-	return status;
-}
-
 enum status history_decide_next(struct store *store, const struct attempt *attempt,
 	const struct budget_limits *limits, const uint64_t *resume,
 	struct budget_decision *decision, struct error *err)
@@ -187,7 +182,7 @@ enum status history_decide_next(struct store *store, const struct attempt *attem
 			*decision = ours;
 			return STATUS_OK;
 		}
-		status = put_next(store, key, revision, &ours, err);
+		status = put_decision(store, key, &revision, &ours, err);
 		if (status == STATUS_OK)
 			*decision = ours;
 		if (status != STATUS_NO) /* else another was first: follow it */
@@ -199,12 +194,8 @@ enum status history_refuse(
 	struct store *store, const struct attempt *attempt, const char *why, struct error *err)
 {
 	char key[KEYS_MAX];
-	struct transaction t = {0};
 	struct budget_decision decision = {0};
 	snprintf(decision.why, sizeof(decision.why), "%s", why);
 	keys_of(attempt, key, "REFUSED");
-	transaction_put(&t, transaction_own(&t, key), write_decision(&decision));
-	enum status status = transaction_run(&t, store, err);
-	transaction_release(&t);
-	return status;
+	return put_decision(store, key, NULL, &decision, err);
 }

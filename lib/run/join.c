@@ -347,27 +347,21 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 		status = check_number(entry, decision, last, err);
 		if (status != STATUS_OK)
 			goto out;
+		/* STATUS_NO: another process was faster, or the attempt has changed: decide again.
+		 */
 		switch (decision) {
-		case ATTEMPT_JOINED: return STATUS_OK;
-		case ATTEMPT_JOIN:
-			status = join_this(store, entry, view, err);
-			if (status == STATUS_OK)
-				return STATUS_OK;
-			break;
+		case ATTEMPT_JOINED: break;
+		case ATTEMPT_JOIN: status = join_this(store, entry, view, err); break;
 		case ATTEMPT_DECLARE_DEAD:
 			status = seal_as_dead(store, entry, view, err);
 			if (status != STATUS_OK)
 				goto out;
 			status = open_next(store, entry, last_revision, view, err);
-			if (status == STATUS_OK)
-				return STATUS_OK;
 			break;
 		case ATTEMPT_OPEN:
 			if (state.exists && !state.closed)
 				(void)attempt_close(store, view, false, NULL, NULL);
 			status = open_next(store, entry, last_revision, view, err);
-			if (status == STATUS_OK)
-				return STATUS_OK;
 			break;
 		case ATTEMPT_WAIT:
 			status = wait_for_news(store, view, entry->deadline, entry->cancel, err);
@@ -378,7 +372,7 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 					entry->run, (unsigned long long)last, entry->run);
 			if (status != STATUS_OK)
 				goto out;
-			status = STATUS_NO; /* judge again */
+			status = STATUS_NO;
 			break;
 		case ATTEMPT_TOO_LATE:
 			view_release(view);
@@ -390,15 +384,16 @@ static enum status try_join(struct store *store, const struct attempt_entry *ent
 		case ATTEMPT_REFUSE_LINGERING:
 		case ATTEMPT_REFUSE_TASKS: status = refuse(entry, decision, view, err); goto out;
 		}
-		view_release(view);
 		if (status != STATUS_NO)
-			return status; /* the store could not be asked */
+			break;
+		view_release(view);
 		if (clock_now() >= entry->deadline)
 			return error_set(
 				err, STATUS_TIMEOUT, "run %s: could not join in time", entry->run);
 	}
 out:
-	view_release(view);
+	if (status != STATUS_OK)
+		view_release(view);
 	return status;
 }
 
