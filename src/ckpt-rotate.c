@@ -28,7 +28,7 @@ static int64_t timeout;
 static const char *layout, *pattern, *life;
 static int64_t settled = LAYOUT_SETTLED;
 
-/* So many DIRs at once. */
+/* How many DIRs a command takes at most. */
 #define DIRECTORIES 1024
 
 /* clang-format off */
@@ -46,7 +46,7 @@ static int64_t settled = LAYOUT_SETTLED;
 	{"tasks", "N", "how many tasks there are", ARGS_UNSIGNED, .target = &tasks, \
 		.environment = "PREEMPT_TASKS", .min = 1, .max = 1000000, .given = &tasks_given}
 
-/* Of all that read DIRs. */
+/* Of the commands that read DIRs. */
 #define LAYOUT_OPTIONS \
 	{"layout", "NAME", \
 		"auto (default), native, hf, lightning, deepspeed, megatron, tensorflow, orbax or dcp", \
@@ -142,7 +142,7 @@ static enum status read_target(
 		.tasks = tasks_given ? tasks : 1};
 	enum status status =
 		parse_unsigned(rest->words[1], 0, CKPT_NUMBER_MAX, &target->step, "STEP", err);
-	/* Only shards need a life: without one, a single writer has its attempt in the name. */
+	/* Only shards need a life: a single writer without one has its attempt in the name. */
 	if (status == STATUS_OK && !sharded && life && *life &&
 		group_life(life, target->life, NULL) != STATUS_OK)
 		target->life[0] = '\0';
@@ -241,7 +241,7 @@ static enum status find_latest(const char *directory, struct checkpoint *found, 
 	return status;
 }
 
-/* The newest of one DIR that none of the others knows to be bad: of a copy it is bad as well. */
+/* The newest of one DIR that is not marked as bad in any DIR: a mark on one copy holds for all. */
 static enum status find_latest_of(const struct args_rest *rest, const char *directory,
 	struct checkpoint *found, struct error *err)
 {
@@ -260,7 +260,7 @@ static enum status find_latest_of(const struct args_rest *rest, const char *dire
 	return status;
 }
 
-/* A complete one before one of which that is not known, then the higher step. */
+/* A complete one is better than an unproven one; else the higher step is better. */
 static bool is_better(const struct checkpoint *a, const struct checkpoint *b)
 {
 	return a->state == b->state ? a->step > b->step : a->state == CHECKPOINT_COMPLETE;
@@ -371,7 +371,7 @@ static void watch_progress(uint64_t total)
 		checkpoint_on_progress(progress_add);
 }
 
-/* Say what one is. The code it gives. */
+/* Print the state of one checkpoint. Returns the exit code. */
 static int verify_one(
 	const char *directory, const struct layout_choice *choice, const struct checkpoint *item)
 {
@@ -385,7 +385,7 @@ static int verify_one(
 	progress_end();
 	if (status != STATUS_OK)
 		return message_fail(&err);
-	/* That it is marked as bad does not say that it is damaged. */
+	/* A checkpoint that is marked as bad need not be damaged. */
 	if (found.state == CHECKPOINT_COMPLETE || found.state == CHECKPOINT_BAD) {
 		show_size(&size, found.bytes);
 		if (!message_is_quiet())
@@ -419,7 +419,7 @@ static bool can_be_verified(const struct checkpoint *item)
 	return item->state != CHECKPOINT_INCOMPLETE && item->state != CHECKPOINT_FOREIGN;
 }
 
-/* All of one DIR, its newest, or (one) those of a step. */
+/* Verify the newest of one DIR, with --all all of them, or (one) those of a step. */
 static int verify_directory(const char *directory, bool one, uint64_t step)
 {
 	struct error err = {0};
@@ -446,7 +446,7 @@ static int verify_directory(const char *directory, bool one, uint64_t step)
 			continue;
 		any = true;
 		int answer = verify_one(directory, &choice, &list.items[i]);
-		/* "Could not be asked" outweighs "damaged", and that "verified". */
+		/* "Could not ask" outweighs "damaged", which outweighs "verified". */
 		if (answer != STATUS_NO && (code == STATUS_NO || answer > code))
 			code = answer;
 	}
@@ -518,7 +518,7 @@ static int run_unpin(const struct args_rest *rest)
 	return run_change(rest, checkpoint_unpin);
 }
 
-/* What the options say, into one rule book. */
+/* The options of prune as one request. */
 static enum status read_prune_request(struct prune_request *request, struct error *err)
 {
 	static uint64_t steps[4096];

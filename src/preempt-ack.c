@@ -43,7 +43,7 @@ static const struct args_option options[] = {
 	{0},
 };
 
-/* Finds the process whose board it is: of --agent, of preempt-ack --serve, or our parent. */
+/* The process that owns the board: --agent, else the agent that was joined for, else our parent. */
 static enum status find_agent(pid_t *agent, struct error *err)
 {
 	enum status status = STATUS_OK;
@@ -160,7 +160,7 @@ static struct agent_options options_of(const struct identity *identity, const ch
 			.leave_patience = 10000}};
 }
 
-/* The attempt is the one that was joined; the store need not answer. */
+/* The attempt is taken from the environment, so the store need not answer at the start. */
 static int run_serve(void)
 {
 	struct error err;

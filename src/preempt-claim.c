@@ -42,8 +42,8 @@ struct session {
 	struct group_run own;
 	enum agreement_then then;
 	int agent;    /* a pidfd of the process that we serve; -1: none */
-	bool printed; /* whose claim it is */
-	/* Events not announced yet: the first, and the one of the others that ends first. */
+	bool printed; /* the claim was printed */
+	/* Events not announced yet: the first one, and the later one with the earliest deadline. */
 	struct notice waiting[2];
 	size_t waiting_count;
 	int code; /* of the first event; -1: not known yet */
@@ -82,7 +82,8 @@ static void print_claim(const struct view *view)
 static enum status open_run(struct session *session, int64_t deadline, struct error *err)
 {
 	enum status status = STATUS_OK;
-	if (!session->own.store && session->agent >= 0) /* it was joined: if missing, unreachable */
+	/* A store that was joined is there: if it is missing, it cannot be reached. */
+	if (!session->own.store && session->agent >= 0)
 		status = outage_open(&session->own.store, session->own.url, deadline, err);
 	else if (!session->own.store)
 		status = store_open(&session->own.store, session->own.url, 0, deadline, err);
@@ -93,7 +94,7 @@ static enum status open_run(struct session *session, int64_t deadline, struct er
 	return status;
 }
 
-/* A claim that the group has made, read from preempt-watch, is not announced to the same group. */
+/* STATUS_NO: the event is a claim of this same run, read from preempt-watch: do not announce it. */
 static enum status check_origin(
 	const struct session *session, const struct notice *notice, struct error *err)
 {
@@ -222,7 +223,8 @@ static int take_events(struct session *session)
 			readable[0] = -1;
 		else if (polls[0].revents)
 			take_line(session, line);
-		/* Whatever has come first: a later event may have an earlier deadline. */
+		/* Read what has come before announcing: a later event may have an earlier deadline.
+		 */
 		if (session->waiting_count == 2 || (session->waiting_count && !polls[0].revents))
 			announce_waiting(session, &outage);
 	}
@@ -255,7 +257,7 @@ static int run(const struct args_rest *rest)
 		status = served_open_agent(&session.agent, &err);
 	if (status == STATUS_OK && session.agent >= 0) {
 		served_ignore_notices();
-		message_patience(1000); /* a log that stalls must not hold a notice up */
+		message_patience(1000); /* a log that stalls must not delay a notice */
 	}
 	if (status != STATUS_OK)
 		code = say(status, &err);

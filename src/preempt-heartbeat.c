@@ -207,7 +207,7 @@ static enum status check_options(bool command, struct error *err)
 			"only one of COMMAND, --pid, --list, --once, --stop; see preempt-heartbeat "
 			"--help");
 	if (with_words.count && !command)
-		return error_set(err, STATUS_USAGE, "--with is about a COMMAND");
+		return error_set(err, STATUS_USAGE, "--with needs a COMMAND");
 	if (group_options.timeout_given && group_options.timeout == 0 && !list && !stop)
 		return error_set(err, STATUS_USAGE, "--timeout: must be greater than 0");
 	enum status status = heartbeat_options_complete(true, err);

@@ -60,7 +60,7 @@ static const struct args_option common[] = {
 	{0},
 };
 
-/* Ask by the user's own command. */
+/* Run --requeue-command. */
 static void ask_by_command(const char *job)
 {
 	struct subprocess_options how = {.shell = requeue_command,
@@ -83,8 +83,8 @@ static void ask_by_command(const char *job)
 }
 
 /*
- * Slurm could not be asked. When it takes the machines away it requeues the job by itself, if the
- * script still lives when the grace time is over; a script that ends before is completed.
+ * Slurm could not be asked. When it preempts a job, it requeues the job by itself if the script
+ * still runs at the end of the grace time; a job whose script ends before counts as completed.
  */
 static void stay_for_slurm(struct batch *batch, const struct requeue_decision *requeue)
 {
@@ -120,7 +120,7 @@ static void ask_slurm(struct batch *batch, const char *job, const struct requeue
 	}
 }
 
-/* The code that makes the scheduler run it again: only where the user has named one. */
+/* The code that makes the scheduler run it again, if the user has named the scheduler. */
 static int code_for(const struct scheduler *scheduler, int code)
 {
 	if (exit_code_given)
@@ -181,8 +181,8 @@ static int act(struct batch *batch, const struct scheduler *scheduler, const cha
 	return code_for(scheduler, requeue->code);
 }
 
-/* Which attempt is the newest before we start. What cannot be asked now is told by the launch id.
- */
+/* The newest attempt before we start; 0 if the store cannot be asked. Then only the launch id tells
+ * which attempts are of this start. */
 static uint64_t newest_attempt(const struct requeue_question *question)
 {
 	struct store *store;
@@ -278,7 +278,7 @@ static int run(const struct args_rest *rest)
 			code = message_fail(&err);
 	}
 	if (code == STATUS_OK && batch.ended_by && !question.noticed)
-		code = question.code; /* ended by hand */
+		code = question.code; /* ended by INT, HUP or QUIT, not preempted */
 	else if (code == STATUS_OK)
 		code = judge_and_act(&batch, &question, scheduler, job_name);
 	batch_close(&batch);

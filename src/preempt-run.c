@@ -149,7 +149,7 @@ static enum status find_checkpoint(struct agent_checkpoint *found, struct error 
 	return status;
 }
 
-/* For --checkpoints, before anything starts. What cannot be asked now is asked again. */
+/* For --checkpoints, before anything starts. Other errors are ignored: it is looked for again. */
 static enum status check_checkpoints(struct error *err)
 {
 	struct layout_choice choice;
@@ -170,7 +170,7 @@ static enum status give_up_checkpoint(uint64_t step, uint64_t failures, struct e
 	return checkpoint_give_up(checkpoints, step, failures, err);
 }
 
-/* A launch over several machines needs a store that all of them see. */
+/* STATUS_USAGE: the launch is on several machines, and only this one sees the store. */
 static enum status check_store(const struct identity *identity, const char *url, struct error *err)
 {
 	struct store *store;
@@ -192,8 +192,8 @@ static bool signal_is_named(void)
 }
 
 /*
- * What --notice names, and what --platform names or, without both, what we are on. Without a signal
- * among them that of the scheduler is watched, too: it means the same, whatever else is asked.
+ * The sources of --notice and of --platform; without both, those of the platform that is found. If
+ * --notice names no signal, the scheduler's notice signal is watched, too.
  */
 static enum status choose_sources(struct agent_options *agent, struct error *err)
 {
@@ -256,8 +256,8 @@ static int run(const struct args_rest *rest)
 		!is_word(signal_to, "child", "ranks", "--signal-to", &agent.signal_ranks))
 		return STATUS_USAGE;
 	if (copies_given && ranks_given) {
-		message_error("-n and --ranks exclude each other: who starts the tasks? see "
-			      "preempt-run --help");
+		message_error("-n and --ranks exclude each other: either preempt-run or the "
+			      "command starts the tasks; see preempt-run --help");
 		return STATUS_USAGE;
 	}
 	if (!restarts && (crashes_given || hangs_given || no_progress_given)) {
@@ -300,7 +300,7 @@ static int run(const struct args_rest *rest)
 	agent.store = url;
 	agent.attempt = group_asked_attempt();
 	int code = restart_run(&agent, restarts ? &limits : NULL);
-	/* No later start can find it: its name was made up for this one. */
+	/* Its name was made for this start, so no later one finds it. */
 	if (identity.run_is_ours && !group_options.store && store_remove(url, &err) != STATUS_OK)
 		message_error("warning: the store of this run is left behind: %s", err.text);
 	return code;

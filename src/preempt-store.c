@@ -298,7 +298,7 @@ static int run_wait(const struct args_rest *rest)
 	memcpy(prefix, key, length);
 	prefix[length] = '\0';
 
-	/* The watch may begin before anything is in the store. */
+	/* Make the store if it is missing: the key may be put later. */
 	enum status status = open_store(&store, STORE_CREATE, &err);
 	if (status == STATUS_OK)
 		store_set_patience(store, 30000);

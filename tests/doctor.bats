@@ -235,7 +235,7 @@ teardown() { doctor_teardown; }
 # bats test_tags=smoke
 @test "one that never comes: 75, and who came is named" {
 	answers 75 preempt-store doctor "$dir" --nodes 2 --node 0 --session x --timeout 1s
-	[[ $output == *'2 nodes were to come'*'in time came 1: '"$(hostname)"* ]]
+	[[ $output == *'of 2 nodes that were to meet'*', 1 came in time: '"$(hostname)"* ]]
 	empty "$dir"
 }
 

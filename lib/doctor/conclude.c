@@ -72,7 +72,7 @@ void doctor_sum_load(const struct doctor_findings *findings, struct doctor_mode 
 		return;
 	}
 	mode->doubled = won - taken;
-	/* Proof of harm counts for more than another error. */
+	/* Harm that was seen outweighs an error. */
 	if (mode->present < mode->acknowledged || mode->doubled)
 		mode->load = DOCTOR_NO;
 }
@@ -111,7 +111,7 @@ static void warn_of_side(
 			ahead > 0 ? "early" : "late");
 }
 
-/* Warn where the others wait for long when a machine dies that has the lock. */
+/* Warn if the others have to wait long when a machine dies while it has the lock. */
 static void warn_of_death(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	char time[64] = "until that machine boots again", cure[512];
@@ -135,8 +135,8 @@ static void warn_of_death(const struct doctor_findings *findings, struct doctor_
 			"; with lock=link a few seconds: stop everything that uses the store, then: "
 			"preempt-store doctor --fix --store '%.200s?lock=link'",
 			findings->store);
-	warn(verdict, "a machine that dies while it has the lock holds up all others %s (%s)%s",
-		time, worst->name, cure);
+	warn(verdict, "a machine that dies while it has the lock blocks all others %s (%s)%s", time,
+		worst->name, cure);
 }
 
 static void warn_of_all(const struct doctor_findings *findings, struct doctor_verdict *verdict)
@@ -146,12 +146,13 @@ static void warn_of_all(const struct doctor_findings *findings, struct doctor_ve
 		warn_of_side(findings, k, verdict);
 	warn_of_death(findings, verdict);
 	if (findings->store_status == STATUS_TEMPORARY)
-		warn(verdict, "the store itself did not answer, so only its place was tried: %s",
+		warn(verdict,
+			"the store itself did not answer, so only its directory was tried: %s",
 			findings->store_why);
 	if (mode->load == DOCTOR_YES && mode->claims > 0 && mode->contested == 0)
 		warn(verdict,
-			"it is so slow that two never wanted the same claim: little was shown; try "
-			"without --quick, or again");
+			"it is so slow that no two sides wanted the same claim, so little was "
+			"tested; try again, without --quick");
 }
 
 /* ---- The verdict ---- */
@@ -200,7 +201,7 @@ static void advise_other(const struct doctor_findings *findings, struct doctor_v
 				findings->traits[i].why);
 }
 
-/* Proof of harm counts for more than any question that was left open. */
+/* Harm that was seen outweighs every question that is left open. */
 static enum status find_harm(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	const struct doctor_mode *mode = &findings->modes[findings->mode];
@@ -249,7 +250,7 @@ static enum status find_wrong_place(
 	return STATUS_NO;
 }
 
-/* There is no proof of harm: collect the questions that were left open. */
+/* No harm was seen: find a question that is left open. */
 static enum status find_gap(const struct doctor_findings *findings, struct doctor_verdict *verdict)
 {
 	const struct doctor_mode *mode = &findings->modes[findings->mode];
@@ -310,9 +311,10 @@ static void limit_scope(const struct doctor_findings *findings, struct doctor_ve
 			"shown on one machine only%s; %s (--nodes 2 or --other PATH shows it)",
 			findings->shared ? "" : " (for several: --shared)",
 			findings->mode == LOCK_LINK ? "not shown: that its names exclude others"
-			: findings->vouched	    ? "that its locks reach the others is your word"
-					    : "that its locks reach the others is known of this "
-					      "filesystem, not measured");
+			: findings->vouched
+				? "?assume= says that its locks reach the others, and that was not measured"
+				: "that its locks reach the others is known of this "
+				  "filesystem, not measured");
 	else if (findings->clients > 1 && one_host)
 		WRITE(verdict->scope,
 			"shown between %zu mounts of one machine; --nodes %zu shows it between machines",

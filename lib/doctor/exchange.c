@@ -172,7 +172,7 @@ enum status doctor_meet(struct doctor_exchange *exchange, struct error *err)
 	record_path(exchange, 0, exchange->index, own);
 	for (int64_t began = clock_now(); !met && status == STATUS_OK; pause_since(began)) {
 		bool found = find_scratch(exchange);
-		/* Again where side 0 has replaced the directory of an earlier launch. */
+		/* Write it again if side 0 has replaced the directory of an earlier launch. */
 		if (found && (!written || access(own, F_OK) < 0)) {
 			written = write_record(exchange, err) == STATUS_OK;
 			if (!written && find_scratch(exchange))
@@ -186,7 +186,7 @@ enum status doctor_meet(struct doctor_exchange *exchange, struct error *err)
 			status = STATUS_NO;
 		else if (now >= exchange->deadline)
 			status = error_set(err, STATUS_TEMPORARY,
-				"%zu nodes were to come to %s, and in time came %zu: %.300s; start the same "
+				"of %zu nodes that were to meet at %s, %zu came in time: %.300s; start the same "
 				"command on each, on this same directory",
 				exchange->count, exchange->sides[exchange->index].path, count,
 				text_string(&came));

@@ -80,7 +80,7 @@ struct doctor_findings {
 				know */
 	const char *store;   /* NULL: only a directory was named */
 	struct doctor_side *sides;
-	struct filesystem_traits traits[DOCTOR_SIDES_MAX]; /* with what the user vouches for */
+	struct filesystem_traits traits[DOCTOR_SIDES_MAX]; /* ?assume= is taken into account */
 	int64_t clock_ahead[DOCTOR_SIDES_MAX], clock_error[DOCTOR_SIDES_MAX]; /* of ours, ms */
 	size_t count, clients; /* 0: the sides have not met */
 	bool exists;

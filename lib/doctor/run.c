@@ -92,7 +92,7 @@ static void kill_child(pid_t child)
 
 /*
  * Remove the scratch directory, in a child, because the filesystem may hang. A node other than the
- * first one does so only where it ends early after they have met: that tells the others.
+ * first one removes it only if it ends early after all have met: so the others end, too.
  */
 static void clean(const struct doctor_request *request, const struct doctor_memory *memory)
 {
@@ -130,7 +130,7 @@ static void complete(struct doctor_memory *memory, size_t count, bool ended)
 	const struct doctor_findings *second = &memory[1].findings;
 	if (!ended)
 		doctor_trouble(findings, STATUS_TEMPORARY,
-			"the filesystem did not answer in time: is its server there? Else give it more "
+			"the filesystem did not answer in time: check its server, or give a longer "
 			"--timeout");
 	if (count > 1 && !*findings->unmounted)
 		memcpy(findings->unmounted, second->unmounted, sizeof(findings->unmounted));

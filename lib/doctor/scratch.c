@@ -61,8 +61,8 @@ static bool is_gone(const char *name)
 }
 
 /*
- * Removes nothing whose name has not our prefix, whatever path is. Renames it first, so that sides
- * that still work miss all of it, rather than a part.
+ * Removes only what has our prefix in its name. Renames it first, so that sides that still work
+ * miss all of it at once.
  */
 static void remove_until(const char *path, int64_t deadline)
 {

@@ -21,7 +21,7 @@ static const char *const forms[] = {
 	[DOCTOR_NODES] = "nodes",
 };
 
-/* ---- For people ---- */
+/* ---- Human-readable ---- */
 
 __attribute__((format(printf, 3, 4))) static void row(
 	struct text *text, const char *name, const char *format, ...)
@@ -40,7 +40,7 @@ static void show_sides(const struct doctor_findings *findings, struct text *text
 	for (size_t k = 0; k < findings->count; k++) {
 		const struct doctor_side *side = &findings->sides[k];
 		int64_t ahead = findings->clock_ahead[k];
-		/* A client of its own. */
+		/* The first side of its client. */
 		if (doctor_count_clients(findings->sides, k + 1) >
 			doctor_count_clients(findings->sides, k)) {
 			row(text, "directory", "%s on %s", side->path, side->host);
@@ -123,7 +123,7 @@ void doctor_show_text(const struct doctor_findings *findings, const struct docto
 	doctor_show_verdict(verdict, text);
 }
 
-/* ---- For programs ---- */
+/* ---- JSON ---- */
 
 static struct json_object *put_object(struct json_object *parent, const char *name)
 {

@@ -82,7 +82,7 @@ static void describe(const struct view *view, const struct attempt_entry *entry,
 		state->membership = MEMBERSHIP_FREE;
 }
 
-/* ---- What is done ---- */
+/* ---- Carrying out the decision ---- */
 
 static struct json_object *task_value(const struct attempt_entry *entry)
 {
@@ -141,8 +141,8 @@ static enum status take_part(
 }
 
 /*
- * Open the attempt after the view's (a zeroed one: the first), and turn the view to it. Its life is
- * of the line of that one's.
+ * Open the attempt that follows the view's (zeroed: the first one), and let the view show it. Its
+ * life is derived from the life before it.
  */
 static enum status open_next(struct store *store, const struct attempt_entry *entry,
 	store_revision last_revision, struct view *view, struct error *err)
@@ -211,7 +211,7 @@ static enum status seal(struct store *store, const struct attempt *attempt, cons
 	return status == STATUS_NO ? STATUS_OK : status;
 }
 
-/* Those of the attempt that are dead, and those whose places are ours; DEATHS_MOST at most. */
+/* The dead tasks of the attempt, and those with our numbers; DEATHS_MOST at most. */
 static size_t find_predecessors(
 	const struct view *view, const struct attempt_entry *entry, struct death *deaths)
 {
@@ -296,7 +296,8 @@ static enum status refuse(const struct attempt_entry *entry, enum attempt_join_d
 	return error_set(err, STATUS_USAGE, "run %s is running", entry->run);
 }
 
-/* Wait for news of the attempt, and now and then look without any. STATUS_TIMEOUT: until then. */
+/* Wait for news of the attempt, or for some seconds, and refresh the view. STATUS_TIMEOUT: the
+ * deadline has passed. */
 static enum status wait_for_news(
 	struct store *store, struct view *view, int64_t deadline, int cancel, struct error *err)
 {
@@ -311,7 +312,7 @@ static enum status wait_for_news(
 	return status == STATUS_OK ? view_refresh(view, store, err) : status;
 }
 
-/* Whether what would be done concerns the attempt that was asked for, if any was. */
+/* STATUS_USAGE: an attempt was requested, and the decision is about another one. */
 static enum status check_number(const struct attempt_entry *entry,
 	enum attempt_join_decision decision, uint64_t last, struct error *err)
 {

@@ -9,7 +9,7 @@
 #define WORD_MAX 128
 #define PART_MAX 512
 
-/* The job, by itself; its attempts follow one another. */
+/* The job: all its restarts have the same line. */
 static void write_line(const struct identity_environment *environment,
 	const struct slurm_start *job, char line[PART_MAX])
 {
@@ -18,7 +18,7 @@ static void write_line(const struct identity_environment *environment,
 		(unsigned long long)job->job);
 }
 
-/* The job's start. Its number may come again when the cluster's controller loses its state. */
+/* The start of the job. A job number is used again after the controller has lost its state. */
 static void write_job(const struct identity_environment *environment, const struct slurm_start *job,
 	char part[PART_MAX])
 {
@@ -30,9 +30,9 @@ static void write_job(const struct identity_environment *environment, const stru
 }
 
 /*
- * Which start of the workers this is, as far as all of them know: added to part. Each machine's
- * torchrun counts the failures that it saw itself, so with several machines nothing that all
- * workers know tells one start of them from the next: refused, unless there are no such restarts.
+ * Add to part which start of torchrun's workers this is. Each machine's torchrun counts only the
+ * failures that it saw itself, so on several machines the workers have no number in common that
+ * differs between their starts: refused, unless torchrun never restarts them.
  */
 static enum status add_torchrun(
 	const struct identity_environment *environment, char part[PART_MAX], struct error *err)

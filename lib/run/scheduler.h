@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Schedulers as a table: how a job is named after its id, and how a scheduler is told to run it
- * again; and Slurm's own way, which is a command.
+ * Schedulers as a table: how a job is named by its id, and how a scheduler is made to run it again:
+ * by an exit code, or with Slurm by a command.
  */
 #ifndef RUN_SCHEDULER_H
 #define RUN_SCHEDULER_H
@@ -43,9 +43,8 @@ void scheduler_names(char *names, size_t size);
 /* ---- Slurm ---- */
 
 /*
- * The job's id as scontrol has to be told it: "9_3" for a task of an array. (The plain number of an
- * array's last task is the whole array's: requeue would take all of its tasks.) STATUS_NO: not in a
- * job.
+ * The job's id for scontrol: "9_3" for a task of an array. (The plain number of an array's last
+ * task names the whole array: requeue would take all of its tasks.) STATUS_NO: not in a job.
  */
 enum status slurm_job_name(char name[64], struct error *err);
 
@@ -53,12 +52,13 @@ enum status slurm_job_name(char name[64], struct error *err);
 enum status slurm_ask(const char *name, int64_t deadline, struct slurm_job *job, struct error *err);
 
 enum slurm_answer {
-	SLURM_REQUEUED,	  /* it is so, or was before */
-	SLURM_ENDING,	  /* cancelled, completing or over: not asked for; err says what */
+	SLURM_REQUEUED,	  /* now, or it was before */
+	SLURM_ENDING,	  /* cancelled, completing or over: not requested; err says which */
 	SLURM_REFUSED,	  /* twice, while the job ran; err says why */
 	SLURM_UNREACHABLE /* its commands are not here, hang, or cannot reach the controller */
 };
-/* Look at the state, then ask for it. Tries again while it cannot be reached, until deadline. */
+/* Look at the job's state, then request it. Tries again while Slurm cannot be reached, until
+ * deadline. */
 enum slurm_answer slurm_requeue(const char *name, int64_t deadline, struct error *err);
 
 #endif

@@ -6,21 +6,21 @@
 #include "base/args.h"
 #include "ckpt/show.h"
 
-/* A DIR, without slashes at its end: what we print is made of it. */
+/* A DIR, without slashes at its end: paths that we print begin with it. */
 const char *directory_at(const struct args_rest *rest, size_t index);
 
 /* Print and release. */
 void print(struct text *text);
-/* What a list or search found noteworthy, one line each, as warnings; released. */
+/* Print each line as a warning, and release them. */
 void warn(struct text *lines);
 
 /* The head of a table of several DIRs. */
 void show_heading(const struct args_rest *rest, size_t index);
-/* A row. What the names do not show where they are ours is shown where they are not. */
+/* A row of a table. Of a framework's layout it has the name of the checkpoint, too. */
 void show_row(struct text *line, bool native, int64_t now, const struct checkpoint *item,
 	const char *what, const char *why);
 
-/* The worse of two codes: "could not be asked" outweighs "damaged", and that any other. */
+/* The worse of two codes: "could not ask" outweighs "damaged", which outweighs any other. */
 int worse(int a, int b);
 
 /* How far reading or copying is, on a terminal, unless -q was given. */

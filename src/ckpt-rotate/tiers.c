@@ -30,7 +30,7 @@ const struct args_option drain_options[] = {
 	{0},
 };
 
-/* Both are of our own layout: without a manifest nothing can be verified. */
+/* Both must be of our own layout: without a manifest a copy cannot be verified. */
 static enum status check_layouts(const char *directory, const char *destination, struct error *err)
 {
 	enum status status = layout_check_native(directory, err);
@@ -71,7 +71,7 @@ static enum status copy_one(
 	return STATUS_OK;
 }
 
-/* The newest first: if there is no time for all, that one counts. */
+/* The newest first: it is the most important one if there is no time for all. */
 static int copy_newest(const char *directory, const char *destination)
 {
 	struct error err = {0};

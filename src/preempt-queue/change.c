@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cancel, retry, forget: of commands by their ids, or of all that are meant; and resource. */
+/* cancel, retry, forget: for commands given by id, or chosen by options; and resource. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ const struct args_option forget_options[] = {
 	{0},
 };
 
-/* Those that are meant. */
+/* The commands to change. */
 struct chosen {
 	bool (*is_meant)(const struct queue_view *view);
 	uint64_t *ids;
@@ -69,7 +69,7 @@ static int compare_ids(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* The ids on the command line, each once; or by what they are. */
+/* The ids on the command line, each once; or those of the commands that are meant. */
 static enum status find_chosen(
 	struct queue *queue, const struct args_rest *rest, struct chosen *chosen, struct error *err)
 {

@@ -102,7 +102,7 @@ int client_catch(void)
 	sigset_t blocked, ours;
 	ending_catch();
 	caught = true;
-	/* Those that it left alone are not blocked, and are not ours. */
+	/* ending_catch has blocked those that it takes; the others are not for us. */
 	sigemptyset(&ours);
 	sigprocmask(SIG_SETMASK, NULL, &blocked);
 	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)

@@ -23,9 +23,9 @@ static bool exit_status, follow;
 static const char *tag;
 
 const struct args_option join_options[] = {
-	{"recovery", "D", "give up (75) when no worker was alive for so long (1h)", ARGS_DURATION,
+	{"recovery", "D", "give up (75) when no worker was alive for D (1h)", ARGS_DURATION,
 		.target = &recovery},
-	{"watchdog", "D", "say what runs when nothing has ended for so long", ARGS_DURATION,
+	{"watchdog", "D", "print what runs when nothing has ended for D", ARGS_DURATION,
 		.target = &watchdog},
 	{"exit-status", NULL, "leave with the code of the first that failed, not 44 or 1",
 		ARGS_FLAG, .target = &exit_status},
@@ -45,7 +45,7 @@ struct joiner {
 	bool terminal, shown; /* the line of progress is on the screen */
 	struct judge judge;
 	size_t registered;
-	bool said_nobody;
+	bool said_no_worker;
 	int64_t judged, alive; /* when workers were looked at; when one was last alive */
 	uint64_t over;	       /* commands, and since when it has been so many */
 	int64_t over_since, reported;
@@ -87,7 +87,7 @@ static enum status print_row(void *context, const struct queue_view *view)
 	return STATUS_OK;
 }
 
-/* ---- Who works ---- */
+/* ---- Workers ---- */
 
 static enum status say_running(void *context, const struct queue_view *view)
 {
@@ -122,7 +122,7 @@ static void warn_no_workers(struct joiner *j, const struct queue_count *count)
 		     "up to %s (--recovery)",
 		j->client.queue.name, count->waiting, text_string(&time));
 	text_release(&time);
-	j->said_nobody = true;
+	j->said_no_worker = true;
 }
 
 /* STATUS_TEMPORARY: there has been no worker for longer than --recovery. */
@@ -142,8 +142,8 @@ static enum status look_at_workers(
 	if (alive)
 		j->alive = now;
 	if (now - j->alive < ALONE)
-		j->said_nobody = false;
-	else if (!j->said_nobody && now - j->alive < recovery)
+		j->said_no_worker = false;
+	else if (!j->said_no_worker && now - j->alive < recovery)
 		warn_no_workers(j, count);
 	if (now - j->alive < recovery)
 		return STATUS_OK;
@@ -156,7 +156,7 @@ static enum status look_at_workers(
 		j->client.queue.name, text_string(&time), j->registered, count->waiting,
 		count->running);
 	text_release(&time);
-	/* Not an outage of the store, which is waited for. */
+	/* This is no outage of the store: do not try again. */
 	j->unanswered = INT64_MIN;
 	return status;
 }
@@ -183,7 +183,7 @@ static void watch(struct joiner *j, const struct queue_count *count)
 
 /* ---- The end ---- */
 
-/* None of them goes on. */
+/* All that join waits for have ended. */
 static enum status finish(struct joiner *j, const struct queue_awaited *outcome, struct error *err)
 {
 	enum status status = queue_awaited_answer(&j->client.queue, &j->set, outcome, err);
@@ -192,7 +192,7 @@ static enum status finish(struct joiner *j, const struct queue_awaited *outcome,
 	return status;
 }
 
-/* Of some commands only, with the queue read through; STATUS_TIMEOUT: they go on. */
+/* Read the whole queue for the commands of the set. STATUS_TIMEOUT: one of them waits or runs. */
 static enum status look_at_set(struct joiner *j, const struct queue_count *count, struct error *err)
 {
 	struct queue_awaited outcome;
@@ -204,7 +204,7 @@ static enum status look_at_set(struct joiner *j, const struct queue_count *count
 	return outcome.going_on ? STATUS_TIMEOUT : finish(j, &outcome, err);
 }
 
-/* One look. STATUS_TIMEOUT: it is to be waited. */
+/* One look at the queue. STATUS_TIMEOUT: wait, and look again. */
 static enum status look(struct joiner *j, struct queue_count *count, struct error *err)
 {
 	struct queue_failure failure;
@@ -226,7 +226,7 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 		if (status != STATUS_TIMEOUT)
 			return status;
 	}
-	/* An error comes together with the count that contains it: it is looked for after. */
+	/* A failure is written together with the count that contains it, so read it after that. */
 	status = queue_raise(&j->client.queue, clock_now(), -1, &failure, err);
 	if (status == STATUS_OK)
 		return look(j, count, err);
@@ -239,7 +239,7 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 	return status == STATUS_OK ? STATUS_TIMEOUT : status;
 }
 
-/* The store does not answer: STATUS_OK, it is asked again. STATUS_TIMEOUT: no more. */
+/* The store does not answer. STATUS_OK: ask again. STATUS_TEMPORARY, STATUS_TIMEOUT: give up. */
 static enum status outlast(struct joiner *j, struct error *err)
 {
 	if (!j->unanswered) {
@@ -272,10 +272,10 @@ static enum status wait_for_change(
 			j->client.queue.name, count->waiting, count->running);
 	if (j->deadline < next)
 		next = j->deadline;
-	/* Not after each of thousands of commands: who works needs the store more. */
+	/* Do not look after each of thousands of commands: the workers need the store more. */
 	int64_t pause = (now - j->began) / 20;
 	pause = pause > 200 ? 200 : pause < 2 ? 2 : pause;
-	/* Nor all the time, where reading the queue takes long. */
+	/* Look less often if reading the queue takes long. */
 	pause = pause > 10 * j->took ? pause : 10 * j->took;
 	ending_wait(NULL, 0, now + pause < j->deadline ? now + pause : j->deadline);
 	if (client_interrupted())

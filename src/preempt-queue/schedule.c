@@ -18,7 +18,7 @@
 #include "queue/template.h"
 #include "spec.h"
 
-/* What is scheduled at once: the bytes bound what one transaction has to carry. */
+/* The most that is scheduled at once; the bytes limit the size of a transaction. */
 enum { BATCH = QUEUE_SCHEDULE_BATCH, BATCH_BYTES = 256 * 1024 };
 
 static const char *tag, *priority_text, *directory, *input, *once, *halt;
@@ -28,7 +28,7 @@ static bool patience_given, shell, keep_going, lines, null_lines;
 static struct args_list environment, resources;
 
 const struct args_option schedule_options[] = {
-	{"tag", "T", "a word that list, cancel and messages know it by", ARGS_TEXT, .target = &tag},
+	{"tag", "T", "a word for it in list, cancel and messages", ARGS_TEXT, .target = &tag},
 	{"priority", "N", "-4999 to 4999, the higher the sooner (0)", ARGS_TEXT,
 		.target = &priority_text},
 	{"max-attempts", "N", "failures and lost workers until it has failed (1 and 3)",
@@ -76,7 +76,7 @@ struct scheduler {
 
 /* ---- The options ---- */
 
-/* {} in text for a shell would be run as a part of it, whatever the line says. */
+/* Whether {} is in text for a shell: a shell would run the line's text as commands. */
 static bool pastes_lines(const char *text)
 {
 	for (const char *at = strstr(text, "{}"); at; at = strstr(at + 2, "{}"))
@@ -85,7 +85,7 @@ static bool pastes_lines(const char *text)
 	return false;
 }
 
-/* What a worker could not fill in is refused here. */
+/* Refuse placeholders that a worker cannot fill in. */
 static enum status check_placeholders(char *const *words, struct error *err)
 {
 	char **filled;
@@ -127,7 +127,7 @@ static enum status make_spec(char *const *words, struct queue_item *spec, struct
 			err, STATUS_USAGE, "--halt: \"%s\" is none of now, soon and never", halt);
 	if (keep_going)
 		spec->halt = HALT_NEVER;
-	/* A line that is a command is what one would type. */
+	/* Without COMMAND each line is text for a shell. */
 	spec->shell = shell || !words;
 	if (priority_text)
 		status = spec_priority(priority_text, &spec->priority, err);
@@ -149,7 +149,7 @@ static enum status make_spec(char *const *words, struct queue_item *spec, struct
 
 /* ---- Batches ---- */
 
-/* What an item has of its own goes; what it has in common with the others is the spec's. */
+/* Release what each item owns; the other members belong to the spec. */
 static void drop_batch(struct scheduler *s)
 {
 	for (size_t i = 0; i < s->count; i++) {
@@ -236,7 +236,7 @@ static enum status schedule_lines(struct scheduler *s, char *const *words, struc
 	if (status == STATUS_NO)
 		status = STATUS_OK;
 	enum status kept = status;
-	/* What was read before a line that is refused is scheduled: its ids say so. */
+	/* The lines before one that is refused are scheduled, and their ids are printed. */
 	if ((status == STATUS_OK || status == STATUS_USAGE) && !client_interrupted())
 		status = flush(s, status == STATUS_OK ? err : NULL);
 	if (kept == STATUS_USAGE && r->line)
@@ -259,7 +259,7 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 
-/* A batch comes into the queue as a whole: it is smaller than the room there may be. */
+/* A batch is scheduled as a whole, so it must be much smaller than --limit. */
 static size_t batch_size(const struct queue *queue)
 {
 	size_t most = queue_schedule_most(queue);

@@ -164,15 +164,14 @@ static enum status wait_until_over(struct client *client, int wake, int64_t dead
 {
 	char prefix[QUEUE_KEY_MAX];
 	uint64_t id = view->item.id;
-	/* Whatever comes after it was seen where it was. */
+	/* Wait for changes after the state that was read. */
 	store_revision since = view->revision;
 	queue_key_at(&client->queue, prefix, "done", id);
 	while (view->state < QUEUE_SUCCEEDED) {
 		if (!fetch_wait)
 			return error_set(err, STATUS_NO, "command %" PRIu64 " is not over: it %s",
 				id, view->state == QUEUE_RUNNING ? "runs" : "waits");
-		/* Where it was seen again after a wait, from there on: its place may be long ago.
-		 */
+		/* Then continue from the revision of the wait: that of the view may be older. */
 		enum status status =
 			store_wait(client->store, prefix, since, deadline, wake, &since, err);
 		if (status == STATUS_TIMEOUT)
@@ -189,7 +188,7 @@ static enum status wait_until_over(struct client *client, int wake, int64_t dead
 	return STATUS_OK;
 }
 
-/* Print one. *code: its own, where it was printed and did not succeed. */
+/* Print the output of one command. *code: its exit code, if it has failed. */
 static enum status fetch(struct client *client, const char *word, int wake, int64_t deadline,
 	int *code, struct error *err)
 {
@@ -223,7 +222,7 @@ int run_fetch(const struct args_rest *rest)
 	int code = 0;
 	uint64_t id;
 	enum status status = STATUS_OK;
-	/* Nothing is printed where one of them is no number. */
+	/* Print nothing if one of the IDs is not a number. */
 	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++)
 		status = client_parse_id(rest->words[i], &id, &err);
 	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++) {

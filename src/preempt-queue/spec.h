@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 enum status spec_priority(const char *text, int *priority, struct error *err);
-/* path as it is seen from everywhere; what: the option. */
+/* The absolute path; what: the option. */
 enum status spec_path(const char *path, const char *what, char **absolute, struct error *err);
 /* NAME=VALUE of "NAME=VALUE", or of "NAME" with the value that it has here. */
 enum status spec_variable(const char *entry, char **made, struct error *err);

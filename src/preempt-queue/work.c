@@ -25,7 +25,7 @@ static int64_t idle_exit = -1, grace = -1, kill_after = 5000, period = PERIOD, s
 static struct args_list sources;
 
 const struct args_option work_options[] = {
-	{"worker", "NAME", "who this is (the array index, else host and pid)", ARGS_NAME,
+	{"worker", "NAME", "name of this worker (the array index, else host and pid)", ARGS_NAME,
 		.target = &worker},
 	{"slots", "K", "commands that run at the same time (1)", ARGS_UNSIGNED, .target = &slots,
 		.min = 1, .max = SLOTS_MAX},
@@ -49,7 +49,7 @@ const struct args_option work_options[] = {
 		.target = &start_delay},
 	{"start-delay-max", "D", "and never later than this (1m)", ARGS_DURATION,
 		.target = &start_delay_max},
-	{"watchdog", "D", "say what runs when nothing has ended for D", ARGS_DURATION,
+	{"watchdog", "D", "print what runs when nothing has ended for D", ARGS_DURATION,
 		.target = &watchdog},
 	{"joblog", "FILE", "add a line for each result, as GNU parallel does", ARGS_TEXT,
 		.target = &joblog},
@@ -91,7 +91,8 @@ int run_work(const struct args_rest *rest)
 	(void)rest;
 	enum status status = check_options(&signal, &err);
 	message_patience(1000); /* a log that stalls must not keep commands from ending */
-	/* First: a notice may come while the store is slow, and a wrong option makes no store. */
+	/* Before the store is opened: a notice may come while it is slow, and a wrong option must
+	 * not make a store. */
 	if (status == STATUS_OK)
 		status = open_sources(&watch, &err);
 	if (status == STATUS_OK)
@@ -114,7 +115,7 @@ int run_work(const struct args_rest *rest)
 						       .watchdog = watchdog,
 						       .joblog = joblog,
 					       });
-	/* A second TERM while we leave must not turn our answer into a death. */
+	/* A second TERM while we leave must not kill us: our exit code would be lost. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	source_set_release(&watch);

@@ -42,8 +42,7 @@ static void print_progress(const char *what)
 		fprintf(stderr, "\r\033[K%s%s", what, *what ? " ..." : "");
 }
 
-/* Which of the nodes this is, and what tells this launch from others: options, else the launcher.
- */
+/* The number of this node and the name of this launch: by options, else by the launcher. */
 static enum status find_node(
 	struct doctor_request *request, struct identity *identity, struct error *err)
 {
@@ -72,7 +71,7 @@ static enum status find_node(
 	return STATUS_OK;
 }
 
-/* Examines nothing: writes the file and the line, or reports why not. */
+/* Write the mark and its line in the list of marked directories. */
 static int run_mark(const struct args_rest *rest)
 {
 	struct error err = {0};

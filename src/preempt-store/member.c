@@ -15,7 +15,7 @@
 #include "run/attempt.h"
 #include "run/options.h"
 
-#define LEAVE_PATIENCE 30000 /* ms to say goodbye to a store that does not answer */
+#define LEAVE_PATIENCE 30000 /* ms to try to reach a store that does not answer */
 #define LEAVE_ONCE     1000  /* ms for one try, however little the notice leaves */
 
 static uint64_t pid, code;
@@ -101,7 +101,7 @@ static enum status leave_once(int64_t until, int *leave_with, struct error *err)
 	return status;
 }
 
-/* How long to say goodbye to a store that does not answer: a notice may leave less. */
+/* Until when to try to reach the store. A notice may leave less time. */
 static int64_t goodbye_until(const struct notice *notice)
 {
 	int64_t until = clock_after(LEAVE_PATIENCE), end = notice_deadline(notice) - LEAVE_EARLY;
@@ -123,7 +123,7 @@ int member_leave(const struct args_rest *rest)
 	while (outage_retry(&outage, &status, &err));
 	if (board)
 		board_remove_joined(board);
-	/* A script that cannot say goodbye leaves all the same. */
+	/* The script leaves with this code also if the store could not be told. */
 	if (status != STATUS_USAGE)
 		printf("%d\n", leave_with);
 	return status == STATUS_OK ? STATUS_OK : message_fail(&err);

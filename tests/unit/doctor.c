@@ -342,7 +342,7 @@ static void meet_and_exchange(void)
 		CHECK_EQ(chmod(scratch_path, 0770), 0);
 		meet(&parties[0]);
 		CHECK_EQ(parties[0].status, STATUS_TEMPORARY);
-		CHECK(strstr(parties[0].err.text, "in time came 0"));
+		CHECK(strstr(parties[0].err.text, "0 came in time"));
 	}
 	TEST("nothing is removed but what a doctor made, and what is present is replaced")
 	{
