@@ -4,7 +4,6 @@
  * commands are in src/preempt-queue/.
  */
 #include "preempt-queue/client.h"
-#include "preempt-queue/commands.h"
 
 static const struct args_command commands[] = {
 	{"schedule", "[OPTION...] [-- COMMAND [ARG...]]",

@@ -89,6 +89,15 @@ bool text_is_utf8(const char *bytes, size_t length)
 	return true;
 }
 
+void text_add_utf8(struct text *text, const char *string)
+{
+	for (size_t left = strlen(string), n; left; string += n, left -= n) {
+		n = utf8_length((const unsigned char *)string, left);
+		text_add_bytes(text, n ? string : "\xef\xbf\xbd", n ? n : 3);
+		n = n ? n : 1;
+	}
+}
+
 void text_add_json_string(struct text *text, const char *string)
 {
 	text_add_json_bytes(text, string, strlen(string));

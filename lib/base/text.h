@@ -27,6 +27,8 @@ void text_addf(struct text *text, const char *format, ...) __attribute__((format
 /* As a double-quoted JSON string; bytes that are not UTF-8 become U+FFFD. */
 void text_add_json_string(struct text *text, const char *string);
 void text_add_json_bytes(struct text *text, const void *bytes, size_t length);
+/* With U+FFFD in place of each byte that is not UTF-8. */
+void text_add_utf8(struct text *text, const char *string);
 /* As one word of a POSIX shell, in single quotes where needed. */
 void text_add_shell_word(struct text *text, const char *string);
 void text_release(struct text *text);

@@ -10,6 +10,7 @@
 #include "base/ending.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 #include "store/url.h"
 
 struct client_options client_options = {.queue = "default"};
@@ -66,7 +67,7 @@ enum status client_open(struct client *client, unsigned flags, struct error *err
 	return status;
 }
 
-int client_end_with(struct client *client, int code)
+int client_end(struct client *client, enum status status, const struct error *err)
 {
 	queue_release(&client->queue);
 	store_close(client->store);
@@ -76,19 +77,27 @@ int client_end_with(struct client *client, int code)
 		fflush(stdout);
 		return ending_die(ending_signal());
 	}
-	return code;
+	if (status == STATUS_NO && *err->text)
+		message_info("%s", err->text);
+	return status == STATUS_OK || status == STATUS_NO ? (int)status : message_fail(err);
 }
 
-int client_end(struct client *client, enum status status, const struct error *err)
+int client_run(unsigned flags,
+	enum status (*command)(struct queue *queue, void *context, struct error *err),
+	void *context)
 {
-	int code = status;
-	if (client_interrupted())
-		return client_end_with(client, code);
-	if (status == STATUS_NO)
-		message_info("%s", err->text);
-	else if (status != STATUS_OK)
-		code = message_fail(err);
-	return client_end_with(client, code);
+	struct error err = {0};
+	struct client client = {0};
+	enum status status = client_open(&client, flags, &err);
+	if (status == STATUS_OK)
+		status = command(&client.queue, context, &err);
+	return client_end(&client, status, &err);
+}
+
+int client_refuse(const char *text)
+{
+	message_error("%s", text);
+	return STATUS_USAGE;
 }
 
 int64_t client_deadline(void)
@@ -123,13 +132,18 @@ enum status client_parse_id(const char *word, uint64_t *id, struct error *err)
 	return parse_unsigned(word, 1, QUEUE_ID_MAX, id, "ID", err);
 }
 
+enum status client_parse_ids(
+	const struct args_rest *rest, uint64_t **ids, size_t *count, struct error *err)
+{
+	enum status status = STATUS_OK;
+	*count = rest->count;
+	*ids = xcalloc(*count + 1, sizeof(**ids));
+	for (size_t i = 0; i < *count && status == STATUS_OK; i++)
+		status = client_parse_id(rest->words[i], &(*ids)[i], err);
+	return status;
+}
+
 bool client_stdout_lost(void)
 {
 	return fflush(stdout) == EOF || ferror(stdout);
-}
-
-int client_end_missing(struct client *client, const struct error *err)
-{
-	message_error("%s: nothing was ever scheduled there; see --store and --queue", err->text);
-	return client_end_with(client, CODE_NO);
 }

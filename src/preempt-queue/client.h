@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands of preempt-queue share: which queue, in which store, and how they end. */
+/* The commands of preempt-queue, and what they share: which queue, in which store, how they end. */
 #ifndef PREEMPT_QUEUE_CLIENT_H
 #define PREEMPT_QUEUE_CLIENT_H
 
@@ -32,12 +32,17 @@ struct client {
 enum status client_open(struct client *client, unsigned flags, struct error *err);
 
 /*
- * The last line of a command: releases all, prints err if status is not STATUS_OK (STATUS_NO: not
- * with -q), and returns the exit code. Dies of the signal that has come, if any.
+ * The last line of a command: releases all and prints err, never with STATUS_OK, and with STATUS_NO
+ * only if err has a text and -q is not given. Dies of the signal that has come, if any.
  */
 int client_end(struct client *client, enum status status, const struct error *err);
-/* The same for a command that has printed its answer. */
-int client_end_with(struct client *client, int code);
+
+/* A whole command: open the queue, do this with it, end. */
+int client_run(unsigned flags,
+	enum status (*command)(struct queue *queue, void *context, struct error *err),
+	void *context);
+/* The exit code of wrong usage, after a message. */
+int client_refuse(const char *text);
 
 /* The deadline of --timeout, CLOCK_NEVER without. */
 int64_t client_deadline(void);
@@ -53,11 +58,28 @@ bool client_interrupted(void);
 /* The word as the id of a command. */
 enum status client_parse_id(const char *word, uint64_t *id, struct error *err);
 
+/* All words. ids is to be freed, whatever is answered. */
+enum status client_parse_ids(
+	const struct args_rest *rest, uint64_t **ids, size_t *count, struct error *err);
+
 /* Whether stdout can no longer be written to: what more there is to print is lost. */
 bool client_stdout_lost(void);
 
-/* client_end with STATUS_NO: there is no such store. schedule and work make one, so its name may be
- * mistyped: this is printed also with -q. */
-int client_end_missing(struct client *client, const struct error *err);
+/* ---- The commands, for their table ---- */
+
+extern const struct args_option schedule_options[], work_options[], join_options[], list_options[],
+	fetch_options[], cancel_options[], retry_options[], forget_options[];
+int run_schedule(const struct args_rest *rest);
+int run_work(const struct args_rest *rest);
+int run_join(const struct args_rest *rest);
+int run_done(const struct args_rest *rest);
+int run_fetch(const struct args_rest *rest);
+int run_list(const struct args_rest *rest);
+int run_show(const struct args_rest *rest);
+int run_workers(const struct args_rest *rest);
+int run_cancel(const struct args_rest *rest);
+int run_retry(const struct args_rest *rest);
+int run_forget(const struct args_rest *rest);
+int run_resource(const struct args_rest *rest);
 
 #endif

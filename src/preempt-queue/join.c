@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* join: wait until all is over, or some commands are; whether one of them failed. */
+/* join: wait until all is over, or some commands are; done: whether all is over by now. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,7 @@
 #include "base/clock.h"
 #include "base/ending.h"
 #include "base/message.h"
-#include "base/xalloc.h"
 #include "client.h"
-#include "commands.h"
 #include "queue/throughput.h"
 #include "queue/workers/workers.h"
 #include "rows.h"
@@ -23,9 +21,9 @@ static bool exit_status, follow;
 static const char *tag;
 
 const struct args_option join_options[] = {
-	{"recovery", "D", "give up (75) when no worker was alive for D (1h)", ARGS_DURATION,
+	{"recovery", "D", "give up (75) when no worker was alive for so long (1h)", ARGS_DURATION,
 		.target = &recovery},
-	{"watchdog", "D", "print what runs when nothing has ended for D", ARGS_DURATION,
+	{"watchdog", "D", "say what runs when nothing has ended for so long", ARGS_DURATION,
 		.target = &watchdog},
 	{"exit-status", NULL, "leave with the code of the first that failed, not 44 or 1",
 		ARGS_FLAG, .target = &exit_status},
@@ -36,7 +34,7 @@ const struct args_option join_options[] = {
 };
 
 struct joiner {
-	struct client client;
+	struct queue *queue;
 	struct queue_selection set;
 	int64_t took; /* ms, to look at it */
 	int wake;
@@ -45,7 +43,7 @@ struct joiner {
 	bool terminal, shown; /* the line of progress is on the screen */
 	struct judge judge;
 	size_t registered;
-	bool said_no_worker;
+	bool warned, gave_up;  /* that no worker is alive; because none was for --recovery */
 	int64_t judged, alive; /* when workers were looked at; when one was last alive */
 	uint64_t over;	       /* commands, and since when it has been so many */
 	int64_t over_since, reported;
@@ -87,21 +85,18 @@ static enum status print_row(void *context, const struct queue_view *view)
 	return STATUS_OK;
 }
 
-/* ---- Workers ---- */
+/* ---- Who works ---- */
 
 static enum status say_running(void *context, const struct queue_view *view)
 {
 	uint64_t *left = context;
-	struct text time = {0};
 	if (!*left)
 		return STATUS_NO;
 	--*left;
-	rows_time(&time, clock_utc() - view->lease.since);
 	message_error("command %" PRIu64 "%s%s%s: runs for %s, on worker %s (%s)", view->item.id,
 		view->item.tag ? " [" : "", view->item.tag ? view->item.tag : "",
-		view->item.tag ? "]" : "", text_string(&time), view->lease.worker,
-		view->lease.host);
-	text_release(&time);
+		view->item.tag ? "]" : "", rows_time(clock_utc() - view->lease.since).text,
+		view->lease.worker, view->lease.host);
 	return STATUS_OK;
 }
 
@@ -109,20 +104,17 @@ static void say_all_running(struct joiner *j)
 {
 	uint64_t most = 10;
 	hide_progress(j);
-	(void)queue_visit_running(&j->client.queue, say_running, &most, NULL);
+	(void)queue_visit_running(j->queue, say_running, &most, NULL);
 }
 
 /* Warns a user who forgot to start workers before --recovery is over. */
 static void warn_no_workers(struct joiner *j, const struct queue_count *count)
 {
-	struct text time = {0};
-	rows_time(&time, recovery);
 	hide_progress(j);
 	message_info("queue %s: no worker is alive, %" PRIu64 " commands wait; waiting for one "
 		     "up to %s (--recovery)",
-		j->client.queue.name, count->waiting, text_string(&time));
-	text_release(&time);
-	j->said_no_worker = true;
+		j->queue->name, count->waiting, rows_time(recovery).text);
+	j->warned = true;
 }
 
 /* STATUS_TEMPORARY: there has been no worker for longer than --recovery. */
@@ -131,40 +123,33 @@ static enum status look_at_workers(
 {
 	int64_t now = clock_now();
 	size_t alive;
-	struct text time = {0};
 	if (now - j->judged < 1000)
 		return STATUS_OK;
 	j->judged = now;
-	enum status status =
-		judge_count_alive(&j->judge, &j->client.queue, &j->registered, &alive, err);
+	enum status status = judge_count_alive(&j->judge, j->queue, &j->registered, &alive, err);
 	if (status != STATUS_OK)
 		return status;
 	if (alive)
 		j->alive = now;
 	if (now - j->alive < ALONE)
-		j->said_no_worker = false;
-	else if (!j->said_no_worker && now - j->alive < recovery)
+		j->warned = false;
+	else if (!j->warned && now - j->alive < recovery)
 		warn_no_workers(j, count);
 	if (now - j->alive < recovery)
 		return STATUS_OK;
 	say_all_running(j);
-	rows_time(&time, now - j->alive);
-	status = error_set(err, STATUS_TEMPORARY,
+	j->gave_up = true;
+	return error_set(err, STATUS_TEMPORARY,
 		"queue %s: no worker was alive for %s (%zu registered): %" PRIu64
 		" commands wait, %" PRIu64 " were being run; nothing is lost: start workers with "
 		"preempt-queue work, and join again",
-		j->client.queue.name, text_string(&time), j->registered, count->waiting,
+		j->queue->name, rows_time(now - j->alive).text, j->registered, count->waiting,
 		count->running);
-	text_release(&time);
-	/* This is no outage of the store: do not try again. */
-	j->unanswered = INT64_MIN;
-	return status;
 }
 
 static void watch(struct joiner *j, const struct queue_count *count)
 {
 	int64_t now = clock_now();
-	struct text time = {0};
 	if (queue_throughput_over(count) != j->over) {
 		j->over = queue_throughput_over(count);
 		j->over_since = j->reported = now;
@@ -172,50 +157,49 @@ static void watch(struct joiner *j, const struct queue_count *count)
 	if (!watchdog || now - j->reported < watchdog)
 		return;
 	j->reported = now;
-	rows_time(&time, now - j->over_since);
 	hide_progress(j);
 	message_error("watchdog: no command of queue %s has ended for %s; %" PRIu64 " run, %" PRIu64
 		      " wait",
-		j->client.queue.name, text_string(&time), count->running, count->waiting);
-	text_release(&time);
+		j->queue->name, rows_time(now - j->over_since).text, count->running,
+		count->waiting);
 	say_all_running(j);
 }
 
 /* ---- The end ---- */
 
-/* All that join waits for have ended. */
+/* None of them goes on. */
 static enum status finish(struct joiner *j, const struct queue_awaited *outcome, struct error *err)
 {
-	enum status status = queue_awaited_answer(&j->client.queue, &j->set, outcome, err);
+	enum status status = queue_awaited_answer(j->queue, &j->set, outcome, err);
 	if (outcome->failed || outcome->kept_going)
 		j->code = queue_ending_code(&outcome->first.ending);
 	return status;
 }
 
-/* Read the whole queue for the commands of the set. STATUS_TIMEOUT: one of them waits or runs. */
+/* Of some commands only, with the queue read through; STATUS_TIMEOUT: they go on. */
 static enum status look_at_set(struct joiner *j, const struct queue_count *count, struct error *err)
 {
 	struct queue_awaited outcome;
 	int64_t began = clock_now();
-	enum status status = queue_awaited(&j->client.queue, &j->set, count, &outcome, err);
+	enum status status = queue_awaited(j->queue, &j->set, count, &outcome, err);
 	j->took = clock_now() - began;
 	if (status != STATUS_OK)
 		return status;
 	return outcome.going_on ? STATUS_TIMEOUT : finish(j, &outcome, err);
 }
 
-/* One look at the queue. STATUS_TIMEOUT: wait, and look again. */
+/* One look. STATUS_TIMEOUT: it is to be waited. */
 static enum status look(struct joiner *j, struct queue_count *count, struct error *err)
 {
 	struct queue_failure failure;
-	enum status status = queue_count(&j->client.queue, count, err);
+	enum status status = queue_count(j->queue, count, err);
 	if (status != STATUS_OK)
 		return status;
 	queue_throughput_note(&j->progress, count, clock_now());
 	if (follow && !j->followed)
 		j->followed = count->revision;
 	else if (follow)
-		status = queue_visit_done(&j->client.queue, &j->followed, NULL, print_row, j, err);
+		status = queue_visit_done(j->queue, &j->followed, NULL, print_row, j, err);
 	if (status == STATUS_OK && follow && client_stdout_lost())
 		status = error_set(err, STATUS_TEMPORARY, "cannot write to stdout");
 	if (status != STATUS_OK)
@@ -226,8 +210,8 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 		if (status != STATUS_TIMEOUT)
 			return status;
 	}
-	/* A failure is written together with the count that contains it, so read it after that. */
-	status = queue_raise(&j->client.queue, clock_now(), -1, &failure, err);
+	/* An error comes together with the count that contains it: it is looked for after. */
+	status = queue_raise(j->queue, clock_now(), -1, &failure, err);
 	if (status == STATUS_OK)
 		return look(j, count, err);
 	if (status == STATUS_NO && !some && !count->waiting && !count->running)
@@ -239,7 +223,7 @@ static enum status look(struct joiner *j, struct queue_count *count, struct erro
 	return status == STATUS_OK ? STATUS_TIMEOUT : status;
 }
 
-/* The store does not answer. STATUS_OK: ask again. STATUS_TEMPORARY, STATUS_TIMEOUT: give up. */
+/* The store does not answer: STATUS_OK, it is asked again. STATUS_TIMEOUT: no more. */
 static enum status outlast(struct joiner *j, struct error *err)
 {
 	if (!j->unanswered) {
@@ -247,7 +231,7 @@ static enum status outlast(struct joiner *j, struct error *err)
 		message_error("%s; trying again", err->text);
 		j->unanswered = clock_now();
 	}
-	if (j->unanswered < 0 || clock_now() - j->unanswered >= recovery)
+	if (j->gave_up || clock_now() - j->unanswered >= recovery)
 		return STATUS_TEMPORARY;
 	if (clock_now() >= j->deadline) {
 		error_prefix(err, "not over after the --timeout");
@@ -269,20 +253,20 @@ static enum status wait_for_change(
 		return error_set(err, STATUS_TIMEOUT,
 			"queue %s: %" PRIu64 " commands wait and %" PRIu64
 			" run after the --timeout",
-			j->client.queue.name, count->waiting, count->running);
+			j->queue->name, count->waiting, count->running);
 	if (j->deadline < next)
 		next = j->deadline;
-	/* Do not look after each of thousands of commands: the workers need the store more. */
+	/* Not after each of thousands of commands: who works needs the store more. */
 	int64_t pause = (now - j->began) / 20;
 	pause = pause > 200 ? 200 : pause < 2 ? 2 : pause;
-	/* Look less often if reading the queue takes long. */
+	/* Nor all the time, where reading the queue takes long. */
 	pause = pause > 10 * j->took ? pause : 10 * j->took;
 	ending_wait(NULL, 0, now + pause < j->deadline ? now + pause : j->deadline);
 	if (client_interrupted())
 		return STATUS_OK;
-	queue_key(&j->client.queue, prefix, "count/");
+	queue_key(j->queue, prefix, "count/");
 	enum status status =
-		store_wait(j->client.store, prefix, count->revision, next, j->wake, &revision, err);
+		store_wait(j->queue->store, prefix, count->revision, next, j->wake, &revision, err);
 	return status == STATUS_TIMEOUT || status == STATUS_NO ? STATUS_OK : status;
 }
 
@@ -306,20 +290,30 @@ static enum status join(struct joiner *j, struct error *err)
 	return status;
 }
 
-static enum status read_ids(const struct args_rest *rest, uint64_t **ids, struct error *err)
+/* ---- The commands ---- */
+
+/* A store that is not there is a no: schedule and work make one, so its name may be mistyped. */
+static int end(struct client *client, enum status status, struct error *err)
 {
-	enum status status = STATUS_OK;
-	*ids = xcalloc(rest->count + 1, sizeof(**ids));
-	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++)
-		status = client_parse_id(rest->words[i], &(*ids)[i], err);
-	return status;
+	if (status == STATUS_NO && !client->store) {
+		message_error(
+			"%s: nothing was ever scheduled there; see --store and --queue", err->text);
+		*err = (struct error){0};
+	}
+	return client_end(client, status, err);
 }
 
 int run_join(const struct args_rest *rest)
 {
 	struct error err = {0};
+	struct client client = {0};
 	int64_t now = clock_now();
-	struct joiner j = {.wake = client_catch(),
+	uint64_t *ids;
+	size_t count;
+	enum status status = client_parse_ids(rest, &ids, &count, &err);
+	struct joiner j = {.queue = &client.queue,
+		.set = {.ids = ids, .count = count, .tag = tag},
+		.wake = client_catch(),
 		.began = now,
 		.deadline = client_deadline(),
 		.alive = now,
@@ -327,23 +321,51 @@ int run_join(const struct args_rest *rest)
 		.reported = now,
 		.judged = now - 1000,
 		.terminal = isatty(STDERR_FILENO) && !message_is_quiet()};
-	uint64_t *ids = NULL;
-	if (rest->count && tag) {
-		message_error("join: name either IDs or --tag; see preempt-queue join --help");
-		return STATUS_USAGE;
-	}
-	enum status status = read_ids(rest, &ids, &err);
-	j.set = (struct queue_selection){.ids = ids, .count = rest->count, .tag = tag};
+	if (count && tag)
+		status = error_set(&err, STATUS_USAGE,
+			"join: name either IDs or --tag; see preempt-queue join --help");
 	if (status == STATUS_OK)
-		status = client_open(&j.client, 0, &err);
-	bool missing = status == STATUS_NO;
+		status = client_open(&client, 0, &err);
 	if (status == STATUS_OK)
 		status = join(&j, &err);
 	hide_progress(&j);
 	judge_release(&j.judge);
 	free(ids);
 	bool failed = status == STATUS_BROKEN || status == STATUS_NO;
-	int code =
-		missing ? client_end_missing(&j.client, &err) : client_end(&j.client, status, &err);
+	int code = end(&client, status, &err);
 	return failed && exit_status && j.code ? j.code : code;
+}
+
+static enum status look_once(struct queue *queue, struct error *err)
+{
+	static const struct queue_selection all;
+	struct queue_failure failure;
+	struct queue_count count;
+	struct queue_awaited outcome;
+	enum status status;
+	do {
+		status = queue_count(queue, &count, err);
+		/* An error comes together with the count that contains it. */
+		if (status == STATUS_OK)
+			status = queue_raise(queue, clock_now(), -1, &failure, err);
+	} while (status == STATUS_OK);
+	if (status != STATUS_NO && status != STATUS_TIMEOUT)
+		return status;
+	if (count.waiting || count.running)
+		return error_set(err, STATUS_NO,
+			"queue %s: %" PRIu64 " commands wait, %" PRIu64 " run", queue->name,
+			count.waiting, count.running);
+	status = queue_awaited(queue, &all, &count, &outcome, err);
+	return status == STATUS_OK ? queue_awaited_answer(queue, &all, &outcome, err) : status;
+}
+
+int run_done(const struct args_rest *rest)
+{
+	struct error err = {0};
+	struct client client = {0};
+	(void)rest;
+	enum status status = client_open(&client, 0, &err);
+	if (status == STATUS_OK)
+		status = look_once(&client.queue, &err);
+	return end(&client, status, &err);
 }

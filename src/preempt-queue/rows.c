@@ -2,6 +2,7 @@
 #include "rows.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +20,18 @@ void rows_escape(struct text *text, const char *raw)
 	free(escaped);
 }
 
-void rows_time(struct text *text, int64_t milliseconds)
+struct rows_time rows_time(int64_t milliseconds)
 {
+	struct rows_time time;
+	struct text age = {0};
+	show_age(&age, milliseconds);
 	if (milliseconds >= 0 && milliseconds < 60000)
-		text_addf(text, "%d.%ds", (int)(milliseconds / 1000),
+		snprintf(time.text, sizeof(time.text), "%d.%ds", (int)(milliseconds / 1000),
 			(int)(milliseconds % 1000 / 100));
 	else
-		show_age(text, milliseconds);
+		snprintf(time.text, sizeof(time.text), "%s", text_string(&age));
+	text_release(&age);
+	return time;
 }
 
 void rows_ending(struct text *text, const struct queue_ending *ending)
@@ -58,19 +64,6 @@ static int64_t runtime(const struct queue_view *view, int64_t now)
 		       : -1;
 }
 
-static const char *worker_of(const struct queue_view *view)
-{
-	const char *name = view->state == QUEUE_RUNNING	    ? view->lease.worker
-			   : view->state >= QUEUE_SUCCEEDED ? view->result.worker
-							    : "";
-	return *name ? name : "-";
-}
-
-static void add_column(struct text *text, int width, const char *value)
-{
-	text_addf(text, "%-*s ", width, value);
-}
-
 void rows_heading(struct text *text)
 {
 	text_addf(text, "%10s %-10s %5s %8s %-12s %-12s %s\n", "ID", "STATE", "TRIES", "TIME",
@@ -79,17 +72,16 @@ void rows_heading(struct text *text)
 
 void rows_add(struct text *text, const struct queue_view *view, int64_t now)
 {
-	struct text time = {0}, worker = {0}, tag = {0};
+	struct text worker = {0}, tag = {0};
 	int64_t took = runtime(view, now);
-	if (took >= 0)
-		rows_time(&time, took);
-	rows_escape(&worker, worker_of(view));
+	/* One that waits has neither a lease nor a result. */
+	const char *name = *view->lease.worker ? view->lease.worker : view->result.worker;
+	rows_escape(&worker, *name ? name : "-");
 	rows_escape(&tag, view->item.tag ? view->item.tag : "-");
 	text_addf(text, "%10" PRIu64 " %-10s %5" PRIu64 " %8s ", view->item.id,
 		view->cancelling ? "ending" : queue_state_word(view->state), view->history.starts,
-		took >= 0 ? text_string(&time) : "-");
-	add_column(text, 12, text_string(&worker));
-	add_column(text, 12, text_string(&tag));
+		took >= 0 ? rows_time(took).text : "-");
+	text_addf(text, "%-12s %-12s ", text_string(&worker), text_string(&tag));
 	joblog_command(text, &view->item);
 	if (view->state == QUEUE_FAILED) {
 		text_add(text, "  (");
@@ -97,7 +89,6 @@ void rows_add(struct text *text, const struct queue_view *view, int64_t now)
 		text_add(text, ")");
 	}
 	text_add(text, "\n");
-	text_release(&time);
 	text_release(&worker);
 	text_release(&tag);
 }
@@ -126,23 +117,8 @@ void rows_add_json(struct text *text, const struct queue_view *view)
 	} else if (view->state >= QUEUE_SUCCEEDED) {
 		put_result(object, &view->result);
 	}
-	const char *line = json_line(object);
 	/* File names need not be UTF-8, JSON must be. */
-	size_t length = strlen(line);
-	if (text_is_utf8(line, length))
-		text_add_bytes(text, line, length);
-	else
-		for (size_t i = 0; i < length;) {
-			size_t run = 1;
-			while (i + run < length && run < 4 && !text_is_utf8(line + i, run))
-				run++;
-			bool good = text_is_utf8(line + i, run);
-			if (good)
-				text_add_bytes(text, line + i, run);
-			else
-				text_add(text, "\xef\xbf\xbd");
-			i += good ? run : 1;
-		}
+	text_add_utf8(text, json_line(object));
 	text_add(text, "\n");
 	json_object_put(object);
 }
@@ -151,6 +127,8 @@ void rows_add_json(struct text *text, const struct queue_view *view)
 
 static void add_line(struct text *text, const char *name, const char *value)
 {
+	if (!value)
+		return;
 	text_addf(text, "%-12s ", name);
 	rows_escape(text, value);
 	text_add(text, "\n");
@@ -177,11 +155,8 @@ static void describe_limits(struct text *text, const struct queue_item *item)
 		text_addf(text, "%-12s %d\n", "priority", item->priority);
 	if (item->max_attempts)
 		text_addf(text, "%-12s %" PRIu64 "\n", "max-attempts", item->max_attempts);
-	if (item->timeout) {
-		text_addf(text, "%-12s ", "timeout");
-		rows_time(text, item->timeout);
-		text_add(text, "\n");
-	}
+	if (item->timeout)
+		add_line(text, "timeout", rows_time(item->timeout).text);
 	if (item->halt)
 		add_line(text, "halt", queue_halt_word(item->halt));
 }
@@ -200,11 +175,9 @@ static void describe_result(struct text *text, const struct queue_result *result
 	add_instant(text, "ended", result->ended);
 	if (!result->started)
 		return;
-	text_addf(text, "%-12s ", "took");
-	rows_time(text, result->ended - result->started);
-	text_addf(text, ", CPU ");
-	rows_time(text, result->user + result->system);
-	text_add(text, ", memory ");
+	text_addf(text, "%-12s %s, CPU %s, memory ", "took",
+		rows_time(result->ended - result->started).text,
+		rows_time(result->user + result->system).text);
 	show_size(text, result->memory);
 	text_addf(text, "\n%-12s stdout ", "output");
 	show_size(text, result->out);
@@ -223,13 +196,10 @@ void rows_describe(struct text *text, const struct queue_view *view, int64_t now
 	text_addf(text, "%-12s ", item->shell ? "sh" : "command");
 	joblog_command(text, item);
 	text_add(text, "\n");
-	if (item->tag)
-		add_line(text, "tag", item->tag);
+	add_line(text, "tag", item->tag);
 	describe_limits(text, item);
-	if (item->directory)
-		add_line(text, "directory", item->directory);
-	if (item->input)
-		add_line(text, "stdin", item->input);
+	add_line(text, "directory", item->directory);
+	add_line(text, "stdin", item->input);
 	add_words(text, "env", item->environment);
 	add_words(text, "resource", item->resources);
 	add_instant(text, "scheduled", item->scheduled);
@@ -241,9 +211,7 @@ void rows_describe(struct text *text, const struct queue_view *view, int64_t now
 		add_line(text, "worker", view->lease.worker);
 		add_line(text, "host", view->lease.host);
 		add_instant(text, "since", view->lease.since);
-		text_addf(text, "%-12s ", "runs for");
-		rows_time(text, now > view->lease.since ? now - view->lease.since : 0);
-		text_add(text, "\n");
+		add_line(text, "runs for", rows_time(runtime(view, now)).text);
 	} else if (view->state >= QUEUE_SUCCEEDED) {
 		describe_result(text, &view->result);
 	}

@@ -18,6 +18,9 @@ void rows_ending(struct text *text, const struct queue_ending *ending);
 /* Any text of the store, control characters escaped. */
 void rows_escape(struct text *text, const char *raw);
 /* "1.2s", "3m05s", "2h05m" */
-void rows_time(struct text *text, int64_t milliseconds);
+struct rows_time {
+	char text[32];
+};
+struct rows_time rows_time(int64_t milliseconds);
 
 #endif

@@ -12,7 +12,6 @@
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "client.h"
-#include "commands.h"
 #include "lines.h"
 #include "queue/rules.h"
 #include "queue/template.h"

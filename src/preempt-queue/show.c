@@ -10,7 +10,6 @@
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "client.h"
-#include "commands.h"
 #include "queue/joblog.h"
 #include "queue/worker/output.h"
 #include "queue/workers/workers.h"
@@ -40,9 +39,9 @@ const struct args_option fetch_options[] = {
 /* ---- list ---- */
 
 struct lister {
-	struct client client;
 	enum queue_state state;
 	uint64_t rows;
+	int wake;
 	struct error *err;
 };
 
@@ -69,32 +68,47 @@ static enum status print_row(void *context, const struct queue_view *view)
 }
 
 /* Each that ends, from now on. STATUS_TIMEOUT: --timeout has passed. */
-static enum status follow_ends(
-	struct lister *lister, int wake, store_revision since, struct error *err)
+static enum status follow_ends(struct queue *queue, struct lister *lister, store_revision since)
 {
 	char prefix[QUEUE_KEY_MAX];
 	int64_t deadline = client_deadline();
 	enum status status = STATUS_OK;
-	queue_key(&lister->client.queue, prefix, "done/");
+	queue_key(queue, prefix, "done/");
 	while (status == STATUS_OK && !client_interrupted()) {
 		store_revision revision;
 		if (client_stdout_lost())
-			return error_set(err, STATUS_TEMPORARY, "cannot write to stdout");
-		status = store_wait(
-			lister->client.store, prefix, since, deadline, wake, &revision, err);
+			return error_set(lister->err, STATUS_TEMPORARY, "cannot write to stdout");
+		status = store_wait(queue->store, prefix, since, deadline, lister->wake, &revision,
+			lister->err);
 		if (status == STATUS_OK)
 			status = queue_visit_done(
-				&lister->client.queue, &since, NULL, print_row, lister, err);
+				queue, &since, NULL, print_row, lister, lister->err);
 	}
 	return status;
 }
 
-int run_list(const struct args_rest *rest)
+static enum status list(struct queue *queue, void *context, struct error *err)
 {
-	struct error err = {0};
-	struct lister lister = {.err = &err};
+	struct lister *lister = context;
 	struct queue_count count = {0};
 	struct text heading = {0};
+	lister->err = err;
+	enum status status = queue_count(queue, &count, err);
+	if (status != STATUS_OK)
+		return status;
+	if (joblog)
+		text_add(&heading, JOBLOG_HEADING);
+	else if (!client_options.json)
+		rows_heading(&heading);
+	fputs(text_string(&heading), stdout);
+	text_release(&heading);
+	status = queue_visit(queue, 0, print_row, lister, err);
+	return status == STATUS_OK && follow ? follow_ends(queue, lister, count.revision) : status;
+}
+
+int run_list(const struct args_rest *rest)
+{
+	struct lister lister = {.wake = -1};
 	(void)rest;
 	if (state_word && !strcmp(state_word, "any"))
 		state_word = NULL;
@@ -104,134 +118,122 @@ int run_list(const struct args_rest *rest)
 			state_word);
 		return STATUS_USAGE;
 	}
-	if (joblog && client_options.json) {
-		message_error("--joblog and --json exclude each other");
-		return STATUS_USAGE;
-	}
-	int wake = follow ? client_catch() : -1;
-	enum status status = client_open(&lister.client, 0, &err);
-	if (status == STATUS_OK)
-		status = queue_count(&lister.client.queue, &count, &err);
-	if (status != STATUS_OK)
-		return client_end(&lister.client, status, &err);
-	if (joblog)
-		text_add(&heading, JOBLOG_HEADING);
-	else if (!client_options.json)
-		rows_heading(&heading);
-	fputs(text_string(&heading), stdout);
-	text_release(&heading);
-	status = queue_visit(&lister.client.queue, 0, print_row, &lister, &err);
-	if (status == STATUS_OK && follow)
-		status = follow_ends(&lister, wake, count.revision, &err);
-	return client_end(&lister.client, status, &err);
+	if (joblog && client_options.json)
+		return client_refuse("--joblog and --json exclude each other");
+	if (follow)
+		lister.wake = client_catch();
+	return client_run(0, list, &lister);
 }
 
 /* ---- show, fetch ---- */
 
-/* The command that is named; the client is opened for the first. */
-static enum status find(
-	struct client *client, const char *word, struct queue_view *view, struct error *err)
+static enum status show(struct queue *queue, void *context, struct error *err)
 {
-	uint64_t id;
-	enum status status = client_parse_id(word, &id, err);
-	if (status == STATUS_OK && !client->store)
-		status = client_open(client, 0, err);
-	if (status == STATUS_OK)
-		status = queue_inspect(&client->queue, id, view, err);
-	return status;
-}
-
-int run_show(const struct args_rest *rest)
-{
-	struct error err = {0};
-	struct client client = {0};
-	struct queue_view view = {0};
+	struct queue_view view;
 	struct text text = {0};
-	enum status status = find(&client, rest->words[0], &view, &err);
-	if (status == STATUS_OK && client_options.json)
+	enum status status = queue_inspect(queue, *(const uint64_t *)context, &view, err);
+	if (status != STATUS_OK)
+		return status;
+	if (client_options.json)
 		rows_add_json(&text, &view);
-	else if (status == STATUS_OK)
+	else
 		rows_describe(&text, &view, clock_utc());
 	fputs(text_string(&text), stdout);
 	text_release(&text);
 	queue_view_release(&view);
-	return client_end(&client, status, &err);
+	return STATUS_OK;
 }
 
+int run_show(const struct args_rest *rest)
+{
+	uint64_t id;
+	struct error err;
+	return client_parse_id(rest->words[0], &id, &err) == STATUS_OK ? client_run(0, show, &id)
+								       : message_fail(&err);
+}
+
+struct fetcher {
+	uint64_t *ids;
+	size_t count;
+	int wake;
+	int64_t deadline;
+	int code; /* of the first that was printed and did not succeed */
+};
+
 /* STATUS_OK: it is over. STATUS_NO: it is not, or a signal has come. */
-static enum status wait_until_over(struct client *client, int wake, int64_t deadline,
+static enum status wait_until_over(struct queue *queue, const struct fetcher *fetcher,
 	struct queue_view *view, struct error *err)
 {
 	char prefix[QUEUE_KEY_MAX];
 	uint64_t id = view->item.id;
-	/* Wait for changes after the state that was read. */
+	/* Changes after this revision come after what was read. */
 	store_revision since = view->revision;
-	queue_key_at(&client->queue, prefix, "done", id);
+	queue_key_at(queue, prefix, "done", id);
 	while (view->state < QUEUE_SUCCEEDED) {
+		const char *doing = view->state == QUEUE_RUNNING ? "runs" : "waits";
 		if (!fetch_wait)
 			return error_set(err, STATUS_NO, "command %" PRIu64 " is not over: it %s",
-				id, view->state == QUEUE_RUNNING ? "runs" : "waits");
-		/* Then continue from the revision of the wait: that of the view may be older. */
-		enum status status =
-			store_wait(client->store, prefix, since, deadline, wake, &since, err);
+				id, doing);
+		/* From there on, where it is read again after a wait: its place may be long ago. */
+		enum status status = store_wait(
+			queue->store, prefix, since, fetcher->deadline, fetcher->wake, &since, err);
 		if (status == STATUS_TIMEOUT)
 			return error_set(err, status,
-				"command %" PRIu64 " was not over in time: it %s", id,
-				view->state == QUEUE_RUNNING ? "runs" : "waits");
+				"command %" PRIu64 " was not over in time: it %s", id, doing);
 		if (status != STATUS_OK)
 			return status;
 		queue_view_release(view);
-		status = queue_inspect(&client->queue, id, view, err);
+		status = queue_inspect(queue, id, view, err);
 		if (status != STATUS_OK)
 			return status;
 	}
 	return STATUS_OK;
 }
 
-/* Print the output of one command. *code: its exit code, if it has failed. */
-static enum status fetch(struct client *client, const char *word, int wake, int64_t deadline,
-	int *code, struct error *err)
+/* Print one. */
+static enum status fetch_one(
+	struct queue *queue, struct fetcher *fetcher, uint64_t id, struct error *err)
 {
 	struct queue_view view = {0};
 	char how[64];
-	enum status status = find(client, word, &view, err);
+	enum status status = queue_inspect(queue, id, &view, err);
 	if (status == STATUS_OK)
-		status = wait_until_over(client, wake, deadline, &view, err);
+		status = wait_until_over(queue, fetcher, &view, err);
 	if (status == STATUS_OK && view.state == QUEUE_CANCELLED)
-		status = error_set(err, STATUS_NO, "command %" PRIu64 " was cancelled%s%s",
-			view.item.id, *view.result.ending.text ? ": " : "",
-			view.result.ending.text);
+		status = error_set(err, STATUS_NO, "command %" PRIu64 " was cancelled%s%s", id,
+			*view.result.ending.text ? ": " : "", view.result.ending.text);
 	if (status == STATUS_OK)
-		status = output_print(&client->queue, view.item.id, &view.result,
+		status = output_print(queue, id, &view.result,
 			fetch_stderr ? OUTPUT_ERR : OUTPUT_OUT, STDOUT_FILENO, err);
 	if (status == STATUS_OK && view.state == QUEUE_FAILED) {
-		*code = queue_ending_code(&view.result.ending);
+		if (!fetcher->code)
+			fetcher->code = queue_ending_code(&view.result.ending);
 		queue_ending_describe(&view.result.ending, how);
-		message_info("command %" PRIu64 " has failed: it %s", view.item.id, how);
+		message_info("command %" PRIu64 " has failed: it %s", id, how);
 	}
 	queue_view_release(&view);
 	return status;
 }
 
+static enum status fetch(struct queue *queue, void *context, struct error *err)
+{
+	struct fetcher *fetcher = context;
+	enum status status = STATUS_OK;
+	for (size_t i = 0; i < fetcher->count && status == STATUS_OK; i++)
+		status = fetch_one(queue, fetcher, fetcher->ids[i], err);
+	return status;
+}
+
 int run_fetch(const struct args_rest *rest)
 {
-	struct error err = {0};
-	struct client client = {0};
-	int wake = fetch_wait ? client_catch() : -1;
-	int64_t deadline = client_deadline();
-	int code = 0;
-	uint64_t id;
-	enum status status = STATUS_OK;
-	/* Print nothing if one of the IDs is not a number. */
-	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++)
-		status = client_parse_id(rest->words[i], &id, &err);
-	for (size_t i = 0; i < rest->count && status == STATUS_OK; i++) {
-		int own = 0;
-		status = fetch(&client, rest->words[i], wake, deadline, &own, &err);
-		code = code ? code : own;
-	}
-	int answer = client_end(&client, status, &err);
-	return status == STATUS_OK && exit_status ? code : answer;
+	struct error err;
+	struct fetcher fetcher = {
+		.wake = fetch_wait ? client_catch() : -1, .deadline = client_deadline()};
+	/* Nothing is printed where one of them is no number. */
+	enum status status = client_parse_ids(rest, &fetcher.ids, &fetcher.count, &err);
+	int code = status == STATUS_OK ? client_run(0, fetch, &fetcher) : message_fail(&err);
+	free(fetcher.ids);
+	return code == STATUS_OK && exit_status ? fetcher.code : code;
 }
 
 /* ---- workers ---- */
@@ -281,21 +283,16 @@ static void print_worker(const struct queue_worker *worker, uint64_t running)
 	text_release(&text);
 }
 
-int run_workers(const struct args_rest *rest)
+static enum status show_workers(struct queue *queue, void *context, struct error *err)
 {
-	struct error err = {0};
-	struct client client = {0};
 	struct queue_worker *workers = NULL;
 	struct load load = {0};
-	(void)rest;
-	enum status status = client_open(&client, 0, &err);
+	(void)context;
+	enum status status = workers_list(queue, &workers, &load.count, err);
+	load.workers = workers;
+	load.running = xcalloc(load.count + 1, sizeof(*load.running));
 	if (status == STATUS_OK)
-		status = workers_list(&client.queue, &workers, &load.count, &err);
-	if (status == STATUS_OK) {
-		load.workers = workers;
-		load.running = xcalloc(load.count + 1, sizeof(*load.running));
-		status = queue_visit_running(&client.queue, count_load, &load, &err);
-	}
+		status = queue_visit_running(queue, count_load, &load, err);
 	if (status == STATUS_OK && !client_options.json)
 		printf("%-24s %5s %5s %7s %-16s %8s %s\n", "WORKER", "INDEX", "SLOTS", "RUNNING",
 			"HOST", "PID", "STARTED");
@@ -303,5 +300,11 @@ int run_workers(const struct args_rest *rest)
 		print_worker(&workers[i], load.running[i]);
 	free(load.running);
 	free(workers);
-	return client_end(&client, status, &err);
+	return status;
+}
+
+int run_workers(const struct args_rest *rest)
+{
+	(void)rest;
+	return client_run(0, show_workers, NULL);
 }

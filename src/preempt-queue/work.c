@@ -11,7 +11,6 @@
 #include "base/message.h"
 #include "base/parse.h"
 #include "client.h"
-#include "commands.h"
 
 #define PERIOD	   5000
 #define PERIOD_MIN 100

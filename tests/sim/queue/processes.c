@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../../../src/preempt-queue/client.h"
-#include "../../../src/preempt-queue/commands.h"
 #include "sim.h"
 
 struct node *node_current(void)
