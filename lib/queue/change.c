@@ -9,33 +9,35 @@ static bool is_over(const struct queue_view *view)
 	return view->state >= QUEUE_SUCCEEDED;
 }
 
-/* It must still be where it was seen. */
-static void require(struct moves *moves, const struct queue_view *view)
+/* Its place, where it was seen. */
+static const char *place_of(struct moves *moves, const struct queue_view *view)
 {
 	char key[QUEUE_KEY_MAX];
-	if (view->state == QUEUE_WAITING)
-		queue_key_waiting(moves->queue, key, view->item.priority, view->item.id);
-	else
-		queue_key_at(moves->queue, key, view->state == QUEUE_RUNNING ? "run" : "done",
-			view->item.id);
-	transaction_require_told(&moves->t, transaction_own(&moves->t, key), view->revision);
+	if (view->state != QUEUE_WAITING)
+		return queue_own_key_at(moves->queue, &moves->t,
+			view->state == QUEUE_RUNNING ? "run" : "done", view->item.id);
+	queue_key_waiting(moves->queue, key, view->item.priority, view->item.id);
+	return transaction_own(&moves->t, key);
+}
+
+/* It must still be there. */
+static void require(struct moves *moves, const struct queue_view *view)
+{
+	transaction_require_told(&moves->t, place_of(moves, view), view->revision);
 }
 
 static enum queue_changed cancel(struct moves *moves, const struct queue_view *view)
 {
-	char key[QUEUE_KEY_MAX];
 	if (is_over(view))
 		return QUEUE_CHANGED_NOT;
 	require(moves, view);
 	if (view->state == QUEUE_WAITING) {
-		queue_key_waiting(moves->queue, key, view->item.priority, view->item.id);
-		moves_cancel(
-			moves, key, view->item.id, &view->history, 0, "cancelled as it waited");
+		moves_cancel(moves, place_of(moves, view), view->item.id, &view->history, 0,
+			"cancelled as it waited");
 		return QUEUE_CHANGED;
 	}
-	if (!view->cancelling) {
+	if (!view->cancelling)
 		moves_request_cancel(moves, view->item.id, 0);
-	}
 	return QUEUE_CHANGED_REQUESTED;
 }
 
@@ -51,14 +53,12 @@ static enum queue_changed retry(struct moves *moves, const struct queue_view *vi
 static enum queue_changed forget(struct moves *moves, const struct queue_view *view)
 {
 	static const char *const places[] = {"item", "done", "out", "err"};
-	char key[QUEUE_KEY_MAX];
 	if (!is_over(view))
 		return QUEUE_CHANGED_NOT;
 	require(moves, view);
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		queue_key_at(moves->queue, key, places[i], view->item.id);
-		transaction_delete(&moves->t, transaction_own(&moves->t, key));
-	}
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		transaction_delete(&moves->t,
+			queue_own_key_at(moves->queue, &moves->t, places[i], view->item.id));
 	return QUEUE_CHANGED;
 }
 

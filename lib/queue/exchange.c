@@ -72,15 +72,13 @@ static enum status consider(struct exchange *x, const struct store_entry *entry,
  */
 static enum status choose(struct exchange *x, struct error *err)
 {
-	char prefix[QUEUE_KEY_MAX];
 	struct store_answer answer = {0};
 	size_t want = x->want - x->candidates, passed_over = x->candidates;
 	int64_t now = clock_now();
 	for (size_t i = 0; i < EXCHANGE_PAUSED; i++)
 		passed_over += x->paused[i].until > now;
-	queue_key(x->queue, prefix, "wait/");
-	struct store_range range = {.prefix = prefix, .limit = want + x->spread + passed_over};
-	enum status status = store_list(x->queue->store, &range, &answer, err);
+	struct store_range range = {.limit = want + x->spread + passed_over};
+	enum status status = queue_list(x->queue, "wait", range, &answer, err);
 	if (status != STATUS_OK)
 		return status;
 	size_t left = answer.count;
@@ -115,12 +113,11 @@ static bool heeds_cancel(const struct queue_run *run)
 
 static void build(struct exchange *x, struct moves *moves, bool requires_no_error, bool note)
 {
-	char key[QUEUE_KEY_MAX];
-	queue_key(x->queue, key, "worker/%s", x->worker->token);
-	transaction_require_told(&moves->t, transaction_own(&moves->t, key), x->worker->revision);
-	queue_key(x->queue, key, "error");
+	transaction_require_told(&moves->t,
+		queue_own_key(x->queue, &moves->t, "worker/%s", x->worker->token),
+		x->worker->revision);
 	if (requires_no_error)
-		transaction_require_told(&moves->t, transaction_own(&moves->t, key), 0);
+		transaction_require_told(&moves->t, queue_own_key(x->queue, &moves->t, "error"), 0);
 	for (size_t i = 0; i < x->ended_count; i++) {
 		struct queue_run *run = x->ended[i];
 		if (run->outcome != RUN_PENDING)
@@ -205,12 +202,9 @@ static enum status accept_late(struct exchange *x, store_revision revision, stru
 {
 	struct transaction t = {0};
 	struct store_answer answer = {0};
-	char key[QUEUE_KEY_MAX];
 	enum status status = STATUS_OK;
-	for (size_t i = 0; i < x->candidates; i++) {
-		queue_key_at(x->queue, key, "item", x->taken[i].item.id);
-		transaction_get(&t, transaction_own(&t, key));
-	}
+	for (size_t i = 0; i < x->candidates; i++)
+		transaction_get(&t, queue_own_key_at(x->queue, &t, "item", x->taken[i].item.id));
 	if (x->candidates)
 		status = transaction_ask(&t, x->queue->store, &answer, err);
 	if (status == STATUS_OK)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue/moves.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "queue/rules.h"
 
 /* ---- A command in the hands of a worker ---- */
@@ -59,12 +62,26 @@ enum status moves_begin(struct moves *moves, struct queue *queue, struct error *
 	return status;
 }
 
-/* "queue/NAME/WHAT/ID", owned by the transaction. */
+const char *queue_own_key(const struct queue *queue, struct transaction *t, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	char *rest = xvprintf(format, list), key[QUEUE_KEY_MAX];
+	va_end(list);
+	queue_key(queue, key, "%s", rest);
+	free(rest);
+	return transaction_own(t, key);
+}
+
+const char *queue_own_key_at(
+	const struct queue *queue, struct transaction *t, const char *what, uint64_t id)
+{
+	return queue_own_key(queue, t, "%s/%010" PRIu64, what, id);
+}
+
 static const char *key_of(struct moves *moves, const char *what, uint64_t id)
 {
-	char key[QUEUE_KEY_MAX];
-	queue_key_at(moves->queue, key, what, id);
-	return transaction_own(&moves->t, key);
+	return queue_own_key_at(moves->queue, &moves->t, what, id);
 }
 
 void moves_require(struct moves *moves, const char *what, uint64_t id, store_revision revision)
@@ -92,11 +109,9 @@ void moves_take(
 static void note_failure(struct moves *moves, const struct queue_run *run)
 {
 	struct queue_failure failure;
-	char key[QUEUE_KEY_MAX];
 	queue_failure_of(&run->item, &run->result, &failure);
 	failure.utc = clock_utc();
-	queue_key(moves->queue, key, "error");
-	transaction_put(&moves->t, transaction_own(&moves->t, key),
+	transaction_put(&moves->t, queue_own_key(moves->queue, &moves->t, "error"),
 		queue_write(&queue_failure_record, &failure));
 	moves->failing = true;
 }
@@ -190,12 +205,10 @@ static void see_tally(struct queue *queue, const struct store_answer *answer)
 enum status moves_run(struct moves *moves, struct store_answer *answer, struct error *err)
 {
 	struct queue *queue = moves->queue;
-	char key[QUEUE_KEY_MAX];
 	struct queue_tally sum = queue->tally;
-	queue_key(queue, key, "count/%s", queue->who);
 	queue_tally_add(&sum, &moves->tally);
 	queue_draw_token(sum.last);
-	const char *own = transaction_own(&moves->t, key);
+	const char *own = queue_own_key(queue, &moves->t, "count/%s", queue->who);
 	transaction_require_told(&moves->t, own, queue->tallied);
 	transaction_put(&moves->t, own, queue_write(&queue_tally_record, &sum));
 	enum status status = transaction_ask(&moves->t, queue->store, answer, err);
@@ -252,11 +265,9 @@ enum status moves_settle(struct queue *queue, const char *token, store_revision 
 	struct transaction t = {0};
 	struct store_answer answer = {0};
 	struct queue_tally same = queue->tally;
-	char worker[QUEUE_KEY_MAX], own[QUEUE_KEY_MAX];
-	queue_key(queue, worker, "worker/%s", token);
-	queue_key(queue, own, "count/%s", queue->who);
+	const char *own = queue_own_key(queue, &t, "count/%s", queue->who);
 	queue_draw_token(same.last);
-	transaction_require_told(&t, worker, registered);
+	transaction_require_told(&t, queue_own_key(queue, &t, "worker/%s", token), registered);
 	transaction_require_told(&t, own, queue->tallied);
 	transaction_put(&t, own, queue_write(&queue_tally_record, &same));
 	enum status status = transaction_ask(&t, queue->store, &answer, err);

@@ -61,6 +61,12 @@ struct moves {
 /* Reads this process's tally first where it is not known (STATUS_TEMPORARY...). */
 enum status moves_begin(struct moves *moves, struct queue *queue, struct error *err);
 
+/* A key, "queue/NAME/" + rest, that lives as long as the transaction. */
+const char *queue_own_key(const struct queue *queue, struct transaction *t, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* "queue/NAME/WHAT/ID" */
+const char *queue_own_key_at(
+	const struct queue *queue, struct transaction *t, const char *what, uint64_t id);
 /* "WHAT/ID" must be at this revision (0: absent); where it is not, what is there is answered. */
 void moves_require(struct moves *moves, const char *what, uint64_t id, store_revision revision);
 

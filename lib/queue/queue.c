@@ -51,6 +51,15 @@ void queue_key_at(const struct queue *queue, char key[QUEUE_KEY_MAX], const char
 	queue_key(queue, key, "%s/%010" PRIu64, what, id);
 }
 
+enum status queue_list(const struct queue *queue, const char *what, struct store_range range,
+	struct store_answer *answer, struct error *err)
+{
+	char prefix[QUEUE_KEY_MAX];
+	queue_key(queue, prefix, "%s/", what);
+	range.prefix = prefix;
+	return store_list(queue->store, &range, answer, err);
+}
+
 void queue_draw_token(char token[17])
 {
 	uint64_t number = 0;
@@ -62,12 +71,9 @@ void queue_draw_token(char token[17])
 
 enum status queue_count(struct queue *queue, struct queue_count *count, struct error *err)
 {
-	char prefix[QUEUE_KEY_MAX];
 	struct queue_tally all = {0}, one;
 	struct store_answer answer = {0};
-	queue_key(queue, prefix, "count/");
-	struct store_range range = {.prefix = prefix};
-	enum status status = store_list(queue->store, &range, &answer, err);
+	enum status status = queue_list(queue, "count", (struct store_range){0}, &answer, err);
 	for (size_t i = 0; status == STATUS_OK && i < answer.count; i++) {
 		const struct store_entry *entry = &answer.entries[i];
 		status = queue_read(&queue_tally_record, entry, &one, err);

@@ -46,7 +46,11 @@ void queue_key_waiting(
 void queue_key_at(
 	const struct queue *queue, char key[QUEUE_KEY_MAX], const char *what, uint64_t id);
 
-/* A random token that nobody else has: 16 hexadecimal digits, never all 0. */
+/* A page of what is below "queue/NAME/WHAT/": range without its prefix. */
+enum status queue_list(const struct queue *queue, const char *what, struct store_range range,
+	struct store_answer *answer, struct error *err);
+
+/* A random token that no other call gets: 16 hexadecimal digits, never all 0. */
 void queue_draw_token(char token[17]);
 
 /* How many are where, all at the same instant. */

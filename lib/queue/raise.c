@@ -20,16 +20,6 @@ enum status queue_failure_pending(
 	return status;
 }
 
-/* Up to limit of what is below "queue/NAME/WHAT". */
-static enum status list(struct queue *queue, const char *what, size_t limit,
-	struct store_answer *answer, struct error *err)
-{
-	char prefix[QUEUE_KEY_MAX];
-	queue_key(queue, prefix, "%s", what);
-	struct store_range range = {.prefix = prefix, .limit = limit};
-	return store_list(queue->store, &range, answer, err);
-}
-
 /* STATUS_NO: nothing runs. STATUS_OK: something has ended. */
 static enum status wait_for_running(
 	struct queue *queue, int64_t deadline, int wake, struct error *err)
@@ -37,7 +27,8 @@ static enum status wait_for_running(
 	char prefix[QUEUE_KEY_MAX];
 	struct store_answer answer = {0};
 	store_revision revision;
-	enum status status = list(queue, "run/", 1, &answer, err);
+	enum status status =
+		queue_list(queue, "run", (struct store_range){.limit = 1}, &answer, err);
 	bool running = answer.count;
 	store_revision since = answer.revision;
 	store_answer_release(&answer);
@@ -55,92 +46,90 @@ static enum status wait_for_running(
 		"a command of queue %s has failed, and others are still running", queue->name);
 }
 
+/*
+ * Make these moves because of a failure, if it and all that they concern (batch) are as they were
+ * read; the failure becomes `noted` (NULL: it stays). STATUS_NO: one of them has changed.
+ */
+static enum status run_moves(struct moves *moves, const struct store_answer *batch,
+	const struct queue_failure *failure, const struct queue_failure *noted, struct error *err)
+{
+	struct store_answer answer = {0};
+	const char *key = queue_own_key(moves->queue, &moves->t, "error");
+	transaction_require(&moves->t, key, failure->revision);
+	for (size_t i = 0; i < batch->count; i++)
+		transaction_require(&moves->t, batch->entries[i].key, batch->entries[i].revision);
+	if (noted)
+		transaction_put(&moves->t, key, queue_write(&queue_failure_record, noted));
+	enum status status = moves_run(moves, &answer, err);
+	if (status == STATUS_OK && !answer.held)
+		status = STATUS_NO;
+	store_answer_release(&answer);
+	return status;
+}
+
 /* Tell all that runs to end, and note that in the failure. STATUS_NO: something has moved. */
 static enum status stop_running(
 	struct queue *queue, const struct queue_failure *failure, struct error *err)
 {
-	char prefix[QUEUE_KEY_MAX], error_key[QUEUE_KEY_MAX], last[QUEUE_KEY_MAX] = "";
+	char last[QUEUE_KEY_MAX] = "";
 	struct queue_failure told = *failure;
+	struct store_range range = {.after = last, .limit = queue_schedule_most(queue)};
 	enum status status = STATUS_OK;
 	told.stopping = true;
-	queue_key(queue, prefix, "run/");
-	queue_key(queue, error_key, "error");
 	for (bool more = true; more && status == STATUS_OK;) {
 		struct moves moves;
-		struct store_answer running = {0}, answer = {0};
-		struct store_range range = {
-			.prefix = prefix, .after = last, .limit = queue_schedule_most(queue)};
-		status = store_list(queue->store, &range, &running, err);
+		struct store_answer running = {0};
+		uint64_t id;
+		status = queue_list(queue, "run", range, &running, err);
 		if (status != STATUS_OK)
 			return status;
 		more = running.count == range.limit;
 		status = moves_begin(&moves, queue, err);
-		transaction_require(&moves.t, error_key, failure->revision);
-		for (size_t i = 0; i < running.count; i++) {
-			const struct store_entry *entry = &running.entries[i];
-			uint64_t id;
-			snprintf(last, sizeof(last), "%s", entry->key);
-			if (!queue_key_id(entry->key, &id))
-				continue;
-			transaction_require(&moves.t, entry->key, entry->revision);
-			moves_request_cancel(&moves, id, failure->id);
-		}
-		if (!more)
-			transaction_put(
-				&moves.t, error_key, queue_write(&queue_failure_record, &told));
+		for (size_t i = 0; i < running.count; i++)
+			if (queue_key_id(running.entries[i].key, &id))
+				moves_request_cancel(&moves, id, failure->id);
+		if (running.count)
+			snprintf(last, sizeof(last), "%s", running.entries[running.count - 1].key);
 		if (status == STATUS_OK)
-			status = moves_run(&moves, &answer, err);
-		if (status == STATUS_OK && !answer.held)
-			status = STATUS_NO;
+			status = run_moves(&moves, &running, failure, more ? NULL : &told, err);
 		moves_release(&moves);
-		store_answer_release(&answer);
 		store_answer_release(&running);
 	}
 	return status;
 }
 
 /*
- * Cancel a batch of what waits, counted in the failure itself, so that whoever tells it knows how
- * many it were. *some: there was one. STATUS_NO: another one was faster.
+ * Cancel a batch of what waits, counted in the failure itself, so that the process that reports it
+ * knows how many it were. *some: there was one. STATUS_NO: another process was faster.
  */
 static enum status cancel_batch(
-	struct queue *queue, struct queue_failure *failure, bool *some, struct error *err)
+	struct queue *queue, const struct queue_failure *failure, bool *some, struct error *err)
 {
 	struct moves moves;
-	struct store_answer waiting = {0}, answer = {0};
+	struct store_answer waiting = {0};
 	struct queue_history history;
-	char error_key[QUEUE_KEY_MAX], why[128];
 	struct queue_failure counted = *failure;
-	enum status status = list(queue, "wait/", queue_schedule_most(queue), &waiting, err);
-	if (status != STATUS_OK)
-		return status;
+	char why[128];
+	uint64_t id;
+	struct store_range range = {.limit = queue_schedule_most(queue)};
+	enum status status = queue_list(queue, "wait", range, &waiting, err);
 	*some = waiting.count;
-	if (!*some)
-		goto out;
-	snprintf(why, sizeof(why), "cancelled because command %" PRIu64 " failed", failure->id);
-	queue_key(queue, error_key, "error");
-	status = moves_begin(&moves, queue, err);
-	transaction_require_told(&moves.t, transaction_own(&moves.t, error_key), failure->revision);
-	for (size_t i = 0; i < waiting.count && status == STATUS_OK; i++) {
-		const struct store_entry *entry = &waiting.entries[i];
-		uint64_t id;
-		status = queue_read(&queue_history_record, entry, &history, err);
-		if (status != STATUS_OK || !queue_key_id(entry->key, &id))
-			continue;
-		transaction_require_told(&moves.t, entry->key, entry->revision);
-		moves_cancel(&moves, entry->key, id, &history, failure->id, why);
-		counted.cancelled++;
+	if (status == STATUS_OK && *some) {
+		snprintf(why, sizeof(why), "cancelled because command %" PRIu64 " failed",
+			failure->id);
+		status = moves_begin(&moves, queue, err);
+		for (size_t i = 0; i < waiting.count && status == STATUS_OK; i++) {
+			const struct store_entry *entry = &waiting.entries[i];
+			status = queue_read(&queue_history_record, entry, &history, err);
+			if (status != STATUS_OK || !queue_key_id(entry->key, &id))
+				continue;
+			moves_cancel(&moves, entry->key, id, &history, failure->id, why);
+			counted.cancelled++;
+		}
+		if (status == STATUS_OK)
+			status = run_moves(&moves, &waiting, failure, &counted, err);
+		moves_release(&moves);
 	}
-	if (status == STATUS_OK) {
-		transaction_put(&moves.t, transaction_own(&moves.t, error_key),
-			queue_write(&queue_failure_record, &counted));
-		status = moves_run(&moves, &answer, err);
-	}
-	if (status == STATUS_OK)
-		status = answer.held ? STATUS_OK : STATUS_NO;
-	moves_release(&moves);
-out:
-	store_answer_release(&answer);
 	store_answer_release(&waiting);
 	return status;
 }

@@ -8,7 +8,7 @@
 #include "base/xalloc.h"
 #include "queue/moves.h"
 
-enum { SETTLE_TRIES = 5 };
+enum { SETTLE_TRIES = 5, SETTLE_PAUSE = 50 /* ms, doubled each time */ };
 
 /* What `once` has scheduled so far: runs of numbers, with the id of the first of each. */
 struct once {
@@ -119,14 +119,17 @@ static enum status take_note(
 
 static enum status look(struct scheduling *s, struct error *err)
 {
-	struct store_op ops[] = {{.kind = STORE_GET, .key = s->next_key},
-		{.kind = STORE_GET, .key = s->error_key}, {.kind = STORE_GET, .key = s->once_key}};
-	struct store_request request = {.then = ops, .then_count = s->how->once ? 3 : 2};
+	struct transaction t = {0};
 	struct store_answer answer = {0};
-	enum status status = store_txn(s->queue->store, &request, &answer, err);
+	transaction_get(&t, s->next_key);
+	transaction_get(&t, s->error_key);
+	if (s->how->once)
+		transaction_get(&t, s->once_key);
+	enum status status = transaction_ask(&t, s->queue->store, &answer, err);
 	if (status == STATUS_OK)
 		status = take_note(s, answer.entries, err);
 	store_answer_release(&answer);
+	transaction_release(&t);
 	return status;
 }
 
@@ -142,8 +145,8 @@ static enum status put_items(struct scheduling *s, struct transaction *t, struct
 				"queue %s has used up its ids: use another queue", s->queue->name);
 		free(item->batch);
 		item->batch = xstrdup(s->batch);
-		queue_key_at(s->queue, key, "item", item->id);
-		transaction_put(t, transaction_own(t, key), queue_write(&queue_item_record, item));
+		transaction_put(t, queue_own_key_at(s->queue, t, "item", item->id),
+			queue_write(&queue_item_record, item));
 		if (t->op_count && t->ops[t->op_count - 1].length > QUEUE_ITEM_MAX)
 			return error_set(err, STATUS_USAGE,
 				"the command has %zu bytes with all its options; at most %d can be "
@@ -195,20 +198,18 @@ static enum status put(struct scheduling *s, bool *known, struct error *err)
  * After an answer that was lost. STATUS_OK: the items are there. STATUS_NO: they are not, and never
  * will be: the lost transaction compares count/@next, which this one has written, if no other has.
  */
-static enum status settle_once(struct scheduling *s, bool *known, struct error *err)
+static enum status settle_once(struct scheduling *s, struct error *err)
 {
-	char key[QUEUE_KEY_MAX];
 	struct transaction t = {0};
 	struct store_answer answer = {0};
 	struct queue_item first = {0};
 	struct queue_tally same = s->next;
-	queue_key_at(s->queue, key, "item", s->next.scheduled + 1);
 	queue_draw_token(same.last);
 	transaction_require_told(&t, s->next_key, s->next_revision);
-	transaction_require_told(&t, key, 0);
+	transaction_require_told(
+		&t, queue_own_key_at(s->queue, &t, "item", s->next.scheduled + 1), 0);
 	transaction_put(&t, s->next_key, queue_write(&queue_tally_record, &same));
 	enum status status = transaction_ask(&t, s->queue->store, &answer, err);
-	*known = answer.known;
 	if (status == STATUS_OK && (answer.held || !answer.entries[1].value))
 		status = STATUS_NO;
 	else if (status == STATUS_OK)
@@ -221,13 +222,22 @@ static enum status settle_once(struct scheduling *s, bool *known, struct error *
 	return status;
 }
 
-/* The same; its own answer may be lost, too. */
+/*
+ * The same, tried again where it has no answer, be it that the store could not be asked or that the
+ * answer was lost: it finds the same whether an earlier try was made or not.
+ */
 static enum status settle(struct scheduling *s, struct error *err)
 {
-	bool known = false;
-	enum status status = STATUS_TEMPORARY;
-	for (int tries = 0; tries < SETTLE_TRIES && status == STATUS_TEMPORARY && !known; tries++)
-		status = settle_once(s, &known, err);
+	enum status status = settle_once(s, err);
+	for (int tries = 1; tries < SETTLE_TRIES && status == STATUS_TEMPORARY; tries++) {
+		clock_sleep_until(clock_after(clock_jitter(SETTLE_PAUSE << tries)));
+		status = settle_once(s, err);
+	}
+	if (status == STATUS_TEMPORARY)
+		error_prefix(err,
+			"cannot find out whether the last commands (%zu) were scheduled; "
+			"preempt-queue list shows them",
+			s->count - s->old);
 	return status;
 }
 

@@ -14,6 +14,7 @@
 #include "queue/moves.h"
 #include "queue/rules.h"
 #include "scratch_queue.h"
+#include "store/backend.h"
 #include "unit.h"
 
 /* count items, all the same except their number as the argument. */
@@ -433,6 +434,53 @@ static void always_late(void)
 	}
 }
 
+/* A transaction is made and its answer lost; the store cannot be asked by the next ones. */
+static const struct store_backend *working;
+static int lose_after, refuse;
+static enum status lose(struct store *of, const struct store_request *request, int64_t deadline,
+	struct store_answer *answer, struct error *error)
+{
+	if (lose_after-- > 0)
+		return working->txn(of, request, deadline, answer, error);
+	if (lose_after == -1) {
+		working->txn(of, request, deadline, answer, error);
+		store_answer_release(answer);
+		return error_set(error, STATUS_TEMPORARY, "the answer is lost");
+	}
+	if (refuse-- <= 0)
+		return working->txn(of, request, deadline, answer, error);
+	answer->known = true;
+	return error_set(error, STATUS_TEMPORARY, "the store is busy");
+}
+
+static void lost_schedule(void)
+{
+	struct queue_count before, after;
+	working = store->backend;
+	struct store_backend losing = *working;
+	losing.txn = lose;
+	store->backend = &losing;
+	TEST("an answer to schedule is lost, and then the store is busy: it is found out all the same")
+	{
+		CHECK_EQ(queue_count(&queue, &before, &err), STATUS_OK);
+		lose_after = 1; /* the first transaction reads */
+		refuse = 3;
+		CHECK_EQ(schedule(2, 0, &plain), STATUS_OK);
+		CHECK(refuse <= 0);
+		CHECK_EQ(queue_count(&queue, &after, &err), STATUS_OK);
+		CHECK_EQ(after.scheduled, before.scheduled + 2);
+		CHECK(counts_agree());
+	}
+	TEST("it stays busy: could not ask, and the error says what is not known")
+	{
+		lose_after = 1;
+		refuse = 100;
+		CHECK_EQ(schedule(1, 0, &plain), STATUS_TEMPORARY);
+		CHECK(strstr(err.text, "cannot find out whether"));
+	}
+	store->backend = working;
+}
+
 static void limited(void)
 {
 	struct queue_count count;
@@ -462,6 +510,7 @@ int main(void)
 	failing();
 	once();
 	limited();
+	lost_schedule();
 	always_late();
 	close_all();
 	scratch_remove();

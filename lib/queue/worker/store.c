@@ -222,12 +222,10 @@ static void look_at_others(struct work *work)
 /* Commands of ours that somebody wants to end. */
 static void look_for_cancelled(struct work *work)
 {
-	char prefix[QUEUE_KEY_MAX];
 	struct store_answer answer = {0};
 	struct error err;
-	queue_key(work->queue, prefix, "cancel/");
-	struct store_range range = {.prefix = prefix};
-	enum status status = store_list(work->queue->store, &range, &answer, &err);
+	enum status status =
+		queue_list(work->queue, "cancel", (struct store_range){0}, &answer, &err);
 	work_note_answer(work, status, &err);
 	for (size_t i = 0; i < answer.count; i++) {
 		uint64_t id;
