@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of the commands that somebody waits for. */
+/* The outcome of the commands that a caller waits for. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

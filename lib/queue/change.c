@@ -72,7 +72,7 @@ static void remove_files(
 		files_forget_item(queue, view->item.id);
 }
 
-/* One try. STATUS_NO: one of them has moved meanwhile. */
+/* One try. STATUS_NO: one of them has moved since it was read. */
 static enum status change(struct queue *queue, enum queue_change how,
 	const struct queue_view *views, size_t count, enum queue_changed *changed,
 	struct error *err)

@@ -166,7 +166,8 @@ static void cancel_run(struct queue_run *run, const struct store_entry *cancel_r
 	run->result.ending.kind = ENDING_CANCELLED;
 }
 
-/* They do not hold: what is there instead stands in the order in which build required it. */
+/* They do not hold: the answer has the keys as they are, in the order in which build required them.
+ */
 static void find_conflicts(struct exchange *x, const struct store_answer *answer, bool asked_error)
 {
 	const struct store_entry *entry = answer->entries;
@@ -329,7 +330,7 @@ enum status exchange_run(struct exchange *x, struct error *err)
 		status = try_once(x, err);
 		tries++;
 	} while (status == STATUS_OK && !x->fenced && !is_done(x));
-	/* What is chosen and not sent is chosen anew: another exchange may come in between. */
+	/* What is chosen and not sent is chosen again: another exchange may come in between. */
 	if (!moves_are_unknown(x->queue))
 		x->candidates = 0;
 	if (status == STATUS_OK && !x->fenced && tries == 1)

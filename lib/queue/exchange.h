@@ -11,7 +11,7 @@
 
 enum { EXCHANGE_PAUSED = 64 };
 
-/* Zeroed but for queue and worker is fresh. It is kept from call to call. */
+/* To begin with, all is zero except queue and worker. It is kept from call to call. */
 struct exchange {
 	struct queue *queue;
 	const struct queue_worker *worker;

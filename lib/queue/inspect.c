@@ -16,7 +16,7 @@ void queue_view_release(struct queue_view *view)
 	*view = (struct queue_view){0};
 }
 
-/* ---- What is at a command's places ---- */
+/* ---- Where a command is ---- */
 
 enum place { PLACE_WAIT, PLACE_RUN, PLACE_CANCEL, PLACE_DONE };
 static const char *const place_names[] = {"wait", "run", "cancel", "done"};
@@ -49,7 +49,7 @@ static enum status see(struct queue_view *view, enum place place, const struct s
 
 /* ---- Some, by their ids ---- */
 
-/* Views of these ids, zeroed but for what was seen at a place, get their items. */
+/* Read the items of these ids into views, which have no items yet. */
 static enum status read_items(struct queue *queue, const uint64_t *ids, size_t count,
 	struct queue_view *views, struct error *err)
 {

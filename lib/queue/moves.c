@@ -243,7 +243,7 @@ void moves_settled(struct queue *queue)
 	queue->tallied = -1;
 }
 
-/* The tally is not the one that was compared: what stands there tells who has changed it. */
+/* The tally is not the one that was compared: its token tells which transaction changed it. */
 static enum status read_fate(struct queue *queue, const struct store_entry *own,
 	struct moves_fate *fate, struct error *err)
 {

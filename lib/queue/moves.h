@@ -67,7 +67,8 @@ const char *queue_own_key(const struct queue *queue, struct transaction *t, cons
 /* "queue/NAME/WHAT/ID" */
 const char *queue_own_key_at(
 	const struct queue *queue, struct transaction *t, const char *what, uint64_t id);
-/* "WHAT/ID" must be at this revision (0: absent); where it is not, what is there is answered. */
+/* "WHAT/ID" must be at this revision (0: absent); where it is not, the answer has the key as it is.
+ */
 void moves_require(struct moves *moves, const char *what, uint64_t id, store_revision revision);
 
 /* waiting to running. Its item is read: the next of the answer's entries. */
@@ -100,9 +101,9 @@ void moves_release(struct moves *moves);
 
 bool moves_are_unknown(const struct queue *queue);
 /*
- * Find out what became of the transaction of unknown outcome, as the worker with this token, which
- * was registered at this revision. After MOVES_MADE and MOVES_FENCED it stays unknown, so that this
- * can be asked again, until moves_settled.
+ * Find out whether the transaction of unknown outcome was made, as the worker with this token,
+ * which was registered at this revision. After MOVES_MADE and MOVES_FENCED it stays unknown, so
+ * that this can be asked again, until moves_settled.
  */
 struct moves_fate {
 	enum {

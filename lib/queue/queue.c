@@ -63,7 +63,7 @@ enum status queue_list(const struct queue *queue, const char *what, struct store
 void queue_draw_token(char token[17])
 {
 	uint64_t number = 0;
-	/* The kernel does not refuse so few bytes. */
+	/* The kernel does not refuse 8 bytes. */
 	while (getrandom(&number, sizeof(number), 0) != sizeof(number) || number == 0)
 		;
 	snprintf(token, 17, "%016" PRIx64, number);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A durable queue of commands in a store. What is acknowledged (STATUS_OK) survives everybody's
- * death. All calls may be repeated; those that wait take a deadline (base/clock.h).
+ * A durable queue of commands in a store. What is acknowledged (STATUS_OK) survives the
+ * death of all processes and machines. All calls may be repeated; those that wait take a deadline
+ * (base/clock.h).
  */
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
@@ -87,7 +88,7 @@ struct queue_view {
 	struct queue_history history;
 	struct queue_lease lease;   /* QUEUE_RUNNING */
 	struct queue_result result; /* done */
-	bool cancelling;	    /* QUEUE_RUNNING: somebody wants it to end */
+	bool cancelling;	    /* QUEUE_RUNNING: it was cancelled, and has not ended yet */
 	store_revision revision;    /* of its place */
 };
 void queue_view_release(struct queue_view *view);
@@ -104,7 +105,7 @@ enum status queue_inspect_some(struct queue *queue, const uint64_t *ids, size_t 
 /*
  * Call visit for every command with an id above after, in the order of ids, until it answers other
  * than STATUS_OK, which is answered then. The view is visit's only during the call. Commands may
- * move meanwhile: none is shown further back than it is.
+ * move during the call: none is shown further back than it is.
  */
 enum status queue_visit(struct queue *queue, uint64_t after,
 	enum status (*visit)(void *context, const struct queue_view *view), void *context,
@@ -137,14 +138,14 @@ enum queue_changed {
 };
 /*
  * Change several (at most QUEUE_CHANGE_BATCH, each once) in one transaction; changed says of each
- * what became of it. Where it fails, some may be changed: it may be repeated.
+ * what was done. If it fails, some may be changed: it may be repeated.
  */
 enum status queue_change(struct queue *queue, enum queue_change how, const uint64_t *ids,
 	size_t count, enum queue_changed *changed, struct error *err);
 
 /* ---- raise.c ---- */
 
-/* One sentence for people: which command, how it ended, what was cancelled. */
+/* Fill err with one sentence: which command, how it ended, what was cancelled. */
 void queue_failure_say(
 	const struct queue *queue, const struct queue_failure *failure, struct error *err);
 /* STATUS_NO: none is pending. */
@@ -153,7 +154,7 @@ enum status queue_failure_pending(
 /*
  * Tell what runs to end (HALT_NOW), wait until nothing is in flight, cancel what waits, and take
  * the error away, so that the queue goes on: STATUS_OK, for one caller. What failed and was
- * cancelled stays so until it is retried or forgotten: who waits for commands asks queue_awaited.
+ * cancelled stays so until it is retried or forgotten: queue_awaited tells callers that wait.
  * STATUS_NO: none is pending (any more). A deadline that has passed (clock_now()) does not wait:
  * STATUS_TIMEOUT, something is still running; so it is when the descriptor wake (-1: none) became
  * readable.
@@ -163,7 +164,7 @@ enum status queue_raise(struct queue *queue, int64_t deadline, int wake,
 
 /* ---- awaited.c ---- */
 
-/* The commands that somebody waits for: with these ids, or with this tag, or all. */
+/* The commands that a caller waits for: with these ids, or with this tag, or all. */
 struct queue_selection {
 	const uint64_t *ids;
 	size_t count;
@@ -181,13 +182,13 @@ struct queue_awaited {
 	uint64_t absent;		     /* an id that is not there; 0: none */
 	struct queue_failure first; /* of those that failed, else were cancelled, else kept going */
 };
-/* What became of them by now; count is that of queue_count, from just before. */
+/* Their outcome by now; count is that of queue_count, from just before. */
 enum status queue_awaited(struct queue *queue, const struct queue_selection *set,
 	const struct queue_count *count, struct queue_awaited *outcome, struct error *err);
 /*
- * The answer for who waited, when none is going on, in words: STATUS_OK: all succeeded, or somebody
- * cancelled them. STATUS_BROKEN: one failed, or was cancelled because another did. STATUS_NO: some
- * failed that cancelled none; or there are none, and nothing that is meant was ever scheduled.
+ * The answer when none is going on, in words: STATUS_OK: all succeeded, or were cancelled by a
+ * user. STATUS_BROKEN: one failed, or was cancelled because another did. STATUS_NO: some failed
+ * that cancelled none; or there are none, and nothing that is meant was ever scheduled.
  */
 enum status queue_awaited_answer(const struct queue *queue, const struct queue_selection *set,
 	const struct queue_awaited *outcome, struct error *err);

@@ -2,25 +2,29 @@
 /*
  * A command in a queue: what was asked, which never changes, and where it is now. It is in exactly
  * one of three places, and every move between them is one transaction that compares the place it
- * leaves, so that whoever was overtaken is refused:
+ * leaves, so that a process that was overtaken is refused:
  *
  *   waiting --take--> running --finish--> done
  *      ^                 |                  |
  *      +---give back-----+      retry-------+      (waiting --cancel--> done)
  *
  * Keys under queue/QUEUE/ (ID: ten digits, from 1; PRIORITY: four, the highest first):
+ *
  *   item/ID            what was asked (struct queue_item)
  *   wait/PRIORITY/ID   it waits: its history
- *   run/ID             somebody runs it: the lease; its revision is what fences
+ *   run/ID             a worker runs it: the lease; its revision fences the worker off
  *   done/ID            it is over: the result
- *   out/ID, err/ID     its output, where that is short; else it is in a file that done/ID names
- *   cancel/ID          it runs, and shall end
- *   count/@next, count/WHO   tallies (struct queue_tally): one list of count/ is a consistent
- * picture worker/TOKEN       a worker that is here (workers.h) beat/NUMBER        which of them
- * beats there error              the failure that nobody was told of yet resource/NAME      how a
- * resource is built once/KEY           what `schedule --once KEY` has scheduled
+ *   out/ID, err/ID     its output, where that is short; else in a file that done/ID names
+ *   cancel/ID          it runs, and is to be ended
+ *   count/@next        the tally of schedule: the ids that were given
+ *   count/WHO          a tally (struct queue_tally): one list of all is a consistent picture
+ *   worker/TOKEN       a worker that is registered (workers.h)
+ *   beat/NUMBER        the worker that beats there
+ *   error              the failure that was not reported yet
+ *   resource/NAME      how a resource is built
+ *   once/KEY           what `schedule --once KEY` has scheduled
  *
- * Values are JSON objects on one line, but for the outputs. One that cannot be read is
+ * Values are JSON objects on one line, except the outputs. One that cannot be read is
  * STATUS_DAMAGED and names its key.
  */
 #ifndef QUEUE_RECORDS_H
@@ -106,11 +110,11 @@ struct queue_ending {
 		ENDING_TIMED_OUT, /* its own --timeout; code or number say how it went then */
 		ENDING_PREEMPTED, /* its worker had a notice, and it did not end with 0 */
 		ENDING_LOST,	  /* its worker vanished */
-		ENDING_CANCELLED, /* somebody wanted it to end; also: it never started */
+		ENDING_CANCELLED, /* by a user or because of a failure; also: it never started */
 		ENDING_CANNOT,	  /* it cannot be started (code 126, 127, or 1); text says why */
 	} kind;
 	int code, number; /* exit code; signal */
-	char text[256];	  /* for people; may be empty */
+	char text[256];	  /* human-readable; may be empty */
 };
 const char *queue_ending_word(enum queue_ending_kind kind);
 /* The code that a shell would say: 124 after a timeout. */
@@ -153,7 +157,6 @@ struct queue_failure {
  * commands keeps a tally of its moves under a key of its own, changed in the same transaction, so
  * that no process waits for another. The sum of all tallies, read by one list, is consistent.
  */
-/* The moves that somebody has made. */
 struct queue_tally {
 	uint64_t scheduled;
 	uint64_t taken;	    /* waiting to running */
@@ -188,7 +191,7 @@ extern const struct queue_record queue_item_record, queue_history_record, queue_
 	queue_result_record, queue_failure_record, queue_tally_record;
 
 /*
- * Read what stands at entry. STATUS_DAMAGED, which names the key: it is absent, or cannot be read,
+ * Read the record at entry. STATUS_DAMAGED, which names the key: it is absent, or cannot be read,
  * or a member has a wrong type or is out of range; the record is zeroed then.
  */
 enum status queue_read(const struct queue_record *kind, const struct store_entry *entry,
@@ -196,7 +199,7 @@ enum status queue_read(const struct queue_record *kind, const struct store_entry
 /* The answer that it cannot be read. */
 enum status queue_damaged(const struct store_entry *entry, struct error *err);
 struct json_object *queue_write(const struct queue_record *kind, const void *record);
-/* Add it to an object for people, under the names that are shown. */
+/* Add it to an object that a program prints, under the names that are shown. */
 void queue_show(const struct queue_record *kind, const void *record, struct json_object *object);
 /* Read an item; where that cannot be done, item is damaged, and has a command to show. */
 void queue_item_take(const struct store_entry *entry, uint64_t id, struct queue_item *item);

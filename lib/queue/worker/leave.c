@@ -13,7 +13,7 @@
 
 #define HAND_IN	 3000  /* ms of the time until a deadline that are kept for handing in */
 #define WITHOUT	 60000 /* ms for handing in where no deadline is known */
-#define PATIENCE 1000  /* ms that the store may take for one answer, once we leave */
+#define PATIENCE 1000  /* ms that one answer of the store may take, once we leave */
 
 int64_t work_share(int64_t left)
 {

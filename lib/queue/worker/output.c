@@ -23,7 +23,7 @@ static const char *stream_name(enum output_stream stream)
 
 /* ---- While it is written ---- */
 
-/* Above 2, so that it is not taken for one of the standard ones, where those are closed. */
+/* Above 2: a program whose standard descriptors are closed would use it as one of them. */
 static int raise_descriptor(int descriptor)
 {
 	if (descriptor < 0 || descriptor > STDERR_FILENO)
@@ -248,14 +248,13 @@ enum status output_print(struct queue *queue, uint64_t id, const struct queue_re
 	queue_key_at(queue, key, stream_name(stream), id);
 	enum status status = store_get(queue->store, key, &entry, err);
 	if (status == STATUS_OK && entry.length != length)
-		status = error_set(
-			err, STATUS_NO, "command %" PRIu64 " has run again meanwhile", id);
+		status = error_set(err, STATUS_NO, "command %" PRIu64 " has run again since", id);
 	else if (status == STATUS_OK && file_write_all(to, entry.value, entry.length) < 0)
 		status = error_errno(err, errno, "write the output");
 	else if (status == STATUS_NO)
 		error_set(err, STATUS_NO,
 			"the output of command %" PRIu64
-			" is not there any more: it was forgotten or put back meanwhile",
+			" is gone: the command was forgotten or put back",
 			id);
 	store_entry_release(&entry);
 	return status;

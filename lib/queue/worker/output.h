@@ -3,7 +3,7 @@
  * The output of a command: up to QUEUE_OUTPUT_SHORT bytes of each stream stand in the store
  * (out/ID, err/ID), more is a file in the queue's directory, FILES/out/ID.TOKEN.out or .err, that
  * appears whole, synced, under its name before the result that names it is committed. The token is
- * that of the lease, so that one who was overtaken overwrites nothing.
+ * that of the lease, so that a worker that lost its lease overwrites nothing.
  */
 #ifndef QUEUE_WORKER_OUTPUT_H
 #define QUEUE_WORKER_OUTPUT_H
@@ -16,7 +16,7 @@ enum output_stream { OUTPUT_OUT, OUTPUT_ERR };
 
 /*
  * A file without a name in $TMPDIR (/tmp) for what a command writes; a descriptor above 2, or -1
- * and err. It is written at its end, whoever else has it open.
+ * and err. All processes that have it open write at its end.
  */
 int output_open(struct error *err);
 /* One stream of one start of a command. */
@@ -44,11 +44,11 @@ enum status output_keep(struct output *output, struct error *err);
 void output_remove(
 	const struct queue *queue, uint64_t id, const char *token, enum output_stream stream);
 void output_remove_both(const struct queue *queue, uint64_t id, const char *token);
-/* The last line that is not blank, for people (text_escape); "" where there is none. */
+/* The last line that is not blank, escaped (text_escape); "" where there is none. */
 void output_last_line(int descriptor, char *line, size_t size);
 /*
  * Write one stream of a finished command to descriptor `to`, wherever it is. STATUS_NO: it was
- * forgotten or put back meanwhile. STATUS_DAMAGED: its file is not there or not whole.
+ * forgotten or put back since. STATUS_DAMAGED: its file is not there or not whole.
  * STATUS_TEMPORARY: it cannot be read, or not be written to `to`.
  */
 enum status output_print(struct queue *queue, uint64_t id, const struct queue_result *result,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resources: directories that a command of the user fills once per worker, when the first command
- * that needs it arrives there, and anew when the worker comes back. A failed build is the failure
- * of the commands that wait for it then, and of nobody else: the next command that needs it has it
- * built again.
+ * that needs it arrives there, and again when the worker comes back. If a build fails, only the
+ * commands that wait for it then fail: the next command that needs it has it built again.
  *
  * A worker's side never waits for a build; its loop is:
  *
@@ -65,7 +64,7 @@ enum status resources_open(
 	struct resources *all, const struct slot_context *place, struct error *err);
 /*
  * Whether all of these (NULL-terminated; NULL: none) are there. Those that are not are built now,
- * side by side, each once, whoever needs it. Asks the store about those that are new here. why is
+ * side by side, each once. Asks the store about those that are new here. why is
  * filled for the last two answers, which stand until the next resources_tick.
  *
  * A build runs where it was defined, stdin empty, with PREEMPT_RESOURCE (its name),

@@ -62,7 +62,7 @@ static void fail(struct resource *resource, const struct error *why)
 	error_prefix(&resource->error, "resource %s", resource->name);
 }
 
-/* All that it has, but for a directory that stays. */
+/* Its descriptor, and its directory unless it was built. */
 static void release(struct resource *resource)
 {
 	if (resource->output >= 0)

@@ -77,7 +77,7 @@ int64_t slot_due(const struct slot *slot);
 bool slot_tick(struct slot *slot, const struct slot_context *place, int64_t now);
 
 /*
- * What became of it: reaps it, ends what is left of its group unless it ended by itself with 0,
+ * Take its end: reaps it, ends what is left of its group unless it ended by itself with 0,
  * decides where it goes (rules.h), stores long output (output.h) if it goes nowhere else. With 0 it
  * has succeeded, also after a notice; 93 after a notice is its own decision, too. STATUS_OK: run is
  * to be handed in, and the slot must stay as it is until slot_clear. Else (the disk is full): the

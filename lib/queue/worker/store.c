@@ -45,7 +45,7 @@ void work_note_answer(struct work *work, enum status status, const struct error 
 		work->said_trouble = true;
 		work_leave(work, (int)status, clock_now(), clock_now());
 	}
-	/* One that passes at once is not worth a word. */
+	/* Do not report a trouble that passes at once. */
 	if (++work->failures == 3 && !work->said_trouble) {
 		message_error(
 			"cannot ask the store: %s; running commands go on; retrying", err->text);
@@ -70,7 +70,7 @@ static void join(struct work *work)
 	if (status != STATUS_OK)
 		return;
 	work->registered = work->worth_trying = true;
-	work->period_at = 0; /* whoever is gone from this machine is seen at once */
+	work->period_at = 0; /* a worker that died on this machine is seen at once */
 	if (work->was_registered)
 		return;
 	work->was_registered = true;
@@ -117,7 +117,7 @@ static void begin_anew(struct work *work)
 	int64_t now = clock_now();
 	message_error("this worker was silent for so long that it was declared dead: its "
 		      "commands were given to other workers and are ended here%s",
-		work->leaving ? "" : "; beginning anew");
+		work->leaving ? "" : "; registering again");
 	for (size_t i = 0; i < work->ended_count; i++)
 		if (work->ended[i]->run.outcome == RUN_PENDING)
 			work->ended[i]->run.outcome = RUN_REFUSED;
@@ -173,7 +173,7 @@ static void exchange(struct work *work)
 	/* As many as we wanted: there may be more. */
 	if (status == STATUS_OK && want)
 		work->worth_trying = x->got == want;
-	/* One that has passed meanwhile stays noted until work_ask_store has seen that. */
+	/* A pause that has ended since stays noted until work_ask_store has seen that. */
 	int64_t next = exchange_due(x);
 	if (paused < work->paused_until)
 		work->paused_until = paused;
@@ -206,8 +206,7 @@ static void look_at_others(struct work *work)
 		message_info("%llu worker%s gone: the commands that ran there wait again",
 			(unsigned long long)fenced, fenced == 1 ? " is" : "s are");
 	if (status == STATUS_DAMAGED) {
-		/* Of somebody else: what we run goes on. Trying to take tells if the store answers.
-		 */
+		/* Of another worker: what we run goes on. Taking tells if the store answers. */
 		if (!work->said_damage)
 			message_error("%s", err.text);
 		work->said_damage = true;
@@ -219,7 +218,7 @@ static void look_at_others(struct work *work)
 		begin_anew(work);
 }
 
-/* Commands of ours that somebody wants to end. */
+/* Commands of ours that were cancelled. */
 static void look_for_cancelled(struct work *work)
 {
 	struct store_answer answer = {0};
@@ -254,7 +253,7 @@ static void look_whether_drained(struct work *work, int64_t now)
 	if (status != STATUS_OK)
 		return;
 	uint64_t sum = count.scheduled + count.succeeded + count.failed + count.cancelled;
-	/* While a failure is pending nobody takes what waits, and who tells it cancels that. */
+	/* While a failure is pending no worker takes what waits; reporting it cancels that. */
 	bool pending = work->exchange.error_pending;
 	if ((count.waiting && !pending) || count.running) {
 		work->drained_since = 0;

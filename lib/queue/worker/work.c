@@ -23,7 +23,7 @@
 #include "store/access.h"
 #include "store/url.h"
 
-#define PATIENCE      5000 /* ms that the store may take for one answer: so long a notice may wait */
+#define PATIENCE      5000  /* ms that one answer of the store may take, and a notice may wait */
 #define PAUSE_FIRST   1000  /* ms */
 #define PAUSE_LONGEST 30000 /* ms */
 
@@ -273,8 +273,8 @@ static bool group_can_write(const char *path)
 }
 
 /*
- * What stands in the queue is run: nobody else may write there. And without the directory of its
- * files no command can be started here: each would use up what it may fail.
+ * The commands in the queue are run: no other user may write there. And without the directory of
+ * its files no command can be started here: each would use up what it may fail.
  */
 static enum status check_access(const struct work *work, struct error *err)
 {
@@ -288,7 +288,7 @@ static enum status check_access(const struct work *work, struct error *err)
 	url_release(&url);
 	if (shared)
 		return error_set(err, STATUS_PERMISSION,
-			"%s: the group can write this store, and what stands in a queue is run as "
+			"%s: the group can write this store, and the commands in a queue are run as "
 			"you; use a store that only you can write",
 			store_where(work->queue->store));
 	status = look_at(store_where(work->queue->store), err);

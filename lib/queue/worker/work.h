@@ -21,14 +21,14 @@ struct work_options {
 	int64_t period;			      /* of the beats, ms */
 	uint64_t limit;			      /* docs/design.md, section 5 */
 	int64_t start_delay, start_delay_max; /* ms: index x start_delay, at most that */
-	int64_t watchdog;   /* ms without any end, then it is said what runs; 0: not */
+	int64_t watchdog;   /* ms without any end after which what runs is reported; 0: never */
 	const char *joblog; /* file that gets a line for each accepted result; NULL: none */
 };
 
 /*
- * 0: drained; 44: drained but for what waits until a failure was told; 42: it had a notice, all it
- * ran has ended and is given back; else a status, said already. Signals that end a program
- * (base/ending.h) end it as a notice does, but for the code.
+ * 0: drained; 44: drained, except what waits until a failure is reported; 42: it had a notice, all
+ * it ran has ended and is given back; else a status, after a message. Signals that end a program
+ * (base/ending.h) end it as a notice does, with a code of their own.
  */
 int work_run(struct queue *queue, const struct work_options *options);
 
