@@ -69,7 +69,7 @@ static void remove_files(
 	if (view->result.out_filed || view->result.err_filed)
 		output_remove_both(queue, view->item.id, view->result.token);
 	if (how == QUEUE_FORGET)
-		files_forget_item(queue, view->item.id);
+		files_remove_item(queue, view->item.id, true);
 }
 
 /* One try. STATUS_NO: one of them has moved since it was read. */

@@ -68,35 +68,26 @@ enum status files_make(
 }
 
 /* "item/THOUSANDS/ID" */
-static void name_item(char name[64], uint64_t id)
+static char *name_item(uint64_t id)
 {
-	snprintf(name, 64, "item/%" PRIu64 "/%" PRIu64, id / ITEMS, id);
+	return xprintf("item/%" PRIu64 "/%" PRIu64, id / ITEMS, id);
 }
 
 enum status files_make_item(const struct queue *queue, uint64_t id, char **path, struct error *err)
 {
-	char name[64];
-	name_item(name, id);
-	return files_make(queue, name, false, path, err);
+	char *name = name_item(id);
+	enum status status = files_make(queue, name, false, path, err);
+	free(name);
+	return status;
 }
 
-static char *item_path(const struct queue *queue, uint64_t id)
+void files_remove_item(const struct queue *queue, uint64_t id, bool whole)
 {
-	char name[64];
-	name_item(name, id);
-	return xprintf("%s/%s", queue->files, name);
-}
-
-void files_remove_item(const struct queue *queue, uint64_t id)
-{
-	char *path = item_path(queue, id);
-	(void)rmdir(path);
+	char *name = name_item(id), *path = xprintf("%s/%s", queue->files, name);
+	if (whole)
+		(void)file_remove_tree(path, NULL);
+	else
+		(void)rmdir(path);
 	free(path);
-}
-
-void files_forget_item(const struct queue *queue, uint64_t id)
-{
-	char *path = item_path(queue, id);
-	(void)file_remove_tree(path, NULL);
-	free(path);
+	free(name);
 }

@@ -20,9 +20,8 @@
 enum status files_make(
 	const struct queue *queue, const char *below, bool durable, char **path, struct error *err);
 
-/* FILES/item/THOUSANDS/ID: made; removed if it is empty; removed with all that is in it. */
+/* FILES/item/THOUSANDS/ID: made; removed, if it is empty, or with all that is in it (whole). */
 enum status files_make_item(const struct queue *queue, uint64_t id, char **path, struct error *err);
-void files_remove_item(const struct queue *queue, uint64_t id);
-void files_forget_item(const struct queue *queue, uint64_t id);
+void files_remove_item(const struct queue *queue, uint64_t id, bool whole);
 
 #endif

@@ -22,7 +22,6 @@ void joblog_command(struct text *text, const struct queue_item *item)
 	char *escaped = xmalloc(size);
 	text_escape(escaped, size, text_string(&raw), raw.length);
 	text_add(text, escaped);
-	text->failed |= raw.failed;
 	free(escaped);
 	text_release(&raw);
 }

@@ -14,12 +14,21 @@ static bool begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-static size_t words_count(char *const *words)
+size_t template_count(char *const *words)
 {
 	size_t count = 0;
 	while (words[count])
 		count++;
 	return count;
+}
+
+char **template_copy(char *const *words)
+{
+	size_t count = template_count(words);
+	char **copy = xcalloc(count + 1, sizeof(*copy));
+	for (size_t i = 0; i < count; i++)
+		copy[i] = xstrdup(words[i]);
+	return copy;
 }
 
 void template_free(char **words)
@@ -52,7 +61,7 @@ static void add_kept(struct text *text, const char *line, size_t length)
 
 char **template_fill_line(char *const *words, const char *line, size_t length)
 {
-	size_t count = words_count(words);
+	size_t count = template_count(words);
 	char **filled = xcalloc(count + 2, sizeof(*filled));
 	bool found = false;
 	for (size_t i = 0; i < count; i++) {
@@ -71,14 +80,12 @@ char **template_fill_line(char *const *words, const char *line, size_t length)
 		}
 		filled[i] = take_word(&text);
 	}
-	if (!found) {
-		struct text text = {0};
-		if (count)
-			add_kept(&text, line, length);
-		else
-			text_add_bytes(&text, line, length);
-		filled[count] = take_word(&text);
-	}
+	struct text last = {0};
+	if (!found && count)
+		add_kept(&last, line, length);
+	else if (!found)
+		text_add_bytes(&last, line, length);
+	filled[count] = found ? NULL : take_word(&last);
 	return filled;
 }
 
@@ -131,7 +138,7 @@ static enum status fill_word(
 enum status template_fill_worker(
 	char *const *words, const char *worker, uint64_t index, char ***filled, struct error *err)
 {
-	size_t count = words_count(words);
+	size_t count = template_count(words);
 	char **made = xcalloc(count + 1, sizeof(*made));
 	enum status status = STATUS_OK;
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {

@@ -35,6 +35,9 @@ char **template_fill_line(char *const *words, const char *line, size_t length);
 enum status template_fill_worker(
 	char *const *words, const char *worker, uint64_t index, char ***filled, struct error *err);
 
+/* NULL-terminated words: how many; a copy; free them. */
+size_t template_count(char *const *words);
+char **template_copy(char *const *words);
 void template_free(char **words);
 
 #endif

@@ -46,7 +46,7 @@ struct chosen {
 	bool (*is_meant)(const struct queue_view *view);
 	bool named; /* by their ids */
 	uint64_t *ids;
-	size_t count, room;
+	size_t count, room, refused;
 };
 
 static enum status choose(void *context, const struct queue_view *view)
@@ -83,13 +83,13 @@ static enum status take_ids(const struct args_rest *rest, struct chosen *chosen,
 
 /*
  * A batch at a time, the newest first: those at the head are on their way to a worker, and would be
- * compared in vain. Prints the id of each that is changed. STATUS_NO: one of those that were named
+ * compared in vain. Prints the id of each that is changed, and reports each that was named and
  * could not be.
  */
 static enum status change(struct queue *queue, void *context, struct error *err)
 {
 	struct chosen *chosen = context;
-	uint64_t told = 0, refused = 0;
+	uint64_t told = 0;
 	enum status status = chosen->named ? STATUS_OK : queue_visit(queue, 0, choose, chosen, err);
 	for (size_t end = chosen->count; end > 0 && status == STATUS_OK;) {
 		enum queue_changed changed[QUEUE_CHANGE_BATCH];
@@ -100,7 +100,7 @@ static enum status change(struct queue *queue, void *context, struct error *err)
 		status = queue_change(queue, chosen->how, ids, count, changed, err);
 		for (size_t i = count; i-- > 0 && status == STATUS_OK;) {
 			told += changed[i] == QUEUE_CHANGED_REQUESTED;
-			refused += changed[i] == QUEUE_CHANGED_NOT;
+			chosen->refused += changed[i] == QUEUE_CHANGED_NOT;
 			if (changed[i] != QUEUE_CHANGED_NOT)
 				printf("%" PRIu64 "\n", ids[i]);
 			else if (chosen->named)
@@ -111,7 +111,7 @@ static enum status change(struct queue *queue, void *context, struct error *err)
 	}
 	if (told && status == STATUS_OK)
 		message_info("%" PRIu64 " %s: told to end", told, told == 1 ? "runs" : "run");
-	return status == STATUS_OK && chosen->named && refused ? STATUS_NO : status;
+	return status;
 }
 
 /* ids and what chooses them exclude each other, and one of them there must be. */
@@ -128,7 +128,7 @@ static int run_change(
 		status = take_ids(rest, &chosen, &err);
 	int code = status == STATUS_OK ? client_run(0, change, &chosen) : message_fail(&err);
 	free(chosen.ids);
-	return code;
+	return code == STATUS_OK && chosen.named && chosen.refused ? CODE_NO : code;
 }
 
 static bool is_going_on(const struct queue_view *view)

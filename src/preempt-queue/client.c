@@ -77,7 +77,7 @@ int client_end(struct client *client, enum status status, const struct error *er
 		fflush(stdout);
 		return ending_die(ending_signal());
 	}
-	if (status == STATUS_NO && *err->text)
+	if (status == STATUS_NO)
 		message_info("%s", err->text);
 	return status == STATUS_OK || status == STATUS_NO ? (int)status : message_fail(err);
 }

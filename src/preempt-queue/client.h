@@ -32,8 +32,8 @@ struct client {
 enum status client_open(struct client *client, unsigned flags, struct error *err);
 
 /*
- * The last line of a command: releases all and prints err, never with STATUS_OK, and with STATUS_NO
- * only if err has a text and -q is not given. Dies of the signal that has come, if any.
+ * The last line of a command: releases all, prints err if status is not STATUS_OK (STATUS_NO: not
+ * with -q), and returns the exit code. Dies of the signal that has come, if any.
  */
 int client_end(struct client *client, enum status status, const struct error *err);
 

@@ -293,14 +293,13 @@ static enum status join(struct joiner *j, struct error *err)
 /* ---- The commands ---- */
 
 /* A store that is not there is a no: schedule and work make one, so its name may be mistyped. */
-static int end(struct client *client, enum status status, struct error *err)
+static int end(struct client *client, enum status status, const struct error *err)
 {
-	if (status == STATUS_NO && !client->store) {
-		message_error(
-			"%s: nothing was ever scheduled there; see --store and --queue", err->text);
-		*err = (struct error){0};
-	}
-	return client_end(client, status, err);
+	if (status != STATUS_NO || client->store)
+		return client_end(client, status, err);
+	message_error("%s: nothing was ever scheduled there; see --store and --queue", err->text);
+	(void)client_end(client, STATUS_OK, err);
+	return CODE_NO;
 }
 
 int run_join(const struct args_rest *rest)

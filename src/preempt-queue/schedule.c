@@ -200,18 +200,10 @@ static enum status add(struct scheduler *s, char **argv, struct error *err)
 
 /* ---- Lines ---- */
 
-static char **words_of_line(char *const *words, const char *line, size_t length)
-{
-	if (words)
-		return template_fill_line(words, line, length);
-	char **made = xcalloc(2, sizeof(*made));
-	made[0] = xstrdup(line);
-	return made;
-}
-
 static enum status schedule_lines(struct scheduler *s, char *const *words, struct error *err)
 {
 	struct lines *r = xcalloc(1, sizeof(*r));
+	char *const none[] = {NULL};
 	r->end_of_line = null_lines ? '\0' : '\n';
 	enum status status = STATUS_OK;
 	while (status == STATUS_OK && !client_interrupted()) {
@@ -219,7 +211,8 @@ static enum status schedule_lines(struct scheduler *s, char *const *words, struc
 		size_t length = 0;
 		status = lines_next(r, &line, &length, err);
 		if (status == STATUS_OK && length)
-			status = add(s, words_of_line(words, line, length), err);
+			status =
+				add(s, template_fill_line(words ? words : none, line, length), err);
 		if (status != STATUS_NO)
 			continue;
 		if (r->over)
@@ -248,13 +241,7 @@ static enum status schedule(struct scheduler *s, char *const *words, struct erro
 {
 	if (lines)
 		return schedule_lines(s, words, err);
-	size_t count = 0;
-	while (words[count])
-		count++;
-	char **argv = xcalloc(count + 1, sizeof(*argv));
-	for (size_t i = 0; i < count; i++)
-		argv[i] = xstrdup(words[i]);
-	enum status status = add(s, argv, err);
+	enum status status = add(s, template_copy(words), err);
 	return status == STATUS_OK ? flush(s, err) : status;
 }
 

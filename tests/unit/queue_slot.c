@@ -311,7 +311,7 @@ static void refused(void)
 	{
 		struct queue_run taken = shell("true");
 		slot_take(&slot, &taken);
-		slot_refuse(&slot, "no\tthere");
+		slot_fail(&slot, STATUS_NO, "no\tthere");
 		CHECK(collect());
 		CHECK_EQ(slot.run.result.state, QUEUE_FAILED);
 		CHECK_EQ(slot.run.result.ending.kind, ENDING_CANNOT);
@@ -321,7 +321,7 @@ static void refused(void)
 			taken = shell("true");
 			taken.lease.history.transients = before;
 			slot_take(&slot, &taken);
-			slot_postpone(&slot, "not now");
+			slot_fail(&slot, STATUS_TEMPORARY, "not now");
 			CHECK(collect());
 			CHECK_EQ(slot.run.result.state, before < 3 ? QUEUE_WAITING : QUEUE_FAILED);
 			CHECK_EQ(slot.run.result.history.transients, before + 1);
@@ -649,9 +649,9 @@ static void places(void)
 		clear(true);
 		snprintf(path, sizeof(path), "%s",
 			path_in_files("item/%d/%d", (int)id / 1000, (int)id));
-		files_forget_item(&queue, id + 1);
+		files_remove_item(&queue, id + 1, true);
 		CHECK(is_there(path));
-		files_forget_item(&queue, id);
+		files_remove_item(&queue, id, true);
 		CHECK(!is_there(path));
 	}
 	TEST("where others can write the queue's files, nothing is started, and it goes back")

@@ -13,8 +13,8 @@
  *		switch (resources_need(&resources, item->resources, &why)) {
  *		case RESOURCE_READY: resources_environment(), slot_start()
  *		case RESOURCE_BUILDING: later
- *		case RESOURCE_FAILED: slot_refuse(slot, why.text)
- *		case RESOURCE_POSTPONED: slot_postpone(slot, why.text)
+ *		case RESOURCE_FAILED: slot_fail(slot, STATUS_NO, why.text)
+ *		case RESOURCE_POSTPONED: slot_fail(slot, STATUS_TEMPORARY, why.text)
  *		}
  *	resources_release(&resources);
  */

@@ -30,10 +30,8 @@ enum status resources_open(
 	*all = (struct resources){.place = place, .descriptor = epoll_create1(EPOLL_CLOEXEC)};
 	if (all->descriptor >= 0)
 		return STATUS_OK;
-	int number = errno;
 	*all = (struct resources){0};
-	return error_set(
-		err, STATUS_TEMPORARY, "no descriptor for resources: %s", strerror(number));
+	return error_set(err, STATUS_TEMPORARY, "cannot watch the builds of resources");
 }
 
 static struct resource *find(const struct resources *all, const char *name)
@@ -111,28 +109,23 @@ static enum status make_directory(
 	enum status status = make_private(all, err);
 	if (status != STATUS_OK)
 		return status;
-	char *path = xprintf("%s/%s", all->directory, resource->name);
-	if (mkdir(path, 0700) < 0) {
-		status = error_set(err, STATUS_TEMPORARY, "cannot make its directory %s: %s", path,
-			strerror(errno));
-		free(path);
-		return status;
-	}
-	resource->directory = path;
-	return STATUS_OK;
+	resource->directory = xprintf("%s/%s", all->directory, resource->name);
+	if (mkdir(resource->directory, 0700) == 0)
+		return STATUS_OK;
+	status = error_set(err, STATUS_TEMPORARY, "cannot make its directory %s: %s",
+		resource->directory, strerror(errno));
+	free(resource->directory);
+	resource->directory = NULL;
+	return status;
 }
 
 static void build_environment(const struct slot_context *place, const struct resource *resource,
 	const char *directory, struct variables *list)
 {
 	char own[sizeof("PREEMPT_RESOURCE_") + RESOURCE_NAME_MAX];
-	/* As the commands will know it, too: what they have in common with the build works there.
-	 */
+	/* The commands have this one, too: what they share with the build works there. */
 	snprintf(own, sizeof(own), "PREEMPT_RESOURCE_%s", resource->name);
-	variables_inherit(list);
-	variables_set(list, "PREEMPT_QUEUE", place->queue->name);
-	variables_set(list, "PREEMPT_WORKER", place->worker->name);
-	variables_set_number(list, "PREEMPT_WORKER_INDEX", place->worker->index);
+	slot_environment(place, list);
 	variables_set(list, "PREEMPT_RESOURCE", resource->name);
 	variables_set(list, own, resource->directory);
 	variables_set(list, "PREEMPT_RESOURCE_DIR", resource->directory);
@@ -251,18 +244,17 @@ char **resources_environment(const struct resources *all, char *const *names)
 static void judge(struct resource *resource, const siginfo_t *info)
 {
 	char line[256];
-	struct error why = {0};
-	if (info->si_code == CLD_EXITED && info->si_status == STATUS_OK) {
+	struct error why;
+	bool exited = info->si_code == CLD_EXITED;
+	if (exited && info->si_status == STATUS_OK) {
 		resource->state = RESOURCE_READY;
 		return;
 	}
 	output_last_line(resource->output, line, sizeof(line));
-	if (info->si_code == CLD_EXITED)
-		error_set(&why, info->si_status == STATUS_TEMPORARY ? STATUS_TEMPORARY : STATUS_NO,
-			"its build ended with %d%s%s", info->si_status, *line ? ": " : "", line);
-	else
-		error_set(&why, STATUS_NO, "its build was ended by signal %d%s%s", info->si_status,
-			*line ? ": " : "", line);
+	error_set(&why,
+		exited && info->si_status == STATUS_TEMPORARY ? STATUS_TEMPORARY : STATUS_NO,
+		"its build %s %d%s%s", exited ? "ended with" : "was ended by signal",
+		info->si_status, *line ? ": " : "", line);
 	fail(resource, &why);
 }
 

@@ -181,7 +181,7 @@ void slot_clear(struct slot *slot, const struct slot_context *place)
 	if (run->result.err_filed && refused)
 		output_remove(place->queue, run->item.id, run->lease.token, OUTPUT_ERR);
 	if (run->outcome == RUN_ACCEPTED && run->result.state == QUEUE_SUCCEEDED)
-		files_remove_item(place->queue, run->item.id);
+		files_remove_item(place->queue, run->item.id, false);
 	if (slot->out >= 0)
 		close(slot->out);
 	if (slot->err >= 0)

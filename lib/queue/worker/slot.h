@@ -8,6 +8,7 @@
 
 #include "base/reaper.h"
 #include "base/subprocess.h"
+#include "base/variables.h"
 #include "queue/exchange.h"
 #include "queue/worker/output.h"
 
@@ -52,7 +53,7 @@ void slot_take(struct slot *slot, struct queue_run *run);
 /*
  * Start what is held. Where this fails, slot_due is now and slot_collect says why: ENDING_CANNOT
  * with 127, 126, or 1 for its directory, its stdin and its placeholders; or, where the reason is
- * not the command's and can pass, as after an exit with 75). It runs where its item says, else
+ * not the command's and can pass, as after an exit with 75. It runs where its item says, else
  * where we are. Its environment: ours, PREEMPT_QUEUE, PREEMPT_ITEM_ID, PREEMPT_ITEM_ATTEMPT (the
  * number of this start), PREEMPT_ITEM_DIR (a directory in queue->files that lasts from start to
  * start, is here already, and goes after success if it is empty), PREEMPT_WORKER,
@@ -60,10 +61,14 @@ void slot_take(struct slot *slot, struct queue_run *run);
  * resources), and its own --env. Placeholders in argv are filled (template.h).
  */
 void slot_start(struct slot *slot, const struct slot_context *place, char *const *extra);
-/* Mark what is held as one that cannot be started because of this: it fails. */
-void slot_refuse(struct slot *slot, const char *why);
-/* Mark it as one that cannot be started now because of this: as after an exit with 75. */
-void slot_postpone(struct slot *slot, const char *why);
+/*
+ * Mark what is held as one that cannot be started: STATUS_NO, STATUS_USAGE: it fails with 1;
+ * STATUS_NOT_FOUND, STATUS_CANNOT_RUN: with that code; else this can pass: as after an exit
+ * with 75.
+ */
+void slot_fail(struct slot *slot, enum status why, const char *text);
+/* Our environment, and what commands and builds of resources have in common. */
+void slot_environment(const struct slot_context *place, struct variables *all);
 /*
  * Tell its process group to end: signal now (also to those that are stopped), KILL at kill_at. Told
  * again, the first why counts, the earlier kill_at, and one of the same kind gets no second signal.

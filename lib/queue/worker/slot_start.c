@@ -34,35 +34,17 @@ static void begin(struct slot *slot)
 	slot->started = clock_utc();
 }
 
-static void cannot(struct slot *slot, enum queue_ending_kind kind, int code, const char *why)
+void slot_fail(struct slot *slot, enum status why, const char *text)
 {
 	struct queue_ending *ending = &slot->run.result.ending;
-	*ending = (struct queue_ending){.kind = kind, .code = code};
-	text_escape(ending->text, sizeof(ending->text), why, strlen(why));
-}
-
-void slot_refuse(struct slot *slot, const char *why)
-{
+	bool of_command = why == STATUS_NO || why == STATUS_USAGE;
 	begin(slot);
-	cannot(slot, ENDING_CANNOT, 1, why);
-}
-
-void slot_postpone(struct slot *slot, const char *why)
-{
-	begin(slot);
-	cannot(slot, ENDING_EXITED, STATUS_TEMPORARY, why);
-}
-
-/* It has not started: whose fault that is, by what says so. */
-static void fail(struct slot *slot, const struct error *err)
-{
-	switch (err->status) {
-	case STATUS_NO:
-	case STATUS_USAGE: cannot(slot, ENDING_CANNOT, 1, err->text); break;
-	case STATUS_NOT_FOUND:
-	case STATUS_CANNOT_RUN: cannot(slot, ENDING_CANNOT, (int)err->status, err->text); break;
-	default: cannot(slot, ENDING_EXITED, STATUS_TEMPORARY, err->text); break;
-	}
+	if (of_command || why == STATUS_NOT_FOUND || why == STATUS_CANNOT_RUN)
+		*ending = (struct queue_ending){
+			.kind = ENDING_CANNOT, .code = of_command ? 1 : (int)why};
+	else
+		*ending = (struct queue_ending){.code = STATUS_TEMPORARY};
+	text_escape(ending->text, sizeof(ending->text), text, strlen(text));
 }
 
 /* The words that are started; *words is to be freed with template_free. */
@@ -71,34 +53,36 @@ static enum status build_words(const struct queue_item *item, const struct queue
 {
 	static char shell[] = "/bin/sh", option[] = "-c", name[] = "sh";
 	char **given = item->argv, *list[3] = {shell, option, NULL};
-	size_t count = 0;
-	enum status status;
 	if (!item->shell)
 		return template_fill_worker(given, worker->name, worker->index, words, err);
-	while (given[count])
-		count++;
+	size_t count = template_count(given);
 	/* sh -c TEXT sh $1 $2 ... */
 	char **all = xcalloc(count + 4, sizeof(*all));
 	memcpy(all, list, 2 * sizeof(*all));
 	all[2] = given[0];
 	all[3] = name;
 	memcpy(all + 4, given + 1, (count - 1) * sizeof(*all));
-	status = template_fill_worker(all, worker->name, worker->index, words, err);
+	enum status status = template_fill_worker(all, worker->name, worker->index, words, err);
 	free(all);
 	return status;
+}
+
+void slot_environment(const struct slot_context *place, struct variables *all)
+{
+	variables_inherit(all);
+	variables_set(all, "PREEMPT_QUEUE", place->queue->name);
+	variables_set(all, "PREEMPT_WORKER", place->worker->name);
+	variables_set_number(all, "PREEMPT_WORKER_INDEX", place->worker->index);
 }
 
 static void build_environment(const struct slot *slot, const struct slot_context *place,
 	const char *directory, char *const *extra, struct variables *all)
 {
 	const struct queue_item *item = &slot->run.item;
-	variables_inherit(all);
-	variables_set(all, "PREEMPT_QUEUE", place->queue->name);
+	slot_environment(place, all);
 	variables_set_number(all, "PREEMPT_ITEM_ID", item->id);
 	variables_set_number(all, "PREEMPT_ITEM_ATTEMPT", slot->run.lease.history.starts);
 	variables_set(all, "PREEMPT_ITEM_DIR", directory);
-	variables_set(all, "PREEMPT_WORKER", place->worker->name);
-	variables_set_number(all, "PREEMPT_WORKER_INDEX", place->worker->index);
 	variables_set_number(all, "PREEMPT_SLOT", slot->number);
 	/* As a shell that goes there. */
 	if (item->directory)
@@ -116,16 +100,15 @@ static enum status make_directory(
 {
 	char *made = NULL;
 	enum status status = files_make_item(place->queue, id, &made, err);
-	if (status != STATUS_OK || *made == '/') {
-		*directory = made;
+	*directory = made;
+	if (status != STATUS_OK || *made == '/')
 		return status;
-	}
 	*directory = realpath(made, NULL);
-	int number = errno;
+	if (!*directory)
+		status = error_set(err, STATUS_TEMPORARY, "cannot find %s: %s", place->queue->files,
+			strerror(errno));
 	free(made);
-	return *directory ? STATUS_OK
-			  : error_set(err, STATUS_TEMPORARY, "cannot find %s: %s",
-				    place->queue->files, strerror(number));
+	return status;
 }
 
 void slot_start(struct slot *slot, const struct slot_context *place, char *const *extra)
@@ -158,7 +141,7 @@ void slot_start(struct slot *slot, const struct slot_context *place, char *const
 		status = subprocess_start(&slot->child, &command, &err);
 	}
 	if (status != STATUS_OK)
-		fail(slot, &err);
+		slot_fail(slot, status, err.text);
 	else if (item->timeout > 0)
 		slot->timeout = clock_after(item->timeout);
 	variables_release(&environment);

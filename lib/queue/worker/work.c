@@ -71,7 +71,7 @@ void work_end_held(struct slot *slot, enum queue_ending_kind why, const char *te
 {
 	if (!slot->held)
 		return;
-	slot_refuse(slot, text);
+	slot_fail(slot, STATUS_NO, text);
 	slot->run.result.ending.kind = why;
 }
 
@@ -108,9 +108,9 @@ static void start_held(struct work *work, struct slot *slot)
 	if (state == RESOURCE_BUILDING)
 		return;
 	if (state == RESOURCE_FAILED) {
-		slot_refuse(slot, why.text);
+		slot_fail(slot, STATUS_NO, why.text);
 	} else if (state == RESOURCE_POSTPONED) {
-		slot_postpone(slot, why.text);
+		slot_fail(slot, STATUS_TEMPORARY, why.text);
 	} else {
 		char **extra = names ? resources_environment(&work->resources, names) : NULL;
 		slot_start(slot, &work->place, extra);

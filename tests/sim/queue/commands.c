@@ -319,12 +319,7 @@ enum status files_make_item(const struct queue *queue, uint64_t id, char **path,
 	return STATUS_OK;
 }
 
-void files_remove_item(const struct queue *queue, uint64_t id)
+void files_remove_item(const struct queue *queue, uint64_t id, bool whole)
 {
-	(void)queue, (void)id;
-}
-
-void files_forget_item(const struct queue *queue, uint64_t id)
-{
-	(void)queue, (void)id;
+	(void)queue, (void)id, (void)whole;
 }
