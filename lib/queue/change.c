@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "queue/files.h"
 #include "queue/moves.h"
-#include "queue/worker/output.h"
+#include "queue/output/files.h"
+#include "queue/output/output.h"
 
 static bool is_over(const struct queue_view *view)
 {

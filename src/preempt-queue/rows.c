@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "ckpt/show.h"
-#include "queue/joblog.h"
+#include "queue/output/joblog.h"
 
 void rows_escape(struct text *text, const char *raw)
 {

@@ -10,8 +10,8 @@
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "client.h"
-#include "queue/joblog.h"
-#include "queue/worker/output.h"
+#include "queue/output/joblog.h"
+#include "queue/output/output.h"
 #include "queue/workers/workers.h"
 #include "rows.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "queue/joblog.h"
 #include "queue/moves.h"
+#include "queue/output/joblog.h"
 #include "queue/rules.h"
 #include "queue/template.h"
 #include "queue/worker/resource.h"

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "queue/files.h"
+#include "queue/output/files.h"
 #include "scratch_queue.h"
 #include "unit.h"
 

@@ -2,7 +2,7 @@
 /* How far a queue is, in one line; and what is over, as lines of a joblog. */
 #include <inttypes.h>
 
-#include "queue/joblog.h"
+#include "queue/output/joblog.h"
 #include "queue/throughput.h"
 #include "unit.h"
 

@@ -14,7 +14,7 @@
 #include "base/message.h"
 #include "base/mounts.h"
 #include "base/parse.h"
-#include "queue/joblog.h"
+#include "queue/output/joblog.h"
 #include "queue/worker/loop.h"
 #include "queue/worker/say.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "queue/files.h"
+#include "queue/output/files.h"
 #include "queue/rules.h"
 
 #define AGAIN  1000 /* ms until a full disk is tried again */

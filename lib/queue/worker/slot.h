@@ -10,7 +10,7 @@
 #include "base/subprocess.h"
 #include "base/variables.h"
 #include "queue/exchange.h"
-#include "queue/worker/output.h"
+#include "queue/output/output.h"
 
 /* What all slots of a worker share. */
 struct slot_context {

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/variables.h"
 #include "base/xalloc.h"
-#include "queue/files.h"
+#include "queue/output/files.h"
 #include "queue/template.h"
 #include "queue/worker/slot.h"
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "queue/exchange.h"
-#include "queue/worker/output.h"
+#include "queue/output/output.h"
 #include "queue/workers/registry.h"
 
 #define PAGE 1000 /* leases that are read at once */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The commands that workers run, what they write, and the queue's files: in place of
- * base/subprocess.c, queue/worker/output.c and queue/files.c.
+ * base/subprocess.c, queue/output/output.c and queue/output/files.c.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "base/bell.h"
 #include "base/subprocess.h"
-#include "queue/files.h"
+#include "queue/output/files.h"
 #include "sim.h"
 
 #define FIRST_CHILD  10000   /* the numbers of the commands */

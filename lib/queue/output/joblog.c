@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/joblog.h"
+#include "queue/output/joblog.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

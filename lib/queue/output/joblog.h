@@ -3,8 +3,8 @@
  * Commands that are over as lines of a joblog, in the columns of GNU parallel's --joblog, so that
  * what reads those reads these. Pure.
  */
-#ifndef QUEUE_JOBLOG_H
-#define QUEUE_JOBLOG_H
+#ifndef QUEUE_OUTPUT_JOBLOG_H
+#define QUEUE_OUTPUT_JOBLOG_H
 
 #include "base/text.h"
 #include "queue/records.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/worker/output.h"
+#include "queue/output/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/xalloc.h"
-#include "queue/files.h"
+#include "queue/output/files.h"
 
 #define LAST_LINES 4096 /* bytes at the end in which the last line is looked for */
 

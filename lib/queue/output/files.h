@@ -8,8 +8,8 @@
  * FILES and the one above it are made when needed; what is further up must be there. All are 0700,
  * and refused (STATUS_PERMISSION) where others could write them. Private to lib/queue.
  */
-#ifndef QUEUE_FILES_H
-#define QUEUE_FILES_H
+#ifndef QUEUE_OUTPUT_FILES_H
+#define QUEUE_OUTPUT_FILES_H
 
 #include "queue/queue.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "queue/files.h"
+#include "queue/output/files.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,8 +5,8 @@
  * appears whole, synced, under its name before the result that names it is committed. The token is
  * that of the lease, so that a worker that lost its lease overwrites nothing.
  */
-#ifndef QUEUE_WORKER_OUTPUT_H
-#define QUEUE_WORKER_OUTPUT_H
+#ifndef QUEUE_OUTPUT_OUTPUT_H
+#define QUEUE_OUTPUT_OUTPUT_H
 
 #include "queue/queue.h"
 
