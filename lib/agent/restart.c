@@ -2,7 +2,6 @@
 #include "agent/restart.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,14 +42,9 @@ static enum status open_between(struct between *between, struct error *err)
 {
 	static const int endings[] = {SIGINT, SIGHUP, SIGQUIT};
 	const struct agent_options *options = between->options;
-	sigset_t set;
-	sigemptyset(&set);
-	process_add_heeded(&set, endings, sizeof(endings) / sizeof(endings[0]));
-	between->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (between->signals < 0)
-		return error_set(
-			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
-	return agent_watch_sources(options, &between->watch, err);
+	enum status status = process_open_signals(
+		endings, sizeof(endings) / sizeof(endings[0]), &between->signals, err);
+	return status == STATUS_OK ? agent_watch_sources(options, &between->watch, err) : status;
 }
 
 static void take_notice(struct between *between, const struct notice *notice)
@@ -62,15 +56,10 @@ static void take_notice(struct between *between, const struct notice *notice)
 /* Wait until deadline; false: a notice or a signal came. */
 static bool wait_between(struct between *between, int64_t deadline)
 {
-	struct pollfd polled[1 + SOURCE_SET_SOURCES];
 	do {
 		struct signalfd_siginfo info;
 		struct notice notice;
-		int64_t due = source_set_due(&between->watch);
-		polled[0] = (struct pollfd){.fd = between->signals, .events = POLLIN};
-		size_t count = source_set_poll(&between->watch, polled + 1);
-		(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
-		source_set_begin(&between->watch, polled + 1);
+		source_set_wait(&between->watch, &between->signals, 1, deadline);
 		while (source_set_take(&between->watch, &notice))
 			take_notice(between, &notice);
 		if (read(between->signals, &info, sizeof(info)) == sizeof(info))

@@ -2,6 +2,7 @@
 #include "base/ending.h"
 
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -45,6 +46,17 @@ int ending_signal(void)
 void ending_set(int number)
 {
 	ended_by = number;
+}
+
+int ending_descriptor(void)
+{
+	sigset_t blocked, ours;
+	sigemptyset(&ours);
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (sigismember(&blocked, endings[i]))
+			sigaddset(&ours, endings[i]);
+	return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 int ending_die(int number)

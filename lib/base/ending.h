@@ -18,6 +18,12 @@ void ending_catch(void);
 int ending_signal(void);
 void ending_set(int number);
 
+/*
+ * A signalfd, which does not block, of the signals that ending_catch has blocked, for a program
+ * that reads them itself; -1 with errno.
+ */
+int ending_descriptor(void);
+
 /* Wait until one is ready, deadline, or a signal. revents are those of poll(2), or 0. */
 void ending_wait(struct pollfd *polls, size_t count, int64_t deadline);
 

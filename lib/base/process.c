@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,11 +112,20 @@ void process_rename(const char *name)
 		((volatile char *)arguments)[i] = i < length && i + 1 < size ? name[i] : '\0';
 }
 
-void process_add_heeded(sigset_t *set, const int *numbers, size_t count)
+enum status process_open_signals(
+	const int *numbers, size_t count, int *descriptor, struct error *err)
 {
+	sigset_t set;
+	sigemptyset(&set);
 	for (size_t i = 0; i < count; i++) {
-		struct sigaction action;
-		if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-			sigaddset(set, numbers[i]);
+		struct sigaction old;
+		if (numbers[i] == SIGCHLD ||
+			(sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN))
+			sigaddset(&set, numbers[i]);
 	}
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	*descriptor = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return *descriptor >= 0 ? STATUS_OK
+				: error_set(err, STATUS_TEMPORARY, "cannot receive signals: %s",
+					  strerror(errno));
 }

@@ -34,10 +34,11 @@ enum process_state {
 enum process_state process_check(const struct process_identity *identity);
 
 /*
- * Add those of numbers that are not ignored: a signalfd would read the others, too, and nohup must
- * stay nohup.
+ * Block these signals, and read them from a signalfd from now on: *descriptor, which does not
+ * block. Those that are ignored are left alone, as nohup must stay nohup; CHLD is read in any case.
  */
-void process_add_heeded(sigset_t *set, const int *numbers, size_t count);
+enum status process_open_signals(
+	const int *numbers, size_t count, int *descriptor, struct error *err);
 
 /* What this process, forked from ours, is called from now on: in ps, and for pkill -f. */
 void process_rename(const char *name);

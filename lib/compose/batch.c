@@ -2,7 +2,6 @@
 #include "compose/batch.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -25,19 +24,11 @@
 enum status batch_open(struct batch *batch, const char *const *sources, size_t count, int64_t grace,
 	struct error *err)
 {
-	static const int passed_on[] = {SIGINT, SIGHUP, SIGQUIT};
+	static const int numbers[] = {SIGCHLD, SIGINT, SIGHUP, SIGQUIT};
 	struct source_options how = {.grace = grace};
-	enum status status = STATUS_OK;
-	sigset_t set;
 	agent_hold_signals(sources, count);
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	process_add_heeded(&set, passed_on, sizeof(passed_on) / sizeof(passed_on[0]));
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	batch->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (batch->signals < 0)
-		return error_set(
-			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
+	enum status status = process_open_signals(
+		numbers, sizeof(numbers) / sizeof(numbers[0]), &batch->signals, err);
 	for (size_t i = 0; i < count && status == STATUS_OK; i++) {
 		struct source *source;
 		status = source_open(&source, sources[i], &how, err);
@@ -77,14 +68,6 @@ static void take_notice(struct batch *batch, const struct notice *notice)
 		if (left > 0 && left < FAR_AWAY && clock_after(left) < batch->notice.deadline)
 			batch->notice.deadline = clock_after(left);
 	}
-}
-
-static void check_sources(struct batch *batch, const struct pollfd *polled)
-{
-	struct notice notice;
-	source_set_begin(&batch->watch, polled);
-	while (source_set_take(&batch->watch, &notice))
-		take_notice(batch, &notice);
 }
 
 static void reap(struct batch *batch)
@@ -161,11 +144,10 @@ static void tell(struct batch *batch, int64_t now)
 
 static void wait_once(struct batch *batch, int64_t deadline)
 {
-	struct pollfd polled[1 + SOURCE_SET_SOURCES] = {{.fd = batch->signals, .events = POLLIN}};
-	size_t count = source_set_poll(&batch->watch, polled + 1);
-	int64_t due = source_set_due(&batch->watch);
-	(void)poll(polled, 1 + count, clock_poll_timeout(due < deadline ? due : deadline));
-	check_sources(batch, polled + 1);
+	struct notice notice;
+	source_set_wait(&batch->watch, &batch->signals, 1, deadline);
+	while (source_set_take(&batch->watch, &notice))
+		take_notice(batch, &notice);
 	take_signals(batch);
 }
 

@@ -421,17 +421,11 @@ static enum keeper_end wait_for_attempt(struct keeper *k, enum status *status, s
 static enum status open_signals(struct keeper *k, struct error *err)
 {
 	/* The last two only where there is a command to pass them on to. */
-	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 	size_t count = sizeof(numbers) / sizeof(numbers[0]);
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	process_add_heeded(&set, numbers, k->options->command ? count : count - 2);
-	sigprocmask(SIG_BLOCK, &set, &k->before);
-	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return k->signals >= 0 ? STATUS_OK
-			       : error_set(err, STATUS_TEMPORARY, "cannot receive signals: %s",
-					 strerror(errno));
+	sigprocmask(SIG_SETMASK, NULL, &k->before);
+	return process_open_signals(
+		numbers, k->options->command ? count : count - 2, &k->signals, err);
 }
 
 /* Another process beats for this task already: replace ourselves by the command. */

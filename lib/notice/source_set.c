@@ -52,6 +52,17 @@ void source_set_begin(struct source_set *watch, const struct pollfd *polls)
 	watch->next = 0;
 }
 
+void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until)
+{
+	struct pollfd polls[SOURCE_SET_SOURCES + 4];
+	size_t sources = source_set_poll(watch, polls);
+	for (size_t i = 0; i < count; i++)
+		polls[sources + i] = (struct pollfd){.fd = others[i], .events = POLLIN};
+	until = clock_earlier(source_set_due(watch), until);
+	(void)poll(polls, sources + count, clock_poll_timeout(until));
+	source_set_begin(watch, polls);
+}
+
 enum source_set_event source_set_next(
 	struct source_set *watch, size_t *which, struct notice *notice, struct error *err)
 {

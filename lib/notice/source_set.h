@@ -5,10 +5,7 @@
  *
  *	source_set_add(...);
  *	for (;;) {
- *		struct pollfd polls[SOURCE_SET_SOURCES];
- *		size_t count = source_set_poll(&watch, polls);
- *		poll(polls, count, clock_poll_timeout(source_set_due(&watch)));
- *		source_set_begin(&watch, polls);
+ *		source_set_wait(&watch, NULL, 0, deadline);
  *		while (source_set_take(&watch, &notice))
  *			...
  *	}
@@ -51,7 +48,14 @@ enum status source_set_add(struct source_set *watch, struct source *source, stru
 /* Closes all. A zeroed set is legal. */
 void source_set_release(struct source_set *watch);
 
-/* Fill polls[] (SOURCE_SET_SOURCES long), one for each source, in order. Returns their number. */
+/*
+ * Start a round: wait until a source is to be asked, one of the count (at most 4) other descriptors
+ * can be read (-1: none), `until`, or a signal.
+ */
+void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until);
+
+/* The parts of it, for a caller that waits in another way. Fill polls[] (SOURCE_SET_SOURCES long),
+ * one for each source, in order. Returns their number. */
 size_t source_set_poll(const struct source_set *watch, struct pollfd *polls);
 /* The instant until which to poll; CLOCK_NEVER: no limit. */
 int64_t source_set_due(const struct source_set *watch);

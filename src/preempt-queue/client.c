@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "client.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
 #include "base/clock.h"
 #include "base/ending.h"
@@ -107,17 +105,9 @@ int64_t client_deadline(void)
 
 int client_catch(void)
 {
-	static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	sigset_t blocked, ours;
 	ending_catch();
 	caught = true;
-	/* ending_catch has blocked those that it takes; the others are not for us. */
-	sigemptyset(&ours);
-	sigprocmask(SIG_SETMASK, NULL, &blocked);
-	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
-		if (sigismember(&blocked, endings[i]))
-			sigaddset(&ours, endings[i]);
-	return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	return ending_descriptor();
 }
 
 bool client_interrupted(void)

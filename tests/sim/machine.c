@@ -390,9 +390,14 @@ enum process_state process_check(const struct process_identity *identity)
 	return process_lives(kernel.process[index]) ? PROCESS_ALIVE : PROCESS_GONE;
 }
 
-void process_add_heeded(sigset_t *set, const int *numbers, size_t count)
+enum status process_open_signals(
+	const int *numbers, size_t count, int *descriptor, struct error *err)
 {
-	(void)set, (void)numbers, (void)count;
+	(void)numbers, (void)count, (void)err;
+	sigset_t none;
+	sigemptyset(&none);
+	*descriptor = signalfd(-1, &none, 0);
+	return STATUS_OK;
 }
 
 void process_rename(const char *name)

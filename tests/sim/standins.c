@@ -155,9 +155,14 @@ int64_t source_set_due(const struct source_set *watch)
 	return CLOCK_NEVER;
 }
 
-void source_set_begin(struct source_set *watch, const struct pollfd *polls)
+void source_set_wait(struct source_set *watch, const int *others, size_t count, int64_t until)
 {
-	(void)watch, (void)polls;
+	struct pollfd polls[4];
+	(void)watch;
+	for (size_t i = 0; i < count; i++)
+		polls[i] = (struct pollfd){.fd = others[i], .events = POLLIN};
+	if (count)
+		(void)poll(polls, count, clock_poll_timeout(until));
 }
 
 bool source_set_take(struct source_set *watch, struct notice *notice)

@@ -45,10 +45,9 @@ void agent_take_notice(struct agent *agent, const struct notice *notice)
 			subprocess_signal(&agent->commands[i].process, notice->signal);
 }
 
-void agent_check_sources(struct agent *agent, const struct pollfd *polled)
+void agent_check_sources(struct agent *agent)
 {
 	struct notice notice;
-	source_set_begin(&agent->watch, polled);
 	while (source_set_take(&agent->watch, &notice))
 		agent_take_notice(agent, &notice);
 }

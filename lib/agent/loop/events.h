@@ -3,11 +3,10 @@
 #ifndef AGENT_LOOP_EVENTS_H
 #define AGENT_LOOP_EVENTS_H
 
-#include <poll.h>
-
 #include "agent/loop/loop.h"
 
-void agent_check_sources(struct agent *agent, const struct pollfd *polled);
+/* The notices that have come by the last wait. */
+void agent_check_sources(struct agent *agent);
 void agent_take_notice(struct agent *agent, const struct notice *notice);
 /* Notices that a source has caught, and holds back until more is known of them. */
 void agent_take_held(struct agent *agent);

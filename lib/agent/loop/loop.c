@@ -2,7 +2,6 @@
 /* The loop, and what stands around it. */
 #include "agent/agent.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -25,17 +24,11 @@
 
 void agent_wait_for_events(struct agent *agent, int64_t wake)
 {
-	struct pollfd polled[3 + SOURCE_SET_SOURCES] = {{.fd = agent->signals, .events = POLLIN},
-		{.fd = store_thread_descriptor(agent->group.store_thread), .events = POLLIN},
-		{.fd = agent->served, .events = POLLIN}};
-	struct pollfd *sources = polled + 3;
-	size_t source_count = source_set_poll(&agent->watch, sources);
-	if (source_set_due(&agent->watch) < wake)
-		wake = source_set_due(&agent->watch);
-	(void)poll(polled, 3 + source_count, clock_poll_timeout(wake));
-
+	int others[] = {
+		agent->signals, store_thread_descriptor(agent->group.store_thread), agent->served};
+	source_set_wait(&agent->watch, others, sizeof(others) / sizeof(others[0]), wake);
 	int64_t now = clock_now();
-	agent_check_sources(agent, sources);
+	agent_check_sources(agent);
 	agent_take_signals(agent, now);
 }
 

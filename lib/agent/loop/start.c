@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "agent/environment.h"
@@ -32,22 +30,14 @@ static void do_nothing(int number)
 
 enum status agent_open_signals(struct agent *agent, struct error *err)
 {
-	static const int passed_on[] = {SIGINT, SIGHUP, SIGQUIT};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
+	/* CONT only where there is a terminal, INT, HUP and QUIT to be passed on. */
+	static const int numbers[] = {SIGCHLD, SIGINT, SIGHUP, SIGQUIT, SIGCONT};
+	size_t count = sizeof(numbers) / sizeof(numbers[0]);
 	terminal_open(&agent->terminal);
-	if (agent->terminal.descriptor >= 0)
-		sigaddset(&set, SIGCONT);
-	process_add_heeded(&set, passed_on, sizeof(passed_on) / sizeof(passed_on[0]));
 	/* A reader of our stderr that goes away must not end us; a handler is not inherited. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing}, NULL);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	agent->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (agent->signals < 0)
-		return error_set(
-			err, STATUS_TEMPORARY, "cannot receive signals: %s", strerror(errno));
-	return STATUS_OK;
+	return process_open_signals(
+		numbers, count - (agent->terminal.descriptor < 0), &agent->signals, err);
 }
 
 enum status agent_watch_sources(

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Notices, signals that end us, and the way out. */
-#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -59,13 +58,8 @@ static void take_notice(struct work *work, const struct notice *notice)
 void work_take_notices(struct work *work)
 {
 	struct source_set *watch = work->options->watch;
-	struct pollfd polls[SOURCE_SET_SOURCES];
 	struct notice notice;
-	size_t count = source_set_poll(watch, polls);
-	if (poll(polls, count, 0) < 0)
-		for (size_t i = 0; i < count; i++)
-			polls[i].revents = 0;
-	source_set_begin(watch, polls);
+	source_set_wait(watch, NULL, 0, 0);
 	while (source_set_take(watch, &notice))
 		take_notice(work, &notice);
 }

@@ -2,11 +2,9 @@
 /* The worker's loop. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -299,16 +297,8 @@ static enum status check_access(const struct work *work, struct error *err)
 
 static enum status open_signals(struct work *work, struct error *err)
 {
-	static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	sigset_t blocked, ours;
 	ending_catch();
-	/* Those that it left alone (nohup, a source of notices) are not blocked. */
-	sigemptyset(&ours);
-	sigprocmask(SIG_SETMASK, NULL, &blocked);
-	for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
-		if (sigismember(&blocked, endings[i]))
-			sigaddset(&ours, endings[i]);
-	work->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+	work->signals = ending_descriptor();
 	work->wake = epoll_create1(EPOLL_CLOEXEC);
 	if (work->signals < 0 || work->wake < 0)
 		return error_set(

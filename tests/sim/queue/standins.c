@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,13 @@ int ending_signal(void)
 void ending_set(int number)
 {
 	(void)number;
+}
+
+int ending_descriptor(void)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	return signalfd(-1, &none, 0);
 }
 
 void ending_wait(struct pollfd *polls, size_t count, int64_t deadline)
