@@ -8,6 +8,7 @@
 #include "agent/loop/loop.h"
 #include "agent/served.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/message.h"
 #include "base/xalloc.h"
 #include "proto/remembered.h"
@@ -335,9 +336,7 @@ static void declare_dead(struct agent *agent)
 	write_build_deaths(&write, &agent->group.view, BY_NO_TASK, &death, 1);
 	store_thread_write(agent->group.store_thread, &write);
 	while (!written && clock_now() < until) {
-		struct pollfd ready = {
-			.fd = store_thread_descriptor(agent->group.store_thread), .events = POLLIN};
-		(void)poll(&ready, 1, clock_poll_timeout(until));
+		(void)descriptor_wait(store_thread_descriptor(agent->group.store_thread), until);
 		for (struct result *result;
 			(result = store_thread_take(agent->group.store_thread));) {
 			written |=

@@ -2,7 +2,6 @@
 #include "agent/source_group.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/thread.h"
 #include "base/xalloc.h"
 #include "proto/claim.h"
@@ -157,13 +157,6 @@ static enum status look(struct group_source *self, struct error *err)
 	return status == STATUS_OK ? view_refresh(&self->view, self->store, err) : status;
 }
 
-/* Sleep, or until we are to end: true. */
-static bool pause_for(const struct group_source *self, int64_t milliseconds)
-{
-	struct pollfd stop = {.fd = self->stop, .events = POLLIN};
-	return poll(&stop, 1, (int)milliseconds) > 0;
-}
-
 static void *ask(void *context)
 {
 	struct group_source *self = context;
@@ -177,7 +170,8 @@ static void *ask(void *context)
 		else
 			post_failure(self, &err);
 		if ((status != STATUS_OK && status != STATUS_NO) || !self->store) {
-			if (pause_for(self, AGAIN / 2 + clock_jitter(AGAIN)))
+			if (descriptor_wait(
+				    self->stop, clock_after(AGAIN / 2 + clock_jitter(AGAIN))))
 				break;
 			continue;
 		}
@@ -189,7 +183,7 @@ static void *ask(void *context)
 		if (status == STATUS_OK || status == STATUS_TIMEOUT)
 			continue;
 		post_failure(self, &err);
-		if (pause_for(self, AGAIN / 2 + clock_jitter(AGAIN)))
+		if (descriptor_wait(self->stop, clock_after(AGAIN / 2 + clock_jitter(AGAIN))))
 			break;
 	}
 	view_release(&self->view);

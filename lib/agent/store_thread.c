@@ -2,7 +2,6 @@
 #include "agent/store_thread.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "agent/signal_only.h"
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/thread.h"
 #include "base/xalloc.h"
 #include "live/outage.h"
@@ -135,12 +135,6 @@ static void carry_out_join(struct store_thread *thread, struct request *request)
 	post(thread, result);
 }
 
-static void wait_until(struct store_thread *thread, int64_t deadline)
-{
-	struct pollfd wake = {.fd = thread->wake, .events = POLLIN};
-	poll(&wake, 1, clock_poll_timeout(deadline));
-}
-
 /*
  * Sleep after so many failures in a row: longer after each, up to a second. That a look is wanted
  * does not end it; that something is to be carried out does, unless that has just failed.
@@ -150,7 +144,7 @@ static void pause_after(struct store_thread *thread, int failures, bool requests
 	int64_t end = clock_after(100 + clock_jitter(failures > 10 ? 1000 : 100 * failures));
 	bool called = false;
 	while (!called && clock_now() < end) {
-		wait_until(thread, end);
+		(void)descriptor_wait(thread->wake, end);
 		bell_hush(thread->wake);
 		pthread_mutex_lock(&thread->lock);
 		called = thread->stopping || (requests_end_it && thread->first);
@@ -395,7 +389,7 @@ static void *work(void *context)
 		else if (following)
 			follow(thread, &failures);
 		else
-			wait_until(thread, CLOCK_NEVER);
+			(void)descriptor_wait(thread->wake, CLOCK_NEVER);
 	}
 	store_close(thread->store);
 	pthread_mutex_lock(&thread->lock);

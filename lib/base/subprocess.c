@@ -221,13 +221,13 @@ static enum status launch(
 			strerror(fork_error));
 	}
 	struct refusal refusal = {0};
-	struct pollfd told = {.fd = report[0], .events = POLLIN};
 	int64_t until = options->limit ? options->limit : CLOCK_NEVER;
 	ssize_t n = 0;
+	bool told;
 	/* A filesystem that does not answer may hold it: then it is late like any other. */
-	while (poll(&told, 1, clock_poll_timeout(until)) <= 0 && clock_now() < until)
+	while (!(told = descriptor_wait(report[0], until)) && clock_now() < until)
 		;
-	if (told.revents)
+	if (told)
 		do
 			n = read(report[0], &refusal, sizeof(refusal));
 		while (n < 0 && errno == EINTR);

@@ -103,10 +103,9 @@ static enum status start(struct keeper *k, struct error *err)
 /* Until it has ended, or deadline. */
 static void wait_for_end(struct keeper *k, int64_t deadline)
 {
-	struct pollfd poller = {.fd = k->process.end.descriptor, .events = POLLIN};
 	while (k->process.pid && clock_now() < deadline) {
-		int64_t until = clock_earlier(k->process.end.due, deadline);
-		(void)poll(&poller, 1, clock_poll_timeout(until));
+		(void)descriptor_wait(
+			k->process.end.descriptor, clock_earlier(k->process.end.due, deadline));
 		reap(k);
 	}
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "agent/pulse/watch.h"
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/thread.h"
 #include "base/xalloc.h"
 
@@ -124,12 +124,6 @@ static void tell_verdict(struct pulse *pulse)
 	bell_ring(pulse->broken);
 }
 
-static void wait_until(struct pulse *pulse, int64_t instant)
-{
-	struct pollfd wake = {.fd = pulse->wake, .events = POLLIN};
-	poll(&wake, 1, clock_poll_timeout(instant));
-}
-
 /* Until the next beat is due, or we are to stop; meanwhile changes of the attempt are followed. */
 static void rest(struct pulse *pulse, int64_t until)
 {
@@ -140,7 +134,7 @@ static void rest(struct pulse *pulse, int64_t until)
 			status = store_wait(pulse->store, pulse->attempt.prefix,
 				pulse->view.revision, until, pulse->wake, &revision, NULL);
 		else
-			wait_until(pulse, until);
+			(void)descriptor_wait(pulse->wake, until);
 		bell_hush(pulse->wake);
 		if (status == STATUS_OK)
 			status = pulse_refresh(pulse, NULL);
@@ -168,14 +162,14 @@ static void *work(void *context)
 	int64_t last = 0;
 	(void)pthread_setname_np(pthread_self(), "pulse");
 	while (!atomic_load(&pulse->stopping) && !atomic_load(&pulse->begun)) {
-		wait_until(pulse, CLOCK_NEVER);
+		(void)descriptor_wait(pulse->wake, CLOCK_NEVER);
 		bell_hush(pulse->wake);
 	}
 	while (!atomic_load(&pulse->stopping)) {
 		if (!pulse->store &&
 			store_open(&pulse->store, pulse->options.store, 0,
 				clock_after(pulse->options.rules.timeout), NULL) != STATUS_OK) {
-			wait_until(pulse, clock_after(500 + clock_jitter(500)));
+			(void)descriptor_wait(pulse->wake, clock_after(500 + clock_jitter(500)));
 			bell_hush(pulse->wake);
 			continue;
 		}

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 static socklen_t make_name(
 	const char *store, const struct attempt *attempt, uint64_t task, struct sockaddr_un *name)
@@ -91,9 +91,7 @@ enum status stream_stop(const char *store, const struct attempt *attempt, uint64
 				    : error_set(err, STATUS_NO, "nobody beats for task %llu here",
 					      (unsigned long long)task);
 		/* It hangs up when it has taken the call. */
-		struct pollfd poller = {.fd = descriptor, .events = POLLIN};
-		int64_t again = clock_after(100);
-		(void)poll(&poller, 1, clock_poll_timeout(again < deadline ? again : deadline));
+		(void)descriptor_wait(descriptor, clock_earlier(clock_after(100), deadline));
 		close(descriptor);
 		if (clock_now() >= deadline)
 			return error_set(err, STATUS_TIMEOUT,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/ending.h"
 #include "base/message.h"
 #include "base/mounts.h"
@@ -216,14 +217,13 @@ static void watch_sources(struct work *work)
 
 static void wait_for_something(struct work *work)
 {
-	struct pollfd wake = {.fd = work->wake, .events = POLLIN};
 	char prefix[QUEUE_KEY_MAX];
 	store_revision revision;
 	struct error err;
 	watch_sources(work);
 	int64_t until = due(work);
 	if (!waits_for_commands(work)) {
-		(void)poll(&wake, 1, clock_poll_timeout(until));
+		(void)descriptor_wait(work->wake, until);
 		return;
 	}
 	queue_key(work->queue, prefix, work->exchange.error_pending ? "error" : "wait/");

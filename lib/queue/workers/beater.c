@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that beats. */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "base/bell.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/thread.h"
 #include "queue/workers/workers.h"
 
@@ -55,7 +55,6 @@ static void note(struct beater *beater, enum status status, const struct error *
 static void *work(void *context)
 {
 	struct beater *beater = context;
-	struct pollfd wake = {.fd = beater->wake, .events = POLLIN};
 	struct store *store = NULL;
 	/* The first one was written when it registered. */
 	uint64_t sequence = 1;
@@ -69,7 +68,7 @@ static void *work(void *context)
 		if (status == STATUS_OK)
 			status = beat(beater, store, ++sequence, &err);
 		note(beater, status, &err);
-		poll(&wake, 1, clock_poll_timeout(next));
+		(void)descriptor_wait(beater->wake, next);
 	}
 	store_close(store);
 	return NULL;
