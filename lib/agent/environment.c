@@ -49,10 +49,7 @@ char **environment_build(const struct command_environment *what)
 		variables_set_number(&list, "WORLD_SIZE", what->attempt->tasks);
 		variables_set_number(&list, "LOCAL_WORLD_SIZE", what->identity->count);
 	}
-	if (!list.failed)
-		return list.items;
-	variables_release(&list);
-	return NULL;
+	return list.items;
 }
 
 void environment_free(char **environment)

@@ -24,7 +24,7 @@ struct command_environment {
 	size_t source_count;
 };
 
-/* Ours with what the command needs; NULL without memory. Free with environment_free. */
+/* Ours with what the command needs. Free with environment_free. */
 char **environment_build(const struct command_environment *what);
 void environment_free(char **environment);
 

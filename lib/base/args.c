@@ -12,6 +12,7 @@
 #include "base/args_check.h"
 #include "base/message.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 
 static bool show_help, show_version, quiet;
 static int verbose;
@@ -45,7 +46,7 @@ static void table_add(struct table *table, const struct args_option *options)
 		table->options[table->count++] = options;
 }
 
-static bool table_init(struct table *table, const struct args_command *command)
+static void table_init(struct table *table, const struct args_command *command)
 {
 	table_add(table, command->options);
 	table_add(table, command->common);
@@ -67,7 +68,8 @@ static bool table_init(struct table *table, const struct args_command *command)
 	table->end = arg_end(8);
 	table->entries[table->count] = table->words;
 	table->entries[table->count + 1] = table->end;
-	return arg_nullcheck(table->entries) == 0;
+	if (arg_nullcheck(table->entries))
+		xalloc_failed();
 }
 
 static void table_release(struct table *table)
@@ -202,11 +204,11 @@ static int refuse(
  * takes no empty value: where one is meant, empty_word is given. joined has room for twice as many
  * words as argv.
  */
-static bool join_values(const struct table *table, int *argc, char **argv, char *joined[])
+static void join_values(const struct table *table, int *argc, char **argv, char *joined[])
 {
 	int count = 0, words = *argc;
-	bool first_part = true, whole = true;
-	for (int i = 0; i < words && whole; i++) {
+	bool first_part = true;
+	for (int i = 0; i < words; i++) {
 		char *word = argv[i], *next = i + 1 < words ? argv[i + 1] : NULL;
 		bool takes_next = false;
 		joined[count++] = word;
@@ -218,25 +220,21 @@ static bool join_values(const struct table *table, int *argc, char **argv, char 
 		i += takes_next;
 		char **last = &joined[count - 1], *value = strchr(word, '=');
 		if (takes_next && *next) {
-			whole = asprintf(last, "%s%s%s", word, word[1] == '-' ? "=" : "", next) > 0;
+			*last = xprintf("%s%s%s", word, word[1] == '-' ? "=" : "", next);
 		} else if (takes_next) {
 			joined[count++] = empty_word;
 		} else if (word[1] == '-' && value && !value[1]) {
-			*last = strndup(word, (size_t)(value - word));
-			whole = *last;
+			*last = xstrndup(word, (size_t)(value - word));
 			joined[count++] = empty_word;
 		}
-		if (!whole)
-			*last = word;
 	}
 	*argc = count;
-	return whole;
 }
 
 /* Those words of joined that are not argv's own. */
 static void free_joined(char **joined, int count, int argc, char **argv)
 {
-	for (int i = 0; joined && i < count; i++) {
+	for (int i = 0; i < count; i++) {
 		bool own = joined[i] != empty_word;
 		for (int k = 0; k < argc; k++)
 			own &= joined[i] != argv[k];
@@ -262,17 +260,11 @@ static int run_command(const struct args_program *program, const struct args_com
 		rest.command = argv + own + 1;
 	int seen = command->takes_command ? own : argc;
 
-	char **joined = calloc(2 * (size_t)seen + 1, sizeof(*joined));
-	bool whole = table_init(&table, command) && joined;
+	char **joined = xcalloc(2 * (size_t)seen + 1, sizeof(*joined));
+	table_init(&table, command);
 	enum status wrong =
-		whole ? args_check(table.options, table.count, command, &rest, seen, argv, &err)
-		      : STATUS_OK;
-	if (!whole || !join_values(&table, &seen, argv, joined)) {
-		table_release(&table);
-		free_joined(joined, seen, argc, argv);
-		message_error("out of memory");
-		return STATUS_TEMPORARY;
-	}
+		args_check(table.options, table.count, command, &rest, seen, argv, &err);
+	join_values(&table, &seen, argv, joined);
 	bool parsed = arg_parse(seen, joined, table.entries) == 0;
 	/* They are shown whatever else is wrong. */
 	for (size_t i = 0; i < table.count; i++) {

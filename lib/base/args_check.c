@@ -49,7 +49,7 @@ enum status args_check_option(const struct args_option *const *options, size_t c
 	const char *word, const char *next, bool *takes_next, struct error *err)
 {
 	const struct args_option *option;
-	const char *value = NULL; /* what stands in the same word */
+	const char *value = NULL; /* behind the "=" of the same word */
 	if (word[1] == '-') {
 		option = find_option(options, count, word);
 		value = strchr(word, '=');

@@ -16,7 +16,7 @@ int64_t clock_now(void);
 /* Monotonic, and goes on while the machine is suspended: for leases that others measure. */
 int64_t clock_boot(void);
 
-/* Milliseconds since 1970 UTC: for people and for other machines, never for waiting. */
+/* Milliseconds since 1970 UTC: for messages and for other machines, never for waiting. */
 int64_t clock_utc(void);
 
 /* now + duration, CLOCK_NEVER where that overflows or duration is negative (no limit). */

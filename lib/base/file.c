@@ -102,14 +102,8 @@ enum status file_write_whole(const char *path, const void *bytes, size_t length,
 {
 	enum status status = STATUS_TEMPORARY;
 	char *directory = file_directory_of(path);
-	char *temporary = NULL;
-	int descriptor = -1;
-	if (!directory || asprintf(&temporary, "%s.XXXXXX", path) < 0) {
-		temporary = NULL;
-		error_set(err, STATUS_TEMPORARY, "out of memory");
-		goto out;
-	}
-	descriptor = mkostemp(temporary, O_CLOEXEC);
+	char *temporary = xprintf("%s.XXXXXX", path);
+	int descriptor = mkostemp(temporary, O_CLOEXEC);
 	if (descriptor < 0) {
 		status = failed(err, "create", temporary, errno);
 		goto out;

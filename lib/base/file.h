@@ -37,8 +37,9 @@ struct file_names {
 	size_t count;
 };
 /*
- * Read those of an open directory, which is opened anew for that, so that a network filesystem asks
- * its server; path is for errors. names is zeroed before, and to be released whatever is answered.
+ * Read those of an open directory, which is opened a second time, so that a network filesystem
+ * asks its server; path is for errors. names is zeroed before, and to be released whatever is
+ * answered.
  */
 enum status file_read_names(
 	int directory, const char *path, struct file_names *names, struct error *err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 
 #define ANSWER_MAX ((size_t)64 << 10)
 #define YEAR_9999  ((time_t)253402300799) /* its last second: what names a later one is no date */
@@ -142,9 +143,7 @@ enum status http_open(struct http **opened, struct error *err)
 	if (*load_failure)
 		return error_set(err, STATUS_NOT_FOUND,
 			"cannot load libcurl (%s): install the package libcurl4", load_failure);
-	struct http *http = calloc(1, sizeof(*http));
-	if (!http)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	struct http *http = xcalloc(1, sizeof(*http));
 	http->due = CLOCK_NEVER;
 	http->epoll = epoll_create1(EPOLL_CLOEXEC);
 	http->multi = curl.multi_init();
@@ -192,14 +191,10 @@ enum status http_start(struct http *http, const struct http_request *request, st
 	http->answer = (struct http_answer){.body.limit = ANSWER_MAX + 1};
 	http->too_long = false;
 	*http->failure = '\0';
-	for (size_t i = 0; i < 4 && request->headers[i]; i++) {
-		struct curl_slist *longer = curl.slist_append(http->headers, request->headers[i]);
-		if (!longer)
-			return error_set(err, STATUS_TEMPORARY, "out of memory");
-		http->headers = longer;
-	}
+	for (size_t i = 0; i < 4 && request->headers[i]; i++)
+		http->headers = xneeded(curl.slist_append(http->headers, request->headers[i]));
 	CURL *easy = http->easy;
-	curl.easy_reset(easy); /* but for its connections */
+	curl.easy_reset(easy); /* it keeps its connections */
 	curl.easy_setopt(easy, CURLOPT_URL, request->url);
 	curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 	curl.easy_setopt(easy, CURLOPT_HTTPHEADER, http->headers);

@@ -46,11 +46,11 @@ enum status http_open(struct http **http, struct error *err);
 void http_close(struct http *http);
 
 enum status http_start(struct http *http, const struct http_request *request, struct error *err);
-/* The same descriptor for good; readable when http_step has something to do. */
+/* The descriptor never changes; it is readable when http_step has something to do. */
 int http_descriptor(const struct http *http);
 /* When http_step wants to be called in any case; CLOCK_NEVER: not at all. */
 int64_t http_due(const struct http *http);
-/* HTTP_DONE and HTTP_FAILED are told once. */
+/* Returns HTTP_DONE or HTTP_FAILED once for each request. */
 enum http_state http_step(struct http *http, int64_t now, struct error *err);
 /*
  * Note in answer what one header line, of length bytes, says: its etag and its date. After

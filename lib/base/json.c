@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
+
 struct json_object *json_parse(const char *text, size_t length)
 {
 	return json_parse_limited(text, length, (size_t)1 << 20);
@@ -149,19 +151,13 @@ bool json_get_words(const struct json_object *object, const char *member, char *
 	if (!json_object_is_type(array, json_type_array))
 		return false;
 	size_t count = json_object_array_length(array), i = 0;
-	char **copies = calloc(count + 1, sizeof(*copies));
-	for (; copies && i < count; i++) {
-		struct json_object *word = json_object_array_get_idx(array, i);
-		if (!json_object_is_type(word, json_type_string) ||
-			!(copies[i] = strdup(json_object_get_string(word))))
-			break;
-	}
-	if (copies && i == count) {
-		*words = copies;
-		return true;
-	}
-	while (copies && i-- > 0)
-		free(copies[i]);
-	free(copies);
-	return false;
+	while (i < count &&
+		json_object_is_type(json_object_array_get_idx(array, i), json_type_string))
+		i++;
+	if (i < count)
+		return false;
+	*words = xcalloc(count + 1, sizeof(**words));
+	for (i = 0; i < count; i++)
+		(*words)[i] = xstrdup(json_object_get_string(json_object_array_get_idx(array, i)));
+	return true;
 }

@@ -41,7 +41,7 @@ void json_put_bool(struct json_object *object, const char *member, bool value);
 void json_put_words(struct json_object *object, const char *member, char *const *words);
 /*
  * And back: *words and each word are to be freed. An absent member is fine and leaves *words as it
- * is. False: it is no such array, or no memory.
+ * is. False: it is no such array.
  */
 bool json_get_words(const struct json_object *object, const char *member, char ***words);
 

@@ -73,7 +73,7 @@ struct json_field {
 #define JSON_PRESENT(type, member) .present = 1 + offsetof(type, member)
 
 enum json_reading {
-	JSON_WELL,     /* what is there is right */
+	JSON_WELL,     /* no field is wrong */
 	JSON_PARTLY,   /* a field that is not required is wrong, and counts as absent */
 	JSON_UNUSABLE, /* a required one is wrong or absent, or this is no object */
 };
@@ -94,7 +94,7 @@ struct json_object *json_write_record(const struct json_field *fields, const voi
 void json_write_fields(
 	const struct json_field *fields, const void *record, struct json_object *object);
 
-/* The same for people: under the names that are shown. */
+/* The same for --json: under the names that are shown. */
 void json_show_fields(
 	const struct json_field *fields, const void *record, struct json_object *object);
 

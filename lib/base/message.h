@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program tells people, on stderr: "PROGRAM: TEXT", one line, one write, control characters
+ * The messages of a program, on stderr: "PROGRAM: TEXT", one line, one write, control characters
  * escaped. Only src/ and the agent call this; libraries fill a struct error instead.
  */
 #ifndef BASE_MESSAGE_H
@@ -20,7 +20,7 @@ void message_level(enum message_level level);
  * again is lost. For programs with more urgent things to do; without it they wait for ever.
  */
 void message_patience(int64_t milliseconds);
-/* Whether -q was given: answers that are only for people's eyes may be left out. */
+/* Whether -q was given: an answer that only a user reads may be left out. */
 bool message_is_quiet(void);
 
 /* Errors and warnings: always. */

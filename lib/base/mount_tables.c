@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
+
 #define BLANKS " \t\r"
 
 static bool is_octal(char c)
@@ -34,7 +36,7 @@ static char *next_line(const char **at)
 	if (!**at)
 		return NULL;
 	size_t length = strcspn(*at, "\n");
-	char *line = strndup(*at, length);
+	char *line = xstrndup(*at, length);
 	*at += length + ((*at)[length] == '\n');
 	return line;
 }
@@ -126,9 +128,8 @@ static char *next_map_line(const char **at)
 		size_t length = strlen(line);
 		if (!length || line[length - 1] != '\\' || !**at)
 			break;
-		char *more = next_line(at), *joined = NULL;
-		if (more && asprintf(&joined, "%.*s %s", (int)length - 1, line, more) < 0)
-			joined = NULL;
+		char *more = next_line(at);
+		char *joined = more ? xprintf("%.*s %s", (int)length - 1, line, more) : NULL;
 		free(more);
 		free(line);
 		line = joined;

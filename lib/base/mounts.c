@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/xalloc.h"
 
 #define TABLE_LIMIT ((size_t)8 << 20)
 #define MAPS_DEEP   4 /* so deep may master maps include each other */
@@ -277,7 +278,7 @@ static void check_markers(struct check *check)
 	check_table(check, MOUNTS_LIST, mount_tables_list, expect_marker);
 	if (mounts_own_list(own))
 		check_table(check, own, mount_tables_list, expect_marker);
-	char *copy = given ? strdup(given) : NULL, *rest = copy, *point;
+	char *copy = given ? xstrdup(given) : NULL, *rest = copy, *point;
 	check->table = "PREEMPT_MOUNTS";
 	while (check->status == STATUS_OK && (point = strsep(&rest, ":"))) {
 		if (*point && *point != '/')

@@ -36,7 +36,7 @@ enum status mounts_confirm(const char *path, int descriptor, struct error *err);
 
 /*
  * Open a directory for reading, confirmed. What is then made through the descriptor is made on that
- * filesystem, also if it is unmounted meanwhile. Fails by the errno of opening it.
+ * filesystem, also if it is unmounted in the meantime. Fails by the errno of opening it.
  */
 enum status mounts_open(const char *directory, int *descriptor, struct error *err);
 

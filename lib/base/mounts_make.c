@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/xalloc.h"
 
 static enum status cannot(const char *action, const char *path, int number, struct error *err)
 {
@@ -24,13 +25,11 @@ enum status mounts_make_directory(const char *path, mode_t mode, bool *made, str
 	struct stat st;
 	int parent;
 	size_t length = strlen(path);
-	char *copy = strdup(path);
-	while (copy && length > 1 && copy[length - 1] == '/')
-		copy[--length] = '\0';
-	char *above = copy ? file_directory_of(copy) : NULL;
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	char *copy = xstrndup(path, length), *above = file_directory_of(copy);
 	*made = false;
-	enum status status = above ? mounts_open(above, &parent, err)
-				   : error_set(err, STATUS_TEMPORARY, "out of memory");
+	enum status status = mounts_open(above, &parent, err);
 	if (status == STATUS_OK) {
 		const char *name = strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy;
 		*made = *name && mkdirat(parent, name, mode) == 0;
@@ -47,7 +46,7 @@ enum status mounts_make_directory(const char *path, mode_t mode, bool *made, str
 	return status;
 }
 
-/* Make what is missing, from the descriptor of what is there on; missing is cut up. */
+/* Make the directories of missing below the one that descriptor has open; missing is cut up. */
 static enum status make_below(
 	int descriptor, const char *path, char *missing, mode_t mode, struct error *err)
 {

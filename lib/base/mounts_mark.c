@@ -135,11 +135,9 @@ static enum status mark(const char *real, int descriptor, struct text *list, str
 			real, path, real);
 	/* ~/.config may be missing, the home may not; the same for XDG_CONFIG_HOME. */
 	char *directory = file_directory_of(path);
-	char *base = directory ? file_directory_of(directory) : NULL;
-	char *above = base ? file_directory_of(base) : NULL;
-	if (!above)
-		status = error_set(err, STATUS_TEMPORARY, "out of memory");
-	else if (for_all)
+	char *base = file_directory_of(directory);
+	char *above = file_directory_of(base);
+	if (for_all)
 		status = mounts_make_directory(directory, 0755, &made, err);
 	else
 		status = mounts_make_directories(directory, above, 0700, err);

@@ -52,18 +52,18 @@ enum status parse_duration(
 	do {
 		uint64_t number;
 		if (!digits(&s, &number))
-			goto rubbish;
+			goto malformed;
 		size_t length = strspn(s, "dhms");
 		size_t unit = 3;
 		if (length == 0 && (*s != '\0' || total || next))
-			goto rubbish;
+			goto malformed;
 		if (length) {
 			for (unit = next; unit < sizeof(units) / sizeof(units[0]); unit++)
 				if (strlen(units[unit].name) == length &&
 					!strncmp(s, units[unit].name, length))
 					break;
 			if (unit == sizeof(units) / sizeof(units[0]))
-				goto rubbish;
+				goto malformed;
 		}
 		s += length;
 		next = unit + 1;
@@ -78,7 +78,7 @@ enum status parse_duration(
 	*milliseconds = (int64_t)total;
 	return STATUS_OK;
 
-rubbish:
+malformed:
 	return error_set(err, STATUS_USAGE,
 		"%s: \"%s\" is not a duration; write 90, 90s, 2m, 1h30m or 250ms", what, text);
 }
@@ -89,14 +89,14 @@ enum status parse_bytes(const char *text, uint64_t *bytes, const char *what, str
 	const char *s = text;
 	uint64_t number, factor = 1;
 	if (!digits(&s, &number))
-		goto rubbish;
+		goto malformed;
 	const char *unit = *s ? strchr(units, *s == 'k' ? 'K' : *s) : NULL;
 	if (*s && !unit)
-		goto rubbish;
+		goto malformed;
 	if (unit) {
 		bool thousands = strcmp(s + 1, "B") == 0;
 		if (s[1] && !thousands && strcmp(s + 1, "iB") != 0)
-			goto rubbish;
+			goto malformed;
 		for (const char *at = units; at <= unit; at++)
 			factor *= thousands ? 1000 : 1024;
 	}
@@ -106,7 +106,7 @@ enum status parse_bytes(const char *text, uint64_t *bytes, const char *what, str
 	*bytes = number * factor;
 	return STATUS_OK;
 
-rubbish:
+malformed:
 	return error_set(err, STATUS_USAGE,
 		"%s: \"%s\" is not a number of bytes; write 4096, 10G (1024) or 10GB (1000)", what,
 		text);

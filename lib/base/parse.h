@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The only way in for numbers, durations and names from outside: the whole string, an explicit
- * range, no sign, no blanks, no other base, no trailing rubbish. Each returns STATUS_OK, or
+ * range, no sign, no blanks, no other base, nothing behind it. Each returns STATUS_OK, or
  * STATUS_USAGE with an error that names what (an option, a variable) and the text refused.
  */
 #ifndef BASE_PARSE_H

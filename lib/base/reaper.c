@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/process.h"
+#include "base/xalloc.h"
 
 #define REAPER_NAME "preempt-guard"
 #define SWEEPS	    100 /* a process that forks while we look is found by the next look */
@@ -185,9 +186,7 @@ enum status reaper_start(struct reaper *reaper, struct error *err)
 		return status;
 	snprintf(made.mark, sizeof(made.mark), "%d.%llu", (int)self.pid,
 		(unsigned long long)self.start);
-	made.told = calloc(1, sizeof(*made.told));
-	if (!made.told)
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
+	made.told = xcalloc(1, sizeof(*made.told));
 	pthread_mutex_init(&made.told->lock, NULL);
 	status = start(&made, err);
 	if (status == STATUS_OK)

@@ -56,7 +56,7 @@ void terminal_take_back(const struct terminal *terminal, pid_t group)
 {
 	if (terminal->descriptor < 0)
 		return;
-	/* Where a shell has taken it meanwhile, it stays there. */
+	/* If a shell has taken it since, the shell keeps it. */
 	pid_t has = tcgetpgrp(terminal->descriptor);
 	bool gone = has > 0 && kill(-has, 0) < 0 && errno == ESRCH;
 	if (gone || (group && has == group))

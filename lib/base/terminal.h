@@ -22,14 +22,14 @@ void terminal_close(struct terminal *terminal);
 bool terminal_is_ours(const struct terminal *terminal);
 /* This group is. */
 bool terminal_is_of(const struct terminal *terminal, pid_t group);
-/* It has hung up: nobody has it any more. */
+/* It has hung up. */
 bool terminal_is_gone(const struct terminal *terminal);
 /* What we start would be used from the terminal: stdin and stdout are it, and we have it. */
 bool terminal_is_used(const struct terminal *terminal);
 
 /* Give it to this group if we have it; true: it has it now. */
 bool terminal_lend(const struct terminal *terminal, pid_t group);
-/* Take it back, if this group has it or whoever has it is gone. */
+/* Take it back if this group has it, or if the group that has it is gone. */
 void terminal_take_back(const struct terminal *terminal, pid_t group);
 
 /*

@@ -42,7 +42,7 @@ const char *text_string(const struct text *text);
 const char *text_first_line(struct text *text);
 
 /*
- * Copy for people's eyes: control characters (also DEL and the C1 controls in UTF-8) become \n, \t
+ * Copy for a message: control characters (also DEL and the C1 controls in UTF-8) become \n, \t
  * or \xHH. At most size bytes with the NUL; what does not fit is cut.
  */
 void text_escape(char *to, size_t size, const char *from, size_t length);

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/xalloc.h"
 
 /* The value of "Name:\tVALUE" in /proc/PID/status; NULL: there is none. */
 static const char *line_of(const struct text *status, const char *name)
@@ -60,16 +61,7 @@ static enum status read_all(
 		uint64_t pid;
 		if (!parse_decimal(entry->d_name, &pid))
 			continue;
-		if (used == room) {
-			struct tree_process *more =
-				realloc(all, (room = room ? 2 * room : 256) * sizeof(*all));
-			if (!more) {
-				free(all);
-				closedir(directory);
-				return error_set(err, STATUS_TEMPORARY, "out of memory");
-			}
-			all = more;
-		}
+		all = xgrow(all, used, &room, sizeof(*all));
 		used += read_process((pid_t)pid, signal, &all[used]);
 	}
 	closedir(directory);
@@ -86,11 +78,7 @@ enum status tree_list(
 	enum status status = read_all(signal, &all, &total, err);
 	if (status != STATUS_OK)
 		return status;
-	found = calloc(total + 1, sizeof(*found));
-	if (!found) {
-		free(all);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
+	found = xcalloc(total, sizeof(*found));
 	/* Level by level: the children of root, then those of each that was found. */
 	for (size_t next = 0; next <= kept; next++) {
 		pid_t parent = next == 0 ? root : found[next - 1].pid;

@@ -21,8 +21,8 @@ struct tree_process {
 };
 
 /*
- * All descendants of root (not itself), each behind its parent; what comes or goes meanwhile may or
- * may not be there. *processes is to be freed.
+ * All descendants of root (not itself), each behind its parent. A process that starts or ends
+ * during the call may be missing. *processes is to be freed.
  */
 enum status tree_list(
 	pid_t root, int signal, struct tree_process **processes, size_t *count, struct error *err);

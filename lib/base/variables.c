@@ -6,16 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/xalloc.h"
+
 static void append(struct variables *variables, char *item)
 {
-	char **grown =
-		item ? realloc(variables->items, (variables->count + 2) * sizeof(*grown)) : NULL;
-	if (!grown) {
-		free(item);
-		variables->failed = true;
-		return;
-	}
-	variables->items = grown;
+	variables->items =
+		xrealloc(variables->items, variables->count + 2, sizeof(*variables->items));
 	variables->items[variables->count++] = item;
 	variables->items[variables->count] = NULL;
 }
@@ -23,8 +19,8 @@ static void append(struct variables *variables, char *item)
 /* item, which is taken over, in the place of the one with its name. */
 static void put(struct variables *variables, char *item)
 {
-	size_t length = item ? strcspn(item, "=") : 0;
-	for (size_t i = 0; i < variables->count && item; i++)
+	size_t length = strcspn(item, "=");
+	for (size_t i = 0; i < variables->count; i++)
 		if (!strncmp(variables->items[i], item, length) &&
 			variables->items[i][length] == '=') {
 			free(variables->items[i]);
@@ -37,15 +33,12 @@ static void put(struct variables *variables, char *item)
 void variables_inherit(struct variables *variables)
 {
 	for (char **item = environ; item && *item; item++)
-		append(variables, strdup(*item));
+		append(variables, xstrdup(*item));
 }
 
 void variables_set(struct variables *variables, const char *name, const char *value)
 {
-	char *item = NULL;
-	if (asprintf(&item, "%s=%s", name, value) < 0)
-		item = NULL;
-	put(variables, item);
+	put(variables, xprintf("%s=%s", name, value));
 }
 
 void variables_set_number(struct variables *variables, const char *name, uint64_t value)
@@ -58,7 +51,7 @@ void variables_set_number(struct variables *variables, const char *name, uint64_
 void variables_set_all(struct variables *variables, char *const *items)
 {
 	for (; items && *items; items++)
-		put(variables, strdup(*items));
+		put(variables, xstrdup(*items));
 }
 
 void variables_release(struct variables *variables)

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The environment of a command that is to be started, as a list of its own. A zeroed one is empty.
- * Memory running out sets failed: check once at the end.
+/* The environment of a command that is to be started, as a list of its own. A zeroed one is empty.
  */
 #ifndef BASE_VARIABLES_H
 #define BASE_VARIABLES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct variables {
 	char **items; /* "NAME=VALUE", ended by NULL; NULL: none yet */
 	size_t count;
-	bool failed;
 };
 
 /* All of ours. */

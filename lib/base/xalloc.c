@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
+#include "base/exit_code.h"
 #include "base/message.h"
 
 _Noreturn void xalloc_failed(void)
 {
 	message_error("out of memory");
-	_exit(STATUS_TEMPORARY);
+	_exit(CODE_TEMPORARY);
 }
 
 void *xneeded(void *allocated)

@@ -32,7 +32,7 @@ static enum status explain_absence(const char *directory, struct error *err)
 	char *copy = xstrdup(directory);
 	while (length > 1 && copy[length - 1] == '/')
 		copy[--length] = '\0';
-	char *parent = xneeded(file_directory_of(copy));
+	char *parent = file_directory_of(copy);
 	const char *name = strrchr(copy, '/') ? strrchr(copy, '/') + 1 : copy;
 	enum status status;
 	int descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

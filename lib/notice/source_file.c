@@ -55,7 +55,7 @@ static enum status file_open(struct source **source, const char *rest,
 	struct file_source *self = xcalloc(1, sizeof(*self));
 	(void)err;
 	self->path = xstrdup(rest);
-	self->directory = xneeded(file_directory_of(rest));
+	self->directory = file_directory_of(rest);
 	self->watched = -1;
 	self->grace = options->grace;
 	self->period = options->period ? options->period : 1000;
