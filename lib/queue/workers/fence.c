@@ -60,13 +60,8 @@ static enum status give_back(struct lost *lost, struct error *err)
 	enum status status = read_items(lost, err);
 	if (status == STATUS_OK)
 		status = exchange_run(&lost->exchange, err);
-	for (size_t i = 0; i < count; i++) {
-		struct queue_run *run = &lost->runs[i];
-		/* The worker may have died while it filed output that will never count. */
-		if (run->outcome == RUN_ACCEPTED)
-			output_remove_both(lost->exchange.queue, run->item.id, run->lease.token);
-		run_release(run);
-	}
+	for (size_t i = 0; i < count; i++)
+		run_release(&lost->runs[i]);
 	lost->exchange.ended_count = 0;
 	return status;
 }
@@ -85,6 +80,11 @@ static enum status add_lease(struct lost *lost, const struct store_entry *entry,
 	}
 	if (strcmp(run->lease.worker_token, lost->dead->token) != 0)
 		return STATUS_OK;
+	/*
+	 * Its worker is marked: output that it has filed will never count. Only the lease names the
+	 * files, so they are removed before the lease is.
+	 */
+	output_remove_both(exchange->queue, run->item.id, run->lease.token);
 	exchange->ended[exchange->ended_count++] = run;
 	return exchange->ended_count < QUEUE_BATCH ? STATUS_OK : give_back(lost, err);
 }
