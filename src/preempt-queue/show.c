@@ -288,7 +288,7 @@ static enum status show_workers(struct queue *queue, void *context, struct error
 	struct queue_worker *workers = NULL;
 	struct load load = {0};
 	(void)context;
-	enum status status = workers_list(queue, &workers, &load.count, err);
+	enum status status = workers_list(queue, &workers, &load.count, NULL, err);
 	load.workers = workers;
 	load.running = xcalloc(load.count + 1, sizeof(*load.running));
 	if (status == STATUS_OK)

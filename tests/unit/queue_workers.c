@@ -127,13 +127,13 @@ static void registry(void)
 		CHECK_EQ(b.beat, 1);
 		CHECK_EQ(c.beat, 2);
 		CHECK_EQ(c.index, 2);
-		CHECK_EQ(workers_leave(&queue, &b, &err), STATUS_OK);
-		CHECK_EQ(workers_leave(&queue, &b, &err), STATUS_OK);
+		CHECK_EQ(workers_remove(&queue, &b, &err), STATUS_OK);
+		CHECK_EQ(workers_remove(&queue, &b, &err), STATUS_OK);
 		struct queue_worker d = join(1000);
 		CHECK_EQ(d.beat, 1);
 		struct queue_worker *list;
 		size_t count;
-		CHECK_EQ(workers_list(&queue, &list, &count, &err), STATUS_OK);
+		CHECK_EQ(workers_list(&queue, &list, &count, NULL, &err), STATUS_OK);
 		CHECK_EQ(count, 3);
 		CHECK_TEXT(list[1].token, d.token);
 		CHECK_EQ(list[1].revision, d.revision);
@@ -160,7 +160,7 @@ static void registry(void)
 			CHECK_EQ(taken[i].outcome, RUN_ACCEPTED);
 			run_release(&taken[i]);
 		}
-		CHECK_EQ(workers_leave(&queue, &worker, &err), STATUS_OK);
+		CHECK_EQ(workers_remove(&queue, &worker, &err), STATUS_OK);
 		CHECK(counts_agree());
 		CHECK_EQ(count_keys("wait"), 3);
 		CHECK(all_lost(0));
@@ -186,7 +186,7 @@ static void registry(void)
 		}
 		struct queue_worker *list;
 		size_t count;
-		CHECK_EQ(workers_list(&queue, &list, &count, &err), STATUS_OK);
+		CHECK_EQ(workers_list(&queue, &list, &count, NULL, &err), STATUS_OK);
 		CHECK_EQ(count, JUDGES);
 		CHECK_EQ(count_keys("beat"), JUDGES);
 		for (size_t i = 1; i < count; i++)
@@ -422,13 +422,13 @@ static void many_judges(void)
 			}
 			struct queue_worker *list, self = join(1000);
 			size_t count;
-			CHECK_EQ(workers_list(&queue, &list, &count, &err), STATUS_OK);
+			CHECK_EQ(workers_list(&queue, &list, &count, NULL, &err), STATUS_OK);
 			for (size_t i = 0; i < count; i++)
 				if (strcmp(list[i].token, self.token) != 0)
 					CHECK_EQ(workers_fence(&queue, &self, &list[i], &err),
 						STATUS_OK);
 			free(list);
-			CHECK_EQ(workers_leave(&queue, &self, &err), STATUS_OK);
+			CHECK_EQ(workers_remove(&queue, &self, &err), STATUS_OK);
 			CHECK_EQ(count_keys("wait") + count_keys("done"), COMMANDS);
 			CHECK_EQ(count_keys("worker"), 0);
 			CHECK(counts_agree());

@@ -110,7 +110,7 @@ bool work_has_left(struct work *work)
 	if (idle && !work->registered)
 		return true;
 	if (idle && (!work->failures || now >= work->again)) {
-		enum status status = workers_leave(work->queue, &work->worker, &err);
+		enum status status = workers_remove(work->queue, &work->worker, &err);
 		work_note_answer(work, status, &err);
 		work->registered = status != STATUS_OK && status != STATUS_NO;
 		if (!work->registered)

@@ -8,7 +8,8 @@
 #include "base/xalloc.h"
 #include "queue/exchange.h"
 #include "queue/output/output.h"
-#include "queue/workers/registry.h"
+#include "queue/workers/workers.h"
+#include "store/builder.h"
 
 #define PAGE 1000 /* leases that are read at once */
 

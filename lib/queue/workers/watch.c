@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "queue/workers/registry.h"
+#include "queue/workers/workers.h"
 
 void judge_release(struct judge *judge)
 {
@@ -56,7 +56,7 @@ static enum status refresh(struct judge *judge, struct queue *queue, struct erro
 		return STATUS_OK;
 	}
 	if (status == STATUS_OK)
-		status = workers_list_at(queue, &workers, &count, &revision, err);
+		status = workers_list(queue, &workers, &count, &revision, err);
 	return status == STATUS_OK ? take_list(judge, workers, count, revision, err) : status;
 }
 

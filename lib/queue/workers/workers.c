@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "queue/workers/registry.h"
+#include "store/builder.h"
 
 #define SPREAD_MOST 64 /* free numbers among which one is chosen */
 #define TRIES	    1000
@@ -30,7 +30,7 @@ void workers_key(const struct queue *queue, char key[QUEUE_KEY_MAX], const char 
 	queue_key(queue, key, "worker/%s", token);
 }
 
-void workers_beat_key(const struct queue *queue, char key[QUEUE_KEY_MAX], uint64_t beat)
+static void beat_key_of(const struct queue *queue, char key[QUEUE_KEY_MAX], uint64_t beat)
 {
 	queue_key(queue, key, "beat/%06" PRIu64, beat);
 }
@@ -81,7 +81,7 @@ static int by_beat(const void *a, const void *b)
 	return (one->beat > other->beat) - (one->beat < other->beat);
 }
 
-enum status workers_list_at(struct queue *queue, struct queue_worker **workers, size_t *count,
+enum status workers_list(struct queue *queue, struct queue_worker **workers, size_t *count,
 	store_revision *revision, struct error *err)
 {
 	char prefix[QUEUE_KEY_MAX];
@@ -98,19 +98,13 @@ enum status workers_list_at(struct queue *queue, struct queue_worker **workers, 
 		qsort(list, answer.count, sizeof(*list), by_beat);
 		*workers = list;
 		*count = answer.count;
-		*revision = answer.revision;
+		if (revision)
+			*revision = answer.revision;
 		list = NULL;
 	}
 	free(list);
 	store_answer_release(&answer);
 	return status;
-}
-
-enum status workers_list(
-	struct queue *queue, struct queue_worker **workers, size_t *count, struct error *err)
-{
-	store_revision revision;
-	return workers_list_at(queue, workers, count, &revision, err);
 }
 
 /* ---- Coming ---- */
@@ -121,7 +115,7 @@ static enum status choose_beat(
 {
 	struct queue_worker *workers;
 	size_t count, at = 0;
-	enum status status = workers_list(queue, &workers, &count, err);
+	enum status status = workers_list(queue, &workers, &count, NULL, err);
 	if (status != STATUS_OK)
 		return status;
 	int64_t left = clock_jitter(spread);
@@ -158,7 +152,7 @@ static enum status put_registration(
 	struct store_answer answer = {0};
 	struct json_object *beat = json_object_new_object();
 	workers_key(queue, key, worker->token);
-	workers_beat_key(queue, beat_key, worker->beat);
+	beat_key_of(queue, beat_key, worker->beat);
 	json_put_text(beat, "worker", worker->token);
 	transaction_put_new(
 		&t, transaction_own(&t, key), queue_write(&queue_worker_record, worker));
@@ -248,7 +242,7 @@ static enum status remove_once(
 	queue_key(queue, own, "count/%s", worker->token);
 	queue_key(queue, all, "count/@gone");
 	workers_key(queue, key, worker->token);
-	workers_beat_key(queue, beat, worker->beat);
+	beat_key_of(queue, beat, worker->beat);
 	enum status status = add_tallies(queue, own, all, revisions, &gone, err);
 	if (status != STATUS_OK)
 		return status;
@@ -266,7 +260,8 @@ static enum status remove_once(
 	return status;
 }
 
-enum status workers_revision(struct queue *queue, const struct queue_worker *worker,
+/* Of worker/TOKEN as it is now; 0: it is gone. */
+static enum status read_revision(struct queue *queue, const struct queue_worker *worker,
 	store_revision *revision, struct error *err)
 {
 	char key[QUEUE_KEY_MAX];
@@ -287,16 +282,11 @@ enum status workers_remove(
 		if (status != STATUS_NO)
 			return status;
 		/* Was it the registration, or only one of the tallies? */
-		status = workers_revision(queue, worker, &revision, err);
+		status = read_revision(queue, worker, &revision, err);
 		if (status != STATUS_OK || !revision)
 			return status;
 		if (revision != worker->revision)
 			return STATUS_NO;
 		clock_sleep_until(clock_after(clock_jitter(5)));
 	}
-}
-
-enum status workers_leave(struct queue *queue, const struct queue_worker *worker, struct error *err)
-{
-	return workers_remove(queue, worker, err);
 }

@@ -48,17 +48,22 @@ struct queue_worker {
  */
 enum status workers_join(struct queue *queue, struct queue_worker *worker, struct error *err);
 /*
- * Say goodbye: the registration goes, the tally is added to count/@gone. What it has leased must
- * have been handed in. STATUS_NO: it was taken for dead; others see to all. One that is gone
- * already is fine.
+ * Remove a registration and add its tally to count/@gone: by the worker itself when it has handed
+ * in all that it had leased, or by another one that has given that back. A registration that is
+ * gone already is fine. STATUS_NO: it has another revision than *worker: the worker was declared
+ * dead, and others see to all.
  */
-enum status workers_leave(
+enum status workers_remove(
 	struct queue *queue, const struct queue_worker *worker, struct error *err);
-/* All that are registered, by beat number; *workers is to be freed. */
-enum status workers_list(
-	struct queue *queue, struct queue_worker **workers, size_t *count, struct error *err);
+/*
+ * All that are registered, by beat number; *workers is to be freed. *revision (or NULL): that of
+ * the store when it was so.
+ */
+enum status workers_list(struct queue *queue, struct queue_worker **workers, size_t *count,
+	store_revision *revision, struct error *err);
 
-/* The value of worker/TOKEN. */
+/* "worker/TOKEN", and its value. */
+void workers_key(const struct queue *queue, char key[QUEUE_KEY_MAX], const char *token);
 extern const struct queue_record queue_worker_record;
 
 /* "queue/workers/QUEUE" */
