@@ -140,8 +140,8 @@ enum status checkpoint_inspect(const char *directory, uint64_t step, bool conten
 	struct checkpoint *found, struct error *err);
 
 /*
- * While contents are compared, call progress about five times a second, in the calling thread, with
- * the bytes read since the last call. NULL, as at the start: do not. For the whole process.
+ * While contents are compared, call progress about five times a second, in one thread at a time,
+ * with the bytes read since the last call. NULL, as at the start: do not. For the whole process.
  */
 void checkpoint_on_progress(void (*progress)(uint64_t bytes));
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/xalloc.h"
 #include "ckpt/commit/marks.h"
 #include "ckpt/commit/names.h"
+#include "ckpt/content/parallel.h"
 #include "ckpt/directory.h"
 
 #define THREADS_MAX 4
@@ -49,30 +49,25 @@ enum status remove_begin(int directory, const char *entry, uint64_t inode,
 struct deleting {
 	int directory;
 	const char *const *names;
-	size_t count;
 	enum status *statuses;
-	atomic_size_t next;
 	pthread_mutex_t mutex; /* of those below */
-	size_t first_failed;   /* count: none */
+	size_t first_failed;   /* the number of names: none */
 	struct error err;
 };
 
-static void *work_on(void *argument)
+static void delete_one(void *context, size_t i)
 {
-	struct deleting *work = argument;
-	for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;) {
-		struct error err;
-		work->statuses[i] = file_remove_tree_at(work->directory, work->names[i], &err);
-		if (work->statuses[i] == STATUS_OK)
-			continue;
-		pthread_mutex_lock(&work->mutex);
-		if (i < work->first_failed) {
-			work->first_failed = i;
-			work->err = err;
-		}
-		pthread_mutex_unlock(&work->mutex);
+	struct deleting *work = context;
+	struct error err;
+	work->statuses[i] = file_remove_tree_at(work->directory, work->names[i], &err);
+	if (work->statuses[i] == STATUS_OK)
+		return;
+	pthread_mutex_lock(&work->mutex);
+	if (i < work->first_failed) {
+		work->first_failed = i;
+		work->err = err;
 	}
-	return NULL;
+	pthread_mutex_unlock(&work->mutex);
 }
 
 enum status remove_delete(int directory, const char *path, const char *const *names, size_t count,
@@ -80,11 +75,8 @@ enum status remove_delete(int directory, const char *path, const char *const *na
 {
 	struct deleting work = {.directory = directory,
 		.names = names,
-		.count = count,
 		.statuses = statuses,
 		.first_failed = count};
-	pthread_t threads[THREADS_MAX];
-	size_t started = 0;
 	/* Otherwise a crash of the machine could show the old name with half the files. (EINVAL:
 	 * the filesystem cannot sync a directory and need not.) */
 	if (count && fsync(directory) < 0 && errno != EINVAL) {
@@ -94,12 +86,7 @@ enum status remove_delete(int directory, const char *path, const char *const *na
 		return status;
 	}
 	pthread_mutex_init(&work.mutex, NULL);
-	while (count > FEW && started + 1 < THREADS_MAX &&
-		pthread_create(&threads[started], NULL, work_on, &work) == 0)
-		started++;
-	work_on(&work);
-	for (size_t i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
+	parallel(count, count > FEW ? THREADS_MAX : 1, delete_one, &work);
 	pthread_mutex_destroy(&work.mutex);
 	if (work.first_failed == count)
 		return STATUS_OK;
