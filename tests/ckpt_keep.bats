@@ -386,7 +386,7 @@ go_on() {
 	ckpt-rotate pin ck 20
 	go_on
 	[ $code = 0 ]
-	grep -q 'kept: pinned meanwhile' answer
+	grep -q 'kept: pinned since it was listed' answer
 	[ "$(steps)" = "20 30 " ]
 }
 

@@ -7,7 +7,7 @@
  * files are there with their sizes; it is verified when their checksums are right, too. It appears
  * by one rename, after all of it was synced, and goes by one rename, before any of it is deleted.
  * There is no lock and no other state: any number of writers, readers and pruners, on any machines,
- * may be killed at any time, and whoever comes next finishes or cleans up.
+ * may be killed at any time, and the next one finishes or cleans up.
  *
  * Answers: STATUS_OK; STATUS_NO is definite, and err says why (contrary to base/error.h's rule it
  * is filled then, too); STATUS_TEMPORARY and STATUS_PERMISSION: could not be asked or done, nothing
@@ -53,10 +53,10 @@ enum status checkpoint_begin(
 	const struct checkpoint_target *target, struct text *path, struct error *err);
 
 struct checkpoint_commit {
-	bool complete;	    /* published, by us or by somebody else */
-	uint64_t missing;   /* else: so many of tasks have not committed yet */
+	bool complete;	    /* published, by this or by another process */
+	uint64_t missing;   /* else: how many of the tasks have not committed yet */
 	struct text absent; /* their tasks, "1, 3"; released by the caller */
-	char warning[256];  /* something for people that does not touch the answer; or empty */
+	char warning[256];  /* a message that does not change the answer; or empty */
 };
 
 /*
@@ -65,15 +65,15 @@ struct checkpoint_commit {
  * peers are missing, too. Committing again what is published with the same content, or, when
  * nothing is there to compare, from the same attempt and life: STATUS_OK.
  * STATUS_NO: nothing was begun; it is empty; it holds a symbolic link or a device; it changed
- * meanwhile; the step is published already with other content, which stays.
+ * during the commit; the step is published already with other content, which stays.
  */
 enum status checkpoint_commit(const struct checkpoint_target *target,
 	struct checkpoint_commit *answer, struct error *err);
 
 /*
  * Wait until a step that was committed is complete; finish it where the last one to commit was
- * killed before it could. STATUS_TIMEOUT: it is not by deadline (base/clock.h), err names who is
- * missing; what is there stays, incomplete. STATUS_NO: what was committed is gone.
+ * killed before it could. STATUS_TIMEOUT: it is not by deadline (base/clock.h), err names the
+ * missing tasks; the incomplete checkpoint stays. STATUS_NO: what was committed is gone.
  */
 enum status checkpoint_await(const struct checkpoint_target *target, int64_t deadline,
 	struct checkpoint_commit *answer, struct error *err);
@@ -123,7 +123,7 @@ struct checkpoint_search {
 };
 /*
  * The newest complete checkpoint: the one of the highest step. Bad and damaged ones before it are
- * passed over; of each a line is added to skipped (may be NULL), and of other things that people
+ * skipped; of each a line is added to skipped (may be NULL), and of other things that people
  * should know, such as a broken tracker. found is CHECKPOINT_UNPROVEN where there is one and none
  * is known to be complete. STATUS_NO: there is definitely none. That takes a DIR that was read from
  * end to end, or whose absence was read in its parent, and no filesystem that belongs on the way to
@@ -182,7 +182,7 @@ void checkpoint_list_release(struct checkpoint_list *list);
 /*
  * Where to resume from, of "DIR" or "DIR:LAYOUT" (layout_read_location): path and step of
  * checkpoint_latest's. unproven: none is known to be complete. notes: with STATUS_OK empty, or why
- * it is unproven, or the first that was passed over, and why.
+ * it is unproven, or the first that was skipped, and why.
  */
 enum status checkpoint_find_resume(
 	const char *text, char path[4096], uint64_t *step, bool *unproven, struct error *notes);

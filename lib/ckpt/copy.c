@@ -32,15 +32,14 @@ struct copying {
 	const char *directory;
 	const char *destination;
 	const struct manifest *manifest; /* of the original */
-	struct transfer_pace pace;
+	struct transfer transfer;	 /* from: the original, open */
 	struct copy_answer *answer;
 	char staging[CKPT_NAME_SIZE];
 	char *path;	  /* DEST/STAGING */
-	int from;	  /* the original, open */
 	int root;	  /* DEST/STAGING, open and locked */
 	uint64_t inode;	  /* which directory that is */
 	uint64_t damaged; /* inode of a damaged checkpoint that has the final name; 0: none */
-	bool again;	  /* somebody else did something: look again */
+	bool again;	  /* another process changed something: look again */
 };
 
 enum status copy_check_places(const char *directory, const char *destination, struct error *err)
@@ -152,7 +151,7 @@ static void take_over(struct copying *copying, int old)
 		struct stat st;
 		if (fstatat(old, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->bytes &&
-			transfer_move(old, copying->root, file->name) == 0)
+			transfer_move(old, file->name, copying->root, file->name) == 0)
 			copying->answer->found++;
 	}
 }
@@ -165,7 +164,7 @@ static enum status save_records(struct copying *copying, struct error *err)
 	ckpt_name_writer(name, false, 0);
 	char *writer = ckpt_directory_path(copying->path, name);
 	char *record = ckpt_directory_path(copying->path, CKPT_COPY);
-	/* First that it is a copy: then the lock tells whether somebody is at work. */
+	/* First that it is a copy: then the lock tells whether a copy is at work. */
 	enum status status = manifest_save(record, copying->manifest, err);
 	if (status == STATUS_OK)
 		status = writer_save(writer, &self, err);
@@ -199,7 +198,7 @@ static enum status begin(struct copying *copying, struct error *err)
 		status = mounts_make_directory(copying->path, 0777, &made, err);
 	if (status == STATUS_OK)
 		status = open_staging(copying, err);
-	/* Somebody else made it, or took it away. */
+	/* Another process made it, or took it away. */
 	if (status == STATUS_OK && (!made || copying->root < 0)) {
 		copying->again = true;
 		status = STATUS_NO;
@@ -225,15 +224,16 @@ static enum status bring(struct copying *copying, struct error *err)
 	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
 		return error_errno(err, errno, "get %s", "random numbers");
 	snprintf(part, sizeof(part), CKPT_PART ".%06" PRIx64, unique & 0xffffff);
+	copying->transfer.part = part;
+	copying->transfer.to = copying->root;
 	for (size_t i = 0; i < copying->manifest->count && status == STATUS_OK; i++) {
 		const struct manifest_file *file = &copying->manifest->files[i];
 		if (fstatat(copying->root, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			if (copying->pace.progress)
-				copying->pace.progress(file->bytes);
+			if (copying->transfer.pace.progress)
+				copying->transfer.pace.progress(file->bytes);
 			continue;
 		}
-		status = transfer_file(copying->from, copying->root, file->name, file->bytes, part,
-			&copying->pace, err);
+		status = transfer_file(&copying->transfer, file->name, file->bytes, err);
 		if (status != STATUS_OK)
 			error_prefix(err, "%s, step %" PRIu64, copying->directory,
 				copying->manifest->step);
@@ -284,7 +284,7 @@ static enum status bring_and_verify(struct copying *copying, struct error *err)
 	if (status != STATUS_OK || same)
 		return status;
 	struct error why;
-	status = tree_compare(copying->from, copying->manifest, true, &why);
+	status = tree_compare(copying->transfer.from, copying->manifest, true, &why);
 	if (status == STATUS_NO)
 		return error_set(err, STATUS_DAMAGED,
 			"%s: step %" PRIu64 " is damaged, and was not copied: %s",
@@ -322,7 +322,7 @@ static enum status copy_once(struct copying *copying, struct error *err)
 		if (status == STATUS_OK)
 			status = publish(copying, err);
 	} else if (status == STATUS_OK) {
-		/* What a copy was about to bring that somebody else has brought. */
+		/* What a copy was about to bring that another one has brought. */
 		bool usable = false;
 		status = open_staging(copying, err);
 		if (status == STATUS_OK && copying->root >= 0 &&
@@ -344,10 +344,10 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 	struct copying copying = {.directory = directory,
 		.destination = destination,
 		.manifest = &manifest,
-		.pace = {.bytes_per_second = options->bytes_per_second,
-			.progress = options->progress},
+		.transfer = {.from = -1,
+			.pace = {.bytes_per_second = options->bytes_per_second,
+				.progress = options->progress}},
 		.answer = answer,
-		.from = -1,
 		.root = -1,
 		.again = true};
 	char *original = NULL;
@@ -369,8 +369,8 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 	ckpt_name_staging(copying.staging, step, manifest.attempt, "");
 	copying.path = ckpt_directory_path(destination, copying.staging);
 	original = ckpt_directory_path(directory, found.name);
-	copying.from = open(original, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (copying.from < 0) {
+	copying.transfer.from = open(original, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (copying.transfer.from < 0) {
 		status = error_errno(err, errno, "open %s", original);
 		goto out;
 	}
@@ -384,8 +384,8 @@ enum status checkpoint_copy(const char *directory, const char *destination, uint
 		status = error_set(err, STATUS_TEMPORARY,
 			"%s changed under the copy again and again", copying.path);
 out:
-	if (copying.from >= 0)
-		close(copying.from);
+	if (copying.transfer.from >= 0)
+		close(copying.transfer.from);
 	free(original);
 	free(copying.path);
 	manifest_release(&manifest);

@@ -6,8 +6,8 @@
  *
  * A copy is made in DEST as a save is: in a temporary directory, with a record of who writes; its
  * files are read back, compared with the manifest's checksums, and synced; then it appears by one
- * rename, with the manifest it had. Whoever is killed leaves files that the next copy uses. Marks
- * (bad, pinned) and empty directories do not come along.
+ * rename, with the manifest it had. A copy that is killed leaves files that the next copy uses.
+ * Marks (bad, pinned) and empty directories do not come along.
  *
  * Answers as in ckpt/ckpt.h.
  */
@@ -27,7 +27,7 @@ struct copy_answer {
 	uint64_t files;	   /* of the checkpoint */
 	uint64_t bytes;	   /* of the checkpoint */
 	uint64_t found;	   /* files that an earlier copy had brought */
-	char warning[256]; /* something for people that does not touch the answer; or empty */
+	char warning[256]; /* a message that does not change the answer; or empty */
 };
 
 /*

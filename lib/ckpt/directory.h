@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The directory DIR that holds checkpoints: opened, read, and when "there is nothing" may be
- * believed. A disk that is away must never look like a run that has not begun.
+ * believed. A disk that is not mounted must never look like a run that has not begun.
  */
 #ifndef CKPT_DIRECTORY_H
 #define CKPT_DIRECTORY_H
@@ -27,7 +27,7 @@ enum status ckpt_directory_confirm(const char *directory, int descriptor, struct
 
 /*
  * Make DIR, durably, if only it is missing. STATUS_TEMPORARY: its parent is missing, too, as when a
- * disk is away; or this is a restart, which should find it (base/mounts.h).
+ * disk is not mounted; or this is a restart, which should find it (base/mounts.h).
  */
 enum status ckpt_directory_make(const char *directory, struct error *err);
 

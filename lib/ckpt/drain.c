@@ -84,7 +84,7 @@ static enum status take_away(const char *directory, const char *destination, int
 	const char *name = item->checkpoint.name;
 	enum status status = marks_read_pinned(descriptor, name, &pinned, err);
 	if (status == STATUS_OK && pinned) {
-		decide(item, true, "pinned meanwhile");
+		decide(item, true, "pinned since it was listed");
 		return STATUS_OK;
 	}
 	if (status == STATUS_OK)
@@ -161,7 +161,7 @@ static enum status remove_all(const char *directory, const char *destination, in
 	return first;
 }
 
-/* The link for people, where what it points at went. Another one's is not touched. */
+/* Repair the link "latest" if its checkpoint was removed. A link that is not ours stays. */
 static void repair_latest(const char *directory, int descriptor, const struct prune_report *report)
 {
 	char target[CKPT_NAME_SIZE], warning[256];

@@ -263,7 +263,7 @@ enum status checkpoint_give_up(
 		return error_set(err, STATUS_NO, "there is no other complete checkpoint");
 	snprintf(reason, sizeof(reason), "%llu restarts from it failed",
 		(unsigned long long)failures);
-	/* Marked, or pruned, by somebody else meanwhile: then it is not found either. */
+	/* If another process has marked or pruned it, it is not offered either. */
 	status = checkpoint_mark_bad(directory, step, reason, err);
 	return status == STATUS_NO ? STATUS_OK : status;
 }

@@ -76,7 +76,7 @@ static size_t committed_last(const struct keep_input *input)
 	return last;
 }
 
-/* "3h 20m" is for people; here it must only be short and exact. */
+/* Short and exact: "200m", not "3h 20m". */
 static void span(char text[32], int64_t milliseconds)
 {
 	int64_t seconds = milliseconds / 1000;

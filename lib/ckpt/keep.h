@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which checkpoints stay: a function of what there is, of the rules, of the time and of the free
- * space, and of nothing else. Everything goes by rising step; "older" is of a lower step.
+ * Which checkpoints stay: a function of the checkpoints, the rules, the time and the free space,
+ * and of nothing else. Everything goes by rising step; "older" is of a lower step.
  *
  * A checkpoint is kept if any rule keeps it. Whatever the rules, these stay:
  *   the newest complete one (the highest step);
@@ -98,11 +98,11 @@ enum status keep_check_metric(const struct keep_policy *policy,
 	const struct checkpoint *const *items, size_t count, struct error *err);
 
 /*
- * What becomes of a directory that is or was being written. newest_attempt: the highest attempt of
+ * Whether a directory stays that is or was being written. newest_attempt: the highest attempt of
  * a complete checkpoint of the same line of lives (base/life.h); 0: none. An attempt is over when a
  * later one has saved (attempts follow one another), unless it is a copy; attempt 0 means that
- * nobody counts them. newest: the complete one of the highest step, NULL: none is. A whole one that
- * is newer stays: to commit it again publishes it.
+ * they are not counted. newest: the complete one of the highest step, NULL: none is. A whole one
+ * that is newer stays: to commit it again publishes it.
  */
 void keep_decide_incomplete(const struct checkpoint *item, uint64_t newest_attempt,
 	const struct checkpoint *newest, struct keep_decision *decision);

@@ -90,7 +90,7 @@ static enum status change(const char *directory, uint64_t step, const char *mark
 		status = set ? write_mark(path, mark, reason, err) : remove_mark(path, mark, err);
 		if (status == STATUS_OK)
 			sweep(path);
-		/* Was it the one we looked at? A pruner, or a save anew, may have been quicker. */
+		/* Was it the one we looked at? A pruner or another save may have been quicker. */
 		struct checkpoint now;
 		bool same = status == STATUS_OK &&
 			    checkpoint_inspect(directory, step, false, &now, NULL) == STATUS_OK &&

@@ -146,7 +146,7 @@ static uint64_t newest_attempt(const struct scan *scan, const char *life)
 }
 
 /*
- * Whether the rules of the policy do not decide on it; then what becomes of it is noted. What a
+ * Whether the rules of the policy do not decide on it; then the decision is noted. What a
  * framework wrote and looks complete, but changed just now, stays and does not count, unless a
  * tracker says that it is finished: others go only where enough settled ones are newer.
  */
@@ -174,7 +174,7 @@ static bool is_apart(const struct pruning *pruning, const struct scan_item *foun
 	return true;
 }
 
-/* Fill the report's items with what there is and what becomes of it. *met: the limits are. */
+/* Fill the report with all checkpoints and whether they stay. *met: the limits are met. */
 static enum status decide(
 	struct pruning *pruning, const struct prune_request *request, bool *met, struct error *err)
 {

@@ -48,8 +48,8 @@ static enum status remove_inside(
 }
 
 /*
- * Nobody commits it, or copies into it, now or until it is closed: they hold a lock on it, and it
- * may have got its final name since we looked. STATUS_NO: somebody does, or it is not what it was.
+ * No process commits it or copies into it from now until it is closed: such a process holds a lock
+ * on it, and may have published it since. STATUS_NO: one does, or it is not what it was.
  */
 static enum status claim(const char *path, int descriptor, const struct checkpoint *checkpoint)
 {
@@ -89,7 +89,7 @@ static enum status remove_incomplete(
 			status = claim(path, descriptor, checkpoint);
 		if (status == STATUS_OK && !vacant)
 			status = remove_inside(descriptor, is_no_record, err);
-		/* (A begin that is at work in an empty one puts its record there anew.) */
+		/* (A begin that is at work in an empty one puts its record there again.) */
 		if (status == STATUS_OK)
 			status = remove_inside(descriptor,
 				vacant ? ckpt_name_is_ongoing : ckpt_name_is_transient, err);
@@ -116,8 +116,9 @@ struct removal {
 };
 
 /*
- * Rename an entry away, unless it is pinned. Whoever pins it after we looked finds it under its
- * name, or not at all, or we find the pin under the new name and give it back. STATUS_NO: it stays.
+ * Rename an entry away, unless it is pinned. A process that pins it after we looked finds it
+ * under its name, or not at all, or we find the pin under the new name and give it back. STATUS_NO:
+ * it stays.
  */
 static enum status rename_away(struct removal *removal, struct prune_item *item, const char *entry,
 	uint64_t inode, struct error *err)
@@ -134,14 +135,14 @@ static enum status rename_away(struct removal *removal, struct prune_item *item,
 		}
 		if (ours)
 			status = marks_read_pinned(directory, gone, &pinned, err);
-		/* What cannot be told now is deleted by nobody. */
+		/* Without knowing, nothing is deleted. */
 		if (status != STATUS_OK || pinned)
 			(void)file_rename_new(directory, gone, directory, entry);
 		else
 			removal->items[removal->count++] = item;
 	}
 	if (status == STATUS_OK && pinned) {
-		item->decision = (struct keep_decision){true, true, "pinned meanwhile"};
+		item->decision = (struct keep_decision){true, true, "pinned since it was listed"};
 		item->checkpoint.pinned = true;
 	}
 	return status;

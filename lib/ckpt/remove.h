@@ -38,7 +38,7 @@ struct remove_scope {
 };
 /*
  * Delete what was renamed away and not deleted yet, by any process. What was taken by mistake, or
- * pinned meanwhile, gets its name back instead. deleted: how many are added; may be NULL. The first
+ * pinned since, gets its name back instead. deleted: how many are added; may be NULL. The first
  * failure is answered, after the others are done.
  */
 enum status remove_finish(int directory, const char *path, const struct remove_scope *scope,

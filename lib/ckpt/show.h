@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints as text: a JSON object, the columns of a table, sizes and ages for people. Appends to
+ * Checkpoints as text: a JSON object, the columns of a table, sizes and ages to read. Appends to
  * a struct text; pure, the time is given.
  */
 #ifndef CKPT_SHOW_H

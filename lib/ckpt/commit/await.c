@@ -15,8 +15,8 @@
 #define PUBLISHES 3000
 
 /*
- * Who is missing now. STATUS_NO: what was committed is neither there nor published. *all_since:
- * since when nobody is missing; 0: somebody is.
+ * Find the missing tasks. STATUS_NO: what was committed is neither there nor published.
+ * *all_since: since when no task is missing; 0: one is.
  */
 static enum status look_around(const struct checkpoint_target *target, int64_t *all_since,
 	struct checkpoint_commit *answer, struct error *err)

@@ -94,7 +94,7 @@ static enum status refuse_in_use(const char *path, const struct checkpoint_targe
 	if (target->sharded && has_shard(staging, target->task))
 		return error_set(err, STATUS_NO,
 			"task %" PRIu64 "'s shard of step %" PRIu64 " is committed already by "
-			"attempt %" PRIu64 " of this start; another start writes it anew",
+			"attempt %" PRIu64 " of this start; another start writes it again",
 			target->task, target->step, target->attempt);
 	char name[CKPT_NAME_SIZE];
 	struct writer other;
@@ -150,7 +150,7 @@ static enum status begin_once(const struct checkpoint_target *target, const char
 	staging_release(&look);
 	if (status != STATUS_OK)
 		return status;
-	/* From here on a pruner sees that somebody lives here; was it quicker, we start again. */
+	/* From here on a pruner sees a living writer; if it was quicker, start again. */
 	ckpt_name_writer(name, target->sharded, target->task);
 	char *record = ckpt_directory_path(staging, name);
 	ckpt_name_task(name, target->task);

@@ -26,7 +26,7 @@
 /* How often others may publish or take away under our hands before we give up. */
 #define TRIES 32
 
-/* One pass over what is there. */
+/* One pass over the directory that is committed. */
 struct pass {
 	const struct checkpoint_target *target;
 	char staging[CKPT_NAME_SIZE];
@@ -35,7 +35,7 @@ struct pass {
 	int root;	  /* DIR/STAGING, open */
 	uint64_t inode;	  /* which directory that is */
 	uint64_t damaged; /* inode of a bad or damaged one that has the final name; 0: none */
-	bool again;	  /* somebody else did something: look again */
+	bool again;	  /* another process changed something: look again */
 	struct checkpoint_commit *answer;
 };
 
@@ -321,7 +321,7 @@ static enum status compare_published(struct pass *pass, const struct checkpoint 
 	bool same;
 	enum status status = open_staging(pass, err);
 	if (status == STATUS_NO) {
-		/* It was ours, or it can only be somebody else's. */
+		/* This start published it, or another start did. */
 		same = is_of_same_start(published, target);
 	} else if (status == STATUS_OK) {
 		status = record_files(pass, &own, err);
@@ -371,7 +371,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 			manifest_release(&published);
 			return status;
 		case CHECKPOINT_BAD:
-			/* What we published ourselves, and somebody marked since? */
+			/* Did this start publish it, and was it marked since? */
 			if (staging_is_settled(target, &found)) {
 				status = compare_published(pass, &found, &published, err);
 				manifest_release(&published);
@@ -410,7 +410,7 @@ static enum status commit_once(struct pass *pass, bool first, struct error *err)
 	return status;
 }
 
-/* A task that wrote for nothing: what it wrote disappears. */
+/* A task whose copy is discarded (--chief-only): remove it. */
 static enum status commit_scratch(struct pass *pass, struct error *err)
 {
 	const struct checkpoint_target *target = pass->target;

@@ -19,7 +19,7 @@
 struct marks {
 	bool pinned;
 	bool bad;
-	char reason[MARK_REASON_SIZE]; /* why it is bad; empty: nobody said */
+	char reason[MARK_REASON_SIZE]; /* why it is bad; empty: no reason was given */
 };
 
 /* Of the checkpoint that is open as directory. Fails where it could not be asked. */

@@ -7,17 +7,17 @@
  *                                         being written by attempt 3 of this life (base/life.h);
  *                                         without "-life-..." where no life is known
  *     task-2                              the shard of task 2; also in the published one
- *   .tmp-step-00000120-attempt-3[-life-...]-workertemp_2   what task 2 writes for nothing
- *                                         (--chief-only)
+ *   .tmp-step-00000120-attempt-3[-life-...]-workertemp_2   the copy of task 2, which is
+ *                                         discarded (--chief-only)
  *   .gone-0123456789abcdef-NAME           NAME on its way to deletion, if its inode has this
  *                                         number; else it was taken by mistake (ckpt/remove.h)
- *   latest                                a symbolic link for people; never trusted
+ *   latest                                a symbolic link for users; never trusted
  *   .latest.tmp                           that link on its way
  *
  * A step is written with at least eight digits, so that ls, a shell's glob and "tail -1" give the
  * order of training up to 99,999,999 (beyond, the number grows; the tools always compare numbers).
  * What is not finished is hidden: no glob of a training script finds it. Only the one spelling
- * given here is ours: "step-120" belongs to somebody else and is never touched.
+ * given here is ours: "step-120" is not and is never touched.
  *
  * Inside a checkpoint, and inside what is being written, a few names at the top are reserved:
  *   .ckpt-manifest.json                   what the checkpoint holds (ckpt/content/manifest.h)
@@ -52,7 +52,7 @@ enum ckpt_name_kind {
 	CKPT_NAME_FOREIGN, /* not ours */
 	CKPT_NAME_STEP,
 	CKPT_NAME_STAGING,
-	CKPT_NAME_SCRATCH, /* of a task that writes for nothing */
+	CKPT_NAME_SCRATCH, /* of a task whose copy is discarded */
 };
 
 struct ckpt_name {
@@ -86,7 +86,7 @@ void ckpt_name_writer(char name[CKPT_NAME_SIZE], bool sharded, uint64_t task);
 void ckpt_name_shard(char name[CKPT_NAME_SIZE], uint64_t task);
 /* A record of a writer or of a shard, or anything on its way: what publishing sweeps away. */
 bool ckpt_name_is_transient(const char *name);
-/* A record on its way to its name: left so by one who was killed. */
+/* A record on its way to its name: left so by a process that was killed. */
 bool ckpt_name_is_ongoing(const char *name);
 /* The manifest, a mark, or transient: no file of the user's. */
 bool ckpt_name_is_reserved(const char *name);

@@ -133,7 +133,7 @@ static void point_latest(const char *directory, int descriptor, char *warning, s
 			break;
 		}
 	}
-	/* Left by one who was killed; another's that is on its way is made again. */
+	/* Left by a process that was killed; a living one makes its link again. */
 	(void)unlinkat(descriptor, CKPT_LATEST_ONGOING, 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From finished to published: the one rename, the link for people, the directory synced.
+ * From finished to published: the one rename, the link "latest", the directory synced.
  */
 #ifndef CKPT_PUBLISH_H
 #define CKPT_PUBLISH_H
@@ -13,13 +13,13 @@
 /*
  * Rename DIR/staging to the name of step. inode: the directory that was examined. damaged: the
  * inode of a damaged checkpoint in its place, which is taken away first; 0: there is none.
- * STATUS_NO: somebody else was quicker, with either name: look again.
+ * STATUS_NO: another process was quicker, with either name: look again.
  */
 enum status publish_rename(const char *directory, const char *staging, uint64_t inode,
 	uint64_t step, uint64_t damaged, struct error *err);
 
 /*
- * After the rename, by whoever comes: remove the records inside that only served writing, point
+ * After the rename, by any process: remove the records inside that only served writing, point
  * "latest" at the highest step, sync DIR and its entry in its parent. Idempotent.
  * warning: what people should know although the checkpoint stands.
  */

@@ -67,7 +67,7 @@ static enum status look_at_writer(
 	enum status status = writer_load(record, &writer, err);
 	free(record);
 	if (status == STATUS_NO)
-		return STATUS_OK; /* removed meanwhile, or not readable: it says nothing */
+		return STATUS_OK; /* removed since, or not readable: it names no writer */
 	if (status != STATUS_OK)
 		return status;
 	staging->writer = weigh(staging->writer, writer_check(&writer));

@@ -33,7 +33,7 @@ enum status staging_inspect(const char *path, struct staging *staging, struct er
 /* Of tasks 0..tasks-1: how many have no committed shard; their numbers are added to absent. */
 uint64_t staging_absent(const struct staging *staging, uint64_t tasks, struct text *absent);
 
-/* The name below DIR of what target writes into; and whether it writes for nothing there. */
+/* The name below DIR of what target writes into; and whether that is discarded. */
 void staging_name(const struct checkpoint_target *target, char name[CKPT_NAME_SIZE]);
 bool staging_is_scratch(const struct checkpoint_target *target);
 /* Whether what was found under target's step ends the wait for it: a bad one is about to be

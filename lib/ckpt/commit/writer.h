@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who writes a checkpoint, so that nobody removes the directory under a living one.
+ * The writer of a checkpoint, so that no pruner removes the directory of a living one.
  *
  * "ckpt-rotate begin" itself is gone at once, so it records the process that started it and its
  * process group: a script and all its subshells share one group, preempt-run gives its command a
  * group of its own, and a program that calls begin itself is the parent. The writer is gone when
- * both are, or when the machine (host name and /etc/machine-id) has started anew since. What
+ * both are, or when the machine (host name and /etc/machine-id) has started again since. What
  * happens on another machine, or in another PID namespace, cannot be told.
  */
 #ifndef CKPT_WRITER_H

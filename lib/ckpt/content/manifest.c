@@ -233,7 +233,7 @@ enum status manifest_read(
 	read = (struct manifest){0};
 	status = STATUS_OK;
 out:
-	/* That json-c had no memory says nothing of the manifest. */
+	/* Without memory for json-c, nothing is known about the manifest. */
 	if (status == STATUS_NO && errno == ENOMEM)
 		xalloc_failed();
 	manifest_release(&read);

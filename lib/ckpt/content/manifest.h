@@ -75,8 +75,8 @@ bool manifest_same_below(
 	const struct manifest *whole, const struct manifest *part, const char *prefix);
 
 /*
- * Append the document. Depends on nothing but the manifest, so that whoever merges the same shards
- * writes the same bytes.
+ * Append the document. Depends on nothing but the manifest, so that all tasks that merge the same
+ * shards write the same bytes.
  */
 void manifest_write(const struct manifest *manifest, struct text *text);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One file's bytes to another filesystem: shared with the original where the filesystem can
- * (reflink), by the kernel where it can (copy_file_range), else read and written. Holes stay holes.
+ * One file's bytes to another filesystem: by the kernel where it can (copy_file_range, which also
+ * shares the blocks where the filesystem can), else read and written. Holes stay holes.
  */
 #ifndef CKPT_TRANSFER_H
 #define CKPT_TRANSFER_H
@@ -15,20 +15,27 @@ struct transfer_pace {
 	uint64_t bytes_per_second;
 	int64_t began; /* of clock_now, at the first byte */
 	uint64_t bytes;
-	void (*progress)(uint64_t bytes); /* NULL: nobody watches */
+	void (*progress)(uint64_t bytes); /* NULL: do not report */
+};
+
+/* One copy: open directories, and what a file is called until all of it is written. */
+struct transfer {
+	int from, to;
+	const char *part; /* in to; no file has this name */
+	struct transfer_pace pace;
 };
 
 /*
- * Make DIRECTORY/name, a new file, with the contents of from/name, bytes long, and its rights as
- * far as the umask allows. It has that name only when all of it is written: before, it is called
- * part, in directory, which is removed on failure. A file of that name that is there stays.
- * Missing directories on the way are made. Nothing is synced.
+ * Make a new file TO/name with the contents of FROM/name, bytes long, and its mode as far as the
+ * umask allows; missing directories on the way are made. Nothing is synced, and nothing is left
+ * under the name of part. A file that has the name already stays.
  * STATUS_NO: the source is missing, is no file, or has another size; err says which.
  */
-enum status transfer_file(int from, int directory, const char *name, uint64_t bytes,
-	const char *part, struct transfer_pace *pace, struct error *err);
+enum status transfer_file(
+	struct transfer *transfer, const char *name, uint64_t bytes, struct error *err);
 
-/* Move directory/name to another directory of the same filesystem, parents made. 0, or errno. */
-int transfer_move(int from, int directory, const char *name);
+/* Move FROM/part to TO/name, of the same filesystem, unless TO has that name. Missing directories
+ * on the way are made. 0, or errno. */
+int transfer_move(int from, const char *part, int to, const char *name);
 
 #endif

@@ -49,8 +49,8 @@ bool tree_is_unchanged(
 	const struct manifest *before, const struct manifest *after, struct error *err);
 
 /*
- * Compare what is there with manifest: kind and size of every file, and with contents its checksum;
- * what lies on the way to a file must be a directory, not a symbolic link to one.
+ * Compare the files below root with manifest: kind and size of every file, and with contents its
+ * checksum; each part of the way to a file must be a directory, not a symbolic link to one.
  * STATUS_NO: it differs, err says how. Others: could not be asked, which is no difference.
  */
 enum status tree_compare(

@@ -134,7 +134,7 @@ struct detection {
 	char example[LAYOUTS][LAYOUT_NAME_SIZE]; /* an entry that shows it; empty: none */
 };
 
-/* Whether layout i reads the entry, and what there is shows that it is at home. */
+/* Whether layout i reads the entry, and the entry shows that it is at home. */
 static enum status shows(int directory, const char *entry, size_t i, bool *shown, struct error *err)
 {
 	struct layout_choice choice = {layouts[i], NULL};

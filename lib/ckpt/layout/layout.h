@@ -36,7 +36,7 @@ struct layout_name {
 	uint64_t step;	  /* at most CKPT_NUMBER_MAX */
 	uint64_t version; /* of several with one step, rising; else 0 */
 	unsigned group;	  /* those of 0 come before all others, and only they are offered */
-	size_t length;	  /* so many bytes of it are the checkpoint's name: others may share them */
+	size_t length;	  /* the checkpoint's name is this long: other entries may begin with it */
 };
 
 /* One checkpoint, as it was found. */
@@ -61,14 +61,14 @@ struct layout_tracker {
 	bool named;		       /* and names a checkpoint: */
 	char name[LAYOUT_NAME_SIZE];   /* empty: only by its step */
 	uint64_t step;		       /* what is newer is protected, too */
-	char broken[LAYOUT_NAME_SIZE]; /* it is there, but says nothing: why */
+	char broken[LAYOUT_NAME_SIZE]; /* it is there, but names none: why */
 };
 
 enum layout_shape { LAYOUT_DIRECTORY = 1, LAYOUT_FILE = 2, LAYOUT_EITHER = 3 };
 
 struct layout {
 	const char *name;  /* of --layout */
-	const char *title; /* for people */
+	const char *title; /* in messages */
 	enum layout_shape shape;
 
 	/* What its checkpoints are called, as "checkpoint-{step}", NULL-terminated; NULL: read says
@@ -85,7 +85,7 @@ struct layout {
 	/* What the name of a directory in one holds while it is not finished; NULL: nothing. */
 	const char *unfinished;
 	/* Others write such files in directories of such names, too: it is at home only where the
-	 * name says nothing to any other. */
+	 * name fits no other layout. */
 	bool general;
 
 	/*
@@ -130,7 +130,7 @@ bool layout_is_native(const struct layout_choice *choice);
 enum status layout_choose(const char *directory, const char *layout, const char *pattern,
 	struct layout_choice *choice, struct error *err);
 /*
- * "DIR" or "DIR:LAYOUT". What stands behind the last colon is a layout, or part of DIR's name:
+ * "DIR" or "DIR:LAYOUT". After the last colon stands a layout, or part of DIR's name:
  * where it holds a slash ("a:b/"), or is no layout and a DIR of that name is there. STATUS_USAGE:
  * it is neither. Then as layout_choose.
  */

@@ -47,7 +47,7 @@ static enum status check_arrays(const struct layout_item *item, struct error *wh
 	return STATUS_OK;
 }
 
-/* What no object of numbers is says nothing. */
+/* A file that is no object of numbers has no metrics. */
 static enum status read_metrics(
 	const struct layout_item *item, struct layout_found *found, struct error *why)
 {

@@ -90,8 +90,8 @@ enum status layout_of_pattern(const char *pattern, struct layout_choice *choice,
 	if ((step > pattern && ((step[-1] >= '0' && step[-1] <= '9') || step[-1] == '*')) ||
 		(*after >= '0' && *after <= '9') || *after == '*')
 		return error_set(err, STATUS_USAGE,
-			"--pattern \"%s\": what stands beside {step} must tell where the number "
-			"begins and ends",
+			"--pattern \"%s\": it must be clear from the characters beside {step} where "
+			"the number begins and ends",
 			pattern);
 	*choice = (struct layout_choice){&layout_pattern, pattern};
 	return STATUS_OK;

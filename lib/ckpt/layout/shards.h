@@ -47,7 +47,7 @@ enum shards_answer { /* the later ones outweigh the earlier ones */
 	SHARDS_MISSING,
 };
 
-/* Note a file of so many bytes with these numbers. */
+/* Note a file of this size with these numbers. */
 void shards_count(
 	struct shard_set *set, uint64_t bytes, uint64_t first, uint64_t second, uint64_t third);
 
@@ -68,8 +68,8 @@ bool shards_same(const struct shards *a, const struct shards *b);
  *   no                        | none                        | no        | SHARDS_UNKNOWN; where a
  *                                                            newer one has more, SHARDS_FEWER
  *
- * A sibling has more where it has more files, and so many more bytes that this is not the same in
- * fewer files: jobs are started again with fewer ranks, which then write larger files.
+ * A sibling has more where it has more files, and more bytes than the same content in fewer
+ * files would need: jobs are started again with fewer ranks, which then write larger files.
  */
 enum shards_answer shards_decide(const struct shards *own, const struct shards_sibling *siblings,
 	size_t count, struct error *why);

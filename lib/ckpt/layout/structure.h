@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a file shows of its own completeness, where nobody took checksums: the formats in which
+ * What a file shows of its own completeness, where there are no checksums: the formats in which
  * frameworks save say inside how long they should be. Nothing of the content is executed, links are
  * not followed.
  *
