@@ -70,9 +70,8 @@ static enum status open_board(
 	group->reaper = &agent->reaper;
 	alone->first = request->options->identity->task;
 	alone->count = 1;
-	enum status status =
-		board_open(&agent->tasks[0].board, request->board, request->agent, err);
-	return status == STATUS_OK ? view_init(&group->view, request->attempt, err) : status;
+	view_init(&group->view, request->attempt);
+	return board_open(&agent->tasks[0].board, request->board, request->agent, err);
 }
 
 /* Follow the store from what the view shows; store becomes the thread's. */

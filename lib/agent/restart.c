@@ -289,8 +289,7 @@ static bool runs_again(struct between *between, const struct budget_limits *limi
 {
 	struct error err;
 	enum status status = open_between(between, &err);
-	if (status == STATUS_OK)
-		status = view_init(&between->view, &between->end->attempt, &err);
+	view_init(&between->view, &between->end->attempt);
 	if (status == STATUS_OK)
 		status = watch_the_rest(between, &err);
 	if (status == STATUS_OK)

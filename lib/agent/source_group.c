@@ -152,7 +152,7 @@ static enum status look(struct group_source *self, struct error *err)
 	if (status == STATUS_OK && attempt.number != self->view.attempt.number) {
 		view_release(&self->view);
 		self->given_round = 0;
-		status = view_init(&self->view, &attempt, err);
+		view_init(&self->view, &attempt);
 	}
 	return status == STATUS_OK ? view_refresh(&self->view, self->store, err) : status;
 }

@@ -234,10 +234,9 @@ static void carry_out_close(struct store_thread *thread, struct request *request
 	struct outcome_finding finding = {.finished = request->finished};
 	struct agent_checkpoint newer;
 	struct error unused;
-	struct view view = {0};
+	struct view view;
 	result->status = open_store(thread, &result->error);
-	if (result->status == STATUS_OK)
-		result->status = view_init(&view, &request->attempt, &result->error);
+	view_init(&view, &request->attempt);
 	if (result->status == STATUS_OK)
 		result->status = view_refresh(&view, thread->store, &result->error);
 	if (result->status == STATUS_OK && view_all_through(&view)) {

@@ -40,16 +40,15 @@ void keeper_declare_dead(const struct keeper_options *options, const struct atte
 	const struct death *death)
 {
 	struct store *store;
-	struct view view = {0};
+	struct view view;
 	struct write write;
 	struct error err;
 	enum status status = store_open(&store, options->store, 0, clock_after(PATIENCE), &err);
 	if (status != STATUS_OK)
 		return;
 	store_set_patience(store, PATIENCE);
-	status = view_init(&view, attempt, &err);
-	if (status == STATUS_OK)
-		status = view_refresh(&view, store, &err);
+	view_init(&view, attempt);
+	status = view_refresh(&view, store, &err);
 	if (status == STATUS_OK && !view.agreement.peers[options->task].dead) {
 		write_build_deaths(&write, &view, options->task, death, 1);
 		(void)write_carry_out(&write, store, &err);

@@ -11,20 +11,15 @@
 #include "proto/remembered.h"
 #include "proto/writes.h"
 
-enum status view_init(struct view *view, const struct attempt *attempt, struct error *err)
+void view_init(struct view *view, const struct attempt *attempt)
 {
 	*view = (struct view){.attempt = *attempt};
 	view->agreement = (struct agreement_view){.tasks = attempt->tasks,
 		.deadline = CLOCK_NEVER,
 		.deadline_latest = CLOCK_NEVER,
 		.deadline_told = CLOCK_NEVER};
-	view->agreement.peers = calloc(attempt->tasks, sizeof(*view->agreement.peers));
-	view->members = calloc(attempt->tasks, sizeof(*view->members));
-	if (!view->agreement.peers || !view->members) {
-		view_release(view);
-		return error_set(err, STATUS_TEMPORARY, "out of memory");
-	}
-	return STATUS_OK;
+	view->agreement.peers = xcalloc(attempt->tasks, sizeof(*view->agreement.peers));
+	view->members = xcalloc(attempt->tasks, sizeof(*view->members));
 }
 
 void view_release(struct view *view)

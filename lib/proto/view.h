@@ -82,7 +82,7 @@ struct view {
 	uint32_t heard; /* the count of news (store.h) before it was read; 0: not known */
 };
 
-enum status view_init(struct view *view, const struct attempt *attempt, struct error *err);
+void view_init(struct view *view, const struct attempt *attempt);
 void view_release(struct view *view);
 
 /* When entries were read, on our monotonic clock. */

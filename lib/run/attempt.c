@@ -86,9 +86,8 @@ static enum status read_attempt(
 			open = &answer.entries[i];
 	if (status == STATUS_OK)
 		status = read_open(store, &attempt, open, err);
-	if (status == STATUS_OK)
-		status = view_init(view, &attempt, err);
 	if (status == STATUS_OK) {
+		view_init(view, &attempt);
 		view_feed(view, &answer, &reading);
 		view->heard = heard;
 	}

@@ -163,9 +163,7 @@ static enum status open_next(struct store *store, const struct attempt_entry *en
 		return status;
 
 	view_release(view);
-	status = view_init(view, attempt, err);
-	if (status != STATUS_OK)
-		return status;
+	view_init(view, attempt);
 	struct json_object *number = json_object_new_object();
 	json_put_unsigned(number, "attempt", attempt->number);
 	snprintf(key, sizeof(key), "run/%s/LAST", entry->run);

@@ -193,7 +193,9 @@ enum status group_open(enum identity_need need, bool joined, int64_t deadline,
 			run->store, run->identity.run, group_options.attempt, &attempt, err);
 	if (status == STATUS_OK && need == IDENTITY_TASK)
 		status = attempt_check_task(&attempt, run->identity.task, err);
-	return status == STATUS_OK ? view_init(&run->view, &attempt, err) : status;
+	if (status == STATUS_OK)
+		view_init(&run->view, &attempt);
+	return status;
 }
 
 void group_close(struct group_run *run)

@@ -133,7 +133,7 @@ static void feed_backwards(struct store *store, const struct attempt *attempt)
 	struct store_answer all = {0};
 	struct store_range range = {.prefix = attempt->prefix};
 	struct view_reading when = {.unchanged = NOW - 10, .began = NOW, .ended = NOW + 5};
-	FUZZ_HOLDS(view_init(&view, attempt, NULL) == STATUS_OK);
+	view_init(&view, attempt);
 	FUZZ_HOLDS(store_list(store, &range, &all, NULL) == STATUS_OK);
 	for (size_t i = all.count; i-- > 0;) {
 		struct store_answer one = {.revision = all.entries[i].revision,

@@ -74,23 +74,19 @@ static void release_streams(struct pulse *pulse)
 	free(pulse->streams);
 }
 
-static enum status prepare(struct pulse *pulse)
+static void prepare(struct pulse *pulse)
 {
-	struct error err;
 	claim_streams(pulse);
 	keys_group(&pulse->attempt, pulse->group);
 	pulse->peers = xcalloc(pulse->attempt.tasks, sizeof(*pulse->peers));
 	pulse->out = xcalloc(pulse->attempt.tasks, sizeof(*pulse->out));
-	enum status status = view_init(&pulse->view, &pulse->attempt, &err);
-	if (status != STATUS_OK)
-		return status;
+	view_init(&pulse->view, &pulse->attempt);
 	/* Where our own beats have got to: the same incarnation goes on where it stopped. */
 	struct store_beat last;
 	if (store_beat_read(pulse->store, pulse->group, pulse->options.first, &last, NULL) ==
 			STATUS_OK &&
 		!heartbeat_is_farewell(last.sequence))
 		pulse->count = heartbeat_count(last.sequence);
-	return STATUS_OK;
 }
 
 /* The group cannot go on, or not with us. */
@@ -174,8 +170,8 @@ static void *work(void *context)
 			continue;
 		}
 		store_set_patience(pulse->store, pulse->options.rules.timeout);
-		if (!pulse->peers && prepare(pulse) != STATUS_OK)
-			break;
+		if (!pulse->peers)
+			prepare(pulse);
 		exchange_beats(pulse, &last);
 	}
 	if (pulse->count && !atomic_load(&pulse->silent))

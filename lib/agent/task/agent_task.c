@@ -14,7 +14,7 @@
 #define SAVED_SELDOM 100
 #define FAILED_EVERY 100 /* ms between two tries to write to a board that cannot be written */
 
-enum status agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
+void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
 	struct command *command, int64_t now)
 {
 	task->number = number;
@@ -26,7 +26,6 @@ enum status agent_task_init(struct agent_task *task, struct group *group, uint64
 	agreement_init(&task->agreement, &task->config, &group->view.agreement, now);
 	agreement_saw(&task->agreement, now);
 	task->interval.since = now;
-	return STATUS_OK;
 }
 
 void agent_task_keep_deadline(struct agent_task *task, struct view *view)

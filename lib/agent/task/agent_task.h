@@ -78,7 +78,7 @@ struct group {
 	bool unexplained;	  /* there was news, and the view does not show what */
 };
 
-enum status agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
+void agent_task_init(struct agent_task *task, struct group *group, uint64_t number,
 	struct command *command, int64_t now);
 void agent_task_release(struct agent_task *task);
 
