@@ -97,9 +97,10 @@ static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct hear
 {
 	bool known = heartbeat_has_beaten(peer), in_time = look->took <= rules->timeout;
 	bool readable = look->seen == SEEN_BEAT && in_time;
-	if (readable && known && look->beat.token != peer->beat.token)
+	bool other = look->beat.token != peer->beat.token;
+	if (readable && known && other && !look->reused)
 		return HEARTBEAT_RESTARTED;
-	if (readable && (!known || look->beat.sequence != peer->beat.sequence))
+	if (readable && (!known || other || look->beat.sequence != peer->beat.sequence))
 		return take_change(peer, rules, &look->beat, exchange->began);
 	if (peer->state == HEARTBEAT_LEFT)
 		return HEARTBEAT_LEFT;
@@ -109,7 +110,10 @@ static enum heartbeat_state judge(struct heartbeat_peer *peer, const struct hear
 		!known && look->seen == SEEN_NOTHING && in_time && look->expected && rules->first;
 	if (due && !peer->changed_at) /* counted from here */
 		peer->observed_at = peer->changed_at = exchange->began;
-	return readable || due ? take_silence(peer, rules, exchange) : peer->state;
+	if (readable || due)
+		return take_silence(peer, rules, exchange);
+	/* A death has to be observed again before it is declared. */
+	return peer->state == HEARTBEAT_DEAD ? HEARTBEAT_LATE : peer->state;
 }
 
 enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,
@@ -117,4 +121,12 @@ enum heartbeat_state heartbeat_observe(struct heartbeat_peer *peer,
 	const struct heartbeat_look *look)
 {
 	return peer->state = judge(peer, rules, exchange, look);
+}
+
+bool heartbeat_may_declare(
+	const struct heartbeat_peer *peer, const struct heartbeat_rules *rules, bool monitor)
+{
+	return heartbeat_is_lost(peer->state) &&
+	       (monitor || peer->state == HEARTBEAT_RESTARTED ||
+		       peer->silent >= heartbeat_limit(peer, rules) + HEARTBEAT_DEPUTY);
 }

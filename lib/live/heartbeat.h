@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which tasks are alive, decided from observations: pure functions of what was read and of one's
- * own monotonic clock. Never by the wall clock, and never by silence alone (docs/design.md, section
- * 5).
+ * Which tasks of a group and which workers of a queue are alive, decided from observations: pure
+ * functions of what was read and of one's own monotonic clock. Never by the wall clock, and never
+ * by silence alone (docs/design.md, section 5). In the queue a worker is the peer.
  *
  * One observation of silence is: our own beat was written, then the peer's was read unchanged, at
  * least a period (ours, or the peer's if that is longer) after the last observation. Death needs
@@ -40,6 +40,13 @@ struct heartbeat_rules {
 #define HEARTBEAT_LIMIT	 3
 #define HEARTBEAT_FIRST	 300000
 
+/*
+ * Each peer reads from the lowest number up to the first one that lives, the monitor. The monitor
+ * reads all and declares the dead.
+ */
+#define HEARTBEAT_UNPROVED 8 /* peers not seen to change that one observer reads in one round */
+#define HEARTBEAT_DEPUTY   5 /* observations beyond the limit after which any peer declares */
+
 /* max(period - 10 s, 2 s), as in DTensor's service. */
 int64_t heartbeat_timeout(int64_t period);
 
@@ -71,6 +78,7 @@ struct heartbeat_look {
 	struct store_beat beat;
 	int64_t took;  /* ms */
 	bool expected; /* it has joined, and not said that it never beats: a first beat is due */
+	bool reused;   /* its number may have had another owner: a new token is a change, too */
 	bool gone;     /* its process ran on this machine, and does not exist any more */
 };
 
@@ -106,5 +114,13 @@ static inline bool heartbeat_is_lost(enum heartbeat_state state)
 {
 	return state == HEARTBEAT_DEAD || state == HEARTBEAT_RESTARTED;
 }
+
+/*
+ * Whether an observer may declare this peer dead. The monitor may when the peer is lost; another
+ * observer when it restarted, or when the monitor has not done so for HEARTBEAT_DEPUTY
+ * observations.
+ */
+bool heartbeat_may_declare(
+	const struct heartbeat_peer *peer, const struct heartbeat_rules *rules, bool monitor);
 
 #endif

@@ -17,7 +17,8 @@ static const struct heartbeat_rules rules_first = {
 
 /* What happens in one period: what the peer's file says, and how it was read. */
 struct row {
-	char peer; /* + it beats, . silence, n new token, f farewell, 0 nothing there, j nothing
+	char peer; /* + it beats, . silence, n new token, r new token of a number that is used
+		      again, f farewell, 0 nothing there, j nothing
 		      there and it has not joined, w it will never beat, ! error, g gone, G gone and
 		      nothing there */
 	char own;  /* + in order, x own beat failed, s slow reading, p we were paused, h half a
@@ -42,8 +43,9 @@ static void play(
 		exchange.began = now;
 		if (rows[i].peer == '+' || rows[i].peer == 'n')
 			beat.sequence = heartbeat_sequence(++beats, PERIOD);
-		if (rows[i].peer == 'n')
+		if (strchr("nr", rows[i].peer))
 			beat.token++;
+		look.reused = rows[i].peer == 'r';
 		if (rows[i].peer == 'f')
 			beat.sequence = heartbeat_farewell(PERIOD);
 		look.beat = beat;
@@ -107,6 +109,16 @@ static void test_rules(void)
 		{'g', '+', "left"});
 	PLAY("called dead, and back before that was committed: alive", {'+', '+', "alive"},
 		{'.', '+', "late"}, {'.', '+', "late"}, {'.', '+', "dead"}, {'+', '+', "alive"});
+	PLAY("called dead, and it cannot be read any more: not declared", {'+', '+', "alive"},
+		{'.', '+', "late"}, {'.', '+', "late"}, {'.', '+', "dead"}, {'!', '+', "late"},
+		{'.', 's', "late"}, {'.', '+', "dead"});
+	PLAY("a number that is used again: a new token is a change", {'+', '+', "alive"},
+		{'.', '+', "late"}, {'r', '+', "alive"}, {'.', '+', "late"}, {'r', '+', "alive"},
+		{'.', '+', "late"}, {'.', '+', "late"}, {'.', '+', "dead"});
+	PLAY("the filesystem stalls for a minute, our own beats are not written: alive",
+		{'+', '+', "alive"}, {'.', 'x', "alive"}, {'.', 'x', "alive"}, {'.', 'x', "alive"},
+		{'.', 'x', "alive"}, {'.', 'x', "alive"}, {'.', 'x', "alive"}, {'.', '+', "late"},
+		{'+', '+', "alive"});
 }
 
 /* A task that joined, and was lost before its first beat. */
@@ -168,6 +180,33 @@ static void test_numbers(void)
 			(void)heartbeat_observe(&peer, &rules, &exchange, &look);
 			CHECK_EQ(peer.proved, looks[i].proved);
 		}
+	}
+	TEST("the monitor declares; others one that restarted, or when no monitor does it")
+	{
+		struct heartbeat_peer peer = {
+			.state = HEARTBEAT_DEAD, .beat = {.token = 7}, .silent = 3};
+		CHECK(heartbeat_may_declare(&peer, &rules, true));
+		CHECK(!heartbeat_may_declare(&peer, &rules, false));
+		peer.silent = 3 + HEARTBEAT_DEPUTY;
+		CHECK(heartbeat_may_declare(&peer, &rules, false));
+		peer.state = HEARTBEAT_LATE;
+		CHECK(!heartbeat_may_declare(&peer, &rules, true));
+		peer.state = HEARTBEAT_RESTARTED;
+		peer.silent = 0;
+		CHECK(heartbeat_may_declare(&peer, &rules, false));
+	}
+	TEST("a limit of its own, and a period of its own that its beats do not tell")
+	{
+		struct heartbeat_rules own = {
+			.period = 10 * PERIOD, .timeout = 10 * PERIOD, .limit = 2};
+		struct heartbeat_peer peer = {0};
+		struct heartbeat_look look = {.beat = {.token = 7, .sequence = 1}, .reused = true};
+		struct heartbeat_exchange exchange = {.beaten = true};
+		for (int i = 0; i < 20; i++) {
+			CHECK(heartbeat_observe(&peer, &own, &exchange, &look) != HEARTBEAT_DEAD);
+			exchange.began += PERIOD;
+		}
+		CHECK_EQ(heartbeat_observe(&peer, &own, &exchange, &look), HEARTBEAT_DEAD);
 	}
 	TEST("a peer with a longer period has that one")
 	{

@@ -505,6 +505,20 @@ static void judging(void)
 		judge_release(&judge);
 		beater_stop(beater);
 	}
+	TEST("one whose beats are not there is silent: it is fenced as any other")
+	{
+		begin();
+		char group[160];
+		struct queue_worker self = join(100);
+		struct beater *beater = NULL;
+		(void)join(100);
+		workers_beats(&queue, group);
+		CHECK_EQ(store_beats_remove(store, group, &err), STATUS_OK);
+		CHECK_EQ(beater_start(&beater, url, &queue, &self, &err), STATUS_OK);
+		CHECK_EQ(look_until_fenced(&self, beater, 1, 60000), 1);
+		CHECK_EQ(count_keys("worker"), 1);
+		beater_stop(beater);
+	}
 	TEST("who looks seldom, because it is busy, sees silence; who was stopped itself does not")
 	{
 		static const struct {

@@ -6,10 +6,8 @@
 #include "base/clock.h"
 #include "proto/writes.h"
 
-#define DEATHS_MAX   256 /* in one transaction; the rest follows a period later */
-#define UNPROVED_MAX 8	 /* tasks that one who takes over looks at in one exchange */
-#define WAIT_MOST    2	 /* exchanges that a conclusion waits for those who are late, too */
-#define DEPUTY	     5 /* further observations after which anybody declares what the monitor should */
+#define DEATHS_MAX 256 /* in one transaction; the rest follows a period later */
+#define WAIT_MOST  2   /* exchanges that a conclusion waits for those who are late, too */
 
 static bool is_ours(const struct pulse *pulse, uint64_t task)
 {
@@ -75,7 +73,7 @@ static bool look_for_monitor(struct pulse *pulse, const struct heartbeat_exchang
 		enum heartbeat_state state = observe(pulse, i, exchange);
 		if (state == HEARTBEAT_ALIVE && pulse->peers[i].proved)
 			return false;
-		if (state == HEARTBEAT_ALIVE && ++unproved == UNPROVED_MAX)
+		if (state == HEARTBEAT_ALIVE && ++unproved == HEARTBEAT_UNPROVED)
 			return false;
 	}
 	return false;
@@ -86,16 +84,6 @@ static void look_at_all(struct pulse *pulse, const struct heartbeat_exchange *ex
 	for (uint64_t i = pulse->options.first; i < pulse->attempt.tasks; i++)
 		if (!is_ours(pulse, i) && !pulse->out[i])
 			(void)observe(pulse, i, exchange);
-}
-
-/* Whether this one is for us to declare: the monitor does, others only where it does not. */
-static bool may_declare(const struct pulse *pulse, uint64_t task, bool monitor)
-{
-	const struct heartbeat_peer *peer = &pulse->peers[task];
-	if (pulse->out[task] || !heartbeat_is_lost(peer->state))
-		return false;
-	return monitor || peer->state == HEARTBEAT_RESTARTED ||
-	       peer->silent >= heartbeat_limit(peer, &pulse->options.rules) + DEPUTY;
 }
 
 static bool is_silent(const struct pulse *pulse, uint64_t task)
@@ -132,7 +120,8 @@ static void declare(struct pulse *pulse, bool monitor)
 		return;
 	for (uint64_t i = 0; i < pulse->attempt.tasks && count < DEATHS_MAX; i++) {
 		const struct heartbeat_peer *peer = &pulse->peers[i];
-		if (!may_declare(pulse, i, monitor) || !pulse->view.members[i].joined)
+		if (pulse->out[i] || !pulse->view.members[i].joined ||
+			!heartbeat_may_declare(peer, &pulse->options.rules, monitor))
 			continue;
 		enum death_cause cause = cause_of(pulse, i);
 		if (cause == DEATH_SILENT && !is_silent(pulse, i))

@@ -17,7 +17,7 @@ void judge_release(struct judge *judge)
 static enum status take_list(struct judge *judge, struct queue_worker *workers, size_t count,
 	store_revision revision, struct error *err)
 {
-	struct judged *others = calloc(count + 1, sizeof(*others));
+	struct judge_other *others = calloc(count + 1, sizeof(*others));
 	if (!others) {
 		free(workers);
 		return error_set(err, STATUS_TEMPORARY, "out of memory");
@@ -65,6 +65,22 @@ static bool is_gone(const struct queue_worker *worker)
 	return process_check(&worker->process) == PROCESS_GONE;
 }
 
+/*
+ * A worker has beaten before it registers. So a beat that is not there (any more) is silence, too:
+ * it reads as one of a token that no worker has.
+ */
+static void read_beat(struct queue *queue, uint64_t number, struct heartbeat_look *look)
+{
+	char group[160];
+	int64_t began = clock_boot();
+	workers_beats(queue, group);
+	enum status status = store_beat_read(queue->store, group, number, &look->beat, NULL);
+	look->took = clock_boot() - began;
+	look->seen = status == STATUS_OK || status == STATUS_NO ? SEEN_BEAT : SEEN_ERROR;
+	if (status != STATUS_OK)
+		look->beat = (struct store_beat){.token = 1};
+}
+
 struct looking {
 	struct judge *judge;
 	struct queue *queue;
@@ -72,35 +88,41 @@ struct looking {
 	uint64_t written, *fenced;
 	int64_t now;
 	bool paused;
-	char group[160];
 };
 
-static enum judge_verdict look_at(
-	struct looking *looking, size_t index, struct judge_reading *reading)
+static struct heartbeat_rules rules_for(
+	const struct looking *looking, const struct queue_worker *worker)
+{
+	int64_t own = looking->self->period, period = worker->period > own ? worker->period : own;
+	return (struct heartbeat_rules){
+		.period = period, .timeout = period, .limit = worker->limit};
+}
+
+static enum heartbeat_state look_at(struct looking *looking, size_t index)
 {
 	const struct queue_worker *worker = &looking->judge->workers[index];
-	struct judged *judged = &looking->judge->others[index];
-	int64_t own = looking->self->period;
-	*reading = (struct judge_reading){.fenced = worker->fenced,
-		.gone = is_gone(worker),
-		.paused = looking->paused,
-		.written = looking->written,
-		.now = looking->now,
-		.period = worker->period > own ? worker->period : own,
-		.limit = worker->limit};
-	if (!reading->gone && !reading->fenced) {
-		struct store_beat beat = {0};
-		int64_t began = clock_boot();
-		enum status status = store_beat_read(
-			looking->queue->store, looking->group, worker->beat, &beat, NULL);
-		reading->took = clock_boot() - began;
-		reading->seen = status == STATUS_OK   ? JUDGE_BEAT
-				: status == STATUS_NO ? JUDGE_NOTHING
-						      : JUDGE_ERROR;
-		reading->token = beat.token;
-		reading->sequence = beat.sequence;
-	}
-	return judge_observe(judged, reading);
+	struct judge_other *other = &looking->judge->others[index];
+	struct heartbeat_rules rules = rules_for(looking, worker);
+	struct heartbeat_exchange exchange = {.began = looking->now,
+		.beaten = looking->written > other->written,
+		.paused = looking->paused};
+	struct heartbeat_look look = {.reused = true};
+	if (worker->fenced || is_gone(worker))
+		return other->peer.state = HEARTBEAT_DEAD;
+	read_beat(looking->queue, worker->beat, &look);
+	(void)heartbeat_observe(&other->peer, &rules, &exchange, &look);
+	if (other->peer.observed_at == looking->now)
+		other->written = looking->written;
+	return other->peer.state;
+}
+
+/* Whether one that is dead is for us to fence, though we are not the monitor. */
+static bool may_fence(const struct looking *looking, size_t index)
+{
+	const struct queue_worker *worker = &looking->judge->workers[index];
+	struct heartbeat_rules rules = rules_for(looking, worker);
+	return is_gone(worker) ||
+	       heartbeat_may_declare(&looking->judge->others[index].peer, &rules, false);
 }
 
 static enum status fence(struct looking *looking, size_t index, struct error *err)
@@ -109,7 +131,7 @@ static enum status fence(struct looking *looking, size_t index, struct error *er
 		workers_fence(looking->queue, looking->self, &looking->judge->workers[index], err);
 	/* Done once; its place in the list goes with the next refresh. */
 	if (status == STATUS_OK)
-		looking->judge->others[index].verdict = JUDGE_ALIVE;
+		looking->judge->others[index].peer.state = HEARTBEAT_ALIVE;
 	*looking->fenced += status == STATUS_OK;
 	return status;
 }
@@ -121,18 +143,16 @@ static enum status fence(struct looking *looking, size_t index, struct error *er
 static enum status look_at_all(struct looking *looking, size_t self, struct error *err)
 {
 	struct judge *judge = looking->judge;
-	struct judge_reading reading;
 	enum status status = STATUS_OK, worst = STATUS_OK;
 	unsigned unproved = 0;
 	bool monitor = true;
 	size_t before = 0;
 	for (; before < self && monitor; before++) {
-		enum judge_verdict verdict = look_at(looking, before, &reading);
-		monitor = verdict != JUDGE_ALIVE ||
-			  (!judge->others[before].proved && ++unproved < JUDGE_UNPROVED);
+		enum heartbeat_state state = look_at(looking, before);
+		monitor = state != HEARTBEAT_ALIVE ||
+			  (!judge->others[before].peer.proved && ++unproved < HEARTBEAT_UNPROVED);
 		/* One that is only unproved may live. */
-		if (verdict == JUDGE_DEAD &&
-			judge_may_fence(&judge->others[before], &reading, false))
+		if (state == HEARTBEAT_DEAD && may_fence(looking, before))
 			status = fence(looking, before, err);
 		if (status == STATUS_NO)
 			return status;
@@ -140,12 +160,10 @@ static enum status look_at_all(struct looking *looking, size_t self, struct erro
 	}
 	monitor = monitor && unproved == 0;
 	for (size_t i = 0; i < judge->count && monitor; i++) {
-		enum judge_verdict verdict = i < before ? judge->others[i].verdict : JUDGE_ALIVE;
 		if (i == self)
 			continue;
-		if (i > self)
-			verdict = look_at(looking, i, &reading);
-		if (verdict == JUDGE_DEAD)
+		if ((i < before ? judge->others[i].peer.state : look_at(looking, i)) ==
+			HEARTBEAT_DEAD)
 			status = fence(looking, i, err);
 		if (status == STATUS_NO)
 			return status;
@@ -207,7 +225,6 @@ enum status judge_look(struct judge *judge, struct queue *queue, const struct qu
 	looking.paused = was_stopped(judge, self, looking.now, written);
 	judge->looked = looking.now;
 	judge->written = written;
-	workers_beats(queue, looking.group);
 	status = look_at_neighbours(&looking, index, err);
 	/* Who was fenced just now is not to be looked at again. */
 	if (*fenced || (status != STATUS_OK && status != STATUS_DAMAGED))
@@ -220,29 +237,26 @@ enum status judge_look(struct judge *judge, struct queue *queue, const struct qu
 enum status judge_count_alive(struct judge *judge, struct queue *queue, size_t *registered,
 	size_t *alive, struct error *err)
 {
-	char group[160];
 	size_t living = 0;
 	enum status status = refresh(judge, queue, err);
 	if (status != STATUS_OK)
 		return status;
-	workers_beats(queue, group);
 	for (size_t i = 0; i < judge->count; i++) {
 		const struct queue_worker *worker = &judge->workers[i];
-		struct judged *judged = &judge->others[i];
-		struct store_beat beat = {0};
+		struct heartbeat_peer *peer = &judge->others[i].peer;
+		struct heartbeat_look look = {0};
 		if (worker->fenced || is_gone(worker))
 			continue;
-		enum status read = store_beat_read(queue->store, group, worker->beat, &beat, NULL);
+		read_beat(queue, worker->beat, &look);
 		int64_t now = clock_boot();
-		if (!judged->known ||
-			(read == STATUS_OK && (beat.token != judged->seen_token ||
-						      beat.sequence != judged->seen_sequence))) {
-			judged->known = true;
-			judged->seen_token = beat.token;
-			judged->seen_sequence = beat.sequence;
-			judged->changed = now;
+		if (!heartbeat_has_beaten(peer) ||
+			(look.seen == SEEN_BEAT &&
+				(look.beat.token != peer->beat.token ||
+					look.beat.sequence != peer->beat.sequence))) {
+			peer->beat = look.beat;
+			peer->changed_at = now;
 		}
-		living += (uint64_t)((now - judged->changed) / worker->period) < worker->limit;
+		living += (uint64_t)((now - peer->changed_at) / worker->period) < worker->limit;
 	}
 	*registered = judge->count;
 	*alive = living;

@@ -6,8 +6,8 @@
  * number its own) and beats by a thread and a store handle of its own, so that a slow transaction
  * never makes it look dead. The one with the lowest beat number that lives (the monitor) reads all
  * beats, the others read only the monitor's, so that the cost is linear; and each looks whether the
- * process of the next one on its own machine still exists. Silence is judged by observations
- * (judge.h).
+ * process of the next one on its own machine still exists. Silence is judged as that of a task
+ * (live/heartbeat.h).
  *
  * Who is dead is fenced: first its registration is marked, by compare, and from then on nothing
  * that it does is accepted; then what it ran goes back (rules.h: ENDING_LOST), each lease compared;
@@ -24,8 +24,8 @@
 #define QUEUE_WORKERS_WORKERS_H
 
 #include "base/process.h"
+#include "live/heartbeat.h"
 #include "queue/queue.h"
-#include "queue/workers/judge.h"
 
 struct queue_worker {
 	char token[17];
@@ -93,7 +93,11 @@ void beater_stop(struct beater *beater);
 
 /* What one process has seen of the others. Zeroed is fresh. */
 struct judge {
-	struct judged *others; /* by beat number, as workers */
+	struct judge_other {
+		char token[17];
+		struct heartbeat_peer peer;
+		uint64_t written; /* beats that we had written at the last observation */
+	} * others;		  /* by beat number, as workers */
 	struct queue_worker *workers;
 	size_t count;
 	store_revision listed; /* of the store, when they were; 0: not yet */
